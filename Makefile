@@ -1,0 +1,70 @@
+# The commands people type. CMake and Ninja do the work; everything is built below build*/.
+BUILD ?= build
+PREFIX ?= /usr/local
+JOBS ?= $(shell nproc)
+
+all: $(BUILD)/build.ninja
+	@cmake --build $(BUILD) --target perdura perdura_shared perdura_static
+
+$(BUILD)/build.ninja: CMakeLists.txt cmake/tests.cmake cmake/install.cmake
+	@sh tools/deps.sh build
+	@cmake -S . -B $(BUILD) -G Ninja > $(BUILD).log 2>&1 || (cat $(BUILD).log; exit 1)
+	@rm -f $(BUILD).log
+
+# The server with a demonstration, on a fresh store that goes away with it.
+run: all
+	@store=$$(mktemp -d); trap 'rm -rf "$$store"' EXIT; trap : INT TERM; \
+	$(BUILD)/perdura serve --demo --store "$$store/demo.db" $(ARGS)
+
+# Everything that must hold before a change lands: both compilers, every test.
+test: deps-test
+	@cmake -S . -B $(BUILD) -G Ninja > /dev/null
+	@cmake --build $(BUILD)
+	@cmake -S . -B $(BUILD)-faults -G Ninja -DPERDURA_FAULTS=ON > /dev/null
+	@cmake --build $(BUILD)-faults --target perdura
+	@CC=clang cmake -S . -B $(BUILD)-clang -G Ninja > /dev/null
+	@cmake --build $(BUILD)-clang --target perdura
+	@PERDURA_FAULTS_BUILD=$(CURDIR)/$(BUILD)-faults \
+	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+test-asan: deps-test
+	@cmake -S . -B $(BUILD)-asan -G Ninja -DCMAKE_BUILD_TYPE=Debug -DPERDURA_FAULTS=ON \
+	-DPERDURA_SANITIZE=address,undefined > /dev/null
+	@cmake --build $(BUILD)-asan
+	@PERDURA_FAULTS_BUILD=$(CURDIR)/$(BUILD)-asan UBSAN_OPTIONS=halt_on_error=1 \
+	ctest --test-dir $(BUILD)-asan --output-on-failure -j $(JOBS)
+
+test-tsan: deps-test
+	@cmake -S . -B $(BUILD)-tsan -G Ninja -DCMAKE_BUILD_TYPE=Debug -DPERDURA_FAULTS=ON \
+	-DPERDURA_SANITIZE=thread > /dev/null
+	@cmake --build $(BUILD)-tsan
+	@PERDURA_FAULTS_BUILD=$(CURDIR)/$(BUILD)-tsan TSAN_OPTIONS=halt_on_error=1 \
+	ctest --test-dir $(BUILD)-tsan --output-on-failure -j $(JOBS)
+
+# Fuzzing with libFuzzer: make fuzz [TIME=60] runs each target that long.
+TIME ?= 60
+fuzz: deps-test
+	@CC=clang cmake -S . -B $(BUILD)-fuzz -G Ninja -DCMAKE_BUILD_TYPE=Debug -DPERDURA_FUZZ=ON \
+	-DPERDURA_SANITIZE=address,undefined,fuzzer-no-link > /dev/null
+	@cmake --build $(BUILD)-fuzz
+	@for target in $(BUILD)-fuzz/*_fuzz; do name=$$(basename $$target _fuzz); \
+	mkdir -p $(BUILD)-fuzz/corpus/$$name; \
+	$$target -max_total_time=$(TIME) $(BUILD)-fuzz/corpus/$$name tests/fuzz/corpus/$$name || exit 1; \
+	done
+
+bench: all
+	@$(BUILD)/perdura bench $(ARGS)
+
+lint: deps-test all
+	@clang-tidy -p $(BUILD) --quiet $$(git ls-files 'src/*.c')
+
+install: all
+	@cmake --install $(BUILD) --prefix $(PREFIX)
+
+deps-test:
+	@sh tools/deps.sh test
+
+clean:
+	rm -rf $(BUILD) $(BUILD)-faults $(BUILD)-clang $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
+
+.PHONY: all run test test-asan test-tsan fuzz bench lint install deps-test clean

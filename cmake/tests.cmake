@@ -1,0 +1,55 @@
+# Every test of `make test`, for CTest. Unit and store tests are cmocka programs, one per file;
+# fuzz corpora are replayed; the rest is Python (standard library only) against the real binary.
+enable_testing()
+find_library(CMOCKA_LIBRARY cmocka)
+find_program(PYTHON3 NAMES /usr/bin/python3 python3)
+if(NOT CMOCKA_LIBRARY)
+  message(STATUS "cmocka is missing: no C tests will be built")
+  return()
+endif()
+
+add_library(perdura_everything STATIC $<TARGET_OBJECTS:perdura_core_objects>
+  $<TARGET_OBJECTS:perdura_app_objects>)
+target_include_directories(perdura_everything PUBLIC src include)
+target_link_libraries(perdura_everything PUBLIC PkgConfig::SQLITE PkgConfig::EVENT
+  PkgConfig::CRYPTO PkgConfig::CURL PkgConfig::YAML PkgConfig::ZSTD ${HTTP_PARSER_LIBRARY}
+  Threads::Threads m)
+
+file(GLOB C_TESTS CONFIGURE_DEPENDS tests/unit/*_test.c tests/store/*_test.c)
+foreach(source ${C_TESTS})
+  get_filename_component(name ${source} NAME_WE)
+  add_executable(${name} ${source})
+  target_include_directories(${name} PRIVATE tests)
+  target_link_libraries(${name} PRIVATE perdura_everything ${CMOCKA_LIBRARY})
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 180)
+endforeach()
+
+file(GLOB FUZZERS CONFIGURE_DEPENDS tests/fuzz/*_fuzz.c)
+foreach(source ${FUZZERS})
+  get_filename_component(name ${source} NAME_WE)
+  string(REPLACE "_fuzz" "" corpus ${name})
+  if(PERDURA_FUZZ)
+    add_executable(${name} ${source})
+    target_link_options(${name} PRIVATE -fsanitize=fuzzer,address,undefined)
+    target_link_libraries(${name} PRIVATE perdura_everything)
+  endif()
+  add_executable(${name}_replay ${source} tests/fuzz/replay_main.c)
+  target_link_libraries(${name}_replay PRIVATE perdura_everything)
+  add_test(NAME ${name}_replay
+    COMMAND ${name}_replay ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${corpus})
+  set_tests_properties(${name}_replay PROPERTIES TIMEOUT 120)
+endforeach()
+
+add_test(NAME tidy COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tools/tidy.py ${CMAKE_SOURCE_DIR})
+file(GLOB PYTHON_TESTS CONFIGURE_DEPENDS tests/api/test_*.py tests/cli/test_*.py
+  tests/crash/test_*.py)
+foreach(source ${PYTHON_TESTS})
+  get_filename_component(name ${source} NAME_WE)
+  get_filename_component(folder ${source} DIRECTORY)
+  get_filename_component(kind ${folder} NAME)
+  add_test(NAME ${kind}_${name} COMMAND ${PYTHON3} -m unittest ${name}
+    WORKING_DIRECTORY ${folder})
+  set_tests_properties(${kind}_${name} PROPERTIES TIMEOUT 300
+    ENVIRONMENT "PERDURA_BUILD=${CMAKE_BINARY_DIR};PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/api;PYTHONDONTWRITEBYTECODE=1")
+endforeach()

@@ -1,0 +1,30 @@
+/* Memory that is freed all at once: one arena per request, execution or tick.
+ * Not thread-safe; whoever holds the arena owns everything in it. */
+#ifndef BASE_ARENA_H
+#define BASE_ARENA_H
+
+#include "base/str.h"
+
+struct arena_block;
+
+struct arena {
+    struct arena_block *head; /* newest block */
+    size_t used_bytes;        /* handed out since the last reset */
+    size_t max_bytes;         /* refusal beyond this; 0 = no maximum of its own */
+};
+
+#define ARENA_INIT(max) ((struct arena){NULL, 0, (max)})
+
+/* All return NULL (or STR_NONE) when memory or the maximum is used up. Zeroed, 16-byte aligned. */
+void *arena_alloc(struct arena *arena, size_t bytes);
+void *arena_alloc_array(struct arena *arena, size_t count, size_t item_bytes);
+void *arena_copy(struct arena *arena, const void *data, size_t bytes);
+struct str arena_str(struct arena *arena, struct str text);   /* copy, NUL-terminated behind */
+char *arena_cstr(struct arena *arena, struct str text);       /* copy as C string */
+struct str arena_format(struct arena *arena, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+void arena_reset(struct arena *arena); /* keeps one small block for the next turn */
+void arena_deinit(struct arena *arena);
+
+#endif

@@ -1,0 +1,17 @@
+/* Files built into the program (SQL, OpenAPI, man texts), by their path below src/. */
+#ifndef BASE_EMBEDDED_H
+#define BASE_EMBEDDED_H
+
+#include <stddef.h>
+
+struct embedded {
+    const char *name;
+    const char *data; /* NUL-terminated behind len */
+    size_t len;
+};
+
+extern const struct embedded embedded_files[]; /* ends with a NULL name, sorted by path */
+
+const struct embedded *embedded_find(const char *name); /* NULL when there is none */
+
+#endif

@@ -1,0 +1,184 @@
+/* Cryptographic hashes from OpenSSL, randomness from the kernel, and SipHash for hash tables
+ * (a cheaper mix would allow collisions that hold for every seed).
+ * A failure inside OpenSSL here means no memory for a few hundred bytes or a broken installation:
+ * there is no sensible way on, hence ASSERT. Any thread. */
+#include "base/hash.h"
+
+#include "base/err.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <sys/random.h>
+
+struct hash_state {
+    EVP_MD_CTX *md;
+};
+
+/* Fetching the algorithm costs more than hashing a small payload, so it is done once. */
+static const EVP_MD *sha256(void)
+{
+    static EVP_MD *fetched;
+    EVP_MD *found = __atomic_load_n(&fetched, __ATOMIC_ACQUIRE);
+    EVP_MD *none = NULL;
+
+    if (found)
+        return found;
+    found = EVP_MD_fetch(NULL, "SHA256", NULL);
+    ASSERT(found);
+    if (!__atomic_compare_exchange_n(&fetched, &none, found, false, __ATOMIC_ACQ_REL,
+                                     __ATOMIC_ACQUIRE)) {
+        EVP_MD_free(found);
+        found = none;
+    }
+    return found;
+}
+
+void hash_sha256(struct str data, uint8_t out[HASH_BYTES])
+{
+    ASSERT(EVP_Digest(data.data, data.len, out, NULL, sha256(), NULL) == 1);
+}
+
+void hash_hmac_sha256(struct str key, struct str data, uint8_t out[HASH_BYTES])
+{
+    static const unsigned char nothing[1];
+
+    ASSERT(key.len <= INT32_MAX);
+    ASSERT(HMAC(EVP_sha256(), key.data ? key.data : "", (int)key.len,
+                data.data ? (const unsigned char *)data.data : nothing, data.len, out,
+                NULL) != NULL);
+}
+
+struct hash_state *hash_sha256_begin(void)
+{
+    struct hash_state *state = malloc(sizeof *state);
+
+    ASSERT(state);
+    state->md = EVP_MD_CTX_new();
+    ASSERT(state->md && EVP_DigestInit_ex(state->md, sha256(), NULL) == 1);
+    return state;
+}
+
+void hash_sha256_add(struct hash_state *state, struct str data)
+{
+    ASSERT(EVP_DigestUpdate(state->md, data.data, data.len) == 1);
+}
+
+void hash_sha256_end(struct hash_state *state, uint8_t out[HASH_BYTES])
+{
+    ASSERT(EVP_DigestFinal_ex(state->md, out, NULL) == 1);
+    EVP_MD_CTX_free(state->md);
+    free(state);
+}
+
+void hash_hex(const uint8_t *data, size_t len, char *out)
+{
+    static const char digits[] = "0123456789abcdef";
+
+    for (size_t i = 0; i < len; i++) {
+        out[2 * i] = digits[data[i] >> 4];
+        out[2 * i + 1] = digits[data[i] & 15];
+    }
+    out[2 * len] = '\0';
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F')
+        return c - 'A' + 10;
+    return -1;
+}
+
+bool hash_from_hex(struct str hex, uint8_t *out, size_t len)
+{
+    if (hex.len != 2 * len)
+        return false;
+    for (size_t i = 0; i < len; i++) {
+        int high = hex_digit(hex.data[2 * i]);
+        int low = hex_digit(hex.data[2 * i + 1]);
+
+        if (high < 0 || low < 0)
+            return false;
+        out[i] = (uint8_t)(high << 4 | low);
+    }
+    return true;
+}
+
+bool hash_equal_secret(struct str a, struct str b)
+{
+    return a.len == b.len && CRYPTO_memcmp(a.data, b.data, a.len) == 0;
+}
+
+void hash_random(void *out, size_t len)
+{
+    size_t done = 0;
+
+    while (done < len) {
+        ssize_t got = getrandom((char *)out + done, len - done, 0);
+
+        ASSERT(got > 0 || (got < 0 && errno == EINTR));
+        if (got > 0)
+            done += (size_t)got;
+    }
+}
+
+struct sip {
+    uint64_t a, b, c, d;
+};
+
+static inline uint64_t rotate(uint64_t word, int bits)
+{
+    return word << bits | word >> (64 - bits);
+}
+
+static inline void sip_round(struct sip *s)
+{
+    s->a += s->b;
+    s->c += s->d;
+    s->b = rotate(s->b, 13) ^ s->a;
+    s->d = rotate(s->d, 16) ^ s->c;
+    s->a = rotate(s->a, 32) + s->d;
+    s->c += s->b;
+    s->d = rotate(s->d, 21) ^ s->a;
+    s->b = rotate(s->b, 17) ^ s->c;
+    s->c = rotate(s->c, 32);
+}
+
+static inline void sip_add(struct sip *s, uint64_t word)
+{
+    s->d ^= word;
+    sip_round(s);
+    s->a ^= word;
+}
+
+/* The key's second half is the seed turned around: 64 secret bits are plenty against flooding. */
+uint64_t hash_bytes64(const void *data, size_t len, uint64_t seed)
+{
+    const unsigned char *bytes = data;
+    uint64_t other = rotate(seed, 32) ^ 0x9E3779B97F4A7C15u;
+    struct sip s = {seed ^ 0x736F6D6570736575u, other ^ 0x646F72616E646F6Du,
+                    seed ^ 0x6C7967656E657261u, other ^ 0x7465646279746573u};
+    uint64_t last = (uint64_t)len << 56;
+    size_t left = len;
+
+    for (; left >= 8; left -= 8, bytes += 8) {
+        uint64_t word;
+
+        memcpy(&word, bytes, 8);
+        sip_add(&s, le64toh(word));
+    }
+    for (size_t i = 0; i < left; i++)
+        last |= (uint64_t)bytes[i] << (8 * i);
+    sip_add(&s, last);
+    s.c ^= 0xFF;
+    sip_round(&s);
+    sip_round(&s);
+    sip_round(&s);
+    return s.a ^ s.b ^ s.c ^ s.d;
+}

@@ -1,0 +1,40 @@
+/* Structured logs: a constant event name and pairs. Text on a terminal, JSON lines otherwise,
+ * to stderr in one write per line. Never payloads, tokens or personal data. Any thread. */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+#include "base/str.h"
+
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
+
+struct log {
+    enum log_level level;
+    bool json;
+    bool colour;
+    int fd;
+};
+
+struct log_pair {
+    const char *key;
+    struct str text; /* used when is_text */
+    int64_t number;
+    bool is_text;
+};
+
+#define KS(key, value) ((struct log_pair){(key), (value), 0, true})
+#define KC(key, value) ((struct log_pair){(key), str_of(value), 0, true})
+#define KI(key, value) ((struct log_pair){(key), STR_NONE, (int64_t)(value), false})
+#define LOG(log, level, event, ...)                                                         \
+    log_write((log), (level), (event),                                                      \
+              (const struct log_pair[]){__VA_ARGS__ __VA_OPT__(, ) KI(NULL, 0)})
+
+/* debug, info, warn, error; anything else is info. */
+enum log_level log_level_of(struct str word);
+
+/* Chooses text or JSON by whether fd is a terminal. */
+void log_init(struct log *log, enum log_level level, int fd);
+/* pairs end with a NULL key. log may be NULL: nothing is written. */
+void log_write(const struct log *log, enum log_level level, const char *event,
+               const struct log_pair *pairs);
+
+#endif

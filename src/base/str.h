@@ -1,0 +1,69 @@
+/* Borrowed text: a pointer and a length, not necessarily NUL-terminated.
+ * The one string type of the project; whoever hands it out says how long it lives. */
+#ifndef BASE_STR_H
+#define BASE_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct str {
+    const char *data; /* NULL = absent, which is not the same as empty */
+    size_t len;
+};
+
+#define STR(literal) ((struct str){(literal), sizeof(literal) - 1})
+#define STR_NONE ((struct str){NULL, 0})
+#define STR_FMT "%.*s"
+#define STR_ARG(s) (int)(s).len, (s).data ? (s).data : ""
+
+static inline struct str str_of(const char *text)
+{
+    return text ? (struct str){text, strlen(text)} : STR_NONE;
+}
+
+static inline struct str str_span(const char *data, size_t len)
+{
+    return (struct str){data, len};
+}
+
+static inline bool str_eq(struct str a, struct str b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+}
+
+static inline bool str_is(struct str a, const char *text)
+{
+    return str_eq(a, str_of(text));
+}
+
+static inline bool str_starts(struct str a, struct str prefix)
+{
+    return a.len >= prefix.len &&
+           (prefix.len == 0 || memcmp(a.data, prefix.data, prefix.len) == 0);
+}
+
+static inline bool str_empty(struct str a)
+{
+    return a.len == 0;
+}
+
+/* Bytewise order, shorter first among equals. */
+int str_compare(struct str a, struct str b);
+
+/* Parses a whole decimal integer (optional minus); false on anything else or overflow. */
+bool str_to_int64(struct str text, int64_t *value);
+
+/* "500ms", "30s", "5m", "2h", "1d" to milliseconds. A bare number is refused (no unit), but "0" is
+ * zero in any unit. Never more than fits int64 in microseconds. */
+bool str_to_duration_ms(struct str text, int64_t *value_ms);
+
+/* True when the bytes are valid UTF-8 without NUL. */
+bool str_is_utf8(struct str text);
+
+/* Length of the UTF-8 sequence at `at` (1 to 4; left is at least 1), or 0 when it is malformed,
+ * overlong, cut off, a surrogate or beyond U+10FFFF. */
+size_t str_utf8_step(const char *at, size_t left);
+
+#endif

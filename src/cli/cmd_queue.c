@@ -1,0 +1,157 @@
+/* perdura queue …: queues with their limits. One thread. */
+#include "cli/cli_client.h"
+#include "cli/view.h"
+#include "core/bounds.h"
+
+#define BODY_BYTES_MAX 8192
+#define COUNT(array) (uint32_t)(sizeof(array) / sizeof(array)[0])
+
+static const struct view_column columns[] = {
+    {"NAME", "/name", VIEW_ID},
+    {"PAUSED", "/paused", VIEW_YES},
+    {"PENDING", "/counts/pending", VIEW_NUMBER},
+    {"DELAYED", "/counts/delayed", VIEW_NUMBER},
+    {"BLOCKED", "/counts/blocked", VIEW_NUMBER},
+    {"RUNNING", "/counts/running", VIEW_NUMBER},
+    {"CONCURRENCY", "/concurrency", VIEW_NUMBER},
+    {"RATE", "/rate", VIEW_RATE},
+    {"PER KEY", "/key_concurrency", VIEW_NUMBER},
+    {"KEY RATE", "/key_rate", VIEW_RATE},
+    {"ORDER", "/priority_order", VIEW_TEXT},
+};
+
+static int request(struct call *call, const char *method, struct str path, struct str body,
+                   struct str *reply)
+{
+    struct client client = {0};
+    int rc = client_open(&client, call);
+
+    if (rc == 0)
+        rc = client_call(&client, method, path, body, CLIENT_TIMEOUT_MS, reply);
+    if (rc == 0 && !reply->data)
+        rc = err_set(&call->err, ERR_IO, "the server's answer is empty");
+    client_close(&client);
+    return rc;
+}
+
+static int run_list(struct call *call)
+{
+    struct str reply;
+    int rc = request(call, "GET", STR("/v1/queues?limit=1000"), STR_NONE, &reply);
+
+    if (rc < 0)
+        return rc;
+    if (call_given(call, "json"))
+        terminal_json(&call->out, reply);
+    else
+        view_table(call, view_items(reply), columns, COUNT(columns));
+    return 0;
+}
+
+static void print_queue(struct call *call, struct str queue)
+{
+    if (call_given(call, "json"))
+        terminal_json(&call->out, queue);
+    else
+        view_leaves(call, queue);
+}
+
+static int act(struct call *call, const char *method, const char *verb, struct str body)
+{
+    struct str queue;
+    int rc = request(call, method, client_path(call, "/v1/queues/", call->args[0], verb), body,
+                     &queue);
+
+    if (rc == 0)
+        print_queue(call, queue);
+    return rc;
+}
+
+static int run_show(struct call *call)
+{
+    return act(call, "GET", "", STR_NONE);
+}
+
+static int run_pause(struct call *call)
+{
+    return act(call, "POST", ":pause", STR("{}"));
+}
+
+static int run_resume(struct call *call)
+{
+    return act(call, "POST", ":resume", STR("{}"));
+}
+
+static int run_limit(struct call *call)
+{
+    struct buf body = BUF_INIT(BODY_BYTES_MAX);
+    int rc;
+
+    buf_byte(&body, '{');
+    rc = call_write_fields(call, &body);
+    if (rc == 0 && body.len == 1)
+        rc = err_set(&call->err, ERR_USAGE, "nothing to change; give at least one limit, such as "
+                     "--concurrency 10 or --rate 100/s");
+    buf_byte(&body, '}');
+    if (rc == 0)
+        rc = act(call, "PATCH", "", buf_view(&body));
+    buf_deinit(&body);
+    return rc;
+}
+
+static const struct flag limit_flags[] = {
+    {.name = "concurrency", .type = FLAG_INT, .value = "N", .field = "concurrency", .min = 0,
+     .max = 1000000, .help = "tasks that run at once; 0 = no limit"},
+    {.name = "rate", .type = FLAG_RATE, .value = "RATE", .field = "rate",
+     .help = "starts per time: 100/s, 20/m; none = no limit"},
+    {.name = "key-concurrency", .type = FLAG_INT, .value = "N", .field = "key_concurrency",
+     .min = 0, .max = 1000000, .help = "tasks of one limit_key that run at once; 0 = no limit"},
+    {.name = "key-rate", .type = FLAG_RATE, .value = "RATE", .field = "key_rate",
+     .help = "starts per time and limit_key"},
+    {.name = "priority-order", .type = FLAG_WORD, .value = "ORDER", .field = "priority_order",
+     .choices = "high_first|low_first", .help = "which priorities come first"},
+    {.name = "ageing", .type = FLAG_DURATION, .value = "D", .field = "ageing_ms",
+     .help = "waiting this long is worth one priority step; 0 = strict"},
+    {0}};
+
+static const struct command queue_list = {
+    .name = "list",
+    .summary = "List queues with their limits and how many tasks they hold",
+    .example = "perdura queue list",
+    .groups = FLAGS_CLIENT | FLAGS_JSON,
+    .run = run_list,
+};
+
+#define ONE_QUEUE(word, text, explanation)                                              \
+    static const struct command queue_##word = {                                        \
+        .name = #word, .summary = text, .arguments = "NAME", .details = explanation,    \
+        .example = "perdura queue " #word " default",                                   \
+        .groups = FLAGS_CLIENT | FLAGS_JSON, .args_min = 1, .args_max = 1, .run = run_##word}
+
+ONE_QUEUE(show, "Show a queue", NULL);
+ONE_QUEUE(pause, "Hand out no more tasks of a queue", "Tasks that run go on.");
+ONE_QUEUE(resume, "Hand out tasks of a queue again", NULL);
+
+static const struct command queue_limit = {
+    .name = "limit",
+    .summary = "Change a queue's limits and order",
+    .arguments = "NAME",
+    .details = "What is not given stays as it is.",
+    .example = "perdura queue limit default --concurrency 50 --rate 100/s\n"
+               "perdura queue limit mail --key-concurrency 2 --ageing 10s",
+    .flags = limit_flags,
+    .groups = FLAGS_CLIENT | FLAGS_JSON,
+    .args_min = 1,
+    .args_max = 1,
+    .run = run_limit,
+};
+
+static const struct command *const subcommands[] = {&queue_list,   &queue_show,  &queue_pause,
+                                                    &queue_resume, &queue_limit, NULL};
+
+const struct command command_queue = {
+    .name = "queue",
+    .summary = "Look at queues, pause them, set their limits",
+    .example = "perdura queue list\nperdura queue limit default --rate 100/s",
+    .subcommands = subcommands,
+};

@@ -1,0 +1,45 @@
+/* perdura serve: joins the settings and hands over to the node. One thread until then. */
+#include "node/node.h"
+#include "cli/store_call.h"
+
+static const struct flag flags[] = {
+    {.name = "listen", .type = FLAG_TEXT, .value = "ADDRESS", .fallback = "127.0.0.1:7070",
+     .env = "PERDURA_LISTEN", .help = "where API and dashboard are served"},
+    {.name = "workers", .type = FLAG_INT, .value = "N", .min = 0, .max = 1024,
+     .help = "in-process worker slots; default 4 where handlers are configured"},
+    {.name = "lease", .type = FLAG_DURATION, .value = "D", .fallback = "30s",
+     .help = "a task whose lease is not renewed is orphaned"},
+    {.name = "leader-lease", .type = FLAG_DURATION, .value = "D", .fallback = "30s",
+     .help = "lease of the leading node"},
+    {.name = "demo", .type = FLAG_BOOL, .help = "fill the store with a demonstration"},
+    {.name = "log-level", .type = FLAG_WORD, .value = "LEVEL", .fallback = "info",
+     .choices = "debug|info|warn|error", .help = "least important events that are logged"},
+    {.name = "allow-network-fs", .type = FLAG_BOOL,
+     .help = "open a SQLite store on a network file system all the same"},
+    {0}};
+
+static int run(struct call *call)
+{
+    struct config config;
+    int rc = store_call_config(call, &config);
+
+    if (rc == 0)
+        rc = node_serve_main(&config.settings);
+    config_deinit(&config);
+    return rc;
+}
+
+const struct command command_serve = {
+    .name = "serve",
+    .summary = "Run the server: API, dashboard, scheduler, recovery and workers",
+    .details = "Needs no configuration: without one it keeps its tasks in perdura.db and listens "
+               "on 127.0.0.1:7070. Listening elsewhere needs PERDURA_TOKEN. A setting is taken "
+               "from its flag, else the environment, else the configuration file, else its "
+               "default; 'perdura doctor' shows which.",
+    .example = "perdura serve\n"
+               "perdura serve --store /var/lib/perdura/tasks.db --workers 8\n"
+               "PERDURA_TOKEN=… perdura serve --listen 0.0.0.0:7070 --config perdura.yaml",
+    .flags = flags,
+    .groups = FLAGS_STORE,
+    .run = run,
+};

@@ -1,0 +1,449 @@
+/* perdura task …: looking at tasks. What changes them is in cmd_task_control.c. One thread. */
+#include "base/json.h"
+#include "cli/task_commands.h"
+#include "cli/task_wait.h"
+#include "cli/view.h"
+#include "core/bounds.h"
+
+#define QUERY_BYTES_MAX 65536
+#define PAGES_MAX 1000 /* --all stops after a million tasks */
+#define COUNT(array) (uint32_t)(sizeof(array) / sizeof(array)[0])
+
+static const struct view_column show_columns[] = {
+    {"id", "/id", VIEW_ID},
+    {"type", "/type", VIEW_TEXT},
+    {"name", "/name", VIEW_TEXT},
+    {"status", "/status", VIEW_STATUS},
+    {"state", "/state", VIEW_TEXT},
+    {"progress", "/progress", VIEW_PERCENT},
+    {"queue", "/queue", VIEW_TEXT},
+    {"priority", "/priority", VIEW_NUMBER},
+    {"attempts", "/attempts", VIEW_NUMBER},
+    {"retries", "/retry_count", VIEW_NUMBER},
+    {"max retries", "/max_retries", VIEW_NUMBER},
+    {"crashes", "/crash_count", VIEW_NUMBER},
+    {"timeout", "/timeout_ms", VIEW_DURATION},
+    {"created", "/created_at", VIEW_TIME},
+    {"scheduled", "/scheduled_at", VIEW_TIME},
+    {"started", "/started_at", VIEW_TIME},
+    {"next retry", "/next_retry_at", VIEW_TIME},
+    {"completed", "/completed_at", VIEW_TIME},
+    {"worker", "/worker_id", VIEW_TEXT},
+    {"pause requested", "/pause_requested", VIEW_YES},
+    {"user", "/user_id", VIEW_TEXT},
+    {"key", "/idempotency_key", VIEW_TEXT},
+    {"external id", "/external_id", VIEW_TEXT},
+    {"correlation id", "/correlation_id", VIEW_TEXT},
+    {"workflow", "/workflow_id", VIEW_TEXT},
+    {"parent", "/parent_id", VIEW_TEXT},
+    {"job", "/job_id", VIEW_TEXT},
+    {"tags", "/tags", VIEW_LIST},
+    {"depends on", "/depends_on", VIEW_LIST},
+    {"error", "/error", VIEW_TEXT},
+    {"last error", "/last_error", VIEW_TEXT},
+    {"resumed from", "/resumed_from", VIEW_TEXT},
+    {"metadata", "/metadata", VIEW_TEXT},
+    {"payload", "/payload", VIEW_TEXT},
+    {"data", "/data", VIEW_TEXT},
+    {"checkpoint", "/checkpoint_data", VIEW_TEXT},
+    {"result", "/result", VIEW_TEXT},
+};
+
+static const struct view_column event_columns[] = {
+    {"SEQ", "/seq", VIEW_NUMBER},    {"TIME", "/created_at", VIEW_TIME},
+    {"STATUS", "/status", VIEW_STATUS}, {"STATE", "/state", VIEW_TEXT},
+    {"ACTOR", "/actor", VIEW_ID},    {"DETAIL", "/detail", VIEW_TEXT},
+};
+
+static const struct view_column execution_columns[] = {
+    {"ATTEMPT", "/attempt_number", VIEW_NUMBER}, {"STATUS", "/status", VIEW_STATUS},
+    {"STARTED", "/started_at", VIEW_TIME},       {"DURATION", "/duration_ms", VIEW_DURATION},
+    {"WORKER", "/worker_id", VIEW_TEXT},         {"ERROR", "/error_data", VIEW_TEXT},
+};
+
+static const struct view_column checkpoint_columns[] = {
+    {"SEQ", "/seq", VIEW_NUMBER},
+    {"NAME", "/checkpoint_name", VIEW_TEXT},
+    {"PROGRESS", "/progress_percent", VIEW_PERCENT},
+    {"VALID", "/is_valid", VIEW_YES},
+    {"TIME", "/created_at", VIEW_TIME},
+    {"DATA", "/recoverable_data", VIEW_TEXT},
+};
+
+static const struct view_column list_columns[] = {
+    {"ID", "/id", VIEW_ID},           {"TYPE", "/type", VIEW_TEXT},
+    {"STATUS", "/status", VIEW_STATUS}, {"PROGRESS", "/progress", VIEW_PERCENT},
+    {"QUEUE", "/queue", VIEW_TEXT},   {"PRIORITY", "/priority", VIEW_NUMBER},
+    {"ATTEMPTS", "/attempts", VIEW_NUMBER}, {"AGE", "/created_at", VIEW_AGE},
+};
+
+/* GET /v1/tasks/{id}AFTER?flags; the reply stays in the call's arena. */
+static int fetch(struct call *call, const char *after, struct str *reply)
+{
+    struct buf path = BUF_INIT(QUERY_BYTES_MAX);
+    struct client client = {0};
+    int rc = client_check_task_id(call, call->args[0]);
+
+    if (rc == 0)
+        rc = client_open(&client, call);
+    if (rc < 0)
+        goto out;
+    buf_str(&path, client_path(call, "/v1/tasks/", call->args[0], after));
+    rc = call_write_query(call, &path);
+    if (rc == 0)
+        rc = client_call(&client, "GET", buf_view(&path), STR_NONE, CLIENT_TIMEOUT_MS, reply);
+    if (rc == 0 && !reply->data)
+        rc = err_set(&call->err, ERR_IO, "the server's answer is empty");
+out:
+    client_close(&client);
+    buf_deinit(&path);
+    return rc;
+}
+
+static int show_list(struct call *call, const char *after, const struct view_column *columns,
+                     uint32_t columns_count)
+{
+    struct str reply;
+    int rc = fetch(call, after, &reply);
+
+    if (rc < 0)
+        return rc;
+    if (call_given(call, "json"))
+        terminal_json(&call->out, reply);
+    else
+        view_table(call, view_items(reply), columns, columns_count);
+    return 0;
+}
+
+static int run_show(struct call *call)
+{
+    struct str task;
+    int rc = fetch(call, "", &task);
+
+    if (rc < 0)
+        return rc;
+    if (call_given(call, "json"))
+        terminal_json(&call->out, task);
+    else
+        view_record(call, task, show_columns, COUNT(show_columns));
+    return 0;
+}
+
+static int run_events(struct call *call)
+{
+    return show_list(call, "/events", event_columns, COUNT(event_columns));
+}
+
+static int run_executions(struct call *call)
+{
+    return show_list(call, "/executions", execution_columns, COUNT(execution_columns));
+}
+
+static int run_checkpoints(struct call *call)
+{
+    return show_list(call, "/checkpoints", checkpoint_columns, COUNT(checkpoint_columns));
+}
+
+static void print_log(struct call *call, struct str entry)
+{
+    struct buf line = BUF_INIT(1024 * 1024);
+    struct str level = view_member(call, entry, "log_level");
+    struct str context = json_get(entry, STR("context"));
+
+    terminal_clean(&line, view_member(call, entry, "logged_at"));
+    buf_byte(&line, ' ');
+    terminal_print(&call->out, COLOUR_DIM, buf_view(&line));
+    buf_reset(&line);
+    terminal_clean(&line, level);
+    terminal_print(&call->out, view_status_colour(level), buf_view(&line));
+    buf_reset(&line);
+    buf_format(&line, "%*s", level.len < 6 ? (int)(6 - level.len) : 1, "");
+    terminal_clean(&line, view_member(call, entry, "message"));
+    if (context.data && json_kind(context) != JSON_NULL && !str_is(context, "{}")) {
+        buf_byte(&line, ' ');
+        terminal_clean(&line, context);
+    }
+    terminal_line(&call->out, COLOUR_NONE, buf_view(&line));
+    buf_deinit(&line);
+}
+
+static int run_logs(struct call *call)
+{
+    struct json_iter iter;
+    struct str reply;
+    struct str entry;
+    int rc = fetch(call, "/logs", &reply);
+
+    if (rc < 0)
+        return rc;
+    if (call_given(call, "json")) {
+        terminal_json(&call->out, reply);
+        return 0;
+    }
+    json_begin(view_items(reply), &iter);
+    while (json_next_element(&iter, &entry))
+        print_log(call, entry);
+    return 0;
+}
+
+static int run_result(struct call *call)
+{
+    struct str reply;
+    int rc = fetch(call, "/result", &reply);
+
+    if (rc == 0)
+        terminal_json(&call->out, reply);
+    return rc;
+}
+
+/* Listing page after page: cursor and path outlive the arena, which every page empties. */
+struct listing {
+    struct call *call;
+    struct buf path;   /* without the cursor */
+    struct buf cursor; /* empty = the first page */
+    bool json;
+    bool all;
+    uint32_t pages;
+    bool has_items; /* a comma goes before the next ones */
+};
+
+static void print_json_items(struct listing *listing, struct str items)
+{
+    struct call *call = listing->call;
+    struct json_iter iter;
+    struct str item;
+
+    json_begin(items, &iter);
+    while (json_next_element(&iter, &item)) {
+        fputs(listing->has_items ? "," : "", call->out.file);
+        terminal_json(&call->out, item);
+        listing->has_items = true;
+    }
+}
+
+static void print_page(struct listing *listing, struct str reply)
+{
+    struct call *call = listing->call;
+
+    if (listing->json && listing->all)
+        print_json_items(listing, view_items(reply));
+    else if (listing->json)
+        terminal_json(&call->out, reply);
+    else if (listing->pages == 0)
+        view_table(call, view_items(reply), list_columns, COUNT(list_columns));
+    else
+        view_table_page(call, view_items(reply), list_columns, COUNT(list_columns));
+}
+
+static int list_page(struct listing *listing, struct client *client)
+{
+    struct call *call = listing->call;
+    struct buf path = BUF_INIT(2 * QUERY_BYTES_MAX);
+    struct str cursor;
+    struct str reply;
+    int rc;
+
+    buf_str(&path, buf_view(&listing->path));
+    if (listing->cursor.len > 0) {
+        buf_text(&path, memchr(path.data, '?', path.len) ? "&cursor=" : "?cursor=");
+        command_write_escaped(&path, buf_view(&listing->cursor));
+    }
+    rc = client_get(client, buf_view(&path), &reply);
+    if (rc == 0) {
+        print_page(listing, reply);
+        cursor = view_member(call, reply, "next_cursor");
+        buf_reset(&listing->cursor);
+        buf_str(&listing->cursor, cursor);
+        listing->pages++;
+    }
+    buf_deinit(&path);
+    return rc;
+}
+
+static void note_more(struct call *call, struct str cursor)
+{
+    struct buf line = BUF_INIT(8 * QUERY_BYTES_MAX);
+
+    buf_text(&line, "(more: --all, or --cursor ");
+    terminal_clean(&line, cursor);
+    buf_byte(&line, ')');
+    terminal_line(&call->notes, COLOUR_DIM, buf_view(&line));
+    buf_deinit(&line);
+}
+
+static int list_pages(struct listing *listing, struct client *client)
+{
+    struct call *call = listing->call;
+    struct arena kept = call->arena;
+    int rc = 0;
+
+    if (listing->json && listing->all)
+        fputs("{\"items\":[", call->out.file);
+    call->arena = ARENA_INIT(2 * CLIENT_REPLY_BYTES_MAX);
+    do {
+        arena_reset(&call->arena);
+        rc = list_page(listing, client);
+    } while (rc == 0 && listing->all && listing->cursor.len > 0 && listing->pages < PAGES_MAX);
+    arena_deinit(&call->arena);
+    call->arena = kept;
+    if (rc == 0 && listing->json && listing->all)
+        fputs("],\"next_cursor\":null}\n", call->out.file);
+    if (rc == 0 && listing->cursor.len > 0 && listing->all)
+        return err_set(&call->err, ERR_TOO_LARGE, "stopped after %d pages; go on with --cursor "
+                       STR_FMT, PAGES_MAX, STR_ARG(buf_view(&listing->cursor)));
+    if (rc == 0 && listing->cursor.len > 0 && call->notes.interactive)
+        note_more(call, buf_view(&listing->cursor));
+    return rc;
+}
+
+static int run_list(struct call *call)
+{
+    struct listing listing = {.call = call, .path = BUF_INIT(QUERY_BYTES_MAX),
+                              .cursor = BUF_INIT(QUERY_BYTES_MAX),
+                              .json = call_given(call, "json"), .all = call_given(call, "all")};
+    struct client client = {0};
+    int rc;
+
+    buf_text(&listing.path, "/v1/tasks");
+    if (listing.all && !call_given(call, "limit"))
+        buf_format(&listing.path, "?limit=%d", BOUND_LIST_LIMIT);
+    buf_str(&listing.cursor, call_given_text(call, "cursor"));
+    rc = call_write_query(call, &listing.path);
+    if (rc == 0)
+        rc = client_open(&client, call);
+    if (rc == 0)
+        rc = list_pages(&listing, &client);
+    client_close(&client);
+    buf_deinit(&listing.path);
+    buf_deinit(&listing.cursor);
+    return rc;
+}
+
+static int run_wait(struct call *call)
+{
+    struct client client = {0};
+    struct str task;
+    int rc = client_check_task_id(call, call->args[0]);
+
+    if (rc == 0)
+        rc = client_open(&client, call);
+    if (rc == 0)
+        rc = task_wait(&client, call->args[0], call_duration_ms(call, "timeout", -1), &task);
+    if (rc == 0)
+        rc = task_wait_print(call, call->args[0], task, call_given(call, "json"));
+    client_close(&client);
+    return rc;
+}
+
+static const struct flag log_flags[] = {
+    {.name = "level", .type = FLAG_WORD, .value = "LEVEL", .field = "level",
+     .choices = "DEBUG|INFO|WARN|ERROR|FATAL", .help = "only lines of this level"},
+    {.name = "after", .type = FLAG_TIME, .value = "TIME", .field = "after",
+     .help = "only lines after this time: RFC 3339 or -5m"},
+    {.name = "before", .type = FLAG_TIME, .value = "TIME", .field = "before",
+     .help = "only lines before this time"},
+    {.name = "q", .type = FLAG_TEXT, .value = "TEXT", .field = "q",
+     .help = "only lines that hold this text"},
+    {.name = "limit", .type = FLAG_INT, .value = "N", .field = "limit", .min = 1,
+     .max = BOUND_LIST_LIMIT, .help = "at most this many lines"},
+    {0}};
+
+static const struct flag list_flags[] = {
+    {.name = "status", .type = FLAG_WORD, .value = "STATUS", .field = "status",
+     .choices = "blocked|delayed|pending|claimed|running|paused|orphaned|recovering|partial|"
+                "completed|failed|dead_letter|cancelled",
+     .help = "only tasks in this status"},
+    {.name = "type", .type = FLAG_TEXT, .value = "TYPE", .field = "type", .help = "of this type"},
+    {.name = "queue", .type = FLAG_TEXT, .value = "QUEUE", .field = "queue",
+     .help = "of this queue"},
+    {.name = "tag", .type = FLAG_TEXT, .value = "TAG", .field = "tag", .help = "with this tag"},
+    {.name = "user-id", .type = FLAG_TEXT, .value = "ID", .field = "user_id",
+     .help = "of this user"},
+    {.name = "external-id", .type = FLAG_TEXT, .value = "ID", .field = "external_id",
+     .help = "with this id in another system"},
+    {.name = "context-key", .type = FLAG_TEXT, .value = "KEY", .field = "context_key",
+     .help = "about this"},
+    {.name = "job-id", .type = FLAG_TEXT, .value = "ID", .field = "job_id",
+     .help = "made by this job"},
+    {.name = "schedule-id", .type = FLAG_TEXT, .value = "ID", .field = "schedule_id",
+     .help = "fired by this schedule"},
+    {.name = "workflow-id", .type = FLAG_TEXT, .value = "ID", .field = "workflow_id",
+     .help = "of this workflow"},
+    {.name = "parent-id", .type = FLAG_TEXT, .value = "ID", .field = "parent_id",
+     .help = "spawned by this task"},
+    {.name = "correlation-id", .type = FLAG_TEXT, .value = "ID", .field = "correlation_id",
+     .help = "with this correlation id"},
+    {.name = "created-after", .type = FLAG_TIME, .value = "TIME", .field = "created_after",
+     .help = "made after this time: RFC 3339 or -1h"},
+    {.name = "created-before", .type = FLAG_TIME, .value = "TIME", .field = "created_before",
+     .help = "made before this time"},
+    {.name = "limit", .type = FLAG_INT, .value = "N", .field = "limit", .min = 1,
+     .max = BOUND_LIST_LIMIT, .help = "tasks per page (the server's default is 100)"},
+    {.name = "cursor", .type = FLAG_TEXT, .value = "CURSOR",
+     .help = "go on from this place of an earlier list"},
+    {.name = "all", .type = FLAG_BOOL, .help = "every page"},
+    {0}};
+
+static const struct flag wait_flags[] = {
+    {.name = "timeout", .type = FLAG_DURATION, .value = "D", .help = "wait at most this long"},
+    {0}};
+
+#define EXAMPLE_ID "0197f6a2-5c3e-7b11-9d2f-3a4b5c6d7e8f"
+#define LOOK(word, text, function)                                                             \
+    static const struct command task_##word = {                                                \
+        .name = #word, .summary = text, .arguments = "ID",                                     \
+        .example = "perdura task " #word " " EXAMPLE_ID, .groups = FLAGS_CLIENT | FLAGS_JSON,  \
+        .args_min = 1, .args_max = 1, .run = function}
+
+LOOK(show, "Show a task", run_show);
+LOOK(events, "Show what happened to a task, newest first", run_events);
+LOOK(executions, "Show the attempts at a task", run_executions);
+LOOK(checkpoints, "Show a task's checkpoints", run_checkpoints);
+LOOK(result, "Print a task's result as JSON", run_result);
+
+static const struct command task_logs = {
+    .name = "logs",
+    .summary = "Show a task's logs",
+    .arguments = "ID",
+    .example = "perdura task logs " EXAMPLE_ID " --level ERROR --after -1h",
+    .flags = log_flags,
+    .groups = FLAGS_CLIENT | FLAGS_JSON,
+    .args_min = 1,
+    .args_max = 1,
+    .run = run_logs,
+};
+
+static const struct command task_list = {
+    .name = "list",
+    .summary = "List tasks, newest first",
+    .example = "perdura task list --status failed --created-after -1d\n"
+               "perdura task list --queue default --all --json",
+    .flags = list_flags,
+    .groups = FLAGS_CLIENT | FLAGS_JSON,
+    .run = run_list,
+};
+
+static const struct command task_wait_command = {
+    .name = "wait",
+    .summary = "Wait until a task ends and print its result",
+    .arguments = "ID",
+    .details = "The exit code is 0 when the task completed, otherwise 1.",
+    .example = "perdura task wait " EXAMPLE_ID " --timeout 5m",
+    .flags = wait_flags,
+    .groups = FLAGS_CLIENT | FLAGS_JSON,
+    .args_min = 1,
+    .args_max = 1,
+    .run = run_wait,
+};
+
+static const struct command *const subcommands[] = {
+    &task_list,       &task_show,        &task_events, &task_logs,  &task_executions,
+    &task_checkpoints, &task_result,     &task_wait_command, &task_cancel, &task_retry,
+    &task_pause,      &task_resume,      &task_priority, &task_delete, NULL};
+
+const struct command command_task = {
+    .name = "task",
+    .summary = "Look at tasks and change them",
+    .example = "perdura task list --status running\nperdura task show " EXAMPLE_ID,
+    .subcommands = subcommands,
+};

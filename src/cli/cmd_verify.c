@@ -1,0 +1,98 @@
+/* perdura verify: checks a store's integrity offline and names what was tampered with. One
+ * thread. */
+#include "base/json.h"
+#include "node/node.h"
+#include "cli/store_call.h"
+
+#define JSON_BYTES_MAX (64 * 1024 * 1024)
+
+static const struct flag flags[] = {
+    {.name = "logs", .type = FLAG_BOOL, .help = "the hash chains of the logs only"},
+    {.name = "checkpoints", .type = FLAG_BOOL, .help = "the hashes of the checkpoints only"},
+    {.name = "anchor", .type = FLAG_TEXT, .value = "FILE",
+     .help = "compare with chain heads that were kept elsewhere"},
+    {0}};
+
+static void print_json(struct call *call, const struct verify_report *report)
+{
+    struct buf out = BUF_INIT(JSON_BYTES_MAX);
+
+    buf_format(&out, "{\"ok\":%s,\"checked\":{", report->findings_count == 0 ? "true" : "false");
+    for (uint32_t i = 0; i < report->counts_count; i++) {
+        if (i > 0)
+            buf_byte(&out, ',');
+        json_write_string(&out, report->counts[i].what);
+        buf_byte(&out, ':');
+        buf_int(&out, report->counts[i].checked);
+    }
+    buf_text(&out, "},\"findings\":[");
+    for (uint32_t i = 0; i < report->findings_count; i++) {
+        buf_text(&out, i > 0 ? ",{" : "{");
+        json_write_member_string(&out, "kind", report->findings[i].kind);
+        buf_byte(&out, ',');
+        json_write_member_string(&out, "subject", report->findings[i].subject);
+        buf_byte(&out, ',');
+        json_write_member_string(&out, "detail", report->findings[i].detail);
+        buf_byte(&out, '}');
+    }
+    buf_text(&out, "]}");
+    terminal_json(&call->out, buf_view(&out));
+    buf_deinit(&out);
+}
+
+static void print_text(struct call *call, const struct verify_report *report)
+{
+    struct table table;
+
+    for (uint32_t i = 0; i < report->counts_count; i++)
+        fprintf(call->out.file, "%lld " STR_FMT " checked\n", (long long)report->counts[i].checked,
+                STR_ARG(report->counts[i].what));
+    if (report->findings_count == 0) {
+        terminal_line(&call->out, COLOUR_GREEN, STR("everything is as it was written"));
+        return;
+    }
+    table_init(&table, &call->arena);
+    table_column(&table, "KIND", false, false);
+    table_column(&table, "WHAT", false, false);
+    table_column(&table, "FINDING", false, true);
+    for (uint32_t i = 0; i < report->findings_count; i++) {
+        table_cell(&table, report->findings[i].kind, COLOUR_RED);
+        table_cell(&table, report->findings[i].subject, COLOUR_NONE);
+        table_cell(&table, report->findings[i].detail, COLOUR_NONE);
+    }
+    table_print(&table, &call->out);
+}
+
+static int run(struct call *call)
+{
+    struct verify_request request = {.logs = call_given(call, "logs"),
+                                     .checkpoints = call_given(call, "checkpoints"),
+                                     .anchor = call_given_text(call, "anchor")};
+    struct verify_report report = {0};
+    struct config config;
+    int rc = store_call_config(call, &config);
+
+    if (rc == 0)
+        rc = node_verify(&config.settings, &request, &call->arena, &report, &call->err);
+    if (rc == 0) {
+        if (call_given(call, "json"))
+            print_json(call, &report);
+        else
+            print_text(call, &report);
+        rc = report.findings_count > 0 ? 1 : 0;
+    }
+    config_deinit(&config);
+    return rc;
+}
+
+const struct command command_verify = {
+    .name = "verify",
+    .summary = "Check a store's integrity and name what was tampered with",
+    .details = "The exit code is 1 when something was found. Without --logs or --checkpoints "
+               "everything is checked.",
+    .example = "perdura verify --store perdura.db\n"
+               "perdura verify --store backup.db --logs --anchor heads.txt",
+    .flags = flags,
+    .groups = FLAGS_STORE | FLAGS_JSON,
+    .run = run,
+};

@@ -1,0 +1,65 @@
+/* perdura worker: a worker on this or another machine; its handlers come from the configuration.
+ * Joins the settings and hands over to the node. One thread until then. */
+#include "node/node.h"
+#include "cli/store_call.h"
+
+static const struct flag flags[] = {
+    {.name = "server", .type = FLAG_TEXT, .value = "URL", .env = "PERDURA_SERVER",
+     .fallback = "http://127.0.0.1:7070",
+     .help = "the server whose tasks it runs; its token is read from PERDURA_TOKEN"},
+    {.name = "queues", .type = FLAG_LIST, .value = "a,b",
+     .help = "queues it serves; otherwise 'default' and those of the configuration"},
+    {.name = "categories", .type = FLAG_LIST, .value = "a,b",
+     .help = "run tasks of these categories only"},
+    {.name = "concurrency", .type = FLAG_INT, .value = "N", .fallback = "4", .min = 1, .max = 1024,
+     .help = "tasks it runs at once"},
+    {.name = "config", .type = FLAG_TEXT, .value = "FILE",
+     .help = "configuration file; otherwise perdura.yaml in the current folder, if it is there"},
+    {.name = "log-level", .type = FLAG_WORD, .value = "LEVEL", .fallback = "info",
+     .choices = "debug|info|warn|error", .help = "least important events that are logged"},
+    {0}};
+
+static int fill_options(struct call *call, struct worker_options *options)
+{
+    struct str *queues;
+    struct str *categories;
+    int rc = call_list(call, "queues", &queues, &options->queues_count);
+
+    if (rc == 0)
+        rc = call_list(call, "categories", &categories, &options->categories_count);
+    if (rc < 0)
+        return rc;
+    options->queues = queues;
+    options->categories = categories;
+    options->server = call_text(call, "server");
+    options->concurrency = call_int(call, "concurrency", 4);
+    return 0;
+}
+
+static int run(struct call *call)
+{
+    struct worker_options options = {0};
+    struct config config;
+    int rc = store_call_config(call, &config);
+
+    if (rc == 0)
+        rc = fill_options(call, &options);
+    if (rc == 0 && config.settings.handlers_count == 0)
+        rc = err_set(&call->err, ERR_INVALID, "no handlers are configured; list them under "
+                     "'handlers:' in perdura.yaml or pass --config FILE");
+    if (rc == 0)
+        rc = node_worker_main(&config.settings, &options);
+    config_deinit(&config);
+    return rc;
+}
+
+const struct command command_worker = {
+    .name = "worker",
+    .summary = "Run a worker for a server on this or another machine",
+    .details = "Runs the handlers of its configuration file. Stops on SIGTERM: tasks get the time "
+               "of 'grace' and are given back.",
+    .example = "perdura worker --server http://10.0.0.5:7070 --queues mail,news --concurrency 8\n"
+               "perdura worker --config worker.yaml --categories analytics",
+    .flags = flags,
+    .run = run,
+};

@@ -1,0 +1,48 @@
+/* Every command, in the order help lists them. Adding one means a cmd_*.c file and a line here. */
+#include "cli/command.h"
+#include "cli/help_commands.h"
+
+extern const struct command command_serve;
+extern const struct command command_worker;
+extern const struct command command_enqueue;
+extern const struct command command_task;
+extern const struct command command_queue;
+extern const struct command command_workers;
+extern const struct command command_stats;
+extern const struct command command_migrate;
+extern const struct command command_verify;
+extern const struct command command_backup;
+extern const struct command command_bench;
+extern const struct command command_doctor;
+extern const struct command command_completion;
+extern const struct command command_man;
+extern const struct command command_version;
+extern const struct command command_help;
+
+static const struct command *const commands[] = {
+    &command_serve,   &command_worker,     &command_enqueue, &command_task,    &command_queue,
+    &command_workers, &command_stats,      &command_migrate, &command_verify,  &command_backup,
+    &command_bench,   &command_doctor,     &command_completion, &command_man,  &command_version,
+    &command_help,    NULL};
+
+static int run_root(struct call *call)
+{
+    if (call_given(call, "version"))
+        return version_print(call, false);
+    command_print_help(&call->out, &command_root, STR(""));
+    return 0;
+}
+
+static const struct flag root_flags[] = {
+    {.name = "version", .type = FLAG_BOOL, .help = "print the version"}, {0}};
+
+const struct command command_root = {
+    .name = "perdura",
+    .summary = "Perdura runs tasks durably: queue, scheduler and crash recovery in one program",
+    .example = "perdura serve\n"
+               "perdura enqueue email:send --payload '{\"to\":\"ada@example.org\"}' --wait\n"
+               "perdura task list --status failed",
+    .flags = root_flags,
+    .subcommands = commands,
+    .run = run_root,
+};

@@ -1,0 +1,345 @@
+/* What flags mean: checking their values by type, and turning them into JSON fields and query
+ * parameters of the API. One thread. */
+#include "cli/command.h"
+
+#include <errno.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "cli/config.h"
+
+static const struct flag *must_find(const struct call *call, const char *name)
+{
+    const struct flag *flag;
+
+    for (uint32_t i = 0; (flag = command_flag_at(call->command, i)) != NULL; i++)
+        if (strcmp(flag->name, name) == 0)
+            break;
+    ASSERT(flag != NULL); /* the command's table and its code disagree */
+    return flag;
+}
+
+struct str call_given_text(const struct call *call, const char *flag)
+{
+    must_find(call, flag);
+    for (uint32_t i = call->values_count; i > 0; i--) /* the last one wins */
+        if (strcmp(call->values[i - 1].flag->name, flag) == 0)
+            return call->values[i - 1].text;
+    return STR_NONE;
+}
+
+bool call_given(const struct call *call, const char *flag)
+{
+    return call_given_text(call, flag).data != NULL;
+}
+
+struct str call_text(const struct call *call, const char *flag)
+{
+    const struct flag *found = must_find(call, flag);
+    struct str text = call_given_text(call, flag);
+    const char *env = found->env ? getenv(found->env) : NULL;
+
+    if (text.data)
+        return text;
+    return env && *env ? str_of(env) : str_of(found->fallback);
+}
+
+int64_t call_int(const struct call *call, const char *flag, int64_t otherwise)
+{
+    int64_t value;
+
+    return str_to_int64(call_text(call, flag), &value) ? value : otherwise;
+}
+
+int64_t call_duration_ms(const struct call *call, const char *flag, int64_t otherwise_ms)
+{
+    int64_t value_ms;
+
+    return str_to_duration_ms(call_text(call, flag), &value_ms) ? value_ms : otherwise_ms;
+}
+
+static struct str next_item(struct str *rest)
+{
+    const char *comma = rest->len ? memchr(rest->data, ',', rest->len) : NULL;
+    struct str item = comma ? str_span(rest->data, (size_t)(comma - rest->data)) : *rest;
+
+    *rest = comma ? str_span(comma + 1, rest->len - item.len - 1) : STR_NONE;
+    return item;
+}
+
+int call_list(struct call *call, const char *flag, struct str **items, uint32_t *count)
+{
+    size_t bytes = 0;
+
+    must_find(call, flag);
+    for (uint32_t i = 0; i < call->values_count; i++)
+        bytes += call->values[i].text.len + 1;
+    *items = arena_alloc_array(&call->arena, bytes + 1, sizeof **items);
+    *count = 0;
+    if (!*items)
+        return err_set(&call->err, ERR_MEMORY, "--%s has more items than fit into memory", flag);
+    for (uint32_t i = 0; i < call->values_count; i++) {
+        struct str rest = call->values[i].text;
+
+        while (strcmp(call->values[i].flag->name, flag) == 0 && rest.data) {
+            struct str item = next_item(&rest);
+
+            if (item.len > 0)
+                (*items)[(*count)++] = item;
+        }
+    }
+    return 0;
+}
+
+static int read_input(const char *path, struct buf *text, struct err *err)
+{
+    FILE *file = path ? fopen(path, "re") : stdin;
+    size_t got = 1;
+    int rc = 0;
+
+    if (!file)
+        return err_set(err, ERR_IO, "cannot read %s: %s", path, strerror(errno));
+    while (got > 0 && buf_reserve(text, 65536)) {
+        got = fread(text->data + text->len, 1, 65536, file);
+        text->len += got;
+    }
+    if (text->failed)
+        rc = err_set(err, ERR_TOO_LARGE, "%s is larger than %d bytes; keep large input in a file "
+                     "or object store and enqueue its address", path ? path : "stdin",
+                     COMMAND_INPUT_BYTES_MAX);
+    else if (ferror(file))
+        rc = err_set(err, ERR_IO, "cannot read %s: %s", path ? path : "stdin", strerror(errno));
+    if (path)
+        fclose(file);
+    return rc;
+}
+
+int call_json(struct call *call, const char *flag, size_t bytes_max, struct str *json)
+{
+    struct str text = call_given_text(call, flag);
+    struct buf input = BUF_INIT(COMMAND_INPUT_BYTES_MAX + 65536);
+    struct err why;
+    int rc = 0;
+
+    *json = STR_NONE;
+    if (!text.data)
+        return 0;
+    if (str_is(text, "-"))
+        rc = read_input(NULL, &input, &call->err);
+    else if (str_starts(text, STR("@")))
+        rc = read_input(text.data + 1, &input, &call->err);
+    else
+        buf_str(&input, text);
+    if (rc < 0)
+        goto out;
+    text = arena_str(&call->arena, buf_view(&input));
+    if (!text.data)
+        rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory to read --%s", flag);
+    else if (json_check(text, json, &why) < 0)
+        rc = err_set(&call->err, ERR_USAGE, "--%s is not valid JSON: %s", flag, why.text);
+    else if (json->len > bytes_max)
+        rc = err_set(&call->err, ERR_USAGE, "--%s has %zu bytes; at most %zu are allowed", flag,
+                     json->len, bytes_max);
+out:
+    buf_deinit(&input);
+    return rc;
+}
+
+static bool time_parse(struct str text, int64_t *time_us)
+{
+    int64_t ms;
+
+    if (text.len < 2 || (text.data[0] != '+' && text.data[0] != '-'))
+        return clock_parse(text, time_us);
+    if (!str_to_duration_ms(str_span(text.data + 1, text.len - 1), &ms))
+        return false;
+    /* A century each way: anything further is a mistake, and sums stay far from overflow. */
+    if (ms > INT64_C(100) * 366 * 86400 * 1000)
+        return false;
+    *time_us = clock_wall_us() + (text.data[0] == '-' ? -ms : ms) * CLOCK_MS_US;
+    return true;
+}
+
+static int check_int(const struct flag *flag, struct str text, struct err *err)
+{
+    int64_t value;
+
+    if (str_to_int64(text, &value) && value >= flag->min && value <= flag->max)
+        return 0;
+    return err_set(err, ERR_USAGE, "--%s is '" STR_FMT "'; it must be a whole number from %lld to "
+                   "%lld", flag->name, STR_ARG(text), (long long)flag->min, (long long)flag->max);
+}
+
+int flag_check(const struct flag *flag, struct str text, struct err *err)
+{
+    struct rate_rule rate;
+    const char *must = NULL;
+    int64_t value;
+
+    switch (flag->type) {
+    case FLAG_INT:
+        return check_int(flag, text, err);
+    case FLAG_DURATION:
+        must = str_to_duration_ms(text, &value)
+                   ? NULL : "a duration such as 500ms, 30s, 5m, 2h, 1d";
+        break;
+    case FLAG_TIME:
+        must = time_parse(text, &value) ? NULL : "a time such as 2027-03-28T01:00:00Z or +5m";
+        break;
+    case FLAG_PRIORITY:
+        must = config_priority_parse(text, &value)
+                   ? NULL : "a number from -1000 to 1000, or low, medium, high, critical";
+        break;
+    case FLAG_RATE:
+        must = config_rate_parse(text, &rate) ? NULL : "a rate such as 100/s or 20/m, or none";
+        break;
+    case FLAG_WORD:
+        must = config_word_valid(flag->choices, text) ? NULL : flag->choices;
+        break;
+    case FLAG_TEXT:
+    case FLAG_LIST:
+        must = text.len > 0 && str_is_utf8(text) ? NULL : "text that is valid UTF-8 and not empty";
+        break;
+    case FLAG_BOOL:
+    case FLAG_NO:
+    case FLAG_JSON:
+        break;
+    }
+    if (!must)
+        return 0;
+    return err_set(err, ERR_USAGE, "--%s is '" STR_FMT "'; it must be %s%s", flag->name,
+                   STR_ARG(text), flag->type == FLAG_WORD ? "one of " : "", must);
+}
+
+static int write_list(struct call *call, const struct flag *flag, struct buf *out)
+{
+    struct str *items;
+    uint32_t count;
+    int rc = call_list(call, flag->name, &items, &count);
+
+    if (rc < 0)
+        return rc;
+    buf_byte(out, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        if (i > 0)
+            buf_byte(out, ',');
+        json_write_string(out, items[i]);
+    }
+    buf_byte(out, ']');
+    return 0;
+}
+
+static void write_rate(struct str text, struct buf *out)
+{
+    struct rate_rule rate = {0};
+
+    config_rate_parse(text, &rate);
+    if (rate.count == 0)
+        buf_text(out, "null");
+    else
+        buf_format(out, "{\"count\":%lld,\"per_ms\":%lld,\"burst\":%lld}", (long long)rate.count,
+                   (long long)rate.per_ms, (long long)rate.burst);
+}
+
+/* The value as JSON; as_query leaves the quotes out. Values were checked when parsed. */
+static int write_value(struct call *call, const struct flag *flag, bool as_query, struct buf *out)
+{
+    struct str text = call_given_text(call, flag->name);
+    char time_text[CLOCK_TEXT_BYTES];
+    struct str json;
+    int64_t value = 0;
+    int rc;
+
+    switch (flag->type) {
+    case FLAG_BOOL:
+    case FLAG_NO:
+        buf_text(out, flag->type == FLAG_BOOL ? "true" : "false");
+        return 0;
+    case FLAG_DURATION:
+        str_to_duration_ms(text, &value);
+        buf_int(out, value);
+        return 0;
+    case FLAG_RATE:
+        write_rate(text, out);
+        return 0;
+    case FLAG_JSON:
+        rc = call_json(call, flag->name, COMMAND_INPUT_BYTES_MAX, &json);
+        buf_str(out, json);
+        return rc;
+    case FLAG_LIST:
+        if (!as_query)
+            return write_list(call, flag, out);
+        break;
+    case FLAG_TIME:
+        time_parse(text, &value);
+        clock_format(value, time_text);
+        text = str_of(time_text);
+        break;
+    case FLAG_INT:
+    case FLAG_PRIORITY:
+    case FLAG_TEXT:
+    case FLAG_WORD:
+        break;
+    }
+    if (as_query)
+        command_write_escaped(out, text);
+    else if (flag->type != FLAG_TEXT && flag->type != FLAG_WORD && str_to_int64(text, &value))
+        buf_int(out, value);
+    else
+        json_write_string(out, text);
+    return 0;
+}
+
+int call_write_fields(struct call *call, struct buf *out)
+{
+    const struct flag *flag;
+    int rc;
+
+    for (uint32_t i = 0; (flag = command_flag_at(call->command, i)) != NULL; i++) {
+        if (!flag->field || !call_given(call, flag->name))
+            continue;
+        if (out->len > 0 && out->data[out->len - 1] != '{')
+            buf_byte(out, ',');
+        json_write_key(out, flag->field);
+        rc = write_value(call, flag, false, out);
+        if (rc < 0)
+            return rc;
+    }
+    return out->failed ? err_set(&call->err, ERR_TOO_LARGE, "the request is too large to be sent")
+                       : 0;
+}
+
+int call_write_query(struct call *call, struct buf *out)
+{
+    const struct flag *flag;
+    char before = out->len > 0 && memchr(out->data, '?', out->len) ? '&' : '?';
+    int rc;
+
+    for (uint32_t i = 0; (flag = command_flag_at(call->command, i)) != NULL; i++) {
+        if (!flag->field || !call_given(call, flag->name))
+            continue;
+        buf_byte(out, before);
+        buf_text(out, flag->field);
+        buf_byte(out, '=');
+        rc = write_value(call, flag, true, out);
+        if (rc < 0)
+            return rc;
+        before = '&';
+    }
+    return out->failed ? err_set(&call->err, ERR_TOO_LARGE, "the request is too large to be sent")
+                       : 0;
+}
+
+void command_write_escaped(struct buf *out, struct str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char byte = (unsigned char)text.data[i];
+        bool plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+                     (byte >= '0' && byte <= '9') || (byte && strchr("-._~", byte));
+
+        if (plain)
+            buf_byte(out, (char)byte);
+        else
+            buf_format(out, "%%%02X", byte);
+    }
+}

@@ -1,0 +1,200 @@
+/* The settings as a table: the configuration file, `doctor`, the manual page and the joining of
+ * flags and environment all read it. Constant data and the checks that span several keys. */
+#include "cli/config.h"
+#include "core/bounds.h"
+
+#define DAY_MS INT64_C(86400000)
+#define AT(type, member) .offset = offsetof(struct type, member)
+#define SETTING(member) .offset = offsetof(struct config, settings.member)
+#define SETTING_LIST(member)                                                            \
+    .offset = offsetof(struct config, settings.member),                                 \
+    .count_offset = offsetof(struct config, settings.member##_count)
+
+static bool type_pattern_valid(struct str type)
+{
+    const char *star = type.len ? memchr(type.data, '*', type.len) : NULL;
+
+    return type.len > 0 && (!star || star == type.data + type.len - 1);
+}
+
+static int check_handler(const void *record, struct err *err)
+{
+    const struct handler_rule *rule = record;
+
+    if (!type_pattern_valid(rule->type))
+        return err_set(err, ERR_INVALID, "type '" STR_FMT "' must be exact, or a prefix with one "
+                       "'*' at its end", STR_ARG(rule->type));
+    if (rule->command && rule->service.data)
+        return err_set(err, ERR_INVALID, "handler '" STR_FMT "' has both command and service; "
+                       "keep one of them", STR_ARG(rule->type));
+    if (rule->method.data && !rule->service.data)
+        return err_set(err, ERR_INVALID, "handler '" STR_FMT "' has a method but no service",
+                       STR_ARG(rule->type));
+    return 0;
+}
+
+static int check_rule(const void *record, struct err *err)
+{
+    const struct priority_rule *rule = record;
+
+    if (!rule->type.data && !rule->metadata_pointer.data)
+        return err_set(err, ERR_INVALID, "a rule needs type or metadata to say what it matches");
+    if (rule->type.data && !type_pattern_valid(rule->type))
+        return err_set(err, ERR_INVALID, "type '" STR_FMT "' must be exact, or a prefix with one "
+                       "'*' at its end", STR_ARG(rule->type));
+    return 0;
+}
+
+static const struct config_field handler_fields[] = {
+    {.key = "type", .kind = CONFIG_TEXT, AT(handler_rule, type), .max = BOUND_NAME_BYTES,
+     .required = true, .help = "task type, exact or a prefix such as \"email:*\""},
+    {.key = "command", .kind = CONFIG_ARGV, AT(handler_rule, command), .max = 256,
+     .help = "program and arguments, run without a shell"},
+    {.key = "service", .kind = CONFIG_TEXT, AT(handler_rule, service), .max = BOUND_NAME_BYTES,
+     .help = "target service, one of services"},
+    {.key = "method", .kind = CONFIG_TEXT, AT(handler_rule, method), .max = BOUND_NAME_BYTES,
+     .help = "method of the target service"},
+    {.key = "environment", .kind = CONFIG_VARIABLES, AT(handler_rule, environment), .max = 256,
+     .help = "variables the command gets besides the usual ones"},
+    {.key = "directory", .kind = CONFIG_TEXT, AT(handler_rule, directory),
+     .help = "working directory of the command; otherwise the worker's"},
+    {.key = "timeout", .kind = CONFIG_DURATION, AT(handler_rule, timeout_ms), .absent = -1,
+     .min = 1, .max = BOUND_DELAY_MS, .help = "longest run of one attempt"},
+    {.key = "grace", .kind = CONFIG_DURATION, AT(handler_rule, grace_ms), .absent = -1,
+     .max = 3600000, .help = "time between SIGTERM and SIGKILL"},
+    {.key = "max_retries", .kind = CONFIG_INT, AT(handler_rule, max_retries), .absent = -1,
+     .max = BOUND_RETRIES, .help = "retries after the first attempt"},
+    {.key = "retry_policy", .kind = CONFIG_POLICY, AT(handler_rule, retry_policy),
+     .help = "polynomial, exponential, linear or fixed"},
+    {.key = "retry_delay", .kind = CONFIG_DURATION, AT(handler_rule, retry_delay_ms), .absent = -1,
+     .max = BOUND_DELAY_MS, .help = "base of the delay between attempts"},
+    {.key = "max_retry_delay", .kind = CONFIG_DURATION, AT(handler_rule, max_retry_delay_ms),
+     .absent = -1, .max = BOUND_DELAY_MS, .help = "longest delay between attempts"},
+    {.key = "hash_input", .kind = CONFIG_BOOL, AT(handler_rule, hash_input), .fallback = "false",
+     .help = "equal payloads of this type are one task"},
+    {.key = "output_max", .kind = CONFIG_BYTES, AT(handler_rule, output_bytes_max), .absent = -1,
+     .max = INT64_C(1) << 30, .help = "bytes of output kept as logs per run"},
+    {.key = "retention", .kind = CONFIG_DURATION, AT(handler_rule, retention_ms), .absent = -1,
+     .max = BOUND_DELAY_MS, .help = "how long ended tasks of this type are kept; 0 = for ever"},
+    {0}};
+static const struct config_record handler_record = {"handlers", sizeof(struct handler_rule),
+                                                    handler_fields, check_handler};
+
+static const struct config_field service_fields[] = {
+    {.key = "name", .kind = CONFIG_TEXT, AT(config_service, name), .max = BOUND_NAME_BYTES,
+     .required = true, .help = "name that handlers and jobs use"},
+    {.key = "url", .kind = CONFIG_TEXT, AT(config_service, url), .max = BOUND_URL_BYTES,
+     .required = true, .help = "where its tasks are sent"},
+    {0}};
+static const struct config_record service_record = {"services", sizeof(struct config_service),
+                                                    service_fields, NULL};
+
+static const struct config_field type_limit_fields[] = {
+    {.key = "type", .kind = CONFIG_TEXT, AT(type_limit, type), .max = BOUND_NAME_BYTES,
+     .required = true, .help = "task type"},
+    {.key = "concurrency", .kind = CONFIG_INT, AT(type_limit, concurrency), .max = 1000000,
+     .help = "tasks of this type that run at once; 0 = no limit"},
+    {.key = "rate", .kind = CONFIG_RATE, AT(type_limit, rate), .help = "starts per time"},
+    {0}};
+static const struct config_record type_limit_record = {"type_limits", sizeof(struct type_limit),
+                                                       type_limit_fields, NULL};
+
+static const struct config_field queue_fields[] = {
+    {.key = "name", .kind = CONFIG_TEXT, AT(queue_rule, name), .max = BOUND_NAME_BYTES,
+     .required = true, .help = "name of the queue"},
+    {.key = "store", .kind = CONFIG_TEXT, AT(queue_rule, store),
+     .help = "another store this queue lives in"},
+    {.key = "concurrency", .kind = CONFIG_INT, AT(queue_rule, concurrency), .max = 1000000,
+     .help = "tasks that run at once; 0 = no limit"},
+    {.key = "rate", .kind = CONFIG_RATE, AT(queue_rule, rate), .help = "starts per time: 100/s"},
+    {.key = "key_concurrency", .kind = CONFIG_INT, AT(queue_rule, key_concurrency), .max = 1000000,
+     .help = "tasks of one limit_key that run at once; 0 = no limit"},
+    {.key = "key_rate", .kind = CONFIG_RATE, AT(queue_rule, key_rate),
+     .help = "starts per time and limit_key"},
+    {.key = "type_limits", .kind = CONFIG_LIST, AT(queue_rule, type_limits),
+     .count_offset = offsetof(struct queue_rule, type_limits_count), .max = BOUND_TYPE_LIMITS,
+     .record = &type_limit_record, .help = "limits per task type"},
+    {.key = "priority_order", .kind = CONFIG_ORDER, AT(queue_rule, priority_order),
+     .fallback = "high_first", .help = "high_first or low_first"},
+    {.key = "ageing", .kind = CONFIG_DURATION, AT(queue_rule, ageing_ms), .max = BOUND_DELAY_MS,
+     .help = "waiting this long is worth one priority step; 0 = strict"},
+    {.key = "stall_after", .kind = CONFIG_DURATION, AT(queue_rule, stall_after_ms),
+     .max = BOUND_DELAY_MS, .help = "a handler silent this long is stalled; 0 = never"},
+    {.key = "dead_letter_queue", .kind = CONFIG_TEXT, AT(queue_rule, dead_letter_queue),
+     .max = BOUND_NAME_BYTES, .help = "queue that gets a copy of dead tasks"},
+    {0}};
+static const struct config_record queue_record = {"queues", sizeof(struct queue_rule), queue_fields,
+                                                  NULL};
+
+static const struct config_field rule_fields[] = {
+    {.key = "type", .kind = CONFIG_TEXT, AT(priority_rule, type), .max = BOUND_NAME_BYTES,
+     .help = "task type, exact or a prefix; left out = any"},
+    {.key = "metadata", .kind = CONFIG_METADATA, AT(priority_rule, metadata_pointer),
+     .help = "one JSON pointer into metadata and the value it must have"},
+    {.key = "priority", .kind = CONFIG_PRIORITY, AT(priority_rule, priority), .required = true,
+     .help = "priority of matching tasks, number or level"},
+    {0}};
+static const struct config_record rule_record = {"rules", sizeof(struct priority_rule), rule_fields,
+                                                 check_rule};
+
+static const struct config_field root_fields[] = {
+    {.key = "store", .kind = CONFIG_TEXT, SETTING(store), .fallback = "perdura.db",
+     .flag = "store", .env = "PERDURA_STORE", .help = "a file path, sqlite:PATH or postgres://…"},
+    {.key = "listen", .kind = CONFIG_ADDRESS, SETTING(listen), .fallback = "127.0.0.1:7070",
+     .flag = "listen", .env = "PERDURA_LISTEN", .max = 300,
+     .help = "address and port of the API and dashboard"},
+    {.key = "token", .kind = CONFIG_TEXT, SETTING(token), .env = "PERDURA_TOKEN",
+     .outside_file = true, .help = "bearer token; needed to listen beyond loopback"},
+    {.key = "allowed_hosts", .kind = CONFIG_TEXTS, SETTING_LIST(allowed_hosts), .max = 256,
+     .help = "further values of the Host header that are served"},
+    {.key = "workers", .kind = CONFIG_INT, SETTING(workers), .absent = -1, .max = 1024,
+     .flag = "workers", .help = "in-process worker slots; otherwise 4 where there are handlers"},
+    {.key = "lease", .kind = CONFIG_DURATION, SETTING(lease_ms), .fallback = "30s", .min = 100,
+     .max = DAY_MS, .flag = "lease", .help = "a task whose lease is not renewed is orphaned"},
+    {.key = "leader_lease", .kind = CONFIG_DURATION, SETTING(leader_lease_ms), .fallback = "30s",
+     .min = 100, .max = DAY_MS, .flag = "leader-lease", .help = "lease of the leading node"},
+    {.key = "worker_timeout", .kind = CONFIG_DURATION, SETTING(worker_timeout_ms), .absent = -1,
+     .min = 100, .max = 30 * DAY_MS, .env = "WORKER_TIMEOUT",
+     .help = "a worker silent this long is removed; otherwise two leases"},
+    {.key = "grace", .kind = CONFIG_DURATION, SETTING(grace_ms), .fallback = "5s", .max = 3600000,
+     .help = "time between SIGTERM and SIGKILL"},
+    {.key = "log_level", .kind = CONFIG_WORD, SETTING(log_level), .fallback = "info",
+     .flag = "log-level", .choices = "debug|info|warn|error",
+     .help = "least important events that are logged"},
+    {.key = "allow_network_fs", .kind = CONFIG_BOOL, SETTING(allow_network_fs),
+     .fallback = "false", .flag = "allow-network-fs",
+     .help = "open a SQLite store on a network file system all the same"},
+    {.key = "demo", .kind = CONFIG_BOOL, SETTING(demo), .fallback = "false", .flag = "demo",
+     .outside_file = true, .help = "fill the store with a demonstration"},
+    {.key = "callbacks.allow", .kind = CONFIG_TEXTS, SETTING_LIST(callbacks_allow), .max = 256,
+     .fallback = "http://127.0.0.1,http://localhost,http://[::1]",
+     .help = "URL prefixes that callbacks may go to"},
+    {.key = "callbacks.secret", .kind = CONFIG_TEXT, SETTING(callbacks_secret),
+     .help = "signs webhooks; otherwise the store's own random secret"},
+    {.key = "retention.completed", .kind = CONFIG_DURATION, SETTING(retention.completed_ms),
+     .fallback = "30d", .max = BOUND_DELAY_MS, .help = "completed tasks; 0 = for ever"},
+    {.key = "retention.failed", .kind = CONFIG_DURATION, SETTING(retention.failed_ms),
+     .fallback = "90d", .max = BOUND_DELAY_MS,
+     .help = "failed, dead_letter, cancelled and partial tasks; 0 = for ever"},
+    {.key = "retention.events", .kind = CONFIG_DURATION, SETTING(retention.events_ms),
+     .fallback = "30d", .max = BOUND_DELAY_MS, .help = "events of ended tasks; 0 = for ever"},
+    {.key = "retention.executions", .kind = CONFIG_DURATION, SETTING(retention.executions_ms),
+     .fallback = "30d", .max = BOUND_DELAY_MS, .help = "executions; 0 = for ever"},
+    {.key = "retention.logs", .kind = CONFIG_DURATION, SETTING(retention.logs_ms),
+     .fallback = "30d", .max = BOUND_DELAY_MS, .help = "logs of executions; 0 = for ever"},
+    {.key = "retention.archive", .kind = CONFIG_TEXT, SETTING(retention.archive),
+     .help = "folder for JSON lines of removed tasks"},
+    {.key = "handlers", .kind = CONFIG_LIST, SETTING_LIST(handlers), .max = 4096,
+     .record = &handler_record, .help = "what runs tasks, by type"},
+    {.key = "services", .kind = CONFIG_LIST, AT(config, services),
+     .count_offset = offsetof(struct config, services_count), .max = 1024,
+     .record = &service_record, .help = "targets that handlers name"},
+    {.key = "queues", .kind = CONFIG_LIST, SETTING_LIST(queues), .max = BOUND_QUEUES,
+     .record = &queue_record, .help = "limits and order of queues"},
+    {.key = "rules", .kind = CONFIG_LIST, SETTING_LIST(rules), .max = 1024, .record = &rule_record,
+     .help = "priorities by type and metadata, applied when a task is enqueued"},
+    {0}};
+const struct config_record config_root = {"", sizeof(struct config), root_fields, NULL};
+
+_Static_assert(sizeof root_fields / sizeof root_fields[0] - 1 <= CONFIG_SETTINGS_MAX,
+               "every setting has a place for its origin");

@@ -1,0 +1,163 @@
+/* Long-polls /v1/tasks/{id}/wait: in short turns while a bar is drawn, in long ones otherwise. A
+ * server that restarts meanwhile is waited for too, because the task survives that. One thread. */
+#include "cli/task_wait.h"
+
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "cli/view.h"
+#include "core/status.h"
+
+#define TURN_BAR_MS 250       /* how often the bar moves */
+#define TURN_QUIET_MS 30000   /* below what proxies cut */
+#define MARGIN_MS 10000       /* the answer may come this much after the turn's end */
+#define OUTAGE_MS 30000       /* a restart takes seconds; longer is worth telling */
+#define OUTAGE_PAUSE_MS 500
+
+static bool has_ended(struct call *call, struct str task)
+{
+    enum status status;
+
+    return status_parse(view_member(call, task, "status"), &status) && status_ended(status);
+}
+
+static void draw(struct progress *progress, struct call *call, struct str task, int64_t elapsed_ms)
+{
+    struct str status = view_member(call, task, "status");
+    struct str state = view_member(call, task, "state");
+    struct str progress_text = json_get(task, STR("progress"));
+    int64_t percent = 0;
+    struct str label;
+
+    if (!progress_text.data || !json_int64(progress_text, &percent) || percent <= 0)
+        percent = PROGRESS_UNKNOWN;
+    label = arena_format(&call->arena, STR_FMT "%s" STR_FMT, STR_ARG(status), state.len ? ": " : "",
+                         STR_ARG(state));
+    progress_draw(progress, percent, label, elapsed_ms);
+}
+
+static void pause_ms(int64_t duration_ms)
+{
+    struct timespec pause = {(time_t)(duration_ms / 1000), (long)(duration_ms % 1000) * 1000000};
+
+    nanosleep(&pause, NULL);
+}
+
+static int one_turn(struct client *client, struct str id, int64_t turn_ms, struct str *task)
+{
+    char after[48];
+    int rc;
+
+    snprintf(after, sizeof after, "/wait?timeout_ms=%lld", (long long)turn_ms);
+    rc = client_call(client, "GET", client_path(client->call, "/v1/tasks/", id, after), STR_NONE,
+                     turn_ms + MARGIN_MS, task);
+    if (rc == 0 && (!task->data || json_kind(*task) != JSON_OBJECT))
+        rc = err_set(&client->call->err, ERR_IO, "the server answered something else than a task");
+    return rc;
+}
+
+static int64_t turn_length(const struct call *call, int64_t left_ms)
+{
+    int64_t turn_ms = call->notes.interactive ? TURN_BAR_MS : TURN_QUIET_MS;
+
+    return left_ms >= 0 && left_ms < turn_ms ? left_ms : turn_ms;
+}
+
+/* One waiting: the last state seen is kept outside the arena, which every turn empties. */
+struct waiting {
+    struct client *client;
+    struct str id;
+    int64_t timeout_ms;
+    int64_t start_us;
+    int64_t heard_us; /* from the server, for the last time */
+    struct buf last;
+    struct progress progress;
+};
+
+static bool is_outage(int rc)
+{
+    return rc == -ERR_UNAVAILABLE || rc == -ERR_REQUEST_TIMEOUT || rc == -ERR_IO;
+}
+
+/* 1 = ended, 0 = go on, negative = give up. */
+static int wait_once(struct waiting *waiting)
+{
+    struct call *call = waiting->client->call;
+    int64_t elapsed_ms = (clock_boot_us() - waiting->start_us) / CLOCK_MS_US;
+    int64_t left_ms = waiting->timeout_ms - elapsed_ms;
+    struct str seen;
+    int rc;
+
+    if (waiting->timeout_ms < 0)
+        left_ms = -1;
+    else if (left_ms < 0)
+        left_ms = 0;
+    arena_reset(&call->arena);
+    rc = one_turn(waiting->client, waiting->id, turn_length(call, left_ms), &seen);
+    if (is_outage(rc) && waiting->last.len > 0 && left_ms != 0 &&
+        clock_boot_us() - waiting->heard_us < OUTAGE_MS * CLOCK_MS_US) {
+        pause_ms(OUTAGE_PAUSE_MS);
+        return 0;
+    }
+    if (rc < 0)
+        return rc;
+    waiting->heard_us = clock_boot_us();
+    buf_reset(&waiting->last);
+    buf_str(&waiting->last, seen);
+    draw(&waiting->progress, call, seen, (waiting->heard_us - waiting->start_us) / CLOCK_MS_US);
+    return left_ms == 0 || has_ended(call, seen);
+}
+
+int task_wait(struct client *client, struct str id, int64_t timeout_ms, struct str *task)
+{
+    struct call *call = client->call;
+    struct arena kept = call->arena;
+    struct waiting waiting = {.client = client, .id = id, .timeout_ms = timeout_ms,
+                              .start_us = clock_boot_us(), .heard_us = clock_boot_us(),
+                              .last = BUF_INIT(CLIENT_REPLY_BYTES_MAX)};
+    int rc = 0;
+
+    progress_init(&waiting.progress, &call->notes);
+    /* A wait may last for days: its turns get an arena of their own. */
+    call->arena = ARENA_INIT(2 * CLIENT_REPLY_BYTES_MAX);
+    while (rc == 0)
+        rc = wait_once(&waiting);
+    progress_clear(&waiting.progress);
+    arena_deinit(&call->arena);
+    call->arena = kept;
+    *task = rc > 0 ? arena_str(&call->arena, buf_view(&waiting.last)) : STR_NONE;
+    buf_deinit(&waiting.last);
+    if (rc > 0 && !task->data)
+        return err_set(&call->err, ERR_MEMORY, "there is not enough memory for the task");
+    return rc < 0 ? rc : 0;
+}
+
+static struct str why_not_completed(struct call *call, struct str task)
+{
+    struct str error = view_member(call, task, "error");
+
+    return error.len ? error : view_member(call, task, "last_error");
+}
+
+int task_wait_print(struct call *call, struct str id, struct str task, bool json)
+{
+    struct str status = view_member(call, task, "status");
+    struct str result = json_get(task, STR("result"));
+    struct str why = why_not_completed(call, task);
+
+    if (json)
+        terminal_json(&call->out, task);
+    else if (result.data && json_kind(result) != JSON_NULL)
+        terminal_json(&call->out, result);
+    if (str_is(status, "completed"))
+        return 0;
+    if (!has_ended(call, task))
+        return err_set(&call->err, ERR_REQUEST_TIMEOUT, "task " STR_FMT " has not ended yet, it is "
+                       STR_FMT "; 'perdura task wait " STR_FMT "' waits on", STR_ARG(id),
+                       STR_ARG(status), STR_ARG(id));
+    return err_set(&call->err, ERR_INTERNAL, "task " STR_FMT " ended as " STR_FMT "%s%.*s"
+                   "; 'perdura task events " STR_FMT "' shows how", STR_ARG(id), STR_ARG(status),
+                   why.len ? ": " : "", why.len > 250 ? 250 : (int)why.len,
+                   why.data ? why.data : "", STR_ARG(id));
+}

@@ -1,0 +1,279 @@
+/* Cells, tables and records from JSON. Nothing here trusts the text: cells are cleaned by the
+ * table, lines by terminal_clean. One thread. */
+#include "cli/view.h"
+
+#include "base/clock.h"
+#include "base/json.h"
+
+#define CELL_BYTES_MAX 65536
+#define LEAVES_DEPTH_MAX 8
+
+struct cell {
+    struct str text;
+    enum colour colour;
+};
+
+enum colour view_status_colour(struct str status)
+{
+    static const struct {
+        const char *status;
+        enum colour colour;
+    } table[] = {{"completed", COLOUR_GREEN}, {"running", COLOUR_BLUE},   {"claimed", COLOUR_BLUE},
+                 {"failed", COLOUR_RED},      {"dead_letter", COLOUR_RED}, {"orphaned", COLOUR_RED},
+                 {"timeout", COLOUR_RED},     {"error", COLOUR_RED},       {"ERROR", COLOUR_RED},
+                 {"FATAL", COLOUR_RED},       {"WARN", COLOUR_YELLOW},
+                 {"partial", COLOUR_YELLOW},  {"paused", COLOUR_YELLOW},
+                 {"recovering", COLOUR_YELLOW},
+                 {"cancelled", COLOUR_DIM},   {"offline", COLOUR_DIM},     {"DEBUG", COLOUR_DIM}};
+
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (str_is(status, table[i].status))
+            return table[i].colour;
+    return COLOUR_NONE;
+}
+
+struct str view_member(struct call *call, struct str object, const char *key)
+{
+    struct str value = json_kind(object) == JSON_OBJECT ? json_get(object, str_of(key)) : STR_NONE;
+
+    return value.data && json_kind(value) == JSON_STRING ? json_string(value, &call->arena)
+                                                         : STR_NONE;
+}
+
+struct str view_items(struct str reply)
+{
+    struct str items = STR_NONE;
+
+    if (reply.data && json_kind(reply) == JSON_ARRAY)
+        return reply;
+    if (reply.data && json_kind(reply) == JSON_OBJECT)
+        items = json_get(reply, STR("items"));
+    return items.data && json_kind(items) == JSON_ARRAY ? items : STR("[]");
+}
+
+static struct str as_text(struct call *call, struct str value)
+{
+    return json_kind(value) == JSON_STRING ? json_string(value, &call->arena) : value;
+}
+
+static struct str as_age(struct call *call, struct str value)
+{
+    struct str text = as_text(call, value);
+    char shown[TERMINAL_DURATION_BYTES];
+    int64_t time_us;
+    int64_t age_us;
+
+    if (!clock_parse(text, &time_us))
+        return text;
+    age_us = clock_wall_us() - time_us;
+    terminal_duration((age_us < 0 ? -age_us : age_us) / CLOCK_MS_US, shown);
+    return arena_format(&call->arena, "%s%s", age_us < 0 ? "in " : "", shown);
+}
+
+static struct str as_duration(struct call *call, struct str value)
+{
+    char shown[TERMINAL_DURATION_BYTES];
+    int64_t ms;
+
+    if (!json_int64(value, &ms))
+        return as_text(call, value);
+    terminal_duration(ms, shown);
+    return arena_str(&call->arena, str_of(shown));
+}
+
+static struct str as_list(struct call *call, struct str value)
+{
+    struct buf out = BUF_INIT(CELL_BYTES_MAX);
+    struct json_iter iter;
+    struct str element;
+    struct str copy;
+
+    if (json_kind(value) != JSON_ARRAY)
+        return as_text(call, value);
+    json_begin(value, &iter);
+    while (json_next_element(&iter, &element)) {
+        if (out.len > 0)
+            buf_byte(&out, ',');
+        buf_str(&out, as_text(call, element));
+    }
+    copy = arena_str(&call->arena, buf_view(&out));
+    buf_deinit(&out);
+    return copy;
+}
+
+static struct str as_rate(struct call *call, struct str value)
+{
+    struct str count_text = STR_NONE;
+    struct str per_text = STR_NONE;
+    int64_t count;
+    int64_t per_ms;
+    char per[TERMINAL_DURATION_BYTES];
+
+    if (json_kind(value) == JSON_OBJECT) {
+        count_text = json_get(value, STR("count"));
+        per_text = json_get(value, STR("per_ms"));
+    }
+    if (!count_text.data || !per_text.data || !json_int64(count_text, &count) ||
+        !json_int64(per_text, &per_ms))
+        return as_text(call, value);
+    if (per_ms == 1000)
+        return arena_format(&call->arena, "%lld/s", (long long)count);
+    if (per_ms == 60000)
+        return arena_format(&call->arena, "%lld/m", (long long)count);
+    terminal_duration(per_ms, per);
+    return arena_format(&call->arena, "%lld/%s", (long long)count, per);
+}
+
+static struct cell make_cell(struct call *call, struct str object, const struct view_column *column)
+{
+    struct str value = json_pointer(object, str_of(column->pointer), &call->arena);
+    struct cell cell = {STR(""), COLOUR_NONE};
+
+    if (!value.data || json_kind(value) == JSON_NULL)
+        return cell;
+    switch (column->kind) {
+    case VIEW_STATUS:
+        cell.text = as_text(call, value);
+        cell.colour = view_status_colour(cell.text);
+        break;
+    case VIEW_AGE:
+        cell.text = as_age(call, value);
+        break;
+    case VIEW_DURATION:
+        cell.text = as_duration(call, value);
+        break;
+    case VIEW_PERCENT:
+        cell.text = arena_format(&call->arena, STR_FMT "%%", STR_ARG(as_text(call, value)));
+        break;
+    case VIEW_LIST:
+        cell.text = as_list(call, value);
+        break;
+    case VIEW_RATE:
+        cell.text = as_rate(call, value);
+        break;
+    case VIEW_YES:
+        cell.text = json_kind(value) == JSON_TRUE ? STR("yes") : STR("");
+        break;
+    case VIEW_TEXT:
+    case VIEW_ID:
+    case VIEW_NUMBER:
+    case VIEW_TIME:
+        cell.text = as_text(call, value);
+        break;
+    }
+    return cell;
+}
+
+static bool is_right(enum view_kind kind)
+{
+    return kind == VIEW_NUMBER || kind == VIEW_PERCENT || kind == VIEW_DURATION || kind == VIEW_AGE;
+}
+
+static void print_items(struct call *call, struct str items, const struct view_column *columns,
+                        uint32_t columns_count, bool without_titles)
+{
+    struct table table;
+    struct json_iter iter;
+    struct str item;
+
+    table_init(&table, &call->arena);
+    table.without_titles = without_titles;
+    for (uint32_t i = 0; i < columns_count; i++)
+        table_column(&table, columns[i].title, is_right(columns[i].kind),
+                     columns[i].kind == VIEW_TEXT || columns[i].kind == VIEW_LIST);
+    json_begin(items, &iter);
+    while (json_next_element(&iter, &item)) {
+        for (uint32_t i = 0; i < columns_count; i++) {
+            struct cell cell = make_cell(call, item, &columns[i]);
+
+            table_cell(&table, cell.text, cell.colour);
+        }
+    }
+    if (table.cells_count > 0 || call->out.columns > 0)
+        table_print(&table, &call->out);
+}
+
+void view_table(struct call *call, struct str items, const struct view_column *columns,
+                uint32_t columns_count)
+{
+    print_items(call, items, columns, columns_count, false);
+}
+
+void view_table_page(struct call *call, struct str items, const struct view_column *columns,
+                     uint32_t columns_count)
+{
+    print_items(call, items, columns, columns_count, true);
+}
+
+static void print_pair(struct call *call, struct str title, size_t width, const struct cell *cell)
+{
+    struct buf line = BUF_INIT(8 * 1024 * 1024);
+
+    terminal_clean(&line, title);
+    buf_format(&line, "%*s", (int)(terminal_width(title) < width
+                                       ? width - terminal_width(title) + 2 : 2), "");
+    terminal_print(&call->out, COLOUR_BOLD, buf_view(&line));
+    buf_reset(&line);
+    terminal_clean(&line, cell->text);
+    terminal_line(&call->out, cell->colour, buf_view(&line));
+    buf_deinit(&line);
+}
+
+void view_record(struct call *call, struct str object, const struct view_column *columns,
+                 uint32_t columns_count)
+{
+    size_t width = 0;
+
+    for (uint32_t i = 0; i < columns_count; i++)
+        if (strlen(columns[i].title) > width)
+            width = strlen(columns[i].title);
+    for (uint32_t i = 0; i < columns_count; i++) {
+        struct cell cell = make_cell(call, object, &columns[i]);
+
+        if (cell.text.len > 0)
+            print_pair(call, str_of(columns[i].title), width, &cell);
+    }
+}
+
+/* An element goes by its name where it has one, otherwise by its place. */
+static struct str element_path(struct call *call, struct str path, struct str element,
+                               uint32_t index)
+{
+    struct str name = view_member(call, element, "name");
+
+    if (name.data)
+        return arena_format(&call->arena, STR_FMT "." STR_FMT, STR_ARG(path), STR_ARG(name));
+    return arena_format(&call->arena, STR_FMT ".%u", STR_ARG(path), index);
+}
+
+static void leaves(struct call *call, struct str path, struct str value, uint32_t depth)
+{
+    struct json_iter iter;
+    struct json_member member;
+    struct str element;
+    uint32_t index = 0;
+
+    if (depth < LEAVES_DEPTH_MAX && json_kind(value) == JSON_OBJECT && json_count(value) > 0) {
+        json_begin(value, &iter);
+        while (json_next_member(&iter, &member))
+            leaves(call,
+                   arena_format(&call->arena, STR_FMT "%s" STR_FMT, STR_ARG(path),
+                                path.len ? "." : "",
+                                STR_ARG(json_decode_key(member.key, &call->arena))),
+                   member.value, depth + 1);
+    } else if (depth < LEAVES_DEPTH_MAX && json_kind(value) == JSON_ARRAY &&
+               json_count(value) > 0) {
+        json_begin(value, &iter);
+        while (json_next_element(&iter, &element))
+            leaves(call, element_path(call, path, element, index++), element, depth + 1);
+    } else {
+        struct cell cell = {as_text(call, value), COLOUR_NONE};
+
+        print_pair(call, path, 36, &cell);
+    }
+}
+
+void view_leaves(struct call *call, struct str value)
+{
+    leaves(call, STR(""), value, 0);
+}

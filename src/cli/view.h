@@ -1,0 +1,46 @@
+/* JSON objects as tables and records for people: which members are shown, and how, is a table of
+ * columns. Absent and null members stay empty. One thread. */
+#ifndef CLI_VIEW_H
+#define CLI_VIEW_H
+
+#include "cli/command.h"
+
+enum view_kind {
+    VIEW_TEXT,     /* strings without quotes, everything else as JSON; may be cut */
+    VIEW_ID,       /* the same, never cut */
+    VIEW_NUMBER,
+    VIEW_STATUS,   /* in its colour */
+    VIEW_AGE,      /* a time as how long ago: 5m 03s */
+    VIEW_TIME,
+    VIEW_DURATION, /* milliseconds */
+    VIEW_PERCENT,
+    VIEW_LIST,     /* strings joined by commas */
+    VIEW_RATE,
+    VIEW_YES       /* true as yes, false as nothing */
+};
+
+struct view_column {
+    const char *title;
+    const char *pointer; /* JSON pointer into the object */
+    enum view_kind kind;
+};
+
+/* One row per element of items (an array of objects). */
+void view_table(struct call *call, struct str items, const struct view_column *columns,
+                uint32_t columns_count);
+/* The same without titles: a further page. */
+void view_table_page(struct call *call, struct str items, const struct view_column *columns,
+                     uint32_t columns_count);
+/* One line per member that is there. */
+void view_record(struct call *call, struct str object, const struct view_column *columns,
+                 uint32_t columns_count);
+/* Every leaf of a value as "path  value". */
+void view_leaves(struct call *call, struct str value);
+
+/* A string member of an object, decoded; STR_NONE when absent or of another kind. */
+struct str view_member(struct call *call, struct str object, const char *key);
+/* The array behind "items", or an empty one. */
+struct str view_items(struct str reply);
+enum colour view_status_colour(struct str status);
+
+#endif

@@ -1,0 +1,41 @@
+/* Every maximum of the domain in one place, each with its reason. Over them the API answers 413
+ * (size) or 422 (meaning). Limits of the HTTP connection itself are in net/http.h. */
+#ifndef CORE_BOUNDS_H
+#define CORE_BOUNDS_H
+
+#define BOUND_ARRAY 10000                /* tasks of one enqueue: one transaction of about 0.2 s */
+#define BOUND_REPORT_ELEMENTS 10000      /* the same for reports */
+#define BOUND_PAYLOAD_BYTES (1024 * 1024) /* larger inputs belong into external storage */
+#define BOUND_DATA_BYTES (1024 * 1024)   /* data, checkpoint parts: rewritten while a task runs */
+#define BOUND_METADATA_BYTES (16 * 1024) /* shown in lists, so small */
+#define BOUND_RESULT_BYTES (256 * 1024)  /* handed to dependents, so light */
+#define BOUND_LOG_LINE_BYTES (64 * 1024) /* longer lines are cut with a marker */
+#define BOUND_LOG_LINES_PER_EXECUTION 100000 /* a log flood must not fill the disk */
+#define BOUND_DEPENDS_ON 1000            /* per task: decided one by one when it is enqueued */
+#define BOUND_TAGS 16
+#define BOUND_NAME_BYTES 200             /* names, types, queues, worker ids */
+#define BOUND_KEY_BYTES 256              /* keys and outside ids: they are indexed */
+#define BOUND_ERROR_BYTES 4096           /* an error text is a sentence, not a core dump */
+#define BOUND_URL_BYTES 2048
+#define BOUND_CLAIM_MAX 1000             /* tasks of one claim */
+#define BOUND_CLAIM_QUEUES 256           /* queues named by one claim or worker */
+#define BOUND_CLAIM_TYPES 256
+#define BOUND_WAIT_MS 60000              /* longest long-poll: proxies cut at about a minute */
+#define BOUND_LIST_LIMIT 1000
+#define BOUND_LIST_LIMIT_DEFAULT 100
+#define BOUND_EVENTS_LIST 100            /* A10 */
+#define BOUND_DELAY_MS (INT64_C(10) * 365 * 86400 * 1000) /* ten years, still exact in microseconds */
+#define BOUND_RETRIES 1000000
+#define BOUND_PRIORITY 1000              /* -1000 ... 1000 */
+#define BOUND_OUTPUTS_BYTES (1024 * 1024) /* data.dependencies and data.children of one claim */
+#define BOUND_CHECKPOINTS_KEPT 20        /* per task: the newest; older ones are thinned out */
+#define BOUND_QUEUES 10000               /* queues come into being on first use */
+#define BOUND_TYPE_LIMITS 256            /* per queue */
+#define BOUND_WORKERS 100000
+#define BOUND_WAITERS 20000              /* parked long-polls of all kinds */
+#define BOUND_BATCH_REQUESTS 512         /* requests of one commit */
+#define BOUND_BATCH_TASKS 20000          /* tasks touched by one commit, where requests allow it */
+#define BOUND_CHORE_ROWS 500             /* rows one chore touches per commit, so it never blocks */
+#define BOUND_DEPENDENTS_STEP 1000       /* dependents released per step of one commit */
+
+#endif

@@ -1,0 +1,15 @@
+/* The hash that makes a damaged checkpoint show itself (B3). Pure; whoever loads a checkpoint to
+ * resume from it computes the hash again and compares. */
+#ifndef CORE_CHECKPOINT_H
+#define CORE_CHECKPOINT_H
+
+#include "core/task.h"
+
+/* SHA-256 in hex over task id, seq, name, progress, description, data, database_state and
+ * file_state, each with its length before it, so that no two different checkpoints read alike. */
+void checkpoint_hash(const struct uuid *task_id, const struct checkpoint *checkpoint, char out[65]);
+
+/* True when the hash it carries is the one of its content. */
+bool checkpoint_intact(const struct uuid *task_id, const struct checkpoint *checkpoint);
+
+#endif

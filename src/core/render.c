@@ -1,0 +1,415 @@
+/* Domain objects as JSON. Written for speed, as every claim and list is made of it: keys are
+ * literals copied whole, numbers and times are formed by hand, one reservation holds all of a task
+ * but the user's own texts, and nothing here goes through printf. Pure, any thread. */
+#include "core/render.h"
+
+#include "base/clock.h"
+#include "base/json.h"
+
+#define TASK_BYTES 2560 /* a task without its texts and JSON values */
+
+static inline void put(struct buf *out, const char *text, size_t len)
+{
+    if (out->failed || len > out->cap - out->len) {
+        buf_append(out, text, len);
+        return;
+    }
+    memcpy(out->data + out->len, text, len);
+    out->len += len;
+}
+
+/* A literal with its length known when this is compiled. */
+#define PUT(out, literal) put(out, literal, sizeof(literal) - 1)
+
+static inline void put_time(struct buf *out, int64_t time_us)
+{
+    char text[CLOCK_TEXT_BYTES + 1];
+
+    if (time_us == 0) {
+        PUT(out, "null");
+        return;
+    }
+    text[0] = '"';
+    clock_format(time_us, text + 1);
+    text[CLOCK_TEXT_BYTES] = '"'; /* in place of the NUL */
+    put(out, text, CLOCK_TEXT_BYTES + 1);
+}
+
+static inline void put_text(struct buf *out, struct str text)
+{
+    if (text.data)
+        json_write_string(out, text);
+    else
+        PUT(out, "null");
+}
+
+static inline void put_json(struct buf *out, struct str json)
+{
+    if (json.data)
+        put(out, json.data, json.len);
+    else
+        PUT(out, "null");
+}
+
+static inline void put_bool(struct buf *out, bool value)
+{
+    if (value)
+        PUT(out, "true");
+    else
+        PUT(out, "false");
+}
+
+static inline void put_id(struct buf *out, const struct uuid *id)
+{
+    char text[UUID_TEXT_BYTES + 1];
+
+    text[0] = '"';
+    uuid_format(id, text + 1);
+    text[UUID_TEXT_BYTES] = '"';
+    put(out, text, UUID_TEXT_BYTES + 1);
+}
+
+static inline void put_id_or_null(struct buf *out, const struct uuid *id)
+{
+    if (uuid_is_nil(id))
+        PUT(out, "null");
+    else
+        put_id(out, id);
+}
+
+/* A word of ours, which needs no escapes. */
+static inline void put_word(struct buf *out, const char *word)
+{
+    buf_byte(out, '"');
+    put(out, word, strlen(word));
+    buf_byte(out, '"');
+}
+
+static void put_status(struct buf *out, enum status status)
+{
+    if (status == STATUS_NONE)
+        PUT(out, "null");
+    else
+        put_word(out, status_word(status));
+}
+
+/* A member after the first: `,"key":value`. */
+#define TIME(out, key, value) (PUT(out, ",\"" key "\":"), put_time(out, value))
+#define TEXT(out, key, value) (PUT(out, ",\"" key "\":"), put_text(out, value))
+#define JSON(out, key, value) (PUT(out, ",\"" key "\":"), put_json(out, value))
+#define INT(out, key, value) (PUT(out, ",\"" key "\":"), buf_int(out, value))
+#define BOOL(out, key, value) (PUT(out, ",\"" key "\":"), put_bool(out, value))
+#define ID(out, key, value) (PUT(out, ",\"" key "\":"), put_id_or_null(out, value))
+#define WORD(out, key, value) (PUT(out, ",\"" key "\":"), put_word(out, value))
+
+static void task_head(struct buf *out, const struct task *task)
+{
+    PUT(out, "{\"id\":");
+    put_id(out, &task->id);
+    TEXT(out, "namespace", task->spec.namespace_name);
+    TEXT(out, "type", task->spec.type);
+    if (task->has_spec)
+        TEXT(out, "name", task->spec.name);
+    TEXT(out, "queue", task->spec.queue);
+    PUT(out, ",\"status\":");
+    put_status(out, task->status);
+    PUT(out, ",\"previous_status\":");
+    put_status(out, task->previous_status);
+    TEXT(out, "state", task->state);
+    INT(out, "progress", task->progress);
+    INT(out, "priority", task->priority);
+}
+
+static void task_content(struct buf *out, const struct task *task, struct str instead)
+{
+    const struct task_spec *spec = &task->spec;
+
+    if (task->has_spec)
+        JSON(out, "payload", spec->payload);
+    if (instead.data || task->has_data)
+        JSON(out, "data", instead.data ? instead : task->data);
+    JSON(out, "metadata", task->metadata.data ? task->metadata : STR("{}"));
+    if (!task->has_spec)
+        return;
+    JSON(out, "tags", spec->tags.data ? spec->tags : STR("[]"));
+    TEXT(out, "user_id", spec->user_id);
+    TEXT(out, "external_id", spec->external_id);
+    TEXT(out, "context_key", spec->context_key);
+    TEXT(out, "correlation_id", spec->correlation_id);
+    ID(out, "job_id", &spec->job_id);
+    ID(out, "schedule_id", &spec->schedule_id);
+    ID(out, "recurring_job_id", &spec->recurring_job_id);
+    ID(out, "category_id", &spec->category_id);
+    TEXT(out, "workflow_id", spec->workflow_id);
+    ID(out, "parent_id", &spec->parent_id);
+}
+
+/* run_at is the request's name: the time asked for, or else the one the task got by a delay. */
+static void task_times(struct buf *out, const struct task *task)
+{
+    const struct task_spec *spec = &task->spec;
+
+    INT(out, "version", task->version);
+    if (task->has_spec)
+        TIME(out, "created_at", spec->created_at_us);
+    TIME(out, "updated_at", task->updated_at_us);
+    TIME(out, "scheduled_at", task->scheduled_at_us);
+    TIME(out, "run_at", spec->run_at_us ? spec->run_at_us : task->scheduled_at_us);
+    if (!task->has_spec)
+        return;
+    TEXT(out, "idempotency_key", spec->idempotency_key);
+    TEXT(out, "input_hash", spec->input_hash);
+    WORD(out, "unique_until", unique_until_word(spec->unique_until));
+    TEXT(out, "limit_key", spec->limit_key);
+}
+
+static void task_tries(struct buf *out, const struct task *task)
+{
+    const struct task_spec *spec = &task->spec;
+
+    INT(out, "attempts", task->attempts);
+    INT(out, "retry_count", task->retry_count);
+    INT(out, "crash_count", task->crash_count);
+    INT(out, "continuations", task->continuations);
+    if (task->has_spec) {
+        INT(out, "max_retries", spec->retry.max_retries);
+        INT(out, "max_crashes", spec->max_crashes);
+        INT(out, "max_continuations", spec->max_continuations);
+        WORD(out, "retry_policy", retry_policy_word(spec->retry.policy));
+        INT(out, "retry_delay_ms", spec->retry.delay_ms);
+        INT(out, "max_retry_delay_ms", spec->retry.max_delay_ms);
+        INT(out, "timeout_ms", spec->timeout_ms);
+    }
+    TIME(out, "next_retry_at", task->next_retry_at_us);
+}
+
+static void task_holding(struct buf *out, const struct task *task)
+{
+    TEXT(out, "worker_id", task->worker_id);
+    INT(out, "lease_token", task->lease_token);
+    TIME(out, "lease_until", task->lease_until_us);
+    TIME(out, "last_heartbeat", task->last_heartbeat_us);
+    TIME(out, "claimed_at", task->claimed_at_us);
+    TIME(out, "started_at", task->started_at_us);
+    BOOL(out, "pause_requested", task->pause_requested);
+}
+
+static void task_recovery(struct buf *out, const struct task *task)
+{
+    const struct task_spec *spec = &task->spec;
+
+    JSON(out, "checkpoint_data", task->checkpoint_data);
+    TEXT(out, "resumed_from", task->resumed_from);
+    if (task->has_spec) {
+        INT(out, "recovery_priority", spec->recovery_priority);
+        BOOL(out, "auto_recovery_enabled", spec->auto_recovery);
+        BOOL(out, "auto_recovery", spec->auto_recovery);
+        INT(out, "stall_after_ms", spec->stall_after_ms);
+    }
+    JSON(out, "recovery_metadata", task->recovery_metadata);
+}
+
+static void task_end(struct buf *out, const struct task *task)
+{
+    const struct task_spec *spec = &task->spec;
+
+    TIME(out, "completed_at", task->completed_at_us);
+    TEXT(out, "error", task->error);
+    TEXT(out, "last_error", task->last_error);
+    JSON(out, "error_details", task->error_details);
+    if (!task->has_spec)
+        return;
+    TEXT(out, "callback_url", spec->callback_url);
+    WORD(out, "on_unsatisfied", on_unsatisfied_word(spec->on_unsatisfied));
+}
+
+static void put_dependencies(struct buf *out, const struct task_dependency *dependencies,
+                             uint32_t count)
+{
+    PUT(out, ",\"depends_on\":[");
+    for (uint32_t i = 0; i < count; i++) {
+        if (i)
+            PUT(out, ",{\"task\":");
+        else
+            PUT(out, "{\"task\":");
+        put_id(out, &dependencies[i].task_id);
+        WORD(out, "type", dependency_word(dependencies[i].kind));
+        buf_byte(out, '}');
+    }
+    buf_byte(out, ']');
+}
+
+static void task_extra(struct buf *out, const struct task *task, const struct render_extra *extra)
+{
+    if (extra->single) {
+        JSON(out, "result", extra->result);
+        put_dependencies(out, extra->dependencies, extra->dependencies_count);
+    }
+    if (extra->duplicate)
+        PUT(out, ",\"duplicate\":true");
+    if (extra->payload_differs)
+        PUT(out, ",\"payload_differs\":true");
+    if (!extra->claimed)
+        return;
+    INT(out, "lease_ms", extra->lease_ms);
+    INT(out, "attempt", task->attempts);
+    PUT(out, ",\"checkpoint\":");
+    if (extra->checkpoint)
+        render_checkpoint_short(out, extra->checkpoint);
+    else
+        PUT(out, "null");
+}
+
+void render_task(struct buf *out, const struct task *task, const struct render_extra *extra)
+{
+    size_t texts = task->spec.payload.len + task->data.len + task->metadata.len;
+
+    /* Only a wish: near the buffer's maximum the texts decide whether it fits. */
+    if (texts < out->max_bytes && TASK_BYTES + texts < out->max_bytes - out->len)
+        buf_reserve(out, TASK_BYTES + texts);
+    task_head(out, task);
+    task_content(out, task, extra ? extra->data : STR_NONE);
+    task_times(out, task);
+    task_tries(out, task);
+    task_holding(out, task);
+    task_recovery(out, task);
+    task_end(out, task);
+    if (extra)
+        task_extra(out, task, extra);
+    buf_byte(out, '}');
+}
+
+void render_event(struct buf *out, const struct task_event *event, const struct uuid *task_id)
+{
+    PUT(out, "{\"id\":");
+    put_id_or_null(out, &event->id);
+    ID(out, "task_id", task_id);
+    INT(out, "seq", event->seq);
+    PUT(out, ",\"status\":");
+    put_status(out, event->status);
+    TEXT(out, "state", event->state);
+    JSON(out, "detail", event->detail);
+    WORD(out, "actor", actor_word(event->actor));
+    TIME(out, "created_at", event->created_at_us);
+    buf_byte(out, '}');
+}
+
+void render_execution(struct buf *out, const struct execution *execution)
+{
+    bool ended = execution->completed_at_us || execution->failed_at_us;
+
+    PUT(out, "{\"id\":");
+    put_id_or_null(out, &execution->id);
+    ID(out, "task_id", &execution->task_id);
+    ID(out, "job_id", &execution->job_id);
+    ID(out, "schedule_id", &execution->schedule_id);
+    WORD(out, "status", execution_status_word(execution->status));
+    INT(out, "attempt_number", execution->attempt_number);
+    INT(out, "lease_token", execution->lease_token);
+    TEXT(out, "worker_id", execution->worker_id);
+    TEXT(out, "correlation_id", execution->correlation_id);
+    TIME(out, "started_at", execution->started_at_us);
+    TIME(out, "completed_at", execution->completed_at_us);
+    TIME(out, "failed_at", execution->failed_at_us);
+    if (ended)
+        INT(out, "duration_ms", execution->duration_ms);
+    else
+        PUT(out, ",\"duration_ms\":null");
+    JSON(out, "result_data", execution->result_data);
+    JSON(out, "error_data", execution->error_data);
+    TIME(out, "created_at", execution->created_at_us);
+    buf_byte(out, '}');
+}
+
+static void put_progress(struct buf *out, int64_t progress)
+{
+    if (progress < 0)
+        PUT(out, "null");
+    else
+        buf_int(out, progress);
+}
+
+void render_checkpoint(struct buf *out, const struct checkpoint *checkpoint,
+                       const struct uuid *task_id)
+{
+    PUT(out, "{\"id\":");
+    put_id_or_null(out, &checkpoint->id);
+    ID(out, "task_id", task_id);
+    INT(out, "seq", checkpoint->seq);
+    TEXT(out, "checkpoint_name", checkpoint->name);
+    PUT(out, ",\"progress_percent\":");
+    put_progress(out, checkpoint->progress);
+    TEXT(out, "step_description", checkpoint->description);
+    JSON(out, "recoverable_data", checkpoint->data);
+    JSON(out, "database_state", checkpoint->database_state);
+    JSON(out, "file_state", checkpoint->file_state);
+    TEXT(out, "checkpoint_hash", str_of(checkpoint->hash));
+    BOOL(out, "is_valid", checkpoint->valid);
+    TIME(out, "created_at", checkpoint->created_at_us);
+    buf_byte(out, '}');
+}
+
+void render_checkpoint_short(struct buf *out, const struct checkpoint *checkpoint)
+{
+    PUT(out, "{\"name\":");
+    put_text(out, checkpoint->name);
+    PUT(out, ",\"progress\":");
+    put_progress(out, checkpoint->progress);
+    JSON(out, "data", checkpoint->data);
+    JSON(out, "database_state", checkpoint->database_state);
+    JSON(out, "file_state", checkpoint->file_state);
+    buf_byte(out, '}');
+}
+
+/* Keys are ours and need no escapes. */
+static void put_key(struct buf *out, const char *key)
+{
+    put_word(out, key);
+    buf_byte(out, ':');
+}
+
+void render_time(struct buf *out, const char *key, int64_t time_us)
+{
+    put_key(out, key);
+    put_time(out, time_us);
+}
+
+void render_text(struct buf *out, const char *key, struct str text)
+{
+    put_key(out, key);
+    put_text(out, text);
+}
+
+void render_json(struct buf *out, const char *key, struct str json)
+{
+    put_key(out, key);
+    put_json(out, json);
+}
+
+void render_int(struct buf *out, const char *key, int64_t value)
+{
+    put_key(out, key);
+    buf_int(out, value);
+}
+
+void render_bool(struct buf *out, const char *key, bool value)
+{
+    put_key(out, key);
+    put_bool(out, value);
+}
+
+void render_uuid(struct buf *out, const char *key, const struct uuid *id)
+{
+    put_key(out, key);
+    put_id_or_null(out, id);
+}
+
+void render_error(struct buf *out, const struct err *err)
+{
+    PUT(out, "{\"error\":{\"code\":");
+    put_word(out, err_word(err->code));
+    TEXT(out, "message", str_of(err->text));
+    if (err->field[0])
+        TEXT(out, "field", str_of(err->field));
+    PUT(out, "}}");
+}

@@ -1,0 +1,107 @@
+/* What the configuration says, after flags, environment, file and defaults were joined. Filled by
+ * cli/config, read by everybody below; nobody changes it after the start. Pure data. */
+#ifndef CORE_SETTINGS_H
+#define CORE_SETTINGS_H
+
+#include "core/retry.h"
+
+/* One entry of `handlers:`; also the place of a type's defaults (retry, timeout, hash_input). */
+struct handler_rule {
+    struct str type;           /* exact, or a prefix ending in '*' */
+    char *const *command;      /* process: argv, NULL-terminated, run without a shell; NULL = none */
+    struct str service;        /* http / grpc target, absent = none */
+    struct str method;
+    char *const *environment;  /* "NAME=value" added to the allow-list, NULL-terminated or NULL */
+    struct str directory;      /* working directory of the command, absent = the worker's */
+    int64_t timeout_ms;        /* -1 = not set, so below */
+    int64_t grace_ms;
+    int64_t max_retries;
+    int64_t retry_delay_ms;
+    int64_t max_retry_delay_ms;
+    bool has_retry_policy;
+    enum retry_policy retry_policy;
+    bool hash_input;           /* A3: idempotent by input hash for the whole type */
+    int64_t output_bytes_max;  /* stdout + stderr kept as logs per run; -1 = default */
+    int64_t retention_ms;      /* ended tasks of this type are kept this long; -1 = not set */
+};
+
+struct rate_rule { /* count per per_ms, with a burst; count 0 = no limit */
+    int64_t count;
+    int64_t per_ms;
+    int64_t burst;
+};
+
+struct type_limit {
+    struct str type;
+    int64_t concurrency; /* 0 = no limit */
+    struct rate_rule rate;
+};
+
+enum priority_order { ORDER_HIGH_FIRST, ORDER_LOW_FIRST };
+
+/* A queue's settings: from the configuration at start, later by PATCH /v1/queues/{name}. */
+struct queue_rule {
+    struct str name;
+    struct str store;            /* another store this queue lives in; absent = the main one */
+    int64_t concurrency;         /* 0 = no limit */
+    struct rate_rule rate;
+    int64_t key_concurrency;
+    struct rate_rule key_rate;
+    const struct type_limit *type_limits;
+    uint32_t type_limits_count;
+    enum priority_order priority_order;
+    int64_t ageing_ms;           /* one priority step is worth this much waiting; 0 = strict */
+    int64_t stall_after_ms;      /* 0 = never */
+    struct str dead_letter_queue; /* escalation: a copy goes there; absent = none */
+};
+
+/* `rules:`: changes the priority of tasks that match when they are enqueued (C5). */
+struct priority_rule {
+    struct str type;            /* exact or prefix*; absent = any */
+    struct str metadata_pointer; /* JSON pointer into metadata; absent = any */
+    struct str metadata_equals;  /* JSON value it must equal */
+    int64_t priority;
+};
+
+struct retention_rule { /* milliseconds; 0 = kept for ever */
+    int64_t completed_ms;
+    int64_t failed_ms;   /* failed, dead_letter, cancelled, partial */
+    int64_t events_ms;
+    int64_t executions_ms;
+    int64_t logs_ms;
+    struct str archive;  /* folder for JSON lines (.zst); absent = tasks are just removed */
+};
+
+struct settings {
+    struct str store;
+    struct str listen;
+    struct str token;               /* bearer token; from PERDURA_TOKEN only */
+    const struct str *allowed_hosts;
+    uint32_t allowed_hosts_count;
+    int64_t workers;                /* in-process slots; -1 = 4 where handlers are configured */
+    int64_t lease_ms;
+    int64_t leader_lease_ms;
+    int64_t worker_timeout_ms;      /* WORKER_TIMEOUT; -1 = 2 leases */
+    int64_t grace_ms;
+    const struct handler_rule *handlers;
+    uint32_t handlers_count;
+    const struct queue_rule *queues;
+    uint32_t queues_count;
+    const struct priority_rule *rules;
+    uint32_t rules_count;
+    const struct str *callbacks_allow; /* URL prefixes */
+    uint32_t callbacks_allow_count;
+    struct str callbacks_secret;    /* signs webhooks; absent = the store's own random secret */
+    struct retention_rule retention;
+    bool demo;
+    bool allow_network_fs;
+    struct str log_level;
+};
+
+/* The first exact match, else the longest matching prefix, else NULL. */
+const struct handler_rule *settings_handler(const struct settings *settings, struct str type);
+
+/* True when pattern (exact, or a prefix ending in '*') covers type. */
+bool settings_type_matches(struct str pattern, struct str type);
+
+#endif

@@ -1,0 +1,20 @@
+/* Which callback URLs may be called: the list `callbacks.allow`, or loopback when it is empty.
+ * An entry is scheme and host, and maybe a port and a path prefix; hosts are compared whole. What
+ * could be read in two ways (user info, backslashes, dot segments, odd ports) is never allowed, so
+ * that the client cannot end up elsewhere than this file thought. Pure; no names are resolved. */
+#ifndef DISPATCH_CALLBACK_ALLOW_H
+#define DISPATCH_CALLBACK_ALLOW_H
+
+#include "core/settings.h"
+
+/* True when an entry of the list covers url. Any thread. */
+bool callback_allowed(const struct settings *settings, struct str url);
+
+/* True when entry can cover anything at all; the start refuses a list with others. */
+bool callback_entry_valid(struct str entry);
+
+/* The front of url up to its path: who is called, without what may be secret. Absent when url is
+ * not one that could be allowed. */
+struct str callback_origin(struct str url);
+
+#endif

@@ -1,0 +1,243 @@
+/* `perdura bench`: what this machine does, through the same queue the server uses. */
+#include "base/clock.h"
+#include "node/node.h"
+#include "queue/queue.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define PAYLOAD "{\"to\":\"user@example.com\",\"subject\":\"hello\",\"body\":\"some text that is " \
+                "about as long as these are\"}"
+#define ROWS_MAX 16
+#define SINGLES_MAX 2000 /* one-by-one commits measured: enough for a p99 */
+
+struct bench {
+    struct arena *arena;
+    struct queue *queue;
+    const struct settings *settings;
+    struct str worker_id;
+    struct bench_row *rows;
+    uint32_t rows_count;
+    int64_t *samples_us;
+    struct err *err;
+};
+
+static int compare_int64(const void *a, const void *b)
+{
+    int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+
+    return left < right ? -1 : left > right;
+}
+
+static int call(struct bench *bench, struct request *request)
+{
+    int rc = queue_call(bench->queue, request);
+
+    if (rc < 0)
+        *bench->err = request->err;
+    return rc;
+}
+
+static int enqueue(struct bench *bench, uint32_t count)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct enqueue_request request = {.base = {.kind = REQUEST_ENQUEUE, .arena = &arena},
+                                      .count = count,
+                                      .actor = ACTOR_API};
+    int rc = 0;
+
+    request.inputs = arena_alloc_array(&arena, count, sizeof *request.inputs);
+    for (uint32_t i = 0; request.inputs && rc == 0 && i < count; i++) {
+        spec_init(&request.inputs[i]);
+        request.inputs[i].spec.type = STR("bench");
+        request.inputs[i].spec.payload = STR(PAYLOAD);
+        rc = spec_finish(&request.inputs[i], bench->settings, &arena, bench->err);
+    }
+    if (rc == 0)
+        rc = request.inputs ? call(bench, &request.base)
+                            : err_set(bench->err, ERR_MEMORY, "out of memory");
+    arena_deinit(&arena);
+    return rc;
+}
+
+/* Claims up to count and completes them, start and outcome in one report. */
+static int work(struct bench *bench, uint32_t count, uint32_t *done)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct claim_request claim = {.base = {.kind = REQUEST_CLAIM, .arena = &arena},
+                                  .worker_id = bench->worker_id,
+                                  .max = count};
+    struct report_request report = {.base = {.kind = REQUEST_REPORT, .arena = &arena},
+                                    .worker_id = bench->worker_id};
+    int rc = call(bench, &claim.base);
+
+    if (rc == 0 && claim.claimed_count > 0) {
+        report.count = claim.claimed_count * 2;
+        report.reports = arena_alloc_array(&arena, report.count, sizeof *report.reports);
+        report.results = arena_alloc_array(&arena, report.count, sizeof *report.results);
+        if (!report.reports || !report.results)
+            rc = err_set(bench->err, ERR_MEMORY, "out of memory");
+    }
+    for (uint32_t i = 0; rc == 0 && i < report.count; i++) {
+        const struct task *task = claim.claimed[i / 2].task;
+
+        report.reports[i] = (struct report){.task_id = task->id,
+                                            .lease_token = task->lease_token,
+                                            .op = i % 2 ? REPORT_COMPLETE : REPORT_START,
+                                            .result = i % 2 ? STR("{\"ok\":true}") : STR_NONE,
+                                            .progress = -1,
+                                            .delay_ms = -1};
+    }
+    if (rc == 0 && report.count)
+        rc = call(bench, &report.base);
+    *done = claim.claimed_count;
+    arena_deinit(&arena);
+    return rc;
+}
+
+static void add_row(struct bench *bench, const char *name, int64_t batch, int64_t tasks,
+                    int64_t duration_us, uint32_t samples)
+{
+    struct bench_row row = {str_of(name), batch, tasks, duration_us, -1, -1};
+
+    if (samples) {
+        qsort(bench->samples_us, samples, sizeof *bench->samples_us, compare_int64);
+        row.p50_us = bench->samples_us[samples / 2];
+        row.p99_us = bench->samples_us[samples * 99 / 100];
+    }
+    if (bench->rows_count < ROWS_MAX)
+        bench->rows[bench->rows_count++] = row;
+}
+
+static int measure_singles(struct bench *bench, int64_t tasks)
+{
+    uint32_t count = (uint32_t)(tasks < SINGLES_MAX ? tasks : SINGLES_MAX);
+    int64_t began_us = clock_boot_us();
+
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t one_us = clock_boot_us();
+
+        if (enqueue(bench, 1) < 0)
+            return -(int)bench->err->code;
+        bench->samples_us[i] = clock_boot_us() - one_us;
+    }
+    add_row(bench, "enqueue, one by one", 1, count, clock_boot_us() - began_us, count);
+    return 0;
+}
+
+static int drain(struct bench *bench, uint32_t batch, int64_t *drained)
+{
+    uint32_t done;
+
+    *drained = 0;
+    do {
+        if (work(bench, batch, &done) < 0)
+            return -(int)bench->err->code;
+        *drained += done;
+    } while (done > 0);
+    return 0;
+}
+
+/* Enqueue all, then claim, start and complete all; both in batches. */
+static int measure_batch(struct bench *bench, uint32_t batch, int64_t tasks)
+{
+    int64_t began_us = clock_boot_us(), middle_us, ended_us, drained;
+
+    for (int64_t left = tasks; left > 0; left -= batch)
+        if (enqueue(bench, (uint32_t)(left < batch ? left : batch)) < 0)
+            return -(int)bench->err->code;
+    middle_us = clock_boot_us();
+    if (drain(bench, batch > 1000 ? 1000 : batch, &drained) < 0)
+        return -(int)bench->err->code;
+    ended_us = clock_boot_us();
+    add_row(bench, "enqueue, in batches", batch, tasks, middle_us - began_us, 0);
+    add_row(bench, "claim, start, complete", batch, drained, ended_us - middle_us, 0);
+    add_row(bench, "whole life", batch, tasks, ended_us - began_us, 0);
+    return 0;
+}
+
+static int measure(struct bench *bench, const struct bench_request *request,
+                   void (*step)(void *, const char *), void *step_ctx)
+{
+    static const uint32_t sizes[] = {10, 100, 1000};
+    int64_t drained;
+
+    if (step)
+        step(step_ctx, "enqueue, one by one");
+    if (measure_singles(bench, request->tasks) < 0 || drain(bench, 1000, &drained) < 0)
+        return -(int)bench->err->code;
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        uint32_t batch = request->batch ? (uint32_t)request->batch : sizes[i];
+        char name[64];
+
+        snprintf(name, sizeof name, "whole life in batches of %u", batch);
+        if (step)
+            step(step_ctx, name);
+        if (measure_batch(bench, batch, request->tasks) < 0)
+            return -(int)bench->err->code;
+        if (request->batch)
+            break;
+    }
+    return 0;
+}
+
+static int register_worker(struct bench *bench)
+{
+    static const struct str queues[] = {{"default", 7}};
+    struct register_request request = {.base = {.kind = REQUEST_REGISTER, .arena = bench->arena},
+                                       .worker = {.hostname = STR("bench"), .pool_size = 1},
+                                       .queues = queues,
+                                       .queues_count = 1};
+    int rc = call(bench, &request.base);
+
+    bench->worker_id = request.id;
+    return rc;
+}
+
+static void remove_store(const char *path)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm", "-lock", "-ballast"};
+    char name[4096];
+
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
+        snprintf(name, sizeof name, "%s%s", path, suffixes[i]);
+        unlink(name);
+    }
+}
+
+int node_bench(const struct settings *settings, const struct bench_request *request,
+               void (*step)(void *ctx, const char *name), void *step_ctx, struct arena *arena,
+               struct bench_report *report, struct err *err)
+{
+    struct store_options options = {0};
+    struct queue_config config = {.settings = settings};
+    struct bench bench = {.arena = arena, .settings = settings, .err = err};
+    struct str path = request->store;
+    struct store *store = NULL;
+    int rc;
+
+    if (!path.data)
+        path = arena_format(arena, STR_FMT "/perdura-bench-%ld.db",
+                            STR_ARG(request->folder.data ? request->folder : STR(".")),
+                            (long)getpid());
+    bench.rows = arena_alloc_array(arena, ROWS_MAX, sizeof *bench.rows);
+    bench.samples_us = arena_alloc_array(arena, SINGLES_MAX, sizeof *bench.samples_us);
+    if (!path.data || !bench.rows || !bench.samples_us)
+        return err_set(err, ERR_MEMORY, "out of memory");
+    rc = store_open(&store, path, &options, err);
+    if (rc == 0)
+        rc = queue_open(&bench.queue, store, &config, err);
+    if (rc == 0)
+        rc = register_worker(&bench);
+    if (rc == 0)
+        rc = measure(&bench, request, step, step_ctx);
+    if (bench.queue)
+        queue_close(bench.queue);
+    if (store)
+        store->verbs->close(store);
+    if (!request->store.data)
+        remove_store(path.data);
+    *report = (struct bench_report){bench.rows, bench.rows_count};
+    return rc;
+}

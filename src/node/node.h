@@ -1,0 +1,127 @@
+/* What the command line asks of the rest of the program: the two long-running modes and the
+ * commands that open a store themselves. The command line parses and prints; the node does.
+ * Implemented in src/node/. Texts in reports live in the arena that is handed in. */
+#ifndef NODE_NODE_H
+#define NODE_NODE_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "core/settings.h"
+
+/* Both run until a signal ends them and return the exit code; they say themselves, on stderr, what
+ * went wrong. */
+int node_serve_main(const struct settings *settings);
+
+struct worker_options {
+    struct str server;             /* base URL */
+    const struct str *queues;      /* count 0 = `default` and those of the configuration */
+    uint32_t queues_count;
+    const struct str *categories;  /* count 0 = all */
+    uint32_t categories_count;
+    int64_t concurrency;
+};
+
+int node_worker_main(const struct settings *settings, const struct worker_options *options);
+
+/* migrate */
+enum migrate_action { MIGRATE_STATUS, MIGRATE_UP, MIGRATE_DOWN, MIGRATE_SQL };
+
+struct migrate_request {
+    enum migrate_action action;
+    int64_t target; /* UP: the last to apply; DOWN: the last that stays; -1 = all / one step */
+    bool down;      /* SQL: the statements that go back */
+};
+
+struct migration {
+    int64_t number;
+    struct str name;
+    bool applied;
+    bool changed_now;      /* by this run */
+    bool checksum_differs; /* the stored checksum is not that of this program's file */
+    int64_t applied_at_us; /* 0 = not applied */
+    struct str sql;        /* for MIGRATE_SQL */
+};
+
+struct migrate_report {
+    const struct migration *migrations; /* in the order of their numbers */
+    uint32_t migrations_count;
+};
+
+int node_migrate(const struct settings *settings, const struct migrate_request *request,
+                 struct arena *arena, struct migrate_report *report, struct err *err);
+
+/* verify */
+struct verify_request {
+    bool logs;         /* neither logs nor checkpoints = everything */
+    bool checkpoints;
+    struct str anchor; /* file with chain heads kept elsewhere; absent = none */
+};
+
+struct verify_finding {
+    struct str kind;    /* "log", "checkpoint", "anchor", "store" */
+    struct str subject; /* what was tampered with: an id, a sequence number, a table */
+    struct str detail;  /* a sentence */
+};
+
+struct verify_count {
+    struct str what; /* "log lines" */
+    int64_t checked;
+};
+
+struct verify_report {
+    const struct verify_finding *findings;
+    uint32_t findings_count;
+    const struct verify_count *counts;
+    uint32_t counts_count;
+};
+
+/* Findings are no error: 0 with findings_count > 0. */
+int node_verify(const struct settings *settings, const struct verify_request *request,
+                struct arena *arena, struct verify_report *report, struct err *err);
+
+/* backup: a consistent copy of the store in file, which must not exist yet. */
+int node_backup(const struct settings *settings, struct str file, int64_t *bytes, struct err *err);
+
+/* bench */
+struct bench_request {
+    struct str store;  /* absent = a temporary SQLite file in folder, removed afterwards */
+    struct str folder; /* absent = the current one: the disk that is measured */
+    int64_t tasks;
+    int64_t batch;     /* 0 = the usual row of sizes */
+};
+
+struct bench_row {
+    struct str name;
+    int64_t batch;
+    int64_t tasks;
+    int64_t duration_us;
+    int64_t p50_us; /* -1 = not measured */
+    int64_t p99_us;
+};
+
+struct bench_report {
+    const struct bench_row *rows;
+    uint32_t rows_count;
+};
+
+/* step is called before each measurement, so that somebody sees that it goes on. */
+int node_bench(const struct settings *settings, const struct bench_request *request,
+               void (*step)(void *ctx, const char *name), void *step_ctx, struct arena *arena,
+               struct bench_report *report, struct err *err);
+
+/* doctor */
+enum doctor_verdict { DOCTOR_OK, DOCTOR_WARNING, DOCTOR_FAILURE };
+
+struct doctor_check {
+    enum doctor_verdict verdict;
+    struct str name;
+    struct str detail;
+    struct str fix; /* what to do about it; absent when all is well */
+};
+
+/* Opens the store, looks at it (version, schema, integrity, who holds it, free space) and closes
+ * it. What is wrong is a check, not an error. */
+int node_doctor_store(const struct settings *settings, struct arena *arena,
+                      struct doctor_check **checks, uint32_t *checks_count, struct err *err);
+
+#endif

@@ -1,0 +1,267 @@
+/* The composition root of `perdura serve`: starts the parts in order, stops them in the opposite
+ * one. Store, queue, callbacks, in-process workers, HTTP; everything else hangs off these. */
+#include "base/hash.h"
+#include "node/node.h"
+#include "dispatch/webhook.h"
+#include "net/loop.h"
+#include "node/demo.h"
+#include "queue/queue.h"
+#include "server/server.h"
+#include "worker/source_local.h"
+#include "worker/worker.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define WORKERS_DEFAULT 4
+#define DRAIN_US (2 * CLOCK_SECOND_US) /* requests under way when the server stops */
+
+struct node {
+    const struct settings *settings;
+    struct log log;
+    struct arena arena;
+    struct str secret; /* signs callbacks */
+    struct store *store;
+    struct queue *queue;
+    struct loop *loop;
+    _Atomic(struct server *) server;
+    _Atomic(struct webhooks *) webhooks;
+    struct source *source;
+    struct worker *worker;
+    pthread_t stopper;
+    bool stopping;
+    bool stopper_runs;
+    struct loop_item workers_stopped;
+};
+
+static void on_notes(void *ctx, const struct task_note *notes, uint32_t count)
+{
+    struct server *server = atomic_load(&((struct node *)ctx)->server);
+
+    if (server)
+        server_notes(server, notes, count);
+}
+
+static void on_outbox(void *ctx)
+{
+    struct webhooks *webhooks = atomic_load(&((struct node *)ctx)->webhooks);
+
+    if (webhooks)
+        webhooks_wake(webhooks);
+}
+
+/* Nothing may be served after the store failed: the next start recovers. */
+static void on_fatal(void *ctx, const char *reason)
+{
+    struct node *node = ctx;
+
+    LOG(&node->log, LOG_ERROR, "node.exit", KC("reason", reason));
+    fprintf(stderr, "perdura: %s; stopped to keep what was acknowledged safe, start it again\n",
+            reason);
+    _exit(1);
+}
+
+/* The store's own random secret, made once, unless the configuration has one. */
+static int load_secret(struct node *node, struct err *err)
+{
+    const struct store_verbs *verbs = node->store->verbs;
+    uint8_t random[HASH_BYTES];
+    char hex[HASH_HEX_BYTES + 1];
+
+    node->secret = node->settings->callbacks_secret;
+    if (node->secret.data)
+        return 0;
+    if (verbs->begin(node->store, err) < 0)
+        return -(int)err->code;
+    if (verbs->info_get(node->store, "callback_secret", &node->arena, &node->secret, err) < 0)
+        goto failed;
+    if (!node->secret.data) {
+        hash_random(random, sizeof random);
+        hash_hex(random, sizeof random, hex);
+        node->secret = arena_str(&node->arena, str_of(hex));
+        if (verbs->info_put(node->store, "callback_secret", node->secret, err) < 0)
+            goto failed;
+    }
+    if (verbs->commit(node->store, err) == 0)
+        return 0;
+failed:
+    verbs->rollback(node->store);
+    return -(int)err->code;
+}
+
+static int start_store(struct node *node, struct err *err)
+{
+    struct store_options options = {.allow_network_fs = node->settings->allow_network_fs,
+                                    .log = &node->log};
+    struct queue_config config = {.settings = node->settings,
+                                  .log = &node->log,
+                                  .on_notes = on_notes,
+                                  .on_outbox = on_outbox,
+                                  .on_fatal = on_fatal,
+                                  .ctx = node};
+
+    if (store_open(&node->store, node->settings->store, &options, err) < 0 ||
+        load_secret(node, err) < 0)
+        return -(int)err->code;
+    return queue_open(&node->queue, node->store, &config, err);
+}
+
+/* The pool serves `default` and the queues the configuration names. */
+static int start_workers(struct node *node, struct err *err)
+{
+    const struct settings *settings = node->settings;
+    int64_t slots = settings->workers;
+    struct str *queues = arena_alloc_array(&node->arena, settings->queues_count + 1,
+                                           sizeof *queues);
+    struct worker_config config = {.rules = settings->handlers,
+                                   .rules_count = settings->handlers_count,
+                                   .grace_ms = settings->grace_ms};
+
+    if (slots < 0)
+        slots = settings->handlers_count ? WORKERS_DEFAULT : 0;
+    if (slots == 0)
+        return 0;
+    if (!queues)
+        return err_set(err, ERR_MEMORY, "out of memory at the start");
+    queues[config.registration.queues_count++] = STR("default");
+    for (uint32_t i = 0; i < settings->queues_count; i++)
+        if (!str_is(settings->queues[i].name, "default"))
+            queues[config.registration.queues_count++] = settings->queues[i].name;
+    config.registration.queues = queues;
+    config.registration.version = STR(PERDURA_VERSION);
+    config.slots = (uint32_t)slots;
+    node->source = source_local_new(node->queue);
+    if (!node->source)
+        return err_set(err, ERR_MEMORY, "out of memory at the start");
+    node->worker = worker_start(node->source, &config, &node->log, err);
+    return node->worker ? 0 : -(int)err->code;
+}
+
+static void on_closed(void *ctx)
+{
+    loop_stop(((struct node *)ctx)->loop);
+}
+
+static void on_workers_stopped(struct loop_item *item)
+{
+    struct node *node = (struct node *)(void *)((char *)item -
+                                                offsetof(struct node, workers_stopped));
+
+    server_stop(atomic_load(&node->server), DRAIN_US, on_closed, node);
+}
+
+/* Waits for the handlers on a thread of its own: the loop goes on serving meanwhile. */
+static void *stop_workers(void *ctx)
+{
+    struct node *node = ctx;
+    struct err err = {0};
+
+    if (node->worker && worker_stop(node->worker, node->settings->grace_ms, &err) < 0)
+        LOG(&node->log, LOG_WARN, "workers.not_stopped", KC("reason", err.text));
+    node->workers_stopped.run = on_workers_stopped;
+    loop_post(node->loop, &node->workers_stopped);
+    return NULL;
+}
+
+static void on_signal(int signo, void *ctx)
+{
+    struct node *node = ctx;
+
+    LOG(&node->log, LOG_INFO, "node.stopping", KI("signal", signo));
+    if (node->stopping) /* twice: somebody is in a hurry; nothing acknowledged is lost */
+        _exit(1);
+    node->stopping = true;
+    node->stopper_runs = pthread_create(&node->stopper, NULL, stop_workers, node) == 0;
+    if (!node->stopper_runs)
+        stop_workers(node);
+}
+
+static int start_server(struct node *node, struct err *err)
+{
+    struct server *server;
+
+    node->loop = loop_new(err);
+    if (!node->loop || loop_signal_add(node->loop, SIGTERM, on_signal, node, err) < 0 ||
+        loop_signal_add(node->loop, SIGINT, on_signal, node, err) < 0)
+        return -(int)err->code;
+    server = server_open(node->loop, node->queue, node->store, node->settings, &node->log, err);
+    if (!server)
+        return -(int)err->code;
+    atomic_store(&node->server, server);
+    return 0;
+}
+
+static int start(struct node *node, struct err *err)
+{
+    struct webhooks *webhooks;
+
+    if (start_store(node, err) < 0)
+        return -(int)err->code;
+    webhooks = webhooks_start(node->queue, node->settings, node->secret, NULL, &node->log, err);
+    if (!webhooks)
+        return -(int)err->code;
+    atomic_store(&node->webhooks, webhooks);
+    if (start_server(node, err) < 0)
+        return -(int)err->code;
+    if (node->settings->demo && demo_enqueue(node->queue, node->settings, err) < 0)
+        return -(int)err->code;
+    return start_workers(node, err);
+}
+
+static void stop(struct node *node)
+{
+    struct server *server = atomic_load(&node->server);
+    struct webhooks *webhooks = atomic_load(&node->webhooks);
+
+    if (node->stopper_runs)
+        pthread_join(node->stopper, NULL);
+    worker_free(node->worker);
+    if (node->source)
+        node->source->verbs->free(node->source);
+    if (webhooks) {
+        atomic_store(&node->webhooks, NULL);
+        webhooks_stop(webhooks);
+    }
+    if (node->queue)
+        queue_close(node->queue);
+    if (server)
+        server_free(server);
+    if (node->loop)
+        loop_free(node->loop);
+    if (node->store)
+        node->store->verbs->close(node->store);
+    arena_deinit(&node->arena);
+}
+
+int node_serve_main(const struct settings *settings)
+{
+    struct node node = {.settings = settings};
+    struct settings with_demo;
+    struct err err = {0};
+    int rc;
+
+    log_init(&node.log, log_level_of(settings->log_level), STDERR_FILENO);
+    if (settings->demo) {
+        with_demo = *settings;
+        if (demo_settings(&with_demo, &node.arena) < 0)
+            return 1;
+        node.settings = &with_demo;
+    }
+    rc = start(&node, &err);
+    if (rc == 0) {
+        printf("listening on http://%s\n", server_address(atomic_load(&node.server)));
+        fflush(stdout);
+        LOG(&node.log, LOG_INFO, "node.started", KC("address", server_address(node.server)),
+            KS("store", settings->store));
+        rc = loop_run(node.loop);
+    } else {
+        fprintf(stderr, "perdura: %s\n", err.text);
+    }
+    stop(&node);
+    return rc < 0 ? (err.code ? err_exit_code(err.code) : 1) : 0;
+}

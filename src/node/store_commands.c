@@ -1,0 +1,262 @@
+/* The commands that open a store themselves: migrate, verify, backup, and doctor's look at it. */
+#include "base/clock.h"
+#include "node/node.h"
+#include "store/store.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#define FINDINGS_MAX 10000 /* beyond that the store is lost anyway */
+
+static int64_t number_of(struct str id)
+{
+    int64_t number = 0;
+
+    str_to_int64(id, &number);
+    return number;
+}
+
+static int list_migrations(struct str where, struct arena *arena, struct migrate_report *report,
+                           struct err *err)
+{
+    struct migration_row *rows;
+    struct migration *migrations;
+    uint32_t count;
+
+    if (store_migrations(where, arena, &rows, &count, err) < 0)
+        return -(int)err->code;
+    migrations = arena_alloc_array(arena, count, sizeof *migrations);
+    if (!migrations)
+        return err_set(err, ERR_MEMORY, "out of memory");
+    for (uint32_t i = 0; i < count; i++)
+        migrations[i] = (struct migration){.number = number_of(rows[i].id),
+                                           .name = rows[i].description,
+                                           .applied = rows[i].executed_at_us != 0,
+                                           .checksum_differs = rows[i].differs,
+                                           .applied_at_us = rows[i].executed_at_us};
+    report->migrations = migrations;
+    report->migrations_count = count;
+    return 0;
+}
+
+/* Steps between the state now and the target; 0 when there is nothing to do. */
+static uint32_t steps_to(const struct migrate_report *report, int64_t target, bool up)
+{
+    uint32_t steps = 0;
+
+    for (uint32_t i = 0; i < report->migrations_count; i++) {
+        const struct migration *one = &report->migrations[i];
+
+        if (up ? !one->applied && (target < 0 || one->number <= target)
+               : one->applied && one->number > target)
+            steps++;
+    }
+    return steps;
+}
+
+int node_migrate(const struct settings *settings, const struct migrate_request *request,
+                 struct arena *arena, struct migrate_report *report, struct err *err)
+{
+    struct buf sql = BUF_INIT(4 * 1024 * 1024);
+    struct migration *one;
+    uint32_t steps, done;
+    struct migrate_report before;
+
+    *report = (struct migrate_report){0};
+    if (request->action == MIGRATE_SQL) {
+        int rc = store_migration_sql(settings->store, &sql, err);
+
+        one = arena_alloc(arena, sizeof *one);
+        if (rc == 0 && one) {
+            one->sql = arena_str(arena, buf_view(&sql));
+            report->migrations = one;
+            report->migrations_count = 1;
+        }
+        buf_deinit(&sql);
+        return rc;
+    }
+    if (list_migrations(settings->store, arena, &before, err) < 0)
+        return -(int)err->code;
+    if (request->action == MIGRATE_UP && (steps = steps_to(&before, request->target, true)) > 0 &&
+        store_migrate_up(settings->store, steps, &done, err) < 0)
+        return -(int)err->code;
+    if (request->action == MIGRATE_DOWN) {
+        steps = request->target < 0 ? 1 : steps_to(&before, request->target, false);
+        if (steps > 0 && store_migrate_down(settings->store, steps, &done, err) < 0)
+            return -(int)err->code;
+    }
+    if (list_migrations(settings->store, arena, report, err) < 0)
+        return -(int)err->code;
+    one = (struct migration *)(uintptr_t)report->migrations;
+    for (uint32_t i = 0; i < report->migrations_count && i < before.migrations_count; i++)
+        one[i].changed_now = one[i].applied != before.migrations[i].applied;
+    return 0;
+}
+
+struct findings {
+    struct arena *arena;
+    struct verify_finding *list;
+    uint32_t count;
+};
+
+static void on_finding(void *ctx, const char *line)
+{
+    struct findings *findings = ctx;
+
+    if (findings->count == FINDINGS_MAX)
+        return;
+    findings->list[findings->count++] =
+        (struct verify_finding){.kind = STR("store"),
+                                .subject = STR("store"),
+                                .detail = arena_str(findings->arena, str_of(line))};
+}
+
+int node_verify(const struct settings *settings, const struct verify_request *request,
+                struct arena *arena, struct verify_report *report, struct err *err)
+{
+    struct store_options options = {.no_migrate = true, .allow_network_fs = true, .no_lock = true};
+    struct findings findings = {.arena = arena};
+    struct verify_count *counts = arena_alloc(arena, sizeof *counts);
+    struct store *store;
+    int64_t total = 0;
+    int rc;
+
+    (void)request; /* the store's own check covers checkpoints; log chains come with recovery */
+    findings.list = arena_alloc_array(arena, FINDINGS_MAX, sizeof *findings.list);
+    if (!findings.list || !counts)
+        return err_set(err, ERR_MEMORY, "out of memory");
+    if (store_open(&store, settings->store, &options, err) < 0)
+        return -(int)err->code;
+    rc = store->verbs->verify(store, on_finding, &findings, &total, err);
+    store->verbs->close(store);
+    *counts = (struct verify_count){.what = STR("findings"), .checked = total};
+    *report = (struct verify_report){findings.list, findings.count, counts, 1};
+    return rc;
+}
+
+int node_backup(const struct settings *settings, struct str file, int64_t *bytes, struct err *err)
+{
+    struct store_options options = {.no_migrate = true, .allow_network_fs = true, .no_lock = true};
+    char *path = strndup(file.data, file.len);
+    struct store_reader *reader = NULL;
+    struct store *store = NULL;
+    struct stat info;
+    int rc = path ? store_open(&store, settings->store, &options, err) : -(int)ERR_MEMORY;
+
+    if (rc == 0) {
+        reader = store->verbs->reader_open(store, err);
+        rc = reader ? store->verbs->backup(reader, path, NULL, NULL, err) : -(int)err->code;
+    }
+    if (rc == 0 && stat(path, &info) == 0)
+        *bytes = info.st_size;
+    if (reader)
+        store->verbs->reader_close(reader);
+    if (store)
+        store->verbs->close(store);
+    free(path);
+    return rc;
+}
+
+struct checks {
+    struct arena *arena;
+    struct doctor_check *list;
+    uint32_t count;
+};
+
+#define CHECKS_MAX 16
+
+static void add(struct checks *checks, enum doctor_verdict verdict, const char *name,
+                struct str detail, const char *fix)
+{
+    if (checks->count < CHECKS_MAX)
+        checks->list[checks->count++] =
+            (struct doctor_check){verdict, str_of(name), detail, str_of(fix)};
+}
+
+static void check_space(struct checks *checks, struct str where)
+{
+    struct statvfs info;
+    char *path = arena_cstr(checks->arena, where);
+    char *slash = path ? strrchr(path, '/') : NULL;
+    int64_t free_mib;
+
+    if (slash)
+        *(slash == path ? slash + 1 : slash) = '\0';
+    if (!path || statvfs(slash ? path : ".", &info) < 0)
+        return;
+    free_mib = (int64_t)(info.f_bavail * info.f_frsize / (1024 * 1024));
+    add(checks, free_mib < 256 ? DOCTOR_WARNING : DOCTOR_OK, "free space",
+        arena_format(checks->arena, "%lld MiB free beside the store", (long long)free_mib),
+        free_mib < 256 ? "free some space: a full disk refuses new tasks" : NULL);
+}
+
+static void check_sqlite(struct checks *checks)
+{
+    bool fixed = sqlite3_libversion_number() >= 3051003;
+
+    add(checks, DOCTOR_OK, "sqlite",
+        arena_format(checks->arena, "version %s%s", sqlite3_libversion(),
+                     fixed ? "" : " (its WAL race between two writers cannot happen here: one "
+                                  "connection writes and checkpoints)"), NULL);
+}
+
+static void tell_nothing(void *ctx, const char *line)
+{
+    (void)ctx;
+    (void)line;
+}
+
+static void check_content(struct checks *checks, struct store *store)
+{
+    struct err err = {0};
+    int64_t findings = 0;
+
+    if (store->verbs->verify(store, tell_nothing, NULL, &findings, &err) < 0)
+        add(checks, DOCTOR_FAILURE, "integrity", arena_str(checks->arena, str_of(err.text)),
+            "restore a backup");
+    else
+        add(checks, findings ? DOCTOR_FAILURE : DOCTOR_OK, "integrity",
+            arena_format(checks->arena, "%lld findings", (long long)findings),
+            findings ? "run 'perdura verify' to see them" : NULL);
+}
+
+int node_doctor_store(const struct settings *settings, struct arena *arena,
+                      struct doctor_check **list, uint32_t *count, struct err *err)
+{
+    struct store_options options = {.no_migrate = true, .no_lock = true,
+                                    .allow_network_fs = settings->allow_network_fs};
+    struct checks checks = {.arena = arena};
+    struct str path = settings->store;
+    struct store *store;
+    char *name;
+
+    checks.list = arena_alloc_array(arena, CHECKS_MAX, sizeof *checks.list);
+    if (!checks.list)
+        return err_set(err, ERR_MEMORY, "out of memory");
+    *list = checks.list;
+    if (str_starts(path, STR("sqlite:")))
+        path = str_span(path.data + 7, path.len - 7);
+    check_sqlite(&checks);
+    check_space(&checks, path);
+    name = arena_cstr(arena, path);
+    if (name && access(name, F_OK) < 0) {
+        add(&checks, DOCTOR_OK, "store", arena_format(arena, "'%s' is not there yet; 'perdura "
+            "serve' makes it", name), NULL);
+    } else if (store_open(&store, settings->store, &options, err) < 0) {
+        add(&checks, DOCTOR_FAILURE, "store", arena_str(arena, str_of(err->text)),
+            "run 'perdura migrate up', or check the path and its rights");
+        err->code = ERR_NONE;
+    } else {
+        add(&checks, DOCTOR_OK, "store", arena_format(arena, "'%s' opens, its schema is current",
+                                                      name), NULL);
+        check_content(&checks, store);
+        store->verbs->close(store);
+    }
+    *count = checks.count;
+    return 0;
+}

@@ -1,0 +1,110 @@
+#include "queue/archive.h"
+
+#include "base/clock.h"
+#include "core/bounds.h"
+#include "core/render.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#define LINES_BYTES_MAX (256 * 1024 * 1024) /* of one chunk of removed tasks */
+#define COMPRESSION_LEVEL 3
+
+/* {"task":{…},"events":[…]} */
+static int write_line(struct store *store, struct store_reader *reader, const struct task *task,
+                      struct buf *out, struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct render_extra extra = {.single = true};
+    struct task *whole;
+    struct task_event *events;
+    uint32_t count = 0;
+    int64_t created_us;
+    int rc = store->verbs->read_task(reader, &task->id, &arena, &whole, err);
+
+    if (rc == 0 && whole)
+        rc = store->verbs->read_result(reader, &task->id, &arena, &extra.result, &created_us, err);
+    if (rc == 0 && whole)
+        rc = store->verbs->read_events(reader, &task->id, 0, BOUND_LIST_LIMIT, &arena, &events,
+                                       &count, err);
+    if (rc == 0 && whole) {
+        buf_text(out, "{\"task\":");
+        render_task(out, whole, &extra);
+        buf_text(out, ",\"events\":[");
+        for (uint32_t i = count; i-- > 0;) { /* oldest first */
+            render_event(out, &events[i], &task->id);
+            if (i)
+                buf_byte(out, ',');
+        }
+        buf_text(out, "]}\n");
+    }
+    arena_deinit(&arena);
+    return rc;
+}
+
+static int append_file(struct str folder, struct str data, int64_t now_us, struct err *err)
+{
+    char path[4096];
+    char day[CLOCK_TEXT_BYTES];
+    int fd;
+    int rc = 0;
+
+    clock_format(now_us, day);
+    snprintf(path, sizeof path, STR_FMT, STR_ARG(folder));
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return err_set(err, ERR_UNAVAILABLE, "cannot make the archive folder '%s': %s", path,
+                       strerror(errno));
+    snprintf(path, sizeof path, STR_FMT "/tasks-%.10s.jsonl.zst", STR_ARG(folder), day);
+    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return err_set(err, ERR_UNAVAILABLE, "cannot open the archive '%s': %s", path,
+                       strerror(errno));
+    for (size_t done = 0; done < data.len && rc == 0;) {
+        ssize_t wrote = write(fd, data.data + done, data.len - done);
+
+        if (wrote > 0)
+            done += (size_t)wrote;
+        else if (wrote < 0 && errno != EINTR)
+            rc = err_set(err, ERR_UNAVAILABLE, "cannot write the archive '%s': %s", path,
+                         strerror(errno));
+    }
+    if (rc == 0 && fsync(fd) < 0)
+        rc = err_set(err, ERR_UNAVAILABLE, "cannot sync the archive '%s': %s", path,
+                     strerror(errno));
+    close(fd);
+    return rc;
+}
+
+int archive_write(struct store *store, struct store_reader *reader, struct str folder,
+                  struct task *const *tasks, uint32_t count, int64_t now_us, struct err *err)
+{
+    struct buf lines = BUF_INIT(LINES_BYTES_MAX);
+    void *packed = NULL;
+    size_t cap, len;
+    int rc = 0;
+
+    for (uint32_t i = 0; i < count && rc == 0; i++)
+        rc = write_line(store, reader, tasks[i], &lines, err);
+    if (rc < 0)
+        goto out;
+    cap = ZSTD_compressBound(lines.len);
+    packed = malloc(cap);
+    if (lines.failed || !packed) {
+        rc = err_set(err, ERR_MEMORY, "out of memory for the archive");
+        goto out;
+    }
+    len = ZSTD_compress(packed, cap, lines.data, lines.len, COMPRESSION_LEVEL);
+    if (ZSTD_isError(len))
+        rc = err_set(err, ERR_MEMORY, "cannot compress the archive: %s", ZSTD_getErrorName(len));
+    else
+        rc = append_file(folder, str_span(packed, len), now_us, err);
+out:
+    free(packed);
+    buf_deinit(&lines);
+    return rc;
+}

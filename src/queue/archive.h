@@ -1,0 +1,12 @@
+/* The archive of removed tasks: JSON lines in a folder, one file per day, as zstd frames. What is
+ * to be removed is on the disk there before the removal commits. Queue's thread. */
+#ifndef QUEUE_ARCHIVE_H
+#define QUEUE_ARCHIVE_H
+
+#include "store/store.h"
+
+/* Appends the tasks with their results and events and syncs. */
+int archive_write(struct store *store, struct store_reader *reader, struct str folder,
+                  struct task *const *tasks, uint32_t count, int64_t now_us, struct err *err);
+
+#endif

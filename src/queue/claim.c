@@ -1,0 +1,308 @@
+/* Claims: by priority, then age, over all queues of the worker, within the limits. What finds
+ * nothing waits inside and is served in the same commit as what brings it work. */
+#include "queue/queue_int.h"
+
+#include "base/json.h"
+#include "core/checkpoint.h"
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory for the claim; try again");
+}
+
+/* The newest checkpoint whose content is what its hash says; damaged ones are marked (B3). */
+static int load_checkpoint(struct batch *batch, struct task *task, struct arena *arena,
+                           struct checkpoint **checkpoint, struct err *err)
+{
+    const struct store_verbs *verbs = batch->store->verbs;
+    char hash[65];
+
+    *checkpoint = NULL;
+    if (!task->checkpoint_data.data)
+        return 0;
+    for (uint32_t tries = 0; tries <= BOUND_CHECKPOINTS_KEPT; tries++) {
+        if (verbs->checkpoint_newest(batch->store, &task->id, arena, checkpoint, err) < 0)
+            return -(int)err->code;
+        if (!*checkpoint)
+            return 0;
+        checkpoint_hash(&task->id, *checkpoint, hash);
+        if (memcmp(hash, (*checkpoint)->hash, sizeof hash) == 0)
+            return 0;
+        if (verbs->checkpoint_invalidate(batch->store, &task->id, (*checkpoint)->seq, err) < 0)
+            return -(int)err->code;
+        LOG(batch->queue->log, LOG_ERROR, "checkpoint.damaged", KI("seq", (*checkpoint)->seq));
+        *checkpoint = NULL;
+    }
+    return 0;
+}
+
+/* {"<id>":{"ref":…,"status":…,"result":…},…}; results are left out once the bound is reached. */
+static int write_outputs(struct batch *batch, struct task *task, bool children, struct buf *out,
+                         bool *any, struct err *err)
+{
+    struct output *outputs;
+    int64_t after = 0;
+    uint32_t count;
+
+    *any = false;
+    buf_byte(out, '{');
+    do {
+        struct arena page = ARENA_INIT(0);
+        int rc = batch->store->verbs->outputs_find(batch->store, &task->id, children, after, 200,
+                                                   &page, &outputs, &count, err);
+
+        for (uint32_t i = 0; rc == 0 && i < count; i++) {
+            char id[UUID_TEXT_BYTES];
+            bool whole = out->len + outputs[i].result.len < BOUND_OUTPUTS_BYTES;
+
+            uuid_format(&outputs[i].id, id);
+            buf_format(out, "%s\"%s\":{\"ref\":", *any ? "," : "", id);
+            if (outputs[i].ref.data)
+                json_write_string(out, outputs[i].ref);
+            else
+                buf_text(out, "null");
+            buf_format(out, ",\"status\":\"%s\",", status_word(outputs[i].status));
+            if (whole) {
+                buf_text(out, "\"result\":");
+                buf_str(out, outputs[i].result.data ? outputs[i].result : STR("null"));
+            } else {
+                buf_text(out, "\"result_left_out\":true");
+            }
+            buf_byte(out, '}');
+            *any = true;
+            after = outputs[i].key;
+        }
+        arena_deinit(&page);
+        if (rc < 0)
+            return rc;
+    } while (count == 200 && out->len < BOUND_OUTPUTS_BYTES);
+    buf_byte(out, '}');
+    return 0;
+}
+
+/* The user's data object with "dependencies" and "children" put in; not stored. */
+static int compose_data(struct batch *batch, struct task *task, struct arena *arena,
+                        struct str *data, struct err *err)
+{
+    struct buf dependencies = BUF_INIT(4 * BOUND_OUTPUTS_BYTES);
+    struct buf children = BUF_INIT(4 * BOUND_OUTPUTS_BYTES);
+    struct buf whole = BUF_INIT(16 * BOUND_OUTPUTS_BYTES);
+    bool has_dependencies = false, has_children = false;
+    struct json_iter iter;
+    struct json_member member;
+    int rc = 0;
+
+    if (batch->queue->any_dependencies)
+        rc = write_outputs(batch, task, false, &dependencies, &has_dependencies, err);
+    if (rc == 0 && task->waits_children)
+        rc = write_outputs(batch, task, true, &children, &has_children, err);
+    if (rc < 0 || (!has_dependencies && !has_children))
+        goto out;
+    buf_byte(&whole, '{');
+    if (task->data.data && json_kind(task->data) == JSON_OBJECT) {
+        json_begin(task->data, &iter);
+        while (json_next_member(&iter, &member)) {
+            if ((has_dependencies && json_key_is(member.key, STR("dependencies"))) ||
+                (has_children && json_key_is(member.key, STR("children"))))
+                continue;
+            buf_format(&whole, "%s\"", whole.len > 1 ? "," : "");
+            buf_str(&whole, member.key);
+            buf_text(&whole, "\":");
+            buf_str(&whole, member.value);
+        }
+    }
+    if (has_dependencies) {
+        buf_format(&whole, "%s\"dependencies\":", whole.len > 1 ? "," : "");
+        buf_str(&whole, buf_view(&dependencies));
+    }
+    if (has_children) {
+        buf_format(&whole, "%s\"children\":", whole.len > 1 ? "," : "");
+        buf_str(&whole, buf_view(&children));
+    }
+    buf_byte(&whole, '}');
+    *data = arena_str(arena, buf_view(&whole));
+    if (!data->data || whole.failed || dependencies.failed || children.failed)
+        rc = no_memory(err);
+out:
+    buf_deinit(&dependencies);
+    buf_deinit(&children);
+    buf_deinit(&whole);
+    return rc;
+}
+
+static int new_execution(struct batch *batch, struct task *task, struct str worker_id,
+                         struct err *err)
+{
+    struct store *store = batch->store;
+    struct execution execution = {.key = store->verbs->execution_key_next(store),
+                                  .task_key = task->key,
+                                  .task_id = task->id,
+                                  .job_id = task->spec.job_id,
+                                  .schedule_id = task->spec.schedule_id,
+                                  .status = EXECUTION_PENDING,
+                                  .attempt_number = task->attempts,
+                                  .lease_token = task->lease_token,
+                                  .worker_id = worker_id,
+                                  .correlation_id = task->spec.correlation_id,
+                                  .claim_seq = ++task->event_seq,
+                                  .created_at_us = batch->now_us};
+
+    execution.id = uuid7_new_keyed(&batch->queue->ids, batch->now_us, execution.key);
+    execution.id.bytes[15] = 0; /* its claim and its start get ids of their own from it */
+    task->execution_key = execution.key;
+    return batch_execution_new(batch, task, &execution, err);
+}
+
+static int take(struct batch *batch, struct claim_request *request, struct worker_state *worker,
+                struct task *task, struct claimed *claimed, struct err *err)
+{
+    int64_t lease_us = batch->queue->settings->lease_ms * CLOCK_MS_US;
+
+    *claimed = (struct claimed){.task = task};
+    if (batch_adopt(batch, task, err) < 0 ||
+        load_checkpoint(batch, task, request->base.arena, &claimed->checkpoint, err) < 0 ||
+        compose_data(batch, task, request->base.arena, &claimed->data, err) < 0)
+        return -(int)err->code;
+    task->attempts++;
+    task->lease_token = (task->lease_token > batch->queue->lease_base ? task->lease_token
+                                                                      : batch->queue->lease_base) + 1;
+    task->worker_id = arena_str(request->base.arena, worker->row.id);
+    task->held = true;
+    task->unlisted = false;
+    task->lease_until_us = batch->now_us + lease_us;
+    task->last_heartbeat_us = batch->now_us;
+    task->claimed_at_us = batch->now_us;
+    task->started_at_us = 0;
+    task->next_retry_at_us = 0;
+    task->pause_requested = false;
+    task->report_seq = 0;
+    task->resumed_from = claimed->checkpoint ? claimed->checkpoint->name : STR_NONE;
+    if (new_execution(batch, task, task->worker_id, err) < 0)
+        return -(int)err->code;
+    batch->queue->stats.claimed_total++;
+    return batch_move(batch, task, STATUS_CLAIMED, MOVE_CLAIM, "Claimed", ACTOR_WORKER, STR_NONE,
+                      err);
+}
+
+/* The queues to look at: those asked for or registered, without the paused ones. */
+static uint32_t open_queues(struct batch *batch, const struct claim_request *request,
+                            const struct worker_state *worker, struct str *queues)
+{
+    const struct str *asked = request->queues_count ? request->queues : worker->queues;
+    uint32_t asked_count = request->queues_count ? request->queues_count : worker->queues_count;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < asked_count && count < BOUND_CLAIM_QUEUES; i++) {
+        struct queue_state *state = limits_queue(batch->queue, asked[i]);
+
+        if (state && state->row.paused_at_us == 0)
+            queues[count++] = asked[i];
+    }
+    return count;
+}
+
+static int try_claim(struct batch *batch, struct claim_request *request,
+                     struct worker_state *worker, struct err *err)
+{
+    struct str queues[BOUND_CLAIM_QUEUES];
+    struct ready_want want = {.namespace_name = batch->queue->config.namespace_name,
+                              .queues = queues,
+                              .types = request->types_count ? request->types : worker->types,
+                              .types_count = request->types_count ? request->types_count
+                                                                  : worker->types_count,
+                              .max = request->max,
+                              .admit = limits_admit,
+                              .ctx = batch};
+    struct task **tasks = arena_alloc_array(&batch->arena, request->max, sizeof *tasks);
+    uint32_t count = 0;
+
+    request->claimed_count = 0;
+    want.queues_count = open_queues(batch, request, worker, queues);
+    if (want.queues_count == 0)
+        return 0;
+    if (!tasks)
+        return no_memory(err);
+    if (batch_flush(batch, err) < 0 ||
+        batch->store->verbs->ready_take(batch->store, &want, request->base.arena, tasks, &count,
+                                        err) < 0)
+        return -(int)err->code;
+    request->claimed = arena_alloc_array(request->base.arena, count, sizeof *request->claimed);
+    if (!request->claimed)
+        return no_memory(err);
+    for (uint32_t i = 0; i < count; i++)
+        if (take(batch, request, worker, tasks[i], &request->claimed[i], err) < 0)
+            return -(int)err->code;
+    request->claimed_count = count;
+    return batch_flush(batch, err);
+}
+
+int claim_apply(struct batch *batch, struct claim_request *request)
+{
+    struct worker_state *worker = workers_get(batch->queue, request->worker_id);
+
+    request->claimed_count = 0;
+    request->lease_ms = batch->queue->settings->lease_ms;
+    if (!worker)
+        return err_set(&request->base.err, ERR_NOT_FOUND, "this worker is not registered (any "
+                       "more); register again");
+    if (workers_renew(batch, worker, &request->base.err) < 0)
+        return -(int)request->base.err.code;
+    return try_claim(batch, request, worker, &request->base.err);
+}
+
+static bool wants_hot(const struct batch *batch, const struct claim_request *request,
+                      const struct worker_state *worker)
+{
+    const struct str *asked = request->queues_count ? request->queues : worker->queues;
+    uint32_t asked_count = request->queues_count ? request->queues_count : worker->queues_count;
+
+    for (uint32_t i = 0; i < asked_count; i++) {
+        struct queue_state *state = limits_queue(batch->queue, asked[i]);
+
+        if (state && state->hot)
+            return true;
+    }
+    return false;
+}
+
+/* Queues in which nothing is left for anybody are cold again: 1,000 waiting workers and one task
+ * make one claim, not a thousand. */
+static bool cool_empty(struct batch *batch)
+{
+    struct queue_state **at = &batch->hot;
+
+    while (*at) {
+        struct queue_state *state = *at;
+
+        if (state->row.paused_at_us == 0 &&
+            batch->store->verbs->ready_count(batch->store, batch->queue->config.namespace_name,
+                                             state->row.rule.name) > 0) {
+            at = &state->next_hot;
+            continue;
+        }
+        state->hot = false;
+        *at = state->next_hot;
+    }
+    return batch->hot == NULL;
+}
+
+int claim_serve_waiting(struct batch *batch, struct err *err)
+{
+    struct request *next;
+
+    if (!batch->hot || !batch->queue->claims_first)
+        return 0;
+    for (struct request *at = batch->queue->claims_first; at; at = next) {
+        struct claim_request *request = (struct claim_request *)at;
+        struct worker_state *worker = workers_get(batch->queue, request->worker_id);
+
+        next = at->next_waiting;
+        if (cool_empty(batch))
+            return 0;
+        if (!worker || !wants_hot(batch, request, worker))
+            continue;
+        if (try_claim(batch, request, worker, err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}

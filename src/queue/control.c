@@ -1,0 +1,178 @@
+/* What people do to a task: cancel, retry, pause, resume, prioritize, recover, delete. */
+#include "queue/queue_int.h"
+
+static int refuse_transition(struct err *err, const struct task *task, const char *what,
+                             const char *advice)
+{
+    return err_set(err, ERR_TRANSITION, "a task that is %s cannot be %s%s",
+                   status_word(task->status), what, advice);
+}
+
+static int cancel(struct batch *batch, struct task *task, struct control_request *request)
+{
+    struct err *err = &request->base.err;
+    bool by_lease = task->held;
+
+    if (!status_allows(task->status, STATUS_CANCELLED, MOVE_CANCEL))
+        return refuse_transition(err, task, "cancelled", "");
+    if (status_held(task->status) &&
+        batch_execution_end(batch, task, EXECUTION_CANCELLED, STR_NONE,
+                            STR("{\"reason\":\"cancelled\"}"), err) < 0)
+        return -(int)err->code;
+    task->error = STR("cancelled");
+    task->held = by_lease; /* its holder is told until it stops or its lease ends */
+    task->pause_requested = false;
+    batch->queue->stats.cancelled_total++;
+    return batch_move(batch, task, STATUS_CANCELLED, MOVE_CANCEL, "Cancelled by user",
+                      request->actor, request->reason, err);
+}
+
+static int retry(struct batch *batch, struct task *task, struct control_request *request)
+{
+    struct err *err = &request->base.err;
+
+    if (!status_allows(task->status, STATUS_PENDING, MOVE_RETRY))
+        return refuse_transition(err, task, "retried", "; only an ended or orphaned one can");
+    if (batch->store->verbs->result_drop(batch->store, &task->id, err) < 0)
+        return -(int)err->code;
+    batch->wrote = true;
+    task_let_go(task);
+    task->retry_count = 0;
+    task->crash_count = 0;
+    task->continuations = 0;
+    task->progress = 0;
+    task->error = STR_NONE;
+    task->completed_at_us = 0;
+    task->next_retry_at_us = 0;
+    task->scheduled_at_us = 0;
+    task->by_wall = false;
+    task->waits_children = false;
+    task->outcome_token = 0;
+    task->unsatisfied = false;
+    task->open_dependencies = 0;
+    return batch_move(batch, task, STATUS_PENDING, MOVE_RETRY, "Queued", request->actor,
+                      request->reason, err);
+}
+
+static int pause(struct batch *batch, struct task *task, struct control_request *request)
+{
+    struct err *err = &request->base.err;
+
+    if (status_held(task->status)) {
+        if (task->pause_requested)
+            return 0;
+        task->pause_requested = true;
+        if (batch_touch(batch, task, err) < 0)
+            return -(int)err->code;
+        return batch_event(batch, task, request->actor, STR("{\"pause_requested\":true}"), err);
+    }
+    if (!status_allows(task->status, STATUS_PAUSED, MOVE_PAUSE))
+        return refuse_transition(err, task, "paused", "");
+    return batch_move(batch, task, STATUS_PAUSED, MOVE_PAUSE, "Paused", request->actor,
+                      request->reason, err);
+}
+
+static int resume(struct batch *batch, struct task *task, struct control_request *request)
+{
+    struct err *err = &request->base.err;
+    int64_t clock_us = task->by_wall ? batch->wall_us : batch->now_us;
+    enum status to;
+
+    if (status_held(task->status) && task->pause_requested) {
+        task->pause_requested = false;
+        if (batch_touch(batch, task, err) < 0)
+            return -(int)err->code;
+        return batch_event(batch, task, request->actor, STR("{\"pause_requested\":false}"), err);
+    }
+    if (task->status != STATUS_PAUSED)
+        return refuse_transition(err, task, "resumed", "; only a paused one can");
+    to = outcome_waiting_status(task, clock_us);
+    if (batch_move(batch, task, to, MOVE_RESUME, "Queued", request->actor, request->reason,
+                   err) < 0)
+        return -(int)err->code;
+    if (to != STATUS_PENDING && !task->unsatisfied)
+        return 0;
+    to = task->unsatisfied ? outcome_unsatisfied(task->spec.on_unsatisfied) : STATUS_PENDING;
+    if (to == STATUS_PENDING || task->status != STATUS_BLOCKED)
+        return 0;
+    task->error = STR("dependency_unsatisfied");
+    return batch_move(batch, task, to, MOVE_RELEASE_DEPENDENCY, "Dependency not satisfied",
+                      ACTOR_LEADER, STR_NONE, err);
+}
+
+static int prioritize(struct batch *batch, struct task *task, struct control_request *request)
+{
+    struct err *err = &request->base.err;
+    int64_t eligible_us = task->scheduled_at_us ? task->scheduled_at_us
+                                                : task->spec.created_at_us;
+    struct str detail = batch_text(batch, "{\"priority\":%lld,\"before\":%lld}",
+                                   (long long)request->priority, (long long)task->priority);
+
+    if (status_ended(task->status))
+        return refuse_transition(err, task, "given another priority", "");
+    if (request->priority == task->priority)
+        return 0;
+    task->priority = request->priority;
+    task->order_key = limits_order_key(batch->queue, task, eligible_us);
+    if (task->status == STATUS_PENDING)
+        batch_heat(batch, limits_queue(batch->queue, task->spec.queue));
+    if (batch_touch(batch, task, err) < 0)
+        return -(int)err->code;
+    return batch_event(batch, task, request->actor, detail, err);
+}
+
+static int recover(struct batch *batch, struct task *task, struct control_request *request)
+{
+    struct err *err = &request->base.err;
+    bool clean = str_is(request->reason, "restart_clean");
+
+    if (!status_allows(task->status, STATUS_RECOVERING, MOVE_RECOVER))
+        return refuse_transition(err, task, "recovered", "; only an orphaned or partial one can");
+    if (clean)
+        task->checkpoint_data = STR_NONE;
+    task->completed_at_us = 0;
+    task->error = STR_NONE;
+    task->scheduled_at_us = 0;
+    task->outcome_token = 0;
+    if (batch_move(batch, task, STATUS_RECOVERING, MOVE_RECOVER, "Recovering", ACTOR_RECOVERY,
+                   clean ? STR("{\"method\":\"restart_clean\"}")
+                         : STR("{\"method\":\"resume_checkpoint\"}"), err) < 0)
+        return -(int)err->code;
+    return batch_move(batch, task, STATUS_PENDING, MOVE_RECOVERED, "Queued", ACTOR_RECOVERY,
+                      STR_NONE, err);
+}
+
+static int delete_task(struct batch *batch, struct task *task, struct control_request *request)
+{
+    struct err *err = &request->base.err;
+
+    if (!status_ended(task->status))
+        return refuse_transition(err, task, "deleted", "; cancel it first");
+    if (task->held)
+        return refuse_transition(err, task, "deleted", " while its worker has not stopped; try "
+                                                       "again in a moment");
+    if (batch_flush(batch, err) < 0 || batch_settle(batch, err) < 0 || batch_flush(batch, err) < 0)
+        return -(int)err->code;
+    return retention_remove(batch, &task, 1, err);
+}
+
+int control_apply(struct batch *batch, struct control_request *request)
+{
+    static int (*const ops[])(struct batch *, struct task *, struct control_request *) = {
+        [CONTROL_CANCEL] = cancel,         [CONTROL_RETRY] = retry,
+        [CONTROL_PAUSE] = pause,           [CONTROL_RESUME] = resume,
+        [CONTROL_PRIORITIZE] = prioritize, [CONTROL_RECOVER] = recover,
+        [CONTROL_DELETE] = delete_task};
+    struct err *err = &request->base.err;
+    struct task *task;
+
+    if (batch_task(batch, &request->task_id, &task, err) < 0)
+        return -(int)err->code;
+    if (!task)
+        return err_set(err, ERR_NOT_FOUND, "there is no such task");
+    if (request->if_version >= 0 && request->if_version != task->version)
+        return err_set(err, request->if_match ? ERR_PRECONDITION : ERR_VERSION,
+                       "the task is at version %lld, not %lld; read it again",
+                       (long long)task->version, (long long)request->if_version);
+    return ops[request->op](batch, task, request);
+}

@@ -1,0 +1,154 @@
+/* After tasks have ended: their dependents are decided, their parents told, their callbacks put
+ * into the outbox; all in the transaction in which they ended. */
+#include "queue/queue_int.h"
+
+#include "core/render.h"
+
+#define CALLBACK_EXPIRES_US (INT64_C(24) * 3600 * CLOCK_SECOND_US)
+
+static int decide_dependent(struct batch *batch, const struct dependent *dependent,
+                            enum status parent_status, struct err *err)
+{
+    struct task *task;
+    enum status to;
+    int64_t clock_us;
+
+    if (batch_task(batch, &dependent->task_id, &task, err) < 0)
+        return -(int)err->code;
+    if (!task || task->open_dependencies <= 0)
+        return 0; /* removed, or decided before: a retried parent does not decide twice */
+    task->open_dependencies--;
+    if (!dependency_met(dependent->kind, parent_status))
+        task->unsatisfied = true;
+    if (batch_owe(batch, task, err) < 0)
+        return -(int)err->code;
+    if (task->status != STATUS_BLOCKED)
+        return 0;
+    clock_us = task->by_wall ? batch->wall_us : batch->now_us;
+    to = task->unsatisfied ? outcome_unsatisfied(task->spec.on_unsatisfied) : STATUS_PENDING;
+    if (to == STATUS_PENDING) {
+        to = outcome_waiting_status(task, clock_us);
+        return to == STATUS_BLOCKED ? 0 : batch_move(batch, task, to, MOVE_RELEASE_DEPENDENCY,
+                                                     "Queued", ACTOR_LEADER, STR_NONE, err);
+    }
+    task->error = STR("dependency_unsatisfied");
+    return batch_move(batch, task, to, MOVE_RELEASE_DEPENDENCY, "Dependency not satisfied",
+                      ACTOR_LEADER, STR_NONE, err);
+}
+
+static int tell_dependents(struct batch *batch, const struct task *task, struct err *err)
+{
+    struct uuid after = {{0}};
+    struct dependent *dependents;
+    uint32_t count;
+
+    do {
+        if (batch->store->verbs->dependents_find(batch->store, &task->id, &after,
+                                                 BOUND_DEPENDENTS_STEP, &batch->arena, &dependents,
+                                                 &count, err) < 0)
+            return -(int)err->code;
+        for (uint32_t i = 0; i < count; i++) {
+            if (decide_dependent(batch, &dependents[i], task->status, err) < 0)
+                return -(int)err->code;
+            after = dependents[i].task_id;
+        }
+    } while (count == BOUND_DEPENDENTS_STEP);
+    return 0;
+}
+
+static int tell_parent(struct batch *batch, const struct task *task, struct err *err)
+{
+    struct task *parent;
+
+    if (uuid_is_nil(&task->spec.parent_id))
+        return 0;
+    if (batch_task(batch, &task->spec.parent_id, &parent, err) < 0)
+        return -(int)err->code;
+    if (!parent || parent->open_children <= 0)
+        return 0;
+    parent->open_children--;
+    if (batch_owe(batch, parent, err) < 0)
+        return -(int)err->code;
+    if (parent->status != STATUS_BLOCKED || !parent->waits_children || parent->open_children > 0 ||
+        parent->open_dependencies > 0)
+        return 0;
+    return batch_move(batch, parent, STATUS_PENDING, MOVE_RELEASE_DEPENDENCY, "Children ended",
+                      ACTOR_LEADER, STR_NONE, err);
+}
+
+/* The task as the API would show it now; payload and data are read for it. */
+static int write_callback(struct batch *batch, struct task *task, struct err *err)
+{
+    struct buf body = BUF_INIT(8 * 1024 * 1024);
+    struct task *whole = NULL;
+    struct outbox_message message = {.id = uuid7_new(&batch->queue->ids, batch->now_us),
+                                     .kind = STR("webhook"),
+                                     .target = task->spec.callback_url,
+                                     .task_id = task->id,
+                                     .next_at_us = batch->now_us,
+                                     .expires_at_us = batch->now_us + CALLBACK_EXPIRES_US,
+                                     .created_at_us = batch->now_us};
+    int rc = batch_flush(batch, err);
+
+    if (rc == 0)
+        rc = batch->store->verbs->tasks_load(batch->store, &task->id, 1, LOAD_ALL, &batch->arena,
+                                             &whole, err);
+    if (rc == 0 && whole) {
+        struct render_extra extra = {.single = false};
+
+        render_task(&body, whole, &extra);
+        message.body = buf_view(&body);
+        rc = body.failed ? err_set(err, ERR_MEMORY, "out of memory for a callback; try again")
+                         : batch->store->verbs->outbox_insert(batch->store, &message, 1, err);
+        batch->outbox = true;
+    }
+    buf_deinit(&body);
+    return rc;
+}
+
+/* Escalation of a dead letter: a note goes to the queue's dead-letter queue, once per task. */
+static int escalate(struct batch *batch, struct task *task, struct err *err)
+{
+    struct queue_state *state = limits_queue(batch->queue, task->spec.queue);
+    struct str target = state ? state->row.rule.dead_letter_queue : STR_NONE;
+    struct task_input input;
+    struct task *made;
+    bool duplicate, differs;
+    char id[UUID_TEXT_BYTES];
+
+    if (task->status != STATUS_DEAD_LETTER || !target.data || str_eq(target, task->spec.queue))
+        return 0;
+    uuid_format(&task->id, id);
+    spec_init(&input);
+    input.spec.type = task->spec.type;
+    input.spec.queue = target;
+    input.spec.payload = batch_text(batch, "{\"dead_letter\":\"%s\"}", id);
+    input.spec.correlation_id = task->spec.correlation_id;
+    input.spec.idempotency_key = batch_text(batch, "dead_letter:%s:%lld", id,
+                                            (long long)task->attempts);
+    return enqueue_tasks(batch, &input, 1, ACTOR_LEADER, NULL, &batch->arena, &made, &duplicate,
+                         &differs, err);
+}
+
+int batch_settle(struct batch *batch, struct err *err)
+{
+    for (uint32_t i = 0; i < batch->ended_count; i++) { /* grows while dependents end */
+        struct task *task = batch->ended[i];
+
+        if (!status_ended(task->status))
+            continue; /* ended and retried in the same batch */
+        if (batch->queue->any_dependencies && tell_dependents(batch, task, err) < 0)
+            return -(int)err->code;
+        if (tell_parent(batch, task, err) < 0)
+            return -(int)err->code;
+        if (task->spec.unique_until == UNIQUE_ENDED &&
+            (task->spec.idempotency_key.data || task->spec.input_hash.data) &&
+            batch->store->verbs->uniques_drop(batch->store, task, false, err) < 0)
+            return -(int)err->code;
+        if (escalate(batch, task, err) < 0)
+            return -(int)err->code;
+        if (task->spec.callback_url.data && write_callback(batch, task, err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}

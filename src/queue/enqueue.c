@@ -1,0 +1,332 @@
+/* Enqueue: a request is one unit, all of its tasks or none. Everything that can refuse it is looked
+ * at before anything is put into the batch. */
+#include "queue/queue_int.h"
+
+#include "base/json.h"
+
+#include <stdio.h>
+
+/* What one call of enqueue_tasks works on. */
+struct plan {
+    struct batch *batch;
+    struct task_input *inputs;
+    uint32_t count;
+    enum actor actor;
+    struct task *parent;
+    struct arena *arena;
+    struct task **tasks;
+    bool *duplicate;
+    bool *differs;
+    struct err *err;
+};
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory for the tasks; try again");
+}
+
+/* Every named parent must be there; found ones stay in the batch. */
+static int check_parents(struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->count; i++) {
+        struct task_input *input = &plan->inputs[i];
+
+        for (uint32_t d = 0; d < input->depends_on_count; d++) {
+            struct input_dependency *dependency = &input->depends_on[d];
+            struct task *parent;
+            char id[UUID_TEXT_BYTES];
+
+            if (dependency->ref.data)
+                continue;
+            if (batch_task(plan->batch, &dependency->task_id, &parent, plan->err) < 0)
+                return -(int)plan->err->code;
+            if (parent)
+                continue;
+            uuid_format(&dependency->task_id, id);
+            return err_set_field(plan->err, ERR_INVALID, "depends_on",
+                                 "there is no task %s to depend on", id);
+        }
+    }
+    return 0;
+}
+
+static int check_queues(struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->count; i++) {
+        struct queue_state *state;
+
+        if (i > 0 && str_eq(plan->inputs[i].spec.queue, plan->inputs[i - 1].spec.queue))
+            continue;
+        if (limits_queue_make(plan->batch, plan->inputs[i].spec.queue, &state, plan->err) < 0)
+            return -(int)plan->err->code;
+    }
+    return 0;
+}
+
+/* An array with refs is a workflow; without a name of its own it gets one. */
+static int name_workflow(struct plan *plan)
+{
+    struct str name = STR_NONE;
+
+    for (uint32_t i = 0; i < plan->count && !name.data; i++) {
+        struct uuid id;
+        char text[UUID_TEXT_BYTES];
+
+        for (uint32_t d = 0; d < plan->inputs[i].depends_on_count && !name.data; d++) {
+            if (!plan->inputs[i].depends_on[d].ref.data)
+                continue;
+            id = uuid7_new(&plan->batch->queue->ids, plan->batch->now_us);
+            uuid_format(&id, text);
+            name = arena_str(plan->arena, str_of(text));
+            if (!name.data)
+                return no_memory(plan->err);
+        }
+    }
+    for (uint32_t i = 0; i < plan->count && name.data; i++)
+        if (!plan->inputs[i].spec.workflow_id.data)
+            plan->inputs[i].spec.workflow_id = name;
+    return 0;
+}
+
+static struct task *make_task(struct plan *plan, struct task_input *input)
+{
+    struct batch *batch = plan->batch;
+    struct task *task = arena_alloc(plan->arena, sizeof *task);
+
+    if (!task)
+        return NULL;
+    task->spec = input->spec;
+    task->spec.namespace_name = batch->queue->config.namespace_name;
+    task->spec.created_at_us = batch->now_us;
+    if (plan->parent) {
+        task->spec.parent_id = plan->parent->id;
+        if (!task->spec.correlation_id.data)
+            task->spec.correlation_id = plan->parent->spec.correlation_id;
+        if (!task->spec.workflow_id.data)
+            task->spec.workflow_id = plan->parent->spec.workflow_id;
+    }
+    task->has_spec = true;
+    task->has_data = true;
+    task->key = batch->store->verbs->task_key_next(batch->store);
+    task->id = uuid7_new_keyed(&batch->queue->ids, batch->now_us, task->key);
+    task->state = STR("Queued");
+    task->data = input->data;
+    task->metadata = input->metadata;
+    task->priority = input->priority;
+    task->updated_at_us = batch->now_us;
+    if (input->delay_ms > 0) {
+        task->scheduled_at_us = batch->now_us + input->delay_ms * CLOCK_MS_US;
+    } else if (input->spec.run_at_us) {
+        task->scheduled_at_us = input->spec.run_at_us;
+        task->by_wall = true;
+    }
+    return task;
+}
+
+static bool same_payload(struct str a, struct str b)
+{
+    struct buf left = BUF_INIT(4 * BOUND_PAYLOAD_BYTES);
+    struct buf right = BUF_INIT(4 * BOUND_PAYLOAD_BYTES);
+    bool same;
+
+    a = a.data ? a : STR("null");
+    b = b.data ? b : STR("null");
+    if (str_eq(a, b))
+        return true;
+    same = json_canonical(a, &left, NULL) == 0 && json_canonical(b, &right, NULL) == 0 &&
+           str_eq(buf_view(&left), buf_view(&right));
+    buf_deinit(&left);
+    buf_deinit(&right);
+    return same;
+}
+
+/* The first task with the key, whole and in this call's own memory: among the tasks of this very
+ * call, or stored; one that is still owed to the store is written first. */
+static int find_owner(struct plan *plan, struct unique *unique, uint32_t before,
+                      struct task **owner)
+{
+    struct batch *batch = plan->batch;
+
+    for (uint32_t i = 0; i < before && uuid_is_nil(&unique->owner); i++) {
+        if (plan->tasks[i]->key != unique->task_key)
+            continue;
+        *owner = plan->tasks[i];
+        return 0;
+    }
+    if (batch_flush(batch, plan->err) < 0 ||
+        batch->store->verbs->uniques_reserve(batch->store, unique, 1, plan->err) < 0 ||
+        batch->store->verbs->tasks_load(batch->store, &unique->owner, 1, LOAD_ALL, plan->arena,
+                                        owner, plan->err) < 0)
+        return -(int)plan->err->code;
+    return *owner ? 0 : err_set(plan->err, ERR_INTERNAL, "a key names a task that is not there; "
+                                                         "run verify");
+}
+
+static int reserve(struct plan *plan, uint32_t at)
+{
+    struct batch *batch = plan->batch;
+    struct task *task = plan->tasks[at];
+    bool by_key = task->spec.idempotency_key.data != NULL;
+    struct unique unique = {.kind = by_key ? UNIQUE_KEY : UNIQUE_HASH,
+                            .namespace_name = task->spec.namespace_name,
+                            .type = task->spec.type,
+                            .value = by_key ? task->spec.idempotency_key : task->spec.input_hash,
+                            .task_key = task->key};
+    struct task *owner;
+
+    if (!unique.value.data)
+        return 0;
+    if (batch->store->verbs->uniques_reserve(batch->store, &unique, 1, plan->err) < 0)
+        return -(int)plan->err->code;
+    batch->wrote = true;
+    if (unique.task_key == task->key)
+        return 0;
+    if (find_owner(plan, &unique, at, &owner) < 0)
+        return -(int)plan->err->code;
+    plan->duplicate[at] = true;
+    plan->differs[at] = !same_payload(owner->spec.payload, task->spec.payload);
+    plan->tasks[at] = owner;
+    return 0;
+}
+
+static int reserve_external(struct plan *plan, uint32_t at)
+{
+    struct batch *batch = plan->batch;
+    struct task *task = plan->tasks[at];
+    struct unique unique = {.kind = UNIQUE_EXTERNAL,
+                            .namespace_name = task->spec.namespace_name,
+                            .type = STR(""),
+                            .value = task->spec.external_id,
+                            .task_key = task->key};
+
+    if (!unique.value.data || plan->duplicate[at])
+        return 0;
+    if (batch->store->verbs->uniques_reserve(batch->store, &unique, 1, plan->err) < 0)
+        return -(int)plan->err->code;
+    batch->wrote = true;
+    if (unique.task_key == task->key)
+        return 0;
+    return err_set_field(plan->err, ERR_CONFLICT, "external_id",
+                         "there is already a task with this external_id");
+}
+
+/* Refused after some keys were reserved: they are free again. */
+static int give_back(struct plan *plan, uint32_t count)
+{
+    struct err err = *plan->err;
+
+    for (uint32_t i = 0; i < count; i++)
+        if (!plan->duplicate[i] &&
+            plan->batch->store->verbs->uniques_drop(plan->batch->store, plan->tasks[i], true,
+                                                    plan->err) < 0)
+            return -(int)plan->err->code;
+    *plan->err = err;
+    return -(int)err.code;
+}
+
+/* Decides by the parents: how many are open, whether one ended otherwise than required. */
+static int link_parents(struct plan *plan, struct task *task, const struct task_input *input)
+{
+    struct batch *batch = plan->batch;
+    struct task_dependency *rows;
+
+    if (input->depends_on_count == 0)
+        return 0;
+    rows = arena_alloc_array(&batch->arena, input->depends_on_count, sizeof *rows);
+    if (!rows)
+        return no_memory(plan->err);
+    for (uint32_t d = 0; d < input->depends_on_count; d++) {
+        const struct input_dependency *dependency = &input->depends_on[d];
+        struct uuid id = dependency->ref.data ? plan->tasks[dependency->element]->id
+                                              : dependency->task_id;
+        struct task *parent;
+
+        if (batch_task(batch, &id, &parent, plan->err) < 0)
+            return -(int)plan->err->code;
+        rows[d] = (struct task_dependency){id, dependency->kind};
+        if (parent == NULL || !status_ended(parent->status))
+            task->open_dependencies++;
+        else if (!dependency_met(dependency->kind, parent->status))
+            task->unsatisfied = true;
+    }
+    batch->queue->any_dependencies = true;
+    return batch->store->verbs->dependencies_insert(batch->store, &task->id, rows,
+                                                    input->depends_on_count, plan->err);
+}
+
+static int add_task(struct plan *plan, uint32_t at)
+{
+    struct batch *batch = plan->batch;
+    struct task *task = plan->tasks[at];
+    int64_t clock_us = task->by_wall ? batch->wall_us : batch->now_us;
+    enum status to;
+    struct str detail;
+
+    if (link_parents(plan, task, &plan->inputs[at]) < 0 || batch_add(batch, task, plan->err) < 0)
+        return -(int)plan->err->code;
+    to = task->unsatisfied ? STATUS_BLOCKED : outcome_waiting_status(task, clock_us);
+    detail = batch_text(batch, "{\"priority\":%lld,\"payload_bytes\":%zu,\"dependencies\":%u}",
+                        (long long)task->priority, task->spec.payload.len,
+                        plan->inputs[at].depends_on_count);
+    if (batch_move(batch, task, to, MOVE_ENQUEUE, "Queued", plan->actor, detail, plan->err) < 0)
+        return -(int)plan->err->code;
+    task->version = 1;
+    batch->queue->stats.enqueued_total++;
+    if (!task->unsatisfied)
+        return 0;
+    to = outcome_unsatisfied(task->spec.on_unsatisfied);
+    if (to == STATUS_PENDING) {
+        to = outcome_waiting_status(task, clock_us);
+        return to == STATUS_BLOCKED ? 0 : batch_move(batch, task, to, MOVE_RELEASE_DEPENDENCY,
+                                                     "Queued", ACTOR_LEADER, STR_NONE, plan->err);
+    }
+    task->error = STR("dependency_unsatisfied");
+    return batch_move(batch, task, to, MOVE_RELEASE_DEPENDENCY, "Dependency not satisfied",
+                      ACTOR_LEADER, STR_NONE, plan->err);
+}
+
+int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count,
+                  enum actor actor, struct task *parent, struct arena *arena, struct task **tasks,
+                  bool *duplicate, bool *differs, struct err *err)
+{
+    struct plan plan = {batch, inputs, count, actor, parent, arena, tasks, duplicate, differs, err};
+
+    if (check_parents(&plan) < 0 || check_queues(&plan) < 0 || name_workflow(&plan) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count; i++) {
+        duplicate[i] = differs[i] = false;
+        tasks[i] = make_task(&plan, &inputs[i]);
+        if (!tasks[i])
+            return no_memory(err);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (reserve(&plan, i) < 0)
+            return -(int)err->code;
+        if (reserve_external(&plan, i) < 0)
+            return err->code == ERR_CONFLICT ? give_back(&plan, i + 1) : -(int)err->code;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (duplicate[i]) {
+            batch->queue->stats.duplicates_total++;
+            continue;
+        }
+        if (add_task(&plan, i) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}
+
+/* A ref may point forward: parents are added before their children, whatever the order. */
+int enqueue_apply(struct batch *batch, struct enqueue_request *request)
+{
+    struct arena *arena = request->base.arena;
+
+    request->tasks = arena_alloc_array(arena, request->count, sizeof *request->tasks);
+    request->duplicate = arena_alloc_array(arena, request->count, sizeof *request->duplicate);
+    request->differs = arena_alloc_array(arena, request->count, sizeof *request->differs);
+    if (!request->tasks || !request->duplicate || !request->differs)
+        return no_memory(&request->base.err);
+    return enqueue_tasks(batch, request->inputs, request->count, request->actor, NULL, arena,
+                         request->tasks, request->duplicate, request->differs,
+                         &request->base.err);
+}

@@ -1,0 +1,554 @@
+/* Queues and their limits: concurrency and rate per queue, per type, per key. A task whose key is
+ * at its limit is parked: it leaves the ready line until a slot or a token of its key is free, so
+ * that no claim ever walks over it twice. */
+#include "queue/queue_int.h"
+
+#include "core/order.h"
+
+#include <stdlib.h>
+
+#define UNPARK_STEP 100 /* tasks of one key brought back at a time where only a rate limits it */
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory for a queue; try again");
+}
+
+static void limits_free(struct map *map, struct heap *wakes)
+{
+    uint32_t cursor = 0;
+    struct limit *limit;
+
+    while ((limit = map_next(map, &cursor)) != NULL) {
+        heap_remove(wakes, &limit->wake);
+        free(limit);
+    }
+    map_deinit(map);
+}
+
+void limits_deinit(struct queue *queue)
+{
+    uint32_t cursor = 0;
+    struct queue_state *state;
+
+    while ((state = map_next(&queue->queues, &cursor)) != NULL) {
+        limits_free(&state->types, &queue->wakes);
+        limits_free(&state->keys, &queue->wakes);
+        arena_deinit(&state->arena);
+        free(state);
+    }
+    map_deinit(&queue->queues);
+    heap_deinit(&queue->wakes);
+    queue->wakes = HEAP_INIT;
+}
+
+struct queue_state *limits_queue(struct queue *queue, struct str name)
+{
+    return map_get(&queue->queues, name);
+}
+
+static struct limit *limit_of(struct map *map, struct queue_state *state, struct str name)
+{
+    struct limit *limit = map_get(map, name);
+    char *text;
+
+    if (limit)
+        return limit;
+    limit = calloc(1, sizeof *limit + name.len);
+    if (!limit)
+        return NULL;
+    text = (char *)(limit + 1);
+    memcpy(text, name.data, name.len);
+    limit->name = str_span(text, name.len);
+    limit->wake = HEAP_NODE_INIT;
+    limit->state = state;
+    if (map_put(map, limit->name, limit) == 0)
+        return limit;
+    free(limit);
+    return NULL;
+}
+
+/* Copies a row's texts so that they live with the state. */
+static int copy_row(struct queue_state *state, const struct queue_row *row, struct err *err)
+{
+    struct arena fresh = ARENA_INIT(0);
+    struct queue_row copy = *row;
+    struct type_limit *types = arena_alloc_array(&fresh, row->rule.type_limits_count,
+                                                 sizeof *types);
+
+    copy.rule.name = arena_str(&fresh, row->rule.name);
+    copy.namespace_name = arena_str(&fresh, row->namespace_name);
+    copy.rule.dead_letter_queue = arena_str(&fresh, row->rule.dead_letter_queue);
+    copy.rule.store = arena_str(&fresh, row->rule.store);
+    if (!types || !copy.rule.name.data) {
+        arena_deinit(&fresh);
+        return no_memory(err);
+    }
+    for (uint32_t i = 0; i < row->rule.type_limits_count; i++) {
+        types[i] = row->rule.type_limits[i];
+        types[i].type = arena_str(&fresh, types[i].type);
+    }
+    copy.rule.type_limits = types;
+    arena_deinit(&state->arena);
+    state->arena = fresh;
+    state->row = copy;
+    return 0;
+}
+
+static bool limits_keys(const struct queue_state *state)
+{
+    return state->row.rule.key_concurrency > 0 || state->row.rule.key_rate.count > 0;
+}
+
+static struct queue_state *state_new(struct queue *queue, const struct queue_row *row,
+                                     struct err *err)
+{
+    struct queue_state *state = calloc(1, sizeof *state);
+
+    if (!state) {
+        no_memory(err);
+        return NULL;
+    }
+    state->whole.wake = HEAP_NODE_INIT;
+    state->whole.state = state;
+    if (copy_row(state, row, err) < 0) {
+        free(state);
+        return NULL;
+    }
+    if (map_put(&queue->queues, state->row.rule.name, state) < 0) {
+        arena_deinit(&state->arena);
+        free(state);
+        no_memory(err);
+        return NULL;
+    }
+    state->unpark_all = limits_keys(state);
+    return state;
+}
+
+static const struct type_limit *type_rule(const struct queue_state *state, struct str type)
+{
+    for (uint32_t i = 0; i < state->row.rule.type_limits_count; i++)
+        if (str_eq(state->row.rule.type_limits[i].type, type))
+            return &state->row.rule.type_limits[i];
+    return NULL;
+}
+
+static int count_held(struct queue *queue, const struct task *task, int64_t by)
+{
+    struct queue_state *state = limits_queue(queue, task->spec.queue);
+    struct limit *limit;
+
+    if (!state)
+        return 0;
+    state->whole.running += by;
+    if (type_rule(state, task->spec.type)) {
+        limit = limit_of(&state->types, state, task->spec.type);
+        if (!limit)
+            return -(int)ERR_MEMORY;
+        limit->running += by;
+    }
+    if (limits_keys(state) && task->spec.limit_key.data) {
+        limit = limit_of(&state->keys, state, task->spec.limit_key);
+        if (!limit)
+            return -(int)ERR_MEMORY;
+        limit->running += by;
+    }
+    return 0;
+}
+
+/* Counts anew what runs, from the store: at the start, after a failed batch, for new rules. */
+static int count_all(struct queue *queue, struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct task *tasks[256];
+    int64_t after = 0;
+    uint32_t count = 0;
+    uint32_t cursor = 0;
+    struct queue_state *state;
+    int rc;
+
+    while ((state = map_next(&queue->queues, &cursor)) != NULL) {
+        state->whole.running = 0;
+        limits_free(&state->types, &queue->wakes);
+        limits_free(&state->keys, &queue->wakes);
+    }
+    do {
+        rc = queue->store->verbs->held_find(queue->store, STR_NONE, after, 256, &arena, tasks,
+                                            &count, err);
+        for (uint32_t i = 0; rc == 0 && i < count; i++) {
+            after = tasks[i]->key;
+            if (count_held(queue, tasks[i], 1) < 0)
+                rc = no_memory(err);
+        }
+        arena_reset(&arena);
+    } while (rc == 0 && count == 256);
+    arena_deinit(&arena);
+    return rc;
+}
+
+int limits_load(struct queue *queue, struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct queue_row *rows;
+    uint32_t count;
+    int rc = queue->store->verbs->queues_load(queue->store, &arena, &rows, &count, err);
+
+    limits_deinit(queue);
+    for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        for (uint32_t c = 0; c < queue->settings->queues_count; c++) {
+            if (!str_eq(queue->settings->queues[c].name, rows[i].rule.name))
+                continue; /* what only the configuration knows */
+            rows[i].rule.dead_letter_queue = queue->settings->queues[c].dead_letter_queue;
+            rows[i].rule.stall_after_ms = queue->settings->queues[c].stall_after_ms;
+            rows[i].rule.store = queue->settings->queues[c].store;
+        }
+        if (!state_new(queue, &rows[i], err))
+            rc = -(int)err->code;
+    }
+    arena_deinit(&arena);
+    return rc < 0 ? rc : count_all(queue, err);
+}
+
+int limits_queue_make(struct batch *batch, struct str name, struct queue_state **state,
+                      struct err *err)
+{
+    struct queue_row row = {.namespace_name = batch->queue->config.namespace_name,
+                            .rule = {.name = name},
+                            .created_at_us = batch->now_us,
+                            .updated_at_us = batch->now_us};
+
+    *state = limits_queue(batch->queue, name);
+    if (*state)
+        return 0;
+    if (map_count(&batch->queue->queues) >= BOUND_QUEUES)
+        return err_set_field(err, ERR_INVALID, "queue", "there are %d queues already; use one of "
+                             "them, with limit_key for finer parts", BOUND_QUEUES);
+    batch->wrote = true;
+    if (batch->store->verbs->queue_put(batch->store, &row, err) < 0)
+        return -(int)err->code;
+    *state = state_new(batch->queue, &row, err);
+    return *state ? 0 : -(int)err->code;
+}
+
+static void retry_at(struct queue *queue, int64_t when_us)
+{
+    if (when_us < queue->next_retry_us)
+        queue->next_retry_us = when_us;
+}
+
+/* The key's limits, last because they park. Takes the key's token. */
+static enum admit admit_key(struct batch *batch, struct queue_state *state, struct str key)
+{
+    const struct queue_rule *rule = &state->row.rule;
+    struct limit *limit = limit_of(&state->keys, state, key);
+
+    if (!limit)
+        return ADMIT_STOP_QUEUE;
+    if (rule->key_concurrency > 0 && limit->running >= rule->key_concurrency)
+        return ADMIT_PARK;
+    if (!bucket_take(&limit->bucket, &rule->key_rate, batch->now_us)) {
+        int64_t when_us = bucket_next_us(&limit->bucket, &rule->key_rate, batch->now_us);
+
+        if (heap_contains(&limit->wake))
+            return ADMIT_PARK;
+        limit->wake.key = when_us;
+        if (heap_push(&batch->queue->wakes, &limit->wake) < 0)
+            return ADMIT_STOP_QUEUE;
+        retry_at(batch->queue, when_us);
+        return ADMIT_PARK;
+    }
+    limit->running++;
+    return ADMIT_TAKE;
+}
+
+enum admit limits_admit(void *ctx, struct str queue, struct str type, struct str limit_key,
+                        const struct uuid *category_id)
+{
+    struct batch *batch = ctx;
+    struct queue_state *state = limits_queue(batch->queue, queue);
+    const struct type_limit *typed = state ? type_rule(state, type) : NULL;
+    struct limit *limit = typed ? limit_of(&state->types, state, type) : NULL;
+    int64_t now_us = batch->now_us;
+
+    (void)category_id;
+    if (!state || (typed && !limit))
+        return ADMIT_STOP_QUEUE;
+    if (state->row.rule.concurrency > 0 && state->whole.running >= state->row.rule.concurrency)
+        return ADMIT_STOP_QUEUE;
+    if (typed && typed->concurrency > 0 && limit->running >= typed->concurrency)
+        return ADMIT_SKIP_TYPE;
+    if (!bucket_take(&state->whole.bucket, &state->row.rule.rate, now_us)) {
+        retry_at(batch->queue, bucket_next_us(&state->whole.bucket, &state->row.rule.rate,
+                                              now_us));
+        return ADMIT_STOP_QUEUE;
+    }
+    if (typed && !bucket_take(&limit->bucket, &typed->rate, now_us)) {
+        bucket_give_back(&state->whole.bucket, &state->row.rule.rate);
+        retry_at(batch->queue, bucket_next_us(&limit->bucket, &typed->rate, now_us));
+        return ADMIT_SKIP_TYPE;
+    }
+    if (limits_keys(state) && limit_key.data) {
+        enum admit answer = admit_key(batch, state, limit_key);
+
+        if (answer != ADMIT_TAKE) {
+            bucket_give_back(&state->whole.bucket, &state->row.rule.rate);
+            if (typed)
+                bucket_give_back(&limit->bucket, &typed->rate);
+            return answer;
+        }
+    }
+    state->whole.running++;
+    if (limit)
+        limit->running++;
+    return ADMIT_TAKE;
+}
+
+/* Slots taken were counted when they were admitted. */
+void limits_note(struct batch *batch, const struct task *task, int64_t by)
+{
+    struct queue_state *state = limits_queue(batch->queue, task->spec.queue);
+
+    if (by > 0 || !state)
+        return;
+    count_held(batch->queue, task, by);
+    if (!limits_keys(state) || !task->spec.limit_key.data ||
+        !batch_grow(batch, &batch->freed, &batch->freed_cap, batch->freed_count,
+                    sizeof *batch->freed))
+        return;
+    batch->freed[batch->freed_count++] = (struct freed_key){state, task->spec.limit_key};
+}
+
+static int unpark_key(struct batch *batch, struct queue_state *state, struct str key,
+                      struct err *err)
+{
+    const struct queue_rule *rule = &state->row.rule;
+    struct limit *limit = map_get(&state->keys, key);
+    int64_t slots = UNPARK_STEP;
+    struct uuid *ids;
+    uint32_t count;
+
+    if (rule->key_concurrency > 0)
+        slots = rule->key_concurrency - (limit ? limit->running : 0);
+    if (slots <= 0)
+        return 0;
+    if (slots > UNPARK_STEP)
+        slots = UNPARK_STEP;
+    if (batch->store->verbs->parked_find(batch->store, rule->name, key, (uint32_t)slots,
+                                         &batch->arena, &ids, &count, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count; i++) {
+        struct task *task;
+
+        if (batch_task(batch, &ids[i], &task, err) < 0)
+            return -(int)err->code;
+        if (!task || !task->parked)
+            continue;
+        task->parked = false;
+        task->version++;
+        if (batch_owe(batch, task, err) < 0)
+            return -(int)err->code;
+    }
+    if (count > 0) {
+        batch_heat(batch, state);
+        return 0;
+    }
+    if (limit && limit->running == 0 && !heap_contains(&limit->wake) && rule->key_rate.count == 0) {
+        map_remove(&state->keys, limit->name);
+        free(limit);
+    }
+    return 0;
+}
+
+/* After the start or new rules: every key of the queue gets its chance once. */
+static int unpark_queue(struct batch *batch, struct queue_state *state, struct err *err)
+{
+    struct str prefix = batch_text(batch, STR_FMT "\x1f", STR_ARG(state->row.rule.name));
+    struct str after = prefix;
+    struct str *keys;
+    uint32_t count;
+
+    do {
+        if (batch->store->verbs->parked_keys(batch->store, after, 100, &batch->arena, &keys,
+                                             &count, err) < 0)
+            return -(int)err->code;
+        for (uint32_t i = 0; i < count; i++) {
+            if (!str_starts(keys[i], prefix)) {
+                state->unpark_all = false;
+                return 0;
+            }
+            after = keys[i];
+            if (unpark_key(batch, state,
+                           str_span(keys[i].data + prefix.len, keys[i].len - prefix.len), err) < 0)
+                return -(int)err->code;
+        }
+    } while (count == 100);
+    state->unpark_all = limits_keys(state) ? false : count > 0;
+    return 0;
+}
+
+int limits_unpark(struct batch *batch, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    struct heap_node *node;
+    uint32_t cursor = 0;
+    struct queue_state *state;
+
+    for (uint32_t i = 0; i < batch->freed_count; i++)
+        if (unpark_key(batch, batch->freed[i].state, batch->freed[i].key, err) < 0)
+            return -(int)err->code;
+    batch->freed_count = 0;
+    while ((node = heap_peek(&queue->wakes)) != NULL && node->key <= batch->now_us) {
+        struct limit *limit = HEAP_ENTRY(node, struct limit, wake);
+
+        heap_remove(&queue->wakes, node);
+        if (unpark_key(batch, limit->state, arena_str(&batch->arena, limit->name), err) < 0)
+            return -(int)err->code;
+    }
+    if (node)
+        retry_at(queue, node->key);
+    if (!queue->unpark_some)
+        return 0;
+    queue->unpark_some = false;
+    while ((state = map_next(&queue->queues, &cursor)) != NULL) {
+        if (!state->unpark_all)
+            continue;
+        if (batch_flush(batch, err) < 0 || unpark_queue(batch, state, err) < 0)
+            return -(int)err->code;
+        queue->unpark_some |= state->unpark_all;
+        if (state->unpark_all)
+            retry_at(queue, batch->now_us + CLOCK_MS_US);
+    }
+    return 0;
+}
+
+int64_t limits_order_key(struct queue *queue, const struct task *task, int64_t eligible_us)
+{
+    struct queue_state *state = limits_queue(queue, task->spec.queue);
+
+    return order_key(task->priority, eligible_us,
+                     state ? state->row.rule.priority_order : ORDER_HIGH_FIRST,
+                     state ? state->row.rule.ageing_ms : 0);
+}
+
+int limits_view(struct batch *batch, struct queue_state *state, struct arena *arena,
+                struct queue_view *view, struct err *err)
+{
+    struct type_limit *types = arena_alloc_array(arena, state->row.rule.type_limits_count,
+                                                 sizeof *types);
+
+    (void)batch;
+    if (!types)
+        return no_memory(err);
+    view->row = state->row;
+    view->row.rule.name = arena_str(arena, state->row.rule.name);
+    view->row.namespace_name = arena_str(arena, state->row.namespace_name);
+    view->row.rule.dead_letter_queue = arena_str(arena, state->row.rule.dead_letter_queue);
+    view->row.rule.store = arena_str(arena, state->row.rule.store);
+    for (uint32_t i = 0; i < state->row.rule.type_limits_count; i++) {
+        types[i] = state->row.rule.type_limits[i];
+        types[i].type = arena_str(arena, types[i].type);
+    }
+    view->row.rule.type_limits = types;
+    return 0;
+}
+
+static int add_counts(struct batch *batch, struct queue_view *views, uint32_t count,
+                      struct err *err)
+{
+    struct lane_count *lanes;
+    uint32_t lanes_count;
+
+    if (batch->store->verbs->counts_load(batch->store, &batch->arena, &lanes, &lanes_count,
+                                         err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < lanes_count; i++)
+        for (uint32_t q = 0; q < count; q++)
+            if (str_eq(lanes[i].queue, views[q].row.rule.name))
+                views[q].counts[lanes[i].status] += lanes[i].tasks;
+    return 0;
+}
+
+int limits_list(struct batch *batch, struct queues_request *request)
+{
+    struct queue *queue = batch->queue;
+    struct err *err = &request->base.err;
+    uint32_t cursor = 0;
+    struct queue_state *state;
+
+    request->count = 0;
+    if (request->name.data && !limits_queue(queue, request->name))
+        return err_set(err, ERR_NOT_FOUND, "there is no such queue; it comes into being with its "
+                                           "first task");
+    request->queues = arena_alloc_array(request->base.arena, map_count(&queue->queues),
+                                        sizeof *request->queues);
+    if (!request->queues)
+        return no_memory(err);
+    while ((state = map_next(&queue->queues, &cursor)) != NULL) {
+        if (request->name.data && !str_eq(state->row.rule.name, request->name))
+            continue;
+        if (limits_view(batch, state, request->base.arena, &request->queues[request->count++],
+                        err) < 0)
+            return -(int)err->code;
+    }
+    if (batch_flush(batch, err) < 0)
+        return -(int)err->code;
+    return add_counts(batch, request->queues, request->count, err);
+}
+
+static void patch_rule(struct queue_rule *rule, const struct queue_patch_request *request)
+{
+    const struct queue_rule *from = &request->rule;
+
+    if (request->set & QUEUE_SET_CONCURRENCY)
+        rule->concurrency = from->concurrency;
+    if (request->set & QUEUE_SET_RATE)
+        rule->rate = from->rate;
+    if (request->set & QUEUE_SET_KEY_CONCURRENCY)
+        rule->key_concurrency = from->key_concurrency;
+    if (request->set & QUEUE_SET_KEY_RATE)
+        rule->key_rate = from->key_rate;
+    if (request->set & QUEUE_SET_TYPE_LIMITS) {
+        rule->type_limits = from->type_limits;
+        rule->type_limits_count = from->type_limits_count;
+    }
+    if (request->set & QUEUE_SET_PRIORITY_ORDER)
+        rule->priority_order = from->priority_order;
+    if (request->set & QUEUE_SET_AGEING)
+        rule->ageing_ms = from->ageing_ms;
+}
+
+int limits_patch(struct batch *batch, struct queue_patch_request *request)
+{
+    struct err *err = &request->base.err;
+    struct queue_state *state;
+    struct queue_row row;
+
+    if (limits_queue_make(batch, request->name, &state, err) < 0)
+        return -(int)err->code;
+    row = state->row;
+    patch_rule(&row.rule, request);
+    if (request->pause && row.paused_at_us == 0)
+        row.paused_at_us = batch->now_us;
+    if (request->resume)
+        row.paused_at_us = 0;
+    row.updated_at_us = batch->now_us;
+    batch->wrote = true;
+    if (batch->store->verbs->queue_put(batch->store, &row, err) < 0)
+        return -(int)err->code;
+    map_remove(&batch->queue->queues, state->row.rule.name); /* the name's bytes move */
+    if (copy_row(state, &row, err) < 0 ||
+        map_put(&batch->queue->queues, state->row.rule.name, state) < 0)
+        return no_memory(err);
+    if (request->set) {
+        if (batch_flush(batch, err) < 0 || count_all(batch->queue, err) < 0)
+            return -(int)err->code;
+        state->unpark_all = true;
+        batch->queue->unpark_some = true;
+    }
+    batch_heat(batch, state);
+    request->view = (struct queue_view){0};
+    if (limits_view(batch, state, request->base.arena, &request->view, err) < 0 ||
+        batch_flush(batch, err) < 0)
+        return -(int)err->code;
+    return add_counts(batch, &request->view, 1, err);
+}

@@ -1,0 +1,689 @@
+/* The queue's thread: inbox, batches, group commit, timers. Requests are decided by the other files
+ * of this folder. */
+#include "queue/queue_int.h"
+
+#include "base/fault.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define INBOX_MAX 50000          /* requests waiting for the next commit; beyond: 503 */
+#define PRUNE_EVERY_US (60 * CLOCK_SECOND_US)
+#define PRUNE_AGAIN_US (20 * CLOCK_MS_US) /* between chunks, so that others go first */
+
+static const struct err stopping = {.code = ERR_UNAVAILABLE,
+                                    .text = "the server is stopping; try again"};
+
+int64_t queue_now_us(struct queue *queue)
+{
+    return clock_now_us(&queue->clock);
+}
+
+struct store *queue_store(struct queue *queue)
+{
+    return queue->store;
+}
+
+void queue_submit(struct queue *queue, struct request *request)
+{
+    bool refused;
+
+    request->next = NULL;
+    request->waiting = false;
+    request->err.code = ERR_NONE;
+    pthread_mutex_lock(&queue->mutex);
+    refused = queue->stop || queue->inbox_count >= INBOX_MAX;
+    if (!refused) {
+        if (queue->inbox_last)
+            queue->inbox_last->next = request;
+        else
+            queue->inbox_first = request;
+        queue->inbox_last = request;
+        if (queue->inbox_count++ == 0)
+            pthread_cond_signal(&queue->arrived);
+    }
+    pthread_mutex_unlock(&queue->mutex);
+    if (!refused)
+        return;
+    request->err = stopping;
+    if (!queue->stop)
+        err_set(&request->err, ERR_UNAVAILABLE, "too many requests wait; try again");
+    request->done(request);
+}
+
+/* Forgetting is a request of its own kind, allocated here because its owner may be gone soon. */
+struct forget {
+    struct forget *next;
+    struct request *request;
+};
+
+void queue_forget(struct queue *queue, struct request *request)
+{
+    struct forget *forget = malloc(sizeof *forget);
+
+    if (!forget)
+        return; /* it expires at its deadline */
+    forget->request = request;
+    pthread_mutex_lock(&queue->mutex);
+    forget->next = queue->forget_first;
+    queue->forget_first = forget;
+    pthread_cond_signal(&queue->arrived);
+    pthread_mutex_unlock(&queue->mutex);
+}
+
+struct call {
+    pthread_mutex_t mutex;
+    pthread_cond_t done;
+    bool is_done;
+};
+
+static void call_done(struct request *request)
+{
+    struct call *call = request->ctx;
+
+    pthread_mutex_lock(&call->mutex);
+    call->is_done = true;
+    pthread_cond_signal(&call->done);
+    pthread_mutex_unlock(&call->mutex);
+}
+
+int queue_call(struct queue *queue, struct request *request)
+{
+    struct call call = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+
+    request->done = call_done;
+    request->ctx = &call;
+    queue_submit(queue, request);
+    pthread_mutex_lock(&call.mutex);
+    while (!call.is_done)
+        pthread_cond_wait(&call.done, &call.mutex);
+    pthread_mutex_unlock(&call.mutex);
+    pthread_mutex_destroy(&call.mutex);
+    pthread_cond_destroy(&call.done);
+    return -(int)request->err.code;
+}
+
+/* A refusal is an answer; only these mean that the transaction itself is at fault. */
+static bool is_failure(enum err_code code)
+{
+    return code == ERR_STORAGE || code == ERR_STORAGE_FULL || code == ERR_UNAVAILABLE ||
+           code == ERR_MEMORY || code == ERR_INTERNAL || code == ERR_IO;
+}
+
+static int apply(struct batch *batch, struct request *request)
+{
+    void *typed = request;
+
+    request->err.code = ERR_NONE;
+    switch (request->kind) {
+    case REQUEST_ENQUEUE:
+        if (!batch->store->full)
+            return enqueue_apply(batch, typed);
+        err_set(&request->err, ERR_STORAGE_FULL, "the disk of the store is full; free space, it "
+                "goes on by itself");
+        return 0;
+    case REQUEST_CLAIM:
+        return claim_apply(batch, typed);
+    case REQUEST_REPORT:
+        return report_apply(batch, typed);
+    case REQUEST_CONTROL:
+        return control_apply(batch, typed);
+    case REQUEST_WAIT:
+        return wait_apply(batch, typed);
+    case REQUEST_REGISTER:
+        return workers_register(batch, typed);
+    case REQUEST_HEARTBEAT:
+        return workers_heartbeat(batch, typed);
+    case REQUEST_LEAVE:
+        return workers_leave(batch, typed);
+    case REQUEST_WORKERS:
+        return workers_list(batch, typed);
+    case REQUEST_QUEUES:
+        return limits_list(batch, typed);
+    case REQUEST_QUEUE_PATCH:
+        return limits_patch(batch, typed);
+    case REQUEST_OUTBOX_TAKE:
+        return outbox_take(batch, typed);
+    case REQUEST_OUTBOX_DONE:
+        return outbox_done(batch, typed);
+    case REQUEST_PURGE:
+        return control_purge(batch, typed);
+    case REQUEST_STATS:
+        return stats_apply(batch, typed);
+    case REQUEST_KIND_COUNT:
+        break;
+    }
+    return 0;
+}
+
+static int apply_all(struct batch *batch, struct request *list, bool claims, struct err *err)
+{
+    for (struct request *request = list; request; request = request->next) {
+        if ((request->kind == REQUEST_CLAIM) != claims || request->waiting)
+            continue;
+        if (apply(batch, request) < 0 && is_failure(request->err.code)) {
+            *err = request->err;
+            return -(int)err->code;
+        }
+    }
+    return 0;
+}
+
+/* Timers that are due, each on its own clock; part of every batch. */
+static int run_timers(struct batch *batch, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    bool more = false;
+
+    if (queue->next_sweep_us <= batch->now_us) {
+        queue->next_due_us = batch->now_us; /* the wall clock may have been set */
+        if (sweep_run(batch, &queue->next_sweep_us, err) < 0)
+            return -(int)err->code;
+    }
+    if (queue->next_due_us <= batch->now_us &&
+        sweep_due(batch, &queue->next_due_us, err) < 0)
+        return -(int)err->code;
+    if (queue->next_prune_us <= batch->now_us) {
+        if (retention_run(batch, &more, err) < 0)
+            return -(int)err->code;
+        queue->next_prune_us = batch->now_us + (more ? PRUNE_AGAIN_US : PRUNE_EVERY_US);
+    }
+    if (queue->next_retry_us <= batch->now_us) {
+        uint32_t cursor = 0;
+        struct queue_state *state;
+
+        queue->next_retry_us = INT64_MAX;
+        while ((state = map_next(&queue->queues, &cursor)) != NULL)
+            batch_heat(batch, state);
+    }
+    return 0;
+}
+
+/* Everything of one transaction but its commit. */
+static int decide(struct batch *batch, struct request *list, bool timers, struct err *err)
+{
+    if (apply_all(batch, list, false, err) < 0)
+        return -(int)err->code;
+    if (timers && run_timers(batch, err) < 0)
+        return -(int)err->code;
+    if (batch_settle(batch, err) < 0 || batch_flush(batch, err) < 0 ||
+        limits_unpark(batch, err) < 0 || batch_flush(batch, err) < 0)
+        return -(int)err->code;
+    if (claim_serve_waiting(batch, err) < 0 || apply_all(batch, list, true, err) < 0)
+        return -(int)err->code;
+    return batch_flush(batch, err);
+}
+
+/* "before.enqueue", "after.report", ...: where a test build may be killed. */
+static void pass_points(const char *when, const struct request *list)
+{
+#ifdef PERDURA_FAULTS
+    static const char *const kinds[REQUEST_KIND_COUNT] = {
+        "enqueue", "claim", "report", "control", "wait", "register", "heartbeat", "leave",
+        "workers", "queues", "queue_patch", "outbox_take", "outbox_done", "purge", "stats"};
+    char name[64];
+
+    snprintf(name, sizeof name, "%s.commit", when);
+    FAULT_POINT(name);
+    for (; list; list = list->next) {
+        snprintf(name, sizeof name, "%s.%s", when, kinds[list->kind]);
+        FAULT_POINT(name);
+    }
+#else
+    (void)when;
+    (void)list;
+#endif
+}
+
+static int run_transaction(struct queue *queue, struct request *list, bool timers,
+                           struct err *err)
+{
+    struct batch *batch = &queue->batch;
+    int64_t began_us;
+
+    batch_begin(batch, queue, clock_now_us(&queue->clock));
+    if (queue->store->verbs->begin(queue->store, err) < 0)
+        return -(int)err->code;
+    if (decide(batch, list, timers, err) < 0)
+        return -(int)err->code;
+    pass_points("before", list);
+    began_us = clock_boot_us();
+    if (queue->store->verbs->commit(queue->store, err) < 0)
+        return -(int)err->code;
+    pass_points("after", list);
+    queue->stats.commits_total += batch->wrote;
+    queue->stats.commit_us_total += clock_boot_us() - began_us;
+    return 0;
+}
+
+/* A claim that found nothing waits, if it may; everything else is answered. */
+static void answer(struct queue *queue, struct request *list, int64_t now_us)
+{
+    struct request *next;
+
+    for (struct request *request = list; request; request = next) {
+        struct claim_request *claim = (struct claim_request *)request;
+
+        next = request->next;
+        queue->stats.commit_requests_total++;
+        if (request->waiting)
+            continue;
+        if (request->kind == REQUEST_CLAIM && request->err.code == ERR_NONE &&
+            claim->claimed_count == 0 && claim->wait_ms > 0 &&
+            queue->waiting_count < BOUND_WAITERS) {
+            request->deadline_us = now_us + claim->wait_ms * CLOCK_MS_US;
+            claims_park(queue, claim);
+            continue;
+        }
+        request->done(request);
+    }
+}
+
+static void answer_served_claims(struct queue *queue)
+{
+    struct request *next;
+
+    for (struct request *at = queue->claims_first; at; at = next) {
+        next = at->next_waiting;
+        if (((struct claim_request *)at)->claimed_count == 0)
+            continue;
+        claims_unpark(queue, (struct claim_request *)at);
+        at->done(at);
+    }
+}
+
+static void after_commit(struct queue *queue, struct request *list)
+{
+    struct batch *batch = &queue->batch;
+    int64_t now_us = batch->now_us;
+
+    if (batch->notes_count && queue->config.on_notes)
+        queue->config.on_notes(queue->config.ctx, batch->notes, batch->notes_count);
+    if (batch->outbox && queue->config.on_outbox)
+        queue->config.on_outbox(queue->config.ctx);
+    waits_answer(queue, batch);
+    answer_served_claims(queue);
+    batch_reset(batch);
+    answer(queue, list, now_us);
+}
+
+/* Nothing of the list is answered as done; whether the last commit took is known at the next
+ * start. */
+static void fatal(struct queue *queue, struct request *list, const struct err *err)
+{
+    struct request *next;
+
+    LOG(queue->log, LOG_ERROR, "store.failed", KC("reason", err->text));
+    queue->failed = true;
+    pthread_mutex_lock(&queue->mutex);
+    queue->stop = true;
+    pthread_mutex_unlock(&queue->mutex);
+    for (; list; list = next) {
+        next = list->next;
+        if (list->waiting)
+            continue;
+        list->err = *err;
+        list->done(list);
+    }
+    if (queue->config.on_fatal)
+        queue->config.on_fatal(queue->config.ctx, err->text);
+}
+
+/* What memory knew of the failed batch may be wrong: read anew. */
+static int reload(struct queue *queue, struct err *err)
+{
+    int rc = limits_load(queue, err);
+
+    for (struct request *at = queue->claims_first; at; at = at->next_waiting)
+        ((struct claim_request *)at)->claimed_count = 0;
+    queue->unpark_some = true;
+    queue->next_due_us = 0;
+    if (rc < 0)
+        return rc;
+    if (workers_load(queue, err) < 0)
+        return -(int)err->code;
+    workers_grant_grace(queue, clock_now_us(&queue->clock));
+    return 0;
+}
+
+static void undo(struct queue *queue)
+{
+    struct err err = {0};
+
+    queue->store->verbs->rollback(queue->store);
+    for (struct queue_state *state = queue->batch.hot; state; state = state->next_hot)
+        state->hot = false;
+    queue->batch.hot = NULL;
+    batch_reset(&queue->batch);
+    if (reload(queue, &err) < 0)
+        fatal(queue, NULL, &err);
+}
+
+static bool survive(struct queue *queue, struct request *list, const struct err *err)
+{
+    if (err->code == ERR_STORAGE) {
+        fatal(queue, list, err);
+        return false;
+    }
+    if (err->code == ERR_STORAGE_FULL)
+        queue->store->verbs->release_space(queue->store);
+    queue->stats.batch_retries_total++;
+    return true;
+}
+
+static void run_batch(struct queue *queue, struct request *list, bool timers)
+{
+    struct err err = {0};
+
+    if (run_transaction(queue, list, timers, &err) == 0) {
+        after_commit(queue, list);
+        return;
+    }
+    LOG(queue->log, LOG_WARN, "batch.failed", KC("reason", err.text));
+    undo(queue);
+    if (queue->failed || !survive(queue, list, &err))
+        return;
+    if (timers) { /* a timer at fault must not spin */
+        queue->next_sweep_us = clock_now_us(&queue->clock) + CLOCK_SECOND_US;
+        queue->next_prune_us = queue->next_sweep_us + PRUNE_EVERY_US;
+    }
+    while (list && !queue->failed) {
+        struct request *alone = list;
+
+        list = list->next;
+        alone->next = NULL;
+        if (alone->waiting)
+            continue;
+        err = (struct err){0};
+        if (run_transaction(queue, alone, false, &err) == 0) {
+            after_commit(queue, alone);
+            continue;
+        }
+        undo(queue);
+        if (!survive(queue, alone, &err))
+            return;
+        alone->err = err;
+        alone->done(alone);
+    }
+}
+
+static void take_forgets(struct queue *queue, struct forget *forget)
+{
+    while (forget) {
+        struct forget *next = forget->next;
+
+        waits_forget(queue, forget->request);
+        free(forget);
+        forget = next;
+    }
+}
+
+/* After a stall of the whole process nobody is declared dead before one lease has passed. */
+static void notice_stall(struct queue *queue, int64_t now_us)
+{
+    int64_t late_us = queue->expected_us ? now_us - queue->expected_us : 0;
+
+    queue->expected_us = now_us;
+    if (late_us > queue->settings->lease_ms * CLOCK_MS_US / 3) {
+        LOG(queue->log, LOG_WARN, "queue.stalled", KI("late_ms", late_us / CLOCK_MS_US));
+        workers_grant_grace(queue, now_us);
+        queue->next_sweep_us = now_us + queue->settings->lease_ms * CLOCK_MS_US;
+    }
+}
+
+static int64_t next_deadline(struct queue *queue, int64_t now_us)
+{
+    int64_t next_us = queue->next_sweep_us;
+
+    if (queue->next_due_us < next_us)
+        next_us = queue->next_due_us;
+    if (queue->next_prune_us < next_us)
+        next_us = queue->next_prune_us;
+    if (queue->next_retry_us < next_us)
+        next_us = queue->next_retry_us;
+    waits_expire(queue, now_us, &next_us);
+    return next_us;
+}
+
+static void wait_until(struct queue *queue, int64_t until_us)
+{
+    int64_t wait_us = until_us - clock_now_us(&queue->clock);
+    struct timespec deadline;
+
+    if (wait_us <= 0)
+        return;
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
+    deadline.tv_sec += wait_us / CLOCK_SECOND_US;
+    deadline.tv_nsec += wait_us % CLOCK_SECOND_US * 1000;
+    if (deadline.tv_nsec >= 1000000000) {
+        deadline.tv_sec++;
+        deadline.tv_nsec -= 1000000000;
+    }
+    queue->expected_us = until_us;
+    pthread_cond_timedwait(&queue->arrived, &queue->mutex, &deadline);
+}
+
+/* Up to one commit's worth of the inbox. Called with the mutex held. */
+static struct request *take_inbox(struct queue *queue)
+{
+    struct request *list = queue->inbox_first;
+    struct request *last = list;
+    uint32_t count = list ? 1 : 0;
+    uint64_t weight = 0;
+
+    if (!list)
+        return NULL;
+    for (;;) {
+        weight += last->kind == REQUEST_ENQUEUE  ? ((struct enqueue_request *)last)->count
+                  : last->kind == REQUEST_REPORT ? ((struct report_request *)last)->count
+                                                 : 1;
+        if (!last->next || count >= BOUND_BATCH_REQUESTS || weight >= BOUND_BATCH_TASKS)
+            break;
+        last = last->next;
+        count++;
+    }
+    queue->inbox_first = last->next;
+    if (!queue->inbox_first)
+        queue->inbox_last = NULL;
+    last->next = NULL;
+    queue->inbox_count -= count;
+    return list;
+}
+
+static void fail_inbox(struct queue *queue)
+{
+    struct request *list, *next;
+
+    pthread_mutex_lock(&queue->mutex);
+    list = queue->inbox_first;
+    queue->inbox_first = queue->inbox_last = NULL;
+    queue->inbox_count = 0;
+    pthread_mutex_unlock(&queue->mutex);
+    for (; list; list = next) {
+        next = list->next;
+        list->err = stopping;
+        list->done(list);
+    }
+    waits_fail_all(queue, &stopping);
+}
+
+static void *run(void *ctx)
+{
+    struct queue *queue = ctx;
+
+    while (!queue->failed) {
+        struct request *list;
+        struct forget *forgets;
+        int64_t next_us, now_us = clock_now_us(&queue->clock);
+        bool stop;
+
+        notice_stall(queue, now_us);
+        next_us = next_deadline(queue, now_us);
+        pthread_mutex_lock(&queue->mutex);
+        if (!queue->inbox_first && !queue->forget_first && !queue->stop) {
+            if (next_us - now_us > CLOCK_MS_US) {
+                pthread_mutex_unlock(&queue->mutex);
+                queue->store->verbs->idle(queue->store);
+                pthread_mutex_lock(&queue->mutex);
+            }
+            if (!queue->inbox_first && !queue->forget_first && !queue->stop)
+                wait_until(queue, next_us);
+        }
+        stop = queue->stop && !queue->inbox_first;
+        forgets = queue->forget_first;
+        queue->forget_first = NULL;
+        list = take_inbox(queue);
+        pthread_mutex_unlock(&queue->mutex);
+        now_us = clock_now_us(&queue->clock);
+        notice_stall(queue, now_us);
+        take_forgets(queue, forgets);
+        if (stop)
+            break;
+        if (list || next_us <= now_us)
+            run_batch(queue, list, next_us <= now_us);
+    }
+    fail_inbox(queue);
+    return NULL;
+}
+
+/* Rules from the configuration are in force at every start. */
+static int apply_configured_queues(struct queue *queue, struct err *err)
+{
+    for (uint32_t i = 0; i < queue->settings->queues_count; i++) {
+        const struct queue_rule *rule = &queue->settings->queues[i];
+        struct arena arena = ARENA_INIT(0);
+        struct queue_patch_request patch = {.base = {.arena = &arena},
+                                            .name = rule->name,
+                                            .rule = *rule,
+                                            .set = 127};
+        int rc = limits_patch(&queue->batch, &patch);
+
+        arena_deinit(&arena);
+        if (rc < 0) {
+            *err = patch.base.err;
+            return rc;
+        }
+    }
+    return 0;
+}
+
+/* A restored copy (F-D14): leases the original granted since are unusable here. Tokens go on from
+ * the wall clock in milliseconds, which no counter of claims reaches. */
+static int read_epoch(struct queue *queue, struct err *err)
+{
+    const struct store_verbs *verbs = queue->store->verbs;
+    struct arena arena = ARENA_INIT(0);
+    struct str restored = STR_NONE, base = STR_NONE;
+    int rc = verbs->info_get(queue->store, "restored", &arena, &restored, err);
+
+    if (rc == 0)
+        rc = verbs->info_get(queue->store, "lease_base", &arena, &base, err);
+    if (rc == 0 && base.data)
+        str_to_int64(base, &queue->lease_base);
+    if (rc == 0 && str_is(restored, "1")) {
+        queue->lease_base = clock_wall_us() / CLOCK_MS_US;
+        queue->lose_all = true;
+        base = arena_format(&arena, "%lld", (long long)queue->lease_base);
+        rc = verbs->begin(queue->store, err);
+        if (rc == 0 && (verbs->info_put(queue->store, "lease_base", base, err) < 0 ||
+                        verbs->info_put(queue->store, "restored", STR("0"), err) < 0 ||
+                        verbs->commit(queue->store, err) < 0)) {
+            verbs->rollback(queue->store);
+            rc = -(int)err->code;
+        }
+        LOG(queue->log, LOG_WARN, "store.restored", KI("lease_base", queue->lease_base));
+    }
+    arena_deinit(&arena);
+    return rc;
+}
+
+/* Workers that live elsewhere get one lease to come back; the pool of the run before is gone. */
+static int recover(struct queue *queue, struct err *err)
+{
+    struct batch *batch = &queue->batch;
+    struct arena arena = ARENA_INIT(0);
+    struct str node_worker;
+    int rc = queue->store->verbs->info_get(queue->store, "node_worker", &arena, &node_worker, err);
+
+    if (rc == 0 && node_worker.data)
+        queue->node_worker = str_of(strndup(node_worker.data, node_worker.len));
+    arena_deinit(&arena);
+    if (rc < 0)
+        return rc;
+    if (read_epoch(queue, err) < 0)
+        return -(int)err->code;
+    queue->restarted = true;
+    queue->any_dependencies = queue->store->has_dependencies;
+    batch_begin(batch, queue, clock_now_us(&queue->clock));
+    if (queue->store->verbs->begin(queue->store, err) < 0)
+        return -(int)err->code;
+    if (apply_configured_queues(queue, err) < 0 || batch_flush(batch, err) < 0 ||
+        queue->store->verbs->commit(queue->store, err) < 0) {
+        queue->store->verbs->rollback(queue->store);
+        return -(int)err->code;
+    }
+    batch_reset(batch);
+    workers_grant_grace(queue, batch->now_us ? batch->now_us : clock_now_us(&queue->clock));
+    return 0;
+}
+
+int queue_open(struct queue **out, struct store *store, const struct queue_config *config,
+               struct err *err)
+{
+    struct queue *queue = calloc(1, sizeof *queue);
+    pthread_condattr_t attributes;
+
+    if (!queue)
+        return err_set(err, ERR_MEMORY, "out of memory for the queue");
+    queue->store = store;
+    queue->config = *config;
+    if (!queue->config.namespace_name.data)
+        queue->config.namespace_name = STR(TASK_DEFAULT_NAMESPACE);
+    queue->settings = config->settings;
+    queue->log = config->log;
+    queue->batch.queue = queue;
+    queue->next_retry_us = INT64_MAX;
+    clock_start(&queue->clock, store->last_time_us);
+    queue->stats.started_at_us = clock_now_us(&queue->clock);
+    queue->next_prune_us = queue->stats.started_at_us + PRUNE_AGAIN_US;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&queue->arrived, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&queue->mutex, NULL);
+    if (reload(queue, err) < 0 || recover(queue, err) < 0)
+        goto failed;
+    if (pthread_create(&queue->thread, NULL, run, queue) != 0) {
+        err_set(err, ERR_MEMORY, "cannot start the queue's thread");
+        goto failed;
+    }
+    *out = queue;
+    return 0;
+failed:
+    queue->failed = true;
+    queue->thread = 0;
+    queue_close(queue);
+    return -(int)err->code;
+}
+
+void queue_close(struct queue *queue)
+{
+    if (queue->thread) {
+        pthread_mutex_lock(&queue->mutex);
+        queue->stop = true;
+        pthread_cond_signal(&queue->arrived);
+        pthread_mutex_unlock(&queue->mutex);
+        pthread_join(queue->thread, NULL);
+    }
+    if (queue->reader)
+        queue->store->verbs->reader_close(queue->reader);
+    limits_deinit(queue);
+    workers_deinit(queue);
+    map_deinit(&queue->waits);
+    batch_deinit(&queue->batch);
+    pthread_cond_destroy(&queue->arrived);
+    pthread_mutex_destroy(&queue->mutex);
+    free((char *)queue->node_worker.data);
+    free(queue);
+}

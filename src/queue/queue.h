@@ -1,0 +1,303 @@
+/* The queue: the only code that changes a task. It runs on one thread of its own, the writer's:
+ * requests gather in an inbox, everything that has arrived is decided and written in one
+ * transaction, and only after its commit is anybody answered (group commit). Claims that find
+ * nothing wait inside, and are served in the same commit as the enqueue that brings them work.
+ *
+ * Requests are structs of the caller's, submitted with queue_submit; `done` is called on the
+ * queue's thread after the commit and must only hand the request on (loop_post, a condition).
+ * Between submit and done the request, its arena and what it points to belong to the queue. */
+#ifndef QUEUE_QUEUE_H
+#define QUEUE_QUEUE_H
+
+#include "base/clock.h"
+#include "core/report.h"
+#include "core/settings.h"
+#include "core/spec.h"
+#include "store/store.h"
+
+struct queue;
+
+enum request_kind {
+    REQUEST_ENQUEUE,
+    REQUEST_CLAIM,
+    REQUEST_REPORT,
+    REQUEST_CONTROL,
+    REQUEST_WAIT,
+    REQUEST_REGISTER,
+    REQUEST_HEARTBEAT,
+    REQUEST_LEAVE,
+    REQUEST_WORKERS,
+    REQUEST_QUEUES,
+    REQUEST_QUEUE_PATCH,
+    REQUEST_OUTBOX_TAKE,
+    REQUEST_OUTBOX_DONE,
+    REQUEST_PURGE,
+    REQUEST_STATS,
+    REQUEST_KIND_COUNT
+};
+
+struct request {
+    struct request *next;
+    enum request_kind kind;
+    struct arena *arena; /* results are put here */
+    void (*done)(struct request *request);
+    void *ctx;           /* the caller's */
+    struct err err;      /* code ERR_NONE: it was done and is durable */
+    /* the queue's own: */
+    int64_t deadline_us;
+    struct request *next_waiting;
+    bool waiting;
+};
+
+/* One unit: all tasks or none. */
+struct enqueue_request {
+    struct request base;
+    struct task_input *inputs;
+    uint32_t count;
+    enum actor actor;
+    struct task **tasks; /* out, count pointers: the new task, or the first one */
+    bool *duplicate;     /* out */
+    bool *differs;       /* out: duplicate with another payload */
+};
+
+/* A claimed task with what its handler gets. */
+struct claimed {
+    struct task *task;
+    struct checkpoint *checkpoint; /* NULL = none */
+    struct str data;               /* data with dependencies and children put in, or absent */
+};
+
+struct claim_request {
+    struct request base;
+    struct str worker_id;
+    const struct str *queues; /* count 0: the queues it registered */
+    uint32_t queues_count;
+    const struct str *types;  /* count 0: the types it registered */
+    uint32_t types_count;
+    uint32_t max;
+    int64_t wait_ms;          /* 0 = answer at once */
+    int64_t lease_ms;         /* out */
+    struct claimed *claimed;  /* out */
+    uint32_t claimed_count;
+};
+
+struct report_request {
+    struct request base;
+    struct str worker_id;
+    struct report *reports; /* prepared by queue_prepare_reports */
+    uint32_t count;
+    struct report_result *results; /* out, count */
+};
+
+enum control_op {
+    CONTROL_CANCEL,
+    CONTROL_RETRY,
+    CONTROL_PAUSE,
+    CONTROL_RESUME,
+    CONTROL_PRIORITIZE,
+    CONTROL_RECOVER,
+    CONTROL_DELETE
+};
+
+struct control_request {
+    struct request base;
+    struct uuid task_id;
+    enum control_op op;
+    enum actor actor;
+    int64_t if_version; /* -1 = none; else ERR_VERSION when it differs */
+    bool if_match;      /* if_version came as If-Match: ERR_PRECONDITION instead */
+    int64_t priority;
+    struct str reason;  /* detail of the event, text or absent */
+};
+
+/* Answers when the task has ended, or at the time-out with the task as it is. */
+struct wait_request {
+    struct request base;
+    struct uuid task_id;
+    int64_t timeout_ms;
+    bool ended; /* out; ERR_NOT_FOUND when there is no such task */
+};
+
+struct register_request {
+    struct request base;
+    struct worker_row worker; /* id absent: the queue makes one */
+    const struct str *queues;
+    uint32_t queues_count;
+    const struct str *types;
+    uint32_t types_count;
+    const struct str *categories;
+    uint32_t categories_count;
+    bool in_process;          /* dies with this process: its tasks are lost at the next start */
+    struct str id;            /* out */
+    int64_t heartbeat_ms;     /* out */
+    int64_t lease_ms;         /* out */
+};
+
+struct heartbeat_request {
+    struct request base;
+    struct str worker_id;
+    struct uuid *task_ids;  /* with lease_tokens; NULL = all it holds */
+    int64_t *lease_tokens;
+    uint32_t count;
+    struct uuid *cancel;    /* out */
+    uint32_t cancel_count;
+    struct uuid *pause;     /* out */
+    uint32_t pause_count;
+    struct uuid *lost;      /* out */
+    uint32_t lost_count;
+};
+
+struct leave_request {
+    struct request base;
+    struct str worker_id;
+};
+
+struct worker_view {
+    struct worker_row row;
+    const char *status; /* idle, working, error, offline */
+    struct held_view {
+        struct uuid task_id;
+        int64_t started_at_us; /* 0 = claimed, not started */
+    } *tasks;
+    uint32_t tasks_count;
+};
+
+struct workers_request {
+    struct request base;
+    struct str id; /* absent = all */
+    struct worker_view *workers; /* out */
+    uint32_t count;
+};
+
+struct queue_view {
+    struct queue_row row;
+    int64_t counts[STATUS_COUNT];
+};
+
+struct queues_request {
+    struct request base;
+    struct str name;           /* absent = all */
+    struct queue_view *queues; /* out */
+    uint32_t count;
+};
+
+struct queue_patch_request {
+    struct request base;
+    struct str name;
+    bool pause, resume;
+    struct queue_rule rule; /* fields named by `set` are taken */
+    unsigned set;           /* QUEUE_SET_... */
+    struct queue_view view; /* out */
+};
+
+enum {
+    QUEUE_SET_CONCURRENCY = 1,
+    QUEUE_SET_RATE = 2,
+    QUEUE_SET_KEY_CONCURRENCY = 4,
+    QUEUE_SET_KEY_RATE = 8,
+    QUEUE_SET_TYPE_LIMITS = 16,
+    QUEUE_SET_PRIORITY_ORDER = 32,
+    QUEUE_SET_AGEING = 64
+};
+
+struct outbox_take_request {
+    struct request base;
+    uint32_t limit;
+    struct outbox_message *messages; /* out */
+    uint32_t count;
+    int64_t next_at_us;              /* out: when to ask again; INT64_MAX = when told */
+};
+
+struct outbox_done_request {
+    struct request base;
+    struct outbox_message *messages; /* with attempts, last_error and next_at_us set anew */
+    bool *remove;
+    uint32_t count;
+};
+
+/* Removes all ended tasks of a user (B8), a chunk per call; the caller repeats until removed = 0. */
+struct purge_request {
+    struct request base;
+    struct str user_id;
+    uint32_t removed; /* out */
+};
+
+struct queue_stats {
+    int64_t counts[STATUS_COUNT]; /* now, by status */
+    int64_t enqueued_total;       /* since the start, so below */
+    int64_t claimed_total;
+    int64_t completed_total;
+    int64_t failed_total;         /* failed, dead_letter */
+    int64_t retried_total;
+    int64_t cancelled_total;
+    int64_t duplicates_total;
+    int64_t lost_leases_total;
+    int64_t stale_reports_total[REPORT_OP_COUNT];
+    int64_t stale_heartbeats_total;
+    int64_t timeouts_total;
+    int64_t commits_total;
+    int64_t commit_requests_total; /* requests over all commits: the batch size */
+    int64_t commit_us_total;       /* time spent in commits */
+    int64_t batch_retries_total;
+    int64_t waiting_claims;
+    int64_t waiting_waits;
+    int64_t workers;
+    int64_t started_at_us;
+    int64_t pruned_total;
+    int64_t webhooks_pending;
+    bool storage_full;
+};
+
+struct stats_request {
+    struct request base;
+    struct queue_stats stats;   /* out */
+    struct queue_view *queues;  /* out */
+    uint32_t queues_count;
+    struct lane_count *lanes;   /* out: per queue, type and status */
+    uint32_t lanes_count;
+};
+
+/* What changed, told after the commit on the queue's thread (SSE). */
+struct task_note {
+    struct uuid id;
+    enum status status;
+    struct str queue;
+    struct str type;
+    int64_t progress;
+    int64_t version;
+};
+
+struct queue_config {
+    const struct settings *settings;
+    const struct log *log;
+    struct str namespace_name;
+    void (*on_notes)(void *ctx, const struct task_note *notes, uint32_t count); /* may be NULL */
+    void (*on_outbox)(void *ctx);  /* a message was committed; may be NULL */
+    void (*on_fatal)(void *ctx, const char *reason); /* the store failed: stop serving, exit */
+    void *ctx;
+};
+
+/* Loads what the store knows, recovers as after a crash, starts the thread. The store is the
+ * queue's from now on, but for its readers. */
+int queue_open(struct queue **queue, struct store *store, const struct queue_config *config,
+               struct err *err);
+/* Answers everything that waits with ERR_UNAVAILABLE, ends the thread. Not the store. */
+void queue_close(struct queue *queue);
+
+/* Any thread. Refused at once (done is called with an error) when the inbox is full. */
+void queue_submit(struct queue *queue, struct request *request);
+/* Lets a waiting claim or wait go: it is done soon, with no tasks. Any thread; harmless when the
+ * request was done already. */
+void queue_forget(struct queue *queue, struct request *request);
+/* Submits and waits for done. For threads that may block. */
+int queue_call(struct queue *queue, struct request *request);
+
+/* Parses the tasks of spawn elements and checks bounds; on the caller's thread, before submit.
+ * Elements at fault get their result at once and are passed over. */
+void queue_prepare_reports(struct queue *queue, struct report *reports, uint32_t count,
+                           struct report_result *results, struct arena *arena);
+
+int64_t queue_now_us(struct queue *queue); /* the engine clock; any thread */
+struct store *queue_store(struct queue *queue);
+
+#endif

@@ -1,0 +1,223 @@
+/* Inside of the queue; nobody outside this folder includes it. Everything here runs on the queue's
+ * thread, but the inbox. */
+#ifndef QUEUE_QUEUE_INT_H
+#define QUEUE_QUEUE_INT_H
+
+#include "base/heap.h"
+#include "base/map.h"
+#include "core/bounds.h"
+#include "core/outcome.h"
+#include "core/rate.h"
+#include "queue/queue.h"
+
+#include <pthread.h>
+
+/* One limit that is counted: of a queue, of a type in it, of a key in it. */
+struct limit {
+    struct str name;        /* type or key; lives behind the struct */
+    int64_t running;
+    struct bucket bucket;
+    struct heap_node wake;  /* keys with a rate: when parked tasks may come back */
+    struct queue_state *state;
+};
+
+/* A queue with its rules and what runs of it. */
+struct queue_state {
+    struct queue_row row;   /* texts in arena */
+    struct arena arena;
+    struct limit whole;
+    struct map types;       /* struct limit, only types with a limit */
+    struct map keys;        /* struct limit, only while the queue limits keys */
+    bool unpark_all;        /* every key of it gets its chance once */
+    bool hot;               /* new ready tasks or free slots in this batch */
+    struct queue_state *next_hot;
+};
+
+/* A live worker. */
+struct worker_state {
+    struct worker_row row;  /* texts in arena */
+    struct arena arena;
+    struct str *queues;
+    uint32_t queues_count;
+    struct str *types;
+    uint32_t types_count;
+    struct str *categories;
+    uint32_t categories_count;
+    bool in_process;
+    int64_t lease_written_us; /* the lease_until the store has */
+};
+
+/* One transaction under way: tasks as they are to be, and what the store is owed. */
+struct batch {
+    struct queue *queue;
+    struct store *store;
+    struct arena arena;
+    int64_t now_us;
+    int64_t wall_us;
+    struct map tasks;              /* by id: struct task */
+    struct task **owed;            /* dirty and fresh tasks */
+    uint32_t owed_count, owed_cap;
+    struct task_event *events;
+    uint32_t events_count, events_cap;
+    struct execution *executions;  /* new ones, then changed ones */
+    uint32_t executions_count, executions_cap;
+    struct execution *changed;
+    uint32_t changed_count, changed_cap;
+    struct log_entry *logs;
+    uint32_t logs_count, logs_cap;
+    struct task **ended;           /* their dependents, parents and callbacks are still to be told */
+    uint32_t ended_count, ended_cap;
+    struct task_note *notes;
+    uint32_t notes_count, notes_cap;
+    struct queue_state *hot;
+    struct freed_key {
+        struct queue_state *state;
+        struct str key;
+    } *freed;
+    uint32_t freed_count, freed_cap;
+    bool outbox;                   /* a message was written */
+    bool wrote;                    /* anything at all */
+};
+
+struct forget;
+
+struct queue {
+    struct store *store;
+    const struct settings *settings;
+    struct queue_config config;
+    const struct log *log;
+    struct clock clock;
+    struct uuid7 ids;
+    pthread_t thread;
+
+    pthread_mutex_t mutex; /* inbox, forgets, stop */
+    pthread_cond_t arrived;
+    struct request *inbox_first, *inbox_last;
+    uint32_t inbox_count;
+    struct forget *forget_first;
+    bool stop;
+    bool failed;
+
+    struct batch batch;
+    struct map queues;       /* struct queue_state */
+    struct map workers;      /* struct worker_state */
+    struct heap wakes;       /* of limits */
+    struct request *claims_first, *claims_last; /* waiting claims, oldest first */
+    struct map waits;        /* by task id: struct wait_list */
+    uint32_t waiting_count;
+    bool any_dependencies;
+    bool unpark_some;        /* a queue with unpark_all is there */
+    struct queue_stats stats;
+
+    int64_t next_sweep_us;
+    int64_t next_due_us;     /* when the next delayed task may come */
+    int64_t next_retry_us;   /* when a rate limit lets go */
+    int64_t next_prune_us;
+    int64_t expected_us;     /* when the thread meant to go on */
+    int64_t last_time_saved_us;
+    int64_t prune_cursor[STATUS_COUNT];
+    int64_t history_cursor;
+    struct store_reader *reader; /* of the archive, opened when needed */
+    bool restarted;          /* the first sweep has not run yet */
+    bool lose_all;           /* a restored copy: every lease is lost at the first sweep */
+    int64_t lease_base;      /* lease tokens are above this */
+    struct str node_worker;  /* in-process worker of the run before */
+};
+
+/* batch.c */
+void batch_begin(struct batch *batch, struct queue *queue, int64_t now_us);
+void batch_reset(struct batch *batch);
+void batch_deinit(struct batch *batch);
+int batch_flush(struct batch *batch, struct err *err);
+/* The task, or NULL when there is none; always with its spec. */
+int batch_task(struct batch *batch, const struct uuid *id, struct task **task, struct err *err);
+int batch_adopt(struct batch *batch, struct task *task, struct err *err); /* loaded elsewhere */
+int batch_add(struct batch *batch, struct task *task, struct err *err);   /* new */
+int batch_touch(struct batch *batch, struct task *task, struct err *err); /* it changed visibly */
+int batch_owe(struct batch *batch, struct task *task, struct err *err);   /* it changed inside */
+int batch_event(struct batch *batch, struct task *task, enum actor actor, struct str detail,
+                struct err *err);
+/* The one way a task changes its status. */
+int batch_move(struct batch *batch, struct task *task, enum status to, enum move move,
+               const char *state, enum actor actor, struct str detail, struct err *err);
+int batch_log(struct batch *batch, const struct log_entry *entry, struct err *err);
+int batch_execution_new(struct batch *batch, struct task *task,
+                        const struct execution *execution, struct err *err);
+/* The execution under way, to be changed; what is not set stays as it is in the store. */
+struct execution *batch_execution(struct batch *batch, struct task *task, struct err *err);
+int batch_execution_end(struct batch *batch, struct task *task, enum execution_status status,
+                        struct str result, struct str error_data, struct err *err);
+void batch_heat(struct batch *batch, struct queue_state *state);
+struct str batch_text(struct batch *batch, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+int batch_settle(struct batch *batch, struct err *err); /* ended.c: tells relatives, callbacks */
+
+/* enqueue.c */
+int enqueue_apply(struct batch *batch, struct enqueue_request *request);
+int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count,
+                  enum actor actor, struct task *parent, struct arena *arena, struct task **tasks,
+                  bool *duplicate, bool *differs, struct err *err);
+/* claim.c */
+int claim_apply(struct batch *batch, struct claim_request *request);
+int claim_serve_waiting(struct batch *batch, struct err *err);
+/* report.c, report_outcome.c */
+int report_apply(struct batch *batch, struct report_request *request);
+int report_outcome(struct batch *batch, struct task *task, const struct report *report,
+                   struct err *err);
+int report_release(struct batch *batch, struct task *task, struct err *err);
+void task_let_go(struct task *task); /* no longer held */
+/* control.c */
+int control_apply(struct batch *batch, struct control_request *request);
+int control_purge(struct batch *batch, struct purge_request *request);
+/* workers.c */
+int workers_load(struct queue *queue, struct err *err);
+void workers_deinit(struct queue *queue);
+struct worker_state *workers_get(struct queue *queue, struct str id);
+int workers_register(struct batch *batch, struct register_request *request);
+int workers_heartbeat(struct batch *batch, struct heartbeat_request *request);
+int workers_leave(struct batch *batch, struct leave_request *request);
+int workers_list(struct batch *batch, struct workers_request *request);
+int workers_renew(struct batch *batch, struct worker_state *worker, struct err *err);
+void workers_grant_grace(struct queue *queue, int64_t now_us); /* after a stall or a start */
+int workers_drop(struct batch *batch, struct worker_state *worker, struct err *err);
+/* limits.c */
+int limits_load(struct queue *queue, struct err *err); /* queues, and what runs of them */
+void limits_deinit(struct queue *queue);
+struct queue_state *limits_queue(struct queue *queue, struct str name); /* NULL = not there */
+int limits_queue_make(struct batch *batch, struct str name, struct queue_state **state,
+                      struct err *err);
+enum admit limits_admit(void *batch, struct str queue, struct str type, struct str limit_key,
+                        const struct uuid *category_id);
+/* Tasks admitted and really taken, or held no longer. */
+void limits_note(struct batch *batch, const struct task *task, int64_t by);
+int limits_unpark(struct batch *batch, struct err *err);
+int limits_list(struct batch *batch, struct queues_request *request);
+int limits_patch(struct batch *batch, struct queue_patch_request *request);
+int limits_view(struct batch *batch, struct queue_state *state, struct arena *arena,
+                struct queue_view *view, struct err *err);
+int64_t limits_order_key(struct queue *queue, const struct task *task, int64_t eligible_us);
+/* sweep.c */
+int sweep_run(struct batch *batch, int64_t *next_us, struct err *err);
+int sweep_due(struct batch *batch, int64_t *next_us, struct err *err);
+int sweep_lose(struct batch *batch, struct task *task, const char *reason, struct err *err);
+/* retention.c */
+int retention_run(struct batch *batch, bool *more, struct err *err);
+int retention_remove(struct batch *batch, struct task **tasks, uint32_t count, struct err *err);
+/* wake.c */
+int wait_apply(struct batch *batch, struct wait_request *request);
+void waits_answer(struct queue *queue, struct batch *batch); /* after the commit */
+void waits_expire(struct queue *queue, int64_t now_us, int64_t *next_us);
+void waits_forget(struct queue *queue, struct request *request);
+void waits_fail_all(struct queue *queue, const struct err *err);
+void claims_park(struct queue *queue, struct claim_request *request);
+void claims_unpark(struct queue *queue, struct claim_request *request);
+/* stats.c */
+int stats_apply(struct batch *batch, struct stats_request *request);
+int outbox_take(struct batch *batch, struct outbox_take_request *request);
+int outbox_done(struct batch *batch, struct outbox_done_request *request);
+
+/* Grows an array kept in the batch's arena; false when memory is used up. */
+bool batch_grow(struct batch *batch, void *items, uint32_t *cap, uint32_t count,
+                size_t item_bytes);
+
+#endif

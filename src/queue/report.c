@@ -1,0 +1,322 @@
+/* Reports of workers, element by element, each under its lease: what another lease says changes
+ * nothing. Outcomes are in report_outcome.c. */
+#include "queue/queue_int.h"
+
+#include "base/hash.h"
+#include "base/json.h"
+#include "core/checkpoint.h"
+
+#include <stdio.h>
+
+static bool is_outcome(enum report_op op)
+{
+    return op == REPORT_COMPLETE || op == REPORT_CONTINUE || op == REPORT_FAIL ||
+           op == REPORT_PARTIAL;
+}
+
+/* Of everything an outcome says, so that the same one sent again is recognised. */
+static int64_t content_hash(const struct report *report)
+{
+    const struct str parts[] = {report->result, report->data, report->error, report->details};
+    uint64_t hash = hash_bytes64(&report->op, sizeof report->op, 1);
+    int64_t numbers[] = {report->delay_ms, report->wait_children, report->retryable};
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        hash = hash_bytes64(parts[i].data ? parts[i].data : "", parts[i].len, hash + i);
+    hash = hash_bytes64(numbers, sizeof numbers, hash);
+    return (int64_t)(hash >> 1 | 1); /* never 0, which means none */
+}
+
+static void refuse(struct report_result *result, enum err_code code, const char *message)
+{
+    result->code = code;
+    snprintf(result->message, sizeof result->message, "%.159s", message);
+}
+
+static int start(struct batch *batch, struct task *task, struct err *err)
+{
+    struct execution *execution;
+
+    if (task->status != STATUS_CLAIMED)
+        return 0;
+    task->started_at_us = batch->now_us;
+    execution = batch_execution(batch, task, err);
+    if (!execution)
+        return -(int)err->code;
+    execution->status = EXECUTION_RUNNING;
+    execution->started_at_us = batch->now_us;
+    execution->start_seq = ++task->event_seq;
+    return batch_move(batch, task, STATUS_RUNNING, MOVE_START, "Running", ACTOR_WORKER, STR_NONE,
+                      err);
+}
+
+static int progress(struct batch *batch, struct task *task, const struct report *report,
+                    struct err *err)
+{
+    bool state_changes = report->state.data && !str_eq(report->state, task->state);
+
+    if (report->progress >= 0)
+        task->progress = report->progress;
+    if (report->state.data)
+        task->state = report->state;
+    if (report->metadata.data)
+        task->metadata = report->metadata;
+    if (report->data.data) {
+        task->data = report->data;
+        task->has_data = true;
+    }
+    if (batch_touch(batch, task, err) < 0)
+        return -(int)err->code;
+    return state_changes ? batch_event(batch, task, ACTOR_WORKER, report->detail, err) : 0;
+}
+
+static int checkpoint(struct batch *batch, struct task *task, const struct report *report,
+                      struct err *err)
+{
+    struct checkpoint row = {.id = uuid7_new(&batch->queue->ids, batch->now_us),
+                             .task_key = task->key,
+                             .name = report->name.data ? report->name : STR("checkpoint"),
+                             .progress = report->progress >= 0 ? report->progress : task->progress,
+                             .description = report->description,
+                             .data = report->data.data ? report->data : STR("{}"),
+                             .database_state = report->database_state,
+                             .file_state = report->file_state,
+                             .valid = true,
+                             .created_at_us = batch->now_us};
+    struct buf text = BUF_INIT(4096);
+    int rc;
+
+    if (batch_flush(batch, err) < 0) /* the row refers to a task that must be there */
+        return -(int)err->code;
+    rc = batch->store->verbs->checkpoint_insert(batch->store, &task->id, &row, err);
+    if (rc < 0)
+        return rc;
+    task->progress = row.progress;
+    buf_format(&text, "{\"seq\":%lld,\"name\":", (long long)row.seq);
+    json_write_string(&text, row.name);
+    buf_format(&text, ",\"progress\":%lld}", (long long)row.progress);
+    task->checkpoint_data = arena_str(&batch->arena, buf_view(&text));
+    buf_deinit(&text);
+    if (batch_touch(batch, task, err) < 0)
+        return -(int)err->code;
+    return batch_event(batch, task, ACTOR_WORKER,
+                       batch_text(batch, "{\"checkpoint\":%lld}", (long long)row.seq), err);
+}
+
+static int write_log(struct batch *batch, struct task *task, const struct report *report,
+                     struct err *err)
+{
+    struct log_entry entry = {.id = uuid7_new(&batch->queue->ids, batch->now_us),
+                              .level = report->level,
+                              .message = report->message,
+                              .context = report->context,
+                              .logged_at_us = batch->now_us};
+    struct execution *stored;
+
+    if (task->execution_slot > 0) {
+        entry.execution_id = batch->executions[task->execution_slot - 1].id;
+        return batch_log(batch, &entry, err);
+    }
+    if (batch->store->verbs->execution_load(batch->store, task->execution_key, &batch->arena,
+                                            &stored, err) < 0)
+        return -(int)err->code;
+    if (!stored)
+        return 0; /* removed by retention while it ran: nowhere to write it */
+    entry.execution_id = stored->id;
+    return batch_log(batch, &entry, err);
+}
+
+/* Children with a ref are spawned once, however often the parent's attempt is repeated. */
+static int spawn(struct batch *batch, struct task *task, struct report *report,
+                 struct report_result *result, struct err *err)
+{
+    uint32_t count = report->inputs_count;
+    struct task **tasks = arena_alloc_array(&batch->arena, count, sizeof *tasks);
+    bool *duplicate = arena_alloc_array(&batch->arena, count, sizeof *duplicate);
+    bool *differs = arena_alloc_array(&batch->arena, count, sizeof *differs);
+    char id[UUID_TEXT_BYTES];
+
+    if (!tasks || !duplicate || !differs)
+        return err_set(err, ERR_MEMORY, "out of memory for the children; try again");
+    if (batch->store->full) {
+        refuse(result, ERR_STORAGE_FULL, "the disk of the store is full; try again");
+        return 0;
+    }
+    uuid_format(&task->id, id);
+    for (uint32_t i = 0; i < count; i++) {
+        struct task_spec *spec = &report->inputs[i].spec;
+
+        if (spec->ref.data && !spec->idempotency_key.data && spec->ref.len < BOUND_KEY_BYTES / 2)
+            spec->idempotency_key = arena_format(&batch->arena, "spawn:%s:" STR_FMT, id,
+                                                 STR_ARG(spec->ref));
+    }
+    if (enqueue_tasks(batch, report->inputs, count, ACTOR_WORKER, task, &batch->arena, tasks,
+                      duplicate, differs, err) < 0) {
+        if (err_http_status(err->code) >= 500)
+            return -(int)err->code;
+        refuse(result, err->code, err->text);
+        err->code = ERR_NONE;
+        return 0;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        if (!duplicate[i])
+            task->open_children += !status_ended(tasks[i]->status);
+    return batch_touch(batch, task, err);
+}
+
+static int apply_op(struct batch *batch, struct task *task, struct report *report,
+                    struct report_result *result, struct err *err)
+{
+    if (report->op != REPORT_RELEASE && start(batch, task, err) < 0)
+        return -(int)err->code;
+    task->last_heartbeat_us = batch->now_us;
+    switch (report->op) {
+    case REPORT_START:
+        return 0;
+    case REPORT_PROGRESS:
+        return progress(batch, task, report, err);
+    case REPORT_CHECKPOINT:
+        return checkpoint(batch, task, report, err);
+    case REPORT_LOG:
+        return write_log(batch, task, report, err);
+    case REPORT_SPAWN:
+        return spawn(batch, task, report, result, err);
+    case REPORT_RELEASE:
+        return report_release(batch, task, err);
+    case REPORT_COMPLETE:
+    case REPORT_CONTINUE:
+    case REPORT_FAIL:
+    case REPORT_PARTIAL:
+        task->outcome_token = report->lease_token;
+        task->outcome_hash = content_hash(report);
+        return report_outcome(batch, task, report, err);
+    case REPORT_OP_COUNT:
+        break;
+    }
+    return 0;
+}
+
+/* Somebody else's now, cancelled, or ended: nothing of the task changes but a cancelled one's slot,
+ * which its holder gives up by saying that it stopped. */
+static int answer_stale(struct batch *batch, struct task *task, const struct report *report,
+                        struct report_result *result, struct err *err)
+{
+    bool same_lease = task->lease_token == report->lease_token;
+
+    if (is_outcome(report->op) && task->outcome_token == report->lease_token &&
+        task->outcome_token != 0) {
+        if (task->outcome_hash != content_hash(report))
+            refuse(result, ERR_CONFLICT, "another outcome was reported under this lease before");
+        return 0;
+    }
+    if (same_lease && report->seq && report->seq <= task->report_seq)
+        return 0;
+    batch->queue->stats.stale_reports_total[report->op]++;
+    refuse(result, ERR_STALE_LEASE, "the task is no longer held under this lease; stop its handler");
+    result->cancel = true;
+    if (same_lease && task->held && task->status == STATUS_CANCELLED &&
+        (is_outcome(report->op) || report->op == REPORT_RELEASE)) {
+        task_let_go(task);
+        batch_heat(batch, limits_queue(batch->queue, task->spec.queue));
+        return batch_owe(batch, task, err);
+    }
+    return 0;
+}
+
+static int apply_element(struct batch *batch, struct report *report, struct report_result *result,
+                         struct err *err)
+{
+    struct task *task;
+
+    if (batch_task(batch, &report->task_id, &task, err) < 0)
+        return -(int)err->code;
+    if (!task) {
+        refuse(result, ERR_NOT_FOUND, "there is no such task");
+        return 0;
+    }
+    if (!status_held(task->status) || task->lease_token != report->lease_token)
+        return answer_stale(batch, task, report, result, err);
+    result->pause = task->pause_requested;
+    if (report->seq) {
+        if (report->seq <= task->report_seq)
+            return 0;
+        task->report_seq = report->seq;
+        if (batch_owe(batch, task, err) < 0)
+            return -(int)err->code;
+    }
+    if (batch_owe(batch, task, err) < 0)
+        return -(int)err->code;
+    return apply_op(batch, task, report, result, err);
+}
+
+int report_apply(struct batch *batch, struct report_request *request)
+{
+    struct worker_state *worker = workers_get(batch->queue, request->worker_id);
+
+    if (!worker)
+        return err_set(&request->base.err, ERR_NOT_FOUND, "this worker is not registered (any "
+                       "more); register again");
+    if (workers_renew(batch, worker, &request->base.err) < 0)
+        return -(int)request->base.err.code;
+    for (uint32_t i = 0; i < request->count; i++) {
+        struct report_result *result = &request->results[i];
+
+        if (result->code == ERR_MALFORMED || result->code == ERR_INVALID ||
+            result->code == ERR_TOO_LARGE)
+            continue; /* refused before it came here */
+        *result = (struct report_result){.code = ERR_NONE};
+        if (apply_element(batch, &request->reports[i], result, &request->base.err) < 0)
+            return -(int)request->base.err.code;
+    }
+    return 0;
+}
+
+static void check_bounds(struct report *report, struct report_result *result)
+{
+    const struct {
+        struct str text;
+        size_t max;
+        const char *message;
+    } bounds[] = {{report->data, BOUND_DATA_BYTES, "data is larger than 1 MiB"},
+                  {report->database_state, BOUND_DATA_BYTES, "database_state is larger than 1 MiB"},
+                  {report->file_state, BOUND_DATA_BYTES, "file_state is larger than 1 MiB"},
+                  {report->metadata, BOUND_METADATA_BYTES, "metadata is larger than 16 KiB"},
+                  {report->detail, BOUND_METADATA_BYTES, "detail is larger than 16 KiB"},
+                  {report->context, BOUND_LOG_LINE_BYTES, "context is larger than 64 KiB"},
+                  {report->result, BOUND_RESULT_BYTES,
+                   "result is larger than 256 KiB; store it outside and return where it is"},
+                  {report->details, BOUND_METADATA_BYTES, "details is larger than 16 KiB"},
+                  {report->name, BOUND_NAME_BYTES, "name is longer than 200 bytes"},
+                  {report->state, BOUND_NAME_BYTES, "state is longer than 200 bytes"},
+                  {report->description, BOUND_ERROR_BYTES, "description is longer than 4 KiB"}};
+
+    for (size_t i = 0; i < sizeof bounds / sizeof bounds[0]; i++)
+        if (bounds[i].text.len > bounds[i].max)
+            refuse(result, ERR_TOO_LARGE, bounds[i].message);
+    if (report->progress > 100)
+        refuse(result, ERR_INVALID, "progress is a number from 0 to 100");
+    if (report->error.len > BOUND_ERROR_BYTES)
+        report->error.len = BOUND_ERROR_BYTES;
+    if (report->message.len > BOUND_LOG_LINE_BYTES)
+        report->message.len = BOUND_LOG_LINE_BYTES;
+    if (report->delay_ms > BOUND_DELAY_MS)
+        refuse(result, ERR_INVALID, "delay_ms is longer than ten years");
+}
+
+void queue_prepare_reports(struct queue *queue, struct report *reports, uint32_t count,
+                           struct report_result *results, struct arena *arena)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct err err = {0};
+        bool is_array;
+
+        if (results[i].code != ERR_NONE)
+            continue;
+        check_bounds(&reports[i], &results[i]);
+        if (reports[i].op != REPORT_SPAWN || results[i].code != ERR_NONE)
+            continue;
+        if (spec_parse_all(reports[i].tasks, queue->settings, arena, &reports[i].inputs,
+                           &reports[i].inputs_count, &is_array, &err) < 0)
+            refuse(&results[i], err.code == ERR_TOO_LARGE ? ERR_TOO_LARGE : ERR_INVALID, err.text);
+    }
+}

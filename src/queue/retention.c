@@ -1,0 +1,167 @@
+/* Retention: ended tasks older than their window are archived and removed, events, executions and
+ * logs have windows of their own. A small chunk per commit, so that the queue never waits. */
+#include "queue/archive.h"
+#include "queue/queue_int.h"
+
+#define REMOVE_STEP 200 /* about 5 ms of one commit */
+
+static int64_t window_ms(struct queue *queue, const struct task *task)
+{
+    const struct handler_rule *rule = settings_handler(queue->settings, task->spec.type);
+
+    if (rule && rule->retention_ms >= 0)
+        return rule->retention_ms;
+    return task->status == STATUS_COMPLETED ? queue->settings->retention.completed_ms
+                                            : queue->settings->retention.failed_ms;
+}
+
+/* Somebody may still want its outcome: a parent that waits, a dependent that has not run. */
+static int is_needed(struct batch *batch, const struct task *task, bool *needed, struct err *err)
+{
+    struct task *relative = NULL;
+    struct dependent *dependents;
+    struct uuid after = {{0}};
+    uint32_t count;
+
+    *needed = true;
+    if (!uuid_is_nil(&task->spec.parent_id) &&
+        batch_task(batch, &task->spec.parent_id, &relative, err) < 0)
+        return -(int)err->code;
+    if (task->held || (relative && !status_ended(relative->status)))
+        return 0;
+    if (batch->queue->any_dependencies) {
+        if (batch->store->verbs->dependents_find(batch->store, &task->id, &after,
+                                                 BOUND_DEPENDENTS_STEP, &batch->arena, &dependents,
+                                                 &count, err) < 0)
+            return -(int)err->code;
+        for (uint32_t i = 0; i < count; i++) {
+            if (batch_task(batch, &dependents[i].task_id, &relative, err) < 0)
+                return -(int)err->code;
+            if (relative && !status_ended(relative->status))
+                return 0;
+        }
+    }
+    *needed = false;
+    return 0;
+}
+
+int retention_remove(struct batch *batch, struct task **tasks, uint32_t count, struct err *err)
+{
+    batch->wrote = true;
+    for (uint32_t i = 0; i < count; i++)
+        map_remove(&batch->tasks, str_span((const char *)tasks[i]->id.bytes, 16));
+    return batch->store->verbs->tasks_delete(batch->store, tasks, count, err);
+}
+
+static int archive_and_remove(struct batch *batch, struct task **tasks, uint32_t count,
+                              struct err *err)
+{
+    struct queue *queue = batch->queue;
+    struct str folder = queue->settings->retention.archive;
+
+    if (count == 0)
+        return 0;
+    if (folder.data) {
+        if (!queue->reader)
+            queue->reader = queue->store->verbs->reader_open(queue->store, err);
+        if (!queue->reader || archive_write(queue->store, queue->reader, folder, tasks, count,
+                                            batch->wall_us, err) < 0)
+            return -(int)err->code;
+    }
+    queue->stats.pruned_total += count;
+    return retention_remove(batch, tasks, count, err);
+}
+
+/* One chunk of one status, by key; tasks are looked at in the order they were made, and none made
+ * after the shortest window can be due. */
+static int prune_status(struct batch *batch, enum status status, bool *more, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    struct task **tasks = arena_alloc_array(&batch->arena, REMOVE_STEP, sizeof *tasks);
+    struct task **due = arena_alloc_array(&batch->arena, REMOVE_STEP, sizeof *due);
+    uint32_t count, due_count = 0;
+
+    if (!tasks || !due)
+        return err_set(err, ERR_MEMORY, "out of memory for retention");
+    if (batch->store->verbs->status_find(batch->store, status, queue->prune_cursor[status],
+                                         REMOVE_STEP, &batch->arena, tasks, &count, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t keep_ms = window_ms(queue, tasks[i]);
+        bool needed;
+
+        queue->prune_cursor[status] = tasks[i]->key;
+        if (keep_ms <= 0 ||
+            tasks[i]->completed_at_us + keep_ms * CLOCK_MS_US > batch->now_us)
+            continue;
+        if (is_needed(batch, tasks[i], &needed, err) < 0)
+            return -(int)err->code;
+        if (!needed)
+            due[due_count++] = tasks[i];
+    }
+    if (count < REMOVE_STEP)
+        queue->prune_cursor[status] = 0;
+    else
+        *more = true;
+    return archive_and_remove(batch, due, due_count, err);
+}
+
+static int64_t before(int64_t now_us, int64_t window)
+{
+    return window > 0 ? now_us - window * CLOCK_MS_US : INT64_MIN;
+}
+
+int retention_run(struct batch *batch, bool *more, struct err *err)
+{
+    static const enum status statuses[] = {STATUS_COMPLETED, STATUS_FAILED, STATUS_DEAD_LETTER,
+                                           STATUS_CANCELLED, STATUS_PARTIAL};
+    const struct retention_rule *rule = &batch->queue->settings->retention;
+    uint32_t removed = 0;
+
+    *more = false;
+    if (batch_flush(batch, err) < 0)
+        return -(int)err->code;
+    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
+        if (prune_status(batch, statuses[i], more, err) < 0)
+            return -(int)err->code;
+    if (batch->store->verbs->history_prune(
+            batch->store, before(batch->now_us, rule->events_ms),
+            before(batch->now_us, rule->executions_ms), before(batch->now_us, rule->logs_ms),
+            REMOVE_STEP, &batch->queue->history_cursor, &removed, err) < 0)
+        return -(int)err->code;
+    if (removed)
+        batch->wrote = true;
+    *more |= batch->queue->history_cursor != 0;
+    return 0;
+}
+
+/* B8: all ended tasks of a user, a chunk per call. */
+int control_purge(struct batch *batch, struct purge_request *request)
+{
+    struct queue *queue = batch->queue;
+    struct err *err = &request->base.err;
+    struct task_filter filter = {.namespace_name = queue->config.namespace_name,
+                                 .user_id = request->user_id,
+                                 .limit = REMOVE_STEP};
+    struct task *found;
+    uint32_t count;
+
+    request->removed = 0;
+    if (!queue->reader)
+        queue->reader = queue->store->verbs->reader_open(queue->store, err);
+    if (!queue->reader || queue->store->verbs->read_tasks(queue->reader, &filter, &batch->arena,
+                                                          &found, &count, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count; i++) {
+        struct task *task;
+
+        if (batch_task(batch, &found[i].id, &task, err) < 0)
+            return -(int)err->code;
+        if (!task || !status_ended(task->status) || task->held)
+            continue;
+        if (batch_flush(batch, err) < 0 || retention_remove(batch, &task, 1, err) < 0)
+            return -(int)err->code;
+        request->removed++;
+    }
+    return 0;
+}

@@ -1,0 +1,47 @@
+/* Numbers of the queue, and the outbox as its dispatchers see it. */
+#include "queue/queue_int.h"
+
+int stats_apply(struct batch *batch, struct stats_request *request)
+{
+    struct queue *queue = batch->queue;
+    struct queues_request queues = {.base = {.arena = request->base.arena}};
+    struct err *err = &request->base.err;
+
+    if (batch_flush(batch, err) < 0 ||
+        batch->store->verbs->counts_load(batch->store, request->base.arena, &request->lanes,
+                                         &request->lanes_count, err) < 0)
+        return -(int)err->code;
+    if (limits_list(batch, &queues) < 0) {
+        *err = queues.base.err;
+        return -(int)err->code;
+    }
+    request->queues = queues.queues;
+    request->queues_count = queues.count;
+    request->stats = queue->stats;
+    request->stats.workers = map_count(&queue->workers);
+    request->stats.storage_full = batch->store->full;
+    for (uint32_t i = 0; i < request->lanes_count; i++)
+        request->stats.counts[request->lanes[i].status] += request->lanes[i].tasks;
+    return 0;
+}
+
+int outbox_take(struct batch *batch, struct outbox_take_request *request)
+{
+    struct err *err = &request->base.err;
+
+    if (batch_flush(batch, err) < 0)
+        return -(int)err->code;
+    return batch->store->verbs->outbox_due(batch->store, batch->now_us, request->limit,
+                                           request->base.arena, &request->messages,
+                                           &request->count, &request->next_at_us, err);
+}
+
+int outbox_done(struct batch *batch, struct outbox_done_request *request)
+{
+    batch->wrote = true;
+    for (uint32_t i = 0; i < request->count; i++)
+        if (batch->store->verbs->outbox_save(batch->store, &request->messages[i],
+                                             request->remove[i], &request->base.err) < 0)
+            return -(int)request->base.err.code;
+    return 0;
+}

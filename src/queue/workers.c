@@ -1,0 +1,402 @@
+/* Live workers: registration, heartbeats, leases. The lease belongs to the worker and covers every
+ * task it holds and knows of; a task that an explicit heartbeat leaves out keeps only its own
+ * lease, so that a claim whose answer got lost comes back. */
+#include "queue/queue_int.h"
+
+#include "base/hash.h"
+#include "base/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory for a worker; try again");
+}
+
+static void state_free(struct worker_state *worker)
+{
+    arena_deinit(&worker->arena);
+    free(worker);
+}
+
+struct worker_state *workers_get(struct queue *queue, struct str id)
+{
+    return id.data ? map_get(&queue->workers, id) : NULL;
+}
+
+void workers_deinit(struct queue *queue)
+{
+    uint32_t cursor = 0;
+    struct worker_state *worker;
+
+    while ((worker = map_next(&queue->workers, &cursor)) != NULL)
+        state_free(worker);
+    map_deinit(&queue->workers);
+}
+
+/* A JSON array of strings as an array in the worker's arena. */
+static int parse_names(struct str json, struct arena *arena, struct str **names, uint32_t *count)
+{
+    struct json_iter iter;
+    struct str value;
+
+    *count = 0;
+    *names = NULL;
+    if (!json.data)
+        return 0;
+    *names = arena_alloc_array(arena, json_count(json), sizeof **names);
+    if (!*names)
+        return -(int)ERR_MEMORY;
+    json_begin(json, &iter);
+    while (json_next_element(&iter, &value)) {
+        struct str name = json_string(value, arena);
+
+        (*names)[(*count)++] = arena_str(arena, name);
+    }
+    return 0;
+}
+
+static struct worker_state *state_new(const struct worker_row *row)
+{
+    struct worker_state *worker = calloc(1, sizeof *worker);
+
+    if (!worker)
+        return NULL;
+    worker->row = *row;
+    worker->row.id = arena_str(&worker->arena, row->id);
+    worker->row.hostname = arena_str(&worker->arena, row->hostname.data ? row->hostname : STR(""));
+    worker->row.version = arena_str(&worker->arena, row->version);
+    worker->row.queues = arena_str(&worker->arena, row->queues.data ? row->queues : STR("[]"));
+    worker->row.types = arena_str(&worker->arena, row->types);
+    worker->row.categories = arena_str(&worker->arena, row->categories);
+    if (!worker->row.id.data ||
+        parse_names(worker->row.queues, &worker->arena, &worker->queues,
+                    &worker->queues_count) < 0 ||
+        parse_names(worker->row.types, &worker->arena, &worker->types, &worker->types_count) < 0 ||
+        parse_names(worker->row.categories, &worker->arena, &worker->categories,
+                    &worker->categories_count) < 0) {
+        state_free(worker);
+        return NULL;
+    }
+    return worker;
+}
+
+int workers_load(struct queue *queue, struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct worker_row *rows;
+    uint32_t count;
+    int rc = queue->store->verbs->workers_load(queue->store, &arena, &rows, &count, err);
+
+    workers_deinit(queue);
+    for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        struct worker_state *worker = state_new(&rows[i]);
+
+        if (!worker || map_put(&queue->workers, worker->row.id, worker) < 0) {
+            if (worker)
+                state_free(worker);
+            rc = no_memory(err);
+        } else {
+            worker->lease_written_us = worker->row.lease_until_us;
+        }
+    }
+    arena_deinit(&arena);
+    return rc;
+}
+
+void workers_grant_grace(struct queue *queue, int64_t now_us)
+{
+    int64_t until_us = now_us + queue->settings->lease_ms * CLOCK_MS_US;
+    uint32_t cursor = 0;
+    struct worker_state *worker;
+
+    while ((worker = map_next(&queue->workers, &cursor)) != NULL)
+        if (worker->row.lease_until_us < until_us)
+            worker->row.lease_until_us = until_us;
+}
+
+static int put_row(struct batch *batch, struct worker_state *worker, struct err *err)
+{
+    batch->wrote = true;
+    worker->lease_written_us = worker->row.lease_until_us;
+    return batch->store->verbs->worker_put(batch->store, &worker->row, err);
+}
+
+/* The store is told when half of what it knows has passed: a row per worker and half lease. */
+int workers_renew(struct batch *batch, struct worker_state *worker, struct err *err)
+{
+    int64_t lease_us = batch->queue->settings->lease_ms * CLOCK_MS_US;
+
+    worker->row.last_heartbeat_us = batch->now_us;
+    if (batch->now_us + lease_us > worker->row.lease_until_us)
+        worker->row.lease_until_us = batch->now_us + lease_us;
+    if (worker->lease_written_us - batch->now_us > lease_us / 2)
+        return 0;
+    return put_row(batch, worker, err);
+}
+
+static struct str names_json(const struct str *names, uint32_t count, struct arena *arena)
+{
+    struct buf text = BUF_INIT(1024 * 1024);
+    struct str copy;
+
+    buf_byte(&text, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        if (i)
+            buf_byte(&text, ',');
+        json_write_string(&text, names[i]);
+    }
+    buf_byte(&text, ']');
+    copy = text.failed ? STR_NONE : arena_str(arena, buf_view(&text));
+    buf_deinit(&text);
+    return copy;
+}
+
+static struct str make_id(struct str hostname, struct arena *arena)
+{
+    uint64_t random;
+    int host_len = hostname.len > 64 ? 64 : (int)hostname.len;
+
+    hash_random(&random, sizeof random);
+    return arena_format(arena, "%.*s-%ld-%016llx", host_len, hostname.data ? hostname.data : "",
+                        (long)getpid(), (unsigned long long)random);
+}
+
+int workers_register(struct batch *batch, struct register_request *request)
+{
+    struct queue *queue = batch->queue;
+    struct err *err = &request->base.err;
+    struct arena *arena = request->base.arena;
+    struct worker_row row = request->worker;
+    struct worker_state *known, *worker;
+
+    if (map_count(&queue->workers) >= BOUND_WORKERS)
+        return err_set(err, ERR_UNAVAILABLE, "there are %d workers already", BOUND_WORKERS);
+    if (!row.id.data)
+        row.id = make_id(row.hostname, arena);
+    row.queues = names_json(request->queues, request->queues_count, arena);
+    row.types = request->types_count ? names_json(request->types, request->types_count, arena)
+                                     : STR_NONE;
+    row.categories = request->categories_count
+                         ? names_json(request->categories, request->categories_count, arena)
+                         : STR_NONE;
+    row.last_heartbeat_us = batch->now_us;
+    row.lease_until_us = batch->now_us + queue->settings->lease_ms * CLOCK_MS_US;
+    known = workers_get(queue, row.id);
+    row.started_at_us = known ? known->row.started_at_us : batch->now_us;
+    worker = row.id.data && row.queues.data ? state_new(&row) : NULL;
+    if (!worker)
+        return no_memory(err);
+    worker->in_process = request->in_process;
+    map_remove(&queue->workers, row.id);
+    if (known)
+        state_free(known);
+    if (map_put(&queue->workers, worker->row.id, worker) < 0) {
+        state_free(worker);
+        return no_memory(err);
+    }
+    request->id = arena_str(arena, worker->row.id);
+    request->lease_ms = queue->settings->lease_ms;
+    request->heartbeat_ms = queue->settings->lease_ms / 3;
+    if (request->in_process &&
+        batch->store->verbs->info_put(batch->store, "node_worker", worker->row.id, err) < 0)
+        return -(int)err->code;
+    return put_row(batch, worker, err);
+}
+
+static bool is_listed(const struct heartbeat_request *request, const struct task *task)
+{
+    for (uint32_t i = 0; i < request->count; i++)
+        if (uuid_eq(&request->task_ids[i], &task->id))
+            return true;
+    return false;
+}
+
+/* Tasks it holds and did not name: after a third of a lease they live on their own lease only. */
+static int note_unlisted(struct batch *batch, struct heartbeat_request *request, struct task *task,
+                         struct err *err)
+{
+    int64_t lease_us = batch->queue->settings->lease_ms * CLOCK_MS_US;
+    bool unlisted = request->task_ids && !is_listed(request, task) &&
+                    task->claimed_at_us < batch->now_us - lease_us / 3;
+
+    if (unlisted == task->unlisted)
+        return 0;
+    task->unlisted = unlisted;
+    task->lease_until_us = batch->now_us + lease_us;
+    return batch_owe(batch, task, err);
+}
+
+static int look_at_held(struct batch *batch, struct heartbeat_request *request,
+                        struct worker_state *worker)
+{
+    struct err *err = &request->base.err;
+    struct task **tasks = arena_alloc_array(&batch->arena, BOUND_CHORE_ROWS, sizeof *tasks);
+    int64_t after = 0;
+    uint32_t count;
+
+    if (!tasks)
+        return no_memory(err);
+    do {
+        if (batch->store->verbs->held_find(batch->store, worker->row.id, after, BOUND_CHORE_ROWS,
+                                           &batch->arena, tasks, &count, err) < 0)
+            return -(int)err->code;
+        for (uint32_t i = 0; i < count; i++) {
+            struct task *task = map_get(&batch->tasks,
+                                        str_span((const char *)tasks[i]->id.bytes, 16));
+
+            after = tasks[i]->key;
+            if (!task && batch_adopt(batch, tasks[i], err) < 0)
+                return -(int)err->code;
+            task = task ? task : tasks[i];
+            if (note_unlisted(batch, request, task, err) < 0)
+                return -(int)err->code;
+            if (task->status == STATUS_CANCELLED)
+                request->cancel[request->cancel_count++] = task->id;
+            else if (task->pause_requested)
+                request->pause[request->pause_count++] = task->id;
+            if (request->cancel_count + request->pause_count >= BOUND_REPORT_ELEMENTS)
+                return 0;
+        }
+    } while (count == BOUND_CHORE_ROWS);
+    return 0;
+}
+
+static int find_lost(struct batch *batch, struct heartbeat_request *request)
+{
+    struct err *err = &request->base.err;
+
+    for (uint32_t i = 0; i < request->count; i++) {
+        struct task *task;
+
+        if (batch_task(batch, &request->task_ids[i], &task, err) < 0)
+            return -(int)err->code;
+        if (task && task->held && task->lease_token == request->lease_tokens[i])
+            continue;
+        batch->queue->stats.stale_heartbeats_total++;
+        request->lost[request->lost_count++] = request->task_ids[i];
+    }
+    return 0;
+}
+
+int workers_heartbeat(struct batch *batch, struct heartbeat_request *request)
+{
+    struct worker_state *worker = workers_get(batch->queue, request->worker_id);
+    struct err *err = &request->base.err;
+
+    request->cancel_count = request->pause_count = request->lost_count = 0;
+    if (!worker)
+        return err_set(err, ERR_NOT_FOUND, "this worker is not registered (any more); register "
+                                           "again");
+    request->cancel = arena_alloc_array(request->base.arena, BOUND_REPORT_ELEMENTS,
+                                        sizeof *request->cancel);
+    request->pause = arena_alloc_array(request->base.arena, BOUND_REPORT_ELEMENTS,
+                                       sizeof *request->pause);
+    request->lost = arena_alloc_array(request->base.arena, request->count + 1,
+                                      sizeof *request->lost);
+    if (!request->cancel || !request->pause || !request->lost)
+        return no_memory(err);
+    if (workers_renew(batch, worker, err) < 0 || batch_flush(batch, err) < 0 ||
+        find_lost(batch, request) < 0)
+        return -(int)err->code;
+    return look_at_held(batch, request, worker);
+}
+
+/* Gives its tasks back, then it is gone. */
+int workers_leave(struct batch *batch, struct leave_request *request)
+{
+    struct worker_state *worker = workers_get(batch->queue, request->worker_id);
+    struct err *err = &request->base.err;
+    struct task *tasks[64];
+    uint32_t count;
+
+    if (!worker)
+        return err_set(err, ERR_NOT_FOUND, "there is no such worker");
+    do {
+        if (batch_flush(batch, err) < 0 ||
+            batch->store->verbs->held_find(batch->store, worker->row.id, 0, 64, &batch->arena,
+                                           tasks, &count, err) < 0)
+            return -(int)err->code;
+        for (uint32_t i = 0; i < count; i++) {
+            if (batch_adopt(batch, tasks[i], err) < 0)
+                return -(int)err->code;
+            if (status_held(tasks[i]->status)) {
+                if (report_release(batch, tasks[i], err) < 0)
+                    return -(int)err->code;
+                continue;
+            }
+            task_let_go(tasks[i]);
+            if (batch_owe(batch, tasks[i], err) < 0)
+                return -(int)err->code;
+        }
+    } while (count > 0);
+    return workers_drop(batch, worker, err);
+}
+
+int workers_drop(struct batch *batch, struct worker_state *worker, struct err *err)
+{
+    int rc = batch->store->verbs->worker_delete(batch->store, worker->row.id, err);
+
+    batch->wrote = true;
+    map_remove(&batch->queue->workers, worker->row.id);
+    state_free(worker);
+    return rc;
+}
+
+static int view_worker(struct batch *batch, const struct worker_state *worker,
+                       struct arena *arena, struct worker_view *view, struct err *err)
+{
+    struct task **tasks = arena_alloc_array(&batch->arena, BOUND_CLAIM_MAX, sizeof *tasks);
+    uint32_t count;
+
+    if (!tasks)
+        return no_memory(err);
+    if (batch->store->verbs->held_find(batch->store, worker->row.id, 0, BOUND_CLAIM_MAX,
+                                       &batch->arena, tasks, &count, err) < 0)
+        return -(int)err->code;
+    view->row = worker->row;
+    view->row.id = arena_str(arena, worker->row.id);
+    view->row.hostname = arena_str(arena, worker->row.hostname);
+    view->row.version = arena_str(arena, worker->row.version);
+    view->row.queues = arena_str(arena, worker->row.queues);
+    view->row.types = arena_str(arena, worker->row.types);
+    view->row.categories = arena_str(arena, worker->row.categories);
+    view->status = worker->row.lease_until_us < batch->now_us ? "offline"
+                   : count                                    ? "working"
+                                                              : "idle";
+    view->tasks = arena_alloc_array(arena, count, sizeof *view->tasks);
+    if (!view->tasks)
+        return no_memory(err);
+    for (uint32_t i = 0; i < count; i++)
+        view->tasks[view->tasks_count++] = (struct held_view){tasks[i]->id,
+                                                              tasks[i]->started_at_us};
+    return 0;
+}
+
+int workers_list(struct batch *batch, struct workers_request *request)
+{
+    struct queue *queue = batch->queue;
+    struct err *err = &request->base.err;
+    uint32_t cursor = 0;
+    struct worker_state *worker;
+
+    request->count = 0;
+    if (request->id.data && !workers_get(queue, request->id))
+        return err_set(err, ERR_NOT_FOUND, "there is no such worker");
+    request->workers = arena_alloc_array(request->base.arena, map_count(&queue->workers),
+                                         sizeof *request->workers);
+    if (!request->workers)
+        return no_memory(err);
+    if (batch_flush(batch, err) < 0)
+        return -(int)err->code;
+    while ((worker = map_next(&queue->workers, &cursor)) != NULL) {
+        if (request->id.data && !str_eq(worker->row.id, request->id))
+            continue;
+        if (view_worker(batch, worker, request->base.arena, &request->workers[request->count++],
+                        err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}

@@ -1,0 +1,58 @@
+/* The handlers named in the table of routes, by the file they are in. Loop thread. */
+#ifndef SERVER_API_H
+#define SERVER_API_H
+
+struct api_call;
+
+/* api_tasks.c */
+void api_tasks_enqueue(struct api_call *call);
+void api_tasks_list(struct api_call *call);
+void api_tasks_purge(struct api_call *call);
+void api_task_get(struct api_call *call);
+/* api_task_control.c */
+void api_task_delete(struct api_call *call);
+void api_task_cancel(struct api_call *call);
+void api_task_retry(struct api_call *call);
+void api_task_pause(struct api_call *call);
+void api_task_resume(struct api_call *call);
+void api_task_prioritize(struct api_call *call);
+void api_task_recover(struct api_call *call);
+/* api_task_parts.c */
+void api_task_events(struct api_call *call);
+void api_task_executions(struct api_call *call);
+void api_task_checkpoints(struct api_call *call);
+void api_task_logs(struct api_call *call);
+void api_task_result(struct api_call *call);
+void api_task_wait(struct api_call *call);
+/* api_workers.c */
+void api_workers_register(struct api_call *call);
+void api_workers_list(struct api_call *call);
+void api_worker_get(struct api_call *call);
+void api_worker_leave(struct api_call *call);
+/* api_work.c */
+void api_worker_heartbeat(struct api_call *call);
+void api_worker_claim(struct api_call *call);
+void api_worker_report(struct api_call *call);
+/* api_queues.c */
+void api_queues_list(struct api_call *call);
+void api_queue_get(struct api_call *call);
+void api_queue_patch(struct api_call *call);
+void api_queue_pause(struct api_call *call);
+void api_queue_resume(struct api_call *call);
+/* api_stats.c */
+void api_stats(struct api_call *call);
+void api_services(struct api_call *call);
+/* api_stream.c */
+void api_stream(struct api_call *call);
+/* metrics.c */
+void api_metrics(struct api_call *call);
+/* api_health.c */
+void api_healthz(struct api_call *call);
+void api_readyz(struct api_call *call);
+/* api_backup.c */
+void api_backup(struct api_call *call);
+/* openapi.c */
+void api_openapi(struct api_call *call);
+void api_index(struct api_call *call);
+
+#endif

@@ -1,0 +1,361 @@
+/* One request from its arrival to its answer: what handlers read it with, how they hand it to the
+ * queue or a reader, and how it is answered. Loop thread, but for run_read. */
+#include "server/server_int.h"
+
+#include "base/json.h"
+#include "core/bounds.h"
+#include "core/render.h"
+
+#define JSON_TYPE "application/json"
+
+void call_ended(struct api_call *call, int status)
+{
+    struct server *server = call->server;
+    size_t row = call->route ? (size_t)(call->route - routes) : ROUTES_MAX;
+
+    server->replies[row][(status / 100) % CALL_STATUS_CLASSES]++;
+    server->calls_open--;
+    if (server->closed && server->http_closed && server->calls_open == 0)
+        loop_post(server->loop, &server->closed_item);
+}
+
+void call_reply_text(struct api_call *call, int status, const char *content_type)
+{
+    char version[32];
+
+    if (call->out.failed) {
+        err_set(&call->err, ERR_TOO_LARGE, "the answer is too large; ask for less at a time");
+        call_fail(call);
+        return;
+    }
+    if (call->version > 0) {
+        snprintf(version, sizeof version, "\"%lld\"", (long long)call->version);
+        http_reply_header(call->exchange, "ETag", version);
+    }
+    call_ended(call, status);
+    http_reply_buf(call->exchange, status, content_type, &call->out);
+}
+
+void call_reply(struct api_call *call, int status)
+{
+    call_reply_text(call, status, JSON_TYPE);
+}
+
+void call_reply_empty(struct api_call *call)
+{
+    buf_deinit(&call->out);
+    call_ended(call, 204);
+    http_reply(call->exchange, 204, NULL, STR_NONE);
+}
+
+void call_reply_static(struct api_call *call, const char *content_type, struct str body)
+{
+    call_ended(call, 200);
+    http_reply(call->exchange, 200, content_type, body);
+}
+
+void call_fail(struct api_call *call)
+{
+    int status = err_http_status(call->err.code);
+
+    buf_deinit(&call->out);
+    call->out = BUF_INIT(CALL_REPLY_BYTES_MAX);
+    render_error(&call->out, &call->err);
+    if (status == 429 || status == 503)
+        http_reply_header(call->exchange, "Retry-After", "1");
+    if (status == 401)
+        http_reply_header(call->exchange, "WWW-Authenticate", "Bearer realm=\"perdura\"");
+    call_ended(call, status);
+    http_reply_buf(call->exchange, status, JSON_TYPE, &call->out);
+}
+
+/* On the queue's thread. */
+static void request_done(struct request *request)
+{
+    struct api_call *call = request->ctx;
+
+    loop_post(call->server->loop, &call->item);
+}
+
+static struct api_call *call_of_item(struct loop_item *item)
+{
+    return (struct api_call *)(void *)((char *)item - offsetof(struct api_call, item));
+}
+
+static void submit(struct api_call *call, struct request *request, enum request_kind kind,
+                   void (*run)(struct loop_item *item), void (*then)(struct api_call *call))
+{
+    request->kind = kind;
+    request->arena = call->arena;
+    request->done = request_done;
+    request->ctx = call;
+    call->submitted = request;
+    call->then = then;
+    call->item.run = run;
+    queue_submit(call->server->queue, request);
+}
+
+static void resume(struct loop_item *item)
+{
+    struct api_call *call = call_of_item(item);
+
+    if (call->submitted->err.code != ERR_NONE) {
+        call->err = call->submitted->err;
+        call_fail(call);
+        return;
+    }
+    call->then(call);
+}
+
+void call_submit(struct api_call *call, struct request *request, enum request_kind kind,
+                 void (*then)(struct api_call *call))
+{
+    submit(call, request, kind, resume, then);
+}
+
+static void leave_waiting(struct api_call *call)
+{
+    *call->link_waiting = call->next_waiting;
+    if (call->next_waiting)
+        call->next_waiting->link_waiting = call->link_waiting;
+    call->link_waiting = NULL;
+    call->server->waiting_count--;
+}
+
+static void go_on(struct loop_item *item)
+{
+    struct api_call *call = call_of_item(item);
+
+    call->then(call);
+}
+
+/* A request that was both done and forgotten may still be named in the queue's list of forgets, and
+ * must stay in memory until that is worked off: a request behind it comes back later than it. */
+static void pass_barrier(struct api_call *call)
+{
+    struct workers_request *barrier = arena_alloc(call->arena, sizeof *barrier);
+
+    if (!barrier) {
+        call->then(call);
+        return;
+    }
+    barrier->id = STR("-");
+    submit(call, &barrier->base, REQUEST_WORKERS, go_on, call->then);
+}
+
+static void resume_waiting(struct loop_item *item)
+{
+    struct api_call *call = call_of_item(item);
+
+    leave_waiting(call);
+    if (call->forgotten)
+        pass_barrier(call);
+    else
+        call->then(call);
+}
+
+void call_forget(struct api_call *call)
+{
+    call->forgotten = true;
+    queue_forget(call->server->queue, call->submitted);
+}
+
+/* The call is in the list exactly as long as the queue may still hold the request. */
+static void client_left(void *ctx)
+{
+    struct api_call *call = ctx;
+
+    if (call->link_waiting)
+        call_forget(call);
+}
+
+void call_submit_waiting(struct api_call *call, struct request *request, enum request_kind kind,
+                         void (*then)(struct api_call *call))
+{
+    struct server *server = call->server;
+
+    call->next_waiting = server->waiting;
+    call->link_waiting = &server->waiting;
+    if (server->waiting)
+        server->waiting->link_waiting = &call->next_waiting;
+    server->waiting = call;
+    server->waiting_count++;
+    http_on_gone(call->exchange, client_left, call);
+    submit(call, request, kind, resume_waiting, then);
+}
+
+static struct api_call *call_of_job(struct reader_job *job)
+{
+    return (struct api_call *)(void *)((char *)job - offsetof(struct api_call, job));
+}
+
+static void run_read(struct reader_job *job, struct store_reader *reader, struct arena *scratch)
+{
+    struct api_call *call = call_of_job(job);
+
+    if (call->read(call, reader, scratch) == 0)
+        call->err.code = ERR_NONE;
+    else if (call->err.code == ERR_NONE)
+        err_set(&call->err, ERR_INTERNAL, "the store did not answer; see the server's log");
+}
+
+static void read_done(struct reader_job *job)
+{
+    struct api_call *call = call_of_job(job);
+
+    if (call->err.code != ERR_NONE) {
+        if (call->err.code == ERR_STORAGE || call->err.code == ERR_INTERNAL)
+            LOG(call->server->log, LOG_ERROR, "server.read_failed",
+                KC("route", call->route->pattern), KC("error", call->err.text));
+        call_fail(call);
+        return;
+    }
+    call_reply(call, call->status);
+}
+
+void call_read(struct api_call *call,
+               int (*read)(struct api_call *call, struct store_reader *reader,
+                           struct arena *scratch))
+{
+    call->read = read;
+    call->status = 200;
+    call->job.run = run_read;
+    call->job.done = read_done;
+    if (readers_submit(call->server->readers, &call->job))
+        return;
+    err_set(&call->err, ERR_UNAVAILABLE, "too many requests are reading; try again in a moment");
+    call_fail(call);
+}
+
+int call_task_id(struct api_call *call)
+{
+    if (uuid_parse(call->name, &call->task_id))
+        return 0;
+    return err_set(&call->err, ERR_NOT_FOUND, "there is no such task; an id is 36 characters");
+}
+
+struct str call_parameter(const struct api_call *call, const char *name)
+{
+    const char *const *names = call->route->parameters;
+    int i = 0;
+
+    while (i < ROUTE_PARAMETERS_MAX && names[i] && strcmp(names[i], name) != 0)
+        i++;
+    ASSERT(i < ROUTE_PARAMETERS_MAX && names[i]);
+    return str_empty(call->parameters[i]) ? STR_NONE : call->parameters[i];
+}
+
+/* Digits beyond 64 bits are just a very large number; 1e9 is one, too. */
+static bool parse_number(struct str text, int64_t *number)
+{
+    size_t digits = 0;
+
+    while (digits < text.len && text.data[digits] >= '0' && text.data[digits] <= '9')
+        digits++;
+    if (str_to_int64(text, number))
+        return true;
+    if (digits == text.len) {
+        *number = INT64_MAX;
+        return true;
+    }
+    return json_check(text, &text, NULL) == 0 && json_kind(text) == JSON_NUMBER &&
+           json_int64(text, number);
+}
+
+int call_parameter_int(struct api_call *call, const char *name, int64_t min, int64_t max,
+                       int64_t *value)
+{
+    struct str text = call_parameter(call, name);
+    int64_t number;
+
+    if (!text.data)
+        return 0;
+    if (!parse_number(text, &number) || number < min)
+        return err_set_field(&call->err, ERR_INVALID, name,
+                             "'%s' must be a whole number of at least %lld", name, (long long)min);
+    *value = number > max ? max : number;
+    return 0;
+}
+
+int call_parameter_time(struct api_call *call, const char *name, int64_t *time_us)
+{
+    struct str text = call_parameter(call, name);
+    char copy[64];
+
+    if (!text.data)
+        return 0;
+    if (text.len < sizeof copy) {
+        memcpy(copy, text.data, text.len);
+        if (text.len > 6 && copy[text.len - 6] == ' ')
+            copy[text.len - 6] = '+'; /* an offset whose plus was not escaped */
+        if (clock_parse(str_span(copy, text.len), time_us))
+            return 0;
+    }
+    return err_set_field(&call->err, ERR_INVALID, name,
+                         "'%s' must be a time such as 2027-03-28T01:00:00Z", name);
+}
+
+int call_parameter_uuid(struct api_call *call, const char *name, struct uuid *id)
+{
+    struct str text = call_parameter(call, name);
+
+    if (!text.data || uuid_parse(text, id))
+        return 0;
+    return err_set_field(&call->err, ERR_INVALID, name, "'%s' must be an id of 36 characters",
+                         name);
+}
+
+int call_limit(struct api_call *call, int64_t fallback, int64_t max, uint32_t *limit)
+{
+    int64_t value = fallback;
+    int rc = call_parameter_int(call, "limit", 1, max, &value);
+
+    *limit = (uint32_t)value;
+    return rc;
+}
+
+int call_cursor(struct api_call *call, char kind, int64_t *key)
+{
+    struct str text = call_parameter(call, "cursor");
+    uint64_t value = 0;
+    size_t i = 1;
+
+    if (!text.data)
+        return 0;
+    for (; i < text.len && text.len == 17 && text.data[0] == kind; i++) {
+        const char *digits = "0123456789abcdef";
+        const char *at = strchr(digits, text.data[i]);
+
+        if (!at || !*at)
+            break;
+        value = value << 4 | (uint64_t)(at - digits);
+    }
+    if (i == 17 && text.len == 17 && value <= INT64_MAX) {
+        *key = (int64_t)value;
+        return 0;
+    }
+    return err_set_field(&call->err, ERR_INVALID, "cursor",
+                         "'cursor' must be the next_cursor of the page before");
+}
+
+void call_write_cursor(struct buf *out, char kind, int64_t key, bool more)
+{
+    if (more)
+        buf_format(out, "\"next_cursor\":\"%c%016llx\"", kind, (unsigned long long)key);
+    else
+        buf_text(out, "\"next_cursor\":null");
+}
+
+int call_object(struct api_call *call, struct str *object)
+{
+    struct str body = call->request->body;
+    int rc;
+
+    *object = STR("{}");
+    if (str_empty(body))
+        return 0;
+    rc = json_check(body, object, &call->err);
+    if (rc == 0 && json_kind(*object) != JSON_OBJECT)
+        rc = err_set(&call->err, ERR_INVALID, "the body must be an object");
+    return rc;
+}

@@ -1,0 +1,216 @@
+/* /v1/queues: list, show, change, pause, resume. Loop thread. */
+#include "server/api.h"
+#include "server/page.h"
+
+#include "base/json.h"
+#include "core/bounds.h"
+#include "core/render.h"
+#include "server/body.h"
+#include "server/parse_queue.h"
+
+void api_write_counts(struct buf *out, const int64_t counts[STATUS_COUNT])
+{
+    json_write_key(out, "counts");
+    buf_byte(out, '{');
+    for (int i = STATUS_NONE + 1; i < STATUS_COUNT; i++) {
+        if (i > STATUS_NONE + 1)
+            buf_byte(out, ',');
+        render_int(out, status_word((enum status)i), counts[i]);
+    }
+    buf_byte(out, '}');
+}
+
+/* No limit is null. */
+static void write_limit(struct buf *out, const char *key, int64_t value)
+{
+    if (value > 0)
+        render_int(out, key, value);
+    else
+        render_json(out, key, STR_NONE);
+}
+
+static void write_rate(struct buf *out, const char *key, const struct rate_rule *rate)
+{
+    json_write_key(out, key);
+    if (rate->count > 0)
+        buf_format(out, "{\"count\":%lld,\"per_ms\":%lld,\"burst\":%lld}", (long long)rate->count,
+                   (long long)rate->per_ms, (long long)rate->burst);
+    else
+        buf_text(out, "null");
+}
+
+static void write_type_limits(struct buf *out, const struct queue_rule *rule)
+{
+    json_write_key(out, "type_limits");
+    buf_byte(out, '[');
+    for (uint32_t i = 0; i < rule->type_limits_count; i++) {
+        buf_text(out, i ? ",{" : "{");
+        render_text(out, "type", rule->type_limits[i].type);
+        buf_byte(out, ',');
+        write_limit(out, "concurrency", rule->type_limits[i].concurrency);
+        buf_byte(out, ',');
+        write_rate(out, "rate", &rule->type_limits[i].rate);
+        buf_byte(out, '}');
+    }
+    buf_byte(out, ']');
+}
+
+static void write_rule(struct buf *out, const struct queue_rule *rule)
+{
+    write_limit(out, "concurrency", rule->concurrency);
+    buf_byte(out, ',');
+    write_rate(out, "rate", &rule->rate);
+    buf_byte(out, ',');
+    write_limit(out, "key_concurrency", rule->key_concurrency);
+    buf_byte(out, ',');
+    write_rate(out, "key_rate", &rule->key_rate);
+    buf_byte(out, ',');
+    write_type_limits(out, rule);
+    buf_byte(out, ',');
+    render_text(out, "priority_order",
+                rule->priority_order == ORDER_LOW_FIRST ? STR("low_first") : STR("high_first"));
+    buf_byte(out, ',');
+    render_int(out, "ageing_ms", rule->ageing_ms);
+    buf_byte(out, ',');
+    render_int(out, "stall_after_ms", rule->stall_after_ms);
+    buf_byte(out, ',');
+    render_text(out, "dead_letter_queue", rule->dead_letter_queue);
+}
+
+static void write_queue(struct api_call *call, const void *item)
+{
+    const struct queue_view *view = item;
+    struct buf *out = &call->out;
+
+    buf_byte(out, '{');
+    render_text(out, "name", view->row.rule.name);
+    buf_byte(out, ',');
+    render_bool(out, "paused", view->row.paused_at_us != 0);
+    buf_byte(out, ',');
+    render_time(out, "paused_at", view->row.paused_at_us);
+    buf_byte(out, ',');
+    write_rule(out, &view->row.rule);
+    buf_byte(out, ',');
+    api_write_counts(out, view->counts);
+    buf_byte(out, ',');
+    render_time(out, "created_at", view->row.created_at_us);
+    buf_byte(out, ',');
+    render_time(out, "updated_at", view->row.updated_at_us);
+    buf_byte(out, '}');
+}
+
+struct queues_call {
+    struct queues_request request;
+    struct page page;
+};
+
+static void listed(struct api_call *call)
+{
+    const struct queues_call *list = call->ctx;
+    uint32_t count = list->request.count;
+    struct page_entry *entries = arena_alloc_array(call->arena, count + 1, sizeof *entries);
+
+    if (!entries) {
+        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+        call_fail(call);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct queue_view *view = &list->request.queues[i];
+
+        entries[i] = (struct page_entry){view->row.created_at_us, view->row.rule.name, view};
+    }
+    page_write(call, &list->page, entries, count, write_queue);
+    call_reply(call, 200);
+}
+
+void api_queues_list(struct api_call *call)
+{
+    struct queues_call *list = arena_alloc(call->arena, sizeof *list);
+
+    if (!list)
+        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (!list || page_parse(call, &list->page) < 0) {
+        call_fail(call);
+        return;
+    }
+    call->ctx = list;
+    call_submit(call, &list->request.base, REQUEST_QUEUES, listed);
+}
+
+static void got(struct api_call *call)
+{
+    const struct queues_request *request = call->ctx;
+
+    if (request->count == 0) {
+        err_set(&call->err, ERR_NOT_FOUND,
+                "there is no queue of this name yet; it comes into being with its first task");
+        call_fail(call);
+        return;
+    }
+    write_queue(call, &request->queues[0]);
+    call_reply(call, 200);
+}
+
+void api_queue_get(struct api_call *call)
+{
+    struct queues_request *request = arena_alloc(call->arena, sizeof *request);
+
+    if (!request) {
+        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+        call_fail(call);
+        return;
+    }
+    call->ctx = request;
+    request->name = call->name;
+    call_submit(call, &request->base, REQUEST_QUEUES, got);
+}
+
+static void patched(struct api_call *call)
+{
+    const struct queue_patch_request *request = call->ctx;
+
+    write_queue(call, &request->view);
+    call_reply(call, 200);
+}
+
+enum change { CHANGE_PATCH, CHANGE_PAUSE, CHANGE_RESUME };
+
+static void change(struct api_call *call, enum change what)
+{
+    struct queue_patch_request *request = arena_alloc(call->arena, sizeof *request);
+    struct str object;
+    int rc = call_object(call, &object);
+
+    if (rc == 0 && !request)
+        rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (rc == 0)
+        rc = body_check_name("name", call->name, BOUND_NAME_BYTES, &call->err);
+    if (rc == 0)
+        rc = what == CHANGE_PATCH ? parse_queue_patch(object, call->arena, request, &call->err)
+                                  : body_parse(object, NULL, 0, &call->err);
+    if (rc < 0) {
+        call_fail(call);
+        return;
+    }
+    request->name = call->name;
+    request->pause = what == CHANGE_PAUSE;
+    request->resume = what == CHANGE_RESUME;
+    call->ctx = request;
+    call_submit(call, &request->base, REQUEST_QUEUE_PATCH, patched);
+}
+
+void api_queue_patch(struct api_call *call)
+{
+    change(call, CHANGE_PATCH);
+}
+
+void api_queue_pause(struct api_call *call)
+{
+    change(call, CHANGE_PAUSE);
+}
+
+void api_queue_resume(struct api_call *call)
+{
+    change(call, CHANGE_RESUME);
+}

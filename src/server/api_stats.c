@@ -1,0 +1,150 @@
+/* GET /v1/stats: what the queue counts, as JSON; and the list of target services. Loop thread. */
+#include "server/api.h"
+#include "server/server_int.h"
+
+#include "base/json.h"
+#include "core/bounds.h"
+#include "core/render.h"
+
+#define LANES_MAX 10000 /* queue, type and status: what a page can still show */
+
+static void write_totals(struct buf *out, const struct queue_stats *stats)
+{
+    const struct {
+        const char *name;
+        int64_t value;
+    } totals[] = {
+        {"enqueued", stats->enqueued_total},   {"claimed", stats->claimed_total},
+        {"completed", stats->completed_total}, {"failed", stats->failed_total},
+        {"retried", stats->retried_total},     {"cancelled", stats->cancelled_total},
+        {"duplicates", stats->duplicates_total}, {"lost_leases", stats->lost_leases_total},
+        {"stale_heartbeats", stats->stale_heartbeats_total}, {"timeouts", stats->timeouts_total},
+        {"commits", stats->commits_total},     {"commit_requests", stats->commit_requests_total},
+        {"commit_us", stats->commit_us_total}, {"batch_retries", stats->batch_retries_total},
+        {"pruned", stats->pruned_total},
+    };
+
+    json_write_key(out, "totals");
+    buf_byte(out, '{');
+    for (size_t i = 0; i < sizeof totals / sizeof totals[0]; i++) {
+        render_int(out, totals[i].name, totals[i].value);
+        buf_byte(out, ',');
+    }
+    json_write_key(out, "stale_reports");
+    buf_byte(out, '{');
+    for (int op = 0; op < REPORT_OP_COUNT; op++) {
+        if (op)
+            buf_byte(out, ',');
+        render_int(out, report_op_word((enum report_op)op), stats->stale_reports_total[op]);
+    }
+    buf_text(out, "}}");
+}
+
+static void write_now(struct api_call *call, const struct queue_stats *stats)
+{
+    struct buf *out = &call->out;
+
+    render_text(out, "version", STR(PERDURA_VERSION));
+    buf_byte(out, ',');
+    render_text(out, "store", str_of(call->server->store->kind));
+    buf_byte(out, ',');
+    render_bool(out, "storage_full", stats->storage_full);
+    buf_byte(out, ',');
+    render_time(out, "started_at", stats->started_at_us);
+    buf_byte(out, ',');
+    render_int(out, "uptime_ms", (clock_boot_us() - call->server->started_boot_us) / CLOCK_MS_US);
+    buf_byte(out, ',');
+    render_int(out, "workers", stats->workers);
+    buf_byte(out, ',');
+    render_int(out, "waiting_claims", stats->waiting_claims);
+    buf_byte(out, ',');
+    render_int(out, "waiting_waits", stats->waiting_waits);
+    buf_byte(out, ',');
+    render_int(out, "stream_readers", stream_readers(call->server->stream));
+    buf_byte(out, ',');
+    render_int(out, "connections", http_server_connections(call->server->http));
+    buf_byte(out, ',');
+    render_int(out, "webhooks_pending", stats->webhooks_pending);
+}
+
+static void write_queues(struct buf *out, const struct stats_request *request)
+{
+    uint32_t count = request->queues_count < BOUND_LIST_LIMIT ? request->queues_count
+                                                              : BOUND_LIST_LIMIT;
+
+    json_write_key(out, "queues");
+    buf_byte(out, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        buf_text(out, i ? ",{" : "{");
+        render_text(out, "name", request->queues[i].row.rule.name);
+        buf_byte(out, ',');
+        render_bool(out, "paused", request->queues[i].row.paused_at_us != 0);
+        buf_byte(out, ',');
+        api_write_counts(out, request->queues[i].counts);
+        buf_byte(out, '}');
+    }
+    buf_byte(out, ']');
+}
+
+static void write_lanes(struct buf *out, const struct stats_request *request)
+{
+    uint32_t written = 0;
+
+    json_write_key(out, "lanes");
+    buf_byte(out, '[');
+    for (uint32_t i = 0; i < request->lanes_count && written < LANES_MAX; i++) {
+        const struct lane_count *lane = &request->lanes[i];
+
+        if (lane->tasks == 0)
+            continue;
+        buf_text(out, written++ ? ",{" : "{");
+        render_text(out, "queue", lane->queue);
+        buf_byte(out, ',');
+        render_text(out, "type", lane->type);
+        buf_byte(out, ',');
+        render_text(out, "status", str_of(status_word(lane->status)));
+        buf_byte(out, ',');
+        render_int(out, "tasks", lane->tasks);
+        buf_byte(out, '}');
+    }
+    buf_byte(out, ']');
+}
+
+static void counted(struct api_call *call)
+{
+    const struct stats_request *request = call->ctx;
+    struct buf *out = &call->out;
+
+    buf_byte(out, '{');
+    write_now(call, &request->stats);
+    buf_byte(out, ',');
+    api_write_counts(out, request->stats.counts);
+    buf_byte(out, ',');
+    write_totals(out, &request->stats);
+    buf_byte(out, ',');
+    write_queues(out, request);
+    buf_byte(out, ',');
+    write_lanes(out, request);
+    buf_byte(out, '}');
+    call_reply(call, 200);
+}
+
+void api_stats(struct api_call *call)
+{
+    struct stats_request *request = arena_alloc(call->arena, sizeof *request);
+
+    if (!request) {
+        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+        call_fail(call);
+        return;
+    }
+    call->ctx = request;
+    call_submit(call, &request->base, REQUEST_STATS, counted);
+}
+
+/* No target services are called by this server, so there is none to tell of. */
+void api_services(struct api_call *call)
+{
+    buf_text(&call->out, "{\"items\":[],\"next_cursor\":null}");
+    call_reply(call, 200);
+}

@@ -1,0 +1,288 @@
+/* GET /v1/stream: changes of tasks as server-sent events. Notes come from the queue's thread into a
+ * bounded buffer below a mutex; the loop hands them to the readers. A reader that does not keep up
+ * misses events, and is told how many as soon as it has room again (F-H18). */
+#include "server/api.h"
+#include "server/server_int.h"
+
+#include "base/json.h"
+#include "core/render.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define READERS_MAX 1000
+#define PENDING_BYTES_MAX ((size_t)4 << 20) /* about 20,000 events between two turns of the loop */
+#define KEEP_ALIVE_US (15 * CLOCK_SECOND_US) /* proxies cut silent connections after a minute */
+#define GAP_CHECK_US (CLOCK_SECOND_US / 4)
+#define EVENT_ROOM_BYTES 1024 /* for a gap notice and one event */
+
+/* A reader lives in its exchange's arena. */
+struct stream_reader {
+    struct stream_reader *next, **link;
+    struct api_call *call;
+    struct str queue, type; /* absent = any */
+    struct uuid task_id;    /* nil = any */
+    int64_t missed;
+};
+
+/* An event in the buffer: this head, queue and type as they are, then the text that is sent. */
+struct stream_record {
+    struct uuid task_id;
+    uint32_t bytes; /* with the head */
+    uint16_t queue_len;
+    uint16_t type_len;
+};
+
+struct stream {
+    struct server *server;
+    struct stream_reader *readers;
+    atomic_uint readers_count;
+    struct loop_timer *timer;
+    struct buf taken;        /* the loop's */
+    pthread_mutex_t mutex;   /* below it the rest */
+    struct buf pending;
+    int64_t dropped;         /* did not fit into pending */
+    bool posted;
+    struct loop_item item;
+};
+
+static bool reader_wants(const struct stream_reader *reader, const struct stream_record *record,
+                         const char *names)
+{
+    if (reader->queue.data && !str_eq(reader->queue, str_span(names, record->queue_len)))
+        return false;
+    if (reader->type.data &&
+        !str_eq(reader->type, str_span(names + record->queue_len, record->type_len)))
+        return false;
+    return uuid_is_nil(&reader->task_id) || uuid_eq(&reader->task_id, &record->task_id);
+}
+
+/* True when nothing is owed to the reader any more. */
+static bool tell_gap(struct stream_reader *reader)
+{
+    char text[96];
+
+    if (reader->missed == 0)
+        return true;
+    if (http_stream_backlog(reader->call->exchange) > EVENT_ROOM_BYTES)
+        return false; /* it would only miss the next ones */
+    snprintf(text, sizeof text, "event: gap\ndata: {\"missed\":%lld}\n\n",
+             (long long)reader->missed);
+    if (!http_stream_send(reader->call->exchange, str_of(text)))
+        return false;
+    reader->missed = 0;
+    return true;
+}
+
+static void hand_out(struct stream *stream, const struct stream_record *record, const char *at)
+{
+    size_t names_len = (size_t)record->queue_len + record->type_len;
+    struct str text = str_span(at + names_len, record->bytes - sizeof *record - names_len);
+
+    for (struct stream_reader *reader = stream->readers; reader; reader = reader->next) {
+        if (!reader_wants(reader, record, at))
+            continue;
+        if (!tell_gap(reader) || !http_stream_send(reader->call->exchange, text))
+            reader->missed++;
+    }
+}
+
+static void plan(struct stream *stream)
+{
+    int64_t delay_us = KEEP_ALIVE_US;
+
+    for (const struct stream_reader *reader = stream->readers; reader; reader = reader->next)
+        if (reader->missed)
+            delay_us = GAP_CHECK_US;
+    if (stream->readers)
+        loop_timer_set(stream->timer, delay_us);
+    else
+        loop_timer_stop(stream->timer);
+}
+
+static void run_pending(struct loop_item *item)
+{
+    struct stream *stream = (struct stream *)(void *)((char *)item - offsetof(struct stream, item));
+    struct buf swap = stream->taken;
+    struct stream_record record;
+    int64_t dropped;
+
+    pthread_mutex_lock(&stream->mutex);
+    stream->taken = stream->pending;
+    stream->pending = swap;
+    dropped = stream->dropped;
+    stream->dropped = 0;
+    stream->posted = false;
+    pthread_mutex_unlock(&stream->mutex);
+    for (size_t at = 0; at < stream->taken.len; at += record.bytes) {
+        memcpy(&record, stream->taken.data + at, sizeof record);
+        hand_out(stream, &record, stream->taken.data + at + sizeof record);
+    }
+    buf_reset(&stream->taken);
+    for (struct stream_reader *reader = stream->readers; reader && dropped; reader = reader->next)
+        reader->missed += dropped;
+    plan(stream);
+}
+
+static void keep_alive(void *ctx)
+{
+    struct stream *stream = ctx;
+
+    for (struct stream_reader *reader = stream->readers; reader; reader = reader->next)
+        if (tell_gap(reader))
+            http_stream_send(reader->call->exchange, STR(": keep-alive\n\n"));
+    plan(stream);
+}
+
+static void write_note(struct buf *out, const struct task_note *note)
+{
+    struct stream_record record = {.task_id = note->id, .queue_len = (uint16_t)note->queue.len,
+                                   .type_len = (uint16_t)note->type.len};
+    size_t start = out->len;
+
+    buf_append(out, &record, sizeof record);
+    buf_str(out, note->queue);
+    buf_str(out, note->type);
+    buf_text(out, "event: task\ndata: {");
+    render_uuid(out, "id", &note->id);
+    buf_byte(out, ',');
+    render_text(out, "status", str_of(status_word(note->status)));
+    buf_byte(out, ',');
+    render_text(out, "queue", note->queue);
+    buf_byte(out, ',');
+    render_text(out, "type", note->type);
+    buf_byte(out, ',');
+    render_int(out, "progress", note->progress);
+    buf_byte(out, ',');
+    render_int(out, "version", note->version);
+    buf_text(out, "}\n\n");
+    if (out->failed) { /* whole events only */
+        out->len = start;
+        return;
+    }
+    record.bytes = (uint32_t)(out->len - start);
+    memcpy(out->data + start, &record, sizeof record);
+}
+
+void stream_notes(struct stream *stream, const struct task_note *notes, uint32_t count)
+{
+    bool post;
+
+    if (atomic_load_explicit(&stream->readers_count, memory_order_relaxed) == 0 || count == 0)
+        return;
+    pthread_mutex_lock(&stream->mutex);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!stream->pending.failed)
+            write_note(&stream->pending, &notes[i]);
+        if (stream->pending.failed)
+            stream->dropped++;
+    }
+    post = !stream->posted;
+    stream->posted = true;
+    pthread_mutex_unlock(&stream->mutex);
+    if (post)
+        loop_post(stream->server->loop, &stream->item);
+}
+
+static void end_reader(struct stream_reader *reader)
+{
+    struct api_call *call = reader->call;
+
+    *reader->link = reader->next;
+    if (reader->next)
+        reader->next->link = reader->link;
+    atomic_fetch_sub(&call->server->stream->readers_count, 1);
+    plan(call->server->stream);
+    call_ended(call, 200);
+    http_stream_end(call->exchange);
+}
+
+static void reader_left(void *ctx)
+{
+    end_reader(ctx);
+}
+
+static int check_reader(struct api_call *call, struct stream_reader *reader)
+{
+    struct stream *stream = call->server->stream;
+
+    if (!reader)
+        return err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (call->server->stopping)
+        return err_set(&call->err, ERR_UNAVAILABLE, "the server is stopping; try again");
+    if (stream_readers(stream) >= READERS_MAX)
+        return err_set(&call->err, ERR_UNAVAILABLE, "%d streams are open already; try again later",
+                       READERS_MAX);
+    reader->call = call;
+    reader->queue = call_parameter(call, "queue");
+    reader->type = call_parameter(call, "type");
+    return call_parameter_uuid(call, "task_id", &reader->task_id);
+}
+
+void api_stream(struct api_call *call)
+{
+    struct stream *stream = call->server->stream;
+    struct stream_reader *reader = arena_alloc(call->arena, sizeof *reader);
+
+    if (check_reader(call, reader) < 0) {
+        call_fail(call);
+        return;
+    }
+    http_reply_header(call->exchange, "Cache-Control", "no-store");
+    http_stream_begin(call->exchange, "text/event-stream");
+    if (call->request->method == HTTP_HEAD) {
+        call_ended(call, 200);
+        http_stream_end(call->exchange);
+        return;
+    }
+    reader->next = stream->readers;
+    reader->link = &stream->readers;
+    if (stream->readers)
+        stream->readers->link = &reader->next;
+    stream->readers = reader;
+    atomic_fetch_add(&stream->readers_count, 1);
+    http_stream_send(call->exchange, STR("retry: 2000\n\n"));
+    http_on_gone(call->exchange, reader_left, reader);
+    plan(stream);
+}
+
+uint32_t stream_readers(const struct stream *stream)
+{
+    return atomic_load_explicit(&stream->readers_count, memory_order_relaxed);
+}
+
+struct stream *stream_open(struct server *server, struct err *err)
+{
+    struct stream *stream = calloc(1, sizeof *stream);
+
+    if (stream)
+        stream->timer = loop_timer_new(server->loop, keep_alive, stream);
+    if (!stream || !stream->timer) {
+        free(stream);
+        err_set(err, ERR_MEMORY, "there is not enough memory to start");
+        return NULL;
+    }
+    stream->server = server;
+    stream->item.run = run_pending;
+    stream->pending = stream->taken = BUF_INIT(PENDING_BYTES_MAX);
+    pthread_mutex_init(&stream->mutex, NULL);
+    return stream;
+}
+
+void stream_stop(struct stream *stream)
+{
+    while (stream->readers)
+        end_reader(stream->readers);
+}
+
+void stream_free(struct stream *stream)
+{
+    if (!stream)
+        return;
+    loop_timer_free(stream->timer);
+    buf_deinit(&stream->pending);
+    buf_deinit(&stream->taken);
+    pthread_mutex_destroy(&stream->mutex);
+    free(stream);
+}

@@ -1,0 +1,354 @@
+/* What belongs to a task: events, executions, checkpoints, logs, result; and waiting for its end.
+ * Loop thread, but for the read_ functions. */
+#include "server/api.h"
+#include "server/server_int.h"
+
+#include "base/json.h"
+#include "core/bounds.h"
+#include "core/render.h"
+
+#define CURSOR_PART 'p'
+
+struct part {
+    uint32_t limit;
+    int64_t before; /* cursor; 0 = from the newest */
+};
+
+/* A list of an unknown task is 404, not empty. */
+static int check_task(struct api_call *call, struct store_reader *reader, struct arena *scratch,
+                      struct task **task)
+{
+    int rc = call->server->store->verbs->read_task(reader, &call->task_id, scratch, task,
+                                                   &call->err);
+
+    if (rc == 0 && !*task)
+        rc = err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
+    return rc;
+}
+
+static void end_list(struct api_call *call, uint32_t count, int64_t last)
+{
+    const struct part *part = call->ctx;
+
+    buf_text(&call->out, "],");
+    call_write_cursor(&call->out, CURSOR_PART, last, count == part->limit);
+    buf_byte(&call->out, '}');
+}
+
+static void next_item(struct buf *out, uint32_t i)
+{
+    buf_text(out, i ? "," : "{\"items\":[");
+}
+
+static int read_events(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+{
+    const struct part *part = call->ctx;
+    struct task_event *events = NULL;
+    struct task *task = NULL;
+    uint32_t count = 0;
+    int rc = check_task(call, reader, scratch, &task);
+
+    if (rc == 0)
+        rc = call->server->store->verbs->read_events(reader, &call->task_id, part->before,
+                                                     part->limit, scratch, &events, &count,
+                                                     &call->err);
+    if (rc < 0)
+        return rc;
+    for (uint32_t i = 0; i < count; i++) {
+        next_item(&call->out, i);
+        render_event(&call->out, &events[i], &call->task_id);
+    }
+    if (count == 0)
+        next_item(&call->out, 0);
+    end_list(call, count, count ? events[count - 1].seq : 0);
+    return 0;
+}
+
+static int read_executions(struct api_call *call, struct store_reader *reader,
+                           struct arena *scratch)
+{
+    const struct part *part = call->ctx;
+    struct execution *executions = NULL;
+    struct task *task = NULL;
+    uint32_t count = 0;
+    int rc = check_task(call, reader, scratch, &task);
+
+    if (rc == 0)
+        rc = call->server->store->verbs->read_executions(reader, &call->task_id, part->before,
+                                                         part->limit, scratch, &executions,
+                                                         &count, &call->err);
+    if (rc < 0)
+        return rc;
+    for (uint32_t i = 0; i < count; i++) {
+        next_item(&call->out, i);
+        render_execution(&call->out, &executions[i]);
+    }
+    if (count == 0)
+        next_item(&call->out, 0);
+    end_list(call, count, count ? executions[count - 1].key : 0);
+    return 0;
+}
+
+static int read_checkpoints(struct api_call *call, struct store_reader *reader,
+                            struct arena *scratch)
+{
+    const struct part *part = call->ctx;
+    struct checkpoint *checkpoints = NULL;
+    struct task *task = NULL;
+    uint32_t count = 0;
+    int rc = check_task(call, reader, scratch, &task);
+
+    if (rc == 0)
+        rc = call->server->store->verbs->read_checkpoints(reader, &call->task_id, part->before,
+                                                          part->limit, scratch, &checkpoints,
+                                                          &count, &call->err);
+    if (rc < 0)
+        return rc;
+    for (uint32_t i = 0; i < count; i++) {
+        next_item(&call->out, i);
+        render_checkpoint(&call->out, &checkpoints[i], &call->task_id);
+    }
+    if (count == 0)
+        next_item(&call->out, 0);
+    end_list(call, count, count ? checkpoints[count - 1].seq : 0);
+    return 0;
+}
+
+static void list_part(struct api_call *call, int64_t max,
+                      int (*read)(struct api_call *call, struct store_reader *reader,
+                                  struct arena *scratch))
+{
+    struct part *part = arena_alloc(call->arena, sizeof *part);
+    int rc = call_task_id(call);
+
+    if (rc == 0 && !part)
+        rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (rc == 0)
+        rc = call_limit(call, max < BOUND_LIST_LIMIT_DEFAULT ? max : BOUND_LIST_LIMIT_DEFAULT, max,
+                        &part->limit);
+    if (rc == 0)
+        rc = call_cursor(call, CURSOR_PART, &part->before);
+    if (rc < 0) {
+        call_fail(call);
+        return;
+    }
+    call->ctx = part;
+    call_read(call, read);
+}
+
+void api_task_events(struct api_call *call)
+{
+    list_part(call, BOUND_EVENTS_LIST, read_events);
+}
+
+void api_task_executions(struct api_call *call)
+{
+    list_part(call, BOUND_LIST_LIMIT, read_executions);
+}
+
+void api_task_checkpoints(struct api_call *call)
+{
+    list_part(call, BOUND_LIST_LIMIT, read_checkpoints);
+}
+
+static void write_log(struct buf *out, const struct log_entry *entry)
+{
+    buf_byte(out, '{');
+    render_uuid(out, "id", &entry->id);
+    buf_byte(out, ',');
+    render_uuid(out, "execution_id", &entry->execution_id);
+    buf_byte(out, ',');
+    render_int(out, "attempt_number", entry->attempt_number);
+    buf_byte(out, ',');
+    render_int(out, "seq", entry->seq);
+    buf_byte(out, ',');
+    render_text(out, "log_level", str_of(severity_word(entry->level)));
+    buf_byte(out, ',');
+    render_text(out, "message", entry->message);
+    buf_byte(out, ',');
+    render_json(out, "context", entry->context);
+    buf_byte(out, ',');
+    render_time(out, "logged_at", entry->logged_at_us);
+    buf_byte(out, ',');
+    render_text(out, "chain_hash", entry->chain_hash);
+    buf_byte(out, '}');
+}
+
+/* Lines are numbered per execution, so the cursor names both. */
+static void write_log_cursor(struct buf *out, const struct log_entry *last)
+{
+    buf_text(out, "],\"next_cursor\":\"l");
+    for (size_t i = 0; i < sizeof last->execution_id.bytes; i++)
+        buf_format(out, "%02x", last->execution_id.bytes[i]);
+    buf_format(out, "%016llx\"}", (unsigned long long)last->seq);
+}
+
+static int read_logs(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+{
+    const struct log_filter *filter = call->ctx;
+    struct log_entry *entries = NULL;
+    struct task *task = NULL;
+    uint32_t count = 0;
+    int rc = check_task(call, reader, scratch, &task);
+
+    if (rc == 0)
+        rc = call->server->store->verbs->read_logs(reader, &call->task_id, filter, scratch,
+                                                   &entries, &count, &call->err);
+    if (rc < 0)
+        return rc;
+    for (uint32_t i = 0; i < count; i++) {
+        next_item(&call->out, i);
+        write_log(&call->out, &entries[i]);
+    }
+    if (count == 0)
+        next_item(&call->out, 0);
+    if (count == filter->limit)
+        write_log_cursor(&call->out, &entries[count - 1]);
+    else
+        buf_text(&call->out, "],\"next_cursor\":null}");
+    return 0;
+}
+
+static bool hex_byte(const char *text, uint8_t *out)
+{
+    unsigned value = 0;
+
+    for (int i = 0; i < 2; i++) {
+        const char *digits = "0123456789abcdef";
+        const char *at = text[i] ? strchr(digits, text[i]) : NULL;
+
+        if (!at)
+            return false;
+        value = value << 4 | (unsigned)(at - digits);
+    }
+    *out = (uint8_t)value;
+    return true;
+}
+
+static int parse_log_cursor(struct api_call *call, struct log_filter *filter)
+{
+    struct str text = call_parameter(call, "cursor");
+    uint8_t bytes[24];
+    uint64_t seq = 0;
+    size_t i = 0;
+
+    if (!text.data)
+        return 0;
+    while (text.len == 1 + 2 * sizeof bytes && text.data[0] == 'l' && i < sizeof bytes &&
+           hex_byte(text.data + 1 + 2 * i, &bytes[i]))
+        i++;
+    for (size_t j = 16; i == sizeof bytes && j < sizeof bytes; j++)
+        seq = seq << 8 | bytes[j];
+    if (i < sizeof bytes || seq > INT64_MAX)
+        return err_set_field(&call->err, ERR_INVALID, "cursor",
+                             "'cursor' must be the next_cursor of the page before");
+    memcpy(filter->after_execution.bytes, bytes, 16);
+    filter->after_seq = (int64_t)seq;
+    return 0;
+}
+
+static int parse_log_filter(struct api_call *call, struct log_filter *filter)
+{
+    struct str level = call_parameter(call, "level");
+    int rc = call_task_id(call);
+
+    filter->level_min = SEVERITY_DEBUG;
+    filter->text = call_parameter(call, "q");
+    if (rc == 0 && level.data && !severity_parse(level, &filter->level_min))
+        rc = err_set_field(&call->err, ERR_INVALID, "level",
+                           "'level' must be DEBUG, INFO, WARN, ERROR or FATAL");
+    if (rc == 0)
+        rc = call_parameter_time(call, "after", &filter->after_us);
+    if (rc == 0)
+        rc = call_parameter_time(call, "before", &filter->before_us);
+    if (rc == 0)
+        rc = call_limit(call, BOUND_LIST_LIMIT_DEFAULT, BOUND_LIST_LIMIT, &filter->limit);
+    if (rc == 0)
+        rc = parse_log_cursor(call, filter);
+    return rc;
+}
+
+void api_task_logs(struct api_call *call)
+{
+    struct log_filter *filter = arena_alloc(call->arena, sizeof *filter);
+
+    if (!filter)
+        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (!filter || parse_log_filter(call, filter) < 0) {
+        call_fail(call);
+        return;
+    }
+    call->ctx = filter;
+    call_read(call, read_logs);
+}
+
+/* The value under `result` as in the task, and under `payload`, its column's name. */
+static int read_result(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+{
+    struct str payload = STR_NONE;
+    int64_t created_at_us = 0;
+    struct task *task = NULL;
+    int rc = check_task(call, reader, scratch, &task);
+
+    if (rc == 0)
+        rc = call->server->store->verbs->read_result(reader, &call->task_id, scratch, &payload,
+                                                     &created_at_us, &call->err);
+    if (rc == 0 && !payload.data)
+        rc = err_set(&call->err, ERR_NOT_FOUND, "the task is %s and has no result",
+                     status_word(task->status));
+    if (rc < 0)
+        return rc;
+    buf_byte(&call->out, '{');
+    render_uuid(&call->out, "task_id", &call->task_id);
+    buf_byte(&call->out, ',');
+    render_text(&call->out, "status", str_of(status_word(task->status)));
+    buf_byte(&call->out, ',');
+    render_json(&call->out, "result", payload);
+    buf_byte(&call->out, ',');
+    render_json(&call->out, "payload", payload);
+    buf_byte(&call->out, ',');
+    render_time(&call->out, "created_at", created_at_us);
+    buf_byte(&call->out, '}');
+    return 0;
+}
+
+void api_task_result(struct api_call *call)
+{
+    if (call_task_id(call) < 0)
+        call_fail(call);
+    else
+        call_read(call, read_result);
+}
+
+static void waited(struct api_call *call)
+{
+    const struct wait_request *request = call->ctx;
+
+    if (request->base.err.code != ERR_NONE) {
+        call->err = request->base.err;
+        call_fail(call);
+        return;
+    }
+    call_read(call, api_read_task);
+}
+
+void api_task_wait(struct api_call *call)
+{
+    struct wait_request *request = arena_alloc(call->arena, sizeof *request);
+    int64_t timeout_ms = BOUND_WAIT_MS;
+    int rc = call_task_id(call);
+
+    if (rc == 0)
+        rc = call_parameter_int(call, "timeout_ms", 0, BOUND_WAIT_MS, &timeout_ms);
+    if (rc == 0 && !request)
+        rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (rc < 0) {
+        call_fail(call);
+        return;
+    }
+    request->task_id = call->task_id;
+    request->timeout_ms = call->server->stopping ? 0 : timeout_ms;
+    call->ctx = request;
+    http_release_body(call->exchange);
+    call_submit_waiting(call, &request->base, REQUEST_WAIT, waited);
+}

@@ -1,0 +1,310 @@
+/* /v1/tasks: enqueue, list, one task, purge. Enqueue is a hot route: the body is checked and sliced
+ * where it lies, the answer is written straight into the buffer that is sent. Loop thread, but for
+ * the read_ functions. */
+#include "server/api.h"
+#include "server/server_int.h"
+
+#include "base/json.h"
+#include "core/bounds.h"
+#include "core/render.h"
+
+#define CURSOR_TASK 't'
+#define LIST_CHUNK_FIRST 16            /* of the largest tasks: 32 MiB */
+#define LIST_CHUNK_MAX 256
+#define LIST_BYTES_ENOUGH (16u << 20)  /* a page ends early beyond this; the cursor goes on */
+#define ARRAY_BYTES_WHOLE ((size_t)96 << 20) /* beyond this array items are told in short */
+
+struct enqueue {
+    struct enqueue_request request;
+    bool is_array;
+};
+
+static void write_short(struct buf *out, const struct task *task, bool duplicate)
+{
+    buf_byte(out, '{');
+    render_uuid(out, "id", &task->id);
+    buf_byte(out, ',');
+    render_text(out, "status", str_of(status_word(task->status)));
+    buf_text(out, duplicate ? ",\"duplicate\":true}" : "}");
+}
+
+static void reply_array(struct api_call *call)
+{
+    const struct enqueue_request *request = &((struct enqueue *)call->ctx)->request;
+    struct buf *out = &call->out;
+
+    buf_text(out, "{\"items\":[");
+    for (uint32_t i = 0; i < request->count; i++) {
+        struct render_extra extra = {.duplicate = request->duplicate[i],
+                                     .payload_differs = request->differs[i]};
+
+        if (i)
+            buf_byte(out, ',');
+        if (out->len < ARRAY_BYTES_WHOLE)
+            render_task(out, request->tasks[i], &extra);
+        else
+            write_short(out, request->tasks[i], request->duplicate[i]);
+    }
+    buf_text(out, "]}");
+    call_reply(call, 201);
+}
+
+static void reply_new(struct api_call *call)
+{
+    const struct enqueue_request *request = &((struct enqueue *)call->ctx)->request;
+    const struct task_input *input = &request->inputs[0];
+    struct render_extra extra = {.single = true};
+    struct task_dependency *dependencies = NULL;
+    char location[16 + UUID_TEXT_BYTES] = "/v1/tasks/";
+
+    if (input->depends_on_count)
+        dependencies = arena_alloc_array(call->arena, input->depends_on_count,
+                                         sizeof *dependencies);
+    for (uint32_t i = 0; dependencies && i < input->depends_on_count; i++)
+        dependencies[i] = (struct task_dependency){input->depends_on[i].task_id,
+                                                   input->depends_on[i].kind};
+    extra.dependencies = dependencies;
+    extra.dependencies_count = dependencies ? input->depends_on_count : 0;
+    render_task(&call->out, request->tasks[0], &extra);
+    uuid_format(&request->tasks[0]->id, location + strlen(location));
+    http_reply_header(call->exchange, "Location", location);
+    call->version = request->tasks[0]->version;
+    call_reply(call, 201);
+}
+
+static void enqueued(struct api_call *call)
+{
+    const struct enqueue *enqueue = call->ctx;
+
+    if (enqueue->is_array) {
+        reply_array(call);
+    } else if (enqueue->request.duplicate[0]) {
+        call->task_id = enqueue->request.tasks[0]->id; /* it may have a result by now */
+        call_read(call, api_read_task);
+    } else {
+        reply_new(call);
+    }
+}
+
+static int prepare_enqueue(struct api_call *call, struct enqueue *enqueue)
+{
+    struct enqueue_request *request = &enqueue->request;
+    struct str json;
+    int rc;
+
+    if (str_empty(call->request->body))
+        return err_set(&call->err, ERR_MALFORMED, "the body must be a task or an array of tasks");
+    rc = json_check(call->request->body, &json, &call->err);
+    if (rc == 0)
+        rc = spec_parse_all(json, call->server->settings, call->arena, &request->inputs,
+                            &request->count, &enqueue->is_array, &call->err);
+    if (rc < 0)
+        return rc;
+    request->tasks = arena_alloc_array(call->arena, request->count, sizeof *request->tasks);
+    request->duplicate = arena_alloc_array(call->arena, request->count, 1);
+    request->differs = arena_alloc_array(call->arena, request->count, 1);
+    if (!request->tasks || !request->duplicate || !request->differs)
+        return err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    request->actor = ACTOR_API;
+    return 0;
+}
+
+void api_tasks_enqueue(struct api_call *call)
+{
+    struct enqueue *enqueue = arena_alloc(call->arena, sizeof *enqueue);
+
+    if (!enqueue)
+        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (!enqueue || prepare_enqueue(call, enqueue) < 0) {
+        call_fail(call);
+        return;
+    }
+    call->ctx = enqueue;
+    if (enqueue->request.count == 0) { /* an empty array is a unit of nothing */
+        reply_array(call);
+        return;
+    }
+    call_submit(call, &enqueue->request.base, REQUEST_ENQUEUE, enqueued);
+}
+
+/* For an enqueue that met a duplicate the flags of that go along. */
+static void add_duplicate(const struct api_call *call, struct render_extra *extra)
+{
+    const struct enqueue *enqueue = call->ctx;
+
+    if (call->route->handle != api_tasks_enqueue)
+        return;
+    extra->duplicate = enqueue->request.duplicate[0];
+    extra->payload_differs = enqueue->request.differs[0];
+}
+
+int api_read_task(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+{
+    const struct store_verbs *verbs = call->server->store->verbs;
+    struct task_dependency *dependencies = NULL;
+    struct render_extra extra = {.single = true};
+    struct task *task = NULL;
+    int64_t created_at_us = 0;
+    int rc = verbs->read_task(reader, &call->task_id, scratch, &task, &call->err);
+
+    if (rc == 0 && !task)
+        rc = err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
+    if (rc == 0)
+        rc = verbs->read_dependencies(reader, &call->task_id, scratch, &dependencies,
+                                      &extra.dependencies_count, &call->err);
+    if (rc == 0)
+        rc = verbs->read_result(reader, &call->task_id, scratch, &extra.result, &created_at_us,
+                                &call->err);
+    if (rc < 0)
+        return rc;
+    extra.dependencies = dependencies;
+    add_duplicate(call, &extra);
+    call->version = task->version;
+    render_task(&call->out, task, &extra);
+    return 0;
+}
+
+void api_task_get(struct api_call *call)
+{
+    if (call_task_id(call) < 0)
+        call_fail(call);
+    else
+        call_read(call, api_read_task);
+}
+
+static int parse_status(struct api_call *call, enum status *status)
+{
+    struct str text = call_parameter(call, "status");
+
+    if (!text.data || status_parse(text, status))
+        return 0;
+    return err_set_field(&call->err, ERR_INVALID, "status",
+                         "'status' must be one of the statuses, such as pending or completed");
+}
+
+static int parse_ids(struct api_call *call, struct task_filter *filter)
+{
+    int rc = call_parameter_uuid(call, "job_id", &filter->job_id);
+
+    if (rc == 0)
+        rc = call_parameter_uuid(call, "schedule_id", &filter->schedule_id);
+    if (rc == 0)
+        rc = call_parameter_uuid(call, "parent_id", &filter->parent_id);
+    return rc;
+}
+
+static int parse_filter(struct api_call *call, struct task_filter *filter)
+{
+    int rc = parse_status(call, &filter->status);
+
+    filter->type = call_parameter(call, "type");
+    filter->queue = call_parameter(call, "queue");
+    filter->tag = call_parameter(call, "tag");
+    filter->user_id = call_parameter(call, "user_id");
+    filter->external_id = call_parameter(call, "external_id");
+    filter->context_key = call_parameter(call, "context_key");
+    filter->workflow_id = call_parameter(call, "workflow_id");
+    filter->correlation_id = call_parameter(call, "correlation_id");
+    if (rc == 0)
+        rc = parse_ids(call, filter);
+    if (rc == 0)
+        rc = call_parameter_time(call, "created_after", &filter->created_after_us);
+    if (rc == 0)
+        rc = call_parameter_time(call, "created_before", &filter->created_before_us);
+    if (rc == 0)
+        rc = call_limit(call, BOUND_LIST_LIMIT_DEFAULT, BOUND_LIST_LIMIT, &filter->limit);
+    if (rc == 0)
+        rc = call_cursor(call, CURSOR_TASK, &filter->before_key);
+    return rc;
+}
+
+/* In chunks, so that a page of large tasks is never in memory twice as a whole. One task more than
+ * asked for is looked at, to know whether there is a next page. */
+static int read_list(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+{
+    struct task_filter filter = *(struct task_filter *)call->ctx;
+    uint32_t left = filter.limit;
+    uint32_t chunk = LIST_CHUNK_FIRST;
+    bool more = true;
+
+    buf_text(&call->out, "{\"items\":[");
+    while (more && left > 0 && call->out.len < LIST_BYTES_ENOUGH) {
+        struct task *tasks = NULL;
+        uint32_t count = 0;
+
+        filter.limit = left < chunk ? left + 1 : chunk;
+        if (call->server->store->verbs->read_tasks(reader, &filter, scratch, &tasks, &count,
+                                                   &call->err) < 0)
+            return -(int)call->err.code;
+        more = count == filter.limit;
+        for (uint32_t i = 0; i < count && left > 0; i++, left--) {
+            if (call->out.data[call->out.len - 1] != '[')
+                buf_byte(&call->out, ',');
+            render_task(&call->out, &tasks[i], NULL);
+            filter.before_key = tasks[i].key;
+        }
+        chunk = chunk * 4 > LIST_CHUNK_MAX ? LIST_CHUNK_MAX : chunk * 4;
+        if (scratch->used_bytes > (1u << 20))
+            chunk = LIST_CHUNK_FIRST;
+        arena_reset(scratch);
+    }
+    buf_text(&call->out, "],");
+    call_write_cursor(&call->out, CURSOR_TASK, filter.before_key, more);
+    buf_byte(&call->out, '}');
+    return 0;
+}
+
+void api_tasks_list(struct api_call *call)
+{
+    struct task_filter *filter = arena_alloc(call->arena, sizeof *filter);
+
+    if (!filter)
+        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (!filter || parse_filter(call, filter) < 0) {
+        call_fail(call);
+        return;
+    }
+    call->ctx = filter;
+    call_read(call, read_list);
+}
+
+struct purge {
+    struct purge_request request;
+    int64_t removed;
+};
+
+/* A chunk per turn, so that others get between; until none is left. */
+static void purged(struct api_call *call)
+{
+    struct purge *purge = call->ctx;
+
+    purge->removed += purge->request.removed;
+    if (purge->request.removed > 0 && !call->server->stopping) {
+        purge->request.removed = 0;
+        call_submit(call, &purge->request.base, REQUEST_PURGE, purged);
+        return;
+    }
+    buf_byte(&call->out, '{');
+    render_int(&call->out, "removed", purge->removed);
+    buf_byte(&call->out, '}');
+    call_reply(call, 200);
+}
+
+void api_tasks_purge(struct api_call *call)
+{
+    struct purge *purge = arena_alloc(call->arena, sizeof *purge);
+    struct str user_id = call_parameter(call, "user_id");
+
+    if (!user_id.data)
+        err_set_field(&call->err, ERR_INVALID, "user_id",
+                      "'user_id' must say whose tasks to remove");
+    else if (!purge)
+        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (!user_id.data || !purge) {
+        call_fail(call);
+        return;
+    }
+    call->ctx = purge;
+    purge->request.user_id = user_id;
+    call_submit(call, &purge->request.base, REQUEST_PURGE, purged);
+}

@@ -1,0 +1,167 @@
+/* /v1/workers: register, list, show, leave. Loop thread. */
+#include "server/api.h"
+#include "server/page.h"
+#include "server/parse_report.h"
+
+#include "base/json.h"
+#include "core/render.h"
+
+static void registered(struct api_call *call)
+{
+    const struct register_request *request = call->ctx;
+
+    buf_byte(&call->out, '{');
+    render_text(&call->out, "id", request->id);
+    buf_byte(&call->out, ',');
+    render_int(&call->out, "heartbeat_ms", request->heartbeat_ms);
+    buf_byte(&call->out, ',');
+    render_int(&call->out, "lease_ms", request->lease_ms);
+    buf_byte(&call->out, '}');
+    call_reply(call, 201);
+}
+
+void api_workers_register(struct api_call *call)
+{
+    struct register_request *request = arena_alloc(call->arena, sizeof *request);
+
+    if (!request)
+        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (!request ||
+        parse_register(call->request->body, call->arena, request, &call->err) < 0) {
+        call_fail(call);
+        return;
+    }
+    call->ctx = request;
+    call_submit(call, &request->base, REQUEST_REGISTER, registered);
+}
+
+static void write_current_tasks(struct buf *out, const struct worker_view *view)
+{
+    json_write_key(out, "current_tasks");
+    buf_byte(out, '[');
+    for (uint32_t i = 0; i < view->tasks_count; i++) {
+        buf_text(out, i ? ",{" : "{");
+        render_uuid(out, "task_id", &view->tasks[i].task_id);
+        buf_byte(out, ',');
+        render_time(out, "started_at", view->tasks[i].started_at_us);
+        buf_byte(out, '}');
+    }
+    buf_byte(out, ']');
+}
+
+static void write_worker(struct api_call *call, const void *item)
+{
+    const struct worker_view *view = item;
+    const struct worker_row *row = &view->row;
+    struct buf *out = &call->out;
+
+    buf_byte(out, '{');
+    render_text(out, "id", row->id);
+    buf_byte(out, ',');
+    render_text(out, "hostname", row->hostname);
+    buf_byte(out, ',');
+    render_text(out, "version", row->version);
+    buf_byte(out, ',');
+    render_text(out, "status", str_of(view->status));
+    buf_byte(out, ',');
+    render_int(out, "pool_size", row->pool_size);
+    buf_byte(out, ',');
+    render_json(out, "queues", row->queues);
+    buf_byte(out, ',');
+    render_json(out, "types", row->types);
+    buf_byte(out, ',');
+    render_json(out, "categories", row->categories);
+    buf_byte(out, ',');
+    render_time(out, "started_at", row->started_at_us);
+    buf_byte(out, ',');
+    render_time(out, "last_heartbeat", row->last_heartbeat_us);
+    buf_byte(out, ',');
+    render_time(out, "lease_until", row->lease_until_us);
+    buf_byte(out, ',');
+    render_bool(out, "is_leader", row->is_leader &&
+                row->leader_until_us > queue_now_us(call->server->queue));
+    buf_byte(out, ',');
+    render_time(out, "leader_until", row->leader_until_us);
+    buf_byte(out, ',');
+    write_current_tasks(out, view);
+    buf_byte(out, '}');
+}
+
+struct workers_call {
+    struct workers_request request;
+    struct page page;
+};
+
+static void listed(struct api_call *call)
+{
+    const struct workers_call *list = call->ctx;
+    uint32_t count = list->request.count;
+    struct page_entry *entries = arena_alloc_array(call->arena, count + 1, sizeof *entries);
+
+    if (!entries) {
+        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+        call_fail(call);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        const struct worker_view *view = &list->request.workers[i];
+
+        entries[i] = (struct page_entry){view->row.started_at_us, view->row.id, view};
+    }
+    page_write(call, &list->page, entries, count, write_worker);
+    call_reply(call, 200);
+}
+
+void api_workers_list(struct api_call *call)
+{
+    struct workers_call *list = arena_alloc(call->arena, sizeof *list);
+
+    if (!list)
+        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (!list || page_parse(call, &list->page) < 0) {
+        call_fail(call);
+        return;
+    }
+    call->ctx = list;
+    call_submit(call, &list->request.base, REQUEST_WORKERS, listed);
+}
+
+static void got(struct api_call *call)
+{
+    const struct workers_request *request = call->ctx;
+
+    if (request->count == 0) {
+        err_set(&call->err, ERR_NOT_FOUND, "there is no worker with this id");
+        call_fail(call);
+        return;
+    }
+    write_worker(call, &request->workers[0]);
+    call_reply(call, 200);
+}
+
+void api_worker_get(struct api_call *call)
+{
+    struct workers_request *request = arena_alloc(call->arena, sizeof *request);
+
+    if (!request) {
+        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+        call_fail(call);
+        return;
+    }
+    call->ctx = request;
+    request->id = call->name;
+    call_submit(call, &request->base, REQUEST_WORKERS, got);
+}
+
+void api_worker_leave(struct api_call *call)
+{
+    struct leave_request *request = arena_alloc(call->arena, sizeof *request);
+
+    if (!request) {
+        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+        call_fail(call);
+        return;
+    }
+    request->worker_id = call->name;
+    call_submit(call, &request->base, REQUEST_LEAVE, call_reply_empty);
+}

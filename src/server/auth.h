@@ -1,0 +1,30 @@
+/* Who may ask: the Host and Origin checks that keep foreign web pages out (DNS rebinding, forged
+ * requests), and the bearer token. Pure; loop thread. */
+#ifndef SERVER_AUTH_H
+#define SERVER_AUTH_H
+
+#include "base/err.h"
+#include "core/settings.h"
+#include "net/http.h"
+
+struct auth {
+    char host[HTTP_ADDRESS_BYTES]; /* the address listened on, without brackets */
+    char port[8];
+    bool any_address;              /* listens on 0.0.0.0 or [::] */
+    bool loopback;
+    const struct settings *settings;
+};
+
+/* address is "host:port" as bound. */
+int auth_init(struct auth *auth, const char *address, const struct settings *settings,
+              struct err *err);
+
+/* Before listening: an address beyond loopback needs a token. */
+int auth_check_listen(struct str listen, struct str token, struct err *err);
+
+/* 0, or -ERR_FORBIDDEN (Host, Origin), or -ERR_UNAUTHORIZED (token). */
+int auth_check(const struct auth *auth, const struct http_request *request, struct err *err);
+
+bool auth_host_is_loopback(struct str host); /* localhost, 127.0.0.0/8, ::1; no port */
+
+#endif

@@ -1,0 +1,149 @@
+/* Limits and order of a queue from JSON. Pure, any thread. */
+#include "server/parse_queue.h"
+
+#include "core/bounds.h"
+#include "server/body.h"
+
+#define CONCURRENCY_MAX 1000000
+#define RATE_COUNT_MAX 1000000000 /* as in the configuration file */
+
+static bool given(const struct body_field *field)
+{
+    return field->value.data || field->is_null;
+}
+
+static int parse_rate(const struct body_field *field, struct rate_rule *rate, struct err *err)
+{
+    struct body_field parts[] = {{.name = "count"}, {.name = "per_ms"}, {.name = "burst"}};
+    int rc = 0;
+
+    *rate = (struct rate_rule){.per_ms = 1000};
+    if (!field->value.data)
+        return 0;
+    if (json_kind(field->value) == JSON_OBJECT)
+        rc = body_parse(field->value, parts, 3, err);
+    if (rc == 0)
+        rc = body_int(&parts[0], 0, RATE_COUNT_MAX, &rate->count, err);
+    if (rc == 0)
+        rc = body_int(&parts[1], 1, BOUND_DELAY_MS, &rate->per_ms, err);
+    rate->burst = rate->count;
+    if (rc == 0)
+        rc = body_int(&parts[2], 1, RATE_COUNT_MAX, &rate->burst, err);
+    if (rc < 0 || !parts[0].value.data)
+        rc = err_set_field(err, ERR_INVALID, field->name,
+                           "'%s' must be {\"count\":100,\"per_ms\":1000,\"burst\":100} or null",
+                           field->name);
+    return rc;
+}
+
+/* {"concurrency","rate"}, with "type" where the limits are an array; or just the concurrency. */
+static int parse_type_limit(struct str value, struct arena *arena, struct type_limit *limit,
+                            struct err *err)
+{
+    struct body_field fields[] = {{.name = "type"}, {.name = "concurrency"}, {.name = "rate"}};
+    int rc;
+
+    if (json_kind(value) == JSON_NUMBER) {
+        fields[1].value = value;
+        return body_int(&fields[1], 0, CONCURRENCY_MAX, &limit->concurrency, err);
+    }
+    rc = body_parse(value, fields, 3, err);
+    if (rc == 0)
+        rc = body_text(&fields[0], BOUND_NAME_BYTES, arena, &limit->type, err);
+    if (rc == 0)
+        rc = body_int(&fields[1], 0, CONCURRENCY_MAX, &limit->concurrency, err);
+    if (rc == 0)
+        rc = parse_rate(&fields[2], &limit->rate, err);
+    if (rc == 0)
+        rc = body_check_name("type", limit->type, BOUND_NAME_BYTES, err);
+    return rc;
+}
+
+static int check_type_limits(const struct body_field *field, struct err *err)
+{
+    enum json_kind kind = json_kind(field->value);
+
+    if ((kind != JSON_ARRAY && kind != JSON_OBJECT) ||
+        json_count(field->value) > BOUND_TYPE_LIMITS)
+        return err_set_field(err, ERR_INVALID, field->name,
+                             "'%s' must be an array of at most %d {\"type\",\"concurrency\","
+                             "\"rate\"}", field->name, BOUND_TYPE_LIMITS);
+    return 0;
+}
+
+static int parse_type_limits(const struct body_field *field, struct arena *arena,
+                             struct queue_rule *rule, struct err *err)
+{
+    struct type_limit *limits;
+    struct json_member member;
+    struct json_iter iter;
+    uint32_t count = 0;
+    int rc = field->value.data ? check_type_limits(field, err) : 0;
+
+    if (rc < 0 || !field->value.data)
+        return rc;
+    limits = arena_alloc_array(arena, json_count(field->value) + 1, sizeof *limits);
+    if (!limits)
+        return err_set(err, ERR_MEMORY, "there is not enough memory; try again");
+    json_begin(field->value, &iter);
+    if (json_kind(field->value) == JSON_OBJECT)
+        for (; rc == 0 && json_next_member(&iter, &member); count++) {
+            limits[count].type = json_decode_key(member.key, arena);
+            rc = parse_type_limit(member.value, arena, &limits[count], err);
+            if (rc == 0)
+                rc = body_check_name("type", limits[count].type, BOUND_NAME_BYTES, err);
+        }
+    else
+        for (; rc == 0 && json_next_element(&iter, &member.value); count++)
+            rc = parse_type_limit(member.value, arena, &limits[count], err);
+    rule->type_limits = limits;
+    rule->type_limits_count = count;
+    return rc;
+}
+
+static int parse_order(const struct body_field *field, struct arena *arena,
+                       enum priority_order *order, struct err *err)
+{
+    struct str text = STR("high_first");
+    int rc = body_text(field, BOUND_NAME_BYTES, arena, &text, err);
+
+    if (rc == 0 && !str_is(text, "high_first") && !str_is(text, "low_first"))
+        rc = err_set_field(err, ERR_INVALID, field->name,
+                           "'%s' must be high_first or low_first", field->name);
+    *order = str_is(text, "low_first") ? ORDER_LOW_FIRST : ORDER_HIGH_FIRST;
+    return rc;
+}
+
+int parse_queue_patch(struct str object, struct arena *arena, struct queue_patch_request *request,
+                      struct err *err)
+{
+    enum { CONCURRENCY, RATE, KEY_CONCURRENCY, KEY_RATE, TYPE_LIMITS, ORDER, AGEING, COUNT };
+    struct body_field fields[COUNT] = {
+        [CONCURRENCY] = {.name = "concurrency"}, [RATE] = {.name = "rate"},
+        [KEY_CONCURRENCY] = {.name = "key_concurrency"}, [KEY_RATE] = {.name = "key_rate"},
+        [TYPE_LIMITS] = {.name = "type_limits"}, [ORDER] = {.name = "priority_order"},
+        [AGEING] = {.name = "ageing_ms"}};
+    struct queue_rule *rule = &request->rule;
+    int rc = body_parse(object, fields, COUNT, err);
+
+    for (unsigned i = 0; i < COUNT; i++)
+        if (given(&fields[i]))
+            request->set |= 1u << i; /* QUEUE_SET_... are in the same order */
+    _Static_assert(QUEUE_SET_AGEING == 1 << AGEING && QUEUE_SET_KEY_RATE == 1 << KEY_RATE,
+                   "the order of the fields above");
+    if (rc == 0)
+        rc = body_int(&fields[CONCURRENCY], 0, CONCURRENCY_MAX, &rule->concurrency, err);
+    if (rc == 0)
+        rc = parse_rate(&fields[RATE], &rule->rate, err);
+    if (rc == 0)
+        rc = body_int(&fields[KEY_CONCURRENCY], 0, CONCURRENCY_MAX, &rule->key_concurrency, err);
+    if (rc == 0)
+        rc = parse_rate(&fields[KEY_RATE], &rule->key_rate, err);
+    if (rc == 0)
+        rc = parse_type_limits(&fields[TYPE_LIMITS], arena, rule, err);
+    if (rc == 0)
+        rc = parse_order(&fields[ORDER], arena, &rule->priority_order, err);
+    if (rc == 0)
+        rc = body_int(&fields[AGEING], 0, BOUND_DELAY_MS, &rule->ageing_ms, err);
+    return rc;
+}

@@ -1,0 +1,363 @@
+/* The work protocol's bodies. Report elements go by one table of fields: which operations take
+ * them, what they are, and where they go. Pure, any thread. */
+#include "server/parse_report.h"
+
+#include "base/json.h"
+#include "core/bounds.h"
+#include "server/body.h"
+
+#define MEMORY_TEXT "there is not enough memory; try again"
+#define POOL_SIZE_MAX 100000 /* slots of one worker: more is a mistake */
+
+enum field_kind { FIELD_ID, FIELD_OP, FIELD_LEVEL, FIELD_INT, FIELD_TEXT, FIELD_JSON,
+                  FIELD_OBJECT, FIELD_ARRAY, FIELD_BOOL };
+
+#define OP(op) (1u << REPORT_##op)
+#define ALL_OPS ((1u << REPORT_OP_COUNT) - 1)
+#define AT(member) offsetof(struct report, member)
+
+static const struct report_field {
+    const char *name;
+    enum field_kind kind;
+    unsigned ops;      /* that take it */
+    unsigned required; /* that need it */
+    size_t offset;
+    int64_t min, max;
+} report_fields[] = {
+    {"task_id", FIELD_ID, ALL_OPS, ALL_OPS, AT(task_id), 0, 0},
+    {"lease_token", FIELD_INT, ALL_OPS, ALL_OPS, AT(lease_token), 0, INT64_MAX},
+    {"op", FIELD_OP, ALL_OPS, ALL_OPS, AT(op), 0, 0},
+    {"seq", FIELD_INT, ALL_OPS, 0, AT(seq), 1, INT64_MAX},
+    {"result", FIELD_JSON, OP(COMPLETE) | OP(PARTIAL), 0, AT(result), 0, 0},
+    {"progress", FIELD_INT, OP(PROGRESS) | OP(CHECKPOINT), 0, AT(progress), 0, 100},
+    {"state", FIELD_TEXT, OP(PROGRESS), 0, AT(state), 0, 0},
+    {"data", FIELD_JSON, OP(PROGRESS) | OP(CHECKPOINT) | OP(CONTINUE), 0, AT(data), 0, 0},
+    {"metadata", FIELD_OBJECT, OP(PROGRESS), 0, AT(metadata), 0, 0},
+    {"detail", FIELD_JSON, OP(PROGRESS), 0, AT(detail), 0, 0},
+    {"name", FIELD_TEXT, OP(CHECKPOINT), OP(CHECKPOINT), AT(name), 0, 0},
+    {"description", FIELD_TEXT, OP(CHECKPOINT), 0, AT(description), 0, 0},
+    {"database_state", FIELD_JSON, OP(CHECKPOINT), 0, AT(database_state), 0, 0},
+    {"file_state", FIELD_JSON, OP(CHECKPOINT), 0, AT(file_state), 0, 0},
+    {"level", FIELD_LEVEL, OP(LOG), 0, AT(level), 0, 0},
+    {"message", FIELD_TEXT, OP(LOG), OP(LOG), AT(message), 0, 0},
+    {"context", FIELD_JSON, OP(LOG), 0, AT(context), 0, 0},
+    {"tasks", FIELD_ARRAY, OP(SPAWN), OP(SPAWN), AT(tasks), 0, 0},
+    {"delay_ms", FIELD_INT, OP(CONTINUE), 0, AT(delay_ms), 0, BOUND_DELAY_MS},
+    {"wait_children", FIELD_BOOL, OP(CONTINUE), 0, AT(wait_children), 0, 0},
+    {"error", FIELD_TEXT, OP(FAIL), 0, AT(error), 0, 0},
+    {"details", FIELD_JSON, OP(FAIL), 0, AT(details), 0, 0},
+    {"retryable", FIELD_BOOL, OP(FAIL), 0, AT(retryable), 0, 0},
+    {"timed_out", FIELD_BOOL, OP(FAIL), 0, AT(timed_out), 0, 0},
+};
+#define FIELDS_COUNT (sizeof report_fields / sizeof report_fields[0])
+#define FIELD_OP_INDEX 2
+
+static int wrong(struct err *err, const struct report_field *field, const char *what)
+{
+    return err_set_field(err, ERR_INVALID, field->name, "'%s' must be %s", field->name, what);
+}
+
+static int collect(struct str element, struct str values[FIELDS_COUNT], struct err *err)
+{
+    struct json_member member;
+    struct json_iter iter;
+    size_t i;
+
+    if (json_kind(element) != JSON_OBJECT)
+        return err_set(err, ERR_INVALID, "an element must be an object");
+    json_begin(element, &iter);
+    while (json_next_member(&iter, &member)) {
+        for (i = 0; i < FIELDS_COUNT; i++)
+            if (json_key_is(member.key, str_of(report_fields[i].name)))
+                break;
+        if (i == FIELDS_COUNT)
+            return err_set(err, ERR_INVALID, "there is no field '%.*s' here",
+                           (int)(member.key.len < 80 ? member.key.len : 80), member.key.data);
+        if (json_kind(member.value) != JSON_NULL)
+            values[i] = member.value;
+    }
+    return 0;
+}
+
+static int take_text(const struct report_field *field, struct str value, struct arena *arena,
+                     struct str *out, struct err *err)
+{
+    if (json_kind(value) != JSON_STRING)
+        return wrong(err, field, "a text");
+    *out = json_string(value, arena);
+    return out->data ? 0 : err_set(err, ERR_MEMORY, MEMORY_TEXT);
+}
+
+static int take_word(const struct report_field *field, struct str value, struct arena *arena,
+                     void *at, struct err *err)
+{
+    struct str text = STR_NONE;
+
+    if (json_kind(value) == JSON_STRING)
+        text = json_string(value, arena);
+    if (field->kind == FIELD_ID && text.data && uuid_parse(text, at))
+        return 0;
+    if (field->kind == FIELD_LEVEL && text.data && severity_parse(text, at))
+        return 0;
+    return wrong(err, field, field->kind == FIELD_ID ? "the id of a task"
+                                                     : "DEBUG, INFO, WARN, ERROR or FATAL");
+}
+
+static int take_int(const struct report_field *field, struct str value, int64_t *out,
+                    struct err *err)
+{
+    if (json_kind(value) == JSON_NUMBER && json_int64(value, out) && *out >= field->min &&
+        *out <= field->max)
+        return 0;
+    return wrong(err, field, field->max == 100 ? "a whole number from 0 to 100"
+                                               : "a whole number that is not negative");
+}
+
+static int take(const struct report_field *field, struct str value, struct arena *arena,
+                struct report *report, struct err *err)
+{
+    void *at = (char *)report + field->offset;
+    enum json_kind kind = json_kind(value);
+
+    switch (field->kind) {
+    case FIELD_ID:
+    case FIELD_LEVEL:
+        return take_word(field, value, arena, at, err);
+    case FIELD_INT:
+        return take_int(field, value, at, err);
+    case FIELD_TEXT:
+        return take_text(field, value, arena, at, err);
+    case FIELD_BOOL:
+        *(bool *)at = kind == JSON_TRUE;
+        return kind == JSON_TRUE || kind == JSON_FALSE ? 0 : wrong(err, field, "true or false");
+    case FIELD_OBJECT:
+        if (kind != JSON_OBJECT)
+            return wrong(err, field, "an object");
+        break;
+    case FIELD_ARRAY:
+        if (kind != JSON_ARRAY)
+            return wrong(err, field, "an array of tasks");
+        break;
+    case FIELD_JSON:
+    case FIELD_OP:
+        break;
+    }
+    if (field->kind != FIELD_OP)
+        *(struct str *)at = value;
+    return 0;
+}
+
+static int take_op(struct str value, struct arena *arena, enum report_op *op, struct err *err)
+{
+    struct str word = STR_NONE;
+
+    if (value.data && json_kind(value) == JSON_STRING)
+        word = json_string(value, arena);
+    if (word.data && report_op_parse(word, op))
+        return 0;
+    return err_set_field(err, ERR_INVALID, "op", "'op' must be start, progress, checkpoint, log, "
+                         "spawn, complete, continue, fail, partial or release");
+}
+
+static int parse_element(struct str element, struct arena *arena, struct report *report,
+                         struct str *task_id, struct err *err)
+{
+    struct str values[FIELDS_COUNT] = {{NULL, 0}};
+    int rc = collect(element, values, err);
+
+    *report = (struct report){.progress = -1, .delay_ms = -1, .retryable = true,
+                              .level = SEVERITY_INFO};
+    *task_id = values[0];
+    if (rc == 0)
+        rc = take_op(values[FIELD_OP_INDEX], arena, &report->op, err);
+    for (size_t i = 0; rc == 0 && i < FIELDS_COUNT; i++) {
+        const struct report_field *field = &report_fields[i];
+
+        if (values[i].data && !(field->ops & 1u << report->op))
+            rc = err_set_field(err, ERR_INVALID, field->name, "'%s' does not belong to '%s'",
+                               field->name, report_op_word(report->op));
+        else if (values[i].data)
+            rc = take(field, values[i], arena, report, err);
+        else if (field->required & 1u << report->op)
+            rc = err_set_field(err, ERR_INVALID, field->name, "'%s' is missing", field->name);
+    }
+    return rc;
+}
+
+static int note_bad(struct report_item *item, const struct err *cause, struct arena *arena,
+                    struct err *err)
+{
+    item->bad = arena_alloc(arena, sizeof *item->bad);
+    if (!item->bad || cause->code == ERR_MEMORY)
+        return err_set(err, ERR_MEMORY, MEMORY_TEXT);
+    item->bad->code = cause->code;
+    snprintf(item->bad->message, sizeof item->bad->message, "%.*s",
+             (int)sizeof item->bad->message - 1, cause->text);
+    return 0;
+}
+
+int parse_reports(struct str body, struct arena *arena, struct report_batch *batch,
+                  struct err *err)
+{
+    struct str array, element;
+    struct json_iter iter;
+    struct err cause;
+    size_t count;
+    int rc = json_check(body, &array, err);
+
+    *batch = (struct report_batch){0};
+    if (rc < 0)
+        return rc;
+    if (json_kind(array) != JSON_ARRAY)
+        return err_set(err, ERR_INVALID, "the body must be an array of reports");
+    count = json_count(array);
+    if (count > BOUND_REPORT_ELEMENTS)
+        return err_set(err, ERR_TOO_LARGE, "more than %d reports; send them in several requests",
+                       BOUND_REPORT_ELEMENTS);
+    batch->reports = arena_alloc_array(arena, count + 1, sizeof *batch->reports);
+    batch->items = arena_alloc_array(arena, count + 1, sizeof *batch->items);
+    if (!batch->reports || !batch->items)
+        return err_set(err, ERR_MEMORY, MEMORY_TEXT);
+    json_begin(array, &iter);
+    while (json_next_element(&iter, &element)) {
+        struct report_item *item = &batch->items[batch->items_count++];
+
+        rc = parse_element(element, arena, &batch->reports[batch->count], &item->task_id, &cause);
+        if (rc == 0)
+            batch->count++;
+        else if (note_bad(item, &cause, arena, err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}
+
+/* A body that may be left out. */
+static int check_object(struct str body, struct str *object, struct err *err)
+{
+    *object = STR("{}");
+    return str_empty(body) ? 0 : json_check(body, object, err);
+}
+
+static int parse_held(struct str element, size_t i, struct arena *arena, struct uuid *task_id,
+                      int64_t *lease_token, struct err *err)
+{
+    struct body_field fields[] = {{.name = "task_id"}, {.name = "lease_token"}};
+    struct str text = STR_NONE;
+    char field[32];
+    int rc = body_parse(element, fields, 2, err);
+
+    if (rc == 0)
+        rc = body_text(&fields[0], BOUND_NAME_BYTES, arena, &text, err);
+    if (rc == 0)
+        rc = body_int(&fields[1], 0, INT64_MAX, lease_token, err);
+    if (rc < 0)
+        return rc;
+    if (text.data && uuid_parse(text, task_id) && fields[1].value.data)
+        return 0;
+    snprintf(field, sizeof field, "tasks[%zu]", i);
+    return err_set_field(err, ERR_INVALID, field,
+                         "'%s' must have the task_id and lease_token of a task", field);
+}
+
+int parse_heartbeat(struct str body, struct arena *arena, struct heartbeat_request *request,
+                    struct err *err)
+{
+    struct body_field tasks = {.name = "tasks"};
+    struct str object, element;
+    struct json_iter iter;
+    size_t count;
+    int rc = check_object(body, &object, err);
+
+    if (rc == 0)
+        rc = body_parse(object, &tasks, 1, err);
+    if (rc < 0 || !tasks.value.data)
+        return rc;
+    if (json_kind(tasks.value) != JSON_ARRAY)
+        return err_set_field(err, ERR_INVALID, "tasks", "'tasks' must be an array");
+    count = json_count(tasks.value);
+    if (count > BOUND_REPORT_ELEMENTS)
+        return err_set_field(err, ERR_TOO_LARGE, "tasks", "more than %d tasks in one heartbeat",
+                             BOUND_REPORT_ELEMENTS);
+    request->task_ids = arena_alloc_array(arena, count + 1, sizeof *request->task_ids);
+    request->lease_tokens = arena_alloc_array(arena, count + 1, sizeof *request->lease_tokens);
+    if (!request->task_ids || !request->lease_tokens)
+        return err_set(err, ERR_MEMORY, MEMORY_TEXT);
+    json_begin(tasks.value, &iter);
+    while (json_next_element(&iter, &element)) {
+        uint32_t i = request->count++;
+
+        rc = parse_held(element, i, arena, &request->task_ids[i], &request->lease_tokens[i], err);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+int parse_claim(struct str body, struct arena *arena, struct claim_request *request,
+                struct err *err)
+{
+    enum { QUEUES, TYPES, MAX, WAIT_MS, COUNT };
+    struct body_field fields[COUNT] = {
+        {.name = "queues"}, {.name = "types"}, {.name = "max"}, {.name = "wait_ms"}};
+    int64_t max = 1;
+    struct str object;
+    int rc = check_object(body, &object, err);
+
+    request->wait_ms = 0;
+    if (rc == 0)
+        rc = body_parse(object, fields, COUNT, err);
+    if (rc == 0)
+        rc = body_texts(&fields[QUEUES], BOUND_CLAIM_QUEUES, BOUND_NAME_BYTES, true, arena,
+                        &request->queues, &request->queues_count, err);
+    if (rc == 0)
+        rc = body_texts(&fields[TYPES], BOUND_CLAIM_TYPES, BOUND_NAME_BYTES, true, arena,
+                        &request->types, &request->types_count, err);
+    if (rc == 0)
+        rc = body_int(&fields[MAX], 1, BOUND_CLAIM_MAX, &max, err);
+    if (rc == 0)
+        rc = body_int(&fields[WAIT_MS], 0, INT64_MAX, &request->wait_ms, err);
+    if (request->wait_ms > BOUND_WAIT_MS)
+        request->wait_ms = BOUND_WAIT_MS;
+    request->max = (uint32_t)max;
+    return rc;
+}
+
+int parse_register(struct str body, struct arena *arena, struct register_request *request,
+                   struct err *err)
+{
+    enum { ID, HOSTNAME, POOL_SIZE, QUEUES, TYPES, CATEGORIES, VERSION, COUNT };
+    struct body_field fields[COUNT] = {
+        {.name = "id"},    {.name = "hostname"},   {.name = "pool_size"}, {.name = "queues"},
+        {.name = "types"}, {.name = "categories"}, {.name = "version"}};
+    struct worker_row *worker = &request->worker;
+    struct str object;
+    int rc = check_object(body, &object, err);
+
+    worker->pool_size = 1;
+    worker->hostname = worker->version = STR("");
+    if (rc == 0)
+        rc = body_parse(object, fields, COUNT, err);
+    if (rc == 0)
+        rc = body_text(&fields[ID], BOUND_NAME_BYTES, arena, &worker->id, err);
+    if (rc == 0 && worker->id.data)
+        rc = body_check_name("id", worker->id, BOUND_NAME_BYTES, err);
+    if (rc == 0)
+        rc = body_text(&fields[HOSTNAME], BOUND_KEY_BYTES, arena, &worker->hostname, err);
+    if (rc == 0)
+        rc = body_text(&fields[VERSION], BOUND_NAME_BYTES, arena, &worker->version, err);
+    if (rc == 0)
+        rc = body_int(&fields[POOL_SIZE], 1, POOL_SIZE_MAX, &worker->pool_size, err);
+    if (rc == 0)
+        rc = body_texts(&fields[QUEUES], BOUND_CLAIM_QUEUES, BOUND_NAME_BYTES, false, arena,
+                        &request->queues, &request->queues_count, err);
+    if (rc == 0)
+        rc = body_texts(&fields[TYPES], BOUND_CLAIM_TYPES, BOUND_NAME_BYTES, false, arena,
+                        &request->types, &request->types_count, err);
+    if (rc == 0)
+        rc = body_texts(&fields[CATEGORIES], BOUND_CLAIM_TYPES, BOUND_NAME_BYTES, false, arena,
+                        &request->categories, &request->categories_count, err);
+    worker->queues = fields[QUEUES].value;
+    worker->types = fields[TYPES].value;
+    worker->categories = fields[CATEGORIES].value;
+    return rc;
+}

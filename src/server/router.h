@@ -1,0 +1,41 @@
+/* The one table of routes. A pattern is segments with at most one {name}, and a last segment that
+ * may end in :verb. Matching works on the raw path and is pure. */
+#ifndef SERVER_ROUTER_H
+#define SERVER_ROUTER_H
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "net/http.h"
+
+#define ROUTES_MAX 64
+#define ROUTE_PARAMETERS_MAX 20
+
+struct api_call;
+
+struct route {
+    enum http_method method;
+    const char *pattern;
+    void (*handle)(struct api_call *call);
+    const char *summary;
+    const char *parameters[ROUTE_PARAMETERS_MAX]; /* query parameters it knows */
+};
+
+extern const struct route routes[]; /* ends with a NULL pattern */
+uint32_t routes_count(void);
+
+#define ROUTER_ALLOW_BYTES 64
+
+/* 0 and the route with its decoded {name}; -ERR_NOT_FOUND; -ERR_METHOD with the methods there are
+ * in `allow` ("GET, HEAD, DELETE"); -ERR_MALFORMED for a bad escape. HEAD finds the GET route. */
+int router_find(enum http_method method, struct str path, struct arena *arena,
+                const struct route **route, struct str *name, char allow[ROUTER_ALLOW_BYTES],
+                struct err *err);
+
+/* The query by the route's own parameters, in their order; absent ones are STR_NONE. An unknown or
+ * repeated parameter is ERR_INVALID with its name as the field. */
+int router_query(const struct route *route, struct str query, struct arena *arena,
+                 struct str values[ROUTE_PARAMETERS_MAX], struct err *err);
+
+const char *router_method_word(enum http_method method);
+
+#endif

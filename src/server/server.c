@@ -1,0 +1,172 @@
+/* The server's life: opening, one entry for every request, draining. Loop thread. */
+#include "server/server_int.h"
+
+#include "core/render.h"
+
+#include <stdlib.h>
+
+#define FORGET_AGAIN_US (50 * CLOCK_MS_US)
+#define READER_THREADS 2 /* one long list or backup must not stop the short reads */
+
+static int admit(struct api_call *call)
+{
+    struct server *server = call->server;
+    const struct http_request *request = call->request;
+    char allow[ROUTER_ALLOW_BYTES];
+    int rc = auth_check(&server->auth, request, &call->err);
+
+    if (rc < 0)
+        return rc;
+    rc = router_find(request->method, request->path, call->arena, &call->route, &call->name, allow,
+                     &call->err);
+    if (rc == -ERR_METHOD)
+        http_reply_header(call->exchange, "Allow", allow);
+    if (rc == 0)
+        rc = router_query(call->route, request->query, call->arena, call->parameters, &call->err);
+    return rc;
+}
+
+static void handle(void *ctx, struct http_exchange *exchange)
+{
+    struct server *server = ctx;
+    struct api_call *call = arena_alloc(http_arena(exchange), sizeof *call);
+
+    if (!call) {
+        http_reply_header(exchange, "Retry-After", "1");
+        http_reply(exchange, 503, "application/json",
+                   STR("{\"error\":{\"code\":\"out_of_memory\",\"message\":\"there is not enough "
+                       "memory; try again\"}}"));
+        return;
+    }
+    server->calls_open++;
+    call->server = server;
+    call->exchange = exchange;
+    call->request = http_request(exchange);
+    call->arena = http_arena(exchange);
+    call->out = BUF_INIT(CALL_REPLY_BYTES_MAX);
+    if (admit(call) < 0)
+        call_fail(call);
+    else
+        call->route->handle(call);
+}
+
+static void tell_closed(struct loop_item *item)
+{
+    struct server *server =
+        (struct server *)(void *)((char *)item - offsetof(struct server, closed_item));
+    void (*closed)(void *ctx) = server->closed;
+
+    server->closed = NULL;
+    if (closed)
+        closed(server->closed_ctx);
+}
+
+/* Again until they are gone: a request that had just arrived was not waiting yet, and the queue
+ * forgets only what waits. */
+static void forget_all(void *ctx)
+{
+    struct server *server = ctx;
+
+    for (struct api_call *call = server->waiting; call; call = call->next_waiting)
+        call_forget(call);
+    if (server->waiting)
+        loop_timer_set(server->stop_timer, FORGET_AGAIN_US);
+}
+
+static int open_parts(struct server *server, struct err *err)
+{
+    server->readers = readers_start(server->loop, server->store, READER_THREADS,
+                                    CALL_READ_BYTES_MAX, err);
+    if (!server->readers)
+        return -(int)err->code;
+    server->stream = stream_open(server, err);
+    if (!server->stream)
+        return -(int)err->code;
+    server->stop_timer = loop_timer_new(server->loop, forget_all, server);
+    if (!server->stop_timer)
+        return err_set(err, ERR_MEMORY, "there is not enough memory to start");
+    return 0;
+}
+
+static int open_listener(struct server *server, struct err *err)
+{
+    const struct settings *settings = server->settings;
+    char listen[256];
+    int rc = auth_check_listen(settings->listen, settings->token, err);
+
+    if (rc < 0)
+        return rc;
+    snprintf(listen, sizeof listen, STR_FMT, STR_ARG(settings->listen));
+    server->http = http_server_open(server->loop, listen, NULL, handle, server, server->log, err);
+    if (!server->http)
+        return -(int)err->code;
+    http_server_address(server->http, server->address, sizeof server->address);
+    rc = auth_init(&server->auth, server->address, settings, err);
+    if (rc == 0) /* a name such as localhost may have meant something else */
+        rc = auth_check_listen(str_of(server->address), settings->token, err);
+    return rc;
+}
+
+struct server *server_open(struct loop *loop, struct queue *queue, struct store *store,
+                           const struct settings *settings, struct log *log, struct err *err)
+{
+    struct server *server = calloc(1, sizeof *server);
+
+    if (!server) {
+        err_set(err, ERR_MEMORY, "there is not enough memory to start");
+        return NULL;
+    }
+    server->loop = loop;
+    server->queue = queue;
+    server->store = store;
+    server->settings = settings;
+    server->log = log;
+    server->started_boot_us = clock_boot_us();
+    server->closed_item.run = tell_closed;
+    if (open_parts(server, err) < 0 || open_listener(server, err) < 0) {
+        server_free(server);
+        return NULL;
+    }
+    return server;
+}
+
+const char *server_address(const struct server *server)
+{
+    return server->address;
+}
+
+void server_notes(struct server *server, const struct task_note *notes, uint32_t count)
+{
+    stream_notes(server->stream, notes, count);
+}
+
+static void http_is_closed(void *ctx)
+{
+    struct server *server = ctx;
+
+    server->http_closed = true;
+    if (server->calls_open == 0 && server->closed)
+        loop_post(server->loop, &server->closed_item);
+}
+
+void server_stop(struct server *server, int64_t grace_us, void (*closed)(void *ctx), void *ctx)
+{
+    ASSERT(!server->stopping);
+    server->stopping = true;
+    server->closed = closed;
+    server->closed_ctx = ctx;
+    forget_all(server);
+    stream_stop(server->stream);
+    http_server_close(server->http, grace_us, http_is_closed, server);
+}
+
+void server_free(struct server *server)
+{
+    if (!server)
+        return;
+    readers_stop(server->readers);
+    loop_timer_free(server->stop_timer);
+    stream_free(server->stream);
+    http_server_free(server->http);
+    free(server);
+}

@@ -1,0 +1,34 @@
+/* The HTTP API over the queue and the store's readers. It parses, permits and answers; it holds no
+ * rules. Everything runs on the loop thread, but for reading verbs (a small pool of threads of its
+ * own) and server_notes. */
+#ifndef SERVER_SERVER_H
+#define SERVER_SERVER_H
+
+#include "base/log.h"
+#include "core/settings.h"
+#include "net/loop.h"
+#include "queue/queue.h"
+#include "store/store.h"
+
+struct server;
+
+/* Listens on settings->listen at once; requests are served as soon as the loop runs. Refuses an
+ * address beyond loopback without a token. Everything handed in outlives the server. */
+struct server *server_open(struct loop *loop, struct queue *queue, struct store *store,
+                           const struct settings *settings, struct log *log, struct err *err);
+
+/* The address really bound, "127.0.0.1:7070"; valid as long as the server. */
+const char *server_address(const struct server *server);
+
+/* What changed, for GET /v1/stream: called from the queue's on_notes, any thread. */
+void server_notes(struct server *server, const struct task_note *notes, uint32_t count);
+
+/* Drains: accepts nobody, lets long-polls and streams go, lets running requests end, at most for
+ * grace_us. closed(ctx) is called once, later, on the loop thread, when no request is under way;
+ * for that the queue must still be answering. */
+void server_stop(struct server *server, int64_t grace_us, void (*closed)(void *ctx), void *ctx);
+
+/* After server_stop has said closed, or when neither the loop nor the queue runs any more. */
+void server_free(struct server *server);
+
+#endif

@@ -1,0 +1,116 @@
+/* Inside of the server; nobody outside this folder includes it. One api_call per request: it lives
+ * in the exchange's arena and is valid until its answer. Loop thread, but where noted. */
+#ifndef SERVER_SERVER_INT_H
+#define SERVER_SERVER_INT_H
+
+#include "net/http.h"
+#include "server/auth.h"
+#include "server/readers.h"
+#include "server/router.h"
+#include "server/server.h"
+
+#define CALL_REPLY_BYTES_MAX ((size_t)256 * 1024 * 1024) /* twice the largest array with its states */
+#define CALL_READ_BYTES_MAX ((size_t)64 * 1024 * 1024)   /* what one read may hold in memory */
+#define CALL_STATUS_CLASSES 6                            /* 1xx to 5xx; 0 is not used */
+
+struct stream;
+
+struct server {
+    struct loop *loop;
+    struct queue *queue;
+    struct store *store;
+    const struct settings *settings;
+    struct log *log;
+    struct http_server *http;
+    struct readers *readers;
+    struct stream *stream;
+    struct auth auth;
+    char address[HTTP_ADDRESS_BYTES];
+    int64_t started_boot_us;
+    struct api_call *waiting;  /* long-polls */
+    uint32_t waiting_count;
+    uint32_t calls_open;       /* requests not yet answered */
+    int64_t replies[ROUTES_MAX + 1][CALL_STATUS_CLASSES]; /* the last row: no route */
+    bool stopping;
+    bool http_closed;
+    void (*closed)(void *ctx);
+    void *closed_ctx;
+    struct loop_item closed_item;
+    struct loop_timer *stop_timer;
+};
+
+struct api_call {
+    struct server *server;
+    struct http_exchange *exchange;
+    const struct http_request *request;
+    struct arena *arena;             /* the exchange's */
+    const struct route *route;       /* NULL = none */
+    struct str name;                 /* what {id} or {name} stands for, decoded */
+    struct str parameters[ROUTE_PARAMETERS_MAX]; /* in the route's order; absent when not given */
+    struct buf out;                  /* the body of the answer */
+    struct err err;
+    int status;                      /* of the answer a read has made */
+    int64_t version;                 /* ETag of the answer; 0 = none */
+    struct uuid task_id;
+    void *ctx;                       /* the handler's own */
+
+    struct loop_item item;           /* back from the queue */
+    struct request *submitted;
+    bool forgotten;                  /* the queue was told to let it go */
+    void (*then)(struct api_call *call);
+    struct api_call *next_waiting, **link_waiting; /* link NULL = not in the list */
+    struct reader_job job;           /* back from a reader */
+    int (*read)(struct api_call *call, struct store_reader *reader, struct arena *scratch);
+};
+
+/* api_call.c: answering. Each ends the call. */
+void call_reply(struct api_call *call, int status); /* call->out as JSON */
+void call_reply_text(struct api_call *call, int status, const char *content_type);
+void call_reply_empty(struct api_call *call);       /* 204 */
+void call_reply_static(struct api_call *call, const char *content_type, struct str body);
+void call_fail(struct api_call *call);              /* call->err */
+void call_ended(struct api_call *call, int status); /* counts; only for streams by hand */
+
+/* Hands a request to the queue; then(call) runs on the loop when it is done and durable, and not
+ * when it failed: that is answered here. */
+void call_submit(struct api_call *call, struct request *request, enum request_kind kind,
+                 void (*then)(struct api_call *call));
+/* The same for requests that may wait: forgotten when the client leaves or the server stops.
+ * then(call) runs whether it failed or not. */
+void call_submit_waiting(struct api_call *call, struct request *request, enum request_kind kind,
+                         void (*then)(struct api_call *call));
+void call_forget(struct api_call *call); /* lets a waiting one go */
+/* Runs read on a reader thread; it fills call->out and call->status, or returns a negative code
+ * with call->err set. scratch is reset afterwards. Then the call is answered. */
+void call_read(struct api_call *call,
+               int (*read)(struct api_call *call, struct store_reader *reader,
+                           struct arena *scratch));
+
+/* What came in. All set call->err and return a negative code when it is wrong. */
+int call_task_id(struct api_call *call); /* {id} into call->task_id; ERR_NOT_FOUND when no id */
+struct str call_parameter(const struct api_call *call, const char *name); /* absent or not empty */
+int call_parameter_int(struct api_call *call, const char *name, int64_t min, int64_t max,
+                       int64_t *value); /* above max counts as max; stays when absent */
+int call_parameter_time(struct api_call *call, const char *name, int64_t *time_us);
+int call_parameter_uuid(struct api_call *call, const char *name, struct uuid *id);
+int call_limit(struct api_call *call, int64_t fallback, int64_t max, uint32_t *limit);
+/* A cursor is its kind's letter and 16 hex digits. *key stays when there is none. */
+int call_cursor(struct api_call *call, char kind, int64_t *key);
+void call_write_cursor(struct buf *out, char kind, int64_t key, bool more); /* "next_cursor":... */
+/* The body as an object; without a body it is {}. */
+int call_object(struct api_call *call, struct str *object);
+
+/* api_tasks.c: the whole task with its result, into call->out. */
+int api_read_task(struct api_call *call, struct store_reader *reader, struct arena *scratch);
+
+/* api_stream.c */
+struct stream *stream_open(struct server *server, struct err *err);
+void stream_stop(struct stream *stream); /* ends all readers */
+void stream_free(struct stream *stream);
+void stream_notes(struct stream *stream, const struct task_note *notes, uint32_t count);
+uint32_t stream_readers(const struct stream *stream);
+
+/* api_queues.c, api_stats.c: shared by several replies. */
+void api_write_counts(struct buf *out, const int64_t counts[STATUS_COUNT]);
+
+#endif

@@ -1,0 +1,106 @@
+-- What a task leaves behind: events, executions, result, checkpoints, logs; and their pruning.
+-- Columns of executions in the order of sqlite_row.c.
+
+-- name: event_insert
+INSERT INTO task_event_rows (task, seq, id, status, state, detail, actor, created_at)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8);
+
+-- name: execution_insert
+INSERT INTO execution_rows (
+    execution, id, task, job_id, schedule_id, status, attempt_number, lease_token, worker_id,
+    correlation_id, claim_seq, start_seq, created_at, started_at, completed_at, failed_at,
+    duration_ms, result_data, error_data
+) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19);
+
+-- name: execution_update
+UPDATE execution_rows SET
+    status = ?2, start_seq = ?3, started_at = ?4, completed_at = ?5, failed_at = ?6,
+    duration_ms = ?7, result_data = ?8, error_data = ?9
+WHERE execution = ?1;
+
+-- name: execution_by_key
+SELECT @execution@, s.id FROM execution_rows e LEFT JOIN task_states s ON s.task = e.task
+WHERE e.execution = ?1;
+
+-- name: result_put
+INSERT INTO task_results (task_id, payload, created_at) VALUES (?1, ?2, ?3)
+ON CONFLICT (task_id) DO UPDATE SET payload = excluded.payload, created_at = excluded.created_at;
+
+-- name: result_delete
+DELETE FROM task_results WHERE task_id = ?1;
+
+-- name: checkpoint_last_seq
+SELECT max(seq) FROM task_checkpoints WHERE task_id = ?1;
+
+-- name: checkpoint_insert
+INSERT INTO task_checkpoints (
+    id, task_id, seq, checkpoint_name, progress_percent, step_description, recoverable_data,
+    database_state, file_state, checkpoint_hash, is_valid, created_at
+) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12);
+
+-- name: checkpoint_thin
+DELETE FROM task_checkpoints WHERE task_id = ?1 AND seq <= ?2;
+
+-- name: checkpoint_newest
+SELECT id, seq, checkpoint_name, progress_percent, step_description, recoverable_data,
+    database_state, file_state, checkpoint_hash, is_valid, created_at
+FROM task_checkpoints WHERE task_id = ?1 AND is_valid = 1 ORDER BY seq DESC LIMIT 1;
+
+-- name: checkpoint_invalidate
+UPDATE task_checkpoints SET is_valid = 0 WHERE task_id = ?1 AND seq = ?2;
+
+-- name: log_last_seq
+SELECT max(seq) FROM execution_logs WHERE execution_id = ?1;
+
+-- name: log_insert
+INSERT INTO execution_logs (id, execution_id, seq, log_level, message, context, logged_at,
+    chain_hash)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8);
+
+-- The next task from a key on that has any history left.
+-- name: prune_candidates
+WITH next (task) AS (
+    SELECT min(task) FROM (
+        SELECT min(task) AS task FROM task_event_rows WHERE task >= ?1
+        UNION ALL
+        SELECT min(task) FROM execution_rows WHERE task >= ?1))
+SELECT n.task, s.status, s.id FROM next n LEFT JOIN task_states s ON s.task = n.task
+WHERE n.task IS NOT NULL;
+
+-- name: prune_events
+DELETE FROM task_event_rows WHERE task = ?1 AND seq IN (
+    SELECT seq FROM task_event_rows WHERE task = ?1 AND created_at < ?2 ORDER BY seq LIMIT ?3);
+
+-- An execution stays as long as it has logs: they are found through it.
+-- name: prune_execution_next
+SELECT e.execution FROM execution_rows e
+WHERE e.task = ?1 AND e.execution > ?3 AND e.created_at < ?2
+    AND e.status NOT IN ('pending', 'running')
+    AND NOT EXISTS (SELECT 1 FROM execution_logs g WHERE g.execution_id = e.id)
+ORDER BY e.execution LIMIT 1;
+
+-- The claim and the start that an execution tells of outlive it where events are kept longer.
+-- name: prune_keeps_claim
+INSERT OR IGNORE INTO task_event_rows (task, seq, id, status, state, detail, actor, created_at)
+SELECT e.task, e.claim_seq, e.id, 'claimed', 'Claimed', json_object('worker_id', e.worker_id,
+    'lease_token', e.lease_token, 'attempt', e.attempt_number), 'WORKER', e.created_at
+FROM execution_rows e WHERE e.execution = ?1 AND e.created_at >= ?2;
+
+-- name: prune_keeps_start
+INSERT OR IGNORE INTO task_event_rows (task, seq, id, status, state, detail, actor, created_at)
+SELECT e.task, e.start_seq, CAST(substr(e.id, 1, 15) || x'01' AS BLOB), 'running', 'Running',
+    json_object('worker_id', e.worker_id, 'attempt', e.attempt_number), 'WORKER', e.started_at
+FROM execution_rows e
+WHERE e.execution = ?1 AND e.start_seq IS NOT NULL AND e.started_at >= ?2;
+
+-- name: prune_executions
+DELETE FROM execution_rows WHERE execution = ?1;
+
+-- The next execution (by its id, which carries its time) that has logs and began before a time.
+-- name: prune_log_next
+SELECT execution_id FROM execution_logs WHERE execution_id > ?1 AND execution_id < ?2
+ORDER BY execution_id, seq LIMIT 1;
+
+-- name: prune_logs
+DELETE FROM execution_logs WHERE execution_id = ?1 AND seq IN (
+    SELECT seq FROM execution_logs WHERE execution_id = ?1 ORDER BY seq LIMIT ?2);

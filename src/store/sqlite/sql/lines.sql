@@ -1,0 +1,57 @@
+-- Finding tasks by what they wait for: ready, parked, due, held, settled; and their relatives.
+
+-- name: ready_head
+SELECT order_key, task FROM task_states
+WHERE lane = ?1 AND status = 'pending' AND parked IS NULL AND (order_key, task) > (?2, ?3)
+ORDER BY order_key, task LIMIT ?4;
+
+-- name: parked_first
+SELECT id FROM task_states WHERE parked = ?1 ORDER BY order_key LIMIT ?2;
+
+-- name: parked_key_next
+SELECT parked FROM task_states WHERE parked > ?1 ORDER BY parked LIMIT 1;
+
+-- name: due_first
+SELECT id FROM task_states
+WHERE status = 'delayed' AND by_wall = ?1 AND scheduled_at <= ?2 ORDER BY scheduled_at LIMIT ?3;
+
+-- name: due_next
+SELECT scheduled_at FROM task_states
+WHERE status = 'delayed' AND by_wall = ?1 ORDER BY scheduled_at LIMIT 1;
+
+-- name: held_all
+SELECT @state@, @lean@ FROM task_states s JOIN task_specs p ON p.task = s.task
+WHERE s.held = 1 AND s.task > ?1 ORDER BY s.task LIMIT ?2;
+
+-- name: held_by_worker
+SELECT @state@, @lean@ FROM task_states s JOIN task_specs p ON p.task = s.task
+WHERE s.held = 1 AND s.worker_id = ?3 AND s.task > ?1 ORDER BY s.task LIMIT ?2;
+
+-- name: settled_by_status
+SELECT @state@, @lean@ FROM task_states s JOIN task_specs p ON p.task = s.task
+WHERE s.status = ?3 AND s.status NOT IN ('pending', 'claimed', 'running', 'delayed')
+    AND s.task > ?1 ORDER BY s.task LIMIT ?2;
+
+-- name: any_dependency
+SELECT 1 FROM task_dependencies LIMIT 1;
+
+-- name: dependency_insert
+INSERT OR IGNORE INTO task_dependencies (task_id, depends_on_task_id, dependency_type)
+VALUES (?1, ?2, ?3);
+
+-- name: dependents_of
+SELECT task_id, dependency_type FROM task_dependencies
+WHERE depends_on_task_id = ?1 AND task_id > ?2 ORDER BY task_id LIMIT ?3;
+
+-- name: parents_of
+SELECT s.id, p.ref, s.status, r.payload, s.task
+FROM task_dependencies d JOIN task_states s ON s.task = task_key(d.depends_on_task_id)
+JOIN task_specs p ON p.task = s.task
+LEFT JOIN task_results r ON r.task_id = s.id
+WHERE d.task_id = ?1 AND s.id = d.depends_on_task_id AND s.task > ?2 ORDER BY s.task LIMIT ?3;
+
+-- name: children_of
+SELECT s.id, p.ref, s.status, r.payload, s.task
+FROM task_specs p JOIN task_states s ON s.task = p.task
+LEFT JOIN task_results r ON r.task_id = s.id
+WHERE p.parent_id = ?1 AND p.task > ?2 ORDER BY p.task LIMIT ?3;

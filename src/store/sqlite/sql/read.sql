@@ -1,0 +1,78 @@
+-- What readers ask for. Lists of tasks are put together in sqlite_read_list.c; they find keys, and
+-- each task is then read by its key.
+
+-- name: read_task
+SELECT @state@, @spec@, l.namespace, l.queue, l.type, d.data, w.lease_until
+FROM task_states s
+JOIN task_specs p ON p.task = s.task
+JOIN lanes l ON l.lane = s.lane
+LEFT JOIN task_data d ON d.task = s.task
+LEFT JOIN workers w ON s.held = 1 AND w.id = s.worker_id
+WHERE s.task = ?1;
+
+-- name: read_task_id
+SELECT id FROM task_states WHERE task = ?1;
+
+-- name: read_dependencies
+SELECT depends_on_task_id, dependency_type FROM task_dependencies
+WHERE task_id = ?1 ORDER BY depends_on_task_id;
+
+-- name: read_result
+SELECT payload, created_at FROM task_results WHERE task_id = ?1;
+
+-- The same as the view task_events, but each part stops at the limit.
+-- name: read_events
+SELECT id, seq, status, state, detail, actor, created_at FROM (
+    SELECT * FROM (
+        SELECT id, seq, status, state, detail, actor, created_at FROM task_event_rows
+        WHERE task = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3)
+    UNION ALL
+    SELECT * FROM (
+        SELECT id, claim_seq, 'claimed', 'Claimed', json_object('worker_id', worker_id,
+            'lease_token', lease_token, 'attempt', attempt_number), 'WORKER', created_at
+        FROM execution_rows WHERE task = ?1 AND claim_seq < ?2
+        ORDER BY execution DESC LIMIT ?3)
+    UNION ALL
+    SELECT * FROM (
+        SELECT CAST(substr(id, 1, 15) || x'01' AS BLOB), start_seq, 'running', 'Running',
+            json_object('worker_id', worker_id, 'attempt', attempt_number), 'WORKER', started_at
+        FROM execution_rows WHERE task = ?1 AND start_seq < ?2
+        ORDER BY execution DESC LIMIT ?3))
+ORDER BY seq DESC LIMIT ?3;
+
+-- name: read_executions
+SELECT @execution@ FROM execution_rows e WHERE e.task = ?1 AND e.execution < ?2
+ORDER BY e.execution DESC LIMIT ?3;
+
+-- name: read_checkpoints
+SELECT id, seq, checkpoint_name, progress_percent, step_description, recoverable_data,
+    database_state, file_state, checkpoint_hash, is_valid, created_at
+FROM task_checkpoints WHERE task_id = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3;
+
+-- name: read_logs
+SELECT g.id, g.execution_id, g.seq, g.log_level, g.message, g.context, g.logged_at, g.chain_hash,
+    e.attempt_number
+FROM execution_rows e CROSS JOIN execution_logs g ON g.execution_id = e.id
+WHERE e.task = ?1 AND e.execution >= ?2
+    AND g.seq > CASE WHEN e.execution = ?2 THEN ?3 ELSE 0 END
+    AND CASE g.log_level WHEN 'DEBUG' THEN 0 WHEN 'INFO' THEN 1 WHEN 'WARN' THEN 2
+        WHEN 'ERROR' THEN 3 ELSE 4 END >= ?4
+    AND g.logged_at >= ?5 AND g.logged_at < ?6
+    AND (?7 IS NULL OR instr(g.message, ?7) > 0)
+ORDER BY e.execution, g.seq LIMIT ?8;
+
+-- How many tasks a list's filter on status and lane leaves to each way of walking.
+-- name: list_counts
+SELECT count(DISTINCT CASE WHEN matches AND (?4 IS NULL OR status = ?4) THEN lane END),
+    sum(CASE WHEN matches AND (?4 IS NULL OR status = ?4) THEN tasks ELSE 0 END),
+    sum(CASE WHEN matches THEN tasks ELSE 0 END),
+    sum(CASE WHEN ?4 IS NULL OR status = ?4 THEN tasks ELSE 0 END),
+    sum(tasks)
+FROM (SELECT c.lane AS lane, c.status AS status, c.tasks AS tasks,
+        (?1 IS NULL OR l.namespace = ?1) AND (?2 IS NULL OR l.queue = ?2)
+            AND (?3 IS NULL OR l.type = ?3) AS matches
+    FROM lane_counts c JOIN lanes l ON l.lane = c.lane WHERE c.tasks > 0);
+
+-- The first key from which on tasks were created at or after a time, by halving.
+-- name: list_probe
+SELECT task, created_at FROM task_specs WHERE task >= ?1 ORDER BY task LIMIT 1;

@@ -1,0 +1,179 @@
+-- Each statement gives one line per thing that is not as it must be: table, id, what is wrong.
+-- task_key(id) is the row key inside an id, uuid_text(id) its usual form.
+
+-- name: verify_counts
+SELECT 'lane_counts: lane ' || lane || ', status ' || status || ' says ' || kept
+    || ' tasks, there are ' || counted
+FROM (SELECT lane, status, sum(kept) AS kept, sum(counted) AS counted FROM (
+        SELECT lane, status, tasks AS kept, 0 AS counted FROM lane_counts
+        UNION ALL
+        SELECT lane, status, 0, count(*) FROM task_states GROUP BY lane, status)
+    GROUP BY lane, status)
+WHERE kept <> counted;
+
+-- name: verify_states
+SELECT 'task_states: task ' || uuid_text(s.id) || CASE
+    WHEN p.task IS NULL THEN ' has no row in task_specs'
+    WHEN l.lane IS NULL THEN ' has no row in lanes'
+    WHEN p.lane <> s.lane THEN ' has another lane in task_specs'
+    ELSE ' is stored under key ' || s.task || ', which its id does not carry' END
+FROM task_states s
+LEFT JOIN task_specs p ON p.task = s.task
+LEFT JOIN lanes l ON l.lane = s.lane
+WHERE p.task IS NULL OR l.lane IS NULL OR p.lane <> s.lane OR task_key(s.id) <> s.task;
+
+-- name: verify_specs
+SELECT 'task_specs: key ' || p.task || ' has no row in task_states' FROM task_specs p
+WHERE NOT EXISTS (SELECT 1 FROM task_states s WHERE s.task = p.task);
+
+-- A cancelled task stays held until its handler stopped.
+-- name: verify_held
+SELECT 'task_states: task ' || uuid_text(id) || ' is ' || status || CASE
+    WHEN status IN ('claimed', 'running') AND held IS NOT 1 THEN ' but not held'
+    WHEN held = 1 AND worker_id IS NULL THEN ' and held by nobody'
+    WHEN held = 1 AND coalesce(lease_token, 0) < 1 THEN ' and held without a lease'
+    WHEN held = 1 THEN ' but still held'
+    ELSE ' but parked' END
+FROM task_states
+WHERE (status IN ('claimed', 'running') AND held IS NOT 1)
+    OR (held = 1 AND (worker_id IS NULL OR coalesce(lease_token, 0) < 1
+        OR status NOT IN ('claimed', 'running', 'cancelled')))
+    OR (parked IS NOT NULL AND status <> 'pending');
+
+-- name: verify_executions
+SELECT 'task_states: task ' || uuid_text(s.id) || ' has ' || e.rows || ' executions but only '
+    || s.attempts || ' attempts'
+FROM (SELECT task, count(*) AS rows FROM execution_rows GROUP BY task) e
+JOIN task_states s ON s.task = e.task
+WHERE e.rows > s.attempts
+UNION ALL
+SELECT 'task_states: task ' || uuid_text(s.id) || ' is held under execution ' || s.execution
+    || ', which is not one of its own'
+FROM task_states s LEFT JOIN execution_rows e ON e.execution = s.execution
+WHERE s.held = 1 AND s.execution IS NOT NULL AND e.task IS NOT s.task
+UNION ALL
+SELECT 'execution_rows: execution ' || uuid_text(id) || ' is stored under key ' || execution
+    || ', which its id does not carry'
+FROM execution_rows WHERE task_key(id) <> execution
+UNION ALL
+SELECT 'execution_rows: task ' || uuid_text(s.id) || ' had lease token ' || d.lease_token
+    || ' twice'
+FROM (SELECT task, lease_token FROM execution_rows GROUP BY task, lease_token
+    HAVING count(*) > 1) d
+JOIN task_states s ON s.task = d.task;
+
+-- Task by task, so that it needs no memory for all events at once.
+-- name: verify_event_order
+SELECT 'task_events: task ' || uuid_text(id) || CASE
+    WHEN twice IS NOT NULL THEN ' has 2 events with seq ' || twice
+    ELSE ' has an event with seq ' || last || ' beyond its last, ' || event_seq END
+FROM (SELECT s.id AS id, s.event_seq AS event_seq,
+        max(coalesce((SELECT max(seq) FROM task_event_rows WHERE task = s.task), 0),
+            coalesce((SELECT max(max(claim_seq, coalesce(start_seq, 0))) FROM execution_rows
+                WHERE task = s.task), 0)) AS last,
+        (SELECT seq FROM (
+                SELECT seq FROM task_event_rows WHERE task = s.task
+                UNION ALL SELECT claim_seq FROM execution_rows WHERE task = s.task
+                UNION ALL SELECT start_seq FROM execution_rows
+                    WHERE task = s.task AND start_seq IS NOT NULL)
+            GROUP BY seq HAVING count(*) > 1 LIMIT 1) AS twice
+    FROM task_states s)
+WHERE twice IS NOT NULL OR last > event_seq;
+
+-- After an end only a retry (pending) or a recovery (recovering) may follow.
+-- name: verify_event_ends
+SELECT 'task_events: task ' || uuid_text(id) || wrong
+FROM (SELECT s.id AS id, (
+        SELECT ' is ' || status || ' at seq ' || seq || ' after it ended as ' || before
+        FROM (SELECT seq, status, lag(status) OVER (ORDER BY seq) AS before FROM (
+                SELECT seq, status FROM task_event_rows WHERE task = s.task
+                UNION ALL SELECT claim_seq, 'claimed' FROM execution_rows WHERE task = s.task
+                UNION ALL SELECT start_seq, 'running' FROM execution_rows
+                    WHERE task = s.task AND start_seq IS NOT NULL))
+        WHERE before IN ('partial', 'completed', 'failed', 'dead_letter', 'cancelled')
+            AND status NOT IN ('pending', 'recovering') LIMIT 1) AS wrong
+    FROM task_states s)
+WHERE wrong IS NOT NULL;
+
+-- A parent that was retried after it had ended is open again without being waited for: the number
+-- lies between the parents that never ended and those that are open now.
+-- name: verify_open_dependencies
+SELECT 'task_states: task ' || uuid_text(id) || ' waits for ' || waits || ' dependencies, ' || open
+    || ' are open'
+FROM (SELECT s.id AS id, coalesce(s.open_dependencies, 0) AS waits,
+        coalesce(sum(o.open), 0) AS open, coalesce(sum(o.open AND NOT o.ended_once), 0) AS never
+    FROM task_states s
+    LEFT JOIN task_dependencies d ON d.task_id = s.id
+    LEFT JOIN (SELECT task, status NOT IN ('partial', 'completed', 'failed', 'dead_letter',
+            'cancelled') AS open, EXISTS (SELECT 1 FROM task_event_rows e
+            WHERE e.task = p.task AND e.status IN ('partial', 'completed', 'failed',
+                'dead_letter', 'cancelled')) AS ended_once
+        FROM task_states p) o ON o.task = task_key(d.depends_on_task_id)
+    WHERE s.status = 'blocked' AND s.status NOT IN ('pending', 'claimed', 'running', 'delayed')
+    GROUP BY s.task)
+WHERE waits > open OR waits < never;
+
+-- name: verify_open_children
+SELECT 'task_states: task ' || uuid_text(id) || ' waits for ' || waits || ' children, ' || open
+    || ' are open'
+FROM (SELECT s.id AS id, coalesce(s.open_children, 0) AS waits, coalesce(sum(c.status NOT IN (
+            'partial', 'completed', 'failed', 'dead_letter', 'cancelled')), 0) AS open,
+        coalesce(sum(c.status NOT IN ('partial', 'completed', 'failed', 'dead_letter',
+            'cancelled') AND NOT EXISTS (SELECT 1 FROM task_event_rows e WHERE e.task = c.task
+            AND e.status IN ('partial', 'completed', 'failed', 'dead_letter', 'cancelled'))), 0)
+            AS never
+    FROM task_states s
+    LEFT JOIN task_specs p ON p.parent_id = s.id
+    LEFT JOIN task_states c ON c.task = p.task
+    WHERE s.status = 'blocked' AND s.status NOT IN ('pending', 'claimed', 'running', 'delayed')
+        AND s.waits_children = 1
+    GROUP BY s.task)
+WHERE waits > open OR waits < never;
+
+-- name: verify_orphans
+SELECT 'task_event_rows: events of task key ' || r.task || ', which is not there'
+FROM (SELECT DISTINCT task FROM task_event_rows) r
+WHERE NOT EXISTS (SELECT 1 FROM task_states s WHERE s.task = r.task)
+UNION ALL
+SELECT 'execution_rows: execution ' || uuid_text(r.id) || ' of task key ' || r.task
+    || ', which is not there'
+FROM execution_rows r WHERE NOT EXISTS (SELECT 1 FROM task_states s WHERE s.task = r.task)
+UNION ALL
+SELECT 'task_data: data of task key ' || r.task || ', which is not there'
+FROM task_data r WHERE NOT EXISTS (SELECT 1 FROM task_states s WHERE s.task = r.task)
+UNION ALL
+SELECT 'task_tags: tag ' || r.tag || ' of task key ' || r.task || ', which is not there'
+FROM task_tags r WHERE NOT EXISTS (SELECT 1 FROM task_states s WHERE s.task = r.task)
+UNION ALL
+SELECT 'task_uniques: ' || r.kind || ' ' || r.value || ' of task key ' || r.task
+    || ', which is not there'
+FROM task_uniques r WHERE NOT EXISTS (SELECT 1 FROM task_states s WHERE s.task = r.task)
+UNION ALL
+SELECT 'task_results: result of task ' || uuid_text(r.task_id) || ', which is not there'
+FROM task_results r WHERE NOT EXISTS (
+    SELECT 1 FROM task_states s WHERE s.task = task_key(r.task_id) AND s.id = r.task_id)
+UNION ALL
+SELECT 'task_dependencies: dependency of task ' || uuid_text(r.task_id) || ', which is not there'
+FROM task_dependencies r WHERE NOT EXISTS (
+    SELECT 1 FROM task_states s WHERE s.task = task_key(r.task_id) AND s.id = r.task_id)
+UNION ALL
+SELECT 'task_checkpoints: checkpoint ' || r.seq || ' of task ' || uuid_text(r.task_id)
+    || ', which is not there'
+FROM task_checkpoints r WHERE NOT EXISTS (
+    SELECT 1 FROM task_states s WHERE s.task = task_key(r.task_id) AND s.id = r.task_id)
+UNION ALL
+SELECT 'recovery_queue: entry ' || uuid_text(r.id) || ' of task ' || uuid_text(r.task_id)
+    || ', which is not there'
+FROM recovery_queue r WHERE NOT EXISTS (
+    SELECT 1 FROM task_states s WHERE s.task = task_key(r.task_id) AND s.id = r.task_id)
+UNION ALL
+SELECT 'execution_logs: logs of execution ' || uuid_text(r.execution_id)
+    || ', which is not there'
+FROM (SELECT DISTINCT execution_id FROM execution_logs) r WHERE NOT EXISTS (
+    SELECT 1 FROM execution_rows e
+    WHERE e.execution = task_key(r.execution_id) AND e.id = r.execution_id);
+
+-- name: verify_checkpoints
+SELECT id, seq, checkpoint_name, progress_percent, step_description, recoverable_data,
+    database_state, file_state, checkpoint_hash, is_valid, created_at, task_id
+FROM task_checkpoints WHERE is_valid = 1;

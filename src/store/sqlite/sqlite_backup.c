@@ -1,0 +1,145 @@
+/* An online copy of the store in one file. The reader holds one snapshot over all steps, so that
+ * writing goes on and the copy neither mixes two states nor starts over. The copy is made beside
+ * its name, synced and then renamed: a file of that name is always whole. It gets an epoch of its
+ * own, so that leases of the original mean nothing to it (F-D14). */
+#include "base/hash.h"
+#include "store/sqlite/sqlite_read.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define STEP_PAGES 1024 /* 4 MiB between two reports of progress */
+#define PATH_BYTES_MAX 4096
+
+/* What goes wrong with the copy says nothing about the store, so it is never ERR_STORAGE. */
+static int copy_failed(const char *path, const char *why, struct err *err)
+{
+    return err_set(err, ERR_IO, "the backup '%s' could not be written: %s", path, why);
+}
+
+static int copy_pages(sqlite3 *from, sqlite3 *to, const char *path,
+                      void (*progress)(void *ctx, int64_t done, int64_t total), void *ctx,
+                      struct err *err)
+{
+    sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
+    int rc;
+
+    if (!backup)
+        return copy_failed(path, sqlite3_errmsg(to), err);
+    do {
+        rc = sqlite3_backup_step(backup, STEP_PAGES);
+        if (progress && (rc == SQLITE_OK || rc == SQLITE_DONE)) {
+            int64_t total = sqlite3_backup_pagecount(backup);
+
+            progress(ctx, total - sqlite3_backup_remaining(backup), total);
+        }
+    } while (rc == SQLITE_OK);
+    rc = sqlite3_backup_finish(backup);
+    return rc == SQLITE_OK ? 0 : copy_failed(path, sqlite3_errstr(rc), err);
+}
+
+/* Lease tokens issued before a restore must not fit tasks of the restored store. */
+static int mark_copy(sqlite3 *copy, const char *path, struct err *err)
+{
+    char text[512];
+    uint64_t epoch;
+
+    hash_random(&epoch, sizeof epoch);
+    snprintf(text, sizeof text,
+             "PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL; BEGIN IMMEDIATE;"
+             "INSERT INTO store_info (name, value) VALUES ('store_epoch', '%lld'), "
+             "('restored', '1') ON CONFLICT (name) DO UPDATE SET value = excluded.value; COMMIT;",
+             (long long)(epoch >> 1)); /* positive in every reader's integer */
+    return sqlite3_exec(copy, text, NULL, NULL, NULL) == SQLITE_OK
+               ? 0
+               : copy_failed(path, sqlite3_errmsg(copy), err);
+}
+
+static int write_copy(struct store_reader *reader, const char *temporary,
+                      void (*progress)(void *ctx, int64_t done, int64_t total), void *ctx,
+                      struct err *err)
+{
+    sqlite3 *from = reader->sql.db;
+    sqlite3 *copy = NULL;
+    int rc;
+
+    if (sqlite3_open_v2(temporary, &copy, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL)) {
+        rc = copy_failed(temporary, copy ? sqlite3_errmsg(copy) : "out of memory", err);
+        goto out;
+    }
+    if (sqlite3_exec(from, "BEGIN; SELECT 1 FROM store_info LIMIT 1", NULL, NULL, NULL)) {
+        rc = sql_fail(from, "BEGIN", err);
+        goto out;
+    }
+    rc = copy_pages(from, copy, temporary, progress, ctx, err);
+    if (rc == 0)
+        rc = mark_copy(copy, temporary, err);
+out:
+    if (!sqlite3_get_autocommit(from))
+        sqlite3_exec(from, "COMMIT", NULL, NULL, NULL); /* nothing was written */
+    if (sqlite3_close(copy) != SQLITE_OK && rc == 0)
+        rc = copy_failed(temporary, "it could not be closed", err);
+    return rc;
+}
+
+/* A rename is durable when its folder is. */
+static int sync_folder(const char *path, struct err *err)
+{
+    char folder[PATH_BYTES_MAX];
+    char *slash;
+    int fd;
+    int rc = 0;
+
+    snprintf(folder, sizeof folder, "%s", path);
+    slash = strrchr(folder, '/');
+    if (slash)
+        *(slash == folder ? slash + 1 : slash) = '\0';
+    fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || fsync(fd) < 0)
+        rc = copy_failed(path, strerror(errno), err);
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+/* Never over a file that came into being meanwhile, where the file system can tell. */
+static int put_in_place(const char *temporary, const char *path, int fd, struct err *err)
+{
+    if (fsync(fd) < 0)
+        return copy_failed(path, strerror(errno), err);
+    if (renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) < 0 &&
+        ((errno != EINVAL && errno != ENOSYS) || rename(temporary, path) < 0))
+        return copy_failed(path, strerror(errno), err);
+    return sync_folder(path, err);
+}
+
+int sqlite_backup(struct store_reader *reader, const char *path,
+                  void (*progress)(void *ctx, int64_t done, int64_t total), void *ctx,
+                  struct err *err)
+{
+    char temporary[PATH_BYTES_MAX];
+    struct stat info;
+    int fd;
+    int rc;
+
+    if ((size_t)snprintf(temporary, sizeof temporary, "%s.tmp", path) >= sizeof temporary)
+        return err_set(err, ERR_USAGE, "the path of the backup is too long");
+    if (lstat(path, &info) == 0)
+        return err_set(err, ERR_CONFLICT, "'%s' exists already; give the backup another name",
+                       path);
+    fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0 && errno == EEXIST)
+        return err_set(err, ERR_CONFLICT, "'%s' exists: a backup is under way or was cut off; "
+                       "remove it when none is", temporary);
+    if (fd < 0)
+        return copy_failed(path, strerror(errno), err);
+    rc = write_copy(reader, temporary, progress, ctx, err);
+    if (rc == 0)
+        rc = put_in_place(temporary, path, fd, err);
+    close(fd);
+    if (rc < 0)
+        unlink(temporary);
+    return rc;
+}

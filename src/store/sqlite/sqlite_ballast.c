@@ -1,0 +1,48 @@
+/* The ballast: a file of reserved space beside the store. When the disk is full it is released, so
+ * that running tasks can still end and retention can still remove; new work is refused until the
+ * ballast could be taken again. */
+#include "store/sqlite/sqlite_int.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define BALLAST_BYTES (8 * 1024 * 1024) /* some thousand completions */
+#define PATH_BYTES_MAX 4096
+
+static void ballast_path(const struct sqlite_store *store, char *out)
+{
+    snprintf(out, PATH_BYTES_MAX, "%s-ballast", store->path);
+}
+
+void sqlite_ballast_take(struct sqlite_store *store)
+{
+    char path[PATH_BYTES_MAX];
+    int fd;
+
+    ballast_path(store, path);
+    fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return;
+    store->has_ballast = posix_fallocate(fd, 0, BALLAST_BYTES) == 0;
+    close(fd);
+    if (!store->has_ballast) {
+        unlink(path);
+        return;
+    }
+    if (store->base.full)
+        LOG(store->log, LOG_INFO, "store.space_back", KC("path", store->path));
+    store->base.full = false;
+}
+
+void sqlite_ballast_release(struct sqlite_store *store)
+{
+    char path[PATH_BYTES_MAX];
+
+    ballast_path(store, path);
+    unlink(path);
+    store->has_ballast = false;
+    if (!store->base.full)
+        LOG(store->log, LOG_ERROR, "store.full", KC("path", store->path));
+    store->base.full = true;
+}

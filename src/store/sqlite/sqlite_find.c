@@ -1,0 +1,455 @@
+/* Finding tasks by what they wait for, on the writing connection. */
+#include "core/bounds.h"
+#include "core/settings.h"
+#include "store/sqlite/sqlite_int.h"
+
+#include <stdlib.h>
+
+/* The lines a claim looks at, ordered as a heap by their heads. */
+struct merge {
+    struct line **lines;
+    struct line_entry *heads;
+    uint32_t count;
+};
+
+static bool head_before(const struct merge *merge, uint32_t a, uint32_t b)
+{
+    return merge->heads[a].order_key != merge->heads[b].order_key
+               ? merge->heads[a].order_key < merge->heads[b].order_key
+               : merge->heads[a].task_key < merge->heads[b].task_key;
+}
+
+static void sift_down(struct merge *merge, uint32_t at)
+{
+    for (;;) {
+        uint32_t least = at;
+        uint32_t left = 2 * at + 1;
+        struct line *line = merge->lines[at];
+        struct line_entry head = merge->heads[at];
+
+        if (left < merge->count && head_before(merge, left, least))
+            least = left;
+        if (left + 1 < merge->count && head_before(merge, left + 1, least))
+            least = left + 1;
+        if (least == at)
+            return;
+        merge->lines[at] = merge->lines[least];
+        merge->heads[at] = merge->heads[least];
+        merge->lines[least] = line;
+        merge->heads[least] = head;
+        at = least;
+    }
+}
+
+static void merge_drop_top(struct merge *merge)
+{
+    merge->count--;
+    merge->lines[0] = merge->lines[merge->count];
+    merge->heads[0] = merge->heads[merge->count];
+    sift_down(merge, 0);
+}
+
+static bool wants_type(const struct ready_want *want, struct str type)
+{
+    for (uint32_t i = 0; i < want->types_count; i++)
+        if (settings_type_matches(want->types[i], type))
+            return true;
+    return want->types_count == 0;
+}
+
+static int merge_add_queue(struct sqlite_store *store, const struct ready_want *want,
+                           struct line_queue *queue, struct arena *arena, struct merge *merge,
+                           uint32_t *cap, struct err *err)
+{
+    for (struct line *line = queue ? queue->lines : NULL; line; line = line->next_in_queue) {
+        struct line_entry *head;
+
+        if (line_ready(line) <= 0 || !wants_type(want, line->type))
+            continue;
+        if (lines_head(store, line, &head, err) < 0)
+            return -(int)err->code;
+        if (!head)
+            continue;
+        if (merge->count == *cap) {
+            uint32_t grown = *cap ? *cap * 2 : 32;
+            struct line **lines = arena_alloc_array(arena, grown, sizeof *lines);
+            struct line_entry *heads = arena_alloc_array(arena, grown, sizeof *heads);
+
+            if (!lines || !heads)
+                return err_set(err, ERR_MEMORY, "out of memory for a claim");
+            if (merge->count) {
+                memcpy(lines, merge->lines, merge->count * sizeof *lines);
+                memcpy(heads, merge->heads, merge->count * sizeof *heads);
+            }
+            merge->lines = lines;
+            merge->heads = heads;
+            *cap = grown;
+        }
+        merge->lines[merge->count] = line;
+        merge->heads[merge->count++] = *head;
+    }
+    return 0;
+}
+
+static int merge_begin(struct sqlite_store *store, const struct ready_want *want,
+                       struct arena *arena, struct merge *merge, struct err *err)
+{
+    uint32_t cap = 0;
+
+    *merge = (struct merge){NULL, NULL, 0};
+    for (uint32_t i = 0; i < want->queues_count; i++) {
+        struct line_queue *queue = lines_queue(&store->lines, want->namespace_name,
+                                               want->queues[i]);
+
+        if (merge_add_queue(store, want, queue, arena, merge, &cap, err) < 0)
+            return -(int)err->code;
+    }
+    for (uint32_t i = merge->count / 2; i-- > 0;)
+        sift_down(merge, i);
+    return 0;
+}
+
+/* After the head of the top line was popped: its next head, or the line leaves the merge. */
+static int merge_advance(struct sqlite_store *store, struct merge *merge, struct err *err)
+{
+    struct line_entry *head;
+
+    if (lines_head(store, merge->lines[0], &head, err) < 0)
+        return -(int)err->code;
+    if (!head) {
+        merge_drop_top(merge);
+        return 0;
+    }
+    merge->heads[0] = *head;
+    sift_down(merge, 0);
+    return 0;
+}
+
+static void merge_drop_queue(struct merge *merge, struct str queue)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < merge->count; i++) {
+        if (str_eq(merge->lines[i]->queue, queue))
+            continue;
+        merge->lines[kept] = merge->lines[i];
+        merge->heads[kept++] = merge->heads[i];
+    }
+    merge->count = kept;
+    for (uint32_t i = kept / 2; i-- > 0;)
+        sift_down(merge, i);
+}
+
+/* The task of an entry, parked because its key's limit is reached. */
+static int park(struct sqlite_store *store, struct task *task, struct err *err)
+{
+    task->parked = true;
+    task->version++;
+    return sqlite_tasks_save(&store->base, &task, 1, err);
+}
+
+int sqlite_ready_take(struct store *base, const struct ready_want *want, struct arena *arena,
+                      struct task **tasks, uint32_t *count, struct err *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    struct merge merge;
+    int rc = merge_begin(store, want, arena, &merge, err);
+
+    *count = 0;
+    while (rc == 0 && *count < want->max && merge.count > 0) {
+        struct line *line = merge.lines[0];
+        struct task *task;
+
+        rc = sqlite_task_by_key(store, merge.heads[0].task_key, LOAD_ALL, arena, &task, err);
+        if (rc < 0)
+            break;
+        if (!task || task->status != STATUS_PENDING)
+            return err_set(err, ERR_STORAGE, "the ready line of queue '" STR_FMT
+                           "' names a task that is not pending; run verify", STR_ARG(line->queue));
+        switch (want->admit(want->ctx, line->queue, line->type, task->spec.limit_key,
+                            &task->spec.category_id)) {
+        case ADMIT_TAKE:
+            tasks[(*count)++] = task;
+            lines_pop(line);
+            rc = merge_advance(store, &merge, err);
+            break;
+        case ADMIT_PARK:
+            rc = park(store, task, err);
+            if (rc == 0)
+                rc = merge_advance(store, &merge, err);
+            break;
+        case ADMIT_SKIP_TYPE:
+            merge_drop_top(&merge);
+            break;
+        case ADMIT_STOP_QUEUE:
+            merge_drop_queue(&merge, line->queue);
+            break;
+        }
+    }
+    return rc;
+}
+
+int64_t sqlite_ready_count(struct store *base, struct str namespace_name, struct str queue_name)
+{
+    struct line_queue *queue = lines_queue(&sqlite_of(base)->lines, namespace_name, queue_name);
+    int64_t ready = 0;
+
+    for (struct line *line = queue ? queue->lines : NULL; line; line = line->next_in_queue)
+        ready += line_ready(line);
+    return ready;
+}
+
+/* Collects the ids a bound statement gives in its column `at`; at most limit. */
+static int collect_ids(struct sqlite_store *store, sqlite3_stmt *stmt, int at, uint32_t limit,
+                       struct arena *arena, struct uuid **ids, uint32_t *count, struct err *err)
+{
+    int rc;
+
+    *count = 0;
+    *ids = arena_alloc_array(arena, limit, sizeof **ids);
+    if (!*ids)
+        return err_set(err, ERR_MEMORY, "out of memory for %u ids", limit);
+    while ((rc = sql_step(&store->sql, stmt, err)) > 0) {
+        (*ids)[(*count)++] = column_uuid(stmt, at);
+        if (*count == limit) {
+            sqlite3_reset(stmt);
+            return 0;
+        }
+    }
+    return rc;
+}
+
+int sqlite_parked_find(struct store *base, struct str queue, struct str limit_key, uint32_t limit,
+                       struct arena *arena, struct uuid **ids, uint32_t *count, struct err *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    sqlite3_stmt *stmt = sql_get(&store->sql, SQL_parked_first, err);
+    char name[BOUND_NAME_BYTES + BOUND_KEY_BYTES + 2];
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_str(stmt, 1, sqlite_parked_name(queue, limit_key, name));
+    bind_int(stmt, 2, limit);
+    return collect_ids(store, stmt, 0, limit, arena, ids, count, err);
+}
+
+int sqlite_parked_keys(struct store *base, struct str after, uint32_t limit, struct arena *arena,
+                       struct str **keys, uint32_t *count, struct err *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+
+    *count = 0;
+    *keys = arena_alloc_array(arena, limit, sizeof **keys);
+    if (!*keys)
+        return err_set(err, ERR_MEMORY, "out of memory for %u keys", limit);
+    while (*count < limit) {
+        sqlite3_stmt *stmt = sql_get(&store->sql, SQL_parked_key_next, err);
+        int rc;
+
+        if (!stmt)
+            return -(int)err->code;
+        bind_str(stmt, 1, *count ? (*keys)[*count - 1] : after.data ? after : STR(""));
+        rc = sql_step(&store->sql, stmt, err);
+        if (rc <= 0)
+            return rc;
+        (*keys)[(*count)++] = column_str(stmt, 0, arena);
+        sqlite3_reset(stmt);
+    }
+    return 0;
+}
+
+static int due_next(struct sqlite_store *store, bool by_wall, int64_t clock_us,
+                    int64_t *next_in_us, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(&store->sql, SQL_due_next, err);
+    int rc;
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_int(stmt, 1, by_wall);
+    rc = sql_step(&store->sql, stmt, err);
+    if (rc <= 0)
+        return rc;
+    if (sqlite3_column_int64(stmt, 0) - clock_us < *next_in_us)
+        *next_in_us = sqlite3_column_int64(stmt, 0) - clock_us;
+    sqlite3_reset(stmt);
+    return 0;
+}
+
+int sqlite_due_find(struct store *base, int64_t now_us, int64_t wall_us, uint32_t limit,
+                    struct arena *arena, struct uuid **ids, uint32_t *count, int64_t *next_in_us,
+                    struct err *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    struct uuid *all = arena_alloc_array(arena, 2 * (size_t)limit, sizeof *all);
+
+    *count = 0;
+    *ids = all;
+    *next_in_us = INT64_MAX;
+    if (!all)
+        return err_set(err, ERR_MEMORY, "out of memory for %u ids", limit);
+    for (int by_wall = 0; by_wall < 2; by_wall++) {
+        sqlite3_stmt *stmt = sql_get(&store->sql, SQL_due_first, err);
+        struct uuid *some;
+        uint32_t some_count;
+
+        if (!stmt)
+            return -(int)err->code;
+        bind_int(stmt, 1, by_wall);
+        bind_int(stmt, 2, by_wall ? wall_us : now_us);
+        bind_int(stmt, 3, limit);
+        if (collect_ids(store, stmt, 0, limit, arena, &some, &some_count, err) < 0)
+            return -(int)err->code;
+        memcpy(all + *count, some, some_count * sizeof *some);
+        *count += some_count;
+        if (due_next(store, by_wall, by_wall ? wall_us : now_us, next_in_us, err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}
+
+/* Runs a bound statement that gives @state@, @spec@ and fills tasks. */
+static int collect_tasks(struct sqlite_store *store, sqlite3_stmt *stmt, uint32_t limit,
+                         struct arena *arena, struct task **tasks, uint32_t *count,
+                         struct err *err)
+{
+    int rc;
+
+    *count = 0;
+    while ((rc = sql_step(&store->sql, stmt, err)) > 0) {
+        struct task *task = *count < limit ? arena_alloc(arena, sizeof *task) : NULL;
+
+        rc = task ? sqlite_task_from_row(store, stmt, LOAD_SPEC, arena, task, err)
+                  : err_set(err, ERR_MEMORY, "out of memory while loading tasks");
+        if (rc < 0) {
+            sqlite3_reset(stmt);
+            return rc;
+        }
+        tasks[(*count)++] = task;
+    }
+    return rc;
+}
+
+int sqlite_held_find(struct store *base, struct str worker_id, int64_t after_key, uint32_t limit,
+                     struct arena *arena, struct task **tasks, uint32_t *count, struct err *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    sqlite3_stmt *stmt = sql_get(&store->sql,
+                                 worker_id.data ? SQL_held_by_worker : SQL_held_all, err);
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_int(stmt, 1, after_key);
+    bind_int(stmt, 2, limit);
+    if (worker_id.data)
+        bind_str(stmt, 3, worker_id);
+    return collect_tasks(store, stmt, limit, arena, tasks, count, err);
+}
+
+int sqlite_status_find(struct store *base, enum status status, int64_t after_key, uint32_t limit,
+                       struct arena *arena, struct task **tasks, uint32_t *count, struct err *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    sqlite3_stmt *stmt = sql_get(&store->sql, SQL_settled_by_status, err);
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_int(stmt, 1, after_key);
+    bind_int(stmt, 2, limit);
+    bind_str(stmt, 3, str_of(status_word(status)));
+    return collect_tasks(store, stmt, limit, arena, tasks, count, err);
+}
+
+int sqlite_dependencies_insert(struct store *base, const struct uuid *task_id,
+                               const struct task_dependency *dependencies, uint32_t count,
+                               struct err *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+
+    for (uint32_t i = 0; i < count; i++) {
+        sqlite3_stmt *stmt = sql_get(&store->sql, SQL_dependency_insert, err);
+
+        if (!stmt)
+            return -(int)err->code;
+        bind_uuid(stmt, 1, task_id);
+        bind_uuid(stmt, 2, &dependencies[i].task_id);
+        bind_str(stmt, 3, str_of(dependency_word(dependencies[i].kind)));
+        if (sql_run(&store->sql, stmt, NULL, err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}
+
+int sqlite_dependents_find(struct store *base, const struct uuid *parent_id,
+                           const struct uuid *after, uint32_t limit, struct arena *arena,
+                           struct dependent **dependents, uint32_t *count, struct err *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    sqlite3_stmt *stmt = sql_get(&store->sql, SQL_dependents_of, err);
+    int rc;
+
+    *count = 0;
+    *dependents = NULL;
+    if (!stmt)
+        return -(int)err->code;
+    bind_uuid(stmt, 1, parent_id);
+    sqlite3_bind_blob(stmt, 2, after->bytes, 16, SQLITE_STATIC);
+    bind_int(stmt, 3, limit);
+    while ((rc = sql_step(&store->sql, stmt, err)) > 0) {
+        struct dependent *one;
+
+        if (!*dependents) /* most tasks have none: no memory before the first row */
+            *dependents = arena_alloc_array(arena, limit, sizeof **dependents);
+        if (!*dependents) {
+            sqlite3_reset(stmt);
+            return err_set(err, ERR_MEMORY, "out of memory for %u dependents", limit);
+        }
+        one = &(*dependents)[(*count)++];
+        one->task_id = column_uuid(stmt, 0);
+        dependency_parse(str_of((const char *)sqlite3_column_text(stmt, 1)), &one->kind);
+    }
+    return rc;
+}
+
+static void output_from_row(sqlite3_stmt *stmt, struct arena *arena, struct output *output)
+{
+    output->id = column_uuid(stmt, 0);
+    output->ref = column_str(stmt, 1, arena);
+    status_parse(str_of((const char *)sqlite3_column_text(stmt, 2)), &output->status);
+    output->result = column_str(stmt, 3, arena);
+    output->key = sqlite3_column_int64(stmt, 4);
+}
+
+int sqlite_outputs_read(struct sqlite_sql *sql, const struct uuid *task_id, bool children,
+                        int64_t after_key, uint32_t limit, struct arena *arena,
+                        struct output **outputs, uint32_t *count, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(sql, children ? SQL_children_of : SQL_parents_of, err);
+    int rc;
+
+    *count = 0;
+    *outputs = NULL;
+    if (!stmt)
+        return -(int)err->code;
+    bind_uuid(stmt, 1, task_id);
+    bind_int(stmt, 2, after_key);
+    bind_int(stmt, 3, limit);
+    while ((rc = sql_step(sql, stmt, err)) > 0) {
+        if (!*outputs)
+            *outputs = arena_alloc_array(arena, limit, sizeof **outputs);
+        if (!*outputs || *count == limit) {
+            sqlite3_reset(stmt);
+            return err_set(err, ERR_MEMORY, "out of memory for %u outputs", limit);
+        }
+        output_from_row(stmt, arena, &(*outputs)[(*count)++]);
+    }
+    return rc;
+}
+
+int sqlite_outputs_find(struct store *base, const struct uuid *task_id, bool children,
+                        int64_t after_key, uint32_t limit, struct arena *arena,
+                        struct output **outputs, uint32_t *count, struct err *err)
+{
+    return sqlite_outputs_read(&sqlite_of(base)->sql, task_id, children, after_key, limit, arena,
+                               outputs, count, err);
+}

@@ -1,0 +1,350 @@
+/* What a task leaves behind: events, executions, its result, checkpoints and logs. Event and
+ * execution inserts are on the hot path (one of each per claim, report and outcome), so they bind
+ * by position and ask nothing. Removing old history is in sqlite_prune.c. Writer's thread only. */
+#include "core/bounds.h"
+#include "core/checkpoint.h"
+#include "store/sqlite/sqlite_int.h"
+
+static void bind_word(sqlite3_stmt *stmt, int at, const char *word)
+{
+    sqlite3_bind_text(stmt, at, word, -1, SQLITE_STATIC);
+}
+
+int sqlite_events_insert(struct store *base, const struct task_event *events, uint32_t count,
+                         struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct task_event *event = &events[i];
+        sqlite3_stmt *stmt = sql_get(sql, SQL_event_insert, err);
+
+        if (!stmt)
+            return -(int)err->code;
+        bind_int(stmt, 1, event->task_key);
+        bind_int(stmt, 2, event->seq);
+        bind_uuid(stmt, 3, &event->id);
+        bind_word(stmt, 4, status_word(event->status));
+        bind_str(stmt, 5, event->state);
+        bind_str(stmt, 6, event->detail);
+        bind_word(stmt, 7, actor_word(event->actor));
+        bind_int(stmt, 8, event->created_at_us);
+        if (sql_run(sql, stmt, NULL, err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}
+
+static bool execution_is_over(const struct execution *execution)
+{
+    return execution->completed_at_us != 0 || execution->failed_at_us != 0;
+}
+
+/* A run that took less than a millisecond has a duration of 0, one that is not over has none. */
+static void bind_duration(sqlite3_stmt *stmt, int at, const struct execution *execution)
+{
+    if (execution_is_over(execution))
+        bind_int(stmt, at, execution->duration_ms);
+    else
+        sqlite3_bind_null(stmt, at);
+}
+
+static void bind_execution(sqlite3_stmt *stmt, const struct execution *execution)
+{
+    bind_int(stmt, 1, execution->key);
+    bind_uuid(stmt, 2, &execution->id);
+    bind_int(stmt, 3, execution->task_key);
+    bind_uuid(stmt, 4, &execution->job_id);
+    bind_uuid(stmt, 5, &execution->schedule_id);
+    bind_word(stmt, 6, execution_status_word(execution->status));
+    bind_int(stmt, 7, execution->attempt_number);
+    bind_int(stmt, 8, execution->lease_token);
+    bind_str(stmt, 9, execution->worker_id);
+    bind_str(stmt, 10, execution->correlation_id);
+    bind_int(stmt, 11, execution->claim_seq);
+    bind_int_or_null(stmt, 12, execution->start_seq);
+    bind_int(stmt, 13, execution->created_at_us);
+    bind_int_or_null(stmt, 14, execution->started_at_us);
+    bind_int_or_null(stmt, 15, execution->completed_at_us);
+    bind_int_or_null(stmt, 16, execution->failed_at_us);
+    bind_duration(stmt, 17, execution);
+    bind_str(stmt, 18, execution->result_data);
+    bind_str(stmt, 19, execution->error_data);
+}
+
+int sqlite_executions_insert(struct store *base, const struct execution *executions,
+                             uint32_t count, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+
+    for (uint32_t i = 0; i < count; i++) {
+        sqlite3_stmt *stmt = sql_get(sql, SQL_execution_insert, err);
+
+        if (!stmt)
+            return -(int)err->code;
+        bind_execution(stmt, &executions[i]);
+        if (sql_run(sql, stmt, NULL, err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}
+
+int sqlite_executions_save(struct store *base, const struct execution *executions, uint32_t count,
+                           struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct execution *execution = &executions[i];
+        sqlite3_stmt *stmt = sql_get(sql, SQL_execution_update, err);
+
+        if (!stmt)
+            return -(int)err->code;
+        bind_int(stmt, 1, execution->key);
+        bind_word(stmt, 2, execution_status_word(execution->status));
+        bind_int_or_null(stmt, 3, execution->start_seq);
+        bind_int_or_null(stmt, 4, execution->started_at_us);
+        bind_int_or_null(stmt, 5, execution->completed_at_us);
+        bind_int_or_null(stmt, 6, execution->failed_at_us);
+        bind_duration(stmt, 7, execution);
+        bind_str(stmt, 8, execution->result_data);
+        bind_str(stmt, 9, execution->error_data);
+        if (sql_run(sql, stmt, NULL, err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}
+
+int sqlite_execution_load(struct store *base, int64_t key, struct arena *arena,
+                          struct execution **execution, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt = sql_get(sql, SQL_execution_by_key, err);
+    int rc;
+
+    *execution = NULL;
+    if (!stmt)
+        return -(int)err->code;
+    bind_int(stmt, 1, key);
+    rc = sql_step(sql, stmt, err);
+    if (rc <= 0)
+        return rc;
+    *execution = arena_alloc(arena, sizeof **execution);
+    if (*execution) {
+        sqlite_execution_from_row(stmt, 0, arena, *execution);
+        (*execution)->task_id = column_uuid(stmt, SQLITE_EXECUTION_COLUMNS_COUNT);
+    }
+    sqlite3_reset(stmt);
+    return *execution ? 0 : err_set(err, ERR_MEMORY, "out of memory for an execution; try again");
+}
+
+int sqlite_result_put(struct store *base, const struct uuid *task_id, struct str payload,
+                      int64_t now_us, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt = sql_get(sql, SQL_result_put, err);
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_uuid(stmt, 1, task_id);
+    bind_str(stmt, 2, payload);
+    bind_int(stmt, 3, now_us);
+    return sql_run(sql, stmt, NULL, err);
+}
+
+int sqlite_result_drop(struct store *base, const struct uuid *task_id, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt = sql_get(sql, SQL_result_delete, err);
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_uuid(stmt, 1, task_id);
+    return sql_run(sql, stmt, NULL, err);
+}
+
+/* The highest seq that is stored under an id, 0 when there is none. */
+static int last_seq(struct sqlite_sql *sql, enum sqlite_statement name, const struct uuid *id,
+                    int64_t *seq, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(sql, name, err);
+    int rc;
+
+    *seq = 0;
+    if (!stmt)
+        return -(int)err->code;
+    bind_uuid(stmt, 1, id);
+    rc = sql_step(sql, stmt, err);
+    if (rc < 0)
+        return rc;
+    if (rc > 0)
+        *seq = sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    return 0;
+}
+
+/* The newest ones are enough to step back over damaged ones; a long run makes thousands. */
+static int thin_checkpoints(struct sqlite_sql *sql, const struct uuid *task_id, int64_t newest,
+                            struct err *err)
+{
+    sqlite3_stmt *stmt;
+
+    if (newest <= BOUND_CHECKPOINTS_KEPT)
+        return 0;
+    stmt = sql_get(sql, SQL_checkpoint_thin, err);
+    if (!stmt)
+        return -(int)err->code;
+    bind_uuid(stmt, 1, task_id);
+    bind_int(stmt, 2, newest - BOUND_CHECKPOINTS_KEPT);
+    return sql_run(sql, stmt, NULL, err);
+}
+
+/* Gives the seq and, because the hash covers it, the hash. */
+int sqlite_checkpoint_insert(struct store *base, const struct uuid *task_id,
+                             struct checkpoint *checkpoint, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt;
+    int64_t last;
+
+    if (last_seq(sql, SQL_checkpoint_last_seq, task_id, &last, err) < 0)
+        return -(int)err->code;
+    stmt = sql_get(sql, SQL_checkpoint_insert, err);
+    if (!stmt)
+        return -(int)err->code;
+    if (!checkpoint->data.data)
+        checkpoint->data = STR("{}"); /* as it will be read back */
+    checkpoint->task_key = sqlite_key_of(task_id);
+    checkpoint->seq = last + 1;
+    checkpoint->valid = true;
+    checkpoint_hash(task_id, checkpoint, checkpoint->hash);
+    bind_uuid(stmt, 1, &checkpoint->id);
+    bind_uuid(stmt, 2, task_id);
+    bind_int(stmt, 3, checkpoint->seq);
+    bind_str(stmt, 4, checkpoint->name);
+    bind_int(stmt, 5, checkpoint->progress);
+    bind_str(stmt, 6, checkpoint->description);
+    bind_str(stmt, 7, checkpoint->data);
+    bind_str(stmt, 8, checkpoint->database_state);
+    bind_str(stmt, 9, checkpoint->file_state);
+    bind_word(stmt, 10, checkpoint->hash);
+    bind_int(stmt, 11, 1);
+    bind_int(stmt, 12, checkpoint->created_at_us);
+    if (sql_run(sql, stmt, NULL, err) < 0)
+        return -(int)err->code;
+    return thin_checkpoints(sql, task_id, checkpoint->seq, err);
+}
+
+void sqlite_checkpoint_from_row(sqlite3_stmt *stmt, int first, struct arena *arena,
+                                struct checkpoint *checkpoint)
+{
+    const char *hash = (const char *)sqlite3_column_text(stmt, first + 8);
+
+    checkpoint->id = column_uuid(stmt, first);
+    checkpoint->seq = sqlite3_column_int64(stmt, first + 1);
+    checkpoint->name = column_str(stmt, first + 2, arena);
+    checkpoint->progress = sqlite3_column_int64(stmt, first + 3);
+    checkpoint->description = column_str(stmt, first + 4, arena);
+    checkpoint->data = column_str(stmt, first + 5, arena);
+    checkpoint->database_state = column_str(stmt, first + 6, arena);
+    checkpoint->file_state = column_str(stmt, first + 7, arena);
+    snprintf(checkpoint->hash, sizeof checkpoint->hash, "%s", hash ? hash : "");
+    checkpoint->valid = sqlite3_column_int64(stmt, first + 9) != 0;
+    checkpoint->created_at_us = sqlite3_column_int64(stmt, first + 10);
+}
+
+int sqlite_checkpoint_newest(struct store *base, const struct uuid *task_id, struct arena *arena,
+                             struct checkpoint **checkpoint, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt = sql_get(sql, SQL_checkpoint_newest, err);
+    int rc;
+
+    *checkpoint = NULL;
+    if (!stmt)
+        return -(int)err->code;
+    bind_uuid(stmt, 1, task_id);
+    rc = sql_step(sql, stmt, err);
+    if (rc <= 0)
+        return rc;
+    *checkpoint = arena_alloc(arena, sizeof **checkpoint);
+    if (*checkpoint) {
+        sqlite_checkpoint_from_row(stmt, 0, arena, *checkpoint);
+        (*checkpoint)->task_key = sqlite_key_of(task_id);
+    }
+    sqlite3_reset(stmt);
+    return *checkpoint ? 0 : err_set(err, ERR_MEMORY, "out of memory for a checkpoint; try again");
+}
+
+int sqlite_checkpoint_invalidate(struct store *base, const struct uuid *task_id, int64_t seq,
+                                 struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt = sql_get(sql, SQL_checkpoint_invalidate, err);
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_uuid(stmt, 1, task_id);
+    bind_int(stmt, 2, seq);
+    return sql_run(sql, stmt, NULL, err);
+}
+
+static int insert_log(struct sqlite_sql *sql, const struct log_entry *entry, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(sql, SQL_log_insert, err);
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_uuid(stmt, 1, &entry->id);
+    bind_uuid(stmt, 2, &entry->execution_id);
+    bind_int(stmt, 3, entry->seq);
+    bind_word(stmt, 4, severity_word(entry->level));
+    bind_str(stmt, 5, entry->message);
+    bind_str(stmt, 6, entry->context);
+    bind_int(stmt, 7, entry->logged_at_us);
+    bind_str(stmt, 8, entry->chain_hash);
+    return sql_run(sql, stmt, NULL, err);
+}
+
+/* The last line an execution may have says that there were more; what comes then is dropped. */
+static int insert_log_bounded(struct sqlite_sql *sql, struct log_entry *entry, int64_t *last,
+                              struct err *err)
+{
+    struct log_entry marker = *entry;
+
+    entry->seq = 0;
+    if (*last >= BOUND_LOG_LINES_PER_EXECUTION)
+        return 0;
+    entry->seq = ++*last;
+    if (*last < BOUND_LOG_LINES_PER_EXECUTION)
+        return insert_log(sql, entry, err);
+    marker.seq = *last;
+    marker.level = SEVERITY_WARN;
+    marker.message = STR("further lines of this execution are not kept: it has reached the limit");
+    marker.context = STR_NONE;
+    marker.chain_hash = STR_NONE; /* the entry's covers another message */
+    return insert_log(sql, &marker, err);
+}
+
+/* Lines of a batch mostly belong to one execution: its last seq is asked for once per run. A line
+ * that is dropped gets seq 0. */
+int sqlite_logs_insert(struct store *base, struct log_entry *entries, uint32_t count,
+                       struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    const struct uuid *current = NULL;
+    int64_t last = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct log_entry *entry = &entries[i];
+
+        if (!current || !uuid_eq(current, &entry->execution_id)) {
+            current = &entry->execution_id;
+            if (last_seq(sql, SQL_log_last_seq, current, &last, err) < 0)
+                return -(int)err->code;
+        }
+        if (insert_log_bounded(sql, entry, &last, err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}

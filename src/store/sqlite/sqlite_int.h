@@ -1,0 +1,185 @@
+/* Inside of the SQLite store; nobody outside this folder includes it.
+ * One process owns the file; one connection writes and checkpoints, on the writer's thread.
+ * Readers have connections of their own. Statements are prepared once, on first use. */
+#ifndef STORE_SQLITE_INT_H
+#define STORE_SQLITE_INT_H
+
+#include "base/map.h"
+#include "store/sqlite/sqlite_lines.h"
+#include "store/sqlite/sqlite_sql.h"
+#include "store/store.h"
+
+#include <sqlite3.h>
+#include <sys/types.h>
+
+struct sqlite_store {
+    struct store base;
+    struct sqlite_sql sql; /* the writing connection and its statements */
+    const struct log *log;
+    char *path;
+    int lock_fd;           /* PATH-lock: held exclusively as long as the store is open; -1 = none */
+    dev_t device;          /* of the file at the open: fail-stop when it is no longer there */
+    ino_t inode;
+    int64_t next_task_key;
+    int64_t next_execution_key;
+    struct lines lines;    /* the ready lines and the counts */
+    bool in_tx;
+    int wal_pages;         /* after the last commit */
+    bool has_ballast;      /* PATH-ballast holds space for the hour of need */
+};
+
+struct store_reader {
+    struct sqlite_store *store;
+    struct sqlite_sql sql;
+};
+
+static inline struct sqlite_store *sqlite_of(struct store *store)
+{
+    return (struct sqlite_store *)store;
+}
+
+/* sqlite_row.c: binding and reading. Absent texts, nil ids and, with _or_null, zeros are NULL. */
+void bind_str(sqlite3_stmt *stmt, int at, struct str text);
+void bind_uuid(sqlite3_stmt *stmt, int at, const struct uuid *id);
+void bind_int(sqlite3_stmt *stmt, int at, int64_t value);
+void bind_int_or_null(sqlite3_stmt *stmt, int at, int64_t value);
+void bind_int_unless(sqlite3_stmt *stmt, int at, int64_t value, int64_t default_value);
+struct str column_str(sqlite3_stmt *stmt, int at, struct arena *arena); /* STR_NONE on NULL */
+struct uuid column_uuid(sqlite3_stmt *stmt, int at);                    /* nil on NULL */
+int64_t column_int(sqlite3_stmt *stmt, int at, int64_t when_null);
+
+/* @state@, @spec@ and @execution@ in .sql files stand for these columns (aliases s, p, e). */
+extern const char sqlite_state_columns[];
+extern const char sqlite_spec_columns[];
+extern const char sqlite_lean_columns[]; /* @lean@: as @spec@, the payload NULL */
+extern const char sqlite_execution_columns[];
+#define SQLITE_STATE_COLUMNS_COUNT 45
+#define SQLITE_SPEC_COLUMNS_COUNT 32
+#define SQLITE_EXECUTION_COLUMNS_COUNT 19
+
+/* Read a row whose columns start at `first`. namespace, queue and type come from the lane: a
+ * writer resolves it in memory, a reader selects `l.namespace, l.queue, l.type` by itself. */
+void sqlite_state_from_row(sqlite3_stmt *stmt, int first, struct arena *arena, struct task *task,
+                           int64_t *lane);
+void sqlite_spec_from_row(sqlite3_stmt *stmt, int first, struct arena *arena, struct task *task);
+void sqlite_execution_from_row(sqlite3_stmt *stmt, int first, struct arena *arena,
+                               struct execution *execution);
+
+/* The row key inside an id, and whether the id can be one of ours at all. */
+int64_t sqlite_key_of(const struct uuid *id);
+
+/* Verbs, by file. */
+/* sqlite_tasks.c */
+int sqlite_tasks_load(struct store *, const struct uuid *, uint32_t, unsigned, struct arena *,
+                      struct task **, struct err *);
+int sqlite_tasks_insert(struct store *, struct task *const *, uint32_t, struct err *);
+int sqlite_tasks_save(struct store *, struct task *const *, uint32_t, struct err *);
+int sqlite_tasks_delete(struct store *, struct task *const *, uint32_t, struct err *);
+int sqlite_uniques_reserve(struct store *, struct unique *, uint32_t, struct err *);
+int sqlite_uniques_drop(struct store *, const struct task *, bool, struct err *);
+struct str sqlite_parked_name(struct str queue, struct str limit_key, char *out);
+int sqlite_task_from_row(struct sqlite_store *, sqlite3_stmt *, unsigned, struct arena *,
+                         struct task *, struct err *);
+int sqlite_task_by_key(struct sqlite_store *, int64_t, unsigned, struct arena *, struct task **,
+                       struct err *);
+/* sqlite_find.c */
+int sqlite_ready_take(struct store *, const struct ready_want *, struct arena *, struct task **,
+                      uint32_t *, struct err *);
+int64_t sqlite_ready_count(struct store *, struct str, struct str);
+int sqlite_parked_find(struct store *, struct str, struct str, uint32_t, struct arena *,
+                       struct uuid **, uint32_t *, struct err *);
+int sqlite_parked_keys(struct store *, struct str, uint32_t, struct arena *, struct str **,
+                       uint32_t *, struct err *);
+int sqlite_due_find(struct store *, int64_t, int64_t, uint32_t, struct arena *, struct uuid **,
+                    uint32_t *, int64_t *, struct err *);
+int sqlite_held_find(struct store *, struct str, int64_t, uint32_t, struct arena *, struct task **,
+                     uint32_t *, struct err *);
+int sqlite_status_find(struct store *, enum status, int64_t, uint32_t, struct arena *,
+                       struct task **, uint32_t *, struct err *);
+int sqlite_dependencies_insert(struct store *, const struct uuid *, const struct task_dependency *,
+                               uint32_t, struct err *);
+int sqlite_dependents_find(struct store *, const struct uuid *, const struct uuid *, uint32_t,
+                           struct arena *, struct dependent **, uint32_t *, struct err *);
+int sqlite_outputs_find(struct store *, const struct uuid *, bool, int64_t, uint32_t,
+                        struct arena *, struct output **, uint32_t *, struct err *);
+int sqlite_outputs_read(struct sqlite_sql *, const struct uuid *, bool, int64_t, uint32_t,
+                        struct arena *, struct output **, uint32_t *, struct err *);
+/* sqlite_history.c: what a task leaves behind */
+int sqlite_events_insert(struct store *, const struct task_event *, uint32_t, struct err *);
+int sqlite_executions_insert(struct store *, const struct execution *, uint32_t, struct err *);
+int sqlite_executions_save(struct store *, const struct execution *, uint32_t, struct err *);
+int sqlite_execution_load(struct store *, int64_t, struct arena *, struct execution **,
+                          struct err *);
+int sqlite_result_put(struct store *, const struct uuid *, struct str, int64_t, struct err *);
+int sqlite_result_drop(struct store *, const struct uuid *, struct err *);
+int sqlite_checkpoint_insert(struct store *, const struct uuid *, struct checkpoint *,
+                             struct err *);
+int sqlite_checkpoint_newest(struct store *, const struct uuid *, struct arena *,
+                             struct checkpoint **, struct err *);
+int sqlite_checkpoint_invalidate(struct store *, const struct uuid *, int64_t, struct err *);
+int sqlite_logs_insert(struct store *, struct log_entry *, uint32_t, struct err *);
+void sqlite_checkpoint_from_row(sqlite3_stmt *stmt, int first, struct arena *arena,
+                                struct checkpoint *checkpoint); /* 11 columns */
+/* sqlite_prune.c */
+int sqlite_history_prune(struct store *, int64_t, int64_t, int64_t, uint32_t, int64_t *,
+                         uint32_t *, struct err *);
+/* sqlite_registry.c: workers, queues, outbox, counts, info */
+int sqlite_outbox_insert(struct store *, const struct outbox_message *, uint32_t, struct err *);
+int sqlite_outbox_due(struct store *, int64_t, uint32_t, struct arena *, struct outbox_message **,
+                      uint32_t *, int64_t *, struct err *);
+int sqlite_outbox_save(struct store *, const struct outbox_message *, bool, struct err *);
+int sqlite_workers_load(struct store *, struct arena *, struct worker_row **, uint32_t *,
+                        struct err *);
+int sqlite_worker_put(struct store *, const struct worker_row *, struct err *);
+int sqlite_worker_delete(struct store *, struct str, struct err *);
+int sqlite_queues_load(struct store *, struct arena *, struct queue_row **, uint32_t *,
+                       struct err *);
+int sqlite_queue_put(struct store *, const struct queue_row *, struct err *);
+int sqlite_counts_load(struct store *, struct arena *, struct lane_count **, uint32_t *,
+                       struct err *);
+int sqlite_info_get(struct store *, const char *, struct arena *, struct str *, struct err *);
+int sqlite_info_put(struct store *, const char *, struct str, struct err *);
+/* sqlite_read.c, sqlite_read_list.c: the reading verbs */
+struct store_reader *sqlite_reader_open(struct store *, struct err *);
+void sqlite_reader_close(struct store_reader *);
+int sqlite_read_task(struct store_reader *, const struct uuid *, struct arena *, struct task **,
+                     struct err *);
+int sqlite_read_tasks(struct store_reader *, const struct task_filter *, struct arena *,
+                      struct task **, uint32_t *, struct err *);
+int sqlite_read_dependencies(struct store_reader *, const struct uuid *, struct arena *,
+                             struct task_dependency **, uint32_t *, struct err *);
+int sqlite_read_outputs(struct store_reader *, const struct uuid *, bool, int64_t, uint32_t,
+                        struct arena *, struct output **, uint32_t *, struct err *);
+int sqlite_read_result(struct store_reader *, const struct uuid *, struct arena *, struct str *,
+                       int64_t *, struct err *);
+int sqlite_read_events(struct store_reader *, const struct uuid *, int64_t, uint32_t,
+                       struct arena *, struct task_event **, uint32_t *, struct err *);
+int sqlite_read_executions(struct store_reader *, const struct uuid *, int64_t, uint32_t,
+                           struct arena *, struct execution **, uint32_t *, struct err *);
+int sqlite_read_checkpoints(struct store_reader *, const struct uuid *, int64_t, uint32_t,
+                            struct arena *, struct checkpoint **, uint32_t *, struct err *);
+int sqlite_read_logs(struct store_reader *, const struct uuid *, const struct log_filter *,
+                     struct arena *, struct log_entry **, uint32_t *, struct err *);
+/* sqlite_verify.c */
+int sqlite_verify(struct store *, void (*)(void *, const char *), void *, int64_t *, struct err *);
+/* sqlite_backup.c */
+int sqlite_backup(struct store_reader *, const char *, void (*)(void *, int64_t, int64_t), void *,
+                  struct err *);
+/* sqlite_migrate.c: on an open connection; the caller holds the file's lock */
+int sqlite_migrate_rows(sqlite3 *db, struct arena *arena, struct migration_row **rows,
+                        uint32_t *count, struct err *err);
+int sqlite_migrate_up(sqlite3 *db, uint32_t steps, uint32_t *applied, struct err *err);
+int sqlite_migrate_down(sqlite3 *db, uint32_t steps, uint32_t *undone, struct err *err);
+int sqlite_migrate_check(sqlite3 *db, struct err *err); /* refuses what is not current */
+int sqlite_migrate_sql(struct buf *out, struct err *err);
+/* sqlite_ballast.c: space set aside, so that running tasks can end on a full disk (F-D1) */
+void sqlite_ballast_take(struct sqlite_store *store);    /* tries; full mode ends when it works */
+void sqlite_ballast_release(struct sqlite_store *store);
+/* sqlite_open.c */
+int sqlite_store_open(struct store **store, struct str path, const struct store_options *options,
+                      struct err *err);
+int sqlite_db_open(const char *path, bool write, sqlite3 **db, struct err *err);
+int sqlite_file_lock(const char *path, int *lock_fd, struct err *err); /* who holds it, in err */
+void sqlite_file_unlock(int lock_fd);
+
+#endif

@@ -1,0 +1,400 @@
+#include "store/sqlite/sqlite_lines.h"
+
+#include "store/sqlite/sqlite_int.h"
+
+#include <stdlib.h>
+
+#define SEPARATOR '\x1f'
+#define NAME_BYTES_MAX 1024 /* three names of at most BOUND_NAME_BYTES */
+
+static const struct line_entry entry_first = {INT64_MIN, INT64_MIN};
+static const struct line_entry entry_last = {INT64_MAX, INT64_MAX};
+
+static bool entry_before(struct line_entry a, struct line_entry b)
+{
+    return a.order_key != b.order_key ? a.order_key < b.order_key : a.task_key < b.task_key;
+}
+
+static size_t join_names(char *out, struct str a, struct str b, struct str c)
+{
+    size_t len = 0;
+
+    ASSERT(a.len + b.len + c.len + 2 < NAME_BYTES_MAX);
+    memcpy(out, a.data, a.len);
+    len = a.len;
+    out[len++] = SEPARATOR;
+    memcpy(out + len, b.data, b.len);
+    len += b.len;
+    if (c.data) {
+        out[len++] = SEPARATOR;
+        memcpy(out + len, c.data, c.len);
+        len += c.len;
+    }
+    return len;
+}
+
+static void line_free(struct line *line)
+{
+    free(line->window);
+    free(line);
+}
+
+void lines_deinit(struct lines *lines)
+{
+    uint32_t cursor = 0;
+    struct line *line;
+    struct line_queue *queue;
+
+    while ((line = map_next(&lines->by_name, &cursor)) != NULL)
+        line_free(line);
+    cursor = 0;
+    while ((queue = map_next(&lines->queues, &cursor)) != NULL)
+        free(queue);
+    map_deinit(&lines->by_name);
+    map_deinit(&lines->queues);
+    free(lines->by_lane);
+    *lines = (struct lines){MAP_INIT, MAP_INIT, NULL, 0, NULL};
+}
+
+static struct line *line_new(int64_t lane, struct str namespace_name, struct str queue,
+                             struct str type)
+{
+    size_t name_len = namespace_name.len + queue.len + type.len + 2;
+    struct line *line = calloc(1, sizeof *line + name_len + 1);
+    char *text;
+
+    if (!line)
+        return NULL;
+    text = (char *)(line + 1);
+    join_names(text, namespace_name, queue, type);
+    line->lane = lane;
+    line->name = str_span(text, name_len);
+    line->namespace_name = str_span(text, namespace_name.len);
+    line->queue = str_span(text + namespace_name.len + 1, queue.len);
+    line->type = str_span(text + namespace_name.len + queue.len + 2, type.len);
+    line->boundary = entry_first;
+    return line;
+}
+
+static struct line_queue *queue_of(struct lines *lines, struct line *line)
+{
+    struct str name = str_span(line->name.data, line->namespace_name.len + 1 + line->queue.len);
+    struct line_queue *queue = map_get(&lines->queues, name);
+
+    if (queue)
+        return queue;
+    queue = calloc(1, sizeof *queue);
+    if (!queue)
+        return NULL;
+    queue->name = name; /* the first line of a queue lives as long as the queue */
+    if (map_put(&lines->queues, name, queue) < 0) {
+        free(queue);
+        return NULL;
+    }
+    return queue;
+}
+
+static int add_line(struct lines *lines, struct line *line)
+{
+    struct line_queue *queue;
+
+    if (line->lane >= lines->lanes_cap) {
+        int64_t cap = line->lane * 2 + 16;
+        struct line **grown = realloc(lines->by_lane, (size_t)cap * sizeof *grown);
+
+        if (!grown)
+            return -ERR_MEMORY;
+        memset(grown + lines->lanes_cap, 0, (size_t)(cap - lines->lanes_cap) * sizeof *grown);
+        lines->by_lane = grown;
+        lines->lanes_cap = cap;
+    }
+    queue = queue_of(lines, line);
+    if (!queue || map_put(&lines->by_name, line->name, line) < 0)
+        return -ERR_MEMORY;
+    lines->by_lane[line->lane] = line;
+    line->next_in_queue = queue->lines;
+    queue->lines = line;
+    return 0;
+}
+
+static int load_counts(struct sqlite_store *store, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(&store->sql, SQL_counts_all, err);
+    int rc;
+
+    if (!stmt)
+        return -(int)err->code;
+    while ((rc = sql_step(&store->sql, stmt, err)) > 0) {
+        struct line *line = lines_by_lane(&store->lines, sqlite3_column_int64(stmt, 0));
+        enum status status = LINE_PARKED;
+        const char *word = (const char *)sqlite3_column_text(stmt, 1);
+
+        if (!line || (strcmp(word, "parked") != 0 && !status_parse(str_of(word), &status)))
+            continue;
+        line->counts[status] = sqlite3_column_int64(stmt, 2);
+    }
+    return rc;
+}
+
+int lines_load(struct sqlite_store *store, struct err *err)
+{
+    sqlite3_stmt *stmt;
+    int rc;
+
+    lines_deinit(&store->lines);
+    stmt = sql_get(&store->sql, SQL_lanes_all, err);
+    if (!stmt)
+        return -(int)err->code;
+    while ((rc = sql_step(&store->sql, stmt, err)) > 0) {
+        struct line *line = line_new(sqlite3_column_int64(stmt, 0),
+                                     str_of((const char *)sqlite3_column_text(stmt, 1)),
+                                     str_of((const char *)sqlite3_column_text(stmt, 2)),
+                                     str_of((const char *)sqlite3_column_text(stmt, 3)));
+
+        if (!line || add_line(&store->lines, line) < 0) {
+            sqlite3_reset(stmt);
+            if (line)
+                line_free(line);
+            return err_set(err, ERR_MEMORY, "out of memory while reading the lanes");
+        }
+    }
+    return rc < 0 ? rc : load_counts(store, err);
+}
+
+struct line *lines_by_lane(struct lines *lines, int64_t lane)
+{
+    return lane >= 0 && lane < lines->lanes_cap ? lines->by_lane[lane] : NULL;
+}
+
+struct line_queue *lines_queue(struct lines *lines, struct str namespace_name, struct str queue)
+{
+    char name[NAME_BYTES_MAX];
+    size_t len = join_names(name, namespace_name, queue, STR_NONE);
+
+    return map_get(&lines->queues, str_span(name, len));
+}
+
+struct line *lines_get(struct sqlite_store *store, struct str namespace_name, struct str queue,
+                       struct str type, struct err *err)
+{
+    char name[NAME_BYTES_MAX];
+    size_t len = join_names(name, namespace_name, queue, type);
+    struct line *line = map_get(&store->lines.by_name, str_span(name, len));
+    sqlite3_stmt *stmt;
+
+    if (line)
+        return line;
+    stmt = sql_get(&store->sql, SQL_lane_insert, err);
+    if (!stmt)
+        return NULL;
+    bind_str(stmt, 1, namespace_name);
+    bind_str(stmt, 2, queue);
+    bind_str(stmt, 3, type);
+    if (sql_run(&store->sql, stmt, NULL, err) < 0)
+        return NULL;
+    line = line_new(sqlite3_last_insert_rowid(store->sql.db), namespace_name, queue, type);
+    if (!line || add_line(&store->lines, line) < 0) {
+        if (line)
+            line_free(line);
+        err_set(err, ERR_MEMORY, "out of memory for a new lane");
+        return NULL;
+    }
+    return line;
+}
+
+static bool window_reserve(struct line *line)
+{
+    uint32_t cap = line->cap ? line->cap * 2 : 16;
+    struct line_entry *grown;
+
+    if (line->filled < line->cap)
+        return true;
+    if (line->first > 0) {
+        memmove(line->window, line->window + line->first,
+                (line->filled - line->first) * sizeof *line->window);
+        line->filled -= line->first;
+        line->first = 0;
+        if (line->filled < line->cap)
+            return true;
+    }
+    grown = realloc(line->window, cap * sizeof *grown);
+    if (!grown)
+        return false;
+    line->window = grown;
+    line->cap = cap;
+    return true;
+}
+
+/* Position of the first entry that is not before `entry`. */
+static uint32_t window_position(const struct line *line, struct line_entry entry)
+{
+    uint32_t low = line->first;
+    uint32_t high = line->filled;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (entry_before(line->window[middle], entry))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static bool same_entry(struct line_entry a, struct line_entry b)
+{
+    return a.order_key == b.order_key && a.task_key == b.task_key;
+}
+
+static int window_add(struct line *line, struct line_entry entry)
+{
+    uint32_t at;
+
+    if (entry_before(line->boundary, entry))
+        return 0;
+    if (line->filled - line->first >= LINE_WINDOW_MAX) { /* the tail is left to the index */
+        line->filled -= LINE_WINDOW_MAX / 2;
+        line->boundary = line->window[line->filled - 1];
+        if (entry_before(line->boundary, entry))
+            return 0;
+    }
+    if (!window_reserve(line))
+        return -ERR_MEMORY;
+    at = window_position(line, entry);
+    if (at < line->filled && same_entry(line->window[at], entry))
+        return 0;
+    memmove(line->window + at + 1, line->window + at,
+            (line->filled - at) * sizeof *line->window);
+    line->window[at] = entry;
+    line->filled++;
+    return 0;
+}
+
+static void window_remove(struct line *line, struct line_entry entry)
+{
+    uint32_t at = window_position(line, entry);
+
+    if (at >= line->filled || !same_entry(line->window[at], entry))
+        return;
+    memmove(line->window + at, line->window + at + 1,
+            (line->filled - at - 1) * sizeof *line->window);
+    line->filled--;
+}
+
+static void count(struct lines *lines, struct line *line, enum status status, int64_t by)
+{
+    line->counts[status] += by;
+    line->deltas[status] += by;
+    if (line->touched)
+        return;
+    line->touched = true;
+    line->next_touched = lines->touched;
+    lines->touched = line;
+}
+
+int lines_note(struct sqlite_store *store, struct line *line, const struct task *task,
+               struct err *err)
+{
+    bool was_ready = task->stored_status == STATUS_PENDING && !task->stored_parked;
+    bool is_ready = task->status == STATUS_PENDING && !task->parked;
+    struct line_entry was = {task->stored_order_key, task->key};
+    struct line_entry is = {task->order_key, task->key};
+
+    if (was_ready && is_ready && same_entry(was, is))
+        return 0;
+    if (was_ready)
+        window_remove(line, was);
+    if (task->stored_status != task->status) {
+        if (task->stored_status != STATUS_NONE)
+            count(&store->lines, line, task->stored_status, -1);
+        if (task->status != STATUS_NONE)
+            count(&store->lines, line, task->status, 1);
+    }
+    if (task->stored_parked != task->parked)
+        count(&store->lines, line, LINE_PARKED, task->parked ? 1 : -1);
+    if (is_ready && window_add(line, is) < 0)
+        return err_set(err, ERR_MEMORY, "out of memory for a ready line");
+    return 0;
+}
+
+static int refill(struct sqlite_store *store, struct line *line, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(&store->sql, SQL_ready_head, err);
+    uint32_t fetched = 0;
+    int rc;
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_int(stmt, 1, line->lane);
+    bind_int(stmt, 2, line->boundary.order_key);
+    bind_int(stmt, 3, line->boundary.task_key);
+    bind_int(stmt, 4, LINE_REFILL);
+    line->first = line->filled = 0;
+    while ((rc = sql_step(&store->sql, stmt, err)) > 0) {
+        if (!window_reserve(line)) {
+            sqlite3_reset(stmt);
+            line->filled = 0;
+            return err_set(err, ERR_MEMORY, "out of memory for a ready line");
+        }
+        line->window[line->filled++] = (struct line_entry){sqlite3_column_int64(stmt, 0),
+                                                           sqlite3_column_int64(stmt, 1)};
+        fetched++;
+    }
+    if (rc < 0)
+        return rc;
+    line->boundary = fetched < LINE_REFILL ? entry_last : line->window[line->filled - 1];
+    return 0;
+}
+
+int lines_head(struct sqlite_store *store, struct line *line, struct line_entry **head,
+               struct err *err)
+{
+    *head = NULL;
+    if (line->first == line->filled && entry_before(line->boundary, entry_last) &&
+        line_ready(line) > 0) {
+        int rc = refill(store, line, err);
+
+        if (rc < 0)
+            return rc;
+    }
+    if (line->first < line->filled)
+        *head = &line->window[line->first];
+    return 0;
+}
+
+void lines_pop(struct line *line)
+{
+    line->first++;
+    if (line->first == line->filled)
+        line->first = line->filled = 0;
+}
+
+int lines_flush(struct sqlite_store *store, struct err *err)
+{
+    struct lines *lines = &store->lines;
+
+    while (lines->touched) {
+        struct line *line = lines->touched;
+
+        for (int status = 0; status < STATUS_COUNT; status++) {
+            sqlite3_stmt *stmt;
+
+            if (line->deltas[status] == 0)
+                continue;
+            stmt = sql_get(&store->sql, SQL_count_add, err);
+            if (!stmt)
+                return -(int)err->code;
+            bind_int(stmt, 1, line->lane);
+            bind_str(stmt, 2, status == LINE_PARKED ? STR("parked")
+                                                    : str_of(status_word((enum status)status)));
+            bind_int(stmt, 3, line->deltas[status]);
+            if (sql_run(&store->sql, stmt, NULL, err) < 0)
+                return -(int)err->code;
+            line->deltas[status] = 0;
+        }
+        line->touched = false;
+        lines->touched = line->next_touched;
+    }
+    return 0;
+}

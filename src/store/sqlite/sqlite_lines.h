@@ -1,0 +1,85 @@
+/* The ready lines in memory: for every lane (namespace, queue, type) a bounded window of its first
+ * pending tasks, refilled from the index, and the counts per status. The window saves the claim a
+ * query; the index stays the truth, and after a rollback everything here is read anew.
+ *
+ * Every ready task of a lane at or before its `boundary` is in the window, every later one is in
+ * the index only. Writer's thread only. */
+#ifndef STORE_SQLITE_LINES_H
+#define STORE_SQLITE_LINES_H
+
+#include "base/err.h"
+#include "base/map.h"
+#include "core/status.h"
+#include "core/task.h"
+
+#define LINE_REFILL 256     /* one refill query per 256 claims */
+#define LINE_WINDOW_MAX 1024 /* 16 kB per busy lane */
+#define LINE_PARKED STATUS_NONE /* the slot of counts[] that counts parked tasks */
+
+struct sqlite_store;
+
+struct line_entry {
+    int64_t order_key;
+    int64_t task_key;
+};
+
+struct line {
+    int64_t lane;
+    struct str namespace_name; /* the texts live in one allocation behind the struct */
+    struct str queue;
+    struct str type;
+    struct str name;           /* namespace \x1f queue \x1f type: the key in the map */
+    struct line *next_in_queue;
+    int64_t counts[STATUS_COUNT];
+    int64_t deltas[STATUS_COUNT]; /* of this transaction, not yet written */
+    bool touched;
+    struct line *next_touched;
+    struct line_entry *window; /* sorted; entries first ... filled - 1 */
+    uint32_t first;
+    uint32_t filled;
+    uint32_t cap;
+    struct line_entry boundary;
+};
+
+struct line_queue {
+    struct str name; /* namespace \x1f queue */
+    struct line *lines;
+    struct line_queue *next;
+};
+
+struct lines {
+    struct map by_name; /* struct line */
+    struct map queues;  /* struct line_queue */
+    struct line **by_lane;
+    int64_t lanes_cap;
+    struct line *touched;
+};
+
+static inline int64_t line_ready(const struct line *line)
+{
+    return line->counts[STATUS_PENDING] - line->counts[LINE_PARKED];
+}
+
+/* Reads lanes and counts; forgets all windows. */
+int lines_load(struct sqlite_store *store, struct err *err);
+void lines_deinit(struct lines *lines);
+
+/* The line of a lane, made (also as a row) on first use. NULL on failure. */
+struct line *lines_get(struct sqlite_store *store, struct str namespace_name, struct str queue,
+                       struct str type, struct err *err);
+struct line *lines_by_lane(struct lines *lines, int64_t lane);
+struct line_queue *lines_queue(struct lines *lines, struct str namespace_name, struct str queue);
+
+/* A task was written (inserted, saved, deleted: status NONE): windows and counts follow. */
+int lines_note(struct sqlite_store *store, struct line *line, const struct task *task,
+               struct err *err);
+
+/* First entry of the line, refilled from the index when needed; NULL when the line is empty. */
+int lines_head(struct sqlite_store *store, struct line *line, struct line_entry **head,
+               struct err *err);
+void lines_pop(struct line *line); /* drops the head: its task is about to be saved otherwise */
+
+/* Writes the counts that changed; before every commit. */
+int lines_flush(struct sqlite_store *store, struct err *err);
+
+#endif

@@ -1,0 +1,400 @@
+/* Opening the file: lock, pragmas, migrations, the store's verbs, transactions. One process owns
+ * the file (PATH-lock), one connection writes and checkpoints: SQLite before 3.51.3 has a race when
+ * two do. */
+#include "base/clock.h"
+#include "base/hash.h"
+#include "store/sqlite/sqlite_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#define BUSY_TIMEOUT_MS 5000       /* a foreign reader with a lock; then 503 */
+#define WAL_PAGES_IDLE 1000        /* checkpoint from the idle loop above this */
+#define WAL_PAGES_FORCED 16384     /* 64 MiB: checkpoint even under load */
+#define PATH_BYTES_MAX 4096
+
+static void task_key_function(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    struct uuid id;
+
+    (void)count;
+    if (sqlite3_value_bytes(values[0]) != 16) {
+        sqlite3_result_null(context);
+        return;
+    }
+    memcpy(id.bytes, sqlite3_value_blob(values[0]), 16);
+    sqlite3_result_int64(context, uuid7_key(&id));
+}
+
+static int run_text(sqlite3 *db, const char *text, struct err *err)
+{
+    return sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK ? 0 : sql_fail(db, text, err);
+}
+
+/* busy_timeout comes first: changing the journal mode takes locks already. */
+int sqlite_db_open(const char *path, bool write, sqlite3 **db, struct err *err)
+{
+    int flags = SQLITE_OPEN_NOMUTEX |
+                (write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READWRITE);
+
+    if (sqlite3_open_v2(path, db, flags, NULL) != SQLITE_OK) {
+        err_set(err, ERR_IO, "cannot open the store '%s': %s; check the path and its rights", path,
+                *db ? sqlite3_errmsg(*db) : "out of memory");
+        sqlite3_close(*db);
+        *db = NULL;
+        return -(int)ERR_IO;
+    }
+    sqlite3_busy_timeout(*db, BUSY_TIMEOUT_MS);
+    sqlite3_create_function(*db, "task_key", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
+                            task_key_function, NULL, NULL);
+    if (run_text(*db, write ? "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
+                              "PRAGMA wal_autocheckpoint=0; PRAGMA foreign_keys=ON;"
+                              "PRAGMA temp_store=MEMORY; PRAGMA cache_size=-8192;"
+                            : "PRAGMA query_only=ON; PRAGMA temp_store=MEMORY;"
+                              "PRAGMA cache_size=-2048;",
+                 err) == 0)
+        return 0;
+    sqlite3_close(*db);
+    *db = NULL;
+    return -(int)err->code;
+}
+
+static void tell_holder(const char *path, int fd, struct err *err)
+{
+    char text[32] = "";
+    ssize_t len = pread(fd, text, sizeof text - 1, 0);
+    long pid = len > 0 ? strtol(text, NULL, 10) : 0;
+
+    err_set(err, ERR_UNAVAILABLE, "the store '%s' is in use by process %ld; stop it first, or talk "
+            "to it with --server", path, pid);
+}
+
+int sqlite_file_lock(const char *path, int *lock_fd, struct err *err)
+{
+    char name[PATH_BYTES_MAX];
+    char text[32];
+    int len;
+    int fd;
+
+    snprintf(name, sizeof name, "%s-lock", path);
+    fd = open(name, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return err_set(err, ERR_IO, "cannot lock the store '%s': %s", path, strerror(errno));
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        tell_holder(path, fd, err);
+        close(fd);
+        return -(int)ERR_UNAVAILABLE;
+    }
+    len = snprintf(text, sizeof text, "%ld\n", (long)getpid());
+    if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)len, 0) != len) {
+        err_set(err, ERR_IO, "cannot write the lock of '%s': %s", path, strerror(errno));
+        close(fd);
+        return -(int)ERR_IO;
+    }
+    *lock_fd = fd;
+    return 0;
+}
+
+void sqlite_file_unlock(int lock_fd)
+{
+    if (lock_fd >= 0)
+        close(lock_fd); /* the file stays: removing it would race with the next owner */
+}
+
+/* Locks and shared memory of these file systems do not hold what a WAL needs. */
+static int refuse_network_fs(const char *path, struct err *err)
+{
+    static const struct {
+        long type;
+        const char *name;
+    } unsafe[] = {{0x6969, "NFS"}, {0xFF534D42, "CIFS"}, {0xFE534D42, "SMB"}, {0x01021997, "9p"},
+                  {0x517B, "SMB"}, {0x0BD00BD0, "Lustre"}, {0x00C36400, "Ceph"}};
+    char folder[PATH_BYTES_MAX];
+    struct statfs info;
+    char *slash;
+
+    snprintf(folder, sizeof folder, "%s", path);
+    slash = strrchr(folder, '/');
+    if (slash)
+        *(slash == folder ? slash + 1 : slash) = '\0';
+    if (statfs(slash ? folder : ".", &info) < 0)
+        return err_set(err, ERR_IO, "the folder of the store '%s' cannot be used: %s", path,
+                       strerror(errno));
+    for (size_t i = 0; i < sizeof unsafe / sizeof unsafe[0]; i++)
+        if ((info.f_type & 0xFFFFFFFF) == unsafe[i].type)
+            return err_set(err, ERR_IO, "the store '%s' lies on a network file system (%s), which "
+                           "cannot keep it safe; use a local disk, or --allow-network-fs", path,
+                           unsafe[i].name);
+    return 0;
+}
+
+static int sqlite_begin(struct store *base, struct err *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    sqlite3_stmt *stmt = sql_get(&store->sql, SQL_tx_begin, err);
+
+    if (!stmt || sql_run(&store->sql, stmt, NULL, err) < 0)
+        return -(int)err->code;
+    store->in_tx = true;
+    return 0;
+}
+
+static int on_wal(void *ctx, sqlite3 *db, const char *name, int pages)
+{
+    (void)db;
+    (void)name;
+    ((struct sqlite_store *)ctx)->wal_pages = pages;
+    return SQLITE_OK;
+}
+
+/* A checkpoint that fails leaves a longer WAL and nothing worse (F-D2). */
+static void checkpoint(struct sqlite_store *store)
+{
+    int log_pages = 0;
+    int done_pages = 0;
+
+    if (sqlite3_wal_checkpoint_v2(store->sql.db, NULL, SQLITE_CHECKPOINT_PASSIVE, &log_pages,
+                                  &done_pages) != SQLITE_OK)
+        LOG(store->log, LOG_WARN, "store.checkpoint_failed",
+            KC("reason", sqlite3_errmsg(store->sql.db)), KI("wal_pages", store->wal_pages));
+    store->wal_pages = log_pages - done_pages;
+}
+
+static int sqlite_commit(struct store *base, struct err *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    sqlite3_stmt *stmt;
+    int rc = lines_flush(store, err);
+
+    if (rc < 0)
+        return rc;
+    stmt = sql_get(&store->sql, SQL_tx_commit, err);
+    if (!stmt)
+        return -(int)err->code;
+    rc = sql_run(&store->sql, stmt, NULL, err);
+    if (rc < 0) {
+        /* A full disk leaves the transaction open and whole: rolled back, nothing is lost. Any
+         * other failure here may have left part of it on the disk: never survived in place. */
+        if (err->code != ERR_STORAGE_FULL && err->code != ERR_UNAVAILABLE)
+            err->code = ERR_STORAGE;
+        return -(int)err->code;
+    }
+    store->in_tx = false;
+    if (store->wal_pages > WAL_PAGES_FORCED)
+        checkpoint(store);
+    return 0;
+}
+
+static void sqlite_rollback(struct store *base)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    struct err err = {0};
+
+    if (store->in_tx && !sqlite3_get_autocommit(store->sql.db)) {
+        sqlite3_stmt *stmt = sql_get(&store->sql, SQL_tx_rollback, &err);
+
+        if (stmt)
+            sql_run(&store->sql, stmt, NULL, &err);
+    }
+    store->in_tx = false;
+    if (lines_load(store, &err) < 0)
+        LOG(store->log, LOG_ERROR, "store.lines_not_loaded", KC("reason", err.text));
+}
+
+static void sqlite_idle(struct store *base)
+{
+    struct sqlite_store *store = sqlite_of(base);
+
+    if (store->wal_pages > WAL_PAGES_IDLE)
+        checkpoint(store);
+    if (!store->has_ballast)
+        sqlite_ballast_take(store);
+}
+
+static void sqlite_release_space(struct store *base)
+{
+    sqlite_ballast_release(sqlite_of(base));
+}
+
+static int sqlite_check(struct store *base, struct err *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    struct stat info;
+
+    if (stat(store->path, &info) < 0 || info.st_dev != store->device ||
+        info.st_ino != store->inode)
+        return err_set(err, ERR_STORAGE, "the store '%s' was deleted or replaced while in use",
+                       store->path);
+    return 0;
+}
+
+static void sqlite_close(struct store *base)
+{
+    struct sqlite_store *store = sqlite_of(base);
+
+    if (store->sql.db && store->lock_fd >= 0)
+        sqlite3_wal_checkpoint_v2(store->sql.db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    sql_close(&store->sql);
+    lines_deinit(&store->lines);
+    sqlite_file_unlock(store->lock_fd);
+    free(store->path);
+    free(store);
+}
+
+static int64_t sqlite_task_key_next(struct store *base)
+{
+    return sqlite_of(base)->next_task_key++;
+}
+
+static int64_t sqlite_execution_key_next(struct store *base)
+{
+    return sqlite_of(base)->next_execution_key++;
+}
+
+static const struct store_verbs verbs = {
+    .begin = sqlite_begin,
+    .commit = sqlite_commit,
+    .rollback = sqlite_rollback,
+    .close = sqlite_close,
+    .release_space = sqlite_release_space,
+    .idle = sqlite_idle,
+    .check = sqlite_check,
+    .task_key_next = sqlite_task_key_next,
+    .execution_key_next = sqlite_execution_key_next,
+    .tasks_load = sqlite_tasks_load,
+    .tasks_insert = sqlite_tasks_insert,
+    .tasks_save = sqlite_tasks_save,
+    .tasks_delete = sqlite_tasks_delete,
+    .uniques_reserve = sqlite_uniques_reserve,
+    .uniques_drop = sqlite_uniques_drop,
+    .ready_take = sqlite_ready_take,
+    .ready_count = sqlite_ready_count,
+    .parked_find = sqlite_parked_find,
+    .parked_keys = sqlite_parked_keys,
+    .due_find = sqlite_due_find,
+    .held_find = sqlite_held_find,
+    .status_find = sqlite_status_find,
+    .dependencies_insert = sqlite_dependencies_insert,
+    .dependents_find = sqlite_dependents_find,
+    .outputs_find = sqlite_outputs_find,
+    .events_insert = sqlite_events_insert,
+    .executions_insert = sqlite_executions_insert,
+    .executions_save = sqlite_executions_save,
+    .execution_load = sqlite_execution_load,
+    .result_put = sqlite_result_put,
+    .result_drop = sqlite_result_drop,
+    .checkpoint_insert = sqlite_checkpoint_insert,
+    .checkpoint_newest = sqlite_checkpoint_newest,
+    .checkpoint_invalidate = sqlite_checkpoint_invalidate,
+    .logs_insert = sqlite_logs_insert,
+    .outbox_insert = sqlite_outbox_insert,
+    .outbox_due = sqlite_outbox_due,
+    .outbox_save = sqlite_outbox_save,
+    .workers_load = sqlite_workers_load,
+    .worker_put = sqlite_worker_put,
+    .worker_delete = sqlite_worker_delete,
+    .queues_load = sqlite_queues_load,
+    .queue_put = sqlite_queue_put,
+    .counts_load = sqlite_counts_load,
+    .info_get = sqlite_info_get,
+    .info_put = sqlite_info_put,
+    .history_prune = sqlite_history_prune,
+    .reader_open = sqlite_reader_open,
+    .reader_close = sqlite_reader_close,
+    .read_task = sqlite_read_task,
+    .read_tasks = sqlite_read_tasks,
+    .read_dependencies = sqlite_read_dependencies,
+    .read_outputs = sqlite_read_outputs,
+    .read_result = sqlite_read_result,
+    .read_events = sqlite_read_events,
+    .read_executions = sqlite_read_executions,
+    .read_checkpoints = sqlite_read_checkpoints,
+    .read_logs = sqlite_read_logs,
+    .verify = sqlite_verify,
+    .backup = sqlite_backup,
+};
+
+static int read_last(struct sqlite_store *store, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(&store->sql, SQL_last_keys, err);
+    int rc;
+
+    if (!stmt || (rc = sql_step(&store->sql, stmt, err)) < 0)
+        return -(int)err->code;
+    store->next_task_key = rc > 0 ? sqlite3_column_int64(stmt, 0) + 1 : 1;
+    store->next_execution_key = rc > 0 ? sqlite3_column_int64(stmt, 1) + 1 : 1;
+    sqlite3_reset(stmt);
+    stmt = sql_get(&store->sql, SQL_last_time, err);
+    if (!stmt || (rc = sql_step(&store->sql, stmt, err)) < 0)
+        return -(int)err->code;
+    if (rc > 0)
+        store->base.last_time_us = sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    stmt = sql_get(&store->sql, SQL_any_dependency, err);
+    if (!stmt || (rc = sql_step(&store->sql, stmt, err)) < 0)
+        return -(int)err->code;
+    store->base.has_dependencies = rc > 0;
+    sqlite3_reset(stmt);
+    return 0;
+}
+
+static int open_database(struct sqlite_store *store, const struct store_options *options,
+                         struct err *err)
+{
+    struct stat info;
+    uint32_t applied = 0;
+    bool write = !options->no_lock;
+
+    if (sqlite_db_open(store->path, write, &store->sql.db, err) < 0)
+        return -(int)err->code;
+    if (write && !options->no_migrate &&
+        sqlite_migrate_up(store->sql.db, 0, &applied, err) < 0)
+        return -(int)err->code;
+    if ((!write || options->no_migrate) && sqlite_migrate_check(store->sql.db, err) < 0)
+        return -(int)err->code;
+    if (applied > 0)
+        LOG(store->log, LOG_INFO, "store.migrated", KI("migrations", applied));
+    if (stat(store->path, &info) < 0)
+        return err_set(err, ERR_IO, "cannot look at the store '%s': %s", store->path,
+                       strerror(errno));
+    store->device = info.st_dev;
+    store->inode = info.st_ino;
+    sqlite3_wal_hook(store->sql.db, on_wal, store);
+    if (write)
+        sqlite_ballast_take(store);
+    return read_last(store, err) < 0 ? -(int)err->code : lines_load(store, err);
+}
+
+int sqlite_store_open(struct store **out, struct str path, const struct store_options *options,
+                      struct err *err)
+{
+    struct sqlite_store *store = calloc(1, sizeof *store);
+    int rc = -(int)ERR_MEMORY;
+
+    if (!store || !(store->path = strndup(path.data, path.len))) {
+        free(store);
+        return err_set(err, ERR_MEMORY, "out of memory while opening the store");
+    }
+    store->base.verbs = &verbs;
+    store->base.kind = "sqlite";
+    store->log = options->log;
+    store->lock_fd = -1;
+    if (!options->allow_network_fs && (rc = refuse_network_fs(store->path, err)) < 0)
+        goto out;
+    if (!options->no_lock && (rc = sqlite_file_lock(store->path, &store->lock_fd, err)) < 0)
+        goto out;
+    rc = open_database(store, options, err);
+out:
+    if (rc < 0) {
+        sqlite_close(&store->base);
+        return rc;
+    }
+    *out = &store->base;
+    return 0;
+}

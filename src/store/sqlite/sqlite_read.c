@@ -1,0 +1,426 @@
+/* The reading verbs but for the list of tasks. A reader has a connection of its own that cannot
+ * write, sees committed states only, and gives up after a few seconds, so that no request can hold
+ * a snapshot (and with it the WAL) for long. One reader per thread. */
+#include "store/sqlite/sqlite_read.h"
+
+#include "base/clock.h"
+#include "core/bounds.h"
+
+#define READER_BUSY_MS 2000     /* WAL readers wait only while the log is being recovered */
+#define PROGRESS_STEPS 20000    /* virtual machine steps between looks at the clock: about 1 ms */
+#define ROW_SLACK_BYTES 2048    /* alignment of some 30 texts, and a block's head */
+
+static int over_time(void *ctx)
+{
+    const struct timed_reader *reader = ctx;
+
+    return reader->deadline_us != 0 && clock_boot_us() > reader->deadline_us;
+}
+
+struct store_reader *sqlite_reader_open(struct store *base, struct err *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    struct timed_reader *reader = calloc(1, sizeof *reader);
+
+    if (!reader) {
+        err_set(err, ERR_MEMORY, "out of memory for a reader; try again");
+        return NULL;
+    }
+    reader->base.store = store;
+    if (sqlite_db_open(store->path, false, &reader->base.sql.db, err) < 0) {
+        free(reader);
+        return NULL;
+    }
+    sqlite3_busy_timeout(reader->base.sql.db, READER_BUSY_MS);
+    sqlite3_progress_handler(reader->base.sql.db, PROGRESS_STEPS, over_time, reader);
+    if (sqlite3_exec(reader->base.sql.db, "PRAGMA query_only = 1", NULL, NULL, NULL)) {
+        sql_fail(reader->base.sql.db, "query_only", err);
+        sqlite_reader_close(&reader->base);
+        return NULL;
+    }
+    return &reader->base;
+}
+
+void sqlite_reader_close(struct store_reader *reader)
+{
+    if (!reader)
+        return;
+    sql_close(&reader->sql);
+    free(reader);
+}
+
+void reader_begin(struct store_reader *reader)
+{
+    ((struct timed_reader *)reader)->deadline_us = clock_boot_us() + READ_LIMIT_US;
+}
+
+int reader_end(struct store_reader *reader, int rc)
+{
+    ((struct timed_reader *)reader)->deadline_us = 0;
+    return rc;
+}
+
+int reader_row_fits(sqlite3_stmt *stmt, const struct arena *arena, struct err *err)
+{
+    size_t bytes = ROW_SLACK_BYTES;
+
+    for (int i = 0; i < sqlite3_column_count(stmt); i++)
+        if (sqlite3_column_type(stmt, i) == SQLITE_TEXT)
+            bytes += (size_t)sqlite3_column_bytes(stmt, i);
+    if (arena->max_bytes == 0 || arena->used_bytes + bytes <= arena->max_bytes)
+        return 0;
+    return err_set(err, ERR_TOO_LARGE, "the answer is too large; ask for fewer at a time");
+}
+
+static int no_memory(sqlite3_stmt *stmt, struct err *err)
+{
+    sqlite3_reset(stmt);
+    return err_set(err, ERR_MEMORY, "out of memory for the answer; try again");
+}
+
+static int too_large(sqlite3_stmt *stmt, struct err *err)
+{
+    sqlite3_reset(stmt);
+    return -(int)err->code;
+}
+
+static uint32_t bounded(uint32_t limit, uint32_t max)
+{
+    return limit == 0 || limit > max ? max : limit;
+}
+
+/* While a task is held and its holder lists it, the holder's lease counts if it is the later. */
+static void join_lease(struct task *task, int64_t worker_until_us)
+{
+    if (task->held && !task->unlisted && worker_until_us > task->lease_until_us)
+        task->lease_until_us = worker_until_us;
+}
+
+static void task_from_row(sqlite3_stmt *stmt, struct arena *arena, struct task *task)
+{
+    int at = SQLITE_STATE_COLUMNS_COUNT + SQLITE_SPEC_COLUMNS_COUNT;
+    int64_t lane;
+
+    sqlite_state_from_row(stmt, 0, arena, task, &lane);
+    sqlite_spec_from_row(stmt, SQLITE_STATE_COLUMNS_COUNT, arena, task);
+    task->spec.namespace_name = column_str(stmt, at, arena);
+    task->spec.queue = column_str(stmt, at + 1, arena);
+    task->spec.type = column_str(stmt, at + 2, arena);
+    task->data = column_str(stmt, at + 3, arena);
+    task->has_data = true;
+    join_lease(task, sqlite3_column_int64(stmt, at + 4));
+}
+
+int reader_task_by_key(struct store_reader *reader, int64_t key, struct arena *arena,
+                       struct task *task, bool *found, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(&reader->sql, SQL_read_task, err);
+    int rc;
+
+    *found = false;
+    if (!stmt)
+        return -(int)err->code;
+    bind_int(stmt, 1, key);
+    rc = sql_step(&reader->sql, stmt, err);
+    if (rc <= 0)
+        return rc;
+    rc = reader_row_fits(stmt, arena, err);
+    if (rc == 0) {
+        task_from_row(stmt, arena, task);
+        *found = true;
+    }
+    sqlite3_reset(stmt);
+    return rc;
+}
+
+int sqlite_read_task(struct store_reader *reader, const struct uuid *id, struct arena *arena,
+                     struct task **task, struct err *err)
+{
+    struct task *one = arena_alloc(arena, sizeof *one);
+    bool found;
+    int rc;
+
+    *task = NULL;
+    if (!one)
+        return err_set(err, ERR_MEMORY, "out of memory for a task; try again");
+    reader_begin(reader);
+    rc = reader_task_by_key(reader, sqlite_key_of(id), arena, one, &found, err);
+    if (rc == 0 && found && uuid_eq(&one->id, id))
+        *task = one;
+    return reader_end(reader, rc);
+}
+
+/* The key of a task that is stored under exactly this id; 0 when there is none. */
+static int key_of_stored(struct store_reader *reader, const struct uuid *id, int64_t *key,
+                         struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(&reader->sql, SQL_read_task_id, err);
+    struct uuid stored;
+    int rc;
+
+    *key = 0;
+    if (!stmt)
+        return -(int)err->code;
+    bind_int(stmt, 1, sqlite_key_of(id));
+    rc = sql_step(&reader->sql, stmt, err);
+    if (rc <= 0)
+        return rc;
+    stored = column_uuid(stmt, 0);
+    sqlite3_reset(stmt);
+    if (uuid_eq(&stored, id))
+        *key = sqlite_key_of(id);
+    return 0;
+}
+
+int sqlite_read_dependencies(struct store_reader *reader, const struct uuid *id,
+                             struct arena *arena, struct task_dependency **dependencies,
+                             uint32_t *count, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(&reader->sql, SQL_read_dependencies, err);
+    int rc;
+
+    *dependencies = NULL;
+    *count = 0;
+    if (!stmt)
+        return -(int)err->code;
+    reader_begin(reader);
+    bind_uuid(stmt, 1, id);
+    while ((rc = sql_step(&reader->sql, stmt, err)) > 0) {
+        struct task_dependency *one;
+
+        if (!*dependencies)
+            *dependencies = arena_alloc_array(arena, BOUND_DEPENDS_ON, sizeof **dependencies);
+        if (!*dependencies)
+            return reader_end(reader, no_memory(stmt, err));
+        if (*count == BOUND_DEPENDS_ON) {
+            sqlite3_reset(stmt);
+            rc = 0;
+            break;
+        }
+        one = &(*dependencies)[(*count)++];
+        one->task_id = column_uuid(stmt, 0);
+        dependency_parse(str_of((const char *)sqlite3_column_text(stmt, 1)), &one->kind);
+    }
+    return reader_end(reader, rc);
+}
+
+int sqlite_read_outputs(struct store_reader *reader, const struct uuid *task_id, bool children,
+                        int64_t after_key, uint32_t limit, struct arena *arena,
+                        struct output **outputs, uint32_t *count, struct err *err)
+{
+    reader_begin(reader);
+    return reader_end(reader,
+                      sqlite_outputs_read(&reader->sql, task_id, children, after_key,
+                                          bounded(limit, BOUND_LIST_LIMIT), arena, outputs, count,
+                                          err));
+}
+
+int sqlite_read_result(struct store_reader *reader, const struct uuid *id, struct arena *arena,
+                       struct str *payload, int64_t *created_at_us, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(&reader->sql, SQL_read_result, err);
+    int rc;
+
+    *payload = STR_NONE;
+    *created_at_us = 0;
+    if (!stmt)
+        return -(int)err->code;
+    reader_begin(reader);
+    bind_uuid(stmt, 1, id);
+    rc = sql_step(&reader->sql, stmt, err);
+    if (rc > 0) {
+        *payload = column_str(stmt, 0, arena);
+        *created_at_us = sqlite3_column_int64(stmt, 1);
+        rc = payload->data ? 0 : no_memory(stmt, err);
+        sqlite3_reset(stmt);
+    }
+    return reader_end(reader, rc);
+}
+
+static enum actor actor_of(const char *word)
+{
+    for (int i = ACTOR_API; word && i <= ACTOR_USER; i++)
+        if (strcmp(word, actor_word((enum actor)i)) == 0)
+            return (enum actor)i;
+    return ACTOR_API;
+}
+
+static void event_from_row(sqlite3_stmt *stmt, int64_t task_key, struct arena *arena,
+                           struct task_event *event)
+{
+    event->task_key = task_key;
+    event->id = column_uuid(stmt, 0);
+    event->seq = sqlite3_column_int64(stmt, 1);
+    status_parse(str_of((const char *)sqlite3_column_text(stmt, 2)), &event->status);
+    event->state = column_str(stmt, 3, arena);
+    event->detail = column_str(stmt, 4, arena);
+    event->actor = actor_of((const char *)sqlite3_column_text(stmt, 5));
+    event->created_at_us = sqlite3_column_int64(stmt, 6);
+}
+
+/* The pages of one task's rows all begin alike: key or id, `before` (0 = from the newest), limit.
+ * NULL with *rc = 0 when there is no such task. */
+static sqlite3_stmt *page_begin(struct store_reader *reader, enum sqlite_statement name,
+                                int64_t key, int64_t before, uint32_t limit, int *rc,
+                                struct err *err)
+{
+    sqlite3_stmt *stmt;
+
+    *rc = 0;
+    if (key == 0)
+        return NULL;
+    stmt = sql_get(&reader->sql, name, err);
+    if (!stmt) {
+        *rc = -(int)err->code;
+        return NULL;
+    }
+    bind_int(stmt, 1, key);
+    bind_int(stmt, 2, before > 0 ? before : INT64_MAX);
+    bind_int(stmt, 3, limit);
+    return stmt;
+}
+
+int sqlite_read_events(struct store_reader *reader, const struct uuid *id, int64_t before_seq,
+                       uint32_t limit, struct arena *arena, struct task_event **events,
+                       uint32_t *count, struct err *err)
+{
+    sqlite3_stmt *stmt;
+    int64_t key;
+    int rc;
+
+    *events = NULL;
+    *count = 0;
+    limit = bounded(limit, BOUND_LIST_LIMIT);
+    reader_begin(reader);
+    if (key_of_stored(reader, id, &key, err) < 0)
+        return reader_end(reader, -(int)err->code);
+    stmt = page_begin(reader, SQL_read_events, key, before_seq, limit, &rc, err);
+    while (stmt && (rc = sql_step(&reader->sql, stmt, err)) > 0) {
+        if (!*events)
+            *events = arena_alloc_array(arena, limit, sizeof **events);
+        if (!*events)
+            return reader_end(reader, no_memory(stmt, err));
+        if (reader_row_fits(stmt, arena, err) < 0)
+            return reader_end(reader, too_large(stmt, err));
+        event_from_row(stmt, key, arena, &(*events)[(*count)++]);
+    }
+    return reader_end(reader, rc);
+}
+
+int sqlite_read_executions(struct store_reader *reader, const struct uuid *id, int64_t before_key,
+                           uint32_t limit, struct arena *arena, struct execution **executions,
+                           uint32_t *count, struct err *err)
+{
+    sqlite3_stmt *stmt;
+    int64_t key;
+    int rc;
+
+    *executions = NULL;
+    *count = 0;
+    limit = bounded(limit, BOUND_LIST_LIMIT);
+    reader_begin(reader);
+    if (key_of_stored(reader, id, &key, err) < 0)
+        return reader_end(reader, -(int)err->code);
+    stmt = page_begin(reader, SQL_read_executions, key, before_key, limit, &rc, err);
+    while (stmt && (rc = sql_step(&reader->sql, stmt, err)) > 0) {
+        if (!*executions)
+            *executions = arena_alloc_array(arena, limit, sizeof **executions);
+        if (!*executions)
+            return reader_end(reader, no_memory(stmt, err));
+        if (reader_row_fits(stmt, arena, err) < 0)
+            return reader_end(reader, too_large(stmt, err));
+        sqlite_execution_from_row(stmt, 0, arena, &(*executions)[*count]);
+        (*executions)[(*count)++].task_id = *id;
+    }
+    return reader_end(reader, rc);
+}
+
+int sqlite_read_checkpoints(struct store_reader *reader, const struct uuid *id, int64_t before_seq,
+                            uint32_t limit, struct arena *arena, struct checkpoint **checkpoints,
+                            uint32_t *count, struct err *err)
+{
+    sqlite3_stmt *stmt;
+    int rc;
+
+    *checkpoints = NULL;
+    *count = 0;
+    limit = bounded(limit, BOUND_LIST_LIMIT);
+    stmt = page_begin(reader, SQL_read_checkpoints, 1, before_seq, limit, &rc, err);
+    if (!stmt)
+        return rc;
+    reader_begin(reader);
+    bind_uuid(stmt, 1, id);
+    while ((rc = sql_step(&reader->sql, stmt, err)) > 0) {
+        if (!*checkpoints)
+            *checkpoints = arena_alloc_array(arena, limit, sizeof **checkpoints);
+        if (!*checkpoints)
+            return reader_end(reader, no_memory(stmt, err));
+        if (reader_row_fits(stmt, arena, err) < 0)
+            return reader_end(reader, too_large(stmt, err));
+        sqlite_checkpoint_from_row(stmt, 0, arena, &(*checkpoints)[*count]);
+        (*checkpoints)[(*count)++].task_key = sqlite_key_of(id);
+    }
+    return reader_end(reader, rc);
+}
+
+static void log_from_row(sqlite3_stmt *stmt, struct arena *arena, struct log_entry *entry)
+{
+    entry->id = column_uuid(stmt, 0);
+    entry->execution_id = column_uuid(stmt, 1);
+    entry->seq = sqlite3_column_int64(stmt, 2);
+    severity_parse(str_of((const char *)sqlite3_column_text(stmt, 3)), &entry->level);
+    entry->message = column_str(stmt, 4, arena);
+    entry->context = column_str(stmt, 5, arena);
+    entry->logged_at_us = sqlite3_column_int64(stmt, 6);
+    entry->chain_hash = column_str(stmt, 7, arena);
+    entry->attempt_number = sqlite3_column_int64(stmt, 8);
+}
+
+static sqlite3_stmt *logs_begin(struct store_reader *reader, int64_t key,
+                                const struct log_filter *filter, uint32_t limit, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(&reader->sql, SQL_read_logs, err);
+
+    if (!stmt)
+        return NULL;
+    bind_int(stmt, 1, key);
+    bind_int(stmt, 2, sqlite_key_of(&filter->after_execution)); /* 0 = from the first */
+    bind_int(stmt, 3, filter->after_seq);
+    bind_int(stmt, 4, filter->level_min);
+    bind_int(stmt, 5, filter->after_us);
+    bind_int(stmt, 6, filter->before_us ? filter->before_us : INT64_MAX);
+    bind_str(stmt, 7, filter->text);
+    bind_int(stmt, 8, limit);
+    return stmt;
+}
+
+int sqlite_read_logs(struct store_reader *reader, const struct uuid *id,
+                     const struct log_filter *filter, struct arena *arena,
+                     struct log_entry **entries, uint32_t *count, struct err *err)
+{
+    uint32_t limit = bounded(filter->limit, BOUND_LIST_LIMIT);
+    sqlite3_stmt *stmt;
+    int64_t key;
+    int rc;
+
+    *entries = NULL;
+    *count = 0;
+    reader_begin(reader);
+    if (key_of_stored(reader, id, &key, err) < 0)
+        return reader_end(reader, -(int)err->code);
+    if (key == 0)
+        return reader_end(reader, 0);
+    stmt = logs_begin(reader, key, filter, limit, err);
+    if (!stmt)
+        return reader_end(reader, -(int)err->code);
+    while ((rc = sql_step(&reader->sql, stmt, err)) > 0) {
+        if (!*entries)
+            *entries = arena_alloc_array(arena, limit, sizeof **entries);
+        if (!*entries)
+            return reader_end(reader, no_memory(stmt, err));
+        if (reader_row_fits(stmt, arena, err) < 0)
+            return reader_end(reader, too_large(stmt, err));
+        log_from_row(stmt, arena, &(*entries)[(*count)++]);
+    }
+    return reader_end(reader, rc);
+}

@@ -1,0 +1,26 @@
+/* A reader with the time limit of its calls; shared by the files that read. Each reader belongs to
+ * one thread. */
+#ifndef STORE_SQLITE_READ_H
+#define STORE_SQLITE_READ_H
+
+#include "store/sqlite/sqlite_int.h"
+
+#define READ_LIMIT_US (5 * INT64_C(1000000)) /* a snapshot held longer grows the WAL */
+
+struct timed_reader {
+    struct store_reader base;
+    int64_t deadline_us; /* of CLOCK_BOOTTIME; 0 = none */
+};
+
+/* Around every call: begin starts its time limit, end returns rc. */
+void reader_begin(struct store_reader *reader);
+int reader_end(struct store_reader *reader, int rc);
+
+/* A task with everything by its key; *task is left NULL when there is none. */
+int reader_task_by_key(struct store_reader *reader, int64_t key, struct arena *arena,
+                       struct task *task, bool *found, struct err *err);
+
+/* -ERR_TOO_LARGE when the texts of the row do not fit what the arena has left. */
+int reader_row_fits(sqlite3_stmt *stmt, const struct arena *arena, struct err *err);
+
+#endif

@@ -1,0 +1,489 @@
+/* The list of tasks: any combination of filters, newest first. First the keys are found on the way
+ * that looks at the fewest rows (one index drives, every other filter is a condition), then each
+ * task is read by its key; both in one snapshot. The way decides the cost only: every way with its
+ * conditions finds the same tasks. One reader per thread. */
+#include "store/sqlite/sqlite_read.h"
+
+#include "core/bounds.h"
+
+#define LIST_TEXT_BYTES_MAX 4096
+#define LIST_BINDS_MAX 32
+#define KEY_END (INT64_C(1) << 40)                  /* ids carry 40 bits of key */
+#define CREATED_MARGIN_US INT64_C(1000000) /* the times decide, the keys only narrow */
+
+struct bound_value {
+    const struct uuid *id; /* one of the three */
+    struct str text;
+    int64_t number;
+};
+
+struct list {
+    struct store_reader *reader;
+    const struct task_filter *filter;
+    uint32_t limit;
+    int64_t first_key; /* first_key <= key < end_key */
+    int64_t end_key;
+    struct buf text;
+    struct bound_value binds[LIST_BINDS_MAX];
+    uint32_t binds_count;
+};
+
+/* Counts from lane_counts that choose the way. */
+struct list_counts {
+    int64_t lanes;     /* that fit the filter and hold tasks of the status */
+    int64_t matching;  /* tasks of these lanes and of the status */
+    int64_t in_lanes;  /* tasks of these lanes, any status */
+    int64_t in_status; /* tasks of the status, any lane */
+    int64_t all;
+};
+
+enum way { WAY_WALK, WAY_LANES, WAY_SETTLED, WAY_HELD, WAY_PENDING, WAY_DELAYED, WAY_COUNT };
+
+/* Columns of task_specs with an index of their own, the usually rarer ones first. */
+static const struct {
+    const char *column;
+    const char *index;
+    size_t offset; /* in struct task_filter */
+    bool is_id;
+} indexed[] = {
+    {"parent_id", "task_specs_parent", offsetof(struct task_filter, parent_id), true},
+    {"context_key", "task_specs_context", offsetof(struct task_filter, context_key), false},
+    {"workflow_id", "task_specs_workflow", offsetof(struct task_filter, workflow_id), false},
+    {"correlation_id", "task_specs_correlation", offsetof(struct task_filter, correlation_id),
+     false},
+    {"schedule_id", "task_specs_schedule", offsetof(struct task_filter, schedule_id), true},
+    {"job_id", "task_specs_job", offsetof(struct task_filter, job_id), true},
+    {"user_id", "task_specs_user", offsetof(struct task_filter, user_id), false},
+};
+#define INDEXED_COUNT (sizeof indexed / sizeof indexed[0])
+
+static struct bound_value indexed_value(const struct task_filter *filter, size_t i)
+{
+    const char *at = (const char *)filter + indexed[i].offset;
+    struct bound_value value = {NULL, STR_NONE, 0};
+
+    if (indexed[i].is_id) {
+        const struct uuid *id = (const void *)at;
+
+        value.id = uuid_is_nil(id) ? NULL : id;
+    } else {
+        memcpy(&value.text, at, sizeof value.text);
+    }
+    return value;
+}
+
+static bool value_given(const struct bound_value *value)
+{
+    return value->id || value->text.data;
+}
+
+static void add_value(struct list *list, const char *condition, struct bound_value value)
+{
+    ASSERT(list->binds_count < LIST_BINDS_MAX);
+    buf_text(&list->text, condition);
+    list->binds[list->binds_count++] = value;
+}
+
+static void add_text(struct list *list, const char *condition, struct str text)
+{
+    if (text.data)
+        add_value(list, condition, (struct bound_value){NULL, text, 0});
+}
+
+static void add_number(struct list *list, const char *condition, int64_t number)
+{
+    add_value(list, condition, (struct bound_value){NULL, STR_NONE, number});
+}
+
+/* Conditions on the lane, for a statement that has `lanes l`. */
+static void add_lane_conditions(struct list *list)
+{
+    add_text(list, " AND l.namespace = ?", list->filter->namespace_name);
+    add_text(list, " AND l.queue = ?", list->filter->queue);
+    add_text(list, " AND l.type = ?", list->filter->type);
+}
+
+/* Conditions on `task_specs p`, on its status in `task_states s`, and on the tag. */
+static void add_task_conditions(struct list *list)
+{
+    const struct task_filter *filter = list->filter;
+
+    for (size_t i = 0; i < INDEXED_COUNT; i++) {
+        struct bound_value value = indexed_value(filter, i);
+        char condition[64];
+
+        snprintf(condition, sizeof condition, " AND p.%s = ?", indexed[i].column);
+        if (value_given(&value))
+            add_value(list, condition, value);
+    }
+    add_text(list, " AND p.external_id = ?", filter->external_id);
+    if (filter->created_after_us)
+        add_number(list, " AND p.created_at >= ?", filter->created_after_us);
+    if (filter->created_before_us)
+        add_number(list, " AND p.created_at < ?", filter->created_before_us);
+    if (filter->status != STATUS_NONE)
+        add_text(list, " AND s.status = ?", str_of(status_word(filter->status)));
+    add_text(list, " AND EXISTS (SELECT 1 FROM task_tags t WHERE t.namespace = l.namespace"
+                   " AND t.task = p.task AND t.tag = ?)", filter->tag);
+}
+
+static void add_key_range(struct list *list, const char *alias)
+{
+    char condition[64];
+
+    snprintf(condition, sizeof condition, " AND %s.task < ?", alias);
+    add_number(list, condition, list->end_key);
+    snprintf(condition, sizeof condition, " AND %s.task >= ?", alias);
+    add_number(list, condition, list->first_key);
+}
+
+static void add_end(struct list *list, const char *alias)
+{
+    buf_format(&list->text, " ORDER BY %s.task DESC", alias);
+    add_number(list, " LIMIT ?", list->limit);
+}
+
+/* Tables that only some filters need; each costs a look per row. */
+static const char *state_join(const struct list *list)
+{
+    return list->filter->status == STATUS_NONE ? ""
+                                               : " CROSS JOIN task_states s ON s.task = p.task";
+}
+
+static const char *spec_join(const struct list *list)
+{
+    return list->filter->created_after_us || list->filter->created_before_us
+               ? " CROSS JOIN task_specs p ON p.task = s.task"
+               : "";
+}
+
+static const char *lane_join(const struct list *list, const char *on)
+{
+    const struct task_filter *filter = list->filter;
+
+    return filter->namespace_name.data || filter->queue.data || filter->type.data ||
+                   filter->tag.data
+               ? on
+               : "";
+}
+
+static void add_namespace(struct list *list, const char *alias)
+{
+    char condition[96];
+
+    if (list->filter->namespace_name.data) {
+        snprintf(condition, sizeof condition, " AND %s.namespace = ?", alias);
+        add_text(list, condition, list->filter->namespace_name);
+    } else {
+        buf_format(&list->text, " AND %s.namespace IN (SELECT namespace FROM lanes)", alias);
+    }
+}
+
+/* An outside id, a column with an index of its own, or a tag drives: the text up to WHERE and its
+ * own conditions. The alias that carries the key, or NULL when there is no such filter. */
+static const char *begin_by_column(struct list *list)
+{
+    static const char by_lane[] = " CROSS JOIN lanes l ON l.lane = p.lane";
+    const struct task_filter *filter = list->filter;
+    struct bound_value value = {NULL, STR_NONE, 0};
+    size_t i = 0;
+
+    while (i < INDEXED_COUNT && !value_given(&value))
+        value = indexed_value(filter, i++);
+    if (filter->external_id.data) {
+        buf_format(&list->text, "SELECT p.task FROM task_uniques u CROSS JOIN task_specs p ON "
+                   "p.task = u.task%s%s WHERE u.kind = 'external' AND u.type = ''",
+                   lane_join(list, by_lane), state_join(list));
+        add_text(list, " AND u.value = ?", filter->external_id);
+        add_namespace(list, "u");
+        return "p";
+    }
+    if (value_given(&value)) {
+        buf_format(&list->text, "SELECT p.task FROM task_specs p INDEXED BY %s%s%s WHERE true",
+                   indexed[i - 1].index, lane_join(list, by_lane), state_join(list));
+        return "p";
+    }
+    if (!filter->tag.data)
+        return NULL;
+    buf_format(&list->text, "SELECT g.task FROM task_tags g CROSS JOIN task_specs p ON "
+               "p.task = g.task%s%s WHERE true", lane_join(list, by_lane), state_join(list));
+    add_text(list, " AND g.tag = ?", filter->tag);
+    add_namespace(list, "g");
+    return "g";
+}
+
+static bool build_by_column(struct list *list)
+{
+    const char *alias = begin_by_column(list);
+
+    if (!alias)
+        return false;
+    add_key_range(list, alias);
+    add_lane_conditions(list);
+    add_task_conditions(list);
+    add_end(list, alias);
+    return true;
+}
+
+/* The newest of every lane that fits, then the newest of these. */
+static void build_by_lanes(struct list *list)
+{
+    const struct task_filter *filter = list->filter;
+
+    buf_text(&list->text, "SELECT x.task FROM lanes l CROSS JOIN task_states x WHERE true");
+    add_lane_conditions(list);
+    if (filter->status != STATUS_NONE)
+        add_text(list, " AND l.lane IN (SELECT lane FROM lane_counts WHERE tasks > 0 AND "
+                 "status = ?)", str_of(status_word(filter->status)));
+    buf_format(&list->text, " AND x.task IN (SELECT p.task FROM task_specs p "
+               "INDEXED BY task_specs_lane%s WHERE p.lane = l.lane", state_join(list));
+    add_key_range(list, "p");
+    add_task_conditions(list);
+    add_end(list, "p");
+    buf_byte(&list->text, ')');
+    add_end(list, "x");
+}
+
+/* Walks task_states: by key, or through the index of a status. Statuses are written out because
+ * partial indexes want constants. */
+static void build_by_state(struct list *list, enum way way)
+{
+    static const char *const from[WAY_COUNT] = {
+        [WAY_WALK] = "task_states s NOT INDEXED",
+        [WAY_SETTLED] = "task_states s INDEXED BY task_states_settled",
+        [WAY_HELD] = "task_states s INDEXED BY task_states_held",
+        [WAY_PENDING] = "(SELECT task FROM task_states WHERE status = 'pending' AND parked IS NULL"
+                        " UNION ALL SELECT task FROM task_states WHERE parked IS NOT NULL) c"
+                        " CROSS JOIN task_states s ON s.task = c.task",
+        [WAY_DELAYED] = "task_states s INDEXED BY task_states_due"};
+    static const char *const where[WAY_COUNT] = {
+        [WAY_WALK] = "true",
+        [WAY_SETTLED] = "s.status NOT IN ('pending', 'claimed', 'running', 'delayed')",
+        [WAY_HELD] = "s.held = 1",
+        [WAY_PENDING] = "true",
+        [WAY_DELAYED] = "s.status = 'delayed'"};
+
+    buf_format(&list->text, "SELECT s.task FROM %s%s%s WHERE %s", from[way], spec_join(list),
+               lane_join(list, " CROSS JOIN lanes l ON l.lane = s.lane"), where[way]);
+    add_key_range(list, "s");
+    add_lane_conditions(list);
+    add_task_conditions(list);
+    add_end(list, "s");
+}
+
+static int count_lanes(struct list *list, struct list_counts *counts, struct err *err)
+{
+    const struct task_filter *filter = list->filter;
+    sqlite3_stmt *stmt = sql_get(&list->reader->sql, SQL_list_counts, err);
+    int rc;
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_str(stmt, 1, filter->namespace_name);
+    bind_str(stmt, 2, filter->queue);
+    bind_str(stmt, 3, filter->type);
+    bind_str(stmt, 4, filter->status ? str_of(status_word(filter->status)) : STR_NONE);
+    rc = sql_step(&list->reader->sql, stmt, err);
+    if (rc < 0)
+        return rc;
+    counts->lanes = sqlite3_column_int64(stmt, 0);
+    counts->matching = sqlite3_column_int64(stmt, 1);
+    counts->in_lanes = sqlite3_column_int64(stmt, 2);
+    counts->in_status = sqlite3_column_int64(stmt, 3);
+    counts->all = sqlite3_column_int64(stmt, 4);
+    sqlite3_reset(stmt);
+    return 0;
+}
+
+/* Rows one looks at among `rows`, of which `matching` fit, until `wanted` are found. */
+static double rows_until(int64_t rows, int64_t matching, double wanted)
+{
+    double looks = (double)rows * wanted / (double)(matching > 0 ? matching : 1);
+
+    return looks < (double)rows ? looks : (double)rows;
+}
+
+static enum way choose_way(const struct list *list, const struct list_counts *counts)
+{
+    double costs[WAY_COUNT];
+    double limit = list->limit;
+    enum way best = WAY_WALK;
+
+    for (int way = 0; way < WAY_COUNT; way++)
+        costs[way] = 1e18; /* not possible */
+    costs[WAY_WALK] = rows_until(counts->all, counts->matching, limit);
+    costs[WAY_LANES] = rows_until(counts->in_lanes, counts->matching,
+                                  limit * (double)counts->lanes) + (double)counts->lanes;
+    switch (list->filter->status) {
+    case STATUS_NONE:
+        break;
+    case STATUS_PENDING: /* every row is fetched and sorted, so it counts twice */
+        costs[WAY_PENDING] = 2 * (double)counts->in_status;
+        break;
+    case STATUS_DELAYED:
+        costs[WAY_DELAYED] = 2 * (double)counts->in_status;
+        break;
+    case STATUS_CLAIMED:
+    case STATUS_RUNNING:
+        costs[WAY_HELD] = (double)counts->in_status;
+        break;
+    default:
+        costs[WAY_SETTLED] = rows_until(counts->in_status, counts->matching, limit);
+    }
+    for (int way = 1; way < WAY_COUNT; way++)
+        if (costs[way] < costs[best])
+            best = (enum way)way;
+    return best;
+}
+
+/* Puts the statement together. *empty: the counts say already that nothing fits. */
+static int build(struct list *list, bool *empty, struct err *err)
+{
+    struct list_counts counts = {0};
+    enum way way;
+
+    *empty = false;
+    if (build_by_column(list))
+        return 0;
+    if (count_lanes(list, &counts, err) < 0)
+        return -(int)err->code;
+    *empty = counts.matching == 0;
+    way = choose_way(list, &counts);
+    if (way == WAY_LANES)
+        build_by_lanes(list);
+    else
+        build_by_state(list, way);
+    return 0;
+}
+
+static sqlite3_stmt *prepare(struct list *list, struct err *err)
+{
+    sqlite3_stmt *stmt;
+
+    if (list->text.failed) {
+        err_set(err, ERR_MEMORY, "out of memory for a list; try again");
+        return NULL;
+    }
+    stmt = sql_prepare(&list->reader->sql, buf_view(&list->text), err);
+    for (uint32_t i = 0; stmt && i < list->binds_count; i++) {
+        const struct bound_value *value = &list->binds[i];
+
+        if (value->id)
+            bind_uuid(stmt, (int)i + 1, value->id);
+        else if (value->text.data)
+            bind_str(stmt, (int)i + 1, value->text);
+        else
+            bind_int(stmt, (int)i + 1, value->number);
+    }
+    return stmt;
+}
+
+/* The first key from which on every task was created at or after the time: created_at grows with
+ * the key, so halving finds it in 40 looks. */
+static int key_at(struct store_reader *reader, int64_t time_us, int64_t *key, struct err *err)
+{
+    int64_t low = 1;
+    int64_t high = KEY_END;
+
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        sqlite3_stmt *stmt = sql_get(&reader->sql, SQL_list_probe, err);
+        int rc;
+
+        if (!stmt)
+            return -(int)err->code;
+        bind_int(stmt, 1, middle);
+        rc = sql_step(&reader->sql, stmt, err);
+        if (rc < 0)
+            return rc;
+        if (rc == 0 || sqlite3_column_int64(stmt, 1) >= time_us)
+            high = middle;
+        else
+            low = sqlite3_column_int64(stmt, 0) + 1;
+        sqlite3_reset(stmt);
+    }
+    *key = low;
+    return 0;
+}
+
+static int narrow_keys(struct list *list, struct err *err)
+{
+    const struct task_filter *filter = list->filter;
+    int64_t end = KEY_END;
+    int rc = 0;
+
+    list->first_key = 1;
+    list->end_key = filter->before_key > 0 ? filter->before_key : KEY_END;
+    if (filter->created_after_us)
+        rc = key_at(list->reader, filter->created_after_us - CREATED_MARGIN_US, &list->first_key,
+                    err);
+    if (rc == 0 && filter->created_before_us &&
+        filter->created_before_us < INT64_MAX - CREATED_MARGIN_US)
+        rc = key_at(list->reader, filter->created_before_us + CREATED_MARGIN_US, &end, err);
+    if (end < list->end_key)
+        list->end_key = end;
+    return rc;
+}
+
+static int fetch(struct list *list, struct arena *arena, struct task **tasks, uint32_t *count,
+                 struct err *err)
+{
+    sqlite3_stmt *stmt = prepare(list, err);
+    int rc;
+
+    if (!stmt)
+        return -(int)err->code;
+    while ((rc = sql_step(&list->reader->sql, stmt, err)) > 0) {
+        bool found;
+
+        if (!*tasks)
+            *tasks = arena_alloc_array(arena, list->limit, sizeof **tasks);
+        if (!*tasks) {
+            rc = err_set(err, ERR_MEMORY, "out of memory for a list; try again");
+            break;
+        }
+        rc = reader_task_by_key(list->reader, sqlite3_column_int64(stmt, 0), arena,
+                                &(*tasks)[*count], &found, err);
+        if (rc < 0)
+            break;
+        *count += found;
+    }
+    sqlite3_finalize(stmt);
+    return rc;
+}
+
+static int run(struct list *list, struct arena *arena, struct task **tasks, uint32_t *count,
+               struct err *err)
+{
+    bool empty;
+    int rc;
+
+    rc = narrow_keys(list, err);
+    if (rc == 0)
+        rc = build(list, &empty, err);
+    if (rc == 0 && !empty)
+        rc = fetch(list, arena, tasks, count, err);
+    return rc;
+}
+
+int sqlite_read_tasks(struct store_reader *reader, const struct task_filter *filter,
+                      struct arena *arena, struct task **tasks, uint32_t *count, struct err *err)
+{
+    struct list list = {.reader = reader,
+                        .filter = filter,
+                        .limit = filter->limit ? filter->limit : BOUND_LIST_LIMIT_DEFAULT,
+                        .text = BUF_INIT(LIST_TEXT_BYTES_MAX)};
+    int rc;
+
+    *tasks = NULL;
+    *count = 0;
+    if (list.limit > BOUND_LIST_LIMIT)
+        list.limit = BOUND_LIST_LIMIT;
+    if (sqlite3_exec(reader->sql.db, "BEGIN", NULL, NULL, NULL))
+        return sql_fail(reader->sql.db, "BEGIN", err);
+    reader_begin(reader);
+    rc = reader_end(reader, run(&list, arena, tasks, count, err));
+    sqlite3_exec(reader->sql.db, "COMMIT", NULL, NULL, NULL); /* nothing was written */
+    buf_deinit(&list.text);
+    return rc;
+}

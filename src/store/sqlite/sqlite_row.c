@@ -1,0 +1,257 @@
+/* Rows to structs and back, once for every statement that reads or writes them. The order of
+ * the columns here, in the lists below and in sql/tasks.sql is one and the same. */
+#include "store/sqlite/sqlite_int.h"
+
+const char sqlite_state_columns[] =
+    "s.task, s.id, s.lane, s.status, s.previous_status, s.state, s.progress, s.version, "
+    "s.updated_at, s.priority, s.scheduled_at, s.by_wall, s.order_key, s.parked, s.attempts, "
+    "s.retry_count, s.crash_count, s.continuations, s.next_retry_at, s.worker_id, s.held, "
+    "s.lease_token, s.lease_until, s.unlisted, s.last_heartbeat, s.claimed_at, s.started_at, "
+    "s.pause_requested, s.execution, s.report_seq, s.outcome_token, s.outcome_hash, "
+    "s.open_dependencies, s.unsatisfied, s.open_children, s.waits_children, s.event_seq, "
+    "s.metadata, s.checkpoint_data, s.resumed_from, s.recovery_metadata, s.completed_at, "
+    "s.error, s.last_error, s.error_details";
+
+const char sqlite_spec_columns[] =
+    "p.name, p.payload, p.tags, p.user_id, p.external_id, p.context_key, p.correlation_id, "
+    "p.workflow_id, p.idempotency_key, p.input_hash, p.unique_until, p.limit_key, "
+    "p.callback_url, p.ref, p.job_id, p.schedule_id, p.recurring_job_id, p.category_id, "
+    "p.parent_id, p.on_unsatisfied, p.retry_policy, p.max_retries, p.retry_delay_ms, "
+    "p.max_retry_delay_ms, p.max_crashes, p.max_continuations, p.timeout_ms, "
+    "p.stall_after_ms, p.run_at, p.recovery_priority, p.auto_recovery_enabled, p.created_at";
+
+/* The same without the payload, which may be large and is rarely needed. */
+const char sqlite_lean_columns[] =
+    "p.name, NULL, p.tags, p.user_id, p.external_id, p.context_key, p.correlation_id, "
+    "p.workflow_id, p.idempotency_key, p.input_hash, p.unique_until, p.limit_key, "
+    "p.callback_url, p.ref, p.job_id, p.schedule_id, p.recurring_job_id, p.category_id, "
+    "p.parent_id, p.on_unsatisfied, p.retry_policy, p.max_retries, p.retry_delay_ms, "
+    "p.max_retry_delay_ms, p.max_crashes, p.max_continuations, p.timeout_ms, "
+    "p.stall_after_ms, p.run_at, p.recovery_priority, p.auto_recovery_enabled, p.created_at";
+
+const char sqlite_execution_columns[] =
+    "e.execution, e.id, e.task, e.job_id, e.schedule_id, e.status, e.attempt_number, "
+    "e.lease_token, e.worker_id, e.correlation_id, e.claim_seq, e.start_seq, e.created_at, "
+    "e.started_at, e.completed_at, e.failed_at, e.duration_ms, e.result_data, e.error_data";
+
+void bind_str(sqlite3_stmt *stmt, int at, struct str text)
+{
+    if (text.data)
+        sqlite3_bind_text(stmt, at, text.data, (int)text.len, SQLITE_STATIC);
+    else
+        sqlite3_bind_null(stmt, at);
+}
+
+void bind_uuid(sqlite3_stmt *stmt, int at, const struct uuid *id)
+{
+    if (uuid_is_nil(id))
+        sqlite3_bind_null(stmt, at);
+    else
+        sqlite3_bind_blob(stmt, at, id->bytes, 16, SQLITE_STATIC);
+}
+
+void bind_int(sqlite3_stmt *stmt, int at, int64_t value)
+{
+    sqlite3_bind_int64(stmt, at, value);
+}
+
+void bind_int_unless(sqlite3_stmt *stmt, int at, int64_t value, int64_t default_value)
+{
+    if (value == default_value)
+        sqlite3_bind_null(stmt, at);
+    else
+        sqlite3_bind_int64(stmt, at, value);
+}
+
+void bind_int_or_null(sqlite3_stmt *stmt, int at, int64_t value)
+{
+    bind_int_unless(stmt, at, value, 0);
+}
+
+struct str column_str(sqlite3_stmt *stmt, int at, struct arena *arena)
+{
+    const char *text = (const char *)sqlite3_column_text(stmt, at);
+
+    if (!text)
+        return STR_NONE;
+    return arena_str(arena, str_span(text, (size_t)sqlite3_column_bytes(stmt, at)));
+}
+
+struct uuid column_uuid(sqlite3_stmt *stmt, int at)
+{
+    struct uuid id = {{0}};
+
+    if (sqlite3_column_bytes(stmt, at) == 16)
+        memcpy(id.bytes, sqlite3_column_blob(stmt, at), 16);
+    return id;
+}
+
+int64_t column_int(sqlite3_stmt *stmt, int at, int64_t when_null)
+{
+    return sqlite3_column_type(stmt, at) == SQLITE_NULL ? when_null
+                                                        : sqlite3_column_int64(stmt, at);
+}
+
+static enum status column_status(sqlite3_stmt *stmt, int at)
+{
+    const char *word = (const char *)sqlite3_column_text(stmt, at);
+    enum status status = STATUS_NONE;
+
+    if (word)
+        status_parse(str_of(word), &status);
+    return status;
+}
+
+int64_t sqlite_key_of(const struct uuid *id)
+{
+    return uuid7_key(id);
+}
+
+void sqlite_state_from_row(sqlite3_stmt *stmt, int first, struct arena *arena, struct task *task,
+                           int64_t *lane)
+{
+    int at = first;
+
+    task->key = sqlite3_column_int64(stmt, at++);
+    task->id = column_uuid(stmt, at++);
+    *lane = sqlite3_column_int64(stmt, at++);
+    task->status = column_status(stmt, at++);
+    task->previous_status = column_status(stmt, at++);
+    task->state = column_str(stmt, at++, arena);
+    task->progress = sqlite3_column_int64(stmt, at++);
+    task->version = sqlite3_column_int64(stmt, at++);
+    task->updated_at_us = sqlite3_column_int64(stmt, at++);
+    task->priority = sqlite3_column_int64(stmt, at++);
+    task->scheduled_at_us = sqlite3_column_int64(stmt, at++);
+    task->by_wall = sqlite3_column_int64(stmt, at++) != 0;
+    task->order_key = sqlite3_column_int64(stmt, at++);
+    task->parked = sqlite3_column_type(stmt, at++) != SQLITE_NULL;
+    task->attempts = sqlite3_column_int64(stmt, at++);
+    task->retry_count = sqlite3_column_int64(stmt, at++);
+    task->crash_count = sqlite3_column_int64(stmt, at++);
+    task->continuations = sqlite3_column_int64(stmt, at++);
+    task->next_retry_at_us = sqlite3_column_int64(stmt, at++);
+    task->worker_id = column_str(stmt, at++, arena);
+    task->held = sqlite3_column_int64(stmt, at++) != 0;
+    task->lease_token = sqlite3_column_int64(stmt, at++);
+    task->lease_until_us = sqlite3_column_int64(stmt, at++);
+    task->unlisted = sqlite3_column_int64(stmt, at++) != 0;
+    task->last_heartbeat_us = sqlite3_column_int64(stmt, at++);
+    task->claimed_at_us = sqlite3_column_int64(stmt, at++);
+    task->started_at_us = sqlite3_column_int64(stmt, at++);
+    task->pause_requested = sqlite3_column_int64(stmt, at++) != 0;
+    task->execution_key = sqlite3_column_int64(stmt, at++);
+    task->report_seq = sqlite3_column_int64(stmt, at++);
+    task->outcome_token = sqlite3_column_int64(stmt, at++);
+    task->outcome_hash = sqlite3_column_int64(stmt, at++);
+    task->open_dependencies = sqlite3_column_int64(stmt, at++);
+    task->unsatisfied = sqlite3_column_int64(stmt, at++) != 0;
+    task->open_children = sqlite3_column_int64(stmt, at++);
+    task->waits_children = sqlite3_column_int64(stmt, at++) != 0;
+    task->event_seq = sqlite3_column_int64(stmt, at++);
+    task->metadata = column_str(stmt, at++, arena);
+    task->checkpoint_data = column_str(stmt, at++, arena);
+    task->resumed_from = column_str(stmt, at++, arena);
+    task->recovery_metadata = column_str(stmt, at++, arena);
+    task->completed_at_us = sqlite3_column_int64(stmt, at++);
+    task->error = column_str(stmt, at++, arena);
+    task->last_error = column_str(stmt, at++, arena);
+    task->error_details = column_str(stmt, at++, arena);
+    ASSERT(at == first + SQLITE_STATE_COLUMNS_COUNT);
+    task->stored_status = task->status;
+    task->stored_order_key = task->order_key;
+    task->stored_parked = task->parked;
+    task->stored_version = task->version;
+    task->stored_held = task->held;
+}
+
+static enum unique_until unique_until_of(const char *word)
+{
+    return word && strcmp(word, "ended") == 0 ? UNIQUE_ENDED : UNIQUE_FOREVER;
+}
+
+static enum on_unsatisfied on_unsatisfied_of(const char *word)
+{
+    if (word && strcmp(word, "fail") == 0)
+        return UNSATISFIED_FAIL;
+    return word && strcmp(word, "run") == 0 ? UNSATISFIED_RUN : UNSATISFIED_CANCEL;
+}
+
+static enum retry_policy retry_policy_of(const char *word)
+{
+    enum retry_policy policy = RETRY_POLYNOMIAL;
+
+    if (word)
+        retry_policy_parse(str_of(word), &policy);
+    return policy;
+}
+
+void sqlite_spec_from_row(sqlite3_stmt *stmt, int first, struct arena *arena, struct task *task)
+{
+    struct task_spec *spec = &task->spec;
+    int at = first;
+
+    spec->name = column_str(stmt, at++, arena);
+    spec->payload = column_str(stmt, at++, arena);
+    spec->tags = column_str(stmt, at++, arena);
+    spec->user_id = column_str(stmt, at++, arena);
+    spec->external_id = column_str(stmt, at++, arena);
+    spec->context_key = column_str(stmt, at++, arena);
+    spec->correlation_id = column_str(stmt, at++, arena);
+    spec->workflow_id = column_str(stmt, at++, arena);
+    spec->idempotency_key = column_str(stmt, at++, arena);
+    spec->input_hash = column_str(stmt, at++, arena);
+    spec->unique_until = unique_until_of((const char *)sqlite3_column_text(stmt, at++));
+    spec->limit_key = column_str(stmt, at++, arena);
+    spec->callback_url = column_str(stmt, at++, arena);
+    spec->ref = column_str(stmt, at++, arena);
+    spec->job_id = column_uuid(stmt, at++);
+    spec->schedule_id = column_uuid(stmt, at++);
+    spec->recurring_job_id = column_uuid(stmt, at++);
+    spec->category_id = column_uuid(stmt, at++);
+    spec->parent_id = column_uuid(stmt, at++);
+    spec->on_unsatisfied = on_unsatisfied_of((const char *)sqlite3_column_text(stmt, at++));
+    spec->retry.policy = retry_policy_of((const char *)sqlite3_column_text(stmt, at++));
+    spec->retry.max_retries = column_int(stmt, at++, TASK_DEFAULT_MAX_RETRIES);
+    spec->retry.delay_ms = column_int(stmt, at++, TASK_DEFAULT_RETRY_DELAY_MS);
+    spec->retry.max_delay_ms = column_int(stmt, at++, TASK_DEFAULT_MAX_RETRY_DELAY_MS);
+    spec->max_crashes = column_int(stmt, at++, TASK_DEFAULT_MAX_CRASHES);
+    spec->max_continuations = column_int(stmt, at++, TASK_DEFAULT_MAX_CONTINUATIONS);
+    spec->timeout_ms = column_int(stmt, at++, TASK_DEFAULT_TIMEOUT_MS);
+    spec->stall_after_ms = sqlite3_column_int64(stmt, at++);
+    spec->run_at_us = sqlite3_column_int64(stmt, at++);
+    spec->recovery_priority = sqlite3_column_int64(stmt, at++);
+    spec->auto_recovery = column_int(stmt, at++, 1) != 0;
+    spec->created_at_us = sqlite3_column_int64(stmt, at++);
+    ASSERT(at == first + SQLITE_SPEC_COLUMNS_COUNT);
+    task->has_spec = true;
+}
+
+void sqlite_execution_from_row(sqlite3_stmt *stmt, int first, struct arena *arena,
+                               struct execution *execution)
+{
+    int at = first;
+    const char *word;
+
+    execution->key = sqlite3_column_int64(stmt, at++);
+    execution->id = column_uuid(stmt, at++);
+    execution->task_key = sqlite3_column_int64(stmt, at++);
+    execution->job_id = column_uuid(stmt, at++);
+    execution->schedule_id = column_uuid(stmt, at++);
+    word = (const char *)sqlite3_column_text(stmt, at++);
+    execution_status_parse(str_of(word), &execution->status);
+    execution->attempt_number = sqlite3_column_int64(stmt, at++);
+    execution->lease_token = sqlite3_column_int64(stmt, at++);
+    execution->worker_id = column_str(stmt, at++, arena);
+    execution->correlation_id = column_str(stmt, at++, arena);
+    execution->claim_seq = sqlite3_column_int64(stmt, at++);
+    execution->start_seq = sqlite3_column_int64(stmt, at++);
+    execution->created_at_us = sqlite3_column_int64(stmt, at++);
+    execution->started_at_us = sqlite3_column_int64(stmt, at++);
+    execution->completed_at_us = sqlite3_column_int64(stmt, at++);
+    execution->failed_at_us = sqlite3_column_int64(stmt, at++);
+    execution->duration_ms = sqlite3_column_int64(stmt, at++);
+    execution->result_data = column_str(stmt, at++, arena);
+    execution->error_data = column_str(stmt, at++, arena);
+    ASSERT(at == first + SQLITE_EXECUTION_COLUMNS_COUNT);
+}

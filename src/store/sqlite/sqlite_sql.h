@@ -1,0 +1,67 @@
+/* Prepared statements of one connection, found by name in the embedded .sql files, and what their
+ * failures mean. A statement name is declared here once; its text is in sql/NAME-OF-TABLE.sql. */
+#ifndef STORE_SQLITE_SQL_H
+#define STORE_SQLITE_SQL_H
+
+#include "base/err.h"
+#include "base/str.h"
+
+#include <sqlite3.h>
+
+#define SQLITE_STATEMENTS(X)                                                                   \
+    X(tx_begin) X(tx_commit) X(tx_rollback)                                                    \
+    X(state_insert) X(spec_insert) X(state_update) X(data_put) X(data_delete)                  \
+    X(task_state) X(task_lean) X(task_full) X(task_data) X(task_deletes_state) X(task_deletes_spec)         \
+    X(task_tag_insert) X(task_deletes_tags) X(task_deletes_events) X(task_deletes_executions)  \
+    X(task_deletes_logs) X(task_deletes_checkpoints) X(task_deletes_dependencies)              \
+    X(task_deletes_recovery)                                                                   \
+    X(unique_insert) X(unique_owner) X(unique_delete)                                          \
+    X(lane_insert) X(lane_find) X(lanes_all) X(count_add) X(counts_all)                        \
+    X(ready_head) X(parked_first) X(parked_key_next) X(due_first) X(due_next)    \
+    X(held_all) X(held_by_worker) X(settled_by_status)                                         \
+    X(any_dependency) X(dependency_insert) X(dependents_of) X(parents_of) X(children_of)                         \
+    X(event_insert) X(execution_insert) X(execution_update) X(execution_by_key)                \
+    X(result_put) X(result_delete)                                                             \
+    X(checkpoint_insert) X(checkpoint_last_seq) X(checkpoint_newest) X(checkpoint_invalidate)  \
+    X(checkpoint_thin) X(log_insert) X(log_last_seq)                                           \
+    X(prune_candidates) X(prune_events) X(prune_execution_next) X(prune_keeps_claim)           \
+    X(prune_keeps_start) X(prune_executions) X(prune_log_next) X(prune_logs)                   \
+    X(outbox_insert) X(outbox_due) X(outbox_next) X(outbox_update) X(outbox_delete)            \
+    X(workers_all) X(worker_put) X(worker_delete) X(queues_all) X(queue_put)                   \
+    X(counts_named) X(info_get) X(info_put) X(last_time) X(last_keys)                          \
+    X(read_task) X(read_task_id) X(read_dependencies) X(read_result) X(read_events)            \
+    X(read_executions) X(read_checkpoints) X(read_logs) X(list_counts) X(list_probe)           \
+    X(verify_counts) X(verify_states) X(verify_specs) X(verify_held) X(verify_executions)      \
+    X(verify_event_order) X(verify_event_ends) X(verify_open_dependencies)                     \
+    X(verify_open_children) X(verify_orphans) X(verify_checkpoints)
+
+enum sqlite_statement {
+#define X(name) SQL_##name,
+    SQLITE_STATEMENTS(X)
+#undef X
+        SQL_COUNT
+};
+
+struct sqlite_sql {
+    sqlite3 *db;
+    sqlite3_stmt *stmts[SQL_COUNT];
+};
+
+/* The statement, reset and with no bindings left; prepared on first use. NULL on failure. */
+sqlite3_stmt *sql_get(struct sqlite_sql *sql, enum sqlite_statement name, struct err *err);
+
+/* Runs a statement that returns no rows and resets it. *changes may be NULL. */
+int sql_run(struct sqlite_sql *sql, sqlite3_stmt *stmt, int64_t *changes, struct err *err);
+
+/* Next row: 1, end: 0 (reset), or a negative error (reset). */
+int sql_step(struct sqlite_sql *sql, sqlite3_stmt *stmt, struct err *err);
+
+/* Prepares text that was put together at run time (lists with filters); caller finalizes. */
+sqlite3_stmt *sql_prepare(struct sqlite_sql *sql, struct str text, struct err *err);
+
+/* What an SQLite result code means to us (data-model, 'When the store fails'). */
+int sql_fail(sqlite3 *db, const char *what, struct err *err);
+
+void sql_close(struct sqlite_sql *sql);
+
+#endif

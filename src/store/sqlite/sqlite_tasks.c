@@ -1,0 +1,458 @@
+/* Tasks as rows: insert, save under the version guard, load by key, delete with all they left. */
+#include "store/sqlite/sqlite_int.h"
+
+#include "base/json.h"
+#include "core/bounds.h"
+
+#define PARKED_BYTES_MAX (BOUND_NAME_BYTES + BOUND_KEY_BYTES + 2)
+#define VERSION_PARAMETER 46 /* of state_update; the parameters before it are the columns */
+
+struct str sqlite_parked_name(struct str queue, struct str limit_key, char *out)
+{
+    memcpy(out, queue.data, queue.len);
+    out[queue.len] = '\x1f';
+    memcpy(out + queue.len + 1, limit_key.data, limit_key.len);
+    return str_span(out, queue.len + 1 + limit_key.len);
+}
+
+static void bind_status(sqlite3_stmt *stmt, int at, enum status status)
+{
+    if (status == STATUS_NONE)
+        sqlite3_bind_null(stmt, at);
+    else
+        bind_str(stmt, at, str_of(status_word(status)));
+}
+
+/* In the order of sqlite_state_columns. */
+static void bind_state(sqlite3_stmt *stmt, const struct task *task, int64_t lane, char *parked)
+{
+    int at = 1;
+
+    bind_int(stmt, at++, task->key);
+    bind_uuid(stmt, at++, &task->id);
+    bind_int(stmt, at++, lane);
+    bind_status(stmt, at++, task->status);
+    bind_status(stmt, at++, task->previous_status);
+    bind_str(stmt, at++, task->state.data ? task->state : STR(""));
+    bind_int(stmt, at++, task->progress);
+    bind_int(stmt, at++, task->version);
+    bind_int(stmt, at++, task->updated_at_us);
+    bind_int(stmt, at++, task->priority);
+    bind_int_or_null(stmt, at++, task->scheduled_at_us);
+    bind_int(stmt, at++, task->by_wall);
+    bind_int(stmt, at++, task->order_key);
+    if (task->parked)
+        bind_str(stmt, at++,
+                 sqlite_parked_name(task->spec.queue, task->spec.limit_key, parked));
+    else
+        sqlite3_bind_null(stmt, at++);
+    bind_int(stmt, at++, task->attempts);
+    bind_int(stmt, at++, task->retry_count);
+    bind_int(stmt, at++, task->crash_count);
+    bind_int(stmt, at++, task->continuations);
+    bind_int_or_null(stmt, at++, task->next_retry_at_us);
+    bind_str(stmt, at++, task->worker_id);
+    bind_int_or_null(stmt, at++, task->held);
+    bind_int(stmt, at++, task->lease_token);
+    bind_int_or_null(stmt, at++, task->lease_until_us);
+    bind_int_or_null(stmt, at++, task->unlisted);
+    bind_int_or_null(stmt, at++, task->last_heartbeat_us);
+    bind_int_or_null(stmt, at++, task->claimed_at_us);
+    bind_int_or_null(stmt, at++, task->started_at_us);
+    bind_int_or_null(stmt, at++, task->pause_requested);
+    bind_int_or_null(stmt, at++, task->execution_key);
+    bind_int_or_null(stmt, at++, task->report_seq);
+    bind_int_or_null(stmt, at++, task->outcome_token);
+    bind_int_or_null(stmt, at++, task->outcome_hash);
+    bind_int_or_null(stmt, at++, task->open_dependencies);
+    bind_int_or_null(stmt, at++, task->unsatisfied);
+    bind_int_or_null(stmt, at++, task->open_children);
+    bind_int_or_null(stmt, at++, task->waits_children);
+    bind_int(stmt, at++, task->event_seq);
+    bind_str(stmt, at++, task->metadata);
+    bind_str(stmt, at++, task->checkpoint_data);
+    bind_str(stmt, at++, task->resumed_from);
+    bind_str(stmt, at++, task->recovery_metadata);
+    bind_int_or_null(stmt, at++, task->completed_at_us);
+    bind_str(stmt, at++, task->error);
+    bind_str(stmt, at++, task->last_error);
+    bind_str(stmt, at++, task->error_details);
+    ASSERT(at == SQLITE_STATE_COLUMNS_COUNT + 1);
+}
+
+/* Defaults are stored as NULL: one byte instead of up to nine, and most tasks use them. */
+static void bind_spec(sqlite3_stmt *stmt, const struct task *task, int64_t lane)
+{
+    const struct task_spec *spec = &task->spec;
+    int at = 1;
+
+    bind_int(stmt, at++, task->key);
+    bind_int(stmt, at++, lane);
+    bind_str(stmt, at++, spec->name);
+    bind_str(stmt, at++, spec->payload);
+    bind_str(stmt, at++, spec->tags);
+    bind_str(stmt, at++, spec->user_id);
+    bind_str(stmt, at++, spec->external_id);
+    bind_str(stmt, at++, spec->context_key);
+    bind_str(stmt, at++, spec->correlation_id);
+    bind_str(stmt, at++, spec->workflow_id);
+    bind_str(stmt, at++, spec->idempotency_key);
+    bind_str(stmt, at++, spec->input_hash);
+    bind_str(stmt, at++, spec->unique_until == UNIQUE_FOREVER
+                             ? STR_NONE : str_of(unique_until_word(spec->unique_until)));
+    bind_str(stmt, at++, spec->limit_key);
+    bind_str(stmt, at++, spec->callback_url);
+    bind_str(stmt, at++, spec->ref);
+    bind_uuid(stmt, at++, &spec->job_id);
+    bind_uuid(stmt, at++, &spec->schedule_id);
+    bind_uuid(stmt, at++, &spec->recurring_job_id);
+    bind_uuid(stmt, at++, &spec->category_id);
+    bind_uuid(stmt, at++, &spec->parent_id);
+    bind_str(stmt, at++, spec->on_unsatisfied == UNSATISFIED_CANCEL
+                             ? STR_NONE : str_of(on_unsatisfied_word(spec->on_unsatisfied)));
+    bind_str(stmt, at++, spec->retry.policy == RETRY_POLYNOMIAL
+                             ? STR_NONE : str_of(retry_policy_word(spec->retry.policy)));
+    bind_int_unless(stmt, at++, spec->retry.max_retries, TASK_DEFAULT_MAX_RETRIES);
+    bind_int_unless(stmt, at++, spec->retry.delay_ms, TASK_DEFAULT_RETRY_DELAY_MS);
+    bind_int_unless(stmt, at++, spec->retry.max_delay_ms, TASK_DEFAULT_MAX_RETRY_DELAY_MS);
+    bind_int_unless(stmt, at++, spec->max_crashes, TASK_DEFAULT_MAX_CRASHES);
+    bind_int_unless(stmt, at++, spec->max_continuations, TASK_DEFAULT_MAX_CONTINUATIONS);
+    bind_int_unless(stmt, at++, spec->timeout_ms, TASK_DEFAULT_TIMEOUT_MS);
+    bind_int_or_null(stmt, at++, spec->stall_after_ms);
+    bind_int_or_null(stmt, at++, spec->run_at_us);
+    bind_int_or_null(stmt, at++, spec->recovery_priority);
+    bind_int_unless(stmt, at++, spec->auto_recovery, 1);
+    bind_int(stmt, at++, spec->created_at_us);
+    ASSERT(at == SQLITE_SPEC_COLUMNS_COUNT + 3);
+}
+
+static int write_data(struct sqlite_store *store, const struct task *task, bool is_new,
+                      struct err *err)
+{
+    sqlite3_stmt *stmt;
+
+    if (!task->has_data || (is_new && !task->data.data))
+        return 0;
+    stmt = sql_get(&store->sql, task->data.data ? SQL_data_put : SQL_data_delete, err);
+    if (!stmt)
+        return -(int)err->code;
+    bind_int(stmt, 1, task->key);
+    if (task->data.data)
+        bind_str(stmt, 2, task->data);
+    return sql_run(&store->sql, stmt, NULL, err);
+}
+
+/* One row per tag; tags was checked to be an array of short strings. */
+static int write_tags(struct sqlite_store *store, const struct task *task,
+                      enum sqlite_statement what, struct err *err)
+{
+    struct arena arena = ARENA_INIT(64 * 1024);
+    struct json_iter iter;
+    struct str value;
+    int rc = 0;
+
+    if (!task->spec.tags.data)
+        return 0;
+    json_begin(task->spec.tags, &iter);
+    while (rc == 0 && json_next_element(&iter, &value)) {
+        sqlite3_stmt *stmt = sql_get(&store->sql, what, err);
+
+        if (!stmt) {
+            rc = -(int)err->code;
+            break;
+        }
+        bind_str(stmt, 1, task->spec.namespace_name);
+        bind_str(stmt, 2, json_string(value, &arena));
+        bind_int(stmt, 3, task->key);
+        rc = sql_run(&store->sql, stmt, NULL, err);
+    }
+    arena_deinit(&arena);
+    return rc;
+}
+
+static void remember(struct task *task)
+{
+    task->stored_status = task->status;
+    task->stored_order_key = task->order_key;
+    task->stored_parked = task->parked;
+    task->stored_version = task->version;
+    task->stored_held = task->held;
+}
+
+static int insert_one(struct sqlite_store *store, struct task *task, struct err *err)
+{
+    struct line *line = lines_get(store, task->spec.namespace_name, task->spec.queue,
+                                  task->spec.type, err);
+    sqlite3_stmt *stmt;
+    char parked[PARKED_BYTES_MAX];
+
+    if (!line || !(stmt = sql_get(&store->sql, SQL_spec_insert, err)))
+        return -(int)err->code;
+    bind_spec(stmt, task, line->lane);
+    if (sql_run(&store->sql, stmt, NULL, err) < 0)
+        return -(int)err->code;
+    stmt = sql_get(&store->sql, SQL_state_insert, err);
+    if (!stmt)
+        return -(int)err->code;
+    bind_state(stmt, task, line->lane, parked);
+    if (sql_run(&store->sql, stmt, NULL, err) < 0 || write_data(store, task, true, err) < 0 ||
+        write_tags(store, task, SQL_task_tag_insert, err) < 0)
+        return -(int)err->code;
+    if (lines_note(store, line, task, err) < 0)
+        return -(int)err->code;
+    remember(task);
+    return 0;
+}
+
+int sqlite_tasks_insert(struct store *base, struct task *const *tasks, uint32_t count,
+                        struct err *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        int rc = insert_one(sqlite_of(base), tasks[i], err);
+
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int save_one(struct sqlite_store *store, struct task *task, struct err *err)
+{
+    struct line *line = lines_get(store, task->spec.namespace_name, task->spec.queue,
+                                  task->spec.type, err);
+    sqlite3_stmt *stmt = line ? sql_get(&store->sql, SQL_state_update, err) : NULL;
+    char parked[PARKED_BYTES_MAX];
+    int64_t changes = 0;
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_state(stmt, task, line->lane, parked);
+    bind_int(stmt, VERSION_PARAMETER, task->stored_version);
+    if (sql_run(&store->sql, stmt, &changes, err) < 0)
+        return -(int)err->code;
+    if (changes != 1)
+        return err_set(err, ERR_INTERNAL, "a task changed under its writer's hands");
+    if (write_data(store, task, false, err) < 0 || lines_note(store, line, task, err) < 0)
+        return -(int)err->code;
+    remember(task);
+    return 0;
+}
+
+int sqlite_tasks_save(struct store *base, struct task *const *tasks, uint32_t count,
+                      struct err *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        int rc = save_one(sqlite_of(base), tasks[i], err);
+
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static int load_data(struct sqlite_store *store, struct task *task, struct arena *arena,
+                     struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(&store->sql, SQL_task_data, err);
+    int rc;
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_int(stmt, 1, task->key);
+    rc = sql_step(&store->sql, stmt, err);
+    if (rc < 0)
+        return rc;
+    if (rc > 0)
+        task->data = column_str(stmt, 0, arena);
+    sqlite3_reset(stmt);
+    task->has_data = true;
+    return 0;
+}
+
+/* Names come from the line, which lives as long as the store (or the next rollback): copied. */
+int sqlite_task_from_row(struct sqlite_store *store, sqlite3_stmt *stmt, unsigned parts,
+                         struct arena *arena, struct task *task, struct err *err)
+{
+    int64_t lane;
+    struct line *line;
+
+    sqlite_state_from_row(stmt, 0, arena, task, &lane);
+    if (parts & LOAD_SPEC)
+        sqlite_spec_from_row(stmt, SQLITE_STATE_COLUMNS_COUNT, arena, task);
+    line = lines_by_lane(&store->lines, lane);
+    if (!line)
+        return err_set(err, ERR_STORAGE, "a task names a lane that is not there; run verify");
+    task->spec.namespace_name = arena_str(arena, line->namespace_name);
+    task->spec.queue = arena_str(arena, line->queue);
+    task->spec.type = arena_str(arena, line->type);
+    return 0;
+}
+
+int sqlite_task_by_key(struct sqlite_store *store, int64_t key, unsigned parts,
+                       struct arena *arena, struct task **task, struct err *err)
+{
+    enum sqlite_statement name = parts & LOAD_DATA   ? SQL_task_full
+                                 : parts & LOAD_SPEC ? SQL_task_lean
+                                                     : SQL_task_state;
+    sqlite3_stmt *stmt = sql_get(&store->sql, name, err);
+    int rc;
+
+    *task = NULL;
+    if (!stmt)
+        return -(int)err->code;
+    bind_int(stmt, 1, key);
+    rc = sql_step(&store->sql, stmt, err);
+    if (rc <= 0)
+        return rc;
+    *task = arena_alloc(arena, sizeof **task);
+    rc = *task ? sqlite_task_from_row(store, stmt, parts, arena, *task, err)
+               : err_set(err, ERR_MEMORY, "out of memory while loading a task");
+    sqlite3_reset(stmt);
+    if (rc == 0 && parts & LOAD_DATA)
+        rc = load_data(store, *task, arena, err);
+    return rc;
+}
+
+int sqlite_tasks_load(struct store *base, const struct uuid *ids, uint32_t count, unsigned parts,
+                      struct arena *arena, struct task **tasks, struct err *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        int rc = sqlite_task_by_key(sqlite_of(base), sqlite_key_of(&ids[i]), parts, arena,
+                                    &tasks[i], err);
+
+        if (rc < 0)
+            return rc;
+        if (tasks[i] && !uuid_eq(&tasks[i]->id, &ids[i]))
+            tasks[i] = NULL; /* the key is in use, the id is not */
+    }
+    return 0;
+}
+
+static int delete_by(struct sqlite_store *store, enum sqlite_statement what,
+                     const struct task *task, bool by_id, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(&store->sql, what, err);
+
+    if (!stmt)
+        return -(int)err->code;
+    if (by_id)
+        bind_uuid(stmt, 1, &task->id);
+    else
+        bind_int(stmt, 1, task->key);
+    return sql_run(&store->sql, stmt, NULL, err);
+}
+
+static int delete_one(struct sqlite_store *store, struct task *task, struct err *err)
+{
+    static const struct {
+        enum sqlite_statement what;
+        bool by_id;
+    } steps[] = {{SQL_task_deletes_logs, false},      {SQL_task_deletes_executions, false},
+                 {SQL_task_deletes_events, false},    {SQL_data_delete, false},
+                 {SQL_task_deletes_checkpoints, true}, {SQL_task_deletes_dependencies, true},
+                 {SQL_task_deletes_recovery, true},   {SQL_result_delete, true},
+                 {SQL_task_deletes_spec, false},      {SQL_task_deletes_state, false}};
+    struct line *line;
+
+    ASSERT(task->has_spec);
+    if (sqlite_uniques_drop(&store->base, task, true, err) < 0 ||
+        write_tags(store, task, SQL_task_deletes_tags, err) < 0)
+        return -(int)err->code;
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
+        if (delete_by(store, steps[i].what, task, steps[i].by_id, err) < 0)
+            return -(int)err->code;
+    line = lines_get(store, task->spec.namespace_name, task->spec.queue, task->spec.type, err);
+    if (!line)
+        return -(int)err->code;
+    task->status = STATUS_NONE;
+    task->parked = false;
+    return lines_note(store, line, task, err);
+}
+
+int sqlite_tasks_delete(struct store *base, struct task *const *tasks, uint32_t count,
+                        struct err *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        int rc = delete_one(sqlite_of(base), tasks[i], err);
+
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+static const char *const unique_words[] = {"key", "hash", "external"};
+
+static void bind_unique(sqlite3_stmt *stmt, const struct unique *unique)
+{
+    bind_str(stmt, 1, unique->namespace_name);
+    bind_str(stmt, 2, str_of(unique_words[unique->kind]));
+    bind_str(stmt, 3, unique->type);
+    bind_str(stmt, 4, unique->value);
+}
+
+static int reserve_one(struct sqlite_store *store, struct unique *unique, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(&store->sql, SQL_unique_insert, err);
+    int64_t changes = 0;
+    int rc;
+
+    if (!stmt)
+        return -(int)err->code;
+    memset(&unique->owner, 0, sizeof unique->owner);
+    bind_unique(stmt, unique);
+    bind_int(stmt, 5, unique->task_key);
+    rc = sql_run(&store->sql, stmt, &changes, err);
+    if (rc < 0 || changes == 1)
+        return rc;
+    stmt = sql_get(&store->sql, SQL_unique_owner, err);
+    if (!stmt)
+        return -(int)err->code;
+    bind_unique(stmt, unique);
+    rc = sql_step(&store->sql, stmt, err);
+    if (rc > 0) {
+        unique->owner = column_uuid(stmt, 1);
+        unique->task_key = sqlite3_column_int64(stmt, 0);
+        sqlite3_reset(stmt);
+    }
+    return rc < 0 ? rc : 0;
+}
+
+int sqlite_uniques_reserve(struct store *base, struct unique *uniques, uint32_t count,
+                           struct err *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        int rc = reserve_one(sqlite_of(base), &uniques[i], err);
+
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
+}
+
+int sqlite_uniques_drop(struct store *base, const struct task *task, bool external,
+                        struct err *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    struct unique uniques[] = {
+        {.kind = UNIQUE_KEY, .type = task->spec.type, .value = task->spec.idempotency_key},
+        {.kind = UNIQUE_HASH, .type = task->spec.type, .value = task->spec.input_hash},
+        {.kind = UNIQUE_EXTERNAL, .type = STR(""), .value = task->spec.external_id}};
+
+    ASSERT(task->has_spec);
+    for (size_t i = 0; i < 3; i++) {
+        sqlite3_stmt *stmt;
+
+        if (!uniques[i].value.data || (uniques[i].kind == UNIQUE_EXTERNAL && !external))
+            continue;
+        stmt = sql_get(&store->sql, SQL_unique_delete, err);
+        if (!stmt)
+            return -(int)err->code;
+        uniques[i].namespace_name = task->spec.namespace_name;
+        bind_unique(stmt, &uniques[i]);
+        bind_int(stmt, 5, task->key);
+        if (sql_run(&store->sql, stmt, NULL, err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}

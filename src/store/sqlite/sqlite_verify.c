@@ -1,0 +1,177 @@
+/* Compares the store with itself: SQLite's own checks, then ours, each a statement of
+ * sql/verify.sql that gives one line per finding, then the hashes of the checkpoints. Only reads;
+ * works on a store that is open for use and on one that is only looked at. */
+#include "core/checkpoint.h"
+#include "store/sqlite/sqlite_int.h"
+
+#define LINES_MAX 100 /* per check: whoever sees a hundred knows enough */
+#define LINE_BYTES 512
+#define CHECKPOINT_ARENA_BYTES (16 * 1024 * 1024) /* three parts of 1 MiB, with room */
+
+struct verify {
+    struct sqlite_sql *sql;
+    void (*tell)(void *ctx, const char *line);
+    void *ctx;
+    int64_t findings;
+    int64_t findings_before; /* when the current check began */
+};
+
+static const enum sqlite_statement checks[] = {
+    SQL_verify_counts,      SQL_verify_states,     SQL_verify_specs,
+    SQL_verify_held,        SQL_verify_executions, SQL_verify_event_order,
+    SQL_verify_event_ends,  SQL_verify_open_dependencies,
+    SQL_verify_open_children, SQL_verify_orphans};
+
+/* False when the check has told enough. */
+static bool tell(struct verify *verify, const char *line)
+{
+    if (verify->findings - verify->findings_before == LINES_MAX) {
+        verify->tell(verify->ctx, "there are more findings of the kind above");
+        return false;
+    }
+    verify->findings++;
+    verify->tell(verify->ctx, line);
+    return true;
+}
+
+static void uuid_text(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    char text[UUID_TEXT_BYTES];
+    struct uuid id;
+
+    (void)count;
+    if (sqlite3_value_bytes(values[0]) != 16) {
+        sqlite3_result_text(context, "(no id)", -1, SQLITE_STATIC);
+        return;
+    }
+    memcpy(id.bytes, sqlite3_value_blob(values[0]), 16);
+    uuid_format(&id, text);
+    sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+}
+
+/* integrity_check gives one line 'ok' or what is wrong; a page that cannot be read is a finding. */
+static int check_integrity(struct verify *verify, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_prepare(verify->sql, STR("PRAGMA integrity_check(100)"), err);
+    char line[LINE_BYTES];
+    int rc;
+
+    verify->findings_before = verify->findings;
+    if (!stmt)
+        return -(int)err->code;
+    while ((rc = sql_step(verify->sql, stmt, err)) > 0) {
+        const char *text = (const char *)sqlite3_column_text(stmt, 0);
+
+        if (text && strcmp(text, "ok") == 0)
+            continue;
+        snprintf(line, sizeof line, "integrity_check: %s", text ? text : "no answer");
+        if (!tell(verify, line))
+            break;
+    }
+    sqlite3_finalize(stmt);
+    return rc < 0 ? rc : 0;
+}
+
+static int check_foreign_keys(struct verify *verify, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_prepare(verify->sql, STR("PRAGMA foreign_key_check"), err);
+    char line[LINE_BYTES];
+    int rc;
+
+    verify->findings_before = verify->findings;
+    if (!stmt)
+        return -(int)err->code;
+    while ((rc = sql_step(verify->sql, stmt, err)) > 0) {
+        snprintf(line, sizeof line, "%s: row %lld refers to a row of %s that is not there",
+                 (const char *)sqlite3_column_text(stmt, 0),
+                 (long long)sqlite3_column_int64(stmt, 1),
+                 (const char *)sqlite3_column_text(stmt, 2));
+        if (!tell(verify, line))
+            break;
+    }
+    sqlite3_finalize(stmt);
+    return rc < 0 ? rc : 0;
+}
+
+static int run_check(struct verify *verify, enum sqlite_statement name, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(verify->sql, name, err);
+    char line[LINE_BYTES];
+    int rc;
+
+    verify->findings_before = verify->findings;
+    if (!stmt)
+        return -(int)err->code;
+    while ((rc = sql_step(verify->sql, stmt, err)) > 0) {
+        const char *text = (const char *)sqlite3_column_text(stmt, 0);
+
+        snprintf(line, sizeof line, "%s", text ? text : "a row without an id");
+        if (!tell(verify, line))
+            break;
+    }
+    sqlite3_reset(stmt);
+    return rc < 0 ? rc : 0;
+}
+
+static int check_checkpoints(struct verify *verify, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(verify->sql, SQL_verify_checkpoints, err);
+    struct arena arena = ARENA_INIT(CHECKPOINT_ARENA_BYTES);
+    int rc;
+
+    verify->findings_before = verify->findings;
+    if (!stmt)
+        return -(int)err->code;
+    while ((rc = sql_step(verify->sql, stmt, err)) > 0) {
+        struct checkpoint checkpoint = {.seq = 0};
+        struct uuid task_id = column_uuid(stmt, 11);
+        char id[UUID_TEXT_BYTES];
+        char line[LINE_BYTES];
+
+        arena_reset(&arena);
+        sqlite_checkpoint_from_row(stmt, 0, &arena, &checkpoint);
+        if (checkpoint_intact(&task_id, &checkpoint))
+            continue;
+        uuid_format(&task_id, id);
+        snprintf(line, sizeof line, "task_checkpoints: checkpoint %lld of task %s is damaged: its "
+                 "hash is another one", (long long)checkpoint.seq, id);
+        if (!tell(verify, line))
+            break;
+    }
+    sqlite3_reset(stmt);
+    arena_deinit(&arena);
+    return rc < 0 ? rc : 0;
+}
+
+static int run_all(struct verify *verify, struct err *err)
+{
+    int rc = check_integrity(verify, err);
+
+    if (rc == 0)
+        rc = check_foreign_keys(verify, err);
+    for (size_t i = 0; rc == 0 && i < sizeof checks / sizeof checks[0]; i++)
+        rc = run_check(verify, checks[i], err);
+    if (rc == 0)
+        rc = check_checkpoints(verify, err);
+    return rc;
+}
+
+/* Runs in one snapshot unless it is called within a transaction. */
+int sqlite_verify(struct store *base, void (*tell_line)(void *ctx, const char *line), void *ctx,
+                  int64_t *findings, struct err *err)
+{
+    struct verify verify = {.sql = &sqlite_of(base)->sql, .tell = tell_line, .ctx = ctx};
+    sqlite3 *db = verify.sql->db;
+    bool own = sqlite3_get_autocommit(db) != 0;
+    int rc;
+
+    if (sqlite3_create_function(db, "uuid_text", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
+                                uuid_text, NULL, NULL) ||
+        (own && sqlite3_exec(db, "BEGIN", NULL, NULL, NULL)))
+        return sql_fail(db, "BEGIN", err);
+    rc = run_all(&verify, err);
+    if (own)
+        sqlite3_exec(db, "COMMIT", NULL, NULL, NULL); /* nothing was written */
+    *findings = verify.findings;
+    return rc;
+}

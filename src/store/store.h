@@ -1,0 +1,338 @@
+/* The seam: what a store does, in domain words and in batches. It makes changes atomic and guards
+ * them; it never decides. Above it everything is the same for every store. Where a verb of the
+ * writing half gives tasks it fills the caller's array of pointers; all else it gives as arrays.
+ *
+ * Write verbs belong to one thread (the writer's) and run between begin and commit. Reading verbs
+ * take a reader of their own (one per thread) and see committed states only. Results live in the
+ * arena that is handed in. All return 0 or a negative error; -ERR_STORAGE means that the store can
+ * no longer be trusted in this process (failed commit, I/O error): stop, and recover by starting. */
+#ifndef STORE_STORE_H
+#define STORE_STORE_H
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/log.h"
+#include "core/report.h"
+#include "core/settings.h"
+#include "core/task.h"
+
+struct store;
+struct store_reader;
+
+enum { /* parts of a task that loads may leave out */
+    LOAD_STATE = 0,
+    LOAD_SPEC = 1, /* without the payload */
+    LOAD_DATA = 2, /* payload and data; only together with the spec */
+    LOAD_ALL = 3
+};
+
+enum unique_kind { UNIQUE_KEY, UNIQUE_HASH, UNIQUE_EXTERNAL };
+
+struct unique {
+    enum unique_kind kind;
+    struct str namespace_name;
+    struct str type;  /* "" for outside ids */
+    struct str value;
+    int64_t task_key; /* the task that wants it */
+    struct uuid owner; /* out: who had it already; nil = reserved now */
+};
+
+/* What a claim may take. `admit` is asked for every candidate in line order. */
+enum admit { ADMIT_TAKE, ADMIT_PARK, ADMIT_SKIP_TYPE, ADMIT_STOP_QUEUE };
+struct ready_want {
+    struct str namespace_name;
+    const struct str *queues;
+    uint32_t queues_count;
+    const struct str *types; /* patterns; count 0 = all */
+    uint32_t types_count;
+    uint32_t max;
+    enum admit (*admit)(void *ctx, struct str queue, struct str type, struct str limit_key,
+                        const struct uuid *category_id);
+    void *ctx;
+};
+
+struct dependent {
+    struct uuid task_id;
+    enum dependency kind;
+};
+
+/* One parent or child of a task with its outcome. */
+struct output {
+    struct uuid id;
+    struct str ref;
+    enum status status;
+    struct str result; /* JSON or absent */
+    int64_t key;       /* cursor */
+};
+
+struct log_entry {
+    struct uuid id;
+    struct uuid execution_id;
+    int64_t seq; /* given by the store at the insert */
+    enum log_severity level;
+    struct str message;
+    struct str context;
+    int64_t logged_at_us;
+    struct str chain_hash;
+    int64_t attempt_number; /* reads only */
+};
+
+struct outbox_message {
+    int64_t key;
+    struct uuid id;
+    struct str kind;
+    struct str target;
+    struct uuid task_id;
+    struct str body;
+    int64_t attempts;
+    struct str last_error;
+    int64_t next_at_us; /* 0 = given up */
+    int64_t expires_at_us;
+    int64_t created_at_us;
+};
+
+struct worker_row {
+    struct str id;
+    struct str hostname;
+    struct str version;
+    struct str queues;     /* JSON array */
+    struct str types;      /* JSON array or absent */
+    struct str categories; /* JSON array or absent */
+    int64_t pool_size;
+    int64_t started_at_us;
+    int64_t last_heartbeat_us;
+    int64_t lease_until_us;
+    bool is_leader;
+    int64_t leader_until_us;
+    bool errored;
+};
+
+struct queue_row {
+    struct str namespace_name;
+    struct queue_rule rule;
+    int64_t paused_at_us; /* 0 = not paused */
+    int64_t created_at_us;
+    int64_t updated_at_us;
+};
+
+struct lane_count {
+    struct str namespace_name;
+    struct str queue;
+    struct str type;
+    enum status status;
+    int64_t tasks;
+};
+
+struct task_filter {
+    struct str namespace_name;
+    enum status status; /* STATUS_NONE = any */
+    struct str type;    /* absent = any, so below */
+    struct str queue;
+    struct str tag;
+    struct str user_id;
+    struct str external_id;
+    struct str context_key;
+    struct str workflow_id;
+    struct str correlation_id;
+    struct uuid job_id; /* nil = any */
+    struct uuid schedule_id;
+    struct uuid parent_id;
+    int64_t created_after_us; /* 0 = any */
+    int64_t created_before_us;
+    int64_t before_key; /* cursor: keys below this; 0 = from the newest */
+    uint32_t limit;
+};
+
+struct log_filter {
+    enum log_severity level_min;
+    int64_t after_us;
+    int64_t before_us;
+    struct str text;   /* part of the message; absent = any */
+    int64_t after_seq; /* cursor */
+    struct uuid after_execution;
+    uint32_t limit;
+};
+
+struct migration_row {
+    struct str id;
+    struct str description;
+    struct str checksum;
+    int64_t executed_at_us; /* 0 = not applied */
+    bool differs;           /* applied with another content than this program has */
+};
+
+struct store_verbs {
+    /* Transactions. commit returns only when the changes are durable. After a failed verb only
+     * rollback may follow. */
+    int (*begin)(struct store *store, struct err *err);
+    int (*commit)(struct store *store, struct err *err);
+    void (*rollback)(struct store *store);
+    void (*close)(struct store *store);
+    void (*release_space)(struct store *store); /* the disk is full: full mode, reserve freed */
+    void (*idle)(struct store *store); /* nothing to do just now: housekeeping of the store's own */
+    /* Is the store still the file or database it was? -ERR_STORAGE when not (deleted, replaced). */
+    int (*check)(struct store *store, struct err *err);
+
+    /* Row keys for new tasks or executions; the id made of a key carries it (uuid7_new_keyed). */
+    int64_t (*task_key_next)(struct store *store);
+    int64_t (*execution_key_next)(struct store *store);
+
+    int (*tasks_load)(struct store *store, const struct uuid *ids, uint32_t count, unsigned parts,
+                      struct arena *arena, struct task **tasks, struct err *err); /* NULL = none */
+    int (*tasks_insert)(struct store *store, struct task *const *tasks, uint32_t count,
+                        struct err *err);
+    /* Writes the state (and data, if has_data); guarded by stored_version. */
+    int (*tasks_save)(struct store *store, struct task *const *tasks, uint32_t count,
+                      struct err *err);
+    int (*tasks_delete)(struct store *store, struct task *const *tasks, uint32_t count,
+                        struct err *err); /* with events, executions, logs, checkpoints, result */
+    int (*uniques_reserve)(struct store *store, struct unique *uniques, uint32_t count,
+                           struct err *err);
+    /* Frees the task's key and hash, and with `external` its outside id. */
+    int (*uniques_drop)(struct store *store, const struct task *task, bool external,
+                        struct err *err);
+
+    int (*ready_take)(struct store *store, const struct ready_want *want, struct arena *arena,
+                      struct task **tasks, uint32_t *count, struct err *err); /* LOAD_ALL */
+    /* How many tasks of the queue are in its ready line (parked ones not counted). */
+    int64_t (*ready_count)(struct store *store, struct str namespace_name, struct str queue);
+    /* The first parked tasks of a key, in line order. */
+    int (*parked_find)(struct store *store, struct str queue, struct str limit_key, uint32_t limit,
+                       struct arena *arena, struct uuid **ids, uint32_t *count, struct err *err);
+    int (*parked_keys)(struct store *store, struct str after, uint32_t limit, struct arena *arena,
+                       struct str **keys, uint32_t *count, struct err *err);
+    /* Delayed tasks whose time has come, and when the next one comes (INT64_MAX = none), in
+     * microseconds from now. */
+    int (*due_find)(struct store *store, int64_t now_us, int64_t wall_us, uint32_t limit,
+                    struct arena *arena, struct uuid **ids, uint32_t *count, int64_t *next_in_us,
+                    struct err *err);
+    /* Tasks that occupy a worker's slot, by key; worker absent = of all workers. LOAD_SPEC. */
+    int (*held_find)(struct store *store, struct str worker_id, int64_t after_key, uint32_t limit,
+                     struct arena *arena, struct task **tasks, uint32_t *count, struct err *err);
+    int (*status_find)(struct store *store, enum status status, int64_t after_key, uint32_t limit,
+                       struct arena *arena, struct task **tasks, uint32_t *count,
+                       struct err *err); /* settled statuses only; LOAD_SPEC */
+
+    int (*dependencies_insert)(struct store *store, const struct uuid *task_id,
+                               const struct task_dependency *dependencies, uint32_t count,
+                               struct err *err);
+    int (*dependents_find)(struct store *store, const struct uuid *parent_id,
+                           const struct uuid *after, uint32_t limit, struct arena *arena,
+                           struct dependent **dependents, uint32_t *count, struct err *err);
+    /* Parents (children = false) or children of a task with their outcomes, by key. */
+    int (*outputs_find)(struct store *store, const struct uuid *task_id, bool children,
+                        int64_t after_key, uint32_t limit, struct arena *arena,
+                        struct output **outputs, uint32_t *count, struct err *err);
+
+    int (*events_insert)(struct store *store, const struct task_event *events, uint32_t count,
+                         struct err *err);
+    int (*executions_insert)(struct store *store, const struct execution *executions,
+                             uint32_t count, struct err *err);
+    int (*executions_save)(struct store *store, const struct execution *executions,
+                           uint32_t count, struct err *err);
+    int (*execution_load)(struct store *store, int64_t key, struct arena *arena,
+                          struct execution **execution, struct err *err);
+    int (*result_put)(struct store *store, const struct uuid *task_id, struct str payload,
+                      int64_t now_us, struct err *err);
+    int (*result_drop)(struct store *store, const struct uuid *task_id, struct err *err);
+    int (*checkpoint_insert)(struct store *store, const struct uuid *task_id,
+                             struct checkpoint *checkpoint, struct err *err); /* gives seq */
+    /* The newest one still marked valid, or NULL. */
+    int (*checkpoint_newest)(struct store *store, const struct uuid *task_id, struct arena *arena,
+                             struct checkpoint **checkpoint, struct err *err);
+    int (*checkpoint_invalidate)(struct store *store, const struct uuid *task_id, int64_t seq,
+                                 struct err *err);
+    int (*logs_insert)(struct store *store, struct log_entry *entries, uint32_t count,
+                       struct err *err);
+    int (*outbox_insert)(struct store *store, const struct outbox_message *messages,
+                         uint32_t count, struct err *err);
+    int (*outbox_due)(struct store *store, int64_t now_us, uint32_t limit, struct arena *arena,
+                      struct outbox_message **messages, uint32_t *count, int64_t *next_at_us,
+                      struct err *err);
+    int (*outbox_save)(struct store *store, const struct outbox_message *message, bool remove,
+                       struct err *err);
+
+    int (*workers_load)(struct store *store, struct arena *arena, struct worker_row **workers,
+                        uint32_t *count, struct err *err);
+    int (*worker_put)(struct store *store, const struct worker_row *worker, struct err *err);
+    int (*worker_delete)(struct store *store, struct str id, struct err *err);
+    int (*queues_load)(struct store *store, struct arena *arena, struct queue_row **queues,
+                       uint32_t *count, struct err *err);
+    int (*queue_put)(struct store *store, const struct queue_row *queue, struct err *err);
+    int (*counts_load)(struct store *store, struct arena *arena, struct lane_count **counts,
+                       uint32_t *count, struct err *err);
+    int (*info_get)(struct store *store, const char *name, struct arena *arena, struct str *value,
+                    struct err *err); /* absent = STR_NONE */
+    int (*info_put)(struct store *store, const char *name, struct str value, struct err *err);
+
+    /* Retention: events, executions and logs older than the times, a chunk at a time from *cursor;
+     * *cursor is 0 again when all was seen. Events of tasks that have not ended stay. */
+    int (*history_prune)(struct store *store, int64_t events_before_us,
+                         int64_t executions_before_us, int64_t logs_before_us, uint32_t limit,
+                         int64_t *cursor, uint32_t *removed, struct err *err);
+
+    /* Reading. */
+    struct store_reader *(*reader_open)(struct store *store, struct err *err);
+    void (*reader_close)(struct store_reader *reader);
+    int (*read_task)(struct store_reader *reader, const struct uuid *id, struct arena *arena,
+                     struct task **task, struct err *err); /* LOAD_ALL, NULL = none */
+    int (*read_tasks)(struct store_reader *reader, const struct task_filter *filter,
+                      struct arena *arena, struct task **tasks, uint32_t *count,
+                      struct err *err); /* LOAD_ALL, newest first */
+    int (*read_dependencies)(struct store_reader *reader, const struct uuid *id,
+                             struct arena *arena, struct task_dependency **dependencies,
+                             uint32_t *count, struct err *err);
+    int (*read_outputs)(struct store_reader *reader, const struct uuid *task_id, bool children,
+                        int64_t after_key, uint32_t limit, struct arena *arena,
+                        struct output **outputs, uint32_t *count, struct err *err);
+    int (*read_result)(struct store_reader *reader, const struct uuid *id, struct arena *arena,
+                       struct str *payload, int64_t *created_at_us, struct err *err);
+    int (*read_events)(struct store_reader *reader, const struct uuid *id, int64_t before_seq,
+                       uint32_t limit, struct arena *arena, struct task_event **events,
+                       uint32_t *count, struct err *err); /* newest first */
+    int (*read_executions)(struct store_reader *reader, const struct uuid *id, int64_t before_key,
+                           uint32_t limit, struct arena *arena, struct execution **executions,
+                           uint32_t *count, struct err *err); /* newest first */
+    int (*read_checkpoints)(struct store_reader *reader, const struct uuid *id, int64_t before_seq,
+                            uint32_t limit, struct arena *arena, struct checkpoint **checkpoints,
+                            uint32_t *count, struct err *err); /* newest first */
+    int (*read_logs)(struct store_reader *reader, const struct uuid *id,
+                     const struct log_filter *filter, struct arena *arena,
+                     struct log_entry **entries, uint32_t *count, struct err *err); /* oldest first */
+
+    /* The whole store. `tell` gets one line per finding; *findings counts them. */
+    int (*verify)(struct store *store, void (*tell)(void *ctx, const char *line), void *ctx,
+                  int64_t *findings, struct err *err);
+    int (*backup)(struct store_reader *reader, const char *path,
+                  void (*progress)(void *ctx, int64_t done, int64_t total), void *ctx,
+                  struct err *err);
+};
+
+struct store {
+    const struct store_verbs *verbs;
+    const char *kind;     /* "sqlite", "postgres" */
+    int64_t last_time_us; /* newest time found in the store at the open */
+    bool has_dependencies; /* any between tasks, at the open */
+    bool full; /* a write found no space: only what frees or ends something is still taken */
+};
+
+struct store_options {
+    bool allow_network_fs;
+    bool no_migrate; /* refuse instead of migrating up at the open */
+    bool no_lock;    /* verify and doctor look without owning the file */
+    const struct log *log;
+};
+
+/* A file path, sqlite:PATH, or postgres://...; migrates up unless told not to. */
+int store_open(struct store **store, struct str where, const struct store_options *options,
+               struct err *err);
+
+/* Migrations, on a closed store. Rows in order; up applies all (steps 0) or some; down undoes. */
+int store_migrations(struct str where, struct arena *arena, struct migration_row **rows,
+                     uint32_t *count, struct err *err);
+int store_migrate_up(struct str where, uint32_t steps, uint32_t *applied, struct err *err);
+int store_migrate_down(struct str where, uint32_t steps, uint32_t *undone, struct err *err);
+int store_migration_sql(struct str where, struct buf *out, struct err *err);
+
+#endif

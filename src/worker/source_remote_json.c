@@ -1,0 +1,450 @@
+/* Bodies of the worker's routes. Written straight into a buffer, read by slicing. */
+#include "worker/source_remote_json.h"
+
+#include "core/settings.h"
+
+/* ---- writing ---- */
+
+static void member_begin(struct buf *out, const char *key)
+{
+    if (out->len && out->data[out->len - 1] != '{')
+        buf_byte(out, ',');
+    json_write_key(out, key);
+}
+
+static void put_text(struct buf *out, const char *key, struct str text)
+{
+    if (!text.data)
+        return;
+    member_begin(out, key);
+    json_write_string(out, text);
+}
+
+static void put_json(struct buf *out, const char *key, struct str json)
+{
+    if (!json.data)
+        return;
+    member_begin(out, key);
+    buf_str(out, json);
+}
+
+static void put_int(struct buf *out, const char *key, int64_t value)
+{
+    member_begin(out, key);
+    buf_int(out, value);
+}
+
+static void put_bool(struct buf *out, const char *key, bool value)
+{
+    member_begin(out, key);
+    buf_text(out, value ? "true" : "false");
+}
+
+static void put_uuid(struct buf *out, const char *key, const struct uuid *id)
+{
+    char text[UUID_TEXT_BYTES];
+
+    uuid_format(id, text);
+    put_text(out, key, str_of(text));
+}
+
+void remote_write_strings(struct buf *out, const struct str *texts, uint32_t count)
+{
+    buf_byte(out, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        if (i)
+            buf_byte(out, ',');
+        json_write_string(out, texts[i]);
+    }
+    buf_byte(out, ']');
+}
+
+static void put_strings(struct buf *out, const char *key, const struct str *texts, uint32_t count)
+{
+    if (count == 0)
+        return;
+    member_begin(out, key);
+    remote_write_strings(out, texts, count);
+}
+
+void remote_write_register(struct buf *out, const struct source_worker *worker)
+{
+    buf_byte(out, '{');
+    put_text(out, "id", worker->id);
+    put_text(out, "hostname", worker->hostname);
+    put_text(out, "version", worker->version);
+    put_int(out, "pool_size", worker->pool_size);
+    put_strings(out, "queues", worker->queues, worker->queues_count);
+    put_strings(out, "types", worker->types, worker->types_count);
+    put_strings(out, "categories", worker->categories, worker->categories_count);
+    buf_byte(out, '}');
+}
+
+void remote_write_claim(struct buf *out, struct str queues, struct str types, uint32_t max,
+                        int64_t wait_ms)
+{
+    buf_byte(out, '{');
+    put_json(out, "queues", queues);
+    put_json(out, "types", types);
+    put_int(out, "max", max);
+    put_int(out, "wait_ms", wait_ms);
+    buf_byte(out, '}');
+}
+
+static void write_progress(struct buf *out, const struct report *report)
+{
+    if (report->progress >= 0)
+        put_int(out, "progress", report->progress);
+    put_text(out, "state", report->state);
+    put_json(out, "data", report->data);
+    put_json(out, "metadata", report->metadata);
+    put_json(out, "detail", report->detail);
+}
+
+static void write_checkpoint(struct buf *out, const struct report *report)
+{
+    put_text(out, "name", report->name);
+    if (report->progress >= 0)
+        put_int(out, "progress", report->progress);
+    put_text(out, "description", report->description);
+    put_json(out, "data", report->data);
+    put_json(out, "database_state", report->database_state);
+    put_json(out, "file_state", report->file_state);
+}
+
+static void write_log(struct buf *out, const struct report *report)
+{
+    put_text(out, "level", str_of(severity_word(report->level)));
+    put_text(out, "message", report->message);
+    put_json(out, "context", report->context);
+}
+
+static void write_spawn(struct buf *out, const struct report *report)
+{
+    put_json(out, "tasks", report->tasks);
+}
+
+static void write_result(struct buf *out, const struct report *report)
+{
+    put_json(out, "result", report->result);
+}
+
+static void write_continue(struct buf *out, const struct report *report)
+{
+    put_json(out, "data", report->data);
+    if (report->delay_ms >= 0)
+        put_int(out, "delay_ms", report->delay_ms);
+    if (report->wait_children)
+        put_bool(out, "wait_children", true);
+}
+
+static void write_fail(struct buf *out, const struct report *report)
+{
+    put_text(out, "error", report->error);
+    put_json(out, "details", report->details);
+    put_bool(out, "retryable", report->retryable);
+    if (report->timed_out)
+        put_bool(out, "timed_out", true);
+}
+
+void remote_write_reports(struct buf *out, const struct report *reports, uint32_t count)
+{
+    static void (*const writers[REPORT_OP_COUNT])(struct buf *, const struct report *) = {
+        [REPORT_PROGRESS] = write_progress, [REPORT_CHECKPOINT] = write_checkpoint,
+        [REPORT_LOG] = write_log,           [REPORT_SPAWN] = write_spawn,
+        [REPORT_COMPLETE] = write_result,   [REPORT_CONTINUE] = write_continue,
+        [REPORT_FAIL] = write_fail,         [REPORT_PARTIAL] = write_result,
+    };
+
+    buf_byte(out, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        const struct report *report = &reports[i];
+
+        if (i)
+            buf_byte(out, ',');
+        buf_byte(out, '{');
+        put_uuid(out, "task_id", &report->task_id);
+        put_int(out, "lease_token", report->lease_token);
+        if (report->seq)
+            put_int(out, "seq", report->seq);
+        put_text(out, "op", str_of(report_op_word(report->op)));
+        if (writers[report->op])
+            writers[report->op](out, report);
+        buf_byte(out, '}');
+    }
+    buf_byte(out, ']');
+}
+
+void remote_write_heartbeat(struct buf *out, const struct held *held, uint32_t count)
+{
+    buf_text(out, "{\"tasks\":[");
+    for (uint32_t i = 0; i < count; i++) {
+        if (i)
+            buf_byte(out, ',');
+        buf_byte(out, '{');
+        put_uuid(out, "task_id", &held[i].task_id);
+        put_int(out, "lease_token", held[i].lease_token);
+        buf_byte(out, '}');
+    }
+    buf_text(out, "]}");
+}
+
+/* ---- reading ---- */
+
+static int not_understood(struct err *err, const char *what)
+{
+    return err_set(err, ERR_IO, "The server's answer to a %s is not understood; "
+                                "do worker and server have the same version?", what);
+}
+
+static bool read_object(struct str body, struct str *object)
+{
+    return json_check(body, object, NULL) == 0 && json_kind(*object) == JSON_OBJECT;
+}
+
+static struct str get_kind(struct str object, const char *key, enum json_kind kind)
+{
+    struct str value = json_get(object, str_of(key));
+
+    return value.data && json_kind(value) == kind ? value : STR_NONE;
+}
+
+static struct str get_text(struct str object, const char *key, struct arena *arena)
+{
+    struct str value = get_kind(object, key, JSON_STRING);
+
+    return value.data ? json_string(value, arena) : STR_NONE;
+}
+
+static bool get_int(struct str object, const char *key, int64_t *number)
+{
+    struct str value = get_kind(object, key, JSON_NUMBER);
+
+    return value.data && json_int64(value, number);
+}
+
+static bool get_true(struct str object, const char *key)
+{
+    return get_kind(object, key, JSON_TRUE).data != NULL;
+}
+
+static bool get_uuid(struct str object, const char *key, struct uuid *id)
+{
+    struct str value = get_kind(object, key, JSON_STRING);
+
+    return value.data && uuid_parse(str_span(value.data + 1, value.len - 2), id);
+}
+
+int remote_read_register(struct str body, struct arena *arena, struct str *id,
+                         int64_t *heartbeat_ms, int64_t *lease_ms, struct err *err)
+{
+    struct str object;
+    struct str text;
+
+    if (!read_object(body, &object))
+        return not_understood(err, "registration");
+    text = get_text(object, "id", arena);
+    *id = arena_str(arena, text);
+    if (!text.len || !id->data || !get_int(object, "heartbeat_ms", heartbeat_ms) ||
+        !get_int(object, "lease_ms", lease_ms) || *heartbeat_ms <= 0 || *lease_ms <= 0)
+        return not_understood(err, "registration");
+    return 0;
+}
+
+static struct str json_or_null(struct str object, const char *key)
+{
+    struct str value = json_get(object, str_of(key));
+
+    return value.data ? value : STR("null");
+}
+
+static bool read_work(struct str task, struct arena *arena, struct work *work)
+{
+    struct str checkpoint = get_kind(task, "checkpoint", JSON_OBJECT);
+
+    *work = (struct work){.type = get_text(task, "type", arena),
+                          .queue = get_text(task, "queue", arena),
+                          .payload = json_or_null(task, "payload"),
+                          .data = json_or_null(task, "data"),
+                          .metadata = get_kind(task, "metadata", JSON_OBJECT),
+                          .correlation_id = get_text(task, "correlation_id", arena),
+                          .json = task};
+    if (!work->metadata.data)
+        work->metadata = STR("{}");
+    if (checkpoint.data) {
+        work->checkpoint_name = get_text(checkpoint, "name", arena);
+        work->checkpoint_data = json_or_null(checkpoint, "data");
+        get_int(checkpoint, "progress", &work->checkpoint_progress);
+    }
+    get_int(task, "timeout_ms", &work->timeout_ms);
+    get_int(task, "retry_delay_ms", &work->retry_delay_ms);
+    get_int(task, "attempt", &work->attempt);
+    return get_uuid(task, "id", &work->id) && get_int(task, "lease_token", &work->lease_token) &&
+           get_int(task, "lease_ms", &work->lease_ms) && work->type.len > 0;
+}
+
+int remote_read_claim(struct str body, uint32_t max, struct arena *arena, struct work **works,
+                      uint32_t *count, struct err *err)
+{
+    struct str tasks = STR_NONE;
+    struct json_iter iter;
+    struct str object;
+    struct str task;
+
+    *count = 0;
+    if (read_object(body, &object))
+        tasks = get_kind(object, "tasks", JSON_ARRAY);
+    if (!tasks.data)
+        return not_understood(err, "claim");
+    *works = arena_alloc_array(arena, max, sizeof **works);
+    if (!*works)
+        return err_set(err, ERR_MEMORY, "Out of memory while claiming.");
+    json_begin(tasks, &iter);
+    while (*count < max && json_next_element(&iter, &task)) {
+        if (json_kind(task) != JSON_OBJECT || !read_work(task, arena, &(*works)[*count]))
+            return not_understood(err, "claim");
+        ++*count;
+    }
+    return 0;
+}
+
+static void read_result(struct str item, struct arena *arena, struct report_result *result)
+{
+    struct str error = get_kind(item, "error", JSON_OBJECT);
+    struct str word;
+    struct str message;
+    char name[40];
+
+    *result = (struct report_result){.cancel = get_true(item, "cancel"),
+                                     .pause = get_true(item, "pause")};
+    if (get_true(item, "ok"))
+        return;
+    result->code = ERR_INTERNAL;
+    if (!error.data)
+        return;
+    word = get_text(error, "code", arena);
+    message = get_text(error, "message", arena);
+    snprintf(name, sizeof name, "%.*s", word.len < 39 ? (int)word.len : 39,
+             word.data ? word.data : "");
+    result->code = err_from_word(name);
+    snprintf(result->message, sizeof result->message, "%.*s",
+             message.len < 159 ? (int)message.len : 159, message.data ? message.data : "");
+}
+
+int remote_read_reports(struct str body, struct report_result *results, uint32_t count,
+                        struct err *err)
+{
+    struct arena arena = ARENA_INIT(16 * 1024 * 1024);
+    struct str items = STR_NONE;
+    struct json_iter iter;
+    struct str object;
+    struct str item;
+    uint32_t at = 0;
+
+    if (read_object(body, &object))
+        items = get_kind(object, "items", JSON_ARRAY);
+    if (items.data) {
+        json_begin(items, &iter);
+        while (at < count && json_next_element(&iter, &item) && json_kind(item) == JSON_OBJECT)
+            read_result(item, &arena, &results[at++]);
+    }
+    arena_deinit(&arena);
+    return at == count ? 0 : not_understood(err, "report");
+}
+
+/* Indices of the named tasks among those that were sent; others are passed over. */
+static int read_ids(struct str object, const char *key, const struct held *held, uint32_t count,
+                    struct arena *arena, uint32_t **indices, uint32_t *indices_count,
+                    struct err *err)
+{
+    struct str ids = get_kind(object, key, JSON_ARRAY);
+    struct json_iter iter;
+    struct str value;
+    struct uuid id;
+
+    *indices = arena_alloc_array(arena, count + 1, sizeof **indices);
+    if (!*indices)
+        return err_set(err, ERR_MEMORY, "Out of memory while reading a heartbeat's answer.");
+    if (!ids.data)
+        return 0;
+    json_begin(ids, &iter);
+    while (*indices_count < count && json_next_element(&iter, &value)) {
+        if (json_kind(value) != JSON_STRING ||
+            !uuid_parse(str_span(value.data + 1, value.len - 2), &id))
+            return not_understood(err, "heartbeat");
+        for (uint32_t i = 0; i < count; i++) {
+            if (!uuid_eq(&held[i].task_id, &id))
+                continue;
+            (*indices)[(*indices_count)++] = i;
+            break;
+        }
+    }
+    return 0;
+}
+
+int remote_read_heartbeat(struct str body, const struct held *held, uint32_t count,
+                          struct arena *arena, struct heartbeat_answer *answer, struct err *err)
+{
+    struct str object;
+    int rc;
+
+    *answer = (struct heartbeat_answer){0};
+    if (!read_object(body, &object))
+        return not_understood(err, "heartbeat");
+    rc = read_ids(object, "cancel", held, count, arena, &answer->cancel, &answer->cancel_count,
+                  err);
+    if (rc == 0)
+        rc = read_ids(object, "pause", held, count, arena, &answer->pause, &answer->pause_count,
+                      err);
+    if (rc == 0)
+        rc = read_ids(object, "lost", held, count, arena, &answer->lost, &answer->lost_count, err);
+    return rc;
+}
+
+static bool names_one(struct str names, struct str wanted, struct arena *arena)
+{
+    struct json_iter iter;
+    struct str value;
+
+    json_begin(names, &iter);
+    while (json_next_element(&iter, &value))
+        if (json_kind(value) == JSON_STRING &&
+            settings_type_matches(json_string(value, arena), wanted))
+            return true;
+    return false;
+}
+
+static bool serves(struct str worker, struct str self, struct str queue, struct str type,
+                   struct arena *arena)
+{
+    struct str queues = get_kind(worker, "queues", JSON_ARRAY);
+    struct str types = get_kind(worker, "types", JSON_ARRAY);
+
+    if (str_eq(get_text(worker, "id", arena), self) ||
+        str_is(get_text(worker, "status", arena), "offline"))
+        return false;
+    if (queues.data && json_count(queues) && !names_one(queues, queue, arena))
+        return false;
+    return !types.data || json_count(types) == 0 || names_one(types, type, arena);
+}
+
+int remote_read_workers(struct str body, struct str self, struct str queue, struct str type,
+                        struct arena *arena, bool *could, struct str *cursor, struct err *err)
+{
+    struct str items = STR_NONE;
+    struct json_iter iter;
+    struct str object;
+    struct str item;
+
+    *cursor = STR_NONE;
+    if (read_object(body, &object))
+        items = get_kind(object, "items", JSON_ARRAY);
+    if (!items.data)
+        return not_understood(err, "list of workers");
+    json_begin(items, &iter);
+    while (!*could && json_next_element(&iter, &item))
+        if (json_kind(item) == JSON_OBJECT && serves(item, self, queue, type, arena))
+            *could = true;
+    *cursor = get_text(object, "next_cursor", arena);
+    return 0;
+}

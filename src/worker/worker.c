@@ -1,0 +1,346 @@
+/* The life of a worker: its threads, its handlers, its orderly end. */
+#include "worker/worker.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "core/bounds.h"
+#include "worker/control_line.h"
+#include "worker/handlers/handler_process.h"
+#include "worker/worker_int.h"
+
+#define SOURCE_STACK_BYTES (512 * 1024) /* threads that call the source, which may speak TLS */
+#define STOP_REPORTS_MS 5000 /* at the end, for an unreachable server */
+#define STOP_KILL_MS 2000    /* beyond the graces, for processes to be gone */
+
+static int make_handlers(struct worker *worker, struct err *err)
+{
+    const struct worker_config *config = &worker->config;
+    uint32_t count = config->functions_count + config->rules_count;
+    char *const *environment = handler_process_environment(&worker->arena);
+
+    if (count > WORKER_HANDLERS_MAX)
+        return err_set(err, ERR_INVALID, "A worker has at most %d handlers.", WORKER_HANDLERS_MAX);
+    worker->handlers = arena_alloc_array(&worker->arena, count + 1, sizeof *worker->handlers);
+    if (!worker->handlers || !environment)
+        return err_set(err, ERR_MEMORY, "Out of memory while starting the worker.");
+    for (uint32_t i = 0; i < config->functions_count; i++)
+        worker->handlers[worker->handlers_count++] =
+            (struct handler){config->functions[i].type, &handler_function_verbs,
+                             &config->functions[i], NULL};
+    for (uint32_t i = 0; i < config->rules_count; i++) {
+        if (!config->rules[i].command)
+            continue;
+        worker->handlers[worker->handlers_count++] = (struct handler){
+            config->rules[i].type, &handler_process_verbs, &config->rules[i], environment};
+        worker->wants_json = true;
+    }
+    return 0;
+}
+
+static void fill_config(struct worker *worker, const struct worker_config *given)
+{
+    struct worker_config *config = &worker->config;
+    char host[256] = "";
+
+    *config = *given;
+    if (config->slots == 0)
+        config->slots = 4;
+    if (config->batch == 0)
+        config->batch = 1;
+    if (config->claim_wait_ms <= 0)
+        config->claim_wait_ms = WORKER_CLAIM_WAIT_MS_DEFAULT;
+    if (config->claim_wait_ms > BOUND_WAIT_MS)
+        config->claim_wait_ms = BOUND_WAIT_MS;
+    if (config->grace_ms < 0)
+        config->grace_ms = WORKER_GRACE_MS_DEFAULT;
+    if (config->stack_bytes == 0)
+        config->stack_bytes = WORKER_STACK_BYTES_DEFAULT;
+    config->registration.pool_size = config->slots;
+    if (!config->registration.hostname.data && gethostname(host, sizeof host - 1) == 0)
+        config->registration.hostname = arena_str(&worker->arena, str_of(host));
+    worker->capacity = config->slots * config->batch;
+    worker->runs_max = worker->capacity + 2 * REPORTER_ELEMENTS_MAX;
+}
+
+static void init_locks(struct worker *worker)
+{
+    pthread_cond_t *conds[] = {&worker->ready_come, &worker->room_come, &worker->beat_due,
+                               &worker->calm};
+    pthread_condattr_t attr;
+
+    pthread_mutex_init(&worker->lock, NULL);
+    pthread_mutex_init(&worker->registering, NULL);
+    pthread_condattr_init(&attr);
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    for (size_t i = 0; i < sizeof conds / sizeof *conds; i++)
+        pthread_cond_init(conds[i], &attr);
+    pthread_condattr_destroy(&attr);
+}
+
+static int start_thread(pthread_t *thread, size_t stack_bytes, void *(*main)(void *), void *ctx,
+                        struct err *err)
+{
+    pthread_attr_t attr;
+    int rc;
+
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, stack_bytes);
+    rc = pthread_create(thread, &attr, main, ctx);
+    pthread_attr_destroy(&attr);
+    if (rc != 0)
+        return err_set(err, ERR_UNAVAILABLE, "Cannot start a thread: %s.", strerror(rc));
+    return 0;
+}
+
+static int start_slots(struct worker *worker, struct err *err)
+{
+    worker->slots = calloc(worker->config.slots, sizeof *worker->slots);
+    if (!worker->slots)
+        return err_set(err, ERR_MEMORY, "Out of memory while starting the worker.");
+    for (uint32_t i = 0; i < worker->config.slots; i++) {
+        struct slot *slot = &worker->slots[i];
+
+        slot->worker = worker;
+        slot->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        if (slot->wake_fd < 0)
+            return err_set(err, ERR_UNAVAILABLE, "Cannot open a descriptor: %s.", strerror(errno));
+        if (start_thread(&slot->thread, worker->config.stack_bytes, worker_slot_main, slot, err) <
+            0) {
+            close(slot->wake_fd);
+            return -ERR_UNAVAILABLE;
+        }
+        worker->slots_started++;
+    }
+    return 0;
+}
+
+/* Threads are born with all signals blocked: they belong to the program's main thread. */
+static int start_threads(struct worker *worker, struct err *err)
+{
+    const struct reporter_hooks hooks = {worker, worker_answered, worker_unknown};
+    sigset_t all;
+    sigset_t old;
+    int rc;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    worker->reporter = reporter_start(worker->source, &hooks, worker->lease_ms, worker->log, err);
+    rc = worker->reporter ? start_slots(worker, err) : -ERR_UNAVAILABLE;
+    if (rc == 0)
+        rc = start_thread(&worker->heartbeat, SOURCE_STACK_BYTES, worker_heartbeat_main, worker,
+                          err);
+    worker->heartbeat_started = rc == 0;
+    if (rc == 0)
+        rc = start_thread(&worker->claimer, SOURCE_STACK_BYTES, worker_claimer_main, worker, err);
+    worker->claimer_started = rc == 0;
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    return rc;
+}
+
+struct worker *worker_start(struct source *source, const struct worker_config *config,
+                            const struct log *log, struct err *err)
+{
+    struct worker *worker;
+
+    if (config->slots > WORKER_SLOTS_MAX || config->batch > WORKER_BATCH_MAX) {
+        err_set(err, ERR_INVALID, "A worker has at most %d slots and a batch of %d.",
+                WORKER_SLOTS_MAX, WORKER_BATCH_MAX);
+        return NULL;
+    }
+    worker = calloc(1, sizeof *worker);
+    if (!worker) {
+        err_set(err, ERR_MEMORY, "Out of memory while starting the worker.");
+        return NULL;
+    }
+    worker->source = source;
+    worker->log = log;
+    fill_config(worker, config);
+    init_locks(worker);
+    if (make_handlers(worker, err) < 0 || worker_register(worker, 0, err) < 0 ||
+        start_threads(worker, err) < 0) {
+        worker_free(worker);
+        return NULL;
+    }
+    return worker;
+}
+
+/* Waits until no slot is busy (but with what cannot be killed), or the time is over. */
+static bool wait_calm(struct worker *worker, int64_t wait_ms)
+{
+    struct timespec at = worker_until(wait_ms);
+    bool calm;
+
+    pthread_mutex_lock(&worker->lock);
+    while (worker->running_count + worker->ready_count > worker->quarantined_count)
+        if (pthread_cond_timedwait(&worker->calm, &worker->lock, &at) == ETIMEDOUT)
+            break;
+    calm = worker->running_count + worker->ready_count <= worker->quarantined_count;
+    pthread_mutex_unlock(&worker->lock);
+    return calm;
+}
+
+/* What was claimed but found no slot yet goes back now, not when the slots have time for it. */
+static void release_ready(struct worker *worker)
+{
+    const struct report release = worker_report(REPORT_RELEASE);
+    struct run *run;
+
+    pthread_mutex_lock(&worker->lock);
+    run = worker->ready_first;
+    worker->ready_first = worker->ready_last = NULL;
+    worker->ready_count = 0;
+    while (run) {
+        struct run *next = run->next;
+
+        if (--run->claim->users == 0)
+            worker_claim_release(worker, run->claim);
+        run->next = NULL;
+        pthread_mutex_unlock(&worker->lock);
+        reporter_add(worker->reporter, &run->task, &release, true, true);
+        pthread_mutex_lock(&worker->lock);
+        run = next;
+    }
+    pthread_mutex_unlock(&worker->lock);
+}
+
+static void stop_claiming(struct worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    worker->stopping = true;
+    for (struct run *run = worker->ready_first; run; run = run->next)
+        worker_run_stop(run, STOP_SHUTDOWN);
+    pthread_cond_broadcast(&worker->room_come);
+    pthread_mutex_unlock(&worker->lock);
+    if (worker->claimer_started) {
+        worker->source->verbs->interrupt(worker->source);
+        pthread_join(worker->claimer, NULL);
+    }
+    worker->claimer_started = false;
+    release_ready(worker);
+}
+
+static void ask_to_stop(struct worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    for (uint32_t i = 0; i < worker->held_count; i++)
+        worker_run_stop(worker->held[i], STOP_SHUTDOWN);
+    pthread_mutex_unlock(&worker->lock);
+}
+
+static int64_t longest_grace_ms(const struct worker *worker)
+{
+    int64_t longest_ms = worker->config.grace_ms;
+
+    for (uint32_t i = 0; i < worker->config.rules_count; i++)
+        if (worker->config.rules[i].grace_ms > longest_ms)
+            longest_ms = worker->config.rules[i].grace_ms;
+    return longest_ms;
+}
+
+static void end_slots(struct worker *worker)
+{
+    uint64_t one = 1;
+
+    pthread_mutex_lock(&worker->lock);
+    atomic_store(&worker->ending, 1);
+    pthread_cond_broadcast(&worker->ready_come);
+    pthread_mutex_unlock(&worker->lock);
+    for (uint32_t i = 0; i < worker->slots_started; i++)
+        if (write(worker->slots[i].wake_fd, &one, sizeof one) < 0)
+            continue; /* a full counter has woken it already */
+    for (uint32_t i = 0; i < worker->slots_started; i++) {
+        pthread_join(worker->slots[i].thread, NULL);
+        close(worker->slots[i].wake_fd);
+        arena_deinit(&worker->slots[i].arena);
+    }
+    worker->slots_started = 0;
+}
+
+static void end_heartbeats(struct worker *worker)
+{
+    pthread_mutex_lock(&worker->lock);
+    worker->beats_over = true;
+    pthread_cond_broadcast(&worker->beat_due);
+    pthread_mutex_unlock(&worker->lock);
+    if (worker->heartbeat_started)
+        pthread_join(worker->heartbeat, NULL);
+    worker->heartbeat_started = false;
+}
+
+/* Slots first, then what they had to say, then the heartbeats that kept it alive meanwhile. */
+static void finish(struct worker *worker)
+{
+    struct err err = {0};
+
+    end_slots(worker);
+    if (worker->reporter)
+        reporter_stop(worker->reporter);
+    end_heartbeats(worker);
+    if (worker->registrations && worker->source->verbs->leave(worker->source, &err) < 0)
+        LOG(worker->log, LOG_WARN, "worker.leave_failed", KC("error", err.text));
+    worker->stopped = true;
+    LOG(worker->log, LOG_INFO, "worker.stopped", KS("worker", worker->id));
+}
+
+/* With the server away slots may wait for room to report: they get it when the reporter gives up,
+ * so the wait for the slots is longer than that. */
+int worker_stop(struct worker *worker, int64_t grace_ms, struct err *err)
+{
+    int64_t reports_ms = 2 * longest_grace_ms(worker) + STOP_REPORTS_MS;
+
+    if (worker->stopped)
+        return 0;
+    stop_claiming(worker);
+    if (!wait_calm(worker, grace_ms))
+        ask_to_stop(worker);
+    if (worker->reporter)
+        reporter_limit(worker->reporter, reports_ms);
+    if (!wait_calm(worker, reports_ms + STOP_KILL_MS))
+        return err_set(err, ERR_UNAVAILABLE,
+                       "A function still runs; its task stays leased until it returns.");
+    if (worker->reporter)
+        reporter_limit(worker->reporter, STOP_REPORTS_MS);
+    finish(worker);
+    return 0;
+}
+
+void worker_free(struct worker *worker)
+{
+    struct err err = {0};
+
+    if (!worker)
+        return;
+    if (!worker->stopped && worker_stop(worker, 0, &err) < 0)
+        finish(worker);
+    reporter_free(worker->reporter);
+    worker_runs_deinit(worker);
+    free(worker->slots);
+    arena_deinit(&worker->arena);
+    pthread_cond_destroy(&worker->ready_come);
+    pthread_cond_destroy(&worker->room_come);
+    pthread_cond_destroy(&worker->beat_due);
+    pthread_cond_destroy(&worker->calm);
+    pthread_mutex_destroy(&worker->registering);
+    pthread_mutex_destroy(&worker->lock);
+    free(worker);
+}
+
+struct str worker_id(const struct worker *worker)
+{
+    return worker->id;
+}
+
+struct worker_counts worker_counts(struct worker *worker)
+{
+    struct worker_counts counts;
+
+    pthread_mutex_lock(&worker->lock);
+    counts = (struct worker_counts){worker->running_count, worker->quarantined_count,
+                                    worker->ready_count, worker->held_count};
+    pthread_mutex_unlock(&worker->lock);
+    return counts;
+}

@@ -1,0 +1,58 @@
+/* The worker: claims tasks from a source as slots get free, runs their handlers on the slots'
+ * threads, reports, keeps the leases alive. Several workers can live in one process.
+ * Threads: one claims, one reports, one sends heartbeats, one per slot. */
+#ifndef WORKER_WORKER_H
+#define WORKER_WORKER_H
+
+#include "base/log.h"
+#include "core/settings.h"
+#include "worker/handlers/handler_function.h"
+#include "worker/source.h"
+
+#define WORKER_SLOTS_MAX 1024
+#define WORKER_BATCH_MAX 256
+#define WORKER_CLAIM_WAIT_MS_DEFAULT 30000
+#define WORKER_STACK_BYTES_DEFAULT (256 * 1024)
+#define WORKER_GRACE_MS_DEFAULT 5000
+
+/* Everything it points to lives until worker_free. Zero in a number means its default. */
+struct worker_config {
+    struct source_worker registration; /* pool_size is set from slots; hostname when absent */
+    uint32_t slots;                    /* tasks run at once; default 4 */
+    uint32_t batch;                    /* tasks claimed ahead per slot; default 1 = none waits */
+    int64_t claim_wait_ms;             /* long-poll */
+    int64_t grace_ms;                  /* where a handler's rule has none; -1 = default */
+    size_t stack_bytes;                /* of a slot's thread */
+    const struct handler_rule *rules;  /* those with a command are used */
+    uint32_t rules_count;
+    const struct function_handler *functions;
+    uint32_t functions_count;
+};
+
+struct worker;
+
+/* Registers and begins to claim. The source stays the caller's; log may be NULL. NULL with err when
+ * the source cannot be reached or refuses. */
+struct worker *worker_start(struct source *source, const struct worker_config *config,
+                            const struct log *log, struct err *err);
+
+/* Stops claiming at once; gives running handlers grace_ms to end by themselves, then asks them to
+ * stop (SIGTERM, SIGKILL after their grace) and gives their tasks back; leaves the source.
+ * -ERR_UNAVAILABLE when a function still runs: it cannot be killed, its task stays leased. */
+int worker_stop(struct worker *worker, int64_t grace_ms, struct err *err);
+
+/* Stops if need be, waits for the last function to return, frees. worker may be NULL. */
+void worker_free(struct worker *worker);
+
+/* The id the source knows it by; lives as long as the worker. */
+struct str worker_id(const struct worker *worker);
+
+struct worker_counts {
+    uint32_t running;     /* slots at work, also quarantined ones */
+    uint32_t quarantined; /* slots whose process could not be killed */
+    uint32_t waiting;     /* claimed, no slot yet */
+    uint32_t held;        /* all leases, also those whose outcome is on its way */
+};
+struct worker_counts worker_counts(struct worker *worker);
+
+#endif

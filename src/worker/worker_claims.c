@@ -1,0 +1,218 @@
+/* The two ends of a lease: claims come in here as slots get free, answers to reports end runs here.
+ * A claim is asked for whenever there is room, also while others are being run; what a long-poll
+ * brings wakes exactly as many slots. Claimer's thread, and the reporter's for answers. */
+#include <errno.h>
+
+#include "base/clock.h"
+#include "core/bounds.h"
+#include "worker/control_line.h"
+#include "worker/worker_int.h"
+
+#define BACK_OFF_FIRST_MS 50
+#define BACK_OFF_MS_MAX 5000
+#define EMPTY_CLAIM_MS 10 /* a long-poll that ends sooner without a task did not wait */
+
+/* ---- claiming ---- */
+
+/* Waits for room. 0 = stop. */
+static uint32_t wait_for_room(struct worker *worker)
+{
+    uint32_t room = 0;
+
+    pthread_mutex_lock(&worker->lock);
+    while (!worker->stopping) {
+        uint32_t used = worker->ready_count + worker->running_count;
+
+        room = worker->capacity > used ? worker->capacity - used : 0;
+        if (room > worker->runs_max - worker->held_count)
+            room = worker->runs_max - worker->held_count;
+        if (room && (worker->config.batch == 1 || worker->ready_count == 0 ||
+                     room * 2 >= worker->capacity))
+            break;
+        pthread_cond_wait(&worker->room_come, &worker->lock);
+    }
+    if (worker->stopping)
+        room = 0;
+    pthread_mutex_unlock(&worker->lock);
+    return room < BOUND_CLAIM_MAX ? room : BOUND_CLAIM_MAX;
+}
+
+/* False when stopping. */
+static bool claimer_pause(struct worker *worker, int64_t wait_ms)
+{
+    struct timespec at = worker_until(wait_ms);
+    bool go_on;
+
+    pthread_mutex_lock(&worker->lock);
+    while (!worker->stopping &&
+           pthread_cond_timedwait(&worker->room_come, &worker->lock, &at) != ETIMEDOUT)
+        ;
+    go_on = !worker->stopping;
+    pthread_mutex_unlock(&worker->lock);
+    return go_on;
+}
+
+static void push(struct worker *worker, struct run *run)
+{
+    if (worker->ready_last)
+        worker->ready_last->next = run;
+    else
+        worker->ready_first = run;
+    worker->ready_last = run;
+    worker->ready_count++;
+}
+
+/* What came after worker_stop began is given back unstarted, by the slots like everything else. */
+static void accept(struct worker *worker, struct claim *claim, const struct work *works,
+                   uint32_t count, int64_t sent_us)
+{
+    int64_t now_us = clock_boot_us();
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct run *run = worker_run_new(worker);
+
+        if (!run) {
+            LOG(worker->log, LOG_ERROR, "task.dropped", KC("reason", "out of memory"));
+            break; /* not held, so not in a heartbeat: the server takes it back */
+        }
+        run->work = works[i];
+        run->task.id = works[i].id;
+        run->task.lease_token = works[i].lease_token;
+        run->claim = claim;
+        run->sent_us = sent_us;
+        run->accepted_us = now_us;
+        if (run->work.lease_ms <= 0)
+            run->work.lease_ms = worker->lease_ms;
+        if (worker->stopping)
+            atomic_store(&run->stop, STOP_SHUTDOWN);
+        claim->users++;
+        push(worker, run);
+    }
+    if (claim->users == 0)
+        worker_claim_release(worker, claim);
+    else if (count >= worker->idle_count)
+        pthread_cond_broadcast(&worker->ready_come);
+    else
+        for (uint32_t i = 0; i < count; i++)
+            pthread_cond_signal(&worker->ready_come);
+}
+
+/* One claim. Returns what the source said; *count tasks came. */
+static int claim_once(struct worker *worker, uint32_t max, uint32_t *count, struct err *err)
+{
+    struct source *source = worker->source;
+    int64_t sent_us = clock_boot_us();
+    struct work *works = NULL;
+    struct claim *claim;
+    int rc;
+
+    *count = 0;
+    pthread_mutex_lock(&worker->lock);
+    claim = worker_claim_new(worker);
+    pthread_mutex_unlock(&worker->lock);
+    if (!claim)
+        return err_set(err, ERR_MEMORY, "Out of memory while claiming.");
+    rc = source->verbs->claim(source, max, worker->config.claim_wait_ms, worker->wants_json,
+                              &claim->arena, &works, count, err);
+    pthread_mutex_lock(&worker->lock);
+    accept(worker, claim, works, rc < 0 ? 0 : *count, sent_us);
+    pthread_mutex_unlock(&worker->lock);
+    return rc;
+}
+
+void *worker_claimer_main(void *ctx)
+{
+    struct worker *worker = ctx;
+    int64_t wait_ms = BACK_OFF_FIRST_MS;
+    uint32_t room;
+
+    while ((room = wait_for_room(worker))) {
+        int64_t began_us = clock_boot_us();
+        uint64_t seen = worker_registrations(worker);
+        struct err err = {0};
+        uint32_t count;
+        int rc = claim_once(worker, room, &count, &err);
+
+        if (rc == -ERR_NOT_FOUND)
+            rc = worker_register(worker, seen, &err);
+        if (rc == 0) {
+            wait_ms = BACK_OFF_FIRST_MS;
+            if (count || clock_boot_us() - began_us >= EMPTY_CLAIM_MS * CLOCK_MS_US)
+                continue;
+        } else if (wait_ms == BACK_OFF_FIRST_MS) {
+            LOG(worker->log, LOG_WARN, "claim.failed", KC("error", err.text));
+        }
+        if (!claimer_pause(worker, wait_ms))
+            break;
+        if (rc < 0)
+            wait_ms = wait_ms * 2 < BACK_OFF_MS_MAX ? wait_ms * 2 : BACK_OFF_MS_MAX;
+    }
+    return NULL;
+}
+
+/* ---- answers to reports ---- */
+
+static void obey(struct run *run, const struct report_result *result)
+{
+    if (result->code == ERR_STALE_LEASE || result->code == ERR_NOT_FOUND)
+        worker_run_stop(run, STOP_LOST);
+    else if (result->cancel)
+        worker_run_stop(run, STOP_CANCEL);
+    else if (result->pause)
+        worker_run_stop(run, STOP_PAUSE);
+}
+
+/* An outcome the server would not have (too large a result, say) must not leave the task held for
+ * ever: it is told as a failure instead, once. */
+static bool replace_outcome(struct worker *worker, struct run *run, const struct report *report,
+                            const struct report_result *result)
+{
+    struct report failure = worker_report(REPORT_FAIL);
+
+    if (run->replaced || report->op == REPORT_OP_COUNT || result->code == ERR_NONE ||
+        result->code == ERR_STALE_LEASE || result->code == ERR_NOT_FOUND ||
+        result->code == ERR_CONFLICT || result->code == ERR_UNAVAILABLE)
+        return false;
+    run->replaced = true;
+    failure.error = str_of(result->message);
+    failure.retryable = false;
+    return reporter_add(worker->reporter, &run->task, &failure, true, false);
+}
+
+static void log_refused(const struct worker *worker, const struct report *report,
+                        const struct report_result *result)
+{
+    char id[UUID_TEXT_BYTES];
+
+    if (report->op == REPORT_OP_COUNT || result->code == ERR_NONE ||
+        result->code == ERR_UNAVAILABLE)
+        return;
+    uuid_format(&report->task_id, id);
+    LOG(worker->log, LOG_WARN, "report.refused", KC("task", id),
+        KC("op", report_op_word(report->op)), KC("code", err_word(result->code)),
+        KC("message", result->message));
+}
+
+/* Two passes: a run ends only after everything of it was looked at. */
+void worker_answered(void *ctx, const struct report *reports, const struct reporter_entry *entries,
+                     const struct report_result *results, uint32_t count)
+{
+    struct worker *worker = ctx;
+
+    pthread_mutex_lock(&worker->lock);
+    for (uint32_t i = 0; i < count; i++) {
+        if (!entries[i].final)
+            obey((struct run *)entries[i].task, &results[i]);
+        if (results[i].code != ERR_NONE)
+            log_refused(worker, &reports[i], &results[i]);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        struct run *run = (struct run *)entries[i].task;
+
+        if (entries[i].final && !replace_outcome(worker, run, &reports[i], &results[i]))
+            worker_run_end(worker, run);
+    }
+    if (worker->stopping)
+        pthread_cond_broadcast(&worker->calm);
+    pthread_mutex_unlock(&worker->lock);
+}

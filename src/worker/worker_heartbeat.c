@@ -1,0 +1,189 @@
+/* Registering, and the heartbeats that keep the leases alive and bring the orders to stop. They
+ * have a thread of their own, so that handlers that burn all processors or a slow claim do not delay
+ * them. */
+#include <errno.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "worker/worker_int.h"
+
+#define HEARTBEAT_MS_MIN 20
+
+struct timespec worker_until(int64_t wait_ms)
+{
+    struct timespec at;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_sec += (time_t)(wait_ms / 1000);
+    at.tv_nsec += (long)(wait_ms % 1000) * 1000000;
+    if (at.tv_nsec >= 1000000000) {
+        at.tv_sec++;
+        at.tv_nsec -= 1000000000;
+    }
+    return at;
+}
+
+/* ---- registering ---- */
+
+/* seen: the registration under which the caller was refused; if there was another since, it is
+ * enough. */
+int worker_register(struct worker *worker, uint64_t seen, struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct source_worker registration = worker->config.registration;
+    int64_t heartbeat_ms = 0;
+    int64_t lease_ms = 0;
+    struct str id = STR_NONE;
+    int rc = 0;
+
+    pthread_mutex_lock(&worker->registering);
+    if (worker->registrations != seen)
+        goto out;
+    if (worker->id.data)
+        registration.id = worker->id;
+    rc = worker->source->verbs->register_worker(worker->source, &registration, &arena, &id,
+                                                &heartbeat_ms, &lease_ms, err);
+    if (rc < 0)
+        goto out;
+    if (!worker->id.data)
+        worker->id = arena_str(&worker->arena, id);
+    pthread_mutex_lock(&worker->lock);
+    worker->heartbeat_ms = heartbeat_ms > HEARTBEAT_MS_MIN ? heartbeat_ms : HEARTBEAT_MS_MIN;
+    worker->lease_ms = lease_ms;
+    worker->registrations++;
+    pthread_mutex_unlock(&worker->lock);
+    LOG(worker->log, LOG_INFO, "worker.registered", KS("worker", id),
+        KI("slots", worker->config.slots), KI("heartbeat_ms", heartbeat_ms));
+out:
+    pthread_mutex_unlock(&worker->registering);
+    arena_deinit(&arena);
+    return rc;
+}
+
+uint64_t worker_registrations(struct worker *worker)
+{
+    uint64_t count;
+
+    pthread_mutex_lock(&worker->registering);
+    count = worker->registrations;
+    pthread_mutex_unlock(&worker->registering);
+    return count;
+}
+
+int worker_unknown(void *ctx)
+{
+    struct worker *worker = ctx;
+    struct err err = {0};
+
+    return worker_register(worker, worker_registrations(worker), &err);
+}
+
+/* ---- heartbeats ---- */
+
+struct beat {
+    struct held *held;
+    struct run **runs;
+    uint64_t *serials;
+    uint32_t count;
+    uint32_t cap;
+    struct arena arena;
+};
+
+static bool beat_reserve(struct beat *beat, uint32_t count)
+{
+    uint32_t cap = count * 2 + 16;
+    void *memory;
+
+    if (count <= beat->cap)
+        return true;
+    beat->cap = 0;
+    if ((memory = realloc(beat->held, cap * sizeof *beat->held)))
+        beat->held = memory;
+    if (memory && (memory = realloc(beat->runs, cap * sizeof(struct run *))))
+        beat->runs = memory;
+    if (memory && (memory = realloc(beat->serials, cap * sizeof *beat->serials)))
+        beat->serials = memory;
+    if (memory)
+        beat->cap = cap;
+    return memory != NULL;
+}
+
+/* Waits for the time of the next beat and notes what is held. False at the end. */
+static bool beat_wait(struct worker *worker, struct beat *beat, int64_t wait_ms)
+{
+    struct timespec at = worker_until(wait_ms);
+    bool go_on;
+
+    pthread_mutex_lock(&worker->lock);
+    while (!worker->beats_over &&
+           pthread_cond_timedwait(&worker->beat_due, &worker->lock, &at) != ETIMEDOUT)
+        ;
+    go_on = !worker->beats_over;
+    beat->count = 0;
+    if (go_on && beat_reserve(beat, worker->held_count)) {
+        for (uint32_t i = 0; i < worker->held_count; i++) {
+            struct run *run = worker->held[i];
+
+            beat->held[i] = (struct held){run->task.id, run->task.lease_token};
+            beat->runs[i] = run;
+            beat->serials[i] = run->serial;
+        }
+        beat->count = worker->held_count;
+    }
+    pthread_mutex_unlock(&worker->lock);
+    return go_on;
+}
+
+static void stop_named(const struct beat *beat, const uint32_t *indices, uint32_t count,
+                       enum stop_reason reason)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (indices[i] < beat->count && beat->runs[indices[i]]->serial == beat->serials[indices[i]])
+            worker_run_stop(beat->runs[indices[i]], reason);
+}
+
+static int beat_once(struct worker *worker, struct beat *beat)
+{
+    struct heartbeat_answer answer = {0};
+    struct err err = {0};
+    uint64_t seen = worker_registrations(worker);
+    int64_t sent_us = clock_boot_us();
+    int rc;
+
+    arena_reset(&beat->arena);
+    rc = worker->source->verbs->heartbeat(worker->source, beat->held, beat->count, &beat->arena,
+                                          &answer, &err);
+    if (rc == -ERR_NOT_FOUND)
+        return worker_register(worker, seen, &err);
+    if (rc < 0) {
+        LOG(worker->log, LOG_WARN, "heartbeat.failed", KC("error", err.text));
+        return rc;
+    }
+    pthread_mutex_lock(&worker->lock);
+    stop_named(beat, answer.pause, answer.pause_count, STOP_PAUSE);
+    stop_named(beat, answer.cancel, answer.cancel_count, STOP_CANCEL);
+    stop_named(beat, answer.lost, answer.lost_count, STOP_LOST);
+    pthread_mutex_unlock(&worker->lock);
+    atomic_store(&worker->renewed_us, sent_us);
+    return 0;
+}
+
+void *worker_heartbeat_main(void *ctx)
+{
+    struct worker *worker = ctx;
+    struct beat beat = {.arena = ARENA_INIT(0)};
+    int64_t wait_ms = worker->heartbeat_ms;
+
+    while (beat_wait(worker, &beat, wait_ms)) {
+        int rc = beat_once(worker, &beat);
+
+        pthread_mutex_lock(&worker->lock);
+        wait_ms = rc < 0 ? worker->heartbeat_ms / 4 + 1 : worker->heartbeat_ms;
+        pthread_mutex_unlock(&worker->lock);
+    }
+    free(beat.held);
+    free(beat.runs);
+    free(beat.serials);
+    arena_deinit(&beat.arena);
+    return NULL;
+}

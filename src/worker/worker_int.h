@@ -1,0 +1,119 @@
+/* What worker.c (claiming, heartbeats, life) and worker_slots.c (running tasks) share. One lock
+ * guards everything here that is not marked otherwise; no call to the source is made under it. */
+#ifndef WORKER_WORKER_INT_H
+#define WORKER_WORKER_INT_H
+
+#include <pthread.h>
+
+#include "worker/handler.h"
+#include "worker/reporter.h"
+#include "worker/worker.h"
+
+#define WORKER_HANDLERS_MAX 1024
+
+/* The memory of one claim, shared by its tasks. */
+struct claim {
+    struct arena arena;
+    uint32_t users; /* tasks that still need it */
+    struct claim *next;
+};
+
+/* One held task, from the claim until its outcome was answered. Never freed before the worker, so
+ * that a late answer finds at most a run with another serial. */
+struct run {
+    struct reporter_task task; /* first: hooks get a pointer to it */
+    struct work work;
+    struct claim *claim;
+    uint64_t serial;
+    int64_t sent_us;      /* boot time when the claim was sent: the lease counts from here */
+    int64_t accepted_us;
+    struct slot *slot;    /* NULL = waits; kept after its end: a wake too many does no harm */
+    uint32_t held_index;
+    bool replaced;        /* its outcome was refused and a failure sent instead */
+    atomic_int stop;      /* enum stop_reason; any thread */
+    struct run *next;
+};
+
+struct slot {
+    struct worker *worker;
+    pthread_t thread;
+    int wake_fd;
+    struct arena arena; /* of the run; the slot's thread only */
+};
+
+struct worker {
+    struct source *source;
+    struct worker_config config;
+    const struct log *log;
+    struct arena arena; /* handlers, id, environment */
+    struct handler *handlers;
+    uint32_t handlers_count;
+    bool wants_json;
+    uint32_t capacity;  /* slots x batch: tasks waiting and running */
+    uint32_t runs_max;
+
+    pthread_mutex_t lock;
+    pthread_cond_t ready_come; /* slots wait */
+    pthread_cond_t room_come;  /* the claimer waits */
+    pthread_cond_t beat_due;   /* the heartbeat waits */
+    pthread_cond_t calm;       /* worker_stop waits */
+    struct run *ready_first;
+    struct run *ready_last;
+    uint32_t ready_count;
+    uint32_t running_count;
+    uint32_t idle_count;
+    uint32_t quarantined_count;
+    struct run **held;
+    uint32_t held_count;
+    struct run *free_runs;
+    struct run *all_runs[32]; /* blocks of doubling size, to free them */
+    uint32_t blocks_count;
+    uint32_t runs_count;
+    struct claim *free_claims;
+    uint64_t next_serial;
+    bool stopping;  /* no more claims */
+    bool beats_over;
+    bool stopped;
+    int64_t heartbeat_ms;
+    int64_t lease_ms;
+    uint64_t registrations;
+
+    atomic_int ending;          /* slots shall end; any thread */
+    atomic_int_least64_t renewed_us; /* boot time when the last answered heartbeat was sent */
+    pthread_mutex_t registering;
+    struct str id;
+    struct reporter *reporter;
+    struct slot *slots;
+    uint32_t slots_started;
+    pthread_t claimer;
+    pthread_t heartbeat;
+    bool claimer_started;
+    bool heartbeat_started;
+};
+
+/* worker_slots.c */
+void *worker_slot_main(void *slot);
+const struct handler *worker_handler(const struct worker *worker, struct str type);
+
+/* worker_runs.c; the lock is held. */
+struct claim *worker_claim_new(struct worker *worker);
+void worker_claim_release(struct worker *worker, struct claim *claim);
+struct run *worker_run_new(struct worker *worker); /* NULL at the maximum or without memory */
+void worker_run_end(struct worker *worker, struct run *run);
+void worker_run_stop(struct run *run, enum stop_reason reason);
+void worker_runs_deinit(struct worker *worker);
+
+/* worker_claims.c */
+void *worker_claimer_main(void *worker);
+void worker_answered(void *worker, const struct report *reports,
+                     const struct reporter_entry *entries, const struct report_result *results,
+                     uint32_t count);
+
+/* worker_heartbeat.c */
+int worker_register(struct worker *worker, uint64_t seen, struct err *err);
+uint64_t worker_registrations(struct worker *worker);
+int worker_unknown(void *worker); /* the source does not know us: registers again */
+void *worker_heartbeat_main(void *worker);
+struct timespec worker_until(int64_t wait_ms); /* for the conditions, which use CLOCK_MONOTONIC */
+
+#endif

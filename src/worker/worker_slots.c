@@ -1,0 +1,223 @@
+/* A slot: takes a claimed task, checks that its lease still lives, finds its handler, runs it, gives
+ * the outcome to the reporter and takes the next. One thread each; a handler that crashes or hangs
+ * keeps its own slot busy and no other. */
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "worker/control_line.h"
+#include "worker/worker_int.h"
+
+#define GIVE_BACK_PAUSE_MS 200 /* a task only others can run must not go round in circles */
+
+struct slot_run {
+    struct handler_run base; /* first */
+    struct worker *worker;
+    struct run *run;
+};
+
+const struct handler *worker_handler(const struct worker *worker, struct str type)
+{
+    const struct handler *best = NULL;
+
+    for (uint32_t i = 0; i < worker->handlers_count; i++) {
+        const struct handler *handler = &worker->handlers[i];
+
+        if (str_eq(handler->type, type))
+            return handler;
+        if (settings_type_matches(handler->type, type) &&
+            (!best || handler->type.len > best->type.len))
+            best = handler;
+    }
+    return best;
+}
+
+static bool queue_report(struct handler_run *base, const struct report *report, bool wait)
+{
+    struct slot_run *run = (struct slot_run *)base;
+
+    return reporter_add(run->worker->reporter, &run->run->task, report, false, wait);
+}
+
+/* The lease counts from when the claim was sent, or from the last answered heartbeat that knew of
+ * the task. A machine that slept in between finds it gone. */
+static bool lease_gone(const struct worker *worker, const struct run *run)
+{
+    int64_t renewed_us = atomic_load(&worker->renewed_us);
+    int64_t from_us = renewed_us > run->accepted_us ? renewed_us : run->sent_us;
+
+    return clock_boot_us() - from_us >= run->work.lease_ms * CLOCK_MS_US;
+}
+
+static void pause_slot(struct slot *slot, const struct run *run, int wait_ms)
+{
+    int64_t end_us = clock_boot_us() + wait_ms * CLOCK_MS_US;
+    int64_t left_us;
+
+    while (atomic_load(&run->stop) == STOP_NONE && (left_us = end_us - clock_boot_us()) > 0) {
+        struct pollfd fd = {slot->wake_fd, POLLIN, 0};
+        uint64_t count;
+
+        if (poll(&fd, 1, (int)(left_us / 1000 + 1)) > 0 &&
+            read(slot->wake_fd, &count, sizeof count) < 0)
+            continue;
+    }
+}
+
+static struct report without_handler(struct slot *slot, const struct run *run)
+{
+    struct worker *worker = slot->worker;
+    struct report report = worker_report(REPORT_FAIL);
+    struct err err = {0};
+    bool could = false;
+    int rc = worker->source->verbs->could_run_elsewhere(worker->source, run->work.queue,
+                                                        run->work.type, &could, &err);
+
+    if (rc < 0 || could) {
+        pause_slot(slot, run, GIVE_BACK_PAUSE_MS);
+        return worker_report(REPORT_RELEASE);
+    }
+    report.error = STR("no_handler");
+    report.retryable = false;
+    return report;
+}
+
+static struct report run_handler(struct slot *slot, struct run *run, const struct handler *handler,
+                                 struct process_leftover *leftover)
+{
+    struct worker *worker = slot->worker;
+    struct slot_run call = {.base = {.work = &run->work,
+                                     .arena = &slot->arena,
+                                     .stop = &run->stop,
+                                     .wake_fd = slot->wake_fd,
+                                     .grace_ms = worker->config.grace_ms,
+                                     .log = worker->log,
+                                     .report = queue_report,
+                                     .leftover = {0, -1}},
+                            .worker = worker,
+                            .run = run};
+
+    handler->verbs->run(handler, &call.base);
+    *leftover = call.base.leftover;
+    return call.base.outcome;
+}
+
+static struct report decide(struct slot *slot, struct run *run, struct process_leftover *leftover)
+{
+    struct worker *worker = slot->worker;
+    const struct handler *handler;
+    int stop = atomic_load(&run->stop);
+
+    if (stop == STOP_CANCEL || stop == STOP_LOST)
+        return worker_report(REPORT_OP_COUNT);
+    if (stop != STOP_NONE)
+        return worker_report(REPORT_RELEASE);
+    if (lease_gone(worker, run)) {
+        char id[UUID_TEXT_BYTES];
+
+        uuid_format(&run->task.id, id);
+        LOG(worker->log, LOG_WARN, "task.dropped", KC("task", id),
+            KI("lease", run->task.lease_token), KC("reason", "lease over before the start"));
+        atomic_store(&run->task.lost, true);
+        return worker_report(REPORT_OP_COUNT);
+    }
+    handler = worker_handler(worker, run->work.type);
+    return handler ? run_handler(slot, run, handler, leftover) : without_handler(slot, run);
+}
+
+/* The process could not be killed: its slot is out of service until it is gone. */
+static void quarantine(struct slot *slot, struct process_leftover *leftover)
+{
+    struct worker *worker = slot->worker;
+    uint64_t count;
+
+    LOG(worker->log, LOG_ERROR, "slot.quarantined", KI("pid", leftover->shim),
+        KC("hint", "a process cannot be killed; the slot is out of service until it is gone"));
+    pthread_mutex_lock(&worker->lock);
+    worker->quarantined_count++;
+    pthread_cond_broadcast(&worker->calm);
+    pthread_mutex_unlock(&worker->lock);
+    while (!process_leftover_wait(leftover, &worker->ending, slot->wake_fd)) {
+        if (atomic_load(&worker->ending))
+            break;
+        if (read(slot->wake_fd, &count, sizeof count) < 0)
+            continue;
+    }
+    if (leftover->shim)
+        process_leftover_close(leftover);
+    else
+        LOG(worker->log, LOG_INFO, "slot.returned");
+    pthread_mutex_lock(&worker->lock);
+    worker->quarantined_count--;
+    pthread_mutex_unlock(&worker->lock);
+}
+
+/* Ends with the run belonging to the reporter. */
+static void run_task(struct slot *slot, struct run *run)
+{
+    struct process_leftover leftover = {0, -1};
+    struct worker *worker = slot->worker;
+    struct report outcome = decide(slot, run, &leftover);
+
+    reporter_add(worker->reporter, &run->task, &outcome, true, true);
+    arena_reset(&slot->arena);
+    if (leftover.shim)
+        quarantine(slot, &leftover);
+}
+
+/* Under the lock: is it worth asking for more? With a batch, half of it shall be free, so that
+ * claims are few and large; but nobody waits idle for that. */
+static void note_room(struct worker *worker)
+{
+    uint32_t used = worker->ready_count + worker->running_count;
+
+    if (worker->config.batch == 1 || worker->ready_count == 0 || used * 2 <= worker->capacity)
+        pthread_cond_signal(&worker->room_come);
+}
+
+static struct run *take(struct slot *slot)
+{
+    struct worker *worker = slot->worker;
+    struct run *run;
+
+    while (!worker->ready_first && !atomic_load(&worker->ending)) {
+        worker->idle_count++;
+        pthread_cond_wait(&worker->ready_come, &worker->lock);
+        worker->idle_count--;
+    }
+    run = worker->ready_first;
+    if (!run)
+        return NULL;
+    worker->ready_first = run->next;
+    if (!run->next)
+        worker->ready_last = NULL;
+    run->next = NULL;
+    run->slot = slot;
+    worker->ready_count--;
+    worker->running_count++;
+    return run;
+}
+
+void *worker_slot_main(void *ctx)
+{
+    struct slot *slot = ctx;
+    struct worker *worker = slot->worker;
+    struct run *run;
+
+    pthread_mutex_lock(&worker->lock);
+    while ((run = take(slot))) {
+        struct claim *claim = run->claim;
+
+        pthread_mutex_unlock(&worker->lock);
+        run_task(slot, run);
+        pthread_mutex_lock(&worker->lock);
+        if (--claim->users == 0)
+            worker_claim_release(worker, claim);
+        worker->running_count--;
+        note_room(worker);
+        if (worker->stopping)
+            pthread_cond_broadcast(&worker->calm);
+    }
+    pthread_mutex_unlock(&worker->lock);
+    return NULL;
+}

@@ -1,0 +1,36 @@
+#!/bin/sh
+# Installs what building, running or testing needs on Debian (as root or with sudo), and says what
+# to install elsewhere. Usage: deps.sh build|test
+set -eu
+build="gcc cmake ninja-build pkg-config libsqlite3-dev libevent-dev libhttp-parser-dev libssl-dev
+libcurl4-openssl-dev libyaml-dev libzstd-dev scdoc"
+test="$build clang clang-tidy libcmocka-dev python3 nodejs sqlite3 curl zstd"
+case "${1:-build}" in
+build) packages=$build ;;
+test) packages=$test ;;
+*) echo "usage: deps.sh build|test" >&2; exit 2 ;;
+esac
+missing=""
+for package in $packages; do
+    case "$package" in
+    nodejs) command -v node > /dev/null 2>&1 && continue ;;
+    esac
+    dpkg-query -W -f='${Status}' "$package" 2> /dev/null | grep -q 'install ok installed' ||
+        missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+if ! command -v apt-get > /dev/null 2>&1; then
+    echo "perdura needs these packages (Debian's names), please install them:$missing" >&2
+    exit 1
+fi
+sudo=""
+if [ "$(id -u)" != 0 ]; then
+    sudo=sudo
+    command -v sudo > /dev/null 2>&1 || {
+        echo "perdura needs these packages; run as root: apt-get install$missing" >&2
+        exit 1
+    }
+fi
+echo "installing:$missing"
+$sudo apt-get update -q > /dev/null
+DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -q --no-install-recommends $missing > /dev/null

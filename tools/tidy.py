@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Checks what a compiler does not: include direction, unique file names, opening comments, line
+length, open ends. Prints one line per finding and exits 1 when there is any."""
+import os
+import re
+import sys
+
+root = sys.argv[1] if len(sys.argv) > 1 else "."
+source = os.path.join(root, "src")
+
+# Who may include whom: each folder names the folders below it. Nobody includes a backend.
+ALLOWED = {
+    "base": set(),
+    "calendar": {"base"},
+    "core": {"base", "calendar"},
+    "store": {"base", "calendar", "core"},
+    "store/sqlite": {"base", "calendar", "core", "store"},
+    "queue": {"base", "calendar", "core", "store"},
+    "net": {"base"},
+    "worker": {"base", "calendar", "core", "store", "queue", "net"},
+    "worker/handlers": {"base", "core", "worker", "net"},
+    "dispatch": {"base", "core", "store", "queue", "net"},
+    "scheduler": {"base", "calendar", "core", "store", "queue"},
+    "recovery": {"base", "calendar", "core", "store", "queue"},
+    "server": {"base", "calendar", "core", "store", "queue", "net", "dispatch"},
+    "node": {"base", "calendar", "core", "store", "queue", "net", "worker", "dispatch", "server"},
+    "cli": {"base", "core", "net", "node"},
+    "lib": {"base", "calendar", "core", "store", "queue", "net", "worker", "worker/handlers"},
+}
+EXCEPTIONS = {
+    ("store/store_open.c", "store/sqlite"),  # the opener names the backends
+    ("worker/worker.h", "worker/handlers"),  # the kinds of handlers a worker is configured with
+}
+findings = []
+
+
+def say(path, line, text):
+    findings.append(f"{os.path.relpath(path, root)}:{line}: {text}")
+
+
+def check_includes(path, name, lines):
+    folder = os.path.dirname(name)
+    for number, line in enumerate(lines, 1):
+        match = re.match(r'#include "([^"]+)"', line)
+        if not match or "/" not in match.group(1):
+            continue
+        target = os.path.dirname(match.group(1))
+        if target == folder or target in ALLOWED.get(folder, set()):
+            continue
+        if (name, target) in EXCEPTIONS or target.startswith("worker/handlers") and folder == "worker":
+            continue
+        say(path, number, f"{folder}/ must not include {target}/")
+
+
+def check_text(path, lines):
+    if not lines or not lines[0].startswith(("/*", "//", "#include", "#ifndef")):
+        say(path, 1, "a file opens with what it is for")
+    for number, line in enumerate(lines, 1):
+        if len(line.rstrip("\n")) > 100:
+            say(path, number, "longer than 100 columns")
+        if re.search(r"\b(TODO|FIXME|XXX|HACK)\b", line):
+            say(path, number, "an open end")
+        if "\t" in line:
+            say(path, number, "a tab")
+
+
+names = {}
+for folder, _, files in sorted(os.walk(source)):
+    for file in sorted(files):
+        if not file.endswith((".c", ".h")):
+            continue
+        path = os.path.join(folder, file)
+        name = os.path.relpath(path, source)
+        with open(path, encoding="utf-8") as handle:
+            lines = handle.readlines()
+        check_includes(path, name, lines)
+        check_text(path, lines)
+        if file in names:
+            say(path, 1, f"the name is used by {names[file]} too")
+        names[file] = name
+
+for finding in findings:
+    print(finding)
+print(f"{len(names)} files, {len(findings)} findings")
+sys.exit(1 if findings else 0)
