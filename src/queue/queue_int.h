@@ -160,7 +160,7 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
 /* claim.c */
 int claim_apply(struct batch *batch, struct claim_request *request);
 int claim_serve_waiting(struct batch *batch, struct err *err);
-/* report.c, report_outcome.c */
+/* report_apply.c, report_outcome.c */
 int report_apply(struct batch *batch, struct report_request *request);
 int report_outcome(struct batch *batch, struct task *task, const struct report *report,
                    struct err *err);

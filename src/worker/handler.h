@@ -1,6 +1,6 @@
 /* What runs a task: a command, a function, later a service. The worker finds a handler by the type
- * of the task and calls it on a slot's thread; the handler reports through the run it is given and leaves
- * the outcome there. Handlers know nothing of slots, leases or the network. */
+ * of the task and calls it on a slot's thread; the handler reports through the run it is given and
+ * leaves the outcome there. Handlers know nothing of slots, leases or the network. */
 #ifndef WORKER_HANDLER_H
 #define WORKER_HANDLER_H
 

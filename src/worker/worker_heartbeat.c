@@ -1,6 +1,6 @@
 /* Registering, and the heartbeats that keep the leases alive and bring the orders to stop. They
- * have a thread of their own, so that handlers that burn all processors or a slow claim do not delay
- * them. */
+ * have a thread of their own, so that neither handlers that burn all processors nor a slow claim
+ * delay them. */
 #include <errno.h>
 #include <time.h>
 

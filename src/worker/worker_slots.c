@@ -1,6 +1,6 @@
-/* A slot: takes a claimed task, checks that its lease still lives, finds its handler, runs it, gives
- * the outcome to the reporter and takes the next. One thread each; a handler that crashes or hangs
- * keeps its own slot busy and no other. */
+/* A slot: takes a claimed task, checks that its lease still lives, finds its handler, runs it,
+ * gives the outcome to the reporter and takes the next. One thread each; a handler that crashes or
+ * hangs keeps its own slot busy and no other. */
 #include <poll.h>
 #include <unistd.h>
 

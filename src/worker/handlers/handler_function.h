@@ -20,7 +20,8 @@ struct function_handler {
 extern const struct handler_verbs handler_function_verbs;
 
 /* All for use inside fn, on its thread. They return 0 or a negative error: ERR_MALFORMED for what
- * is not JSON, ERR_TOO_LARGE, ERR_STALE_LEASE when the task is not ours any more. Texts are copied. */
+ * is not JSON, ERR_TOO_LARGE, ERR_STALE_LEASE when the task is not ours any more. Texts are
+ * copied. */
 const struct work *function_call_work(const struct function_call *call);
 int function_call_progress(struct function_call *call, int64_t progress, struct str state,
                            struct err *err);
