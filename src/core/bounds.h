@@ -24,7 +24,7 @@
 #define BOUND_LIST_LIMIT 1000
 #define BOUND_LIST_LIMIT_DEFAULT 100
 #define BOUND_EVENTS_LIST 100            /* A10 */
-#define BOUND_DELAY_MS (INT64_C(10) * 365 * 86400 * 1000) /* ten years, still exact in microseconds */
+#define BOUND_DELAY_MS (INT64_C(10) * 365 * 86400 * 1000) /* ten years */
 #define BOUND_RETRIES 1000000
 #define BOUND_PRIORITY 1000              /* -1000 ... 1000 */
 #define BOUND_OUTPUTS_BYTES (1024 * 1024) /* data.dependencies and data.children of one claim */

@@ -8,7 +8,7 @@
 /* One entry of `handlers:`; also the place of a type's defaults (retry, timeout, hash_input). */
 struct handler_rule {
     struct str type;           /* exact, or a prefix ending in '*' */
-    char *const *command;      /* process: argv, NULL-terminated, run without a shell; NULL = none */
+    char *const *command;      /* process: argv, NULL-terminated, no shell; NULL = none */
     struct str service;        /* http / grpc target, absent = none */
     struct str method;
     char *const *environment;  /* "NAME=value" added to the allow-list, NULL-terminated or NULL */

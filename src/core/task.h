@@ -122,7 +122,7 @@ struct task {
     int64_t stored_version;
     bool stored_held;
     enum { TASK_CLEAN, TASK_DIRTY, TASK_FRESH } mark; /* what the batch under way owes the store */
-    int32_t execution_slot; /* its execution in the batch: new ones from 1 up, changed from -1 down */
+    int32_t execution_slot; /* its execution in the batch: new from 1 up, changed from -1 down */
 };
 
 struct task_dependency {

@@ -164,8 +164,9 @@ static int take(struct batch *batch, struct claim_request *request, struct worke
         compose_data(batch, task, request->base.arena, &claimed->data, err) < 0)
         return -(int)err->code;
     task->attempts++;
-    task->lease_token = (task->lease_token > batch->queue->lease_base ? task->lease_token
-                                                                      : batch->queue->lease_base) + 1;
+    if (task->lease_token < batch->queue->lease_base)
+        task->lease_token = batch->queue->lease_base;
+    task->lease_token++;
     task->worker_id = arena_str(request->base.arena, worker->row.id);
     task->held = true;
     task->unlisted = false;

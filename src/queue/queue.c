@@ -30,7 +30,7 @@ void queue_submit(struct queue *queue, struct request *request)
     bool refused;
 
     request->next = NULL;
-    request->waiting = false;
+    request->waiting = request->forgotten = false;
     request->err.code = ERR_NONE;
     pthread_mutex_lock(&queue->mutex);
     refused = queue->stop || queue->inbox_count >= INBOX_MAX;
@@ -72,15 +72,9 @@ void queue_forget(struct queue *queue, struct request *request)
     pthread_mutex_unlock(&queue->mutex);
 }
 
-struct call {
-    pthread_mutex_t mutex;
-    pthread_cond_t done;
-    bool is_done;
-};
-
 static void call_done(struct request *request)
 {
-    struct call *call = request->ctx;
+    struct queue_call *call = request->ctx;
 
     pthread_mutex_lock(&call->mutex);
     call->is_done = true;
@@ -88,20 +82,33 @@ static void call_done(struct request *request)
     pthread_mutex_unlock(&call->mutex);
 }
 
+void queue_call_start(struct queue *queue, struct request *request, struct queue_call *call)
+{
+    pthread_mutex_init(&call->mutex, NULL);
+    pthread_cond_init(&call->done, NULL);
+    call->is_done = false;
+    request->done = call_done;
+    request->ctx = call;
+    queue_submit(queue, request);
+}
+
+int queue_call_finish(struct request *request, struct queue_call *call)
+{
+    pthread_mutex_lock(&call->mutex);
+    while (!call->is_done)
+        pthread_cond_wait(&call->done, &call->mutex);
+    pthread_mutex_unlock(&call->mutex);
+    pthread_mutex_destroy(&call->mutex);
+    pthread_cond_destroy(&call->done);
+    return -(int)request->err.code;
+}
+
 int queue_call(struct queue *queue, struct request *request)
 {
-    struct call call = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+    struct queue_call call;
 
-    request->done = call_done;
-    request->ctx = &call;
-    queue_submit(queue, request);
-    pthread_mutex_lock(&call.mutex);
-    while (!call.is_done)
-        pthread_cond_wait(&call.done, &call.mutex);
-    pthread_mutex_unlock(&call.mutex);
-    pthread_mutex_destroy(&call.mutex);
-    pthread_cond_destroy(&call.done);
-    return -(int)request->err.code;
+    queue_call_start(queue, request, &call);
+    return queue_call_finish(request, &call);
 }
 
 /* A refusal is an answer; only these mean that the transaction itself is at fault. */
@@ -270,7 +277,7 @@ static void answer(struct queue *queue, struct request *list, int64_t now_us)
         if (request->waiting)
             continue;
         if (request->kind == REQUEST_CLAIM && request->err.code == ERR_NONE &&
-            claim->claimed_count == 0 && claim->wait_ms > 0 &&
+            claim->claimed_count == 0 && claim->wait_ms > 0 && !request->forgotten &&
             queue->waiting_count < BOUND_WAITERS) {
             request->deadline_us = now_us + claim->wait_ms * CLOCK_MS_US;
             claims_park(queue, claim);
@@ -419,6 +426,15 @@ static void take_forgets(struct queue *queue, struct forget *forget)
     }
 }
 
+/* Requests that were forgotten before they could wait. Called with the mutex held. */
+static void mark_forgotten(const struct forget *forgets, struct request *list)
+{
+    for (; forgets; forgets = forgets->next)
+        for (struct request *request = list; request; request = request->next)
+            if (request == forgets->request)
+                request->forgotten = true;
+}
+
 /* After a stall of the whole process nobody is declared dead before one lease has passed. */
 static void notice_stall(struct queue *queue, int64_t now_us)
 {
@@ -533,6 +549,7 @@ static void *run(void *ctx)
         stop = queue->stop && !queue->inbox_first;
         forgets = queue->forget_first;
         queue->forget_first = NULL;
+        mark_forgotten(forgets, queue->inbox_first);
         list = take_inbox(queue);
         pthread_mutex_unlock(&queue->mutex);
         now_us = clock_now_us(&queue->clock);

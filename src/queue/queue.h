@@ -15,6 +15,8 @@
 #include "core/spec.h"
 #include "store/store.h"
 
+#include <pthread.h>
+
 struct queue;
 
 enum request_kind {
@@ -47,6 +49,7 @@ struct request {
     int64_t deadline_us;
     struct request *next_waiting;
     bool waiting;
+    bool forgotten;
 };
 
 /* One unit: all tasks or none. */
@@ -215,7 +218,7 @@ struct outbox_done_request {
     uint32_t count;
 };
 
-/* Removes all ended tasks of a user (B8), a chunk per call; the caller repeats until removed = 0. */
+/* Removes all ended tasks of a user (B8), a chunk per call; repeat until removed = 0. */
 struct purge_request {
     struct request base;
     struct str user_id;
@@ -289,8 +292,15 @@ void queue_submit(struct queue *queue, struct request *request);
 /* Lets a waiting claim or wait go: it is done soon, with no tasks. Any thread; harmless when the
  * request was done already. */
 void queue_forget(struct queue *queue, struct request *request);
-/* Submits and waits for done. For threads that may block. */
+/* Submits and waits for done, for threads that may block; in one step or in two. */
+struct queue_call {
+    pthread_mutex_t mutex;
+    pthread_cond_t done;
+    bool is_done;
+};
 int queue_call(struct queue *queue, struct request *request);
+void queue_call_start(struct queue *queue, struct request *request, struct queue_call *call);
+int queue_call_finish(struct request *request, struct queue_call *call);
 
 /* Parses the tasks of spawn elements and checks bounds; on the caller's thread, before submit.
  * Elements at fault get their result at once and are passed over. */

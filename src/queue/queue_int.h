@@ -65,7 +65,7 @@ struct batch {
     uint32_t changed_count, changed_cap;
     struct log_entry *logs;
     uint32_t logs_count, logs_cap;
-    struct task **ended;           /* their dependents, parents and callbacks are still to be told */
+    struct task **ended;           /* dependents, parents and callbacks are still to be told */
     uint32_t ended_count, ended_cap;
     struct task_note *notes;
     uint32_t notes_count, notes_cap;

@@ -212,7 +212,7 @@ static int answer_stale(struct batch *batch, struct task *task, const struct rep
     if (same_lease && report->seq && report->seq <= task->report_seq)
         return 0;
     batch->queue->stats.stale_reports_total[report->op]++;
-    refuse(result, ERR_STALE_LEASE, "the task is no longer held under this lease; stop its handler");
+    refuse(result, ERR_STALE_LEASE, "the task is no longer held under this lease; stop it");
     result->cancel = true;
     if (same_lease && task->held && task->status == STATUS_CANCELLED &&
         (is_outcome(report->op) || report->op == REPORT_RELEASE)) {

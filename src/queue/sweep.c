@@ -2,6 +2,8 @@
  * timeout, workers that stay silent, delayed tasks whose time has come. */
 #include "queue/queue_int.h"
 
+#include "base/fault.h"
+
 static int execution_lost(struct batch *batch, struct task *task, const char *reason,
                           struct err *err)
 {
@@ -24,6 +26,7 @@ int sweep_lose(struct batch *batch, struct task *task, const char *reason, struc
     task->waits_children = false;
     task->outcome_token = 0;
     batch->queue->stats.lost_leases_total++;
+    FAULT_POINT("sweep.lose");
     if (execution_lost(batch, task, reason, err) < 0 ||
         batch_move(batch, task, STATUS_ORPHANED, MOVE_LOSE, "Worker lost", ACTOR_RECOVERY, detail,
                    err) < 0)
@@ -160,7 +163,8 @@ int sweep_run(struct batch *batch, int64_t *next_us, struct err *err)
     bool more = false;
 
     if (batch->store->verbs->check(batch->store, err) < 0 || batch_flush(batch, err) < 0 ||
-        renew_waiting(batch, err) < 0 || sweep_held(batch, &more, err) < 0 || drop_silent_workers(batch, err) < 0 ||
+        renew_waiting(batch, err) < 0 || sweep_held(batch, &more, err) < 0 ||
+        drop_silent_workers(batch, err) < 0 ||
         save_time(batch, err) < 0)
         return -(int)err->code;
     if (!more)

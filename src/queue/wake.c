@@ -68,7 +68,7 @@ int wait_apply(struct batch *batch, struct wait_request *request)
     if (!task)
         return err_set(err, ERR_NOT_FOUND, "there is no such task");
     request->ended = status_ended(task->status);
-    if (request->ended || request->timeout_ms <= 0)
+    if (request->ended || request->timeout_ms <= 0 || request->base.forgotten)
         return 0;
     if (queue->waiting_count >= BOUND_WAITERS)
         return err_set(err, ERR_RATE, "too many clients wait already; try again later");

@@ -5,7 +5,7 @@
  * Write verbs belong to one thread (the writer's) and run between begin and commit. Reading verbs
  * take a reader of their own (one per thread) and see committed states only. Results live in the
  * arena that is handed in. All return 0 or a negative error; -ERR_STORAGE means that the store can
- * no longer be trusted in this process (failed commit, I/O error): stop, and recover by starting. */
+ * no longer be trusted in this process (failed commit, I/O error): stop, recover by starting. */
 #ifndef STORE_STORE_H
 #define STORE_STORE_H
 
@@ -299,7 +299,8 @@ struct store_verbs {
                             uint32_t *count, struct err *err); /* newest first */
     int (*read_logs)(struct store_reader *reader, const struct uuid *id,
                      const struct log_filter *filter, struct arena *arena,
-                     struct log_entry **entries, uint32_t *count, struct err *err); /* oldest first */
+                     struct log_entry **entries, uint32_t *count,
+                     struct err *err); /* oldest first */
 
     /* The whole store. `tell` gets one line per finding; *findings counts them. */
     int (*verify)(struct store *store, void (*tell)(void *ctx, const char *line), void *ctx,

@@ -77,7 +77,8 @@ struct source_verbs {
     int (*could_run_elsewhere)(struct source *source, struct str queue, struct str type,
                                bool *could, struct err *err);
     int (*leave)(struct source *source, struct err *err);
-    /* Makes blocked calls return soon with -ERR_UNAVAILABLE; for shutdown. */
+    /* The claim under way and all later ones return -ERR_UNAVAILABLE; reports, heartbeats and
+     * leave still work. For shutdown. */
     void (*interrupt)(struct source *source);
     void (*free)(struct source *source);
 };

@@ -6,7 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#define JSON_BYTES_MAX (8 * 1024 * 1024) /* a task with payload, data and checkpoint at their bounds */
+#define JSON_BYTES_MAX (16 * 1024 * 1024) /* payload, data, outputs and checkpoint at bounds */
 
 struct source_local {
     struct source base;
@@ -96,7 +96,7 @@ static int fill_work(const struct claim_request *request, const struct claimed *
     if (!want_json)
         return 0;
     render_task(&json, task, &extra);
-    work->json = arena_str(arena, buf_view(&json));
+    work->json = json.failed ? STR_NONE : arena_str(arena, buf_view(&json));
     buf_deinit(&json);
     return work->json.data ? 0 : err_set(err, ERR_MEMORY, "out of memory for a claimed task");
 }
@@ -109,16 +109,20 @@ static int local_claim(struct source *source, uint32_t max, int64_t wait_ms, boo
                                     .worker_id = current_id(local, arena),
                                     .max = max,
                                     .wait_ms = wait_ms};
+    struct queue_call call;
     bool interrupted;
 
     *count = 0;
     pthread_mutex_lock(&local->mutex);
     interrupted = local->interrupted;
-    local->waiting = interrupted ? NULL : &request;
+    if (!interrupted) { /* submitted under the mutex, so that an interrupt finds it */
+        queue_call_start(local->queue, &request.base, &call);
+        local->waiting = &request;
+    }
     pthread_mutex_unlock(&local->mutex);
     if (interrupted)
         return err_set(err, ERR_UNAVAILABLE, "the worker is stopping");
-    queue_call(local->queue, &request.base);
+    queue_call_finish(&request.base, &call);
     pthread_mutex_lock(&local->mutex);
     local->waiting = NULL;
     pthread_mutex_unlock(&local->mutex);

@@ -4,6 +4,7 @@
  * file's lock; a second program that migrates at the same moment waits, and then finds it done. */
 #include "base/clock.h"
 #include "base/embedded.h"
+#include "base/fault.h"
 #include "base/hash.h"
 #include "store/sqlite/sqlite_int.h"
 

@@ -11,15 +11,15 @@
 #define SQLITE_STATEMENTS(X)                                                                   \
     X(tx_begin) X(tx_commit) X(tx_rollback)                                                    \
     X(state_insert) X(spec_insert) X(state_update) X(data_put) X(data_delete)                  \
-    X(task_state) X(task_lean) X(task_full) X(task_data) X(task_deletes_state) X(task_deletes_spec)         \
+    X(task_state) X(task_lean) X(task_full) X(task_data) X(task_deletes_state) X(task_deletes_spec)\
     X(task_tag_insert) X(task_deletes_tags) X(task_deletes_events) X(task_deletes_executions)  \
     X(task_deletes_logs) X(task_deletes_checkpoints) X(task_deletes_dependencies)              \
     X(task_deletes_recovery)                                                                   \
     X(unique_insert) X(unique_owner) X(unique_delete)                                          \
     X(lane_insert) X(lane_find) X(lanes_all) X(count_add) X(counts_all)                        \
-    X(ready_head) X(parked_first) X(parked_key_next) X(due_first) X(due_next)    \
+    X(ready_head) X(parked_first) X(parked_key_next) X(due_first) X(due_next)                  \
     X(held_all) X(held_by_worker) X(settled_by_status)                                         \
-    X(any_dependency) X(dependency_insert) X(dependents_of) X(parents_of) X(children_of)                         \
+    X(any_dependency) X(dependency_insert) X(dependents_of) X(parents_of) X(children_of)       \
     X(event_insert) X(execution_insert) X(execution_update) X(execution_by_key)                \
     X(result_put) X(result_delete)                                                             \
     X(checkpoint_insert) X(checkpoint_last_seq) X(checkpoint_newest) X(checkpoint_invalidate)  \

@@ -1,0 +1,429 @@
+/* libperdura: a durable task queue inside a C program, or a client of a Perdura server.
+ *
+ *     struct pd *pd;
+ *     char id[PD_ID_BYTES];
+ *     struct pd_task_spec spec = PD_TASK_SPEC_INIT;
+ *
+ *     if (pd_open("tasks.db", NULL, &pd) < 0)          // or "http://127.0.0.1:7070"
+ *         fprintf(stderr, "%s\n", pd_error(pd));
+ *     spec.type = "email:send";
+ *     spec.payload = "{\"to\":\"ada@example.org\"}";
+ *     if (pd_enqueue(pd, &spec, id) < 0)
+ *         fprintf(stderr, "%s\n", pd_error(pd));
+ *     pd_close(pd);
+ *
+ * Compile with `cc program.c $(pkg-config --cflags --libs perdura)`.
+ *
+ * WHERE THE TASKS LIVE. A file path or `sqlite:PATH` opens the store in this process (embedded):
+ * the queue, leases, retries and recovery run here, on threads of the library, and nothing else may
+ * have the file open. `http://HOST:PORT` (or https) makes the handle a client of a server. All
+ * calls behave the same on both.
+ *
+ * RETURN VALUES. Every function that returns int gives 0, or one of the negative PD_E codes below.
+ * pd_error() then gives one sentence that says what went wrong and what to do. It is kept per
+ * handle and per thread: another thread's failure does not replace it.
+ *
+ * DURABILITY. When pd_enqueue, pd_report or one of the controls returned 0, what it did is on disk.
+ * When it returned an error, it was not done - but for PD_EUNAVAILABLE, PD_ETIMEOUT and PD_EIO from
+ * a server, where the answer got lost and nobody knows; give tasks an idempotency_key and repeat
+ * the call, and nothing happens twice.
+ *
+ * THREADS. There is no global state: any number of handles may live in one process. A handle may be
+ * used by any number of threads at once; calls block, and calls of several threads share commits.
+ * Only pd_close must be the last call on its handle, and a struct pd_task belongs to its handler's
+ * thread. The library's own threads have all signals blocked. After fork() only the parent may use
+ * a handle. A client of an https:// server should ignore SIGPIPE.
+ *
+ * TEXTS are UTF-8 C strings. What is called JSON must be one valid JSON value and is passed on byte
+ * for byte. Structs that are handed in are zeroed first (PD_..._INIT); zero means the default. */
+#ifndef PERDURA_H
+#define PERDURA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define PD_API __attribute__((visibility("default")))
+#else
+#define PD_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#define PD_INIT_ZERO {}
+#else
+#define PD_INIT_ZERO {0}
+#endif
+
+#define PD_ID_BYTES 37        /* a task's id as text, with its NUL */
+#define PD_WORKER_ID_BYTES 201
+#define PD_BATCH_MAX 10000    /* tasks of one enqueue, elements of one report */
+#define PD_CLAIM_MAX 1000     /* tasks of one claim */
+#define PD_NONE (-1)          /* where 0 means the default: really none */
+#define PD_FOREVER (-1)       /* as a wait: no time-out */
+
+/* ---- errors ---- */
+
+enum pd_code {
+    PD_OK = 0,
+    PD_EMALFORMED = -1,   /* not JSON */
+    PD_EINVALID = -2,     /* a value that makes no sense here; pd_error names it */
+    PD_ETOOLARGE = -3,    /* beyond a bound */
+    PD_ENOTFOUND = -4,    /* no such task or worker */
+    PD_ECONFLICT = -5,    /* another one has this external_id; another outcome was reported */
+    PD_ESTALE = -6,       /* the task is not held under this lease any more */
+    PD_ETRANSITION = -7,  /* not possible in the task's present status */
+    PD_EAUTH = -8,        /* the server wants a (different) token */
+    PD_ERATE = -9,        /* too many at once; try again later */
+    PD_ETIMEOUT = -10,    /* it did not happen in time */
+    PD_EUNAVAILABLE = -11, /* cannot be reached or is stopping; try again later */
+    PD_EFULL = -12,       /* the disk is full; claims and reports still work */
+    PD_ESTORAGE = -13,    /* the store failed: close the handle and open it again, it recovers */
+    PD_EIO = -14,         /* a connection or a file failed */
+    PD_ENOMEM = -15,
+    PD_EINTERNAL = -16
+};
+
+struct pd;
+
+/* The sentence of the calling thread's last error on this handle, "" when there was none. Valid
+ * until its next error on it, or pd_close. pd may be NULL: there was no memory for a handle. */
+PD_API const char *pd_error(struct pd *pd);
+/* A word for a code, such as "not_found". */
+PD_API const char *pd_code_word(int code);
+/* The library's version, such as "0.1.0". */
+PD_API const char *pd_version(void);
+
+/* ---- opening and closing ---- */
+
+struct pd_options {
+    const char *token;     /* server: bearer token; default: PERDURA_TOKEN of the environment */
+    int64_t timeout_ms;    /* server: for one request; default 30000 */
+    int64_t lease_ms;      /* embedded: a task whose worker is silent this long is given to another
+                              one; default 30000 */
+    int64_t keep_completed_ms; /* embedded: completed tasks are kept this long; default 30 days,
+                                  PD_FOREVER = for ever */
+    int64_t keep_failed_ms;    /* embedded: all other ended tasks; default 90 days */
+    int log_fd;            /* events are written here, a line each; default: nowhere */
+    int allow_network_fs;  /* embedded: take a file on a network file system all the same */
+};
+#define PD_OPTIONS_INIT PD_INIT_ZERO
+
+/* Opens a store (made and migrated if need be), or becomes a client of a server, which is not
+ * contacted before the first call. options may be NULL. *pd is set even if it fails (unless memory
+ * ran out: NULL), so that pd_error can tell why; pass it to pd_close in any case. */
+PD_API int pd_open(const char *where, const struct pd_options *options, struct pd **pd);
+
+/* Stops and frees the workers and consumers that are left, lets what was sent be written, closes.
+ * No other call on the handle may be under way. pd may be NULL. */
+PD_API void pd_close(struct pd *pd);
+
+/* ---- enqueueing ---- */
+
+enum pd_retry_policy {
+    PD_RETRY_DEFAULT = 0, /* the type's, else polynomial */
+    PD_RETRY_POLYNOMIAL,  /* 1, 4, 9, ... times the delay */
+    PD_RETRY_EXPONENTIAL, /* 1, 2, 4, ... */
+    PD_RETRY_LINEAR,      /* 1, 2, 3, ... */
+    PD_RETRY_FIXED
+};
+
+enum pd_unique_until { PD_UNIQUE_FOREVER = 0, PD_UNIQUE_ENDED };
+
+enum pd_dependency_kind {
+    PD_AFTER_SUCCESS = 0, /* the other one completed */
+    PD_AFTER_COMPLETION,  /* it ended, however */
+    PD_AFTER_FAILURE
+};
+
+enum pd_on_unsatisfied { PD_UNSATISFIED_CANCEL = 0, PD_UNSATISFIED_FAIL, PD_UNSATISFIED_RUN };
+
+/* What a task waits for: one that exists, or another one of the same batch. */
+struct pd_dependency {
+    const char *task; /* its id, or */
+    const char *ref;  /* the ref of an element of this batch */
+    enum pd_dependency_kind kind;
+};
+
+struct pd_task_spec {
+    const char *type;            /* required: which handler does it */
+    const char *payload;         /* JSON; default null */
+    size_t payload_len;          /* default: payload ends with NUL */
+    const char *data;            /* JSON the handler may change (pd_task_set_data) */
+    const char *queue;           /* default "default" */
+    const char *name;            /* for people */
+    const char *metadata;        /* JSON object, shown in lists */
+    const char *const *tags;
+    size_t tags_count;
+    int priority;                /* -1000 to 1000, greater runs first */
+    int64_t delay_ms;            /* not before this has passed, or */
+    int64_t run_at_us;           /* not before this time, microseconds since 1970 UTC */
+    int64_t timeout_ms;          /* of one attempt; default 300000 */
+    int64_t max_retries;         /* default 3, PD_NONE = never tried again */
+    int64_t retry_delay_ms;      /* default 1000, PD_NONE = at once */
+    int64_t max_retry_delay_ms;  /* default one hour */
+    enum pd_retry_policy retry_policy;
+    int64_t max_crashes;         /* attempts lost with their worker; default 3, PD_NONE */
+    int64_t max_continuations;   /* default 10000, PD_NONE */
+    const char *idempotency_key; /* a second task of this type and key is not made */
+    int hash_input;              /* 1: the same for an equal payload; PD_NONE: not even if the type
+                                    asks for it */
+    const char *const *hash_fields; /* JSON pointers: only these parts of the payload count */
+    size_t hash_fields_count;
+    enum pd_unique_until unique_until; /* how long a key or hash is taken */
+    const struct pd_dependency *depends_on;
+    size_t depends_on_count;
+    enum pd_on_unsatisfied on_unsatisfied;
+    const char *ref;             /* its name within the batch */
+    const char *workflow_id;
+    const char *user_id;
+    const char *external_id;     /* unique over all tasks */
+    const char *context_key;
+    const char *correlation_id;
+    const char *limit_key;       /* limits per key of the queue count by it */
+    int64_t stall_after_ms;      /* a handler silent this long is stalled; default never */
+    const char *callback_url;    /* server: POSTed the task when it has ended */
+};
+#define PD_TASK_SPEC_INIT PD_INIT_ZERO
+
+struct pd_enqueued {
+    char id[PD_ID_BYTES]; /* of the new task, or of the first one with this key */
+    int duplicate;        /* 1: there was one already, nothing was made */
+    int payload_differs;  /* 1: and it has another payload */
+};
+
+/* One task. id may be NULL. A duplicate is a success and gives the first one's id. */
+PD_API int pd_enqueue(struct pd *pd, const struct pd_task_spec *spec, char *id);
+/* Up to PD_BATCH_MAX tasks as one unit: all of them or none. enqueued may be NULL, else it has room
+ * for count. */
+PD_API int pd_enqueue_batch(struct pd *pd, const struct pd_task_spec *specs, size_t count,
+                            struct pd_enqueued *enqueued);
+
+/* ---- looking and waiting ---- */
+
+enum pd_status {
+    PD_STATUS_BLOCKED = 1, /* waits for other tasks */
+    PD_STATUS_DELAYED,     /* its time has not come */
+    PD_STATUS_PENDING,
+    PD_STATUS_CLAIMED,
+    PD_STATUS_RUNNING,
+    PD_STATUS_PAUSED,
+    PD_STATUS_ORPHANED,
+    PD_STATUS_RECOVERING,
+    PD_STATUS_PARTIAL,     /* from here on: ended */
+    PD_STATUS_COMPLETED,
+    PD_STATUS_FAILED,
+    PD_STATUS_DEAD_LETTER, /* failed, and no tries are left */
+    PD_STATUS_CANCELLED
+};
+
+struct pd_result {
+    char id[PD_ID_BYTES];
+    enum pd_status status;
+    int ended;               /* 1: one of the last five statuses */
+    int progress;            /* 0 to 100 */
+    int priority;
+    int64_t attempts;
+    int64_t retry_count;
+    int64_t version;         /* greater after every change */
+    int64_t created_at_us;
+    int64_t started_at_us;   /* of the last attempt; 0 = never, so below */
+    int64_t completed_at_us;
+    const char *status_word; /* "completed" */
+    const char *type;
+    const char *queue;
+    const char *state;       /* the handler's words */
+    const char *payload;     /* JSON, so the next three; NULL = none */
+    const char *data;
+    const char *metadata;
+    const char *result;
+    const char *error;       /* why it ended otherwise than completed; NULL = it did not */
+    const char *last_error;  /* of the last failed attempt, also if a later one completed */
+    void *memory;            /* holds the texts */
+};
+
+/* A task as it is now. */
+PD_API int pd_get(struct pd *pd, const char *id, struct pd_result *result);
+/* Waits until it has ended. PD_ETIMEOUT when it has not, with the task as it is in *result.
+ * timeout_ms may be PD_FOREVER. */
+PD_API int pd_wait(struct pd *pd, const char *id, int64_t timeout_ms, struct pd_result *result);
+/* After every pd_get and pd_wait, failed ones too; harmless twice. */
+PD_API void pd_result_free(struct pd_result *result);
+
+/* ---- controlling ---- */
+
+PD_API int pd_cancel(struct pd *pd, const char *id);  /* a running handler is asked to stop */
+PD_API int pd_retry(struct pd *pd, const char *id);   /* an ended one runs again */
+PD_API int pd_pause(struct pd *pd, const char *id);   /* a running one at its next checkpoint */
+PD_API int pd_resume(struct pd *pd, const char *id);
+PD_API int pd_prioritize(struct pd *pd, const char *id, int priority);
+PD_API int pd_delete(struct pd *pd, const char *id);  /* an ended one, with all that belongs to it */
+
+/* ---- workers: handlers run on threads of the library ---- */
+
+struct pd_task;   /* a task in the hands of its handler */
+struct pd_worker;
+
+/* What a handler returns. Anything else counts as PD_FAIL. */
+enum pd_outcome {
+    PD_DONE = 0,
+    PD_CONTINUE = 1, /* not finished: call it again, see pd_task_continue_after */
+    PD_PARTIAL = 2,  /* ended with a part of the result */
+    PD_FAIL = 3      /* see pd_task_fail */
+};
+
+/* Does one attempt of a task. It may run several times for one task - after a crash, a lost
+ * connection, a retry - so it goes on from its checkpoint, and what it does to the world should be
+ * safe to repeat. A function cannot be killed: long ones ask pd_task_cancelled now and then. */
+typedef int pd_handler(struct pd_task *task, void *ctx);
+
+struct pd_worker_options {
+    const char *id;             /* default: made of host, process and chance */
+    const char *const *queues;  /* default: "default" */
+    size_t queues_count;
+    unsigned concurrency;       /* handlers that run at once, each on a thread; default 4 */
+    unsigned batch;             /* tasks claimed ahead per thread; default 1. 16 or more for
+                                   handlers that take less than a millisecond */
+    size_t stack_bytes;         /* of a handler's thread; default 1 MiB */
+    const char *const *types;   /* consumers: what to claim; default all. Workers claim what they
+                                   have handlers for */
+    size_t types_count;
+};
+#define PD_WORKER_OPTIONS_INIT PD_INIT_ZERO
+
+/* options may be NULL and are copied. */
+PD_API int pd_worker_new(struct pd *pd, const struct pd_worker_options *options,
+                         struct pd_worker **worker);
+/* Before the start: what does tasks of this type - exact, or a prefix such as "email:*". At most
+ * 256. */
+PD_API int pd_worker_handle(struct pd_worker *worker, const char *type, pd_handler *handler,
+                            void *ctx);
+PD_API int pd_worker_start(struct pd_worker *worker);
+/* Claims nothing more; gives handlers grace_ms to end by themselves, then pd_task_cancelled tells
+ * them to. What they do not finish is given back. PD_EUNAVAILABLE when one still runs: its task
+ * stays leased until it returns; call it again, or pd_worker_free, which waits for it. */
+PD_API int pd_worker_stop(struct pd_worker *worker, int64_t grace_ms);
+/* Stops if need be and waits for the last handler to return. worker may be NULL. */
+PD_API void pd_worker_free(struct pd_worker *worker);
+
+/* What the handler sees; texts live until it returns. */
+PD_API const char *pd_task_id(struct pd_task *task);
+PD_API const char *pd_task_type(struct pd_task *task);
+PD_API const char *pd_task_queue(struct pd_task *task);
+PD_API const char *pd_task_payload(struct pd_task *task); /* JSON, "null" when there is none */
+PD_API const char *pd_task_data(struct pd_task *task);    /* JSON; with "dependencies" and "children"
+                                                             holding their results */
+PD_API const char *pd_task_metadata(struct pd_task *task);
+PD_API int64_t pd_task_attempt(struct pd_task *task);     /* 1 = the first */
+PD_API const char *pd_task_checkpoint_name(struct pd_task *task); /* NULL = there is none */
+PD_API const char *pd_task_checkpoint_data(struct pd_task *task); /* JSON or NULL */
+PD_API int pd_task_checkpoint_progress(struct pd_task *task);
+
+/* What it reports. All are sent along in the background, in order; the outcome is written after
+ * them. PD_ESTALE: the task was cancelled or given to another worker, return soon. */
+PD_API int pd_task_progress(struct pd_task *task, int percent, const char *state);
+PD_API int pd_task_checkpoint(struct pd_task *task, const char *name, int percent,
+                              const char *json);
+enum pd_level { PD_LOG_DEBUG = 0, PD_LOG_INFO, PD_LOG_WARN, PD_LOG_ERROR, PD_LOG_FATAL };
+PD_API int pd_task_log(struct pd_task *task, enum pd_level level, const char *message,
+                       const char *context_json);
+PD_API int pd_task_set_data(struct pd_task *task, const char *json);
+/* Children: a JSON array of task objects as the HTTP API takes them. One with a "ref" is made once,
+ * however often the attempt is repeated. */
+PD_API int pd_task_spawn(struct pd_task *task, const char *json_array);
+
+/* What holds when it returns. */
+PD_API int pd_task_set_result(struct pd_task *task, const char *json); /* PD_DONE, PD_PARTIAL */
+PD_API void pd_task_continue_after(struct pd_task *task, int64_t delay_ms); /* PD_CONTINUE */
+PD_API void pd_task_wait_children(struct pd_task *task); /* PD_CONTINUE, when all have ended */
+/* With PD_FAIL: why, and whether trying again can help. Without it: "failed", retryable. */
+PD_API void pd_task_fail(struct pd_task *task, int retryable, const char *text);
+
+/* 1 when it should return: cancelled, paused, timed out, given away or shutting down. To be called
+ * again later it returns PD_CONTINUE; its checkpoint is kept. */
+PD_API int pd_task_cancelled(struct pd_task *task);
+/* The sentence of the last failed pd_task_ call. */
+PD_API const char *pd_task_error(struct pd_task *task);
+
+/* ---- consumers: claim and report in batches from a loop of your own ---- */
+
+struct pd_consumer;
+
+struct pd_claimed {
+    char id[PD_ID_BYTES];
+    int64_t lease_token;   /* goes into every report about it */
+    int64_t lease_ms;
+    int64_t attempt;
+    int64_t timeout_ms;
+    const char *type;
+    const char *queue;
+    const char *payload;   /* JSON, so the next two */
+    const char *data;
+    const char *metadata;
+    const char *correlation_id;  /* NULL = none */
+    const char *checkpoint_name; /* NULL = none */
+    const char *checkpoint_data;
+    int checkpoint_progress;
+    size_t payload_len;
+};
+
+struct pd_claims {
+    struct pd_claimed *tasks;
+    size_t count;
+};
+
+enum pd_op {
+    PD_OP_COMPLETE = 0, /* json: the result */
+    PD_OP_FAIL,         /* text: why; json: details; not_retryable */
+    PD_OP_CONTINUE,     /* json: the new data; delay_ms; wait_children */
+    PD_OP_PARTIAL,      /* json: the result */
+    PD_OP_RELEASE,      /* give it back untouched */
+    PD_OP_START,        /* it runs; optional, any other one says so too */
+    PD_OP_PROGRESS,     /* progress; text: the state; json: the new data */
+    PD_OP_CHECKPOINT,   /* text: its name; progress; json: its data */
+    PD_OP_LOG,          /* text: the message; json: its context; level */
+    PD_OP_SPAWN         /* json: array of tasks */
+};
+
+struct pd_report {
+    const char *task_id;
+    int64_t lease_token;
+    enum pd_op op;
+    const char *json;   /* NULL = none */
+    const char *text;   /* NULL = none */
+    int progress;       /* 0 to 100, PD_NONE = unchanged */
+    int64_t delay_ms;
+    int wait_children;
+    int not_retryable;
+    enum pd_level level;
+    int64_t seq;        /* counted up per task from 1: one that was seen already changes nothing;
+                           0 = not counted */
+    int rc;             /* out: 0, or PD_ESTALE, PD_ECONFLICT, ... for this one */
+    int stop;           /* out: 1 = cancelled or asked to pause, work on it no more */
+};
+#define PD_REPORT_INIT PD_INIT_ZERO
+
+/* Registers. options may be NULL; concurrency is what lists of workers show. */
+PD_API int pd_consumer_open(struct pd *pd, const struct pd_worker_options *options,
+                            struct pd_consumer **consumer);
+/* How often pd_heartbeat is due while nothing else is sent: a third of the lease. */
+PD_API int64_t pd_consumer_heartbeat_ms(const struct pd_consumer *consumer);
+/* Claims up to max (PD_CLAIM_MAX) tasks, by priority, then age, and waits up to wait_ms (one minute
+ * at most) for the first. Free *claims also when it holds none. One thread at a time claims. */
+PD_API int pd_claim(struct pd_consumer *consumer, unsigned max, int64_t wait_ms,
+                    struct pd_claims **claims);
+PD_API void pd_claims_free(struct pd_claims *claims);
+/* Up to PD_BATCH_MAX reports in one commit. 0 when they were answered: each rc tells how. */
+PD_API int pd_report(struct pd_consumer *consumer, struct pd_report *reports, size_t count);
+/* Keeps all its leases (claims and reports do too). stop, which may be NULL, is called for each
+ * task that was cancelled or is to pause. */
+PD_API int pd_heartbeat(struct pd_consumer *consumer, void (*stop)(const char *id, void *ctx),
+                        void *ctx);
+/* Gives back what it still holds, and leaves. consumer may be NULL. */
+PD_API void pd_consumer_close(struct pd_consumer *consumer);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

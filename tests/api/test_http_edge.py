@@ -1,0 +1,232 @@
+"""The edges of HTTP: paths, methods, bodies, hosts, tokens, and whether the description is true."""
+import concurrent.futures
+import json
+import pathlib
+import socket
+import subprocess
+import tempfile
+import unittest
+
+from harness import ApiTest, ROOT, binary
+
+LOCAL = b"Host: localhost\r\n"
+
+
+class RouteTest(ApiTest):
+    def test_unknown_paths_are_404(self):
+        for path in ("/nothing", "/v1", "/v1/", "/v1/task", "/v1/tasks/", "/v1/tasks/a/b/c",
+                     "/v1/tasks/x/nothing", "/index.html", "//", "/v1//tasks",
+                     "/a/b/c/d/e/f/g/h/i/j/k"):
+            self.expect_error(404, "not_found", "GET", path)
+        self.expect_error(404, "not_found", "POST", "/v1/tasks/x:unknown")
+
+    def test_known_paths_with_another_method_are_405_with_allow(self):
+        for method, path, allow in [("PUT", "/v1/tasks", {"GET", "HEAD", "POST", "DELETE"}),
+                                    ("GET", "/v1/tasks/x:cancel", {"POST"}),
+                                    ("POST", "/v1/stats", {"GET", "HEAD"}),
+                                    ("PATCH", "/", {"GET", "HEAD"}),
+                                    ("OPTIONS", "/v1/queues/a", {"GET", "HEAD", "PATCH"}),
+                                    ("BREW", "/healthz", {"GET", "HEAD"})]:
+            reply = self.request(method, path)
+            self.assertEqual(reply.status, 405, path)
+            self.assertEqual(set(reply.headers["Allow"].split(", ")), allow)
+            self.assertEqual(reply.json["error"]["code"], "method_not_allowed")
+
+    def test_head_answers_like_get_without_a_body(self):
+        reply = self.request("HEAD", "/healthz")
+        self.assertEqual((reply.status, reply.body, reply.headers["Content-Length"]),
+                         (200, b"", "15"))
+
+    def test_bad_escapes_are_400(self):
+        for path in ("/v1/queues/%zz", "/v1/queues/%ff", "/v1/queues/a%00", "/v1/tasks?type=%f"):
+            self.expect_error(400, "malformed", "GET", path)
+
+    def test_unknown_parameters_are_422_everywhere(self):
+        for path in ("/v1/stats", "/healthz", "/v1/queues", "/v1/workers", "/", "/metrics"):
+            self.expect_error(422, "invalid", "GET", path + "?colour=red", field="colour")
+
+    def test_the_start_page_is_html_with_a_strict_policy(self):
+        reply = self.request("GET", "/")
+        self.assertEqual(reply.status, 200)
+        self.assertEqual(reply.headers["Content-Type"], "text/html; charset=utf-8")
+        self.assertIn("default-src 'none'", reply.headers["Content-Security-Policy"])
+        self.assertEqual(reply.headers["X-Content-Type-Options"], "nosniff")
+
+
+class OpenApiTest(ApiTest):
+    def setUp(self):
+        super().setUp()
+        self.document = self.expect(200, "GET", "/openapi.json")
+
+    def test_the_description_has_every_route_and_no_other(self):
+        routes = (ROOT / "src" / "server" / "router.c").read_text()
+        self.assertEqual(self.document["openapi"], "3.1.0")
+        for path, methods in self.document["paths"].items():
+            for method in methods:
+                self.assertIn(f'{{HTTP_{method.upper()}, "{path}"', routes)
+        count = sum(len(methods) for methods in self.document["paths"].values())
+        self.assertEqual(count, routes.count("{HTTP_") - 1)
+
+    def test_every_described_route_is_served(self):
+        for path, methods in self.document["paths"].items():
+            real = path.replace("{id}", "01890000-0000-7000-8000-000000000000") \
+                       .replace("{name}", "q")
+            reply = self.request("PUT", real)
+            self.assertEqual(reply.status, 405, path)
+            allowed = {m.lower() for m in reply.headers["Allow"].split(", ")} - {"head"}
+            self.assertEqual(allowed, set(methods), path)
+
+    def test_described_parameters_are_the_ones_taken(self):
+        components = self.document["components"]["parameters"]
+        for path, methods in self.document["paths"].items():
+            if "get" not in methods or path == "/v1/stream" or path.endswith("/wait"):
+                continue
+            real = path.replace("{id}", "01890000-0000-7000-8000-000000000000") \
+                       .replace("{name}", "q")
+            for parameter in methods["get"].get("parameters", []):
+                if "$ref" in parameter:
+                    parameter = components[parameter["$ref"].rsplit("/", 1)[1]]
+                if parameter["in"] == "query":
+                    status, _ = self.api("GET", f"{real}?{parameter['name']}=")
+                    self.assertIn(status, (200, 404), (path, parameter["name"]))
+
+    def test_replies_have_the_described_members(self):
+        schemas = self.document["components"]["schemas"]
+        task = self.enqueue()
+        self.register()
+        [held] = self.claim()
+        self.report("worker-1", self.element(held, "start"),
+                    self.element(held, "log", message="m"),
+                    self.element(held, "checkpoint", name="c"),
+                    self.element(held, "complete", result=1))
+        base = f"/v1/tasks/{task['id']}"
+        single = {**schemas["Task"]["properties"],
+                  **schemas["TaskSingle"]["allOf"][1]["properties"]}
+        cases = [(self.task(task["id"]), {k: v for k, v in single.items()
+                                          if k not in ("duplicate", "payload_differs")})]
+        for path, name in [(base + "/events", "Event"), (base + "/executions", "Execution"),
+                           (base + "/checkpoints", "Checkpoint"), (base + "/logs", "Log"),
+                           ("/v1/workers", "Worker"), ("/v1/queues", "Queue"),
+                           ("/v1/tasks", "Task")]:
+            cases.append((self.expect(200, "GET", path)["items"][0], schemas[name]["properties"]))
+        cases.append((self.expect(200, "GET", base + "/result"), schemas["Result"]["properties"]))
+        cases.append((self.expect(200, "GET", "/v1/stats"), schemas["Stats"]["properties"]))
+        claimed = schemas["ClaimedTask"]["allOf"][1]["properties"]
+        cases.append((held, {**schemas["Task"]["properties"], **claimed}))
+        for got, described in cases:
+            self.assertEqual(set(got), set(described))
+
+
+class BodyTest(ApiTest):
+    def test_F_H3_hostile_json_is_400(self):
+        for body in (b'{"type":"\xff"}', b'{"type":"a\\u0000"}', b'{"type":"a\x00"}',
+                     b"[" * 10000 + b"]" * 10000, b'{"type":"a","type":"b"}',
+                     b'{"type":"a","payload":1e999}', b'{"type":"a"', b'{"type":"a"} x',
+                     b"\xef\xbb\xbf{}", b'{"type":"\\ud800"}', b"nul", b"", b" "):
+            self.expect_error(400, "malformed", "POST", "/v1/tasks", body)
+        self.assertEqual(self.expect(200, "GET", "/v1/tasks")["items"], [])
+
+    def test_F_H4_wrong_lengths_are_refused_before_the_body(self):
+        for length, status in [(b"9223372036854775808", (400, 413)), (b"-1", (400,)),
+                               (b"1,2", (400,)), (b"+5", (400,)), (b"0x5", (400,)),
+                               (b"33554433", (413,))]:
+            reply = self.raw(b"POST /v1/tasks HTTP/1.1\r\n" + LOCAL + b"Content-Length: " + length
+                             + b"\r\n\r\n")
+            self.assertIn(reply.status, status, length)
+            self.assertIn("error", reply.json)
+            self.assertEqual(reply.headers["Connection"], "close")
+
+    def test_too_large_parts_are_413(self):
+        big = "x" * (1024 * 1024)
+        for body, field in [({"type": "t", "payload": big}, "payload"),
+                            ({"type": "t", "data": big}, "data"),
+                            ({"type": "t", "metadata": {"a": "x" * 16384}}, "metadata")]:
+            self.expect_error(413, "too_large", "POST", "/v1/tasks", body, field=field)
+
+    def test_a_large_payload_goes_in_and_comes_back(self):
+        payload = "y" * (1024 * 1024 - 2)
+        tasks = [self.enqueue(payload=payload)["id"] for _ in range(20)]
+        self.assertEqual(len(self.task(tasks[0])["payload"]), len(payload))
+        seen, cursor = [], ""
+        while cursor is not None:
+            page = self.expect(200, "GET", "/v1/tasks?limit=100" + cursor)
+            seen += [t["id"] for t in page["items"]]
+            cursor = page["next_cursor"] and "&cursor=" + page["next_cursor"]
+        self.assertEqual(seen, tasks[::-1])
+
+    def test_F_K5_pipelined_requests_are_answered_in_order(self):
+        one = b"GET /v1/queues/q%d HTTP/1.1\r\n" + LOCAL + b"\r\n"
+        for i in range(20):
+            self.expect(200, "PATCH", f"/v1/queues/q{i}", {})
+        with socket.create_connection(self.server.address, timeout=20) as sock:
+            sock.sendall(b"".join(one % i for i in range(20)))
+            sock.shutdown(socket.SHUT_WR)
+            text = b""
+            while chunk := sock.recv(65536):
+                text += chunk
+        names = [json.loads(line.split(b"\r\n\r\n")[1])["name"]
+                 for line in text.split(b"HTTP/1.1 200 OK")[1:]]
+        self.assertEqual(names, [f"q{i}" for i in range(20)])
+
+    def test_many_clients_at_once(self):
+        def work(i):
+            task = self.enqueue(payload=i)
+            return self.task(task["id"])["payload"] == i
+        with concurrent.futures.ThreadPoolExecutor(16) as pool:
+            self.assertTrue(all(pool.map(work, range(300))))
+
+
+class HostTest(ApiTest):
+    def get(self, headers):
+        return self.raw(b"GET /healthz HTTP/1.1\r\n" + headers + b"\r\n").status
+
+    def test_only_known_hosts_are_served(self):
+        port = self.server.address[1]
+        for host in (f"127.0.0.1:{port}", f"localhost:{port}", f"[::1]:{port}", "LOCALHOST"):
+            self.assertEqual(self.get(b"Host: " + host.encode() + b"\r\n"), 200, host)
+        for host in ("evil.example", f"evil.example:{port}", "127.0.0.1.evil.example",
+                     "localhost.evil.example", "192.0.2.1"):
+            self.assertEqual(self.get(b"Host: " + host.encode() + b"\r\n"), 403, host)
+
+    def test_only_pages_of_this_host_may_ask(self):
+        port = self.server.address[1]
+        host = f"Host: localhost:{port}\r\nOrigin: ".encode()
+        self.assertEqual(self.get(host + f"http://localhost:{port}\r\n".encode()), 200)
+        for origin in (b"http://evil.example", b"null", b"http://localhost:1", b"file://"):
+            self.assertEqual(self.get(host + origin + b"\r\n"), 403, origin)
+
+
+class TokenTest(ApiTest):
+    environment = {"PERDURA_TOKEN": "s3cret-token"}
+
+    def test_the_token_is_needed_everywhere_but_for_probes(self):
+        for path in ("/v1/tasks", "/metrics", "/openapi.json", "/", "/v1/stream", "/nothing"):
+            reply = self.request("GET", path)
+            self.assertEqual(reply.status, 401, path)
+            self.assertTrue(reply.headers["WWW-Authenticate"].startswith("Bearer"))
+            self.assertEqual(reply.json["error"]["code"], "unauthorized")
+        self.assertEqual(self.request("GET", "/healthz").status, 200)
+        self.assertEqual(self.request("GET", "/readyz").status, 200)
+
+    def test_only_the_right_token_opens(self):
+        for value, status in [("Bearer s3cret-token", 200), ("bearer s3cret-token", 200),
+                              ("Bearer s3cret-toke", 401), ("Bearer s3cret-token2", 401),
+                              ("Basic s3cret-token", 401), ("Bearer ", 401), ("", 401)]:
+            reply = self.request("GET", "/v1/tasks", headers={"Authorization": value})
+            self.assertEqual(reply.status, status, value)
+
+
+class ListenTest(unittest.TestCase):
+    def test_beyond_loopback_a_token_is_needed_to_start(self):
+        with tempfile.TemporaryDirectory(prefix="perdura-api-") as folder:
+            store = str(pathlib.Path(folder, "perdura.db"))
+            done = subprocess.run([binary(), "serve", "--listen", "0.0.0.0:0", "--store", store],
+                                  cwd=folder, capture_output=True, text=True, timeout=20,
+                                  env={"PATH": "/usr/bin:/bin"})
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("PERDURA_TOKEN", done.stderr)
+        self.assertNotIn("listening on", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,250 @@
+"""/v1/queues, /v1/stats, /metrics and /v1/stream over HTTP."""
+import json
+import os
+import sqlite3
+import unittest
+
+from harness import ApiTest, wait_until
+
+
+class QueueTest(ApiTest):
+    def test_C7_a_queue_comes_into_being_with_its_first_task_and_counts(self):
+        self.expect_error(404, "not_found", "GET", "/v1/queues/mail")
+        self.enqueue("t", queue="mail")
+        self.enqueue("t", queue="mail", delay_ms=60000)
+        queue = self.expect(200, "GET", "/v1/queues/mail")
+        self.assertEqual((queue["name"], queue["paused"], queue["concurrency"], queue["rate"],
+                          queue["priority_order"]), ("mail", False, None, None, "high_first"))
+        self.assertEqual((queue["counts"]["pending"], queue["counts"]["delayed"],
+                          queue["counts"]["running"]), (1, 1, 0))
+        names = [q["name"] for q in self.expect(200, "GET", "/v1/queues")["items"]]
+        self.assertIn("mail", names)
+
+    def test_pause_hands_out_nothing_until_resume(self):
+        self.enqueue()
+        self.register()
+        self.assertTrue(self.expect(200, "POST", "/v1/queues/default:pause")["paused"])
+        self.assertEqual(self.claim(), [])
+        call = self.in_thread(self.claim, "worker-1", 1, 20000)
+        self.wait_for_waiting("waiting_claims", 1)
+        self.assertFalse(self.expect(200, "POST", "/v1/queues/default:resume")["paused"])
+        self.assertEqual(len(call.result()), 1)
+
+    def test_C8_concurrency_of_a_queue_holds_over_all_workers(self):
+        self.expect(200, "PATCH", "/v1/queues/default", {"concurrency": 2})
+        for _ in range(4):
+            self.enqueue()
+        self.register("a")
+        self.register("b")
+        first = self.claim("a", max=3)
+        self.assertEqual((len(first), self.claim("b", max=3)), (2, []))
+        self.complete("a", first[0])
+        self.assertEqual(len(self.claim("b", max=3)), 1)
+
+    def test_C8_concurrency_per_key(self):
+        self.expect(200, "PATCH", "/v1/queues/default", {"key_concurrency": 1})
+        for key in ("x", "x", "y"):
+            self.enqueue(limit_key=key)
+        self.register()
+        held = self.claim(max=10)
+        self.assertEqual(sorted(t["limit_key"] for t in held), ["x", "y"])
+        self.complete("worker-1", next(t for t in held if t["limit_key"] == "x"))
+        self.assertEqual([t["limit_key"] for t in self.claim(max=10, wait_ms=2000)], ["x"])
+
+    def test_C8_limits_per_type_as_array_and_as_object(self):
+        for limits in ([{"type": "a", "concurrency": 1}], {"a": {"concurrency": 1}}, {"a": 1}):
+            queue = self.expect(200, "PATCH", "/v1/queues/default", {"type_limits": limits})
+            self.assertEqual(queue["type_limits"],
+                             [{"type": "a", "concurrency": 1, "rate": None}])
+        for kind in ("a", "a", "b"):
+            self.enqueue(kind)
+        self.register()
+        self.assertEqual(sorted(t["type"] for t in self.claim(max=10)), ["a", "b"])
+
+    def test_C8_a_rate_limits_starts(self):
+        self.expect(200, "PATCH", "/v1/queues/default",
+                    {"rate": {"count": 2, "per_ms": 3600000, "burst": 2}})
+        for _ in range(5):
+            self.enqueue()
+        self.register()
+        self.assertEqual(len(self.claim(max=10)), 2)
+        self.assertEqual(self.claim(max=10), [])
+
+    def test_low_first_turns_the_order_round(self):
+        self.expect(200, "PATCH", "/v1/queues/default", {"priority_order": "low_first"})
+        high, low = self.enqueue(priority=9), self.enqueue(priority=1)
+        self.register()
+        self.assertEqual([t["id"] for t in self.claim(max=2)], [low["id"], high["id"]])
+
+    def test_a_patch_keeps_what_it_does_not_name_and_null_takes_away(self):
+        self.expect(200, "PATCH", "/v1/queues/q", {"concurrency": 5, "ageing_ms": 1000})
+        queue = self.expect(200, "PATCH", "/v1/queues/q", {"key_concurrency": 2})
+        self.assertEqual((queue["concurrency"], queue["key_concurrency"], queue["ageing_ms"]),
+                         (5, 2, 1000))
+        queue = self.expect(200, "PATCH", "/v1/queues/q", {"concurrency": None})
+        self.assertEqual((queue["concurrency"], queue["key_concurrency"]), (None, 2))
+        self.assertEqual(self.expect(200, "GET", "/v1/queues/q")["key_concurrency"], 2)
+
+    def test_wrong_patches_are_422_with_the_field(self):
+        for body, field in [({"concurency": 1}, "concurency"), ({"concurrency": -1},
+                            "concurrency"), ({"concurrency": "5"}, "concurrency"),
+                            ({"rate": 5}, "rate"), ({"rate": {"per_ms": 5}}, "rate"),
+                            ({"rate": {"count": 1, "per": 5}}, "rate"),
+                            ({"priority_order": "up"}, "priority_order"),
+                            ({"type_limits": 1}, "type_limits")]:
+            self.expect_error(422, "invalid", "PATCH", "/v1/queues/default", body, field=field)
+        self.expect_error(422, "invalid", "POST", "/v1/queues/default:pause", {"x": 1}, field="x")
+
+    def test_names_of_queues_are_decoded_and_may_hold_colons(self):
+        self.enqueue("t", queue="a:b c")
+        self.assertEqual(self.expect(200, "GET", "/v1/queues/a%3Ab%20c")["name"], "a:b c")
+        self.assertEqual(self.expect(200, "POST", "/v1/queues/a:b%20c:pause")["name"], "a:b c")
+        self.assertTrue(self.expect(200, "GET", "/v1/queues/a:b%20c")["paused"])
+
+    def test_pages_of_queues(self):
+        for i in range(5):
+            self.expect(200, "PATCH", f"/v1/queues/q{i}", {"concurrency": 1})
+        seen, cursor = [], ""
+        while cursor is not None:
+            page = self.expect(200, "GET", "/v1/queues?limit=2" + cursor)
+            seen += [q["name"] for q in page["items"]]
+            cursor = page["next_cursor"] and "&cursor=" + page["next_cursor"]
+        self.assertEqual(len(seen), len(set(seen)))
+        self.assertLessEqual({f"q{i}" for i in range(5)}, set(seen))
+
+
+class StatsTest(ApiTest):
+    def test_C7_stats_count_tasks_and_what_happened(self):
+        self.enqueue("a", queue="x")
+        self.enqueue("b", queue="y")
+        self.register(queues=["x"])
+        self.complete("worker-1", self.claim()[0])
+        stats = self.expect(200, "GET", "/v1/stats")
+        self.assertEqual((stats["counts"]["pending"], stats["counts"]["completed"]), (1, 1))
+        self.assertEqual((stats["totals"]["enqueued"], stats["totals"]["completed"],
+                          stats["workers"], stats["storage_full"]), (2, 1, 1, False))
+        self.assertEqual({q["name"] for q in stats["queues"]} & {"x", "y"}, {"x", "y"})
+        self.assertIn({"queue": "y", "type": "b", "status": "pending", "tasks": 1},
+                      stats["lanes"])
+
+    def test_C7_metrics_are_prometheus_text(self):
+        self.enqueue("t", queue='we"ird')
+        reply = self.request("GET", "/metrics")
+        self.assertTrue(reply.headers["Content-Type"].startswith("text/plain; version=0.0.4"))
+        text = reply.body.decode()
+        self.assertIn('perdura_tasks{queue="we\\"ird",status="pending"} 1\n', text)
+        self.assertIn("perdura_tasks_enqueued_total 1\n", text)
+        self.assertIn('route="/v1/tasks",status="2xx"} 1\n', text)
+        self.assertRegex(text, r"perdura_process_resident_memory_bytes [1-9]\d*\n")
+        self.assertRegex(text, r"perdura_process_open_fds [1-9]\d*\n")
+        self.assertRegex(text, r'perdura_build_info\{version="[^"]+",store="sqlite"\} 1\n')
+        for line in text.splitlines():
+            self.assertRegex(line, r"^(# (HELP|TYPE) perdura_|perdura_[a-z_]+(\{.*\})? -?[\d.]+$)")
+
+    def test_services_health_and_readiness(self):
+        self.assertEqual(self.expect(200, "GET", "/v1/services")["items"], [])
+        self.assertEqual(self.expect(200, "GET", "/healthz"), {"status": "ok"})
+        self.assertEqual(self.expect(200, "GET", "/readyz"), {"status": "ready"})
+
+
+class StreamTest(ApiTest):
+    def open_stream(self, query=""):
+        connection = self.connection()
+        self.addCleanup(connection.close)
+        connection.request("GET", "/v1/stream" + query)
+        answer = connection.getresponse()
+        self.assertEqual(answer.status, 200)
+        self.assertEqual(answer.headers["Content-Type"], "text/event-stream")
+        answer.connection = connection
+        return answer
+
+    def next_event(self, answer):
+        event = None
+        while True:
+            line = answer.readline().decode().rstrip("\n")
+            if line.startswith("event: "):
+                event = line[7:]
+            elif line.startswith("data: "):
+                return event, json.loads(line[6:])
+
+    def test_C7_the_stream_tells_of_every_change(self):
+        answer = self.open_stream()
+        task = self.enqueue("mail", queue="q")
+        event, data = self.next_event(answer)
+        self.assertEqual(event, "task")
+        self.assertEqual(data, {"id": task["id"], "status": "pending", "queue": "q",
+                                "type": "mail", "progress": 0, "version": task["version"]})
+        self.expect(200, "POST", f"/v1/tasks/{task['id']}:cancel")
+        event, data = self.next_event(answer)
+        self.assertEqual(data["status"], "cancelled")
+        self.assertGreater(data["version"], task["version"])
+
+    def test_C7_filters_choose(self):
+        wanted = self.enqueue("a", queue="q", delay_ms=3600000)
+        streams = [self.open_stream(q) for q in ("?queue=q", "?type=a",
+                                                 f"?task_id={wanted['id']}")]
+        self.enqueue("b", queue="other")
+        self.expect(200, "POST", f"/v1/tasks/{wanted['id']}:cancel")
+        for answer in streams:
+            self.assertEqual(self.next_event(answer)[1]["id"], wanted["id"])
+        self.expect_error(422, "invalid", "GET", "/v1/stream?task_id=7", field="task_id")
+        self.expect_error(422, "invalid", "GET", "/v1/stream?colour=7", field="colour")
+
+    def test_F_H18_a_slow_reader_is_told_how_much_it_missed(self):
+        answer = self.open_stream()
+        made = 0
+        for _ in range(30):
+            self.expect(201, "POST", "/v1/tasks", [{"type": "x" * 200}] * 1000)
+            made += 1000
+        self.assertLess(int(self.metric("perdura_process_resident_memory_bytes")), 1 << 30)
+        seen = missed = 0
+        while seen + missed < made:
+            event, data = self.next_event(answer)
+            if event == "gap":
+                missed += data["missed"]
+            else:
+                seen += 1
+        self.assertEqual(seen + missed, made)
+        self.assertGreater(missed, 0)
+        self.enqueue("after")
+        event, data = self.next_event(answer)
+        self.assertEqual((event, data["type"]), ("task", "after"))
+
+    def metric(self, name):
+        for line in self.request("GET", "/metrics").body.decode().splitlines():
+            if line.startswith(name + " "):
+                return line.split(" ")[1]
+        raise AssertionError(name)
+
+    def test_a_reader_that_leaves_is_forgotten(self):
+        answer = self.open_stream()
+        wait_until(lambda: self.api("GET", "/v1/stats")[1]["stream_readers"] == 1)
+        answer.close()
+        answer.connection.close()
+        wait_until(lambda: self.api("GET", "/v1/stats")[1]["stream_readers"] == 0)
+
+    def test_a_server_that_stops_ends_its_streams(self):
+        answer = self.open_stream()
+        self.assertEqual(self.server.stop(), 0)
+        while answer.readline():
+            pass
+
+
+class BackupTest(ApiTest):
+    def test_a_backup_is_a_whole_store(self):
+        task = self.enqueue("t", payload=[1])
+        path = os.path.join(self.folder, "copy.db")
+        reply = self.expect(201, "POST", "/v1/backup", {"path": path})
+        self.assertEqual(reply, {"path": path, "bytes": os.path.getsize(path)})
+        with sqlite3.connect(path) as copy:
+            self.assertEqual(copy.execute("PRAGMA integrity_check").fetchone(), ("ok",))
+            self.assertEqual(copy.execute("SELECT count(*) FROM tasks").fetchone(), (1,))
+        copy.close()
+        self.assertTrue(task["id"])
+        self.expect_error(409, "conflict", "POST", "/v1/backup", {"path": path}, field="path")
+        self.expect_error(422, "invalid", "POST", "/v1/backup", {"path": "copy"}, field="path")
+        self.expect_error(422, "invalid", "POST", "/v1/backup", {}, field="path")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,345 @@
+"""The work protocol over HTTP: register, claim, report, heartbeat, leave."""
+import json
+import socket
+import unittest
+
+from harness import ApiTest, wait_until
+
+NOBODY = "01890000-0000-7000-8000-000000000000"
+
+
+class RegisterTest(ApiTest):
+    def test_E3_a_worker_registers_and_is_listed(self):
+        reply = self.expect(201, "POST", "/v1/workers", {
+            "hostname": "h", "pool_size": 3, "queues": ["a", "b"], "types": ["x:*"],
+            "version": "9"})
+        self.assertTrue(reply["id"])
+        self.assertGreater(reply["lease_ms"], reply["heartbeat_ms"])
+        [worker] = self.expect(200, "GET", "/v1/workers")["items"]
+        self.assertEqual((worker["id"], worker["hostname"], worker["pool_size"],
+                          worker["queues"], worker["types"], worker["status"],
+                          worker["current_tasks"]),
+                         (reply["id"], "h", 3, ["a", "b"], ["x:*"], "idle", []))
+        self.assertEqual(self.expect(200, "GET", "/v1/workers/" + reply["id"])["version"], "9")
+
+    def test_a_worker_that_holds_a_task_is_working(self):
+        self.enqueue()
+        self.register()
+        [held] = self.claim()
+        worker = self.expect(200, "GET", "/v1/workers/worker-1")
+        self.assertEqual(worker["status"], "working")
+        self.assertEqual([t["task_id"] for t in worker["current_tasks"]], [held["id"]])
+
+    def test_pages_of_workers(self):
+        for i in range(5):
+            self.register(f"w{i}")
+        page = self.expect(200, "GET", "/v1/workers?limit=3")
+        rest = self.expect(200, "GET", "/v1/workers?limit=3&cursor=" + page["next_cursor"])
+        self.assertEqual({w["id"] for w in page["items"] + rest["items"]},
+                         {f"w{i}" for i in range(5)})
+        self.assertIsNone(rest["next_cursor"])
+        self.expect_error(422, "invalid", "GET", "/v1/workers?cursor=n1", field="cursor")
+
+    def test_wrong_registrations_are_refused(self):
+        for body, field in [({"pool_size": 0}, "pool_size"), ({"queues": "a"}, "queues"),
+                            ({"queues": [1]}, "queues"), ({"id": ""}, "id"),
+                            ({"colour": 1}, "colour"), ({"id": "x" * 201}, "id")]:
+            self.expect_error(422, "invalid", "POST", "/v1/workers", body, field=field)
+
+    def test_an_unknown_worker_gets_404_everywhere(self):
+        for method, path, body in [("POST", ":claim", {}), ("POST", ":heartbeat", {}),
+                                   ("POST", ":report", []), ("GET", "", None),
+                                   ("DELETE", "", None)]:
+            self.expect_error(404, "not_found", method, "/v1/workers/nobody" + path, body)
+
+    def test_leaving_gives_the_tasks_back(self):
+        self.enqueue()
+        self.register()
+        [held] = self.claim()
+        self.assertEqual(self.request("DELETE", "/v1/workers/worker-1").status, 204)
+        self.assertEqual(self.task(held["id"])["status"], "pending")
+        self.register("worker-2")
+        [again] = self.claim("worker-2")
+        self.assertEqual(again["id"], held["id"])
+
+
+class ClaimTest(ApiTest):
+    def test_E1_a_claimed_task_carries_its_lease(self):
+        self.enqueue(payload={"a": 1})
+        self.register()
+        [held] = self.claim()
+        self.assertEqual((held["status"], held["worker_id"], held["payload"], held["checkpoint"]),
+                         ("claimed", "worker-1", {"a": 1}, None))
+        self.assertGreater(held["lease_token"], 0)
+        self.assertGreater(held["lease_ms"], 0)
+        self.assertIn("attempt", held)
+        self.assertIsNotNone(held["claimed_at"])
+        self.assertIsNone(held["started_at"])
+        self.report_ok("worker-1", held, "start")
+        running = self.task(held["id"])
+        self.assertEqual(running["status"], "running")
+        self.assertIsNotNone(running["started_at"])
+        self.assertEqual(running["attempts"], 1)
+
+    def test_E2_claims_go_by_priority_then_age_over_all_queues(self):
+        made = [self.enqueue("t", queue=q, priority=p)["id"]
+                for q, p in [("a", 0), ("b", 5), ("a", 5), ("b", "critical")]]
+        self.register(queues=["a", "b"])
+        self.assertEqual([t["id"] for t in self.claim(max=10)],
+                         [made[3], made[1], made[2], made[0]])
+
+    def test_E2_two_workers_never_hold_one_task(self):
+        self.expect(201, "POST", "/v1/tasks", [{"type": "t"}] * 200)
+        workers = [self.register(f"w{i}") for i in range(8)]
+
+        def drain(worker):
+            seen = []
+            while True:
+                tasks = self.claim(worker, max=7)
+                if not tasks:
+                    return seen
+                seen += [t["id"] for t in tasks]
+        seen = [i for call in [self.in_thread(drain, w) for w in workers] for i in call.result()]
+        self.assertEqual(len(seen), 200)
+        self.assertEqual(len(set(seen)), 200)
+
+    def test_only_the_queues_and_types_asked_for_are_claimed(self):
+        mail, other = self.enqueue("mail:send", queue="q"), self.enqueue("report", queue="q")
+        self.register(queues=["q"], types=["mail:*"])
+        self.assertEqual([t["id"] for t in self.claim(max=9)], [mail["id"]])
+        self.assertEqual([t["id"] for t in self.claim(max=9, types=["report"])], [other["id"]])
+        self.assertEqual(self.claim(max=9, queues=["nothing"]), [])
+
+    def test_a_claim_waits_for_the_enqueue(self):
+        self.register()
+        call = self.in_thread(self.claim, "worker-1", 1, 30000)
+        self.wait_for_waiting("waiting_claims", 1)
+        task = self.enqueue()
+        self.assertEqual([t["id"] for t in call.result()], [task["id"]])
+
+    def test_a_claim_answers_empty_at_its_timeout(self):
+        self.register()
+        self.assertEqual(self.claim(wait_ms=20), [])
+
+    def test_F_H8_many_waiting_workers_one_task_one_gets_it(self):
+        calls = []
+        for i in range(50):
+            self.register(f"w{i}")
+            calls.append(self.in_thread(self.claim, f"w{i}", 1, 3000))
+        self.wait_for_waiting("waiting_claims", 50)
+        self.enqueue()
+        self.assertEqual(sum(len(c.result()) for c in calls), 1)
+
+    def test_a_client_that_leaves_a_claim_holds_no_task_back(self):
+        self.register()
+        self.register("worker-2")
+        connection = self.connection()
+        connection.request("POST", "/v1/workers/worker-1:claim", json.dumps({"wait_ms": 60000}))
+        self.wait_for_waiting("waiting_claims", 1)
+        connection.close()
+        task = self.enqueue()
+        got = wait_until(lambda: self.claim("worker-2", wait_ms=1000))
+        self.assertEqual(got[0]["id"], task["id"])
+
+    def test_a_client_that_shuts_its_side_down_leaves_its_claim(self):
+        self.register()
+        self.register("worker-2")
+        body = b'{"wait_ms":60000}'
+        with socket.create_connection(self.server.address) as sock:
+            sock.sendall(b"POST /v1/workers/worker-1:claim HTTP/1.1\r\nHost: localhost\r\n"
+                         b"Content-Length: %d\r\n\r\n" % len(body) + body)
+            sock.shutdown(socket.SHUT_WR)
+            self.enqueue()
+            wait_until(lambda: self.claim("worker-2", wait_ms=1000))
+
+    def test_wrong_claims_are_refused(self):
+        self.register()
+        for body, field in [({"max": 0}, "max"), ({"max": 1001}, "max"), ({"wait_ms": -1},
+                            "wait_ms"), ({"queues": "a"}, "queues"), ({"x": 1}, "x")]:
+            self.expect_error(422, "invalid", "POST", "/v1/workers/worker-1:claim", body,
+                              field=field)
+
+    def test_a_server_that_stops_lets_claims_go(self):
+        self.register()
+        call = self.in_thread(self.claim, "worker-1", 1, 60000)
+        self.wait_for_waiting("waiting_claims", 1)
+        self.assertEqual(self.server.stop(), 0)
+        self.assertEqual(call.result(), [])
+
+
+class ReportTest(ApiTest):
+    def hold(self, **fields):
+        self.enqueue(**fields)
+        self.register()
+        return self.claim()[0]
+
+    def test_C3_complete_stores_the_result(self):
+        held = self.hold()
+        self.complete("worker-1", held, {"ok": [1, 2]})
+        task = self.task(held["id"])
+        self.assertEqual((task["status"], task["result"]), ("completed", {"ok": [1, 2]}))
+        self.assertIsNotNone(task["completed_at"])
+
+    def test_A4_progress_changes_what_it_says_and_raises_the_version(self):
+        held = self.hold(metadata={"a": 1})
+        self.report_ok("worker-1", held, "start")
+        before = self.task(held["id"])
+        self.report_ok("worker-1", held, "progress", progress=40, state="Half", data={"step": 2},
+                       metadata={"b": 2}, detail={"d": 1})
+        task = self.task(held["id"])
+        self.assertGreater(task["version"], before["version"])
+        self.assertEqual((task["progress"], task["state"], task["data"]),
+                         (40, "Half", {"step": 2}))
+        event = self.events(held["id"])[0]
+        self.assertEqual((event["actor"], event["state"], event["detail"]),
+                         ("WORKER", "Half", {"d": 1}))
+
+    def test_C3_continue_goes_on_later_with_its_data(self):
+        held = self.hold()
+        self.report_ok("worker-1", held, "continue", data={"page": 2}, delay_ms=0)
+        [again] = self.claim(wait_ms=5000)
+        self.assertEqual((again["id"], again["data"], again["continuations"]),
+                         (held["id"], {"page": 2}, 1))
+
+    def test_C3_fail_is_retried_by_policy_and_ends_as_dead_letter(self):
+        held = self.hold(max_retries=1, retry_delay_ms=1)
+        self.report_ok("worker-1", held, "fail", error="first", details={"code": 1})
+        [again] = self.claim(wait_ms=5000)
+        self.report_ok("worker-1", again, "fail", error="second")
+        task = self.task(held["id"])
+        self.assertEqual((task["status"], task["retry_count"] >= 1, task["last_error"]),
+                         ("dead_letter", True, "second"))
+
+    def test_A6_a_failure_that_is_not_retryable_keeps_its_detail(self):
+        held = self.hold()
+        self.report_ok("worker-1", held, "fail", error="no", details={"code": 9},
+                       retryable=False)
+        task = self.task(held["id"])
+        self.assertEqual((task["status"], task["last_error"]), ("failed", "no"))
+        self.assertEqual(task["error_details"]["code"], 9)
+
+    def test_C4_F_H12_spawned_children_are_awaited_and_their_outputs_found(self):
+        held = self.hold()
+        self.report_ok("worker-1", held, "spawn",
+                       tasks=[{"type": "child", "queue": "kids", "payload": i} for i in range(30)])
+        self.report_ok("worker-1", held, "continue", wait_children=True)
+        self.assertEqual(self.task(held["id"])["status"], "blocked")
+        kids = self.claim(max=100, queues=["kids"])
+        self.assertEqual({k["parent_id"] for k in kids}, {held["id"]})
+        self.report("worker-1", *[self.element(k, "complete", result=k["payload"])
+                                  for k in kids])
+        [parent] = self.claim()
+        self.assertEqual(parent["id"], held["id"])
+        self.assertEqual(sorted(c["result"] for c in parent["data"]["children"].values()),
+                         list(range(30)))
+        self.assertEqual(len(self.expect(200, "GET", f"/v1/tasks?parent_id={held['id']}")
+                             ["items"]), 30)
+
+    def test_F_K3_reports_on_what_is_not_held_are_refused_one_by_one(self):
+        held = self.hold()
+        loose = self.enqueue()
+        items = self.report(
+            "worker-1",
+            {"task_id": NOBODY, "lease_token": 1, "op": "complete"},
+            {"task_id": loose["id"], "lease_token": 1, "op": "complete"},
+            {"task_id": held["id"], "lease_token": held["lease_token"] + 1, "op": "complete"},
+            self.element(held, "complete", result=1))
+        self.assertEqual([i["ok"] for i in items], [False, False, False, True])
+        self.assertIn(items[0]["error"]["code"], ("not_found", "stale_lease"))
+        self.assertEqual(items[1]["error"]["code"], "stale_lease")
+        self.assertEqual(items[2]["error"]["code"], "stale_lease")
+        self.assertEqual(self.task(loose["id"])["status"], "pending")
+
+    def test_F_K3_the_same_outcome_again_is_ok_and_another_is_a_conflict(self):
+        held = self.hold()
+        self.complete("worker-1", held, {"a": 1})
+        version = self.task(held["id"])["version"]
+        self.complete("worker-1", held, {"a": 1})
+        item = self.report_one("worker-1", held, "complete", result={"a": 2})
+        self.assertEqual((item["ok"], item["error"]["code"]), (False, "conflict"))
+        item = self.report_one("worker-1", held, "fail", error="x")
+        self.assertEqual((item["ok"], item["error"]["code"]), (False, "conflict"))
+        self.assertEqual(self.task(held["id"])["version"], version)
+
+    def test_elements_with_a_seq_already_seen_change_nothing(self):
+        held = self.hold()
+        self.report_ok("worker-1", held, "progress", seq=1, progress=10)
+        self.report_ok("worker-1", held, "progress", seq=2, progress=20)
+        self.report_ok("worker-1", held, "progress", seq=1, progress=10)
+        self.assertEqual(self.task(held["id"])["progress"], 20)
+
+    def test_malformed_elements_get_their_own_errors(self):
+        held = self.hold()
+        items = self.report(
+            "worker-1", 7, {}, {"task_id": "x", "lease_token": 1, "op": "start"},
+            self.element(held, "dance"), self.element(held, "progress", progress=101),
+            self.element(held, "complete", error="no"), self.element(held, "checkpoint"),
+            self.element(held, "start", colour=1), self.element(held, "spawn", tasks=[{"x": 1}]),
+            self.element(held, "start"))
+        self.assertEqual([i["ok"] for i in items], [False] * 9 + [True])
+        for item in items[:9]:
+            self.assertEqual(item["error"]["code"], "invalid", item)
+            self.assertTrue(item["error"]["message"])
+        self.assertEqual(items[2]["task_id"], "x")
+        self.assertIsNone(items[0]["task_id"])
+        self.assertEqual(self.task(held["id"])["status"], "running")
+
+    def test_malformed_bodies(self):
+        self.register()
+        path = "/v1/workers/worker-1:report"
+        self.expect_error(400, "malformed", "POST", path, b"[{]")
+        self.expect_error(400, "malformed", "POST", path, b"")
+        self.expect_error(422, "invalid", "POST", path, {})
+        self.expect_error(413, "too_large", "POST", path, [1] * 10001)
+        self.assertEqual(self.expect(200, "POST", path, [])["items"], [])
+
+    def test_A5_a_result_that_is_too_large_is_refused(self):
+        held = self.hold()
+        item = self.report_one("worker-1", held, "complete", result="x" * (256 * 1024))
+        self.assertEqual((item["ok"], item["error"]["code"]), (False, "too_large"))
+        self.assertEqual(self.task(held["id"])["status"], "claimed")
+
+
+class LeaseTest(ApiTest):
+    arguments = ("--lease", "400ms")
+
+    def test_E5_a_lost_workers_task_goes_back_through_orphaned_and_recovering(self):
+        self.enqueue()
+        self.register()
+        [held] = self.claim()
+        self.report_ok("worker-1", held, "start")
+        self.report_ok("worker-1", held, "checkpoint", name="one", data={"n": 1})
+        wait_until(lambda: self.task(held["id"])["status"] == "pending")
+        self.assertEqual([e["status"] for e in self.events(held["id"])][:3],
+                         ["pending", "recovering", "orphaned"])
+        self.register("worker-2")
+        [again] = self.claim("worker-2")
+        self.assertGreater(again["lease_token"], held["lease_token"])
+        self.assertEqual(again["checkpoint"]["name"], "one")
+        self.assertEqual(again["crash_count"], 1)
+        item = self.report_one("worker-1", held, "complete", result=1) \
+            if self.api("GET", "/v1/workers/worker-1")[0] == 200 else None
+        if item:
+            self.assertEqual(item["error"]["code"], "stale_lease")
+        self.assertEqual(self.task(held["id"])["worker_id"], "worker-2")
+
+    def test_heartbeats_keep_a_lease_and_tell_of_lost_ones(self):
+        self.enqueue()
+        self.register()
+        [held] = self.claim()
+        beats = []
+
+        def beat():
+            body = {"tasks": [{"task_id": held["id"], "lease_token": held["lease_token"]},
+                              {"task_id": NOBODY, "lease_token": 1}]}
+            beats.append(self.expect(200, "POST", "/v1/workers/worker-1:heartbeat", body))
+            return len(beats) > 80
+        wait_until(beat)
+        self.assertEqual(self.task(held["id"])["status"], "claimed")
+        self.assertEqual(beats[-1]["lost"], [NOBODY])
+        self.expect_error(422, "invalid", "POST", "/v1/workers/worker-1:heartbeat",
+                          {"tasks": [{"task_id": "x", "lease_token": 1}]}, field="tasks[0]")
+
+
+if __name__ == "__main__":
+    unittest.main()
