@@ -9,7 +9,7 @@ if(NOT CMOCKA_LIBRARY)
 endif()
 
 add_library(perdura_everything STATIC $<TARGET_OBJECTS:perdura_core_objects>
-  $<TARGET_OBJECTS:perdura_app_objects>)
+  $<TARGET_OBJECTS:perdura_api_objects> $<TARGET_OBJECTS:perdura_app_objects>)
 target_include_directories(perdura_everything PUBLIC src include)
 target_link_libraries(perdura_everything PUBLIC PkgConfig::SQLITE PkgConfig::EVENT
   PkgConfig::CRYPTO PkgConfig::CURL PkgConfig::YAML PkgConfig::ZSTD ${HTTP_PARSER_LIBRARY}

@@ -22,8 +22,9 @@
 #define WINDOW_BYTES_MAX ((size_t)256 * 1024 * 1024)
 #define SETTLED_MAX (WINDOW_MAX + CALLS_MAX) /* all that can be decided between two saves */
 #define SAVE_AFTER_US (20 * CLOCK_MS_US)  /* one commit for many small calls */
-#define STUCK_US (250 * CLOCK_MS_US)      /* how long a busy origin may keep others out */
-#define PUT_OFF_MS 5000
+#define STUCK_US (100 * CLOCK_MS_US)      /* how long a busy origin may keep others out */
+#define PUT_OFF_US_MAX (10 * CLOCK_SECOND_US)
+#define HANGS_US (2 * CLOCK_SECOND_US)    /* put off at least, where nothing moved at all */
 #define PAUSE_US CLOCK_SECOND_US          /* after a refusal of the queue */
 #define SLEEP_MS_MAX 60000                /* poll does not count a suspend, the engine clock does */
 #define FIRST_DELAY_MS 1000
@@ -52,10 +53,11 @@ struct webhooks {
     struct outbox_message *window;
     uint32_t window_count;
     uint32_t window_left;    /* not begun yet; those begun have key 0 */
+    uint32_t window_begun;
+    int64_t window_since_us;
     uint32_t take_limit;
     bool wanted;             /* take as soon as possible */
     int64_t next_take_us;
-    int64_t stuck_since_us;  /* nothing of the window can begin; 0 = not so */
     int64_t pause_until_us;  /* no requests to the queue before */
     int64_t settled_since_us;
     uint32_t settled_count;
@@ -151,14 +153,25 @@ static void settle_failed(struct webhooks *webhooks, const struct outbox_message
     log_outcome(webhooks, LOG_DEBUG, "webhook.failed", message, settled->message.attempts, reason);
 }
 
-/* Not tried, so no attempt is counted. */
-static void settle_put_off(struct webhooks *webhooks, const struct outbox_message *message,
-                           int64_t now_us)
+/* Those left in the window come back spread over the time they would take at the pace seen, so that
+ * their receiver does not run dry. They were not tried: no attempt is counted. */
+static void settle_put_off(struct webhooks *webhooks, int64_t now_us)
 {
-    struct settled *settled = settle(webhooks, message, message->last_error, now_us);
+    int64_t begun = webhooks->window_begun ? webhooks->window_begun : 1;
+    int64_t least_us = webhooks->window_begun ? 0 : HANGS_US;
+    int64_t most_us = (now_us - webhooks->window_since_us) * webhooks->window_left / begun;
 
-    settled->message.next_at_us =
-        now_us + (PUT_OFF_MS + random_up_to(PUT_OFF_MS)) * CLOCK_MS_US;
+    if (most_us > PUT_OFF_US_MAX)
+        most_us = PUT_OFF_US_MAX;
+    for (uint32_t i = 0; i < webhooks->window_count; i++) {
+        const struct outbox_message *message = &webhooks->window[i];
+        struct settled *settled;
+
+        if (!message->key)
+            continue;
+        settled = settle(webhooks, message, message->last_error, now_us);
+        settled->message.next_at_us = now_us + least_us + random_up_to(most_us);
+    }
 }
 
 /* ---- requests to the queue ---- */
@@ -201,17 +214,13 @@ static bool is_under_way(const struct webhooks *webhooks, int64_t key)
 static void sift(struct webhooks *webhooks, const struct outbox_take_request *request,
                  int64_t now_us)
 {
-    uint32_t seen = 0;
-
     webhooks->window = request->messages;
     webhooks->window_count = request->count;
-    webhooks->window_left = 0;
+    webhooks->window_since_us = now_us;
     for (uint32_t i = 0; i < request->count; i++) {
         struct outbox_message *message = &webhooks->window[i];
-        bool ours = str_is(message->kind, "webhook");
 
-        seen += ours;
-        if (ours && !is_under_way(webhooks, message->key)) {
+        if (str_is(message->kind, "webhook") && !is_under_way(webhooks, message->key)) {
             if (callback_allowed(webhooks->settings, message->target)) {
                 webhooks->window_left++;
                 continue;
@@ -221,8 +230,8 @@ static void sift(struct webhooks *webhooks, const struct outbox_take_request *re
         }
         message->key = 0;
     }
-    if (request->count == request->limit && !seen) /* messages of another kind fill the window */
-        webhooks->pause_until_us = now_us + PAUSE_US;
+    if (request->count == request->limit && !webhooks->window_left && !webhooks->settled_count)
+        webhooks->pause_until_us = now_us + PAUSE_US; /* full, but nothing in it was for us */
 }
 
 static void take_failed(struct webhooks *webhooks, const struct err *err, int64_t now_us)
@@ -235,20 +244,22 @@ static void take_failed(struct webhooks *webhooks, const struct err *err, int64_
     webhooks->pause_until_us = now_us + PAUSE_US;
 }
 
+static void drop_window(struct webhooks *webhooks)
+{
+    webhooks->window_count = webhooks->window_left = webhooks->window_begun = 0;
+    arena_reset(&webhooks->arena);
+}
+
 static void take(struct webhooks *webhooks, int64_t now_us)
 {
     struct outbox_take_request request = {
         .base = {.kind = REQUEST_OUTBOX_TAKE, .arena = &webhooks->arena},
         .limit = webhooks->take_limit};
 
-    for (uint32_t i = 0; i < webhooks->window_count; i++)
-        if (webhooks->window[i].key)
-            settle_put_off(webhooks, &webhooks->window[i], now_us);
-    webhooks->window_count = webhooks->window_left = 0;
-    webhooks->stuck_since_us = 0;
+    settle_put_off(webhooks, now_us);
+    drop_window(webhooks);
     if (save(webhooks, now_us) < 0) /* or they would be taken again */
         return;
-    arena_reset(&webhooks->arena);
     if (queue_call(webhooks->queue, &request.base) < 0) {
         take_failed(webhooks, &request.base.err, now_us);
         return;
@@ -293,12 +304,12 @@ static void begin_call(struct webhooks *webhooks, struct webhook_call *call,
         settle_failed(webhooks, message, err.text, now_us);
     message->key = 0;
     webhooks->window_left--;
+    webhooks->window_begun++;
 }
 
 static void begin_calls(struct webhooks *webhooks, int64_t now_us)
 {
     struct webhook_call *call = free_call(webhooks);
-    bool begun = false;
 
     for (uint32_t i = 0; i < webhooks->window_count && webhooks->window_left && call; i++) {
         struct outbox_message *message = &webhooks->window[i];
@@ -306,13 +317,10 @@ static void begin_calls(struct webhooks *webhooks, int64_t now_us)
         if (!message->key || origin_is_busy(webhooks, callback_origin(message->target)))
             continue;
         begin_call(webhooks, call, message, now_us);
-        begun = true;
         call = free_call(webhooks);
     }
-    if (begun || !webhooks->window_left)
-        webhooks->stuck_since_us = 0;
-    else if (!webhooks->stuck_since_us)
-        webhooks->stuck_since_us = now_us;
+    if (!webhooks->window_left)
+        drop_window(webhooks); /* its bodies may be large */
 }
 
 static void end_call(struct webhooks *webhooks, CURL *easy, CURLcode result, int64_t now_us)
@@ -369,7 +377,7 @@ static int64_t take_at_us(struct webhooks *webhooks)
     if (!free_call(webhooks))
         return INT64_MAX;
     if (webhooks->window_left)
-        at_us = later(at_us, webhooks->stuck_since_us + STUCK_US);
+        at_us = later(at_us, webhooks->window_since_us + STUCK_US);
     return later(at_us, webhooks->pause_until_us);
 }
 

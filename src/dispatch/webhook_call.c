@@ -4,6 +4,8 @@
 #include "base/hash.h"
 #include "dispatch/callback_allow.h"
 
+#include <sys/socket.h>
+
 #define CONNECT_MS 3000L
 #define RESPONSE_BYTES_MAX ((size_t)64 * 1024) /* a head and a short answer; the rest is not read */
 #define SLOW_BYTES_PER_S 32L
@@ -18,6 +20,14 @@ static size_t drop(char *data, size_t size, size_t count, void *ctx)
     (void)data;
     call->response_bytes += size * count;
     return call->response_bytes > RESPONSE_BYTES_MAX ? 0 : size * count;
+}
+
+/* Handlers are started while calls are under way and must not inherit their connections. */
+static curl_socket_t open_socket(void *ctx, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    (void)ctx;
+    (void)purpose;
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
 static void set_protocols(CURL *easy)
@@ -49,6 +59,7 @@ static void set_options(struct webhook_call *call)
     curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, SLOW_BYTES_PER_S);
     curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, SLOW_S);
     curl_easy_setopt(easy, CURLOPT_USERAGENT, "perdura/" PERDURA_VERSION);
+    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, drop);
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, call);
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, drop);

@@ -223,12 +223,11 @@ static void stop(struct node *node)
     worker_free(node->worker);
     if (node->source)
         node->source->verbs->free(node->source);
-    if (webhooks) {
-        atomic_store(&node->webhooks, NULL);
-        webhooks_stop(webhooks);
-    }
+    if (webhooks)
+        webhooks_halt(webhooks);
     if (node->queue)
         queue_close(node->queue);
+    webhooks_stop(webhooks);
     if (server)
         server_free(server);
     if (node->loop)

@@ -229,6 +229,7 @@ struct store_verbs {
                          struct err *err);
     int (*executions_insert)(struct store *store, const struct execution *executions,
                              uint32_t count, struct err *err);
+    /* What a running execution may become; start_seq and started_at of 0 keep what is stored. */
     int (*executions_save)(struct store *store, const struct execution *executions,
                            uint32_t count, struct err *err);
     int (*execution_load)(struct store *store, int64_t key, struct arena *arena,

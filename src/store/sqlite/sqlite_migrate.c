@@ -87,6 +87,28 @@ static int run_text(sqlite3 *db, const char *text, struct err *err)
                                                                  : sql_fail(db, "migration", err);
 }
 
+/* Statement by statement, so that a test build can be killed after each single one. */
+static int run_statements(sqlite3 *db, const char *text, struct err *err)
+{
+    while (*text) {
+        sqlite3_stmt *stmt = NULL;
+        int rc = sqlite3_prepare_v2(db, text, -1, &stmt, &text);
+
+        if (rc == SQLITE_OK && stmt) {
+            while ((rc = sqlite3_step(stmt)) == SQLITE_ROW)
+                ;
+            rc = rc == SQLITE_DONE ? SQLITE_OK : rc;
+        }
+        if (rc != SQLITE_OK)
+            sql_fail(db, "migration", err);
+        sqlite3_finalize(stmt);
+        if (rc != SQLITE_OK)
+            return -(int)err->code;
+        FAULT_POINT("migrate.statement");
+    }
+    return 0;
+}
+
 static int prepare(sqlite3 *db, const char *text, sqlite3_stmt **stmt, struct err *err)
 {
     return sqlite3_prepare_v2(db, text, -1, stmt, NULL) == SQLITE_OK
@@ -270,7 +292,7 @@ static int step_locked(sqlite3 *db, bool up, struct arena *arena, bool *done, st
         return err_set(err, ERR_CONFLICT, "migration %s cannot be undone; restore a backup",
                        migration.id);
     if (run_text(db, table_text, err) < 0 ||
-        run_text(db, up ? migration.up->data : migration.down->data, err) < 0)
+        run_statements(db, up ? migration.up->data : migration.down->data, err) < 0)
         return -(int)err->code;
     return up ? note_applied(db, &migration, err) : note_undone(db, &migration, err);
 }
@@ -282,8 +304,10 @@ static int step(sqlite3 *db, bool up, struct arena *arena, bool *done, struct er
     if (run_text(db, "BEGIN IMMEDIATE", err) < 0)
         return -(int)err->code;
     rc = step_locked(db, up, arena, done, err);
+    FAULT_POINT("before.migration");
     if (rc == 0)
         rc = run_text(db, "COMMIT", err);
+    FAULT_POINT("after.migration");
     if (rc < 0 && !sqlite3_get_autocommit(db))
         sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
     return rc;

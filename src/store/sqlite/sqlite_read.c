@@ -330,6 +330,9 @@ int sqlite_read_executions(struct store_reader *reader, const struct uuid *id, i
         if (reader_row_fits(stmt, arena, err) < 0)
             return reader_end(reader, too_large(stmt, err));
         sqlite_execution_from_row(stmt, 0, arena, &(*executions)[*count]);
+        if (!(*executions)[*count].result_data.data) /* the last one's result is the task's */
+            (*executions)[*count].result_data =
+                column_str(stmt, SQLITE_EXECUTION_COLUMNS_COUNT, arena);
         (*executions)[(*count)++].task_id = *id;
     }
     return reader_end(reader, rc);

@@ -506,7 +506,10 @@ SELECT e.id AS id, l.namespace AS namespace, s.id AS task_id, e.job_id AS job_id
     e.schedule_id AS schedule_id, e.status AS status, e.attempt_number AS attempt_number,
     e.lease_token AS lease_token, e.worker_id AS worker_id, e.correlation_id AS correlation_id,
     e.started_at AS started_at, e.completed_at AS completed_at, e.failed_at AS failed_at,
-    e.duration_ms AS duration_ms, e.result_data AS result_data, e.error_data AS error_data,
+    e.duration_ms AS duration_ms,
+    coalesce(e.result_data, CASE WHEN e.status = 'completed' AND e.execution = s.execution THEN
+        (SELECT r.payload FROM task_results r WHERE r.task_id = s.id) END) AS result_data,
+    e.error_data AS error_data,
     e.created_at AS created_at
 FROM execution_rows e
 JOIN task_states s ON s.task = e.task

@@ -14,7 +14,8 @@ INSERT INTO execution_rows (
 
 -- name: execution_update
 UPDATE execution_rows SET
-    status = ?2, start_seq = ?3, started_at = ?4, completed_at = ?5, failed_at = ?6,
+    status = ?2, start_seq = coalesce(?3, start_seq), started_at = coalesce(?4, started_at),
+    completed_at = ?5, failed_at = ?6,
     duration_ms = ?7, result_data = ?8, error_data = ?9
 WHERE execution = ?1;
 

@@ -41,8 +41,10 @@ SELECT id, seq, status, state, detail, actor, created_at FROM (
 ORDER BY seq DESC LIMIT ?3;
 
 -- name: read_executions
-SELECT @execution@ FROM execution_rows e WHERE e.task = ?1 AND e.execution < ?2
-ORDER BY e.execution DESC LIMIT ?3;
+SELECT @execution@, CASE WHEN e.status = 'completed' AND e.execution = s.execution THEN
+    (SELECT r.payload FROM task_results r WHERE r.task_id = s.id) END
+FROM execution_rows e JOIN task_states s ON s.task = e.task
+WHERE e.task = ?1 AND e.execution < ?2 ORDER BY e.execution DESC LIMIT ?3;
 
 -- name: read_checkpoints
 SELECT id, seq, checkpoint_name, progress_percent, step_description, recoverable_data,

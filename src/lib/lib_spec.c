@@ -1,0 +1,348 @@
+/* From the public spec to what the engine takes: straight into an input where it is plain, as a JSON
+ * object for the parser and for servers otherwise. So there is one place that knows the rules of
+ * lists, refs and URLs, and still no text in between for the common case. Pure, any thread. */
+#include "lib/lib_int.h"
+
+#include "base/clock.h"
+
+int lib_check_text(const char *text, const char *field, struct str *to, struct err *err)
+{
+    *to = str_of(text);
+    if (text && !str_is_utf8(*to))
+        return err_set_field(err, ERR_INVALID, field, "'%s' is not UTF-8", field);
+    return 0;
+}
+
+int lib_check_json(const char *text, size_t len, const char *field, struct str *to,
+                   struct err *err)
+{
+    struct err cause = {0};
+
+    *to = text ? str_span(text, len ? len : strlen(text)) : STR_NONE;
+    if (!text || json_check(*to, to, &cause) == 0)
+        return 0;
+    return err_set_field(err, cause.code, field, "'%s' is not JSON: %.300s", field, cause.text);
+}
+
+int lib_parse_id(const char *text, struct uuid *id, struct err *err)
+{
+    if (text && uuid_parse(str_of(text), id))
+        return 0;
+    return err_set(err, ERR_INVALID, "'%.100s' is not the id of a task", text ? text : "");
+}
+
+/* ---- straight ---- */
+
+struct text_field {
+    size_t from; /* in struct pd_task_spec */
+    size_t to;   /* in struct task_input; SIZE_MAX = only the parser takes it */
+    size_t max;
+    const char *name;
+};
+
+#define TEXT(name, path, max) \
+    {offsetof(struct pd_task_spec, name), offsetof(struct task_input, path), max, #name}
+#define PARSED(name) {offsetof(struct pd_task_spec, name), SIZE_MAX, 0, #name}
+
+static const struct text_field texts[] = {
+    TEXT(type, spec.type, BOUND_NAME_BYTES),
+    TEXT(queue, spec.queue, BOUND_NAME_BYTES),
+    TEXT(name, spec.name, BOUND_NAME_BYTES),
+    TEXT(idempotency_key, spec.idempotency_key, BOUND_KEY_BYTES),
+    TEXT(workflow_id, spec.workflow_id, BOUND_KEY_BYTES),
+    TEXT(user_id, spec.user_id, BOUND_KEY_BYTES),
+    TEXT(external_id, spec.external_id, BOUND_KEY_BYTES),
+    TEXT(context_key, spec.context_key, BOUND_KEY_BYTES),
+    TEXT(correlation_id, spec.correlation_id, BOUND_KEY_BYTES),
+    TEXT(limit_key, spec.limit_key, BOUND_KEY_BYTES),
+    PARSED(ref),
+    PARSED(callback_url),
+};
+
+struct number_field {
+    size_t from;
+    size_t to;
+    size_t flag; /* of the input: it was given; 0 = none */
+    int64_t max;
+    bool has_none; /* PD_NONE stands for 0 */
+    const char *name;
+};
+
+#define NUMBER(name, path, flag, max, has_none) \
+    {offsetof(struct pd_task_spec, name), offsetof(struct task_input, path), flag, max, has_none, \
+     #name}
+#define FLAG(flag) offsetof(struct task_input, flag)
+
+static const struct number_field numbers[] = {
+    NUMBER(delay_ms, delay_ms, 0, BOUND_DELAY_MS, false),
+    NUMBER(timeout_ms, spec.timeout_ms, FLAG(has_timeout), BOUND_DELAY_MS, false),
+    NUMBER(max_retries, spec.retry.max_retries, FLAG(has_max_retries), BOUND_RETRIES, true),
+    NUMBER(retry_delay_ms, spec.retry.delay_ms, FLAG(has_retry_delay), BOUND_DELAY_MS, true),
+    NUMBER(max_retry_delay_ms, spec.retry.max_delay_ms, FLAG(has_max_retry_delay), BOUND_DELAY_MS,
+           true),
+    NUMBER(max_crashes, spec.max_crashes, 0, BOUND_RETRIES, true),
+    NUMBER(max_continuations, spec.max_continuations, 0, BOUND_RETRIES, true),
+    NUMBER(stall_after_ms, spec.stall_after_ms, 0, BOUND_DELAY_MS, false),
+};
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+static const char *text_of(const struct pd_task_spec *spec, const struct text_field *field)
+{
+    return *(const char *const *)(const void *)((const char *)spec + field->from);
+}
+
+static int64_t number_of(const struct pd_task_spec *spec, const struct number_field *field)
+{
+    return *(const int64_t *)(const void *)((const char *)spec + field->from);
+}
+
+/* Visible ASCII without a slash, which a queue's name may not have. */
+static bool is_plain(struct str text, size_t max)
+{
+    if (text.len == 0 || text.len > max)
+        return false;
+    for (size_t i = 0; i < text.len; i++)
+        if (text.data[i] < 0x20 || text.data[i] >= 0x7F || text.data[i] == '/')
+            return false;
+    return true;
+}
+
+static bool plain_texts(const struct pd_task_spec *spec, struct task_input *input)
+{
+    for (size_t i = 0; i < COUNT(texts); i++) {
+        const char *text = text_of(spec, &texts[i]);
+
+        if (!text)
+            continue;
+        if (texts[i].to == SIZE_MAX || !is_plain(str_of(text), texts[i].max))
+            return false;
+        *(struct str *)(void *)((char *)input + texts[i].to) = str_of(text);
+    }
+    return spec->type != NULL;
+}
+
+static bool plain_numbers(const struct pd_task_spec *spec, struct task_input *input)
+{
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        const struct number_field *field = &numbers[i];
+        int64_t number = number_of(spec, field);
+
+        if (number == 0)
+            continue;
+        if (number == PD_NONE && field->has_none)
+            number = 0;
+        if (number < 0 || number > field->max)
+            return false;
+        *(int64_t *)(void *)((char *)input + field->to) = number;
+        if (field->flag)
+            *(bool *)((char *)input + field->flag) = true;
+    }
+    if (spec->priority < -BOUND_PRIORITY || spec->priority > BOUND_PRIORITY ||
+        spec->run_at_us < 0 || spec->run_at_us > CLOCK_MAX_US ||
+        (spec->run_at_us && spec->delay_ms))
+        return false;
+    input->priority = spec->priority;
+    input->has_priority = spec->priority != 0;
+    input->spec.run_at_us = spec->run_at_us;
+    return true;
+}
+
+int lib_plain_input(const struct pd_task_spec *spec, struct task_input *input, struct err *err)
+{
+    spec_init(input);
+    if (spec->tags_count || spec->hash_fields_count || spec->depends_on_count ||
+        spec->retry_policy > PD_RETRY_FIXED || spec->unique_until > PD_UNIQUE_ENDED ||
+        !plain_texts(spec, input) || !plain_numbers(spec, input))
+        return 0;
+    if (lib_check_json(spec->payload, spec->payload_len, "payload", &input->spec.payload, err) < 0 ||
+        lib_check_json(spec->data, 0, "data", &input->data, err) < 0 ||
+        lib_check_json(spec->metadata, 0, "metadata", &input->metadata, err) < 0)
+        return -(int)err->code;
+    if (input->metadata.data && json_kind(input->metadata) != JSON_OBJECT)
+        return 0;
+    if (spec->retry_policy) {
+        input->spec.retry.policy = (enum retry_policy)(spec->retry_policy - 1);
+        input->has_retry_policy = true;
+    }
+    input->spec.unique_until = (enum unique_until)spec->unique_until;
+    input->hash_input = spec->hash_input > 0;
+    input->no_hash = spec->hash_input < 0;
+    return 1;
+}
+
+/* ---- as JSON ---- */
+
+static const char *const dependency_words[] = {"success", "completion", "failure"};
+
+static void begin_member(struct buf *out, const char *key)
+{
+    if (out->len && out->data[out->len - 1] != '{')
+        buf_byte(out, ',');
+    json_write_key(out, key);
+}
+
+static int write_text(struct buf *out, const char *key, const char *text, struct err *err)
+{
+    struct str checked;
+
+    if (!text)
+        return 0;
+    if (lib_check_text(text, key, &checked, err) < 0)
+        return -(int)err->code;
+    begin_member(out, key);
+    json_write_string(out, checked);
+    return 0;
+}
+
+static int write_json(struct buf *out, const char *key, const char *text, size_t len,
+                      struct err *err)
+{
+    struct str checked;
+
+    if (!text)
+        return 0;
+    if (lib_check_json(text, len, key, &checked, err) < 0)
+        return -(int)err->code;
+    begin_member(out, key);
+    buf_str(out, checked);
+    return 0;
+}
+
+static void write_int(struct buf *out, const char *key, int64_t value)
+{
+    begin_member(out, key);
+    buf_int(out, value);
+}
+
+static int write_word(struct buf *out, const char *key, const char *const *words, size_t count,
+                      unsigned at, struct err *err)
+{
+    if (at >= count)
+        return err_set_field(err, ERR_INVALID, key, "'%s' has a value that is none of its kind",
+                             key);
+    begin_member(out, key);
+    json_write_string(out, str_of(words[at]));
+    return 0;
+}
+
+static int write_list(struct buf *out, const char *key, const char *const *list, size_t count,
+                      struct err *err)
+{
+    struct str checked;
+
+    if (count == 0)
+        return 0;
+    begin_member(out, key);
+    buf_byte(out, '[');
+    for (size_t i = 0; i < count; i++) {
+        if (lib_check_text(list[i] ? list[i] : "", key, &checked, err) < 0)
+            return -(int)err->code;
+        if (i)
+            buf_byte(out, ',');
+        json_write_string(out, checked);
+    }
+    buf_byte(out, ']');
+    return 0;
+}
+
+static int write_dependencies(struct buf *out, const struct pd_task_spec *spec, struct err *err)
+{
+    if (spec->depends_on_count == 0)
+        return 0;
+    begin_member(out, "depends_on");
+    buf_byte(out, '[');
+    for (size_t i = 0; i < spec->depends_on_count; i++) {
+        const struct pd_dependency *dependency = &spec->depends_on[i];
+
+        buf_text(out, i ? ",{" : "{");
+        if (write_text(out, "task", dependency->task, err) < 0 ||
+            write_text(out, "ref", dependency->ref, err) < 0 ||
+            write_word(out, "type", dependency_words, COUNT(dependency_words),
+                       (unsigned)dependency->kind, err) < 0)
+            return -(int)err->code;
+        buf_byte(out, '}');
+    }
+    buf_byte(out, ']');
+    return 0;
+}
+
+static void write_numbers(struct buf *out, const struct pd_task_spec *spec)
+{
+    char time[CLOCK_TEXT_BYTES];
+
+    for (size_t i = 0; i < COUNT(numbers); i++) {
+        int64_t number = number_of(spec, &numbers[i]);
+
+        if (number == 0)
+            continue;
+        write_int(out, numbers[i].name, number == PD_NONE && numbers[i].has_none ? 0 : number);
+    }
+    if (spec->priority)
+        write_int(out, "priority", spec->priority);
+    if (spec->run_at_us) {
+        clock_format(spec->run_at_us, time);
+        begin_member(out, "run_at");
+        json_write_string(out, str_of(time));
+    }
+    if (spec->hash_input) {
+        begin_member(out, "hash_input");
+        buf_text(out, spec->hash_input > 0 ? "true" : "false");
+    }
+}
+
+static int write_words(struct buf *out, const struct pd_task_spec *spec, struct err *err)
+{
+    static const char *const policies[] = {"polynomial", "exponential", "linear", "fixed"};
+    static const char *const uniques[] = {"forever", "ended"};
+    static const char *const unsatisfied[] = {"cancel", "fail", "run"};
+
+    if (spec->retry_policy &&
+        write_word(out, "retry_policy", policies, COUNT(policies),
+                   (unsigned)spec->retry_policy - 1, err) < 0)
+        return -(int)err->code;
+    if (spec->unique_until && write_word(out, "unique_until", uniques, COUNT(uniques),
+                                         (unsigned)spec->unique_until, err) < 0)
+        return -(int)err->code;
+    if (spec->on_unsatisfied && write_word(out, "on_unsatisfied", unsatisfied, COUNT(unsatisfied),
+                                           (unsigned)spec->on_unsatisfied, err) < 0)
+        return -(int)err->code;
+    return 0;
+}
+
+static int write_spec(struct buf *out, const struct pd_task_spec *spec, struct err *err)
+{
+    buf_byte(out, '{');
+    for (size_t i = 0; i < COUNT(texts); i++)
+        if (write_text(out, texts[i].name, text_of(spec, &texts[i]), err) < 0)
+            return -(int)err->code;
+    if (write_json(out, "payload", spec->payload, spec->payload_len, err) < 0 ||
+        write_json(out, "data", spec->data, 0, err) < 0 ||
+        write_json(out, "metadata", spec->metadata, 0, err) < 0 ||
+        write_list(out, "tags", spec->tags, spec->tags_count, err) < 0 ||
+        write_list(out, "hash_fields", spec->hash_fields, spec->hash_fields_count, err) < 0 ||
+        write_dependencies(out, spec, err) < 0 || write_words(out, spec, err) < 0)
+        return -(int)err->code;
+    write_numbers(out, spec);
+    buf_byte(out, '}');
+    return 0;
+}
+
+int lib_write_specs(struct buf *out, const struct pd_task_spec *specs, uint32_t count,
+                    struct err *err)
+{
+    struct err cause = {0};
+
+    buf_byte(out, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        if (i)
+            buf_byte(out, ',');
+        if (write_spec(out, &specs[i], &cause) < 0)
+            return err_set_field(err, cause.code, cause.field, "Element %u: %.400s", i, cause.text);
+    }
+    buf_byte(out, ']');
+    if (out->failed)
+        return err_set(err, ERR_TOO_LARGE, "the tasks are larger than %zu bytes together; enqueue "
+                       "fewer at once", out->max_bytes);
+    return 0;
+}
