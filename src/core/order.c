@@ -30,3 +30,13 @@ int64_t order_key(int64_t priority, int64_t eligible_us, enum priority_order ord
         return INT64_MAX; /* only upwards: middle + time_us is never negative */
     return key < 0 ? 0 : key;
 }
+
+int64_t order_eligible_us(int64_t key, int64_t priority, enum priority_order order,
+                          int64_t ageing_ms)
+{
+    int64_t zero = order_key(priority, 0, order, ageing_ms);
+
+    if (ageing_ms <= 0)
+        return key & ORDER_TIME_MAX;
+    return clamp(key - zero, 0, ORDER_TIME_MAX);
+}

@@ -12,4 +12,8 @@
 int64_t order_key(int64_t priority, int64_t eligible_us, enum priority_order order,
                   int64_t ageing_ms);
 
+/* The eligible_us a key was made of, for a queue whose rule changes. Exact unless it was cut. */
+int64_t order_eligible_us(int64_t key, int64_t priority, enum priority_order order,
+                          int64_t ageing_ms);
+
 #endif

@@ -64,7 +64,7 @@ int lib_check_json(const char *text, size_t len, const char *field, struct str *
 int lib_fill_result(struct pd_result *result, const struct task *task, struct str payload,
                     struct err *err);
 
-/* An array of task objects as the API takes it. */
+/* An array of task objects as the API takes it; for a single one the object itself. */
 int lib_write_specs(struct buf *out, const struct pd_task_spec *specs, uint32_t count,
                     struct err *err);
 /* Straight from spec to input. 1 = done; 0 = it holds something that only the whole parser decides

@@ -97,13 +97,13 @@ static int64_t number_of(const struct pd_task_spec *spec, const struct number_fi
     return *(const int64_t *)(const void *)((const char *)spec + field->from);
 }
 
-/* Visible ASCII without a slash, which a queue's name may not have. */
+/* Visible ASCII. */
 static bool is_plain(struct str text, size_t max)
 {
     if (text.len == 0 || text.len > max)
         return false;
     for (size_t i = 0; i < text.len; i++)
-        if (text.data[i] < 0x20 || text.data[i] >= 0x7F || text.data[i] == '/')
+        if (text.data[i] < 0x20 || text.data[i] >= 0x7F)
             return false;
     return true;
 }
@@ -153,7 +153,7 @@ int lib_plain_input(const struct pd_task_spec *spec, struct task_input *input, s
     spec_init(input);
     if (spec->tags_count || spec->hash_fields_count || spec->depends_on_count ||
         spec->retry_policy > PD_RETRY_FIXED || spec->unique_until > PD_UNIQUE_ENDED ||
-        !plain_texts(spec, input) || !plain_numbers(spec, input))
+        spec->on_unsatisfied > PD_UNSATISFIED_RUN || !plain_texts(spec, input) || !plain_numbers(spec, input))
         return 0;
     if (lib_check_json(spec->payload, spec->payload_len, "payload", &input->spec.payload, err) < 0 ||
         lib_check_json(spec->data, 0, "data", &input->data, err) < 0 ||
@@ -166,6 +166,7 @@ int lib_plain_input(const struct pd_task_spec *spec, struct task_input *input, s
         input->has_retry_policy = true;
     }
     input->spec.unique_until = (enum unique_until)spec->unique_until;
+    input->spec.on_unsatisfied = (enum on_unsatisfied)spec->on_unsatisfied;
     input->hash_input = spec->hash_input > 0;
     input->no_hash = spec->hash_input < 0;
     return 1;
@@ -333,14 +334,15 @@ int lib_write_specs(struct buf *out, const struct pd_task_spec *specs, uint32_t 
 {
     struct err cause = {0};
 
-    buf_byte(out, '[');
-    for (uint32_t i = 0; i < count; i++) {
-        if (i)
-            buf_byte(out, ',');
+    if (count == 1 && write_spec(out, specs, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; count > 1 && i < count; i++) {
+        buf_byte(out, i ? ',' : '[');
         if (write_spec(out, &specs[i], &cause) < 0)
             return err_set_field(err, cause.code, cause.field, "Element %u: %.400s", i, cause.text);
     }
-    buf_byte(out, ']');
+    if (count > 1)
+        buf_byte(out, ']');
     if (out->failed)
         return err_set(err, ERR_TOO_LARGE, "the tasks are larger than %zu bytes together; enqueue "
                        "fewer at once", out->max_bytes);

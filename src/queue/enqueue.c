@@ -55,6 +55,9 @@ static int check_queues(struct plan *plan)
     for (uint32_t i = 0; i < plan->count; i++) {
         struct queue_state *state;
 
+        if (plan->inputs[i].category.data)
+            return err_set_field(plan->err, ERR_INVALID, "category", "there is no category '"
+                                 STR_FMT "'", STR_ARG(plan->inputs[i].category));
         if (i > 0 && str_eq(plan->inputs[i].spec.queue, plan->inputs[i - 1].spec.queue))
             continue;
         if (limits_queue_make(plan->batch, plan->inputs[i].spec.queue, &state, plan->err) < 0)

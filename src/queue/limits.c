@@ -517,6 +517,36 @@ static void patch_rule(struct queue_rule *rule, const struct queue_patch_request
         rule->ageing_ms = from->ageing_ms;
 }
 
+struct reorder {
+    const struct queue_rule *before;
+    const struct queue_rule *after;
+};
+
+static int64_t new_order(void *ctx, int64_t priority, int64_t old_key)
+{
+    const struct reorder *reorder = ctx;
+
+    return order_key(priority,
+                     order_eligible_us(old_key, priority, reorder->before->priority_order,
+                                       reorder->before->ageing_ms),
+                     reorder->after->priority_order, reorder->after->ageing_ms);
+}
+
+/* What waits already is put into the new order too. */
+static int reorder(struct batch *batch, const struct queue_rule *before,
+                   const struct queue_rule *after, struct err *err)
+{
+    struct reorder ctx = {before, after};
+
+    if (before->priority_order == after->priority_order && before->ageing_ms == after->ageing_ms)
+        return 0;
+    if (batch_flush(batch, err) < 0)
+        return -(int)err->code;
+    map_deinit(&batch->tasks); /* copies with the old order are no longer true */
+    return batch->store->verbs->ready_reorder(batch->store, batch->queue->config.namespace_name,
+                                              before->name, new_order, &ctx, err);
+}
+
 int limits_patch(struct batch *batch, struct queue_patch_request *request)
 {
     struct err *err = &request->base.err;
@@ -533,7 +563,8 @@ int limits_patch(struct batch *batch, struct queue_patch_request *request)
         row.paused_at_us = 0;
     row.updated_at_us = batch->now_us;
     batch->wrote = true;
-    if (batch->store->verbs->queue_put(batch->store, &row, err) < 0)
+    if (batch->store->verbs->queue_put(batch->store, &row, err) < 0 ||
+        reorder(batch, &state->row.rule, &row.rule, err) < 0)
         return -(int)err->code;
     map_remove(&batch->queue->queues, state->row.rule.name); /* the name's bytes move */
     if (copy_row(state, &row, err) < 0 ||

@@ -197,6 +197,10 @@ struct store_verbs {
                       struct task **tasks, uint32_t *count, struct err *err); /* LOAD_ALL */
     /* How many tasks of the queue are in its ready line (parked ones not counted). */
     int64_t (*ready_count)(struct store *store, struct str namespace_name, struct str queue);
+    /* Gives every pending task of the queue the key `order` makes of its priority and old key. */
+    int (*ready_reorder)(struct store *store, struct str namespace_name, struct str queue,
+                         int64_t (*order)(void *ctx, int64_t priority, int64_t old_key), void *ctx,
+                         struct err *err);
     /* The first parked tasks of a key, in line order. */
     int (*parked_find)(struct store *store, struct str queue, struct str limit_key, uint32_t limit,
                        struct arena *arena, struct uuid **ids, uint32_t *count, struct err *err);

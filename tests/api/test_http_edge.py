@@ -26,7 +26,7 @@ class RouteTest(ApiTest):
                                     ("POST", "/v1/stats", {"GET", "HEAD"}),
                                     ("PATCH", "/", {"GET", "HEAD"}),
                                     ("OPTIONS", "/v1/queues/a", {"GET", "HEAD", "PATCH"}),
-                                    ("BREW", "/healthz", {"GET", "HEAD"})]:
+                                    ("PROPFIND", "/healthz", {"GET", "HEAD"})]:
             reply = self.request(method, path)
             self.assertEqual(reply.status, 405, path)
             self.assertEqual(set(reply.headers["Allow"].split(", ")), allow)

@@ -216,7 +216,7 @@ class ReportTest(ApiTest):
                        retryable=False)
         task = self.task(held["id"])
         self.assertEqual((task["status"], task["last_error"]), ("failed", "no"))
-        self.assertEqual(task["error_details"]["code"], 9)
+        self.assertEqual(task["error_details"]["details"], {"code": 9})
 
     def test_C4_F_H12_spawned_children_are_awaited_and_their_outputs_found(self):
         held = self.hold()

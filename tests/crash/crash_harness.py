@@ -78,7 +78,8 @@ class CrashServer:
         return self.process.pid
 
     def log(self):
-        return pathlib.Path(self.folder, "stderr.log").read_text(errors="replace")[-20000:]
+        path = pathlib.Path(self.folder, "stderr.log")
+        return path.read_text(errors="replace")[-20000:] if path.exists() else ""
 
     def kill(self, signum=signal.SIGKILL):
         if self.process and self.process.poll() is None:

@@ -199,6 +199,64 @@ int64_t sqlite_ready_count(struct store *base, struct str namespace_name, struct
     return ready;
 }
 
+struct pending {
+    int64_t task_key;
+    int64_t priority;
+    int64_t order_key;
+};
+
+/* All pending tasks of a lane, read before the first is changed: 24 bytes each, for the call. */
+static int read_pending(struct sqlite_store *store, struct line *line, struct pending **list,
+                        int64_t *count, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(&store->sql, SQL_pending_orders, err);
+    int64_t cap = line->counts[STATUS_PENDING];
+    int rc;
+
+    *count = 0;
+    *list = malloc((size_t)(cap + 1) * sizeof **list);
+    if (!stmt || !*list)
+        return stmt ? err_set(err, ERR_MEMORY, "out of memory for a new order") : -(int)err->code;
+    bind_int(stmt, 1, line->lane);
+    while ((rc = sql_step(&store->sql, stmt, err)) > 0 && *count < cap)
+        (*list)[(*count)++] = (struct pending){sqlite3_column_int64(stmt, 0),
+                                               sqlite3_column_int64(stmt, 1),
+                                               sqlite3_column_int64(stmt, 2)};
+    sqlite3_reset(stmt);
+    return rc < 0 ? rc : 0;
+}
+
+int sqlite_ready_reorder(struct store *base, struct str namespace_name, struct str queue_name,
+                         int64_t (*order)(void *ctx, int64_t priority, int64_t old_key), void *ctx,
+                         struct err *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    struct line_queue *queue = lines_queue(&store->lines, namespace_name, queue_name);
+    int rc = 0;
+
+    for (struct line *line = queue ? queue->lines : NULL; line && rc == 0;
+         line = line->next_in_queue) {
+        struct pending *list;
+        int64_t count;
+
+        rc = read_pending(store, line, &list, &count, err);
+        for (int64_t i = 0; rc == 0 && i < count; i++) {
+            sqlite3_stmt *stmt = sql_get(&store->sql, SQL_order_update, err);
+
+            if (!stmt) {
+                rc = -(int)err->code;
+                break;
+            }
+            bind_int(stmt, 1, list[i].task_key);
+            bind_int(stmt, 2, order(ctx, list[i].priority, list[i].order_key));
+            rc = sql_run(&store->sql, stmt, NULL, err);
+        }
+        free(list);
+        lines_forget(line);
+    }
+    return rc;
+}
+
 /* Collects the ids a bound statement gives in its column `at`; at most limit. */
 static int collect_ids(struct sqlite_store *store, sqlite3_stmt *stmt, int at, uint32_t limit,
                        struct arena *arena, struct uuid **ids, uint32_t *count, struct err *err)

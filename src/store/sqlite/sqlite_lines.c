@@ -370,6 +370,12 @@ void lines_pop(struct line *line)
         line->first = line->filled = 0;
 }
 
+void lines_forget(struct line *line)
+{
+    line->first = line->filled = 0;
+    line->boundary = entry_first;
+}
+
 int lines_flush(struct sqlite_store *store, struct err *err)
 {
     struct lines *lines = &store->lines;

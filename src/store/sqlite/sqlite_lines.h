@@ -79,6 +79,9 @@ int lines_head(struct sqlite_store *store, struct line *line, struct line_entry 
                struct err *err);
 void lines_pop(struct line *line); /* drops the head: its task is about to be saved otherwise */
 
+/* Forgets the window: the next head is read from the index. */
+void lines_forget(struct line *line);
+
 /* Writes the counts that changed; before every commit. */
 int lines_flush(struct sqlite_store *store, struct err *err);
 

@@ -275,6 +275,7 @@ static const struct store_verbs verbs = {
     .uniques_drop = sqlite_uniques_drop,
     .ready_take = sqlite_ready_take,
     .ready_count = sqlite_ready_count,
+    .ready_reorder = sqlite_ready_reorder,
     .parked_find = sqlite_parked_find,
     .parked_keys = sqlite_parked_keys,
     .due_find = sqlite_due_find,

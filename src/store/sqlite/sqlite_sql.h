@@ -17,7 +17,7 @@
     X(task_deletes_recovery)                                                                   \
     X(unique_insert) X(unique_owner) X(unique_delete)                                          \
     X(lane_insert) X(lane_find) X(lanes_all) X(count_add) X(counts_all)                        \
-    X(ready_head) X(parked_first) X(parked_key_next) X(due_first) X(due_next)                  \
+    X(ready_head) X(pending_orders) X(order_update) X(parked_first) X(parked_key_next) X(due_first) X(due_next)\
     X(held_all) X(held_by_worker) X(settled_by_status)                                         \
     X(any_dependency) X(dependency_insert) X(dependents_of) X(parents_of) X(children_of)       \
     X(event_insert) X(execution_insert) X(execution_update) X(execution_by_key)                \

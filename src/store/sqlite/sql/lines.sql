@@ -5,6 +5,16 @@ SELECT order_key, task FROM task_states
 WHERE lane = ?1 AND status = 'pending' AND parked IS NULL AND (order_key, task) > (?2, ?3)
 ORDER BY order_key, task LIMIT ?4;
 
+-- name: pending_orders
+SELECT task, priority, order_key FROM task_states
+WHERE lane = ?1 AND status = 'pending' AND parked IS NULL
+UNION ALL
+SELECT task, priority, order_key FROM task_states
+WHERE lane = ?1 AND status = 'pending' AND parked IS NOT NULL;
+
+-- name: order_update
+UPDATE task_states SET order_key = ?2 WHERE task = ?1;
+
 -- name: parked_first
 SELECT id FROM task_states WHERE parked = ?1 ORDER BY order_key LIMIT ?2;
 

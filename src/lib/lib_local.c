@@ -1,0 +1,302 @@
+/* The embedded side: store and queue in this process, as a server has them, without HTTP. Calls are
+ * requests to the queue's thread; those of several threads share a commit. Reads go to readers of
+ * their own, kept for the next call. */
+#include "lib/lib_int.h"
+
+#include <stdlib.h>
+
+#include "worker/source_local.h"
+
+#define DAY_MS INT64_C(86400000)
+#define READERS_KEPT 8                        /* idle ones; more are closed after use */
+#define SPECS_BYTES_MAX ((size_t)512 << 20)   /* of a batch that needs the parser */
+
+struct local {
+    struct settings settings;
+    struct store *store;
+    struct queue *queue;
+    pthread_mutex_t lock; /* of what follows */
+    struct store_reader *readers[READERS_KEPT];
+    uint32_t readers_count;
+    char failure[256]; /* why the store failed, "" = it did not */
+};
+
+static int64_t kept_ms(int64_t given_ms, int64_t default_ms)
+{
+    if (given_ms < 0)
+        return 0; /* of the settings: for ever */
+    return given_ms ? given_ms : default_ms;
+}
+
+static void fill_settings(struct local *local, const struct pd_options *options)
+{
+    struct settings *settings = &local->settings;
+
+    settings->workers = -1;
+    settings->lease_ms = options->lease_ms ? options->lease_ms : 30000;
+    settings->leader_lease_ms = 30000;
+    settings->worker_timeout_ms = -1;
+    settings->grace_ms = 5000;
+    settings->retention.completed_ms = kept_ms(options->keep_completed_ms, 30 * DAY_MS);
+    settings->retention.failed_ms = kept_ms(options->keep_failed_ms, 90 * DAY_MS);
+    settings->retention.events_ms = settings->retention.completed_ms;
+    settings->retention.executions_ms = settings->retention.completed_ms;
+    settings->retention.logs_ms = settings->retention.completed_ms;
+    settings->allow_network_fs = options->allow_network_fs != 0;
+}
+
+/* On the queue's thread. Everything asked from now on is answered with this. */
+static void on_fatal(void *ctx, const char *reason)
+{
+    struct local *local = ctx;
+
+    pthread_mutex_lock(&local->lock);
+    snprintf(local->failure, sizeof local->failure, "%s", reason);
+    pthread_mutex_unlock(&local->lock);
+}
+
+static void local_close(struct pd *pd)
+{
+    struct local *local = pd->side;
+
+    if (local->queue)
+        queue_close(local->queue);
+    for (uint32_t i = 0; i < local->readers_count; i++)
+        local->store->verbs->reader_close(local->readers[i]);
+    if (local->store)
+        local->store->verbs->close(local->store);
+    pthread_mutex_destroy(&local->lock);
+    free(local);
+    pd->side = NULL;
+}
+
+static int local_open(struct pd *pd, const char *where, const struct pd_options *options,
+                      struct err *err)
+{
+    struct store_options store_options = {.allow_network_fs = options->allow_network_fs != 0,
+                                          .log = pd->logger};
+    struct local *local = calloc(1, sizeof *local);
+    struct queue_config config = {.log = pd->logger, .on_fatal = on_fatal, .ctx = local};
+
+    if (!local)
+        return lib_no_memory(err);
+    pd->side = local;
+    pthread_mutex_init(&local->lock, NULL);
+    fill_settings(local, options);
+    config.settings = &local->settings;
+    if (store_open(&local->store, str_of(where), &store_options, err) < 0) {
+        local->store = NULL;
+        goto failed;
+    }
+    if (queue_open(&local->queue, local->store, &config, err) == 0)
+        return 0;
+    local->queue = NULL;
+failed:
+    local_close(pd);
+    return -(int)err->code;
+}
+
+/* Submits and waits; *err is what the queue said, or why there is none any more. */
+static int call(struct local *local, struct request *request, struct err *err)
+{
+    if (queue_call(local->queue, request) == 0)
+        return 0;
+    *err = request->err;
+    if (err->code == ERR_UNAVAILABLE) {
+        pthread_mutex_lock(&local->lock);
+        if (local->failure[0])
+            err_set(err, ERR_STORAGE, "the store failed (%s); close the handle and open it again",
+                    local->failure);
+        pthread_mutex_unlock(&local->lock);
+    }
+    return -(int)err->code;
+}
+
+/* ---- enqueue ---- */
+
+/* All of them straight, or -1 when the parser has to look; a negative error otherwise. */
+static int fill_straight(struct local *local, const struct pd_task_spec *specs, uint32_t count,
+                         struct arena *arena, struct task_input *inputs, bool *parse,
+                         struct err *err)
+{
+    struct err cause = {0};
+    int rc = 1;
+
+    for (uint32_t i = 0; rc == 1 && i < count; i++) {
+        rc = lib_plain_input(&specs[i], &inputs[i], &cause);
+        if (rc == 1 && spec_finish(&inputs[i], &local->settings, arena, &cause) < 0)
+            rc = -(int)cause.code;
+        if (rc < 0 && count == 1)
+            *err = cause;
+        else if (rc < 0)
+            err_set_field(err, cause.code, cause.field, "Element %u: %.400s", i, cause.text);
+    }
+    *parse = rc == 0;
+    return rc < 0 ? rc : 0;
+}
+
+static int fill_parsed(struct local *local, const struct pd_task_spec *specs, uint32_t count,
+                       struct arena *arena, struct task_input **inputs, struct err *err)
+{
+    struct buf text = BUF_INIT(SPECS_BYTES_MAX);
+    bool is_array;
+    struct str json;
+    int rc = lib_write_specs(&text, specs, count, err);
+
+    if (rc == 0) {
+        json = arena_str(arena, buf_view(&text));
+        rc = json.data ? json_check(json, &json, err) : lib_no_memory(err);
+    }
+    if (rc == 0)
+        rc = spec_parse_all(json, &local->settings, arena, inputs, &count, &is_array, err);
+    buf_deinit(&text);
+    return rc;
+}
+
+static int local_enqueue(struct pd *pd, const struct pd_task_spec *specs, uint32_t count,
+                         struct pd_enqueued *enqueued, struct err *err)
+{
+    struct local *local = pd->side;
+    struct arena arena = ARENA_INIT(0);
+    struct enqueue_request request = {.base = {.kind = REQUEST_ENQUEUE, .arena = &arena},
+                                      .count = count,
+                                      .actor = ACTOR_API};
+    bool parse = false;
+    int rc;
+
+    request.inputs = arena_alloc_array(&arena, count, sizeof *request.inputs);
+    rc = request.inputs ? fill_straight(local, specs, count, &arena, request.inputs, &parse, err)
+                        : lib_no_memory(err);
+    if (rc == 0 && parse)
+        rc = fill_parsed(local, specs, count, &arena, &request.inputs, err);
+    if (rc == 0)
+        rc = call(local, &request.base, err);
+    for (uint32_t i = 0; rc == 0 && enqueued && i < count; i++) {
+        uuid_format(&request.tasks[i]->id, enqueued[i].id);
+        enqueued[i].duplicate = request.duplicate[i];
+        enqueued[i].payload_differs = request.differs[i];
+    }
+    arena_deinit(&arena);
+    return rc;
+}
+
+/* ---- reading ---- */
+
+static struct store_reader *take_reader(struct local *local, struct err *err)
+{
+    struct store_reader *reader = NULL;
+
+    pthread_mutex_lock(&local->lock);
+    if (local->readers_count)
+        reader = local->readers[--local->readers_count];
+    pthread_mutex_unlock(&local->lock);
+    return reader ? reader : local->store->verbs->reader_open(local->store, err);
+}
+
+static void give_reader(struct local *local, struct store_reader *reader)
+{
+    pthread_mutex_lock(&local->lock);
+    if (local->readers_count < READERS_KEPT) {
+        local->readers[local->readers_count++] = reader;
+        reader = NULL;
+    }
+    pthread_mutex_unlock(&local->lock);
+    if (reader)
+        local->store->verbs->reader_close(reader);
+}
+
+static int read_result(struct local *local, const struct uuid *id, struct pd_result *result,
+                       struct err *err)
+{
+    const struct store_verbs *verbs = local->store->verbs;
+    struct store_reader *reader = take_reader(local, err);
+    struct arena arena = ARENA_INIT(0);
+    struct task *task = NULL;
+    struct str payload = STR_NONE;
+    int64_t created_at_us;
+    int rc;
+
+    if (!reader)
+        return -(int)err->code;
+    rc = verbs->read_task(reader, id, &arena, &task, err);
+    if (rc == 0 && !task)
+        rc = err_set(err, ERR_NOT_FOUND, "there is no task with this id");
+    if (rc == 0 && status_ended(task->status))
+        rc = verbs->read_result(reader, id, &arena, &payload, &created_at_us, err);
+    if (rc == 0)
+        rc = lib_fill_result(result, task, payload, err);
+    give_reader(local, reader);
+    arena_deinit(&arena);
+    return rc;
+}
+
+static int local_fetch(struct pd *pd, const struct uuid *id, int64_t wait_ms,
+                       struct pd_result *result, struct err *err)
+{
+    struct local *local = pd->side;
+    struct arena arena = ARENA_INIT(0);
+    bool forever = wait_ms < 0 || wait_ms > BOUND_DELAY_MS;
+    struct wait_request request = {.base = {.kind = REQUEST_WAIT, .arena = &arena},
+                                   .task_id = *id,
+                                   .timeout_ms = forever ? BOUND_DELAY_MS : wait_ms};
+    int rc = wait_ms ? call(local, &request.base, err) : 0;
+
+    arena_deinit(&arena);
+    return rc < 0 ? rc : read_result(local, id, result, err);
+}
+
+static int local_control(struct pd *pd, const struct uuid *id, enum control_op op,
+                         int64_t priority, struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct control_request request = {.base = {.kind = REQUEST_CONTROL, .arena = &arena},
+                                      .task_id = *id,
+                                      .op = op,
+                                      .actor = ACTOR_USER,
+                                      .if_version = -1,
+                                      .priority = priority};
+    int rc = call(pd->side, &request.base, err);
+
+    arena_deinit(&arena);
+    return rc;
+}
+
+/* ---- working ---- */
+
+static struct source *local_source(struct pd *pd, struct err *err)
+{
+    struct local *local = pd->side;
+    struct source *source = source_local_new(local->queue);
+
+    if (!source)
+        lib_no_memory(err);
+    return source;
+}
+
+static int local_heartbeat(struct pd *pd, struct str worker_id, struct arena *arena,
+                           struct uuid **ids, uint32_t *count, struct err *err)
+{
+    struct heartbeat_request request = {.base = {.kind = REQUEST_HEARTBEAT, .arena = arena},
+                                        .worker_id = worker_id};
+    int rc = call(pd->side, &request.base, err);
+
+    if (rc < 0)
+        return rc;
+    *count = 0;
+    *ids = arena_alloc_array(arena, request.cancel_count + request.pause_count, sizeof **ids);
+    if (!*ids)
+        return lib_no_memory(err);
+    for (uint32_t i = 0; i < request.cancel_count; i++)
+        (*ids)[(*count)++] = request.cancel[i];
+    for (uint32_t i = 0; i < request.pause_count; i++)
+        (*ids)[(*count)++] = request.pause[i];
+    return 0;
+}
+
+const struct side_verbs lib_local_verbs = {.open = local_open,
+                                           .close = local_close,
+                                           .enqueue = local_enqueue,
+                                           .fetch = local_fetch,
+                                           .control = local_control,
+                                           .source = local_source,
+                                           .heartbeat = local_heartbeat};

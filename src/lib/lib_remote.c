@@ -1,0 +1,368 @@
+/* The side of a server: every call is a request of the HTTP API. A connection serves one thread at a
+ * time; idle ones are kept for the next call. */
+#include "lib/lib_int.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "net/http_client.h"
+#include "worker/source_remote.h"
+
+#define CLIENTS_KEPT 16           /* idle ones; more are closed after use */
+#define TIMEOUT_MS_DEFAULT 30000
+#define BODY_BYTES_MAX ((size_t)64 << 20)
+#define PATH_BYTES_MAX 2048
+
+struct remote {
+    char *url;
+    char *token; /* NULL = none */
+    int64_t timeout_ms;
+    pthread_mutex_t lock; /* of what follows */
+    struct http_client *clients[CLIENTS_KEPT];
+    uint32_t clients_count;
+};
+
+/* ---- connections ---- */
+
+static struct http_client *take_client(struct remote *remote, struct err *err)
+{
+    struct http_client *client = NULL;
+
+    pthread_mutex_lock(&remote->lock);
+    if (remote->clients_count)
+        client = remote->clients[--remote->clients_count];
+    pthread_mutex_unlock(&remote->lock);
+    return client ? client : http_client_new(str_of(remote->url), str_of(remote->token), err);
+}
+
+static void give_client(struct remote *remote, struct http_client *client)
+{
+    pthread_mutex_lock(&remote->lock);
+    if (remote->clients_count < CLIENTS_KEPT) {
+        remote->clients[remote->clients_count++] = client;
+        client = NULL;
+    }
+    pthread_mutex_unlock(&remote->lock);
+    http_client_free(client);
+}
+
+static void remote_close(struct pd *pd)
+{
+    struct remote *remote = pd->side;
+
+    for (uint32_t i = 0; i < remote->clients_count; i++)
+        http_client_free(remote->clients[i]);
+    pthread_mutex_destroy(&remote->lock);
+    free(remote->url);
+    free(remote->token);
+    free(remote);
+    pd->side = NULL;
+}
+
+/* Makes a connection's object to have address and token checked; nothing is sent. */
+static int remote_open(struct pd *pd, const char *where, const struct pd_options *options,
+                       struct err *err)
+{
+    const char *token = options->token ? options->token : getenv("PERDURA_TOKEN");
+    struct remote *remote = calloc(1, sizeof *remote);
+    struct http_client *client;
+
+    if (!remote)
+        return lib_no_memory(err);
+    pd->side = remote;
+    pthread_mutex_init(&remote->lock, NULL);
+    remote->timeout_ms = options->timeout_ms ? options->timeout_ms : TIMEOUT_MS_DEFAULT;
+    remote->url = strdup(where);
+    remote->token = token && *token ? strdup(token) : NULL;
+    if (!remote->url || (token && *token && !remote->token)) {
+        remote_close(pd);
+        return lib_no_memory(err);
+    }
+    client = take_client(remote, err);
+    if (!client) {
+        remote_close(pd);
+        return -(int)err->code;
+    }
+    give_client(remote, client);
+    return 0;
+}
+
+/* One request; *reply is the checked JSON of a success, in arena, absent when it has no body. */
+static int request(struct remote *remote, const char *method, const char *path, struct str body,
+                   int64_t timeout_ms, struct arena *arena, struct str *reply, struct err *err)
+{
+    struct http_client *client = take_client(remote, err);
+    struct buf response = BUF_INIT(HTTP_CLIENT_RESPONSE_BYTES);
+    int status = 0;
+    int rc;
+
+    *reply = STR_NONE;
+    if (!client)
+        return -(int)err->code;
+    rc = http_client_request(client, method, path, body, timeout_ms, &response, &status, err);
+    if (rc == 0 && response.len) {
+        *reply = arena_str(arena, buf_view(&response));
+        if (!reply->data)
+            rc = lib_no_memory(err);
+        else if (json_check(*reply, reply, NULL) < 0)
+            rc = err_set(err, ERR_IO, "the server's answer is not JSON; is it a Perdura server?");
+    }
+    buf_deinit(&response);
+    give_client(remote, client);
+    return rc;
+}
+
+static int not_understood(struct err *err)
+{
+    return err_set(err, ERR_IO, "the server's answer is not understood; do library and server have "
+                                "the same version?");
+}
+
+/* ---- reading values ---- */
+
+static struct str get_kind(struct str object, const char *key, enum json_kind kind)
+{
+    struct str value = json_get(object, str_of(key));
+
+    return value.data && json_kind(value) == kind ? value : STR_NONE;
+}
+
+static struct str get_text(struct str object, const char *key, struct arena *arena)
+{
+    struct str value = get_kind(object, key, JSON_STRING);
+
+    return value.data ? json_string(value, arena) : STR_NONE;
+}
+
+static struct str get_json(struct str object, const char *key)
+{
+    struct str value = json_get(object, str_of(key));
+
+    return value.data && json_kind(value) != JSON_NULL ? value : STR_NONE;
+}
+
+static int64_t get_int(struct str object, const char *key)
+{
+    struct str value = get_kind(object, key, JSON_NUMBER);
+    int64_t number = 0;
+
+    return value.data && json_int64(value, &number) ? number : 0;
+}
+
+static int64_t get_time(struct str object, const char *key, struct arena *arena)
+{
+    struct str text = get_text(object, key, arena);
+    int64_t time_us = 0;
+
+    return text.data && clock_parse(text, &time_us) ? time_us : 0;
+}
+
+/* The members a result has; false when it is no task. */
+static bool read_task(struct str object, struct arena *arena, struct task *task)
+{
+    *task = (struct task){.spec = {.type = get_text(object, "type", arena),
+                                   .queue = get_text(object, "queue", arena),
+                                   .payload = get_json(object, "payload"),
+                                   .created_at_us = get_time(object, "created_at", arena)},
+                          .state = get_text(object, "state", arena),
+                          .data = get_json(object, "data"),
+                          .metadata = get_json(object, "metadata"),
+                          .progress = get_int(object, "progress"),
+                          .priority = get_int(object, "priority"),
+                          .version = get_int(object, "version"),
+                          .attempts = get_int(object, "attempts"),
+                          .retry_count = get_int(object, "retry_count"),
+                          .started_at_us = get_time(object, "started_at", arena),
+                          .completed_at_us = get_time(object, "completed_at", arena),
+                          .error = get_text(object, "error", arena),
+                          .last_error = get_text(object, "last_error", arena)};
+    return uuid_parse(get_text(object, "id", arena), &task->id) &&
+           status_parse(get_text(object, "status", arena), &task->status);
+}
+
+/* ---- verbs ---- */
+
+static int read_enqueued(struct str object, struct arena *arena, struct pd_enqueued *enqueued)
+{
+    struct str id = get_text(object, "id", arena);
+    struct uuid checked;
+
+    if (!id.data || !uuid_parse(id, &checked))
+        return -(int)ERR_IO;
+    uuid_format(&checked, enqueued->id);
+    enqueued->duplicate = get_kind(object, "duplicate", JSON_TRUE).data != NULL;
+    enqueued->payload_differs = get_kind(object, "payload_differs", JSON_TRUE).data != NULL;
+    return 0;
+}
+
+static int read_all_enqueued(struct str reply, uint32_t count, struct arena *arena,
+                             struct pd_enqueued *enqueued, struct err *err)
+{
+    struct str items = reply.data ? get_kind(reply, "items", JSON_ARRAY) : STR_NONE;
+    struct json_iter iter;
+    struct str item;
+    uint32_t at = 0;
+
+    if (!reply.data)
+        return not_understood(err);
+    if (count == 1 && !items.data)
+        return read_enqueued(reply, arena, enqueued) < 0 ? not_understood(err) : 0;
+    if (!items.data)
+        return not_understood(err);
+    json_begin(items, &iter);
+    while (at < count && json_next_element(&iter, &item))
+        if (read_enqueued(item, arena, &enqueued[at++]) < 0)
+            return not_understood(err);
+    return at == count ? 0 : not_understood(err);
+}
+
+static int remote_enqueue(struct pd *pd, const struct pd_task_spec *specs, uint32_t count,
+                          struct pd_enqueued *enqueued, struct err *err)
+{
+    struct remote *remote = pd->side;
+    struct buf body = BUF_INIT(BODY_BYTES_MAX);
+    struct arena arena = ARENA_INIT(0);
+    struct str reply;
+    int rc = lib_write_specs(&body, specs, count, err);
+
+    if (rc == 0)
+        rc = request(remote, "POST", "/v1/tasks", buf_view(&body), remote->timeout_ms, &arena,
+                     &reply, err);
+    if (rc == 0 && enqueued)
+        rc = read_all_enqueued(reply, count, &arena, enqueued, err);
+    buf_deinit(&body);
+    arena_deinit(&arena);
+    return rc;
+}
+
+/* One look, that waits up to wait_ms on the server's side. */
+static int look(struct remote *remote, const struct uuid *id, int64_t wait_ms,
+                struct pd_result *result, struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    char text[UUID_TEXT_BYTES];
+    char path[128];
+    struct str reply;
+    struct task task;
+    int rc;
+
+    uuid_format(id, text);
+    if (wait_ms > 0)
+        snprintf(path, sizeof path, "/v1/tasks/%s/wait?timeout_ms=%lld", text, (long long)wait_ms);
+    else
+        snprintf(path, sizeof path, "/v1/tasks/%s", text);
+    rc = request(remote, "GET", path, STR_NONE, remote->timeout_ms + wait_ms, &arena, &reply, err);
+    if (rc == 0 && (!reply.data || !read_task(reply, &arena, &task)))
+        rc = not_understood(err);
+    if (rc == 0)
+        rc = lib_fill_result(result, &task, get_json(reply, "result"), err);
+    arena_deinit(&arena);
+    return rc;
+}
+
+static int remote_fetch(struct pd *pd, const struct uuid *id, int64_t wait_ms,
+                        struct pd_result *result, struct err *err)
+{
+    int64_t began_us = clock_boot_us();
+    int rc;
+
+    for (;;) {
+        int64_t passed_ms = (clock_boot_us() - began_us) / CLOCK_MS_US;
+        int64_t left_ms = wait_ms < 0 ? BOUND_WAIT_MS : wait_ms - passed_ms;
+
+        if (left_ms > BOUND_WAIT_MS)
+            left_ms = BOUND_WAIT_MS;
+        if (left_ms < 0)
+            left_ms = 0;
+        pd_result_free(result);
+        rc = look(pd->side, id, left_ms, result, err);
+        if (rc < 0 || result->ended || left_ms == 0)
+            return rc;
+    }
+}
+
+static int remote_control(struct pd *pd, const struct uuid *id, enum control_op op,
+                          int64_t priority, struct err *err)
+{
+    static const char *const verbs[] = {
+        [CONTROL_CANCEL] = ":cancel",         [CONTROL_RETRY] = ":retry",
+        [CONTROL_PAUSE] = ":pause",           [CONTROL_RESUME] = ":resume",
+        [CONTROL_PRIORITIZE] = ":prioritize", [CONTROL_RECOVER] = ":recover",
+        [CONTROL_DELETE] = ""};
+    struct remote *remote = pd->side;
+    struct arena arena = ARENA_INIT(0);
+    struct str body = STR("{}");
+    char text[UUID_TEXT_BYTES];
+    char path[128];
+    struct str reply;
+    int rc;
+
+    uuid_format(id, text);
+    snprintf(path, sizeof path, "/v1/tasks/%s%s", text, verbs[op]);
+    if (op == CONTROL_PRIORITIZE)
+        body = arena_format(&arena, "{\"priority\":%lld}", (long long)priority);
+    rc = request(remote, op == CONTROL_DELETE ? "DELETE" : "POST", path,
+                 op == CONTROL_DELETE ? STR_NONE : body, remote->timeout_ms, &arena, &reply, err);
+    arena_deinit(&arena);
+    return rc;
+}
+
+static struct source *remote_source(struct pd *pd, struct err *err)
+{
+    struct remote *remote = pd->side;
+
+    return source_remote_open(str_of(remote->url), str_of(remote->token), err);
+}
+
+static int read_ids(struct str reply, const char *key, struct uuid *ids, uint32_t *count,
+                    struct err *err)
+{
+    struct str list = get_kind(reply, key, JSON_ARRAY);
+    struct json_iter iter;
+    struct str value;
+
+    if (!list.data)
+        return 0;
+    json_begin(list, &iter);
+    while (json_next_element(&iter, &value))
+        if (value.len < 2 || !uuid_parse(str_span(value.data + 1, value.len - 2), &ids[(*count)++]))
+            return not_understood(err);
+    return 0;
+}
+
+static int remote_heartbeat(struct pd *pd, struct str worker_id, struct arena *arena,
+                            struct uuid **ids, uint32_t *count, struct err *err)
+{
+    struct remote *remote = pd->side;
+    struct buf path = BUF_INIT(PATH_BYTES_MAX);
+    struct str reply = STR_NONE;
+    int rc;
+
+    *count = 0;
+    buf_text(&path, "/v1/workers/");
+    http_client_escape(&path, worker_id);
+    buf_append(&path, ":heartbeat", sizeof ":heartbeat");
+    rc = path.failed ? err_set(err, ERR_INVALID, "the worker's id is too long")
+                     : request(remote, "POST", path.data, STR("{}"), remote->timeout_ms, arena,
+                               &reply, err);
+    buf_deinit(&path);
+    if (rc < 0)
+        return rc;
+    if (!reply.data || json_kind(reply) != JSON_OBJECT)
+        return not_understood(err);
+    *ids = arena_alloc_array(arena, json_count(get_kind(reply, "cancel", JSON_ARRAY)) +
+                                    json_count(get_kind(reply, "pause", JSON_ARRAY)),
+                             sizeof **ids);
+    if (!*ids)
+        return lib_no_memory(err);
+    rc = read_ids(reply, "cancel", *ids, count, err);
+    return rc < 0 ? rc : read_ids(reply, "pause", *ids, count, err);
+}
+
+const struct side_verbs lib_remote_verbs = {.open = remote_open,
+                                            .close = remote_close,
+                                            .enqueue = remote_enqueue,
+                                            .fetch = remote_fetch,
+                                            .control = remote_control,
+                                            .source = remote_source,
+                                            .heartbeat = remote_heartbeat};

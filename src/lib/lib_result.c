@@ -1,0 +1,172 @@
+/* Looking at tasks, waiting for them, controlling them: what is the same on both sides.
+ * Any thread. */
+#include "lib/lib_int.h"
+
+#include <stdlib.h>
+
+static size_t room_of(struct str text)
+{
+    return text.data ? text.len + 1 : 0;
+}
+
+static const char *put(char **at, struct str text)
+{
+    char *copy = *at;
+
+    if (!text.data)
+        return NULL;
+    memcpy(copy, text.data, text.len);
+    copy[text.len] = '\0';
+    *at += text.len + 1;
+    return copy;
+}
+
+_Static_assert((int)PD_STATUS_BLOCKED == (int)STATUS_BLOCKED &&
+               (int)PD_STATUS_CANCELLED == (int)STATUS_CANCELLED, "statuses have the same numbers");
+
+int lib_fill_result(struct pd_result *result, const struct task *task, struct str payload,
+                    struct err *err)
+{
+    const struct str parts[] = {task->spec.type, task->spec.queue, task->state,
+                                task->spec.payload, task->data, task->metadata,
+                                payload, task->error, task->last_error};
+    const char **texts[] = {&result->type, &result->queue, &result->state, &result->payload,
+                            &result->data, &result->metadata, &result->result, &result->error,
+                            &result->last_error};
+    size_t bytes = 1;
+    char *at;
+
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        bytes += room_of(parts[i]);
+    *result = (struct pd_result){.status = (enum pd_status)task->status,
+                                 .ended = status_ended(task->status),
+                                 .progress = (int)task->progress,
+                                 .priority = (int)task->priority,
+                                 .attempts = task->attempts,
+                                 .retry_count = task->retry_count,
+                                 .version = task->version,
+                                 .created_at_us = task->spec.created_at_us,
+                                 .started_at_us = task->started_at_us,
+                                 .completed_at_us = task->completed_at_us,
+                                 .status_word = status_word(task->status),
+                                 .memory = malloc(bytes)};
+    if (!result->memory)
+        return lib_no_memory(err);
+    uuid_format(&task->id, result->id);
+    at = result->memory;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        *texts[i] = put(&at, parts[i]);
+    return 0;
+}
+
+void pd_result_free(struct pd_result *result)
+{
+    if (!result)
+        return;
+    free(result->memory);
+    memset(result, 0, sizeof *result);
+}
+
+static int fetch(struct pd *pd, const char *id, int64_t wait_ms, struct pd_result *result)
+{
+    struct err err = {0};
+    struct uuid task_id;
+
+    memset(result, 0, sizeof *result);
+    if (!pd->side)
+        err_set(&err, ERR_INVALID, "the handle is not open");
+    else if (lib_parse_id(id, &task_id, &err) == 0)
+        pd->verbs->fetch(pd, &task_id, wait_ms, result, &err);
+    return err.code == ERR_NONE ? PD_OK : lib_fail(pd, &err);
+}
+
+int pd_get(struct pd *pd, const char *id, struct pd_result *result)
+{
+    return fetch(pd, id, 0, result);
+}
+
+int pd_wait(struct pd *pd, const char *id, int64_t timeout_ms, struct pd_result *result)
+{
+    int rc = fetch(pd, id, timeout_ms < 0 ? PD_FOREVER : timeout_ms, result);
+    struct err err = {0};
+
+    if (rc < 0 || result->ended)
+        return rc;
+    err_set(&err, ERR_REQUEST_TIMEOUT, "task %s has not ended in time; it is %s", result->id,
+            result->status_word);
+    return lib_fail(pd, &err);
+}
+
+static int control(struct pd *pd, const char *id, enum control_op op, int64_t priority)
+{
+    struct err err = {0};
+    struct uuid task_id;
+
+    if (!pd->side)
+        err_set(&err, ERR_INVALID, "the handle is not open");
+    else if (lib_parse_id(id, &task_id, &err) == 0)
+        pd->verbs->control(pd, &task_id, op, priority, &err);
+    return err.code == ERR_NONE ? PD_OK : lib_fail(pd, &err);
+}
+
+int pd_cancel(struct pd *pd, const char *id)
+{
+    return control(pd, id, CONTROL_CANCEL, 0);
+}
+
+int pd_retry(struct pd *pd, const char *id)
+{
+    return control(pd, id, CONTROL_RETRY, 0);
+}
+
+int pd_pause(struct pd *pd, const char *id)
+{
+    return control(pd, id, CONTROL_PAUSE, 0);
+}
+
+int pd_resume(struct pd *pd, const char *id)
+{
+    return control(pd, id, CONTROL_RESUME, 0);
+}
+
+int pd_prioritize(struct pd *pd, const char *id, int priority)
+{
+    struct err err = {0};
+
+    if (priority < -BOUND_PRIORITY || priority > BOUND_PRIORITY) {
+        err_set(&err, ERR_INVALID, "a priority is a number from -%d to %d", BOUND_PRIORITY,
+                BOUND_PRIORITY);
+        return lib_fail(pd, &err);
+    }
+    return control(pd, id, CONTROL_PRIORITIZE, priority);
+}
+
+int pd_delete(struct pd *pd, const char *id)
+{
+    return control(pd, id, CONTROL_DELETE, 0);
+}
+
+int pd_enqueue_batch(struct pd *pd, const struct pd_task_spec *specs, size_t count,
+                     struct pd_enqueued *enqueued)
+{
+    struct err err = {0};
+
+    if (!pd->side)
+        err_set(&err, ERR_INVALID, "the handle is not open");
+    else if (count > BOUND_ARRAY)
+        err_set(&err, ERR_TOO_LARGE, "%zu tasks are too many; enqueue at most %d at once", count,
+                BOUND_ARRAY);
+    else if (count > 0)
+        pd->verbs->enqueue(pd, specs, (uint32_t)count, enqueued, &err);
+    return err.code == ERR_NONE ? PD_OK : lib_fail(pd, &err);
+}
+
+int pd_enqueue(struct pd *pd, const struct pd_task_spec *spec, char *id)
+{
+    struct pd_enqueued enqueued;
+    int rc = pd_enqueue_batch(pd, spec, 1, &enqueued);
+
+    if (rc == PD_OK && id)
+        memcpy(id, enqueued.id, sizeof enqueued.id);
+    return rc;
+}
