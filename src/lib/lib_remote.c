@@ -314,6 +314,13 @@ static struct source *remote_source(struct pd *pd, struct err *err)
     return source_remote_open(str_of(remote->url), str_of(remote->token), err);
 }
 
+static size_t count_ids(struct str reply, const char *key)
+{
+    struct str list = get_kind(reply, key, JSON_ARRAY);
+
+    return list.data ? json_count(list) : 0;
+}
+
 static int read_ids(struct str reply, const char *key, struct uuid *ids, uint32_t *count,
                     struct err *err)
 {
@@ -350,8 +357,7 @@ static int remote_heartbeat(struct pd *pd, struct str worker_id, struct arena *a
         return rc;
     if (!reply.data || json_kind(reply) != JSON_OBJECT)
         return not_understood(err);
-    *ids = arena_alloc_array(arena, json_count(get_kind(reply, "cancel", JSON_ARRAY)) +
-                                    json_count(get_kind(reply, "pause", JSON_ARRAY)),
+    *ids = arena_alloc_array(arena, count_ids(reply, "cancel") + count_ids(reply, "pause"),
                              sizeof **ids);
     if (!*ids)
         return lib_no_memory(err);

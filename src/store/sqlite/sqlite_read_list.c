@@ -258,7 +258,8 @@ static void build_by_state(struct list *list, enum way way)
         [WAY_DELAYED] = "task_states s INDEXED BY task_states_due"};
     static const char *const where[WAY_COUNT] = {
         [WAY_WALK] = "true",
-        [WAY_SETTLED] = "s.status NOT IN ('pending', 'claimed', 'running', 'delayed')",
+        [WAY_SETTLED] = "s.status <> 'pending' AND s.status <> 'claimed' AND "
+                        "s.status <> 'running' AND s.status <> 'delayed'",
         [WAY_HELD] = "s.held = 1",
         [WAY_PENDING] = "true",
         [WAY_DELAYED] = "s.status = 'delayed'"};

@@ -2,7 +2,8 @@
 -- under their names as views: tasks (task_specs: written once, task_states: narrow and hot),
 -- task_events (task_event_rows, and the claims and starts told by the executions) and executions
 -- (execution_rows). Times are integer microseconds UTC. Ids are UUIDv7 whose middle 40 bits are the
--- row's integer key, so that no index over ids is paid for on the hot path.
+-- row's integer key, so that no index over ids is paid for on the hot path. Checks and partial
+-- indexes compare one by one: SQLite builds a temporary tree for every IN list, at every insert.
 
 CREATE TABLE store_info (
     name TEXT PRIMARY KEY,
@@ -74,9 +75,10 @@ CREATE TABLE task_states (
     task INTEGER PRIMARY KEY,
     id BLOB NOT NULL CHECK (length(id) = 16),
     lane INTEGER NOT NULL,
-    status TEXT NOT NULL CHECK (status IN ('blocked', 'delayed', 'pending', 'claimed', 'running',
-        'paused', 'orphaned', 'recovering', 'partial', 'completed', 'failed', 'dead_letter',
-        'cancelled')),
+    status TEXT NOT NULL CHECK (status = 'pending' OR status = 'claimed' OR status = 'running'
+        OR status = 'completed' OR status = 'delayed' OR status = 'blocked' OR status = 'paused'
+        OR status = 'orphaned' OR status = 'recovering' OR status = 'partial' OR status = 'failed'
+        OR status = 'dead_letter' OR status = 'cancelled'),
     previous_status TEXT,
     state TEXT NOT NULL DEFAULT 'Queued',
     progress INTEGER NOT NULL DEFAULT 0 CHECK (progress BETWEEN 0 AND 100),
@@ -126,7 +128,7 @@ CREATE INDEX task_states_parked ON task_states (parked, order_key) WHERE parked 
 CREATE INDEX task_states_due ON task_states (by_wall, scheduled_at) WHERE status = 'delayed';
 CREATE INDEX task_states_held ON task_states (worker_id) WHERE held = 1;
 CREATE INDEX task_states_settled ON task_states (status, task)
-    WHERE status NOT IN ('pending', 'claimed', 'running', 'delayed');
+    WHERE status <> 'pending' AND status <> 'claimed' AND status <> 'running' AND status <> 'delayed';
 
 CREATE TABLE task_data (
     task INTEGER PRIMARY KEY,
@@ -135,7 +137,7 @@ CREATE TABLE task_data (
 
 CREATE TABLE task_uniques ( -- idempotency keys, input hashes, outside ids
     namespace TEXT NOT NULL DEFAULT 'default',
-    kind TEXT NOT NULL CHECK (kind IN ('key', 'hash', 'external')),
+    kind TEXT NOT NULL CHECK (kind = 'key' OR kind = 'hash' OR kind = 'external'),
     type TEXT NOT NULL,
     value TEXT NOT NULL,
     task INTEGER NOT NULL,
@@ -156,8 +158,8 @@ CREATE TABLE task_event_rows (
     status TEXT NOT NULL,
     state TEXT,
     detail TEXT,
-    actor TEXT NOT NULL CHECK (actor IN
-        ('API', 'WORKER', 'SCHEDULER', 'RECOVERY', 'LEADER', 'USER')),
+    actor TEXT NOT NULL CHECK (actor = 'WORKER' OR actor = 'API' OR actor = 'RECOVERY'
+        OR actor = 'SCHEDULER' OR actor = 'LEADER' OR actor = 'USER'),
     created_at INTEGER NOT NULL,
     PRIMARY KEY (task, seq)
 ) WITHOUT ROWID;
@@ -168,8 +170,8 @@ CREATE TABLE execution_rows (
     task INTEGER NOT NULL,
     job_id BLOB,
     schedule_id BLOB,
-    status TEXT NOT NULL CHECK (status IN ('pending', 'running', 'completed', 'failed',
-        'cancelled', 'timeout')),
+    status TEXT NOT NULL CHECK (status = 'pending' OR status = 'running' OR status = 'completed' OR
+        status = 'failed' OR status = 'cancelled' OR status = 'timeout'),
     attempt_number INTEGER NOT NULL,
     lease_token INTEGER NOT NULL,
     worker_id TEXT,
@@ -197,7 +199,8 @@ CREATE TABLE task_dependencies (
     namespace TEXT NOT NULL DEFAULT 'default',
     task_id BLOB NOT NULL,
     depends_on_task_id BLOB NOT NULL,
-    dependency_type TEXT NOT NULL CHECK (dependency_type IN ('success', 'completion', 'failure')),
+    dependency_type TEXT NOT NULL CHECK (dependency_type = 'success' OR dependency_type = 'completion' OR
+        dependency_type = 'failure'),
     PRIMARY KEY (task_id, depends_on_task_id)
 ) WITHOUT ROWID;
 CREATE INDEX task_dependencies_parent ON task_dependencies (depends_on_task_id, task_id);
@@ -224,13 +227,15 @@ CREATE TABLE recovery_queue (
     namespace TEXT NOT NULL DEFAULT 'default',
     task_id BLOB NOT NULL,
     recovery_method TEXT NOT NULL
-        CHECK (recovery_method IN ('resume_checkpoint', 'restart_clean', 'validate_only')),
+        CHECK (recovery_method = 'resume_checkpoint' OR recovery_method = 'restart_clean' OR
+        recovery_method = 'validate_only'),
     recovery_priority INTEGER NOT NULL DEFAULT 0,
     scheduled_for INTEGER NOT NULL,
     processing_started INTEGER,
     processing_completed INTEGER,
     status TEXT NOT NULL DEFAULT 'pending'
-        CHECK (status IN ('pending', 'processing', 'completed', 'failed')),
+        CHECK (status = 'pending' OR status = 'processing' OR status = 'completed' OR
+        status = 'failed'),
     attempts INTEGER NOT NULL DEFAULT 0,
     max_attempts INTEGER NOT NULL DEFAULT 3,
     recovery_result TEXT,
@@ -245,7 +250,8 @@ CREATE TABLE execution_logs (
     namespace TEXT NOT NULL DEFAULT 'default',
     execution_id BLOB NOT NULL,
     seq INTEGER NOT NULL,
-    log_level TEXT NOT NULL CHECK (log_level IN ('DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL')),
+    log_level TEXT NOT NULL CHECK (log_level = 'DEBUG' OR log_level = 'INFO' OR log_level = 'WARN' OR
+        log_level = 'ERROR' OR log_level = 'FATAL'),
     message TEXT NOT NULL,
     context TEXT,
     logged_at INTEGER NOT NULL,
@@ -294,7 +300,8 @@ CREATE TABLE schedules (
     id BLOB PRIMARY KEY,
     namespace TEXT NOT NULL DEFAULT 'default',
     job_id BLOB NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
-    schedule_type TEXT NOT NULL CHECK (schedule_type IN ('cron', 'interval', 'once', 'immediate')),
+    schedule_type TEXT NOT NULL CHECK (schedule_type = 'cron' OR schedule_type = 'interval' OR schedule_type = 'once' OR
+        schedule_type = 'immediate'),
     cron_expression TEXT,
     interval_seconds INTEGER,
     scheduled_at INTEGER,
@@ -302,12 +309,12 @@ CREATE TABLE schedules (
     starts_at INTEGER,
     ends_at INTEGER,
     is_active INTEGER NOT NULL DEFAULT 1,
-    misfire TEXT NOT NULL DEFAULT 'fire_once' CHECK (misfire IN ('skip', 'fire_once', 'fire_all')),
+    misfire TEXT NOT NULL DEFAULT 'fire_once' CHECK (misfire = 'skip' OR misfire = 'fire_once' OR misfire = 'fire_all'),
     misfire_grace_ms INTEGER NOT NULL DEFAULT 60000,
     misfire_cap INTEGER NOT NULL DEFAULT 100,
     overlap TEXT NOT NULL DEFAULT 'allow'
-        CHECK (overlap IN ('allow', 'skip', 'queue', 'replace')),
-    dst TEXT NOT NULL DEFAULT 'standard' CHECK (dst IN ('standard', 'skip', 'both')),
+        CHECK (overlap = 'allow' OR overlap = 'skip' OR overlap = 'queue' OR overlap = 'replace'),
+    dst TEXT NOT NULL DEFAULT 'standard' CHECK (dst = 'standard' OR dst = 'skip' OR dst = 'both'),
     jitter_ms INTEGER NOT NULL DEFAULT 0,
     callback_url TEXT,
     next_fire_at INTEGER,
@@ -332,7 +339,8 @@ CREATE TABLE recurring_jobs (
     namespace TEXT NOT NULL DEFAULT 'default',
     name TEXT NOT NULL,
     pattern_type TEXT NOT NULL
-        CHECK (pattern_type IN ('daily', 'weekly', 'monthly', 'yearly', 'rrule')),
+        CHECK (pattern_type = 'daily' OR pattern_type = 'weekly' OR pattern_type = 'monthly' OR
+        pattern_type = 'yearly' OR pattern_type = 'rrule'),
     pattern_config TEXT NOT NULL DEFAULT '{}',
     template_job_id BLOB NOT NULL REFERENCES jobs (id) ON DELETE RESTRICT,
     last_generated INTEGER,
@@ -355,7 +363,8 @@ CREATE TABLE job_dependencies (
     namespace TEXT NOT NULL DEFAULT 'default',
     job_id BLOB NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
     depends_on_job_id BLOB NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
-    dependency_type TEXT NOT NULL CHECK (dependency_type IN ('success', 'completion', 'failure')),
+    dependency_type TEXT NOT NULL CHECK (dependency_type = 'success' OR dependency_type = 'completion' OR
+        dependency_type = 'failure'),
     dependency_config TEXT NOT NULL DEFAULT '{}',
     created_at INTEGER NOT NULL,
     UNIQUE (job_id, depends_on_job_id, dependency_type),
@@ -374,7 +383,7 @@ CREATE TABLE workers (
     queues TEXT NOT NULL DEFAULT '[]',
     types TEXT,
     categories TEXT,
-    status TEXT NOT NULL DEFAULT 'idle' CHECK (status IN ('idle', 'working', 'error', 'offline')),
+    status TEXT NOT NULL DEFAULT 'idle' CHECK (status = 'idle' OR status = 'working' OR status = 'error' OR status = 'offline'),
     current_tasks TEXT,
     is_leader INTEGER NOT NULL DEFAULT 0,
     leader_until INTEGER
@@ -402,7 +411,7 @@ CREATE TABLE queues (
     key_rate_burst INTEGER NOT NULL DEFAULT 0,
     type_limits TEXT NOT NULL DEFAULT '[]',
     priority_order TEXT NOT NULL DEFAULT 'high_first'
-        CHECK (priority_order IN ('high_first', 'low_first')),
+        CHECK (priority_order = 'high_first' OR priority_order = 'low_first'),
     ageing_ms INTEGER NOT NULL DEFAULT 0,
     created_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
@@ -413,7 +422,7 @@ CREATE TABLE outbox (
     message INTEGER PRIMARY KEY,
     id BLOB NOT NULL,
     namespace TEXT NOT NULL DEFAULT 'default',
-    kind TEXT NOT NULL CHECK (kind IN ('webhook', 'rabbitmq', 'redis')),
+    kind TEXT NOT NULL CHECK (kind = 'webhook' OR kind = 'rabbitmq' OR kind = 'redis'),
     target TEXT NOT NULL,
     task_id BLOB NOT NULL,
     body TEXT NOT NULL,

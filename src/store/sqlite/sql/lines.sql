@@ -39,7 +39,8 @@ WHERE s.held = 1 AND s.worker_id = ?3 AND s.task > ?1 ORDER BY s.task LIMIT ?2;
 
 -- name: settled_by_status
 SELECT @state@, @lean@ FROM task_states s JOIN task_specs p ON p.task = s.task
-WHERE s.status = ?3 AND s.status NOT IN ('pending', 'claimed', 'running', 'delayed')
+WHERE s.status = ?3 AND s.status <> 'pending' AND s.status <> 'claimed' AND s.status <> 'running'
+    AND s.status <> 'delayed'
     AND s.task > ?1 ORDER BY s.task LIMIT ?2;
 
 -- name: any_dependency

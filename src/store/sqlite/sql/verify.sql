@@ -109,7 +109,8 @@ FROM (SELECT s.id AS id, coalesce(s.open_dependencies, 0) AS waits,
             WHERE e.task = p.task AND e.status IN ('partial', 'completed', 'failed',
                 'dead_letter', 'cancelled')) AS ended_once
         FROM task_states p) o ON o.task = task_key(d.depends_on_task_id)
-    WHERE s.status = 'blocked' AND s.status NOT IN ('pending', 'claimed', 'running', 'delayed')
+    WHERE s.status = 'blocked' AND s.status <> 'pending' AND s.status <> 'claimed' AND s.status <> 'running'
+    AND s.status <> 'delayed'
     GROUP BY s.task)
 WHERE waits > open OR waits < never;
 
@@ -125,7 +126,8 @@ FROM (SELECT s.id AS id, coalesce(s.open_children, 0) AS waits, coalesce(sum(c.s
     FROM task_states s
     LEFT JOIN task_specs p ON p.parent_id = s.id
     LEFT JOIN task_states c ON c.task = p.task
-    WHERE s.status = 'blocked' AND s.status NOT IN ('pending', 'claimed', 'running', 'delayed')
+    WHERE s.status = 'blocked' AND s.status <> 'pending' AND s.status <> 'claimed' AND s.status <> 'running'
+    AND s.status <> 'delayed'
         AND s.waits_children = 1
     GROUP BY s.task)
 WHERE waits > open OR waits < never;
