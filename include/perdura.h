@@ -104,6 +104,9 @@ struct pd_options {
     int64_t keep_completed_ms; /* embedded: completed tasks are kept this long; default 30 days,
                                   PD_FOREVER = for ever */
     int64_t keep_failed_ms;    /* embedded: all other ended tasks; default 90 days */
+    const char *const *callbacks_allow; /* embedded: URL prefixes callbacks may go to; default the
+                                           loopback addresses */
+    size_t callbacks_allow_count;
     int log_fd;            /* events are written here, a line each; default: nowhere */
     int allow_network_fs;  /* embedded: take a file on a network file system all the same */
 };
@@ -182,7 +185,7 @@ struct pd_task_spec {
     const char *correlation_id;
     const char *limit_key;       /* limits per key of the queue count by it */
     int64_t stall_after_ms;      /* a handler silent this long is stalled; default never */
-    const char *callback_url;    /* server: POSTed the task when it has ended */
+    const char *callback_url;    /* gets a POST of the task when it has ended */
 };
 #define PD_TASK_SPEC_INIT PD_INIT_ZERO
 

@@ -1,6 +1,6 @@
-/* Consumers: claim and report in batches, from a loop of the program's own. A claim owns its memory;
- * a report is converted, sent and answered in place. One thread claims; others may report and send
- * heartbeats meanwhile. */
+/* Consumers: claim and report in batches, from a loop of the program's own. A claim owns its
+ * memory; a report is converted, sent and answered in place. One thread claims; others may report
+ * and send heartbeats meanwhile. */
 #include "lib/lib_int.h"
 
 #include <stdlib.h>

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "lib/lib_callbacks.h"
 #include "worker/source_local.h"
 
 #define DAY_MS INT64_C(86400000)
@@ -15,6 +16,7 @@ struct local {
     struct settings settings;
     struct store *store;
     struct queue *queue;
+    struct callbacks callbacks;
     pthread_mutex_t lock; /* of what follows */
     struct store_reader *readers[READERS_KEPT];
     uint32_t readers_count;
@@ -55,12 +57,19 @@ static void on_fatal(void *ctx, const char *reason)
     pthread_mutex_unlock(&local->lock);
 }
 
+static void on_outbox(void *ctx)
+{
+    lib_callbacks_wake(&((struct local *)ctx)->callbacks);
+}
+
 static void local_close(struct pd *pd)
 {
     struct local *local = pd->side;
 
+    lib_callbacks_halt(&local->callbacks);
     if (local->queue)
         queue_close(local->queue);
+    lib_callbacks_deinit(&local->callbacks);
     for (uint32_t i = 0; i < local->readers_count; i++)
         local->store->verbs->reader_close(local->readers[i]);
     if (local->store)
@@ -76,7 +85,8 @@ static int local_open(struct pd *pd, const char *where, const struct pd_options 
     struct store_options store_options = {.allow_network_fs = options->allow_network_fs != 0,
                                           .log = pd->logger};
     struct local *local = calloc(1, sizeof *local);
-    struct queue_config config = {.log = pd->logger, .on_fatal = on_fatal, .ctx = local};
+    struct queue_config config = {
+        .log = pd->logger, .on_outbox = on_outbox, .on_fatal = on_fatal, .ctx = local};
 
     if (!local)
         return lib_no_memory(err);
@@ -88,9 +98,15 @@ static int local_open(struct pd *pd, const char *where, const struct pd_options 
         local->store = NULL;
         goto failed;
     }
-    if (queue_open(&local->queue, local->store, &config, err) == 0)
+    if (lib_callbacks_init(&local->callbacks, local->store, &local->settings, options, err) < 0)
+        goto failed;
+    if (queue_open(&local->queue, local->store, &config, err) < 0) {
+        local->queue = NULL;
+        goto failed;
+    }
+    if (lib_callbacks_start(&local->callbacks, local->queue, &local->settings, pd->logger,
+                            err) == 0)
         return 0;
-    local->queue = NULL;
 failed:
     local_close(pd);
     return -(int)err->code;
@@ -114,7 +130,7 @@ static int call(struct local *local, struct request *request, struct err *err)
 
 /* ---- enqueue ---- */
 
-/* All of them straight, or -1 when the parser has to look; a negative error otherwise. */
+/* All of them straight; *parse = one of them is for the parser. */
 static int fill_straight(struct local *local, const struct pd_task_spec *specs, uint32_t count,
                          struct arena *arena, struct task_input *inputs, bool *parse,
                          struct err *err)

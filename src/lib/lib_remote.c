@@ -1,5 +1,5 @@
-/* The side of a server: every call is a request of the HTTP API. A connection serves one thread at a
- * time; idle ones are kept for the next call. */
+/* The side of a server: every call is a request of the HTTP API. A connection serves one thread at
+ * a time; idle ones are kept for the next call. */
 #include "lib/lib_int.h"
 
 #include <stdlib.h>

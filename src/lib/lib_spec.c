@@ -1,6 +1,6 @@
-/* From the public spec to what the engine takes: straight into an input where it is plain, as a JSON
- * object for the parser and for servers otherwise. So there is one place that knows the rules of
- * lists, refs and URLs, and still no text in between for the common case. Pure, any thread. */
+/* From the public spec to what the engine takes: straight into an input where it is plain, as a
+ * JSON object for the parser and for servers otherwise. So there is one place that knows the rules
+ * of lists, refs and URLs, and still no text in between for the common case. Pure, any thread. */
 #include "lib/lib_int.h"
 
 #include "base/clock.h"
@@ -153,9 +153,11 @@ int lib_plain_input(const struct pd_task_spec *spec, struct task_input *input, s
     spec_init(input);
     if (spec->tags_count || spec->hash_fields_count || spec->depends_on_count ||
         spec->retry_policy > PD_RETRY_FIXED || spec->unique_until > PD_UNIQUE_ENDED ||
-        spec->on_unsatisfied > PD_UNSATISFIED_RUN || !plain_texts(spec, input) || !plain_numbers(spec, input))
+        spec->on_unsatisfied > PD_UNSATISFIED_RUN || !plain_texts(spec, input) ||
+        !plain_numbers(spec, input))
         return 0;
-    if (lib_check_json(spec->payload, spec->payload_len, "payload", &input->spec.payload, err) < 0 ||
+    if (lib_check_json(spec->payload, spec->payload_len, "payload", &input->spec.payload,
+                       err) < 0 ||
         lib_check_json(spec->data, 0, "data", &input->data, err) < 0 ||
         lib_check_json(spec->metadata, 0, "metadata", &input->metadata, err) < 0)
         return -(int)err->code;

@@ -176,6 +176,7 @@ static void on_signal(int signo, void *ctx)
     if (node->stopping) /* twice: somebody is in a hurry; nothing acknowledged is lost */
         _exit(1);
     node->stopping = true;
+    server_drain(atomic_load(&node->server));
     node->stopper_runs = pthread_create(&node->stopper, NULL, stop_workers, node) == 0;
     if (!node->stopper_runs)
         stop_workers(node);

@@ -116,6 +116,18 @@ static void on_finding(void *ctx, const char *line)
                                 .detail = arena_str(findings->arena, str_of(line))};
 }
 
+static int count_tasks(struct store *store, struct arena *arena, int64_t *total, struct err *err)
+{
+    struct lane_count *lanes;
+    uint32_t count;
+    int rc = store->verbs->counts_load(store, arena, &lanes, &count, err);
+
+    *total = 0;
+    for (uint32_t i = 0; rc == 0 && i < count; i++)
+        *total += lanes[i].tasks;
+    return rc;
+}
+
 int node_verify(const struct settings *settings, const struct verify_request *request,
                 struct arena *arena, struct verify_report *report, struct err *err)
 {
@@ -133,8 +145,10 @@ int node_verify(const struct settings *settings, const struct verify_request *re
     if (store_open(&store, settings->store, &options, err) < 0)
         return -(int)err->code;
     rc = store->verbs->verify(store, on_finding, &findings, &total, err);
+    if (rc == 0)
+        rc = count_tasks(store, arena, &total, err);
     store->verbs->close(store);
-    *counts = (struct verify_count){.what = STR("findings"), .checked = total};
+    *counts = (struct verify_count){.what = STR("tasks"), .checked = total};
     *report = (struct verify_report){findings.list, findings.count, counts, 1};
     return rc;
 }

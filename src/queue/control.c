@@ -27,15 +27,25 @@ static int cancel(struct batch *batch, struct task *task, struct control_request
                       request->actor, request->reason, err);
 }
 
+/* A task that has ended is to run again: its relatives know of its end, its result is void. */
+static int take_end_back(struct batch *batch, struct task *task, struct err *err)
+{
+    if (!status_ended(task->status))
+        return 0;
+    if (batch_settle(batch, err) < 0 || batch_reopen(batch, task, err) < 0)
+        return -(int)err->code;
+    batch->wrote = true;
+    return batch->store->verbs->result_drop(batch->store, &task->id, err);
+}
+
 static int retry(struct batch *batch, struct task *task, struct control_request *request)
 {
     struct err *err = &request->base.err;
 
     if (!status_allows(task->status, STATUS_PENDING, MOVE_RETRY))
         return refuse_transition(err, task, "retried", "; only an ended or orphaned one can");
-    if (batch->store->verbs->result_drop(batch->store, &task->id, err) < 0)
+    if (take_end_back(batch, task, err) < 0)
         return -(int)err->code;
-    batch->wrote = true;
     task_let_go(task);
     task->retry_count = 0;
     task->crash_count = 0;
@@ -87,13 +97,14 @@ static int resume(struct batch *batch, struct task *task, struct control_request
     if (task->status != STATUS_PAUSED)
         return refuse_transition(err, task, "resumed", "; only a paused one can");
     to = outcome_waiting_status(task, clock_us);
+    if (task->unsatisfied && task->attempts == 0 &&
+        outcome_unsatisfied(task->spec.on_unsatisfied) != STATUS_PENDING)
+        to = STATUS_BLOCKED; /* a dependency failed while it was paused: decided below */
     if (batch_move(batch, task, to, MOVE_RESUME, "Queued", request->actor, request->reason,
                    err) < 0)
         return -(int)err->code;
-    if (to != STATUS_PENDING && !task->unsatisfied)
-        return 0;
     to = task->unsatisfied ? outcome_unsatisfied(task->spec.on_unsatisfied) : STATUS_PENDING;
-    if (to == STATUS_PENDING || task->status != STATUS_BLOCKED)
+    if (to == STATUS_PENDING || task->status != STATUS_BLOCKED || task->attempts > 0)
         return 0;
     task->error = STR("dependency_unsatisfied");
     return batch_move(batch, task, to, MOVE_RELEASE_DEPENDENCY, "Dependency not satisfied",
@@ -128,8 +139,12 @@ static int recover(struct batch *batch, struct task *task, struct control_reques
 
     if (!status_allows(task->status, STATUS_RECOVERING, MOVE_RECOVER))
         return refuse_transition(err, task, "recovered", "; only an orphaned or partial one can");
-    if (clean)
+    if (take_end_back(batch, task, err) < 0)
+        return -(int)err->code;
+    if (clean) {
         task->checkpoint_data = STR_NONE;
+        task->progress = 0;
+    }
     task->completed_at_us = 0;
     task->error = STR_NONE;
     task->scheduled_at_us = 0;

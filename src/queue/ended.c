@@ -36,24 +36,43 @@ static int decide_dependent(struct batch *batch, const struct dependent *depende
                       ACTOR_LEADER, STR_NONE, err);
 }
 
-static int tell_dependents(struct batch *batch, const struct task *task, struct err *err)
+/* What becomes of a dependent whose parent ended, or (STATUS_NONE) is to run again. */
+static int decide(struct batch *batch, const struct dependent *dependent,
+                  enum status parent_status, struct err *err)
+{
+    struct task *task;
+
+    if (parent_status != STATUS_NONE)
+        return decide_dependent(batch, dependent, parent_status, err);
+    if (batch_task(batch, &dependent->task_id, &task, err) < 0)
+        return -(int)err->code;
+    if (!task || status_ended(task->status) || task->open_dependencies <= 0)
+        return 0; /* decided: a retried parent does not block it again */
+    task->open_dependencies++;
+    return batch_owe(batch, task, err);
+}
+
+static int tell_dependents(struct batch *batch, const struct uuid *id, enum status status,
+                           struct err *err)
 {
     struct uuid after = {{0}};
     struct dependent *dependents;
     uint32_t count;
+    int rc;
 
     do {
-        if (batch->store->verbs->dependents_find(batch->store, &task->id, &after,
-                                                 BOUND_DEPENDENTS_STEP, &batch->arena, &dependents,
-                                                 &count, err) < 0)
-            return -(int)err->code;
-        for (uint32_t i = 0; i < count; i++) {
-            if (decide_dependent(batch, &dependents[i], task->status, err) < 0)
-                return -(int)err->code;
+        struct arena page = ARENA_INIT(0); /* not the batch's: thousands may end in it */
+
+        rc = batch->store->verbs->dependents_find(batch->store, id, &after,
+                                                  BOUND_DEPENDENTS_STEP, &page, &dependents,
+                                                  &count, err);
+        for (uint32_t i = 0; rc == 0 && i < count; i++) {
+            rc = decide(batch, &dependents[i], status, err);
             after = dependents[i].task_id;
         }
-    } while (count == BOUND_DEPENDENTS_STEP);
-    return 0;
+        arena_deinit(&page);
+    } while (rc == 0 && count == BOUND_DEPENDENTS_STEP);
+    return rc;
 }
 
 static int tell_parent(struct batch *batch, const struct task *task, struct err *err)
@@ -126,18 +145,45 @@ static int escalate(struct batch *batch, struct task *task, struct err *err)
     input.spec.correlation_id = task->spec.correlation_id;
     input.spec.idempotency_key = batch_text(batch, "dead_letter:%s:%lld", id,
                                             (long long)task->attempts);
-    return enqueue_tasks(batch, &input, 1, ACTOR_LEADER, NULL, &batch->arena, &made, &duplicate,
-                         &differs, err);
+    if (enqueue_tasks(batch, &input, 1, ACTOR_LEADER, NULL, &batch->arena, &made, &duplicate,
+                      &differs, err) == 0)
+        return 0;
+    if (err_http_status(err->code) >= 500)
+        return -(int)err->code;
+    LOG(batch->queue->log, LOG_WARN, "dead_letter.not_escalated", KC("reason", err->text));
+    err->code = ERR_NONE; /* the end itself stands */
+    return 0;
 }
 
+/* An ended task is about to run again: it counts as open with those that still wait, so that its
+ * next end is not taken for the end of another parent or child. */
+int batch_reopen(struct batch *batch, const struct task *task, struct err *err)
+{
+    struct task *parent;
+
+    if (batch->queue->any_dependencies &&
+        tell_dependents(batch, &task->id, STATUS_NONE, err) < 0)
+        return -(int)err->code;
+    if (uuid_is_nil(&task->spec.parent_id))
+        return 0;
+    if (batch_task(batch, &task->spec.parent_id, &parent, err) < 0)
+        return -(int)err->code;
+    if (!parent)
+        return 0;
+    parent->open_children++;
+    return batch_owe(batch, parent, err);
+}
+
+/* Everybody is told of an end once, however often a batch settles (V6). Whoever is about to read
+ * what parents ended as, or to undo an end, settles first. */
 int batch_settle(struct batch *batch, struct err *err)
 {
-    for (uint32_t i = 0; i < batch->ended_count; i++) { /* grows while dependents end */
-        struct task *task = batch->ended[i];
+    while (batch->settled_count < batch->ended_count) { /* grows while dependents end */
+        struct task *task = batch->ended[batch->settled_count++];
 
         if (!status_ended(task->status))
-            continue; /* ended and retried in the same batch */
-        if (batch->queue->any_dependencies && tell_dependents(batch, task, err) < 0)
+            continue; /* removed in the same batch */
+        if (batch->queue->any_dependencies && tell_dependents(batch, &task->id, task->status, err) < 0)
             return -(int)err->code;
         if (tell_parent(batch, task, err) < 0)
             return -(int)err->code;

@@ -227,7 +227,56 @@ static int give_back(struct plan *plan, uint32_t count)
     return -(int)err.code;
 }
 
-/* Decides by the parents: how many are open, whether one ended otherwise than required. */
+static struct uuid parent_of(const struct plan *plan, const struct input_dependency *dependency)
+{
+    return dependency->ref.data ? plan->tasks[dependency->element]->id : dependency->task_id;
+}
+
+/* Elements that turned out to be duplicates may have made two parents one, or a task its own
+ * parent. Twice the same parent in the same way counts once. */
+static int merge_parents(struct plan *plan, uint32_t at)
+{
+    struct task_input *input = &plan->inputs[at];
+    uint32_t kept = 0;
+
+    for (uint32_t d = 0; d < input->depends_on_count; d++) {
+        struct uuid id = parent_of(plan, &input->depends_on[d]);
+        uint32_t same = 0;
+
+        if (uuid_eq(&id, &plan->tasks[at]->id))
+            return err_set_field(plan->err, ERR_INVALID, "depends_on", "element %u depends on "
+                                 "itself: the element it names is a duplicate of it", at);
+        for (; same < kept; same++) {
+            struct uuid other = parent_of(plan, &input->depends_on[same]);
+
+            if (uuid_eq(&id, &other))
+                break;
+        }
+        if (same == kept)
+            input->depends_on[kept++] = input->depends_on[d];
+        else if (input->depends_on[same].kind != input->depends_on[d].kind)
+            return err_set_field(plan->err, ERR_INVALID, "depends_on", "element %u names one task "
+                                 "twice with different types, because of a duplicate", at);
+    }
+    input->depends_on_count = kept;
+    return 0;
+}
+
+/* Only where there is a duplicate; refuses before anything was added. */
+static int merge_all_parents(struct plan *plan)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < plan->count && !any; i++)
+        any = plan->duplicate[i];
+    for (uint32_t i = 0; any && i < plan->count; i++)
+        if (!plan->duplicate[i] && merge_parents(plan, i) < 0)
+            return -(int)plan->err->code;
+    return 0;
+}
+
+/* Decides by the parents: how many are open, whether one ended otherwise than required. Ends of
+ * this batch are settled before, so that none is told to a task that has already seen it. */
 static int link_parents(struct plan *plan, struct task *task, const struct task_input *input)
 {
     struct batch *batch = plan->batch;
@@ -238,10 +287,11 @@ static int link_parents(struct plan *plan, struct task *task, const struct task_
     rows = arena_alloc_array(&batch->arena, input->depends_on_count, sizeof *rows);
     if (!rows)
         return no_memory(plan->err);
+    if (batch_settle(batch, plan->err) < 0)
+        return -(int)plan->err->code;
     for (uint32_t d = 0; d < input->depends_on_count; d++) {
         const struct input_dependency *dependency = &input->depends_on[d];
-        struct uuid id = dependency->ref.data ? plan->tasks[dependency->element]->id
-                                              : dependency->task_id;
+        struct uuid id = parent_of(plan, dependency);
         struct task *parent;
 
         if (batch_task(batch, &id, &parent, plan->err) < 0)
@@ -267,6 +317,11 @@ static int add_task(struct plan *plan, uint32_t at)
 
     if (link_parents(plan, task, &plan->inputs[at]) < 0 || batch_add(batch, task, plan->err) < 0)
         return -(int)plan->err->code;
+    if (plan->parent) { /* before it can end: its end takes one off again */
+        plan->parent->open_children++;
+        if (batch_owe(batch, plan->parent, plan->err) < 0)
+            return -(int)plan->err->code;
+    }
     to = task->unsatisfied ? STATUS_BLOCKED : outcome_waiting_status(task, clock_us);
     detail = batch_text(batch, "{\"priority\":%lld,\"payload_bytes\":%zu,\"dependencies\":%u}",
                         (long long)task->priority, task->spec.payload.len,
@@ -308,6 +363,8 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
         if (reserve_external(&plan, i) < 0)
             return err->code == ERR_CONFLICT ? give_back(&plan, i + 1) : -(int)err->code;
     }
+    if (merge_all_parents(&plan) < 0)
+        return give_back(&plan, count);
     for (uint32_t i = 0; i < count; i++) {
         if (duplicate[i]) {
             batch->queue->stats.duplicates_total++;
@@ -319,7 +376,6 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
     return 0;
 }
 
-/* A ref may point forward: parents are added before their children, whatever the order. */
 int enqueue_apply(struct batch *batch, struct enqueue_request *request)
 {
     struct arena *arena = request->base.arena;

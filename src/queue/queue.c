@@ -527,6 +527,7 @@ static void fail_inbox(struct queue *queue)
 static void *run(void *ctx)
 {
     struct queue *queue = ctx;
+    struct err err = {0};
 
     while (!queue->failed) {
         struct request *list;
@@ -561,6 +562,8 @@ static void *run(void *ctx)
             run_batch(queue, list, next_us <= now_us);
     }
     fail_inbox(queue);
+    if (!queue->failed && workers_leave_node(queue, &err) < 0)
+        LOG(queue->log, LOG_WARN, "node.row_stays", KC("reason", err.text));
     return NULL;
 }
 
@@ -624,7 +627,7 @@ static int recover(struct queue *queue, struct err *err)
     int rc = queue->store->verbs->info_get(queue->store, "node_worker", &arena, &node_worker, err);
 
     if (rc == 0 && node_worker.data)
-        queue->node_worker = str_of(strndup(node_worker.data, node_worker.len));
+        queue->dead_node = str_of(strndup(node_worker.data, node_worker.len));
     arena_deinit(&arena);
     if (rc < 0)
         return rc;
@@ -635,7 +638,8 @@ static int recover(struct queue *queue, struct err *err)
     batch_begin(batch, queue, clock_now_us(&queue->clock));
     if (queue->store->verbs->begin(queue->store, err) < 0)
         return -(int)err->code;
-    if (apply_configured_queues(queue, err) < 0 || batch_flush(batch, err) < 0 ||
+    if (workers_enter_node(batch, err) < 0 || apply_configured_queues(queue, err) < 0 ||
+        batch_flush(batch, err) < 0 ||
         queue->store->verbs->commit(queue->store, err) < 0) {
         queue->store->verbs->rollback(queue->store);
         return -(int)err->code;
@@ -701,6 +705,6 @@ void queue_close(struct queue *queue)
     batch_deinit(&queue->batch);
     pthread_cond_destroy(&queue->arrived);
     pthread_mutex_destroy(&queue->mutex);
-    free((char *)queue->node_worker.data);
+    free((char *)queue->dead_node.data);
     free(queue);
 }

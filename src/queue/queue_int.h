@@ -67,6 +67,7 @@ struct batch {
     uint32_t logs_count, logs_cap;
     struct task **ended;           /* dependents, parents and callbacks are still to be told */
     uint32_t ended_count, ended_cap;
+    uint32_t settled_count;        /* of `ended`: those told already */
     struct task_note *notes;
     uint32_t notes_count, notes_cap;
     struct queue_state *hot;
@@ -121,7 +122,8 @@ struct queue {
     bool restarted;          /* the first sweep has not run yet */
     bool lose_all;           /* a restored copy: every lease is lost at the first sweep */
     int64_t lease_base;      /* lease tokens are above this */
-    struct str node_worker;  /* in-process worker of the run before */
+    struct str dead_node;    /* the node of the run before: what it held is lost */
+    char node_id[128];       /* this node among the workers (host-pid-random); it leads */
 };
 
 /* batch.c */
@@ -150,7 +152,9 @@ int batch_execution_end(struct batch *batch, struct task *task, enum execution_s
 void batch_heat(struct batch *batch, struct queue_state *state);
 struct str batch_text(struct batch *batch, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-int batch_settle(struct batch *batch, struct err *err); /* ended.c: tells relatives, callbacks */
+/* ended.c: tells relatives, callbacks; and takes an end back before a retry or a recovery. */
+int batch_settle(struct batch *batch, struct err *err);
+int batch_reopen(struct batch *batch, const struct task *task, struct err *err);
 
 /* enqueue.c */
 int enqueue_apply(struct batch *batch, struct enqueue_request *request);
@@ -180,6 +184,10 @@ int workers_list(struct batch *batch, struct workers_request *request);
 int workers_renew(struct batch *batch, struct worker_state *worker, struct err *err);
 void workers_grant_grace(struct queue *queue, int64_t now_us); /* after a stall or a start */
 int workers_drop(struct batch *batch, struct worker_state *worker, struct err *err);
+/* The node's own row: made at the start, renewed by the sweep, gone after a clean stop. */
+int workers_enter_node(struct batch *batch, struct err *err);
+int workers_renew_node(struct batch *batch, struct err *err);
+int workers_leave_node(struct queue *queue, struct err *err);
 /* limits.c */
 int limits_load(struct queue *queue, struct err *err); /* queues, and what runs of them */
 void limits_deinit(struct queue *queue);

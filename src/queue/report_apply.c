@@ -146,7 +146,7 @@ static int spawn(struct batch *batch, struct task *task, struct report *report,
     for (uint32_t i = 0; i < count; i++) {
         struct task_spec *spec = &report->inputs[i].spec;
 
-        if (spec->ref.data && !spec->idempotency_key.data && spec->ref.len < BOUND_KEY_BYTES / 2)
+        if (spec->ref.data && !spec->idempotency_key.data) /* 43 + BOUND_NAME_BYTES fit a key */
             spec->idempotency_key = arena_format(&batch->arena, "spawn:%s:" STR_FMT, id,
                                                  STR_ARG(spec->ref));
     }
@@ -158,9 +158,6 @@ static int spawn(struct batch *batch, struct task *task, struct report *report,
         err->code = ERR_NONE;
         return 0;
     }
-    for (uint32_t i = 0; i < count; i++)
-        if (!duplicate[i])
-            task->open_children += !status_ended(tasks[i]->status);
     return batch_touch(batch, task, err);
 }
 
@@ -237,16 +234,14 @@ static int apply_element(struct batch *batch, struct report *report, struct repo
     if (!status_held(task->status) || task->lease_token != report->lease_token)
         return answer_stale(batch, task, report, result, err);
     result->pause = task->pause_requested;
-    if (report->seq) {
-        if (report->seq <= task->report_seq)
-            return 0;
-        task->report_seq = report->seq;
-        if (batch_owe(batch, task, err) < 0)
-            return -(int)err->code;
-    }
-    if (batch_owe(batch, task, err) < 0)
+    if (report->seq && report->seq <= task->report_seq)
+        return 0;
+    if (batch_owe(batch, task, err) < 0 || apply_op(batch, task, report, result, err) < 0)
         return -(int)err->code;
-    return apply_op(batch, task, report, result, err);
+    if (!report->seq || result->code != ERR_NONE)
+        return 0; /* what was refused may be sent again */
+    task->report_seq = report->seq;
+    return batch_owe(batch, task, err);
 }
 
 int report_apply(struct batch *batch, struct report_request *request)

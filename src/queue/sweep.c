@@ -71,7 +71,7 @@ static int look_at(struct batch *batch, struct task *task, uint32_t *changed, st
 {
     struct queue *queue = batch->queue;
     int64_t limit_us = (task->spec.timeout_ms + queue->settings->grace_ms) * CLOCK_MS_US;
-    bool dead_pool = queue->restarted && str_eq(task->worker_id, queue->node_worker);
+    bool dead_pool = queue->restarted && str_eq(task->worker_id, queue->dead_node);
 
     if (dead_pool || queue->lose_all || lease_over(queue, task, batch->now_us)) {
         ++*changed;
@@ -163,8 +163,8 @@ int sweep_run(struct batch *batch, int64_t *next_us, struct err *err)
     bool more = false;
 
     if (batch->store->verbs->check(batch->store, err) < 0 || batch_flush(batch, err) < 0 ||
-        renew_waiting(batch, err) < 0 || sweep_held(batch, &more, err) < 0 ||
-        drop_silent_workers(batch, err) < 0 ||
+        workers_renew_node(batch, err) < 0 || renew_waiting(batch, err) < 0 ||
+        sweep_held(batch, &more, err) < 0 || drop_silent_workers(batch, err) < 0 ||
         save_time(batch, err) < 0)
         return -(int)err->code;
     if (!more)

@@ -164,6 +164,17 @@ static struct str make_id(struct str hostname, struct arena *arena)
                         (long)getpid(), (unsigned long long)random);
 }
 
+static bool is_node(const struct queue *queue, struct str id)
+{
+    return str_is(id, queue->node_id);
+}
+
+static void lead(struct queue *queue, struct worker_row *row, int64_t now_us)
+{
+    row->is_leader = true;
+    row->leader_until_us = now_us + queue->settings->leader_lease_ms * CLOCK_MS_US;
+}
+
 int workers_register(struct batch *batch, struct register_request *request)
 {
     struct queue *queue = batch->queue;
@@ -174,8 +185,12 @@ int workers_register(struct batch *batch, struct register_request *request)
 
     if (map_count(&queue->workers) >= BOUND_WORKERS)
         return err_set(err, ERR_UNAVAILABLE, "there are %d workers already", BOUND_WORKERS);
+    if (request->in_process) /* the pool is the node's own */
+        row.id = str_of(queue->node_id);
     if (!row.id.data)
         row.id = make_id(row.hostname, arena);
+    if (is_node(queue, row.id))
+        lead(queue, &row, batch->now_us);
     row.queues = names_json(request->queues, request->queues_count, arena);
     row.types = request->types_count ? names_json(request->types, request->types_count, arena)
                                      : STR_NONE;
@@ -200,10 +215,70 @@ int workers_register(struct batch *batch, struct register_request *request)
     request->id = arena_str(arena, worker->row.id);
     request->lease_ms = queue->settings->lease_ms;
     request->heartbeat_ms = queue->settings->lease_ms / 3;
-    if (request->in_process &&
-        batch->store->verbs->info_put(batch->store, "node_worker", worker->row.id, err) < 0)
-        return -(int)err->code;
     return put_row(batch, worker, err);
+}
+
+/* The row of a node without a pool. */
+static int put_node(struct batch *batch, struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    char hostname[64] = "";
+    struct register_request request = {
+        .base = {.arena = &arena},
+        .worker = {.version = STR(PERDURA_VERSION)},
+        .in_process = true};
+    int rc;
+
+    gethostname(hostname, sizeof hostname - 1);
+    request.worker.hostname = str_of(hostname);
+    rc = workers_register(batch, &request);
+    if (rc < 0)
+        *err = request.base.err;
+    arena_deinit(&arena);
+    return rc;
+}
+
+/* Whoever owns the file leads at once. What the run before left of itself goes. */
+int workers_enter_node(struct batch *batch, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    struct worker_state *dead = workers_get(queue, queue->dead_node);
+    struct arena arena = ARENA_INIT(0);
+    char hostname[64] = "";
+    int rc = 0;
+
+    if (dead)
+        rc = workers_drop(batch, dead, err);
+    gethostname(hostname, sizeof hostname - 1);
+    snprintf(queue->node_id, sizeof queue->node_id, STR_FMT,
+             STR_ARG(make_id(str_of(hostname), &arena)));
+    arena_deinit(&arena);
+    if (rc < 0 || put_node(batch, err) < 0)
+        return -(int)err->code;
+    return batch->store->verbs->info_put(batch->store, "node_worker", str_of(queue->node_id), err);
+}
+
+int workers_renew_node(struct batch *batch, struct err *err)
+{
+    struct worker_state *node = workers_get(batch->queue, str_of(batch->queue->node_id));
+
+    if (!node)
+        return put_node(batch, err);
+    lead(batch->queue, &node->row, batch->now_us);
+    return workers_renew(batch, node, err);
+}
+
+int workers_leave_node(struct queue *queue, struct err *err)
+{
+    const struct store_verbs *verbs = queue->store->verbs;
+
+    if (verbs->begin(queue->store, err) < 0)
+        return -(int)err->code;
+    if (verbs->worker_delete(queue->store, str_of(queue->node_id), err) == 0 &&
+        verbs->commit(queue->store, err) == 0)
+        return 0;
+    verbs->rollback(queue->store);
+    return -(int)err->code;
 }
 
 static bool is_listed(const struct heartbeat_request *request, const struct task *task)
@@ -332,6 +407,8 @@ int workers_leave(struct batch *batch, struct leave_request *request)
                 return -(int)err->code;
         }
     } while (count > 0);
+    if (is_node(batch->queue, worker->row.id)) /* its pool stops, the node goes on */
+        return put_node(batch, err);
     return workers_drop(batch, worker, err);
 }
 

@@ -1,4 +1,6 @@
-/* The handlers named in the table of routes, by the file they are in. Loop thread. */
+/* The handlers named in the table of routes, by the file they are in. Each gets a call that was
+ * permitted and whose query is checked, and answers it exactly once, now or later. Loop thread.
+ * Nobody but router.c needs this header. */
 #ifndef SERVER_API_H
 #define SERVER_API_H
 

@@ -1,5 +1,6 @@
-/* POST /v1/backup: writes a copy of the store while it runs, on a reader thread. It names a file on
- * the server's machine, so only that machine may ask. Loop thread, but for write_backup. */
+/* POST /v1/backup: writes a copy of the store while it runs, on a reader thread, so that neither
+ * the loop nor the writer waits for the disk. It names a file on the server's machine, so only
+ * that machine may ask. Loop thread, but for write_backup. */
 #include "server/api.h"
 #include "server/body.h"
 #include "server/server_int.h"

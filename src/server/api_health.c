@@ -1,5 +1,6 @@
-/* /healthz says that the process answers; /readyz that it can take work: the queue's thread answers
- * and the store has space. Loop thread. */
+/* Probes. /healthz says that the process answers, whatever else is wrong; /readyz that it can take
+ * work: the queue's thread answers and the store has space. What is wrong in detail is in /v1/stats
+ * and /metrics. Loop thread. */
 #include "server/api.h"
 #include "server/server_int.h"
 

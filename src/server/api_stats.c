@@ -1,4 +1,6 @@
-/* GET /v1/stats: what the queue counts, as JSON; and the list of target services. Loop thread. */
+/* GET /v1/stats: what the queue counts, as JSON, for people and the dashboard; the same figures for
+ * Prometheus are in metrics.c. And the list of target services, of which this server calls none.
+ * Loop thread. */
 #include "server/api.h"
 #include "server/server_int.h"
 

@@ -1,5 +1,6 @@
-/* What users do to a task: cancel, retry, pause, resume, prioritize, recover, delete. The answer is
- * the task as a reader sees it after the commit. Loop thread. */
+/* What users do to a task: cancel, retry, pause, resume, prioritize, recover, delete. Whether it is
+ * allowed is decided by the queue; the answer is the task as a reader sees it after the commit.
+ * Loop thread. */
 #include "server/api.h"
 #include "server/body.h"
 #include "server/server_int.h"

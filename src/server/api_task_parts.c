@@ -1,5 +1,6 @@
 /* What belongs to a task: events, executions, checkpoints, logs, result; and waiting for its end.
- * Loop thread, but for the read_ functions. */
+ * Lists are pages of the store's own order; one of an unknown task is 404, not empty. Loop thread,
+ * but for the read_ functions. */
 #include "server/api.h"
 #include "server/server_int.h"
 

@@ -218,6 +218,22 @@ static int parse_filter(struct api_call *call, struct task_filter *filter)
     return rc;
 }
 
+/* A chunk that fits into the scratch arena: fewer and fewer of them where the tasks are large. */
+static int read_chunk(struct api_call *call, struct store_reader *reader, struct arena *scratch,
+                      struct task_filter *filter, struct task **tasks, uint32_t *count)
+{
+    int rc;
+
+    for (;;) {
+        rc = call->server->store->verbs->read_tasks(reader, filter, scratch, tasks, count,
+                                                    &call->err);
+        if (rc != -ERR_TOO_LARGE || filter->limit == 1)
+            return rc;
+        arena_reset(scratch);
+        filter->limit /= 2;
+    }
+}
+
 /* In chunks, so that a page of large tasks is never in memory twice as a whole. One task more than
  * asked for is looked at, to know whether there is a next page. */
 static int read_list(struct api_call *call, struct store_reader *reader, struct arena *scratch)
@@ -233,8 +249,7 @@ static int read_list(struct api_call *call, struct store_reader *reader, struct 
         uint32_t count = 0;
 
         filter.limit = left < chunk ? left + 1 : chunk;
-        if (call->server->store->verbs->read_tasks(reader, &filter, scratch, &tasks, &count,
-                                                   &call->err) < 0)
+        if (read_chunk(call, reader, scratch, &filter, &tasks, &count) < 0)
             return -(int)call->err.code;
         more = count == filter.limit;
         for (uint32_t i = 0; i < count && left > 0; i++, left--) {

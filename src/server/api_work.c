@@ -1,5 +1,6 @@
-/* The work protocol's hot routes: claim, report, heartbeat. A claim long-polls; when its client has
- * left although tasks were granted, they are given back at once. Loop thread. */
+/* The work protocol's hot routes: claim, report, heartbeat. Bodies are sliced where they lie,
+ * answers are written straight into the buffer that is sent. A claim long-polls; when its client
+ * has left although tasks were granted, they are given back at once. Loop thread. */
 #include "server/api.h"
 #include "server/parse_report.h"
 #include "server/server_int.h"
@@ -8,7 +9,8 @@
 #include "core/bounds.h"
 #include "core/render.h"
 
-#define CLAIM_BYTES_ENOUGH ((size_t)64 << 20) /* tasks beyond this are given back for the next claim */
+/* Tasks beyond this are given back for the next claim. */
+#define CLAIM_BYTES_ENOUGH ((size_t)64 << 20)
 
 static void *request_new(struct api_call *call, size_t bytes)
 {
@@ -89,12 +91,15 @@ void api_worker_claim(struct api_call *call)
     if (!request)
         return;
     request->worker_id = call->name;
+    if (call->server->draining) {
+        err_set(&call->err, ERR_UNAVAILABLE, "the server is stopping; try again");
+        call_fail(call);
+        return;
+    }
     if (parse_claim(call->request->body, call->arena, request, &call->err) < 0) {
         call_fail(call);
         return;
     }
-    if (call->server->stopping)
-        request->wait_ms = 0;
     http_release_body(call->exchange);
     call_submit_waiting(call, &request->base, REQUEST_CLAIM, claimed);
 }

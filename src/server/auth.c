@@ -1,4 +1,6 @@
-/* Host, Origin and token checks. Pure; loop thread. */
+/* Host, Origin and token checks, in this order, before anything else is looked at. No sessions and
+ * no users: there is one token, and whoever has it may do everything. Tokens are compared in
+ * constant time and never logged. Pure; loop thread. */
 #include "server/auth.h"
 
 #include "base/hash.h"

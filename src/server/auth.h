@@ -1,5 +1,6 @@
 /* Who may ask: the Host and Origin checks that keep foreign web pages out (DNS rebinding, forged
- * requests), and the bearer token. Pure; loop thread. */
+ * requests), and the bearer token. What somebody may do is not asked: there is one token for all.
+ * Pure; loop thread. */
 #ifndef SERVER_AUTH_H
 #define SERVER_AUTH_H
 

@@ -1,4 +1,6 @@
-/* Members of a request body. Pure, any thread. */
+/* Members of a request body by a table of names. Strict: a misspelt member is refused and not
+ * silently ignored. The task object itself has a table of its own in core/spec.c, reports in
+ * parse_report.c. Pure, any thread. */
 #include "server/body.h"
 
 static struct body_field *find(struct body_field *fields, size_t count, struct str raw_key)

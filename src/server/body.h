@@ -1,5 +1,6 @@
 /* Members of a request body by a table of names: what is unknown is refused with its name, null
- * counts as absent. Values are slices of the body. Pure, any thread. */
+ * counts as absent. Values are slices of the body and live as long as it does, unless a function
+ * says that it copies. Pure, any thread. */
 #ifndef SERVER_BODY_H
 #define SERVER_BODY_H
 

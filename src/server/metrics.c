@@ -1,5 +1,6 @@
-/* GET /metrics: the Prometheus text format. Label sets are bounded: names of queues beyond a
- * number are counted together as "other". Loop thread. */
+/* GET /metrics: the Prometheus text format. Label sets are bounded, so that no client can make the
+ * series grow without end: names of queues beyond a number are counted together as "other", types
+ * of tasks are not shown at all, and routes are patterns. Loop thread. */
 #include "server/api.h"
 #include "server/server_int.h"
 

@@ -1,4 +1,6 @@
-/* The built-in documents: the description of the API and the start page. Loop thread. */
+/* The built-in documents: the description of the API and the start page. They are files of
+ * server/assets, embedded at build; a test compares the description with the table of routes.
+ * Loop thread. */
 #include "server/api.h"
 #include "server/server_int.h"
 

@@ -1,5 +1,6 @@
-/* Pages over lists that are in memory as a whole (queues, workers): newest first, then by name. The
- * cursor is the last entry's time and name, so that what comes and goes meanwhile shifts nothing. */
+/* Pages over lists that are in memory as a whole (queues, workers): newest first, then by name.
+ * The cursor is the last entry's time and name, so that what comes and goes meanwhile shifts
+ * nothing. Not for tasks and their parts: the store pages those. Loop thread. */
 #ifndef SERVER_PAGE_H
 #define SERVER_PAGE_H
 

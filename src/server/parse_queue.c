@@ -1,4 +1,6 @@
-/* Limits and order of a queue from JSON. Pure, any thread. */
+/* Limits and order of a queue from JSON: concurrency, rates, limits per type, order, ageing. Bounds
+ * are those of the configuration file. Applying them is the queue's. Pure, any thread.
+ * The other bodies are in parse_report.c. */
 #include "server/parse_queue.h"
 
 #include "core/bounds.h"

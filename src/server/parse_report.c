@@ -1,5 +1,6 @@
 /* The work protocol's bodies. Report elements go by one table of fields: which operations take
- * them, what they are, and where they go. Pure, any thread. */
+ * them, what they are, and where they go; a field of another operation is refused like an unknown
+ * one. Pure, any thread. */
 #include "server/parse_report.h"
 
 #include "base/json.h"

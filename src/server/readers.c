@@ -1,4 +1,6 @@
-/* The reader pool: one list below a mutex, threads that take from its front. */
+/* The reader pool: one list below a mutex, threads that take from its front. Each thread has its
+ * own reader and its own scratch arena, which is reset after every job, so that memory stays flat.
+ * A job's end travels to the loop as a posted item inside the job itself: it cannot fail. */
 #include "server/readers.h"
 
 #include <pthread.h>

@@ -1,5 +1,6 @@
 /* A small pool of threads, each with a reader of the store, for everything that only reads. Jobs
- * come from the loop thread, run on a pool thread, and end on the loop thread. */
+ * come from the loop thread, run on a pool thread, and end on the loop thread. Writing is the
+ * queue's and never passes here. */
 #ifndef SERVER_READERS_H
 #define SERVER_READERS_H
 

@@ -1,4 +1,6 @@
-/* The table of routes and how a path finds its way into it. Pure: the handlers are only named. */
+/* The table of routes and how a path finds its way into it. Help, metrics, 405 and the check of
+ * openapi.json all come from this table. It is searched from its start: some 40 rows of short
+ * literals cost less than a request's head. Pure: the handlers are only named. */
 #include "server/router.h"
 
 #include "net/url.h"

@@ -1,5 +1,6 @@
 /* The one table of routes. A pattern is segments with at most one {name}, and a last segment that
- * may end in :verb. Matching works on the raw path and is pure. */
+ * may end in :verb. Matching works on the raw path, so that an escaped slash or colon is part of a
+ * name. Pure, any thread. */
 #ifndef SERVER_ROUTER_H
 #define SERVER_ROUTER_H
 

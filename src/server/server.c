@@ -1,4 +1,6 @@
-/* The server's life: opening, one entry for every request, draining. Loop thread. */
+/* The server's life: opening, the one entry for every request (permit, find the route, check the
+ * query, hand over), and draining. What a route does is in the api_ files. Loop thread.
+ * Draining lets long-polls go first, so that it does not last as long as they would. */
 #include "server/server_int.h"
 
 #include "core/render.h"
@@ -61,15 +63,20 @@ static void tell_closed(struct loop_item *item)
         closed(server->closed_ctx);
 }
 
-/* Again until they are gone: a request that had just arrived was not waiting yet, and the queue
- * forgets only what waits. */
+/* Lets claims go, and everything that waits once the server stops. Again until they are gone: a
+ * request that had just arrived was not waiting yet, and the queue forgets only what waits. */
 static void forget_all(void *ctx)
 {
     struct server *server = ctx;
+    bool any = false;
 
-    for (struct api_call *call = server->waiting; call; call = call->next_waiting)
+    for (struct api_call *call = server->waiting; call; call = call->next_waiting) {
+        if (!server->stopping && call->submitted->kind != REQUEST_CLAIM)
+            continue;
         call_forget(call);
-    if (server->waiting)
+        any = true;
+    }
+    if (any)
         loop_timer_set(server->stop_timer, FORGET_AGAIN_US);
 }
 
@@ -149,10 +156,16 @@ static void http_is_closed(void *ctx)
         loop_post(server->loop, &server->closed_item);
 }
 
+void server_drain(struct server *server)
+{
+    server->draining = true;
+    forget_all(server);
+}
+
 void server_stop(struct server *server, int64_t grace_us, void (*closed)(void *ctx), void *ctx)
 {
     ASSERT(!server->stopping);
-    server->stopping = true;
+    server->draining = server->stopping = true;
     server->closed = closed;
     server->closed_ctx = ctx;
     forget_all(server);

@@ -23,6 +23,10 @@ const char *server_address(const struct server *server);
 /* What changed, for GET /v1/stream: called from the queue's on_notes, any thread. */
 void server_notes(struct server *server, const struct task_note *notes, uint32_t count);
 
+/* From here on no claim is granted; everything else is served as before, so that running handlers
+ * can report their end. */
+void server_drain(struct server *server);
+
 /* Drains: accepts nobody, lets long-polls and streams go, lets running requests end, at most for
  * grace_us. closed(ctx) is called once, later, on the loop thread, when no request is under way;
  * for that the queue must still be answering. */

@@ -1,5 +1,6 @@
 /* Inside of the server; nobody outside this folder includes it. One api_call per request: it lives
- * in the exchange's arena and is valid until its answer. Loop thread, but where noted. */
+ * in the exchange's arena and is valid until its answer, also when the client has left. Whoever
+ * has it under way (loop, queue, reader) is its only user. Loop thread, but where noted. */
 #ifndef SERVER_SERVER_INT_H
 #define SERVER_SERVER_INT_H
 
@@ -9,7 +10,7 @@
 #include "server/router.h"
 #include "server/server.h"
 
-#define CALL_REPLY_BYTES_MAX ((size_t)256 * 1024 * 1024) /* twice the largest array with its states */
+#define CALL_REPLY_BYTES_MAX ((size_t)256 * 1024 * 1024) /* twice the largest array, replied */
 #define CALL_READ_BYTES_MAX ((size_t)64 * 1024 * 1024)   /* what one read may hold in memory */
 #define CALL_STATUS_CLASSES 6                            /* 1xx to 5xx; 0 is not used */
 
@@ -31,6 +32,7 @@ struct server {
     uint32_t waiting_count;
     uint32_t calls_open;       /* requests not yet answered */
     int64_t replies[ROUTES_MAX + 1][CALL_STATUS_CLASSES]; /* the last row: no route */
+    bool draining; /* grants no claims any more */
     bool stopping;
     bool http_closed;
     void (*closed)(void *ctx);

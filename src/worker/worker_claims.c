@@ -97,6 +97,16 @@ static void accept(struct worker *worker, struct claim *claim, const struct work
             pthread_cond_signal(&worker->ready_come);
 }
 
+/* A lease is counted from when the claim was sent, since nobody here knows when it was granted: a
+ * long-poll as long as the lease would bring only tasks that look lost. Under the lock. */
+static int64_t claim_wait_ms(const struct worker *worker)
+{
+    int64_t half_ms = worker->lease_ms / 2;
+
+    return half_ms > 0 && half_ms < worker->config.claim_wait_ms ? half_ms
+                                                                 : worker->config.claim_wait_ms;
+}
+
 /* One claim. Returns what the source said; *count tasks came. */
 static int claim_once(struct worker *worker, uint32_t max, uint32_t *count, struct err *err)
 {
@@ -104,15 +114,17 @@ static int claim_once(struct worker *worker, uint32_t max, uint32_t *count, stru
     int64_t sent_us = clock_boot_us();
     struct work *works = NULL;
     struct claim *claim;
+    int64_t wait_ms;
     int rc;
 
     *count = 0;
     pthread_mutex_lock(&worker->lock);
     claim = worker_claim_new(worker);
+    wait_ms = claim_wait_ms(worker);
     pthread_mutex_unlock(&worker->lock);
     if (!claim)
         return err_set(err, ERR_MEMORY, "Out of memory while claiming.");
-    rc = source->verbs->claim(source, max, worker->config.claim_wait_ms, worker->wants_json,
+    rc = source->verbs->claim(source, max, wait_ms, worker->wants_json,
                               &claim->arena, &works, count, err);
     pthread_mutex_lock(&worker->lock);
     accept(worker, claim, works, rc < 0 ? 0 : *count, sent_us);

@@ -145,7 +145,8 @@ class BodyTest(ApiTest):
 
     def test_a_large_payload_goes_in_and_comes_back(self):
         payload = "y" * (1024 * 1024 - 2)
-        tasks = [self.enqueue(payload=payload)["id"] for _ in range(20)]
+        tasks = [self.enqueue(payload=payload, data=payload)["id"] for _ in range(40)]
+        tasks += [self.enqueue(payload=i)["id"] for i in range(30)]
         self.assertEqual(len(self.task(tasks[0])["payload"]), len(payload))
         seen, cursor = [], ""
         while cursor is not None:

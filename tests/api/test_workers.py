@@ -152,6 +152,15 @@ class ClaimTest(ApiTest):
             self.enqueue()
             wait_until(lambda: self.claim("worker-2", wait_ms=1000))
 
+    def test_V9_a_claim_too_large_for_one_reply_leaves_the_rest_to_the_next(self):
+        text = "y" * (1024 * 1024 - 2)
+        made = {self.enqueue(payload=text, data=text)["id"] for _ in range(40)}
+        self.register()
+        got = [t["id"] for t in self.claim(max=1000)]
+        self.assertLess(len(got), 40)
+        got += [t["id"] for t in self.claim(max=1000)]
+        self.assertEqual((len(got), set(got)), (40, made))
+
     def test_wrong_claims_are_refused(self):
         self.register()
         for body, field in [({"max": 0}, "max"), ({"max": 1001}, "max"), ({"wait_ms": -1},

@@ -1,0 +1,96 @@
+/* Prepares and runs the dispatcher of callbacks for an embedded store. The opener's thread, but for
+ * wake. */
+#include "lib/lib_callbacks.h"
+
+#include "base/hash.h"
+#include "dispatch/webhook.h"
+
+#define ALLOW_MAX 256
+
+static int fill_allowed(struct callbacks *callbacks, struct settings *settings,
+                        const struct pd_options *options, struct err *err)
+{
+    static const char *const loopback[] = {"http://127.0.0.1", "http://localhost", "http://[::1]"};
+    bool given = options->callbacks_allow_count > 0;
+    const char *const *from = given ? options->callbacks_allow : loopback;
+    size_t count = given ? options->callbacks_allow_count : sizeof loopback / sizeof *loopback;
+
+    if (count > ALLOW_MAX)
+        return err_set(err, ERR_INVALID, "callbacks_allow has at most %d entries", ALLOW_MAX);
+    callbacks->allow = arena_alloc_array(&callbacks->arena, count, sizeof *callbacks->allow);
+    if (!callbacks->allow)
+        return lib_no_memory(err);
+    for (size_t i = 0; i < count; i++) {
+        callbacks->allow[i] = arena_str(&callbacks->arena, str_of(from[i] ? from[i] : ""));
+        if (!callbacks->allow[i].data)
+            return lib_no_memory(err);
+    }
+    settings->callbacks_allow = callbacks->allow;
+    settings->callbacks_allow_count = (uint32_t)count;
+    return 0;
+}
+
+static int load_secret(struct callbacks *callbacks, struct store *store, struct err *err)
+{
+    const struct store_verbs *verbs = store->verbs;
+    uint8_t random[HASH_BYTES];
+    char hex[HASH_HEX_BYTES + 1];
+    int rc = verbs->begin(store, err);
+
+    if (rc < 0)
+        return rc;
+    rc = verbs->info_get(store, "callback_secret", &callbacks->arena, &callbacks->secret, err);
+    if (rc == 0 && !callbacks->secret.data) {
+        hash_random(random, sizeof random);
+        hash_hex(random, sizeof random, hex);
+        callbacks->secret = arena_str(&callbacks->arena, str_of(hex));
+        rc = callbacks->secret.data
+                 ? verbs->info_put(store, "callback_secret", callbacks->secret, err)
+                 : lib_no_memory(err);
+    }
+    if (rc == 0)
+        rc = verbs->commit(store, err);
+    if (rc < 0)
+        verbs->rollback(store);
+    return rc;
+}
+
+int lib_callbacks_init(struct callbacks *callbacks, struct store *store, struct settings *settings,
+                       const struct pd_options *options, struct err *err)
+{
+    int rc = fill_allowed(callbacks, settings, options, err);
+
+    return rc < 0 ? rc : load_secret(callbacks, store, err);
+}
+
+int lib_callbacks_start(struct callbacks *callbacks, struct queue *queue,
+                        const struct settings *settings, const struct log *log, struct err *err)
+{
+    struct webhooks *webhooks =
+        webhooks_start(queue, settings, callbacks->secret, NULL, log, err);
+
+    atomic_store(&callbacks->webhooks, webhooks);
+    return webhooks ? 0 : -(int)err->code;
+}
+
+void lib_callbacks_wake(struct callbacks *callbacks)
+{
+    struct webhooks *webhooks = atomic_load(&callbacks->webhooks);
+
+    if (webhooks)
+        webhooks_wake(webhooks);
+}
+
+void lib_callbacks_halt(struct callbacks *callbacks)
+{
+    struct webhooks *webhooks = atomic_load(&callbacks->webhooks);
+
+    if (webhooks)
+        webhooks_halt(webhooks);
+}
+
+void lib_callbacks_deinit(struct callbacks *callbacks)
+{
+    webhooks_stop(atomic_load(&callbacks->webhooks));
+    arena_deinit(&callbacks->arena);
+}
