@@ -1,5 +1,6 @@
 /* What a task gets that its request did not say: the defaults of its type, the priority that rules
  * give it (C5), and the hash of its input (A3). Pure, any thread. */
+#include "core/callback_allow.h"
 #include "core/spec_int.h"
 
 #include "base/hash.h"
@@ -176,6 +177,9 @@ int spec_finish(struct task_input *input, const struct settings *settings, struc
     if (rc < 0)
         return rc;
     if (settings) {
+        if (input->spec.callback_url.data && !callback_allowed(settings, input->spec.callback_url))
+            return err_set_field(err, ERR_INVALID, "callback_url", "the configuration does not allow "
+                                 "callbacks to this address; add it to callbacks.allow");
         handler = settings_handler(settings, input->spec.type);
         if (handler)
             fill_from_handler(input, handler);

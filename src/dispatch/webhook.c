@@ -8,7 +8,7 @@
 #include "base/fault.h"
 #include "base/hash.h"
 #include "core/retry.h"
-#include "dispatch/callback_allow.h"
+#include "core/callback_allow.h"
 #include "dispatch/webhook_call.h"
 
 #include <limits.h>

@@ -1,8 +1,11 @@
+/* libcurl's settings for calls to strangers. The body lies behind its time stamp in one buffer,
+ * which is first signed and then sent from, so that a large body is copied once. Nothing here
+ * blocks; it runs on the thread of webhook.c. */
 #include "dispatch/webhook_call.h"
 
 #include "base/clock.h"
 #include "base/hash.h"
-#include "dispatch/callback_allow.h"
+#include "core/callback_allow.h"
 
 #include <sys/socket.h>
 
@@ -68,7 +71,8 @@ static void set_options(struct webhook_call *call)
 
 int webhook_call_init(struct webhook_call *call, struct err *err)
 {
-    *call = (struct webhook_call){.easy = curl_easy_init(), .signed_text = BUF_INIT(BODY_BYTES_MAX)};
+    *call = (struct webhook_call){.easy = curl_easy_init(),
+                                  .signed_text = BUF_INIT(BODY_BYTES_MAX)};
     if (!call->easy)
         return err_set(err, ERR_MEMORY, "Out of memory while preparing callbacks.");
     set_options(call);

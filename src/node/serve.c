@@ -207,6 +207,7 @@ static int start(struct node *node, struct err *err)
     if (!webhooks)
         return -(int)err->code;
     atomic_store(&node->webhooks, webhooks);
+    webhooks_wake(webhooks); /* what was committed before it could be told */
     if (start_server(node, err) < 0)
         return -(int)err->code;
     if (node->settings->demo && demo_enqueue(node->queue, node->settings, err) < 0)

@@ -14,6 +14,37 @@
 
 #define LINES_BYTES_MAX (256 * 1024 * 1024) /* of one chunk of removed tasks */
 #define COMPRESSION_LEVEL 3
+#define EVENT_PAGES_MAX 1000 /* of 1,000 events each */
+
+/* Oldest first, all of them: the store gives them in pages from the newest on. */
+static int write_events(struct store *store, struct store_reader *reader, const struct task *task,
+                        struct arena *arena, struct buf *out, struct err *err)
+{
+    struct task_event **pages = arena_alloc_array(arena, EVENT_PAGES_MAX, sizeof *pages);
+    uint32_t *counts = arena_alloc_array(arena, EVENT_PAGES_MAX, sizeof *counts);
+    int64_t before_seq = 0;
+    uint32_t count = 0;
+    bool first = true;
+
+    if (!pages || !counts)
+        return err_set(err, ERR_MEMORY, "out of memory for the archive");
+    for (; count < EVENT_PAGES_MAX; count++) {
+        if (store->verbs->read_events(reader, &task->id, before_seq, BOUND_LIST_LIMIT, arena,
+                                      &pages[count], &counts[count], err) < 0)
+            return -(int)err->code;
+        if (counts[count] == 0)
+            break;
+        before_seq = pages[count][counts[count] - 1].seq;
+    }
+    while (count-- > 0) {
+        for (uint32_t i = counts[count]; i-- > 0;) {
+            buf_text(out, first ? "" : ",");
+            render_event(out, &pages[count][i], &task->id);
+            first = false;
+        }
+    }
+    return 0;
+}
 
 /* {"task":{…},"events":[…]} */
 static int write_line(struct store *store, struct store_reader *reader, const struct task *task,
@@ -29,18 +60,11 @@ static int write_line(struct store *store, struct store_reader *reader, const st
 
     if (rc == 0 && whole)
         rc = store->verbs->read_result(reader, &task->id, &arena, &extra.result, &created_us, err);
-    if (rc == 0 && whole)
-        rc = store->verbs->read_events(reader, &task->id, 0, BOUND_LIST_LIMIT, &arena, &events,
-                                       &count, err);
     if (rc == 0 && whole) {
         buf_text(out, "{\"task\":");
         render_task(out, whole, &extra);
         buf_text(out, ",\"events\":[");
-        for (uint32_t i = count; i-- > 0;) { /* oldest first */
-            render_event(out, &events[i], &task->id);
-            if (i)
-                buf_byte(out, ',');
-        }
+        rc = write_events(store, reader, task, &arena, out, err);
         buf_text(out, "]}\n");
     }
     arena_deinit(&arena);

@@ -15,6 +15,7 @@ static int load_checkpoint(struct batch *batch, struct task *task, struct arena 
                            struct checkpoint **checkpoint, struct err *err)
 {
     const struct store_verbs *verbs = batch->store->verbs;
+    bool damaged = false;
     char hash[65];
 
     *checkpoint = NULL;
@@ -24,15 +25,18 @@ static int load_checkpoint(struct batch *batch, struct task *task, struct arena 
         if (verbs->checkpoint_newest(batch->store, &task->id, arena, checkpoint, err) < 0)
             return -(int)err->code;
         if (!*checkpoint)
-            return 0;
+            break;
         checkpoint_hash(&task->id, *checkpoint, hash);
         if (memcmp(hash, (*checkpoint)->hash, sizeof hash) == 0)
-            return 0;
+            break;
         if (verbs->checkpoint_invalidate(batch->store, &task->id, (*checkpoint)->seq, err) < 0)
             return -(int)err->code;
         LOG(batch->queue->log, LOG_ERROR, "checkpoint.damaged", KI("seq", (*checkpoint)->seq));
         *checkpoint = NULL;
+        damaged = true;
     }
+    if (damaged) /* the task shows the one that is used now */
+        task->checkpoint_data = *checkpoint ? checkpoint_short(*checkpoint, arena) : STR_NONE;
     return 0;
 }
 
@@ -94,7 +98,7 @@ static int compose_data(struct batch *batch, struct task *task, struct arena *ar
 
     if (batch->queue->any_dependencies)
         rc = write_outputs(batch, task, false, &dependencies, &has_dependencies, err);
-    if (rc == 0 && task->waits_children)
+    if (rc == 0 && task->lease_token > 0) /* only one that ran before can have children */
         rc = write_outputs(batch, task, true, &children, &has_children, err);
     if (rc < 0 || (!has_dependencies && !has_children))
         goto out;
@@ -185,7 +189,7 @@ static int take(struct batch *batch, struct claim_request *request, struct worke
                       err);
 }
 
-/* The queues to look at: those asked for or registered, without the paused ones. */
+/* The queues to look at: those asked for or registered, without paused and exhausted ones. */
 static uint32_t open_queues(struct batch *batch, const struct claim_request *request,
                             const struct worker_state *worker, struct str *queues)
 {
@@ -196,7 +200,7 @@ static uint32_t open_queues(struct batch *batch, const struct claim_request *req
     for (uint32_t i = 0; i < asked_count && count < BOUND_CLAIM_QUEUES; i++) {
         struct queue_state *state = limits_queue(batch->queue, asked[i]);
 
-        if (state && state->row.paused_at_us == 0)
+        if (state && limits_open(batch, state))
             queues[count++] = asked[i];
     }
     return count;
@@ -275,7 +279,7 @@ static bool cool_empty(struct batch *batch)
     while (*at) {
         struct queue_state *state = *at;
 
-        if (state->row.paused_at_us == 0 &&
+        if (limits_open(batch, state) &&
             batch->store->verbs->ready_count(batch->store, batch->queue->config.namespace_name,
                                              state->row.rule.name) > 0) {
             at = &state->next_hot;

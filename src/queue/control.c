@@ -97,14 +97,14 @@ static int resume(struct batch *batch, struct task *task, struct control_request
     if (task->status != STATUS_PAUSED)
         return refuse_transition(err, task, "resumed", "; only a paused one can");
     to = outcome_waiting_status(task, clock_us);
-    if (task->unsatisfied && task->attempts == 0 &&
+    if (task->unsatisfied &&
         outcome_unsatisfied(task->spec.on_unsatisfied) != STATUS_PENDING)
         to = STATUS_BLOCKED; /* a dependency failed while it was paused: decided below */
     if (batch_move(batch, task, to, MOVE_RESUME, "Queued", request->actor, request->reason,
                    err) < 0)
         return -(int)err->code;
     to = task->unsatisfied ? outcome_unsatisfied(task->spec.on_unsatisfied) : STATUS_PENDING;
-    if (to == STATUS_PENDING || task->status != STATUS_BLOCKED || task->attempts > 0)
+    if (to == STATUS_PENDING || task->status != STATUS_BLOCKED)
         return 0;
     task->error = STR("dependency_unsatisfied");
     return batch_move(batch, task, to, MOVE_RELEASE_DEPENDENCY, "Dependency not satisfied",

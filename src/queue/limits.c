@@ -156,6 +156,15 @@ static int count_held(struct queue *queue, const struct task *task, int64_t by)
     return 0;
 }
 
+static void nothing_runs(struct map *limits)
+{
+    uint32_t cursor = 0;
+    struct limit *limit;
+
+    while ((limit = map_next(limits, &cursor)) != NULL)
+        limit->running = 0;
+}
+
 /* Counts anew what runs, from the store: at the start, after a failed batch, for new rules. */
 static int count_all(struct queue *queue, struct err *err)
 {
@@ -169,8 +178,10 @@ static int count_all(struct queue *queue, struct err *err)
 
     while ((state = map_next(&queue->queues, &cursor)) != NULL) {
         state->whole.running = 0;
-        limits_free(&state->types, &queue->wakes);
-        limits_free(&state->keys, &queue->wakes);
+        nothing_runs(&state->types); /* buckets and wake-ups stay as they are */
+        nothing_runs(&state->keys);
+        if (!limits_keys(state))
+            limits_free(&state->keys, &queue->wakes);
     }
     do {
         rc = queue->store->verbs->held_find(queue->store, STR_NONE, after, 256, &arena, tasks,
@@ -186,6 +197,20 @@ static int count_all(struct queue *queue, struct err *err)
     return rc;
 }
 
+/* What only the configuration knows of a queue. */
+static void add_configured(const struct queue *queue, struct queue_rule *rule)
+{
+    for (uint32_t i = 0; i < queue->settings->queues_count; i++) {
+        const struct queue_rule *configured = &queue->settings->queues[i];
+
+        if (!str_eq(configured->name, rule->name))
+            continue;
+        rule->dead_letter_queue = configured->dead_letter_queue;
+        rule->stall_after_ms = configured->stall_after_ms;
+        rule->store = configured->store;
+    }
+}
+
 int limits_load(struct queue *queue, struct err *err)
 {
     struct arena arena = ARENA_INIT(0);
@@ -195,13 +220,7 @@ int limits_load(struct queue *queue, struct err *err)
 
     limits_deinit(queue);
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
-        for (uint32_t c = 0; c < queue->settings->queues_count; c++) {
-            if (!str_eq(queue->settings->queues[c].name, rows[i].rule.name))
-                continue; /* what only the configuration knows */
-            rows[i].rule.dead_letter_queue = queue->settings->queues[c].dead_letter_queue;
-            rows[i].rule.stall_after_ms = queue->settings->queues[c].stall_after_ms;
-            rows[i].rule.store = queue->settings->queues[c].store;
-        }
+        add_configured(queue, &rows[i].rule);
         if (!state_new(queue, &rows[i], err))
             rc = -(int)err->code;
     }
@@ -224,6 +243,7 @@ int limits_queue_make(struct batch *batch, struct str name, struct queue_state *
         return err_set_field(err, ERR_INVALID, "queue", "there are %d queues already; use one of "
                              "them, with limit_key for finer parts", BOUND_QUEUES);
     batch->wrote = true;
+    add_configured(batch->queue, &row.rule);
     if (batch->store->verbs->queue_put(batch->store, &row, err) < 0)
         return -(int)err->code;
     *state = state_new(batch->queue, &row, err);
@@ -234,6 +254,37 @@ static void retry_at(struct queue *queue, int64_t when_us)
 {
     if (when_us < queue->next_retry_us)
         queue->next_retry_us = when_us;
+}
+
+bool limits_open(struct batch *batch, struct queue_state *state)
+{
+    const struct queue_rule *rule = &state->row.rule;
+    int64_t when_us;
+
+    if (state->row.paused_at_us != 0)
+        return false;
+    if (rule->concurrency > 0 && state->whole.running >= rule->concurrency)
+        return false;
+    when_us = bucket_next_us(&state->whole.bucket, &rule->rate, batch->now_us);
+    if (when_us <= batch->now_us)
+        return true;
+    retry_at(batch->queue, when_us);
+    return false;
+}
+
+/* Wakes the key's parked tasks then, or earlier if that was planned. */
+static int wake_at(struct queue *queue, struct limit *limit, int64_t when_us)
+{
+    if (heap_contains(&limit->wake)) {
+        if (when_us < limit->wake.key)
+            heap_update(&queue->wakes, &limit->wake, when_us);
+    } else {
+        limit->wake.key = when_us;
+        if (heap_push(&queue->wakes, &limit->wake) < 0)
+            return -(int)ERR_MEMORY;
+    }
+    retry_at(queue, limit->wake.key);
+    return 0;
 }
 
 /* The key's limits, last because they park. Takes the key's token. */
@@ -249,13 +300,7 @@ static enum admit admit_key(struct batch *batch, struct queue_state *state, stru
     if (!bucket_take(&limit->bucket, &rule->key_rate, batch->now_us)) {
         int64_t when_us = bucket_next_us(&limit->bucket, &rule->key_rate, batch->now_us);
 
-        if (heap_contains(&limit->wake))
-            return ADMIT_PARK;
-        limit->wake.key = when_us;
-        if (heap_push(&batch->queue->wakes, &limit->wake) < 0)
-            return ADMIT_STOP_QUEUE;
-        retry_at(batch->queue, when_us);
-        return ADMIT_PARK;
+        return wake_at(batch->queue, limit, when_us) < 0 ? ADMIT_STOP_QUEUE : ADMIT_PARK;
     }
     limit->running++;
     return ADMIT_TAKE;
@@ -318,6 +363,25 @@ void limits_note(struct batch *batch, const struct task *task, int64_t by)
     batch->freed[batch->freed_count++] = (struct freed_key){state, task->spec.limit_key};
 }
 
+/* Nothing of the key runs or waits. Its bucket is kept until it would be full again, so that keys
+ * without end take memory only while they are in use. */
+static int forget_key(struct batch *batch, struct queue_state *state, struct limit *limit,
+                      struct err *err)
+{
+    const struct rate_rule *rate = &state->row.rule.key_rate;
+    int64_t burst = rate->burst > 0 ? rate->burst : rate->count;
+    int64_t full_us = 0;
+
+    if (rate->count > 0 && limit->bucket.updated_us != 0)
+        full_us = limit->bucket.updated_us + (burst / rate->count + 1) * rate->per_ms * CLOCK_MS_US;
+    if (full_us > batch->now_us)
+        return wake_at(batch->queue, limit, full_us) < 0 ? no_memory(err) : 0;
+    heap_remove(&batch->queue->wakes, &limit->wake);
+    map_remove(&state->keys, limit->name);
+    free(limit);
+    return 0;
+}
+
 static int unpark_key(struct batch *batch, struct queue_state *state, struct str key,
                       struct err *err)
 {
@@ -343,8 +407,7 @@ static int unpark_key(struct batch *batch, struct queue_state *state, struct str
             return -(int)err->code;
         if (!task || !task->parked)
             continue;
-        task->parked = false;
-        task->version++;
+        task->parked = false; /* nothing a user can see: the version stays */
         if (batch_owe(batch, task, err) < 0)
             return -(int)err->code;
     }
@@ -352,11 +415,7 @@ static int unpark_key(struct batch *batch, struct queue_state *state, struct str
         batch_heat(batch, state);
         return 0;
     }
-    if (limit && limit->running == 0 && !heap_contains(&limit->wake) && rule->key_rate.count == 0) {
-        map_remove(&state->keys, limit->name);
-        free(limit);
-    }
-    return 0;
+    return limit && limit->running == 0 ? forget_key(batch, state, limit, err) : 0;
 }
 
 /* After the start or new rules: every key of the queue gets its chance once. */
@@ -366,23 +425,24 @@ static int unpark_queue(struct batch *batch, struct queue_state *state, struct e
     struct str after = prefix;
     struct str *keys;
     uint32_t count;
+    bool any = false, others = false;
 
     do {
         if (batch->store->verbs->parked_keys(batch->store, after, 100, &batch->arena, &keys,
                                              &count, err) < 0)
             return -(int)err->code;
         for (uint32_t i = 0; i < count; i++) {
-            if (!str_starts(keys[i], prefix)) {
-                state->unpark_all = false;
-                return 0;
-            }
+            others = !str_starts(keys[i], prefix); /* of the queues behind it */
+            if (others)
+                break;
+            any = true;
             after = keys[i];
             if (unpark_key(batch, state,
                            str_span(keys[i].data + prefix.len, keys[i].len - prefix.len), err) < 0)
                 return -(int)err->code;
         }
-    } while (count == 100);
-    state->unpark_all = limits_keys(state) ? false : count > 0;
+    } while (count == 100 && !others);
+    state->unpark_all = any && !limits_keys(state); /* a step per key: more may be left */
     return 0;
 }
 

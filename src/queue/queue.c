@@ -27,13 +27,14 @@ struct store *queue_store(struct queue *queue)
 
 void queue_submit(struct queue *queue, struct request *request)
 {
-    bool refused;
+    bool refused, stops;
 
     request->next = NULL;
     request->waiting = request->forgotten = false;
     request->err.code = ERR_NONE;
     pthread_mutex_lock(&queue->mutex);
-    refused = queue->stop || queue->inbox_count >= INBOX_MAX;
+    stops = queue->stop;
+    refused = stops || queue->inbox_count >= INBOX_MAX;
     if (!refused) {
         if (queue->inbox_last)
             queue->inbox_last->next = request;
@@ -47,7 +48,7 @@ void queue_submit(struct queue *queue, struct request *request)
     if (!refused)
         return;
     request->err = stopping;
-    if (!queue->stop)
+    if (!stops)
         err_set(&request->err, ERR_UNAVAILABLE, "too many requests wait; try again");
     request->done(request);
 }
@@ -315,17 +316,10 @@ static void after_commit(struct queue *queue, struct request *list)
     answer(queue, list, now_us);
 }
 
-/* Nothing of the list is answered as done; whether the last commit took is known at the next
- * start. */
-static void fatal(struct queue *queue, struct request *list, const struct err *err)
+static void fail_list(struct request *list, const struct err *err)
 {
     struct request *next;
 
-    LOG(queue->log, LOG_ERROR, "store.failed", KC("reason", err->text));
-    queue->failed = true;
-    pthread_mutex_lock(&queue->mutex);
-    queue->stop = true;
-    pthread_mutex_unlock(&queue->mutex);
     for (; list; list = next) {
         next = list->next;
         if (list->waiting)
@@ -333,6 +327,18 @@ static void fatal(struct queue *queue, struct request *list, const struct err *e
         list->err = *err;
         list->done(list);
     }
+}
+
+/* Nothing of the list is answered as done; whether the last commit took is known at the next
+ * start. */
+static void fatal(struct queue *queue, struct request *list, const struct err *err)
+{
+    LOG(queue->log, LOG_ERROR, "store.failed", KC("reason", err->text));
+    queue->failed = true;
+    pthread_mutex_lock(&queue->mutex);
+    queue->stop = true;
+    pthread_mutex_unlock(&queue->mutex);
+    fail_list(list, err);
     if (queue->config.on_fatal)
         queue->config.on_fatal(queue->config.ctx, err->text);
 }
@@ -389,6 +395,8 @@ static void run_batch(struct queue *queue, struct request *list, bool timers)
     }
     LOG(queue->log, LOG_WARN, "batch.failed", KC("reason", err.text));
     undo(queue);
+    if (queue->failed)
+        fail_list(list, &err);
     if (queue->failed || !survive(queue, list, &err))
         return;
     if (timers) { /* a timer at fault must not spin */
@@ -408,8 +416,12 @@ static void run_batch(struct queue *queue, struct request *list, bool timers)
             continue;
         }
         undo(queue);
-        if (!survive(queue, alone, &err))
+        alone->next = list; /* with the store all of them fail */
+        if (queue->failed)
+            fail_list(alone, &err);
+        if (queue->failed || !survive(queue, alone, &err))
             return;
+        alone->next = NULL;
         alone->err = err;
         alone->done(alone);
     }

@@ -168,8 +168,11 @@ int claim_serve_waiting(struct batch *batch, struct err *err);
 int report_apply(struct batch *batch, struct report_request *request);
 int report_outcome(struct batch *batch, struct task *task, const struct report *report,
                    struct err *err);
+/* What checkpoint_data of a task shows of its newest valid checkpoint. */
+struct str checkpoint_short(const struct checkpoint *row, struct arena *arena);
 int report_release(struct batch *batch, struct task *task, struct err *err);
 void task_let_go(struct task *task); /* no longer held */
+int task_pause_if_asked(struct batch *batch, struct task *task, bool asked, struct err *err);
 /* control.c */
 int control_apply(struct batch *batch, struct control_request *request);
 int control_purge(struct batch *batch, struct purge_request *request);
@@ -196,6 +199,8 @@ int limits_queue_make(struct batch *batch, struct str name, struct queue_state *
                       struct err *err);
 enum admit limits_admit(void *batch, struct str queue, struct str type, struct str limit_key,
                         const struct uuid *category_id);
+/* False when no task of the queue could be admitted just now; the claim is tried again in time. */
+bool limits_open(struct batch *batch, struct queue_state *state);
 /* Tasks admitted and really taken, or held no longer. */
 void limits_note(struct batch *batch, const struct task *task, int64_t by);
 int limits_unpark(struct batch *batch, struct err *err);

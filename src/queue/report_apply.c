@@ -70,6 +70,19 @@ static int progress(struct batch *batch, struct task *task, const struct report 
     return state_changes ? batch_event(batch, task, ACTOR_WORKER, report->detail, err) : 0;
 }
 
+struct str checkpoint_short(const struct checkpoint *row, struct arena *arena)
+{
+    struct buf text = BUF_INIT(4096);
+    struct str copy;
+
+    buf_format(&text, "{\"seq\":%lld,\"name\":", (long long)row->seq);
+    json_write_string(&text, row->name);
+    buf_format(&text, ",\"progress\":%lld}", (long long)row->progress);
+    copy = text.failed ? STR_NONE : arena_str(arena, buf_view(&text));
+    buf_deinit(&text);
+    return copy;
+}
+
 static int checkpoint(struct batch *batch, struct task *task, const struct report *report,
                       struct err *err)
 {
@@ -83,7 +96,6 @@ static int checkpoint(struct batch *batch, struct task *task, const struct repor
                              .file_state = report->file_state,
                              .valid = true,
                              .created_at_us = batch->now_us};
-    struct buf text = BUF_INIT(4096);
     int rc;
 
     if (batch_flush(batch, err) < 0) /* the row refers to a task that must be there */
@@ -92,11 +104,7 @@ static int checkpoint(struct batch *batch, struct task *task, const struct repor
     if (rc < 0)
         return rc;
     task->progress = row.progress;
-    buf_format(&text, "{\"seq\":%lld,\"name\":", (long long)row.seq);
-    json_write_string(&text, row.name);
-    buf_format(&text, ",\"progress\":%lld}", (long long)row.progress);
-    task->checkpoint_data = arena_str(&batch->arena, buf_view(&text));
-    buf_deinit(&text);
+    task->checkpoint_data = checkpoint_short(&row, &batch->arena);
     if (batch_touch(batch, task, err) < 0)
         return -(int)err->code;
     return batch_event(batch, task, ACTOR_WORKER,

@@ -11,6 +11,15 @@ void task_let_go(struct task *task)
     task->pause_requested = false;
 }
 
+/* A pause that was asked for holds also when the attempt ended before its worker could release. */
+int task_pause_if_asked(struct batch *batch, struct task *task, bool asked, struct err *err)
+{
+    if (!asked || !status_allows(task->status, STATUS_PAUSED, MOVE_PAUSE))
+        return 0;
+    return batch_move(batch, task, STATUS_PAUSED, MOVE_PAUSE, "Paused", ACTOR_LEADER,
+                      STR("{\"reason\":\"pause_requested\"}"), err);
+}
+
 /* {"reason":…,"error":…,"details":…} for the execution and error_details of the task. */
 static struct str error_json(struct batch *batch, const char *reason, struct str error,
                              struct str details, struct str correlation_id)
@@ -141,20 +150,27 @@ static int fail(struct batch *batch, struct task *task, const struct report *rep
 int report_outcome(struct batch *batch, struct task *task, const struct report *report,
                    struct err *err)
 {
+    bool pause = task->pause_requested;
+    int rc = 0;
+
     batch_heat(batch, limits_queue(batch->queue, task->spec.queue)); /* a slot is free */
     switch (report->op) {
     case REPORT_COMPLETE:
-        return complete(batch, task, report, err);
+        rc = complete(batch, task, report, err);
+        break;
     case REPORT_PARTIAL:
-        return partial(batch, task, report, err);
+        rc = partial(batch, task, report, err);
+        break;
     case REPORT_CONTINUE:
-        return go_on(batch, task, report, err);
+        rc = go_on(batch, task, report, err);
+        break;
     case REPORT_FAIL:
-        return fail(batch, task, report, err);
+        rc = fail(batch, task, report, err);
+        break;
     default:
         ASSERT(false);
-        return 0;
     }
+    return rc < 0 ? rc : task_pause_if_asked(batch, task, pause, err);
 }
 
 /* The worker stops before the handler could end: counts in nothing. */

@@ -21,7 +21,7 @@ static int is_needed(struct batch *batch, const struct task *task, bool *needed,
     struct task *relative = NULL;
     struct dependent *dependents;
     struct uuid after = {{0}};
-    uint32_t count;
+    uint32_t count = 0;
 
     *needed = true;
     if (!uuid_is_nil(&task->spec.parent_id) &&
@@ -72,6 +72,21 @@ static int archive_and_remove(struct batch *batch, struct task **tasks, uint32_t
     return retention_remove(batch, tasks, count, err);
 }
 
+/* The shortest window any task of the status can have; 0 = all are kept for ever. */
+static int64_t shortest_window_ms(const struct settings *settings, enum status status)
+{
+    int64_t shortest = status == STATUS_COMPLETED ? settings->retention.completed_ms
+                                                  : settings->retention.failed_ms;
+
+    for (uint32_t i = 0; i < settings->handlers_count; i++) {
+        int64_t own = settings->handlers[i].retention_ms;
+
+        if (own > 0 && (shortest <= 0 || own < shortest))
+            shortest = own;
+    }
+    return shortest;
+}
+
 /* One chunk of one status, by key; tasks are looked at in the order they were made, and none made
  * after the shortest window can be due. */
 static int prune_status(struct batch *batch, enum status status, bool *more, struct err *err)
@@ -79,17 +94,24 @@ static int prune_status(struct batch *batch, enum status status, bool *more, str
     struct queue *queue = batch->queue;
     struct task **tasks = arena_alloc_array(&batch->arena, REMOVE_STEP, sizeof *tasks);
     struct task **due = arena_alloc_array(&batch->arena, REMOVE_STEP, sizeof *due);
+    int64_t shortest_us = shortest_window_ms(queue->settings, status) * CLOCK_MS_US;
     uint32_t count, due_count = 0;
+    bool young = false;
 
+    if (shortest_us <= 0)
+        return 0;
     if (!tasks || !due)
         return err_set(err, ERR_MEMORY, "out of memory for retention");
     if (batch->store->verbs->status_find(batch->store, status, queue->prune_cursor[status],
                                          REMOVE_STEP, &batch->arena, tasks, &count, err) < 0)
         return -(int)err->code;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count && !young; i++) {
         int64_t keep_ms = window_ms(queue, tasks[i]);
         bool needed;
 
+        young = tasks[i]->spec.created_at_us + shortest_us > batch->now_us;
+        if (young)
+            break;
         queue->prune_cursor[status] = tasks[i]->key;
         if (keep_ms <= 0 ||
             tasks[i]->completed_at_us + keep_ms * CLOCK_MS_US > batch->now_us)
@@ -99,7 +121,7 @@ static int prune_status(struct batch *batch, enum status status, bool *more, str
         if (!needed)
             due[due_count++] = tasks[i];
     }
-    if (count < REMOVE_STEP)
+    if (count < REMOVE_STEP || young)
         queue->prune_cursor[status] = 0;
     else
         *more = true;

@@ -15,6 +15,7 @@ static int execution_lost(struct batch *batch, struct task *task, const char *re
 int sweep_lose(struct batch *batch, struct task *task, const char *reason, struct err *err)
 {
     struct outcome outcome = outcome_lost(task);
+    bool pause = task->pause_requested;
     struct str detail = batch_text(batch, "{\"reason\":\"%s\",\"crash_count\":%lld}", reason,
                                    (long long)task->crash_count + 1);
 
@@ -42,8 +43,10 @@ int sweep_lose(struct batch *batch, struct task *task, const char *reason, struc
         return batch_move(batch, task, STATUS_DEAD_LETTER, MOVE_RECOVERED, "Dead letter",
                           ACTOR_RECOVERY, STR("{\"reason\":\"poison\"}"), err);
     }
-    return batch_move(batch, task, STATUS_PENDING, MOVE_RECOVERED, "Queued", ACTOR_RECOVERY,
-                      STR_NONE, err);
+    if (batch_move(batch, task, STATUS_PENDING, MOVE_RECOVERED, "Queued", ACTOR_RECOVERY,
+                   STR_NONE, err) < 0)
+        return -(int)err->code;
+    return task_pause_if_asked(batch, task, pause, err);
 }
 
 /* The worker should have stopped it long ago: ended here even if heartbeats still come. */

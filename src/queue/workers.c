@@ -183,8 +183,10 @@ int workers_register(struct batch *batch, struct register_request *request)
     struct worker_row row = request->worker;
     struct worker_state *known, *worker;
 
-    if (map_count(&queue->workers) >= BOUND_WORKERS)
-        return err_set(err, ERR_UNAVAILABLE, "there are %d workers already", BOUND_WORKERS);
+    if (map_count(&queue->workers) >= BOUND_WORKERS && !request->in_process &&
+        !workers_get(queue, row.id))
+        return err_set(err, ERR_RATE, "there are %d workers already; try again later",
+                       BOUND_WORKERS); /* a refusal: the rest of the batch is not at fault */
     if (request->in_process) /* the pool is the node's own */
         row.id = str_of(queue->node_id);
     if (!row.id.data)
@@ -402,7 +404,8 @@ int workers_leave(struct batch *batch, struct leave_request *request)
                     return -(int)err->code;
                 continue;
             }
-            task_let_go(tasks[i]);
+            task_let_go(tasks[i]); /* cancelled: its slot is free now */
+            batch_heat(batch, limits_queue(batch->queue, tasks[i]->spec.queue));
             if (batch_owe(batch, tasks[i], err) < 0)
                 return -(int)err->code;
         }

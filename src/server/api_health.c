@@ -27,7 +27,7 @@ void api_readyz(struct api_call *call)
 {
     struct stats_request *request = arena_alloc(call->arena, sizeof *request);
 
-    if (!request || call->server->stopping) {
+    if (!request || call->server->draining) {
         err_set(&call->err, ERR_UNAVAILABLE, "the server is stopping");
         call_fail(call);
         return;

@@ -255,6 +255,7 @@ struct store_verbs {
     int (*outbox_due)(struct store *store, int64_t now_us, uint32_t limit, struct arena *arena,
                       struct outbox_message **messages, uint32_t *count, int64_t *next_at_us,
                       struct err *err);
+    int (*outbox_count)(struct store *store, int64_t *pending, struct err *err); /* not given up */
     int (*outbox_save)(struct store *store, const struct outbox_message *message, bool remove,
                        struct err *err);
 

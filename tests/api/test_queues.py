@@ -122,7 +122,8 @@ class StatsTest(ApiTest):
         stats = self.expect(200, "GET", "/v1/stats")
         self.assertEqual((stats["counts"]["pending"], stats["counts"]["completed"]), (1, 1))
         self.assertEqual((stats["totals"]["enqueued"], stats["totals"]["completed"],
-                          stats["workers"], stats["storage_full"]), (2, 1, 1, False))
+                          stats["storage_full"]), (2, 1, False))
+        self.assertGreaterEqual(stats["workers"], 1)
         self.assertEqual({q["name"] for q in stats["queues"]} & {"x", "y"}, {"x", "y"})
         self.assertIn({"queue": "y", "type": "b", "status": "pending", "tasks": 1},
                       stats["lanes"])

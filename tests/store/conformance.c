@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #define TESTS_MAX 256
+#define NAMES_MAX 32
 
 void conformance_ok(int rc, const struct err *err, const char *what, const char *file, int line)
 {
@@ -214,6 +215,56 @@ int64_t count_of(struct conformance *c, const char *queue, const char *type, enu
             counts[i].status == status)
             return counts[i].tasks;
     return 0;
+}
+
+static enum admit take_all(void *ctx, struct str queue, struct str type, struct str limit_key,
+                           const struct uuid *category_id)
+{
+    (void)ctx;
+    (void)queue;
+    (void)type;
+    (void)limit_key;
+    (void)category_id;
+    return ADMIT_TAKE;
+}
+
+static uint32_t strs_of(const char *const *texts, struct str *out)
+{
+    uint32_t count = 0;
+
+    for (; texts && texts[count]; count++) {
+        assert_true(count < NAMES_MAX);
+        out[count] = str_of(texts[count]);
+    }
+    return count;
+}
+
+uint32_t take_ready(struct conformance *c, const char *const *queues, const char *const *types,
+                    uint32_t max, admit_function *admit, void *ctx, struct task **tasks)
+{
+    struct str queue_names[NAMES_MAX], type_names[NAMES_MAX];
+    struct ready_want want = {.namespace_name = STR("default"),
+                              .queues = queue_names,
+                              .queues_count = strs_of(queues, queue_names),
+                              .types = type_names,
+                              .types_count = strs_of(types, type_names),
+                              .max = max,
+                              .admit = admit ? admit : take_all,
+                              .ctx = ctx};
+    uint32_t count = 0;
+
+    OK(c, c->verbs->ready_take(c->store, &want, &c->arena, tasks, &count, &c->err));
+    return count;
+}
+
+uint32_t take_from(struct conformance *c, const char *queue, uint32_t max, struct task **tasks)
+{
+    return take_ready(c, (const char *const[]){queue, NULL}, NULL, max, NULL, NULL, tasks);
+}
+
+int64_t ready_in(struct conformance *c, const char *queue)
+{
+    return c->verbs->ready_count(c->store, STR("default"), str_of(queue));
 }
 
 static void tell(void *ctx, const char *line)

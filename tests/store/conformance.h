@@ -86,6 +86,13 @@ struct execution given_execution(struct conformance *c, const struct task *task,
                                  int64_t created_at_us);
 int64_t count_of(struct conformance *c, const char *queue, const char *type, enum status status);
 int64_t verify_findings(struct conformance *c);
+/* Takes from queues (and types, NULL = all), both NULL-terminated; admit NULL takes everything. */
+typedef enum admit admit_function(void *ctx, struct str queue, struct str type,
+                                  struct str limit_key, const struct uuid *category_id);
+uint32_t take_ready(struct conformance *c, const char *const *queues, const char *const *types,
+                    uint32_t max, admit_function *admit, void *ctx, struct task **tasks);
+uint32_t take_from(struct conformance *c, const char *queue, uint32_t max, struct task **tasks);
+int64_t ready_in(struct conformance *c, const char *queue);
 struct str text_of(struct conformance *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 

@@ -1,36 +1,6 @@
 /* Conformance: transactions, and tasks as they are inserted, saved, loaded and deleted. */
 #include "conformance.h"
 
-#include "core/checkpoint.h"
-
-static enum admit take_all(void *ctx, struct str queue, struct str type, struct str limit_key,
-                           const struct uuid *category_id)
-{
-    (void)ctx;
-    (void)queue;
-    (void)type;
-    (void)limit_key;
-    (void)category_id;
-    return ADMIT_TAKE;
-}
-
-static uint32_t take_from(struct conformance *c, const char *queue, struct task **tasks,
-                          uint32_t max)
-{
-    struct str name = str_of(queue);
-    struct ready_want want = {.namespace_name = STR("default"), .queues = &name,
-                              .queues_count = 1, .max = max, .admit = take_all};
-    uint32_t count = 0;
-
-    OK(c, c->verbs->ready_take(c->store, &want, &c->arena, tasks, &count, &c->err));
-    return count;
-}
-
-static int64_t ready_in(struct conformance *c, const char *queue)
-{
-    return c->verbs->ready_count(c->store, STR("default"), str_of(queue));
-}
-
 /* A2 */
 static void commit_makes_a_task_visible_to_readers_and_not_before(void **state)
 {
@@ -68,7 +38,7 @@ static void rollback_leaves_nothing(void **state)
     OK(c, c->verbs->uniques_reserve(c->store, &unique, 1, &c->err));
     claim_task(kept, "w");
     save_task(c, kept);
-    assert_int_equal(take_from(c, "q", tasks, 4), 1);
+    assert_int_equal(take_from(c, "q", 4, tasks), 1);
     store_rollback(c);
 
     assert_null(load_task(c, &gone->id, LOAD_STATE));
@@ -82,9 +52,9 @@ static void rollback_leaves_nothing(void **state)
     unique.task_key = kept->key;
     OK(c, c->verbs->uniques_reserve(c->store, &unique, 1, &c->err));
     assert_true(uuid_is_nil(&unique.owner));
-    assert_int_equal(take_from(c, "q", tasks, 4), 1);
+    assert_int_equal(take_from(c, "q", 4, tasks), 1);
     assert_int_equal(tasks[0]->key, kept->key);
-    assert_int_equal(take_from(c, "new queue", tasks, 4), 0);
+    assert_int_equal(take_from(c, "new queue", 4, tasks), 0);
     store_rollback(c);
 }
 
@@ -100,7 +70,7 @@ static void rollback_of_a_take_puts_the_tasks_back(void **state)
     store_commit(c);
     for (int turn = 0; turn < 3; turn++) {
         store_begin(c);
-        assert_int_equal(take_from(c, "q", tasks, 2), 2);
+        assert_int_equal(take_from(c, "q", 2, tasks), 2);
         assert_int_equal(tasks[0]->order_key, 8);
         assert_int_equal(tasks[1]->order_key, 9);
         store_rollback(c);

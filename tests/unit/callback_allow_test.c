@@ -1,6 +1,6 @@
 /* Which URLs callbacks may go to: hosts are compared whole, and whatever could be read in two ways
  * is refused (C7, F-G9, F-H20). */
-#include "dispatch/callback_allow.h"
+#include "core/callback_allow.h"
 
 #include "core/bounds.h"
 
@@ -178,7 +178,8 @@ static void entries_may_fix_port_and_path(void **state)
         {"http://127.0.0.1/", false},
         {"http://localhost/", false},
     };
-    struct settings settings = {.callbacks_allow = entries, .callbacks_allow_count = COUNT(entries)};
+    struct settings settings = {.callbacks_allow = entries,
+                                .callbacks_allow_count = COUNT(entries)};
 
     (void)state;
     check_rows(&settings, rows, COUNT(rows));

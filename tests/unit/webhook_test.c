@@ -1,5 +1,5 @@
-/* Callbacks from a task's end to a real receiver, over a real queue and store: signed, at least once
- * with one event id, without redirects, surviving a restart (A2, C7, D13, F-A14, F-G9, F-H20). */
+/* Callbacks from a task's end to a real receiver, over a real queue and store: signed, at least
+ * once with one event id, without redirects, surviving a restart (A2, C7, D13, F-A14, F-G9). */
 #include "sqlite_fixture.h"
 
 #include "http_receiver.h"

@@ -143,8 +143,7 @@ static void merge_drop_queue(struct merge *merge, struct str queue)
 /* The task of an entry, parked because its key's limit is reached. */
 static int park(struct sqlite_store *store, struct task *task, struct err *err)
 {
-    task->parked = true;
-    task->version++;
+    task->parked = true; /* nothing a user can see: the version stays */
     return sqlite_tasks_save(&store->base, &task, 1, err);
 }
 

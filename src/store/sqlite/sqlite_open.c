@@ -296,6 +296,7 @@ static const struct store_verbs verbs = {
     .logs_insert = sqlite_logs_insert,
     .outbox_insert = sqlite_outbox_insert,
     .outbox_due = sqlite_outbox_due,
+    .outbox_count = sqlite_outbox_count,
     .outbox_save = sqlite_outbox_save,
     .workers_load = sqlite_workers_load,
     .worker_put = sqlite_worker_put,

@@ -118,6 +118,19 @@ int sqlite_outbox_due(struct store *base, int64_t now_us, uint32_t limit, struct
     return outbox_next(sql, now_us, next_at_us, err);
 }
 
+int sqlite_outbox_count(struct store *base, int64_t *pending, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt = sql_get(sql, SQL_outbox_count, err);
+    int rc = stmt ? sql_step(sql, stmt, err) : -(int)err->code;
+
+    if (rc <= 0)
+        return rc;
+    *pending = sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    return 0;
+}
+
 int sqlite_outbox_save(struct store *base, const struct outbox_message *message, bool remove,
                        struct err *err)
 {

@@ -17,7 +17,8 @@
     X(task_deletes_recovery)                                                                   \
     X(unique_insert) X(unique_owner) X(unique_delete)                                          \
     X(lane_insert) X(lane_find) X(lanes_all) X(count_add) X(counts_all)                        \
-    X(ready_head) X(pending_orders) X(order_update) X(parked_first) X(parked_key_next) X(due_first) X(due_next)\
+    X(ready_head) X(pending_orders) X(order_update) X(parked_first) X(parked_key_next)         \
+    X(due_first) X(due_next)                                                                   \
     X(held_all) X(held_by_worker) X(settled_by_status)                                         \
     X(any_dependency) X(dependency_insert) X(dependents_of) X(parents_of) X(children_of)       \
     X(event_insert) X(execution_insert) X(execution_update) X(execution_by_key)                \
@@ -26,7 +27,7 @@
     X(checkpoint_thin) X(log_insert) X(log_last_seq)                                           \
     X(prune_candidates) X(prune_events) X(prune_execution_next) X(prune_keeps_claim)           \
     X(prune_keeps_start) X(prune_executions) X(prune_log_next) X(prune_logs)                   \
-    X(outbox_insert) X(outbox_due) X(outbox_next) X(outbox_update) X(outbox_delete)            \
+    X(outbox_count) X(outbox_insert) X(outbox_due) X(outbox_next) X(outbox_update) X(outbox_delete)\
     X(workers_all) X(worker_put) X(worker_delete) X(queues_all) X(queue_put)                   \
     X(counts_named) X(info_get) X(info_put) X(last_time) X(last_keys)                          \
     X(read_task) X(read_task_id) X(read_dependencies) X(read_result) X(read_events)            \

@@ -81,3 +81,6 @@ SELECT max(
 -- name: last_keys
 SELECT coalesce((SELECT max(task) FROM task_states), 0),
     coalesce((SELECT max(execution) FROM execution_rows), 0);
+
+-- name: outbox_count
+SELECT count(*) FROM outbox WHERE next_at IS NOT NULL;

@@ -2,8 +2,8 @@
  * An entry is scheme and host, and maybe a port and a path prefix; hosts are compared whole. What
  * could be read in two ways (user info, backslashes, dot segments, odd ports) is never allowed, so
  * that the client cannot end up elsewhere than this file thought. Pure; no names are resolved. */
-#ifndef DISPATCH_CALLBACK_ALLOW_H
-#define DISPATCH_CALLBACK_ALLOW_H
+#ifndef CORE_CALLBACK_ALLOW_H
+#define CORE_CALLBACK_ALLOW_H
 
 #include "core/settings.h"
 

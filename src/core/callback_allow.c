@@ -1,5 +1,5 @@
 /* A stricter grammar than RFC 3986: everything outside it is refused before it is compared. */
-#include "dispatch/callback_allow.h"
+#include "core/callback_allow.h"
 
 #include "core/bounds.h"
 

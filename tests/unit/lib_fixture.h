@@ -1,0 +1,119 @@
+/* A handle on a store in a folder of its own, for the tests of the library. Included by test
+ * programs only; all functions are static. */
+#ifndef TESTS_UNIT_LIB_FIXTURE_H
+#define TESTS_UNIT_LIB_FIXTURE_H
+
+#include "perdura.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define WAIT_MS 20000 /* only ever reached when a test fails */
+
+struct fixture {
+    char folder[64];
+    char path[96];
+    struct pd *pd;
+    struct pd_worker *worker;
+};
+
+/* Fails the test with the handle's own sentence. */
+#define OK(fixture, call)                                                                    \
+    do {                                                                                     \
+        int rc_ = (call);                                                                    \
+        if (rc_ != PD_OK)                                                                    \
+            fail_msg("%s: %s: %s", #call, pd_code_word(rc_), pd_error((fixture)->pd));       \
+    } while (0)
+
+static inline int open_store(struct fixture *fixture)
+{
+    struct pd_options options = PD_OPTIONS_INIT;
+
+    options.allow_network_fs = 1;
+    return pd_open(fixture->path, &options, &fixture->pd);
+}
+
+static inline void make_folder(struct fixture *fixture)
+{
+    snprintf(fixture->folder, sizeof fixture->folder, "/tmp/perdura-lib-XXXXXX");
+    assert_non_null(mkdtemp(fixture->folder));
+    snprintf(fixture->path, sizeof fixture->path, "%s/p.db", fixture->folder);
+}
+
+static inline void remove_folder(const struct fixture *fixture)
+{
+    DIR *folder = opendir(fixture->folder);
+    struct dirent *entry;
+    char path[512];
+
+    while (folder && (entry = readdir(folder))) {
+        snprintf(path, sizeof path, "%s/%s", fixture->folder, entry->d_name);
+        unlink(path);
+    }
+    if (folder)
+        closedir(folder);
+    rmdir(fixture->folder);
+}
+
+static inline int setup(void **state)
+{
+    struct fixture *fixture = calloc(1, sizeof *fixture);
+
+    assert_non_null(fixture);
+    make_folder(fixture);
+    OK(fixture, open_store(fixture));
+    *state = fixture;
+    return 0;
+}
+
+static inline int teardown(void **state)
+{
+    struct fixture *fixture = *state;
+
+    pd_worker_free(fixture->worker);
+    pd_close(fixture->pd);
+    remove_folder(fixture);
+    free(fixture);
+    return 0;
+}
+
+/* A worker with one handler, running. */
+static inline void start_worker(struct fixture *fixture, const char *type, pd_handler *handler,
+                                void *ctx)
+{
+    OK(fixture, pd_worker_new(fixture->pd, NULL, &fixture->worker));
+    OK(fixture, pd_worker_handle(fixture->worker, type, handler, ctx));
+    OK(fixture, pd_worker_start(fixture->worker));
+}
+
+/* Enqueues a task of the type that is tried again at once. */
+static inline void enqueue(struct fixture *fixture, const char *type, const char *payload,
+                           char *id)
+{
+    struct pd_task_spec spec = PD_TASK_SPEC_INIT;
+
+    spec.type = type;
+    spec.payload = payload;
+    spec.retry_delay_ms = PD_NONE;
+    OK(fixture, pd_enqueue(fixture->pd, &spec, id));
+}
+
+static inline enum pd_status status_of(struct fixture *fixture, const char *id)
+{
+    struct pd_result result;
+    enum pd_status status;
+
+    OK(fixture, pd_get(fixture->pd, id, &result));
+    status = result.status;
+    pd_result_free(&result);
+    return status;
+}
+
+#endif

@@ -1,0 +1,637 @@
+/* The library on a store of its own: enqueueing, handlers, waiting, controlling (A2, A3, A7, A8, B3,
+ * C1, C3, C4, D13), and several instances in one process. */
+#include "lib_fixture.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+
+static int echo(struct pd_task *task, void *ctx)
+{
+    (void)ctx;
+    assert_int_equal(pd_task_set_result(task, pd_task_payload(task)), PD_OK);
+    return PD_DONE;
+}
+
+static void a_task_is_run_and_its_result_waited_for(void **state)
+{
+    struct fixture *fixture = *state;
+    struct pd_result result;
+    char id[PD_ID_BYTES];
+
+    start_worker(fixture, "echo", echo, NULL);
+    enqueue(fixture, "echo", "{\"n\": 0.10}", id);
+    OK(fixture, pd_wait(fixture->pd, id, WAIT_MS, &result));
+    assert_string_equal(result.id, id);
+    assert_int_equal(result.status, PD_STATUS_COMPLETED);
+    assert_string_equal(result.status_word, "completed");
+    assert_int_equal(result.ended, 1);
+    assert_string_equal(result.type, "echo");
+    assert_string_equal(result.queue, "default");
+    assert_string_equal(result.payload, "{\"n\": 0.10}"); /* byte for byte */
+    assert_string_equal(result.result, "{\"n\": 0.10}");
+    assert_null(result.error);
+    assert_int_equal(result.attempts, 1);
+    assert_true(result.created_at_us > 0 && result.completed_at_us >= result.created_at_us);
+    pd_result_free(&result);
+    pd_result_free(&result);
+}
+
+static void a_prefix_finds_its_handler_and_other_types_are_left_alone(void **state)
+{
+    struct fixture *fixture = *state;
+    struct pd_result result;
+    char mine[PD_ID_BYTES], other[PD_ID_BYTES];
+
+    start_worker(fixture, "mail:*", echo, NULL);
+    enqueue(fixture, "report", NULL, other);
+    enqueue(fixture, "mail:send", "7", mine);
+    OK(fixture, pd_wait(fixture->pd, mine, WAIT_MS, &result));
+    assert_string_equal(result.result, "7");
+    pd_result_free(&result);
+    assert_int_equal(status_of(fixture, other), PD_STATUS_PENDING);
+}
+
+static void a_batch_is_one_unit(void **state)
+{
+    struct fixture *fixture = *state;
+    struct pd_task_spec specs[3] = {PD_TASK_SPEC_INIT};
+    struct pd_enqueued enqueued[3];
+
+    for (int i = 0; i < 3; i++)
+        specs[i].type = "unit";
+    specs[0].external_id = "first";
+    specs[2].external_id = "first"; /* taken by the first: all are refused */
+    assert_int_equal(pd_enqueue_batch(fixture->pd, specs, 3, enqueued), PD_ECONFLICT);
+    specs[2].external_id = "third";
+    OK(fixture, pd_enqueue_batch(fixture->pd, specs, 3, enqueued));
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(enqueued[i].duplicate, 0);
+        assert_int_equal(status_of(fixture, enqueued[i].id), PD_STATUS_PENDING);
+    }
+    OK(fixture, pd_enqueue_batch(fixture->pd, specs, 0, NULL));
+    assert_int_equal(pd_enqueue_batch(fixture->pd, specs, PD_BATCH_MAX + 1, NULL), PD_ETOOLARGE);
+}
+
+/* A3, and the same by key. */
+static void a_duplicate_gives_the_first_task(void **state)
+{
+    struct fixture *fixture = *state;
+    struct pd_task_spec specs[4] = {PD_TASK_SPEC_INIT};
+    struct pd_enqueued enqueued[4];
+
+    for (int i = 0; i < 4; i++)
+        specs[i].type = "once";
+    specs[0].idempotency_key = specs[1].idempotency_key = "order/17";
+    specs[0].payload = "{\"a\":1,\"b\":2}";
+    specs[1].payload = "{\"a\":2}";
+    specs[2].hash_input = specs[3].hash_input = 1;
+    specs[2].payload = "{\"a\":1,\"b\":2}";
+    specs[3].payload = "{ \"b\":2.0, \"a\":1 }"; /* the same in canonical form */
+    OK(fixture, pd_enqueue_batch(fixture->pd, specs, 4, enqueued));
+    assert_int_equal(enqueued[0].duplicate, 0);
+    assert_int_equal(enqueued[1].duplicate, 1);
+    assert_int_equal(enqueued[1].payload_differs, 1);
+    assert_string_equal(enqueued[1].id, enqueued[0].id);
+    assert_int_equal(enqueued[2].duplicate, 0);
+    assert_int_equal(enqueued[3].duplicate, 1);
+    assert_int_equal(enqueued[3].payload_differs, 0);
+    assert_string_equal(enqueued[3].id, enqueued[2].id);
+}
+
+static int step(struct pd_task *task, void *ctx)
+{
+    const char *name = pd_task_checkpoint_name(task);
+
+    (void)ctx;
+    assert_int_equal(pd_task_attempt(task), name ? 2 : 1);
+    if (!name) {
+        assert_null(pd_task_checkpoint_data(task));
+        assert_int_equal(pd_task_progress(task, 10, "Reading"), PD_OK);
+        assert_int_equal(pd_task_checkpoint(task, "read", 50, "{\"row\":41}"), PD_OK);
+        pd_task_fail(task, 1, "the disk had a hiccup");
+        return PD_FAIL;
+    }
+    assert_string_equal(name, "read");
+    assert_string_equal(pd_task_checkpoint_data(task), "{\"row\":41}");
+    assert_int_equal(pd_task_checkpoint_progress(task), 50);
+    assert_int_equal(pd_task_log(task, PD_LOG_WARN, "going on", "{\"from\":41}"), PD_OK);
+    return PD_DONE;
+}
+
+/* B3 */
+static void a_retried_handler_goes_on_from_its_checkpoint(void **state)
+{
+    struct fixture *fixture = *state;
+    struct pd_result result;
+    char id[PD_ID_BYTES];
+
+    start_worker(fixture, "step", step, NULL);
+    enqueue(fixture, "step", NULL, id);
+    OK(fixture, pd_wait(fixture->pd, id, WAIT_MS, &result));
+    assert_int_equal(result.status, PD_STATUS_COMPLETED);
+    assert_int_equal(result.attempts, 2);
+    assert_int_equal(result.retry_count, 1);
+    assert_string_equal(result.last_error, "the disk had a hiccup");
+    assert_null(result.error);
+    pd_result_free(&result);
+}
+
+static int count_down(struct pd_task *task, void *ctx)
+{
+    int left = strcmp(pd_task_data(task), "null") == 0 ? 3 : atoi(pd_task_data(task));
+    char text[16];
+
+    (void)ctx;
+    if (left == 0)
+        return PD_DONE;
+    snprintf(text, sizeof text, "%d", left - 1);
+    assert_int_equal(pd_task_set_data(task, text), PD_OK);
+    pd_task_continue_after(task, 0);
+    return PD_CONTINUE;
+}
+
+/* C3 */
+static void a_continued_task_keeps_its_data_and_counts_no_failure(void **state)
+{
+    struct fixture *fixture = *state;
+    struct pd_result result;
+    char id[PD_ID_BYTES];
+
+    start_worker(fixture, "down", count_down, NULL);
+    enqueue(fixture, "down", NULL, id);
+    OK(fixture, pd_wait(fixture->pd, id, WAIT_MS, &result));
+    assert_int_equal(result.status, PD_STATUS_COMPLETED);
+    assert_int_equal(result.attempts, 4);
+    assert_int_equal(result.retry_count, 0);
+    assert_string_equal(result.data, "0");
+    pd_result_free(&result);
+}
+
+static int fail_as_told(struct pd_task *task, void *ctx)
+{
+    (void)ctx;
+    if (strcmp(pd_task_payload(task), "\"partly\"") == 0) {
+        pd_task_set_result(task, "[1]");
+        return PD_PARTIAL;
+    }
+    if (strcmp(pd_task_payload(task), "\"nonsense\"") == 0)
+        return 17;
+    if (strcmp(pd_task_payload(task), "\"never\"") == 0)
+        pd_task_fail(task, 0, "this cannot work");
+    return PD_FAIL;
+}
+
+static void expect_end(struct fixture *fixture, const char *payload, int64_t max_retries,
+                       enum pd_status status, const char *error, int64_t attempts)
+{
+    struct pd_task_spec spec = PD_TASK_SPEC_INIT;
+    struct pd_result result;
+    char id[PD_ID_BYTES];
+
+    spec.type = "fails";
+    spec.payload = payload;
+    spec.max_retries = max_retries;
+    spec.retry_delay_ms = 1;
+    spec.retry_policy = PD_RETRY_FIXED;
+    OK(fixture, pd_enqueue(fixture->pd, &spec, id));
+    OK(fixture, pd_wait(fixture->pd, id, WAIT_MS, &result));
+    assert_int_equal(result.status, status);
+    assert_int_equal(result.attempts, attempts);
+    if (error)
+        assert_string_equal(result.error, error);
+    pd_result_free(&result);
+}
+
+/* C3, D13 */
+static void outcomes_end_a_task_as_they_say(void **state)
+{
+    struct fixture *fixture = *state;
+
+    start_worker(fixture, "fails", fail_as_told, NULL);
+    expect_end(fixture, "\"never\"", 5, PD_STATUS_FAILED, "this cannot work", 1);
+    expect_end(fixture, "\"often\"", 2, PD_STATUS_DEAD_LETTER, "failed", 3);
+    expect_end(fixture, "\"often\"", PD_NONE, PD_STATUS_DEAD_LETTER, "failed", 1);
+    expect_end(fixture, "\"nonsense\"", PD_NONE, PD_STATUS_DEAD_LETTER, NULL, 1);
+    expect_end(fixture, "\"partly\"", 5, PD_STATUS_PARTIAL, NULL, 1);
+}
+
+struct running {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    int started;
+    int stopped;
+};
+
+static void tell(struct running *running, int *what)
+{
+    pthread_mutex_lock(&running->lock);
+    ++*what;
+    pthread_cond_broadcast(&running->changed);
+    pthread_mutex_unlock(&running->lock);
+}
+
+static void await(struct running *running, const int *what)
+{
+    struct timespec at;
+    int rc = 0;
+
+    clock_gettime(CLOCK_REALTIME, &at);
+    at.tv_sec += WAIT_MS / 1000;
+    pthread_mutex_lock(&running->lock);
+    while (*what == 0 && rc == 0)
+        rc = pthread_cond_timedwait(&running->changed, &running->lock, &at);
+    pthread_mutex_unlock(&running->lock);
+    assert_int_equal(rc, 0);
+}
+
+static int until_stopped(struct pd_task *task, void *ctx)
+{
+    struct running *running = ctx;
+
+    tell(running, &running->started);
+    while (!pd_task_cancelled(task))
+        pd_task_progress(task, 1, NULL); /* the answer to a report tells of a cancel too */
+    tell(running, &running->stopped);
+    return PD_CONTINUE;
+}
+
+/* A8 */
+static void a_cancelled_handler_is_told_and_its_task_stays_cancelled(void **state)
+{
+    struct fixture *fixture = *state;
+    struct running running = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
+    struct pd_result result;
+    char id[PD_ID_BYTES];
+
+    start_worker(fixture, "long", until_stopped, &running);
+    enqueue(fixture, "long", NULL, id);
+    await(&running, &running.started);
+    OK(fixture, pd_cancel(fixture->pd, id));
+    OK(fixture, pd_wait(fixture->pd, id, WAIT_MS, &result));
+    assert_int_equal(result.status, PD_STATUS_CANCELLED);
+    pd_result_free(&result);
+    await(&running, &running.stopped);
+    OK(fixture, pd_worker_stop(fixture->worker, 0));
+    assert_int_equal(pd_cancel(fixture->pd, id), PD_ETRANSITION);
+    assert_int_equal(status_of(fixture, id), PD_STATUS_CANCELLED);
+}
+
+static void a_stopped_worker_gives_unfinished_tasks_back(void **state)
+{
+    struct fixture *fixture = *state;
+    struct running running = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
+    char id[PD_ID_BYTES];
+
+    start_worker(fixture, "long", until_stopped, &running);
+    enqueue(fixture, "long", NULL, id);
+    await(&running, &running.started);
+    OK(fixture, pd_worker_stop(fixture->worker, 0));
+    assert_int_equal(status_of(fixture, id), PD_STATUS_PENDING);
+}
+
+static void a_wait_that_ends_too_early_shows_the_task_as_it_is(void **state)
+{
+    struct fixture *fixture = *state;
+    struct pd_result result;
+    char id[PD_ID_BYTES];
+
+    enqueue(fixture, "nobody", NULL, id);
+    assert_int_equal(pd_wait(fixture->pd, id, 5, &result), PD_ETIMEOUT);
+    assert_int_equal(result.status, PD_STATUS_PENDING);
+    assert_int_equal(result.ended, 0);
+    assert_non_null(strstr(pd_error(fixture->pd), "pending"));
+    pd_result_free(&result);
+    assert_int_equal(pd_wait(fixture->pd, id, 0, &result), PD_ETIMEOUT);
+    pd_result_free(&result);
+}
+
+/* A7, C5 */
+static void controls_change_a_waiting_task(void **state)
+{
+    struct fixture *fixture = *state;
+    struct pd_result result;
+    char id[PD_ID_BYTES];
+
+    enqueue(fixture, "nobody", NULL, id);
+    OK(fixture, pd_prioritize(fixture->pd, id, 20));
+    OK(fixture, pd_pause(fixture->pd, id));
+    assert_int_equal(status_of(fixture, id), PD_STATUS_PAUSED);
+    OK(fixture, pd_resume(fixture->pd, id));
+    OK(fixture, pd_get(fixture->pd, id, &result));
+    assert_int_equal(result.status, PD_STATUS_PENDING);
+    assert_int_equal(result.priority, 20);
+    pd_result_free(&result);
+    assert_int_equal(pd_delete(fixture->pd, id), PD_ETRANSITION);
+    OK(fixture, pd_cancel(fixture->pd, id));
+    OK(fixture, pd_retry(fixture->pd, id));
+    assert_int_equal(status_of(fixture, id), PD_STATUS_PENDING);
+    OK(fixture, pd_cancel(fixture->pd, id));
+    OK(fixture, pd_delete(fixture->pd, id));
+    assert_int_equal(pd_get(fixture->pd, id, &result), PD_ENOTFOUND);
+    pd_result_free(&result);
+    assert_int_equal(pd_prioritize(fixture->pd, id, 1001), PD_EINVALID);
+}
+
+static int join_dependencies(struct pd_task *task, void *ctx)
+{
+    (void)ctx;
+    assert_non_null(strstr(pd_task_data(task), "\"dependencies\""));
+    assert_non_null(strstr(pd_task_data(task), "\"result\":[41]"));
+    return PD_DONE;
+}
+
+/* C4 */
+static void a_task_waits_for_others_of_its_batch_and_gets_their_results(void **state)
+{
+    struct fixture *fixture = *state;
+    struct pd_dependency after = {0};
+    struct pd_task_spec specs[2] = {PD_TASK_SPEC_INIT};
+    struct pd_enqueued enqueued[2];
+    struct pd_result result;
+
+    after.ref = "load";
+    specs[0].type = "join";
+    specs[0].depends_on = &after;
+    specs[0].depends_on_count = 1;
+    specs[1].type = "echo";
+    specs[1].ref = "load";
+    specs[1].payload = "[41]";
+    OK(fixture, pd_enqueue_batch(fixture->pd, specs, 2, enqueued));
+    assert_int_equal(status_of(fixture, enqueued[0].id), PD_STATUS_BLOCKED);
+    OK(fixture, pd_worker_new(fixture->pd, NULL, &fixture->worker));
+    OK(fixture, pd_worker_handle(fixture->worker, "echo", echo, NULL));
+    OK(fixture, pd_worker_handle(fixture->worker, "join", join_dependencies, NULL));
+    OK(fixture, pd_worker_start(fixture->worker));
+    OK(fixture, pd_wait(fixture->pd, enqueued[0].id, WAIT_MS, &result));
+    assert_int_equal(result.status, PD_STATUS_COMPLETED);
+    pd_result_free(&result);
+}
+
+static int split(struct pd_task *task, void *ctx)
+{
+    (void)ctx;
+    if (strstr(pd_task_data(task), "\"children\"")) {
+        assert_non_null(strstr(pd_task_data(task), "\"result\":5"));
+        return PD_DONE;
+    }
+    assert_int_equal(pd_task_spawn(task, "{}"), PD_EINVALID);
+    assert_true(strlen(pd_task_error(task)) > 0);
+    assert_int_equal(pd_task_spawn(task, "[{\"type\":\"echo\",\"payload\":5,\"ref\":\"a\"}]"),
+                     PD_OK);
+    pd_task_wait_children(task);
+    return PD_CONTINUE;
+}
+
+/* C4 */
+static void a_task_waits_for_the_children_it_spawned(void **state)
+{
+    struct fixture *fixture = *state;
+    struct pd_result result;
+    char id[PD_ID_BYTES];
+
+    OK(fixture, pd_worker_new(fixture->pd, NULL, &fixture->worker));
+    OK(fixture, pd_worker_handle(fixture->worker, "split", split, NULL));
+    OK(fixture, pd_worker_handle(fixture->worker, "echo", echo, NULL));
+    OK(fixture, pd_worker_start(fixture->worker));
+    enqueue(fixture, "split", NULL, id);
+    OK(fixture, pd_wait(fixture->pd, id, WAIT_MS, &result));
+    assert_int_equal(result.status, PD_STATUS_COMPLETED);
+    assert_int_equal(result.attempts, 2);
+    pd_result_free(&result);
+}
+
+static void *fail_elsewhere(void *ctx)
+{
+    struct fixture *fixture = ctx;
+
+    assert_string_equal(pd_error(fixture->pd), "");
+    assert_int_equal(pd_cancel(fixture->pd, "01890000-0000-7000-8000-000000000000"), PD_ENOTFOUND);
+    assert_null(strstr(pd_error(fixture->pd), "is not the id"));
+    return NULL;
+}
+
+static void errors_are_kept_for_the_thread_that_made_them(void **state)
+{
+    struct fixture *fixture = *state;
+    pthread_t thread;
+
+    assert_int_equal(pd_cancel(fixture->pd, "x"), PD_EINVALID);
+    assert_int_equal(pthread_create(&thread, NULL, fail_elsewhere, fixture), 0);
+    pthread_join(thread, NULL);
+    assert_non_null(strstr(pd_error(fixture->pd), "'x' is not the id"));
+}
+
+static void expect_refusal(struct fixture *fixture, const struct pd_task_spec *spec, int code,
+                           const char *word)
+{
+    assert_int_equal(pd_enqueue(fixture->pd, spec, NULL), code);
+    if (!strstr(pd_error(fixture->pd), word))
+        fail_msg("'%s' is not in: %s", word, pd_error(fixture->pd));
+}
+
+static void bad_specs_are_refused_with_the_field_at_fault(void **state)
+{
+    struct fixture *fixture = *state;
+    struct pd_task_spec good = PD_TASK_SPEC_INIT;
+    struct pd_task_spec bad = good;
+
+    expect_refusal(fixture, &good, PD_EINVALID, "type");
+    bad.type = good.type = "t";
+    bad.payload = "1,\"queue\":\"x\"";
+    expect_refusal(fixture, &bad, PD_EMALFORMED, "payload");
+    bad = good, bad.metadata = "[]";
+    expect_refusal(fixture, &bad, PD_EINVALID, "metadata");
+    bad = good, bad.name = "\xff";
+    expect_refusal(fixture, &bad, PD_EINVALID, "UTF-8");
+    bad = good, bad.queue = "a/b";
+    expect_refusal(fixture, &bad, PD_EINVALID, "slash");
+    bad = good, bad.timeout_ms = -5;
+    expect_refusal(fixture, &bad, PD_EINVALID, "timeout_ms");
+    bad = good, bad.priority = 4000;
+    expect_refusal(fixture, &bad, PD_EINVALID, "priority");
+    bad = good, bad.delay_ms = 1, bad.run_at_us = 1;
+    expect_refusal(fixture, &bad, PD_EINVALID, "run_at");
+    bad = good, bad.retry_policy = (enum pd_retry_policy)9;
+    expect_refusal(fixture, &bad, PD_EINVALID, "retry_policy");
+    bad = good, bad.callback_url = "ftp://x";
+    expect_refusal(fixture, &bad, PD_EINVALID, "callback_url");
+    OK(fixture, pd_enqueue(fixture->pd, &good, NULL));
+}
+
+static void a_second_opener_of_a_store_is_told_who_has_it(void **state)
+{
+    struct fixture *fixture = *state;
+    struct fixture second = *fixture;
+
+    assert_true(open_store(&second) < 0);
+    assert_true(strlen(pd_error(second.pd)) > 0);
+    assert_int_equal(pd_cancel(second.pd, "x"), PD_EINVALID); /* not open, and no crash */
+    pd_close(second.pd);
+    assert_true(pd_open("postgres://x", NULL, &second.pd) < 0);
+    pd_close(second.pd);
+    assert_int_equal(pd_open(NULL, NULL, &second.pd), PD_EINVALID);
+    pd_close(second.pd);
+}
+
+static void the_handle_closes_with_workers_and_consumers_left(void **state)
+{
+    struct fixture *fixture = *state;
+    struct pd_consumer *consumer;
+    char id[PD_ID_BYTES];
+
+    start_worker(fixture, "echo", echo, NULL);
+    OK(fixture, pd_consumer_open(fixture->pd, NULL, &consumer));
+    enqueue(fixture, "echo", NULL, id);
+    pd_close(fixture->pd);
+    fixture->worker = NULL;
+    OK(fixture, open_store(fixture));
+    assert_true(status_of(fixture, id) == PD_STATUS_PENDING ||
+                status_of(fixture, id) == PD_STATUS_COMPLETED);
+}
+
+/* A2, E5: the process dies with a claimed task; the next one gets it, and no retry is used up. */
+static void a_task_survives_its_process(void **state)
+{
+    struct fixture fixture = {0};
+    struct pd_consumer *consumer;
+    struct pd_claims *claims;
+    struct pd_result result;
+    char id[PD_ID_BYTES] = "";
+    int status, ends[2];
+    pid_t child;
+
+    (void)state;
+    make_folder(&fixture);
+    assert_int_equal(pipe(ends), 0);
+    child = fork();
+    if (child == 0) {
+        struct pd_task_spec spec = PD_TASK_SPEC_INIT;
+
+        spec.type = "echo";
+        spec.payload = "9";
+        if (open_store(&fixture) < 0 || pd_enqueue(fixture.pd, &spec, id) < 0 ||
+            pd_consumer_open(fixture.pd, NULL, &consumer) < 0 ||
+            pd_claim(consumer, 1, WAIT_MS, &claims) < 0 || claims->count != 1 ||
+            write(ends[1], id, sizeof id) != sizeof id)
+            _exit(1);
+        _exit(0); /* as a crash: nothing is given back */
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(read(ends[0], id, sizeof id), sizeof id);
+    close(ends[0]);
+    close(ends[1]);
+    OK(&fixture, open_store(&fixture));
+    start_worker(&fixture, "echo", echo, NULL);
+    OK(&fixture, pd_wait(fixture.pd, id, WAIT_MS, &result));
+    assert_int_equal(result.status, PD_STATUS_COMPLETED);
+    assert_int_equal(result.attempts, 2);
+    assert_int_equal(result.retry_count, 0);
+    pd_result_free(&result);
+    pd_close(fixture.pd);
+    remove_folder(&fixture);
+}
+
+#define INSTANCES 4
+#define TASKS_EACH 50
+
+static int count_one(struct pd_task *task, void *ctx)
+{
+    (void)task;
+    atomic_fetch_add((atomic_int *)ctx, 1);
+    return PD_DONE;
+}
+
+static void *run_instance(void *ctx)
+{
+    struct fixture fixture = {0};
+    struct pd_task_spec specs[TASKS_EACH] = {PD_TASK_SPEC_INIT};
+    struct pd_enqueued enqueued[TASKS_EACH];
+    struct pd_result result;
+
+    make_folder(&fixture);
+    OK(&fixture, open_store(&fixture));
+    start_worker(&fixture, "one", count_one, ctx);
+    for (int i = 0; i < TASKS_EACH; i++)
+        specs[i].type = "one";
+    OK(&fixture, pd_enqueue_batch(fixture.pd, specs, TASKS_EACH, enqueued));
+    for (int i = 0; i < TASKS_EACH; i++) {
+        OK(&fixture, pd_wait(fixture.pd, enqueued[i].id, WAIT_MS, &result));
+        pd_result_free(&result);
+    }
+    pd_worker_free(fixture.worker);
+    pd_close(fixture.pd);
+    remove_folder(&fixture);
+    return NULL;
+}
+
+static void several_instances_live_in_one_process(void **state)
+{
+    pthread_t threads[INSTANCES];
+    atomic_int ran = 0;
+
+    (void)state;
+    for (int i = 0; i < INSTANCES; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, run_instance, &ran), 0);
+    for (int i = 0; i < INSTANCES; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(atomic_load(&ran), INSTANCES * TASKS_EACH);
+}
+
+static void *use_handle(void *ctx)
+{
+    struct fixture *fixture = ctx;
+    struct pd_result result;
+    char id[PD_ID_BYTES];
+
+    for (int i = 0; i < 20; i++) {
+        enqueue(fixture, "echo", "true", id);
+        OK(fixture, pd_wait(fixture->pd, id, WAIT_MS, &result));
+        assert_string_equal(result.result, "true");
+        pd_result_free(&result);
+    }
+    return NULL;
+}
+
+static void one_handle_serves_several_threads(void **state)
+{
+    struct fixture *fixture = *state;
+    pthread_t threads[8];
+
+    start_worker(fixture, "echo", echo, NULL);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, use_handle, fixture), 0);
+    for (int i = 0; i < 8; i++)
+        pthread_join(threads[i], NULL);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_task_survives_its_process), /* forks, so before any thread */
+        TEST(a_task_is_run_and_its_result_waited_for),
+        TEST(a_prefix_finds_its_handler_and_other_types_are_left_alone),
+        TEST(a_batch_is_one_unit),
+        TEST(a_duplicate_gives_the_first_task),
+        TEST(a_retried_handler_goes_on_from_its_checkpoint),
+        TEST(a_continued_task_keeps_its_data_and_counts_no_failure),
+        TEST(outcomes_end_a_task_as_they_say),
+        TEST(a_cancelled_handler_is_told_and_its_task_stays_cancelled),
+        TEST(a_stopped_worker_gives_unfinished_tasks_back),
+        TEST(a_wait_that_ends_too_early_shows_the_task_as_it_is),
+        TEST(controls_change_a_waiting_task),
+        TEST(a_task_waits_for_others_of_its_batch_and_gets_their_results),
+        TEST(a_task_waits_for_the_children_it_spawned),
+        TEST(errors_are_kept_for_the_thread_that_made_them),
+        TEST(bad_specs_are_refused_with_the_field_at_fault),
+        TEST(a_second_opener_of_a_store_is_told_who_has_it),
+        TEST(the_handle_closes_with_workers_and_consumers_left),
+        cmocka_unit_test(several_instances_live_in_one_process),
+        TEST(one_handle_serves_several_threads),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
