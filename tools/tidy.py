@@ -25,7 +25,8 @@ ALLOWED = {
     "server": {"base", "calendar", "core", "store", "queue", "net", "dispatch"},
     "node": {"base", "calendar", "core", "store", "queue", "net", "worker", "dispatch", "server"},
     "cli": {"base", "core", "net", "node"},
-    "lib": {"base", "calendar", "core", "store", "queue", "net", "worker", "worker/handlers"},
+    "lib": {"base", "calendar", "core", "store", "queue", "net", "worker", "worker/handlers",
+            "dispatch"},
 }
 EXCEPTIONS = {
     ("store/store_open.c", "store/sqlite"),  # the opener names the backends

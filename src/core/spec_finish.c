@@ -178,8 +178,9 @@ int spec_finish(struct task_input *input, const struct settings *settings, struc
         return rc;
     if (settings) {
         if (input->spec.callback_url.data && !callback_allowed(settings, input->spec.callback_url))
-            return err_set_field(err, ERR_INVALID, "callback_url", "the configuration does not allow "
-                                 "callbacks to this address; add it to callbacks.allow");
+            return err_set_field(err, ERR_INVALID, "callback_url",
+                                 "callbacks to this address are not allowed; add it to "
+                                 "callbacks.allow in the configuration");
         handler = settings_handler(settings, input->spec.type);
         if (handler)
             fill_from_handler(input, handler);

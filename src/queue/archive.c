@@ -53,8 +53,6 @@ static int write_line(struct store *store, struct store_reader *reader, const st
     struct arena arena = ARENA_INIT(0);
     struct render_extra extra = {.single = true};
     struct task *whole;
-    struct task_event *events;
-    uint32_t count = 0;
     int64_t created_us;
     int rc = store->verbs->read_task(reader, &task->id, &arena, &whole, err);
 

@@ -183,7 +183,8 @@ int batch_settle(struct batch *batch, struct err *err)
 
         if (!status_ended(task->status))
             continue; /* removed in the same batch */
-        if (batch->queue->any_dependencies && tell_dependents(batch, &task->id, task->status, err) < 0)
+        if (batch->queue->any_dependencies &&
+            tell_dependents(batch, &task->id, task->status, err) < 0)
             return -(int)err->code;
         if (tell_parent(batch, task, err) < 0)
             return -(int)err->code;

@@ -4,6 +4,10 @@
 #include "queue/queue_int.h"
 
 #define REMOVE_STEP 200 /* about 5 ms of one commit */
+#define PURGE_PAGE 20   /* read with their payloads, 1 MiB each at most */
+
+static const enum status ended_statuses[] = {STATUS_COMPLETED, STATUS_FAILED, STATUS_DEAD_LETTER,
+                                             STATUS_CANCELLED, STATUS_PARTIAL};
 
 static int64_t window_ms(struct queue *queue, const struct task *task)
 {
@@ -15,13 +19,36 @@ static int64_t window_ms(struct queue *queue, const struct task *task)
                                             : queue->settings->retention.failed_ms;
 }
 
+/* A task that depends on it has not ended. */
+static int is_awaited(struct batch *batch, const struct task *task, bool *awaited, struct err *err)
+{
+    struct uuid after = {{0}};
+    struct dependent *dependents;
+    uint32_t count;
+    int rc;
+
+    do {
+        struct arena page = ARENA_INIT(0);
+
+        rc = batch->store->verbs->dependents_find(batch->store, &task->id, &after,
+                                                  BOUND_DEPENDENTS_STEP, &page, &dependents,
+                                                  &count, err);
+        for (uint32_t i = 0; rc == 0 && i < count && !*awaited; i++) {
+            struct task *dependent;
+
+            rc = batch_task(batch, &dependents[i].task_id, &dependent, err);
+            *awaited = rc == 0 && dependent && !status_ended(dependent->status);
+            after = dependents[i].task_id;
+        }
+        arena_deinit(&page);
+    } while (rc == 0 && !*awaited && count == BOUND_DEPENDENTS_STEP);
+    return rc;
+}
+
 /* Somebody may still want its outcome: a parent that waits, a dependent that has not run. */
 static int is_needed(struct batch *batch, const struct task *task, bool *needed, struct err *err)
 {
     struct task *relative = NULL;
-    struct dependent *dependents;
-    struct uuid after = {{0}};
-    uint32_t count = 0;
 
     *needed = true;
     if (!uuid_is_nil(&task->spec.parent_id) &&
@@ -29,20 +56,8 @@ static int is_needed(struct batch *batch, const struct task *task, bool *needed,
         return -(int)err->code;
     if (task->held || (relative && !status_ended(relative->status)))
         return 0;
-    if (batch->queue->any_dependencies) {
-        if (batch->store->verbs->dependents_find(batch->store, &task->id, &after,
-                                                 BOUND_DEPENDENTS_STEP, &batch->arena, &dependents,
-                                                 &count, err) < 0)
-            return -(int)err->code;
-        for (uint32_t i = 0; i < count; i++) {
-            if (batch_task(batch, &dependents[i].task_id, &relative, err) < 0)
-                return -(int)err->code;
-            if (relative && !status_ended(relative->status))
-                return 0;
-        }
-    }
     *needed = false;
-    return 0;
+    return batch->queue->any_dependencies ? is_awaited(batch, task, needed, err) : 0;
 }
 
 int retention_remove(struct batch *batch, struct task **tasks, uint32_t count, struct err *err)
@@ -135,16 +150,14 @@ static int64_t before(int64_t now_us, int64_t window)
 
 int retention_run(struct batch *batch, bool *more, struct err *err)
 {
-    static const enum status statuses[] = {STATUS_COMPLETED, STATUS_FAILED, STATUS_DEAD_LETTER,
-                                           STATUS_CANCELLED, STATUS_PARTIAL};
     const struct retention_rule *rule = &batch->queue->settings->retention;
     uint32_t removed = 0;
 
     *more = false;
     if (batch_flush(batch, err) < 0)
         return -(int)err->code;
-    for (size_t i = 0; i < sizeof statuses / sizeof statuses[0]; i++)
-        if (prune_status(batch, statuses[i], more, err) < 0)
+    for (size_t i = 0; i < sizeof ended_statuses / sizeof ended_statuses[0]; i++)
+        if (prune_status(batch, ended_statuses[i], more, err) < 0)
             return -(int)err->code;
     if (batch->store->verbs->history_prune(
             batch->store, before(batch->now_us, rule->events_ms),
@@ -157,23 +170,10 @@ int retention_run(struct batch *batch, bool *more, struct err *err)
     return 0;
 }
 
-/* B8: all ended tasks of a user, a chunk per call. */
-int control_purge(struct batch *batch, struct purge_request *request)
+/* Removes those of a page that may go; the reader shows them as they were before this batch. */
+static int purge_page(struct batch *batch, const struct task *found, uint32_t count,
+                      uint32_t *removed, struct err *err)
 {
-    struct queue *queue = batch->queue;
-    struct err *err = &request->base.err;
-    struct task_filter filter = {.namespace_name = queue->config.namespace_name,
-                                 .user_id = request->user_id,
-                                 .limit = REMOVE_STEP};
-    struct task *found;
-    uint32_t count;
-
-    request->removed = 0;
-    if (!queue->reader)
-        queue->reader = queue->store->verbs->reader_open(queue->store, err);
-    if (!queue->reader || queue->store->verbs->read_tasks(queue->reader, &filter, &batch->arena,
-                                                          &found, &count, err) < 0)
-        return -(int)err->code;
     for (uint32_t i = 0; i < count; i++) {
         struct task *task;
 
@@ -183,7 +183,50 @@ int control_purge(struct batch *batch, struct purge_request *request)
             continue;
         if (batch_flush(batch, err) < 0 || retention_remove(batch, &task, 1, err) < 0)
             return -(int)err->code;
-        request->removed++;
+        ++*removed;
     }
+    return 0;
+}
+
+static int purge_status(struct batch *batch, struct purge_request *request, enum status status,
+                        struct err *err)
+{
+    struct queue *queue = batch->queue;
+    struct task_filter filter = {.namespace_name = queue->config.namespace_name,
+                                 .status = status,
+                                 .user_id = request->user_id,
+                                 .limit = PURGE_PAGE};
+    uint32_t count;
+    int rc;
+
+    do {
+        struct arena page = ARENA_INIT(0);
+        struct task *found;
+
+        rc = queue->store->verbs->read_tasks(queue->reader, &filter, &page, &found, &count, err);
+        if (rc == 0 && count > 0) {
+            filter.before_key = found[count - 1].key;
+            rc = purge_page(batch, found, count, &request->removed, err);
+        }
+        arena_deinit(&page);
+    } while (rc == 0 && count == PURGE_PAGE && request->removed < REMOVE_STEP);
+    return rc;
+}
+
+/* B8: all ended tasks of a user, a chunk per call. */
+int control_purge(struct batch *batch, struct purge_request *request)
+{
+    struct queue *queue = batch->queue;
+    struct err *err = &request->base.err;
+
+    request->removed = 0;
+    if (!queue->reader)
+        queue->reader = queue->store->verbs->reader_open(queue->store, err);
+    if (!queue->reader || batch_settle(batch, err) < 0)
+        return -(int)err->code;
+    for (size_t i = 0; i < sizeof ended_statuses / sizeof ended_statuses[0]; i++)
+        if (request->removed < REMOVE_STEP &&
+            purge_status(batch, request, ended_statuses[i], err) < 0)
+            return -(int)err->code;
     return 0;
 }

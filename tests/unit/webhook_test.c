@@ -382,7 +382,11 @@ static void message_to_a_place_not_allowed_is_given_up_at_once(void **state) /* 
 {
     struct node *node = *state;
 
-    run_task(node, 80, "@169.254.169.254/latest");
+    run_task(node, 80, "/latest"); /* allowed when it was enqueued, not any more */
+    stop_node(node);
+    fixture_exec(node->store,
+                 "UPDATE outbox SET target = 'http://127.0.0.1:80@169.254.169.254/latest'");
+    open_queue(node);
     start_webhooks(node, NULL);
     expect_log(node, "webhook.given_up", 1);
     stop_node(node);
