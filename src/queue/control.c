@@ -135,7 +135,7 @@ static int prioritize(struct batch *batch, struct task *task, struct control_req
 static int recover(struct batch *batch, struct task *task, struct control_request *request)
 {
     struct err *err = &request->base.err;
-    bool clean = str_is(request->reason, "restart_clean");
+    bool clean = request->restart_clean;
 
     if (!status_allows(task->status, STATUS_RECOVERING, MOVE_RECOVER))
         return refuse_transition(err, task, "recovered", "; only an orphaned or partial one can");

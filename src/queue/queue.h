@@ -110,7 +110,8 @@ struct control_request {
     int64_t if_version; /* -1 = none; else ERR_VERSION when it differs */
     bool if_match;      /* if_version came as If-Match: ERR_PRECONDITION instead */
     int64_t priority;
-    struct str reason;  /* detail of the event, text or absent */
+    bool restart_clean; /* recover: without the checkpoint */
+    struct str reason;  /* JSON, detail of the event; absent = none */
 };
 
 /* Answers when the task has ended, or at the time-out with the task as it is. */

@@ -39,14 +39,15 @@ static int parse_priority(const struct body_field *field, struct arena *arena, i
                          " or low, medium, high, critical", BOUND_PRIORITY, BOUND_PRIORITY);
 }
 
-/* The queue takes the method of a recovery as its reason. */
-static int parse_method(const struct body_field *field, struct arena *arena, struct str *method,
+static int parse_method(const struct body_field *field, struct arena *arena, bool *restart_clean,
                         struct err *err)
 {
-    *method = STR("resume_checkpoint");
-    if (body_text(field, BOUND_NAME_BYTES, arena, method, err) < 0)
+    struct str method = STR("resume_checkpoint");
+
+    if (body_text(field, BOUND_NAME_BYTES, arena, &method, err) < 0)
         return -(int)err->code;
-    if (str_is(*method, "resume_checkpoint") || str_is(*method, "restart_clean"))
+    *restart_clean = str_is(method, "restart_clean");
+    if (*restart_clean || str_is(method, "resume_checkpoint"))
         return 0;
     return err_set_field(err, ERR_INVALID, "method",
                          "'method' must be resume_checkpoint or restart_clean");
@@ -89,7 +90,7 @@ static int parse_body(struct api_call *call, struct control_request *request)
     if (rc == 0 && request->op == CONTROL_PRIORITIZE)
         rc = parse_priority(&fields[EXTRA], call->arena, &request->priority, &call->err);
     if (rc == 0 && request->op == CONTROL_RECOVER)
-        rc = parse_method(&fields[EXTRA], call->arena, &request->reason, &call->err);
+        rc = parse_method(&fields[EXTRA], call->arena, &request->restart_clean, &call->err);
     return rc;
 }
 
