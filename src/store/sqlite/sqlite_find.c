@@ -61,7 +61,7 @@ static int merge_add_queue(struct sqlite_store *store, const struct ready_want *
                            struct line_queue *queue, struct arena *arena, struct merge *merge,
                            uint32_t *cap, struct err *err)
 {
-    for (struct line *line = queue ? queue->lines : NULL; line; line = line->next_in_queue) {
+    for (struct line *line = queue->lines; line; line = line->next_in_queue) {
         struct line_entry *head;
 
         if (line_ready(line) <= 0 || !wants_type(want, line->type))
@@ -97,10 +97,14 @@ static int merge_begin(struct sqlite_store *store, const struct ready_want *want
     uint32_t cap = 0;
 
     *merge = (struct merge){NULL, NULL, 0};
+    store->lines.claims++;
     for (uint32_t i = 0; i < want->queues_count; i++) {
         struct line_queue *queue = lines_queue(&store->lines, want->namespace_name,
                                                want->queues[i]);
 
+        if (!queue || queue->claim == store->lines.claims) /* named twice: a task is taken once */
+            continue;
+        queue->claim = store->lines.claims;
         if (merge_add_queue(store, want, queue, arena, merge, &cap, err) < 0)
             return -(int)err->code;
     }

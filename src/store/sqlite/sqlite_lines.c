@@ -53,7 +53,7 @@ void lines_deinit(struct lines *lines)
     map_deinit(&lines->by_name);
     map_deinit(&lines->queues);
     free(lines->by_lane);
-    *lines = (struct lines){MAP_INIT, MAP_INIT, NULL, 0, NULL};
+    *lines = (struct lines){MAP_INIT, MAP_INIT, NULL, 0, NULL, 0};
 }
 
 static struct line *line_new(int64_t lane, struct str namespace_name, struct str queue,
@@ -301,9 +301,7 @@ int lines_note(struct sqlite_store *store, struct line *line, const struct task 
     struct line_entry was = {task->stored_order_key, task->key};
     struct line_entry is = {task->order_key, task->key};
 
-    if (was_ready && is_ready && same_entry(was, is))
-        return 0;
-    if (was_ready)
+    if (was_ready && !(is_ready && same_entry(was, is)))
         window_remove(line, was);
     if (task->stored_status != task->status) {
         if (task->stored_status != STATUS_NONE)
@@ -313,7 +311,7 @@ int lines_note(struct sqlite_store *store, struct line *line, const struct task 
     }
     if (task->stored_parked != task->parked)
         count(&store->lines, line, LINE_PARKED, task->parked ? 1 : -1);
-    if (is_ready && window_add(line, is) < 0)
+    if (is_ready && window_add(line, is) < 0) /* also one that was taken and is given back */
         return err_set(err, ERR_MEMORY, "out of memory for a ready line");
     return 0;
 }

@@ -45,6 +45,7 @@ struct line_queue {
     struct str name; /* namespace \x1f queue */
     struct line *lines;
     struct line_queue *next;
+    uint64_t claim; /* the last claim that looked at it */
 };
 
 struct lines {
@@ -53,6 +54,7 @@ struct lines {
     struct line **by_lane;
     int64_t lanes_cap;
     struct line *touched;
+    uint64_t claims; /* so far */
 };
 
 static inline int64_t line_ready(const struct line *line)

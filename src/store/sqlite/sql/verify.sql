@@ -7,7 +7,9 @@ SELECT 'lane_counts: lane ' || lane || ', status ' || status || ' says ' || kept
 FROM (SELECT lane, status, sum(kept) AS kept, sum(counted) AS counted FROM (
         SELECT lane, status, tasks AS kept, 0 AS counted FROM lane_counts
         UNION ALL
-        SELECT lane, status, 0, count(*) FROM task_states GROUP BY lane, status)
+        SELECT lane, status, 0, count(*) FROM task_states GROUP BY lane, status
+        UNION ALL
+        SELECT lane, 'parked', 0, count(*) FROM task_states WHERE parked IS NOT NULL GROUP BY lane)
     GROUP BY lane, status)
 WHERE kept <> counted;
 
