@@ -21,12 +21,12 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit(75))  # go on later, from the 
 
 task = json.loads(sys.stdin.readline())
 items = (task["payload"] or {}).get("items", ["a", "b", "c"])
-seen = (task["checkpoint"] or {}).get("data") or []  # what earlier attempts have done
-print(f"attempt {task['attempt']}, {len(seen)} of {len(items)} items are done")  # an INFO log
-
 if not isinstance(items, list):
     tell(fail={"error": "payload.items must be a list", "retryable": False})
     sys.exit(0)
+
+seen = (task["checkpoint"] or {}).get("data") or []  # what earlier attempts have done
+print(f"attempt {task['attempt']}, {len(seen)} of {len(items)} items are done")  # an INFO log
 
 for item in items[len(seen):]:
     time.sleep(0.2)  # the work

@@ -3,7 +3,8 @@
 //     perdura serve &
 //     node worker.mjs [http://127.0.0.1:7070]
 //     perdura enqueue example:http --payload '{"n":3}' --wait
-// PERDURA_TOKEN is sent if it is set. Ctrl-C gives unfinished tasks back and leaves.
+// PERDURA_TOKEN is sent if it is set. Ctrl-C or SIGTERM gives unfinished tasks back and
+// leaves.
 import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -94,10 +95,11 @@ async function run(task) {
 }
 
 await register();
-process.on("SIGINT", async () => {
-  await call("DELETE", path).catch(() => {});
-  process.exit(0);
-});
+for (const signal of ["SIGINT", "SIGTERM"])
+  process.on(signal, async () => {
+    await call("DELETE", path).catch(() => {});
+    process.exit(0);
+  });
 keepAlive();
 for (;;) {
   const wanted = { queues: ["default"], types, max: 1, wait_ms: 30000 };

@@ -5,10 +5,11 @@
     python3 worker.py [http://127.0.0.1:7070]
     perdura enqueue example:http --payload '{"n":3}' --wait
 
-PERDURA_TOKEN is sent if it is set. Ctrl-C gives unfinished tasks back and leaves.
+PERDURA_TOKEN is sent if it is set. Ctrl-C or SIGTERM gives unfinished tasks back and leaves.
 """
 import json
 import os
+import signal
 import socket
 import sys
 import threading
@@ -86,7 +87,7 @@ class Worker:
         self.held[task["id"]] = task["lease_token"]
         try:
             outcome = work(self, task)
-        except Exception as error:  # the queue decides whether it is tried again
+        except Exception as error:  # the server decides whether it is tried again
             outcome = {"op": "fail", "error": repr(error)}
         self.report(task, outcome)
         with self.lock:
@@ -128,8 +129,10 @@ def work(worker, task):
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, lambda *_: sys.exit(0))
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     worker = Worker()
     try:
         worker.loop()
-    except KeyboardInterrupt:
+    finally:
         call("DELETE", worker.path)

@@ -79,7 +79,7 @@ bool config_word_valid(const char *choices, struct str word)
 /* host:port; an IPv6 address stands in brackets, an empty host is every address. */
 static bool address_valid(struct str text)
 {
-    const char *colon = text.len ? memrchr(text.data, ':', text.len) : NULL;
+    const char *colon = text.data && text.len ? memrchr(text.data, ':', text.len) : NULL;
     size_t host_len = colon ? (size_t)(colon - text.data) : 0;
     int64_t port;
 

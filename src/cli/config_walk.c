@@ -385,6 +385,10 @@ static int unknown_key(struct walk *walk, const yaml_node_t *node, const struct 
     for (const struct config_field *field = type->fields; field->key; field++) {
         const char *own = key_in_group(field, group);
 
+        if (own && field->outside_file && str_is(key, own))
+            return err_set(walk->err, ERR_INVALID, "%s:%lu: '%s' is not read from a file; use %s%s",
+                           walk->name, line_of(node), own, field->env ? "" : "--",
+                           field->env ? field->env : field->flag);
         if (!own || field->outside_file || count == CONFIG_SETTINGS_MAX)
             continue;
         snprintf(words[count], sizeof words[count], "%.*s", (int)strcspn(own, "."), own);

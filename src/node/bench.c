@@ -217,6 +217,7 @@ int node_bench(const struct settings *settings, const struct bench_request *requ
     struct store *store = NULL;
     int rc;
 
+    store_own_process();
     if (!path.data)
         path = arena_format(arena, STR_FMT "/perdura-bench-%ld.db",
                             STR_ARG(request->folder.data ? request->folder : STR(".")),

@@ -246,6 +246,7 @@ int node_serve_main(const struct settings *settings)
     struct err err = {0};
     int rc;
 
+    store_own_process();
     log_init(&node.log, log_level_of(settings->log_level), STDERR_FILENO);
     if (settings->demo) {
         with_demo = *settings;

@@ -209,6 +209,7 @@ static uint32_t open_queues(struct batch *batch, const struct claim_request *req
 static int try_claim(struct batch *batch, struct claim_request *request,
                      struct worker_state *worker, struct err *err)
 {
+    bool every_type = request->types_count == 1 && str_is(request->types[0], "*");
     struct str queues[BOUND_CLAIM_QUEUES];
     struct ready_want want = {.namespace_name = batch->queue->config.namespace_name,
                               .queues = queues,
@@ -221,6 +222,8 @@ static int try_claim(struct batch *batch, struct claim_request *request,
     struct task **tasks = arena_alloc_array(&batch->arena, request->max, sizeof *tasks);
     uint32_t count = 0;
 
+    if (every_type) /* no look at the types at all */
+        want.types_count = 0;
     request->claimed_count = 0;
     want.queues_count = open_queues(batch, request, worker, queues);
     if (want.queues_count == 0)

@@ -275,8 +275,6 @@ static void answer(struct queue *queue, struct request *list, int64_t now_us)
 
         next = request->next;
         queue->stats.commit_requests_total++;
-        if (request->waiting)
-            continue;
         if (request->kind == REQUEST_CLAIM && request->err.code == ERR_NONE &&
             claim->claimed_count == 0 && claim->wait_ms > 0 && !request->forgotten &&
             queue->waiting_count < BOUND_WAITERS) {
@@ -301,11 +299,30 @@ static void answer_served_claims(struct queue *queue)
     }
 }
 
+/* A request that began to wait belongs to the lists of wake.c. The very batch that parked it may
+ * also bring what it waits for: then it is answered, and its memory gone, before the list of the
+ * batch is walked. */
+static struct request *without_waiting(struct queue *queue, struct request *list)
+{
+    struct request **at = &list;
+
+    while (*at) {
+        if (!(*at)->waiting) {
+            at = &(*at)->next;
+            continue;
+        }
+        queue->stats.commit_requests_total++;
+        *at = (*at)->next;
+    }
+    return list;
+}
+
 static void after_commit(struct queue *queue, struct request *list)
 {
     struct batch *batch = &queue->batch;
     int64_t now_us = batch->now_us;
 
+    list = without_waiting(queue, list);
     if (batch->notes_count && queue->config.on_notes)
         queue->config.on_notes(queue->config.ctx, batch->notes, batch->notes_count);
     if (batch->outbox && queue->config.on_outbox)
@@ -403,13 +420,12 @@ static void run_batch(struct queue *queue, struct request *list, bool timers)
         queue->next_sweep_us = clock_now_us(&queue->clock) + CLOCK_SECOND_US;
         queue->next_prune_us = queue->next_sweep_us + PRUNE_EVERY_US;
     }
+    list = without_waiting(queue, list);
     while (list && !queue->failed) {
         struct request *alone = list;
 
         list = list->next;
         alone->next = NULL;
-        if (alone->waiting)
-            continue;
         err = (struct err){0};
         if (run_transaction(queue, alone, false, &err) == 0) {
             after_commit(queue, alone);

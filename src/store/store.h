@@ -331,6 +331,10 @@ struct store_options {
     const struct log *log;
 };
 
+/* For a program that owns its process, before the first store: leaves out the bookkeeping of the
+ * database library that nobody reads. The library never does this to its host. */
+void store_own_process(void);
+
 /* A file path, sqlite:PATH, or postgres://...; migrates up unless told not to. */
 int store_open(struct store **store, struct str where, const struct store_options *options,
                struct err *err);

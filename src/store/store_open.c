@@ -37,6 +37,11 @@ static int sqlite_path(struct str where, struct str *path, struct err *err)
     }
 }
 
+void store_own_process(void)
+{
+    sqlite_store_own_process();
+}
+
 int store_open(struct store **store, struct str where, const struct store_options *options,
                struct err *err)
 {

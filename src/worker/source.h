@@ -36,6 +36,7 @@ struct source_worker {
     uint32_t queues_count;
     const struct str *types; /* exact types or prefixes ending in '*'; count 0 = all types */
     uint32_t types_count;
+    bool claims_all; /* types only tell others what it can run; it claims every type */
     const struct str *categories;
     uint32_t categories_count;
 };

@@ -11,8 +11,9 @@
 struct source_local {
     struct source base;
     struct queue *queue;
-    pthread_mutex_t mutex; /* id, waiting, interrupted */
+    pthread_mutex_t mutex; /* all below */
     char *id;
+    bool claims_all; /* whatever types it registered */
     struct claim_request *waiting;
     bool interrupted;
 };
@@ -58,6 +59,7 @@ static int local_register(struct source *source, const struct source_worker *wor
     pthread_mutex_lock(&local->mutex);
     free(local->id);
     local->id = strndup(request.id.data, request.id.len);
+    local->claims_all = worker->claims_all;
     pthread_mutex_unlock(&local->mutex);
     *id = request.id;
     *heartbeat_ms = request.heartbeat_ms;
@@ -104,6 +106,7 @@ static int fill_work(const struct claim_request *request, const struct claimed *
 static int local_claim(struct source *source, uint32_t max, int64_t wait_ms, bool want_json,
                        struct arena *arena, struct work **works, uint32_t *count, struct err *err)
 {
+    static const struct str every_type = {"*", 1};
     struct source_local *local = local_of(source);
     struct claim_request request = {.base = {.kind = REQUEST_CLAIM, .arena = arena},
                                     .worker_id = current_id(local, arena),
@@ -115,6 +118,10 @@ static int local_claim(struct source *source, uint32_t max, int64_t wait_ms, boo
     *count = 0;
     pthread_mutex_lock(&local->mutex);
     interrupted = local->interrupted;
+    if (local->claims_all) {
+        request.types = &every_type;
+        request.types_count = 1;
+    }
     if (!interrupted) { /* submitted under the mutex, so that an interrupt finds it */
         queue_call_start(local->queue, &request.base, &call);
         local->waiting = &request;

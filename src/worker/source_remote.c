@@ -101,7 +101,9 @@ static int keep_registration(struct source_remote *remote, const struct source_w
     buf_reset(&remote->queues);
     buf_reset(&remote->types);
     remote_write_strings(&remote->queues, worker->queues, worker->queues_count);
-    if (worker->types_count)
+    if (worker->claims_all)
+        buf_text(&remote->types, "[\"*\"]");
+    else if (worker->types_count)
         remote_write_strings(&remote->types, worker->types, worker->types_count);
     failed = !remote->id.data || remote->queues.failed || remote->types.failed;
     pthread_mutex_unlock(&remote->lock);

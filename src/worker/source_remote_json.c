@@ -423,7 +423,7 @@ static bool serves(struct str worker, struct str self, struct str queue, struct 
     if (str_eq(get_text(worker, "id", arena), self) ||
         str_is(get_text(worker, "status", arena), "offline"))
         return false;
-    if (queues.data && json_count(queues) && !names_one(queues, queue, arena))
+    if (!queues.data || !names_one(queues, queue, arena)) /* a node without a pool has none */
         return false;
     return !types.data || json_count(types) == 0 || names_one(types, type, arena);
 }

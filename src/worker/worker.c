@@ -41,6 +41,27 @@ static int make_handlers(struct worker *worker, struct err *err)
     return 0;
 }
 
+/* Where nobody said which types to claim, all are, but others are told what it can run: a task that
+ * no live worker has a handler for shall fail and not go round among them. */
+static int name_types(struct worker *worker, struct err *err)
+{
+    struct source_worker *registration = &worker->config.registration;
+    struct str *types;
+
+    if (registration->types_count || !worker->handlers_count ||
+        worker->handlers_count > BOUND_CLAIM_TYPES)
+        return 0;
+    types = arena_alloc_array(&worker->arena, worker->handlers_count, sizeof *types);
+    if (!types)
+        return err_set(err, ERR_MEMORY, "Out of memory while starting the worker.");
+    for (uint32_t i = 0; i < worker->handlers_count; i++)
+        types[i] = worker->handlers[i].type;
+    registration->types = types;
+    registration->types_count = worker->handlers_count;
+    registration->claims_all = true;
+    return 0;
+}
+
 static void fill_config(struct worker *worker, const struct worker_config *given)
 {
     struct worker_config *config = &worker->config;
@@ -160,8 +181,8 @@ struct worker *worker_start(struct source *source, const struct worker_config *c
     worker->log = log;
     fill_config(worker, config);
     init_locks(worker);
-    if (make_handlers(worker, err) < 0 || worker_register(worker, 0, err) < 0 ||
-        start_threads(worker, err) < 0) {
+    if (make_handlers(worker, err) < 0 || name_types(worker, err) < 0 ||
+        worker_register(worker, 0, err) < 0 || start_threads(worker, err) < 0) {
         worker_free(worker);
         return NULL;
     }

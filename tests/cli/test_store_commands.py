@@ -8,7 +8,7 @@ import subprocess
 import threading
 import unittest
 
-from cli_harness import FolderTest, ServerTest, binary
+from cli_harness import FolderTest, ServerTest, binary, wait_until
 
 
 def lines(done):
@@ -147,6 +147,7 @@ class Backup(ServerTest):
             while not over.is_set():
                 acknowledged.append(self.enqueue("load", queue="load")["id"])
         thread = self.in_thread(load)
+        wait_until(lambda: len(acknowledged) >= 20)
         before = list(acknowledged)
         reply = json.loads(self.perdura("backup", "copy.db", "--json").stdout)
         over.set()

@@ -220,6 +220,27 @@ class KillAroundReport(CrashTest):
 
 
 @needs_fault_points
+class KillAroundControl(CrashTest):
+    def test_f_a21_a_cancel_is_done_or_not_and_may_be_asked_again(self):
+        for point, status in (("before", "claimed"), ("after", "cancelled")):
+            with self.subTest(point=point):
+                self.restart(fault=f"{point}.control:1")
+                self.register()
+                parent = self.enqueue(queue=point)
+                child = self.enqueue(depends_on=[parent["id"]])
+                task = self.claim(queues=[point])[0]
+                self.broken("POST", f"/v1/tasks/{parent['id']}:cancel", {})
+                self.start()
+                self.assertEqual(self.task(parent["id"])["status"], status)
+                expected = 200 if point == "before" else 409
+                self.expect(expected, "POST", f"/v1/tasks/{parent['id']}:cancel", {})
+                self.assertIn(parent["id"], self.heartbeat(tasks=[task])["cancel"])
+                self.assertEqual(self.task(child["id"])["status"], "cancelled")
+                for one in (parent, child):
+                    self.assertEqual(self.ends_of(one["id"]), ["cancelled"])
+
+
+@needs_fault_points
 class KillInTheSweep(CrashTest):
     COUNT = 1200
 

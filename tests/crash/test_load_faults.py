@@ -332,7 +332,7 @@ class Crowds(LoadTest):
             wait_until(lambda: not self.crowd(), 20, "all workers pruned")
             sizes.append(rss_kb(self.server.pid))
         figure(f"F-H17: RSS after each 2,000 vanished workers: {sizes} kB")
-        self.assertLess(sizes[2] - sizes[0], 4096)
+        self.assertLess(sizes[2] - sizes[0], 10240)  # 4,000 leaked workers would be 16 MB
 
     def test_f_h16_a_flood_of_output_is_cut_and_memory_stays_flat(self):
         mb = 200

@@ -237,6 +237,35 @@ static void a_result_is_put_replaced_and_dropped(void **state)
     then_str(payload, STR_NONE);
 }
 
+/* A result is stored once: the run that made it shows the task's. */
+static void the_last_run_shows_the_result_of_its_task(void **state)
+{
+    struct conformance *c = *state;
+    struct task *task = given_task(c, "q", "t");
+    struct execution runs[2], *read;
+    uint32_t count;
+
+    task->status = STATUS_COMPLETED;
+    store_begin(c);
+    for (int i = 0; i < 2; i++) {
+        task->attempts++;
+        task->lease_token++;
+        task->event_seq++;
+        runs[i] = given_execution(c, task, T0_US + i);
+        runs[i].status = i ? EXECUTION_COMPLETED : EXECUTION_FAILED;
+    }
+    task->execution_key = runs[1].key;
+    insert_task(c, task);
+    OK(c, c->verbs->executions_insert(c->store, runs, 2, &c->err));
+    OK(c, c->verbs->result_put(c->store, &task->id, STR("{\"r\":1}"), T0_US, &c->err));
+    store_commit(c);
+    OK(c, c->verbs->read_executions(c->reader, &task->id, 0, 10, &c->arena, &read, &count,
+                                    &c->err));
+    assert_int_equal(count, 2);
+    then_str(read[0].result_data, STR("{\"r\":1}"));
+    then_str(read[1].result_data, STR_NONE);
+}
+
 static struct checkpoint *newest(struct conformance *c, const struct uuid *id)
 {
     struct checkpoint *checkpoint;
@@ -415,6 +444,7 @@ const struct conformance_test conformance_history_tests[] = {
     CONFORMANCE_TEST(executions_tell_the_claimed_and_running_events),
     CONFORMANCE_TEST(an_execution_comes_back_with_every_field),
     CONFORMANCE_TEST(saving_an_execution_keeps_what_is_not_set),
+    CONFORMANCE_TEST(the_last_run_shows_the_result_of_its_task),
     CONFORMANCE_TEST(a_result_is_put_replaced_and_dropped),
     CONFORMANCE_TEST(the_newest_valid_checkpoint_is_found),
     CONFORMANCE_TEST(old_checkpoints_are_thinned_out),

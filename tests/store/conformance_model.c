@@ -241,6 +241,24 @@ static void unpark_some(struct model *model)
                      model->now[at].limit == limit);
 }
 
+static int64_t mirrored(void *ctx, int64_t priority, int64_t old_key)
+{
+    (void)ctx;
+    return priority + 5000 - old_key;
+}
+
+static void reorder_queue(struct model *model)
+{
+    struct conformance *c = model->c;
+    int queue = pick(model, QUEUES);
+
+    OK(c, c->verbs->ready_reorder(c->store, STR("default"), str_of(queue_names[queue]), mirrored,
+                                  NULL, &c->err));
+    for (uint32_t i = 0; i < model->count; i++)
+        if (model->now[i].queue == queue && model->now[i].status == STATUS_PENDING)
+            model->now[i].order_key = 5000 - model->now[i].order_key;
+}
+
 static void then_same_ready(struct model *model)
 {
     int64_t ready[QUEUES] = {0};
@@ -333,8 +351,10 @@ static void run_model(struct conformance *c, unsigned seed, int transactions)
                 change_one(model);
             else if (what < 9)
                 take_some(model);
-            else
+            else if (pick(model, 5))
                 unpark_some(model);
+            else
+                reorder_queue(model);
         }
         end_transaction(model);
         then_same_ready(model);

@@ -343,6 +343,51 @@ static void tasks_that_leave_a_long_line_are_not_taken(void **state)
     assert_int_equal(drain(c, 500), MANY - 2 - 5);
 }
 
+static int64_t reversed(void *ctx, int64_t priority, int64_t old_key)
+{
+    ++*(int64_t *)ctx;
+    return 100000000 + priority * 1000000 - old_key;
+}
+
+/* C5: a new order holds for what waits already, parked or not, also after the head was looked at. */
+static void a_new_order_holds_for_all_that_waits(void **state)
+{
+    struct conformance *c = *state;
+    struct task *taken[4], *low, *parked, *running;
+    int64_t asked = 0;
+
+    insert_many(c, MANY, 1000000);
+    store_begin(c);
+    low = given_task(c, "q", "u");
+    low->priority = 50;
+    low->order_key = 2;
+    insert_task(c, low);
+    parked = given_limited(c, "q", "u", "k", 1);
+    parked->parked = true;
+    save_task(c, parked);
+    running = given_ready(c, "q", "t", 77);
+    claim_task(running, "w");
+    save_task(c, running);
+    given_ready(c, "other", "t", 5);
+    assert_int_equal(take_from(c, "q", 1, taken), 1);
+    assert_int_equal(taken[0]->order_key, 2);
+    save_task(c, taken[0]); /* given back */
+    OK(c, c->verbs->ready_reorder(c->store, STR("default"), STR("q"), reversed, &asked, &c->err));
+    store_commit(c);
+    assert_int_equal(asked, MANY + 2);
+    assert_int_equal(read_task(c, &parked->id)->order_key, 99999999);
+    assert_int_equal(read_task(c, &running->id)->order_key, 77);
+    store_begin(c);
+    assert_int_equal(take_from(c, "q", 2, taken), 2);
+    assert_int_equal(taken[0]->order_key, 100000000 - (1000000 + 2 * (MANY - 1)));
+    assert_int_equal(taken[1]->order_key, taken[0]->order_key + 2);
+    assert_int_equal(take_from(c, "other", 1, taken), 1);
+    assert_int_equal(taken[0]->order_key, 5);
+    store_rollback(c);
+    assert_int_equal(drain(c, 700), MANY + 1);
+    assert_int_equal(verify_findings(c), 0);
+}
+
 static void namespaces_do_not_mix(void **state)
 {
     struct conformance *c = *state;
@@ -372,5 +417,6 @@ const struct conformance_test conformance_ready_tests[] = {
     CONFORMANCE_TEST(a_long_line_is_taken_completely_and_in_order),
     CONFORMANCE_TEST(tasks_that_come_while_a_long_line_is_taken_find_their_place),
     CONFORMANCE_TEST(tasks_that_leave_a_long_line_are_not_taken),
+    CONFORMANCE_TEST(a_new_order_holds_for_all_that_waits),
     CONFORMANCE_TEST(namespaces_do_not_mix),
     CONFORMANCE_END};

@@ -25,6 +25,14 @@ static uint32_t due(struct conformance *c, int64_t now_us, uint32_t limit,
     return count;
 }
 
+static int64_t pending_messages(struct conformance *c)
+{
+    int64_t pending = -1;
+
+    OK(c, c->verbs->outbox_count(c->store, &pending, &c->err));
+    return pending;
+}
+
 /* A2: what is to be told is kept until it was told. */
 static void messages_come_when_they_are_due_until_they_are_removed(void **state)
 {
@@ -38,6 +46,7 @@ static void messages_come_when_they_are_due_until_they_are_removed(void **state)
     OK(c, c->verbs->outbox_insert(c->store, given, 3, &c->err));
     store_commit(c);
     store_reopen(c);
+    assert_int_equal(pending_messages(c), 3);
     assert_int_equal(due(c, T0_US, 10, &messages, &next_at_us), 0);
     assert_int_equal(next_at_us, T0_US + 10);
     assert_int_equal(due(c, T0_US + 30, 2, &messages, &next_at_us), 2);
@@ -71,6 +80,7 @@ static void messages_come_when_they_are_due_until_they_are_removed(void **state)
     OK(c, c->verbs->outbox_save(c->store, &messages[1], false, &c->err));
     store_commit(c);
     assert_int_equal(due(c, T0_US + 99, 10, &messages, &next_at_us), 1);
+    assert_int_equal(pending_messages(c), 1);
 }
 
 static void workers_are_put_replaced_and_removed(void **state)

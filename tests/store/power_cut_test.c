@@ -12,9 +12,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define STEPS 170
+#define STEPS 180
 #define CUTS_MAX 220
-#define LARGE_BYTES (180 * 1024) /* so that the log reaches the length at which it is checkpointed */
+#define LARGE_BYTES (180 * 1024) /* some: the log reaches the length at which it is checkpointed */
 
 struct promise { /* what the store acknowledged of a task */
     struct uuid id;
@@ -51,7 +51,7 @@ static bool step(struct cut *cut, int turn, unsigned *seed)
         return false;
     cut->under_way = true;
     task = given_task(c, "q", turn % 2 ? "t" : "u");
-    if (turn % 4 == 0)
+    if (turn >= 60 && turn < 115 && turn % 2 == 0)
         task->spec.payload = str_span(large, sizeof large - (size_t)(rand_r(seed) % 4096));
     cut->asked = (struct promise){task->id, 0};
     if (verbs->tasks_insert(c->store, &task, 1, &c->err) < 0)
@@ -77,7 +77,7 @@ static bool step(struct cut *cut, int turn, unsigned *seed)
     return true;
 }
 
-/* Opens, fills, reopens half-way; false when the power went. */
+/* Opens, fills, reopens twice; false when the power went. */
 static bool run_workload(struct cut *cut)
 {
     struct store_options options = {.allow_network_fs = true};
@@ -85,7 +85,7 @@ static bool run_workload(struct cut *cut)
     unsigned seed = 7;
 
     for (int turn = 0; turn < STEPS; turn++) {
-        if (turn % 85 == 0) {
+        if (turn % 60 == 0) {
             store_close(c);
             if (store_open(&c->store, str_of(c->where), &options, &c->err) < 0) {
                 c->store = NULL;
@@ -103,7 +103,8 @@ static void begin(struct cut *cut)
 {
     memset(cut, 0, sizeof *cut);
     memset(large, '1', sizeof large);
-    strcpy(cut->folder, "/tmp/perdura-power-XXXXXX");
+    strcpy(cut->folder, access("/dev/shm", W_OK) == 0 ? "/dev/shm/perdura-power-XXXXXX"
+                                                      : "/tmp/perdura-power-XXXXXX");
     assert_non_null(mkdtemp(cut->folder));
     snprintf(cut->c.where, sizeof cut->c.where, "%s/p.db", cut->folder);
     vfs_shim_install(&cut->shim);

@@ -19,6 +19,7 @@ struct shim_disk {
     char path[SHIM_PATH_BYTES];
     unsigned char *durable;
     sqlite3_int64 size;
+    sqlite3_int64 cap;
     struct pending *first, *last; /* written, not synced */
 };
 
@@ -69,7 +70,10 @@ static void grow_to(struct shim_disk *disk, sqlite3_int64 size)
 {
     if (size <= disk->size)
         return;
-    disk->durable = realloc(disk->durable, (size_t)size);
+    if (size > disk->cap) {
+        disk->cap = 2 * size;
+        disk->durable = realloc(disk->durable, (size_t)disk->cap);
+    }
     memset(disk->durable + disk->size, 0, (size_t)(size - disk->size));
     disk->size = size;
 }

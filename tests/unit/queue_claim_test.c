@@ -441,8 +441,9 @@ static void outputs_beyond_the_bound_are_left_out_and_marked(void **state)
     ((char *)large.data)[0] = ((char *)large.data)[large.len - 1] = '"';
     for (int i = 0; i < 8; i++) {
         struct uuid id = enqueue(fx, "{\"type\":\"t\"}");
+        struct task *held = claim_one(fx, w)->task;
 
-        report_ok(fx, w, claim_one(fx, w)->task, .op = REPORT_COMPLETE, .result = large);
+        report_ok(fx, w, held, .op = REPORT_COMPLETE, .result = large);
         buf_format(&ids, "%s\"%s\"", i ? "," : "", id_text(fx, id));
     }
     enqueue(fx, "{\"type\":\"d\",\"depends_on\":[%.*s]}", (int)ids.len, ids.data);

@@ -179,6 +179,7 @@ int sqlite_migrate_sql(struct buf *out, struct err *err);
 void sqlite_ballast_take(struct sqlite_store *store);    /* tries; full mode ends when it works */
 void sqlite_ballast_release(struct sqlite_store *store);
 /* sqlite_open.c */
+void sqlite_store_own_process(void);
 int sqlite_store_open(struct store **store, struct str path, const struct store_options *options,
                       struct err *err);
 int sqlite_db_open(const char *path, bool write, sqlite3 **db, struct err *err);

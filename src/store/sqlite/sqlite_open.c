@@ -373,6 +373,12 @@ static int open_database(struct sqlite_store *store, const struct store_options 
     return read_last(store, err) < 0 ? -(int)err->code : lines_load(store, err);
 }
 
+/* Without it every allocation takes a lock to be counted: 6 % of a task's instructions. */
+void sqlite_store_own_process(void)
+{
+    sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+}
+
 int sqlite_store_open(struct store **out, struct str path, const struct store_options *options,
                       struct err *err)
 {

@@ -4,6 +4,7 @@
 
 #include "store/store.h"
 
+void sqlite_store_own_process(void);
 int sqlite_store_open(struct store **store, struct str path, const struct store_options *options,
                       struct err *err);
 

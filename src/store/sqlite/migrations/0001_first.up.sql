@@ -491,11 +491,18 @@ JOIN lanes l ON l.lane = s.lane
 LEFT JOIN task_data d ON d.task = s.task
 LEFT JOIN workers w ON w.id = s.worker_id;
 
--- Hand-written SQL: what a person may change by hand; updated_at and version follow (E6).
+-- Hand-written SQL: what a person may change by hand; updated_at and version follow (E6), and so do
+-- the counts. Only what waits can be parked, only what runs (or was just cancelled) be held.
 CREATE TRIGGER tasks_update INSTEAD OF UPDATE ON tasks
 BEGIN
+    UPDATE lane_counts SET tasks = tasks - 1 WHERE status = 'parked' AND new.status <> 'pending'
+        AND lane = (SELECT lane FROM task_states WHERE id = old.id AND parked IS NOT NULL);
     UPDATE task_states SET state = new.state, progress = new.progress, priority = new.priority,
-        metadata = new.metadata, status = new.status, previous_status = old.status,
+        metadata = new.metadata, status = new.status,
+        previous_status = CASE WHEN new.status <> old.status THEN old.status
+            ELSE previous_status END,
+        parked = CASE WHEN new.status = 'pending' THEN parked END,
+        held = CASE WHEN new.status IN ('claimed', 'running', 'cancelled') THEN held END,
         retry_count = new.retry_count, crash_count = new.crash_count,
         scheduled_at = new.scheduled_at, error = new.error, last_error = new.last_error,
         error_details = new.error_details, recovery_metadata = new.recovery_metadata,

@@ -34,7 +34,7 @@ SELECT 'task_states: task ' || uuid_text(id) || ' is ' || status || CASE
     WHEN status IN ('claimed', 'running') AND held IS NOT 1 THEN ' but not held'
     WHEN held = 1 AND worker_id IS NULL THEN ' and held by nobody'
     WHEN held = 1 AND coalesce(lease_token, 0) < 1 THEN ' and held without a lease'
-    WHEN held = 1 THEN ' but still held'
+    WHEN held = 1 AND status NOT IN ('claimed', 'running', 'cancelled') THEN ' but still held'
     ELSE ' but parked' END
 FROM task_states
 WHERE (status IN ('claimed', 'running') AND held IS NOT 1)
