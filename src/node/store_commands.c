@@ -265,6 +265,13 @@ int node_doctor_store(const struct settings *settings, struct arena *arena,
     if (str_starts(path, STR("sqlite:")))
         path = str_span(path.data + 7, path.len - 7);
     check_sqlite(&checks);
+    if (str_starts(path, STR("postgres://")) || str_starts(path, STR("postgresql://"))) {
+        /* its address is not shown: it may hold a password */
+        add(&checks, DOCTOR_FAILURE, "store", STR("this build has no PostgreSQL store yet"),
+            "give the path of an SQLite file; unset DATABASE_URL and DB_HOST");
+        *count = checks.count;
+        return 0;
+    }
     check_space(&checks, path);
     name = arena_cstr(arena, path);
     if (name && access(name, F_OK) < 0) {

@@ -1,12 +1,13 @@
-"""The random kill loop: producers, workers, cancels, children, dependencies and retention go on while
-the server is killed at random moments; afterwards everything acknowledged must be there, nothing may
-have completed twice, everything must end, and `perdura verify` must find nothing.
+"""The random kill loop: producers, workers, cancels, children, dependencies and retention go on
+while the server is killed at random moments; afterwards everything acknowledged must be there,
+nothing may have completed twice, everything must end, and `perdura verify` must find nothing.
 
     python3 tests/crash/kill_loop.py --kills 5000 --seed 7 --ledger kills.jsonl
 
-A campaign is a series of rounds, each with a store of its own. Every round appends one line to the
-ledger; started again with the same seed and ledger, the campaign goes on where it stopped. Half of the
-kills are at a named fault point where PERDURA_FAULTS_BUILD has a binary, the others at any moment.
+A campaign is a series of rounds, each with a store of its own. Every round appends one line to
+the ledger; started again with the same seed and ledger, the campaign goes on where it stopped.
+Half of the kills are at a named fault point where PERDURA_FAULTS_BUILD has a binary, the others
+at any moment.
 """
 import argparse
 import collections
@@ -388,7 +389,7 @@ class Round:
                 time.sleep(0.002)
         self.target.up.clear()
         code = self.server.kill()
-        if code not in (-signal.SIGKILL, 0):
+        if code not in (-signal.SIGKILL, 0) or "Sanitizer" in self.server.log():
             self.ledger.find(f"the server ended with {code}: {self.server.log()[-2000:]}")
         if self.rng.random() < 0.1:
             self.verify()

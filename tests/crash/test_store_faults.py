@@ -1,5 +1,5 @@
-"""The store and the process's own resources at their end: a second server (F-D8), a read-only or full
-file system (F-D9, F-D1), no descriptors left (F-D15)."""
+"""The store and the process's own resources at their end: a second server (F-D8), a read-only or
+full file system (F-D9, F-D1), no descriptors left (F-D15)."""
 import os
 import resource
 import socket

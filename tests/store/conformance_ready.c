@@ -349,7 +349,7 @@ static int64_t reversed(void *ctx, int64_t priority, int64_t old_key)
     return 100000000 + priority * 1000000 - old_key;
 }
 
-/* C5: a new order holds for what waits already, parked or not, also after the head was looked at. */
+/* C5: a new order holds for what waits already, parked or not, also when the head was looked at. */
 static void a_new_order_holds_for_all_that_waits(void **state)
 {
     struct conformance *c = *state;

@@ -1,16 +1,20 @@
-/* A handle on a store in a folder of its own, for the tests of the library. Included by test
- * programs only; all functions are static. */
+/* A handle on a store in a folder of its own, for the tests of the library; or, where
+ * PERDURA_LIB_SERVER names the program, on a server of its own: the same calls do the same on both.
+ * Included by test programs only; all functions are static. */
 #ifndef TESTS_UNIT_LIB_FIXTURE_H
 #define TESTS_UNIT_LIB_FIXTURE_H
 
 #include "perdura.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -20,6 +24,8 @@
 struct fixture {
     char folder[64];
     char path[96];
+    char where[128]; /* the path, or the server's address */
+    pid_t server;    /* 0 = none */
     struct pd *pd;
     struct pd_worker *worker;
 };
@@ -37,22 +43,66 @@ static inline int open_store(struct fixture *fixture)
     struct pd_options options = PD_OPTIONS_INIT;
 
     options.allow_network_fs = 1;
-    return pd_open(fixture->path, &options, &fixture->pd);
+    return pd_open(fixture->where, &options, &fixture->pd);
 }
 
-static inline void make_folder(struct fixture *fixture)
+static inline const char *server_program(void)
+{
+    return getenv("PERDURA_LIB_SERVER");
+}
+
+/* Starts a server and reads its address from what it prints. */
+static inline void start_server(struct fixture *fixture)
+{
+    char line[256];
+    FILE *printed;
+    int ends[2];
+
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    fixture->server = fork();
+    if (fixture->server == 0) {
+        dup2(ends[1], STDOUT_FILENO);
+        execl(server_program(), "perdura", "serve", "--listen", "127.0.0.1:0", "--allow-network-fs",
+              "--log-level", "error", "--store", fixture->path, (char *)NULL);
+        _exit(127);
+    }
+    close(ends[1]);
+    printed = fdopen(ends[0], "r");
+    assert_non_null(printed);
+    assert_non_null(fgets(line, sizeof line, printed));
+    assert_int_equal(sscanf(line, "listening on %127s", fixture->where), 1);
+    fclose(printed);
+}
+
+static inline void stop_server(struct fixture *fixture)
+{
+    int status;
+
+    if (!fixture->server)
+        return;
+    kill(fixture->server, SIGTERM);
+    assert_int_equal(waitpid(fixture->server, &status, 0), fixture->server);
+    assert_int_equal(status, 0);
+}
+
+static inline void make_place(struct fixture *fixture)
 {
     snprintf(fixture->folder, sizeof fixture->folder, "/tmp/perdura-lib-XXXXXX");
     assert_non_null(mkdtemp(fixture->folder));
     snprintf(fixture->path, sizeof fixture->path, "%s/p.db", fixture->folder);
+    snprintf(fixture->where, sizeof fixture->where, "%s", fixture->path);
+    if (server_program())
+        start_server(fixture);
 }
 
-static inline void remove_folder(const struct fixture *fixture)
+static inline void remove_place(struct fixture *fixture)
 {
-    DIR *folder = opendir(fixture->folder);
+    DIR *folder;
     struct dirent *entry;
     char path[512];
 
+    stop_server(fixture);
+    folder = opendir(fixture->folder);
     while (folder && (entry = readdir(folder))) {
         snprintf(path, sizeof path, "%s/%s", fixture->folder, entry->d_name);
         unlink(path);
@@ -67,7 +117,7 @@ static inline int setup(void **state)
     struct fixture *fixture = calloc(1, sizeof *fixture);
 
     assert_non_null(fixture);
-    make_folder(fixture);
+    make_place(fixture);
     OK(fixture, open_store(fixture));
     *state = fixture;
     return 0;
@@ -79,7 +129,7 @@ static inline int teardown(void **state)
 
     pd_worker_free(fixture->worker);
     pd_close(fixture->pd);
-    remove_folder(fixture);
+    remove_place(fixture);
     free(fixture);
     return 0;
 }

@@ -322,7 +322,6 @@ static void prioritize_changes_the_order(void **state) /* C5 */
 static void a_lost_task_without_auto_recovery_stays_orphaned(void **state) /* B9 */
 {
     struct fixture *fx = *state;
-    const char *methods[] = {"resume_checkpoint", "restart_clean"};
 
     fx_lease(fx, 200);
     worker(fx, "w", "q");
@@ -340,7 +339,7 @@ static void a_lost_task_without_auto_recovery_stays_orphaned(void **state) /* B9
         assert_int_equal(get(fx, held->id)->crash_count, 1);
         claim_none(fx, "w");
         request = control_prepare(&fx->arena, held->id, CONTROL_RECOVER);
-        request->reason = str_of(methods[i]);
+        request->restart_clean = i == 1;
         assert_int_equal(queue_call(fx->queue, &request->base), 0);
         assert_string_equal(story_of(fx, held->id),
                             "pending claimed running running orphaned recovering pending");
