@@ -2,7 +2,7 @@
  * wake. */
 #include "lib/lib_callbacks.h"
 
-#include "base/hash.h"
+#include "dispatch/callback_secret.h"
 #include "dispatch/webhook.h"
 
 #define ALLOW_MAX 256
@@ -30,37 +30,13 @@ static int fill_allowed(struct callbacks *callbacks, struct settings *settings,
     return 0;
 }
 
-static int load_secret(struct callbacks *callbacks, struct store *store, struct err *err)
-{
-    const struct store_verbs *verbs = store->verbs;
-    uint8_t random[HASH_BYTES];
-    char hex[HASH_HEX_BYTES + 1];
-    int rc = verbs->begin(store, err);
-
-    if (rc < 0)
-        return rc;
-    rc = verbs->info_get(store, "callback_secret", &callbacks->arena, &callbacks->secret, err);
-    if (rc == 0 && !callbacks->secret.data) {
-        hash_random(random, sizeof random);
-        hash_hex(random, sizeof random, hex);
-        callbacks->secret = arena_str(&callbacks->arena, str_of(hex));
-        rc = callbacks->secret.data
-                 ? verbs->info_put(store, "callback_secret", callbacks->secret, err)
-                 : lib_no_memory(err);
-    }
-    if (rc == 0)
-        rc = verbs->commit(store, err);
-    if (rc < 0)
-        verbs->rollback(store);
-    return rc;
-}
-
 int lib_callbacks_init(struct callbacks *callbacks, struct store *store, struct settings *settings,
                        const struct pd_options *options, struct err *err)
 {
     int rc = fill_allowed(callbacks, settings, options, err);
 
-    return rc < 0 ? rc : load_secret(callbacks, store, err);
+    return rc < 0 ? rc : callback_secret_load(store, settings, &callbacks->arena,
+                                               &callbacks->secret, err);
 }
 
 int lib_callbacks_start(struct callbacks *callbacks, struct queue *queue,

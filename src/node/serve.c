@@ -1,7 +1,7 @@
 /* The composition root of `perdura serve`: starts the parts in order, stops them in the opposite
  * one. Store, queue, callbacks, in-process workers, HTTP; everything else hangs off these. */
-#include "base/hash.h"
 #include "node/node.h"
+#include "dispatch/callback_secret.h"
 #include "dispatch/webhook.h"
 #include "net/loop.h"
 #include "node/demo.h"
@@ -66,34 +66,6 @@ static void on_fatal(void *ctx, const char *reason)
     _exit(1);
 }
 
-/* The store's own random secret, made once, unless the configuration has one. */
-static int load_secret(struct node *node, struct err *err)
-{
-    const struct store_verbs *verbs = node->store->verbs;
-    uint8_t random[HASH_BYTES];
-    char hex[HASH_HEX_BYTES + 1];
-
-    node->secret = node->settings->callbacks_secret;
-    if (node->secret.data)
-        return 0;
-    if (verbs->begin(node->store, err) < 0)
-        return -(int)err->code;
-    if (verbs->info_get(node->store, "callback_secret", &node->arena, &node->secret, err) < 0)
-        goto failed;
-    if (!node->secret.data) {
-        hash_random(random, sizeof random);
-        hash_hex(random, sizeof random, hex);
-        node->secret = arena_str(&node->arena, str_of(hex));
-        if (verbs->info_put(node->store, "callback_secret", node->secret, err) < 0)
-            goto failed;
-    }
-    if (verbs->commit(node->store, err) == 0)
-        return 0;
-failed:
-    verbs->rollback(node->store);
-    return -(int)err->code;
-}
-
 static int start_store(struct node *node, struct err *err)
 {
     struct store_options options = {.allow_network_fs = node->settings->allow_network_fs,
@@ -106,7 +78,7 @@ static int start_store(struct node *node, struct err *err)
                                   .ctx = node};
 
     if (store_open(&node->store, node->settings->store, &options, err) < 0 ||
-        load_secret(node, err) < 0)
+        callback_secret_load(node->store, node->settings, &node->arena, &node->secret, err) < 0)
         return -(int)err->code;
     return queue_open(&node->queue, node->store, &config, err);
 }

@@ -123,6 +123,7 @@ struct queue {
     bool lose_all;           /* a restored copy: every lease is lost at the first sweep */
     int64_t lease_base;      /* lease tokens are above this */
     struct str dead_node;    /* the node of the run before: what it held is lost */
+    uint32_t pools;          /* in-process workers beside the node's own */
     char node_id[128];       /* this node among the workers (host-pid-random); it leads */
 };
 

@@ -74,7 +74,8 @@ static int look_at(struct batch *batch, struct task *task, uint32_t *changed, st
 {
     struct queue *queue = batch->queue;
     int64_t limit_us = (task->spec.timeout_ms + queue->settings->grace_ms) * CLOCK_MS_US;
-    bool dead_pool = queue->restarted && str_eq(task->worker_id, queue->dead_node);
+    bool dead_pool = queue->restarted && queue->dead_node.len &&
+                     str_starts(task->worker_id, queue->dead_node);
 
     if (dead_pool || queue->lose_all || lease_over(queue, task, batch->now_us)) {
         ++*changed;

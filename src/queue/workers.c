@@ -175,6 +175,20 @@ static void lead(struct queue *queue, struct worker_row *row, int64_t now_us)
     row->leader_until_us = now_us + queue->settings->leader_lease_ms * CLOCK_MS_US;
 }
 
+/* The first pool of the process is the node itself; further ones carry the node's id in front, so
+ * that all of them are known to be dead after a crash. */
+static struct str pool_id(struct queue *queue, const struct worker_row *row, struct arena *arena)
+{
+    struct str node = str_of(queue->node_id);
+    struct worker_state *taken = workers_get(queue, node);
+
+    if (row->id.data && str_starts(row->id, node))
+        return row->id; /* registers again */
+    if (!taken || taken->row.pool_size == 0)
+        return node;
+    return arena_format(arena, "%s-%u", queue->node_id, ++queue->pools);
+}
+
 int workers_register(struct batch *batch, struct register_request *request)
 {
     struct queue *queue = batch->queue;
@@ -187,8 +201,8 @@ int workers_register(struct batch *batch, struct register_request *request)
         !workers_get(queue, row.id))
         return err_set(err, ERR_RATE, "there are %d workers already; try again later",
                        BOUND_WORKERS); /* a refusal: the rest of the batch is not at fault */
-    if (request->in_process) /* the pool is the node's own */
-        row.id = str_of(queue->node_id);
+    if (request->in_process)
+        row.id = pool_id(queue, &row, arena);
     if (!row.id.data)
         row.id = make_id(row.hostname, arena);
     if (is_node(queue, row.id))
@@ -244,13 +258,16 @@ static int put_node(struct batch *batch, struct err *err)
 int workers_enter_node(struct batch *batch, struct err *err)
 {
     struct queue *queue = batch->queue;
-    struct worker_state *dead = workers_get(queue, queue->dead_node);
     struct arena arena = ARENA_INIT(0);
     char hostname[64] = "";
+    struct worker_state *worker;
+    uint32_t cursor = 0;
     int rc = 0;
 
-    if (dead)
-        rc = workers_drop(batch, dead, err);
+    while (rc == 0 && queue->dead_node.len &&
+           (worker = map_next(&queue->workers, &cursor)) != NULL)
+        if (str_starts(worker->row.id, queue->dead_node))
+            rc = workers_drop(batch, worker, err);
     gethostname(hostname, sizeof hostname - 1);
     snprintf(queue->node_id, sizeof queue->node_id, STR_FMT,
              STR_ARG(make_id(str_of(hostname), &arena)));
