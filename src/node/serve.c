@@ -6,6 +6,7 @@
 #include "net/loop.h"
 #include "node/demo.h"
 #include "queue/queue.h"
+#include "server/auth.h"
 #include "server/server.h"
 #include "worker/source_local.h"
 #include "worker/worker.h"
@@ -226,7 +227,9 @@ int node_serve_main(const struct settings *settings)
             return 1;
         node.settings = &with_demo;
     }
-    rc = start(&node, &err);
+    rc = auth_check_listen(settings->listen, settings->token, &err);
+    if (rc == 0)
+        rc = start(&node, &err);
     if (rc == 0) {
         printf("listening on http://%s\n", server_address(atomic_load(&node.server)));
         fflush(stdout);

@@ -115,8 +115,9 @@ int queue_call(struct queue *queue, struct request *request)
 /* A refusal is an answer; only these mean that the transaction itself is at fault. */
 static bool is_failure(enum err_code code)
 {
-    return code == ERR_STORAGE || code == ERR_STORAGE_FULL || code == ERR_UNAVAILABLE ||
-           code == ERR_MEMORY || code == ERR_INTERNAL || code == ERR_IO;
+    return code == ERR_STORAGE || code == ERR_STORAGE_READ || code == ERR_STORAGE_FULL ||
+           code == ERR_UNAVAILABLE || code == ERR_MEMORY || code == ERR_INTERNAL ||
+           code == ERR_IO;
 }
 
 static int apply(struct batch *batch, struct request *request)
@@ -396,6 +397,8 @@ static bool survive(struct queue *queue, struct request *list, const struct err 
         fatal(queue, list, err);
         return false;
     }
+    if (err->code == ERR_STORAGE_READ)
+        queue->stats.read_errors_total++;
     if (err->code == ERR_STORAGE_FULL)
         queue->store->verbs->release_space(queue->store);
     queue->stats.batch_retries_total++;

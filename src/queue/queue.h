@@ -243,6 +243,7 @@ struct queue_stats {
     int64_t commit_requests_total; /* requests over all commits: the batch size */
     int64_t commit_us_total;       /* time spent in commits */
     int64_t batch_retries_total;
+    int64_t read_errors_total;     /* of the disk: what met one was answered with an error */
     int64_t waiting_claims;
     int64_t waiting_waits;
     int64_t workers;

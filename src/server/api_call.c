@@ -205,7 +205,7 @@ static void read_done(struct reader_job *job)
     struct api_call *call = call_of_job(job);
 
     if (call->err.code != ERR_NONE) {
-        if (call->err.code == ERR_STORAGE || call->err.code == ERR_INTERNAL)
+        if (err_http_status(call->err.code) == 500)
             LOG(call->server->log, LOG_ERROR, "server.read_failed",
                 KC("route", call->route->pattern), KC("error", call->err.text));
         call_fail(call);

@@ -19,7 +19,8 @@ static void checked(struct api_call *call)
         call_fail(call);
         return;
     }
-    buf_text(&call->out, "{\"status\":\"ready\"}");
+    buf_text(&call->out, request->stats.read_errors_total ? "{\"status\":\"degraded\"}"
+                                                          : "{\"status\":\"ready\"}");
     call_reply(call, 200);
 }
 

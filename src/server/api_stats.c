@@ -23,6 +23,7 @@ static void write_totals(struct buf *out, const struct queue_stats *stats)
         {"stale_heartbeats", stats->stale_heartbeats_total}, {"timeouts", stats->timeouts_total},
         {"commits", stats->commits_total},     {"commit_requests", stats->commit_requests_total},
         {"commit_us", stats->commit_us_total}, {"batch_retries", stats->batch_retries_total},
+        {"read_errors", stats->read_errors_total},
         {"pruned", stats->pruned_total},
     };
 

@@ -88,6 +88,7 @@ static void write_counters(struct buf *out, const struct queue_stats *stats)
         {"timeouts_total", "Attempts ended at their timeout.", stats->timeouts_total},
         {"commits_total", "Transactions committed.", stats->commits_total},
         {"commit_requests_total", "Requests over all commits.", stats->commit_requests_total},
+        {"read_errors_total", "Disk errors while reading the store.", stats->read_errors_total},
         {"batch_retries_total", "Batches tried again request by request.",
          stats->batch_retries_total},
     };

@@ -184,6 +184,7 @@ static bool try_again(int rc)
     case ERR_INTERNAL:
     case ERR_MEMORY:
     case ERR_STORAGE:
+    case ERR_STORAGE_READ:
     case ERR_STORAGE_FULL:
         return true;
     default:

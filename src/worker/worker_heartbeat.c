@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "worker/worker_int.h"
 
+#define BEAT_HOLDING_MS 2000 /* with tasks in hand: how late a cancel may be seen */
 #define HEARTBEAT_MS_MIN 20
 
 struct timespec worker_until(int64_t wait_ms)
@@ -108,16 +109,30 @@ static bool beat_reserve(struct beat *beat, uint32_t count)
     return memory != NULL;
 }
 
+/* Until the next beat is due. Called with the lock held. */
+static void wait_for_beat(struct worker *worker, int64_t wait_ms)
+{
+    for (int64_t waited_ms = 0; !worker->beats_over && waited_ms < wait_ms;) {
+        int64_t left_ms = wait_ms - waited_ms;
+        int64_t step_ms = left_ms < BEAT_HOLDING_MS ? left_ms : BEAT_HOLDING_MS;
+        struct timespec at = worker_until(step_ms);
+
+        while (!worker->beats_over &&
+               pthread_cond_timedwait(&worker->beat_due, &worker->lock, &at) != ETIMEDOUT)
+            ;
+        waited_ms += step_ms;
+        if (worker->held_count > 0)
+            return;
+    }
+}
+
 /* Waits for the time of the next beat and notes what is held. False at the end. */
 static bool beat_wait(struct worker *worker, struct beat *beat, int64_t wait_ms)
 {
-    struct timespec at = worker_until(wait_ms);
     bool go_on;
 
     pthread_mutex_lock(&worker->lock);
-    while (!worker->beats_over &&
-           pthread_cond_timedwait(&worker->beat_due, &worker->lock, &at) != ETIMEDOUT)
-        ;
+    wait_for_beat(worker, wait_ms);
     go_on = !worker->beats_over;
     beat->count = 0;
     if (go_on && beat_reserve(beat, worker->held_count)) {

@@ -103,6 +103,7 @@ class Ledger:
         self.types = {}                                    # id -> type
         self.tried = set()                                 # keys that were sent
         self.completed = collections.defaultdict(dict)     # id -> {token: result}
+        self.newest = collections.Counter()                # id -> newest token handed out
         self.cancelled = set()
         self.counts = collections.Counter()
 
@@ -126,6 +127,15 @@ class Ledger:
     def some_id(self, rng):
         with self.lock:
             return rng.choice(list(self.ids.values())[-20:]) if self.ids else None
+
+    def claimed(self, tasks):
+        with self.lock:
+            for task in tasks:
+                token = task["lease_token"]
+                if token <= self.newest[task["id"]]:
+                    self.findings.append(f"task {task['id']} was handed out under token {token}, "
+                                         f"{self.newest[task['id']]} was before")
+                self.newest[task["id"]] = token
 
     def outcome(self, task, token, op, result):
         with self.lock:
@@ -209,6 +219,7 @@ class Worker:
             if status != 200:
                 self.ledger.find(f"claim answered {status}: {answer}")
                 return
+            self.ledger.claimed(answer["tasks"])
             for task in answer["tasks"]:
                 if not self.calm.is_set() and self.rng.random() < 0.03:
                     self.ledger.counts["worker deaths"] += 1
@@ -456,12 +467,15 @@ class Round:
                 self.ledger.find(f"key {key}, acknowledged as {task}, is {stored.get(key)}")
 
     def check_ends(self, tasks, results, ends):
-        """V2: one end each, and the one that was acknowledged."""
+        """V2: one end each, and the one that was acknowledged, under the newest lease."""
         for task, row in tasks.items():
             if row[3] in ENDED and ends.get(task) != 1:
                 self.ledger.find(f"task {task} ({row[3]}) ended {ends.get(task)} times")
         for task, completions in self.ledger.completed.items():
             row = tasks.get(task)
+            if min(completions) < self.ledger.newest[task]:
+                self.ledger.find(f"task {task} was completed under {sorted(completions)}, lease "
+                                 f"{self.ledger.newest[task]} had been handed out")
             if row is None:
                 if self.ledger.types.get(task) != "brief":
                     self.ledger.find(f"completed task {task} is not there")

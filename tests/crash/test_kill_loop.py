@@ -1,4 +1,4 @@
-"""A short run of the random kill loop (V1-V7 under all kinds of load); kill_loop.py runs long ones."""
+"""A short run of the random kill loop (V1-V7 under all kinds of load). Long ones: kill_loop.py."""
 import os
 import random
 import unittest

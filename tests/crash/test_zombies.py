@@ -1,4 +1,4 @@
-"""Pauses: workers and servers that were stopped and come back (F-B1 ... F-B9). A lease that was lost
+"""Pauses: workers and servers that were stopped and come back (F-B1 ... F-B9). A lost lease
 stays lost whatever its old holder says; a server that slept declares nobody dead."""
 import os
 import signal

@@ -98,6 +98,9 @@ int sql_fail(sqlite3 *db, const char *what, struct err *err)
 
     if (sqlite3_system_errno(db) == EROFS || sqlite3_system_errno(db) == ENOSPC)
         rc = SQLITE_FULL;
+    if (rc == SQLITE_IOERR_READ || rc == SQLITE_IOERR_SHORT_READ || rc == SQLITE_CORRUPT)
+        return err_set(err, ERR_STORAGE_READ, "a page of the store cannot be read (%s: %s); run "
+                       "'perdura verify', restore a backup if it stays so", what, text);
     switch (rc & 0xFF) {
     case SQLITE_FULL:
     case SQLITE_READONLY:
