@@ -24,7 +24,7 @@
     X(ERR_HEADERS_TOO_LARGE, 431, 1, "headers_too_large")           \
     X(ERR_INTERNAL, 500, 1, "internal")                             \
     X(ERR_MEMORY, 503, 1, "out_of_memory")                          \
-    X(ERR_STORAGE, 500, 1, "storage_error")                         \
+    X(ERR_STORAGE, 500, 1, "storage_failed")                        \
     X(ERR_STORAGE_READ, 500, 1, "storage_error")                    \
     X(ERR_UNAVAILABLE, 503, 1, "unavailable")                       \
     X(ERR_STORAGE_FULL, 507, 1, "storage_full")                     \

@@ -103,6 +103,7 @@ class Ledger:
         self.types = {}                                    # id -> type
         self.tried = set()                                 # keys that were sent
         self.completed = collections.defaultdict(dict)     # id -> {token: result}
+        self.leases = set()                                # (id, token) handed out
         self.newest = collections.Counter()                # id -> newest token handed out
         self.cancelled = set()
         self.counts = collections.Counter()
@@ -131,11 +132,11 @@ class Ledger:
     def claimed(self, tasks):
         with self.lock:
             for task in tasks:
-                token = task["lease_token"]
-                if token <= self.newest[task["id"]]:
-                    self.findings.append(f"task {task['id']} was handed out under token {token}, "
-                                         f"{self.newest[task['id']]} was before")
-                self.newest[task["id"]] = token
+                lease = (task["id"], task["lease_token"])
+                if lease in self.leases:
+                    self.findings.append(f"lease {lease} was handed out twice")
+                self.leases.add(lease)
+                self.newest[task["id"]] = max(self.newest[task["id"]], task["lease_token"])
 
     def outcome(self, task, token, op, result):
         with self.lock:

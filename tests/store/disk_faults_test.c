@@ -229,7 +229,7 @@ static void a_read_error_fails_one_request_only(void **state)
     assert_non_null(reader);
     vfs_shim_fail(&disk->shim, SHIM_READ, "p.db", 0, 1, SQLITE_IOERR_READ);
     assert_int_equal(c->verbs->read_task(reader, &task->id, &c->arena, &found, &c->err),
-                     -ERR_STORAGE);
+                     -ERR_STORAGE_READ);
     OK(c, c->verbs->read_task(reader, &task->id, &c->arena, &found, &c->err));
     assert_non_null(found);
     c->verbs->reader_close(reader);
