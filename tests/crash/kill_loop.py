@@ -87,10 +87,13 @@ class Client:
                 if status != 503:
                     return status, answer
             except BROKEN:
-                if self.connection:
-                    self.connection.close()
-                self.connection = None
+                self.close()
             time.sleep(0.004)
+
+    def close(self):
+        if self.connection:
+            self.connection.close()
+        self.connection = None
 
 
 class Ledger:
@@ -381,6 +384,8 @@ class Round:
             pass
         except BaseException as error:  # a client that broke would hide what comes after
             self.ledger.find(f"{type(actor).__name__} ended with {error!r}")
+        finally:
+            actor.client.close()
 
     def kill_once(self):
         how = self.rng.random()
@@ -427,8 +432,10 @@ class Round:
         while time.monotonic() < end:
             counts = client.call("GET", "/v1/stats")[1]["counts"]
             if not any(count for status, count in counts.items() if status not in ENDED):
+                client.close()
                 return
             time.sleep(0.05)
+        client.close()
         self.ledger.find(f"not everything ended: {counts}")
 
     def check(self):
