@@ -16,39 +16,19 @@ static const struct {
 #undef X
 };
 
-static void fill(struct err *err, enum err_code code, const char *field, const char *format,
-                 va_list args)
+void err_record(struct err *err, enum err_code code, const char *field, const char *format, ...)
 {
     struct err made = {.code = code};
+    va_list args;
 
+    if (!err)
+        return;
     /* Written beside err first: an argument may be err's own text, put into a longer sentence. */
     snprintf(made.field, sizeof made.field, "%s", field ? field : "");
+    va_start(args, format);
     vsnprintf(made.text, sizeof made.text, format, args);
+    va_end(args);
     *err = made;
-}
-
-int err_set(struct err *err, enum err_code code, const char *format, ...)
-{
-    if (err) {
-        va_list args;
-
-        va_start(args, format);
-        fill(err, code, "", format, args);
-        va_end(args);
-    }
-    return -(int)code;
-}
-
-int err_set_field(struct err *err, enum err_code code, const char *field, const char *format, ...)
-{
-    if (err) {
-        va_list args;
-
-        va_start(args, format);
-        fill(err, code, field, format, args);
-        va_end(args);
-    }
-    return -(int)code;
 }
 
 /* A code from outside the table counts as ERR_INTERNAL: reporting an error must never crash. */

@@ -45,10 +45,19 @@ struct err {
     char text[512];  /* one sentence that says what to do next */
 };
 
-/* Fills err (which may be NULL) and returns the negative code, so that `return err_set(...)`. */
-int err_set(struct err *err, enum err_code code, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-int err_set_field(struct err *err, enum err_code code, const char *field, const char *format, ...)
+/* Fills err (which may be NULL) and gives the negative code, so that `return err_set(...)`. Macros,
+ * so that compilers and analysers see that what comes back is an error. */
+#define err_set(err, code, ...)                                  \
+    ({                                                           \
+        err_record((err), (code), "", __VA_ARGS__);              \
+        -(int)(code);                                            \
+    })
+#define err_set_field(err, code, field, ...)                     \
+    ({                                                           \
+        err_record((err), (code), (field), __VA_ARGS__);         \
+        -(int)(code);                                            \
+    })
+void err_record(struct err *err, enum err_code code, const char *field, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
 int err_http_status(enum err_code code);

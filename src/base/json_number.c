@@ -92,7 +92,7 @@ static double decimal_to_double(const struct decimal *decimal)
 
 bool json_number_overflows(struct str number)
 {
-    struct decimal decimal;
+    struct decimal decimal = {0};
 
     read_decimal(number, &decimal);
     if (decimal.exponent != DBL_MAX_10_EXP + 1)
@@ -107,7 +107,7 @@ static bool is_number(struct str value)
 
 bool json_double(struct str value, double *number)
 {
-    struct decimal decimal;
+    struct decimal decimal = {0};
 
     if (!is_number(value))
         return false;
@@ -120,7 +120,7 @@ bool json_int64(struct str value, int64_t *number)
 {
     char text[24];
     size_t len = 0;
-    struct decimal decimal;
+    struct decimal decimal = {0};
 
     if (!is_number(value))
         return false;
@@ -225,7 +225,7 @@ static void write_decimal(struct buf *out, const struct decimal *decimal)
 
 void json_write_double(struct buf *out, double value)
 {
-    struct decimal decimal;
+    struct decimal decimal = {0};
 
     if (value > -1e15 && value < 1e15 && value == (double)(int64_t)value) {
         buf_int(out, (int64_t)value); /* also turns -0 into 0 */
@@ -239,7 +239,7 @@ void json_write_double(struct buf *out, double value)
 
 bool json_write_number(struct buf *out, struct str number)
 {
-    struct decimal decimal;
+    struct decimal decimal = {0};
     double value;
 
     if (!is_number(number))

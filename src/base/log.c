@@ -45,14 +45,15 @@ static bool needs_quotes(struct str text)
 static void write_value(struct buf *line, struct str text, bool quotes)
 {
     char cut[VALUE_BYTES_MAX + 4];
+    static const char ellipsis[] = {'\xE2', '\x80', '\xA6'};
     size_t len = VALUE_BYTES_MAX;
 
     if (text.len > VALUE_BYTES_MAX) {
         while (len > VALUE_BYTES_MAX - 4 && ((unsigned char)text.data[len] & 0xC0) == 0x80)
             len--;
         memcpy(cut, text.data, len);
-        memcpy(cut + len, "\xE2\x80\xA6", 3);
-        text = str_span(cut, len + 3);
+        memcpy(cut + len, ellipsis, sizeof ellipsis);
+        text = str_span(cut, len + sizeof ellipsis);
     }
     if (quotes || needs_quotes(text))
         json_write_string(line, text);

@@ -153,7 +153,7 @@ static void check_server(struct doctor *doctor)
 {
     struct call *call = doctor->call;
     struct client client = {0};
-    struct str reply;
+    struct str reply = STR_NONE;
     struct err kept = call->err;
     int rc = client_open(&client, call);
 

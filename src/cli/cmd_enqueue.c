@@ -123,7 +123,7 @@ static int write_body(struct call *call, struct buf *body)
 
 static int wait_for(struct call *call, struct client *client, struct str id)
 {
-    struct str task;
+    struct str task = STR_NONE;
     bool json = call_given(call, "json");
     int rc;
 
@@ -152,7 +152,7 @@ static int run(struct call *call)
 {
     struct client client = {0};
     struct buf body = BUF_INIT(BODY_BYTES_MAX);
-    struct str task;
+    struct str task = STR_NONE;
     struct str id;
     int rc;
 

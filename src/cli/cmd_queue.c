@@ -36,7 +36,7 @@ static int request(struct call *call, const char *method, struct str path, struc
 
 static int run_list(struct call *call)
 {
-    struct str reply;
+    struct str reply = STR_NONE;
     int rc = request(call, "GET", STR("/v1/queues?limit=1000"), STR_NONE, &reply);
 
     if (rc < 0)

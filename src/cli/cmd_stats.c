@@ -5,7 +5,7 @@
 static int run(struct call *call)
 {
     struct client client = {0};
-    struct str reply;
+    struct str reply = STR_NONE;
     int rc = client_open(&client, call);
 
     if (rc == 0)

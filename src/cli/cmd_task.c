@@ -103,7 +103,7 @@ out:
 static int show_list(struct call *call, const char *after, const struct view_column *columns,
                      uint32_t columns_count)
 {
-    struct str reply;
+    struct str reply = STR_NONE;
     int rc = fetch(call, after, &reply);
 
     if (rc < 0)
@@ -117,7 +117,7 @@ static int show_list(struct call *call, const char *after, const struct view_col
 
 static int run_show(struct call *call)
 {
-    struct str task;
+    struct str task = STR_NONE;
     int rc = fetch(call, "", &task);
 
     if (rc < 0)
@@ -170,7 +170,7 @@ static void print_log(struct call *call, struct str entry)
 static int run_logs(struct call *call)
 {
     struct json_iter iter;
-    struct str reply;
+    struct str reply = STR_NONE;
     struct str entry;
     int rc = fetch(call, "/logs", &reply);
 
@@ -188,7 +188,7 @@ static int run_logs(struct call *call)
 
 static int run_result(struct call *call)
 {
-    struct str result;
+    struct str result = STR_NONE;
     struct str reply;
     int rc = fetch(call, "/result", &reply);
 
@@ -243,7 +243,7 @@ static int list_page(struct listing *listing, struct client *client)
     struct call *call = listing->call;
     struct buf path = BUF_INIT(2 * QUERY_BYTES_MAX);
     struct str cursor;
-    struct str reply;
+    struct str reply = STR_NONE;
     int rc;
 
     buf_str(&path, buf_view(&listing->path));
@@ -325,7 +325,7 @@ static int run_list(struct call *call)
 static int run_wait(struct call *call)
 {
     struct client client = {0};
-    struct str task;
+    struct str task = STR_NONE;
     int rc = client_check_task_id(call, call->args[0]);
 
     if (rc == 0)

@@ -34,7 +34,7 @@ static void print_task(struct call *call, struct str id, struct str task)
 static int control_one(struct call *call, struct client *client, struct str id, const char *method,
                        const char *verb, struct str body)
 {
-    struct str task;
+    struct str task = STR_NONE;
     int rc = client_check_task_id(call, id);
 
     if (rc == 0)

@@ -21,8 +21,8 @@ static const struct flag flags[] = {
 
 static int fill_options(struct call *call, struct worker_options *options)
 {
-    struct str *queues;
-    struct str *categories;
+    struct str *queues = NULL;
+    struct str *categories = NULL;
     int rc = call_list(call, "queues", &queues, &options->queues_count);
 
     if (rc == 0)

@@ -13,7 +13,7 @@ static const struct view_column columns[] = {
 static int run(struct call *call)
 {
     struct client client = {0};
-    struct str reply;
+    struct str reply = STR_NONE;
     int rc = client_open(&client, call);
 
     if (rc == 0)

@@ -187,8 +187,8 @@ int spec_read_tags(struct str value, struct arena *arena, struct task_input *inp
 int spec_read_hash_fields(struct str value, struct arena *arena, struct task_input *input,
                           struct err *err)
 {
-    struct str texts[SPEC_HASH_FIELDS_MAX];
-    uint32_t count;
+    struct str texts[SPEC_HASH_FIELDS_MAX] = {{0}};
+    uint32_t count = 0;
     int rc;
 
     rc = read_texts(value, "hash_fields", SPEC_HASH_FIELDS_MAX, 0, arena, texts, &count, err);

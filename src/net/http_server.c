@@ -145,7 +145,7 @@ static void back_off(struct http_server *server, int code)
 /* True when another connection may be waiting. */
 static bool accept_one(struct http_server *server)
 {
-    struct sockaddr_storage peer;
+    struct sockaddr_storage peer = {0};
     socklen_t len = sizeof peer;
     int fd = accept4(server->fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 

@@ -21,8 +21,14 @@ static int64_t number_of(struct str id)
     return number;
 }
 
-static int list_migrations(struct str where, struct arena *arena, struct migrate_report *report,
-                           struct err *err)
+static bool was_applied(const struct migrate_report *before, uint32_t at)
+{
+    return before && at < before->migrations_count && before->migrations[at].applied;
+}
+
+/* `before` (may be NULL) is the list before this run. */
+static int list_migrations(struct str where, const struct migrate_report *before,
+                           struct arena *arena, struct migrate_report *report, struct err *err)
 {
     struct migration_row *rows;
     struct migration *migrations;
@@ -37,6 +43,8 @@ static int list_migrations(struct str where, struct arena *arena, struct migrate
         migrations[i] = (struct migration){.number = number_of(rows[i].id),
                                            .name = rows[i].description,
                                            .applied = rows[i].executed_at_us != 0,
+                                           .changed_now = was_applied(before, i) !=
+                                                          (rows[i].executed_at_us != 0),
                                            .checksum_differs = rows[i].differs,
                                            .applied_at_us = rows[i].executed_at_us};
     report->migrations = migrations;
@@ -65,7 +73,7 @@ int node_migrate(const struct settings *settings, const struct migrate_request *
     struct buf sql = BUF_INIT(4 * 1024 * 1024);
     struct migration *one;
     uint32_t steps, done;
-    struct migrate_report before;
+    struct migrate_report before = {0};
 
     *report = (struct migrate_report){0};
     if (request->action == MIGRATE_SQL) {
@@ -80,7 +88,7 @@ int node_migrate(const struct settings *settings, const struct migrate_request *
         buf_deinit(&sql);
         return rc;
     }
-    if (list_migrations(settings->store, arena, &before, err) < 0)
+    if (list_migrations(settings->store, NULL, arena, &before, err) < 0)
         return -(int)err->code;
     if (request->action == MIGRATE_UP && (steps = steps_to(&before, request->target, true)) > 0 &&
         store_migrate_up(settings->store, steps, &done, err) < 0)
@@ -90,12 +98,7 @@ int node_migrate(const struct settings *settings, const struct migrate_request *
         if (steps > 0 && store_migrate_down(settings->store, steps, &done, err) < 0)
             return -(int)err->code;
     }
-    if (list_migrations(settings->store, arena, report, err) < 0)
-        return -(int)err->code;
-    one = (struct migration *)(uintptr_t)report->migrations;
-    for (uint32_t i = 0; i < report->migrations_count && i < before.migrations_count; i++)
-        one[i].changed_now = one[i].applied != before.migrations[i].applied;
-    return 0;
+    return list_migrations(settings->store, &before, arena, report, err);
 }
 
 struct findings {

@@ -649,6 +649,34 @@ static int read_epoch(struct queue *queue, struct err *err)
     return rc;
 }
 
+/* The answer to a claim may have been lost with the run before: what was claimed and not started
+ * lives on one lease of its own until its worker names or starts it. */
+static int doubt_claims(struct batch *batch, struct err *err)
+{
+    struct task **tasks = arena_alloc_array(&batch->arena, BOUND_CHORE_ROWS, sizeof *tasks);
+    int64_t after = 0;
+    uint32_t count;
+
+    if (!tasks)
+        return err_set(err, ERR_MEMORY, "out of memory at the start");
+    do {
+        if (batch->store->verbs->held_find(batch->store, STR_NONE, after, BOUND_CHORE_ROWS,
+                                           &batch->arena, tasks, &count, err) < 0)
+            return -(int)err->code;
+        for (uint32_t i = 0; i < count; i++) {
+            after = tasks[i]->key;
+            if (tasks[i]->status != STATUS_CLAIMED)
+                continue;
+            tasks[i]->unlisted = true;
+            tasks[i]->lease_until_us = batch->now_us +
+                                       batch->queue->settings->lease_ms * CLOCK_MS_US;
+            if (batch_adopt(batch, tasks[i], err) < 0 || batch_owe(batch, tasks[i], err) < 0)
+                return -(int)err->code;
+        }
+    } while (count == BOUND_CHORE_ROWS);
+    return 0;
+}
+
 /* Workers that live elsewhere get one lease to come back; the pool of the run before is gone. */
 static int recover(struct queue *queue, struct err *err)
 {
@@ -670,6 +698,7 @@ static int recover(struct queue *queue, struct err *err)
     if (queue->store->verbs->begin(queue->store, err) < 0)
         return -(int)err->code;
     if (workers_enter_node(batch, err) < 0 || apply_configured_queues(queue, err) < 0 ||
+        doubt_claims(batch, err) < 0 ||
         batch_flush(batch, err) < 0 ||
         queue->store->verbs->commit(queue->store, err) < 0) {
         queue->store->verbs->rollback(queue->store);

@@ -241,6 +241,7 @@ static int apply_element(struct batch *batch, struct report *report, struct repo
     }
     if (!status_held(task->status) || task->lease_token != report->lease_token)
         return answer_stale(batch, task, report, result, err);
+    task->unlisted = false; /* its holder knows of it */
     result->pause = task->pause_requested;
     if (report->seq && report->seq <= task->report_seq)
         return 0;

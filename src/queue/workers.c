@@ -442,14 +442,11 @@ int workers_drop(struct batch *batch, struct worker_state *worker, struct err *e
     return rc;
 }
 
-static int view_worker(struct batch *batch, const struct worker_state *worker,
+static int view_worker(struct batch *batch, const struct worker_state *worker, struct task **tasks,
                        struct arena *arena, struct worker_view *view, struct err *err)
 {
-    struct task **tasks = arena_alloc_array(&batch->arena, BOUND_CLAIM_MAX, sizeof *tasks);
     uint32_t count;
 
-    if (!tasks)
-        return no_memory(err);
     if (batch->store->verbs->held_find(batch->store, worker->row.id, 0, BOUND_CLAIM_MAX,
                                        &batch->arena, tasks, &count, err) < 0)
         return -(int)err->code;
@@ -476,6 +473,7 @@ int workers_list(struct batch *batch, struct workers_request *request)
 {
     struct queue *queue = batch->queue;
     struct err *err = &request->base.err;
+    struct task **tasks = arena_alloc_array(&batch->arena, BOUND_CLAIM_MAX, sizeof *tasks);
     uint32_t cursor = 0;
     struct worker_state *worker;
 
@@ -484,15 +482,15 @@ int workers_list(struct batch *batch, struct workers_request *request)
         return err_set(err, ERR_NOT_FOUND, "there is no such worker");
     request->workers = arena_alloc_array(request->base.arena, map_count(&queue->workers),
                                          sizeof *request->workers);
-    if (!request->workers)
+    if (!request->workers || !tasks)
         return no_memory(err);
     if (batch_flush(batch, err) < 0)
         return -(int)err->code;
     while ((worker = map_next(&queue->workers, &cursor)) != NULL) {
         if (request->id.data && !str_eq(worker->row.id, request->id))
             continue;
-        if (view_worker(batch, worker, request->base.arena, &request->workers[request->count++],
-                        err) < 0)
+        if (view_worker(batch, worker, tasks, request->base.arena,
+                        &request->workers[request->count++], err) < 0)
             return -(int)err->code;
     }
     return 0;

@@ -34,7 +34,7 @@ static int parse_path(struct api_call *call, char **path)
 
 static int check_free(struct api_call *call, const char *path)
 {
-    struct stat info;
+    struct stat info = {0};
 
     if (lstat(path, &info) < 0 && errno == ENOENT)
         return 0;

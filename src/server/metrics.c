@@ -123,15 +123,17 @@ static void write_requests(struct buf *out, const struct server *server)
 
 static int64_t memory_bytes(void)
 {
-    long long size, resident = 0;
+    char line[128] = "";
+    char *second;
+    int64_t resident = 0;
     FILE *file = fopen("/proc/self/statm", "re");
 
     if (!file)
         return 0;
-    if (fscanf(file, "%lld %lld", &size, &resident) != 2)
-        resident = 0;
+    if (fgets(line, sizeof line, file) && (second = strchr(line, ' ')) != NULL)
+        resident = strtoll(second, NULL, 10);
     fclose(file);
-    return (int64_t)resident * sysconf(_SC_PAGESIZE);
+    return resident * sysconf(_SC_PAGESIZE);
 }
 
 static int64_t open_fds(void)

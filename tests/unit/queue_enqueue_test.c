@@ -248,9 +248,9 @@ static void a_refused_request_does_not_harm_others_of_its_commit(void **state)
     struct arena arenas[3] = {{0}};
     struct queue_call calls[3];
     struct enqueue_request *requests[3];
-    const char *texts[] = {"{\"type\":\"t\",\"external_id\":\"a\"}",
-                           "[{\"type\":\"t\",\"external_id\":\"b\"},"
-                           "{\"type\":\"t\",\"external_id\":\"a\"}]",
+    const char *both = "[{\"type\":\"t\",\"external_id\":\"b\"},"
+                       "{\"type\":\"t\",\"external_id\":\"a\"}]";
+    const char *texts[] = {"{\"type\":\"t\",\"external_id\":\"a\"}", both,
                            "{\"type\":\"t\",\"external_id\":\"b\"}"};
 
     fx_hold(fx);

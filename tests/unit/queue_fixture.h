@@ -30,9 +30,11 @@ struct fixture {
     char folder[64];
     char path[96];
     char archive[96];
-    struct settings settings;
-    struct queue_rule rules[RULES_MAX];
-    struct handler_rule handlers[RULES_MAX];
+    struct configuration { /* a test may change it; in force from the next open on */
+        struct settings settings;
+        struct queue_rule rules[RULES_MAX];
+        struct handler_rule handlers[RULES_MAX];
+    } wanted, in_force;
     struct store *store;
     struct store_reader *reader;
     struct queue *queue;
@@ -53,8 +55,11 @@ static inline int64_t fx_now_ms(void)
 static inline void fx_open(struct fixture *fx)
 {
     struct store_options options = {.allow_network_fs = true};
-    struct queue_config config = {.settings = &fx->settings};
+    struct queue_config config = {.settings = &fx->in_force.settings};
 
+    fx->in_force = fx->wanted;
+    fx->in_force.settings.queues = fx->in_force.rules;
+    fx->in_force.settings.handlers = fx->in_force.handlers;
     if (store_open(&fx->store, str_of(fx->path), &options, &fx->err) < 0)
         fail_msg("%s", fx->err.text);
     if (queue_open(&fx->queue, fx->store, &config, &fx->err) < 0)
@@ -101,13 +106,11 @@ static inline int fx_setup(void **state)
     snprintf(fx->archive, sizeof fx->archive, "%s/archive", fx->folder);
     sem_init(&fx->entered, 0, 0);
     sem_init(&fx->open, 0, 0);
-    fx->settings = (struct settings){.workers = -1,
-                                     .lease_ms = 30000,
-                                     .leader_lease_ms = 30000,
-                                     .worker_timeout_ms = -1,
-                                     .grace_ms = 50,
-                                     .queues = fx->rules,
-                                     .handlers = fx->handlers};
+    fx->wanted.settings = (struct settings){.workers = -1,
+                                            .lease_ms = 30000,
+                                            .leader_lease_ms = 30000,
+                                            .worker_timeout_ms = -1,
+                                            .grace_ms = 50};
     fx_open(fx);
     *state = fx;
     return 0;
@@ -149,7 +152,7 @@ static inline int fx_teardown(void **state)
 /* Leases of this length from now on. */
 static inline void fx_lease(struct fixture *fx, int64_t lease_ms)
 {
-    fx->settings.lease_ms = lease_ms;
+    fx->wanted.settings.lease_ms = lease_ms;
     reopen(fx);
 }
 
@@ -207,8 +210,8 @@ static inline struct enqueue_request *enqueue_prepare(struct fixture *fx, struct
     request->base = (struct request){.kind = REQUEST_ENQUEUE, .arena = arena};
     request->actor = ACTOR_API;
     if (json_check(json, NULL, &fx->err) < 0 ||
-        spec_parse_all(json, &fx->settings, arena, &request->inputs, &request->count, &is_array,
-                       &fx->err) < 0)
+        spec_parse_all(json, &fx->in_force.settings, arena, &request->inputs, &request->count,
+                       &is_array, &fx->err) < 0)
         fail_msg("%s", fx->err.text);
     return request;
 }

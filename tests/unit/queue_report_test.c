@@ -351,7 +351,8 @@ static void a_seq_already_seen_is_ok_and_changes_nothing(void **state) /* F-A7 *
 static void an_element_that_was_refused_may_be_sent_again(void **state)
 {
     struct fixture *fx = *state;
-    const char *bad = "[{\"type\":\"c\",\"depends_on\":[\"01900000-0000-7000-8000-000000000001\"]}]";
+    const char *bad = "[{\"type\":\"c\",\"depends_on\":["
+                      "\"01900000-0000-7000-8000-000000000001\"]}]";
     struct task *held;
 
     worker(fx, "w", "default");

@@ -38,11 +38,11 @@ static void ended_tasks_go_after_the_window_of_their_status_and_type(void **stat
     cancelled = enqueue(fx, "{\"type\":\"t\"}");
     assert_int_equal(control(fx, cancelled, CONTROL_CANCEL), ERR_NONE);
     open = enqueue(fx, "{\"type\":\"t\"}");
-    fx->settings.retention.completed_ms = WINDOW_MS;
-    fx->settings.retention.failed_ms = 3600000;
-    fx->handlers[0] = (struct handler_rule){.type = STR("keep:*"), .retention_ms = 3600000};
-    fx->handlers[1] = (struct handler_rule){.type = STR("brief"), .retention_ms = WINDOW_MS};
-    fx->settings.handlers_count = 2;
+    fx->wanted.settings.retention.completed_ms = WINDOW_MS;
+    fx->wanted.settings.retention.failed_ms = 3600000;
+    fx->wanted.handlers[0] = (struct handler_rule){.type = STR("keep:*"), .retention_ms = 3600000};
+    fx->wanted.handlers[1] = (struct handler_rule){.type = STR("brief"), .retention_ms = WINDOW_MS};
+    fx->wanted.settings.handlers_count = 2;
     let_windows_pass(fx);
     wait_until(!get_or_null(fx, completed) && !get_or_null(fx, brief));
     assert_status(fx, failed, STATUS_FAILED);
@@ -50,7 +50,7 @@ static void ended_tasks_go_after_the_window_of_their_status_and_type(void **stat
     assert_status(fx, cancelled, STATUS_CANCELLED);
     assert_status(fx, open, STATUS_PENDING);
     assert_int_equal(stats_of(fx).pruned_total, 2);
-    fx->settings.retention.failed_ms = WINDOW_MS;
+    fx->wanted.settings.retention.failed_ms = WINDOW_MS;
     let_windows_pass(fx);
     wait_until(!get_or_null(fx, failed) && !get_or_null(fx, cancelled));
     assert_status(fx, open, STATUS_PENDING);
@@ -63,7 +63,7 @@ static void many_tasks_go_in_small_steps(void **state) /* A9 */
 
     for (int i = 0; i < 450; i++)
         assert_int_equal(control(fx, enqueue(fx, "{\"type\":\"t\"}"), CONTROL_CANCEL), ERR_NONE);
-    fx->settings.retention.failed_ms = WINDOW_MS;
+    fx->wanted.settings.retention.failed_ms = WINDOW_MS;
     let_windows_pass(fx);
     wait_until(stats_of(fx).counts[STATUS_CANCELLED] == 0);
     assert_int_equal(stats_of(fx).pruned_total, 450);
@@ -86,8 +86,8 @@ static void relatives_that_are_needed_stay(void **state) /* A9 */
     held = claim_one(fx, "w")->task;
     child = held->id;
     report_ok(fx, "w", held, .op = REPORT_COMPLETE);
-    fx->settings.retention.completed_ms = WINDOW_MS;
-    fx->settings.retention.failed_ms = WINDOW_MS;
+    fx->wanted.settings.retention.completed_ms = WINDOW_MS;
+    fx->wanted.settings.retention.failed_ms = WINDOW_MS;
     let_windows_pass(fx);
     fx_pause_ms(50);
     assert_non_null(get_or_null(fx, needed));
@@ -150,8 +150,8 @@ static void the_archive_holds_everything_that_was_removed(void **state) /* A9 */
     for (int i = 0; i < 20; i++)
         ids[i] = end_one(fx, "{\"type\":\"t\",\"payload\":{\"b\":1, \"a\":[0.10]}}",
                          REPORT_COMPLETE);
-    fx->settings.retention.completed_ms = WINDOW_MS;
-    fx->settings.retention.archive = str_of(fx->archive);
+    fx->wanted.settings.retention.completed_ms = WINDOW_MS;
+    fx->wanted.settings.retention.archive = str_of(fx->archive);
     let_windows_pass(fx);
     wait_until(stats_of(fx).counts[STATUS_COMPLETED] == 0);
     text = read_archive(fx);
@@ -189,8 +189,8 @@ static void the_archive_holds_more_events_than_a_list_shows(void **state) /* A9 
     request = report_prepare(fx, &fx->arena, "w", reports, 1500);
     assert_int_equal(queue_call(fx->queue, &request->base), 0);
     report_ok(fx, "w", held, .op = REPORT_COMPLETE);
-    fx->settings.retention.completed_ms = WINDOW_MS;
-    fx->settings.retention.archive = str_of(fx->archive);
+    fx->wanted.settings.retention.completed_ms = WINDOW_MS;
+    fx->wanted.settings.retention.archive = str_of(fx->archive);
     let_windows_pass(fx);
     wait_until(!get_or_null(fx, held->id));
     events = json_get(read_archive(fx), STR("events"));
@@ -206,9 +206,9 @@ static void events_of_a_task_that_has_not_ended_stay(void **state) /* A9 */
     worker(fx, "w", "default");
     ended = end_one(fx, "{\"type\":\"t\"}", REPORT_COMPLETE);
     open = enqueue(fx, "{\"type\":\"t\",\"delay_ms\":600000}");
-    fx->settings.retention.events_ms = WINDOW_MS;
-    fx->settings.retention.executions_ms = WINDOW_MS;
-    fx->settings.retention.logs_ms = WINDOW_MS;
+    fx->wanted.settings.retention.events_ms = WINDOW_MS;
+    fx->wanted.settings.retention.executions_ms = WINDOW_MS;
+    fx->wanted.settings.retention.logs_ms = WINDOW_MS;
     let_windows_pass(fx);
     wait_until(story_of(fx, ended)[0] == '\0');
     assert_string_equal(story_of(fx, open), "delayed");
@@ -258,8 +258,8 @@ static void an_end_writes_its_callback_in_the_same_transaction(void **state) /* 
     struct outbox_take_request *taken;
     struct uuid id;
 
-    fx->settings.callbacks_allow = &allowed;
-    fx->settings.callbacks_allow_count = 1;
+    fx->wanted.settings.callbacks_allow = &allowed;
+    fx->wanted.settings.callbacks_allow_count = 1;
     reopen(fx);
     worker(fx, "w", "default");
     end_one(fx, "{\"type\":\"t\"}", REPORT_COMPLETE); /* none asked for */
@@ -288,8 +288,8 @@ static void each_end_is_called_back_once_per_commit(void **state)
     struct queue_call calls[3];
     struct uuid id, other;
 
-    fx->settings.callbacks_allow = &allowed;
-    fx->settings.callbacks_allow_count = 1;
+    fx->wanted.settings.callbacks_allow = &allowed;
+    fx->wanted.settings.callbacks_allow_count = 1;
     reopen(fx);
     id = enqueue(fx, "{\"type\":\"t\",\"callback_url\":\"http://127.0.0.1:9/x\"}");
     other = enqueue(fx, "{\"type\":\"t\"}");
@@ -313,8 +313,9 @@ static void a_dead_letter_escalates_to_its_queue_once(void **state) /* D13 */
     struct uuid id;
     struct task *held, *note;
 
-    fx->rules[0] = (struct queue_rule){.name = STR("default"), .dead_letter_queue = STR("dead")};
-    fx->settings.queues_count = 1;
+    fx->wanted.rules[0] = (struct queue_rule){.name = STR("default"),
+                                              .dead_letter_queue = STR("dead")};
+    fx->wanted.settings.queues_count = 1;
     reopen(fx); /* the queue comes into being with this start */
     worker(fx, "w", "default");
     worker(fx, "d", "dead");

@@ -252,14 +252,14 @@ static void build_by_state(struct list *list, enum way way)
         [WAY_WALK] = "task_states s NOT INDEXED",
         [WAY_SETTLED] = "task_states s INDEXED BY task_states_settled",
         [WAY_HELD] = "task_states s INDEXED BY task_states_held",
-        [WAY_PENDING] = "(SELECT task FROM task_states WHERE status = 'pending' AND parked IS NULL"
-                        " UNION ALL SELECT task FROM task_states WHERE parked IS NOT NULL) c"
-                        " CROSS JOIN task_states s ON s.task = c.task",
+        [WAY_PENDING] = ("(SELECT task FROM task_states WHERE status = 'pending' AND parked IS NULL"
+                         " UNION ALL SELECT task FROM task_states WHERE parked IS NOT NULL) c"
+                         " CROSS JOIN task_states s ON s.task = c.task"),
         [WAY_DELAYED] = "task_states s INDEXED BY task_states_due"};
     static const char *const where[WAY_COUNT] = {
         [WAY_WALK] = "true",
-        [WAY_SETTLED] = "s.status <> 'pending' AND s.status <> 'claimed' AND "
-                        "s.status <> 'running' AND s.status <> 'delayed'",
+        [WAY_SETTLED] = ("s.status <> 'pending' AND s.status <> 'claimed' AND "
+                         "s.status <> 'running' AND s.status <> 'delayed'"),
         [WAY_HELD] = "s.held = 1",
         [WAY_PENDING] = "true",
         [WAY_DELAYED] = "s.status = 'delayed'"};
