@@ -4,7 +4,7 @@
 
 static const struct flag flags[] = {
     {.name = "listen", .type = FLAG_TEXT, .value = "ADDRESS", .fallback = "127.0.0.1:7070",
-     .env = "PERDURA_LISTEN", .help = "where API and dashboard are served"},
+     .env = "PERDURA_LISTEN", .help = "where the API is served"},
     {.name = "workers", .type = FLAG_INT, .value = "N", .min = 0, .max = 1024,
      .help = "in-process worker slots; default 4 where handlers are configured"},
     {.name = "lease", .type = FLAG_DURATION, .value = "D", .fallback = "30s",
@@ -31,7 +31,7 @@ static int run(struct call *call)
 
 const struct command command_serve = {
     .name = "serve",
-    .summary = "Run the server: API, dashboard, scheduler, recovery and workers",
+    .summary = "Run the server: API, crash recovery and workers",
     .details = "Needs no configuration: without one it keeps its tasks in perdura.db and listens "
                "on 127.0.0.1:7070. Listening elsewhere needs PERDURA_TOKEN. A setting is taken "
                "from its flag, else the environment, else the configuration file, else its "

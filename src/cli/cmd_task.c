@@ -171,7 +171,7 @@ static int run_logs(struct call *call)
 {
     struct json_iter iter;
     struct str reply = STR_NONE;
-    struct str entry;
+    struct str entry = STR_NONE;
     int rc = fetch(call, "/logs", &reply);
 
     if (rc < 0)
@@ -188,8 +188,8 @@ static int run_logs(struct call *call)
 
 static int run_result(struct call *call)
 {
-    struct str result = STR_NONE;
-    struct str reply;
+    struct str result;
+    struct str reply = STR_NONE;
     int rc = fetch(call, "/result", &reply);
 
     if (rc < 0)

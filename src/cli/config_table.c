@@ -142,7 +142,7 @@ static const struct config_field root_fields[] = {
      .flag = "store", .env = "PERDURA_STORE", .help = "a file path, sqlite:PATH or postgres://…"},
     {.key = "listen", .kind = CONFIG_ADDRESS, SETTING(listen), .fallback = "127.0.0.1:7070",
      .flag = "listen", .env = "PERDURA_LISTEN", .max = 300,
-     .help = "address and port of the API and dashboard"},
+     .help = "address and port of the API"},
     {.key = "token", .kind = CONFIG_TEXT, SETTING(token), .env = "PERDURA_TOKEN",
      .outside_file = true, .help = "bearer token; needed to listen beyond loopback"},
     {.key = "allowed_hosts", .kind = CONFIG_TEXTS, SETTING_LIST(allowed_hosts), .max = 256,

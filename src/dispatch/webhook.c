@@ -94,7 +94,7 @@ static void log_outcome(const struct webhooks *webhooks, enum log_level level, c
         return;
     uuid_format(&message->id, id);
     uuid_format(&message->task_id, task);
-    LOG(webhooks->log, level, event, KC("event", id), KC("task", task),
+    LOG(webhooks->log, level, event, KC("message", id), KC("task", task),
         KS("to", callback_origin(message->target)), KI("attempts", attempts),
         KC("reason", reason));
 }

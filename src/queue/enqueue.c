@@ -175,7 +175,7 @@ static int reserve(struct plan *plan, uint32_t at)
                             .type = task->spec.type,
                             .value = by_key ? task->spec.idempotency_key : task->spec.input_hash,
                             .task_key = task->key};
-    struct task *owner;
+    struct task *owner = NULL;
 
     if (!unique.value.data)
         return 0;

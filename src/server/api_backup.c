@@ -45,7 +45,7 @@ static int check_free(struct api_call *call, const char *path)
 static int write_backup(struct api_call *call, struct store_reader *reader, struct arena *scratch)
 {
     const char *path = call->ctx;
-    struct stat info;
+    struct stat info = {0};
     int rc = call->server->store->verbs->backup(reader, path, NULL, NULL, &call->err);
 
     (void)scratch;

@@ -120,6 +120,9 @@ static int remote_register(struct source *source, const struct source_worker *wo
     struct source_worker given = *worker;
     int rc;
 
+    if (!given.id.data) /* host-pid-random: this process, not the server's */
+        given.id = remote->id.data ? arena_str(arena, remote->id)
+                                   : source_make_id(given.hostname, arena);
     if (!given.queues_count) {
         given.queues = &default_queue;
         given.queues_count = 1;

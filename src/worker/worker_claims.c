@@ -14,6 +14,16 @@
 
 /* ---- claiming ---- */
 
+static bool is_stopping(struct worker *worker)
+{
+    bool stopping;
+
+    pthread_mutex_lock(&worker->lock);
+    stopping = worker->stopping;
+    pthread_mutex_unlock(&worker->lock);
+    return stopping;
+}
+
 /* Waits for room. 0 = stop. */
 static uint32_t wait_for_room(struct worker *worker)
 {
@@ -151,7 +161,7 @@ void *worker_claimer_main(void *ctx)
             wait_ms = BACK_OFF_FIRST_MS;
             if (count || clock_boot_us() - began_us >= EMPTY_CLAIM_MS * CLOCK_MS_US)
                 continue;
-        } else if (wait_ms == BACK_OFF_FIRST_MS) {
+        } else if (wait_ms == BACK_OFF_FIRST_MS && !is_stopping(worker)) {
             LOG(worker->log, LOG_WARN, "claim.failed", KC("error", err.text));
         }
         if (!claimer_pause(worker, wait_ms))

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define BALLAST_BYTES (8 * 1024 * 1024) /* some thousand completions */
@@ -15,12 +16,23 @@ static void ballast_path(const struct sqlite_store *store, char *out)
     snprintf(out, PATH_BYTES_MAX, "%s-ballast", store->path);
 }
 
+/* More than what was released: otherwise the next write would find the disk full again. */
+static bool has_room(const struct sqlite_store *store)
+{
+    struct statvfs info;
+
+    return statvfs(store->path, &info) == 0 &&
+           (uint64_t)info.f_bavail * info.f_frsize >= 2 * (uint64_t)BALLAST_BYTES;
+}
+
 void sqlite_ballast_take(struct sqlite_store *store)
 {
     char path[PATH_BYTES_MAX];
     int fd;
 
     ballast_path(store, path);
+    if (store->base.full && !has_room(store))
+        return;
     fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0)
         return;
