@@ -66,13 +66,16 @@ static bool place_fds(const struct shim_plan *plan)
            fcntl(STATUS_FD, F_SETFD, FD_CLOEXEC) == 0;
 }
 
+/* Asked of the kernel itself: the C library keeps two signals to itself and would not give back
+ * their default to a worker that was started with them ignored. All zeros is SIG_DFL without
+ * flags; it is refused for SIGKILL and SIGSTOP, which is right. */
 static void default_signals(void)
 {
-    struct sigaction action = {.sa_handler = SIG_DFL};
+    static const unsigned char action[64]; /* at least as large as any kernel's struct */
     sigset_t none;
 
     for (int number = 1; number < NSIG; number++)
-        sigaction(number, &action, NULL); /* refused for SIGKILL and SIGSTOP, which is right */
+        syscall(SYS_rt_sigaction, number, action, NULL, (size_t)(NSIG - 1) / 8);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
 }

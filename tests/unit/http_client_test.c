@@ -425,8 +425,9 @@ static void remote_registers_and_claims(struct server *server, struct source *so
     assert_true(str_is(id, "h-1-x y"));
     assert_int_equal(heartbeat_ms, 10000);
     assert_int_equal(lease_ms, 30000);
+    assert_non_null(strstr(server->request, "\"id\":\"h-")); /* host-pid-random, its own */
     assert_non_null(strstr(server->request,
-                           "{\"hostname\":\"h\",\"version\":\"1\",\"pool_size\":4,"
+                           "\"hostname\":\"h\",\"version\":\"1\",\"pool_size\":4,"
                            "\"queues\":[\"default\"],\"types\":[\"email:*\"]}"));
     put_up(server, 200, "{\"tasks\":[{\"id\":\"" TASK_ID "\",\"type\":\"email:send\","
                         "\"queue\":\"default\",\"payload\":{ \"to\" : 1 },\"data\":null,"
