@@ -163,9 +163,11 @@ static int claim(struct pd_consumer *consumer, unsigned max, int64_t wait_ms,
     int rc = verbs->claim(consumer->source, max, wait_ms, false, &memory->arena, &works, &count,
                           err);
 
-    if (rc == -ERR_NOT_FOUND && register_again(consumer, err) == 0)
+    if (rc == -ERR_NOT_FOUND && register_again(consumer, err) == 0) {
+        *err = (struct err){0}; /* it is put right: the caller goes by what is left here */
         rc = verbs->claim(consumer->source, max, wait_ms, false, &memory->arena, &works, &count,
                           err);
+    }
     if (rc < 0)
         return rc;
     memory->claims.tasks = arena_alloc_array(&memory->arena, count, sizeof *memory->claims.tasks);

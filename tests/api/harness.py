@@ -23,6 +23,13 @@ def binary():
     return os.environ.get("PERDURA_BINARY", os.path.join(folder, "perdura"))
 
 
+def sanitizer():
+    """What the binary was built with: "", "address,undefined" or "thread"."""
+    cache = pathlib.Path(binary()).parent / "CMakeCache.txt"
+    lines = cache.read_text().splitlines() if cache.exists() else []
+    return next((x.split("=", 1)[1] for x in lines if x.startswith("PERDURA_SANITIZE:")), "")
+
+
 def wait_until(predicate, deadline_s=DEADLINE_S, what="the condition"):
     """Asks until the answer is true and returns it."""
     end = time.monotonic() + deadline_s

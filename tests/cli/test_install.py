@@ -79,8 +79,9 @@ class Install(unittest.TestCase):
                            "LD_LIBRARY_PATH": str(cls.libraries)}
         flags = run(["pkg-config", "--cflags", "--libs", "perdura"], env=cls.environment)
         cls.flags = flags.split()
-        if "sanitize=address" in (BUILD / "CMakeCache.txt").read_text():
-            cls.flags.append("-fsanitize=address,undefined")
+        for line in (BUILD / "CMakeCache.txt").read_text().splitlines():
+            if line.startswith("PERDURA_SANITIZE:") and not line.endswith("="):
+                cls.flags.append("-fsanitize=" + line.split("=", 1)[1])
 
     def compile(self, compiler, source, name, *flags):
         program = self.folder / name

@@ -52,6 +52,33 @@ static void a_thousand_are_claimed_and_completed_in_one_call_each(void **state)
     free(reports);
 }
 
+/* The worker's id is given up behind the consumer's back, as a server does that restarts. */
+static void a_consumer_that_was_forgotten_registers_again_and_keeps_its_claim(void **state)
+{
+    struct fixture *fixture = *state;
+    struct pd_worker_options options = PD_WORKER_OPTIONS_INIT;
+    struct pd_report report = PD_REPORT_INIT;
+    struct pd_consumer *consumer;
+    struct pd_consumer *other;
+    struct pd_claims *claims;
+    char id[PD_ID_BYTES];
+
+    options.id = "same";
+    enqueue(fixture, "one", NULL, id);
+    OK(fixture, pd_consumer_open(fixture->pd, &options, &consumer));
+    OK(fixture, pd_consumer_open(fixture->pd, &options, &other));
+    pd_consumer_close(other);
+    OK(fixture, pd_claim(consumer, 10, WAIT_MS, &claims));
+    assert_int_equal(claims->count, 1);
+    report.task_id = claims->tasks[0].id;
+    report.lease_token = claims->tasks[0].lease_token;
+    OK(fixture, pd_report(consumer, &report, 1));
+    assert_int_equal(report.rc, PD_OK);
+    assert_int_equal(status_of(fixture, id), PD_STATUS_COMPLETED);
+    pd_claims_free(claims);
+    pd_consumer_close(consumer);
+}
+
 /* A6 */
 static void a_report_under_another_lease_changes_nothing(void **state)
 {
@@ -315,6 +342,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_thousand_are_claimed_and_completed_in_one_call_each),
         TEST(a_report_under_another_lease_changes_nothing),
+        TEST(a_consumer_that_was_forgotten_registers_again_and_keeps_its_claim),
         TEST(every_operation_reaches_the_task),
         TEST(a_heartbeat_names_the_cancelled_tasks),
         TEST(a_consumer_claims_its_queues_and_types_only),
