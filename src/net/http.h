@@ -34,6 +34,7 @@ struct http_limits {
     size_t url_bytes_max;       /* the request target */
     size_t body_bytes_max;      /* one body, decoded */
     size_t bodies_bytes_max;    /* all bodies of all connections at once */
+    size_t unsent_bytes_max;    /* all answers that readers have not taken yet */
     uint32_t connections_max;
     int64_t head_deadline_us;   /* from the first moment of a request to its last header byte */
     int64_t body_deadline_us;   /* for a whole body */
@@ -53,6 +54,7 @@ struct http_limits {
         .url_bytes_max = 8 * 1024,    /* RFC 9112 section 3 asks for at least 8000 */           \
         .body_bytes_max = 32 * 1024 * 1024,          /* a batch of 1000 tasks of 32 KiB */      \
         .bodies_bytes_max = (size_t)512 * 1024 * 1024, /* 16 of the largest batches at once */  \
+        .unsent_bytes_max = (size_t)512 * 1024 * 1024, /* twice the largest answer */           \
         .connections_max = 12000,     /* 10000 workers (F-H6) and the rest of the world */      \
         .head_deadline_us = 10 * INT64_C(1000000),   /* F-H5 */                                 \
         .body_deadline_us = 300 * INT64_C(1000000),  /* 32 MiB at 1 Mbit/s */                   \
@@ -90,6 +92,12 @@ typedef void http_handler(void *ctx, struct http_exchange *exchange);
 struct http_server *http_server_open(struct loop *loop, const char *address,
                                      const struct http_limits *limits, http_handler *handler,
                                      void *ctx, struct log *log, struct err *err);
+/* Asked before a body of more than HTTP_ADMIT_BODY_BYTES (or of unknown length) is read: a negative
+ * code with err refuses it then, so that strangers cannot fill the memory for bodies. Smaller ones
+ * come to the handler as they are. It may add reply headers; only the head can be looked at. */
+#define HTTP_ADMIT_BODY_BYTES (64 * 1024)
+typedef int http_admit(void *ctx, struct http_exchange *exchange, struct err *err);
+void http_server_set_admit(struct http_server *server, http_admit *admit);
 /* The address really bound, "127.0.0.1:8080" or "[::1]:8080". */
 #define HTTP_ADDRESS_BYTES 64
 void http_server_address(const struct http_server *server, char *out, size_t cap);

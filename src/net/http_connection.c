@@ -67,10 +67,36 @@ void http_connection_count_body(struct http_exchange *exchange)
     server->bodies_bytes += exchange->body_counted;
 }
 
+static void count_unsent(struct http_exchange *exchange, size_t bytes)
+{
+    exchange->server->unsent_bytes -= exchange->unsent_counted;
+    exchange->unsent_counted = bytes;
+    exchange->server->unsent_bytes += bytes;
+}
+
+/* Answers that nobody takes must not fill the memory: whoever blocks longest is cut off in the next
+ * turn. Who reads at all is not blocked for long. */
+static void limit_unsent(struct http_server *server)
+{
+    while (server->unsent_bytes > server->limits.unsent_bytes_max) {
+        struct http_exchange *victim = NULL;
+
+        for (struct http_exchange *at = server->connections; at; at = at->next)
+            if (at->unsent_counted &&
+                (!victim || at->blocked_since_us < victim->blocked_since_us))
+                victim = at;
+        ASSERT(victim);
+        count_unsent(victim, 0);
+        victim->write_failed = true;
+        http_connection_make_ready(victim);
+    }
+}
+
 static void close_socket(struct http_exchange *exchange)
 {
     if (!exchange->bev)
         return;
+    count_unsent(exchange, 0);
     bufferevent_setcb(exchange->bev, NULL, NULL, NULL, NULL);
     bufferevent_free(exchange->bev);
     exchange->bev = NULL;
@@ -153,9 +179,14 @@ void http_connection_flush(struct http_exchange *exchange)
     struct evbuffer *output;
     int written;
 
-    if (!exchange->bev || exchange->write_failed || exchange->blocked_since_us)
+    if (!exchange->bev || exchange->write_failed)
         return;
     output = bufferevent_get_output(exchange->bev);
+    if (exchange->blocked_since_us) {
+        count_unsent(exchange, evbuffer_get_length(output));
+        limit_unsent(exchange->server);
+        return;
+    }
     if (evbuffer_get_length(output) == 0)
         return;
     evbuffer_unfreeze(output, 1);
@@ -167,6 +198,8 @@ void http_connection_flush(struct http_exchange *exchange)
         exchange->blocked_since_us = clock_boot_us();
         exchange->blocked_at_bytes = exchange->queued_bytes - evbuffer_get_length(output);
         bufferevent_enable(exchange->bev, EV_WRITE);
+        count_unsent(exchange, evbuffer_get_length(output));
+        limit_unsent(exchange->server);
     }
 }
 
@@ -251,6 +284,20 @@ void http_connection_end_exchange(struct http_exchange *exchange)
     http_connection_settle(exchange);
 }
 
+/* False, and refused, when a large body is not wanted from this client. */
+static bool admit_body(struct http_exchange *exchange)
+{
+    const struct http_server *server = exchange->server;
+    const struct http_head *head = &exchange->parse.head;
+    struct err err;
+
+    if (!server->admit || (!head->chunked && head->length <= HTTP_ADMIT_BODY_BYTES) ||
+        server->admit(server->ctx, exchange, &err) == 0)
+        return true;
+    http_connection_refuse(exchange, &err);
+    return false;
+}
+
 /* Moves the phase on after the parser has consumed some bytes. */
 static void follow_parser(struct http_exchange *exchange, size_t used)
 {
@@ -266,7 +313,7 @@ static void follow_parser(struct http_exchange *exchange, size_t used)
     if (exchange->phase != HTTP_PHASE_BODY) {
         exchange->body_bytes = 0;
         http_connection_set_phase(exchange, HTTP_PHASE_BODY);
-        if (parse->request.expects_continue && unread(exchange) == 0)
+        if (admit_body(exchange) && parse->request.expects_continue && unread(exchange) == 0)
             http_reply_write_continue(exchange);
         return;
     }
@@ -345,6 +392,7 @@ static void on_drained(struct bufferevent *bev, void *ctx)
 
     bufferevent_disable(bev, EV_WRITE);
     exchange->blocked_since_us = 0;
+    count_unsent(exchange, 0);
     if (!http_phase_is_open(exchange->phase))
         http_connection_advance(exchange);
 }

@@ -42,6 +42,7 @@ struct http_exchange {
     uint64_t body_bytes;  /* body bytes received, framing included */
     size_t body_counted;  /* our share of server->bodies_bytes */
     uint64_t queued_bytes; /* ever put into the output */
+    size_t unsent_counted; /* our share of server->unsent_bytes */
     int64_t blocked_since_us;  /* 0 = nothing unsent */
     uint64_t blocked_at_bytes; /* sent bytes then */
     size_t lingered_bytes;
@@ -59,6 +60,7 @@ struct http_server {
     struct log *log;
     struct http_limits limits;
     http_handler *handler;
+    http_admit *admit; /* NULL = everything */
     void *ctx;
     int fd;
     struct event *accept_event;
@@ -71,6 +73,7 @@ struct http_server {
     uint32_t connections_count;
     uint32_t sockets_count;
     size_t bodies_bytes;
+    size_t unsent_bytes; /* of connections whose socket is full */
     struct arena spare_arenas[HTTP_SPARE_ARENAS];
     uint32_t spare_count;
     bool closing;

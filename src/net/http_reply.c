@@ -152,6 +152,8 @@ void http_reply_write_error(struct http_exchange *exchange, const struct err *er
     write_json_text(&body, err->text);
     buf_text(&body, "\"}}");
     exchange->close_after = true;
+    if (err_http_status(err->code) == 503)
+        http_reply_header(exchange, "Retry-After", "1");
     write_head_with_length(exchange, err_http_status(err->code), "application/json", body.len);
     http_connection_queue(exchange, body.data, body.len);
     buf_deinit(&body);

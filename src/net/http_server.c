@@ -122,7 +122,7 @@ static void turn_away(struct http_server *server, int fd)
     char answer[256];
     int len = snprintf(answer, sizeof answer,
                        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
-                       "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
+                       "Content-Length: %zu\r\nRetry-After: 1\r\nConnection: close\r\n\r\n%s",
                        sizeof body - 1, body);
 
     if (!server->full_logged)
@@ -300,6 +300,11 @@ struct http_server *http_server_open(struct loop *loop, const char *address,
         return NULL;
     }
     return server;
+}
+
+void http_server_set_admit(struct http_server *server, http_admit *admit)
+{
+    server->admit = admit;
 }
 
 void http_server_address(const struct http_server *server, char *out, size_t cap)

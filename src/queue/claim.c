@@ -40,7 +40,8 @@ static int load_checkpoint(struct batch *batch, struct task *task, struct arena 
     return 0;
 }
 
-/* {"<id>":{"ref":…,"status":…,"result":…},…}; results are left out once the bound is reached. */
+/* {"<id>":{"ref":…,"status":…,"result":…},…}; results are left out once the bound is reached, and
+ * only children without end are not named themselves. */
 static int write_outputs(struct batch *batch, struct task *task, bool children, struct buf *out,
                          bool *any, struct err *err)
 {
@@ -79,7 +80,7 @@ static int write_outputs(struct batch *batch, struct task *task, bool children, 
         arena_deinit(&page);
         if (rc < 0)
             return rc;
-    } while (count == 200 && out->len < BOUND_OUTPUTS_BYTES);
+    } while (count == 200 && out->len < 2 * BOUND_OUTPUTS_BYTES);
     buf_byte(out, '}');
     return 0;
 }

@@ -245,8 +245,7 @@ static void pass_points(const char *when, const struct request *list)
 #endif
 }
 
-static int run_transaction(struct queue *queue, struct request *list, bool timers,
-                           struct err *err)
+static int transact(struct queue *queue, struct request *list, bool timers, struct err *err)
 {
     struct batch *batch = &queue->batch;
     int64_t began_us;
@@ -264,6 +263,21 @@ static int run_transaction(struct queue *queue, struct request *list, bool timer
     queue->stats.commits_total += batch->wrote;
     queue->stats.commit_us_total += clock_boot_us() - began_us;
     return 0;
+}
+
+/* What a failed transaction counted did not happen; who began to wait in it does wait. */
+static int run_transaction(struct queue *queue, struct request *list, bool timers,
+                           struct err *err)
+{
+    struct queue_stats before = queue->stats;
+    int rc = transact(queue, list, timers, err);
+
+    if (rc < 0) {
+        before.waiting_claims = queue->stats.waiting_claims;
+        before.waiting_waits = queue->stats.waiting_waits;
+        queue->stats = before;
+    }
+    return rc;
 }
 
 /* A claim that found nothing waits, if it may; everything else is answered. */
@@ -328,6 +342,8 @@ static void after_commit(struct queue *queue, struct request *list)
         queue->config.on_notes(queue->config.ctx, batch->notes, batch->notes_count);
     if (batch->outbox && queue->config.on_outbox)
         queue->config.on_outbox(queue->config.ctx);
+    if (batch->swept)
+        queue->restarted = false;
     waits_answer(queue, batch);
     answer_served_claims(queue);
     batch_reset(batch);
@@ -370,6 +386,7 @@ static int reload(struct queue *queue, struct err *err)
         ((struct claim_request *)at)->claimed_count = 0;
     queue->unpark_some = true;
     queue->next_due_us = 0;
+    queue->next_retry_us = 0; /* whom the failed batch was to wake */
     if (rc < 0)
         return rc;
     if (workers_load(queue, err) < 0)
@@ -634,7 +651,6 @@ static int read_epoch(struct queue *queue, struct err *err)
         str_to_int64(base, &queue->lease_base);
     if (rc == 0 && str_is(restored, "1")) {
         queue->lease_base = clock_wall_us() / CLOCK_MS_US;
-        queue->lose_all = true;
         base = arena_format(&arena, "%lld", (long long)queue->lease_base);
         rc = verbs->begin(queue->store, err);
         if (rc == 0 && (verbs->info_put(queue->store, "lease_base", base, err) < 0 ||

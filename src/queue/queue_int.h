@@ -76,6 +76,7 @@ struct batch {
         struct str key;
     } *freed;
     uint32_t freed_count, freed_cap;
+    bool swept;                    /* the sweep has seen all that is held */
     bool outbox;                   /* a message was written */
     bool wrote;                    /* anything at all */
 };
@@ -120,12 +121,17 @@ struct queue {
     int64_t history_cursor;
     struct store_reader *reader; /* of the archive, opened when needed */
     bool restarted;          /* the first sweep has not run yet */
-    bool lose_all;           /* a restored copy: every lease is lost at the first sweep */
-    int64_t lease_base;      /* lease tokens are above this */
+    int64_t lease_base;      /* lease tokens are above this; others are of before a restore */
     struct str dead_node;    /* the node of the run before: what it held is lost */
     uint32_t pools;          /* in-process workers beside the node's own */
     char node_id[128];       /* this node among the workers (host-pid-random); it leads */
 };
+
+/* A lease the original of a restored copy granted: it holds nothing here (F-D14). */
+static inline bool lease_is_void(const struct queue *queue, int64_t lease_token)
+{
+    return lease_token <= queue->lease_base;
+}
 
 /* batch.c */
 void batch_begin(struct batch *batch, struct queue *queue, int64_t now_us);

@@ -134,7 +134,6 @@ static int write_log(struct batch *batch, struct task *task, const struct report
     return batch_log(batch, &entry, err);
 }
 
-/* Children with a ref are spawned once, however often the parent's attempt is repeated. */
 static int spawn(struct batch *batch, struct task *task, struct report *report,
                  struct report_result *result, struct err *err)
 {
@@ -142,21 +141,12 @@ static int spawn(struct batch *batch, struct task *task, struct report *report,
     struct task **tasks = arena_alloc_array(&batch->arena, count, sizeof *tasks);
     bool *duplicate = arena_alloc_array(&batch->arena, count, sizeof *duplicate);
     bool *differs = arena_alloc_array(&batch->arena, count, sizeof *differs);
-    char id[UUID_TEXT_BYTES];
 
     if (!tasks || !duplicate || !differs)
         return err_set(err, ERR_MEMORY, "out of memory for the children; try again");
     if (batch->store->full) {
         refuse(result, ERR_STORAGE_FULL, "the disk of the store is full; try again");
         return 0;
-    }
-    uuid_format(&task->id, id);
-    for (uint32_t i = 0; i < count; i++) {
-        struct task_spec *spec = &report->inputs[i].spec;
-
-        if (spec->ref.data && !spec->idempotency_key.data) /* 43 + BOUND_NAME_BYTES fit a key */
-            spec->idempotency_key = arena_format(&batch->arena, "spawn:%s:" STR_FMT, id,
-                                                 STR_ARG(spec->ref));
     }
     if (enqueue_tasks(batch, report->inputs, count, ACTOR_WORKER, task, &batch->arena, tasks,
                       duplicate, differs, err) < 0) {
@@ -239,7 +229,8 @@ static int apply_element(struct batch *batch, struct report *report, struct repo
         refuse(result, ERR_NOT_FOUND, "there is no such task");
         return 0;
     }
-    if (!status_held(task->status) || task->lease_token != report->lease_token)
+    if (!status_held(task->status) || task->lease_token != report->lease_token ||
+        lease_is_void(batch->queue, report->lease_token))
         return answer_stale(batch, task, report, result, err);
     task->unlisted = false; /* its holder knows of it */
     result->pause = task->pause_requested;
@@ -307,6 +298,25 @@ static void check_bounds(struct report *report, struct report_result *result)
         refuse(result, ERR_INVALID, "delay_ms is longer than ten years");
 }
 
+/* Children with a ref are spawned once, however often the parent's attempt is repeated. The keys
+ * live with the inputs: a batch may fail, and the request be tried again. */
+static int key_children(struct report *report, struct arena *arena, struct err *err)
+{
+    char id[UUID_TEXT_BYTES];
+
+    uuid_format(&report->task_id, id);
+    for (uint32_t i = 0; i < report->inputs_count; i++) {
+        struct task_spec *spec = &report->inputs[i].spec;
+
+        if (!spec->ref.data || spec->idempotency_key.data)
+            continue;
+        spec->idempotency_key = arena_format(arena, "spawn:%s:" STR_FMT, id, STR_ARG(spec->ref));
+        if (!spec->idempotency_key.data) /* 43 + BOUND_NAME_BYTES fit a key */
+            return err_set(err, ERR_MEMORY, "out of memory for the children; try again");
+    }
+    return 0;
+}
+
 void queue_prepare_reports(struct queue *queue, struct report *reports, uint32_t count,
                            struct report_result *results, struct arena *arena)
 {
@@ -320,7 +330,8 @@ void queue_prepare_reports(struct queue *queue, struct report *reports, uint32_t
         if (reports[i].op != REPORT_SPAWN || results[i].code != ERR_NONE)
             continue;
         if (spec_parse_all(reports[i].tasks, queue->settings, arena, &reports[i].inputs,
-                           &reports[i].inputs_count, &is_array, &err) < 0)
+                           &reports[i].inputs_count, &is_array, &err) < 0 ||
+            key_children(&reports[i], arena, &err) < 0)
             refuse(&results[i], err.code == ERR_TOO_LARGE ? ERR_TOO_LARGE : ERR_INVALID, err.text);
     }
 }

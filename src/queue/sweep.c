@@ -77,7 +77,8 @@ static int look_at(struct batch *batch, struct task *task, uint32_t *changed, st
     bool dead_pool = queue->restarted && queue->dead_node.len &&
                      str_starts(task->worker_id, queue->dead_node);
 
-    if (dead_pool || queue->lose_all || lease_over(queue, task, batch->now_us)) {
+    if (dead_pool || lease_is_void(queue, task->lease_token) ||
+        lease_over(queue, task, batch->now_us)) {
         ++*changed;
         if (status_held(task->status))
             return sweep_lose(batch, task, dead_pool ? "service_restart" : "worker_lost", err);
@@ -171,8 +172,7 @@ int sweep_run(struct batch *batch, int64_t *next_us, struct err *err)
         sweep_held(batch, &more, err) < 0 || drop_silent_workers(batch, err) < 0 ||
         save_time(batch, err) < 0)
         return -(int)err->code;
-    if (!more)
-        batch->queue->restarted = batch->queue->lose_all = false;
+    batch->swept = !more;
     *next_us = more ? batch->now_us
                     : batch->now_us + batch->queue->settings->lease_ms * CLOCK_MS_US / 6;
     return 0;

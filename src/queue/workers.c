@@ -300,20 +300,17 @@ int workers_leave_node(struct queue *queue, struct err *err)
     return -(int)err->code;
 }
 
-static bool is_listed(const struct heartbeat_request *request, const struct task *task)
+static struct str id_key(const struct uuid *id)
 {
-    for (uint32_t i = 0; i < request->count; i++)
-        if (uuid_eq(&request->task_ids[i], &task->id))
-            return true;
-    return false;
+    return str_span((const char *)id->bytes, sizeof id->bytes);
 }
 
 /* Tasks it holds and did not name: after a third of a lease they live on their own lease only. */
-static int note_unlisted(struct batch *batch, struct heartbeat_request *request, struct task *task,
+static int note_unlisted(struct batch *batch, const struct map *listed, struct task *task,
                          struct err *err)
 {
     int64_t lease_us = batch->queue->settings->lease_ms * CLOCK_MS_US;
-    bool unlisted = request->task_ids && !is_listed(request, task) &&
+    bool unlisted = listed && !map_get(listed, id_key(&task->id)) &&
                     task->claimed_at_us < batch->now_us - lease_us / 3;
 
     if (unlisted == task->unlisted)
@@ -324,7 +321,7 @@ static int note_unlisted(struct batch *batch, struct heartbeat_request *request,
 }
 
 static int look_at_held(struct batch *batch, struct heartbeat_request *request,
-                        struct worker_state *worker)
+                        struct worker_state *worker, const struct map *listed)
 {
     struct err *err = &request->base.err;
     struct task **tasks = arena_alloc_array(&batch->arena, BOUND_CHORE_ROWS, sizeof *tasks);
@@ -345,7 +342,7 @@ static int look_at_held(struct batch *batch, struct heartbeat_request *request,
             if (!task && batch_adopt(batch, tasks[i], err) < 0)
                 return -(int)err->code;
             task = task ? task : tasks[i];
-            if (note_unlisted(batch, request, task, err) < 0)
+            if (note_unlisted(batch, listed, task, err) < 0)
                 return -(int)err->code;
             if (task->status == STATUS_CANCELLED)
                 request->cancel[request->cancel_count++] = task->id;
@@ -358,7 +355,8 @@ static int look_at_held(struct batch *batch, struct heartbeat_request *request,
     return 0;
 }
 
-static int find_lost(struct batch *batch, struct heartbeat_request *request)
+/* Only what is named with its lease counts as listed. */
+static int find_lost(struct batch *batch, struct heartbeat_request *request, struct map *listed)
 {
     struct err *err = &request->base.err;
 
@@ -367,8 +365,12 @@ static int find_lost(struct batch *batch, struct heartbeat_request *request)
 
         if (batch_task(batch, &request->task_ids[i], &task, err) < 0)
             return -(int)err->code;
-        if (task && task->held && task->lease_token == request->lease_tokens[i])
+        if (task && task->held && task->lease_token == request->lease_tokens[i] &&
+            !lease_is_void(batch->queue, task->lease_token)) {
+            if (map_put(listed, id_key(&request->task_ids[i]), task) < 0)
+                return no_memory(err);
             continue;
+        }
         batch->queue->stats.stale_heartbeats_total++;
         request->lost[request->lost_count++] = request->task_ids[i];
     }
@@ -379,6 +381,8 @@ int workers_heartbeat(struct batch *batch, struct heartbeat_request *request)
 {
     struct worker_state *worker = workers_get(batch->queue, request->worker_id);
     struct err *err = &request->base.err;
+    struct map listed = MAP_INIT;
+    int rc;
 
     request->cancel_count = request->pause_count = request->lost_count = 0;
     if (!worker)
@@ -392,10 +396,13 @@ int workers_heartbeat(struct batch *batch, struct heartbeat_request *request)
                                       sizeof *request->lost);
     if (!request->cancel || !request->pause || !request->lost)
         return no_memory(err);
-    if (workers_renew(batch, worker, err) < 0 || batch_flush(batch, err) < 0 ||
-        find_lost(batch, request) < 0)
+    if (workers_renew(batch, worker, err) < 0 || batch_flush(batch, err) < 0)
         return -(int)err->code;
-    return look_at_held(batch, request, worker);
+    rc = find_lost(batch, request, &listed);
+    if (rc == 0)
+        rc = look_at_held(batch, request, worker, request->task_ids ? &listed : NULL);
+    map_deinit(&listed);
+    return rc;
 }
 
 /* Gives its tasks back, then it is gone. */

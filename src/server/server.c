@@ -28,6 +28,17 @@ static int admit(struct api_call *call)
     return rc;
 }
 
+/* For large bodies, before they are read. */
+static int admit_head(void *ctx, struct http_exchange *exchange, struct err *err)
+{
+    const struct server *server = ctx;
+    int rc = auth_check(&server->auth, http_request(exchange), err);
+
+    if (rc == -ERR_UNAUTHORIZED)
+        http_reply_header(exchange, "WWW-Authenticate", "Bearer realm=\"perdura\"");
+    return rc;
+}
+
 static void handle(void *ctx, struct http_exchange *exchange)
 {
     struct server *server = ctx;
@@ -107,6 +118,7 @@ static int open_listener(struct server *server, struct err *err)
     server->http = http_server_open(server->loop, listen, NULL, handle, server, server->log, err);
     if (!server->http)
         return -(int)err->code;
+    http_server_set_admit(server->http, admit_head);
     http_server_address(server->http, server->address, sizeof server->address);
     rc = auth_init(&server->auth, server->address, settings, err);
     if (rc == 0) /* a name such as localhost may have meant something else */

@@ -381,8 +381,10 @@ static void drain(struct run *run, enum process_stream which)
         if (stream->waiting) {
             struct pollfd fd = {stop_wanted(run) ? -1 : run->spec->wake_fd, POLLIN, 0};
 
-            if (stop_wanted(run))
+            if (stop_wanted(run)) {
+                run->result->words_lost = run->result->words_lost || which == PROCESS_CONTROL;
                 break;
+            }
             if (poll(&fd, 1, RETRY_TAKE_MS) > 0)
                 drain_wake(run->spec->wake_fd);
             deadline_us = clock_boot_us() + DRAIN_US; /* this wait was ours, not the writer's */

@@ -56,6 +56,7 @@ struct process_result {
     bool core_dumped;
     bool timed_out; /* it was stopped at its timeout */
     bool stopped;   /* it was stopped because spec.stop was set */
+    bool words_lost; /* stop was set while control lines waited for room: the rest was not taken */
     char error[256]; /* PROCESS_NOT_STARTED: why */
     uint64_t dropped_bytes;
     struct process_leftover leftover;

@@ -42,6 +42,7 @@ struct reporter {
     enum waiting waiting;
     bool stopping;
     int64_t give_up_us; /* INT64_MAX while running */
+    bool failing;       /* the last call found nobody; the thread only */
 };
 
 /* ---- filling ---- */
@@ -221,12 +222,13 @@ static void refuse_all(struct report_result *results, uint32_t count, enum err_c
     }
 }
 
+/* Only of a server that is away: to one that answers, also late reports are sent. */
 static bool give_up(struct reporter *reporter)
 {
     bool over;
 
     pthread_mutex_lock(&reporter->lock);
-    over = clock_boot_us() >= reporter->give_up_us;
+    over = reporter->failing && clock_boot_us() >= reporter->give_up_us;
     pthread_mutex_unlock(&reporter->lock);
     return over;
 }
@@ -245,7 +247,8 @@ static int send_until_answered(struct reporter *reporter, const struct report *r
         rc = give_up(reporter)
                  ? err_set(err, ERR_UNAVAILABLE, "The worker is stopping.")
                  : reporter->source->verbs->report(reporter->source, reports, count, results, err);
-        if (rc == 0 || !try_again(rc))
+        reporter->failing = rc < 0 && try_again(rc);
+        if (!reporter->failing)
             return rc;
         if (!warned)
             LOG(reporter->log, LOG_WARN, "report.unsent", KI("reports", count),

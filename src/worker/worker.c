@@ -135,6 +135,7 @@ static int start_slots(struct worker *worker, struct err *err)
             return -ERR_UNAVAILABLE;
         }
         worker->slots_started++;
+        worker->slots_opened++;
     }
     return 0;
 }
@@ -275,10 +276,17 @@ static void end_slots(struct worker *worker)
             continue; /* a full counter has woken it already */
     for (uint32_t i = 0; i < worker->slots_started; i++) {
         pthread_join(worker->slots[i].thread, NULL);
-        close(worker->slots[i].wake_fd);
         arena_deinit(&worker->slots[i].arena);
     }
     worker->slots_started = 0;
+}
+
+/* Last of all: as long as there are heartbeats and reports, an answer may still want to wake. */
+static void close_slots(struct worker *worker)
+{
+    for (uint32_t i = 0; i < worker->slots_opened; i++)
+        close(worker->slots[i].wake_fd);
+    free(worker->slots);
 }
 
 static void end_heartbeats(struct worker *worker)
@@ -339,7 +347,7 @@ void worker_free(struct worker *worker)
         finish(worker);
     reporter_free(worker->reporter);
     worker_runs_deinit(worker);
-    free(worker->slots);
+    close_slots(worker);
     arena_deinit(&worker->arena);
     pthread_cond_destroy(&worker->ready_come);
     pthread_cond_destroy(&worker->room_come);

@@ -85,6 +85,7 @@ struct worker {
     struct reporter *reporter;
     struct slot *slots;
     uint32_t slots_started;
+    uint32_t slots_opened; /* their descriptors; closed at the very end */
     pthread_t claimer;
     pthread_t heartbeat;
     bool claimer_started;

@@ -36,7 +36,14 @@ static struct vfs_shim *current_disk;
 /* Stands in for the C library's: on a full disk there is no space to reserve either. */
 int posix_fallocate(int fd, off_t offset, off_t len)
 {
-    if (current_disk && current_disk->ballast[0])
+    bool full = false;
+
+    if (current_disk) {
+        pthread_mutex_lock(&current_disk->mutex);
+        full = current_disk->ballast[0] != '\0';
+        pthread_mutex_unlock(&current_disk->mutex);
+    }
+    if (full)
         return ENOSPC;
     return ftruncate(fd, offset + len) < 0 ? errno : 0;
 }

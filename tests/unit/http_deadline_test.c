@@ -61,6 +61,14 @@ static int setup_few(void **state)
     return open_with(state, &limits);
 }
 
+static int setup_unsent(void **state)
+{
+    struct http_limits limits = HTTP_LIMITS_DEFAULT;
+
+    limits.unsent_bytes_max = 64 * 1024 * 1024;
+    return open_with(state, &limits);
+}
+
 static int teardown(void **state)
 {
     fixture_close(*state);
@@ -302,9 +310,88 @@ static void bodies_above_the_common_bound_get_503(void **state)
         assert_int_equal(read_to_end(both[0].revents ? first : second, text, sizeof text), 0);
     }
     assert_memory_equal(text, "HTTP/1.1 503 ", 13);
+    assert_non_null(strstr(text, "\r\nRetry-After: 1\r\n"));
     close(first);
     close(second);
     expect_none_left(*state);
+}
+
+static size_t count_to_end(int fd, size_t enough)
+{
+    static char block[65536];
+    size_t len = 0;
+    ssize_t got;
+
+    while (len < enough && (got = read_some(fd, block, sizeof block, WAIT_MS)) > 0)
+        len += (size_t)got;
+    return len;
+}
+
+/* V9: so many answers of 48 MB are not kept for readers that do not come. */
+static void answers_nobody_takes_give_way_to_newer_ones(void **state)
+{
+    struct fixture *fixture = *state;
+    uint32_t count = 4;
+    int fds[4];
+
+    for (int i = 0; i < 4; i++) {
+        fds[i] = client_open(fixture);
+        send_text(fds[i], "GET /big?48000000 HTTP/1.1\r\n" HOST "\r\n");
+        assert_true(wait_for(fixture, &fixture->requests, i + 1));
+    }
+    for (int64_t start_us = clock_boot_us(); count > 1 && clock_boot_us() - start_us < 5000000;)
+        on_loop(fixture, count_connections, &count);
+    assert_int_equal(count, 1);
+    assert_true(count_to_end(fds[3], 48000000) >= 48000000);
+    assert_true(count_to_end(fds[0], 48000000) < 48000000);
+    for (int i = 0; i < 4; i++)
+        close(fds[i]);
+    expect_none_left(fixture);
+}
+
+static int admit_strangers(void *ctx, struct http_exchange *exchange, struct err *err)
+{
+    (void)ctx;
+    if (http_header(http_request(exchange), "Authorization").data)
+        return 0;
+    return err_set(err, ERR_UNAUTHORIZED, "who are you");
+}
+
+static void ask_before_bodies(struct fixture *fixture, void *ctx)
+{
+    (void)ctx;
+    http_server_set_admit(fixture->server, admit_strangers);
+}
+
+/* F-H4 */
+static void a_large_body_of_a_stranger_is_refused_before_it_is_read(void **state)
+{
+    struct fixture *fixture = *state;
+    static const struct {
+        const char *headers;
+        const char *answer;
+    } cases[] = {
+        {"Content-Length: 300000\r\n", "HTTP/1.1 401 "},
+        {"Content-Length: 300000\r\nExpect: 100-continue\r\n", "HTTP/1.1 401 "},
+        {"Transfer-Encoding: chunked\r\n", "HTTP/1.1 401 "},
+        {"Content-Length: 300000\r\nExpect: 100-continue\r\nAuthorization: x\r\n",
+         "HTTP/1.1 100 "},
+        {"Content-Length: 1\r\nExpect: 100-continue\r\n", "HTTP/1.1 100 "},
+    };
+
+    on_loop(fixture, ask_before_bodies, NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        int fd = client_open(fixture);
+        char text[1024] = "";
+
+        send_text(fd, "POST /echo HTTP/1.1\r\n" HOST);
+        send_text(fd, cases[i].headers);
+        send_text(fd, "\r\n");
+        assert_true(read_until(fd, text, sizeof text, "\r\n\r\n"));
+        assert_memory_equal(text, cases[i].answer, 13);
+        close(fd);
+    }
+    expect_none_left(fixture);
 }
 
 int main(void)
@@ -333,6 +420,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(connections_above_the_bound_get_503, setup_few, teardown),
         cmocka_unit_test_setup_teardown(bodies_above_the_common_bound_get_503, setup_few,
                                         teardown),
+        cmocka_unit_test_setup_teardown(answers_nobody_takes_give_way_to_newer_ones, setup_unsent,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(a_large_body_of_a_stranger_is_refused_before_it_is_read,
+                                        setup_few, teardown),
     };
 
     return cmocka_run_group_tests_name("http_deadline", tests, NULL, NULL);

@@ -350,6 +350,8 @@ static struct report decide(struct command_run *command, const struct process_re
     if (result->stopped &&
         !(said && result->end == PROCESS_EXITED && result->exit_code == 0))
         return worker_report(REPORT_RELEASE);
+    if (result->words_lost) /* among them may have been its outcome */
+        return worker_report(REPORT_RELEASE);
     return ended_report(command, result);
 }
 
