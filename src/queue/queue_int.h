@@ -133,6 +133,9 @@ static inline bool lease_is_void(const struct queue *queue, int64_t lease_token)
     return lease_token <= queue->lease_base;
 }
 
+/* queue.c */
+void *queue_run(void *queue); /* the thread */
+int queue_reload(struct queue *queue, struct err *err); /* what memory knows, from the store */
 /* batch.c */
 void batch_begin(struct batch *batch, struct queue *queue, int64_t now_us);
 void batch_reset(struct batch *batch);

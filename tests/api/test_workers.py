@@ -52,6 +52,16 @@ class RegisterTest(ApiTest):
                             ({"colour": 1}, "colour"), ({"id": "x" * 201}, "id")]:
             self.expect_error(422, "invalid", "POST", "/v1/workers", body, field=field)
 
+    def test_c2_only_the_queue_changes_a_status_or_counts_attempts(self):
+        self.register()
+        self.enqueue()
+        task = self.claim()[0]
+        for field, value in (("status", "completed"), ("attempts", 0), ("retry_count", 0)):
+            item = self.report_one("worker-1", task, "progress", **{field: value})
+            self.assertEqual((item["ok"], item["error"]["code"]), (False, "invalid"))
+        shown = self.expect(200, "GET", f"/v1/tasks/{task['id']}")
+        self.assertEqual((shown["status"], shown["attempts"]), ("claimed", 1))
+
     def test_an_unknown_worker_gets_404_everywhere(self):
         for method, path, body in [("POST", ":claim", {}), ("POST", ":heartbeat", {}),
                                    ("POST", ":report", []), ("GET", "", None),
