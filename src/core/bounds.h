@@ -18,6 +18,7 @@
 #define BOUND_ERROR_BYTES 4096           /* an error text is a sentence, not a core dump */
 #define BOUND_URL_BYTES 2048
 #define BOUND_CLAIM_MAX 1000             /* tasks of one claim */
+#define BOUND_CLAIM_BYTES (32 * 1024 * 1024) /* loaded by one claim; it gets fewer tasks then */
 #define BOUND_CLAIM_QUEUES 256           /* queues named by one claim or worker */
 #define BOUND_CLAIM_TYPES 256
 #define BOUND_WAIT_MS 60000              /* longest long-poll: proxies cut at about a minute */

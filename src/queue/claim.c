@@ -5,6 +5,8 @@
 #include "base/json.h"
 #include "core/checkpoint.h"
 
+#define CLAIM_STEP 32 /* tasks of several MiB each at most */
+
 static int no_memory(struct err *err)
 {
     return err_set(err, ERR_MEMORY, "out of memory for the claim; try again");
@@ -207,9 +209,38 @@ static uint32_t open_queues(struct batch *batch, const struct claim_request *req
     return count;
 }
 
+/* Takes what is wanted, a few at a time: payloads, checkpoints and outputs may be large. */
+static int take_some(struct batch *batch, struct claim_request *request,
+                     struct worker_state *worker, struct ready_want *want, struct err *err)
+{
+    struct arena *arena = request->base.arena;
+    size_t used_bytes = arena->used_bytes;
+    struct task *tasks[CLAIM_STEP];
+    uint32_t count;
+
+    do {
+        want->max = request->max - request->claimed_count;
+        if (want->max > CLAIM_STEP)
+            want->max = CLAIM_STEP;
+        if (batch->store->verbs->ready_take(batch->store, want, arena, tasks, &count, err) < 0)
+            return -(int)err->code;
+        if (count && !request->claimed_count)
+            request->claimed = arena_alloc_array(arena, request->max, sizeof *request->claimed);
+        if (count && !request->claimed)
+            return no_memory(err);
+        for (uint32_t i = 0; i < count; i++)
+            if (take(batch, request, worker, tasks[i], &request->claimed[request->claimed_count++],
+                     err) < 0)
+                return -(int)err->code;
+    } while (count == CLAIM_STEP && request->claimed_count < request->max &&
+             arena->used_bytes - used_bytes < BOUND_CLAIM_BYTES);
+    return 0;
+}
+
 static int try_claim(struct batch *batch, struct claim_request *request,
                      struct worker_state *worker, struct err *err)
 {
+    bool more = false;
     bool every_type = request->types_count == 1 && str_is(request->types[0], "*");
     struct str queues[BOUND_CLAIM_QUEUES];
     struct ready_want want = {.namespace_name = batch->queue->config.namespace_name,
@@ -217,11 +248,9 @@ static int try_claim(struct batch *batch, struct claim_request *request,
                               .types = request->types_count ? request->types : worker->types,
                               .types_count = request->types_count ? request->types_count
                                                                   : worker->types_count,
-                              .max = request->max,
+                              .more = &more,
                               .admit = limits_admit,
                               .ctx = batch};
-    struct task **tasks = arena_alloc_array(&batch->arena, request->max, sizeof *tasks);
-    uint32_t count = 0;
 
     if (every_type) /* no look at the types at all */
         want.types_count = 0;
@@ -229,19 +258,10 @@ static int try_claim(struct batch *batch, struct claim_request *request,
     want.queues_count = open_queues(batch, request, worker, queues);
     if (want.queues_count == 0)
         return 0;
-    if (!tasks)
-        return no_memory(err);
-    if (batch_flush(batch, err) < 0 ||
-        batch->store->verbs->ready_take(batch->store, &want, request->base.arena, tasks, &count,
-                                        err) < 0)
+    if (batch_flush(batch, err) < 0 || take_some(batch, request, worker, &want, err) < 0)
         return -(int)err->code;
-    request->claimed = arena_alloc_array(request->base.arena, count, sizeof *request->claimed);
-    if (!request->claimed)
-        return no_memory(err);
-    for (uint32_t i = 0; i < count; i++)
-        if (take(batch, request, worker, tasks[i], &request->claimed[i], err) < 0)
-            return -(int)err->code;
-    request->claimed_count = count;
+    if (more && batch->queue->next_retry_us > batch->now_us)
+        batch->queue->next_retry_us = batch->now_us; /* goes on in the next commit */
     return batch_flush(batch, err);
 }
 

@@ -372,8 +372,10 @@ static int forget_key(struct batch *batch, struct queue_state *state, struct lim
     int64_t burst = rate->burst > 0 ? rate->burst : rate->count;
     int64_t full_us = 0;
 
-    if (rate->count > 0 && limit->bucket.updated_us != 0)
-        full_us = limit->bucket.updated_us + (burst / rate->count + 1) * rate->per_ms * CLOCK_MS_US;
+    if (rate->count > 0 && limit->bucket.updated_us != 0 &&
+        (__builtin_mul_overflow((burst / rate->count + 1) * CLOCK_MS_US, rate->per_ms, &full_us) ||
+         __builtin_add_overflow(full_us, limit->bucket.updated_us, &full_us)))
+        full_us = INT64_MAX;
     if (full_us > batch->now_us)
         return wake_at(batch->queue, limit, full_us) < 0 ? no_memory(err) : 0;
     heap_remove(&batch->queue->wakes, &limit->wake);

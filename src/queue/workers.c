@@ -320,6 +320,24 @@ static int note_unlisted(struct batch *batch, const struct map *listed, struct t
     return batch_owe(batch, task, err);
 }
 
+/* Ids are few; the list doubles in the request's arena. */
+static int add_id(struct heartbeat_request *request, struct uuid **ids, uint32_t *count,
+                  const struct uuid *id)
+{
+    if ((*count & (*count - 1)) == 0) { /* 0, 1, 2, 4, ...: full */
+        struct uuid *grown = arena_alloc_array(request->base.arena, *count ? 2 * *count : 1,
+                                               sizeof *grown);
+
+        if (!grown)
+            return -(int)ERR_MEMORY;
+        if (*count)
+            memcpy(grown, *ids, *count * sizeof *grown);
+        *ids = grown;
+    }
+    (*ids)[(*count)++] = *id;
+    return 0;
+}
+
 static int look_at_held(struct batch *batch, struct heartbeat_request *request,
                         struct worker_state *worker, const struct map *listed)
 {
@@ -344,10 +362,12 @@ static int look_at_held(struct batch *batch, struct heartbeat_request *request,
             task = task ? task : tasks[i];
             if (note_unlisted(batch, listed, task, err) < 0)
                 return -(int)err->code;
-            if (task->status == STATUS_CANCELLED)
-                request->cancel[request->cancel_count++] = task->id;
-            else if (task->pause_requested)
-                request->pause[request->pause_count++] = task->id;
+            if (task->status == STATUS_CANCELLED &&
+                add_id(request, &request->cancel, &request->cancel_count, &task->id) < 0)
+                return no_memory(err);
+            if (task->status != STATUS_CANCELLED && task->pause_requested &&
+                add_id(request, &request->pause, &request->pause_count, &task->id) < 0)
+                return no_memory(err);
             if (request->cancel_count + request->pause_count >= BOUND_REPORT_ELEMENTS)
                 return 0;
         }
@@ -388,13 +408,9 @@ int workers_heartbeat(struct batch *batch, struct heartbeat_request *request)
     if (!worker)
         return err_set(err, ERR_NOT_FOUND, "this worker is not registered (any more); register "
                                            "again");
-    request->cancel = arena_alloc_array(request->base.arena, BOUND_REPORT_ELEMENTS,
-                                        sizeof *request->cancel);
-    request->pause = arena_alloc_array(request->base.arena, BOUND_REPORT_ELEMENTS,
-                                       sizeof *request->pause);
     request->lost = arena_alloc_array(request->base.arena, request->count + 1,
                                       sizeof *request->lost);
-    if (!request->cancel || !request->pause || !request->lost)
+    if (!request->lost)
         return no_memory(err);
     if (workers_renew(batch, worker, err) < 0 || batch_flush(batch, err) < 0)
         return -(int)err->code;

@@ -155,6 +155,8 @@ int sqlite_ready_take(struct store *base, const struct ready_want *want, struct 
                       struct task **tasks, uint32_t *count, struct err *err)
 {
     struct sqlite_store *store = sqlite_of(base);
+    size_t used_bytes = arena->used_bytes;
+    uint32_t parked = 0;
     struct merge merge;
     int rc = merge_begin(store, want, arena, &merge, err);
 
@@ -163,6 +165,11 @@ int sqlite_ready_take(struct store *base, const struct ready_want *want, struct 
         struct line *line = merge.lines[0];
         struct task *task;
 
+        if (parked >= BOUND_CHORE_ROWS || arena->used_bytes - used_bytes >= BOUND_CLAIM_BYTES) {
+            if (want->more && parked > 0)
+                *want->more = true;
+            break;
+        }
         rc = sqlite_task_by_key(store, merge.heads[0].task_key, LOAD_ALL, arena, &task, err);
         if (rc < 0)
             break;
@@ -178,6 +185,7 @@ int sqlite_ready_take(struct store *base, const struct ready_want *want, struct 
             break;
         case ADMIT_PARK:
             rc = park(store, task, err);
+            parked++;
             if (rc == 0)
                 rc = merge_advance(store, &merge, err);
             break;

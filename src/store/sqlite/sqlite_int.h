@@ -23,6 +23,7 @@ struct sqlite_store {
     int64_t next_task_key;
     int64_t next_execution_key;
     struct lines lines;    /* the ready lines and the counts */
+    int64_t data_version;  /* of the file when the lines were read; 0 = to be read anew */
     bool in_tx;
     int wal_pages;         /* after the last commit */
     bool has_ballast;      /* PATH-ballast holds space for the hour of need */

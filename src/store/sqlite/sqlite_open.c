@@ -134,6 +134,26 @@ static int refuse_network_fs(const char *path, struct err *err)
     return 0;
 }
 
+/* Hand-written SQL beside the running server, and a rollback after which the lines could not be
+ * read: what memory knows of them is no longer true. */
+static int follow_others(struct sqlite_store *store, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(&store->sql, SQL_tx_data_version, err);
+    int rc = stmt ? sql_step(&store->sql, stmt, err) : -(int)err->code;
+    int64_t version;
+
+    if (rc <= 0)
+        return rc;
+    version = sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    if (version == store->data_version)
+        return 0;
+    rc = lines_load(store, err);
+    if (rc == 0)
+        store->data_version = version;
+    return rc;
+}
+
 static int sqlite_begin(struct store *base, struct err *err)
 {
     struct sqlite_store *store = sqlite_of(base);
@@ -142,7 +162,7 @@ static int sqlite_begin(struct store *base, struct err *err)
     if (!stmt || sql_run(&store->sql, stmt, NULL, err) < 0)
         return -(int)err->code;
     store->in_tx = true;
-    return 0;
+    return follow_others(store, err);
 }
 
 static int on_wal(void *ctx, sqlite3 *db, const char *name, int pages)
@@ -203,8 +223,10 @@ static void sqlite_rollback(struct store *base)
             sql_run(&store->sql, stmt, NULL, &err);
     }
     store->in_tx = false;
-    if (lines_load(store, &err) < 0)
+    if (lines_load(store, &err) < 0) {
         LOG(store->log, LOG_ERROR, "store.lines_not_loaded", KC("reason", err.text));
+        store->data_version = 0;
+    }
 }
 
 static void sqlite_idle(struct store *base)

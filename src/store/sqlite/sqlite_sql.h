@@ -9,7 +9,7 @@
 #include <sqlite3.h>
 
 #define SQLITE_STATEMENTS(X)                                                                   \
-    X(tx_begin) X(tx_commit) X(tx_rollback)                                                    \
+    X(tx_begin) X(tx_commit) X(tx_rollback) X(tx_data_version)                                 \
     X(state_insert) X(spec_insert) X(state_update) X(data_put) X(data_delete)                  \
     X(task_state) X(task_lean) X(task_full) X(task_data) X(task_deletes_state) X(task_deletes_spec)\
     X(task_tag_insert) X(task_deletes_tags) X(task_deletes_events) X(task_deletes_executions)  \

@@ -6,3 +6,6 @@ COMMIT;
 
 -- name: tx_rollback
 ROLLBACK;
+
+-- name: tx_data_version
+PRAGMA data_version;
