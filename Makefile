@@ -52,8 +52,11 @@ fuzz: deps-test
 	$$target -max_total_time=$(TIME) $(BUILD)-fuzz/corpus/$$name tests/fuzz/corpus/$$name || exit 1; \
 	done
 
+# The bare limit and Perdura in turns, on the disk of this folder; read ratios, not single numbers.
 bench: all
-	@$(BUILD)/perdura bench $(ARGS)
+	@cmake --build $(BUILD) --target raw_sqlite
+	@for turn in 1 2 3; do echo "turn $$turn, bare SQLite:"; $(BUILD)/raw_sqlite $(BUILD); \
+	echo "turn $$turn, perdura bench:"; $(BUILD)/perdura bench --folder $(BUILD) $(ARGS); done
 
 lint: deps-test all
 	@clang-tidy -p $(BUILD) --quiet $$(git ls-files 'src/*.c')

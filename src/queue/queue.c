@@ -386,7 +386,7 @@ int queue_reload(struct queue *queue, struct err *err)
         ((struct claim_request *)at)->claimed_count = 0;
     queue->unpark_some = true;
     queue->next_due_us = 0;
-    queue->next_retry_us = 0; /* whom the failed batch was to wake */
+    queue->next_retry_us = clock_now_us(&queue->clock) + CLOCK_SECOND_US; /* not lost, no spin */
     if (rc < 0)
         return rc;
     if (workers_load(queue, err) < 0)

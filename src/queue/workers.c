@@ -159,6 +159,8 @@ static struct str make_id(struct str hostname, struct arena *arena)
     uint64_t random;
     int host_len = hostname.len > 64 ? 64 : (int)hostname.len;
 
+    while (hostname.len > 64 && host_len && ((unsigned char)hostname.data[host_len] & 0xc0) == 0x80)
+        host_len--; /* between characters: an id is UTF-8 */
     hash_random(&random, sizeof random);
     return arena_format(arena, "%.*s-%ld-%016llx", host_len, hostname.data ? hostname.data : "",
                         (long)getpid(), (unsigned long long)random);

@@ -344,6 +344,8 @@ int parse_register(struct str body, struct arena *arena, struct register_request
         rc = body_check_name("id", worker->id, BOUND_NAME_BYTES, err);
     if (rc == 0)
         rc = body_text(&fields[HOSTNAME], BOUND_KEY_BYTES, arena, &worker->hostname, err);
+    if (rc == 0 && worker->hostname.len) /* the id is made of it */
+        rc = body_check_name("hostname", worker->hostname, BOUND_KEY_BYTES, err);
     if (rc == 0)
         rc = body_text(&fields[VERSION], BOUND_NAME_BYTES, arena, &worker->version, err);
     if (rc == 0)

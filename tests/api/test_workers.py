@@ -2,6 +2,7 @@
 import json
 import socket
 import unittest
+import urllib.parse
 
 from harness import ApiTest, wait_until
 
@@ -24,6 +25,13 @@ class RegisterTest(ApiTest):
                           worker["current_tasks"]),
                          (reply["id"], "h", 3, ["a", "b"], ["x:*"], "idle", []))
         self.assertEqual(self.expect(200, "GET", "/v1/workers/" + reply["id"])["version"], "9")
+
+    def test_an_id_made_from_any_hostname_can_be_used(self):
+        worker = self.expect(201, "POST", "/v1/workers",
+                             {"hostname": "a" + "\u00e9" * 60, "queues": ["default"]})["id"]
+        self.assertEqual(self.claim(urllib.parse.quote(worker)), [])
+        self.expect_error(422, "invalid", "POST", "/v1/workers", {"hostname": "a\x1b[31m"},
+                          field="hostname")
 
     def test_a_worker_that_holds_a_task_is_working(self):
         self.enqueue()

@@ -222,6 +222,18 @@ static void a_failed_sync_is_final_and_reopening_recovers(void **state)
     then_put(c);
 }
 
+/* F-D3: also when the reason is a disk that is full, which alone would pass. */
+static void a_sync_that_fails_for_want_of_space_is_final_too(void **state)
+{
+    struct disk *disk = *state;
+    struct task *task;
+
+    then_put(&disk->c);
+    vfs_shim_fail(&disk->shim, SHIM_SYNC, "-wal", 0, 1, SQLITE_IOERR_FSYNC);
+    errno = ENOSPC; /* the shim leaves it as it is, SQLite asks for it */
+    assert_int_equal(put_task(&disk->c, &task), -ERR_STORAGE);
+}
+
 /* F-D4 */
 static void a_read_error_fails_one_request_only(void **state)
 {
@@ -512,6 +524,7 @@ int main(void)
         DISK_TEST(a_full_disk_in_a_checkpoint_loses_nothing),
         DISK_TEST(a_store_that_becomes_read_only_refuses_and_goes_on_when_it_is_writable),
         DISK_TEST(a_failed_sync_is_final_and_reopening_recovers),
+        DISK_TEST(a_sync_that_fails_for_want_of_space_is_final_too),
         DISK_TEST(a_read_error_fails_one_request_only),
         DISK_TEST(a_foreign_write_lock_is_waited_for_then_refused_then_forgotten),
         DISK_TEST(a_second_opener_is_refused_with_the_pid_of_the_holder),

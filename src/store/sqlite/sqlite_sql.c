@@ -91,12 +91,24 @@ sqlite3_stmt *sql_get(struct sqlite_sql *sql, enum sqlite_statement name, struct
     return stmt;
 }
 
+/* The system's error number is that of the last I/O error, however long ago; and a failed sync is
+ * final whatever its reason (F-D3). */
+static bool is_full(sqlite3 *db, int rc)
+{
+    int number = sqlite3_system_errno(db);
+
+    if ((rc & 0xFF) != SQLITE_IOERR && (rc & 0xFF) != SQLITE_CANTOPEN)
+        return false;
+    return rc != SQLITE_IOERR_FSYNC && rc != SQLITE_IOERR_DIR_FSYNC &&
+           (number == EROFS || number == ENOSPC || number == EDQUOT);
+}
+
 int sql_fail(sqlite3 *db, const char *what, struct err *err)
 {
     int rc = sqlite3_extended_errcode(db);
     const char *text = sqlite3_errmsg(db);
 
-    if (sqlite3_system_errno(db) == EROFS || sqlite3_system_errno(db) == ENOSPC)
+    if (is_full(db, rc))
         rc = SQLITE_FULL;
     if (rc == SQLITE_IOERR_READ || rc == SQLITE_IOERR_SHORT_READ || rc == SQLITE_CORRUPT)
         return err_set(err, ERR_STORAGE_READ, "a page of the store cannot be read (%s: %s); run "
