@@ -2,6 +2,7 @@
 import http.client
 import json
 import os
+import pathlib
 import shutil
 import signal
 import socket
@@ -198,6 +199,13 @@ class Empty(ServerTest):
         self.assertEqual(self.expect(200, "GET", "/v1/queues")["items"], [])
         lines = [json.loads(line) for line in self.server.log().splitlines()]
         self.assertIn("node.started", [line["event"] for line in lines])
+
+    def test_what_it_writes_is_for_its_owner_only(self):
+        self.enqueue(payload={"secret": 1})
+        written = [p for p in pathlib.Path(self.folder).iterdir() if p.name.startswith("perdura.db")]
+        self.assertGreaterEqual({p.name for p in written}, {"perdura.db", "perdura.db-wal"})
+        for path in written:
+            self.assertEqual(path.stat().st_mode & 0o077, 0, path)
 
 
 class Canary(ServerTest):

@@ -37,12 +37,25 @@ static int run_text(sqlite3 *db, const char *text, struct err *err)
     return sqlite3_exec(db, text, NULL, NULL, NULL) == SQLITE_OK ? 0 : sql_fail(db, text, err);
 }
 
+/* Payloads, results and the secret of callbacks are in it, so a new file is for its owner only;
+ * SQLite gives the WAL the same rights. One that exists keeps what its owner chose. Why it cannot
+ * be made is told when it is opened. */
+static void make_private(const char *path)
+{
+    int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+
+    if (fd >= 0)
+        close(fd);
+}
+
 /* busy_timeout comes first: changing the journal mode takes locks already. */
 int sqlite_db_open(const char *path, bool write, sqlite3 **db, struct err *err)
 {
     int flags = SQLITE_OPEN_NOMUTEX |
                 (write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READWRITE);
 
+    if (write)
+        make_private(path);
     if (sqlite3_open_v2(path, db, flags, NULL) != SQLITE_OK) {
         err_set(err, ERR_IO, "cannot open the store '%s': %s; check the path and its rights", path,
                 *db ? sqlite3_errmsg(*db) : "out of memory");
