@@ -26,7 +26,8 @@ configure_file(cmake/perdura.pc.in ${GENERATED}/perdura.pc @ONLY)
 install(FILES ${GENERATED}/perdura.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
-install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples USE_SOURCE_PERMISSIONS)
+install(DIRECTORY examples/ DESTINATION ${CMAKE_INSTALL_DOCDIR}/examples USE_SOURCE_PERMISSIONS
+  FILES_MATCHING PATTERN "*.c" PATTERN "*.sh" PATTERN "*.py" PATTERN "*.mjs" PATTERN "*.yaml")
 
 find_program(SCDOC scdoc)
 if(NOT SCDOC)

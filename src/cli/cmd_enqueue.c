@@ -58,8 +58,6 @@ static const struct flag flags[] = {
      .help = "a small JSON object"},
     {.name = "limit-key", .type = FLAG_TEXT, .value = "KEY", .field = "limit_key",
      .help = "what the queue's limits per key count"},
-    {.name = "category", .type = FLAG_TEXT, .value = "NAME", .field = "category",
-     .help = "category whose defaults and windows apply"},
     {.name = "workflow-id", .type = FLAG_TEXT, .value = "ID", .field = "workflow_id",
      .help = "workflow it belongs to"},
     {.name = "hash-input", .type = FLAG_BOOL, .field = "hash_input",

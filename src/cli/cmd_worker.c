@@ -59,7 +59,7 @@ const struct command command_worker = {
     .details = "Runs the handlers of its configuration file. Stops on SIGTERM: tasks get the time "
                "of 'grace' and are given back.",
     .example = "perdura worker --server http://10.0.0.5:7070 --queues mail,news --concurrency 8\n"
-               "perdura worker --config worker.yaml --categories analytics",
+               "perdura worker --config worker.yaml",
     .flags = flags,
     .run = run,
 };

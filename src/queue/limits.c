@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#define HELD_PAGE 2000  /* tasks counted together */
 #define UNPARK_STEP 100 /* tasks of one key brought back at a time where only a rate limits it */
 
 static int no_memory(struct err *err)
@@ -169,7 +170,7 @@ static void nothing_runs(struct map *limits)
 static int count_all(struct queue *queue, struct err *err)
 {
     struct arena arena = ARENA_INIT(0);
-    struct task *tasks[256];
+    struct task *tasks[HELD_PAGE];
     int64_t after = 0;
     uint32_t count = 0;
     uint32_t cursor = 0;
@@ -184,15 +185,15 @@ static int count_all(struct queue *queue, struct err *err)
             limits_free(&state->keys, &queue->wakes);
     }
     do {
-        rc = queue->store->verbs->held_find(queue->store, STR_NONE, after, 256, &arena, tasks,
-                                            &count, err);
+        rc = queue->store->verbs->held_find(queue->store, STR_NONE, after, HELD_PAGE, &arena,
+                                            tasks, &count, err);
         for (uint32_t i = 0; rc == 0 && i < count; i++) {
             after = tasks[i]->key;
             if (count_held(queue, tasks[i], 1) < 0)
                 rc = no_memory(err);
         }
         arena_reset(&arena);
-    } while (rc == 0 && count == 256);
+    } while (rc == 0 && count == HELD_PAGE);
     arena_deinit(&arena);
     return rc;
 }
@@ -517,17 +518,23 @@ int limits_view(struct batch *batch, struct queue_state *state, struct arena *ar
 static int add_counts(struct batch *batch, struct queue_view *views, uint32_t count,
                       struct err *err)
 {
+    struct map by_name = MAP_INIT; /* there may be thousands of both */
     struct lane_count *lanes;
     uint32_t lanes_count;
+    int rc = batch->store->verbs->counts_load(batch->store, &batch->arena, &lanes, &lanes_count,
+                                              err);
 
-    if (batch->store->verbs->counts_load(batch->store, &batch->arena, &lanes, &lanes_count,
-                                         err) < 0)
-        return -(int)err->code;
-    for (uint32_t i = 0; i < lanes_count; i++)
-        for (uint32_t q = 0; q < count; q++)
-            if (str_eq(lanes[i].queue, views[q].row.rule.name))
-                views[q].counts[lanes[i].status] += lanes[i].tasks;
-    return 0;
+    for (uint32_t q = 0; rc == 0 && q < count; q++)
+        if (map_put(&by_name, views[q].row.rule.name, &views[q]) < 0)
+            rc = no_memory(err);
+    for (uint32_t i = 0; rc == 0 && i < lanes_count; i++) {
+        struct queue_view *view = map_get(&by_name, lanes[i].queue);
+
+        if (view)
+            view->counts[lanes[i].status] += lanes[i].tasks;
+    }
+    map_deinit(&by_name);
+    return rc;
 }
 
 int limits_list(struct batch *batch, struct queues_request *request)

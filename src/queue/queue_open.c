@@ -1,5 +1,5 @@
-/* Opening and closing the queue: what the store knows is loaded, recovered as after a crash, and the
- * thread is started. Runs before and after the queue's thread, never beside it. */
+/* Opening and closing the queue: what the store knows is loaded, recovered as after a crash, and
+ * the thread is started. Runs before and after the queue's thread, never beside it. */
 #include "queue/queue_int.h"
 
 #include <stdlib.h>

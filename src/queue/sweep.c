@@ -4,6 +4,8 @@
 
 #include "base/fault.h"
 
+#define SWEEP_PAGE 2000 /* held tasks looked at together; few of them change */
+
 static int execution_lost(struct batch *batch, struct task *task, const char *reason,
                           struct err *err)
 {
@@ -70,54 +72,79 @@ static bool lease_over(struct queue *queue, const struct task *task, int64_t now
     return worker->row.lease_until_us < now_us && task->lease_until_us < now_us;
 }
 
-static int look_at(struct batch *batch, struct task *task, uint32_t *changed, struct err *err)
+static bool of_dead_pool(const struct queue *queue, const struct task *task)
+{
+    return queue->restarted && queue->dead_node.len &&
+           str_starts(task->worker_id, queue->dead_node);
+}
+
+static bool is_lost(struct queue *queue, const struct task *task, int64_t now_us)
+{
+    return of_dead_pool(queue, task) || lease_is_void(queue, task->lease_token) ||
+           lease_over(queue, task, now_us);
+}
+
+static bool is_over_time(const struct queue *queue, const struct task *task, int64_t now_us)
+{
+    int64_t limit_us = (task->spec.timeout_ms + queue->settings->grace_ms) * CLOCK_MS_US;
+
+    return task->status == STATUS_RUNNING && task->started_at_us + limit_us < now_us;
+}
+
+static int act_on(struct batch *batch, struct task *task, struct err *err)
 {
     struct queue *queue = batch->queue;
-    int64_t limit_us = (task->spec.timeout_ms + queue->settings->grace_ms) * CLOCK_MS_US;
-    bool dead_pool = queue->restarted && queue->dead_node.len &&
-                     str_starts(task->worker_id, queue->dead_node);
 
-    if (dead_pool || lease_is_void(queue, task->lease_token) ||
-        lease_over(queue, task, batch->now_us)) {
+    if (!is_lost(queue, task, batch->now_us))
+        return is_over_time(queue, task, batch->now_us) ? time_out(batch, task, err) : 0;
+    if (status_held(task->status))
+        return sweep_lose(batch, task,
+                          of_dead_pool(queue, task) ? "service_restart" : "worker_lost", err);
+    task_let_go(task); /* cancelled, and its holder never came back */
+    batch_heat(batch, limits_queue(queue, task->spec.queue));
+    return batch_owe(batch, task, err);
+}
+
+/* Most of what is held is left as it is: only the others become part of the batch. */
+static int sweep_page(struct batch *batch, struct task **tasks, uint32_t count, uint32_t *changed,
+                      struct err *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct task *task;
+
+        if (!is_lost(batch->queue, tasks[i], batch->now_us) &&
+            !is_over_time(batch->queue, tasks[i], batch->now_us))
+            continue;
         ++*changed;
-        if (status_held(task->status))
-            return sweep_lose(batch, task, dead_pool ? "service_restart" : "worker_lost", err);
-        task_let_go(task); /* cancelled, and its holder never came back */
-        batch_heat(batch, limits_queue(queue, task->spec.queue));
-        return batch_owe(batch, task, err);
-    }
-    if (task->status == STATUS_RUNNING && task->started_at_us + limit_us < batch->now_us) {
-        ++*changed;
-        return time_out(batch, task, err);
+        if (batch_task(batch, &tasks[i]->id, &task, err) < 0 ||
+            (task && act_on(batch, task, err) < 0))
+            return -(int)err->code;
     }
     return 0;
 }
 
 static int sweep_held(struct batch *batch, bool *more, struct err *err)
 {
-    struct task **tasks = arena_alloc_array(&batch->arena, BOUND_CHORE_ROWS, sizeof *tasks);
+    struct task **tasks = arena_alloc_array(&batch->arena, SWEEP_PAGE, sizeof *tasks);
+    struct arena page = ARENA_INIT(0);
     int64_t after = 0;
     uint32_t count = 0, changed = 0;
+    int rc;
 
     if (!tasks)
         return err_set(err, ERR_MEMORY, "out of memory for the sweep");
     do {
-        if (batch->store->verbs->held_find(batch->store, STR_NONE, after, BOUND_CHORE_ROWS,
-                                           &batch->arena, tasks, &count, err) < 0)
-            return -(int)err->code;
-        for (uint32_t i = 0; i < count; i++) {
-            struct task *task = map_get(&batch->tasks,
-                                        str_span((const char *)tasks[i]->id.bytes, 16));
-
-            after = tasks[i]->key;
-            if (!task && batch_adopt(batch, tasks[i], err) < 0)
-                return -(int)err->code;
-            if (look_at(batch, task ? task : tasks[i], &changed, err) < 0)
-                return -(int)err->code;
-        }
-    } while (count == BOUND_CHORE_ROWS && changed < BOUND_CHORE_ROWS);
-    *more = count == BOUND_CHORE_ROWS;
-    return 0;
+        arena_reset(&page);
+        rc = batch->store->verbs->held_find(batch->store, STR_NONE, after, SWEEP_PAGE, &page,
+                                            tasks, &count, err);
+        if (rc == 0)
+            rc = sweep_page(batch, tasks, count, &changed, err);
+        if (rc == 0 && count > 0)
+            after = tasks[count - 1]->key;
+    } while (rc == 0 && count == SWEEP_PAGE && changed < BOUND_CHORE_ROWS);
+    *more = count == SWEEP_PAGE;
+    arena_deinit(&page);
+    return rc;
 }
 
 static int drop_silent_workers(struct batch *batch, struct err *err)

@@ -37,8 +37,10 @@ void call_reply_text(struct api_call *call, int status, const char *content_type
     http_reply_buf(call->exchange, status, content_type, &call->out);
 }
 
+/* Ends with a line break: people read these with curl. */
 void call_reply(struct api_call *call, int status)
 {
+    buf_byte(&call->out, '\n');
     call_reply_text(call, status, JSON_TYPE);
 }
 
@@ -62,6 +64,7 @@ void call_fail(struct api_call *call)
     buf_deinit(&call->out);
     call->out = BUF_INIT(CALL_REPLY_BYTES_MAX);
     render_error(&call->out, &call->err);
+    buf_byte(&call->out, '\n');
     if (status == 429 || status == 503)
         http_reply_header(call->exchange, "Retry-After", "1");
     if (status == 401)

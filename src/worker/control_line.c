@@ -348,6 +348,21 @@ static int parse_object(struct context *ctx, struct str object)
     return rc;
 }
 
+/* Whether a line that is not JSON begins like one that would have said how the attempt ends. */
+static bool meant_as_outcome(struct str line)
+{
+    static const char *const keys[] = {"\"result\"", "\"fail\"", "\"partial\"", "\"continue\""};
+    size_t at = 0;
+
+    while (at < line.len && (line.data[at] == ' ' || line.data[at] == '\t' || line.data[at] == '{'))
+        at++;
+    line = str_span(line.data + at, line.len - at);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (str_starts(line, str_of(keys[i])))
+            return true;
+    return false;
+}
+
 int control_line_parse(struct str line, struct arena *arena, struct report *report,
                        struct err *err)
 {
@@ -356,8 +371,11 @@ int control_line_parse(struct str line, struct arena *arena, struct report *repo
     struct str object;
 
     *report = worker_report(REPORT_OP_COUNT);
-    if (json_check(line, &object, &cause) < 0)
+    if (json_check(line, &object, &cause) < 0) {
+        if (meant_as_outcome(line)) /* a cut or wrong result must not pass for none */
+            report->op = REPORT_COMPLETE;
         return err_set(err, ERR_MALFORMED, "A control line is not JSON: %s", cause.text);
+    }
     if (json_kind(object) != JSON_OBJECT)
         return err_set(err, ERR_INVALID,
                        "A control line must be an object with one key, such as 'progress'.");

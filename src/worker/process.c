@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "core/bounds.h"
 #include "worker/output_line.h"
+#include "worker/process_leftovers.h"
 #include "worker/process_shim.h"
 
 #define RETRY_TAKE_MS 20    /* how long a line that found no room waits */
@@ -197,6 +198,7 @@ static void read_status(struct run *run)
     if (got != (ssize_t)sizeof message) {
         if (!run->ended)
             run->result->end = PROCESS_SHIM_DIED;
+        process_kill_leftovers(run->spec->environment);
         run->gone = true;
         return;
     }

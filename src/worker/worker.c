@@ -312,7 +312,8 @@ static void finish(struct worker *worker)
     if (worker->registrations && worker->source->verbs->leave(worker->source, &err) < 0)
         LOG(worker->log, LOG_WARN, "worker.leave_failed", KC("error", err.text));
     worker->stopped = true;
-    LOG(worker->log, LOG_INFO, "worker.stopped", KS("worker", worker->id));
+    if (worker->registrations)
+        LOG(worker->log, LOG_INFO, "worker.stopped", KS("worker", worker->id));
 }
 
 /* With the server away slots may wait for room to report: they get it when the reporter gives up,

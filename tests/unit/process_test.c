@@ -298,6 +298,29 @@ static void many_runs_leave_no_zombie_and_no_descriptor_F_I2(void **state)
     seen_deinit(&seen);
 }
 
+static void descendants_are_gone_even_when_the_shim_is_killed_F_I1(void **state)
+{
+    char *const command[] = {"sh", "-c",
+                             "setsid sleep 300 >/dev/null 2>&1 3>&1 & echo $!; kill -9 $PPID; sleep 300",
+                             NULL};
+    char *const environment[] = {"PATH=/usr/bin:/bin", "PERDURA_TASK_ID=shim-test",
+                                 "PERDURA_LEASE_TOKEN=7", NULL};
+    struct seen seen;
+    struct process_spec spec;
+    pid_t daemon;
+
+    (void)state;
+    seen_init(&seen);
+    spec = spec_of(&seen, command);
+    spec.environment = environment;
+    run_spec(&seen, &spec);
+    daemon = (pid_t)atoi(text_of(&seen, PROCESS_OUT));
+    assert_int_equal(seen.result.end, PROCESS_SHIM_DIED);
+    assert_true(daemon > 1);
+    assert_true(gone_soon(daemon));
+    seen_deinit(&seen);
+}
+
 static void end_is_decided_by_exit_not_by_pipes_F_I10(void **state)
 {
     struct seen seen;
@@ -764,6 +787,7 @@ int main(void)
         cmocka_unit_test(command_runs_in_the_folder_of_its_rule),
         cmocka_unit_test(daemon_of_a_handler_is_gone_at_its_end_F_I1),
         cmocka_unit_test(many_runs_leave_no_zombie_and_no_descriptor_F_I2),
+        cmocka_unit_test(descendants_are_gone_even_when_the_shim_is_killed_F_I1),
         cmocka_unit_test(end_is_decided_by_exit_not_by_pipes_F_I10),
         cmocka_unit_test(killed_worker_takes_handler_and_daemon_with_it_F_I3),
         cmocka_unit_test(timeout_sends_sigterm_first_D13),

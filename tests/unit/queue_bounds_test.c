@@ -120,8 +120,11 @@ static void the_slowest_rate_of_a_key_can_be_counted(void **state)
     worker(fx, "w", "default");
     patch(fx, "default", QUEUE_SET_KEY_RATE, (struct queue_rule){.key_rate = slowest});
     for (int i = 0; i < 3; i++) {
+        struct task *task;
+
         enqueue(fx, "{\"type\":\"a\",\"limit_key\":\"k\"}");
-        report_ok(fx, "w", claim_one(fx, "w")->task, .op = REPORT_COMPLETE);
+        task = claim_one(fx, "w")->task;
+        report_ok(fx, "w", task, .op = REPORT_COMPLETE);
     }
 }
 
