@@ -79,9 +79,16 @@ static void check_handlers(struct doctor *doctor)
     for (uint32_t i = 0; i < settings->handlers_count; i++) {
         const struct handler_rule *rule = &settings->handlers[i];
 
-        if (!rule->command || program_exists(arena, rule->command[0]))
+        if (rule->command && program_exists(arena, rule->command[0]))
             continue;
         missing++;
+        if (!rule->command) {
+            add(doctor, DOCTOR_FAILURE, "handler",
+                arena_format(arena, STR_FMT ": has no command, so its tasks fail as no_handler",
+                             STR_ARG(rule->type)),
+                STR("give it a 'command'; this version runs commands only"));
+            continue;
+        }
         add(doctor, DOCTOR_FAILURE, "handler",
             arena_format(arena, STR_FMT ": %s cannot be run", STR_ARG(rule->type),
                          rule->command[0]),

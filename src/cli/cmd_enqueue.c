@@ -136,12 +136,18 @@ static int wait_for(struct call *call, struct client *client, struct str id)
 static int print_task(struct call *call, struct str task, struct str id)
 {
     struct str duplicate = json_get(task, STR("duplicate"));
+    struct str differs = json_get(task, STR("payload_differs"));
 
     if (call_given(call, "json"))
         terminal_json(&call->out, task);
     else
         terminal_line(&call->out, COLOUR_NONE, id);
-    if (call->notes.interactive && duplicate.data && json_kind(duplicate) == JSON_TRUE)
+    if (!call->notes.interactive)
+        return 0;
+    if (differs.data && json_kind(differs) == JSON_TRUE)
+        terminal_line(&call->notes, COLOUR_YELLOW,
+                      STR("(it was there already, with another payload; nothing was made)"));
+    else if (duplicate.data && json_kind(duplicate) == JSON_TRUE)
         terminal_line(&call->notes, COLOUR_DIM, STR("(it was there already; nothing was made)"));
     return 0;
 }

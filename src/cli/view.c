@@ -246,6 +246,15 @@ static struct str element_path(struct call *call, struct str path, struct str el
     return arena_format(&call->arena, STR_FMT ".%u", STR_ARG(path), index);
 }
 
+/* What nobody looks for in a long list: counters at zero, and the finest break-down. --json has
+ * them all. */
+static bool is_dull(struct str path, struct str value)
+{
+    bool counter = memmem(path.data, path.len, "counts.", 7) || str_starts(path, STR("totals."));
+
+    return str_starts(path, STR("lanes.")) || (counter && str_is(value, "0"));
+}
+
 static void leaves(struct call *call, struct str path, struct str value, uint32_t depth)
 {
     struct json_iter iter;
@@ -266,7 +275,7 @@ static void leaves(struct call *call, struct str path, struct str value, uint32_
         json_begin(value, &iter);
         while (json_next_element(&iter, &element))
             leaves(call, element_path(call, path, element, index++), element, depth + 1);
-    } else {
+    } else if (!is_dull(path, value)) {
         struct cell cell = {as_text(call, value), COLOUR_NONE};
 
         print_pair(call, path, 36, &cell);

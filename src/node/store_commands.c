@@ -277,7 +277,7 @@ int node_doctor_store(const struct settings *settings, struct arena *arena,
     }
     check_space(&checks, path);
     name = arena_cstr(arena, path);
-    if (name && access(name, F_OK) < 0) {
+    if (name && !strstr(name, "://") && access(name, F_OK) < 0) {
         add(&checks, DOCTOR_OK, "store", arena_format(arena, "'%s' is not there yet; 'perdura "
             "serve' makes it", name), NULL);
     } else if (store_open(&store, settings->store, &options, err) < 0) {

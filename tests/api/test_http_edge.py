@@ -35,7 +35,7 @@ class RouteTest(ApiTest):
     def test_head_answers_like_get_without_a_body(self):
         reply = self.request("HEAD", "/healthz")
         self.assertEqual((reply.status, reply.body, reply.headers["Content-Length"]),
-                         (200, b"", "15"))
+                         (200, b"", "16"))
 
     def test_bad_escapes_are_400(self):
         for path in ("/v1/queues/%zz", "/v1/queues/%ff", "/v1/queues/a%00", "/v1/tasks?type=%f"):
