@@ -222,16 +222,22 @@ static void a_failed_sync_is_final_and_reopening_recovers(void **state)
     then_put(c);
 }
 
-/* F-D3: also when the reason is a disk that is full, which alone would pass. */
-static void a_sync_that_fails_for_want_of_space_is_final_too(void **state)
+/* F-D3: SQLite remembers the system's number of an error in a statement, and does not ask for that
+ * of a failed commit. */
+static void a_failed_sync_is_final_also_after_a_full_disk(void **state)
 {
     struct disk *disk = *state;
+    struct conformance *c = &disk->c;
     struct task *task;
 
-    then_put(&disk->c);
+    then_put(c);
+    store_reopen(c); /* nothing is in a cache */
+    disk->shim.fault_errno = ENOSPC;
+    vfs_shim_fail(&disk->shim, SHIM_READ, "p.db", 0, 1, SQLITE_IOERR_WRITE);
+    assert_int_equal(put_task(c, &task), -ERR_STORAGE_FULL);
+    disk->shim.fault_errno = 0;
     vfs_shim_fail(&disk->shim, SHIM_SYNC, "-wal", 0, 1, SQLITE_IOERR_FSYNC);
-    errno = ENOSPC; /* the shim leaves it as it is, SQLite asks for it */
-    assert_int_equal(put_task(&disk->c, &task), -ERR_STORAGE);
+    assert_int_equal(put_task(c, &task), -ERR_STORAGE);
 }
 
 /* F-D4 */
@@ -524,7 +530,7 @@ int main(void)
         DISK_TEST(a_full_disk_in_a_checkpoint_loses_nothing),
         DISK_TEST(a_store_that_becomes_read_only_refuses_and_goes_on_when_it_is_writable),
         DISK_TEST(a_failed_sync_is_final_and_reopening_recovers),
-        DISK_TEST(a_sync_that_fails_for_want_of_space_is_final_too),
+        DISK_TEST(a_failed_sync_is_final_also_after_a_full_disk),
         DISK_TEST(a_read_error_fails_one_request_only),
         DISK_TEST(a_foreign_write_lock_is_waited_for_then_refused_then_forgotten),
         DISK_TEST(a_second_opener_is_refused_with_the_pid_of_the_holder),

@@ -396,10 +396,9 @@ static int vfs_time(sqlite3_vfs *vfs, double *days)
 
 static int vfs_last_error(sqlite3_vfs *vfs, int cap, char *out)
 {
-    (void)vfs;
     if (cap > 0)
         out[0] = '\0';
-    return 0; /* no errno: what the shim refuses never reached the system */
+    return shim_of(vfs)->fault_errno; /* what the shim refuses never reached the system */
 }
 
 static int vfs_time_ms(sqlite3_vfs *vfs, sqlite3_int64 *ms)

@@ -27,6 +27,7 @@ struct vfs_shim {
         int64_t times;      /* operations that fail then */
         int code;
     } faults[SHIM_OP_COUNT];
+    int fault_errno;               /* what the system would have said of a fault; 0 = nothing */
     char ballast[SHIM_PATH_BYTES]; /* not "": the disk is full while this file is there */
     int64_t slept_us;              /* asked of xSleep, which never sleeps */
     struct shim_disk *disks;
