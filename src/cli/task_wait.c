@@ -157,7 +157,7 @@ int task_wait_print(struct call *call, struct str id, struct str task, bool json
                        STR_FMT "; 'perdura task wait " STR_FMT "' waits on", STR_ARG(id),
                        STR_ARG(status), STR_ARG(id));
     return err_set(&call->err, ERR_INTERNAL, "task " STR_FMT " ended as " STR_FMT "%s%.*s"
-                   "; 'perdura task events " STR_FMT "' shows how", STR_ARG(id), STR_ARG(status),
+                   "; 'perdura task logs " STR_FMT "' shows why", STR_ARG(id), STR_ARG(status),
                    why.len ? ": " : "", why.len > 250 ? 250 : (int)why.len,
                    why.data ? why.data : "", STR_ARG(id));
 }

@@ -101,7 +101,7 @@ static enum http_method method_of(struct str word)
 /* Host and the authority of an absolute target: no blank, no slash, no user information. */
 static bool is_authority(struct str text)
 {
-    for (size_t i = 0; i < text.len; i++) {
+    for (size_t i = 0; text.data && i < text.len; i++) {
         unsigned char c = (unsigned char)text.data[i];
 
         if (c <= ' ' || c >= 127 || strchr("/\\?#@,\"<>^`{|}", c))

@@ -38,13 +38,35 @@ static int take_end_back(struct batch *batch, struct task *task, struct err *err
     return batch->store->verbs->result_drop(batch->store, &task->id, err);
 }
 
+/* Its key was free from its end on (unique_until): it runs again only if nobody has it now. */
+static int take_key_again(struct batch *batch, struct task *task, struct err *err)
+{
+    bool by_key = task->spec.idempotency_key.data != NULL;
+    struct unique unique = {.kind = by_key ? UNIQUE_KEY : UNIQUE_HASH,
+                            .namespace_name = task->spec.namespace_name,
+                            .type = task->spec.type,
+                            .value = by_key ? task->spec.idempotency_key : task->spec.input_hash,
+                            .task_key = task->key};
+
+    if (!status_ended(task->status) || task->spec.unique_until != UNIQUE_ENDED ||
+        !unique.value.data)
+        return 0;
+    batch->wrote = true;
+    if (batch_settle(batch, err) < 0 ||
+        batch->store->verbs->uniques_reserve(batch->store, &unique, 1, err) < 0)
+        return -(int)err->code;
+    return unique.task_key == task->key ? 0
+           : err_set(err, ERR_CONFLICT, "another task has its %s since it ended; wait until that "
+                     "one has ended too", by_key ? "idempotency_key" : "input_hash");
+}
+
 static int retry(struct batch *batch, struct task *task, struct control_request *request)
 {
     struct err *err = &request->base.err;
 
     if (!status_allows(task->status, STATUS_PENDING, MOVE_RETRY))
         return refuse_transition(err, task, "retried", "; only an ended or orphaned one can");
-    if (take_end_back(batch, task, err) < 0)
+    if (take_key_again(batch, task, err) < 0 || take_end_back(batch, task, err) < 0)
         return -(int)err->code;
     task_let_go(task);
     task->retry_count = 0;
@@ -139,7 +161,7 @@ static int recover(struct batch *batch, struct task *task, struct control_reques
 
     if (!status_allows(task->status, STATUS_RECOVERING, MOVE_RECOVER))
         return refuse_transition(err, task, "recovered", "; only an orphaned or partial one can");
-    if (take_end_back(batch, task, err) < 0)
+    if (take_key_again(batch, task, err) < 0 || take_end_back(batch, task, err) < 0)
         return -(int)err->code;
     if (clean) {
         task->checkpoint_data = STR_NONE;

@@ -184,7 +184,7 @@ static int reserve(struct plan *plan, uint32_t at)
     batch->wrote = true;
     if (unique.task_key == task->key)
         return 0;
-    if (find_owner(plan, &unique, at, &owner) < 0)
+    if (find_owner(plan, &unique, at, &owner) < 0 || !owner)
         return -(int)plan->err->code;
     plan->duplicate[at] = true;
     plan->differs[at] = !same_payload(owner->spec.payload, task->spec.payload);

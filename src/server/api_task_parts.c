@@ -203,7 +203,7 @@ static int read_logs(struct api_call *call, struct store_reader *reader, struct 
     }
     if (count == 0)
         next_item(&call->out, 0);
-    if (count == filter->limit)
+    if (entries && count == filter->limit)
         write_log_cursor(&call->out, &entries[count - 1]);
     else
         buf_text(&call->out, "],\"next_cursor\":null}");

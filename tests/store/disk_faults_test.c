@@ -238,6 +238,8 @@ static void a_failed_sync_is_final_also_after_a_full_disk(void **state)
     disk->shim.fault_errno = 0;
     vfs_shim_fail(&disk->shim, SHIM_SYNC, "-wal", 0, 1, SQLITE_IOERR_FSYNC);
     assert_int_equal(put_task(c, &task), -ERR_STORAGE);
+    vfs_shim_fail(&disk->shim, SHIM_WRITE, "-wal", 0, 1, SQLITE_IOERR_WRITE);
+    assert_int_equal(put_task(c, &task), -ERR_STORAGE);
 }
 
 /* F-D4 */

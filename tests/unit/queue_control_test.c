@@ -391,6 +391,30 @@ static void a_version_guards_what_people_do(void **state)
     assert_int_equal(control(fx, id, CONTROL_CANCEL), ERR_NOT_FOUND);
 }
 
+/* Idempotency: the key is free from the end on (unique_until), a task that runs again has it again,
+ * and never run two tasks with one key. */
+static void a_retried_task_takes_its_key_again_or_stays_ended(void **state)
+{
+    struct fixture *fx = *state;
+    const char *json = "{\"type\":\"t\",\"idempotency_key\":\"k\",\"unique_until\":\"ended\"}";
+    struct uuid first = enqueue(fx, "%s", json);
+    struct enqueue_request *repeated;
+    struct uuid second;
+
+    assert_int_equal(control(fx, first, CONTROL_CANCEL), ERR_NONE);
+    second = enqueue(fx, "%s", json);
+    assert_false(uuid_eq(&first, &second));
+    assert_int_equal(control(fx, first, CONTROL_RETRY), ERR_CONFLICT);
+    assert_status(fx, first, STATUS_CANCELLED);
+    assert_int_equal(control(fx, second, CONTROL_CANCEL), ERR_NONE);
+    assert_int_equal(control(fx, first, CONTROL_RETRY), ERR_NONE);
+    repeated = enqueue_json(fx, "%s", json);
+    assert_int_equal(repeated->base.err.code, ERR_NONE);
+    assert_true(repeated->duplicate[0]);
+    assert_true(uuid_eq(&repeated->tasks[0]->id, &first));
+    fx_verify(fx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -406,6 +430,7 @@ int main(void)
         QUEUE_TEST(a_lost_task_without_auto_recovery_stays_orphaned),
         QUEUE_TEST(a_partial_task_can_be_recovered),
         QUEUE_TEST(a_version_guards_what_people_do),
+        QUEUE_TEST(a_retried_task_takes_its_key_again_or_stays_ended),
     };
 
     return cmocka_run_group_tests_name("queue control", tests, NULL, NULL);

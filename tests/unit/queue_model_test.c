@@ -289,7 +289,8 @@ static void take_answer(struct walk *walk, struct under_way *way)
             worker(walk->fx, workers[i], "default");
         return;
     }
-    if (code == ERR_TRANSITION || code == ERR_NOT_FOUND || code == ERR_INVALID)
+    if (code == ERR_TRANSITION || code == ERR_NOT_FOUND || code == ERR_INVALID ||
+        (code == ERR_CONFLICT && way->kind == REQUEST_CONTROL)) /* its key is another's now */
         return;
     if (code != ERR_NONE)
         fail_msg("kind %d: %s", (int)way->kind, way->request->err.text);

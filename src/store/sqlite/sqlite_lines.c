@@ -19,7 +19,7 @@ static size_t join_names(char *out, struct str a, struct str b, struct str c)
 {
     size_t len = 0;
 
-    ASSERT(a.len + b.len + c.len + 2 < NAME_BYTES_MAX);
+    ASSERT(a.data && b.data && a.len + b.len + c.len + 2 < NAME_BYTES_MAX);
     memcpy(out, a.data, a.len);
     len = a.len;
     out[len++] = SEPARATOR;

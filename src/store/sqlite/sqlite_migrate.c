@@ -375,6 +375,7 @@ int sqlite_migrate_sql(struct buf *out, struct err *err)
     buf_text(out, table_text);
     while (neighbour(migration.id, 1, &migration)) {
         buf_format(out, "\nBEGIN IMMEDIATE;\n");
+        ASSERT(migration.up);
         buf_append(out, migration.up->data, migration.up->len);
         buf_format(out, "\nINSERT INTO schema_migrations (id, description, executed_at, checksum) "
                    "VALUES\n    ('%s', '%s',\n    CAST((julianday('now') - 2440587.5) * "

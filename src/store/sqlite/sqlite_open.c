@@ -213,8 +213,10 @@ static int sqlite_commit(struct store *base, struct err *err)
     rc = sql_run(&store->sql, stmt, NULL, err);
     if (rc < 0) {
         /* A full disk leaves the transaction open and whole: rolled back, nothing is lost. Any
-         * other failure here may have left part of it on the disk: never survived in place. */
-        if (err->code != ERR_STORAGE_FULL && err->code != ERR_UNAVAILABLE)
+         * other failure here may have left part of it on the disk: never survived in place. An I/O
+         * error of a commit does not refresh the system's error number, so it says nothing. */
+        if ((sqlite3_errcode(store->sql.db) & 0xFF) == SQLITE_IOERR ||
+            (err->code != ERR_STORAGE_FULL && err->code != ERR_UNAVAILABLE))
             err->code = ERR_STORAGE;
         return -(int)err->code;
     }

@@ -80,10 +80,11 @@ static bool put_text(struct environment *env, struct arena *arena, const char *n
                      struct str value)
 {
     struct str text = arena_format(arena, "%s=" STR_FMT, name, STR_ARG(value));
+    char *variable = text.data ? arena_cstr(arena, text) : NULL;
 
-    if (text.data)
-        put_variable(env, (char *)(uintptr_t)text.data);
-    return text.data != NULL;
+    if (variable)
+        put_variable(env, variable);
+    return variable != NULL;
 }
 
 static bool put_number(struct environment *env, struct arena *arena, const char *name,
