@@ -47,6 +47,9 @@ foreach(source ${FUZZERS})
 endforeach()
 
 add_test(NAME tidy COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tools/tidy.py ${CMAKE_SOURCE_DIR})
+# The page that explains the codes tests name must name the tests.
+add_test(NAME requirements COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tools/requirements.py
+  ${CMAKE_SOURCE_DIR}/docs/requirements.md --check)
 file(GLOB PYTHON_TESTS CONFIGURE_DEPENDS tests/api/test_*.py tests/cli/test_*.py
   tests/crash/test_*.py)
 foreach(source ${PYTHON_TESTS})

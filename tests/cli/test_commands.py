@@ -183,7 +183,7 @@ class Enqueue(ServerTest):
 
     def test_wait_is_one_when_the_task_fails(self):
         sentence = self.refused(1, "enqueue", "bad", "--wait")
-        self.assertRegex(sentence, "ended as failed: no good.*perdura task events")
+        self.assertRegex(sentence, "ended as failed: no good.*perdura task logs")
         task = json.loads(self.perdura("enqueue", "bad", "--wait", "--json", code=1).stdout)
         self.assertEqual(task["status"], "failed")
         self.assertRegex(self.refused(1, "enqueue", "gated", "--wait", "--wait-timeout", "50ms"),
