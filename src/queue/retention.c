@@ -167,6 +167,12 @@ int retention_run(struct batch *batch, bool *more, struct err *err)
     if (removed)
         batch->wrote = true;
     *more |= batch->queue->history_cursor != 0;
+    if (batch->store->verbs->outbox_prune(batch->store, before(batch->now_us, rule->failed_ms),
+                                          REMOVE_STEP, &removed, err) < 0)
+        return -(int)err->code;
+    if (removed)
+        batch->wrote = true;
+    *more |= removed == REMOVE_STEP;
     return 0;
 }
 

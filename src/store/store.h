@@ -257,6 +257,9 @@ struct store_verbs {
                       struct outbox_message **messages, uint32_t *count, int64_t *next_at_us,
                       struct err *err);
     int (*outbox_count)(struct store *store, int64_t *pending, struct err *err); /* not given up */
+    /* Removes messages given up that were made before then, at most limit. */
+    int (*outbox_prune)(struct store *store, int64_t before_us, uint32_t limit, uint32_t *removed,
+                        struct err *err);
     int (*outbox_save)(struct store *store, const struct outbox_message *message, bool remove,
                        struct err *err);
 

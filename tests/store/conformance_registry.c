@@ -39,6 +39,7 @@ static void messages_come_when_they_are_due_until_they_are_removed(void **state)
     struct conformance *c = *state;
     struct outbox_message given[3], *messages;
     int64_t next_at_us;
+    uint32_t removed;
 
     store_begin(c);
     for (int i = 0; i < 3; i++)
@@ -80,6 +81,13 @@ static void messages_come_when_they_are_due_until_they_are_removed(void **state)
     OK(c, c->verbs->outbox_save(c->store, &messages[1], false, &c->err));
     store_commit(c);
     assert_int_equal(due(c, T0_US + 99, 10, &messages, &next_at_us), 1);
+    assert_int_equal(pending_messages(c), 1);
+    store_begin(c); /* A9: what was given up goes by its age, what still waits stays */
+    OK(c, c->verbs->outbox_prune(c->store, T0_US, 10, &removed, &c->err));
+    assert_int_equal(removed, 0);
+    OK(c, c->verbs->outbox_prune(c->store, T0_US + 1, 10, &removed, &c->err));
+    assert_int_equal(removed, 1);
+    store_commit(c);
     assert_int_equal(pending_messages(c), 1);
 }
 

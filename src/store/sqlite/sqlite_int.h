@@ -131,6 +131,7 @@ int sqlite_outbox_insert(struct store *, const struct outbox_message *, uint32_t
 int sqlite_outbox_due(struct store *, int64_t, uint32_t, struct arena *, struct outbox_message **,
                       uint32_t *, int64_t *, struct err *);
 int sqlite_outbox_count(struct store *, int64_t *, struct err *);
+int sqlite_outbox_prune(struct store *, int64_t, uint32_t, uint32_t *, struct err *);
 int sqlite_outbox_save(struct store *, const struct outbox_message *, bool, struct err *);
 int sqlite_workers_load(struct store *, struct arena *, struct worker_row **, uint32_t *,
                         struct err *);

@@ -334,6 +334,7 @@ static const struct store_verbs verbs = {
     .outbox_insert = sqlite_outbox_insert,
     .outbox_due = sqlite_outbox_due,
     .outbox_count = sqlite_outbox_count,
+    .outbox_prune = sqlite_outbox_prune,
     .outbox_save = sqlite_outbox_save,
     .workers_load = sqlite_workers_load,
     .worker_put = sqlite_worker_put,

@@ -131,6 +131,24 @@ int sqlite_outbox_count(struct store *base, int64_t *pending, struct err *err)
     return 0;
 }
 
+int sqlite_outbox_prune(struct store *base, int64_t before_us, uint32_t limit, uint32_t *removed,
+                        struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt = sql_get(sql, SQL_outbox_prune, err);
+    int64_t changes = 0;
+
+    *removed = 0;
+    if (!stmt)
+        return -(int)err->code;
+    bind_int(stmt, 1, before_us);
+    bind_int(stmt, 2, limit);
+    if (sql_run(sql, stmt, &changes, err) < 0)
+        return -(int)err->code;
+    *removed = (uint32_t)changes;
+    return 0;
+}
+
 int sqlite_outbox_save(struct store *base, const struct outbox_message *message, bool remove,
                        struct err *err)
 {

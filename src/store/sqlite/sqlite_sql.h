@@ -27,7 +27,8 @@
     X(checkpoint_thin) X(log_insert) X(log_last_seq)                                           \
     X(prune_candidates) X(prune_events) X(prune_execution_next) X(prune_keeps_claim)           \
     X(prune_keeps_start) X(prune_executions) X(prune_log_next) X(prune_logs)                   \
-    X(outbox_count) X(outbox_insert) X(outbox_due) X(outbox_next) X(outbox_update) X(outbox_delete)\
+    X(outbox_count) X(outbox_prune) X(outbox_insert) X(outbox_due) X(outbox_next)              \
+    X(outbox_update) X(outbox_delete)                                                          \
     X(workers_all) X(worker_put) X(worker_delete) X(queues_all) X(queue_put)                   \
     X(counts_named) X(info_get) X(info_put) X(last_time) X(last_keys)                          \
     X(read_task) X(read_task_id) X(read_dependencies) X(read_result) X(read_events)            \

@@ -433,6 +433,7 @@ CREATE TABLE outbox (
     created_at INTEGER NOT NULL
 );
 CREATE INDEX outbox_next ON outbox (next_at) WHERE next_at IS NOT NULL;
+CREATE INDEX outbox_given_up ON outbox (created_at) WHERE next_at IS NULL;
 
 CREATE TABLE api_tokens (
     id BLOB PRIMARY KEY,

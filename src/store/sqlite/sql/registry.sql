@@ -84,3 +84,7 @@ SELECT coalesce((SELECT max(task) FROM task_states), 0),
 
 -- name: outbox_count
 SELECT count(*) FROM outbox WHERE next_at IS NOT NULL;
+
+-- name: outbox_prune
+DELETE FROM outbox WHERE message IN
+    (SELECT message FROM outbox WHERE next_at IS NULL AND created_at < ?1 LIMIT ?2);
