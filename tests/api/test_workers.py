@@ -61,6 +61,7 @@ class RegisterTest(ApiTest):
             self.expect_error(422, "invalid", "POST", "/v1/workers", body, field=field)
 
     def test_c2_only_the_queue_changes_a_status_or_counts_attempts(self):
+        """C2: a worker says what happened; what follows from it is the queue's business."""
         self.register()
         self.enqueue()
         task = self.claim()[0]
