@@ -225,7 +225,9 @@ static void a_handler_whose_last_words_found_no_room_has_not_completed(void **st
         pause_step();
     assert_int_equal(stat(done, &info), 0);
     assert_int_equal(worker_stop(worker, 100, &err), 0);
-    assert_int_equal(gate.fake->tasks[0].status, RELEASED);
+    /* Given back, or what it said where its words came through in time; never completed. */
+    if (gate.fake->tasks[0].status != FAILED)
+        assert_int_equal(gate.fake->tasks[0].status, RELEASED);
     worker_free(worker);
     unlink(done);
     rmdir(folder);
