@@ -15,7 +15,7 @@ static const struct flag flags[] = {
     {.name = "config", .type = FLAG_TEXT, .value = "FILE",
      .help = "configuration file, with --store"},
     {.name = "store", .type = FLAG_TEXT, .value = "STORE",
-     .help = "open this store directly; no server may be running on it"},
+     .help = "open this store directly instead of asking its server"},
     {0}};
 
 static void print_done(struct call *call, struct str file, int64_t bytes)

@@ -10,7 +10,7 @@ static const struct flag flags[] = {
     {.name = "queues", .type = FLAG_LIST, .value = "a,b",
      .help = "queues it serves; otherwise 'default' and those of the configuration"},
     {.name = "categories", .type = FLAG_LIST, .value = "a,b",
-     .help = "run tasks of these categories only"},
+     .help = "told to the server; not acted on yet"},
     {.name = "concurrency", .type = FLAG_INT, .value = "N", .fallback = "4", .min = 1, .max = 1024,
      .help = "tasks it runs at once"},
     {.name = "config", .type = FLAG_TEXT, .value = "FILE",

@@ -1,9 +1,9 @@
 /* Live workers: registration, heartbeats, leases. The lease belongs to the worker and covers every
  * task it holds and knows of; a task that an explicit heartbeat leaves out keeps only its own
  * lease, so that a claim whose answer got lost comes back. */
+#include "core/worker_id.h"
 #include "queue/queue_int.h"
 
-#include "base/hash.h"
 #include "base/json.h"
 
 #include <stdio.h>
@@ -154,18 +154,6 @@ static struct str names_json(const struct str *names, uint32_t count, struct are
     return copy;
 }
 
-static struct str make_id(struct str hostname, struct arena *arena)
-{
-    uint64_t random;
-    int host_len = hostname.len > 64 ? 64 : (int)hostname.len;
-
-    while (hostname.len > 64 && host_len && ((unsigned char)hostname.data[host_len] & 0xc0) == 0x80)
-        host_len--; /* between characters: an id is UTF-8 */
-    hash_random(&random, sizeof random);
-    return arena_format(arena, "%.*s-%ld-%016llx", host_len, hostname.data ? hostname.data : "",
-                        (long)getpid(), (unsigned long long)random);
-}
-
 static bool is_node(const struct queue *queue, struct str id)
 {
     return str_is(id, queue->node_id);
@@ -206,7 +194,7 @@ int workers_register(struct batch *batch, struct register_request *request)
     if (request->in_process)
         row.id = pool_id(queue, &row, arena);
     if (!row.id.data)
-        row.id = make_id(row.hostname, arena);
+        row.id = worker_id_new(row.hostname, arena);
     if (is_node(queue, row.id))
         lead(queue, &row, batch->now_us);
     row.queues = names_json(request->queues, request->queues_count, arena);
@@ -272,7 +260,7 @@ int workers_enter_node(struct batch *batch, struct err *err)
             rc = workers_drop(batch, worker, err);
     gethostname(hostname, sizeof hostname - 1);
     snprintf(queue->node_id, sizeof queue->node_id, STR_FMT,
-             STR_ARG(make_id(str_of(hostname), &arena)));
+             STR_ARG(worker_id_new(str_of(hostname), &arena)));
     arena_deinit(&arena);
     if (rc < 0 || put_node(batch, err) < 0)
         return -(int)err->code;

@@ -84,7 +84,4 @@ struct source_verbs {
     void (*free)(struct source *source);
 };
 
-/* A worker's id: host-pid-random. */
-struct str source_make_id(struct str hostname, struct arena *arena);
-
 #endif

@@ -6,6 +6,7 @@
 
 #include "core/bounds.h"
 #include "core/task.h"
+#include "core/worker_id.h"
 #include "net/http_client.h"
 #include "worker/source_remote_json.h"
 
@@ -122,7 +123,7 @@ static int remote_register(struct source *source, const struct source_worker *wo
 
     if (!given.id.data) /* host-pid-random: this process, not the server's */
         given.id = remote->id.data ? arena_str(arena, remote->id)
-                                   : source_make_id(given.hostname, arena);
+                                   : worker_id_new(given.hostname, arena);
     if (!given.queues_count) {
         given.queues = &default_queue;
         given.queues_count = 1;
