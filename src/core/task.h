@@ -121,6 +121,8 @@ struct task {
     bool stored_parked;
     int64_t stored_version;
     bool stored_held;
+    bool stored_data;       /* there is data, loaded or not */
+    bool stored_details;    /* there are details that most tasks do not have */
     enum { TASK_CLEAN, TASK_DIRTY, TASK_FRESH } mark; /* what the batch under way owes the store */
     int32_t execution_slot; /* its execution in the batch: new from 1 up, changed from -1 down */
 };

@@ -380,10 +380,11 @@ static void f_d6_verify_names_the_table_and_the_id_of_what_is_wrong(void **state
         {"UPDATE task_states SET event_seq = 3 WHERE task = 2", "seq 4 beyond its last, 3"},
         {"INSERT INTO task_event_rows VALUES (2, 5, x'00', 'running', NULL, NULL, 'API', 1)",
          "is running at seq 5 after it ended as completed"},
-        {"UPDATE task_states SET status = 'blocked', open_dependencies = 1 WHERE task = 1",
+        {"UPDATE task_states SET status = 'blocked', details = 1 WHERE task = 1; "
+         "INSERT OR REPLACE INTO task_details (task, open_dependencies) VALUES (1, 1)",
          "waits for 1 dependencies, 0 are open"},
-        {"UPDATE task_states SET status = 'blocked', waits_children = 1, open_children = 2 "
-         "WHERE task = 1", "waits for 2 children, 0 are open"},
+        {"UPDATE task_states SET status = 'blocked', details = 1 WHERE task = 1; INSERT OR REPLACE "
+         "INTO task_details (task, waits_children, open_children) VALUES (1, 1, 2)", "waits for 2 children, 0 are open"},
         {"INSERT INTO task_data VALUES (99, '{}')", "task_data: data of task key 99"},
         {"INSERT INTO task_tags VALUES ('default', 'x', 99)", "task_tags: tag x of task key 99"},
         {"INSERT INTO task_results (task_id, payload, created_at) VALUES (zeroblob(16), '1', 1)",

@@ -5,6 +5,7 @@
 #define STORE_SQLITE_INT_H
 
 #include "base/map.h"
+#include "store/sqlite/sqlite_held.h"
 #include "store/sqlite/sqlite_lines.h"
 #include "store/sqlite/sqlite_sql.h"
 #include "store/store.h"
@@ -23,6 +24,7 @@ struct sqlite_store {
     int64_t next_task_key;
     int64_t next_execution_key;
     struct lines lines;    /* the ready lines and the counts */
+    struct held held;      /* what workers hold, as it is stored */
     int64_t data_version;  /* of the file when the lines were read; 0 = to be read anew */
     bool in_tx;
     int wal_pages;         /* after the last commit */
@@ -49,13 +51,18 @@ struct str column_str(sqlite3_stmt *stmt, int at, struct arena *arena); /* STR_N
 struct uuid column_uuid(sqlite3_stmt *stmt, int at);                    /* nil on NULL */
 int64_t column_int(sqlite3_stmt *stmt, int at, int64_t when_null);
 
-/* @state@, @spec@ and @execution@ in .sql files stand for these columns (aliases s, p, e). */
+/* @state@, @spec@ and @execution@ in .sql files stand for these columns (aliases s, x, p, o, e). */
 extern const char sqlite_state_columns[];
 extern const char sqlite_spec_columns[];
 extern const char sqlite_lean_columns[]; /* @lean@: as @spec@, the payload NULL */
 extern const char sqlite_execution_columns[];
-#define SQLITE_STATE_COLUMNS_COUNT 45
-#define SQLITE_SPEC_COLUMNS_COUNT 32
+/* What these columns are read from, beside `task_states s`: @details@ and @joins@. */
+extern const char sqlite_details_join[];
+extern const char sqlite_spec_joins[];
+#define SQLITE_DETAILS_COLUMNS_COUNT 17
+#define SQLITE_STATE_COLUMNS_COUNT (30 + SQLITE_DETAILS_COLUMNS_COUNT)
+#define SQLITE_OPTIONS_COLUMNS_COUNT 25
+#define SQLITE_SPEC_COLUMNS_COUNT (8 + SQLITE_OPTIONS_COLUMNS_COUNT)
 #define SQLITE_EXECUTION_COLUMNS_COUNT 19
 
 /* Read a row whose columns start at `first`. namespace, queue and type come from the lane: a

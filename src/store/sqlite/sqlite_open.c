@@ -161,6 +161,7 @@ static int follow_others(struct sqlite_store *store, struct err *err)
     sqlite3_reset(stmt);
     if (version == store->data_version)
         return 0;
+    held_forget(&store->held);
     rc = lines_load(store, err);
     if (rc == 0)
         store->data_version = version;
@@ -238,6 +239,7 @@ static void sqlite_rollback(struct store *base)
             sql_run(&store->sql, stmt, NULL, &err);
     }
     store->in_tx = false;
+    held_forget(&store->held);
     if (lines_load(store, &err) < 0) {
         LOG(store->log, LOG_ERROR, "store.lines_not_loaded", KC("reason", err.text));
         store->data_version = 0;
@@ -279,6 +281,7 @@ static void sqlite_close(struct store *base)
         sqlite3_wal_checkpoint_v2(store->sql.db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     sql_close(&store->sql);
     lines_deinit(&store->lines);
+    held_forget(&store->held);
     sqlite_file_unlock(store->lock_fd);
     free(store->path);
     free(store);

@@ -39,21 +39,21 @@ struct list_counts {
 
 enum way { WAY_WALK, WAY_LANES, WAY_SETTLED, WAY_HELD, WAY_PENDING, WAY_DELAYED, WAY_COUNT };
 
-/* Columns of task_specs with an index of their own, the usually rarer ones first. */
+/* Columns of task_options with an index of their own, the usually rarer ones first. */
 static const struct {
     const char *column;
     const char *index;
     size_t offset; /* in struct task_filter */
     bool is_id;
 } indexed[] = {
-    {"parent_id", "task_specs_parent", offsetof(struct task_filter, parent_id), true},
-    {"context_key", "task_specs_context", offsetof(struct task_filter, context_key), false},
-    {"workflow_id", "task_specs_workflow", offsetof(struct task_filter, workflow_id), false},
-    {"correlation_id", "task_specs_correlation", offsetof(struct task_filter, correlation_id),
+    {"parent_id", "task_options_parent", offsetof(struct task_filter, parent_id), true},
+    {"context_key", "task_options_context", offsetof(struct task_filter, context_key), false},
+    {"workflow_id", "task_options_workflow", offsetof(struct task_filter, workflow_id), false},
+    {"correlation_id", "task_options_correlation", offsetof(struct task_filter, correlation_id),
      false},
-    {"schedule_id", "task_specs_schedule", offsetof(struct task_filter, schedule_id), true},
-    {"job_id", "task_specs_job", offsetof(struct task_filter, job_id), true},
-    {"user_id", "task_specs_user", offsetof(struct task_filter, user_id), false},
+    {"schedule_id", "task_options_schedule", offsetof(struct task_filter, schedule_id), true},
+    {"job_id", "task_options_job", offsetof(struct task_filter, job_id), true},
+    {"user_id", "task_options_user", offsetof(struct task_filter, user_id), false},
 };
 #define INDEXED_COUNT (sizeof indexed / sizeof indexed[0])
 
@@ -112,11 +112,11 @@ static void add_task_conditions(struct list *list)
         struct bound_value value = indexed_value(filter, i);
         char condition[64];
 
-        snprintf(condition, sizeof condition, " AND p.%s = ?", indexed[i].column);
+        snprintf(condition, sizeof condition, " AND o.%s = ?", indexed[i].column);
         if (value_given(&value))
             add_value(list, condition, value);
     }
-    add_text(list, " AND p.external_id = ?", filter->external_id);
+    add_text(list, " AND o.external_id = ?", filter->external_id);
     if (filter->created_after_us)
         add_number(list, " AND p.created_at >= ?", filter->created_after_us);
     if (filter->created_before_us)
@@ -144,6 +144,17 @@ static void add_end(struct list *list, const char *alias)
 }
 
 /* Tables that only some filters need; each costs a look per row. */
+static const char *options_join(const struct list *list)
+{
+    for (size_t i = 0; i < INDEXED_COUNT; i++) {
+        struct bound_value value = indexed_value(list->filter, i);
+
+        if (value_given(&value))
+            return " CROSS JOIN task_options o ON o.task = p.task";
+    }
+    return list->filter->external_id.data ? " CROSS JOIN task_options o ON o.task = p.task" : "";
+}
+
 static const char *state_join(const struct list *list)
 {
     return list->filter->status == STATUS_NONE ? ""
@@ -192,16 +203,17 @@ static const char *begin_by_column(struct list *list)
         value = indexed_value(filter, i++);
     if (filter->external_id.data) {
         buf_format(&list->text, "SELECT p.task FROM task_uniques u CROSS JOIN task_specs p ON "
-                   "p.task = u.task%s%s WHERE u.kind = 'external' AND u.type = ''",
-                   lane_join(list, by_lane), state_join(list));
+                   "p.task = u.task%s%s%s WHERE u.kind = 'external' AND u.type = ''",
+                   options_join(list), lane_join(list, by_lane), state_join(list));
         add_text(list, " AND u.value = ?", filter->external_id);
         add_namespace(list, "u");
         return "p";
     }
     if (value_given(&value)) {
-        buf_format(&list->text, "SELECT p.task FROM task_specs p INDEXED BY %s%s%s WHERE true",
-                   indexed[i - 1].index, lane_join(list, by_lane), state_join(list));
-        return "p";
+        buf_format(&list->text, "SELECT o.task FROM task_options o INDEXED BY %s CROSS JOIN "
+                   "task_specs p ON p.task = o.task%s%s WHERE true", indexed[i - 1].index,
+                   lane_join(list, by_lane), state_join(list));
+        return "o";
     }
     if (!filter->tag.data)
         return NULL;

@@ -5,29 +5,37 @@
 const char sqlite_state_columns[] =
     "s.task, s.id, s.lane, s.status, s.previous_status, s.state, s.progress, s.version, "
     "s.updated_at, s.priority, s.scheduled_at, s.by_wall, s.order_key, s.parked, s.attempts, "
-    "s.retry_count, s.crash_count, s.continuations, s.next_retry_at, s.worker_id, s.held, "
-    "s.lease_token, s.lease_until, s.unlisted, s.last_heartbeat, s.claimed_at, s.started_at, "
-    "s.pause_requested, s.execution, s.report_seq, s.outcome_token, s.outcome_hash, "
-    "s.open_dependencies, s.unsatisfied, s.open_children, s.waits_children, s.event_seq, "
-    "s.metadata, s.checkpoint_data, s.resumed_from, s.recovery_metadata, s.completed_at, "
-    "s.error, s.last_error, s.error_details";
+    "s.worker_id, s.held, s.lease_token, s.lease_until, s.last_heartbeat, s.claimed_at, "
+    "s.started_at, s.execution, s.report_seq, s.outcome_token, s.outcome_hash, s.event_seq, "
+    "s.completed_at, s.has_data, s.details, x.retry_count, x.crash_count, x.continuations, "
+    "x.next_retry_at, x.unlisted, x.pause_requested, x.open_dependencies, x.unsatisfied, "
+    "x.open_children, x.waits_children, x.metadata, x.checkpoint_data, x.resumed_from, "
+    "x.recovery_metadata, x.error, x.last_error, x.error_details";
 
 const char sqlite_spec_columns[] =
-    "p.name, p.payload, p.tags, p.user_id, p.external_id, p.context_key, p.correlation_id, "
-    "p.workflow_id, p.idempotency_key, p.input_hash, p.unique_until, p.limit_key, "
-    "p.callback_url, p.ref, p.job_id, p.schedule_id, p.recurring_job_id, p.category_id, "
-    "p.parent_id, p.on_unsatisfied, p.retry_policy, p.max_retries, p.retry_delay_ms, "
-    "p.max_retry_delay_ms, p.max_crashes, p.max_continuations, p.timeout_ms, "
-    "p.stall_after_ms, p.run_at, p.recovery_priority, p.auto_recovery_enabled, p.created_at";
+    "p.name, p.payload, p.idempotency_key, p.limit_key, p.max_retries, p.timeout_ms, "
+    "p.created_at, p.options, o.tags, o.user_id, o.external_id, o.context_key, "
+    "o.correlation_id, o.workflow_id, o.input_hash, o.unique_until, o.callback_url, o.ref, "
+    "o.job_id, o.schedule_id, o.recurring_job_id, o.category_id, o.parent_id, "
+    "o.on_unsatisfied, o.retry_policy, o.retry_delay_ms, o.max_retry_delay_ms, "
+    "o.max_crashes, o.max_continuations, o.stall_after_ms, o.run_at, o.recovery_priority, "
+    "o.auto_recovery_enabled";
 
 /* The same without the payload, which may be large and is rarely needed. */
 const char sqlite_lean_columns[] =
-    "p.name, NULL, p.tags, p.user_id, p.external_id, p.context_key, p.correlation_id, "
-    "p.workflow_id, p.idempotency_key, p.input_hash, p.unique_until, p.limit_key, "
-    "p.callback_url, p.ref, p.job_id, p.schedule_id, p.recurring_job_id, p.category_id, "
-    "p.parent_id, p.on_unsatisfied, p.retry_policy, p.max_retries, p.retry_delay_ms, "
-    "p.max_retry_delay_ms, p.max_crashes, p.max_continuations, p.timeout_ms, "
-    "p.stall_after_ms, p.run_at, p.recovery_priority, p.auto_recovery_enabled, p.created_at";
+    "p.name, NULL, p.idempotency_key, p.limit_key, p.max_retries, p.timeout_ms, "
+    "p.created_at, p.options, o.tags, o.user_id, o.external_id, o.context_key, "
+    "o.correlation_id, o.workflow_id, o.input_hash, o.unique_until, o.callback_url, o.ref, "
+    "o.job_id, o.schedule_id, o.recurring_job_id, o.category_id, o.parent_id, "
+    "o.on_unsatisfied, o.retry_policy, o.retry_delay_ms, o.max_retry_delay_ms, "
+    "o.max_crashes, o.max_continuations, o.stall_after_ms, o.run_at, o.recovery_priority, "
+    "o.auto_recovery_enabled";
+
+/* A row key that is NULL is looked for nowhere: these two cost nothing where they are not there. */
+const char sqlite_details_join[] = "LEFT JOIN task_details x ON x.task = s.details";
+const char sqlite_spec_joins[] = "JOIN task_specs p ON p.task = s.task "
+                                 "LEFT JOIN task_details x ON x.task = s.details "
+                                 "LEFT JOIN task_options o ON o.task = p.options";
 
 const char sqlite_execution_columns[] =
     "e.execution, e.id, e.task, e.job_id, e.schedule_id, e.status, e.attempt_number, "
@@ -107,6 +115,31 @@ int64_t sqlite_key_of(const struct uuid *id)
     return uuid7_key(id);
 }
 
+static void details_from_row(sqlite3_stmt *stmt, int first, struct arena *arena,
+                             struct task *task)
+{
+    int at = first;
+
+    task->retry_count = sqlite3_column_int64(stmt, at++);
+    task->crash_count = sqlite3_column_int64(stmt, at++);
+    task->continuations = sqlite3_column_int64(stmt, at++);
+    task->next_retry_at_us = sqlite3_column_int64(stmt, at++);
+    task->unlisted = sqlite3_column_int64(stmt, at++) != 0;
+    task->pause_requested = sqlite3_column_int64(stmt, at++) != 0;
+    task->open_dependencies = sqlite3_column_int64(stmt, at++);
+    task->unsatisfied = sqlite3_column_int64(stmt, at++) != 0;
+    task->open_children = sqlite3_column_int64(stmt, at++);
+    task->waits_children = sqlite3_column_int64(stmt, at++) != 0;
+    task->metadata = column_str(stmt, at++, arena);
+    task->checkpoint_data = column_str(stmt, at++, arena);
+    task->resumed_from = column_str(stmt, at++, arena);
+    task->recovery_metadata = column_str(stmt, at++, arena);
+    task->error = column_str(stmt, at++, arena);
+    task->last_error = column_str(stmt, at++, arena);
+    task->error_details = column_str(stmt, at++, arena);
+    ASSERT(at == first + SQLITE_DETAILS_COLUMNS_COUNT);
+}
+
 void sqlite_state_from_row(sqlite3_stmt *stmt, int first, struct arena *arena, struct task *task,
                            int64_t *lane)
 {
@@ -127,37 +160,24 @@ void sqlite_state_from_row(sqlite3_stmt *stmt, int first, struct arena *arena, s
     task->order_key = sqlite3_column_int64(stmt, at++);
     task->parked = sqlite3_column_type(stmt, at++) != SQLITE_NULL;
     task->attempts = sqlite3_column_int64(stmt, at++);
-    task->retry_count = sqlite3_column_int64(stmt, at++);
-    task->crash_count = sqlite3_column_int64(stmt, at++);
-    task->continuations = sqlite3_column_int64(stmt, at++);
-    task->next_retry_at_us = sqlite3_column_int64(stmt, at++);
     task->worker_id = column_str(stmt, at++, arena);
     task->held = sqlite3_column_int64(stmt, at++) != 0;
     task->lease_token = sqlite3_column_int64(stmt, at++);
     task->lease_until_us = sqlite3_column_int64(stmt, at++);
-    task->unlisted = sqlite3_column_int64(stmt, at++) != 0;
     task->last_heartbeat_us = sqlite3_column_int64(stmt, at++);
     task->claimed_at_us = sqlite3_column_int64(stmt, at++);
     task->started_at_us = sqlite3_column_int64(stmt, at++);
-    task->pause_requested = sqlite3_column_int64(stmt, at++) != 0;
     task->execution_key = sqlite3_column_int64(stmt, at++);
     task->report_seq = sqlite3_column_int64(stmt, at++);
     task->outcome_token = sqlite3_column_int64(stmt, at++);
     task->outcome_hash = sqlite3_column_int64(stmt, at++);
-    task->open_dependencies = sqlite3_column_int64(stmt, at++);
-    task->unsatisfied = sqlite3_column_int64(stmt, at++) != 0;
-    task->open_children = sqlite3_column_int64(stmt, at++);
-    task->waits_children = sqlite3_column_int64(stmt, at++) != 0;
     task->event_seq = sqlite3_column_int64(stmt, at++);
-    task->metadata = column_str(stmt, at++, arena);
-    task->checkpoint_data = column_str(stmt, at++, arena);
-    task->resumed_from = column_str(stmt, at++, arena);
-    task->recovery_metadata = column_str(stmt, at++, arena);
     task->completed_at_us = sqlite3_column_int64(stmt, at++);
-    task->error = column_str(stmt, at++, arena);
-    task->last_error = column_str(stmt, at++, arena);
-    task->error_details = column_str(stmt, at++, arena);
-    ASSERT(at == first + SQLITE_STATE_COLUMNS_COUNT);
+    task->stored_data = sqlite3_column_int64(stmt, at++) != 0;
+    task->stored_details = sqlite3_column_type(stmt, at++) != SQLITE_NULL;
+    if (task->stored_details) /* the task was zeroed */
+        details_from_row(stmt, at, arena, task);
+    ASSERT(at + SQLITE_DETAILS_COLUMNS_COUNT == first + SQLITE_STATE_COLUMNS_COUNT);
     task->stored_status = task->status;
     task->stored_order_key = task->order_key;
     task->stored_parked = task->parked;
@@ -186,23 +206,19 @@ static enum retry_policy retry_policy_of(const char *word)
     return policy;
 }
 
-void sqlite_spec_from_row(sqlite3_stmt *stmt, int first, struct arena *arena, struct task *task)
+static void options_from_row(sqlite3_stmt *stmt, int first, struct arena *arena,
+                             struct task_spec *spec)
 {
-    struct task_spec *spec = &task->spec;
     int at = first;
 
-    spec->name = column_str(stmt, at++, arena);
-    spec->payload = column_str(stmt, at++, arena);
     spec->tags = column_str(stmt, at++, arena);
     spec->user_id = column_str(stmt, at++, arena);
     spec->external_id = column_str(stmt, at++, arena);
     spec->context_key = column_str(stmt, at++, arena);
     spec->correlation_id = column_str(stmt, at++, arena);
     spec->workflow_id = column_str(stmt, at++, arena);
-    spec->idempotency_key = column_str(stmt, at++, arena);
     spec->input_hash = column_str(stmt, at++, arena);
     spec->unique_until = unique_until_of((const char *)sqlite3_column_text(stmt, at++));
-    spec->limit_key = column_str(stmt, at++, arena);
     spec->callback_url = column_str(stmt, at++, arena);
     spec->ref = column_str(stmt, at++, arena);
     spec->job_id = column_uuid(stmt, at++);
@@ -212,18 +228,47 @@ void sqlite_spec_from_row(sqlite3_stmt *stmt, int first, struct arena *arena, st
     spec->parent_id = column_uuid(stmt, at++);
     spec->on_unsatisfied = on_unsatisfied_of((const char *)sqlite3_column_text(stmt, at++));
     spec->retry.policy = retry_policy_of((const char *)sqlite3_column_text(stmt, at++));
-    spec->retry.max_retries = column_int(stmt, at++, TASK_DEFAULT_MAX_RETRIES);
     spec->retry.delay_ms = column_int(stmt, at++, TASK_DEFAULT_RETRY_DELAY_MS);
     spec->retry.max_delay_ms = column_int(stmt, at++, TASK_DEFAULT_MAX_RETRY_DELAY_MS);
     spec->max_crashes = column_int(stmt, at++, TASK_DEFAULT_MAX_CRASHES);
     spec->max_continuations = column_int(stmt, at++, TASK_DEFAULT_MAX_CONTINUATIONS);
-    spec->timeout_ms = column_int(stmt, at++, TASK_DEFAULT_TIMEOUT_MS);
     spec->stall_after_ms = sqlite3_column_int64(stmt, at++);
     spec->run_at_us = sqlite3_column_int64(stmt, at++);
     spec->recovery_priority = sqlite3_column_int64(stmt, at++);
     spec->auto_recovery = column_int(stmt, at++, 1) != 0;
+    ASSERT(at == first + SQLITE_OPTIONS_COLUMNS_COUNT);
+}
+
+/* The spec of a task without a row in task_options; the task was zeroed. */
+static void options_default(struct task_spec *spec)
+{
+    spec->unique_until = UNIQUE_FOREVER;
+    spec->on_unsatisfied = UNSATISFIED_CANCEL;
+    spec->retry.policy = RETRY_POLYNOMIAL;
+    spec->retry.delay_ms = TASK_DEFAULT_RETRY_DELAY_MS;
+    spec->retry.max_delay_ms = TASK_DEFAULT_MAX_RETRY_DELAY_MS;
+    spec->max_crashes = TASK_DEFAULT_MAX_CRASHES;
+    spec->max_continuations = TASK_DEFAULT_MAX_CONTINUATIONS;
+    spec->auto_recovery = true;
+}
+
+void sqlite_spec_from_row(sqlite3_stmt *stmt, int first, struct arena *arena, struct task *task)
+{
+    struct task_spec *spec = &task->spec;
+    int at = first;
+
+    spec->name = column_str(stmt, at++, arena);
+    spec->payload = column_str(stmt, at++, arena);
+    spec->idempotency_key = column_str(stmt, at++, arena);
+    spec->limit_key = column_str(stmt, at++, arena);
+    spec->retry.max_retries = column_int(stmt, at++, TASK_DEFAULT_MAX_RETRIES);
+    spec->timeout_ms = column_int(stmt, at++, TASK_DEFAULT_TIMEOUT_MS);
     spec->created_at_us = sqlite3_column_int64(stmt, at++);
-    ASSERT(at == first + SQLITE_SPEC_COLUMNS_COUNT);
+    if (sqlite3_column_type(stmt, at++) != SQLITE_NULL)
+        options_from_row(stmt, at, arena, spec);
+    else
+        options_default(spec);
+    ASSERT(at + SQLITE_OPTIONS_COLUMNS_COUNT == first + SQLITE_SPEC_COLUMNS_COUNT);
     task->has_spec = true;
 }
 

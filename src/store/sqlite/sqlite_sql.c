@@ -44,6 +44,8 @@ static void expand(struct buf *out, struct str text)
     } tokens[] = {{{"@state@", 7}, sqlite_state_columns},
                   {{"@spec@", 6}, sqlite_spec_columns},
                   {{"@lean@", 6}, sqlite_lean_columns},
+                  {{"@details@", 9}, sqlite_details_join},
+                  {{"@joins@", 7}, sqlite_spec_joins},
                   {{"@execution@", 11}, sqlite_execution_columns}};
 
     for (size_t i = 0; i < text.len;) {

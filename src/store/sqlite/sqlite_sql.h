@@ -10,9 +10,11 @@
 
 #define SQLITE_STATEMENTS(X)                                                                   \
     X(tx_begin) X(tx_commit) X(tx_rollback) X(tx_data_version)                                 \
-    X(state_insert) X(spec_insert) X(state_update) X(data_put) X(data_delete)                  \
+    X(state_insert) X(spec_insert) X(state_update) X(options_insert) X(details_put)            \
+    X(details_delete) X(data_put) X(data_delete)                                               \
     X(task_state) X(task_lean) X(task_full) X(task_data) X(task_deletes_state) X(task_deletes_spec)\
-    X(task_tag_insert) X(task_deletes_tags) X(task_deletes_events) X(task_deletes_executions)  \
+    X(task_tag_insert) X(task_deletes_options) X(task_deletes_tags) X(task_deletes_events)     \
+    X(task_deletes_executions)                                                                 \
     X(task_deletes_logs) X(task_deletes_checkpoints) X(task_deletes_dependencies)              \
     X(task_deletes_recovery)                                                                   \
     X(unique_insert) X(unique_owner) X(unique_delete)                                          \
@@ -33,7 +35,8 @@
     X(counts_named) X(info_get) X(info_put) X(last_time) X(last_keys)                          \
     X(read_task) X(read_task_id) X(read_dependencies) X(read_result) X(read_events)            \
     X(read_executions) X(read_checkpoints) X(read_logs) X(list_counts) X(list_probe)           \
-    X(verify_counts) X(verify_states) X(verify_specs) X(verify_held) X(verify_executions)      \
+    X(verify_counts) X(verify_states) X(verify_specs) X(verify_parts) X(verify_held)           \
+    X(verify_executions)                                                                       \
     X(verify_event_order) X(verify_event_ends) X(verify_open_dependencies)                     \
     X(verify_open_children) X(verify_orphans) X(verify_checkpoints)
 

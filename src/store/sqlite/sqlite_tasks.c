@@ -5,7 +5,7 @@
 #include "core/bounds.h"
 
 #define PARKED_BYTES_MAX (BOUND_NAME_BYTES + BOUND_KEY_BYTES + 2)
-#define VERSION_PARAMETER 46 /* of state_update; the parameters before it are the columns */
+#define VERSION_PARAMETER 31 /* of state_update; the parameters before it are the columns */
 
 struct str sqlite_parked_name(struct str queue, struct str limit_key, char *out)
 {
@@ -23,7 +23,22 @@ static void bind_status(sqlite3_stmt *stmt, int at, enum status status)
         bind_str(stmt, at, str_of(status_word(status)));
 }
 
-/* In the order of sqlite_state_columns. */
+static bool has_data(const struct task *task)
+{
+    return task->has_data ? task->data.data != NULL : task->stored_data;
+}
+
+static bool has_details(const struct task *task)
+{
+    return task->retry_count || task->crash_count || task->continuations ||
+           task->next_retry_at_us || task->unlisted || task->pause_requested ||
+           task->open_dependencies || task->unsatisfied || task->open_children ||
+           task->waits_children || task->metadata.data || task->checkpoint_data.data ||
+           task->resumed_from.data || task->recovery_metadata.data || task->error.data ||
+           task->last_error.data || task->error_details.data;
+}
+
+/* In the order of sqlite_state_columns, up to the details. */
 static void bind_state(sqlite3_stmt *stmt, const struct task *task, int64_t lane, char *parked)
 {
     int at = 1;
@@ -47,37 +62,74 @@ static void bind_state(sqlite3_stmt *stmt, const struct task *task, int64_t lane
     else
         sqlite3_bind_null(stmt, at++);
     bind_int(stmt, at++, task->attempts);
-    bind_int(stmt, at++, task->retry_count);
-    bind_int(stmt, at++, task->crash_count);
-    bind_int(stmt, at++, task->continuations);
-    bind_int_or_null(stmt, at++, task->next_retry_at_us);
     bind_str(stmt, at++, task->worker_id);
     bind_int_or_null(stmt, at++, task->held);
     bind_int(stmt, at++, task->lease_token);
     bind_int_or_null(stmt, at++, task->lease_until_us);
-    bind_int_or_null(stmt, at++, task->unlisted);
     bind_int_or_null(stmt, at++, task->last_heartbeat_us);
     bind_int_or_null(stmt, at++, task->claimed_at_us);
     bind_int_or_null(stmt, at++, task->started_at_us);
-    bind_int_or_null(stmt, at++, task->pause_requested);
     bind_int_or_null(stmt, at++, task->execution_key);
     bind_int_or_null(stmt, at++, task->report_seq);
     bind_int_or_null(stmt, at++, task->outcome_token);
     bind_int_or_null(stmt, at++, task->outcome_hash);
+    bind_int(stmt, at++, task->event_seq);
+    bind_int_or_null(stmt, at++, task->completed_at_us);
+    bind_int_or_null(stmt, at++, has_data(task));
+    bind_int_or_null(stmt, at++, has_details(task) ? task->key : 0);
+    ASSERT(at == SQLITE_STATE_COLUMNS_COUNT - SQLITE_DETAILS_COLUMNS_COUNT + 1);
+}
+
+static int write_details(struct sqlite_store *store, struct task *task, struct err *err)
+{
+    bool wanted = has_details(task);
+    sqlite3_stmt *stmt;
+    int at = 1;
+
+    if (!wanted && !task->stored_details)
+        return 0;
+    stmt = sql_get(&store->sql, wanted ? SQL_details_put : SQL_details_delete, err);
+    if (!stmt)
+        return -(int)err->code;
+    bind_int(stmt, at++, task->key);
+    if (!wanted)
+        return sql_run(&store->sql, stmt, NULL, err);
+    bind_int(stmt, at++, task->retry_count);
+    bind_int(stmt, at++, task->crash_count);
+    bind_int(stmt, at++, task->continuations);
+    bind_int_or_null(stmt, at++, task->next_retry_at_us);
+    bind_int_or_null(stmt, at++, task->unlisted);
+    bind_int_or_null(stmt, at++, task->pause_requested);
     bind_int_or_null(stmt, at++, task->open_dependencies);
     bind_int_or_null(stmt, at++, task->unsatisfied);
     bind_int_or_null(stmt, at++, task->open_children);
     bind_int_or_null(stmt, at++, task->waits_children);
-    bind_int(stmt, at++, task->event_seq);
     bind_str(stmt, at++, task->metadata);
     bind_str(stmt, at++, task->checkpoint_data);
     bind_str(stmt, at++, task->resumed_from);
     bind_str(stmt, at++, task->recovery_metadata);
-    bind_int_or_null(stmt, at++, task->completed_at_us);
     bind_str(stmt, at++, task->error);
     bind_str(stmt, at++, task->last_error);
     bind_str(stmt, at++, task->error_details);
-    ASSERT(at == SQLITE_STATE_COLUMNS_COUNT + 1);
+    ASSERT(at == SQLITE_DETAILS_COLUMNS_COUNT + 2);
+    return sql_run(&store->sql, stmt, NULL, err);
+}
+
+static bool has_options(const struct task_spec *spec)
+{
+    return spec->tags.data || spec->user_id.data || spec->external_id.data ||
+           spec->context_key.data || spec->correlation_id.data || spec->workflow_id.data ||
+           spec->input_hash.data || spec->unique_until != UNIQUE_FOREVER ||
+           spec->callback_url.data || spec->ref.data || !uuid_is_nil(&spec->job_id) ||
+           !uuid_is_nil(&spec->schedule_id) || !uuid_is_nil(&spec->recurring_job_id) ||
+           !uuid_is_nil(&spec->category_id) || !uuid_is_nil(&spec->parent_id) ||
+           spec->on_unsatisfied != UNSATISFIED_CANCEL ||
+           spec->retry.policy != RETRY_POLYNOMIAL ||
+           spec->retry.delay_ms != TASK_DEFAULT_RETRY_DELAY_MS ||
+           spec->retry.max_delay_ms != TASK_DEFAULT_MAX_RETRY_DELAY_MS ||
+           spec->max_crashes != TASK_DEFAULT_MAX_CRASHES ||
+           spec->max_continuations != TASK_DEFAULT_MAX_CONTINUATIONS || spec->stall_after_ms ||
+           spec->run_at_us || spec->recovery_priority || !spec->auto_recovery;
 }
 
 /* Defaults are stored as NULL: one byte instead of up to nine, and most tasks use them. */
@@ -90,17 +142,36 @@ static void bind_spec(sqlite3_stmt *stmt, const struct task *task, int64_t lane)
     bind_int(stmt, at++, lane);
     bind_str(stmt, at++, spec->name);
     bind_str(stmt, at++, spec->payload);
+    bind_str(stmt, at++, spec->idempotency_key);
+    bind_str(stmt, at++, spec->limit_key);
+    bind_int_unless(stmt, at++, spec->retry.max_retries, TASK_DEFAULT_MAX_RETRIES);
+    bind_int_unless(stmt, at++, spec->timeout_ms, TASK_DEFAULT_TIMEOUT_MS);
+    bind_int(stmt, at++, spec->created_at_us);
+    bind_int_or_null(stmt, at++, has_options(spec) ? task->key : 0);
+    ASSERT(at == SQLITE_SPEC_COLUMNS_COUNT - SQLITE_OPTIONS_COLUMNS_COUNT + 3);
+}
+
+static int write_options(struct sqlite_store *store, const struct task *task, struct err *err)
+{
+    const struct task_spec *spec = &task->spec;
+    sqlite3_stmt *stmt;
+    int at = 1;
+
+    if (!has_options(spec))
+        return 0;
+    stmt = sql_get(&store->sql, SQL_options_insert, err);
+    if (!stmt)
+        return -(int)err->code;
+    bind_int(stmt, at++, task->key);
     bind_str(stmt, at++, spec->tags);
     bind_str(stmt, at++, spec->user_id);
     bind_str(stmt, at++, spec->external_id);
     bind_str(stmt, at++, spec->context_key);
     bind_str(stmt, at++, spec->correlation_id);
     bind_str(stmt, at++, spec->workflow_id);
-    bind_str(stmt, at++, spec->idempotency_key);
     bind_str(stmt, at++, spec->input_hash);
     bind_str(stmt, at++, spec->unique_until == UNIQUE_FOREVER
                              ? STR_NONE : str_of(unique_until_word(spec->unique_until)));
-    bind_str(stmt, at++, spec->limit_key);
     bind_str(stmt, at++, spec->callback_url);
     bind_str(stmt, at++, spec->ref);
     bind_uuid(stmt, at++, &spec->job_id);
@@ -112,26 +183,23 @@ static void bind_spec(sqlite3_stmt *stmt, const struct task *task, int64_t lane)
                              ? STR_NONE : str_of(on_unsatisfied_word(spec->on_unsatisfied)));
     bind_str(stmt, at++, spec->retry.policy == RETRY_POLYNOMIAL
                              ? STR_NONE : str_of(retry_policy_word(spec->retry.policy)));
-    bind_int_unless(stmt, at++, spec->retry.max_retries, TASK_DEFAULT_MAX_RETRIES);
     bind_int_unless(stmt, at++, spec->retry.delay_ms, TASK_DEFAULT_RETRY_DELAY_MS);
     bind_int_unless(stmt, at++, spec->retry.max_delay_ms, TASK_DEFAULT_MAX_RETRY_DELAY_MS);
     bind_int_unless(stmt, at++, spec->max_crashes, TASK_DEFAULT_MAX_CRASHES);
     bind_int_unless(stmt, at++, spec->max_continuations, TASK_DEFAULT_MAX_CONTINUATIONS);
-    bind_int_unless(stmt, at++, spec->timeout_ms, TASK_DEFAULT_TIMEOUT_MS);
     bind_int_or_null(stmt, at++, spec->stall_after_ms);
     bind_int_or_null(stmt, at++, spec->run_at_us);
     bind_int_or_null(stmt, at++, spec->recovery_priority);
     bind_int_unless(stmt, at++, spec->auto_recovery, 1);
-    bind_int(stmt, at++, spec->created_at_us);
-    ASSERT(at == SQLITE_SPEC_COLUMNS_COUNT + 3);
+    ASSERT(at == SQLITE_OPTIONS_COLUMNS_COUNT + 2);
+    return sql_run(&store->sql, stmt, NULL, err);
 }
 
-static int write_data(struct sqlite_store *store, const struct task *task, bool is_new,
-                      struct err *err)
+static int write_data(struct sqlite_store *store, const struct task *task, struct err *err)
 {
     sqlite3_stmt *stmt;
 
-    if (!task->has_data || (is_new && !task->data.data))
+    if (!task->has_data || (!task->data.data && !task->stored_data))
         return 0;
     stmt = sql_get(&store->sql, task->data.data ? SQL_data_put : SQL_data_delete, err);
     if (!stmt)
@@ -177,6 +245,8 @@ static void remember(struct task *task)
     task->stored_parked = task->parked;
     task->stored_version = task->version;
     task->stored_held = task->held;
+    task->stored_data = has_data(task);
+    task->stored_details = has_details(task);
 }
 
 static int insert_one(struct sqlite_store *store, struct task *task, struct err *err)
@@ -195,7 +265,8 @@ static int insert_one(struct sqlite_store *store, struct task *task, struct err 
     if (!stmt)
         return -(int)err->code;
     bind_state(stmt, task, line->lane, parked);
-    if (sql_run(&store->sql, stmt, NULL, err) < 0 || write_data(store, task, true, err) < 0 ||
+    if (sql_run(&store->sql, stmt, NULL, err) < 0 || write_options(store, task, err) < 0 ||
+        write_details(store, task, err) < 0 || write_data(store, task, err) < 0 ||
         write_tags(store, task, SQL_task_tag_insert, err) < 0)
         return -(int)err->code;
     if (lines_note(store, line, task, err) < 0)
@@ -232,9 +303,14 @@ static int save_one(struct sqlite_store *store, struct task *task, struct err *e
         return -(int)err->code;
     if (changes != 1)
         return err_set(err, ERR_INTERNAL, "a task changed under its writer's hands");
-    if (write_data(store, task, false, err) < 0 || lines_note(store, line, task, err) < 0)
+    if (write_details(store, task, err) < 0 || write_data(store, task, err) < 0 ||
+        lines_note(store, line, task, err) < 0)
         return -(int)err->code;
     remember(task);
+    if (task->held)
+        held_put(&store->held, task);
+    else
+        held_remove(&store->held, task->key);
     return 0;
 }
 
@@ -265,7 +341,6 @@ static int load_data(struct sqlite_store *store, struct task *task, struct arena
     if (rc > 0)
         task->data = column_str(stmt, 0, arena);
     sqlite3_reset(stmt);
-    task->has_data = true;
     return 0;
 }
 
@@ -308,18 +383,26 @@ int sqlite_task_by_key(struct sqlite_store *store, int64_t key, unsigned parts,
     rc = *task ? sqlite_task_from_row(store, stmt, parts, arena, *task, err)
                : err_set(err, ERR_MEMORY, "out of memory while loading a task");
     sqlite3_reset(stmt);
-    if (rc == 0 && parts & LOAD_DATA)
-        rc = load_data(store, *task, arena, err);
+    if (rc == 0 && parts & LOAD_DATA) {
+        (*task)->has_data = true;
+        if ((*task)->stored_data)
+            rc = load_data(store, *task, arena, err);
+    }
     return rc;
 }
 
 int sqlite_tasks_load(struct store *base, const struct uuid *ids, uint32_t count, unsigned parts,
                       struct arena *arena, struct task **tasks, struct err *err)
 {
-    for (uint32_t i = 0; i < count; i++) {
-        int rc = sqlite_task_by_key(sqlite_of(base), sqlite_key_of(&ids[i]), parts, arena,
-                                    &tasks[i], err);
+    struct sqlite_store *store = sqlite_of(base);
 
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t key = sqlite_key_of(&ids[i]);
+        int rc = 0;
+
+        tasks[i] = parts & LOAD_DATA ? NULL : held_get(&store->held, key, arena);
+        if (!tasks[i])
+            rc = sqlite_task_by_key(store, key, parts, arena, &tasks[i], err);
         if (rc < 0)
             return rc;
         if (tasks[i] && !uuid_eq(&tasks[i]->id, &ids[i]))
@@ -349,6 +432,7 @@ static int delete_one(struct sqlite_store *store, struct task *task, struct err 
         bool by_id;
     } steps[] = {{SQL_task_deletes_logs, false},      {SQL_task_deletes_executions, false},
                  {SQL_task_deletes_events, false},    {SQL_data_delete, false},
+                 {SQL_details_delete, false},         {SQL_task_deletes_options, false},
                  {SQL_task_deletes_checkpoints, true}, {SQL_task_deletes_dependencies, true},
                  {SQL_task_deletes_recovery, true},   {SQL_result_delete, true},
                  {SQL_task_deletes_spec, false},      {SQL_task_deletes_state, false}};
@@ -364,6 +448,7 @@ static int delete_one(struct sqlite_store *store, struct task *task, struct err 
     line = lines_get(store, task->spec.namespace_name, task->spec.queue, task->spec.type, err);
     if (!line)
         return -(int)err->code;
+    held_remove(&store->held, task->key);
     task->status = STATUS_NONE;
     task->parked = false;
     return lines_note(store, line, task, err);

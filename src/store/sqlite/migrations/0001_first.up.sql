@@ -1,5 +1,6 @@
 -- The tables of the data model on SQLite. Three contract tables are laid out for speed and shown
--- under their names as views: tasks (task_specs: written once, task_states: narrow and hot),
+-- under their names as views: tasks (task_specs: written once, task_states: narrow and hot, and
+-- task_options and task_details: what most tasks leave empty of the one and of the other),
 -- task_events (task_event_rows, and the claims and starts told by the executions) and executions
 -- (execution_rows). Times are integer microseconds UTC. Ids are UUIDv7 whose middle 40 bits are the
 -- row's integer key, so that no index over ids is paid for on the hot path. Checks and partial
@@ -30,16 +31,25 @@ CREATE TABLE task_specs (
     lane INTEGER NOT NULL,
     name TEXT,
     payload TEXT,
+    idempotency_key TEXT,
+    limit_key TEXT,
+    max_retries INTEGER,       -- absent: the default, so is timeout_ms
+    timeout_ms INTEGER,
+    created_at INTEGER NOT NULL,
+    options INTEGER            -- the task again, if it has a row in task_options
+);
+CREATE INDEX task_specs_lane ON task_specs (lane, task);
+
+CREATE TABLE task_options ( -- what most tasks do not ask for; no row where nothing was
+    task INTEGER PRIMARY KEY,
     tags TEXT,
     user_id TEXT,
     external_id TEXT,
     context_key TEXT,
     correlation_id TEXT,
     workflow_id TEXT,
-    idempotency_key TEXT,
     input_hash TEXT,
     unique_until TEXT,
-    limit_key TEXT,
     callback_url TEXT,
     ref TEXT,
     job_id BLOB,
@@ -49,27 +59,26 @@ CREATE TABLE task_specs (
     parent_id BLOB,
     on_unsatisfied TEXT,
     retry_policy TEXT,         -- absent: the default, so are the figures below
-    max_retries INTEGER,
     retry_delay_ms INTEGER,
     max_retry_delay_ms INTEGER,
     max_crashes INTEGER,
     max_continuations INTEGER,
-    timeout_ms INTEGER,
     stall_after_ms INTEGER,
     run_at INTEGER,
     recovery_priority INTEGER,
-    auto_recovery_enabled INTEGER,
-    created_at INTEGER NOT NULL
+    auto_recovery_enabled INTEGER
 );
-CREATE INDEX task_specs_lane ON task_specs (lane, task);
-CREATE INDEX task_specs_user ON task_specs (user_id, task) WHERE user_id IS NOT NULL;
-CREATE INDEX task_specs_context ON task_specs (context_key, task) WHERE context_key IS NOT NULL;
-CREATE INDEX task_specs_correlation ON task_specs (correlation_id, task)
+CREATE INDEX task_options_user ON task_options (user_id, task) WHERE user_id IS NOT NULL;
+CREATE INDEX task_options_context ON task_options (context_key, task)
+    WHERE context_key IS NOT NULL;
+CREATE INDEX task_options_correlation ON task_options (correlation_id, task)
     WHERE correlation_id IS NOT NULL;
-CREATE INDEX task_specs_workflow ON task_specs (workflow_id, task) WHERE workflow_id IS NOT NULL;
-CREATE INDEX task_specs_parent ON task_specs (parent_id, task) WHERE parent_id IS NOT NULL;
-CREATE INDEX task_specs_job ON task_specs (job_id, task) WHERE job_id IS NOT NULL;
-CREATE INDEX task_specs_schedule ON task_specs (schedule_id, task) WHERE schedule_id IS NOT NULL;
+CREATE INDEX task_options_workflow ON task_options (workflow_id, task)
+    WHERE workflow_id IS NOT NULL;
+CREATE INDEX task_options_parent ON task_options (parent_id, task) WHERE parent_id IS NOT NULL;
+CREATE INDEX task_options_job ON task_options (job_id, task) WHERE job_id IS NOT NULL;
+CREATE INDEX task_options_schedule ON task_options (schedule_id, task)
+    WHERE schedule_id IS NOT NULL;
 
 CREATE TABLE task_states (
     task INTEGER PRIMARY KEY,
@@ -90,36 +99,21 @@ CREATE TABLE task_states (
     order_key INTEGER NOT NULL,
     parked TEXT,                -- queue and limit key whose limit keeps it out of the ready line
     attempts INTEGER NOT NULL DEFAULT 0,
-    retry_count INTEGER NOT NULL DEFAULT 0,
-    crash_count INTEGER NOT NULL DEFAULT 0,
-    continuations INTEGER NOT NULL DEFAULT 0,
-    next_retry_at INTEGER,
     worker_id TEXT,
     held INTEGER,               -- 1: occupies a slot of worker_id
     lease_token INTEGER NOT NULL DEFAULT 0,
     lease_until INTEGER,
-    unlisted INTEGER,
     last_heartbeat INTEGER,
     claimed_at INTEGER,
     started_at INTEGER,
-    pause_requested INTEGER,
     execution INTEGER,
     report_seq INTEGER,
     outcome_token INTEGER,
     outcome_hash INTEGER,
-    open_dependencies INTEGER,
-    unsatisfied INTEGER,
-    open_children INTEGER,
-    waits_children INTEGER,
     event_seq INTEGER NOT NULL DEFAULT 0,
-    metadata TEXT,
-    checkpoint_data TEXT,
-    resumed_from TEXT,
-    recovery_metadata TEXT,
     completed_at INTEGER,
-    error TEXT,
-    last_error TEXT,
-    error_details TEXT
+    has_data INTEGER,           -- 1: there is a row in task_data
+    details INTEGER             -- the task again, if it has a row in task_details
 );
 -- One reader each: refill of the ready lines, limits, promotion, sweep, lists and retention.
 CREATE INDEX task_states_ready ON task_states (lane, order_key)
@@ -129,6 +123,27 @@ CREATE INDEX task_states_due ON task_states (by_wall, scheduled_at) WHERE status
 CREATE INDEX task_states_held ON task_states (worker_id) WHERE held = 1;
 CREATE INDEX task_states_settled ON task_states (status, task)
     WHERE status <> 'pending' AND status <> 'claimed' AND status <> 'running' AND status <> 'delayed';
+
+CREATE TABLE task_details ( -- the rest of the state: no row where all of it is empty
+    task INTEGER PRIMARY KEY,
+    retry_count INTEGER NOT NULL DEFAULT 0,
+    crash_count INTEGER NOT NULL DEFAULT 0,
+    continuations INTEGER NOT NULL DEFAULT 0,
+    next_retry_at INTEGER,
+    unlisted INTEGER,
+    pause_requested INTEGER,
+    open_dependencies INTEGER,
+    unsatisfied INTEGER,
+    open_children INTEGER,
+    waits_children INTEGER,
+    metadata TEXT,
+    checkpoint_data TEXT,
+    resumed_from TEXT,
+    recovery_metadata TEXT,
+    error TEXT,
+    last_error TEXT,
+    error_details TEXT
+);
 
 CREATE TABLE task_data (
     task INTEGER PRIMARY KEY,
@@ -456,39 +471,42 @@ CREATE TABLE rate_limits (
 ) WITHOUT ROWID;
 
 CREATE VIEW tasks AS
-SELECT s.id AS id, l.namespace AS namespace, p.external_id AS external_id, l.type AS type,
+SELECT s.id AS id, l.namespace AS namespace, o.external_id AS external_id, l.type AS type,
     p.name AS name, l.queue AS queue, p.payload AS payload, d.data AS data,
-    coalesce(s.metadata, '{}') AS metadata, p.tags AS tags, p.user_id AS user_id,
-    p.context_key AS context_key, p.correlation_id AS correlation_id, p.job_id AS job_id,
-    p.schedule_id AS schedule_id, p.recurring_job_id AS recurring_job_id,
-    p.category_id AS category_id, p.workflow_id AS workflow_id, p.parent_id AS parent_id,
+    coalesce(x.metadata, '{}') AS metadata, o.tags AS tags, o.user_id AS user_id,
+    o.context_key AS context_key, o.correlation_id AS correlation_id, o.job_id AS job_id,
+    o.schedule_id AS schedule_id, o.recurring_job_id AS recurring_job_id,
+    o.category_id AS category_id, o.workflow_id AS workflow_id, o.parent_id AS parent_id,
     s.status AS status, s.previous_status AS previous_status, s.state AS state,
     s.progress AS progress, s.version AS version, p.created_at AS created_at,
     s.updated_at AS updated_at, s.priority AS priority, s.scheduled_at AS scheduled_at,
-    s.order_key AS order_key, p.idempotency_key AS idempotency_key, p.input_hash AS input_hash,
-    p.unique_until AS unique_until, s.attempts AS attempts, s.retry_count AS retry_count,
-    s.crash_count AS crash_count, s.continuations AS continuations,
-    coalesce(p.max_retries, 3) AS max_retries, coalesce(p.max_crashes, 3) AS max_crashes,
-    coalesce(p.max_continuations, 10000) AS max_continuations,
-    coalesce(p.retry_policy, 'polynomial') AS retry_policy,
-    coalesce(p.retry_delay_ms, 1000) AS retry_delay_ms,
-    coalesce(p.max_retry_delay_ms, 3600000) AS max_retry_delay_ms,
-    coalesce(p.timeout_ms, 300000) AS timeout_ms, s.next_retry_at AS next_retry_at,
+    s.order_key AS order_key, p.idempotency_key AS idempotency_key, o.input_hash AS input_hash,
+    o.unique_until AS unique_until, s.attempts AS attempts,
+    coalesce(x.retry_count, 0) AS retry_count,
+    coalesce(x.crash_count, 0) AS crash_count, coalesce(x.continuations, 0) AS continuations,
+    coalesce(p.max_retries, 3) AS max_retries, coalesce(o.max_crashes, 3) AS max_crashes,
+    coalesce(o.max_continuations, 10000) AS max_continuations,
+    coalesce(o.retry_policy, 'polynomial') AS retry_policy,
+    coalesce(o.retry_delay_ms, 1000) AS retry_delay_ms,
+    coalesce(o.max_retry_delay_ms, 3600000) AS max_retry_delay_ms,
+    coalesce(p.timeout_ms, 300000) AS timeout_ms, x.next_retry_at AS next_retry_at,
     s.worker_id AS worker_id, s.lease_token AS lease_token,
-    CASE WHEN s.held = 1 THEN CASE WHEN s.unlisted = 1 THEN s.lease_until
+    CASE WHEN s.held = 1 THEN CASE WHEN x.unlisted = 1 THEN s.lease_until
         ELSE max(s.lease_until, coalesce(w.lease_until, 0)) END END AS lease_until,
     s.last_heartbeat AS last_heartbeat, s.claimed_at AS claimed_at, s.started_at AS started_at,
-    coalesce(s.pause_requested, 0) AS pause_requested, p.limit_key AS limit_key,
-    s.checkpoint_data AS checkpoint_data, s.resumed_from AS resumed_from,
-    coalesce(p.recovery_priority, 0) AS recovery_priority,
-    coalesce(p.auto_recovery_enabled, 1) AS auto_recovery_enabled,
-    s.recovery_metadata AS recovery_metadata, p.stall_after_ms AS stall_after_ms,
-    s.completed_at AS completed_at, s.error AS error, s.last_error AS last_error,
-    s.error_details AS error_details, p.callback_url AS callback_url,
-    coalesce(p.on_unsatisfied, 'cancel') AS on_unsatisfied
+    coalesce(x.pause_requested, 0) AS pause_requested, p.limit_key AS limit_key,
+    x.checkpoint_data AS checkpoint_data, x.resumed_from AS resumed_from,
+    coalesce(o.recovery_priority, 0) AS recovery_priority,
+    coalesce(o.auto_recovery_enabled, 1) AS auto_recovery_enabled,
+    x.recovery_metadata AS recovery_metadata, o.stall_after_ms AS stall_after_ms,
+    s.completed_at AS completed_at, x.error AS error, x.last_error AS last_error,
+    x.error_details AS error_details, o.callback_url AS callback_url,
+    coalesce(o.on_unsatisfied, 'cancel') AS on_unsatisfied
 FROM task_states s
 JOIN task_specs p ON p.task = s.task
 JOIN lanes l ON l.lane = s.lane
+LEFT JOIN task_details x ON x.task = s.details
+LEFT JOIN task_options o ON o.task = p.options
 LEFT JOIN task_data d ON d.task = s.task
 LEFT JOIN workers w ON w.id = s.worker_id;
 
@@ -498,15 +516,18 @@ CREATE TRIGGER tasks_update INSTEAD OF UPDATE ON tasks
 BEGIN
     UPDATE lane_counts SET tasks = tasks - 1 WHERE status = 'parked' AND new.status <> 'pending'
         AND lane = (SELECT lane FROM task_states WHERE id = old.id AND parked IS NOT NULL);
+    INSERT OR IGNORE INTO task_details (task) SELECT task FROM task_states WHERE id = old.id;
+    UPDATE task_details SET metadata = new.metadata, retry_count = new.retry_count,
+        crash_count = new.crash_count, error = new.error, last_error = new.last_error,
+        error_details = new.error_details, recovery_metadata = new.recovery_metadata
+    WHERE task = (SELECT task FROM task_states WHERE id = old.id);
     UPDATE task_states SET state = new.state, progress = new.progress, priority = new.priority,
-        metadata = new.metadata, status = new.status,
+        status = new.status, details = task,
         previous_status = CASE WHEN new.status <> old.status THEN old.status
             ELSE previous_status END,
         parked = CASE WHEN new.status = 'pending' THEN parked END,
         held = CASE WHEN new.status IN ('claimed', 'running', 'cancelled') THEN held END,
-        retry_count = new.retry_count, crash_count = new.crash_count,
-        scheduled_at = new.scheduled_at, error = new.error, last_error = new.last_error,
-        error_details = new.error_details, recovery_metadata = new.recovery_metadata,
+        scheduled_at = new.scheduled_at,
         version = old.version + 1,
         updated_at = max(old.updated_at + 1,
             CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER))

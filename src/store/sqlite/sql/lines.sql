@@ -34,15 +34,15 @@ WHERE status = 'delayed' AND by_wall = ?1 ORDER BY scheduled_at LIMIT 1;
 SELECT @state@, @lean@ FROM (
     SELECT task FROM task_states INDEXED BY task_states_held
     WHERE held = 1 AND task > ?1 ORDER BY task LIMIT ?2) h
-CROSS JOIN task_states s ON s.task = h.task JOIN task_specs p ON p.task = s.task
+CROSS JOIN task_states s ON s.task = h.task @joins@
 ORDER BY s.task;
 
 -- name: held_by_worker
-SELECT @state@, @lean@ FROM task_states s JOIN task_specs p ON p.task = s.task
+SELECT @state@, @lean@ FROM task_states s @joins@
 WHERE s.held = 1 AND s.worker_id = ?3 AND s.task > ?1 ORDER BY s.task LIMIT ?2;
 
 -- name: settled_by_status
-SELECT @state@, @lean@ FROM task_states s JOIN task_specs p ON p.task = s.task
+SELECT @state@, @lean@ FROM task_states s @joins@
 WHERE s.status = ?3 AND s.status <> 'pending' AND s.status <> 'claimed' AND s.status <> 'running'
     AND s.status <> 'delayed'
     AND s.task > ?1 ORDER BY s.task LIMIT ?2;
@@ -59,14 +59,14 @@ SELECT task_id, dependency_type FROM task_dependencies
 WHERE depends_on_task_id = ?1 AND task_id > ?2 ORDER BY task_id LIMIT ?3;
 
 -- name: parents_of
-SELECT s.id, p.ref, s.status, r.payload, s.task
+SELECT s.id, o.ref, s.status, r.payload, s.task
 FROM task_dependencies d JOIN task_states s ON s.task = task_key(d.depends_on_task_id)
-JOIN task_specs p ON p.task = s.task
+LEFT JOIN task_options o ON o.task = s.task
 LEFT JOIN task_results r ON r.task_id = s.id
 WHERE d.task_id = ?1 AND s.id = d.depends_on_task_id AND s.task > ?2 ORDER BY s.task LIMIT ?3;
 
 -- name: children_of
-SELECT s.id, p.ref, s.status, r.payload, s.task
-FROM task_specs p JOIN task_states s ON s.task = p.task
+SELECT s.id, o.ref, s.status, r.payload, s.task
+FROM task_options o JOIN task_states s ON s.task = o.task
 LEFT JOIN task_results r ON r.task_id = s.id
-WHERE p.parent_id = ?1 AND p.task > ?2 ORDER BY p.task LIMIT ?3;
+WHERE o.parent_id = ?1 AND o.task > ?2 ORDER BY o.task LIMIT ?3;

@@ -3,8 +3,7 @@
 
 -- name: read_task
 SELECT @state@, @spec@, l.namespace, l.queue, l.type, d.data, w.lease_until
-FROM task_states s
-JOIN task_specs p ON p.task = s.task
+FROM task_states s @joins@
 JOIN lanes l ON l.lane = s.lane
 LEFT JOIN task_data d ON d.task = s.task
 LEFT JOIN workers w ON s.held = 1 AND w.id = s.worker_id

@@ -3,52 +3,60 @@
 -- name: state_insert
 INSERT INTO task_states (
     task, id, lane, status, previous_status, state, progress, version, updated_at, priority,
-    scheduled_at, by_wall, order_key, parked, attempts, retry_count, crash_count, continuations,
-    next_retry_at, worker_id, held, lease_token, lease_until, unlisted, last_heartbeat,
-    claimed_at, started_at, pause_requested, execution, report_seq, outcome_token, outcome_hash,
-    open_dependencies, unsatisfied, open_children, waits_children, event_seq, metadata,
-    checkpoint_data, resumed_from, recovery_metadata, completed_at, error, last_error,
-    error_details
+    scheduled_at, by_wall, order_key, parked, attempts, worker_id, held, lease_token, lease_until,
+    last_heartbeat, claimed_at, started_at, execution, report_seq, outcome_token, outcome_hash,
+    event_seq, completed_at, has_data, details
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-    ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34, ?35, ?36, ?37, ?38,
-    ?39, ?40, ?41, ?42, ?43, ?44, ?45
+    ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30
 );
 
 -- name: spec_insert
-INSERT INTO task_specs (
-    task, lane, name, payload, tags, user_id, external_id, context_key, correlation_id,
-    workflow_id, idempotency_key, input_hash, unique_until, limit_key, callback_url, ref,
-    job_id, schedule_id, recurring_job_id, category_id, parent_id, on_unsatisfied, retry_policy,
-    max_retries, retry_delay_ms, max_retry_delay_ms, max_crashes, max_continuations, timeout_ms,
-    stall_after_ms, run_at, recovery_priority, auto_recovery_enabled, created_at
+INSERT INTO task_specs (task, lane, name, payload, idempotency_key, limit_key, max_retries,
+    timeout_ms, created_at, options)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10);
+
+-- name: options_insert
+INSERT INTO task_options (
+    task, tags, user_id, external_id, context_key, correlation_id, workflow_id, input_hash,
+    unique_until, callback_url, ref, job_id, schedule_id, recurring_job_id, category_id,
+    parent_id, on_unsatisfied, retry_policy, retry_delay_ms, max_retry_delay_ms, max_crashes,
+    max_continuations, stall_after_ms, run_at, recovery_priority, auto_recovery_enabled
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-    ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31, ?32, ?33, ?34
+    ?21, ?22, ?23, ?24, ?25, ?26
 );
+
+-- name: details_put
+INSERT OR REPLACE INTO task_details (
+    task, retry_count, crash_count, continuations, next_retry_at, unlisted, pause_requested,
+    open_dependencies, unsatisfied, open_children, waits_children, metadata, checkpoint_data,
+    resumed_from, recovery_metadata, error, last_error, error_details
+) VALUES (
+    ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18
+);
+
+-- name: details_delete
+DELETE FROM task_details WHERE task = ?1;
 
 -- name: state_update
 UPDATE task_states SET
     status = ?4, previous_status = ?5, state = ?6, progress = ?7, version = ?8, updated_at = ?9,
     priority = ?10, scheduled_at = ?11, by_wall = ?12, order_key = ?13, parked = ?14,
-    attempts = ?15, retry_count = ?16, crash_count = ?17, continuations = ?18,
-    next_retry_at = ?19, worker_id = ?20, held = ?21, lease_token = ?22, lease_until = ?23,
-    unlisted = ?24, last_heartbeat = ?25, claimed_at = ?26, started_at = ?27,
-    pause_requested = ?28, execution = ?29, report_seq = ?30, outcome_token = ?31,
-    outcome_hash = ?32, open_dependencies = ?33, unsatisfied = ?34, open_children = ?35,
-    waits_children = ?36, event_seq = ?37, metadata = ?38, checkpoint_data = ?39,
-    resumed_from = ?40, recovery_metadata = ?41, completed_at = ?42, error = ?43,
-    last_error = ?44, error_details = ?45
-WHERE task = ?1 AND version = ?46;
+    attempts = ?15, worker_id = ?16, held = ?17, lease_token = ?18, lease_until = ?19,
+    last_heartbeat = ?20, claimed_at = ?21, started_at = ?22, execution = ?23, report_seq = ?24,
+    outcome_token = ?25, outcome_hash = ?26, event_seq = ?27, completed_at = ?28,
+    has_data = ?29, details = ?30
+WHERE task = ?1 AND version = ?31;
 
 -- name: task_state
-SELECT @state@ FROM task_states s WHERE s.task = ?1;
+SELECT @state@ FROM task_states s @details@ WHERE s.task = ?1;
 
 -- name: task_lean
-SELECT @state@, @lean@ FROM task_states s JOIN task_specs p ON p.task = s.task WHERE s.task = ?1;
+SELECT @state@, @lean@ FROM task_states s @joins@ WHERE s.task = ?1;
 
 -- name: task_full
-SELECT @state@, @spec@ FROM task_states s JOIN task_specs p ON p.task = s.task WHERE s.task = ?1;
+SELECT @state@, @spec@ FROM task_states s @joins@ WHERE s.task = ?1;
 
 -- name: task_data
 SELECT data FROM task_data WHERE task = ?1;
@@ -68,6 +76,9 @@ DELETE FROM task_states WHERE task = ?1;
 
 -- name: task_deletes_spec
 DELETE FROM task_specs WHERE task = ?1;
+
+-- name: task_deletes_options
+DELETE FROM task_options WHERE task = ?1;
 
 -- name: task_deletes_tags
 DELETE FROM task_tags WHERE namespace = ?1 AND tag = ?2 AND task = ?3;

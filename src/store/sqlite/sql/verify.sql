@@ -28,6 +28,26 @@ WHERE p.task IS NULL OR l.lane IS NULL OR p.lane <> s.lane OR task_key(s.id) <> 
 SELECT 'task_specs: key ' || p.task || ' has no row in task_states' FROM task_specs p
 WHERE NOT EXISTS (SELECT 1 FROM task_states s WHERE s.task = p.task);
 
+-- Rows that most tasks do not have, and what says that they are there.
+-- name: verify_parts
+SELECT 'task_states: task ' || uuid_text(s.id) || CASE
+    WHEN s.details IS NOT x.task THEN ' and task_details do not agree'
+    WHEN p.options IS NOT o.task THEN ' and task_options do not agree'
+    ELSE ' and task_data do not agree' END
+FROM task_states s
+JOIN task_specs p ON p.task = s.task
+LEFT JOIN task_details x ON x.task = s.task
+LEFT JOIN task_options o ON o.task = s.task
+LEFT JOIN task_data d ON d.task = s.task
+WHERE s.details IS NOT x.task OR p.options IS NOT o.task
+    OR coalesce(s.has_data, 0) <> (d.task IS NOT NULL)
+UNION ALL
+SELECT 'task_details: details of task key ' || r.task || ', which is not there'
+FROM task_details r WHERE NOT EXISTS (SELECT 1 FROM task_states s WHERE s.task = r.task)
+UNION ALL
+SELECT 'task_options: options of task key ' || r.task || ', which is not there'
+FROM task_options r WHERE NOT EXISTS (SELECT 1 FROM task_states s WHERE s.task = r.task);
+
 -- A cancelled task stays held until its handler stopped.
 -- name: verify_held
 SELECT 'task_states: task ' || uuid_text(id) || ' is ' || status || CASE
@@ -105,9 +125,9 @@ WHERE wrong IS NOT NULL;
 -- name: verify_open_dependencies
 SELECT 'task_states: task ' || uuid_text(id) || ' waits for ' || waits || ' dependencies, ' || open
     || ' are open'
-FROM (SELECT s.id AS id, coalesce(s.open_dependencies, 0) AS waits,
+FROM (SELECT s.id AS id, coalesce(x.open_dependencies, 0) AS waits,
         coalesce(sum(o.open), 0) AS open, coalesce(sum(o.open AND NOT o.ended_once), 0) AS never
-    FROM task_states s
+    FROM task_states s @details@
     LEFT JOIN task_dependencies d ON d.task_id = s.id
     LEFT JOIN (SELECT task, status NOT IN ('partial', 'completed', 'failed', 'dead_letter',
             'cancelled') AS open, EXISTS (SELECT 1 FROM task_event_rows e
@@ -115,25 +135,25 @@ FROM (SELECT s.id AS id, coalesce(s.open_dependencies, 0) AS waits,
                 'dead_letter', 'cancelled')) AS ended_once
         FROM task_states p) o ON o.task = task_key(d.depends_on_task_id)
     WHERE s.status = 'blocked' AND s.status <> 'pending' AND s.status <> 'claimed'
-        AND s.status <> 'running' AND s.status <> 'delayed' AND s.waits_children IS NOT 1
+        AND s.status <> 'running' AND s.status <> 'delayed' AND x.waits_children IS NOT 1
     GROUP BY s.task)
 WHERE waits > open OR waits < never;
 
 -- name: verify_open_children
 SELECT 'task_states: task ' || uuid_text(id) || ' waits for ' || waits || ' children, ' || open
     || ' are open'
-FROM (SELECT s.id AS id, coalesce(s.open_children, 0) AS waits, coalesce(sum(c.status NOT IN (
+FROM (SELECT s.id AS id, coalesce(x.open_children, 0) AS waits, coalesce(sum(c.status NOT IN (
             'partial', 'completed', 'failed', 'dead_letter', 'cancelled')), 0) AS open,
         coalesce(sum(c.status NOT IN ('partial', 'completed', 'failed', 'dead_letter',
             'cancelled') AND NOT EXISTS (SELECT 1 FROM task_event_rows e WHERE e.task = c.task
             AND e.status IN ('partial', 'completed', 'failed', 'dead_letter', 'cancelled'))), 0)
             AS never
-    FROM task_states s
-    LEFT JOIN task_specs p ON p.parent_id = s.id
-    LEFT JOIN task_states c ON c.task = p.task
+    FROM task_states s @details@
+    LEFT JOIN task_options o ON o.parent_id = s.id
+    LEFT JOIN task_states c ON c.task = o.task
     WHERE s.status = 'blocked' AND s.status <> 'pending' AND s.status <> 'claimed' AND s.status <> 'running'
     AND s.status <> 'delayed'
-        AND s.waits_children = 1
+        AND x.waits_children = 1
     GROUP BY s.task)
 WHERE waits > open OR waits < never;
 

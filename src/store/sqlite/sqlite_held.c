@@ -1,0 +1,124 @@
+#include "store/sqlite/sqlite_held.h"
+
+#include <stdlib.h>
+
+#define HELD_BYTES_MAX (16 * 1024 * 1024)
+
+struct held_task {
+    struct task task; /* its texts lie behind it */
+    size_t bytes;
+    char texts[];
+};
+
+static const size_t text_offsets[] = {
+    offsetof(struct task, spec.namespace_name), offsetof(struct task, spec.type),
+    offsetof(struct task, spec.queue),          offsetof(struct task, spec.name),
+    offsetof(struct task, spec.tags),           offsetof(struct task, spec.user_id),
+    offsetof(struct task, spec.external_id),    offsetof(struct task, spec.context_key),
+    offsetof(struct task, spec.correlation_id), offsetof(struct task, spec.workflow_id),
+    offsetof(struct task, spec.idempotency_key), offsetof(struct task, spec.input_hash),
+    offsetof(struct task, spec.limit_key),      offsetof(struct task, spec.callback_url),
+    offsetof(struct task, spec.ref),            offsetof(struct task, state),
+    offsetof(struct task, metadata),            offsetof(struct task, worker_id),
+    offsetof(struct task, checkpoint_data),     offsetof(struct task, resumed_from),
+    offsetof(struct task, recovery_metadata),   offsetof(struct task, error),
+    offsetof(struct task, last_error),          offsetof(struct task, error_details)};
+#define TEXTS_COUNT (sizeof text_offsets / sizeof text_offsets[0])
+
+static struct str *text_of(struct task *task, size_t i)
+{
+    return (struct str *)(void *)((char *)task + text_offsets[i]);
+}
+
+static struct str key_bytes(const int64_t *key)
+{
+    return str_span((const char *)key, sizeof *key);
+}
+
+/* Moves the texts of a copied task behind it, one after the other, each with its NUL. */
+static void pack_texts(struct task *task, char *at)
+{
+    for (size_t i = 0; i < TEXTS_COUNT; i++) {
+        struct str *text = text_of(task, i);
+
+        if (!text->data)
+            continue;
+        memcpy(at, text->data, text->len);
+        at[text->len] = '\0';
+        text->data = at;
+        at += text->len + 1;
+    }
+}
+
+static size_t texts_bytes(const struct task *task)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < TEXTS_COUNT; i++) {
+        const struct str *text = text_of((struct task *)task, i);
+
+        bytes += text->data ? text->len + 1 : 0;
+    }
+    return bytes;
+}
+
+void held_remove(struct held *held, int64_t task_key)
+{
+    struct held_task *old = map_remove(&held->by_key, key_bytes(&task_key));
+
+    if (!old)
+        return;
+    held->used_bytes -= old->bytes;
+    free(old);
+}
+
+void held_put(struct held *held, const struct task *task)
+{
+    size_t bytes = sizeof(struct held_task) + texts_bytes(task);
+    struct held_task *copy;
+
+    held_remove(held, task->key);
+    if (held->used_bytes + bytes > HELD_BYTES_MAX || !task->has_spec)
+        return;
+    copy = malloc(bytes);
+    if (!copy)
+        return;
+    copy->task = *task;
+    copy->bytes = bytes;
+    copy->task.spec.payload = STR_NONE;
+    copy->task.data = STR_NONE;
+    copy->task.has_data = false;
+    copy->task.mark = TASK_CLEAN;
+    copy->task.execution_slot = 0;
+    pack_texts(&copy->task, copy->texts);
+    if (map_put(&held->by_key, key_bytes(&copy->task.key), copy) < 0) {
+        free(copy);
+        return;
+    }
+    held->used_bytes += bytes;
+}
+
+struct task *held_get(const struct held *held, int64_t task_key, struct arena *arena)
+{
+    struct held_task *stored = map_get(&held->by_key, key_bytes(&task_key));
+    struct held_task *copy = stored ? arena_copy(arena, stored, stored->bytes) : NULL;
+
+    for (size_t i = 0; copy && i < TEXTS_COUNT; i++) {
+        struct str *text = text_of(&copy->task, i);
+
+        if (text->data) /* as far behind its task as it was */
+            text->data = (const char *)copy + (text->data - (const char *)stored);
+    }
+    return copy ? &copy->task : NULL;
+}
+
+void held_forget(struct held *held)
+{
+    struct held_task *task;
+    uint32_t cursor = 0;
+
+    while ((task = map_next(&held->by_key, &cursor)))
+        free(task);
+    map_deinit(&held->by_key);
+    held->used_bytes = 0;
+}
