@@ -106,6 +106,7 @@ struct task {
     int64_t open_children;
     bool waits_children;
     int64_t event_seq;         /* of its newest event */
+    bool opening_told;         /* new tasks: the first event is plain, the store tells it */
 
     struct str checkpoint_data; /* newest valid checkpoint, short form */
     struct str resumed_from;
@@ -170,8 +171,9 @@ struct execution {
     int64_t lease_token;
     struct str worker_id;
     struct str correlation_id;
-    int64_t claim_seq; /* events 'claimed' and 'running' are told by this row */
+    int64_t claim_seq; /* events 'claimed', 'running' and 'completed' are told by this row */
     int64_t start_seq; /* 0 = no such event */
+    int64_t end_seq;   /* 0 = it did not complete, or its event is a row of its own */
     int64_t created_at_us;
     int64_t started_at_us;
     int64_t completed_at_us;

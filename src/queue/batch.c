@@ -149,6 +149,17 @@ void batch_heat(struct batch *batch, struct queue_state *state)
     batch->hot = state;
 }
 
+/* The execution that completes tells of it, as it does of the claim and of the start. */
+static int tell_end(struct batch *batch, struct task *task, struct err *err)
+{
+    struct execution *execution = batch_execution(batch, task, err);
+
+    if (!execution)
+        return -(int)err->code;
+    execution->end_seq = ++task->event_seq;
+    return 0;
+}
+
 int batch_move(struct batch *batch, struct task *task, enum status to, enum move move,
                const char *state, enum actor actor, struct str detail, struct err *err)
 {
@@ -173,8 +184,15 @@ int batch_move(struct batch *batch, struct task *task, enum status to, enum move
     }
     if (batch_touch(batch, task, err) < 0)
         return -(int)err->code;
-    return move == MOVE_CLAIM || move == MOVE_START /* told by the execution */
-               ? 0 : batch_event(batch, task, actor, detail, err);
+    if (move == MOVE_CLAIM || move == MOVE_START) /* told by the execution */
+        return 0;
+    if (move == MOVE_ENQUEUE && task->opening_told) { /* told by the task */
+        task->event_seq = 1;
+        return 0;
+    }
+    if (to == STATUS_COMPLETED && task->execution_key)
+        return tell_end(batch, task, err);
+    return batch_event(batch, task, actor, detail, err);
 }
 
 int batch_log(struct batch *batch, const struct log_entry *entry, struct err *err)

@@ -312,8 +312,8 @@ static int add_task(struct plan *plan, uint32_t at)
     struct batch *batch = plan->batch;
     struct task *task = plan->tasks[at];
     int64_t clock_us = task->by_wall ? batch->wall_us : batch->now_us;
+    struct str detail = STR_NONE;
     enum status to;
-    struct str detail;
 
     if (link_parents(plan, task, &plan->inputs[at]) < 0 || batch_add(batch, task, plan->err) < 0)
         return -(int)plan->err->code;
@@ -323,9 +323,12 @@ static int add_task(struct plan *plan, uint32_t at)
             return -(int)plan->err->code;
     }
     to = task->unsatisfied ? STATUS_BLOCKED : outcome_waiting_status(task, clock_us);
-    detail = batch_text(batch, "{\"priority\":%lld,\"payload_bytes\":%zu,\"dependencies\":%u}",
-                        (long long)task->priority, task->spec.payload.len,
-                        plan->inputs[at].depends_on_count);
+    task->opening_told = to == STATUS_PENDING && plan->actor == ACTOR_API &&
+                         plan->inputs[at].depends_on_count == 0;
+    if (!task->opening_told)
+        detail = batch_text(batch, "{\"priority\":%lld,\"payload_bytes\":%zu,"
+                            "\"dependencies\":%u}", (long long)task->priority,
+                            task->spec.payload.len, plan->inputs[at].depends_on_count);
     if (batch_move(batch, task, to, MOVE_ENQUEUE, "Queued", plan->actor, detail, plan->err) < 0)
         return -(int)plan->err->code;
     task->version = 1;

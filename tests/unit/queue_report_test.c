@@ -54,6 +54,34 @@ static void an_outcome_without_a_start_implies_it(void **state)
     fx_verify(fx);
 }
 
+/* What no row was written for is told all the same, to the API and in the view (A4, V7). */
+static void the_events_of_a_plain_life_are_told_without_rows(void **state)
+{
+    struct fixture *fx = *state;
+    struct task_event *events;
+    struct task *held;
+    uint32_t count;
+
+    worker(fx, "w", "default");
+    held = new_held(fx, "{\"type\":\"t\",\"payload\":\"\u00e9t\u00e9\",\"priority\":7}");
+    report_ok(fx, "w", held, .op = REPORT_COMPLETE, .result = STR("1"));
+    events = events_of(fx, held->id, &count);
+    assert_int_equal(count, 4);
+    for (uint32_t i = 0; i < count; i++)
+        assert_int_equal(events[i].seq, i + 1);
+    assert_int_equal(events[0].actor, ACTOR_API);
+    assert_true(str_is(events[0].detail,
+                       "{\"priority\":7,\"payload_bytes\":7,\"dependencies\":0}"));
+    assert_int_equal(events[3].actor, ACTOR_WORKER);
+    assert_true(events[3].created_at_us >= events[2].created_at_us);
+    assert_int_equal(fx_ask(fx, "SELECT count(*) FROM task_event_rows"), 0);
+    assert_int_equal(fx_ask(fx, "SELECT count(*) FROM task_events WHERE (seq, status, state) IN "
+                                "(VALUES (1, 'pending', 'Queued'), (2, 'claimed', 'Claimed'), "
+                                "(3, 'running', 'Running'), (4, 'completed', 'Completed'))"), 4);
+    assert_int_equal(fx_ask(fx, "SELECT count(DISTINCT id) FROM task_events"), 4);
+    fx_verify(fx);
+}
+
 static void progress_makes_an_event_only_when_the_state_changes(void **state) /* A4 */
 {
     struct fixture *fx = *state;
@@ -536,6 +564,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         QUEUE_TEST(start_makes_a_claimed_task_run_once),
         QUEUE_TEST(an_outcome_without_a_start_implies_it),
+        QUEUE_TEST(the_events_of_a_plain_life_are_told_without_rows),
         QUEUE_TEST(progress_makes_an_event_only_when_the_state_changes),
         QUEUE_TEST(a_heartbeat_changes_neither_version_nor_updated_at),
         QUEUE_TEST(logs_are_kept_in_order_by_execution),

@@ -63,13 +63,14 @@ static void bind_execution(sqlite3_stmt *stmt, const struct execution *execution
     bind_str(stmt, 10, execution->correlation_id);
     bind_int(stmt, 11, execution->claim_seq);
     bind_int_or_null(stmt, 12, execution->start_seq);
-    bind_int(stmt, 13, execution->created_at_us);
-    bind_int_or_null(stmt, 14, execution->started_at_us);
-    bind_int_or_null(stmt, 15, execution->completed_at_us);
-    bind_int_or_null(stmt, 16, execution->failed_at_us);
-    bind_duration(stmt, 17, execution);
-    bind_str(stmt, 18, execution->result_data);
-    bind_str(stmt, 19, execution->error_data);
+    bind_int_or_null(stmt, 13, execution->end_seq);
+    bind_int(stmt, 14, execution->created_at_us);
+    bind_int_or_null(stmt, 15, execution->started_at_us);
+    bind_int_or_null(stmt, 16, execution->completed_at_us);
+    bind_int_or_null(stmt, 17, execution->failed_at_us);
+    bind_duration(stmt, 18, execution);
+    bind_str(stmt, 19, execution->result_data);
+    bind_str(stmt, 20, execution->error_data);
 }
 
 int sqlite_executions_insert(struct store *base, const struct execution *executions,
@@ -109,6 +110,7 @@ int sqlite_executions_save(struct store *base, const struct execution *execution
         bind_duration(stmt, 7, execution);
         bind_str(stmt, 8, execution->result_data);
         bind_str(stmt, 9, execution->error_data);
+        bind_int_or_null(stmt, 10, execution->end_seq);
         if (sql_run(sql, stmt, NULL, err) < 0)
             return -(int)err->code;
     }

@@ -63,7 +63,7 @@ extern const char sqlite_spec_joins[];
 #define SQLITE_STATE_COLUMNS_COUNT (30 + SQLITE_DETAILS_COLUMNS_COUNT)
 #define SQLITE_OPTIONS_COLUMNS_COUNT 25
 #define SQLITE_SPEC_COLUMNS_COUNT (8 + SQLITE_OPTIONS_COLUMNS_COUNT)
-#define SQLITE_EXECUTION_COLUMNS_COUNT 19
+#define SQLITE_EXECUTION_COLUMNS_COUNT 20
 
 /* Read a row whose columns start at `first`. namespace, queue and type come from the lane: a
  * writer resolves it in memory, a reader selects `l.namespace, l.queue, l.type` by itself. */

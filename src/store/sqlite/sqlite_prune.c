@@ -139,6 +139,7 @@ static int prune_executions(struct prune *prune, int64_t task, struct err *err)
         sqlite3_reset(stmt);
         if (run_on_execution(prune, SQL_prune_keeps_claim, execution, NULL, err) < 0 ||
             run_on_execution(prune, SQL_prune_keeps_start, execution, NULL, err) < 0 ||
+            run_on_execution(prune, SQL_prune_keeps_end, execution, NULL, err) < 0 ||
             run_on_execution(prune, SQL_prune_executions, execution, &changes, err) < 0)
             return -(int)err->code;
         count_removed(prune, changes);
@@ -146,19 +147,21 @@ static int prune_executions(struct prune *prune, int64_t task, struct err *err)
     return 0;
 }
 
-static int prune_events(struct prune *prune, int64_t task, struct err *err)
+static int prune_events(struct prune *prune, int64_t task, enum sqlite_statement name,
+                        struct err *err)
 {
     sqlite3_stmt *stmt;
     int64_t changes = 0;
 
     if (prune->left == 0)
         return 0;
-    stmt = sql_get(prune->sql, SQL_prune_events, err);
+    stmt = sql_get(prune->sql, name, err);
     if (!stmt)
         return -(int)err->code;
     bind_int(stmt, 1, task);
     bind_int(stmt, 2, prune->events_before_us);
-    bind_int(stmt, 3, prune->left);
+    if (name == SQL_prune_events)
+        bind_int(stmt, 3, prune->left);
     if (sql_run(prune->sql, stmt, &changes, err) < 0)
         return -(int)err->code;
     count_removed(prune, changes);
@@ -211,8 +214,10 @@ static int prune_tasks(struct prune *prune, int64_t *cursor, struct err *err)
             return 0;
         }
         *cursor = candidate.task; /* again, if the limit ends the step within this task */
-        if (candidate.ended && (prune_executions(prune, candidate.task, err) < 0 ||
-                                prune_events(prune, candidate.task, err) < 0))
+        if (candidate.ended &&
+            (prune_events(prune, candidate.task, SQL_prune_opening, err) < 0 ||
+             prune_executions(prune, candidate.task, err) < 0 ||
+             prune_events(prune, candidate.task, SQL_prune_events, err) < 0))
             return -(int)err->code;
         if (prune->left == 0)
             return 0;

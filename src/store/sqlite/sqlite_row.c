@@ -39,8 +39,8 @@ const char sqlite_spec_joins[] = "JOIN task_specs p ON p.task = s.task "
 
 const char sqlite_execution_columns[] =
     "e.execution, e.id, e.task, e.job_id, e.schedule_id, e.status, e.attempt_number, "
-    "e.lease_token, e.worker_id, e.correlation_id, e.claim_seq, e.start_seq, e.created_at, "
-    "e.started_at, e.completed_at, e.failed_at, e.duration_ms, e.result_data, e.error_data";
+    "e.lease_token, e.worker_id, e.correlation_id, e.claim_seq, e.start_seq, e.end_seq, "
+    "e.created_at, e.started_at, e.completed_at, e.failed_at, e.duration_ms, e.result_data, e.error_data";
 
 void bind_str(sqlite3_stmt *stmt, int at, struct str text)
 {
@@ -291,6 +291,7 @@ void sqlite_execution_from_row(sqlite3_stmt *stmt, int first, struct arena *aren
     execution->correlation_id = column_str(stmt, at++, arena);
     execution->claim_seq = sqlite3_column_int64(stmt, at++);
     execution->start_seq = sqlite3_column_int64(stmt, at++);
+    execution->end_seq = sqlite3_column_int64(stmt, at++);
     execution->created_at_us = sqlite3_column_int64(stmt, at++);
     execution->started_at_us = sqlite3_column_int64(stmt, at++);
     execution->completed_at_us = sqlite3_column_int64(stmt, at++);

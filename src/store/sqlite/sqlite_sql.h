@@ -27,8 +27,10 @@
     X(result_put) X(result_delete)                                                             \
     X(checkpoint_insert) X(checkpoint_last_seq) X(checkpoint_newest) X(checkpoint_invalidate)  \
     X(checkpoint_thin) X(log_insert) X(log_last_seq)                                           \
-    X(prune_candidates) X(prune_events) X(prune_execution_next) X(prune_keeps_claim)           \
-    X(prune_keeps_start) X(prune_executions) X(prune_log_next) X(prune_logs)                   \
+    X(prune_candidates) X(prune_events) X(prune_opening) X(prune_execution_next)               \
+    X(prune_keeps_claim)                                                                       \
+    X(prune_keeps_start) X(prune_keeps_end) X(prune_executions) X(prune_log_next)              \
+    X(prune_logs)                                                                              \
     X(outbox_count) X(outbox_prune) X(outbox_insert) X(outbox_due) X(outbox_next)              \
     X(outbox_update) X(outbox_delete)                                                          \
     X(workers_all) X(worker_put) X(worker_delete) X(queues_all) X(queue_put)                   \

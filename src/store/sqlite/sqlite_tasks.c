@@ -148,7 +148,11 @@ static void bind_spec(sqlite3_stmt *stmt, const struct task *task, int64_t lane)
     bind_int_unless(stmt, at++, spec->timeout_ms, TASK_DEFAULT_TIMEOUT_MS);
     bind_int(stmt, at++, spec->created_at_us);
     bind_int_or_null(stmt, at++, has_options(spec) ? task->key : 0);
-    ASSERT(at == SQLITE_SPEC_COLUMNS_COUNT - SQLITE_OPTIONS_COLUMNS_COUNT + 3);
+    if (task->opening_told)
+        bind_int(stmt, at++, task->priority);
+    else
+        sqlite3_bind_null(stmt, at++);
+    ASSERT(at == SQLITE_SPEC_COLUMNS_COUNT - SQLITE_OPTIONS_COLUMNS_COUNT + 4);
 }
 
 static int write_options(struct sqlite_store *store, const struct task *task, struct err *err)

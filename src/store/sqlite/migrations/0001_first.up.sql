@@ -1,7 +1,7 @@
 -- The tables of the data model on SQLite. Three contract tables are laid out for speed and shown
 -- under their names as views: tasks (task_specs: written once, task_states: narrow and hot, and
 -- task_options and task_details: what most tasks leave empty of the one and of the other),
--- task_events (task_event_rows, and the claims and starts told by the executions) and executions
+-- task_events (task_event_rows, and what tasks and executions tell by themselves) and executions
 -- (execution_rows). Times are integer microseconds UTC. Ids are UUIDv7 whose middle 40 bits are the
 -- row's integer key, so that no index over ids is paid for on the hot path. Checks and partial
 -- indexes compare one by one: SQLite builds a temporary tree for every IN list, at every insert.
@@ -36,6 +36,7 @@ CREATE TABLE task_specs (
     max_retries INTEGER,       -- absent: the default, so is timeout_ms
     timeout_ms INTEGER,
     created_at INTEGER NOT NULL,
+    opened INTEGER,            -- its priority then, if its first event is told by this row
     options INTEGER            -- the task again, if it has a row in task_options
 );
 CREATE INDEX task_specs_lane ON task_specs (lane, task);
@@ -193,6 +194,7 @@ CREATE TABLE execution_rows (
     correlation_id TEXT,
     claim_seq INTEGER NOT NULL,
     start_seq INTEGER,
+    end_seq INTEGER,           -- of the event 'completed'
     created_at INTEGER NOT NULL,
     started_at INTEGER,
     completed_at INTEGER,
@@ -575,4 +577,19 @@ SELECT CAST(substr(e.id, 1, 15) || x'01' AS BLOB), l.namespace, s.id, e.start_se
 FROM execution_rows e
 JOIN task_states s ON s.task = e.task
 JOIN lanes l ON l.lane = s.lane
-WHERE e.start_seq IS NOT NULL;
+WHERE e.start_seq IS NOT NULL
+UNION ALL
+SELECT CAST(substr(e.id, 1, 15) || x'02' AS BLOB), l.namespace, s.id, e.end_seq, 'completed',
+    'Completed', NULL, 'WORKER', e.completed_at
+FROM execution_rows e
+JOIN task_states s ON s.task = e.task
+JOIN lanes l ON l.lane = s.lane
+WHERE e.end_seq IS NOT NULL
+UNION ALL
+SELECT CAST(substr(s.id, 1, 15) || x'00' AS BLOB), l.namespace, s.id, 1, 'pending', 'Queued',
+    json_object('priority', p.opened, 'payload_bytes',
+        coalesce(length(CAST(p.payload AS BLOB)), 0), 'dependencies', 0), 'API', p.created_at
+FROM task_specs p
+JOIN task_states s ON s.task = p.task
+JOIN lanes l ON l.lane = s.lane
+WHERE p.opened IS NOT NULL;

@@ -8,15 +8,16 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8);
 -- name: execution_insert
 INSERT INTO execution_rows (
     execution, id, task, job_id, schedule_id, status, attempt_number, lease_token, worker_id,
-    correlation_id, claim_seq, start_seq, created_at, started_at, completed_at, failed_at,
+    correlation_id, claim_seq, start_seq, end_seq, created_at, started_at, completed_at, failed_at,
     duration_ms, result_data, error_data
-) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19);
+) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19,
+    ?20);
 
 -- name: execution_update
 UPDATE execution_rows SET
     status = ?2, start_seq = coalesce(?3, start_seq), started_at = coalesce(?4, started_at),
     completed_at = ?5, failed_at = ?6,
-    duration_ms = ?7, result_data = ?8, error_data = ?9
+    duration_ms = ?7, result_data = ?8, error_data = ?9, end_seq = coalesce(?10, end_seq)
 WHERE execution = ?1;
 
 -- name: execution_by_key
@@ -72,6 +73,10 @@ WHERE n.task IS NOT NULL;
 DELETE FROM task_event_rows WHERE task = ?1 AND seq IN (
     SELECT seq FROM task_event_rows WHERE task = ?1 AND created_at < ?2 ORDER BY seq LIMIT ?3);
 
+-- The first event, where the task tells it; there is always another one that leads here.
+-- name: prune_opening
+UPDATE task_specs SET opened = NULL WHERE task = ?1 AND opened IS NOT NULL AND created_at < ?2;
+
 -- An execution stays as long as it has logs: they are found through it.
 -- name: prune_execution_next
 SELECT e.execution FROM execution_rows e
@@ -80,7 +85,7 @@ WHERE e.task = ?1 AND e.execution > ?3 AND e.created_at < ?2
     AND NOT EXISTS (SELECT 1 FROM execution_logs g WHERE g.execution_id = e.id)
 ORDER BY e.execution LIMIT 1;
 
--- The claim and the start that an execution tells of outlive it where events are kept longer.
+-- What an execution tells of outlives it where events are kept longer.
 -- name: prune_keeps_claim
 INSERT OR IGNORE INTO task_event_rows (task, seq, id, status, state, detail, actor, created_at)
 SELECT e.task, e.claim_seq, e.id, 'claimed', 'Claimed', json_object('worker_id', e.worker_id,
@@ -93,6 +98,13 @@ SELECT e.task, e.start_seq, CAST(substr(e.id, 1, 15) || x'01' AS BLOB), 'running
     json_object('worker_id', e.worker_id, 'attempt', e.attempt_number), 'WORKER', e.started_at
 FROM execution_rows e
 WHERE e.execution = ?1 AND e.start_seq IS NOT NULL AND e.started_at >= ?2;
+
+-- name: prune_keeps_end
+INSERT OR IGNORE INTO task_event_rows (task, seq, id, status, state, detail, actor, created_at)
+SELECT e.task, e.end_seq, CAST(substr(e.id, 1, 15) || x'02' AS BLOB), 'completed', 'Completed',
+    NULL, 'WORKER', e.completed_at
+FROM execution_rows e
+WHERE e.execution = ?1 AND e.end_seq IS NOT NULL AND e.completed_at >= ?2;
 
 -- name: prune_executions
 DELETE FROM execution_rows WHERE execution = ?1;

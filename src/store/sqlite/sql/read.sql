@@ -36,7 +36,19 @@ SELECT id, seq, status, state, detail, actor, created_at FROM (
         SELECT CAST(substr(id, 1, 15) || x'01' AS BLOB), start_seq, 'running', 'Running',
             json_object('worker_id', worker_id, 'attempt', attempt_number), 'WORKER', started_at
         FROM execution_rows WHERE task = ?1 AND start_seq < ?2
-        ORDER BY execution DESC LIMIT ?3))
+        ORDER BY execution DESC LIMIT ?3)
+    UNION ALL
+    SELECT * FROM (
+        SELECT CAST(substr(id, 1, 15) || x'02' AS BLOB), end_seq, 'completed', 'Completed', NULL,
+            'WORKER', completed_at
+        FROM execution_rows WHERE task = ?1 AND end_seq < ?2
+        ORDER BY execution DESC LIMIT ?3)
+    UNION ALL
+    SELECT CAST(substr(s.id, 1, 15) || x'00' AS BLOB), 1, 'pending', 'Queued',
+        json_object('priority', p.opened, 'payload_bytes',
+            coalesce(length(CAST(p.payload AS BLOB)), 0), 'dependencies', 0), 'API', p.created_at
+    FROM task_specs p JOIN task_states s ON s.task = p.task
+    WHERE p.task = ?1 AND p.opened IS NOT NULL AND ?2 > 1)
 ORDER BY seq DESC LIMIT ?3;
 
 -- name: read_executions

@@ -93,13 +93,16 @@ SELECT 'task_events: task ' || uuid_text(id) || CASE
     ELSE ' has an event with seq ' || last || ' beyond its last, ' || event_seq END
 FROM (SELECT s.id AS id, s.event_seq AS event_seq,
         max(coalesce((SELECT max(seq) FROM task_event_rows WHERE task = s.task), 0),
-            coalesce((SELECT max(max(claim_seq, coalesce(start_seq, 0))) FROM execution_rows
-                WHERE task = s.task), 0)) AS last,
+            coalesce((SELECT max(max(claim_seq, coalesce(start_seq, 0), coalesce(end_seq, 0)))
+                FROM execution_rows WHERE task = s.task), 0)) AS last,
         (SELECT seq FROM (
                 SELECT seq FROM task_event_rows WHERE task = s.task
                 UNION ALL SELECT claim_seq FROM execution_rows WHERE task = s.task
                 UNION ALL SELECT start_seq FROM execution_rows
-                    WHERE task = s.task AND start_seq IS NOT NULL)
+                    WHERE task = s.task AND start_seq IS NOT NULL
+                UNION ALL SELECT end_seq FROM execution_rows
+                    WHERE task = s.task AND end_seq IS NOT NULL
+                UNION ALL SELECT 1 FROM task_specs WHERE task = s.task AND opened IS NOT NULL)
             GROUP BY seq HAVING count(*) > 1 LIMIT 1) AS twice
     FROM task_states s)
 WHERE twice IS NOT NULL OR last > event_seq;
@@ -113,7 +116,9 @@ FROM (SELECT s.id AS id, (
                 SELECT seq, status FROM task_event_rows WHERE task = s.task
                 UNION ALL SELECT claim_seq, 'claimed' FROM execution_rows WHERE task = s.task
                 UNION ALL SELECT start_seq, 'running' FROM execution_rows
-                    WHERE task = s.task AND start_seq IS NOT NULL))
+                    WHERE task = s.task AND start_seq IS NOT NULL
+                UNION ALL SELECT end_seq, 'completed' FROM execution_rows
+                    WHERE task = s.task AND end_seq IS NOT NULL))
         WHERE before IN ('partial', 'completed', 'failed', 'dead_letter', 'cancelled')
             AND status NOT IN ('pending', 'recovering') LIMIT 1) AS wrong
     FROM task_states s)
@@ -132,7 +137,8 @@ FROM (SELECT s.id AS id, coalesce(x.open_dependencies, 0) AS waits,
     LEFT JOIN (SELECT task, status NOT IN ('partial', 'completed', 'failed', 'dead_letter',
             'cancelled') AS open, EXISTS (SELECT 1 FROM task_event_rows e
             WHERE e.task = p.task AND e.status IN ('partial', 'completed', 'failed',
-                'dead_letter', 'cancelled')) AS ended_once
+                'dead_letter', 'cancelled')) OR EXISTS (SELECT 1 FROM execution_rows e
+            WHERE e.task = p.task AND e.end_seq IS NOT NULL) AS ended_once
         FROM task_states p) o ON o.task = task_key(d.depends_on_task_id)
     WHERE s.status = 'blocked' AND s.status <> 'pending' AND s.status <> 'claimed'
         AND s.status <> 'running' AND s.status <> 'delayed' AND x.waits_children IS NOT 1
@@ -146,8 +152,9 @@ FROM (SELECT s.id AS id, coalesce(x.open_children, 0) AS waits, coalesce(sum(c.s
             'partial', 'completed', 'failed', 'dead_letter', 'cancelled')), 0) AS open,
         coalesce(sum(c.status NOT IN ('partial', 'completed', 'failed', 'dead_letter',
             'cancelled') AND NOT EXISTS (SELECT 1 FROM task_event_rows e WHERE e.task = c.task
-            AND e.status IN ('partial', 'completed', 'failed', 'dead_letter', 'cancelled'))), 0)
-            AS never
+            AND e.status IN ('partial', 'completed', 'failed', 'dead_letter', 'cancelled'))
+            AND NOT EXISTS (SELECT 1 FROM execution_rows e WHERE e.task = c.task
+            AND e.end_seq IS NOT NULL)), 0) AS never
     FROM task_states s @details@
     LEFT JOIN task_options o ON o.parent_id = s.id
     LEFT JOIN task_states c ON c.task = o.task
