@@ -61,3 +61,12 @@ foreach(source ${PYTHON_TESTS})
   set_tests_properties(${kind}_${name} PROPERTIES TIMEOUT 300
     ENVIRONMENT "PERDURA_BUILD=${CMAKE_BINARY_DIR};PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/api;PYTHONDONTWRITEBYTECODE=1")
 endforeach()
+
+# Instructions per task against the committed baseline; about ten seconds. Only of the build that is
+# released: sanitizers, fault points and other flags have other figures.
+if(TARGET instructions AND NOT PERDURA_SANITIZE AND NOT PERDURA_FAULTS
+    AND CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
+  add_test(NAME instructions COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/bench/instructions.py
+    --build ${CMAKE_BINARY_DIR})
+  set_tests_properties(instructions PROPERTIES TIMEOUT 300 SKIP_RETURN_CODE 77)
+endif()

@@ -285,8 +285,8 @@ struct pd_worker_options {
     const char *const *queues;  /* default: "default" */
     size_t queues_count;
     unsigned concurrency;       /* handlers that run at once, each on a thread; default 4 */
-    unsigned batch;             /* tasks claimed ahead per thread; default 1. 16 or more for
-                                   handlers that take less than a millisecond */
+    unsigned batch;             /* tasks claimed ahead per thread, 1 = none; default: as many as
+                                   it does in about 20 ms, by what the last ones took */
     size_t stack_bytes;         /* of a handler's thread; default 1 MiB */
     const char *const *types;   /* consumers: what to claim; default all. Workers claim what they
                                    have handlers for */

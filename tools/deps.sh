@@ -4,7 +4,8 @@
 set -eu
 build="gcc cmake ninja-build pkg-config libsqlite3-dev libevent-dev libhttp-parser-dev libssl-dev
 libcurl4-openssl-dev libyaml-dev libzstd-dev scdoc"
-test="$build clang clang-tidy libclang-rt-14-dev libcmocka-dev python3 nodejs sqlite3 curl zstd"
+test="$build clang clang-tidy libclang-rt-14-dev libcmocka-dev python3 nodejs sqlite3 curl zstd
+valgrind"
 case "${1:-build}" in
 build) packages=$build ;;
 test) packages=$test ;;

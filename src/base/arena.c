@@ -19,7 +19,8 @@ struct arena_block {
 
 static struct arena_block *block_new(struct arena *arena, size_t bytes)
 {
-    size_t cap = arena->head ? arena->head->cap * 2 : BLOCK_BYTES_MIN;
+    size_t first = arena->first_bytes ? arena->first_bytes : BLOCK_BYTES_MIN;
+    size_t cap = arena->head ? arena->head->cap * 2 : first;
     struct arena_block *block;
 
     if (cap > 1024 * 1024)
@@ -45,14 +46,15 @@ static void *take(struct arena *arena, size_t bytes)
     size_t rounded = (bytes + 15) & ~(size_t)15;
     void *memory;
 
-    if (rounded < bytes)
-        return NULL;
-    if (arena->max_bytes && rounded > arena->max_bytes - arena->used_bytes)
-        return NULL;
-    if (!block || block->cap - block->used < rounded)
+    if (rounded < bytes ||
+        (arena->max_bytes && rounded > arena->max_bytes - arena->used_bytes))
+        block = NULL;
+    else if (!block || block->cap - block->used < rounded)
         block = block_new(arena, rounded);
-    if (!block)
+    if (!block) {
+        arena->failed = true;
         return NULL;
+    }
     memory = block->data + block->used;
     block->used += rounded;
     arena->used_bytes += rounded;
@@ -143,6 +145,7 @@ void arena_reset(struct arena *arena)
         block->used = 0;
     arena->head = block;
     arena->used_bytes = 0;
+    arena->failed = false;
 }
 
 void arena_deinit(struct arena *arena)
@@ -154,4 +157,5 @@ void arena_deinit(struct arena *arena)
         arena->head = next;
     }
     arena->used_bytes = 0;
+    arena->failed = false;
 }

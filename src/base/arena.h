@@ -11,9 +11,12 @@ struct arena {
     struct arena_block *head; /* newest block */
     size_t used_bytes;        /* handed out since the last reset */
     size_t max_bytes;         /* refusal beyond this; 0 = no maximum of its own */
+    bool failed;              /* something was refused since the last reset: what came of it may be
+                               * incomplete, so look here before it is kept or shown */
+    uint32_t first_bytes;     /* size of the first block; 0 = a page */
 };
 
-#define ARENA_INIT(max) ((struct arena){NULL, 0, (max)})
+#define ARENA_INIT(max) ((struct arena){NULL, 0, (max), false, 0})
 
 /* All return NULL (or STR_NONE) when memory or the maximum is used up. Zeroed, 16-byte aligned. */
 void *arena_alloc(struct arena *arena, size_t bytes);

@@ -1,7 +1,6 @@
 /* Cryptographic hashes from OpenSSL, randomness from the kernel, and SipHash for hash tables
  * (a cheaper mix would allow collisions that hold for every seed).
- * A failure inside OpenSSL here means no memory for a few hundred bytes or a broken installation:
- * there is no sensible way on, hence ASSERT. Any thread. */
+ * A failure inside OpenSSL means that there was no memory for a few hundred bytes. Any thread. */
 #include "base/hash.h"
 
 #include "base/err.h"
@@ -15,9 +14,11 @@
 
 struct hash_state {
     EVP_MD_CTX *md;
+    bool failed;
 };
 
-/* Fetching the algorithm costs more than hashing a small payload, so it is done once. */
+/* Fetching the algorithm costs more than hashing a small payload, so it is done once. NULL = no
+ * memory. */
 static const EVP_MD *sha256(void)
 {
     static EVP_MD *fetched;
@@ -27,7 +28,8 @@ static const EVP_MD *sha256(void)
     if (found)
         return found;
     found = EVP_MD_fetch(NULL, "SHA256", NULL);
-    ASSERT(found);
+    if (!found)
+        return NULL;
     if (!__atomic_compare_exchange_n(&fetched, &none, found, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE)) {
         EVP_MD_free(found);
@@ -36,41 +38,52 @@ static const EVP_MD *sha256(void)
     return found;
 }
 
-void hash_sha256(struct str data, uint8_t out[HASH_BYTES])
+int hash_sha256(struct str data, uint8_t out[HASH_BYTES])
 {
-    ASSERT(EVP_Digest(data.data, data.len, out, NULL, sha256(), NULL) == 1);
+    const EVP_MD *algorithm = sha256();
+
+    return algorithm && EVP_Digest(data.data, data.len, out, NULL, algorithm, NULL) == 1
+               ? 0 : -ERR_MEMORY;
 }
 
-void hash_hmac_sha256(struct str key, struct str data, uint8_t out[HASH_BYTES])
+int hash_hmac_sha256(struct str key, struct str data, uint8_t out[HASH_BYTES])
 {
     static const unsigned char nothing[1];
 
     ASSERT(key.len <= INT32_MAX);
-    ASSERT(HMAC(EVP_sha256(), key.data ? key.data : "", (int)key.len,
+    return HMAC(EVP_sha256(), key.data ? key.data : "", (int)key.len,
                 data.data ? (const unsigned char *)data.data : nothing, data.len, out,
-                NULL) != NULL);
+                NULL) != NULL ? 0 : -ERR_MEMORY;
 }
 
 struct hash_state *hash_sha256_begin(void)
 {
-    struct hash_state *state = malloc(sizeof *state);
+    struct hash_state *state = calloc(1, sizeof *state);
+    const EVP_MD *algorithm = sha256();
 
-    ASSERT(state);
+    if (!state)
+        return NULL;
     state->md = EVP_MD_CTX_new();
-    ASSERT(state->md && EVP_DigestInit_ex(state->md, sha256(), NULL) == 1);
+    state->failed = !state->md || !algorithm ||
+                    EVP_DigestInit_ex(state->md, algorithm, NULL) != 1;
     return state;
 }
 
 void hash_sha256_add(struct hash_state *state, struct str data)
 {
-    ASSERT(EVP_DigestUpdate(state->md, data.data, data.len) == 1);
+    if (state && !state->failed)
+        state->failed = EVP_DigestUpdate(state->md, data.data, data.len) != 1;
 }
 
-void hash_sha256_end(struct hash_state *state, uint8_t out[HASH_BYTES])
+int hash_sha256_end(struct hash_state *state, uint8_t out[HASH_BYTES])
 {
-    ASSERT(EVP_DigestFinal_ex(state->md, out, NULL) == 1);
-    EVP_MD_CTX_free(state->md);
+    int rc = state && !state->failed && EVP_DigestFinal_ex(state->md, out, NULL) == 1
+                 ? 0 : -ERR_MEMORY;
+
+    if (state)
+        EVP_MD_CTX_free(state->md);
     free(state);
+    return rc;
 }
 
 void hash_hex(const uint8_t *data, size_t len, char *out)

@@ -1,4 +1,5 @@
-/* SHA-256 and HMAC-SHA-256 (OpenSSL), hex, and comparing secrets in constant time. Any thread. */
+/* SHA-256 and HMAC-SHA-256 (OpenSSL), hex, and comparing secrets in constant time. What gives an
+ * int gives 0, or -ERR_MEMORY and no hash. Any thread. */
 #ifndef BASE_HASH_H
 #define BASE_HASH_H
 
@@ -7,8 +8,8 @@
 #define HASH_BYTES 32
 #define HASH_HEX_BYTES 64
 
-void hash_sha256(struct str data, uint8_t out[HASH_BYTES]);
-void hash_hmac_sha256(struct str key, struct str data, uint8_t out[HASH_BYTES]);
+int hash_sha256(struct str data, uint8_t out[HASH_BYTES]);
+int hash_hmac_sha256(struct str key, struct str data, uint8_t out[HASH_BYTES]);
 void hash_hex(const uint8_t *data, size_t len, char *out); /* 2 * len + 1 bytes */
 bool hash_from_hex(struct str hex, uint8_t *out, size_t len);
 bool hash_equal_secret(struct str a, struct str b); /* time depends on lengths only */
@@ -17,10 +18,10 @@ void hash_random(void *out, size_t len);            /* from the kernel; never fa
  * bytes and seed on every machine. */
 uint64_t hash_bytes64(const void *data, size_t len, uint64_t seed);
 
-/* A hash over several parts in one go. */
+/* A hash over several parts in one go; whatever failed on the way shows at the end. */
 struct hash_state;
 struct hash_state *hash_sha256_begin(void);
 void hash_sha256_add(struct hash_state *state, struct str data);
-void hash_sha256_end(struct hash_state *state, uint8_t out[HASH_BYTES]); /* frees state */
+int hash_sha256_end(struct hash_state *state, uint8_t out[HASH_BYTES]); /* frees state */
 
 #endif

@@ -204,9 +204,14 @@ void json_begin(struct str value, struct json_iter *iter)
     }
 }
 
+static bool is_between_items(char c)
+{
+    return c == ',' || c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
 static bool next_item(struct json_iter *iter)
 {
-    while (iter->at < iter->end && strchr(", \n\r\t", *iter->at) && *iter->at)
+    while (iter->at < iter->end && is_between_items(*iter->at))
         iter->at++;
     return iter->at < iter->end;
 }

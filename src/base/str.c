@@ -96,3 +96,13 @@ bool str_is_utf8(struct str text)
     }
     return true;
 }
+
+struct str str_cut(struct str text, size_t bytes_max)
+{
+    if (text.len <= bytes_max)
+        return text;
+    text.len = bytes_max;
+    while (text.len > 0 && ((unsigned char)text.data[text.len] & 0xc0) == 0x80)
+        text.len--;
+    return text;
+}

@@ -62,6 +62,9 @@ bool str_to_duration_ms(struct str text, int64_t *value_ms);
 /* True when the bytes are valid UTF-8 without NUL. */
 bool str_is_utf8(struct str text);
 
+/* The front of valid UTF-8: at most bytes_max bytes, cut where a character ends. */
+struct str str_cut(struct str text, size_t bytes_max);
+
 /* Length of the UTF-8 sequence at `at` (1 to 4; left is at least 1), or 0 when it is malformed,
  * overlong, cut off, a surrogate or beyond U+10FFFF. */
 size_t str_utf8_step(const char *at, size_t left);

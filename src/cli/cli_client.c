@@ -133,15 +133,19 @@ out:
     return rc;
 }
 
+int client_check_object(struct client *client, struct str reply)
+{
+    if (reply.data && json_kind(reply) == JSON_OBJECT)
+        return 0;
+    return err_set(&client->call->err, ERR_IO, "the server at " STR_FMT " answered something else "
+                   "than a JSON object; is it a Perdura server?", STR_ARG(client->server));
+}
+
 int client_get(struct client *client, struct str path, struct str *reply)
 {
     int rc = client_call(client, "GET", path, STR_NONE, CLIENT_TIMEOUT_MS, reply);
 
-    if (rc == 0 && (!reply->data || json_kind(*reply) != JSON_OBJECT))
-        return err_set(&client->call->err, ERR_IO, "the server at " STR_FMT " answered something "
-                       "else than a JSON object; is it a Perdura server?",
-                       STR_ARG(client->server));
-    return rc;
+    return rc < 0 ? rc : client_check_object(client, *reply);
 }
 
 struct str client_path(struct call *call, const char *before, struct str name, const char *after)

@@ -22,7 +22,9 @@ void client_close(struct client *client);
  * arena. Anything else: negative with call->err filled. body STR_NONE = none. */
 int client_call(struct client *client, const char *method, struct str path, struct str body,
                 int64_t timeout_ms, struct str *reply);
+/* The same for reading; the reply is an object, or that is the error. */
 int client_get(struct client *client, struct str path, struct str *reply);
+int client_check_object(struct client *client, struct str reply);
 
 /* before + percent-encoded name + after, in the call's arena. */
 struct str client_path(struct call *call, const char *before, struct str name, const char *after);

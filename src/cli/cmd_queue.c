@@ -28,8 +28,8 @@ static int request(struct call *call, const char *method, struct str path, struc
 
     if (rc == 0)
         rc = client_call(&client, method, path, body, CLIENT_TIMEOUT_MS, reply);
-    if (rc == 0 && !reply->data)
-        rc = err_set(&call->err, ERR_IO, "the server's answer is empty");
+    if (rc == 0)
+        rc = client_check_object(&client, *reply);
     client_close(&client);
     return rc;
 }

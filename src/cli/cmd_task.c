@@ -91,9 +91,7 @@ static int fetch(struct call *call, const char *after, struct str *reply)
     buf_str(&path, client_path(call, "/v1/tasks/", call->args[0], after));
     rc = call_write_query(call, &path);
     if (rc == 0)
-        rc = client_call(&client, "GET", buf_view(&path), STR_NONE, CLIENT_TIMEOUT_MS, reply);
-    if (rc == 0 && !reply->data)
-        rc = err_set(&call->err, ERR_IO, "the server's answer is empty");
+        rc = client_get(&client, buf_view(&path), reply);
 out:
     client_close(&client);
     buf_deinit(&path);
@@ -194,7 +192,7 @@ static int run_result(struct call *call)
 
     if (rc < 0)
         return rc;
-    result = json_kind(reply) == JSON_OBJECT ? json_get(reply, STR("result")) : STR_NONE;
+    result = json_get(reply, STR("result"));
     terminal_json(&call->out, result.data && !call_given(call, "json") ? result : reply);
     return 0;
 }

@@ -18,7 +18,7 @@ static void print_task(struct call *call, struct str id, struct str task)
     }
     buf_str(&line, id);
     buf_byte(&line, ' ');
-    if (task.data && json_kind(task) == JSON_OBJECT) {
+    if (task.data) {
         struct str pause = json_get(task, STR("pause_requested"));
 
         terminal_clean(&line, view_member(call, task, "status"));
@@ -40,6 +40,8 @@ static int control_one(struct call *call, struct client *client, struct str id, 
     if (rc == 0)
         rc = client_call(client, method, client_path(call, "/v1/tasks/", id, verb), body,
                          CLIENT_TIMEOUT_MS, &task);
+    if (rc == 0 && task.data)
+        rc = client_check_object(client, task);
     if (rc == 0)
         print_task(call, id, task);
     return rc;

@@ -2,6 +2,7 @@
  * marked so that it differs from an empty one. Pure, any thread. */
 #include "core/checkpoint.h"
 
+#include "base/err.h"
 #include "base/hash.h"
 
 #define ABSENT UINT64_MAX /* no text is this long */
@@ -31,7 +32,7 @@ static void add_number(struct hash_state *state, int64_t value)
     add_field(state, bytes, sizeof bytes);
 }
 
-void checkpoint_hash(const struct uuid *task_id, const struct checkpoint *checkpoint, char out[65])
+int checkpoint_hash(const struct uuid *task_id, const struct checkpoint *checkpoint, char out[65])
 {
     struct hash_state *state = hash_sha256_begin();
     uint8_t hash[HASH_BYTES];
@@ -44,14 +45,16 @@ void checkpoint_hash(const struct uuid *task_id, const struct checkpoint *checkp
     add_text(state, checkpoint->data);
     add_text(state, checkpoint->database_state);
     add_text(state, checkpoint->file_state);
-    hash_sha256_end(state, hash);
+    if (hash_sha256_end(state, hash) < 0)
+        return -ERR_MEMORY;
     hash_hex(hash, sizeof hash, out);
+    return 0;
 }
 
 bool checkpoint_intact(const struct uuid *task_id, const struct checkpoint *checkpoint)
 {
     char hash[65];
 
-    checkpoint_hash(task_id, checkpoint, hash);
-    return memcmp(hash, checkpoint->hash, sizeof hash) == 0;
+    return checkpoint_hash(task_id, checkpoint, hash) < 0 ||
+           memcmp(hash, checkpoint->hash, sizeof hash) == 0;
 }

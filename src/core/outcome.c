@@ -1,5 +1,7 @@
 #include "core/outcome.h"
 
+#include "base/fault.h"
+
 struct outcome outcome_fail(const struct task *task, bool retryable, bool timed_out)
 {
     struct outcome outcome = {.execution = timed_out ? EXECUTION_TIMEOUT : EXECUTION_FAILED,
@@ -14,7 +16,8 @@ struct outcome outcome_fail(const struct task *task, bool retryable, bool timed_
         outcome.to = STATUS_DEAD_LETTER;
         return outcome;
     }
-    outcome.delay_ms = retry_delay_ms(&task->spec.retry, task->retry_count);
+    outcome.delay_ms = retry_delay_ms(&task->spec.retry,
+                                      task->retry_count + SEEDED_BUG("back_off_counts_twice"));
     outcome.to = outcome.delay_ms > 0 ? STATUS_DELAYED : STATUS_PENDING;
     return outcome;
 }
@@ -38,13 +41,13 @@ struct outcome outcome_continue(const struct task *task, int64_t delay_ms, bool 
     return outcome;
 }
 
-struct outcome outcome_lost(const struct task *task)
+struct outcome outcome_lost(const struct task *task, bool to_blame)
 {
     struct outcome outcome = {.execution = EXECUTION_FAILED,
-                              .counts_crash = true,
+                              .counts_crash = to_blame,
                               .reason = "worker_lost"};
 
-    if (task->crash_count + 1 >= task->spec.max_crashes) {
+    if (to_blame && task->crash_count + 1 >= task->spec.max_crashes) {
         outcome.to = STATUS_DEAD_LETTER;
         outcome.reason = "poison";
     } else if (!task->spec.auto_recovery) {

@@ -19,8 +19,9 @@ struct outcome outcome_fail(const struct task *task, bool retryable, bool timed_
 /* The handler wants to go on later. */
 struct outcome outcome_continue(const struct task *task, int64_t delay_ms, bool wait_children);
 
-/* The lease is over. `to` is where it ends up after orphaned (and recovering). */
-struct outcome outcome_lost(const struct task *task);
+/* The lease is over. `to` is where it ends up after orphaned (and recovering). to_blame: it may be
+ * what took its worker down; one that only waited there beside another that ran is not. */
+struct outcome outcome_lost(const struct task *task, bool to_blame);
 
 /* Where a paused, blocked or new task goes when nothing else keeps it. */
 enum status outcome_waiting_status(const struct task *task, int64_t clock_us);

@@ -3,6 +3,8 @@
  * large count do not fit 64. Pure, any thread. */
 #include "core/rate.h"
 
+#include "base/fault.h"
+
 #define COUNT_MAX INT64_C(1000000000000) /* with it 63 bits of time still fit 128 */
 
 typedef unsigned __int128 wide;
@@ -23,7 +25,7 @@ static struct pace pace_of(const struct rate_rule *rule)
     return (struct pace){
         .count = (uint64_t)(rule->count > COUNT_MAX ? COUNT_MAX : rule->count),
         .per_ms = (uint64_t)(rule->per_ms > 0 ? rule->per_ms : 1),
-        .full = (uint64_t)(burst * RATE_TOKEN),
+        .full = (uint64_t)((burst + SEEDED_BUG("rate_one_too_many")) * RATE_TOKEN),
     };
 }
 

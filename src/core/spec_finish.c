@@ -135,9 +135,8 @@ static int hash_input(struct task_input *input, struct arena *arena, struct err 
                            field);
         goto out;
     }
-    hash_sha256(buf_view(&canonical), hash);
     hex = arena_alloc(arena, HASH_HEX_BYTES + 1);
-    if (!hex) {
+    if (!hex || hash_sha256(buf_view(&canonical), hash) < 0) {
         rc = spec_no_memory(err);
         goto out;
     }

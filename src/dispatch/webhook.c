@@ -148,6 +148,7 @@ static void settle_failed(struct webhooks *webhooks, const struct outbox_message
         return;
     }
     settled = settle(webhooks, message, str_of(reason), now_us);
+    settled->remove = SEEDED_BUG("callback_gone_before_delivery");
     settled->message.attempts++;
     settled->message.next_at_us = next_try_us(webhooks, message, now_us);
     log_outcome(webhooks, LOG_DEBUG, "webhook.failed", message, settled->message.attempts, reason);
@@ -302,6 +303,7 @@ static void begin_call(struct webhooks *webhooks, struct webhook_call *call,
     }
     if (rc < 0)
         settle_failed(webhooks, message, err.text, now_us);
+    FAULT_POINT("webhook.sending");
     message->key = 0;
     webhooks->window_left--;
     webhooks->window_begun++;

@@ -106,7 +106,8 @@ static bool make_headers(struct webhook_call *call, struct str secret, int64_t u
 
     uuid_format(&call->message.id, id);
     snprintf(event, sizeof event, "Perdura-Event-Id: %s", id);
-    hash_hmac_sha256(secret, buf_view(&call->signed_text), hmac);
+    if (hash_hmac_sha256(secret, buf_view(&call->signed_text), hmac) < 0)
+        return false;
     hash_hex(hmac, sizeof hmac, hex);
     snprintf(signature, sizeof signature, "Perdura-Signature: t=%lld,v1=%s", (long long)unix_s,
              hex);

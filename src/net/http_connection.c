@@ -15,6 +15,7 @@
 
 #define PIECES_PER_TURN 64                 /* then other connections get their turn */
 #define UNSENT_BYTES_PAUSE (64 * 1024)     /* no further request while its answer could not leave */
+#define SENT_BYTES_KEEP (64 * 1024)        /* not worth a copy of what is unsent */
 #define LINGER_BYTES_MAX (1024 * 1024)     /* a refused sender who goes on longer is cut off */
 
 void http_connection_set_phase(struct http_exchange *exchange, enum http_phase phase)
@@ -174,6 +175,29 @@ void http_connection_queue(struct http_exchange *exchange, const void *data, siz
     exchange->queued_bytes += len;
 }
 
+static void free_rest(const void *data, size_t len, void *ctx)
+{
+    (void)data;
+    (void)len;
+    free(ctx);
+}
+
+/* A large body is one piece of memory that goes only when all of it has left. What a slow reader
+ * did not take moves into a piece of its own: then memory is what is unsent, as it is counted. */
+static void drop_sent(struct http_exchange *exchange, struct evbuffer *output)
+{
+    size_t len = evbuffer_get_length(output);
+    char *rest = malloc(len);
+
+    if (!rest)
+        return; /* it stays as it is */
+    evbuffer_remove(output, rest, len);
+    if (evbuffer_add_reference(output, rest, len, free_rest, rest) == 0)
+        return;
+    free(rest);
+    exchange->write_failed = true;
+}
+
 void http_connection_flush(struct http_exchange *exchange)
 {
     struct evbuffer *output;
@@ -191,6 +215,8 @@ void http_connection_flush(struct http_exchange *exchange)
         return;
     evbuffer_unfreeze(output, 1);
     written = evbuffer_write(output, bufferevent_getfd(exchange->bev));
+    if (written > SENT_BYTES_KEEP && evbuffer_get_length(output))
+        drop_sent(exchange, output);
     evbuffer_freeze(output, 1);
     if (written < 0 && errno != EAGAIN && errno != EINTR) {
         exchange->write_failed = true;

@@ -1,6 +1,7 @@
 /* The composition root of `perdura serve`: starts the parts in order, stops them in the opposite
  * one. Store, queue, callbacks, in-process workers, HTTP; everything else hangs off these. */
 #include "node/node.h"
+#include "base/fault.h"
 #include "dispatch/callback_secret.h"
 #include "dispatch/webhook.h"
 #include "net/loop.h"
@@ -149,6 +150,7 @@ static void on_signal(int signo, void *ctx)
     if (node->stopping) /* twice: somebody is in a hurry; nothing acknowledged is lost */
         _exit(1);
     node->stopping = true;
+    FAULT_POINT("drain.begin");
     server_drain(atomic_load(&node->server));
     node->stopper_runs = pthread_create(&node->stopper, NULL, stop_workers, node) == 0;
     if (!node->stopper_runs)

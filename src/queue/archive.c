@@ -1,6 +1,7 @@
 #include "queue/archive.h"
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "core/bounds.h"
 #include "core/render.h"
 
@@ -8,9 +9,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #define LINES_BYTES_MAX (256 * 1024 * 1024) /* of one chunk of removed tasks */
 #define COMPRESSION_LEVEL 3
@@ -69,10 +72,50 @@ static int write_line(struct store *store, struct store_reader *reader, const st
     return rc;
 }
 
-static int append_file(struct str folder, struct str data, int64_t now_us, struct err *err)
+/* Where a last frame begins that goes beyond the end of the file; otherwise the end. Other damage
+ * is left alone. */
+static off_t whole_bytes(int fd, off_t len)
+{
+    char *data = mmap(NULL, (size_t)len, PROT_READ, MAP_PRIVATE, fd, 0);
+    size_t frame = 0;
+    off_t at = 0;
+
+    if (data == MAP_FAILED)
+        return len;
+    while (at < len && !ZSTD_isError(frame)) {
+        frame = ZSTD_findFrameCompressedSize(data + at, (size_t)(len - at));
+        if (!ZSTD_isError(frame))
+            at += (off_t)frame;
+    }
+    munmap(data, (size_t)len);
+    return at < len && ZSTD_getErrorCode(frame) == ZSTD_error_srcSize_wrong ? at : len;
+}
+
+/* Part of a frame, left by a kill in a write, would hide everything after it. It is cut off: its
+ * tasks were not removed and are written again. *len: where the file ends now. */
+static int cut_torn_tail(int fd, bool look, off_t *len)
+{
+    struct stat info;
+    off_t whole;
+
+    if (fstat(fd, &info) < 0)
+        return -1;
+    *len = info.st_size;
+    if (!look || *len == 0)
+        return 0;
+    whole = whole_bytes(fd, *len);
+    if (whole < *len && ftruncate(fd, whole) < 0)
+        return -1;
+    *len = whole;
+    return 0;
+}
+
+static int append_file(struct str folder, struct str data, int64_t now_us, bool *checked,
+                       struct err *err)
 {
     char path[4096];
     char day[CLOCK_TEXT_BYTES];
+    off_t before = 0;
     int fd;
     int rc = 0;
 
@@ -82,10 +125,14 @@ static int append_file(struct str folder, struct str data, int64_t now_us, struc
         return err_set(err, ERR_UNAVAILABLE, "cannot make the archive folder '%s': %s", path,
                        strerror(errno));
     snprintf(path, sizeof path, STR_FMT "/tasks-%.10s.jsonl.zst", STR_ARG(folder), day);
-    fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return err_set(err, ERR_UNAVAILABLE, "cannot open the archive '%s': %s", path,
-                       strerror(errno));
+    fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    if (fd < 0 || cut_torn_tail(fd, !*checked, &before) < 0) {
+        err_set(err, ERR_UNAVAILABLE, "cannot open the archive '%s': %s", path, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return -(int)err->code;
+    }
+    *checked = true;
     for (size_t done = 0; done < data.len && rc == 0;) {
         ssize_t wrote = write(fd, data.data + done, data.len - done);
 
@@ -98,19 +145,22 @@ static int append_file(struct str folder, struct str data, int64_t now_us, struc
     if (rc == 0 && fsync(fd) < 0)
         rc = err_set(err, ERR_UNAVAILABLE, "cannot sync the archive '%s': %s", path,
                      strerror(errno));
+    if (rc < 0 && ftruncate(fd, before) < 0)
+        *checked = false;
     close(fd);
     return rc;
 }
 
 int archive_write(struct store *store, struct store_reader *reader, struct str folder,
-                  struct task *const *tasks, uint32_t count, int64_t now_us, struct err *err)
+                  struct task *const *tasks, uint32_t count, int64_t now_us, bool *checked,
+                  struct err *err)
 {
     struct buf lines = BUF_INIT(LINES_BYTES_MAX);
     void *packed = NULL;
     size_t cap, len;
     int rc = 0;
 
-    for (uint32_t i = 0; i < count && rc == 0; i++)
+    for (uint32_t i = SEEDED_BUG("archive_loses_a_task"); i < count && rc == 0; i++)
         rc = write_line(store, reader, tasks[i], &lines, err);
     if (rc < 0)
         goto out;
@@ -124,7 +174,7 @@ int archive_write(struct store *store, struct store_reader *reader, struct str f
     if (ZSTD_isError(len))
         rc = err_set(err, ERR_MEMORY, "cannot compress the archive: %s", ZSTD_getErrorName(len));
     else
-        rc = append_file(folder, str_span(packed, len), now_us, err);
+        rc = append_file(folder, str_span(packed, len), now_us, checked, err);
 out:
     free(packed);
     buf_deinit(&lines);

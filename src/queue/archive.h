@@ -5,8 +5,10 @@
 
 #include "store/store.h"
 
-/* Appends the tasks with their results and events and syncs. */
+/* Appends the tasks with their results and events and syncs. *checked is false before the first
+ * call: what a kill may have left half written at the end of the file is cut off then. */
 int archive_write(struct store *store, struct store_reader *reader, struct str folder,
-                  struct task *const *tasks, uint32_t count, int64_t now_us, struct err *err);
+                  struct task *const *tasks, uint32_t count, int64_t now_us, bool *checked,
+                  struct err *err);
 
 #endif

@@ -3,6 +3,8 @@
  * one update. */
 #include "queue/queue_int.h"
 
+#include "base/fault.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -171,7 +173,8 @@ int batch_move(struct batch *batch, struct task *task, enum status to, enum move
         task->parked = false;
     if (to == STATUS_PENDING) {
         task->order_key = limits_order_key(batch->queue, task, batch->now_us);
-        batch_heat(batch, limits_queue(batch->queue, task->spec.queue));
+        if (!SEEDED_BUG("lost_wake_up"))
+            batch_heat(batch, limits_queue(batch->queue, task->spec.queue));
     }
     if (to == STATUS_DELAYED && batch->queue->next_due_us > batch->now_us)
         batch->queue->next_due_us = batch->now_us; /* looked at anew after this batch */
@@ -184,6 +187,8 @@ int batch_move(struct batch *batch, struct task *task, enum status to, enum move
     }
     if (batch_touch(batch, task, err) < 0)
         return -(int)err->code;
+    if (SEEDED_BUG("event_missing") && move == MOVE_LOSE)
+        return 0;
     if (move == MOVE_CLAIM || move == MOVE_START) /* told by the execution */
         return 0;
     if (move == MOVE_ENQUEUE && task->opening_told) { /* told by the task */
@@ -303,6 +308,8 @@ int batch_flush(struct batch *batch, struct err *err)
     const struct store_verbs *verbs = batch->store->verbs;
     struct store *store = batch->store;
 
+    if (batch->arena.failed) /* what is owed may lack a part */
+        return no_memory(err);
     if (batch->owed_count || batch->events_count || batch->executions_count ||
         batch->changed_count || batch->logs_count)
         batch->wrote = true;

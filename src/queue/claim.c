@@ -2,6 +2,7 @@
  * nothing waits inside and is served in the same commit as what brings it work. */
 #include "queue/queue_int.h"
 
+#include "base/fault.h"
 #include "base/json.h"
 #include "core/checkpoint.h"
 
@@ -28,8 +29,10 @@ static int load_checkpoint(struct batch *batch, struct task *task, struct arena 
             return -(int)err->code;
         if (!*checkpoint)
             break;
-        checkpoint_hash(&task->id, *checkpoint, hash);
-        if (memcmp(hash, (*checkpoint)->hash, sizeof hash) == 0)
+        if (arena->failed || checkpoint_hash(&task->id, *checkpoint, hash) < 0)
+            return no_memory(err);
+        if (memcmp(hash, (*checkpoint)->hash, sizeof hash) == 0 ||
+            SEEDED_BUG("damaged_checkpoint_used"))
             break;
         if (verbs->checkpoint_invalidate(batch->store, &task->id, (*checkpoint)->seq, err) < 0)
             return -(int)err->code;
@@ -82,6 +85,8 @@ static int write_outputs(struct batch *batch, struct task *task, bool children, 
         arena_deinit(&page);
         if (rc < 0)
             return rc;
+        if (SEEDED_BUG("outputs_beyond_one_page_lost"))
+            break;
     } while (count == 200 && out->len < 2 * BOUND_OUTPUTS_BYTES);
     buf_byte(out, '}');
     return 0;
@@ -188,6 +193,7 @@ static int take(struct batch *batch, struct claim_request *request, struct worke
     if (new_execution(batch, task, task->worker_id, err) < 0)
         return -(int)err->code;
     batch->queue->stats.claimed_total++;
+    FAULT_POINT("claim.row");
     return batch_move(batch, task, STATUS_CLAIMED, MOVE_CLAIM, "Claimed", ACTOR_WORKER, STR_NONE,
                       err);
 }
@@ -224,6 +230,8 @@ static int take_some(struct batch *batch, struct claim_request *request,
             want->max = CLAIM_STEP;
         if (batch->store->verbs->ready_take(batch->store, want, arena, tasks, &count, err) < 0)
             return -(int)err->code;
+        if (arena->failed)
+            return no_memory(err);
         if (count && !request->claimed_count)
             request->claimed = arena_alloc_array(arena, request->max, sizeof *request->claimed);
         if (count && !request->claimed)
@@ -234,7 +242,7 @@ static int take_some(struct batch *batch, struct claim_request *request,
                 return -(int)err->code;
     } while (count == CLAIM_STEP && request->claimed_count < request->max &&
              arena->used_bytes - used_bytes < BOUND_CLAIM_BYTES);
-    return 0;
+    return arena->failed ? no_memory(err) : 0;
 }
 
 static int try_claim(struct batch *batch, struct claim_request *request,
@@ -332,6 +340,7 @@ int claim_serve_waiting(struct batch *batch, struct err *err)
             continue;
         if (try_claim(batch, request, worker, err) < 0)
             return -(int)err->code;
+        batch->served_count += request->claimed_count > 0;
     }
     return 0;
 }

@@ -1,6 +1,8 @@
 /* What people do to a task: cancel, retry, pause, resume, prioritize, recover, delete. */
 #include "queue/queue_int.h"
 
+#include "base/fault.h"
+
 static int refuse_transition(struct err *err, const struct task *task, const char *what,
                              const char *advice)
 {
@@ -23,6 +25,7 @@ static int cancel(struct batch *batch, struct task *task, struct control_request
     task->held = by_lease; /* its holder is told until it stops or its lease ends */
     task->pause_requested = false;
     batch->queue->stats.cancelled_total++;
+    FAULT_POINT("control.cancel");
     return batch_move(batch, task, STATUS_CANCELLED, MOVE_CANCEL, "Cancelled by user",
                       request->actor, request->reason, err);
 }
@@ -82,6 +85,7 @@ static int retry(struct batch *batch, struct task *task, struct control_request 
     task->outcome_token = 0;
     task->unsatisfied = false;
     task->open_dependencies = 0;
+    FAULT_POINT("control.retry");
     return batch_move(batch, task, STATUS_PENDING, MOVE_RETRY, "Queued", request->actor,
                       request->reason, err);
 }

@@ -2,6 +2,7 @@
  * into the outbox; all in the transaction in which they ended. */
 #include "queue/queue_int.h"
 
+#include "base/fault.h"
 #include "core/render.h"
 
 #define CALLBACK_EXPIRES_US (INT64_C(24) * 3600 * CLOCK_SECOND_US)
@@ -22,6 +23,7 @@ static int decide_dependent(struct batch *batch, const struct dependent *depende
         task->unsatisfied = true;
     if (batch_owe(batch, task, err) < 0)
         return -(int)err->code;
+    FAULT_POINT("ended.dependent");
     if (task->status != STATUS_BLOCKED)
         return 0;
     clock_us = task->by_wall ? batch->wall_us : batch->now_us;
@@ -71,6 +73,8 @@ static int tell_dependents(struct batch *batch, const struct uuid *id, enum stat
             after = dependents[i].task_id;
         }
         arena_deinit(&page);
+        if (SEEDED_BUG("dependents_beyond_one_page_lost"))
+            break;
     } while (rc == 0 && count == BOUND_DEPENDENTS_STEP);
     return rc;
 }
@@ -88,7 +92,9 @@ static int tell_parent(struct batch *batch, const struct task *task, struct err 
     parent->open_children--;
     if (batch_owe(batch, parent, err) < 0)
         return -(int)err->code;
-    if (parent->status != STATUS_BLOCKED || !parent->waits_children || parent->open_children > 0 ||
+    FAULT_POINT("ended.parent");
+    if (parent->status != STATUS_BLOCKED || !parent->waits_children ||
+        parent->open_children > SEEDED_BUG("parent_released_early") ||
         parent->open_dependencies > 0)
         return 0;
     return batch_move(batch, parent, STATUS_PENDING, MOVE_RELEASE_DEPENDENCY, "Children ended",
@@ -120,6 +126,7 @@ static int write_callback(struct batch *batch, struct task *task, struct err *er
         rc = body.failed ? err_set(err, ERR_MEMORY, "out of memory for a callback; try again")
                          : batch->store->verbs->outbox_insert(batch->store, &message, 1, err);
         batch->outbox = true;
+        FAULT_POINT("ended.callback");
     }
     buf_deinit(&body);
     return rc;
@@ -178,17 +185,19 @@ int batch_reopen(struct batch *batch, const struct task *task, struct err *err)
  * what parents ended as, or to undo an end, settles first. */
 int batch_settle(struct batch *batch, struct err *err)
 {
+    if (SEEDED_BUG("end_told_twice"))
+        batch->settled_count = 0;
     while (batch->settled_count < batch->ended_count) { /* grows while dependents end */
         struct task *task = batch->ended[batch->settled_count++];
 
         if (!status_ended(task->status))
             continue; /* removed in the same batch */
-        if (batch->queue->any_dependencies &&
+        if (batch->queue->any_dependencies && !SEEDED_BUG("end_not_told") &&
             tell_dependents(batch, &task->id, task->status, err) < 0)
             return -(int)err->code;
         if (tell_parent(batch, task, err) < 0)
             return -(int)err->code;
-        if (task->spec.unique_until == UNIQUE_ENDED &&
+        if ((task->spec.unique_until == UNIQUE_ENDED || SEEDED_BUG("key_freed_early")) &&
             (task->spec.idempotency_key.data || task->spec.input_hash.data) &&
             batch->store->verbs->uniques_drop(batch->store, task, false, err) < 0)
             return -(int)err->code;

@@ -2,6 +2,7 @@
  * at before anything is put into the batch. */
 #include "queue/queue_int.h"
 
+#include "base/fault.h"
 #include "base/json.h"
 
 #include <stdio.h>
@@ -218,6 +219,8 @@ static int give_back(struct plan *plan, uint32_t count)
 {
     struct err err = *plan->err;
 
+    if (SEEDED_BUG("refused_array_keeps_keys"))
+        return -(int)err.code;
     for (uint32_t i = 0; i < count; i++)
         if (!plan->duplicate[i] &&
             plan->batch->store->verbs->uniques_drop(plan->batch->store, plan->tasks[i], true,
@@ -375,6 +378,7 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
         }
         if (add_task(&plan, i) < 0)
             return -(int)err->code;
+        FAULT_POINT("enqueue.row");
     }
     return 0;
 }

@@ -3,6 +3,7 @@
  * that no claim ever walks over it twice. */
 #include "queue/queue_int.h"
 
+#include "base/fault.h"
 #include "core/order.h"
 
 #include <stdlib.h>
@@ -219,6 +220,8 @@ int limits_load(struct queue *queue, struct err *err)
     uint32_t count;
     int rc = queue->store->verbs->queues_load(queue->store, &arena, &rows, &count, err);
 
+    if (rc == 0 && arena.failed)
+        rc = no_memory(err);
     limits_deinit(queue);
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
         add_configured(queue, &rows[i].rule);
@@ -354,7 +357,7 @@ void limits_note(struct batch *batch, const struct task *task, int64_t by)
 {
     struct queue_state *state = limits_queue(batch->queue, task->spec.queue);
 
-    if (by > 0 || !state)
+    if (by > 0 || !state || SEEDED_BUG("slot_not_given_back"))
         return;
     count_held(batch->queue, task, by);
     if (!limits_keys(state) || !task->spec.limit_key.data ||

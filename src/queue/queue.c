@@ -27,7 +27,7 @@ struct store *queue_store(struct queue *queue)
 
 void queue_submit(struct queue *queue, struct request *request)
 {
-    bool refused, stops;
+    bool refused, stops, first = false;
 
     request->next = NULL;
     request->waiting = request->forgotten = false;
@@ -41,10 +41,11 @@ void queue_submit(struct queue *queue, struct request *request)
         else
             queue->inbox_first = request;
         queue->inbox_last = request;
-        if (queue->inbox_count++ == 0)
-            pthread_cond_signal(&queue->arrived);
+        first = queue->inbox_count++ == 0;
     }
     pthread_mutex_unlock(&queue->mutex);
+    if (first) /* after the mutex: else the thread wakes only to wait for it */
+        pthread_cond_signal(&queue->arrived);
     if (!refused)
         return;
     request->err = stopping;
@@ -209,12 +210,26 @@ static int run_timers(struct batch *batch, struct err *err)
     return 0;
 }
 
+/* Claims come after the sweep, but whoever claims is alive: its lease must not end before. */
+static int renew_claimers(struct batch *batch, struct request *list, struct err *err)
+{
+    for (struct request *at = list; at; at = at->next) {
+        struct worker_state *worker =
+            at->kind == REQUEST_CLAIM && !at->waiting
+                ? workers_get(batch->queue, ((struct claim_request *)at)->worker_id) : NULL;
+
+        if (worker && workers_renew(batch, worker, err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}
+
 /* Everything of one transaction but its commit. */
 static int decide(struct batch *batch, struct request *list, bool timers, struct err *err)
 {
     if (apply_all(batch, list, false, err) < 0)
         return -(int)err->code;
-    if (timers && run_timers(batch, err) < 0)
+    if (timers && (renew_claimers(batch, list, err) < 0 || run_timers(batch, err) < 0))
         return -(int)err->code;
     if (batch_settle(batch, err) < 0 || batch_flush(batch, err) < 0 ||
         limits_unpark(batch, err) < 0 || batch_flush(batch, err) < 0)
@@ -301,14 +316,17 @@ static void answer(struct queue *queue, struct request *list, int64_t now_us)
     }
 }
 
+/* No further than to the last one that was served: thousands may wait behind it. */
 static void answer_served_claims(struct queue *queue)
 {
+    uint32_t left = queue->batch.served_count;
     struct request *next;
 
-    for (struct request *at = queue->claims_first; at; at = next) {
+    for (struct request *at = queue->claims_first; at && left > 0; at = next) {
         next = at->next_waiting;
         if (((struct claim_request *)at)->claimed_count == 0)
             continue;
+        left--;
         claims_unpark(queue, (struct claim_request *)at);
         at->done(at);
     }
@@ -385,6 +403,7 @@ int queue_reload(struct queue *queue, struct err *err)
     for (struct request *at = queue->claims_first; at; at = at->next_waiting)
         ((struct claim_request *)at)->claimed_count = 0;
     queue->unpark_some = true;
+    queue->sweep_after = 0;
     queue->next_due_us = 0;
     queue->next_retry_us = clock_now_us(&queue->clock) + CLOCK_SECOND_US; /* not lost, no spin */
     if (rc < 0)
@@ -410,7 +429,7 @@ static void undo(struct queue *queue)
 
 static bool survive(struct queue *queue, struct request *list, const struct err *err)
 {
-    if (err->code == ERR_STORAGE) {
+    if (err->code == ERR_STORAGE && !SEEDED_BUG("serves_on_after_failed_sync")) {
         fatal(queue, list, err);
         return false;
     }
@@ -489,7 +508,8 @@ static void notice_stall(struct queue *queue, int64_t now_us)
     int64_t late_us = queue->expected_us ? now_us - queue->expected_us : 0;
 
     queue->expected_us = now_us;
-    if (late_us > queue->settings->lease_ms * CLOCK_MS_US / 3) {
+    if (late_us > queue->settings->lease_ms * CLOCK_MS_US / 3 &&
+        !SEEDED_BUG("no_grace_after_stall")) {
         LOG(queue->log, LOG_WARN, "queue.stalled", KI("late_ms", late_us / CLOCK_MS_US));
         workers_grant_grace(queue, now_us);
         queue->next_sweep_us = now_us + queue->settings->lease_ms * CLOCK_MS_US;

@@ -250,6 +250,7 @@ struct queue_stats {
     int64_t started_at_us;
     int64_t pruned_total;
     int64_t webhooks_pending;
+    int64_t log_pages;            /* of the store, not yet in its file */
     bool storage_full;
 };
 

@@ -76,12 +76,19 @@ struct batch {
         struct str key;
     } *freed;
     uint32_t freed_count, freed_cap;
+    uint32_t served_count;         /* waiting claims that got something */
     bool swept;                    /* the sweep has seen all that is held */
     bool outbox;                   /* a message was written */
     bool wrote;                    /* anything at all */
 };
 
 struct forget;
+
+/* A worker some of whose tasks this pass of the sweep found lost. */
+struct lost_worker {
+    bool ran; /* it had started some of them */
+    char id[];
+};
 
 struct queue {
     struct store *store;
@@ -103,8 +110,10 @@ struct queue {
     struct batch batch;
     struct map queues;       /* struct queue_state */
     struct map workers;      /* struct worker_state */
+    struct map lost_workers; /* struct lost_worker, of one pass of the sweep */
     struct heap wakes;       /* of limits */
     struct request *claims_first, *claims_last; /* waiting claims, oldest first */
+    int64_t claims_next_us;  /* none of them has an earlier deadline; may be too early */
     struct map waits;        /* by task id: struct wait_list */
     uint32_t waiting_count;
     bool any_dependencies;
@@ -112,6 +121,7 @@ struct queue {
     struct queue_stats stats;
 
     int64_t next_sweep_us;
+    int64_t sweep_after;     /* key of the last held task the sweep has seen; 0 = a new pass */
     int64_t next_due_us;     /* when the next delayed task may come */
     int64_t next_retry_us;   /* when a rate limit lets go */
     int64_t next_prune_us;
@@ -120,6 +130,7 @@ struct queue {
     int64_t prune_cursor[STATUS_COUNT];
     int64_t history_cursor;
     struct store_reader *reader; /* of the archive, opened when needed */
+    bool archive_checked;        /* nothing half written is at its end */
     bool restarted;          /* the first sweep has not run yet */
     int64_t lease_base;      /* lease tokens are above this; others are of before a restore */
     struct str dead_node;    /* the node of the run before: what it held is lost */
@@ -194,6 +205,8 @@ int workers_register(struct batch *batch, struct register_request *request);
 int workers_heartbeat(struct batch *batch, struct heartbeat_request *request);
 int workers_leave(struct batch *batch, struct leave_request *request);
 int workers_list(struct batch *batch, struct workers_request *request);
+/* The lease goes on in memory, which is what counts; the row is left to workers_renew. */
+void workers_touch(struct batch *batch, struct worker_state *worker);
 int workers_renew(struct batch *batch, struct worker_state *worker, struct err *err);
 void workers_grant_grace(struct queue *queue, int64_t now_us); /* after a stall or a start */
 int workers_drop(struct batch *batch, struct worker_state *worker, struct err *err);
@@ -222,7 +235,7 @@ int64_t limits_order_key(struct queue *queue, const struct task *task, int64_t e
 /* sweep.c */
 int sweep_run(struct batch *batch, int64_t *next_us, struct err *err);
 int sweep_due(struct batch *batch, int64_t *next_us, struct err *err);
-int sweep_lose(struct batch *batch, struct task *task, const char *reason, struct err *err);
+void sweep_forget_lost(struct queue *queue);
 /* retention.c */
 int retention_run(struct batch *batch, bool *more, struct err *err);
 int retention_remove(struct batch *batch, struct task **tasks, uint32_t count, struct err *err);

@@ -2,6 +2,8 @@
  * the thread is started. Runs before and after the queue's thread, never beside it. */
 #include "queue/queue_int.h"
 
+#include "base/fault.h"
+
 #include <stdlib.h>
 
 /* Rules from the configuration are in force at every start. */
@@ -38,7 +40,7 @@ static int read_epoch(struct queue *queue, struct err *err)
         rc = verbs->info_get(queue->store, "lease_base", &arena, &base, err);
     if (rc == 0 && base.data)
         str_to_int64(base, &queue->lease_base);
-    if (rc == 0 && str_is(restored, "1")) {
+    if (rc == 0 && str_is(restored, "1") && !SEEDED_BUG("restore_keeps_leases")) {
         queue->lease_base = clock_wall_us() / CLOCK_MS_US;
         base = arena_format(&arena, "%lld", (long long)queue->lease_base);
         rc = verbs->begin(queue->store, err);
@@ -98,6 +100,7 @@ static int recover(struct queue *queue, struct err *err)
     if (read_epoch(queue, err) < 0)
         return -(int)err->code;
     queue->restarted = true;
+    FAULT_POINT("before.recover");
     queue->any_dependencies = queue->store->has_dependencies;
     batch_begin(batch, queue, clock_now_us(&queue->clock));
     if (queue->store->verbs->begin(queue->store, err) < 0)
@@ -109,6 +112,7 @@ static int recover(struct queue *queue, struct err *err)
         queue->store->verbs->rollback(queue->store);
         return -(int)err->code;
     }
+    FAULT_POINT("after.recover");
     batch_reset(batch);
     workers_grant_grace(queue, batch->now_us ? batch->now_us : clock_now_us(&queue->clock));
     return 0;
@@ -166,6 +170,7 @@ void queue_close(struct queue *queue)
         queue->store->verbs->reader_close(queue->reader);
     limits_deinit(queue);
     workers_deinit(queue);
+    sweep_forget_lost(queue);
     map_deinit(&queue->waits);
     batch_deinit(&queue->batch);
     pthread_cond_destroy(&queue->arrived);

@@ -2,6 +2,7 @@
  * nothing. Outcomes are in report_outcome.c. */
 #include "queue/queue_int.h"
 
+#include "base/fault.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "core/checkpoint.h"
@@ -103,6 +104,7 @@ static int checkpoint(struct batch *batch, struct task *task, const struct repor
     rc = batch->store->verbs->checkpoint_insert(batch->store, &task->id, &row, err);
     if (rc < 0)
         return rc;
+    FAULT_POINT("report.checkpoint");
     task->progress = row.progress;
     task->checkpoint_data = checkpoint_short(&row, &batch->arena);
     if (batch_touch(batch, task, err) < 0)
@@ -121,6 +123,7 @@ static int write_log(struct batch *batch, struct task *task, const struct report
                               .logged_at_us = batch->now_us};
     struct execution *stored;
 
+    FAULT_POINT("report.log");
     if (task->execution_slot > 0) {
         entry.execution_id = batch->executions[task->execution_slot - 1].id;
         return batch_log(batch, &entry, err);
@@ -156,6 +159,7 @@ static int spawn(struct batch *batch, struct task *task, struct report *report,
         err->code = ERR_NONE;
         return 0;
     }
+    FAULT_POINT("report.spawn");
     return batch_touch(batch, task, err);
 }
 
@@ -200,7 +204,7 @@ static int answer_stale(struct batch *batch, struct task *task, const struct rep
 
     if (is_outcome(report->op) && task->outcome_token == report->lease_token &&
         task->outcome_token != 0) {
-        if (task->outcome_hash != content_hash(report))
+        if (task->outcome_hash != content_hash(report) && !SEEDED_BUG("other_outcome_accepted"))
             refuse(result, ERR_CONFLICT, "another outcome was reported under this lease before");
         return 0;
     }
@@ -218,6 +222,18 @@ static int answer_stale(struct batch *batch, struct task *task, const struct rep
     return 0;
 }
 
+/* Whoever reports holds the task, now and here. */
+static bool is_under_lease(const struct batch *batch, const struct task *task,
+                           const struct report *report)
+{
+    if (SEEDED_BUG("no_fence_on_outcome") && is_outcome(report->op))
+        return status_held(task->status);
+    if (SEEDED_BUG("no_fence_on_checkpoint") && report->op == REPORT_CHECKPOINT)
+        return status_held(task->status);
+    return status_held(task->status) && task->lease_token == report->lease_token &&
+           !lease_is_void(batch->queue, report->lease_token);
+}
+
 static int apply_element(struct batch *batch, struct report *report, struct report_result *result,
                          struct err *err)
 {
@@ -229,12 +245,11 @@ static int apply_element(struct batch *batch, struct report *report, struct repo
         refuse(result, ERR_NOT_FOUND, "there is no such task");
         return 0;
     }
-    if (!status_held(task->status) || task->lease_token != report->lease_token ||
-        lease_is_void(batch->queue, report->lease_token))
+    if (!is_under_lease(batch, task, report))
         return answer_stale(batch, task, report, result, err);
     task->unlisted = false; /* its holder knows of it */
     result->pause = task->pause_requested;
-    if (report->seq && report->seq <= task->report_seq)
+    if (report->seq && report->seq <= task->report_seq && !SEEDED_BUG("repeat_taken_for_new"))
         return 0;
     if (batch_owe(batch, task, err) < 0 || apply_op(batch, task, report, result, err) < 0)
         return -(int)err->code;
@@ -290,10 +305,8 @@ static void check_bounds(struct report *report, struct report_result *result)
             refuse(result, ERR_TOO_LARGE, bounds[i].message);
     if (report->progress > 100)
         refuse(result, ERR_INVALID, "progress is a number from 0 to 100");
-    if (report->error.len > BOUND_ERROR_BYTES)
-        report->error.len = BOUND_ERROR_BYTES;
-    if (report->message.len > BOUND_LOG_LINE_BYTES)
-        report->message.len = BOUND_LOG_LINE_BYTES;
+    report->error = str_cut(report->error, BOUND_ERROR_BYTES);
+    report->message = str_cut(report->message, BOUND_LOG_LINE_BYTES);
     if (report->delay_ms > BOUND_DELAY_MS)
         refuse(result, ERR_INVALID, "delay_ms is longer than ten years");
 }

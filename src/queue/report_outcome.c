@@ -1,6 +1,7 @@
 /* How an attempt ends: completed, partial, to be continued, failed, given back. */
 #include "queue/queue_int.h"
 
+#include "base/fault.h"
 #include "base/json.h"
 
 void task_let_go(struct task *task)
@@ -63,6 +64,7 @@ static int complete(struct batch *batch, struct task *task, const struct report 
     if (batch_execution_end(batch, task, EXECUTION_COMPLETED, STR_NONE, STR_NONE, err) < 0 ||
         put_result(batch, task, report->result, err) < 0)
         return -(int)err->code;
+    FAULT_POINT("outcome.complete");
     return batch_move(batch, task, STATUS_COMPLETED, MOVE_OUTCOME, "Completed", ACTOR_WORKER,
                       STR_NONE, err);
 }
@@ -76,6 +78,7 @@ static int partial(struct batch *batch, struct task *task, const struct report *
                             STR("{\"reason\":\"partial\"}"), err) < 0 ||
         put_result(batch, task, report->result, err) < 0)
         return -(int)err->code;
+    FAULT_POINT("outcome.partial");
     return batch_move(batch, task, STATUS_PARTIAL, MOVE_OUTCOME, "Partial", ACTOR_WORKER, STR_NONE,
                       err);
 }
@@ -101,6 +104,7 @@ static int go_on(struct batch *batch, struct task *task, const struct report *re
         return batch_move(batch, task, STATUS_FAILED, MOVE_OUTCOME, "Failed", ACTOR_WORKER, reason,
                           err);
     }
+    FAULT_POINT("outcome.continue");
     task->continuations++;
     task->waits_children = report->wait_children;
     task->by_wall = false;
@@ -127,7 +131,7 @@ static int fail(struct batch *batch, struct task *task, const struct report *rep
                                                            : "Waiting for retry";
 
     task_let_go(task);
-    task->retry_count += outcome.counts_failure;
+    task->retry_count += outcome.counts_failure && !SEEDED_BUG("failure_not_counted");
     task->last_error = message;
     task->error_details = detail;
     task->error = ends ? message : STR_NONE;
@@ -144,6 +148,7 @@ static int fail(struct batch *batch, struct task *task, const struct report *rep
         batch->queue->stats.timeouts_total++;
     if (batch_execution_end(batch, task, outcome.execution, STR_NONE, detail, err) < 0)
         return -(int)err->code;
+    FAULT_POINT("outcome.fail");
     return batch_move(batch, task, outcome.to, MOVE_OUTCOME, state, ACTOR_WORKER, detail, err);
 }
 
@@ -180,11 +185,12 @@ int report_release(struct batch *batch, struct task *task, struct err *err)
 
     task_let_go(task);
     batch_heat(batch, limits_queue(batch->queue, task->spec.queue));
-    task->attempts--;
+    task->attempts -= !SEEDED_BUG("release_costs_an_attempt");
     task->outcome_token = 0;
     if (batch_execution_end(batch, task, EXECUTION_CANCELLED, STR_NONE,
                             STR("{\"reason\":\"released\"}"), err) < 0)
         return -(int)err->code;
+    FAULT_POINT("outcome.release");
     return batch_move(batch, task, pause ? STATUS_PAUSED : STATUS_PENDING, MOVE_GIVE_BACK,
                       pause ? "Paused" : "Queued", ACTOR_WORKER, STR("{\"reason\":\"released\"}"),
                       err);

@@ -3,6 +3,8 @@
 #include "queue/archive.h"
 #include "queue/queue_int.h"
 
+#include "base/fault.h"
+
 #define REMOVE_STEP 200 /* about 5 ms of one commit */
 #define PURGE_PAGE 20   /* read with their payloads, 1 MiB each at most */
 
@@ -65,6 +67,7 @@ int retention_remove(struct batch *batch, struct task **tasks, uint32_t count, s
     batch->wrote = true;
     for (uint32_t i = 0; i < count; i++)
         map_remove(&batch->tasks, str_span((const char *)tasks[i]->id.bytes, 16));
+    FAULT_POINT("retention.remove");
     return batch->store->verbs->tasks_delete(batch->store, tasks, count, err);
 }
 
@@ -80,9 +83,10 @@ static int archive_and_remove(struct batch *batch, struct task **tasks, uint32_t
         if (!queue->reader)
             queue->reader = queue->store->verbs->reader_open(queue->store, err);
         if (!queue->reader || archive_write(queue->store, queue->reader, folder, tasks, count,
-                                            batch->wall_us, err) < 0)
+                                            batch->wall_us, &queue->archive_checked, err) < 0)
             return -(int)err->code;
     }
+    FAULT_POINT("retention.archived");
     queue->stats.pruned_total += count;
     return retention_remove(batch, tasks, count, err);
 }
@@ -133,7 +137,7 @@ static int prune_status(struct batch *batch, enum status status, bool *more, str
             continue;
         if (is_needed(batch, tasks[i], &needed, err) < 0)
             return -(int)err->code;
-        if (!needed)
+        if (!needed || SEEDED_BUG("retention_removes_needed"))
             due[due_count++] = tasks[i];
     }
     if (count < REMOVE_STEP || young)
@@ -166,6 +170,7 @@ int retention_run(struct batch *batch, bool *more, struct err *err)
         return -(int)err->code;
     if (removed)
         batch->wrote = true;
+    FAULT_POINT("retention.history");
     *more |= batch->queue->history_cursor != 0;
     if (batch->store->verbs->outbox_prune(batch->store, before(batch->now_us, rule->failed_ms),
                                           REMOVE_STEP, &removed, err) < 0)

@@ -2,6 +2,8 @@
  * waiting request is answered by the commit that brings what it waits for, or at its deadline. */
 #include "queue/queue_int.h"
 
+#include "base/fault.h"
+
 #include <stdlib.h>
 
 /* Everybody who waits for one task. */
@@ -26,6 +28,8 @@ void claims_park(struct queue *queue, struct claim_request *request)
     else
         queue->claims_first = base;
     queue->claims_last = base;
+    if (base->deadline_us < queue->claims_next_us)
+        queue->claims_next_us = base->deadline_us;
     queue->waiting_count++;
     queue->stats.waiting_claims++;
 }
@@ -115,7 +119,7 @@ void waits_answer(struct queue *queue, struct batch *batch)
     for (uint32_t i = 0; i < batch->ended_count; i++) {
         struct wait_list *list = map_get(&queue->waits, id_key(&batch->ended[i]->id));
 
-        if (list && status_ended(batch->ended[i]->status))
+        if (list && status_ended(batch->ended[i]->status) && !SEEDED_BUG("wait_not_answered"))
             list_answer(queue, list, true);
     }
 }
@@ -140,20 +144,27 @@ static bool remove_from(struct queue *queue, struct wait_list *list, struct requ
     return true;
 }
 
+/* Walks only when a deadline may have passed: this is part of every turn, and thousands wait. */
 static void expire_claims(struct queue *queue, int64_t now_us, int64_t *next_us)
 {
     struct request *next;
+    int64_t earliest_us = INT64_MAX;
 
-    for (struct request *at = queue->claims_first; at; at = next) {
+    for (struct request *at = queue->claims_next_us <= now_us ? queue->claims_first : NULL; at;
+         at = next) {
         next = at->next_waiting;
         if (at->deadline_us > now_us) {
-            if (at->deadline_us < *next_us)
-                *next_us = at->deadline_us;
+            if (at->deadline_us < earliest_us)
+                earliest_us = at->deadline_us;
             continue;
         }
         claims_unpark(queue, (struct claim_request *)at);
         at->done(at);
     }
+    if (queue->claims_next_us <= now_us)
+        queue->claims_next_us = earliest_us;
+    if (queue->claims_next_us < *next_us)
+        *next_us = queue->claims_next_us;
 }
 
 void waits_expire(struct queue *queue, int64_t now_us, int64_t *next_us)

@@ -4,11 +4,14 @@
 #include "core/worker_id.h"
 #include "queue/queue_int.h"
 
+#include "base/fault.h"
 #include "base/json.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+#define WORKER_BYTES 480 /* its names commonly fit; there may be 100,000 workers */
 
 static int no_memory(struct err *err)
 {
@@ -65,13 +68,14 @@ static struct worker_state *state_new(const struct worker_row *row)
     if (!worker)
         return NULL;
     worker->row = *row;
+    worker->arena.first_bytes = WORKER_BYTES;
     worker->row.id = arena_str(&worker->arena, row->id);
     worker->row.hostname = arena_str(&worker->arena, row->hostname.data ? row->hostname : STR(""));
     worker->row.version = arena_str(&worker->arena, row->version);
     worker->row.queues = arena_str(&worker->arena, row->queues.data ? row->queues : STR("[]"));
     worker->row.types = arena_str(&worker->arena, row->types);
     worker->row.categories = arena_str(&worker->arena, row->categories);
-    if (!worker->row.id.data ||
+    if (worker->arena.failed ||
         parse_names(worker->row.queues, &worker->arena, &worker->queues,
                     &worker->queues_count) < 0 ||
         parse_names(worker->row.types, &worker->arena, &worker->types, &worker->types_count) < 0 ||
@@ -90,6 +94,8 @@ int workers_load(struct queue *queue, struct err *err)
     uint32_t count;
     int rc = queue->store->verbs->workers_load(queue->store, &arena, &rows, &count, err);
 
+    if (rc == 0 && arena.failed)
+        rc = no_memory(err);
     workers_deinit(queue);
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
         struct worker_state *worker = state_new(&rows[i]);
@@ -124,14 +130,21 @@ static int put_row(struct batch *batch, struct worker_state *worker, struct err 
     return batch->store->verbs->worker_put(batch->store, &worker->row, err);
 }
 
-/* The store is told when half of what it knows has passed: a row per worker and half lease. */
-int workers_renew(struct batch *batch, struct worker_state *worker, struct err *err)
+void workers_touch(struct batch *batch, struct worker_state *worker)
 {
     int64_t lease_us = batch->queue->settings->lease_ms * CLOCK_MS_US;
 
     worker->row.last_heartbeat_us = batch->now_us;
     if (batch->now_us + lease_us > worker->row.lease_until_us)
         worker->row.lease_until_us = batch->now_us + lease_us;
+}
+
+/* The store is told when half of what it knows has passed: a row per worker and half lease. */
+int workers_renew(struct batch *batch, struct worker_state *worker, struct err *err)
+{
+    int64_t lease_us = batch->queue->settings->lease_ms * CLOCK_MS_US;
+
+    workers_touch(batch, worker);
     if (worker->lease_written_us - batch->now_us > lease_us / 2)
         return 0;
     return put_row(batch, worker, err);
@@ -296,17 +309,26 @@ static struct str id_key(const struct uuid *id)
 }
 
 /* Tasks it holds and did not name: after a third of a lease they live on their own lease only. */
-static int note_unlisted(struct batch *batch, const struct map *listed, struct task *task,
-                         struct err *err)
+static bool is_unlisted(const struct batch *batch, const struct map *listed,
+                        const struct task *task)
 {
     int64_t lease_us = batch->queue->settings->lease_ms * CLOCK_MS_US;
-    bool unlisted = listed && !map_get(listed, id_key(&task->id)) &&
-                    task->claimed_at_us < batch->now_us - lease_us / 3;
 
-    if (unlisted == task->unlisted)
+    return listed && !map_get(listed, id_key(&task->id)) &&
+           task->claimed_at_us < batch->now_us - lease_us / 3;
+}
+
+static int note_unlisted(struct batch *batch, const struct uuid *id, bool unlisted,
+                         struct err *err)
+{
+    struct task *task;
+
+    if (batch_task(batch, id, &task, err) < 0)
+        return -(int)err->code;
+    if (!task || SEEDED_BUG("lost_claim_kept"))
         return 0;
     task->unlisted = unlisted;
-    task->lease_until_us = batch->now_us + lease_us;
+    task->lease_until_us = batch->now_us + batch->queue->settings->lease_ms * CLOCK_MS_US;
     return batch_owe(batch, task, err);
 }
 
@@ -328,41 +350,50 @@ static int add_id(struct heartbeat_request *request, struct uuid **ids, uint32_t
     return 0;
 }
 
+static int look_at_one(struct batch *batch, struct heartbeat_request *request,
+                       const struct task *task, const struct map *listed)
+{
+    struct err *err = &request->base.err;
+    bool unlisted = is_unlisted(batch, listed, task);
+
+    if (unlisted != task->unlisted && note_unlisted(batch, &task->id, unlisted, err) < 0)
+        return -(int)err->code;
+    if (task->status == STATUS_CANCELLED && !SEEDED_BUG("cancel_not_told") &&
+        add_id(request, &request->cancel, &request->cancel_count, &task->id) < 0)
+        return no_memory(err);
+    if (task->status != STATUS_CANCELLED && task->pause_requested &&
+        add_id(request, &request->pause, &request->pause_count, &task->id) < 0)
+        return no_memory(err);
+    return 0;
+}
+
+/* Most of what is held is only looked at; what changes becomes part of the batch. */
 static int look_at_held(struct batch *batch, struct heartbeat_request *request,
                         struct worker_state *worker, const struct map *listed)
 {
     struct err *err = &request->base.err;
     struct task **tasks = arena_alloc_array(&batch->arena, BOUND_CHORE_ROWS, sizeof *tasks);
+    struct arena page = ARENA_INIT(0);
     int64_t after = 0;
-    uint32_t count;
+    uint32_t count = 0;
+    int rc;
 
     if (!tasks)
         return no_memory(err);
     do {
-        if (batch->store->verbs->held_find(batch->store, worker->row.id, after, BOUND_CHORE_ROWS,
-                                           &batch->arena, tasks, &count, err) < 0)
-            return -(int)err->code;
-        for (uint32_t i = 0; i < count; i++) {
-            struct task *task = map_get(&batch->tasks,
-                                        str_span((const char *)tasks[i]->id.bytes, 16));
+        arena_reset(&page);
+        rc = batch->store->verbs->held_find(batch->store, worker->row.id, after, BOUND_CHORE_ROWS,
+                                            &page, tasks, &count, err);
+        for (uint32_t i = 0; rc == 0 && i < count; i++) {
+            struct task *known = map_get(&batch->tasks, id_key(&tasks[i]->id));
 
             after = tasks[i]->key;
-            if (!task && batch_adopt(batch, tasks[i], err) < 0)
-                return -(int)err->code;
-            task = task ? task : tasks[i];
-            if (note_unlisted(batch, listed, task, err) < 0)
-                return -(int)err->code;
-            if (task->status == STATUS_CANCELLED &&
-                add_id(request, &request->cancel, &request->cancel_count, &task->id) < 0)
-                return no_memory(err);
-            if (task->status != STATUS_CANCELLED && task->pause_requested &&
-                add_id(request, &request->pause, &request->pause_count, &task->id) < 0)
-                return no_memory(err);
-            if (request->cancel_count + request->pause_count >= BOUND_REPORT_ELEMENTS)
-                return 0;
+            rc = look_at_one(batch, request, known ? known : tasks[i], listed);
         }
-    } while (count == BOUND_CHORE_ROWS);
-    return 0;
+    } while (rc == 0 && count == BOUND_CHORE_ROWS &&
+             request->cancel_count + request->pause_count < BOUND_REPORT_ELEMENTS);
+    arena_deinit(&page);
+    return rc;
 }
 
 /* Only what is named with its lease counts as listed. */
@@ -375,7 +406,9 @@ static int find_lost(struct batch *batch, struct heartbeat_request *request, str
 
         if (batch_task(batch, &request->task_ids[i], &task, err) < 0)
             return -(int)err->code;
-        if (task && task->held && task->lease_token == request->lease_tokens[i] &&
+        bool same = task && task->lease_token == request->lease_tokens[i];
+
+        if (task && task->held && (same || SEEDED_BUG("no_fence_on_heartbeat")) &&
             !lease_is_void(batch->queue, task->lease_token)) {
             if (map_put(listed, id_key(&request->task_ids[i]), task) < 0)
                 return no_memory(err);

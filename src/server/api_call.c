@@ -208,6 +208,7 @@ static void read_done(struct reader_job *job)
     struct api_call *call = call_of_job(job);
 
     if (call->err.code != ERR_NONE) {
+        call->server->read_errors += call->err.code == ERR_STORAGE_READ;
         if (err_http_status(call->err.code) == 500)
             LOG(call->server->log, LOG_ERROR, "server.read_failed",
                 KC("route", call->route->pattern), KC("error", call->err.text));

@@ -13,14 +13,14 @@ void api_healthz(struct api_call *call)
 static void checked(struct api_call *call)
 {
     const struct stats_request *request = call->ctx;
+    int64_t read_errors = request->stats.read_errors_total + call->server->read_errors;
 
     if (request->stats.storage_full) {
         err_set(&call->err, ERR_UNAVAILABLE, "the store is full; free some space");
         call_fail(call);
         return;
     }
-    buf_text(&call->out, request->stats.read_errors_total ? "{\"status\":\"degraded\"}"
-                                                          : "{\"status\":\"ready\"}");
+    buf_text(&call->out, read_errors ? "{\"status\":\"degraded\"}" : "{\"status\":\"ready\"}");
     call_reply(call, 200);
 }
 

@@ -115,9 +115,10 @@ static void write_lanes(struct buf *out, const struct stats_request *request)
 
 static void counted(struct api_call *call)
 {
-    const struct stats_request *request = call->ctx;
+    struct stats_request *request = call->ctx;
     struct buf *out = &call->out;
 
+    request->stats.read_errors_total += call->server->read_errors;
     buf_byte(out, '{');
     write_now(call, &request->stats);
     buf_byte(out, ',');

@@ -120,10 +120,6 @@ void api_tasks_enqueue(struct api_call *call)
         return;
     }
     call->ctx = enqueue;
-    if (enqueue->request.count == 0) { /* an empty array is a unit of nothing */
-        reply_array(call);
-        return;
-    }
     call_submit(call, &enqueue->request.base, REQUEST_ENQUEUE, enqueued);
 }
 

@@ -3,6 +3,7 @@
  * constant time and never logged. Pure; loop thread. */
 #include "server/auth.h"
 
+#include "base/fault.h"
 #include "base/hash.h"
 
 #include <arpa/inet.h>
@@ -151,7 +152,8 @@ static int check_token(const struct auth *auth, const struct http_request *reque
     struct str given = http_header(request, "Authorization");
     struct str scheme = STR("Bearer ");
 
-    if (str_empty(auth->settings->token) || is_open_path(auth, request->path))
+    if (str_empty(auth->settings->token) || is_open_path(auth, request->path) ||
+        SEEDED_BUG("token_not_asked_for"))
         return 0;
     if (!given.data)
         return err_set(err, ERR_UNAUTHORIZED,

@@ -172,14 +172,17 @@ static void write_process(struct buf *out, const struct server *server,
     write_one(out, "workers", "gauge", "Live workers.", stats->workers);
     write_one(out, "webhooks_pending", "gauge", "Webhooks not delivered yet.",
               stats->webhooks_pending);
+    write_one(out, "store_log_pages", "gauge", "Pages of the store's log not yet in its file.",
+              stats->log_pages);
     write_one(out, "storage_full", "gauge", "1 while the store has no space.",
               stats->storage_full);
 }
 
 static void counted(struct api_call *call)
 {
-    const struct stats_request *request = call->ctx;
+    struct stats_request *request = call->ctx;
 
+    request->stats.read_errors_total += call->server->read_errors;
     write_process(&call->out, call->server, &request->stats);
     write_tasks(&call->out, request);
     write_counters(&call->out, &request->stats);

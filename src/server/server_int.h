@@ -32,6 +32,7 @@ struct server {
     uint32_t waiting_count;
     uint32_t calls_open;       /* requests not yet answered */
     int64_t replies[ROUTES_MAX + 1][CALL_STATUS_CLASSES]; /* the last row: no route */
+    int64_t read_errors; /* of the disk, met by readers */
     bool draining; /* grants no claims any more */
     bool stopping;
     bool http_closed;

@@ -325,6 +325,7 @@ struct store {
     const char *kind;     /* "sqlite", "postgres" */
     int64_t last_time_us; /* newest time found in the store at the open */
     bool has_dependencies; /* any between tasks, at the open */
+    int64_t log_pages; /* written and not yet in the file; grows while a reader holds it back */
     bool full; /* a write found no space: only what frees or ends something is still taken */
 };
 

@@ -19,6 +19,7 @@ struct handler_run {
     const atomic_int *stop;  /* enum stop_reason */
     int wake_fd;             /* eventfd, written when stop was set */
     int64_t grace_ms;        /* where the handler's rule has none */
+    bool started;            /* its start was reported already */
     const struct log *log;
     /* Queues a report (task, lease and seq are filled in; texts are copied). Not waiting: false
      * when there is no room. A report of a lost lease is dropped, which counts as taken. */
@@ -34,6 +35,7 @@ struct handler;
 struct handler_verbs {
     void (*run)(const struct handler *handler, struct handler_run *run);
     bool wants_json; /* the whole task as one line is needed */
+    bool in_process; /* a crash of it takes the worker down */
 };
 
 struct handler {

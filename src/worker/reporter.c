@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "worker/control_line.h"
 
 #define ELEMENTS_FIRST 64
@@ -152,6 +153,7 @@ bool reporter_add(struct reporter *reporter, struct reporter_task *task,
                   const struct report *report, bool final, bool wait)
 {
     bool added;
+    bool wake;
 
     if (!final && atomic_load_explicit(&task->lost, memory_order_relaxed))
         return true;
@@ -161,12 +163,13 @@ bool reporter_add(struct reporter *reporter, struct reporter_task *task,
 
         pthread_cond_timedwait(&reporter->emptied, &reporter->lock, &at);
     }
-    if (reporter->waiting == WAITING_ANY ||
-        (reporter->waiting == WAITING_URGENT && reporter->gathering->urgent)) {
+    wake = reporter->waiting == WAITING_ANY ||
+           (reporter->waiting == WAITING_URGENT && reporter->gathering->urgent);
+    if (wake)
         reporter->waiting = NOT_WAITING;
-        pthread_cond_signal(&reporter->filled);
-    }
     pthread_mutex_unlock(&reporter->lock);
+    if (wake)
+        pthread_cond_signal(&reporter->filled);
     return added;
 }
 
@@ -247,7 +250,7 @@ static int send_until_answered(struct reporter *reporter, const struct report *r
         rc = give_up(reporter)
                  ? err_set(err, ERR_UNAVAILABLE, "The worker is stopping.")
                  : reporter->source->verbs->report(reporter->source, reports, count, results, err);
-        reporter->failing = rc < 0 && try_again(rc);
+        reporter->failing = rc < 0 && try_again(rc) && !SEEDED_BUG("unsent_report_dropped");
         if (!reporter->failing)
             return rc;
         if (!warned)
@@ -307,8 +310,10 @@ static void send_batch(struct reporter *reporter, struct batch *batch)
 {
     uint32_t sent = sort_out(batch);
 
+    FAULT_POINT("worker.report");
     if (sent)
         send_all(reporter, batch->reports, sent, batch->results);
+    FAULT_POINT("worker.reported");
     for (uint32_t i = sent; i < batch->count; i++)
         batch->results[i] = (struct report_result){
             .code = batch->reports[i].op == REPORT_OP_COUNT ? ERR_NONE : ERR_STALE_LEASE};

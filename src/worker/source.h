@@ -13,6 +13,7 @@ struct work {
     int64_t lease_token;
     int64_t lease_ms;
     int64_t attempt;        /* = attempts */
+    int64_t crash_count;    /* of these, lost with their worker */
     int64_t timeout_ms;
     int64_t retry_delay_ms;
     struct str type;

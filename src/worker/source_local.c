@@ -82,6 +82,7 @@ static int fill_work(const struct claim_request *request, const struct claimed *
                           .lease_token = task->lease_token,
                           .lease_ms = request->lease_ms,
                           .attempt = task->attempts,
+                          .crash_count = task->crash_count,
                           .timeout_ms = task->spec.timeout_ms,
                           .retry_delay_ms = task->spec.retry.delay_ms,
                           .type = task->spec.type,

@@ -202,37 +202,64 @@ static bool read_object(struct str body, struct str *object)
     return json_check(body, object, NULL) == 0 && json_kind(*object) == JSON_OBJECT;
 }
 
+/* A member that is looked for; absent where it is not there. */
+struct wanted {
+    struct str key;
+    struct str value;
+};
+
+/* All of them in one pass: the tasks of a claim have some sixty members each, and looking for one
+ * after the other was most of what a worker did. */
+static void get_all(struct str object, struct wanted *wanted, size_t count)
+{
+    struct json_member member;
+    struct json_iter iter;
+
+    json_begin(object, &iter);
+    while (json_next_member(&iter, &member)) {
+        bool escaped = memchr(member.key.data, '\\', member.key.len) != NULL;
+
+        for (size_t i = 0; i < count; i++)
+            if (escaped ? json_key_is(member.key, wanted[i].key)
+                        : str_eq(member.key, wanted[i].key))
+                wanted[i].value = member.value;
+    }
+}
+
+static struct str of_kind(struct str value, enum json_kind kind)
+{
+    return value.data && json_kind(value) == kind ? value : STR_NONE;
+}
+
+static struct str text_of(struct str value, struct arena *arena)
+{
+    return of_kind(value, JSON_STRING).data ? json_string(value, arena) : STR_NONE;
+}
+
+static bool int_of(struct str value, int64_t *number)
+{
+    return of_kind(value, JSON_NUMBER).data && json_int64(value, number);
+}
+
+static bool uuid_of(struct str value, struct uuid *id)
+{
+    return of_kind(value, JSON_STRING).data &&
+           uuid_parse(str_span(value.data + 1, value.len - 2), id);
+}
+
 static struct str get_kind(struct str object, const char *key, enum json_kind kind)
 {
-    struct str value = json_get(object, str_of(key));
-
-    return value.data && json_kind(value) == kind ? value : STR_NONE;
+    return of_kind(json_get(object, str_of(key)), kind);
 }
 
 static struct str get_text(struct str object, const char *key, struct arena *arena)
 {
-    struct str value = get_kind(object, key, JSON_STRING);
-
-    return value.data ? json_string(value, arena) : STR_NONE;
+    return text_of(json_get(object, str_of(key)), arena);
 }
 
 static bool get_int(struct str object, const char *key, int64_t *number)
 {
-    struct str value = get_kind(object, key, JSON_NUMBER);
-
-    return value.data && json_int64(value, number);
-}
-
-static bool get_true(struct str object, const char *key)
-{
-    return get_kind(object, key, JSON_TRUE).data != NULL;
-}
-
-static bool get_uuid(struct str object, const char *key, struct uuid *id)
-{
-    struct str value = get_kind(object, key, JSON_STRING);
-
-    return value.data && uuid_parse(str_span(value.data + 1, value.len - 2), id);
+    return int_of(json_get(object, str_of(key)), number);
 }
 
 int remote_read_register(struct str body, struct arena *arena, struct str *id,
@@ -251,36 +278,57 @@ int remote_read_register(struct str body, struct arena *arena, struct str *id,
     return 0;
 }
 
-static struct str json_or_null(struct str object, const char *key)
+static struct str json_or_null(struct str value)
 {
-    struct str value = json_get(object, str_of(key));
-
     return value.data ? value : STR("null");
+}
+
+static void read_checkpoint(struct str checkpoint, struct arena *arena, struct work *work)
+{
+    work->checkpoint_name = get_text(checkpoint, "name", arena);
+    work->checkpoint_data = json_or_null(json_get(checkpoint, STR("data")));
+    get_int(checkpoint, "progress", &work->checkpoint_progress);
 }
 
 static bool read_work(struct str task, struct arena *arena, struct work *work)
 {
-    struct str checkpoint = get_kind(task, "checkpoint", JSON_OBJECT);
+    enum { ID, TYPE, QUEUE, PAYLOAD, DATA, METADATA, CORRELATION_ID, CHECKPOINT, TIMEOUT_MS,
+           RETRY_DELAY_MS, ATTEMPT, CRASH_COUNT, LEASE_TOKEN, LEASE_MS, COUNT };
+    struct wanted found[COUNT] = {
+        [ID] = {.key = STR("id")},
+        [TYPE] = {.key = STR("type")},
+        [QUEUE] = {.key = STR("queue")},
+        [PAYLOAD] = {.key = STR("payload")},
+        [DATA] = {.key = STR("data")},
+        [METADATA] = {.key = STR("metadata")},
+        [CORRELATION_ID] = {.key = STR("correlation_id")},
+        [CHECKPOINT] = {.key = STR("checkpoint")},
+        [TIMEOUT_MS] = {.key = STR("timeout_ms")},
+        [RETRY_DELAY_MS] = {.key = STR("retry_delay_ms")},
+        [ATTEMPT] = {.key = STR("attempt")},
+        [CRASH_COUNT] = {.key = STR("crash_count")},
+        [LEASE_TOKEN] = {.key = STR("lease_token")},
+        [LEASE_MS] = {.key = STR("lease_ms")}};
 
-    *work = (struct work){.type = get_text(task, "type", arena),
-                          .queue = get_text(task, "queue", arena),
-                          .payload = json_or_null(task, "payload"),
-                          .data = json_or_null(task, "data"),
-                          .metadata = get_kind(task, "metadata", JSON_OBJECT),
-                          .correlation_id = get_text(task, "correlation_id", arena),
+    get_all(task, found, COUNT);
+    *work = (struct work){.type = text_of(found[TYPE].value, arena),
+                          .queue = text_of(found[QUEUE].value, arena),
+                          .payload = json_or_null(found[PAYLOAD].value),
+                          .data = json_or_null(found[DATA].value),
+                          .metadata = of_kind(found[METADATA].value, JSON_OBJECT),
+                          .correlation_id = text_of(found[CORRELATION_ID].value, arena),
                           .json = task};
     if (!work->metadata.data)
         work->metadata = STR("{}");
-    if (checkpoint.data) {
-        work->checkpoint_name = get_text(checkpoint, "name", arena);
-        work->checkpoint_data = json_or_null(checkpoint, "data");
-        get_int(checkpoint, "progress", &work->checkpoint_progress);
-    }
-    get_int(task, "timeout_ms", &work->timeout_ms);
-    get_int(task, "retry_delay_ms", &work->retry_delay_ms);
-    get_int(task, "attempt", &work->attempt);
-    return get_uuid(task, "id", &work->id) && get_int(task, "lease_token", &work->lease_token) &&
-           get_int(task, "lease_ms", &work->lease_ms) && work->type.len > 0;
+    if (of_kind(found[CHECKPOINT].value, JSON_OBJECT).data)
+        read_checkpoint(found[CHECKPOINT].value, arena, work);
+    int_of(found[TIMEOUT_MS].value, &work->timeout_ms);
+    int_of(found[RETRY_DELAY_MS].value, &work->retry_delay_ms);
+    int_of(found[ATTEMPT].value, &work->attempt);
+    int_of(found[CRASH_COUNT].value, &work->crash_count);
+    return uuid_of(found[ID].value, &work->id) &&
+           int_of(found[LEASE_TOKEN].value, &work->lease_token) &&
+           int_of(found[LEASE_MS].value, &work->lease_ms) && work->type.len > 0;
 }
 
 int remote_read_claim(struct str body, uint32_t max, struct arena *arena, struct work **works,
@@ -308,27 +356,35 @@ int remote_read_claim(struct str body, uint32_t max, struct arena *arena, struct
     return 0;
 }
 
-static void read_result(struct str item, struct arena *arena, struct report_result *result)
+static void read_error(struct str error, struct arena *arena, struct report_result *result)
 {
-    struct str error = get_kind(item, "error", JSON_OBJECT);
-    struct str word;
-    struct str message;
+    struct str word = get_text(error, "code", arena);
+    struct str message = get_text(error, "message", arena);
     char name[40];
 
-    *result = (struct report_result){.cancel = get_true(item, "cancel"),
-                                     .pause = get_true(item, "pause")};
-    if (get_true(item, "ok"))
-        return;
-    result->code = ERR_INTERNAL;
-    if (!error.data)
-        return;
-    word = get_text(error, "code", arena);
-    message = get_text(error, "message", arena);
     snprintf(name, sizeof name, "%.*s", word.len < 39 ? (int)word.len : 39,
              word.data ? word.data : "");
     result->code = err_from_word(name);
     snprintf(result->message, sizeof result->message, "%.*s",
              message.len < 159 ? (int)message.len : 159, message.data ? message.data : "");
+}
+
+static void read_result(struct str item, struct arena *arena, struct report_result *result)
+{
+    enum { OK, CANCEL, PAUSE, ERROR, COUNT };
+    struct wanted found[COUNT] = {[OK] = {.key = STR("ok")},
+                                  [CANCEL] = {.key = STR("cancel")},
+                                  [PAUSE] = {.key = STR("pause")},
+                                  [ERROR] = {.key = STR("error")}};
+
+    get_all(item, found, COUNT);
+    *result = (struct report_result){.cancel = of_kind(found[CANCEL].value, JSON_TRUE).data,
+                                     .pause = of_kind(found[PAUSE].value, JSON_TRUE).data};
+    if (of_kind(found[OK].value, JSON_TRUE).data)
+        return;
+    result->code = ERR_INTERNAL;
+    if (of_kind(found[ERROR].value, JSON_OBJECT).data)
+        read_error(found[ERROR].value, arena, result);
 }
 
 int remote_read_reports(struct str body, struct report_result *results, uint32_t count,

@@ -70,8 +70,6 @@ static void fill_config(struct worker *worker, const struct worker_config *given
     *config = *given;
     if (config->slots == 0)
         config->slots = 4;
-    if (config->batch == 0)
-        config->batch = 1;
     if (config->claim_wait_ms <= 0)
         config->claim_wait_ms = WORKER_CLAIM_WAIT_MS_DEFAULT;
     if (config->claim_wait_ms > BOUND_WAIT_MS)
@@ -83,14 +81,13 @@ static void fill_config(struct worker *worker, const struct worker_config *given
     config->registration.pool_size = config->slots;
     if (!config->registration.hostname.data && gethostname(host, sizeof host - 1) == 0)
         config->registration.hostname = arena_str(&worker->arena, str_of(host));
-    worker->capacity = config->slots * config->batch;
-    worker->runs_max = worker->capacity + 2 * REPORTER_ELEMENTS_MAX;
+    worker->runs_max = worker_ahead_init(worker) + 2 * REPORTER_ELEMENTS_MAX;
 }
 
 static void init_locks(struct worker *worker)
 {
     pthread_cond_t *conds[] = {&worker->ready_come, &worker->room_come, &worker->beat_due,
-                               &worker->calm};
+                               &worker->calm, &worker->start_come};
     pthread_condattr_t attr;
 
     pthread_mutex_init(&worker->lock, NULL);
@@ -354,6 +351,7 @@ void worker_free(struct worker *worker)
     pthread_cond_destroy(&worker->room_come);
     pthread_cond_destroy(&worker->beat_due);
     pthread_cond_destroy(&worker->calm);
+    pthread_cond_destroy(&worker->start_come);
     pthread_mutex_destroy(&worker->registering);
     pthread_mutex_destroy(&worker->lock);
     free(worker);

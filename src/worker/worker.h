@@ -19,7 +19,8 @@
 struct worker_config {
     struct source_worker registration; /* pool_size is set from slots; hostname when absent */
     uint32_t slots;                    /* tasks run at once; default 4 */
-    uint32_t batch;                    /* tasks claimed ahead per slot; default 1 = none waits */
+    uint32_t batch;                    /* tasks claimed ahead per slot, 1 = none waits; default 1
+                                          for processes, for functions by what they take */
     int64_t claim_wait_ms;             /* long-poll */
     int64_t grace_ms;                  /* where a handler's rule has none; -1 = default */
     size_t stack_bytes;                /* of a slot's thread */

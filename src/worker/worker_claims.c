@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "core/bounds.h"
 #include "worker/control_line.h"
 #include "worker/worker_int.h"
@@ -24,6 +25,19 @@ static bool is_stopping(struct worker *worker)
     return stopping;
 }
 
+static void wait_room_come(struct worker *worker)
+{
+    int64_t look_ms = worker_ahead_look_ms(worker);
+
+    if (look_ms < INT64_MAX) {
+        struct timespec at = worker_until(look_ms);
+
+        pthread_cond_timedwait(&worker->room_come, &worker->lock, &at);
+    } else {
+        pthread_cond_wait(&worker->room_come, &worker->lock);
+    }
+}
+
 /* Waits for room. 0 = stop. */
 static uint32_t wait_for_room(struct worker *worker)
 {
@@ -31,15 +45,17 @@ static uint32_t wait_for_room(struct worker *worker)
 
     pthread_mutex_lock(&worker->lock);
     while (!worker->stopping) {
-        uint32_t used = worker->ready_count + worker->running_count;
+        uint32_t used;
 
+        worker_ahead_give_back(worker);
+        used = worker->ready_count + worker->running_count;
         room = worker->capacity > used ? worker->capacity - used : 0;
         if (room > worker->runs_max - worker->held_count)
             room = worker->runs_max - worker->held_count;
-        if (room && (worker->config.batch == 1 || worker->ready_count == 0 ||
+        if (room && (worker->capacity == worker->config.slots || worker->ready_count == 0 ||
                      room * 2 >= worker->capacity))
             break;
-        pthread_cond_wait(&worker->room_come, &worker->lock);
+        wait_room_come(worker);
     }
     if (worker->stopping)
         room = 0;
@@ -72,9 +88,10 @@ static void push(struct worker *worker, struct run *run)
     worker->ready_count++;
 }
 
-/* What came after worker_stop began is given back unstarted, by the slots like everything else. */
-static void accept(struct worker *worker, struct claim *claim, const struct work *works,
-                   uint32_t count, int64_t sent_us)
+/* What came after worker_stop began is given back unstarted, by the slots like everything else.
+ * Returns how many slots are to be woken. */
+static uint32_t accept(struct worker *worker, struct claim *claim, const struct work *works,
+                       uint32_t count, int64_t sent_us)
 {
     int64_t now_us = clock_boot_us();
 
@@ -100,21 +117,21 @@ static void accept(struct worker *worker, struct claim *claim, const struct work
     }
     if (claim->users == 0)
         worker_claim_release(worker, claim);
-    else if (count >= worker->idle_count)
-        pthread_cond_broadcast(&worker->ready_come);
-    else
-        for (uint32_t i = 0; i < count; i++)
-            pthread_cond_signal(&worker->ready_come);
+    return count < worker->idle_count ? count : worker->idle_count;
 }
 
 /* A lease is counted from when the claim was sent, since nobody here knows when it was granted: a
- * long-poll as long as the lease would bring only tasks that look lost. Under the lock. */
+ * long-poll as long as the lease would bring only tasks that look lost. With tasks that wait here
+ * it is short: somebody must see when they get stuck. Under the lock. */
 static int64_t claim_wait_ms(const struct worker *worker)
 {
     int64_t half_ms = worker->lease_ms / 2;
+    int64_t look_ms = worker_ahead_look_ms(worker);
+    int64_t wait_ms = worker->config.claim_wait_ms;
 
-    return half_ms > 0 && half_ms < worker->config.claim_wait_ms ? half_ms
-                                                                 : worker->config.claim_wait_ms;
+    if (half_ms > 0 && half_ms < wait_ms)
+        wait_ms = half_ms;
+    return look_ms < wait_ms ? look_ms : wait_ms;
 }
 
 /* One claim. Returns what the source said; *count tasks came. */
@@ -125,6 +142,7 @@ static int claim_once(struct worker *worker, uint32_t max, uint32_t *count, stru
     struct work *works = NULL;
     struct claim *claim;
     int64_t wait_ms;
+    uint32_t wakes;
     int rc;
 
     *count = 0;
@@ -136,9 +154,13 @@ static int claim_once(struct worker *worker, uint32_t max, uint32_t *count, stru
         return err_set(err, ERR_MEMORY, "Out of memory while claiming.");
     rc = source->verbs->claim(source, max, wait_ms, worker->wants_json,
                               &claim->arena, &works, count, err);
+    if (rc == 0 && *count)
+        FAULT_POINT("worker.claimed");
     pthread_mutex_lock(&worker->lock);
-    accept(worker, claim, works, rc < 0 ? 0 : *count, sent_us);
+    wakes = accept(worker, claim, works, rc < 0 ? 0 : *count, sent_us);
     pthread_mutex_unlock(&worker->lock);
+    for (uint32_t i = 0; i < wakes; i++) /* after the lock: else they wake only to wait for it */
+        pthread_cond_signal(&worker->ready_come);
     return rc;
 }
 
@@ -225,6 +247,8 @@ void worker_answered(void *ctx, const struct report *reports, const struct repor
     for (uint32_t i = 0; i < count; i++) {
         if (!entries[i].final)
             obey((struct run *)entries[i].task, &results[i]);
+        if (reports[i].op == REPORT_START)
+            worker_start_answered(worker, (struct run *)entries[i].task);
         if (results[i].code != ERR_NONE)
             log_refused(worker, &reports[i], &results[i]);
     }

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "worker/worker_int.h"
 
 #define BEAT_HOLDING_MS 2000 /* with tasks in hand: how late a cancel may be seen */
@@ -177,7 +178,8 @@ static int beat_once(struct worker *worker, struct beat *beat)
     pthread_mutex_lock(&worker->lock);
     stop_named(beat, answer.pause, answer.pause_count, STOP_PAUSE);
     stop_named(beat, answer.cancel, answer.cancel_count, STOP_CANCEL);
-    stop_named(beat, answer.lost, answer.lost_count, STOP_LOST);
+    if (!SEEDED_BUG("worker_keeps_lost_task"))
+        stop_named(beat, answer.lost, answer.lost_count, STOP_LOST);
     pthread_mutex_unlock(&worker->lock);
     atomic_store(&worker->renewed_us, sent_us);
     return 0;

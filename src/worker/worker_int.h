@@ -31,6 +31,7 @@ struct run {
     uint32_t held_index;
     bool replaced;        /* its outcome was refused and a failure sent instead */
     atomic_int stop;      /* enum stop_reason; any thread */
+    bool start_stored;    /* its start was answered */
     struct run *next;
 };
 
@@ -49,14 +50,19 @@ struct worker {
     struct handler *handlers;
     uint32_t handlers_count;
     bool wants_json;
-    uint32_t capacity;  /* slots x batch: tasks waiting and running */
     uint32_t runs_max;
+    bool adaptive;      /* the batch follows what handlers take: worker_ahead.c */
 
     pthread_mutex_t lock;
     pthread_cond_t ready_come; /* slots wait */
     pthread_cond_t room_come;  /* the claimer waits */
     pthread_cond_t beat_due;   /* the heartbeat waits */
     pthread_cond_t calm;       /* worker_stop waits */
+    pthread_cond_t start_come; /* slots wait: worker_suspects.c */
+    struct run *suspect;       /* the one that began last and still runs */
+    int64_t suspect_since_us;
+    uint32_t capacity;    /* tasks waiting and running */
+    int64_t run_mean_us;  /* what the last handlers took */
     struct run *ready_first;
     struct run *ready_last;
     uint32_t ready_count;
@@ -103,6 +109,17 @@ struct run *worker_run_new(struct worker *worker); /* NULL at the maximum or wit
 void worker_run_end(struct worker *worker, struct run *run);
 void worker_run_stop(struct run *run, enum stop_reason reason);
 void worker_runs_deinit(struct worker *worker);
+
+/* worker_ahead.c; the lock is held, but for init. */
+uint32_t worker_ahead_init(struct worker *worker); /* the capacity; returns how large it may get */
+void worker_ahead_ran(struct worker *worker, int64_t duration_us);
+void worker_ahead_give_back(struct worker *worker);
+int64_t worker_ahead_look_ms(const struct worker *worker); /* when to look for stuck ones again */
+
+/* worker_suspects.c */
+bool worker_suspect_begin(struct worker *worker, struct run *run); /* true: its start is told */
+void worker_suspect_end(struct worker *worker, struct run *run);
+void worker_start_answered(struct worker *worker, struct run *run); /* the lock is held */
 
 /* worker_claims.c */
 void *worker_claimer_main(void *worker);

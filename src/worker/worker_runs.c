@@ -62,6 +62,7 @@ struct run *worker_run_new(struct worker *worker)
     run->serial = ++worker->next_serial;
     run->slot = NULL;
     run->replaced = false;
+    run->start_stored = false;
     run->task.seq = 0;
     atomic_store(&run->task.lost, false);
     atomic_store(&run->stop, STOP_NONE);

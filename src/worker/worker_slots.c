@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fault.h"
 #include "worker/control_line.h"
 #include "worker/worker_int.h"
 
@@ -97,7 +98,11 @@ static struct report run_handler(struct slot *slot, struct run *run, const struc
                             .worker = worker,
                             .run = run};
 
+    if (handler->verbs->in_process)
+        call.base.started = worker_suspect_begin(worker, run);
     handler->verbs->run(handler, &call.base);
+    if (handler->verbs->in_process && call.base.started)
+        worker_suspect_end(worker, run);
     *leftover = call.base.leftover;
     return call.base.outcome;
 }
@@ -122,7 +127,10 @@ static struct report decide(struct slot *slot, struct run *run, struct process_l
         return worker_report(REPORT_OP_COUNT);
     }
     handler = worker_handler(worker, run->work.type);
-    return handler ? run_handler(slot, run, handler, leftover) : without_handler(slot, run);
+    FAULT_POINT("worker.start");
+    if (!handler)
+        return without_handler(slot, run);
+    return run_handler(slot, run, handler, leftover);
 }
 
 /* The process could not be killed: its slot is out of service until it is gone. */
@@ -159,6 +167,7 @@ static void run_task(struct slot *slot, struct run *run)
     struct worker *worker = slot->worker;
     struct report outcome = decide(slot, run, &leftover);
 
+    FAULT_POINT("worker.ended");
     reporter_add(worker->reporter, &run->task, &outcome, true, true);
     arena_reset(&slot->arena);
     if (leftover.shim)
@@ -171,7 +180,8 @@ static void note_room(struct worker *worker)
 {
     uint32_t used = worker->ready_count + worker->running_count;
 
-    if (worker->config.batch == 1 || worker->ready_count == 0 || used * 2 <= worker->capacity)
+    if (worker->capacity == worker->config.slots || worker->ready_count == 0 ||
+        used * 2 <= worker->capacity)
         pthread_cond_signal(&worker->room_come);
 }
 
@@ -207,10 +217,12 @@ void *worker_slot_main(void *ctx)
     pthread_mutex_lock(&worker->lock);
     while ((run = take(slot))) {
         struct claim *claim = run->claim;
+        int64_t began_us = clock_boot_us();
 
         pthread_mutex_unlock(&worker->lock);
         run_task(slot, run);
         pthread_mutex_lock(&worker->lock);
+        worker_ahead_ran(worker, clock_boot_us() - began_us);
         if (--claim->users == 0)
             worker_claim_release(worker, claim);
         worker->running_count--;

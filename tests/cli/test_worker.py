@@ -163,7 +163,7 @@ class StoppingTasks(WorkerTest):
 
     def test_a_timeout_says_so(self):
         self.worker()
-        task_id = self.enqueue("gated", timeout_ms=200, max_retries=0)["id"]
+        task_id = self.enqueue("gated", timeout_ms=1500, max_retries=0)["id"]
         task = self.wait_ended(task_id)
         self.assertEqual(task["status"], "dead_letter")
         self.assertIn("timeout", task["error"])

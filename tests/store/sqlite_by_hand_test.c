@@ -225,6 +225,8 @@ static void given_everything(struct conformance *c)
 
     task->event_seq = 2;
     task->spec.tags = STR("[\"red\"]");
+    task->spec.idempotency_key = STR("k");
+    task->spec.payload = STR("{\"b\":1}");
     task->data = STR("{}");
     task->has_data = true;
     claim_task(task, "w");
@@ -280,6 +282,9 @@ static void verify_names_each_kind_of_damage(void **state)
         "INSERT INTO task_data VALUES (99, '{}')",
         "INSERT INTO task_uniques VALUES ('default', 'key', 't', 'z', 99)",
         "UPDATE task_results SET task_id = x'00112233445566778899aabbccddeeff'",
+        "UPDATE task_uniques SET value = 'l'",
+        "UPDATE task_specs SET payload_sum = payload_sum + 1",
+        "UPDATE task_results SET payload_sum = payload_sum + 1",
     };
     struct conformance *c = *state;
     char save[WHERE_BYTES + 32];

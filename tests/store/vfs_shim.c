@@ -66,6 +66,13 @@ static int judge(struct vfs_shim *shim, enum shim_op op, const char *path)
     return shim->faults[op].code;
 }
 
+static void tell(struct vfs_shim *shim, enum shim_change change, const char *path,
+                 sqlite3_int64 offset, const void *data, int len)
+{
+    if (shim->watch)
+        shim->watch(shim->watch_ctx, change, path, offset, data, len);
+}
+
 static void grow_to(struct shim_disk *disk, sqlite3_int64 size)
 {
     if (size <= disk->size)
@@ -212,6 +219,8 @@ static int file_write(sqlite3_file *file, const void *data, int len, sqlite3_int
     rc = judge(own->shim, SHIM_WRITE, own->path);
     if (rc == SQLITE_OK && own->disk)
         keep(own->disk, offset, data, len);
+    if (rc == SQLITE_OK)
+        tell(own->shim, SHIM_WRITTEN, own->path, offset, data, len);
     pthread_mutex_unlock(&own->shim->mutex);
     return rc ? rc : own->below->pMethods->xWrite(own->below, data, len, offset);
 }
@@ -225,6 +234,8 @@ static int file_truncate(sqlite3_file *file, sqlite3_int64 size)
     rc = judge(own->shim, SHIM_TRUNCATE, own->path);
     if (rc == SQLITE_OK && own->disk)
         keep(own->disk, size, NULL, -1);
+    if (rc == SQLITE_OK)
+        tell(own->shim, SHIM_TRUNCATED, own->path, size, NULL, 0);
     pthread_mutex_unlock(&own->shim->mutex);
     return rc ? rc : own->below->pMethods->xTruncate(own->below, size);
 }
@@ -246,6 +257,8 @@ static int file_sync(sqlite3_file *file, int flags)
             apply(own->disk, change);
         drop_pending(own->disk);
     }
+    if (rc == SQLITE_OK)
+        tell(shim, SHIM_SYNCED, own->path, 0, NULL, 0);
     pthread_mutex_unlock(&shim->mutex);
     return rc || shadowed ? rc : own->below->pMethods->xSync(own->below, flags);
 }
@@ -360,6 +373,8 @@ static int vfs_delete(sqlite3_vfs *vfs, const char *name, int sync_folder)
     cut = shim->cut;
     if (!cut && shim->keeps)
         forget_disk(shim, name);
+    if (!cut)
+        tell(shim, SHIM_DELETED, name, sync_folder, NULL, 0);
     pthread_mutex_unlock(&shim->mutex);
     return cut ? SQLITE_IOERR_DELETE : shim->below->xDelete(shim->below, name, sync_folder);
 }

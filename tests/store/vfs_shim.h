@@ -14,6 +14,12 @@
 
 enum shim_op { SHIM_WRITE, SHIM_SYNC, SHIM_READ, SHIM_TRUNCATE, SHIM_OP_COUNT };
 
+/* What happened to a file, told to whoever watches. The offset of a truncation is the new size, of
+ * a deletion not 0 when its folder was synced. */
+enum shim_change { SHIM_WRITTEN, SHIM_TRUNCATED, SHIM_SYNCED, SHIM_DELETED };
+typedef void shim_watch(void *ctx, enum shim_change change, const char *path, int64_t offset,
+                        const void *data, int len);
+
 struct shim_disk; /* what a file holds for certain, and what was written to it since */
 
 struct vfs_shim {
@@ -30,6 +36,8 @@ struct vfs_shim {
     int fault_errno;               /* what the system would have said of a fault; 0 = nothing */
     char ballast[SHIM_PATH_BYTES]; /* not "": the disk is full while this file is there */
     int64_t slept_us;              /* asked of xSleep, which never sleeps */
+    shim_watch *watch;             /* called under the mutex, in the order of the changes */
+    void *watch_ctx;
     struct shim_disk *disks;
     bool keeps;                    /* shadow copies are kept */
     bool cut;                      /* the power is gone: nothing is written any more */

@@ -1,5 +1,6 @@
 /* No request, whatever it asks for, loads or changes without end in one commit (V9): claims of large
- * tasks, claims that meet many tasks of one key, outputs of many dependencies, extreme rates. */
+ * tasks, claims that meet many tasks of one key, outputs of many dependencies, extreme rates. What
+ * is done page by page is done to the last page. */
 #include "queue_fixture.h"
 
 static char *filled(struct fixture *fx, size_t len)
@@ -128,6 +129,48 @@ static void the_slowest_rate_of_a_key_can_be_counted(void **state)
     }
 }
 
+/* F-A13: a sweep looks at what is held page by page; tasks that are well cannot hide a lost one. */
+static void a_lost_task_behind_thousands_that_are_well_comes_back(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid lost;
+
+    fx_lease(fx, 600);
+    worker(fx, "alive", "default");
+    worker(fx, "gone", "default");
+    enqueue_array(fx, 3000, "{\"type\":\"a\"}");
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(claim(fx, "alive", 1000, 0)->claimed_count, 1000);
+    lost = enqueue(fx, "{\"type\":\"b\"}");
+    claim_one(fx, "gone");
+    wait_until(heartbeat(fx, "alive", NULL, 0)->base.err.code == ERR_NONE &&
+               get(fx, lost)->status == STATUS_PENDING);
+    assert_int_equal(get(fx, lost)->crash_count, 1);
+    assert_int_equal(stats_of(fx).lost_leases_total, 1);
+    fx_verify(fx);
+}
+
+/* C4: an end is told page by page, to all who wait for it. */
+static void all_dependents_are_released_however_many_there_are(void **state)
+{
+    struct fixture *fx = *state;
+    uint32_t count = 2 * BOUND_DEPENDENTS_STEP + 1;
+    struct task *parent;
+    struct uuid id;
+    char task[100];
+
+    worker(fx, "w", "default");
+    id = enqueue(fx, "{\"type\":\"a\"}");
+    parent = claim_one(fx, "w")->task;
+    snprintf(task, sizeof task, "{\"type\":\"b\",\"depends_on\":[\"%s\"]}", id_text(fx, id));
+    enqueue_array(fx, count, task);
+    assert_int_equal(stats_of(fx).counts[STATUS_BLOCKED], count);
+    report_ok(fx, "w", parent, .op = REPORT_COMPLETE);
+    assert_int_equal(stats_of(fx).counts[STATUS_BLOCKED], 0);
+    assert_int_equal(stats_of(fx).counts[STATUS_PENDING], count);
+    fx_verify(fx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +178,8 @@ int main(void)
         QUEUE_TEST(a_claim_puts_aside_only_so_many_tasks_of_a_full_key_at_once),
         QUEUE_TEST(all_dependencies_are_named_however_large_their_results_are),
         QUEUE_TEST(the_slowest_rate_of_a_key_can_be_counted),
+        QUEUE_TEST(a_lost_task_behind_thousands_that_are_well_comes_back),
+        QUEUE_TEST(all_dependents_are_released_however_many_there_are),
     };
 
     return cmocka_run_group_tests_name("queue bounds", tests, NULL, NULL);

@@ -113,6 +113,27 @@ static void utf8_is_judged_as_in_RFC_3629_and_without_nul(void **state)
     assert_int_equal(str_utf8_step("a", 1), 1);
 }
 
+static void a_text_is_cut_where_a_character_ends(void **state)
+{
+    static const struct {
+        struct str text;
+        size_t max;
+        size_t len;
+    } rows[] = {
+        {{"abc", 3}, 3, 3}, {{"abc", 3}, 2, 2}, {{"abc", 3}, 9, 3}, {{"abc", 3}, 0, 0},
+        {{"x\xC3\xA4y", 4}, 2, 1}, {{"x\xC3\xA4y", 4}, 3, 3}, {{"\xE2\x82\xAC", 3}, 2, 0},
+        {{"\xF0\x9F\x98\x80z", 5}, 4, 4}, {{"\xF0\x9F\x98\x80z", 5}, 3, 0}, {{NULL, 0}, 3, 0},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct str cut = str_cut(rows[i].text, rows[i].max);
+
+        assert_ptr_equal(cut.data, rows[i].text.data);
+        assert_int_equal(cut.len, rows[i].len);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,6 +142,7 @@ int main(void)
         cmocka_unit_test(whole_numbers_are_read_strictly),
         cmocka_unit_test(durations_need_a_unit_unless_they_are_zero),
         cmocka_unit_test(utf8_is_judged_as_in_RFC_3629_and_without_nul),
+        cmocka_unit_test(a_text_is_cut_where_a_character_ends),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

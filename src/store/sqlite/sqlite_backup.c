@@ -2,6 +2,7 @@
  * writing goes on and the copy neither mixes two states nor starts over. The copy is made beside
  * its name, synced and then renamed: a file of that name is always whole. It gets an epoch of its
  * own, so that leases of the original mean nothing to it (F-D14). */
+#include "base/fault.h"
 #include "base/hash.h"
 #include "store/sqlite/sqlite_read.h"
 
@@ -112,6 +113,7 @@ static int put_in_place(const char *temporary, const char *path, int fd, struct 
     if (renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) < 0 &&
         ((errno != EINVAL && errno != ENOSYS) || rename(temporary, path) < 0))
         return copy_failed(path, strerror(errno), err);
+    FAULT_POINT("backup.renamed");
     return sync_folder(path, err);
 }
 
@@ -136,6 +138,7 @@ int sqlite_backup(struct store_reader *reader, const char *path,
     if (fd < 0)
         return copy_failed(path, strerror(errno), err);
     rc = write_copy(reader, temporary, progress, ctx, err);
+    FAULT_POINT("backup.copied");
     if (rc == 0)
         rc = put_in_place(temporary, path, fd, err);
     close(fd);

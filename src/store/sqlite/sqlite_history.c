@@ -151,6 +151,7 @@ int sqlite_result_put(struct store *base, const struct uuid *task_id, struct str
     bind_uuid(stmt, 1, task_id);
     bind_str(stmt, 2, payload);
     bind_int(stmt, 3, now_us);
+    bind_sum(stmt, 4, payload);
     return sql_run(sql, stmt, NULL, err);
 }
 
@@ -219,7 +220,8 @@ int sqlite_checkpoint_insert(struct store *base, const struct uuid *task_id,
     checkpoint->task_key = sqlite_key_of(task_id);
     checkpoint->seq = last + 1;
     checkpoint->valid = true;
-    checkpoint_hash(task_id, checkpoint, checkpoint->hash);
+    if (checkpoint_hash(task_id, checkpoint, checkpoint->hash) < 0)
+        return err_set(err, ERR_MEMORY, "out of memory for the checkpoint; try again");
     bind_uuid(stmt, 1, &checkpoint->id);
     bind_uuid(stmt, 2, task_id);
     bind_int(stmt, 3, checkpoint->seq);

@@ -43,6 +43,8 @@ static inline struct sqlite_store *sqlite_of(struct store *store)
 
 /* sqlite_row.c: binding and reading. Absent texts, nil ids and, with _or_null, zeros are NULL. */
 void bind_str(sqlite3_stmt *stmt, int at, struct str text);
+void bind_sum(sqlite3_stmt *stmt, int at, struct str text); /* of its bytes; NULL for none */
+int64_t sqlite_sum_of(struct str text); /* 31 bits, so that the column is short; never changes */
 void bind_uuid(sqlite3_stmt *stmt, int at, const struct uuid *id);
 void bind_int(sqlite3_stmt *stmt, int at, int64_t value);
 void bind_int_or_null(sqlite3_stmt *stmt, int at, int64_t value);
@@ -187,6 +189,8 @@ int sqlite_migrate_sql(struct buf *out, struct err *err);
 /* sqlite_ballast.c: space set aside, so that running tasks can end on a full disk (F-D1) */
 void sqlite_ballast_take(struct sqlite_store *store);    /* tries; full mode ends when it works */
 void sqlite_ballast_release(struct sqlite_store *store);
+/* sqlite_log.c: refuses a log in whose middle something is wrong; before SQLite opens it */
+int sqlite_log_check(const char *path, struct err *err);
 /* sqlite_open.c */
 void sqlite_store_own_process(void);
 int sqlite_store_open(struct store **store, struct str path, const struct store_options *options,

@@ -50,8 +50,9 @@ static bool migration_of(const struct embedded *file, struct migration *migratio
         *at = *at == '_' ? ' ' : *at;
     snprintf(down, sizeof down, "%s%.*s.down.sql", MIGRATIONS_FOLDER, (int)(end - name), name);
     migration->down = embedded_find(down);
-    hash_sha256(str_span(file->data, file->len), hash);
-    hash_hex(hash, sizeof hash, migration->checksum);
+    migration->checksum[0] = '\0'; /* stays so without memory: no such migration is applied */
+    if (hash_sha256(str_span(file->data, file->len), hash) == 0)
+        hash_hex(hash, sizeof hash, migration->checksum);
     return true;
 }
 
@@ -176,12 +177,16 @@ int sqlite_migrate_rows(sqlite3 *db, struct arena *arena, struct migration_row *
         return err_set(err, ERR_MEMORY, "out of memory for the list of migrations");
     if (load_applied(db, arena, applied, MIGRATIONS_MAX, &applied_count, err) < 0)
         return -(int)err->code;
+    if (arena->failed)
+        return err_set(err, ERR_MEMORY, "out of memory for the list of migrations");
     more = neighbour("", 1, &known);
     while (more || at < applied_count) {
         int order = !more ? 1 : at == applied_count ? -1 : str_compare(str_of(known.id),
                                                                        applied[at].id);
         struct migration_row *row = &(*rows)[(*count)++];
 
+        if (order <= 0 && !known.checksum[0])
+            return err_set(err, ERR_MEMORY, "out of memory for the list of migrations");
         *row = order >= 0 ? applied[at++] : (struct migration_row){0};
         row->differs = order > 0 || (order == 0 && !str_is(row->checksum, known.checksum));
         if (order <= 0) {
@@ -288,6 +293,8 @@ static int step_locked(sqlite3 *db, bool up, struct arena *arena, bool *done, st
     *done = !next_step(rows, count, up, &migration);
     if (*done)
         return 0;
+    if (up && !migration.checksum[0])
+        return err_set(err, ERR_MEMORY, "out of memory for the migration");
     if (!up && !migration.down)
         return err_set(err, ERR_CONFLICT, "migration %s cannot be undone; restore a backup",
                        migration.id);

@@ -2,6 +2,7 @@
  * the file (PATH-lock), one connection writes and checkpoints: SQLite before 3.51.3 has a race when
  * two do. */
 #include "base/clock.h"
+#include "base/fault.h"
 #include "base/hash.h"
 #include "store/sqlite/sqlite_int.h"
 
@@ -71,7 +72,8 @@ int sqlite_db_open(const char *path, bool write, sqlite3 **db, struct err *err)
                               "PRAGMA temp_store=MEMORY; PRAGMA cache_size=-8192;"
                             : "PRAGMA query_only=ON; PRAGMA temp_store=MEMORY;"
                               "PRAGMA cache_size=-2048;",
-                 err) == 0)
+                 err) == 0 &&
+        (!SEEDED_BUG("commit_not_synced") || run_text(*db, "PRAGMA synchronous=OFF", err) == 0))
         return 0;
     sqlite3_close(*db);
     *db = NULL;
@@ -99,7 +101,7 @@ int sqlite_file_lock(const char *path, int *lock_fd, struct err *err)
     fd = open(name, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0)
         return err_set(err, ERR_IO, "cannot lock the store '%s': %s", path, strerror(errno));
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+    if (flock(fd, LOCK_EX | LOCK_NB) < 0 && !SEEDED_BUG("second_opener_let_in")) {
         tell_holder(path, fd, err);
         close(fd);
         return -(int)ERR_UNAVAILABLE;
@@ -173,6 +175,9 @@ static int sqlite_begin(struct store *base, struct err *err)
     struct sqlite_store *store = sqlite_of(base);
     sqlite3_stmt *stmt = sql_get(&store->sql, SQL_tx_begin, err);
 
+    if (SEEDED_BUG("ack_before_commit") && !sqlite3_get_autocommit(store->sql.db) &&
+        run_text(store->sql.db, "COMMIT", err) < 0)
+        return -(int)err->code;
     if (!stmt || sql_run(&store->sql, stmt, NULL, err) < 0)
         return -(int)err->code;
     store->in_tx = true;
@@ -184,6 +189,7 @@ static int on_wal(void *ctx, sqlite3 *db, const char *name, int pages)
     (void)db;
     (void)name;
     ((struct sqlite_store *)ctx)->wal_pages = pages;
+    ((struct sqlite_store *)ctx)->base.log_pages = pages;
     return SQLITE_OK;
 }
 
@@ -193,11 +199,28 @@ static void checkpoint(struct sqlite_store *store)
     int log_pages = 0;
     int done_pages = 0;
 
+    FAULT_POINT("before.checkpoint");
     if (sqlite3_wal_checkpoint_v2(store->sql.db, NULL, SQLITE_CHECKPOINT_PASSIVE, &log_pages,
                                   &done_pages) != SQLITE_OK)
         LOG(store->log, LOG_WARN, "store.checkpoint_failed",
             KC("reason", sqlite3_errmsg(store->sql.db)), KI("wal_pages", store->wal_pages));
     store->wal_pages = log_pages - done_pages;
+    store->base.log_pages = store->wal_pages;
+    FAULT_POINT("after.checkpoint");
+}
+
+/* A write of the log that the system refused as a whole (F-D9): nothing of the commit can be on the
+ * disk, so it is refused like one on a full disk. The log itself knows why its last call failed. */
+static bool log_was_refused(sqlite3 *db)
+{
+    sqlite3_file *log = NULL;
+    int number = 0;
+
+    return sqlite3_extended_errcode(db) == SQLITE_IOERR_WRITE &&
+           sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log) == SQLITE_OK &&
+           log && log->pMethods &&
+           log->pMethods->xFileControl(log, SQLITE_FCNTL_LAST_ERRNO, &number) == SQLITE_OK &&
+           (number == EROFS || number == EDQUOT);
 }
 
 static int sqlite_commit(struct store *base, struct err *err)
@@ -211,13 +234,18 @@ static int sqlite_commit(struct store *base, struct err *err)
     stmt = sql_get(&store->sql, SQL_tx_commit, err);
     if (!stmt)
         return -(int)err->code;
+    if (SEEDED_BUG("ack_before_commit"))
+        return 0; /* left to the next transaction */
     rc = sql_run(&store->sql, stmt, NULL, err);
     if (rc < 0) {
         /* A full disk leaves the transaction open and whole: rolled back, nothing is lost. Any
          * other failure here may have left part of it on the disk: never survived in place. An I/O
          * error of a commit does not refresh the system's error number, so it says nothing. */
-        if ((sqlite3_errcode(store->sql.db) & 0xFF) == SQLITE_IOERR ||
-            (err->code != ERR_STORAGE_FULL && err->code != ERR_UNAVAILABLE))
+        if (log_was_refused(store->sql.db))
+            err_set(err, ERR_STORAGE_FULL, "the store cannot be written: its file system is "
+                    "read-only or its quota used up; it goes on by itself when that ends");
+        else if ((sqlite3_errcode(store->sql.db) & 0xFF) == SQLITE_IOERR ||
+                 (err->code != ERR_STORAGE_FULL && err->code != ERR_UNAVAILABLE))
             err->code = ERR_STORAGE;
         return -(int)err->code;
     }
@@ -240,7 +268,7 @@ static void sqlite_rollback(struct store *base)
     }
     store->in_tx = false;
     held_forget(&store->held);
-    if (lines_load(store, &err) < 0) {
+    if (!SEEDED_BUG("memory_kept_after_rollback") && lines_load(store, &err) < 0) {
         LOG(store->log, LOG_ERROR, "store.lines_not_loaded", KC("reason", err.text));
         store->data_version = 0;
     }
@@ -279,6 +307,7 @@ static void sqlite_close(struct store *base)
 
     if (store->sql.db && store->lock_fd >= 0)
         sqlite3_wal_checkpoint_v2(store->sql.db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
+    FAULT_POINT("store.close");
     sql_close(&store->sql);
     lines_deinit(&store->lines);
     held_forget(&store->held);
@@ -394,6 +423,8 @@ static int open_database(struct sqlite_store *store, const struct store_options 
     uint32_t applied = 0;
     bool write = !options->no_lock;
 
+    if (write && sqlite_log_check(store->path, err) < 0)
+        return -(int)err->code;
     if (sqlite_db_open(store->path, write, &store->sql.db, err) < 0)
         return -(int)err->code;
     if (write && !options->no_migrate &&
@@ -409,6 +440,9 @@ static int open_database(struct sqlite_store *store, const struct store_options 
     store->device = info.st_dev;
     store->inode = info.st_ino;
     sqlite3_wal_hook(store->sql.db, on_wal, store);
+    if (SEEDED_BUG("keys_forgotten_at_restart") &&
+        run_text(store->sql.db, "DELETE FROM task_uniques", err) < 0)
+        return -(int)err->code;
     if (write)
         sqlite_ballast_take(store);
     return read_last(store, err) < 0 ? -(int)err->code : lines_load(store, err);

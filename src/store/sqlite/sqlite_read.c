@@ -54,6 +54,13 @@ void reader_begin(struct store_reader *reader)
     ((struct timed_reader *)reader)->deadline_us = clock_boot_us() + READ_LIMIT_US;
 }
 
+int reader_whole(const struct arena *arena, int rc, struct err *err)
+{
+    if (rc == 0 && arena->failed)
+        return err_set(err, ERR_MEMORY, "out of memory for the answer; try again");
+    return rc;
+}
+
 int reader_end(struct store_reader *reader, int rc)
 {
     ((struct timed_reader *)reader)->deadline_us = 0;
@@ -147,7 +154,7 @@ int sqlite_read_task(struct store_reader *reader, const struct uuid *id, struct 
     rc = reader_task_by_key(reader, sqlite_key_of(id), arena, one, &found, err);
     if (rc == 0 && found && uuid_eq(&one->id, id))
         *task = one;
-    return reader_end(reader, rc);
+    return reader_end(reader, reader_whole(arena, rc, err));
 }
 
 /* The key of a task that is stored under exactly this id; 0 when there is none. */
@@ -201,18 +208,19 @@ int sqlite_read_dependencies(struct store_reader *reader, const struct uuid *id,
         one->task_id = column_uuid(stmt, 0);
         dependency_parse(str_of((const char *)sqlite3_column_text(stmt, 1)), &one->kind);
     }
-    return reader_end(reader, rc);
+    return reader_end(reader, reader_whole(arena, rc, err));
 }
 
 int sqlite_read_outputs(struct store_reader *reader, const struct uuid *task_id, bool children,
                         int64_t after_key, uint32_t limit, struct arena *arena,
                         struct output **outputs, uint32_t *count, struct err *err)
 {
+    int rc;
+
     reader_begin(reader);
-    return reader_end(reader,
-                      sqlite_outputs_read(&reader->sql, task_id, children, after_key,
-                                          bounded(limit, BOUND_LIST_LIMIT), arena, outputs, count,
-                                          err));
+    rc = sqlite_outputs_read(&reader->sql, task_id, children, after_key,
+                             bounded(limit, BOUND_LIST_LIMIT), arena, outputs, count, err);
+    return reader_end(reader, reader_whole(arena, rc, err));
 }
 
 int sqlite_read_result(struct store_reader *reader, const struct uuid *id, struct arena *arena,
@@ -234,7 +242,7 @@ int sqlite_read_result(struct store_reader *reader, const struct uuid *id, struc
         rc = payload->data ? 0 : no_memory(stmt, err);
         sqlite3_reset(stmt);
     }
-    return reader_end(reader, rc);
+    return reader_end(reader, reader_whole(arena, rc, err));
 }
 
 static enum actor actor_of(const char *word)
@@ -304,7 +312,7 @@ int sqlite_read_events(struct store_reader *reader, const struct uuid *id, int64
             return reader_end(reader, too_large(stmt, err));
         event_from_row(stmt, key, arena, &(*events)[(*count)++]);
     }
-    return reader_end(reader, rc);
+    return reader_end(reader, reader_whole(arena, rc, err));
 }
 
 int sqlite_read_executions(struct store_reader *reader, const struct uuid *id, int64_t before_key,
@@ -335,7 +343,7 @@ int sqlite_read_executions(struct store_reader *reader, const struct uuid *id, i
                 column_str(stmt, SQLITE_EXECUTION_COLUMNS_COUNT, arena);
         (*executions)[(*count)++].task_id = *id;
     }
-    return reader_end(reader, rc);
+    return reader_end(reader, reader_whole(arena, rc, err));
 }
 
 int sqlite_read_checkpoints(struct store_reader *reader, const struct uuid *id, int64_t before_seq,
@@ -363,7 +371,7 @@ int sqlite_read_checkpoints(struct store_reader *reader, const struct uuid *id, 
         sqlite_checkpoint_from_row(stmt, 0, arena, &(*checkpoints)[*count]);
         (*checkpoints)[(*count)++].task_key = sqlite_key_of(id);
     }
-    return reader_end(reader, rc);
+    return reader_end(reader, reader_whole(arena, rc, err));
 }
 
 static void log_from_row(sqlite3_stmt *stmt, struct arena *arena, struct log_entry *entry)
@@ -425,5 +433,5 @@ int sqlite_read_logs(struct store_reader *reader, const struct uuid *id,
             return reader_end(reader, too_large(stmt, err));
         log_from_row(stmt, arena, &(*entries)[(*count)++]);
     }
-    return reader_end(reader, rc);
+    return reader_end(reader, reader_whole(arena, rc, err));
 }

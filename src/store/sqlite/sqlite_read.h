@@ -15,6 +15,8 @@ struct timed_reader {
 /* Around every call: begin starts its time limit, end returns rc. */
 void reader_begin(struct store_reader *reader);
 int reader_end(struct store_reader *reader, int rc);
+/* rc, or -ERR_MEMORY when a part of the answer found no room. */
+int reader_whole(const struct arena *arena, int rc, struct err *err);
 
 /* A task with everything by its key; *task is left NULL when there is none. */
 int reader_task_by_key(struct store_reader *reader, int64_t key, struct arena *arena,

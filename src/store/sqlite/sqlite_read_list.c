@@ -495,7 +495,8 @@ int sqlite_read_tasks(struct store_reader *reader, const struct task_filter *fil
     if (sqlite3_exec(reader->sql.db, "BEGIN", NULL, NULL, NULL))
         return sql_fail(reader->sql.db, "BEGIN", err);
     reader_begin(reader);
-    rc = reader_end(reader, run(&list, arena, tasks, count, err));
+    rc = run(&list, arena, tasks, count, err);
+    rc = reader_end(reader, reader_whole(arena, rc, err));
     sqlite3_exec(reader->sql.db, "COMMIT", NULL, NULL, NULL); /* nothing was written */
     buf_deinit(&list.text);
     return rc;

@@ -2,6 +2,8 @@
  * the columns here, in the lists below and in sql/tasks.sql is one and the same. */
 #include "store/sqlite/sqlite_int.h"
 
+#include "base/hash.h"
+
 const char sqlite_state_columns[] =
     "s.task, s.id, s.lane, s.status, s.previous_status, s.state, s.progress, s.version, "
     "s.updated_at, s.priority, s.scheduled_at, s.by_wall, s.order_key, s.parked, s.attempts, "
@@ -40,12 +42,26 @@ const char sqlite_spec_joins[] = "JOIN task_specs p ON p.task = s.task "
 const char sqlite_execution_columns[] =
     "e.execution, e.id, e.task, e.job_id, e.schedule_id, e.status, e.attempt_number, "
     "e.lease_token, e.worker_id, e.correlation_id, e.claim_seq, e.start_seq, e.end_seq, "
-    "e.created_at, e.started_at, e.completed_at, e.failed_at, e.duration_ms, e.result_data, e.error_data";
+    "e.created_at, e.started_at, e.completed_at, e.failed_at, e.duration_ms, e.result_data, "
+    "e.error_data";
 
 void bind_str(sqlite3_stmt *stmt, int at, struct str text)
 {
     if (text.data)
         sqlite3_bind_text(stmt, at, text.data, (int)text.len, SQLITE_STATIC);
+    else
+        sqlite3_bind_null(stmt, at);
+}
+
+int64_t sqlite_sum_of(struct str text)
+{
+    return (int64_t)(hash_bytes64(text.data, text.len, 0) & INT32_MAX);
+}
+
+void bind_sum(sqlite3_stmt *stmt, int at, struct str text)
+{
+    if (text.data)
+        sqlite3_bind_int64(stmt, at, sqlite_sum_of(text));
     else
         sqlite3_bind_null(stmt, at);
 }
@@ -76,12 +92,15 @@ void bind_int_or_null(sqlite3_stmt *stmt, int at, int64_t value)
     bind_int_unless(stmt, at, value, 0);
 }
 
+/* SQLite copies a text before it hands it out: without memory a text reads as none (F-D16). */
 struct str column_str(sqlite3_stmt *stmt, int at, struct arena *arena)
 {
     const char *text = (const char *)sqlite3_column_text(stmt, at);
 
-    if (!text)
+    if (!text) {
+        arena->failed |= sqlite3_column_type(stmt, at) != SQLITE_NULL;
         return STR_NONE;
+    }
     return arena_str(arena, str_span(text, (size_t)sqlite3_column_bytes(stmt, at)));
 }
 
@@ -100,13 +119,15 @@ int64_t column_int(sqlite3_stmt *stmt, int at, int64_t when_null)
                                                         : sqlite3_column_int64(stmt, at);
 }
 
-static enum status column_status(sqlite3_stmt *stmt, int at)
+static enum status column_status(sqlite3_stmt *stmt, int at, struct arena *arena)
 {
     const char *word = (const char *)sqlite3_column_text(stmt, at);
     enum status status = STATUS_NONE;
 
     if (word)
         status_parse(str_of(word), &status);
+    else
+        arena->failed |= sqlite3_column_type(stmt, at) != SQLITE_NULL;
     return status;
 }
 
@@ -148,8 +169,8 @@ void sqlite_state_from_row(sqlite3_stmt *stmt, int first, struct arena *arena, s
     task->key = sqlite3_column_int64(stmt, at++);
     task->id = column_uuid(stmt, at++);
     *lane = sqlite3_column_int64(stmt, at++);
-    task->status = column_status(stmt, at++);
-    task->previous_status = column_status(stmt, at++);
+    task->status = column_status(stmt, at++, arena);
+    task->previous_status = column_status(stmt, at++, arena);
     task->state = column_str(stmt, at++, arena);
     task->progress = sqlite3_column_int64(stmt, at++);
     task->version = sqlite3_column_int64(stmt, at++);

@@ -40,7 +40,8 @@
     X(verify_counts) X(verify_states) X(verify_specs) X(verify_parts) X(verify_held)           \
     X(verify_executions)                                                                       \
     X(verify_event_order) X(verify_event_ends) X(verify_open_dependencies)                     \
-    X(verify_open_children) X(verify_orphans) X(verify_checkpoints)
+    X(verify_open_children) X(verify_orphans) X(verify_uniques) X(verify_sums)                 \
+    X(verify_checkpoints)
 
 enum sqlite_statement {
 #define X(name) SQL_##name,

@@ -1,6 +1,7 @@
 /* Tasks as rows: insert, save under the version guard, load by key, delete with all they left. */
 #include "store/sqlite/sqlite_int.h"
 
+#include "base/fault.h"
 #include "base/json.h"
 #include "core/bounds.h"
 
@@ -153,6 +154,7 @@ static void bind_spec(sqlite3_stmt *stmt, const struct task *task, int64_t lane)
     else
         sqlite3_bind_null(stmt, at++);
     ASSERT(at == SQLITE_SPEC_COLUMNS_COUNT - SQLITE_OPTIONS_COLUMNS_COUNT + 4);
+    bind_sum(stmt, at, spec->payload);
 }
 
 static int write_options(struct sqlite_store *store, const struct task *task, struct err *err)
@@ -338,7 +340,7 @@ static int load_data(struct sqlite_store *store, struct task *task, struct arena
 
     if (!stmt)
         return -(int)err->code;
-    bind_int(stmt, 1, task->key);
+    bind_int(stmt, 1, task->key - SEEDED_BUG("data_of_another_task"));
     rc = sql_step(&store->sql, stmt, err);
     if (rc < 0)
         return rc;
@@ -409,7 +411,7 @@ int sqlite_tasks_load(struct store *base, const struct uuid *ids, uint32_t count
             rc = sqlite_task_by_key(store, key, parts, arena, &tasks[i], err);
         if (rc < 0)
             return rc;
-        if (tasks[i] && !uuid_eq(&tasks[i]->id, &ids[i]))
+        if (tasks[i] && !uuid_eq(&tasks[i]->id, &ids[i]) && !SEEDED_BUG("id_not_compared"))
             tasks[i] = NULL; /* the key is in use, the id is not */
     }
     return 0;

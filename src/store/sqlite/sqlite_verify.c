@@ -20,7 +20,8 @@ static const enum sqlite_statement checks[] = {
     SQL_verify_counts,      SQL_verify_states,     SQL_verify_specs,
     SQL_verify_parts,       SQL_verify_held,       SQL_verify_executions,
     SQL_verify_event_order, SQL_verify_event_ends, SQL_verify_open_dependencies,
-    SQL_verify_open_children, SQL_verify_orphans};
+    SQL_verify_open_children, SQL_verify_orphans,
+    SQL_verify_uniques,     SQL_verify_sums};
 
 /* False when the check has told enough. */
 static bool tell(struct verify *verify, const char *line)
@@ -47,6 +48,18 @@ static void uuid_text(sqlite3_context *context, int count, sqlite3_value **value
     memcpy(id.bytes, sqlite3_value_blob(values[0]), 16);
     uuid_format(&id, text);
     sqlite3_result_text(context, text, -1, SQLITE_TRANSIENT);
+}
+
+static void text_sum(sqlite3_context *context, int count, sqlite3_value **values)
+{
+    const char *text = (const char *)sqlite3_value_text(values[0]);
+
+    (void)count;
+    if (text)
+        sqlite3_result_int64(context, sqlite_sum_of(str_span(
+            text, (size_t)sqlite3_value_bytes(values[0]))));
+    else
+        sqlite3_result_error_nomem(context); /* asked only where there is a text */
 }
 
 /* integrity_check gives one line 'ok' or what is wrong; a page that cannot be read is a finding. */
@@ -167,6 +180,8 @@ int sqlite_verify(struct store *base, void (*tell_line)(void *ctx, const char *l
 
     if (sqlite3_create_function(db, "uuid_text", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
                                 uuid_text, NULL, NULL) ||
+        sqlite3_create_function(db, "text_sum", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
+                                text_sum, NULL, NULL) ||
         (own && sqlite3_exec(db, "BEGIN", NULL, NULL, NULL)))
         return sql_fail(db, "BEGIN", err);
     rc = run_all(&verify, err);

@@ -139,14 +139,7 @@ int function_call_result(struct function_call *call, struct str result, struct e
 
 void function_call_fail(struct function_call *call, bool retryable, struct str text)
 {
-    size_t len = text.len;
-
-    if (len > BOUND_ERROR_BYTES) { /* cut between characters */
-        len = BOUND_ERROR_BYTES;
-        while (len && ((unsigned char)text.data[len] & 0xc0) == 0x80)
-            len--;
-    }
-    call->error = arena_str(call->run->arena, str_span(text.data, len));
+    call->error = arena_str(call->run->arena, str_cut(text, BOUND_ERROR_BYTES));
     call->retryable = retryable;
 }
 
@@ -222,10 +215,11 @@ static void run_function(const struct handler *handler, struct handler_run *run)
 
     if (run->work->timeout_ms > 0 && run->work->timeout_ms < BOUND_DELAY_MS)
         call.deadline_us = clock_boot_us() + run->work->timeout_ms * CLOCK_MS_US;
-    run->report(run, &started, true);
+    if (!run->started)
+        run->report(run, &started, true);
     returned = function->fn(&call, function->ctx);
     run->outcome = decide(&call, returned);
     buf_deinit(&call.text);
 }
 
-const struct handler_verbs handler_function_verbs = {run_function, false};
+const struct handler_verbs handler_function_verbs = {run_function, false, true};

@@ -240,14 +240,8 @@ static void report_dropped(struct command_run *command, uint64_t dropped_bytes)
 static struct report fail_report(struct arena *arena, struct str error, struct str details)
 {
     struct report report = worker_report(REPORT_FAIL);
-    struct str kept = error;
 
-    if (kept.len > BOUND_ERROR_BYTES) { /* cut between characters */
-        kept.len = BOUND_ERROR_BYTES;
-        while (kept.len && ((unsigned char)kept.data[kept.len] & 0xc0) == 0x80)
-            kept.len--;
-    }
-    report.error = arena_str(arena, kept);
+    report.error = arena_str(arena, str_cut(error, BOUND_ERROR_BYTES));
     report.details = arena_str(arena, details);
     return report;
 }
@@ -434,4 +428,4 @@ static void run_command(const struct handler *handler, struct handler_run *run)
     arena_deinit(&command.outcome_arena);
 }
 
-const struct handler_verbs handler_process_verbs = {run_command, true};
+const struct handler_verbs handler_process_verbs = {run_command, true, false};

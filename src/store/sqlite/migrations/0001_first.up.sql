@@ -31,6 +31,7 @@ CREATE TABLE task_specs (
     lane INTEGER NOT NULL,
     name TEXT,
     payload TEXT,
+    payload_sum INTEGER,       -- of the payload's bytes; verify compares. Absent: not known
     idempotency_key TEXT,
     limit_key TEXT,
     max_retries INTEGER,       -- absent: the default, so is timeout_ms
@@ -40,6 +41,10 @@ CREATE TABLE task_specs (
     options INTEGER            -- the task again, if it has a row in task_options
 );
 CREATE INDEX task_specs_lane ON task_specs (lane, task);
+CREATE TRIGGER task_specs_by_hand AFTER UPDATE OF payload ON task_specs
+BEGIN
+    UPDATE task_specs SET payload_sum = NULL WHERE task = new.task;
+END;
 
 CREATE TABLE task_options ( -- what most tasks do not ask for; no row where nothing was
     task INTEGER PRIMARY KEY,
@@ -209,8 +214,14 @@ CREATE TABLE task_results (
     namespace TEXT NOT NULL DEFAULT 'default',
     task_id BLOB PRIMARY KEY,
     payload TEXT NOT NULL,
+    payload_sum INTEGER,        -- as in task_specs
     created_at INTEGER NOT NULL
 ) WITHOUT ROWID;
+CREATE TRIGGER task_results_by_hand AFTER UPDATE OF payload ON task_results
+    WHEN new.payload <> old.payload AND new.payload_sum IS old.payload_sum
+BEGIN
+    UPDATE task_results SET payload_sum = NULL WHERE task_id = new.task_id;
+END;
 
 CREATE TABLE task_dependencies (
     namespace TEXT NOT NULL DEFAULT 'default',

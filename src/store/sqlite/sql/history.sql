@@ -25,8 +25,9 @@ SELECT @execution@, s.id FROM execution_rows e LEFT JOIN task_states s ON s.task
 WHERE e.execution = ?1;
 
 -- name: result_put
-INSERT INTO task_results (task_id, payload, created_at) VALUES (?1, ?2, ?3)
-ON CONFLICT (task_id) DO UPDATE SET payload = excluded.payload, created_at = excluded.created_at;
+INSERT INTO task_results (task_id, payload, created_at, payload_sum) VALUES (?1, ?2, ?3, ?4)
+ON CONFLICT (task_id) DO UPDATE SET payload = excluded.payload, created_at = excluded.created_at,
+    payload_sum = excluded.payload_sum;
 
 -- name: result_delete
 DELETE FROM task_results WHERE task_id = ?1;

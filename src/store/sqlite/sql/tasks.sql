@@ -13,8 +13,8 @@ INSERT INTO task_states (
 
 -- name: spec_insert
 INSERT INTO task_specs (task, lane, name, payload, idempotency_key, limit_key, max_retries,
-    timeout_ms, created_at, options, opened)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11);
+    timeout_ms, created_at, options, opened, payload_sum)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12);
 
 -- name: options_insert
 INSERT INTO task_options (

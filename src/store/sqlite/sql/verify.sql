@@ -207,6 +207,27 @@ FROM (SELECT DISTINCT execution_id FROM execution_logs) r WHERE NOT EXISTS (
     SELECT 1 FROM execution_rows e
     WHERE e.execution = task_key(r.execution_id) AND e.id = r.execution_id);
 
+-- name: verify_uniques
+SELECT 'task_uniques: ' || u.kind || ' ' || u.value || ' is not the one task key ' || u.task
+    || ' carries'
+FROM task_uniques u
+JOIN task_specs p ON p.task = u.task
+LEFT JOIN task_options o ON o.task = p.options
+WHERE u.value IS NOT CASE u.kind WHEN 'key' THEN p.idempotency_key
+    WHEN 'hash' THEN o.input_hash ELSE o.external_id END;
+
+-- Neither SQLite nor any rule sees a wrong letter in a text: what a task was given and gave back
+-- carries a sum. A column of another type than text is damaged as well.
+-- name: verify_sums
+SELECT 'task_specs: the payload of task ' || coalesce((SELECT uuid_text(s.id) FROM task_states s
+    WHERE s.task = p.task), p.task) || ' is damaged: its sum is another one'
+FROM task_specs p WHERE p.payload_sum IS NOT NULL
+    AND (typeof(p.payload) <> 'text' OR p.payload_sum <> text_sum(p.payload))
+UNION ALL
+SELECT 'task_results: the result of task ' || uuid_text(task_id)
+    || ' is damaged: its sum is another one'
+FROM task_results WHERE payload_sum IS NOT NULL AND payload_sum <> text_sum(payload);
+
 -- name: verify_checkpoints
 SELECT id, seq, checkpoint_name, progress_percent, step_description, recoverable_data,
     database_state, file_state, checkpoint_hash, is_valid, created_at, task_id

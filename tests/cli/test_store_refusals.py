@@ -1,0 +1,119 @@
+"""Stores, copies and servers where something is in the way (F-D6, F-D14): each command says what,
+leaves nothing half done, and tells damage by its name."""
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import unittest
+
+import cli_harness
+from cli_harness import FolderTest, ServerTest, binary, wait_until
+
+
+class Backups(ServerTest):
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def test_a_copy_never_replaces_what_is_there(self):
+        self.enqueue("a")
+        self.perdura("backup", self.path("copy.db"))
+        before = os.stat(self.path("copy.db")).st_ino
+        self.assertIn("copy.db", self.refused(1, "backup", self.path("copy.db")))
+        self.assertEqual(os.stat(self.path("copy.db")).st_ino, before)
+
+    def test_what_is_in_the_way_of_a_copy_is_named(self):
+        open(self.path("left.db.tmp"), "w", encoding="ascii").close()
+        os.mkdir(self.path("folder"))
+        for target, word in (("left.db", "left.db.tmp"), ("missing/copy.db", "missing"),
+                             ("folder", "folder"), ("x" * 300, "x")):
+            with self.subTest(target[:20]):
+                self.assertIn(word, self.refused(1, "backup", self.path(target)))
+        self.assertIn("perdura.db", self.refused(1, "backup", self.server.store))
+        self.assertEqual(sorted(os.listdir(self.path("folder"))), [])
+
+    def test_a_copy_without_a_server_has_the_same_refusals(self):
+        self.server.stop()
+        store = ("--store", self.server.store)
+        self.perdura("backup", self.path("one.db"), *store)
+        self.assertIn("one.db", self.refused(1, "backup", self.path("one.db"), *store))
+        self.refused(1, "backup", self.path("two.db"), "--store", self.path("none.db"))
+        self.refused(1, "backup", self.path("missing/three.db"), *store)
+
+
+class Damage(ServerTest):
+    def damaged(self, *statements):
+        self.server.stop()
+        db = sqlite3.connect(self.server.store)
+        db.execute("PRAGMA foreign_keys = OFF")
+        for statement in statements:
+            db.execute(statement)
+        db.commit()
+        db.close()
+        done = self.perdura("verify", "--store", self.server.store, "--json", code=1)
+        return json.loads(done.stdout)["findings"]
+
+    def test_a_row_whose_owner_is_gone_is_told(self):
+        self.enqueue("a")
+        self.register()
+        task = self.claim()[0]
+        self.report_ok("worker-1", task, "start")
+        self.report_ok("worker-1", task, "checkpoint", name="one", progress=1, data=1)
+        findings = self.damaged("DELETE FROM task_states")
+        self.assertTrue(findings)
+        self.assertTrue(all(finding["detail"] for finding in findings))
+
+    def test_very_much_damage_is_told_in_few_lines(self):
+        self.expect(201, "POST", "/v1/tasks", [{"type": "a"} for _ in range(500)])
+        findings = self.damaged("DELETE FROM task_states")
+        self.assertLess(len(findings), 500)
+
+    def test_a_page_that_was_overwritten_is_told(self):
+        self.expect(201, "POST", "/v1/tasks", [{"type": "a", "payload": "x" * 200}] * 200)
+        self.server.stop()
+        size = os.path.getsize(self.server.store)
+        with open(self.server.store, "r+b") as file:
+            file.seek(size // 2 // 4096 * 4096)
+            file.write(b"\xa5" * 4096)
+        done = subprocess.run([binary(), "verify", "--store", self.server.store, "--json"],
+                              capture_output=True, text=True, env=cli_harness.environment())
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+
+    def test_a_database_without_our_tables_is_not_called_fine(self):
+        db = sqlite3.connect(os.path.join(self.folder, "other.db"))
+        db.execute("CREATE TABLE mine (a)")
+        db.commit()
+        db.close()
+        self.refused(1, "verify", "--store", os.path.join(self.folder, "other.db"))
+
+
+class Serving(FolderTest):
+    def test_queues_of_the_configuration_are_served_by_the_pool(self):
+        self.write("perdura.yaml", "workers: 1\nhandlers:\n  - {type: a, command: ['true']}\n"
+                                   "queues:\n  - {name: default}\n  - {name: mail}\n")
+        server = self.serve("--config", "perdura.yaml")
+        self.url = "http://%s:%d" % server.address
+        for queue in ("default", "mail"):
+            self.perdura("enqueue", "a", "--queue", queue, "--wait")
+
+    def test_a_second_signal_ends_it_at_once_and_loses_nothing(self):
+        self.write("perdura.yaml", "grace: 60s\nhandlers:\n  - type: a\n    command: [sh, -c, "
+                                   "\"trap '' TERM; touch runs; while :; do sleep 0.05; done\"]\n")
+        server = self.serve("--config", "perdura.yaml")
+        self.url = "http://%s:%d" % server.address
+        task_id = self.perdura("enqueue", "a").stdout.strip()
+        wait_until(lambda: os.path.exists(os.path.join(self.folder, "runs")))
+        server.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: "node.stopping" in server.log())
+        self.assertIsNone(server.process.poll())
+        self.assertEqual(server.stop(), 1)
+        os.unlink(os.path.join(self.folder, "perdura.yaml"))
+        server = self.serve()
+        self.url = "http://%s:%d" % server.address
+        task = json.loads(self.perdura("task", "show", task_id, "--json").stdout)
+        self.assertIn(task["status"], ("running", "claimed", "pending", "delayed", "orphaned",
+                                       "recovering"))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,222 @@
+"""Work that passes every fault point of the server: one lap does every kind of request, report and
+control once, ends some tasks by their timeout and lets leases and workers be lost. Used by
+tests/campaign/points.py, which kills the server at each point in turn."""
+import http.client
+import itertools
+import json
+import os
+import pathlib
+import re
+import signal
+import sqlite3
+import time
+import uuid
+
+import crash_harness
+from kill_clients import BROKEN, Receiver
+
+LEASE_MS = 120
+CONFIG = f"""workers: 1
+lease: {LEASE_MS}ms
+grace: 20ms
+log_level: warn
+worker_timeout: 300ms
+retention:
+  archive: "archive"
+handlers:
+  - type: "brief"
+    command: ["/bin/true"]
+    retention: 1ms
+  - type: "pool"
+    command: ["/bin/true"]
+"""
+AT_THE_END = ("drain.begin", "store.close")
+ONCE = ("before.recover", "after.recover", "retention.", "backup.", *AT_THE_END)
+
+
+def names_in(source):
+    """Every name a fault point can have, as the source says it."""
+    names = set()
+    for path in sorted(pathlib.Path(source).rglob("*.c")):
+        text = path.read_text()
+        names.update(re.findall(r'FAULT_POINT\("([^"]+)"\)', text))
+        kinds = re.search(r"kinds\[REQUEST_KIND_COUNT\] = \{([^}]*)\}", text)
+        if kinds:
+            words = ["commit"] + re.findall(r'"([^"]+)"', kinds.group(1))
+            names.update(f"{when}.{word}" for when in ("before", "after") for word in words)
+    return sorted(names)
+
+
+class Refused(Exception):
+    """An answer the work did not expect."""
+
+
+class Spoilt(Exception):
+    """A lease or a worker was lost in the lap, since the machine was slow: the next one begins."""
+
+
+class PointWork:
+    """A store, its server, and what it acknowledged."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.server = crash_harness.CrashServer(folder)
+        self.receiver = Receiver()
+        self.connection = None
+        self.kept = set()
+        self.numbers = itertools.count()
+
+    def close(self):
+        self.disconnect()
+        self.server.kill()
+        self.server.close()
+        self.receiver.close()
+
+    # Requests. BROKEN when the server died.
+
+    def disconnect(self):
+        if self.connection:
+            self.connection.close()
+        self.connection = None
+
+    def call(self, method, path, body=None, expected=(200, 201)):
+        if self.connection is None:
+            self.connection = http.client.HTTPConnection(*self.server.address, timeout=10)
+        self.connection.request(method, path, None if body is None else json.dumps(body))
+        reply = self.connection.getresponse()
+        text = reply.read()
+        if reply.status not in expected:
+            if reply.status in (404, 409, 503):
+                raise Spoilt
+            raise Refused(f"{method} {path} answered {reply.status}: {text[:300]}")
+        return json.loads(text) if text else None
+
+    def report(self, worker, task, *elements):
+        base = {"task_id": task["id"], "lease_token": task["lease_token"]}
+        return self.call("POST", f"/v1/workers/{worker}:report",
+                         [{**base, **element} for element in elements])
+
+    def register(self, worker, queues):
+        self.call("POST", "/v1/workers", {"id": worker, "hostname": "h", "pool_size": 4,
+                                          "queues": queues, "version": "1"})
+
+    # One kill.
+
+    def run_until_killed(self, point, nth, laps):
+        """Whether the server killed itself at the nth pass of the point."""
+        try:
+            self.server.start("--workers", "1", config=CONFIG, lease=f"{LEASE_MS}ms",
+                              fault=f"{point}:{nth}" if point else None)
+        except AssertionError:
+            if self.server.wait() != -signal.SIGKILL:
+                raise
+            return True
+        try:
+            for _ in range(laps):
+                self.try_lap(slow=point is None or point.startswith("sweep."),
+                             large="checkpoint" in (point or ""))
+            if point in AT_THE_END:
+                self.server.process.send_signal(signal.SIGTERM)
+                self.server.wait()
+        except BROKEN:
+            self.server.wait()
+        finally:
+            self.disconnect()
+        ended = self.server.process.poll()
+        self.server.kill()
+        if ended not in (None, 0, -signal.SIGKILL):
+            raise AssertionError(f"the server ended with {ended}: {self.server.log()[-1500:]}")
+        return ended == -signal.SIGKILL
+
+    def findings(self):
+        """The store after the kill: whole, and with everything acknowledged."""
+        code, text = self.server.verify()
+        found = [] if code == 0 else [f"verify: {text[:1000]}"]
+        with sqlite3.connect(f"file:{self.server.store}?mode=ro", uri=True) as db:
+            stored = {str(uuid.UUID(bytes=row[0])) for row in db.execute("SELECT id FROM tasks")}
+        return found + [f"task {task} was acknowledged and is not there"
+                        for task in self.kept - stored]
+
+    # One lap.
+
+    def try_lap(self, slow, large):
+        try:
+            self.lap(slow, large)
+        except (Spoilt, KeyError):  # KeyError: a task of the lap was not claimed
+            pass
+
+    def lap(self, slow, large):
+        lap = next(self.numbers)
+        worker = f"worker-{lap}"
+        self.register(worker, ["work"])
+        self.enqueue(lap, large)
+        for path in ("/v1/stats", "/v1/workers", "/v1/queues"):
+            self.call("GET", path)
+        self.call("PATCH", "/v1/queues/work", {"concurrency": 1000 + lap})
+        tasks = {t["type"]: t for t in
+                 self.call("POST", f"/v1/workers/{worker}:claim", {"max": 1000})["tasks"]}
+        self.report_all(worker, tasks)
+        self.call("POST", f"/v1/workers/{worker}:heartbeat", {})
+        self.control(tasks)
+        path = os.path.join(self.folder, f"backup-{lap}-{uuid.uuid4()}.db")
+        self.call("POST", "/v1/backup", {"path": path})
+        os.unlink(path)
+        if slow:
+            self.lose(worker, lap)
+        self.call("DELETE", f"/v1/workers/{worker}", expected=(200, 204))
+        if large:
+            time.sleep(0.01)  # idle: it checkpoints now
+
+    def enqueue(self, lap, large):
+        url = self.receiver.url
+        specs = [{"type": kind, "queue": "work", "max_retries": 0, "user_id": "gone"}
+                 for kind in ("fails", "released", "partial", "cancelled", "deleted")]
+        specs += [{"type": "brief", "queue": "work"},
+                  {"type": "completes", "queue": "work", "ref": "first", "callback_url": url},
+                  {"type": "after", "queue": "later", "depends_on": [{"ref": "first"}]},
+                  {"type": "delayed", "queue": "later", "delay_ms": 1},
+                  {"type": "parent", "queue": "work"},
+                  {"type": "pool", "queue": "default"}]
+        if large:
+            specs += [{"type": "large", "queue": "large", "payload": "x" * 20000}] * 300
+        items = self.call("POST", "/v1/tasks", specs)["items"]
+        self.kept.update(item["id"] for item, spec in zip(items, specs)
+                         if spec.get("user_id") != "gone" and spec["type"] != "brief")
+
+    def report_all(self, worker, tasks):
+        first = tasks["completes"]
+        self.report(worker, first, {"op": "start"}, {"op": "progress", "progress": 5})
+        self.report(worker, first, {"op": "checkpoint", "name": "c", "progress": 10},
+                    {"op": "log", "level": "INFO", "message": "m"})
+        self.report(worker, tasks["parent"], {"op": "spawn", "tasks": [
+            {"type": "child", "queue": "work", "ref": f"c{i}"} for i in range(2)]})
+        self.report(worker, tasks["parent"], {"op": "continue", "wait_children": True})
+        self.report(worker, tasks["fails"], {"op": "fail", "error": "e", "retryable": False})
+        self.report(worker, tasks["partial"], {"op": "partial", "result": 1})
+        self.report(worker, tasks["released"], {"op": "release"})
+        self.report(worker, first, {"op": "complete", "result": 1})
+        self.report(worker, tasks["brief"], {"op": "complete"})
+        for child in self.call("POST", f"/v1/workers/{worker}:claim", {"max": 1000})["tasks"]:
+            self.report(worker, child, {"op": "complete"})
+        self.call("GET", f"/v1/tasks/{first['id']}/wait?timeout_ms=50")
+
+    def control(self, tasks):
+        self.call("POST", f"/v1/tasks/{tasks['fails']['id']}:retry", {})
+        self.call("POST", f"/v1/tasks/{tasks['cancelled']['id']}:cancel", {})
+        self.call("DELETE", f"/v1/tasks/{tasks['partial']['id']}", expected=(200, 204))
+        self.call("DELETE", "/v1/tasks?user_id=gone")
+
+    def lose(self, worker, lap):
+        """A worker that vanishes with a task, and a task beyond its timeout."""
+        self.register(f"gone-{lap}", ["lost"])
+        lost = self.call("POST", "/v1/tasks", {"type": "lost", "queue": "lost", "max_crashes": 99})
+        slow = self.call("POST", "/v1/tasks", {"type": "slow", "queue": "slow", "timeout_ms": 10})
+        self.kept.update((lost["id"], slow["id"]))
+        self.call("POST", f"/v1/workers/gone-{lap}:claim", {"max": 1000})
+        for task in self.call("POST", f"/v1/workers/{worker}:claim",
+                              {"max": 50, "queues": ["slow"]})["tasks"]:
+            self.report(worker, task, {"op": "start"})
+        end = time.monotonic() + 5 * LEASE_MS / 1000
+        while time.monotonic() < end:
+            self.call("POST", f"/v1/workers/{worker}:heartbeat", {})
+            time.sleep(LEASE_MS / 6000)

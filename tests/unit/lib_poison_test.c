@@ -1,0 +1,132 @@
+/* A function that takes its whole process down is found out, and what the worker had claimed ahead
+ * beside it is not blamed (C6, F-H2). Each worker is a process of its own on one embedded store. */
+#include "lib_fixture.h"
+
+#include <sys/mman.h>
+
+#define BESIDE 400
+#define LIVES_MAX 8
+
+static int noop(struct pd_task *task, void *ctx)
+{
+    (void)task;
+    (void)ctx;
+    return PD_DONE;
+}
+
+static int deadly(struct pd_task *task, void *ctx)
+{
+    (void)task;
+    (void)ctx;
+    raise(SIGKILL);
+    return PD_DONE;
+}
+
+static int open_at(const char *path, struct pd **pd)
+{
+    struct pd_options options = PD_OPTIONS_INIT;
+
+    options.allow_network_fs = 1;
+    return pd_open(path, &options, pd);
+}
+
+static int fill(const char *path, char (*ids)[PD_ID_BYTES])
+{
+    struct pd *pd;
+    int rc = open_at(path, &pd);
+
+    for (int i = 0; rc == PD_OK && i <= BESIDE; i++) {
+        struct pd_task_spec spec = {.type = i == BESIDE / 4 ? "deadly" : "noop"};
+
+        rc = pd_enqueue(pd, &spec, ids[i]);
+    }
+    pd_close(pd);
+    return rc == PD_OK ? 0 : 3;
+}
+
+static int work(const char *path, char (*ids)[PD_ID_BYTES])
+{
+    struct pd_worker *worker;
+    struct pd *pd;
+
+    if (open_at(path, &pd) != PD_OK || pd_worker_new(pd, NULL, &worker) != PD_OK ||
+        pd_worker_handle(worker, "noop", noop, NULL) != PD_OK ||
+        pd_worker_handle(worker, "deadly", deadly, NULL) != PD_OK ||
+        pd_worker_start(worker) != PD_OK)
+        return 4;
+    for (int i = 0; i <= BESIDE; i++) {
+        struct pd_result result;
+        int rc = pd_wait(pd, ids[i], WAIT_MS, &result);
+
+        pd_result_free(&result);
+        if (rc != PD_OK)
+            return 5;
+    }
+    pd_worker_free(worker);
+    pd_close(pd);
+    return 0;
+}
+
+static int look(const char *path, char (*ids)[PD_ID_BYTES])
+{
+    struct pd *pd;
+    int rc = open_at(path, &pd) == PD_OK ? 0 : 6;
+
+    for (int i = 0; rc == 0 && i <= BESIDE; i++) {
+        const char *wanted = i == BESIDE / 4 ? "dead_letter" : "completed";
+        struct pd_result result;
+
+        if (pd_get(pd, ids[i], &result) != PD_OK || strcmp(result.status_word, wanted) != 0)
+            rc = 7;
+        pd_result_free(&result);
+    }
+    pd_close(pd);
+    return rc;
+}
+
+/* This process stays without threads, so that it may fork. */
+static int in_child(int (*act)(const char *, char (*)[PD_ID_BYTES]), const char *path,
+                    char (*ids)[PD_ID_BYTES])
+{
+    pid_t pid = fork();
+    int status;
+
+    assert_true(pid >= 0);
+    if (pid == 0)
+        _exit(act(path, ids));
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+static void a_deadly_function_harms_none_of_what_waits_beside_it(void **state)
+{
+    size_t bytes = (BESIDE + 1) * PD_ID_BYTES;
+    char (*ids)[PD_ID_BYTES] = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct fixture fixture = {0};
+    int lives = 0;
+    int status;
+
+    (void)state;
+    assert_ptr_not_equal(ids, MAP_FAILED);
+    make_place(&fixture);
+    assert_int_equal(in_child(fill, fixture.path, ids), 0);
+    do {
+        status = in_child(work, fixture.path, ids);
+        assert_true(status == 0 || WIFSIGNALED(status));
+    } while (status != 0 && ++lives < LIVES_MAX);
+    assert_int_equal(status, 0);
+    assert_in_range(lives, 3, 5); /* the third crash it is blamed for is poison */
+    assert_int_equal(in_child(look, fixture.path, ids), 0);
+    remove_place(&fixture);
+    munmap(ids, bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_deadly_function_harms_none_of_what_waits_beside_it),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
