@@ -46,17 +46,39 @@ TIME ?= 60
 fuzz: deps-test
 	@CC=clang cmake -S . -B $(BUILD)-fuzz -G Ninja -DCMAKE_BUILD_TYPE=Debug -DPERDURA_FUZZ=ON \
 	-DPERDURA_SANITIZE=address,undefined,fuzzer-no-link > /dev/null
-	@cmake --build $(BUILD)-fuzz
+	@cmake --build $(BUILD)-fuzz --target $(notdir $(basename $(wildcard tests/fuzz/*_fuzz.c)))
 	@for target in $(BUILD)-fuzz/*_fuzz; do name=$$(basename $$target _fuzz); \
+	dict=tests/fuzz/$$name.dict; [ -f $$dict ] && dict=-dict=$$dict || dict=; \
 	mkdir -p $(BUILD)-fuzz/corpus/$$name; \
-	$$target -max_total_time=$(TIME) $(BUILD)-fuzz/corpus/$$name tests/fuzz/corpus/$$name || exit 1; \
-	done
+	$$target $$dict -max_total_time=$(TIME) $(BUILD)-fuzz/corpus/$$name \
+	tests/fuzz/corpus/$$name || exit 1; done
 
-# The bare limit and Perdura in turns, on the disk of this folder; read ratios, not single numbers.
+# Lines and branches of src/ that the tests run, into reports/coverage.json; 2 when below the goals.
+coverage: deps-test
+	@python3 tools/coverage.py --build $(BUILD)-coverage --jobs $(JOBS) $(ARGS)
+
+# The fault campaign: goes on where its ledger (reports/faults.jsonl) stopped, writes docs/faults.md.
+# make faults ARGS="--parts kills,stops" runs some parts, ARGS=--report-only none.
+faults: deps-test
+	@cmake -S . -B $(BUILD) -G Ninja > /dev/null
+	@cmake --build $(BUILD)
+	@cmake -S . -B $(BUILD)-faults -G Ninja -DPERDURA_FAULTS=ON > /dev/null
+	@cmake --build $(BUILD)-faults --target perdura
+	@PERDURA_BUILD=$(CURDIR)/$(BUILD) PERDURA_FAULTS_BUILD=$(CURDIR)/$(BUILD)-faults \
+	python3 tests/campaign/faults.py $(ARGS)
+
+# The bare limit, Perdura and its peers in turns, on the disk of this folder; docs/benchmarks.md is
+# written from it. make bench [ARGS="--turns 5 --only raw,own --quick"]; see bench/run.py.
+BENCH_PROGRAMS = raw_sqlite http_load lib_load clock_handler
 bench: all
-	@cmake --build $(BUILD) --target raw_sqlite
-	@for turn in 1 2 3; do echo "turn $$turn, bare SQLite:"; $(BUILD)/raw_sqlite $(BUILD); \
-	echo "turn $$turn, perdura bench:"; $(BUILD)/perdura bench --folder $(BUILD) $(ARGS); done
+	@cmake --build $(BUILD) --target $(BENCH_PROGRAMS)
+	@! grep -q '^build instructions:' $(BUILD)/build.ninja || cmake --build $(BUILD) --target instructions
+	@python3 bench/run.py --build $(BUILD) $(ARGS)
+
+# Is the rate still the same with a million waiting and five million ended? Minutes, and 5 GB.
+bench-growth: all
+	@cmake --build $(BUILD) --target $(BENCH_PROGRAMS)
+	@python3 bench/run.py --build $(BUILD) --only growth $(ARGS)
 
 # clang-tidy over everything; about three minutes on two cores.
 lint: deps-test
@@ -71,6 +93,7 @@ deps-test:
 	@sh tools/deps.sh test
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-faults $(BUILD)-clang $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
+	rm -rf $(BUILD) $(BUILD)-faults $(BUILD)-clang $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz \
+	$(BUILD)-coverage
 
-.PHONY: all run test test-asan test-tsan fuzz bench lint install deps-test clean
+.PHONY: all run test test-asan test-tsan fuzz coverage bench bench-growth soak lint install deps-test clean

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define PAYLOAD "{\"to\":\"user@example.com\",\"subject\":\"hello\",\"body\":\"some text that is " \
-                "about as long as these are\"}"
+                "about as long as these are, or a bit\"}"
 
 static const char schema[] =
     "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA cache_size=-8192;"

@@ -1,0 +1,266 @@
+"""Writes docs/benchmarks.md from the figures run.py keeps. Only words and tables: every number on
+the page comes from reports/bench.json, and a part that was not measured says so. Not run by itself:
+`python3 bench/run.py --report-only`."""
+
+PEERS = (  # key, name on the page, what a crash of the machine may lose
+    ("bullmq-always", "BullMQ, Redis appendfsync always", "nothing"),
+    ("bullmq-everysec", "BullMQ, Redis appendfsync everysec", "1 s"),
+    ("graphile-worker", "graphile-worker, PostgreSQL", "nothing"),
+    ("pg-boss", "pg-boss, PostgreSQL", "nothing"),
+    ("beanstalkd", "beanstalkd -f0", "nothing"),
+)
+# key, heading, whether more is better
+COLUMNS = (("one_by_one", "enqueue, one by one", True),
+           ("in_flight_32", "32 in flight", True),
+           ("best_batch", "best batch", True),
+           ("drain_default", "drain, defaults", True),
+           ("drain_tuned", "drain, best tuned", True),
+           ("start_p50_ms", "start p50 ms", False),
+           ("start_p99_ms", "start p99 ms", False))
+BATCHES = (1, 10, 100, 1000)
+
+
+def number(value, digits=0):
+    return "–" if value is None else f"{value:,.{digits}f}"
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
+
+
+def figures(results, section):
+    return results.get(section, {}).get("figures") or {}
+
+
+def ratio(value, other):
+    return None if not value or not other else value / other
+
+
+def when(results, section):
+    """Where and when a part was measured, in one sentence."""
+    machine = results.get(section, {}).get("machine")
+    if not machine:
+        return "*Not measured yet.*\n"
+    turns = len(results[section].get("turns", [])) or 1
+    text = (f"{machine['date']}, {machine['cores']} cores ({machine['cpu']}), "
+            f"{machine['memory_gib']} GiB, {machine['system']}, Linux {machine['kernel']}, "
+            f"{machine['filesystem']}, SQLite {machine['sqlite']}, {machine['perdura']} at "
+            f"{machine['commit']}, load {machine['load_before']} before the run; "
+            f"{'medians of ' + str(turns) + ' turns' if turns > 1 else 'one turn'}.")
+    if machine.get("quick"):
+        text += " **A quick trial: these figures are noise.**"
+    return text + "\n"
+
+
+# ---- the big table ----
+
+
+def all_rows(results):
+    """(name, what may be lost, figures), ours first."""
+    rows = [("**Perdura**, server over HTTP", "nothing", figures(results, "perdura")),
+            ("**Perdura**, library in one process", "nothing", figures(results, "perdura_library"))]
+    found = figures(results, "peers")
+    rows += [(f"{name} ({found[key].get('version', '')})", lost, found[key])
+             for key, name, lost in PEERS if key in found]
+    return [row for row in rows if row[2]]
+
+
+def best_values(rows):
+    """The best of each column among those that lose nothing."""
+    best = {}
+    for key, _, more in COLUMNS:
+        values = [row[key] for _, lost, row in rows if lost == "nothing" and row.get(key)]
+        if values:
+            best[key] = max(values) if more else min(values)
+    return best
+
+
+def cell(row, key, more, best):
+    text = number(row.get(key), 0 if more else 2)
+    if key == "best_batch" and row.get("best_batch_size"):
+        text += f" ({row['best_batch_size']:,.0f})"
+    return f"**{text}**" if row.get(key) is not None and row.get(key) == best.get(key) else text
+
+
+def memory_cell(row):
+    if row.get("worker_mib") is None:
+        return "–"
+    if not row.get("server_mib"):
+        return number(row["worker_mib"])
+    return f"{number(row['worker_mib'])} + {number(row['server_mib'])}"
+
+
+def comparison(results):
+    rows = all_rows(results)
+    if not rows:
+        return when(results, "peers")
+    best = best_values(rows)
+    head = ["jobs/s", "a crash loses"] + [name for _, name, _ in COLUMNS] + ["MiB worker + server"]
+    lines = [[name, lost] + [cell(row, key, more, best) for key, _, more in COLUMNS] +
+             [memory_cell(row)] for name, lost, row in rows]
+    tuned = [f"{name.replace('*', '')}: {row['drain_tuned_settings']}" for name, _, row in rows
+             if row.get("drain_tuned_settings")]
+    return (table(head, lines) + "\nBold: the best of those that lose nothing when the machine "
+            "crashes. Tuned means: " + "; ".join(tuned) + ".\n")
+
+
+# ---- the other parts ----
+
+
+def against_sqlite(results):
+    raw, library = figures(results, "raw"), figures(results, "perdura_bench")
+    http = figures(results, "perdura")
+    if not raw or not library:
+        return when(results, "perdura_bench")
+    rows = []
+    for what, name in (("enqueue", "enqueue"), ("life", "whole life")):
+        rows.append([f"{name}, bare SQLite"] + [number(raw.get(f"{what}_{n}")) for n in BATCHES])
+        rows.append([f"{name}, Perdura"] + [number(library.get(f"{what}_{n}")) for n in BATCHES])
+        rows.append([f"**{name}, ratio**"] +
+                    [f"**{number(ratio(library.get(f'{what}_{n}'), raw.get(f'{what}_{n}')), 2)}**"
+                     for n in BATCHES])
+    life = http.get("http_life_100")
+    rows.append(["whole life over HTTP", "–", "–", number(life), "–"])
+    rows.append(["**ratio**", "–", "–", f"**{number(ratio(life, raw.get('life_100')), 2)}**", "–"])
+    return table(["tasks/s", "batch 1", "10", "100", "1,000"], rows)
+
+
+def latency(results):
+    http, library = figures(results, "perdura"), figures(results, "perdura_library")
+    bench, beanstalkd = figures(results, "perdura_bench"), \
+        figures(results, "peers").get("beanstalkd", {})
+    if not http:
+        return when(results, "perdura")
+    rows = [["enqueue → C function entered, library in one process", library.get("start_p50_ms"),
+             library.get("start_p99_ms")],
+            ["enqueue → C function entered, worker over HTTP", http.get("start_p50_ms"),
+             http.get("start_p99_ms")],
+            ["enqueue → process started (its first line runs)", http.get("process_p50_ms"),
+             http.get("process_p99_ms")],
+            ["beanstalkd -f0: put → reserved", beanstalkd.get("start_p50_ms"),
+             beanstalkd.get("start_p99_ms")],
+            ["enqueue acknowledged, library", bench.get("enqueue_1_p50_ms"),
+             bench.get("enqueue_1_p99_ms")],
+            ["enqueue acknowledged, HTTP, one client", http.get("one_by_one_p50_ms"),
+             http.get("one_by_one_p99_ms")],
+            ["enqueue acknowledged, HTTP, 32 clients at full speed",
+             http.get("in_flight_32_p50_ms"), http.get("in_flight_32_p99_ms")]]
+    text = table(["ms", "p50", "p99"],
+                 [[name, number(p50, 2), number(p99, 2)] for name, p50, p99 in rows])
+    return (text + "\nWith 64 connections the server acknowledges "
+            f"{number(http.get('enqueue_64'))} single enqueues per second: "
+            f"{number(http.get('enqueue_64_ratio'), 2)} of what it answers on a route that does "
+            f"nothing ({number(http.get('nothing_64'))}/s).\n")
+
+
+def memory(results):
+    row, http = figures(results, "memory"), figures(results, "perdura")
+    if not row:
+        return when(results, "memory")
+    rows = [["server, idle", f"{number(row.get('idle_mib'), 1)} MiB", "below 20 MiB"],
+            [f"server, {number(row.get('waiting'))} tasks waiting",
+             f"{number(row.get('waiting_mib'), 1)} MiB", "below 100 MiB"],
+            ["server and C worker together in a drain, shared libraries counted once",
+             f"{number(http.get('drain_share_mib'), 1)} MiB", "below 30 MiB"],
+            ["a long-poll that waits, with its connection",
+             f"{number(row.get('parked_kib'), 1)} KiB", "below 10 KiB"],
+            ["the same with a worker of its own", f"{number(row.get('parked_worker_kib'), 1)} KiB",
+             ""]]
+    return table(["resident memory", "measured", "aim"], rows)
+
+
+def growth(results):
+    row = figures(results, "growth")
+    if not row:
+        return when(results, "growth") + "\n`make bench-growth` measures it.\n"
+    rows = [[name, number(row[key]), number(row[key + "_ratio"], 2), number(row[key + "_mib"])]
+            for key, name in (("waiting_10k", "10,000 waiting"),
+                              ("waiting_1m", f"{number(row['waiting'])} waiting"),
+                              ("ended_5m", f"10,000 waiting, {number(row['ended'])} ended"))]
+    return (table(["in the store", "claim and complete /s", "ratio", "file MiB"], rows) + "\n" +
+            when(results, "growth"))
+
+
+def instructions(results):
+    row = figures(results, "instructions")
+    if not row or not row.get("per_task"):
+        return when(results, "instructions")
+    return (table(["", "enqueue", "claim", "complete"],
+                  [["instructions per task"] + [number(row["per_task"][step]) for step in
+                                                ("enqueue", "claim", "complete")]]) +
+            f"\nCounted by callgrind through the library in batches of 100 ({row['compiler']}, "
+            f"SQLite {row['sqlite']}). A test fails when one of them grows by more than 20 % over "
+            "[the baseline](../bench/instructions.json).\n")
+
+
+PAGE = """# Benchmarks
+
+Written by `make bench` from [reports/bench.json](../reports/bench.json); do not edit. It measures
+the bare limit, Perdura and its peers one after the other, several turns of all of them, on the same
+disk of the same machine, and keeps the medians. Read ratios and factors, not percents: another
+machine has other numbers, and a shared one is never quite idle.
+
+{when}
+## Beside its peers
+
+Jobs do nothing and carry 107 bytes. Every peer is set up as durable as the column says, with the
+versions of Debian and npm, and runs its worker in a process of its own.
+
+{comparison}
+- **one by one**: one client, which waits for each job to be stored. **32 in flight**: 32 of them.
+- **best batch**: the bulk call with the best of several sizes (in brackets).
+- **drain**: a full queue, one worker process, no-op jobs, until all are completed and stored: with
+  the settings as shipped, and with the fastest that were found.
+- **start**: from the call that enqueues to the first line of the handler, at 100 jobs per second.
+- **MiB**: resident memory in the drain.
+
+Perdura keeps more than they do: events, executions and results of every task, for 30 days.
+graphile-worker deletes a job that is done, beanstalkd too.
+
+## Against bare SQLite
+
+[bench/raw_sqlite.c](../bench/raw_sqlite.c) writes the rows of a whole audited life in the plain
+layout (a wide task row, three events, an execution, a result), each batch of each step durable. It
+decides, parses and guards nothing: what a straightforward program would reach at best. `perdura
+bench` does the same through the queue: enqueue, claim, start and complete, with leases, guards and
+counts; the aim is 1.0 at batches of 100 and more. Over HTTP the same with four connections and JSON
+both ways; the aim is 0.5.
+
+{against_sqlite}
+## Latency
+
+{latency}
+## Memory
+
+{memory}
+## Growth
+
+The rate of claim and complete, in batches of 100, as the store grows; the aim is 0.9 of the small
+store.
+
+{growth}
+## Instructions
+
+{instructions}
+## What is not measured
+
+Other file systems and disks than the one named, machines with many cores, payloads other than small
+ones, handlers that do work, networks: clients and servers talk over loopback. Peers with other
+clients than their own. Tails beyond p99.
+
+## How to run it
+
+```sh
+make bench                        # twenty minutes or so; installs the peers from Debian and npm
+make bench ARGS="--only raw,own"  # parts; --turns N, --quick, --report-only
+make bench-growth                 # some minutes and 5 GB for a while
+```
+"""
+
+
+def page(results):
+    return PAGE.format(when=when(results, "perdura"), comparison=comparison(results),
+                       against_sqlite=against_sqlite(results), latency=latency(results),
+                       memory=memory(results), growth=growth(results),
+                       instructions=instructions(results))
