@@ -78,17 +78,12 @@ static void call_done(struct request *request)
 {
     struct queue_call *call = request->ctx;
 
-    pthread_mutex_lock(&call->mutex);
-    call->is_done = true;
-    pthread_cond_signal(&call->done);
-    pthread_mutex_unlock(&call->mutex);
+    gate_open(&call->done);
 }
 
 void queue_call_start(struct queue *queue, struct request *request, struct queue_call *call)
 {
-    pthread_mutex_init(&call->mutex, NULL);
-    pthread_cond_init(&call->done, NULL);
-    call->is_done = false;
+    gate_shut(&call->done);
     request->done = call_done;
     request->ctx = call;
     queue_submit(queue, request);
@@ -96,12 +91,7 @@ void queue_call_start(struct queue *queue, struct request *request, struct queue
 
 int queue_call_finish(struct request *request, struct queue_call *call)
 {
-    pthread_mutex_lock(&call->mutex);
-    while (!call->is_done)
-        pthread_cond_wait(&call->done, &call->mutex);
-    pthread_mutex_unlock(&call->mutex);
-    pthread_mutex_destroy(&call->mutex);
-    pthread_cond_destroy(&call->done);
+    gate_wait(&call->done);
     return -(int)request->err.code;
 }
 

@@ -9,6 +9,7 @@
 #ifndef QUEUE_QUEUE_H
 #define QUEUE_QUEUE_H
 
+#include "base/gate.h"
 #include "base/clock.h"
 #include "core/report.h"
 #include "core/settings.h"
@@ -297,9 +298,7 @@ void queue_submit(struct queue *queue, struct request *request);
 void queue_forget(struct queue *queue, struct request *request);
 /* Submits and waits for done, for threads that may block; in one step or in two. */
 struct queue_call {
-    pthread_mutex_t mutex;
-    pthread_cond_t done;
-    bool is_done;
+    struct gate done;
 };
 int queue_call(struct queue *queue, struct request *request);
 void queue_call_start(struct queue *queue, struct request *request, struct queue_call *call);
