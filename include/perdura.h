@@ -236,7 +236,7 @@ struct pd_result {
     const char *type;
     const char *queue;
     const char *state;       /* the handler's words */
-    const char *payload;     /* JSON, so the next three; NULL = none */
+    const char *payload;     /* JSON, so the next three; NULL = none, or null */
     const char *data;
     const char *metadata;
     const char *result;
@@ -286,13 +286,29 @@ struct pd_worker_options {
     size_t queues_count;
     unsigned concurrency;       /* handlers that run at once, each on a thread; default 4 */
     unsigned batch;             /* tasks claimed ahead per thread, 1 = none; default: as many as
-                                   it does in about 20 ms, by what the last ones took */
+                                   it does in about 20 ms, by what the last ones took. See below */
     size_t stack_bytes;         /* of a handler's thread; default 1 MiB */
     const char *const *types;   /* consumers: what to claim; default all. Workers claim what they
                                    have handlers for */
     size_t types_count;
 };
 #define PD_WORKER_OPTIONS_INIT PD_INIT_ZERO
+
+/* Claiming ahead. Quick handlers get their tasks many at a time: at most 64 per thread and 1,024
+ * per worker wait in it, claimed but not started. Where handlers take more than about 10 ms none
+ * waits. What waits counts as held: in the limits of its queue, and no other worker can take it,
+ * nor does a more urgent task overtake it. When handlers turn slow all at once, what has waited for
+ * 200 ms is given back for others and has cost no attempt; with a batch you set yourself it waits
+ * until a thread is free, however long, and its lease is kept meanwhile.
+ *
+ * Crashes. A handler that takes the program down takes what waits there along: all of it comes back
+ * when the lease is over. The crash counts (max_crashes) for the handlers known to run; where none
+ * is known yet, since a first start is written with a delay of some milliseconds, for all that was
+ * held. From the second attempt on a start is written before the handler is called, and handlers
+ * that were lost in a crash before begin one after the other, each with up to one second for
+ * itself, after two crashes up to ten, so that what kills at once is found out alone. Handlers that
+ * run longer than that are counted with it. Tasks with max_crashes 1 want batch 1; what may crash
+ * is best a command, which has a process of its own. */
 
 /* options may be NULL and are copied. */
 PD_API int pd_worker_new(struct pd *pd, const struct pd_worker_options *options,
@@ -330,7 +346,7 @@ PD_API int pd_task_checkpoint(struct pd_task *task, const char *name, int percen
 enum pd_level { PD_LOG_DEBUG = 0, PD_LOG_INFO, PD_LOG_WARN, PD_LOG_ERROR, PD_LOG_FATAL };
 PD_API int pd_task_log(struct pd_task *task, enum pd_level level, const char *message,
                        const char *context_json);
-PD_API int pd_task_set_data(struct pd_task *task, const char *json);
+PD_API int pd_task_set_data(struct pd_task *task, const char *json); /* null changes nothing */
 /* Children: a JSON array of task objects as the HTTP API takes them. One with a "ref" is made once,
  * however often the attempt is repeated. */
 PD_API int pd_task_spawn(struct pd_task *task, const char *json_array);

@@ -76,7 +76,8 @@ bool config_word_valid(const char *choices, struct str word)
     return false;
 }
 
-/* host:port; an IPv6 address stands in brackets, an empty host is every address. */
+/* host:port; an IPv6 address stands in brackets. Every address is 0.0.0.0 or [::], not an empty
+ * host: to be open to the network is said in words. */
 static bool address_valid(struct str text)
 {
     const char *colon = text.data && text.len ? memrchr(text.data, ':', text.len) : NULL;
@@ -85,7 +86,10 @@ static bool address_valid(struct str text)
 
     if (!colon || !str_to_int64(str_span(colon + 1, text.len - host_len - 1), &port))
         return false;
-    if (memchr(text.data, ':', host_len) && (text.data[0] != '[' || colon[-1] != ']'))
+    if (host_len == 0)
+        return false;
+    if (text.data[0] == '[' ? host_len < 3 || colon[-1] != ']'
+                            : memchr(text.data, ':', host_len) != NULL)
         return false;
     return port >= 0 && port <= 65535;
 }

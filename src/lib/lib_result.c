@@ -24,12 +24,19 @@ static const char *put(char **at, struct str text)
 _Static_assert((int)PD_STATUS_BLOCKED == (int)STATUS_BLOCKED &&
                (int)PD_STATUS_CANCELLED == (int)STATUS_CANCELLED, "statuses have the same numbers");
 
+/* The JSON null is no value, on both sides. */
+static struct str value_of(struct str json)
+{
+    return json.data && json_kind(json) == JSON_NULL ? STR_NONE : json;
+}
+
 int lib_fill_result(struct pd_result *result, const struct task *task, struct str payload,
                     struct err *err)
 {
     const struct str parts[] = {task->spec.type, task->spec.queue, task->state,
-                                task->spec.payload, task->data, task->metadata,
-                                payload, task->error, task->last_error};
+                                value_of(task->spec.payload), value_of(task->data),
+                                value_of(task->metadata), value_of(payload), task->error,
+                                task->last_error};
     const char **texts[] = {&result->type, &result->queue, &result->state, &result->payload,
                             &result->data, &result->metadata, &result->result, &result->error,
                             &result->last_error};

@@ -72,13 +72,19 @@ static int write_line(struct store *store, struct store_reader *reader, const st
     return rc;
 }
 
-/* Where a last frame begins that goes beyond the end of the file; otherwise the end. Other damage
- * is left alone. */
+static bool is_zeros(const char *data, off_t len)
+{
+    return len == 0 || (data[0] == 0 && memcmp(data, data + 1, (size_t)len - 1) == 0);
+}
+
+/* Where a last frame begins that goes beyond the end of the file, or the zeros that some file
+ * systems leave for what the power cut; otherwise the end. Other damage is left alone. */
 static off_t whole_bytes(int fd, off_t len)
 {
     char *data = mmap(NULL, (size_t)len, PROT_READ, MAP_PRIVATE, fd, 0);
     size_t frame = 0;
     off_t at = 0;
+    bool torn;
 
     if (data == MAP_FAILED)
         return len;
@@ -87,8 +93,10 @@ static off_t whole_bytes(int fd, off_t len)
         if (!ZSTD_isError(frame))
             at += (off_t)frame;
     }
+    torn = at < len && (ZSTD_getErrorCode(frame) == ZSTD_error_srcSize_wrong ||
+                        is_zeros(data + at, len - at));
     munmap(data, (size_t)len);
-    return at < len && ZSTD_getErrorCode(frame) == ZSTD_error_srcSize_wrong ? at : len;
+    return torn ? at : len;
 }
 
 /* Part of a frame, left by a kill in a write, would hide everything after it. It is cut off: its

@@ -82,6 +82,8 @@ static int write_outputs(struct batch *batch, struct task *task, bool children, 
             *any = true;
             after = outputs[i].key;
         }
+        if (rc == 0 && page.failed) /* a result may be missing */
+            rc = no_memory(err);
         arena_deinit(&page);
         if (rc < 0)
             return rc;

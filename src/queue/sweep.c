@@ -104,20 +104,23 @@ static bool is_over_time(const struct queue *queue, const struct task *task, int
  * first of its tasks is let go. */
 static int holder_ran(struct batch *batch, struct str worker_id, bool *ran, struct err *err)
 {
-    struct task **tasks = arena_alloc_array(&batch->arena, SWEEP_PAGE, sizeof *tasks);
     struct lost_worker *lost = map_get(&batch->queue->lost_workers, worker_id);
+    struct task **tasks;
     int64_t after = 0;
     uint32_t count;
 
     *ran = lost && lost->ran;
     if (lost)
         return 0;
+    tasks = arena_alloc_array(&batch->arena, SWEEP_PAGE, sizeof *tasks);
     do {
         struct arena page = ARENA_INIT(0);
         int rc = tasks ? batch->store->verbs->held_find(batch->store, worker_id, after, SWEEP_PAGE,
                                                         &page, tasks, &count, err)
                        : err_set(err, ERR_MEMORY, "out of memory for the sweep");
 
+        if (rc == 0 && page.failed)
+            rc = err_set(err, ERR_MEMORY, "out of memory for the sweep");
         for (uint32_t i = 0; rc == 0 && i < count; i++)
             *ran |= tasks[i]->status == STATUS_RUNNING;
         after = rc == 0 && count ? tasks[count - 1]->key : 0;

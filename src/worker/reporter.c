@@ -24,7 +24,7 @@ struct batch {
     uint32_t count;
     uint32_t cap;
     struct arena arena;
-    bool urgent; /* holds something else than starts */
+    bool urgent; /* holds something else than starts nobody waits for */
 };
 
 enum waiting { NOT_WAITING, WAITING_ANY, WAITING_URGENT };
@@ -144,7 +144,7 @@ static bool batch_add(struct batch *batch, struct reporter_task *task, const str
     copy->lease_token = task->lease_token;
     copy->seq = ++task->seq;
     batch->entries[batch->count++] = (struct reporter_entry){task, final};
-    if (report->op != REPORT_START)
+    if (report->op != REPORT_START || task->start_awaited)
         batch->urgent = true;
     return true;
 }

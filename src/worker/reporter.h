@@ -19,6 +19,7 @@ struct reporter_task {
     struct uuid id;
     int64_t lease_token;
     int64_t seq;      /* of its last report; the slot's thread only */
+    bool start_awaited; /* its `start` does not wait for company; set before it is added */
     atomic_bool lost; /* nothing of it is sent any more */
 };
 

@@ -148,6 +148,29 @@ static int local_claim(struct source *source, uint32_t max, int64_t wait_ms, boo
     return 0;
 }
 
+/* The texts of functions come with the spaces they were written with. */
+static bool is_null(struct str json)
+{
+    size_t at = 0;
+
+    while (at < json.len && (json.data[at] == ' ' || json.data[at] == '\n' ||
+                             json.data[at] == '\r' || json.data[at] == '\t'))
+        at++;
+    return at < json.len && json.data[at] == 'n';
+}
+
+/* A member that is null is one that is not there, as over HTTP. */
+static void drop_nulls(struct report *report)
+{
+    struct str *values[] = {&report->data,    &report->metadata,       &report->detail,
+                            &report->context, &report->database_state, &report->file_state,
+                            &report->tasks,   &report->result,         &report->details};
+
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+        if (is_null(*values[i]))
+            *values[i] = STR_NONE;
+}
+
 static int local_report(struct source *source, const struct report *reports, uint32_t count,
                         struct report_result *results, struct err *err)
 {
@@ -166,6 +189,8 @@ static int local_report(struct source *source, const struct report *reports, uin
         arena_deinit(&arena);
         return err_set(err, ERR_MEMORY, "out of memory for a report");
     }
+    for (uint32_t i = 0; i < count; i++)
+        drop_nulls(&copies[i]);
     queue_prepare_reports(local->queue, copies, count, results, &arena);
     rc = queue_call(local->queue, &request.base);
     if (rc < 0)

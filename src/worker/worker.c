@@ -314,13 +314,17 @@ static void finish(struct worker *worker)
 }
 
 /* With the server away slots may wait for room to report: they get it when the reporter gives up,
- * so the wait for the slots is longer than that. */
+ * so the wait for the slots is longer than that. What was claimed ahead needs room too: the limit
+ * is there before it is given back. */
 int worker_stop(struct worker *worker, int64_t grace_ms, struct err *err)
 {
     int64_t reports_ms = 2 * longest_grace_ms(worker) + STOP_REPORTS_MS;
 
     if (worker->stopped)
         return 0;
+    if (worker->reporter)
+        reporter_limit(worker->reporter,
+                       (grace_ms < BOUND_DELAY_MS ? grace_ms : BOUND_DELAY_MS) + reports_ms);
     stop_claiming(worker);
     if (!wait_calm(worker, grace_ms))
         ask_to_stop(worker);

@@ -117,7 +117,9 @@ void worker_ahead_give_back(struct worker *worker);
 int64_t worker_ahead_look_ms(const struct worker *worker); /* when to look for stuck ones again */
 
 /* worker_suspects.c */
-bool worker_suspect_begin(struct worker *worker, struct run *run); /* true: its start is told */
+/* Before a function is called. False: it shall not be called; it was stopped while it waited, or
+ * the worker stops. *started: its start was told. */
+bool worker_suspect_begin(struct worker *worker, struct run *run, bool *started);
 void worker_suspect_end(struct worker *worker, struct run *run);
 void worker_start_answered(struct worker *worker, struct run *run); /* the lock is held */
 

@@ -64,6 +64,7 @@ struct run *worker_run_new(struct worker *worker)
     run->replaced = false;
     run->start_stored = false;
     run->task.seq = 0;
+    run->task.start_awaited = false;
     atomic_store(&run->task.lost, false);
     atomic_store(&run->stop, STOP_NONE);
     run->held_index = worker->held_count;

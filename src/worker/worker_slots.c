@@ -83,6 +83,14 @@ static struct report without_handler(struct slot *slot, const struct run *run)
     return report;
 }
 
+/* What is told of a run that was stopped before its handler began. */
+static struct report unbegun(int stop)
+{
+    if (stop == STOP_CANCEL || stop == STOP_LOST)
+        return worker_report(REPORT_OP_COUNT);
+    return worker_report(REPORT_RELEASE);
+}
+
 static struct report run_handler(struct slot *slot, struct run *run, const struct handler *handler,
                                  struct process_leftover *leftover)
 {
@@ -98,8 +106,8 @@ static struct report run_handler(struct slot *slot, struct run *run, const struc
                             .worker = worker,
                             .run = run};
 
-    if (handler->verbs->in_process)
-        call.base.started = worker_suspect_begin(worker, run);
+    if (handler->verbs->in_process && !worker_suspect_begin(worker, run, &call.base.started))
+        return unbegun(atomic_load(&run->stop));
     handler->verbs->run(handler, &call.base);
     if (handler->verbs->in_process && call.base.started)
         worker_suspect_end(worker, run);
@@ -113,10 +121,8 @@ static struct report decide(struct slot *slot, struct run *run, struct process_l
     const struct handler *handler;
     int stop = atomic_load(&run->stop);
 
-    if (stop == STOP_CANCEL || stop == STOP_LOST)
-        return worker_report(REPORT_OP_COUNT);
     if (stop != STOP_NONE)
-        return worker_report(REPORT_RELEASE);
+        return unbegun(stop);
     if (lease_gone(worker, run)) {
         char id[UUID_TEXT_BYTES];
 

@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -105,6 +106,8 @@ def run_slice(ledger, target, folder, seconds):
             process.kill()
             raise
         process.returncode = code = os.waitstatus_to_exitcode(status)
+        if code in (-signal.SIGTERM, -signal.SIGINT, -signal.SIGKILL):
+            raise SystemExit(f"{target}: ended from outside; the slice does not count")
         log.seek(0)
         text = log.read()
     row = {"target": target, "seconds": seconds, "seed": slices + 1, **figures(text),

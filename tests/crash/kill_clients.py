@@ -106,7 +106,9 @@ class Told:
         key = spec["idempotency_key"]
         with self.lock:
             known = self.ids.setdefault(key, task["id"])
-            if known != task["id"]:
+            if known != task["id"] and spec["type"] == "brief":
+                self.ids[key] = task["id"]  # retention removed the first, and its key with it
+            elif known != task["id"]:
                 self.findings.append(f"key {key} was acknowledged as {known} and {task['id']}")
             if task["id"] not in self.types:
                 self.types[task["id"]] = spec["type"]

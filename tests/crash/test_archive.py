@@ -43,9 +43,11 @@ class Archive(CrashTest):
         self.remove()
         path = next(pathlib.Path(self.archive()).glob("*.zst"))
         frame = path.read_bytes()
-        for kept in (1, 5, len(frame) // 2, len(frame) - 1):
-            with self.subTest(kept=kept):
-                path.write_bytes(path.read_bytes() + frame[:kept])
+        tails = [frame[:kept] for kept in (1, 5, len(frame) // 2, len(frame) - 1)]
+        tails += [bytes(1), bytes(len(frame)), frame[:5] + bytes(len(frame))]
+        for tail in tails:
+            with self.subTest(tail=len(tail), zeros=tail.count(0)):
+                path.write_bytes(path.read_bytes() + tail)
                 made |= self.make_ended(3)
                 self.remove()
                 self.assertEqual(set(archived_ids(self.archive())), made)

@@ -134,7 +134,7 @@ struct task *given_task(struct conformance *c, const char *queue, const char *ty
     task->state = STR("Queued");
     task->updated_at_us = T0_US;
     task->order_key = T0_US;
-    task->event_seq = 1;
+    task->event_seq = 0; /* none is stored with it */
     return task;
 }
 

@@ -210,6 +210,43 @@ static void a_store_of_a_newer_program_is_refused_with_one_clear_line(void **sta
     c->store = NULL;
 }
 
+static int64_t progress_of(struct conformance *c, const struct uuid *id)
+{
+    struct task *task;
+
+    store_begin(c);
+    task = load_task(c, id, LOAD_SPEC);
+    store_commit(c);
+    assert_non_null(task);
+    return task->progress;
+}
+
+/* The writer remembers what workers hold; the table stays the truth. */
+static void what_is_remembered_of_a_held_task_follows_rollbacks_and_hands(void **state)
+{
+    struct conformance *c = *state;
+    struct task *task = given_task(c, "q", "t");
+
+    store_begin(c);
+    insert_task(c, task);
+    claim_task(task, "w");
+    task->progress = 5;
+    save_task(c, task);
+    store_commit(c);
+    assert_int_equal(progress_of(c, &task->id), 5);
+    store_begin(c);
+    task->progress = 7;
+    task->metadata = STR("{\"a\":1}");
+    save_task(c, task);
+    store_rollback(c);
+    assert_int_equal(progress_of(c, &task->id), 5);
+    by_hand(c, "UPDATE tasks SET progress = 9");
+    assert_int_equal(progress_of(c, &task->id), 9);
+    by_hand(c, "UPDATE task_states SET progress = 11");
+    assert_int_equal(progress_of(c, &task->id), 11);
+    assert_int_equal(verify_findings(c), 0);
+}
+
 static void given_everything(struct conformance *c)
 {
     struct task *task = given_task(c, "q", "t"), *blocked = given_task(c, "q", "t");
@@ -268,6 +305,8 @@ static void verify_names_each_kind_of_damage(void **state)
         "UPDATE task_states SET attempts = 0 WHERE task = 1",
         "UPDATE task_states SET event_seq = 1 WHERE task = 1",
         "UPDATE execution_rows SET claim_seq = 1",
+        "DELETE FROM task_event_rows",
+        "UPDATE task_states SET event_seq = 3 WHERE task = 1",
         "UPDATE task_details SET open_dependencies = 2 WHERE task = 2",
         "UPDATE task_details SET open_dependencies = 0 WHERE task = 2",
         "DELETE FROM task_details WHERE task = 2",
@@ -322,6 +361,7 @@ int main(void)
         HAND_TEST(the_contract_tables_can_be_read),
         HAND_TEST(the_migrations_by_hand_make_the_same_store),
         HAND_TEST(a_store_of_a_newer_program_is_refused_with_one_clear_line),
+        HAND_TEST(what_is_remembered_of_a_held_task_follows_rollbacks_and_hands),
         HAND_TEST(verify_names_each_kind_of_damage),
     };
 

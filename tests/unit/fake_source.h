@@ -26,6 +26,8 @@ struct fake_task {
     const char *payload;
     int64_t lease_token;
     int64_t timeout_ms;
+    int64_t attempt;     /* 0 = the first */
+    int64_t crash_count;
     int64_t last_seq;
     enum task_status status;
     bool cancel;
@@ -116,7 +118,8 @@ static void fill_work(struct fake *fake, struct fake_task *task, struct work *wo
     *work = (struct work){.id = task->id,
                           .lease_token = task->lease_token,
                           .lease_ms = fake->lease_ms,
-                          .attempt = 1,
+                          .attempt = task->attempt ? task->attempt : 1,
+                          .crash_count = task->crash_count,
                           .timeout_ms = task->timeout_ms,
                           .retry_delay_ms = 1234,
                           .type = str_of(task->type),

@@ -155,6 +155,43 @@ static void every_operation_reaches_the_task(void **state)
     assert_int_equal(status_of(fixture, id), PD_STATUS_PENDING);
 }
 
+/* The JSON null is the same as nothing: it takes no value away and is none itself. */
+static void a_null_is_no_value_whoever_stores_it(void **state)
+{
+    struct fixture *fixture = *state;
+    struct pd_report reports[4] = {PD_REPORT_INIT};
+    struct pd_consumer *consumer;
+    struct pd_claims *claims;
+    struct pd_result result;
+    char id[PD_ID_BYTES];
+
+    enqueue(fixture, "one", "null", id);
+    OK(fixture, pd_consumer_open(fixture->pd, NULL, &consumer));
+    OK(fixture, pd_claim(consumer, 10, WAIT_MS, &claims));
+    for (int i = 0; i < 4; i++) {
+        reports[i].task_id = id;
+        reports[i].lease_token = claims->tasks[0].lease_token;
+        reports[i].seq = i + 1;
+        reports[i].progress = PD_NONE;
+        reports[i].json = "null";
+    }
+    reports[0].op = reports[1].op = PD_OP_PROGRESS;
+    reports[0].json = "{\"kept\":1}";
+    reports[2].op = PD_OP_CHECKPOINT, reports[2].text = "here";
+    reports[3].op = PD_OP_COMPLETE;
+    OK(fixture, pd_report(consumer, reports, 4));
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(reports[i].rc, PD_OK);
+    OK(fixture, pd_get(fixture->pd, id, &result));
+    assert_int_equal(result.status, PD_STATUS_COMPLETED);
+    assert_null(result.payload);
+    assert_string_equal(result.data, "{\"kept\":1}");
+    assert_null(result.result);
+    pd_result_free(&result);
+    pd_claims_free(claims);
+    pd_consumer_close(consumer);
+}
+
 static void note_stop(const char *id, void *ctx)
 {
     snprintf(ctx, PD_ID_BYTES, "%s", id);
@@ -344,6 +381,7 @@ int main(void)
         TEST(a_report_under_another_lease_changes_nothing),
         TEST(a_consumer_that_was_forgotten_registers_again_and_keeps_its_claim),
         TEST(every_operation_reaches_the_task),
+        TEST(a_null_is_no_value_whoever_stores_it),
         TEST(a_heartbeat_names_the_cancelled_tasks),
         TEST(a_consumer_claims_its_queues_and_types_only),
         TEST(bad_reports_are_refused_before_anything_is_sent),

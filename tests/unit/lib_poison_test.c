@@ -3,14 +3,33 @@
 #include "lib_fixture.h"
 
 #include <sys/mman.h>
+#include <time.h>
 
 #define BESIDE 400
+#define LONG_BESIDE 2
+#define LONG_MS 2500 /* longer than one that was blamed once has for itself */
 #define LIVES_MAX 8
+
+/* In memory that all the processes share. */
+struct load {
+    const char *beside; /* the type of the others */
+    int count;          /* of them all */
+    int deadly_at;      /* which one kills */
+    char ids[BESIDE + 1][PD_ID_BYTES];
+};
 
 static int noop(struct pd_task *task, void *ctx)
 {
     (void)task;
     (void)ctx;
+    return PD_DONE;
+}
+
+static int slow(struct pd_task *task, void *ctx)
+{
+    (void)task;
+    (void)ctx;
+    nanosleep(&(struct timespec){LONG_MS / 1000, LONG_MS % 1000 * 1000000}, NULL);
     return PD_DONE;
 }
 
@@ -30,33 +49,34 @@ static int open_at(const char *path, struct pd **pd)
     return pd_open(path, &options, pd);
 }
 
-static int fill(const char *path, char (*ids)[PD_ID_BYTES])
+static int fill(const char *path, struct load *load)
 {
     struct pd *pd;
     int rc = open_at(path, &pd);
 
-    for (int i = 0; rc == PD_OK && i <= BESIDE; i++) {
-        struct pd_task_spec spec = {.type = i == BESIDE / 4 ? "deadly" : "noop"};
+    for (int i = 0; rc == PD_OK && i < load->count; i++) {
+        struct pd_task_spec spec = {.type = i == load->deadly_at ? "deadly" : load->beside};
 
-        rc = pd_enqueue(pd, &spec, ids[i]);
+        rc = pd_enqueue(pd, &spec, load->ids[i]);
     }
     pd_close(pd);
     return rc == PD_OK ? 0 : 3;
 }
 
-static int work(const char *path, char (*ids)[PD_ID_BYTES])
+static int work(const char *path, struct load *load)
 {
     struct pd_worker *worker;
     struct pd *pd;
 
     if (open_at(path, &pd) != PD_OK || pd_worker_new(pd, NULL, &worker) != PD_OK ||
         pd_worker_handle(worker, "noop", noop, NULL) != PD_OK ||
+        pd_worker_handle(worker, "slow", slow, NULL) != PD_OK ||
         pd_worker_handle(worker, "deadly", deadly, NULL) != PD_OK ||
         pd_worker_start(worker) != PD_OK)
         return 4;
-    for (int i = 0; i <= BESIDE; i++) {
+    for (int i = 0; i < load->count; i++) {
         struct pd_result result;
-        int rc = pd_wait(pd, ids[i], WAIT_MS, &result);
+        int rc = pd_wait(pd, load->ids[i], WAIT_MS, &result);
 
         pd_result_free(&result);
         if (rc != PD_OK)
@@ -67,16 +87,16 @@ static int work(const char *path, char (*ids)[PD_ID_BYTES])
     return 0;
 }
 
-static int look(const char *path, char (*ids)[PD_ID_BYTES])
+static int look(const char *path, struct load *load)
 {
     struct pd *pd;
     int rc = open_at(path, &pd) == PD_OK ? 0 : 6;
 
-    for (int i = 0; rc == 0 && i <= BESIDE; i++) {
-        const char *wanted = i == BESIDE / 4 ? "dead_letter" : "completed";
+    for (int i = 0; rc == 0 && i < load->count; i++) {
+        const char *wanted = i == load->deadly_at ? "dead_letter" : "completed";
         struct pd_result result;
 
-        if (pd_get(pd, ids[i], &result) != PD_OK || strcmp(result.status_word, wanted) != 0)
+        if (pd_get(pd, load->ids[i], &result) != PD_OK || strcmp(result.status_word, wanted) != 0)
             rc = 7;
         pd_result_free(&result);
     }
@@ -85,47 +105,62 @@ static int look(const char *path, char (*ids)[PD_ID_BYTES])
 }
 
 /* This process stays without threads, so that it may fork. */
-static int in_child(int (*act)(const char *, char (*)[PD_ID_BYTES]), const char *path,
-                    char (*ids)[PD_ID_BYTES])
+static int in_child(int (*act)(const char *, struct load *), const char *path,
+                    struct load *load)
 {
     pid_t pid = fork();
     int status;
 
     assert_true(pid >= 0);
     if (pid == 0)
-        _exit(act(path, ids));
+        _exit(act(path, load));
     assert_int_equal(waitpid(pid, &status, 0), pid);
     return status;
 }
 
-static void a_deadly_function_harms_none_of_what_waits_beside_it(void **state)
+/* Workers live and die until all tasks have ended; then only the deadly one is poison. */
+static void only_the_deadly_one_dies(const char *beside, int count, int deadly_at)
 {
-    size_t bytes = (BESIDE + 1) * PD_ID_BYTES;
-    char (*ids)[PD_ID_BYTES] = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
-                                    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    struct load *load = mmap(NULL, sizeof *load, PROT_READ | PROT_WRITE,
+                             MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     struct fixture fixture = {0};
     int lives = 0;
     int status;
 
-    (void)state;
-    assert_ptr_not_equal(ids, MAP_FAILED);
+    assert_ptr_not_equal(load, MAP_FAILED);
+    load->beside = beside;
+    load->count = count;
+    load->deadly_at = deadly_at;
     make_place(&fixture);
-    assert_int_equal(in_child(fill, fixture.path, ids), 0);
+    assert_int_equal(in_child(fill, fixture.path, load), 0);
     do {
-        status = in_child(work, fixture.path, ids);
+        status = in_child(work, fixture.path, load);
         assert_true(status == 0 || WIFSIGNALED(status));
     } while (status != 0 && ++lives < LIVES_MAX);
     assert_int_equal(status, 0);
     assert_in_range(lives, 3, 5); /* the third crash it is blamed for is poison */
-    assert_int_equal(in_child(look, fixture.path, ids), 0);
+    assert_int_equal(in_child(look, fixture.path, load), 0);
     remove_place(&fixture);
-    munmap(ids, bytes);
+    munmap(load, sizeof *load);
+}
+
+static void a_deadly_function_harms_none_of_what_waits_beside_it(void **state)
+{
+    (void)state;
+    only_the_deadly_one_dies("noop", BESIDE + 1, BESIDE / 4);
+}
+
+static void a_deadly_function_harms_none_of_what_runs_beside_it(void **state)
+{
+    (void)state;
+    only_the_deadly_one_dies("slow", LONG_BESIDE + 1, LONG_BESIDE);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_deadly_function_harms_none_of_what_waits_beside_it),
+        cmocka_unit_test(a_deadly_function_harms_none_of_what_runs_beside_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,7 +108,7 @@ static inline struct task *fixture_task(struct fixture *fixture, const char *que
     task->state = STR("Queued");
     task->updated_at_us = created_us;
     task->order_key = created_us;
-    task->event_seq = 1;
+    task->event_seq = 0; /* none is stored with it */
     return task;
 }
 

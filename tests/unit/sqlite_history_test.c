@@ -298,6 +298,7 @@ static void fill_history(struct fixture *fixture)
         add_logs(fixture, &execution, 4);
         add_event(fixture, task, 4, i % 3 ? STATUS_COMPLETED : STATUS_PENDING, at_us + 10);
     }
+    fixture_exec(fixture, "UPDATE task_states SET event_seq = 4");
     fixture_commit(fixture);
 }
 
@@ -378,6 +379,11 @@ static void f_d6_verify_names_the_table_and_the_id_of_what_is_wrong(void **state
         {"UPDATE task_states SET attempts = 0 WHERE task = 2", "has 1 executions but only 0"},
         {"UPDATE execution_rows SET claim_seq = 1 WHERE task = 2", "has 2 events with seq 1"},
         {"UPDATE task_states SET event_seq = 3 WHERE task = 2", "seq 4 beyond its last, 3"},
+        {"DELETE FROM task_event_rows WHERE task = 2 AND seq = 4", "has only 3 of its 4 events"},
+        {"DELETE FROM task_event_rows WHERE task = 1 AND seq > 1", "has only 3 of its 4 events"},
+        {"DELETE FROM task_event_rows WHERE task = 1", "lacks its last event, 4"},
+        {"DELETE FROM task_event_rows WHERE task = 1; "
+         "UPDATE task_states SET event_seq = 3 WHERE task = 1", "lacks the event that opened it"},
         {"INSERT INTO task_event_rows VALUES (2, 5, x'00', 'running', NULL, NULL, 'API', 1)",
          "is running at seq 5 after it ended as completed"},
         {"UPDATE task_states SET status = 'blocked', details = 1 WHERE task = 1; "
@@ -401,8 +407,8 @@ static void f_d6_verify_names_the_table_and_the_id_of_what_is_wrong(void **state
     fixture_begin(fixture);
     task = stored_task(fixture, STATUS_RUNNING, NOW_US + 50 * DAY_US);
     add_checkpoint(fixture, task);
-    fixture_exec(fixture, "UPDATE task_states SET held = 1, worker_id = 'w', lease_token = 1 "
-                          "WHERE status = 'running'");
+    fixture_exec(fixture, "UPDATE task_states SET held = 1, worker_id = 'w', lease_token = 1, "
+                          "event_seq = 0 WHERE status = 'running'");
     fixture_commit(fixture);
     assert_int_equal(verify(fixture, &lines), 0);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

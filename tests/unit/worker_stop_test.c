@@ -234,12 +234,49 @@ static void a_handler_whose_last_words_found_no_room_has_not_completed(void **st
     fake_free(gate.fake);
 }
 
+/* ---- many wait ahead, and the server is away ---- */
+
+static int until_cancelled(struct function_call *call, void *ctx)
+{
+    (void)ctx;
+    while (!function_call_cancelled(call))
+        pause_step();
+    return FUNCTION_CONTINUE;
+}
+
+static void more_tasks_than_reports_have_room_for_do_not_hold_up_the_end(void **state)
+{
+    const struct function_handler function = {STR("long"), until_cancelled, NULL};
+    const struct worker_config config = {.slots = 64, .batch = 256, .functions = &function,
+                                         .functions_count = 1};
+    struct fake *fake = fake_new();
+    struct err err = {0};
+    struct worker *worker;
+    int64_t began_us;
+
+    (void)state;
+    for (int i = 0; i < 64 * 256; i++)
+        add_task(fake, "long");
+    worker = worker_start(&fake->base, &config, NULL, &err);
+    assert_non_null(worker);
+    WAIT_FOR(fake, worker_counts(worker).waiting > 2 * REPORTER_ELEMENTS_MAX);
+    pthread_mutex_lock(&fake->lock);
+    fake->down = true;
+    pthread_mutex_unlock(&fake->lock);
+    began_us = clock_boot_us();
+    assert_int_equal(worker_stop(worker, 100, &err), 0);
+    assert_true(clock_boot_us() - began_us < 30 * CLOCK_SECOND_US);
+    worker_free(worker);
+    fake_free(fake);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_order_after_the_end_of_the_slots_is_written_into_no_foreign_descriptor),
         cmocka_unit_test(a_report_after_the_limit_is_sent_while_the_server_answers),
         cmocka_unit_test(a_handler_whose_last_words_found_no_room_has_not_completed),
+        cmocka_unit_test(more_tasks_than_reports_have_room_for_do_not_hold_up_the_end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -189,8 +189,9 @@ int sqlite_migrate_sql(struct buf *out, struct err *err);
 /* sqlite_ballast.c: space set aside, so that running tasks can end on a full disk (F-D1) */
 void sqlite_ballast_take(struct sqlite_store *store);    /* tries; full mode ends when it works */
 void sqlite_ballast_release(struct sqlite_store *store);
-/* sqlite_log.c: refuses a log in whose middle something is wrong; before SQLite opens it */
-int sqlite_log_check(const char *path, struct err *err);
+/* sqlite_log.c: refuses a log in whose middle something is wrong; before SQLite opens it, which
+ * drops what is behind. owner: holds the file's lock. */
+int sqlite_log_check(const char *path, bool owner, struct err *err);
 /* sqlite_open.c */
 void sqlite_store_own_process(void);
 int sqlite_store_open(struct store **store, struct str path, const struct store_options *options,

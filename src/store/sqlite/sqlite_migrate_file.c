@@ -26,6 +26,8 @@ int sqlite_file_migrations(struct str path, struct arena *arena, struct migratio
     int rc = path_of(path, name, err);
 
     if (rc == 0)
+        rc = sqlite_log_check(name, false, err);
+    if (rc == 0)
         rc = sqlite_db_open(access(name, F_OK) == 0 ? name : ":memory:", false, &db, err);
     if (rc == 0)
         rc = sqlite_migrate_rows(db, arena, rows, count, err);
@@ -45,6 +47,8 @@ int sqlite_file_migrate(struct str path, bool up, uint32_t steps, uint32_t *done
         return err_set(err, ERR_NOT_FOUND, "there is no store '%s'", name);
     if (rc == 0)
         rc = sqlite_file_lock(name, &lock_fd, err);
+    if (rc == 0)
+        rc = sqlite_log_check(name, true, err);
     if (rc == 0)
         rc = sqlite_db_open(name, true, &db, err);
     if (rc == 0)

@@ -49,6 +49,15 @@ static void make_private(const char *path)
         close(fd);
 }
 
+static bool has_log(const char *path)
+{
+    char name[PATH_BYTES_MAX + 8];
+    struct stat info;
+
+    snprintf(name, sizeof name, "%s-wal", path);
+    return stat(name, &info) == 0 && info.st_size > 0;
+}
+
 /* busy_timeout comes first: changing the journal mode takes locks already. */
 int sqlite_db_open(const char *path, bool write, sqlite3 **db, struct err *err)
 {
@@ -65,6 +74,8 @@ int sqlite_db_open(const char *path, bool write, sqlite3 **db, struct err *err)
         return -(int)ERR_IO;
     }
     sqlite3_busy_timeout(*db, BUSY_TIMEOUT_MS);
+    if (!write && has_log(path)) /* who only looks leaves it to the owner, also as the last to go */
+        sqlite3_db_config(*db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_create_function(*db, "task_key", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
                             task_key_function, NULL, NULL);
     if (run_text(*db, write ? "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
@@ -423,7 +434,7 @@ static int open_database(struct sqlite_store *store, const struct store_options 
     uint32_t applied = 0;
     bool write = !options->no_lock;
 
-    if (write && sqlite_log_check(store->path, err) < 0)
+    if (sqlite_log_check(store->path, write, err) < 0)
         return -(int)err->code;
     if (sqlite_db_open(store->path, write, &store->sql.db, err) < 0)
         return -(int)err->code;

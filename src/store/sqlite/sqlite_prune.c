@@ -214,10 +214,11 @@ static int prune_tasks(struct prune *prune, int64_t *cursor, struct err *err)
             return 0;
         }
         *cursor = candidate.task; /* again, if the limit ends the step within this task */
+        /* the first event goes first: verify takes a task that has it for whole */
         if (candidate.ended &&
             (prune_events(prune, candidate.task, SQL_prune_opening, err) < 0 ||
-             prune_executions(prune, candidate.task, err) < 0 ||
-             prune_events(prune, candidate.task, SQL_prune_events, err) < 0))
+             prune_events(prune, candidate.task, SQL_prune_events, err) < 0 ||
+             prune_executions(prune, candidate.task, err) < 0))
             return -(int)err->code;
         if (prune->left == 0)
             return 0;

@@ -119,15 +119,23 @@ int64_t column_int(sqlite3_stmt *stmt, int at, int64_t when_null)
                                                         : sqlite3_column_int64(stmt, at);
 }
 
-static enum status column_status(sqlite3_stmt *stmt, int at, struct arena *arena)
+/* NULL for none; valid until the next step. */
+static const char *column_word(sqlite3_stmt *stmt, int at, struct arena *arena)
 {
     const char *word = (const char *)sqlite3_column_text(stmt, at);
+
+    if (!word)
+        arena->failed |= sqlite3_column_type(stmt, at) != SQLITE_NULL;
+    return word;
+}
+
+static enum status column_status(sqlite3_stmt *stmt, int at, struct arena *arena)
+{
+    const char *word = column_word(stmt, at, arena);
     enum status status = STATUS_NONE;
 
     if (word)
         status_parse(str_of(word), &status);
-    else
-        arena->failed |= sqlite3_column_type(stmt, at) != SQLITE_NULL;
     return status;
 }
 
@@ -239,7 +247,7 @@ static void options_from_row(sqlite3_stmt *stmt, int first, struct arena *arena,
     spec->correlation_id = column_str(stmt, at++, arena);
     spec->workflow_id = column_str(stmt, at++, arena);
     spec->input_hash = column_str(stmt, at++, arena);
-    spec->unique_until = unique_until_of((const char *)sqlite3_column_text(stmt, at++));
+    spec->unique_until = unique_until_of(column_word(stmt, at++, arena));
     spec->callback_url = column_str(stmt, at++, arena);
     spec->ref = column_str(stmt, at++, arena);
     spec->job_id = column_uuid(stmt, at++);
@@ -247,8 +255,8 @@ static void options_from_row(sqlite3_stmt *stmt, int first, struct arena *arena,
     spec->recurring_job_id = column_uuid(stmt, at++);
     spec->category_id = column_uuid(stmt, at++);
     spec->parent_id = column_uuid(stmt, at++);
-    spec->on_unsatisfied = on_unsatisfied_of((const char *)sqlite3_column_text(stmt, at++));
-    spec->retry.policy = retry_policy_of((const char *)sqlite3_column_text(stmt, at++));
+    spec->on_unsatisfied = on_unsatisfied_of(column_word(stmt, at++, arena));
+    spec->retry.policy = retry_policy_of(column_word(stmt, at++, arena));
     spec->retry.delay_ms = column_int(stmt, at++, TASK_DEFAULT_RETRY_DELAY_MS);
     spec->retry.max_delay_ms = column_int(stmt, at++, TASK_DEFAULT_MAX_RETRY_DELAY_MS);
     spec->max_crashes = column_int(stmt, at++, TASK_DEFAULT_MAX_CRASHES);

@@ -143,6 +143,10 @@ static int check_checkpoints(struct verify *verify, struct err *err)
 
         arena_reset(&arena);
         sqlite_checkpoint_from_row(stmt, 0, &arena, &checkpoint);
+        if (arena.failed) { /* not the checkpoint's fault */
+            rc = err_set(err, ERR_MEMORY, "out of memory for a checkpoint");
+            break;
+        }
         if (checkpoint_intact(&task_id, &checkpoint))
             continue;
         uuid_format(&task_id, id);

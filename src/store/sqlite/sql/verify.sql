@@ -86,13 +86,28 @@ FROM (SELECT task, lease_token FROM execution_rows GROUP BY task, lease_token
     HAVING count(*) > 1) d
 JOIN task_states s ON s.task = d.task;
 
--- Task by task, so that it needs no memory for all events at once.
+-- Task by task, so that it needs no memory for all events at once. Retention takes the oldest first,
+-- and only from tasks that ended: whoever has its first event has all, and one that has not ended
+-- has its last, and the row that opened it (again). Only a status set by hand has no event.
 -- name: verify_event_order
 SELECT 'task_events: task ' || uuid_text(id) || CASE
     WHEN twice IS NOT NULL THEN ' has 2 events with seq ' || twice
-    ELSE ' has an event with seq ' || last || ' beyond its last, ' || event_seq END
+    WHEN last > event_seq
+        THEN ' has an event with seq ' || last || ' beyond its last, ' || event_seq
+    WHEN opened THEN ' has only ' || (told + rows) || ' of its ' || event_seq || ' events'
+    WHEN last < event_seq THEN ' has not ended and lacks its last event, ' || event_seq
+    ELSE ' has not ended and lacks the event that opened it' END
 FROM (SELECT s.id AS id, s.event_seq AS event_seq,
-        max(coalesce((SELECT max(seq) FROM task_event_rows WHERE task = s.task), 0),
+        s.status NOT IN ('partial', 'completed', 'failed', 'dead_letter', 'cancelled')
+            AND coalesce(s.previous_status, '') NOT IN ('partial', 'completed', 'failed',
+                'dead_letter', 'cancelled') AS open,
+        p.opened IS NOT NULL
+            OR EXISTS (SELECT 1 FROM task_event_rows WHERE task = s.task AND seq = 1) AS opened,
+        (SELECT count(*) FROM task_event_rows WHERE task = s.task) AS rows,
+        (p.opened IS NOT NULL) + (SELECT count(claim_seq) + count(start_seq) + count(end_seq)
+            FROM execution_rows WHERE task = s.task) AS told,
+        max(p.opened IS NOT NULL,
+            coalesce((SELECT max(seq) FROM task_event_rows WHERE task = s.task), 0),
             coalesce((SELECT max(max(claim_seq, coalesce(start_seq, 0), coalesce(end_seq, 0)))
                 FROM execution_rows WHERE task = s.task), 0)) AS last,
         (SELECT seq FROM (
@@ -104,8 +119,9 @@ FROM (SELECT s.id AS id, s.event_seq AS event_seq,
                     WHERE task = s.task AND end_seq IS NOT NULL
                 UNION ALL SELECT 1 FROM task_specs WHERE task = s.task AND opened IS NOT NULL)
             GROUP BY seq HAVING count(*) > 1 LIMIT 1) AS twice
-    FROM task_states s)
-WHERE twice IS NOT NULL OR last > event_seq;
+    FROM task_states s JOIN task_specs p ON p.task = s.task)
+WHERE twice IS NOT NULL OR last > event_seq OR (opened AND told + rows < event_seq)
+    OR (open AND (last < event_seq OR (event_seq > 0 AND NOT opened AND rows = 0)));
 
 -- After an end only a retry (pending) or a recovery (recovering) may follow.
 -- name: verify_event_ends
