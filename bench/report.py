@@ -21,7 +21,11 @@ BATCHES = (1, 10, 100, 1000)
 
 
 def number(value, digits=0):
-    return "–" if value is None else f"{value:,.{digits}f}"
+    if value is None:
+        return "–"
+    if digits == 0 and 0 < value < 10:
+        digits = 1
+    return f"{value:,.{digits}f}"
 
 
 def table(head, rows):
