@@ -62,7 +62,7 @@ def machine():
 
 
 def file_system(path):
-    done = subprocess.run(["stat", "-f", "-c", "%T", path], capture_output=True, text=True)
+    done = subprocess.run(["findmnt", "-n", "-o", "FSTYPE", "--target", path], capture_output=True, text=True)
     return done.stdout.strip() or "unknown"
 
 

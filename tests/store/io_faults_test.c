@@ -57,21 +57,14 @@ int posix_fallocate(int fd, off_t offset, off_t len)
     return ftruncate(fd, offset + len) < 0 ? errno : 0;
 }
 
-/* Rounds with a reopening in their middle, so that checkpoint, close and start meet the fault too. */
 static void load(struct workload *w, struct tally *tally)
 {
-    for (uint32_t turn = 0; turn < ROUNDS; turn++) {
-        if (!w->queue && !workload_open(w)) {
-            tally->not_opened++;
-            return;
-        }
-        if (!workload_round(w, turn)) {
-            tally->stopped++;
-            return;
-        }
-        if (turn == ROUNDS / 2)
-            workload_close(w);
-    }
+    bool opened;
+
+    if (workload_life(w, ROUNDS, ROUNDS / 2, &opened))
+        return;
+    tally->stopped += opened;
+    tally->not_opened += !opened;
 }
 
 static void then_kept(struct workload *w, const struct kind *kind, int64_t n, struct tally *tally)

@@ -100,18 +100,12 @@ static void inside(void *ctx, bool is_inside)
 
 static void load(struct workload *w, struct tally *tally)
 {
-    for (uint32_t turn = 0; turn < ROUNDS; turn++) {
-        if (!w->queue && !workload_open(w)) {
-            tally->not_opened++;
-            return;
-        }
-        if (!workload_round(w, turn)) {
-            tally->stopped++;
-            return;
-        }
-        if (turn == 1)
-            workload_close(w);
-    }
+    bool opened;
+
+    if (workload_life(w, ROUNDS, 1, &opened))
+        return;
+    tally->stopped += opened;
+    tally->not_opened += !opened;
 }
 
 static void then_kept(struct workload *w, int64_t n, struct tally *tally)

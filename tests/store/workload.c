@@ -1,4 +1,5 @@
 /* The load; the check is in workload_check.c. */
+#include "remove_folder.h"
 #include "workload.h"
 
 #include "workload_int.h"
@@ -423,20 +424,20 @@ void workload_close(struct workload *w)
     w->store = NULL;
 }
 
-static void remove_folder(const char *folder)
+bool workload_life(struct workload *w, uint32_t rounds, uint32_t reopen_after, bool *opened)
 {
-    DIR *dir = opendir(folder);
-    struct dirent *entry;
-    char name[400];
-
-    while (dir && (entry = readdir(dir))) {
-        snprintf(name, sizeof name, "%s/%s", folder, entry->d_name);
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlink(name);
+    *opened = true;
+    for (uint32_t turn = 0; turn < rounds; turn++) {
+        if (!w->queue && !workload_open(w)) {
+            *opened = false;
+            return false;
+        }
+        if (!workload_round(w, turn))
+            return false;
+        if (turn == reopen_after)
+            workload_close(w);
     }
-    if (dir)
-        closedir(dir);
-    rmdir(folder);
+    return true;
 }
 
 void workload_deinit(struct workload *w)

@@ -71,6 +71,9 @@ void workload_close(struct workload *w);
 /* One round: a batch is enqueued, tasks are claimed, reported on, split into children, cancelled,
  * deleted. False when the queue has stopped. */
 bool workload_round(struct workload *w, uint32_t turn);
+/* Opened, so many rounds, closed once after one of them, so that checkpoint, close and start meet the
+ * fault too. False: it stopped, or (opened = false) could not be opened. */
+bool workload_life(struct workload *w, uint32_t rounds, uint32_t reopen_after, bool *opened);
 
 /* Notes the first thing that is wrong; later ones are its consequences. */
 void workload_find(struct workload *w, const char *format, ...)

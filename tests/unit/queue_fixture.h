@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "core/bounds.h"
 #include "queue/queue.h"
+#include "remove_folder.h"
 
 #include <dirent.h>
 #include <semaphore.h>
@@ -118,29 +119,13 @@ static inline int fx_setup(void **state)
     return 0;
 }
 
-static inline void fx_remove_folder(const char *folder)
-{
-    DIR *dir = opendir(folder);
-    struct dirent *entry;
-    char name[400];
-
-    while (dir && (entry = readdir(dir))) {
-        snprintf(name, sizeof name, "%s/%s", folder, entry->d_name);
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-            unlink(name);
-    }
-    if (dir)
-        closedir(dir);
-    rmdir(folder);
-}
-
 static inline int fx_teardown(void **state)
 {
     struct fixture *fx = *state;
 
     fx_close(fx);
-    fx_remove_folder(fx->archive);
-    fx_remove_folder(fx->folder);
+    remove_folder(fx->archive);
+    remove_folder(fx->folder);
     arena_deinit(&fx->arena);
     arena_deinit(&fx->gate_arena);
     sem_destroy(&fx->entered);
