@@ -69,7 +69,7 @@ faults: deps-test
 
 # The bare limit, Perdura and its peers in turns, on the disk of this folder; docs/benchmarks.md is
 # written from it. make bench [ARGS="--turns 5 --only raw,own --quick"]; see bench/run.py.
-BENCH_PROGRAMS = raw_sqlite http_load lib_load clock_handler
+BENCH_PROGRAMS = raw_sync raw_sqlite http_load lib_load clock_handler
 bench: all
 	@cmake --build $(BUILD) --target $(BENCH_PROGRAMS)
 	@! grep -q '^build instructions:' $(BUILD)/build.ninja || cmake --build $(BUILD) --target instructions

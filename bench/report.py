@@ -136,7 +136,10 @@ def latency(results):
         figures(results, "peers").get("beanstalkd", {})
     if not http:
         return when(results, "perdura")
-    rows = [["enqueue → C function entered, library in one process", library.get("start_p50_ms"),
+    raw = figures(results, "raw")
+    rows = [["bare: 4 KiB written and synced, 100 in a second", raw.get("sync_rested_p50_ms"),
+             raw.get("sync_rested_p99_ms")],
+            ["enqueue → C function entered, library in one process", library.get("start_p50_ms"),
              library.get("start_p99_ms")],
             ["enqueue → C function entered, worker over HTTP", http.get("start_p50_ms"),
              http.get("start_p99_ms")],
@@ -144,6 +147,7 @@ def latency(results):
              http.get("process_p99_ms")],
             ["beanstalkd -f0: put → reserved", beanstalkd.get("start_p50_ms"),
              beanstalkd.get("start_p99_ms")],
+            ["bare: 4 KiB written and synced, one after the other", raw.get("sync_p50_ms"), None],
             ["enqueue acknowledged, library", bench.get("enqueue_1_p50_ms"),
              bench.get("enqueue_1_p99_ms")],
             ["enqueue acknowledged, HTTP, one client", http.get("one_by_one_p50_ms"),

@@ -75,7 +75,11 @@ def describe_machine(build):
 
 
 def measure_raw(build, quick, say):
-    """The bare program's lines, as {batch: {enqueue, drain, life}}."""
+    """What the bare programs printed: of the disk, and of SQLite as {step_batch: tasks/s}."""
+    say("bare syncs")
+    disk = subprocess.run([os.path.join(build, "raw_sync"), build, "1" if quick else "4"],
+                          stdout=subprocess.PIPE, text=True, timeout=own.STEP_SECONDS_MAX,
+                          check=True)
     say("bare SQLite")
     done = subprocess.run([os.path.join(build, "raw_sqlite"), build,
                            "4000" if quick else "40000"], stdout=subprocess.PIPE, text=True,
@@ -84,8 +88,9 @@ def measure_raw(build, quick, say):
                       r"whole life\s+([\d.]+)/s", done.stdout)
     if done.returncode != 0 or not rows:
         raise own.BenchError("raw_sqlite failed")
-    return {f"{what}_{batch}": float(value)
-            for batch, *values in rows for what, value in zip(("enqueue", "drain", "life"), values)}
+    figures = {f"{what}_{batch}": float(value) for batch, *values in rows
+               for what, value in zip(("enqueue", "drain", "life"), values)}
+    return {**figures, **json.loads(disk.stdout)}
 
 
 def median_of(turns):

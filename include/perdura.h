@@ -30,6 +30,7 @@
  *
  * THREADS. There is no global state: any number of handles may live in one process. A handle may be
  * used by any number of threads at once; calls block, and calls of several threads share commits.
+ * On an embedded store a call may run its transaction on the calling thread (64 KiB of stack).
  * Only pd_close must be the last call on its handle, and a struct pd_task belongs to its handler's
  * thread. The library's own threads have all signals blocked. After fork() only the parent may use
  * a handle. A client of an https:// server should ignore SIGPIPE.

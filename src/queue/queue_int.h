@@ -1,5 +1,5 @@
-/* Inside of the queue; nobody outside this folder includes it. Everything here runs on the queue's
- * thread, but the inbox. */
+/* Inside of the queue; nobody outside this folder includes it. Everything here belongs to
+ * whoever has the turn (queue.c): the queue's thread, or a caller that runs its own batch. */
 #ifndef QUEUE_QUEUE_INT_H
 #define QUEUE_QUEUE_INT_H
 
@@ -99,12 +99,16 @@ struct queue {
     struct uuid7 ids;
     pthread_t thread;
 
-    pthread_mutex_t mutex; /* inbox, forgets, stop */
+    pthread_mutex_t mutex; /* inbox, forgets, stop, whose turn it is */
     pthread_cond_t arrived;
     struct request *inbox_first, *inbox_last;
     uint32_t inbox_count;
     struct forget *forget_first;
     bool stop;
+    bool busy;               /* a batch is under way, or something else that needs the store */
+    bool thread_wants;       /* the thread waits until a caller is through */
+    int64_t waits_until_us;  /* the thread, when nothing comes */
+    uint32_t helped_batches; /* that callers ran themselves */
     bool failed;
 
     struct batch batch;
@@ -146,6 +150,8 @@ static inline bool lease_is_void(const struct queue *queue, int64_t lease_token)
 
 /* queue.c */
 void *queue_run(void *queue); /* the thread */
+/* transact.c: all of the list in one commit, or each alone when that fails; then the answers. */
+void queue_run_batch(struct queue *queue, struct request *list, bool timers);
 int queue_reload(struct queue *queue, struct err *err); /* what memory knows, from the store */
 /* batch.c */
 void batch_begin(struct batch *batch, struct queue *queue, int64_t now_us);

@@ -133,6 +133,7 @@ int queue_open(struct queue **out, struct store *store, const struct queue_confi
     queue->settings = config->settings;
     queue->log = config->log;
     queue->batch.queue = queue;
+    queue->busy = true; /* until the thread rests for the first time */
     queue->next_retry_us = INT64_MAX;
     clock_start(&queue->clock, store->last_time_us);
     queue->stats.started_at_us = clock_now_us(&queue->clock);

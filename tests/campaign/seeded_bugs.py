@@ -48,7 +48,7 @@ BUGS = tuple(Bug(*row) for row in (
     ("commit_not_synced", "F-D13, V1", "src/store/sqlite/sqlite_open.c",
      "a commit does not wait for the disk",
      "power_cut_test: no_acknowledged_task_is_lost_when_all_unsynced_writes_are"),
-    ("serves_on_after_failed_sync", "F-D3", "src/queue/queue.c",
+    ("serves_on_after_failed_sync", "F-D3", "src/queue/transact.c",
      "the server goes on after a failed fsync",
      "disk_faults_test: a_failed_sync_stops_the_queue_and_acknowledges_nothing"),
     ("memory_kept_after_rollback", "F-D2", "src/store/sqlite/sqlite_open.c",

@@ -293,11 +293,11 @@ static int file_sector(sqlite3_file *file)
     return below_of(file)->pMethods->xSectorSize(below_of(file));
 }
 
-/* No promises: neither atomic nor sequential, nor safe to append (a power cut may do anything). */
+/* Neither atomic nor sequential, nor safe to append (a power cut may do anything); bytes beside a
+ * write stay as they were, as on the system's own disks, or not even that is promised. */
 static int file_traits(sqlite3_file *file)
 {
-    (void)file;
-    return 0;
+    return ((struct shim_file *)file)->shim->no_promises ? 0 : SQLITE_IOCAP_POWERSAFE_OVERWRITE;
 }
 
 static int shm_map(sqlite3_file *file, int page, int bytes, int extend, void volatile **at)

@@ -35,6 +35,7 @@ struct vfs_shim {
     } faults[SHIM_OP_COUNT];
     int fault_errno;               /* what the system would have said of a fault; 0 = nothing */
     char ballast[SHIM_PATH_BYTES]; /* not "": the disk is full while this file is there */
+    bool no_promises;              /* SQLite is told to trust nothing about writes */
     int64_t slept_us;              /* asked of xSleep, which never sleeps */
     shim_watch *watch;             /* called under the mutex, in the order of the changes */
     void *watch_ctx;

@@ -56,7 +56,7 @@ static sqlite3 *open_db(const struct place *place)
     struct err err = {0};
     sqlite3 *db = NULL;
 
-    assert_int_equal(sqlite_db_open(place->path, true, &db, &err), 0);
+    assert_int_equal(sqlite_db_open(place->path, true, NULL, &db, &err), 0);
     return db;
 }
 
@@ -176,7 +176,7 @@ static bool migrate_until(const struct place *place, int n)
         uint32_t applied;
         sqlite3 *db = NULL;
 
-        if (sqlite_db_open(place->path, true, &db, &err) < 0)
+        if (sqlite_db_open(place->path, true, NULL, &db, &err) < 0)
             _exit(1);
         sqlite3_trace_v2(db, SQLITE_TRACE_STMT, exit_at, &n);
         _exit(sqlite_migrate_up(db, 0, &applied, &err) == 0 ? 0 : 1);

@@ -5,6 +5,7 @@
 #define STORE_SQLITE_INT_H
 
 #include "base/map.h"
+#include "store/sqlite/sqlite_gather.h"
 #include "store/sqlite/sqlite_held.h"
 #include "store/sqlite/sqlite_lines.h"
 #include "store/sqlite/sqlite_sql.h"
@@ -16,6 +17,7 @@
 struct sqlite_store {
     struct store base;
     struct sqlite_sql sql; /* the writing connection and its statements */
+    struct gather gather;  /* between that connection and its log */
     const struct log *log;
     char *path;
     int lock_fd;           /* PATH-lock: held exclusively as long as the store is open; -1 = none */
@@ -196,7 +198,8 @@ int sqlite_log_check(const char *path, bool owner, struct err *err);
 void sqlite_store_own_process(void);
 int sqlite_store_open(struct store **store, struct str path, const struct store_options *options,
                       struct err *err);
-int sqlite_db_open(const char *path, bool write, sqlite3 **db, struct err *err);
+/* vfs: NULL = the default */
+int sqlite_db_open(const char *path, bool write, const char *vfs, sqlite3 **db, struct err *err);
 int sqlite_file_lock(const char *path, int *lock_fd, struct err *err); /* who holds it, in err */
 void sqlite_file_unlock(int lock_fd);
 

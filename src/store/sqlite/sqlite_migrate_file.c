@@ -28,7 +28,7 @@ int sqlite_file_migrations(struct str path, struct arena *arena, struct migratio
     if (rc == 0)
         rc = sqlite_log_check(name, false, err);
     if (rc == 0)
-        rc = sqlite_db_open(access(name, F_OK) == 0 ? name : ":memory:", false, &db, err);
+        rc = sqlite_db_open(access(name, F_OK) == 0 ? name : ":memory:", false, NULL, &db, err);
     if (rc == 0)
         rc = sqlite_migrate_rows(db, arena, rows, count, err);
     sqlite3_close(db);
@@ -50,7 +50,7 @@ int sqlite_file_migrate(struct str path, bool up, uint32_t steps, uint32_t *done
     if (rc == 0)
         rc = sqlite_log_check(name, true, err);
     if (rc == 0)
-        rc = sqlite_db_open(name, true, &db, err);
+        rc = sqlite_db_open(name, true, NULL, &db, err);
     if (rc == 0)
         rc = up ? sqlite_migrate_up(db, steps, done, err)
                 : sqlite_migrate_down(db, steps, done, err);

@@ -59,14 +59,14 @@ static bool has_log(const char *path)
 }
 
 /* busy_timeout comes first: changing the journal mode takes locks already. */
-int sqlite_db_open(const char *path, bool write, sqlite3 **db, struct err *err)
+int sqlite_db_open(const char *path, bool write, const char *vfs, sqlite3 **db, struct err *err)
 {
     int flags = SQLITE_OPEN_NOMUTEX |
                 (write ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READWRITE);
 
     if (write)
         make_private(path);
-    if (sqlite3_open_v2(path, db, flags, NULL) != SQLITE_OK) {
+    if (sqlite3_open_v2(path, db, flags, vfs) != SQLITE_OK) {
         err_set(err, ERR_IO, "cannot open the store '%s': %s; check the path and its rights", path,
                 *db ? sqlite3_errmsg(*db) : "out of memory");
         sqlite3_close(*db);
@@ -320,6 +320,7 @@ static void sqlite_close(struct store *base)
         sqlite3_wal_checkpoint_v2(store->sql.db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     FAULT_POINT("store.close");
     sql_close(&store->sql);
+    gather_remove(&store->gather);
     lines_deinit(&store->lines);
     held_forget(&store->held);
     sqlite_file_unlock(store->lock_fd);
@@ -436,7 +437,10 @@ static int open_database(struct sqlite_store *store, const struct store_options 
 
     if (sqlite_log_check(store->path, write, err) < 0)
         return -(int)err->code;
-    if (sqlite_db_open(store->path, write, &store->sql.db, err) < 0)
+    if (write && gather_install(&store->gather) != SQLITE_OK)
+        return err_set(err, ERR_MEMORY, "out of memory while opening the store");
+    if (sqlite_db_open(store->path, write, write ? store->gather.name : NULL, &store->sql.db,
+                       err) < 0)
         return -(int)err->code;
     if (write && !options->no_migrate &&
         sqlite_migrate_up(store->sql.db, 0, &applied, err) < 0)

@@ -27,7 +27,7 @@ struct store_reader *sqlite_reader_open(struct store *base, struct err *err)
         return NULL;
     }
     reader->base.store = store;
-    if (sqlite_db_open(store->path, false, &reader->base.sql.db, err) < 0) {
+    if (sqlite_db_open(store->path, false, NULL, &reader->base.sql.db, err) < 0) {
         free(reader);
         return NULL;
     }

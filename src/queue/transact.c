@@ -1,0 +1,379 @@
+/* One batch: its requests decided and committed together, then answered; what happens when the
+ * store fails. Requests are decided by the other files of this folder. */
+#include "queue/queue_int.h"
+
+#include "base/fault.h"
+
+#include <stdio.h>
+
+#define PRUNE_EVERY_US (60 * CLOCK_SECOND_US)
+#define PRUNE_AGAIN_US (20 * CLOCK_MS_US) /* between chunks, so that others go first */
+
+/* A refusal is an answer; only these mean that the transaction itself is at fault. */
+static bool is_failure(enum err_code code)
+{
+    return code == ERR_STORAGE || code == ERR_STORAGE_READ || code == ERR_STORAGE_FULL ||
+           code == ERR_UNAVAILABLE || code == ERR_MEMORY || code == ERR_INTERNAL ||
+           code == ERR_IO;
+}
+
+static int apply(struct batch *batch, struct request *request)
+{
+    void *typed = request;
+
+    request->err.code = ERR_NONE;
+    switch (request->kind) {
+    case REQUEST_ENQUEUE:
+        if (!batch->store->full)
+            return enqueue_apply(batch, typed);
+        err_set(&request->err, ERR_STORAGE_FULL, "the disk of the store is full; free space, it "
+                "goes on by itself");
+        return 0;
+    case REQUEST_CLAIM:
+        return claim_apply(batch, typed);
+    case REQUEST_REPORT:
+        return report_apply(batch, typed);
+    case REQUEST_CONTROL:
+        return control_apply(batch, typed);
+    case REQUEST_WAIT:
+        return wait_apply(batch, typed);
+    case REQUEST_REGISTER:
+        return workers_register(batch, typed);
+    case REQUEST_HEARTBEAT:
+        return workers_heartbeat(batch, typed);
+    case REQUEST_LEAVE:
+        return workers_leave(batch, typed);
+    case REQUEST_WORKERS:
+        return workers_list(batch, typed);
+    case REQUEST_QUEUES:
+        return limits_list(batch, typed);
+    case REQUEST_QUEUE_PATCH:
+        return limits_patch(batch, typed);
+    case REQUEST_OUTBOX_TAKE:
+        return outbox_take(batch, typed);
+    case REQUEST_OUTBOX_DONE:
+        return outbox_done(batch, typed);
+    case REQUEST_PURGE:
+        return control_purge(batch, typed);
+    case REQUEST_STATS:
+        return stats_apply(batch, typed);
+    case REQUEST_KIND_COUNT:
+        break;
+    }
+    return 0;
+}
+
+static int apply_all(struct batch *batch, struct request *list, bool claims, struct err *err)
+{
+    for (struct request *request = list; request; request = request->next) {
+        if ((request->kind == REQUEST_CLAIM) != claims || request->waiting)
+            continue;
+        if (apply(batch, request) < 0 && is_failure(request->err.code)) {
+            *err = request->err;
+            return -(int)err->code;
+        }
+    }
+    return 0;
+}
+
+/* Timers that are due, each on its own clock; part of every batch. */
+static int run_timers(struct batch *batch, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    bool more = false;
+
+    if (queue->next_sweep_us <= batch->now_us) {
+        queue->next_due_us = batch->now_us; /* the wall clock may have been set */
+        if (sweep_run(batch, &queue->next_sweep_us, err) < 0)
+            return -(int)err->code;
+    }
+    if (queue->next_due_us <= batch->now_us &&
+        sweep_due(batch, &queue->next_due_us, err) < 0)
+        return -(int)err->code;
+    if (queue->next_prune_us <= batch->now_us) {
+        if (retention_run(batch, &more, err) < 0)
+            return -(int)err->code;
+        queue->next_prune_us = batch->now_us + (more ? PRUNE_AGAIN_US : PRUNE_EVERY_US);
+    }
+    if (queue->next_retry_us <= batch->now_us) {
+        uint32_t cursor = 0;
+        struct queue_state *state;
+
+        queue->next_retry_us = INT64_MAX;
+        while ((state = map_next(&queue->queues, &cursor)) != NULL)
+            batch_heat(batch, state);
+    }
+    return 0;
+}
+
+/* Claims come after the sweep, but whoever claims is alive: its lease must not end before. */
+static int renew_claimers(struct batch *batch, struct request *list, struct err *err)
+{
+    for (struct request *at = list; at; at = at->next) {
+        struct worker_state *worker =
+            at->kind == REQUEST_CLAIM && !at->waiting
+                ? workers_get(batch->queue, ((struct claim_request *)at)->worker_id) : NULL;
+
+        if (worker && workers_renew(batch, worker, err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}
+
+/* Everything of one transaction but its commit. */
+static int decide(struct batch *batch, struct request *list, bool timers, struct err *err)
+{
+    if (apply_all(batch, list, false, err) < 0)
+        return -(int)err->code;
+    if (timers && (renew_claimers(batch, list, err) < 0 || run_timers(batch, err) < 0))
+        return -(int)err->code;
+    if (batch_settle(batch, err) < 0 || batch_flush(batch, err) < 0 ||
+        limits_unpark(batch, err) < 0 || batch_flush(batch, err) < 0)
+        return -(int)err->code;
+    if (claim_serve_waiting(batch, err) < 0 || apply_all(batch, list, true, err) < 0)
+        return -(int)err->code;
+    return batch_flush(batch, err);
+}
+
+/* "before.enqueue", "after.report", ...: where a test build may be killed. */
+static void pass_points(const char *when, const struct request *list)
+{
+#ifdef PERDURA_FAULTS
+    static const char *const kinds[REQUEST_KIND_COUNT] = {
+        "enqueue", "claim", "report", "control", "wait", "register", "heartbeat", "leave",
+        "workers", "queues", "queue_patch", "outbox_take", "outbox_done", "purge", "stats"};
+    char name[64];
+
+    snprintf(name, sizeof name, "%s.commit", when);
+    FAULT_POINT(name);
+    for (; list; list = list->next) {
+        snprintf(name, sizeof name, "%s.%s", when, kinds[list->kind]);
+        FAULT_POINT(name);
+    }
+#else
+    (void)when;
+    (void)list;
+#endif
+}
+
+static int transact(struct queue *queue, struct request *list, bool timers, struct err *err)
+{
+    struct batch *batch = &queue->batch;
+    int64_t began_us;
+
+    batch_begin(batch, queue, clock_now_us(&queue->clock));
+    if (queue->store->verbs->begin(queue->store, err) < 0)
+        return -(int)err->code;
+    if (decide(batch, list, timers, err) < 0)
+        return -(int)err->code;
+    pass_points("before", list);
+    began_us = clock_boot_us();
+    if (queue->store->verbs->commit(queue->store, err) < 0)
+        return -(int)err->code;
+    pass_points("after", list);
+    queue->stats.commits_total += batch->wrote;
+    queue->stats.commit_us_total += clock_boot_us() - began_us;
+    return 0;
+}
+
+/* What a failed transaction counted did not happen; who began to wait in it does wait. */
+static int run_transaction(struct queue *queue, struct request *list, bool timers,
+                           struct err *err)
+{
+    struct queue_stats before = queue->stats;
+    int rc = transact(queue, list, timers, err);
+
+    if (rc < 0) {
+        before.waiting_claims = queue->stats.waiting_claims;
+        before.waiting_waits = queue->stats.waiting_waits;
+        queue->stats = before;
+    }
+    return rc;
+}
+
+/* A claim that found nothing waits, if it may; everything else is answered. */
+static void answer(struct queue *queue, struct request *list, int64_t now_us)
+{
+    struct request *next;
+
+    for (struct request *request = list; request; request = next) {
+        struct claim_request *claim = (struct claim_request *)request;
+
+        next = request->next;
+        queue->stats.commit_requests_total++;
+        if (request->kind == REQUEST_CLAIM && request->err.code == ERR_NONE &&
+            claim->claimed_count == 0 && claim->wait_ms > 0 && !request->forgotten &&
+            queue->waiting_count < BOUND_WAITERS) {
+            request->deadline_us = now_us + claim->wait_ms * CLOCK_MS_US;
+            claims_park(queue, claim);
+            continue;
+        }
+        request->done(request);
+    }
+}
+
+/* No further than to the last one that was served: thousands may wait behind it. */
+static void answer_served_claims(struct queue *queue)
+{
+    uint32_t left = queue->batch.served_count;
+    struct request *next;
+
+    for (struct request *at = queue->claims_first; at && left > 0; at = next) {
+        next = at->next_waiting;
+        if (((struct claim_request *)at)->claimed_count == 0)
+            continue;
+        left--;
+        claims_unpark(queue, (struct claim_request *)at);
+        at->done(at);
+    }
+}
+
+/* A request that began to wait belongs to the lists of wake.c. The very batch that parked it may
+ * also bring what it waits for: then it is answered, and its memory gone, before the list of the
+ * batch is walked. */
+static struct request *without_waiting(struct queue *queue, struct request *list)
+{
+    struct request **at = &list;
+
+    while (*at) {
+        if (!(*at)->waiting) {
+            at = &(*at)->next;
+            continue;
+        }
+        queue->stats.commit_requests_total++;
+        *at = (*at)->next;
+    }
+    return list;
+}
+
+static void after_commit(struct queue *queue, struct request *list)
+{
+    struct batch *batch = &queue->batch;
+    int64_t now_us = batch->now_us;
+
+    list = without_waiting(queue, list);
+    if (batch->notes_count && queue->config.on_notes)
+        queue->config.on_notes(queue->config.ctx, batch->notes, batch->notes_count);
+    if (batch->outbox && queue->config.on_outbox)
+        queue->config.on_outbox(queue->config.ctx);
+    if (batch->swept)
+        queue->restarted = false;
+    waits_answer(queue, batch);
+    answer_served_claims(queue);
+    batch_reset(batch);
+    answer(queue, list, now_us);
+}
+
+static void fail_list(struct request *list, const struct err *err)
+{
+    struct request *next;
+
+    for (; list; list = next) {
+        next = list->next;
+        if (list->waiting)
+            continue;
+        list->err = *err;
+        list->done(list);
+    }
+}
+
+/* Nothing of the list is answered as done; whether the last commit took is known at the next
+ * start. */
+static void fatal(struct queue *queue, struct request *list, const struct err *err)
+{
+    LOG(queue->log, LOG_ERROR, "store.failed", KC("reason", err->text));
+    queue->failed = true;
+    pthread_mutex_lock(&queue->mutex);
+    queue->stop = true;
+    pthread_mutex_unlock(&queue->mutex);
+    fail_list(list, err);
+    if (queue->config.on_fatal)
+        queue->config.on_fatal(queue->config.ctx, err->text);
+}
+
+/* What memory knew of the failed batch may be wrong: read anew. */
+int queue_reload(struct queue *queue, struct err *err)
+{
+    int rc = limits_load(queue, err);
+
+    for (struct request *at = queue->claims_first; at; at = at->next_waiting)
+        ((struct claim_request *)at)->claimed_count = 0;
+    queue->unpark_some = true;
+    queue->sweep_after = 0;
+    queue->next_due_us = 0;
+    queue->next_retry_us = clock_now_us(&queue->clock) + CLOCK_SECOND_US; /* not lost, no spin */
+    if (rc < 0)
+        return rc;
+    if (workers_load(queue, err) < 0)
+        return -(int)err->code;
+    workers_grant_grace(queue, clock_now_us(&queue->clock));
+    return 0;
+}
+
+static void undo(struct queue *queue)
+{
+    struct err err = {0};
+
+    queue->store->verbs->rollback(queue->store);
+    for (struct queue_state *state = queue->batch.hot; state; state = state->next_hot)
+        state->hot = false;
+    queue->batch.hot = NULL;
+    batch_reset(&queue->batch);
+    if (queue_reload(queue, &err) < 0)
+        fatal(queue, NULL, &err);
+}
+
+static bool survive(struct queue *queue, struct request *list, const struct err *err)
+{
+    if (err->code == ERR_STORAGE && !SEEDED_BUG("serves_on_after_failed_sync")) {
+        fatal(queue, list, err);
+        return false;
+    }
+    if (err->code == ERR_STORAGE_READ)
+        queue->stats.read_errors_total++;
+    if (err->code == ERR_STORAGE_FULL)
+        queue->store->verbs->release_space(queue->store);
+    queue->stats.batch_retries_total++;
+    return true;
+}
+
+void queue_run_batch(struct queue *queue, struct request *list, bool timers)
+{
+    struct err err = {0};
+
+    if (run_transaction(queue, list, timers, &err) == 0) {
+        after_commit(queue, list);
+        return;
+    }
+    LOG(queue->log, LOG_WARN, "batch.failed", KC("reason", err.text));
+    undo(queue);
+    if (queue->failed)
+        fail_list(list, &err);
+    if (queue->failed || !survive(queue, list, &err))
+        return;
+    if (timers) { /* a timer at fault must not spin */
+        queue->next_sweep_us = clock_now_us(&queue->clock) + CLOCK_SECOND_US;
+        queue->next_prune_us = queue->next_sweep_us + PRUNE_EVERY_US;
+    }
+    list = without_waiting(queue, list);
+    while (list && !queue->failed) {
+        struct request *alone = list;
+
+        list = list->next;
+        alone->next = NULL;
+        err = (struct err){0};
+        if (run_transaction(queue, alone, false, &err) == 0) {
+            after_commit(queue, alone);
+            continue;
+        }
+        undo(queue);
+        alone->next = list; /* with the store all of them fail */
+        if (queue->failed)
+            fail_list(alone, &err);
+        if (queue->failed || !survive(queue, alone, &err))
+            return;
+        alone->next = NULL;
+        alone->err = err;
+        alone->done(alone);
+    }
+}
