@@ -611,11 +611,48 @@ static void one_handle_serves_several_threads(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define SMALL_STACK (64 * 1024)
+
+static void *use_little_stack(void *ctx)
+{
+    struct fixture *fixture = ctx;
+    struct pd_task_spec specs[100] = {PD_TASK_SPEC_INIT};
+    struct pd_enqueued enqueued[100];
+
+    for (int turn = 0; turn < 20; turn++) { /* the first ones may be run by the queue's thread */
+        struct timespec rest = {.tv_nsec = 2000000};
+
+        for (int i = 0; i < 100; i++)
+            specs[i] = (struct pd_task_spec){.type = "t", .payload = "{\"a\":[1,2,3]}"};
+        OK(fixture, pd_enqueue_batch(fixture->pd, specs, 100, enqueued));
+        nanosleep(&rest, NULL);
+        OK(fixture, pd_cancel(fixture->pd, enqueued[0].id));
+    }
+    return NULL;
+}
+
+static void calls_need_no_more_stack_than_is_said(void **state)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+
+    pthread_attr_init(&attributes);
+    assert_int_equal(pthread_attr_setstacksize(&attributes, SMALL_STACK), 0);
+    assert_int_equal(pthread_create(&thread, &attributes, use_little_stack, *state), 0);
+    pthread_join(thread, NULL);
+    pthread_attr_destroy(&attributes);
+}
+#endif
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_task_survives_its_process), /* forks, so before any thread */
         TEST(a_task_is_run_and_its_result_waited_for),
+#ifdef SMALL_STACK
+        TEST(calls_need_no_more_stack_than_is_said),
+#endif
         TEST(a_prefix_finds_its_handler_and_other_types_are_left_alone),
         TEST(a_batch_is_one_unit),
         TEST(a_duplicate_gives_the_first_task),

@@ -71,6 +71,7 @@ static inline bool odd_read(int fd)
 static inline void odd_answer_one(struct odd_server *server, int fd)
 {
     struct odd_answer answer;
+    char *body;
     char head[256];
     int len;
 
@@ -78,16 +79,18 @@ static inline void odd_answer_one(struct odd_server *server, int fd)
         return;
     pthread_mutex_lock(&server->mutex);
     answer = server->answers[server->at];
+    body = answer.body ? strdup(answer.body) : NULL;
     if (server->at + 1 < server->answers_count)
         server->at++;
     server->requests++;
     pthread_mutex_unlock(&server->mutex);
-    if (!answer.body)
+    if (!body)
         return;
     len = snprintf(head, sizeof head, "HTTP/1.1 %d X\r\nConnection: close\r\nContent-Length: %zu"
-                   "\r\n\r\n", answer.status, strlen(answer.body));
+                   "\r\n\r\n", answer.status, strlen(body));
     (void)!send(fd, head, (size_t)len, MSG_NOSIGNAL);
-    (void)!send(fd, answer.body, strlen(answer.body), MSG_NOSIGNAL);
+    (void)!send(fd, body, strlen(body), MSG_NOSIGNAL);
+    free(body);
 }
 
 static inline void *odd_serve(void *ctx)
@@ -110,7 +113,13 @@ static inline void *odd_serve(void *ctx)
 static inline void odd_put(struct odd_server *server, const struct odd_answer *answers, int count)
 {
     pthread_mutex_lock(&server->mutex);
-    memcpy(server->answers, answers, (size_t)count * sizeof *answers);
+    for (int i = 0; i < ODD_ANSWERS_MAX; i++) {
+        free((char *)server->answers[i].body);
+        server->answers[i] = (struct odd_answer){0};
+    }
+    for (int i = 0; i < count; i++)
+        server->answers[i] = (struct odd_answer){
+            answers[i].status, answers[i].body ? strdup(answers[i].body) : NULL};
     server->answers_count = count;
     server->at = 0;
     pthread_mutex_unlock(&server->mutex);
@@ -150,6 +159,7 @@ static inline void odd_stop(struct odd_server *server)
     close(server->listen_fd);
     close(server->stop_pipe[0]);
     close(server->stop_pipe[1]);
+    odd_put(server, NULL, 0);
     pthread_mutex_destroy(&server->mutex);
     free(server);
 }
