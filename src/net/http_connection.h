@@ -77,6 +77,7 @@ struct http_server {
     struct arena spare_arenas[HTTP_SPARE_ARENAS];
     uint32_t spare_count;
     bool closing;
+    bool was_large; /* connections held much memory since it was last given back */
     bool full_logged;
     bool backoff_logged;
     int64_t close_at_us;

@@ -8,10 +8,12 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
+#include <malloc.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#define LARGE_BYTES ((size_t)64 * 1024 * 1024) /* held by connections: worth giving back later */
 #define LISTEN_BACKLOG 4096          /* a restart of 4000 workers at once */
 #define ACCEPTS_PER_TURN 64          /* then the others get their turn */
 #define ACCEPT_BACKOFF_US 100000     /* F-D15 */
@@ -86,10 +88,25 @@ bool http_server_has_expired(const struct http_exchange *exchange, int64_t now_u
     return false;
 }
 
+/* After a crowd with large bodies or answers: the C library would keep their memory for good. */
+static void give_memory_back(struct http_server *server)
+{
+    size_t held_bytes = server->unsent_bytes + server->bodies_bytes;
+
+    if (held_bytes > LARGE_BYTES)
+        server->was_large = true;
+    if (!server->was_large || held_bytes > LARGE_BYTES / 8)
+        return;
+    server->was_large = false;
+    malloc_trim(0);
+}
+
 static void on_sweep(void *ctx)
 {
     struct http_server *server = ctx;
     int64_t now_us = clock_boot_us();
+
+    give_memory_back(server);
 
     for (struct http_exchange *at = server->connections; at; at = at->next) {
         if (!at->bev || !http_server_has_expired(at, now_us))

