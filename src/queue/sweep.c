@@ -302,7 +302,7 @@ int sweep_due(struct batch *batch, int64_t *next_us, struct err *err)
 
     if (batch_flush(batch, err) < 0 ||
         batch->store->verbs->due_find(batch->store, batch->now_us + early_us, batch->wall_us,
-                                      BOUND_CHORE_ROWS, &batch->arena, &ids, &count, &next_in_us,
+                                      BOUND_DUE_STEP, &batch->arena, &ids, &count, &next_in_us,
                                       err) < 0)
         return -(int)err->code;
     for (uint32_t i = 0; i < count; i++) {
