@@ -2,6 +2,8 @@
  * Nothing here allocates, so that running out of memory can be reported too. Any thread. */
 #include "base/err.h"
 
+#include "base/str.h"
+
 #include <stdarg.h>
 #include <string.h>
 
@@ -16,6 +18,25 @@ static const struct {
 #undef X
 };
 
+/* Names of users may be in it, cut to fit in the middle of a character: it must be UTF-8 again,
+ * because it goes into JSON. */
+static void mend_utf8(char *text)
+{
+    size_t len = strlen(text);
+    size_t kept = 0;
+
+    for (size_t at = 0; at < len;) {
+        size_t step = str_utf8_step(text + at, len - at);
+
+        memmove(text + kept, text + at, step ? step : 1);
+        if (step == 0 && (kept == 0 || text[kept - 1] != '?'))
+            text[kept++] = '?';
+        kept += step;
+        at += step ? step : 1;
+    }
+    text[kept] = '\0';
+}
+
 void err_record(struct err *err, enum err_code code, const char *field, const char *format, ...)
 {
     struct err made = {.code = code};
@@ -28,6 +49,8 @@ void err_record(struct err *err, enum err_code code, const char *field, const ch
     va_start(args, format);
     vsnprintf(made.text, sizeof made.text, format, args);
     va_end(args);
+    mend_utf8(made.field);
+    mend_utf8(made.text);
     *err = made;
 }
 

@@ -57,6 +57,19 @@ static void setting_returns_the_negative_code_also_without_a_struct(void **state
     assert_string_equal(err.text, "gone");
 }
 
+/* F-H3: what is shown must be UTF-8, also when a name was cut to fit. */
+static void a_name_that_was_cut_inside_a_character_is_utf8_again(void **state)
+{
+    struct err err = {0};
+
+    (void)state;
+    err_set_field(&err, ERR_INVALID, "a\xf1\xb8\xb8", "unknown field '%.*s'", 3, "\xc3\xa4\xe2\x82");
+    assert_string_equal(err.field, "a?");
+    assert_string_equal(err.text, "unknown field '\xc3\xa4?'");
+    err_set(&err, ERR_INVALID, "\xff\xfe\x80" "b\xc3\xa4");
+    assert_string_equal(err.text, "?b\xc3\xa4");
+}
+
 static void an_error_can_be_put_into_a_longer_sentence_of_itself(void **state)
 {
     struct err err;
@@ -89,6 +102,7 @@ int main(void)
         cmocka_unit_test(every_code_has_a_status_an_exit_code_and_a_word_of_its_own),
         cmocka_unit_test(unknown_words_and_codes_are_internal),
         cmocka_unit_test(setting_returns_the_negative_code_also_without_a_struct),
+        cmocka_unit_test(a_name_that_was_cut_inside_a_character_is_utf8_again),
         cmocka_unit_test(an_error_can_be_put_into_a_longer_sentence_of_itself),
         cmocka_unit_test(long_text_is_cut_and_terminated),
     };
