@@ -11,7 +11,7 @@ endif()
 add_library(perdura_everything STATIC $<TARGET_OBJECTS:perdura_core_objects>
   $<TARGET_OBJECTS:perdura_api_objects> $<TARGET_OBJECTS:perdura_app_objects>)
 target_include_directories(perdura_everything PUBLIC src include)
-target_link_libraries(perdura_everything PUBLIC PkgConfig::SQLITE PkgConfig::EVENT
+target_link_libraries(perdura_everything PUBLIC PkgConfig::SQLITE PkgConfig::PQ PkgConfig::EVENT
   PkgConfig::CRYPTO PkgConfig::CURL PkgConfig::YAML PkgConfig::ZSTD ${HTTP_PARSER_LIBRARY}
   Threads::Threads m)
 
@@ -54,6 +54,17 @@ foreach(source ${FUZZERS})
     COMMAND ${name}_replay ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${corpus})
   set_tests_properties(${name}_replay PROPERTIES TIMEOUT 120)
 endforeach()
+
+# A PostgreSQL for the tests that need one, as long as they run.
+set(POSTGRES_FILE ${CMAKE_BINARY_DIR}/postgres.url)
+add_test(NAME postgres_start COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/postgres/server.py start
+  ${POSTGRES_FILE})
+add_test(NAME postgres_stop COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/postgres/server.py stop
+  ${POSTGRES_FILE})
+set_tests_properties(postgres_start PROPERTIES FIXTURES_SETUP postgres TIMEOUT 90)
+set_tests_properties(postgres_stop PROPERTIES FIXTURES_CLEANUP postgres TIMEOUT 90)
+set_tests_properties(conformance_postgres_test postgres_verify_test PROPERTIES FIXTURES_REQUIRED postgres
+  ENVIRONMENT "PERDURA_TEST_POSTGRES_FILE=${POSTGRES_FILE}")
 
 add_test(NAME tidy COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tools/tidy.py ${CMAKE_SOURCE_DIR})
 # The page that explains the codes tests name must name the tests.

@@ -12,3 +12,24 @@ const struct embedded *embedded_find(const char *name)
             return file;
     return NULL;
 }
+
+struct str embedded_statement(const char *folder, const char *name)
+{
+    for (const struct embedded *file = embedded_files; file->name; file++) {
+        const char *at = file->data;
+
+        if (strncmp(file->name, folder, strlen(folder)) != 0)
+            continue;
+        while ((at = strstr(at, "-- name: ")) != NULL) {
+            const char *word = at + 9;
+            size_t len = strcspn(word, "\n");
+            const char *text = word + len + (word[len] == '\n');
+            const char *end = strstr(text, "-- name: ");
+
+            if (str_is(str_span(word, len), name))
+                return str_span(text, end ? (size_t)(end - text) : strlen(text));
+            at = text;
+        }
+    }
+    return STR_NONE;
+}

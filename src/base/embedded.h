@@ -2,7 +2,7 @@
 #ifndef BASE_EMBEDDED_H
 #define BASE_EMBEDDED_H
 
-#include <stddef.h>
+#include "base/str.h"
 
 struct embedded {
     const char *name;
@@ -13,5 +13,7 @@ struct embedded {
 extern const struct embedded embedded_files[]; /* ends with a NULL name, sorted by path */
 
 const struct embedded *embedded_find(const char *name); /* NULL when there is none */
+/* The text after "-- name: NAME" up to the next such line, in any file of the folder. */
+struct str embedded_statement(const char *folder, const char *name);
 
 #endif

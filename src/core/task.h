@@ -97,12 +97,15 @@ struct task {
     int64_t started_at_us;
     bool pause_requested;
     int64_t execution_key;   /* the execution under way, 0 = none */
+    struct uuid execution_id;
     int64_t report_seq;      /* highest seq seen under this lease */
     int64_t outcome_token;   /* lease under which the last outcome came, and its content's hash */
     int64_t outcome_hash;
 
     int64_t open_dependencies; /* parents that have not ended */
     bool unsatisfied;          /* one ended otherwise than required */
+    bool has_dependencies;     /* it has parents at all; only shared stores keep these two */
+    bool has_dependents;       /* somebody depends on it */
     int64_t open_children;
     bool waits_children;
     int64_t event_seq;         /* of its newest event */
@@ -124,6 +127,15 @@ struct task {
     bool stored_held;
     bool stored_data;       /* there is data, loaded or not */
     bool stored_details;    /* there are details that most tasks do not have */
+    /* The store's own, set by loads and inserts; meaningless to others. */
+    int64_t lane;
+    int64_t rev;
+    int64_t payload_sum;
+    int64_t opened;
+    const struct task *stored; /* the row as it was in transaction stored_at; NULL = unknown */
+    uint64_t stored_at;
+    bool taken;                /* out of the ready line, though stored as ready */
+
     enum { TASK_CLEAN, TASK_DIRTY, TASK_FRESH } mark; /* what the batch under way owes the store */
     int32_t execution_slot; /* its execution in the batch: new from 1 up, changed from -1 down */
 };

@@ -219,6 +219,7 @@ int node_serve_main(const struct settings *settings)
     struct node node = {.settings = settings};
     struct settings with_demo;
     struct err err = {0};
+    char shown[512];
     int rc;
 
     store_own_process();
@@ -235,8 +236,9 @@ int node_serve_main(const struct settings *settings)
     if (rc == 0) {
         printf("listening on http://%s\n", server_address(atomic_load(&node.server)));
         fflush(stdout);
+        store_shown(settings->store, shown, sizeof shown);
         LOG(&node.log, LOG_INFO, "node.started", KC("address", server_address(node.server)),
-            KS("store", settings->store));
+            KC("store", shown));
         rc = loop_run(node.loop);
     } else {
         fprintf(stderr, "perdura: %s\n", err.text);

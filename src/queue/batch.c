@@ -16,6 +16,7 @@ void batch_begin(struct batch *batch, struct queue *queue, int64_t now_us)
     batch->store = queue->store;
     batch->now_us = now_us;
     batch->wall_us = clock_wall_us();
+    batch->number++;
 }
 
 void batch_reset(struct batch *batch)
@@ -23,12 +24,16 @@ void batch_reset(struct batch *batch)
     struct arena arena = batch->arena;
     struct map tasks = batch->tasks;
     struct queue *queue = batch->queue;
+    uint64_t number = batch->number;
 
     for (struct queue_state *state = batch->hot; state; state = state->next_hot)
         state->hot = false;
+    for (struct queue_state *state = batch->heated; state; state = state->next_heated)
+        state->heated = false;
     map_deinit(&tasks);
     arena_reset(&arena);
-    *batch = (struct batch){.queue = queue, .store = queue->store, .arena = arena, .tasks = tasks};
+    *batch = (struct batch){.queue = queue, .store = queue->store, .arena = arena, .tasks = tasks,
+                            .number = number};
 }
 
 void batch_deinit(struct batch *batch)
@@ -80,6 +85,31 @@ int batch_task(struct batch *batch, const struct uuid *id, struct task **task, s
                                         err) < 0)
         return -(int)err->code;
     return *task ? batch_adopt(batch, *task, err) : 0;
+}
+
+int batch_prefetch(struct batch *batch, const struct uuid *ids, uint32_t count, struct err *err)
+{
+    struct uuid *missing;
+    struct task **tasks;
+    uint32_t missing_count = 0;
+
+    if (!batch->store->shared || count < 2)
+        return 0;
+    missing = arena_alloc_array(&batch->arena, count, sizeof *missing);
+    tasks = arena_alloc_array(&batch->arena, count, sizeof *tasks);
+    if (!missing || !tasks)
+        return no_memory(err);
+    for (uint32_t i = 0; i < count; i++)
+        if (!map_get(&batch->tasks, str_span((const char *)ids[i].bytes, 16)))
+            missing[missing_count++] = ids[i];
+    if (batch->store->verbs->tasks_load(batch->store, missing, missing_count, LOAD_SPEC,
+                                        &batch->arena, tasks, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < missing_count; i++)
+        if (tasks[i] && !map_get(&batch->tasks, key_of(tasks[i])) &&
+            batch_adopt(batch, tasks[i], err) < 0)
+            return -(int)err->code;
+    return 0;
 }
 
 int batch_owe(struct batch *batch, struct task *task, struct err *err)
@@ -142,13 +172,23 @@ int batch_event(struct batch *batch, struct task *task, enum actor actor, struct
     return 0;
 }
 
-void batch_heat(struct batch *batch, struct queue_state *state)
+void batch_heat_here(struct batch *batch, struct queue_state *state)
 {
     if (!state || state->hot)
         return;
     state->hot = true;
     state->next_hot = batch->hot;
     batch->hot = state;
+}
+
+void batch_heat(struct batch *batch, struct queue_state *state)
+{
+    batch_heat_here(batch, state);
+    if (!batch->store->shared || !state || state->heated)
+        return;
+    state->heated = true;
+    state->next_heated = batch->heated;
+    batch->heated = state;
 }
 
 /* The execution that completes tells of it, as it does of the claim and of the start. */
@@ -176,6 +216,7 @@ int batch_move(struct batch *batch, struct task *task, enum status to, enum move
         if (!SEEDED_BUG("lost_wake_up"))
             batch_heat(batch, limits_queue(batch->queue, task->spec.queue));
     }
+    batch->delayed |= to == STATUS_DELAYED;
     if (to == STATUS_DELAYED && batch->queue->next_due_us > batch->now_us)
         batch->queue->next_due_us = batch->now_us; /* looked at anew after this batch */
     if (status_ended(to)) {
@@ -238,6 +279,7 @@ struct execution *batch_execution(struct batch *batch, struct task *task, struct
     execution = &batch->changed[batch->changed_count++];
     task->execution_slot = -(int32_t)batch->changed_count;
     *execution = (struct execution){.key = task->execution_key,
+                                    .id = task->execution_id,
                                     .task_key = task->key,
                                     .status = task->started_at_us ? EXECUTION_RUNNING
                                                                   : EXECUTION_PENDING,
@@ -282,22 +324,46 @@ struct str batch_text(struct batch *batch, const char *format, ...)
                      str_span(text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1));
 }
 
+/* New ones to the front, each kind in its order; how many there are. */
+static uint32_t put_fresh_first(struct batch *batch, struct task **sorted)
+{
+    uint32_t fresh = 0, at = 0;
+
+    for (uint32_t i = 0; i < batch->owed_count; i++)
+        if (batch->owed[i]->mark == TASK_FRESH)
+            sorted[fresh++] = batch->owed[i];
+    at = fresh;
+    for (uint32_t i = 0; i < batch->owed_count; i++)
+        if (batch->owed[i]->mark != TASK_FRESH)
+            sorted[at++] = batch->owed[i];
+    return fresh;
+}
+
 static int write_tasks(struct batch *batch, struct err *err)
 {
     const struct store_verbs *verbs = batch->store->verbs;
+    uint32_t count = batch->owed_count, fresh;
+    struct task **tasks;
+    int8_t *by;
 
-    for (uint32_t i = 0; i < batch->owed_count; i++) {
-        struct task *task = batch->owed[i];
-        int64_t by = (int64_t)task->held - (int64_t)task->stored_held;
-        int rc = task->mark == TASK_FRESH ? verbs->tasks_insert(batch->store, &task, 1, err)
-                                          : verbs->tasks_save(batch->store, &task, 1, err);
-
-        if (rc < 0)
-            return rc;
-        task->mark = TASK_CLEAN;
-        task->execution_slot = 0;
-        if (by != 0)
-            limits_note(batch, task, by);
+    if (count == 0)
+        return 0;
+    tasks = arena_alloc_array(&batch->arena, count, sizeof *tasks);
+    by = arena_alloc_array(&batch->arena, count, sizeof *by);
+    if (!tasks || !by)
+        return no_memory(err);
+    fresh = put_fresh_first(batch, tasks);
+    for (uint32_t i = 0; i < count; i++)
+        by[i] = (int8_t)((int)tasks[i]->held - (int)tasks[i]->stored_held);
+    if ((fresh > 0 && verbs->tasks_insert(batch->store, tasks, fresh, err) < 0) ||
+        (count > fresh &&
+         verbs->tasks_save(batch->store, tasks + fresh, count - fresh, err) < 0))
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count; i++) {
+        tasks[i]->mark = TASK_CLEAN;
+        tasks[i]->execution_slot = 0;
+        if (by[i] != 0)
+            limits_note(batch, tasks[i], by[i]);
     }
     batch->owed_count = 0;
     return 0;

@@ -106,7 +106,7 @@ static int compose_data(struct batch *batch, struct task *task, struct arena *ar
     struct json_member member;
     int rc = 0;
 
-    if (batch->queue->any_dependencies)
+    if (task_has_dependencies(batch, task))
         rc = write_outputs(batch, task, false, &dependencies, &has_dependencies, err);
     if (rc == 0 && task->lease_token > 0) /* only one that ran before can have children */
         rc = write_outputs(batch, task, true, &children, &has_children, err);
@@ -164,6 +164,7 @@ static int new_execution(struct batch *batch, struct task *task, struct str work
     execution.id = uuid7_new_keyed(&batch->queue->ids, batch->now_us, execution.key);
     execution.id.bytes[15] = 0; /* its claim and its start get ids of their own from it */
     task->execution_key = execution.key;
+    task->execution_id = execution.id;
     return batch_execution_new(batch, task, &execution, err);
 }
 
@@ -218,18 +219,28 @@ static uint32_t open_queues(struct batch *batch, const struct claim_request *req
 }
 
 /* Takes what is wanted, a few at a time: payloads, checkpoints and outputs may be large. */
+/* Where every step is a way to a database, small tasks come in large ones. */
+static uint32_t next_step(const struct batch *batch, size_t task_bytes)
+{
+    size_t fit = BOUND_CLAIM_BYTES / 4 / (task_bytes + 1);
+
+    if (!batch->store->shared || fit < CLAIM_STEP)
+        return CLAIM_STEP;
+    return fit < BOUND_CLAIM_MAX ? (uint32_t)fit : BOUND_CLAIM_MAX;
+}
+
 static int take_some(struct batch *batch, struct claim_request *request,
                      struct worker_state *worker, struct ready_want *want, struct err *err)
 {
     struct arena *arena = request->base.arena;
     size_t used_bytes = arena->used_bytes;
-    struct task *tasks[CLAIM_STEP];
-    uint32_t count;
+    struct task *tasks[BOUND_CLAIM_MAX];
+    uint32_t count, step = CLAIM_STEP;
 
     do {
         want->max = request->max - request->claimed_count;
-        if (want->max > CLAIM_STEP)
-            want->max = CLAIM_STEP;
+        if (want->max > step)
+            want->max = step;
         if (batch->store->verbs->ready_take(batch->store, want, arena, tasks, &count, err) < 0)
             return -(int)err->code;
         if (arena->failed)
@@ -242,8 +253,10 @@ static int take_some(struct batch *batch, struct claim_request *request,
             if (take(batch, request, worker, tasks[i], &request->claimed[request->claimed_count++],
                      err) < 0)
                 return -(int)err->code;
-    } while (count == CLAIM_STEP && request->claimed_count < request->max &&
-             arena->used_bytes - used_bytes < BOUND_CLAIM_BYTES);
+        if (count < step || request->claimed_count >= request->max)
+            break;
+        step = next_step(batch, (arena->used_bytes - used_bytes) / request->claimed_count);
+    } while (arena->used_bytes - used_bytes < BOUND_CLAIM_BYTES);
     return arena->failed ? no_memory(err) : 0;
 }
 
@@ -266,6 +279,10 @@ static int try_claim(struct batch *batch, struct claim_request *request,
         want.types_count = 0;
     request->claimed_count = 0;
     want.queues_count = open_queues(batch, request, worker, queues);
+    if (batch->failed.code != ERR_NONE) {
+        *err = batch->failed;
+        return -(int)err->code;
+    }
     if (want.queues_count == 0)
         return 0;
     if (batch_flush(batch, err) < 0 || take_some(batch, request, worker, &want, err) < 0)
@@ -277,9 +294,11 @@ static int try_claim(struct batch *batch, struct claim_request *request,
 
 int claim_apply(struct batch *batch, struct claim_request *request)
 {
-    struct worker_state *worker = workers_get(batch->queue, request->worker_id);
+    struct worker_state *worker;
 
     request->claimed_count = 0;
+    if (workers_find(batch, request->worker_id, &worker, &request->base.err) < 0)
+        return -(int)request->base.err.code;
     request->lease_ms = batch->queue->settings->lease_ms;
     if (!worker)
         return err_set(&request->base.err, ERR_NOT_FOUND, "this worker is not registered (any "
@@ -287,6 +306,18 @@ int claim_apply(struct batch *batch, struct claim_request *request)
     if (workers_renew(batch, worker, &request->base.err) < 0)
         return -(int)request->base.err.code;
     return try_claim(batch, request, worker, &request->base.err);
+}
+
+static bool asks_for(const struct claim_request *request, const struct worker_state *worker,
+                     struct str queue)
+{
+    const struct str *asked = request->queues_count ? request->queues : worker->queues;
+    uint32_t asked_count = request->queues_count ? request->queues_count : worker->queues_count;
+
+    for (uint32_t i = 0; i < asked_count; i++)
+        if (str_eq(asked[i], queue))
+            return true;
+    return false;
 }
 
 static bool wants_hot(const struct batch *batch, const struct claim_request *request,
@@ -304,6 +335,34 @@ static bool wants_hot(const struct batch *batch, const struct claim_request *req
     return false;
 }
 
+/* Where counting is a way to the database, the claim itself finds out. */
+static bool has_ready(struct batch *batch, const struct queue_state *state)
+{
+    return batch->store->shared ||
+           batch->store->verbs->ready_count(batch->store, batch->queue->config.namespace_name,
+                                            state->row.rule.name) > 0;
+}
+
+/* A claim that found nothing in them: they are cold, unless it was choosy. */
+static void cool_asked(struct batch *batch, const struct claim_request *request,
+                       const struct worker_state *worker)
+{
+    struct queue_state **at = &batch->hot;
+
+    if (!batch->store->shared || request->types_count || worker->types_count)
+        return;
+    while (*at) {
+        struct queue_state *state = *at;
+
+        if (!asks_for(request, worker, state->row.rule.name)) {
+            at = &state->next_hot;
+            continue;
+        }
+        state->hot = false;
+        *at = state->next_hot;
+    }
+}
+
 /* Queues in which nothing is left for anybody are cold again: 1,000 waiting workers and one task
  * make one claim, not a thousand. */
 static bool cool_empty(struct batch *batch)
@@ -313,9 +372,7 @@ static bool cool_empty(struct batch *batch)
     while (*at) {
         struct queue_state *state = *at;
 
-        if (limits_open(batch, state) &&
-            batch->store->verbs->ready_count(batch->store, batch->queue->config.namespace_name,
-                                             state->row.rule.name) > 0) {
+        if (limits_open(batch, state) && has_ready(batch, state)) {
             at = &state->next_hot;
             continue;
         }
@@ -343,6 +400,8 @@ int claim_serve_waiting(struct batch *batch, struct err *err)
         if (try_claim(batch, request, worker, err) < 0)
             return -(int)err->code;
         batch->served_count += request->claimed_count > 0;
+        if (request->claimed_count == 0)
+            cool_asked(batch, request, worker);
     }
     return 0;
 }

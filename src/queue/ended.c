@@ -54,6 +54,21 @@ static int decide(struct batch *batch, const struct dependent *dependent,
     return batch_owe(batch, task, err);
 }
 
+static int prefetch_dependents(struct batch *batch, const struct dependent *dependents,
+                               uint32_t count, struct err *err)
+{
+    struct uuid *ids;
+
+    if (!batch->store->shared || count == 0)
+        return 0;
+    ids = arena_alloc_array(&batch->arena, count, sizeof *ids);
+    if (!ids)
+        return err_set(err, ERR_MEMORY, "out of memory for dependents");
+    for (uint32_t i = 0; i < count; i++)
+        ids[i] = dependents[i].task_id;
+    return batch_prefetch(batch, ids, count, err);
+}
+
 static int tell_dependents(struct batch *batch, const struct uuid *id, enum status status,
                            struct err *err)
 {
@@ -68,6 +83,8 @@ static int tell_dependents(struct batch *batch, const struct uuid *id, enum stat
         rc = batch->store->verbs->dependents_find(batch->store, id, &after,
                                                   BOUND_DEPENDENTS_STEP, &page, &dependents,
                                                   &count, err);
+        if (rc == 0)
+            rc = prefetch_dependents(batch, dependents, count, err);
         for (uint32_t i = 0; rc == 0 && i < count; i++) {
             rc = decide(batch, &dependents[i], status, err);
             after = dependents[i].task_id;
@@ -168,7 +185,7 @@ int batch_reopen(struct batch *batch, const struct task *task, struct err *err)
 {
     struct task *parent;
 
-    if (batch->queue->any_dependencies &&
+    if (task_has_dependents(batch, task) &&
         tell_dependents(batch, &task->id, STATUS_NONE, err) < 0)
         return -(int)err->code;
     if (uuid_is_nil(&task->spec.parent_id))
@@ -192,7 +209,7 @@ int batch_settle(struct batch *batch, struct err *err)
 
         if (!status_ended(task->status))
             continue; /* removed in the same batch */
-        if (batch->queue->any_dependencies && !SEEDED_BUG("end_not_told") &&
+        if (task_has_dependents(batch, task) && !SEEDED_BUG("end_not_told") &&
             tell_dependents(batch, &task->id, task->status, err) < 0)
             return -(int)err->code;
         if (tell_parent(batch, task, err) < 0)

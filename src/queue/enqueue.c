@@ -278,6 +278,21 @@ static int merge_all_parents(struct plan *plan)
     return 0;
 }
 
+/* Parents know that somebody depends on them. Written also when they knew it already: the end of
+ * one on another node and this must not miss each other, so one of the two is tried again. */
+static int note_dependent(struct plan *plan, const struct input_dependency *dependency,
+                          struct task *parent)
+{
+    if (!plan->batch->store->shared)
+        return 0;
+    if (!parent && dependency->ref.data) /* comes later in the same array */
+        plan->tasks[dependency->element]->has_dependents = true;
+    if (!parent)
+        return 0;
+    parent->has_dependents = true;
+    return batch_owe(plan->batch, parent, plan->err);
+}
+
 /* Decides by the parents: how many are open, whether one ended otherwise than required. Ends of
  * this batch are settled before, so that none is told to a task that has already seen it. */
 static int link_parents(struct plan *plan, struct task *task, const struct task_input *input)
@@ -300,12 +315,14 @@ static int link_parents(struct plan *plan, struct task *task, const struct task_
         if (batch_task(batch, &id, &parent, plan->err) < 0)
             return -(int)plan->err->code;
         rows[d] = (struct task_dependency){id, dependency->kind};
+        if (note_dependent(plan, dependency, parent) < 0)
+            return -(int)plan->err->code;
         if (parent == NULL || !status_ended(parent->status))
             task->open_dependencies++;
         else if (!dependency_met(dependency->kind, parent->status))
             task->unsatisfied = true;
     }
-    batch->queue->any_dependencies = true;
+    batch->queue->any_dependencies = task->has_dependencies = true;
     return batch->store->verbs->dependencies_insert(batch->store, &task->id, rows,
                                                     input->depends_on_count, plan->err);
 }

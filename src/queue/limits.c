@@ -229,7 +229,36 @@ int limits_load(struct queue *queue, struct err *err)
             rc = -(int)err->code;
     }
     arena_deinit(&arena);
-    return rc < 0 ? rc : count_all(queue, err);
+    return rc < 0 || queue->store->shared ? rc : count_all(queue, err);
+}
+
+static int follow_row(struct batch *batch, struct queue_row *row, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    struct queue_state *state = limits_queue(queue, row->rule.name);
+
+    add_configured(queue, &row->rule);
+    if (!state)
+        return state_new(queue, row, err) ? 0 : -(int)err->code;
+    if (state->row.updated_at_us == row->updated_at_us)
+        return 0;
+    map_remove(&queue->queues, state->row.rule.name); /* the name's bytes move */
+    if (copy_row(state, row, err) < 0 || map_put(&queue->queues, state->row.rule.name, state) < 0)
+        return no_memory(err);
+    state->unpark_all = queue->unpark_some = true;
+    batch_heat_here(batch, state);
+    return 0;
+}
+
+int limits_follow(struct batch *batch, struct err *err)
+{
+    struct queue_row *rows;
+    uint32_t count;
+    int rc = batch->store->verbs->queues_load(batch->store, &batch->arena, &rows, &count, err);
+
+    for (uint32_t i = 0; rc == 0 && i < count; i++)
+        rc = follow_row(batch, &rows[i], err);
+    return rc;
 }
 
 int limits_queue_make(struct batch *batch, struct str name, struct queue_state **state,
@@ -260,10 +289,18 @@ static void retry_at(struct queue *queue, int64_t when_us)
         queue->next_retry_us = when_us;
 }
 
+struct limit *limits_type(struct queue_state *state, struct str type)
+{
+    return limit_of(&state->types, state, type);
+}
+
 bool limits_open(struct batch *batch, struct queue_state *state)
 {
     const struct queue_rule *rule = &state->row.rule;
     int64_t when_us;
+
+    if (batch->failed.code != ERR_NONE || limits_look(batch, state, &batch->failed) < 0)
+        return false;
 
     if (state->row.paused_at_us != 0)
         return false;
@@ -297,7 +334,7 @@ static enum admit admit_key(struct batch *batch, struct queue_state *state, stru
     const struct queue_rule *rule = &state->row.rule;
     struct limit *limit = limit_of(&state->keys, state, key);
 
-    if (!limit)
+    if (!limit || limits_look_key(batch, limit, &batch->failed) < 0)
         return ADMIT_STOP_QUEUE;
     if (rule->key_concurrency > 0 && limit->running >= rule->key_concurrency)
         return ADMIT_PARK;
@@ -359,7 +396,8 @@ void limits_note(struct batch *batch, const struct task *task, int64_t by)
 
     if (by > 0 || !state || SEEDED_BUG("slot_not_given_back"))
         return;
-    count_held(batch->queue, task, by);
+    if (!batch->store->shared) /* else the database counts */
+        count_held(batch->queue, task, by);
     if (!limits_keys(state) || !task->spec.limit_key.data ||
         !batch_grow(batch, &batch->freed, &batch->freed_cap, batch->freed_count,
                     sizeof *batch->freed))
@@ -382,6 +420,8 @@ static int forget_key(struct batch *batch, struct queue_state *state, struct lim
         full_us = INT64_MAX;
     if (full_us > batch->now_us)
         return wake_at(batch->queue, limit, full_us) < 0 ? no_memory(err) : 0;
+    if (batch->store->shared && limit->seen_in == batch->number)
+        return 0; /* its bucket is still to be written; the next look forgets it */
     heap_remove(&batch->queue->wakes, &limit->wake);
     map_remove(&state->keys, limit->name);
     free(limit);
@@ -397,6 +437,8 @@ static int unpark_key(struct batch *batch, struct queue_state *state, struct str
     struct uuid *ids;
     uint32_t count;
 
+    if (limit && limits_look_key(batch, limit, err) < 0)
+        return -(int)err->code;
     if (rule->key_concurrency > 0)
         slots = rule->key_concurrency - (limit ? limit->running : 0);
     if (slots <= 0)
@@ -643,7 +685,8 @@ int limits_patch(struct batch *batch, struct queue_patch_request *request)
         map_put(&batch->queue->queues, state->row.rule.name, state) < 0)
         return no_memory(err);
     if (request->set) {
-        if (batch_flush(batch, err) < 0 || count_all(batch->queue, err) < 0)
+        if (batch_flush(batch, err) < 0 ||
+            (!batch->store->shared && count_all(batch->queue, err) < 0))
             return -(int)err->code;
         state->unpark_all = true;
         batch->queue->unpark_some = true;

@@ -19,7 +19,17 @@ static const struct err stopping = {.code = ERR_UNAVAILABLE,
 
 int64_t queue_now_us(struct queue *queue)
 {
-    return clock_now_us(&queue->clock);
+    return queue->store->shared ? queue->store->verbs->now_us(queue->store)
+                                : clock_now_us(&queue->clock);
+}
+
+int64_t queue_clock_us(struct queue *queue)
+{
+    int64_t now_us = queue_now_us(queue);
+
+    if (now_us > queue->last_now_us)
+        queue->last_now_us = now_us;
+    return queue->last_now_us;
 }
 
 struct store *queue_store(struct queue *queue)
@@ -152,6 +162,8 @@ static int64_t next_deadline(struct queue *queue, int64_t now_us)
         next_us = queue->next_prune_us;
     if (queue->next_retry_us < next_us)
         next_us = queue->next_retry_us;
+    if (queue->store->shared && queue->next_poll_us < next_us)
+        next_us = queue->next_poll_us;
     waits_expire(queue, now_us, &next_us);
     return next_us;
 }
@@ -172,7 +184,7 @@ static bool take_turn(struct queue *queue)
 
 static void give_turn_back(struct queue *queue)
 {
-    int64_t next_us = next_deadline(queue, clock_now_us(&queue->clock));
+    int64_t next_us = next_deadline(queue, queue_clock_us(queue));
     bool wake;
 
     pthread_mutex_lock(&queue->mutex);
@@ -200,7 +212,7 @@ int queue_call(struct queue *queue, struct request *request)
 
 static void wait_until(struct queue *queue, int64_t until_us)
 {
-    int64_t wait_us = until_us - clock_now_us(&queue->clock);
+    int64_t wait_us = until_us - queue_now_us(queue);
     struct timespec deadline;
 
     if (wait_us <= 0)
@@ -267,6 +279,12 @@ static void fail_inbox(struct queue *queue)
     waits_fail_all(queue, &stopping);
 }
 
+/* Called with the mutex held. */
+static bool nothing_to_do(const struct queue *queue)
+{
+    return !queue->inbox_first && !queue->forget_first && !queue->stop && !nodes_hinted(queue);
+}
+
 void *queue_run(void *ctx)
 {
     struct queue *queue = ctx;
@@ -275,33 +293,34 @@ void *queue_run(void *ctx)
     while (!queue->failed) {
         struct request *list;
         struct forget *forgets;
-        int64_t next_us, now_us = clock_now_us(&queue->clock);
-        bool stop;
+        int64_t next_us, now_us = queue_clock_us(queue);
+        bool stop, hinted;
 
         notice_stall(queue, now_us);
         next_us = next_deadline(queue, now_us);
         pthread_mutex_lock(&queue->mutex);
-        if (!queue->inbox_first && !queue->forget_first && !queue->stop) {
+        if (nothing_to_do(queue)) {
             if (next_us - now_us > CLOCK_MS_US) {
                 pthread_mutex_unlock(&queue->mutex);
                 queue->store->verbs->idle(queue->store);
                 pthread_mutex_lock(&queue->mutex);
             }
-            if (!queue->inbox_first && !queue->forget_first && !queue->stop)
+            if (nothing_to_do(queue))
                 wait_until(queue, next_us);
         }
         stop = queue->stop && !queue->inbox_first;
+        hinted = nodes_hinted(queue);
         forgets = queue->forget_first;
         queue->forget_first = NULL;
         mark_forgotten(forgets, queue->inbox_first);
         list = queue->failed ? NULL : take_inbox(queue);
         pthread_mutex_unlock(&queue->mutex);
-        now_us = clock_now_us(&queue->clock);
+        now_us = queue_clock_us(queue);
         notice_stall(queue, now_us);
         take_forgets(queue, forgets);
         if (stop || queue->failed) /* the latter by a caller's batch */
             break;
-        if (list || next_us <= now_us)
+        if (list || hinted || next_us <= now_us)
             queue_run_batch(queue, list, next_us <= now_us);
     }
     fail_inbox(queue);

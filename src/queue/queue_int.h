@@ -11,6 +11,7 @@
 #include "queue/queue.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 /* One limit that is counted: of a queue, of a type in it, of a key in it. */
 struct limit {
@@ -19,6 +20,9 @@ struct limit {
     struct bucket bucket;
     struct heap_node wake;  /* keys with a rate: when parked tasks may come back */
     struct queue_state *state;
+    uint64_t seen_in;       /* shared stores: the batch that read these figures */
+    char kind;              /* q, t or k */
+    struct limit *next_used; /* its bucket is to be written */
 };
 
 /* A queue with its rules and what runs of it. */
@@ -31,6 +35,8 @@ struct queue_state {
     bool unpark_all;        /* every key of it gets its chance once */
     bool hot;               /* new ready tasks or free slots in this batch */
     struct queue_state *next_hot;
+    bool heated;            /* the same, by this batch itself: other nodes are told */
+    struct queue_state *next_heated;
 };
 
 /* A live worker. */
@@ -71,6 +77,8 @@ struct batch {
     struct task_note *notes;
     uint32_t notes_count, notes_cap;
     struct queue_state *hot;
+    struct queue_state *heated;
+    bool delayed;                  /* something was put off */
     struct freed_key {
         struct queue_state *state;
         struct str key;
@@ -80,6 +88,11 @@ struct batch {
     bool swept;                    /* the sweep has seen all that is held */
     bool outbox;                   /* a message was written */
     bool wrote;                    /* anything at all */
+    uint64_t number;
+    struct limit *buckets;         /* that were used */
+    struct task **seen_ended;      /* ended on other nodes, and somebody waits here */
+    uint32_t seen_ended_count, seen_ended_cap;
+    struct err failed;             /* of a look at limits in the middle of a claim */
 };
 
 struct forget;
@@ -119,6 +132,8 @@ struct queue {
     struct request *claims_first, *claims_last; /* waiting claims, oldest first */
     int64_t claims_next_us;  /* none of them has an earlier deadline; may be too early */
     struct map waits;        /* by task id: struct wait_list */
+    atomic_uint waits_count; /* of them, for whoever hears of ends elsewhere */
+    uint32_t waits_cursor;   /* where the next look for ends elsewhere begins */
     uint32_t waiting_count;
     bool any_dependencies;
     bool unpark_some;        /* a queue with unpark_all is there */
@@ -130,6 +145,14 @@ struct queue {
     int64_t next_retry_us;   /* when a rate limit lets go */
     int64_t next_prune_us;
     int64_t expected_us;     /* when the thread meant to go on */
+    int64_t last_now_us;     /* of the database's clock: ours never goes back */
+    int64_t next_poll_us;    /* shared stores: when to look for work nobody told of */
+    bool leads;              /* as it was in the last turn */
+    struct buf hints;        /* queues where other nodes made work, and ... */
+    bool hint_all;           /* ... more than fit; both under the mutex */
+    bool reload_queues;      /* another node made or changed some */
+    bool stale;              /* what memory knows is to be read anew */
+    bool look_at_waits;      /* tasks ended on other nodes */
     int64_t last_time_saved_us;
     int64_t prune_cursor[STATUS_COUNT];
     int64_t history_cursor;
@@ -150,6 +173,12 @@ static inline bool lease_is_void(const struct queue *queue, int64_t lease_token)
 
 /* queue.c */
 void *queue_run(void *queue); /* the thread */
+int64_t queue_clock_us(struct queue *queue); /* the engine's, or the database's; whose turn it is */
+void queue_hint(void *queue, struct str name); /* store_watch.on_hint */
+/* nodes.c: what other nodes do */
+int nodes_follow(struct batch *batch, struct err *err);
+void nodes_tell(struct queue *queue, const struct batch *batch);
+bool nodes_hinted(const struct queue *queue); /* under the mutex */
 /* transact.c: all of the list in one commit, or each alone when that fails; then the answers. */
 void queue_run_batch(struct queue *queue, struct request *list, bool timers);
 int queue_reload(struct queue *queue, struct err *err); /* what memory knows, from the store */
@@ -160,6 +189,8 @@ void batch_deinit(struct batch *batch);
 int batch_flush(struct batch *batch, struct err *err);
 /* The task, or NULL when there is none; always with its spec. */
 int batch_task(struct batch *batch, const struct uuid *id, struct task **task, struct err *err);
+/* Loads those that are not there yet at once, where each alone would be a way to the database. */
+int batch_prefetch(struct batch *batch, const struct uuid *ids, uint32_t count, struct err *err);
 int batch_adopt(struct batch *batch, struct task *task, struct err *err); /* loaded elsewhere */
 int batch_add(struct batch *batch, struct task *task, struct err *err);   /* new */
 int batch_touch(struct batch *batch, struct task *task, struct err *err); /* it changed visibly */
@@ -177,6 +208,7 @@ struct execution *batch_execution(struct batch *batch, struct task *task, struct
 int batch_execution_end(struct batch *batch, struct task *task, enum execution_status status,
                         struct str result, struct str error_data, struct err *err);
 void batch_heat(struct batch *batch, struct queue_state *state);
+void batch_heat_here(struct batch *batch, struct queue_state *state); /* for waiting claims only */
 struct str batch_text(struct batch *batch, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* ended.c: tells relatives, callbacks; and takes an end back before a retry or a recovery. */
@@ -207,6 +239,10 @@ int control_purge(struct batch *batch, struct purge_request *request);
 int workers_load(struct queue *queue, struct err *err);
 void workers_deinit(struct queue *queue);
 struct worker_state *workers_get(struct queue *queue, struct str id);
+/* The same; one that registered at another node is looked up. */
+int workers_find(struct batch *batch, struct str id, struct worker_state **worker,
+                 struct err *err);
+int workers_follow(struct batch *batch, struct err *err); /* leases as the store has them */
 int workers_register(struct batch *batch, struct register_request *request);
 int workers_heartbeat(struct batch *batch, struct heartbeat_request *request);
 int workers_leave(struct batch *batch, struct leave_request *request);
@@ -217,12 +253,14 @@ int workers_renew(struct batch *batch, struct worker_state *worker, struct err *
 void workers_grant_grace(struct queue *queue, int64_t now_us); /* after a stall or a start */
 int workers_drop(struct batch *batch, struct worker_state *worker, struct err *err);
 /* The node's own row: made at the start, renewed by the sweep, gone after a clean stop. */
+void workers_name_node(struct queue *queue);
 int workers_enter_node(struct batch *batch, struct err *err);
 int workers_renew_node(struct batch *batch, struct err *err);
 int workers_leave_node(struct queue *queue, struct err *err);
 /* limits.c */
 int limits_load(struct queue *queue, struct err *err); /* queues, and what runs of them */
 void limits_deinit(struct queue *queue);
+int limits_follow(struct batch *batch, struct err *err); /* queues other nodes made or changed */
 struct queue_state *limits_queue(struct queue *queue, struct str name); /* NULL = not there */
 int limits_queue_make(struct batch *batch, struct str name, struct queue_state **state,
                       struct err *err);
@@ -230,6 +268,12 @@ enum admit limits_admit(void *batch, struct str queue, struct str type, struct s
                         const struct uuid *category_id);
 /* False when no task of the queue could be admitted just now; the claim is tried again in time. */
 bool limits_open(struct batch *batch, struct queue_state *state);
+/* limits_shared.c: figures of the database, for this batch */
+bool limits_any(const struct queue_state *state);
+int limits_look(struct batch *batch, struct queue_state *state, struct err *err);
+int limits_look_key(struct batch *batch, struct limit *limit, struct err *err);
+int limits_save(struct batch *batch, struct err *err); /* buckets, before the commit */
+struct limit *limits_type(struct queue_state *state, struct str type);
 /* Tasks admitted and really taken, or held no longer. */
 void limits_note(struct batch *batch, const struct task *task, int64_t by);
 int limits_unpark(struct batch *batch, struct err *err);
@@ -248,6 +292,7 @@ int retention_remove(struct batch *batch, struct task **tasks, uint32_t count, s
 /* wake.c */
 int wait_apply(struct batch *batch, struct wait_request *request);
 void waits_answer(struct queue *queue, struct batch *batch); /* after the commit */
+int waits_look(struct batch *batch, struct err *err); /* what ended on other nodes */
 void waits_expire(struct queue *queue, int64_t now_us, int64_t *next_us);
 void waits_forget(struct queue *queue, struct request *request);
 void waits_fail_all(struct queue *queue, const struct err *err);
@@ -257,6 +302,18 @@ void claims_unpark(struct queue *queue, struct claim_request *request);
 int stats_apply(struct batch *batch, struct stats_request *request);
 int outbox_take(struct batch *batch, struct outbox_take_request *request);
 int outbox_done(struct batch *batch, struct outbox_done_request *request);
+
+/* Does anybody depend on the task, does it depend on anybody? On a store of our own one flag for
+ * all tasks is enough; other nodes would not see it. */
+static inline bool task_has_dependents(const struct batch *batch, const struct task *task)
+{
+    return batch->store->shared ? task->has_dependents : batch->queue->any_dependencies;
+}
+
+static inline bool task_has_dependencies(const struct batch *batch, const struct task *task)
+{
+    return batch->store->shared ? task->has_dependencies : batch->queue->any_dependencies;
+}
 
 /* Grows an array kept in the batch's arena; false when memory is used up. */
 bool batch_grow(struct batch *batch, void *items, uint32_t *cap, uint32_t count,

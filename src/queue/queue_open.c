@@ -92,7 +92,7 @@ static int recover(struct queue *queue, struct err *err)
     struct str node_worker;
     int rc = queue->store->verbs->info_get(queue->store, "node_worker", &arena, &node_worker, err);
 
-    if (rc == 0 && node_worker.data)
+    if (rc == 0 && node_worker.data && !queue->store->shared)
         queue->dead_node = str_of(strndup(node_worker.data, node_worker.len));
     arena_deinit(&arena);
     if (rc < 0)
@@ -102,11 +102,11 @@ static int recover(struct queue *queue, struct err *err)
     queue->restarted = true;
     FAULT_POINT("before.recover");
     queue->any_dependencies = queue->store->has_dependencies;
-    batch_begin(batch, queue, clock_now_us(&queue->clock));
+    batch_begin(batch, queue, queue_clock_us(queue));
     if (queue->store->verbs->begin(queue->store, err) < 0)
         return -(int)err->code;
     if (workers_enter_node(batch, err) < 0 || apply_configured_queues(queue, err) < 0 ||
-        doubt_claims(batch, err) < 0 ||
+        (!queue->store->shared && doubt_claims(batch, err) < 0) ||
         batch_flush(batch, err) < 0 ||
         queue->store->verbs->commit(queue->store, err) < 0) {
         queue->store->verbs->rollback(queue->store);
@@ -114,8 +114,23 @@ static int recover(struct queue *queue, struct err *err)
     }
     FAULT_POINT("after.recover");
     batch_reset(batch);
-    workers_grant_grace(queue, batch->now_us ? batch->now_us : clock_now_us(&queue->clock));
+    workers_grant_grace(queue, batch->now_us ? batch->now_us : queue_clock_us(queue));
     return 0;
+}
+
+/* Among other nodes this one is known by its name before it does anything. */
+static int enter_store(struct queue *queue, struct err *err)
+{
+    struct store_watch watch = {.node_id = queue->node_id,
+                                .leader_lease_us = queue->settings->leader_lease_ms * CLOCK_MS_US,
+                                .on_hint = queue_hint,
+                                .ctx = queue};
+
+    queue->hints = BUF_INIT(8192);
+    if (!queue->store->shared)
+        return 0;
+    workers_name_node(queue);
+    return queue->store->verbs->watch_start(queue->store, &watch, err);
 }
 
 int queue_open(struct queue **out, struct store *store, const struct queue_config *config,
@@ -136,14 +151,14 @@ int queue_open(struct queue **out, struct store *store, const struct queue_confi
     queue->busy = true; /* until the thread rests for the first time */
     queue->next_retry_us = INT64_MAX;
     clock_start(&queue->clock, store->last_time_us);
-    queue->stats.started_at_us = clock_now_us(&queue->clock);
+    queue->stats.started_at_us = queue_now_us(queue);
     queue->next_prune_us = queue->stats.started_at_us;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&queue->arrived, &attributes);
     pthread_condattr_destroy(&attributes);
     pthread_mutex_init(&queue->mutex, NULL);
-    if (queue_reload(queue, err) < 0 || recover(queue, err) < 0)
+    if (enter_store(queue, err) < 0 || queue_reload(queue, err) < 0 || recover(queue, err) < 0)
         goto failed;
     if (pthread_create(&queue->thread, NULL, queue_run, queue) != 0) {
         err_set(err, ERR_MEMORY, "cannot start the queue's thread");
@@ -167,6 +182,9 @@ void queue_close(struct queue *queue)
         pthread_mutex_unlock(&queue->mutex);
         pthread_join(queue->thread, NULL);
     }
+    if (queue->store->shared)
+        queue->store->verbs->watch_stop(queue->store);
+    buf_deinit(&queue->hints);
     if (queue->reader)
         queue->store->verbs->reader_close(queue->reader);
     limits_deinit(queue);

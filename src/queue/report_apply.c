@@ -259,14 +259,32 @@ static int apply_element(struct batch *batch, struct report *report, struct repo
     return batch_owe(batch, task, err);
 }
 
+static int prefetch(struct batch *batch, struct report_request *request)
+{
+    struct uuid *ids;
+
+    if (!batch->store->shared || request->count < 2)
+        return 0;
+    ids = arena_alloc_array(&batch->arena, request->count, sizeof *ids);
+    if (!ids)
+        return err_set(&request->base.err, ERR_MEMORY, "out of memory for a report; try again");
+    for (uint32_t i = 0; i < request->count; i++)
+        ids[i] = request->reports[i].task_id;
+    return batch_prefetch(batch, ids, request->count, &request->base.err);
+}
+
 int report_apply(struct batch *batch, struct report_request *request)
 {
-    struct worker_state *worker = workers_get(batch->queue, request->worker_id);
+    struct worker_state *worker;
 
+    if (workers_find(batch, request->worker_id, &worker, &request->base.err) < 0)
+        return -(int)request->base.err.code;
     if (!worker)
         return err_set(&request->base.err, ERR_NOT_FOUND, "this worker is not registered (any "
                        "more); register again");
     if (workers_renew(batch, worker, &request->base.err) < 0)
+        return -(int)request->base.err.code;
+    if (prefetch(batch, request) < 0)
         return -(int)request->base.err.code;
     for (uint32_t i = 0; i < request->count; i++) {
         struct report_result *result = &request->results[i];

@@ -59,7 +59,7 @@ static int is_needed(struct batch *batch, const struct task *task, bool *needed,
     if (task->held || (relative && !status_ended(relative->status)))
         return 0;
     *needed = false;
-    return batch->queue->any_dependencies ? is_awaited(batch, task, needed, err) : 0;
+    return task_has_dependents(batch, task) ? is_awaited(batch, task, needed, err) : 0;
 }
 
 int retention_remove(struct batch *batch, struct task **tasks, uint32_t count, struct err *err)

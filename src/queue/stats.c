@@ -32,6 +32,11 @@ int outbox_take(struct batch *batch, struct outbox_take_request *request)
 {
     struct err *err = &request->base.err;
 
+    if (batch->store->shared && !batch->store->verbs->leads(batch->store)) {
+        request->count = 0; /* the leader sends; whoever becomes it looks here soon */
+        request->next_at_us = batch->now_us + CLOCK_SECOND_US;
+        return 0;
+    }
     if (batch_flush(batch, err) < 0)
         return -(int)err->code;
     return batch->store->verbs->outbox_due(batch->store, batch->now_us, request->limit,

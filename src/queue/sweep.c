@@ -273,6 +273,16 @@ static int sweep_begin(struct batch *batch, struct err *err)
     return renew_waiting(batch, err);
 }
 
+/* Leases are judged by what all nodes have written, and only by the one that leads. */
+static int sweep_lead(struct batch *batch, struct err *err)
+{
+    if (!batch->store->shared)
+        return 0;
+    if (batch->store->verbs->lead_guard(batch->store, err) < 0)
+        return -(int)err->code;
+    return workers_follow(batch, err);
+}
+
 /* *next_us is the end of a pass and the beginning of the next, or now while there is more. */
 int sweep_run(struct batch *batch, int64_t *next_us, struct err *err)
 {
@@ -280,8 +290,12 @@ int sweep_run(struct batch *batch, int64_t *next_us, struct err *err)
     bool more = false, more_workers = false;
 
     if (batch_flush(batch, err) < 0 ||
-        (batch->queue->sweep_after == 0 && sweep_begin(batch, err) < 0) ||
-        sweep_held(batch, &more, err) < 0)
+        (batch->queue->sweep_after == 0 && sweep_begin(batch, err) < 0))
+        return -(int)err->code;
+    *next_us = batch->now_us + pause_us;
+    if (batch->store->shared && !batch->queue->leads)
+        return 0;
+    if (sweep_lead(batch, err) < 0 || sweep_held(batch, &more, err) < 0)
         return -(int)err->code;
     *next_us = batch->now_us;
     if (more)

@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#define CONFLICT_TRIES 5 /* of a request that another node's changes got in the way of */
 #define PRUNE_EVERY_US (60 * CLOCK_SECOND_US)
 #define PRUNE_AGAIN_US (20 * CLOCK_MS_US) /* between chunks, so that others go first */
 
@@ -76,12 +77,50 @@ static int apply_all(struct batch *batch, struct request *list, bool claims, str
     return 0;
 }
 
+/* On a store with several nodes: each renews what is its own, the rest is the leader's. What the
+ * leader does commits only while it leads. */
+static int run_shared_timers(struct batch *batch, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    bool led = queue->leads;
+    bool more = false;
+
+    queue->leads = batch->store->verbs->leads(batch->store);
+    if (queue->leads && !led) {
+        LOG(queue->log, LOG_INFO, "node.takes_over", KC("node", queue->node_id));
+        queue->next_due_us = 0;
+        queue->sweep_after = 0;
+    }
+    if (queue->next_sweep_us <= batch->now_us) {
+        queue->next_due_us = batch->now_us;
+        if (sweep_run(batch, &queue->next_sweep_us, err) < 0)
+            return -(int)err->code;
+    }
+    if (!queue->leads)
+        return 0;
+    if (queue->next_due_us <= batch->now_us || queue->next_prune_us <= batch->now_us) {
+        if (batch->store->verbs->lead_guard(batch->store, err) < 0)
+            return -(int)err->code;
+    }
+    if (queue->next_due_us <= batch->now_us &&
+        sweep_due(batch, &queue->next_due_us, err) < 0)
+        return -(int)err->code;
+    if (queue->next_prune_us <= batch->now_us) {
+        if (retention_run(batch, &more, err) < 0)
+            return -(int)err->code;
+        queue->next_prune_us = batch->now_us + (more ? PRUNE_AGAIN_US : PRUNE_EVERY_US);
+    }
+    return 0;
+}
+
 /* Timers that are due, each on its own clock; part of every batch. */
 static int run_timers(struct batch *batch, struct err *err)
 {
     struct queue *queue = batch->queue;
     bool more = false;
 
+    if (batch->store->shared)
+        return run_shared_timers(batch, err);
     if (queue->next_sweep_us <= batch->now_us) {
         queue->next_due_us = batch->now_us; /* the wall clock may have been set */
         if (sweep_run(batch, &queue->next_sweep_us, err) < 0)
@@ -123,6 +162,8 @@ static int renew_claimers(struct batch *batch, struct request *list, struct err 
 /* Everything of one transaction but its commit. */
 static int decide(struct batch *batch, struct request *list, bool timers, struct err *err)
 {
+    if (nodes_follow(batch, err) < 0)
+        return -(int)err->code;
     if (apply_all(batch, list, false, err) < 0)
         return -(int)err->code;
     if (timers && (renew_claimers(batch, list, err) < 0 || run_timers(batch, err) < 0))
@@ -156,15 +197,31 @@ static void pass_points(const char *when, const struct request *list)
 #endif
 }
 
+/* In the first transaction after a failed one. */
+static int refresh(struct queue *queue, struct err *err)
+{
+    if (queue->store->shared && queue->stale && queue_reload(queue, err) < 0)
+        return -(int)err->code;
+    queue->stale = false;
+    if (!queue->store->was_lost)
+        return 0;
+    queue->store->was_lost = false; /* whoever could not renew his lease gets a whole one (F-E7) */
+    workers_grant_grace(queue, queue->batch.now_us);
+    queue->next_sweep_us = queue->batch.now_us + queue->settings->lease_ms * CLOCK_MS_US;
+    return 0;
+}
+
 static int transact(struct queue *queue, struct request *list, bool timers, struct err *err)
 {
     struct batch *batch = &queue->batch;
     int64_t began_us;
 
-    batch_begin(batch, queue, clock_now_us(&queue->clock));
-    if (queue->store->verbs->begin(queue->store, err) < 0)
+    batch_begin(batch, queue, queue_clock_us(queue));
+    if (queue->store->verbs->begin(queue->store, err) < 0 || refresh(queue, err) < 0)
         return -(int)err->code;
     if (decide(batch, list, timers, err) < 0)
+        return -(int)err->code;
+    if (limits_save(batch, err) < 0)
         return -(int)err->code;
     pass_points("before", list);
     began_us = clock_boot_us();
@@ -258,6 +315,7 @@ static void after_commit(struct queue *queue, struct request *list)
         queue->config.on_outbox(queue->config.ctx);
     if (batch->swept)
         queue->restarted = false;
+    nodes_tell(queue, batch);
     waits_answer(queue, batch);
     answer_served_claims(queue);
     batch_reset(batch);
@@ -301,12 +359,13 @@ int queue_reload(struct queue *queue, struct err *err)
     queue->unpark_some = true;
     queue->sweep_after = 0;
     queue->next_due_us = 0;
-    queue->next_retry_us = clock_now_us(&queue->clock) + CLOCK_SECOND_US; /* not lost, no spin */
+    queue->next_retry_us = queue_clock_us(queue) + CLOCK_SECOND_US; /* not lost, no spin */
     if (rc < 0)
         return rc;
     if (workers_load(queue, err) < 0)
         return -(int)err->code;
-    workers_grant_grace(queue, clock_now_us(&queue->clock));
+    if (!queue->store->shared) /* others have gone on renewing there */
+        workers_grant_grace(queue, queue_clock_us(queue));
     return 0;
 }
 
@@ -319,7 +378,9 @@ static void undo(struct queue *queue)
         state->hot = false;
     queue->batch.hot = NULL;
     batch_reset(&queue->batch);
-    if (queue_reload(queue, &err) < 0)
+    if (queue->store->shared) /* perhaps out of reach: read anew when it can be */
+        queue->stale = true;
+    else if (queue_reload(queue, &err) < 0)
         fatal(queue, NULL, &err);
 }
 
@@ -337,6 +398,23 @@ static bool survive(struct queue *queue, struct request *list, const struct err 
     return true;
 }
 
+/* Once; several times where only another node was faster. A failed one is undone. */
+static int run_alone(struct queue *queue, struct request *alone, struct err *err)
+{
+    for (int tries = 1;; tries++) {
+        int rc;
+
+        queue->store->conflict = false;
+        *err = (struct err){0};
+        rc = run_transaction(queue, alone, false, err);
+        if (rc == 0)
+            return 0;
+        undo(queue);
+        if (!queue->store->conflict || queue->store->unknown || tries == CONFLICT_TRIES)
+            return rc;
+    }
+}
+
 void queue_run_batch(struct queue *queue, struct request *list, bool timers)
 {
     struct err err = {0};
@@ -347,13 +425,19 @@ void queue_run_batch(struct queue *queue, struct request *list, bool timers)
     }
     LOG(queue->log, LOG_WARN, "batch.failed", KC("reason", err.text));
     undo(queue);
+    if (queue->store->unknown) {
+        queue->store->unknown = false;
+        fail_list(without_waiting(queue, list), &err);
+        list = NULL;
+    }
     if (queue->failed)
         fail_list(list, &err);
     if (queue->failed || !survive(queue, list, &err))
         return;
     if (timers) { /* a timer at fault must not spin */
-        queue->next_sweep_us = clock_now_us(&queue->clock) + CLOCK_SECOND_US;
+        queue->next_sweep_us = queue_clock_us(queue) + CLOCK_SECOND_US;
         queue->next_prune_us = queue->next_sweep_us + PRUNE_EVERY_US;
+        queue->next_poll_us = queue->next_due_us = queue->next_sweep_us;
     }
     list = without_waiting(queue, list);
     while (list && !queue->failed) {
@@ -362,11 +446,11 @@ void queue_run_batch(struct queue *queue, struct request *list, bool timers)
         list = list->next;
         alone->next = NULL;
         err = (struct err){0};
-        if (run_transaction(queue, alone, false, &err) == 0) {
+        if (run_alone(queue, alone, &err) == 0) {
             after_commit(queue, alone);
             continue;
         }
-        undo(queue);
+        queue->store->unknown = false;
         alone->next = list; /* with the store all of them fail */
         if (queue->failed)
             fail_list(alone, &err);

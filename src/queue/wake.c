@@ -6,6 +6,8 @@
 
 #include <stdlib.h>
 
+#define WAITS_LOOKED_AT 500 /* tasks that may have ended elsewhere, per look */
+
 /* Everybody who waits for one task. */
 struct wait_list {
     struct uuid task_id;
@@ -86,6 +88,7 @@ int wait_apply(struct batch *batch, struct wait_request *request)
             free(list);
             return err_set(err, ERR_MEMORY, "out of memory for a waiting client");
         }
+        atomic_store(&queue->waits_count, map_count(&queue->waits));
     }
     request->base.deadline_us = batch->now_us + request->timeout_ms * CLOCK_MS_US;
     request->base.waiting = true;
@@ -109,6 +112,7 @@ static void list_answer(struct queue *queue, struct wait_list *list, bool ended)
         at->done(at);
     }
     map_remove(&queue->waits, id_key(&list->task_id));
+    atomic_store(&queue->waits_count, map_count(&queue->waits));
     free(list);
 }
 
@@ -122,6 +126,44 @@ void waits_answer(struct queue *queue, struct batch *batch)
         if (list && status_ended(batch->ended[i]->status) && !SEEDED_BUG("wait_not_answered"))
             list_answer(queue, list, true);
     }
+    for (uint32_t i = 0; i < batch->seen_ended_count; i++) {
+        struct wait_list *list = map_get(&queue->waits, id_key(&batch->seen_ended[i]->id));
+
+        if (list)
+            list_answer(queue, list, true);
+    }
+}
+
+/* Some of those that are waited for, from another place each time when there are many. */
+int waits_look(struct batch *batch, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    struct uuid *ids = arena_alloc_array(&batch->arena, WAITS_LOOKED_AT, sizeof *ids);
+    struct wait_list *list;
+    uint32_t count = 0;
+
+    if (!ids)
+        return err_set(err, ERR_MEMORY, "out of memory for waiting clients");
+    while (count < WAITS_LOOKED_AT &&
+           (list = map_next(&queue->waits, &queue->waits_cursor)) != NULL)
+        ids[count++] = list->task_id;
+    if (count < WAITS_LOOKED_AT)
+        queue->waits_cursor = 0;
+    if (batch_prefetch(batch, ids, count, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count; i++) {
+        struct task *task;
+
+        if (batch_task(batch, &ids[i], &task, err) < 0)
+            return -(int)err->code;
+        if (!task || !status_ended(task->status))
+            continue;
+        if (!batch_grow(batch, &batch->seen_ended, &batch->seen_ended_cap,
+                        batch->seen_ended_count, sizeof *batch->seen_ended))
+            return err_set(err, ERR_MEMORY, "out of memory for waiting clients");
+        batch->seen_ended[batch->seen_ended_count++] = task;
+    }
+    return 0;
 }
 
 /* Takes one out of its list; the list goes when it is empty. */
@@ -139,6 +181,7 @@ static bool remove_from(struct queue *queue, struct wait_list *list, struct requ
     queue->stats.waiting_waits--;
     if (!list->first) {
         map_remove(&queue->waits, id_key(&list->task_id));
+        atomic_store(&queue->waits_count, map_count(&queue->waits));
         free(list);
     }
     return true;

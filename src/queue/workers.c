@@ -87,6 +87,22 @@ static struct worker_state *state_new(const struct worker_row *row)
     return worker;
 }
 
+/* A row of the store becomes a worker that is known here. */
+static int adopt(struct queue *queue, const struct worker_row *row, struct worker_state **out,
+                 struct err *err)
+{
+    struct worker_state *worker = state_new(row);
+
+    if (!worker || map_put(&queue->workers, worker->row.id, worker) < 0) {
+        if (worker)
+            state_free(worker);
+        return no_memory(err);
+    }
+    worker->lease_written_us = worker->row.lease_until_us;
+    *out = worker;
+    return 0;
+}
+
 int workers_load(struct queue *queue, struct err *err)
 {
     struct arena arena = ARENA_INIT(0);
@@ -98,15 +114,47 @@ int workers_load(struct queue *queue, struct err *err)
         rc = no_memory(err);
     workers_deinit(queue);
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
-        struct worker_state *worker = state_new(&rows[i]);
+        struct worker_state *worker;
 
-        if (!worker || map_put(&queue->workers, worker->row.id, worker) < 0) {
-            if (worker)
-                state_free(worker);
-            rc = no_memory(err);
-        } else {
-            worker->lease_written_us = worker->row.lease_until_us;
+        rc = adopt(queue, &rows[i], &worker, err);
+    }
+    arena_deinit(&arena);
+    return rc;
+}
+
+int workers_find(struct batch *batch, struct str id, struct worker_state **worker,
+                 struct err *err)
+{
+    struct worker_row *row = NULL;
+
+    *worker = workers_get(batch->queue, id);
+    if (*worker || !batch->store->shared || !id.data)
+        return 0;
+    if (batch->store->verbs->worker_load(batch->store, id, &batch->arena, &row, err) < 0)
+        return -(int)err->code;
+    return row ? adopt(batch->queue, row, worker, err) : 0;
+}
+
+/* Rows of all nodes; what this one knows of a lease may be newer than its row. */
+int workers_follow(struct batch *batch, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    struct arena arena = ARENA_INIT(0);
+    struct worker_row *rows;
+    uint32_t count;
+    int rc = batch->store->verbs->workers_load(batch->store, &arena, &rows, &count, err);
+
+    for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        struct worker_state *worker = workers_get(queue, rows[i].id);
+
+        if (!worker) {
+            rc = adopt(queue, &rows[i], &worker, err);
+        } else if (rows[i].lease_until_us > worker->row.lease_until_us) {
+            worker->row.lease_until_us = rows[i].lease_until_us;
+            worker->row.last_heartbeat_us = rows[i].last_heartbeat_us;
         }
+        if (rc == 0 && rows[i].lease_until_us > worker->lease_written_us)
+            worker->lease_written_us = rows[i].lease_until_us;
     }
     arena_deinit(&arena);
     return rc;
@@ -174,8 +222,9 @@ static bool is_node(const struct queue *queue, struct str id)
 
 static void lead(struct queue *queue, struct worker_row *row, int64_t now_us)
 {
-    row->is_leader = true;
-    row->leader_until_us = now_us + queue->settings->leader_lease_ms * CLOCK_MS_US;
+    row->is_leader = !queue->store->shared || queue->leads;
+    row->leader_until_us =
+        row->is_leader ? now_us + queue->settings->leader_lease_ms * CLOCK_MS_US : 0;
 }
 
 /* The first pool of the process is the node itself; further ones carry the node's id in front, so
@@ -257,12 +306,21 @@ static int put_node(struct batch *batch, struct err *err)
     return rc;
 }
 
+void workers_name_node(struct queue *queue)
+{
+    struct arena arena = ARENA_INIT(0);
+    char hostname[64] = "";
+
+    gethostname(hostname, sizeof hostname - 1);
+    snprintf(queue->node_id, sizeof queue->node_id, STR_FMT,
+             STR_ARG(worker_id_new(str_of(hostname), &arena)));
+    arena_deinit(&arena);
+}
+
 /* Whoever owns the file leads at once. What the run before left of itself goes. */
 int workers_enter_node(struct batch *batch, struct err *err)
 {
     struct queue *queue = batch->queue;
-    struct arena arena = ARENA_INIT(0);
-    char hostname[64] = "";
     struct worker_state *worker;
     uint32_t cursor = 0;
     int rc = 0;
@@ -271,12 +329,12 @@ int workers_enter_node(struct batch *batch, struct err *err)
            (worker = map_next(&queue->workers, &cursor)) != NULL)
         if (str_starts(worker->row.id, queue->dead_node))
             rc = workers_drop(batch, worker, err);
-    gethostname(hostname, sizeof hostname - 1);
-    snprintf(queue->node_id, sizeof queue->node_id, STR_FMT,
-             STR_ARG(worker_id_new(str_of(hostname), &arena)));
-    arena_deinit(&arena);
+    if (!queue->node_id[0])
+        workers_name_node(queue);
     if (rc < 0 || put_node(batch, err) < 0)
         return -(int)err->code;
+    if (batch->store->shared) /* what it leaves behind is found by its lease */
+        return 0;
     return batch->store->verbs->info_put(batch->store, "node_worker", str_of(queue->node_id), err);
 }
 
@@ -422,12 +480,15 @@ static int find_lost(struct batch *batch, struct heartbeat_request *request, str
 
 int workers_heartbeat(struct batch *batch, struct heartbeat_request *request)
 {
-    struct worker_state *worker = workers_get(batch->queue, request->worker_id);
+    struct worker_state *worker;
     struct err *err = &request->base.err;
     struct map listed = MAP_INIT;
     int rc;
 
     request->cancel_count = request->pause_count = request->lost_count = 0;
+    if (workers_find(batch, request->worker_id, &worker, err) < 0 ||
+        batch_prefetch(batch, request->task_ids, request->count, err) < 0)
+        return -(int)err->code;
     if (!worker)
         return err_set(err, ERR_NOT_FOUND, "this worker is not registered (any more); register "
                                            "again");
@@ -447,11 +508,13 @@ int workers_heartbeat(struct batch *batch, struct heartbeat_request *request)
 /* Gives its tasks back, then it is gone. */
 int workers_leave(struct batch *batch, struct leave_request *request)
 {
-    struct worker_state *worker = workers_get(batch->queue, request->worker_id);
+    struct worker_state *worker;
     struct err *err = &request->base.err;
     struct task *tasks[64];
     uint32_t count;
 
+    if (workers_find(batch, request->worker_id, &worker, err) < 0)
+        return -(int)err->code;
     if (!worker)
         return err_set(err, ERR_NOT_FOUND, "there is no such worker");
     do {

@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "core/rate.h"
 #include "core/report.h"
 #include "core/settings.h"
 #include "core/task.h"
@@ -125,6 +126,12 @@ struct lane_count {
     int64_t tasks;
 };
 
+/* What is held of one type of a queue. */
+struct held_count {
+    struct str type;
+    int64_t held;
+};
+
 struct task_filter {
     struct str namespace_name;
     enum status status; /* STATUS_NONE = any */
@@ -161,6 +168,15 @@ struct migration_row {
     struct str checksum;
     int64_t executed_at_us; /* 0 = not applied */
     bool differs;           /* applied with another content than this program has */
+};
+
+/* What a store that several nodes share tells this one, and needs to know of it. */
+struct store_watch {
+    const char *node_id; /* these two live as long as the watch */
+    int64_t leader_lease_us;
+    void (*on_hint)(void *ctx, struct str queue); /* another node made work there; absent: anywhere.
+                                                   * From a thread of the store's own. */
+    void *ctx;
 };
 
 struct store_verbs {
@@ -265,6 +281,9 @@ struct store_verbs {
 
     int (*workers_load)(struct store *store, struct arena *arena, struct worker_row **workers,
                         uint32_t *count, struct err *err);
+    /* One by its id, NULL = none; shared stores only. */
+    int (*worker_load)(struct store *store, struct str id, struct arena *arena,
+                       struct worker_row **worker, struct err *err);
     int (*worker_put)(struct store *store, const struct worker_row *worker, struct err *err);
     int (*worker_delete)(struct store *store, struct str id, struct err *err);
     int (*queues_load)(struct store *store, struct arena *arena, struct queue_row **queues,
@@ -312,6 +331,28 @@ struct store_verbs {
                      struct log_entry **entries, uint32_t *count,
                      struct err *err); /* oldest first */
 
+    /* Shared stores only, else NULL. The watch begins before the first transaction of a node and
+     * ends after its last. */
+    int (*watch_start)(struct store *store, const struct store_watch *watch, struct err *err);
+    void (*watch_stop)(struct store *store);
+    /* Does this node lead, as far as it knows? Any thread. */
+    bool (*leads)(struct store *store);
+    /* In a transaction: it commits only if this node leads, and nobody else can begin to before. */
+    int (*lead_guard)(struct store *store, struct err *err);
+    int64_t (*now_us)(struct store *store); /* the database's clock */
+    /* Counts what is held of a queue; nobody else does until the transaction ends. */
+    int (*limits_lock)(struct store *store, struct str namespace_name, struct str queue,
+                       struct arena *arena, struct held_count **counts, uint32_t *count,
+                       struct err *err);
+    int (*key_held)(struct store *store, struct str queue, struct str limit_key, int64_t *held,
+                    struct err *err);
+    int (*bucket_load)(struct store *store, struct str namespace_name, struct str name,
+                       struct bucket *bucket, struct err *err); /* zeroed when there is none */
+    int (*bucket_save)(struct store *store, struct str namespace_name, struct str name,
+                       const struct bucket *bucket, struct err *err);
+    /* After a commit: work for others has come to this queue. */
+    void (*tell)(struct store *store, struct str queue);
+
     /* The whole store. `tell` gets one line per finding; *findings counts them. */
     int (*verify)(struct store *store, void (*tell)(void *ctx, const char *line), void *ctx,
                   int64_t *findings, struct err *err);
@@ -323,6 +364,11 @@ struct store_verbs {
 struct store {
     const struct store_verbs *verbs;
     const char *kind;     /* "sqlite", "postgres" */
+    bool shared;          /* other nodes write to it, too */
+    /* Of the last transaction that failed; set by the store, cleared by whoever looks. */
+    bool conflict;        /* another node was faster: worth another try */
+    bool unknown;         /* it may have been committed all the same: never try again */
+    bool was_lost;        /* the database was out of reach meanwhile, for us and perhaps for all */
     int64_t last_time_us; /* newest time found in the store at the open */
     bool has_dependencies; /* any between tasks, at the open */
     int64_t log_pages; /* written and not yet in the file; grows while a reader holds it back */
@@ -335,6 +381,9 @@ struct store_options {
     bool no_lock;    /* verify and doctor look without owning the file */
     const struct log *log;
 };
+
+/* The place as it may be shown: without a password. */
+void store_shown(struct str where, char *out, size_t cap);
 
 /* For a program that owns its process, before the first store: leaves out the bookkeeping of the
  * database library that nobody reads. The library never does this to its host. */

@@ -1,7 +1,10 @@
 /* Chooses the store by how its place is written, and hands over. The only file that names the
  * stores there are. Any thread. */
+#include "store/postgres/pg_store.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/store.h"
+
+#include <stdio.h>
 
 enum kind { KIND_SQLITE, KIND_POSTGRES, KIND_UNKNOWN };
 
@@ -22,19 +25,31 @@ static enum kind kind_of(struct str where, struct str *path)
     return KIND_SQLITE;
 }
 
-/* Refuses what is not a file. The text never shows `where`: it may hold a password. */
-static int sqlite_path(struct str where, struct str *path, struct err *err)
+/* The text never shows `where`: it may hold a password. */
+static int refuse(struct err *err)
 {
-    switch (kind_of(where, path)) {
-    case KIND_SQLITE:
-        return 0;
-    case KIND_POSTGRES:
-        return err_set(err, ERR_USAGE, "this build has no PostgreSQL store yet; give the path of "
-                       "an SQLite file");
-    default:
-        return err_set(err, ERR_USAGE, "the store is neither a path nor sqlite:PATH; give the "
-                       "path of an SQLite file");
-    }
+    return err_set(err, ERR_USAGE, "the store is neither a path, sqlite:PATH nor postgres://…; "
+                   "give the path of an SQLite file or the URL of a database");
+}
+
+/* postgres://user:password@host/…?password=… */
+void store_shown(struct str where, char *out, size_t cap)
+{
+    const char *at, *colon, *host;
+    char *parameter;
+
+    snprintf(out, cap, STR_FMT, STR_ARG(where));
+    host = strstr(out, "://");
+    if (!host)
+        return;
+    at = strpbrk(host + 3, "@/?");
+    colon = at && *at == '@' ? memchr(host + 3, ':', (size_t)(at - host - 3)) : NULL;
+    if (colon)
+        memmove(out + (colon - out), at, strlen(at) + 1);
+    parameter = strstr(out, "password=");
+    if (parameter)
+        memmove(parameter, parameter + strcspn(parameter, "&"),
+                strlen(parameter + strcspn(parameter, "&")) + 1);
 }
 
 void store_own_process(void)
@@ -46,40 +61,66 @@ int store_open(struct store **store, struct str where, const struct store_option
                struct err *err)
 {
     struct str path;
-    int rc = sqlite_path(where, &path, err);
 
-    return rc < 0 ? rc : sqlite_store_open(store, path, options, err);
+    switch (kind_of(where, &path)) {
+    case KIND_SQLITE:
+        return sqlite_store_open(store, path, options, err);
+    case KIND_POSTGRES:
+        return pg_store_open(store, where, options, err);
+    default:
+        return refuse(err);
+    }
 }
 
 int store_migrations(struct str where, struct arena *arena, struct migration_row **rows,
                      uint32_t *count, struct err *err)
 {
     struct str path;
-    int rc = sqlite_path(where, &path, err);
 
-    return rc < 0 ? rc : sqlite_file_migrations(path, arena, rows, count, err);
+    switch (kind_of(where, &path)) {
+    case KIND_SQLITE:
+        return sqlite_file_migrations(path, arena, rows, count, err);
+    case KIND_POSTGRES:
+        return pg_database_migrations(where, arena, rows, count, err);
+    default:
+        return refuse(err);
+    }
+}
+
+static int migrate(struct str where, bool up, uint32_t steps, uint32_t *done, struct err *err)
+{
+    struct str path;
+
+    switch (kind_of(where, &path)) {
+    case KIND_SQLITE:
+        return sqlite_file_migrate(path, up, steps, done, err);
+    case KIND_POSTGRES:
+        return pg_database_migrate(where, up, steps, done, err);
+    default:
+        return refuse(err);
+    }
 }
 
 int store_migrate_up(struct str where, uint32_t steps, uint32_t *applied, struct err *err)
 {
-    struct str path;
-    int rc = sqlite_path(where, &path, err);
-
-    return rc < 0 ? rc : sqlite_file_migrate(path, true, steps, applied, err);
+    return migrate(where, true, steps, applied, err);
 }
 
 int store_migrate_down(struct str where, uint32_t steps, uint32_t *undone, struct err *err)
 {
-    struct str path;
-    int rc = sqlite_path(where, &path, err);
-
-    return rc < 0 ? rc : sqlite_file_migrate(path, false, steps, undone, err);
+    return migrate(where, false, steps, undone, err);
 }
 
 int store_migration_sql(struct str where, struct buf *out, struct err *err)
 {
     struct str path;
-    int rc = sqlite_path(where, &path, err);
 
-    return rc < 0 ? rc : sqlite_migrate_sql(out, err);
+    switch (kind_of(where, &path)) {
+    case KIND_SQLITE:
+        return sqlite_migrate_sql(out, err);
+    case KIND_POSTGRES:
+        return pg_migrate_sql(out, err);
+    default:
+        return refuse(err);
+    }
 }

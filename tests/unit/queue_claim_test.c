@@ -386,7 +386,7 @@ static void damaged_checkpoints_are_marked_and_the_one_before_is_used(void **sta
     assert_true(str_is(claimed->checkpoint->name, "one"));
     assert_true(str_is(get(fx, id)->resumed_from, "one"));
     assert_true(has_text(get(fx, id)->checkpoint_data, "\"name\":\"one\""));
-    assert_int_equal(fx_ask(fx, "SELECT count(*) FROM task_checkpoints WHERE is_valid = 0"), 2);
+    assert_int_equal(fx_ask(fx, "SELECT count(*) FROM task_checkpoints WHERE NOT is_valid"), 2);
     report_ok(fx, w, claimed->task, .op = REPORT_RELEASE);
     fx_sql(fx, "UPDATE task_checkpoints SET checkpoint_name = 'eins' WHERE seq = 1");
     claimed = claim_one(fx, w);

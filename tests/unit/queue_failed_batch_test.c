@@ -61,7 +61,7 @@ static void reopen_with_a_failing_sweep(struct fixture *fx)
     struct queue_config config = {.settings = &fx->in_force.settings};
 
     fx_close(fx);
-    assert_int_equal(store_open(&fx->store, str_of(fx->path), &options, &fx->err), 0);
+    assert_int_equal(store_open(&fx->store, str_of(fx->where), &options, &fx->err), 0);
     fail_a_commit(fx->store, 1, false);
     assert_int_equal(queue_open(&fx->queue, fx->store, &config, &fx->err), 0);
     fx->reader = fx->store->verbs->reader_open(fx->store, &fx->err);

@@ -24,12 +24,15 @@
 
 #include <cmocka.h>
 
+#include "pg_schema.h"
+
 #define DEADLINE_MS 10000 /* no test waits longer for what must come */
 #define RULES_MAX 8
 
 struct fixture {
     char folder[64];
     char path[96];
+    char where[320]; /* the same, or a schema of its own in a PostgreSQL database */
     char archive[96];
     struct configuration { /* a test may change it; in force from the next open on */
         struct settings settings;
@@ -61,7 +64,7 @@ static inline void fx_open(struct fixture *fx)
     fx->in_force = fx->wanted;
     fx->in_force.settings.queues = fx->in_force.rules;
     fx->in_force.settings.handlers = fx->in_force.handlers;
-    if (store_open(&fx->store, str_of(fx->path), &options, &fx->err) < 0)
+    if (store_open(&fx->store, str_of(fx->where), &options, &fx->err) < 0)
         fail_msg("%s", fx->err.text);
     if (queue_open(&fx->queue, fx->store, &config, &fx->err) < 0)
         fail_msg("%s", fx->err.text);
@@ -107,6 +110,10 @@ static inline int fx_setup(void **state)
     assert_non_null(mkdtemp(fx->folder));
     snprintf(fx->path, sizeof fx->path, "%s/p.db", fx->folder);
     snprintf(fx->archive, sizeof fx->archive, "%s/archive", fx->folder);
+    if (pg_schema_wanted())
+        pg_schema_make(fx->where, sizeof fx->where);
+    else
+        snprintf(fx->where, sizeof fx->where, "%s", fx->path);
     sem_init(&fx->entered, 0, 0);
     sem_init(&fx->open, 0, 0);
     fx->wanted.settings = (struct settings){.workers = -1,
@@ -124,6 +131,8 @@ static inline int fx_teardown(void **state)
     struct fixture *fx = *state;
 
     fx_close(fx);
+    if (pg_schema_wanted())
+        pg_schema_drop(fx->where);
     remove_folder(fx->archive);
     remove_folder(fx->folder);
     arena_deinit(&fx->arena);
@@ -567,6 +576,11 @@ static inline void fx_sql(struct fixture *fx, const char *text)
     sqlite3 *db = NULL;
 
     fx_close(fx);
+    if (pg_schema_wanted()) {
+        pg_schema_run(fx->where, text);
+        fx_open(fx);
+        return;
+    }
     assert_int_equal(sqlite3_open(fx->path, &db), SQLITE_OK);
     if (sqlite3_exec(db, text, NULL, NULL, NULL) != SQLITE_OK)
         fail_msg("%s: %s", text, sqlite3_errmsg(db));
@@ -581,6 +595,8 @@ static inline int64_t fx_ask(struct fixture *fx, const char *text)
     sqlite3_stmt *stmt = NULL;
     int64_t number;
 
+    if (pg_schema_wanted())
+        return pg_schema_ask(fx->where, text);
     assert_int_equal(sqlite3_open_v2(fx->path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
     if (sqlite3_prepare_v2(db, text, -1, &stmt, NULL) != SQLITE_OK)
         fail_msg("%s: %s", text, sqlite3_errmsg(db));

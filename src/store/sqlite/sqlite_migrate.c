@@ -3,14 +3,11 @@
  * after, never between. A store that knows more than the program is refused. The caller holds the
  * file's lock; a second program that migrates at the same moment waits, and then finds it done. */
 #include "base/clock.h"
-#include "base/embedded.h"
 #include "base/fault.h"
-#include "base/hash.h"
+#include "store/migration_list.h"
 #include "store/sqlite/sqlite_int.h"
 
-#define MIGRATIONS_FOLDER "store/sqlite/migrations/"
-#define MIGRATIONS_MAX 1000       /* numbers have four digits */
-#define ID_BYTES 5                /* four digits and NUL */
+#define FOLDER "store/sqlite/migrations/"
 
 static const char table_text[] =
     "CREATE TABLE IF NOT EXISTS schema_migrations (\n"
@@ -19,68 +16,6 @@ static const char table_text[] =
     "    executed_at INTEGER NOT NULL,\n"
     "    checksum TEXT NOT NULL\n"
     ") WITHOUT ROWID;\n";
-
-/* One embedded migration. */
-struct migration {
-    const struct embedded *up;
-    const struct embedded *down; /* NULL = cannot be undone */
-    char id[ID_BYTES];
-    char description[64];
-    char checksum[HASH_HEX_BYTES + 1];
-};
-
-static bool migration_of(const struct embedded *file, struct migration *migration)
-{
-    const size_t folder = sizeof MIGRATIONS_FOLDER - 1;
-    const char *name = file->name + folder;
-    const char *end;
-    uint8_t hash[HASH_BYTES];
-    char down[160];
-
-    if (strncmp(file->name, MIGRATIONS_FOLDER, folder) != 0)
-        return false;
-    end = strstr(name, ".up.sql");
-    if (!end || strspn(name, "0123456789") != 4 || name[4] != '_')
-        return false;
-    migration->up = file;
-    snprintf(migration->id, sizeof migration->id, "%.4s", name);
-    snprintf(migration->description, sizeof migration->description, "%.*s",
-             (int)(end - name - 5), name + 5);
-    for (char *at = migration->description; *at; at++)
-        *at = *at == '_' ? ' ' : *at;
-    snprintf(down, sizeof down, "%s%.*s.down.sql", MIGRATIONS_FOLDER, (int)(end - name), name);
-    migration->down = embedded_find(down);
-    migration->checksum[0] = '\0'; /* stays so without memory: no such migration is applied */
-    if (hash_sha256(str_span(file->data, file->len), hash) == 0)
-        hash_hex(hash, sizeof hash, migration->checksum);
-    return true;
-}
-
-/* The known migration after (or, with -1, before) the one whose id is given; embedded files may
- * come in any order. */
-static bool neighbour(const char *id, int direction, struct migration *found)
-{
-    bool any = false;
-
-    for (const struct embedded *file = embedded_files; file->name; file++) {
-        struct migration one;
-
-        if (!migration_of(file, &one) || strcmp(one.id, id) * direction <= 0)
-            continue;
-        if (!any || strcmp(one.id, found->id) * direction < 0)
-            *found = one;
-        any = true;
-    }
-    return any;
-}
-
-static bool find_known(const char *id, struct migration *found)
-{
-    for (const struct embedded *file = embedded_files; file->name; file++)
-        if (migration_of(file, found) && strcmp(found->id, id) == 0)
-            return true;
-    return false;
-}
 
 static int run_text(sqlite3 *db, const char *text, struct err *err)
 {
@@ -161,71 +96,18 @@ static int load_applied(sqlite3 *db, struct arena *arena, struct migration_row *
     return rc;
 }
 
-/* Known ones with what the table says of them; unknown ones of the table at their place. */
 int sqlite_migrate_rows(sqlite3 *db, struct arena *arena, struct migration_row **rows,
                         uint32_t *count, struct err *err)
 {
     struct migration_row *applied = arena_alloc_array(arena, MIGRATIONS_MAX, sizeof *applied);
-    struct migration known = {.id = ""};
     uint32_t applied_count = 0;
-    uint32_t at = 0;
-    bool more;
 
     *count = 0;
-    *rows = arena_alloc_array(arena, 2 * MIGRATIONS_MAX, sizeof **rows);
-    if (!applied || !*rows)
+    if (!applied)
         return err_set(err, ERR_MEMORY, "out of memory for the list of migrations");
     if (load_applied(db, arena, applied, MIGRATIONS_MAX, &applied_count, err) < 0)
         return -(int)err->code;
-    if (arena->failed)
-        return err_set(err, ERR_MEMORY, "out of memory for the list of migrations");
-    more = neighbour("", 1, &known);
-    while (more || at < applied_count) {
-        int order = !more ? 1 : at == applied_count ? -1 : str_compare(str_of(known.id),
-                                                                       applied[at].id);
-        struct migration_row *row = &(*rows)[(*count)++];
-
-        if (order <= 0 && !known.checksum[0])
-            return err_set(err, ERR_MEMORY, "out of memory for the list of migrations");
-        *row = order >= 0 ? applied[at++] : (struct migration_row){0};
-        row->differs = order > 0 || (order == 0 && !str_is(row->checksum, known.checksum));
-        if (order <= 0) {
-            row->id = arena_str(arena, str_of(known.id));
-            row->description = arena_str(arena, str_of(known.description));
-            row->checksum = arena_str(arena, str_of(known.checksum));
-            if (!row->checksum.data)
-                return err_set(err, ERR_MEMORY, "out of memory for the list of migrations");
-            more = neighbour(known.id, 1, &known);
-        }
-    }
-    return 0;
-}
-
-/* Refuses a store this program does not understand. */
-static int check_rows(const struct migration_row *rows, uint32_t count, struct err *err)
-{
-    struct migration last = {.id = "0000"};
-
-    neighbour("9999~", -1, &last);
-    for (uint32_t i = count; i > 0; i--) {
-        const struct migration_row *row = &rows[i - 1];
-        struct migration known;
-
-        if (!row->differs)
-            continue;
-        if (str_compare(row->id, str_of(last.id)) > 0)
-            return err_set(err, ERR_CONFLICT, "the store has schema version " STR_FMT ", this "
-                           "program knows up to %s: use a newer perdura", STR_ARG(row->id),
-                           last.id);
-        if (!find_known(row->id.data, &known))
-            return err_set(err, ERR_CONFLICT, "the store has migration " STR_FMT " (" STR_FMT
-                           "), which this program does not know: use the perdura that made it",
-                           STR_ARG(row->id), STR_ARG(row->description));
-        return err_set(err, ERR_CONFLICT, "migration " STR_FMT " was applied to the store with "
-                       "another content than this program has: use the perdura that made it, or "
-                       "restore a backup", STR_ARG(row->id));
-    }
-    return 0;
+    return migration_rows(FOLDER, applied, applied_count, arena, rows, count, err);
 }
 
 /* What is there now, refused when this program does not understand it. */
@@ -235,20 +117,7 @@ static int look(sqlite3 *db, struct arena *arena, struct migration_row **rows, u
     arena_reset(arena);
     if (sqlite_migrate_rows(db, arena, rows, count, err) < 0)
         return -(int)err->code;
-    return check_rows(*rows, *count, err);
-}
-
-/* The first one not applied yet, or the last one that is. */
-static bool next_step(const struct migration_row *rows, uint32_t count, bool up,
-                      struct migration *migration)
-{
-    for (uint32_t i = 0; i < count; i++) {
-        const struct migration_row *row = &rows[up ? i : count - 1 - i];
-
-        if ((row->executed_at_us == 0) == up)
-            return find_known(row->id.data, migration);
-    }
-    return false;
+    return migration_check(FOLDER, *rows, *count, err);
 }
 
 static int note_applied(sqlite3 *db, const struct migration *migration, struct err *err)
@@ -290,7 +159,7 @@ static int step_locked(sqlite3 *db, bool up, struct arena *arena, bool *done, st
 
     if (look(db, arena, &rows, &count, err) < 0)
         return -(int)err->code;
-    *done = !next_step(rows, count, up, &migration);
+    *done = !migration_next(FOLDER, rows, count, up, &migration);
     if (*done)
         return 0;
     if (up && !migration.checksum[0])
@@ -332,7 +201,7 @@ int sqlite_migrate_up(sqlite3 *db, uint32_t steps, uint32_t *applied, struct err
 
     *applied = 0;
     rc = look(db, &arena, &rows, &count, err);
-    if (rc < 0 || !next_step(rows, count, true, &migration))
+    if (rc < 0 || !migration_next(FOLDER, rows, count, true, &migration))
         goto out;
     while (rc == 0 && !done && (steps == 0 || *applied < steps)) {
         rc = step(db, true, &arena, &done, err);
@@ -367,7 +236,7 @@ int sqlite_migrate_check(sqlite3 *db, struct err *err)
     uint32_t count;
     int rc = look(db, &arena, &rows, &count, err);
 
-    if (rc == 0 && next_step(rows, count, true, &migration))
+    if (rc == 0 && migration_next(FOLDER, rows, count, true, &migration))
         rc = err_set(err, ERR_CONFLICT, "the store lacks migration %s (%s): run perdura migrate up",
                      migration.id, migration.description);
     arena_deinit(&arena);
@@ -380,7 +249,7 @@ int sqlite_migrate_sql(struct buf *out, struct err *err)
     struct migration migration = {.id = ""};
 
     buf_text(out, table_text);
-    while (neighbour(migration.id, 1, &migration)) {
+    while (migration_neighbour(FOLDER, migration.id, 1, &migration)) {
         buf_format(out, "\nBEGIN IMMEDIATE;\n");
         ASSERT(migration.up);
         buf_append(out, migration.up->data, migration.up->len);

@@ -14,28 +14,6 @@ static const char *const names[SQL_COUNT] = {
 #undef X
 };
 
-/* The text after "-- name: NAME" up to the next such line, in any embedded file of sql/. */
-static struct str find_text(const char *name)
-{
-    for (const struct embedded *file = embedded_files; file->name; file++) {
-        const char *at = file->data;
-
-        if (strncmp(file->name, "store/sqlite/sql/", 17) != 0)
-            continue;
-        while ((at = strstr(at, "-- name: ")) != NULL) {
-            const char *word = at + 9;
-            size_t len = strcspn(word, "\n");
-            const char *text = word + len;
-            const char *end = strstr(text, "-- name: ");
-
-            if (str_is(str_span(word, len), name))
-                return str_span(text, end ? (size_t)(end - text) : strlen(text));
-            at = text;
-        }
-    }
-    return STR_NONE;
-}
-
 static void expand(struct buf *out, struct str text)
 {
     static const struct {
@@ -82,7 +60,7 @@ sqlite3_stmt *sql_get(struct sqlite_sql *sql, enum sqlite_statement name, struct
     sqlite3_stmt *stmt = sql->stmts[name];
 
     if (!stmt) {
-        struct str text = find_text(names[name]);
+        struct str text = embedded_statement("store/sqlite/sql/", names[name]);
 
         ASSERT(text.data);
         stmt = sql_prepare(sql, text, err);

@@ -1,0 +1,107 @@
+/* Limits on a store with several nodes: what runs is counted by the database, and whoever takes
+ * tasks of a queue with limits holds the queue's row meanwhile, so that two nodes never admit the
+ * same last slot. Queues without limits know nothing of this. What is read holds for one batch. */
+#include "queue/queue_int.h"
+
+#define NAME_BYTES_MAX (2 * BOUND_NAME_BYTES + BOUND_KEY_BYTES + 4)
+
+bool limits_any(const struct queue_state *state)
+{
+    const struct queue_rule *rule = &state->row.rule;
+
+    return rule->concurrency > 0 || rule->rate.count > 0 || rule->key_concurrency > 0 ||
+           rule->key_rate.count > 0 || rule->type_limits_count > 0;
+}
+
+/* "queue", "queue / type", "queue / key" under one roof; the kind keeps them apart. */
+static struct str bucket_name(const struct limit *limit, char kind, char *out)
+{
+    struct str queue = limit->state->row.rule.name;
+    size_t len = queue.len;
+
+    memcpy(out, queue.data, len);
+    out[len++] = '\x1f';
+    out[len++] = kind;
+    if (limit->name.len)
+        memcpy(out + len, limit->name.data, limit->name.len);
+    return str_span(out, len + limit->name.len);
+}
+
+static int load_bucket(struct batch *batch, struct limit *limit, const struct rate_rule *rate,
+                       char kind, struct err *err)
+{
+    char name[NAME_BYTES_MAX];
+
+    limit->kind = kind;
+    limit->seen_in = batch->number;
+    if (rate->count == 0)
+        return 0;
+    limit->next_used = batch->buckets; /* written before the commit */
+    batch->buckets = limit;
+    return batch->store->verbs->bucket_load(batch->store, batch->queue->config.namespace_name,
+                                            bucket_name(limit, kind, name), &limit->bucket, err);
+}
+
+static int64_t held_of(const struct held_count *counts, uint32_t count, struct str type)
+{
+    int64_t held = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        if (!type.data || str_eq(counts[i].type, type))
+            held += counts[i].held;
+    return held;
+}
+
+/* The queue's row is held from here to the end of the transaction. */
+int limits_look(struct batch *batch, struct queue_state *state, struct err *err)
+{
+    const struct queue_rule *rule = &state->row.rule;
+    struct held_count *counts;
+    uint32_t count;
+
+    if (!batch->store->shared || state->whole.seen_in == batch->number || !limits_any(state))
+        return 0;
+    if (batch_flush(batch, err) < 0 ||
+        batch->store->verbs->limits_lock(batch->store, batch->queue->config.namespace_name,
+                                         rule->name, &batch->arena, &counts, &count, err) < 0)
+        return -(int)err->code;
+    state->whole.running = held_of(counts, count, STR_NONE);
+    if (load_bucket(batch, &state->whole, &rule->rate, 'q', err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < rule->type_limits_count; i++) {
+        struct limit *limit = limits_type(state, rule->type_limits[i].type);
+
+        if (!limit)
+            return err_set(err, ERR_MEMORY, "out of memory for a queue; try again");
+        limit->running = held_of(counts, count, rule->type_limits[i].type);
+        if (load_bucket(batch, limit, &rule->type_limits[i].rate, 't', err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}
+
+int limits_look_key(struct batch *batch, struct limit *limit, struct err *err)
+{
+    const struct queue_rule *rule = &limit->state->row.rule;
+
+    if (!batch->store->shared || limit->seen_in == batch->number)
+        return 0;
+    if (batch->store->verbs->key_held(batch->store, rule->name, limit->name, &limit->running,
+                                      err) < 0)
+        return -(int)err->code;
+    return load_bucket(batch, limit, &rule->key_rate, 'k', err);
+}
+
+int limits_save(struct batch *batch, struct err *err)
+{
+    for (struct limit *limit = batch->buckets; limit; limit = limit->next_used) {
+        char name[NAME_BYTES_MAX];
+
+        if (batch->store->verbs->bucket_save(batch->store, batch->queue->config.namespace_name,
+                                             bucket_name(limit, limit->kind, name),
+                                             &limit->bucket, err) < 0)
+            return -(int)err->code;
+    }
+    batch->buckets = NULL;
+    return 0;
+}

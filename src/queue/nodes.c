@@ -1,0 +1,121 @@
+/* What other nodes on a shared store do: work they made is looked for when they tell of it, and by
+ * itself after a while, because what is told may get lost; queues they made or changed are taken
+ * over. Nothing here is needed for being right, only for being quick. */
+#include "queue/queue_int.h"
+
+#define HINT_BYTES_MAX 4096
+#define SEPARATOR '\x1f'
+#define POLL_US (500 * CLOCK_MS_US) /* while claims wait, work nobody told of is found so late */
+
+static const struct str due_word = {"", 0};      /* tasks were put off: a time comes */
+static const struct str ended_word = {"\x01", 1}; /* tasks ended: somebody may wait for them */
+
+/* Any thread. */
+void queue_hint(void *ctx, struct str name)
+{
+    struct queue *queue = ctx;
+
+    if (str_eq(name, ended_word) && atomic_load(&queue->waits_count) == 0)
+        return;
+    pthread_mutex_lock(&queue->mutex);
+    if (!name.data || queue->hints.len + name.len + 1 > HINT_BYTES_MAX) {
+        queue->hint_all = true;
+    } else {
+        buf_str(&queue->hints, name);
+        buf_byte(&queue->hints, SEPARATOR);
+    }
+    pthread_cond_signal(&queue->arrived);
+    pthread_mutex_unlock(&queue->mutex);
+}
+
+bool nodes_hinted(const struct queue *queue)
+{
+    return queue->hint_all || queue->hints.len > 0;
+}
+
+static void follow_hint(struct batch *batch, struct str name)
+{
+    struct queue *queue = batch->queue;
+    struct queue_state *state = limits_queue(queue, name);
+
+    if (str_eq(name, ended_word))
+        queue->look_at_waits = true;
+    else if (str_eq(name, due_word))
+        queue->next_due_us = 0;
+    else if (state)
+        batch_heat_here(batch, state);
+    else
+        queue->reload_queues = true;
+}
+
+static void heat_all(struct batch *batch)
+{
+    struct queue_state *state;
+    uint32_t cursor = 0;
+
+    while ((state = map_next(&batch->queue->queues, &cursor)) != NULL)
+        batch_heat_here(batch, state);
+}
+
+static void take_hints(struct batch *batch)
+{
+    struct queue *queue = batch->queue;
+    const char *at, *end;
+    struct str text;
+    bool all;
+
+    pthread_mutex_lock(&queue->mutex);
+    text = arena_str(&batch->arena, buf_view(&queue->hints));
+    all = queue->hint_all || !text.data;
+    queue->hint_all = false;
+    buf_reset(&queue->hints);
+    pthread_mutex_unlock(&queue->mutex);
+    if (all) {
+        queue->look_at_waits = queue->reload_queues = true;
+        queue->next_due_us = 0;
+        heat_all(batch);
+        return;
+    }
+    for (at = text.data; at < text.data + text.len; at = end + 1) {
+        end = memchr(at, SEPARATOR, (size_t)(text.data + text.len - at));
+        follow_hint(batch, str_span(at, (size_t)(end - at)));
+    }
+}
+
+int nodes_follow(struct batch *batch, struct err *err)
+{
+    struct queue *queue = batch->queue;
+
+    if (!batch->store->shared)
+        return 0;
+    take_hints(batch);
+    if (queue->next_poll_us <= batch->now_us) {
+        queue->next_poll_us = batch->now_us + POLL_US;
+        queue->look_at_waits = queue->reload_queues = true;
+        queue->next_due_us = 0;
+        if (queue->claims_first)
+            heat_all(batch);
+    }
+    if (queue->look_at_waits && map_count(&queue->waits) > 0 && waits_look(batch, err) < 0)
+        return -(int)err->code;
+    queue->look_at_waits = false;
+    if (!queue->reload_queues)
+        return 0;
+    queue->reload_queues = false;
+    return limits_follow(batch, err);
+}
+
+/* After a commit: queues that got something ready, and whether something was put off. */
+void nodes_tell(struct queue *queue, const struct batch *batch)
+{
+    const struct store_verbs *verbs = queue->store->verbs;
+
+    if (!queue->store->shared)
+        return;
+    for (const struct queue_state *state = batch->heated; state; state = state->next_heated)
+        verbs->tell(queue->store, state->row.rule.name);
+    if (batch->delayed)
+        verbs->tell(queue->store, due_word);
+    if (batch->ended_count > 0)
+        verbs->tell(queue->store, ended_word);
+}

@@ -1,0 +1,384 @@
+/* What a task leaves behind: events, executions, its result, checkpoints and logs. Events and
+ * executions are on the hot path (one of each per claim, report and outcome): a batch of them is
+ * one statement that is sent ahead and asks nothing. Checkpoints and logs are numbered, so their
+ * last numbers are asked for first. Removing old history is in pg_prune.c. Writer's thread only. */
+#include "store/postgres/pg_int.h"
+
+#include "base/hash.h"
+#include "core/bounds.h"
+#include "core/checkpoint.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+#define COUNT(items) (uint32_t)(sizeof(items) / sizeof(items)[0])
+#define ALL_COLUMNS(columns) (((pg_mask)1 << COUNT(columns)) - 1)
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory while writing history; try again");
+}
+
+/* Pointers to rows that lie one behind the other; they live as long as the transaction. */
+static const void **rows_of(struct pg_store *store, const void *items, uint32_t count, size_t bytes)
+{
+    const void **rows = arena_alloc_array(&store->arena, count, sizeof *rows);
+
+    for (uint32_t i = 0; rows && i < count; i++)
+        rows[i] = (const char *)items + i * bytes;
+    return rows;
+}
+
+/* ---- events ---- */
+
+static const char *word_of_status(int value)
+{
+    return status_word((enum status)value);
+}
+
+static const char *word_of_actor(int value)
+{
+    return actor_word((enum actor)value);
+}
+
+static const struct pg_words statuses = {word_of_status, NULL};
+static const struct pg_words actors = {word_of_actor, NULL};
+
+#define EVENT(name, kind, always, field) \
+    {name, kind, always, (uint16_t)offsetof(struct task_event, field), 0, NULL}
+#define EVENT_WORD(name, field, words) \
+    {name, PG_WORD, true, (uint16_t)offsetof(struct task_event, field), 0, &words}
+
+static const struct pg_column event_columns[] = { /* as in events_insert */
+    EVENT("task", PG_INT, true, task_key),
+    EVENT("seq", PG_INT, true, seq),
+    EVENT("id", PG_UUID, false, id),
+    EVENT_WORD("status", status, statuses),
+    EVENT("state", PG_TEXT, false, state),
+    EVENT("detail", PG_TEXT, false, detail),
+    EVENT_WORD("actor", actor, actors),
+    EVENT("created_at", PG_TIME, true, created_at_us),
+};
+static const struct pg_table event_table = {"task_event_rows", event_columns,
+                                            COUNT(event_columns), 2, NULL};
+
+int pg_events_insert(struct store *base, const struct task_event *events, uint32_t count,
+                     struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    const void **rows;
+
+    if (count == 0)
+        return 0;
+    rows = rows_of(store, events, count, sizeof *events);
+    if (!rows)
+        return no_memory(err);
+    rows_put(&store->conn.params, &event_table, ALL_COLUMNS(event_columns), rows, count);
+    return pg_send(store, PGSQL_events_insert, err);
+}
+
+/* ---- executions ---- */
+
+int pg_executions_insert(struct store *base, const struct execution *executions, uint32_t count,
+                         struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    struct pg_statement statement;
+    const void **rows;
+    pg_mask mask;
+
+    if (count == 0)
+        return 0;
+    rows = rows_of(store, executions, count, sizeof *executions);
+    if (!rows)
+        return no_memory(err);
+    mask = rows_used(&pg_executions, rows, count);
+    if (texts_insert(&store->texts, &pg_executions, mask, &statement, err) < 0)
+        return -(int)err->code;
+    rows_put(&store->conn.params, &pg_executions, mask, rows, count);
+    return conn_send(&store->conn, &statement, err);
+}
+
+/* What executions_save writes, in the order of pg_executions; duration_ms comes behind them. */
+static pg_mask saved_columns(void)
+{
+    static const char *const names[] = {"execution",  "id",           "status",    "start_seq",
+                                        "end_seq",    "started_at",   "completed_at",
+                                        "failed_at",  "result_data",  "error_data"};
+    pg_mask mask = 0;
+    uint32_t at = 0;
+
+    for (uint32_t c = 0; c < pg_executions.count && at < COUNT(names); c++)
+        if (strcmp(pg_executions.columns[c].name, names[at]) == 0) {
+            mask |= (pg_mask)1 << c;
+            at++;
+        }
+    ASSERT(at == COUNT(names));
+    return mask;
+}
+
+/* A run that took less than a millisecond has a duration of 0, one that is not over has none. */
+static void put_durations(struct pg_params *params, const void *const *rows, uint32_t count)
+{
+    array_begin(params, PG_OID_INT8);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct execution *execution = rows[i];
+
+        if (execution->completed_at_us != 0 || execution->failed_at_us != 0)
+            array_int(params, execution->duration_ms);
+        else
+            array_null(params);
+    }
+    array_end(params);
+}
+
+static int save_rows(struct pg_store *store, enum pg_sql_name name, const void *const *rows,
+                     uint32_t count, struct err *err)
+{
+    if (count == 0)
+        return 0;
+    rows_put(&store->conn.params, &pg_executions, saved_columns(), rows, count);
+    put_durations(&store->conn.params, rows, count);
+    return pg_send(store, name, err);
+}
+
+/* Whose id is known is found in one partition; the others come behind them. */
+int pg_executions_save(struct store *base, const struct execution *executions, uint32_t count,
+                       struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    uint32_t with_id = 0, without_id = count;
+    const void **rows;
+
+    if (count == 0)
+        return 0;
+    rows = arena_alloc_array(&store->arena, count, sizeof *rows);
+    if (!rows)
+        return no_memory(err);
+    for (uint32_t i = 0; i < count; i++)
+        rows[uuid_is_nil(&executions[i].id) ? --without_id : with_id++] = &executions[i];
+    if (save_rows(store, PGSQL_executions_save, rows, with_id, err) < 0)
+        return -(int)err->code;
+    return save_rows(store, PGSQL_executions_save_keyed, rows + with_id, count - with_id, err);
+}
+
+int pg_execution_load(struct store *base, int64_t key, struct arena *arena,
+                      struct execution **execution, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    PGresult *result;
+
+    *execution = NULL;
+    param_int(&store->conn.params, key);
+    if (pg_query(store, PGSQL_execution_by_key, &result, err) < 0)
+        return -(int)err->code;
+    if (PQntuples(result) > 0)
+        *execution = arena_alloc(arena, sizeof **execution);
+    if (*execution) {
+        row_get(result, 0, 0, &pg_executions, arena, *execution);
+        (*execution)->task_id = get_uuid(result, 0, (int)pg_executions.count);
+    }
+    PQclear(result);
+    return arena->failed ? err_set(err, ERR_MEMORY, "out of memory for an execution; try again")
+                         : 0;
+}
+
+/* ---- result ---- */
+
+/* ---- checkpoints ---- */
+
+static int last_checkpoint(struct pg_store *store, const struct uuid *task_id, int64_t *seq,
+                           struct err *err)
+{
+    PGresult *result;
+
+    param_uuid(&store->conn.params, task_id);
+    if (pg_query(store, PGSQL_checkpoint_last_seq, &result, err) < 0)
+        return -(int)err->code;
+    *seq = PQntuples(result) > 0 ? get_int(result, 0, 0, 0) : 0;
+    PQclear(result);
+    return 0;
+}
+
+/* The newest ones are enough to step back over damaged ones; a long run makes thousands. */
+static int thin_checkpoints(struct pg_store *store, const struct uuid *task_id, int64_t newest,
+                            struct err *err)
+{
+    if (newest <= BOUND_CHECKPOINTS_KEPT)
+        return 0;
+    param_uuid(&store->conn.params, task_id);
+    param_int(&store->conn.params, newest - BOUND_CHECKPOINTS_KEPT);
+    return pg_send(store, PGSQL_checkpoint_thin, err);
+}
+
+/* Gives the seq and, because the hash covers it, the hash. */
+int pg_checkpoint_insert(struct store *base, const struct uuid *task_id,
+                         struct checkpoint *checkpoint, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    struct pg_params *params = &store->conn.params;
+    int64_t last = 0;
+
+    if (last_checkpoint(store, task_id, &last, err) < 0)
+        return -(int)err->code;
+    if (!checkpoint->data.data)
+        checkpoint->data = STR("{}"); /* as it will be read back */
+    checkpoint->task_key = uuid7_key(task_id);
+    checkpoint->seq = last + 1;
+    checkpoint->valid = true;
+    if (checkpoint_hash(task_id, checkpoint, checkpoint->hash) < 0)
+        return err_set(err, ERR_MEMORY, "out of memory for the checkpoint; try again");
+    param_uuid(params, &checkpoint->id);
+    param_uuid(params, task_id);
+    param_int(params, checkpoint->seq);
+    param_text(params, checkpoint->name);
+    param_int(params, checkpoint->progress);
+    param_text(params, checkpoint->description);
+    param_text(params, checkpoint->data);
+    param_text(params, checkpoint->database_state);
+    param_text(params, checkpoint->file_state);
+    param_text(params, str_of(checkpoint->hash));
+    param_time(params, checkpoint->created_at_us);
+    if (pg_send(store, PGSQL_checkpoint_insert, err) < 0)
+        return -(int)err->code;
+    return thin_checkpoints(store, task_id, checkpoint->seq, err);
+}
+
+static void checkpoint_from_row(const PGresult *result, struct arena *arena,
+                                struct checkpoint *checkpoint)
+{
+    struct str hash = view_text(result, 0, 8);
+
+    checkpoint->id = get_uuid(result, 0, 0);
+    checkpoint->seq = get_int(result, 0, 1, 0);
+    checkpoint->name = get_text(result, 0, 2, arena);
+    checkpoint->progress = get_int(result, 0, 3, 0);
+    checkpoint->description = get_text(result, 0, 4, arena);
+    checkpoint->data = get_text(result, 0, 5, arena);
+    checkpoint->database_state = get_text(result, 0, 6, arena);
+    checkpoint->file_state = get_text(result, 0, 7, arena);
+    snprintf(checkpoint->hash, sizeof checkpoint->hash, "%.*s", (int)hash.len,
+             hash.data ? hash.data : "");
+    checkpoint->valid = get_bool(result, 0, 9);
+    checkpoint->created_at_us = get_time(result, 0, 10);
+}
+
+int pg_checkpoint_newest(struct store *base, const struct uuid *task_id, struct arena *arena,
+                         struct checkpoint **checkpoint, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    PGresult *result;
+
+    *checkpoint = NULL;
+    param_uuid(&store->conn.params, task_id);
+    if (pg_query(store, PGSQL_checkpoint_newest, &result, err) < 0)
+        return -(int)err->code;
+    if (PQntuples(result) > 0)
+        *checkpoint = arena_alloc(arena, sizeof **checkpoint);
+    if (*checkpoint) {
+        checkpoint_from_row(result, arena, *checkpoint);
+        (*checkpoint)->task_key = uuid7_key(task_id);
+    }
+    PQclear(result);
+    return arena->failed ? err_set(err, ERR_MEMORY, "out of memory for a checkpoint; try again")
+                         : 0;
+}
+
+int pg_checkpoint_invalidate(struct store *base, const struct uuid *task_id, int64_t seq,
+                             struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+
+    param_uuid(&store->conn.params, task_id);
+    param_int(&store->conn.params, seq);
+    return pg_send(store, PGSQL_checkpoint_invalidate, err);
+}
+
+/* ---- logs ---- */
+
+static const char *word_of_severity(int value)
+{
+    return severity_word((enum log_severity)value);
+}
+
+static const struct pg_words severities = {word_of_severity, NULL};
+
+#define LOG_COLUMN(name, kind, always, field) \
+    {name, kind, always, (uint16_t)offsetof(struct log_entry, field), 0, NULL}
+
+static const struct pg_column log_columns[] = { /* as in logs_insert */
+    LOG_COLUMN("id", PG_UUID, false, id),
+    LOG_COLUMN("execution_id", PG_UUID, false, execution_id),
+    LOG_COLUMN("seq", PG_INT, true, seq),
+    {"log_level", PG_WORD, true, (uint16_t)offsetof(struct log_entry, level), 0, &severities},
+    LOG_COLUMN("message", PG_TEXT, false, message),
+    LOG_COLUMN("context", PG_TEXT, false, context),
+    LOG_COLUMN("logged_at", PG_TIME, true, logged_at_us),
+    LOG_COLUMN("chain_hash", PG_TEXT, false, chain_hash),
+};
+static const struct pg_table log_table = {"execution_logs", log_columns, COUNT(log_columns), 3,
+                                          NULL};
+
+static int number_logs(struct pg_store *store, struct log_entry *entries, uint32_t count,
+                       struct err *err)
+{
+    struct pg_params *params = &store->conn.params;
+    PGresult *result;
+
+    array_begin(params, PG_OID_UUID);
+    for (uint32_t i = 0; i < count; i++)
+        array_uuid(params, &entries[i].execution_id);
+    array_end(params);
+    if (pg_query(store, PGSQL_logs_next_seq, &result, err) < 0)
+        return -(int)err->code;
+    for (int row = 0; row < PQntuples(result); row++)
+        entries[get_int(result, row, 0, 1) - 1].seq = get_int(result, row, 1, 0);
+    PQclear(result);
+    return 0;
+}
+
+/* The last line an execution may have says that there were more; what comes then is dropped: NULL,
+ * and also on failure. */
+static const struct log_entry *bounded(struct pg_store *store, struct log_entry *entry)
+{
+    struct log_entry *marker;
+
+    if (entry->seq < BOUND_LOG_LINES_PER_EXECUTION)
+        return entry;
+    if (entry->seq > BOUND_LOG_LINES_PER_EXECUTION) {
+        entry->seq = 0;
+        return NULL;
+    }
+    marker = arena_copy(&store->arena, entry, sizeof *entry);
+    if (!marker)
+        return NULL;
+    marker->level = SEVERITY_WARN;
+    marker->message = STR("further lines of this execution are not kept: it has reached the limit");
+    marker->context = STR_NONE;
+    marker->chain_hash = STR_NONE; /* the entry's covers another message */
+    return marker;
+}
+
+/* A line that is dropped gets seq 0. */
+int pg_logs_insert(struct store *base, struct log_entry *entries, uint32_t count, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    const void **rows;
+    uint32_t kept = 0;
+
+    if (count == 0)
+        return 0;
+    if (number_logs(store, entries, count, err) < 0)
+        return -(int)err->code;
+    rows = arena_alloc_array(&store->arena, count, sizeof *rows);
+    for (uint32_t i = 0; rows && i < count; i++) {
+        rows[kept] = bounded(store, &entries[i]);
+        kept += rows[kept] != NULL;
+    }
+    if (store->arena.failed)
+        return no_memory(err);
+    if (kept == 0)
+        return 0;
+    rows_put(&store->conn.params, &log_table, ALL_COLUMNS(log_columns), rows, kept);
+    return pg_send(store, PGSQL_logs_insert, err);
+}

@@ -1,0 +1,383 @@
+#include "store/postgres/pg_keeper.h"
+
+#include "base/clock.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#define TELL_EVERY_US (3 * CLOCK_MS_US) /* a NOTIFY takes a lock of the whole database */
+#define TELL_BYTES_MAX 7000             /* PostgreSQL takes 8,000 */
+#define CONNECT_MIN_US (100 * CLOCK_MS_US)
+#define CONNECT_MAX_US (5 * CLOCK_SECOND_US)
+#define SEPARATOR '\x1f'
+#define CHANNEL_BYTES 100
+
+struct pg_keeper {
+    struct store_watch watch;
+    const struct log *log;
+    char *where;
+    bool pooler;
+    PGconn *pg;
+    pthread_t thread;
+    int wake_fd;
+    atomic_bool stop;
+    _Atomic int64_t epoch;          /* under which it leads */
+    _Atomic int64_t leads_until_us; /* by CLOCK_BOOTTIME: when the renewal was sent, and a lease */
+    _Atomic int64_t offset_us;      /* of the database's clock to CLOCK_BOOTTIME */
+    pthread_mutex_t mutex;          /* the words to tell */
+    struct buf words;
+    bool everything;                /* more queues than fit: whoever hears it looks at all */
+    int64_t told_at_us;
+    int64_t next_renewal_us;
+    char channel[CHANNEL_BYTES];
+};
+
+int64_t keeper_epoch(const struct pg_keeper *keeper)
+{
+    return clock_boot_us() < atomic_load(&keeper->leads_until_us) ? atomic_load(&keeper->epoch) : 0;
+}
+
+int64_t keeper_now_us(const struct pg_keeper *keeper)
+{
+    return clock_boot_us() + atomic_load(&keeper->offset_us);
+}
+
+static void wake(struct pg_keeper *keeper)
+{
+    uint64_t one = 1;
+
+    (void)!write(keeper->wake_fd, &one, sizeof one);
+}
+
+static bool is_told(const struct pg_keeper *keeper, struct str queue)
+{
+    const char *at = keeper->words.data;
+    const char *end = at + keeper->words.len;
+
+    while (at && at < end) {
+        const char *stop = memchr(at, SEPARATOR, (size_t)(end - at));
+        size_t len = (size_t)((stop ? stop : end) - at);
+
+        if (str_eq(str_span(at, len), queue))
+            return true;
+        at = stop ? stop + 1 : end;
+    }
+    return false;
+}
+
+void keeper_tell(struct pg_keeper *keeper, struct str queue)
+{
+    bool first;
+
+    pthread_mutex_lock(&keeper->mutex);
+    first = keeper->words.len == 0 && !keeper->everything;
+    if (!is_told(keeper, queue)) {
+        if (keeper->words.len + queue.len + 1 > TELL_BYTES_MAX)
+            keeper->everything = true;
+        if (keeper->words.len)
+            buf_byte(&keeper->words, SEPARATOR);
+        buf_str(&keeper->words, queue);
+    }
+    pthread_mutex_unlock(&keeper->mutex);
+    if (first)
+        wake(keeper);
+}
+
+/* ---- the connection ---- */
+
+/* NULL when it failed; the connection is looked at by the loop. Texts in, texts out: rare. */
+static PGresult *ask(struct pg_keeper *keeper, const char *text, int count,
+                     const char *const *values)
+{
+    PGresult *result = PQexecParams(keeper->pg, text, count, NULL, values, NULL, NULL, 0);
+    ExecStatusType status = PQresultStatus(result);
+
+    if (status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK)
+        return result;
+    LOG(keeper->log, LOG_WARN, "keeper.failed", KC("reason", PQerrorMessage(keeper->pg)));
+    PQclear(result);
+    return NULL;
+}
+
+static bool listen_to_others(struct pg_keeper *keeper)
+{
+    char text[CHANNEL_BYTES + 16];
+    PGresult *result = ask(keeper, "SELECT 'perdura_' || coalesce(current_schema(), '')", 0, NULL);
+
+    if (!result)
+        return false;
+    snprintf(keeper->channel, sizeof keeper->channel, "%s", PQgetvalue(result, 0, 0));
+    PQclear(result);
+    if (keeper->pooler)
+        return true; /* it would hear nothing */
+    snprintf(text, sizeof text, "LISTEN \"%s\"", keeper->channel);
+    result = ask(keeper, text, 0, NULL);
+    PQclear(result);
+    return result != NULL;
+}
+
+/* Half of the way there and back: good to a millisecond on any network that is fit for this. */
+static bool follow_clock(struct pg_keeper *keeper)
+{
+    int64_t sent_us = clock_boot_us(), back_us;
+    PGresult *result = ask(keeper, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)"
+                                   "::bigint", 0, NULL);
+
+    if (!result)
+        return false;
+    back_us = clock_boot_us();
+    atomic_store(&keeper->offset_us, strtoll(PQgetvalue(result, 0, 0), NULL, 10) -
+                                         (sent_us + back_us) / 2);
+    PQclear(result);
+    return true;
+}
+
+static bool connect_again(struct pg_keeper *keeper)
+{
+    const char *const names[] = {"dbname", "application_name", "connect_timeout",
+                                 "options", NULL};
+    const char *const values[] = {keeper->where, "perdura keeper", "5", NULL, NULL};
+
+    PQfinish(keeper->pg);
+    keeper->pg = PQconnectdbParams(names, values, 1);
+    if (PQstatus(keeper->pg) != CONNECTION_OK || !listen_to_others(keeper) ||
+        !follow_clock(keeper))
+        return false;
+    keeper->next_renewal_us = 0;
+    if (keeper->watch.on_hint) /* whatever was said meanwhile was not heard */
+        keeper->watch.on_hint(keeper->watch.ctx, STR_NONE);
+    return true;
+}
+
+/* ---- leadership ---- */
+
+/* What this node believes ends a lease after the question was sent, whenever the answer comes. */
+static bool renew(struct pg_keeper *keeper)
+{
+    char lease[32];
+    const char *values[] = {keeper->watch.node_id, lease};
+    int64_t sent_us = clock_boot_us();
+    PGresult *result;
+    bool leads;
+
+    snprintf(lease, sizeof lease, "%lld", (long long)keeper->watch.leader_lease_us);
+    result = ask(keeper, "INSERT INTO leadership AS l (namespace, holder, epoch, until) "
+                 "VALUES ('*', $1, 1, clock_timestamp() + $2::bigint * interval '1 microsecond') "
+                 "ON CONFLICT (namespace) DO UPDATE SET holder = excluded.holder, "
+                 "epoch = l.epoch + CASE WHEN l.holder = excluded.holder THEN 0 ELSE 1 END, "
+                 "until = clock_timestamp() + $2::bigint * interval '1 microsecond' "
+                 "WHERE l.holder = excluded.holder OR l.until < clock_timestamp() "
+                 "RETURNING epoch", 2, values);
+    if (!result)
+        return false;
+    leads = PQntuples(result) == 1;
+    if (leads) {
+        atomic_store(&keeper->epoch, strtoll(PQgetvalue(result, 0, 0), NULL, 10));
+        if (clock_boot_us() >= atomic_load(&keeper->leads_until_us))
+            LOG(keeper->log, LOG_INFO, "node.leads", KI("epoch", atomic_load(&keeper->epoch)));
+    }
+    atomic_store(&keeper->leads_until_us,
+                 leads ? sent_us + keeper->watch.leader_lease_us : 0);
+    PQclear(result);
+    keeper->next_renewal_us = sent_us + keeper->watch.leader_lease_us / 3;
+    return follow_clock(keeper);
+}
+
+static void give_back(struct pg_keeper *keeper)
+{
+    const char *values[] = {keeper->watch.node_id};
+
+    atomic_store(&keeper->leads_until_us, 0);
+    if (keeper->pg && PQstatus(keeper->pg) == CONNECTION_OK)
+        PQclear(ask(keeper, "UPDATE leadership SET until = clock_timestamp() - interval '1 second' "
+                            "WHERE holder = $1", 1, values));
+}
+
+/* ---- telling and hearing ---- */
+
+static bool tell(struct pg_keeper *keeper)
+{
+    struct buf text = BUF_INIT(2 * TELL_BYTES_MAX);
+    const char *values[] = {keeper->channel, NULL};
+    PGresult *result = NULL;
+    bool any;
+
+    pthread_mutex_lock(&keeper->mutex);
+    any = keeper->words.len > 0;
+    buf_text(&text, keeper->watch.node_id);
+    if (any && !keeper->everything) {
+        buf_byte(&text, SEPARATOR);
+        buf_str(&text, buf_view(&keeper->words));
+    }
+    buf_byte(&text, '\0');
+    buf_reset(&keeper->words);
+    keeper->everything = false;
+    pthread_mutex_unlock(&keeper->mutex);
+    values[1] = text.data;
+    if (any && !text.failed)
+        result = ask(keeper, "SELECT pg_notify($1, $2)", 2, values);
+    keeper->told_at_us = clock_boot_us();
+    PQclear(result);
+    buf_deinit(&text);
+    return !any || result;
+}
+
+/* The node that tells, then queues; without any, all of them. */
+static void hear(struct pg_keeper *keeper, const char *text)
+{
+    size_t len = strcspn(text, "\x1f");
+    bool all = text[len] == '\0';
+
+    if (str_is(str_span(text, len), keeper->watch.node_id) || !keeper->watch.on_hint)
+        return;
+    if (all)
+        keeper->watch.on_hint(keeper->watch.ctx, STR_NONE);
+    while (text[len] != '\0') {
+        text += len + 1;
+        len = strcspn(text, "\x1f");
+        keeper->watch.on_hint(keeper->watch.ctx, str_span(text, len));
+    }
+}
+
+static bool take_notifications(struct pg_keeper *keeper)
+{
+    PGnotify *notice;
+
+    if (!PQconsumeInput(keeper->pg))
+        return false;
+    while ((notice = PQnotifies(keeper->pg)) != NULL) {
+        hear(keeper, notice->extra);
+        PQfreemem(notice);
+    }
+    return true;
+}
+
+static bool has_words(struct pg_keeper *keeper)
+{
+    bool any;
+
+    pthread_mutex_lock(&keeper->mutex);
+    any = keeper->words.len > 0;
+    pthread_mutex_unlock(&keeper->mutex);
+    return any;
+}
+
+/* Until something is to be done, heard or told. */
+static void rest(struct pg_keeper *keeper, int64_t until_us)
+{
+    struct pollfd fds[2] = {{keeper->wake_fd, POLLIN, 0},
+                            {keeper->pg ? PQsocket(keeper->pg) : -1, POLLIN, 0}};
+    int64_t wait_us = until_us - clock_boot_us();
+    uint64_t count;
+
+    if (wait_us < 0)
+        wait_us = 0;
+    if (poll(fds, 2, (int)((wait_us + CLOCK_MS_US - 1) / CLOCK_MS_US)) > 0 && fds[0].revents)
+        (void)!read(keeper->wake_fd, &count, sizeof count);
+}
+
+/* One turn; false when the connection is no good. */
+static bool turn(struct pg_keeper *keeper)
+{
+    int64_t until_us = keeper->next_renewal_us;
+    int64_t now_us = clock_boot_us();
+
+    if (now_us >= until_us)
+        return renew(keeper);
+    if (has_words(keeper)) {
+        if (now_us - keeper->told_at_us >= TELL_EVERY_US)
+            return tell(keeper);
+        if (keeper->told_at_us + TELL_EVERY_US < until_us)
+            until_us = keeper->told_at_us + TELL_EVERY_US;
+    }
+    rest(keeper, until_us);
+    return take_notifications(keeper);
+}
+
+static void *keep(void *ctx)
+{
+    struct pg_keeper *keeper = ctx;
+    unsigned seed = (unsigned)clock_boot_us();
+    int64_t pause_us = CONNECT_MIN_US;
+    bool good = PQstatus(keeper->pg) == CONNECTION_OK;
+
+    while (!atomic_load(&keeper->stop)) {
+        if (good && turn(keeper))
+            continue;
+        good = connect_again(keeper);
+        if (good) {
+            pause_us = CONNECT_MIN_US;
+            continue;
+        }
+        rest(keeper, clock_boot_us() + pause_us / 2 + rand_r(&seed) % (pause_us / 2 + 1));
+        pause_us = pause_us * 2 < CONNECT_MAX_US ? pause_us * 2 : CONNECT_MAX_US;
+    }
+    give_back(keeper);
+    return NULL;
+}
+
+/* ---- start and stop ---- */
+
+static void keeper_free(struct pg_keeper *keeper)
+{
+    PQfinish(keeper->pg);
+    if (keeper->wake_fd >= 0)
+        close(keeper->wake_fd);
+    pthread_mutex_destroy(&keeper->mutex);
+    buf_deinit(&keeper->words);
+    free(keeper->where);
+    free(keeper);
+}
+
+static int start_thread(struct pg_keeper *keeper)
+{
+    sigset_t all, before;
+    int rc;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    rc = pthread_create(&keeper->thread, NULL, keep, keeper);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
+}
+
+int keeper_start(struct pg_keeper **out, const struct pg_store *store,
+                 const struct store_watch *watch, struct err *err)
+{
+    struct pg_keeper *keeper = calloc(1, sizeof *keeper);
+
+    if (!keeper)
+        return err_set(err, ERR_MEMORY, "out of memory for the node's keeper");
+    keeper->watch = *watch;
+    keeper->log = store->log;
+    keeper->pooler = store->pooler;
+    keeper->words = BUF_INIT(2 * TELL_BYTES_MAX);
+    pthread_mutex_init(&keeper->mutex, NULL);
+    keeper->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    keeper->where = strdup(store->where);
+    if (keeper->wake_fd < 0 || !keeper->where || !connect_again(keeper) || !renew(keeper) ||
+        start_thread(keeper) != 0) {
+        err_set(err, ERR_UNAVAILABLE, "the node's second connection to the database failed; check "
+                "how many it allows");
+        keeper_free(keeper);
+        return -(int)err->code;
+    }
+    *out = keeper;
+    return 0;
+}
+
+void keeper_stop(struct pg_keeper *keeper)
+{
+    if (!keeper)
+        return;
+    atomic_store(&keeper->stop, true);
+    wake(keeper);
+    pthread_join(keeper->thread, NULL);
+    keeper_free(keeper);
+}

@@ -1,0 +1,23 @@
+/* The node's second connection, with a thread of its own, so that nothing the writer does delays
+ * it: it renews the leadership, tells other nodes that there is work and hears it from them, and
+ * follows the database's clock. Everything it knows is a hint or guarded elsewhere: leadership is
+ * checked again inside the transactions it protects, and whoever hears nothing looks by himself
+ * after a while. */
+#ifndef STORE_PG_KEEPER_H
+#define STORE_PG_KEEPER_H
+
+#include "store/postgres/pg_int.h"
+
+struct pg_keeper;
+
+int keeper_start(struct pg_keeper **keeper, const struct pg_store *store,
+                 const struct store_watch *watch, struct err *err);
+void keeper_stop(struct pg_keeper *keeper); /* gives the leadership back */
+
+/* Any thread. The epoch under which this node leads, 0 = it does not (or cannot know). */
+int64_t keeper_epoch(const struct pg_keeper *keeper);
+int64_t keeper_now_us(const struct pg_keeper *keeper);
+/* Tells the other nodes, soon and together with what else is to be told. */
+void keeper_tell(struct pg_keeper *keeper, struct str queue);
+
+#endif

@@ -1,0 +1,268 @@
+/* The migrations on PostgreSQL: each with its row of schema_migrations in one transaction, under an
+ * advisory lock, so that of ten nodes that start at once one migrates and nine find it done. Needs
+ * no pooler's consent: the lock belongs to the transaction. */
+#include "store/migration_list.h"
+#include "store/postgres/pg_int.h"
+#include "store/postgres/pg_store.h"
+
+#include "base/fault.h"
+
+#include <stdlib.h>
+
+#define FOLDER "store/postgres/migrations/"
+#define LOCK_KEY "7298170365" /* of everybody who migrates; any number nobody else uses */
+#define USE_KEY "72981703, hashtext(current_schema())" /* of everybody who has the store open */
+
+static const char table_text[] =
+    "CREATE TABLE IF NOT EXISTS schema_migrations (\n"
+    "    id text PRIMARY KEY,\n"
+    "    description text NOT NULL,\n"
+    "    executed_at timestamptz NOT NULL,\n"
+    "    checksum text NOT NULL\n"
+    ");\n";
+
+static const struct pg_statement has_table = {
+    "schema_migrations", "SELECT to_regclass('schema_migrations') IS NOT NULL"};
+static const struct pg_statement applied_rows = {
+    "schema_migrations", "SELECT id, description, executed_at, checksum FROM schema_migrations "
+                         "ORDER BY id COLLATE \"C\""};
+
+/* A query of its own, outside of any transaction. */
+static int query(struct pg_conn *conn, const struct pg_statement *statement, PGresult **result,
+                 struct err *err)
+{
+    if (conn_begin(conn, err) < 0 || conn_query(conn, statement, result, err) < 0) {
+        conn_rollback(conn);
+        return -(int)err->code;
+    }
+    if (conn_commit(conn, err) == 0)
+        return 0;
+    PQclear(*result);
+    conn_rollback(conn);
+    return -(int)err->code;
+}
+
+static int load_applied(struct pg_conn *conn, struct arena *arena, struct migration_row *rows,
+                        uint32_t *count, struct err *err)
+{
+    PGresult *result;
+    bool has;
+
+    *count = 0;
+    if (query(conn, &has_table, &result, err) < 0)
+        return -(int)err->code;
+    has = get_bool(result, 0, 0);
+    PQclear(result);
+    if (!has)
+        return 0;
+    if (query(conn, &applied_rows, &result, err) < 0)
+        return -(int)err->code;
+    for (int i = 0; i < PQntuples(result) && *count < MIGRATIONS_MAX; i++)
+        rows[(*count)++] = (struct migration_row){.id = get_text(result, i, 0, arena),
+                                                  .description = get_text(result, i, 1, arena),
+                                                  .executed_at_us = get_time(result, i, 2),
+                                                  .checksum = get_text(result, i, 3, arena)};
+    PQclear(result);
+    return 0;
+}
+
+int pg_migrate_rows(struct pg_conn *conn, struct arena *arena, struct migration_row **rows,
+                    uint32_t *count, struct err *err)
+{
+    struct migration_row *applied = arena_alloc_array(arena, MIGRATIONS_MAX, sizeof *applied);
+    uint32_t applied_count = 0;
+
+    *count = 0;
+    if (!applied)
+        return err_set(err, ERR_MEMORY, "out of memory for the list of migrations");
+    if (load_applied(conn, arena, applied, &applied_count, err) < 0)
+        return -(int)err->code;
+    return migration_rows(FOLDER, applied, applied_count, arena, rows, count, err);
+}
+
+static int look(struct pg_conn *conn, struct arena *arena, struct migration_row **rows,
+                uint32_t *count, struct err *err)
+{
+    arena_reset(arena);
+    if (pg_migrate_rows(conn, arena, rows, count, err) < 0)
+        return -(int)err->code;
+    return migration_check(FOLDER, *rows, *count, err);
+}
+
+/* As long as the connection lives nobody undoes a migration under it; migrating up is no matter.
+ * Behind a pooler no connection is ours alone, so nothing is held. */
+int pg_migrate_hold(struct pg_conn *conn, struct err *err)
+{
+    return conn->pooler ? 0 : conn_text(conn, "SELECT pg_advisory_lock_shared(" USE_KEY ")", err);
+}
+
+/* Waits a moment: a node that was just stopped may still be on its way out. */
+static const char unused_text[] =
+    "SET LOCAL lock_timeout = '1s';\n"
+    "DO $$ BEGIN PERFORM pg_advisory_xact_lock(" USE_KEY ");\n"
+    "EXCEPTION WHEN lock_not_available THEN RAISE EXCEPTION 'the store is in use; stop its nodes "
+    "first' USING ERRCODE = 'PD002'; END $$;\n"
+    "SET LOCAL lock_timeout = '300s';\n";
+
+/* The whole step as one text: the server runs it in one transaction. Whoever had to wait for the
+ * lock finds it done, by the row that is there: the step raises, and is looked at again. */
+static void write_step(struct buf *out, const struct migration *migration, bool up)
+{
+    buf_text(out, "BEGIN; SET LOCAL lock_timeout = '300s'; SET LOCAL statement_timeout = 0;"
+                  "SELECT pg_advisory_xact_lock(" LOCK_KEY ");\n");
+    if (!up)
+        buf_text(out, unused_text);
+    buf_text(out, table_text);
+    buf_format(out, "DO $$ BEGIN IF %s EXISTS (SELECT FROM schema_migrations WHERE id = '%s') "
+               "THEN RAISE EXCEPTION 'done already' USING ERRCODE = 'PD001'; END IF; END $$;\n",
+               up ? "" : "NOT", migration->id);
+    buf_text(out, up ? migration->up->data : migration->down->data);
+    if (up)
+        buf_format(out, "\nINSERT INTO schema_migrations (id, description, executed_at, checksum) "
+                   "VALUES ('%s', '%s', now(), '%s');\n", migration->id, migration->description,
+                   migration->checksum);
+    else
+        buf_format(out, "\nDELETE FROM schema_migrations WHERE id = '%s';\n", migration->id);
+    buf_text(out, "COMMIT");
+    buf_byte(out, '\0');
+}
+
+/* *done when there is nothing left to do. */
+static int step(struct pg_conn *conn, bool up, struct arena *arena, bool *done, struct err *err)
+{
+    struct buf text = BUF_INIT(1024 * 1024);
+    struct migration_row *rows;
+    struct migration migration;
+    uint32_t count;
+    int rc;
+
+    if (look(conn, arena, &rows, &count, err) < 0)
+        return -(int)err->code;
+    *done = !migration_next(FOLDER, rows, count, up, &migration);
+    if (*done)
+        return 0;
+    if (up && !migration.checksum[0])
+        return err_set(err, ERR_MEMORY, "out of memory for the migration");
+    if (!up && !migration.down)
+        return err_set(err, ERR_CONFLICT, "migration %s cannot be undone; restore a backup",
+                       migration.id);
+    write_step(&text, &migration, up);
+    FAULT_POINT("before.migration");
+    rc = text.failed ? err_set(err, ERR_MEMORY, "out of memory for the migration")
+                     : conn_text(conn, text.data, err);
+    FAULT_POINT("after.migration");
+    buf_deinit(&text);
+    if (rc < 0 && PQtransactionStatus(conn->pg) != PQTRANS_IDLE) {
+        struct err ignored = {0};
+
+        conn_text(conn, "ROLLBACK", &ignored);
+    }
+    return rc;
+}
+
+/* Somebody else did this step in the meantime: the next look shows it. */
+static bool was_done(const struct err *err)
+{
+    return err->code == ERR_UNAVAILABLE && strstr(err->text, "done already");
+}
+
+static int run_steps(struct pg_conn *conn, bool up, uint32_t steps, uint32_t *applied,
+                     struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    bool done = false;
+    int rc = 0;
+
+    *applied = 0;
+    while (rc == 0 && !done && (steps == 0 || *applied < steps)) {
+        rc = step(conn, up, &arena, &done, err);
+        if (rc < 0 && was_done(err)) {
+            *err = (struct err){0};
+            rc = 0;
+            continue;
+        }
+        *applied += rc == 0 && !done;
+    }
+    arena_deinit(&arena);
+    return rc;
+}
+
+int pg_migrate_up(struct pg_conn *conn, uint32_t steps, uint32_t *applied, struct err *err)
+{
+    return run_steps(conn, true, steps, applied, err);
+}
+
+/* steps 0 undoes the newest one: undoing everything by leaving a number out would be a trap. */
+int pg_migrate_down(struct pg_conn *conn, uint32_t steps, uint32_t *undone, struct err *err)
+{
+    return run_steps(conn, false, steps ? steps : 1, undone, err);
+}
+
+int pg_migrate_check(struct pg_conn *conn, struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct migration_row *rows;
+    struct migration migration;
+    uint32_t count;
+    int rc = look(conn, &arena, &rows, &count, err);
+
+    if (rc == 0 && migration_next(FOLDER, rows, count, true, &migration))
+        rc = err_set(err, ERR_CONFLICT, "the store lacks migration %s (%s): run perdura migrate up",
+                     migration.id, migration.description);
+    arena_deinit(&arena);
+    return rc;
+}
+
+/* For a person with psql; the program then finds it applied. */
+int pg_migrate_sql(struct buf *out, struct err *err)
+{
+    struct migration migration = {.id = ""};
+
+    buf_text(out, table_text);
+    while (migration_neighbour(FOLDER, migration.id, 1, &migration)) {
+        buf_text(out, "\nBEGIN;\n");
+        buf_append(out, migration.up->data, migration.up->len);
+        buf_format(out, "\nINSERT INTO schema_migrations (id, description, executed_at, checksum) "
+                   "VALUES\n    ('%s', '%s', now(),\n    '%s');\nCOMMIT;\n", migration.id,
+                   migration.description, migration.checksum);
+    }
+    return out->failed ? err_set(err, ERR_TOO_LARGE, "the migrations do not fit the buffer") : 0;
+}
+
+/* ---- on a database by its place ---- */
+
+static int open_for(struct str where, struct pg_conn *conn, struct err *err)
+{
+    char *place = strndup(where.data, where.len);
+    int rc = place ? conn_open(conn, place, false, NULL, err)
+                   : err_set(err, ERR_MEMORY, "out of memory for the database's place");
+
+    free(place);
+    return rc;
+}
+
+int pg_database_migrations(struct str where, struct arena *arena, struct migration_row **rows,
+                           uint32_t *count, struct err *err)
+{
+    struct pg_conn conn;
+    int rc = open_for(where, &conn, err);
+
+    if (rc < 0)
+        return rc;
+    rc = pg_migrate_rows(&conn, arena, rows, count, err);
+    conn_close(&conn);
+    return rc;
+}
+
+int pg_database_migrate(struct str where, bool up, uint32_t steps, uint32_t *done,
+                        struct err *err)
+{
+    struct pg_conn conn;
+    int rc = open_for(where, &conn, err);
+
+    if (rc < 0)
+        return rc;
+    rc = up ? pg_migrate_up(&conn, steps, done, err) : pg_migrate_down(&conn, steps, done, err);
+    conn_close(&conn);
+    return rc;
+}

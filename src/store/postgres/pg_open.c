@@ -1,0 +1,451 @@
+/* Opening the database: connection, migrations, the store's verbs, transactions; and what happens
+ * when the connection is lost. A transaction ends with a mark of its writer: when the answer to a
+ * COMMIT does not come, the next connection settles by it whether the transaction took (F-E3). */
+#include "base/clock.h"
+#include "store/postgres/pg_int.h"
+#include "store/postgres/pg_keeper.h"
+#include "store/postgres/pg_store.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define CONNECT_PAUSE_MIN_US (50 * CLOCK_MS_US)
+#define CONNECT_PAUSE_MAX_US (2 * CLOCK_SECOND_US)
+
+int pg_send(struct pg_store *store, enum pg_sql_name name, struct err *err)
+{
+    return conn_send(&store->conn, &store->sql.statements[name], err);
+}
+
+int pg_query(struct pg_store *store, enum pg_sql_name name, PGresult **result, struct err *err)
+{
+    return conn_query(&store->conn, &store->sql.statements[name], result, err);
+}
+
+/* Tried again after a pause that grows, with some chance in it: all nodes come back at once. */
+static int reconnect(struct pg_store *store, struct err *err)
+{
+    int64_t now_us = clock_boot_us();
+    unsigned seed = (unsigned)now_us;
+
+    store->base.was_lost = true;
+    if (now_us < store->connect_at_us)
+        return err_set(err, ERR_UNAVAILABLE, "the database is out of reach; try again in a moment");
+    conn_close(&store->conn);
+    if (conn_open(&store->conn, store->where, store->pooler, store->log, err) == 0 &&
+        pg_migrate_hold(&store->conn, err) == 0) {
+        store->connect_pause_us = 0;
+        return 0;
+    }
+    store->conn.lost = true;
+    store->connect_pause_us = store->connect_pause_us == 0 ? CONNECT_PAUSE_MIN_US
+                              : store->connect_pause_us * 2 < CONNECT_PAUSE_MAX_US
+                                  ? store->connect_pause_us * 2 : CONNECT_PAUSE_MAX_US;
+    store->connect_at_us = clock_boot_us() + store->connect_pause_us / 2 +
+                           rand_r(&seed) % (store->connect_pause_us / 2 + 1);
+    return -(int)err->code;
+}
+
+/* BEGIN takes no parameters: those of the statement wait for it. */
+static int ask_alone(struct pg_store *store, enum pg_sql_name name, PGresult **result,
+                     struct err *err)
+{
+    struct pg_params waiting = store->conn.params;
+    int rc;
+
+    params_init(&store->conn.params);
+    rc = store->conn.lost ? reconnect(store, err) : 0;
+    if (rc == 0)
+        rc = conn_begin(&store->conn, err);
+    if (rc < 0) {
+        params_deinit(&waiting);
+        return rc;
+    }
+    params_deinit(&store->conn.params);
+    store->conn.params = waiting;
+    if (pg_query(store, name, result, err) < 0)
+        return -(int)err->code;
+    return conn_commit(&store->conn, err);
+}
+
+int pg_ask(struct pg_store *store, enum pg_sql_name name, PGresult **result, struct err *err)
+{
+    if (store->conn.in_tx)
+        return pg_query(store, name, result, err);
+    *result = NULL;
+    if (ask_alone(store, name, result, err) == 0)
+        return 0;
+    PQclear(*result);
+    *result = NULL;
+    conn_rollback(&store->conn);
+    return -(int)err->code;
+}
+
+/* ---- connecting again ---- */
+
+static int make_mark(struct pg_store *store, struct err *err)
+{
+    if (conn_begin(&store->conn, err) < 0)
+        return -(int)err->code;
+    param_text(&store->conn.params, str_of(store->writer));
+    param_int(&store->conn.params, store->mark);
+    if (pg_send(store, PGSQL_mark_make, err) < 0)
+        return -(int)err->code;
+    return conn_commit(&store->conn, err);
+}
+
+/* *took: whether the transaction whose COMMIT was not answered is stored. From here on it cannot
+ * be any more if it is not. */
+static int settle(struct pg_store *store, bool *took, struct err *err)
+{
+    PGresult *result;
+    int rc = conn_begin(&store->conn, err);
+
+    if (rc < 0)
+        return rc;
+    param_text(&store->conn.params, str_of(store->writer));
+    param_int(&store->conn.params, store->mark);
+    if (pg_query(store, PGSQL_mark_settle, &result, err) < 0)
+        return -(int)err->code;
+    *took = PQntuples(result) == 1 && get_int(result, 0, 0, 0) == store->mark + 1;
+    PQclear(result);
+    rc = conn_commit(&store->conn, err);
+    if (rc == 0)
+        store->mark += 2;
+    return rc;
+}
+
+/* ---- transactions ---- */
+
+static int pg_begin(struct store *base, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    bool took;
+
+    if (store->conn.lost && reconnect(store, err) < 0)
+        return -(int)err->code;
+    if (store->unsettled && settle(store, &took, err) < 0)
+        return -(int)err->code;
+    store->unsettled = false;
+    store->transactions++;
+    results_forget(store);
+    arena_reset(&store->arena);
+    return conn_begin(&store->conn, err);
+}
+
+static int end_with_mark(struct pg_store *store, struct err *err)
+{
+    if (results_flush(store, err) < 0 || lanes_flush(store, err) < 0)
+        return -(int)err->code;
+    param_text(&store->conn.params, str_of(store->writer));
+    param_int(&store->conn.params, store->mark);
+    if (pg_send(store, PGSQL_mark, err) < 0)
+        return -(int)err->code;
+    return conn_commit(&store->conn, err);
+}
+
+static int pg_commit(struct store *base, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    struct err later = {0};
+    bool took = false;
+
+    if (end_with_mark(store, err) == 0) {
+        store->mark++;
+        store->lanes_are_new = false;
+        return 0;
+    }
+    if (!store->conn.commit_sent)
+        return -(int)err->code;
+    LOG(store->log, LOG_WARN, "store.commit_unknown", KC("reason", err->text));
+    store->unsettled = base->unknown = true;
+    if (reconnect(store, &later) < 0 || settle(store, &took, &later) < 0)
+        return err_set(err, ERR_UNAVAILABLE, "the database went away during a commit and nobody "
+                       "knows yet whether it took; ask again with the same idempotency key");
+    store->unsettled = base->unknown = false;
+    LOG(store->log, LOG_INFO, "store.commit_settled", KC("took", took ? "yes" : "no"));
+    if (!took)
+        return -(int)err->code;
+    store->lanes_are_new = false;
+    return 0;
+}
+
+static void pg_rollback(struct store *base)
+{
+    struct pg_store *store = pg_of(base);
+
+    base->conflict |= store->conn.conflict;
+    conn_rollback(&store->conn);
+    results_forget(store);
+    lanes_undo(store);
+}
+
+static void pg_idle(struct store *base)
+{
+    struct pg_store *store = pg_of(base);
+    struct err err = {0};
+
+    if (base->full && !store->conn.lost && make_mark(store, &err) == 0)
+        base->full = false; /* there is space again */
+    if (!lanes_want_fold(store) || store->conn.lost)
+        return;
+    store->count_rows = 0;
+    if (conn_begin(&store->conn, &err) < 0 || pg_send(store, PGSQL_counts_fold, &err) < 0 ||
+        pg_send(store, PGSQL_key_counts_fold, &err) < 0 || conn_commit(&store->conn, &err) < 0) {
+        LOG(store->log, LOG_WARN, "store.counts_not_folded", KC("reason", err.text));
+        conn_rollback(&store->conn);
+    }
+}
+
+static void pg_release_space(struct store *base)
+{
+    base->full = true; /* the reserve is the database's business */
+}
+
+static int pg_check(struct store *base, struct err *err)
+{
+    (void)base;
+    (void)err;
+    return 0;
+}
+
+static void pg_close(struct store *base)
+{
+    struct pg_store *store = pg_of(base);
+
+    keeper_stop(store->keeper);
+    conn_close(&store->conn);
+    lanes_deinit(store);
+    results_forget(store);
+    texts_deinit(&store->texts);
+    sql_unload(&store->sql);
+    arena_deinit(&store->arena);
+    free(store->where);
+    free(store);
+}
+
+/* ---- keys ---- */
+
+/* Blocks of a sequence; what is left of one is lost with the process. Outside the transaction's
+ * fate: a sequence does not roll back. 0 when the database does not answer: the insert fails. */
+static int64_t key_next(struct pg_store *store, struct pg_keys *keys, enum pg_sql_name name,
+                        int64_t block)
+{
+    struct err err = {0};
+    PGresult *result;
+
+    if (keys->next == keys->end || clock_boot_us() > keys->until_us) {
+        if (pg_ask(store, name, &result, &err) < 0)
+            return 0;
+        keys->next = get_int(result, 0, 0, 0);
+        keys->end = keys->next + block;
+        keys->until_us = clock_boot_us() + PG_KEY_AGE_US;
+        PQclear(result);
+    }
+    return keys->next++;
+}
+
+static int64_t pg_task_key_next(struct store *base)
+{
+    struct pg_store *store = pg_of(base);
+
+    return key_next(store, &store->task_keys, PGSQL_task_keys, PG_KEY_BLOCK);
+}
+
+static int64_t pg_execution_key_next(struct store *base)
+{
+    struct pg_store *store = pg_of(base);
+
+    return key_next(store, &store->execution_keys, PGSQL_execution_keys, PG_KEY_BLOCK);
+}
+
+/* ---- among other nodes ---- */
+
+static int pg_watch_start(struct store *base, const struct store_watch *watch, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+
+    return keeper_start(&store->keeper, store, watch, err);
+}
+
+static void pg_watch_stop(struct store *base)
+{
+    struct pg_store *store = pg_of(base);
+
+    keeper_stop(store->keeper);
+    store->keeper = NULL;
+}
+
+static bool pg_leads(struct store *base)
+{
+    struct pg_store *store = pg_of(base);
+
+    return store->keeper && keeper_epoch(store->keeper) != 0;
+}
+
+static int pg_lead_guard(struct store *base, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+
+    param_int(&store->conn.params, store->keeper ? keeper_epoch(store->keeper) : 0);
+    return pg_send(store, PGSQL_lead_guard, err);
+}
+
+static int64_t pg_now_us(struct store *base)
+{
+    struct pg_store *store = pg_of(base);
+
+    return store->keeper ? keeper_now_us(store->keeper) : clock_wall_us();
+}
+
+static void pg_tell(struct store *base, struct str queue)
+{
+    struct pg_store *store = pg_of(base);
+
+    if (store->keeper)
+        keeper_tell(store->keeper, queue);
+}
+
+/* ---- open ---- */
+
+static const struct store_verbs verbs = {
+    .begin = pg_begin,
+    .commit = pg_commit,
+    .rollback = pg_rollback,
+    .close = pg_close,
+    .release_space = pg_release_space,
+    .idle = pg_idle,
+    .check = pg_check,
+    .task_key_next = pg_task_key_next,
+    .execution_key_next = pg_execution_key_next,
+    .tasks_load = pg_tasks_load,
+    .tasks_insert = pg_tasks_insert,
+    .tasks_save = pg_tasks_save,
+    .tasks_delete = pg_tasks_delete,
+    .uniques_reserve = pg_uniques_reserve,
+    .uniques_drop = pg_uniques_drop,
+    .ready_take = pg_ready_take,
+    .ready_count = pg_ready_count,
+    .ready_reorder = pg_ready_reorder,
+    .parked_find = pg_parked_find,
+    .parked_keys = pg_parked_keys,
+    .due_find = pg_due_find,
+    .held_find = pg_held_find,
+    .status_find = pg_status_find,
+    .dependencies_insert = pg_dependencies_insert,
+    .dependents_find = pg_dependents_find,
+    .outputs_find = pg_outputs_find,
+    .events_insert = pg_events_insert,
+    .executions_insert = pg_executions_insert,
+    .executions_save = pg_executions_save,
+    .execution_load = pg_execution_load,
+    .result_put = pg_result_put,
+    .result_drop = pg_result_drop,
+    .checkpoint_insert = pg_checkpoint_insert,
+    .checkpoint_newest = pg_checkpoint_newest,
+    .checkpoint_invalidate = pg_checkpoint_invalidate,
+    .logs_insert = pg_logs_insert,
+    .outbox_insert = pg_outbox_insert,
+    .outbox_due = pg_outbox_due,
+    .outbox_count = pg_outbox_count,
+    .outbox_prune = pg_outbox_prune,
+    .outbox_save = pg_outbox_save,
+    .workers_load = pg_workers_load,
+    .worker_put = pg_worker_put,
+    .worker_delete = pg_worker_delete,
+    .queues_load = pg_queues_load,
+    .queue_put = pg_queue_put,
+    .counts_load = pg_counts_load,
+    .info_get = pg_info_get,
+    .info_put = pg_info_put,
+    .history_prune = pg_history_prune,
+    .reader_open = pg_reader_open,
+    .reader_close = pg_reader_close,
+    .read_task = pg_read_task,
+    .read_tasks = pg_read_tasks,
+    .read_dependencies = pg_read_dependencies,
+    .read_outputs = pg_read_outputs,
+    .read_result = pg_read_result,
+    .read_events = pg_read_events,
+    .read_executions = pg_read_executions,
+    .read_checkpoints = pg_read_checkpoints,
+    .read_logs = pg_read_logs,
+    .verify = pg_verify,
+    .backup = pg_backup,
+    .watch_start = pg_watch_start,
+    .watch_stop = pg_watch_stop,
+    .leads = pg_leads,
+    .lead_guard = pg_lead_guard,
+    .now_us = pg_now_us,
+    .tell = pg_tell,
+    .worker_load = pg_worker_load,
+    .limits_lock = pg_limits_lock,
+    .key_held = pg_key_held,
+    .bucket_load = pg_bucket_load,
+    .bucket_save = pg_bucket_save,
+};
+
+static void name_writer(struct pg_store *store)
+{
+    char host[32] = "";
+    struct uuid7 ids = {0};
+    struct uuid id = uuid7_new(&ids, 1);
+
+    gethostname(host, sizeof host - 1);
+    snprintf(store->writer, sizeof store->writer, "%s-%ld-%02x%02x%02x%02x", host, (long)getpid(),
+             id.bytes[12], id.bytes[13], id.bytes[14], id.bytes[15]);
+}
+
+static int open_database(struct pg_store *store, const struct store_options *options,
+                         struct err *err)
+{
+    uint32_t applied = 0;
+    PGresult *result;
+
+    if (conn_open(&store->conn, store->where, store->pooler, store->log, err) < 0 ||
+        pg_migrate_hold(&store->conn, err) < 0)
+        return -(int)err->code;
+    if (options->no_migrate ? pg_migrate_check(&store->conn, err)
+                            : pg_migrate_up(&store->conn, 0, &applied, err))
+        return -(int)err->code;
+    if (applied > 0)
+        LOG(store->log, LOG_INFO, "store.migrated", KI("migrations", applied));
+    name_writer(store);
+    if (make_mark(store, err) < 0 || conn_begin(&store->conn, err) < 0 ||
+        lanes_load(store, err) < 0 || pg_query(store, PGSQL_any_dependency, &result, err) < 0)
+        return -(int)err->code;
+    store->base.has_dependencies = PQntuples(result) > 0;
+    PQclear(result);
+    if (pg_query(store, PGSQL_last_time, &result, err) < 0)
+        return -(int)err->code;
+    store->base.last_time_us = get_time(result, 0, 0);
+    PQclear(result);
+    return conn_commit(&store->conn, err);
+}
+
+int pg_store_open(struct store **out, struct str where, const struct store_options *options,
+                  struct err *err)
+{
+    struct pg_store *store = calloc(1, sizeof *store);
+    int rc;
+
+    if (!store || !(store->where = strndup(where.data, where.len))) {
+        free(store);
+        return err_set(err, ERR_MEMORY, "out of memory while opening the store");
+    }
+    store->base.verbs = &verbs;
+    store->base.kind = "postgres";
+    store->base.shared = true;
+    store->log = options->log;
+    params_init(&store->conn.params);
+    rc = sql_load(&store->sql, err);
+    if (rc == 0)
+        rc = open_database(store, options, err);
+    if (rc < 0) {
+        pg_close(&store->base);
+        return rc;
+    }
+    *out = &store->base;
+    return 0;
+}

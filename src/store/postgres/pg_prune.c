@@ -1,0 +1,231 @@
+/* Retention: removes old events, executions and logs in small steps that never hold the writer
+ * long. Tasks themselves are removed by whoever decides about them, with tasks_delete.
+ *
+ * A pass walks the executions that have logs, by id, then the tasks that have any history left, by
+ * key, and ends at the first task younger than both times. A step looks at many of them at once and
+ * removes what it may of all; when its limit ends it within them it looks at what is left of them
+ * again. History of a task that has not ended stays, so do executions under way and executions
+ * whose logs are still kept. Other nodes may do the same at the same time. Writer's thread only. */
+#include "store/postgres/pg_int.h"
+
+#include <stdlib.h>
+
+struct prune {
+    struct pg_store *store;
+    int64_t events_before_us; /* 0 = nothing is old enough, so below */
+    int64_t executions_before_us;
+    uint32_t left; /* rows that may still be removed, and looks that may still be taken */
+    uint32_t removed;
+};
+
+/* Runs a statement that removes rows; it tells how many, or is a plain delete or update. */
+static int remove_rows(struct prune *prune, enum pg_sql_name name, struct err *err)
+{
+    PGresult *result;
+    int64_t rows;
+    uint32_t removed;
+
+    if (pg_query(prune->store, name, &result, err) < 0)
+        return -(int)err->code;
+    rows = PQntuples(result) > 0 ? get_int(result, 0, 0, 0)
+                                 : strtoll(PQcmdTuples(result), NULL, 10);
+    PQclear(result);
+    removed = rows > 0 ? (uint32_t)rows : 0;
+    prune->removed += removed;
+    prune->left -= removed < prune->left ? removed : prune->left;
+    return 0;
+}
+
+/* ---- logs ---- */
+
+/* The lowest id an execution that began at this time can have. */
+static struct uuid id_at(int64_t time_us)
+{
+    uint64_t ms = time_us > 0 ? (uint64_t)time_us / 1000 : 0;
+    struct uuid id = {{0}};
+
+    for (int i = 0; i < 6; i++)
+        id.bytes[i] = (uint8_t)(ms >> (40 - 8 * i));
+    return id;
+}
+
+struct log_step {
+    uint32_t seen;    /* executions that have logs */
+    int64_t first_ms; /* when the first and the last of them began */
+    int64_t last_ms;
+};
+
+/* Looks at the next executions and removes the logs of those that are over, as far as the limit
+ * goes. */
+static int prune_next_logs(struct prune *prune, int64_t from_ms, int64_t before_us,
+                           struct log_step *step, struct err *err)
+{
+    struct pg_params *params = &prune->store->conn.params;
+    struct uuid from = id_at(from_ms * 1000), end = id_at(before_us);
+    uint32_t over = 0;
+    PGresult *result;
+
+    param_uuid(params, &from);
+    param_uuid(params, &end);
+    param_int(params, prune->left);
+    if (pg_query(prune->store, PGSQL_prune_logs_next, &result, err) < 0)
+        return -(int)err->code;
+    *step = (struct log_step){.seen = (uint32_t)PQntuples(result)};
+    array_begin(params, PG_OID_UUID);
+    for (int row = 0; row < PQntuples(result); row++) {
+        struct uuid id = get_uuid(result, row, 0);
+
+        step->last_ms = uuid7_time_ms(&id);
+        if (row == 0)
+            step->first_ms = step->last_ms;
+        if (get_bool(result, row, 1))
+            continue;
+        array_uuid(params, &id);
+        over++;
+    }
+    array_end(params);
+    param_int(params, prune->left);
+    PQclear(result);
+    if (over == 0) {
+        params_reset(params);
+        return 0;
+    }
+    return remove_rows(prune, PGSQL_prune_logs, err);
+}
+
+/* Oldest executions first, each from its first line on. *cursor_ms: the time to go on from, 0 when
+ * all were seen. */
+static int prune_logs(struct prune *prune, int64_t before_us, int64_t *cursor_ms, struct err *err)
+{
+    const int64_t start_ms = *cursor_ms;
+    const uint32_t looks = prune->left;
+    struct log_step step = {0};
+
+    if (prune_next_logs(prune, start_ms, before_us, &step, err) < 0)
+        return -(int)err->code;
+    if (step.seen < looks && prune->left > 0)
+        *cursor_ms = 0;
+    else
+        *cursor_ms = prune->left > 0 ? step.last_ms : step.first_ms;
+    if (*cursor_ms == start_ms && start_ms > 0 && prune->removed == 0)
+        ++*cursor_ms; /* a whole step of runs under way that began in one millisecond */
+    return 0;
+}
+
+/* ---- tasks ---- */
+
+static void put_keys(struct pg_params *params, const int64_t *keys, uint32_t count)
+{
+    array_begin(params, PG_OID_INT8);
+    for (uint32_t i = 0; i < count; i++)
+        array_int(params, keys[i]);
+    array_end(params);
+}
+
+/* The first event goes first: verify takes a task that has it for whole. */
+static int prune_history(struct prune *prune, const int64_t *keys, uint32_t count, struct err *err)
+{
+    struct pg_params *params = &prune->store->conn.params;
+
+    put_keys(params, keys, count);
+    param_time(params, prune->events_before_us);
+    if (remove_rows(prune, PGSQL_prune_opening, err) < 0)
+        return -(int)err->code;
+    if (prune->left == 0)
+        return 0;
+    put_keys(params, keys, count);
+    param_time(params, prune->events_before_us);
+    param_int(params, prune->left);
+    if (remove_rows(prune, PGSQL_prune_events, err) < 0)
+        return -(int)err->code;
+    if (prune->left == 0)
+        return 0;
+    put_keys(params, keys, count);
+    param_time(params, prune->executions_before_us);
+    param_int(params, prune->left);
+    param_time(params, prune->events_before_us);
+    return remove_rows(prune, PGSQL_prune_executions, err);
+}
+
+/* The ended ones among the tasks from *cursor on; *cursor then is behind those looked at, 0 when
+ * there are no more. */
+static int find_ended(struct prune *prune, int64_t *cursor, int64_t **keys, uint32_t *count,
+                      struct err *err)
+{
+    struct pg_params *params = &prune->store->conn.params;
+    int64_t newest_us = prune->events_before_us > prune->executions_before_us
+                            ? prune->events_before_us
+                            : prune->executions_before_us;
+    PGresult *result;
+
+    *count = 0;
+    param_int(params, *cursor);
+    param_int(params, prune->left);
+    if (pg_query(prune->store, PGSQL_prune_candidates, &result, err) < 0)
+        return -(int)err->code;
+    *keys = arena_alloc_array(&prune->store->arena, (size_t)PQntuples(result) + 1, sizeof **keys);
+    if ((uint32_t)PQntuples(result) < prune->left)
+        *cursor = 0;
+    for (int row = 0; *keys && row < PQntuples(result); row++) {
+        enum status status = STATUS_NONE;
+        struct uuid id = get_uuid(result, row, 2);
+
+        if (uuid7_time_ms(&id) > newest_us / 1000) {
+            *cursor = 0;
+            break;
+        }
+        status_parse(view_text(result, row, 1), &status);
+        if (status_ended(status))
+            (*keys)[(*count)++] = get_int(result, row, 0, 0);
+        if (*cursor != 0)
+            *cursor = get_int(result, row, 0, 0) + 1;
+    }
+    PQclear(result);
+    return *keys ? 0 : err_set(err, ERR_MEMORY, "out of memory for old history; try again");
+}
+
+static int prune_tasks(struct prune *prune, int64_t *cursor, struct err *err)
+{
+    int64_t next = *cursor, *keys;
+    uint32_t count;
+
+    if (find_ended(prune, &next, &keys, &count, err) < 0)
+        return -(int)err->code;
+    if (count > 0 && prune_history(prune, keys, count, err) < 0)
+        return -(int)err->code;
+    if (prune->left > 0)
+        *cursor = next; /* else again from the same: the limit ended the step within them */
+    else if (count > 0)
+        *cursor = keys[0];
+    return 0;
+}
+
+/* A time that nothing is older than is none: there is no such time in the database. */
+static int64_t time_or_none(int64_t time_us)
+{
+    return time_us > 0 ? time_us : 0;
+}
+
+/* *cursor below 0: minus the time in milliseconds up to which the logs are done; above: the next
+ * task key to look at. */
+int pg_history_prune(struct store *base, int64_t events_before_us, int64_t executions_before_us,
+                     int64_t logs_before_us, uint32_t limit, int64_t *cursor, uint32_t *removed,
+                     struct err *err)
+{
+    struct prune prune = {.store = pg_of(base),
+                          .events_before_us = time_or_none(events_before_us),
+                          .executions_before_us = time_or_none(executions_before_us),
+                          .left = limit ? limit : 1};
+    int rc = 0;
+
+    if (*cursor <= 0) {
+        int64_t logs_ms = -*cursor;
+
+        rc = prune_logs(&prune, logs_before_us, &logs_ms, err);
+        *cursor = logs_ms > 0 ? -logs_ms : 1;
+    }
+    if (rc == 0 && prune.left > 0 && *cursor > 0)
+        rc = prune_tasks(&prune, cursor, err);
+    *removed = prune.removed;
+    return rc;
+}

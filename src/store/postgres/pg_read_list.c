@@ -1,0 +1,343 @@
+/* The list of tasks: any combination of filters, newest first. The way that looks at the fewest
+ * rows drives (an index of a filter's own, or what the counts say is the shortest), every other
+ * filter is a condition. The way decides the cost only: every way with its conditions finds the
+ * same tasks. Keys are found and tasks are read by one statement. One reader per thread. */
+#include "store/postgres/pg_read.h"
+
+#include "core/bounds.h"
+
+#define LIST_TEXT_BYTES_MAX 32768
+#define KEY_END (INT64_C(1) << 40) /* ids carry 40 bits of key */
+/* Times decide, keys only narrow: nodes take keys by the block, so that the key of a task may be
+ * older than its time, by PG_KEY_AGE_US and what their clocks differ. */
+#define CREATED_MARGIN_US (PG_KEY_AGE_US + 50 * INT64_C(1000000))
+
+struct list {
+    struct store_reader *reader;
+    const struct task_filter *filter;
+    uint32_t limit;
+    int64_t first_key; /* first_key <= key < end_key */
+    int64_t end_key;
+    enum list_way way;
+};
+
+/* Counts from lane_counts that choose the way. */
+struct list_counts {
+    int64_t lanes;     /* that fit the filter and hold tasks of the status */
+    int64_t matching;  /* tasks of these lanes and of the status */
+    int64_t in_lanes;  /* tasks of these lanes, any status */
+    int64_t in_status; /* tasks of the status, any lane */
+    int64_t all;
+};
+
+static const enum pg_sql_name parts[WAY_COUNT] = {
+    [WAY_KEY] = PGSQL_list_by_key,
+    [WAY_LANES] = PGSQL_list_by_lanes,
+    [WAY_SETTLED] = PGSQL_list_by_settled,
+    [WAY_HELD] = PGSQL_list_by_held,
+    [WAY_PENDING] = PGSQL_list_by_pending,
+    [WAY_DELAYED] = PGSQL_list_by_delayed,
+    [WAY_EXTERNAL] = PGSQL_list_by_external,
+    [WAY_PARENT] = PGSQL_list_by_parent,
+    [WAY_CONTEXT] = PGSQL_list_by_context,
+    [WAY_WORKFLOW] = PGSQL_list_by_workflow,
+    [WAY_CORRELATION] = PGSQL_list_by_correlation,
+    [WAY_SCHEDULE] = PGSQL_list_by_schedule,
+    [WAY_JOB] = PGSQL_list_by_job,
+    [WAY_USER] = PGSQL_list_by_user,
+    [WAY_TAG] = PGSQL_list_by_tag,
+    [WAY_TAG_ANYWHERE] = PGSQL_list_by_tag_anywhere};
+
+/* ---- the statement of a way ---- */
+
+/* `text` with the `part` in place of `mark`. */
+static void write_with(struct buf *out, const char *text, const char *mark, struct str part)
+{
+    const char *at = strstr(text, mark);
+
+    ASSERT(at);
+    buf_append(out, text, (size_t)(at - text));
+    buf_str(out, part);
+    buf_text(out, at + strlen(mark));
+}
+
+static int make_text(const struct pg_sql *sql, enum list_way way, char **text, struct err *err)
+{
+    struct buf found = BUF_INIT(LIST_TEXT_BYTES_MAX);
+    struct buf all = BUF_INIT(LIST_TEXT_BYTES_MAX);
+
+    write_with(&found, sql->statements[parts[way]].text, "{fits}",
+               str_of(sql->statements[PGSQL_list_fits].text));
+    if (!found.failed)
+        write_with(&all, sql->statements[PGSQL_list_tasks].text, "{found}", buf_view(&found));
+    buf_byte(&all, '\0');
+    if (found.failed || all.failed) {
+        buf_deinit(&found);
+        buf_deinit(&all);
+        return err_set(err, ERR_MEMORY, "out of memory for a list; try again");
+    }
+    buf_deinit(&found);
+    *text = all.data;
+    return 0;
+}
+
+/* ---- choosing the way ---- */
+
+/* A filter that has an index of its own, the usually rarer ones first; WAY_COUNT when none is. */
+static enum list_way way_of_filter(const struct task_filter *filter)
+{
+    if (filter->external_id.data)
+        return WAY_EXTERNAL;
+    if (!uuid_is_nil(&filter->parent_id))
+        return WAY_PARENT;
+    if (filter->context_key.data)
+        return WAY_CONTEXT;
+    if (filter->workflow_id.data)
+        return WAY_WORKFLOW;
+    if (filter->correlation_id.data)
+        return WAY_CORRELATION;
+    if (!uuid_is_nil(&filter->schedule_id))
+        return WAY_SCHEDULE;
+    if (!uuid_is_nil(&filter->job_id))
+        return WAY_JOB;
+    if (filter->user_id.data)
+        return WAY_USER;
+    if (filter->tag.data)
+        return filter->namespace_name.data ? WAY_TAG : WAY_TAG_ANYWHERE;
+    return WAY_COUNT;
+}
+
+static int count_lanes(const struct list *list, struct list_counts *counts, struct err *err)
+{
+    const struct task_filter *filter = list->filter;
+    struct pg_conn *conn = &list->reader->conn;
+    PGresult *result;
+
+    param_text(&conn->params, filter->namespace_name);
+    param_text(&conn->params, filter->queue);
+    param_text(&conn->params, filter->type);
+    param_text(&conn->params, filter->status ? str_of(status_word(filter->status)) : STR_NONE);
+    if (conn_query(conn, &list->reader->store->sql.statements[PGSQL_list_counts], &result, err) < 0)
+        return -(int)err->code;
+    counts->lanes = get_int(result, 0, 0, 0);
+    counts->matching = get_int(result, 0, 1, 0);
+    counts->in_lanes = get_int(result, 0, 2, 0);
+    counts->in_status = get_int(result, 0, 3, 0);
+    counts->all = get_int(result, 0, 4, 0);
+    PQclear(result);
+    return 0;
+}
+
+/* Rows one looks at among `rows`, of which `matching` fit, until `wanted` are found. */
+static double rows_until(int64_t rows, int64_t matching, double wanted)
+{
+    double looks = (double)rows * wanted / (double)(matching > 0 ? matching : 1);
+
+    return looks < (double)rows ? looks : (double)rows;
+}
+
+static enum list_way way_of_counts(const struct list *list, const struct list_counts *counts)
+{
+    double costs[WAY_DELAYED + 1];
+    double limit = list->limit;
+    enum list_way best = WAY_KEY;
+
+    for (int way = 0; way <= WAY_DELAYED; way++)
+        costs[way] = 1e18; /* not possible */
+    costs[WAY_KEY] = rows_until(counts->all, counts->matching, limit);
+    costs[WAY_LANES] = rows_until(counts->in_lanes, counts->matching,
+                                  limit * (double)counts->lanes) + (double)counts->lanes;
+    switch (list->filter->status) {
+    case STATUS_NONE:
+        break;
+    case STATUS_PENDING: /* every key is fetched and sorted, so it counts twice */
+        costs[WAY_PENDING] = 2 * (double)counts->in_status;
+        break;
+    case STATUS_DELAYED:
+        costs[WAY_DELAYED] = 2 * (double)counts->in_status;
+        break;
+    case STATUS_CLAIMED:
+    case STATUS_RUNNING:
+        costs[WAY_HELD] = (double)counts->in_status;
+        break;
+    default: /* settled tasks are old: all others may be newer, and a walk would pass by them */
+        costs[WAY_SETTLED] = rows_until(counts->in_status, counts->matching, limit);
+        costs[WAY_KEY] += (double)(counts->all - counts->in_status);
+        costs[WAY_LANES] += (double)(counts->in_lanes - counts->matching);
+    }
+    for (int way = 1; way <= WAY_DELAYED; way++)
+        if (costs[way] < costs[best])
+            best = (enum list_way)way;
+    return best;
+}
+
+/* *empty: the counts say already that nothing fits. */
+static int choose_way(struct list *list, bool *empty, struct err *err)
+{
+    struct list_counts counts = {0};
+
+    *empty = false;
+    list->way = way_of_filter(list->filter);
+    if (list->way != WAY_COUNT)
+        return 0;
+    if (count_lanes(list, &counts, err) < 0)
+        return -(int)err->code;
+    *empty = counts.matching <= 0;
+    list->way = way_of_counts(list, &counts);
+    return 0;
+}
+
+/* ---- narrowing by time ---- */
+
+/* The first key from which on every task was created at or after the time. */
+static int key_at(struct store_reader *reader, int64_t time_us, int64_t *key, struct err *err)
+{
+    PGresult *result;
+
+    param_time(&reader->conn.params, time_us > 0 ? time_us : 1);
+    param_int(&reader->conn.params, KEY_END);
+    if (conn_query(&reader->conn, &reader->store->sql.statements[PGSQL_list_key_at], &result,
+                   err) < 0)
+        return -(int)err->code;
+    if (PQntuples(result) > 0)
+        *key = get_int(result, 0, 0, 1);
+    PQclear(result);
+    return 0;
+}
+
+static int narrow_keys(struct list *list, struct err *err)
+{
+    const struct task_filter *filter = list->filter;
+    int64_t end = KEY_END;
+    int rc = 0;
+
+    list->first_key = 1;
+    list->end_key = filter->before_key > 0 ? filter->before_key : KEY_END;
+    if (filter->created_after_us)
+        rc = key_at(list->reader, filter->created_after_us - CREATED_MARGIN_US, &list->first_key,
+                    err);
+    if (rc == 0 && filter->created_before_us &&
+        filter->created_before_us < INT64_MAX - CREATED_MARGIN_US)
+        rc = key_at(list->reader, filter->created_before_us + CREATED_MARGIN_US, &end, err);
+    if (end < list->end_key)
+        list->end_key = end;
+    return rc;
+}
+
+/* ---- asking ---- */
+
+/* Whether a row must be looked at for more than its status: some filter is not what the way itself
+ * goes by. */
+static bool looks_further(const struct list *list)
+{
+    const struct task_filter *filter = list->filter;
+    int columns = (filter->user_id.data != NULL) + (filter->external_id.data != NULL) +
+                  (filter->context_key.data != NULL) + (filter->workflow_id.data != NULL) +
+                  (filter->correlation_id.data != NULL) + (filter->tag.data != NULL) +
+                  !uuid_is_nil(&filter->job_id) + !uuid_is_nil(&filter->schedule_id) +
+                  !uuid_is_nil(&filter->parent_id) + (filter->created_after_us != 0) +
+                  (filter->created_before_us != 0);
+    bool in_lane = filter->namespace_name.data || filter->queue.data || filter->type.data;
+
+    if (list->way == WAY_LANES)
+        return columns > 0;
+    return in_lane || columns > (list->way > WAY_DELAYED);
+}
+
+/* In the order that sql/read.sql tells. */
+static void put_filter(const struct list *list, int64_t room)
+{
+    const struct task_filter *filter = list->filter;
+    struct pg_params *params = &list->reader->conn.params;
+
+    param_text(params, filter->namespace_name);
+    param_text(params, filter->queue);
+    param_text(params, filter->type);
+    param_text(params, filter->status ? str_of(status_word(filter->status)) : STR_NONE);
+    param_text(params, filter->tag);
+    param_text(params, filter->user_id);
+    param_text(params, filter->external_id);
+    param_text(params, filter->context_key);
+    param_text(params, filter->workflow_id);
+    param_text(params, filter->correlation_id);
+    param_uuid(params, &filter->job_id);
+    param_uuid(params, &filter->schedule_id);
+    param_uuid(params, &filter->parent_id);
+    param_time(params, filter->created_after_us);
+    param_time(params, filter->created_before_us);
+    param_int(params, list->first_key);
+    param_int(params, list->end_key);
+    param_int(params, list->limit);
+    param_bool(params, looks_further(list));
+    param_int(params, room);
+}
+
+static int query_list(const struct list *list, const struct arena *arena, PGresult **result,
+                      struct err *err)
+{
+    struct pg_reader *reader = (struct pg_reader *)list->reader;
+    char **text = &reader->lists[list->way];
+
+    if (!*text && make_text(&reader->base.store->sql, list->way, text, err) < 0)
+        return -(int)err->code;
+    put_filter(list, reader_room(arena));
+    return conn_query(&reader->base.conn, &(struct pg_statement){"list_tasks", *text}, result,
+                      err);
+}
+
+static int fetch(const struct list *list, struct arena *arena, struct task **tasks,
+                 uint32_t *count, struct err *err)
+{
+    PGresult *result;
+    int rc = query_list(list, arena, &result, err);
+    int rows = rc == 0 ? PQntuples(result) : 0;
+
+    if (rc < 0)
+        return rc;
+    if (rows > 0)
+        *tasks = arena_alloc_array(arena, (size_t)rows, sizeof **tasks);
+    if (rows > 0 && !*tasks)
+        rc = err_set(err, ERR_MEMORY, "out of memory for a list; try again");
+    for (int row = 0; rc == 0 && row < rows; row++) {
+        rc = pg_reader_row_fits(result, row, arena, err);
+        if (rc == 0)
+            reader_task_from_row(result, row, arena, &(*tasks)[(*count)++]);
+    }
+    PQclear(result);
+    return rc;
+}
+
+static int run(struct list *list, struct arena *arena, struct task **tasks, uint32_t *count,
+               struct err *err)
+{
+    bool empty = false;
+    int rc = narrow_keys(list, err);
+
+    if (rc == 0)
+        rc = choose_way(list, &empty, err);
+    if (rc == 0 && !empty)
+        rc = fetch(list, arena, tasks, count, err);
+    return rc;
+}
+
+int pg_read_tasks(struct store_reader *reader, const struct task_filter *filter,
+                  struct arena *arena, struct task **tasks, uint32_t *count, struct err *err)
+{
+    struct list list = {.reader = reader,
+                        .filter = filter,
+                        .limit = filter->limit ? filter->limit : BOUND_LIST_LIMIT_DEFAULT};
+    int turns = 0;
+    int rc;
+
+    if (list.limit > BOUND_LIST_LIMIT)
+        list.limit = BOUND_LIST_LIMIT;
+    do {
+        *tasks = NULL;
+        *count = 0;
+        rc = pg_reader_begin(reader, err);
+        if (rc == 0)
+            rc = run(&list, arena, tasks, count, err);
+        rc = pg_reader_end(reader, rc, err);
+    } while (reader_again(reader, rc, &turns));
+    return pg_reader_whole(arena, rc, err);
+}

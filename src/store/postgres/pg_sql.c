@@ -1,0 +1,82 @@
+#include "store/postgres/pg_sql.h"
+
+#include "base/embedded.h"
+#include "store/postgres/pg_rows.h"
+
+#include <stdlib.h>
+
+#define TEXT_BYTES_MAX 32768
+
+static const char *const names[PGSQL_COUNT] = {
+#define X(name) #name,
+    PG_STATEMENTS(X)
+#undef X
+};
+
+/* @state@, @spec@, @lean@ (no payload) and @execution@ stand for columns (aliases s, p, e). */
+static void write_token(struct buf *out, struct str token)
+{
+    if (str_is(token, "state")) {
+        rows_columns(out, &pg_states, "s");
+    } else if (str_is(token, "spec")) {
+        rows_columns(out, &pg_specs, "p");
+    } else if (str_is(token, "execution")) {
+        rows_columns(out, &pg_executions, "e");
+    } else {
+        struct buf all = BUF_INIT(TEXT_BYTES_MAX);
+        const char *payload;
+
+        ASSERT(str_is(token, "lean"));
+        rows_columns(&all, &pg_specs, "p");
+        buf_byte(&all, '\0');
+        ASSERT(!all.failed);
+        payload = strstr(all.data, "p.payload,");
+        ASSERT(payload);
+        buf_append(out, all.data, (size_t)(payload - all.data));
+        buf_text(out, "NULL::text,");
+        buf_text(out, payload + 10);
+        buf_deinit(&all);
+    }
+}
+
+static void expand(struct buf *out, struct str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        const char *end = text.data[i] == '@' ? memchr(text.data + i + 1, '@', text.len - i - 1)
+                                              : NULL;
+
+        if (!end) {
+            buf_byte(out, text.data[i]);
+            continue;
+        }
+        write_token(out, str_span(text.data + i + 1, (size_t)(end - text.data) - i - 1));
+        i = (size_t)(end - text.data);
+    }
+}
+
+int sql_load(struct pg_sql *sql, struct err *err)
+{
+    for (int i = 0; i < PGSQL_COUNT; i++) {
+        struct str text = embedded_statement("store/postgres/sql/", names[i]);
+        struct buf full = BUF_INIT(TEXT_BYTES_MAX);
+
+        ASSERT(text.data);
+        expand(&full, text);
+        buf_byte(&full, '\0');
+        if (full.failed) {
+            buf_deinit(&full);
+            sql_unload(sql);
+            return err_set(err, ERR_MEMORY, "out of memory for the statements");
+        }
+        sql->statements[i] = (struct pg_statement){names[i], full.data};
+    }
+    return 0;
+}
+
+void sql_unload(struct pg_sql *sql)
+{
+    for (int i = 0; i < PGSQL_COUNT; i++) {
+        free((char *)sql->statements[i].text);
+        sql->statements[i].text = NULL;
+    }
+}

@@ -1,0 +1,42 @@
+/* The statements of sql/, by name: declared here once, their text is in sql/NAME-OF-TABLE.sql. */
+#ifndef STORE_PG_SQL_H
+#define STORE_PG_SQL_H
+
+#include "base/err.h"
+#include "store/postgres/pg_conn.h"
+#include "store/postgres/pg_sql_history.h"
+#include "store/postgres/pg_sql_read.h"
+#include "store/postgres/pg_sql_registry.h"
+
+#define PG_STATEMENTS(X)                                                                        \
+    X(worker_one) X(queue_lock) X(held_of_queue) X(key_counts_add) X(key_counts_fold) X(key_held) \
+    X(bucket_one) X(bucket_put)                                                                 \
+    X(mark) X(mark_make) X(mark_settle) X(last_time) X(lead_guard)                           \
+    X(task_keys) X(execution_keys) X(outbox_keys)                                               \
+    X(lanes_all) X(lane_make) X(lane_find) X(lane_by_number) X(counts_add) X(counts_fold)       \
+    X(counts_of_queue) X(counts_named)                                                          \
+    X(tasks_state) X(tasks_lean) X(tasks_full) X(data_put) X(data_delete)                       \
+    X(tags_insert) X(uniques_insert) X(uniques_owner) X(uniques_delete)                         \
+    X(delete_logs) X(delete_by_task) X(delete_by_id)                                            \
+    X(ready_insert) X(ready_delete) X(parked_insert) X(parked_delete) X(due_insert)             \
+    X(due_delete) X(held_insert) X(held_delete) X(settled_insert) X(settled_delete)             \
+    X(ready_take) X(pending_orders) X(order_update) X(parked_first) X(parked_keys)              \
+    X(due_first) X(due_next) X(held_all) X(held_by_worker) X(settled_by_status)                 \
+    X(any_dependency) X(dependencies_insert) X(dependents_of) X(parents_of) X(children_of)      \
+    PG_HISTORY_STATEMENTS(X) PG_REGISTRY_STATEMENTS(X) PG_READ_STATEMENTS(X)
+
+enum pg_sql_name {
+#define X(name) PGSQL_##name,
+    PG_STATEMENTS(X)
+#undef X
+        PGSQL_COUNT
+};
+
+struct pg_sql {
+    struct pg_statement statements[PGSQL_COUNT]; /* texts are its own */
+};
+
+int sql_load(struct pg_sql *sql, struct err *err);
+void sql_unload(struct pg_sql *sql);
+
+#endif

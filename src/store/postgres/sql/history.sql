@@ -1,0 +1,184 @@
+-- What a task leaves behind: events, executions, result, checkpoints, logs; and their pruning.
+
+-- name: events_insert
+INSERT INTO task_event_rows (task, seq, id, status, state, detail, actor, created_at)
+SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::text[], $5::text[], $6::text[],
+    $7::text[], $8::timestamptz[]);
+
+-- name: executions_save
+UPDATE execution_rows e SET
+    status = v.status, start_seq = coalesce(v.start_seq, e.start_seq),
+    end_seq = coalesce(v.end_seq, e.end_seq), started_at = coalesce(v.started_at, e.started_at),
+    completed_at = v.completed_at, failed_at = v.failed_at, result_data = v.result_data,
+    error_data = v.error_data, duration_ms = v.duration_ms
+FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::bigint[], $5::bigint[], $6::timestamptz[],
+    $7::timestamptz[], $8::timestamptz[], $9::text[], $10::text[], $11::bigint[])
+    AS v (execution, id, status, start_seq, end_seq, started_at, completed_at, failed_at,
+        result_data, error_data, duration_ms)
+WHERE e.execution = v.execution AND e.id = v.id;
+
+-- The same without their ids, which tell the partition: all of them are looked through.
+-- name: executions_save_keyed
+UPDATE execution_rows e SET
+    status = v.status, start_seq = coalesce(v.start_seq, e.start_seq),
+    end_seq = coalesce(v.end_seq, e.end_seq), started_at = coalesce(v.started_at, e.started_at),
+    completed_at = v.completed_at, failed_at = v.failed_at, result_data = v.result_data,
+    error_data = v.error_data, duration_ms = v.duration_ms
+FROM unnest($1::bigint[], $2::uuid[], $3::text[], $4::bigint[], $5::bigint[], $6::timestamptz[],
+    $7::timestamptz[], $8::timestamptz[], $9::text[], $10::text[], $11::bigint[])
+    AS v (execution, id, status, start_seq, end_seq, started_at, completed_at, failed_at,
+        result_data, error_data, duration_ms)
+WHERE e.execution = v.execution;
+
+-- name: execution_by_key
+SELECT @execution@, s.id FROM execution_rows e LEFT JOIN task_states s ON s.task = e.task
+WHERE e.execution = $1;
+
+-- name: results_put
+INSERT INTO task_results (task_id, payload, created_at, payload_sum)
+SELECT * FROM unnest($1::uuid[], $2::text[], $3::timestamptz[], $4::bigint[])
+ON CONFLICT (task_id) DO UPDATE SET payload = excluded.payload, created_at = excluded.created_at,
+    payload_sum = excluded.payload_sum;
+
+-- name: result_delete
+DELETE FROM task_results WHERE task_id = $1;
+
+-- name: checkpoint_last_seq
+SELECT max(seq) FROM task_checkpoints WHERE task_id = $1;
+
+-- Another node may have given the same number since it was asked for: then all is tried again.
+-- name: checkpoint_insert
+WITH made AS (
+    INSERT INTO task_checkpoints (id, task_id, seq, checkpoint_name, progress_percent,
+        step_description, recoverable_data, database_state, file_state, checkpoint_hash,
+        created_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+    ON CONFLICT (task_id, seq) DO NOTHING RETURNING 1)
+SELECT perdura_expect(count(*), 1, 'task_checkpoints') FROM made;
+
+-- name: checkpoint_thin
+DELETE FROM task_checkpoints WHERE task_id = $1 AND seq <= $2;
+
+-- name: checkpoint_newest
+SELECT id, seq, checkpoint_name, progress_percent, step_description, recoverable_data,
+    database_state, file_state, checkpoint_hash, is_valid, created_at
+FROM task_checkpoints WHERE task_id = $1 AND is_valid ORDER BY seq DESC LIMIT 1;
+
+-- name: checkpoint_invalidate
+UPDATE task_checkpoints SET is_valid = false WHERE task_id = $1 AND seq = $2;
+
+-- The number of every line of a batch; what is stored is looked at once per execution.
+-- name: logs_next_seq
+SELECT n.at, (sum(CASE WHEN n.nth = 1 THEN 1 + coalesce((SELECT max(g.seq) FROM execution_logs g
+        WHERE g.execution_id = n.execution_id), 0) ELSE 1 END)
+    OVER (PARTITION BY n.execution_id ORDER BY n.nth))::bigint
+FROM (
+    SELECT v.execution_id, v.at, row_number() OVER (PARTITION BY v.execution_id ORDER BY v.at)
+        AS nth
+    FROM unnest($1::uuid[]) WITH ORDINALITY AS v (execution_id, at)) n;
+
+-- As with checkpoints, somebody else may have given the same numbers.
+-- name: logs_insert
+WITH made AS (
+    INSERT INTO execution_logs (id, execution_id, seq, log_level, message, context, logged_at,
+        chain_hash)
+    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::text[], $5::text[],
+        $6::text[], $7::timestamptz[], $8::text[])
+    ON CONFLICT (execution_id, seq) DO NOTHING RETURNING 1)
+SELECT perdura_expect(count(*), cardinality($1), 'execution_logs') FROM made;
+
+-- The next tasks from a key on that have any history left, one after the other by the indexes.
+-- name: prune_candidates
+WITH RECURSIVE next AS (
+    SELECT least((SELECT min(r.task) FROM task_event_rows r WHERE r.task >= $1),
+        (SELECT min(e.task) FROM execution_rows e WHERE e.task >= $1)) AS task, 1::bigint AS nth
+    UNION ALL
+    SELECT least((SELECT min(r.task) FROM task_event_rows r WHERE r.task > next.task),
+        (SELECT min(e.task) FROM execution_rows e WHERE e.task > next.task)), next.nth + 1
+    FROM next WHERE next.nth < $2 AND next.task IS NOT NULL)
+SELECT n.task, s.status, s.id FROM next n LEFT JOIN task_states s ON s.task = n.task
+WHERE n.task IS NOT NULL ORDER BY n.nth;
+
+-- The first event, where the task tells it; there is always another one that leads here.
+-- name: prune_opening
+UPDATE task_specs SET opened = NULL
+WHERE task = ANY ($1::bigint[]) AND opened IS NOT NULL AND created_at < $2;
+
+-- name: prune_events
+DELETE FROM task_event_rows r
+USING (
+    SELECT old.task, old.seq, old.id
+    FROM unnest($1::bigint[]) AS ended (task)
+    CROSS JOIN LATERAL (
+        SELECT x.task, x.seq, x.id FROM task_event_rows x
+        WHERE x.task = ended.task AND x.created_at < $2 ORDER BY x.seq LIMIT $3) old
+    LIMIT $3) gone
+WHERE r.task = gone.task AND r.seq = gone.seq AND r.id = gone.id;
+
+-- An execution stays as long as it has logs: they are found through it. What it tells of outlives
+-- it where events are kept longer. One statement, so that of two nodes only the one that removes an
+-- execution writes its events.
+-- name: prune_executions
+WITH gone AS (
+    DELETE FROM execution_rows e
+    USING (
+        SELECT old.execution, old.id
+        FROM unnest($1::bigint[]) AS ended (task)
+        CROSS JOIN LATERAL (
+            SELECT x.execution, x.id FROM execution_rows x
+            WHERE x.task = ended.task AND x.created_at < $2
+                AND x.status NOT IN ('pending', 'running')
+                AND NOT EXISTS (SELECT 1 FROM execution_logs g WHERE g.execution_id = x.id)
+            ORDER BY x.execution LIMIT $3) old
+        LIMIT $3) d
+    WHERE e.execution = d.execution AND e.id = d.id
+    RETURNING e.*, coalesce(to_json(e.worker_id)::text, 'null') AS worker),
+kept AS (
+    INSERT INTO task_event_rows (task, seq, id, status, state, detail, actor, created_at)
+    SELECT t.task, t.seq, t.id, t.status, t.state, t.detail, 'WORKER', t.created_at
+    FROM (
+        SELECT task, claim_seq, id, 'claimed', 'Claimed', '{"worker_id":' || worker
+            || ',"lease_token":' || lease_token || ',"attempt":' || attempt_number || '}',
+            created_at
+        FROM gone
+        UNION ALL
+        SELECT task, start_seq, perdura_event_id(id, '01'), 'running', 'Running',
+            '{"worker_id":' || worker || ',"attempt":' || attempt_number || '}', started_at
+        FROM gone
+        UNION ALL
+        SELECT task, end_seq, perdura_event_id(id, '02'), 'completed', 'Completed', NULL,
+            completed_at
+        FROM gone) AS t (task, seq, id, status, state, detail, created_at)
+    WHERE t.seq IS NOT NULL AND t.created_at >= coalesce($4, '-infinity')
+        AND NOT EXISTS (SELECT 1 FROM task_event_rows r WHERE r.task = t.task AND r.seq = t.seq))
+SELECT count(*) FROM gone;
+
+-- The next executions (by their ids, which carry their times) that have logs and began before a
+-- time; and whether they are under way.
+-- name: prune_logs_next
+WITH RECURSIVE next AS (
+    (SELECT g.execution_id, 1::bigint AS nth FROM execution_logs g
+    WHERE g.execution_id > coalesce($1, '00000000-0000-0000-0000-000000000000')
+        AND g.execution_id < $2
+    ORDER BY g.execution_id LIMIT 1)
+    UNION ALL
+    SELECT later.execution_id, next.nth + 1 FROM next CROSS JOIN LATERAL (
+        SELECT g.execution_id FROM execution_logs g
+        WHERE g.execution_id > next.execution_id AND g.execution_id < $2
+        ORDER BY g.execution_id LIMIT 1) later
+    WHERE next.nth < $3)
+SELECT n.execution_id, EXISTS (SELECT 1 FROM execution_rows e
+    WHERE e.execution = perdura_key(n.execution_id) AND e.id = n.execution_id
+        AND e.status IN ('pending', 'running'))
+FROM next n ORDER BY n.nth;
+
+-- name: prune_logs
+DELETE FROM execution_logs g
+USING (
+    SELECT old.execution_id, old.seq
+    FROM unnest($1::uuid[]) AS ended (execution_id)
+    CROSS JOIN LATERAL (
+        SELECT x.execution_id, x.seq FROM execution_logs x
+        WHERE x.execution_id = ended.execution_id ORDER BY x.seq LIMIT $2) old
+    LIMIT $2) gone
+WHERE g.execution_id = gone.execution_id AND g.seq = gone.seq;

@@ -1,0 +1,33 @@
+-- What only a store with several nodes needs: workers of other nodes, limits over all of them.
+
+-- name: worker_one
+SELECT id, hostname, version, queues, types, categories, pool_size, started_at, last_heartbeat,
+    lease_until, is_leader, leader_until, status
+FROM workers WHERE id = $1;
+
+-- name: queue_lock
+SELECT 1::bigint FROM queues WHERE namespace = $1 AND name = $2 FOR NO KEY UPDATE;
+
+-- name: held_of_queue
+SELECT l.type, sum(c.tasks)::bigint
+FROM lanes l JOIN lane_counts c ON c.lane = l.lane AND c.status = 'held'
+WHERE l.namespace = $1 AND l.queue = $2 GROUP BY l.type;
+
+-- name: key_counts_add
+INSERT INTO key_counts (name, held) SELECT * FROM unnest($1::text[], $2::bigint[]);
+
+-- name: key_counts_fold
+WITH gone AS (DELETE FROM key_counts RETURNING name, held)
+INSERT INTO key_counts (name, held)
+SELECT name, sum(held) FROM gone GROUP BY name HAVING sum(held) <> 0;
+
+-- name: key_held
+SELECT coalesce(sum(held), 0)::bigint FROM key_counts WHERE name = $1;
+
+-- name: bucket_one
+SELECT tokens, rest, updated_at FROM rate_limits WHERE namespace = $1 AND name = $2;
+
+-- name: bucket_put
+INSERT INTO rate_limits (namespace, name, tokens, rest, updated_at) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (namespace, name) DO UPDATE SET tokens = excluded.tokens, rest = excluded.rest,
+    updated_at = excluded.updated_at;

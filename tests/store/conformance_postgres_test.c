@@ -1,0 +1,17 @@
+/* The conformance suite on the PostgreSQL store: a schema per test. */
+#include "conformance.h"
+
+#include "unit/pg_schema.h"
+
+static void harm(const char *where)
+{
+    pg_schema_run(where, "DELETE FROM task_specs WHERE task = (SELECT min(task) FROM task_specs)");
+}
+
+int main(void)
+{
+    static const struct conformance_kind postgres = {"postgres", pg_schema_make, pg_schema_drop,
+                                                     harm, false};
+
+    return conformance_run(&postgres);
+}
