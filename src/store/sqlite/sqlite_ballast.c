@@ -28,18 +28,20 @@ static bool has_room(const struct sqlite_store *store)
 void sqlite_ballast_take(struct sqlite_store *store)
 {
     char path[PATH_BYTES_MAX];
+    char fresh[PATH_BYTES_MAX + 8];
     int fd;
 
     ballast_path(store, path);
     if (store->base.full && !has_room(store))
         return;
-    fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    snprintf(fresh, sizeof fresh, "%s.new", path); /* what has the name is whole */
+    fd = open(fresh, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0)
         return;
-    store->has_ballast = posix_fallocate(fd, 0, BALLAST_BYTES) == 0;
+    store->has_ballast = posix_fallocate(fd, 0, BALLAST_BYTES) == 0 && rename(fresh, path) == 0;
     close(fd);
     if (!store->has_ballast) {
-        unlink(path);
+        unlink(fresh);
         return;
     }
     if (store->base.full)
