@@ -67,6 +67,11 @@ faults: deps-test
 	@PERDURA_BUILD=$(CURDIR)/$(BUILD) PERDURA_FAULTS_BUILD=$(CURDIR)/$(BUILD)-faults \
 	python3 tests/campaign/faults.py $(ARGS)
 
+# Everything a long life has, at half load, and the question whether anything grows.
+MINUTES ?= 60
+soak: all
+	python3 tests/campaign/soak.py --minutes $(MINUTES) $(ARGS)
+
 # The bare limit, Perdura and its peers in turns, on the disk of this folder; docs/benchmarks.md is
 # written from it. make bench [ARGS="--turns 5 --only raw,own --quick"]; see bench/run.py.
 BENCH_PROGRAMS = raw_sync raw_sqlite http_load lib_load clock_handler
@@ -96,4 +101,5 @@ clean:
 	rm -rf $(BUILD) $(BUILD)-faults $(BUILD)-clang $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz \
 	$(BUILD)-coverage
 
-.PHONY: all run test test-asan test-tsan fuzz coverage bench bench-growth soak lint install deps-test clean
+.PHONY: all run test test-asan test-tsan fuzz coverage faults bench bench-growth soak lint install \
+	deps-test clean

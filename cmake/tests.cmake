@@ -71,7 +71,7 @@ add_test(NAME tidy COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tools/tidy.py ${CMAKE_
 add_test(NAME requirements COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tools/requirements.py
   ${CMAKE_SOURCE_DIR}/docs/requirements.md --check)
 file(GLOB PYTHON_TESTS CONFIGURE_DEPENDS tests/api/test_*.py tests/cli/test_*.py
-  tests/crash/test_*.py)
+  tests/crash/test_*.py tests/postgres/test_*.py)
 foreach(source ${PYTHON_TESTS})
   get_filename_component(name ${source} NAME_WE)
   get_filename_component(folder ${source} DIRECTORY)

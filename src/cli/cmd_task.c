@@ -338,7 +338,7 @@ static int run_wait(struct call *call)
 
 static const struct flag log_flags[] = {
     {.name = "level", .type = FLAG_WORD, .value = "LEVEL", .field = "level",
-     .choices = "DEBUG|INFO|WARN|ERROR|FATAL", .help = "only lines of this level"},
+     .choices = "DEBUG|INFO|WARN|ERROR|FATAL", .help = "lines of this level and above"},
     {.name = "after", .type = FLAG_TIME, .value = "TIME", .field = "after",
      .help = "only lines after this time: RFC 3339 or -5m"},
     {.name = "before", .type = FLAG_TIME, .value = "TIME", .field = "before",

@@ -7,10 +7,10 @@
 #define JSON_BYTES_MAX (64 * 1024 * 1024)
 
 static const struct flag flags[] = {
-    {.name = "logs", .type = FLAG_BOOL, .help = "the hash chains of the logs only"},
+    {.name = "logs", .type = FLAG_BOOL, .help = "the hash chains of the logs only (not there yet)"},
     {.name = "checkpoints", .type = FLAG_BOOL, .help = "the hashes of the checkpoints only"},
     {.name = "anchor", .type = FLAG_TEXT, .value = "FILE",
-     .help = "compare with chain heads that were kept elsewhere"},
+     .help = "compare with chain heads that were kept elsewhere (not there yet)"},
     {0}};
 
 static void print_json(struct call *call, const struct verify_report *report)
@@ -87,11 +87,11 @@ static int run(struct call *call)
 
 const struct command command_verify = {
     .name = "verify",
-    .summary = "Check a store's integrity and name what was tampered with",
+    .summary = "Check a store's integrity and name what is wrong",
     .details = "The exit code is 1 when something was found. Without --logs or --checkpoints "
                "everything is checked.",
     .example = "perdura verify --store perdura.db\n"
-               "perdura verify --store backup.db --logs --anchor heads.txt",
+               "perdura verify --store backup.db --checkpoints",
     .flags = flags,
     .groups = FLAGS_STORE | FLAGS_JSON,
     .run = run,

@@ -11,6 +11,7 @@ extern const struct command command_workers;
 extern const struct command command_stats;
 extern const struct command command_migrate;
 extern const struct command command_verify;
+extern const struct command command_copy;
 extern const struct command command_backup;
 extern const struct command command_bench;
 extern const struct command command_doctor;
@@ -21,9 +22,9 @@ extern const struct command command_help;
 
 static const struct command *const commands[] = {
     &command_serve,   &command_worker,     &command_enqueue, &command_task,    &command_queue,
-    &command_workers, &command_stats,      &command_migrate, &command_verify,  &command_backup,
-    &command_bench,   &command_doctor,     &command_completion, &command_man,  &command_version,
-    &command_help,    NULL};
+    &command_workers, &command_stats,      &command_migrate, &command_copy,    &command_verify,
+    &command_backup,  &command_bench,      &command_doctor,  &command_completion, &command_man,
+    &command_version, &command_help,       NULL};
 
 static int run_root(struct call *call)
 {

@@ -140,6 +140,9 @@ static const struct config_record rule_record = {"rules", sizeof(struct priority
 static const struct config_field root_fields[] = {
     {.key = "store", .kind = CONFIG_TEXT, SETTING(store), .fallback = "perdura.db",
      .flag = "store", .env = "PERDURA_STORE", .help = "a file path, sqlite:PATH or postgres://…"},
+    {.key = "pooler", .kind = CONFIG_WORD, SETTING(pooler), .fallback = "none",
+     .choices = "none|transaction",
+     .help = "what stands between us and PostgreSQL: PgBouncer in transaction mode, or nothing"},
     {.key = "listen", .kind = CONFIG_ADDRESS, SETTING(listen), .fallback = "127.0.0.1:7070",
      .flag = "listen", .env = "PERDURA_LISTEN", .max = 300,
      .help = "address and port of the API"},

@@ -156,6 +156,10 @@ int task_wait_print(struct call *call, struct str id, struct str task, bool json
         return err_set(&call->err, ERR_REQUEST_TIMEOUT, "task " STR_FMT " has not ended yet, it is "
                        STR_FMT "; 'perdura task wait " STR_FMT "' waits on", STR_ARG(id),
                        STR_ARG(status), STR_ARG(id));
+    if (str_is(why, "no_handler"))
+        return err_set(&call->err, ERR_INTERNAL, "task " STR_FMT " ended as " STR_FMT ": no "
+                       "handler knows its type; add one under 'handlers:' in perdura.yaml, or run "
+                       "a worker that has one", STR_ARG(id), STR_ARG(status));
     return err_set(&call->err, ERR_INTERNAL, "task " STR_FMT " ended as " STR_FMT "%s%.*s"
                    "; 'perdura task logs " STR_FMT "' shows why", STR_ARG(id), STR_ARG(status),
                    why.len ? ": " : "", why.len > 250 ? 250 : (int)why.len,

@@ -96,6 +96,7 @@ struct settings {
     bool demo;
     bool allow_network_fs;
     struct str log_level;
+    struct str pooler; /* "transaction": PgBouncer in that mode is between us and PostgreSQL */
 };
 
 /* The first exact match, else the longest matching prefix, else NULL. */

@@ -82,6 +82,49 @@ int node_verify(const struct settings *settings, const struct verify_request *re
 /* backup: a consistent copy of the store in file, which must not exist yet. */
 int node_backup(const struct settings *settings, struct str file, int64_t *bytes, struct err *err);
 
+/* copy: moves everything from one store to another of any kind; nobody may have them open. Goes on
+ * where a run before was stopped. */
+struct copy_request {
+    struct str from;
+    struct str to; /* made if it is not there; empty, or what a run before left */
+    bool allow_network_fs;
+};
+
+struct copy_step {
+    const char *table;
+    bool compares;     /* the second half: both stores are read again */
+    bool begins;       /* the first word about this table */
+    int64_t done;      /* rows of all tables */
+    int64_t total;
+    int64_t tasks;     /* copied so far by this run */
+};
+
+struct copy_sum {
+    struct str name;   /* a table or a status */
+    int64_t from_rows;
+    int64_t to_rows;
+    uint64_t from_hash; /* over all rows; tables only */
+    uint64_t to_hash;
+};
+
+struct copy_report {
+    const struct copy_sum *tables;
+    uint32_t tables_count;
+    const struct copy_sum *statuses;
+    uint32_t statuses_count;
+    uint32_t differences;
+    bool resumed;
+    int64_t rows;  /* copied by this run */
+    int64_t tasks;
+    int64_t copy_us;
+    int64_t compare_us;
+};
+
+/* What differs is no error: 0 with differences > 0. */
+int node_copy(const struct copy_request *request,
+              void (*tell)(void *ctx, const struct copy_step *step), void *tell_ctx,
+              struct arena *arena, struct copy_report *report, struct err *err);
+
 /* bench */
 struct bench_request {
     struct str store;  /* absent = a temporary SQLite file in folder, removed afterwards */

@@ -71,6 +71,7 @@ static void on_fatal(void *ctx, const char *reason)
 static int start_store(struct node *node, struct err *err)
 {
     struct store_options options = {.allow_network_fs = node->settings->allow_network_fs,
+                                    .pooler = str_is(node->settings->pooler, "transaction"),
                                     .log = &node->log};
     struct queue_config config = {.settings = node->settings,
                                   .log = &node->log,

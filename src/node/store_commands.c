@@ -251,6 +251,17 @@ static void check_content(struct checks *checks, struct store *store)
             findings ? "run 'perdura verify' to see them" : NULL);
 }
 
+static void add_told(void *ctx, enum store_health health, const char *name, struct str detail,
+                     const char *fix)
+{
+    struct checks *checks = ctx;
+
+    add(checks, health == STORE_WELL   ? DOCTOR_OK
+                : health == STORE_POOR ? DOCTOR_WARNING
+                                       : DOCTOR_FAILURE, name, arena_str(checks->arena, detail),
+        fix);
+}
+
 int node_doctor_store(const struct settings *settings, struct arena *arena,
                       struct doctor_check **list, uint32_t *count, struct err *err)
 {
@@ -259,6 +270,7 @@ int node_doctor_store(const struct settings *settings, struct arena *arena,
     struct checks checks = {.arena = arena};
     struct str path = settings->store;
     struct store *store;
+    char shown[512];
     char *name;
 
     checks.list = arena_alloc_array(arena, CHECKS_MAX, sizeof *checks.list);
@@ -268,15 +280,10 @@ int node_doctor_store(const struct settings *settings, struct arena *arena,
     if (str_starts(path, STR("sqlite:")))
         path = str_span(path.data + 7, path.len - 7);
     check_sqlite(&checks);
-    if (str_starts(path, STR("postgres://")) || str_starts(path, STR("postgresql://"))) {
-        /* its address is not shown: it may hold a password */
-        add(&checks, DOCTOR_FAILURE, "store", STR("this build has no PostgreSQL store yet"),
-            "give the path of an SQLite file; unset DATABASE_URL and DB_HOST");
-        *count = checks.count;
-        return 0;
-    }
-    check_space(&checks, path);
-    name = arena_cstr(arena, path);
+    store_shown(path, shown, sizeof shown);
+    name = arena_cstr(arena, str_of(shown));
+    if (!strstr(shown, "://"))
+        check_space(&checks, path);
     if (name && !strstr(name, "://") && access(name, F_OK) < 0) {
         add(&checks, DOCTOR_OK, "store", arena_format(arena, "'%s' is not there yet; 'perdura "
             "serve' makes it", name), NULL);
@@ -287,6 +294,8 @@ int node_doctor_store(const struct settings *settings, struct arena *arena,
     } else {
         add(&checks, DOCTOR_OK, "store", arena_format(arena, "'%s' opens, its schema is current",
                                                       name), NULL);
+        if (store->verbs->inspect && store->verbs->inspect(store, add_told, &checks, err) < 0)
+            add(&checks, DOCTOR_FAILURE, "database", arena_str(arena, str_of(err->text)), NULL);
         check_content(&checks, store);
         store->verbs->close(store);
     }

@@ -197,6 +197,14 @@ static int delete_task(struct batch *batch, struct task *task, struct control_re
     return retention_remove(batch, &task, 1, err);
 }
 
+static int no_such_task(const struct uuid *id, struct err *err)
+{
+    char text[UUID_TEXT_BYTES];
+
+    uuid_format(id, text);
+    return err_set(err, ERR_NOT_FOUND, "there is no task %s", text);
+}
+
 int control_apply(struct batch *batch, struct control_request *request)
 {
     static int (*const ops[])(struct batch *, struct task *, struct control_request *) = {
@@ -210,7 +218,7 @@ int control_apply(struct batch *batch, struct control_request *request)
     if (batch_task(batch, &request->task_id, &task, err) < 0)
         return -(int)err->code;
     if (!task)
-        return err_set(err, ERR_NOT_FOUND, "there is no such task");
+        return no_such_task(&request->task_id, err);
     if (request->if_version >= 0 && request->if_version != task->version)
         return err_set(err, request->if_match ? ERR_PRECONDITION : ERR_VERSION,
                        "the task is at version %lld, not %lld; read it again",

@@ -238,8 +238,11 @@ static int follow_row(struct batch *batch, struct queue_row *row, struct err *er
     struct queue_state *state = limits_queue(queue, row->rule.name);
 
     add_configured(queue, &row->rule);
-    if (!state)
-        return state_new(queue, row, err) ? 0 : -(int)err->code;
+    if (!state) {
+        state = state_new(queue, row, err);
+        batch_heat_here(batch, state); /* it came with a task, and somebody may wait for it */
+        return state ? 0 : -(int)err->code;
+    }
     if (state->row.updated_at_us == row->updated_at_us)
         return 0;
     map_remove(&queue->queues, state->row.rule.name); /* the name's bytes move */
@@ -261,6 +264,23 @@ int limits_follow(struct batch *batch, struct err *err)
     return rc;
 }
 
+/* The queue as the store has it now, made or changed by whom ever. */
+static int follow_one(struct batch *batch, struct str name, struct queue_state **state,
+                      struct err *err)
+{
+    struct queue_row *rows;
+    uint32_t count;
+    int rc = batch->store->verbs->queues_load(batch->store, &batch->arena, &rows, &count, err);
+
+    for (uint32_t i = 0; rc == 0 && i < count; i++)
+        if (str_eq(rows[i].rule.name, name))
+            rc = follow_row(batch, &rows[i], err);
+    *state = limits_queue(batch->queue, name);
+    if (rc == 0 && !*state)
+        rc = err_set(err, ERR_UNAVAILABLE, "a queue was not made; try again");
+    return rc;
+}
+
 int limits_queue_make(struct batch *batch, struct str name, struct queue_state **state,
                       struct err *err)
 {
@@ -277,6 +297,9 @@ int limits_queue_make(struct batch *batch, struct str name, struct queue_state *
                              "them, with limit_key for finer parts", BOUND_QUEUES);
     batch->wrote = true;
     add_configured(batch->queue, &row.rule);
+    if (batch->store->shared)
+        return batch->store->verbs->queue_make(batch->store, &row, err) < 0
+                   ? -(int)err->code : follow_one(batch, name, state, err);
     if (batch->store->verbs->queue_put(batch->store, &row, err) < 0)
         return -(int)err->code;
     *state = state_new(batch->queue, &row, err);
@@ -437,7 +460,9 @@ static int unpark_key(struct batch *batch, struct queue_state *state, struct str
     struct uuid *ids;
     uint32_t count;
 
-    if (limit && limits_look_key(batch, limit, err) < 0)
+    /* With the queue's row held: another node that is just parking a task of the key because of
+     * what this batch lets go either sees it go or is seen. */
+    if (limits_look(batch, state, err) < 0 || (limit && limits_look_key(batch, limit, err) < 0))
         return -(int)err->code;
     if (rule->key_concurrency > 0)
         slots = rule->key_concurrency - (limit ? limit->running : 0);
@@ -661,13 +686,30 @@ static int reorder(struct batch *batch, const struct queue_rule *before,
                                               before->name, new_order, &ctx, err);
 }
 
+/* Nobody else changes the queue before this transaction ends, and what they changed is known. */
+static int hold_row(struct batch *batch, struct str name, struct queue_state **state,
+                    struct err *err)
+{
+    struct held_count *counts;
+    uint32_t count;
+
+    if (!batch->store->shared)
+        return 0;
+    batch->queues_changed = true;
+    if (batch->store->verbs->limits_lock(batch->store, batch->queue->config.namespace_name, name,
+                                         &batch->arena, &counts, &count, err) < 0)
+        return -(int)err->code;
+    return follow_one(batch, name, state, err);
+}
+
 int limits_patch(struct batch *batch, struct queue_patch_request *request)
 {
     struct err *err = &request->base.err;
     struct queue_state *state;
     struct queue_row row;
 
-    if (limits_queue_make(batch, request->name, &state, err) < 0)
+    if (limits_queue_make(batch, request->name, &state, err) < 0 ||
+        hold_row(batch, request->name, &state, err) < 0)
         return -(int)err->code;
     row = state->row;
     patch_rule(&row.rule, request);

@@ -9,6 +9,7 @@
 
 static const struct str due_word = {"", 0};      /* tasks were put off: a time comes */
 static const struct str ended_word = {"\x01", 1}; /* tasks ended: somebody may wait for them */
+static const struct str rules_word = {"\x04", 1}; /* a queue has new rules (2 and 3: store) */
 
 /* Any thread. */
 void queue_hint(void *ctx, struct str name)
@@ -33,6 +34,14 @@ bool nodes_hinted(const struct queue *queue)
     return queue->hint_all || queue->hints.len > 0;
 }
 
+void nodes_forget_hints(struct queue *queue)
+{
+    pthread_mutex_lock(&queue->mutex);
+    queue->hint_all = false;
+    buf_reset(&queue->hints);
+    pthread_mutex_unlock(&queue->mutex);
+}
+
 static void follow_hint(struct batch *batch, struct str name)
 {
     struct queue *queue = batch->queue;
@@ -42,6 +51,8 @@ static void follow_hint(struct batch *batch, struct str name)
         queue->look_at_waits = true;
     else if (str_eq(name, due_word))
         queue->next_due_us = 0;
+    else if (str_eq(name, rules_word))
+        queue->reload_queues = true;
     else if (state)
         batch_heat_here(batch, state);
     else
@@ -114,6 +125,8 @@ void nodes_tell(struct queue *queue, const struct batch *batch)
         return;
     for (const struct queue_state *state = batch->heated; state; state = state->next_heated)
         verbs->tell(queue->store, state->row.rule.name);
+    if (batch->queues_changed)
+        verbs->tell(queue->store, rules_word);
     if (batch->delayed)
         verbs->tell(queue->store, due_word);
     if (batch->ended_count > 0)

@@ -6,12 +6,12 @@
 
 #include "base/fault.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #define INBOX_MAX 50000          /* requests waiting for the next commit; beyond: 503 */
-
 #define HELPED_BATCHES_MAX 256   /* then the thread has a look: the log wants its checkpoints */
 
 static const struct err stopping = {.code = ERR_UNAVAILABLE,
@@ -168,6 +168,42 @@ static int64_t next_deadline(struct queue *queue, int64_t now_us)
     return next_us;
 }
 
+/* The thread belongs to somebody else's program: while it has the turn it must neither be cancelled
+ * nor interrupted, and a write that fails must not kill the program (SIGPIPE, SIGXFSZ). */
+struct shelter {
+    sigset_t mask;
+    sigset_t pending;
+    int cancel_state;
+};
+
+static void shelter_enter(struct shelter *shelter)
+{
+    sigset_t all;
+
+    sigfillset(&all);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &shelter->cancel_state);
+    pthread_sigmask(SIG_SETMASK, &all, &shelter->mask);
+    sigpending(&shelter->pending);
+}
+
+static void shelter_leave(struct shelter *shelter)
+{
+    static const int ours[] = {SIGPIPE, SIGXFSZ};
+    const struct timespec at_once = {0};
+    sigset_t pending, one;
+
+    sigpending(&pending);
+    for (size_t i = 0; i < sizeof ours / sizeof ours[0]; i++) {
+        if (!sigismember(&pending, ours[i]) || sigismember(&shelter->pending, ours[i]))
+            continue;
+        sigemptyset(&one);
+        sigaddset(&one, ours[i]);
+        sigtimedwait(&one, NULL, &at_once);
+    }
+    pthread_sigmask(SIG_SETMASK, &shelter->mask, NULL);
+    pthread_setcancelstate(shelter->cancel_state, NULL);
+}
+
 /* True when the request is the caller's to decide: nobody is at it, nobody waits for it. */
 static bool take_turn(struct queue *queue)
 {
@@ -175,7 +211,7 @@ static bool take_turn(struct queue *queue)
 
     pthread_mutex_lock(&queue->mutex);
     mine = !queue->busy && !queue->thread_wants && !queue->inbox_first && !queue->forget_first &&
-           !queue->stop;
+           !queue->stop && !queue->store->full; /* the thread looks whether there is space again */
     if (mine)
         queue->busy = true;
     pthread_mutex_unlock(&queue->mutex);
@@ -199,14 +235,17 @@ static void give_turn_back(struct queue *queue)
 int queue_call(struct queue *queue, struct request *request)
 {
     struct queue_call call;
+    struct shelter shelter;
 
     if (!take_turn(queue)) {
         queue_call_start(queue, request, &call);
         return queue_call_finish(request, &call);
     }
     call_prepare(request, &call);
+    shelter_enter(&shelter);
     queue_run_batch(queue, request, false);
     give_turn_back(queue);
+    shelter_leave(&shelter);
     return queue_call_finish(request, &call);
 }
 

@@ -51,6 +51,8 @@ struct worker_state {
     uint32_t categories_count;
     bool in_process;
     int64_t lease_written_us; /* the lease_until the store has */
+    bool led;                 /* as its row says, of this node's own */
+    uint64_t followed;        /* the look at the store's rows that saw it last */
 };
 
 /* One transaction under way: tasks as they are to be, and what the store is owed. */
@@ -79,6 +81,7 @@ struct batch {
     struct queue_state *hot;
     struct queue_state *heated;
     bool delayed;                  /* something was put off */
+    bool queues_changed;           /* other nodes are told to read them anew */
     struct freed_key {
         struct queue_state *state;
         struct str key;
@@ -153,6 +156,8 @@ struct queue {
     bool reload_queues;      /* another node made or changed some */
     bool stale;              /* what memory knows is to be read anew */
     bool look_at_waits;      /* tasks ended on other nodes */
+    uint64_t follows;        /* looks at the rows of all workers */
+    int64_t followed_us;     /* the last one */
     int64_t last_time_saved_us;
     int64_t prune_cursor[STATUS_COUNT];
     int64_t history_cursor;
@@ -179,6 +184,7 @@ void queue_hint(void *queue, struct str name); /* store_watch.on_hint */
 int nodes_follow(struct batch *batch, struct err *err);
 void nodes_tell(struct queue *queue, const struct batch *batch);
 bool nodes_hinted(const struct queue *queue); /* under the mutex */
+void nodes_forget_hints(struct queue *queue);
 /* transact.c: all of the list in one commit, or each alone when that fails; then the answers. */
 void queue_run_batch(struct queue *queue, struct request *list, bool timers);
 int queue_reload(struct queue *queue, struct err *err); /* what memory knows, from the store */

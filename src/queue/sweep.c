@@ -293,8 +293,9 @@ int sweep_run(struct batch *batch, int64_t *next_us, struct err *err)
         (batch->queue->sweep_after == 0 && sweep_begin(batch, err) < 0))
         return -(int)err->code;
     *next_us = batch->now_us + pause_us;
-    if (batch->store->shared && !batch->queue->leads)
-        return 0;
+    if (batch->store->shared && !batch->queue->leads) /* workers that left elsewhere go here, too */
+        return batch->now_us - batch->queue->followed_us < 6 * pause_us
+                   ? 0 : workers_follow(batch, err);
     if (sweep_lead(batch, err) < 0 || sweep_held(batch, &more, err) < 0)
         return -(int)err->code;
     *next_us = batch->now_us;

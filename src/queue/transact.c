@@ -77,6 +77,20 @@ static int apply_all(struct batch *batch, struct request *list, bool claims, str
     return 0;
 }
 
+/* A rate limit lets go, or a claim goes on: whoever waits here looks again. */
+static void retry_queues(struct batch *batch)
+{
+    struct queue *queue = batch->queue;
+    struct queue_state *state;
+    uint32_t cursor = 0;
+
+    if (queue->next_retry_us > batch->now_us)
+        return;
+    queue->next_retry_us = INT64_MAX;
+    while ((state = map_next(&queue->queues, &cursor)) != NULL)
+        batch_heat_here(batch, state);
+}
+
 /* On a store with several nodes: each renews what is its own, the rest is the leader's. What the
  * leader does commits only while it leads. */
 static int run_shared_timers(struct batch *batch, struct err *err)
@@ -88,16 +102,19 @@ static int run_shared_timers(struct batch *batch, struct err *err)
     queue->leads = batch->store->verbs->leads(batch->store);
     if (queue->leads && !led) {
         LOG(queue->log, LOG_INFO, "node.takes_over", KC("node", queue->node_id));
-        queue->next_due_us = 0;
+        queue->next_due_us = queue->next_prune_us = 0;
         queue->sweep_after = 0;
     }
+    retry_queues(batch);
     if (queue->next_sweep_us <= batch->now_us) {
         queue->next_due_us = batch->now_us;
         if (sweep_run(batch, &queue->next_sweep_us, err) < 0)
             return -(int)err->code;
     }
-    if (!queue->leads)
+    if (!queue->leads) {
+        queue->next_due_us = queue->next_prune_us = INT64_MAX; /* until it leads */
         return 0;
+    }
     if (queue->next_due_us <= batch->now_us || queue->next_prune_us <= batch->now_us) {
         if (batch->store->verbs->lead_guard(batch->store, err) < 0)
             return -(int)err->code;
@@ -134,14 +151,7 @@ static int run_timers(struct batch *batch, struct err *err)
             return -(int)err->code;
         queue->next_prune_us = batch->now_us + (more ? PRUNE_AGAIN_US : PRUNE_EVERY_US);
     }
-    if (queue->next_retry_us <= batch->now_us) {
-        uint32_t cursor = 0;
-        struct queue_state *state;
-
-        queue->next_retry_us = INT64_MAX;
-        while ((state = map_next(&queue->queues, &cursor)) != NULL)
-            batch_heat(batch, state);
-    }
+    retry_queues(batch);
     return 0;
 }
 
@@ -378,10 +388,12 @@ static void undo(struct queue *queue)
         state->hot = false;
     queue->batch.hot = NULL;
     batch_reset(&queue->batch);
-    if (queue->store->shared) /* perhaps out of reach: read anew when it can be */
+    if (queue->store->shared) { /* perhaps out of reach: read anew when it can be */
         queue->stale = true;
-    else if (queue_reload(queue, &err) < 0)
+        nodes_forget_hints(queue); /* by then all there is to do is looked for */
+    } else if (queue_reload(queue, &err) < 0) {
         fatal(queue, NULL, &err);
+    }
 }
 
 static bool survive(struct queue *queue, struct request *list, const struct err *err)
@@ -437,7 +449,7 @@ void queue_run_batch(struct queue *queue, struct request *list, bool timers)
     if (timers) { /* a timer at fault must not spin */
         queue->next_sweep_us = queue_clock_us(queue) + CLOCK_SECOND_US;
         queue->next_prune_us = queue->next_sweep_us + PRUNE_EVERY_US;
-        queue->next_poll_us = queue->next_due_us = queue->next_sweep_us;
+        queue->next_poll_us = queue->next_due_us = queue->next_retry_us = queue->next_sweep_us;
     }
     list = without_waiting(queue, list);
     while (list && !queue->failed) {

@@ -135,6 +135,22 @@ int workers_find(struct batch *batch, struct str id, struct worker_state **worke
     return row ? adopt(batch->queue, row, worker, err) : 0;
 }
 
+/* Those whose rows are gone left, or were given up, at another node. This process keeps its own:
+ * they are written again. */
+static void forget_gone(struct queue *queue)
+{
+    struct worker_state *worker;
+    uint32_t cursor = 0;
+
+    while ((worker = map_next(&queue->workers, &cursor)) != NULL) {
+        if (str_starts(worker->row.id, str_of(queue->node_id)) ||
+            worker->followed == queue->follows)
+            continue;
+        map_remove(&queue->workers, worker->row.id);
+        state_free(worker);
+    }
+}
+
 /* Rows of all nodes; what this one knows of a lease may be newer than its row. */
 int workers_follow(struct batch *batch, struct err *err)
 {
@@ -144,6 +160,8 @@ int workers_follow(struct batch *batch, struct err *err)
     uint32_t count;
     int rc = batch->store->verbs->workers_load(batch->store, &arena, &rows, &count, err);
 
+    queue->follows++;
+    queue->followed_us = batch->now_us;
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
         struct worker_state *worker = workers_get(queue, rows[i].id);
 
@@ -153,9 +171,16 @@ int workers_follow(struct batch *batch, struct err *err)
             worker->row.lease_until_us = rows[i].lease_until_us;
             worker->row.last_heartbeat_us = rows[i].last_heartbeat_us;
         }
-        if (rc == 0 && rows[i].lease_until_us > worker->lease_written_us)
+        if (rc < 0)
+            break;
+        if (rows[i].lease_until_us > worker->lease_written_us)
             worker->lease_written_us = rows[i].lease_until_us;
+        worker->row.is_leader = rows[i].is_leader;
+        worker->row.leader_until_us = rows[i].leader_until_us;
+        worker->followed = queue->follows;
     }
+    if (rc == 0)
+        forget_gone(queue);
     arena_deinit(&arena);
     return rc;
 }
@@ -341,11 +366,15 @@ int workers_enter_node(struct batch *batch, struct err *err)
 int workers_renew_node(struct batch *batch, struct err *err)
 {
     struct worker_state *node = workers_get(batch->queue, str_of(batch->queue->node_id));
+    bool led;
 
     if (!node)
         return put_node(batch, err);
+    led = node->led;
     lead(batch->queue, &node->row, batch->now_us);
-    return workers_renew(batch, node, err);
+    node->led = node->row.is_leader;
+    workers_touch(batch, node);
+    return led == node->led ? workers_renew(batch, node, err) : put_row(batch, node, err);
 }
 
 int workers_leave_node(struct queue *queue, struct err *err)
@@ -587,6 +616,8 @@ int workers_list(struct batch *batch, struct workers_request *request)
     struct worker_state *worker;
 
     request->count = 0;
+    if (batch->store->shared && (batch_flush(batch, err) < 0 || workers_follow(batch, err) < 0))
+        return -(int)err->code;
     if (request->id.data && !workers_get(queue, request->id))
         return err_set(err, ERR_NOT_FOUND, "there is no such worker");
     request->workers = arena_alloc_array(request->base.arena, map_count(&queue->workers),

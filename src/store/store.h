@@ -20,6 +20,7 @@
 
 struct store;
 struct store_reader;
+struct store_copy_verbs;
 
 enum { /* parts of a task that loads may leave out */
     LOAD_STATE = 0,
@@ -178,6 +179,11 @@ struct store_watch {
                                                    * From a thread of the store's own. */
     void *ctx;
 };
+
+/* What the doctor is told: how it is, of what, what was found, what to do (NULL = nothing). */
+enum store_health { STORE_WELL, STORE_POOR, STORE_FAILING };
+typedef void store_tell(void *ctx, enum store_health health, const char *name, struct str detail,
+                        const char *fix);
 
 struct store_verbs {
     /* Transactions. commit returns only when the changes are durable. After a failed verb only
@@ -340,6 +346,8 @@ struct store_verbs {
     /* In a transaction: it commits only if this node leads, and nobody else can begin to before. */
     int (*lead_guard)(struct store *store, struct err *err);
     int64_t (*now_us)(struct store *store); /* the database's clock */
+    /* As queue_put, but a queue that another node has made meanwhile stays as it is. */
+    int (*queue_make)(struct store *store, const struct queue_row *queue, struct err *err);
     /* Counts what is held of a queue; nobody else does until the transaction ends. */
     int (*limits_lock)(struct store *store, struct str namespace_name, struct str queue,
                        struct arena *arena, struct held_count **counts, uint32_t *count,
@@ -356,9 +364,12 @@ struct store_verbs {
     /* The whole store. `tell` gets one line per finding; *findings counts them. */
     int (*verify)(struct store *store, void (*tell)(void *ctx, const char *line), void *ctx,
                   int64_t *findings, struct err *err);
+    /* Looks at what the store stands on; NULL = there is nothing to say. */
+    int (*inspect)(struct store *store, store_tell *tell, void *ctx, struct err *err);
     int (*backup)(struct store_reader *reader, const char *path,
                   void (*progress)(void *ctx, int64_t done, int64_t total), void *ctx,
                   struct err *err);
+    const struct store_copy_verbs *copy; /* rows in and out; store_copy.h */
 };
 
 struct store {
@@ -379,6 +390,8 @@ struct store_options {
     bool allow_network_fs;
     bool no_migrate; /* refuse instead of migrating up at the open */
     bool no_lock;    /* verify and doctor look without owning the file */
+    bool copies;     /* otherwise one that holds an unfinished copy is refused */
+    bool pooler;     /* PostgreSQL: no connection is ours for longer than a transaction */
     const struct log *log;
 };
 

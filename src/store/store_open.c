@@ -2,7 +2,7 @@
  * stores there are. Any thread. */
 #include "store/postgres/pg_store.h"
 #include "store/sqlite/sqlite_store.h"
-#include "store/store.h"
+#include "store/store_copy.h"
 
 #include <stdio.h>
 
@@ -57,8 +57,22 @@ void store_own_process(void)
     sqlite_store_own_process();
 }
 
-int store_open(struct store **store, struct str where, const struct store_options *options,
-               struct err *err)
+/* Some of its tasks would run here while the source still has all of them. */
+static int refuse_unfinished_copy(struct store *store, struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct str fact;
+    int rc = store->verbs->info_get(store, COPY_FACT, &arena, &fact, err);
+
+    if (rc == 0 && copy_is_unfinished(fact))
+        rc = err_set(err, ERR_CONFLICT, "the store holds an unfinished copy; run the same 'perdura "
+                     "copy' again until it says that both stores are equal");
+    arena_deinit(&arena);
+    return rc;
+}
+
+static int open_any(struct store **store, struct str where, const struct store_options *options,
+                    struct err *err)
 {
     struct str path;
 
@@ -70,6 +84,21 @@ int store_open(struct store **store, struct str where, const struct store_option
     default:
         return refuse(err);
     }
+}
+
+int store_open(struct store **store, struct str where, const struct store_options *options,
+               struct err *err)
+{
+    int rc = open_any(store, where, options, err);
+
+    if (rc < 0 || options->copies)
+        return rc;
+    rc = refuse_unfinished_copy(*store, err);
+    if (rc < 0) {
+        (*store)->verbs->close(*store);
+        *store = NULL;
+    }
+    return rc;
 }
 
 int store_migrations(struct str where, struct arena *arena, struct migration_row **rows,

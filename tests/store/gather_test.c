@@ -142,20 +142,39 @@ static void a_long_commit_is_written_in_parts_and_whole(void **state)
         assert_int_equal(letter_at(place, (sqlite3_int64)i * PAGE + 1), 'A' + i % 26);
 }
 
-static void a_write_that_fails_is_told_at_the_sync_and_not_tried_later(void **state) /* F-D2 */
+/* F-D2: SQLite believes that the bytes are there, so nothing goes well until it takes them back. */
+static void a_write_that_fails_is_told_until_the_rollback_and_not_tried_later(void **state)
 {
     struct place *place = *state;
     sqlite3_int64 size = -1;
+    char letter;
 
     vfs_shim_fail(&place->shim, SHIM_WRITE, "-wal", 0, 1, SQLITE_FULL);
     assert_int_equal(put(place, 'a', 100, 0), SQLITE_OK);
+    assert_int_equal(place->file->pMethods->xRead(place->file, &letter, 1, 0), SQLITE_FULL);
+    assert_int_equal(put(place, 'a', 100, 100), SQLITE_FULL);
     assert_int_equal(sync_file(place), SQLITE_FULL);
     assert_int_equal(vfs_shim_count(&place->shim, SHIM_SYNC), 0);
+    gather_drop(&place->gather);
     assert_int_equal(place->file->pMethods->xFileSize(place->file, &size), SQLITE_OK);
     assert_int_equal(size, 0);
     assert_int_equal(put(place, 'b', 100, 0), SQLITE_OK);
     assert_int_equal(sync_file(place), SQLITE_OK);
     assert_int_equal(letter_at(place, 0), 'b');
+}
+
+/* Somebody else may have written there since: what was rolled back is never written. */
+static void what_was_rolled_back_never_reaches_the_file(void **state)
+{
+    struct place *place = *state;
+    sqlite3_int64 size = -1;
+
+    assert_int_equal(put(place, 'a', PAGE, 0), SQLITE_OK);
+    gather_drop(&place->gather);
+    assert_int_equal(sync_file(place), SQLITE_OK);
+    assert_int_equal(vfs_shim_count(&place->shim, SHIM_WRITE), 0);
+    assert_int_equal(place->file->pMethods->xFileSize(place->file, &size), SQLITE_OK);
+    assert_int_equal(size, 0);
 }
 
 static void a_log_that_cannot_be_opened_is_refused_without_a_leak(void **state)
@@ -178,8 +197,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(writes_elsewhere_keep_their_order, setup, teardown),
         cmocka_unit_test_setup_teardown(a_long_commit_is_written_in_parts_and_whole, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(a_write_that_fails_is_told_at_the_sync_and_not_tried_later,
-                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            a_write_that_fails_is_told_until_the_rollback_and_not_tried_later, setup, teardown),
+        cmocka_unit_test_setup_teardown(what_was_rolled_back_never_reaches_the_file, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_log_that_cannot_be_opened_is_refused_without_a_leak,
                                         setup, teardown),
     };

@@ -2,6 +2,8 @@
  * the thread, and whatever the mix, every request is decided once (E2) and timers are kept. */
 #include "queue_fixture.h"
 
+#include <stdatomic.h>
+
 #define CALLERS 6
 #define CALLS 300
 #define TRIES_MAX 1000
@@ -46,6 +48,7 @@ struct caller {
     struct arena arena;
     int number;
     int stored;
+    atomic_int calls;
 };
 
 /* Every second request goes to the thread: the two ways meet at every point. */
@@ -110,11 +113,51 @@ static void a_deadline_that_a_caller_made_is_kept_by_the_thread(void **state)
     assert_in_range(fx_now_ms() - began_ms, 100, DEADLINE_MS);
 }
 
+static void *call_until_cancelled(void *ctx)
+{
+    struct caller *caller = ctx;
+
+    for (int i = 0;; i++) {
+        char text[128];
+        struct enqueue_request *request;
+
+        snprintf(text, sizeof text, "{\"type\":\"t\",\"idempotency_key\":\"c-%d-%d\"}",
+                 caller->number, i);
+        request = enqueue_prepare(caller->fx, &caller->arena,
+                                  arena_str(&caller->arena, str_of(text)));
+        queue_call(caller->fx->queue, &request->base);
+        atomic_fetch_add(&caller->calls, 1);
+        arena_reset(&caller->arena);
+        pthread_testcancel();
+    }
+    return NULL;
+}
+
+/* The thread is the program's: it may be cancelled at any time, but not with the turn in its hand. */
+static void a_cancelled_caller_leaves_the_turn_to_others(void **state)
+{
+    struct fixture *fx = *state;
+
+    for (int i = 0; i < 20; i++) {
+        struct caller caller = {.fx = fx, .number = i};
+        struct timespec rest = {.tv_nsec = 3000000 + i * 100000};
+
+        assert_int_equal(pthread_create(&caller.thread, NULL, call_until_cancelled, &caller), 0);
+        nanosleep(&rest, NULL);
+        pthread_cancel(caller.thread);
+        pthread_join(caller.thread, NULL);
+        enqueue(fx, "{\"type\":\"t\"}"); /* is answered */
+        arena_deinit(&caller.arena);
+    }
+    fx_verify(fx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         QUEUE_TEST(a_caller_runs_its_own_batch_when_the_queue_rests),
         QUEUE_TEST(calls_and_the_thread_never_decide_twice),
+        QUEUE_TEST(a_cancelled_caller_leaves_the_turn_to_others),
         QUEUE_TEST(a_deadline_that_a_caller_made_is_kept_by_the_thread),
     };
 

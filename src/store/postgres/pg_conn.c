@@ -5,16 +5,18 @@
 #include <string.h>
 
 
-/* Key look-ups by nested loops whatever the statistics say; plans that stay. */
+/* Key look-ups by nested loops whatever the statistics say; plans that stay. A node that freezes in
+ * a transaction holds others up, also whoever wants to lead in its place, for ten seconds. */
 static const char session_settings[] =
     "SET client_min_messages = warning; SET timezone = 'UTC'; SET jit = off;"
     "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off;"
     "SET plan_cache_mode = force_generic_plan; SET lock_timeout = '5s';"
-    "SET statement_timeout = '60s'; SET idle_in_transaction_session_timeout = '60s'";
+    "SET statement_timeout = '60s'; SET idle_in_transaction_session_timeout = '10s'";
 static const char transaction_settings[] =
     "SELECT set_config(name, value, true) FROM (VALUES ('timezone', 'UTC'), ('jit', 'off'),"
     "('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('enable_seqscan', 'off'),"
-    "('lock_timeout', '5s'), ('statement_timeout', '60s')) AS settings (name, value)";
+    "('lock_timeout', '5s'), ('statement_timeout', '60s'),"
+    "('idle_in_transaction_session_timeout', '10s')) AS settings (name, value)";
 
 static const struct pg_statement begin_statement = {"begin", "BEGIN"};
 static const struct pg_statement commit_statement = {"commit", "COMMIT"};

@@ -54,6 +54,7 @@ struct pg_store {
     struct gathered_result *results; /* not written yet, in arena */
     struct map result_ids;
     struct pg_keeper *keeper; /* NULL before watch_start */
+    struct pg_copy_texts *copy; /* NULL unless a copy is made */
     char writer[64];       /* this connection among writer_marks */
     int64_t mark;          /* of its last transaction */
     int64_t connect_at_us; /* not tried again before; by CLOCK_BOOTTIME */
@@ -177,6 +178,7 @@ int pg_worker_delete(struct store *, struct str, struct err *);
 int pg_queues_load(struct store *, struct arena *, struct queue_row **, uint32_t *,
                    struct err *);
 int pg_queue_put(struct store *, const struct queue_row *, struct err *);
+int pg_queue_make(struct store *, const struct queue_row *, struct err *);
 int pg_counts_load(struct store *, struct arena *, struct lane_count **, uint32_t *,
                    struct err *);
 int pg_info_get(struct store *, const char *, struct arena *, struct str *, struct err *);
@@ -206,6 +208,8 @@ int pg_read_logs(struct store_reader *, const struct uuid *, const struct log_fi
 int pg_verify(struct store *, void (*)(void *, const char *), void *, int64_t *, struct err *);
 int pg_backup(struct store_reader *, const char *, void (*)(void *, int64_t, int64_t), void *,
               struct err *);
+/* pg_doctor.c */
+int pg_inspect(struct store *, store_tell *, void *, struct err *);
 /* pg_migrate.c: on an open connection */
 int pg_migrate_rows(struct pg_conn *conn, struct arena *arena, struct migration_row **rows,
                     uint32_t *count, struct err *err);
@@ -214,5 +218,8 @@ int pg_migrate_down(struct pg_conn *conn, uint32_t steps, uint32_t *undone, stru
 int pg_migrate_check(struct pg_conn *conn, struct err *err); /* refuses what is not current */
 int pg_migrate_hold(struct pg_conn *conn, struct err *err);  /* against migrating down */
 int pg_migrate_sql(struct buf *out, struct err *err);
+#define PG_USE_KEY "72981703, hashtext(current_schema())" /* of everybody who has it open */
+/* pg_copy.c */
+void pg_copy_texts_free(struct pg_copy_texts *texts);
 
 #endif

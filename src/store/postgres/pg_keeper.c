@@ -14,9 +14,13 @@
 #define TELL_EVERY_US (3 * CLOCK_MS_US) /* a NOTIFY takes a lock of the whole database */
 #define TELL_BYTES_MAX 7000             /* PostgreSQL takes 8,000 */
 #define CONNECT_MIN_US (100 * CLOCK_MS_US)
-#define CONNECT_MAX_US (5 * CLOCK_SECOND_US)
+#define CONNECT_MAX_US CLOCK_SECOND_US
 #define SEPARATOR '\x1f'
 #define CHANNEL_BYTES 100
+
+/* Words between keepers; others are the queue's. */
+static const struct str lanes_word = {"\x02", 1};   /* lanes were made: read them anew */
+static const struct str vacant_word = {"\x03", 1};  /* the leader goes: whoever is first leads */
 
 struct pg_keeper {
     struct store_watch watch;
@@ -27,6 +31,7 @@ struct pg_keeper {
     pthread_t thread;
     int wake_fd;
     atomic_bool stop;
+    atomic_bool lanes_made;         /* by another node, since they were read */
     _Atomic int64_t epoch;          /* under which it leads */
     _Atomic int64_t leads_until_us; /* by CLOCK_BOOTTIME: when the renewal was sent, and a lease */
     _Atomic int64_t offset_us;      /* of the database's clock to CLOCK_BOOTTIME */
@@ -53,6 +58,11 @@ static void wake(struct pg_keeper *keeper)
     uint64_t one = 1;
 
     (void)!write(keeper->wake_fd, &one, sizeof one);
+}
+
+bool keeper_lanes_made(struct pg_keeper *keeper)
+{
+    return atomic_exchange(&keeper->lanes_made, false);
 }
 
 static bool is_told(const struct pg_keeper *keeper, struct str queue)
@@ -87,6 +97,11 @@ void keeper_tell(struct pg_keeper *keeper, struct str queue)
     pthread_mutex_unlock(&keeper->mutex);
     if (first)
         wake(keeper);
+}
+
+void keeper_tell_lanes(struct pg_keeper *keeper)
+{
+    keeper_tell(keeper, lanes_word);
 }
 
 /* ---- the connection ---- */
@@ -150,6 +165,7 @@ static bool connect_again(struct pg_keeper *keeper)
         !follow_clock(keeper))
         return false;
     keeper->next_renewal_us = 0;
+    atomic_store(&keeper->lanes_made, true);
     if (keeper->watch.on_hint) /* whatever was said meanwhile was not heard */
         keeper->watch.on_hint(keeper->watch.ctx, STR_NONE);
     return true;
@@ -189,14 +205,16 @@ static bool renew(struct pg_keeper *keeper)
     return follow_clock(keeper);
 }
 
+/* Others would notice when they ask for the next time, a third of a lease later; they are told. */
 static void give_back(struct pg_keeper *keeper)
 {
-    const char *values[] = {keeper->watch.node_id};
+    const char *values[] = {keeper->watch.node_id, keeper->channel, vacant_word.data};
 
     atomic_store(&keeper->leads_until_us, 0);
     if (keeper->pg && PQstatus(keeper->pg) == CONNECTION_OK)
-        PQclear(ask(keeper, "UPDATE leadership SET until = clock_timestamp() - interval '1 second' "
-                            "WHERE holder = $1", 1, values));
+        PQclear(ask(keeper, "WITH mine AS (UPDATE leadership SET until = clock_timestamp() "
+                            "- interval '1 second' WHERE holder = $1 RETURNING 1) "
+                            "SELECT pg_notify($2, $1 || chr(31) || $3) FROM mine", 3, values));
 }
 
 /* ---- telling and hearing ---- */
@@ -228,7 +246,17 @@ static bool tell(struct pg_keeper *keeper)
     return !any || result;
 }
 
-/* The node that tells, then queues; without any, all of them. */
+static void hear_word(struct pg_keeper *keeper, struct str word)
+{
+    if (str_eq(word, vacant_word))
+        keeper->next_renewal_us = 0;
+    else if (str_eq(word, lanes_word))
+        atomic_store(&keeper->lanes_made, true);
+    else
+        keeper->watch.on_hint(keeper->watch.ctx, word);
+}
+
+/* The node that tells, then words; without any, all there are. */
 static void hear(struct pg_keeper *keeper, const char *text)
 {
     size_t len = strcspn(text, "\x1f");
@@ -236,12 +264,14 @@ static void hear(struct pg_keeper *keeper, const char *text)
 
     if (str_is(str_span(text, len), keeper->watch.node_id) || !keeper->watch.on_hint)
         return;
-    if (all)
+    if (all) {
+        atomic_store(&keeper->lanes_made, true);
         keeper->watch.on_hint(keeper->watch.ctx, STR_NONE);
+    }
     while (text[len] != '\0') {
         text += len + 1;
         len = strcspn(text, "\x1f");
-        keeper->watch.on_hint(keeper->watch.ctx, str_span(text, len));
+        hear_word(keeper, str_span(text, len));
     }
 }
 
@@ -315,6 +345,8 @@ static void *keep(void *ctx)
             pause_us = CONNECT_MIN_US;
             continue;
         }
+        PQfinish(keeper->pg); /* its socket would wake us at once */
+        keeper->pg = NULL;
         rest(keeper, clock_boot_us() + pause_us / 2 + rand_r(&seed) % (pause_us / 2 + 1));
         pause_us = pause_us * 2 < CONNECT_MAX_US ? pause_us * 2 : CONNECT_MAX_US;
     }

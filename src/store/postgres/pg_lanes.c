@@ -1,16 +1,16 @@
 /* Lanes: a queue and a type under one number, known in memory once seen. They are never removed, so
  * what memory knows stays true; a lane that another node made is looked up when its number comes
  * along. And the counts per lane and status: this transaction's differences, added as rows. */
-#include "store/postgres/pg_int.h"
-
 #include "base/clock.h"
+#include "store/postgres/pg_int.h"
+#include "store/postgres/pg_keeper.h"
 
 #include <stdlib.h>
 
 #define SEPARATOR '\x1f'
 #define NAME_BYTES_MAX 1024
 #define FOLD_ROWS 2000 /* rows added before they are summed up */
-#define REFRESH_US INT64_C(1000000) /* a lane of another node is claimed from after this */
+#define REFRESH_US INT64_C(1000000) /* a lane of another node that nobody told of: found so late */
 #define REFRESH_LANE_US 100 /* and later where there are so many that reading them takes long */
 
 static size_t join_names(char *out, struct str a, struct str b, struct str c)
@@ -91,6 +91,8 @@ int lanes_refresh(struct pg_store *store, struct err *err)
 {
     int64_t age_us = REFRESH_US + map_count(&store->lanes) * REFRESH_LANE_US;
 
+    if (store->keeper && keeper_lanes_made(store->keeper))
+        store->lanes_read_us = 0;
     if (store->lanes_read_us != 0 && clock_boot_us() - store->lanes_read_us < age_us)
         return 0;
     return lanes_load(store, err);

@@ -11,7 +11,6 @@
 
 #define FOLDER "store/postgres/migrations/"
 #define LOCK_KEY "7298170365" /* of everybody who migrates; any number nobody else uses */
-#define USE_KEY "72981703, hashtext(current_schema())" /* of everybody who has the store open */
 
 static const char table_text[] =
     "CREATE TABLE IF NOT EXISTS schema_migrations (\n"
@@ -93,13 +92,14 @@ static int look(struct pg_conn *conn, struct arena *arena, struct migration_row 
  * Behind a pooler no connection is ours alone, so nothing is held. */
 int pg_migrate_hold(struct pg_conn *conn, struct err *err)
 {
-    return conn->pooler ? 0 : conn_text(conn, "SELECT pg_advisory_lock_shared(" USE_KEY ")", err);
+    return conn->pooler
+               ? 0 : conn_text(conn, "SELECT pg_advisory_lock_shared(" PG_USE_KEY ")", err);
 }
 
 /* Waits a moment: a node that was just stopped may still be on its way out. */
 static const char unused_text[] =
     "SET LOCAL lock_timeout = '1s';\n"
-    "DO $$ BEGIN PERFORM pg_advisory_xact_lock(" USE_KEY ");\n"
+    "DO $$ BEGIN PERFORM pg_advisory_xact_lock(" PG_USE_KEY ");\n"
     "EXCEPTION WHEN lock_not_available THEN RAISE EXCEPTION 'the store is in use; stop its nodes "
     "first' USING ERRCODE = 'PD002'; END $$;\n"
     "SET LOCAL lock_timeout = '300s';\n";

@@ -1,6 +1,6 @@
 /* What only a store with several nodes has: workers that registered elsewhere, and limits that hold
  * over all nodes. A claim on a queue with limits takes the queue's row, so claims of it come one
- * after the other; ends need not, they only make room. */
+ * after the other; ends need not, they only make room, unless they bring back parked tasks. */
 #include "store/postgres/pg_int.h"
 
 int pg_worker_load(struct store *base, struct str id, struct arena *arena,

@@ -5,6 +5,7 @@
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_keeper.h"
 #include "store/postgres/pg_store.h"
+#include "store/store_copy.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -145,6 +146,14 @@ static int end_with_mark(struct pg_store *store, struct err *err)
     return conn_commit(&store->conn, err);
 }
 
+/* From here on other nodes can claim from the lanes this transaction made. */
+static void tell_new_lanes(struct pg_store *store)
+{
+    if (store->lanes_are_new && store->keeper)
+        keeper_tell_lanes(store->keeper);
+    store->lanes_are_new = false;
+}
+
 static int pg_commit(struct store *base, struct err *err)
 {
     struct pg_store *store = pg_of(base);
@@ -153,7 +162,7 @@ static int pg_commit(struct store *base, struct err *err)
 
     if (end_with_mark(store, err) == 0) {
         store->mark++;
-        store->lanes_are_new = false;
+        tell_new_lanes(store);
         return 0;
     }
     if (!store->conn.commit_sent)
@@ -167,7 +176,7 @@ static int pg_commit(struct store *base, struct err *err)
     LOG(store->log, LOG_INFO, "store.commit_settled", KC("took", took ? "yes" : "no"));
     if (!took)
         return -(int)err->code;
-    store->lanes_are_new = false;
+    tell_new_lanes(store);
     return 0;
 }
 
@@ -219,6 +228,7 @@ static void pg_close(struct store *base)
     lanes_deinit(store);
     results_forget(store);
     texts_deinit(&store->texts);
+    pg_copy_texts_free(store->copy);
     sql_unload(&store->sql);
     arena_deinit(&store->arena);
     free(store->where);
@@ -373,6 +383,8 @@ static const struct store_verbs verbs = {
     .read_logs = pg_read_logs,
     .verify = pg_verify,
     .backup = pg_backup,
+    .inspect = pg_inspect,
+    .copy = &pg_copy_verbs,
     .watch_start = pg_watch_start,
     .watch_stop = pg_watch_stop,
     .leads = pg_leads,
@@ -380,6 +392,7 @@ static const struct store_verbs verbs = {
     .now_us = pg_now_us,
     .tell = pg_tell,
     .worker_load = pg_worker_load,
+    .queue_make = pg_queue_make,
     .limits_lock = pg_limits_lock,
     .key_held = pg_key_held,
     .bucket_load = pg_bucket_load,
@@ -438,6 +451,7 @@ int pg_store_open(struct store **out, struct str where, const struct store_optio
     store->base.kind = "postgres";
     store->base.shared = true;
     store->log = options->log;
+    store->pooler = options->pooler;
     params_init(&store->conn.params);
     rc = sql_load(&store->sql, err);
     if (rc == 0)

@@ -219,7 +219,8 @@ static void put_rate(struct pg_params *params, const struct rate_rule *rate)
 
 /* The parts of a rule that come from the configuration alone (store, stall, dead letters) are not
  * stored. */
-int pg_queue_put(struct store *base, const struct queue_row *queue, struct err *err)
+static int write_queue(struct store *base, enum pg_sql_name name, const struct queue_row *queue,
+                       struct err *err)
 {
     struct pg_store *store = pg_of(base);
     struct pg_params *params = &store->conn.params;
@@ -246,10 +247,20 @@ int pg_queue_put(struct store *base, const struct queue_row *queue, struct err *
     param_int(params, rule->ageing_ms);
     param_time(params, queue->created_at_us);
     param_time(params, queue->updated_at_us);
-    rc = pg_send(store, PGSQL_queue_put, err);
+    rc = pg_send(store, name, err);
 out:
     buf_deinit(&limits);
     return rc;
+}
+
+int pg_queue_put(struct store *base, const struct queue_row *queue, struct err *err)
+{
+    return write_queue(base, PGSQL_queue_put, queue, err);
+}
+
+int pg_queue_make(struct store *base, const struct queue_row *queue, struct err *err)
+{
+    return write_queue(base, PGSQL_queue_make, queue, err);
 }
 
 /* ---- counts and facts ---- */

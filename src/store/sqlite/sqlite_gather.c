@@ -15,6 +15,9 @@ struct gather_file {
     char *bytes;          /* not written yet: one piece of the file */
     sqlite3_int64 offset; /* where it belongs */
     int len;
+    int failed;           /* what a write said that could not be made: so says everything until the
+                           * rollback, for SQLite thinks that those bytes are there */
+    struct gather *owner;
 };
 
 static struct gather_file *file_of(sqlite3_file *file)
@@ -29,8 +32,17 @@ static int flush(struct gather_file *file)
     int len = file->len;
 
     file->len = 0;
-    return len == 0 ? SQLITE_OK
-                    : file->below->pMethods->xWrite(file->below, file->bytes, len, file->offset);
+    if (len > 0 && file->failed == SQLITE_OK)
+        file->failed = file->below->pMethods->xWrite(file->below, file->bytes, len, file->offset);
+    return file->failed;
+}
+
+void gather_drop(struct gather *gather)
+{
+    if (!gather->log)
+        return;
+    gather->log->len = 0;
+    gather->log->failed = SQLITE_OK;
 }
 
 static int gather_write(sqlite3_file *base, const void *bytes, int len, sqlite3_int64 offset)
@@ -38,6 +50,8 @@ static int gather_write(sqlite3_file *base, const void *bytes, int len, sqlite3_
     struct gather_file *file = file_of(base);
     int rc;
 
+    if (file->failed != SQLITE_OK)
+        return file->failed;
     if ((file->len > 0 && offset != file->offset + file->len) || file->len + len > GATHER_BYTES)
         if ((rc = flush(file)) != SQLITE_OK)
             return rc;
@@ -88,6 +102,7 @@ static int gather_close(sqlite3_file *base)
     int written = flush(file);
     int closed = file->below->pMethods->xClose(file->below);
 
+    file->owner->log = NULL;
     free(file->bytes);
     return written != SQLITE_OK ? written : closed;
 }
@@ -186,6 +201,8 @@ static int gather_open(sqlite3_vfs *vfs, const char *path, sqlite3_file *base, i
     rc = below->xOpen(below, path, file->below, flags, out);
     if (rc == SQLITE_OK) {
         base->pMethods = &methods;
+        file->owner = gather;
+        gather->log = file;
         return SQLITE_OK;
     }
     if (file->below->pMethods) /* some set them even when they fail, and want to be closed */
@@ -232,6 +249,8 @@ static int gather_last_error(sqlite3_vfs *vfs, int cap, char *out)
 int gather_install(struct gather *gather)
 {
     gather->below = sqlite3_vfs_find(NULL);
+    if (!gather->below)
+        return SQLITE_NOMEM;
     snprintf(gather->name, sizeof gather->name, "gather-%p", (void *)gather);
     gather->vfs = (sqlite3_vfs){
         .iVersion = 1,

@@ -9,9 +9,12 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 
+struct gather_file;
+
 struct gather {
     sqlite3_vfs vfs;
     sqlite3_vfs *below;
+    struct gather_file *log; /* while it is open */
     char name[40]; /* every store registers its own */
     bool passes;   /* nothing is gathered: where a write may harm its neighbours, SQLite fills the
                     * log up to a whole sector behind the sync of a commit */
@@ -19,5 +22,8 @@ struct gather {
 
 int gather_install(struct gather *gather); /* an SQLite code */
 void gather_remove(struct gather *gather); /* after the connection was closed */
+/* After a rollback: what was gathered of it must never reach the file, where others may have
+ * written since. */
+void gather_drop(struct gather *gather);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/fault.h"
 #include "base/hash.h"
 #include "store/sqlite/sqlite_int.h"
+#include "store/store_copy.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -277,6 +278,7 @@ static void sqlite_rollback(struct store *base)
         if (stmt)
             sql_run(&store->sql, stmt, NULL, &err);
     }
+    gather_drop(&store->gather);
     store->in_tx = false;
     held_forget(&store->held);
     if (!SEEDED_BUG("memory_kept_after_rollback") && lines_load(store, &err) < 0) {
@@ -402,6 +404,7 @@ static const struct store_verbs verbs = {
     .read_logs = sqlite_read_logs,
     .verify = sqlite_verify,
     .backup = sqlite_backup,
+    .copy = &sqlite_copy_verbs,
 };
 
 static int read_last(struct sqlite_store *store, struct err *err)

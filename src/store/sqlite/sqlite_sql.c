@@ -94,6 +94,9 @@ int sql_fail(sqlite3 *db, const char *what, struct err *err)
         return err_set(err, ERR_STORAGE_READ, "a page of the store cannot be read (%s: %s); run "
                        "'perdura verify', restore a backup if it stays so", what, text);
     switch (rc & 0xFF) {
+    case SQLITE_NOTADB:
+        return err_set(err, ERR_STORAGE, "the file is not an SQLite database, so no Perdura store "
+                       "either; choose another path");
     case SQLITE_FULL:
     case SQLITE_READONLY:
         return err_set(err, ERR_STORAGE_FULL, "the store cannot be written (%s: %s); free space "

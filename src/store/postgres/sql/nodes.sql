@@ -1,9 +1,12 @@
 -- What only a store with several nodes needs: workers of other nodes, limits over all of them.
 
 -- name: worker_one
-SELECT id, hostname, version, queues, types, categories, pool_size, started_at, last_heartbeat,
-    lease_until, is_leader, leader_until, status
-FROM workers WHERE id = $1;
+SELECT w.id, w.hostname, w.version, w.queues, w.types, w.categories, w.pool_size, w.started_at,
+    w.last_heartbeat, w.lease_until, CASE WHEN l.holder IS NULL THEN w.is_leader
+        ELSE l.holder = w.id AND l.until > clock_timestamp() END,
+    CASE WHEN l.holder IS NULL THEN w.leader_until WHEN l.holder = w.id THEN l.until END, w.status
+FROM workers w LEFT JOIN leadership l ON l.namespace = '*'
+WHERE w.id = $1;
 
 -- name: queue_lock
 SELECT 1::bigint FROM queues WHERE namespace = $1 AND name = $2 FOR NO KEY UPDATE;

@@ -38,12 +38,19 @@ WITH old AS MATERIALIZED (
     gone AS (DELETE FROM outbox o USING old WHERE o.message = old.message RETURNING 1)
 SELECT count(*)::bigint FROM gone;
 
+-- Who leads is said by the leadership; a worker's row follows it a little later.
 -- name: workers_all
-SELECT id, hostname, version, queues, types, categories, pool_size, started_at, last_heartbeat,
-    lease_until, is_leader, leader_until, status
-FROM workers ORDER BY id COLLATE "C";
+SELECT w.id, w.hostname, w.version, w.queues, w.types, w.categories, w.pool_size, w.started_at,
+    w.last_heartbeat, w.lease_until, CASE WHEN l.holder IS NULL THEN w.is_leader
+        ELSE l.holder = w.id AND l.until > clock_timestamp() END,
+    CASE WHEN l.holder IS NULL THEN w.leader_until WHEN l.holder = w.id THEN l.until END, w.status
+FROM workers w LEFT JOIN leadership l ON l.namespace = '*'
+ORDER BY w.id COLLATE "C";
 
+-- Of two rows that say they lead one is old.
 -- name: worker_put
+WITH led AS (
+    UPDATE workers SET is_leader = false, leader_until = NULL WHERE is_leader AND $11 AND id <> $1)
 INSERT INTO workers (id, hostname, version, queues, types, categories, pool_size, started_at,
     last_heartbeat, lease_until, is_leader, leader_until, status)
 VALUES ($1, $2, $3, $4, $5, $6, $7, coalesce($8, to_timestamp(0)),
@@ -78,6 +85,14 @@ ON CONFLICT (namespace, name) DO UPDATE SET
     key_rate_burst = excluded.key_rate_burst, type_limits = excluded.type_limits,
     priority_order = excluded.priority_order, ageing_ms = excluded.ageing_ms,
     updated_at = excluded.updated_at;
+
+-- name: queue_make
+INSERT INTO queues (namespace, name, paused_at, concurrency, rate_count, rate_per_ms, rate_burst,
+    key_concurrency, key_rate_count, key_rate_per_ms, key_rate_burst, type_limits,
+    priority_order, ageing_ms, created_at, updated_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,
+    coalesce($15, to_timestamp(0)), coalesce($16, to_timestamp(0)))
+ON CONFLICT (namespace, name) DO NOTHING;
 
 -- name: info_get
 SELECT value FROM store_info WHERE name = $1;

@@ -1,0 +1,278 @@
+/* The tables of a store with their columns, as both layouts have them: once here, for reading,
+ * writing and comparing. A column that only one layout has, or has elsewhere, says so. Not here:
+ * leadership and writer_marks (of nodes that ran), lane_counts, key_counts and the rows of waiting
+ * tasks (made anew), schema_migrations (the target's own). */
+#include "store/store_copy.h"
+
+#define INT(name) {name, COPY_INT, 0, NULL, NULL}
+#define TIME(name) {name, COPY_TIME, 0, NULL, NULL}
+#define BOOL(name) {name, COPY_BOOL, 0, NULL, NULL}
+#define TEXT(name) {name, COPY_TEXT, 0, NULL, NULL}
+#define LONG(name) {name, COPY_TEXT, COPY_LONG, NULL, NULL}
+#define UUID(name) {name, COPY_UUID, 0, NULL, NULL}
+#define JSON(name) {name, COPY_JSON, 0, NULL, NULL}
+#define WITH(name, kind, flags) {name, kind, flags, NULL, NULL}
+#define DERIVED(name, kind, flags, read) {name, kind, COPY_DERIVED | (flags), read, NULL}
+#define NAMESPACE TEXT("namespace")
+
+static const struct copy_column lanes[] = {INT("lane"), NAMESPACE, TEXT("queue"), TEXT("type")};
+
+static const struct copy_column specs[] = {
+    INT("task"),
+    INT("lane"),
+    TEXT("name"),
+    LONG("payload"),
+    INT("payload_sum"),
+    TEXT("idempotency_key"),
+    TEXT("limit_key"),
+    INT("max_retries"),
+    INT("timeout_ms"),
+    TIME("created_at"),
+    INT("opened"),
+    WITH("tags", COPY_TEXT, COPY_APART),
+    WITH("user_id", COPY_TEXT, COPY_APART),
+    WITH("external_id", COPY_TEXT, COPY_APART),
+    WITH("context_key", COPY_TEXT, COPY_APART),
+    WITH("correlation_id", COPY_TEXT, COPY_APART),
+    WITH("workflow_id", COPY_TEXT, COPY_APART),
+    WITH("input_hash", COPY_TEXT, COPY_APART),
+    WITH("unique_until", COPY_TEXT, COPY_APART),
+    WITH("callback_url", COPY_TEXT, COPY_APART),
+    WITH("ref", COPY_TEXT, COPY_APART),
+    WITH("job_id", COPY_UUID, COPY_APART),
+    WITH("schedule_id", COPY_UUID, COPY_APART),
+    WITH("recurring_job_id", COPY_UUID, COPY_APART),
+    WITH("category_id", COPY_UUID, COPY_APART),
+    WITH("parent_id", COPY_UUID, COPY_APART),
+    WITH("on_unsatisfied", COPY_TEXT, COPY_APART),
+    WITH("retry_policy", COPY_TEXT, COPY_APART),
+    WITH("retry_delay_ms", COPY_INT, COPY_APART),
+    WITH("max_retry_delay_ms", COPY_INT, COPY_APART),
+    WITH("max_crashes", COPY_INT, COPY_APART),
+    WITH("max_continuations", COPY_INT, COPY_APART),
+    WITH("stall_after_ms", COPY_INT, COPY_APART | COPY_EMPTY),
+    WITH("run_at", COPY_TIME, COPY_APART | COPY_EMPTY),
+    WITH("recovery_priority", COPY_INT, COPY_APART | COPY_EMPTY),
+    WITH("auto_recovery_enabled", COPY_BOOL, COPY_APART),
+};
+
+#define FILLED(name, kind) WITH(name, kind, COPY_EMPTY | COPY_FILLED)
+#define EMPTY(name, kind) WITH(name, kind, COPY_EMPTY)
+#define DETAIL(name, kind) WITH(name, kind, COPY_APART | COPY_EMPTY)
+#define DETAIL_FILLED(name) WITH(name, COPY_INT, COPY_APART | COPY_EMPTY | COPY_FILLED)
+#define DETAIL_TEXT(name) WITH(name, COPY_TEXT, COPY_APART)
+/* The name a parked task waits under; ?1 is its key, ?3 its lane. */
+#define PARKED_WRITE                                                                            \
+    "CASE WHEN ?14 THEN (SELECT l.queue || char(31) || coalesce(p.limit_key, '') FROM lanes l, " \
+    "task_specs p WHERE l.lane = ?3 AND p.task = ?1) END"
+
+static const struct copy_column states[] = {
+    INT("task"),
+    UUID("id"),
+    INT("lane"),
+    TEXT("status"),
+    TEXT("previous_status"),
+    TEXT("state"),
+    FILLED("progress", COPY_INT),
+    FILLED("version", COPY_INT),
+    TIME("updated_at"),
+    FILLED("priority", COPY_INT),
+    EMPTY("scheduled_at", COPY_TIME),
+    FILLED("by_wall", COPY_BOOL),
+    INT("order_key"),
+    {"parked", COPY_BOOL, COPY_EMPTY, "m.parked IS NOT NULL", PARKED_WRITE},
+    FILLED("attempts", COPY_INT),
+    TEXT("worker_id"),
+    EMPTY("held", COPY_BOOL),
+    FILLED("lease_token", COPY_INT),
+    EMPTY("lease_until", COPY_TIME),
+    EMPTY("last_heartbeat", COPY_TIME),
+    EMPTY("claimed_at", COPY_TIME),
+    EMPTY("started_at", COPY_TIME),
+    EMPTY("execution", COPY_INT),
+    DERIVED("execution_id", COPY_UUID, 0,
+            "(SELECT e.id FROM execution_rows e WHERE e.execution = m.execution)"),
+    EMPTY("report_seq", COPY_INT),
+    EMPTY("outcome_token", COPY_INT),
+    EMPTY("outcome_hash", COPY_INT),
+    FILLED("event_seq", COPY_INT),
+    EMPTY("completed_at", COPY_TIME),
+    EMPTY("has_data", COPY_BOOL),
+    DETAIL_FILLED("retry_count"),
+    DETAIL_FILLED("crash_count"),
+    DETAIL_FILLED("continuations"),
+    DETAIL("next_retry_at", COPY_TIME),
+    DETAIL("unlisted", COPY_BOOL),
+    DETAIL("pause_requested", COPY_BOOL),
+    DETAIL("open_dependencies", COPY_INT),
+    DETAIL("unsatisfied", COPY_BOOL),
+    DETAIL("open_children", COPY_INT),
+    DETAIL("waits_children", COPY_BOOL),
+    DETAIL_TEXT("metadata"),
+    DETAIL_TEXT("checkpoint_data"),
+    DETAIL_TEXT("resumed_from"),
+    DETAIL_TEXT("recovery_metadata"),
+    DETAIL_TEXT("error"),
+    DETAIL_TEXT("last_error"),
+    DETAIL_TEXT("error_details"),
+    DERIVED("has_dependencies", COPY_BOOL, COPY_EMPTY,
+            "EXISTS (SELECT 1 FROM task_dependencies d WHERE d.task_id = m.id)"),
+    DERIVED("has_dependents", COPY_BOOL, COPY_EMPTY,
+            "EXISTS (SELECT 1 FROM task_dependencies d WHERE d.depends_on_task_id = m.id)"),
+};
+
+static const struct copy_column data[] = {INT("task"), LONG("data")};
+
+static const struct copy_column uniques[] = {NAMESPACE, TEXT("kind"), TEXT("type"), TEXT("value"),
+                                             INT("task")};
+
+static const struct copy_column tags[] = {NAMESPACE, TEXT("tag"), INT("task")};
+
+static const struct copy_column events[] = {INT("task"),   INT("seq"),     UUID("id"),
+                                            TEXT("status"), TEXT("state"), LONG("detail"),
+                                            TEXT("actor"), TIME("created_at")};
+
+static const struct copy_column executions[] = {
+    INT("execution"),     UUID("id"),           INT("task"),          UUID("job_id"),
+    UUID("schedule_id"),  TEXT("status"),       INT("attempt_number"), INT("lease_token"),
+    TEXT("worker_id"),    TEXT("correlation_id"), INT("claim_seq"),   INT("start_seq"),
+    INT("end_seq"),       TIME("created_at"),   TIME("started_at"),   TIME("completed_at"),
+    TIME("failed_at"),    INT("duration_ms"),   LONG("result_data"),  LONG("error_data")};
+
+static const struct copy_column results[] = {UUID("task_id"), NAMESPACE, LONG("payload"),
+                                             INT("payload_sum"), TIME("created_at")};
+
+static const struct copy_column dependencies[] = {UUID("task_id"), UUID("depends_on_task_id"),
+                                                  NAMESPACE, TEXT("dependency_type")};
+
+static const struct copy_column checkpoints[] = {
+    UUID("task_id"),           INT("seq"),               UUID("id"),
+    NAMESPACE,                 TEXT("checkpoint_name"),  INT("progress_percent"),
+    TEXT("step_description"),  LONG("recoverable_data"), LONG("database_state"),
+    LONG("file_state"),        TEXT("checkpoint_hash"),  BOOL("is_valid"),
+    TIME("created_at")};
+
+static const struct copy_column recoveries[] = {
+    UUID("id"),                 NAMESPACE,                 UUID("task_id"),
+    TEXT("recovery_method"),    INT("recovery_priority"),  TIME("scheduled_for"),
+    TIME("processing_started"), TIME("processing_completed"), TEXT("status"),
+    INT("attempts"),            INT("max_attempts"),       JSON("recovery_result"),
+    TEXT("error_message"),      TIME("created_at")};
+
+static const struct copy_column logs[] = {
+    UUID("execution_id"), INT("seq"),      UUID("id"),        NAMESPACE,         TEXT("log_level"),
+    LONG("message"),      LONG("context"), TIME("logged_at"), TEXT("chain_hash")};
+
+static const struct copy_column categories[] = {
+    UUID("id"),                NAMESPACE,                  TEXT("name"),
+    TEXT("description"),       TEXT("default_priority"),   INT("default_timeout"),
+    INT("default_max_retries"), JSON("configuration"),     BOOL("is_active"),
+    TIME("created_at"),        TIME("updated_at")};
+
+static const struct copy_column jobs[] = {
+    UUID("id"),           NAMESPACE,              TEXT("name"),         TEXT("description"),
+    UUID("category_id"),  TEXT("task_type"),      TEXT("target_service"), TEXT("target_method"),
+    LONG("payload"),      TEXT("priority"),       INT("max_retries"),   INT("timeout_seconds"),
+    TEXT("callback_url"), BOOL("is_active"),      TEXT("created_by"),   TIME("created_at"),
+    TIME("updated_at"),   TIME("deleted_at")};
+
+static const struct copy_column schedules[] = {
+    UUID("id"),              NAMESPACE,               UUID("job_id"),
+    TEXT("schedule_type"),   TEXT("cron_expression"), INT("interval_seconds"),
+    TIME("scheduled_at"),    TEXT("timezone"),        TIME("starts_at"),
+    TIME("ends_at"),         BOOL("is_active"),       TEXT("misfire"),
+    INT("misfire_grace_ms"), INT("misfire_cap"),      TEXT("overlap"),
+    TEXT("dst"),             INT("jitter_ms"),        TEXT("callback_url"),
+    TIME("next_fire_at"),    TIME("last_fire_at"),    TIME("created_at"),
+    TIME("updated_at")};
+
+static const struct copy_column schedule_fires[] = {UUID("schedule_id"), TIME("fire_at"), NAMESPACE,
+                                                    UUID("task_id")};
+
+static const struct copy_column recurring[] = {
+    UUID("id"),             NAMESPACE,               TEXT("name"),
+    TEXT("pattern_type"),   JSON("pattern_config"),  UUID("template_job_id"),
+    TIME("last_generated"), TIME("next_generation"), BOOL("is_active"),
+    TIME("created_at"),     TIME("updated_at")};
+
+static const struct copy_column recurring_fires[] = {UUID("recurring_job_id"), TIME("instant"),
+                                                     NAMESPACE, UUID("task_id")};
+
+static const struct copy_column job_dependencies[] = {
+    UUID("id"),                NAMESPACE,                 UUID("job_id"),
+    UUID("depends_on_job_id"), TEXT("dependency_type"),   JSON("dependency_config"),
+    TIME("created_at")};
+
+static const struct copy_column workers[] = { /* who leads is of the nodes that ran */
+    TEXT("id"),             NAMESPACE,         TEXT("hostname"),    TIME("started_at"),
+    TIME("last_heartbeat"), TIME("lease_until"), INT("pool_size"),  TEXT("version"),
+    TEXT("queues"),         TEXT("types"),     TEXT("categories"),  TEXT("status"),
+    TEXT("current_tasks")};
+
+static const struct copy_column queues[] = {
+    NAMESPACE,              TEXT("name"),           TIME("paused_at"),
+    INT("concurrency"),     INT("rate_count"),      INT("rate_per_ms"),
+    INT("rate_burst"),      INT("key_concurrency"), INT("key_rate_count"),
+    INT("key_rate_per_ms"), INT("key_rate_burst"),  TEXT("type_limits"),
+    TEXT("priority_order"), INT("ageing_ms"),       TIME("created_at"),
+    TIME("updated_at")};
+
+static const struct copy_column outbox[] = {
+    INT("message"),  UUID("id"),         NAMESPACE,       TEXT("kind"),       TEXT("target"),
+    UUID("task_id"), LONG("body"),       INT("attempts"), TEXT("last_error"), TIME("next_at"),
+    TIME("expires_at"), TIME("created_at")};
+
+static const struct copy_column tokens[] = {
+    UUID("id"),     NAMESPACE,      TEXT("name"),       TEXT("token_hash"), TEXT("user_id"),
+    JSON("rights"), TIME("created_at"), TIME("expires_at"), TIME("revoked_at")};
+
+static const struct copy_column buckets[] = {NAMESPACE, TEXT("name"), INT("tokens"), INT("rest"),
+                                             TIME("updated_at")};
+
+static const struct copy_column info[] = {TEXT("name"), TEXT("value")};
+
+#define TABLE(word, list, key_columns)                                                          \
+    .name = word, .columns = list, .columns_count = sizeof list / sizeof list[0],               \
+    .keys = key_columns
+
+/* task_states comes last of the tasks' parts: parked tasks look at their specs. */
+const struct copy_table copy_tables[] = {
+    {TABLE("lanes", lanes, 1), .numbered = true},
+    {TABLE("task_specs", specs, 1), .apart = "task_options", .pointer = "options"},
+    {TABLE("task_data", data, 1)},
+    {TABLE("task_uniques", uniques, 4)},
+    {TABLE("task_tags", tags, 3)},
+    {TABLE("task_dependencies", dependencies, 2)},
+    {TABLE("task_event_rows", events, 2)},
+    {TABLE("execution_rows", executions, 1)},
+    {TABLE("execution_logs", logs, 2)},
+    {TABLE("task_checkpoints", checkpoints, 2)},
+    {TABLE("task_results", results, 1)},
+    {TABLE("task_states", states, 1), .apart = "task_details", .pointer = "details"},
+    {TABLE("recovery_queue", recoveries, 1)},
+    {TABLE("job_categories", categories, 1)},
+    {TABLE("jobs", jobs, 1)},
+    {TABLE("schedules", schedules, 1)},
+    {TABLE("schedule_fires", schedule_fires, 2)},
+    {TABLE("recurring_jobs", recurring, 1)},
+    {TABLE("recurring_fires", recurring_fires, 2)},
+    {TABLE("job_dependencies", job_dependencies, 1)},
+    {TABLE("workers", workers, 1)},
+    {TABLE("queues", queues, 2)},
+    {TABLE("outbox", outbox, 1)},
+    {TABLE("api_tokens", tokens, 1)},
+    {TABLE("rate_limits", buckets, 2), .shared_only = true},
+    {TABLE("store_info", info, 1),
+     .only = "name <> 'node_worker' AND name <> '" COPY_FACT "'"},
+};
+const uint32_t copy_tables_count = sizeof copy_tables / sizeof copy_tables[0];
+
+uint32_t copy_column_of(const struct copy_table *table, const char *name)
+{
+    uint32_t at = 0;
+
+    while (at < table->columns_count && strcmp(table->columns[at].name, name) != 0)
+        at++;
+    ASSERT(at < table->columns_count);
+    return at;
+}

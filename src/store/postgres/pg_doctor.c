@@ -1,0 +1,46 @@
+/* What the doctor asks a database: its version, what cleans up behind us, what can be seen of slow
+ * statements, the rights of the role, room for connections. */
+#include "store/postgres/pg_int.h"
+
+struct look {
+    enum pg_sql_name statement; /* gives: well or not, what was found */
+    const char *name;
+    const char *fix;
+    bool failure; /* not well is a failure, not a warning */
+};
+
+static const struct look looks[] = {
+    {PGSQL_doctor_version, "postgresql", "use PostgreSQL 13 or newer", true},
+    {PGSQL_doctor_autovacuum, "autovacuum",
+     "turn autovacuum and track_counts on: dead rows make every claim slower", true},
+    {PGSQL_doctor_statements, "pg_stat_statements",
+     "CREATE EXTENSION pg_stat_statements (and add it to shared_preload_libraries), to see what is "
+     "slow", false},
+    {PGSQL_doctor_rights, "rights",
+     "GRANT CREATE, USAGE on the schema, and SELECT, INSERT, UPDATE, DELETE on its tables", true},
+    {PGSQL_doctor_connections, "connections",
+     "raise max_connections or use a pooler: a node needs about six", false},
+    {PGSQL_doctor_durability, "durability",
+     "turn fsync, full_page_writes and synchronous_commit on: a crash may lose what was "
+     "acknowledged", false},
+};
+
+int pg_inspect(struct store *base, store_tell *tell, void *ctx, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+
+    for (size_t i = 0; i < sizeof looks / sizeof looks[0]; i++) {
+        const struct look *look = &looks[i];
+        PGresult *result;
+        bool well;
+
+        if (pg_ask(store, look->statement, &result, err) < 0)
+            return -(int)err->code;
+        well = PQntuples(result) == 1 && get_bool(result, 0, 0);
+        tell(ctx, well ? STORE_WELL : look->failure ? STORE_FAILING : STORE_POOR, look->name,
+             PQntuples(result) == 1 ? view_text(result, 0, 1) : STR("did not answer"),
+             well ? NULL : look->fix);
+        PQclear(result);
+    }
+    return 0;
+}
