@@ -120,13 +120,22 @@ def not_tested(ledger, parts):
     return lines + [f"- {text}" for text in NEVER_TESTED] + [""]
 
 
+def settled(ledger, parts):
+    """Findings of earlier runs that are none any more, and why."""
+    told = [f"- {row['part']} at {row['commit']}, {word}: {row[word]}"
+            for row in rows_of(ledger, parts) for word in ("mended", "explained") if row.get(word)]
+    return ["## Found on the way", "", *told, ""] if told else []
+
+
 def write(ledger, parts):
-    """The whole page, markdown."""
+    """The whole page, markdown: first what everybody reads, then the details of each part."""
     lines = head(ledger, parts) + table(ledger, parts)
     lines += ["After every fault these must hold:", "", INVARIANTS, ""]
+    lines += findings(ledger, parts) + settled(ledger, parts) + not_tested(ledger, parts)
+    lines += ["---", "", "From here on the details of each part, for whoever wants to know exactly.",
+              ""]
     for part in parts:
         text = section(part, "report", ledger)
         if text:
             lines += [text.rstrip(), ""]
-    lines += findings(ledger, parts) + not_tested(ledger, parts)
     return "\n".join(lines).rstrip() + "\n"

@@ -15,6 +15,7 @@ import threading
 import unittest
 
 import harness
+from server import Postgres
 
 LEASE_S = 2
 LEASES = ("--lease", f"{LEASE_S}s", "--leader-lease", f"{LEASE_S}s")
@@ -80,6 +81,7 @@ class Node(harness.ApiTest):
 
 class Cluster:
     schemas = 0  # every cluster has one of its own
+    live = []
 
     def __init__(self, postgres, count, *arguments):
         Cluster.schemas += 1
@@ -87,6 +89,8 @@ class Cluster:
         self.schema = f"cluster_{Cluster.schemas}"
         self.store = f"{postgres.url}?options=-csearch_path%3D{self.schema}"
         self.folder = tempfile.mkdtemp(prefix="perdura-cluster-")
+        self.nodes, self.starts = [], []
+        Cluster.live.append(self)
         self.sql(f"CREATE SCHEMA {self.schema}")
         self.nodes = [Node(os.path.join(self.folder, f"node-{i}"), self.store,
                            (*LEASES, *arguments)) for i in range(count)]
@@ -97,10 +101,14 @@ class Cluster:
             raise
 
     def close(self):
+        for start in self.starts:
+            start.thread.join(harness.DEADLINE_S)
         for node in self.nodes:
             if node.lives:
                 node.end(signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)
+        if self in Cluster.live:
+            Cluster.live.remove(self)
 
     # Nodes.
 
@@ -114,8 +122,8 @@ class Cluster:
         self.nodes[i].server.start()
 
     def start_all(self):
-        starts = [harness.Background(node.server.start) for node in self.nodes]
-        for start in starts:
+        self.starts = [harness.Background(node.server.start) for node in self.nodes]
+        for start in self.starts:
             start.result()
 
     def kill(self, i):
@@ -173,6 +181,24 @@ class Cluster:
         return done.returncode, done.stdout + done.stderr
 
 
+def end_everything(*_):
+    """The tests were told to end: no node and no database outlives them."""
+    for cluster in list(Cluster.live):
+        cluster.close()
+    if ClusterTest.postgres:
+        ClusterTest.postgres.__exit__()
+    for folder in ClusterTest.folders:
+        shutil.rmtree(folder, ignore_errors=True)
+    os._exit(1)
+
+
+def begin_module():
+    """For setUpModule: a PostgreSQL for its tests, gone at their end also when they are told to."""
+    ClusterTest.postgres = Postgres()
+    signal.signal(signal.SIGTERM, end_everything)
+    unittest.enterModuleContext(ClusterTest.postgres)
+
+
 def at_once(*calls):
     """Runs them in threads that begin at the same moment; what they returned, in order."""
     barrier = threading.Barrier(len(calls))
@@ -188,6 +214,7 @@ class ClusterTest(unittest.TestCase):
     """Makes clusters, and looks at what is left of them at the end."""
 
     postgres = None  # the module's
+    folders = []     # of all tests; each is removed with its test
 
     def cluster(self, count, *arguments):
         cluster = Cluster(self.postgres, count, *arguments)
@@ -206,6 +233,7 @@ class ClusterTest(unittest.TestCase):
 
     def temporary_folder(self):
         folder = tempfile.mkdtemp(prefix="perdura-cluster-test-")
+        ClusterTest.folders.append(folder)
         self.addCleanup(shutil.rmtree, folder, True)
         return folder
 

@@ -10,15 +10,14 @@ import time
 import unittest
 
 import harness
-from cluster import SLACK_S, STALE, ClusterTest, at_once
+from cluster import SLACK_S, STALE, ClusterTest, at_once, begin_module
 from harness import Background, wait_until
-from server import Postgres
 
 SOON_S = 0.2  # in the middle of some tries: what a node is told; by itself it looks every 0.5 s
 
 
 def setUpModule():
-    ClusterTest.postgres = unittest.enterModuleContext(Postgres())
+    begin_module()
 
 
 class AcrossNodes(ClusterTest):

@@ -13,13 +13,12 @@ import time
 import unittest
 
 import harness
-from cluster import LEASE_S, SLACK_S, STALE, ClusterTest, at_once
+from cluster import LEASE_S, SLACK_S, STALE, ClusterTest, at_once, begin_module
 from harness import Background, wait_until
-from server import Postgres
 
 
 def setUpModule():
-    ClusterTest.postgres = unittest.enterModuleContext(Postgres())
+    begin_module()
 
 
 class Leadership(ClusterTest):
@@ -176,9 +175,7 @@ class LostNodes(ClusterTest):
 
     def holder_of(self, cluster, task_id):
         """The index of the node whose pool runs it."""
-        node = cluster.nodes[0]
-        task = wait_until(lambda: (lambda t: t["worker_id"] and t)(node.task(task_id)),
-                          what="its holder")
+        task = self.wait_status(cluster.nodes[0], task_id, "running")
         return next(i for i, n in enumerate(cluster.nodes) if n.leads_by(task["worker_id"]))
 
     def test_e5_f_a19_the_task_of_a_killed_nodes_pool_runs_again_once_elsewhere(self):
