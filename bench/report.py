@@ -159,7 +159,8 @@ def latency(results):
     return (text + "\nWith 64 connections the server acknowledges "
             f"{number(http.get('enqueue_64'))} single enqueues per second: "
             f"{number(http.get('enqueue_64_ratio'), 2)} of what it answers on a route that does "
-            f"nothing ({number(http.get('nothing_64'))}/s).\n")
+            f"nothing ({number(http.get('nothing_64'))}/s); each figure is a median of the turns, "
+            "the ratio too.\n")
 
 
 def memory(results):

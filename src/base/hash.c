@@ -195,3 +195,8 @@ uint64_t hash_bytes64(const void *data, size_t len, uint64_t seed)
     sip_round(&s);
     return s.a ^ s.b ^ s.c ^ s.d;
 }
+
+int64_t hash_sum31(struct str text)
+{
+    return (int64_t)(hash_bytes64(text.data, text.len, 0) & INT32_MAX);
+}

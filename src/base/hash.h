@@ -24,4 +24,7 @@ struct hash_state *hash_sha256_begin(void);
 void hash_sha256_add(struct hash_state *state, struct str data);
 int hash_sha256_end(struct hash_state *state, uint8_t out[HASH_BYTES]); /* frees state */
 
+/* A sum of 31 bits that stores keep beside a text, to notice flipped bits. Never changes. */
+int64_t hash_sum31(struct str text);
+
 #endif

@@ -283,11 +283,19 @@ struct limit *limits_type(struct queue_state *state, struct str type);
 /* Tasks admitted and really taken, or held no longer. */
 void limits_note(struct batch *batch, const struct task *task, int64_t by);
 int limits_unpark(struct batch *batch, struct err *err);
+int64_t limits_order_key(struct queue *queue, const struct task *task, int64_t eligible_us);
+/* For queue_rules.c: */
+int limits_count_all(struct queue *queue, struct err *err); /* what runs, anew from the store */
+int limits_replace_row(struct queue *queue, struct queue_state *state,
+                       const struct queue_row *row, struct err *err);
+/* The queue as the store has it now, made or changed by whom ever. */
+int limits_follow_one(struct batch *batch, struct str name, struct queue_state **state,
+                      struct err *err);
+/* queue_rules.c */
 int limits_list(struct batch *batch, struct queues_request *request);
 int limits_patch(struct batch *batch, struct queue_patch_request *request);
 int limits_view(struct batch *batch, struct queue_state *state, struct arena *arena,
                 struct queue_view *view, struct err *err);
-int64_t limits_order_key(struct queue *queue, const struct task *task, int64_t eligible_us);
 /* sweep.c */
 int sweep_run(struct batch *batch, int64_t *next_us, struct err *err);
 int sweep_due(struct batch *batch, int64_t *next_us, struct err *err);

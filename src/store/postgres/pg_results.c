@@ -18,12 +18,6 @@ static struct str id_key(const struct uuid *id)
     return str_span((const char *)id->bytes, sizeof id->bytes);
 }
 
-/* 31 bits, the same as in the other store. */
-static int64_t sum_of(struct str payload)
-{
-    return (int64_t)(hash_bytes64(payload.data, payload.len, 0) & INT32_MAX);
-}
-
 static void put_gathered(struct pg_params *params, const struct gathered_result *first)
 {
     const struct gathered_result *at;
@@ -42,7 +36,7 @@ static void put_gathered(struct pg_params *params, const struct gathered_result 
     array_end(params);
     array_begin(params, PG_OID_INT8);
     for (at = first; at; at = at->next)
-        array_int(params, sum_of(at->payload));
+        array_int(params, hash_sum31(at->payload));
     array_end(params);
 }
 

@@ -15,11 +15,6 @@ static bool has_data(const struct task *task)
     return task->has_data ? task->data.data != NULL : task->stored_data;
 }
 
-static int64_t sum_of(struct str text) /* 31 bits, the same as in the other store */
-{
-    return (int64_t)(hash_bytes64(text.data, text.len, 0) & INT32_MAX);
-}
-
 /* ---- what is stored ---- */
 
 /* The row as it now is, for the next save of the same transaction or of a later one. */
@@ -216,7 +211,7 @@ static int prepare_insert(struct pg_store *store, struct task *task, struct err 
     task->lane = lane->lane;
     task->rev = 1;
     task->stored = NULL;
-    task->payload_sum = task->spec.payload.data ? sum_of(task->spec.payload) : 0;
+    task->payload_sum = task->spec.payload.data ? hash_sum31(task->spec.payload) : 0;
     task->opened = task->opening_told ? task->priority : PG_NOT_OPENED;
     task->stored_data = has_data(task);
     lanes_count(store, lane, task);

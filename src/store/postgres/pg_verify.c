@@ -84,7 +84,7 @@ static void compare_sums(struct verify *verify, const PGresult *result, const ch
     for (int row = 0; row < PQntuples(result); row++) {
         struct str task = view_text(result, row, 1);
         struct str text = view_text(result, row, 2);
-        int64_t sum = (int64_t)(hash_bytes64(text.data, text.len, 0) & INT32_MAX);
+        int64_t sum = hash_sum31(text);
 
         if (sum == get_int(result, row, 3, 0))
             continue;

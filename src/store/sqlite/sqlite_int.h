@@ -46,7 +46,6 @@ static inline struct sqlite_store *sqlite_of(struct store *store)
 /* sqlite_row.c: binding and reading. Absent texts, nil ids and, with _or_null, zeros are NULL. */
 void bind_str(sqlite3_stmt *stmt, int at, struct str text);
 void bind_sum(sqlite3_stmt *stmt, int at, struct str text); /* of its bytes; NULL for none */
-int64_t sqlite_sum_of(struct str text); /* 31 bits, so that the column is short; never changes */
 void bind_uuid(sqlite3_stmt *stmt, int at, const struct uuid *id);
 void bind_int(sqlite3_stmt *stmt, int at, int64_t value);
 void bind_int_or_null(sqlite3_stmt *stmt, int at, int64_t value);

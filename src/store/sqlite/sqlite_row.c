@@ -53,15 +53,10 @@ void bind_str(sqlite3_stmt *stmt, int at, struct str text)
         sqlite3_bind_null(stmt, at);
 }
 
-int64_t sqlite_sum_of(struct str text)
-{
-    return (int64_t)(hash_bytes64(text.data, text.len, 0) & INT32_MAX);
-}
-
 void bind_sum(sqlite3_stmt *stmt, int at, struct str text)
 {
     if (text.data)
-        sqlite3_bind_int64(stmt, at, sqlite_sum_of(text));
+        sqlite3_bind_int64(stmt, at, hash_sum31(text));
     else
         sqlite3_bind_null(stmt, at);
 }

@@ -2,6 +2,7 @@
  * sql/verify.sql that gives one line per finding, then the hashes of the checkpoints. Only reads;
  * works on a store that is open for use and on one that is only looked at. */
 #include "core/checkpoint.h"
+#include "base/hash.h"
 #include "store/sqlite/sqlite_int.h"
 
 #define LINES_MAX 100 /* per check: whoever sees a hundred knows enough */
@@ -56,7 +57,7 @@ static void text_sum(sqlite3_context *context, int count, sqlite3_value **values
 
     (void)count;
     if (text)
-        sqlite3_result_int64(context, sqlite_sum_of(str_span(
+        sqlite3_result_int64(context, hash_sum31(str_span(
             text, (size_t)sqlite3_value_bytes(values[0]))));
     else
         sqlite3_result_error_nomem(context); /* asked only where there is a text */
