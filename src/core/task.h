@@ -3,6 +3,7 @@
 #ifndef CORE_TASK_H
 #define CORE_TASK_H
 
+#include "base/arena.h"
 #include "base/uuid7.h"
 #include "core/retry.h"
 #include "core/status.h"
@@ -139,6 +140,12 @@ struct task {
     enum { TASK_CLEAN, TASK_DIRTY, TASK_FRESH } mark; /* what the batch under way owes the store */
     int32_t execution_slot; /* its execution in the batch: new from 1 up, changed from -1 down */
 };
+
+/* Its texts one by one, but for payload and data: for whoever copies a task. */
+#define TASK_TEXTS_COUNT 24
+struct str *task_text(struct task *task, size_t at);
+/* All of it with texts of its own; NULL (or arena->failed) when memory is out. */
+struct task *task_copy(const struct task *task, struct arena *arena);
 
 struct task_dependency {
     struct uuid task_id;    /* the parent */

@@ -168,10 +168,11 @@ static int new_execution(struct batch *batch, struct task *task, struct str work
     return batch_execution_new(batch, task, &execution, err);
 }
 
-static int take(struct batch *batch, struct claim_request *request, struct worker_state *worker,
-                struct task *task, struct claimed *claimed, struct err *err)
+int claim_take(struct batch *batch, struct claim_request *request, struct worker_state *worker,
+               struct task *task, struct err *err)
 {
     int64_t lease_us = batch->queue->settings->lease_ms * CLOCK_MS_US;
+    struct claimed *claimed = &request->claimed[request->claimed_count++];
 
     *claimed = (struct claimed){.task = task};
     if (batch_adopt(batch, task, err) < 0 ||
@@ -250,8 +251,7 @@ static int take_some(struct batch *batch, struct claim_request *request,
         if (count && !request->claimed)
             return no_memory(err);
         for (uint32_t i = 0; i < count; i++)
-            if (take(batch, request, worker, tasks[i], &request->claimed[request->claimed_count++],
-                     err) < 0)
+            if (claim_take(batch, request, worker, tasks[i], err) < 0)
                 return -(int)err->code;
         if (count < step || request->claimed_count >= request->max)
             break;
@@ -320,8 +320,20 @@ static bool asks_for(const struct claim_request *request, const struct worker_st
     return false;
 }
 
-static bool wants_hot(const struct batch *batch, const struct claim_request *request,
-                      const struct worker_state *worker)
+bool claim_wants(const struct claim_request *request, const struct worker_state *worker,
+                 struct str queue, struct str type)
+{
+    const struct str *types = request->types_count ? request->types : worker->types;
+    uint32_t types_count = request->types_count ? request->types_count : worker->types_count;
+    bool wanted = types_count == 0;
+
+    for (uint32_t i = 0; i < types_count && !wanted; i++)
+        wanted = settings_type_matches(types[i], type);
+    return wanted && asks_for(request, worker, queue);
+}
+
+bool claim_wants_hot(const struct batch *batch, const struct claim_request *request,
+                     const struct worker_state *worker)
 {
     const struct str *asked = request->queues_count ? request->queues : worker->queues;
     uint32_t asked_count = request->queues_count ? request->queues_count : worker->queues_count;
@@ -395,8 +407,8 @@ int claim_serve_waiting(struct batch *batch, struct err *err)
         next = at->next_waiting;
         if (cool_empty(batch))
             return 0;
-        if (!worker || !wants_hot(batch, request, worker))
-            continue;
+        if (request->claimed_count || !worker || !claim_wants_hot(batch, request, worker))
+            continue; /* served by hand already, gone, or not concerned */
         if (try_claim(batch, request, worker, err) < 0)
             return -(int)err->code;
         batch->served_count += request->claimed_count > 0;

@@ -229,6 +229,14 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
 /* claim.c */
 int claim_apply(struct batch *batch, struct claim_request *request);
 int claim_serve_waiting(struct batch *batch, struct err *err);
+int claim_take(struct batch *batch, struct claim_request *request, struct worker_state *worker,
+               struct task *task, struct err *err);
+bool claim_wants(const struct claim_request *request, const struct worker_state *worker,
+                 struct str queue, struct str type);
+bool claim_wants_hot(const struct batch *batch, const struct claim_request *request,
+                     const struct worker_state *worker);
+/* hand_over.c: new tasks to waiting claims, before the first flush */
+int claim_hand_over(struct batch *batch, struct err *err);
 /* report_apply.c, report_outcome.c */
 int report_apply(struct batch *batch, struct report_request *request);
 int report_outcome(struct batch *batch, struct task *task, const struct report *report,

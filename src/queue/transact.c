@@ -178,7 +178,8 @@ static int decide(struct batch *batch, struct request *list, bool timers, struct
         return -(int)err->code;
     if (timers && (renew_claimers(batch, list, err) < 0 || run_timers(batch, err) < 0))
         return -(int)err->code;
-    if (batch_settle(batch, err) < 0 || batch_flush(batch, err) < 0 ||
+    if (batch_settle(batch, err) < 0 || claim_hand_over(batch, err) < 0 ||
+        batch_flush(batch, err) < 0 ||
         limits_unpark(batch, err) < 0 || batch_flush(batch, err) < 0)
         return -(int)err->code;
     if (claim_serve_waiting(batch, err) < 0 || apply_all(batch, list, true, err) < 0)

@@ -1,5 +1,6 @@
 #include "worker/source_local.h"
 
+#include "base/gate.h"
 #include "base/json.h"
 #include "core/render.h"
 
@@ -104,47 +105,86 @@ static int fill_work(const struct claim_request *request, const struct claimed *
     return work->json.data ? 0 : err_set(err, ERR_MEMORY, "out of memory for a claimed task");
 }
 
+/* One claim under way. */
+struct local_claim {
+    struct claim_request request; /* first: done gets a pointer to it */
+    struct source_local *local;
+    struct gate done;
+    bool want_json;
+    bool given; /* to source.arrived: its arena may be gone since */
+};
+
+static int fill_works(struct local_claim *claim, struct work **works, struct err *err)
+{
+    struct claim_request *request = &claim->request;
+
+    *works = arena_alloc_array(request->base.arena, request->claimed_count, sizeof **works);
+    if (!*works)
+        return err_set(err, ERR_MEMORY, "out of memory for claimed tasks");
+    for (uint32_t i = 0; i < request->claimed_count; i++)
+        if (fill_work(request, &request->claimed[i], claim->want_json, request->base.arena,
+                      &(*works)[i], err) < 0)
+            return -(int)err->code;
+    return 0;
+}
+
+/* On the thread that made the commit. Tasks that are wanted as JSON are for the claimer's. */
+static void claim_done(struct request *request)
+{
+    struct local_claim *claim = (struct local_claim *)request;
+    const struct source *source = &claim->local->base;
+    struct work *works;
+    struct err err;
+
+    claim->given = request->err.code == ERR_NONE && claim->request.claimed_count > 0 &&
+                   source->arrived && !claim->want_json && fill_works(claim, &works, &err) == 0;
+    if (claim->given)
+        source->arrived(source->arrived_ctx, works, claim->request.claimed_count);
+    gate_open(&claim->done);
+}
+
 static int local_claim(struct source *source, uint32_t max, int64_t wait_ms, bool want_json,
                        struct arena *arena, struct work **works, uint32_t *count, struct err *err)
 {
     static const struct str every_type = {"*", 1};
     struct source_local *local = local_of(source);
-    struct claim_request request = {.base = {.kind = REQUEST_CLAIM, .arena = arena},
-                                    .worker_id = current_id(local, arena),
-                                    .max = max,
-                                    .wait_ms = wait_ms};
-    struct queue_call call;
+    struct local_claim claim = {.request = {.base = {.kind = REQUEST_CLAIM,
+                                                     .arena = arena,
+                                                     .done = claim_done},
+                                            .worker_id = current_id(local, arena),
+                                            .max = max,
+                                            .wait_ms = wait_ms},
+                                .local = local,
+                                .want_json = want_json};
     bool interrupted;
 
+    *works = NULL;
     *count = 0;
+    gate_shut(&claim.done);
     pthread_mutex_lock(&local->mutex);
     interrupted = local->interrupted;
     if (local->claims_all) {
-        request.types = &every_type;
-        request.types_count = 1;
+        claim.request.types = &every_type;
+        claim.request.types_count = 1;
     }
     if (!interrupted) { /* submitted under the mutex, so that an interrupt finds it */
-        queue_call_start(local->queue, &request.base, &call);
-        local->waiting = &request;
+        queue_submit(local->queue, &claim.request.base);
+        local->waiting = &claim.request;
     }
     pthread_mutex_unlock(&local->mutex);
     if (interrupted)
         return err_set(err, ERR_UNAVAILABLE, "the worker is stopping");
-    queue_call_finish(&request.base, &call);
+    gate_wait(&claim.done);
     pthread_mutex_lock(&local->mutex);
     local->waiting = NULL;
     pthread_mutex_unlock(&local->mutex);
-    if (request.base.err.code != ERR_NONE) {
-        *err = request.base.err;
+    if (claim.request.base.err.code != ERR_NONE) {
+        *err = claim.request.base.err;
         return -(int)err->code;
     }
-    *works = arena_alloc_array(arena, request.claimed_count, sizeof **works);
-    if (!*works)
-        return err_set(err, ERR_MEMORY, "out of memory for claimed tasks");
-    for (uint32_t i = 0; i < request.claimed_count; i++)
-        if (fill_work(&request, &request.claimed[i], want_json, arena, &(*works)[i], err) < 0)
-            return -(int)err->code;
-    *count = request.claimed_count;
+    if (!claim.given && fill_works(&claim, works, err) < 0)
+        return -(int)err->code;
+    *count = claim.request.claimed_count;
     return 0;
 }
 

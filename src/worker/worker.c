@@ -176,6 +176,8 @@ struct worker *worker_start(struct source *source, const struct worker_config *c
         return NULL;
     }
     worker->source = source;
+    source->arrived = worker_arrived;
+    source->arrived_ctx = worker;
     worker->log = log;
     fill_config(worker, config);
     init_locks(worker);

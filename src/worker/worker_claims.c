@@ -90,11 +90,12 @@ static void push(struct worker *worker, struct run *run)
 
 /* What came after worker_stop began is given back unstarted, by the slots like everything else.
  * Returns how many slots are to be woken. */
-static uint32_t accept(struct worker *worker, struct claim *claim, const struct work *works,
-                       uint32_t count, int64_t sent_us)
+static uint32_t accept(struct worker *worker, const struct work *works, uint32_t count)
 {
+    struct claim *claim = worker->asking;
     int64_t now_us = clock_boot_us();
 
+    worker->asking = NULL;
     for (uint32_t i = 0; i < count; i++) {
         struct run *run = worker_run_new(worker);
 
@@ -106,7 +107,7 @@ static uint32_t accept(struct worker *worker, struct claim *claim, const struct 
         run->task.id = works[i].id;
         run->task.lease_token = works[i].lease_token;
         run->claim = claim;
-        run->sent_us = sent_us;
+        run->sent_us = worker->asked_us;
         run->accepted_us = now_us;
         if (run->work.lease_ms <= 0)
             run->work.lease_ms = worker->lease_ms;
@@ -118,6 +119,21 @@ static uint32_t accept(struct worker *worker, struct claim *claim, const struct 
     if (claim->users == 0)
         worker_claim_release(worker, claim);
     return count < worker->idle_count ? count : worker->idle_count;
+}
+
+/* The claimer's thread, or the one whose commit brought the tasks. */
+void worker_arrived(void *ctx, const struct work *works, uint32_t count)
+{
+    struct worker *worker = ctx;
+    uint32_t wakes;
+
+    if (count)
+        FAULT_POINT("worker.claimed");
+    pthread_mutex_lock(&worker->lock);
+    wakes = accept(worker, works, count);
+    pthread_mutex_unlock(&worker->lock);
+    for (uint32_t i = 0; i < wakes; i++) /* after the lock: else they wake only to wait for it */
+        pthread_cond_signal(&worker->ready_come);
 }
 
 /* A lease is counted from when the claim was sent, since nobody here knows when it was granted: a
@@ -138,29 +154,23 @@ static int64_t claim_wait_ms(const struct worker *worker)
 static int claim_once(struct worker *worker, uint32_t max, uint32_t *count, struct err *err)
 {
     struct source *source = worker->source;
-    int64_t sent_us = clock_boot_us();
     struct work *works = NULL;
     struct claim *claim;
     int64_t wait_ms;
-    uint32_t wakes;
     int rc;
 
     *count = 0;
     pthread_mutex_lock(&worker->lock);
-    claim = worker_claim_new(worker);
+    claim = worker->asking = worker_claim_new(worker);
+    worker->asked_us = clock_boot_us();
     wait_ms = claim_wait_ms(worker);
     pthread_mutex_unlock(&worker->lock);
     if (!claim)
         return err_set(err, ERR_MEMORY, "Out of memory while claiming.");
     rc = source->verbs->claim(source, max, wait_ms, worker->wants_json,
                               &claim->arena, &works, count, err);
-    if (rc == 0 && *count)
-        FAULT_POINT("worker.claimed");
-    pthread_mutex_lock(&worker->lock);
-    wakes = accept(worker, claim, works, rc < 0 ? 0 : *count, sent_us);
-    pthread_mutex_unlock(&worker->lock);
-    for (uint32_t i = 0; i < wakes; i++) /* after the lock: else they wake only to wait for it */
-        pthread_cond_signal(&worker->ready_come);
+    if (rc < 0 || *count == 0 || works) /* else they have arrived already */
+        worker_arrived(worker, works, rc < 0 ? 0 : *count);
     return rc;
 }
 

@@ -76,6 +76,8 @@ struct worker {
     uint32_t blocks_count;
     uint32_t runs_count;
     struct claim *free_claims;
+    struct claim *asking;   /* the claim under way, ... */
+    int64_t asked_us;       /* ... and when it was sent */
     uint64_t next_serial;
     bool stopping;  /* no more claims */
     bool beats_over;
@@ -125,6 +127,7 @@ void worker_start_answered(struct worker *worker, struct run *run); /* the lock 
 
 /* worker_claims.c */
 void *worker_claimer_main(void *worker);
+void worker_arrived(void *worker, const struct work *works, uint32_t count); /* source.arrived */
 void worker_answered(void *worker, const struct report *reports,
                      const struct reporter_entry *entries, const struct report_result *results,
                      uint32_t count);

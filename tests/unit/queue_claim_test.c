@@ -226,6 +226,68 @@ static void a_waiting_claim_is_served_in_the_commit_of_the_enqueue(void **state)
     arena_deinit(&arenas[0]);
 }
 
+/* Straight from the enqueue to the claim: everything is as if it had been through the line. */
+static void a_task_handed_over_looks_like_any_claimed_one(void **state) /* E1, E2, A2 */
+{
+    struct fixture *fx = *state;
+    struct arena arena = ARENA_INIT(0);
+    struct claim_request *waiting = claim_prepare(&arena, "w", 1, DEADLINE_MS);
+    struct queue_call call;
+    struct task *stored;
+    struct uuid id;
+
+    worker(fx, "w", "default");
+    queue_call_start(fx->queue, &waiting->base, &call);
+    wait_until(stats_of(fx).waiting_claims == 1);
+    id = enqueue(fx, "{\"type\":\"t\",\"payload\":7,\"data\":{\"a\":1},\"tags\":[\"x\"],"
+                 "\"idempotency_key\":\"k\"}");
+    assert_int_equal(queue_call_finish(&waiting->base, &call), 0);
+    assert_int_equal(waiting->claimed_count, 1);
+    assert_true(str_is(waiting->claimed[0].task->spec.payload, "7"));
+    assert_true(str_is(waiting->claimed[0].task->data, "{\"a\":1}"));
+    stored = get(fx, id);
+    assert_int_equal(stored->status, STATUS_CLAIMED);
+    assert_int_equal(stored->previous_status, STATUS_PENDING);
+    assert_int_equal(stored->attempts, 1);
+    assert_int_equal(stored->lease_token, 1);
+    assert_int_equal(stored->version, 2);
+    assert_string_equal(story_of(fx, id), "pending claimed");
+    report_ok(fx, "w", waiting->claimed[0].task, .op = REPORT_COMPLETE);
+    assert_int_equal(get(fx, id)->status, STATUS_COMPLETED);
+    arena_deinit(&arena);
+}
+
+static void tasks_handed_over_come_by_priority_to_those_who_want_them(void **state) /* A5, C5 */
+{
+    static const struct str only_b[] = {{"b", 1}};
+    struct fixture *fx = *state;
+    struct arena arenas[2] = {{0}};
+    struct claim_request *first = claim_prepare(&arenas[0], "w", 1, DEADLINE_MS);
+    struct claim_request *second = claim_prepare(&arenas[1], "w", 5, DEADLINE_MS);
+    struct queue_call calls[2];
+
+    worker(fx, "w", "default");
+    second->types = only_b;
+    second->types_count = 1;
+    queue_call_start(fx->queue, &first->base, &calls[0]);
+    wait_until(stats_of(fx).waiting_claims == 1);
+    queue_call_start(fx->queue, &second->base, &calls[1]);
+    wait_until(stats_of(fx).waiting_claims == 2);
+    enqueue_json(fx, "[{\"type\":\"a\",\"payload\":1},{\"type\":\"b\",\"payload\":2},"
+                     "{\"type\":\"a\",\"payload\":3,\"priority\":9},"
+                     "{\"type\":\"b\",\"payload\":4}]");
+    assert_int_equal(queue_call_finish(&first->base, &calls[0]), 0);
+    assert_int_equal(queue_call_finish(&second->base, &calls[1]), 0);
+    assert_int_equal(first->claimed_count, 1);
+    assert_true(str_is(first->claimed[0].task->spec.payload, "3"));
+    assert_int_equal(second->claimed_count, 2);
+    assert_true(str_is(second->claimed[0].task->spec.payload, "2"));
+    assert_true(str_is(second->claimed[1].task->spec.payload, "4"));
+    assert_true(str_is(claim_one(fx, "w")->task->spec.payload, "1"));
+    arena_deinit(&arenas[0]);
+    arena_deinit(&arenas[1]);
+}
+
 static void a_waiting_claim_ends_empty_at_its_deadline(void **state)
 {
     struct fixture *fx = *state;
@@ -476,6 +538,8 @@ int main(void)
         QUEUE_TEST(ageing_lets_an_old_task_pass_a_more_urgent_one),
         QUEUE_TEST(a_delayed_task_comes_when_its_time_has_come),
         QUEUE_TEST(a_waiting_claim_is_served_in_the_commit_of_the_enqueue),
+        QUEUE_TEST(a_task_handed_over_looks_like_any_claimed_one),
+        QUEUE_TEST(tasks_handed_over_come_by_priority_to_those_who_want_them),
         QUEUE_TEST(a_waiting_claim_ends_empty_at_its_deadline),
         QUEUE_TEST(a_thousand_waiting_claims_and_one_task_make_one_holder),
         QUEUE_TEST(a_forgotten_claim_is_done_soon_and_takes_nothing),

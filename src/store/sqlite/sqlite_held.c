@@ -10,26 +10,6 @@ struct held_task {
     char texts[];
 };
 
-static const size_t text_offsets[] = {
-    offsetof(struct task, spec.namespace_name), offsetof(struct task, spec.type),
-    offsetof(struct task, spec.queue),          offsetof(struct task, spec.name),
-    offsetof(struct task, spec.tags),           offsetof(struct task, spec.user_id),
-    offsetof(struct task, spec.external_id),    offsetof(struct task, spec.context_key),
-    offsetof(struct task, spec.correlation_id), offsetof(struct task, spec.workflow_id),
-    offsetof(struct task, spec.idempotency_key), offsetof(struct task, spec.input_hash),
-    offsetof(struct task, spec.limit_key),      offsetof(struct task, spec.callback_url),
-    offsetof(struct task, spec.ref),            offsetof(struct task, state),
-    offsetof(struct task, metadata),            offsetof(struct task, worker_id),
-    offsetof(struct task, checkpoint_data),     offsetof(struct task, resumed_from),
-    offsetof(struct task, recovery_metadata),   offsetof(struct task, error),
-    offsetof(struct task, last_error),          offsetof(struct task, error_details)};
-#define TEXTS_COUNT (sizeof text_offsets / sizeof text_offsets[0])
-
-static struct str *text_of(struct task *task, size_t i)
-{
-    return (struct str *)(void *)((char *)task + text_offsets[i]);
-}
-
 static struct str key_bytes(const int64_t *key)
 {
     return str_span((const char *)key, sizeof *key);
@@ -38,8 +18,8 @@ static struct str key_bytes(const int64_t *key)
 /* Moves the texts of a copied task behind it, one after the other, each with its NUL. */
 static void pack_texts(struct task *task, char *at)
 {
-    for (size_t i = 0; i < TEXTS_COUNT; i++) {
-        struct str *text = text_of(task, i);
+    for (size_t i = 0; i < TASK_TEXTS_COUNT; i++) {
+        struct str *text = task_text(task, i);
 
         if (!text->data)
             continue;
@@ -54,8 +34,8 @@ static size_t texts_bytes(const struct task *task)
 {
     size_t bytes = 0;
 
-    for (size_t i = 0; i < TEXTS_COUNT; i++) {
-        const struct str *text = text_of((struct task *)task, i);
+    for (size_t i = 0; i < TASK_TEXTS_COUNT; i++) {
+        const struct str *text = task_text((struct task *)task, i);
 
         bytes += text->data ? text->len + 1 : 0;
     }
@@ -103,8 +83,8 @@ struct task *held_get(const struct held *held, int64_t task_key, struct arena *a
     struct held_task *stored = map_get(&held->by_key, key_bytes(&task_key));
     struct held_task *copy = stored ? arena_copy(arena, stored, stored->bytes) : NULL;
 
-    for (size_t i = 0; copy && i < TEXTS_COUNT; i++) {
-        struct str *text = text_of(&copy->task, i);
+    for (size_t i = 0; copy && i < TASK_TEXTS_COUNT; i++) {
+        struct str *text = task_text(&copy->task, i);
 
         if (text->data) /* as far behind its task as it was */
             text->data = (const char *)copy + (text->data - (const char *)stored);

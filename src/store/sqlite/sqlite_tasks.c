@@ -278,6 +278,8 @@ static int insert_one(struct sqlite_store *store, struct task *task, struct err 
     if (lines_note(store, line, task, err) < 0)
         return -(int)err->code;
     remember(task);
+    if (task->held)
+        held_put(&store->held, task);
     return 0;
 }
 
@@ -407,7 +409,9 @@ int sqlite_tasks_load(struct store *base, const struct uuid *ids, uint32_t count
         int rc = 0;
 
         tasks[i] = parts & LOAD_DATA ? NULL : held_get(&store->held, key, arena);
-        if (!tasks[i])
+        if (tasks[i])
+            tasks[i]->has_spec = parts & LOAD_SPEC;
+        else
             rc = sqlite_task_by_key(store, key, parts, arena, &tasks[i], err);
         if (rc < 0)
             return rc;
