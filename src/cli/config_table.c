@@ -143,6 +143,8 @@ static const struct config_field root_fields[] = {
     {.key = "pooler", .kind = CONFIG_WORD, SETTING(pooler), .fallback = "none",
      .choices = "none|transaction",
      .help = "what stands between us and PostgreSQL: PgBouncer in transaction mode, or nothing"},
+    {.key = "writers", .kind = CONFIG_INT, SETTING(writers), .fallback = "3", .min = 1, .max = 4,
+     .help = "connections of a node that write to PostgreSQL side by side"},
     {.key = "listen", .kind = CONFIG_ADDRESS, SETTING(listen), .fallback = "127.0.0.1:7070",
      .flag = "listen", .env = "PERDURA_LISTEN", .max = 300,
      .help = "address and port of the API"},

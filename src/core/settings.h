@@ -96,6 +96,7 @@ struct settings {
     bool demo;
     bool allow_network_fs;
     struct str log_level;
+    int64_t writers;   /* of a node on a shared store, side by side; 0 = the usual number */
     struct str pooler; /* "transaction": PgBouncer in that mode is between us and PostgreSQL */
 };
 

@@ -191,6 +191,14 @@ void batch_heat(struct batch *batch, struct queue_state *state)
     batch->heated = state;
 }
 
+void batch_heat_freed(struct batch *batch, const struct task *task)
+{
+    struct queue_state *state = limits_queue(batch->queue, task->spec.queue);
+
+    if (state && limits_any(state))
+        batch_heat(batch, state);
+}
+
 /* The execution that completes tells of it, as it does of the claim and of the start. */
 static int tell_end(struct batch *batch, struct task *task, struct err *err)
 {

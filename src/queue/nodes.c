@@ -10,12 +10,10 @@
 static const struct str due_word = {"", 0};      /* tasks were put off: a time comes */
 static const struct str ended_word = {"\x01", 1}; /* tasks ended: somebody may wait for them */
 static const struct str rules_word = {"\x04", 1}; /* a queue has new rules (2 and 3: store) */
+#define ALIVE '\x05' /* before a worker's id, from one writer to another */
 
-/* Any thread. */
-void queue_hint(void *ctx, struct str name)
+static void hint(struct queue *queue, struct str name)
 {
-    struct queue *queue = ctx;
-
     if (str_eq(name, ended_word) && atomic_load(&queue->waits_count) == 0)
         return;
     pthread_mutex_lock(&queue->mutex);
@@ -27,6 +25,37 @@ void queue_hint(void *ctx, struct str name)
     }
     pthread_cond_signal(&queue->arrived);
     pthread_mutex_unlock(&queue->mutex);
+}
+
+/* To the other writers of its node: all that it is told, or what may concern them. */
+static void hint_others(struct queue *queue, struct str name)
+{
+    struct queue *first = queue->main;
+
+    for (uint32_t i = 0; i < atomic_load(&first->writers_count); i++)
+        if (first->writers[i] != queue)
+            hint(first->writers[i], name);
+}
+
+/* Any thread. Claims wait, and times are looked at, only in the first. */
+void queue_hint(void *ctx, struct str name)
+{
+    struct queue *queue = ctx;
+
+    hint(queue, name);
+    if (!name.data || str_eq(name, ended_word) || str_eq(name, rules_word))
+        hint_others(queue, name);
+}
+
+void nodes_tell_alive(struct queue *queue, struct str worker_id)
+{
+    char text[BOUND_NAME_BYTES + 1];
+
+    if (worker_id.len >= sizeof text)
+        return;
+    text[0] = ALIVE;
+    memcpy(text + 1, worker_id.data, worker_id.len);
+    hint(queue, str_span(text, worker_id.len + 1));
 }
 
 bool nodes_hinted(const struct queue *queue)
@@ -42,11 +71,20 @@ void nodes_forget_hints(struct queue *queue)
     pthread_mutex_unlock(&queue->mutex);
 }
 
-static void follow_hint(struct batch *batch, struct str name)
+static int renew_worker(struct batch *batch, struct str id, struct err *err)
+{
+    struct worker_state *worker = workers_get(batch->queue, id);
+
+    return worker ? workers_renew(batch, worker, err) : 0;
+}
+
+static int follow_hint(struct batch *batch, struct str name, struct err *err)
 {
     struct queue *queue = batch->queue;
     struct queue_state *state = limits_queue(queue, name);
 
+    if (name.len && name.data[0] == ALIVE)
+        return renew_worker(batch, str_span(name.data + 1, name.len - 1), err);
     if (str_eq(name, ended_word))
         queue->look_at_waits = true;
     else if (str_eq(name, due_word))
@@ -57,6 +95,7 @@ static void follow_hint(struct batch *batch, struct str name)
         batch_heat_here(batch, state);
     else
         queue->reload_queues = true;
+    return 0;
 }
 
 static void heat_all(struct batch *batch)
@@ -68,7 +107,7 @@ static void heat_all(struct batch *batch)
         batch_heat_here(batch, state);
 }
 
-static void take_hints(struct batch *batch)
+static int take_hints(struct batch *batch, struct err *err)
 {
     struct queue *queue = batch->queue;
     const char *at, *end;
@@ -85,12 +124,14 @@ static void take_hints(struct batch *batch)
         queue->look_at_waits = queue->reload_queues = true;
         queue->next_due_us = 0;
         heat_all(batch);
-        return;
+        return 0;
     }
     for (at = text.data; at < text.data + text.len; at = end + 1) {
         end = memchr(at, SEPARATOR, (size_t)(text.data + text.len - at));
-        follow_hint(batch, str_span(at, (size_t)(end - at)));
+        if (follow_hint(batch, str_span(at, (size_t)(end - at)), err) < 0)
+            return -(int)err->code;
     }
+    return 0;
 }
 
 int nodes_follow(struct batch *batch, struct err *err)
@@ -99,7 +140,8 @@ int nodes_follow(struct batch *batch, struct err *err)
 
     if (!batch->store->shared)
         return 0;
-    take_hints(batch);
+    if (take_hints(batch, err) < 0)
+        return -(int)err->code;
     if (queue->next_poll_us <= batch->now_us) {
         queue->next_poll_us = batch->now_us + POLL_US;
         queue->look_at_waits = queue->reload_queues = true;
@@ -117,18 +159,28 @@ int nodes_follow(struct batch *batch, struct err *err)
 }
 
 /* After a commit: queues that got something ready, and whether something was put off. */
-void nodes_tell(struct queue *queue, const struct batch *batch)
+void nodes_tell(struct queue *queue, const struct batch *batch) /* and other writers */
 {
     const struct store_verbs *verbs = queue->store->verbs;
 
     if (!queue->store->shared)
         return;
-    for (const struct queue_state *state = batch->heated; state; state = state->next_heated)
+    for (const struct queue_state *state = batch->heated; state; state = state->next_heated) {
         verbs->tell(queue->store, state->row.rule.name);
-    if (batch->queues_changed)
+        if (!is_main(queue))
+            hint(queue->main, state->row.rule.name);
+    }
+    if (batch->queues_changed) {
         verbs->tell(queue->store, rules_word);
-    if (batch->delayed)
+        hint_others(queue, rules_word);
+    }
+    if (batch->delayed) {
         verbs->tell(queue->store, due_word);
-    if (batch->ended_count > 0)
+        if (!is_main(queue))
+            hint(queue->main, due_word);
+    }
+    if (batch->ended_count > 0) {
         verbs->tell(queue->store, ended_word);
+        hint_others(queue, ended_word);
+    }
 }

@@ -48,6 +48,7 @@ void queue_submit(struct queue *queue, struct request *request)
 {
     bool refused, stops, first = false;
 
+    queue = writers_choose(queue, request);
     request_prepare(request);
     pthread_mutex_lock(&queue->mutex);
     stops = queue->stop;
@@ -77,7 +78,7 @@ struct forget {
     struct request *request;
 };
 
-void queue_forget(struct queue *queue, struct request *request)
+static void forget_in(struct queue *queue, struct request *request)
 {
     struct forget *forget = malloc(sizeof *forget);
 
@@ -89,6 +90,13 @@ void queue_forget(struct queue *queue, struct request *request)
     queue->forget_first = forget;
     pthread_cond_signal(&queue->arrived);
     pthread_mutex_unlock(&queue->mutex);
+}
+
+/* Where it waits cannot be asked: it may be gone. */
+void queue_forget(struct queue *queue, struct request *request)
+{
+    for (uint32_t i = 0; i < atomic_load(&queue->writers_count); i++)
+        forget_in(queue->writers[i], request);
 }
 
 static void call_done(struct request *request)
@@ -144,6 +152,8 @@ static void notice_stall(struct queue *queue, int64_t now_us)
     int64_t late_us = queue->expected_us ? now_us - queue->expected_us : 0;
 
     queue->expected_us = now_us;
+    if (!is_main(queue))
+        return;
     if (late_us > queue->settings->lease_ms * CLOCK_MS_US / 3 &&
         !SEEDED_BUG("no_grace_after_stall")) {
         LOG(queue->log, LOG_WARN, "queue.stalled", KI("late_ms", late_us / CLOCK_MS_US));
@@ -156,6 +166,13 @@ static int64_t next_deadline(struct queue *queue, int64_t now_us)
 {
     int64_t next_us = queue->next_sweep_us;
 
+    if (!is_main(queue)) { /* it has no clocks but those of who waits in it */
+        next_us = queue->next_retry_us;
+        if (atomic_load(&queue->waits_count) > 0 && queue->next_poll_us < next_us)
+            next_us = queue->next_poll_us;
+        waits_expire(queue, now_us, &next_us);
+        return next_us;
+    }
     if (queue->next_due_us < next_us)
         next_us = queue->next_due_us;
     if (queue->next_prune_us < next_us)
@@ -225,6 +242,7 @@ static void give_turn_back(struct queue *queue)
 
     pthread_mutex_lock(&queue->mutex);
     queue->busy = false;
+    queue->shown = queue->stats;
     wake = queue->thread_wants || queue->inbox_first || queue->forget_first || queue->stop ||
            next_us < queue->waits_until_us || ++queue->helped_batches % HELPED_BATCHES_MAX == 0;
     pthread_mutex_unlock(&queue->mutex);
@@ -237,6 +255,7 @@ int queue_call(struct queue *queue, struct request *request)
     struct queue_call call;
     struct shelter shelter;
 
+    queue = writers_choose(queue, request);
     if (!take_turn(queue)) {
         queue_call_start(queue, request, &call);
         return queue_call_finish(request, &call);
@@ -338,6 +357,7 @@ void *queue_run(void *ctx)
         notice_stall(queue, now_us);
         next_us = next_deadline(queue, now_us);
         pthread_mutex_lock(&queue->mutex);
+        queue->shown = queue->stats;
         if (nothing_to_do(queue)) {
             if (next_us - now_us > CLOCK_MS_US) {
                 pthread_mutex_unlock(&queue->mutex);
@@ -363,7 +383,7 @@ void *queue_run(void *ctx)
             queue_run_batch(queue, list, next_us <= now_us);
     }
     fail_inbox(queue);
-    if (!queue->failed && workers_leave_node(queue, &err) < 0)
+    if (!queue->failed && is_main(queue) && workers_leave_node(queue, &err) < 0)
         LOG(queue->log, LOG_WARN, "node.row_stays", KC("reason", err.text));
     return NULL;
 }

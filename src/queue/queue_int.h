@@ -52,6 +52,8 @@ struct worker_state {
     bool in_process;
     int64_t lease_written_us; /* the lease_until the store has */
     bool led;                 /* as its row says, of this node's own */
+    int64_t known_us;         /* further writers: when its row was read, ... */
+    int64_t told_us;          /* ... and when the first one was told that it lives */
     uint64_t followed;        /* the look at the store's rows that saw it last */
 };
 
@@ -106,7 +108,14 @@ struct lost_worker {
     char id[];
 };
 
+#define WRITERS_MAX 4
+
 struct queue {
+    struct queue *main;      /* whose writer this is; itself, if it is the first */
+    struct queue *writers[WRITERS_MAX]; /* of the first one: itself and the others */
+    atomic_uint writers_count;          /* hints come before all are open */
+    atomic_uint claims_waiting;         /* in here */
+    struct queue_stats shown;           /* of the others, for the first one; under the mutex */
     struct store *store;
     const struct settings *settings;
     struct queue_config config;
@@ -180,7 +189,24 @@ static inline bool lease_is_void(const struct queue *queue, int64_t lease_token)
 void *queue_run(void *queue); /* the thread */
 int64_t queue_clock_us(struct queue *queue); /* the engine's, or the database's; whose turn it is */
 void queue_hint(void *queue, struct str name); /* store_watch.on_hint */
+/* writers.c: several of them in one node */
+int writers_open(struct queue *queue, struct err *err);
+void writers_end(struct queue *queue);   /* their threads, ... */
+void writers_close(struct queue *queue); /* ... and when nobody tells them anything any more */
+struct queue *writers_choose(struct queue *queue, const struct request *request);
+int writers_find_worker(struct batch *batch, struct str id, struct worker_state **worker,
+                        struct err *err);
+void writers_add_stats(struct queue *queue, struct queue_stats *stats);
+static inline bool is_main(const struct queue *queue)
+{
+    return queue->main == queue;
+}
+/* queue_open.c */
+struct queue *queue_new(struct store *store, const struct queue_config *config, struct err *err);
+void queue_end_thread(struct queue *queue);
+void queue_free(struct queue *queue);
 /* nodes.c: what other nodes do */
+void nodes_tell_alive(struct queue *queue, struct str worker_id);
 int nodes_follow(struct batch *batch, struct err *err);
 void nodes_tell(struct queue *queue, const struct batch *batch);
 bool nodes_hinted(const struct queue *queue); /* under the mutex */
@@ -215,6 +241,7 @@ int batch_execution_end(struct batch *batch, struct task *task, enum execution_s
                         struct str result, struct str error_data, struct err *err);
 void batch_heat(struct batch *batch, struct queue_state *state);
 void batch_heat_here(struct batch *batch, struct queue_state *state); /* for waiting claims only */
+void batch_heat_freed(struct batch *batch, const struct task *task); /* its slot is free */
 struct str batch_text(struct batch *batch, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* ended.c: tells relatives, callbacks; and takes an end back before a retry or a recovery. */
@@ -251,6 +278,9 @@ int control_apply(struct batch *batch, struct control_request *request);
 int control_purge(struct batch *batch, struct purge_request *request);
 /* workers.c */
 int workers_load(struct queue *queue, struct err *err);
+int workers_adopt(struct queue *queue, const struct worker_row *row, struct worker_state **out,
+                  struct err *err);
+void workers_forget(struct queue *queue, struct worker_state *worker); /* in memory only */
 void workers_deinit(struct queue *queue);
 struct worker_state *workers_get(struct queue *queue, struct str id);
 /* The same; one that registered at another node is looked up. */

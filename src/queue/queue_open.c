@@ -126,27 +126,29 @@ static int enter_store(struct queue *queue, struct err *err)
                                 .on_hint = queue_hint,
                                 .ctx = queue};
 
-    queue->hints = BUF_INIT(8192);
     if (!queue->store->shared)
         return 0;
     workers_name_node(queue);
     return queue->store->verbs->watch_start(queue->store, &watch, err);
 }
 
-int queue_open(struct queue **out, struct store *store, const struct queue_config *config,
-               struct err *err)
+struct queue *queue_new(struct store *store, const struct queue_config *config, struct err *err)
 {
     struct queue *queue = calloc(1, sizeof *queue);
     pthread_condattr_t attributes;
 
-    if (!queue)
-        return err_set(err, ERR_MEMORY, "out of memory for the queue");
+    if (!queue) {
+        err_set(err, ERR_MEMORY, "out of memory for the queue");
+        return NULL;
+    }
+    queue->main = queue;
     queue->store = store;
     queue->config = *config;
     if (!queue->config.namespace_name.data)
         queue->config.namespace_name = STR(TASK_DEFAULT_NAMESPACE);
     queue->settings = config->settings;
     queue->log = config->log;
+    queue->hints = BUF_INIT(8192);
     queue->batch.queue = queue;
     queue->busy = true; /* until the thread rests for the first time */
     queue->next_retry_us = INT64_MAX;
@@ -158,32 +160,55 @@ int queue_open(struct queue **out, struct store *store, const struct queue_confi
     pthread_cond_init(&queue->arrived, &attributes);
     pthread_condattr_destroy(&attributes);
     pthread_mutex_init(&queue->mutex, NULL);
-    if (enter_store(queue, err) < 0 || queue_reload(queue, err) < 0 || recover(queue, err) < 0)
+    return queue;
+}
+
+int queue_open(struct queue **out, struct store *store, const struct queue_config *config,
+               struct err *err)
+{
+    struct queue *queue = queue_new(store, config, err);
+
+    if (!queue)
+        return -(int)err->code;
+    if (enter_store(queue, err) < 0 || queue_reload(queue, err) < 0 || recover(queue, err) < 0 ||
+        writers_open(queue, err) < 0)
         goto failed;
     if (pthread_create(&queue->thread, NULL, queue_run, queue) != 0) {
         err_set(err, ERR_MEMORY, "cannot start the queue's thread");
+        queue->thread = 0;
         goto failed;
     }
     *out = queue;
     return 0;
 failed:
-    queue->failed = true;
-    queue->thread = 0;
     queue_close(queue);
     return -(int)err->code;
 }
 
 void queue_close(struct queue *queue)
 {
-    if (queue->thread) {
-        pthread_mutex_lock(&queue->mutex);
-        queue->stop = true;
-        pthread_cond_signal(&queue->arrived);
-        pthread_mutex_unlock(&queue->mutex);
-        pthread_join(queue->thread, NULL);
-    }
+    writers_end(queue);
+    queue_end_thread(queue);
     if (queue->store->shared)
         queue->store->verbs->watch_stop(queue->store);
+    writers_close(queue);
+    queue_free(queue);
+}
+
+void queue_end_thread(struct queue *queue)
+{
+    if (!queue->thread)
+        return;
+    pthread_mutex_lock(&queue->mutex);
+    queue->stop = true;
+    pthread_cond_signal(&queue->arrived);
+    pthread_mutex_unlock(&queue->mutex);
+    pthread_join(queue->thread, NULL);
+    queue->thread = 0;
+}
+
+void queue_free(struct queue *queue)
+{
     buf_deinit(&queue->hints);
     if (queue->reader)
         queue->store->verbs->reader_close(queue->reader);

@@ -216,7 +216,7 @@ static int answer_stale(struct batch *batch, struct task *task, const struct rep
     if (same_lease && task->held && task->status == STATUS_CANCELLED &&
         (is_outcome(report->op) || report->op == REPORT_RELEASE)) {
         task_let_go(task);
-        batch_heat(batch, limits_queue(batch->queue, task->spec.queue));
+        batch_heat_freed(batch, task);
         return batch_owe(batch, task, err);
     }
     return 0;

@@ -158,7 +158,7 @@ int report_outcome(struct batch *batch, struct task *task, const struct report *
     bool pause = task->pause_requested;
     int rc = 0;
 
-    batch_heat(batch, limits_queue(batch->queue, task->spec.queue)); /* a slot is free */
+    batch_heat_freed(batch, task); /* a slot is free */
     switch (report->op) {
     case REPORT_COMPLETE:
         rc = complete(batch, task, report, err);
@@ -184,7 +184,7 @@ int report_release(struct batch *batch, struct task *task, struct err *err)
     bool pause = task->pause_requested;
 
     task_let_go(task);
-    batch_heat(batch, limits_queue(batch->queue, task->spec.queue));
+    batch_heat_freed(batch, task);
     task->attempts -= !SEEDED_BUG("release_costs_an_attempt");
     task->outcome_token = 0;
     if (batch_execution_end(batch, task, EXECUTION_CANCELLED, STR_NONE,

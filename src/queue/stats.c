@@ -20,6 +20,7 @@ int stats_apply(struct batch *batch, struct stats_request *request)
     request->stats = queue->stats;
     request->stats.workers = map_count(&queue->workers);
     request->stats.storage_full = batch->store->full;
+    writers_add_stats(queue, &request->stats);
     request->stats.log_pages = batch->store->log_pages;
     if (batch->store->verbs->outbox_count(batch->store, &request->stats.webhooks_pending, err) < 0)
         return -(int)err->code;

@@ -26,7 +26,7 @@ static int lose(struct batch *batch, struct task *task, const char *reason, bool
                                    (long long)task->crash_count + outcome.counts_crash);
 
     task_let_go(task);
-    batch_heat(batch, limits_queue(batch->queue, task->spec.queue));
+    batch_heat_freed(batch, task);
     task->crash_count += outcome.counts_crash && !SEEDED_BUG("crash_not_counted");
     task->lease_token -= SEEDED_BUG("token_given_twice");
     task->last_error = str_of(reason);
@@ -169,7 +169,7 @@ static int act_on(struct batch *batch, struct task *task, struct err *err)
         return blame_and_lose(batch, task,
                               of_dead_pool(queue, task) ? "service_restart" : "worker_lost", err);
     task_let_go(task); /* cancelled, and its holder never came back */
-    batch_heat(batch, limits_queue(queue, task->spec.queue));
+    batch_heat_freed(batch, task);
     return batch_owe(batch, task, err);
 }
 

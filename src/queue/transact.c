@@ -99,6 +99,10 @@ static int run_shared_timers(struct batch *batch, struct err *err)
     bool led = queue->leads;
     bool more = false;
 
+    if (!is_main(queue)) {
+        retry_queues(batch);
+        return 0;
+    }
     queue->leads = batch->store->verbs->leads(batch->store);
     if (queue->leads && !led) {
         LOG(queue->log, LOG_INFO, "node.takes_over", KC("node", queue->node_id));
@@ -217,6 +221,8 @@ static int refresh(struct queue *queue, struct err *err)
     if (!queue->store->was_lost)
         return 0;
     queue->store->was_lost = false; /* whoever could not renew his lease gets a whole one (F-E7) */
+    if (!is_main(queue))
+        return 0;
     workers_grant_grace(queue, queue->batch.now_us);
     queue->next_sweep_us = queue->batch.now_us + queue->settings->lease_ms * CLOCK_MS_US;
     return 0;
@@ -373,6 +379,10 @@ int queue_reload(struct queue *queue, struct err *err)
     queue->next_retry_us = queue_clock_us(queue) + CLOCK_SECOND_US; /* not lost, no spin */
     if (rc < 0)
         return rc;
+    if (!is_main(queue)) {
+        workers_deinit(queue); /* found again when they report */
+        return 0;
+    }
     if (workers_load(queue, err) < 0)
         return -(int)err->code;
     if (!queue->store->shared) /* others have gone on renewing there */

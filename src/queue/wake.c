@@ -34,6 +34,7 @@ void claims_park(struct queue *queue, struct claim_request *request)
         queue->claims_next_us = base->deadline_us;
     queue->waiting_count++;
     queue->stats.waiting_claims++;
+    atomic_fetch_add(&queue->claims_waiting, 1);
 }
 
 /* False when it does not wait. The request is only looked at when it is found. */
@@ -54,6 +55,7 @@ static bool unpark(struct queue *queue, struct request *request)
     request->waiting = false;
     queue->waiting_count--;
     queue->stats.waiting_claims--;
+    atomic_fetch_sub(&queue->claims_waiting, 1);
     return true;
 }
 

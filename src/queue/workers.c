@@ -88,8 +88,8 @@ static struct worker_state *state_new(const struct worker_row *row)
 }
 
 /* A row of the store becomes a worker that is known here. */
-static int adopt(struct queue *queue, const struct worker_row *row, struct worker_state **out,
-                 struct err *err)
+int workers_adopt(struct queue *queue, const struct worker_row *row, struct worker_state **out,
+                  struct err *err)
 {
     struct worker_state *worker = state_new(row);
 
@@ -116,7 +116,7 @@ int workers_load(struct queue *queue, struct err *err)
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
         struct worker_state *worker;
 
-        rc = adopt(queue, &rows[i], &worker, err);
+        rc = workers_adopt(queue, &rows[i], &worker, err);
     }
     arena_deinit(&arena);
     return rc;
@@ -127,12 +127,20 @@ int workers_find(struct batch *batch, struct str id, struct worker_state **worke
 {
     struct worker_row *row = NULL;
 
+    if (!is_main(batch->queue))
+        return writers_find_worker(batch, id, worker, err);
     *worker = workers_get(batch->queue, id);
     if (*worker || !batch->store->shared || !id.data)
         return 0;
     if (batch->store->verbs->worker_load(batch->store, id, &batch->arena, &row, err) < 0)
         return -(int)err->code;
-    return row ? adopt(batch->queue, row, worker, err) : 0;
+    return row ? workers_adopt(batch->queue, row, worker, err) : 0;
+}
+
+void workers_forget(struct queue *queue, struct worker_state *worker)
+{
+    map_remove(&queue->workers, worker->row.id);
+    state_free(worker);
 }
 
 /* Those whose rows are gone left, or were given up, at another node. This process keeps its own:
@@ -146,8 +154,7 @@ static void forget_gone(struct queue *queue)
         if (str_starts(worker->row.id, str_of(queue->node_id)) ||
             worker->followed == queue->follows)
             continue;
-        map_remove(&queue->workers, worker->row.id);
-        state_free(worker);
+        workers_forget(queue, worker);
     }
 }
 
@@ -166,7 +173,7 @@ int workers_follow(struct batch *batch, struct err *err)
         struct worker_state *worker = workers_get(queue, rows[i].id);
 
         if (!worker) {
-            rc = adopt(queue, &rows[i], &worker, err);
+            rc = workers_adopt(queue, &rows[i], &worker, err);
         } else if (rows[i].lease_until_us > worker->row.lease_until_us) {
             worker->row.lease_until_us = rows[i].lease_until_us;
             worker->row.last_heartbeat_us = rows[i].last_heartbeat_us;
@@ -218,6 +225,8 @@ int workers_renew(struct batch *batch, struct worker_state *worker, struct err *
     int64_t lease_us = batch->queue->settings->lease_ms * CLOCK_MS_US;
 
     workers_touch(batch, worker);
+    if (!is_main(batch->queue)) /* the first writer was told */
+        return 0;
     if (worker->lease_written_us - batch->now_us > lease_us / 2)
         return 0;
     return put_row(batch, worker, err);
@@ -560,7 +569,7 @@ int workers_leave(struct batch *batch, struct leave_request *request)
                 continue;
             }
             task_let_go(tasks[i]); /* cancelled: its slot is free now */
-            batch_heat(batch, limits_queue(batch->queue, tasks[i]->spec.queue));
+            batch_heat_freed(batch, tasks[i]);
             if (batch_owe(batch, tasks[i], err) < 0)
                 return -(int)err->code;
         }
@@ -575,8 +584,7 @@ int workers_drop(struct batch *batch, struct worker_state *worker, struct err *e
     int rc = batch->store->verbs->worker_delete(batch->store, worker->row.id, err);
 
     batch->wrote = true;
-    map_remove(&batch->queue->workers, worker->row.id);
-    state_free(worker);
+    workers_forget(batch->queue, worker);
     return rc;
 }
 

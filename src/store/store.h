@@ -341,6 +341,9 @@ struct store_verbs {
      * ends after its last. */
     int (*watch_start)(struct store *store, const struct store_watch *watch, struct err *err);
     void (*watch_stop)(struct store *store);
+    /* One more connection that writes, under the same watch: a store for a writer of its own,
+     * closed like any and before the first. It never leads. */
+    int (*writer_open)(struct store *store, struct store **writer, struct err *err);
     /* Does this node lead, as far as it knows? Any thread. */
     bool (*leads)(struct store *store);
     /* In a transaction: it commits only if this node leads, and nobody else can begin to before. */

@@ -54,6 +54,7 @@ struct pg_store {
     struct gathered_result *results; /* not written yet, in arena */
     struct map result_ids;
     struct pg_keeper *keeper; /* NULL before watch_start */
+    struct pg_store *first;   /* of a further writer: its keeper serves both; NULL = is first */
     struct pg_copy_texts *copy; /* NULL unless a copy is made */
     char writer[64];       /* this connection among writer_marks */
     int64_t mark;          /* of its last transaction */

@@ -101,6 +101,7 @@ void keeper_tell(struct pg_keeper *keeper, struct str queue)
 
 void keeper_tell_lanes(struct pg_keeper *keeper)
 {
+    atomic_store(&keeper->lanes_made, true); /* for this node's other writers */
     keeper_tell(keeper, lanes_word);
 }
 

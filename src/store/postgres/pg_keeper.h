@@ -20,6 +20,6 @@ int64_t keeper_now_us(const struct pg_keeper *keeper);
 /* Tells the other nodes, soon and together with what else is to be told. */
 void keeper_tell(struct pg_keeper *keeper, struct str queue);
 void keeper_tell_lanes(struct pg_keeper *keeper); /* this node made some */
-bool keeper_lanes_made(struct pg_keeper *keeper); /* another one did, since this was asked */
+bool keeper_lanes_made(struct pg_keeper *keeper); /* somebody did, since this was asked */
 
 #endif

@@ -146,11 +146,16 @@ static int end_with_mark(struct pg_store *store, struct err *err)
     return conn_commit(&store->conn, err);
 }
 
+static struct pg_keeper *keeper_of(const struct pg_store *store)
+{
+    return store->first ? store->first->keeper : store->keeper;
+}
+
 /* From here on other nodes can claim from the lanes this transaction made. */
 static void tell_new_lanes(struct pg_store *store)
 {
-    if (store->lanes_are_new && store->keeper)
-        keeper_tell_lanes(store->keeper);
+    if (store->lanes_are_new && keeper_of(store))
+        keeper_tell_lanes(keeper_of(store));
     store->lanes_are_new = false;
 }
 
@@ -306,16 +311,18 @@ static int64_t pg_now_us(struct store *base)
 {
     struct pg_store *store = pg_of(base);
 
-    return store->keeper ? keeper_now_us(store->keeper) : clock_wall_us();
+    return keeper_of(store) ? keeper_now_us(keeper_of(store)) : clock_wall_us();
 }
 
 static void pg_tell(struct store *base, struct str queue)
 {
     struct pg_store *store = pg_of(base);
 
-    if (store->keeper)
-        keeper_tell(store->keeper, queue);
+    if (keeper_of(store))
+        keeper_tell(keeper_of(store), queue);
 }
+
+static int pg_writer_open(struct store *base, struct store **writer, struct err *err);
 
 /* ---- open ---- */
 
@@ -387,6 +394,7 @@ static const struct store_verbs verbs = {
     .copy = &pg_copy_verbs,
     .watch_start = pg_watch_start,
     .watch_stop = pg_watch_stop,
+    .writer_open = pg_writer_open,
     .leads = pg_leads,
     .lead_guard = pg_lead_guard,
     .now_us = pg_now_us,
@@ -462,4 +470,17 @@ int pg_store_open(struct store **out, struct str where, const struct store_optio
     }
     *out = &store->base;
     return 0;
+}
+
+static int pg_writer_open(struct store *base, struct store **writer, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    struct store_options options = {.no_migrate = true,
+                                    .pooler = store->pooler,
+                                    .log = store->log};
+    int rc = pg_store_open(writer, str_of(store->where), &options, err);
+
+    if (rc == 0)
+        pg_of(*writer)->first = store;
+    return rc;
 }
