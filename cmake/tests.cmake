@@ -66,6 +66,15 @@ set_tests_properties(postgres_stop PROPERTIES FIXTURES_CLEANUP postgres TIMEOUT 
 set_tests_properties(conformance_postgres_test postgres_verify_test PROPERTIES FIXTURES_REQUIRED postgres
   ENVIRONMENT "PERDURA_TEST_POSTGRES_FILE=${POSTGRES_FILE}")
 
+# What the queue promises holds on both stores: the same tests, each in a schema of its own.
+file(GLOB QUEUE_TESTS CONFIGURE_DEPENDS tests/unit/queue_*_test.c)
+foreach(source ${QUEUE_TESTS})
+  get_filename_component(name ${source} NAME_WE)
+  add_test(NAME ${name}_on_postgres COMMAND ${name})
+  set_tests_properties(${name}_on_postgres PROPERTIES FIXTURES_REQUIRED postgres TIMEOUT 300
+    ENVIRONMENT "PERDURA_TEST_STORE=postgres;PERDURA_TEST_POSTGRES_FILE=${POSTGRES_FILE}")
+endforeach()
+
 add_test(NAME tidy COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tools/tidy.py ${CMAKE_SOURCE_DIR})
 # The page that explains the codes tests name must name the tests.
 add_test(NAME requirements COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tools/requirements.py

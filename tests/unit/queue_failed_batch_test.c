@@ -148,6 +148,10 @@ static void a_dead_pool_is_found_although_the_first_sweep_fails(void **state)
     const char *pool_id = arena_cstr(&fx->arena, pool->id);
     struct task *task = claim_one(fx, pool_id)->task;
 
+    if (fx->store->shared) { /* what it held is found by its lease */
+        skip();
+        return;
+    }
     report_ok(fx, pool_id, task, .op = REPORT_START);
     reopen_with_a_failing_sweep(fx);
     wait_status(fx, id, STATUS_PENDING);

@@ -316,6 +316,10 @@ static void the_pool_of_a_dead_process_loses_its_tasks_at_once(void **state) /* 
     struct uuid task;
     uint32_t count;
 
+    if (fx->store->shared) { /* what it held is found by its lease */
+        skip();
+        return;
+    }
     snprintf(id, sizeof id, STR_FMT, STR_ARG(pool->id));
     task = enqueue(fx, "{\"type\":\"t\"}");
     claim_one(fx, id);
