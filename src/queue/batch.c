@@ -87,6 +87,23 @@ int batch_task(struct batch *batch, const struct uuid *id, struct task **task, s
     return *task ? batch_adopt(batch, *task, err) : 0;
 }
 
+int batch_recall(struct batch *batch, const struct uuid *ids, const int64_t *lease_tokens,
+                 uint32_t count, struct err *err)
+{
+    struct task **tasks = arena_alloc_array(&batch->arena, count, sizeof *tasks);
+
+    if (!tasks)
+        return no_memory(err);
+    if (batch->store->verbs->held_recall(batch->store, ids, lease_tokens, count, &batch->arena,
+                                         tasks, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count; i++)
+        if (tasks[i] && !map_get(&batch->tasks, key_of(tasks[i])) &&
+            batch_adopt(batch, tasks[i], err) < 0)
+            return -(int)err->code;
+    return 0;
+}
+
 int batch_prefetch(struct batch *batch, const struct uuid *ids, uint32_t count, struct err *err)
 {
     struct uuid *missing;
@@ -102,6 +119,8 @@ int batch_prefetch(struct batch *batch, const struct uuid *ids, uint32_t count, 
     for (uint32_t i = 0; i < count; i++)
         if (!map_get(&batch->tasks, str_span((const char *)ids[i].bytes, 16)))
             missing[missing_count++] = ids[i];
+    if (missing_count == 0)
+        return 0;
     if (batch->store->verbs->tasks_load(batch->store, missing, missing_count, LOAD_SPEC,
                                         &batch->arena, tasks, err) < 0)
         return -(int)err->code;

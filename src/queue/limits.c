@@ -256,7 +256,8 @@ static int follow_row(struct batch *batch, struct queue_row *row, struct err *er
         return 0;
     if (limits_replace_row(queue, state, row, err) < 0)
         return -(int)err->code;
-    state->unpark_all = queue->unpark_some = true;
+    if (queue->leads) /* whoever changed it does the same, but may be gone */
+        state->unpark_all = queue->unpark_some = true;
     batch_heat_here(batch, state);
     return 0;
 }
@@ -546,7 +547,7 @@ int limits_unpark(struct batch *batch, struct err *err)
     }
     if (node)
         retry_at(queue, node->key);
-    if (!queue->unpark_some)
+    if (!queue->unpark_some || !is_main(queue)) /* one writer of the node is enough */
         return 0;
     queue->unpark_some = false;
     while ((state = map_next(&queue->queues, &cursor)) != NULL) {

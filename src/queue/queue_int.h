@@ -223,6 +223,9 @@ int batch_flush(struct batch *batch, struct err *err);
 int batch_task(struct batch *batch, const struct uuid *id, struct task **task, struct err *err);
 /* Loads those that are not there yet at once, where each alone would be a way to the database. */
 int batch_prefetch(struct batch *batch, const struct uuid *ids, uint32_t count, struct err *err);
+/* Those this node knows to be held under these leases; to be followed by a write of each. */
+int batch_recall(struct batch *batch, const struct uuid *ids, const int64_t *lease_tokens,
+                 uint32_t count, struct err *err);
 int batch_adopt(struct batch *batch, struct task *task, struct err *err); /* loaded elsewhere */
 int batch_add(struct batch *batch, struct task *task, struct err *err);   /* new */
 int batch_touch(struct batch *batch, struct task *task, struct err *err); /* it changed visibly */

@@ -259,17 +259,24 @@ static int apply_element(struct batch *batch, struct report *report, struct repo
     return batch_owe(batch, task, err);
 }
 
+/* What this node claimed itself it knows; the rest is asked for at once. */
 static int prefetch(struct batch *batch, struct report_request *request)
 {
     struct uuid *ids;
+    int64_t *tokens;
 
-    if (!batch->store->shared || request->count < 2)
+    if (!batch->store->shared)
         return 0;
     ids = arena_alloc_array(&batch->arena, request->count, sizeof *ids);
-    if (!ids)
+    tokens = arena_alloc_array(&batch->arena, request->count, sizeof *tokens);
+    if (!ids || !tokens)
         return err_set(&request->base.err, ERR_MEMORY, "out of memory for a report; try again");
-    for (uint32_t i = 0; i < request->count; i++)
+    for (uint32_t i = 0; i < request->count; i++) {
         ids[i] = request->reports[i].task_id;
+        tokens[i] = request->reports[i].lease_token;
+    }
+    if (batch_recall(batch, ids, tokens, request->count, &request->base.err) < 0)
+        return -(int)request->base.err.code;
     return batch_prefetch(batch, ids, request->count, &request->base.err);
 }
 

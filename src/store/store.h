@@ -341,6 +341,11 @@ struct store_verbs {
      * ends after its last. */
     int (*watch_start)(struct store *store, const struct store_watch *watch, struct err *err);
     void (*watch_stop)(struct store *store);
+    /* Tasks this node has claimed under these leases and not yet read again, as LOAD_SPEC; NULL
+     * where it does not know. Only for what is written in the same transaction: others may have
+     * changed them, which a write notices. */
+    int (*held_recall)(struct store *store, const struct uuid *ids, const int64_t *lease_tokens,
+                       uint32_t count, struct arena *arena, struct task **tasks, struct err *err);
     /* One more connection that writes, under the same watch: a store for a writer of its own,
      * closed like any and before the first. It never leads. */
     int (*writer_open)(struct store *store, struct store **writer, struct err *err);

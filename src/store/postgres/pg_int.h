@@ -55,6 +55,8 @@ struct pg_store {
     struct map result_ids;
     struct pg_keeper *keeper; /* NULL before watch_start */
     struct pg_store *first;   /* of a further writer: its keeper serves both; NULL = is first */
+    struct pg_held *held;     /* of the first; see pg_held.c */
+    struct noted *noted;      /* for it, by the transaction under way */
     struct pg_copy_texts *copy; /* NULL unless a copy is made */
     char writer[64];       /* this connection among writer_marks */
     int64_t mark;          /* of its last transaction */
@@ -102,6 +104,17 @@ int pg_tasks_delete(struct store *, struct task *const *, uint32_t, struct err *
 /* One task of a result whose columns are @state@ and, with LOAD_SPEC, @spec@ or @lean@. */
 int pg_task_from_row(struct pg_store *store, const PGresult *result, int row, unsigned parts,
                      struct arena *arena, struct task **task, struct err *err);
+/* Takes the task for what is stored; for those that were not read from the table just now. */
+int pg_task_remember(struct pg_store *store, struct task *task, struct arena *arena,
+                     struct err *err);
+/* pg_held.c */
+struct pg_held *pg_held_new(void);
+void pg_held_free(struct pg_held *held);
+void pg_held_note(struct pg_store *store, const struct task *task); /* as it was just written */
+void pg_held_commit(struct pg_store *store);
+void pg_held_forget(struct pg_store *store); /* after a rollback, or an unknown commit */
+int pg_held_recall(struct store *, const struct uuid *, const int64_t *, uint32_t, struct arena *,
+                   struct task **, struct err *);
 /* pg_uniques.c */
 int pg_uniques_reserve(struct store *, struct unique *, uint32_t, struct err *);
 int pg_uniques_drop(struct store *, const struct task *, bool, struct err *);

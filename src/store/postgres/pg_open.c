@@ -129,6 +129,7 @@ static int pg_begin(struct store *base, struct err *err)
     if (store->unsettled && settle(store, &took, err) < 0)
         return -(int)err->code;
     store->unsettled = false;
+    store->noted = NULL;
     store->transactions++;
     results_forget(store);
     arena_reset(&store->arena);
@@ -167,9 +168,11 @@ static int pg_commit(struct store *base, struct err *err)
 
     if (end_with_mark(store, err) == 0) {
         store->mark++;
+        pg_held_commit(store);
         tell_new_lanes(store);
         return 0;
     }
+    pg_held_forget(store);
     if (!store->conn.commit_sent)
         return -(int)err->code;
     LOG(store->log, LOG_WARN, "store.commit_unknown", KC("reason", err->text));
@@ -191,6 +194,7 @@ static void pg_rollback(struct store *base)
 
     base->conflict |= store->conn.conflict;
     conn_rollback(&store->conn);
+    pg_held_forget(store);
     results_forget(store);
     lanes_undo(store);
 }
@@ -234,6 +238,7 @@ static void pg_close(struct store *base)
     results_forget(store);
     texts_deinit(&store->texts);
     pg_copy_texts_free(store->copy);
+    pg_held_free(store->held);
     sql_unload(&store->sql);
     arena_deinit(&store->arena);
     free(store->where);
@@ -394,6 +399,7 @@ static const struct store_verbs verbs = {
     .copy = &pg_copy_verbs,
     .watch_start = pg_watch_start,
     .watch_stop = pg_watch_stop,
+    .held_recall = pg_held_recall,
     .writer_open = pg_writer_open,
     .leads = pg_leads,
     .lead_guard = pg_lead_guard,
@@ -451,7 +457,9 @@ int pg_store_open(struct store **out, struct str where, const struct store_optio
     struct pg_store *store = calloc(1, sizeof *store);
     int rc;
 
-    if (!store || !(store->where = strndup(where.data, where.len))) {
+    if (!store || !(store->where = strndup(where.data, where.len)) ||
+        !(store->held = pg_held_new())) {
+        free(store ? store->where : NULL);
         free(store);
         return err_set(err, ERR_MEMORY, "out of memory while opening the store");
     }

@@ -18,8 +18,8 @@ static bool has_data(const struct task *task)
 /* ---- what is stored ---- */
 
 /* The row as it now is, for the next save of the same transaction or of a later one. */
-static int remember(struct pg_store *store, struct task *task, struct arena *arena,
-                    struct err *err)
+int pg_task_remember(struct pg_store *store, struct task *task, struct arena *arena,
+                     struct err *err)
 {
     struct task *copy = arena_copy(arena, task, sizeof *task);
 
@@ -34,6 +34,17 @@ static int remember(struct pg_store *store, struct task *task, struct arena *are
     task->stored_parked = task->parked;
     task->stored_version = task->version;
     task->stored_held = task->held;
+    return 0;
+}
+
+static int remember_write(struct pg_store *store, struct task *task, struct err *err)
+{
+    bool was_held = task->stored_held;
+
+    if (pg_task_remember(store, task, &store->arena, err) < 0)
+        return -(int)err->code;
+    if (was_held || task->held)
+        pg_held_note(store, task->stored);
     return 0;
 }
 
@@ -63,7 +74,7 @@ int pg_task_from_row(struct pg_store *store, const PGresult *result, int row, un
     if (arena->failed)
         return err_set(err, ERR_MEMORY, "out of memory while loading a task");
     *out = task;
-    return remember(store, task, arena, err);
+    return pg_task_remember(store, task, arena, err);
 }
 
 /* ---- load ---- */
@@ -233,7 +244,7 @@ int pg_tasks_insert(struct store *base, struct task *const *tasks, uint32_t coun
         return -(int)err->code;
     for (uint32_t i = 0; i < count; i++)
         if (write_tags(store, tasks[i], err) < 0 ||
-            remember(store, tasks[i], &store->arena, err) < 0)
+            remember_write(store, tasks[i], err) < 0)
             return -(int)err->code;
     return 0;
 }
@@ -318,7 +329,7 @@ int pg_tasks_save(struct store *base, struct task *const *tasks, uint32_t count,
         places_change(store, sorted, count, err) < 0)
         return -(int)err->code;
     for (uint32_t i = 0; i < count; i++)
-        if (remember(store, sorted[i], &store->arena, err) < 0)
+        if (remember_write(store, sorted[i], err) < 0)
             return -(int)err->code;
     return 0;
 }

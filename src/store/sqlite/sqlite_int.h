@@ -6,7 +6,7 @@
 
 #include "base/map.h"
 #include "store/sqlite/sqlite_gather.h"
-#include "store/sqlite/sqlite_held.h"
+#include "store/held.h"
 #include "store/sqlite/sqlite_lines.h"
 #include "store/sqlite/sqlite_sql.h"
 #include "store/store.h"

@@ -1,4 +1,4 @@
-#include "store/sqlite/sqlite_held.h"
+#include "store/held.h"
 
 #include <stdlib.h>
 

@@ -1,9 +1,10 @@
 /* Copies of the tasks that workers hold, without payload and data, so that a report does not read
  * back what the claim has just written. The table stays the truth: a copy is put by the write it
  * repeats and forgotten with the first rollback and with the first foreign write to the file.
- * Bounded; what does not fit is read from the table. Writer's thread only. */
-#ifndef STORE_SQLITE_HELD_H
-#define STORE_SQLITE_HELD_H
+ * Where others write to the same tables, what comes of a copy is written only to the same row.
+ * Bounded; what does not fit is read from the table. Not thread-safe. */
+#ifndef STORE_HELD_H
+#define STORE_HELD_H
 
 #include "base/arena.h"
 #include "base/map.h"
