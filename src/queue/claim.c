@@ -204,7 +204,8 @@ int claim_take(struct batch *batch, struct claim_request *request, struct worker
 
 /* The queues to look at: those asked for or registered, without paused and exhausted ones. */
 static uint32_t open_queues(struct batch *batch, const struct claim_request *request,
-                            const struct worker_state *worker, struct str *queues)
+                            const struct worker_state *worker, struct str *queues,
+                            bool *unlimited)
 {
     const struct str *asked = request->queues_count ? request->queues : worker->queues;
     uint32_t asked_count = request->queues_count ? request->queues_count : worker->queues_count;
@@ -213,8 +214,10 @@ static uint32_t open_queues(struct batch *batch, const struct claim_request *req
     for (uint32_t i = 0; i < asked_count && count < BOUND_CLAIM_QUEUES; i++) {
         struct queue_state *state = limits_queue(batch->queue, asked[i]);
 
-        if (state && limits_open(batch, state))
-            queues[count++] = asked[i];
+        if (!state || !limits_open(batch, state))
+            continue;
+        queues[count++] = asked[i];
+        *unlimited &= !limits_any(state);
     }
     return count;
 }
@@ -278,7 +281,8 @@ static int try_claim(struct batch *batch, struct claim_request *request,
     if (every_type) /* no look at the types at all */
         want.types_count = 0;
     request->claimed_count = 0;
-    want.queues_count = open_queues(batch, request, worker, queues);
+    want.unlimited = true;
+    want.queues_count = open_queues(batch, request, worker, queues, &want.unlimited);
     if (batch->failed.code != ERR_NONE) {
         *err = batch->failed;
         return -(int)err->code;

@@ -12,6 +12,8 @@
 #include <time.h>
 
 #define INBOX_MAX 50000          /* requests waiting for the next commit; beyond: 503 */
+#define GATHER_MIN 4             /* requests in a batch that make it worth while */
+#define GATHER_US_MAX CLOCK_MS_US
 #define HELPED_BATCHES_MAX 256   /* then the thread has a look: the log wants its checkpoints */
 
 static const struct err stopping = {.code = ERR_UNAVAILABLE,
@@ -60,6 +62,7 @@ void queue_submit(struct queue *queue, struct request *request)
             queue->inbox_first = request;
         queue->inbox_last = request;
         first = queue->inbox_count++ == 0 && !queue->busy; /* who is at it looks when it is done */
+        first |= queue->inbox_count == queue->wake_at;
     }
     pthread_mutex_unlock(&queue->mutex);
     if (first) /* after the mutex: else the thread wakes only to wait for it */
@@ -268,20 +271,27 @@ int queue_call(struct queue *queue, struct request *request)
     return queue_call_finish(request, &call);
 }
 
+static struct timespec time_in(int64_t us)
+{
+    struct timespec at;
+
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_sec += us / CLOCK_SECOND_US;
+    at.tv_nsec += us % CLOCK_SECOND_US * 1000;
+    if (at.tv_nsec >= 1000000000) {
+        at.tv_sec++;
+        at.tv_nsec -= 1000000000;
+    }
+    return at;
+}
+
 static void wait_until(struct queue *queue, int64_t until_us)
 {
     int64_t wait_us = until_us - queue_now_us(queue);
-    struct timespec deadline;
+    struct timespec deadline = time_in(wait_us > 0 ? wait_us : 0);
 
     if (wait_us <= 0)
         return;
-    clock_gettime(CLOCK_MONOTONIC, &deadline);
-    deadline.tv_sec += wait_us / CLOCK_SECOND_US;
-    deadline.tv_nsec += wait_us % CLOCK_SECOND_US * 1000;
-    if (deadline.tv_nsec >= 1000000000) {
-        deadline.tv_sec++;
-        deadline.tv_nsec -= 1000000000;
-    }
     queue->expected_us = queue->waits_until_us = until_us;
     queue->busy = false;
     pthread_cond_timedwait(&queue->arrived, &queue->mutex, &deadline);
@@ -291,6 +301,24 @@ static void wait_until(struct queue *queue, int64_t until_us)
     }
     queue->thread_wants = false;
     queue->busy = true;
+}
+
+/* Where a commit takes a database's time, those who were answered together come back together: the
+ * first of them alone would keep all others waiting for two commits. Called with the mutex held. */
+static void gather(struct queue *queue)
+{
+    uint32_t expected = queue->batch_sizes[0] > queue->batch_sizes[1] ? queue->batch_sizes[0]
+                                                                      : queue->batch_sizes[1];
+    int64_t wait_us = queue->batch_us / 2 < GATHER_US_MAX ? queue->batch_us / 2 : GATHER_US_MAX;
+    struct timespec until = time_in(wait_us);
+
+    if (!queue->store->shared || expected < GATHER_MIN || !queue->inbox_first)
+        return;
+    queue->wake_at = expected;
+    while (queue->inbox_count < expected && !queue->stop &&
+           pthread_cond_timedwait(&queue->arrived, &queue->mutex, &until) == 0)
+        ;
+    queue->wake_at = 0;
 }
 
 /* Up to one commit's worth of the inbox. Called with the mutex held. */
@@ -317,6 +345,8 @@ static struct request *take_inbox(struct queue *queue)
         queue->inbox_last = NULL;
     last->next = NULL;
     queue->inbox_count -= count;
+    queue->batch_sizes[1] = queue->batch_sizes[0];
+    queue->batch_sizes[0] = count;
     return list;
 }
 
@@ -367,6 +397,7 @@ void *queue_run(void *ctx)
             if (nothing_to_do(queue))
                 wait_until(queue, next_us);
         }
+        gather(queue);
         stop = queue->stop && !queue->inbox_first;
         hinted = nodes_hinted(queue);
         forgets = queue->forget_first;
@@ -379,8 +410,12 @@ void *queue_run(void *ctx)
         take_forgets(queue, forgets);
         if (stop || queue->failed) /* the latter by a caller's batch */
             break;
-        if (list || hinted || next_us <= now_us)
+        if (list || hinted || next_us <= now_us) {
+            int64_t began_us = clock_boot_us();
+
             queue_run_batch(queue, list, next_us <= now_us);
+            queue->batch_us = clock_boot_us() - began_us;
+        }
     }
     fail_inbox(queue);
     if (!queue->failed && is_main(queue) && workers_leave_node(queue, &err) < 0)

@@ -128,6 +128,9 @@ struct queue {
     pthread_cond_t arrived;
     struct request *inbox_first, *inbox_last;
     uint32_t inbox_count;
+    uint32_t wake_at;        /* so many in there end the gathering; 0 = nobody gathers */
+    uint32_t batch_sizes[2]; /* requests in the last two batches */
+    int64_t batch_us;        /* what the last one took */
     struct forget *forget_first;
     bool stop;
     bool busy;               /* a batch is under way, or something else that needs the store */

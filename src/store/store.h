@@ -49,6 +49,7 @@ struct ready_want {
     const struct str *types; /* patterns; count 0 = all */
     uint32_t types_count;
     uint32_t max;
+    bool unlimited; /* admit takes every one of them */
     bool *more; /* out, may be NULL: set when so many were parked that the rest is for later */
     enum admit (*admit)(void *ctx, struct str queue, struct str type, struct str limit_key,
                         const struct uuid *category_id);

@@ -93,6 +93,7 @@ static int admit(struct pg_store *store, struct take *take, struct task *task, s
     switch (want->admit(want->ctx, task->spec.queue, task->spec.type, task->spec.limit_key,
                         &task->spec.category_id)) {
     case ADMIT_TAKE:
+        task->taken = want->unlimited;
         take->tasks[(*take->count)++] = task;
         return 0;
     case ADMIT_PARK:
@@ -144,7 +145,7 @@ static int take_some(struct pg_store *store, struct take *take, struct arena *ar
 
     put_lanes(&store->conn.params, &take->wanted);
     param_int(&store->conn.params, take->want->max - before);
-    rc = pg_query(store, PGSQL_ready_take, &result, err);
+    rc = pg_query(store, take->want->unlimited ? PGSQL_ready_pop : PGSQL_ready_take, &result, err);
     *seen = rc == 0 ? (uint32_t)PQntuples(result) : 0;
     for (uint32_t row = 0; rc == 0 && row < *seen; row++) {
         struct task *task;
@@ -155,9 +156,13 @@ static int take_some(struct pg_store *store, struct take *take, struct arena *ar
                          "task that is not pending; run verify", STR_ARG(task->spec.queue));
         if (rc == 0 && is_wanted(&take->wanted, task))
             rc = admit(store, take, task, err);
+        if (rc == 0 && take->want->unlimited && *take->count != before + row + 1)
+            rc = err_set(err, ERR_INTERNAL, "a queue without limits refused a task");
     }
     PQclear(result);
-    return rc < 0 ? rc : leave_line(store, take->tasks + before, *take->count - before, err);
+    if (rc < 0 || take->want->unlimited)
+        return rc;
+    return leave_line(store, take->tasks + before, *take->count - before, err);
 }
 
 int pg_ready_take(struct store *base, const struct ready_want *want, struct arena *arena,

@@ -23,7 +23,7 @@
     X(delete_logs) X(delete_by_task) X(delete_by_id)                                            \
     X(ready_insert) X(ready_delete) X(parked_insert) X(parked_delete) X(due_insert)             \
     X(due_delete) X(held_insert) X(held_delete) X(settled_insert) X(settled_delete)             \
-    X(ready_take) X(pending_orders) X(order_update) X(parked_first) X(parked_keys)              \
+    X(ready_take) X(ready_pop) X(pending_orders) X(order_update) X(parked_first) X(parked_keys) \
     X(due_first) X(due_next) X(held_all) X(held_by_worker) X(settled_by_status)                 \
     X(any_dependency) X(dependencies_insert) X(dependents_of) X(parents_of) X(children_of)      \
     PG_HISTORY_STATEMENTS(X) PG_REGISTRY_STATEMENTS(X) PG_READ_STATEMENTS(X) \

@@ -53,6 +53,25 @@ JOIN task_specs p ON p.task = f.task AND p.lane = s.lane
 LEFT JOIN task_data d ON d.task = f.task AND s.has_data
 ORDER BY f.order_key, f.task;
 
+-- The same where no limit can refuse one of them: out of the line in the same step.
+-- name: ready_pop
+WITH f AS (
+    DELETE FROM ready_rows r WHERE r.ctid = ANY (ARRAY (
+        SELECT c.place
+        FROM unnest($1::bigint[]) AS wanted (lane)
+        CROSS JOIN LATERAL (
+            SELECT r.ctid AS place, r.order_key, r.task FROM ready_rows r
+            WHERE r.lane = wanted.lane
+            ORDER BY r.order_key, r.task LIMIT $2 FOR UPDATE SKIP LOCKED) c
+        ORDER BY c.order_key, c.task LIMIT $2))
+    RETURNING r.order_key, r.task)
+SELECT @state@, @spec@, d.data
+FROM f
+JOIN task_states s ON s.task = f.task
+JOIN task_specs p ON p.task = f.task AND p.lane = s.lane
+LEFT JOIN task_data d ON d.task = f.task AND s.has_data
+ORDER BY f.order_key, f.task;
+
 -- name: pending_orders
 SELECT s.task, coalesce(s.priority, 0), s.order_key, s.id
 FROM task_states s
