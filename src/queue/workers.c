@@ -158,6 +158,16 @@ static void forget_gone(struct queue *queue)
     }
 }
 
+/* Registered anew at another node, with other queues or more slots. */
+static bool is_changed(const struct queue *queue, const struct worker_state *worker,
+                       const struct worker_row *row)
+{
+    return !str_starts(worker->row.id, str_of(queue->node_id)) &&
+           (worker->row.pool_size != row->pool_size || !str_eq(worker->row.queues, row->queues) ||
+            !str_eq(worker->row.types, row->types) ||
+            !str_eq(worker->row.categories, row->categories));
+}
+
 /* Rows of all nodes; what this one knows of a lease may be newer than its row. */
 int workers_follow(struct batch *batch, struct err *err)
 {
@@ -172,6 +182,12 @@ int workers_follow(struct batch *batch, struct err *err)
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
         struct worker_state *worker = workers_get(queue, rows[i].id);
 
+        if (worker && is_changed(queue, worker, &rows[i])) {
+            if (worker->row.lease_until_us > rows[i].lease_until_us)
+                rows[i].lease_until_us = worker->row.lease_until_us;
+            workers_forget(queue, worker);
+            worker = NULL;
+        }
         if (!worker) {
             rc = workers_adopt(queue, &rows[i], &worker, err);
         } else if (rows[i].lease_until_us > worker->row.lease_until_us) {
