@@ -27,7 +27,7 @@ void batch_reset(struct batch *batch)
     uint64_t number = batch->number;
 
     for (struct queue_state *state = batch->hot; state; state = state->next_hot)
-        state->hot = false;
+        state->hot = state->has_older = false;
     for (struct queue_state *state = batch->heated; state; state = state->next_heated)
         state->heated = false;
     map_deinit(&tasks);
@@ -191,7 +191,7 @@ int batch_event(struct batch *batch, struct task *task, enum actor actor, struct
     return 0;
 }
 
-void batch_heat_here(struct batch *batch, struct queue_state *state)
+static void make_hot(struct batch *batch, struct queue_state *state)
 {
     if (!state || state->hot)
         return;
@@ -200,14 +200,28 @@ void batch_heat_here(struct batch *batch, struct queue_state *state)
     batch->hot = state;
 }
 
-void batch_heat(struct batch *batch, struct queue_state *state)
+void batch_heat_here(struct batch *batch, struct queue_state *state)
 {
-    batch_heat_here(batch, state);
+    make_hot(batch, state);
+    if (state)
+        state->has_older = true;
+}
+
+/* It got a task that was not ready before. */
+static void heat_new(struct batch *batch, struct queue_state *state)
+{
+    make_hot(batch, state);
     if (!batch->store->shared || !state || state->heated)
         return;
     state->heated = true;
     state->next_heated = batch->heated;
     batch->heated = state;
+}
+
+void batch_heat(struct batch *batch, struct queue_state *state)
+{
+    heat_new(batch, state);
+    batch_heat_here(batch, state);
 }
 
 void batch_heat_freed(struct batch *batch, const struct task *task)
@@ -241,7 +255,7 @@ int batch_move(struct batch *batch, struct task *task, enum status to, enum move
     if (to == STATUS_PENDING) {
         task->order_key = limits_order_key(batch->queue, task, batch->now_us);
         if (!SEEDED_BUG("lost_wake_up"))
-            batch_heat(batch, limits_queue(batch->queue, task->spec.queue));
+            heat_new(batch, limits_queue(batch->queue, task->spec.queue));
     }
     batch->delayed |= to == STATUS_DELAYED;
     if (to == STATUS_DELAYED && batch->queue->next_due_us > batch->now_us)

@@ -374,7 +374,7 @@ static void cool_asked(struct batch *batch, const struct claim_request *request,
             at = &state->next_hot;
             continue;
         }
-        state->hot = false;
+        state->hot = state->has_older = false;
         *at = state->next_hot;
     }
 }
@@ -392,7 +392,7 @@ static bool cool_empty(struct batch *batch)
             at = &state->next_hot;
             continue;
         }
-        state->hot = false;
+        state->hot = state->has_older = false;
         *at = state->next_hot;
     }
     return batch->hot == NULL;

@@ -1,21 +1,29 @@
 /* New tasks given to waiting claims before they are written at all: a task that goes straight to a
  * worker is stored once, as claimed, and never enters the ready line. Only where that changes
- * nothing anybody can see: nothing else is ready, no limit counts, and the order is kept. */
+ * nothing anybody can see: nothing else is known to be ready, no limit counts, order is kept. */
 #include "queue/queue_int.h"
 
 #define HAND_OVER_MAX 64 /* tasks of one batch; more of them go through the line */
+
+/* Is something ready that this batch did not make? Where others write, too, a claim that waits has
+ * found nothing, and nobody has told of anything since. */
+static bool has_others(struct batch *batch, const struct queue_state *state)
+{
+    if (batch->store->shared)
+        return state->has_older;
+    return batch->store->verbs->ready_count(batch->store, batch->queue->config.namespace_name,
+                                            state->row.rule.name) > 0;
+}
 
 /* The hot queues were empty and free of limits, so that only this batch has work for claims. */
 static bool queues_allow(struct batch *batch)
 {
     struct queue *queue = batch->queue;
 
-    if (batch->store->shared || queue->unpark_some || batch->freed_count)
+    if (queue->unpark_some || batch->freed_count)
         return false;
     for (struct queue_state *state = batch->hot; state; state = state->next_hot)
-        if (limits_any(state) || state->row.paused_at_us != 0 ||
-            batch->store->verbs->ready_count(batch->store, queue->config.namespace_name,
-                                             state->row.rule.name) > 0)
+        if (limits_any(state) || state->row.paused_at_us != 0 || has_others(batch, state))
             return false;
     return true;
 }
@@ -82,6 +90,34 @@ static int serve(struct batch *batch, struct claim_request *request, struct work
     return 0;
 }
 
+/* All that was new is taken: nobody need look for it, here or elsewhere. */
+static void cool_new(struct batch *batch)
+{
+    struct queue_state **at = &batch->hot;
+
+    while (*at) {
+        struct queue_state *state = *at;
+
+        if (state->has_older) {
+            at = &state->next_hot;
+            continue;
+        }
+        state->hot = false;
+        *at = state->next_hot;
+    }
+    at = &batch->heated;
+    while (*at) {
+        struct queue_state *state = *at;
+
+        if (state->has_older) {
+            at = &state->next_heated;
+            continue;
+        }
+        state->heated = false;
+        *at = state->next_heated;
+    }
+}
+
 int claim_hand_over(struct batch *batch, struct err *err)
 {
     struct request *at = batch->queue->claims_first;
@@ -91,6 +127,8 @@ int claim_hand_over(struct batch *batch, struct err *err)
     if (!at || !batch->hot || !queues_allow(batch))
         return 0;
     count = gather(batch, slots);
+    if (count == 0)
+        return 0;
     for (; at && count > 0; at = at->next_waiting) {
         struct claim_request *request = (struct claim_request *)at;
         struct worker_state *worker = workers_get(batch->queue, request->worker_id);
@@ -99,5 +137,7 @@ int claim_hand_over(struct batch *batch, struct err *err)
             serve(batch, request, worker, slots, &count, err) < 0)
             return -(int)err->code;
     }
+    if (count == 0)
+        cool_new(batch);
     return 0;
 }

@@ -34,6 +34,7 @@ struct queue_state {
     struct map keys;        /* struct limit, only while the queue limits keys */
     bool unpark_all;        /* every key of it gets its chance once */
     bool hot;               /* new ready tasks or free slots in this batch */
+    bool has_older;         /* hot because of what may have been ready before this batch */
     struct queue_state *next_hot;
     bool heated;            /* the same, by this batch itself: other nodes are told */
     struct queue_state *next_heated;

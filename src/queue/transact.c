@@ -396,7 +396,7 @@ static void undo(struct queue *queue)
 
     queue->store->verbs->rollback(queue->store);
     for (struct queue_state *state = queue->batch.hot; state; state = state->next_hot)
-        state->hot = false;
+        state->hot = state->has_older = false;
     queue->batch.hot = NULL;
     batch_reset(&queue->batch);
     if (queue->store->shared) { /* perhaps out of reach: read anew when it can be */
