@@ -55,6 +55,20 @@ foreach(source ${FUZZERS})
   set_tests_properties(${name}_replay PROPERTIES TIMEOUT 120)
 endforeach()
 
+# The calendar against brute force and against calendars of others: a sample here, all of it by
+# `make calendar-proof`.
+add_executable(calendar_probe tests/calendar/probe.c)
+add_executable(calendar_proof tests/calendar/proof.c tests/calendar/naive_cron.c
+  tests/calendar/proof_expressions.c)
+foreach(name calendar_probe calendar_proof)
+  target_include_directories(${name} PRIVATE tests/calendar)
+  target_link_libraries(${name} PRIVATE perdura_everything)
+endforeach()
+add_test(NAME calendar_proof_sample COMMAND calendar_proof --around --from 2010 --until 2040
+  America/New_York Pacific/Apia Australia/Lord_Howe Africa/Cairo Africa/Casablanca
+  America/Sao_Paulo Antarctica/Troll)
+set_tests_properties(calendar_proof_sample PROPERTIES TIMEOUT ${C_TEST_SECONDS})
+
 # A PostgreSQL for the tests that need one, as long as they run.
 set(POSTGRES_FILE ${CMAKE_BINARY_DIR}/postgres.url)
 add_test(NAME postgres_start COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/postgres/server.py start
@@ -63,7 +77,8 @@ add_test(NAME postgres_stop COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/postgre
   ${POSTGRES_FILE})
 set_tests_properties(postgres_start PROPERTIES FIXTURES_SETUP postgres TIMEOUT 90)
 set_tests_properties(postgres_stop PROPERTIES FIXTURES_CLEANUP postgres TIMEOUT 90)
-set_tests_properties(conformance_postgres_test postgres_verify_test PROPERTIES FIXTURES_REQUIRED postgres
+set_tests_properties(conformance_postgres_test postgres_verify_test postgres_months_test
+  PROPERTIES FIXTURES_REQUIRED postgres
   ENVIRONMENT "PERDURA_TEST_POSTGRES_FILE=${POSTGRES_FILE}")
 
 # What the queue promises holds on both stores: the same tests, each in a schema of its own.
@@ -79,8 +94,11 @@ add_test(NAME tidy COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tools/tidy.py ${CMAKE_
 # The page that explains the codes tests name must name the tests.
 add_test(NAME requirements COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tools/requirements.py
   ${CMAKE_SOURCE_DIR}/docs/requirements.md --check)
+# The protocol itself, before any code: every interleaving within the bounds (model/README.md).
+add_test(NAME model COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/model/check.py)
+set_tests_properties(model PROPERTIES TIMEOUT 600 SKIP_RETURN_CODE 77)
 file(GLOB PYTHON_TESTS CONFIGURE_DEPENDS tests/api/test_*.py tests/cli/test_*.py
-  tests/crash/test_*.py tests/postgres/test_*.py)
+  tests/crash/test_*.py tests/postgres/test_*.py tests/calendar/test_*.py)
 foreach(source ${PYTHON_TESTS})
   get_filename_component(name ${source} NAME_WE)
   get_filename_component(folder ${source} DIRECTORY)

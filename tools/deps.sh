@@ -1,15 +1,16 @@
 #!/bin/sh
 # Installs what building, running or testing needs on Debian (as root or with sudo), and says what
-# to install elsewhere. Usage: deps.sh build|test
+# to install elsewhere. Usage: deps.sh build|test|model
 set -eu
 build="gcc cmake ninja-build pkg-config libsqlite3-dev libevent-dev libhttp-parser-dev libssl-dev
-libcurl4-openssl-dev libyaml-dev libzstd-dev libpq-dev scdoc"
+libcurl4-openssl-dev libyaml-dev libzstd-dev libpq-dev scdoc tzdata"
 test="$build clang clang-tidy libclang-rt-14-dev libcmocka-dev python3 nodejs sqlite3 curl zstd
-valgrind postgresql pgbouncer"
+valgrind postgresql pgbouncer spin python3-dateutil python3-croniter"
 case "${1:-build}" in
 build) packages=$build ;;
 test) packages=$test ;;
-*) echo "usage: deps.sh build|test" >&2; exit 2 ;;
+model) packages="gcc python3 spin" ;;
+*) echo "usage: deps.sh build|test|model" >&2; exit 2 ;;
 esac
 missing=""
 for package in $packages; do

@@ -67,6 +67,15 @@ static uint32_t steps_to(const struct migrate_report *report, int64_t target, bo
     return steps;
 }
 
+/* Of a newer program, or changed since: whoever migrates is refused, also when nothing is open. */
+static bool any_differs(const struct migrate_report *report)
+{
+    for (uint32_t i = 0; i < report->migrations_count; i++)
+        if (report->migrations[i].checksum_differs)
+            return true;
+    return false;
+}
+
 int node_migrate(const struct settings *settings, const struct migrate_request *request,
                  struct arena *arena, struct migrate_report *report, struct err *err)
 {
@@ -90,9 +99,12 @@ int node_migrate(const struct settings *settings, const struct migrate_request *
     }
     if (list_migrations(settings->store, NULL, arena, &before, err) < 0)
         return -(int)err->code;
-    if (request->action == MIGRATE_UP && (steps = steps_to(&before, request->target, true)) > 0 &&
-        store_migrate_up(settings->store, steps, &done, err) < 0)
-        return -(int)err->code;
+    if (request->action == MIGRATE_UP) {
+        steps = steps_to(&before, request->target, true);
+        if ((steps > 0 || any_differs(&before)) &&
+            store_migrate_up(settings->store, steps, &done, err) < 0)
+            return -(int)err->code;
+    }
     if (request->action == MIGRATE_DOWN) {
         steps = request->target < 0 ? 1 : steps_to(&before, request->target, false);
         if (steps > 0 && store_migrate_down(settings->store, steps, &done, err) < 0)

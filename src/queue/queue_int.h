@@ -218,6 +218,7 @@ void nodes_forget_hints(struct queue *queue);
 /* transact.c: all of the list in one commit, or each alone when that fails; then the answers. */
 void queue_run_batch(struct queue *queue, struct request *list, bool timers);
 int queue_reload(struct queue *queue, struct err *err); /* what memory knows, from the store */
+int queue_read_lease_base(struct queue *queue, struct err *err); /* after a restore, by whomever */
 /* batch.c */
 void batch_begin(struct batch *batch, struct queue *queue, int64_t now_us);
 void batch_reset(struct batch *batch);

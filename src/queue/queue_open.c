@@ -27,6 +27,21 @@ static int apply_configured_queues(struct queue *queue, struct err *err)
     return 0;
 }
 
+int queue_read_lease_base(struct queue *queue, struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct str base = STR_NONE;
+    int64_t before = queue->lease_base;
+    int rc = queue->store->verbs->info_get(queue->store, "lease_base", &arena, &base, err);
+
+    if (rc == 0 && base.data)
+        str_to_int64(base, &queue->lease_base);
+    if (queue->lease_base != before)
+        LOG(queue->log, LOG_WARN, "store.leases_void", KI("lease_base", queue->lease_base));
+    arena_deinit(&arena);
+    return rc;
+}
+
 /* A restored copy (F-D14): leases the original granted since are unusable here. Tokens go on from
  * the wall clock in milliseconds, which no counter of claims reaches. */
 static int read_epoch(struct queue *queue, struct err *err)

@@ -220,6 +220,8 @@ static int refresh(struct queue *queue, struct err *err)
     queue->stale = false;
     if (!queue->store->was_lost)
         return 0;
+    if (queue->store->shared && queue_read_lease_base(queue, err) < 0)
+        return -(int)err->code;
     queue->store->was_lost = false; /* whoever could not renew his lease gets a whole one (F-E7) */
     if (!is_main(queue))
         return 0;

@@ -143,7 +143,10 @@ int api_read_task(struct api_call *call, struct store_reader *reader, struct are
     int64_t created_at_us = 0;
     int rc = verbs->read_task(reader, &call->task_id, scratch, &task, &call->err);
 
-    if (rc == 0 && !task)
+    if (rc == 0 && !task && call->route->handle == api_tasks_enqueue) /* its key is free again */
+        rc = err_set(&call->err, ERR_UNAVAILABLE, "the task with this key was removed just now; "
+                     "ask again");
+    else if (rc == 0 && !task)
         rc = err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
     if (rc == 0)
         rc = verbs->read_dependencies(reader, &call->task_id, scratch, &dependencies,

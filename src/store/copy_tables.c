@@ -263,7 +263,7 @@ const struct copy_table copy_tables[] = {
     {TABLE("api_tokens", tokens, 1)},
     {TABLE("rate_limits", buckets, 2), .shared_only = true},
     {TABLE("store_info", info, 1),
-     .only = "name <> 'node_worker' AND name <> '" COPY_FACT "'"},
+     .only = "name NOT IN ('node_worker', 'timeline', '" COPY_FACT "')"},
 };
 const uint32_t copy_tables_count = sizeof copy_tables / sizeof copy_tables[0];
 

@@ -27,8 +27,6 @@ NEVER_TESTED = (
     "engine's clock",
     "network file systems and network block devices: refused at the start (F-D11), not endured",
     "other file systems than the one of this machine, and other kernels",
-    "PostgreSQL and several nodes (tables E, F): only by the tests of `make test` so far; the "
-    "campaign is about the SQLite store",
     "brokers and caches (table G): not built yet",
     "schedules and the steps of clocks and time zones (F-A11, F-A12, table C): not built yet",
     "encryption at rest and key rotation (table J): not built yet",

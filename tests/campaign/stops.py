@@ -123,8 +123,3 @@ def report(ledger):
             f"| worker asleep between claim and start (F-B9) | {row['stops']} times, started "
             f"after the loss {len(row['findings'])} |")
     return "\n".join(lines + [""])
-
-
-def not_tested(ledger):
-    return ["F-B5, F-B10, F-B11 and table F: leaders and several nodes on one store (only by the "
-            "tests of tests/postgres so far, not by this campaign)"]

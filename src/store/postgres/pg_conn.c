@@ -53,7 +53,7 @@ int conn_fail(struct pg_conn *conn, const PGresult *result, const char *what, st
     if (!state || !text)
         return err_set(err, ERR_UNAVAILABLE, "the database did not answer (%s: %.200s); try again",
                        what, PQerrorMessage(conn->pg));
-    conn->conflict = state_is(state, "PD001 40001 40P01 55P03 ");
+    conn->conflict = state_is(state, "PD001 40001 40P01 ");
     if (conn->conflict)
         return err_set(err, ERR_UNAVAILABLE, "another node changed the same tasks (%s: %s); try "
                        "again", what, text);
@@ -61,7 +61,7 @@ int conn_fail(struct pg_conn *conn, const PGresult *result, const char *what, st
         return err_set(err, ERR_STORAGE_FULL, "the disk of the database is full (%s); free space, "
                        "it goes on by itself", what);
     if (memcmp(state, "53", 2) == 0 || memcmp(state, "57", 2) == 0 ||
-        memcmp(state, "25006", 5) == 0 || memcmp(state, "PD002", 5) == 0)
+        state_is(state, "25006 55P03 PD002 ")) /* a lock waited long enough for everybody (F-E17) */
         return err_set(err, ERR_UNAVAILABLE, "the database cannot do it now (%s: %s); try again",
                        what, text);
     if (state_is(state, "42501 "))
@@ -342,9 +342,9 @@ static void notice_nothing(void *ctx, const PGresult *result)
 int conn_open(struct pg_conn *conn, const char *where, bool pooler, const struct log *log,
               struct err *err)
 {
-    const char *const names[] = {"dbname", "application_name", "client_encoding",
-                                 "connect_timeout", NULL};
-    const char *const values[] = {where, "perdura", "UTF8", "10", NULL};
+    const char *const names[] = {PG_NETWORK_NAMES, "dbname", "application_name", "client_encoding",
+                                 NULL};
+    const char *const values[] = {PG_NETWORK_VALUES, where, "perdura", "UTF8", NULL};
     int rc;
 
     *conn = (struct pg_conn){.log = log, .pooler = pooler};

@@ -14,6 +14,12 @@
 
 #define PG_SENT_MAX 200 /* statements under way before their results are looked at */
 
+/* A network that falls silent is noticed within ten seconds (F-E7). They come before the address,
+ * which may say otherwise. */
+#define PG_NETWORK_NAMES "connect_timeout", "tcp_user_timeout", "keepalives_idle",                 \
+    "keepalives_interval", "keepalives_count"
+#define PG_NETWORK_VALUES "3", "5000", "2", "1", "3"
+
 struct pg_statement {
     const char *what; /* for messages */
     const char *text; /* lives as long as the connection: it is known by this pointer */

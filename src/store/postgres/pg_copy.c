@@ -321,6 +321,25 @@ static void put_value(struct pg_params *params, const struct copy_column *column
     }
 }
 
+/* Those two tables are laid out by month, over the id. */
+static int make_months(struct pg_store *store, const struct copy_table *table,
+                       const struct copy_value *values, uint32_t rows, struct err *err)
+{
+    uint32_t id = 0;
+
+    if (strcmp(table->name, "task_event_rows") != 0 && strcmp(table->name, "execution_rows") != 0)
+        return 0;
+    while (strcmp(table->columns[id].name, "id") != 0)
+        id++;
+    param_text(&store->conn.params, str_of(table->name));
+    array_begin(&store->conn.params, PG_OID_UUID);
+    for (uint32_t row = 0; row < rows; row++)
+        put_value(&store->conn.params, &table->columns[id],
+                  &values[row * table->columns_count + id]);
+    array_end(&store->conn.params);
+    return pg_send(store, PGSQL_copy_months, err);
+}
+
 static int pg_copy_write(struct store *base, const struct copy_table *table,
                          const struct copy_value *values, uint32_t rows, struct err *err)
 {
@@ -333,7 +352,8 @@ static int pg_copy_write(struct store *base, const struct copy_table *table,
 
     if (rows == 0)
         return 0;
-    if (statement_of(store, table, STATEMENT_INSERT, &statement, err) < 0)
+    if (make_months(store, table, values, rows, err) < 0 ||
+        statement_of(store, table, STATEMENT_INSERT, &statement, err) < 0)
         return -(int)err->code;
     for (uint32_t c = 0; c < table->columns_count; c++) {
         array_begin(params, types[table->columns[c].kind]);

@@ -1,5 +1,5 @@
 /* What the doctor asks a database: its version, what cleans up behind us, what can be seen of slow
- * statements, the rights of the role, room for connections. */
+ * statements, the rights of the role, room for connections, what notices damage. */
 #include "store/postgres/pg_int.h"
 
 struct look {
@@ -17,12 +17,19 @@ static const struct look looks[] = {
      "CREATE EXTENSION pg_stat_statements (and add it to shared_preload_libraries), to see what is "
      "slow", false},
     {PGSQL_doctor_rights, "rights",
-     "GRANT CREATE, USAGE on the schema, and SELECT, INSERT, UPDATE, DELETE on its tables", true},
+     "GRANT USAGE on the schema and its sequences, SELECT, INSERT, UPDATE, DELETE on its tables, "
+     "and EXECUTE on its functions", true},
     {PGSQL_doctor_connections, "connections",
      "raise max_connections or use a pooler: a node needs about six", false},
     {PGSQL_doctor_durability, "durability",
      "turn fsync, full_page_writes and synchronous_commit on: a crash may lose what was "
      "acknowledged", false},
+    {PGSQL_doctor_months, "months",
+     "see the server's log for store.months_not_made; rows without a month are kept, but cost more "
+     "to remove", false},
+    {PGSQL_doctor_checks, "damage",
+     "run pg_checksums --enable while the database is stopped, and CREATE EXTENSION amcheck (GRANT "
+     "EXECUTE on its bt_index_check), so that damage is noticed", false},
 };
 
 int pg_inspect(struct store *base, store_tell *tell, void *ctx, struct err *err)

@@ -57,12 +57,15 @@ struct pg_store {
     struct pg_store *first;   /* of a further writer: its keeper serves both; NULL = is first */
     struct pg_held *held;     /* of the first; see pg_held.c */
     struct noted *noted;      /* for it, by the transaction under way */
+    struct pg_months *months; /* NULL before the first pass of retention */
     struct pg_copy_texts *copy; /* NULL unless a copy is made */
     char writer[64];       /* this connection among writer_marks */
     int64_t mark;          /* of its last transaction */
     int64_t connect_at_us; /* not tried again before; by CLOCK_BOOTTIME */
     int64_t connect_pause_us;
     bool unsettled;        /* whether that took is not known yet */
+    bool renewed;          /* the connection was made anew: see timeline_follow */
+    char timeline[16];     /* of the database when it was last looked at */
 };
 
 struct store_reader {
@@ -145,6 +148,8 @@ int pg_outputs_read(struct pg_conn *conn, const struct pg_sql *sql, const struct
                     struct output **outputs, uint32_t *count, struct err *err);
 void pg_worker_from_row(const PGresult *result, int row, struct arena *arena,
                         struct worker_row *worker); /* as worker_one and workers_all give it */
+/* pg_timeline.c */
+int timeline_follow(struct pg_store *store, struct err *err);
 /* pg_nodes.c: what only a shared store has */
 int pg_worker_load(struct store *, struct str, struct arena *, struct worker_row **, struct err *);
 int pg_limits_lock(struct store *, struct str, struct str, struct arena *, struct held_count **,
@@ -222,6 +227,10 @@ int pg_read_logs(struct store_reader *, const struct uuid *, const struct log_fi
 int pg_verify(struct store *, void (*)(void *, const char *), void *, int64_t *, struct err *);
 int pg_backup(struct store_reader *, const char *, void (*)(void *, int64_t, int64_t), void *,
               struct err *);
+/* pg_check.c */
+int pg_check(struct store *, struct err *);
+int pg_check_indexes(struct pg_store *store, void (*tell)(void *ctx, const char *line), void *ctx,
+                     struct err *err);
 /* pg_doctor.c */
 int pg_inspect(struct store *, store_tell *, void *, struct err *);
 /* pg_migrate.c: on an open connection */

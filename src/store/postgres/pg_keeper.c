@@ -48,6 +48,11 @@ int64_t keeper_epoch(const struct pg_keeper *keeper)
     return clock_boot_us() < atomic_load(&keeper->leads_until_us) ? atomic_load(&keeper->epoch) : 0;
 }
 
+const char *keeper_node(const struct pg_keeper *keeper)
+{
+    return keeper->watch.node_id;
+}
+
 int64_t keeper_now_us(const struct pg_keeper *keeper)
 {
     return clock_boot_us() + atomic_load(&keeper->offset_us);
@@ -156,9 +161,8 @@ static bool follow_clock(struct pg_keeper *keeper)
 
 static bool connect_again(struct pg_keeper *keeper)
 {
-    const char *const names[] = {"dbname", "application_name", "connect_timeout",
-                                 "options", NULL};
-    const char *const values[] = {keeper->where, "perdura keeper", "5", NULL, NULL};
+    const char *const names[] = {PG_NETWORK_NAMES, "dbname", "application_name", NULL};
+    const char *const values[] = {PG_NETWORK_VALUES, keeper->where, "perdura keeper", NULL};
 
     PQfinish(keeper->pg);
     keeper->pg = PQconnectdbParams(names, values, 1);

@@ -16,6 +16,7 @@ void keeper_stop(struct pg_keeper *keeper); /* gives the leadership back */
 
 /* Any thread. The epoch under which this node leads, 0 = it does not (or cannot know). */
 int64_t keeper_epoch(const struct pg_keeper *keeper);
+const char *keeper_node(const struct pg_keeper *keeper);
 int64_t keeper_now_us(const struct pg_keeper *keeper);
 /* Tells the other nodes, soon and together with what else is to be told. */
 void keeper_tell(struct pg_keeper *keeper, struct str queue);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_keeper.h"
+#include "store/postgres/pg_partitions.h"
 #include "store/postgres/pg_store.h"
 #include "store/store_copy.h"
 
@@ -37,6 +38,7 @@ static int reconnect(struct pg_store *store, struct err *err)
     if (conn_open(&store->conn, store->where, store->pooler, store->log, err) == 0 &&
         pg_migrate_hold(&store->conn, err) == 0) {
         store->connect_pause_us = 0;
+        store->renewed = true;
         return 0;
     }
     store->conn.lost = true;
@@ -85,14 +87,19 @@ int pg_ask(struct pg_store *store, enum pg_sql_name name, PGresult **result, str
 
 /* ---- connecting again ---- */
 
+/* The COMMIT goes out only when the row is held: of a connection that breaks nothing stays behind
+ * that sets the mark back later (model/commit.pml). */
 static int make_mark(struct pg_store *store, struct err *err)
 {
+    PGresult *result;
+
     if (conn_begin(&store->conn, err) < 0)
         return -(int)err->code;
     param_text(&store->conn.params, str_of(store->writer));
     param_int(&store->conn.params, store->mark);
-    if (pg_send(store, PGSQL_mark_make, err) < 0)
+    if (pg_query(store, PGSQL_mark_make, &result, err) < 0)
         return -(int)err->code;
+    PQclear(result);
     return conn_commit(&store->conn, err);
 }
 
@@ -117,18 +124,30 @@ static int settle(struct pg_store *store, bool *took, struct err *err)
     return rc;
 }
 
+/* Before the first transaction of a new connection. */
+static int begin_anew(struct pg_store *store, struct err *err)
+{
+    bool took;
+
+    if (store->unsettled && settle(store, &took, err) < 0)
+        return -(int)err->code;
+    store->unsettled = false;
+    if (timeline_follow(store, err) < 0)
+        return -(int)err->code;
+    store->renewed = false;
+    return 0;
+}
+
 /* ---- transactions ---- */
 
 static int pg_begin(struct store *base, struct err *err)
 {
     struct pg_store *store = pg_of(base);
-    bool took;
 
     if (store->conn.lost && reconnect(store, err) < 0)
         return -(int)err->code;
-    if (store->unsettled && settle(store, &took, err) < 0)
+    if (store->renewed && begin_anew(store, err) < 0)
         return -(int)err->code;
-    store->unsettled = false;
     store->noted = NULL;
     store->transactions++;
     results_forget(store);
@@ -204,8 +223,12 @@ static void pg_idle(struct store *base)
     struct pg_store *store = pg_of(base);
     struct err err = {0};
 
-    if (base->full && !store->conn.lost && make_mark(store, &err) == 0)
-        base->full = false; /* there is space again */
+    if (base->full && !store->conn.lost) {
+        if (make_mark(store, &err) == 0)
+            base->full = false; /* there is space again */
+        else
+            conn_rollback(&store->conn);
+    }
     if (!lanes_want_fold(store) || store->conn.lost)
         return;
     store->count_rows = 0;
@@ -221,17 +244,11 @@ static void pg_release_space(struct store *base)
     base->full = true; /* the reserve is the database's business */
 }
 
-static int pg_check(struct store *base, struct err *err)
-{
-    (void)base;
-    (void)err;
-    return 0;
-}
-
 static void pg_close(struct store *base)
 {
     struct pg_store *store = pg_of(base);
 
+    months_stop(store);
     keeper_stop(store->keeper);
     conn_close(&store->conn);
     lanes_deinit(store);
@@ -286,13 +303,16 @@ static int pg_watch_start(struct store *base, const struct store_watch *watch, s
 {
     struct pg_store *store = pg_of(base);
 
-    return keeper_start(&store->keeper, store, watch, err);
+    if (keeper_start(&store->keeper, store, watch, err) < 0)
+        return -(int)err->code;
+    return timeline_follow(store, err);
 }
 
 static void pg_watch_stop(struct store *base)
 {
     struct pg_store *store = pg_of(base);
 
+    months_stop(store);
     keeper_stop(store->keeper);
     store->keeper = NULL;
 }
@@ -309,6 +329,7 @@ static int pg_lead_guard(struct store *base, struct err *err)
     struct pg_store *store = pg_of(base);
 
     param_int(&store->conn.params, store->keeper ? keeper_epoch(store->keeper) : 0);
+    param_text(&store->conn.params, str_of(store->keeper ? keeper_node(store->keeper) : ""));
     return pg_send(store, PGSQL_lead_guard, err);
 }
 
@@ -438,6 +459,8 @@ static int open_database(struct pg_store *store, const struct store_options *opt
         return -(int)err->code;
     if (applied > 0)
         LOG(store->log, LOG_INFO, "store.migrated", KI("migrations", applied));
+    if (!options->no_migrate && months_open(store, err) < 0)
+        return -(int)err->code;
     name_writer(store);
     if (make_mark(store, err) < 0 || conn_begin(&store->conn, err) < 0 ||
         lanes_load(store, err) < 0 || pg_query(store, PGSQL_any_dependency, &result, err) < 0)
@@ -488,7 +511,11 @@ static int pg_writer_open(struct store *base, struct store **writer, struct err 
                                     .log = store->log};
     int rc = pg_store_open(writer, str_of(store->where), &options, err);
 
-    if (rc == 0)
-        pg_of(*writer)->first = store;
+    if (rc < 0)
+        return rc;
+    pg_of(*writer)->first = store;
+    rc = timeline_follow(pg_of(*writer), err);
+    if (rc < 0)
+        pg_close(*writer);
     return rc;
 }

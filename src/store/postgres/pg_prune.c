@@ -5,8 +5,10 @@
  * key, and ends at the first task younger than both times. A step looks at many of them at once and
  * removes what it may of all; when its limit ends it within them it looks at what is left of them
  * again. History of a task that has not ended stays, so do executions under way and executions
- * whose logs are still kept. Other nodes may do the same at the same time. Writer's thread only. */
-#include "store/postgres/pg_int.h"
+ * whose logs are still kept. Other nodes may do the same at the same time. Whole months of it go at
+ * once where nothing of them is kept (pg_partitions.c). Writer's thread only. */
+#include "store/postgres/pg_keeper.h"
+#include "store/postgres/pg_partitions.h"
 
 #include <stdlib.h>
 
@@ -206,6 +208,17 @@ static int64_t time_or_none(int64_t time_us)
     return time_us > 0 ? time_us : 0;
 }
 
+static void tidy_months(const struct prune *prune)
+{
+    struct months_work work = {.epoch = keeper_epoch(prune->store->keeper),
+                               .node_id = keeper_node(prune->store->keeper),
+                               .events_before_us = prune->events_before_us,
+                               .executions_before_us = prune->executions_before_us};
+
+    if (work.epoch != 0)
+        months_pass(prune->store, &work);
+}
+
 /* *cursor below 0: minus the time in milliseconds up to which the logs are done; above: the next
  * task key to look at. */
 int pg_history_prune(struct store *base, int64_t events_before_us, int64_t executions_before_us,
@@ -218,6 +231,8 @@ int pg_history_prune(struct store *base, int64_t events_before_us, int64_t execu
                           .left = limit ? limit : 1};
     int rc = 0;
 
+    if (*cursor == 0 && prune.store->keeper)
+        tidy_months(&prune);
     if (*cursor <= 0) {
         int64_t logs_ms = -*cursor;
 

@@ -6,14 +6,15 @@
 #include "store/postgres/pg_conn.h"
 #include "store/postgres/pg_sql_copy.h"
 #include "store/postgres/pg_sql_history.h"
+#include "store/postgres/pg_sql_partitions.h"
 #include "store/postgres/pg_sql_read.h"
 #include "store/postgres/pg_sql_registry.h"
 
 #define PG_STATEMENTS(X)                                                                        \
     X(doctor_version) X(doctor_autovacuum) X(doctor_statements) X(doctor_rights)                \
-    X(doctor_connections) X(doctor_durability)                                                  \
+    X(doctor_connections) X(doctor_durability) X(doctor_months) X(doctor_checks)                \
     X(worker_one) X(queue_lock) X(held_of_queue) X(key_counts_add) X(key_counts_fold) X(key_held) \
-    X(bucket_one) X(bucket_put)                                                                 \
+    X(bucket_one) X(bucket_put) X(timeline) X(timeline_first) X(timeline_note)                  \
     X(mark) X(mark_make) X(mark_settle) X(last_time) X(lead_guard)                           \
     X(task_keys) X(execution_keys) X(outbox_keys)                                               \
     X(lanes_all) X(lane_make) X(lane_find) X(lane_by_number) X(counts_add) X(counts_fold)       \
@@ -27,7 +28,7 @@
     X(due_first) X(due_next) X(held_all) X(held_by_worker) X(settled_by_status)                 \
     X(any_dependency) X(dependencies_insert) X(dependents_of) X(parents_of) X(children_of)      \
     PG_HISTORY_STATEMENTS(X) PG_REGISTRY_STATEMENTS(X) PG_READ_STATEMENTS(X) \
-    PG_COPY_STATEMENTS(X)
+    PG_COPY_STATEMENTS(X) PG_PARTITION_STATEMENTS(X)
 
 enum pg_sql_name {
 #define X(name) PGSQL_##name,

@@ -7,7 +7,7 @@
     X(outbox_count) X(outbox_prune)                                                             \
     X(workers_all) X(worker_put) X(worker_delete) X(queues_all) X(queue_put) X(queue_make)      \
     X(info_get) X(info_put)                                                                     \
-    X(verify_begin) X(verify_settings)                                                          \
+    X(verify_begin) X(verify_settings) X(verify_hold)                                           \
     X(verify_indexes) X(verify_references) X(verify_counts) X(verify_key_counts)                \
     X(verify_states) X(verify_specs) X(verify_data) X(verify_held)                              \
     X(verify_ready_rows) X(verify_parked_rows)                                                  \

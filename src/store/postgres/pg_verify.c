@@ -1,7 +1,7 @@
 /* Compares the store with itself: each check is a statement of sql/verify.sql that gives one line
  * per finding; then the sums of payloads and results and the hashes of checkpoints, which are made
- * again here, some at a time. Only reads; one snapshot, whatever other nodes write meanwhile.
- * Whether the database's own files are whole is for its own tools to say. */
+ * again here, some at a time. Only reads; one snapshot, whatever other nodes write meanwhile. Then
+ * the indexes are looked into (pg_check.c). */
 #include "store/postgres/pg_int.h"
 
 #include "base/hash.h"
@@ -215,6 +215,11 @@ static int run_all(struct verify *verify, struct err *err)
     return rc;
 }
 
+static void tell_of_index(void *ctx, const char *line)
+{
+    tell(ctx, line);
+}
+
 /* As conn_begin, but the level must be said before the first statement, also behind a pooler. */
 static int begin_snapshot(struct pg_store *store, struct err *err)
 {
@@ -225,7 +230,9 @@ static int begin_snapshot(struct pg_store *store, struct err *err)
     conn->in_tx = true;
     if (pg_send(store, PGSQL_verify_begin, err) < 0)
         return -(int)err->code;
-    return pg_send(store, PGSQL_verify_settings, err);
+    if (pg_send(store, PGSQL_verify_settings, err) < 0)
+        return -(int)err->code;
+    return pg_send(store, PGSQL_verify_hold, err);
 }
 
 /* Runs in one snapshot unless it is called within a transaction. */
@@ -243,6 +250,10 @@ int pg_verify(struct store *base, void (*tell_line)(void *ctx, const char *line)
         rc = conn_commit(conn, err); /* nothing was written */
     if (own && rc < 0)
         conn_rollback(conn);
+    if (own && rc == 0) {
+        begin_check(&verify);
+        rc = pg_check_indexes(verify.store, tell_of_index, &verify, err);
+    }
     *findings = verify.findings;
     return rc;
 }

@@ -5,6 +5,17 @@
 SELECT set_config(name, 'on', true)
 FROM (VALUES ('enable_seqscan'), ('enable_hashjoin'), ('enable_mergejoin')) AS settings (name);
 
+-- Rows of old times get their months; those of wrong clocks do without.
+-- name: copy_months
+SELECT count(perdura_partition($1, m.month))
+FROM (SELECT DISTINCT date_trunc('month', to_timestamp(
+        ('x' || lpad(left(replace(v.id::text, '-', ''), 12), 16, '0'))::bit(64)::bigint / 1000.0)
+        AT TIME ZONE 'UTC')::date AS month
+    FROM unnest($2::uuid[]) AS v (id)) m
+WHERE m.month BETWEEN (now() - interval '100 months')::date AND (now() + interval '1 month')::date
+    AND to_regclass(perdura_month_name($1, m.month)) IS NULL
+    AND pg_relation_size(($1 || '_other')::regclass) < 32 * 1024 * 1024;
+
 -- name: copy_ready
 INSERT INTO ready_rows (lane, order_key, task)
 SELECT lane, order_key, task FROM task_states WHERE status = 'pending' AND parked IS NOT TRUE;

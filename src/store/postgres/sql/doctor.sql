@@ -16,18 +16,29 @@ SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_stat_statements'),
     CASE WHEN EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_stat_statements')
         THEN 'is there' ELSE 'is not there' END;
 
+-- Months are reached through their tables; making and dropping them is a function's right.
 -- name: doctor_rights
 SELECT coalesce(bool_and(allowed), false), 'role ' || current_user || ', schema '
-    || coalesce(current_schema(), '(none)') || coalesce(': no right to write '
+    || coalesce(current_schema(), '(none)') || coalesce(': no right to '
     || string_agg(what, ', ') FILTER (WHERE NOT allowed), '')
 FROM (
-    SELECT c.relname AS what, has_table_privilege(c.oid, 'SELECT, INSERT, UPDATE, DELETE')
+    SELECT 'write ' || c.relname AS what, has_table_privilege(c.oid, 'SELECT')
         AND has_table_privilege(c.oid, 'INSERT') AND has_table_privilege(c.oid, 'UPDATE')
         AND has_table_privilege(c.oid, 'DELETE') AS allowed
     FROM pg_class c WHERE c.relnamespace = to_regnamespace(quote_ident(current_schema()))
-        AND c.relkind IN ('r', 'p')
+        AND c.relkind IN ('r', 'p') AND NOT c.relispartition AND c.relname <> 'schema_migrations'
     UNION ALL
-    SELECT 'new tables', has_schema_privilege(current_schema(), 'CREATE')) rights;
+    SELECT 'read ' || c.relname, has_table_privilege(c.oid, 'SELECT')
+    FROM pg_class c WHERE c.oid = to_regclass('schema_migrations')
+    UNION ALL
+    SELECT 'use ' || c.relname, has_sequence_privilege(c.oid, 'USAGE')
+    FROM pg_class c
+    WHERE c.oid IN (to_regclass('task_keys'), to_regclass('execution_keys'),
+        to_regclass('outbox_keys'))
+    UNION ALL
+    SELECT 'call ' || p.proname, has_function_privilege(p.oid, 'EXECUTE')
+    FROM pg_proc p WHERE p.pronamespace = to_regnamespace(quote_ident(current_schema()))
+        AND p.proname LIKE 'perdura\_%') rights;
 
 -- name: doctor_connections
 SELECT used + 10 < most, used || ' of ' || most || ' connections are in use'
@@ -40,3 +51,20 @@ SELECT current_setting('fsync')::boolean AND current_setting('full_page_writes')
     'fsync ' || current_setting('fsync') || ', full_page_writes '
     || current_setting('full_page_writes') || ', synchronous_commit '
     || current_setting('synchronous_commit');
+
+-- name: doctor_months
+SELECT count(missing) = 0, CASE WHEN count(missing) = 0 THEN 'this one and the next are there'
+        ELSE string_agg(missing, ', ') || ' not there' END
+    || ', ' || pg_size_pretty(pg_relation_size('task_event_rows_other')
+        + pg_relation_size('execution_rows_other')) || ' of rows are in none'
+FROM (SELECT CASE WHEN to_regclass(m.name) IS NULL THEN m.name END AS missing
+    FROM (SELECT perdura_month_name(p.parent, (date_trunc('month', now() AT TIME ZONE 'UTC')
+            + make_interval(months => ahead))::date) AS name
+        FROM (VALUES ('task_event_rows'), ('execution_rows')) AS p (parent),
+            generate_series(0, 1) AS ahead) m) names;
+
+-- name: doctor_checks
+SELECT current_setting('data_checksums')::boolean AND perdura_index_checker() IS NOT NULL,
+    'checksums of pages ' || current_setting('data_checksums') || ', amcheck '
+    || CASE WHEN perdura_index_checker() IS NOT NULL THEN 'is there'
+        ELSE 'is not available' END;

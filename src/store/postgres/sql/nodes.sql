@@ -1,5 +1,20 @@
 -- What only a store with several nodes needs: workers of other nodes, limits over all of them.
 
+-- Which past this database has: another number, another past. None on a standby.
+-- name: timeline
+SELECT CASE WHEN NOT pg_is_in_recovery() THEN left(pg_walfile_name(pg_current_wal_lsn()), 8) END;
+
+-- name: timeline_first
+INSERT INTO store_info (name, value) VALUES ('timeline', $1) ON CONFLICT (name) DO NOTHING;
+
+-- Leases of another past are void; tokens go on from the clock, above all that were given there.
+-- name: timeline_note
+WITH changed AS (
+    UPDATE store_info SET value = $1 WHERE name = 'timeline' AND value <> $1 RETURNING 1)
+INSERT INTO store_info (name, value)
+SELECT 'lease_base', (extract(epoch FROM clock_timestamp()) * 1000)::bigint::text FROM changed
+ON CONFLICT (name) DO UPDATE SET value = excluded.value RETURNING value;
+
 -- name: worker_one
 SELECT w.id, w.hostname, w.version, w.queues, w.types, w.categories, w.pool_size, w.started_at,
     w.last_heartbeat, w.lease_until, CASE WHEN l.holder IS NULL THEN w.is_leader

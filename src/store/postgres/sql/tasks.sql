@@ -16,8 +16,8 @@ UPDATE writer_marks m SET seq = $2 + 2 FROM seen WHERE m.writer = $1 RETURNING s
 -- Waits for nobody but a node that is just taking over; whoever wants to take over waits for us.
 -- name: lead_guard
 SELECT perdura_expect(count(*), 1, 'leader')
-FROM (SELECT FROM leadership WHERE namespace = '*' AND epoch = $1 AND until > clock_timestamp()
-    FOR SHARE) l;
+FROM (SELECT FROM leadership WHERE namespace = '*' AND epoch = $1 AND holder = $2
+    AND until > clock_timestamp() FOR SHARE) l;
 
 -- The newest time the store knows of: noted by a writer, or of the newest task or execution.
 -- name: last_time

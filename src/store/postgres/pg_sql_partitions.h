@@ -1,0 +1,10 @@
+/* Names of the statements in sql/partitions.sql and sql/check.sql. */
+#ifndef STORE_PG_SQL_PARTITIONS_H
+#define STORE_PG_SQL_PARTITIONS_H
+
+#define PG_PARTITION_STATEMENTS(X)                                                              \
+    X(months_settings) X(months_missing) X(month_make) X(months_old) X(month_drop)              \
+    X(month_tasks) X(month_openings)                                                            \
+    X(check_mark) X(check_settings) X(check_indexes) X(check_index)
+
+#endif

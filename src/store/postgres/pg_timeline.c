@@ -1,0 +1,85 @@
+/* After every connection that is made anew: is this still the database that was left? A standby
+ * that was promoted, or a restored backup, goes on from an older state, on another timeline. What
+ * this process knows of the future that never was (keys, lanes, its mark) is forgotten here, and
+ * leases given out in it are void (F-E5). Writer's thread only, outside of transactions. */
+#include "store/postgres/pg_int.h"
+
+#include <stdio.h>
+
+/* The first node that sees another timeline makes the new epoch; the others find it made. */
+static int note_timeline(struct pg_store *store, struct str timeline, struct err *err)
+{
+    struct pg_params *params = &store->conn.params;
+    PGresult *result;
+
+    param_text(params, timeline);
+    if (pg_send(store, PGSQL_timeline_first, err) < 0)
+        return -(int)err->code;
+    param_text(params, timeline);
+    if (pg_query(store, PGSQL_timeline_note, &result, err) < 0)
+        return -(int)err->code;
+    if (PQntuples(result) > 0)
+        LOG(store->log, LOG_WARN, "store.other_timeline", KS("timeline", timeline));
+    PQclear(result);
+    return 0;
+}
+
+static int standby_refused(struct err *err)
+{
+    return err_set(err, ERR_UNAVAILABLE, "the database is a standby and takes no writes; try again "
+                   "when it was promoted");
+}
+
+/* The mark is made again: the other past may lack the last ones, or all of them. */
+static int enter_timeline(struct pg_store *store, struct str timeline, struct err *err)
+{
+    bool other = store->timeline[0] && !str_is(timeline, store->timeline);
+
+    if (other) {
+        param_text(&store->conn.params, str_of(store->writer));
+        param_int(&store->conn.params, store->mark);
+    }
+    if (other && pg_send(store, PGSQL_mark_make, err) < 0)
+        return -(int)err->code;
+    if (other)
+        pg_held_forget(store);
+    if ((store->keeper || store->first) && note_timeline(store, timeline, err) < 0)
+        return -(int)err->code; /* whoever only looks or copies notes nothing */
+    if (conn_commit(&store->conn, err) < 0)
+        return -(int)err->code;
+    snprintf(store->timeline, sizeof store->timeline, STR_FMT, STR_ARG(timeline));
+    return 0;
+}
+
+static int look(struct pg_store *store, struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct str timeline;
+    PGresult *result;
+    int rc = conn_begin(&store->conn, err);
+
+    if (rc < 0 || pg_query(store, PGSQL_timeline, &result, err) < 0)
+        return -(int)err->code;
+    timeline = get_text(result, 0, 0, &arena);
+    PQclear(result);
+    rc = timeline.data ? enter_timeline(store, timeline, err) : standby_refused(err);
+    arena_deinit(&arena);
+    return rc;
+}
+
+int timeline_follow(struct pg_store *store, struct err *err)
+{
+    static const struct pg_keys none;
+
+    store->task_keys = store->execution_keys = store->outbox_keys = none;
+    lanes_deinit(store);
+    if (look(store, err) == 0)
+        return 0;
+    conn_rollback(&store->conn);
+    if (err->code != ERR_INTERNAL && err->code != ERR_FORBIDDEN)
+        return -(int)err->code;
+    /* Some services hide their log: they are served without this. */
+    LOG(store->log, LOG_WARN, "store.timeline_unknown", KC("reason", err->text));
+    *err = (struct err){0};
+    return 0;
+}

@@ -1,0 +1,208 @@
+"""Migrations of a PostgreSQL store (A11, F-A15): forth and back under tasks that wait, are claimed
+and run; many nodes that start at once; a schema that is newer than the program; and a database
+whose tables somebody else makes, for a role that may not."""
+import re
+import subprocess
+import unittest
+
+import harness
+from cluster import Cluster, ClusterTest, begin_module
+from months import TABLES, name
+
+setUpModule = begin_module
+
+# All that is stored of tasks. Marks, workers and leadership belong to nodes that run.
+STORED = ("lanes", "task_specs", "task_states", "ready_rows", "parked_rows", "due_rows",
+          "held_rows", "settled_rows", "task_data", "task_event_rows", "execution_rows",
+          "task_results", "task_dependencies", "task_checkpoints", "execution_logs", "queues",
+          "tasks", "executions", "task_events")
+# Every claim, report or end writes to these, so what their rows leave behind is cleared away soon.
+HOT = ("writer_marks", "lane_counts", "key_counts", "task_specs", "task_states", "ready_rows",
+       "parked_rows", "due_rows", "held_rows", "settled_rows", "task_data", "task_uniques",
+       "task_tags", "task_results", "task_dependencies", "task_checkpoints", "execution_logs",
+       "workers", "leadership", "outbox", "rate_limits", *(f"{table}_other" for table in TABLES),
+       *(name(table, -n) for table in TABLES for n in range(4)))
+REWRITTEN = ("writer_marks", "task_states", "workers", "leadership", "rate_limits",
+             *(name("execution_rows", -n) for n in range(4)))
+
+
+def perdura(*words, code=0, store):
+    done = subprocess.run([harness.binary(), *words, "--store", store], capture_output=True,
+                          text=True, timeout=60, check=False)
+    if done.returncode != code:
+        raise AssertionError(f"{words}: {done.returncode}: {done.stderr}")
+    return done.stdout + done.stderr
+
+
+class Migrations(ClusterTest):
+    def applied(self, cluster):
+        return [row[0] for row in cluster.sql("SELECT id FROM schema_migrations ORDER BY id")]
+
+    def given_tasks(self, node):
+        """One of each: waits, is put off, blocked, failed once, claimed, runs, completed."""
+        node.register()
+        done = node.enqueue("done", payload={"a": 1})
+        task = node.claim()[0]
+        node.complete("worker-1", task, {"b": 2})
+        again = node.enqueue("again", max_retries=1, retry_delay_ms=1)
+        node.report_ok("worker-1", node.claim()[0], "fail", error="once")
+        harness.wait_until(lambda: node.task(again["id"])["status"] == "pending", what="a retry")
+        again = node.claim()[0]
+        node.report_ok("worker-1", again, "start")
+        node.report_ok("worker-1", again, "checkpoint", name="half", progress=50, data={"at": 5})
+        node.report_ok("worker-1", again, "log", level="INFO", message="a line")
+        node.enqueue("claimed")
+        claimed = node.claim()[0]
+        waits = node.enqueue("waits")
+        node.enqueue("later", delay_ms=3600000)
+        node.enqueue("blocked", depends_on=[waits["id"]])
+        return done["id"], again, claimed, waits["id"]
+
+    def stored(self, cluster):
+        """Rows and a sum of every table and view."""
+        return {row[0]: row[1:] for row in cluster.sql(" UNION ALL ".join(
+            f"SELECT '{table}', count(*), md5(string_agg(t::text, '|' ORDER BY t::text)) "
+            f"FROM {table} t" for table in STORED))}
+
+    def test_a11_running_tasks_survive_the_newest_migration_taken_back_and_applied_again(self):
+        cluster = self.cluster(1, "--lease", "60s")
+        node = cluster.node(0)
+        done, running, claimed, waits = self.given_tasks(node)
+        newest = self.applied(cluster)[-1]
+        cluster.stop(0)
+        before = self.stored(cluster)
+        perdura("migrate", "down", store=cluster.store)
+        self.assertNotIn(newest, self.applied(cluster))
+        self.assertEqual(self.stored(cluster), before)
+        perdura("verify", store=cluster.store, code=1)  # it is behind: said, not guessed
+        cluster.start(0)  # applies it
+        self.assertIn(newest, self.applied(cluster))
+        node.report_ok("worker-1", running, "log", level="INFO", message="another line")
+        node.complete("worker-1", running, {"c": 3})
+        node.complete("worker-1", claimed)
+        statuses = node.statuses(running["id"])
+        self.assertEqual(statuses[-1], "completed")
+        self.assertNotIn("orphaned", statuses)
+        self.assertEqual(node.expect(200, "GET", f"/v1/tasks/{done}/result")["result"],
+                         {"b": 2})
+        self.assertEqual(len(node.executions(running["id"])), 2)
+        [task] = node.claim()
+        self.assertEqual(task["id"], waits)
+        node.complete("worker-1", task)
+        [task] = node.claim(wait_ms=5000)
+        self.assertEqual(task["type"], "blocked")
+
+    def test_a11_a_migration_is_not_taken_back_under_a_node(self):
+        cluster = self.cluster(1)
+        applied = self.applied(cluster)
+        self.assertIn("in use", perdura("migrate", "down", store=cluster.store, code=1))
+        self.assertEqual(self.applied(cluster), applied)
+
+    def test_a11_f_f5_nodes_that_start_at_once_on_an_older_store_migrate_it_once(self):
+        cluster = self.cluster(5)
+        self.given_tasks(cluster.node(0))
+        cluster.stop_all()
+        before = self.stored(cluster)
+        perdura("migrate", "down", store=cluster.store)
+        told = cluster.logs().count("store.migrated")
+        cluster.start_all()
+        self.assertEqual(cluster.logs().count("store.migrated"), told + 1)
+        for table in ("task_specs", "task_event_rows", "execution_rows"):
+            self.assertEqual(cluster.sql(f"SELECT count(*) FROM {table}")[0][0],
+                             before[table][0])
+
+    def test_a11_f_a15_a_schema_one_step_ahead_is_refused_in_one_line(self):
+        cluster = self.cluster(1)
+        cluster.stop(0)
+        later = f"{int(self.applied(cluster)[-1]) + 1:04}"
+        cluster.sql(f"INSERT INTO schema_migrations VALUES ('{later}', 'later', now(), 'x')")
+        self.addCleanup(cluster.sql, f"DELETE FROM schema_migrations WHERE id = '{later}'")
+        for words in (["serve", "--listen", "127.0.0.1:0"], ["verify"], ["migrate", "up"]):
+            text = perdura(*words, store=cluster.store, code=1)
+            lines = [line for line in text.splitlines() if not line.startswith("{")]
+            self.assertEqual(len(lines), 1, text)
+            self.assertIn(f"has schema version {later}", lines[0])
+
+    def test_every_table_that_is_written_all_the_time_says_when_it_is_cleared(self):
+        cluster = self.cluster(1)
+        options = {row[0]: row[1] for row in cluster.sql(
+            "SELECT relname, coalesce(array_to_string(reloptions, ','), '') FROM pg_class "
+            "WHERE relkind = 'r' AND relnamespace = current_schema()::regnamespace")}
+        self.assertEqual([t for t in HOT if "autovacuum_vacuum_scale_factor" not in options[t]], [])
+        self.assertEqual([t for t in REWRITTEN if "fillfactor" not in options[t]], [])
+
+
+class ByHand(ClusterTest):
+    """A database of its own: the owner of the tables, and a role that may only use them."""
+
+    GRANTS = """CREATE ROLE node LOGIN;
+        GRANT USAGE ON SCHEMA public TO node;
+        GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA public TO node;
+        REVOKE INSERT, UPDATE, DELETE ON schema_migrations FROM node;
+        GRANT USAGE ON ALL SEQUENCES IN SCHEMA public TO node;
+        GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA public TO node"""
+
+    def psql(self, url, text):
+        done = subprocess.run(["psql", "-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", url],
+                              input=text, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.split()
+
+    def test_a11_a_node_without_the_right_to_make_tables_runs_on_what_psql_made(self):
+        self.psql(self.postgres.url, "CREATE DATABASE by_hand")
+        owner = re.sub(r"/postgres$", "/by_hand", self.postgres.url)
+        store = owner.replace("perdura@", "node@")
+        self.psql(owner, perdura("migrate", "sql", store=owner))
+        self.psql(owner, self.GRANTS)
+        self.psql(owner, f"DROP TABLE {name('execution_rows', -3)}")
+        refused = subprocess.run(["psql", "-X", "-q", store, "-c", "CREATE TABLE mine ()"],
+                                 capture_output=True, text=True, check=False)
+        self.assertIn("permission denied", refused.stderr)
+        cluster = self.cluster_on(store)
+        node = cluster.node(0)
+        node.register()
+        node.enqueue("a", payload={"x": 1})
+        task = node.claim()[0]
+        node.report_ok("worker-1", task, "start")
+        node.report_ok("worker-1", task, "log", level="INFO", message="a line")
+        node.complete("worker-1", task, 1)
+        self.assertNotIn("store.migrated", node.log())
+        self.assertNotIn("not_made", node.log())
+        self.assertEqual(self.psql(owner, f"SELECT to_regclass('{name('execution_rows', -3)}')"),
+                         [name("execution_rows", -3)], "months are made by right of the function")
+        self.assertIn("ok       rights", perdura_doctor(store))
+
+    def cluster_on(self, store):
+        cluster = OneDatabase(self.postgres, store)
+        self.addCleanup(cluster.close)
+        self.addCleanup(self.check, cluster)
+        return cluster
+
+
+class OneDatabase(Cluster):
+    """One node on a store that is there already."""
+
+    def __init__(self, postgres, store):
+        self.given = store
+        super().__init__(postgres, 1)
+
+    @property
+    def store(self):
+        return self.given
+
+    @store.setter
+    def store(self, _):
+        pass
+
+    def sql(self, text):
+        return [] if text.startswith("CREATE SCHEMA") else super().sql(text)
+
+
+def perdura_doctor(store):
+    done = subprocess.run([harness.binary(), "doctor", "--store", store], capture_output=True,
+                          text=True, timeout=60, check=False)
+    return done.stdout
+
+
+if __name__ == "__main__":
+    unittest.main()
