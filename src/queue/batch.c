@@ -380,6 +380,15 @@ static uint32_t put_fresh_first(struct batch *batch, struct task **sorted)
     return fresh;
 }
 
+/* It is in the line now: what comes later in this batch must not overtake it. */
+static void note_written(struct batch *batch, const struct task *task)
+{
+    struct queue_state *state = limits_queue(batch->queue, task->spec.queue);
+
+    if (state && state->hot)
+        state->has_older = true;
+}
+
 static int write_tasks(struct batch *batch, struct err *err)
 {
     const struct store_verbs *verbs = batch->store->verbs;
@@ -405,6 +414,8 @@ static int write_tasks(struct batch *batch, struct err *err)
         tasks[i]->execution_slot = 0;
         if (by[i] != 0)
             limits_note(batch, tasks[i], by[i]);
+        if (tasks[i]->status == STATUS_PENDING)
+            note_written(batch, tasks[i]);
     }
     batch->owed_count = 0;
     return 0;

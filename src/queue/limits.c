@@ -464,7 +464,7 @@ static int unpark_key(struct batch *batch, struct queue_state *state, struct str
 {
     const struct queue_rule *rule = &state->row.rule;
     struct limit *limit = map_get(&state->keys, key);
-    int64_t slots = UNPARK_STEP;
+    int64_t slots = UNPARK_STEP, running = 0;
     struct uuid *ids;
     uint32_t count;
 
@@ -472,8 +472,13 @@ static int unpark_key(struct batch *batch, struct queue_state *state, struct str
      * what this batch lets go either sees it go or is seen. */
     if (limits_look(batch, state, err) < 0 || (limit && limits_look_key(batch, limit, err) < 0))
         return -(int)err->code;
+    if (limit)
+        running = limit->running;
+    else if (rule->key_concurrency > 1 && batch->store->shared &&
+             batch->store->verbs->key_held(batch->store, rule->name, key, &running, err) < 0)
+        return -(int)err->code;
     if (rule->key_concurrency > 0)
-        slots = rule->key_concurrency - (limit ? limit->running : 0);
+        slots = rule->key_concurrency - running;
     if (slots <= 0)
         return 0;
     if (slots > UNPARK_STEP)

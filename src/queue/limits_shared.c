@@ -3,6 +3,8 @@
  * same last slot. Queues without limits know nothing of this. What is read holds for one batch. */
 #include "queue/queue_int.h"
 
+#include <stdlib.h>
+
 #define NAME_BYTES_MAX (2 * BOUND_NAME_BYTES + BOUND_KEY_BYTES + 4)
 
 bool limits_any(const struct queue_state *state)
@@ -34,10 +36,11 @@ static int load_bucket(struct batch *batch, struct limit *limit, const struct ra
 
     limit->kind = kind;
     limit->seen_in = batch->number;
-    if (rate->count == 0)
-        return 0;
     limit->next_used = batch->buckets; /* written before the commit */
     batch->buckets = limit;
+    limit->rated = rate->count > 0;
+    if (!limit->rated)
+        return 0;
     return batch->store->verbs->bucket_load(batch->store, batch->queue->config.namespace_name,
                                             bucket_name(limit, kind, name), &limit->bucket, err);
 }
@@ -52,6 +55,73 @@ static int64_t held_of(const struct held_count *counts, uint32_t count, struct s
     return held;
 }
 
+static void want(const struct batch *batch, struct queue_state *state)
+{
+    if (state && limits_any(state))
+        state->wanted_in = batch->number;
+}
+
+static void want_asked(const struct batch *batch, const struct claim_request *claim)
+{
+    const struct worker_state *worker = workers_get(batch->queue, claim->worker_id);
+    const struct str *asked = claim->queues_count ? claim->queues : worker ? worker->queues : NULL;
+    uint32_t count = claim->queues_count ? claim->queues_count : worker ? worker->queues_count : 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        want(batch, limits_queue(batch->queue, asked[i]));
+}
+
+/* The queues whose figures this batch may need. */
+static void want_all(struct batch *batch)
+{
+    struct queue *queue = batch->queue;
+    struct heap_node *next = heap_peek(&queue->wakes);
+    struct queue_state *state;
+    uint32_t cursor = 0;
+
+    for (uint32_t i = 0; i < batch->freed_count; i++)
+        want(batch, batch->freed[i].state);
+    for (state = batch->hot; state; state = state->next_hot)
+        want(batch, state);
+    for (const struct request *at = batch->list; at; at = at->next)
+        if (at->kind == REQUEST_CLAIM && !at->waiting)
+            want_asked(batch, (const struct claim_request *)at);
+    while (((next && next->key <= batch->now_us) || queue->unpark_some) &&
+           (state = map_next(&queue->queues, &cursor)) != NULL)
+        want(batch, state); /* rare: any of them */
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct str *left = a, *right = b;
+
+    return str_compare(*left, *right);
+}
+
+/* Whoever needs several rows takes them in the order of their names: a writer that lets go of slots
+ * and one that takes them would wait for each other else. */
+static int hold_in_order(struct batch *batch, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    struct str *names = arena_alloc_array(&batch->arena, map_count(&queue->queues) + 1,
+                                          sizeof *names);
+    struct queue_state *state;
+    uint32_t cursor = 0, count = 0;
+
+    if (!names)
+        return err_set(err, ERR_MEMORY, "out of memory for a queue; try again");
+    batch->limits_held = true;
+    want_all(batch);
+    while ((state = map_next(&queue->queues, &cursor)) != NULL)
+        if (state->wanted_in == batch->number)
+            names[count++] = state->row.rule.name;
+    if (count < 2)
+        return 0;
+    qsort(names, count, sizeof *names, by_name);
+    return batch->store->verbs->limits_hold(batch->store, queue->config.namespace_name, names,
+                                            count, err);
+}
+
 /* The queue's row is held from here to the end of the transaction. */
 int limits_look(struct batch *batch, struct queue_state *state, struct err *err)
 {
@@ -62,6 +132,7 @@ int limits_look(struct batch *batch, struct queue_state *state, struct err *err)
     if (!batch->store->shared || state->whole.seen_in == batch->number || !limits_any(state))
         return 0;
     if (batch_flush(batch, err) < 0 ||
+        (!batch->limits_held && hold_in_order(batch, err) < 0) ||
         batch->store->verbs->limits_lock(batch->store, batch->queue->config.namespace_name,
                                          rule->name, &batch->arena, &counts, &count, err) < 0)
         return -(int)err->code;
@@ -94,13 +165,21 @@ int limits_look_key(struct batch *batch, struct limit *limit, struct err *err)
 
 int limits_save(struct batch *batch, struct err *err)
 {
-    for (struct limit *limit = batch->buckets; limit; limit = limit->next_used) {
+    struct limit *next;
+
+    for (struct limit *limit = batch->buckets; limit; limit = next) {
         char name[NAME_BYTES_MAX];
 
-        if (batch->store->verbs->bucket_save(batch->store, batch->queue->config.namespace_name,
+        next = limit->next_used;
+        if (limit->rated &&
+            batch->store->verbs->bucket_save(batch->store, batch->queue->config.namespace_name,
                                              bucket_name(limit, limit->kind, name),
                                              &limit->bucket, err) < 0)
             return -(int)err->code;
+        if (limit->kind == 'k' && !heap_contains(&limit->wake)) { /* all of it is in the table */
+            map_remove(&limit->state->keys, limit->name);
+            free(limit);
+        }
     }
     batch->buckets = NULL;
     return 0;

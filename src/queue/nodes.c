@@ -73,8 +73,10 @@ void nodes_forget_hints(struct queue *queue)
 
 static int renew_worker(struct batch *batch, struct str id, struct err *err)
 {
-    struct worker_state *worker = workers_get(batch->queue, id);
+    struct worker_state *worker;
 
+    if (workers_find(batch, id, &worker, err) < 0) /* it may have registered at another node */
+        return -(int)err->code;
     return worker ? workers_renew(batch, worker, err) : 0;
 }
 

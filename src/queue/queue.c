@@ -95,11 +95,10 @@ static void forget_in(struct queue *queue, struct request *request)
     pthread_mutex_unlock(&queue->mutex);
 }
 
-/* Where it waits cannot be asked: it may be gone. */
-void queue_forget(struct queue *queue, struct request *request)
+/* The request cannot be asked: it may be gone. */
+void queue_forget(struct queue *queue, enum request_kind kind, struct request *request)
 {
-    for (uint32_t i = 0; i < atomic_load(&queue->writers_count); i++)
-        forget_in(queue->writers[i], request);
+    forget_in(writers_choose(queue, &(struct request){.kind = kind}), request);
 }
 
 static void call_done(struct request *request)
@@ -173,6 +172,8 @@ static int64_t next_deadline(struct queue *queue, int64_t now_us)
         next_us = queue->next_retry_us;
         if (atomic_load(&queue->waits_count) > 0 && queue->next_poll_us < next_us)
             next_us = queue->next_poll_us;
+        if (queue->store->full && now_us + CLOCK_SECOND_US < next_us)
+            next_us = now_us + CLOCK_SECOND_US; /* is there space again? */
         waits_expire(queue, now_us, &next_us);
         return next_us;
     }
@@ -246,6 +247,7 @@ static void give_turn_back(struct queue *queue)
     pthread_mutex_lock(&queue->mutex);
     queue->busy = false;
     queue->shown = queue->stats;
+    queue->shown.storage_full = queue->store->full;
     wake = queue->thread_wants || queue->inbox_first || queue->forget_first || queue->stop ||
            next_us < queue->waits_until_us || ++queue->helped_batches % HELPED_BATCHES_MAX == 0;
     pthread_mutex_unlock(&queue->mutex);
@@ -388,6 +390,7 @@ void *queue_run(void *ctx)
         next_us = next_deadline(queue, now_us);
         pthread_mutex_lock(&queue->mutex);
         queue->shown = queue->stats;
+        queue->shown.storage_full = queue->store->full;
         if (nothing_to_do(queue)) {
             if (next_us - now_us > CLOCK_MS_US) {
                 pthread_mutex_unlock(&queue->mutex);

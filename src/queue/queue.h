@@ -295,7 +295,7 @@ void queue_close(struct queue *queue);
 void queue_submit(struct queue *queue, struct request *request);
 /* Lets a waiting claim or wait go: it is done soon, with no tasks. Any thread; harmless when the
  * request was done already. */
-void queue_forget(struct queue *queue, struct request *request);
+void queue_forget(struct queue *queue, enum request_kind kind, struct request *request);
 /* Submits and waits for done, for threads that may block; in one step or in two. */
 struct queue_call {
     struct gate done;

@@ -22,6 +22,7 @@ struct limit {
     struct queue_state *state;
     uint64_t seen_in;       /* shared stores: the batch that read these figures */
     char kind;              /* q, t or k */
+    bool rated;             /* shared stores: its bucket counts */
     struct limit *next_used; /* its bucket is to be written */
 };
 
@@ -33,6 +34,7 @@ struct queue_state {
     struct map types;       /* struct limit, only types with a limit */
     struct map keys;        /* struct limit, only while the queue limits keys */
     bool unpark_all;        /* every key of it gets its chance once */
+    uint64_t wanted_in;     /* shared stores: the batch that may need its figures */
     bool hot;               /* new ready tasks or free slots in this batch */
     bool has_older;         /* hot because of what may have been ready before this batch */
     struct queue_state *next_hot;
@@ -91,6 +93,8 @@ struct batch {
     } *freed;
     uint32_t freed_count, freed_cap;
     uint32_t served_count;         /* waiting claims that got something */
+    bool limits_held;              /* the rows of the limited queues it needs */
+    const struct request *list;    /* what it decides */
     bool swept;                    /* the sweep has seen all that is held */
     bool outbox;                   /* a message was written */
     bool wrote;                    /* anything at all */
@@ -116,6 +120,7 @@ struct queue {
     struct queue *writers[WRITERS_MAX]; /* of the first one: itself and the others */
     atomic_uint writers_count;          /* hints come before all are open */
     atomic_uint claims_waiting;         /* in here */
+    uint32_t workers_kept;              /* of a further writer: then silent ones are forgotten */
     struct queue_stats shown;           /* of the others, for the first one; under the mutex */
     struct store *store;
     const struct settings *settings;
@@ -195,6 +200,7 @@ int64_t queue_clock_us(struct queue *queue); /* the engine's, or the database's;
 void queue_hint(void *queue, struct str name); /* store_watch.on_hint */
 /* writers.c: several of them in one node */
 int writers_open(struct queue *queue, struct err *err);
+void writers_stop_others(struct queue *queue); /* one of them failed: none goes on */
 void writers_end(struct queue *queue);   /* their threads, ... */
 void writers_close(struct queue *queue); /* ... and when nobody tells them anything any more */
 struct queue *writers_choose(struct queue *queue, const struct request *request);

@@ -188,6 +188,7 @@ int queue_open(struct queue **out, struct store *store, const struct queue_confi
     if (enter_store(queue, err) < 0 || queue_reload(queue, err) < 0 || recover(queue, err) < 0 ||
         writers_open(queue, err) < 0)
         goto failed;
+    workers_grant_grace(queue, queue_clock_us(queue)); /* opening the others took its time */
     if (pthread_create(&queue->thread, NULL, queue_run, queue) != 0) {
         err_set(err, ERR_MEMORY, "cannot start the queue's thread");
         queue->thread = 0;

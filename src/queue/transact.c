@@ -236,6 +236,7 @@ static int transact(struct queue *queue, struct request *list, bool timers, stru
     int64_t began_us;
 
     batch_begin(batch, queue, queue_clock_us(queue));
+    batch->list = list;
     if (queue->store->verbs->begin(queue->store, err) < 0 || refresh(queue, err) < 0)
         return -(int)err->code;
     if (decide(batch, list, timers, err) < 0)
@@ -363,6 +364,7 @@ static void fatal(struct queue *queue, struct request *list, const struct err *e
     pthread_mutex_lock(&queue->mutex);
     queue->stop = true;
     pthread_mutex_unlock(&queue->mutex);
+    writers_stop_others(queue);
     fail_list(list, err);
     if (queue->config.on_fatal)
         queue->config.on_fatal(queue->config.ctx, err->text);
@@ -401,6 +403,8 @@ static void undo(struct queue *queue)
         state->hot = state->has_older = false;
     queue->batch.hot = NULL;
     batch_reset(&queue->batch);
+    for (struct request *at = queue->claims_first; at; at = at->next_waiting)
+        ((struct claim_request *)at)->claimed_count = 0; /* it may end before the next batch */
     if (queue->store->shared) { /* perhaps out of reach: read anew when it can be */
         queue->stale = true;
         nodes_forget_hints(queue); /* by then all there is to do is looked for */

@@ -82,6 +82,22 @@ int writers_open(struct queue *queue, struct err *err)
     return 0;
 }
 
+void writers_stop_others(struct queue *queue)
+{
+    struct queue *first = queue->main;
+
+    for (uint32_t i = 0; i < atomic_load(&first->writers_count); i++) {
+        struct queue *other = first->writers[i];
+
+        if (other == queue)
+            continue;
+        pthread_mutex_lock(&other->mutex);
+        other->stop = true;
+        pthread_cond_signal(&other->arrived);
+        pthread_mutex_unlock(&other->mutex);
+    }
+}
+
 void writers_end(struct queue *queue)
 {
     for (uint32_t i = atomic_load(&queue->writers_count); i > 1; i--)
@@ -97,6 +113,18 @@ void writers_close(struct queue *queue)
         queue_free(writer);
         store->verbs->close(store);
     }
+}
+
+/* Workers that report no more: who does is read again. */
+static void forget_silent(struct queue *queue, int64_t now_us)
+{
+    struct worker_state *worker;
+    uint32_t cursor = 0;
+
+    while ((worker = map_next(&queue->workers, &cursor)) != NULL)
+        if (now_us - worker->known_us > WORKER_KNOWN_US)
+            workers_forget(queue, worker);
+    queue->workers_kept = 2 * map_count(&queue->workers) + 64;
 }
 
 /* The row of a worker, read again now and then: it may have left. Its life is renewed by the first
@@ -120,6 +148,8 @@ int writers_find_worker(struct batch *batch, struct str id, struct worker_state 
             return -(int)err->code;
         if (!row)
             return 0;
+        if (map_count(&queue->workers) >= queue->workers_kept)
+            forget_silent(queue, batch->now_us);
         if (workers_adopt(queue, row, worker, err) < 0)
             return -(int)err->code;
         (*worker)->known_us = batch->now_us;

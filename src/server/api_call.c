@@ -134,17 +134,22 @@ static void go_on(struct loop_item *item)
 }
 
 /* A request that was both done and forgotten may still be named in the queue's list of forgets, and
- * must stay in memory until that is worked off: a request behind it comes back later than it. */
+ * must stay in memory until that is worked off: a request behind it, on the same way, comes back
+ * later than it. */
 static void pass_barrier(struct api_call *call)
 {
-    struct workers_request *barrier = arena_alloc(call->arena, sizeof *barrier);
+    struct workers_request *behind_claim = arena_alloc(call->arena, sizeof *behind_claim);
+    struct wait_request *behind_wait = arena_alloc(call->arena, sizeof *behind_wait);
 
-    if (!barrier) {
+    if (!behind_claim || !behind_wait) {
         call->then(call);
         return;
     }
-    barrier->id = STR("-");
-    submit(call, &barrier->base, REQUEST_WORKERS, go_on, call->then);
+    behind_claim->id = STR("-");
+    if (call->submitted->kind == REQUEST_WAIT)
+        submit(call, &behind_wait->base, REQUEST_WAIT, go_on, call->then);
+    else
+        submit(call, &behind_claim->base, REQUEST_WORKERS, go_on, call->then);
 }
 
 static void resume_waiting(struct loop_item *item)
@@ -161,7 +166,7 @@ static void resume_waiting(struct loop_item *item)
 void call_forget(struct api_call *call)
 {
     call->forgotten = true;
-    queue_forget(call->server->queue, call->submitted);
+    queue_forget(call->server->queue, call->submitted->kind, call->submitted);
 }
 
 /* The call is in the list exactly as long as the queue may still hold the request. */

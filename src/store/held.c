@@ -2,8 +2,6 @@
 
 #include <stdlib.h>
 
-#define HELD_BYTES_MAX (16 * 1024 * 1024)
-
 struct held_task {
     struct task task; /* its texts lie behind it */
     size_t bytes;

@@ -10,6 +10,8 @@
 #include "base/map.h"
 #include "core/task.h"
 
+#define HELD_BYTES_MAX (16 * 1024 * 1024)
+
 struct held {
     struct map by_key; /* struct held_task */
     size_t used_bytes;

@@ -361,6 +361,9 @@ struct store_verbs {
     int (*limits_lock)(struct store *store, struct str namespace_name, struct str queue,
                        struct arena *arena, struct held_count **counts, uint32_t *count,
                        struct err *err);
+    /* Takes the rows of these queues, in this order, until the transaction ends. */
+    int (*limits_hold)(struct store *store, struct str namespace_name, const struct str *queues,
+                       uint32_t count, struct err *err);
     int (*key_held)(struct store *store, struct str queue, struct str limit_key, int64_t *held,
                     struct err *err);
     int (*bucket_load)(struct store *store, struct str namespace_name, struct str name,

@@ -345,7 +345,7 @@ static void local_interrupt(struct source *source)
     pthread_mutex_lock(&local->mutex);
     local->interrupted = true;
     if (local->waiting)
-        queue_forget(local->queue, &local->waiting->base);
+        queue_forget(local->queue, REQUEST_CLAIM, &local->waiting->base);
     pthread_mutex_unlock(&local->mutex);
 }
 

@@ -322,7 +322,7 @@ static void a_thousand_waiting_claims_and_one_task_make_one_holder(void **state)
     assert_int_equal(stats_of(fx).waiting_claims, WAITING_COUNT - 1);
     assert_int_equal(stats_of(fx).claimed_total, 1);
     for (int i = 0; i < WAITING_COUNT; i++)
-        queue_forget(fx->queue, &requests[i]->base);
+        queue_forget(fx->queue, REQUEST_CLAIM, &requests[i]->base);
     for (int i = 0; i < WAITING_COUNT; i++) {
         assert_int_equal(queue_call_finish(&requests[i]->base, &calls[i]), 0);
         served += requests[i]->claimed_count;
@@ -349,7 +349,7 @@ static void a_forgotten_claim_is_done_soon_and_takes_nothing(void **state)
         queue_call_start(fx->queue, &request->base, &call);
         if (!early)
             wait_until(stats_of(fx).waiting_claims == 1);
-        queue_forget(fx->queue, &request->base);
+        queue_forget(fx->queue, REQUEST_CLAIM, &request->base);
         fx_let_go(fx);
         assert_int_equal(queue_call_finish(&request->base, &call), 0);
         assert_int_equal(request->claimed_count, 0);

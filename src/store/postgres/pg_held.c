@@ -69,6 +69,8 @@ void pg_held_commit(struct pg_store *store)
         store->noted = next;
     }
     pthread_mutex_lock(&held->mutex);
+    if (held->tasks.used_bytes > HELD_BYTES_MAX * 9 / 10) /* also of those that ended elsewhere */
+        held_forget(&held->tasks);
     for (; in_order; in_order = in_order->next) {
         if (in_order->task->held && in_order->task->has_spec)
             held_put(&held->tasks, in_order->task);

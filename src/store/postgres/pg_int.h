@@ -154,6 +154,7 @@ int timeline_follow(struct pg_store *store, struct err *err);
 int pg_worker_load(struct store *, struct str, struct arena *, struct worker_row **, struct err *);
 int pg_limits_lock(struct store *, struct str, struct str, struct arena *, struct held_count **,
                    uint32_t *, struct err *);
+int pg_limits_hold(struct store *, struct str, const struct str *, uint32_t, struct err *);
 int pg_key_held(struct store *, struct str, struct str, int64_t *, struct err *);
 int pg_bucket_load(struct store *, struct str, struct str, struct bucket *, struct err *);
 int pg_bucket_save(struct store *, struct str, struct str, const struct bucket *, struct err *);

@@ -46,6 +46,20 @@ int pg_limits_lock(struct store *base, struct str namespace_name, struct str que
     return arena->failed ? err_set(err, ERR_MEMORY, "out of memory for a queue; try again") : 0;
 }
 
+int pg_limits_hold(struct store *base, struct str namespace_name, const struct str *queues,
+                   uint32_t count, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    struct pg_params *params = &store->conn.params;
+
+    param_text(params, namespace_name);
+    array_begin(params, PG_OID_TEXT);
+    for (uint32_t i = 0; i < count; i++)
+        array_text(params, queues[i]);
+    array_end(params);
+    return pg_send(store, PGSQL_queues_lock, err);
+}
+
 int pg_key_held(struct store *base, struct str queue, struct str limit_key, int64_t *held,
                 struct err *err)
 {

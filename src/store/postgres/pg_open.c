@@ -429,6 +429,7 @@ static const struct store_verbs verbs = {
     .worker_load = pg_worker_load,
     .queue_make = pg_queue_make,
     .limits_lock = pg_limits_lock,
+    .limits_hold = pg_limits_hold,
     .key_held = pg_key_held,
     .bucket_load = pg_bucket_load,
     .bucket_save = pg_bucket_save,

@@ -13,7 +13,8 @@
 #define PG_STATEMENTS(X)                                                                        \
     X(doctor_version) X(doctor_autovacuum) X(doctor_statements) X(doctor_rights)                \
     X(doctor_connections) X(doctor_durability) X(doctor_months) X(doctor_checks)                \
-    X(worker_one) X(queue_lock) X(held_of_queue) X(key_counts_add) X(key_counts_fold) X(key_held) \
+    X(worker_one) X(queue_lock) X(queues_lock) X(held_of_queue) X(key_counts_add)               \
+    X(key_counts_fold) X(key_held)                                                              \
     X(bucket_one) X(bucket_put) X(timeline) X(timeline_first) X(timeline_note)                  \
     X(mark) X(mark_make) X(mark_settle) X(last_time) X(lead_guard)                           \
     X(task_keys) X(execution_keys) X(outbox_keys)                                               \

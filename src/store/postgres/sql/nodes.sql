@@ -26,6 +26,11 @@ WHERE w.id = $1;
 -- name: queue_lock
 SELECT 1::bigint FROM queues WHERE namespace = $1 AND name = $2 FOR NO KEY UPDATE;
 
+-- Bytewise, as everybody else orders them.
+-- name: queues_lock
+SELECT 1::bigint FROM queues WHERE namespace = $1 AND name = ANY ($2::text[])
+ORDER BY name COLLATE "C" FOR NO KEY UPDATE;
+
 -- name: held_of_queue
 SELECT l.type, sum(c.tasks)::bigint
 FROM lanes l JOIN lane_counts c ON c.lane = l.lane AND c.status = 'held'
