@@ -45,7 +45,7 @@ BEGIN
         RAISE EXCEPTION '% is too large to make a month beside it', other USING ERRCODE = 'PD003';
     END IF;
     IF parent = 'execution_rows' THEN -- claimed, then ended: both versions in one page
-        settings := settings || ', fillfactor = 85';
+        settings := settings || ', fillfactor = 55';
     END IF;
     EXECUTE format('CREATE TABLE %I (LIKE %I INCLUDING ALL) WITH (%s)', part, parent, settings);
     EXECUTE format('SELECT count(*) FROM (SELECT FROM %I WHERE id >= $1 AND id < $2 LIMIT 10001) s',
@@ -165,11 +165,14 @@ SELECT perdura_partition(parent, (date_trunc('month', now() AT TIME ZONE 'UTC')
 FROM (VALUES ('task_event_rows'), ('execution_rows')) AS parents (parent),
     generate_series(0, 3) AS ahead;
 
--- Events are never changed: their pages may be full.
+-- Events are never changed: their pages may be full. Every execution is changed when it ends.
 DO $$
 DECLARE
     part regclass;
 BEGIN
+    FOR part IN SELECT inhrelid FROM pg_inherits WHERE inhparent = 'execution_rows'::regclass LOOP
+        EXECUTE format('ALTER TABLE %s SET (fillfactor = 55)', part);
+    END LOOP;
     FOR part IN SELECT inhrelid FROM pg_inherits WHERE inhparent = 'task_event_rows'::regclass LOOP
         EXECUTE format('ALTER TABLE %s RESET (fillfactor)', part);
     END LOOP;
