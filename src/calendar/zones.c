@@ -189,9 +189,9 @@ int zones_get(struct zones *zones, struct str name, int64_t now_us, const struct
         rc = entry_add(zones, name, now_us, &entry, err);
     else if (now_us - entry->checked_us >= ZONES_CHECK_US || now_us < entry->checked_us)
         entry_check(zones, entry, now_us);
-    if (rc == 0 && !entry->zone) {
+    if (entry && !entry->zone) {
         rc = err_set_field(err, entry->err.code, entry->err.field, "%s", entry->err.text);
-    } else if (rc == 0) {
+    } else if (entry) {
         entry->used_us = now_us;
         entry->zone->holders++;
         *zone = entry->zone;

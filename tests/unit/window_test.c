@@ -1,8 +1,11 @@
 /* Windows in which work may run (D5): over midnight, over the end of the week, over daylight saving
- * (D3), and compared minute by minute with the plain definition. */
+ * (D3), and compared with the plain definition
+ * all through a year. */
 #include "calendar/window.h"
 
 #include "calendar_fixture.h"
+
+#define STEP_S 300 /* windows and changes below fall on multiples of it */
 
 static struct window_set parsed(const char *json)
 {
@@ -102,7 +105,7 @@ static bool plainly_open(const struct window_set *set, int64_t local_s)
     return false;
 }
 
-static void d5_every_minute_of_a_year_is_open_or_not_as_defined(void **state)
+static void d5_every_time_of_a_year_is_open_or_not_as_defined(void **state)
 {
     static const char *const sets[] = {
         "[\"02:00-06:00\"]", "[\"22:15-05:45\"]", "[\"MON-FRI 22:00-06:00\",\"SUN 10:00-11:00\"]",
@@ -117,13 +120,13 @@ static void d5_every_minute_of_a_year_is_open_or_not_as_defined(void **state)
         int64_t next_open_s = INT64_MAX, next_close_s = INT64_MAX;
 
         /* Backwards, so that the next change is known from the plain definition. */
-        for (int64_t utc_s = at("2028-01-08 00:00"); utc_s > at("2027-01-01 00:00"); utc_s -= 60) {
+        for (int64_t utc_s = at("2028-01-08 00:00"); utc_s > at("2027-01-01 00:00"); utc_s -= STEP_S) {
             bool open = plainly_open(&set, utc_s + zone_offset_at(zone, utc_s));
             int64_t found_s;
 
             next_open_s = open ? utc_s : next_open_s;
             next_close_s = open ? next_close_s : utc_s;
-            if (utc_s > at("2028-01-01 00:00") || utc_s % 780 != 0)
+            if (utc_s > at("2028-01-01 00:00") || utc_s % 900 != 0)
                 continue;
             assert_true(window_next_open(&set, zone, utc_s, &found_s));
             assert_time(found_s, next_open_s, sets[i / ROWS(zones)]);
@@ -189,7 +192,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(d5_windows_open_and_close_when_clocks_say),
-        cmocka_unit_test(d5_every_minute_of_a_year_is_open_or_not_as_defined),
+        cmocka_unit_test(d5_every_time_of_a_year_is_open_or_not_as_defined),
         cmocka_unit_test(d5_windows_that_are_none_are_refused),
         cmocka_unit_test(d5_windows_are_said_in_words),
     };
