@@ -210,6 +210,9 @@ def main():
     def say(text):
         print(f"{time.monotonic() - start:6.0f} s  {text}", file=sys.stderr, flush=True)
 
+    if parts and int(first_match("/proc/self/autogroup", r"nice (-?\d+)", "0")) > 0:
+        say("this session is niced and the servers, in sessions of their own, are not: clients "
+            "that compute look slower than they are")
     results = load_results()
     try:
         if parts:
