@@ -1,5 +1,5 @@
-"""Does PostgreSQL keep up with tasks that come and go for a long time? One node enqueues at a steady
-rate, another one runs a worker with the defaults, autovacuum is as shipped. Once a minute the sizes
+"""Does PostgreSQL keep up with tasks that come and go for a long time? One node enqueues at a
+steady rate, another one runs a worker with the defaults, autovacuum is as shipped. Once a minute the sizes
 of tables and indexes, dead rows and the tasks completed are looked at; before and after, a drain of
 20,000 tasks shows what the store can do at its fastest. Tables of two kinds are told apart: those
 that hold only what waits or runs (they must stay small), and those that keep what has ended (they

@@ -1,9 +1,9 @@
 """Does the rate of claim and complete stay flat on PostgreSQL as the store grows? The same as
-growth.py has it for SQLite: three databases of one server (10,000 tasks waiting, 1,000,000 waiting,
-10,000 waiting beside 5,000,000 that have ended); in each turn 20,000 tasks are added to every one in
-turn and as many are claimed and completed, in batches of 100, by one consumer. Tasks that have ended
-were enqueued, claimed and completed like any others, in batches of 1,000, so that tables, indexes
-and dead rows are what service leaves behind. Autovacuum is on, as shipped; it is given time to
+growth.py has it for SQLite: three databases of one server (10,000 tasks waiting, 1,000,000
+waiting, 10,000 waiting beside 5,000,000 that have ended); in each turn 20,000 tasks are added to
+every one in turn and as many are claimed and completed, in batches of 100, by one consumer. Tasks
+that have ended were enqueued, claimed and completed like any others, in batches of 1,000, so that
+tables, indexes and dead rows are what service leaves behind. Autovacuum is on, as shipped; it is given time to
 finish before the turns begin. Not run by itself: `make bench-growth`."""
 import contextlib
 import statistics
@@ -53,7 +53,8 @@ def settle(url, say):
 
 
 def size_mib(url):
-    return round(int(own_pg.query(url, "SELECT pg_database_size(current_database())")[0][0]) / 2**20)
+    rows = own_pg.query(url, "SELECT pg_database_size(current_database())")
+    return round(int(rows[0][0]) / 2**20)
 
 
 def measure(build, say, quick=False):

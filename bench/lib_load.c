@@ -10,11 +10,11 @@
  *   lib_load offer WHERE [--tasks N] [--rate N] [--batch N]   the enqueueing half: for `listen`,
  *                                                    or a process handler that looks at the clock
  *
- * WHERE is a file, http://HOST:PORT or postgres://...; there every process is a node. With `--filled 1` a drain finds its tasks there and makes
- * none. Without --concurrency and --batch the library's defaults hold. Times are of
- * CLOCK_MONOTONIC, taken before the enqueue call and at the handler's first line; begin and end
- * are printed, so that several processes can be measured together. A drain counts until the worker
- * has stopped: everything is reported and durable. */
+ * WHERE is a file, http://HOST:PORT or postgres://...; there every process is a node. With
+ * `--filled 1` a drain finds its tasks there and makes none. Without --concurrency and --batch the
+ * library's defaults hold. Times are of CLOCK_MONOTONIC, taken before the enqueue call and at the
+ * handler's first line; begin and end are printed, so that several processes can be measured
+ * together. A drain counts until the worker has stopped: everything is reported and durable. */
 #include <perdura.h>
 
 #include <limits.h>

@@ -1,7 +1,7 @@
 """Measures Perdura on PostgreSQL for bench/run.py, beside the bare program (raw_pg.c) and the peers
-that live on PostgreSQL too. One server of our own serves all of it, with its settings as shipped, on
-the disk that is measured; every measurement has a fresh database there, dropped at its end, which
-also makes a checkpoint before the next one begins. The bare program is measured before and after
+that live on PostgreSQL too. One server of our own serves all of it, with its settings as shipped,
+on the disk that is measured; every measurement has a fresh database there, dropped at its end,
+which also makes a checkpoint before the next one begins. The bare program is measured before and after
 Perdura's own steps, and ratios are taken within a turn. Not run by itself: see run.py."""
 import contextlib
 import json

@@ -43,8 +43,8 @@ def against_bare(row):
     return (table(["tasks/s", "bare program", "Perdura", "ratio", "aim 0.7"], lines) +
             "\n[bench/raw_pg.c](../bench/raw_pg.c) writes the same rows in the plain layout with "
             "bare libpq, set-based, over four connections in batches of 1,000, and guards nothing "
-            "but who takes which task. Perdura enqueues in batches of 1,000 on four threads; the best "
-            f"settings of a drain are {best}. All that were tried: {others}.\n")
+            "but who takes which task. Perdura enqueues in batches of 1,000 on four threads; the "
+            f"best settings of a drain are {best}. All that were tried: {others}.\n")
 
 
 # ---- beside the peers ----
@@ -81,9 +81,9 @@ def peer_sentences(row, best):
         in_flight = row.get(f"in_flight_factor_{key}")
         shipped = row.get(f"drain_default_factor_{key}")
         tuned = ratio(best, row["peers"][key].get("drain_tuned"))
-        yield (f"- {name}: Perdura stores {number(in_flight, 1)} times as many single tasks with 32 "
-               f"in flight (aim 10: {outcome(in_flight, 10)}), drains {number(shipped, 1)} times as "
-               "many with the defaults of both" +
+        yield (f"- {name}: Perdura stores {number(in_flight, 1)} times as many single tasks with "
+               f"32 in flight (aim 10: {outcome(in_flight, 10)}), drains {number(shipped, 1)} "
+               "times as many with the defaults of both" +
                (f" (aim 10: {outcome(shipped, 10)})" if key == "graphile-worker" else "") +
                f" and {number(tuned, 2)} times as many with the best settings of both, where the "
                f"peer's are {row['peers'][key].get('drain_tuned_settings', 'not known')}.")
@@ -151,12 +151,14 @@ def churn(results):
              sizes("what is kept: dead rows", "history", "dead", 0)]
     return (table([f"{number(row['rate'])} tasks/s for {number(row['minutes'])} minutes", "start",
                    "end"], lines) +
-            f"\n{number(row['ended'])} tasks came and went, in batches of 20 from one node, run on "
-            f"another. What is kept of one takes {number(row['history_bytes_per_task'])} bytes with "
-            f"its indexes until retention removes it. At most {number(row['most_dead_lines'])} dead "
-            f"rows were in the tables of what waits and runs, {number(row['most_dead_history'])} in "
-            "those of what is kept. The drain at the end is "
-            f"{number(row['burst_ratio'], 2)} of the one at the start.\n\n" + when(results, "churn"))
+            "\nThe start is one minute in. "
+            f"{number(row['ended'])} tasks came and went, in batches of 20 from one node, run "
+            f"on another. What is kept of one takes {number(row['history_bytes_per_task'])} bytes "
+            f"with its indexes until retention removes it. At most "
+            f"{number(row['most_dead_lines'])} dead rows were in the tables of what waits and "
+            f"runs, {number(row['most_dead_history'])} in those of what is kept. The drain at the "
+            f"end is {number(row['burst_ratio'], 2)} of the one at the start.\n\n" +
+            when(results, "churn"))
 
 
 INTRO = """{when}

@@ -1,5 +1,5 @@
-"""Numbers, tables and dates as docs/benchmarks.md shows them, for report.py and report_pg.py. Not run
-by itself."""
+"""Numbers, tables and dates as docs/benchmarks.md shows them, for report.py and report_pg.py. Not
+run by itself."""
 
 
 def number(value, digits=0):
