@@ -80,16 +80,23 @@ soak: all
 
 # The bare limit, Perdura and its peers in turns, on the disk of this folder; docs/benchmarks.md is
 # written from it. make bench [ARGS="--turns 5 --only raw,own --quick"]; see bench/run.py.
-BENCH_PROGRAMS = raw_sync raw_sqlite http_load lib_load clock_handler
+BENCH_PROGRAMS = raw_sync raw_sqlite raw_pg http_load lib_load clock_handler
 bench: all
 	@cmake --build $(BUILD) --target $(BENCH_PROGRAMS)
 	@! grep -q '^build instructions:' $(BUILD)/build.ninja || cmake --build $(BUILD) --target instructions
 	@python3 bench/run.py --build $(BUILD) $(ARGS)
 
-# Is the rate still the same with a million waiting and five million ended? Minutes, and 5 GB.
+# Is the rate still the same with a million waiting and five million ended, on SQLite and on
+# PostgreSQL? Many minutes, and 12 GB for a while.
 bench-growth: all
 	@cmake --build $(BUILD) --target $(BENCH_PROGRAMS)
-	@python3 bench/run.py --build $(BUILD) --only growth $(ARGS)
+	@python3 bench/run.py --build $(BUILD) --only growth,pg-growth $(ARGS)
+
+# Do tables on PostgreSQL stay as they should while tasks come and go at a steady rate?
+CHURN_MINUTES ?= 30
+bench-churn: all
+	@cmake --build $(BUILD) --target $(BENCH_PROGRAMS)
+	@python3 bench/run.py --build $(BUILD) --only churn --minutes $(CHURN_MINUTES) $(ARGS)
 
 # The calendar against brute force in every zone over 2000 to 2100 and against other calendars; about
 # 15 minutes on two cores, goes on where it stopped, writes docs/calendar-proof.md.
@@ -114,5 +121,5 @@ clean:
 	rm -rf $(BUILD) $(BUILD)-faults $(BUILD)-clang $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz \
 	$(BUILD)-coverage
 
-.PHONY: all run test test-asan test-tsan fuzz coverage faults model bench bench-growth soak \
-	calendar-proof lint install deps-test clean
+.PHONY: all run test test-asan test-tsan fuzz coverage faults model bench bench-growth bench-churn \
+	soak calendar-proof lint install deps-test clean

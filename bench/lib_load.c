@@ -2,19 +2,22 @@
  * own loop; on a store in this process or on a server. Prints one line of JSON.
  *
  *   lib_load drain WHERE [--tasks N] [--concurrency N] [--batch N]   a worker with a no-op handler
- *   lib_load consume WHERE [--tasks N] [--batch N]   claim and report in a loop, one thread
+ *   lib_load consume WHERE [--tasks N] [--concurrency N] [--batch N]   N threads, each a consumer
+ *                                                    that claims and reports in a loop
  *   lib_load enqueue WHERE [--tasks N] [--concurrency N] [--batch N]   N threads that enqueue
  *   lib_load latency WHERE [--tasks N] [--rate N]    enqueue -> handler entered, one process
  *   lib_load listen WHERE [--tasks N]                the handler's half of it
- *   lib_load offer WHERE [--tasks N] [--rate N]      the enqueueing half: for `listen`, or a
- *                                                    process handler that looks at the clock
+ *   lib_load offer WHERE [--tasks N] [--rate N] [--batch N]   the enqueueing half: for `listen`,
+ *                                                    or a process handler that looks at the clock
  *
- * WHERE is a file or http://HOST:PORT. With `--filled 1` a drain finds its tasks there and makes
- * none. Without --concurrency and --batch the library's defaults hold. Times are of
- * CLOCK_MONOTONIC, taken before the enqueue call and at the handler's first line. A drain counts
- * until the worker has stopped: everything is reported and durable. */
+ * WHERE is a file, http://HOST:PORT or postgres://...; there every process is a node. With
+ * `--filled 1` a drain finds its tasks there and makes none. Without --concurrency and --batch the
+ * library's defaults hold. Times are of CLOCK_MONOTONIC, taken before the enqueue call and at the
+ * handler's first line; begin and end are printed, so that several processes can be measured
+ * together. A drain counts until the worker has stopped: everything is reported and durable. */
 #include <perdura.h>
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -28,7 +31,8 @@
 _Static_assert(sizeof PAYLOAD - 1 == 107, "the payload is 107 bytes, as for the peers");
 #define ENQUEUE_BATCH 1000
 #define TASKS_MAX 10000000
-#define WAIT_SECONDS 300
+#define WAIT_SECONDS 300 /* without a single task run */
+#define PARTS 10         /* of a long run: the first and the last are compared */
 #define THREADS_MAX 1024
 #define PROBE_EVERY 1000 /* tasks whose end is looked at afterwards */
 
@@ -119,16 +123,27 @@ static long status_kib(const char *key)
     return kib;
 }
 
-static void print_drain(const struct bench *bench, int64_t duration_ns)
+static void print_drain(const struct bench *bench, int64_t began_ns, int64_t ended_ns)
 {
     unsigned tasks = bench->options->tasks;
 
-    printf("{\"mode\":\"%s\",\"tasks\":%u,\"concurrency\":%u,\"batch\":%u,\"duration_us\":%lld,"
-           "\"per_second\":%.0f,\"worker_mib\":%.1f}\n",
+    printf("{\"mode\":\"%s\",\"tasks\":%u,\"concurrency\":%u,\"batch\":%u,\"began_ns\":%lld,"
+           "\"ended_ns\":%lld,\"per_second\":%.0f,\"worker_mib\":%.1f}\n",
            bench->options->mode, tasks, bench->options->concurrency, bench->options->batch,
-           (long long)(duration_ns / 1000), tasks * 1e9 / (double)duration_ns,
+           (long long)began_ns, (long long)ended_ns, tasks * 1e9 / (double)(ended_ns - began_ns),
            (double)status_kib("VmRSS") / 1024);
     fflush(stdout);
+}
+
+static void run_threads(struct bench *bench, void *(*run)(void *), unsigned count)
+{
+    pthread_t threads[THREADS_MAX];
+
+    for (unsigned i = 0; i < count; i++)
+        if (pthread_create(&threads[i], NULL, run, bench) != 0)
+            die(bench, "cannot start a thread");
+    for (unsigned i = 0; i < count; i++)
+        pthread_join(threads[i], NULL);
 }
 
 /* ---- workers ---- */
@@ -179,21 +194,28 @@ static struct pd_worker *start_worker(struct bench *bench, const char *type, pd_
 
 static void wait_for_all(struct bench *bench)
 {
-    struct timespec at;
+    unsigned seen = UINT_MAX;
 
-    clock_gettime(CLOCK_REALTIME, &at);
-    at.tv_sec += WAIT_SECONDS;
     pthread_mutex_lock(&bench->lock);
-    while (atomic_load(&bench->ran) < bench->options->tasks)
-        if (pthread_cond_timedwait(&bench->all_ran, &bench->lock, &at) != 0)
+    while (atomic_load(&bench->ran) < bench->options->tasks) {
+        struct timespec at;
+
+        if (seen == atomic_load(&bench->ran))
             die(bench, "not all tasks ran in time");
+        seen = atomic_load(&bench->ran);
+        clock_gettime(CLOCK_REALTIME, &at);
+        at.tv_sec += WAIT_SECONDS;
+        while (atomic_load(&bench->ran) < bench->options->tasks &&
+               pthread_cond_timedwait(&bench->all_ran, &bench->lock, &at) == 0)
+            continue;
+    }
     pthread_mutex_unlock(&bench->lock);
 }
 
 static void drain(struct bench *bench)
 {
     struct pd_worker *worker;
-    int64_t began_ns, duration_ns;
+    int64_t began_ns, ended_ns;
 
     if (!bench->options->filled)
         fill(bench);
@@ -201,44 +223,68 @@ static void drain(struct bench *bench)
     worker = start_worker(bench, "bench", nothing);
     wait_for_all(bench);
     check(bench, pd_worker_stop(worker, 10000), "stop");
-    duration_ns = now_ns() - began_ns;
+    ended_ns = now_ns();
     pd_worker_free(worker);
     look_at_probes(bench);
-    print_drain(bench, duration_ns);
+    print_drain(bench, began_ns, ended_ns);
 }
 
-/* ---- a consumer ---- */
+/* ---- consumers ---- */
+
+static void report_all(struct bench *bench, struct pd_consumer *consumer,
+                       const struct pd_claims *claims, struct pd_report *reports)
+{
+    for (size_t i = 0; i < claims->count; i++)
+        reports[i] = (struct pd_report){.task_id = claims->tasks[i].id,
+                                        .lease_token = claims->tasks[i].lease_token,
+                                        .op = PD_OP_COMPLETE,
+                                        .json = "{\"ok\":true}"};
+    check(bench, pd_report(consumer, reports, claims->count), "report");
+    for (size_t i = 0; i < claims->count; i++)
+        if (reports[i].rc < 0)
+            die(bench, "a report was refused");
+}
+
+/* Asks for no more than is left for all of them, so that exactly the wanted number is run. */
+static void *consume_thread(void *ctx)
+{
+    struct bench *bench = ctx;
+    unsigned batch = bench->options->batch ? bench->options->batch : 100;
+    unsigned tasks = bench->options->tasks, first;
+    struct pd_report *reports = calloc(batch, sizeof *reports);
+    struct pd_consumer *consumer;
+
+    check(bench, pd_consumer_open(bench->pd, NULL, &consumer), "consumer");
+    while (reports && (first = atomic_fetch_add(&bench->asked, batch)) < tasks) {
+        unsigned wanted = tasks - first < batch ? tasks - first : batch;
+        unsigned done = 0;
+
+        while (done < wanted) {
+            struct pd_claims *claims;
+
+            check(bench, pd_claim(consumer, wanted - done, 1000, &claims), "claim");
+            if (claims->count > 0)
+                report_all(bench, consumer, claims, reports);
+            done += (unsigned)claims->count;
+            pd_claims_free(claims);
+        }
+        atomic_fetch_add(&bench->ran, done);
+    }
+    pd_consumer_close(consumer);
+    free(reports);
+    return NULL;
+}
 
 static void consume(struct bench *bench)
 {
-    unsigned batch = bench->options->batch ? bench->options->batch : 100;
-    struct pd_report *reports = calloc(batch, sizeof *reports);
-    struct pd_consumer *consumer;
+    unsigned count = bench->options->concurrency ? bench->options->concurrency : 1;
     int64_t began_ns;
 
     if (!bench->options->filled)
         fill(bench);
-    check(bench, pd_consumer_open(bench->pd, NULL, &consumer), "consumer");
     began_ns = now_ns();
-    while (reports && bench->ran < bench->options->tasks) {
-        struct pd_claims *claims;
-
-        check(bench, pd_claim(consumer, batch, 1000, &claims), "claim");
-        for (size_t i = 0; i < claims->count; i++)
-            reports[i] = (struct pd_report){.task_id = claims->tasks[i].id,
-                                            .lease_token = claims->tasks[i].lease_token,
-                                            .op = PD_OP_COMPLETE,
-                                            .json = "{\"ok\":true}"};
-        check(bench, pd_report(consumer, reports, claims->count), "report");
-        for (size_t i = 0; i < claims->count; i++)
-            if (reports[i].rc < 0)
-                die(bench, "a report was refused");
-        bench->ran += (unsigned)claims->count;
-        pd_claims_free(claims);
-    }
-    print_drain(bench, now_ns() - began_ns);
-    pd_consumer_close(consumer);
-    free(reports);
+    run_threads(bench, consume_thread, count);
+    print_drain(bench, began_ns, now_ns());
     look_at_probes(bench);
 }
 
@@ -274,53 +320,68 @@ static void enqueue(struct bench *bench)
 {
     unsigned batch = bench->options->batch ? bench->options->batch : 1;
     unsigned count = bench->options->concurrency ? bench->options->concurrency : 1;
-    pthread_t threads[THREADS_MAX];
-    int64_t began_ns = now_ns(), duration_ns;
+    int64_t began_ns = now_ns(), ended_ns;
     unsigned samples;
 
-    for (unsigned i = 0; i < count; i++)
-        if (pthread_create(&threads[i], NULL, enqueue_thread, bench) != 0)
-            die(bench, "cannot start a thread");
-    for (unsigned i = 0; i < count; i++)
-        pthread_join(threads[i], NULL);
-    duration_ns = now_ns() - began_ns;
+    run_threads(bench, enqueue_thread, count);
+    ended_ns = now_ns();
     samples = bench->ran / batch;
     qsort(bench->samples_ns, samples, sizeof *bench->samples_ns, compare_int64);
-    printf("{\"mode\":\"enqueue\",\"threads\":%u,\"batch\":%u,\"done\":%u,\"per_second\":%.0f,"
-           "\"p50_us\":%lld,\"p99_us\":%lld}\n",
-           count, batch, bench->ran, bench->ran * 1e9 / (double)duration_ns,
+    printf("{\"mode\":\"enqueue\",\"threads\":%u,\"batch\":%u,\"done\":%u,\"began_ns\":%lld,"
+           "\"ended_ns\":%lld,\"per_second\":%.0f,\"p50_us\":%lld,\"p99_us\":%lld}\n",
+           count, batch, bench->ran, (long long)began_ns, (long long)ended_ns,
+           bench->ran * 1e9 / (double)(ended_ns - began_ns),
            (long long)bench->samples_ns[samples / 2] / 1000,
            (long long)bench->samples_ns[samples * 99UL / 100] / 1000);
 }
 
 /* ---- latency ---- */
 
-/* Steadily, whatever the last one took; a late one is not made up for by a burst. */
+/* Steadily, whatever the last one took; a late one is not made up for by a burst. The rate counts
+ * tasks, also where a call has several. */
 static void offer(struct bench *bench)
 {
-    int64_t step_ns = 1000000000 / bench->options->rate;
+    unsigned batch = bench->options->batch ? bench->options->batch : 1;
+    int64_t step_ns = INT64_C(1000000000) * batch / bench->options->rate;
     int64_t next_ns = now_ns() + step_ns;
+    struct pd_task_spec *specs = calloc(batch, sizeof *specs);
     char payload[160];
 
-    for (unsigned i = 0; i < bench->options->tasks; i++) {
-        struct pd_task_spec spec = {.type = "clock", .payload = payload};
+    for (unsigned i = 0; specs && i < batch; i++)
+        specs[i] = (struct pd_task_spec){.type = "clock", .payload = payload};
+    for (unsigned done = 0; specs && done < bench->options->tasks; done += batch) {
+        unsigned left = bench->options->tasks - done;
         struct timespec at = {.tv_sec = next_ns / 1000000000, .tv_nsec = next_ns % 1000000000};
 
         while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) != 0)
             continue;
         snprintf(payload, sizeof payload, "{\"ns\":%lld,\"body\":\"%076d\"}",
                  (long long)now_ns(), 0);
-        check(bench, pd_enqueue(bench->pd, &spec, NULL), "enqueue");
+        check(bench, pd_enqueue_batch(bench->pd, specs, left < batch ? left : batch, NULL),
+              "enqueue");
         next_ns += step_ns;
         if (next_ns < now_ns())
             next_ns = now_ns() + step_ns;
     }
+    free(specs);
+}
+
+/* Sorts the samples it is about: parts before the whole. */
+static void print_latency(const struct bench *bench, const char *name, unsigned first,
+                          unsigned count)
+{
+    int64_t *samples = bench->samples_ns + first;
+
+    qsort(samples, count, sizeof *samples, compare_int64);
+    printf(",\"%sp50_ms\":%.3f,\"%sp99_ms\":%.3f,\"%smax_ms\":%.3f", name,
+           (double)samples[count / 2] / 1e6, name, (double)samples[count * 99UL / 100] / 1e6, name,
+           (double)samples[count - 1] / 1e6);
 }
 
 static void latency(struct bench *bench, bool with_offer)
 {
     struct pd_worker *worker = start_worker(bench, "clock", clocked);
-    unsigned count = bench->options->tasks;
+    unsigned count = bench->options->tasks, part;
 
     printf("{\"mode\":\"listening\"}\n");
     fflush(stdout);
@@ -329,12 +390,12 @@ static void latency(struct bench *bench, bool with_offer)
     wait_for_all(bench);
     check(bench, pd_worker_stop(worker, 10000), "stop");
     pd_worker_free(worker);
-    qsort(bench->samples_ns, count, sizeof *bench->samples_ns, compare_int64);
-    printf("{\"mode\":\"latency\",\"tasks\":%u,\"rate\":%u,\"p50_ms\":%.3f,\"p99_ms\":%.3f,"
-           "\"max_ms\":%.3f}\n",
-           count, bench->options->rate, (double)bench->samples_ns[count / 2] / 1e6,
-           (double)bench->samples_ns[count * 99UL / 100] / 1e6,
-           (double)bench->samples_ns[count - 1] / 1e6);
+    part = count < PARTS ? count : count / PARTS;
+    printf("{\"mode\":\"latency\",\"tasks\":%u,\"rate\":%u", count, bench->options->rate);
+    print_latency(bench, "first_", 0, part);
+    print_latency(bench, "last_", count - part, part);
+    print_latency(bench, "", 0, count);
+    printf("}\n");
 }
 
 /* ---- main ---- */

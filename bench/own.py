@@ -52,7 +52,7 @@ def stop_process(process):
             process.wait()
 
 
-def run_lines(command, watch=None):
+def run_lines(command, watch=None, seconds_max=STEP_SECONDS_MAX):
     """Runs a load program to its end; the lines of JSON it printed. watch(pid) is called now and
     then while it runs."""
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -68,7 +68,7 @@ def run_lines(command, watch=None):
         try:
             if watcher:
                 watcher.start()
-            printed, errors = process.communicate(timeout=STEP_SECONDS_MAX)
+            printed, errors = process.communicate(timeout=seconds_max)
         finally:
             over.set()
             if watcher:
@@ -94,15 +94,17 @@ class Watch:
 
 
 class Server:
-    """A `perdura serve` with its defaults, on a free port, in a folder that goes away with it."""
+    """A `perdura serve` with its defaults, on a free port, in a folder that goes away with it. Its
+    store is a file there, or the named PostgreSQL, of which it is a node then."""
 
-    def __init__(self, build, handlers=""):
-        self.build, self.handlers = build, handlers
+    def __init__(self, build, handlers="", store=""):
+        self.build, self.handlers, self.store = build, handlers, store
 
     def __enter__(self):
         self.folder = tempfile.mkdtemp(prefix="bench-", dir=self.build)
         with open(os.path.join(self.folder, "perdura.yaml"), "w", encoding="utf-8") as handle:
-            handle.write("log_level: error\n" + self.handlers.replace("FOLDER", self.folder))
+            handle.write("log_level: error\n" + (f"store: {self.store}\n" if self.store else "") +
+                         self.handlers.replace("FOLDER", self.folder))
         self.errors = open(os.path.join(self.folder, "stderr"), "w+", encoding="utf-8")
         self.process = subprocess.Popen(
             [os.path.join(self.build, "perdura"), "serve", "--listen", "127.0.0.1:0"],
@@ -232,20 +234,29 @@ def measure_drain(build, scale, say):
             "drain_share_mib": shipped["share_mib"]}
 
 
+def listen_and_offer(build, listen_at, offer_at, tasks, rate=100, batch=1,
+                     seconds_max=STEP_SECONDS_MAX):
+    """Producer and worker are processes of their own; both clocks are CLOCK_MONOTONIC. What the
+    worker printed."""
+    program = os.path.join(build, "lib_load")
+    with subprocess.Popen([program, "listen", listen_at, "--tasks", str(tasks)], text=True,
+                          stdout=subprocess.PIPE) as listener:
+        try:
+            listener.stdout.readline()
+            run_lines([program, "offer", offer_at, "--tasks", str(tasks), "--rate", str(rate),
+                       "--batch", str(batch)], seconds_max=seconds_max)
+            printed = listener.stdout.readline()
+        finally:
+            stop_process(listener)
+    if not printed:
+        raise BenchError("the worker of a latency measurement failed")
+    return json.loads(printed)
+
+
 def measure_latency(build, scale, say):
-    """Producer and worker are processes of their own; both clocks are CLOCK_MONOTONIC."""
     say("perdura: start latency at 100/s, worker over HTTP")
-    tasks = str(max(100, int(1000 * scale)))
     with Server(build) as server:
-        program = os.path.join(build, "lib_load")
-        with subprocess.Popen([program, "listen", server.url, "--tasks", tasks], text=True,
-                              stdout=subprocess.PIPE) as listener:
-            try:
-                listener.stdout.readline()
-                run_lines([program, "offer", server.url, "--tasks", tasks, "--rate", "100"])
-                result = json.loads(listener.stdout.readline())
-            finally:
-                stop_process(listener)
+        result = listen_and_offer(build, server.url, server.url, max(100, int(1000 * scale)))
     return {"start_p50_ms": result["p50_ms"], "start_p99_ms": result["p99_ms"],
             "start_settings": "C worker, no option set"}
 

@@ -1,9 +1,9 @@
 /* What PostgreSQL lets a straightforward program do: the rows of a whole audited life in the plain
  * layout (a wide task row with the usual indexes, three events, an execution, a result), set-based,
  * one transaction per batch of each step, several connections. It decides, parses and guards
- * nothing but who takes which task (SKIP LOCKED). Prints one line per batch size.
+ * nothing but who takes which task (SKIP LOCKED). Prints one line per batch size, or that of BATCH.
  *
- *   raw_pg URL [TASKS [CONNECTIONS]]   makes and drops a schema of its own there */
+ *   raw_pg URL [TASKS [CONNECTIONS [BATCH]]]   makes and drops a schema of its own there */
 #include <libpq-fe.h>
 
 #include <arpa/inet.h>
@@ -221,9 +221,10 @@ int main(int argc, char **argv)
     struct lane lanes[CONNECTIONS_MAX] = {{0}};
     long tasks = argc > 2 ? atol(argv[2]) : 40000;
     int connections = argc > 3 ? atoi(argv[3]) : 4;
+    int only = argc > 4 ? atoi(argv[4]) : 0;
 
     if (argc < 2 || connections < 1 || connections > CONNECTIONS_MAX || tasks < 1000) {
-        fprintf(stderr, "usage: raw_pg URL [TASKS [CONNECTIONS]]\n");
+        fprintf(stderr, "usage: raw_pg URL [TASKS [CONNECTIONS [BATCH]]]\n");
         return 2;
     }
     for (int i = 0; i < connections; i++) {
@@ -234,6 +235,8 @@ int main(int argc, char **argv)
         long count = batches[b] == 1 ? tasks / 10 : tasks;
         double enqueued, drained;
 
+        if (only && batches[b] != only)
+            continue;
         PQclear(check(lanes[0].pg, PQexec(lanes[0].pg, schema)));
         for (int i = 0; i < connections; i++) {
             PQclear(check(lanes[i].pg, PQexec(lanes[i].pg, "DEALLOCATE ALL")));

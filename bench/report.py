@@ -1,6 +1,8 @@
 """Writes docs/benchmarks.md from the figures run.py keeps. Only words and tables: every number on
 the page comes from reports/bench.json, and a part that was not measured says so. Not run by itself:
-`python3 bench/run.py --report-only`."""
+`python3 bench/run.py --report-only`. What was measured on PostgreSQL is written by report_pg.py."""
+import report_pg
+from report_words import figures, number, ratio, table, when
 
 PEERS = (  # key, name on the page, what a crash of the machine may lose
     ("bullmq-always", "BullMQ, Redis appendfsync always", "nothing"),
@@ -18,43 +20,6 @@ COLUMNS = (("one_by_one", "enqueue, one by one", True),
            ("start_p50_ms", "start p50 ms", False),
            ("start_p99_ms", "start p99 ms", False))
 BATCHES = (1, 10, 100, 1000)
-
-
-def number(value, digits=0):
-    if value is None:
-        return "–"
-    if digits == 0 and 0 < value < 10:
-        digits = 1
-    return f"{value:,.{digits}f}"
-
-
-def table(head, rows):
-    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
-    return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows]) + "\n"
-
-
-def figures(results, section):
-    return results.get(section, {}).get("figures") or {}
-
-
-def ratio(value, other):
-    return None if not value or not other else value / other
-
-
-def when(results, section):
-    """Where and when a part was measured, in one sentence."""
-    machine = results.get(section, {}).get("machine")
-    if not machine:
-        return "*Not measured yet.*\n"
-    turns = len(results[section].get("turns", [])) or 1
-    text = (f"{machine['date']}, {machine['cores']} cores ({machine['cpu']}), "
-            f"{machine['memory_gib']} GiB, {machine['system']}, Linux {machine['kernel']}, "
-            f"{machine['filesystem']}, SQLite {machine['sqlite']}, {machine['perdura']} at "
-            f"{machine['commit']}, load {machine['load_before']} before the run; "
-            f"{'medians of ' + str(turns) + ' turns' if turns > 1 else 'one turn'}.")
-    if machine.get("quick"):
-        text += " **A quick trial: these figures are noise.**"
-    return text + "\n"
 
 
 # ---- the big table ----
@@ -249,6 +214,9 @@ The rate of claim and complete, in batches of 100, as the store grows; the aim i
 store.
 
 {growth}
+## On PostgreSQL
+
+{postgres}
 ## Instructions
 
 {instructions}
@@ -261,9 +229,11 @@ clients than their own. Tails beyond p99.
 ## How to run it
 
 ```sh
-make bench                        # twenty minutes or so; installs the peers from Debian and npm
+make bench                        # half an hour or so; installs the peers from Debian and npm
 make bench ARGS="--only raw,own"  # parts; --turns N, --quick, --report-only
-make bench-growth                 # some minutes and 5 GB for a while
+make bench ARGS="--only pg"       # what is above under PostgreSQL, but growth and churn
+make bench-growth                 # SQLite and PostgreSQL: half an hour, and 12 GB for a while
+make bench-churn CHURN_MINUTES=30 # on PostgreSQL
 ```
 """
 
@@ -272,4 +242,4 @@ def page(results):
     return PAGE.format(when=when(results, "perdura"), comparison=comparison(results),
                        against_sqlite=against_sqlite(results), latency=latency(results),
                        memory=memory(results), growth=growth(results),
-                       instructions=instructions(results))
+                       postgres=report_pg.section(results), instructions=instructions(results))

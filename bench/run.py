@@ -3,14 +3,16 @@
 figures in reports/bench.json and writes docs/benchmarks.md from them.
 
     python3 bench/run.py [--build build] [--turns 3] [--quick] [--report-only]
-                         [--only raw,own,peers,memory,growth,instructions]
+                         [--only raw,own,peers,pg,memory,growth,pg-growth,churn,instructions]
+                         [--minutes 30]
 
 In a turn everything is measured once, one after the other; the next turn begins anew. So what
 disturbs the machine for a while disturbs all of them, and the median over the turns is kept. A run
 of some parts (--only) replaces those in the file and leaves the others as they were, with the date
 they have. Growth takes minutes to prepare and is only measured when it is named, or by
-`make bench-growth`. --quick is for trying it out; its figures are noise. It can be interrupted at
-any time: what was started is stopped, and nothing is written before all turns are done."""
+`make bench-growth`; the churn takes --minutes, and is measured by `make bench-churn`. --quick is
+for trying it out; its figures are noise. It can be interrupted at any time: what was started is
+stopped, and nothing is written before all turns are done."""
 import argparse
 import datetime
 import json
@@ -28,14 +30,17 @@ ROOT = os.path.dirname(HERE)
 sys.path.insert(0, HERE)
 sys.dont_write_bytecode = True
 
+import churn_pg  # noqa: E402
 import growth  # noqa: E402
+import growth_pg  # noqa: E402
 import instructions  # noqa: E402
 import own  # noqa: E402
+import own_pg  # noqa: E402
 import peers  # noqa: E402
 import report  # noqa: E402
 
-PARTS = ("raw", "own", "peers", "memory", "growth", "instructions")
-DEFAULT_PARTS = ("raw", "own", "peers", "memory", "instructions")
+PARTS = ("raw", "own", "peers", "pg", "memory", "growth", "pg-growth", "churn", "instructions")
+DEFAULT_PARTS = ("raw", "own", "peers", "pg", "memory", "instructions")
 RESULTS = os.path.join(ROOT, "reports", "bench.json")
 PAGE = os.path.join(ROOT, "docs", "benchmarks.md")
 WAITING = 1000000
@@ -113,6 +118,8 @@ def run_turns(arguments, parts, say):
     turns = []
     if "peers" in parts:
         peers.prepare(names, arguments.build, say)
+    if "pg" in parts:
+        peers.prepare(own_pg.PEERS, arguments.build, say)
     for turn in range(arguments.turns):
         figures = {}
 
@@ -125,6 +132,9 @@ def run_turns(arguments, parts, say):
             figures.update(own.measure(arguments.build, say_turn, arguments.quick))
         if "peers" in parts:
             figures["peers"] = peers.measure(names, arguments.build, say_turn, arguments.quick)
+        if "pg" in parts:
+            figures["pg"] = own_pg.measure(arguments.build, say_turn, arguments.quick,
+                                           figures.get("peers"))
         turns.append(figures)
     return turns
 
@@ -152,7 +162,7 @@ def put(results, section, figures, machine, **extra):
 def measure(arguments, parts, results, say):
     machine = describe_machine(arguments.build)
     machine["quick"] = arguments.quick
-    if {"raw", "own", "peers"} & set(parts):
+    if {"raw", "own", "peers", "pg"} & set(parts):
         turns = run_turns(arguments, parts, say)
         for section, figures in median_of(turns).items():
             put(results, section, figures, machine, turns=[turn[section] for turn in turns])
@@ -161,6 +171,11 @@ def measure(arguments, parts, results, say):
             arguments.build, WAITING // 20 if arguments.quick else WAITING, say), machine)
     if "growth" in parts:
         put(results, "growth", growth.measure(arguments.build, say, arguments.quick), machine)
+    if "pg-growth" in parts:
+        put(results, "pg_growth", growth_pg.measure(arguments.build, say, arguments.quick), machine)
+    if "churn" in parts:
+        put(results, "churn", churn_pg.measure(arguments.build, say, arguments.minutes,
+                                               quick=arguments.quick), machine)
     if "instructions" in parts:
         put(results, "instructions", instructions.measure(arguments.build, say), machine)
 
@@ -171,6 +186,7 @@ def parse_arguments():
     parser.add_argument("--turns", type=int, default=3, help="of everything; the median is kept")
     parser.add_argument("--only", help="parts, separated by commas: " + ", ".join(PARTS))
     parser.add_argument("--peers", help="names of peers, separated by commas; default all")
+    parser.add_argument("--minutes", type=int, default=30, help="of the churn")
     parser.add_argument("--quick", action="store_true", help="a tenth of the work: noise")
     parser.add_argument("--report-only", action="store_true",
                         help="only write the page from the figures that are kept")
@@ -181,6 +197,8 @@ def parse_arguments():
             parser.error(f"there is no part '{part}'; there are {', '.join(PARTS)}")
     if arguments.turns < 1:
         parser.error("at least one turn")
+    if not 1 <= arguments.minutes <= churn_pg.MINUTES_MAX:
+        parser.error(f"from 1 to {churn_pg.MINUTES_MAX} minutes of churn")
     arguments.build = os.path.abspath(arguments.build)
     return arguments, [] if arguments.report_only else parts
 
@@ -193,6 +211,9 @@ def main():
     def say(text):
         print(f"{time.monotonic() - start:6.0f} s  {text}", file=sys.stderr, flush=True)
 
+    if parts and int(first_match("/proc/self/autogroup", r"nice (-?\d+)", "0")) > 0:
+        say("this session is niced and the servers, in sessions of their own, are not: clients "
+            "that compute look slower than they are")
     results = load_results()
     try:
         if parts:

@@ -222,24 +222,25 @@ static uint32_t open_queues(struct batch *batch, const struct claim_request *req
     return count;
 }
 
-/* Takes what is wanted, a few at a time: payloads, checkpoints and outputs may be large. */
 /* Where every step is a way to a database, small tasks come in large ones. */
 static uint32_t next_step(const struct batch *batch, size_t task_bytes)
 {
     size_t fit = BOUND_CLAIM_BYTES / 4 / (task_bytes + 1);
 
-    if (!batch->store->shared || fit < CLAIM_STEP)
+    if (!batch->store->shared || task_bytes == 0 || fit < CLAIM_STEP)
         return CLAIM_STEP;
     return fit < BOUND_CLAIM_MAX ? (uint32_t)fit : BOUND_CLAIM_MAX;
 }
 
+/* Takes what is wanted, a few at a time: payloads, checkpoints and outputs may be large. What the
+ * last claim got says how many to begin with. */
 static int take_some(struct batch *batch, struct claim_request *request,
                      struct worker_state *worker, struct ready_want *want, struct err *err)
 {
     struct arena *arena = request->base.arena;
     size_t used_bytes = arena->used_bytes;
     struct task *tasks[BOUND_CLAIM_MAX];
-    uint32_t count, step = CLAIM_STEP;
+    uint32_t count, step = next_step(batch, batch->queue->claim_task_bytes);
 
     do {
         want->max = request->max - request->claimed_count;
@@ -256,9 +257,12 @@ static int take_some(struct batch *batch, struct claim_request *request,
         for (uint32_t i = 0; i < count; i++)
             if (claim_take(batch, request, worker, tasks[i], err) < 0)
                 return -(int)err->code;
+        if (request->claimed_count)
+            batch->queue->claim_task_bytes =
+                (arena->used_bytes - used_bytes) / request->claimed_count;
         if (count < step || request->claimed_count >= request->max)
             break;
-        step = next_step(batch, (arena->used_bytes - used_bytes) / request->claimed_count);
+        step = next_step(batch, batch->queue->claim_task_bytes);
     } while (arena->used_bytes - used_bytes < BOUND_CLAIM_BYTES);
     return arena->failed ? no_memory(err) : 0;
 }

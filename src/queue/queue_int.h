@@ -151,6 +151,7 @@ struct queue {
     struct map lost_workers; /* struct lost_worker, of one pass of the sweep */
     struct heap wakes;       /* of limits */
     struct request *claims_first, *claims_last; /* waiting claims, oldest first */
+    size_t claim_task_bytes; /* what a task of the last claim took */
     int64_t claims_next_us;  /* none of them has an earlier deadline; may be too early */
     struct map waits;        /* by task id: struct wait_list */
     atomic_uint waits_count; /* of them, for whoever hears of ends elsewhere */

@@ -27,10 +27,15 @@ struct pg_lane {
     struct pg_lane *next_touched;
 };
 
+#define PG_KEY_BLOCKS_MAX 16 /* asked for at once, by who needs many */
+
 struct pg_keys {
     int64_t next;
     int64_t end;
     int64_t until_us; /* of CLOCK_BOOTTIME */
+    int64_t blocks[PG_KEY_BLOCKS_MAX]; /* their first keys */
+    uint32_t count;   /* of them ... */
+    uint32_t used;    /* ... were begun */
 };
 
 struct pg_store {

@@ -264,21 +264,40 @@ static void pg_close(struct store *base)
 
 /* ---- keys ---- */
 
-/* Blocks of a sequence; what is left of one is lost with the process. Outside the transaction's
- * fate: a sequence does not roll back. 0 when the database does not answer: the insert fails. */
-static int64_t key_next(struct pg_store *store, struct pg_keys *keys, enum pg_sql_name name,
-                        int64_t block)
+/* Blocks of a sequence, more at a time for who came back within a second; what is left of one is
+ * lost with the process. Outside the transaction's fate: a sequence does not roll back. 0 when the
+ * database does not answer: the insert fails. */
+static bool ask_for_blocks(struct pg_store *store, struct pg_keys *keys, enum pg_sql_name name)
 {
+    int64_t now_us = clock_boot_us();
+    bool soon = keys->count > 0 && now_us < keys->until_us - PG_KEY_AGE_US + CLOCK_SECOND_US;
+    uint32_t wanted = !soon                              ? 1
+                      : 2 * keys->count < PG_KEY_BLOCKS_MAX ? 2 * keys->count
+                                                            : PG_KEY_BLOCKS_MAX;
     struct err err = {0};
     PGresult *result;
 
-    if (keys->next == keys->end || clock_boot_us() > keys->until_us) {
-        if (pg_ask(store, name, &result, &err) < 0)
+    param_int(&store->conn.params, wanted);
+    if (pg_ask(store, name, &result, &err) < 0)
+        return false;
+    keys->count = (uint32_t)PQntuples(result) < wanted ? (uint32_t)PQntuples(result) : wanted;
+    keys->used = 0;
+    for (uint32_t i = 0; i < keys->count; i++)
+        keys->blocks[i] = get_int(result, (int)i, 0, 0);
+    keys->until_us = now_us + PG_KEY_AGE_US;
+    PQclear(result);
+    return keys->count > 0;
+}
+
+static int64_t key_next(struct pg_store *store, struct pg_keys *keys, enum pg_sql_name name)
+{
+    bool old = clock_boot_us() > keys->until_us;
+
+    if (keys->next == keys->end || old) {
+        if ((keys->used == keys->count || old) && !ask_for_blocks(store, keys, name))
             return 0;
-        keys->next = get_int(result, 0, 0, 0);
-        keys->end = keys->next + block;
-        keys->until_us = clock_boot_us() + PG_KEY_AGE_US;
-        PQclear(result);
+        keys->next = keys->blocks[keys->used++];
+        keys->end = keys->next + PG_KEY_BLOCK;
     }
     return keys->next++;
 }
@@ -287,14 +306,14 @@ static int64_t pg_task_key_next(struct store *base)
 {
     struct pg_store *store = pg_of(base);
 
-    return key_next(store, &store->task_keys, PGSQL_task_keys, PG_KEY_BLOCK);
+    return key_next(store, &store->task_keys, PGSQL_task_keys);
 }
 
 static int64_t pg_execution_key_next(struct store *base)
 {
     struct pg_store *store = pg_of(base);
 
-    return key_next(store, &store->execution_keys, PGSQL_execution_keys, PG_KEY_BLOCK);
+    return key_next(store, &store->execution_keys, PGSQL_execution_keys);
 }
 
 /* ---- among other nodes ---- */

@@ -28,10 +28,10 @@ SELECT greatest(
     (SELECT created_at FROM execution_rows ORDER BY execution DESC LIMIT 1));
 
 -- name: task_keys
-SELECT nextval('task_keys');
+SELECT nextval('task_keys') FROM generate_series(1, $1::bigint);
 
 -- name: execution_keys
-SELECT nextval('execution_keys');
+SELECT nextval('execution_keys') FROM generate_series(1, $1::bigint);
 
 -- name: outbox_keys
 SELECT nextval('outbox_keys');
