@@ -19,6 +19,8 @@ static const struct err stopping = {.code = ERR_UNAVAILABLE,
 
 int64_t queue_now_us(struct queue *queue)
 {
+    if (queue->routes)
+        return routes_now_us(queue);
     return queue->store->shared ? queue->store->verbs->now_us(queue->store)
                                 : clock_now_us(&queue->clock);
 }
@@ -48,6 +50,10 @@ void queue_submit(struct queue *queue, struct request *request)
 {
     bool refused, stops, first = false;
 
+    if (queue->routes) {
+        routes_submit(queue, request);
+        return;
+    }
     queue = writers_choose(queue, request);
     request_prepare(request);
     pthread_mutex_lock(&queue->mutex);
@@ -95,6 +101,10 @@ static void forget_in(struct queue *queue, struct request *request)
 /* Where it waits cannot be asked: it may be gone. */
 void queue_forget(struct queue *queue, struct request *request)
 {
+    if (queue->routes) {
+        routes_forget(queue, request);
+        return;
+    }
     for (uint32_t i = 0; i < atomic_load(&queue->writers_count); i++)
         forget_in(queue->writers[i], request);
 }
@@ -255,8 +265,9 @@ int queue_call(struct queue *queue, struct request *request)
     struct queue_call call;
     struct shelter shelter;
 
-    queue = writers_choose(queue, request);
-    if (!take_turn(queue)) {
+    if (!queue->routes)
+        queue = writers_choose(queue, request);
+    if (queue->routes || !take_turn(queue)) {
         queue_call_start(queue, request, &call);
         return queue_call_finish(request, &call);
     }
