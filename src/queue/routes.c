@@ -4,12 +4,9 @@
 #include "queue/routes_int.h"
 
 #include "base/hash.h"
-#include "core/worker_id.h"
 
 #include <stdlib.h>
-#include <unistd.h>
 
-#define HINTS 65536 /* tasks whose part is remembered: 512 KiB */
 #define HANGS_US (500 * CLOCK_MS_US)
 #define AILS_US CLOCK_SECOND_US
 
@@ -98,14 +95,14 @@ void hint_put(struct routes *routes, const struct uuid *id, uint32_t part)
 {
     uint64_t hash = hash_bytes64(id->bytes, sizeof id->bytes, routes->seed);
 
-    atomic_store_explicit(&routes->hints[(hash >> 8) % HINTS], (hash & ~0xffULL) | (part + 1),
-                          memory_order_relaxed);
+    atomic_store_explicit(&routes->hints[(hash >> 8) % ROUTES_HINTS],
+                          (hash & ~0xffULL) | (part + 1), memory_order_relaxed);
 }
 
 uint32_t hint_get(const struct routes *routes, const struct uuid *id)
 {
     uint64_t hash = hash_bytes64(id->bytes, sizeof id->bytes, routes->seed);
-    uint64_t slot = atomic_load_explicit(&routes->hints[(hash >> 8) % HINTS],
+    uint64_t slot = atomic_load_explicit(&routes->hints[(hash >> 8) % ROUTES_HINTS],
                                          memory_order_relaxed);
 
     if ((slot ^ hash) >> 8 || !(slot & 0xff))

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #define TOO_EARLY_US (5 * CLOCK_MS_US)
+#define AGAIN_MAX 3
 
 /* ---- who may wait; under the mutex, but for these two ---- */
 
@@ -146,7 +147,8 @@ static bool waits_on(const struct call *call, const struct share *share, int64_t
 {
     *left_us = call->deadline_us - clock_boot_us();
     return call->request && !call->forgotten && share->as.base.err.code == ERR_NONE &&
-           share->as.claim.claimed_count == 0 && *left_us > TOO_EARLY_US;
+           share->as.claim.claimed_count == 0 && *left_us > TOO_EARLY_US &&
+           share->again < AGAIN_MAX;
 }
 
 static void share_done(struct request *request)
@@ -176,6 +178,7 @@ static void share_done(struct request *request)
     }
     pthread_mutex_unlock(&routes->mutex);
     if (again) {
+        share->again++;
         share->as.claim.wait_ms = left_us / CLOCK_MS_US;
         part_submit(part, request);
         return;

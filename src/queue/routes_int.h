@@ -8,6 +8,8 @@
 #include "queue/queue_int.h"
 #include "queue/routes.h"
 
+#define ROUTES_HINTS 65536 /* tasks whose part is remembered: 512 KiB */
+
 struct part {
     struct routes *routes;
     uint32_t index;
@@ -56,6 +58,7 @@ struct share {
     struct call *call;
     struct part *part;
     uint32_t *elements;  /* of a report: which ones of the whole it has */
+    uint32_t again;      /* of a claim: how often it came back too early */
     struct arena arena;
 };
 

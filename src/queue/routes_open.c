@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define HINTS_BYTES (65536 * sizeof(uint64_t)) /* see routes.c */
-
 static uint32_t store_of(const struct settings *settings, struct str queue,
                          const struct str *stores, uint32_t count)
 {
@@ -194,7 +192,7 @@ int routes_open(struct queue **out, const struct route_part *parts, uint32_t cou
     int rc = 0;
 
     ASSERT(count >= 2 && count <= ROUTES_MAX);
-    if (!front || !routes || !(routes->hints = calloc(1, HINTS_BYTES))) {
+    if (!front || !routes || !(routes->hints = calloc(ROUTES_HINTS, sizeof *routes->hints))) {
         free(front);
         free(routes);
         return err_set(err, ERR_MEMORY, "out of memory at the start");

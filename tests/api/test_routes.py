@@ -61,6 +61,24 @@ class Files(TwoFiles, RoutesCases):
         self.assertEqual(done.returncode, 1)
         self.assertIn("mail.db' that queues are routed to cannot be opened", done.stderr)
 
+    def test_c8_a_routed_file_that_is_taken_away_stops_its_queues_and_nothing_else(self):
+        mail = self.enqueue(queue="mail")["id"]
+        self.register(queues=QUEUES)
+        os.rename(self.mail_store(), self.mail_store() + ".away")
+        wait_until(lambda: self.request("POST", "/v1/tasks", {"type": "a", "queue": "mail"})
+                   .status == 503, what="its queue refused")
+        task_id = self.enqueue()["id"]
+        task, = self.claim(wait_ms=5000)
+        self.assertEqual(task["id"], task_id)
+        self.complete("worker-1", task)
+        self.assertEqual(self.task(task_id)["status"], "completed")
+        self.expect_error(503, "unavailable", "GET", f"/v1/tasks/{mail}")
+        self.assertEqual(self.expect(200, "GET", "/readyz")["status"], "degraded")
+        self.server.stop()
+        os.rename(self.mail_store() + ".away", self.mail_store())
+        self.server.start()
+        self.assertEqual(self.task(mail)["status"], "pending")
+
     def test_c8_a_backup_of_several_stores_is_made_of_each_alone(self):
         self.enqueue_both()
         error = self.expect_error(409, "conflict", "POST", "/v1/backup",
