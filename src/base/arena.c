@@ -159,3 +159,21 @@ void arena_deinit(struct arena *arena)
     arena->used_bytes = 0;
     arena->failed = false;
 }
+
+/* Behind the newest block: that one still has room. */
+void arena_adopt(struct arena *arena, struct arena *from)
+{
+    struct arena_block *last = from->head;
+
+    if (last) {
+        struct arena_block **at = arena->head ? &arena->head->next : &arena->head;
+
+        while (last->next)
+            last = last->next;
+        last->next = *at;
+        *at = from->head;
+    }
+    arena->used_bytes += from->used_bytes;
+    arena->failed |= from->failed;
+    *from = ARENA_INIT(from->max_bytes);
+}

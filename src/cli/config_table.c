@@ -103,7 +103,7 @@ static const struct config_field queue_fields[] = {
     {.key = "name", .kind = CONFIG_TEXT, AT(queue_rule, name), .max = BOUND_NAME_BYTES,
      .required = true, .help = "name of the queue"},
     {.key = "store", .kind = CONFIG_TEXT, AT(queue_rule, store),
-     .help = "another store this queue lives in"},
+     .help = "another store this queue lives in; the main one otherwise"},
     {.key = "concurrency", .kind = CONFIG_INT, AT(queue_rule, concurrency), .max = 1000000,
      .help = "tasks that run at once; 0 = no limit"},
     {.key = "rate", .kind = CONFIG_RATE, AT(queue_rule, rate), .help = "starts per time: 100/s"},

@@ -136,6 +136,7 @@ struct task {
     const struct task *stored; /* the row as it was in transaction stored_at; NULL = unknown */
     uint64_t stored_at;
     bool taken;                /* out of the ready line, though stored as ready */
+    uint32_t part;             /* of several stores read as one: which of them has it */
 
     enum { TASK_CLEAN, TASK_DIRTY, TASK_FRESH } mark; /* what the batch under way owes the store */
     int32_t execution_slot; /* its execution in the batch: new from 1 up, changed from -1 down */

@@ -2,11 +2,9 @@
  * one. Store, queue, callbacks, in-process workers, HTTP; everything else hangs off these. */
 #include "node/node.h"
 #include "base/fault.h"
-#include "dispatch/callback_secret.h"
-#include "dispatch/webhook.h"
 #include "net/loop.h"
 #include "node/demo.h"
-#include "queue/queue.h"
+#include "node/serve_stores.h"
 #include "server/auth.h"
 #include "server/server.h"
 #include "worker/source_local.h"
@@ -27,12 +25,10 @@ struct node {
     const struct settings *settings;
     struct log log;
     struct arena arena;
-    struct str secret; /* signs callbacks */
-    struct store *store;
+    struct serve_stores stores;
     struct queue *queue;
     struct loop *loop;
     _Atomic(struct server *) server;
-    _Atomic(struct webhooks *) webhooks;
     struct source *source;
     struct worker *worker;
     pthread_t stopper;
@@ -49,14 +45,6 @@ static void on_notes(void *ctx, const struct task_note *notes, uint32_t count)
         server_notes(server, notes, count);
 }
 
-static void on_outbox(void *ctx)
-{
-    struct webhooks *webhooks = atomic_load(&((struct node *)ctx)->webhooks);
-
-    if (webhooks)
-        webhooks_wake(webhooks);
-}
-
 /* Nothing may be served after the store failed: the next start recovers. */
 static void on_fatal(void *ctx, const char *reason)
 {
@@ -68,22 +56,15 @@ static void on_fatal(void *ctx, const char *reason)
     _exit(1);
 }
 
-static int start_store(struct node *node, struct err *err)
+static int start_stores(struct node *node, struct err *err)
 {
-    struct store_options options = {.allow_network_fs = node->settings->allow_network_fs,
-                                    .pooler = str_is(node->settings->pooler, "transaction"),
-                                    .log = &node->log};
-    struct queue_config config = {.settings = node->settings,
-                                  .log = &node->log,
-                                  .on_notes = on_notes,
-                                  .on_outbox = on_outbox,
-                                  .on_fatal = on_fatal,
-                                  .ctx = node};
+    const struct queue_config config = {.settings = node->settings,
+                                        .log = &node->log,
+                                        .on_notes = on_notes,
+                                        .on_fatal = on_fatal,
+                                        .ctx = node};
 
-    if (store_open(&node->store, node->settings->store, &options, err) < 0 ||
-        callback_secret_load(node->store, node->settings, &node->arena, &node->secret, err) < 0)
-        return -(int)err->code;
-    return queue_open(&node->queue, node->store, &config, err);
+    return serve_stores_open(&node->stores, &config, &node->queue, err);
 }
 
 /* The pool serves `default` and the queues the configuration names. */
@@ -166,7 +147,8 @@ static int start_server(struct node *node, struct err *err)
     if (!node->loop || loop_signal_add(node->loop, SIGTERM, on_signal, node, err) < 0 ||
         loop_signal_add(node->loop, SIGINT, on_signal, node, err) < 0)
         return -(int)err->code;
-    server = server_open(node->loop, node->queue, node->store, node->settings, &node->log, err);
+    server = server_open(node->loop, node->queue, node->stores.shown, node->settings, &node->log,
+                         err);
     if (!server)
         return -(int)err->code;
     atomic_store(&node->server, server);
@@ -175,16 +157,8 @@ static int start_server(struct node *node, struct err *err)
 
 static int start(struct node *node, struct err *err)
 {
-    struct webhooks *webhooks;
-
-    if (start_store(node, err) < 0)
-        return -(int)err->code;
-    webhooks = webhooks_start(node->queue, node->settings, node->secret, NULL, &node->log, err);
-    if (!webhooks)
-        return -(int)err->code;
-    atomic_store(&node->webhooks, webhooks);
-    webhooks_wake(webhooks); /* what was committed before it could be told */
-    if (start_server(node, err) < 0)
+    if (start_stores(node, err) < 0 ||
+        serve_stores_start_webhooks(&node->stores, err) < 0 || start_server(node, err) < 0)
         return -(int)err->code;
     if (node->settings->demo && demo_enqueue(node->queue, node->settings, err) < 0)
         return -(int)err->code;
@@ -194,24 +168,21 @@ static int start(struct node *node, struct err *err)
 static void stop(struct node *node)
 {
     struct server *server = atomic_load(&node->server);
-    struct webhooks *webhooks = atomic_load(&node->webhooks);
 
     if (node->stopper_runs)
         pthread_join(node->stopper, NULL);
     worker_free(node->worker);
     if (node->source)
         node->source->verbs->free(node->source);
-    if (webhooks)
-        webhooks_halt(webhooks);
+    serve_stores_halt_webhooks(&node->stores);
     if (node->queue)
         queue_close(node->queue);
-    webhooks_stop(webhooks);
+    serve_stores_stop_webhooks(&node->stores);
     if (server)
         server_free(server);
     if (node->loop)
         loop_free(node->loop);
-    if (node->store)
-        node->store->verbs->close(node->store);
+    serve_stores_close(&node->stores);
     arena_deinit(&node->arena);
 }
 

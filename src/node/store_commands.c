@@ -1,7 +1,7 @@
 /* The commands that open a store themselves: migrate, verify, backup, and doctor's look at it. */
 #include "base/clock.h"
 #include "node/node.h"
-#include "store/store.h"
+#include "queue/routes.h"
 
 #include <errno.h>
 #include <sqlite3.h>
@@ -118,6 +118,7 @@ struct findings {
     struct verify_finding *list;
     uint32_t count;
     bool only_checkpoints;
+    struct str where; /* shown before each finding where there are several stores */
 };
 
 /* A line is "table: what is wrong". */
@@ -128,10 +129,15 @@ static void on_finding(void *ctx, const char *line)
     const char *colon = text.data ? strstr(text.data, ": ") : NULL;
     struct str subject = colon ? str_span(text.data, (size_t)(colon - text.data)) : STR("store");
     struct str detail = colon ? str_of(colon + 2) : text;
+    char shown[256];
     bool is_checkpoint = str_is(subject, "task_checkpoints");
 
     if (findings->count == FINDINGS_MAX || (findings->only_checkpoints && !is_checkpoint))
         return;
+    if (findings->where.data) {
+        store_shown(findings->where, shown, sizeof shown);
+        detail = arena_format(findings->arena, STR_FMT " (%s)", STR_ARG(detail), shown);
+    }
     findings->list[findings->count++] =
         (struct verify_finding){.kind = is_checkpoint ? STR("checkpoint") : STR("store"),
                                 .subject = subject,
@@ -150,13 +156,31 @@ static int count_tasks(struct store *store, struct arena *arena, int64_t *total,
     return rc;
 }
 
+static int verify_one(struct str where, struct findings *findings, int64_t *tasks, struct err *err)
+{
+    struct store_options options = {.no_migrate = true, .allow_network_fs = true, .no_lock = true};
+    struct store *store;
+    int64_t total = 0;
+    int rc = store_open(&store, where, &options, err);
+
+    if (rc < 0)
+        return rc;
+    rc = store->verbs->verify(store, on_finding, findings, &total, err);
+    if (rc == 0)
+        rc = count_tasks(store, findings->arena, &total, err);
+    store->verbs->close(store);
+    *tasks += total;
+    return rc;
+}
+
+/* Of the main store and of those that queues are routed to. */
 int node_verify(const struct settings *settings, const struct verify_request *request,
                 struct arena *arena, struct verify_report *report, struct err *err)
 {
-    struct store_options options = {.no_migrate = true, .allow_network_fs = true, .no_lock = true};
     struct findings findings = {.arena = arena, .only_checkpoints = request->checkpoints};
     struct verify_count *counts = arena_alloc(arena, sizeof *counts);
-    struct store *store;
+    struct str stores[ROUTES_MAX];
+    uint32_t stores_count;
     int64_t total = 0;
     int rc;
 
@@ -166,12 +190,11 @@ int node_verify(const struct settings *settings, const struct verify_request *re
     findings.list = arena_alloc_array(arena, FINDINGS_MAX, sizeof *findings.list);
     if (!findings.list || !counts)
         return err_set(err, ERR_MEMORY, "out of memory");
-    if (store_open(&store, settings->store, &options, err) < 0)
-        return -(int)err->code;
-    rc = store->verbs->verify(store, on_finding, &findings, &total, err);
-    if (rc == 0)
-        rc = count_tasks(store, arena, &total, err);
-    store->verbs->close(store);
+    rc = routes_stores(settings, stores, &stores_count, err);
+    for (uint32_t i = 0; rc == 0 && i < stores_count; i++) {
+        findings.where = stores_count > 1 ? stores[i] : STR_NONE;
+        rc = verify_one(stores[i], &findings, &total, err);
+    }
     *counts = (struct verify_count){.what = STR("tasks"), .checked = total};
     *report = (struct verify_report){findings.list, findings.count, counts, 1};
     return rc;
@@ -206,7 +229,7 @@ struct checks {
     uint32_t count;
 };
 
-#define CHECKS_MAX 16
+#define CHECKS_MAX (16 * ROUTES_MAX)
 
 static void add(struct checks *checks, enum doctor_verdict verdict, const char *name,
                 struct str detail, const char *fix)
@@ -274,43 +297,75 @@ static void add_told(void *ctx, enum store_health health, const char *name, stru
         fix);
 }
 
+/* One store: can it be opened, what it stands on, is its content whole. */
+static void check_store(struct checks *checks, struct str where, bool allow_network_fs)
+{
+    struct store_options options = {.no_migrate = true, .no_lock = true,
+                                    .allow_network_fs = allow_network_fs};
+    struct str path = where;
+    struct store *store;
+    struct err err = {0};
+    char shown[512];
+    char *name;
+
+    if (str_starts(path, STR("sqlite:")))
+        path = str_span(path.data + 7, path.len - 7);
+    store_shown(path, shown, sizeof shown);
+    name = arena_cstr(checks->arena, str_of(shown));
+    if (!strstr(shown, "://"))
+        check_space(checks, path);
+    if (name && !strstr(name, "://") && access(name, F_OK) < 0) {
+        add(checks, DOCTOR_OK, "store", arena_format(checks->arena, "'%s' is not there yet; "
+            "'perdura serve' makes it", name), NULL);
+    } else if (store_open(&store, where, &options, &err) < 0) {
+        add(checks, DOCTOR_FAILURE, "store", arena_str(checks->arena, str_of(err.text)),
+            "run 'perdura migrate up', or check the path and its rights");
+    } else {
+        add(checks, DOCTOR_OK, "store", arena_format(checks->arena, "'%s' opens, its schema is "
+                                                     "current", name), NULL);
+        if (store->verbs->inspect && store->verbs->inspect(store, add_told, checks, &err) < 0)
+            add(checks, DOCTOR_FAILURE, "database", arena_str(checks->arena, str_of(err.text)),
+                NULL);
+        check_content(checks, store);
+        store->verbs->close(store);
+    }
+}
+
+static void check_routes(struct checks *checks, const struct settings *settings,
+                         const struct str *stores, uint32_t count)
+{
+    uint32_t queues = 0;
+
+    for (uint32_t i = 0; i < settings->queues_count; i++)
+        for (uint32_t s = 1; s < count; s++)
+            queues += str_eq(settings->queues[i].store, stores[s]);
+    if (count > 1)
+        add(checks, DOCTOR_OK, "routes",
+            arena_format(checks->arena, "%u of the queues live in %u further stores, looked at "
+                         "below", queues, count - 1), NULL);
+}
+
 int node_doctor_store(const struct settings *settings, struct arena *arena,
                       struct doctor_check **list, uint32_t *count, struct err *err)
 {
-    struct store_options options = {.no_migrate = true, .no_lock = true,
-                                    .allow_network_fs = settings->allow_network_fs};
     struct checks checks = {.arena = arena};
-    struct str path = settings->store;
-    struct store *store;
-    char shown[512];
-    char *name;
+    struct str stores[ROUTES_MAX];
+    uint32_t stores_count = 1;
 
     checks.list = arena_alloc_array(arena, CHECKS_MAX, sizeof *checks.list);
     if (!checks.list)
         return err_set(err, ERR_MEMORY, "out of memory");
-    *list = checks.list;
-    if (str_starts(path, STR("sqlite:")))
-        path = str_span(path.data + 7, path.len - 7);
     check_sqlite(&checks);
-    store_shown(path, shown, sizeof shown);
-    name = arena_cstr(arena, str_of(shown));
-    if (!strstr(shown, "://"))
-        check_space(&checks, path);
-    if (name && !strstr(name, "://") && access(name, F_OK) < 0) {
-        add(&checks, DOCTOR_OK, "store", arena_format(arena, "'%s' is not there yet; 'perdura "
-            "serve' makes it", name), NULL);
-    } else if (store_open(&store, settings->store, &options, err) < 0) {
-        add(&checks, DOCTOR_FAILURE, "store", arena_str(arena, str_of(err->text)),
-            "run 'perdura migrate up', or check the path and its rights");
+    if (routes_stores(settings, stores, &stores_count, err) < 0) {
+        add(&checks, DOCTOR_FAILURE, "routes", arena_str(arena, str_of(err->text)),
+            "correct 'queues:' in perdura.yaml");
         err->code = ERR_NONE;
-    } else {
-        add(&checks, DOCTOR_OK, "store", arena_format(arena, "'%s' opens, its schema is current",
-                                                      name), NULL);
-        if (store->verbs->inspect && store->verbs->inspect(store, add_told, &checks, err) < 0)
-            add(&checks, DOCTOR_FAILURE, "database", arena_str(arena, str_of(err->text)), NULL);
-        check_content(&checks, store);
-        store->verbs->close(store);
+        stores_count = 1;
     }
+    check_routes(&checks, settings, stores, stores_count);
+    for (uint32_t i = 0; i < stores_count; i++)
+        check_store(&checks, stores[i], settings->allow_network_fs);
+    *list = checks.list;
     *count = checks.count;
     return 0;
 }

@@ -45,7 +45,9 @@ static int check_parents(struct plan *plan)
                 continue;
             uuid_format(&dependency->task_id, id);
             return err_set_field(plan->err, ERR_INVALID, "depends_on",
-                                 "there is no task %s to depend on", id);
+                                 "there is no task %s to depend on%s", id,
+                                 plan->batch->queue->config.lives_here
+                                     ? " in the store of this queue" : "");
         }
     }
     return 0;
@@ -61,6 +63,10 @@ static int check_queues(struct plan *plan)
                                  STR_FMT "'", STR_ARG(plan->inputs[i].category));
         if (i > 0 && str_eq(plan->inputs[i].spec.queue, plan->inputs[i - 1].spec.queue))
             continue;
+        if (!lives_here(plan->batch->queue, plan->inputs[i].spec.queue))
+            return err_set_field(plan->err, ERR_INVALID, "queue", "the queue '" STR_FMT "' lives "
+                                 "in another store; one step cannot be taken in two of them",
+                                 STR_ARG(plan->inputs[i].spec.queue));
         if (limits_queue_make(plan->batch, plan->inputs[i].spec.queue, &state, plan->err) < 0)
             return -(int)plan->err->code;
     }

@@ -21,6 +21,8 @@ static const struct err stopping = {.code = ERR_UNAVAILABLE,
 
 int64_t queue_now_us(struct queue *queue)
 {
+    if (queue->routes)
+        return routes_now_us(queue);
     return queue->store->shared ? queue->store->verbs->now_us(queue->store)
                                 : clock_now_us(&queue->clock);
 }
@@ -50,6 +52,10 @@ void queue_submit(struct queue *queue, struct request *request)
 {
     bool refused, stops, first = false;
 
+    if (queue->routes) {
+        routes_submit(queue, request);
+        return;
+    }
     queue = writers_choose(queue, request);
     request_prepare(request);
     pthread_mutex_lock(&queue->mutex);
@@ -98,7 +104,10 @@ static void forget_in(struct queue *queue, struct request *request)
 /* The request cannot be asked: it may be gone. */
 void queue_forget(struct queue *queue, enum request_kind kind, struct request *request)
 {
-    forget_in(writers_choose(queue, &(struct request){.kind = kind}), request);
+    if (queue->routes)
+        routes_forget(queue, kind, request);
+    else
+        forget_in(writers_choose(queue, &(struct request){.kind = kind}), request);
 }
 
 static void call_done(struct request *request)
@@ -260,8 +269,9 @@ int queue_call(struct queue *queue, struct request *request)
     struct queue_call call;
     struct shelter shelter;
 
-    queue = writers_choose(queue, request);
-    if (!take_turn(queue)) {
+    if (!queue->routes)
+        queue = writers_choose(queue, request);
+    if (queue->routes || !take_turn(queue)) {
         queue_call_start(queue, request, &call);
         return queue_call_finish(request, &call);
     }

@@ -190,6 +190,7 @@ struct queue_patch_request {
     struct request base;
     struct str name;
     bool pause, resume;
+    bool known_only;        /* ERR_NOT_FOUND instead of making a queue */
     struct queue_rule rule; /* fields named by `set` are taken */
     unsigned set;           /* QUEUE_SET_... */
     struct queue_view view; /* out */
@@ -252,6 +253,8 @@ struct queue_stats {
     int64_t pruned_total;
     int64_t webhooks_pending;
     int64_t log_pages;            /* of the store, not yet in its file */
+    int64_t stores;               /* of a node with several: how many there are ... */
+    int64_t stores_down;          /* ... and how many did not answer just now */
     bool storage_full;
 };
 
@@ -281,6 +284,10 @@ struct queue_config {
     void (*on_notes)(void *ctx, const struct task_note *notes, uint32_t count); /* may be NULL */
     void (*on_outbox)(void *ctx);  /* a message was committed; may be NULL */
     void (*on_fatal)(void *ctx, const char *reason); /* the store failed: stop serving, exit */
+    /* Of a node with several stores, else NULL: its name in all of them, and which queues are in
+     * this one. */
+    const char *node_id;
+    bool (*lives_here)(void *ctx, struct str queue);
     void *ctx;
 };
 

@@ -116,6 +116,8 @@ struct lost_worker {
 #define WRITERS_MAX 4
 
 struct queue {
+    struct routes *routes;   /* only of the one in front of several; then the rest is not used but
+                              * for the settings (routes.c) */
     struct queue *main;      /* whose writer this is; itself, if it is the first */
     struct queue *writers[WRITERS_MAX]; /* of the first one: itself and the others */
     atomic_uint writers_count;          /* hints come before all are open */
@@ -212,6 +214,16 @@ static inline bool is_main(const struct queue *queue)
 {
     return queue->main == queue;
 }
+/* Of several stores in one node each has queues of its own. */
+static inline bool lives_here(const struct queue *queue, struct str name)
+{
+    return !queue->config.lives_here || queue->config.lives_here(queue->config.ctx, name);
+}
+/* routes.c: what is asked of the queue in front of several */
+void routes_submit(struct queue *front, struct request *request);
+void routes_forget(struct queue *front, enum request_kind kind, struct request *request);
+void routes_close(struct queue *front);
+int64_t routes_now_us(struct queue *front);
 /* queue_open.c */
 struct queue *queue_new(struct store *store, const struct queue_config *config, struct err *err);
 void queue_end_thread(struct queue *queue);

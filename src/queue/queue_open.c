@@ -16,7 +16,7 @@ static int apply_configured_queues(struct queue *queue, struct err *err)
                                             .name = rule->name,
                                             .rule = *rule,
                                             .set = 127};
-        int rc = limits_patch(&queue->batch, &patch);
+        int rc = lives_here(queue, rule->name) ? limits_patch(&queue->batch, &patch) : 0;
 
         arena_deinit(&arena);
         if (rc < 0) {
@@ -203,6 +203,10 @@ failed:
 
 void queue_close(struct queue *queue)
 {
+    if (queue->routes) {
+        routes_close(queue);
+        return;
+    }
     writers_end(queue);
     queue_end_thread(queue);
     if (queue->store->shared)

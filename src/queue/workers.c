@@ -361,6 +361,10 @@ void workers_name_node(struct queue *queue)
     struct arena arena = ARENA_INIT(0);
     char hostname[64] = "";
 
+    if (queue->config.node_id) {
+        snprintf(queue->node_id, sizeof queue->node_id, "%s", queue->config.node_id);
+        return;
+    }
     gethostname(hostname, sizeof hostname - 1);
     snprintf(queue->node_id, sizeof queue->node_id, STR_FMT,
              STR_ARG(worker_id_new(str_of(hostname), &arena)));

@@ -20,7 +20,8 @@ static void checked(struct api_call *call)
         call_fail(call);
         return;
     }
-    buf_text(&call->out, read_errors ? "{\"status\":\"degraded\"}" : "{\"status\":\"ready\"}");
+    buf_text(&call->out, read_errors || request->stats.stores_down ? "{\"status\":\"degraded\"}"
+                                                                   : "{\"status\":\"ready\"}");
     call_reply(call, 200);
 }
 

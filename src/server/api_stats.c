@@ -68,6 +68,12 @@ static void write_now(struct api_call *call, const struct queue_stats *stats)
     render_int(out, "connections", http_server_connections(call->server->http));
     buf_byte(out, ',');
     render_int(out, "webhooks_pending", stats->webhooks_pending);
+    if (stats->stores) {
+        buf_byte(out, ',');
+        render_int(out, "stores", stats->stores);
+        buf_byte(out, ',');
+        render_int(out, "stores_down", stats->stores_down);
+    }
 }
 
 static void write_queues(struct buf *out, const struct stats_request *request)

@@ -4,6 +4,7 @@
 #include "server/api.h"
 #include "server/server_int.h"
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "core/bounds.h"
 #include "core/render.h"
@@ -192,6 +193,54 @@ static int parse_ids(struct api_call *call, struct task_filter *filter)
     return rc;
 }
 
+/* Where several stores are read as one, the cursor says for each where it goes on. */
+static int parse_cursor(struct api_call *call, struct task_filter *filter)
+{
+    uint32_t parts = call->server->store->parts;
+    struct str text = call_parameter(call, "cursor");
+    struct str digits = text.data ? str_span(text.data + 1, text.len - 1) : STR_NONE;
+    uint8_t bytes[STORE_PARTS_MAX * sizeof(int64_t)];
+
+    if (!parts)
+        return call_cursor(call, CURSOR_TASK, &filter->before_key);
+    filter->before_keys = arena_alloc_array(call->arena, parts, sizeof *filter->before_keys);
+    if (!filter->before_keys)
+        return err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (!text.data)
+        return 0;
+    if (text.data[0] != CURSOR_TASK || digits.len != 2 * parts * sizeof(int64_t) ||
+        !hash_from_hex(digits, bytes, parts * sizeof(int64_t)))
+        return err_set_field(&call->err, ERR_INVALID, "cursor",
+                             "'cursor' must be the next_cursor of the page before");
+    for (size_t i = 0; i < parts * sizeof(int64_t); i++)
+        filter->before_keys[i / 8] = (int64_t)((uint64_t)filter->before_keys[i / 8] << 8 |
+                                               bytes[i]);
+    return 0;
+}
+
+static void write_cursor(struct api_call *call, const struct task_filter *filter, bool more)
+{
+    uint32_t parts = call->server->store->parts;
+
+    if (!parts || !more) {
+        call_write_cursor(&call->out, CURSOR_TASK, filter->before_key, more);
+        return;
+    }
+    buf_format(&call->out, "\"next_cursor\":\"%c", CURSOR_TASK);
+    for (uint32_t i = 0; i < parts; i++)
+        buf_format(&call->out, "%016llx", (unsigned long long)filter->before_keys[i]);
+    buf_byte(&call->out, '"');
+}
+
+/* The next page begins behind this one. */
+static void pass_task(struct task_filter *filter, const struct task *task)
+{
+    if (filter->before_keys)
+        filter->before_keys[task->part] = task->key;
+    else
+        filter->before_key = task->key;
+}
+
 static int parse_filter(struct api_call *call, struct task_filter *filter)
 {
     int rc = parse_status(call, &filter->status);
@@ -213,7 +262,7 @@ static int parse_filter(struct api_call *call, struct task_filter *filter)
     if (rc == 0)
         rc = call_limit(call, BOUND_LIST_LIMIT_DEFAULT, BOUND_LIST_LIMIT, &filter->limit);
     if (rc == 0)
-        rc = call_cursor(call, CURSOR_TASK, &filter->before_key);
+        rc = parse_cursor(call, filter);
     return rc;
 }
 
@@ -255,7 +304,7 @@ static int read_list(struct api_call *call, struct store_reader *reader, struct 
             if (call->out.data[call->out.len - 1] != '[')
                 buf_byte(&call->out, ',');
             render_task(&call->out, &tasks[i], NULL);
-            filter.before_key = tasks[i].key;
+            pass_task(&filter, &tasks[i]);
         }
         chunk = chunk * 4 > LIST_CHUNK_MAX ? LIST_CHUNK_MAX : chunk * 4;
         if (scratch->used_bytes > (1u << 20))
@@ -263,7 +312,7 @@ static int read_list(struct api_call *call, struct store_reader *reader, struct 
         arena_reset(scratch);
     }
     buf_text(&call->out, "],");
-    call_write_cursor(&call->out, CURSOR_TASK, filter.before_key, more);
+    write_cursor(call, &filter, more);
     buf_byte(&call->out, '}');
     return 0;
 }

@@ -176,6 +176,12 @@ static void write_process(struct buf *out, const struct server *server,
               stats->log_pages);
     write_one(out, "storage_full", "gauge", "1 while the store has no space.",
               stats->storage_full);
+    if (stats->stores) {
+        write_one(out, "stores", "gauge", "Stores queues are routed to, and the main one.",
+                  stats->stores);
+        write_one(out, "stores_down", "gauge", "Of them, those that do not answer.",
+                  stats->stores_down);
+    }
 }
 
 static void counted(struct api_call *call)

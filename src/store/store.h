@@ -18,6 +18,8 @@
 #include "core/settings.h"
 #include "core/task.h"
 
+#define STORE_PARTS_MAX 8 /* stores of one node; store_parts.h */
+
 struct store;
 struct store_reader;
 struct store_copy_verbs;
@@ -151,6 +153,7 @@ struct task_filter {
     int64_t created_after_us; /* 0 = any */
     int64_t created_before_us;
     int64_t before_key; /* cursor: keys below this; 0 = from the newest */
+    int64_t *before_keys; /* of several stores read as one: the same for each, in place of it */
     uint32_t limit;
 };
 
@@ -396,6 +399,7 @@ struct store {
     bool has_dependencies; /* any between tasks, at the open */
     int64_t log_pages; /* written and not yet in the file; grows while a reader holds it back */
     bool full; /* a write found no space: only what frees or ends something is still taken */
+    uint32_t parts; /* > 0: so many stores seen as one, only for reading (store_parts.h) */
 };
 
 struct store_options {

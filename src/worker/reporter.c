@@ -1,6 +1,8 @@
 /* Two batches take turns: slots fill one under the lock, the thread sends the other without it.
- * A batch is sent again until it was answered, so the order holds and nothing is lost while the
- * server is away; leases are fenced by their tokens and repeats by their seq, so late is safe. */
+ * What was not answered is sent again until it is, together with what came meanwhile: the order of
+ * each task holds, nothing is lost while the server is away, and tasks of a store it cannot reach
+ * do not hold up the others. Leases are fenced by their tokens and repeats by their seq, so late is
+ * safe. */
 #include "worker/reporter.h"
 
 #include <pthread.h>
@@ -143,7 +145,7 @@ static bool batch_add(struct batch *batch, struct reporter_task *task, const str
     copy->task_id = task->id;
     copy->lease_token = task->lease_token;
     copy->seq = ++task->seq;
-    batch->entries[batch->count++] = (struct reporter_entry){task, final};
+    batch->entries[batch->count++] = (struct reporter_entry){task, final, false};
     if (report->op != REPORT_START || task->start_awaited)
         batch->urgent = true;
     return true;
@@ -236,41 +238,30 @@ static bool give_up(struct reporter *reporter)
     return over;
 }
 
-/* Until it is answered. Returns 0, or the error for which the call as a whole is refused. */
-static int send_until_answered(struct reporter *reporter, const struct report *reports,
-                               uint32_t count, struct report_result *results, struct err *err)
+/* Returns 0, or the error for which the call as a whole is refused. */
+static int send_once(struct reporter *reporter, const struct report *reports, uint32_t count,
+                     struct report_result *results, struct err *err)
 {
-    int64_t wait_ms = BACK_OFF_FIRST_MS;
-    bool warned = false;
     int rc;
 
-    for (;;) {
-        *err = (struct err){0};
-        memset(results, 0, count * sizeof *results);
-        rc = give_up(reporter)
-                 ? err_set(err, ERR_UNAVAILABLE, "The worker is stopping.")
-                 : reporter->source->verbs->report(reporter->source, reports, count, results, err);
-        reporter->failing = rc < 0 && try_again(rc) && !SEEDED_BUG("unsent_report_dropped");
-        if (!reporter->failing)
-            return rc;
-        if (!warned)
-            LOG(reporter->log, LOG_WARN, "report.unsent", KI("reports", count),
-                KC("error", err->text));
-        warned = true;
-        if (rc == -ERR_NOT_FOUND)
-            reporter->hooks.unknown(reporter->hooks.ctx);
-        if (!back_off(reporter, &wait_ms))
-            return rc;
-    }
+    *err = (struct err){0};
+    memset(results, 0, count * sizeof *results);
+    rc = give_up(reporter)
+             ? err_set(err, ERR_UNAVAILABLE, "The worker is stopping.")
+             : reporter->source->verbs->report(reporter->source, reports, count, results, err);
+    reporter->failing = rc < 0 && try_again(rc) && !SEEDED_BUG("unsent_report_dropped");
+    if (rc == -ERR_NOT_FOUND && reporter->failing)
+        reporter->hooks.unknown(reporter->hooks.ctx);
+    return rc;
 }
 
 /* A call that is refused as a whole is sent report by report, so that one bad report does not take
- * the others with it. */
+ * the others with it; ERR_UNAVAILABLE is what may be sent again. */
 static void send_all(struct reporter *reporter, const struct report *reports, uint32_t count,
                      struct report_result *results)
 {
     struct err err;
-    int rc = send_until_answered(reporter, reports, count, results, &err);
+    int rc = send_once(reporter, reports, count, results, &err);
 
     if (rc == 0)
         return;
@@ -306,20 +297,140 @@ static uint32_t sort_out(struct batch *batch)
     return sent;
 }
 
+static bool is_held_back(const struct batch *batch, const struct reporter_task *task)
+{
+    for (uint32_t i = 0; i < batch->count; i++)
+        if (batch->entries[i].task == task && batch->results[i].code == ERR_UNAVAILABLE)
+            return true;
+    return false;
+}
+
+/* To its place in front; those between keep their order. */
+static void move_entry(struct batch *batch, uint32_t from, uint32_t to)
+{
+    struct report report = batch->reports[from];
+    struct reporter_entry entry = batch->entries[from];
+    struct report_result result = batch->results[from];
+    size_t between = from - to;
+
+    memmove(&batch->reports[to + 1], &batch->reports[to], between * sizeof report);
+    memmove(&batch->entries[to + 1], &batch->entries[to], between * sizeof entry);
+    memmove(&batch->results[to + 1], &batch->results[to], between * sizeof result);
+    batch->reports[to] = report;
+    batch->entries[to] = entry;
+    batch->results[to] = result;
+}
+
+/* Everything of tasks of which something could not be sent moves to the front, in order; returns
+ * how much that is. */
+static uint32_t hold_back(struct reporter *reporter, struct batch *batch)
+{
+    uint32_t held = 0;
+    bool any = false;
+
+    for (uint32_t i = 0; i < batch->count && !any; i++)
+        any = batch->results[i].code == ERR_UNAVAILABLE;
+    if (!any || SEEDED_BUG("unsent_report_dropped"))
+        return 0;
+    reporter->failing = true;
+    for (uint32_t i = 0; i < batch->count; i++)
+        batch->entries[i].held = is_held_back(batch, batch->entries[i].task);
+    for (uint32_t i = 0; i < batch->count; i++)
+        if (batch->entries[i].held)
+            move_entry(batch, i, held++);
+    return held;
+}
+
+/* Without the texts of those that were answered. */
+static void shrink(struct batch *batch)
+{
+    struct arena fresh = ARENA_INIT(batch->arena.max_bytes);
+    struct report *copies = arena_copy(&fresh, batch->reports,
+                                       batch->count * sizeof *batch->reports);
+    bool failed = !copies;
+
+    for (uint32_t i = 0; i < batch->count && !failed; i++)
+        failed = !copy_texts(&fresh, &copies[i]);
+    if (failed) {
+        arena_deinit(&fresh);
+        return;
+    }
+    memcpy(batch->reports, copies, batch->count * sizeof *copies);
+    arena_deinit(&batch->arena);
+    batch->arena = fresh;
+}
+
+/* What came meanwhile goes along, as far as there is room. */
+static void absorb(struct reporter *reporter, struct batch *batch)
+{
+    struct batch *more;
+    uint32_t taken = 0;
+
+    pthread_mutex_lock(&reporter->lock);
+    more = reporter->gathering;
+    while (taken < more->count) {
+        struct report report = more->reports[taken];
+        size_t bytes = texts_bytes(&report);
+
+        if (!has_room(batch, bytes) || (batch->count == batch->cap && !batch_grow(batch)) ||
+            (bytes && !copy_texts(&batch->arena, &report)))
+            break;
+        batch->reports[batch->count] = report;
+        batch->entries[batch->count++] = more->entries[taken++];
+    }
+    more->count -= taken;
+    memmove(more->reports, more->reports + taken, more->count * sizeof *more->reports);
+    memmove(more->entries, more->entries + taken, more->count * sizeof *more->entries);
+    if (more->count == 0) {
+        more->urgent = false;
+        arena_reset(&more->arena);
+    }
+    if (taken)
+        pthread_cond_broadcast(&reporter->emptied);
+    pthread_mutex_unlock(&reporter->lock);
+}
+
+/* Those behind the first `held` are answered. */
+static void answer(struct reporter *reporter, struct batch *batch, uint32_t held)
+{
+    uint32_t count = batch->count - held;
+
+    if (count)
+        reporter->hooks.answered(reporter->hooks.ctx, batch->reports + held, batch->entries + held,
+                                 batch->results + held, count);
+    batch->count = held;
+}
+
 static void send_batch(struct reporter *reporter, struct batch *batch)
 {
-    uint32_t sent = sort_out(batch);
+    int64_t wait_ms = BACK_OFF_FIRST_MS;
+    bool goes_on = true;
+    uint32_t held;
 
     FAULT_POINT("worker.report");
-    if (sent)
-        send_all(reporter, batch->reports, sent, batch->results);
+    for (bool warned = false;; warned = true) {
+        uint32_t sent = sort_out(batch);
+
+        if (sent)
+            send_all(reporter, batch->reports, sent, batch->results);
+        for (uint32_t i = sent; i < batch->count; i++)
+            batch->results[i] = (struct report_result){
+                .code = batch->reports[i].op == REPORT_OP_COUNT ? ERR_NONE : ERR_STALE_LEASE};
+        held = goes_on ? hold_back(reporter, batch) : 0;
+        if (held && !warned)
+            LOG(reporter->log, LOG_WARN, "report.unsent", KI("reports", held),
+                KC("error", batch->results[0].message));
+        if (held < batch->count)
+            wait_ms = BACK_OFF_FIRST_MS; /* somebody answers */
+        answer(reporter, batch, held);
+        if (!held)
+            break;
+        goes_on = back_off(reporter, &wait_ms);
+        if (batch->arena.used_bytes > REPORTER_BYTES_MAX / 2)
+            shrink(batch);
+        absorb(reporter, batch);
+    }
     FAULT_POINT("worker.reported");
-    for (uint32_t i = sent; i < batch->count; i++)
-        batch->results[i] = (struct report_result){
-            .code = batch->reports[i].op == REPORT_OP_COUNT ? ERR_NONE : ERR_STALE_LEASE};
-    reporter->hooks.answered(reporter->hooks.ctx, batch->reports, batch->entries, batch->results,
-                             batch->count);
-    batch->count = 0;
     batch->urgent = false;
     arena_reset(&batch->arena);
 }

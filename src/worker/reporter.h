@@ -26,6 +26,7 @@ struct reporter_task {
 struct reporter_entry {
     struct reporter_task *task;
     bool final; /* nothing of this task comes after it */
+    bool held;  /* the reporter's own: to be sent again */
 };
 
 struct reporter_hooks {

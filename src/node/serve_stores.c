@@ -1,0 +1,143 @@
+#include "node/serve_stores.h"
+
+#include "dispatch/callback_secret.h"
+#include "store/store_parts.h"
+
+static void on_notes(void *ctx, const struct task_note *notes, uint32_t count)
+{
+    const struct queue_config *config = &((struct serve_store *)ctx)->all->config;
+
+    config->on_notes(config->ctx, notes, count);
+}
+
+static void on_fatal(void *ctx, const char *reason)
+{
+    const struct queue_config *config = &((struct serve_store *)ctx)->all->config;
+
+    config->on_fatal(config->ctx, reason);
+}
+
+static void on_outbox(void *ctx)
+{
+    struct webhooks *webhooks = atomic_load(&((struct serve_store *)ctx)->webhooks);
+
+    if (webhooks)
+        webhooks_wake(webhooks);
+}
+
+static int open_store(struct serve_stores *stores, struct str where, struct err *err)
+{
+    const struct settings *settings = stores->config.settings;
+    struct store_options options = {.allow_network_fs = settings->allow_network_fs,
+                                    .pooler = str_is(settings->pooler, "transaction"),
+                                    .log = stores->config.log};
+    struct serve_store *one = &stores->list[stores->count];
+    struct err why = {0};
+    char shown[128];
+
+    if (store_open(&one->store, where, &options, &why) < 0) {
+        store_shown(where, shown, sizeof shown);
+        if (stores->count == 0)
+            *err = why;
+        else
+            err_set(err, why.code, "the store '%s' that queues are routed to cannot be opened: "
+                    "%.300s", shown, why.text);
+        return -(int)err->code;
+    }
+    one->all = stores;
+    one->where = where;
+    stores->count++;
+    return 0;
+}
+
+/* A queue in front of a queue per store, and all stores as one for those who read. */
+static int open_routes(struct serve_stores *stores, const struct queue_config *config,
+                       struct queue **queue, struct err *err)
+{
+    struct route_part parts[ROUTES_MAX];
+    struct store *list[ROUTES_MAX];
+    struct store_parts_config shown = {.stores = list,
+                                       .count = stores->count,
+                                       .where = routes_where,
+                                       .failed = routes_failed};
+
+    for (uint32_t i = 0; i < stores->count; i++) {
+        struct serve_store *one = &stores->list[i];
+
+        list[i] = one->store;
+        parts[i] = (struct route_part){one->where, one->store, *config};
+        parts[i].config.ctx = one;
+    }
+    if (routes_open(queue, parts, stores->count, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < stores->count; i++)
+        stores->list[i].queue = routes_part(*queue, i);
+    shown.ctx = *queue;
+    stores->shown = store_parts_new(&shown, err);
+    return stores->shown ? 0 : -(int)err->code;
+}
+
+int serve_stores_open(struct serve_stores *stores, const struct queue_config *given,
+                      struct queue **queue, struct err *err)
+{
+    struct queue_config config = *given;
+    struct str wheres[ROUTES_MAX];
+    uint32_t count;
+
+    stores->config = *given;
+    config.on_notes = on_notes;
+    config.on_outbox = on_outbox;
+    config.on_fatal = on_fatal;
+    config.ctx = &stores->list[0];
+    if (routes_stores(given->settings, wheres, &count, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count; i++)
+        if (open_store(stores, wheres[i], err) < 0)
+            return -(int)err->code;
+    if (callback_secret_load(stores->list[0].store, given->settings, &stores->arena,
+                             &stores->secret, err) < 0)
+        return -(int)err->code;
+    if (count > 1)
+        return open_routes(stores, &config, queue, err);
+    stores->shown = stores->list[0].store;
+    if (queue_open(queue, stores->shown, &config, err) < 0)
+        return -(int)err->code;
+    stores->list[0].queue = *queue;
+    return 0;
+}
+
+int serve_stores_start_webhooks(struct serve_stores *stores, struct err *err)
+{
+    for (uint32_t i = 0; i < stores->count; i++) {
+        struct webhooks *webhooks = webhooks_start(stores->list[i].queue, stores->config.settings,
+                                                   stores->secret, NULL, stores->config.log, err);
+
+        if (!webhooks)
+            return -(int)err->code;
+        atomic_store(&stores->list[i].webhooks, webhooks);
+        webhooks_wake(webhooks); /* what was committed before it could be told */
+    }
+    return 0;
+}
+
+void serve_stores_halt_webhooks(struct serve_stores *stores)
+{
+    for (uint32_t i = 0; i < stores->count; i++)
+        if (atomic_load(&stores->list[i].webhooks))
+            webhooks_halt(stores->list[i].webhooks);
+}
+
+void serve_stores_stop_webhooks(struct serve_stores *stores)
+{
+    for (uint32_t i = 0; i < stores->count; i++)
+        webhooks_stop(atomic_load(&stores->list[i].webhooks));
+}
+
+void serve_stores_close(struct serve_stores *stores)
+{
+    if (stores->count > 1 && stores->shown)
+        stores->shown->verbs->close(stores->shown);
+    for (uint32_t i = 0; i < stores->count; i++)
+        stores->list[i].store->verbs->close(stores->list[i].store);
+    arena_deinit(&stores->arena);
+}

@@ -1,0 +1,38 @@
+/* The stores of `perdura serve`: the main one, and those queues are routed to; with the queue over
+ * them and a dispatcher of callbacks for each. With a single store it is just that one. */
+#ifndef NODE_SERVE_STORES_H
+#define NODE_SERVE_STORES_H
+
+#include "base/arena.h"
+#include "dispatch/webhook.h"
+#include "queue/routes.h"
+
+#include <stdatomic.h>
+
+struct serve_stores;
+
+struct serve_store {
+    struct serve_stores *all;
+    struct str where;
+    struct store *store;
+    struct queue *queue;
+    _Atomic(struct webhooks *) webhooks;
+};
+
+struct serve_stores {
+    struct queue_config config; /* with its callbacks: everybody's but on_outbox */
+    struct arena arena;
+    struct str secret;          /* signs callbacks; of the main store */
+    struct serve_store list[ROUTES_MAX];
+    uint32_t count;
+    struct store *shown;        /* what the server reads: the only one, or all of them as one */
+};
+
+int serve_stores_open(struct serve_stores *stores, const struct queue_config *config,
+                      struct queue **queue, struct err *err);
+int serve_stores_start_webhooks(struct serve_stores *stores, struct err *err);
+void serve_stores_halt_webhooks(struct serve_stores *stores); /* before the queue is closed */
+void serve_stores_stop_webhooks(struct serve_stores *stores); /* and after it */
+void serve_stores_close(struct serve_stores *stores);
+
+#endif
