@@ -99,7 +99,7 @@ bench-churn: all
 	@python3 bench/run.py --build $(BUILD) --only churn --minutes $(CHURN_MINUTES) $(ARGS)
 
 # The calendar against brute force in every zone over 2000 to 2100 and against other calendars; about
-# 15 minutes on two cores, goes on where it stopped, writes docs/calendar-proof.md.
+# 20 minutes of two idle cores, goes on where it stopped, writes docs/calendar-proof.md.
 calendar-proof: deps-test
 	@cmake -S . -B $(BUILD) -G Ninja > /dev/null
 	@cmake --build $(BUILD) --target calendar_proof calendar_probe cron_next

@@ -28,6 +28,9 @@ class Oracles(unittest.TestCase):
     def test_d6_recurrences_fire_as_those_of_dateutil(self):
         self.check(oracles.rules(self.probe, 120))
 
+    def test_d6_weeks_are_those_of_the_iso_calendar(self):
+        self.check(oracles.iso_weeks(self.probe))
+
     def test_d2_expressions_fire_as_those_of_croniter_in_utc(self):
         self.check(oracles.croniter_expressions(self.probe, 200))
 

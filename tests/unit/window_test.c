@@ -1,6 +1,5 @@
 /* Windows in which work may run (D5): over midnight, over the end of the week, over daylight saving
- * (D3), and compared with the plain definition
- * all through a year. */
+ * (D3), and compared with the plain definition all through a year. */
 #include "calendar/window.h"
 
 #include "calendar_fixture.h"
@@ -120,7 +119,8 @@ static void d5_every_time_of_a_year_is_open_or_not_as_defined(void **state)
         int64_t next_open_s = INT64_MAX, next_close_s = INT64_MAX;
 
         /* Backwards, so that the next change is known from the plain definition. */
-        for (int64_t utc_s = at("2028-01-08 00:00"); utc_s > at("2027-01-01 00:00"); utc_s -= STEP_S) {
+        for (int64_t utc_s = at("2028-01-08 00:00"); utc_s > at("2027-01-01 00:00");
+             utc_s -= STEP_S) {
             bool open = plainly_open(&set, utc_s + zone_offset_at(zone, utc_s));
             int64_t found_s;
 
