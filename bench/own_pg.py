@@ -32,7 +32,7 @@ class Database:
         self.server = server
         Database.count += 1
         self.name = f"bench_{Database.count}"
-        self.url = re.sub(r"/postgres$", "/" + self.name, server.url)
+        self.url = re.sub(r"/postgres$", f"/{self.name}?options=-csearch_path%3Dpublic", server.url)
 
     def __enter__(self):
         query(self.server.url, f"CREATE DATABASE {self.name}")

@@ -148,7 +148,7 @@ int store_migration_sql(struct str where, struct buf *out, struct err *err)
     case KIND_SQLITE:
         return sqlite_migrate_sql(out, err);
     case KIND_POSTGRES:
-        return pg_migrate_sql(out, err);
+        return pg_migrate_sql(where, out, err);
     default:
         return refuse(err);
     }

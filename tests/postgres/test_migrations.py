@@ -150,7 +150,8 @@ class ByHand(ClusterTest):
 
     def test_a11_a_node_without_the_right_to_make_tables_runs_on_what_psql_made(self):
         self.psql(self.postgres.url, "CREATE DATABASE by_hand")
-        owner = re.sub(r"/postgres$", "/by_hand", self.postgres.url)
+        owner = re.sub(r"/postgres$", "/by_hand?options=-csearch_path%3Dpublic",
+                       self.postgres.url)
         store = owner.replace("perdura@", "node@")
         self.psql(owner, perdura("migrate", "sql", store=owner))
         self.psql(owner, self.GRANTS)

@@ -92,7 +92,8 @@ class TransactionMode(unittest.TestCase):
             finally:
                 for node in nodes:
                     node.stop()
-            done = subprocess.run([BUILD / "perdura", "verify", "--store", postgres.url],
+            done = subprocess.run([BUILD / "perdura", "verify", "--store",
+                                   postgres.url + "?options=-csearch_path%3Dpublic"],
                                   capture_output=True, text=True)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 

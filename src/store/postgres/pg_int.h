@@ -44,7 +44,8 @@ struct pg_store {
     struct pg_sql sql;     /* texts of its statements; readers share them */
     struct pg_texts texts; /* statements made of columns */
     const struct log *log;
-    char *where;
+    char *where;           /* as the database library wants it; see pg_place.c */
+    char schema[64];
     bool pooler;
     struct map lanes;      /* by name: struct pg_lane */
     struct pg_lane **by_lane;
@@ -239,6 +240,13 @@ int pg_check_indexes(struct pg_store *store, void (*tell)(void *ctx, const char 
                      struct err *err);
 /* pg_doctor.c */
 int pg_inspect(struct store *, store_tell *, void *, struct err *);
+/* pg_place.c */
+#define PG_SCHEMA_BYTES 64
+/* The URL for the database library, to be freed, and the schema: empty where the URL's options or
+ * the role say which. */
+int pg_place(struct str where, bool pooler, char **place, char schema[PG_SCHEMA_BYTES],
+             struct err *err);
+int pg_place_make(struct pg_conn *conn, const char *schema, struct err *err);
 /* pg_migrate.c: on an open connection */
 int pg_migrate_rows(struct pg_conn *conn, struct arena *arena, struct migration_row **rows,
                     uint32_t *count, struct err *err);
@@ -246,7 +254,7 @@ int pg_migrate_up(struct pg_conn *conn, uint32_t steps, uint32_t *applied, struc
 int pg_migrate_down(struct pg_conn *conn, uint32_t steps, uint32_t *undone, struct err *err);
 int pg_migrate_check(struct pg_conn *conn, struct err *err); /* refuses what is not current */
 int pg_migrate_hold(struct pg_conn *conn, struct err *err);  /* against migrating down */
-int pg_migrate_sql(struct buf *out, struct err *err);
+int pg_migrate_sql(struct str where, struct buf *out, struct err *err);
 #define PG_USE_KEY "72981703, hashtext(current_schema())" /* of everybody who has it open */
 /* pg_copy.c */
 void pg_copy_texts_free(struct pg_copy_texts *texts);

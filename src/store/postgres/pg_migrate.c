@@ -214,10 +214,18 @@ int pg_migrate_check(struct pg_conn *conn, struct err *err)
 }
 
 /* For a person with psql; the program then finds it applied. */
-int pg_migrate_sql(struct buf *out, struct err *err)
+int pg_migrate_sql(struct str where, struct buf *out, struct err *err)
 {
     struct migration migration = {.id = ""};
+    char schema[PG_SCHEMA_BYTES];
+    char *place = NULL;
 
+    if (pg_place(where, false, &place, schema, err) < 0)
+        return -(int)err->code;
+    free(place);
+    if (schema[0])
+        buf_format(out, "CREATE SCHEMA IF NOT EXISTS \"%s\";\nSET search_path = \"%s\";\n", schema,
+                   schema);
     buf_text(out, table_text);
     while (migration_neighbour(FOLDER, migration.id, 1, &migration)) {
         buf_text(out, "\nBEGIN;\n");
@@ -231,13 +239,19 @@ int pg_migrate_sql(struct buf *out, struct err *err)
 
 /* ---- on a database by its place ---- */
 
-static int open_for(struct str where, struct pg_conn *conn, struct err *err)
+static int open_for(struct str where, bool make, struct pg_conn *conn, struct err *err)
 {
-    char *place = strndup(where.data, where.len);
-    int rc = place ? conn_open(conn, place, false, NULL, err)
-                   : err_set(err, ERR_MEMORY, "out of memory for the database's place");
+    char schema[PG_SCHEMA_BYTES];
+    char *place = NULL;
+    int rc = pg_place(where, false, &place, schema, err);
 
+    if (rc == 0)
+        rc = conn_open(conn, place, false, NULL, err);
     free(place);
+    if (rc == 0 && make && pg_place_make(conn, schema, err) < 0) {
+        conn_close(conn);
+        rc = -(int)err->code;
+    }
     return rc;
 }
 
@@ -245,7 +259,7 @@ int pg_database_migrations(struct str where, struct arena *arena, struct migrati
                            uint32_t *count, struct err *err)
 {
     struct pg_conn conn;
-    int rc = open_for(where, &conn, err);
+    int rc = open_for(where, false, &conn, err);
 
     if (rc < 0)
         return rc;
@@ -258,7 +272,7 @@ int pg_database_migrate(struct str where, bool up, uint32_t steps, uint32_t *don
                         struct err *err)
 {
     struct pg_conn conn;
-    int rc = open_for(where, &conn, err);
+    int rc = open_for(where, up, &conn, err);
 
     if (rc < 0)
         return rc;

@@ -472,6 +472,7 @@ static int open_database(struct pg_store *store, const struct store_options *opt
     PGresult *result;
 
     if (conn_open(&store->conn, store->where, store->pooler, store->log, err) < 0 ||
+        (!options->no_migrate && pg_place_make(&store->conn, store->schema, err) < 0) ||
         pg_migrate_hold(&store->conn, err) < 0)
         return -(int)err->code;
     if (options->no_migrate ? pg_migrate_check(&store->conn, err)
@@ -500,11 +501,14 @@ int pg_store_open(struct store **out, struct str where, const struct store_optio
     struct pg_store *store = calloc(1, sizeof *store);
     int rc;
 
-    if (!store || !(store->where = strndup(where.data, where.len)) ||
-        !(store->held = pg_held_new())) {
-        free(store ? store->where : NULL);
+    if (!store || !(store->held = pg_held_new())) {
         free(store);
         return err_set(err, ERR_MEMORY, "out of memory while opening the store");
+    }
+    if (pg_place(where, options->pooler, &store->where, store->schema, err) < 0) {
+        pg_held_free(store->held);
+        free(store);
+        return -(int)err->code;
     }
     store->base.verbs = &verbs;
     store->base.kind = "postgres";

@@ -12,6 +12,6 @@ int pg_database_migrations(struct str where, struct arena *arena, struct migrati
                            uint32_t *count, struct err *err);
 int pg_database_migrate(struct str where, bool up, uint32_t steps, uint32_t *done,
                         struct err *err);
-int pg_migrate_sql(struct buf *out, struct err *err);
+int pg_migrate_sql(struct str where, struct buf *out, struct err *err);
 
 #endif
