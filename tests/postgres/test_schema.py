@@ -1,11 +1,13 @@
 """Where the tables are: in the schema `perdura`, or in the one DB_SCHEMA or the URL names (A12)."""
 import os
+import pathlib
 import subprocess
 import tempfile
 import unittest
 
-from cluster import BUILD
 from server import Postgres, programs
+
+BUILD = pathlib.Path(os.environ.get("PERDURA_BUILD", "build"))
 
 
 def setUpModule():
