@@ -279,7 +279,8 @@ static void check_content(struct checks *checks, struct store *store)
 
     if (store->verbs->verify(store, tell_nothing, NULL, &findings, &err) < 0)
         add(checks, DOCTOR_FAILURE, "integrity", arena_str(checks->arena, str_of(err.text)),
-            "restore a backup");
+            store->shared ? "look at what the database says; the role may lack rights"
+                          : "restore a backup");
     else
         add(checks, findings ? DOCTOR_FAILURE : DOCTOR_OK, "integrity",
             arena_format(checks->arena, "%lld findings", (long long)findings),

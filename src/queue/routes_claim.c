@@ -161,7 +161,6 @@ static void share_done(struct request *request)
     bool again, brings = request->err.code == ERR_NONE && share->as.claim.claimed_count > 0;
     int64_t left_us;
 
-    part_answered(part, request);
     pthread_mutex_lock(&routes->mutex);
     again = waits_on(call, share, &left_us);
     if (!again) {
@@ -177,6 +176,7 @@ static void share_done(struct request *request)
         drop_share(call, &ending);
     }
     pthread_mutex_unlock(&routes->mutex);
+    part_answered(part, request); /* after `missing`: who finds the part back looks there */
     if (again) {
         share->again++;
         share->as.claim.wait_ms = left_us / CLOCK_MS_US;

@@ -65,9 +65,24 @@ static void refuse_memory(struct call *call)
     call_refuse(call, &err);
 }
 
+/* One after the other of the same task: all to one part, or the first would come last there. */
+static uint32_t part_of(const struct call *call, uint32_t element, uint32_t before)
+{
+    const struct report_request *request = whole(call);
+
+    if (before < element && uuid_eq(&request->reports[before].task_id,
+                                    &request->reports[element].task_id))
+        for (uint32_t i = 0; i < call->routes->count; i++)
+            if (call->shares[i] && call->shares[i]->as.report.count > 0 &&
+                call->shares[i]->elements[call->shares[i]->as.report.count - 1] == before)
+                return i;
+    return next_part(call, element);
+}
+
 void report_begin(struct call *call)
 {
     struct report_request *request = whole(call);
+    uint32_t before = UINT32_MAX;
     bool any = false;
 
     call->tried = calloc(request->count + 1, 1);
@@ -79,15 +94,22 @@ void report_begin(struct call *call)
         if (was_refused(&request->results[i]))
             continue;
         any = true;
-        if (!share_element(call, next_part(call, i), i)) {
+        if (!share_element(call, part_of(call, i, before), i)) {
             refuse_memory(call);
             return;
         }
+        before = i;
     }
     if (!any && !share_begin(call, 0)) /* still a word of the worker */
         refuse_memory(call);
     else
         call_submit_shares(call);
+}
+
+/* For these the worker sends all of it again, after it registered, or one by one. */
+static bool fails_whole(enum err_code code)
+{
+    return code == ERR_NOT_FOUND || code == ERR_TOO_LARGE;
 }
 
 /* What one part says; what it does not know is for the next one. */
@@ -97,7 +119,7 @@ static void take_results(struct call *call, const struct share *share)
 
     if (part->base.err.code == ERR_NONE)
         call->any = true;
-    else if (call->err.code == ERR_NONE || part->base.err.code == ERR_NOT_FOUND)
+    else if (call->err.code == ERR_NONE || fails_whole(part->base.err.code))
         call->err = part->base.err;
     for (uint32_t i = 0; i < part->count; i++) {
         struct report_result *result = &whole(call)->results[share->elements[i]];
@@ -152,7 +174,7 @@ void report_merge(struct call *call)
         share_free(call->shares[i]);
         call->shares[i] = NULL;
     }
-    for (uint32_t i = 0; call->err.code != ERR_NOT_FOUND && i < whole(call)->count; i++) {
+    for (uint32_t i = 0; !fails_whole(call->err.code) && i < whole(call)->count; i++) {
         if (!needs_more(call, i))
             continue;
         more = true;
@@ -167,7 +189,7 @@ void report_merge(struct call *call)
     }
     /* A part that does not know the worker: it registers again and repeats all of it, which does
      * no harm. Otherwise the whole fails only where nothing of it could be done. */
-    if (call->err.code == ERR_NOT_FOUND || !call->any || !is_any_decided(call))
+    if (fails_whole(call->err.code) || !call->any || !is_any_decided(call))
         call->request->err = call->err;
     call_answer(call);
 }

@@ -486,6 +486,8 @@ void queue_run_batch(struct queue *queue, struct request *list, bool timers)
         if (queue->failed || !survive(queue, alone, &err))
             return;
         alone->next = NULL;
+        if (err.code == ERR_FORBIDDEN) /* to us by the database, not to whoever asked */
+            err.code = ERR_UNAVAILABLE;
         alone->err = err;
         alone->done(alone);
     }

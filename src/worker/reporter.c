@@ -269,8 +269,14 @@ static void send_all(struct reporter *reporter, const struct report *reports, ui
         refuse_all(results, count, try_again(rc) ? ERR_UNAVAILABLE : (enum err_code)-rc, err.text);
         return;
     }
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         send_all(reporter, &reports[i], 1, &results[i]);
+        if (results[i].code != ERR_UNAVAILABLE)
+            continue;
+        /* What follows must not overtake it: it would be taken for a repeat. */
+        refuse_all(results + i + 1, count - i - 1, ERR_UNAVAILABLE, results[i].message);
+        return;
+    }
 }
 
 /* Reports that shall be sent move to the front, in order; returns how many. The others follow. */
@@ -323,7 +329,7 @@ static void move_entry(struct batch *batch, uint32_t from, uint32_t to)
 
 /* Everything of tasks of which something could not be sent moves to the front, in order; returns
  * how much that is. */
-static uint32_t hold_back(struct reporter *reporter, struct batch *batch)
+static uint32_t hold_back(struct batch *batch)
 {
     uint32_t held = 0;
     bool any = false;
@@ -332,7 +338,6 @@ static uint32_t hold_back(struct reporter *reporter, struct batch *batch)
         any = batch->results[i].code == ERR_UNAVAILABLE;
     if (!any || SEEDED_BUG("unsent_report_dropped"))
         return 0;
-    reporter->failing = true;
     for (uint32_t i = 0; i < batch->count; i++)
         batch->entries[i].held = is_held_back(batch, batch->entries[i].task);
     for (uint32_t i = 0; i < batch->count; i++)
@@ -416,7 +421,7 @@ static void send_batch(struct reporter *reporter, struct batch *batch)
         for (uint32_t i = sent; i < batch->count; i++)
             batch->results[i] = (struct report_result){
                 .code = batch->reports[i].op == REPORT_OP_COUNT ? ERR_NONE : ERR_STALE_LEASE};
-        held = goes_on ? hold_back(reporter, batch) : 0;
+        held = goes_on ? hold_back(batch) : 0;
         if (held && !warned)
             LOG(reporter->log, LOG_WARN, "report.unsent", KI("reports", held),
                 KC("error", batch->results[0].message));

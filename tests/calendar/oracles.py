@@ -213,7 +213,7 @@ def far_apart(ours, theirs):
 
 
 def iso_weeks(probe):
-    """The weeks dateutil is not asked about, against the ISO calendar of Python's datetime: all days
+    """The weeks dateutil is not asked about, against the ISO calendar of Python's datetime: each day
     of 1997 to 2060 by the number of their week, from the front and from the end of its year."""
     first, last = datetime.date(1997, 1, 1), datetime.date(2060, 12, 31)
     days = [first + datetime.timedelta(days=i) for i in range((last - first).days + 1)]
@@ -225,7 +225,8 @@ def iso_weeks(probe):
             weeks = datetime.date(year, 12, 28).isocalendar()[1]
             if week in (number, number - weeks - 1):
                 expected.append(seconds(day))
-        text = f"DTSTART:19970101T000000|RRULE:FREQ=YEARLY;BYDAY=MO,TU,WE,TH,FR,SA,SU;BYWEEKNO={week}"
+        text = ("DTSTART:19970101T000000|RRULE:FREQ=YEARLY;BYDAY=MO,TU,WE,TH,FR,SA,SU;"
+                f"BYWEEKNO={week}")
         ours = probe.instants("rrule", "UTC", "standard", LONG_AGO, len(expected), text)
         compared += len(expected)
         if ours != expected:
@@ -299,9 +300,11 @@ def cron_parser(probe, folder, count, seed=1):
             text = choice.choice((f"{choice.randint(0, 59)} {choice.randint(4, 22)} * * *",
                                   f"{choice.randint(0, 59)} * * * *", "*/15 * * * *",
                                   f"30 {choice.randint(4, 22)} * * {choice.randint(0, 6)}"))
-        after = seconds(datetime.datetime(choice.randint(2000, 2036), choice.choice((3, 4, 9, 10, 11)),
-                                          choice.randint(1, 28), choice.randint(0, 23), 30))
-        node.stdin.write(json.dumps({"cron": text, "zone": zone, "after": after, "count": 24}) + "\n")
+        month = choice.choice((3, 4, 9, 10, 11))
+        after = seconds(datetime.datetime(choice.randint(2000, 2036), month, choice.randint(1, 28),
+                                          choice.randint(0, 23), 30))
+        question = {"cron": text, "zone": zone, "after": after, "count": 24}
+        node.stdin.write(json.dumps(question) + "\n")
         node.stdin.flush()
         theirs = json.loads(node.stdout.readline())
         ours = probe.instants("cron", zone, "standard", after, 24, text)

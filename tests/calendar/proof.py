@@ -249,9 +249,9 @@ Where they mean something else, we do not compare:
   step in a day field (`*/2`) for a restriction; Debian's cron does not, and neither do we.
 - **cron-parser** fires at 03:30 for a 02:30 that does not exist, we at 03:00 (Debian's rule), and it fires nothing on a
   day whose midnight does not exist (Cairo). It refuses lists that name a value twice and knows no `W` and no `L-3`.
-- **dateutil** cuts the first week off at DTSTART before BYSETPOS counts, is wrong about weeks 52 and 53
-  and those counted from the end where a year begins (see ISO weeks), gives all seven days of a BYWEEKNO without BYDAY (we: that of DTSTART), reads an UNTIL that is a date as
-  its midnight (we: the whole day), and knows no zones (we: D3).
+- **dateutil** cuts the first week off at DTSTART before BYSETPOS counts, is wrong about weeks 52 and 53 and those
+  counted from the end where a year begins (see ISO weeks), gives all seven days of a BYWEEKNO without BYDAY (we: that
+  of DTSTART), reads an UNTIL that is a date as its midnight (we: the whole day), and knows no zones (we: D3).
 
 ## Time
 

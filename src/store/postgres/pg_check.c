@@ -20,6 +20,8 @@ int pg_check(struct store *base, struct err *err)
     bool there;
     int64_t mark;
 
+    if (conn_settle(&store->conn, err) < 0) /* what was sent before may be at fault for itself */
+        return -(int)err->code;
     param_text(&store->conn.params, str_of(store->writer));
     if (pg_query(store, PGSQL_check_mark, &result, err) < 0)
         return err->code != ERR_INTERNAL

@@ -18,7 +18,8 @@ static const char transaction_settings[] =
     "('lock_timeout', '5s'), ('statement_timeout', '60s'),"
     "('idle_in_transaction_session_timeout', '10s')) AS settings (name, value)";
 
-static const struct pg_statement begin_statement = {"begin", "BEGIN"};
+static const struct pg_statement begin_statement = {"begin",
+                                                    "BEGIN ISOLATION LEVEL READ COMMITTED"};
 static const struct pg_statement commit_statement = {"commit", "COMMIT"};
 static const struct pg_statement rollback_statement = {"rollback", "ROLLBACK"};
 static const struct pg_statement settings_statement = {"settings", transaction_settings};

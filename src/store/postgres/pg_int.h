@@ -247,6 +247,8 @@ int pg_inspect(struct store *, store_tell *, void *, struct err *);
 int pg_place(struct str where, bool pooler, char **place, char schema[PG_SCHEMA_BYTES],
              struct err *err);
 int pg_place_make(struct pg_conn *conn, const char *schema, struct err *err);
+/* Refuses a search path on which there is no store, while there is one in the usual place. */
+int pg_place_found(struct pg_conn *conn, struct err *err);
 /* pg_migrate.c: on an open connection */
 int pg_migrate_rows(struct pg_conn *conn, struct arena *arena, struct migration_row **rows,
                     uint32_t *count, struct err *err);

@@ -278,8 +278,10 @@ static bool ask_for_blocks(struct pg_store *store, struct pg_keys *keys, enum pg
     PGresult *result;
 
     param_int(&store->conn.params, wanted);
-    if (pg_ask(store, name, &result, &err) < 0)
+    if (pg_ask(store, name, &result, &err) < 0) {
+        LOG(store->log, LOG_WARN, "store.no_keys", KC("reason", err.text));
         return false;
+    }
     keys->count = (uint32_t)PQntuples(result) < wanted ? (uint32_t)PQntuples(result) : wanted;
     keys->used = 0;
     for (uint32_t i = 0; i < keys->count; i++)
@@ -473,7 +475,7 @@ static int open_database(struct pg_store *store, const struct store_options *opt
 
     if (conn_open(&store->conn, store->where, store->pooler, store->log, err) < 0 ||
         (!options->no_migrate && pg_place_make(&store->conn, store->schema, err) < 0) ||
-        pg_migrate_hold(&store->conn, err) < 0)
+        pg_place_found(&store->conn, err) < 0 || pg_migrate_hold(&store->conn, err) < 0)
         return -(int)err->code;
     if (options->no_migrate ? pg_migrate_check(&store->conn, err)
                             : pg_migrate_up(&store->conn, 0, &applied, err))

@@ -114,3 +114,25 @@ int pg_place_make(struct pg_conn *conn, const char *schema, struct err *err)
              schema);
     return conn_text(conn, text, err);
 }
+
+int pg_place_found(struct pg_conn *conn, struct err *err)
+{
+    static const struct pg_statement look = {
+        "schema", "SELECT to_regclass('schema_migrations') IS NULL AND "
+                  "to_regclass('" DEFAULT_SCHEMA ".schema_migrations') IS NOT NULL"};
+    PGresult *result = NULL;
+    bool elsewhere;
+
+    if (!conn->pooler)
+        return 0;
+    if (conn_begin(conn, err) < 0 || conn_query(conn, &look, &result, err) < 0)
+        return -(int)err->code;
+    elsewhere = get_bool(result, 0, 0);
+    PQclear(result);
+    if (conn_commit(conn, err) < 0)
+        return -(int)err->code;
+    return elsewhere ? err_set(err, ERR_INVALID, "the store is in the schema '" DEFAULT_SCHEMA "', "
+                               "which is not on the search path behind the pooler; ALTER ROLE … "
+                               "SET search_path = " DEFAULT_SCHEMA)
+                     : 0;
+}

@@ -11,7 +11,8 @@ ON CONFLICT (writer) DO UPDATE SET seq = excluded.seq;
 -- Whether a transaction took; waits for it if it is under way still. If it did not, it never will.
 -- name: mark_settle
 WITH seen AS (SELECT seq FROM writer_marks WHERE writer = $1 FOR UPDATE)
-UPDATE writer_marks m SET seq = $2 + 2 FROM seen WHERE m.writer = $1 RETURNING seen.seq;
+UPDATE writer_marks m SET seq = $2 + 2 FROM seen WHERE m.writer = $1 AND seen.seq >= $2
+RETURNING seen.seq; -- one that is behind belongs to another past, and stays so that it is noticed
 
 -- Waits for nobody but a node that is just taking over; whoever wants to take over waits for us.
 -- name: lead_guard
