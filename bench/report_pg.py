@@ -81,8 +81,10 @@ def peer_sentences(row, best):
         in_flight = row.get(f"in_flight_factor_{key}")
         shipped = row.get(f"drain_default_factor_{key}")
         tuned = ratio(best, row["peers"][key].get("drain_tuned"))
+        singly = ratio(row["http_in_flight_32"], row["peers"][key].get("one_by_one"))
         yield (f"- {name}: Perdura stores {number(in_flight, 1)} times as many single tasks with "
-               f"32 in flight (aim 10: {outcome(in_flight, 10)}), drains {number(shipped, 1)} "
+               f"32 in flight on both sides (aim 10: {outcome(in_flight, 10)}; "
+               f"{number(singly, 1)} times what the peer stores one by one), drains {number(shipped, 1)} "
                "times as many with the defaults of both" +
                (f" (aim 10: {outcome(shipped, 10)})" if key == "graphile-worker" else "") +
                f" and {number(tuned, 2)} times as many with the best settings of both, where the "
