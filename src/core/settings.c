@@ -7,6 +7,14 @@ bool settings_type_matches(struct str pattern, struct str type)
     return str_eq(pattern, type);
 }
 
+bool settings_types_cover(const struct str *patterns, uint32_t count, struct str type)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (settings_type_matches(patterns[i], type))
+            return true;
+    return count == 0;
+}
+
 const struct handler_rule *settings_handler(const struct settings *settings, struct str type)
 {
     const struct handler_rule *best = NULL;

@@ -105,5 +105,7 @@ const struct handler_rule *settings_handler(const struct settings *settings, str
 
 /* True when pattern (exact, or a prefix ending in '*') covers type. */
 bool settings_type_matches(struct str pattern, struct str type);
+/* The same for a list of patterns; an empty one covers every type. */
+bool settings_types_cover(const struct str *patterns, uint32_t count, struct str type);
 
 #endif

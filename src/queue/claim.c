@@ -333,11 +333,8 @@ bool claim_wants(const struct claim_request *request, const struct worker_state 
 {
     const struct str *types = request->types_count ? request->types : worker->types;
     uint32_t types_count = request->types_count ? request->types_count : worker->types_count;
-    bool wanted = types_count == 0;
 
-    for (uint32_t i = 0; i < types_count && !wanted; i++)
-        wanted = settings_type_matches(types[i], type);
-    return wanted && asks_for(request, worker, queue);
+    return settings_types_cover(types, types_count, type) && asks_for(request, worker, queue);
 }
 
 bool claim_wants_hot(const struct batch *batch, const struct claim_request *request,

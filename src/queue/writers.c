@@ -2,7 +2,8 @@
  * connection and batches of its own, and knows of the others what it knows of other nodes. The
  * first one does everything that has a clock, registers workers and claims. Reports go to the
  * second, enqueues to the third unless a claim waits for what they bring: then one commit serves
- * both. So a task is always in one place at a time, and three commits are under way at once. */
+ * both. A fourth shares the reports, by worker. So a task is always in one place at a time, and
+ * several commits are under way at once. */
 #include "queue/queue_int.h"
 
 #include "base/hash.h"

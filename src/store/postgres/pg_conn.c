@@ -340,6 +340,11 @@ static void notice_nothing(void *ctx, const PGresult *result)
     (void)result;
 }
 
+void conn_quiet(PGconn *pg)
+{
+    PQsetNoticeReceiver(pg, notice_nothing, NULL);
+}
+
 int conn_open(struct pg_conn *conn, const char *where, bool pooler, const struct log *log,
               struct err *err)
 {
@@ -356,7 +361,7 @@ int conn_open(struct pg_conn *conn, const char *where, bool pooler, const struct
         conn_close(conn);
         return rc;
     }
-    PQsetNoticeReceiver(conn->pg, notice_nothing, NULL);
+    conn_quiet(conn->pg);
     rc = pooler ? 0 : conn_text(conn, session_settings, err);
     if (rc == 0 && !PQenterPipelineMode(conn->pg))
         rc = conn_fail(conn, NULL, "pipeline", err);

@@ -45,6 +45,8 @@ struct pg_conn {
 int conn_open(struct pg_conn *conn, const char *where, bool pooler, const struct log *log,
               struct err *err);
 void conn_close(struct pg_conn *conn);
+/* The database's own words would stand between the lines of our log. */
+void conn_quiet(PGconn *pg);
 
 /* Sends and goes on; the statement must give no rows that matter. Takes conn->params. */
 int conn_send(struct pg_conn *conn, const struct pg_statement *statement, struct err *err);

@@ -13,14 +13,6 @@ struct wanted {
     uint32_t count;
 };
 
-static bool wants_type(const struct ready_want *want, struct str type)
-{
-    for (uint32_t i = 0; i < want->types_count; i++)
-        if (settings_type_matches(want->types[i], type))
-            return true;
-    return want->types_count == 0;
-}
-
 static bool wants_queue(const struct ready_want *want, const struct pg_lane *lane)
 {
     if (!str_eq(want->namespace_name, lane->namespace_name))
@@ -44,7 +36,8 @@ static int find_lanes(struct pg_store *store, const struct ready_want *want, str
     if (!wanted->lanes)
         return err_set(err, ERR_MEMORY, "out of memory for a claim");
     while ((lane = map_next(&store->lanes, &cursor)) != NULL)
-        if (wants_queue(want, lane) && wants_type(want, lane->type))
+        if (wants_queue(want, lane) &&
+            settings_types_cover(want->types, want->types_count, lane->type))
             wanted->lanes[wanted->count++] = lane;
     return 0;
 }

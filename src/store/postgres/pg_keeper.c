@@ -159,13 +159,6 @@ static bool follow_clock(struct pg_keeper *keeper)
     return true;
 }
 
-/* The database's own words would stand between the lines of our log. */
-static void notice_nothing(void *ctx, const PGresult *result)
-{
-    (void)ctx;
-    (void)result;
-}
-
 static bool connect_again(struct pg_keeper *keeper)
 {
     const char *const names[] = {PG_NETWORK_NAMES, "dbname", "application_name", NULL};
@@ -173,7 +166,7 @@ static bool connect_again(struct pg_keeper *keeper)
 
     PQfinish(keeper->pg);
     keeper->pg = PQconnectdbParams(names, values, 1);
-    PQsetNoticeReceiver(keeper->pg, notice_nothing, NULL);
+    conn_quiet(keeper->pg);
     if (PQstatus(keeper->pg) != CONNECTION_OK || !listen_to_others(keeper) ||
         !follow_clock(keeper))
         return false;

@@ -49,14 +49,6 @@ static void merge_drop_top(struct merge *merge)
     sift_down(merge, 0);
 }
 
-static bool wants_type(const struct ready_want *want, struct str type)
-{
-    for (uint32_t i = 0; i < want->types_count; i++)
-        if (settings_type_matches(want->types[i], type))
-            return true;
-    return want->types_count == 0;
-}
-
 static int merge_add_queue(struct sqlite_store *store, const struct ready_want *want,
                            struct line_queue *queue, struct arena *arena, struct merge *merge,
                            uint32_t *cap, struct err *err)
@@ -64,7 +56,8 @@ static int merge_add_queue(struct sqlite_store *store, const struct ready_want *
     for (struct line *line = queue->lines; line; line = line->next_in_queue) {
         struct line_entry *head;
 
-        if (line_ready(line) <= 0 || !wants_type(want, line->type))
+        if (line_ready(line) <= 0 ||
+            !settings_types_cover(want->types, want->types_count, line->type))
             continue;
         if (lines_head(store, line, &head, err) < 0)
             return -(int)err->code;
