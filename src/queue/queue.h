@@ -11,6 +11,7 @@
 
 #include "base/gate.h"
 #include "base/clock.h"
+#include "core/catalog.h"
 #include "core/report.h"
 #include "core/settings.h"
 #include "core/spec.h"
@@ -36,6 +37,8 @@ enum request_kind {
     REQUEST_OUTBOX_DONE,
     REQUEST_PURGE,
     REQUEST_STATS,
+    REQUEST_CATALOG,
+    REQUEST_JOB_RUN,
     REQUEST_KIND_COUNT
 };
 
@@ -267,6 +270,44 @@ struct stats_request {
     uint32_t lanes_count;
 };
 
+/* Makes, changes or removes something people plan with. A change takes the fields that `set` names
+ * (CATEGORY_FIELD_... and so on, one bit each), a creation all of them. Out: the whole thing as it
+ * is now, but after a removal. ERR_INVALID with the field, a cycle of dependencies with its path;
+ * ERR_NOT_FOUND; ERR_CONFLICT (a name that is taken, a category or template in use). */
+enum catalog_kind {
+    CATALOG_CATEGORY,
+    CATALOG_JOB,
+    CATALOG_SCHEDULE,
+    CATALOG_RECURRING,
+    CATALOG_DEPENDENCY,
+    CATALOG_KIND_COUNT
+};
+enum catalog_op { CATALOG_CREATE, CATALOG_UPDATE, CATALOG_DELETE };
+struct catalog_request {
+    struct request base;
+    enum catalog_kind kind;
+    enum catalog_op op;
+    struct uuid id;        /* of what is changed or removed */
+    struct str category;   /* jobs: its name, where `set` has JOB_FIELD_CATEGORY; absent = none */
+    uint64_t set;
+    union {
+        struct category category;
+        struct job job;
+        struct schedule schedule;
+        struct recurring recurring;
+        struct job_dependency dependency;
+    } item; /* in and out */
+};
+
+/* A run of a job now. ERR_CONFLICT when the job or its category is not active. */
+struct job_run_request {
+    struct request base;
+    struct uuid job_id;
+    struct str payload; /* JSON; absent = the job's */
+    enum actor actor;
+    struct task *task;  /* out */
+};
+
 /* What changed, told after the commit on the queue's thread (SSE). */
 struct task_note {
     struct uuid id;
@@ -279,6 +320,7 @@ struct task_note {
 
 struct queue_config {
     const struct settings *settings;
+    struct zones *zones; /* of schedules; NULL = nothing is planned here */
     const struct log *log;
     struct str namespace_name;
     void (*on_notes)(void *ctx, const struct task_note *notes, uint32_t count); /* may be NULL */

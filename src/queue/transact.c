@@ -58,6 +58,10 @@ static int apply(struct batch *batch, struct request *request)
         return control_purge(batch, typed);
     case REQUEST_STATS:
         return stats_apply(batch, typed);
+    case REQUEST_CATALOG:
+    case REQUEST_JOB_RUN:
+        err_set(&request->err, ERR_INTERNAL, "nothing is planned here");
+        return 0;
     case REQUEST_KIND_COUNT:
         break;
     }
@@ -197,7 +201,8 @@ static void pass_points(const char *when, const struct request *list)
 #ifdef PERDURA_FAULTS
     static const char *const kinds[REQUEST_KIND_COUNT] = {
         "enqueue", "claim", "report", "control", "wait", "register", "heartbeat", "leave",
-        "workers", "queues", "queue_patch", "outbox_take", "outbox_done", "purge", "stats"};
+        "workers", "queues", "queue_patch", "outbox_take", "outbox_done", "purge", "stats",
+        "catalog", "job_run"};
     char name[64];
 
     snprintf(name, sizeof name, "%s.commit", when);

@@ -23,6 +23,7 @@
 struct store;
 struct store_reader;
 struct store_copy_verbs;
+struct catalog_verbs;
 
 enum { /* parts of a task that loads may leave out */
     LOAD_STATE = 0,
@@ -385,6 +386,7 @@ struct store_verbs {
                   void (*progress)(void *ctx, int64_t done, int64_t total), void *ctx,
                   struct err *err);
     const struct store_copy_verbs *copy; /* rows in and out; store_copy.h */
+    const struct catalog_verbs *catalog; /* jobs, schedules and the like; catalog_store.h */
 };
 
 struct store {

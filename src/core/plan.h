@@ -1,0 +1,62 @@
+/* When a schedule or a recurring pattern fires: its calendar made ready, and what is to be done at
+ * a moment with instants that have come (D2 to D4, D6). Pure but for the zones it borrows. */
+#ifndef CORE_PLAN_H
+#define CORE_PLAN_H
+
+#include "calendar/cron.h"
+#include "calendar/zones.h"
+#include "core/catalog.h"
+
+#define PLAN_INSTANTS_MAX 1000 /* fired of one schedule at a time; the rest comes next */
+
+struct plan {
+    enum { PLAN_CRON, PLAN_INTERVAL, PLAN_ONCE, PLAN_RECURRENCE } kind;
+    struct cron cron;
+    struct recurrence recurrence;
+    const struct zone *zone; /* borrowed until plan_release; NULL where none is needed */
+    enum dst_policy dst;
+    int64_t anchor_us;   /* interval: instants are anchor + n * every; once: the instant */
+    int64_t every_us;
+    int64_t starts_at_us; /* nothing before it; 0 = no start */
+    int64_t ends_at_us;   /* nothing after it; 0 = no end */
+};
+
+/* ERR_INVALID names the field: an expression that cannot be read or never fires, a zone that is not
+ * there, an interval of nothing. An interval counts from starts_at, else from created_at. Immediate
+ * is once, at created_at (or starts_at). */
+int plan_schedule(const struct schedule *schedule, struct zones *zones, int64_t now_us,
+                  struct plan *plan, struct err *err);
+int plan_recurring(const struct recurring *recurring, struct zones *zones, int64_t now_us,
+                   struct arena *arena, struct plan *plan, struct err *err);
+void plan_release(struct plan *plan, struct zones *zones);
+
+/* The first instant after then; false when there is none any more. */
+bool plan_next(const struct plan *plan, int64_t after_us, int64_t *next_us);
+/* The last one after after_us and not after until_us; false when there is none. */
+bool plan_last(const struct plan *plan, int64_t after_us, int64_t until_us, int64_t *last_us);
+
+struct misfire_rule {
+    enum misfire misfire;
+    int64_t grace_ms;
+    int64_t cap;
+};
+
+/* What is due: instants to fire, oldest first, and where the plan goes on. */
+struct due {
+    int64_t *instants;
+    uint32_t count;
+    int64_t passed_over; /* late ones the policy leaves out; at least this many are known of */
+    int64_t next_us;     /* the next planned instant; 0 = none any more */
+};
+
+/* first_us is the stored next instant, at or before now_us. Instants not later than the grace all
+ * fire (up to PLAN_INSTANTS_MAX: then next_us is the first of the rest); of older ones skip fires
+ * none, fire_once the last one, fire_all at most `cap`, the newest of them, oldest first. Work does
+ * not grow with how many were missed, but for those that fire. */
+int plan_due(const struct plan *plan, const struct misfire_rule *rule, int64_t first_us,
+             int64_t now_us, struct arena *arena, struct due *due, struct err *err);
+
+/* How much later than planned a run starts: the same for the same instant, 0 to jitter_ms. */
+int64_t plan_jitter_us(const struct uuid *owner_id, int64_t instant_us, int64_t jitter_ms);
+
+#endif

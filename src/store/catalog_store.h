@@ -1,0 +1,178 @@
+/* The part of the seam for what people plan with (core/catalog.h): verbs of every store, by the
+ * same rules as those of store.h. Write verbs belong to the writer's thread, between begin and
+ * commit; reading verbs take a reader. Arrays of pointers are filled where ids were given (NULL =
+ * there is none); all else is given as arrays in the arena. */
+#ifndef STORE_CATALOG_STORE_H
+#define STORE_CATALOG_STORE_H
+
+#include "core/catalog.h"
+#include "store/store.h"
+
+/* A schedule or recurring pattern goes on: guarded by where it stood. */
+struct plan_step {
+    struct uuid id;
+    int64_t from_us;  /* the next instant it had; 0 = none */
+    int64_t to_us;    /* the next one now; 0 = none */
+    int64_t fired_us; /* the last one that fired; 0 = keep what is stored */
+    struct str error; /* absent = none */
+    bool moved;       /* out: false when it stood elsewhere (somebody changed it) */
+};
+
+struct catalog_filter {
+    struct str namespace_name;
+    struct str name;         /* exact; absent = any */
+    struct uuid job_id;      /* schedules, dependencies (either side); nil = any */
+    struct uuid category_id; /* jobs */
+    int active;              /* -1 = any, 0, 1 */
+    int type;                /* schedules: enum schedule_type, -1 = any */
+    bool errors_only;        /* schedules, recurring: those with an error */
+    bool with_deleted;       /* jobs */
+    int64_t next_before_us;  /* schedules, recurring: next instant before this; 0 = any */
+    struct uuid before_id;   /* cursor: ids below this; nil = from the newest */
+    uint32_t limit;
+};
+
+struct execution_filter {
+    struct str namespace_name;
+    struct uuid job_id; /* nil = any, so below */
+    struct uuid schedule_id;
+    int status;         /* enum execution_status, -1 = any */
+    int64_t after_us;   /* created, 0 = any */
+    int64_t before_us;
+    int64_t before_key; /* cursor */
+    uint32_t limit;
+};
+
+/* How runs of a job went since a time. */
+struct job_stats {
+    int64_t total, completed, failed, cancelled, timed_out, open;
+    int64_t duration_ms_total; /* of those that have one, and how many have */
+    int64_t duration_count;
+    int64_t duration_ms_max;
+    int64_t last_started_us;
+};
+
+struct catalog_verbs {
+    /* Nobody else changes the catalog until the transaction ends (cycles, F-H11), and every other
+     * node sees in catalog_version that it did. Nothing to wait for on a store of our own. */
+    int (*lock)(struct store *store, struct err *err);
+    int (*version)(struct store *store, int64_t *version, struct err *err);
+
+    int (*categories_load)(struct store *store, struct arena *arena, struct category **categories,
+                           uint32_t *count, struct err *err);
+    int (*category_put)(struct store *store, const struct category *category, struct err *err);
+    /* ERR_CONFLICT while a job uses it; ERR_NOT_FOUND. */
+    int (*category_delete)(struct store *store, const struct uuid *id, struct err *err);
+
+    /* hold: the rows are ours until the transaction ends; taken in the order of ids. */
+    int (*jobs_load)(struct store *store, const struct uuid *ids, uint32_t count, bool hold,
+                     struct arena *arena, struct job **jobs, struct err *err);
+    int (*job_put)(struct store *store, const struct job *job, struct err *err); /* not last_... */
+    int (*job_ended)(struct store *store, const struct job *job, struct err *err); /* last_... */
+    /* Soft: deleted_at; its schedules and dependencies go. ERR_CONFLICT while a recurring pattern
+     * uses it as template. */
+    int (*job_delete)(struct store *store, const struct uuid *id, int64_t now_us,
+                      struct err *err);
+
+    int (*schedules_load)(struct store *store, const struct uuid *ids, uint32_t count,
+                          struct arena *arena, struct schedule **schedules, struct err *err);
+    int (*schedule_put)(struct store *store, const struct schedule *schedule, struct err *err);
+    int (*schedule_delete)(struct store *store, const struct uuid *id, struct err *err);
+    /* Active ones of jobs that are there, whose next instant has come, earliest first; *next_us is
+     * the earliest one not given (INT64_MAX = none). Cost does not grow with how many there are. */
+    int (*schedules_due)(struct store *store, int64_t wall_us, uint32_t limit, struct arena *arena,
+                         struct schedule **schedules, uint32_t *count, int64_t *next_us,
+                         struct err *err);
+    int (*schedules_step)(struct store *store, struct plan_step *steps, uint32_t count,
+                          struct err *err);
+    /* All of them by id, a page at a time. */
+    int (*schedules_scan)(struct store *store, const struct uuid *after, uint32_t limit,
+                          struct arena *arena, struct schedule **schedules, uint32_t *count,
+                          struct err *err);
+
+    int (*recurring_load)(struct store *store, const struct uuid *ids, uint32_t count,
+                          struct arena *arena, struct recurring **recurring, struct err *err);
+    int (*recurring_put)(struct store *store, const struct recurring *recurring, struct err *err);
+    int (*recurring_delete)(struct store *store, const struct uuid *id, struct err *err);
+    int (*recurring_due)(struct store *store, int64_t wall_us, uint32_t limit, struct arena *arena,
+                         struct recurring **recurring, uint32_t *count, int64_t *next_us,
+                         struct err *err);
+    int (*recurring_step)(struct store *store, struct plan_step *steps, uint32_t count,
+                          struct err *err);
+    int (*recurring_scan)(struct store *store, const struct uuid *after, uint32_t limit,
+                          struct arena *arena, struct recurring **recurring, uint32_t *count,
+                          struct err *err);
+
+    /* What makes firing happen once: rows that are there already are marked taken. */
+    int (*fires_insert)(struct store *store, bool of_recurring, struct fire *fires, uint32_t count,
+                        struct err *err);
+    int (*fires_prune)(struct store *store, int64_t before_us, uint32_t limit, uint32_t *removed,
+                       struct err *err);
+
+    int (*dependencies_load)(struct store *store, struct arena *arena,
+                             struct job_dependency **dependencies, uint32_t *count,
+                             struct err *err); /* all */
+    int (*dependency_put)(struct store *store, const struct job_dependency *dependency,
+                          struct err *err); /* ERR_CONFLICT when there is the same already */
+    int (*dependency_delete)(struct store *store, const struct uuid *id, struct err *err);
+
+    int (*runs_insert)(struct store *store, const struct job_run *runs, uint32_t count,
+                       struct err *err);
+    int (*run_save)(struct store *store, const struct job_run *run, struct err *err);
+    int (*run_delete)(struct store *store, const struct uuid *task_id, struct err *err);
+    /* Open ones of a job, or of a schedule, or of a recurring pattern (the other two nil), oldest
+     * first. */
+    int (*runs_find)(struct store *store, const struct uuid *job_id,
+                     const struct uuid *schedule_id, const struct uuid *recurring_job_id,
+                     uint32_t limit, struct arena *arena, struct job_run **runs, uint32_t *count,
+                     struct err *err);
+    int (*waits_insert)(struct store *store, const struct job_wait *waits, uint32_t count,
+                        struct err *err);
+    /* Who waits for this job, oldest first. */
+    int (*waits_find)(struct store *store, const struct uuid *depends_on_job_id,
+                      const struct uuid *after_task, uint32_t limit, struct arena *arena,
+                      struct job_wait **waits, uint32_t *count, struct err *err);
+    /* One, or with a nil job all of the task; *removed says how many. */
+    int (*waits_delete)(struct store *store, const struct uuid *task_id,
+                        const struct uuid *depends_on_job_id, uint32_t *removed,
+                        struct err *err);
+
+    int (*read_categories)(struct store_reader *reader, const struct catalog_filter *filter,
+                           struct arena *arena, struct category **categories, uint32_t *count,
+                           struct err *err);
+    int (*read_jobs)(struct store_reader *reader, const struct catalog_filter *filter,
+                     struct arena *arena, struct job **jobs, uint32_t *count, struct err *err);
+    int (*read_schedules)(struct store_reader *reader, const struct catalog_filter *filter,
+                          struct arena *arena, struct schedule **schedules, uint32_t *count,
+                          struct err *err);
+    int (*read_recurring)(struct store_reader *reader, const struct catalog_filter *filter,
+                          struct arena *arena, struct recurring **recurring, uint32_t *count,
+                          struct err *err);
+    int (*read_dependencies)(struct store_reader *reader, const struct catalog_filter *filter,
+                             struct arena *arena, struct job_dependency **dependencies,
+                             uint32_t *count, struct err *err);
+    /* One by its id: count 0 or 1. */
+    int (*read_category)(struct store_reader *reader, const struct uuid *id, struct arena *arena,
+                         struct category **category, struct err *err);
+    int (*read_job)(struct store_reader *reader, const struct uuid *id, struct arena *arena,
+                    struct job **job, struct err *err);
+    int (*read_schedule)(struct store_reader *reader, const struct uuid *id, struct arena *arena,
+                         struct schedule **schedule, struct err *err);
+    int (*read_recurring_one)(struct store_reader *reader, const struct uuid *id,
+                              struct arena *arena, struct recurring **recurring, struct err *err);
+    int (*read_execution_list)(struct store_reader *reader, const struct execution_filter *filter,
+                               struct arena *arena, struct execution **executions, uint32_t *count,
+                               struct err *err); /* newest first */
+    int (*read_execution)(struct store_reader *reader, const struct uuid *id, struct arena *arena,
+                          struct execution **execution, struct err *err);
+    int (*read_execution_logs)(struct store_reader *reader, const struct uuid *execution_id,
+                               const struct log_filter *filter, struct arena *arena,
+                               struct log_entry **entries, uint32_t *count, struct err *err);
+    int (*read_job_stats)(struct store_reader *reader, const struct uuid *job_id, int64_t since_us,
+                          struct job_stats *stats, struct err *err);
+    /* The earliest next instant of each job's schedules and patterns; 0 = none. */
+    int (*read_next_fires)(struct store_reader *reader, const struct uuid *job_ids, uint32_t count,
+                           int64_t *next_us, struct err *err);
+};
+
+#endif
