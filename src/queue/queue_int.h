@@ -113,7 +113,7 @@ struct lost_worker {
     char id[];
 };
 
-#define WRITERS_MAX 4
+#define WRITERS_MAX 5
 
 struct queue {
     struct routes *routes;   /* only of the one in front of several; then the rest is not used but
@@ -121,6 +121,7 @@ struct queue {
     struct queue *main;      /* whose writer this is; itself, if it is the first */
     struct queue *writers[WRITERS_MAX]; /* of the first one: itself and the others */
     atomic_uint writers_count;          /* hints come before all are open */
+    bool beats;                         /* heartbeats are its business */
     atomic_uint claims_waiting;         /* in here */
     uint32_t workers_kept;              /* of a further writer: then silent ones are forgotten */
     struct queue_stats shown;           /* of the others, for the first one; under the mutex */
@@ -173,7 +174,8 @@ struct queue {
     int64_t next_poll_us;    /* shared stores: when to look for work nobody told of */
     bool leads;              /* as it was in the last turn */
     struct buf hints;        /* queues where other nodes made work, and ... */
-    bool hint_all;           /* ... more than fit; both under the mutex */
+    bool hint_all;           /* ... more than fit; all three under the mutex */
+    bool hinted;             /* there is more to it than work for claims that wait */
     bool reload_queues;      /* another node made or changed some */
     bool stale;              /* what memory knows is to be read anew */
     bool look_at_waits;      /* tasks ended on other nodes */
