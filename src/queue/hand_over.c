@@ -87,6 +87,8 @@ static int serve(struct batch *batch, struct claim_request *request, struct work
     }
     *count = kept;
     batch->served_count += request->claimed_count > 0;
+    if (request->claimed_count > 0 && request->coming)
+        request->coming(request);
     return 0;
 }
 
