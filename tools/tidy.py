@@ -25,7 +25,7 @@ ALLOWED = {
     "recovery": {"base", "calendar", "core", "store", "queue"},
     "server": {"base", "calendar", "core", "store", "queue", "net", "dispatch"},
     "node": {"base", "calendar", "core", "store", "queue", "net", "worker", "dispatch", "server"},
-    "cli": {"base", "core", "net", "node"},
+    "cli": {"base", "calendar", "core", "net", "node"},
     "lib": {"base", "calendar", "core", "store", "queue", "net", "worker", "worker/handlers",
             "dispatch"},
 }

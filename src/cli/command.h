@@ -110,6 +110,7 @@ struct str call_given_text(const struct call *call, const char *flag);
 struct str call_text(const struct call *call, const char *flag);
 int64_t call_int(const struct call *call, const char *flag, int64_t otherwise);
 int64_t call_duration_ms(const struct call *call, const char *flag, int64_t otherwise_ms);
+int64_t call_time_us(const struct call *call, const char *flag, int64_t otherwise_us);
 /* Every item of a list flag, in order; they live as long as the call. */
 int call_list(struct call *call, const char *flag, struct str **items, uint32_t *count);
 /* Reads a FLAG_JSON value: literal, @file or stdin; checked and trimmed. */

@@ -160,6 +160,13 @@ static bool time_parse(struct str text, int64_t *time_us)
     return true;
 }
 
+int64_t call_time_us(const struct call *call, const char *flag, int64_t otherwise_us)
+{
+    int64_t value_us;
+
+    return time_parse(call_text(call, flag), &value_us) ? value_us : otherwise_us;
+}
+
 static int check_int(const struct flag *flag, struct str text, struct err *err)
 {
     int64_t value;
