@@ -17,6 +17,7 @@ extern const struct command command_backup;
 extern const struct command command_bench;
 extern const struct command command_doctor;
 extern const struct command command_completion;
+extern const struct command command_exec_cron;
 extern const struct command command_man;
 extern const struct command command_version;
 extern const struct command command_help;
@@ -25,7 +26,7 @@ static const struct command *const commands[] = {
     &command_serve,   &command_worker,  &command_enqueue, &command_task,       &command_queue,
     &command_schedule, &command_workers, &command_stats,  &command_migrate,    &command_copy,
     &command_verify,  &command_backup,  &command_bench,   &command_doctor,     &command_completion,
-    &command_man,     &command_version, &command_help,    NULL};
+    &command_man,     &command_exec_cron, &command_version, &command_help,    NULL};
 
 static int run_root(struct call *call)
 {
