@@ -1,7 +1,8 @@
-/* perdura exec-cron: the handler of what `perdura schedule import crontab` made. It gets the task on
- * stdin as any process handler does and becomes the shell of its command, in the surroundings cron
- * gives one: shell, home, few variables, the crontab's own, its input on stdin. Exit code, output
- * and signals are those of the command, as nothing stands between. Not listed in help; one thread. */
+/* perdura exec-cron: the handler of what `perdura schedule import crontab` made. It gets the task
+ * on stdin as any process handler does and becomes the shell of its command, in the surroundings
+ * cron gives one: shell, home, few variables, the crontab's own, its input on stdin. Exit code,
+ * output and signals are those of the command, as nothing stands between. Not listed in help; one
+ * thread. */
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -61,8 +62,8 @@ static int read_stdin(struct call *call, struct str *text)
     buf_deinit(&input);
     if (text->data)
         return 0;
-    return err_set(&call->err, ERR_IO, "cannot read the task from stdin; this command is a handler, "
-                   "'perdura schedule import --help' says how it is used");
+    return err_set(&call->err, ERR_IO, "cannot read the task from stdin; this command is a "
+                   "handler, 'perdura schedule import --help' says how it is used");
 }
 
 /* A string member of the payload; absent and null are STR_NONE. */

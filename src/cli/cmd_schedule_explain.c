@@ -8,6 +8,7 @@
 #include "calendar/rrule.h"
 #include "calendar/words.h"
 #include "cli/expression.h"
+#include "cli/instants.h"
 #include "cli/local_time.h"
 #include "cli/schedule_commands.h"
 #include "core/crontab.h"
@@ -125,29 +126,6 @@ static void note_skipped(const struct explain *explain, struct row *row)
 
 /* ---- output ---- */
 
-static void add_row(struct explain *explain, struct table *table, const struct row *row)
-{
-    struct arena *arena = &explain->call->arena;
-    struct buf cell = BUF_INIT(NOTE_BYTES_MAX);
-    struct zone_span span;
-
-    zone_span_at(explain->zone, row->at_s, &span);
-    local_time_write(&cell, row->local_s);
-    table_cell(table, arena_str(arena, buf_view(&cell)), COLOUR_NONE);
-    buf_reset(&cell);
-    if (!row->skipped) {
-        local_offset_write(&cell, span.offset_s);
-        buf_format(&cell, " %s", span.abbreviation);
-    }
-    table_cell(table, arena_str(arena, buf_view(&cell)), COLOUR_DIM);
-    buf_reset(&cell);
-    if (!row->skipped)
-        local_utc_write(&cell, row->at_s);
-    table_cell(table, arena_str(arena, buf_view(&cell)), COLOUR_NONE);
-    table_cell(table, arena_str(arena, buf_view(&row->note)), COLOUR_YELLOW);
-    buf_deinit(&cell);
-}
-
 static void write_row(const struct explain *explain, struct buf *json, const struct row *row)
 {
     struct zone_span span;
@@ -166,7 +144,7 @@ static void write_row(const struct explain *explain, struct buf *json, const str
 }
 
 struct listing {
-    struct table table;
+    struct instants instants;
     struct buf json;
     bool as_json;
     int64_t before_s; /* the instant before, or from when the list is */
@@ -184,7 +162,7 @@ static void put_row(struct explain *explain, struct listing *listing, int64_t at
     if (listing->as_json)
         write_row(explain, &listing->json, &row);
     else
-        add_row(explain, &listing->table, &row);
+        instants_add(&listing->instants, row.at_s, row.local_s, row.skipped, buf_view(&row.note));
     buf_deinit(&row.note);
 }
 
@@ -244,8 +222,8 @@ static void print_text(struct explain *explain, struct listing *listing, int64_t
 
     terminal_line(&call->out, COLOUR_BOLD, line);
     fputc('\n', call->out.file);
-    if (listing->table.cells_count > 0)
-        table_print(&listing->table, &call->out);
+    if (listing->instants.table.cells_count > 0)
+        table_print(&listing->instants.table, &call->out);
     if (listed < count)
         terminal_line(&call->out, COLOUR_DIM,
                       listed ? STR("It does not fire any more after that.")
@@ -261,11 +239,7 @@ static int print(struct explain *explain)
     int64_t listed;
     int rc = 0;
 
-    table_init(&listing.table, &explain->call->arena);
-    table_column(&listing.table, "LOCAL", false, false);
-    table_column(&listing.table, "OFFSET", false, false);
-    table_column(&listing.table, "UTC", false, false);
-    table_column(&listing.table, "NOTE", false, true);
+    instants_init(&listing.instants, &explain->call->arena, explain->zone);
     buf_text(&listing.json, "\"items\":[");
     listed = list_instants(explain, &listing, count);
     if (listing.json.failed || explain->call->arena.failed)

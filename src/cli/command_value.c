@@ -145,6 +145,26 @@ out:
     return rc;
 }
 
+int call_read_file(struct call *call, struct str path, size_t bytes_max, struct str *text)
+{
+    struct buf input = BUF_INIT(bytes_max + 65536);
+    const char *name = arena_cstr(&call->arena, path);
+    int rc = read_input(str_is(path, "-") ? NULL : name, &input, &call->err);
+
+    *text = STR_NONE;
+    if (rc == 0 && input.len > bytes_max)
+        rc = err_set(&call->err, ERR_TOO_LARGE, STR_FMT " has more than %zu bytes", STR_ARG(path),
+                     bytes_max);
+    if (rc == 0) {
+        *text = arena_str(&call->arena, buf_view(&input));
+        if (!text->data)
+            rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory to read " STR_FMT,
+                         STR_ARG(path));
+    }
+    buf_deinit(&input);
+    return rc;
+}
+
 static bool time_parse(struct str text, int64_t *time_us)
 {
     int64_t ms;
@@ -189,6 +209,10 @@ int flag_check(const struct flag *flag, struct str text, struct err *err)
     case FLAG_DURATION:
         must = str_to_duration_ms(text, &value)
                    ? NULL : "a duration such as 500ms, 30s, 5m, 2h, 1d";
+        break;
+    case FLAG_SECONDS:
+        must = str_to_duration_ms(text, &value) && value % 1000 == 0
+                   ? NULL : "a duration of whole seconds such as 30s, 5m, 2h, 1d";
         break;
     case FLAG_TIME:
         must = time_parse(text, &value) ? NULL : "a time such as 2027-03-28T01:00:00Z or +5m";
@@ -266,6 +290,10 @@ static int write_value(struct call *call, const struct flag *flag, bool as_query
         str_to_duration_ms(text, &value);
         buf_int(out, value);
         return 0;
+    case FLAG_SECONDS:
+        str_to_duration_ms(text, &value);
+        buf_int(out, value / 1000);
+        return 0;
     case FLAG_RATE:
         write_rate(text, out);
         return 0;
@@ -297,23 +325,47 @@ static int write_value(struct call *call, const struct flag *flag, bool as_query
     return 0;
 }
 
+static int write_field(struct call *call, const struct flag *flag, struct buf *out)
+{
+    if (!flag->field || !call_given(call, flag->name))
+        return 0;
+    if (out->len > 0 && out->data[out->len - 1] != '{')
+        buf_byte(out, ',');
+    json_write_key(out, flag->field);
+    return write_value(call, flag, false, out);
+}
+
+static int check_written(struct call *call, const struct buf *out)
+{
+    return out->failed ? err_set(&call->err, ERR_TOO_LARGE, "the request is too large to be sent")
+                       : 0;
+}
+
 int call_write_fields(struct call *call, struct buf *out)
 {
     const struct flag *flag;
-    int rc;
+    int rc = 0;
 
-    for (uint32_t i = 0; (flag = command_flag_at(call->command, i)) != NULL; i++) {
-        if (!flag->field || !call_given(call, flag->name))
-            continue;
-        if (out->len > 0 && out->data[out->len - 1] != '{')
-            buf_byte(out, ',');
-        json_write_key(out, flag->field);
-        rc = write_value(call, flag, false, out);
-        if (rc < 0)
-            return rc;
-    }
-    return out->failed ? err_set(&call->err, ERR_TOO_LARGE, "the request is too large to be sent")
-                       : 0;
+    for (uint32_t i = 0; rc == 0 && (flag = command_flag_at(call->command, i)) != NULL; i++)
+        rc = write_field(call, flag, out);
+    return rc < 0 ? rc : check_written(call, out);
+}
+
+int call_write_fields_of(struct call *call, const struct flag *flags, struct buf *out)
+{
+    int rc = 0;
+
+    for (; rc == 0 && flags->name; flags++)
+        rc = write_field(call, flags, out);
+    return rc < 0 ? rc : check_written(call, out);
+}
+
+void call_replace(struct call *call, const char *flag, struct str text)
+{
+    must_find(call, flag);
+    for (uint32_t i = 0; i < call->values_count; i++)
+        if (strcmp(call->values[i].flag->name, flag) == 0)
+            call->values[i].text = text;
 }
 
 int call_write_query(struct call *call, struct buf *out)

@@ -12,6 +12,7 @@ struct listing {
     struct call *call;
     const struct view_column *columns;
     uint32_t columns_count;
+    listing_decorate *decorate; /* NULL = shown as it is */
     struct buf path;   /* without the cursor */
     struct buf cursor; /* empty = the first page */
     bool json;
@@ -34,18 +35,25 @@ static void print_json_items(struct listing *listing, struct str items)
     }
 }
 
-static void print_page(struct listing *listing, struct str reply)
+static int print_page(struct listing *listing, struct client *client, struct str reply)
 {
     struct call *call = listing->call;
+    struct str items = view_items(reply);
+    int rc = 0;
 
-    if (listing->json && listing->all)
-        print_json_items(listing, view_items(reply));
-    else if (listing->json)
+    if (listing->json && listing->all) {
+        print_json_items(listing, items);
+    } else if (listing->json) {
         terminal_json(&call->out, reply);
-    else if (listing->pages == 0)
-        view_table(call, view_items(reply), listing->columns, listing->columns_count);
-    else
-        view_table_page(call, view_items(reply), listing->columns, listing->columns_count);
+    } else {
+        if (listing->decorate)
+            rc = listing->decorate(client, items, &items);
+        if (rc == 0 && listing->pages == 0)
+            view_table(call, items, listing->columns, listing->columns_count);
+        else if (rc == 0)
+            view_table_page(call, items, listing->columns, listing->columns_count);
+    }
+    return rc;
 }
 
 static int list_page(struct listing *listing, struct client *client)
@@ -62,8 +70,9 @@ static int list_page(struct listing *listing, struct client *client)
         command_write_escaped(&path, buf_view(&listing->cursor));
     }
     rc = client_get(client, buf_view(&path), &reply);
+    if (rc == 0)
+        rc = print_page(listing, client, reply);
     if (rc == 0) {
-        print_page(listing, reply);
         cursor = view_member(call, reply, "next_cursor");
         buf_reset(&listing->cursor);
         buf_str(&listing->cursor, cursor);
@@ -109,11 +118,11 @@ static int list_pages(struct listing *listing, struct client *client)
     return rc;
 }
 
-int listing_print(struct call *call, struct str path, const struct view_column *columns,
-                  uint32_t columns_count)
+int listing_print_decorated(struct call *call, struct str path, const struct view_column *columns,
+                            uint32_t columns_count, listing_decorate *decorate)
 {
     struct listing listing = {.call = call, .columns = columns, .columns_count = columns_count,
-                              .path = BUF_INIT(QUERY_BYTES_MAX),
+                              .decorate = decorate, .path = BUF_INIT(QUERY_BYTES_MAX),
                               .cursor = BUF_INIT(QUERY_BYTES_MAX),
                               .json = call_given(call, "json"), .all = call_given(call, "all")};
     struct client client = {0};
@@ -133,4 +142,10 @@ int listing_print(struct call *call, struct str path, const struct view_column *
     buf_deinit(&listing.path);
     buf_deinit(&listing.cursor);
     return rc;
+}
+
+int listing_print(struct call *call, struct str path, const struct view_column *columns,
+                  uint32_t columns_count)
+{
+    return listing_print_decorated(call, path, columns, columns_count, NULL);
 }

@@ -334,6 +334,16 @@ static void take_line(struct reader *reader, struct str text, struct crontab_lin
         take_entry(reader, text, line);
 }
 
+/* As many as it may have that say something; one at least. */
+static size_t count_lines(struct str text)
+{
+    size_t count = 1;
+
+    for (size_t i = 0; i < text.len && count < CRONTAB_LINES_MAX; i++)
+        count += text.data[i] == '\n';
+    return count;
+}
+
 int crontab_parse(struct str text, bool system_form, struct arena *arena, struct crontab *crontab,
                   struct err *err)
 {
@@ -344,7 +354,7 @@ int crontab_parse(struct str text, bool system_form, struct arena *arena, struct
     *crontab = (struct crontab){0};
     if (text.len > CRONTAB_BYTES_MAX)
         return err_set(err, ERR_TOO_LARGE, "a crontab has at most %d bytes", CRONTAB_BYTES_MAX);
-    crontab->lines = arena_alloc_array(arena, CRONTAB_LINES_MAX, sizeof *crontab->lines);
+    crontab->lines = arena_alloc_array(arena, count_lines(text), sizeof *crontab->lines);
     if (!reader || !crontab->lines)
         return err_set(err, ERR_MEMORY, "there is not enough memory for a crontab");
     reader->arena = arena;
