@@ -24,8 +24,8 @@ enum overlap_move overlap_decide(enum overlap overlap, uint32_t open_runs);
 
 /* May a run pass the gate now? `job` is the one it waits for: it passes when no run of that is open
  * and the last end was as required, and within_ms ago at most. */
-bool gate_open(const struct job_dependency *gate, const struct job *job, uint32_t open_runs,
-               int64_t now_us);
+bool job_gate_open(const struct job_dependency *gate, const struct job *job, uint32_t open_runs,
+                   int64_t now_us);
 
 /* Would the edge close a cycle? Then 1, and the path (ids from job_id back to job_id) is in arena;
  * 0 when not. */
