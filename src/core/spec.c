@@ -136,6 +136,14 @@ bool priority_parse(struct str text, int64_t *priority)
             *priority <= BOUND_PRIORITY);
 }
 
+const char *priority_level(int64_t priority)
+{
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+        if (levels[i].priority == priority)
+            return levels[i].word;
+    return NULL;
+}
+
 static int read_priority(struct parse *parse, const struct member *member, struct str value)
 {
     int64_t *to = &parse->input->priority;

@@ -55,5 +55,6 @@ int spec_finish(struct task_input *input, const struct settings *settings, struc
 
 /* low, medium, high, critical or a number in bounds. */
 bool priority_parse(struct str text, int64_t *priority);
+const char *priority_level(int64_t priority); /* the word for it; NULL = it has none */
 
 #endif
