@@ -1,6 +1,6 @@
-/* From a JSON object of a request to what it asks of a category, job, schedule, recurring pattern or
- * dependency, and which of its fields it names. Pure; on the caller's thread. What depends on other
- * rows, on zones or on the time is checked later, in the queue. */
+/* From a JSON object of a request to what it asks of a category, job, schedule, recurring pattern
+ * or dependency, and which of its fields it names. Pure; on the caller's thread. What depends on
+ * other rows, on zones or on the time is checked later, in the queue. */
 #ifndef CORE_CATALOG_PARSE_H
 #define CORE_CATALOG_PARSE_H
 

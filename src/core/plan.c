@@ -1,7 +1,7 @@
 /* When schedules and recurring patterns fire, and what is due of them. Calendars count in seconds,
- * intervals and single times in microseconds; everything here is in microseconds. What was missed is
- * searched from its end, so that three days or three centuries of it cost the same (F-H10). Pure but
- * for the zones it borrows; any thread. */
+ * intervals and single times in microseconds; everything here is in microseconds. What was missed
+ * is searched from its end, so that three days or three centuries of it cost the same (F-H10).
+ * Pure but for the zones it borrows; any thread. */
 #include "core/plan.h"
 
 #include "base/clock.h"

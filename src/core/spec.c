@@ -40,6 +40,7 @@ static int read_queue(struct parse *parse, const struct member *member, struct s
     struct str *to = place(parse, member->at);
     int rc = spec_read_string(value, member->name.data, parse->arena, to, parse->err);
 
+    parse->input->has_queue = true;
     return rc < 0 ? rc : spec_check_queue(*to, parse->err);
 }
 

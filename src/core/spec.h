@@ -23,6 +23,8 @@ struct task_input {
     struct str category; /* name, absent = none */
     int64_t priority;
     bool has_priority;
+    bool ruled_priority; /* a rule of the configuration gave it */
+    bool has_queue;
     int64_t delay_ms;    /* 0 = none */
     struct input_dependency *depends_on;
     uint32_t depends_on_count;
