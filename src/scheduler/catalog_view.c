@@ -100,6 +100,36 @@ int catalog_load(const struct catalog_source *source, enum catalog_kind kind,
     return 0;
 }
 
+/* The id behind this one, so that "below it" includes it. */
+static struct uuid id_behind(struct uuid id)
+{
+    for (size_t i = sizeof id.bytes; i-- > 0;)
+        if (++id.bytes[i] != 0)
+            break;
+    return id;
+}
+
+int catalog_check_dependency(const struct catalog_source *source, const struct uuid *job_id,
+                             const struct uuid *id, struct err *err)
+{
+    struct catalog_filter filter = {.namespace_name = STR(TASK_DEFAULT_NAMESPACE),
+                                    .job_id = *job_id,
+                                    .active = -1,
+                                    .type = -1,
+                                    .before_id = id_behind(*id),
+                                    .limit = 1};
+    struct job_dependency *found = NULL;
+    uint32_t count = 0;
+    int rc = source->store->verbs->catalog->read_dependencies(source->reader, &filter,
+                                                              source->arena, &found, &count, err);
+
+    if (rc < 0)
+        return rc;
+    if (count == 0 || !uuid_eq(&found[0].id, id) || !uuid_eq(&found[0].job_id, job_id))
+        return err_set(err, ERR_NOT_FOUND, "the job has no dependency with this id");
+    return 0;
+}
+
 /* ---- showing ---- */
 
 /* A page of jobs has few categories: each is read once. */

@@ -33,6 +33,10 @@ int catalog_find(const struct catalog_source *source, enum catalog_kind kind, st
 int catalog_load(const struct catalog_source *source, enum catalog_kind kind,
                  const struct uuid *id, const void **item, struct err *err);
 
+/* Is there this dependency, and is it one of the job's own? ERR_NOT_FOUND when not. */
+int catalog_check_dependency(const struct catalog_source *source, const struct uuid *job_id,
+                             const struct uuid *id, struct err *err);
+
 /* As JSON; a job with the values in force and its next instant, which are read. */
 int catalog_write(const struct catalog_source *source, enum catalog_kind kind, const void *item,
                   struct buf *out, struct err *err);

@@ -117,20 +117,7 @@ void catalog_call_get(struct api_call *call, enum catalog_kind kind)
 
 static const void *item_of(const struct catalog_request *request)
 {
-    switch (request->kind) {
-    case CATALOG_CATEGORY:
-        return &request->item.category;
-    case CATALOG_JOB:
-        return &request->item.job;
-    case CATALOG_SCHEDULE:
-        return &request->item.schedule;
-    case CATALOG_RECURRING:
-        return &request->item.recurring;
-    case CATALOG_DEPENDENCY:
-    case CATALOG_KIND_COUNT:
-        break;
-    }
-    return &request->item.dependency;
+    return &request->item; /* a union: every kind begins where it does */
 }
 
 static int status_of(const struct catalog_request *request)
@@ -337,43 +324,19 @@ void catalog_call_create_of_job(struct api_call *call, enum catalog_kind kind)
     call_look(call, read_job, create_of_job);
 }
 
-/* The id behind this one, so that "below it" includes it. */
-static struct uuid id_behind(struct uuid id)
-{
-    for (size_t i = sizeof id.bytes; i-- > 0;)
-        if (++id.bytes[i] != 0)
-            break;
-    return id;
-}
-
 static int read_dependency(struct api_call *call, struct store_reader *reader,
                            struct arena *scratch)
 {
     struct catalog_call *ours = call->ctx;
     struct catalog_source source = catalog_call_source(call, reader, scratch);
-    struct catalog_filter filter = {.namespace_name = STR(TASK_DEFAULT_NAMESPACE),
-                                    .active = -1,
-                                    .type = -1,
-                                    .limit = 1};
-    struct job_dependency *found = NULL;
-    struct uuid id;
-    uint32_t count = 0;
+    struct uuid *id = &ours->request.id;
     int rc = find_job(call, &source);
 
     if (rc == 0)
-        rc = catalog_find(&source, CATALOG_DEPENDENCY, call->second_name, &id, &call->err);
-    if (rc < 0)
-        return rc;
-    filter.job_id = ours->job_id;
-    filter.before_id = id_behind(id);
-    rc = source.store->verbs->catalog->read_dependencies(reader, &filter, scratch, &found, &count,
-                                                         &call->err);
-    if (rc < 0)
-        return rc;
-    if (count == 0 || !uuid_eq(&found[0].id, &id) || !uuid_eq(&found[0].job_id, &ours->job_id))
-        return err_set(&call->err, ERR_NOT_FOUND, "the job has no dependency with this id");
-    ours->request.id = id;
-    return 0;
+        rc = catalog_find(&source, CATALOG_DEPENDENCY, call->second_name, id, &call->err);
+    if (rc == 0)
+        rc = catalog_check_dependency(&source, &ours->job_id, id, &call->err);
+    return rc;
 }
 
 void catalog_call_delete_dependency(struct api_call *call)
