@@ -5,21 +5,7 @@
 #include "base/json.h"
 #include "core/bounds.h"
 
-struct required {
-    uint64_t field;
-    const char *name;
-};
-
-static int require(uint64_t set, const struct required *fields, size_t count, struct err *err)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!(set & fields[i].field))
-            return err_set_field(err, ERR_INVALID, fields[i].name, "'%s' is missing",
-                                 fields[i].name);
-    return 0;
-}
-
-/* A job or pattern that the path names is not moved by the body. */
+/* The job that the path names is not moved by the body. */
 static int take_job(const struct uuid *job_id, uint64_t field, uint64_t *set, struct uuid *to,
                     struct err *err)
 {
@@ -33,33 +19,39 @@ static int take_job(const struct uuid *job_id, uint64_t field, uint64_t *set, st
     return 0;
 }
 
+static int require_job(const struct uuid *job_id, struct err *err)
+{
+    if (!uuid_is_nil(job_id))
+        return 0;
+    return err_set_field(err, ERR_INVALID, "job_id", "'job_id' is missing; it says of which job");
+}
+
 static int read_category(struct catalog_request *request, struct str object, struct arena *arena,
                          struct err *err)
 {
-    static const struct required required[] = {{CATEGORY_FIELD_NAME, "name"}};
     int rc;
 
     category_init(&request->item.category);
     rc = category_read(object, arena, &request->item.category, &request->set, err);
     if (rc == 0 && request->op == CATALOG_CREATE)
-        rc = require(request->set, required, sizeof required / sizeof *required, err);
+        rc = category_check(&request->item.category, err);
     return rc;
 }
 
 static int read_job(struct catalog_request *request, struct str object, struct arena *arena,
                     struct err *err)
 {
-    static const struct required required[] = {{JOB_FIELD_NAME, "name"}};
     int rc;
 
     job_init(&request->item.job);
     rc = job_read(object, arena, &request->item.job, &request->category, &request->set, err);
     if (rc == 0 && request->op == CATALOG_CREATE)
-        rc = require(request->set, required, sizeof required / sizeof *required, err);
+        rc = job_check(&request->item.job, err);
     return rc;
 }
 
-static int guess_type(struct schedule *schedule, uint64_t *set, struct err *err)
+/* The type that the only time field belongs to. */
+static void guess_type(struct schedule *schedule, uint64_t *set)
 {
     static const struct {
         uint64_t field;
@@ -67,27 +59,23 @@ static int guess_type(struct schedule *schedule, uint64_t *set, struct err *err)
     } guesses[] = {{SCHEDULE_FIELD_CRON_EXPRESSION, SCHEDULE_CRON},
                    {SCHEDULE_FIELD_INTERVAL, SCHEDULE_INTERVAL},
                    {SCHEDULE_FIELD_SCHEDULED_AT, SCHEDULE_ONCE}};
+    enum schedule_type type = SCHEDULE_TYPE_COUNT;
     uint32_t found = 0;
 
-    if (*set & SCHEDULE_FIELD_TYPE)
-        return 0;
-    for (size_t i = 0; i < sizeof guesses / sizeof *guesses; i++) {
-        if (!(*set & guesses[i].field))
-            continue;
-        schedule->type = guesses[i].type;
-        found++;
-    }
-    if (found != 1)
-        return err_set_field(err, ERR_INVALID, "schedule_type",
-                             "'schedule_type' must be cron, interval, once or immediate");
+    for (size_t i = 0; i < sizeof guesses / sizeof *guesses; i++)
+        if (*set & guesses[i].field) {
+            type = guesses[i].type;
+            found++;
+        }
+    if ((*set & SCHEDULE_FIELD_TYPE) || found != 1)
+        return;
+    schedule->type = type;
     *set |= SCHEDULE_FIELD_TYPE;
-    return 0;
 }
 
 static int read_schedule(struct catalog_request *request, const struct uuid *job_id,
                          struct str object, struct arena *arena, struct err *err)
 {
-    static const struct required required[] = {{SCHEDULE_FIELD_JOB_ID, "job_id"}};
     struct schedule *schedule = &request->item.schedule;
     int rc;
 
@@ -103,32 +91,26 @@ static int read_schedule(struct catalog_request *request, const struct uuid *job
     }
     rc = take_job(job_id, SCHEDULE_FIELD_JOB_ID, &request->set, &schedule->job_id, err);
     if (rc == 0)
-        rc = require(request->set, required, sizeof required / sizeof *required, err);
-    if (rc == 0)
-        rc = guess_type(schedule, &request->set, err);
-    return rc;
+        rc = require_job(&schedule->job_id, err);
+    guess_type(schedule, &request->set);
+    return rc < 0 ? rc : schedule_check(schedule, err);
 }
 
 static int read_recurring(struct catalog_request *request, struct str object, struct arena *arena,
                           struct err *err)
 {
-    static const struct required required[] = {{RECURRING_FIELD_NAME, "name"},
-                                               {RECURRING_FIELD_TYPE, "pattern_type"},
-                                               {RECURRING_FIELD_TEMPLATE, "template_job_id"}};
     int rc;
 
     recurring_init(&request->item.recurring);
     rc = recurring_read(object, arena, &request->item.recurring, &request->set, err);
     if (rc == 0 && request->op == CATALOG_CREATE)
-        rc = require(request->set, required, sizeof required / sizeof *required, err);
+        rc = recurring_check(&request->item.recurring, err);
     return rc;
 }
 
 static int read_dependency(struct catalog_request *request, const struct uuid *job_id,
                            struct str object, struct arena *arena, struct err *err)
 {
-    static const struct required required[] = {{DEPENDENCY_FIELD_JOB, "job_id"},
-                                               {DEPENDENCY_FIELD_DEPENDS_ON, "depends_on_job_id"}};
     struct job_dependency *dependency = &request->item.dependency;
     int rc;
 
@@ -137,8 +119,8 @@ static int read_dependency(struct catalog_request *request, const struct uuid *j
     if (rc == 0)
         rc = take_job(job_id, DEPENDENCY_FIELD_JOB, &request->set, &dependency->job_id, err);
     if (rc == 0)
-        rc = require(request->set, required, sizeof required / sizeof *required, err);
-    return rc;
+        rc = require_job(&dependency->job_id, err);
+    return rc < 0 ? rc : job_dependency_check(dependency, err);
 }
 
 int catalog_body_read(struct catalog_request *request, const struct uuid *job_id,
@@ -171,7 +153,8 @@ int catalog_body_preview(struct str object, struct arena *arena, struct schedule
 
     schedule_init(schedule);
     rc = schedule_read(object, arena, schedule, &set, wish, err);
-    return rc < 0 ? rc : guess_type(schedule, &set, err);
+    guess_type(schedule, &set);
+    return rc;
 }
 
 int catalog_body_run(struct str object, struct str *payload, struct err *err)

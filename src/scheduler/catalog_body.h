@@ -13,8 +13,7 @@
 int catalog_body_read(struct catalog_request *request, const struct uuid *job_id,
                       struct str object, struct arena *arena, struct err *err);
 
-/* A schedule that is not to be saved, with "count" and "from" beside its fields; *wish stays where
- * they are not given. */
+/* A schedule that is not to be saved, with "count" and "from" beside its fields. */
 int catalog_body_preview(struct str object, struct arena *arena, struct schedule *schedule,
                          struct preview_wish *wish, struct err *err);
 

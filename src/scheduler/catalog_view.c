@@ -317,6 +317,9 @@ int catalog_write_preview(const struct catalog_source *source, enum catalog_kind
     } else {
         recurring->created_at_us = made_us;
         recurring->is_active = true;
+        if (recurring->type >= RECURRENCE_TYPE_COUNT)
+            return err_set_field(err, ERR_INVALID, "pattern_type", "'pattern_type' is missing; it "
+                                 "is daily, weekly, monthly, yearly or rrule");
     }
     return catalog_write_upcoming(source, kind, item, wish, out, err);
 }
