@@ -13,8 +13,8 @@ struct catalog_page {
 
 void catalog_page_init(struct catalog_page *page, enum catalog_kind kind);
 
-/* One parameter of a list by its name; texts are borrowed. ERR_INVALID with the name as field: it is
- * unknown for this kind, or the value is none. Limits above the bound count as the bound. */
+/* One parameter of a list by its name; texts are borrowed. ERR_INVALID with the name as field: it
+ * is unknown for this kind, or the value is none. Limits above the bound count as the bound. */
 int catalog_page_set(struct catalog_page *page, struct str name, struct str value,
                      struct err *err);
 

@@ -1,5 +1,6 @@
 /* /v1/executions: attempts at tasks over all of them, those of a job or schedule, and one with its
- * log lines. Those of one task are in api_task_parts.c. Loop thread, but for the read_ functions. */
+ * log lines. Those of one task are in api_task_parts.c. Loop thread, but for the read_
+ * functions. */
 #include "server/api.h"
 #include "server/server_int.h"
 

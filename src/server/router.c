@@ -1,6 +1,7 @@
 /* The table of routes and how a path finds its way into it. Help, metrics, 405 and the check of
  * openapi.json all come from this table. It is searched from its start: some 80 rows of short
- * literals cost less than a request's head; those that are asked for most stand first. Pure: the handlers are only named. */
+ * literals cost less than a request's head; those that are asked for most stand first.
+ * Pure: the handlers are only named. */
 #include "server/router.h"
 
 #include "net/url.h"
