@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "calendar/zones.h"
 #include "lib/lib_callbacks.h"
 #include "worker/source_local.h"
 
@@ -16,6 +17,7 @@ struct local {
     struct settings settings;
     struct store *store;
     struct queue *queue;
+    struct zones *zones;
     struct callbacks callbacks;
     pthread_mutex_t lock; /* of what follows */
     struct store_reader *readers[READERS_KEPT];
@@ -74,6 +76,8 @@ static void local_close(struct pd *pd)
         local->store->verbs->reader_close(local->readers[i]);
     if (local->store)
         local->store->verbs->close(local->store);
+    if (local->zones)
+        zones_free(local->zones);
     pthread_mutex_destroy(&local->lock);
     free(local);
     pd->side = NULL;
@@ -98,6 +102,9 @@ static int local_open(struct pd *pd, const char *where, const struct pd_options 
         local->store = NULL;
         goto failed;
     }
+    if (zones_new(getenv("PERDURA_ZONEINFO"), &local->zones, err) < 0)
+        goto failed;
+    config.zones = local->zones;
     if (lib_callbacks_init(&local->callbacks, local->store, &local->settings, options, err) < 0)
         goto failed;
     if (queue_open(&local->queue, local->store, &config, err) < 0) {

@@ -325,16 +325,14 @@ static const struct job_dependency *find_edge(const struct batch *batch, const s
 }
 
 /* Runs that wait because of it go on. */
-static int remove_edge(struct batch *batch, const struct job_dependency *edge, bool release,
-                       struct err *err)
+static int let_waiting_go(struct batch *batch, const struct job_dependency *edge, struct err *err)
 {
-    struct batch_job *other;
-
-    if (catalog_job(batch, &edge->depends_on_job_id, &other, err) < 0 ||
-        verbs_of(batch)->dependency_delete(batch->store, &edge->id, err) < 0)
+    if (edge->mode != DEPENDENCY_GATE)
+        return 0;
+    if (batch_settle(batch, err) < 0 ||
+        jobs_load(batch, &edge->depends_on_job_id, 1, true, err) < 0)
         return -(int)err->code;
-    return release && edge->mode == DEPENDENCY_GATE
-               ? runs_release_waits(batch, &edge->depends_on_job_id, edge, err) : 0;
+    return runs_release_waits(batch, &edge->depends_on_job_id, edge, err);
 }
 
 /* Who waits already waits for what it was told to; a gate that is none any more lets all go. */
@@ -355,20 +353,23 @@ static int update_dependency(struct batch *batch, struct catalog_request *reques
     if (request->set & DEPENDENCY_FIELD_CONFIG)
         changed.config = given->config;
     if (job_dependency_read(&changed, err) < 0 ||
-        remove_edge(batch, edge, changed.mode != DEPENDENCY_GATE, err) < 0 ||
         verbs_of(batch)->dependency_put(batch->store, &changed, err) < 0)
         return -(int)err->code;
     request->item.dependency = changed;
-    return 0;
+    return changed.mode == DEPENDENCY_GATE ? 0 : let_waiting_go(batch, edge, err);
 }
 
 static int delete_dependency(struct batch *batch, struct catalog_request *request)
 {
     const struct job_dependency *edge = find_edge(batch, &request->id);
+    struct err *err = &request->base.err;
 
     if (!edge)
-        return catalog_no_such(&request->base.err, "dependency", &request->id);
-    return remove_edge(batch, edge, true, &request->base.err);
+        return catalog_no_such(err, "dependency", &request->id);
+    FAULT_POINT("catalog.delete");
+    if (verbs_of(batch)->dependency_delete(batch->store, &edge->id, err) < 0)
+        return -(int)err->code;
+    return let_waiting_go(batch, edge, err);
 }
 
 /* ---- all of them ---- */
@@ -403,7 +404,9 @@ int catalog_apply(struct batch *batch, struct catalog_request *request)
     if (rc == 0)
         rc = apply(batch, request);
     catalog_forget(batch->queue);
+    if (rc < 0)
+        return rc;
     batch->catalog_changed = true;
     batch->queue->next_fire_us = batch->now_us; /* looked at anew after this batch */
-    return rc;
+    return 0;
 }

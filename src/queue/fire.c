@@ -377,7 +377,8 @@ static int fire_kind(struct batch *batch, bool patterns, int64_t *next_us, struc
         return -(int)err->code;
     if (firing.tasks > 0 && make_tasks(&firing) < 0)
         return -(int)err->code;
-    *next_us = earliest(*next_us, firing.ready < firing.count ? batch->wall_us : firing.next_us);
+    *next_us = earliest(*next_us, firing.ready < firing.count || firing.count == BOUND_CHORE_ROWS
+                                      ? batch->wall_us : firing.next_us);
     for (uint32_t i = 0; i < firing.ready; i++) {
         if (!firing.steps[i].moved)
             *next_us = batch->wall_us;
