@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "calendar/zones.h"
 #include "lib/lib_callbacks.h"
 #include "worker/source_local.h"
 
@@ -17,6 +18,7 @@ struct local {
     struct store *store;
     struct zones *zones;
     struct queue *queue;
+    struct zones *zones;
     struct callbacks callbacks;
     pthread_mutex_t lock; /* of what follows */
     struct store_reader *readers[READERS_KEPT];
@@ -106,6 +108,9 @@ static int local_open(struct pd *pd, const char *where, const struct pd_options 
         local->store = NULL;
         goto failed;
     }
+    if (zones_new(getenv("PERDURA_ZONEINFO"), &local->zones, err) < 0)
+        goto failed;
+    config.zones = local->zones;
     if (lib_callbacks_init(&local->callbacks, local->store, &local->settings, options, err) < 0)
         goto failed;
     if (queue_open(&local->queue, local->store, &config, err) < 0) {
