@@ -286,8 +286,8 @@ const struct command schedule_import = {
     .arguments = "crontab FILE",
     .details = "Every line becomes a job with a schedule; its tasks have the type " IMPORT_TASK_TYPE
                " and are run by the handler 'perdura exec-cron', with the shell, variables, user "
-               "and input cron would give them. A command is not retried. Importing again changes only "
-               "what changed in the file.",
+               "and input cron would give them. A command is not retried. Importing again changes "
+               "only what changed in the file.",
     .example = "perdura schedule import crontab /etc/crontab --dry-run\n"
                "crontab -l | perdura schedule import crontab -",
     .flags = flags,
