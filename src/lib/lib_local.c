@@ -16,7 +16,6 @@
 struct local {
     struct settings settings;
     struct store *store;
-    struct zones *zones;
     struct queue *queue;
     struct zones *zones;
     struct callbacks callbacks;
@@ -99,11 +98,6 @@ static int local_open(struct pd *pd, const char *where, const struct pd_options 
     pthread_mutex_init(&local->lock, NULL);
     fill_settings(local, options);
     config.settings = &local->settings;
-    if (zones_new(NULL, &local->zones, err) < 0) {
-        local->zones = NULL;
-        goto failed;
-    }
-    config.zones = local->zones;
     if (store_open(&local->store, str_of(where), &store_options, err) < 0) {
         local->store = NULL;
         goto failed;

@@ -26,7 +26,6 @@ struct node {
     struct log log;
     struct arena arena;
     struct serve_stores stores;
-    struct zones *zones;
     struct queue *queue;
     struct loop *loop;
     _Atomic(struct server *) server;
@@ -59,15 +58,12 @@ static void on_fatal(void *ctx, const char *reason)
 
 static int start_stores(struct node *node, struct err *err)
 {
-    struct queue_config config = {.settings = node->settings,
-                                  .log = &node->log,
-                                  .on_notes = on_notes,
-                                  .on_fatal = on_fatal,
-                                  .ctx = node};
+    const struct queue_config config = {.settings = node->settings,
+                                        .log = &node->log,
+                                        .on_notes = on_notes,
+                                        .on_fatal = on_fatal,
+                                        .ctx = node};
 
-    if (zones_new(NULL, &node->zones, err) < 0)
-        return -(int)err->code;
-    config.zones = node->zones;
     return serve_stores_open(&node->stores, &config, &node->queue, err);
 }
 
@@ -151,8 +147,8 @@ static int start_server(struct node *node, struct err *err)
     if (!node->loop || loop_signal_add(node->loop, SIGTERM, on_signal, node, err) < 0 ||
         loop_signal_add(node->loop, SIGINT, on_signal, node, err) < 0)
         return -(int)err->code;
-    server = server_open(node->loop, node->queue, node->stores.shown, node->zones, node->settings,
-                         &node->log, err);
+    server = server_open(node->loop, node->queue, node->stores.shown, node->stores.zones,
+                         node->settings, &node->log, err);
     if (!server)
         return -(int)err->code;
     atomic_store(&node->server, server);
@@ -187,8 +183,6 @@ static void stop(struct node *node)
     if (node->loop)
         loop_free(node->loop);
     serve_stores_close(&node->stores);
-    if (node->zones)
-        zones_free(node->zones);
     arena_deinit(&node->arena);
 }
 
