@@ -222,10 +222,11 @@ static int run_now(struct call *call)
         rc = thing_find(&client, &thing_job, call->args[0], &id);
     if (rc == 0)
         rc = thing_request(&client, "POST", &thing_job, id, ":run", buf_view(&body), &task);
-    if (rc == 0 && !call_given(call, "wait")) {
+    if (rc == 0 && !(call_given(call, "wait") && call_given(call, "json")))
         thing_print_id(call, task);
-    } else if (rc == 0) {
+    if (rc == 0 && call_given(call, "wait")) {
         id = view_member(call, task, "id");
+        fflush(call->out.file);
         rc = task_wait(&client, id, call_duration_ms(call, "wait-timeout", -1), &task);
         if (rc == 0)
             rc = task_wait_print(call, id, task, call_given(call, "json"));

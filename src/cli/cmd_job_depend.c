@@ -54,9 +54,9 @@ int job_print_dependencies(struct client *client, struct str job_id)
 }
 
 /* The two jobs a command speaks of. */
-static int find_both(struct client *client, struct str *job_id, struct str *on_id)
+static int find_both(struct call *call, struct client *client, struct str *job_id,
+                     struct str *on_id)
 {
-    struct call *call = client->call;
     int rc;
 
     if (!call_given(call, "on"))
@@ -81,7 +81,7 @@ static int run_depend(struct call *call)
     if (call_given(call, "trigger") && call_given(call, "within"))
         return err_set(&call->err, ERR_USAGE, "--within is for jobs that wait; leave it out with "
                        "--trigger");
-    rc = find_both(&client, &job_id, &on_id);
+    rc = find_both(call, &client, &job_id, &on_id);
     if (rc == 0) {
         buf_byte(&body, '{');
         json_write_member_string(&body, "depends_on_job_id", on_id);
@@ -127,7 +127,7 @@ static int run_undepend(struct call *call)
     struct str job_id, on_id, item;
     struct json_iter iter;
     uint32_t found = 0;
-    int rc = find_both(&client, &job_id, &on_id);
+    int rc = find_both(call, &client, &job_id, &on_id);
 
     if (rc == 0)
         rc = own_dependencies(&client, job_id, &items);

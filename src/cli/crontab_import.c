@@ -9,7 +9,8 @@
 #include "base/json.h"
 #include "calendar/zone.h"
 
-#define LABEL_BYTES_MAX 150 /* of the 200 of a name; the end of a path says most */
+#define PROGRAM_BYTES_MAX 24
+#define LABEL_BYTES_MAX 140 /* of the 200 of a name; the end of a path says most */
 #define HASH_SHOWN 6        /* bytes: among 10,000 lines two are alike once in five million files */
 #define JITTER_MINUTES_MAX 1440
 
@@ -46,17 +47,44 @@ static int hash_line(const struct import *import, const struct crontab_line *lin
     return 0;
 }
 
+/* The name of the program, so that lists of jobs can be read. */
+static void write_program(struct str command, struct buf *out)
+{
+    size_t end = 0;
+    size_t begin;
+
+    while (end < command.len && command.data[end] != ' ' && command.data[end] != '\t')
+        end++;
+    begin = end;
+    while (begin > 0 && command.data[begin - 1] != '/')
+        begin--;
+    for (size_t i = begin; i < end && i < begin + PROGRAM_BYTES_MAX; i++) {
+        char byte = command.data[i];
+        bool plain = (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+                     (byte >= '0' && byte <= '9') || (byte && strchr("-._", byte));
+
+        if (plain)
+            buf_byte(out, byte);
+    }
+    if (out->len > 0)
+        buf_byte(out, '-');
+}
+
 /* The job of a line is known by who runs what: a line that fires at other times is the same job.
  * The second of two that are alike is told apart by a number. */
 static int name_line(struct import *import, struct import_line *planned)
 {
+    struct buf program = BUF_INIT(PROGRAM_BYTES_MAX + 2);
     char hex[2 * HASH_SHOWN + 1];
     uint32_t same = 1;
     struct str base;
 
     if (hash_line(import, planned->line, hex) < 0)
         return -(int)import->call->err.code;
-    base = arena_format(&import->call->arena, STR_FMT "%s", STR_ARG(import->prefix), hex);
+    write_program(planned->line->command, &program);
+    base = arena_format(&import->call->arena, STR_FMT STR_FMT "%s", STR_ARG(import->prefix),
+                        STR_ARG(buf_view(&program)), hex);
+    buf_deinit(&program);
     for (const struct import_line *other = import->lines; other < planned; other++)
         if (other->result != IMPORT_REFUSED && other->name.len >= base.len &&
             str_starts(other->name, base))

@@ -23,7 +23,7 @@ struct import_line {
     enum import_result result;
     struct str note;
 
-    struct str name;     /* of the job: crontab:FILE:HASH */
+    struct str name;     /* of the job: crontab:FILE:PROGRAM-HASH */
     struct str payload;  /* of its tasks */
     struct str timezone;
     int64_t jitter_ms;
