@@ -53,11 +53,11 @@ static void note_clocks(struct day *day, struct str item, struct buf *note)
 
     if (str_is(dst, "shifted"))
         buf_text(note, "its time does not exist that day: fires when the clocks have jumped");
-    else if (str_is(dst, "first"))
+    else if (str_is(dst, "first_of_two"))
         buf_text(note, "its time comes twice that day: the first");
-    else if (str_is(dst, "second"))
+    else if (str_is(dst, "second_of_two"))
         buf_text(note, "its time comes twice that day: the second");
-    else if (str_is(dst, "near")) {
+    else if (str_is(dst, "clock_change")) {
         buf_text(note, "clocks change at ");
         write_instant(day, item, "clock_changes_at", note);
         buf_text(note, " in ");
@@ -204,6 +204,22 @@ static void print_end(struct call *call, struct str reply, struct str last_at, b
                                    "why)", (long long)count));
 }
 
+/* What clocks show when the forecast begins. */
+static struct str first_offset(struct day *day, struct str from)
+{
+    struct buf out = BUF_INIT(NOTE_BYTES_MAX);
+    struct str offset = STR_NONE;
+    int64_t from_us;
+
+    if (clock_parse(from, &from_us)) {
+        local_offset_write(&out, zone_offset_at(day->zone, civil_floor_div(from_us,
+                                                                           CLOCK_SECOND_US)));
+        offset = arena_str(&day->call->arena, buf_view(&out));
+    }
+    buf_deinit(&out);
+    return offset;
+}
+
 static void print_days(struct call *call, struct str reply)
 {
     struct day day = {.call = call, .zone_name = view_member(call, reply, "timezone")};
@@ -211,7 +227,8 @@ static void print_days(struct call *call, struct str reply)
     struct json_iter iter;
     struct str item;
 
-    (void)zone_load(NULL, day.zone_name, &day.zone, NULL);
+    if (zone_load(NULL, day.zone_name, &day.zone, NULL) == 0)
+        day.offset = first_offset(&day, view_member(call, reply, "from"));
     json_begin(view_items(reply), &iter);
     while (json_next_element(&iter, &item)) {
         add_item(&day, item);

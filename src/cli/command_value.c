@@ -8,6 +8,8 @@
 #include "base/json.h"
 #include "cli/config.h"
 
+#define INPUT_STEP_BYTES 65536
+
 static const struct flag *must_find(const struct call *call, const char *name)
 {
     const struct flag *flag;
@@ -99,14 +101,14 @@ static int read_input(const char *path, struct buf *text, struct err *err)
 
     if (!file)
         return err_set(err, ERR_IO, "cannot read %s: %s", path, strerror(errno));
-    while (got > 0 && buf_reserve(text, 65536)) {
-        got = fread(text->data + text->len, 1, 65536, file);
+    while (got > 0 && buf_reserve(text, INPUT_STEP_BYTES)) {
+        got = fread(text->data + text->len, 1, INPUT_STEP_BYTES, file);
         text->len += got;
     }
     if (text->failed)
-        rc = err_set(err, ERR_TOO_LARGE, "%s is larger than %d bytes; keep large input in a file "
+        rc = err_set(err, ERR_TOO_LARGE, "%s is larger than %zu bytes; keep large input in a file "
                      "or object store and enqueue its address", path ? path : "stdin",
-                     COMMAND_INPUT_BYTES_MAX);
+                     text->max_bytes - INPUT_STEP_BYTES);
     else if (ferror(file))
         rc = err_set(err, ERR_IO, "cannot read %s: %s", path ? path : "stdin", strerror(errno));
     if (path)
@@ -117,7 +119,7 @@ static int read_input(const char *path, struct buf *text, struct err *err)
 int call_json(struct call *call, const char *flag, size_t bytes_max, struct str *json)
 {
     struct str text = call_given_text(call, flag);
-    struct buf input = BUF_INIT(COMMAND_INPUT_BYTES_MAX + 65536);
+    struct buf input = BUF_INIT(COMMAND_INPUT_BYTES_MAX + INPUT_STEP_BYTES);
     struct err why;
     int rc = 0;
 
@@ -147,12 +149,12 @@ out:
 
 int call_read_file(struct call *call, struct str path, size_t bytes_max, struct str *text)
 {
-    struct buf input = BUF_INIT(bytes_max + 65536);
+    struct buf input = BUF_INIT(bytes_max + 2 * INPUT_STEP_BYTES);
     const char *name = arena_cstr(&call->arena, path);
     int rc = read_input(str_is(path, "-") ? NULL : name, &input, &call->err);
 
     *text = STR_NONE;
-    if (rc == 0 && input.len > bytes_max)
+    if (rc == -ERR_TOO_LARGE || (rc == 0 && input.len > bytes_max))
         rc = err_set(&call->err, ERR_TOO_LARGE, STR_FMT " has more than %zu bytes", STR_ARG(path),
                      bytes_max);
     if (rc == 0) {

@@ -218,7 +218,7 @@ class Recurring(JobTest):
                          ("daily", {"time": "08:00"}))
         self.assertFalse(self.json("recurring", "pause", "payroll")["is_active"])
         self.assertTrue(self.json("recurring", "resume", "payroll")["is_active"])
-        self.assertIn("template", self.refused(1, "job", "delete", "pay").lower())
+        self.assertIn("delete the pattern first", self.refused(1, "job", "delete", "pay"))
         self.perdura("recurring", "delete", "payroll")
         self.refused(3, "recurring", "show", "payroll")
 
