@@ -58,7 +58,7 @@ class RecurringTest(PlanningTest):
             ({"pattern_config": []}, "pattern_config"),
             ({"pattern_config": {"time": "25:00"}}, "pattern_config.time"),
             ({"pattern_config": {"timezone": "A/B"}}, "pattern_config.timezone"),
-            ({"pattern_config": {"colour": 1}}, "pattern_config.colour"),
+            ({"pattern_config": {"colour": 1}}, "pattern_config"),
             ({"pattern_type": "rrule", "pattern_config": {"rrule": "FREQ=NEVER"}},
              "pattern_config.rrule"),
             ({"next_generation": None}, "next_generation")])
