@@ -201,13 +201,13 @@ static int put_pattern(struct batch *batch, struct recurring *pattern, bool plan
 {
     struct batch_job *job;
 
+    if (recurring_check(pattern, err) < 0)
+        return -(int)err->code;
     if (catalog_job(batch, &pattern->template_job_id, &job, err) < 0) {
         if (err->code == ERR_NOT_FOUND)
             err_set_field(err, ERR_INVALID, "template_job_id", "there is no such job");
         return -(int)err->code;
     }
-    if (str_empty(pattern->name))
-        return err_set_field(err, ERR_INVALID, "name", "\"name\" is missing");
     pattern->updated_at_us = batch->wall_us;
     if (plan && plan_generation(batch, pattern, err) < 0)
         return -(int)err->code;

@@ -64,7 +64,9 @@ class RecurringTest(PlanningTest):
             ({"next_generation": None}, "next_generation")])
         made = self.recurring(job)
         self.check_refusals("PATCH", f"/v1/recurring/{made['id']}", {}, [
-            ({"pattern_config": {"time": "x"}}, "pattern_config.time"),
+            ({"pattern_config": {"time": "x"}}, "pattern_config.time"), ({"name": None}, "name"),
+            ({"pattern_type": None}, "pattern_type"),
+            ({"template_job_id": None}, "template_job_id"),
             ({"template_job_id": NOBODY}, "template_job_id")])
         self.assertEqual(self.items("/v1/recurring"), [made])
 

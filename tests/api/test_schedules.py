@@ -111,6 +111,8 @@ class SchedulesTest(PlanningTest):
         self.check_refusals("PATCH", f"/v1/schedules/{made['id']}", {}, [
             ({"cron_expression": "x"}, "cron_expression"), ({"timezone": "X/Y"}, "timezone"),
             ({"job_id": other["id"]}, "job_id"), ({"schedule_type": "once"}, "scheduled_at"),
+            ({"schedule_type": None}, "schedule_type"), ({"job_id": None}, "job_id"),
+            ({"cron_expression": None}, "cron_expression"),
             ({"next_fire_at": soon(5)}, "next_fire_at")])
         self.check_refusals("POST", f"/v1/jobs/{job['id']}/schedules", {}, [
             ({"schedule_type": "interval", "interval_seconds": 0}, "interval_seconds"),
