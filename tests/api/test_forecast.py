@@ -21,7 +21,7 @@ class ForecastTest(PlanningTest):
                          ("2027-03-27T00:00:00.000000Z", "2027-03-30T00:00:00.000000Z",
                           "Europe/Berlin", False, 1, 0))
         self.assertEqual([(i["at"][:19], i["local"], i.get("dst")) for i in shown["items"]],
-                         [("2027-03-27T01:30:00", "2027-03-27T02:30:00+01:00", "near"),
+                         [("2027-03-27T01:30:00", "2027-03-27T02:30:00+01:00", "clock_change"),
                           ("2027-03-28T01:00:00", "2027-03-28T03:00:00+02:00", "shifted"),
                           ("2027-03-29T00:30:00", "2027-03-29T02:30:00+02:00", None)])
         self.assertEqual(shown["items"][1]["clock_changes_at"], "2027-03-28T01:00:00.000000Z")
