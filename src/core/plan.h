@@ -61,6 +61,10 @@ struct due {
 int plan_due(const struct plan *plan, const struct misfire_rule *rule, int64_t first_us,
              int64_t now_us, struct arena *arena, struct due *due, struct err *err);
 
+/* In words: "At 09:00, Monday to Friday, Europe/Paris", "Every 90 minutes", "Every day at 09:00,
+ * UTC", "Once, at 2030-01-02 03:04:05, UTC". */
+void plan_explain(const struct plan *plan, struct buf *out);
+
 /* How much later than planned a run starts: the same for the same instant, 0 to jitter_ms. */
 int64_t plan_jitter_us(const struct uuid *owner_id, int64_t instant_us, int64_t jitter_ms);
 

@@ -499,6 +499,57 @@ static void f_c1_no_instant_comes_again_whatever_the_clock_does(void **state)
     }
 }
 
+/* ---- words ---- */
+
+static void assert_words(struct fixture *fixture, struct plan *plan, const char *words)
+{
+    struct buf out = BUF_INIT(1024);
+
+    plan_explain(plan, &out);
+    buf_byte(&out, '\0');
+    assert_string_equal(out.data, words);
+    buf_deinit(&out);
+    plan_release(plan, fixture->zones);
+}
+
+static void a_plan_is_said_in_words(void **state)
+{
+    struct {
+        struct schedule schedule;
+        const char *words;
+    } rows[] = {
+        {cron_schedule("0 9 * * MON-FRI", "Europe/Paris"),
+         "At 09:00, Monday to Friday, Europe/Paris"},
+        {cron_schedule("*/15 * * * *", "UTC"), "Every 15 minutes, UTC, from 2030-01-02 03:04:05"},
+        {interval_schedule(1, NULL), "Every second"},
+        {interval_schedule(90, NULL), "Every 90 seconds"},
+        {interval_schedule(5400, NULL), "Every 90 minutes"},
+        {interval_schedule(7200, NULL), "Every 2 hours, UTC, until 2030-01-02 03:04:05"},
+        {interval_schedule(86400, "2027-06-01 12:00Z"), "Every day, UTC, from 2027-06-01 12:00"},
+        {interval_schedule(1209600, NULL), "Every 2 weeks"},
+        {{.type = SCHEDULE_ONCE, .scheduled_at_us = INT64_C(1893553445000000),
+          .timezone = STR("Europe/Paris")},
+         "Once, at 2030-01-02 04:04:05, Europe/Paris"},
+        {{.type = SCHEDULE_IMMEDIATE, .created_at_us = INT64_C(1798761600000001)},
+         "Once, at 2027-01-01 00:00, UTC"},
+    };
+    struct recurring recurring = {.type = RECURRENCE_WEEKLY, .created_at_us = at_us(CREATED),
+                                  .pattern_config = STR("{\"weekdays\":[1,2,3,4,5],"
+                                                        "\"time\":\"09:00\","
+                                                        "\"timezone\":\"Europe/Paris\"}")};
+    struct fixture *fixture = *state;
+    struct plan plan;
+
+    rows[1].schedule.starts_at_us = rows[5].schedule.ends_at_us = INT64_C(1893553445000000);
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        plan = planned(fixture, &rows[i].schedule);
+        assert_words(fixture, &plan, rows[i].words);
+    }
+    assert_int_equal(plan_recurring(&recurring, fixture->zones, 1, &fixture->arena, &plan, NULL),
+                     0);
+    assert_words(fixture, &plan, "Every week Monday to Friday at 09:00, Europe/Paris");
+}
+
 static void f_h9_jitter_is_the_same_for_an_instant_and_within_its_bound(void **state)
 {
     struct uuid owners[2] = {{{1, 2, 3}}, {{1, 2, 4}}};
@@ -537,6 +588,7 @@ int main(void)
         cmocka_unit_test(d4_within_the_grace_all_fire_and_beyond_it_the_policy_decides),
         cmocka_unit_test(a_stored_instant_fires_even_where_the_plan_has_none),
         cmocka_unit_test(f_c1_no_instant_comes_again_whatever_the_clock_does),
+        cmocka_unit_test(a_plan_is_said_in_words),
         cmocka_unit_test(f_h9_jitter_is_the_same_for_an_instant_and_within_its_bound),
     };
 
