@@ -259,15 +259,20 @@ static int write_chunk(const struct catalog_page *page, const struct catalog_sou
 static int find_category(const struct catalog_page *page, const struct catalog_source *source,
                          struct catalog_filter *filter, bool *found, struct err *err)
 {
+    const void *category = NULL;
     int rc = 0;
 
     *found = true;
-    if (page->category.data)
-        rc = catalog_find(source, CATALOG_CATEGORY, page->category, &filter->category_id, err);
-    if (rc != -ERR_NOT_FOUND)
-        return rc;
-    *found = false;
-    return 0;
+    if (!page->category.data)
+        return 0;
+    rc = catalog_find(source, CATALOG_CATEGORY, page->category, &filter->category_id, err);
+    if (rc == 0)
+        rc = catalog_load(source, CATALOG_CATEGORY, &filter->category_id, &category, err);
+    if (rc == 0) /* jobs without a category are in general */
+        filter->or_no_category = str_is(((const struct category *)category)->name,
+                                        CATEGORY_GENERAL);
+    *found = rc != -ERR_NOT_FOUND;
+    return *found ? rc : 0;
 }
 
 static void write_end(const struct catalog_page *page, const struct uuid *before_id, bool more,

@@ -2,11 +2,13 @@
  * catalog_store.h, renders by core/catalog_render.h, computes by core/plan.h. */
 #include "scheduler/catalog_view.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "core/catalog_parse.h"
 #include "core/catalog_render.h"
 #include "core/plan.h"
-#include "scheduler/plan_words.h"
+
+#define EXPLAIN_BYTES_MAX 8192 /* an expression of 256 bytes says less; longer is cut off */
 
 const char *catalog_kind_word(enum catalog_kind kind)
 {
@@ -236,8 +238,13 @@ int catalog_write(const struct catalog_source *source, enum catalog_kind kind, c
 
 void catalog_write_instant(struct buf *out, int64_t time_us)
 {
+    char text[CLOCK_TEXT_BYTES];
+
+    clock_format(time_us, text);
+    if (time_us % CLOCK_SECOND_US == 0)
+        memcpy(strchr(text, '.'), "Z", 2);
     buf_byte(out, '"');
-    plan_words_time(time_us, out);
+    buf_text(out, text);
     buf_byte(out, '"');
 }
 
@@ -245,6 +252,7 @@ static void write_plan(const struct plan *plan, bool active, const struct upcomi
                        int64_t now_us, struct buf *out)
 {
     int64_t after_us = (wish->from_us ? wish->from_us : now_us) - 1;
+    struct buf words = BUF_INIT(EXPLAIN_BYTES_MAX);
     int64_t next_us;
 
     buf_text(out, "{\"items\":[");
@@ -254,23 +262,21 @@ static void write_plan(const struct plan *plan, bool active, const struct upcomi
         catalog_write_instant(out, next_us);
         after_us = next_us;
     }
-    buf_byte(out, ']');
+    plan_explain(plan, &words);
+    buf_text(out, "],\"explain\":");
+    json_write_string(out, buf_view(&words));
+    buf_byte(out, '}');
+    buf_deinit(&words);
 }
 
 static int write_schedule(const struct catalog_source *source, const struct schedule *schedule,
                           const struct upcoming_wish *wish, struct buf *out, struct err *err)
 {
-    struct buf words = BUF_INIT(PLAN_WORDS_BYTES_MAX);
     struct plan plan;
 
     if (plan_schedule(schedule, source->zones, source->now_us, &plan, err) < 0)
         return -(int)err->code;
     write_plan(&plan, schedule->is_active, wish, source->now_us, out);
-    plan_words_schedule(schedule, &plan, &words);
-    buf_text(out, ",\"explain\":");
-    json_write_string(out, buf_view(&words));
-    buf_byte(out, '}');
-    buf_deinit(&words);
     plan_release(&plan, source->zones);
     return 0;
 }
@@ -278,17 +284,11 @@ static int write_schedule(const struct catalog_source *source, const struct sche
 static int write_recurring(const struct catalog_source *source, const struct recurring *recurring,
                            const struct upcoming_wish *wish, struct buf *out, struct err *err)
 {
-    struct buf words = BUF_INIT(PLAN_WORDS_BYTES_MAX);
     struct plan plan;
 
     if (plan_recurring(recurring, source->zones, source->now_us, source->arena, &plan, err) < 0)
         return -(int)err->code;
     write_plan(&plan, recurring->is_active, wish, source->now_us, out);
-    plan_words_recurring(&plan, &words);
-    buf_text(out, ",\"explain\":");
-    json_write_string(out, buf_view(&words));
-    buf_byte(out, '}');
-    buf_deinit(&words);
     plan_release(&plan, source->zones);
     return 0;
 }

@@ -1,6 +1,6 @@
-/* Hands a forecast everything a store has planned: categories, jobs, schedules and patterns, page by
- * page. Memory grows with the number of active jobs only, some hundred bytes each. Any thread with
- * a reader. */
+/* Hands a forecast everything a store has planned: categories, jobs, schedules and patterns, page
+ * by page. Memory grows with the number of active jobs only, some hundred bytes each. Any thread
+ * with a reader. */
 #ifndef SCHEDULER_FORECAST_READ_H
 #define SCHEDULER_FORECAST_READ_H
 

@@ -58,13 +58,15 @@ class RecurringTest(PlanningTest):
             ({"pattern_config": []}, "pattern_config"),
             ({"pattern_config": {"time": "25:00"}}, "pattern_config.time"),
             ({"pattern_config": {"timezone": "A/B"}}, "pattern_config.timezone"),
-            ({"pattern_config": {"colour": 1}}, "pattern_config.colour"),
+            ({"pattern_config": {"colour": 1}}, "pattern_config"),
             ({"pattern_type": "rrule", "pattern_config": {"rrule": "FREQ=NEVER"}},
              "pattern_config.rrule"),
             ({"next_generation": None}, "next_generation")])
         made = self.recurring(job)
         self.check_refusals("PATCH", f"/v1/recurring/{made['id']}", {}, [
-            ({"pattern_config": {"time": "x"}}, "pattern_config.time"),
+            ({"pattern_config": {"time": "x"}}, "pattern_config.time"), ({"name": None}, "name"),
+            ({"pattern_type": None}, "pattern_type"),
+            ({"template_job_id": None}, "template_job_id"),
             ({"template_job_id": NOBODY}, "template_job_id")])
         self.assertEqual(self.items("/v1/recurring"), [made])
 

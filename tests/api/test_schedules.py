@@ -111,6 +111,8 @@ class SchedulesTest(PlanningTest):
         self.check_refusals("PATCH", f"/v1/schedules/{made['id']}", {}, [
             ({"cron_expression": "x"}, "cron_expression"), ({"timezone": "X/Y"}, "timezone"),
             ({"job_id": other["id"]}, "job_id"), ({"schedule_type": "once"}, "scheduled_at"),
+            ({"schedule_type": None}, "schedule_type"), ({"job_id": None}, "job_id"),
+            ({"cron_expression": None}, "cron_expression"),
             ({"next_fire_at": soon(5)}, "next_fire_at")])
         self.check_refusals("POST", f"/v1/jobs/{job['id']}/schedules", {}, [
             ({"schedule_type": "interval", "interval_seconds": 0}, "interval_seconds"),
@@ -166,7 +168,7 @@ class PreviewTest(PlanningTest):
         shown = self.preview(**spring)
         self.assertEqual(shown["items"], ["2027-03-27T01:30:00Z", "2027-03-28T01:00:00Z",
                                           "2027-03-29T00:30:00Z"])
-        self.assertEqual(shown["explain"], "At 02:30 (Europe/Berlin)")
+        self.assertEqual(shown["explain"], "At 02:30, Europe/Berlin")
         self.assertEqual(self.preview(**spring, dst="skip")["items"],
                          ["2027-03-27T01:30:00Z", "2027-03-29T00:30:00Z", "2027-03-30T00:30:00Z"])
 
@@ -194,16 +196,16 @@ class PreviewTest(PlanningTest):
         for fields, items, words in (
                 ({"interval_seconds": 5400, "starts_at": start},
                  ["2027-05-01T00:00:00Z", "2027-05-01T01:30:00Z"],
-                 "Every 90 minutes, from 2027-05-01T00:00:00Z"),
+                 "Every 90 minutes, UTC, from 2027-05-01 00:00"),
                 ({"scheduled_at": "2027-05-02T12:00:00Z"}, ["2027-05-02T12:00:00Z"],
-                 "Once, at 2027-05-02T12:00:00Z"),
-                ({"schedule_type": "immediate"}, [start], "Once, as soon as it is made"),
+                 "Once, at 2027-05-02 12:00, UTC"),
+                ({"schedule_type": "immediate"}, [start], "Once, at 2027-05-01 00:00, UTC"),
                 ({"cron_expression": "0 9 * * MON-FRI"},
                  ["2027-05-03T09:00:00Z", "2027-05-04T09:00:00Z"],
-                 "At 09:00, Monday to Friday (UTC)"),
+                 "At 09:00, Monday to Friday, UTC"),
                 ({"cron_expression": "*/30 * * * * *", "ends_at": "2027-05-01T00:00:30Z"},
                  ["2027-05-01T00:00:00Z", "2027-05-01T00:00:30Z"],
-                 "Every 30 seconds (UTC), until 2027-05-01T00:00:30Z")):
+                 "Every 30 seconds, UTC, until 2027-05-01 00:00:30")):
             with self.subTest(fields=fields):
                 shown = self.preview(**fields, count=2, **{"from": start})
                 self.assertEqual(shown, {"items": items, "explain": words})

@@ -1,6 +1,6 @@
-/* Categories, jobs and what jobs depend on: rows to structs and back. Refusals (a name that is taken,
- * a category in use) are found before anything is written, so that the transaction goes on. Writer's
- * thread only. */
+/* Categories, jobs and what jobs depend on: rows to structs and back. Refusals (a name that is
+ * taken, a category in use) are found before anything is written, so that the transaction goes on.
+ * Writer's thread only. */
 #include "store/sqlite/sqlite_catalog.h"
 
 #include "core/spec.h"

@@ -1,5 +1,5 @@
-/* Schedules and recurring patterns: rows to structs and back, which of them are due, how they go on,
- * and the rows that make every planned instant fire once. Writer's thread only. */
+/* Schedules and recurring patterns: rows to structs and back, which of them are due, how they go
+ * on, and the rows that make every planned instant fire once. Writer's thread only. */
 #include "store/sqlite/sqlite_catalog.h"
 
 /* Both kinds are read alike; which columns and statements, says this. */

@@ -97,8 +97,8 @@ static void add_task_conditions(struct list *list)
         query_add_number(&list->query, " AND p.created_at < ?", filter->created_before_us);
     if (filter->status != STATUS_NONE)
         query_add_text(&list->query, " AND s.status = ?", str_of(status_word(filter->status)));
-    query_add_text(&list->query, " AND EXISTS (SELECT 1 FROM task_tags t WHERE t.namespace = l.namespace"
-                   " AND t.task = p.task AND t.tag = ?)", filter->tag);
+    query_add_text(&list->query, " AND EXISTS (SELECT 1 FROM task_tags t WHERE t.namespace = "
+                   "l.namespace AND t.task = p.task AND t.tag = ?)", filter->tag);
 }
 
 static void add_key_range(struct list *list, const char *alias)
@@ -176,8 +176,8 @@ static const char *begin_by_column(struct list *list)
     while (i < INDEXED_COUNT && !value_given(&value))
         value = indexed_value(filter, i++);
     if (filter->external_id.data) {
-        buf_format(&list->query.text, "SELECT p.task FROM task_uniques u CROSS JOIN task_specs p ON "
-                   "p.task = u.task%s%s%s WHERE u.kind = 'external' AND u.type = ''",
+        buf_format(&list->query.text, "SELECT p.task FROM task_uniques u CROSS JOIN task_specs p "
+                   "ON p.task = u.task%s%s%s WHERE u.kind = 'external' AND u.type = ''",
                    options_join(list), lane_join(list, by_lane), state_join(list));
         query_add_text(&list->query, " AND u.value = ?", filter->external_id);
         add_namespace(list, "u");
@@ -219,8 +219,8 @@ static void build_by_lanes(struct list *list)
     buf_text(&list->query.text, "SELECT x.task FROM lanes l CROSS JOIN task_states x WHERE true");
     add_lane_conditions(list);
     if (filter->status != STATUS_NONE)
-        query_add_text(&list->query, " AND l.lane IN (SELECT lane FROM lane_counts WHERE tasks > 0 AND "
-                 "status = ?)", str_of(status_word(filter->status)));
+        query_add_text(&list->query, " AND l.lane IN (SELECT lane FROM lane_counts WHERE "
+                       "tasks > 0 AND status = ?)", str_of(status_word(filter->status)));
     buf_format(&list->query.text, " AND x.task IN (SELECT p.task FROM task_specs p "
                "INDEXED BY task_specs_lane%s WHERE p.lane = l.lane", state_join(list));
     add_key_range(list, "p");
