@@ -23,11 +23,12 @@ ALLOWED = {
     "dispatch": {"base", "core", "store", "queue", "net"},
     "scheduler": {"base", "calendar", "core", "store", "queue"},
     "recovery": {"base", "calendar", "core", "store", "queue"},
-    "server": {"base", "calendar", "core", "store", "queue", "net", "dispatch"},
-    "node": {"base", "calendar", "core", "store", "queue", "net", "worker", "dispatch", "server"},
-    "cli": {"base", "core", "net", "node"},
-    "lib": {"base", "calendar", "core", "store", "queue", "net", "worker", "worker/handlers",
-            "dispatch"},
+    "server": {"base", "calendar", "core", "store", "queue", "scheduler", "net", "dispatch"},
+    "node": {"base", "calendar", "core", "store", "queue", "scheduler", "net", "worker", "dispatch",
+             "server"},
+    "cli": {"base", "calendar", "core", "net", "node"},
+    "lib": {"base", "calendar", "core", "store", "queue", "scheduler", "net", "worker",
+            "worker/handlers", "dispatch"},
 }
 EXCEPTIONS = {
     ("store/store_open.c", "store/postgres"),

@@ -7,6 +7,7 @@
 
 #define COMMON_YEAR 2026 /* only its lengths of months matter */
 #define LEAP_YEAR 2028
+#define EVERY_WEEK UINT64_C(0x10204081) /* every seventh of 31 days */
 
 static int32_t year_kind(int64_t year)
 {
@@ -23,12 +24,19 @@ static int32_t nearest_working_day(int32_t day, int32_t weekday, int32_t length)
     return day;
 }
 
+static uint32_t days_mask(int32_t length)
+{
+    return (uint32_t)((UINT64_C(1) << length) - 1);
+}
+
 /* Days of a month that begins with weekday `first`; bit 0 is its first day. */
 static uint32_t days_by_date(const struct cron_days *days, int32_t first, int32_t length)
 {
     uint32_t found = days->days >> 1;
 
     ASSERT(length >= 28 && length <= 31);
+    if (!days->nearest && !days->last_nearest && !days->last)
+        return found & days_mask(length);
     for (int32_t day = 1; day <= length; day++) {
         int32_t weekday = (first + day - 1) % 7;
         uint32_t bit = 1u << (nearest_working_day(day, weekday, length) - 1);
@@ -40,21 +48,24 @@ static uint32_t days_by_date(const struct cron_days *days, int32_t first, int32_
         if (days->last >> (length - day) & 1)
             found |= 1u << (day - 1);
     }
-    return found & (uint32_t)((UINT64_C(1) << length) - 1);
+    return found & days_mask(length);
 }
 
 static uint32_t days_by_weekday(const struct cron_days *days, int32_t first, int32_t length)
 {
-    uint32_t found = 0;
+    uint64_t found = 0;
 
-    for (int32_t day = 1; day <= length; day++) {
-        int32_t weekday = (first + day - 1) % 7;
+    for (int32_t weekday = 0; weekday < 7; weekday++) {
+        int32_t offset = (weekday - first + 7) % 7; /* its first day in the month, from 0 */
 
-        if ((days->weekdays >> weekday & 1) || (days->nth[weekday] >> ((day - 1) / 7 + 1) & 1) ||
-            ((days->last_weekdays >> weekday & 1) && day > length - 7))
-            found |= 1u << (day - 1);
+        if (days->weekdays >> weekday & 1)
+            found |= EVERY_WEEK << offset;
+        if (days->last_weekdays >> weekday & 1)
+            found |= UINT64_C(1) << (offset + (length - 1 - offset) / 7 * 7);
+        for (uint32_t nth = days->nth[weekday]; nth; nth &= nth - 1)
+            found |= UINT64_C(1) << (offset + 7 * (bits_lowest(nth) - 1));
     }
-    return found;
+    return (uint32_t)found & days_mask(length);
 }
 
 static uint32_t days_of_month(const struct cron_days *days, int32_t first, int32_t length)

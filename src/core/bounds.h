@@ -17,6 +17,13 @@
 #define BOUND_KEY_BYTES 256              /* keys and outside ids: they are indexed */
 #define BOUND_ERROR_BYTES 4096           /* an error text is a sentence, not a core dump */
 #define BOUND_URL_BYTES 2048
+#define BOUND_DESCRIPTION_BYTES 4096     /* of categories and jobs: shown in lists */
+#define BOUND_PATTERN_BYTES (64 * 1024)  /* pattern_config: an rrule with 1,000 dates fits */
+#define BOUND_MISFIRE_CAP 1000           /* fired of one schedule in one commit */
+#define BOUND_MISFIRE_GRACE_MS (INT64_C(30) * 86400 * 1000) /* a month: older work is history */
+#define BOUND_JITTER_MS (INT64_C(86400) * 1000) /* a day: beyond it the next one is meant */
+#define BOUND_JOB_CONCURRENT 100000      /* runs of one job at once */
+#define BOUND_PREVIEW 1000               /* instants of one preview */
 #define BOUND_CLAIM_MAX 1000             /* tasks of one claim */
 #define BOUND_CLAIM_BYTES (32 * 1024 * 1024) /* loaded by one claim; it gets fewer tasks then */
 #define BOUND_CLAIM_QUEUES 256           /* queues named by one claim or worker */

@@ -1,6 +1,6 @@
-/* From a JSON object of a request to what it asks of a category, job, schedule, recurring pattern or
- * dependency, and which of its fields it names. Pure; on the caller's thread. What depends on other
- * rows, on zones or on the time is checked later, in the queue. */
+/* From a JSON object of a request to what it asks of a category, job, schedule, recurring pattern
+ * or dependency, and which of its fields it names. Pure; on the caller's thread. What depends on
+ * other rows, on zones or on the time is checked later, in the queue. */
 #ifndef CORE_CATALOG_PARSE_H
 #define CORE_CATALOG_PARSE_H
 
@@ -84,12 +84,14 @@ void job_dependency_init(struct job_dependency *dependency);
 
 /* `object` is text that json_check accepted; what it names is put into the struct, and into *set.
  * ERR_INVALID (422; unknown members too) or ERR_TOO_LARGE with the field. Texts point into object
- * or arena. null sets a field back to its default. */
+ * or arena. null sets a field back to its default. A new one begins with its _init. */
 int category_read(struct str object, struct arena *arena, struct category *category, uint64_t *set,
                   struct err *err);
+/* *category is the name of the job's category where `set` has JOB_FIELD_CATEGORY; absent = none. */
 int job_read(struct str object, struct arena *arena, struct job *job, struct str *category,
              uint64_t *set, struct err *err);
 /* With extra members of a preview: count and from, else NULL. */
+#define PREVIEW_DEFAULT_COUNT 10
 struct preview_wish {
     int64_t count;
     int64_t from_us; /* 0 = now */
@@ -101,15 +103,19 @@ int recurring_read(struct str object, struct arena *arena, struct recurring *rec
 int job_dependency_parse(struct str object, struct arena *arena,
                          struct job_dependency *dependency, uint64_t *set, struct err *err);
 
-/* Changed fields from one into the other. */
+/* Changed fields from one into the other: JOB_FIELD_CATEGORY takes category_id, which the caller
+ * has found by the name. A schedule that changes its type loses what belonged to the other one. */
 void category_take(struct category *to, const struct category *from, uint64_t set);
 void job_take(struct job *to, const struct job *from, uint64_t set);
 void schedule_take(struct schedule *to, const struct schedule *from, uint64_t set);
 void recurring_take(struct recurring *to, const struct recurring *from, uint64_t set);
 
-/* The first fault of the thing as a whole: cron without an expression, ends before it starts. */
+/* The first fault of the thing as a whole: cron without an expression, ends before it starts. What
+ * plan.h refuses (an expression, a pattern, an unknown zone) is left to it. */
 int category_check(const struct category *category, struct err *err);
 int job_check(const struct job *job, struct err *err);
 int schedule_check(const struct schedule *schedule, struct err *err);
+int recurring_check(const struct recurring *recurring, struct err *err);
+int job_dependency_check(const struct job_dependency *dependency, struct err *err);
 
 #endif

@@ -3,8 +3,6 @@
  * misspelt one is not silently ignored. Pure, any thread. */
 #include "core/spec_int.h"
 
-#include "base/clock.h"
-
 struct parse {
     struct arena *arena;
     struct task_input *input;
@@ -40,6 +38,7 @@ static int read_queue(struct parse *parse, const struct member *member, struct s
     struct str *to = place(parse, member->at);
     int rc = spec_read_string(value, member->name.data, parse->arena, to, parse->err);
 
+    parse->input->has_queue = true;
     return rc < 0 ? rc : spec_check_queue(*to, parse->err);
 }
 
@@ -68,11 +67,8 @@ static int read_object(struct parse *parse, const struct member *member, struct 
 static int number_in_bounds(struct parse *parse, const struct member *member, struct str value,
                             int64_t *number)
 {
-    if (!json_int64(value, number) || *number < member->min || *number > member->max)
-        return err_set_field(parse->err, ERR_INVALID, member->name.data,
-                             "\"%s\" must be a whole number from %lld to %lld.", member->name.data,
-                             (long long)member->min, (long long)member->max);
-    return 0;
+    return spec_read_number(value, member->name.data, member->min, member->max, number,
+                            parse->err);
 }
 
 static int read_number(struct parse *parse, const struct member *member, struct str value)
@@ -135,38 +131,41 @@ bool priority_parse(struct str text, int64_t *priority)
             *priority <= BOUND_PRIORITY);
 }
 
-static int read_priority(struct parse *parse, const struct member *member, struct str value)
+const char *priority_level(int64_t priority)
 {
-    int64_t *to = &parse->input->priority;
-    struct str text;
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
+        if (levels[i].priority == priority)
+            return levels[i].word;
+    return NULL;
+}
 
-    parse->input->has_priority = true;
+int spec_read_priority(struct str value, const char *field, struct arena *arena, int64_t *to,
+                       struct err *err)
+{
     if (json_kind(value) == JSON_STRING) {
-        text = json_string(value, parse->arena);
-        if (level_parse(text, to))
+        if (level_parse(json_string(value, arena), to))
             return 0;
-    } else if (json_int64(value, to) && *to >= member->min && *to <= member->max) {
+    } else if (json_int64(value, to) && *to >= -BOUND_PRIORITY && *to <= BOUND_PRIORITY) {
         return 0;
     }
-    return err_set_field(parse->err, ERR_INVALID, "priority",
-                         "\"priority\" must be a whole number from %d to %d, or low, medium, high "
-                         "or critical.",
-                         -BOUND_PRIORITY, BOUND_PRIORITY);
+    return err_set_field(err, ERR_INVALID, field,
+                         "\"%s\" must be a whole number from %d to %d, or low, medium, high or "
+                         "critical.",
+                         field, -BOUND_PRIORITY, BOUND_PRIORITY);
+}
+
+static int read_priority(struct parse *parse, const struct member *member, struct str value)
+{
+    parse->input->has_priority = true;
+    return spec_read_priority(value, member->name.data, parse->arena, &parse->input->priority,
+                              parse->err);
 }
 
 static int read_run_at(struct parse *parse, const struct member *member, struct str value)
 {
-    int64_t *to = place(parse, member->at);
-    struct str text = json_string(value, parse->arena);
-
     parse->has_run_at = true;
-    if (!text.data || !clock_parse(text, to) || *to < 0)
-        return err_set_field(parse->err, ERR_INVALID, "run_at",
-                             "\"run_at\" must be an RFC 3339 time such as "
-                             "\"2030-01-02T03:04:05Z\", from 1970 to 9999.");
-    if (*to == 0)
-        *to = 1; /* 0 says that none was asked for */
-    return 0;
+    return spec_read_time(value, member->name.data, parse->arena, place(parse, member->at),
+                          parse->err);
 }
 
 static int bad_word(struct parse *parse, const struct member *member, const char *words)
@@ -248,7 +247,7 @@ static const struct member members[] = {
     TEXT("name", spec.name, BOUND_NAME_BYTES),
     SPECIAL("on_unsatisfied", read_on_unsatisfied, spec.on_unsatisfied, 0, 0),
     SPECIAL("payload", read_json, spec.payload, 0, BOUND_PAYLOAD_BYTES),
-    SPECIAL("priority", read_priority, priority, -BOUND_PRIORITY, BOUND_PRIORITY),
+    SPECIAL("priority", read_priority, priority, 0, 0),
     SPECIAL("queue", read_queue, spec.queue, 0, 0),
     NUMBER("recovery_priority", spec.recovery_priority, -BOUND_PRIORITY, BOUND_PRIORITY, 0),
     TEXT("ref", spec.ref, BOUND_NAME_BYTES),

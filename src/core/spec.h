@@ -23,6 +23,8 @@ struct task_input {
     struct str category; /* name, absent = none */
     int64_t priority;
     bool has_priority;
+    bool ruled_priority; /* a rule of the configuration gave it */
+    bool has_queue;
     int64_t delay_ms;    /* 0 = none */
     struct input_dependency *depends_on;
     uint32_t depends_on_count;
@@ -53,5 +55,6 @@ int spec_finish(struct task_input *input, const struct settings *settings, struc
 
 /* low, medium, high, critical or a number in bounds. */
 bool priority_parse(struct str text, int64_t *priority);
+const char *priority_level(int64_t priority); /* the word for it; NULL = it has none */
 
 #endif

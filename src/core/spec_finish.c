@@ -93,6 +93,7 @@ static void apply_rules(struct task_input *input, const struct settings *setting
         if (!rule_matches(&settings->rules[i], input, arena))
             continue;
         input->priority = settings->rules[i].priority;
+        input->ruled_priority = true;
         return;
     }
 }

@@ -3,6 +3,8 @@
  * Pure, any thread. */
 #include "core/spec_int.h"
 
+#include "base/clock.h"
+
 int spec_no_memory(struct err *err)
 {
     return err_set(err, ERR_MEMORY, "Not enough memory for this request; send fewer tasks at once "
@@ -118,6 +120,31 @@ int spec_read_bool(struct str value, const char *field, bool *to, struct err *er
     if (kind != JSON_TRUE && kind != JSON_FALSE)
         return err_set_field(err, ERR_INVALID, field, "\"%s\" must be true or false.", field);
     *to = kind == JSON_TRUE;
+    return 0;
+}
+
+int spec_read_number(struct str value, const char *field, int64_t min, int64_t max, int64_t *to,
+                     struct err *err)
+{
+    if (!json_int64(value, to) || *to < min || *to > max)
+        return err_set_field(err, ERR_INVALID, field,
+                             "\"%s\" must be a whole number from %lld to %lld.", field,
+                             (long long)min, (long long)max);
+    return 0;
+}
+
+int spec_read_time(struct str value, const char *field, struct arena *arena, int64_t *to_us,
+                   struct err *err)
+{
+    struct str text = json_string(value, arena);
+
+    if (!text.data || !clock_parse(text, to_us) || *to_us < 0)
+        return err_set_field(err, ERR_INVALID, field,
+                             "\"%s\" must be an RFC 3339 time such as \"2030-01-02T03:04:05Z\", "
+                             "from 1970 to 9999.",
+                             field);
+    if (*to_us == 0)
+        *to_us = 1;
     return 0;
 }
 

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "calendar/zones.h"
 #include "lib/lib_callbacks.h"
 #include "worker/source_local.h"
 
@@ -16,6 +17,7 @@ struct local {
     struct settings settings;
     struct store *store;
     struct queue *queue;
+    struct zones *zones;
     struct callbacks callbacks;
     pthread_mutex_t lock; /* of what follows */
     struct store_reader *readers[READERS_KEPT];
@@ -74,6 +76,8 @@ static void local_close(struct pd *pd)
         local->store->verbs->reader_close(local->readers[i]);
     if (local->store)
         local->store->verbs->close(local->store);
+    if (local->zones)
+        zones_free(local->zones);
     pthread_mutex_destroy(&local->lock);
     free(local);
     pd->side = NULL;
@@ -98,6 +102,9 @@ static int local_open(struct pd *pd, const char *where, const struct pd_options 
         local->store = NULL;
         goto failed;
     }
+    if (zones_new(getenv("PERDURA_ZONEINFO"), &local->zones, err) < 0)
+        goto failed;
+    config.zones = local->zones;
     if (lib_callbacks_init(&local->callbacks, local->store, &local->settings, options, err) < 0)
         goto failed;
     if (queue_open(&local->queue, local->store, &config, err) < 0) {
@@ -126,6 +133,11 @@ static int call(struct local *local, struct request *request, struct err *err)
         pthread_mutex_unlock(&local->lock);
     }
     return -(int)err->code;
+}
+
+int lib_local_call(struct pd *pd, struct request *request, struct err *err)
+{
+    return call(pd->side, request, err);
 }
 
 /* ---- enqueue ---- */
@@ -221,6 +233,23 @@ static void give_reader(struct local *local, struct store_reader *reader)
         local->store->verbs->reader_close(reader);
 }
 
+int lib_local_reader_take(struct pd *pd, struct lib_reader *reader, struct err *err)
+{
+    struct local *local = pd->side;
+
+    *reader = (struct lib_reader){.store = local->store,
+                                  .queue = local->queue,
+                                  .zones = local->zones,
+                                  .reader = take_reader(local, err)};
+    return reader->reader ? 0 : -(int)err->code;
+}
+
+void lib_local_reader_give(struct pd *pd, struct lib_reader *reader)
+{
+    give_reader(pd->side, reader->reader);
+    reader->reader = NULL;
+}
+
 static int read_result(struct local *local, const struct uuid *id, struct pd_result *result,
                        struct err *err)
 {
@@ -314,5 +343,6 @@ const struct side_verbs lib_local_verbs = {.open = local_open,
                                            .enqueue = local_enqueue,
                                            .fetch = local_fetch,
                                            .control = local_control,
+                                           .plan = lib_local_plan,
                                            .source = local_source,
                                            .heartbeat = local_heartbeat};

@@ -67,6 +67,8 @@ static int open_routes(struct serve_stores *stores, const struct queue_config *c
         list[i] = one->store;
         parts[i] = (struct route_part){one->where, one->store, *config};
         parts[i].config.ctx = one;
+        if (i > 0)
+            parts[i].config.zones = NULL;
     }
     if (routes_open(queue, parts, stores->count, err) < 0)
         return -(int)err->code;
@@ -89,8 +91,10 @@ int serve_stores_open(struct serve_stores *stores, const struct queue_config *gi
     config.on_outbox = on_outbox;
     config.on_fatal = on_fatal;
     config.ctx = &stores->list[0];
-    if (routes_stores(given->settings, wheres, &count, err) < 0)
+    if (routes_stores(given->settings, wheres, &count, err) < 0 ||
+        zones_new(getenv("PERDURA_ZONEINFO"), &stores->zones, err) < 0)
         return -(int)err->code;
+    config.zones = stores->zones;
     for (uint32_t i = 0; i < count; i++)
         if (open_store(stores, wheres[i], err) < 0)
             return -(int)err->code;
@@ -139,5 +143,7 @@ void serve_stores_close(struct serve_stores *stores)
         stores->shown->verbs->close(stores->shown);
     for (uint32_t i = 0; i < stores->count; i++)
         stores->list[i].store->verbs->close(stores->list[i].store);
+    if (stores->zones)
+        zones_free(stores->zones);
     arena_deinit(&stores->arena);
 }

@@ -4,6 +4,7 @@
 #define NODE_SERVE_STORES_H
 
 #include "base/arena.h"
+#include "calendar/zones.h"
 #include "dispatch/webhook.h"
 #include "queue/routes.h"
 
@@ -25,6 +26,7 @@ struct serve_stores {
     struct str secret;          /* signs callbacks; of the main store */
     struct serve_store list[ROUTES_MAX];
     uint32_t count;
+    struct zones *zones;        /* of schedules, which live in the main store */
     struct store *shown;        /* what the server reads: the only one, or all of them as one */
 };
 

@@ -15,7 +15,7 @@ void batch_begin(struct batch *batch, struct queue *queue, int64_t now_us)
     batch->queue = queue;
     batch->store = queue->store;
     batch->now_us = now_us;
-    batch->wall_us = clock_wall_us();
+    batch->wall_us = queue->store->shared ? now_us : clock_wall_us(); /* one clock for all (F-C3) */
     batch->number++;
 }
 
@@ -23,6 +23,7 @@ void batch_reset(struct batch *batch)
 {
     struct arena arena = batch->arena;
     struct map tasks = batch->tasks;
+    struct map jobs = batch->jobs;
     struct queue *queue = batch->queue;
     uint64_t number = batch->number;
 
@@ -31,14 +32,16 @@ void batch_reset(struct batch *batch)
     for (struct queue_state *state = batch->heated; state; state = state->next_heated)
         state->heated = false;
     map_deinit(&tasks);
+    map_deinit(&jobs);
     arena_reset(&arena);
     *batch = (struct batch){.queue = queue, .store = queue->store, .arena = arena, .tasks = tasks,
-                            .number = number};
+                            .jobs = jobs, .number = number};
 }
 
 void batch_deinit(struct batch *batch)
 {
     map_deinit(&batch->tasks);
+    map_deinit(&batch->jobs);
     arena_deinit(&batch->arena);
 }
 
@@ -266,6 +269,7 @@ int batch_move(struct batch *batch, struct task *task, enum status to, enum move
                         sizeof *batch->ended))
             return no_memory(err);
         batch->ended[batch->ended_count++] = task;
+        batch->runs_ended |= !uuid_is_nil(&task->spec.job_id);
     }
     if (batch_touch(batch, task, err) < 0)
         return -(int)err->code;
@@ -443,6 +447,8 @@ int batch_flush(struct batch *batch, struct err *err)
         verbs->executions_save(store, batch->changed, batch->changed_count, err) < 0)
         return -(int)err->code;
     if (batch->logs_count && verbs->logs_insert(store, batch->logs, batch->logs_count, err) < 0)
+        return -(int)err->code;
+    if ((batch->runs_count || batch->jobs_ended) && jobs_flush(batch, err) < 0)
         return -(int)err->code;
     batch->events_count = batch->executions_count = batch->changed_count = batch->logs_count = 0;
     return 0;

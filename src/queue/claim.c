@@ -8,6 +8,12 @@
 
 #define CLAIM_STEP 32 /* tasks of several MiB each at most */
 
+/* What a claim came across and did not get. */
+struct put_aside {
+    uint32_t put_off;
+    bool given_back;
+};
+
 static int no_memory(struct err *err)
 {
     return err_set(err, ERR_MEMORY, "out of memory for the claim; try again");
@@ -232,6 +238,26 @@ static uint32_t next_step(const struct batch *batch, size_t task_bytes)
     return fit < BOUND_CLAIM_MAX ? (uint32_t)fit : BOUND_CLAIM_MAX;
 }
 
+/* Of what the line gave, what the claim gets: a task outside of its category's window is put off,
+ * and beyond its category's batch_size the rest is left to the next claim. */
+static int hand_out(struct batch *batch, struct claim_request *request,
+                    struct worker_state *worker, struct task **tasks, uint32_t count,
+                    struct put_aside *aside, struct err *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        enum claim_move move = CLAIM_TAKE;
+
+        if (!uuid_is_nil(&tasks[i]->spec.category_id) &&
+            windows_admit(batch, request, tasks[i], &move, err) < 0)
+            return -(int)err->code;
+        if (move == CLAIM_TAKE && claim_take(batch, request, worker, tasks[i], err) < 0)
+            return -(int)err->code;
+        aside->put_off += move == CLAIM_PUT_OFF;
+        aside->given_back |= move == CLAIM_GIVE_BACK;
+    }
+    return 0;
+}
+
 /* Takes what is wanted, a few at a time: payloads, checkpoints and outputs may be large. What the
  * last claim got says how many to begin with. */
 static int take_some(struct batch *batch, struct claim_request *request,
@@ -241,8 +267,11 @@ static int take_some(struct batch *batch, struct claim_request *request,
     size_t used_bytes = arena->used_bytes;
     struct task *tasks[BOUND_CLAIM_MAX];
     uint32_t count, step = next_step(batch, batch->queue->claim_task_bytes);
+    struct put_aside aside = {0};
 
     do {
+        uint32_t put_off = aside.put_off;
+
         want->max = request->max - request->claimed_count;
         if (want->max > step)
             want->max = step;
@@ -254,13 +283,15 @@ static int take_some(struct batch *batch, struct claim_request *request,
             request->claimed = arena_alloc_array(arena, request->max, sizeof *request->claimed);
         if (count && !request->claimed)
             return no_memory(err);
-        for (uint32_t i = 0; i < count; i++)
-            if (claim_take(batch, request, worker, tasks[i], err) < 0)
-                return -(int)err->code;
+        if (hand_out(batch, request, worker, tasks, count, &aside, err) < 0)
+            return -(int)err->code;
         if (request->claimed_count)
             batch->queue->claim_task_bytes =
                 (arena->used_bytes - used_bytes) / request->claimed_count;
-        if (count < step || request->claimed_count >= request->max)
+        if (aside.put_off >= BOUND_CHORE_ROWS)
+            *want->more = true;
+        if ((count < step && aside.put_off == put_off) || aside.given_back ||
+            aside.put_off >= BOUND_CHORE_ROWS || request->claimed_count >= request->max)
             break;
         step = next_step(batch, batch->queue->claim_task_bytes);
     } while (arena->used_bytes - used_bytes < BOUND_CLAIM_BYTES);

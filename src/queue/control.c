@@ -10,13 +10,11 @@ static int refuse_transition(struct err *err, const struct task *task, const cha
                    status_word(task->status), what, advice);
 }
 
-static int cancel(struct batch *batch, struct task *task, struct control_request *request)
+int control_cancel(struct batch *batch, struct task *task, enum actor actor, const char *state,
+                   struct str detail, struct err *err)
 {
-    struct err *err = &request->base.err;
     bool by_lease = task->held;
 
-    if (!status_allows(task->status, STATUS_CANCELLED, MOVE_CANCEL))
-        return refuse_transition(err, task, "cancelled", "");
     if (status_held(task->status) &&
         batch_execution_end(batch, task, EXECUTION_CANCELLED, STR_NONE,
                             STR("{\"reason\":\"cancelled\"}"), err) < 0)
@@ -26,8 +24,16 @@ static int cancel(struct batch *batch, struct task *task, struct control_request
     task->pause_requested = false;
     batch->queue->stats.cancelled_total++;
     FAULT_POINT("control.cancel");
-    return batch_move(batch, task, STATUS_CANCELLED, MOVE_CANCEL, "Cancelled by user",
-                      request->actor, request->reason, err);
+    return batch_move(batch, task, STATUS_CANCELLED, MOVE_CANCEL, state, actor, detail, err);
+}
+
+static int cancel(struct batch *batch, struct task *task, struct control_request *request)
+{
+    struct err *err = &request->base.err;
+
+    if (!status_allows(task->status, STATUS_CANCELLED, MOVE_CANCEL))
+        return refuse_transition(err, task, "cancelled", "");
+    return control_cancel(batch, task, request->actor, "Cancelled by user", request->reason, err);
 }
 
 /* A task that has ended is to run again: its relatives know of its end, its result is void. */
@@ -66,6 +72,7 @@ static int take_key_again(struct batch *batch, struct task *task, struct err *er
 static int retry(struct batch *batch, struct task *task, struct control_request *request)
 {
     struct err *err = &request->base.err;
+    bool ended = status_ended(task->status);
 
     if (!status_allows(task->status, STATUS_PENDING, MOVE_RETRY))
         return refuse_transition(err, task, "retried", "; only an ended or orphaned one can");
@@ -86,8 +93,10 @@ static int retry(struct batch *batch, struct task *task, struct control_request 
     task->unsatisfied = false;
     task->open_dependencies = 0;
     FAULT_POINT("control.retry");
-    return batch_move(batch, task, STATUS_PENDING, MOVE_RETRY, "Queued", request->actor,
-                      request->reason, err);
+    if (batch_move(batch, task, STATUS_PENDING, MOVE_RETRY, "Queued", request->actor,
+                   request->reason, err) < 0)
+        return -(int)err->code;
+    return ended && !uuid_is_nil(&task->spec.job_id) ? run_reopened(batch, task, err) : 0;
 }
 
 static int pause(struct batch *batch, struct task *task, struct control_request *request)
@@ -111,7 +120,7 @@ static int pause(struct batch *batch, struct task *task, struct control_request 
 static int resume(struct batch *batch, struct task *task, struct control_request *request)
 {
     struct err *err = &request->base.err;
-    int64_t clock_us = task->by_wall ? batch->wall_us : batch->now_us;
+    const char *state;
     enum status to;
 
     if (status_held(task->status) && task->pause_requested) {
@@ -122,12 +131,12 @@ static int resume(struct batch *batch, struct task *task, struct control_request
     }
     if (task->status != STATUS_PAUSED)
         return refuse_transition(err, task, "resumed", "; only a paused one can");
-    to = outcome_waiting_status(task, clock_us);
+    if (batch_waiting_status(batch, task, &to, &state, err) < 0)
+        return -(int)err->code;
     if (task->unsatisfied &&
         outcome_unsatisfied(task->spec.on_unsatisfied) != STATUS_PENDING)
         to = STATUS_BLOCKED; /* a dependency failed while it was paused: decided below */
-    if (batch_move(batch, task, to, MOVE_RESUME, "Queued", request->actor, request->reason,
-                   err) < 0)
+    if (batch_move(batch, task, to, MOVE_RESUME, state, request->actor, request->reason, err) < 0)
         return -(int)err->code;
     to = task->unsatisfied ? outcome_unsatisfied(task->spec.on_unsatisfied) : STATUS_PENDING;
     if (to == STATUS_PENDING || task->status != STATUS_BLOCKED)
@@ -162,6 +171,7 @@ static int recover(struct batch *batch, struct task *task, struct control_reques
 {
     struct err *err = &request->base.err;
     bool clean = request->restart_clean;
+    bool ended = status_ended(task->status);
 
     if (!status_allows(task->status, STATUS_RECOVERING, MOVE_RECOVER))
         return refuse_transition(err, task, "recovered", "; only an orphaned or partial one can");
@@ -179,8 +189,10 @@ static int recover(struct batch *batch, struct task *task, struct control_reques
                    clean ? STR("{\"method\":\"restart_clean\"}")
                          : STR("{\"method\":\"resume_checkpoint\"}"), err) < 0)
         return -(int)err->code;
-    return batch_move(batch, task, STATUS_PENDING, MOVE_RECOVERED, "Queued", ACTOR_RECOVERY,
-                      STR_NONE, err);
+    if (batch_move(batch, task, STATUS_PENDING, MOVE_RECOVERED, "Queued", ACTOR_RECOVERY,
+                   STR_NONE, err) < 0)
+        return -(int)err->code;
+    return ended && !uuid_is_nil(&task->spec.job_id) ? run_reopened(batch, task, err) : 0;
 }
 
 static int delete_task(struct batch *batch, struct task *task, struct control_request *request)

@@ -7,12 +7,22 @@
 
 #define CALLBACK_EXPIRES_US (INT64_C(24) * 3600 * CLOCK_SECOND_US)
 
+int batch_let_go_on(struct batch *batch, struct task *task, struct err *err)
+{
+    const char *state;
+    enum status to;
+
+    if (batch_waiting_status(batch, task, &to, &state, err) < 0)
+        return -(int)err->code;
+    return to == STATUS_BLOCKED ? 0 : batch_move(batch, task, to, MOVE_RELEASE_DEPENDENCY, state,
+                                                 ACTOR_LEADER, STR_NONE, err);
+}
+
 static int decide_dependent(struct batch *batch, const struct dependent *dependent,
                             enum status parent_status, struct err *err)
 {
     struct task *task;
     enum status to;
-    int64_t clock_us;
 
     if (batch_task(batch, &dependent->task_id, &task, err) < 0)
         return -(int)err->code;
@@ -26,13 +36,9 @@ static int decide_dependent(struct batch *batch, const struct dependent *depende
     FAULT_POINT("ended.dependent");
     if (task->status != STATUS_BLOCKED)
         return 0;
-    clock_us = task->by_wall ? batch->wall_us : batch->now_us;
     to = task->unsatisfied ? outcome_unsatisfied(task->spec.on_unsatisfied) : STATUS_PENDING;
-    if (to == STATUS_PENDING) {
-        to = outcome_waiting_status(task, clock_us);
-        return to == STATUS_BLOCKED ? 0 : batch_move(batch, task, to, MOVE_RELEASE_DEPENDENCY,
-                                                     "Queued", ACTOR_LEADER, STR_NONE, err);
-    }
+    if (to == STATUS_PENDING)
+        return batch_let_go_on(batch, task, err);
     task->error = STR("dependency_unsatisfied");
     return batch_move(batch, task, to, MOVE_RELEASE_DEPENDENCY, "Dependency not satisfied",
                       ACTOR_LEADER, STR_NONE, err);
@@ -204,6 +210,8 @@ int batch_settle(struct batch *batch, struct err *err)
 {
     if (SEEDED_BUG("end_told_twice"))
         batch->settled_count = 0;
+    if (batch->runs_ended && runs_prepare(batch, err) < 0)
+        return -(int)err->code;
     while (batch->settled_count < batch->ended_count) { /* grows while dependents end */
         struct task *task = batch->ended[batch->settled_count++];
 
@@ -219,6 +227,8 @@ int batch_settle(struct batch *batch, struct err *err)
             batch->store->verbs->uniques_drop(batch->store, task, false, err) < 0)
             return -(int)err->code;
         if (escalate(batch, task, err) < 0)
+            return -(int)err->code;
+        if (!uuid_is_nil(&task->spec.job_id) && run_ended(batch, task, err) < 0)
             return -(int)err->code;
         if (task->spec.callback_url.data && write_callback(batch, task, err) < 0)
             return -(int)err->code;

@@ -4,6 +4,7 @@
 
 #include "base/fault.h"
 #include "base/json.h"
+#include "core/job.h"
 
 #include <stdio.h>
 
@@ -53,14 +54,31 @@ static int check_parents(struct plan *plan)
     return 0;
 }
 
+/* What a plain task leaves out it gets of its category, also of one that is not active. */
+static int take_category(struct plan *plan, struct task_input *input)
+{
+    struct category_state *category;
+
+    if (categories_find(plan->batch, input->category, &category, plan->err) < 0)
+        return -(int)plan->err->code;
+    if (!category)
+        return err_set_field(plan->err, ERR_INVALID, "category", "there is no category '" STR_FMT
+                             "'%s", STR_ARG(input->category),
+                             catalog_here(plan->batch->queue)
+                                 ? "" : " in the store of this queue");
+    category_fill(&category->row, &category->rules, plan->batch->queue->settings, input);
+    input->spec.category_id = category->row.id;
+    input->spec.queue = arena_str(plan->arena, input->spec.queue); /* outlives the category */
+    return input->spec.queue.data ? 0 : no_memory(plan->err);
+}
+
 static int check_queues(struct plan *plan)
 {
     for (uint32_t i = 0; i < plan->count; i++) {
         struct queue_state *state;
 
-        if (plan->inputs[i].category.data)
-            return err_set_field(plan->err, ERR_INVALID, "category", "there is no category '"
-                                 STR_FMT "'", STR_ARG(plan->inputs[i].category));
+        if (plan->inputs[i].category.data && take_category(plan, &plan->inputs[i]) < 0)
+            return -(int)plan->err->code;
         if (i > 0 && str_eq(plan->inputs[i].spec.queue, plan->inputs[i - 1].spec.queue))
             continue;
         if (!lives_here(plan->batch->queue, plan->inputs[i].spec.queue))
@@ -98,7 +116,9 @@ static int name_workflow(struct plan *plan)
     return 0;
 }
 
-static struct task *make_task(struct plan *plan, struct task_input *input)
+/* A run's task got its id before. */
+static struct task *make_task(struct plan *plan, struct task_input *input,
+                              const struct run_wish *wish)
 {
     struct batch *batch = plan->batch;
     struct task *task = arena_alloc(plan->arena, sizeof *task);
@@ -117,8 +137,9 @@ static struct task *make_task(struct plan *plan, struct task_input *input)
     }
     task->has_spec = true;
     task->has_data = true;
-    task->key = batch->store->verbs->task_key_next(batch->store);
-    task->id = uuid7_new_keyed(&batch->queue->ids, batch->now_us, task->key);
+    task->key = wish ? wish->key : batch->store->verbs->task_key_next(batch->store);
+    task->id = wish ? wish->id
+                    : uuid7_new_keyed(&batch->queue->ids, batch->now_us, task->key);
     task->state = STR("Queued");
     task->data = input->data;
     task->metadata = input->metadata;
@@ -337,9 +358,9 @@ static int add_task(struct plan *plan, uint32_t at)
 {
     struct batch *batch = plan->batch;
     struct task *task = plan->tasks[at];
-    int64_t clock_us = task->by_wall ? batch->wall_us : batch->now_us;
     struct str detail = STR_NONE;
-    enum status to;
+    enum status to = STATUS_BLOCKED;
+    const char *state = "Queued";
 
     if (link_parents(plan, task, &plan->inputs[at]) < 0 || batch_add(batch, task, plan->err) < 0)
         return -(int)plan->err->code;
@@ -348,28 +369,55 @@ static int add_task(struct plan *plan, uint32_t at)
         if (batch_owe(batch, plan->parent, plan->err) < 0)
             return -(int)plan->err->code;
     }
-    to = task->unsatisfied ? STATUS_BLOCKED : outcome_waiting_status(task, clock_us);
+    if (!task->unsatisfied && batch_waiting_status(batch, task, &to, &state, plan->err) < 0)
+        return -(int)plan->err->code;
     task->opening_told = to == STATUS_PENDING && plan->actor == ACTOR_API &&
                          plan->inputs[at].depends_on_count == 0;
     if (!task->opening_told)
         detail = batch_text(batch, "{\"priority\":%lld,\"payload_bytes\":%zu,"
                             "\"dependencies\":%u}", (long long)task->priority,
                             task->spec.payload.len, plan->inputs[at].depends_on_count);
-    if (batch_move(batch, task, to, MOVE_ENQUEUE, "Queued", plan->actor, detail, plan->err) < 0)
+    if (batch_move(batch, task, to, MOVE_ENQUEUE, state, plan->actor, detail, plan->err) < 0)
         return -(int)plan->err->code;
     task->version = 1;
     batch->queue->stats.enqueued_total++;
     if (!task->unsatisfied)
         return 0;
     to = outcome_unsatisfied(task->spec.on_unsatisfied);
-    if (to == STATUS_PENDING) {
-        to = outcome_waiting_status(task, clock_us);
-        return to == STATUS_BLOCKED ? 0 : batch_move(batch, task, to, MOVE_RELEASE_DEPENDENCY,
-                                                     "Queued", ACTOR_LEADER, STR_NONE, plan->err);
-    }
+    if (to == STATUS_PENDING)
+        return batch_let_go_on(batch, task, plan->err);
     task->error = STR("dependency_unsatisfied");
     return batch_move(batch, task, to, MOVE_RELEASE_DEPENDENCY, "Dependency not satisfied",
                       ACTOR_LEADER, STR_NONE, plan->err);
+}
+
+int enqueue_check(struct batch *batch, struct task_input *input, struct err *err)
+{
+    struct plan plan = {.batch = batch, .inputs = input, .count = 1, .err = err};
+
+    return check_queues(&plan);
+}
+
+/* The task of a run: it has no key and no parents, and its waits are those of its job. */
+int enqueue_run(struct batch *batch, struct task_input *input, const struct run_wish *wish,
+                uint32_t waits, struct arena *arena, struct task **out, struct err *err)
+{
+    struct plan plan = {.batch = batch, .inputs = input, .count = 1, .arena = arena, .err = err};
+    struct task *task = make_task(&plan, input, wish);
+    const char *state;
+    enum status to;
+
+    if (!task)
+        return no_memory(err);
+    *out = task;
+    task->open_dependencies = waits;
+    if (batch_waiting_status(batch, task, &to, &state, err) < 0 ||
+        batch_add(batch, task, err) < 0 ||
+        batch_move(batch, task, to, MOVE_ENQUEUE, state, wish->actor, wish->detail, err) < 0)
+        return -(int)err->code;
+    task->version = 1;
+    batch->queue->stats.enqueued_total++;
+    return 0;
 }
 
 int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count,
@@ -382,7 +430,7 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
         return -(int)err->code;
     for (uint32_t i = 0; i < count; i++) {
         duplicate[i] = differs[i] = false;
-        tasks[i] = make_task(&plan, &inputs[i]);
+        tasks[i] = make_task(&plan, &inputs[i], NULL);
         if (!tasks[i])
             return no_memory(err);
     }

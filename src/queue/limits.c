@@ -420,6 +420,29 @@ enum admit limits_admit(void *ctx, struct str queue, struct str type, struct str
     return ADMIT_TAKE;
 }
 
+void limits_take_back(struct batch *batch, const struct task *task)
+{
+    struct queue_state *state = limits_queue(batch->queue, task->spec.queue);
+    const struct type_limit *typed = state ? type_rule(state, task->spec.type) : NULL;
+    struct limit *limit;
+
+    if (!state)
+        return;
+    state->whole.running--;
+    bucket_give_back(&state->whole.bucket, &state->row.rule.rate);
+    limit = typed ? map_get(&state->types, task->spec.type) : NULL;
+    if (limit) {
+        limit->running--;
+        bucket_give_back(&limit->bucket, &typed->rate);
+    }
+    limit = limits_keys(state) && task->spec.limit_key.data
+                ? map_get(&state->keys, task->spec.limit_key) : NULL;
+    if (limit) {
+        limit->running--;
+        bucket_give_back(&limit->bucket, &state->row.rule.key_rate);
+    }
+}
+
 /* Slots taken were counted when they were admitted. */
 void limits_note(struct batch *batch, const struct task *task, int64_t by)
 {

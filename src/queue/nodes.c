@@ -10,6 +10,7 @@
 static const struct str due_word = {"", 0};      /* tasks were put off: a time comes */
 static const struct str ended_word = {"\x01", 1}; /* tasks ended: somebody may wait for them */
 static const struct str rules_word = {"\x04", 1}; /* a queue has new rules (2 and 3: store) */
+static const struct str catalog_word = {"\x06", 1}; /* what people plan with has changed */
 #define ALIVE '\x05' /* before a worker's id, from one writer to another */
 
 /* Is it what was told last? A busy queue is told of again and again. */
@@ -58,7 +59,8 @@ void queue_hint(void *ctx, struct str name)
     struct queue *queue = ctx;
 
     hint(queue, name);
-    if (!name.data || str_eq(name, ended_word) || str_eq(name, rules_word))
+    if (!name.data || str_eq(name, ended_word) || str_eq(name, rules_word) ||
+        str_eq(name, catalog_word))
         hint_others(queue, name);
 }
 
@@ -96,6 +98,14 @@ static int renew_worker(struct batch *batch, struct str id, struct err *err)
     return worker ? workers_renew(batch, worker, err) : 0;
 }
 
+/* Somebody changed it: what is planned may come earlier now. */
+static void look_at_catalog(struct queue *queue)
+{
+    catalog_doubt(queue);
+    if (is_main(queue) && catalog_here(queue))
+        queue->next_fire_us = 0;
+}
+
 static int follow_hint(struct batch *batch, struct str name, struct err *err)
 {
     struct queue *queue = batch->queue;
@@ -109,6 +119,8 @@ static int follow_hint(struct batch *batch, struct str name, struct err *err)
         queue->next_due_us = 0;
     else if (str_eq(name, rules_word))
         queue->reload_queues = true;
+    else if (str_eq(name, catalog_word))
+        look_at_catalog(queue);
     else if (state)
         batch_heat_here(batch, state);
     else
@@ -141,6 +153,7 @@ static int take_hints(struct batch *batch, struct err *err)
     if (all) {
         queue->look_at_waits = queue->reload_queues = true;
         queue->next_due_us = 0;
+        look_at_catalog(queue);
         heat_all(batch);
         return 0;
     }
@@ -149,6 +162,22 @@ static int take_hints(struct batch *batch, struct err *err)
         if (follow_hint(batch, str_span(at, (size_t)(end - at)), err) < 0)
             return -(int)err->code;
     }
+    return 0;
+}
+
+/* The leader must not miss what was planned on another node; others look when they need it. */
+static int poll_catalog(struct batch *batch, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    bool changed = false;
+
+    catalog_doubt(queue);
+    if (!is_main(queue) || !queue->leads || !catalog_here(queue))
+        return 0;
+    if (catalog_changed(batch, &changed, err) < 0)
+        return -(int)err->code;
+    if (changed)
+        queue->next_fire_us = 0;
     return 0;
 }
 
@@ -164,6 +193,8 @@ int nodes_follow(struct batch *batch, struct err *err)
         queue->next_poll_us = batch->now_us + POLL_US;
         queue->look_at_waits = queue->reload_queues = true;
         queue->next_due_us = 0;
+        if (poll_catalog(batch, err) < 0)
+            return -(int)err->code;
         if (queue->claims_first)
             heat_all(batch);
     }
@@ -191,6 +222,10 @@ void nodes_tell(struct queue *queue, const struct batch *batch) /* and other wri
     if (batch->queues_changed) {
         verbs->tell(queue->store, rules_word);
         hint_others(queue, rules_word);
+    }
+    if (batch->catalog_changed) {
+        verbs->tell(queue->store, catalog_word);
+        hint_others(queue, catalog_word);
     }
     if (batch->delayed) {
         verbs->tell(queue->store, due_word);

@@ -41,6 +41,11 @@ struct store *queue_store(struct queue *queue)
     return queue->store;
 }
 
+struct zones *queue_zones(struct queue *queue)
+{
+    return queue->config.zones;
+}
+
 static void request_prepare(struct request *request)
 {
     request->next = NULL;
@@ -188,6 +193,8 @@ static int64_t next_deadline(struct queue *queue, int64_t now_us)
     }
     if (queue->next_due_us < next_us)
         next_us = queue->next_due_us;
+    if (queue->next_fire_us < next_us)
+        next_us = queue->next_fire_us;
     if (queue->next_prune_us < next_us)
         next_us = queue->next_prune_us;
     if (queue->next_retry_us < next_us)

@@ -247,6 +247,7 @@ struct queue_stats {
     int64_t stale_reports_total[REPORT_OP_COUNT];
     int64_t stale_heartbeats_total;
     int64_t timeouts_total;
+    int64_t fired_total;          /* runs made by schedules and recurring patterns */
     int64_t commits_total;
     int64_t commit_requests_total; /* requests over all commits: the batch size */
     int64_t commit_us_total;       /* time spent in commits */
@@ -363,5 +364,6 @@ void queue_prepare_reports(struct queue *queue, struct report *reports, uint32_t
 
 int64_t queue_now_us(struct queue *queue); /* the engine clock; any thread */
 struct store *queue_store(struct queue *queue);
+struct zones *queue_zones(struct queue *queue); /* as configured; any thread */
 
 #endif

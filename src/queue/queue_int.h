@@ -8,6 +8,7 @@
 #include "core/bounds.h"
 #include "core/outcome.h"
 #include "core/rate.h"
+#include "queue/planning_int.h"
 #include "queue/queue.h"
 
 #include <pthread.h>
@@ -103,6 +104,12 @@ struct batch {
     struct task **seen_ended;      /* ended on other nodes, and somebody waits here */
     uint32_t seen_ended_count, seen_ended_cap;
     struct err failed;             /* of a look at limits in the middle of a claim */
+    struct map jobs;               /* struct batch_job, by id */
+    bool jobs_ended;               /* last_... of some are to be written */
+    bool runs_ended;               /* some of `ended` are runs of jobs */
+    struct job_run *runs;          /* new ones */
+    uint32_t runs_count, runs_cap;
+    bool catalog_changed;          /* other nodes are told to read it anew */
 };
 
 struct forget;
@@ -163,10 +170,17 @@ struct queue {
     bool any_dependencies;
     bool unpark_some;        /* a queue with unpark_all is there */
     struct queue_stats stats;
+    struct catalog_cache catalog;
+    uint64_t zones_seen;     /* the generation that plans are made of ... */
+    struct uuid zones_after[2]; /* ... up to this schedule, and this pattern */
+    bool zones_known;        /* of all of them */
+    bool zones_faulty;       /* some could not be planned */
+    int64_t zones_checked_us;
 
     int64_t next_sweep_us;
     int64_t sweep_after;     /* key of the last held task the sweep has seen; 0 = a new pass */
     int64_t next_due_us;     /* when the next delayed task may come */
+    int64_t next_fire_us;    /* when the next planned instant comes; INT64_MAX = none */
     int64_t next_retry_us;   /* when a rate limit lets go */
     int64_t next_prune_us;
     int64_t expected_us;     /* when the thread meant to go on */
@@ -258,6 +272,15 @@ int batch_touch(struct batch *batch, struct task *task, struct err *err); /* it 
 int batch_owe(struct batch *batch, struct task *task, struct err *err);   /* it changed inside */
 int batch_event(struct batch *batch, struct task *task, enum actor actor, struct str detail,
                 struct err *err);
+/* Where a task goes that was paused, blocked or is new, and what it says then. */
+static inline int batch_waiting_status(struct batch *batch, struct task *task, enum status *to,
+                                       const char **state, struct err *err)
+{
+    *to = outcome_waiting_status(task, task->by_wall ? batch->wall_us : batch->now_us);
+    *state = "Queued";
+    return *to != STATUS_PENDING || uuid_is_nil(&task->spec.category_id)
+               ? 0 : windows_hold(batch, task, to, state, err);
+}
 /* The one way a task changes its status. */
 int batch_move(struct batch *batch, struct task *task, enum status to, enum move move,
                const char *state, enum actor actor, struct str detail, struct err *err);
@@ -276,12 +299,18 @@ struct str batch_text(struct batch *batch, const char *format, ...)
 /* ended.c: tells relatives, callbacks; and takes an end back before a retry or a recovery. */
 int batch_settle(struct batch *batch, struct err *err);
 int batch_reopen(struct batch *batch, const struct task *task, struct err *err);
+/* A blocked task that waits for nobody any more. */
+int batch_let_go_on(struct batch *batch, struct task *task, struct err *err);
 
 /* enqueue.c */
 int enqueue_apply(struct batch *batch, struct enqueue_request *request);
 int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count,
                   enum actor actor, struct task *parent, struct arena *arena, struct task **tasks,
                   bool *duplicate, bool *differs, struct err *err);
+/* Of a run: what could refuse it, and the task itself, which waits for so many. */
+int enqueue_check(struct batch *batch, struct task_input *input, struct err *err);
+int enqueue_run(struct batch *batch, struct task_input *input, const struct run_wish *wish,
+                uint32_t waits, struct arena *arena, struct task **task, struct err *err);
 /* claim.c */
 int claim_apply(struct batch *batch, struct claim_request *request);
 int claim_serve_waiting(struct batch *batch, struct err *err);
@@ -304,6 +333,8 @@ void task_let_go(struct task *task); /* no longer held */
 int task_pause_if_asked(struct batch *batch, struct task *task, bool asked, struct err *err);
 /* control.c */
 int control_apply(struct batch *batch, struct control_request *request);
+int control_cancel(struct batch *batch, struct task *task, enum actor actor, const char *state,
+                   struct str detail, struct err *err);
 int control_purge(struct batch *batch, struct purge_request *request);
 /* workers.c */
 int workers_load(struct queue *queue, struct err *err);
@@ -339,6 +370,8 @@ int limits_queue_make(struct batch *batch, struct str name, struct queue_state *
                       struct err *err);
 enum admit limits_admit(void *batch, struct str queue, struct str type, struct str limit_key,
                         const struct uuid *category_id);
+/* It was admitted, but is not taken after all. */
+void limits_take_back(struct batch *batch, const struct task *task);
 /* False when no task of the queue could be admitted just now; the claim is tried again in time. */
 bool limits_open(struct batch *batch, struct queue_state *state);
 /* limits_shared.c: figures of the database, for this batch */

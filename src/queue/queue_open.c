@@ -167,6 +167,7 @@ struct queue *queue_new(struct store *store, const struct queue_config *config, 
     queue->batch.queue = queue;
     queue->busy = true; /* until the thread rests for the first time */
     queue->next_retry_us = INT64_MAX;
+    queue->next_fire_us = INT64_MAX; /* until the store was read */
     clock_start(&queue->clock, store->last_time_us);
     queue->stats.started_at_us = queue_now_us(queue);
     queue->next_prune_us = queue->stats.started_at_us;
@@ -234,6 +235,7 @@ void queue_free(struct queue *queue)
         queue->store->verbs->reader_close(queue->reader);
     limits_deinit(queue);
     workers_deinit(queue);
+    catalog_deinit(queue);
     sweep_forget_lost(queue);
     map_deinit(&queue->waits);
     batch_deinit(&queue->batch);

@@ -4,8 +4,10 @@
 #include "queue/queue_int.h"
 
 #include "base/fault.h"
+#include "store/catalog_store.h"
 
 #define REMOVE_STEP 200 /* about 5 ms of one commit */
+#define FIRES_KEPT_US (INT64_C(30) * 24 * 3600 * CLOCK_SECOND_US) /* nothing plans so far back */
 #define PURGE_PAGE 20   /* read with their payloads, 1 MiB each at most */
 
 static const enum status ended_statuses[] = {STATUS_COMPLETED, STATUS_FAILED, STATUS_DEAD_LETTER,
@@ -152,6 +154,18 @@ static int64_t before(int64_t now_us, int64_t window)
     return window > 0 ? now_us - window * CLOCK_MS_US : INT64_MIN;
 }
 
+static int prune_fires(struct batch *batch, bool *more, struct err *err)
+{
+    uint32_t removed = 0;
+
+    if (batch->store->verbs->catalog->fires_prune(batch->store, batch->wall_us - FIRES_KEPT_US,
+                                                  REMOVE_STEP, &removed, err) < 0)
+        return -(int)err->code;
+    batch->wrote |= removed > 0;
+    *more |= removed >= REMOVE_STEP;
+    return 0;
+}
+
 int retention_run(struct batch *batch, bool *more, struct err *err)
 {
     const struct retention_rule *rule = &batch->queue->settings->retention;
@@ -178,7 +192,7 @@ int retention_run(struct batch *batch, bool *more, struct err *err)
     if (removed)
         batch->wrote = true;
     *more |= removed == REMOVE_STEP;
-    return 0;
+    return catalog_here(batch->queue) ? prune_fires(batch, more, err) : 0;
 }
 
 /* Removes those of a page that may go; the reader shows them as they were before this batch. */

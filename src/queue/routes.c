@@ -308,7 +308,7 @@ static void begin(struct call *call)
     case REQUEST_STATS:
         call_spread(call, routes_all(routes));
         break;
-    default: /* the outbox: each part has a dispatcher of its own */
+    default: /* the outbox: each part has a dispatcher of its own; jobs live in the main store */
         call_lend(call, 0, lend_done);
     }
 }

@@ -200,6 +200,7 @@ int routes_open(struct queue **out, const struct route_part *parts, uint32_t cou
     front->routes = routes;
     front->settings = parts[0].config.settings;
     front->store = parts[0].store;
+    front->config.zones = parts[0].config.zones;
     pthread_mutex_init(&routes->mutex, NULL);
     hash_random(&routes->seed, sizeof routes->seed);
     name_node(routes);

@@ -322,12 +322,17 @@ int sweep_due(struct batch *batch, int64_t *next_us, struct err *err)
         return -(int)err->code;
     for (uint32_t i = 0; i < count; i++) {
         struct task *task;
+        bool waits;
 
         if (batch_task(batch, &ids[i], &task, err) < 0)
             return -(int)err->code;
         if (!task || task->status != STATUS_DELAYED)
             continue;
         FAULT_POINT("sweep.due");
+        if (windows_wait_on(batch, task, &waits, err) < 0)
+            return -(int)err->code;
+        if (waits)
+            continue;
         if (batch_move(batch, task, STATUS_PENDING, MOVE_PROMOTE, "Queued", ACTOR_SCHEDULER,
                        STR_NONE, err) < 0)
             return -(int)err->code;

@@ -27,9 +27,7 @@ static int apply(struct batch *batch, struct request *request)
     case REQUEST_ENQUEUE:
         if (!batch->store->full)
             return enqueue_apply(batch, typed);
-        err_set(&request->err, ERR_STORAGE_FULL, "the disk of the store is full; free space, it "
-                "goes on by itself");
-        return 0;
+        break;
     case REQUEST_CLAIM:
         return claim_apply(batch, typed);
     case REQUEST_REPORT:
@@ -59,12 +57,18 @@ static int apply(struct batch *batch, struct request *request)
     case REQUEST_STATS:
         return stats_apply(batch, typed);
     case REQUEST_CATALOG:
-    case REQUEST_JOB_RUN:
-        err_set(&request->err, ERR_INTERNAL, "nothing is planned here");
-        return 0;
-    case REQUEST_KIND_COUNT:
+        if (!batch->store->full)
+            return catalog_apply(batch, typed);
         break;
+    case REQUEST_JOB_RUN:
+        if (!batch->store->full)
+            return job_run_apply(batch, typed);
+        break;
+    case REQUEST_KIND_COUNT:
+        ASSERT(false);
     }
+    err_set(&request->err, ERR_STORAGE_FULL, "the disk of the store is full; free space, it goes "
+            "on by itself");
     return 0;
 }
 
@@ -95,13 +99,28 @@ static void retry_queues(struct batch *batch)
         batch_heat_here(batch, state);
 }
 
+/* What is planned, and what is removed: of the leader only, under its guard. */
+static int run_last_timers(struct batch *batch, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    bool more = false;
+
+    if (queue->next_fire_us <= batch->now_us && fire_run(batch, &queue->next_fire_us, err) < 0)
+        return -(int)err->code;
+    if (queue->next_prune_us > batch->now_us)
+        return 0;
+    if (retention_run(batch, &more, err) < 0)
+        return -(int)err->code;
+    queue->next_prune_us = batch->now_us + (more ? PRUNE_AGAIN_US : PRUNE_EVERY_US);
+    return 0;
+}
+
 /* On a store with several nodes: each renews what is its own, the rest is the leader's. What the
  * leader does commits only while it leads. */
 static int run_shared_timers(struct batch *batch, struct err *err)
 {
     struct queue *queue = batch->queue;
     bool led = queue->leads;
-    bool more = false;
 
     if (!is_main(queue)) {
         retry_queues(batch);
@@ -111,38 +130,36 @@ static int run_shared_timers(struct batch *batch, struct err *err)
     if (queue->leads && !led) {
         LOG(queue->log, LOG_INFO, "node.takes_over", KC("node", queue->node_id));
         queue->next_due_us = queue->next_prune_us = 0;
+        queue->next_fire_us = catalog_here(queue) ? 0 : INT64_MAX; /* nothing missed (F-F2) */
         queue->sweep_after = 0;
+        zones_begin(queue);
     }
     retry_queues(batch);
     if (queue->next_sweep_us <= batch->now_us) {
         queue->next_due_us = batch->now_us;
         if (sweep_run(batch, &queue->next_sweep_us, err) < 0)
             return -(int)err->code;
+        fire_look_again(batch);
     }
-    if (!queue->leads) {
-        queue->next_due_us = queue->next_prune_us = INT64_MAX; /* until it leads */
+    if (!queue->leads) { /* until it does */
+        queue->next_due_us = queue->next_prune_us = queue->next_fire_us = INT64_MAX;
         return 0;
     }
-    if (queue->next_due_us <= batch->now_us || queue->next_prune_us <= batch->now_us) {
+    if (queue->next_due_us <= batch->now_us || queue->next_prune_us <= batch->now_us ||
+        queue->next_fire_us <= batch->now_us) {
         if (batch->store->verbs->lead_guard(batch->store, err) < 0)
             return -(int)err->code;
     }
     if (queue->next_due_us <= batch->now_us &&
         sweep_due(batch, &queue->next_due_us, err) < 0)
         return -(int)err->code;
-    if (queue->next_prune_us <= batch->now_us) {
-        if (retention_run(batch, &more, err) < 0)
-            return -(int)err->code;
-        queue->next_prune_us = batch->now_us + (more ? PRUNE_AGAIN_US : PRUNE_EVERY_US);
-    }
-    return 0;
+    return run_last_timers(batch, err);
 }
 
 /* Timers that are due, each on its own clock; part of every batch. */
 static int run_timers(struct batch *batch, struct err *err)
 {
     struct queue *queue = batch->queue;
-    bool more = false;
 
     if (batch->store->shared)
         return run_shared_timers(batch, err);
@@ -150,17 +167,13 @@ static int run_timers(struct batch *batch, struct err *err)
         queue->next_due_us = batch->now_us; /* the wall clock may have been set */
         if (sweep_run(batch, &queue->next_sweep_us, err) < 0)
             return -(int)err->code;
+        fire_look_again(batch);
     }
     if (queue->next_due_us <= batch->now_us &&
         sweep_due(batch, &queue->next_due_us, err) < 0)
         return -(int)err->code;
-    if (queue->next_prune_us <= batch->now_us) {
-        if (retention_run(batch, &more, err) < 0)
-            return -(int)err->code;
-        queue->next_prune_us = batch->now_us + (more ? PRUNE_AGAIN_US : PRUNE_EVERY_US);
-    }
     retry_queues(batch);
-    return 0;
+    return run_last_timers(batch, err);
 }
 
 /* Claims come after the sweep, but whoever claims is alive: its lease must not end before. */
@@ -385,6 +398,9 @@ int queue_reload(struct queue *queue, struct err *err)
     queue->unpark_some = true;
     queue->sweep_after = 0;
     queue->next_due_us = 0;
+    queue->next_fire_us = catalog_here(queue) && is_main(queue) ? 0 : INT64_MAX;
+    catalog_forget(queue);
+    zones_begin(queue);
     queue->next_retry_us = queue_clock_us(queue) + CLOCK_SECOND_US; /* not lost, no spin */
     if (rc < 0)
         return rc;
@@ -472,6 +488,7 @@ void queue_run_batch(struct queue *queue, struct request *list, bool timers)
         queue->next_sweep_us = queue_clock_us(queue) + CLOCK_SECOND_US;
         queue->next_prune_us = queue->next_sweep_us + PRUNE_EVERY_US;
         queue->next_poll_us = queue->next_due_us = queue->next_retry_us = queue->next_sweep_us;
+        queue->next_fire_us = queue->next_sweep_us;
     }
     list = without_waiting(queue, list);
     while (list && !queue->failed) {

@@ -23,6 +23,7 @@ struct catalog_filter {
     struct str name;         /* exact; absent = any */
     struct uuid job_id;      /* schedules, dependencies (either side); nil = any */
     struct uuid category_id; /* jobs */
+    bool or_no_category;     /* jobs: of this category, or of none */
     int active;              /* -1 = any, 0, 1 */
     int type;                /* schedules: enum schedule_type, -1 = any */
     bool errors_only;        /* schedules, recurring: those with an error */
@@ -128,14 +129,17 @@ struct catalog_verbs {
                      struct err *err);
     int (*waits_insert)(struct store *store, const struct job_wait *waits, uint32_t count,
                         struct err *err);
-    /* Who waits for this job, oldest first. */
+    /* Who waits for this job, oldest first, behind `after` (NULL = from the first). A task may wait
+     * for one job in two ways (success and completion). */
     int (*waits_find)(struct store *store, const struct uuid *depends_on_job_id,
-                      const struct uuid *after_task, uint32_t limit, struct arena *arena,
+                      const struct job_wait *after, uint32_t limit, struct arena *arena,
                       struct job_wait **waits, uint32_t *count, struct err *err);
-    /* One, or with a nil job all of the task; *removed says how many. */
-    int (*waits_delete)(struct store *store, const struct uuid *task_id,
-                        const struct uuid *depends_on_job_id, uint32_t *removed,
-                        struct err *err);
+    /* Exactly these. *removed (may be NULL: cheaper) says how many there were; so below. */
+    int (*waits_delete)(struct store *store, const struct job_wait *waits, uint32_t count,
+                        uint32_t *removed, struct err *err);
+    /* All of the task. */
+    int (*waits_drop)(struct store *store, const struct uuid *task_id, uint32_t *removed,
+                      struct err *err);
 
     int (*read_categories)(struct store_reader *reader, const struct catalog_filter *filter,
                            struct arena *arena, struct category **categories, uint32_t *count,

@@ -5,7 +5,7 @@
 #ifndef TESTS_STORE_CONFORMANCE_H
 #define TESTS_STORE_CONFORMANCE_H
 
-#include "store/store.h"
+#include "store/catalog_store.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -55,6 +55,10 @@ extern const struct conformance_test conformance_registry_tests[];
 extern const struct conformance_test conformance_read_tests[];
 extern const struct conformance_test conformance_whole_tests[];
 extern const struct conformance_test conformance_model_tests[];
+extern const struct conformance_test conformance_catalog_tests[];
+extern const struct conformance_test conformance_plans_tests[];
+extern const struct conformance_test conformance_runs_tests[];
+extern const struct conformance_test conformance_executions_tests[];
 
 /* Runs all of them on a kind of store; the number of failed tests. */
 int conformance_run(const struct conformance_kind *kind);
@@ -95,6 +99,17 @@ uint32_t take_from(struct conformance *c, const char *queue, uint32_t max, struc
 int64_t ready_in(struct conformance *c, const char *queue);
 struct str text_of(struct conformance *c, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* What people plan with (conformance_catalog.c). Each is put in a transaction that is under way. */
+#define CATALOG(c) ((c)->verbs->catalog)
+struct category *given_category(struct conformance *c, const char *name);
+struct job *given_job(struct conformance *c, const char *name);
+struct schedule *given_schedule(struct conformance *c, const struct job *job, int64_t next_us);
+struct recurring *given_recurring(struct conformance *c, const struct job *job, int64_t next_us);
+struct job_dependency *given_dependency(struct conformance *c, const struct job *job,
+                                        const struct job *depends_on, enum dependency kind);
+struct job *load_job(struct conformance *c, const struct uuid *id);
+struct str member_of(struct str json, const char *name); /* jsonb comes back in its own form */
 
 #define then_str(a, b) assert_true(str_same((a), (b)))
 #define then_id(a, b) assert_memory_equal((a).bytes, (b).bytes, 16)

@@ -6,6 +6,7 @@
 #define TESTS_QUEUE_FIXTURE_H
 
 #include "base/json.h"
+#include "calendar/zones.h"
 #include "core/bounds.h"
 #include "queue/queue.h"
 #include "remove_folder.h"
@@ -42,6 +43,8 @@ struct fixture {
     struct store *store;
     struct store_reader *reader;
     struct queue *queue;
+    struct zones *zones;
+    char zoneinfo[96]; /* another folder of zones, in force from the first open on */
     struct arena arena; /* everything a test gets */
     struct err err;
     /* the held batch */
@@ -61,6 +64,10 @@ static inline void fx_open(struct fixture *fx)
     struct store_options options = {.allow_network_fs = true};
     struct queue_config config = {.settings = &fx->in_force.settings};
 
+    if (!fx->zones)
+        assert_int_equal(zones_new(fx->zoneinfo[0] ? fx->zoneinfo : NULL, &fx->zones, &fx->err),
+                         0);
+    config.zones = fx->zones;
     fx->in_force = fx->wanted;
     fx->in_force.settings.queues = fx->in_force.rules;
     fx->in_force.settings.handlers = fx->in_force.handlers;
@@ -131,6 +138,7 @@ static inline int fx_teardown(void **state)
     struct fixture *fx = *state;
 
     fx_close(fx);
+    zones_free(fx->zones);
     if (pg_schema_wanted())
         pg_schema_drop(fx->where);
     remove_folder(fx->archive);

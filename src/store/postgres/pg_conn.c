@@ -65,6 +65,9 @@ int conn_fail(struct pg_conn *conn, const PGresult *result, const char *what, st
         state_is(state, "25006 55P03 PD002 ")) /* a lock waited long enough for everybody (F-E17) */
         return err_set(err, ERR_UNAVAILABLE, "the database cannot do it now (%s: %s); try again",
                        what, text);
+    if (state_is(state, "22P05 22P02 22003 22008 ")) /* of JSON: a NUL, numbers beyond all use */
+        return err_set(err, ERR_INVALID, "the database cannot keep such a value (%s: %s)", what,
+                       text);
     if (state_is(state, "42501 "))
         return err_set(err, ERR_FORBIDDEN, "the database role may not do this (%s: %s); grant it "
                        "the rights on its schema", what, text);

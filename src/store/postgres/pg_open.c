@@ -2,6 +2,7 @@
  * when the connection is lost. A transaction ends with a mark of its writer: when the answer to a
  * COMMIT does not come, the next connection settles by it whether the transaction took (F-E3). */
 #include "base/clock.h"
+#include "store/postgres/pg_catalog.h"
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_keeper.h"
 #include "store/postgres/pg_partitions.h"
@@ -440,6 +441,7 @@ static const struct store_verbs verbs = {
     .backup = pg_backup,
     .inspect = pg_inspect,
     .copy = &pg_copy_verbs,
+    .catalog = &pg_catalog_verbs,
     .watch_start = pg_watch_start,
     .watch_stop = pg_watch_stop,
     .held_recall = pg_held_recall,

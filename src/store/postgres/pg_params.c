@@ -70,6 +70,12 @@ void param_int(struct pg_params *params, int64_t value)
     end(params);
 }
 
+void param_int_null(struct pg_params *params)
+{
+    begin(params, PG_OID_INT8);
+    end_null(params);
+}
+
 void param_bool(struct pg_params *params, bool value)
 {
     begin(params, PG_OID_BOOL);

@@ -2,6 +2,7 @@
  * write, sees committed states only, and gives up after a few seconds, so that no request can hold
  * a snapshot (and with it the work of vacuum) for long. One reader per thread. */
 #include "store/postgres/pg_read.h"
+#include "store/postgres/pg_catalog.h"
 
 #include "core/bounds.h"
 
@@ -441,12 +442,9 @@ int pg_read_checkpoints(struct store_reader *reader, const struct uuid *id, int6
 
 /* ---- logs, oldest first ---- */
 
-static void put_logs(struct pg_params *params, const struct uuid *id,
-                     const struct log_filter *filter, int64_t room)
+static void put_log_filter(struct pg_params *params, const struct log_filter *filter,
+                           int64_t room)
 {
-    param_int(params, uuid7_key(id));
-    param_uuid(params, id);
-    param_int(params, uuid7_key(&filter->after_execution)); /* 0 = from the first */
     param_int(params, filter->after_seq);
     param_int(params, filter->level_min);
     param_time(params, filter->after_us);
@@ -470,17 +468,14 @@ static void log_from_row(const PGresult *result, int row, struct arena *arena,
     entry->attempt_number = get_int(result, row, 8, 0);
 }
 
-int pg_read_logs(struct store_reader *reader, const struct uuid *id,
-                 const struct log_filter *filter, struct arena *arena, struct log_entry **entries,
-                 uint32_t *count, struct err *err)
+static int logs_take(struct store_reader *reader, enum pg_sql_name name, struct arena *arena,
+                     struct log_entry **entries, uint32_t *count, struct err *err)
 {
     PGresult *result;
     void *items = NULL;
-    int rc;
+    int rc = query_named(reader, name, &result, err);
 
     *count = 0;
-    put_logs(&reader->conn.params, id, filter, reader_room(arena));
-    rc = query_named(reader, PGSQL_read_logs, &result, err);
     if (rc == 0)
         rc = alloc_rows(result, sizeof **entries, arena, &items, err);
     *entries = items;
@@ -491,4 +486,29 @@ int pg_read_logs(struct store_reader *reader, const struct uuid *id,
     }
     PQclear(result);
     return pg_reader_whole(arena, rc, err);
+}
+
+int pg_read_logs(struct store_reader *reader, const struct uuid *id,
+                 const struct log_filter *filter, struct arena *arena, struct log_entry **entries,
+                 uint32_t *count, struct err *err)
+{
+    struct pg_params *params = &reader->conn.params;
+
+    param_int(params, uuid7_key(id));
+    param_uuid(params, id);
+    param_int(params, uuid7_key(&filter->after_execution)); /* 0 = from the first */
+    put_log_filter(params, filter, reader_room(arena));
+    return logs_take(reader, PGSQL_read_logs, arena, entries, count, err);
+}
+
+int pg_read_execution_logs(struct store_reader *reader, const struct uuid *execution_id,
+                           const struct log_filter *filter, struct arena *arena,
+                           struct log_entry **entries, uint32_t *count, struct err *err)
+{
+    struct pg_params *params = &reader->conn.params;
+
+    param_int(params, uuid7_key(execution_id));
+    param_uuid(params, execution_id);
+    put_log_filter(params, filter, reader_room(arena));
+    return logs_take(reader, PGSQL_execution_logs_of, arena, entries, count, err);
 }

@@ -1,6 +1,7 @@
 #include "store/postgres/pg_sql.h"
 
 #include "base/embedded.h"
+#include "store/postgres/pg_catalog.h"
 #include "store/postgres/pg_rows.h"
 
 #include <stdlib.h>
@@ -13,6 +14,27 @@ static const char *const names[PGSQL_COUNT] = {
 #undef X
 };
 
+/* @category@ and so on stand for the columns pg_catalog_row.c reads (aliases c, j, h, r, d). */
+static bool write_catalog_token(struct buf *out, struct str token)
+{
+    static const struct {
+        const char *token;
+        const char *columns;
+    } tokens[] = {{"category", pg_category_columns},
+                  {"job", pg_job_columns},
+                  {"schedule", pg_schedule_columns},
+                  {"recurring", pg_recurring_columns},
+                  {"job_dependency", pg_job_dependency_columns}};
+
+    for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++) {
+        if (!str_is(token, tokens[i].token))
+            continue;
+        buf_text(out, tokens[i].columns);
+        return true;
+    }
+    return false;
+}
+
 /* @state@, @spec@, @lean@ (no payload) and @execution@ stand for columns (aliases s, p, e). */
 static void write_token(struct buf *out, struct str token)
 {
@@ -22,7 +44,7 @@ static void write_token(struct buf *out, struct str token)
         rows_columns(out, &pg_specs, "p");
     } else if (str_is(token, "execution")) {
         rows_columns(out, &pg_executions, "e");
-    } else {
+    } else if (!write_catalog_token(out, token)) {
         struct buf all = BUF_INIT(TEXT_BYTES_MAX);
         const char *payload;
 

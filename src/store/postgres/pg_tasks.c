@@ -336,6 +336,27 @@ int pg_tasks_save(struct store *base, struct task *const *tasks, uint32_t count,
 
 /* ---- delete ---- */
 
+/* Only tasks of jobs have any. */
+static int delete_runs(struct pg_store *store, struct task *const *tasks, uint32_t count,
+                       struct err *err)
+{
+    struct pg_params *params = &store->conn.params;
+    bool any = false;
+
+    array_begin(params, PG_OID_UUID);
+    for (uint32_t i = 0; i < count; i++) {
+        if (uuid_is_nil(&tasks[i]->spec.job_id))
+            continue;
+        array_uuid(params, &tasks[i]->id);
+        any = true;
+    }
+    array_end(params);
+    if (any)
+        return pg_send(store, PGSQL_delete_runs, err);
+    params_reset(params);
+    return 0;
+}
+
 int pg_tasks_delete(struct store *base, struct task *const *tasks, uint32_t count, struct err *err)
 {
     struct pg_store *store = pg_of(base);
@@ -365,5 +386,7 @@ int pg_tasks_delete(struct store *base, struct task *const *tasks, uint32_t coun
     for (uint32_t i = 0; i < count; i++)
         array_uuid(params, &tasks[i]->id);
     array_end(params);
-    return pg_send(store, PGSQL_delete_by_id, err);
+    if (pg_send(store, PGSQL_delete_by_id, err) < 0)
+        return -(int)err->code;
+    return delete_runs(store, tasks, count, err);
 }

@@ -30,7 +30,7 @@ static const enum pg_sql_name checks[] = {
     PGSQL_verify_parked_rows,   PGSQL_verify_due_rows,          PGSQL_verify_held_rows,
     PGSQL_verify_settled_rows,  PGSQL_verify_executions,        PGSQL_verify_event_order,
     PGSQL_verify_event_ends,    PGSQL_verify_open_dependencies, PGSQL_verify_open_children,
-    PGSQL_verify_orphans,       PGSQL_verify_uniques};
+    PGSQL_verify_orphans,       PGSQL_verify_uniques,           PGSQL_verify_runs};
 
 static void begin_check(struct verify *verify)
 {

@@ -59,6 +59,13 @@ extern const char sqlite_state_columns[];
 extern const char sqlite_spec_columns[];
 extern const char sqlite_lean_columns[]; /* @lean@: as @spec@, the payload NULL */
 extern const char sqlite_execution_columns[];
+/* @category@, @job@, @schedule@, @recurring@ and @job_dependency@ (aliases c, j, h, r, d);
+ * sqlite_catalog_row.c. */
+extern const char sqlite_category_columns[];
+extern const char sqlite_job_columns[];
+extern const char sqlite_schedule_columns[];
+extern const char sqlite_recurring_columns[];
+extern const char sqlite_job_dependency_columns[];
 /* What these columns are read from, beside `task_states s`: @details@ and @joins@. */
 extern const char sqlite_details_join[];
 extern const char sqlite_spec_joins[];

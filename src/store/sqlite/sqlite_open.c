@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/hash.h"
+#include "store/sqlite/sqlite_catalog.h"
 #include "store/sqlite/sqlite_int.h"
 #include "store/store_copy.h"
 
@@ -405,6 +406,7 @@ static const struct store_verbs verbs = {
     .verify = sqlite_verify,
     .backup = sqlite_backup,
     .copy = &sqlite_copy_verbs,
+    .catalog = &sqlite_catalog_verbs,
 };
 
 static int read_last(struct sqlite_store *store, struct err *err)

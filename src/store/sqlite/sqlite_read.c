@@ -2,6 +2,7 @@
  * write, sees committed states only, and gives up after a few seconds, so that no request can hold
  * a snapshot (and with it the WAL) for long. One reader per thread. */
 #include "store/sqlite/sqlite_read.h"
+#include "store/sqlite/sqlite_catalog.h"
 
 #include "base/clock.h"
 #include "core/bounds.h"
@@ -387,22 +388,34 @@ static void log_from_row(sqlite3_stmt *stmt, struct arena *arena, struct log_ent
     entry->attempt_number = sqlite3_column_int64(stmt, 8);
 }
 
-static sqlite3_stmt *logs_begin(struct store_reader *reader, int64_t key,
-                                const struct log_filter *filter, uint32_t limit, struct err *err)
+/* From ?first on: the last seq seen, and what the filter says. */
+static void bind_log_filter(sqlite3_stmt *stmt, int first, const struct log_filter *filter,
+                            uint32_t limit)
 {
-    sqlite3_stmt *stmt = sql_get(&reader->sql, SQL_read_logs, err);
+    bind_int(stmt, first, filter->after_seq);
+    bind_int(stmt, first + 1, filter->level_min);
+    bind_int(stmt, first + 2, filter->after_us);
+    bind_int(stmt, first + 3, filter->before_us ? filter->before_us : INT64_MAX);
+    bind_str(stmt, first + 4, filter->text);
+    bind_int(stmt, first + 5, limit);
+}
 
-    if (!stmt)
-        return NULL;
-    bind_int(stmt, 1, key);
-    bind_int(stmt, 2, sqlite_key_of(&filter->after_execution)); /* 0 = from the first */
-    bind_int(stmt, 3, filter->after_seq);
-    bind_int(stmt, 4, filter->level_min);
-    bind_int(stmt, 5, filter->after_us);
-    bind_int(stmt, 6, filter->before_us ? filter->before_us : INT64_MAX);
-    bind_str(stmt, 7, filter->text);
-    bind_int(stmt, 8, limit);
-    return stmt;
+static int logs_take(struct store_reader *reader, sqlite3_stmt *stmt, uint32_t limit,
+                     struct arena *arena, struct log_entry **entries, uint32_t *count,
+                     struct err *err)
+{
+    int rc;
+
+    while ((rc = sql_step(&reader->sql, stmt, err)) > 0) {
+        if (!*entries)
+            *entries = arena_alloc_array(arena, limit, sizeof **entries);
+        if (!*entries)
+            return no_memory(stmt, err);
+        if (reader_row_fits(stmt, arena, err) < 0)
+            return too_large(stmt, err);
+        log_from_row(stmt, arena, &(*entries)[(*count)++]);
+    }
+    return reader_whole(arena, rc, err);
 }
 
 int sqlite_read_logs(struct store_reader *reader, const struct uuid *id,
@@ -412,7 +425,6 @@ int sqlite_read_logs(struct store_reader *reader, const struct uuid *id,
     uint32_t limit = bounded(filter->limit, BOUND_LIST_LIMIT);
     sqlite3_stmt *stmt;
     int64_t key;
-    int rc;
 
     *entries = NULL;
     *count = 0;
@@ -421,17 +433,29 @@ int sqlite_read_logs(struct store_reader *reader, const struct uuid *id,
         return reader_end(reader, -(int)err->code);
     if (key == 0)
         return reader_end(reader, 0);
-    stmt = logs_begin(reader, key, filter, limit, err);
+    stmt = sql_get(&reader->sql, SQL_read_logs, err);
     if (!stmt)
         return reader_end(reader, -(int)err->code);
-    while ((rc = sql_step(&reader->sql, stmt, err)) > 0) {
-        if (!*entries)
-            *entries = arena_alloc_array(arena, limit, sizeof **entries);
-        if (!*entries)
-            return reader_end(reader, no_memory(stmt, err));
-        if (reader_row_fits(stmt, arena, err) < 0)
-            return reader_end(reader, too_large(stmt, err));
-        log_from_row(stmt, arena, &(*entries)[(*count)++]);
-    }
-    return reader_end(reader, reader_whole(arena, rc, err));
+    bind_int(stmt, 1, key);
+    bind_int(stmt, 2, sqlite_key_of(&filter->after_execution)); /* 0 = from the first */
+    bind_log_filter(stmt, 3, filter, limit);
+    return reader_end(reader, logs_take(reader, stmt, limit, arena, entries, count, err));
+}
+
+int sqlite_read_execution_logs(struct store_reader *reader, const struct uuid *execution_id,
+                               const struct log_filter *filter, struct arena *arena,
+                               struct log_entry **entries, uint32_t *count, struct err *err)
+{
+    uint32_t limit = bounded(filter->limit, BOUND_LIST_LIMIT);
+    sqlite3_stmt *stmt = sql_get(&reader->sql, SQL_read_execution_logs, err);
+
+    *entries = NULL;
+    *count = 0;
+    if (!stmt)
+        return -(int)err->code;
+    reader_begin(reader);
+    bind_int(stmt, 1, sqlite_key_of(execution_id));
+    bind_uuid(stmt, 2, execution_id);
+    bind_log_filter(stmt, 3, filter, limit);
+    return reader_end(reader, logs_take(reader, stmt, limit, arena, entries, count, err));
 }

@@ -2,21 +2,14 @@
  * that looks at the fewest rows (one index drives, every other filter is a condition), then each
  * task is read by its key; both in one snapshot. The way decides the cost only: every way with its
  * conditions finds the same tasks. One reader per thread. */
+#include "store/sqlite/sqlite_query.h"
 #include "store/sqlite/sqlite_read.h"
 
 #include "core/bounds.h"
 
-#define LIST_TEXT_BYTES_MAX 4096
-#define LIST_BINDS_MAX 32
 #define KEY_END (INT64_C(1) << 40)                  /* ids carry 40 bits of key */
 /* The times decide, the keys only narrow; those of a copied cluster are less in order. */
 #define CREATED_MARGIN_US INT64_C(60000000)
-
-struct bound_value {
-    const struct uuid *id; /* one of the three */
-    struct str text;
-    int64_t number;
-};
 
 struct list {
     struct store_reader *reader;
@@ -24,9 +17,7 @@ struct list {
     uint32_t limit;
     int64_t first_key; /* first_key <= key < end_key */
     int64_t end_key;
-    struct buf text;
-    struct bound_value binds[LIST_BINDS_MAX];
-    uint32_t binds_count;
+    struct query query;
 };
 
 /* Counts from lane_counts that choose the way. */
@@ -58,10 +49,10 @@ static const struct {
 };
 #define INDEXED_COUNT (sizeof indexed / sizeof indexed[0])
 
-static struct bound_value indexed_value(const struct task_filter *filter, size_t i)
+static struct query_value indexed_value(const struct task_filter *filter, size_t i)
 {
     const char *at = (const char *)filter + indexed[i].offset;
-    struct bound_value value = {NULL, STR_NONE, 0};
+    struct query_value value = {NULL, STR_NONE, 0};
 
     if (indexed[i].is_id) {
         const struct uuid *id = (const void *)at;
@@ -73,35 +64,17 @@ static struct bound_value indexed_value(const struct task_filter *filter, size_t
     return value;
 }
 
-static bool value_given(const struct bound_value *value)
+static bool value_given(const struct query_value *value)
 {
     return value->id || value->text.data;
-}
-
-static void add_value(struct list *list, const char *condition, struct bound_value value)
-{
-    ASSERT(list->binds_count < LIST_BINDS_MAX);
-    buf_text(&list->text, condition);
-    list->binds[list->binds_count++] = value;
-}
-
-static void add_text(struct list *list, const char *condition, struct str text)
-{
-    if (text.data)
-        add_value(list, condition, (struct bound_value){NULL, text, 0});
-}
-
-static void add_number(struct list *list, const char *condition, int64_t number)
-{
-    add_value(list, condition, (struct bound_value){NULL, STR_NONE, number});
 }
 
 /* Conditions on the lane, for a statement that has `lanes l`. */
 static void add_lane_conditions(struct list *list)
 {
-    add_text(list, " AND l.namespace = ?", list->filter->namespace_name);
-    add_text(list, " AND l.queue = ?", list->filter->queue);
-    add_text(list, " AND l.type = ?", list->filter->type);
+    query_add_text(&list->query, " AND l.namespace = ?", list->filter->namespace_name);
+    query_add_text(&list->query, " AND l.queue = ?", list->filter->queue);
+    query_add_text(&list->query, " AND l.type = ?", list->filter->type);
 }
 
 /* Conditions on `task_specs p`, on its status in `task_states s`, and on the tag. */
@@ -110,22 +83,22 @@ static void add_task_conditions(struct list *list)
     const struct task_filter *filter = list->filter;
 
     for (size_t i = 0; i < INDEXED_COUNT; i++) {
-        struct bound_value value = indexed_value(filter, i);
+        struct query_value value = indexed_value(filter, i);
         char condition[64];
 
         snprintf(condition, sizeof condition, " AND o.%s = ?", indexed[i].column);
         if (value_given(&value))
-            add_value(list, condition, value);
+            query_add(&list->query, condition, value);
     }
-    add_text(list, " AND o.external_id = ?", filter->external_id);
+    query_add_text(&list->query, " AND o.external_id = ?", filter->external_id);
     if (filter->created_after_us)
-        add_number(list, " AND p.created_at >= ?", filter->created_after_us);
+        query_add_number(&list->query, " AND p.created_at >= ?", filter->created_after_us);
     if (filter->created_before_us)
-        add_number(list, " AND p.created_at < ?", filter->created_before_us);
+        query_add_number(&list->query, " AND p.created_at < ?", filter->created_before_us);
     if (filter->status != STATUS_NONE)
-        add_text(list, " AND s.status = ?", str_of(status_word(filter->status)));
-    add_text(list, " AND EXISTS (SELECT 1 FROM task_tags t WHERE t.namespace = l.namespace"
-                   " AND t.task = p.task AND t.tag = ?)", filter->tag);
+        query_add_text(&list->query, " AND s.status = ?", str_of(status_word(filter->status)));
+    query_add_text(&list->query, " AND EXISTS (SELECT 1 FROM task_tags t WHERE t.namespace = "
+                   "l.namespace AND t.task = p.task AND t.tag = ?)", filter->tag);
 }
 
 static void add_key_range(struct list *list, const char *alias)
@@ -133,22 +106,22 @@ static void add_key_range(struct list *list, const char *alias)
     char condition[64];
 
     snprintf(condition, sizeof condition, " AND %s.task < ?", alias);
-    add_number(list, condition, list->end_key);
+    query_add_number(&list->query, condition, list->end_key);
     snprintf(condition, sizeof condition, " AND %s.task >= ?", alias);
-    add_number(list, condition, list->first_key);
+    query_add_number(&list->query, condition, list->first_key);
 }
 
 static void add_end(struct list *list, const char *alias)
 {
-    buf_format(&list->text, " ORDER BY %s.task DESC", alias);
-    add_number(list, " LIMIT ?", list->limit);
+    buf_format(&list->query.text, " ORDER BY %s.task DESC", alias);
+    query_add_number(&list->query, " LIMIT ?", list->limit);
 }
 
 /* Tables that only some filters need; each costs a look per row. */
 static const char *options_join(const struct list *list)
 {
     for (size_t i = 0; i < INDEXED_COUNT; i++) {
-        struct bound_value value = indexed_value(list->filter, i);
+        struct query_value value = indexed_value(list->filter, i);
 
         if (value_given(&value))
             return " CROSS JOIN task_options o ON o.task = p.task";
@@ -185,9 +158,9 @@ static void add_namespace(struct list *list, const char *alias)
 
     if (list->filter->namespace_name.data) {
         snprintf(condition, sizeof condition, " AND %s.namespace = ?", alias);
-        add_text(list, condition, list->filter->namespace_name);
+        query_add_text(&list->query, condition, list->filter->namespace_name);
     } else {
-        buf_format(&list->text, " AND %s.namespace IN (SELECT namespace FROM lanes)", alias);
+        buf_format(&list->query.text, " AND %s.namespace IN (SELECT namespace FROM lanes)", alias);
     }
 }
 
@@ -197,30 +170,30 @@ static const char *begin_by_column(struct list *list)
 {
     static const char by_lane[] = " CROSS JOIN lanes l ON l.lane = p.lane";
     const struct task_filter *filter = list->filter;
-    struct bound_value value = {NULL, STR_NONE, 0};
+    struct query_value value = {NULL, STR_NONE, 0};
     size_t i = 0;
 
     while (i < INDEXED_COUNT && !value_given(&value))
         value = indexed_value(filter, i++);
     if (filter->external_id.data) {
-        buf_format(&list->text, "SELECT p.task FROM task_uniques u CROSS JOIN task_specs p ON "
-                   "p.task = u.task%s%s%s WHERE u.kind = 'external' AND u.type = ''",
+        buf_format(&list->query.text, "SELECT p.task FROM task_uniques u CROSS JOIN task_specs p "
+                   "ON p.task = u.task%s%s%s WHERE u.kind = 'external' AND u.type = ''",
                    options_join(list), lane_join(list, by_lane), state_join(list));
-        add_text(list, " AND u.value = ?", filter->external_id);
+        query_add_text(&list->query, " AND u.value = ?", filter->external_id);
         add_namespace(list, "u");
         return "p";
     }
     if (value_given(&value)) {
-        buf_format(&list->text, "SELECT o.task FROM task_options o INDEXED BY %s CROSS JOIN "
+        buf_format(&list->query.text, "SELECT o.task FROM task_options o INDEXED BY %s CROSS JOIN "
                    "task_specs p ON p.task = o.task%s%s WHERE true", indexed[i - 1].index,
                    lane_join(list, by_lane), state_join(list));
         return "o";
     }
     if (!filter->tag.data)
         return NULL;
-    buf_format(&list->text, "SELECT g.task FROM task_tags g CROSS JOIN task_specs p ON "
+    buf_format(&list->query.text, "SELECT g.task FROM task_tags g CROSS JOIN task_specs p ON "
                "p.task = g.task%s%s WHERE true", lane_join(list, by_lane), state_join(list));
-    add_text(list, " AND g.tag = ?", filter->tag);
+    query_add_text(&list->query, " AND g.tag = ?", filter->tag);
     add_namespace(list, "g");
     return "g";
 }
@@ -243,17 +216,17 @@ static void build_by_lanes(struct list *list)
 {
     const struct task_filter *filter = list->filter;
 
-    buf_text(&list->text, "SELECT x.task FROM lanes l CROSS JOIN task_states x WHERE true");
+    buf_text(&list->query.text, "SELECT x.task FROM lanes l CROSS JOIN task_states x WHERE true");
     add_lane_conditions(list);
     if (filter->status != STATUS_NONE)
-        add_text(list, " AND l.lane IN (SELECT lane FROM lane_counts WHERE tasks > 0 AND "
-                 "status = ?)", str_of(status_word(filter->status)));
-    buf_format(&list->text, " AND x.task IN (SELECT p.task FROM task_specs p "
+        query_add_text(&list->query, " AND l.lane IN (SELECT lane FROM lane_counts WHERE "
+                       "tasks > 0 AND status = ?)", str_of(status_word(filter->status)));
+    buf_format(&list->query.text, " AND x.task IN (SELECT p.task FROM task_specs p "
                "INDEXED BY task_specs_lane%s WHERE p.lane = l.lane", state_join(list));
     add_key_range(list, "p");
     add_task_conditions(list);
     add_end(list, "p");
-    buf_byte(&list->text, ')');
+    buf_byte(&list->query.text, ')');
     add_end(list, "x");
 }
 
@@ -277,7 +250,7 @@ static void build_by_state(struct list *list, enum way way)
         [WAY_PENDING] = "true",
         [WAY_DELAYED] = "s.status = 'delayed'"};
 
-    buf_format(&list->text, "SELECT s.task FROM %s%s%s WHERE %s", from[way], spec_join(list),
+    buf_format(&list->query.text, "SELECT s.task FROM %s%s%s WHERE %s", from[way], spec_join(list),
                lane_join(list, " CROSS JOIN lanes l ON l.lane = s.lane"), where[way]);
     add_key_range(list, "s");
     add_lane_conditions(list);
@@ -370,28 +343,6 @@ static int build(struct list *list, bool *empty, struct err *err)
     return 0;
 }
 
-static sqlite3_stmt *prepare(struct list *list, struct err *err)
-{
-    sqlite3_stmt *stmt;
-
-    if (list->text.failed) {
-        err_set(err, ERR_MEMORY, "out of memory for a list; try again");
-        return NULL;
-    }
-    stmt = sql_prepare(&list->reader->sql, buf_view(&list->text), err);
-    for (uint32_t i = 0; stmt && i < list->binds_count; i++) {
-        const struct bound_value *value = &list->binds[i];
-
-        if (value->id)
-            bind_uuid(stmt, (int)i + 1, value->id);
-        else if (value->text.data)
-            bind_str(stmt, (int)i + 1, value->text);
-        else
-            bind_int(stmt, (int)i + 1, value->number);
-    }
-    return stmt;
-}
-
 /* The first key from which on every task was created at or after the time: created_at grows with
  * the key, so halving finds it in 40 looks. */
 static int key_at(struct store_reader *reader, int64_t time_us, int64_t *key, struct err *err)
@@ -442,7 +393,7 @@ static int narrow_keys(struct list *list, struct err *err)
 static int fetch(struct list *list, struct arena *arena, struct task **tasks, uint32_t *count,
                  struct err *err)
 {
-    sqlite3_stmt *stmt = prepare(list, err);
+    sqlite3_stmt *stmt = query_prepare(&list->query, &list->reader->sql, err);
     int rc;
 
     if (!stmt)
@@ -486,7 +437,7 @@ int sqlite_read_tasks(struct store_reader *reader, const struct task_filter *fil
     struct list list = {.reader = reader,
                         .filter = filter,
                         .limit = filter->limit ? filter->limit : BOUND_LIST_LIMIT_DEFAULT,
-                        .text = BUF_INIT(LIST_TEXT_BYTES_MAX)};
+                        .query = QUERY_INIT};
     int rc;
 
     *tasks = NULL;
@@ -499,6 +450,6 @@ int sqlite_read_tasks(struct store_reader *reader, const struct task_filter *fil
     rc = run(&list, arena, tasks, count, err);
     rc = reader_end(reader, reader_whole(arena, rc, err));
     sqlite3_exec(reader->sql.db, "COMMIT", NULL, NULL, NULL); /* nothing was written */
-    buf_deinit(&list.text);
+    buf_deinit(&list.query.text);
     return rc;
 }

@@ -24,7 +24,12 @@ static void expand(struct buf *out, struct str text)
                   {{"@lean@", 6}, sqlite_lean_columns},
                   {{"@details@", 9}, sqlite_details_join},
                   {{"@joins@", 7}, sqlite_spec_joins},
-                  {{"@execution@", 11}, sqlite_execution_columns}};
+                  {{"@execution@", 11}, sqlite_execution_columns},
+                  {{"@category@", 10}, sqlite_category_columns},
+                  {{"@job@", 5}, sqlite_job_columns},
+                  {{"@schedule@", 10}, sqlite_schedule_columns},
+                  {{"@recurring@", 11}, sqlite_recurring_columns},
+                  {{"@job_dependency@", 16}, sqlite_job_dependency_columns}};
 
     for (size_t i = 0; i < text.len;) {
         size_t skip = 0;

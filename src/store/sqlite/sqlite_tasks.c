@@ -452,6 +452,10 @@ static int delete_one(struct sqlite_store *store, struct task *task, struct err 
     if (sqlite_uniques_drop(&store->base, task, true, err) < 0 ||
         write_tags(store, task, SQL_task_deletes_tags, err) < 0)
         return -(int)err->code;
+    if (!uuid_is_nil(&task->spec.job_id) &&
+        (delete_by(store, SQL_run_delete, task, true, err) < 0 ||
+         delete_by(store, SQL_waits_drop, task, true, err) < 0))
+        return -(int)err->code;
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
         if (delete_by(store, steps[i].what, task, steps[i].by_id, err) < 0)
             return -(int)err->code;

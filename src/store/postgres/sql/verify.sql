@@ -289,7 +289,10 @@ LIMIT $1;
 -- name: verify_open_dependencies
 SELECT 'task_states: task ' || id || ' waits for ' || waits || ' dependencies, ' || open
     || ' are open'
-FROM (SELECT s.id, coalesce(s.open_dependencies, 0) AS waits, count(o.task) AS open,
+FROM (SELECT s.id, coalesce(s.open_dependencies, 0)
+            - (SELECT count(*) FROM job_waits w WHERE w.task_id = s.id)
+            - (SELECT count(*) FROM job_runs r WHERE r.task_id = s.id AND r.waits_slot) AS waits,
+        count(o.task) AS open,
         count(o.task) FILTER (WHERE NOT EXISTS (
                 SELECT 1 FROM task_event_rows e WHERE e.task = o.task AND e.status IN ('partial',
                     'completed', 'failed', 'dead_letter', 'cancelled'))
@@ -320,6 +323,40 @@ FROM (SELECT s.id, coalesce(s.open_children, 0) AS waits, count(c.task) AS open,
     WHERE s.status = 'blocked' AND s.waits_children
     GROUP BY s.task) blocked
 WHERE waits > open OR waits < never
+LIMIT $1;
+
+-- A row for every task of a job that has not ended, and for no other; only a blocked one waits.
+-- name: verify_runs
+SELECT 'job_runs: task ' || s.id || ' of a job is ' || s.status || ' but is no open run'
+FROM task_specs p
+JOIN task_states s ON s.task = p.task
+WHERE p.job_id IS NOT NULL AND s.status NOT IN ('partial', 'completed', 'failed', 'dead_letter',
+        'cancelled')
+    AND NOT EXISTS (SELECT 1 FROM job_runs r WHERE r.task_id = s.id)
+UNION ALL
+SELECT 'job_runs: open run ' || r.task_id || CASE
+    WHEN s.id IS NULL THEN ', whose task is not there'
+    WHEN p.job_id IS DISTINCT FROM r.job_id THEN ' is not of the job its task has'
+    WHEN p.schedule_id IS DISTINCT FROM r.schedule_id THEN ' is not of the schedule its task has'
+    WHEN p.recurring_job_id IS DISTINCT FROM r.recurring_job_id
+        THEN ' is not of the recurring pattern its task has'
+    WHEN r.waits_slot AND s.status NOT IN ('blocked', 'paused')
+        THEN ' waits for its turn, but its task is ' || s.status
+    ELSE ' is ' || s.status END
+FROM job_runs r
+LEFT JOIN task_states s ON s.task = perdura_key(r.task_id) AND s.id = r.task_id
+LEFT JOIN task_specs p ON p.task = s.task
+WHERE s.id IS NULL OR p.job_id IS DISTINCT FROM r.job_id
+    OR p.schedule_id IS DISTINCT FROM r.schedule_id
+    OR p.recurring_job_id IS DISTINCT FROM r.recurring_job_id
+    OR (r.waits_slot AND s.status NOT IN ('blocked', 'paused'))
+    OR s.status IN ('partial', 'completed', 'failed', 'dead_letter', 'cancelled')
+UNION ALL
+SELECT 'job_waits: task ' || w.task_id || ' waits for a job' || CASE
+    WHEN s.id IS NULL THEN ', but is not there' ELSE ', but is ' || s.status END
+FROM (SELECT DISTINCT task_id FROM job_waits) w
+LEFT JOIN task_states s ON s.task = perdura_key(w.task_id) AND s.id = w.task_id
+WHERE s.id IS NULL OR s.status NOT IN ('blocked', 'paused')
 LIMIT $1;
 
 -- name: verify_orphans

@@ -142,11 +142,15 @@ WHERE wrong IS NOT NULL;
 
 -- A parent that was retried after it had ended is open again without being waited for: the number
 -- lies between the parents that never ended and those that are open now. One that waits for children
--- ran already, if need be by a retry that did not ask for its parents.
+-- ran already, if need be by a retry that did not ask for its parents. What a run waits for beside its
+-- parents (other jobs, its turn) is in tables of its own.
 -- name: verify_open_dependencies
 SELECT 'task_states: task ' || uuid_text(id) || ' waits for ' || waits || ' dependencies, ' || open
     || ' are open'
-FROM (SELECT s.id AS id, coalesce(x.open_dependencies, 0) AS waits,
+FROM (SELECT s.id AS id, coalesce(x.open_dependencies, 0)
+            - (SELECT count(*) FROM job_waits w WHERE w.task_id = s.id)
+            - (SELECT count(*) FROM job_runs r WHERE r.task_id = s.id AND r.waits_slot = 1)
+            AS waits,
         coalesce(sum(o.open), 0) AS open, coalesce(sum(o.open AND NOT o.ended_once), 0) AS never
     FROM task_states s @details@
     LEFT JOIN task_dependencies d ON d.task_id = s.id
@@ -222,6 +226,38 @@ SELECT 'execution_logs: logs of execution ' || uuid_text(r.execution_id)
 FROM (SELECT DISTINCT execution_id FROM execution_logs) r WHERE NOT EXISTS (
     SELECT 1 FROM execution_rows e
     WHERE e.execution = task_key(r.execution_id) AND e.id = r.execution_id);
+
+-- A row for every task of a job that has not ended, and for no other; only a blocked one waits.
+-- name: verify_runs
+SELECT 'job_runs: task ' || uuid_text(s.id) || ' of a job is ' || s.status || ' but is no open run'
+FROM task_options o
+JOIN task_states s ON s.task = o.task
+WHERE o.job_id IS NOT NULL AND s.status NOT IN ('partial', 'completed', 'failed', 'dead_letter',
+        'cancelled')
+    AND NOT EXISTS (SELECT 1 FROM job_runs r WHERE r.task_id = s.id)
+UNION ALL
+SELECT 'job_runs: open run ' || uuid_text(r.task_id) || CASE
+    WHEN s.id IS NULL THEN ', whose task is not there'
+    WHEN o.job_id IS NOT r.job_id THEN ' is not of the job its task has'
+    WHEN o.schedule_id IS NOT r.schedule_id THEN ' is not of the schedule its task has'
+    WHEN o.recurring_job_id IS NOT r.recurring_job_id
+        THEN ' is not of the recurring pattern its task has'
+    WHEN r.waits_slot = 1 AND s.status NOT IN ('blocked', 'paused')
+        THEN ' waits for its turn, but its task is ' || s.status
+    ELSE ' is ' || s.status END
+FROM job_runs r
+LEFT JOIN task_states s ON s.task = task_key(r.task_id) AND s.id = r.task_id
+LEFT JOIN task_options o ON o.task = s.task
+WHERE s.id IS NULL OR o.job_id IS NOT r.job_id OR o.schedule_id IS NOT r.schedule_id
+    OR o.recurring_job_id IS NOT r.recurring_job_id
+    OR (r.waits_slot = 1 AND s.status NOT IN ('blocked', 'paused'))
+    OR s.status IN ('partial', 'completed', 'failed', 'dead_letter', 'cancelled')
+UNION ALL
+SELECT 'job_waits: task ' || uuid_text(w.task_id) || ' waits for a job' || CASE
+    WHEN s.id IS NULL THEN ', but is not there' ELSE ', but is ' || s.status END
+FROM (SELECT DISTINCT task_id FROM job_waits) w
+LEFT JOIN task_states s ON s.task = task_key(w.task_id) AND s.id = w.task_id
+WHERE s.id IS NULL OR s.status NOT IN ('blocked', 'paused');
 
 -- name: verify_uniques
 SELECT 'task_uniques: ' || u.kind || ' ' || u.value || ' is not the one task key ' || u.task

@@ -1,0 +1,147 @@
+/* Tasks of categories that may run only at certain times of the day, or only so many per claim
+ * (D5). Whoever makes a task ready asks here first, and so does every claim for what it got: a
+ * window may close while a task waits in the line. Tasks without a category never come here. */
+#include "queue/queue_int.h"
+
+#include "base/fault.h"
+
+#define CLOSED_FOR_US (24 * 3600 * CLOCK_SECOND_US) /* windows that never open are looked at again */
+
+/* The clock its windows go by: that of its schedule, else of its category. */
+static int find_zone(struct batch *batch, const struct task *task,
+                     const struct category_state *category, const struct zone **zone,
+                     struct err *err)
+{
+    struct zones *zones = batch->queue->config.zones;
+    struct schedule_known *schedule = NULL;
+    struct str name = category->rules.timezone;
+    struct err why = {0};
+
+    if (!uuid_is_nil(&task->spec.schedule_id) &&
+        schedules_know(batch, &task->spec.schedule_id, &schedule, err) < 0)
+        return -(int)err->code;
+    if (schedule && schedule->timezone.data)
+        name = schedule->timezone;
+    if (!name.data)
+        name = STR("UTC");
+    if (zones_get(zones, name, batch->wall_us, zone, &why) == 0)
+        return 0;
+    LOG(batch->queue->log, LOG_WARN, "category.zone_missing", KC("reason", why.text));
+    return zones_get(zones, STR("UTC"), batch->wall_us, zone, err);
+}
+
+/* *opens_us is 0 when one is open, or there are none. */
+static int look(struct batch *batch, const struct task *task, int64_t *opens_us, struct err *err)
+{
+    struct category_state *category;
+    const struct zone *zone;
+    int64_t now_s = batch->wall_us / CLOCK_SECOND_US;
+    int64_t open_s;
+
+    *opens_us = 0;
+    if (categories_get(batch, &task->spec.category_id, &category, err) < 0)
+        return -(int)err->code;
+    if (!category || category->windows.count == 0)
+        return 0;
+    if (find_zone(batch, task, category, &zone, err) < 0)
+        return -(int)err->code;
+    if (!window_is_open(&category->windows, zone, now_s))
+        *opens_us = window_next_open(&category->windows, zone, now_s, &open_s)
+                        ? open_s * CLOCK_SECOND_US : batch->wall_us + CLOSED_FOR_US;
+    zones_put(batch->queue->config.zones, zone);
+    return 0;
+}
+
+static void delay_until(struct task *task, int64_t opens_us)
+{
+    task->scheduled_at_us = opens_us;
+    task->by_wall = true;
+}
+
+int windows_hold(struct batch *batch, struct task *task, enum status *to, const char **state,
+                 struct err *err)
+{
+    int64_t opens_us;
+
+    if (look(batch, task, &opens_us, err) < 0)
+        return -(int)err->code;
+    if (opens_us == 0)
+        return 0;
+    delay_until(task, opens_us);
+    *to = STATUS_DELAYED;
+    *state = WINDOWS_STATE;
+    return 0;
+}
+
+static struct str opening(struct batch *batch, int64_t opens_us)
+{
+    char text[CLOCK_TEXT_BYTES];
+
+    clock_format(opens_us, text);
+    return batch_text(batch, "{\"reason\":\"window_closed\",\"opens_at\":\"%s\"}", text);
+}
+
+int windows_wait_on(struct batch *batch, struct task *task, bool *waits, struct err *err)
+{
+    int64_t opens_us;
+
+    *waits = false;
+    if (uuid_is_nil(&task->spec.category_id))
+        return 0;
+    if (look(batch, task, &opens_us, err) < 0)
+        return -(int)err->code;
+    *waits = opens_us != 0;
+    if (!*waits)
+        return 0;
+    delay_until(task, opens_us);
+    task->state = STR(WINDOWS_STATE);
+    if (batch_touch(batch, task, err) < 0)
+        return -(int)err->code;
+    return batch_event(batch, task, ACTOR_SCHEDULER, opening(batch, opens_us), err);
+}
+
+static bool has_enough(const struct claim_request *request, const struct category_state *category)
+{
+    int64_t count = 0;
+
+    if (category->rules.batch_size <= 0)
+        return false;
+    for (uint32_t i = 0; i < request->claimed_count; i++)
+        count += uuid_eq(&request->claimed[i].task->spec.category_id, &category->row.id);
+    return count >= category->rules.batch_size;
+}
+
+int windows_admit(struct batch *batch, const struct claim_request *request, struct task *task,
+                  enum claim_move *move, struct err *err)
+{
+    struct category_state *category;
+    int64_t opens_us;
+
+    *move = CLAIM_TAKE;
+    if (look(batch, task, &opens_us, err) < 0 ||
+        categories_get(batch, &task->spec.category_id, &category, err) < 0)
+        return -(int)err->code;
+    if (opens_us == 0 && !(category && has_enough(request, category)))
+        return 0;
+    *move = opens_us ? CLAIM_PUT_OFF : CLAIM_GIVE_BACK;
+    limits_take_back(batch, task);
+    if (batch_adopt(batch, task, err) < 0)
+        return -(int)err->code;
+    if (*move == CLAIM_GIVE_BACK)
+        return batch_owe(batch, task, err); /* back into the line, where it was */
+    delay_until(task, opens_us);
+    FAULT_POINT("claim.put_off");
+    return batch_move(batch, task, STATUS_DELAYED, MOVE_POSTPONE, WINDOWS_STATE, ACTOR_SCHEDULER,
+                      opening(batch, opens_us), err);
+}
+
+bool windows_count(struct batch *batch, const struct task *task)
+{
+    struct category_state *category;
+    struct err err = {0};
+
+    if (uuid_is_nil(&task->spec.category_id))
+        return false;
+    return categories_get(batch, &task->spec.category_id, &category, &err) < 0 ||
+           (category && category->rules.batch_size > 0);
+}

@@ -1,0 +1,191 @@
+-- Open runs of jobs and what they wait for; and what readers ask of the catalog and of executions as
+-- its history. Where texts can be large, a page adds up the bytes of its rows as in read.sql.
+
+-- name: runs_insert
+INSERT INTO job_runs (task_id, job_id, schedule_id, recurring_job_id, waits_slot, created_at)
+SELECT v.task_id, v.job_id, v.schedule_id, v.recurring_job_id, v.waits_slot,
+    coalesce(v.created_at, to_timestamp(0))
+FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::uuid[], $5::boolean[], $6::timestamptz[])
+    AS v (task_id, job_id, schedule_id, recurring_job_id, waits_slot, created_at)
+ON CONFLICT (task_id) DO UPDATE SET job_id = excluded.job_id, schedule_id = excluded.schedule_id,
+    recurring_job_id = excluded.recurring_job_id, waits_slot = excluded.waits_slot,
+    created_at = excluded.created_at;
+
+-- name: run_save
+UPDATE job_runs SET waits_slot = $2 WHERE task_id = $1;
+
+-- name: run_delete
+DELETE FROM job_runs WHERE task_id = $1;
+
+-- name: runs_of_job
+SELECT task_id, job_id, schedule_id, recurring_job_id, waits_slot, created_at
+FROM job_runs WHERE job_id = $1 ORDER BY created_at, task_id LIMIT $2;
+
+-- name: runs_of_schedule
+SELECT task_id, job_id, schedule_id, recurring_job_id, waits_slot, created_at
+FROM job_runs WHERE schedule_id = $1 ORDER BY created_at, task_id LIMIT $2;
+
+-- name: runs_of_recurring
+SELECT task_id, job_id, schedule_id, recurring_job_id, waits_slot, created_at
+FROM job_runs WHERE recurring_job_id = $1 ORDER BY created_at, task_id LIMIT $2;
+
+-- name: waits_insert
+INSERT INTO job_waits (task_id, depends_on_job_id, dependency_type)
+SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[]) ON CONFLICT DO NOTHING;
+
+-- name: waits_of_job
+SELECT task_id, depends_on_job_id, dependency_type FROM job_waits
+WHERE depends_on_job_id = $1 AND (task_id, dependency_type)
+    > (coalesce($2, '00000000-0000-0000-0000-000000000000'::uuid), coalesce($3, ''))
+ORDER BY task_id, dependency_type LIMIT $4;
+
+-- name: waits_delete
+WITH gone AS (DELETE FROM job_waits w
+    USING unnest($1::uuid[], $2::uuid[], $3::text[])
+        AS v (task_id, depends_on_job_id, dependency_type)
+    WHERE w.task_id = v.task_id AND w.depends_on_job_id = v.depends_on_job_id
+        AND w.dependency_type = v.dependency_type RETURNING 1)
+SELECT count(*)::bigint FROM gone;
+
+-- name: waits_drop
+WITH gone AS (DELETE FROM job_waits WHERE task_id = $1 RETURNING 1)
+SELECT count(*)::bigint FROM gone;
+
+-- name: delete_runs
+WITH waits AS (DELETE FROM job_waits WHERE task_id = ANY ($1::uuid[]))
+DELETE FROM job_runs WHERE task_id = ANY ($1::uuid[]);
+
+-- Lists: $1 namespace, $2 name or other text, $3 job, $4 category, $5 active (-1 = any), $6 before
+-- this id, $7 limit; then what only one of them has. Not each of them looks at all.
+-- name: list_categories
+SELECT @category@ FROM job_categories c
+WHERE ($1 IS NULL OR c.namespace = $1) AND ($2 IS NULL OR c.name = $2)
+    AND ($5 < 0 OR c.is_active = ($5 = 1)) AND ($6 IS NULL OR c.id < $6)
+ORDER BY c.id DESC LIMIT $7;
+
+-- name: list_jobs
+SELECT j.* FROM (
+    SELECT f.id, sum(f.bytes) OVER (ORDER BY f.id DESC) AS bytes
+    FROM (SELECT x.id, 1000 + coalesce(octet_length(x.payload), 0)
+            + coalesce(octet_length(x.description), 0) AS bytes
+        FROM jobs x
+        WHERE ($1 IS NULL OR x.namespace = $1) AND ($2 IS NULL OR x.name = $2)
+            AND ($3 IS NULL OR x.id = $3) AND ($4 IS NULL OR x.category_id = $4)
+            AND ($5 < 0 OR x.is_active = ($5 = 1)) AND ($6 IS NULL OR x.id < $6)
+            AND ($8 OR x.deleted_at IS NULL)
+        ORDER BY x.id DESC LIMIT $7) f) z
+LEFT JOIN LATERAL (SELECT @job@ FROM jobs j WHERE j.id = z.id AND z.bytes <= $9 OFFSET 0) j ON true
+ORDER BY z.id DESC;
+
+-- name: list_schedules
+SELECT @schedule@ FROM schedules h
+WHERE ($1 IS NULL OR h.namespace = $1) AND ($2 IS NULL OR h.schedule_type = $2)
+    AND ($3 IS NULL OR h.job_id = $3)
+    AND ($5 < 0 OR h.is_active = ($5 = 1)) AND ($6 IS NULL OR h.id < $6)
+    AND (NOT $8 OR h.error IS NOT NULL) AND ($9 IS NULL OR h.next_fire_at < $9)
+ORDER BY h.id DESC LIMIT $7;
+
+-- name: list_recurring
+SELECT @recurring@ FROM recurring_jobs r
+WHERE ($1 IS NULL OR r.namespace = $1) AND ($2 IS NULL OR r.name = $2)
+    AND ($3 IS NULL OR r.template_job_id = $3)
+    AND ($5 < 0 OR r.is_active = ($5 = 1)) AND ($6 IS NULL OR r.id < $6)
+    AND (NOT $8 OR r.error IS NOT NULL) AND ($9 IS NULL OR r.next_generation < $9)
+ORDER BY r.id DESC LIMIT $7;
+
+-- name: list_job_dependencies
+SELECT @job_dependency@ FROM job_dependencies d
+WHERE ($1 IS NULL OR d.namespace = $1)
+    AND ($3 IS NULL OR d.job_id = $3 OR d.depends_on_job_id = $3)
+    AND ($6 IS NULL OR d.id < $6)
+ORDER BY d.id DESC LIMIT $7;
+
+-- name: next_fires
+SELECT least(
+    (SELECT min(h.next_fire_at) FROM schedules h WHERE h.job_id = v.id AND h.is_active),
+    (SELECT min(r.next_generation) FROM recurring_jobs r
+        WHERE r.template_job_id = v.id AND r.is_active))
+FROM unnest($1::uuid[]) WITH ORDINALITY AS v (id, n) ORDER BY v.n;
+
+-- name: job_of_schedule
+SELECT job_id FROM schedules WHERE id = $1;
+
+-- The last one's result is the task's.
+-- name: read_execution
+SELECT @execution@, s.id, CASE WHEN e.status = 'completed' AND e.execution = s.execution THEN
+    (SELECT r.payload FROM task_results r WHERE r.task_id = s.id) END
+FROM execution_rows e JOIN task_states s ON s.task = e.task
+WHERE e.execution = $1 AND e.id = $2;
+
+-- $1 job, $2 schedule, $3 status, $4 created from, $5 created before, $6 namespace (NULL = any);
+-- $7 first key, $8 end of the keys, $9 limit, $10 bytes. Ids carry the time, so that months without
+-- such rows are not looked at.
+-- name: list_executions
+SELECT e.*, t.id, t.payload FROM (
+    SELECT c.execution, c.id, c.task, sum(c.bytes) OVER (ORDER BY c.execution DESC) AS bytes
+    FROM (SELECT x.execution, x.id, x.task, 1000 + coalesce(octet_length(x.result_data), 0)
+            + coalesce(octet_length(x.error_data), 0)
+            + coalesce((SELECT octet_length(r.payload) FROM task_states s, task_results r
+                WHERE x.status = 'completed' AND s.task = x.task AND s.execution = x.execution
+                    AND r.task_id = s.id), 0) AS bytes
+        FROM execution_rows x
+        WHERE ($1 IS NULL OR x.job_id = $1) AND ($2 IS NULL OR x.schedule_id = $2)
+            AND ($3 IS NULL OR x.status = $3)
+            AND ($4 IS NULL OR (x.created_at >= $4
+                AND x.id >= perdura_first_id($4 - interval '1 minute')))
+            AND ($5 IS NULL OR (x.created_at < $5
+                AND x.id < perdura_first_id($5 + interval '1 minute')))
+            AND ($6 IS NULL OR (SELECT l.namespace FROM task_states s, lanes l
+                WHERE s.task = x.task AND l.lane = s.lane) = $6)
+            AND x.execution >= $7 AND x.execution < $8
+        ORDER BY x.execution DESC LIMIT $9) c) z
+LEFT JOIN LATERAL (SELECT @execution@ FROM execution_rows e
+    WHERE e.execution = z.execution AND e.id = z.id AND z.bytes <= $10 OFFSET 0) e ON true
+LEFT JOIN LATERAL (
+    SELECT s.id, (SELECT r.payload FROM task_results r WHERE e.status = 'completed'
+        AND s.execution = z.execution AND r.task_id = s.id) AS payload
+    FROM task_states s WHERE s.task = z.task AND z.bytes <= $10 OFFSET 0) t ON true
+ORDER BY z.execution DESC;
+
+-- name: execution_logs_of
+SELECT g.id, g.execution_id, g.seq, g.log_level, g.message, g.context, g.logged_at, g.chain_hash,
+    z.attempt_number
+FROM (
+    SELECT f.*, sum(f.bytes) OVER (ORDER BY f.seq) AS total
+    FROM (SELECT e.attempt_number, g.seq, 200 + octet_length(g.message)
+            + coalesce(octet_length(g.context), 0) AS bytes
+        FROM (SELECT x.attempt_number FROM execution_rows x
+            WHERE x.execution = $1 AND x.id = $2 OFFSET 0) e
+        CROSS JOIN execution_logs g
+        WHERE g.execution_id = $2 AND g.seq > $3
+            AND ($4 = 0 OR CASE g.log_level WHEN 'DEBUG' THEN 0 WHEN 'INFO' THEN 1
+                WHEN 'WARN' THEN 2 WHEN 'ERROR' THEN 3 ELSE 4 END >= $4)
+            AND ($5 IS NULL OR g.logged_at >= $5) AND ($6 IS NULL OR g.logged_at < $6)
+            AND ($7 IS NULL OR strpos(g.message, $7) > 0)
+        ORDER BY g.seq LIMIT $8) f) z
+LEFT JOIN LATERAL (SELECT * FROM execution_logs x
+    WHERE x.execution_id = $2 AND x.seq = z.seq AND z.total <= $9 OFFSET 0) g ON true
+ORDER BY z.seq;
+
+-- The first key from which on executions were created at or after a time, by halving: 40 looks.
+-- name: execution_key_at
+WITH RECURSIVE halves AS (
+    SELECT 1::bigint AS low, $2 AS high
+    UNION ALL
+    SELECT CASE WHEN p.execution IS NULL OR p.created_at >= $1 THEN h.low ELSE p.execution + 1 END,
+        CASE WHEN p.execution IS NULL OR p.created_at >= $1 THEN h.middle ELSE h.high END
+    FROM (SELECT low, high, low + (high - low) / 2 AS middle FROM halves WHERE low < high) h
+    LEFT JOIN LATERAL (SELECT x.execution, x.created_at FROM execution_rows x
+        WHERE x.execution >= h.middle ORDER BY x.execution LIMIT 1) p ON true)
+SELECT low FROM halves WHERE low >= high;
+
+-- name: job_stats
+SELECT count(*)::bigint, count(*) FILTER (WHERE status = 'completed'),
+    count(*) FILTER (WHERE status = 'failed'), count(*) FILTER (WHERE status = 'cancelled'),
+    count(*) FILTER (WHERE status = 'timeout'),
+    count(*) FILTER (WHERE status IN ('pending', 'running')),
+    coalesce(sum(duration_ms), 0)::bigint, count(duration_ms), coalesce(max(duration_ms), 0),
+    max(started_at)
+FROM execution_rows
+WHERE job_id = $1 AND execution >= $2 AND ($3 IS NULL OR (created_at >= $3
+    AND id >= perdura_first_id($3 - interval '1 minute')));

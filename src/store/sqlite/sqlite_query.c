@@ -1,0 +1,47 @@
+#include "store/sqlite/sqlite_query.h"
+
+void query_add(struct query *query, const char *condition, struct query_value value)
+{
+    ASSERT(query->binds_count < QUERY_BINDS_MAX);
+    buf_text(&query->text, condition);
+    query->binds[query->binds_count++] = value;
+}
+
+void query_add_text(struct query *query, const char *condition, struct str text)
+{
+    if (text.data)
+        query_add(query, condition, (struct query_value){NULL, text, 0});
+}
+
+void query_add_id(struct query *query, const char *condition, const struct uuid *id)
+{
+    if (!uuid_is_nil(id))
+        query_add(query, condition, (struct query_value){id, STR_NONE, 0});
+}
+
+void query_add_number(struct query *query, const char *condition, int64_t number)
+{
+    query_add(query, condition, (struct query_value){NULL, STR_NONE, number});
+}
+
+sqlite3_stmt *query_prepare(struct query *query, struct sqlite_sql *sql, struct err *err)
+{
+    sqlite3_stmt *stmt;
+
+    if (query->text.failed) {
+        err_set(err, ERR_MEMORY, "out of memory for a list; try again");
+        return NULL;
+    }
+    stmt = sql_prepare(sql, buf_view(&query->text), err);
+    for (uint32_t i = 0; stmt && i < query->binds_count; i++) {
+        const struct query_value *value = &query->binds[i];
+
+        if (value->id)
+            bind_uuid(stmt, (int)i + 1, value->id);
+        else if (value->text.data)
+            bind_str(stmt, (int)i + 1, value->text);
+        else
+            bind_int(stmt, (int)i + 1, value->number);
+    }
+    return stmt;
+}

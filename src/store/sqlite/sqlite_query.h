@@ -1,0 +1,33 @@
+/* A statement that is put together at run time: its text, and the values its question marks stand
+ * for, in order. For lists with filters; belongs to one reader. */
+#ifndef STORE_SQLITE_QUERY_H
+#define STORE_SQLITE_QUERY_H
+
+#include "store/sqlite/sqlite_int.h"
+
+#define QUERY_TEXT_BYTES_MAX 4096
+#define QUERY_BINDS_MAX 32
+
+struct query_value {
+    const struct uuid *id; /* one of the three */
+    struct str text;
+    int64_t number;
+};
+
+struct query {
+    struct buf text;
+    struct query_value binds[QUERY_BINDS_MAX];
+    uint32_t binds_count;
+};
+#define QUERY_INIT {.text = BUF_INIT(QUERY_TEXT_BYTES_MAX)}
+
+/* Each appends a condition with one question mark. Absent texts and nil ids append nothing. */
+void query_add(struct query *query, const char *condition, struct query_value value);
+void query_add_text(struct query *query, const char *condition, struct str text);
+void query_add_id(struct query *query, const char *condition, const struct uuid *id);
+void query_add_number(struct query *query, const char *condition, int64_t number);
+
+/* The statement with its values, which the caller finalizes; NULL on failure. */
+sqlite3_stmt *query_prepare(struct query *query, struct sqlite_sql *sql, struct err *err);
+
+#endif
