@@ -31,7 +31,7 @@ SCALE = float(os.environ.get("PERDURA_SCHEDULES_SCALE", "1"))
 # kind, what is counted, goal, how many per round
 GOALS = (("sqlite", "kills", int(1000 * SCALE), 50), ("leaders", "kills", int(1000 * SCALE), 50),
          ("hand-overs", "stops", int(200 * SCALE), 50))
-SIDE_BY_SIDE = {"sqlite": 1, "leaders": 3, "hand-overs": 1}  # a take-over is mostly waiting
+SIDE_BY_SIDE = {"sqlite": 3, "leaders": 3, "hand-overs": 2}  # they mostly wait
 LEADER_LEASE = "1s"
 SECOND_US = 1000000
 # What fires, and how far apart.
