@@ -97,7 +97,7 @@ static int run_depend(struct call *call)
                            &reply);
     }
     if (rc == 0)
-        thing_print_id(call, reply);
+        rc = thing_print_id(call, reply);
     client_close(&client);
     buf_deinit(&body);
     return rc;

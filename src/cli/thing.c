@@ -165,12 +165,21 @@ void thing_print(struct call *call, struct str reply, const struct view_column *
         view_record(call, reply, columns, columns_count);
 }
 
-void thing_print_id(struct call *call, struct str reply)
+int thing_print_id(struct call *call, struct str reply)
 {
+    struct str id = view_member(call, reply, "id");
+    struct buf line = BUF_INIT(1024);
+
+    if (!id.data)
+        return err_set(&call->err, ERR_IO, "the server's answer names no id; is it a Perdura "
+                       "server?");
+    terminal_clean(&line, id);
     if (call_given(call, "json"))
         terminal_json(&call->out, reply);
     else
-        terminal_line(&call->out, COLOUR_NONE, view_member(call, reply, "id"));
+        terminal_line(&call->out, COLOUR_NONE, buf_view(&line));
+    buf_deinit(&line);
+    return 0;
 }
 
 /* ---- names ---- */
