@@ -23,7 +23,7 @@
  * pd_error() then gives one sentence that says what went wrong and what to do. It is kept per
  * handle and per thread: another thread's failure does not replace it.
  *
- * DURABILITY. When pd_enqueue, pd_report or one of the controls returned 0, what it did is on disk.
+ * DURABILITY. When pd_enqueue, pd_report, one of the controls or of planning returned 0, what it did is on disk.
  * When it returned an error, it was not done - but for PD_EUNAVAILABLE, PD_ETIMEOUT and PD_EIO from
  * a server, where the answer got lost and nobody knows; give tasks an idempotency_key and repeat
  * the call, and nothing happens twice.
@@ -70,8 +70,9 @@ enum pd_code {
     PD_EMALFORMED = -1,   /* not JSON */
     PD_EINVALID = -2,     /* a value that makes no sense here; pd_error names it */
     PD_ETOOLARGE = -3,    /* beyond a bound */
-    PD_ENOTFOUND = -4,    /* no such task or worker */
-    PD_ECONFLICT = -5,    /* another one has this external_id; another outcome was reported */
+    PD_ENOTFOUND = -4,    /* no such task, worker, job ... */
+    PD_ECONFLICT = -5,    /* another one has this external_id or name; it is used or not active;
+                             another outcome was reported */
     PD_ESTALE = -6,       /* the task is not held under this lease any more */
     PD_ETRANSITION = -7,  /* not possible in the task's present status */
     PD_EAUTH = -8,        /* the server wants a (different) token */
@@ -262,6 +263,56 @@ PD_API int pd_pause(struct pd *pd, const char *id);   /* a running one at its ne
 PD_API int pd_resume(struct pd *pd, const char *id);
 PD_API int pd_prioritize(struct pd *pd, const char *id, int priority);
 PD_API int pd_delete(struct pd *pd, const char *id);  /* an ended one, with all that belongs to it */
+
+/* ---- planning: jobs, and when they make tasks ----
+ *
+ *     char job[PD_ID_BYTES];
+ *
+ *     pd_job_create(pd, "{\"name\":\"report:daily\",\"payload\":{\"days\":1}}", job);
+ *     pd_schedule_create(pd, job, "{\"cron_expression\":\"0 9 * * MON-FRI\","
+ *                                 "\"timezone\":\"Europe/Berlin\"}", NULL);
+ *
+ * A job says what its tasks are; a schedule or a recurring pattern says when they are made, each
+ * planned instant once, by this process (embedded) or by the server. A job's tasks are of the type
+ * task_type, else of the job's name. Objects are JSON as in the HTTP API (docs/api.md), in and out.
+ * Where an id is asked for, the name of a category, job or pattern does as well, if only one has
+ * it. */
+
+enum pd_plan_kind {
+    PD_PLAN_CATEGORY = 0, /* what jobs have in common: queue, windows, defaults */
+    PD_PLAN_JOB,
+    PD_PLAN_SCHEDULE,
+    PD_PLAN_RECURRING,
+    PD_PLAN_DEPENDENCY    /* lists only, with {"job_id":...} */
+};
+
+/* Each makes one; id, which may be NULL, has room for PD_ID_BYTES. PD_EINVALID names the field. */
+PD_API int pd_category_create(struct pd *pd, const char *json, char *id);
+PD_API int pd_job_create(struct pd *pd, const char *json, char *id);
+PD_API int pd_schedule_create(struct pd *pd, const char *job, const char *json, char *id);
+PD_API int pd_recurring_create(struct pd *pd, const char *json, char *id);
+/* The job waits for another one, or is started by its end: {"depends_on_job_id":...}. */
+PD_API int pd_dependency_create(struct pd *pd, const char *job, const char *json, char *id);
+PD_API int pd_dependency_delete(struct pd *pd, const char *job, const char *id);
+
+/* One as an object; *json is yours, see pd_text_free, and NULL when it fails. */
+PD_API int pd_plan_get(struct pd *pd, enum pd_plan_kind kind, const char *id, char **json);
+/* A page, newest first: {"items":[...],"next_cursor":...}. filter is NULL or an object of what the
+ * list of the HTTP API takes: {"is_active":true,"limit":20,"cursor":"..."}. */
+PD_API int pd_plan_list(struct pd *pd, enum pd_plan_kind kind, const char *filter, char **json);
+/* Changes the fields the object names; {"is_active":false} pauses. */
+PD_API int pd_plan_update(struct pd *pd, enum pd_plan_kind kind, const char *id, const char *json);
+PD_API int pd_plan_delete(struct pd *pd, enum pd_plan_kind kind, const char *id);
+PD_API void pd_text_free(char *json); /* may be NULL */
+
+/* A run of the job now. payload is JSON, NULL = the job's; task_id may be NULL. PD_ECONFLICT: the
+ * job or its category is not active. */
+PD_API int pd_job_run(struct pd *pd, const char *job, const char *payload, char *task_id);
+
+/* When a schedule or pattern fires next: up to *count (1000) instants at or after from_us (0 = now),
+ * in microseconds since 1970 UTC. *count is then how many there are. */
+PD_API int pd_plan_next(struct pd *pd, enum pd_plan_kind kind, const char *id, int64_t from_us,
+                        int64_t *times_us, size_t *count);
 
 /* ---- workers: handlers run on threads of the library ---- */
 

@@ -27,8 +27,8 @@ ALLOWED = {
     "node": {"base", "calendar", "core", "store", "queue", "scheduler", "net", "worker", "dispatch",
              "server"},
     "cli": {"base", "core", "net", "node"},
-    "lib": {"base", "calendar", "core", "store", "queue", "net", "worker", "worker/handlers",
-            "dispatch"},
+    "lib": {"base", "calendar", "core", "store", "queue", "scheduler", "net", "worker",
+            "worker/handlers", "dispatch"},
 }
 EXCEPTIONS = {
     ("store/store_open.c", "store/postgres"),

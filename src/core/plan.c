@@ -104,6 +104,19 @@ int plan_schedule(const struct schedule *schedule, struct zones *zones, int64_t 
     return rc;
 }
 
+/* Names the member with the object it is in. */
+static int inside_config(int rc, const struct err *why, struct err *err)
+{
+    char field[sizeof why->field + sizeof "pattern_config."];
+    bool named = strncmp(why->field, "pattern_config", strlen("pattern_config")) == 0;
+
+    if (rc == 0)
+        return 0;
+    snprintf(field, sizeof field, "%s%s", named || !why->field[0] ? "" : "pattern_config.",
+             why->field);
+    return err_set_field(err, why->code, field, "%s", why->text);
+}
+
 int plan_recurring(const struct recurring *recurring, struct zones *zones, int64_t now_us,
                    struct arena *arena, struct plan *plan, struct err *err)
 {
@@ -121,16 +134,13 @@ int plan_recurring(const struct recurring *recurring, struct zones *zones, int64
     if (rc < 0)
         return rc;
     rc = zones_get(zones, name, now_us, &plan->zone, &why);
-    if (rc < 0)
-        return err_set_field(err, why.code,
-                             strcmp(why.field, "timezone") == 0 ? "pattern_config.timezone"
-                                                                : why.field,
-                             "%s", why.text);
-    rc = recurrence_parse(recurring->type, recurring->pattern_config, plan->zone,
-                          seconds_of(made_us), arena, &plan->recurrence, err);
-    if (rc < 0)
-        plan_release(plan, zones);
-    return rc;
+    if (rc == 0) {
+        rc = recurrence_parse(recurring->type, recurring->pattern_config, plan->zone,
+                              seconds_of(made_us), arena, &plan->recurrence, &why);
+        if (rc < 0)
+            plan_release(plan, zones);
+    }
+    return inside_config(rc, &why, err);
 }
 
 void plan_release(struct plan *plan, struct zones *zones)

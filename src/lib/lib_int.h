@@ -9,12 +9,25 @@
 
 #include "base/json.h"
 #include "base/log.h"
+#include "calendar/zones.h"
 #include "core/bounds.h"
 #include "core/spec.h"
 #include "queue/queue.h"
 #include "worker/source.h"
 
 struct error_slot; /* the last error of one thread */
+
+/* What is asked about what people plan with; replies are those of the HTTP API. */
+enum plan_op { PLAN_CREATE, PLAN_GET, PLAN_LIST, PLAN_UPDATE, PLAN_DELETE, PLAN_RUN, PLAN_NEXT };
+struct plan_call {
+    enum plan_op op;
+    enum catalog_kind kind;
+    struct str id;   /* or name; absent where none is asked for */
+    struct str job;  /* schedules and dependencies: the job they are beneath; absent = none */
+    struct str json; /* a checked object: the body, or the filters of a list */
+    int64_t from_us; /* next */
+    int64_t count;
+};
 
 struct side_verbs {
     int (*open)(struct pd *pd, const char *where, const struct pd_options *options,
@@ -27,6 +40,9 @@ struct side_verbs {
                  struct err *err);
     int (*control)(struct pd *pd, const struct uuid *id, enum control_op op, int64_t priority,
                    struct err *err);
+    /* *reply is JSON in arena, absent after a removal. */
+    int (*plan)(struct pd *pd, const struct plan_call *call, struct arena *arena,
+                struct str *reply, struct err *err);
     struct source *(*source)(struct pd *pd, struct err *err);
     /* For all the worker holds; *ids are those to be stopped. */
     int (*heartbeat)(struct pd *pd, struct str worker_id, struct arena *arena, struct uuid **ids,
@@ -47,6 +63,28 @@ struct pd {
     struct pd_worker *workers;
     struct pd_consumer *consumers;
 };
+
+/* lib_plan_local.c, lib_plan_remote.c */
+int lib_local_plan(struct pd *pd, const struct plan_call *call, struct arena *arena,
+                   struct str *reply, struct err *err);
+int lib_remote_plan(struct pd *pd, const struct plan_call *call, struct arena *arena,
+                    struct str *reply, struct err *err);
+
+/* Of an embedded side. Submits and waits. */
+int lib_local_call(struct pd *pd, struct request *request, struct err *err);
+/* A reader of its own for a while, with the store and the zones it belongs to. */
+struct lib_reader {
+    struct store *store;
+    struct queue *queue;
+    struct zones *zones;
+    struct store_reader *reader;
+};
+int lib_local_reader_take(struct pd *pd, struct lib_reader *reader, struct err *err);
+void lib_local_reader_give(struct pd *pd, struct lib_reader *reader);
+/* Of a server's side: one request. *reply is the checked JSON of a success, in arena, absent when
+ * it has no body. */
+int lib_remote_request(struct pd *pd, const char *method, const char *path, struct str body,
+                       struct arena *arena, struct str *reply, struct err *err);
 
 /* Keeps the error for the calling thread and returns its public code. */
 int lib_fail(struct pd *pd, const struct err *err);

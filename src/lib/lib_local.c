@@ -135,6 +135,11 @@ static int call(struct local *local, struct request *request, struct err *err)
     return -(int)err->code;
 }
 
+int lib_local_call(struct pd *pd, struct request *request, struct err *err)
+{
+    return call(pd->side, request, err);
+}
+
 /* ---- enqueue ---- */
 
 /* All of them straight; *parse = one of them is for the parser. */
@@ -226,6 +231,23 @@ static void give_reader(struct local *local, struct store_reader *reader)
     pthread_mutex_unlock(&local->lock);
     if (reader)
         local->store->verbs->reader_close(reader);
+}
+
+int lib_local_reader_take(struct pd *pd, struct lib_reader *reader, struct err *err)
+{
+    struct local *local = pd->side;
+
+    *reader = (struct lib_reader){.store = local->store,
+                                  .queue = local->queue,
+                                  .zones = local->zones,
+                                  .reader = take_reader(local, err)};
+    return reader->reader ? 0 : -(int)err->code;
+}
+
+void lib_local_reader_give(struct pd *pd, struct lib_reader *reader)
+{
+    give_reader(pd->side, reader->reader);
+    reader->reader = NULL;
 }
 
 static int read_result(struct local *local, const struct uuid *id, struct pd_result *result,
@@ -321,5 +343,6 @@ const struct side_verbs lib_local_verbs = {.open = local_open,
                                            .enqueue = local_enqueue,
                                            .fetch = local_fetch,
                                            .control = local_control,
+                                           .plan = lib_local_plan,
                                            .source = local_source,
                                            .heartbeat = local_heartbeat};

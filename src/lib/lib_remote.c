@@ -112,6 +112,14 @@ static int request(struct remote *remote, const char *method, const char *path, 
     return rc;
 }
 
+int lib_remote_request(struct pd *pd, const char *method, const char *path, struct str body,
+                       struct arena *arena, struct str *reply, struct err *err)
+{
+    struct remote *remote = pd->side;
+
+    return request(remote, method, path, body, remote->timeout_ms, arena, reply, err);
+}
+
 static int not_understood(struct err *err)
 {
     return err_set(err, ERR_IO, "the server's answer is not understood; do library and server have "
@@ -370,5 +378,6 @@ const struct side_verbs lib_remote_verbs = {.open = remote_open,
                                             .enqueue = remote_enqueue,
                                             .fetch = remote_fetch,
                                             .control = remote_control,
+                                            .plan = lib_remote_plan,
                                             .source = remote_source,
                                             .heartbeat = remote_heartbeat};

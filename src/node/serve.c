@@ -147,8 +147,8 @@ static int start_server(struct node *node, struct err *err)
     if (!node->loop || loop_signal_add(node->loop, SIGTERM, on_signal, node, err) < 0 ||
         loop_signal_add(node->loop, SIGINT, on_signal, node, err) < 0)
         return -(int)err->code;
-    server = server_open(node->loop, node->queue, node->stores.shown, node->settings, &node->log,
-                         err);
+    server = server_open(node->loop, node->queue, node->stores.shown, node->stores.zones,
+                         node->settings, &node->log, err);
     if (!server)
         return -(int)err->code;
     atomic_store(&node->server, server);

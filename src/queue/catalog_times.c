@@ -86,8 +86,12 @@ static int create_schedule(struct batch *batch, struct catalog_request *request)
     schedule->namespace_name = batch->queue->config.namespace_name;
     schedule->created_at_us = schedule->updated_at_us = batch->wall_us; /* what it is planned by */
     schedule->last_fire_at_us = 0;
-    if (catalog_job(batch, &schedule->job_id, &job, err) < 0 ||
-        check_schedule(batch, schedule, err) < 0 ||
+    if (catalog_job(batch, &schedule->job_id, &job, err) < 0) {
+        if (err->code == ERR_NOT_FOUND)
+            err_set_field(err, ERR_INVALID, "job_id", "there is no such job");
+        return -(int)err->code;
+    }
+    if (check_schedule(batch, schedule, err) < 0 ||
         plan_next_fire(batch, schedule, true, err) < 0)
         return -(int)err->code;
     FAULT_POINT("catalog.put");
@@ -197,13 +201,13 @@ static int put_pattern(struct batch *batch, struct recurring *pattern, bool plan
 {
     struct batch_job *job;
 
+    if (recurring_check(pattern, err) < 0)
+        return -(int)err->code;
     if (catalog_job(batch, &pattern->template_job_id, &job, err) < 0) {
         if (err->code == ERR_NOT_FOUND)
             err_set_field(err, ERR_INVALID, "template_job_id", "there is no such job");
         return -(int)err->code;
     }
-    if (str_empty(pattern->name))
-        return err_set_field(err, ERR_INVALID, "name", "\"name\" is missing");
     pattern->updated_at_us = batch->wall_us;
     if (plan && plan_generation(batch, pattern, err) < 0)
         return -(int)err->code;

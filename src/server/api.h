@@ -41,6 +41,53 @@ void api_queue_get(struct api_call *call);
 void api_queue_patch(struct api_call *call);
 void api_queue_pause(struct api_call *call);
 void api_queue_resume(struct api_call *call);
+/* api_categories.c */
+void api_categories_list(struct api_call *call);
+void api_category_create(struct api_call *call);
+void api_category_get(struct api_call *call);
+void api_category_update(struct api_call *call);
+void api_category_delete(struct api_call *call);
+/* api_jobs.c */
+void api_jobs_list(struct api_call *call);
+void api_job_create(struct api_call *call);
+void api_job_get(struct api_call *call);
+void api_job_update(struct api_call *call);
+void api_job_delete(struct api_call *call);
+void api_job_run(struct api_call *call);
+void api_job_schedules_list(struct api_call *call);
+void api_job_schedule_create(struct api_call *call);
+void api_job_dependencies_list(struct api_call *call);
+void api_job_dependency_create(struct api_call *call);
+void api_job_dependency_delete(struct api_call *call);
+void api_job_stats(struct api_call *call);
+/* api_schedules.c */
+void api_schedules_list(struct api_call *call);
+void api_schedule_create(struct api_call *call);
+void api_schedules_preview(struct api_call *call);
+void api_schedule_get(struct api_call *call);
+void api_schedule_update(struct api_call *call);
+void api_schedule_delete(struct api_call *call);
+void api_schedule_pause(struct api_call *call);
+void api_schedule_resume(struct api_call *call);
+void api_schedule_run(struct api_call *call);
+void api_schedule_upcoming(struct api_call *call);
+/* api_recurring.c */
+void api_recurring_list(struct api_call *call);
+void api_recurring_create(struct api_call *call);
+void api_recurring_preview(struct api_call *call);
+void api_recurring_get(struct api_call *call);
+void api_recurring_update(struct api_call *call);
+void api_recurring_delete(struct api_call *call);
+void api_recurring_pause(struct api_call *call);
+void api_recurring_resume(struct api_call *call);
+void api_recurring_run(struct api_call *call);
+void api_recurring_upcoming(struct api_call *call);
+/* api_executions.c */
+void api_executions_list(struct api_call *call);
+void api_execution_get(struct api_call *call);
+void api_execution_logs(struct api_call *call);
+/* api_forecast.c */
+void api_forecast(struct api_call *call);
 /* api_stats.c */
 void api_stats(struct api_call *call);
 void api_services(struct api_call *call);

@@ -223,18 +223,45 @@ static void read_done(struct reader_job *job)
     call_reply(call, call->status);
 }
 
-void call_read(struct api_call *call,
-               int (*read)(struct api_call *call, struct store_reader *reader,
-                           struct arena *scratch))
+static void look_done(struct reader_job *job)
+{
+    struct api_call *call = call_of_job(job);
+
+    if (call->err.code != ERR_NONE)
+        read_done(job);
+    else
+        call->then(call);
+}
+
+static void start_read(struct api_call *call,
+                       int (*read)(struct api_call *call, struct store_reader *reader,
+                                   struct arena *scratch),
+                       void (*done)(struct reader_job *job))
 {
     call->read = read;
-    call->status = 200;
     call->job.run = run_read;
-    call->job.done = read_done;
+    call->job.done = done;
     if (readers_submit(call->server->readers, &call->job))
         return;
     err_set(&call->err, ERR_UNAVAILABLE, "too many requests are reading; try again in a moment");
     call_fail(call);
+}
+
+void call_read(struct api_call *call,
+               int (*read)(struct api_call *call, struct store_reader *reader,
+                           struct arena *scratch))
+{
+    call->status = 200;
+    start_read(call, read, read_done);
+}
+
+void call_look(struct api_call *call,
+               int (*read)(struct api_call *call, struct store_reader *reader,
+                           struct arena *scratch),
+               void (*then)(struct api_call *call))
+{
+    call->then = then;
+    start_read(call, read, look_done);
 }
 
 int call_task_id(struct api_call *call)

@@ -184,6 +184,21 @@ static void write_log_cursor(struct buf *out, const struct log_entry *last)
     buf_format(out, "%016llx\"}", (unsigned long long)last->seq);
 }
 
+void api_write_logs(struct api_call *call, const struct log_filter *filter,
+                    const struct log_entry *entries, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        next_item(&call->out, i);
+        write_log(&call->out, &entries[i]);
+    }
+    if (count == 0)
+        next_item(&call->out, 0);
+    if (entries && count == filter->limit)
+        write_log_cursor(&call->out, &entries[count - 1]);
+    else
+        buf_text(&call->out, "],\"next_cursor\":null}");
+}
+
 static int read_logs(struct api_call *call, struct store_reader *reader, struct arena *scratch)
 {
     const struct log_filter *filter = call->ctx;
@@ -197,16 +212,7 @@ static int read_logs(struct api_call *call, struct store_reader *reader, struct 
                                                    &entries, &count, &call->err);
     if (rc < 0)
         return rc;
-    for (uint32_t i = 0; i < count; i++) {
-        next_item(&call->out, i);
-        write_log(&call->out, &entries[i]);
-    }
-    if (count == 0)
-        next_item(&call->out, 0);
-    if (entries && count == filter->limit)
-        write_log_cursor(&call->out, &entries[count - 1]);
-    else
-        buf_text(&call->out, "],\"next_cursor\":null}");
+    api_write_logs(call, filter, entries, count);
     return 0;
 }
 
@@ -248,14 +254,14 @@ static int parse_log_cursor(struct api_call *call, struct log_filter *filter)
     return 0;
 }
 
-static int parse_log_filter(struct api_call *call, struct log_filter *filter)
+int api_parse_log_filter(struct api_call *call, struct log_filter *filter)
 {
     struct str level = call_parameter(call, "level");
-    int rc = call_task_id(call);
+    int rc = 0;
 
     filter->level_min = SEVERITY_DEBUG;
     filter->text = call_parameter(call, "q");
-    if (rc == 0 && level.data && !severity_parse(level, &filter->level_min))
+    if (level.data && !severity_parse(level, &filter->level_min))
         rc = err_set_field(&call->err, ERR_INVALID, "level",
                            "'level' must be DEBUG, INFO, WARN, ERROR or FATAL");
     if (rc == 0)
@@ -275,7 +281,7 @@ void api_task_logs(struct api_call *call)
 
     if (!filter)
         err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (!filter || parse_log_filter(call, filter) < 0) {
+    if (!filter || call_task_id(call) < 0 || api_parse_log_filter(call, filter) < 0) {
         call_fail(call);
         return;
     }

@@ -1,4 +1,4 @@
-/* The one table of routes. A pattern is segments with at most one {name}, and a last segment that
+/* The one table of routes. A pattern is segments with at most two {names}, and a last segment that
  * may end in :verb. Matching works on the raw path, so that an escaped slash or colon is part of a
  * name. Pure, any thread. */
 #ifndef SERVER_ROUTER_H
@@ -8,8 +8,9 @@
 #include "base/err.h"
 #include "net/http.h"
 
-#define ROUTES_MAX 64
+#define ROUTES_MAX 128
 #define ROUTE_PARAMETERS_MAX 20
+#define ROUTE_NAMES_MAX 2
 
 struct api_call;
 
@@ -26,11 +27,11 @@ uint32_t routes_count(void);
 
 #define ROUTER_ALLOW_BYTES 64
 
-/* 0 and the route with its decoded {name}; -ERR_NOT_FOUND; -ERR_METHOD with the methods there are
+/* 0 and the route with its decoded {names}; -ERR_NOT_FOUND; -ERR_METHOD with the methods there are
  * in `allow` ("GET, HEAD, DELETE"); -ERR_MALFORMED for a bad escape. HEAD finds the GET route. */
 int router_find(enum http_method method, struct str path, struct arena *arena,
-                const struct route **route, struct str *name, char allow[ROUTER_ALLOW_BYTES],
-                struct err *err);
+                const struct route **route, struct str names[ROUTE_NAMES_MAX],
+                char allow[ROUTER_ALLOW_BYTES], struct err *err);
 
 /* The query by the route's own parameters, in their order; absent ones are STR_NONE. An unknown or
  * repeated parameter is ERR_INVALID with its name as the field. */

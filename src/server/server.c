@@ -14,13 +14,16 @@ static int admit(struct api_call *call)
 {
     struct server *server = call->server;
     const struct http_request *request = call->request;
+    struct str names[ROUTE_NAMES_MAX];
     char allow[ROUTER_ALLOW_BYTES];
     int rc = auth_check(&server->auth, request, &call->err);
 
     if (rc < 0)
         return rc;
-    rc = router_find(request->method, request->path, call->arena, &call->route, &call->name, allow,
+    rc = router_find(request->method, request->path, call->arena, &call->route, names, allow,
                      &call->err);
+    call->name = names[0];
+    call->second_name = names[1];
     if (rc == -ERR_METHOD)
         http_reply_header(call->exchange, "Allow", allow);
     if (rc == 0)
@@ -127,7 +130,8 @@ static int open_listener(struct server *server, struct err *err)
 }
 
 struct server *server_open(struct loop *loop, struct queue *queue, struct store *store,
-                           const struct settings *settings, struct log *log, struct err *err)
+                           struct zones *zones, const struct settings *settings, struct log *log,
+                           struct err *err)
 {
     struct server *server = calloc(1, sizeof *server);
 
@@ -138,6 +142,7 @@ struct server *server_open(struct loop *loop, struct queue *queue, struct store 
     server->loop = loop;
     server->queue = queue;
     server->store = store;
+    server->zones = zones;
     server->settings = settings;
     server->log = log;
     server->started_boot_us = clock_boot_us();

@@ -5,6 +5,7 @@
 #define SERVER_SERVER_H
 
 #include "base/log.h"
+#include "calendar/zones.h"
 #include "core/settings.h"
 #include "net/loop.h"
 #include "queue/queue.h"
@@ -15,7 +16,8 @@ struct server;
 /* Listens on settings->listen at once; requests are served as soon as the loop runs. Refuses an
  * address beyond loopback without a token. Everything handed in outlives the server. */
 struct server *server_open(struct loop *loop, struct queue *queue, struct store *store,
-                           const struct settings *settings, struct log *log, struct err *err);
+                           struct zones *zones, const struct settings *settings, struct log *log,
+                           struct err *err);
 
 /* The address really bound, "127.0.0.1:7070"; valid as long as the server. */
 const char *server_address(const struct server *server);

@@ -20,6 +20,7 @@ struct server {
     struct loop *loop;
     struct queue *queue;
     struct store *store;
+    struct zones *zones;
     const struct settings *settings;
     struct log *log;
     struct http_server *http;
@@ -49,6 +50,7 @@ struct api_call {
     struct arena *arena;             /* the exchange's */
     const struct route *route;       /* NULL = none */
     struct str name;                 /* what {id} or {name} stands for, decoded */
+    struct str second_name;          /* of a path with two of them */
     struct str parameters[ROUTE_PARAMETERS_MAX]; /* in the route's order; absent when not given */
     struct buf out;                  /* the body of the answer */
     struct err err;
@@ -88,6 +90,12 @@ void call_forget(struct api_call *call); /* lets a waiting one go */
 void call_read(struct api_call *call,
                int (*read)(struct api_call *call, struct store_reader *reader,
                            struct arena *scratch));
+/* The same before something else: then(call) runs on the loop when read returned 0; otherwise the
+ * call is answered with its error. What read found is kept in call->arena. */
+void call_look(struct api_call *call,
+               int (*read)(struct api_call *call, struct store_reader *reader,
+                           struct arena *scratch),
+               void (*then)(struct api_call *call));
 
 /* What came in. All set call->err and return a negative code when it is wrong. */
 int call_task_id(struct api_call *call); /* {id} into call->task_id; ERR_NOT_FOUND when no id */
@@ -105,6 +113,12 @@ int call_object(struct api_call *call, struct str *object);
 
 /* api_tasks.c: the whole task with its result, into call->out. */
 int api_read_task(struct api_call *call, struct store_reader *reader, struct arena *scratch);
+
+/* api_task_parts.c: level, after, before, q, limit and cursor of a list of log lines, and such a
+ * list into call->out. */
+int api_parse_log_filter(struct api_call *call, struct log_filter *filter);
+void api_write_logs(struct api_call *call, const struct log_filter *filter,
+                    const struct log_entry *entries, uint32_t count);
 
 /* api_stream.c */
 struct stream *stream_open(struct server *server, struct err *err);

@@ -23,6 +23,7 @@ struct catalog_filter {
     struct str name;         /* exact; absent = any */
     struct uuid job_id;      /* schedules, dependencies (either side); nil = any */
     struct uuid category_id; /* jobs */
+    bool or_no_category;     /* jobs: of this category, or of none */
     int active;              /* -1 = any, 0, 1 */
     int type;                /* schedules: enum schedule_type, -1 = any */
     bool errors_only;        /* schedules, recurring: those with an error */

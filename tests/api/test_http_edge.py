@@ -10,6 +10,7 @@ import unittest
 from harness import ApiTest, ROOT, binary
 
 LOCAL = b"Host: localhost\r\n"
+NOBODY = "01890000-0000-7000-8000-000000000000"  # an id that nothing has
 
 
 class RouteTest(ApiTest):
@@ -69,8 +70,8 @@ class OpenApiTest(ApiTest):
 
     def test_every_described_route_is_served(self):
         for path, methods in self.document["paths"].items():
-            real = path.replace("{id}", "01890000-0000-7000-8000-000000000000") \
-                       .replace("{name}", "q")
+            real = path.replace("{id}", NOBODY).replace("{name}", "q") \
+                       .replace("{dependency_id}", NOBODY)
             reply = self.request("PUT", real)
             self.assertEqual(reply.status, 405, path)
             allowed = {m.lower() for m in reply.headers["Allow"].split(", ")} - {"head"}
@@ -81,8 +82,8 @@ class OpenApiTest(ApiTest):
         for path, methods in self.document["paths"].items():
             if "get" not in methods or path == "/v1/stream" or path.endswith("/wait"):
                 continue
-            real = path.replace("{id}", "01890000-0000-7000-8000-000000000000") \
-                       .replace("{name}", "q")
+            real = path.replace("{id}", NOBODY).replace("{name}", "q") \
+                       .replace("{dependency_id}", NOBODY)
             for parameter in methods["get"].get("parameters", []):
                 if "$ref" in parameter:
                     parameter = components[parameter["$ref"].rsplit("/", 1)[1]]
@@ -115,6 +116,48 @@ class OpenApiTest(ApiTest):
         cases.append((held, {**schemas["Task"]["properties"], **claimed}))
         for got, described in cases:
             self.assertEqual(set(got), set(described))
+
+
+    def plan(self):
+        """One of everything that is planned with; returns the paths it is shown at."""
+        job = self.expect(201, "POST", "/v1/jobs", {"name": "job", "category": "reports"})
+        other = self.expect(201, "POST", "/v1/jobs", {"name": "other"})
+        beneath = f"/v1/jobs/{job['id']}"
+        schedule = self.expect(201, "POST", beneath + "/schedules", {"interval_seconds": 3600})
+        pattern = self.expect(201, "POST", "/v1/recurring",
+                              {"name": "p", "pattern_type": "daily", "template_job_id": job["id"]})
+        self.expect(201, "POST", beneath + "/dependencies", {"depends_on_job_id": other["id"]})
+        return {"Category": "/v1/categories/reports", "Job": beneath,
+                "Schedule": f"/v1/schedules/{schedule['id']}",
+                "Recurring": f"/v1/recurring/{pattern['id']}",
+                "JobStats": beneath + "/stats", "Dependency": beneath + "/dependencies",
+                "Forecast": "/v1/forecast",
+                "Upcoming": f"/v1/schedules/{schedule['id']}/upcoming"}
+
+    def test_replies_about_plans_have_the_described_members(self):
+        schemas = self.document["components"]["schemas"]
+        paths = self.plan()
+        for name, path in paths.items():
+            shown = self.expect(200, "GET", path)
+            shown = shown["items"][0] if name == "Dependency" else shown
+            self.assertEqual(set(shown), set(schemas[name]["properties"]), name)
+        forecast = self.expect(200, "GET", paths["Forecast"])
+        for item in forecast["items"]:
+            self.assertLessEqual(set(item), set(schemas["ForecastItem"]["properties"]))
+            self.assertLessEqual(set(schemas["ForecastItem"]["required"]), set(item))
+
+    def test_described_fields_of_plans_are_the_ones_taken(self):
+        schemas = self.document["components"]["schemas"]
+        paths = self.plan()
+        for name in ("Category", "Job", "Schedule", "Recurring"):
+            for field in schemas[name + "Request"]["properties"]:
+                reply = self.request("PATCH", paths[name], {field: None})
+                message = reply.json["error"]["message"] if reply.status == 422 else ""
+                self.assertIn(reply.status, (200, 422), (name, field))
+                self.assertNotIn("has no member", message)
+            self.assertIn("has no member",
+                          self.expect_error(422, "invalid", "PATCH", paths[name], {"x": 1},
+                                            field="x")["message"])
 
 
 class BodyTest(ApiTest):

@@ -24,6 +24,9 @@ class Library(unittest.TestCase):
     def test_consumers_behave_the_same_on_a_server(self):
         self.run_tests("lib_consumer_test")
 
+    def test_planning_behaves_the_same_on_a_server(self):
+        self.run_tests("lib_plan_test")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -83,14 +83,17 @@ static void run(enum http_method method, struct str path, struct str query)
     struct arena arena = ARENA_INIT(1 << 20);
     struct api_call call = {.arena = &arena};
     char allow[ROUTER_ALLOW_BYTES];
-    int rc = router_find(method, path, &arena, &call.route, &call.name, allow, &call.err);
+    struct str names[ROUTE_NAMES_MAX];
+    int rc = router_find(method, path, &arena, &call.route, names, allow, &call.err);
 
     if (rc < 0) {
         ASSERT(call.err.code == ERR_NOT_FOUND || call.err.code == ERR_METHOD ||
                call.err.code == ERR_MALFORMED);
         goto out;
     }
+    call.name = names[0];
     ASSERT(!call.name.data || str_is_utf8(call.name));
+    ASSERT(!names[1].data || str_is_utf8(names[1]));
     if (call.name.data && call_task_id(&call) < 0)
         ASSERT(call.err.code == ERR_NOT_FOUND);
     if (router_query(call.route, query, &arena, call.parameters, &call.err) < 0) {

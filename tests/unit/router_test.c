@@ -12,10 +12,12 @@
 static const char *pattern_found(enum http_method method, const char *path, struct arena *arena,
                                  struct str *name, char allow[ROUTER_ALLOW_BYTES], int *rc)
 {
+    struct str names[ROUTE_NAMES_MAX];
     const struct route *route;
     struct err err = {0};
 
-    *rc = router_find(method, str_of(path), arena, &route, name, allow, &err);
+    *rc = router_find(method, str_of(path), arena, &route, names, allow, &err);
+    *name = names[0];
     assert_int_equal(*rc == 0 ? ERR_NONE : err.code, -*rc);
     return route ? route->pattern : NULL;
 }
@@ -93,6 +95,26 @@ static void another_method_is_refused_with_those_there_are(void **state)
     arena_deinit(&arena);
 }
 
+static void a_path_may_have_two_names(void **state)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct str names[ROUTE_NAMES_MAX];
+    char allow[ROUTER_ALLOW_BYTES];
+    const struct route *route;
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(router_find(HTTP_DELETE, STR("/v1/jobs/a%2Fb/dependencies/c"), &arena, &route,
+                                 names, allow, &err), 0);
+    assert_true(str_is(names[0], "a/b") && str_is(names[1], "c"));
+    assert_int_equal(router_find(HTTP_DELETE, STR("/v1/jobs/a/dependencies/%zz"), &arena, &route,
+                                 names, allow, &err), -ERR_MALFORMED);
+    assert_int_equal(router_find(HTTP_POST, STR("/v1/schedules:preview"), &arena, &route, names,
+                                 allow, &err), 0);
+    assert_null(names[0].data);
+    arena_deinit(&arena);
+}
+
 static void bad_escapes_in_a_name_are_malformed(void **state)
 {
     struct arena arena = ARENA_INIT(0);
@@ -115,10 +137,10 @@ static void queries_go_by_the_routes_own_parameters(void **state)
     char allow[ROUTER_ALLOW_BYTES];
     const struct route *route;
     struct err err = {0};
-    struct str name;
+    struct str names[ROUTE_NAMES_MAX];
 
     (void)state;
-    assert_int_equal(router_find(HTTP_GET, STR("/v1/stream"), &arena, &route, &name, allow, &err),
+    assert_int_equal(router_find(HTTP_GET, STR("/v1/stream"), &arena, &route, names, allow, &err),
                      0);
     assert_int_equal(router_query(route, STR("type=a%20b&queue="), &arena, values, &err), 0);
     assert_true(str_is(values[0], "") && values[0].data);
@@ -204,6 +226,7 @@ int main(void)
         cmocka_unit_test(paths_find_their_routes),
         cmocka_unit_test(unknown_paths_and_verbs_are_not_found),
         cmocka_unit_test(another_method_is_refused_with_those_there_are),
+        cmocka_unit_test(a_path_may_have_two_names),
         cmocka_unit_test(bad_escapes_in_a_name_are_malformed),
         cmocka_unit_test(queries_go_by_the_routes_own_parameters),
         cmocka_unit_test(the_description_has_every_route_and_no_other),

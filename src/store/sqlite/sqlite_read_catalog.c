@@ -94,7 +94,9 @@ int sqlite_read_jobs(struct store_reader *reader, const struct catalog_filter *f
     query_add_text(&list.query, " AND j.namespace = ?", filter->namespace_name);
     query_add_text(&list.query, " AND j.name = ?", filter->name);
     query_add_id(&list.query, " AND j.id = ?", &filter->job_id);
-    query_add_id(&list.query, " AND j.category_id = ?", &filter->category_id);
+    query_add_id(&list.query, filter->or_no_category
+                 ? " AND (j.category_id = ? OR j.category_id IS NULL)"
+                 : " AND j.category_id = ?", &filter->category_id);
     if (filter->active >= 0)
         query_add_number(&list.query, " AND j.is_active = ?", filter->active);
     rc = finish(&list, filter, " AND j.id < ?", " ORDER BY j.id DESC", sqlite_job_row,

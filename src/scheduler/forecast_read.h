@@ -1,0 +1,13 @@
+/* Hands a forecast everything a store has planned: categories, jobs, schedules and patterns, page
+ * by page. Memory grows with the number of active jobs only, some hundred bytes each. Any thread
+ * with a reader. */
+#ifndef SCHEDULER_FORECAST_READ_H
+#define SCHEDULER_FORECAST_READ_H
+
+#include "scheduler/catalog_view.h"
+#include "scheduler/forecast.h"
+
+/* source->arena is reset between pages. */
+int forecast_read(struct forecast *forecast, const struct catalog_source *source, struct err *err);
+
+#endif

@@ -1,0 +1,170 @@
+/* /v1/executions: attempts at tasks over all of them, those of a job or schedule, and one with its
+ * log lines. Those of one task are in api_task_parts.c. Loop thread, but for the read_
+ * functions. */
+#include "server/api.h"
+#include "server/server_int.h"
+
+#include "core/bounds.h"
+#include "core/render.h"
+#include "store/catalog_store.h"
+
+#define CURSOR_EXECUTION 'x'
+#define CHUNK_FIRST 16                 /* of the largest results: 8 MiB */
+#define CHUNK_MAX 256
+#define PAGE_BYTES_ENOUGH (16u << 20)  /* a page ends early beyond this; the cursor goes on */
+
+static int parse_filter(struct api_call *call, struct execution_filter *filter)
+{
+    struct str text = call_parameter(call, "status");
+    enum execution_status status;
+    int rc = call_parameter_uuid(call, "job_id", &filter->job_id);
+
+    filter->namespace_name = STR(TASK_DEFAULT_NAMESPACE);
+    filter->status = -1;
+    if (rc == 0)
+        rc = call_parameter_uuid(call, "schedule_id", &filter->schedule_id);
+    if (rc == 0 && text.data) {
+        if (execution_status_parse(text, &status))
+            filter->status = (int)status;
+        else
+            rc = err_set_field(&call->err, ERR_INVALID, "status", "'status' must be pending, "
+                               "running, completed, failed, cancelled or timeout");
+    }
+    if (rc == 0)
+        rc = call_parameter_time(call, "after", &filter->after_us);
+    if (rc == 0)
+        rc = call_parameter_time(call, "before", &filter->before_us);
+    if (rc == 0)
+        rc = call_limit(call, BOUND_LIST_LIMIT_DEFAULT, BOUND_LIST_LIMIT, &filter->limit);
+    if (rc == 0)
+        rc = call_cursor(call, CURSOR_EXECUTION, &filter->before_key);
+    return rc;
+}
+
+/* Fewer and fewer of them where they are so large that the arena does not hold them. */
+static int read_chunk(struct api_call *call, struct store_reader *reader, struct arena *scratch,
+                      struct execution_filter *filter, struct execution **executions,
+                      uint32_t *count)
+{
+    const struct catalog_verbs *verbs = call->server->store->verbs->catalog;
+    int rc;
+
+    for (;;) {
+        rc = verbs->read_execution_list(reader, filter, scratch, executions, count, &call->err);
+        if (rc != -ERR_TOO_LARGE || filter->limit == 1)
+            return rc;
+        arena_reset(scratch);
+        filter->limit /= 2;
+    }
+}
+
+/* In chunks, as lists of tasks are read; one more than asked for shows whether there is a next
+ * page. */
+static int read_list(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+{
+    struct execution_filter filter = *(struct execution_filter *)call->ctx;
+    uint32_t left = filter.limit;
+    uint32_t chunk = CHUNK_FIRST;
+    bool more = true;
+
+    buf_text(&call->out, "{\"items\":[");
+    while (more && left > 0 && call->out.len < PAGE_BYTES_ENOUGH && !call->out.failed) {
+        struct execution *executions = NULL;
+        uint32_t count = 0;
+
+        filter.limit = left <= chunk ? left + 1 : chunk;
+        if (read_chunk(call, reader, scratch, &filter, &executions, &count) < 0)
+            return -(int)call->err.code;
+        more = count == filter.limit;
+        for (uint32_t i = 0; i < count && left > 0; i++, left--) {
+            if (call->out.data[call->out.len - 1] != '[')
+                buf_byte(&call->out, ',');
+            render_execution(&call->out, &executions[i]);
+            filter.before_key = executions[i].key;
+        }
+        chunk = scratch->used_bytes > (1u << 20) ? CHUNK_FIRST
+                : chunk * 4 > CHUNK_MAX ? CHUNK_MAX : chunk * 4;
+        arena_reset(scratch);
+    }
+    buf_text(&call->out, "],");
+    call_write_cursor(&call->out, CURSOR_EXECUTION, filter.before_key, more);
+    buf_byte(&call->out, '}');
+    return 0;
+}
+
+void api_executions_list(struct api_call *call)
+{
+    struct execution_filter *filter = arena_alloc(call->arena, sizeof *filter);
+
+    if (!filter)
+        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (!filter || parse_filter(call, filter) < 0) {
+        call_fail(call);
+        return;
+    }
+    call->ctx = filter;
+    call_read(call, read_list);
+}
+
+/* call->name as the id; ERR_NOT_FOUND when it is none, or there is no such execution. */
+static int load(struct api_call *call, struct store_reader *reader, struct arena *scratch,
+                struct execution **execution)
+{
+    struct uuid id;
+    int rc;
+
+    *execution = NULL;
+    if (!uuid_parse(call->name, &id))
+        return err_set(&call->err, ERR_NOT_FOUND,
+                       "there is no such execution; an id is 36 characters");
+    rc = call->server->store->verbs->catalog->read_execution(reader, &id, scratch, execution,
+                                                             &call->err);
+    if (rc == 0 && !*execution)
+        rc = err_set(&call->err, ERR_NOT_FOUND, "there is no execution with this id");
+    return rc;
+}
+
+static int read_one(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+{
+    struct execution *execution;
+    int rc = load(call, reader, scratch, &execution);
+
+    if (rc == 0)
+        render_execution(&call->out, execution);
+    return rc;
+}
+
+void api_execution_get(struct api_call *call)
+{
+    call_read(call, read_one);
+}
+
+static int read_logs(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+{
+    const struct log_filter *filter = call->ctx;
+    struct log_entry *entries = NULL;
+    struct execution *execution;
+    uint32_t count = 0;
+    int rc = load(call, reader, scratch, &execution);
+
+    if (rc == 0)
+        rc = call->server->store->verbs->catalog->read_execution_logs(
+            reader, &execution->id, filter, scratch, &entries, &count, &call->err);
+    if (rc == 0)
+        api_write_logs(call, filter, entries, count);
+    return rc;
+}
+
+void api_execution_logs(struct api_call *call)
+{
+    struct log_filter *filter = arena_alloc(call->arena, sizeof *filter);
+
+    if (!filter)
+        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (!filter || api_parse_log_filter(call, filter) < 0) {
+        call_fail(call);
+        return;
+    }
+    call->ctx = filter;
+    call_read(call, read_logs);
+}
