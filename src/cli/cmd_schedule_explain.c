@@ -4,14 +4,13 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "calendar/civil.h"
-#include "calendar/cron.h"
-#include "calendar/rrule.h"
 #include "calendar/words.h"
 #include "cli/expression.h"
 #include "cli/instants.h"
 #include "cli/local_time.h"
 #include "cli/schedule_commands.h"
 #include "core/crontab.h"
+#include "core/plan.h"
 
 #define NOTE_BYTES_MAX 256
 #define WORDS_BYTES_MAX 8192
@@ -20,10 +19,7 @@
 
 struct explain {
     struct call *call;
-    enum { EXPLAIN_CRON, EXPLAIN_RRULE, EXPLAIN_EVERY } kind;
-    struct cron cron;
-    struct rrule rrule;
-    int64_t every_s;
+    struct plan plan; /* cron, interval or recurrence; its times are read directly */
     struct zone *zone;
     enum dst_policy dst;
     int64_t from_s; /* the first instant is not before it */
@@ -45,25 +41,22 @@ static bool next_instant(const struct explain *explain, enum dst_policy dst, int
 {
     struct rrule rule;
 
-    switch (explain->kind) {
-    case EXPLAIN_CRON:
-        return cron_next(&explain->cron, explain->zone, dst, after_s, next_s);
-    case EXPLAIN_RRULE:
-        rule = explain->rrule;
-        rule.policy = dst;
-        return rrule_next(&rule, after_s, next_s);
-    case EXPLAIN_EVERY:
-        *next_s = after_s + explain->every_s;
+    if (explain->plan.kind == PLAN_CRON)
+        return cron_next(&explain->plan.cron, explain->zone, dst, after_s, next_s);
+    if (explain->plan.kind == PLAN_INTERVAL) {
+        *next_s = after_s + explain->plan.every_us / CLOCK_SECOND_US;
         return *next_s <= CIVIL_MAX_S;
     }
-    return false;
+    rule = explain->plan.recurrence.rule;
+    rule.policy = dst;
+    return rrule_next(&rule, after_s, next_s);
 }
 
 static const struct daytimes *times_of(const struct explain *explain)
 {
-    return explain->kind == EXPLAIN_CRON    ? &explain->cron.times
-           : explain->kind == EXPLAIN_RRULE ? &explain->rrule.times
-                                            : NULL;
+    return explain->plan.kind == PLAN_CRON       ? &explain->plan.cron.times
+           : explain->plan.kind == PLAN_INTERVAL ? NULL
+                                                 : &explain->plan.recurrence.rule.times;
 }
 
 /* The first time of day in the gap that ends at at_s, as local time; -1 when at_s ends none, or
@@ -173,7 +166,7 @@ static int64_t list_instants(struct explain *explain, struct listing *listing, i
     int64_t listed = 0;
     int64_t next_s, standard_s;
 
-    if (explain->kind == EXPLAIN_EVERY)
+    if (explain->plan.kind == PLAN_INTERVAL)
         after_s = explain->from_s;
     while (listed < count) {
         bool more = next_instant(explain, explain->dst, after_s, &next_s);
@@ -216,11 +209,8 @@ static void print_text(struct explain *explain, struct listing *listing, int64_t
                        int64_t count)
 {
     struct call *call = explain->call;
-    struct str words = buf_view(&explain->words);
-    struct str line = arena_format(&call->arena, STR_FMT " (%s)", STR_ARG(words),
-                                   zone_name(explain->zone));
 
-    terminal_line(&call->out, COLOUR_BOLD, line);
+    terminal_line(&call->out, COLOUR_BOLD, buf_view(&explain->words));
     fputc('\n', call->out.file);
     if (listing->instants.table.cells_count > 0)
         table_print(&listing->instants.table, &call->out);
@@ -264,7 +254,7 @@ static int load_zone(struct explain *explain, struct str text)
     struct call *call = explain->call;
     struct str name = call_text(call, "tz");
 
-    if (explain->kind == EXPLAIN_RRULE && !name.data)
+    if (explain->plan.kind == PLAN_RECURRENCE && !name.data)
         name = rrule_zone_name(text);
     if (!name.data)
         name = STR("UTC");
@@ -275,12 +265,13 @@ static int load_zone(struct explain *explain, struct str text)
 
 static int read_every(struct explain *explain, struct str text)
 {
-    int rc = crontab_every_parse(text, &explain->every_s, &explain->call->err);
+    int64_t every_s;
+    int rc = crontab_every_parse(text, &every_s, &explain->call->err);
 
     if (rc < 0)
         expression_print_fault(explain->call, text, text);
     else
-        crontab_every_explain(explain->every_s, &explain->words);
+        explain->plan.every_us = every_s * CLOCK_SECOND_US;
     return rc;
 }
 
@@ -289,27 +280,26 @@ static int read_rule(struct explain *explain, struct str text)
     struct rrule_defaults defaults = {
         .zone = explain->zone, .policy = explain->dst,
         .start_local_s = explain->from_s + zone_offset_at(explain->zone, explain->from_s)};
+    struct recurrence *recurrence = &explain->plan.recurrence;
     struct str fault;
-    int rc = rrule_parse_marking(text, &defaults, &explain->call->arena, &explain->rrule, &fault,
+    int rc = rrule_parse_marking(text, &defaults, &explain->call->arena, &recurrence->rule, &fault,
                                  &explain->call->err);
 
     if (rc < 0)
         expression_print_fault(explain->call, text, fault);
-    else
-        rrule_explain(&explain->rrule, &explain->words);
+    recurrence->type = RECURRENCE_RRULE;
+    recurrence->starts_s = -ZONE_EVER_S;
+    recurrence->ends_s = ZONE_EVER_S;
     return rc;
 }
 
 static int read_expression(struct explain *explain, struct str text)
 {
-    if (explain->kind == EXPLAIN_EVERY)
+    if (explain->plan.kind == PLAN_INTERVAL)
         return read_every(explain, text);
-    if (explain->kind == EXPLAIN_RRULE)
+    if (explain->plan.kind == PLAN_RECURRENCE)
         return read_rule(explain, text);
-    if (expression_check_cron(explain->call, text, &explain->cron) < 0)
-        return -(int)explain->call->err.code;
-    cron_explain(&explain->cron, &explain->words);
-    return 0;
+    return expression_check_cron(explain->call, text, &explain->plan.cron);
 }
 
 static int run_explain(struct call *call)
@@ -323,16 +313,19 @@ static int run_explain(struct call *call)
     if ((rule.data != NULL) == (call->args_count > 0))
         return err_set(&call->err, ERR_USAGE, "give one expression, such as '0 9 * * 1-5', or a "
                        "rule with --rrule 'FREQ=WEEKLY;BYDAY=MO'");
-    explain.kind = rule.data || looks_like_rule(text)  ? EXPLAIN_RRULE
-                   : str_starts(text, STR("@every")) ? EXPLAIN_EVERY
-                                                       : EXPLAIN_CRON;
+    explain.plan.kind = rule.data || looks_like_rule(text) ? PLAN_RECURRENCE
+                        : str_starts(text, STR("@every"))  ? PLAN_INTERVAL
+                                                           : PLAN_CRON;
     explain.from_s = civil_floor_div(from_us + CLOCK_SECOND_US - 1, CLOCK_SECOND_US);
     dst_policy_parse(call_text(call, "dst"), &explain.dst);
     rc = load_zone(&explain, text);
+    explain.plan.zone = explain.zone;
     if (rc == 0)
         rc = read_expression(&explain, text);
-    if (rc == 0)
+    if (rc == 0) {
+        plan_explain(&explain.plan, &explain.words);
         rc = print(&explain);
+    }
     zone_free(explain.zone);
     buf_deinit(&explain.words);
     return rc;

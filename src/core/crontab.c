@@ -184,30 +184,6 @@ int crontab_every_parse(struct str text, int64_t *every_s, struct err *err)
                    STR_ARG(str_cut(text, 60)));
 }
 
-void crontab_every_explain(int64_t every_s, struct buf *out)
-{
-    static const struct {
-        const char *word;
-        int64_t seconds;
-    } units[] = {{"day", 86400}, {"hour", 3600}, {"minute", 60}, {"second", 1}};
-    bool said = false;
-
-    buf_text(out, "Every");
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-        int64_t count = every_s / units[i].seconds;
-
-        if (count == 0)
-            continue;
-        if (said)
-            buf_text(out, " and");
-        if (count > 1 || said || every_s % units[i].seconds)
-            buf_format(out, " %lld", (long long)count);
-        buf_format(out, " %s%s", units[i].word, count > 1 ? "s" : "");
-        every_s %= units[i].seconds;
-        said = true;
-    }
-}
-
 static void take_fields(struct reader *reader, struct str *rest, struct crontab_line *line)
 {
     struct buf fields = BUF_INIT(CRON_BYTES_MAX + FIELDS);

@@ -58,7 +58,5 @@ struct str crontab_path_user(struct str path);
 
 /* "@every 5m", "@every 1h30m": whole seconds, up to a year. */
 int crontab_every_parse(struct str text, int64_t *every_s, struct err *err);
-/* "Every 5 minutes", "Every 1 hour and 30 minutes". */
-void crontab_every_explain(int64_t every_s, struct buf *out);
 
 #endif

@@ -1,27 +1,8 @@
-#include "store/store_parts.h"
+#include "store/store_parts_int.h"
 
 #include <stdlib.h>
 
-struct parts {
-    struct store base;
-    struct store_parts_config config;
-    struct store *stores[STORE_PARTS_MAX];
-    char kind[64];
-};
-
-struct parts_reader {
-    struct parts *parts;
-    struct store_reader *readers[STORE_PARTS_MAX];
-    struct uuid last; /* the task that was looked for last, and ... */
-    uint32_t last_at; /* ... where it is */
-};
-
-static struct parts_reader *reader_of(struct store_reader *reader)
-{
-    return (struct parts_reader *)(void *)reader;
-}
-
-static int check_part(const struct parts *parts, uint32_t part, struct err *err)
+int parts_check(const struct parts *parts, uint32_t part, struct err *err)
 {
     if (!parts->config.failed(parts->config.ctx, part))
         return 0;
@@ -36,7 +17,7 @@ static void parts_close(struct store *store)
 
 static void reader_close(struct store_reader *base)
 {
-    struct parts_reader *reader = reader_of(base);
+    struct parts_reader *reader = parts_reader_of(base);
 
     for (uint32_t i = 0; i < reader->parts->base.parts; i++)
         if (reader->readers[i])
@@ -69,13 +50,13 @@ static struct store_reader *reader_open(struct store *store, struct err *err)
 static int read_task(struct store_reader *base, const struct uuid *id, struct arena *arena,
                      struct task **task, struct err *err)
 {
-    struct parts_reader *reader = reader_of(base);
+    struct parts_reader *reader = parts_reader_of(base);
     struct parts *parts = reader->parts;
     struct err first = {0};
 
     *task = NULL;
     for (uint32_t i = 0; i < parts->base.parts; i++) {
-        int rc = check_part(parts, i, err);
+        int rc = parts_check(parts, i, err);
 
         if (rc == 0)
             rc = parts->stores[i]->verbs->read_task(reader->readers[i], id, arena, task, err);
@@ -118,7 +99,7 @@ static int locate(struct parts_reader *reader, const struct uuid *id, struct are
 #define LOCATED(verb, ...)                                                                \
     const struct store_verbs *verbs;                                                      \
     struct store_reader *at;                                                              \
-    int rc = locate(reader_of(reader), id, arena, &verbs, &at, err);                      \
+    int rc = locate(parts_reader_of(reader), id, arena, &verbs, &at, err);                      \
                                                                                           \
     return rc < 0 ? rc : verbs->verb(at, id, __VA_ARGS__, err)
 
@@ -196,7 +177,7 @@ static int read_lists(struct parts_reader *reader, const struct task_filter *fil
         if (!(mask & 1u << i))
             continue;
         one.before_key = filter->before_keys[i];
-        rc = check_part(parts, i, err);
+        rc = parts_check(parts, i, err);
         if (rc == 0)
             rc = parts->stores[i]->verbs->read_tasks(reader->readers[i], &one, arena,
                                                      &lists[i].tasks, &lists[i].count, err);
@@ -226,7 +207,7 @@ static struct list *newest(struct list *lists, uint32_t count)
 static int read_tasks(struct store_reader *base, const struct task_filter *filter,
                       struct arena *arena, struct task **tasks, uint32_t *count, struct err *err)
 {
-    struct parts_reader *reader = reader_of(base);
+    struct parts_reader *reader = parts_reader_of(base);
     struct parts *parts = reader->parts;
     struct list lists[STORE_PARTS_MAX] = {{0}};
     uint32_t all = (1u << parts->base.parts) - 1;
@@ -273,7 +254,8 @@ static const struct store_verbs parts_verbs = {.close = parts_close,
                                                .read_executions = read_executions,
                                                .read_checkpoints = read_checkpoints,
                                                .read_logs = read_logs,
-                                               .backup = backup};
+                                               .backup = backup,
+                                               .catalog = &parts_catalog_verbs};
 
 /* "sqlite", or "sqlite+postgres" where there are both. */
 static void name_kinds(struct parts *parts)

@@ -30,7 +30,7 @@ class ForecastTest(PlanningTest):
                              (made["id"], job["id"], "night", "Europe/Berlin"))
         autumn = self.forecast(**{"from": "2027-10-31T00:00:00Z", "to": "2027-11-01T00:00:00Z"})
         [item] = autumn["items"]
-        self.assertEqual((item["local"], item["dst"]), ("2027-10-31T00:30:00+00:00", "first"))
+        self.assertEqual((item["local"], item["dst"]), ("2027-10-31T00:30:00+00:00", "first_of_two"))
 
     def test_all_owners_are_in_time_order_and_from_counts_but_to_does_not(self):
         job = self.job("a")

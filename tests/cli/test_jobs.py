@@ -163,7 +163,7 @@ class Schedules(JobTest):
         self.assertEqual(self.items("schedule", "preview", "--cron", "30 1 * * *", "--tz",
                                     "America/New_York", "--dst", "both", *at), expected)
         lines = self.perdura("schedule", "upcoming", "report", *at).stdout.splitlines()
-        self.assertEqual(lines[0], "At 01:30 (America/New_York)")
+        self.assertEqual(lines[0], "At 01:30, America/New_York")
         self.assertTrue(lines[4].startswith("Sun 2027-11-07 01:30:00  -05:00 EST"), lines[4])
         self.assertIn("clocks went back 1h on Sun 2027-11-07", lines[4])
         self.assertEqual(len(self.items("schedule", "list")), 1)

@@ -212,26 +212,6 @@ static void d2_the_place_of_a_crontab_says_its_form_and_user(void **state)
     assert_str(crontab_path_user(STR("")), NULL);
 }
 
-static void d2_intervals_are_told_in_words(void **state)
-{
-    static const struct {
-        int64_t every_s;
-        const char *words;
-    } rows[] = {{1, "Every second"}, {60, "Every minute"}, {300, "Every 5 minutes"},
-                {3600, "Every hour"}, {5400, "Every 1 hour and 30 minutes"},
-                {90061, "Every 1 day and 1 hour and 1 minute and 1 second"},
-                {172800, "Every 2 days"}};
-    struct buf words = BUF_INIT(256);
-
-    (void)state;
-    for (size_t i = 0; i < ROWS(rows); i++) {
-        buf_reset(&words);
-        crontab_every_explain(rows[i].every_s, &words);
-        assert_str(buf_view(&words), rows[i].words);
-    }
-    buf_deinit(&words);
-}
-
 static int free_arena(void **state)
 {
     (void)state;
@@ -248,7 +228,6 @@ int main(void)
         cmocka_unit_test(d2_what_cannot_be_taken_says_why_and_stops_nothing),
         cmocka_unit_test(d2_a_crontab_has_an_end),
         cmocka_unit_test(d2_the_place_of_a_crontab_says_its_form_and_user),
-        cmocka_unit_test(d2_intervals_are_told_in_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, free_arena);

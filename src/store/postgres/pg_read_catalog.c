@@ -73,6 +73,7 @@ int pg_read_jobs(struct store_reader *reader, const struct catalog_filter *filte
     put_filter(reader, filter, filter->name);
     param_bool(&reader->conn.params, filter->with_deleted);
     param_int(&reader->conn.params, reader_room(arena));
+    param_bool(&reader->conn.params, filter->or_no_category);
     rc = read_rows(reader, PGSQL_list_jobs, 0, pg_job_row, sizeof **jobs, arena, &taken, err);
     *jobs = taken.rows;
     *count = taken.count;

@@ -70,7 +70,8 @@ SELECT j.* FROM (
             + coalesce(octet_length(x.description), 0) AS bytes
         FROM jobs x
         WHERE ($1 IS NULL OR x.namespace = $1) AND ($2 IS NULL OR x.name = $2)
-            AND ($3 IS NULL OR x.id = $3) AND ($4 IS NULL OR x.category_id = $4)
+            AND ($3 IS NULL OR x.id = $3)
+            AND ($4 IS NULL OR x.category_id = $4 OR ($10 AND x.category_id IS NULL))
             AND ($5 < 0 OR x.is_active = ($5 = 1)) AND ($6 IS NULL OR x.id < $6)
             AND ($8 OR x.deleted_at IS NULL)
         ORDER BY x.id DESC LIMIT $7) f) z
