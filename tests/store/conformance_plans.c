@@ -280,7 +280,7 @@ static void d6_patterns_are_due_and_go_on_like_schedules(void **state)
     assert_true(next_us == INT64_MAX);
 }
 
-static void c9_all_are_seen_once_by_going_through_them_page_by_page(void **state)
+static void f_c9_all_are_seen_once_by_going_through_them_page_by_page(void **state)
 {
     struct conformance *c = *state;
     struct schedule *given[5], *schedules;
@@ -553,7 +553,7 @@ const struct conformance_test conformance_plans_tests[] = {
     CONFORMANCE_TEST(d4_among_ten_thousand_schedules_only_due_ones_are_given),
     CONFORMANCE_TEST(d4_a_schedule_goes_on_only_from_where_it_stood),
     CONFORMANCE_TEST(d6_patterns_are_due_and_go_on_like_schedules),
-    CONFORMANCE_TEST(c9_all_are_seen_once_by_going_through_them_page_by_page),
+    CONFORMANCE_TEST(f_c9_all_are_seen_once_by_going_through_them_page_by_page),
     CONFORMANCE_TEST(d4_a_planned_instant_is_taken_once),
     CONFORMANCE_TEST(d4_of_two_that_fire_at_once_one_takes_each_instant),
     CONFORMANCE_TEST(d4_old_fires_are_removed_some_at_a_time),
