@@ -272,6 +272,8 @@ static void who_waits_is_told_that_tasks_are_coming(void **state) /* E1 */
     struct queue_call call;
 
     worker(fx, "w", "default");
+    enqueue(fx, "{\"type\":\"warm\"}"); /* the queue is there: else it is made first */
+    claim_one(fx, "w");
     waiting->coming = note_coming;
     tasks_coming = 0;
     queue_call_start(fx->queue, &waiting->base, &call);
