@@ -463,6 +463,8 @@ int fire_run(struct batch *batch, int64_t *engine_us, struct err *err)
         *engine_us = batch->now_us + CLOCK_SECOND_US;
         return 0;
     }
+    if (!uuid_is_nil(&batch->queue->late_end) && run_ends_late(batch, err) < 0)
+        return -(int)err->code;
     if (batch_flush(batch, err) < 0 || catalog_look(batch, err) < 0 ||
         fire_kind(batch, false, &next_us, err) < 0 || fire_kind(batch, true, &next_us, err) < 0 ||
         zones_follow(batch, &more, &next_us, err) < 0)

@@ -113,6 +113,7 @@ int job_run_apply(struct batch *batch, struct job_run_request *request);
 /* run_ends.c */
 int runs_prepare(struct batch *batch, struct err *err); /* before ends are told */
 int run_ended(struct batch *batch, const struct task *task, struct err *err);
+int run_ends_late(struct batch *batch, struct err *err); /* only of a seeded bug */
 int run_reopened(struct batch *batch, struct task *task, struct err *err);
 /* Something that made runs wait was changed or removed. */
 int runs_release_slots(struct batch *batch, struct batch_job *held, struct err *err);

@@ -170,6 +170,7 @@ struct queue {
     bool unpark_some;        /* a queue with unpark_all is there */
     struct queue_stats stats;
     struct catalog_cache catalog;
+    struct uuid late_end;    /* only of a seeded bug */
     uint64_t zones_seen;     /* the generation that plans are made of ... */
     struct uuid zones_after[2]; /* ... up to this schedule, and this pattern */
     bool zones_known;        /* of all of them */

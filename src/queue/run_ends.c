@@ -271,7 +271,7 @@ static int start_triggered(struct batch *batch, const struct task *task, struct 
 
         if (edge->mode == DEPENDENCY_TRIGGER &&
             uuid_eq(&edge->depends_on_job_id, &task->spec.job_id) &&
-            dependency_met(edge->kind, task->status) &&
+            (dependency_met(edge->kind, task->status) || SEEDED_BUG("trigger_ignores_kind")) &&
             start_run(batch, &edge->job_id, task, err) < 0)
             return -(int)err->code;
     }
@@ -301,7 +301,22 @@ int run_ended(struct batch *batch, const struct task *task, struct err *err)
     if (release_waits(batch, &task->spec.job_id, task->status, NULL, err) < 0 ||
         give_slot_on(batch, known, task, err) < 0)
         return -(int)err->code;
+    if (SEEDED_BUG("trigger_outside_of_end")) {
+        batch->queue->late_end = task->id;
+        batch->queue->next_fire_us = batch->now_us + CLOCK_MS_US;
+        return 0;
+    }
     return start_triggered(batch, task, err);
+}
+
+int run_ends_late(struct batch *batch, struct err *err)
+{
+    struct task *task;
+
+    if (batch_task(batch, &batch->queue->late_end, &task, err) < 0)
+        return -(int)err->code;
+    batch->queue->late_end = nil;
+    return task ? start_triggered(batch, task, err) : 0;
 }
 
 /* ---- runs again ---- */
