@@ -4,7 +4,7 @@
  * there is none); all else is given as arrays in the arena.
  *
  * ERR_CONFLICT and ERR_NOT_FOUND are refusals: nothing was changed, and the transaction goes on.
- * Whoever changes the catalog (a put or delete of anything but runs and waits) takes its lock first:
+ * Whoever changes the catalog (puts or deletes anything but runs and waits) takes its lock first:
  * what a refusal is decided by stays true then. */
 #ifndef STORE_CATALOG_STORE_H
 #define STORE_CATALOG_STORE_H
