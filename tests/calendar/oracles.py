@@ -1,5 +1,5 @@
 """Compares the calendar with calendars that others wrote: Python's zoneinfo, dateutil, croniter and
-cron-parser of npm. Not run by itself: test_oracles.py takes a sample in `make test`, proof.py more
+cron-parser of npm; and recurrences in zones with brute force (naive_rrule.py). Not run by itself: test_oracles.py takes a sample in `make test`, proof.py more
 of it in `make calendar-proof`.
 
 Each function returns a dict: oracle, compared, mismatches (a list of texts), or skipped with the
@@ -12,6 +12,8 @@ import random
 import signal
 import subprocess
 import zoneinfo
+
+import naive_rrule
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SHOWN = 5
@@ -232,6 +234,52 @@ def iso_weeks(probe):
         if ours != expected:
             wrong.append(f"week {week}: {ours[:4]} instead of {expected[:4]}")
     return result("ISO weeks (Python)", compared, wrong)
+
+
+RULE_ZONES = ("America/New_York", "Europe/Paris", "Australia/Lord_Howe", "Pacific/Apia",
+              "Africa/Cairo", "Africa/Casablanca", "Antarctica/Troll", "America/Sao_Paulo",
+              "Asia/Beirut", "America/Havana", "Asia/Tehran", "Europe/Dublin")
+
+DAYS_BEFORE = {"SECONDLY": 0, "MINUTELY": 3, "HOURLY": 20}  # so that the change is reached
+
+
+def changes_of(zone, first_year, last_year):
+    """The local days on which clocks are changed."""
+    info = zoneinfo.ZoneInfo(zone)
+    day = datetime.datetime(first_year, 1, 1, tzinfo=datetime.timezone.utc)
+    found, before = [], day.astimezone(info).utcoffset()
+    while day.year <= last_year:
+        now = day.astimezone(info).utcoffset()
+        if now != before:
+            found.append((day - naive_rrule.DAY).replace(tzinfo=None))
+        before = now
+        day += naive_rrule.DAY
+    return found
+
+
+def rules_in_zones(probe, count, seed=1):
+    """Made-up recurrences that begin shortly before clocks are changed, with every policy, against
+    brute force (naive_rrule.py)."""
+    choice = random.Random(seed)
+    changes = {zone: changes_of(zone, 2005, 2027) for zone in RULE_ZONES}
+    compared, wrong = 0, []
+    for i in range(count):
+        zone, policy = RULE_ZONES[i % len(RULE_ZONES)], choice.choice(("standard", "skip", "both"))
+        rule = random_rule(choice)
+        freq = next(part[5:] for part in rule.split(";") if part.startswith("FREQ="))
+        start = choice.choice(changes[zone]).replace(
+            hour=choice.choice((0, 0, 1, 1, 2, 2, 3, 22, 23)), minute=choice.choice((0, 15, 30, 59)),
+            second=choice.choice((0, 0, 30))) - naive_rrule.DAY * choice.randint(0, DAYS_BEFORE.get(freq, 60))
+        text = f"DTSTART:{start:%Y%m%dT%H%M%S}|RRULE:{rule}"
+        theirs, end = naive_rrule.instants(rule, start, zoneinfo.ZoneInfo(zone), policy)
+        ours = probe.instants("rrule", zone, policy, LONG_AGO, len(theirs) + 1, text)
+        if isinstance(ours, str):
+            ours = []
+        compared += len(theirs)
+        more = ours[len(theirs):]
+        if ours[:len(theirs)] != theirs or (more and (end is None or more[0] < end)):
+            wrong.append(f"{text} in {zone}, {policy}: {ours[:4]} instead of {theirs[:4]}")
+    return result("brute force of recurrences", compared, wrong)
 
 
 # ---- cron ----
