@@ -241,35 +241,47 @@ RULE_ZONES = ("America/New_York", "Europe/Paris", "Australia/Lord_Howe", "Pacifi
               "Asia/Beirut", "America/Havana", "Asia/Tehran", "Europe/Dublin")
 
 DAYS_BEFORE = {"SECONDLY": 0, "MINUTELY": 3, "HOURLY": 20}  # so that the change is reached
+PLAIN_RULES = ("FREQ=DAILY", "FREQ=DAILY;INTERVAL=3", "FREQ=WEEKLY", "FREQ=WEEKLY;INTERVAL=2",
+               "FREQ=DAILY;BYHOUR=0,1,2,3;BYMINUTE=0,30", "FREQ=MONTHLY;BYDAY=2SU,-1SU,1SU",
+               "FREQ=YEARLY;BYDAY=SU,FR", "FREQ=HOURLY", "FREQ=MINUTELY;INTERVAL=15",
+               "FREQ=DAILY;COUNT=90", "FREQ=MONTHLY;BYDAY=SU;BYSETPOS=-1,2",
+               "FREQ=DAILY;BYHOUR=1,2;BYMINUTE=0,15,30,45;BYSETPOS=1,-1,3")
 
 
 def changes_of(zone, first_year, last_year):
-    """The local days on which clocks are changed."""
+    """What clocks show when they are changed."""
     info = zoneinfo.ZoneInfo(zone)
     day = datetime.datetime(first_year, 1, 1, tzinfo=datetime.timezone.utc)
     found, before = [], day.astimezone(info).utcoffset()
     while day.year <= last_year:
-        now = day.astimezone(info).utcoffset()
-        if now != before:
-            found.append((day - naive_rrule.DAY).replace(tzinfo=None))
-        before = now
+        if (day + naive_rrule.DAY).astimezone(info).utcoffset() != before:
+            hours = [day + datetime.timedelta(hours=hour) for hour in range(25)]
+            at = next(hour for hour in hours if hour.astimezone(info).utcoffset() != before)
+            found.append((at + before).replace(tzinfo=None, minute=0))
+            before = at.astimezone(info).utcoffset()
         day += naive_rrule.DAY
     return found
 
 
+def start_before(choice, change, freq):
+    """Some days before a change, at a time of day that clocks jump over or show twice then."""
+    near = datetime.timedelta(minutes=choice.choice((-90, -61, -60, -45, -30, -15, 0, 1, 15, 30,
+                                                     45, 59, 60, 90)))
+    days = choice.randint(0, DAYS_BEFORE.get(freq, 60))
+    return change + near - naive_rrule.DAY * (days // 7 * 7 if freq == "WEEKLY" else days)
+
+
 def rules_in_zones(probe, count, seed=1):
-    """Made-up recurrences that begin shortly before clocks are changed, with every policy, against
-    brute force (naive_rrule.py)."""
+    """Recurrences that begin shortly before clocks are changed, plain and made-up ones in turns,
+    with every policy, against brute force (naive_rrule.py)."""
     choice = random.Random(seed)
     changes = {zone: changes_of(zone, 2005, 2027) for zone in RULE_ZONES}
     compared, wrong = 0, []
     for i in range(count):
-        zone, policy = RULE_ZONES[i % len(RULE_ZONES)], choice.choice(("standard", "skip", "both"))
-        rule = random_rule(choice)
+        zone, policy = choice.choice(RULE_ZONES), ("standard", "skip", "both")[i % 3]
+        rule = random_rule(choice) if i % 2 else choice.choice(PLAIN_RULES)
         freq = next(part[5:] for part in rule.split(";") if part.startswith("FREQ="))
-        start = choice.choice(changes[zone]).replace(
-            hour=choice.choice((0, 0, 1, 1, 2, 2, 3, 22, 23)), minute=choice.choice((0, 15, 30, 59)),
-            second=choice.choice((0, 0, 30))) - naive_rrule.DAY * choice.randint(0, DAYS_BEFORE.get(freq, 60))
+        start = start_before(choice, choice.choice(changes[zone]), freq)
         text = f"DTSTART:{start:%Y%m%dT%H%M%S}|RRULE:{rule}"
         theirs, end = naive_rrule.instants(rule, start, zoneinfo.ZoneInfo(zone), policy)
         ours = probe.instants("rrule", zone, policy, LONG_AGO, len(theirs) + 1, text)

@@ -39,7 +39,7 @@ class Oracles(unittest.TestCase):
         self.check(oracles.cron_parser(self.probe, os.path.join(BUILD, "calendar-oracles"), 200))
 
     def test_d6_f_c4_f_c5_recurrences_around_changes_of_zones_fire_as_brute_force_says(self):
-        self.check(oracles.rules_in_zones(self.probe, 36))
+        self.check(oracles.rules_in_zones(self.probe, 30))
 
 
 if __name__ == "__main__":
