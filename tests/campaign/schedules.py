@@ -1,9 +1,10 @@
 """Part `schedules` of the fault campaign: schedules that fire every second and every minute, while
 the server that fires them is killed (F-A11, F-A12), or the leader of three nodes on PostgreSQL is
 killed or stopped (F-F1 to F-F3). Afterwards every planned instant must have been fired, and once
-(D4, D6). One row of the ledger per round, given by its seed:
+(D4, D6). And the scenes of schedule_scenes.py. One row of the ledger per round, given by its seed:
 
     python3 tests/campaign/schedules.py sqlite schedules_sqlite.3 50
+    python3 tests/campaign/schedule_scenes.py F-C1
 """
 import collections
 import datetime
@@ -19,6 +20,7 @@ import threading
 import time
 
 import ledger as ledger_module
+import schedule_scenes
 
 for folder in ("postgres", "api"):
     sys.path.insert(0, str(ledger_module.ROOT / "tests" / folder))
@@ -43,6 +45,11 @@ def run(ledger, say):
     for kind, field, goal, size in GOALS:
         while ledger.total(NAME, field, kind=kind) < goal:
             run_side_by_side(ledger, say, kind, field, goal, size)
+    for name in schedule_scenes.SCENES:
+        if not ledger.rows(NAME, kind="scene", scene=name):
+            row = schedule_scenes.one(name)
+            ledger.add(NAME, kind="scene", scene=name, **row)
+            say(f"{name}: {row['result']}, findings: {len(row['findings'])}")
 
 
 def run_side_by_side(ledger, say, kind, field, goal, size):
@@ -301,6 +308,9 @@ def summary(ledger):
                           "recurring patterns",
                           f"missed {ledger.total(NAME, 'missed', kind=kind)}, doubled "
                           f"{ledger.total(NAME, 'doubled', kind=kind)}"))
+    scenes = {row["scene"]: row for row in ledger.rows(NAME, kind="scene")}
+    lines += [(name, scenes[name]["what"], scenes[name]["result"])
+              for name in schedule_scenes.SCENES if name in scenes]
     return lines
 
 
