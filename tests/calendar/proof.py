@@ -206,7 +206,7 @@ def ask_oracles(build, names):
     found = []
     probe = oracles.Probe(os.path.join(build, "calendar_probe"))
     for compare in (lambda: oracles.zones(probe, names, 200),
-                    lambda: oracles.rules_in_zones(probe, 1200),
+                    lambda: oracles.rules_in_zones(probe, 400),
                     lambda: oracles.rules(probe, 3000),
                     lambda: oracles.iso_weeks(probe),
                     lambda: oracles.croniter_expressions(probe, 3000),
