@@ -142,8 +142,6 @@ bool windows_count(struct batch *batch, const struct task *task)
     struct category_state *category;
     struct err err = {0};
 
-    if (uuid_is_nil(&task->spec.category_id))
-        return false;
     return categories_get(batch, &task->spec.category_id, &category, &err) < 0 ||
            (category && category->rules.batch_size > 0);
 }
