@@ -1,4 +1,5 @@
-/* The commands that open a store themselves: migrate, verify, backup, and doctor's look at it. */
+/* The commands that open a store themselves: migrate, backup, and doctor's look at it; verify is in
+ * verify.c. */
 #include "base/clock.h"
 #include "node/node.h"
 #include "queue/routes.h"
@@ -10,8 +11,6 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-
-#define FINDINGS_MAX 10000 /* beyond that the store is lost anyway */
 
 static int64_t number_of(struct str id)
 {
@@ -111,93 +110,6 @@ int node_migrate(const struct settings *settings, const struct migrate_request *
             return -(int)err->code;
     }
     return list_migrations(settings->store, &before, arena, report, err);
-}
-
-struct findings {
-    struct arena *arena;
-    struct verify_finding *list;
-    uint32_t count;
-    bool only_checkpoints;
-    struct str where; /* shown before each finding where there are several stores */
-};
-
-/* A line is "table: what is wrong". */
-static void on_finding(void *ctx, const char *line)
-{
-    struct findings *findings = ctx;
-    struct str text = arena_str(findings->arena, str_of(line));
-    const char *colon = text.data ? strstr(text.data, ": ") : NULL;
-    struct str subject = colon ? str_span(text.data, (size_t)(colon - text.data)) : STR("store");
-    struct str detail = colon ? str_of(colon + 2) : text;
-    char shown[256];
-    bool is_checkpoint = str_is(subject, "task_checkpoints");
-
-    if (findings->count == FINDINGS_MAX || (findings->only_checkpoints && !is_checkpoint))
-        return;
-    if (findings->where.data) {
-        store_shown(findings->where, shown, sizeof shown);
-        detail = arena_format(findings->arena, STR_FMT " (%s)", STR_ARG(detail), shown);
-    }
-    findings->list[findings->count++] =
-        (struct verify_finding){.kind = is_checkpoint ? STR("checkpoint") : STR("store"),
-                                .subject = subject,
-                                .detail = detail};
-}
-
-static int count_tasks(struct store *store, struct arena *arena, int64_t *total, struct err *err)
-{
-    struct lane_count *lanes;
-    uint32_t count;
-    int rc = store->verbs->counts_load(store, arena, &lanes, &count, err);
-
-    *total = 0;
-    for (uint32_t i = 0; rc == 0 && i < count; i++)
-        *total += lanes[i].tasks;
-    return rc;
-}
-
-static int verify_one(struct str where, struct findings *findings, int64_t *tasks, struct err *err)
-{
-    struct store_options options = {.no_migrate = true, .allow_network_fs = true, .no_lock = true};
-    struct store *store;
-    int64_t total = 0;
-    int rc = store_open(&store, where, &options, err);
-
-    if (rc < 0)
-        return rc;
-    rc = store->verbs->verify(store, on_finding, findings, &total, err);
-    if (rc == 0)
-        rc = count_tasks(store, findings->arena, &total, err);
-    store->verbs->close(store);
-    *tasks += total;
-    return rc;
-}
-
-/* Of the main store and of those that queues are routed to. */
-int node_verify(const struct settings *settings, const struct verify_request *request,
-                struct arena *arena, struct verify_report *report, struct err *err)
-{
-    struct findings findings = {.arena = arena, .only_checkpoints = request->checkpoints};
-    struct verify_count *counts = arena_alloc(arena, sizeof *counts);
-    struct str stores[ROUTES_MAX];
-    uint32_t stores_count;
-    int64_t total = 0;
-    int rc;
-
-    if (request->logs || request->anchor.data) /* better no answer than a false comfort */
-        return err_set(err, ERR_INVALID, "this version keeps no hash chains of logs to compare; "
-                       "run 'perdura verify' without --logs and --anchor");
-    findings.list = arena_alloc_array(arena, FINDINGS_MAX, sizeof *findings.list);
-    if (!findings.list || !counts)
-        return err_set(err, ERR_MEMORY, "out of memory");
-    rc = routes_stores(settings, stores, &stores_count, err);
-    for (uint32_t i = 0; rc == 0 && i < stores_count; i++) {
-        findings.where = stores_count > 1 ? stores[i] : STR_NONE;
-        rc = verify_one(stores[i], &findings, &total, err);
-    }
-    *counts = (struct verify_count){.what = STR("tasks"), .checked = total};
-    *report = (struct verify_report){findings.list, findings.count, counts, 1};
-    return rc;
 }
 
 int node_backup(const struct settings *settings, struct str file, int64_t *bytes, struct err *err)

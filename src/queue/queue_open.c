@@ -166,7 +166,7 @@ struct queue *queue_new(struct store *store, const struct queue_config *config, 
     queue->hints = BUF_INIT(8192);
     queue->batch.queue = queue;
     queue->busy = true; /* until the thread rests for the first time */
-    queue->next_retry_us = INT64_MAX;
+    queue->next_retry_us = queue->heads.next_us = INT64_MAX;
     clock_start(&queue->clock, store->last_time_us);
     queue->stats.started_at_us = queue_now_us(queue);
     queue->next_prune_us = queue->stats.started_at_us;
@@ -186,7 +186,7 @@ int queue_open(struct queue **out, struct store *store, const struct queue_confi
     if (!queue)
         return -(int)err->code;
     if (enter_store(queue, err) < 0 || queue_reload(queue, err) < 0 || recover(queue, err) < 0 ||
-        writers_open(queue, err) < 0)
+        log_heads_open(queue, err) < 0 || writers_open(queue, err) < 0)
         goto failed;
     workers_grant_grace(queue, queue_clock_us(queue)); /* opening the others took its time */
     if (pthread_create(&queue->thread, NULL, queue_run, queue) != 0) {
@@ -230,6 +230,7 @@ void queue_end_thread(struct queue *queue)
 void queue_free(struct queue *queue)
 {
     buf_deinit(&queue->hints);
+    log_heads_close(queue);
     if (queue->reader)
         queue->store->verbs->reader_close(queue->reader);
     limits_deinit(queue);

@@ -160,6 +160,7 @@ int retention_run(struct batch *batch, bool *more, struct err *err)
     *more = false;
     if (batch_flush(batch, err) < 0)
         return -(int)err->code;
+    log_heads_reason(batch, CUT_RETENTION);
     for (size_t i = 0; i < sizeof ended_statuses / sizeof ended_statuses[0]; i++)
         if (prune_status(batch, ended_statuses[i], more, err) < 0)
             return -(int)err->code;
@@ -170,6 +171,7 @@ int retention_run(struct batch *batch, bool *more, struct err *err)
         return -(int)err->code;
     if (removed)
         batch->wrote = true;
+    log_heads_reason(batch, CUT_DELETE);
     FAULT_POINT("retention.history");
     *more |= batch->queue->history_cursor != 0;
     if (batch->store->verbs->outbox_prune(batch->store, before(batch->now_us, rule->failed_ms),
@@ -235,9 +237,11 @@ int control_purge(struct batch *batch, struct purge_request *request)
         queue->reader = queue->store->verbs->reader_open(queue->store, err);
     if (!queue->reader || batch_settle(batch, err) < 0)
         return -(int)err->code;
+    log_heads_reason(batch, CUT_PURGE);
     for (size_t i = 0; i < sizeof ended_statuses / sizeof ended_statuses[0]; i++)
         if (request->removed < REMOVE_STEP &&
             purge_status(batch, request, ended_statuses[i], err) < 0)
             return -(int)err->code;
+    log_heads_reason(batch, CUT_DELETE);
     return 0;
 }

@@ -439,6 +439,7 @@ static const struct store_verbs verbs = {
     .backup = pg_backup,
     .inspect = pg_inspect,
     .copy = &pg_copy_verbs,
+    .logs = &pg_log_verbs,
     .watch_start = pg_watch_start,
     .watch_stop = pg_watch_stop,
     .held_recall = pg_held_recall,

@@ -114,8 +114,13 @@ WHERE u.namespace = v.namespace AND u.kind = v.kind AND u.type = v.type AND u.va
     AND u.task = v.task;
 
 -- name: delete_logs
-DELETE FROM execution_logs WHERE execution_id IN
-    (SELECT id FROM execution_rows WHERE task = ANY ($1::bigint[]));
+WITH gone AS (
+    DELETE FROM execution_logs WHERE execution_id IN
+        (SELECT id FROM execution_rows WHERE task = ANY ($1::bigint[]))
+    RETURNING execution_id, seq, chain_hash)
+SELECT DISTINCT ON (execution_id) execution_id, seq, chain_hash,
+    count(*) OVER (PARTITION BY execution_id)
+FROM gone ORDER BY execution_id, seq DESC;
 
 -- name: delete_by_task
 WITH executions AS (DELETE FROM execution_rows WHERE task = ANY ($1::bigint[])),
