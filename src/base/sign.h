@@ -1,6 +1,6 @@
-/* Ed25519 signatures (OpenSSL): a key pair from a seed of 32 bytes, and the file such a seed is kept
- * in, readable by its owner only. What is signed and why is the caller's. Any thread; a key belongs
- * to whoever made it. */
+/* Ed25519 signatures (OpenSSL): a key pair from a seed of 32 bytes, and the file such a seed is
+ * kept in, readable by its owner only. What is signed and why is the caller's. Any thread; a key
+ * belongs to whoever made it. */
 #ifndef BASE_SIGN_H
 #define BASE_SIGN_H
 

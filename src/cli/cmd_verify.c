@@ -13,7 +13,7 @@ static const struct flag flags[] = {
     {.name = "anchor", .type = FLAG_TEXT, .value = "FILE",
      .help = "compare the logs with the records of this anchor file"},
     {.name = "public-key", .type = FLAG_TEXT, .value = "HEX",
-     .help = "whose signatures count, several with commas; otherwise the store's own word is taken"},
+     .help = "whose signatures count, several with commas; otherwise the store's word is taken"},
     {0}};
 
 static void print_json(struct call *call, const struct verify_report *report)

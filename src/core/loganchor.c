@@ -146,8 +146,8 @@ bool anchor_next_item(struct json_iter *iter, struct log_part *item)
         return false;
     json_begin(array, &inner);
     if (!json_next_element(&inner, &id) || !json_next_element(&inner, &seq) ||
-        !json_next_element(&inner, &hash) || !uuid_parse(plain_text(id), &item->head.execution_id) ||
-        !json_int64(seq, &item->head.seq))
+        !json_next_element(&inner, &hash) || !json_int64(seq, &item->head.seq) ||
+        !uuid_parse(plain_text(id), &item->head.execution_id))
         return false;
     logchain_resume(&item->head, &item->head.execution_id, item->head.seq, plain_text(hash));
     if (json_next_element(&inner, &lines))

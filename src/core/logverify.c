@@ -40,8 +40,10 @@ void logverify_tell(struct logverify *verify, const char *kind, struct str subje
     va_start(args, format);
     len = vsnprintf(detail, sizeof detail, format, args);
     va_end(args);
-    finding.detail = str_span(detail, len < 0 ? 0 : (size_t)len < sizeof detail ? (size_t)len
-                                                                                : sizeof detail - 1);
+    if (len < 0)
+        len = 0;
+    finding.detail = str_span(detail, (size_t)len < sizeof detail ? (size_t)len
+                                                                  : sizeof detail - 1);
     verify->counts.findings++;
     verify->options.tell(verify->options.ctx, &finding);
 }
@@ -217,6 +219,7 @@ static void compare_heads(struct logverify *verify)
 static void check_line(struct logverify *verify, const struct log_line *line, struct str chain_hash)
 {
     char hex[HASH_HEX_BYTES + 1];
+    const struct told *head;
 
     if (line->seq <= verify->cut_seq) {
         bad_line(verify, line->seq, "it is there although the lines up to %lld were removed",
@@ -224,6 +227,9 @@ static void check_line(struct logverify *verify, const struct log_line *line, st
         return;
     }
     if (!chain_hash.data && may_lack_hashes(verify)) { /* written before there were chains */
+        head = next_head(verify);
+        if (head && head->head.seq <= line->seq)
+            bad_line(verify, line->seq, "it has lost its hash");
         verify->at.seq = verify->plain_seq = line->seq;
         return;
     }

@@ -1,14 +1,14 @@
 /* Recomputes the chains of all logs and compares them with what signed records say (D9, F-J5 to
- * F-J8, V7). Fed in this order: lines of the anchor file, records of the store by serial, heads that
- * wait for their record, then all log lines by execution and seq. Pure: it reads nothing itself.
- * One thread. */
+ * F-J8, V7). Fed in this order: lines of the anchor file, records of the store by serial, heads
+ * that wait for their record, then all log lines by execution and seq. Pure: it reads nothing
+ * itself. One thread. */
 #ifndef CORE_LOGVERIFY_H
 #define CORE_LOGVERIFY_H
 
 #include "core/loganchor.h"
 
 #define LOGVERIFY_KEYS_MAX 8
-#define LOGVERIFY_HEADS_MAX 100000000u /* 7 GiB of them; a store of that size is verified in parts */
+#define LOGVERIFY_HEADS_MAX 100000000u /* 7 GiB of them */
 
 struct logverify;
 

@@ -36,7 +36,8 @@ struct logverify {
     bool store_signed;    /* a signed record of the store was seen */
     int64_t first_previous_serial; /* the store's records begin behind this one, ... */
     uint8_t first_previous[HASH_BYTES];
-    bool trimmed;         /* ... and a record says so */
+    bool begins;          /* ... and that is the first one, or the first after a regression; */
+    bool trimmed;         /* or a record says what became of those before */
     bool sorted;
 
     /* The execution whose lines are coming. */

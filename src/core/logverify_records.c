@@ -153,7 +153,7 @@ static void note_first(struct logverify *verify, const struct anchor *anchor)
 
     verify->first_previous_serial = anchor->serial - 1;
     memcpy(verify->first_previous, anchor->previous, HASH_BYTES);
-    verify->trimmed = anchor->serial == 1 || anchor->kind == ANCHOR_SEAM;
+    verify->begins = anchor->serial == 1 || anchor->kind == ANCHOR_SEAM;
     if (anchor->serial == 1 && memcmp(anchor->previous, zeros, HASH_BYTES) != 0)
         logverify_tell(verify, "anchor", record_name(1, name),
                        "the store: it is not the first one that was made");
@@ -221,7 +221,7 @@ void logverify_compare_anchor(struct logverify *verify)
     if (verify->options.has_key && verify->counts.records > 0 && !verify->store_signed)
         logverify_tell(verify, "anchor", STR("store"),
                        "it has a key, and none of its records is signed by it");
-    if (verify->store.count && !verify->trimmed)
+    if (verify->store.count && !verify->begins && !verify->trimmed)
         logverify_tell(verify, "anchor", record_name(1, name),
                        "the store: the records up to %lld are missing",
                        (long long)verify->first_previous_serial);

@@ -97,7 +97,7 @@ struct settings {
     bool allow_network_fs;
     struct str log_level;
     int64_t writers;   /* of a node on a shared store, side by side; 0 = the usual number */
-    struct str log_key;    /* file of the key that signs where logs stand; absent = beside the store */
+    struct str log_key;    /* file of the key that signs where logs stand; absent = STORE.log-key */
     struct str log_anchor; /* file the signed records are appended to; absent = none */
     int64_t log_anchor_every_ms; /* 0 = the usual time */
     struct str pooler; /* "transaction": PgBouncer in that mode is between us and PostgreSQL */

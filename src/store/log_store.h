@@ -1,6 +1,6 @@
-/* The part of the seam for what makes logs tamper-evident (core/logchain.h, core/loganchor.h): verbs
- * of every store, by the same rules as those of store.h. logs_insert chains the lines and, in the
- * same transaction, notes where each chain stands; here the notes become records. */
+/* The part of the seam for what makes logs tamper-evident (core/logchain.h, core/loganchor.h):
+ * verbs of every store, by the same rules as those of store.h. logs_insert chains the lines and, in
+ * the same transaction, notes where each chain stands; here the notes become records. */
 #ifndef STORE_LOG_STORE_H
 #define STORE_LOG_STORE_H
 

@@ -1,7 +1,8 @@
-/* What a task leaves behind: events, executions and checkpoints. Events and executions are on the hot
- * path (one of each per claim, report and outcome): a batch of them is one statement that is sent
- * ahead and asks nothing. Checkpoints are numbered, so the last number is asked for first. Logs are
- * in pg_logs.c, results in pg_results.c, removing old history in pg_prune.c. Writer's thread only. */
+/* What a task leaves behind: events, executions and checkpoints. Events and executions are on the
+ * hot path (one of each per claim, report and outcome): a batch of them is one statement that is
+ * sent ahead and asks nothing. Checkpoints are numbered, so the last number is asked for first.
+ * Logs are in pg_logs.c, results in pg_results.c, removing old history in pg_prune.c. Writer's
+ * thread only. */
 #include "store/postgres/pg_int.h"
 
 #include "base/hash.h"

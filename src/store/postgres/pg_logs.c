@@ -1,7 +1,8 @@
-/* Log lines, each with its hash in the chain of its execution; the chains that wait for a record, and
- * the records. Where the chains of a batch stand is asked once, then all its lines and notes are one
- * statement. Other nodes may append to the same execution only after they took its lease; whoever
- * does all the same fails at the number of the line and is tried again. Writer's thread only. */
+/* Log lines, each with its hash in the chain of its execution; the chains that wait for a record,
+ * and the records. Where the chains of a batch stand is asked once, then all its lines and notes
+ * are one statement. Other nodes may append to the same execution only after they took its lease;
+ * whoever does all the same fails at the number of the line and is tried again. Writer's thread
+ * only. */
 #include "store/postgres/pg_int.h"
 
 #include "core/bounds.h"

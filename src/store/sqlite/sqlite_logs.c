@@ -1,6 +1,6 @@
-/* Log lines, each with its hash in the chain of its execution; the chains that wait for a record, and
- * the records. A run that logs nothing comes here only when its task is deleted. Writer's thread;
- * the walk also on a store that is only looked at. */
+/* Log lines, each with its hash in the chain of its execution; the chains that wait for a record,
+ * and the records. A run that logs nothing comes here only when its task is deleted. Writer's
+ * thread; the walk also on a store that is only looked at. */
 #include "core/bounds.h"
 #include "store/log_store.h"
 #include "store/sqlite/sqlite_int.h"
