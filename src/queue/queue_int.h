@@ -8,6 +8,7 @@
 #include "core/bounds.h"
 #include "core/outcome.h"
 #include "core/rate.h"
+#include "core/redact.h"
 #include "queue/anchor_file.h"
 #include "queue/queue.h"
 #include "store/log_store.h"
@@ -201,6 +202,7 @@ struct queue {
     int64_t last_time_saved_us;
     int64_t prune_cursor[STATUS_COUNT];
     int64_t history_cursor;
+    struct redact *redact;   /* rules for log lines; NULL = none */
     struct log_heads heads;
     struct store_reader *reader; /* of the archive, opened when needed */
     bool archive_checked;        /* nothing half written is at its end */

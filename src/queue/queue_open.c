@@ -156,6 +156,11 @@ struct queue *queue_new(struct store *store, const struct queue_config *config, 
         err_set(err, ERR_MEMORY, "out of memory for the queue");
         return NULL;
     }
+    if (redact_new(&queue->redact, config->settings->redact, config->settings->redact_count,
+                   err) < 0) {
+        free(queue);
+        return NULL;
+    }
     queue->main = queue;
     queue->store = store;
     queue->config = *config;
@@ -231,6 +236,7 @@ void queue_free(struct queue *queue)
 {
     buf_deinit(&queue->hints);
     log_heads_close(queue);
+    redact_free(queue->redact);
     if (queue->reader)
         queue->store->verbs->reader_close(queue->reader);
     limits_deinit(queue);
