@@ -1,15 +1,18 @@
 /* POSIX extended patterns on messages and on the texts and numbers inside of contexts, compared as
  * they are meant, not as they are escaped. What cannot be bounded is refused: back-references,
- * repeats of repeats. Where a text has more matches than are worth looking at, all of its rest is
- * taken out. Pure, any thread. */
+ * repeats of repeats, what is slow on a trial. Where a text has more matches, or takes more time,
+ * than a line is worth, all of its rest is taken out. Pure but for the processor's clock, any
+ * thread. */
 #include "core/redact.h"
 
 #include "base/json.h"
 #include "core/bounds.h"
 
 #include <regex.h>
+#include <time.h>
 
 #define TEXT_BYTES_MAX (4 * (BOUND_LOG_LINE_BYTES + REDACT_MARGIN_BYTES))
+#define WINDOW_BYTES 4096
 
 struct compiled {
     const struct redact_rule *rule;
@@ -21,6 +24,15 @@ struct redact {
     uint32_t count;
     struct compiled rules[];
 };
+
+/* Of this thread: a busy machine must not make lines disappear. */
+static int64_t cpu_us(void)
+{
+    struct timespec time;
+
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return time.tv_sec * INT64_C(1000000) + time.tv_nsec / 1000;
+}
 
 /* ---- rules ---- */
 
@@ -52,6 +64,26 @@ static int check_pattern(struct str pattern, struct err *err)
         if (product > REDACT_REPEATS_MAX)
             return err_set(err, ERR_INVALID, "a pattern must not repeat more than %d times in all",
                            REDACT_REPEATS_MAX);
+    }
+    return 0;
+}
+
+/* What is slow on one of these would be slow on somebody's log. */
+static int try_pattern(const regex_t *regex, struct err *err)
+{
+    static const char *const pieces[] = {"a", "ab", "0", "a1 ", "xyz@", "{\"a\":1},", ".-"};
+    char text[WINDOW_BYTES];
+
+    for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
+        regmatch_t match = {.rm_so = 0, .rm_eo = sizeof text};
+        int64_t began_us = cpu_us();
+
+        for (size_t at = 0; at < sizeof text; at++)
+            text[at] = pieces[i][at % strlen(pieces[i])];
+        regexec(regex, text, 1, &match, REG_STARTEND);
+        if (cpu_us() - began_us > REDACT_CPU_US_MAX)
+            return err_set(err, ERR_INVALID, "the pattern takes too long on a text of %d bytes; "
+                           "say what comes before and behind it more exactly", WINDOW_BYTES);
     }
     return 0;
 }
@@ -89,6 +121,7 @@ static bool names_field(const struct redact_rule *rule, const char *field)
 int redact_rule_check(const struct redact_rule *rule, struct err *err)
 {
     regex_t regex;
+    int rc;
 
     if (!rule->pattern.data == !rule->pointer.data)
         return err_set(err, ERR_INVALID, "a rule of redact has a pattern or a pointer, one of "
@@ -105,8 +138,9 @@ int redact_rule_check(const struct redact_rule *rule, struct err *err)
                                  "/user/email");
     if (compile(rule, &regex, err) < 0)
         return -(int)err->code;
+    rc = try_pattern(&regex, err);
     regfree(&regex);
-    return 0;
+    return rc;
 }
 
 int redact_new(struct redact **out, const struct redact_rule *rules, uint32_t count,
@@ -152,44 +186,57 @@ static bool is_inside_character(struct str text, size_t at)
     return at < text.len && ((unsigned char)text.data[at] & 0xC0) == 0x80;
 }
 
-/* The next match that is not empty, from *begin on; whole characters, as patterns see bytes. */
-static bool find_match(const regex_t *regex, struct str text, size_t from, size_t *begin,
-                       size_t *end)
+/* The first match that is not empty, in the window from `from` to `stop`; whole characters, as
+ * patterns see bytes. */
+static bool find_match(const regex_t *regex, struct str text, size_t from, size_t stop,
+                       size_t *begin, size_t *end)
 {
-    while (from < text.len) {
-        regmatch_t match = {.rm_so = (regoff_t)from, .rm_eo = (regoff_t)text.len};
+    for (size_t at = from; at < stop; at = *begin + 1) {
+        regmatch_t match = {.rm_so = (regoff_t)at, .rm_eo = (regoff_t)stop};
+        int flags = REG_STARTEND | (at ? REG_NOTBOL : 0) | (stop < text.len ? REG_NOTEOL : 0);
 
-        if (regexec(regex, text.data, 1, &match, REG_STARTEND | (from ? REG_NOTBOL : 0)) != 0)
+        if (regexec(regex, text.data, 1, &match, flags) != 0)
             return false;
         *begin = (size_t)match.rm_so;
         *end = (size_t)match.rm_eo;
-        if (*end > *begin) {
-            while (*begin > from && is_inside_character(text, *begin))
-                --*begin;
-            while (is_inside_character(text, *end))
-                ++*end;
-            return true;
-        }
-        from = *begin + 1;
+        if (*end == *begin)
+            continue;
+        while (*begin > from && is_inside_character(text, *begin))
+            --*begin;
+        while (is_inside_character(text, *end))
+            ++*end;
+        return true;
     }
     return false;
 }
 
-/* Appends the text without its matches; false when there are none, and nothing is appended then. */
+/* Appends the text without its matches, window by window: what a pattern costs may grow with the
+ * square of what it looks at. False when there are none, and then what was appended is the text. */
 static bool replace_matches(const struct compiled *one, struct str text, struct buf *out)
 {
+    const int64_t until_us = cpu_us() + REDACT_CPU_US_MAX;
     size_t from = 0, begin, end;
     uint32_t matches = 0;
 
-    while (find_match(&one->regex, text, from, &begin, &end)) {
+    while (from < text.len) {
+        size_t stop = text.len - from > WINDOW_BYTES ? from + WINDOW_BYTES : text.len;
+        bool found = find_match(&one->regex, text, from, stop, &begin, &end);
+
+        if (!found) /* one that begins in the second half may go on behind the window */
+            begin = end = stop < text.len ? stop - WINDOW_BYTES / 2 : stop;
+        else if (end >= stop && stop < text.len && begin > from)
+            end = begin; /* the same again, with a window of its own */
         buf_append(out, text.data + from, begin - from);
-        buf_str(out, one->rule->replace);
+        if (end > begin) {
+            buf_str(out, one->rule->replace);
+            matches++;
+        }
         from = end;
-        if (++matches == REDACT_MATCHES_MAX)
-            return true; /* the rest goes */
+        if (from < text.len && (matches == REDACT_MATCHES_MAX || cpu_us() > until_us)) {
+            buf_str(out, one->rule->replace); /* the rest goes */
+            return true;
+        }
     }
-    if (matches > 0)
-        buf_append(out, text.data + from, text.len - from);
     return matches > 0;
 }
 

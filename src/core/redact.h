@@ -13,6 +13,7 @@
 #define REDACT_REPLACE_BYTES_MAX 100
 #define REDACT_MATCHES_MAX 1000   /* of one rule in one text; then the rest of the text goes */
 #define REDACT_REPEATS_MAX 10000  /* {n} of a pattern, multiplied: what compiles into memory */
+#define REDACT_CPU_US_MAX 50000   /* of one rule for one text; then the same */
 #define REDACT_MARGIN_BYTES 4096  /* looked at beyond the longest line, for what its end would cut */
 
 struct redact;

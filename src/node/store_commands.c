@@ -2,6 +2,7 @@
  * verify.c. */
 #include "base/clock.h"
 #include "node/node.h"
+#include "queue/anchor_file.h"
 #include "queue/routes.h"
 
 #include <errno.h>
@@ -199,6 +200,48 @@ static void check_content(struct checks *checks, struct store *store)
             findings ? "run 'perdura verify' to see them" : NULL);
 }
 
+static void check_signing(struct checks *checks, struct store *store,
+                          const struct settings *settings)
+{
+    struct err err = {0};
+    struct str key;
+
+    if (store->verbs->info_get(store, "log_public_key", checks->arena, &key, &err) < 0)
+        add(checks, DOCTOR_FAILURE, "logs", arena_str(checks->arena, str_of(err.text)), NULL);
+    else if (store->shared && !settings->log_key.data)
+        add(checks, DOCTOR_WARNING, "logs", STR("records about logs are not signed"),
+            "set log_key to a file that all nodes have, or leave it if nobody must prove anything");
+    else
+        add(checks, DOCTOR_OK, "logs", key.data
+            ? arena_format(checks->arena, "records are signed, public key " STR_FMT, STR_ARG(key))
+            : STR("nothing was logged yet; the key is made with the first record"), NULL);
+}
+
+/* F-J7 */
+static void check_anchor(struct checks *checks, struct store *store,
+                         const struct settings *settings)
+{
+    char *path = settings->log_anchor.data ? arena_cstr(checks->arena, settings->log_anchor) : NULL;
+    struct anchor_file_end end;
+    struct err err = {0};
+    bool ahead = false;
+
+    if (!path)
+        return;
+    if (anchor_file_end(path, &end, &err) < 0 || log_anchor_compare(store, &end, &ahead, &err) < 0)
+        add(checks, DOCTOR_FAILURE, "anchor", arena_str(checks->arena, str_of(err.text)),
+            "check log_anchor, and that this user may read and write it");
+    else if (ahead)
+        add(checks, DOCTOR_WARNING, "anchor",
+            arena_format(checks->arena, "the anchor file is ahead of the store (record %lld): the "
+                         "store was set back", (long long)end.serial),
+            "run 'perdura verify --logs'; if you restored a backup, begin a new anchor file");
+    else
+        add(checks, DOCTOR_OK, "anchor",
+            arena_format(checks->arena, "the store has all %lld records of it",
+                         (long long)end.serial), NULL);
+}
+
 static void add_told(void *ctx, enum store_health health, const char *name, struct str detail,
                      const char *fix)
 {
@@ -211,10 +254,11 @@ static void add_told(void *ctx, enum store_health health, const char *name, stru
 }
 
 /* One store: can it be opened, what it stands on, is its content whole. */
-static void check_store(struct checks *checks, struct str where, bool allow_network_fs)
+static void check_store(struct checks *checks, struct str where, bool is_main,
+                        const struct settings *settings)
 {
     struct store_options options = {.no_migrate = true, .no_lock = true,
-                                    .allow_network_fs = allow_network_fs};
+                                    .allow_network_fs = settings->allow_network_fs};
     struct str path = where;
     struct store *store;
     struct err err = {0};
@@ -240,6 +284,9 @@ static void check_store(struct checks *checks, struct str where, bool allow_netw
             add(checks, DOCTOR_FAILURE, "database", arena_str(checks->arena, str_of(err.text)),
                 NULL);
         check_content(checks, store);
+        check_signing(checks, store, settings);
+        if (is_main)
+            check_anchor(checks, store, settings);
         store->verbs->close(store);
     }
 }
@@ -277,7 +324,7 @@ int node_doctor_store(const struct settings *settings, struct arena *arena,
     }
     check_routes(&checks, settings, stores, stores_count);
     for (uint32_t i = 0; i < stores_count; i++)
-        check_store(&checks, stores[i], settings->allow_network_fs);
+        check_store(&checks, stores[i], i == 0, settings);
     *list = checks.list;
     *count = checks.count;
     return 0;
