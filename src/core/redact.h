@@ -12,9 +12,9 @@
 #define REDACT_PATTERN_BYTES_MAX 1000
 #define REDACT_REPLACE_BYTES_MAX 100
 #define REDACT_MATCHES_MAX 1000   /* of one rule in one text; then the rest of the text goes */
-#define REDACT_REPEATS_MAX 10000  /* {n} of a pattern, multiplied: what compiles into memory */
+#define REDACT_REPEATS_MAX 10000  /* {n} of a pattern, multiplied: what compiles needs memory */
 #define REDACT_CPU_US_MAX 50000   /* of one rule for one text; then the same */
-#define REDACT_MARGIN_BYTES 4096  /* looked at beyond the longest line, for what its end would cut */
+#define REDACT_MARGIN_BYTES 4096  /* looked at beyond the longest line: its end may cut a match */
 
 struct redact;
 

@@ -189,6 +189,34 @@ class Life(LogTest):
             self.register("worker-1")
 
 
+class Search(LogTest):
+    def test_d9_lines_are_found_by_their_context(self):
+        self.enqueue("a")
+        task = self.claim()[0]
+        self.report("worker-1", *({"task_id": task["id"], "lease_token": task["lease_token"],
+                                   "op": "log", "level": "WARN" if i % 2 else "INFO",
+                                   "message": f"line {i}", "context": {"user": {"id": i % 7}}}
+                                  for i in range(2500)))
+        path = f"/v1/tasks/{task['id']}/logs?context=/user/id:3&limit=1000"
+        page = self.expect(200, "GET", path)
+        self.assertEqual([line["message"] for line in page["items"]],
+                         [f"line {i}" for i in range(2500) if i % 7 == 3])
+        self.assertIsNone(page["next_cursor"])
+        seen, cursor = [], ""
+        while cursor is not None:  # page by page
+            page = self.expect(200, "GET", path.replace("1000", "100") + cursor)
+            seen += [line["seq"] for line in page["items"]]
+            cursor = page["next_cursor"] and "&cursor=" + page["next_cursor"]
+        self.assertEqual(seen, [i + 1 for i in range(2500) if i % 7 == 3])
+        both = self.expect(200, "GET", path + "&level=WARN&q=line%201")["items"]
+        self.assertEqual([line["seq"] for line in both],
+                         [i + 1 for i in range(2500) if i % 7 == 3 and i % 2 and str(i)[0] == "1"])
+        text = self.perdura("task", "logs", task["id"], "--context", "/user/id:6", "--q", "line 6")
+        self.assertIn("line 6 ", text.stdout)
+        refused = self.request("GET", f"/v1/tasks/{task['id']}/logs?context=user")
+        self.assertEqual((refused.status, refused.json["error"]["field"]), (422, "context"))
+
+
 class Redaction(LogTest):
     SECRETS = ("ann@mail.example", "sk_live4eC39HqLyjWD", "555-0199-canary")
 
