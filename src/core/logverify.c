@@ -123,12 +123,11 @@ static void begin_execution(struct logverify *verify, const struct uuid *id)
     const struct told_list *heads = &verify->heads;
 
     verify->any = true;
-    verify->bad = verify->chained = false;
+    verify->bad = false;
     verify->current = *id;
     verify->plain_seq = 0;
     verify->at = (struct log_head){.execution_id = *id};
     take_cut(verify, id);
-    verify->chained = verify->at.hashed;
     verify->signed_seq = verify->cut_seq;
     for (size_t i = verify->head_at;
          i < heads->count && uuid_eq(&heads->items[i].head.execution_id, id); i++)
@@ -192,9 +191,11 @@ static void pass_removed(struct logverify *verify, const struct uuid *before)
     }
 }
 
-static bool may_lack_hashes(const struct logverify *verify)
+/* Begun before there were chains, or before a migration was taken back and made again: what was
+ * logged until then may lack hashes, and no record need name it. */
+static bool is_old(const struct logverify *verify, const struct log_line *line)
 {
-    return !verify->chained && verify->options.since_us > 0 &&
+    return verify->options.since_us > 0 && line->logged_at_us <= verify->options.since_us &&
            uuid7_time_ms(&verify->current) <= verify->options.since_us / 1000;
 }
 
@@ -226,11 +227,12 @@ static void check_line(struct logverify *verify, const struct log_line *line, st
                  (long long)verify->cut_seq);
         return;
     }
-    if (!chain_hash.data && may_lack_hashes(verify)) { /* written before there were chains */
+    if (!chain_hash.data && is_old(verify, line)) {
         head = next_head(verify);
         if (head && head->head.seq <= line->seq)
             bad_line(verify, line->seq, "it has lost its hash");
         verify->at.seq = verify->plain_seq = line->seq;
+        verify->at.hashed = false; /* a chain begins behind it */
         return;
     }
     if (line->seq != verify->at.seq + 1) {
@@ -243,7 +245,8 @@ static void check_line(struct logverify *verify, const struct log_line *line, st
         return;
     }
     hash_hex(verify->at.hash, HASH_BYTES, hex);
-    verify->chained = true;
+    if (is_old(verify, line))
+        verify->plain_seq = line->seq;
     if (!str_is(chain_hash, hex))
         bad_line(verify, line->seq, "it is not as it was written, or the line before it is not the "
                  "one it followed");

@@ -23,7 +23,7 @@ struct logverify_options {
     uint8_t keys[LOGVERIFY_KEYS_MAX][SIGN_PUBLIC_BYTES];
     uint32_t keys_count;
     bool has_key;         /* the store says that it has a key: unsigned records come first or not */
-    int64_t since_us;     /* lines of executions begun before may lack hashes; 0 = none */
+    int64_t since_us;     /* lines from before may lack hashes and records; 0 = none */
     void (*tell)(void *ctx, const struct logverify_finding *finding);
     void *ctx;
 };

@@ -42,9 +42,9 @@ struct logverify {
 
     /* The execution whose lines are coming. */
     struct uuid current;
-    bool any, bad, chained;
+    bool any, bad;
     struct log_head at;     /* the last line that was good */
-    int64_t plain_seq;      /* the last one from before there were hashes */
+    int64_t plain_seq;      /* the last one from before there were records */
     size_t head_at;         /* next of heads */
     size_t cut_at;
     int64_t cut_seq;

@@ -18,7 +18,7 @@
 
 struct redact;
 
-/* Is the rule one: a pattern that compiles or a pointer, known fields? The sentence says why not. */
+/* Is it a pattern that compiles or a pointer, with known fields? The sentence says why not. */
 int redact_rule_check(const struct redact_rule *rule, struct err *err);
 
 /* *redact is NULL when there are no rules. The rules live as long as it. */

@@ -455,11 +455,12 @@ static void d9_lines_without_hashes_are_of_the_time_before(void **state)
     for (int i = 0; i < 3; i++)
         model->lines[model->count++].line = (struct log_line){
             .execution_id = execution(1), .seq = i + 1, .message = STR("old"), .logged_at_us = 1};
-    model->options.since_us = INT64_MAX / 2;
+    model->options.since_us = uuid7_time_ms(&model->lines[0].line.execution_id) * 1000;
     assert_int_equal(verify(model), 0);
     head.execution_id = execution(1);
     model->lines[3].line = (struct log_line){.execution_id = execution(1), .seq = 4,
-                                             .message = STR("new"), .logged_at_us = 2};
+                                             .message = STR("new"),
+                                             .logged_at_us = model->options.since_us + 1};
     model->count = 4;
     logchain_step(&head, &model->lines[3].line);
     hash_hex(head.hash, HASH_BYTES, model->lines[3].hash);
