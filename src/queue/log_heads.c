@@ -10,6 +10,8 @@
 #define EVERY_DEFAULT_MS 10000
 #define ROUNDS_MAX 16     /* records of heads in one transaction; the rest comes soon */
 #define AGAIN_US (20 * CLOCK_MS_US)
+#define TRIM_ROWS 50
+#define TRIM_MARGIN_US (24 * 3600 * CLOCK_SECOND_US) /* runs under way, and whoever looks late */
 #define EXPORT_ROWS 50
 #define EXPORT_BYTES_MAX (EXPORT_ROWS * ANCHOR_LINE_BYTES_MAX)
 #define PATH_BYTES 4096
@@ -226,6 +228,92 @@ static int write_all(struct batch *batch, const struct taken *taken, bool seam, 
     return rc;
 }
 
+/* ---- old records ---- */
+
+/* Of a record that goes: heads of executions that still have lines stay, in the record that tells
+ * of the trim. False when there are too many of them for one record. */
+static int keep_alive(struct batch *batch, const struct anchor *old, struct log_part *kept,
+                      uint32_t *count, bool *fits, struct err *err)
+{
+    struct log_part *items = arena_alloc_array(&batch->arena, ANCHOR_ITEMS_MAX, sizeof *items);
+    bool *alive = arena_alloc_array(&batch->arena, ANCHOR_ITEMS_MAX, sizeof *alive);
+    uint32_t found = 0, kept_before = *count;
+    struct json_iter iter;
+
+    if (!items || !alive)
+        return no_memory(err);
+    json_begin(old->items, &iter);
+    while (old->kind != ANCHOR_CUTS && found < ANCHOR_ITEMS_MAX &&
+           anchor_next_item(&iter, &items[found]))
+        found++;
+    if (found > 0 &&
+        batch->store->verbs->logs->heads_alive(batch->store, items, found, alive, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < found; i++) {
+        if (!alive[i])
+            continue;
+        *fits = *count < ANCHOR_ITEMS_MAX;
+        if (!*fits) {
+            *count = kept_before;
+            return 0;
+        }
+        kept[(*count)++] = items[i];
+    }
+    return 0;
+}
+
+static int write_trim(struct batch *batch, const struct anchor *last_gone,
+                      const struct log_part *kept, uint32_t count, struct err *err)
+{
+    struct anchor anchor = {.kind = ANCHOR_TRIM, .through = last_gone->serial};
+    struct pen pen;
+    int rc = pen_take(batch, &pen, err);
+
+    memcpy(anchor.through_hash, last_gone->hash, sizeof anchor.through_hash);
+    if (rc == 0)
+        rc = write_record(batch, &pen, &anchor, kept, count, err);
+    if (rc == 0)
+        rc = batch->store->verbs->logs->anchors_trim(batch->store, last_gone->serial, err);
+    batch->anchored = true;
+    buf_deinit(&pen.text);
+    return rc;
+}
+
+/* Records live as long as the lines they tell of, and some time more. A few at a time, and only
+ * whole rounds: each costs a record itself. What is no record any more stays, for verify. */
+static int trim(struct batch *batch, struct err *err)
+{
+    struct log_part *kept = arena_alloc_array(&batch->arena, ANCHOR_ITEMS_MAX, sizeof *kept);
+    struct anchor anchor, last = {.serial = 0};
+    struct anchor_row *rows;
+    uint32_t count, kept_count = 0;
+    bool fits = true;
+
+    if (!kept)
+        return no_memory(err);
+    if (batch->store->verbs->logs->anchors_read(batch->store, 0, TRIM_ROWS, &batch->arena, &rows,
+                                                &count, err) < 0)
+        return -(int)err->code;
+    if (count < TRIM_ROWS || rows[count - 1].created_at_us >= batch->trim_before_us)
+        return 0;
+    for (uint32_t i = 0; i < count && anchor_parse(rows[i].record, &anchor); i++) {
+        if (keep_alive(batch, &anchor, kept, &kept_count, &fits, err) < 0)
+            return -(int)err->code;
+        if (!fits)
+            break;
+        last = anchor;
+    }
+    return last.serial > 0 ? write_trim(batch, &last, kept, kept_count, err) : 0;
+}
+
+void log_heads_trim(struct batch *batch, int64_t before_us)
+{
+    if (before_us > TRIM_MARGIN_US)
+        batch->trim_before_us = before_us - TRIM_MARGIN_US;
+}
+
+/* ---- all of it, last in a transaction ---- */
+
 int log_heads_write(struct batch *batch, bool timers, struct err *err)
 {
     struct queue *queue = batch->queue;
@@ -237,7 +325,7 @@ int log_heads_write(struct batch *batch, bool timers, struct err *err)
 
     for (int i = 0; i < CUT_REASON_COUNT; i++)
         cut |= batch->cuts[i].count > 0;
-    if (!batch->store->verbs->logs || (!due && !cut))
+    if (!batch->store->verbs->logs || (!due && !cut && !batch->trim_before_us))
         return 0;
     if (due) {
         heads->next_us = batch->store->shared ? batch->now_us + every_us(queue) : INT64_MAX;
@@ -247,10 +335,10 @@ int log_heads_write(struct batch *batch, bool timers, struct err *err)
         if (taken.more)
             heads->next_us = batch->now_us + AGAIN_US;
     }
-    if (!cut && !seam && taken.rounds == 0)
-        return 0;
     FAULT_POINT("log.anchor");
-    return write_all(batch, &taken, seam, err);
+    if ((cut || seam || taken.rounds > 0) && write_all(batch, &taken, seam, err) < 0)
+        return -(int)err->code;
+    return batch->trim_before_us ? trim(batch, err) : 0;
 }
 
 /* ---- the anchor file ---- */

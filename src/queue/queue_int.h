@@ -97,6 +97,7 @@ struct batch {
     uint32_t logs_count, logs_cap;
     struct log_cuts cuts[CUT_REASON_COUNT]; /* lines of logs that were removed */
     bool anchored;                 /* the anchor file may lack records */
+    int64_t trim_before_us;        /* records about logs that are older may go; 0 = none */
     bool sewn;                     /* the regression is written down */
     struct task **ended;           /* dependents, parents and callbacks are still to be told */
     uint32_t ended_count, ended_cap;
@@ -396,6 +397,7 @@ void log_heads_begin(struct batch *batch);
 void log_heads_reason(struct batch *batch, enum cut_reason reason); /* of what is removed now */
 void log_heads_note(struct batch *batch); /* lines were written */
 int log_heads_write(struct batch *batch, bool timers, struct err *err); /* last in a transaction */
+void log_heads_trim(struct batch *batch, int64_t before_us); /* records older than logs are kept */
 void log_heads_committed(struct queue *queue, const struct batch *batch);
 void log_heads_export(struct queue *queue);
 int log_heads_stop(struct queue *queue, struct err *err);

@@ -35,6 +35,10 @@ struct log_verbs {
     int (*anchors_read)(struct store *store, int64_t after_serial, uint32_t limit,
                         struct arena *arena, struct anchor_row **rows, uint32_t *count,
                         struct err *err);
+    /* Which of these executions still have lines. */
+    int (*heads_alive)(struct store *store, const struct log_part *heads, uint32_t count,
+                       bool *alive, struct err *err);
+    int (*anchors_trim)(struct store *store, int64_t through_serial, struct err *err);
     int (*walk)(struct store *store, const struct log_walk *walk, struct err *err);
 };
 

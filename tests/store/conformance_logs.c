@@ -193,6 +193,34 @@ static void j8_removed_lines_are_told_as_cuts(void **state)
     then_verified(c, 8);
 }
 
+static void j8_records_are_trimmed_and_living_executions_known(void **state)
+{
+    struct conformance *c = *state;
+    struct log_part *heads;
+    struct anchor_row *rows;
+    struct execution execution;
+    struct task *task;
+    bool alive[2] = {false, true};
+    uint32_t count;
+
+    store_begin(c);
+    execution = put_execution(c, &task);
+    put_lines(c, &execution.id, 1);
+    for (int i = 0; i < 4; i++)
+        put_record(c, ANCHOR_HEADS, NULL, 0);
+    OK(c, LOGS(c)->heads_take(c->store, 2, &c->arena, &heads, &count, &c->err));
+    assert_int_equal(count, 1);
+    heads[1].head.execution_id.bytes[0] = 9; /* nobody's */
+    OK(c, LOGS(c)->heads_alive(c->store, heads, 2, alive, &c->err));
+    assert_true(alive[0]);
+    assert_false(alive[1]);
+    OK(c, LOGS(c)->anchors_trim(c->store, 3, &c->err));
+    store_commit(c);
+    OK(c, LOGS(c)->anchors_read(c->store, 0, 10, &c->arena, &rows, &count, &c->err));
+    assert_int_equal(count, 1);
+    assert_int_equal(rows[0].serial, 4);
+}
+
 static void j5_removed_lines_that_nobody_told_of_are_found(void **state)
 {
     struct conformance *c = *state;
@@ -244,6 +272,7 @@ const struct conformance_test conformance_logs_tests[] = {
     CONFORMANCE_TEST(d9_chains_wait_for_a_record_until_they_are_taken),
     CONFORMANCE_TEST(d9_records_are_read_in_their_order),
     CONFORMANCE_TEST(j8_removed_lines_are_told_as_cuts),
+    CONFORMANCE_TEST(j8_records_are_trimmed_and_living_executions_known),
     CONFORMANCE_TEST(j5_removed_lines_that_nobody_told_of_are_found),
     CONFORMANCE_TEST(d9_the_marker_of_a_flood_is_in_the_chain),
     CONFORMANCE_END,

@@ -337,6 +337,40 @@ static void d9_a_lost_key_is_replaced_in_the_open(void **state)
         assert_int_equal(found.findings, 0);
 }
 
+/* Records go when all they tell of is long gone; what still counts of them is told again. */
+static void j8_old_records_go_and_leave_no_gap(void **state)
+{
+    struct fixture *fx = *state;
+    const char *anchor;
+    struct task *held;
+    char later[160];
+
+    if (pg_schema_wanted())
+        skip(); /* time cannot be set there; the verbs are in the conformance suite */
+    fx->wanted.settings.lease_ms = 90LL * 86400000; /* what runs is not lost meanwhile */
+    anchor = keep_anchor(fx);
+    worker(fx, "w", "default");
+    enqueue(fx, "{\"type\":\"t\",\"timeout_ms\":7776000000}");
+    held = claim_one(fx, "w")->task;
+    say(fx, held, 5);
+    wait_until(waiting(fx) == 0);
+    for (int i = 0; i < 60; i++)
+        assert_int_equal(control(fx, log_one(fx, 1), CONTROL_DELETE), ERR_NONE);
+    assert_true(records(fx) >= 60);
+    fx->wanted.settings.retention.logs_ms = 86400000;
+    snprintf(later, sizeof later, "INSERT OR REPLACE INTO store_info VALUES ('last_time_us', '%lld')",
+             (long long)(clock_wall_us() + 40LL * 86400 * CLOCK_SECOND_US));
+    fx_sql(fx, later);
+    wait_until(fx_ask(fx, "SELECT min(serial) FROM log_anchors") == 51);
+    assert_int_equal(fx_ask(fx, "SELECT count(*) FROM execution_logs"), 5);
+    assert_whole(fx, NULL);
+    reopen(fx);
+    assert_whole(fx, anchor);
+    assert_true(check(fx, anchor).counts.anchor_records > records(fx));
+    fx_sql(fx, "DELETE FROM log_anchors WHERE serial = 51");
+    assert_true(check(fx, NULL).findings > 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -346,6 +380,7 @@ int main(void)
         QUEUE_TEST(j8_what_is_removed_in_order_leaves_a_signed_record),
         QUEUE_TEST(j8_an_execution_removed_in_steps_is_whole_at_every_step),
         QUEUE_TEST(j8_what_is_removed_by_hand_is_found),
+        QUEUE_TEST(j8_old_records_go_and_leave_no_gap),
         QUEUE_TEST(j7_a_store_that_was_set_back_is_told_of),
         QUEUE_TEST(j7_lost_records_are_told_of),
         QUEUE_TEST(d9_the_anchor_file_gets_what_it_lacks),

@@ -325,6 +325,30 @@ static int anchors_read(struct store *base, int64_t after_serial, uint32_t limit
     return arena->failed ? no_memory(err) : 0;
 }
 
+static int heads_alive(struct store *base, const struct log_part *heads, uint32_t count,
+                       bool *alive, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    PGresult *result;
+
+    array_begin(&store->conn.params, PG_OID_UUID);
+    for (uint32_t i = 0; i < count; i++)
+        array_uuid(&store->conn.params, &heads[i].head.execution_id);
+    array_end(&store->conn.params);
+    if (pg_query(store, PGSQL_heads_alive, &result, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count; i++)
+        alive[i] = (int)i >= PQntuples(result) || get_bool(result, (int)i, 0);
+    PQclear(result);
+    return 0;
+}
+
+static int anchors_trim(struct store *base, int64_t through_serial, struct err *err)
+{
+    param_int(&pg_of(base)->conn.params, through_serial);
+    return pg_send(pg_of(base), PGSQL_anchors_trim, err);
+}
+
 /* ---- the walk ---- */
 
 static int walk_records(struct pg_store *store, const struct log_walk *walk, struct err *err)
@@ -432,5 +456,7 @@ const struct log_verbs pg_log_verbs = {
     .anchor_last = anchor_last,
     .anchor_insert = anchor_insert,
     .anchors_read = anchors_read,
+    .heads_alive = heads_alive,
+    .anchors_trim = anchors_trim,
     .walk = walk_all,
 };

@@ -121,9 +121,23 @@ int sqlite_logs_insert(struct store *base, struct log_entry *entries, uint32_t c
     return 0;
 }
 
+/* It is in a record, or what it stands for was removed: a cut is the last word about its lines. */
+static int forget_head(struct sqlite_sql *sql, const struct log_head *head, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(sql, SQL_heads_forget, err);
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_uuid(stmt, 1, &head->execution_id);
+    bind_int(stmt, 2, head->seq);
+    return sql_run(sql, stmt, NULL, err);
+}
+
 int sqlite_logs_delete(struct sqlite_store *store, sqlite3_stmt *stmt, int64_t *removed,
                        struct err *err)
 {
+    const struct log_cuts *cuts = store->base.cuts;
+    uint32_t at = cuts && cuts->count ? cuts->count - 1 : 0; /* the last one may grow */
     int64_t lines = 0;
     int rc;
 
@@ -137,6 +151,8 @@ int sqlite_logs_delete(struct sqlite_store *store, sqlite3_stmt *stmt, int64_t *
             return no_memory(err);
         }
     }
+    for (; rc == 0 && cuts && at < cuts->count; at++)
+        rc = forget_head(&store->sql, &cuts->items[at].head, err);
     if (removed)
         *removed = lines;
     return rc;
@@ -151,17 +167,6 @@ static void head_from_row(sqlite3_stmt *stmt, struct log_head *head)
     *head = (struct log_head){.seq = 0};
     logchain_resume(head, &id, sqlite3_column_int64(stmt, 1),
                     str_of((const char *)sqlite3_column_text(stmt, 2)));
-}
-
-static int forget_head(struct sqlite_sql *sql, const struct log_head *head, struct err *err)
-{
-    sqlite3_stmt *stmt = sql_get(sql, SQL_heads_forget, err);
-
-    if (!stmt)
-        return -(int)err->code;
-    bind_uuid(stmt, 1, &head->execution_id);
-    bind_int(stmt, 2, head->seq);
-    return sql_run(sql, stmt, NULL, err);
 }
 
 static int heads_take(struct store *base, uint32_t limit, struct arena *arena,
@@ -257,6 +262,38 @@ static int anchors_read(struct store *base, int64_t after_serial, uint32_t limit
     if (rc >= 0 && arena->failed)
         return no_memory(err);
     return rc < 0 ? rc : 0;
+}
+
+static int heads_alive(struct store *base, const struct log_part *heads, uint32_t count,
+                       bool *alive, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+
+    for (uint32_t i = 0; i < count; i++) {
+        sqlite3_stmt *stmt = sql_get(sql, SQL_head_alive, err);
+        int rc;
+
+        if (!stmt)
+            return -(int)err->code;
+        bind_uuid(stmt, 1, &heads[i].head.execution_id);
+        rc = sql_step(sql, stmt, err);
+        if (rc < 0)
+            return rc;
+        alive[i] = rc > 0;
+        sqlite3_reset(stmt);
+    }
+    return 0;
+}
+
+static int anchors_trim(struct store *base, int64_t through_serial, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt = sql_get(sql, SQL_anchors_trim, err);
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_int(stmt, 1, through_serial);
+    return sql_run(sql, stmt, NULL, err);
 }
 
 /* ---- the walk ---- */
@@ -356,5 +393,7 @@ const struct log_verbs sqlite_log_verbs = {
     .anchor_last = anchor_last,
     .anchor_insert = anchor_insert,
     .anchors_read = anchors_read,
+    .heads_alive = heads_alive,
+    .anchors_trim = anchors_trim,
     .walk = walk_all,
 };

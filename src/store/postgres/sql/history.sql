@@ -163,7 +163,11 @@ WITH gone AS (
             WHERE x.execution_id = ended.execution_id ORDER BY x.seq LIMIT $2) old
         LIMIT $2) old
     WHERE g.execution_id = old.execution_id AND g.seq = old.seq
-    RETURNING g.execution_id, g.seq, g.chain_hash)
+    RETURNING g.execution_id, g.seq, g.chain_hash),
+forgotten AS (
+    DELETE FROM log_heads h USING (SELECT execution_id, max(seq) AS seq FROM gone
+        GROUP BY execution_id) o
+    WHERE h.execution_id = o.execution_id AND h.seq <= o.seq)
 SELECT DISTINCT ON (execution_id) execution_id, seq, chain_hash,
     count(*) OVER (PARTITION BY execution_id)
 FROM gone ORDER BY execution_id, seq DESC;

@@ -48,6 +48,13 @@ VALUES ($1, $2, $3, $4, $5);
 SELECT serial, record, record_hash, signature, created_at FROM log_anchors
 WHERE serial > $1 ORDER BY serial LIMIT $2;
 
+-- name: heads_alive
+SELECT EXISTS (SELECT FROM execution_logs g WHERE g.execution_id = v.execution_id)
+FROM unnest($1::uuid[]) WITH ORDINALITY AS v (execution_id, at) ORDER BY v.at;
+
+-- name: anchors_trim
+DELETE FROM log_anchors WHERE serial <= $1;
+
 -- name: walk_heads
 SELECT execution_id, seq, chain_hash FROM log_heads
 WHERE (execution_id, seq) > (coalesce($1, '00000000-0000-0000-0000-000000000000'), $2)

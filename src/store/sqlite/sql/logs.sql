@@ -31,6 +31,12 @@ VALUES (?1, ?2, ?3, ?4, ?5);
 SELECT serial, record, record_hash, signature, created_at FROM log_anchors
 WHERE serial > ?1 ORDER BY serial LIMIT ?2;
 
+-- name: head_alive
+SELECT 1 FROM execution_logs WHERE execution_id = ?1 LIMIT 1;
+
+-- name: anchors_trim
+DELETE FROM log_anchors WHERE serial <= ?1;
+
 -- name: walk_heads
 SELECT execution_id, seq, chain_hash FROM log_heads ORDER BY execution_id, seq;
 
