@@ -72,13 +72,14 @@ static int check_pattern(struct str pattern, struct err *err)
 static int try_pattern(const regex_t *regex, struct err *err)
 {
     static const char *const pieces[] = {"a", "ab", "0", "a1 ", "xyz@", "{\"a\":1},", ".-"};
-    char text[WINDOW_BYTES];
+    char text[WINDOW_BYTES + 1];
 
+    text[WINDOW_BYTES] = '\0';
     for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
-        regmatch_t match = {.rm_so = 0, .rm_eo = sizeof text};
+        regmatch_t match = {.rm_so = 0, .rm_eo = WINDOW_BYTES};
         int64_t began_us = cpu_us();
 
-        for (size_t at = 0; at < sizeof text; at++)
+        for (size_t at = 0; at < WINDOW_BYTES; at++)
             text[at] = pieces[i][at % strlen(pieces[i])];
         regexec(regex, text, 1, &match, REG_STARTEND);
         if (cpu_us() - began_us > REDACT_CPU_US_MAX)
@@ -243,9 +244,10 @@ static bool replace_matches(const struct compiled *one, struct str text, struct 
 static int redact_text(const struct compiled *one, struct str *text, struct arena *arena)
 {
     struct buf out = BUF_INIT(TEXT_BYTES_MAX);
-    int rc = 0;
+    struct str ended = arena_str(arena, *text); /* sanitizers look for its end */
+    int rc = ended.data ? 0 : -ERR_MEMORY;
 
-    if (replace_matches(one, *text, &out)) {
+    if (rc == 0 && replace_matches(one, ended, &out)) {
         *text = out.failed ? one->rule->replace : arena_str(arena, buf_view(&out));
         rc = text->data ? 0 : -ERR_MEMORY;
     }
@@ -284,6 +286,8 @@ static int walk_token(struct walk *walk, struct str token, const char *end)
     bool is_string = token.data[0] == '"';
     struct str text = is_string ? json_string(token, walk->arena) : token;
 
+    if (text.data)
+        text = arena_str(walk->arena, text); /* with an end */
     if (!text.data)
         return -ERR_MEMORY;
     buf_reset(&walk->text);

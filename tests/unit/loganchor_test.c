@@ -134,8 +134,8 @@ static void d9_what_is_no_record_is_refused(void **state)
     static const char *const texts[] = {
         "", "{}", "[]", "{\"serial\":1}", "{\"serial\":0,\"kind\":\"heads\",\"items\":[]}",
         "{\"serial\":1,\"kind\":\"others\",\"lines\":0,\"items\":[]}",
-        "{\"serial\":1,\"previous\":\"00\",\"at\":\"2026-01-01T00:00:00Z\",\"kind\":\"heads\","
-        "\"lines\":0,\"items\":[]}"};
+        ("{\"serial\":1,\"previous\":\"00\",\"at\":\"2026-01-01T00:00:00Z\",\"kind\":\"heads\","
+         "\"lines\":0,\"items\":[]}")};
     struct anchor anchor;
 
     (void)state;

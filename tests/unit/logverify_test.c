@@ -107,6 +107,7 @@ static struct anchor *add_record(struct model *model, struct anchor *anchor,
     if (!anchor->serial)
         anchor->serial = 1;
     anchor->at_us = 1000000;
+    buf_deinit(&stored->text);
     stored->text = BUF_INIT(ANCHOR_BYTES_MAX);
     assert_int_equal(anchor_make(anchor, items, count, model->key, &stored->text, &stored->row),
                      0);
