@@ -227,6 +227,8 @@ static const struct flag log_flags[] = {
      .help = "only lines before this time"},
     {.name = "q", .type = FLAG_TEXT, .value = "TEXT", .field = "q",
      .help = "only lines that hold this text"},
+    {.name = "context", .type = FLAG_TEXT, .value = "POINTER:VALUE", .field = "context",
+     .help = "only lines whose context has this value there: /user/id:7"},
     {.name = "limit", .type = FLAG_INT, .value = "N", .field = "limit", .min = 1,
      .max = BOUND_LIST_LIMIT, .help = "at most this many lines"},
     {0}};

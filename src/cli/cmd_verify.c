@@ -7,10 +7,13 @@
 #define JSON_BYTES_MAX (64 * 1024 * 1024)
 
 static const struct flag flags[] = {
-    {.name = "logs", .type = FLAG_BOOL, .help = "the hash chains of the logs only (not there yet)"},
+    {.name = "logs", .type = FLAG_BOOL,
+     .help = "only the logs: their hash chains and the signed records about them"},
     {.name = "checkpoints", .type = FLAG_BOOL, .help = "the hashes of the checkpoints only"},
     {.name = "anchor", .type = FLAG_TEXT, .value = "FILE",
-     .help = "compare with chain heads that were kept elsewhere (not there yet)"},
+     .help = "compare the logs with the records of this anchor file"},
+    {.name = "public-key", .type = FLAG_TEXT, .value = "HEX",
+     .help = "whose signatures count, several with commas; otherwise the store's word is taken"},
     {0}};
 
 static void print_json(struct call *call, const struct verify_report *report)
@@ -25,7 +28,9 @@ static void print_json(struct call *call, const struct verify_report *report)
         buf_byte(&out, ':');
         buf_int(&out, report->counts[i].checked);
     }
-    buf_text(&out, "},\"findings\":[");
+    buf_text(&out, "},");
+    json_write_member_string(&out, "public_key", report->public_key);
+    buf_text(&out, ",\"findings\":[");
     for (uint32_t i = 0; i < report->findings_count; i++) {
         buf_text(&out, i > 0 ? ",{" : "{");
         json_write_member_string(&out, "kind", report->findings[i].kind);
@@ -47,6 +52,8 @@ static void print_text(struct call *call, const struct verify_report *report)
     for (uint32_t i = 0; i < report->counts_count; i++)
         fprintf(call->out.file, "%lld " STR_FMT " checked\n", (long long)report->counts[i].checked,
                 STR_ARG(report->counts[i].what));
+    if (report->public_key.data)
+        fprintf(call->out.file, "public key " STR_FMT "\n", STR_ARG(report->public_key));
     if (report->findings_count == 0) {
         terminal_line(&call->out, COLOUR_GREEN, STR("everything is as it was written"));
         return;
@@ -63,15 +70,33 @@ static void print_text(struct call *call, const struct verify_report *report)
     table_print(&table, &call->out);
 }
 
+#define PUBLIC_KEYS_MAX 16
+
+static uint32_t split_keys(struct str text, struct str *keys)
+{
+    uint32_t count = 0;
+    size_t begin = 0;
+
+    for (size_t i = 0; text.data && i <= text.len && count < PUBLIC_KEYS_MAX; i++)
+        if (i == text.len || text.data[i] == ',') {
+            keys[count++] = str_span(text.data + begin, i - begin);
+            begin = i + 1;
+        }
+    return count;
+}
+
 static int run(struct call *call)
 {
+    struct str keys[PUBLIC_KEYS_MAX];
     struct verify_request request = {.logs = call_given(call, "logs"),
                                      .checkpoints = call_given(call, "checkpoints"),
-                                     .anchor = call_given_text(call, "anchor")};
+                                     .anchor = call_given_text(call, "anchor"),
+                                     .public_keys = keys};
     struct verify_report report = {0};
     struct config config;
     int rc = store_call_config(call, &config);
 
+    request.public_keys_count = split_keys(call_given_text(call, "public-key"), keys);
     if (rc == 0)
         rc = node_verify(&config.settings, &request, &call->arena, &report, &call->err);
     if (rc == 0) {
@@ -89,8 +114,10 @@ const struct command command_verify = {
     .name = "verify",
     .summary = "Check a store's integrity and name what is wrong",
     .details = "The exit code is 1 when something was found. Without --logs or --checkpoints "
-               "everything is checked.",
+               "everything is checked. With an anchor file that was kept elsewhere also missing "
+               "ends of logs, missing runs and a store that was set back are found.",
     .example = "perdura verify --store perdura.db\n"
+               "perdura verify --store perdura.db --logs --anchor /mnt/safe/perdura.anchor\n"
                "perdura verify --store backup.db --checkpoints",
     .flags = flags,
     .groups = FLAGS_STORE | FLAGS_JSON,

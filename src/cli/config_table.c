@@ -2,6 +2,7 @@
  * flags and environment all read it. Constant data and the checks that span several keys. */
 #include "cli/config.h"
 #include "core/bounds.h"
+#include "core/redact.h"
 
 #define DAY_MS INT64_C(86400000)
 #define AT(type, member) .offset = offsetof(struct type, member)
@@ -137,6 +138,25 @@ static const struct config_field rule_fields[] = {
 static const struct config_record rule_record = {"rules", sizeof(struct priority_rule), rule_fields,
                                                  check_rule};
 
+static int check_redact(const void *record, struct err *err)
+{
+    return redact_rule_check(record, err);
+}
+
+static const struct config_field redact_fields[] = {
+    {.key = "pattern", .kind = CONFIG_TEXT, AT(redact_rule, pattern),
+     .max = REDACT_PATTERN_BYTES_MAX, .help = "extended regular expression (POSIX)"},
+    {.key = "pointer", .kind = CONFIG_TEXT, AT(redact_rule, pointer),
+     .help = "JSON pointer into the context, in place of a pattern"},
+    {.key = "replace", .kind = CONFIG_TEXT, AT(redact_rule, replace), .fallback = "***",
+     .max = REDACT_REPLACE_BYTES_MAX, .help = "what is stored instead"},
+    {.key = "fields", .kind = CONFIG_TEXTS, AT(redact_rule, fields),
+     .count_offset = offsetof(struct redact_rule, fields_count), .max = 2,
+     .help = "where a pattern is looked for: message, context; otherwise in both"},
+    {0}};
+static const struct config_record redact_record = {"redact", sizeof(struct redact_rule),
+                                                   redact_fields, check_redact};
+
 static const struct config_field root_fields[] = {
     {.key = "store", .kind = CONFIG_TEXT, SETTING(store), .fallback = "perdura.db",
      .flag = "store", .env = "PERDURA_STORE", .help = "a file path, sqlite:PATH or postgres://…"},
@@ -166,6 +186,13 @@ static const struct config_field root_fields[] = {
     {.key = "log_level", .kind = CONFIG_WORD, SETTING(log_level), .fallback = "info",
      .flag = "log-level", .choices = "debug|info|warn|error",
      .help = "least important events that are logged"},
+    {.key = "log_key", .kind = CONFIG_TEXT, SETTING(log_key),
+     .help = "file of the key that signs where logs stand; otherwise STORE.log-key beside a file"},
+    {.key = "log_anchor", .kind = CONFIG_TEXT, SETTING(log_anchor),
+     .help = "file that gets every signed record about logs; best on another disk or host"},
+    {.key = "log_anchor_every", .kind = CONFIG_DURATION, SETTING(log_anchor_every_ms),
+     .fallback = "10s", .min = 100, .max = DAY_MS,
+     .help = "how often a record is made while lines are written"},
     {.key = "allow_network_fs", .kind = CONFIG_BOOL, SETTING(allow_network_fs),
      .fallback = "false", .flag = "allow-network-fs",
      .help = "open a SQLite store on a network file system all the same"},
@@ -198,6 +225,8 @@ static const struct config_field root_fields[] = {
      .record = &queue_record, .help = "limits and order of queues"},
     {.key = "rules", .kind = CONFIG_LIST, SETTING_LIST(rules), .max = 1024, .record = &rule_record,
      .help = "priorities by type and metadata, applied when a task is enqueued"},
+    {.key = "redact", .kind = CONFIG_LIST, SETTING_LIST(redact), .max = REDACT_RULES_MAX,
+     .record = &redact_record, .help = "what is taken out of log lines before they are stored"},
     {0}};
 const struct config_record config_root = {"", sizeof(struct config), root_fields, NULL};
 

@@ -11,6 +11,8 @@
 #define BOUND_RESULT_BYTES (256 * 1024)  /* handed to dependents, so light */
 #define BOUND_LOG_LINE_BYTES (64 * 1024) /* longer lines are cut with a marker */
 #define BOUND_LOG_LINES_PER_EXECUTION 100000 /* a log flood must not fill the disk */
+#define BOUND_LOG_LINES_TEXT \
+    "further lines of this execution are not kept: it has reached the limit"
 #define BOUND_DEPENDS_ON 1000            /* per task: decided one by one when it is enqueued */
 #define BOUND_TAGS 16
 #define BOUND_NAME_BYTES 200             /* names, types, queues, worker ids */

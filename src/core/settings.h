@@ -63,6 +63,15 @@ struct priority_rule {
     int64_t priority;
 };
 
+/* `redact:`: what is taken out of log lines before they are stored (D9). */
+struct redact_rule {
+    struct str pattern;       /* POSIX extended; one of pattern and pointer */
+    struct str pointer;       /* JSON pointer into the context */
+    struct str replace;
+    const struct str *fields; /* message, context; count 0 = both */
+    uint32_t fields_count;
+};
+
 struct retention_rule { /* milliseconds; 0 = kept for ever */
     int64_t completed_ms;
     int64_t failed_ms;   /* failed, dead_letter, cancelled, partial */
@@ -97,6 +106,11 @@ struct settings {
     bool allow_network_fs;
     struct str log_level;
     int64_t writers;   /* of a node on a shared store, side by side; 0 = the usual number */
+    const struct redact_rule *redact;
+    uint32_t redact_count;
+    struct str log_key;    /* file of the key that signs where logs stand; absent = STORE.log-key */
+    struct str log_anchor; /* file the signed records are appended to; absent = none */
+    int64_t log_anchor_every_ms; /* 0 = the usual time */
     struct str pooler; /* "transaction": PgBouncer in that mode is between us and PostgreSQL */
 };
 

@@ -55,10 +55,12 @@ struct verify_request {
     bool logs;         /* neither logs nor checkpoints = everything */
     bool checkpoints;
     struct str anchor; /* file with chain heads kept elsewhere; absent = none */
+    const struct str *public_keys; /* in hex: whose signatures count; count 0 = the store's own */
+    uint32_t public_keys_count;
 };
 
 struct verify_finding {
-    struct str kind;    /* "log", "checkpoint", "anchor", "store" */
+    struct str kind;    /* "log", "checkpoint", "anchor", "regression", "store" */
     struct str subject; /* what was tampered with: an id, a sequence number, a table */
     struct str detail;  /* a sentence */
 };
@@ -73,6 +75,7 @@ struct verify_report {
     uint32_t findings_count;
     const struct verify_count *counts;
     uint32_t counts_count;
+    struct str public_key; /* of the main store, in hex; absent = it has none, or was not asked */
 };
 
 /* Findings are no error: 0 with findings_count > 0. */

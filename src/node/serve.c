@@ -60,6 +60,7 @@ static int start_stores(struct node *node, struct err *err)
 {
     const struct queue_config config = {.settings = node->settings,
                                         .log = &node->log,
+                                        .anchor = node->settings->log_anchor,
                                         .on_notes = on_notes,
                                         .on_fatal = on_fatal,
                                         .ctx = node};

@@ -67,8 +67,10 @@ static int open_routes(struct serve_stores *stores, const struct queue_config *c
         list[i] = one->store;
         parts[i] = (struct route_part){one->where, one->store, *config};
         parts[i].config.ctx = one;
-        if (i > 0)
+        if (i > 0) { /* planning and the file of anchors are about the main store */
             parts[i].config.zones = NULL;
+            parts[i].config.anchor = STR_NONE;
+        }
     }
     if (routes_open(queue, parts, stores->count, err) < 0)
         return -(int)err->code;

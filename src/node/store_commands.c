@@ -1,6 +1,8 @@
-/* The commands that open a store themselves: migrate, verify, backup, and doctor's look at it. */
+/* The commands that open a store themselves: migrate, backup, and doctor's look at it; verify is in
+ * verify.c. */
 #include "base/clock.h"
 #include "node/node.h"
+#include "queue/anchor_file.h"
 #include "queue/routes.h"
 
 #include <errno.h>
@@ -10,8 +12,6 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-
-#define FINDINGS_MAX 10000 /* beyond that the store is lost anyway */
 
 static int64_t number_of(struct str id)
 {
@@ -113,93 +113,6 @@ int node_migrate(const struct settings *settings, const struct migrate_request *
     return list_migrations(settings->store, &before, arena, report, err);
 }
 
-struct findings {
-    struct arena *arena;
-    struct verify_finding *list;
-    uint32_t count;
-    bool only_checkpoints;
-    struct str where; /* shown before each finding where there are several stores */
-};
-
-/* A line is "table: what is wrong". */
-static void on_finding(void *ctx, const char *line)
-{
-    struct findings *findings = ctx;
-    struct str text = arena_str(findings->arena, str_of(line));
-    const char *colon = text.data ? strstr(text.data, ": ") : NULL;
-    struct str subject = colon ? str_span(text.data, (size_t)(colon - text.data)) : STR("store");
-    struct str detail = colon ? str_of(colon + 2) : text;
-    char shown[256];
-    bool is_checkpoint = str_is(subject, "task_checkpoints");
-
-    if (findings->count == FINDINGS_MAX || (findings->only_checkpoints && !is_checkpoint))
-        return;
-    if (findings->where.data) {
-        store_shown(findings->where, shown, sizeof shown);
-        detail = arena_format(findings->arena, STR_FMT " (%s)", STR_ARG(detail), shown);
-    }
-    findings->list[findings->count++] =
-        (struct verify_finding){.kind = is_checkpoint ? STR("checkpoint") : STR("store"),
-                                .subject = subject,
-                                .detail = detail};
-}
-
-static int count_tasks(struct store *store, struct arena *arena, int64_t *total, struct err *err)
-{
-    struct lane_count *lanes;
-    uint32_t count;
-    int rc = store->verbs->counts_load(store, arena, &lanes, &count, err);
-
-    *total = 0;
-    for (uint32_t i = 0; rc == 0 && i < count; i++)
-        *total += lanes[i].tasks;
-    return rc;
-}
-
-static int verify_one(struct str where, struct findings *findings, int64_t *tasks, struct err *err)
-{
-    struct store_options options = {.no_migrate = true, .allow_network_fs = true, .no_lock = true};
-    struct store *store;
-    int64_t total = 0;
-    int rc = store_open(&store, where, &options, err);
-
-    if (rc < 0)
-        return rc;
-    rc = store->verbs->verify(store, on_finding, findings, &total, err);
-    if (rc == 0)
-        rc = count_tasks(store, findings->arena, &total, err);
-    store->verbs->close(store);
-    *tasks += total;
-    return rc;
-}
-
-/* Of the main store and of those that queues are routed to. */
-int node_verify(const struct settings *settings, const struct verify_request *request,
-                struct arena *arena, struct verify_report *report, struct err *err)
-{
-    struct findings findings = {.arena = arena, .only_checkpoints = request->checkpoints};
-    struct verify_count *counts = arena_alloc(arena, sizeof *counts);
-    struct str stores[ROUTES_MAX];
-    uint32_t stores_count;
-    int64_t total = 0;
-    int rc;
-
-    if (request->logs || request->anchor.data) /* better no answer than a false comfort */
-        return err_set(err, ERR_INVALID, "this version keeps no hash chains of logs to compare; "
-                       "run 'perdura verify' without --logs and --anchor");
-    findings.list = arena_alloc_array(arena, FINDINGS_MAX, sizeof *findings.list);
-    if (!findings.list || !counts)
-        return err_set(err, ERR_MEMORY, "out of memory");
-    rc = routes_stores(settings, stores, &stores_count, err);
-    for (uint32_t i = 0; rc == 0 && i < stores_count; i++) {
-        findings.where = stores_count > 1 ? stores[i] : STR_NONE;
-        rc = verify_one(stores[i], &findings, &total, err);
-    }
-    *counts = (struct verify_count){.what = STR("tasks"), .checked = total};
-    *report = (struct verify_report){findings.list, findings.count, counts, 1};
-    return rc;
-}
-
 int node_backup(const struct settings *settings, struct str file, int64_t *bytes, struct err *err)
 {
     struct store_options options = {.no_migrate = true, .allow_network_fs = true, .no_lock = true};
@@ -287,6 +200,48 @@ static void check_content(struct checks *checks, struct store *store)
             findings ? "run 'perdura verify' to see them" : NULL);
 }
 
+static void check_signing(struct checks *checks, struct store *store,
+                          const struct settings *settings)
+{
+    struct err err = {0};
+    struct str key;
+
+    if (store->verbs->info_get(store, "log_public_key", checks->arena, &key, &err) < 0)
+        add(checks, DOCTOR_FAILURE, "logs", arena_str(checks->arena, str_of(err.text)), NULL);
+    else if (store->shared && !settings->log_key.data)
+        add(checks, DOCTOR_WARNING, "logs", STR("records about logs are not signed"),
+            "set log_key to a file that all nodes have, or leave it if nobody must prove anything");
+    else
+        add(checks, DOCTOR_OK, "logs", key.data
+            ? arena_format(checks->arena, "records are signed, public key " STR_FMT, STR_ARG(key))
+            : STR("nothing was logged yet; the key is made with the first record"), NULL);
+}
+
+/* F-J7 */
+static void check_anchor(struct checks *checks, struct store *store,
+                         const struct settings *settings)
+{
+    char *path = settings->log_anchor.data ? arena_cstr(checks->arena, settings->log_anchor) : NULL;
+    struct anchor_file_end end;
+    struct err err = {0};
+    bool ahead = false;
+
+    if (!path)
+        return;
+    if (anchor_file_end(path, &end, &err) < 0 || log_anchor_compare(store, &end, &ahead, &err) < 0)
+        add(checks, DOCTOR_FAILURE, "anchor", arena_str(checks->arena, str_of(err.text)),
+            "check log_anchor, and that this user may read and write it");
+    else if (ahead)
+        add(checks, DOCTOR_WARNING, "anchor",
+            arena_format(checks->arena, "the anchor file is ahead of the store (record %lld): the "
+                         "store was set back", (long long)end.serial),
+            "run 'perdura verify --logs'; if you restored a backup, begin a new anchor file");
+    else
+        add(checks, DOCTOR_OK, "anchor",
+            arena_format(checks->arena, "the store has all %lld records of it",
+                         (long long)end.serial), NULL);
+}
+
 static void add_told(void *ctx, enum store_health health, const char *name, struct str detail,
                      const char *fix)
 {
@@ -299,10 +254,11 @@ static void add_told(void *ctx, enum store_health health, const char *name, stru
 }
 
 /* One store: can it be opened, what it stands on, is its content whole. */
-static void check_store(struct checks *checks, struct str where, bool allow_network_fs)
+static void check_store(struct checks *checks, struct str where, bool is_main,
+                        const struct settings *settings)
 {
     struct store_options options = {.no_migrate = true, .no_lock = true,
-                                    .allow_network_fs = allow_network_fs};
+                                    .allow_network_fs = settings->allow_network_fs};
     struct str path = where;
     struct store *store;
     struct err err = {0};
@@ -328,6 +284,9 @@ static void check_store(struct checks *checks, struct str where, bool allow_netw
             add(checks, DOCTOR_FAILURE, "database", arena_str(checks->arena, str_of(err.text)),
                 NULL);
         check_content(checks, store);
+        check_signing(checks, store, settings);
+        if (is_main)
+            check_anchor(checks, store, settings);
         store->verbs->close(store);
     }
 }
@@ -365,7 +324,7 @@ int node_doctor_store(const struct settings *settings, struct arena *arena,
     }
     check_routes(&checks, settings, stores, stores_count);
     for (uint32_t i = 0; i < stores_count; i++)
-        check_store(&checks, stores[i], settings->allow_network_fs);
+        check_store(&checks, stores[i], i == 0, settings);
     *list = checks.list;
     *count = checks.count;
     return 0;

@@ -17,6 +17,7 @@ void batch_begin(struct batch *batch, struct queue *queue, int64_t now_us)
     batch->now_us = now_us;
     batch->wall_us = queue->store->shared ? now_us : clock_wall_us(); /* one clock for all (F-C3) */
     batch->number++;
+    log_heads_begin(batch);
 }
 
 void batch_reset(struct batch *batch)
@@ -446,8 +447,11 @@ int batch_flush(struct batch *batch, struct err *err)
     if (batch->changed_count &&
         verbs->executions_save(store, batch->changed, batch->changed_count, err) < 0)
         return -(int)err->code;
-    if (batch->logs_count && verbs->logs_insert(store, batch->logs, batch->logs_count, err) < 0)
-        return -(int)err->code;
+    if (batch->logs_count) {
+        if (verbs->logs_insert(store, batch->logs, batch->logs_count, err) < 0)
+            return -(int)err->code;
+        log_heads_note(batch);
+    }
     if ((batch->runs_count || batch->jobs_ended) && jobs_flush(batch, err) < 0)
         return -(int)err->code;
     batch->events_count = batch->executions_count = batch->changed_count = batch->logs_count = 0;

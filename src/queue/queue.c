@@ -199,6 +199,8 @@ static int64_t next_deadline(struct queue *queue, int64_t now_us)
         next_us = queue->next_prune_us;
     if (queue->next_retry_us < next_us)
         next_us = queue->next_retry_us;
+    if (queue->heads.next_us < next_us)
+        next_us = queue->heads.next_us;
     if (queue->store->shared && queue->next_poll_us < next_us)
         next_us = queue->next_poll_us;
     waits_expire(queue, now_us, &next_us);
@@ -440,6 +442,8 @@ void *queue_run(void *ctx)
         }
     }
     fail_inbox(queue);
+    if (!queue->failed && is_main(queue) && log_heads_stop(queue, &err) < 0)
+        LOG(queue->log, LOG_WARN, "log.heads_wait", KC("reason", err.text));
     if (!queue->failed && is_main(queue) && workers_leave_node(queue, &err) < 0)
         LOG(queue->log, LOG_WARN, "node.row_stays", KC("reason", err.text));
     return NULL;

@@ -263,6 +263,7 @@ struct queue_stats {
     int64_t stores;               /* of a node with several: how many there are ... */
     int64_t stores_down;          /* ... and how many did not answer just now */
     bool storage_full;
+    bool log_regression;          /* at the start the anchor file was ahead of the store */
 };
 
 struct stats_request {
@@ -327,6 +328,7 @@ struct queue_config {
     struct zones *zones; /* of schedules; NULL = nothing is planned here */
     const struct log *log;
     struct str namespace_name;
+    struct str anchor; /* file that gets the records about logs; absent = none */
     void (*on_notes)(void *ctx, const struct task_note *notes, uint32_t count); /* may be NULL */
     void (*on_outbox)(void *ctx);  /* a message was committed; may be NULL */
     void (*on_fatal)(void *ctx, const char *reason); /* the store failed: stop serving, exit */

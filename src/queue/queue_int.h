@@ -9,7 +9,10 @@
 #include "core/outcome.h"
 #include "core/rate.h"
 #include "queue/planning_int.h"
+#include "core/redact.h"
+#include "queue/anchor_file.h"
 #include "queue/queue.h"
+#include "store/log_store.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -61,6 +64,20 @@ struct worker_state {
     uint64_t followed;        /* the look at the store's rows that saw it last */
 };
 
+/* Why lines of logs are removed. */
+enum cut_reason { CUT_DELETE, CUT_RETENTION, CUT_PURGE, CUT_REASON_COUNT };
+
+/* Records about logs (log_heads.c). */
+struct log_heads {
+    int64_t next_us;        /* when the next one is due; INT64_MAX = no line waits for one */
+    struct sign_key *key;   /* NULL = not loaded yet, or there is none */
+    bool key_tried;
+    bool file_known;
+    struct anchor_file_end file;  /* where the anchor file ends, and ... */
+    bool regressed;               /* ... it was ahead of the store at the start, ... */
+    struct anchor_file_end ahead; /* ... this far */
+};
+
 /* One transaction under way: tasks as they are to be, and what the store is owed. */
 struct batch {
     struct queue *queue;
@@ -79,6 +96,10 @@ struct batch {
     uint32_t changed_count, changed_cap;
     struct log_entry *logs;
     uint32_t logs_count, logs_cap;
+    struct log_cuts cuts[CUT_REASON_COUNT]; /* lines of logs that were removed */
+    bool anchored;                 /* the anchor file may lack records */
+    int64_t trim_before_us;        /* records about logs that are older may go; 0 = none */
+    bool sewn;                     /* the regression is written down */
     struct task **ended;           /* dependents, parents and callbacks are still to be told */
     uint32_t ended_count, ended_cap;
     uint32_t settled_count;        /* of `ended`: those told already */
@@ -199,6 +220,8 @@ struct queue {
     int64_t last_time_saved_us;
     int64_t prune_cursor[STATUS_COUNT];
     int64_t history_cursor;
+    struct redact *redact;   /* rules for log lines; NULL = none */
+    struct log_heads heads;
     struct store_reader *reader; /* of the archive, opened when needed */
     bool archive_checked;        /* nothing half written is at its end */
     bool restarted;          /* the first sweep has not run yet */
@@ -404,6 +427,17 @@ void sweep_forget_lost(struct queue *queue);
 /* retention.c */
 int retention_run(struct batch *batch, bool *more, struct err *err);
 int retention_remove(struct batch *batch, struct task **tasks, uint32_t count, struct err *err);
+/* log_heads.c: signed records about logs */
+int log_heads_open(struct queue *queue, struct err *err);
+void log_heads_begin(struct batch *batch);
+void log_heads_reason(struct batch *batch, enum cut_reason reason); /* of what is removed now */
+void log_heads_note(struct batch *batch); /* lines were written */
+int log_heads_write(struct batch *batch, bool timers, struct err *err); /* last in a transaction */
+void log_heads_trim(struct batch *batch, int64_t before_us); /* records older than logs are kept */
+void log_heads_committed(struct queue *queue, const struct batch *batch);
+void log_heads_export(struct queue *queue);
+int log_heads_stop(struct queue *queue, struct err *err);
+void log_heads_close(struct queue *queue);
 /* wake.c */
 int wait_apply(struct batch *batch, struct wait_request *request);
 void waits_answer(struct queue *queue, struct batch *batch); /* after the commit */

@@ -156,6 +156,11 @@ struct queue *queue_new(struct store *store, const struct queue_config *config, 
         err_set(err, ERR_MEMORY, "out of memory for the queue");
         return NULL;
     }
+    if (redact_new(&queue->redact, config->settings->redact, config->settings->redact_count,
+                   err) < 0) {
+        free(queue);
+        return NULL;
+    }
     queue->main = queue;
     queue->store = store;
     queue->config = *config;
@@ -166,7 +171,7 @@ struct queue *queue_new(struct store *store, const struct queue_config *config, 
     queue->hints = BUF_INIT(8192);
     queue->batch.queue = queue;
     queue->busy = true; /* until the thread rests for the first time */
-    queue->next_retry_us = INT64_MAX;
+    queue->next_retry_us = queue->heads.next_us = INT64_MAX;
     queue->next_fire_us = INT64_MAX; /* until the store was read */
     clock_start(&queue->clock, store->last_time_us);
     queue->stats.started_at_us = queue_now_us(queue);
@@ -187,7 +192,7 @@ int queue_open(struct queue **out, struct store *store, const struct queue_confi
     if (!queue)
         return -(int)err->code;
     if (enter_store(queue, err) < 0 || queue_reload(queue, err) < 0 || recover(queue, err) < 0 ||
-        writers_open(queue, err) < 0)
+        log_heads_open(queue, err) < 0 || writers_open(queue, err) < 0)
         goto failed;
     workers_grant_grace(queue, queue_clock_us(queue)); /* opening the others took its time */
     if (pthread_create(&queue->thread, NULL, queue_run, queue) != 0) {
@@ -231,6 +236,8 @@ void queue_end_thread(struct queue *queue)
 void queue_free(struct queue *queue)
 {
     buf_deinit(&queue->hints);
+    log_heads_close(queue);
+    redact_free(queue->redact);
     if (queue->reader)
         queue->store->verbs->reader_close(queue->reader);
     limits_deinit(queue);

@@ -174,6 +174,7 @@ int retention_run(struct batch *batch, bool *more, struct err *err)
     *more = false;
     if (batch_flush(batch, err) < 0)
         return -(int)err->code;
+    log_heads_reason(batch, CUT_RETENTION);
     for (size_t i = 0; i < sizeof ended_statuses / sizeof ended_statuses[0]; i++)
         if (prune_status(batch, ended_statuses[i], more, err) < 0)
             return -(int)err->code;
@@ -184,8 +185,10 @@ int retention_run(struct batch *batch, bool *more, struct err *err)
         return -(int)err->code;
     if (removed)
         batch->wrote = true;
+    log_heads_reason(batch, CUT_DELETE);
     FAULT_POINT("retention.history");
     *more |= batch->queue->history_cursor != 0;
+    log_heads_trim(batch, before(batch->now_us, rule->logs_ms));
     if (batch->store->verbs->outbox_prune(batch->store, before(batch->now_us, rule->failed_ms),
                                           REMOVE_STEP, &removed, err) < 0)
         return -(int)err->code;
@@ -249,9 +252,11 @@ int control_purge(struct batch *batch, struct purge_request *request)
         queue->reader = queue->store->verbs->reader_open(queue->store, err);
     if (!queue->reader || batch_settle(batch, err) < 0)
         return -(int)err->code;
+    log_heads_reason(batch, CUT_PURGE);
     for (size_t i = 0; i < sizeof ended_statuses / sizeof ended_statuses[0]; i++)
         if (request->removed < REMOVE_STEP &&
             purge_status(batch, request, ended_statuses[i], err) < 0)
             return -(int)err->code;
+    log_heads_reason(batch, CUT_DELETE);
     return 0;
 }

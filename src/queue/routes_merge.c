@@ -103,6 +103,7 @@ static void add_stats(struct queue_stats *to, const struct queue_stats *from)
     to->webhooks_pending += from->webhooks_pending;
     to->log_pages += from->log_pages;
     to->storage_full |= from->storage_full;
+    to->log_regression |= from->log_regression;
 }
 
 static int merge_stats(struct call *call, const struct tally *tally)

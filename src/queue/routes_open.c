@@ -204,7 +204,9 @@ int routes_open(struct queue **out, const struct route_part *parts, uint32_t cou
     pthread_mutex_init(&routes->mutex, NULL);
     hash_random(&routes->seed, sizeof routes->seed);
     name_node(routes);
-    rc = place_configured(routes, parts, count, err);
+    rc = redact_new(&front->redact, front->settings->redact, front->settings->redact_count, err);
+    if (rc == 0)
+        rc = place_configured(routes, parts, count, err);
     for (uint32_t i = 0; rc == 0 && i < count; i++)
         rc = place_found(routes, parts[i].store, i, err);
     for (uint32_t i = 0; rc == 0 && i < count; i++) /* which ask for places from now on */
@@ -243,5 +245,6 @@ void routes_close(struct queue *front)
     pthread_mutex_destroy(&routes->mutex);
     free((void *)routes->hints);
     free(routes);
+    redact_free(front->redact);
     free(front);
 }

@@ -259,7 +259,7 @@ static int transact(struct queue *queue, struct request *list, bool timers, stru
         return -(int)err->code;
     if (decide(batch, list, timers, err) < 0)
         return -(int)err->code;
-    if (limits_save(batch, err) < 0)
+    if (limits_save(batch, err) < 0 || log_heads_write(batch, timers, err) < 0)
         return -(int)err->code;
     pass_points("before", list);
     began_us = clock_boot_us();
@@ -353,6 +353,7 @@ static void after_commit(struct queue *queue, struct request *list)
         queue->config.on_outbox(queue->config.ctx);
     if (batch->swept)
         queue->restarted = false;
+    log_heads_committed(queue, batch);
     nodes_tell(queue, batch);
     waits_answer(queue, batch);
     answer_served_claims(queue);

@@ -53,6 +53,8 @@ static void write_now(struct api_call *call, const struct queue_stats *stats)
     buf_byte(out, ',');
     render_bool(out, "storage_full", stats->storage_full);
     buf_byte(out, ',');
+    render_bool(out, "log_regression", stats->log_regression);
+    buf_byte(out, ',');
     render_time(out, "started_at", stats->started_at_us);
     buf_byte(out, ',');
     render_int(out, "uptime_ms", (clock_boot_us() - call->server->started_boot_us) / CLOCK_MS_US);

@@ -6,9 +6,11 @@
 
 #include "base/json.h"
 #include "core/bounds.h"
+#include "core/log_match.h"
 #include "core/render.h"
 
 #define CURSOR_PART 'p'
+#define LOG_PAGES_MAX 20 /* of the store, for one request */
 
 struct part {
     uint32_t limit;
@@ -199,20 +201,68 @@ void api_write_logs(struct api_call *call, const struct log_filter *filter,
         buf_text(&call->out, "],\"next_cursor\":null}");
 }
 
+struct log_query {
+    struct log_filter filter; /* its limit: lines that are looked at at a time */
+    struct log_match match;
+    uint32_t limit;           /* lines that are answered */
+};
+
+/* One page of the store and what matches of it. *last: the last line that was looked at, when there
+ * may be more. */
+static int read_log_page(struct api_call *call, struct store_reader *reader,
+                         const struct log_query *query, struct arena *page, uint32_t *written,
+                         struct log_entry *last, bool *more)
+{
+    struct log_entry *entries = NULL;
+    uint32_t count = 0, i;
+    int rc = call->server->store->verbs->read_logs(reader, &call->task_id, &query->filter, page,
+                                                   &entries, &count, &call->err);
+
+    for (i = 0; rc == 0 && i < count; i++) {
+        if (!log_match_context(&query->match, entries[i].context, page))
+            continue;
+        next_item(&call->out, *written);
+        write_log(&call->out, &entries[i]);
+        if (++*written == query->limit) {
+            i++;
+            break;
+        }
+    }
+    *more = rc == 0 && count > 0 && (i < count || count == query->filter.limit);
+    if (*more)
+        *last = (struct log_entry){.execution_id = entries[i - 1].execution_id,
+                                   .seq = entries[i - 1].seq};
+    return rc;
+}
+
+/* With a context to look for, page after page of the store until there are enough; after so many
+ * of them the rest is for the next request. */
 static int read_logs(struct api_call *call, struct store_reader *reader, struct arena *scratch)
 {
-    const struct log_filter *filter = call->ctx;
-    struct log_entry *entries = NULL;
+    struct log_query query = *(const struct log_query *)call->ctx;
+    struct log_entry last = {.seq = 0};
     struct task *task = NULL;
-    uint32_t count = 0;
+    uint32_t written = 0;
+    bool more = true;
     int rc = check_task(call, reader, scratch, &task);
 
-    if (rc == 0)
-        rc = call->server->store->verbs->read_logs(reader, &call->task_id, filter, scratch,
-                                                   &entries, &count, &call->err);
+    for (uint32_t pages = 0; rc == 0 && more && written < query.limit &&
+                             pages < (query.match.pointer.data ? LOG_PAGES_MAX : 1); pages++) {
+        struct arena page = ARENA_INIT(scratch->max_bytes);
+
+        rc = read_log_page(call, reader, &query, &page, &written, &last, &more);
+        query.filter.after_execution = last.execution_id;
+        query.filter.after_seq = last.seq;
+        arena_deinit(&page);
+    }
     if (rc < 0)
         return rc;
-    api_write_logs(call, filter, entries, count);
+    if (written == 0)
+        next_item(&call->out, 0);
+    if (more)
+        write_log_cursor(&call->out, &last);
+    else
+        buf_text(&call->out, "],\"next_cursor\":null}");
     return 0;
 }
 
@@ -275,17 +325,33 @@ int api_parse_log_filter(struct api_call *call, struct log_filter *filter)
     return rc;
 }
 
+static int parse_log_query(struct api_call *call, struct log_query *query)
+{
+    struct str context = call_parameter(call, "context");
+    int rc = call_task_id(call);
+
+    if (rc == 0)
+        rc = api_parse_log_filter(call, &query->filter);
+    if (rc == 0 && context.data && !log_match_parse(context, &query->match))
+        rc = err_set_field(&call->err, ERR_INVALID, "context",
+                           "'context' must be a JSON pointer and a value: /user/id:7");
+    query->limit = query->filter.limit;
+    if (query->match.pointer.data)
+        query->filter.limit = BOUND_LIST_LIMIT;
+    return rc;
+}
+
 void api_task_logs(struct api_call *call)
 {
-    struct log_filter *filter = arena_alloc(call->arena, sizeof *filter);
+    struct log_query *query = arena_alloc(call->arena, sizeof *query);
 
-    if (!filter)
+    if (!query)
         err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (!filter || call_task_id(call) < 0 || api_parse_log_filter(call, filter) < 0) {
+    if (!query || parse_log_query(call, query) < 0) {
         call_fail(call);
         return;
     }
-    call->ctx = filter;
+    call->ctx = query;
     call_read(call, read_logs);
 }
 

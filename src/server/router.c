@@ -37,7 +37,7 @@ const struct route routes[] = {
     {HTTP_GET, "/v1/tasks/{id}/checkpoints", api_task_checkpoints,
      "Checkpoints of a task, newest first", {LIST}},
     {HTTP_GET, "/v1/tasks/{id}/logs", api_task_logs, "Log lines of a task, oldest first",
-     {LIST, "level", "after", "before", "q"}},
+     {LIST, "level", "after", "before", "q", "context"}},
     {HTTP_GET, "/v1/tasks/{id}/result", api_task_result, "The result of a task", {0}},
     {HTTP_GET, "/v1/tasks/{id}/wait", api_task_wait, "Wait until a task has ended",
      {"timeout_ms"}},

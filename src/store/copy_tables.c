@@ -163,6 +163,13 @@ static const struct copy_column logs[] = {
     UUID("execution_id"), INT("seq"),      UUID("id"),        NAMESPACE,         TEXT("log_level"),
     LONG("message"),      LONG("context"), TIME("logged_at"), TEXT("chain_hash")};
 
+static const struct copy_column log_heads[] = {UUID("execution_id"), INT("seq"),
+                                               TEXT("chain_hash"), INT("lines"), NAMESPACE};
+
+static const struct copy_column log_anchors[] = {INT("serial"),       NAMESPACE,
+                                                 LONG("record"),      TEXT("record_hash"),
+                                                 TEXT("signature"),   TIME("created_at")};
+
 static const struct copy_column categories[] = {
     UUID("id"),                NAMESPACE,                  TEXT("name"),
     TEXT("description"),       TEXT("default_priority"),   INT("default_timeout"),
@@ -254,6 +261,8 @@ const struct copy_table copy_tables[] = {
     {TABLE("task_event_rows", events, 2)},
     {TABLE("execution_rows", executions, 1)},
     {TABLE("execution_logs", logs, 2)},
+    {TABLE("log_heads", log_heads, 2)},
+    {TABLE("log_anchors", log_anchors, 1)},
     {TABLE("task_checkpoints", checkpoints, 2)},
     {TABLE("task_results", results, 1)},
     {TABLE("task_states", states, 1), .apart = "task_details", .pointer = "details"},

@@ -24,6 +24,8 @@ struct store;
 struct store_reader;
 struct store_copy_verbs;
 struct catalog_verbs;
+struct log_verbs;
+struct log_cuts;
 
 enum { /* parts of a task that loads may leave out */
     LOAD_STATE = 0,
@@ -81,7 +83,7 @@ struct log_entry {
     struct str message;
     struct str context;
     int64_t logged_at_us;
-    struct str chain_hash;
+    struct str chain_hash; /* made by the store at the insert (core/logchain.h); reads only */
     int64_t attempt_number; /* reads only */
 };
 
@@ -389,6 +391,7 @@ struct store_verbs {
                   struct err *err);
     const struct store_copy_verbs *copy; /* rows in and out; store_copy.h */
     const struct catalog_verbs *catalog; /* jobs, schedules and the like; catalog_store.h */
+    const struct log_verbs *logs; /* chains and records; log_store.h */
 };
 
 struct store {
@@ -403,6 +406,8 @@ struct store {
     bool has_dependencies; /* any between tasks, at the open */
     int64_t log_pages; /* written and not yet in the file; grows while a reader holds it back */
     bool full; /* a write found no space: only what frees or ends something is still taken */
+    struct log_cuts *cuts; /* what is removed of logs is noted here; NULL = nobody asks */
+    const char *path; /* the file, where it is one; else NULL */
     uint32_t parts; /* > 0: so many stores seen as one, only for reading (store_parts.h) */
 };
 

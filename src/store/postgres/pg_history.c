@@ -1,7 +1,8 @@
-/* What a task leaves behind: events, executions, its result, checkpoints and logs. Events and
- * executions are on the hot path (one of each per claim, report and outcome): a batch of them is
- * one statement that is sent ahead and asks nothing. Checkpoints and logs are numbered, so their
- * last numbers are asked for first. Removing old history is in pg_prune.c. Writer's thread only. */
+/* What a task leaves behind: events, executions and checkpoints. Events and executions are on the
+ * hot path (one of each per claim, report and outcome): a batch of them is one statement that is
+ * sent ahead and asks nothing. Checkpoints are numbered, so the last number is asked for first.
+ * Logs are in pg_logs.c, results in pg_results.c, removing old history in pg_prune.c. Writer's
+ * thread only. */
 #include "store/postgres/pg_int.h"
 
 #include "base/hash.h"
@@ -183,8 +184,6 @@ int pg_execution_load(struct store *base, int64_t key, struct arena *arena,
                          : 0;
 }
 
-/* ---- result ---- */
-
 /* ---- checkpoints ---- */
 
 static int last_checkpoint(struct pg_store *store, const struct uuid *task_id, int64_t *seq,
@@ -292,93 +291,4 @@ int pg_checkpoint_invalidate(struct store *base, const struct uuid *task_id, int
     param_uuid(&store->conn.params, task_id);
     param_int(&store->conn.params, seq);
     return pg_send(store, PGSQL_checkpoint_invalidate, err);
-}
-
-/* ---- logs ---- */
-
-static const char *word_of_severity(int value)
-{
-    return severity_word((enum log_severity)value);
-}
-
-static const struct pg_words severities = {word_of_severity, NULL};
-
-#define LOG_COLUMN(name, kind, always, field) \
-    {name, kind, always, (uint16_t)offsetof(struct log_entry, field), 0, NULL}
-
-static const struct pg_column log_columns[] = { /* as in logs_insert */
-    LOG_COLUMN("id", PG_UUID, false, id),
-    LOG_COLUMN("execution_id", PG_UUID, false, execution_id),
-    LOG_COLUMN("seq", PG_INT, true, seq),
-    {"log_level", PG_WORD, true, (uint16_t)offsetof(struct log_entry, level), 0, &severities},
-    LOG_COLUMN("message", PG_TEXT, false, message),
-    LOG_COLUMN("context", PG_TEXT, false, context),
-    LOG_COLUMN("logged_at", PG_TIME, true, logged_at_us),
-    LOG_COLUMN("chain_hash", PG_TEXT, false, chain_hash),
-};
-static const struct pg_table log_table = {"execution_logs", log_columns, COUNT(log_columns), 3,
-                                          NULL};
-
-static int number_logs(struct pg_store *store, struct log_entry *entries, uint32_t count,
-                       struct err *err)
-{
-    struct pg_params *params = &store->conn.params;
-    PGresult *result;
-
-    array_begin(params, PG_OID_UUID);
-    for (uint32_t i = 0; i < count; i++)
-        array_uuid(params, &entries[i].execution_id);
-    array_end(params);
-    if (pg_query(store, PGSQL_logs_next_seq, &result, err) < 0)
-        return -(int)err->code;
-    for (int row = 0; row < PQntuples(result); row++)
-        entries[get_int(result, row, 0, 1) - 1].seq = get_int(result, row, 1, 0);
-    PQclear(result);
-    return 0;
-}
-
-/* The last line an execution may have says that there were more; what comes then is dropped: NULL,
- * and also on failure. */
-static const struct log_entry *bounded(struct pg_store *store, struct log_entry *entry)
-{
-    struct log_entry *marker;
-
-    if (entry->seq < BOUND_LOG_LINES_PER_EXECUTION)
-        return entry;
-    if (entry->seq > BOUND_LOG_LINES_PER_EXECUTION) {
-        entry->seq = 0;
-        return NULL;
-    }
-    marker = arena_copy(&store->arena, entry, sizeof *entry);
-    if (!marker)
-        return NULL;
-    marker->level = SEVERITY_WARN;
-    marker->message = STR("further lines of this execution are not kept: it has reached the limit");
-    marker->context = STR_NONE;
-    marker->chain_hash = STR_NONE; /* the entry's covers another message */
-    return marker;
-}
-
-/* A line that is dropped gets seq 0. */
-int pg_logs_insert(struct store *base, struct log_entry *entries, uint32_t count, struct err *err)
-{
-    struct pg_store *store = pg_of(base);
-    const void **rows;
-    uint32_t kept = 0;
-
-    if (count == 0)
-        return 0;
-    if (number_logs(store, entries, count, err) < 0)
-        return -(int)err->code;
-    rows = arena_alloc_array(&store->arena, count, sizeof *rows);
-    for (uint32_t i = 0; rows && i < count; i++) {
-        rows[kept] = bounded(store, &entries[i]);
-        kept += rows[kept] != NULL;
-    }
-    if (store->arena.failed)
-        return no_memory(err);
-    if (kept == 0)
-        return 0;
-    rows_put(&store->conn.params, &log_table, ALL_COLUMNS(log_columns), rows, kept);
-    return pg_send(store, PGSQL_logs_insert, err);
 }

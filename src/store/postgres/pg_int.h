@@ -183,10 +183,16 @@ int pg_checkpoint_insert(struct store *, const struct uuid *, struct checkpoint 
 int pg_checkpoint_newest(struct store *, const struct uuid *, struct arena *,
                          struct checkpoint **, struct err *);
 int pg_checkpoint_invalidate(struct store *, const struct uuid *, int64_t, struct err *);
-int pg_logs_insert(struct store *, struct log_entry *, uint32_t, struct err *);
 /* pg_results.c */
 int results_flush(struct pg_store *store, struct err *err); /* before they may be looked at */
 void results_forget(struct pg_store *store);
+/* pg_logs.c */
+int pg_logs_insert(struct store *, struct log_entry *, uint32_t, struct err *);
+/* Runs a delete that gives execution_id, highest seq, its chain_hash and count of what it removed,
+ * and notes the cuts. *removed (may be NULL): how many lines. */
+int pg_logs_delete(struct pg_store *store, enum pg_sql_name name, int64_t *removed,
+                   struct err *err);
+extern const struct log_verbs pg_log_verbs;
 /* pg_prune.c */
 int pg_history_prune(struct store *, int64_t, int64_t, int64_t, uint32_t, int64_t *,
                      uint32_t *, struct err *);
@@ -232,6 +238,7 @@ int pg_read_checkpoints(struct store_reader *, const struct uuid *, int64_t, uin
 int pg_read_logs(struct store_reader *, const struct uuid *, const struct log_filter *,
                  struct arena *, struct log_entry **, uint32_t *, struct err *);
 /* pg_verify.c */
+int pg_begin_snapshot(struct pg_store *store, struct err *err); /* of all that follows */
 int pg_verify(struct store *, void (*)(void *, const char *), void *, int64_t *, struct err *);
 int pg_backup(struct store_reader *, const char *, void (*)(void *, int64_t, int64_t), void *,
               struct err *);

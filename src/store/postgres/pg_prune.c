@@ -20,21 +20,26 @@ struct prune {
     uint32_t removed;
 };
 
+static void count_removed(struct prune *prune, int64_t rows)
+{
+    uint32_t removed = rows > 0 ? (uint32_t)rows : 0;
+
+    prune->removed += removed;
+    prune->left -= removed < prune->left ? removed : prune->left;
+}
+
 /* Runs a statement that removes rows; it tells how many, or is a plain delete or update. */
 static int remove_rows(struct prune *prune, enum pg_sql_name name, struct err *err)
 {
     PGresult *result;
     int64_t rows;
-    uint32_t removed;
 
     if (pg_query(prune->store, name, &result, err) < 0)
         return -(int)err->code;
     rows = PQntuples(result) > 0 ? get_int(result, 0, 0, 0)
                                  : strtoll(PQcmdTuples(result), NULL, 10);
     PQclear(result);
-    removed = rows > 0 ? (uint32_t)rows : 0;
-    prune->removed += removed;
-    prune->left -= removed < prune->left ? removed : prune->left;
+    count_removed(prune, rows);
     return 0;
 }
 
@@ -65,6 +70,7 @@ static int prune_next_logs(struct prune *prune, int64_t from_ms, int64_t before_
     struct pg_params *params = &prune->store->conn.params;
     struct uuid from = id_at(from_ms * 1000), end = id_at(before_us);
     uint32_t over = 0;
+    int64_t lines;
     PGresult *result;
 
     param_uuid(params, &from);
@@ -92,7 +98,10 @@ static int prune_next_logs(struct prune *prune, int64_t from_ms, int64_t before_
         params_reset(params);
         return 0;
     }
-    return remove_rows(prune, PGSQL_prune_logs, err);
+    if (pg_logs_delete(prune->store, PGSQL_prune_logs, &lines, err) < 0)
+        return -(int)err->code;
+    count_removed(prune, lines);
+    return 0;
 }
 
 /* Oldest executions first, each from its first line on. *cursor_ms: the time to go on from, 0 when

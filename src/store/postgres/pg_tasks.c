@@ -377,7 +377,7 @@ int pg_tasks_delete(struct store *base, struct task *const *tasks, uint32_t coun
     if (places_change(store, tasks, count, err) < 0)
         return -(int)err->code;
     put_keys(params, tasks, count);
-    if (pg_send(store, PGSQL_delete_logs, err) < 0)
+    if (pg_logs_delete(store, PGSQL_delete_logs, NULL, err) < 0)
         return -(int)err->code;
     put_keys(params, tasks, count);
     if (pg_send(store, PGSQL_delete_by_task, err) < 0)

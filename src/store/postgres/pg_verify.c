@@ -221,7 +221,7 @@ static void tell_of_index(void *ctx, const char *line)
 }
 
 /* As conn_begin, but the level must be said before the first statement, also behind a pooler. */
-static int begin_snapshot(struct pg_store *store, struct err *err)
+int pg_begin_snapshot(struct pg_store *store, struct err *err)
 {
     struct pg_conn *conn = &store->conn;
 
@@ -242,7 +242,7 @@ int pg_verify(struct store *base, void (*tell_line)(void *ctx, const char *line)
     struct verify verify = {.store = pg_of(base), .tell = tell_line, .ctx = ctx};
     struct pg_conn *conn = &verify.store->conn;
     bool own = !conn->in_tx;
-    int rc = own ? begin_snapshot(verify.store, err) : 0;
+    int rc = own ? pg_begin_snapshot(verify.store, err) : 0;
 
     if (rc == 0)
         rc = run_all(&verify, err);

@@ -1,6 +1,7 @@
-/* What a task leaves behind: events, executions, its result, checkpoints and logs. Event and
- * execution inserts are on the hot path (one of each per claim, report and outcome), so they bind
- * by position and ask nothing. Removing old history is in sqlite_prune.c. Writer's thread only. */
+/* What a task leaves behind: events, executions, its result and checkpoints. Event and execution
+ * inserts are on the hot path (one of each per claim, report and outcome), so they bind by position
+ * and ask nothing. Logs are in sqlite_logs.c, removing old history in sqlite_prune.c. Writer's
+ * thread only. */
 #include "core/bounds.h"
 #include "core/checkpoint.h"
 #include "store/sqlite/sqlite_int.h"
@@ -291,64 +292,4 @@ int sqlite_checkpoint_invalidate(struct store *base, const struct uuid *task_id,
     bind_uuid(stmt, 1, task_id);
     bind_int(stmt, 2, seq);
     return sql_run(sql, stmt, NULL, err);
-}
-
-static int insert_log(struct sqlite_sql *sql, const struct log_entry *entry, struct err *err)
-{
-    sqlite3_stmt *stmt = sql_get(sql, SQL_log_insert, err);
-
-    if (!stmt)
-        return -(int)err->code;
-    bind_uuid(stmt, 1, &entry->id);
-    bind_uuid(stmt, 2, &entry->execution_id);
-    bind_int(stmt, 3, entry->seq);
-    bind_word(stmt, 4, severity_word(entry->level));
-    bind_str(stmt, 5, entry->message);
-    bind_str(stmt, 6, entry->context);
-    bind_int(stmt, 7, entry->logged_at_us);
-    bind_str(stmt, 8, entry->chain_hash);
-    return sql_run(sql, stmt, NULL, err);
-}
-
-/* The last line an execution may have says that there were more; what comes then is dropped. */
-static int insert_log_bounded(struct sqlite_sql *sql, struct log_entry *entry, int64_t *last,
-                              struct err *err)
-{
-    struct log_entry marker = *entry;
-
-    entry->seq = 0;
-    if (*last >= BOUND_LOG_LINES_PER_EXECUTION)
-        return 0;
-    entry->seq = ++*last;
-    if (*last < BOUND_LOG_LINES_PER_EXECUTION)
-        return insert_log(sql, entry, err);
-    marker.seq = *last;
-    marker.level = SEVERITY_WARN;
-    marker.message = STR("further lines of this execution are not kept: it has reached the limit");
-    marker.context = STR_NONE;
-    marker.chain_hash = STR_NONE; /* the entry's covers another message */
-    return insert_log(sql, &marker, err);
-}
-
-/* Lines of a batch mostly belong to one execution: its last seq is asked for once per run. A line
- * that is dropped gets seq 0. */
-int sqlite_logs_insert(struct store *base, struct log_entry *entries, uint32_t count,
-                       struct err *err)
-{
-    struct sqlite_sql *sql = &sqlite_of(base)->sql;
-    const struct uuid *current = NULL;
-    int64_t last = 0;
-
-    for (uint32_t i = 0; i < count; i++) {
-        struct log_entry *entry = &entries[i];
-
-        if (!current || !uuid_eq(current, &entry->execution_id)) {
-            current = &entry->execution_id;
-            if (last_seq(sql, SQL_log_last_seq, current, &last, err) < 0)
-                return -(int)err->code;
-        }
-        if (insert_log_bounded(sql, entry, &last, err) < 0)
-            return -(int)err->code;
-    }
-    return 0;
 }

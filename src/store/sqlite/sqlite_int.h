@@ -137,9 +137,15 @@ int sqlite_checkpoint_insert(struct store *, const struct uuid *, struct checkpo
 int sqlite_checkpoint_newest(struct store *, const struct uuid *, struct arena *,
                              struct checkpoint **, struct err *);
 int sqlite_checkpoint_invalidate(struct store *, const struct uuid *, int64_t, struct err *);
-int sqlite_logs_insert(struct store *, struct log_entry *, uint32_t, struct err *);
 void sqlite_checkpoint_from_row(sqlite3_stmt *stmt, int first, struct arena *arena,
                                 struct checkpoint *checkpoint); /* 11 columns */
+/* sqlite_logs.c */
+int sqlite_logs_insert(struct store *, struct log_entry *, uint32_t, struct err *);
+/* Runs a delete that returns execution_id, seq and chain_hash of what it removed, and notes the
+ * cuts. *removed (may be NULL): how many lines. */
+int sqlite_logs_delete(struct sqlite_store *store, sqlite3_stmt *stmt, int64_t *removed,
+                       struct err *err);
+extern const struct log_verbs sqlite_log_verbs;
 /* sqlite_prune.c */
 int sqlite_history_prune(struct store *, int64_t, int64_t, int64_t, uint32_t, int64_t *,
                          uint32_t *, struct err *);

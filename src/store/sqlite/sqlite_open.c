@@ -407,6 +407,7 @@ static const struct store_verbs verbs = {
     .backup = sqlite_backup,
     .copy = &sqlite_copy_verbs,
     .catalog = &sqlite_catalog_verbs,
+    .logs = &sqlite_log_verbs,
 };
 
 static int read_last(struct sqlite_store *store, struct err *err)
@@ -486,6 +487,7 @@ int sqlite_store_open(struct store **out, struct str path, const struct store_op
     }
     store->base.verbs = &verbs;
     store->base.kind = "sqlite";
+    store->base.path = store->path;
     store->log = options->log;
     store->lock_fd = -1;
     if (!options->allow_network_fs && (rc = refuse_network_fs(store->path, err)) < 0)

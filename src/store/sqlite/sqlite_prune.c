@@ -7,6 +7,7 @@
 #include "store/sqlite/sqlite_int.h"
 
 struct prune {
+    struct sqlite_store *store;
     struct sqlite_sql *sql;
     int64_t events_before_us;
     int64_t executions_before_us;
@@ -53,17 +54,16 @@ static int execution_under_way(struct sqlite_sql *sql, const struct uuid *id, bo
     return 0;
 }
 
-static int delete_some(struct prune *prune, enum sqlite_statement name, const struct uuid *id,
-                       struct err *err)
+static int delete_logs(struct prune *prune, const struct uuid *id, struct err *err)
 {
-    sqlite3_stmt *stmt = sql_get(prune->sql, name, err);
+    sqlite3_stmt *stmt = sql_get(prune->sql, SQL_prune_logs, err);
     int64_t changes = 0;
 
     if (!stmt)
         return -(int)err->code;
     bind_uuid(stmt, 1, id);
     bind_int(stmt, 2, prune->left);
-    if (sql_run(prune->sql, stmt, &changes, err) < 0)
+    if (sqlite_logs_delete(prune->store, stmt, &changes, err) < 0)
         return -(int)err->code;
     count_removed(prune, changes);
     return 0;
@@ -95,7 +95,7 @@ static int prune_logs(struct prune *prune, int64_t before_us, int64_t *cursor_ms
         sqlite3_reset(stmt);
         rc = execution_under_way(prune->sql, &at, &under_way, err);
         if (rc == 0 && !under_way)
-            rc = delete_some(prune, SQL_prune_logs, &at, err);
+            rc = delete_logs(prune, &at, err);
         if (rc < 0)
             return rc;
         *cursor_ms = uuid7_time_ms(&at);
@@ -233,7 +233,8 @@ int sqlite_history_prune(struct store *base, int64_t events_before_us,
                          int64_t executions_before_us, int64_t logs_before_us, uint32_t limit,
                          int64_t *cursor, uint32_t *removed, struct err *err)
 {
-    struct prune prune = {.sql = &sqlite_of(base)->sql,
+    struct prune prune = {.store = sqlite_of(base),
+                          .sql = &sqlite_of(base)->sql,
                           .events_before_us = events_before_us,
                           .executions_before_us = executions_before_us,
                           .left = limit ? limit : 1};

@@ -26,7 +26,9 @@
     X(event_insert) X(execution_insert) X(execution_update) X(execution_by_key)                \
     X(result_put) X(result_delete)                                                             \
     X(checkpoint_insert) X(checkpoint_last_seq) X(checkpoint_newest) X(checkpoint_invalidate)  \
-    X(checkpoint_thin) X(log_insert) X(log_last_seq)                                           \
+    X(checkpoint_thin) X(log_insert) X(log_last) X(head_note) X(heads_first) X(heads_forget)   \
+    X(anchor_last) X(anchor_insert) X(anchors_after) X(walk_heads) X(walk_lines)               \
+    X(head_alive) X(anchors_trim)                                                              \
     X(prune_candidates) X(prune_events) X(prune_opening) X(prune_execution_next)               \
     X(prune_keeps_claim)                                                                       \
     X(prune_keeps_start) X(prune_keeps_end) X(prune_executions) X(prune_log_next)              \

@@ -435,12 +435,22 @@ static int delete_by(struct sqlite_store *store, enum sqlite_statement what,
     return sql_run(&store->sql, stmt, NULL, err);
 }
 
+static int delete_logs(struct sqlite_store *store, const struct task *task, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(&store->sql, SQL_task_deletes_logs, err);
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_int(stmt, 1, task->key);
+    return sqlite_logs_delete(store, stmt, NULL, err);
+}
+
 static int delete_one(struct sqlite_store *store, struct task *task, struct err *err)
 {
     static const struct {
         enum sqlite_statement what;
         bool by_id;
-    } steps[] = {{SQL_task_deletes_logs, false},      {SQL_task_deletes_executions, false},
+    } steps[] = {{SQL_task_deletes_executions, false},
                  {SQL_task_deletes_events, false},    {SQL_data_delete, false},
                  {SQL_details_delete, false},         {SQL_task_deletes_options, false},
                  {SQL_task_deletes_checkpoints, true}, {SQL_task_deletes_dependencies, true},
@@ -450,7 +460,8 @@ static int delete_one(struct sqlite_store *store, struct task *task, struct err 
 
     ASSERT(task->has_spec);
     if (sqlite_uniques_drop(&store->base, task, true, err) < 0 ||
-        write_tags(store, task, SQL_task_deletes_tags, err) < 0)
+        write_tags(store, task, SQL_task_deletes_tags, err) < 0 ||
+        delete_logs(store, task, err) < 0)
         return -(int)err->code;
     if (!uuid_is_nil(&task->spec.job_id) &&
         (delete_by(store, SQL_run_delete, task, true, err) < 0 ||

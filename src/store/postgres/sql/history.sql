@@ -67,26 +67,6 @@ FROM task_checkpoints WHERE task_id = $1 AND is_valid ORDER BY seq DESC LIMIT 1;
 -- name: checkpoint_invalidate
 UPDATE task_checkpoints SET is_valid = false WHERE task_id = $1 AND seq = $2;
 
--- The number of every line of a batch; what is stored is looked at once per execution.
--- name: logs_next_seq
-SELECT n.at, (sum(CASE WHEN n.nth = 1 THEN 1 + coalesce((SELECT max(g.seq) FROM execution_logs g
-        WHERE g.execution_id = n.execution_id), 0) ELSE 1 END)
-    OVER (PARTITION BY n.execution_id ORDER BY n.nth))::bigint
-FROM (
-    SELECT v.execution_id, v.at, row_number() OVER (PARTITION BY v.execution_id ORDER BY v.at)
-        AS nth
-    FROM unnest($1::uuid[]) WITH ORDINALITY AS v (execution_id, at)) n;
-
--- As with checkpoints, somebody else may have given the same numbers.
--- name: logs_insert
-WITH made AS (
-    INSERT INTO execution_logs (id, execution_id, seq, log_level, message, context, logged_at,
-        chain_hash)
-    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::text[], $5::text[],
-        $6::text[], $7::timestamptz[], $8::text[])
-    ON CONFLICT (execution_id, seq) DO NOTHING RETURNING 1)
-SELECT perdura_expect(count(*), cardinality($1), 'execution_logs') FROM made;
-
 -- The next tasks from a key on that have any history left, one after the other by the indexes.
 -- name: prune_candidates
 WITH RECURSIVE next AS (
@@ -173,12 +153,21 @@ SELECT n.execution_id, EXISTS (SELECT 1 FROM execution_rows e
 FROM next n ORDER BY n.nth;
 
 -- name: prune_logs
-DELETE FROM execution_logs g
-USING (
-    SELECT old.execution_id, old.seq
-    FROM unnest($1::uuid[]) AS ended (execution_id)
-    CROSS JOIN LATERAL (
-        SELECT x.execution_id, x.seq FROM execution_logs x
-        WHERE x.execution_id = ended.execution_id ORDER BY x.seq LIMIT $2) old
-    LIMIT $2) gone
-WHERE g.execution_id = gone.execution_id AND g.seq = gone.seq;
+WITH gone AS (
+    DELETE FROM execution_logs g
+    USING (
+        SELECT old.execution_id, old.seq
+        FROM unnest($1::uuid[]) AS ended (execution_id)
+        CROSS JOIN LATERAL (
+            SELECT x.execution_id, x.seq FROM execution_logs x
+            WHERE x.execution_id = ended.execution_id ORDER BY x.seq LIMIT $2) old
+        LIMIT $2) old
+    WHERE g.execution_id = old.execution_id AND g.seq = old.seq
+    RETURNING g.execution_id, g.seq, g.chain_hash),
+forgotten AS (
+    DELETE FROM log_heads h USING (SELECT execution_id, max(seq) AS seq FROM gone
+        GROUP BY execution_id) o
+    WHERE h.execution_id = o.execution_id AND h.seq <= o.seq)
+SELECT DISTINCT ON (execution_id) execution_id, seq, chain_hash,
+    count(*) OVER (PARTITION BY execution_id)
+FROM gone ORDER BY execution_id, seq DESC;

@@ -52,14 +52,6 @@ FROM task_checkpoints WHERE task_id = ?1 AND is_valid = 1 ORDER BY seq DESC LIMI
 -- name: checkpoint_invalidate
 UPDATE task_checkpoints SET is_valid = 0 WHERE task_id = ?1 AND seq = ?2;
 
--- name: log_last_seq
-SELECT max(seq) FROM execution_logs WHERE execution_id = ?1;
-
--- name: log_insert
-INSERT INTO execution_logs (id, execution_id, seq, log_level, message, context, logged_at,
-    chain_hash)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8);
-
 -- The next task from a key on that has any history left.
 -- name: prune_candidates
 WITH next (task) AS (
@@ -117,4 +109,5 @@ ORDER BY execution_id, seq LIMIT 1;
 
 -- name: prune_logs
 DELETE FROM execution_logs WHERE execution_id = ?1 AND seq IN (
-    SELECT seq FROM execution_logs WHERE execution_id = ?1 ORDER BY seq LIMIT ?2);
+    SELECT seq FROM execution_logs WHERE execution_id = ?1 ORDER BY seq LIMIT ?2)
+RETURNING execution_id, seq, chain_hash;

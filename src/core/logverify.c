@@ -1,0 +1,288 @@
+/* The lines: every chain computed again, execution by execution, and compared with what records
+ * say. One finding per execution, at the first line that is wrong: behind it nothing is certain. */
+#include "core/logverify_int.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define SUBJECT_BYTES 96
+#define DETAIL_BYTES 512
+
+struct logverify *logverify_new(const struct logverify_options *options)
+{
+    struct logverify *verify = calloc(1, sizeof *verify);
+
+    if (!verify)
+        return NULL;
+    verify->options = *options;
+    return verify;
+}
+
+void logverify_free(struct logverify *verify)
+{
+    if (!verify)
+        return;
+    free(verify->file.items);
+    free(verify->store.items);
+    free(verify->heads.items);
+    free(verify->cuts.items);
+    free(verify);
+}
+
+void logverify_tell(struct logverify *verify, const char *kind, struct str subject,
+                    const char *format, ...)
+{
+    char detail[DETAIL_BYTES];
+    struct logverify_finding finding = {.kind = kind, .subject = subject};
+    va_list args;
+    int len;
+
+    va_start(args, format);
+    len = vsnprintf(detail, sizeof detail, format, args);
+    va_end(args);
+    if (len < 0)
+        len = 0;
+    finding.detail = str_span(detail, (size_t)len < sizeof detail ? (size_t)len
+                                                                  : sizeof detail - 1);
+    verify->counts.findings++;
+    verify->options.tell(verify->options.ctx, &finding);
+}
+
+void logverify_add_told(struct logverify *verify, struct told_list *list, const struct told *told)
+{
+    if (list->count == list->cap) {
+        size_t cap = list->cap ? 2 * list->cap : 1024;
+        void *items = cap <= LOGVERIFY_HEADS_MAX ? realloc(list->items, cap * sizeof *told) : NULL;
+
+        if (!items) {
+            verify->failed = cap <= LOGVERIFY_HEADS_MAX ? ERR_MEMORY : ERR_TOO_LARGE;
+            return;
+        }
+        list->items = items;
+        list->cap = cap;
+    }
+    list->items[list->count++] = *told;
+}
+
+void logverify_pending(struct logverify *verify, const struct log_head *head)
+{
+    logverify_add_told(verify, &verify->heads, &(struct told){*head, 0});
+}
+
+static int compare_told(const void *left, const void *right)
+{
+    const struct told *a = left, *b = right;
+    int order = memcmp(a->head.execution_id.bytes, b->head.execution_id.bytes, 16);
+
+    if (order != 0)
+        return order;
+    if (a->head.seq != b->head.seq)
+        return a->head.seq < b->head.seq ? -1 : 1;
+    return (a->serial > b->serial) - (a->serial < b->serial);
+}
+
+static void sort_told(struct told_list *list)
+{
+    if (list->count > 1)
+        qsort(list->items, list->count, sizeof *list->items, compare_told);
+}
+
+static void bad_line(struct logverify *verify, int64_t seq, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void bad_line(struct logverify *verify, int64_t seq, const char *format, ...)
+{
+    char subject[SUBJECT_BYTES], detail[DETAIL_BYTES], id[UUID_TEXT_BYTES];
+    va_list args;
+
+    uuid_format(&verify->current, id);
+    snprintf(subject, sizeof subject, "execution %s line %lld", id, (long long)seq);
+    va_start(args, format);
+    vsnprintf(detail, sizeof detail, format, args);
+    va_end(args);
+    verify->bad = true;
+    logverify_tell(verify, "log", str_of(subject), "%s", detail);
+}
+
+/* The last cut of the execution, which the lines begin behind. */
+static void take_cut(struct logverify *verify, const struct uuid *id)
+{
+    const struct told_list *cuts = &verify->cuts;
+
+    while (verify->cut_at < cuts->count &&
+           memcmp(cuts->items[verify->cut_at].head.execution_id.bytes, id->bytes, 16) < 0)
+        verify->cut_at++;
+    for (size_t i = verify->cut_at;
+         i < cuts->count && uuid_eq(&cuts->items[i].head.execution_id, id); i++)
+        verify->at = cuts->items[i].head;
+    verify->cut_seq = verify->at.seq;
+}
+
+static void begin_execution(struct logverify *verify, const struct uuid *id)
+{
+    const struct told_list *heads = &verify->heads;
+
+    verify->any = true;
+    verify->bad = false;
+    verify->current = *id;
+    verify->plain_seq = 0;
+    verify->at = (struct log_head){.execution_id = *id};
+    take_cut(verify, id);
+    verify->signed_seq = verify->cut_seq;
+    for (size_t i = verify->head_at;
+         i < heads->count && uuid_eq(&heads->items[i].head.execution_id, id); i++)
+        if (heads->items[i].head.seq > verify->signed_seq)
+            verify->signed_seq = heads->items[i].head.seq;
+    while (verify->head_at < heads->count &&
+           uuid_eq(&heads->items[verify->head_at].head.execution_id, id) &&
+           heads->items[verify->head_at].head.seq <= verify->cut_seq)
+        verify->head_at++;
+}
+
+static const struct told *next_head(const struct logverify *verify)
+{
+    const struct told *head = verify->head_at < verify->heads.count
+                                  ? &verify->heads.items[verify->head_at] : NULL;
+
+    return head && uuid_eq(&head->head.execution_id, &verify->current) ? head : NULL;
+}
+
+static void tell_cut_off(struct logverify *verify, const struct told *head)
+{
+    int64_t first = verify->at.seq + 1;
+
+    if (head->serial == 0)
+        bad_line(verify, first, "the lines up to %lld are missing",
+                 (long long)verify->signed_seq);
+    else
+        bad_line(verify, first, "the lines up to %lld are missing: record %lld says that they were "
+                 "there", (long long)verify->signed_seq, (long long)head->serial);
+}
+
+/* Its last line was seen. */
+static void end_execution(struct logverify *verify)
+{
+    const struct told *head;
+
+    if (!verify->any)
+        return;
+    head = next_head(verify);
+    if (!verify->bad && head)
+        tell_cut_off(verify, head);
+    if (!verify->bad && verify->at.seq > verify->signed_seq && verify->at.seq > verify->plain_seq)
+        bad_line(verify, (verify->signed_seq > verify->plain_seq ? verify->signed_seq
+                                                                 : verify->plain_seq) + 1,
+                 "it was added by somebody else: no record names it");
+    while (next_head(verify))
+        verify->head_at++;
+    verify->any = false;
+}
+
+/* Executions before this one (NULL = all that are left) that records name and that have no line. */
+static void pass_removed(struct logverify *verify, const struct uuid *before)
+{
+    while (verify->head_at < verify->heads.count) {
+        const struct uuid id = verify->heads.items[verify->head_at].head.execution_id;
+
+        if (before && memcmp(id.bytes, before->bytes, 16) >= 0)
+            return;
+        begin_execution(verify, &id);
+        end_execution(verify);
+    }
+}
+
+/* Begun before there were chains, or before a migration was taken back and made again: what was
+ * logged until then may lack hashes, and no record need name it. */
+static bool is_old(const struct logverify *verify, const struct log_line *line)
+{
+    return verify->options.since_us > 0 && line->logged_at_us <= verify->options.since_us &&
+           uuid7_time_ms(&verify->current) <= verify->options.since_us / 1000;
+}
+
+/* What records say of this line. */
+static void compare_heads(struct logverify *verify)
+{
+    const struct told *head;
+
+    while (!verify->bad && (head = next_head(verify)) != NULL &&
+           head->head.seq <= verify->at.seq) {
+        verify->head_at++;
+        if (memcmp(head->head.hash, verify->at.hash, HASH_BYTES) == 0 && head->head.hashed)
+            continue;
+        if (head->serial == 0)
+            bad_line(verify, verify->at.seq, "it is another one than was written");
+        else
+            bad_line(verify, verify->at.seq, "it, or one before it, is another one than record "
+                     "%lld was made of", (long long)head->serial);
+    }
+}
+
+static void check_line(struct logverify *verify, const struct log_line *line, struct str chain_hash)
+{
+    char hex[HASH_HEX_BYTES + 1];
+    const struct told *head;
+
+    if (line->seq <= verify->cut_seq) {
+        bad_line(verify, line->seq, "it is there although the lines up to %lld were removed",
+                 (long long)verify->cut_seq);
+        return;
+    }
+    if (!chain_hash.data && is_old(verify, line)) {
+        head = next_head(verify);
+        if (head && head->head.seq <= line->seq)
+            bad_line(verify, line->seq, "it has lost its hash");
+        verify->at.seq = verify->plain_seq = line->seq;
+        verify->at.hashed = false; /* a chain begins behind it */
+        return;
+    }
+    if (line->seq != verify->at.seq + 1) {
+        bad_line(verify, verify->at.seq + 1, "the lines up to %lld are missing",
+                 (long long)line->seq - 1);
+        return;
+    }
+    if (logchain_step(&verify->at, line) < 0) {
+        verify->failed = ERR_MEMORY;
+        return;
+    }
+    hash_hex(verify->at.hash, HASH_BYTES, hex);
+    if (is_old(verify, line))
+        verify->plain_seq = line->seq;
+    if (!str_is(chain_hash, hex))
+        bad_line(verify, line->seq, "it is not as it was written, or the line before it is not the "
+                 "one it followed");
+    else
+        compare_heads(verify);
+}
+
+void logverify_line(struct logverify *verify, const struct log_line *line, struct str chain_hash)
+{
+    if (!verify->sorted) {
+        logverify_compare_anchor(verify);
+        sort_told(&verify->heads);
+        sort_told(&verify->cuts);
+        verify->sorted = true;
+    }
+    if (!line)
+        return;
+    if (!verify->any || !uuid_eq(&verify->current, &line->execution_id)) {
+        end_execution(verify);
+        pass_removed(verify, &line->execution_id);
+        begin_execution(verify, &line->execution_id);
+        verify->counts.executions++;
+    }
+    verify->counts.lines++;
+    if (!verify->bad)
+        check_line(verify, line, chain_hash);
+}
+
+int logverify_end(struct logverify *verify, struct logverify_counts *counts, struct err *err)
+{
+    logverify_line(verify, NULL, STR_NONE);
+    end_execution(verify);
+    pass_removed(verify, NULL);
+    *counts = verify->counts;
+    if (verify->failed != ERR_NONE)
+        return err_set(err, verify->failed, "there is not enough memory to compare all records; "
+                       "what was found so far is not everything");
+    return 0;
+}

@@ -1,0 +1,60 @@
+/* Inside of the verification of logs: records (logverify_records.c) and lines (logverify.c). */
+#ifndef CORE_LOGVERIFY_INT_H
+#define CORE_LOGVERIFY_INT_H
+
+#include "core/logverify.h"
+
+/* A head or cut that a record, or the store's waiting list (serial 0), names. */
+struct told {
+    struct log_head head;
+    int64_t serial;
+};
+
+struct told_list {
+    struct told *items;
+    size_t count, cap;
+};
+
+struct known { /* a record, of the file or of the store */
+    int64_t serial;
+    int64_t at_us;
+    uint8_t hash[HASH_BYTES];
+    bool seam;
+};
+
+struct known_list {
+    struct known *items;
+    size_t count, cap;
+};
+
+struct logverify {
+    struct logverify_options options;
+    struct logverify_counts counts;
+    enum err_code failed; /* what is known may be incomplete */
+    struct known_list file, store;
+    struct told_list heads, cuts;
+    bool store_signed;    /* a signed record of the store was seen */
+    int64_t first_previous_serial; /* the store's records begin behind this one, ... */
+    uint8_t first_previous[HASH_BYTES];
+    bool begins;          /* ... and that is the first one, or the first after a regression; */
+    bool trimmed;         /* or a record says what became of those before */
+    bool sorted;
+
+    /* The execution whose lines are coming. */
+    struct uuid current;
+    bool any, bad;
+    struct log_head at;     /* the last line that was good */
+    int64_t plain_seq;      /* the last one from before there were records */
+    size_t head_at;         /* next of heads */
+    size_t cut_at;
+    int64_t cut_seq;
+    int64_t signed_seq;     /* the highest one that heads and cuts name */
+};
+
+void logverify_tell(struct logverify *verify, const char *kind, struct str subject,
+                    const char *format, ...) __attribute__((format(printf, 4, 5)));
+void logverify_add_told(struct logverify *verify, struct told_list *list, const struct told *told);
+/* logverify_records.c: after the last record */
+void logverify_compare_anchor(struct logverify *verify);
+
+#endif

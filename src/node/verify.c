@@ -1,0 +1,260 @@
+/* perdura verify: the store compared with itself, its checkpoints with their hashes, its logs with
+ * their chains and with signed records, also those of an anchor file. Only reads; a store that is
+ * in use is seen as it was at one moment. One thread. */
+#include "core/logverify.h"
+#include "node/node.h"
+#include "queue/anchor_file.h"
+#include "queue/routes.h"
+#include "store/log_store.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define FINDINGS_MAX 10000 /* beyond that the store is lost anyway */
+#define COUNTS_MAX 6
+
+struct findings {
+    struct arena *arena;
+    struct verify_finding *list;
+    uint32_t count;
+    bool only_checkpoints;
+    struct str where; /* shown behind each finding where there are several stores */
+};
+
+static void add_finding(struct findings *findings, struct str kind, struct str subject,
+                        struct str detail)
+{
+    char shown[256];
+
+    if (findings->count == FINDINGS_MAX)
+        return;
+    if (findings->where.data) {
+        store_shown(findings->where, shown, sizeof shown);
+        detail = arena_format(findings->arena, STR_FMT " (%s)", STR_ARG(detail), shown);
+    }
+    findings->list[findings->count++] = (struct verify_finding){kind, subject, detail};
+}
+
+/* A line is "table: what is wrong". */
+static void on_line(void *ctx, const char *line)
+{
+    struct findings *findings = ctx;
+    struct str text = arena_str(findings->arena, str_of(line));
+    const char *colon = text.data ? strstr(text.data, ": ") : NULL;
+    struct str subject = colon ? str_span(text.data, (size_t)(colon - text.data)) : STR("store");
+    struct str detail = colon ? str_of(colon + 2) : text;
+    bool is_checkpoint = str_is(subject, "task_checkpoints");
+
+    if (findings->only_checkpoints && !is_checkpoint)
+        return;
+    add_finding(findings, is_checkpoint ? STR("checkpoint") : STR("store"), subject, detail);
+}
+
+/* ---- logs ---- */
+
+static void on_log_finding(void *ctx, const struct logverify_finding *finding)
+{
+    struct findings *findings = ctx;
+
+    add_finding(findings, str_of(finding->kind), arena_str(findings->arena, finding->subject),
+                arena_str(findings->arena, finding->detail));
+}
+
+static void on_anchor_line(void *ctx, struct str line)
+{
+    logverify_anchor_line(ctx, line);
+}
+
+static void on_record(void *ctx, const struct anchor_row *row)
+{
+    logverify_record(ctx, row);
+}
+
+static void on_pending(void *ctx, const struct log_head *head)
+{
+    logverify_pending(ctx, head);
+}
+
+static void on_log_line(void *ctx, const struct log_line *line, struct str chain_hash)
+{
+    logverify_line(ctx, line, chain_hash);
+}
+
+/* What the store says of itself: its key, and since when lines have hashes. */
+static int read_facts(struct store *store, struct arena *arena, struct logverify_options *options,
+                      struct str *public_key, struct err *err)
+{
+    struct str since;
+    int rc = store->verbs->info_get(store, "log_public_key", arena, public_key, err);
+
+    if (rc == 0)
+        rc = store->verbs->info_get(store, "log_chain_since", arena, &since, err);
+    if (rc < 0)
+        return rc;
+    options->has_key = public_key->data != NULL;
+    if (since.data)
+        str_to_int64(since, &options->since_us);
+    return 0;
+}
+
+static int read_keys(const struct verify_request *request, struct logverify_options *options,
+                     struct err *err)
+{
+    if (request->public_keys_count > LOGVERIFY_KEYS_MAX)
+        return err_set(err, ERR_USAGE, "at most %d public keys can be given", LOGVERIFY_KEYS_MAX);
+    for (uint32_t i = 0; i < request->public_keys_count; i++)
+        if (!hash_from_hex(request->public_keys[i], options->keys[i], SIGN_PUBLIC_BYTES))
+            return err_set(err, ERR_USAGE, "a public key is 64 hexadecimal digits, as 'perdura "
+                           "verify --logs' prints them");
+    options->keys_count = request->public_keys_count;
+    return 0;
+}
+
+static int read_all(struct logverify *verify, struct store *store, const char *anchor,
+                    struct err *err)
+{
+    const struct log_walk walk = {on_record, on_pending, on_log_line, verify};
+    int rc = 0;
+
+    if (anchor) /* before the store, which only goes on meanwhile */
+        rc = anchor_file_read(anchor, on_anchor_line, verify, err);
+    return rc < 0 ? rc : store->verbs->logs->walk(store, &walk, err);
+}
+
+static int verify_logs(struct store *store, const struct verify_request *request,
+                       const char *anchor, struct findings *findings,
+                       struct logverify_counts *total, struct str *public_key, struct err *err)
+{
+    struct logverify_options options = {.tell = on_log_finding, .ctx = findings};
+    struct logverify_counts counts = {0};
+    struct logverify *verify;
+    int rc = read_keys(request, &options, err);
+
+    if (rc == 0)
+        rc = read_facts(store, findings->arena, &options, public_key, err);
+    if (rc < 0)
+        return rc;
+    verify = logverify_new(&options);
+    if (!verify)
+        return err_set(err, ERR_MEMORY, "out of memory");
+    rc = read_all(verify, store, anchor, err);
+    if (rc == 0)
+        rc = logverify_end(verify, &counts, err);
+    logverify_free(verify);
+    total->lines += counts.lines;
+    total->executions += counts.executions;
+    total->records += counts.records;
+    total->unsigned_records += counts.unsigned_records;
+    total->anchor_records += counts.anchor_records;
+    return rc;
+}
+
+/* ---- all of it ---- */
+
+static int count_tasks(struct store *store, struct arena *arena, int64_t *total, struct err *err)
+{
+    struct lane_count *lanes;
+    uint32_t count;
+    int rc = store->verbs->counts_load(store, arena, &lanes, &count, err);
+
+    for (uint32_t i = 0; rc == 0 && i < count; i++)
+        *total += lanes[i].tasks;
+    return rc;
+}
+
+struct totals {
+    int64_t tasks;
+    struct logverify_counts logs;
+    struct str public_key;
+    struct str anchor; /* as asked for, or the configured one if it is there */
+};
+
+/* What is asked for: the store itself unless only logs are, logs unless only checkpoints are. */
+static int verify_one(struct str where, bool is_main, const struct verify_request *request,
+                      struct findings *findings, struct totals *totals, struct err *err)
+{
+    struct store_options options = {.no_migrate = true, .allow_network_fs = true, .no_lock = true};
+    bool logs = request->logs || request->anchor.data || !request->checkpoints;
+    bool whole = request->checkpoints || !(request->logs || request->anchor.data);
+    char *anchor = is_main && totals->anchor.data ? arena_cstr(findings->arena, totals->anchor)
+                                                  : NULL;
+    struct str public_key = STR_NONE;
+    struct store *store;
+    int64_t found;
+    int rc = store_open(&store, where, &options, err);
+
+    if (rc < 0)
+        return rc;
+    if (whole)
+        rc = store->verbs->verify(store, on_line, findings, &found, err);
+    if (rc == 0 && logs)
+        rc = verify_logs(store, request, anchor, findings, &totals->logs, &public_key, err);
+    if (rc == 0)
+        rc = count_tasks(store, findings->arena, &totals->tasks, err);
+    store->verbs->close(store);
+    if (is_main)
+        totals->public_key = public_key;
+    return rc;
+}
+
+static void add_count(struct verify_count *counts, struct verify_report *report, struct str what,
+                      int64_t checked)
+{
+    counts[report->counts_count++] = (struct verify_count){what, checked};
+}
+
+static int fill_report(const struct totals *totals, const struct verify_request *request,
+                       struct findings *findings, struct verify_report *report, struct err *err)
+{
+    bool only_checkpoints = request->checkpoints && !request->logs && !request->anchor.data;
+    struct verify_count *counts = arena_alloc_array(findings->arena, COUNTS_MAX, sizeof *counts);
+
+    if (!counts || findings->arena->failed)
+        return err_set(err, ERR_MEMORY, "out of memory");
+    *report = (struct verify_report){.findings = findings->list, .findings_count = findings->count,
+                                     .counts = counts, .public_key = totals->public_key};
+    add_count(counts, report, STR("tasks"), totals->tasks);
+    if (only_checkpoints)
+        return 0;
+    add_count(counts, report, STR("log lines"), totals->logs.lines);
+    add_count(counts, report, STR("executions with logs"), totals->logs.executions);
+    add_count(counts, report, STR("records"), totals->logs.records);
+    if (totals->logs.unsigned_records > 0)
+        add_count(counts, report, STR("unsigned records"), totals->logs.unsigned_records);
+    if (totals->anchor.data)
+        add_count(counts, report, STR("anchor records"), totals->logs.anchor_records);
+    return 0;
+}
+
+static struct str find_anchor(const struct settings *settings, const struct verify_request *request,
+                              struct arena *arena)
+{
+    const char *path;
+
+    if (request->anchor.data)
+        return request->anchor;
+    path = settings->log_anchor.data ? arena_cstr(arena, settings->log_anchor) : NULL;
+    return path && access(path, F_OK) == 0 ? settings->log_anchor : STR_NONE;
+}
+
+/* Of the main store and of those that queues are routed to; the anchor file is about the main
+ * one. */
+int node_verify(const struct settings *settings, const struct verify_request *request,
+                struct arena *arena, struct verify_report *report, struct err *err)
+{
+    struct findings findings = {.arena = arena, .only_checkpoints = request->checkpoints};
+    struct totals totals = {.anchor = find_anchor(settings, request, arena)};
+    struct str stores[ROUTES_MAX];
+    uint32_t stores_count;
+    int rc;
+
+    findings.list = arena_alloc_array(arena, FINDINGS_MAX, sizeof *findings.list);
+    if (!findings.list)
+        return err_set(err, ERR_MEMORY, "out of memory");
+    rc = routes_stores(settings, stores, &stores_count, err);
+    for (uint32_t i = 0; rc == 0 && i < stores_count; i++) {
+        findings.where = stores_count > 1 ? stores[i] : STR_NONE;
+        rc = verify_one(stores[i], i == 0, request, &findings, &totals, err);
+    }
+    return rc < 0 ? rc : fill_report(&totals, request, &findings, report, err);
+}

@@ -1,0 +1,36 @@
+/* The list of what a transaction removed of logs, for both stores. Writer's thread only. */
+#include "store/log_store.h"
+
+static bool grow(struct log_cuts *cuts)
+{
+    uint32_t cap = cuts->cap ? 2 * cuts->cap : 32;
+    struct log_part *items = arena_alloc_array(cuts->arena, cap, sizeof *items);
+
+    if (!items)
+        return false;
+    if (cuts->count)
+        memcpy(items, cuts->items, cuts->count * sizeof *items);
+    cuts->items = items;
+    cuts->cap = cap;
+    return true;
+}
+
+/* Rows of one delete come in any order: the highest line is where the chain goes on. */
+int log_cuts_add(struct log_cuts *cuts, const struct uuid *execution_id, int64_t seq,
+                 struct str chain_hash, int64_t lines)
+{
+    struct log_part *last = cuts && cuts->count ? &cuts->items[cuts->count - 1] : NULL;
+
+    if (!cuts)
+        return 0;
+    if (!last || !uuid_eq(&last->head.execution_id, execution_id)) {
+        if (cuts->count == cuts->cap && !grow(cuts))
+            return -ERR_MEMORY;
+        last = &cuts->items[cuts->count++];
+        *last = (struct log_part){.lines = 0};
+    }
+    last->lines += lines;
+    if (seq > last->head.seq)
+        logchain_resume(&last->head, execution_id, seq, chain_hash);
+    return 0;
+}

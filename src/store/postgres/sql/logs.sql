@@ -1,0 +1,70 @@
+-- Log lines with their chains, the chains that wait for a record, and the records.
+
+-- name: logs_last
+SELECT v.execution_id, l.seq, l.chain_hash
+FROM unnest($1::uuid[]) AS v (execution_id)
+CROSS JOIN LATERAL (SELECT g.seq, g.chain_hash FROM execution_logs g
+    WHERE g.execution_id = v.execution_id ORDER BY g.seq DESC LIMIT 1) l;
+
+-- As with checkpoints, somebody else may have given the same numbers. Where a chain was noted at the
+-- same place before, somebody removed lines behind our back: that note stays as the proof.
+-- name: logs_insert
+WITH made AS (
+    INSERT INTO execution_logs (id, execution_id, seq, log_level, message, context, logged_at,
+        chain_hash)
+    SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::bigint[], $4::text[], $5::text[],
+        $6::text[], $7::timestamptz[], $8::text[])
+    ON CONFLICT (execution_id, seq) DO NOTHING RETURNING 1),
+noted AS (
+    INSERT INTO log_heads (execution_id, seq, chain_hash, lines)
+    SELECT * FROM unnest($9::uuid[], $10::bigint[], $11::text[], $12::bigint[])
+    ON CONFLICT (execution_id, seq) DO NOTHING)
+SELECT perdura_expect(count(*), cardinality($1), 'execution_logs') FROM made;
+
+-- Others may note later ones of the same executions meanwhile: exactly what is seen is taken.
+-- name: heads_take
+WITH oldest AS (
+    SELECT DISTINCT execution_id FROM log_heads ORDER BY execution_id LIMIT $1),
+taken AS (
+    DELETE FROM log_heads h USING oldest o WHERE h.execution_id = o.execution_id
+    RETURNING h.execution_id, h.seq, h.chain_hash, h.lines)
+SELECT DISTINCT ON (execution_id) execution_id, seq, chain_hash,
+    (sum(lines) OVER (PARTITION BY execution_id))::bigint
+FROM taken ORDER BY execution_id, seq DESC;
+
+-- Records follow each other: who wants to add one waits for whoever is about to.
+-- name: anchor_lock
+SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.log_anchors', 0));
+
+-- name: anchor_last
+SELECT serial, record, record_hash, signature, created_at FROM log_anchors
+ORDER BY serial DESC LIMIT 1;
+
+-- name: anchor_insert
+INSERT INTO log_anchors (serial, record, record_hash, signature, created_at)
+VALUES ($1, $2, $3, $4, $5);
+
+-- name: anchors_after
+SELECT serial, record, record_hash, signature, created_at FROM log_anchors
+WHERE serial > $1 ORDER BY serial LIMIT $2;
+
+-- name: heads_alive
+SELECT EXISTS (SELECT FROM execution_logs g WHERE g.execution_id = v.execution_id)
+FROM unnest($1::uuid[]) WITH ORDINALITY AS v (execution_id, at) ORDER BY v.at;
+
+-- name: anchors_trim
+DELETE FROM log_anchors WHERE serial <= $1;
+
+-- name: walk_heads
+SELECT execution_id, seq, chain_hash FROM log_heads
+WHERE (execution_id, seq) > (coalesce($1, '00000000-0000-0000-0000-000000000000'), $2)
+ORDER BY execution_id, seq LIMIT $3;
+
+-- name: walk_lines
+SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash
+FROM (SELECT *, sum(bytes) OVER (ORDER BY execution_id, seq) - bytes AS before
+    FROM (SELECT *, octet_length(message) + coalesce(octet_length(context), 0) AS bytes
+        FROM execution_logs
+        WHERE (execution_id, seq) > (coalesce($1, '00000000-0000-0000-0000-000000000000'), $2)
+        ORDER BY execution_id, seq LIMIT $3) c) sized
+WHERE before < $4 ORDER BY execution_id, seq;

@@ -1,0 +1,45 @@
+-- Log lines with their chains, the chains that wait for a record, and the records.
+
+-- name: log_last
+SELECT seq, chain_hash FROM execution_logs WHERE execution_id = ?1 ORDER BY seq DESC LIMIT 1;
+
+-- name: log_insert
+INSERT INTO execution_logs (id, execution_id, seq, log_level, message, context, logged_at,
+    chain_hash)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8);
+
+-- Where there is one already, somebody removed lines behind our back: it stays as the proof.
+-- name: head_note
+INSERT OR IGNORE INTO log_heads (execution_id, seq, chain_hash, lines) VALUES (?1, ?2, ?3, ?4);
+
+-- name: heads_first
+SELECT execution_id, max(seq), chain_hash, sum(lines) FROM log_heads GROUP BY execution_id
+ORDER BY execution_id LIMIT ?1;
+
+-- name: heads_forget
+DELETE FROM log_heads WHERE execution_id = ?1 AND seq <= ?2;
+
+-- name: anchor_last
+SELECT serial, record, record_hash, signature, created_at FROM log_anchors
+ORDER BY serial DESC LIMIT 1;
+
+-- name: anchor_insert
+INSERT INTO log_anchors (serial, record, record_hash, signature, created_at)
+VALUES (?1, ?2, ?3, ?4, ?5);
+
+-- name: anchors_after
+SELECT serial, record, record_hash, signature, created_at FROM log_anchors
+WHERE serial > ?1 ORDER BY serial LIMIT ?2;
+
+-- name: head_alive
+SELECT 1 FROM execution_logs WHERE execution_id = ?1 LIMIT 1;
+
+-- name: anchors_trim
+DELETE FROM log_anchors WHERE serial <= ?1;
+
+-- name: walk_heads
+SELECT execution_id, seq, chain_hash FROM log_heads ORDER BY execution_id, seq;
+
+-- name: walk_lines
+SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash FROM execution_logs
+ORDER BY execution_id, seq;

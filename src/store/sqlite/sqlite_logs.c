@@ -1,0 +1,399 @@
+/* Log lines, each with its hash in the chain of its execution; the chains that wait for a record,
+ * and the records. A run that logs nothing comes here only when its task is deleted. Writer's
+ * thread; the walk also on a store that is only looked at. */
+#include "core/bounds.h"
+#include "store/log_store.h"
+#include "store/sqlite/sqlite_int.h"
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory for the logs; try again");
+}
+
+/* ---- lines ---- */
+
+static int load_head(struct sqlite_sql *sql, const struct uuid *id, struct log_head *head,
+                     struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(sql, SQL_log_last, err);
+    int rc;
+
+    *head = (struct log_head){.execution_id = *id};
+    if (!stmt)
+        return -(int)err->code;
+    bind_uuid(stmt, 1, id);
+    rc = sql_step(sql, stmt, err);
+    if (rc <= 0)
+        return rc;
+    logchain_resume(head, id, sqlite3_column_int64(stmt, 0),
+                    str_of((const char *)sqlite3_column_text(stmt, 1)));
+    sqlite3_reset(stmt);
+    return 0;
+}
+
+/* Notes that the chain has come this far; no record says so yet. */
+static int note_head(struct sqlite_sql *sql, const struct log_head *head, int64_t lines,
+                     struct err *err)
+{
+    char hex[HASH_HEX_BYTES + 1];
+    sqlite3_stmt *stmt = sql_get(sql, SQL_head_note, err);
+
+    if (!stmt)
+        return -(int)err->code;
+    hash_hex(head->hash, sizeof head->hash, hex);
+    bind_uuid(stmt, 1, &head->execution_id);
+    bind_int(stmt, 2, head->seq);
+    sqlite3_bind_text(stmt, 3, hex, HASH_HEX_BYTES, SQLITE_STATIC);
+    bind_int(stmt, 4, lines);
+    return sql_run(sql, stmt, NULL, err);
+}
+
+static int insert_line(struct sqlite_sql *sql, const struct uuid *id, const struct log_line *line,
+                       struct log_head *head, struct err *err)
+{
+    char hex[HASH_HEX_BYTES + 1];
+    sqlite3_stmt *stmt = sql_get(sql, SQL_log_insert, err);
+
+    if (!stmt)
+        return -(int)err->code;
+    if (logchain_step(head, line) < 0)
+        return no_memory(err);
+    hash_hex(head->hash, sizeof head->hash, hex);
+    bind_uuid(stmt, 1, id);
+    bind_uuid(stmt, 2, &line->execution_id);
+    bind_int(stmt, 3, line->seq);
+    sqlite3_bind_text(stmt, 4, severity_word(line->level), -1, SQLITE_STATIC);
+    bind_str(stmt, 5, line->message);
+    bind_str(stmt, 6, line->context);
+    bind_int(stmt, 7, line->logged_at_us);
+    sqlite3_bind_text(stmt, 8, hex, HASH_HEX_BYTES, SQLITE_STATIC);
+    return sql_run(sql, stmt, NULL, err);
+}
+
+/* The last line an execution may have says that there were more, and is in the chain like any; what
+ * comes then is dropped. */
+static int insert_bounded(struct sqlite_sql *sql, struct log_entry *entry, struct log_head *head,
+                          struct err *err)
+{
+    struct log_line line = {.execution_id = entry->execution_id,
+                            .seq = head->seq + 1,
+                            .level = entry->level,
+                            .message = entry->message,
+                            .context = entry->context,
+                            .logged_at_us = entry->logged_at_us};
+
+    entry->seq = 0;
+    if (head->seq >= BOUND_LOG_LINES_PER_EXECUTION)
+        return 0;
+    if (line.seq == BOUND_LOG_LINES_PER_EXECUTION) {
+        line.level = SEVERITY_WARN;
+        line.message = STR(BOUND_LOG_LINES_TEXT);
+        line.context = STR_NONE;
+    }
+    entry->seq = line.seq;
+    return insert_line(sql, &entry->id, &line, head, err);
+}
+
+/* Lines of a batch mostly belong to one execution: where its chain stands is asked and noted once
+ * per run. A line that is dropped gets seq 0. */
+int sqlite_logs_insert(struct store *base, struct log_entry *entries, uint32_t count,
+                       struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    struct log_head head = {.seq = 0};
+    int64_t noted_seq = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct log_entry *entry = &entries[i];
+        bool ends = i + 1 == count || !uuid_eq(&entry->execution_id, &entries[i + 1].execution_id);
+
+        if (i == 0 || !uuid_eq(&head.execution_id, &entry->execution_id)) {
+            if (load_head(sql, &entry->execution_id, &head, err) < 0)
+                return -(int)err->code;
+            noted_seq = head.seq;
+        }
+        if (insert_bounded(sql, entry, &head, err) < 0)
+            return -(int)err->code;
+        if (ends && head.seq > noted_seq &&
+            note_head(sql, &head, head.seq - noted_seq, err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}
+
+/* It is in a record, or what it stands for was removed: a cut is the last word about its lines. */
+static int forget_head(struct sqlite_sql *sql, const struct log_head *head, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(sql, SQL_heads_forget, err);
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_uuid(stmt, 1, &head->execution_id);
+    bind_int(stmt, 2, head->seq);
+    return sql_run(sql, stmt, NULL, err);
+}
+
+int sqlite_logs_delete(struct sqlite_store *store, sqlite3_stmt *stmt, int64_t *removed,
+                       struct err *err)
+{
+    const struct log_cuts *cuts = store->base.cuts;
+    uint32_t at = cuts && cuts->count ? cuts->count - 1 : 0; /* the last one may grow */
+    int64_t lines = 0;
+    int rc;
+
+    while ((rc = sql_step(&store->sql, stmt, err)) > 0) {
+        struct uuid id = column_uuid(stmt, 0);
+
+        lines++;
+        if (log_cuts_add(store->base.cuts, &id, sqlite3_column_int64(stmt, 1),
+                         str_of((const char *)sqlite3_column_text(stmt, 2)), 1) < 0) {
+            sqlite3_reset(stmt);
+            return no_memory(err);
+        }
+    }
+    for (; rc == 0 && cuts && at < cuts->count; at++)
+        rc = forget_head(&store->sql, &cuts->items[at].head, err);
+    if (removed)
+        *removed = lines;
+    return rc;
+}
+
+/* ---- chains that wait for a record ---- */
+
+static void head_from_row(sqlite3_stmt *stmt, struct log_head *head)
+{
+    struct uuid id = column_uuid(stmt, 0);
+
+    *head = (struct log_head){.seq = 0};
+    logchain_resume(head, &id, sqlite3_column_int64(stmt, 1),
+                    str_of((const char *)sqlite3_column_text(stmt, 2)));
+}
+
+static int heads_take(struct store *base, uint32_t limit, struct arena *arena,
+                      struct log_part **heads, uint32_t *count, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt = sql_get(sql, SQL_heads_first, err);
+    int rc = 0;
+
+    *count = 0;
+    *heads = arena_alloc_array(arena, limit, sizeof **heads);
+    if (!stmt)
+        return -(int)err->code;
+    if (!*heads)
+        return no_memory(err);
+    bind_int(stmt, 1, limit);
+    while (*count < limit && (rc = sql_step(sql, stmt, err)) > 0) {
+        (*heads)[*count].lines = sqlite3_column_int64(stmt, 3);
+        head_from_row(stmt, &(*heads)[(*count)++].head);
+    }
+    sqlite3_reset(stmt);
+    for (uint32_t i = 0; rc >= 0 && i < *count; i++)
+        rc = forget_head(sql, &(*heads)[i].head, err);
+    return rc < 0 ? rc : 0;
+}
+
+/* ---- records ---- */
+
+static void anchor_from_row(sqlite3_stmt *stmt, struct arena *arena, struct anchor_row *row)
+{
+    const char *hash = (const char *)sqlite3_column_text(stmt, 2);
+    const char *signature = (const char *)sqlite3_column_text(stmt, 3);
+
+    *row = (struct anchor_row){.serial = sqlite3_column_int64(stmt, 0),
+                               .record = column_str(stmt, 1, arena),
+                               .created_at_us = sqlite3_column_int64(stmt, 4)};
+    snprintf(row->hash, sizeof row->hash, "%s", hash ? hash : "");
+    snprintf(row->signature, sizeof row->signature, "%s", signature ? signature : "");
+}
+
+static int anchor_last(struct store *base, struct arena *arena, struct anchor_row *row,
+                       struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt = sql_get(sql, SQL_anchor_last, err);
+    int rc;
+
+    *row = (struct anchor_row){.serial = 0};
+    if (!stmt)
+        return -(int)err->code;
+    rc = sql_step(sql, stmt, err);
+    if (rc <= 0)
+        return rc;
+    anchor_from_row(stmt, arena, row);
+    sqlite3_reset(stmt);
+    return arena->failed ? no_memory(err) : 0;
+}
+
+static int anchor_insert(struct store *base, const struct anchor_row *row, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt = sql_get(sql, SQL_anchor_insert, err);
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_int(stmt, 1, row->serial);
+    bind_str(stmt, 2, row->record);
+    bind_str(stmt, 3, str_of(row->hash));
+    bind_str(stmt, 4, str_of(row->signature));
+    bind_int(stmt, 5, row->created_at_us);
+    return sql_run(sql, stmt, NULL, err);
+}
+
+static int anchors_read(struct store *base, int64_t after_serial, uint32_t limit,
+                        struct arena *arena, struct anchor_row **rows, uint32_t *count,
+                        struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt = sql_get(sql, SQL_anchors_after, err);
+    int rc = 0;
+
+    *count = 0;
+    *rows = arena_alloc_array(arena, limit, sizeof **rows);
+    if (!stmt)
+        return -(int)err->code;
+    if (!*rows)
+        return no_memory(err);
+    bind_int(stmt, 1, after_serial);
+    bind_int(stmt, 2, limit);
+    while (*count < limit && (rc = sql_step(sql, stmt, err)) > 0)
+        anchor_from_row(stmt, arena, &(*rows)[(*count)++]);
+    sqlite3_reset(stmt);
+    if (rc >= 0 && arena->failed)
+        return no_memory(err);
+    return rc < 0 ? rc : 0;
+}
+
+static int heads_alive(struct store *base, const struct log_part *heads, uint32_t count,
+                       bool *alive, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+
+    for (uint32_t i = 0; i < count; i++) {
+        sqlite3_stmt *stmt = sql_get(sql, SQL_head_alive, err);
+        int rc;
+
+        if (!stmt)
+            return -(int)err->code;
+        bind_uuid(stmt, 1, &heads[i].head.execution_id);
+        rc = sql_step(sql, stmt, err);
+        if (rc < 0)
+            return rc;
+        alive[i] = rc > 0;
+        sqlite3_reset(stmt);
+    }
+    return 0;
+}
+
+static int anchors_trim(struct store *base, int64_t through_serial, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt = sql_get(sql, SQL_anchors_trim, err);
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_int(stmt, 1, through_serial);
+    return sql_run(sql, stmt, NULL, err);
+}
+
+/* ---- the walk ---- */
+
+static int walk_records(struct sqlite_sql *sql, const struct log_walk *walk, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(sql, SQL_anchors_after, err);
+    struct arena arena = ARENA_INIT(0);
+    int rc;
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_int(stmt, 1, 0);
+    bind_int(stmt, 2, INT64_MAX);
+    while ((rc = sql_step(sql, stmt, err)) > 0) {
+        struct anchor_row row;
+
+        arena_reset(&arena);
+        anchor_from_row(stmt, &arena, &row);
+        if (arena.failed) {
+            rc = no_memory(err);
+            break;
+        }
+        walk->record(walk->ctx, &row);
+    }
+    sqlite3_reset(stmt);
+    arena_deinit(&arena);
+    return rc;
+}
+
+static int walk_heads(struct sqlite_sql *sql, const struct log_walk *walk, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(sql, SQL_walk_heads, err);
+    int rc;
+
+    if (!stmt)
+        return -(int)err->code;
+    while ((rc = sql_step(sql, stmt, err)) > 0) {
+        struct log_head head;
+
+        head_from_row(stmt, &head);
+        walk->pending(walk->ctx, &head);
+    }
+    sqlite3_reset(stmt);
+    return rc;
+}
+
+static struct str column_view(sqlite3_stmt *stmt, int at)
+{
+    const char *text = (const char *)sqlite3_column_text(stmt, at);
+
+    return text ? str_span(text, (size_t)sqlite3_column_bytes(stmt, at)) : STR_NONE;
+}
+
+static int walk_lines(struct sqlite_sql *sql, const struct log_walk *walk, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(sql, SQL_walk_lines, err);
+    int rc;
+
+    if (!stmt)
+        return -(int)err->code;
+    while ((rc = sql_step(sql, stmt, err)) > 0) {
+        struct log_line line = {.execution_id = column_uuid(stmt, 0),
+                                .seq = sqlite3_column_int64(stmt, 1),
+                                .message = column_view(stmt, 3),
+                                .context = column_view(stmt, 4),
+                                .logged_at_us = sqlite3_column_int64(stmt, 5)};
+
+        severity_parse(column_view(stmt, 2), &line.level);
+        walk->line(walk->ctx, &line, column_view(stmt, 6));
+    }
+    sqlite3_reset(stmt);
+    return rc;
+}
+
+/* In one snapshot unless it is called within a transaction. */
+static int walk_all(struct store *base, const struct log_walk *walk, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    bool own = sqlite3_get_autocommit(sql->db) != 0;
+    int rc;
+
+    if (own && sqlite3_exec(sql->db, "BEGIN", NULL, NULL, NULL))
+        return sql_fail(sql->db, "BEGIN", err);
+    rc = walk_records(sql, walk, err);
+    if (rc == 0)
+        rc = walk_heads(sql, walk, err);
+    if (rc == 0)
+        rc = walk_lines(sql, walk, err);
+    if (own)
+        sqlite3_exec(sql->db, "COMMIT", NULL, NULL, NULL); /* nothing was written */
+    return rc;
+}
+
+const struct log_verbs sqlite_log_verbs = {
+    .heads_take = heads_take,
+    .anchor_last = anchor_last,
+    .anchor_insert = anchor_insert,
+    .anchors_read = anchors_read,
+    .heads_alive = heads_alive,
+    .anchors_trim = anchors_trim,
+    .walk = walk_all,
+};
