@@ -123,6 +123,19 @@ class Migrations(ClusterTest):
         self.assertEqual(cluster.sql("SELECT id, name, default_timeout FROM job_categories "
                                      "ORDER BY id"), categories)
 
+    def test_d1_changes_by_hand_move_updated_at(self):
+        cluster = self.cluster(1)
+        old = "updated_at = '2001-01-01'"
+        cluster.sql(f"INSERT INTO jobs (id, name, created_at, updated_at) "
+                    f"VALUES ('{JOB}', 'j', now(), '2001-01-01')")
+        for change, moves in (("last_ended_at = now()", False), ("name = 'k'", True),
+                              (f"name = 'l', {old}", False)):
+            cluster.sql(f"UPDATE jobs SET {change}")
+            self.assertEqual(cluster.sql(f"SELECT {old} FROM jobs"), [["f" if moves else "t"]])
+        cluster.sql("UPDATE job_categories SET is_active = false")
+        self.assertEqual(cluster.sql("SELECT count(*) FROM job_categories "
+                                     "WHERE updated_at = created_at"), [["0"]])
+
     def test_d15_the_way_back_is_refused_while_runs_wait_for_jobs(self):
         cluster = self.cluster(1)
         parent = cluster.node(0).enqueue("t")["id"]

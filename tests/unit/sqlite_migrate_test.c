@@ -315,6 +315,26 @@ static void d15_the_way_back_is_refused_while_runs_wait_for_jobs(void **state)
     sqlite3_close(db);
 }
 
+static void d1_changes_by_hand_move_updated_at(void **state)
+{
+    sqlite3 *db = open_db(*state);
+    struct err err = {0};
+    uint32_t done = 0;
+
+    assert_int_equal(sqlite_migrate_up(db, 0, &done, &err), 0);
+    given_runs(db);
+    run(db, "UPDATE jobs SET name = 'other'");
+    assert_true(ask(db, "SELECT updated_at FROM jobs") > 1000000);
+    run(db, "UPDATE jobs SET description = 'told', updated_at = 77");
+    assert_int_equal(ask(db, "SELECT updated_at FROM jobs"), 77);
+    run(db, "UPDATE jobs SET last_ended_at = 5"); /* of its runs, not of the job */
+    assert_int_equal(ask(db, "SELECT updated_at FROM jobs"), 77);
+    run(db, "UPDATE job_categories SET is_active = 0, created_at = 1");
+    assert_int_equal(ask(db, "SELECT count(*) FROM job_categories WHERE updated_at = created_at"),
+                     0);
+    sqlite3_close(db);
+}
+
 static void a11_plain_sql_applied_by_hand_counts_as_applied(void **state)
 {
     sqlite3 *db = open_db(*state);
@@ -396,6 +416,7 @@ int main(void)
         TEST(f_a15_an_end_at_any_statement_leaves_the_old_or_the_new_version),
         TEST(d15_open_runs_and_used_categories_survive_the_way_back_and_forth),
         TEST(d15_the_way_back_is_refused_while_runs_wait_for_jobs),
+        TEST(d1_changes_by_hand_move_updated_at),
         TEST(a11_plain_sql_applied_by_hand_counts_as_applied),
         TEST(a11_the_list_of_a_missing_store_makes_no_file),
         TEST(a11_the_command_migrates_a_closed_store_up_and_down),
