@@ -281,8 +281,8 @@ static const struct flag flags[] = {
      .help = "lines have a user before the command, as in /etc/crontab and /etc/cron.d, which are "
              "known"},
     {.name = "user", .type = FLAG_TEXT, .value = "USER",
-     .help = "who runs the commands of a user's crontab; otherwise whose file in /var/spool/cron it "
-             "is, or whoever imports it"},
+     .help = "who runs the commands of a user's crontab; otherwise whose file in /var/spool/cron "
+             "it is, or whoever imports it"},
     {.name = "tz", .type = FLAG_TEXT, .value = "ZONE", .fallback = "local",
      .help = "the zone of its times where it sets no CRON_TZ; local is this machine's"},
     {.name = "timeout", .type = FLAG_SECONDS, .value = "D", .fallback = "1d",
