@@ -1,6 +1,7 @@
 /* perdura schedule import crontab FILE: a crontab becomes jobs with schedules, and every line is
  * told what became of it. One thread. */
 #include <limits.h>
+#include <pwd.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -115,6 +116,8 @@ static void print_summary(struct import *import)
     if (count_good(import) > 0)
         buf_format(&line, "; times are those of " STR_FMT " where the crontab says nothing else",
                    STR_ARG(import->timezone));
+    if (count_good(import) > 0 && import->user.data)
+        buf_format(&line, "; commands run as " STR_FMT, STR_ARG(import->user));
     terminal_line(&call->out, COLOUR_BOLD, buf_view(&line));
     buf_deinit(&line);
 }
@@ -193,14 +196,26 @@ static void print_json(struct import *import)
 /* ---- what is imported ---- */
 
 /* The whole path, so that the same file has the same jobs wherever it is imported from. */
-static struct str label_of(struct call *call, struct str file, struct str user)
+static struct str label_of(struct call *call, struct str file)
 {
     char path[PATH_MAX];
     const char *name = arena_cstr(&call->arena, file);
 
     if (str_is(file, "-"))
-        return user.data ? user : STR("-");
+        return file;
     return name && realpath(name, path) ? arena_str(&call->arena, str_of(path)) : file;
+}
+
+/* A user's crontab runs as that user: of whom its place or --user tells, else of whoever asks. */
+static struct str user_of(struct call *call, struct str label)
+{
+    struct str user = crontab_path_user(label);
+    const struct passwd *account;
+
+    if (user.data)
+        return user;
+    account = getpwuid(geteuid());
+    return account ? arena_str(&call->arena, str_of(account->pw_name)) : STR_NONE;
 }
 
 static int check_words(struct call *call)
@@ -239,10 +254,12 @@ static int run_import(struct call *call)
         rc = call_read_file(call, call->args[1], CRONTAB_BYTES_MAX, &text);
     if (rc < 0)
         return rc;
-    import.label = label_of(call, call->args[1], import.user);
+    import.label = label_of(call, call->args[1]);
     system_form = call_given(call, "system") || crontab_path_is_system(import.label);
     if (!import.user.data && !system_form)
-        import.user = crontab_path_user(import.label);
+        import.user = user_of(call, import.label);
+    if (str_is(call->args[1], "-") && import.user.data)
+        import.label = import.user;
     if (str_is(import.timezone, "local"))
         import.timezone = local_zone_name(&call->arena);
     rc = crontab_parse(text, system_form, &call->arena, &crontab, &call->err);
@@ -264,8 +281,8 @@ static const struct flag flags[] = {
      .help = "lines have a user before the command, as in /etc/crontab and /etc/cron.d, which are "
              "known"},
     {.name = "user", .type = FLAG_TEXT, .value = "USER",
-     .help = "who runs the commands of a user's crontab, where the worker runs as root; otherwise "
-             "that of a file in /var/spool/cron, or the worker's"},
+     .help = "who runs the commands of a user's crontab; otherwise whose file in /var/spool/cron "
+             "it is, or whoever imports it"},
     {.name = "tz", .type = FLAG_TEXT, .value = "ZONE", .fallback = "local",
      .help = "the zone of its times where it sets no CRON_TZ; local is this machine's"},
     {.name = "timeout", .type = FLAG_SECONDS, .value = "D", .fallback = "1d",

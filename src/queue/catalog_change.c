@@ -407,6 +407,6 @@ int catalog_apply(struct batch *batch, struct catalog_request *request)
     if (rc < 0)
         return rc;
     batch->catalog_changed = true;
-    batch->queue->next_fire_us = batch->now_us; /* looked at anew after this batch */
+    fire_soon(batch->queue); /* looked at anew after this batch */
     return 0;
 }

@@ -3,6 +3,7 @@
 #ifndef QUEUE_PLANNING_INT_H
 #define QUEUE_PLANNING_INT_H
 
+#include "base/clock.h"
 #include "base/map.h"
 #include "calendar/window.h"
 #include "calendar/zones.h"
@@ -58,8 +59,8 @@ int catalog_look(struct batch *batch, struct err *err);
 void catalog_doubt(struct queue *queue);  /* it may have changed */
 void catalog_forget(struct queue *queue); /* it did */
 void catalog_deinit(struct queue *queue);
-/* Shared stores: whether it changed since it was read. */
-int catalog_changed(struct batch *batch, bool *changed, struct err *err);
+/* Shared stores: which one it is now; what memory knows of another one is forgotten. */
+int catalog_version(struct batch *batch, int64_t *version, struct err *err);
 /* What the job waits for or is started by, and who waits for it or is started by it: so many from
  * here on. */
 struct job_dependency *edges_of(struct batch *batch, const struct uuid *job_id, uint32_t *count);
@@ -135,13 +136,21 @@ int catalog_no_such(struct err *err, const char *what, const struct uuid *id);
 int catalog_job(struct batch *batch, const struct uuid *id, struct batch_job **found,
                 struct err *err);
 
+/* A plan goes on behind now and behind what it fired last; if that lies ahead the clock did, and
+ * was set right since: what fired is known one by one, so nothing fires twice. */
+#define PLAN_AHEAD_MAX_US (60 * CLOCK_SECOND_US)
+static inline int64_t plan_goes_on_us(int64_t now_us, int64_t last_us)
+{
+    return last_us > now_us && last_us <= now_us + PLAN_AHEAD_MAX_US ? last_us : now_us;
+}
+
 /* fire.c */
 int fire_run(struct batch *batch, int64_t *next_us, struct err *err);
-/* What came while the job, or all jobs of the category, were not active has passed. */
-int fire_pass(struct batch *batch, const struct uuid *job_id, const struct uuid *category_id,
-              struct err *err);
 void fire_look_again(struct batch *batch); /* after a while: clocks and zones may have changed */
 void zones_begin(struct queue *queue); /* all plans are looked at again */
+/* fire_pass.c: what came while the job, or all jobs of the category, were not active has passed. */
+int fire_pass(struct batch *batch, const struct uuid *job_id, const struct uuid *category_id,
+              struct err *err);
 /* zone_changes.c: a page; *more says whether there is more, *next_us may become earlier. */
 int zones_follow(struct batch *batch, bool *more, int64_t *next_us, struct err *err);
 

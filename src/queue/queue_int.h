@@ -177,6 +177,11 @@ struct queue {
     bool zones_known;        /* of all of them */
     bool zones_faulty;       /* some could not be planned */
     int64_t zones_checked_us;
+    int64_t wall_seen_us;    /* by the last look at zones; earlier now: the clock was set back */
+    int64_t fired_version;   /* of the catalog, as firing has looked at it */
+    bool fired;              /* this transaction has to do with what is planned */
+    bool fire_fails;         /* the last one that had failed: now it goes alone */
+    int64_t fire_held_us;    /* and not before this */
 
     int64_t next_sweep_us;
     int64_t sweep_after;     /* key of the last held task the sweep has seen; 0 = a new pass */
@@ -207,6 +212,12 @@ struct queue {
     uint32_t pools;          /* in-process workers beside the node's own */
     char node_id[128];       /* this node among the workers (host-pid-random); it leads */
 };
+
+/* What is planned is looked at at once, or when it may be tried again. */
+static inline void fire_soon(struct queue *queue)
+{
+    queue->next_fire_us = queue->fire_held_us;
+}
 
 /* A lease the original of a restored copy granted: it holds nothing here (F-D14). */
 static inline bool lease_is_void(const struct queue *queue, int64_t lease_token)
