@@ -133,6 +133,7 @@ static int run_shared_timers(struct batch *batch, struct err *err)
         queue->next_fire_us = catalog_here(queue) ? 0 : INT64_MAX; /* nothing missed (F-F2) */
         queue->sweep_after = 0;
         zones_begin(queue);
+    windows_begin(queue);
     }
     retry_queues(batch);
     if (queue->next_sweep_us <= batch->now_us) {
