@@ -4,6 +4,7 @@
 #include "queue/queue_int.h"
 
 #include "base/fault.h"
+#include "store/catalog_store.h"
 
 #define WALK_PAGE 2000 /* delayed tasks looked at in one commit */
 #define CLOSED_FOR_US (24 * 3600 * CLOCK_SECOND_US) /* then one that never opens is looked at */
