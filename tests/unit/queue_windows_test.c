@@ -247,7 +247,7 @@ static void a_changed_window_lets_go_what_it_put_off(void **state)
     wait_status(fx, first, STATUS_PENDING);
     set_window(fx, category, false);
     second = enqueue(fx, "{\"type\":\"t\",\"category\":\"c\"}");
-    later = enqueue(fx, "{\"type\":\"t\",\"scheduled_at\":\"2090-01-01T00:00:00Z\"}");
+    later = enqueue(fx, "{\"type\":\"t\",\"run_at\":\"2090-01-01T00:00:00Z\"}");
     assert_waits(fx, second);
     change(fx, CATALOG_CATEGORY, category, "{\"configuration\":{}}");
     wait_status(fx, second, STATUS_PENDING);
