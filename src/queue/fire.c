@@ -214,6 +214,8 @@ static int keep_or_pass(struct firing *firing, struct owner *owner, struct plan_
     struct err why = {0};
     int active = known ? job_is_active(batch, known->job, &why) : 0;
 
+    if (known && owner->schedule && owner->schedule->overlap == OVERLAP_QUEUE)
+        known->queues_up = true;
     if (active > 0 && owner->due.count > 0 && run_check(batch, &wish, &why) < 0)
         active = -(int)why.code;
     if (active > 0 && task_bytes(known->job) > FIRE_BYTES_MAX)
@@ -268,7 +270,8 @@ static bool same_times(const struct schedule *a, const struct schedule *b)
     return a->type == b->type && str_eq(a->cron_expression, b->cron_expression) &&
            a->interval_s == b->interval_s && a->scheduled_at_us == b->scheduled_at_us &&
            str_eq(a->timezone, b->timezone) && a->starts_at_us == b->starts_at_us &&
-           a->ends_at_us == b->ends_at_us && a->dst == b->dst && a->is_active == b->is_active;
+           a->ends_at_us == b->ends_at_us && a->dst == b->dst && a->is_active == b->is_active &&
+           a->overlap == b->overlap;
 }
 
 /* Between the look and the step another node may have changed one so that its next instant stayed

@@ -49,6 +49,7 @@ struct batch_job {
     struct job *job;
     bool held;  /* nobody else changes it or decides about its runs until the commit */
     bool ended; /* its last_... are to be written */
+    bool queues_up; /* a schedule of it fires whose runs wait for each other */
 };
 
 /* categories.c */
@@ -88,6 +89,9 @@ int windows_admit(struct batch *batch, const struct claim_request *request, stru
 /* Must the line see it, because its category counts what one claim gets? */
 bool windows_count(struct batch *batch, const struct task *task);
 #define WINDOWS_STATE "Waits for its window"
+/* After windows were changed those put off by them are looked at again, a page at a time. */
+void windows_begin(struct queue *queue);
+int windows_follow(struct batch *batch, bool *more, struct err *err);
 
 /* runs.c */
 #define RUNS_PAGE 1000 /* open runs of one job looked at together */
@@ -113,6 +117,7 @@ bool ids_add(struct batch *batch, struct uuid **ids, uint32_t *count, uint32_t *
              const struct uuid *id); /* to an array of the batch; false = no memory */
 /* The row that decides about its runs is held where one has to wait for another. */
 int runs_hold(struct batch *batch, const struct uuid *job_ids, uint32_t count, struct err *err);
+uint32_t runs_limit(const struct job *job); /* max_concurrent, where there is one */
 int run_check(struct batch *batch, const struct run_wish *wish, struct err *err); /* refusals */
 int run_make(struct batch *batch, struct run_wish *wish, struct arena *arena, struct task **task,
              struct err *err);
@@ -123,8 +128,18 @@ int runs_prepare(struct batch *batch, struct err *err); /* before ends are told 
 int run_ended(struct batch *batch, const struct task *task, struct err *err);
 int run_ends_late(struct batch *batch, struct err *err); /* only of a seeded bug */
 int run_reopened(struct batch *batch, struct task *task, struct err *err);
-/* Something that made runs wait was changed or removed. */
+
+/* run_releases.c: who waits goes on. What is more than one commit should hold is left to the
+ * leader's sweep, which also finds what was missed. Runs of a deleted job are cancelled. */
 int runs_release_slots(struct batch *batch, struct batch_job *held, struct err *err);
+int runs_release_next(struct batch *batch, struct batch_job *held, const struct uuid *schedule_id,
+                      struct err *err); /* of this schedule only */
+int runs_release_ended(struct batch *batch, const struct uuid *job_id, enum status status,
+                       struct err *err); /* a run of it ended so */
+int runs_cancel_waiting(struct batch *batch, struct batch_job *deleted, struct err *err);
+void runs_look_soon(struct batch *batch);
+int runs_follow(struct batch *batch, bool *more, struct err *err); /* a page, of the sweep */
+/* A gate that made runs wait was changed or removed; edge NULL = all of that job. */
 int runs_release_waits(struct batch *batch, const struct uuid *depends_on_job_id,
                        const struct job_dependency *edge, struct err *err);
 

@@ -109,6 +109,7 @@ struct batch {
     bool runs_ended;               /* some of `ended` are runs of jobs */
     struct job_run *runs;          /* new ones */
     uint32_t runs_count, runs_cap;
+    uint32_t waits_told;           /* runs that waited for other jobs and were let go */
     bool catalog_changed;          /* other nodes are told to read it anew */
 };
 
@@ -182,6 +183,12 @@ struct queue {
     bool fired;              /* this transaction has to do with what is planned */
     bool fire_fails;         /* the last one that had failed: now it goes alone */
     int64_t fire_held_us;    /* and not before this */
+
+    uint64_t windows_seen;   /* a sum of the windows that put tasks off ... */
+    struct delayed windows_after; /* ... up to this one */
+    bool windows_known;      /* of all of them */
+    bool windows_walk;       /* not at the end yet */
+    struct uuid waiting_after; /* the last job whose waiting runs were looked at */
 
     int64_t next_sweep_us;
     int64_t sweep_after;     /* key of the last held task the sweep has seen; 0 = a new pass */

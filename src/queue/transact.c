@@ -149,6 +149,7 @@ static int run_shared_timers(struct batch *batch, struct err *err)
             fire_soon(queue); /* nothing missed (F-F2) */
         queue->sweep_after = 0;
         zones_begin(queue);
+    windows_begin(queue);
     }
     retry_queues(batch);
     chores = chores_due(batch);

@@ -41,6 +41,8 @@ CREATE INDEX job_runs_schedule ON job_runs (schedule_id, created_at, task_id)
     WHERE schedule_id IS NOT NULL;
 CREATE INDEX job_runs_recurring ON job_runs (recurring_job_id, created_at, task_id)
     WHERE recurring_job_id IS NOT NULL;
+CREATE INDEX job_runs_waiting ON job_runs (job_id, created_at, task_id) WHERE waits_slot;
+CREATE INDEX job_runs_going ON job_runs (job_id) WHERE NOT waits_slot;
 
 CREATE TABLE job_waits ( -- a task that waits for a run of another job to end
     task_id uuid NOT NULL,
@@ -48,9 +50,11 @@ CREATE TABLE job_waits ( -- a task that waits for a run of another job to end
     dependency_type text COLLATE "C" NOT NULL
         CHECK (dependency_type IN ('success', 'completion', 'failure')),
     namespace text NOT NULL DEFAULT 'default',
+    is_over boolean NOT NULL DEFAULT false, -- it ended as required: the task is still to be told
     PRIMARY KEY (task_id, depends_on_job_id, dependency_type)
 ) WITH (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.1);
 CREATE INDEX job_waits_job ON job_waits (depends_on_job_id, task_id, dependency_type);
+CREATE INDEX job_waits_over ON job_waits (task_id) WHERE is_over;
 
 INSERT INTO job_runs (task_id, namespace, job_id, schedule_id, recurring_job_id, created_at)
 SELECT s.id, l.namespace, p.job_id, p.schedule_id, p.recurring_job_id, p.created_at

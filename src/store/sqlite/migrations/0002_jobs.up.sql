@@ -32,6 +32,8 @@ CREATE INDEX job_runs_job ON job_runs (job_id, created_at);
 CREATE INDEX job_runs_schedule ON job_runs (schedule_id, created_at) WHERE schedule_id IS NOT NULL;
 CREATE INDEX job_runs_recurring ON job_runs (recurring_job_id, created_at)
     WHERE recurring_job_id IS NOT NULL;
+CREATE INDEX job_runs_waiting ON job_runs (job_id, created_at) WHERE waits_slot = 1;
+CREATE INDEX job_runs_going ON job_runs (job_id) WHERE waits_slot = 0;
 
 CREATE TABLE job_waits ( -- a task that waits for a run of another job to end
     task_id BLOB NOT NULL,
@@ -39,9 +41,11 @@ CREATE TABLE job_waits ( -- a task that waits for a run of another job to end
     dependency_type TEXT NOT NULL CHECK (dependency_type = 'success' OR
         dependency_type = 'completion' OR dependency_type = 'failure'),
     namespace TEXT NOT NULL DEFAULT 'default',
+    is_over INTEGER NOT NULL DEFAULT 0, -- it ended as required: the task is still to be told
     PRIMARY KEY (task_id, depends_on_job_id, dependency_type)
 ) WITHOUT ROWID;
 CREATE INDEX job_waits_job ON job_waits (depends_on_job_id, task_id, dependency_type);
+CREATE INDEX job_waits_over ON job_waits (task_id) WHERE is_over = 1;
 
 INSERT INTO job_runs (task_id, namespace, job_id, schedule_id, recurring_job_id, created_at)
 SELECT s.id, l.namespace, o.job_id, o.schedule_id, o.recurring_job_id, p.created_at
