@@ -1,7 +1,7 @@
 /* Runs of jobs that waited and go on: those that waited for another job (gates, rows in job_waits),
  * and the next in line for a slot of their job or schedule. A commit lets go so many; of more the
- * rest is marked (gates) or found by its index (slots), and the leader's sweep takes page after page
- * of it. The same look finds a run that waits though nobody is left who would let it go. */
+ * rest is marked (gates) or found by its index (slots), and the leader's sweep takes it page after
+ * page. The same look finds a run that waits though nobody is left who would let it go. */
 #include "queue/queue_int.h"
 
 #include "base/fault.h"
@@ -10,7 +10,7 @@
 
 #define LET_GO_MAX BOUND_CHORE_ROWS      /* in one commit */
 #define LOOK_AGAIN_US (50 * CLOCK_MS_US) /* then the rest: others go first */
-#define JOBS_PAGE 100                    /* jobs whose waiting runs one pass of the sweep looks at */
+#define JOBS_PAGE 100                    /* jobs with waiting runs, of one pass of the sweep */
 
 static const struct uuid nil;
 
