@@ -277,14 +277,19 @@ static int read_every(struct explain *explain, struct str text)
 
 static int read_rule(struct explain *explain, struct str text)
 {
-    struct rrule_defaults defaults = {
-        .zone = explain->zone, .policy = explain->dst,
-        .start_local_s = explain->from_s + zone_offset_at(explain->zone, explain->from_s)};
+    struct rrule_defaults defaults;
     struct recurrence *recurrence = &explain->plan.recurrence;
     struct str fault;
-    int rc = rrule_parse_marking(text, &defaults, &explain->call->arena, &recurrence->rule, &fault,
-                                 &explain->call->err);
+    int32_t time_s = 0;
+    int rc;
 
+    if (call_given(explain->call, "time") &&
+        !recurrence_time_parse(call_given_text(explain->call, "time"), &time_s))
+        return err_set(&explain->call->err, ERR_USAGE,
+                       "--time is a time of day such as 09:00 or 09:00:30");
+    defaults = recurrence_defaults(explain->zone, explain->dst, explain->from_s, time_s);
+    rc = rrule_parse_marking(text, &defaults, &explain->call->arena, &recurrence->rule, &fault,
+                             &explain->call->err);
     if (rc < 0)
         expression_print_fault(explain->call, text, fault);
     recurrence->type = RECURRENCE_RRULE;
@@ -342,7 +347,10 @@ static const struct flag explain_flags[] = {
     {.name = "dst", .type = FLAG_WORD, .value = "POLICY", .choices = "standard|skip|both",
      .fallback = "standard", .help = "what daylight saving does to it"},
     {.name = "rrule", .type = FLAG_TEXT, .value = "RULE",
-     .help = "a recurrence of RFC 5545 in place of a cron expression"},
+     .help = "a recurrence of RFC 5545 in place of a cron expression; without DTSTART it starts "
+             "today, as a pattern made now"},
+    {.name = "time", .type = FLAG_TEXT, .value = "HH:MM",
+     .help = "time of day of a rule that says none (00:00)"},
     {0}};
 
 const struct command schedule_explain = {
