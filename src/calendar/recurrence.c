@@ -391,9 +391,14 @@ int recurrence_parse(enum recurrence_type type, struct str config, const struct 
     rc = take_members(&reader, config);
     rc = rc < 0 ? rc : check_members(&reader);
     rc = rc < 0 ? rc : make_rule(&reader);
+    if (rc == 0 && recurrence->ends_s < recurrence->starts_s)
+        return err_set_field(err, ERR_INVALID, "pattern_config.ends_at",
+                             "the pattern never fires: ends_at lies before %s",
+                             recurrence->has_start ? "starts_at" : "now");
     if (rc == 0 && !recurrence_next(recurrence, INT64_MIN, &first_s))
-        rc = err_set_field(err, ERR_INVALID, "pattern_config", "the pattern never fires: nothing of it "
-                           "comes after %s", recurrence->has_start ? "starts_at" : "now");
+        rc = err_set_field(err, ERR_INVALID, "pattern_config",
+                           "the pattern never fires: nothing of it comes after %s",
+                           recurrence->has_start ? "starts_at" : "now");
     return rc;
 }
 
