@@ -90,8 +90,12 @@ static int create_schedule(struct batch *batch, struct catalog_request *request)
             err_set_field(err, ERR_INVALID, "job_id", "there is no such job");
         return -(int)err->code;
     }
-    if (check_schedule(batch, schedule, err) < 0 ||
-        plan_next_fire(batch, schedule, true, err) < 0)
+    if (check_schedule(batch, schedule, err) < 0)
+        return -(int)err->code;
+    if (schedule->ends_at_us && schedule->ends_at_us < batch->wall_us)
+        return err_set_field(err, ERR_INVALID, "ends_at",
+                             "\"ends_at\" lies in the past: nothing would ever fire");
+    if (plan_next_fire(batch, schedule, true, err) < 0)
         return -(int)err->code;
     FAULT_POINT("catalog.put");
     return verbs_of(batch)->schedule_put(batch->store, schedule, err);

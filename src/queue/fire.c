@@ -17,6 +17,7 @@ static const struct misfire_rule pattern_rule = {MISFIRE_FIRE_ALL, SCHEDULE_DEFA
 #define TASK_ROW_BYTES 2048               /* of a task beside its payload, about */
 #define JOBS_GROUP 32                     /* at first: payloads may be large, ... */
 #define JOBS_GROUP_BYTES (1024 * 1024)    /* ... and where they are not it becomes larger */
+#define MISSED_COUNTED_MAX 100 /* of one schedule at a time; more are told as so many */
 
 /* What fires: a schedule, or a recurring pattern. */
 struct owner {
@@ -25,6 +26,8 @@ struct owner {
     struct uuid id;
     struct uuid job_id;
     struct due due;
+    uint32_t open;    /* runs of a schedule that lets no two of them overlap */
+    uint32_t skipped; /* instants that an open run left out */
 };
 
 struct firing {
@@ -163,6 +166,19 @@ static int note_fault(struct firing *firing, const struct owner *owner, struct p
     return step->error.data ? 0 : no_memory(firing->err);
 }
 
+/* How many instants its policy leaves out, counted to a bound: the work is not to grow with how
+ * long nobody was there (F-H10). */
+static int64_t count_missed(const struct plan *plan, int64_t first_us, const struct due *due)
+{
+    int64_t until_us = due->count ? due->instants[0] : due->next_us ? due->next_us : INT64_MAX;
+    int64_t count = 0;
+
+    for (int64_t at_us = first_us; count < MISSED_COUNTED_MAX && at_us < until_us; count++)
+        if (!plan_next(plan, at_us, &at_us))
+            at_us = INT64_MAX;
+    return count;
+}
+
 /* The instants that fire now and where it goes on; in force only once the step is taken. */
 static int plan_owner(struct firing *firing, struct owner *owner, struct plan_step *step)
 {
@@ -183,6 +199,8 @@ static int plan_owner(struct firing *firing, struct owner *owner, struct plan_st
     }
     rc = plan_due(&plan, &rule, step->from_us, batch->wall_us, &batch->arena, &owner->due,
                   firing->err);
+    if (rc == 0 && owner->due.passed_over)
+        owner->due.passed_over = count_missed(&plan, step->from_us, &owner->due);
     plan_release(&plan, batch->queue->config.zones);
     step->to_us = owner->due.next_us;
     return rc;
@@ -205,6 +223,33 @@ static void cut_instants(struct firing *firing, struct owner *owner, struct plan
     firing->bytes += owner->due.count * bytes;
 }
 
+static int open_runs(struct batch *batch, const struct uuid *schedule_id, struct job_run **runs,
+                     uint32_t *count, struct err *err)
+{
+    static const struct uuid nil;
+
+    if (jobs_flush(batch, err) < 0)
+        return -(int)err->code;
+    return batch->store->verbs->catalog->runs_find(batch->store, &nil, schedule_id, &nil,
+                                                   RUNS_PAGE, &batch->arena, runs, count, err);
+}
+
+/* What fired last: of instants that must not overlap only the first can, where nothing is open. */
+static int note_last(struct firing *firing, struct owner *owner, struct plan_step *step)
+{
+    struct job_run *runs;
+
+    if (owner->due.count == 0)
+        return 0;
+    step->fired_us = owner->due.instants[owner->due.count - 1];
+    if (!owner->schedule || owner->schedule->overlap != OVERLAP_SKIP)
+        return 0;
+    if (open_runs(firing->batch, &owner->id, &runs, &owner->open, firing->err) < 0)
+        return -(int)firing->err->code;
+    step->fired_us = owner->open ? 0 : owner->due.instants[0];
+    return 0;
+}
+
 /* Of a job or category that is not active the instants pass. */
 static int keep_or_pass(struct firing *firing, struct owner *owner, struct plan_step *step)
 {
@@ -222,13 +267,13 @@ static int keep_or_pass(struct firing *firing, struct owner *owner, struct plan_
         active = err_set(&why, ERR_TOO_LARGE, "the payload of the job is too large for a task");
     if (active < 0 && note_fault(firing, owner, step, &why) < 0)
         return -(int)firing->err->code;
-    if (active <= 0)
+    if (active <= 0) {
         owner->due.count = 0;
-    if (owner->due.count > 0) {
-        cut_instants(firing, owner, step, task_bytes(known->job));
-        step->fired_us = owner->due.instants[owner->due.count - 1];
+        owner->due.passed_over = 0;
     }
-    return 0;
+    if (owner->due.count > 0)
+        cut_instants(firing, owner, step, task_bytes(known->job));
+    return note_last(firing, owner, step);
 }
 
 static int plan_owners(struct firing *firing)
@@ -338,38 +383,24 @@ struct planned {
     int64_t key;
 };
 
-static int open_runs(struct batch *batch, const struct uuid *schedule_id, struct job_run **runs,
-                     uint32_t *count, struct err *err)
-{
-    static const struct uuid nil;
-
-    if (jobs_flush(batch, err) < 0)
-        return -(int)err->code;
-    return batch->store->verbs->catalog->runs_find(batch->store, &nil, schedule_id, &nil,
-                                                   RUNS_PAGE, &batch->arena, runs, count, err);
-}
-
 /* Those that an overlap leaves out get no task: their instant is only written down. */
-static int plan_tasks(struct firing *firing, const struct owner *owner, struct fire *fires,
-                      struct planned *planned)
+static void plan_tasks(struct firing *firing, struct owner *owner, struct fire *fires,
+                       struct planned *planned)
 {
     struct batch *batch = firing->batch;
-    struct job_run *runs;
-    uint32_t open = 0;
+    uint32_t open = owner->open;
 
-    if (owner->schedule && owner->schedule->overlap == OVERLAP_SKIP && owner->due.count > 0 &&
-        open_runs(batch, &owner->id, &runs, &open, firing->err) < 0)
-        return -(int)firing->err->code;
     for (uint32_t i = 0; i < owner->due.count; i++) {
         fires[i] = (struct fire){.owner_id = owner->id, .instant_us = owner->due.instants[i]};
         planned[i] = (struct planned){.owner = owner};
-        if (owner->schedule && overlap_decide(owner->schedule->overlap, open) == OVERLAP_PASS)
+        if (owner->schedule && overlap_decide(owner->schedule->overlap, open) == OVERLAP_PASS) {
+            owner->skipped++;
             continue;
+        }
         planned[i].key = batch->store->verbs->task_key_next(batch->store);
         fires[i].task_id = uuid7_new_keyed(&batch->queue->ids, batch->now_us, planned[i].key);
         open++;
     }
-    return 0;
 }
 
 static int insert_fires(struct firing *firing, struct fire **out, struct planned **planned,
@@ -384,12 +415,11 @@ static int insert_fires(struct firing *firing, struct fire **out, struct planned
     if (!fires || !*planned)
         return no_memory(firing->err);
     for (uint32_t i = 0; i < firing->ready; i++) {
-        const struct owner *owner = &firing->owners[i];
+        struct owner *owner = &firing->owners[i];
 
         if (!firing->steps[i].moved) /* somebody changed it meanwhile: looked at again */
             continue;
-        if (plan_tasks(firing, owner, fires + *count, *planned + *count) < 0)
-            return -(int)firing->err->code;
+        plan_tasks(firing, owner, fires + *count, *planned + *count);
         *count += owner->due.count;
     }
     if (*count == 0 || SEEDED_BUG("fire_not_written"))
@@ -482,6 +512,25 @@ static int make_tasks(struct firing *firing)
     return 0;
 }
 
+/* Instants that made no task: missed for too long, or while an earlier run went on. */
+static void tell_left_out(struct firing *firing)
+{
+    struct queue *queue = firing->batch->queue;
+
+    for (uint32_t i = 0; i < firing->ready; i++) {
+        const struct owner *owner = &firing->owners[i];
+        char id[UUID_TEXT_BYTES];
+
+        if (!firing->steps[i].moved || (!owner->due.passed_over && !owner->skipped))
+            continue;
+        queue->stats.missed_total += owner->due.passed_over;
+        queue->stats.skipped_total += owner->skipped;
+        uuid_format(&owner->id, id);
+        LOG(queue->log, LOG_INFO, "schedule.left_out", KC("id", id),
+            KI("missed", owner->due.passed_over), KI("skipped", owner->skipped));
+    }
+}
+
 /* ---- the rows that are ours ---- */
 
 /* Runs of it decide by each other or by those of other jobs, or end others. */
@@ -554,6 +603,7 @@ static int fire_kind(struct firing *firing, int64_t *next_us)
         return -(int)firing->err->code;
     if (firing->tasks > 0 && make_tasks(firing) < 0)
         return -(int)firing->err->code;
+    tell_left_out(firing);
     *next_us = earliest(*next_us,
                         firing->ready < firing->count || firing->count == BOUND_CHORE_ROWS
                             ? wall_us : firing->next_us);

@@ -105,6 +105,7 @@ struct run_wish {
     struct str payload;              /* absent = the job's */
     enum actor actor;
     struct str detail;               /* of the first event */
+    struct str state;                /* while it waits for other runs; absent = it does not */
 };
 /* Loads those that the batch does not have; with hold nobody else has them until the commit. */
 int jobs_load(struct batch *batch, const struct uuid *ids, uint32_t count, bool hold,

@@ -5,8 +5,12 @@
 #include "queue/queue_int.h"
 
 #include "base/fault.h"
+#include "base/json.h"
+#include "core/bounds.h"
 #include "core/job.h"
 #include "store/catalog_store.h"
+
+#define WAITS_TOLD_MAX 10 /* jobs named in the event of a run that waits */
 
 static int no_memory(struct err *err)
 {
@@ -248,6 +252,35 @@ static int find_gates(struct batch *batch, const struct run_wish *wish, struct j
     return 0;
 }
 
+/* What it says while it waits, and its first event too: which jobs it waits for. */
+static int tell_waits(struct batch *batch, struct run_wish *wish, const struct job_wait *waits,
+                      uint32_t count, bool waits_slot, struct err *err)
+{
+    struct buf detail = BUF_INIT(BOUND_METADATA_BYTES);
+    const struct batch_job *first = count ? jobs_get(batch, &waits[0].depends_on_job_id) : NULL;
+
+    if (count > 1)
+        wish->state = batch_text(batch, "Waits for job " STR_FMT " and %u more",
+                                 STR_ARG(first->job->name), count - 1);
+    else if (count)
+        wish->state = batch_text(batch, "Waits for job " STR_FMT, STR_ARG(first->job->name));
+    else
+        wish->state = STR("Waits for a slot of its job");
+    if (wish->detail.len > 2) /* an object that says something */
+        buf_append(&detail, wish->detail.data, wish->detail.len - 1);
+    buf_text(&detail, detail.len ? ",\"waits_for\":[" : "{\"waits_for\":[");
+    for (uint32_t i = 0; i < count && i < WAITS_TOLD_MAX; i++) {
+        buf_text(&detail, i ? "," : "");
+        json_write_string(&detail, jobs_get(batch, &waits[i].depends_on_job_id)->job->name);
+    }
+    buf_format(&detail, "],\"waits_for_slot\":%s}", waits_slot ? "true" : "false");
+    wish->detail = arena_str(&batch->arena, buf_view(&detail));
+    if (detail.failed || !wish->detail.data || !wish->state.data)
+        (void)no_memory(err);
+    buf_deinit(&detail);
+    return wish->detail.data && wish->state.data ? 0 : -(int)ERR_MEMORY;
+}
+
 /* ---- the run ---- */
 
 static int note_run(struct batch *batch, const struct run_wish *wish, bool waits_slot,
@@ -322,6 +355,9 @@ int run_make(struct batch *batch, struct run_wish *wish, struct arena *arena, st
             find_gates(batch, wish, &waits, &waits_count, err) < 0)
             return -(int)err->code;
     }
+    if (waits_count + waits_slot > 0 &&
+        tell_waits(batch, wish, waits, waits_count, waits_slot, err) < 0)
+        return -(int)err->code;
     if (note_run(batch, wish, waits_slot, err) < 0 ||
         (waits_count && verbs->catalog->waits_insert(batch->store, waits, waits_count, err) < 0))
         return -(int)err->code;

@@ -113,12 +113,23 @@ class DryRun(FolderTest):
             with self.subTest(text):
                 self.rows(text, code=1)
 
+    def test_strict_minds_refused_lines_and_users_before_commands_are_noticed(self):
+        path = self.write("crontab", "@daily root x\n@reboot y\n")
+        done = self.perdura("schedule", "import", "crontab", path, "--dry-run")
+        self.assertIn("1 of the commands begins with the name of a user", done.stderr)
+        self.assertIn("--system", done.stderr)
+        self.perdura("schedule", "import", "crontab", path, "--dry-run", "--strict", code=1)
+
     def test_stdin_and_refusals(self):
         done = self.perdura("schedule", "import", "crontab", "-", "--dry-run", "--json",
                             text="@daily x\n")
         row = json.loads(done.stdout)["items"][0]
-        self.assertTrue(row["job"].startswith(f"crontab:{ME}:x-"))
+        self.assertTrue(row["job"].startswith("crontab:stdin:x-"))
         self.assertEqual(row["payload"]["user"], ME)
+        done = self.perdura("schedule", "import", "crontab", "-", "--dry-run", "--json", "--name",
+                            "mine", text="@daily x\n")
+        self.assertTrue(json.loads(done.stdout)["items"][0]["job"].startswith("crontab:mine:x-"))
+        self.assertIn("--name", self.refused(2, "schedule", "import", "crontab", "-", "--prune"))
         self.assertIn("crontab FILE", self.refused(2, "schedule", "import", "crontab"))
         self.assertIn("crontab FILE", self.refused(2, "schedule", "import", "icalendar", "x"))
         self.assertIn("cannot read", self.refused(1, "schedule", "import", "crontab", "missing"))

@@ -231,18 +231,25 @@ static void overlap_skip_writes_the_instant_down_and_makes_no_task(void **state)
     struct uuid job = plain_job(fx);
     struct uuid id = overlapping(fx, job, "skip");
     struct task *held;
-    int64_t fires;
+    int64_t fires, last_us;
+    uint32_t count;
 
     go_down(fx, id, 5);
     assert_int_equal(count_tasks(fx, job), 1);
     assert_true(fires_of(fx) >= 5);
+    last_us = get_schedule(fx, id)->last_fire_at_us; /* what made a task, and nothing else */
+    assert_int_equal(last_us, tasks_of(fx, job, &count)->scheduled_at_us);
+    assert_true(stats_of(fx).skipped_total >= 4);
     assert_int_equal(fx_ask(fx, "SELECT count(*) FROM schedule_fires WHERE task_id IS NOT NULL"),
                      1);
+    go_down(fx, id, 8); /* it is open all the while */
+    assert_int_equal(get_schedule(fx, id)->last_fire_at_us, last_us);
+    assert_int_equal(count_tasks(fx, job), 1);
     worker(fx, "w", "default");
     held = claim_one(fx, "w")->task;
     report_ok(fx, "w", held, .op = REPORT_COMPLETE);
     fires = fires_of(fx);
-    go_down(fx, id, 10); /* nothing is open any more: of those not yet fired one runs */
+    go_down(fx, id, 15); /* nothing is open any more: of those not yet fired one runs */
     assert_int_equal(count_tasks(fx, job), 2);
     assert_true(fires_of(fx) > fires);
     fx_verify(fx);

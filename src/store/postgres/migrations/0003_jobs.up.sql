@@ -70,19 +70,19 @@ INSERT INTO job_categories (id, name, description, default_priority, default_tim
 SELECT f.id::uuid, f.name, f.description, f.priority, f.timeout, f.retries, f.configuration::jsonb,
     now(), now()
 FROM (VALUES
-    ('01941f29-7c00-7000-8000-000000000001', 'general', 'Tâches sans catégorie', 'medium', 300, 3,
+    ('01941f29-7c00-7000-8000-000000000001', 'general', 'Tasks without a category', 'medium', 300, 3,
         '{"queue": "default"}'),
-    ('01941f29-7c00-7000-8000-000000000002', 'messaging', 'Tâches liées aux messages', 'high',
+    ('01941f29-7c00-7000-8000-000000000002', 'messaging', 'Tasks about messages', 'high',
         30, 3, '{"queue": "high-priority", "service": "messaging-service"}'),
-    ('01941f29-7c00-7000-8000-000000000003', 'notifications', 'Tâches de notifications', 'high',
+    ('01941f29-7c00-7000-8000-000000000003', 'notifications', 'Tasks that notify people', 'high',
         15, 5, '{"queue": "high-priority", "service": "notification-service"}'),
-    ('01941f29-7c00-7000-8000-000000000004', 'maintenance', 'Tâches de maintenance système',
+    ('01941f29-7c00-7000-8000-000000000004', 'maintenance', 'Maintenance of the system',
         'medium', 600, 2, '{"queue": "medium-priority", "allowed_windows": ["02:00-06:00"]}'),
-    ('01941f29-7c00-7000-8000-000000000005', 'cleanup', 'Tâches de nettoyage', 'low', 300, 2,
+    ('01941f29-7c00-7000-8000-000000000005', 'cleanup', 'Tasks that clean up', 'low', 300, 2,
         '{"queue": "low-priority", "batch_size": 100}'),
-    ('01941f29-7c00-7000-8000-000000000006', 'reports', 'Génération de rapports', 'medium', 120, 1,
+    ('01941f29-7c00-7000-8000-000000000006', 'reports', 'Making reports', 'medium', 120, 1,
         '{"queue": "medium-priority", "service": "user-service"}'),
-    ('01941f29-7c00-7000-8000-000000000007', 'analytics', 'Tâches d''analytics', 'low', 300, 1,
+    ('01941f29-7c00-7000-8000-000000000007', 'analytics', 'Tasks of analytics', 'low', 300, 1,
         '{"queue": "low-priority", "batch_processing": true}'))
     AS f (id, name, description, priority, timeout, retries, configuration)
 ON CONFLICT DO NOTHING;

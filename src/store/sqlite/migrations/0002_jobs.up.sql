@@ -63,24 +63,24 @@ SELECT f.id, f.name, f.description, f.priority, f.timeout, f.retries, f.configur
 FROM (SELECT CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER) AS now) n
 CROSS JOIN (
     SELECT x'01941f297c0070008000000000000001' AS id, 'general' AS name,
-        'Tâches sans catégorie' AS description, 'medium' AS priority, 300 AS timeout, 3 AS retries,
+        'Tasks without a category' AS description, 'medium' AS priority, 300 AS timeout, 3 AS retries,
         '{"queue": "default"}' AS configuration
     UNION ALL SELECT x'01941f297c0070008000000000000002', 'messaging',
-        'Tâches liées aux messages', 'high', 30, 3,
+        'Tasks about messages', 'high', 30, 3,
         '{"queue": "high-priority", "service": "messaging-service"}'
     UNION ALL SELECT x'01941f297c0070008000000000000003', 'notifications',
-        'Tâches de notifications', 'high', 15, 5,
+        'Tasks that notify people', 'high', 15, 5,
         '{"queue": "high-priority", "service": "notification-service"}'
     UNION ALL SELECT x'01941f297c0070008000000000000004', 'maintenance',
-        'Tâches de maintenance système', 'medium', 600, 2,
+        'Maintenance of the system', 'medium', 600, 2,
         '{"queue": "medium-priority", "allowed_windows": ["02:00-06:00"]}'
     UNION ALL SELECT x'01941f297c0070008000000000000005', 'cleanup',
-        'Tâches de nettoyage', 'low', 300, 2, '{"queue": "low-priority", "batch_size": 100}'
+        'Tasks that clean up', 'low', 300, 2, '{"queue": "low-priority", "batch_size": 100}'
     UNION ALL SELECT x'01941f297c0070008000000000000006', 'reports',
-        'Génération de rapports', 'medium', 120, 1,
+        'Making reports', 'medium', 120, 1,
         '{"queue": "medium-priority", "service": "user-service"}'
     UNION ALL SELECT x'01941f297c0070008000000000000007', 'analytics',
-        'Tâches d''analytics', 'low', 300, 1,
+        'Tasks of analytics', 'low', 300, 1,
         '{"queue": "low-priority", "batch_processing": true}') f;
 
 -- Hand-written SQL: updated_at follows what a person may change (D1).
