@@ -152,7 +152,8 @@ static void firing_holds_the_job_whose_runs_queue_up(void **state)
     }
     job = make_job(fx, "{\"name\":\"j\"}");
     id = make_schedule(fx, job, EVERY_MINUTE ",\"misfire\":\"fire_all\",\"overlap\":\"queue\"");
-    result = pg_schema_exec(fx->where, "BEGIN; SELECT id FROM jobs FOR UPDATE", &pg);
+    result = pg_schema_exec(fx->where, "SET idle_in_transaction_session_timeout = '30s'; BEGIN; "
+                            "SELECT id FROM jobs FOR UPDATE", &pg); /* a failure ends, too */
     PQclear(result);
     move_times(fx, "schedules", "next_fire_at", -60);
     wait_until(fx_ask(fx, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' "
