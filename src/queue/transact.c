@@ -149,7 +149,7 @@ static int run_shared_timers(struct batch *batch, struct err *err)
             fire_soon(queue); /* nothing missed (F-F2) */
         queue->sweep_after = 0;
         zones_begin(queue);
-    windows_begin(queue);
+        windows_begin(queue);
     }
     retry_queues(batch);
     chores = chores_due(batch);
@@ -460,8 +460,27 @@ static void undo(struct queue *queue)
     }
 }
 
+/* Statements that the database refuses may mean that it is no longer the one it was: the sweep,
+ * which looks at that, may not get so far. */
+static bool store_is_lost(struct queue *queue, struct err *why)
+{
+    const struct store_verbs *verbs = queue->store->verbs;
+    bool lost = verbs->begin(queue->store, why) == 0 && verbs->check(queue->store, why) < 0 &&
+                why->code == ERR_STORAGE;
+
+    verbs->rollback(queue->store);
+    return lost;
+}
+
 static bool survive(struct queue *queue, struct request *list, const struct err *err)
 {
+    struct err why = {0};
+
+    if (err->code == ERR_INTERNAL && queue->store->shared && is_main(queue) &&
+        store_is_lost(queue, &why)) {
+        fatal(queue, list, &why);
+        return false;
+    }
     if (err->code == ERR_STORAGE && !SEEDED_BUG("serves_on_after_failed_sync")) {
         fatal(queue, list, err);
         return false;
