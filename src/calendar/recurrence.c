@@ -54,6 +54,26 @@ static int refuse(struct reader *reader, const char *member, struct str value, c
 
 /* ---- values ---- */
 
+bool recurrence_time_parse(struct str text, int32_t *time_s)
+{
+    int32_t parts[3] = {0, 0, 0};
+
+    if (text.len != 5 && text.len != 8)
+        return false;
+    for (size_t i = 0; i < text.len; i++) {
+        char byte = text.data[i];
+
+        if (i % 3 == 2 ? byte != ':' : byte < '0' || byte > '9')
+            return false;
+        if (i % 3 != 2)
+            parts[i / 3] = parts[i / 3] * 10 + (byte - '0');
+    }
+    if (parts[2] == 60)
+        parts[2] = 59; /* F-C8 */
+    *time_s = parts[0] * CIVIL_HOUR_S + parts[1] * CIVIL_MINUTE_S + parts[2];
+    return parts[0] <= 23 && parts[1] <= 59 && parts[2] <= 59;
+}
+
 /* A whole name or its first letters, two at least, in any case. */
 static bool name_is(struct str text, const char *name, size_t least)
 {
@@ -106,25 +126,11 @@ static bool read_place(struct reader *reader, struct str value, int32_t max, boo
 
 static int take_time(struct reader *reader, struct str value)
 {
-    static const char allowed[] = "\"09:00\" or \"09:00:30\", from 00:00 to 23:59:59";
     struct str text = json_string(value, reader->arena);
-    int32_t parts[3] = {0, 0, 0};
 
-    if (text.len != 5 && text.len != 8)
-        return refuse(reader, "time", value, allowed);
-    for (size_t i = 0; i < text.len; i++) {
-        char byte = text.data[i];
-
-        if (i % 3 == 2 ? byte != ':' : byte < '0' || byte > '9')
-            return refuse(reader, "time", value, allowed);
-        if (i % 3 != 2)
-            parts[i / 3] = parts[i / 3] * 10 + (byte - '0');
-    }
-    if (parts[2] == 60)
-        parts[2] = 59; /* F-C8 */
-    if (parts[0] > 23 || parts[1] > 59 || parts[2] > 59)
-        return refuse(reader, "time", value, allowed);
-    reader->time_s = parts[0] * CIVIL_HOUR_S + parts[1] * CIVIL_MINUTE_S + parts[2];
+    if (!text.data || !recurrence_time_parse(text, &reader->time_s))
+        return refuse(reader, "time", value,
+                      "\"09:00\" or \"09:00:30\", from 00:00 to 23:59:59");
     return 0;
 }
 
@@ -333,6 +339,16 @@ static int check_members(struct reader *reader)
 
 /* ---- the rule ---- */
 
+struct rrule_defaults recurrence_defaults(const struct zone *zone, enum dst_policy policy,
+                                          int64_t from_s, int32_t time_s)
+{
+    int64_t local_s = from_s + zone_offset_at(zone, from_s);
+
+    return (struct rrule_defaults){
+        .zone = zone, .policy = policy, .count_from_s = from_s,
+        .start_local_s = civil_floor_div(local_s, CIVIL_DAY_S) * CIVIL_DAY_S + time_s};
+}
+
 static int make_rule(struct reader *reader)
 {
     static const enum rrule_freq freqs[] = {RRULE_DAILY, RRULE_WEEKLY, RRULE_MONTHLY,
@@ -340,10 +356,9 @@ static int make_rule(struct reader *reader)
     struct recurrence *recurrence = reader->recurrence;
     struct rrule *rule = &recurrence->rule;
     const struct zone *zone = reader->defaults.zone;
-    int64_t local_s = recurrence->starts_s + zone_offset_at(zone, recurrence->starts_s);
 
-    reader->defaults.start_local_s =
-        civil_floor_div(local_s, CIVIL_DAY_S) * CIVIL_DAY_S + reader->time_s;
+    reader->defaults = recurrence_defaults(zone, reader->defaults.policy, recurrence->starts_s,
+                                           reader->time_s);
     if (recurrence->type == RECURRENCE_RRULE)
         return rrule_parse(reader->rule_text, &reader->defaults, reader->arena, rule, reader->err);
     rule->freq = freqs[recurrence->type];
@@ -376,8 +391,14 @@ int recurrence_parse(enum recurrence_type type, struct str config, const struct 
     rc = take_members(&reader, config);
     rc = rc < 0 ? rc : check_members(&reader);
     rc = rc < 0 ? rc : make_rule(&reader);
+    if (rc == 0 && recurrence->ends_s < recurrence->starts_s)
+        return err_set_field(err, ERR_INVALID, "pattern_config.ends_at",
+                             "the pattern never fires: ends_at lies before %s",
+                             recurrence->has_start ? "starts_at" : "now");
     if (rc == 0 && !recurrence_next(recurrence, INT64_MIN, &first_s))
-        rc = err_set_field(err, ERR_INVALID, "pattern_config", "the pattern never fires");
+        rc = err_set_field(err, ERR_INVALID, "pattern_config",
+                           "the pattern never fires: nothing of it comes after %s",
+                           recurrence->has_start ? "starts_at" : "now");
     return rc;
 }
 

@@ -8,6 +8,10 @@
  *   yearly   month (1 to 12 or a name) and day, or month, weekday and nth
  *   rrule    rrule: text as in rrule.h
  *
+ * What begins is the day of starts_at, else that of the making, at `time`: an rrule without DTSTART
+ * has that as its start, and its COUNT counts what comes from starts_at or the making on. A rule
+ * with DTSTART counts from there, as in RFC 5545.
+ *
  * A day that a month does not have (31 April) is left out, as in RFC 5545; "last" is always there.
  * Pure, any thread. */
 #ifndef CALENDAR_RECURRENCE_H
@@ -34,6 +38,14 @@ struct recurrence {
 
 const char *recurrence_type_word(enum recurrence_type type);
 bool recurrence_type_parse(struct str word, enum recurrence_type *type);
+
+/* "09:00" or "09:00:30", as seconds of the day. */
+bool recurrence_time_parse(struct str text, int32_t *time_s);
+
+/* What a rule without DTSTART is read with: it starts at time_s on the day that from_s lies in, and
+ * counts what comes from from_s on. */
+struct rrule_defaults recurrence_defaults(const struct zone *zone, enum dst_policy policy,
+                                          int64_t from_s, int32_t time_s);
 
 /* The name of the zone a config asks for ("UTC" where it does not), into arena. */
 int recurrence_zone_name(enum recurrence_type type, struct str config, struct arena *arena,

@@ -334,6 +334,8 @@ static int count_out(struct rrule *rule, struct err *err)
     int64_t steps_left = COUNT_STEPS_MAX;
     int64_t at_s = rule->start_s - 1;
 
+    if (rule->count_from_s)
+        at_s = later(at_s, rule->count_from_s - 1);
     for (int32_t i = 0; i < rule->count; i++)
         if (!next_of_rule(rule, at_s, &steps_left, &at_s))
             break;

@@ -1,7 +1,8 @@
 /* Recurrences as in RFC 5545 (D6): DTSTART, RRULE with all its parts, RDATE and EXDATE, in a zone.
  * Differences, all on purpose: daylight saving follows D3 (wall.h) and not the RFC's "offset before
  * the gap"; DTSTART itself fires only where the rule matches it; an UNTIL that is a date includes
- * that day; COUNT counts instants. Dates are kept in the arena that was given. Pure, any thread. */
+ * that day; COUNT counts instants, without DTSTART those that are still to come. Dates are kept in
+ * the arena that was given. Pure, any thread. */
 #ifndef CALENDAR_RRULE_H
 #define CALENDAR_RRULE_H
 
@@ -52,6 +53,7 @@ struct rrule {
 
     int64_t start_local_s;
     int64_t start_s; /* the instant of it, filled in by rrule_finish */
+    int64_t count_from_s; /* instants before it are none of COUNT; 0 = all count */
     int64_t until_s; /* the last instant that may fire; ZONE_EVER_S: no end */
     bool has_until;  /* as written */
     int64_t *extra_s; /* RDATE: instants, ascending */
@@ -68,6 +70,7 @@ struct rrule_defaults {
     const struct zone *zone; /* also that of a TZID, see rrule_zone_name */
     enum dst_policy policy;
     int64_t start_local_s; /* without DTSTART */
+    int64_t count_from_s;  /* without DTSTART, COUNT counts from here; 0 = from that start */
 };
 
 /* The zone the text asks for: its TZID, "UTC" for a DTSTART with Z, or STR_NONE. Points into it. */

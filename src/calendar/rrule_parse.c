@@ -255,6 +255,8 @@ int rrule_parse_marking(struct str text, const struct rrule_defaults *defaults,
         *fault = within(text, parser.fault);
         return rc;
     }
+    if (!parser.has_start)
+        rule->count_from_s = defaults->count_from_s;
     settle_until(&parser);
     qsort(rule->extra_s, rule->extra_count, sizeof(int64_t), by_value);
     qsort(rule->except_s, rule->except_count, sizeof(int64_t), by_value);

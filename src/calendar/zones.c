@@ -176,9 +176,22 @@ static int entry_add(struct zones *zones, struct str name, int64_t now_us, struc
     return 0;
 }
 
+/* A file that is there and cannot be read (rights, a loop of links, a bad disk) is a fault of that
+ * zone, as one that is gone: not of whoever asked, and not of anybody else. */
+static int refuse(struct str name, const struct err *why, struct err *err)
+{
+    struct err read = *why;
+
+    if (read.code != ERR_IO)
+        return err_set_field(err, read.code, read.field, "%s", read.text);
+    return err_set_field(err, ERR_INVALID, "timezone", "the time zone \"" STR_FMT "\" cannot be "
+                         "read: %s", STR_ARG(str_cut(name, ZONE_NAME_BYTES_MAX)), read.text);
+}
+
 int zones_get(struct zones *zones, struct str name, int64_t now_us, const struct zone **zone,
               struct err *err)
 {
+    struct err why = {0};
     struct entry *entry;
     int rc = 0;
 
@@ -186,12 +199,14 @@ int zones_get(struct zones *zones, struct str name, int64_t now_us, const struct
     pthread_mutex_lock(&zones->lock);
     entry = map_get(&zones->entries, name);
     if (!entry)
-        rc = entry_add(zones, name, now_us, &entry, err);
+        rc = entry_add(zones, name, now_us, &entry, &why);
     else if (now_us - entry->checked_us >= ZONES_CHECK_US || now_us < entry->checked_us)
         entry_check(zones, entry, now_us);
-    if (entry && !entry->zone) {
-        rc = err_set_field(err, entry->err.code, entry->err.field, "%s", entry->err.text);
-    } else if (entry) {
+    if (rc < 0) {
+        rc = refuse(name, &why, err);
+    } else if (!entry->zone) {
+        rc = refuse(name, &entry->err, err);
+    } else {
         entry->used_us = now_us;
         entry->zone->holders++;
         *zone = entry->zone;

@@ -45,9 +45,9 @@ static const struct view_column show_columns[] = {
 #define CONFIGURATION_FLAGS                                                                      \
     {.name = "queue", .type = FLAG_TEXT, .value = "QUEUE", .field = "queue",                     \
      .help = "the line its tasks wait in"},                                                      \
-    {.name = "windows", .type = FLAG_LIST, .value = "WINDOW", .field = "allowed_windows",        \
-     .help = "local times in which its tasks may start: 02:00-06:00, 'MON-FRI 18:00-24:00'; "    \
-             "others wait"},                                                                     \
+    {.name = "windows", .type = FLAG_TEXT, .value = "WINDOWS",                                   \
+     .help = "local times in which its tasks may start, several with ; between: 02:00-06:00, "   \
+             "'MON-FRI 18:00-24:00; SAT,SUN 00:00-24:00'; others wait; none takes them away"},   \
     {.name = "tz", .type = FLAG_TEXT, .value = "ZONE", .field = "timezone",                      \
      .help = "the zone of its windows for tasks without a schedule (UTC)"},                      \
     {.name = "batch-size", .type = FLAG_INT, .value = "N", .field = "batch_size", .min = 1,      \
@@ -57,6 +57,60 @@ static const struct view_column show_columns[] = {
 
 static const struct flag category_fields[] = {CATEGORY_FLAGS, {0}};
 static const struct flag configuration_fields[] = {CONFIGURATION_FLAGS, {0}};
+
+static struct str trim(struct str text)
+{
+    while (text.len > 0 && text.data[0] == ' ')
+        text = str_span(text.data + 1, text.len - 1);
+    while (text.len > 0 && text.data[text.len - 1] == ' ')
+        text.len--;
+    return text;
+}
+
+/* A window ends at a semicolon, or at a comma once it has times: "SAT,SUN 00:00-24:00" is one. */
+static struct str next_window(struct str *rest)
+{
+    struct str window = *rest;
+    bool has_times = false;
+
+    for (size_t i = 0; i < rest->len; i++) {
+        char byte = rest->data[i];
+
+        has_times |= byte == ':';
+        if (byte == ';' || (byte == ',' && has_times)) {
+            window.len = i;
+            *rest = str_span(rest->data + i + 1, rest->len - i - 1);
+            return trim(window);
+        }
+    }
+    *rest = STR_NONE;
+    return trim(window);
+}
+
+static void write_windows(struct call *call, struct buf *object)
+{
+    struct str rest = call_given_text(call, "windows");
+
+    if (!rest.data)
+        return;
+    if (object->data[object->len - 1] != '{')
+        buf_byte(object, ',');
+    json_write_key(object, "allowed_windows");
+    if (str_is(rest, "none")) {
+        buf_text(object, "null");
+        return;
+    }
+    buf_byte(object, '[');
+    while (rest.data) {
+        struct str window = next_window(&rest);
+
+        if (window.len > 0 && object->data[object->len - 1] != '[')
+            buf_byte(object, ',');
+        if (window.len > 0)
+            json_write_string(object, window);
+    }
+    buf_byte(object, ']');
+}
 
 /* From --configuration, or from what is stored; the flags for its members go before both. */
 static int write_configuration(struct call *call, struct str stored, struct buf *body)
@@ -68,6 +122,8 @@ static int write_configuration(struct call *call, struct str stored, struct buf 
     buf_byte(&object, '{');
     if (rc == 0)
         rc = call_write_fields_of(call, configuration_fields, &object);
+    if (rc == 0)
+        write_windows(call, &object);
     if (rc == 0 && (given.data || object.len > 1)) {
         thing_merge(call, given.data ? given : stored, &object);
         buf_byte(&object, '}');
@@ -231,7 +287,8 @@ static const struct command category_update = {
     .arguments = "CATEGORY",
     .details = "What is not given stays as it is, in its configuration too. Tasks made before "
                "stay as they were made.",
-    .example = "perdura category update maintenance --windows 01:00-05:00",
+    .example = "perdura category update maintenance --windows 01:00-05:00\n"
+               "perdura category update maintenance --windows none",
     .flags = update_flags,
     .groups = FLAGS_CLIENT | FLAGS_JSON,
     .args_min = 1,

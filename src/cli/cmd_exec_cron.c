@@ -22,7 +22,7 @@ struct cron_run {
     struct str command;
     struct str shell;
     struct str input;
-    struct str user;     /* absent: whoever runs the worker */
+    struct str user;     /* absent: whoever runs the worker, but never root */
     struct str variables; /* JSON object or absent */
     const struct passwd *account;
     char **environment;
@@ -115,6 +115,10 @@ static int find_account(struct cron_run *run)
     struct call *call = run->call;
     const char *name = arena_cstr(&call->arena, run->user);
 
+    if (!run->user.data && geteuid() == 0)
+        return err_set(&call->err, ERR_FORBIDDEN, "the task names no user, and this worker runs as "
+                       "root; import the crontab again, or name one in the payload's 'user' (root "
+                       "too must be named)");
     errno = 0;
     run->account = run->user.data ? getpwnam(name ? name : "") : getpwuid(geteuid());
     if (run->account)
@@ -180,6 +184,12 @@ static int put_inherited(struct cron_run *run)
     return rc;
 }
 
+/* Which task it is, and where it is to be reported, is not the crontab's to say. */
+static bool is_ours(struct str name)
+{
+    return name.len >= strlen("PERDURA_") && memcmp(name.data, "PERDURA_", strlen("PERDURA_")) == 0;
+}
+
 static int put_crontab(struct cron_run *run)
 {
     struct call *call = run->call;
@@ -196,7 +206,7 @@ static int put_crontab(struct cron_run *run)
 
         if (!value.data || name.len == 0 || memchr(name.data, '=', name.len))
             rc = err_set(&call->err, ERR_INVALID, "the payload's 'env' must have names and texts");
-        else
+        else if (!is_ours(name))
             rc = put(run, name, value);
     }
     return rc;

@@ -9,6 +9,7 @@
 
 #define QUERY_BYTES_MAX 4096
 #define NOTE_BYTES_MAX 512
+#define ZONES_TOLD_MAX 8 /* a day; of more nothing is said */
 #define DAY_BYTES 10   /* 2027-03-28 */
 #define CLOCK_AT 11    /* of a local time, 2027-03-28T09:00:00+02:00 */
 #define CLOCK_BYTES 8
@@ -21,6 +22,8 @@ struct day {
     struct str offset;   /* of the last item shown */
     struct str zone_name;
     struct zone *zone;   /* NULL: this machine does not know it */
+    struct str told[ZONES_TOLD_MAX]; /* whose clocks were said to change, this day */
+    uint32_t told_count;
     uint32_t days;
 };
 
@@ -46,6 +49,32 @@ static void write_instant(struct day *day, struct str item, const char *member, 
     local_time_write(out, at_s + zone_offset_at(day->zone, at_s));
 }
 
+/* Once a day for each zone, as its own clocks show it. */
+static void note_change(struct day *day, struct str item, struct buf *note)
+{
+    struct str name = view_member(day->call, item, "timezone");
+    struct str text = view_member(day->call, item, "clock_changes_at");
+    struct zone *zone = NULL;
+    int64_t at_us, at_s;
+
+    for (uint32_t i = 0; i < day->told_count; i++)
+        if (str_eq(day->told[i], name))
+            return;
+    if (day->told_count == ZONES_TOLD_MAX || !name.data || !clock_parse(text, &at_us))
+        return;
+    day->told[day->told_count++] = name;
+    buf_text(note, "clocks change at ");
+    if (zone_load(NULL, name, &zone, NULL) == 0) {
+        at_s = civil_floor_div(at_us, CLOCK_SECOND_US);
+        local_time_write(note, at_s + zone_offset_at(zone, at_s));
+    } else {
+        terminal_clean(note, text);
+    }
+    zone_free(zone);
+    buf_text(note, " in ");
+    terminal_clean(note, name);
+}
+
 static void note_clocks(struct day *day, struct str item, struct buf *note)
 {
     struct call *call = day->call;
@@ -57,12 +86,8 @@ static void note_clocks(struct day *day, struct str item, struct buf *note)
         buf_text(note, "its time comes twice that day: the first");
     else if (str_is(dst, "second_of_two"))
         buf_text(note, "its time comes twice that day: the second");
-    else if (str_is(dst, "clock_change")) {
-        buf_text(note, "clocks change at ");
-        write_instant(day, item, "clock_changes_at", note);
-        buf_text(note, " in ");
-        terminal_clean(note, view_member(call, item, "timezone"));
-    }
+    else if (str_is(dst, "clock_change"))
+        note_change(day, item, note);
 }
 
 static void note_rest(struct day *day, struct str item, struct buf *note)
@@ -172,6 +197,7 @@ static void add_item(struct day *day, struct str item)
         end_day(day);
         print_heading(day, date, offset);
         day->date = date;
+        day->told_count = 0;
     }
     mark_change(day, offset);
     if (count_text.data && json_int64(count_text, &count) && count > 1)
@@ -239,6 +265,23 @@ static void print_days(struct call *call, struct str reply)
     zone_free(day.zone);
 }
 
+/* +30d counts from --from. */
+static void write_end(struct call *call, struct buf *path)
+{
+    struct str text = call_given_text(call, "to");
+    int64_t to_us = call_time_us(call, "to", 0);
+    char shown[CLOCK_TEXT_BYTES];
+    int64_t ms;
+
+    if (!text.data)
+        return;
+    if (text.data[0] == '+' && str_to_duration_ms(str_span(text.data + 1, text.len - 1), &ms))
+        to_us = call_time_us(call, "from", clock_wall_us()) + ms * CLOCK_MS_US;
+    clock_format(to_us, shown);
+    buf_text(path, "&to=");
+    command_write_escaped(path, str_of(shown));
+}
+
 static int run_forecast(struct call *call)
 {
     struct buf path = BUF_INIT(QUERY_BYTES_MAX);
@@ -253,6 +296,7 @@ static int run_forecast(struct call *call)
     command_write_escaped(&path, zone);
     if (call_given(call, "all"))
         buf_text(&path, "&fold=false");
+    write_end(call, &path);
     if (rc == 0)
         rc = call_write_query(call, &path);
     if (rc == 0)
@@ -268,9 +312,13 @@ static int run_forecast(struct call *call)
 
 static const struct flag flags[] = {
     {.name = "from", .type = FLAG_TIME, .value = "TIME", .field = "from",
-     .help = "from this time on: RFC 3339 or +1d; otherwise from now on"},
-    {.name = "to", .type = FLAG_TIME, .value = "TIME", .field = "to",
-     .help = "until this time: RFC 3339 or +7d; otherwise for a day"},
+     .help = "from this time on: RFC 3339, a date or local time of --tz, or +1d; otherwise from "
+             "now on"},
+    {.name = "to", .type = FLAG_TIME, .value = "TIME",
+     .help = "until this time: RFC 3339, a date or local time of --tz, or +7d, which counts from "
+             "--from; otherwise for a day"},
+    {.name = "job", .type = FLAG_TEXT, .value = "JOB", .field = "job",
+     .help = "only what fires for this job: its name or id"},
     {.name = "tz", .type = FLAG_TEXT, .value = "ZONE", .fallback = "local",
      .help = "the zone times are shown in; local is this machine's"},
     {.name = "limit", .type = FLAG_INT, .value = "N", .field = "limit", .min = 1, .max = 10000,
@@ -286,8 +334,7 @@ const struct command command_forecast = {
                "change, minutes in which many fire at once, and work that waits for its category's "
                "window.",
     .example = "perdura forecast --to +7d\n"
-               "perdura forecast --from 2027-03-27T00:00:00Z --to 2027-03-30T00:00:00Z --tz "
-               "Europe/Paris",
+               "perdura forecast --from 2027-03-27 --to +3d --tz Europe/Paris",
     .flags = flags,
     .groups = FLAGS_CLIENT | FLAGS_JSON,
     .run = run_forecast,

@@ -1,6 +1,7 @@
 /* perdura job …: definitions that tasks are made of. What jobs wait for and how their runs went is
  * in cmd_job_depend.c and cmd_job_history.c. One thread. */
 #include "base/json.h"
+#include "base/uuid7.h"
 #include "cli/job_commands.h"
 #include "cli/listing.h"
 #include "cli/schedule_flags.h"
@@ -93,8 +94,12 @@ static void note_schedule(struct call *call, struct str schedule)
 
     buf_text(&line, "schedule ");
     terminal_clean(&line, view_member(call, schedule, "id"));
-    buf_text(&line, next.data ? " fires next at " : " does not fire any more");
-    terminal_clean(&line, next);
+    if (call_given(call, "inactive"))
+        buf_text(&line, " fires once the job is active ('perdura job update --active')");
+    else
+        buf_text(&line, next.data ? " fires next at " : " does not fire any more");
+    if (!call_given(call, "inactive"))
+        terminal_clean(&line, next);
     terminal_line(&call->notes, COLOUR_DIM, buf_view(&line));
     buf_deinit(&line);
 }
@@ -115,6 +120,26 @@ static int add_schedule(struct client *client, struct str job_id, struct str bod
     return rc;
 }
 
+/* Two jobs may have one name, but mostly the second one is a command typed twice. */
+static int check_name(struct client *client)
+{
+    struct call *call = client->call;
+    struct str id = STR_NONE;
+    struct uuid parsed;
+    int rc;
+
+    if (call_given(call, "another") || uuid_parse(call->args[0], &parsed))
+        return 0;
+    rc = thing_find(client, &thing_job, call->args[0], &id);
+    if (rc == 0)
+        return err_set(&call->err, ERR_CONFLICT, "there is a job of that name (" STR_FMT "); "
+                       "--another makes a second one", STR_ARG(id));
+    if (rc == -ERR_CONFLICT)
+        return err_set(&call->err, ERR_CONFLICT, "there are several jobs of that name; --another "
+                       "makes one more");
+    return rc == -ERR_NOT_FOUND ? 0 : rc;
+}
+
 static int create(struct call *call, struct str body, struct str schedule_body)
 {
     struct client client = {0};
@@ -122,6 +147,8 @@ static int create(struct call *call, struct str body, struct str schedule_body)
     struct str job = STR_NONE;
     int rc = client_open(&client, call);
 
+    if (rc == 0)
+        rc = check_name(&client);
     if (rc == 0)
         rc = thing_create(&client, &thing_job, body, &job);
     if (rc == 0 && schedule_body.len > 0)
@@ -243,17 +270,23 @@ static int run_list(struct call *call)
     return listing_print(call, STR("/v1/jobs"), list_columns, COUNT(list_columns));
 }
 
-static int print_schedules(struct client *client, struct str job_id)
+/* Of a job that fires nothing no next instant is promised. */
+static int print_schedules(struct client *client, struct str job_id, bool fires)
 {
     struct call *call = client->call;
+    struct view_column columns[COUNT(schedule_columns)];
+    uint32_t count = 0;
     struct str reply = STR_NONE;
     int rc = thing_request(client, "GET", &thing_job, job_id, "/schedules?limit=100", STR_NONE,
                            &reply);
 
     if (rc < 0 || json_count(view_items(reply)) == 0)
         return rc;
+    for (uint32_t i = 0; i < COUNT(schedule_columns); i++)
+        if (fires || strcmp(schedule_columns[i].title, "NEXT") != 0)
+            columns[count++] = schedule_columns[i];
     fputc('\n', call->out.file);
-    view_table(call, view_items(reply), schedule_columns, COUNT(schedule_columns));
+    view_table(call, view_items(reply), columns, count);
     return 0;
 }
 
@@ -271,7 +304,7 @@ static int run_show(struct call *call)
     if (rc == 0)
         thing_print(call, reply, show_columns, COUNT(show_columns));
     if (rc == 0 && !call_given(call, "json"))
-        rc = print_schedules(&client, id);
+        rc = print_schedules(&client, id, view_member(call, reply, "next_execution").data != NULL);
     if (rc == 0 && !call_given(call, "json"))
         rc = job_print_dependencies(&client, id);
     client_close(&client);
@@ -280,7 +313,10 @@ static int run_show(struct call *call)
 
 /* ---- tables ---- */
 
-static const struct flag create_flags[] = {JOB_FLAGS, SCHEDULE_FLAGS, {0}};
+static const struct flag create_flags[] = {
+    JOB_FLAGS, SCHEDULE_FLAGS,
+    {.name = "another", .type = FLAG_BOOL, .help = "make it even if there is one of that name"},
+    {0}};
 
 static const struct flag update_flags[] = {
     JOB_FLAGS,
@@ -335,7 +371,7 @@ static const struct command job_list = {
 
 static const struct command job_show = {
     .name = "show",
-    .summary = "Show a job with its schedules and what it depends on",
+    .summary = "Show a job with its schedules, what it depends on and what depends on it",
     .arguments = "JOB",
     .example = "perdura job show report",
     .groups = FLAGS_CLIENT | FLAGS_JSON,

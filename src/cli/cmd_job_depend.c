@@ -11,21 +11,29 @@ static const struct view_column columns[] = {
     {"ID", "/id", VIEW_ID},
 };
 
-/* Those of a list in which the job is the one that depends: a list shows both sides. */
-static int own_dependencies(struct client *client, struct str job_id, struct str *own)
+static const struct view_column dependents_columns[] = {
+    {"NEEDED BY", "/job", VIEW_TEXT},
+    {"TYPE", "/dependency_type", VIEW_TEXT},
+    {"MODE", "/mode|/dependency_config/mode", VIEW_TEXT},
+    {"WITHIN", "/dependency_config/within_ms", VIEW_DURATION},
+    {"ID", "/id", VIEW_ID},
+};
+
+/* Those of a list in which `member` is the job: a list may show both sides. */
+static int find_dependencies(struct client *client, struct str job_id, const char *query,
+                             const char *member, struct str *own)
 {
     struct call *call = client->call;
     struct buf out = BUF_INIT(CLIENT_REPLY_BYTES_MAX);
     struct str reply = STR_NONE;
     struct json_iter iter;
     struct str item;
-    int rc = thing_request(client, "GET", &thing_job, job_id, "/dependencies?limit=1000", STR_NONE,
-                           &reply);
+    int rc = thing_request(client, "GET", &thing_job, job_id, query, STR_NONE, &reply);
 
     buf_byte(&out, '[');
     json_begin(view_items(reply), &iter);
     while (rc == 0 && json_next_element(&iter, &item)) {
-        if (!str_eq(view_member(call, item, "job_id"), job_id))
+        if (!str_eq(view_member(call, item, member), job_id))
             continue;
         if (out.len > 1)
             buf_byte(&out, ',');
@@ -37,20 +45,40 @@ static int own_dependencies(struct client *client, struct str job_id, struct str
     return rc;
 }
 
-int job_print_dependencies(struct client *client, struct str job_id)
+static int own_dependencies(struct client *client, struct str job_id, struct str *own)
+{
+    return find_dependencies(client, job_id, "/dependencies?limit=1000", "job_id", own);
+}
+
+static int print_side(struct client *client, struct str items, const char *member,
+                      const struct view_column *shown, uint32_t shown_count)
 {
     struct call *call = client->call;
-    struct str items = STR_NONE;
-    int rc = own_dependencies(client, job_id, &items);
+    int rc = 0;
 
-    if (rc < 0 || json_count(items) == 0)
-        return rc;
-    rc = thing_name_jobs(client, items, "depends_on_job_id", &items);
+    if (json_count(items) == 0)
+        return 0;
+    rc = thing_name_jobs(client, items, member, &items);
     if (rc < 0)
         return rc;
     fputc('\n', call->out.file);
-    view_table(call, items, columns, COUNT(columns));
+    view_table(call, items, shown, shown_count);
     return 0;
+}
+
+int job_print_dependencies(struct client *client, struct str job_id)
+{
+    struct str items = STR_NONE;
+    int rc = own_dependencies(client, job_id, &items);
+
+    if (rc == 0)
+        rc = print_side(client, items, "depends_on_job_id", columns, COUNT(columns));
+    if (rc == 0)
+        rc = find_dependencies(client, job_id, "/dependencies?limit=1000&side=dependents",
+                               "depends_on_job_id", &items);
+    if (rc == 0)
+        rc = print_side(client, items, "job_id", dependents_columns, COUNT(dependents_columns));
+    return rc;
 }
 
 /* The two jobs a command speaks of. */

@@ -1,4 +1,5 @@
-/* perdura job history: the runs of a job, how long they took and how many went well. One thread. */
+/* perdura job history: the attempts at the runs of a job, how long they took and how many went
+ * well. One thread. */
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/job_commands.h"
@@ -41,7 +42,7 @@ static void write_duration(struct str stats, const char *member, const char *bef
     buf_format(line, "%s%s", before, shown);
 }
 
-/* "12 runs since …: 11 completed, 1 failed; 91.7% went well; 1.2s on average, 4.0s at most" */
+/* "12 attempts since …: 11 completed, 1 failed; 91.7% went well; 1.2s on average, 4.0s at most" */
 static void print_summary(struct call *call, struct str stats)
 {
     struct buf line = BUF_INIT(1024);
@@ -52,7 +53,7 @@ static void print_summary(struct call *call, struct str stats)
 
     if (total.data)
         (void)json_int64(total, &count);
-    buf_format(&line, "%lld run%s since ", (long long)count, count == 1 ? "" : "s");
+    buf_format(&line, "%lld attempt%s since ", (long long)count, count == 1 ? "" : "s");
     terminal_clean(&line, view_member(call, stats, "since"));
     write_counts(stats, &line);
     if (rate.data && json_double(rate, &share))
@@ -115,21 +116,21 @@ static int run_history(struct call *call)
 
 static const struct flag flags[] = {
     {.name = "since", .type = FLAG_TIME, .value = "TIME", .fallback = "-7d",
-     .help = "runs after this time: RFC 3339 or -1d"},
+     .help = "attempts after this time: RFC 3339 or -1d"},
     {.name = "before", .type = FLAG_TIME, .value = "TIME", .field = "before",
-     .help = "runs before this time"},
+     .help = "attempts before this time"},
     {.name = "status", .type = FLAG_WORD, .value = "STATUS", .field = "status",
      .choices = "pending|running|completed|failed|cancelled|timeout",
      .help = "only those in this status"},
-    LISTING_FLAGS("runs"),
+    LISTING_FLAGS("attempts"),
     {0}};
 
 const struct command job_history = {
     .name = "history",
     .summary = "Show how the runs of a job went",
     .arguments = "JOB",
-    .details = "Every attempt is a line, newest first; before them is told how many went well and "
-               "how long they took.",
+    .details = "Every attempt is a line, newest first: a run that was retried has several. Before "
+               "them is told how many went well and how long they took.",
     .example = "perdura job history report --since -30d --status failed",
     .flags = flags,
     .groups = FLAGS_CLIENT | FLAGS_JSON,

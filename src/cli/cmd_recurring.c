@@ -1,6 +1,8 @@
 /* perdura recurring …: patterns that make tasks of a template job. One thread. */
 #include "base/clock.h"
 #include "base/json.h"
+#include "calendar/civil.h"
+#include "calendar/recurrence.h"
 #include "cli/instants.h"
 #include "cli/listing.h"
 #include "cli/local_time.h"
@@ -247,6 +249,14 @@ static int run_resume(struct call *call)
     return act(call, "POST", ":resume", STR("{}"));
 }
 
+static int run_run(struct call *call)
+{
+    struct str task = STR_NONE;
+    int rc = thing_act(call, "POST", &thing_recurring, ":run", STR("{}"), &task);
+
+    return rc < 0 ? rc : thing_print_id(call, task);
+}
+
 static int run_delete(struct call *call)
 {
     return thing_delete_all(call, &thing_recurring);
@@ -263,8 +273,35 @@ static int run_list(struct call *call)
                                    name_jobs);
 }
 
+/* The zone of a pattern, which may be that of its rule, and its times of day; false where this
+ * machine cannot tell them. */
+static bool read_pattern(struct call *call, struct str pattern, struct str *zone_name,
+                         struct daytimes *times)
+{
+    struct str config = json_get(pattern, STR("pattern_config"));
+    struct recurrence recurrence;
+    enum recurrence_type type;
+    struct zone *zone = NULL;
+    int64_t made_us;
+    bool read;
+
+    if (!config.data || !recurrence_type_parse(view_member(call, pattern, "pattern_type"), &type) ||
+        !clock_parse(view_member(call, pattern, "created_at"), &made_us) ||
+        recurrence_zone_name(type, config, &call->arena, zone_name, NULL) < 0 ||
+        zone_load(NULL, *zone_name, &zone, NULL) < 0)
+        return false;
+    read = recurrence_parse(type, config, zone, civil_floor_div(made_us, CLOCK_SECOND_US),
+                            &call->arena, &recurrence, NULL) == 0;
+    if (read)
+        *times = recurrence.rule.times;
+    zone_free(zone);
+    return read;
+}
+
 static int run_upcoming(struct call *call)
 {
+    struct daytimes times;
+    bool has_times = false;
     struct buf after = BUF_INIT(1024);
     struct client client = {0};
     struct str pattern = STR_NONE;
@@ -283,10 +320,10 @@ static int run_upcoming(struct call *call)
         rc = thing_request(&client, "GET", &thing_recurring, id, "", STR_NONE, &pattern);
     if (rc == 0)
         rc = thing_request(&client, "GET", &thing_recurring, id, after.data, STR_NONE, &reply);
-    if (rc == 0 && json_get(pattern, STR("pattern_config")).data)
-        zone = view_member(call, json_get(pattern, STR("pattern_config")), "timezone");
     if (rc == 0)
-        rc = instants_print_reply(call, reply, zone,
+        has_times = read_pattern(call, pattern, &zone, &times);
+    if (rc == 0)
+        rc = instants_print_reply(call, reply, zone, has_times ? &times : NULL,
                                   call_time_us(call, "from", clock_wall_us()));
     client_close(&client);
     buf_deinit(&after);
@@ -334,6 +371,7 @@ static const struct flag upcoming_flags[] = {
 ONE_PATTERN(show, "Show a recurring pattern", NULL);
 ONE_PATTERN(pause, "Let a recurring pattern fire no more", NULL);
 ONE_PATTERN(resume, "Let a recurring pattern fire again", NULL);
+ONE_PATTERN(run, "Run the template of a recurring pattern now", NULL);
 ONE_PATTERN(upcoming, "List when a recurring pattern fires next", upcoming_flags);
 
 static const struct command recurring_create = {
@@ -391,7 +429,8 @@ static const struct command recurring_delete = {
 
 static const struct command *const subcommands[] = {
     &recurring_create, &recurring_list,   &recurring_show,     &recurring_update, &recurring_pause,
-    &recurring_resume, &recurring_delete, &recurring_upcoming, NULL};
+    &recurring_resume, &recurring_delete, &recurring_run,
+    &recurring_upcoming, NULL};
 
 const struct command command_recurring = {
     .name = "recurring",

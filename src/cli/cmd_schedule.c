@@ -2,6 +2,7 @@
  * their own. One thread. */
 #include "base/clock.h"
 #include "base/json.h"
+#include "calendar/cron.h"
 #include "cli/instants.h"
 #include "cli/listing.h"
 #include "cli/schedule_commands.h"
@@ -147,6 +148,14 @@ static int run_resume(struct call *call)
     return act(call, "POST", ":resume", STR("{}"));
 }
 
+static int run_run(struct call *call)
+{
+    struct str task = STR_NONE;
+    int rc = thing_act(call, "POST", &thing_schedule, ":run", STR("{}"), &task);
+
+    return rc < 0 ? rc : thing_print_id(call, task);
+}
+
 static int run_delete(struct call *call)
 {
     return thing_delete_all(call, &thing_schedule);
@@ -179,8 +188,15 @@ static int run_list(struct call *call)
     return listing_print_decorated(call, path, list_columns, COUNT(list_columns), name_jobs);
 }
 
+/* The times of day of a cron expression; NULL where there is none. */
+static const struct daytimes *times_of(struct str expression, struct cron *cron)
+{
+    return expression.data && cron_parse(expression, cron, NULL) == 0 ? &cron->times : NULL;
+}
+
 static int run_upcoming(struct call *call)
 {
+    struct cron cron;
     struct buf after = BUF_INIT(1024);
     struct client client = {0};
     struct str schedule = STR_NONE;
@@ -200,6 +216,7 @@ static int run_upcoming(struct call *call)
         rc = thing_request(&client, "GET", &thing_schedule, id, after.data, STR_NONE, &reply);
     if (rc == 0)
         rc = instants_print_reply(call, reply, view_member(call, schedule, "timezone"),
+                                  times_of(view_member(call, schedule, "cron_expression"), &cron),
                                   call_time_us(call, "from", clock_wall_us()));
     client_close(&client);
     buf_deinit(&after);
@@ -213,6 +230,7 @@ static const struct flag preview_fields[] = {
 
 static int run_preview(struct call *call)
 {
+    struct cron cron;
     struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
     struct client client = {0};
     struct str reply = STR_NONE;
@@ -232,6 +250,7 @@ static int run_preview(struct call *call)
         rc = client_check_object(&client, reply);
     if (rc == 0)
         rc = instants_print_reply(call, reply, call_given_text(call, "tz"),
+                                  times_of(call_given_text(call, "cron"), &cron),
                                   call_time_us(call, "from", clock_wall_us()));
     client_close(&client);
     buf_deinit(&body);
@@ -294,6 +313,9 @@ ONE_SCHEDULE(show, "Show a schedule", NAMED);
 ONE_SCHEDULE(pause, "Let a schedule fire no more", NAMED);
 ONE_SCHEDULE(resume, "Let a schedule fire again", NAMED " What it missed meanwhile is not made up "
              "for.");
+
+ONE_SCHEDULE(run, "Run the job of a schedule now", NAMED " Prints the task's id. What is planned "
+             "stays as it is.");
 
 static const struct command schedule_create = {
     .name = "create",
@@ -371,6 +393,7 @@ static const struct command schedule_preview = {
 static const struct command *const subcommands[] = {
     &schedule_explain, &schedule_create, &schedule_list,   &schedule_show,
     &schedule_update,  &schedule_pause,  &schedule_resume, &schedule_delete,
+    &schedule_run,
     &schedule_upcoming, &schedule_preview, &schedule_import, NULL};
 
 const struct command command_schedule = {

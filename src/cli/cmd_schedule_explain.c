@@ -4,7 +4,6 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "calendar/civil.h"
-#include "calendar/words.h"
 #include "cli/expression.h"
 #include "cli/instants.h"
 #include "cli/local_time.h"
@@ -59,57 +58,11 @@ static const struct daytimes *times_of(const struct explain *explain)
                                                  : &explain->plan.recurrence.rule.times;
 }
 
-/* The first time of day in the gap that ends at at_s, as local time; -1 when at_s ends none, or
- * when none of the expression's times lies in it. */
-static int64_t time_in_gap(const struct explain *explain, int64_t at_s)
-{
-    const struct daytimes *times = times_of(explain);
-    int32_t was_s = zone_offset_at(explain->zone, at_s - 1);
-    int32_t is_s = zone_offset_at(explain->zone, at_s);
-    int64_t local_s = at_s + was_s;
-
-    while (times && local_s < at_s + is_s) {
-        int64_t day_s = local_s - civil_floor_mod(local_s, CIVIL_DAY_S);
-        int32_t time_s = daytimes_next(times, (int32_t)(local_s - day_s));
-
-        if (time_s >= 0)
-            return day_s + time_s < at_s + is_s ? day_s + time_s : -1;
-        local_s = day_s + CIVIL_DAY_S;
-    }
-    return -1;
-}
-
-static bool fires_at(const struct explain *explain, int64_t local_s)
-{
-    const struct daytimes *times = times_of(explain);
-    int32_t time_s = (int32_t)civil_floor_mod(local_s, CIVIL_DAY_S);
-
-    return !times || daytimes_next(times, time_s) == time_s;
-}
-
 /* ---- notes ---- */
-
-static void note_row(const struct explain *explain, int64_t before_s, struct row *row)
-{
-    struct zone_local local = zone_from_local(explain->zone, row->local_s);
-    int64_t in_gap_s = time_in_gap(explain, row->at_s);
-
-    if (in_gap_s >= 0 && !fires_at(explain, row->local_s)) {
-        words_time(&row->note, (int32_t)civil_floor_mod(in_gap_s, CIVIL_DAY_S));
-        buf_text(&row->note, " does not exist that day: fires when the clocks have jumped");
-        return;
-    }
-    if (local.kind == ZONE_AMBIGUOUS && times_of(explain)) {
-        buf_format(&row->note, "the %s of two ", row->at_s == local.first_s ? "first" : "second");
-        words_time(&row->note, (int32_t)civil_floor_mod(row->local_s, CIVIL_DAY_S));
-        return;
-    }
-    local_shift_write(&row->note, explain->zone, before_s, row->at_s);
-}
 
 static void note_skipped(const struct explain *explain, struct row *row)
 {
-    int64_t in_gap_s = time_in_gap(explain, row->at_s);
+    int64_t in_gap_s = instants_time_in_gap(explain->zone, times_of(explain), row->at_s);
 
     row->skipped = true;
     if (in_gap_s >= 0)
@@ -151,7 +104,7 @@ static void put_row(struct explain *explain, struct listing *listing, int64_t at
     if (skipped)
         note_skipped(explain, &row);
     else
-        note_row(explain, listing->before_s, &row);
+        instants_note(explain->zone, times_of(explain), listing->before_s, at_s, &row.note);
     if (listing->as_json)
         write_row(explain, &listing->json, &row);
     else
@@ -277,14 +230,19 @@ static int read_every(struct explain *explain, struct str text)
 
 static int read_rule(struct explain *explain, struct str text)
 {
-    struct rrule_defaults defaults = {
-        .zone = explain->zone, .policy = explain->dst,
-        .start_local_s = explain->from_s + zone_offset_at(explain->zone, explain->from_s)};
+    struct rrule_defaults defaults;
     struct recurrence *recurrence = &explain->plan.recurrence;
     struct str fault;
-    int rc = rrule_parse_marking(text, &defaults, &explain->call->arena, &recurrence->rule, &fault,
-                                 &explain->call->err);
+    int32_t time_s = 0;
+    int rc;
 
+    if (call_given(explain->call, "time") &&
+        !recurrence_time_parse(call_given_text(explain->call, "time"), &time_s))
+        return err_set(&explain->call->err, ERR_USAGE,
+                       "--time is a time of day such as 09:00 or 09:00:30");
+    defaults = recurrence_defaults(explain->zone, explain->dst, explain->from_s, time_s);
+    rc = rrule_parse_marking(text, &defaults, &explain->call->arena, &recurrence->rule, &fault,
+                             &explain->call->err);
     if (rc < 0)
         expression_print_fault(explain->call, text, fault);
     recurrence->type = RECURRENCE_RRULE;
@@ -342,7 +300,10 @@ static const struct flag explain_flags[] = {
     {.name = "dst", .type = FLAG_WORD, .value = "POLICY", .choices = "standard|skip|both",
      .fallback = "standard", .help = "what daylight saving does to it"},
     {.name = "rrule", .type = FLAG_TEXT, .value = "RULE",
-     .help = "a recurrence of RFC 5545 in place of a cron expression"},
+     .help = "a recurrence of RFC 5545 in place of a cron expression; without DTSTART it starts "
+             "today, as a pattern made now"},
+    {.name = "time", .type = FLAG_TEXT, .value = "HH:MM",
+     .help = "time of day of a rule that says none (00:00)"},
     {0}};
 
 const struct command schedule_explain = {

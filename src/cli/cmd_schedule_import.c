@@ -1,6 +1,7 @@
 /* perdura schedule import crontab FILE: a crontab becomes jobs with schedules, and every line is
  * told what became of it. One thread. */
 #include <limits.h>
+#include <pwd.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -115,6 +116,8 @@ static void print_summary(struct import *import)
     if (count_good(import) > 0)
         buf_format(&line, "; times are those of " STR_FMT " where the crontab says nothing else",
                    STR_ARG(import->timezone));
+    if (count_good(import) > 0 && import->user.data)
+        buf_format(&line, "; commands run as " STR_FMT, STR_ARG(import->user));
     terminal_line(&call->out, COLOUR_BOLD, buf_view(&line));
     buf_deinit(&line);
 }
@@ -193,20 +196,38 @@ static void print_json(struct import *import)
 /* ---- what is imported ---- */
 
 /* The whole path, so that the same file has the same jobs wherever it is imported from. */
-static struct str label_of(struct call *call, struct str file, struct str user)
+static struct str label_of(struct call *call, struct str file)
 {
     char path[PATH_MAX];
     const char *name = arena_cstr(&call->arena, file);
 
+    if (call_given(call, "name"))
+        return call_given_text(call, "name");
     if (str_is(file, "-"))
-        return user.data ? user : STR("-");
+        return STR("stdin");
     return name && realpath(name, path) ? arena_str(&call->arena, str_of(path)) : file;
+}
+
+/* A user's crontab runs as that user: of whom its place or --user tells, else of whoever asks. */
+static struct str user_of(struct call *call, struct str label)
+{
+    struct str user = crontab_path_user(label);
+    const struct passwd *account;
+
+    if (user.data)
+        return user;
+    account = getpwuid(geteuid());
+    return account ? arena_str(&call->arena, str_of(account->pw_name)) : STR_NONE;
 }
 
 static int check_words(struct call *call)
 {
-    if (call->args_count == 2 && str_is(call->args[0], "crontab"))
+    if (call->args_count == 2 && str_is(call->args[0], "crontab")) {
+        if (str_is(call->args[1], "-") && call_given(call, "prune") && !call_given(call, "name"))
+            return err_set(&call->err, ERR_USAGE, "--prune of what comes from stdin needs --name, "
+                           "so that jobs of another crontab are not deleted");
         return 0;
+    }
     return err_set(&call->err, ERR_USAGE, "say what is to be imported: 'perdura schedule import "
                    "crontab FILE', with - for stdin");
 }
@@ -226,6 +247,32 @@ static int apply(struct import *import)
     return rc;
 }
 
+/* Commands that begin with the name of a user are lines of a system's crontab, mostly. */
+static void hint_system(struct import *import)
+{
+    struct call *call = import->call;
+    uint32_t like_users = 0;
+
+    for (uint32_t i = 0; i < import->count; i++) {
+        const struct crontab_line *line = import->lines[i].line;
+        size_t len = 0;
+        const char *word;
+
+        if (line->kind != CRONTAB_ENTRY)
+            continue;
+        while (len < line->command.len && line->command.data[len] != ' ' &&
+               line->command.data[len] != '\t')
+            len++;
+        word = arena_cstr(&call->arena, str_span(line->command.data, len));
+        like_users += len < line->command.len && word && getpwnam(word) != NULL;
+    }
+    if (like_users > 0)
+        terminal_line(&call->notes, COLOUR_YELLOW,
+                      arena_format(&call->arena, "%u of the commands begin%s with the name of a "
+                                   "user; if these are lines as in /etc/crontab, import them with "
+                                   "--system", like_users, like_users == 1 ? "s" : ""));
+}
+
 static int run_import(struct call *call)
 {
     struct import import = {.call = call, .user = call_given_text(call, "user"),
@@ -239,10 +286,10 @@ static int run_import(struct call *call)
         rc = call_read_file(call, call->args[1], CRONTAB_BYTES_MAX, &text);
     if (rc < 0)
         return rc;
-    import.label = label_of(call, call->args[1], import.user);
+    import.label = label_of(call, call->args[1]);
     system_form = call_given(call, "system") || crontab_path_is_system(import.label);
     if (!import.user.data && !system_form)
-        import.user = crontab_path_user(import.label);
+        import.user = user_of(call, call_given(call, "name") ? STR("-") : import.label);
     if (str_is(import.timezone, "local"))
         import.timezone = local_zone_name(&call->arena);
     rc = crontab_parse(text, system_form, &call->arena, &crontab, &call->err);
@@ -256,6 +303,10 @@ static int run_import(struct call *call)
         print_json(&import);
     else
         print_report(&import);
+    if (!system_form)
+        hint_system(&import);
+    if (call_given(call, "strict") && count_of(&import, IMPORT_REFUSED) > 0)
+        return 1;
     return count_good(&import) > 0 ? 0 : 1;
 }
 
@@ -264,8 +315,8 @@ static const struct flag flags[] = {
      .help = "lines have a user before the command, as in /etc/crontab and /etc/cron.d, which are "
              "known"},
     {.name = "user", .type = FLAG_TEXT, .value = "USER",
-     .help = "who runs the commands of a user's crontab, where the worker runs as root; otherwise "
-             "that of a file in /var/spool/cron, or the worker's"},
+     .help = "who runs the commands of a user's crontab; otherwise whose file in /var/spool/cron "
+             "it is, or whoever imports it"},
     {.name = "tz", .type = FLAG_TEXT, .value = "ZONE", .fallback = "local",
      .help = "the zone of its times where it sets no CRON_TZ; local is this machine's"},
     {.name = "timeout", .type = FLAG_SECONDS, .value = "D", .fallback = "1d",
@@ -278,6 +329,9 @@ static const struct flag flags[] = {
      .help = "when an earlier run has not ended (allow, as cron does)"},
     {.name = "prune", .type = FLAG_BOOL,
      .help = "delete jobs of an earlier import whose lines are gone"},
+    {.name = "name", .type = FLAG_TEXT, .value = "NAME",
+     .help = "by what its jobs are known again; otherwise the file's path, or stdin"},
+    {.name = "strict", .type = FLAG_BOOL, .help = "exit code 1 when any line was refused"},
     {.name = "dry-run", .type = FLAG_BOOL, .help = "only say what would be done; needs no server"},
     {0}};
 

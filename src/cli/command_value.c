@@ -6,9 +6,12 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "calendar/zone.h"
 #include "cli/config.h"
+#include "cli/local_time.h"
 
 #define INPUT_STEP_BYTES 65536
+#define LOCAL_ARENA_BYTES 65536 /* for the name of this machine's zone */
 
 static const struct flag *must_find(const struct call *call, const char *name)
 {
@@ -167,6 +170,37 @@ int call_read_file(struct call *call, struct str path, size_t bytes_max, struct 
     return rc;
 }
 
+/* A date, or a date and a time without a zone, as if it were UTC. */
+static bool local_parse(struct str text, int64_t *local_us)
+{
+    char whole[sizeof "2027-03-28T01:00:00Z"] = "0000-00-00T00:00:00Z";
+
+    if (text.len != 10 && text.len != 16 && text.len != 19)
+        return false;
+    memcpy(whole, text.data, text.len);
+    if (whole[10] == ' ')
+        whole[10] = 'T';
+    return clock_parse(str_of(whole), local_us);
+}
+
+/* The zone of --tz, where the command has one; otherwise UTC. */
+static int local_zone(const struct call *call, struct zone **zone, struct err *err)
+{
+    const struct flag *flag;
+    struct arena arena = ARENA_INIT(LOCAL_ARENA_BYTES);
+    struct str name = STR_NONE;
+    int rc;
+
+    for (uint32_t i = 0; (flag = command_flag_at(call->command, i)) != NULL; i++)
+        if (strcmp(flag->name, "tz") == 0)
+            name = call_text(call, "tz");
+    if (str_is(name, "local"))
+        name = local_zone_name(&arena);
+    rc = zone_load(NULL, name.data ? name : STR("UTC"), zone, err);
+    arena_deinit(&arena);
+    return rc;
+}
+
 static bool time_parse(struct str text, int64_t *time_us)
 {
     int64_t ms;
@@ -182,11 +216,27 @@ static bool time_parse(struct str text, int64_t *time_us)
     return true;
 }
 
+/* What a flag says, with dates and times of no zone in that of --tz. */
+static bool time_of_call(const struct call *call, struct str text, int64_t *time_us,
+                         struct err *err)
+{
+    struct zone *zone = NULL;
+    int64_t local_us, shown_s;
+
+    if (!local_parse(text, &local_us))
+        return time_parse(text, time_us);
+    if (local_zone(call, &zone, err) < 0)
+        return false;
+    *time_us = zone_first_reaching(zone, local_us / CLOCK_SECOND_US, &shown_s) * CLOCK_SECOND_US;
+    zone_free(zone);
+    return true;
+}
+
 int64_t call_time_us(const struct call *call, const char *flag, int64_t otherwise_us)
 {
     int64_t value_us;
 
-    return time_parse(call_text(call, flag), &value_us) ? value_us : otherwise_us;
+    return time_of_call(call, call_text(call, flag), &value_us, NULL) ? value_us : otherwise_us;
 }
 
 static int check_int(const struct flag *flag, struct str text, struct err *err)
@@ -217,7 +267,8 @@ int flag_check(const struct flag *flag, struct str text, struct err *err)
                    ? NULL : "a duration of whole seconds such as 30s, 5m, 2h, 1d";
         break;
     case FLAG_TIME:
-        must = time_parse(text, &value) ? NULL : "a time such as 2027-03-28T01:00:00Z or +5m";
+        must = time_parse(text, &value) || local_parse(text, &value)
+                   ? NULL : "a time such as 2027-03-28T01:00:00Z or +5m";
         break;
     case FLAG_PRIORITY:
         must = config_priority_parse(text, &value)
@@ -308,7 +359,8 @@ static int write_value(struct call *call, const struct flag *flag, bool as_query
             return write_list(call, flag, out);
         break;
     case FLAG_TIME:
-        time_parse(text, &value);
+        if (!time_of_call(call, text, &value, &call->err))
+            return -(int)call->err.code;
         clock_format(value, time_text);
         text = str_of(time_text);
         break;

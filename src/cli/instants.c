@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "calendar/civil.h"
+#include "calendar/words.h"
 #include "cli/local_time.h"
 #include "cli/view.h"
 
@@ -47,6 +48,48 @@ void instants_add(struct instants *instants, int64_t at_s, int64_t local_s, bool
     buf_deinit(&cell);
 }
 
+int64_t instants_time_in_gap(const struct zone *zone, const struct daytimes *times, int64_t at_s)
+{
+    int32_t was_s = zone_offset_at(zone, at_s - 1);
+    int32_t is_s = zone_offset_at(zone, at_s);
+    int64_t local_s = at_s + was_s;
+
+    while (times && local_s < at_s + is_s) {
+        int64_t day_s = local_s - civil_floor_mod(local_s, CIVIL_DAY_S);
+        int32_t time_s = daytimes_next(times, (int32_t)(local_s - day_s));
+
+        if (time_s >= 0)
+            return day_s + time_s < at_s + is_s ? day_s + time_s : -1;
+        local_s = day_s + CIVIL_DAY_S;
+    }
+    return -1;
+}
+
+static bool fires_at(const struct daytimes *times, int64_t local_s)
+{
+    int32_t time_s = (int32_t)civil_floor_mod(local_s, CIVIL_DAY_S);
+
+    return !times || daytimes_next(times, time_s) == time_s;
+}
+
+void instants_note(const struct zone *zone, const struct daytimes *times, int64_t before_s,
+                   int64_t at_s, struct buf *note)
+{
+    int64_t local_s = at_s + zone_offset_at(zone, at_s);
+    struct zone_local local = zone_from_local(zone, local_s);
+    int64_t in_gap_s = instants_time_in_gap(zone, times, at_s);
+
+    if (in_gap_s >= 0 && !fires_at(times, local_s)) {
+        words_time(note, (int32_t)civil_floor_mod(in_gap_s, CIVIL_DAY_S));
+        buf_text(note, " does not exist that day: fires when the clocks have jumped");
+    } else if (local.kind == ZONE_AMBIGUOUS && times) {
+        buf_format(note, "the %s of two ", at_s == local.first_s ? "first" : "second");
+        words_time(note, (int32_t)civil_floor_mod(local_s, CIVIL_DAY_S));
+    } else {
+        local_shift_write(note, zone, before_s, at_s);
+    }
+}
+
 static int load_zone(struct call *call, struct str name, struct zone **zone)
 {
     if (name.data && zone_load(NULL, name, zone, NULL) == 0)
@@ -55,7 +98,7 @@ static int load_zone(struct call *call, struct str name, struct zone **zone)
 }
 
 static void add_items(struct call *call, struct instants *instants, struct str items,
-                      int64_t from_us)
+                      const struct daytimes *times, int64_t from_us)
 {
     struct buf note = BUF_INIT(CELL_BYTES_MAX);
     int64_t before_s = civil_floor_div(from_us, CLOCK_SECOND_US);
@@ -72,7 +115,7 @@ static void add_items(struct call *call, struct instants *instants, struct str i
             continue;
         at_s = civil_floor_div(at_us, CLOCK_SECOND_US);
         buf_reset(&note);
-        local_shift_write(&note, instants->zone, before_s, at_s);
+        instants_note(instants->zone, times, before_s, at_s, &note);
         instants_add(instants, at_s, at_s + zone_offset_at(instants->zone, at_s), false,
                      buf_view(&note));
         before_s = at_s;
@@ -81,7 +124,7 @@ static void add_items(struct call *call, struct instants *instants, struct str i
 }
 
 int instants_print_reply(struct call *call, struct str reply, struct str zone_name,
-                         int64_t from_us)
+                         const struct daytimes *times, int64_t from_us)
 {
     struct buf words = BUF_INIT(8192);
     struct instants instants;
@@ -101,7 +144,7 @@ int instants_print_reply(struct call *call, struct str reply, struct str zone_na
         terminal_line(&call->out, COLOUR_BOLD, buf_view(&words));
     }
     instants_init(&instants, &call->arena, zone);
-    add_items(call, &instants, view_items(reply), from_us);
+    add_items(call, &instants, view_items(reply), times, from_us);
     if (instants.table.cells_count > 0)
         table_print(&instants.table, &call->out);
     else

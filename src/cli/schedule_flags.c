@@ -59,6 +59,8 @@ int schedule_flags_write(struct call *call, bool is_new, struct buf *body)
     const char *type;
     int rc = find_type(call, is_new, &type);
 
+    if (rc == 0 && str_starts(call_given_text(call, "cron"), STR("@every")))
+        return err_set(&call->err, ERR_USAGE, "--cron takes no @every; use --every 5m");
     if (rc == 0 && call_given(call, "cron"))
         rc = expression_check_cron(call, call_given_text(call, "cron"), &cron);
     if (rc < 0)

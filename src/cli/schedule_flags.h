@@ -11,7 +11,7 @@
     {.name = "every", .type = FLAG_SECONDS, .value = "D", .field = "interval_seconds",           \
      .help = "fire again and again after this time: 30s, 5m, 2h"},                               \
     {.name = "at", .type = FLAG_TIME, .value = "TIME", .field = "scheduled_at",                  \
-     .help = "fire once, at this time: RFC 3339 or +5m"},                                        \
+     .help = "fire once, at this time: RFC 3339, a date or local time of --tz, or +5m"},         \
     {.name = "now", .type = FLAG_BOOL, .help = "fire once, at once"},                            \
     {.name = "tz", .type = FLAG_TEXT, .value = "ZONE", .field = "timezone",                      \
      .help = "IANA name of the zone, such as Europe/Paris, or local for this machine's; the "    \

@@ -145,6 +145,14 @@ struct job_wait {
     enum dependency kind;
 };
 
+/* A delayed task, as a walk through them meets it. */
+struct delayed {
+    struct uuid id;
+    int64_t at_us;  /* when it is due */
+    int64_t key;
+    bool has_state; /* it shows the state that was asked for */
+};
+
 /* A planned instant that was fired: there is one row for it, whatever happens. */
 struct fire {
     struct uuid owner_id; /* a schedule or a recurring job */

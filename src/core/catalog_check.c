@@ -4,6 +4,7 @@
 
 #include "calendar/window.h"
 
+#define SETTING_BYTES_MAX 24 /* of a key that may be a misspelt one; the longest has 16 */
 #define CHECK_ARENA_BYTES (64 * 1024) /* for texts of a configuration that have escapes */
 
 void category_init(struct category *category)
@@ -94,6 +95,47 @@ static int check_windows(struct str value, struct err *err)
     return window_parse(value, &windows, err);
 }
 
+/* Steps from one word to the other, a letter more, less or another one; beyond 2 it does not
+ * matter how many. */
+static uint32_t steps_between(struct str a, struct str b)
+{
+    uint32_t row[SETTING_BYTES_MAX + 1];
+
+    for (uint32_t j = 0; j <= b.len; j++)
+        row[j] = j;
+    for (uint32_t i = 1; i <= a.len; i++) {
+        uint32_t diagonal = row[0];
+
+        row[0] = i;
+        for (uint32_t j = 1; j <= b.len; j++) {
+            uint32_t other = diagonal + (a.data[i - 1] != b.data[j - 1]);
+
+            diagonal = row[j];
+            row[j] = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
+            row[j] = other < row[j] ? other : row[j];
+        }
+    }
+    return row[b.len];
+}
+
+/* A member that is nearly one that means something is a slip, and would do nothing. */
+static int check_spelling(struct str key, struct err *err)
+{
+    static const char *const known[] = {"queue",      "allowed_windows",  "timezone",
+                                        "batch_size", "batch_processing", "service"};
+
+    for (size_t i = 0; i < sizeof known / sizeof *known && key.len <= SETTING_BYTES_MAX; i++)
+        if (steps_between(key, str_of(known[i])) <= 2) {
+            char field[SETTING_BYTES_MAX + 1];
+
+            snprintf(field, sizeof field, STR_FMT, STR_ARG(key));
+            return err_set_field(err, ERR_INVALID, field,
+                                 "\"%s\" means nothing here; did you mean \"%s\"?", field,
+                                 known[i]);
+        }
+    return 0;
+}
+
 /* Of the members that mean something; what else is there is its users' own. */
 static int check_setting(struct str key, struct str value, struct arena *arena, struct err *err)
 {
@@ -101,7 +143,7 @@ static int check_setting(struct str key, struct str value, struct arena *arena, 
     bool yes;
 
     if (json_kind(value) == JSON_NULL)
-        return 0;
+        return 0; /* as if it were not there */
     if (json_key_is(key, STR("queue")))
         return check_text(value, "queue", BOUND_NAME_BYTES, arena, err);
     if (json_key_is(key, STR("timezone")))
@@ -114,7 +156,7 @@ static int check_setting(struct str key, struct str value, struct arena *arena, 
         return spec_read_number(value, "batch_size", 1, BOUND_CLAIM_MAX, &number, err);
     if (json_key_is(key, STR("batch_processing")))
         return spec_read_bool(value, "batch_processing", &yes, err);
-    return 0;
+    return check_spelling(key, err);
 }
 
 static int check_configuration(struct str configuration, struct err *err)
@@ -194,6 +236,11 @@ static int check_type(const struct schedule *schedule, struct err *err)
         {SCHEDULE_ONCE, "scheduled_at", schedule->scheduled_at_us != 0},
     };
 
+    if (schedule->type >= SCHEDULE_TYPE_COUNT &&
+        rows[0].given + rows[1].given + rows[2].given > 1)
+        return err_set_field(err, ERR_INVALID, rows[rows[2].given ? 2 : 1].field,
+                             "A schedule has one of \"cron_expression\", \"interval_seconds\" "
+                             "and \"scheduled_at\"; for two times make two schedules.");
     if (schedule->type >= SCHEDULE_TYPE_COUNT)
         return missing("schedule_type", "it is cron, interval, once or immediate", err);
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

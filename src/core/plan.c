@@ -136,7 +136,8 @@ int plan_recurring(const struct recurring *recurring, struct zones *zones, int64
     rc = zones_get(zones, name, now_us, &plan->zone, &why);
     if (rc == 0) {
         rc = recurrence_parse(recurring->type, recurring->pattern_config, plan->zone,
-                              seconds_of(made_us), arena, &plan->recurrence, &why);
+                              seconds_of(made_us + CLOCK_SECOND_US - 1), arena,
+                              &plan->recurrence, &why);
         if (rc < 0)
             plan_release(plan, zones);
     }

@@ -9,6 +9,7 @@
 #include "store/catalog_store.h"
 
 #define DEPENDENCIES_MAX 100000 /* of all jobs; they are kept in memory */
+#define TRIGGERS_MAX BOUND_CHORE_ROWS /* of one job: its end starts them all in one commit */
 
 static int no_memory(struct err *err)
 {
@@ -114,6 +115,7 @@ static int update_category(struct batch *batch, struct catalog_request *request)
     if (put_category(batch, &category, err) < 0)
         return -(int)err->code;
     *given = category;
+    runs_look_soon(batch); /* its windows may have let go of tasks */
     if (was_active || !category.is_active)
         return 0;
     return fire_pass(batch, NULL, &category.id, err);
@@ -238,7 +240,7 @@ static int update_job(struct batch *batch, struct catalog_request *request)
     return is_active && !was_active ? fire_pass(batch, &job->id, NULL, err) : 0;
 }
 
-/* Runs that are open go on; nobody waits for it any more. */
+/* Runs that have begun go on, those that still wait are cancelled; nobody waits for it any more. */
 static int delete_job(struct batch *batch, struct catalog_request *request)
 {
     struct err *err = &request->base.err;
@@ -251,7 +253,9 @@ static int delete_job(struct batch *batch, struct catalog_request *request)
     if (verbs_of(batch)->job_delete(batch->store, &request->id, batch->now_us, err) < 0)
         return -(int)err->code;
     known->job->deleted_at_us = batch->now_us;
-    return runs_release_waits(batch, &request->id, NULL, err);
+    if (runs_release_waits(batch, &request->id, NULL, err) < 0)
+        return -(int)err->code;
+    return runs_cancel_waiting(batch, known, err);
 }
 
 /* ---- dependencies ---- */
@@ -291,6 +295,24 @@ static int check_cycle(struct batch *batch, const struct job_dependency *depende
     return rc > 0 ? refuse_cycle(batch, path, count, err) : rc;
 }
 
+static int check_triggers(struct batch *batch, const struct job_dependency *dependency,
+                          struct err *err)
+{
+    const struct catalog_cache *cache = &batch->queue->catalog;
+    uint32_t count = 0;
+
+    if (dependency->mode != DEPENDENCY_TRIGGER)
+        return 0;
+    for (uint32_t i = 0; i < cache->edges_count; i++)
+        count += cache->edges[i].mode == DEPENDENCY_TRIGGER &&
+                 uuid_eq(&cache->edges[i].depends_on_job_id, &dependency->depends_on_job_id) &&
+                 !uuid_eq(&cache->edges[i].id, &dependency->id);
+    if (count >= TRIGGERS_MAX)
+        return err_set_field(err, ERR_INVALID, "depends_on_job_id", "that job starts %d others "
+                             "already", TRIGGERS_MAX);
+    return 0;
+}
+
 static int create_dependency(struct batch *batch, struct catalog_request *request)
 {
     struct job_dependency *dependency = &request->item.dependency;
@@ -308,7 +330,7 @@ static int create_dependency(struct batch *batch, struct catalog_request *reques
             err_set_field(err, ERR_INVALID, "depends_on_job_id", "there is no such job");
         return -(int)err->code;
     }
-    if (check_cycle(batch, dependency, err) < 0)
+    if (check_cycle(batch, dependency, err) < 0 || check_triggers(batch, dependency, err) < 0)
         return -(int)err->code;
     FAULT_POINT("catalog.put");
     return verbs_of(batch)->dependency_put(batch->store, dependency, err);
@@ -352,7 +374,7 @@ static int update_dependency(struct batch *batch, struct catalog_request *reques
         changed.kind = given->kind;
     if (request->set & DEPENDENCY_FIELD_CONFIG)
         changed.config = given->config;
-    if (job_dependency_read(&changed, err) < 0 ||
+    if (job_dependency_read(&changed, err) < 0 || check_triggers(batch, &changed, err) < 0 ||
         verbs_of(batch)->dependency_put(batch->store, &changed, err) < 0)
         return -(int)err->code;
     request->item.dependency = changed;
@@ -407,6 +429,6 @@ int catalog_apply(struct batch *batch, struct catalog_request *request)
     if (rc < 0)
         return rc;
     batch->catalog_changed = true;
-    batch->queue->next_fire_us = batch->now_us; /* looked at anew after this batch */
+    fire_soon(batch->queue); /* looked at anew after this batch */
     return 0;
 }

@@ -14,11 +14,6 @@ static const struct catalog_verbs *verbs_of(const struct batch *batch)
     return batch->store->verbs->catalog;
 }
 
-static int64_t latest(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 /* ---- schedules ---- */
 
 static bool is_single(const struct schedule *schedule)
@@ -32,14 +27,18 @@ static int plan_single(struct batch *batch, struct schedule *schedule, const str
 {
     int64_t grace_us = schedule->misfire_grace_ms * CLOCK_MS_US;
     int64_t instant_us;
-    bool past;
+    bool past, fired;
 
-    if (!plan_next(plan, INT64_MIN, &instant_us) || instant_us <= schedule->last_fire_at_us)
+    if (!plan_next(plan, INT64_MIN, &instant_us))
         return 0;
     past = schedule->type == SCHEDULE_ONCE && instant_us < batch->wall_us - grace_us;
     if (past && is_new)
         return err_set_field(err, ERR_INVALID, "scheduled_at", "\"scheduled_at\" lies in the past");
-    schedule->next_fire_at_us = past ? 0 : instant_us;
+    fired = is_new && schedule->type == SCHEDULE_ONCE
+                ? instant_us == schedule->last_fire_at_us
+                : instant_us <= schedule->last_fire_at_us;
+    if (!past && !fired)
+        schedule->next_fire_at_us = instant_us;
     return 0;
 }
 
@@ -56,7 +55,7 @@ static int plan_next_fire(struct batch *batch, struct schedule *schedule, bool i
         return -(int)err->code;
     if (is_single(schedule))
         rc = plan_single(batch, schedule, &plan, is_new, err);
-    else if (!plan_next(&plan, latest(batch->wall_us - 1, schedule->last_fire_at_us),
+    else if (!plan_next(&plan, plan_goes_on_us(batch->wall_us - 1, schedule->last_fire_at_us),
                         &schedule->next_fire_at_us))
         schedule->next_fire_at_us = 0;
     if (!schedule->is_active)
@@ -91,8 +90,12 @@ static int create_schedule(struct batch *batch, struct catalog_request *request)
             err_set_field(err, ERR_INVALID, "job_id", "there is no such job");
         return -(int)err->code;
     }
-    if (check_schedule(batch, schedule, err) < 0 ||
-        plan_next_fire(batch, schedule, true, err) < 0)
+    if (check_schedule(batch, schedule, err) < 0)
+        return -(int)err->code;
+    if (schedule->ends_at_us && schedule->ends_at_us < batch->wall_us)
+        return err_set_field(err, ERR_INVALID, "ends_at",
+                             "\"ends_at\" lies in the past: nothing would ever fire");
+    if (plan_next_fire(batch, schedule, true, err) < 0)
         return -(int)err->code;
     FAULT_POINT("catalog.put");
     return verbs_of(batch)->schedule_put(batch->store, schedule, err);
@@ -117,23 +120,24 @@ static int load_schedule(struct batch *batch, struct catalog_request *request,
 
 static int update_schedule(struct batch *batch, struct catalog_request *request)
 {
-    const uint64_t instant = SCHEDULE_FIELD_SCHEDULED_AT | SCHEDULE_FIELD_TYPE;
     struct err *err = &request->base.err;
     struct schedule *schedule;
     struct batch_job *job;
-    struct uuid job_id;
+    struct schedule was;
+    bool is_new;
 
     if (load_schedule(batch, request, &schedule, &job) < 0)
         return -(int)err->code;
-    job_id = schedule->job_id;
+    was = *schedule;
     schedule_take(schedule, &request->item.schedule, request->set);
-    if (!uuid_eq(&job_id, &schedule->job_id))
+    is_new = schedule->type != was.type || schedule->scheduled_at_us != was.scheduled_at_us;
+    if (!uuid_eq(&was.job_id, &schedule->job_id))
         return err_set_field(err, ERR_INVALID, "job_id", "a schedule stays with its job; make a "
                              "new one");
     schedule->updated_at_us = batch->wall_us;
     if (check_schedule(batch, schedule, err) < 0 ||
         (request->set & SCHEDULE_FIELDS_OF_TIME &&
-         plan_next_fire(batch, schedule, (request->set & instant) != 0, err) < 0))
+         plan_next_fire(batch, schedule, is_new, err) < 0))
         return -(int)err->code;
     FAULT_POINT("catalog.put");
     if (verbs_of(batch)->schedule_put(batch->store, schedule, err) < 0)
@@ -190,7 +194,7 @@ static int plan_generation(struct batch *batch, struct recurring *pattern, struc
     if (plan_recurring(pattern, zones, batch->wall_us, &batch->arena, &plan, err) < 0)
         return -(int)err->code;
     if (!pattern->is_active ||
-        !plan_next(&plan, latest(batch->wall_us - 1, pattern->last_generated_us),
+        !plan_next(&plan, plan_goes_on_us(batch->wall_us - 1, pattern->last_generated_us),
                    &pattern->next_generation_us))
         pattern->next_generation_us = 0;
     plan_release(&plan, zones);

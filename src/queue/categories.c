@@ -171,15 +171,13 @@ static int read_catalog(struct batch *batch, struct err *err)
     return 0;
 }
 
-int catalog_changed(struct batch *batch, bool *changed, struct err *err)
+int catalog_version(struct batch *batch, int64_t *version, struct err *err)
 {
     struct catalog_cache *cache = &batch->queue->catalog;
-    int64_t version;
 
-    if (batch->store->verbs->catalog->version(batch->store, &version, err) < 0)
+    if (batch->store->verbs->catalog->version(batch->store, version, err) < 0)
         return -(int)err->code;
-    *changed = !cache->known || version != cache->version;
-    if (*changed)
+    if (*version != cache->version)
         cache->known = false;
     cache->doubted = false;
     cache->looked_in = batch->number;
@@ -189,10 +187,10 @@ int catalog_changed(struct batch *batch, bool *changed, struct err *err)
 int catalog_look(struct batch *batch, struct err *err)
 {
     struct catalog_cache *cache = &batch->queue->catalog;
-    bool changed;
+    int64_t version;
 
     if (cache->known && batch->store->shared && cache->looked_in != batch->number &&
-        catalog_changed(batch, &changed, err) < 0)
+        catalog_version(batch, &version, err) < 0)
         return -(int)err->code;
     return cache->known ? 0 : read_catalog(batch, err);
 }

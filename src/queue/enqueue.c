@@ -413,7 +413,9 @@ int enqueue_run(struct batch *batch, struct task_input *input, const struct run_
     task->open_dependencies = waits;
     if (batch_waiting_status(batch, task, &to, &state, err) < 0 ||
         batch_add(batch, task, err) < 0 ||
-        batch_move(batch, task, to, MOVE_ENQUEUE, state, wish->actor, wish->detail, err) < 0)
+        batch_move(batch, task, to, MOVE_ENQUEUE,
+                   to == STATUS_BLOCKED && wish->state.data ? wish->state.data : state,
+                   wish->actor, wish->detail, err) < 0)
         return -(int)err->code;
     task->version = 1;
     batch->queue->stats.enqueued_total++;

@@ -103,7 +103,7 @@ static void look_at_catalog(struct queue *queue)
 {
     catalog_doubt(queue);
     if (is_main(queue) && catalog_here(queue))
-        queue->next_fire_us = 0;
+        fire_soon(queue);
 }
 
 static int follow_hint(struct batch *batch, struct str name, struct err *err)
@@ -165,19 +165,21 @@ static int take_hints(struct batch *batch, struct err *err)
     return 0;
 }
 
-/* The leader must not miss what was planned on another node; others look when they need it. */
+/* The leader must not miss what was planned on another node; others look when they need it. The
+ * version is firing's own: what memory knows of the catalog is renewed by whoever looks first. */
 static int poll_catalog(struct batch *batch, struct err *err)
 {
     struct queue *queue = batch->queue;
-    bool changed = false;
+    int64_t version;
 
     catalog_doubt(queue);
     if (!is_main(queue) || !queue->leads || !catalog_here(queue))
         return 0;
-    if (catalog_changed(batch, &changed, err) < 0)
+    if (catalog_version(batch, &version, err) < 0)
         return -(int)err->code;
-    if (changed)
-        queue->next_fire_us = 0;
+    if (version != queue->fired_version)
+        fire_soon(queue);
+    queue->fired_version = version;
     return 0;
 }
 

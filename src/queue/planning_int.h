@@ -3,6 +3,7 @@
 #ifndef QUEUE_PLANNING_INT_H
 #define QUEUE_PLANNING_INT_H
 
+#include "base/clock.h"
 #include "base/map.h"
 #include "calendar/window.h"
 #include "calendar/zones.h"
@@ -48,6 +49,7 @@ struct batch_job {
     struct job *job;
     bool held;  /* nobody else changes it or decides about its runs until the commit */
     bool ended; /* its last_... are to be written */
+    bool queues_up; /* a schedule of it fires whose runs wait for each other */
 };
 
 /* categories.c */
@@ -58,8 +60,8 @@ int catalog_look(struct batch *batch, struct err *err);
 void catalog_doubt(struct queue *queue);  /* it may have changed */
 void catalog_forget(struct queue *queue); /* it did */
 void catalog_deinit(struct queue *queue);
-/* Shared stores: whether it changed since it was read. */
-int catalog_changed(struct batch *batch, bool *changed, struct err *err);
+/* Shared stores: which one it is now; what memory knows of another one is forgotten. */
+int catalog_version(struct batch *batch, int64_t *version, struct err *err);
 /* What the job waits for or is started by, and who waits for it or is started by it: so many from
  * here on. */
 struct job_dependency *edges_of(struct batch *batch, const struct uuid *job_id, uint32_t *count);
@@ -87,6 +89,9 @@ int windows_admit(struct batch *batch, const struct claim_request *request, stru
 /* Must the line see it, because its category counts what one claim gets? */
 bool windows_count(struct batch *batch, const struct task *task);
 #define WINDOWS_STATE "Waits for its window"
+/* After windows were changed those put off by them are looked at again, a page at a time. */
+void windows_begin(struct queue *queue);
+int windows_follow(struct batch *batch, bool *more, struct err *err);
 
 /* runs.c */
 #define RUNS_PAGE 1000 /* open runs of one job looked at together */
@@ -100,6 +105,7 @@ struct run_wish {
     struct str payload;              /* absent = the job's */
     enum actor actor;
     struct str detail;               /* of the first event */
+    struct str state;                /* while it waits for other runs; absent = it does not */
 };
 /* Loads those that the batch does not have; with hold nobody else has them until the commit. */
 int jobs_load(struct batch *batch, const struct uuid *ids, uint32_t count, bool hold,
@@ -112,6 +118,7 @@ bool ids_add(struct batch *batch, struct uuid **ids, uint32_t *count, uint32_t *
              const struct uuid *id); /* to an array of the batch; false = no memory */
 /* The row that decides about its runs is held where one has to wait for another. */
 int runs_hold(struct batch *batch, const struct uuid *job_ids, uint32_t count, struct err *err);
+uint32_t runs_limit(const struct job *job); /* max_concurrent, where there is one */
 int run_check(struct batch *batch, const struct run_wish *wish, struct err *err); /* refusals */
 int run_make(struct batch *batch, struct run_wish *wish, struct arena *arena, struct task **task,
              struct err *err);
@@ -122,8 +129,18 @@ int runs_prepare(struct batch *batch, struct err *err); /* before ends are told 
 int run_ended(struct batch *batch, const struct task *task, struct err *err);
 int run_ends_late(struct batch *batch, struct err *err); /* only of a seeded bug */
 int run_reopened(struct batch *batch, struct task *task, struct err *err);
-/* Something that made runs wait was changed or removed. */
+
+/* run_releases.c: who waits goes on. What is more than one commit should hold is left to the
+ * leader's sweep, which also finds what was missed. Runs of a deleted job are cancelled. */
 int runs_release_slots(struct batch *batch, struct batch_job *held, struct err *err);
+int runs_release_next(struct batch *batch, struct batch_job *held, const struct uuid *schedule_id,
+                      struct err *err); /* of this schedule only */
+int runs_release_ended(struct batch *batch, const struct uuid *job_id, enum status status,
+                       struct err *err); /* a run of it ended so */
+int runs_cancel_waiting(struct batch *batch, struct batch_job *deleted, struct err *err);
+void runs_look_soon(struct batch *batch);
+int runs_follow(struct batch *batch, bool *more, struct err *err); /* a page, of the sweep */
+/* A gate that made runs wait was changed or removed; edge NULL = all of that job. */
 int runs_release_waits(struct batch *batch, const struct uuid *depends_on_job_id,
                        const struct job_dependency *edge, struct err *err);
 
@@ -135,13 +152,21 @@ int catalog_no_such(struct err *err, const char *what, const struct uuid *id);
 int catalog_job(struct batch *batch, const struct uuid *id, struct batch_job **found,
                 struct err *err);
 
+/* A plan goes on behind now and behind what it fired last; if that lies ahead the clock did, and
+ * was set right since: what fired is known one by one, so nothing fires twice. */
+#define PLAN_AHEAD_MAX_US (60 * CLOCK_SECOND_US)
+static inline int64_t plan_goes_on_us(int64_t now_us, int64_t last_us)
+{
+    return last_us > now_us && last_us <= now_us + PLAN_AHEAD_MAX_US ? last_us : now_us;
+}
+
 /* fire.c */
 int fire_run(struct batch *batch, int64_t *next_us, struct err *err);
-/* What came while the job, or all jobs of the category, were not active has passed. */
-int fire_pass(struct batch *batch, const struct uuid *job_id, const struct uuid *category_id,
-              struct err *err);
 void fire_look_again(struct batch *batch); /* after a while: clocks and zones may have changed */
 void zones_begin(struct queue *queue); /* all plans are looked at again */
+/* fire_pass.c: what came while the job, or all jobs of the category, were not active has passed. */
+int fire_pass(struct batch *batch, const struct uuid *job_id, const struct uuid *category_id,
+              struct err *err);
 /* zone_changes.c: a page; *more says whether there is more, *next_us may become earlier. */
 int zones_follow(struct batch *batch, bool *more, int64_t *next_us, struct err *err);
 

@@ -248,6 +248,8 @@ struct queue_stats {
     int64_t stale_heartbeats_total;
     int64_t timeouts_total;
     int64_t fired_total;          /* runs made by schedules and recurring patterns */
+    int64_t missed_total;         /* instants too late for their policy, of one outage up to 100 */
+    int64_t skipped_total;        /* instants left out as an earlier run went on */
     int64_t commits_total;
     int64_t commit_requests_total; /* requests over all commits: the batch size */
     int64_t commit_us_total;       /* time spent in commits */

@@ -130,6 +130,7 @@ struct batch {
     bool runs_ended;               /* some of `ended` are runs of jobs */
     struct job_run *runs;          /* new ones */
     uint32_t runs_count, runs_cap;
+    uint32_t waits_told;           /* runs that waited for other jobs and were let go */
     bool catalog_changed;          /* other nodes are told to read it anew */
 };
 
@@ -198,6 +199,17 @@ struct queue {
     bool zones_known;        /* of all of them */
     bool zones_faulty;       /* some could not be planned */
     int64_t zones_checked_us;
+    int64_t wall_seen_us;    /* by the last look at zones; earlier now: the clock was set back */
+    int64_t fired_version;   /* of the catalog, as firing has looked at it */
+    bool fired;              /* this transaction has to do with what is planned */
+    bool fire_fails;         /* the last one that had failed: now it goes alone */
+    int64_t fire_held_us;    /* and not before this */
+
+    uint64_t windows_seen;   /* a sum of the windows that put tasks off ... */
+    struct delayed windows_after; /* ... up to this one */
+    bool windows_known;      /* of all of them */
+    bool windows_walk;       /* not at the end yet */
+    struct uuid waiting_after; /* the last job whose waiting runs were looked at */
 
     int64_t next_sweep_us;
     int64_t sweep_after;     /* key of the last held task the sweep has seen; 0 = a new pass */
@@ -230,6 +242,12 @@ struct queue {
     uint32_t pools;          /* in-process workers beside the node's own */
     char node_id[128];       /* this node among the workers (host-pid-random); it leads */
 };
+
+/* What is planned is looked at at once, or when it may be tried again. */
+static inline void fire_soon(struct queue *queue)
+{
+    queue->next_fire_us = queue->fire_held_us;
+}
 
 /* A lease the original of a restored copy granted: it holds nothing here (F-D14). */
 static inline bool lease_is_void(const struct queue *queue, int64_t lease_token)

@@ -5,8 +5,12 @@
 #include "queue/queue_int.h"
 
 #include "base/fault.h"
+#include "base/json.h"
+#include "core/bounds.h"
 #include "core/job.h"
 #include "store/catalog_store.h"
+
+#define WAITS_TOLD_MAX 10 /* jobs named in the event of a run that waits */
 
 static int no_memory(struct err *err)
 {
@@ -122,11 +126,14 @@ int job_is_active(struct batch *batch, const struct job *job, struct err *err)
 /* ---- what a run waits for ---- */
 
 /* Runs of the job decide by each other, or by those of other jobs. */
-static bool has_to_wait(struct batch *batch, const struct job *job)
+static bool has_to_wait(struct batch *batch, const struct batch_job *known)
 {
+    const struct job *job = known->job;
     uint32_t count;
     const struct job_dependency *edges = edges_of(batch, &job->id, &count);
 
+    if (known->queues_up)
+        return true;
     for (uint32_t i = 0; i < count; i++)
         if (edges[i].mode == DEPENDENCY_GATE)
             return true;
@@ -152,7 +159,7 @@ int runs_hold(struct batch *batch, const struct uuid *job_ids, uint32_t count, s
         uint32_t edges_count;
         const struct job_dependency *edges = edges_of(batch, &job_ids[i], &edges_count);
 
-        if (known && has_to_wait(batch, known->job) &&
+        if (known && has_to_wait(batch, known) &&
             !ids_add(batch, &ids, &held, &cap, &job_ids[i]))
             return no_memory(err);
         for (uint32_t e = 0; e < edges_count; e++)
@@ -163,24 +170,28 @@ int runs_hold(struct batch *batch, const struct uuid *job_ids, uint32_t count, s
     return held ? jobs_load(batch, ids, held, true, err) : 0;
 }
 
+uint32_t runs_limit(const struct job *job)
+{
+    return job->max_concurrent < INT32_MAX ? (uint32_t)job->max_concurrent : INT32_MAX;
+}
+
 static int count_runs(struct batch *batch, const struct uuid *job_id,
                       const struct uuid *schedule_id, uint32_t limit, uint32_t *open,
                       uint32_t *going, struct err *err)
 {
     static const struct uuid nil;
-    struct job_run *runs;
+    uint32_t waiting;
 
-    *going = 0;
-    if (batch->store->verbs->catalog->runs_find(batch->store, job_id ? job_id : &nil,
-                                                schedule_id ? schedule_id : &nil, &nil, limit,
-                                                &batch->arena, &runs, open, err) < 0)
+    *open = *going = 0;
+    if (batch->store->verbs->catalog->runs_count(batch->store, job_id ? job_id : &nil,
+                                                 schedule_id ? schedule_id : &nil, limit, going,
+                                                 &waiting, err) < 0)
         return -(int)err->code;
-    for (uint32_t i = 0; i < *open; i++)
-        *going += !runs[i].waits_slot;
+    *open = *going + waiting;
     return 0;
 }
 
-/* Behind as many as may run at once, and behind those that wait already. */
+/* Behind as many as may run at once; those that wait for their schedule alone take no slot. */
 static int find_slot(struct batch *batch, const struct run_wish *wish, bool *waits,
                      struct err *err)
 {
@@ -189,12 +200,9 @@ static int find_slot(struct batch *batch, const struct run_wish *wish, bool *wai
 
     *waits = false;
     if (job->max_concurrent > 0) {
-        uint32_t most = job->max_concurrent < RUNS_PAGE ? (uint32_t)job->max_concurrent
-                                                        : RUNS_PAGE;
-
-        if (count_runs(batch, &job->id, NULL, most + 1, &open, &going, err) < 0)
+        if (count_runs(batch, &job->id, NULL, runs_limit(job), &open, &going, err) < 0)
             return -(int)err->code;
-        *waits = open > most || going >= most;
+        *waits = going >= job->max_concurrent;
     }
     if (*waits || !wish->schedule || wish->schedule->overlap != OVERLAP_QUEUE)
         return 0;
@@ -242,6 +250,35 @@ static int find_gates(struct batch *batch, const struct run_wish *wish, struct j
                                                      edges[i].kind};
     }
     return 0;
+}
+
+/* What it says while it waits, and its first event too: which jobs it waits for. */
+static int tell_waits(struct batch *batch, struct run_wish *wish, const struct job_wait *waits,
+                      uint32_t count, bool waits_slot, struct err *err)
+{
+    struct buf detail = BUF_INIT(BOUND_METADATA_BYTES);
+    const struct batch_job *first = count ? jobs_get(batch, &waits[0].depends_on_job_id) : NULL;
+
+    if (count > 1)
+        wish->state = batch_text(batch, "Waits for job " STR_FMT " and %u more",
+                                 STR_ARG(first->job->name), count - 1);
+    else if (count)
+        wish->state = batch_text(batch, "Waits for job " STR_FMT, STR_ARG(first->job->name));
+    else
+        wish->state = STR("Waits for a slot of its job");
+    if (wish->detail.len > 2) /* an object that says something */
+        buf_append(&detail, wish->detail.data, wish->detail.len - 1);
+    buf_text(&detail, detail.len ? ",\"waits_for\":[" : "{\"waits_for\":[");
+    for (uint32_t i = 0; i < count && i < WAITS_TOLD_MAX; i++) {
+        buf_text(&detail, i ? "," : "");
+        json_write_string(&detail, jobs_get(batch, &waits[i].depends_on_job_id)->job->name);
+    }
+    buf_format(&detail, "],\"waits_for_slot\":%s}", waits_slot ? "true" : "false");
+    wish->detail = arena_str(&batch->arena, buf_view(&detail));
+    if (detail.failed || !wish->detail.data || !wish->state.data)
+        (void)no_memory(err);
+    buf_deinit(&detail);
+    return wish->detail.data && wish->state.data ? 0 : -(int)ERR_MEMORY;
 }
 
 /* ---- the run ---- */
@@ -298,6 +335,7 @@ int run_make(struct batch *batch, struct run_wish *wish, struct arena *arena, st
 {
     const struct store_verbs *verbs = batch->store->verbs;
     struct task_input *input = arena_alloc(&batch->arena, sizeof *input);
+    const struct batch_job *known;
     struct job_wait *waits = NULL;
     uint32_t waits_count = 0;
     bool waits_slot = false;
@@ -310,12 +348,16 @@ int run_make(struct batch *batch, struct run_wish *wish, struct arena *arena, st
         wish->key = verbs->task_key_next(batch->store);
         wish->id = uuid7_new_keyed(&batch->queue->ids, batch->now_us, wish->key);
     }
-    if (has_to_wait(batch, wish->job) ||
+    known = jobs_get(batch, &wish->job->id);
+    if ((known && has_to_wait(batch, known)) ||
         (wish->schedule && wish->schedule->overlap == OVERLAP_QUEUE)) {
         if (jobs_flush(batch, err) < 0 || find_slot(batch, wish, &waits_slot, err) < 0 ||
             find_gates(batch, wish, &waits, &waits_count, err) < 0)
             return -(int)err->code;
     }
+    if (waits_count + waits_slot > 0 &&
+        tell_waits(batch, wish, waits, waits_count, waits_slot, err) < 0)
+        return -(int)err->code;
     if (note_run(batch, wish, waits_slot, err) < 0 ||
         (waits_count && verbs->catalog->waits_insert(batch->store, waits, waits_count, err) < 0))
         return -(int)err->code;

@@ -283,28 +283,44 @@ static int sweep_lead(struct batch *batch, struct err *err)
     return workers_follow(batch, err);
 }
 
+/* What runs of jobs wait for is looked at again, and windows that were changed. */
+static int follow_plans(struct batch *batch, bool *more, struct err *err)
+{
+    bool more_runs = false, more_windows = false;
+
+    if (!catalog_here(batch->queue) || !is_main(batch->queue))
+        return 0;
+    if (runs_follow(batch, &more_runs, err) < 0 || windows_follow(batch, &more_windows, err) < 0)
+        return -(int)err->code;
+    *more |= more_runs || more_windows;
+    return 0;
+}
+
 /* *next_us is the end of a pass and the beginning of the next, or now while there is more. */
 int sweep_run(struct batch *batch, int64_t *next_us, struct err *err)
 {
     int64_t pause_us = batch->queue->settings->lease_ms * CLOCK_MS_US / 6;
-    bool more = false, more_workers = false;
+    bool more = false, more_left = false;
 
     if (batch_flush(batch, err) < 0 ||
         (batch->queue->sweep_after == 0 && sweep_begin(batch, err) < 0))
         return -(int)err->code;
     *next_us = batch->now_us + pause_us;
-    if (batch->store->shared && !batch->queue->leads) /* workers that left elsewhere go here, too */
+    if (batch->store->shared && !batch->queue->leads) {
+        windows_begin(batch->queue);
         return batch->now_us - batch->queue->followed_us < 6 * pause_us
-                   ? 0 : workers_follow(batch, err);
+                   ? 0 : workers_follow(batch, err); /* who left elsewhere goes here, too */
+    }
     if (sweep_lead(batch, err) < 0 || sweep_held(batch, &more, err) < 0)
         return -(int)err->code;
     *next_us = batch->now_us;
     if (more)
         return 0;
-    if (drop_silent_workers(batch, &more_workers, err) < 0 || save_time(batch, err) < 0)
+    if (drop_silent_workers(batch, &more_left, err) < 0 ||
+        follow_plans(batch, &more_left, err) < 0 || save_time(batch, err) < 0)
         return -(int)err->code;
     batch->swept = true;
-    *next_us += more_workers && pause_us > SWEEP_AGAIN_US ? SWEEP_AGAIN_US : pause_us;
+    *next_us += more_left && pause_us > SWEEP_AGAIN_US ? SWEEP_AGAIN_US : pause_us;
     return 0;
 }
 

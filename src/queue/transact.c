@@ -99,14 +99,27 @@ static void retry_queues(struct batch *batch)
         batch_heat_here(batch, state);
 }
 
-/* What is planned, and what is removed: of the leader only, under its guard. */
-static int run_last_timers(struct batch *batch, struct err *err)
+/* Is anything to be done here but firing? */
+static bool chores_due(const struct batch *batch)
+{
+    const struct queue *queue = batch->queue;
+
+    return queue->next_sweep_us <= batch->now_us || queue->next_due_us <= batch->now_us ||
+           queue->next_prune_us <= batch->now_us;
+}
+
+/* What is planned, and what is removed: of the leader only, under its guard. Firing that failed
+ * goes alone until it succeeds, so that it undoes nothing of the other chores. */
+static int run_last_timers(struct batch *batch, bool chores, struct err *err)
 {
     struct queue *queue = batch->queue;
     bool more = false;
 
-    if (queue->next_fire_us <= batch->now_us && fire_run(batch, &queue->next_fire_us, err) < 0)
-        return -(int)err->code;
+    if (queue->next_fire_us <= batch->now_us && !(queue->fire_fails && chores)) {
+        queue->fired = true;
+        if (fire_run(batch, &queue->next_fire_us, err) < 0)
+            return -(int)err->code;
+    }
     if (queue->next_prune_us > batch->now_us)
         return 0;
     if (retention_run(batch, &more, err) < 0)
@@ -121,6 +134,7 @@ static int run_shared_timers(struct batch *batch, struct err *err)
 {
     struct queue *queue = batch->queue;
     bool led = queue->leads;
+    bool chores;
 
     if (!is_main(queue)) {
         retry_queues(batch);
@@ -130,11 +144,15 @@ static int run_shared_timers(struct batch *batch, struct err *err)
     if (queue->leads && !led) {
         LOG(queue->log, LOG_INFO, "node.takes_over", KC("node", queue->node_id));
         queue->next_due_us = queue->next_prune_us = 0;
-        queue->next_fire_us = catalog_here(queue) ? 0 : INT64_MAX; /* nothing missed (F-F2) */
+        queue->next_fire_us = INT64_MAX;
+        if (catalog_here(queue))
+            fire_soon(queue); /* nothing missed (F-F2) */
         queue->sweep_after = 0;
         zones_begin(queue);
+        windows_begin(queue);
     }
     retry_queues(batch);
+    chores = chores_due(batch);
     if (queue->next_sweep_us <= batch->now_us) {
         queue->next_due_us = batch->now_us;
         if (sweep_run(batch, &queue->next_sweep_us, err) < 0)
@@ -153,13 +171,14 @@ static int run_shared_timers(struct batch *batch, struct err *err)
     if (queue->next_due_us <= batch->now_us &&
         sweep_due(batch, &queue->next_due_us, err) < 0)
         return -(int)err->code;
-    return run_last_timers(batch, err);
+    return run_last_timers(batch, chores, err);
 }
 
 /* Timers that are due, each on its own clock; part of every batch. */
 static int run_timers(struct batch *batch, struct err *err)
 {
     struct queue *queue = batch->queue;
+    bool chores = chores_due(batch);
 
     if (batch->store->shared)
         return run_shared_timers(batch, err);
@@ -173,7 +192,7 @@ static int run_timers(struct batch *batch, struct err *err)
         sweep_due(batch, &queue->next_due_us, err) < 0)
         return -(int)err->code;
     retry_queues(batch);
-    return run_last_timers(batch, err);
+    return run_last_timers(batch, chores, err);
 }
 
 /* Claims come after the sweep, but whoever claims is alive: its lease must not end before. */
@@ -255,6 +274,7 @@ static int transact(struct queue *queue, struct request *list, bool timers, stru
 
     batch_begin(batch, queue, queue_clock_us(queue));
     batch->list = list;
+    queue->fired = false;
     if (queue->store->verbs->begin(queue->store, err) < 0 || refresh(queue, err) < 0)
         return -(int)err->code;
     if (decide(batch, list, timers, err) < 0)
@@ -266,6 +286,10 @@ static int transact(struct queue *queue, struct request *list, bool timers, stru
     if (queue->store->verbs->commit(queue->store, err) < 0)
         return -(int)err->code;
     pass_points("after", list);
+    if (queue->fired) {
+        queue->fire_fails = false;
+        queue->fire_held_us = 0;
+    }
     queue->stats.commits_total += batch->wrote;
     queue->stats.commit_us_total += clock_boot_us() - began_us;
     return 0;
@@ -399,7 +423,9 @@ int queue_reload(struct queue *queue, struct err *err)
     queue->unpark_some = true;
     queue->sweep_after = 0;
     queue->next_due_us = 0;
-    queue->next_fire_us = catalog_here(queue) && is_main(queue) ? 0 : INT64_MAX;
+    queue->next_fire_us = INT64_MAX;
+    if (catalog_here(queue) && is_main(queue))
+        fire_soon(queue);
     catalog_forget(queue);
     zones_begin(queue);
     queue->next_retry_us = queue_clock_us(queue) + CLOCK_SECOND_US; /* not lost, no spin */
@@ -435,8 +461,27 @@ static void undo(struct queue *queue)
     }
 }
 
+/* Statements that the database refuses may mean that it is no longer the one it was: the sweep,
+ * which looks at that, may not get so far. */
+static bool store_is_lost(struct queue *queue, struct err *why)
+{
+    const struct store_verbs *verbs = queue->store->verbs;
+    bool lost = verbs->begin(queue->store, why) == 0 && verbs->check(queue->store, why) < 0 &&
+                why->code == ERR_STORAGE;
+
+    verbs->rollback(queue->store);
+    return lost;
+}
+
 static bool survive(struct queue *queue, struct request *list, const struct err *err)
 {
+    struct err why = {0};
+
+    if (err->code == ERR_INTERNAL && queue->store->shared && is_main(queue) &&
+        store_is_lost(queue, &why)) {
+        fatal(queue, list, &why);
+        return false;
+    }
     if (err->code == ERR_STORAGE && !SEEDED_BUG("serves_on_after_failed_sync")) {
         fatal(queue, list, err);
         return false;
@@ -466,6 +511,16 @@ static int run_alone(struct queue *queue, struct request *alone, struct err *err
     }
 }
 
+/* It may be what is planned that fails: all other timers go on at once, without it. */
+static void hold_fire(struct queue *queue)
+{
+    if (!queue->fired)
+        return;
+    queue->fire_fails = true;
+    queue->fire_held_us = queue_clock_us(queue) + CLOCK_SECOND_US;
+    queue->next_fire_us = queue->fire_held_us;
+}
+
 void queue_run_batch(struct queue *queue, struct request *list, bool timers)
 {
     struct err err = {0};
@@ -475,6 +530,7 @@ void queue_run_batch(struct queue *queue, struct request *list, bool timers)
         return;
     }
     LOG(queue->log, LOG_WARN, "batch.failed", KC("reason", err.text));
+    hold_fire(queue);
     undo(queue);
     if (queue->store->unknown) {
         queue->store->unknown = false;
@@ -485,13 +541,14 @@ void queue_run_batch(struct queue *queue, struct request *list, bool timers)
         fail_list(list, &err);
     if (queue->failed || !survive(queue, list, &err))
         return;
-    if (timers) { /* a timer at fault must not spin */
+    if (timers && !queue->fired) { /* a timer at fault must not spin */
         queue->next_sweep_us = queue_clock_us(queue) + CLOCK_SECOND_US;
         queue->next_prune_us = queue->next_sweep_us + PRUNE_EVERY_US;
         queue->next_poll_us = queue->next_due_us = queue->next_retry_us = queue->next_sweep_us;
         if (catalog_here(queue))
             queue->next_fire_us = queue->next_sweep_us;
     }
+    queue->fired = false;
     list = without_waiting(queue, list);
     while (list && !queue->failed) {
         struct request *alone = list;

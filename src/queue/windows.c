@@ -4,7 +4,9 @@
 #include "queue/queue_int.h"
 
 #include "base/fault.h"
+#include "store/catalog_store.h"
 
+#define WALK_PAGE 2000 /* delayed tasks looked at in one commit */
 #define CLOSED_FOR_US (24 * 3600 * CLOCK_SECOND_US) /* then one that never opens is looked at */
 
 /* The clock its windows go by: that of its schedule, else of its category. */
@@ -99,6 +101,118 @@ int windows_wait_on(struct batch *batch, struct task *task, bool *waits, struct 
         return -(int)err->code;
     return batch_event(batch, task, ACTOR_SCHEDULER, opening(batch, opens_us), err);
 }
+
+/* ---- windows that were changed ---- */
+
+void windows_begin(struct queue *queue)
+{
+    queue->windows_known = queue->windows_walk = false;
+}
+
+static uint64_t add_text(uint64_t sum, const char *bytes, size_t len)
+{
+    for (size_t i = 0; i < len; i++) /* FNV-1a: no more than another value for other windows */
+        sum = (sum ^ (unsigned char)bytes[i]) * UINT64_C(1099511628211);
+    return sum;
+}
+
+/* Of all categories, in whatever order. */
+static uint64_t sum_windows(const struct catalog_cache *cache)
+{
+    const struct category_state *state;
+    uint32_t cursor = 0;
+    uint64_t sum = 0;
+
+    while ((state = map_next(&cache->ids, &cursor)) != NULL) {
+        uint64_t one = UINT64_C(14695981039346656037);
+
+        if (state->windows.count == 0)
+            continue;
+        one = add_text(one, (const char *)state->row.id.bytes, sizeof state->row.id.bytes);
+        one = add_text(one, state->row.configuration.data, state->row.configuration.len);
+        sum += one;
+    }
+    return sum;
+}
+
+/* It may run now, or sooner than it was told; later is seen when it is due. */
+static int look_again(struct batch *batch, const struct uuid *id, struct err *err)
+{
+    struct task *task;
+    int64_t opens_us;
+
+    if (batch_task(batch, id, &task, err) < 0)
+        return -(int)err->code;
+    if (!task || task->status != STATUS_DELAYED)
+        return 0;
+    if (look(batch, task, &opens_us, err) < 0)
+        return -(int)err->code;
+    if (opens_us == 0)
+        return batch_move(batch, task, STATUS_PENDING, MOVE_PROMOTE, "Queued", ACTOR_SCHEDULER,
+                          STR("{\"reason\":\"window_changed\"}"), err);
+    if (opens_us >= task->scheduled_at_us)
+        return 0;
+    delay_until(task, opens_us);
+    batch->delayed = true; /* it may be the next one that is due */
+    if (batch_touch(batch, task, err) < 0)
+        return -(int)err->code;
+    return batch_event(batch, task, ACTOR_SCHEDULER, opening(batch, opens_us), err);
+}
+
+static int walk(struct batch *batch, struct arena *page, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    struct delayed *found;
+    uint32_t count, acted = 0, i;
+    struct uuid *ids;
+
+    if (batch_flush(batch, err) < 0 ||
+        batch->store->verbs->catalog->delayed_scan(
+            batch->store, STR(WINDOWS_STATE), queue->windows_after.key ? &queue->windows_after
+                                                                       : NULL,
+            WALK_PAGE, page, &found, &count, err) < 0)
+        return -(int)err->code;
+    ids = arena_alloc_array(page, BOUND_CHORE_ROWS, sizeof *ids);
+    if (!ids)
+        return err_set(err, ERR_MEMORY, "out of memory for delayed tasks");
+    for (i = 0; i < count && acted < BOUND_CHORE_ROWS; i++) {
+        if (found[i].has_state)
+            ids[acted++] = found[i].id;
+        queue->windows_after = found[i];
+    }
+    queue->windows_walk = i < count || count == WALK_PAGE;
+    if (batch_prefetch(batch, ids, acted, err) < 0)
+        return -(int)err->code;
+    for (i = 0; i < acted; i++)
+        if (look_again(batch, &ids[i], err) < 0)
+            return -(int)err->code;
+    return 0;
+}
+
+int windows_follow(struct batch *batch, bool *more, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    struct arena page = ARENA_INIT(0);
+    uint64_t sum;
+    int rc;
+
+    if (catalog_look(batch, err) < 0)
+        return -(int)err->code;
+    sum = sum_windows(&queue->catalog);
+    if (!queue->windows_known || sum != queue->windows_seen) {
+        queue->windows_known = queue->windows_walk = true;
+        queue->windows_seen = sum;
+        queue->windows_after = (struct delayed){.key = 0};
+    }
+    if (!queue->windows_walk)
+        return 0;
+    rc = walk(batch, &page, err);
+    *more = queue->windows_walk;
+    arena_deinit(&page);
+    return rc;
+}
+
+/* ---- claims ---- */
 
 static bool has_enough(const struct claim_request *request, const struct category_state *category)
 {

@@ -35,12 +35,12 @@ static bool is_concerned(const struct batch *batch, const struct row *row)
 static int compare(struct batch *batch, const struct row *row, struct plan *plan,
                    const struct err *why, struct plan_step *step, struct err *err)
 {
-    int64_t after_us = row->last_us > batch->wall_us ? row->last_us : batch->wall_us;
+    int64_t after_us = plan_goes_on_us(batch->wall_us, row->last_us);
 
     *step = (struct plan_step){.id = row->id, .from_us = row->next_us};
     if (!plan) {
         batch->queue->zones_faulty = true;
-        if (err_http_status(why->code) >= 500) {
+        if (why->code == ERR_MEMORY) { /* anything else is this plan's own fault */
             *err = *why;
             return -(int)why->code;
         }

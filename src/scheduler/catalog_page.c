@@ -123,6 +123,14 @@ static int set_next_before(struct catalog_page *page, struct str value, struct e
                          "'next_before' must be a time such as 2027-03-28T01:00:00Z");
 }
 
+static int set_side(struct catalog_page *page, struct str value, struct err *err)
+{
+    page->dependents = str_is(value, "dependents");
+    if (page->dependents || str_is(value, "own"))
+        return 0;
+    return err_set_field(err, ERR_INVALID, "side", "'side' must be own or dependents");
+}
+
 #define OF(kind) (1u << (kind))
 #define ALL_KINDS (OF(CATALOG_KIND_COUNT) - 1)
 
@@ -141,6 +149,7 @@ static const struct parameter {
     {"template_job_id", OF(CATALOG_RECURRING), set_job},
     {"schedule_type", OF(CATALOG_SCHEDULE), set_type},
     {"has_error", OF(CATALOG_SCHEDULE) | OF(CATALOG_RECURRING), set_error},
+    {"side", OF(CATALOG_DEPENDENCY), set_side},
     {"next_before", OF(CATALOG_SCHEDULE) | OF(CATALOG_RECURRING), set_next_before},
 };
 
@@ -223,7 +232,8 @@ static bool is_shown(const struct catalog_page *page, const void *item)
     const struct job_dependency *dependency = item;
 
     return page->kind != CATALOG_DEPENDENCY || uuid_is_nil(&page->filter.job_id) ||
-           uuid_eq(&dependency->job_id, &page->filter.job_id);
+           uuid_eq(page->dependents ? &dependency->depends_on_job_id : &dependency->job_id,
+                   &page->filter.job_id);
 }
 
 /* At most *left of the chunk; *before_id is where the next one goes on. */

@@ -9,6 +9,7 @@ struct catalog_page {
     enum catalog_kind kind;
     struct catalog_filter filter; /* with the page's limit */
     struct str category;          /* jobs: id or name of it; absent = any */
+    bool dependents;              /* dependencies: those on the job, not its own */
 };
 
 void catalog_page_init(struct catalog_page *page, enum catalog_kind kind);
@@ -19,7 +20,8 @@ int catalog_page_set(struct catalog_page *page, struct str name, struct str valu
                      struct err *err);
 
 /* Writes {"items":[...],"next_cursor":...}. source->arena is reset between chunks: what the page
- * points to must live elsewhere. Of dependencies only those of filter.job_id itself are shown. */
+ * points to must live elsewhere. Of dependencies only those of filter.job_id itself are shown, or
+ * those on it. */
 int catalog_page_write(const struct catalog_page *page, const struct catalog_source *source,
                        struct buf *out, struct err *err);
 

@@ -202,6 +202,8 @@ int catalog_write_jobs(const struct catalog_source *source, const struct job *jo
         rc = category_of(source, &jobs[i], &memo, &extra.category, err);
         if (rc < 0)
             return rc;
+        if (!jobs[i].is_active || (extra.category && !extra.category->is_active))
+            extra.next_execution_us = 0; /* its instants pass */
         if (i)
             buf_byte(out, ',');
         render_job(out, &jobs[i], &extra);

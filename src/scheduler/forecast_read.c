@@ -16,6 +16,7 @@ struct known_job {
 struct reading {
     struct forecast *forecast;
     const struct catalog_source *source;
+    struct str job; /* only what fires for it; absent = all */
     struct arena jobs_arena;
     struct map jobs; /* by id */
     struct err *err;
@@ -94,6 +95,14 @@ static int keep_job(struct reading *reading, const struct job *job)
     return 0;
 }
 
+static bool is_wanted(const struct reading *reading, const struct job *job)
+{
+    char id[UUID_TEXT_BYTES];
+
+    uuid_format(&job->id, id);
+    return !reading->job.data || str_eq(reading->job, job->name) || str_is(reading->job, id);
+}
+
 static int jobs_page(struct reading *reading, struct catalog_filter *filter, uint32_t *count)
 {
     const struct catalog_source *source = reading->source;
@@ -102,7 +111,8 @@ static int jobs_page(struct reading *reading, struct catalog_filter *filter, uin
                                           reading->err);
 
     for (uint32_t i = 0; rc == 0 && i < *count; i++) {
-        rc = keep_job(reading, &jobs[i]);
+        if (is_wanted(reading, &jobs[i]))
+            rc = keep_job(reading, &jobs[i]);
         filter->before_id = jobs[i].id;
     }
     return rc;
@@ -159,10 +169,12 @@ static int recurring_page(struct reading *reading, struct catalog_filter *filter
     return rc;
 }
 
-int forecast_read(struct forecast *forecast, const struct catalog_source *source, struct err *err)
+int forecast_read(struct forecast *forecast, const struct catalog_source *source, struct str job,
+                  struct err *err)
 {
     struct reading reading = {.forecast = forecast,
                               .source = source,
+                              .job = job,
                               .jobs_arena = ARENA_INIT(JOBS_BYTES_MAX),
                               .jobs = MAP_INIT,
                               .err = err};

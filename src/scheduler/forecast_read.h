@@ -7,7 +7,8 @@
 #include "scheduler/catalog_view.h"
 #include "scheduler/forecast.h"
 
-/* source->arena is reset between pages. */
-int forecast_read(struct forecast *forecast, const struct catalog_source *source, struct err *err);
+/* source->arena is reset between pages. job: name or id of the only one asked for, or absent. */
+int forecast_read(struct forecast *forecast, const struct catalog_source *source, struct str job,
+                  struct err *err);
 
 #endif

@@ -12,6 +12,7 @@
 struct forecast_call {
     struct forecast_wish wish;
     struct str zone_name;
+    struct str job; /* name or id; absent = all */
 };
 
 static int parse_wish(struct api_call *call, struct forecast_call *ours)
@@ -27,6 +28,7 @@ static int parse_wish(struct api_call *call, struct forecast_call *ours)
         rc = call_parameter_int(call, "limit", 1, FORECAST_LIMIT_MAX, &limit);
     if (rc == 0 && fold.data && !str_is(fold, "true") && !str_is(fold, "false"))
         rc = err_set_field(&call->err, ERR_INVALID, "fold", "'fold' must be true or false");
+    ours->job = call_parameter(call, "job");
     ours->wish.limit = (uint32_t)limit;
     ours->wish.no_fold = str_is(fold, "false");
     ours->zone_name = zone.data ? zone : STR("UTC");
@@ -85,7 +87,7 @@ static int read_forecast(struct api_call *call, struct store_reader *reader, str
                              "Europe/Berlin");
     rc = forecast_new(&ours->wish, source.zones, source.now_us, &forecast, &call->err);
     if (rc == 0)
-        rc = forecast_read(forecast, &source, &call->err);
+        rc = forecast_read(forecast, &source, ours->job, &call->err);
     if (rc == 0) {
         forecast_finish(forecast, &result);
         write_result(&call->out, ours, &result);

@@ -6,7 +6,7 @@
 
 #include "core/render.h"
 
-#define STATS_SINCE_US (24 * 3600 * CLOCK_SECOND_US) /* a day, where nothing else is asked for */
+#define STATS_SINCE_US (7 * 24 * 3600 * CLOCK_SECOND_US) /* where nothing else is asked for */
 
 struct stats_call {
     int64_t since_us;

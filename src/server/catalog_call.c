@@ -73,7 +73,9 @@ static int read_list(struct api_call *call, struct store_reader *reader, struct 
     return catalog_page_write(&ours->page, &source, &call->out, &call->err);
 }
 
-void catalog_call_list(struct api_call *call, enum catalog_kind kind)
+static void list_by(struct api_call *call, enum catalog_kind kind,
+                    int (*read)(struct api_call *call, struct store_reader *reader,
+                                struct arena *scratch))
 {
     struct catalog_call *ours = begin(call, kind);
 
@@ -83,7 +85,12 @@ void catalog_call_list(struct api_call *call, enum catalog_kind kind)
     if (parse_page(call, &ours->page) < 0)
         call_fail(call);
     else
-        call_read(call, read_list);
+        call_read(call, read);
+}
+
+void catalog_call_list(struct api_call *call, enum catalog_kind kind)
+{
+    list_by(call, kind, read_list);
 }
 
 /* ---- one ---- */
@@ -286,15 +293,7 @@ static int read_list_of_job(struct api_call *call, struct store_reader *reader,
 
 void catalog_call_list_of_job(struct api_call *call, enum catalog_kind kind)
 {
-    struct catalog_call *ours = begin(call, kind);
-
-    if (!ours)
-        return;
-    catalog_page_init(&ours->page, kind);
-    if (parse_page(call, &ours->page) < 0)
-        call_fail(call);
-    else
-        call_read(call, read_list_of_job);
+    list_by(call, kind, read_list_of_job);
 }
 
 static int read_job(struct api_call *call, struct store_reader *reader, struct arena *scratch)

@@ -134,12 +134,35 @@ struct catalog_verbs {
                      const struct uuid *schedule_id, const struct uuid *recurring_job_id,
                      uint32_t limit, struct arena *arena, struct job_run **runs, uint32_t *count,
                      struct err *err);
+    /* Of a job, or of a schedule (the other nil): those that have a slot and those that wait for
+     * one, each counted no further than the limit. */
+    int (*runs_count)(struct store *store, const struct uuid *job_id,
+                      const struct uuid *schedule_id, uint32_t limit, uint32_t *going,
+                      uint32_t *waiting, struct err *err);
+    /* Those that wait for a slot, of a job or of a schedule (the other nil), oldest first, behind
+     * `after` (NULL = from the first). */
+    int (*runs_waiting)(struct store *store, const struct uuid *job_id,
+                        const struct uuid *schedule_id, const struct job_run *after,
+                        uint32_t limit, struct arena *arena, struct job_run **runs,
+                        uint32_t *count, struct err *err);
+    /* Jobs with such runs, by id, behind `after` (nil = from the first). */
+    int (*runs_waiting_jobs)(struct store *store, const struct uuid *after, uint32_t limit,
+                             struct arena *arena, struct uuid **ids, uint32_t *count,
+                             struct err *err);
     int (*waits_insert)(struct store *store, const struct job_wait *waits, uint32_t count,
                         struct err *err);
-    /* Who waits for this job, oldest first, behind `after` (NULL = from the first). A task may wait
-     * for one job in two ways (success and completion). */
+    /* Who waits for this job, oldest first, behind `after` (NULL = from the first), but for waits
+     * that are over. A task may wait for one job in two ways (success and completion). */
     int (*waits_find)(struct store *store, const struct uuid *depends_on_job_id,
                       const struct job_wait *after, uint32_t limit, struct arena *arena,
+                      struct job_wait **waits, uint32_t *count, struct err *err);
+    /* All waits for this job in one of these ways are over, or only those of runs of `of_job_id`
+     * (nil = of all): their tasks are told later. */
+    int (*waits_end)(struct store *store, const struct uuid *depends_on_job_id,
+                     const bool kinds[DEPENDENCY_COUNT], const struct uuid *of_job_id,
+                     struct err *err);
+    int (*waits_end_of_job)(struct store *store, const struct uuid *job_id, struct err *err);
+    int (*waits_over)(struct store *store, uint32_t limit, struct arena *arena,
                       struct job_wait **waits, uint32_t *count, struct err *err);
     /* Exactly these. *removed (may be NULL: cheaper) says how many there were; so below. */
     int (*waits_delete)(struct store *store, const struct job_wait *waits, uint32_t count,
@@ -147,6 +170,11 @@ struct catalog_verbs {
     /* All of the task. */
     int (*waits_drop)(struct store *store, const struct uuid *task_id, uint32_t *removed,
                       struct err *err);
+    /* Tasks delayed by the wall clock, the earliest first, behind `after` (NULL = from the first):
+     * all of them, with a mark on those that show this state. */
+    int (*delayed_scan)(struct store *store, struct str state, const struct delayed *after,
+                        uint32_t limit, struct arena *arena, struct delayed **delayed,
+                        uint32_t *count, struct err *err);
 
     int (*read_categories)(struct store_reader *reader, const struct catalog_filter *filter,
                            struct arena *arena, struct category **categories, uint32_t *count,

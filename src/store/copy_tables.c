@@ -216,7 +216,8 @@ static const struct copy_column job_runs[] = {
     UUID("recurring_job_id"), BOOL("waits_slot"), TIME("created_at")};
 
 static const struct copy_column job_waits[] = {UUID("task_id"), UUID("depends_on_job_id"),
-                                               TEXT("dependency_type"), NAMESPACE};
+                                               TEXT("dependency_type"), NAMESPACE,
+                                               BOOL("is_over")};
 
 static const struct copy_column workers[] = { /* who leads is of the nodes that ran */
     TEXT("id"),             NAMESPACE,         TEXT("hostname"),    TIME("started_at"),

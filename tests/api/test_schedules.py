@@ -274,6 +274,20 @@ class FiringTest(PlanningTest):
         self.fired(self.schedule(job, cron_expression="* * * * * *"), 2)
         self.assertEqual(len(self.items("/v1/tasks", schedule_id=made["id"])), 1)
 
+    def test_what_fired_and_what_did_not_is_counted(self):
+        made = self.request("POST", f"/v1/jobs/{self.job()['id']}/schedules",
+                            {"schedule_type": "immediate"}).json
+        wait_until(lambda: self.request("GET", f"/v1/schedules/{made['id']}").json["last_fire_at"])
+        text = self.request("GET", "/metrics").body.decode()
+        self.assertIn("\nperdura_schedules_fired_total 1\n", text)
+        self.assertIn("\nperdura_schedules_missed_total 0\n", text)
+        self.assertIn("\nperdura_schedules_skipped_total 0\n", text)
+
+    def test_an_end_in_the_past_is_refused(self):
+        reply = self.request("POST", f"/v1/jobs/{self.job()['id']}/schedules",
+                             {**BERLIN, "ends_at": "2020-01-01T00:00:00Z"})
+        self.assertEqual((reply.status, reply.json["error"]["field"]), (422, "ends_at"))
+
     def test_d2_once_fires_at_its_time(self):
         at = soon(1.5)
         made = self.schedule(self.job(), scheduled_at=at)

@@ -158,7 +158,7 @@ BUGS = tuple(Bug(*row) for row in (
     ("fire_not_stepped", "D4, F-A11", "src/queue/fire.c",
      "a schedule that fired stays where it was",
      "queue_fire_test: a_schedule_fires_each_of_its_instants_once"),
-    ("wait_released_twice", "D7", "src/queue/run_ends.c",
+    ("wait_released_twice", "D7", "src/queue/run_releases.c",
      "the end of one job counts for two gates",
      "queue_runs_test: a_run_with_two_gates_waits_for_both"),
     ("trigger_ignores_kind", "D7", "src/queue/run_ends.c",

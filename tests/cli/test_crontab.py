@@ -1,6 +1,5 @@
 """perdura schedule import crontab: a crontab becomes jobs that really run, line by line told what was
 taken and what not; importing again changes only what changed (D2, D4)."""
-import getpass
 import json
 import os
 import pathlib
@@ -9,6 +8,8 @@ import subprocess
 import unittest
 
 from cli_harness import FolderTest, ServerTest, binary, environment, wait_until
+
+ME = pwd.getpwuid(os.geteuid()).pw_name
 
 HANDLERS = """
 handlers:
@@ -55,7 +56,7 @@ class DryRun(FolderTest):
         payload = rows[7]["payload"]
         self.assertEqual(payload["command"], "date +%F > {folder}/date")
         self.assertEqual((payload["shell"], payload["stdin"], payload["user"]),
-                         ("/bin/bash", None, None))
+                         ("/bin/bash", None, ME))
         self.assertEqual(payload["env"]["GREETING"], "good morning")
         self.assertEqual(rows[13]["timezone"], "Europe/Paris")
 
@@ -99,6 +100,7 @@ class DryRun(FolderTest):
         self.assertEqual(rows[1]["payload"]["user"], "root")
         rows = self.rows("@daily x\n", "--user", "daemon")
         self.assertEqual(rows[1]["payload"]["user"], "daemon")
+        self.assertEqual(self.rows("@daily x\n")[1]["payload"]["user"], ME) # whoever imports it
 
     def test_the_same_command_twice_is_two_jobs(self):
         rows = self.rows("0 1 * * * x\n0 2 * * * x\n0 3 * * * y\n")
@@ -111,10 +113,23 @@ class DryRun(FolderTest):
             with self.subTest(text):
                 self.rows(text, code=1)
 
+    def test_strict_minds_refused_lines_and_users_before_commands_are_noticed(self):
+        path = self.write("crontab", "@daily root x\n@reboot y\n")
+        done = self.perdura("schedule", "import", "crontab", path, "--dry-run")
+        self.assertIn("1 of the commands begins with the name of a user", done.stderr)
+        self.assertIn("--system", done.stderr)
+        self.perdura("schedule", "import", "crontab", path, "--dry-run", "--strict", code=1)
+
     def test_stdin_and_refusals(self):
         done = self.perdura("schedule", "import", "crontab", "-", "--dry-run", "--json",
                             text="@daily x\n")
-        self.assertTrue(json.loads(done.stdout)["items"][0]["job"].startswith("crontab:-:x-"))
+        row = json.loads(done.stdout)["items"][0]
+        self.assertTrue(row["job"].startswith("crontab:stdin:x-"))
+        self.assertEqual(row["payload"]["user"], ME)
+        done = self.perdura("schedule", "import", "crontab", "-", "--dry-run", "--json", "--name",
+                            "mine", text="@daily x\n")
+        self.assertTrue(json.loads(done.stdout)["items"][0]["job"].startswith("crontab:mine:x-"))
+        self.assertIn("--name", self.refused(2, "schedule", "import", "crontab", "-", "--prune"))
         self.assertIn("crontab FILE", self.refused(2, "schedule", "import", "crontab"))
         self.assertIn("crontab FILE", self.refused(2, "schedule", "import", "icalendar", "x"))
         self.assertIn("cannot read", self.refused(1, "schedule", "import", "crontab", "missing"))
@@ -129,21 +144,23 @@ class ExecCron(FolderTest):
     """The handler alone, as a worker runs it: the task on stdin."""
 
     def run_task(self, payload, code=0, **variables):
+        payload = {"user": ME, **payload}
         return self.perdura("exec-cron", code=code, text=json.dumps({"payload": payload}),
                             **variables)
 
     def test_a_command_has_the_surroundings_cron_gives_it(self):
         done = self.run_task({"command": "echo $0; pwd; cat; env", "shell": "/bin/bash",
                               "stdin": "one\ntwo\n",
-                              "env": {"HOME": self.folder, "X": "a b", "LOGNAME": "other"}},
+                              "env": {"HOME": self.folder, "X": "a b", "LOGNAME": "other",
+                                      "PERDURA_TASK_ID": "8", "PERDURA_TOKEN": "mine"}},
                              PERDURA_TASK_ID="7", SECRET="no", LANG="C.UTF-8")
         lines = done.stdout.splitlines()
         self.assertEqual(lines[:4], ["/bin/bash", self.folder, "one", "two"])
-        me = getpass.getuser() if os.geteuid() else "root"
         for line in (f"HOME={self.folder}", "X=a b", "PATH=/usr/bin:/bin", "SHELL=/bin/sh",
-                     f"LOGNAME={me}", f"USER={me}", "PERDURA_TASK_ID=7", "LANG=C.UTF-8"):
+                     f"LOGNAME={ME}", f"USER={ME}", "PERDURA_TASK_ID=7", "LANG=C.UTF-8"):
             self.assertIn(line, lines)
-        self.assertNotIn("SECRET=no", lines)
+        for line in ("SECRET=no", "PERDURA_TASK_ID=8", "PERDURA_TOKEN=mine"):
+            self.assertNotIn(line, lines)
 
     def test_exit_codes_and_signals_are_those_of_the_command(self):
         self.run_task({"command": "exit 7"}, code=7)
@@ -167,6 +184,17 @@ class ExecCron(FolderTest):
                               user="daemon", env=environment(), check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("only a worker that runs as root", done.stderr)
+
+    @unittest.skipIf(os.geteuid(), "only root may do everything")
+    def test_root_runs_nothing_that_names_no_user(self):
+        for user in ({"user": None}, {"user": ""}):
+            with self.subTest(user):
+                done = self.run_task({"command": "echo ran", **user}, code=1)
+                self.assertIn("user", done.stderr)
+                self.assertNotIn("ran", done.stdout)
+        self.assertIn("root too must be named",
+                      self.run_task({"command": "x", "user": None}, code=1).stderr)
+        self.assertEqual(self.run_task({"command": "id -u", "user": "root"}).stdout, "0\n")
 
     def test_what_cannot_run_says_why(self):
         for payload, words in (({}, "no 'command'"), ({"command": 5}, "must be text"),

@@ -37,6 +37,21 @@ class Forecast(ServerTest):
                                          "2027-03-28T23:00:00Z", "--json"))["items"]
         self.assertEqual([item["dst"] for item in items if item["job"] == "gap"], ["shifted"])
 
+    def test_dates_a_length_and_one_job_can_be_asked_for(self):
+        self.plan("report", "--cron", "0 9 * * *", "--tz", "Europe/Paris")
+        self.plan("other", "--cron", "0 10 * * *", "--tz", "Europe/Paris")
+        reply = json.loads(self.forecast("--from", "2027-03-27", "--to", "+3d", "--tz",
+                                         "Europe/Paris", "--job", "report", "--json"))
+        self.assertEqual((reply["from"], reply["to"]), ("2027-03-26T23:00:00.000000Z",
+                                                        "2027-03-29T23:00:00.000000Z"))
+        self.assertEqual([item["job"] for item in reply["items"]], ["report"] * 3)
+
+    def test_d3_clocks_that_change_are_told_once_a_day_in_their_own_zone(self):
+        for name in ("one", "two"):
+            self.plan(name, "--cron", "0 12 * * *", "--tz", "Europe/Paris")
+        text = self.forecast("--from", "2027-03-28", "--to", "+1d", "--tz", "UTC")
+        self.assertEqual(text.count("clocks change at Sun 2027-03-28 03:00:00 in Europe/Paris"), 1)
+
     def test_d3_a_time_that_comes_twice_is_marked(self):
         self.plan("twice", "--cron", "30 2 * * *", "--tz", "Europe/Paris", "--dst", "both")
         text = self.forecast("--from", "2027-10-30T22:00:00Z", "--to", "2027-10-31T22:00:00Z",

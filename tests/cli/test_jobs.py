@@ -69,13 +69,28 @@ class Jobs(JobTest):
                       self.refused(2, "job", "create", "report", "--jitter", "5s"))
 
     def test_jobs_go_by_name_where_only_one_has_it(self):
-        ids = [self.perdura("job", "create", "twin").stdout.strip() for _ in range(2)]
+        ids = [self.perdura("job", "create", "twin").stdout.strip()]
+        self.assertIn(f"there is a job of that name ({ids[0]}); --another makes a second one",
+                      self.refused(1, "job", "create", "twin"))
+        ids.append(self.perdura("job", "create", "twin", "--another").stdout.strip())
         sentence = self.refused(1, "job", "show", "twin")
         for job_id in ids:
             self.assertIn(job_id, sentence)
         self.assertEqual(self.json("job", "show", ids[0])["id"], ids[0])
         self.assertIn("there is no job", self.refused(3, "job", "run", "nobody"))
         self.refused(3, "job", "show", NO_TASK)
+
+    def test_a_job_that_is_not_active_promises_nothing(self):
+        done = self.perdura("job", "create", "idle", "--inactive", "--cron", "0 9 * * *")
+        self.assertIn("fires once the job is active", done.stderr)
+        self.assertIsNone(self.json("job", "show", "idle")["next_execution"])
+        self.assertNotIn("NEXT", self.perdura("job", "show", "idle").stdout)
+        self.assertIsNotNone(self.json("job", "update", "idle", "--active")["next_execution"])
+        self.assertIn("NEXT", self.perdura("job", "show", "idle").stdout)
+        self.perdura("category", "update", "general", "--inactive")
+        self.assertIsNone(self.json("job", "show", "idle")["next_execution"])
+        self.assertIn("ends_at", self.refused(1, "schedule", "create", "--job", "idle", "--every",
+                                              "1h", "--ends-at", "2020-01-01"))
 
     def test_a_run_is_waited_for_and_history_says_how_runs_went(self):
         """D8"""
@@ -89,11 +104,11 @@ class Jobs(JobTest):
         self.perdura("job", "run", "report", "--wait")
         self.perdura("job", "run", "broken", "--wait", code=1)
         history = self.perdura("job", "history", "report").stdout
-        self.assertRegex(history, r"2 runs since \S+: 2 completed; 100\.0% went well; \S+ on "
+        self.assertRegex(history, r"2 attempts since \S+: 2 completed; 100\.0% went well; \S+ on "
                                   r"average, \S+ at most")
         self.assertIn(task_id, history)
         failed = self.perdura("job", "history", "broken", "--status", "failed").stdout
-        self.assertIn("1 run since", failed)
+        self.assertIn("1 attempt since", failed)
         self.assertIn("0.0% went well", failed)
         self.assertEqual(self.items("job", "history", "broken", "--status", "completed"), [])
         self.assertEqual(self.items("job", "history", "report", "--since", "+1h"), [])
@@ -165,8 +180,22 @@ class Schedules(JobTest):
         lines = self.perdura("schedule", "upcoming", "report", *at).stdout.splitlines()
         self.assertEqual(lines[0], "At 01:30, America/New_York")
         self.assertTrue(lines[4].startswith("Sun 2027-11-07 01:30:00  -05:00 EST"), lines[4])
-        self.assertIn("clocks went back 1h on Sun 2027-11-07", lines[4])
+        self.assertIn("the first of two 01:30", lines[3])
+        self.assertIn("the second of two 01:30", lines[4])
         self.assertEqual(len(self.items("schedule", "list")), 1)
+
+    def test_times_without_a_zone_are_those_of_the_schedules(self):
+        schedule = self.json("schedule", "create", "--job", "report", "--at", "2031-07-01T09:00",
+                             "--tz", "Europe/Paris", "--ends-at", "2031-07-02")
+        self.assertEqual((schedule["scheduled_at"], schedule["ends_at"]),
+                         ("2031-07-01T07:00:00.000000Z", "2031-07-01T22:00:00.000000Z"))
+        self.assertIn("--every 5m", self.refused(2, "schedule", "create", "--job", "report",
+                                                 "--cron", "@every 5m"))
+
+    def test_what_a_schedule_runs_can_be_run_now(self):
+        self.create("--cron", "0 0 1 1 *")
+        task_id = self.perdura("schedule", "run", "report").stdout.strip()
+        self.assertEqual(self.task(task_id)["job_id"], self.job_id)
 
     def test_the_zone_of_this_machine_can_be_meant(self):
         schedule_id = self.perdura("schedule", "create", "--job", "report", "--cron", "@daily",
@@ -205,6 +234,26 @@ class Recurring(JobTest):
                 self.assertIn(words, text)
         self.assertEqual(len(self.items("recurring", "list")), 6)
         self.assertRegex(self.perdura("recurring", "list").stdout, r"(?m)^f +\S+ +pay +rrule")
+
+    def test_upcoming_is_told_in_the_zone_of_the_rule_with_what_clocks_do(self):
+        rule = "DTSTART;TZID=America/New_York:20270312T023000\nRRULE:FREQ=DAILY"
+        self.perdura("recurring", "create", "early", "--job", "pay", "--pattern", "rrule",
+                     "--rrule", rule)
+        lines = self.perdura("recurring", "upcoming", "early", "--from", "2027-03-13T00:00:00Z",
+                             "--count", "2").stdout.splitlines()
+        self.assertTrue(lines[3].startswith("Sat 2027-03-13 02:30:00  -05:00 EST"), lines[3])
+        self.assertIn("02:30 does not exist that day", lines[4])
+        task_id = self.perdura("recurring", "run", "early").stdout.strip()
+        self.assertEqual(self.task(task_id)["type"], "report:pay")
+
+    def test_count_counts_what_is_still_to_come(self):
+        """D6: whenever it is made, midnight of that day has passed."""
+        self.perdura("recurring", "create", "thrice", "--job", "pay", "--pattern", "rrule",
+                     "--rrule", "FREQ=DAILY;COUNT=3")
+        self.assertEqual(len(self.items("recurring", "upcoming", "thrice")), 3)
+        self.perdura("recurring", "create", "soon", "--job", "pay", "--pattern", "rrule",
+                     "--rrule", "FREQ=DAILY;COUNT=1")
+        self.assertEqual(len(self.items("recurring", "upcoming", "soon")), 1)
 
     def test_a_change_keeps_what_was_not_named(self):
         self.perdura("recurring", "create", "payroll", "--job", "pay", "--pattern", "monthly",
@@ -251,6 +300,16 @@ class Categories(JobTest):
                          {"queue": "low", "timezone": "Europe/Paris", "batch_size": 5,
                           "allowed_windows": ["22:00-06:00", "SAT-SUN 10:00-12:00"]})
         self.assertFalse(changed["is_active"])
+        for windows, stored in (
+                ("SAT,SUN 00:00-24:00", ["SAT,SUN 00:00-24:00"]),
+                ("MON-FRI 18:00-24:00; SAT,SUN 00:00-24:00",
+                 ["MON-FRI 18:00-24:00", "SAT,SUN 00:00-24:00"]),
+                ("none", None)):
+            changed = self.json("category", "update", "nightly", "--windows", windows)
+            self.assertEqual(changed["configuration"]["allowed_windows"], stored)
+        self.assertIn('did you mean "batch_size"',
+                      self.refused(1, "category", "update", "nightly", "--configuration",
+                                   '{"batchsize":5}'))
         changed = self.json("category", "update", "nightly", "--active", "--configuration",
                             '{"queue":"x","mine":1}')
         self.assertEqual(changed["configuration"], {"queue": "x", "mine": 1})
@@ -272,7 +331,9 @@ class Dependencies(JobTest):
         self.perdura("job", "depend", "report", "--on", "import", "--within", "1h")
         text = self.perdura("job", "show", "report").stdout
         self.assertRegex(text, r"(?m)^import +success +gate +1h 00m ")
-        self.assertNotIn("DEPENDS ON", self.perdura("job", "show", "import").stdout)
+        text = self.perdura("job", "show", "import").stdout
+        self.assertNotIn("DEPENDS ON", text)
+        self.assertRegex(text, r"(?m)^NEEDED BY .*\nreport +success +gate ")
         self.perdura("job", "undepend", "report", "--on", "import")
         self.assertNotIn("DEPENDS ON", self.perdura("job", "show", "report").stdout)
         self.assertIn("does not depend on",

@@ -1,6 +1,7 @@
 """perdura schedule explain: expressions in words and instants, what daylight saving does to them, and
 carets below what is wrong (D2, D3, D6). No server runs here."""
 import json
+import re
 import unittest
 
 from cli_harness import FolderTest
@@ -71,6 +72,14 @@ class Explain(FolderTest):
         self.assertEqual(len(self.rows("FREQ=WEEKLY;BYDAY=MO", "--count", "4")), 4)
         self.assertIn("does not fire any more.",
                       self.explain("--rrule", rule, "--from", "2028-01-01T00:00:00Z"))
+
+    def test_a_rule_without_a_start_is_read_as_a_pattern_made_then(self):
+        """D6: midnight has passed, so COUNT begins with the next one; --time sets another time."""
+        rule = ("--rrule", "FREQ=DAILY;COUNT=2", "--from", "2027-01-01T22:00:00Z")
+        self.assertEqual(re.findall(r"\S+Z", self.explain(*rule)),
+                         ["2027-01-02T00:00:00Z", "2027-01-03T00:00:00Z"])
+        self.assertEqual(re.findall(r"\S+Z", self.explain(*rule, "--time", "23:30")),
+                         ["2027-01-01T23:30:00Z", "2027-01-02T23:30:00Z"])
 
     def test_the_zone_may_be_that_of_the_machine(self):
         reply = json.loads(self.explain("@daily", "--tz", "local", "--json", TZ="Asia/Tokyo"))

@@ -334,11 +334,15 @@ class KillInAMigration(CrashTest):
         return subprocess.run([binary, "migrate", *words, "--store", self.server.store], env=env,
                               capture_output=True, text=True, timeout=60)
 
+    def remove_store(self):
+        for suffix in ("", "-wal", "-shm"):
+            if os.path.exists(self.server.store + suffix):
+                os.unlink(self.server.store + suffix)
+
     def test_f_a15_killed_after_any_statement_the_store_has_the_old_or_the_new_version(self):
-        reference = os.path.join(self.folder, "perdura.db")
         self.assertEqual(self.migrate(fault_binary(), "up").returncode, 0)
         whole, whole_tables = self.versions()
-        os.unlink(reference)
+        self.remove_store()
         nth, killed = 1, 0
         while True:
             done = self.migrate(fault_binary(), "up", fault=f"migrate.statement:{nth}")
@@ -352,7 +356,7 @@ class KillInAMigration(CrashTest):
                 self.assertEqual(tables, 0, "a migration is visible half")
             nth += 7 if nth > 3 else 1  # every seventh: each costs two processes
             if killed % 2:
-                os.unlink(reference)
+                self.remove_store()
         self.assertGreater(killed, 3)
         self.assertEqual(self.versions(), (whole, whole_tables))
 

@@ -161,7 +161,7 @@ static void d5_a_new_store_has_the_first_categories(void **state)
         assert_true(category->is_active);
         assert_true(category->created_at_us > 0);
     }
-    then_str(category_named(c, "analytics")->description, STR("Tâches d'analytics"));
+    then_str(category_named(c, "analytics")->description, STR("Tasks of analytics"));
     then_str(member_of(category_named(c, "maintenance")->configuration, "allowed_windows"),
              STR("[\"02:00-06:00\"]"));
 }

@@ -107,6 +107,104 @@ static void d4_open_runs_are_found_oldest_first_by_what_made_them(void **state)
     assert_int_equal(verify_findings(c), 0);
 }
 
+static void then_counts(struct conformance *c, const struct uuid *job_id,
+                        const struct uuid *schedule_id, uint32_t limit, uint32_t going,
+                        uint32_t waiting)
+{
+    uint32_t counted[2];
+
+    OK(c, CATALOG(c)->runs_count(c->store, job_id, schedule_id, limit, &counted[0], &counted[1],
+                                 &c->err));
+    assert_int_equal(counted[0], going);
+    assert_int_equal(counted[1], waiting);
+}
+
+static struct task *given_in_line(struct conformance *c, const struct job *job,
+                                  const struct schedule *schedule, int64_t created_at_us)
+{
+    struct task *task = given_run(c, job, schedule, created_at_us);
+    struct job_run run = {.task_id = task->id, .waits_slot = true};
+
+    OK(c, CATALOG(c)->run_save(c->store, &run, &c->err));
+    return task;
+}
+
+static void d7_runs_that_wait_for_a_slot_are_counted_and_found_page_by_page(void **state)
+{
+    struct conformance *c = *state;
+    struct schedule *schedule;
+    struct job_run *runs;
+    struct task *tasks[3];
+    struct uuid *ids;
+    struct job *a, *b;
+    uint32_t count;
+
+    store_begin(c);
+    a = given_job(c, "a");
+    b = given_job(c, "b");
+    schedule = given_schedule(c, a, T0_US);
+    given_run(c, a, schedule, T0_US + 50);
+    given_run(c, a, NULL, T0_US + 40);
+    tasks[0] = given_in_line(c, a, schedule, T0_US + 30);
+    tasks[1] = given_in_line(c, a, NULL, T0_US + 10);
+    tasks[2] = given_in_line(c, b, NULL, T0_US + 20);
+    then_counts(c, &a->id, &nobody, 9, 2, 2);
+    then_counts(c, &a->id, &nobody, 1, 1, 1);
+    then_counts(c, &nobody, &schedule->id, 9, 1, 1);
+    then_counts(c, &b->id, &nobody, 9, 0, 1);
+    OK(c, CATALOG(c)->runs_waiting(c->store, &a->id, &nobody, NULL, 1, &c->arena, &runs, &count,
+                                   &c->err));
+    assert_int_equal(count, 1);
+    then_id(runs[0].task_id, tasks[1]->id);
+    OK(c, CATALOG(c)->runs_waiting(c->store, &a->id, &nobody, &runs[0], 9, &c->arena, &runs,
+                                   &count, &c->err));
+    assert_int_equal(count, 1);
+    then_id(runs[0].task_id, tasks[0]->id);
+    OK(c, CATALOG(c)->runs_waiting(c->store, &nobody, &schedule->id, NULL, 9, &c->arena, &runs,
+                                   &count, &c->err));
+    assert_int_equal(count, 1);
+    OK(c, CATALOG(c)->runs_waiting_jobs(c->store, &nobody, 9, &c->arena, &ids, &count, &c->err));
+    assert_int_equal(count, 2);
+    then_id(ids[0], a->id);
+    OK(c, CATALOG(c)->runs_waiting_jobs(c->store, &ids[0], 9, &c->arena, &ids, &count, &c->err));
+    assert_int_equal(count, 1);
+    then_id(ids[0], b->id);
+    then_id(tasks[2]->spec.job_id, b->id);
+    store_commit(c);
+}
+
+static void d7_waits_that_are_over_are_told_apart(void **state)
+{
+    static const bool by_success[DEPENDENCY_COUNT] = {[DEPENDENCY_SUCCESS] = true};
+    struct conformance *c = *state;
+    struct job_wait *waits;
+    struct job *a, *b, *other;
+    struct task *mine;
+    uint32_t count;
+
+    store_begin(c);
+    a = given_job(c, "a");
+    b = given_job(c, "b");
+    other = given_job(c, "other");
+    mine = given_waiting(c, a, (struct job_wait[]){{nobody, other->id, DEPENDENCY_SUCCESS},
+                                                   {nobody, other->id, DEPENDENCY_FAILURE}}, 2);
+    given_waiting(c, b, (struct job_wait[]){{nobody, other->id, DEPENDENCY_SUCCESS}}, 1);
+    OK(c, CATALOG(c)->waits_end(c->store, &other->id, by_success, &a->id, &c->err));
+    assert_int_equal(find_waits(c, other, NULL, 9, &waits), 2);
+    OK(c, CATALOG(c)->waits_over(c->store, 9, &c->arena, &waits, &count, &c->err));
+    assert_int_equal(count, 1);
+    then_id(waits[0].task_id, mine->id);
+    assert_int_equal(waits[0].kind, DEPENDENCY_SUCCESS);
+    OK(c, CATALOG(c)->waits_end(c->store, &other->id, by_success, &nobody, &c->err));
+    assert_int_equal(find_waits(c, other, NULL, 9, &waits), 1);
+    OK(c, CATALOG(c)->waits_end_of_job(c->store, &a->id, &c->err));
+    assert_int_equal(find_waits(c, other, NULL, 9, &waits), 0);
+    OK(c, CATALOG(c)->waits_over(c->store, 2, &c->arena, &waits, &count, &c->err));
+    assert_int_equal(count, 2);
+    store_commit(c);
+    assert_int_equal(verify_findings(c), 0); /* the tasks still count them */
+}
+
 static void d6_open_runs_of_a_pattern_are_found(void **state)
 {
     struct conformance *c = *state;
@@ -313,6 +411,8 @@ static void d7_verify_counts_waits_among_open_dependencies(void **state)
 
 const struct conformance_test conformance_runs_tests[] = {
     CONFORMANCE_TEST(d4_open_runs_are_found_oldest_first_by_what_made_them),
+    CONFORMANCE_TEST(d7_runs_that_wait_for_a_slot_are_counted_and_found_page_by_page),
+    CONFORMANCE_TEST(d7_waits_that_are_over_are_told_apart),
     CONFORMANCE_TEST(d6_open_runs_of_a_pattern_are_found),
     CONFORMANCE_TEST(d7_who_waits_for_a_job_is_found_oldest_first_and_page_by_page),
     CONFORMANCE_TEST(d7_a_wait_ends_alone_or_with_all_of_its_task),

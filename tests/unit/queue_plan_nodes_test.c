@@ -7,6 +7,8 @@
 #include <pthread.h>
 
 #define ROUNDS 20
+#define EDITS 400
+#define DEADLOCKS_OF_OTHERS 4 /* tests beside this one may use the same database */
 
 /* A second node: a store and a queue of its own. */
 struct node {
@@ -116,6 +118,62 @@ static void what_one_node_plans_the_leader_fires(void **state)
     print_message("after %lld ms\n", (long long)(fx_now_ms() - began_ms));
     swap(fx, &node);
     node_close(&node);
+}
+
+/* The word about it got lost, and another decision has read the catalog anew meanwhile: the leader
+ * finds it by itself all the same. */
+static void a_plan_nobody_told_of_is_fired(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid job;
+
+    if (one_node(fx))
+        return;
+    job = make_job(fx, "{\"name\":\"j\"}");
+    make_schedule(fx, job, "\"schedule_type\":\"interval\",\"interval_seconds\":3600,"
+                           "\"starts_at\":\"2020-01-01T00:00:00Z\",\"is_active\":false");
+    stats_of(fx); /* by now there is nothing to come */
+    pg_schema_run(fx->where, "UPDATE schedules SET is_active = true, next_fire_at = "
+                  "date_trunc('hour', now()); UPDATE store_info SET value = value::bigint + 1 "
+                  "WHERE name = 'catalog_version'");
+    run_now(fx, job); /* reads the catalog */
+    wait_until(count_tasks(fx, job) == 2);
+}
+
+/* Whoever edits a schedule has the job's row before the schedule's, and so has whoever fires. */
+static void edits_and_fires_do_not_wait_for_each_other(void **state)
+{
+    struct fixture *fx = *state;
+    int64_t deadlocks, slowest_ms = 0;
+    struct node node;
+    struct uuid job, id;
+
+    if (one_node(fx))
+        return;
+    deadlocks = fx_ask(fx, "SELECT deadlocks FROM pg_stat_database WHERE datname = "
+                       "current_database()");
+    node_open(fx, &node);
+    job = make_job(fx, "{\"name\":\"j\",\"max_concurrent\":5}");
+    id = make_schedule(fx, job, "\"schedule_type\":\"interval\",\"interval_seconds\":1,"
+                                "\"starts_at\":\"2020-01-01T00:00:00Z\"");
+    swap(fx, &node);
+    for (int i = 0; i < EDITS; i++) {
+        int64_t began_ms = fx_now_ms();
+
+        if (i % 4 == 0)
+            pg_schema_run(fx->where, "UPDATE schedules SET next_fire_at = "
+                          "date_trunc('second', now()) - interval '5 seconds'");
+        change(fx, CATALOG_SCHEDULE, id, "{\"jitter_ms\":%d}", i);
+        if (fx_now_ms() - began_ms > slowest_ms)
+            slowest_ms = fx_now_ms() - began_ms;
+    }
+    swap(fx, &node);
+    node_close(&node);
+    reopen(fx); /* what was counted is written down */
+    print_message("%d edits, slowest %lld ms\n", EDITS, (long long)slowest_ms);
+    deadlocks = fx_ask(fx, "SELECT deadlocks FROM pg_stat_database WHERE datname = "
+                       "current_database()") - deadlocks;
+    assert_in_range(deadlocks, 0, DEADLOCKS_OF_OTHERS);
 }
 
 static void a_category_made_on_one_node_is_known_to_all(void **state)
@@ -337,6 +395,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         QUEUE_TEST(nothing_is_missed_or_doubled_when_the_leader_changes),
         QUEUE_TEST(what_one_node_plans_the_leader_fires),
+        QUEUE_TEST(a_plan_nobody_told_of_is_fired),
+        QUEUE_TEST(edits_and_fires_do_not_wait_for_each_other),
         QUEUE_TEST(a_category_made_on_one_node_is_known_to_all),
         QUEUE_TEST(two_nodes_cannot_make_a_cycle_together),
         QUEUE_TEST(an_end_and_a_run_on_two_nodes_never_miss_each_other),

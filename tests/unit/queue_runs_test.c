@@ -37,6 +37,11 @@ static void assert_nothing_is_open(struct fixture *fx)
     fx_verify(fx);
 }
 
+static void assert_state(struct fixture *fx, struct uuid id, const char *says)
+{
+    assert_true(str_is(get(fx, id)->state, says));
+}
+
 static void a_job_runs_no_more_at_once_than_it_allows(void **state)
 {
     struct fixture *fx = *state;
@@ -48,6 +53,7 @@ static void a_job_runs_no_more_at_once_than_it_allows(void **state)
         ids[i] = run_now(fx, job);
     for (int i = 0; i < 5; i++)
         assert_status(fx, ids[i], i < 2 ? STATUS_PENDING : STATUS_BLOCKED);
+    assert_state(fx, ids[2], "Waits for a slot of its job");
     end_run(fx, ids[0], STATUS_COMPLETED);
     assert_status(fx, ids[2], STATUS_PENDING); /* oldest first */
     assert_status(fx, ids[3], STATUS_BLOCKED);
@@ -143,6 +149,7 @@ static void a_gate_waits_while_the_other_job_runs(void **state)
     struct uuid other = make_job(fx, "{\"name\":\"other\"}");
     struct uuid job = make_job(fx, "{\"name\":\"j\"}");
     struct uuid open, waiting;
+    uint32_t count;
 
     start(fx);
     make_gate(fx, job, other, "success");
@@ -150,6 +157,8 @@ static void a_gate_waits_while_the_other_job_runs(void **state)
     open = run_now(fx, other);
     waiting = run_now(fx, job);
     assert_status(fx, waiting, STATUS_BLOCKED);
+    assert_state(fx, waiting, "Waits for job other");
+    assert_true(has_text(events_of(fx, waiting, &count)[0].detail, "\"waits_for\":[\"other\"]"));
     reopen(fx);
     end_run(fx, open, STATUS_COMPLETED);
     assert_status(fx, waiting, STATUS_PENDING);
@@ -373,8 +382,8 @@ static void a_removed_job_ends_what_it_began(void **state)
     first = run_now(fx, job);
     second = run_now(fx, job);
     assert_int_equal(removed(fx, CATALOG_JOB, job), ERR_NONE);
+    assert_status(fx, second, STATUS_CANCELLED); /* it had not begun */
     end_run(fx, first, STATUS_COMPLETED);
-    end_run(fx, second, STATUS_COMPLETED);
     assert_nothing_is_open(fx);
 }
 

@@ -234,6 +234,27 @@ static void a_waiting_claim_gets_no_more_than_the_batch_size(void **state)
     fx_verify(fx);
 }
 
+/* A window that was made wider, or taken away, lets go of what it had put off. */
+static void a_changed_window_lets_go_what_it_put_off(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid category = category_with(fx, false, "UTC", 0);
+    struct uuid first = enqueue(fx, "{\"type\":\"t\",\"category\":\"c\"}");
+    struct uuid second, later;
+
+    assert_waits(fx, first);
+    set_window(fx, category, true);
+    wait_status(fx, first, STATUS_PENDING);
+    set_window(fx, category, false);
+    second = enqueue(fx, "{\"type\":\"t\",\"category\":\"c\"}");
+    later = enqueue(fx, "{\"type\":\"t\",\"run_at\":\"2090-01-01T00:00:00Z\"}");
+    assert_waits(fx, second);
+    change(fx, CATALOG_CATEGORY, category, "{\"configuration\":{}}");
+    wait_status(fx, second, STATUS_PENDING);
+    assert_status(fx, later, STATUS_DELAYED); /* of no window's doing */
+    fx_verify(fx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +265,7 @@ int main(void)
         QUEUE_TEST(a_released_task_looks_at_its_window),
         QUEUE_TEST(windows_go_by_the_zone_of_the_schedule),
         QUEUE_TEST(windows_go_by_the_zone_of_the_category),
+        QUEUE_TEST(a_changed_window_lets_go_what_it_put_off),
         QUEUE_TEST(a_claim_gets_no_more_of_a_category_than_its_batch_size),
         QUEUE_TEST(a_waiting_claim_gets_no_more_than_the_batch_size),
     };

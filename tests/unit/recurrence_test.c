@@ -84,6 +84,22 @@ static void d6_patterns_fire_when_they_say(void **state)
          {"2027-02-01 08:00Z", "2027-02-02 08:00Z"}, false},
         {"rrule", "{\"rrule\":\"FREQ=HOURLY\",\"timezone\":\"Asia/Kathmandu\"}",
          {"2027-01-01 00:15Z", "2027-01-01 01:15Z"}, false},
+        /* without DTSTART, COUNT counts what is still to come */
+        {"rrule", "{\"rrule\":\"FREQ=DAILY;COUNT=3\",\"starts_at\":\"2027-02-01T22:00:00Z\"}",
+         {"2027-02-02 00:00Z", "2027-02-03 00:00Z", "2027-02-04 00:00Z"}, true},
+        {"rrule", "{\"rrule\":\"FREQ=DAILY;COUNT=1\",\"starts_at\":\"2027-02-01T22:00:00Z\"}",
+         {"2027-02-02 00:00Z"}, true},
+        {"rrule",
+         "{\"rrule\":\"FREQ=DAILY;COUNT=2\",\"time\":\"22:00\","
+         "\"starts_at\":\"2027-02-01T22:00:00Z\"}",
+         {"2027-02-01 22:00Z", "2027-02-02 22:00Z"}, true},
+        {"rrule", "{\"rrule\":\"FREQ=HOURLY;INTERVAL=5;COUNT=2\","
+                  "\"starts_at\":\"2027-02-01T06:00:00Z\"}",
+         {"2027-02-01 10:00Z", "2027-02-01 15:00Z"}, true},
+        /* with it, from there */
+        {"rrule", "{\"rrule\":\"DTSTART:20270131T090000\\nRRULE:FREQ=DAILY;COUNT=3\","
+                  "\"starts_at\":\"2027-02-01T22:00:00Z\"}",
+         {"2027-02-02 09:00Z"}, true},
     };
 
     (void)state;
@@ -127,7 +143,8 @@ static void d6_patterns_that_are_none_are_refused(void **state)
         {"daily", "{\"dst\":\"maybe\"}", "pattern_config.dst", "skip"},
         {"daily", "{\"timezone\":5}", "pattern_config.timezone", "Europe/Paris"},
         {"daily", "{\"timezone\":\"Mars/Base\"}", "timezone", "no time zone"},
-        {"daily", "{\"ends_at\":\"2020-01-01T00:00:00Z\"}", "pattern_config", "never fires"},
+        {"daily", "{\"ends_at\":\"2020-01-01T00:00:00Z\"}", "pattern_config.ends_at",
+         "never fires"},
         {"weekly", "{\"weekdays\":[]}", "pattern_config.weekdays", "monday"},
         {"weekly", "{\"weekdays\":\"monday\"}", "pattern_config.weekdays", "monday"},
         {"weekly", "{\"weekdays\":[8]}", "pattern_config.weekdays", "0 and 7"},

@@ -88,6 +88,20 @@ int pg_run_delete(struct store *, const struct uuid *, struct err *);
 int pg_runs_find(struct store *, const struct uuid *, const struct uuid *, const struct uuid *,
                  uint32_t, struct arena *, struct job_run **, uint32_t *, struct err *);
 int pg_waits_insert(struct store *, const struct job_wait *, uint32_t, struct err *);
+int pg_runs_count(struct store *, const struct uuid *, const struct uuid *, uint32_t, uint32_t *,
+                  uint32_t *, struct err *);
+int pg_runs_waiting(struct store *, const struct uuid *, const struct uuid *,
+                    const struct job_run *, uint32_t, struct arena *, struct job_run **,
+                    uint32_t *, struct err *);
+int pg_runs_waiting_jobs(struct store *, const struct uuid *, uint32_t, struct arena *,
+                         struct uuid **, uint32_t *, struct err *);
+int pg_waits_end(struct store *, const struct uuid *, const bool *, const struct uuid *,
+                 struct err *);
+int pg_waits_end_of_job(struct store *, const struct uuid *, struct err *);
+int pg_waits_over(struct store *, uint32_t, struct arena *, struct job_wait **, uint32_t *,
+                  struct err *);
+int pg_delayed_scan(struct store *, struct str, const struct delayed *, uint32_t, struct arena *,
+                    struct delayed **, uint32_t *, struct err *);
 int pg_waits_find(struct store *, const struct uuid *, const struct job_wait *, uint32_t,
                   struct arena *, struct job_wait **, uint32_t *, struct err *);
 int pg_waits_delete(struct store *, const struct job_wait *, uint32_t, uint32_t *, struct err *);

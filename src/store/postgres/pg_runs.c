@@ -138,6 +138,133 @@ int pg_waits_drop(struct store *base, const struct uuid *task_id, uint32_t *remo
     return remove_counted(pg_of(base), PGSQL_waits_drop, removed, err);
 }
 
+/* ---- those that wait for a slot, those that need not wait any more ---- */
+
+int pg_runs_count(struct store *base, const struct uuid *job_id, const struct uuid *schedule_id,
+                  uint32_t limit, uint32_t *going, uint32_t *waiting, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    bool of_job = !uuid_is_nil(job_id);
+    PGresult *result;
+
+    *going = *waiting = 0;
+    param_uuid(&store->conn.params, of_job ? job_id : schedule_id);
+    param_int(&store->conn.params, limit);
+    if (pg_ask(store, of_job ? PGSQL_runs_count_job : PGSQL_runs_count_schedule, &result, err) < 0)
+        return -(int)err->code;
+    if (PQntuples(result) > 0) {
+        *going = (uint32_t)get_int(result, 0, 0, 0);
+        *waiting = (uint32_t)get_int(result, 0, 1, 0);
+    }
+    PQclear(result);
+    return 0;
+}
+
+int pg_runs_waiting(struct store *base, const struct uuid *job_id, const struct uuid *schedule_id,
+                    const struct job_run *after, uint32_t limit, struct arena *arena,
+                    struct job_run **runs, uint32_t *count, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    struct pg_params *params = &store->conn.params;
+    bool of_job = !uuid_is_nil(job_id);
+    struct pg_catalog_rows taken;
+    int rc;
+
+    param_uuid(params, of_job ? job_id : schedule_id);
+    param_time(params, after ? after->created_at_us : 0);
+    param_uuid(params, after ? &after->task_id : &(struct uuid){{0}});
+    param_int(params, limit);
+    rc = pg_rows_ask(store, of_job ? PGSQL_runs_waiting : PGSQL_runs_waiting_of_schedule,
+                     pg_job_run_row, sizeof **runs, arena, &taken, err);
+    *runs = taken.rows;
+    *count = taken.count;
+    return rc;
+}
+
+static void id_row(const PGresult *result, int row, int first, struct arena *arena, void *to)
+{
+    (void)arena;
+    *(struct uuid *)to = get_uuid(result, row, first);
+}
+
+int pg_runs_waiting_jobs(struct store *base, const struct uuid *after, uint32_t limit,
+                         struct arena *arena, struct uuid **ids, uint32_t *count, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    struct pg_catalog_rows taken;
+    int rc;
+
+    param_uuid(&store->conn.params, after);
+    param_int(&store->conn.params, limit);
+    rc = pg_rows_ask(store, PGSQL_runs_waiting_jobs, id_row, sizeof **ids, arena, &taken, err);
+    *ids = taken.rows;
+    *count = taken.count;
+    return rc;
+}
+
+int pg_waits_end(struct store *base, const struct uuid *depends_on_job_id, const bool *kinds,
+                 const struct uuid *of_job_id, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    struct pg_params *params = &store->conn.params;
+
+    param_uuid(params, depends_on_job_id);
+    for (int i = 0; i < DEPENDENCY_COUNT; i++)
+        param_text(params, kinds[i] ? str_of(dependency_word((enum dependency)i)) : STR_NONE);
+    param_uuid(params, of_job_id);
+    return pg_send(store, PGSQL_waits_end, err);
+}
+
+int pg_waits_end_of_job(struct store *base, const struct uuid *job_id, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+
+    param_uuid(&store->conn.params, job_id);
+    return pg_send(store, PGSQL_waits_end_of_job, err);
+}
+
+int pg_waits_over(struct store *base, uint32_t limit, struct arena *arena,
+                  struct job_wait **waits, uint32_t *count, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    struct pg_catalog_rows taken;
+    int rc;
+
+    param_int(&store->conn.params, limit);
+    rc = pg_rows_ask(store, PGSQL_waits_over, pg_job_wait_row, sizeof **waits, arena, &taken, err);
+    *waits = taken.rows;
+    *count = taken.count;
+    return rc;
+}
+
+static void delayed_row(const PGresult *result, int row, int first, struct arena *arena, void *to)
+{
+    (void)arena;
+    *(struct delayed *)to = (struct delayed){.id = get_uuid(result, row, first),
+                                             .at_us = get_time(result, row, first + 1),
+                                             .key = get_int(result, row, first + 2, 0),
+                                             .has_state = get_bool(result, row, first + 3)};
+}
+
+int pg_delayed_scan(struct store *base, struct str state, const struct delayed *after,
+                    uint32_t limit, struct arena *arena, struct delayed **delayed,
+                    uint32_t *count, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    struct pg_params *params = &store->conn.params;
+    struct pg_catalog_rows taken;
+    int rc;
+
+    param_time(params, after ? after->at_us : 0);
+    param_int(params, after ? after->key : 0);
+    param_int(params, limit);
+    param_text(params, state);
+    rc = pg_rows_ask(store, PGSQL_delayed_scan, delayed_row, sizeof **delayed, arena, &taken, err);
+    *delayed = taken.rows;
+    *count = taken.count;
+    return rc;
+}
+
 const struct catalog_verbs pg_catalog_verbs = {
     .lock = pg_catalog_lock,
     .version = pg_catalog_version,
@@ -169,10 +296,17 @@ const struct catalog_verbs pg_catalog_verbs = {
     .run_save = pg_run_save,
     .run_delete = pg_run_delete,
     .runs_find = pg_runs_find,
+    .runs_count = pg_runs_count,
+    .runs_waiting = pg_runs_waiting,
+    .runs_waiting_jobs = pg_runs_waiting_jobs,
     .waits_insert = pg_waits_insert,
     .waits_find = pg_waits_find,
     .waits_delete = pg_waits_delete,
     .waits_drop = pg_waits_drop,
+    .waits_end = pg_waits_end,
+    .waits_end_of_job = pg_waits_end_of_job,
+    .waits_over = pg_waits_over,
+    .delayed_scan = pg_delayed_scan,
     .read_categories = pg_read_categories,
     .read_jobs = pg_read_jobs,
     .read_schedules = pg_read_schedules,

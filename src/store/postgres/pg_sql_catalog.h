@@ -13,6 +13,8 @@
     X(recurring_scan) X(schedule_fires) X(recurring_fires) X(schedule_fires_prune)              \
     X(recurring_fires_prune) X(runs_insert) X(run_save) X(run_delete) X(runs_of_job)            \
     X(runs_of_schedule) X(runs_of_recurring) X(waits_insert) X(waits_of_job) X(waits_delete)    \
+    X(runs_count_job) X(runs_count_schedule) X(runs_waiting) X(runs_waiting_of_schedule)        \
+    X(runs_waiting_jobs) X(waits_end) X(waits_end_of_job) X(waits_over) X(delayed_scan)         \
     X(waits_drop) X(delete_runs) X(list_categories) X(list_jobs) X(list_schedules)              \
     X(list_recurring) X(list_job_dependencies) X(next_fires)                     \
     X(job_of_schedule) X(read_execution)                                                        \

@@ -77,6 +77,20 @@ int sqlite_runs_find(struct store *, const struct uuid *, const struct uuid *,
                      const struct uuid *, uint32_t, struct arena *, struct job_run **, uint32_t *,
                      struct err *);
 int sqlite_waits_insert(struct store *, const struct job_wait *, uint32_t, struct err *);
+int sqlite_runs_count(struct store *, const struct uuid *, const struct uuid *, uint32_t,
+                      uint32_t *, uint32_t *, struct err *);
+int sqlite_runs_waiting(struct store *, const struct uuid *, const struct uuid *,
+                        const struct job_run *, uint32_t, struct arena *, struct job_run **,
+                        uint32_t *, struct err *);
+int sqlite_runs_waiting_jobs(struct store *, const struct uuid *, uint32_t, struct arena *,
+                             struct uuid **, uint32_t *, struct err *);
+int sqlite_waits_end(struct store *, const struct uuid *, const bool *, const struct uuid *,
+                     struct err *);
+int sqlite_waits_end_of_job(struct store *, const struct uuid *, struct err *);
+int sqlite_waits_over(struct store *, uint32_t, struct arena *, struct job_wait **, uint32_t *,
+                      struct err *);
+int sqlite_delayed_scan(struct store *, struct str, const struct delayed *, uint32_t,
+                        struct arena *, struct delayed **, uint32_t *, struct err *);
 int sqlite_waits_find(struct store *, const struct uuid *, const struct job_wait *, uint32_t,
                       struct arena *, struct job_wait **, uint32_t *, struct err *);
 int sqlite_waits_delete(struct store *, const struct job_wait *, uint32_t, uint32_t *,

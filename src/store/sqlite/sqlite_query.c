@@ -45,3 +45,30 @@ sqlite3_stmt *query_prepare(struct query *query, struct sqlite_sql *sql, struct 
     }
     return stmt;
 }
+
+int query_key_at(struct sqlite_sql *sql, enum sqlite_statement probe, int64_t time_us,
+                 int64_t *key, struct err *err)
+{
+    int64_t low = 1;
+    int64_t high = KEY_END;
+
+    while (low < high) {
+        int64_t middle = low + (high - low) / 2;
+        sqlite3_stmt *stmt = sql_get(sql, probe, err);
+        int rc;
+
+        if (!stmt)
+            return -(int)err->code;
+        bind_int(stmt, 1, middle);
+        rc = sql_step(sql, stmt, err);
+        if (rc < 0)
+            return rc;
+        if (rc == 0 || sqlite3_column_int64(stmt, 1) >= time_us)
+            high = middle;
+        else
+            low = sqlite3_column_int64(stmt, 0) + 1;
+        sqlite3_reset(stmt);
+    }
+    *key = low;
+    return 0;
+}

@@ -30,4 +30,12 @@ void query_add_number(struct query *query, const char *condition, int64_t number
 /* The statement with its values, which the caller finalizes; NULL on failure. */
 sqlite3_stmt *query_prepare(struct query *query, struct sqlite_sql *sql, struct err *err);
 
+#define KEY_END (INT64_C(1) << 40) /* ids carry 40 bits of key */
+
+/* The first key from which on every row was created at or after the time: created_at grows with the
+ * key, so halving finds it in 40 looks. probe gives the first key from a given one on, and when
+ * its row was created. */
+int query_key_at(struct sqlite_sql *sql, enum sqlite_statement probe, int64_t time_us,
+                 int64_t *key, struct err *err);
+
 #endif

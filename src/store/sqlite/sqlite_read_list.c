@@ -7,7 +7,6 @@
 
 #include "core/bounds.h"
 
-#define KEY_END (INT64_C(1) << 40)                  /* ids carry 40 bits of key */
 /* The times decide, the keys only narrow; those of a copied cluster are less in order. */
 #define CREATED_MARGIN_US INT64_C(60000000)
 
@@ -343,34 +342,6 @@ static int build(struct list *list, bool *empty, struct err *err)
     return 0;
 }
 
-/* The first key from which on every task was created at or after the time: created_at grows with
- * the key, so halving finds it in 40 looks. */
-static int key_at(struct store_reader *reader, int64_t time_us, int64_t *key, struct err *err)
-{
-    int64_t low = 1;
-    int64_t high = KEY_END;
-
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        sqlite3_stmt *stmt = sql_get(&reader->sql, SQL_list_probe, err);
-        int rc;
-
-        if (!stmt)
-            return -(int)err->code;
-        bind_int(stmt, 1, middle);
-        rc = sql_step(&reader->sql, stmt, err);
-        if (rc < 0)
-            return rc;
-        if (rc == 0 || sqlite3_column_int64(stmt, 1) >= time_us)
-            high = middle;
-        else
-            low = sqlite3_column_int64(stmt, 0) + 1;
-        sqlite3_reset(stmt);
-    }
-    *key = low;
-    return 0;
-}
-
 static int narrow_keys(struct list *list, struct err *err)
 {
     const struct task_filter *filter = list->filter;
@@ -380,11 +351,13 @@ static int narrow_keys(struct list *list, struct err *err)
     list->first_key = 1;
     list->end_key = filter->before_key > 0 ? filter->before_key : KEY_END;
     if (filter->created_after_us)
-        rc = key_at(list->reader, filter->created_after_us - CREATED_MARGIN_US, &list->first_key,
+        rc = query_key_at(&list->reader->sql, SQL_list_probe,
+                          filter->created_after_us - CREATED_MARGIN_US, &list->first_key,
                     err);
     if (rc == 0 && filter->created_before_us &&
         filter->created_before_us < INT64_MAX - CREATED_MARGIN_US)
-        rc = key_at(list->reader, filter->created_before_us + CREATED_MARGIN_US, &end, err);
+        rc = query_key_at(&list->reader->sql, SQL_list_probe,
+                          filter->created_before_us + CREATED_MARGIN_US, &end, err);
     if (end < list->end_key)
         list->end_key = end;
     return rc;

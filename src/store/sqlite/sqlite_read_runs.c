@@ -7,40 +7,12 @@
 
 #include "core/bounds.h"
 
-#define KEY_END (INT64_C(1) << 40)                 /* ids carry 40 bits of key */
 #define CREATED_MARGIN_US INT64_C(60000000)        /* keys only narrow, times decide */
 
 static uint32_t bounded(uint32_t limit)
 {
     limit = limit ? limit : BOUND_LIST_LIMIT_DEFAULT;
     return limit > BOUND_LIST_LIMIT ? BOUND_LIST_LIMIT : limit;
-}
-
-/* The first key from which on every execution was created at or after the time, by halving. */
-static int key_at(struct store_reader *reader, int64_t time_us, int64_t *key, struct err *err)
-{
-    int64_t low = 1;
-    int64_t high = KEY_END;
-
-    while (low < high) {
-        int64_t middle = low + (high - low) / 2;
-        sqlite3_stmt *stmt = sql_get(&reader->sql, SQL_execution_probe, err);
-        int rc;
-
-        if (!stmt)
-            return -(int)err->code;
-        bind_int(stmt, 1, middle);
-        rc = sql_step(&reader->sql, stmt, err);
-        if (rc < 0)
-            return rc;
-        if (rc == 0 || sqlite3_column_int64(stmt, 1) >= time_us)
-            high = middle;
-        else
-            low = sqlite3_column_int64(stmt, 0) + 1;
-        sqlite3_reset(stmt);
-    }
-    *key = low;
-    return 0;
 }
 
 /* first <= key < end of whatever the times and the cursor leave. */
@@ -53,9 +25,11 @@ static int narrow(struct store_reader *reader, const struct execution_filter *fi
     *first = 1;
     *end = filter->before_key > 0 ? filter->before_key : KEY_END;
     if (filter->after_us > CREATED_MARGIN_US)
-        rc = key_at(reader, filter->after_us - CREATED_MARGIN_US, first, err);
+        rc = query_key_at(&reader->sql, SQL_execution_probe,
+                          filter->after_us - CREATED_MARGIN_US, first, err);
     if (rc == 0 && filter->before_us && filter->before_us < INT64_MAX - CREATED_MARGIN_US)
-        rc = key_at(reader, filter->before_us + CREATED_MARGIN_US, &before, err);
+        rc = query_key_at(&reader->sql, SQL_execution_probe,
+                          filter->before_us + CREATED_MARGIN_US, &before, err);
     if (before < *end)
         *end = before;
     return rc;

@@ -152,6 +152,153 @@ int sqlite_waits_drop(struct store *base, const struct uuid *task_id, uint32_t *
     return 0;
 }
 
+/* ---- those that wait for a slot, those that need not wait any more ---- */
+
+int sqlite_runs_count(struct store *base, const struct uuid *job_id,
+                      const struct uuid *schedule_id, uint32_t limit, uint32_t *going,
+                      uint32_t *waiting, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    bool of_job = !uuid_is_nil(job_id);
+    sqlite3_stmt *stmt = sql_get(sql, of_job ? SQL_runs_count_job : SQL_runs_count_schedule, err);
+    int rc;
+
+    *going = *waiting = 0;
+    if (!stmt)
+        return -(int)err->code;
+    bind_uuid(stmt, 1, of_job ? job_id : schedule_id);
+    bind_int(stmt, 2, limit);
+    rc = sql_step(sql, stmt, err);
+    if (rc <= 0)
+        return rc;
+    *going = (uint32_t)sqlite3_column_int64(stmt, 0);
+    *waiting = (uint32_t)sqlite3_column_int64(stmt, 1);
+    sqlite3_reset(stmt);
+    return 0;
+}
+
+int sqlite_runs_waiting(struct store *base, const struct uuid *job_id,
+                        const struct uuid *schedule_id, const struct job_run *after,
+                        uint32_t limit, struct arena *arena, struct job_run **runs,
+                        uint32_t *count, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    bool of_job = !uuid_is_nil(job_id);
+    sqlite3_stmt *stmt = sql_get(sql, of_job ? SQL_runs_waiting : SQL_runs_waiting_of_schedule,
+                                 err);
+    struct catalog_rows taken;
+    int rc;
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_uuid(stmt, 1, of_job ? job_id : schedule_id);
+    bind_int(stmt, 2, after ? after->created_at_us : INT64_MIN);
+    bind_uuid(stmt, 3, after ? &after->task_id : &(struct uuid){{0}});
+    bind_int(stmt, 4, limit);
+    rc = sqlite_rows_take(sql, stmt, sqlite_job_run_row, sizeof **runs, arena, &taken, err);
+    *runs = taken.rows;
+    *count = taken.count;
+    return rc;
+}
+
+static void id_row(sqlite3_stmt *stmt, struct arena *arena, void *to)
+{
+    (void)arena;
+    *(struct uuid *)to = column_uuid(stmt, 0);
+}
+
+int sqlite_runs_waiting_jobs(struct store *base, const struct uuid *after, uint32_t limit,
+                             struct arena *arena, struct uuid **ids, uint32_t *count,
+                             struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt = sql_get(sql, SQL_runs_waiting_jobs, err);
+    struct catalog_rows taken;
+    int rc;
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_uuid(stmt, 1, after);
+    bind_int(stmt, 2, limit);
+    rc = sqlite_rows_take(sql, stmt, id_row, sizeof **ids, arena, &taken, err);
+    *ids = taken.rows;
+    *count = taken.count;
+    return rc;
+}
+
+int sqlite_waits_end(struct store *base, const struct uuid *depends_on_job_id, const bool *kinds,
+                     const struct uuid *of_job_id, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt = sql_get(sql, SQL_waits_end, err);
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_uuid(stmt, 1, depends_on_job_id);
+    for (int i = 0; i < DEPENDENCY_COUNT; i++)
+        bind_str(stmt, 2 + i, kinds[i] ? str_of(dependency_word((enum dependency)i)) : STR_NONE);
+    bind_uuid(stmt, 2 + DEPENDENCY_COUNT, of_job_id);
+    return sql_run(sql, stmt, NULL, err);
+}
+
+int sqlite_waits_end_of_job(struct store *base, const struct uuid *job_id, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt = sql_get(sql, SQL_waits_end_of_job, err);
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_uuid(stmt, 1, job_id);
+    return sql_run(sql, stmt, NULL, err);
+}
+
+int sqlite_waits_over(struct store *base, uint32_t limit, struct arena *arena,
+                      struct job_wait **waits, uint32_t *count, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt = sql_get(sql, SQL_waits_over, err);
+    struct catalog_rows taken;
+    int rc;
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_int(stmt, 1, limit);
+    rc = sqlite_rows_take(sql, stmt, sqlite_job_wait_row, sizeof **waits, arena, &taken, err);
+    *waits = taken.rows;
+    *count = taken.count;
+    return rc;
+}
+
+static void delayed_row(sqlite3_stmt *stmt, struct arena *arena, void *to)
+{
+    (void)arena;
+    *(struct delayed *)to = (struct delayed){.id = column_uuid(stmt, 0),
+                                             .at_us = sqlite3_column_int64(stmt, 1),
+                                             .key = sqlite3_column_int64(stmt, 2),
+                                             .has_state = sqlite3_column_int64(stmt, 3) != 0};
+}
+
+int sqlite_delayed_scan(struct store *base, struct str state, const struct delayed *after,
+                        uint32_t limit, struct arena *arena, struct delayed **delayed,
+                        uint32_t *count, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt = sql_get(sql, SQL_delayed_scan, err);
+    struct catalog_rows taken;
+    int rc;
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_int(stmt, 1, after ? after->at_us : INT64_MIN);
+    bind_int(stmt, 2, after ? after->key : 0);
+    bind_int(stmt, 3, limit);
+    bind_str(stmt, 4, state);
+    rc = sqlite_rows_take(sql, stmt, delayed_row, sizeof **delayed, arena, &taken, err);
+    *delayed = taken.rows;
+    *count = taken.count;
+    return rc;
+}
+
 const struct catalog_verbs sqlite_catalog_verbs = {
     .lock = sqlite_catalog_lock,
     .version = sqlite_catalog_version,
@@ -183,10 +330,17 @@ const struct catalog_verbs sqlite_catalog_verbs = {
     .run_save = sqlite_run_save,
     .run_delete = sqlite_run_delete,
     .runs_find = sqlite_runs_find,
+    .runs_count = sqlite_runs_count,
+    .runs_waiting = sqlite_runs_waiting,
+    .runs_waiting_jobs = sqlite_runs_waiting_jobs,
     .waits_insert = sqlite_waits_insert,
     .waits_find = sqlite_waits_find,
     .waits_delete = sqlite_waits_delete,
     .waits_drop = sqlite_waits_drop,
+    .waits_end = sqlite_waits_end,
+    .waits_end_of_job = sqlite_waits_end_of_job,
+    .waits_over = sqlite_waits_over,
+    .delayed_scan = sqlite_delayed_scan,
     .read_categories = sqlite_read_categories,
     .read_jobs = sqlite_read_jobs,
     .read_schedules = sqlite_read_schedules,

@@ -49,6 +49,8 @@
     X(recurring_next) X(recurring_step) X(recurring_scan) X(schedule_fire) X(recurring_fire)   \
     X(schedule_fires_prune) X(recurring_fires_prune) X(run_put) X(run_save) X(run_delete)      \
     X(runs_of_job) X(runs_of_schedule) X(runs_of_recurring) X(wait_put) X(waits_of_job)        \
+    X(runs_count_job) X(runs_count_schedule) X(runs_waiting) X(runs_waiting_of_schedule)       \
+    X(runs_waiting_jobs) X(waits_end) X(waits_end_of_job) X(waits_over) X(delayed_scan)        \
     X(wait_delete) X(waits_drop) X(next_fire_of_job) X(read_execution)                         \
     X(read_execution_logs) X(execution_probe) X(read_job_stats)                                \
     X(verify_counts) X(verify_states) X(verify_specs) X(verify_parts) X(verify_held)           \

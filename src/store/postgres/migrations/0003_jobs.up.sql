@@ -41,6 +41,8 @@ CREATE INDEX job_runs_schedule ON job_runs (schedule_id, created_at, task_id)
     WHERE schedule_id IS NOT NULL;
 CREATE INDEX job_runs_recurring ON job_runs (recurring_job_id, created_at, task_id)
     WHERE recurring_job_id IS NOT NULL;
+CREATE INDEX job_runs_waiting ON job_runs (job_id, created_at, task_id) WHERE waits_slot;
+CREATE INDEX job_runs_going ON job_runs (job_id) WHERE NOT waits_slot;
 
 CREATE TABLE job_waits ( -- a task that waits for a run of another job to end
     task_id uuid NOT NULL,
@@ -48,9 +50,11 @@ CREATE TABLE job_waits ( -- a task that waits for a run of another job to end
     dependency_type text COLLATE "C" NOT NULL
         CHECK (dependency_type IN ('success', 'completion', 'failure')),
     namespace text NOT NULL DEFAULT 'default',
+    is_over boolean NOT NULL DEFAULT false, -- it ended as required: the task is still to be told
     PRIMARY KEY (task_id, depends_on_job_id, dependency_type)
 ) WITH (autovacuum_vacuum_threshold = 200, autovacuum_vacuum_scale_factor = 0.1);
 CREATE INDEX job_waits_job ON job_waits (depends_on_job_id, task_id, dependency_type);
+CREATE INDEX job_waits_over ON job_waits (task_id) WHERE is_over;
 
 INSERT INTO job_runs (task_id, namespace, job_id, schedule_id, recurring_job_id, created_at)
 SELECT s.id, l.namespace, p.job_id, p.schedule_id, p.recurring_job_id, p.created_at
@@ -66,19 +70,19 @@ INSERT INTO job_categories (id, name, description, default_priority, default_tim
 SELECT f.id::uuid, f.name, f.description, f.priority, f.timeout, f.retries, f.configuration::jsonb,
     now(), now()
 FROM (VALUES
-    ('01941f29-7c00-7000-8000-000000000001', 'general', 'Tâches sans catégorie', 'medium', 300, 3,
+    ('01941f29-7c00-7000-8000-000000000001', 'general', 'Tasks without a category', 'medium', 300, 3,
         '{"queue": "default"}'),
-    ('01941f29-7c00-7000-8000-000000000002', 'messaging', 'Tâches liées aux messages', 'high',
+    ('01941f29-7c00-7000-8000-000000000002', 'messaging', 'Tasks about messages', 'high',
         30, 3, '{"queue": "high-priority", "service": "messaging-service"}'),
-    ('01941f29-7c00-7000-8000-000000000003', 'notifications', 'Tâches de notifications', 'high',
+    ('01941f29-7c00-7000-8000-000000000003', 'notifications', 'Tasks that notify people', 'high',
         15, 5, '{"queue": "high-priority", "service": "notification-service"}'),
-    ('01941f29-7c00-7000-8000-000000000004', 'maintenance', 'Tâches de maintenance système',
+    ('01941f29-7c00-7000-8000-000000000004', 'maintenance', 'Maintenance of the system',
         'medium', 600, 2, '{"queue": "medium-priority", "allowed_windows": ["02:00-06:00"]}'),
-    ('01941f29-7c00-7000-8000-000000000005', 'cleanup', 'Tâches de nettoyage', 'low', 300, 2,
+    ('01941f29-7c00-7000-8000-000000000005', 'cleanup', 'Tasks that clean up', 'low', 300, 2,
         '{"queue": "low-priority", "batch_size": 100}'),
-    ('01941f29-7c00-7000-8000-000000000006', 'reports', 'Génération de rapports', 'medium', 120, 1,
+    ('01941f29-7c00-7000-8000-000000000006', 'reports', 'Making reports', 'medium', 120, 1,
         '{"queue": "medium-priority", "service": "user-service"}'),
-    ('01941f29-7c00-7000-8000-000000000007', 'analytics', 'Tâches d''analytics', 'low', 300, 1,
+    ('01941f29-7c00-7000-8000-000000000007', 'analytics', 'Tasks of analytics', 'low', 300, 1,
         '{"queue": "low-priority", "batch_processing": true}'))
     AS f (id, name, description, priority, timeout, retries, configuration)
 ON CONFLICT DO NOTHING;

@@ -29,15 +29,75 @@ FROM job_runs WHERE schedule_id = $1 ORDER BY created_at, task_id LIMIT $2;
 SELECT task_id, job_id, schedule_id, recurring_job_id, waits_slot, created_at
 FROM job_runs WHERE recurring_job_id = $1 ORDER BY created_at, task_id LIMIT $2;
 
+-- Counted no further than the limit.
+-- name: runs_count_job
+SELECT (SELECT count(*) FROM (SELECT FROM job_runs
+        WHERE job_id = $1 AND NOT waits_slot LIMIT $2) g)::bigint,
+    (SELECT count(*) FROM (SELECT FROM job_runs
+        WHERE job_id = $1 AND waits_slot LIMIT $2) w)::bigint;
+
+-- name: runs_count_schedule
+SELECT (SELECT count(*) FROM (SELECT FROM job_runs
+        WHERE schedule_id = $1 AND NOT waits_slot LIMIT $2) g)::bigint,
+    (SELECT count(*) FROM (SELECT FROM job_runs
+        WHERE schedule_id = $1 AND waits_slot LIMIT $2) w)::bigint;
+
+-- name: runs_waiting
+SELECT task_id, job_id, schedule_id, recurring_job_id, waits_slot, created_at
+FROM job_runs WHERE job_id = $1 AND waits_slot AND (created_at, task_id)
+    > (coalesce($2, '-infinity'::timestamptz),
+        coalesce($3, '00000000-0000-0000-0000-000000000000'::uuid))
+ORDER BY created_at, task_id LIMIT $4;
+
+-- name: runs_waiting_of_schedule
+SELECT task_id, job_id, schedule_id, recurring_job_id, waits_slot, created_at
+FROM job_runs WHERE schedule_id = $1 AND waits_slot AND (created_at, task_id)
+    > (coalesce($2, '-infinity'::timestamptz),
+        coalesce($3, '00000000-0000-0000-0000-000000000000'::uuid))
+ORDER BY created_at, task_id LIMIT $4;
+
+-- From one job to the next by the index: one of them may have very many.
+-- name: runs_waiting_jobs
+WITH RECURSIVE found (job_id) AS (
+    (SELECT r.job_id FROM job_runs r WHERE r.waits_slot
+        AND r.job_id > coalesce($1, '00000000-0000-0000-0000-000000000000'::uuid)
+        ORDER BY r.job_id LIMIT 1)
+    UNION ALL
+    SELECT (SELECT r.job_id FROM job_runs r WHERE r.waits_slot AND r.job_id > f.job_id
+        ORDER BY r.job_id LIMIT 1)
+    FROM found f WHERE f.job_id IS NOT NULL)
+SELECT job_id FROM found WHERE job_id IS NOT NULL LIMIT $2;
+
 -- name: waits_insert
 INSERT INTO job_waits (task_id, depends_on_job_id, dependency_type)
 SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::text[]) ON CONFLICT DO NOTHING;
 
 -- name: waits_of_job
 SELECT task_id, depends_on_job_id, dependency_type FROM job_waits
-WHERE depends_on_job_id = $1 AND (task_id, dependency_type)
+WHERE depends_on_job_id = $1 AND NOT is_over AND (task_id, dependency_type)
     > (coalesce($2, '00000000-0000-0000-0000-000000000000'::uuid), coalesce($3, ''))
 ORDER BY task_id, dependency_type LIMIT $4;
+
+-- name: waits_end
+UPDATE job_waits SET is_over = true
+WHERE depends_on_job_id = $1 AND NOT is_over AND dependency_type IN ($2::text, $3::text, $4::text)
+    AND ($5::uuid IS NULL OR task_id IN (SELECT r.task_id FROM job_runs r WHERE r.job_id = $5));
+
+-- name: waits_end_of_job
+UPDATE job_waits SET is_over = true
+WHERE task_id IN (SELECT r.task_id FROM job_runs r WHERE r.job_id = $1) AND NOT is_over;
+
+-- name: waits_over
+SELECT task_id, depends_on_job_id, dependency_type FROM job_waits
+WHERE is_over ORDER BY task_id LIMIT $1;
+
+-- Delayed by the wall clock, from the earliest on: those with this state are marked.
+-- name: delayed_scan
+SELECT s.id, r.scheduled_at, r.task, s.state = $4::text FROM (
+    SELECT scheduled_at, task FROM due_rows WHERE by_wall
+        AND (scheduled_at, task) > (coalesce($1, '-infinity'::timestamptz), $2::bigint)
+    ORDER BY scheduled_at, task LIMIT $3) r
+JOIN task_states s ON s.task = r.task ORDER BY r.scheduled_at, r.task;
 
 -- name: waits_delete
 WITH gone AS (DELETE FROM job_waits w

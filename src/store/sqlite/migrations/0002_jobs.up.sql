@@ -32,6 +32,8 @@ CREATE INDEX job_runs_job ON job_runs (job_id, created_at);
 CREATE INDEX job_runs_schedule ON job_runs (schedule_id, created_at) WHERE schedule_id IS NOT NULL;
 CREATE INDEX job_runs_recurring ON job_runs (recurring_job_id, created_at)
     WHERE recurring_job_id IS NOT NULL;
+CREATE INDEX job_runs_waiting ON job_runs (job_id, created_at) WHERE waits_slot = 1;
+CREATE INDEX job_runs_going ON job_runs (job_id) WHERE waits_slot = 0;
 
 CREATE TABLE job_waits ( -- a task that waits for a run of another job to end
     task_id BLOB NOT NULL,
@@ -39,9 +41,11 @@ CREATE TABLE job_waits ( -- a task that waits for a run of another job to end
     dependency_type TEXT NOT NULL CHECK (dependency_type = 'success' OR
         dependency_type = 'completion' OR dependency_type = 'failure'),
     namespace TEXT NOT NULL DEFAULT 'default',
+    is_over INTEGER NOT NULL DEFAULT 0, -- it ended as required: the task is still to be told
     PRIMARY KEY (task_id, depends_on_job_id, dependency_type)
 ) WITHOUT ROWID;
 CREATE INDEX job_waits_job ON job_waits (depends_on_job_id, task_id, dependency_type);
+CREATE INDEX job_waits_over ON job_waits (task_id) WHERE is_over = 1;
 
 INSERT INTO job_runs (task_id, namespace, job_id, schedule_id, recurring_job_id, created_at)
 SELECT s.id, l.namespace, o.job_id, o.schedule_id, o.recurring_job_id, p.created_at
@@ -59,24 +63,24 @@ SELECT f.id, f.name, f.description, f.priority, f.timeout, f.retries, f.configur
 FROM (SELECT CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER) AS now) n
 CROSS JOIN (
     SELECT x'01941f297c0070008000000000000001' AS id, 'general' AS name,
-        'Tâches sans catégorie' AS description, 'medium' AS priority, 300 AS timeout, 3 AS retries,
+        'Tasks without a category' AS description, 'medium' AS priority, 300 AS timeout, 3 AS retries,
         '{"queue": "default"}' AS configuration
     UNION ALL SELECT x'01941f297c0070008000000000000002', 'messaging',
-        'Tâches liées aux messages', 'high', 30, 3,
+        'Tasks about messages', 'high', 30, 3,
         '{"queue": "high-priority", "service": "messaging-service"}'
     UNION ALL SELECT x'01941f297c0070008000000000000003', 'notifications',
-        'Tâches de notifications', 'high', 15, 5,
+        'Tasks that notify people', 'high', 15, 5,
         '{"queue": "high-priority", "service": "notification-service"}'
     UNION ALL SELECT x'01941f297c0070008000000000000004', 'maintenance',
-        'Tâches de maintenance système', 'medium', 600, 2,
+        'Maintenance of the system', 'medium', 600, 2,
         '{"queue": "medium-priority", "allowed_windows": ["02:00-06:00"]}'
     UNION ALL SELECT x'01941f297c0070008000000000000005', 'cleanup',
-        'Tâches de nettoyage', 'low', 300, 2, '{"queue": "low-priority", "batch_size": 100}'
+        'Tasks that clean up', 'low', 300, 2, '{"queue": "low-priority", "batch_size": 100}'
     UNION ALL SELECT x'01941f297c0070008000000000000006', 'reports',
-        'Génération de rapports', 'medium', 120, 1,
+        'Making reports', 'medium', 120, 1,
         '{"queue": "medium-priority", "service": "user-service"}'
     UNION ALL SELECT x'01941f297c0070008000000000000007', 'analytics',
-        'Tâches d''analytics', 'low', 300, 1,
+        'Tasks of analytics', 'low', 300, 1,
         '{"queue": "low-priority", "batch_processing": true}') f;
 
 -- Hand-written SQL: updated_at follows what a person may change (D1).
