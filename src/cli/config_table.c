@@ -76,6 +76,8 @@ static const struct config_field handler_fields[] = {
      .max = INT64_C(1) << 30, .help = "bytes of output kept as logs per run"},
     {.key = "retention", .kind = CONFIG_DURATION, AT(handler_rule, retention_ms), .absent = -1,
      .max = BOUND_DELAY_MS, .help = "how long ended tasks of this type are kept; 0 = for ever"},
+    {.key = "stall_after", .kind = CONFIG_DURATION, AT(handler_rule, stall_after_ms), .absent = -1,
+     .max = BOUND_DELAY_MS, .help = "a handler silent this long is lost and its task taken back"},
     {0}};
 static const struct config_record handler_record = {"handlers", sizeof(struct handler_rule),
                                                     handler_fields, check_handler};

@@ -45,6 +45,7 @@
 #define BOUND_BATCH_TASKS 20000          /* tasks touched by one commit, where requests allow it */
 #define BOUND_CHORE_ROWS 500             /* rows one chore touches per commit, so it never blocks */
 #define BOUND_DUE_STEP 100               /* delayed tasks promoted per commit: others wait 1 ms */
+#define BOUND_RECOVERY_STEP 100          /* recovery entries decided per commit: the same */
 #define BOUND_DEPENDENTS_STEP 1000       /* dependents released per step of one commit */
 
 #endif

@@ -24,6 +24,7 @@ struct store;
 struct store_reader;
 struct store_copy_verbs;
 struct catalog_verbs;
+struct recovery_verbs;
 
 enum { /* parts of a task that loads may leave out */
     LOAD_STATE = 0,
@@ -387,6 +388,7 @@ struct store_verbs {
                   struct err *err);
     const struct store_copy_verbs *copy; /* rows in and out; store_copy.h */
     const struct catalog_verbs *catalog; /* jobs, schedules and the like; catalog_store.h */
+    const struct recovery_verbs *recovery; /* the recovery queue; recovery_store.h */
 };
 
 struct store {

@@ -263,15 +263,13 @@ static void checkpoint_from_row(const PGresult *result, struct arena *arena,
     checkpoint->created_at_us = get_time(result, 0, 10);
 }
 
-int pg_checkpoint_newest(struct store *base, const struct uuid *task_id, struct arena *arena,
-                         struct checkpoint **checkpoint, struct err *err)
+int pg_checkpoint_ask(struct pg_store *store, enum pg_sql_name name, const struct uuid *task_id,
+                      struct arena *arena, struct checkpoint **checkpoint, struct err *err)
 {
-    struct pg_store *store = pg_of(base);
     PGresult *result;
 
     *checkpoint = NULL;
-    param_uuid(&store->conn.params, task_id);
-    if (pg_query(store, PGSQL_checkpoint_newest, &result, err) < 0)
+    if (pg_query(store, name, &result, err) < 0)
         return -(int)err->code;
     if (PQntuples(result) > 0)
         *checkpoint = arena_alloc(arena, sizeof **checkpoint);
@@ -282,6 +280,15 @@ int pg_checkpoint_newest(struct store *base, const struct uuid *task_id, struct 
     PQclear(result);
     return arena->failed ? err_set(err, ERR_MEMORY, "out of memory for a checkpoint; try again")
                          : 0;
+}
+
+int pg_checkpoint_newest(struct store *base, const struct uuid *task_id, struct arena *arena,
+                         struct checkpoint **checkpoint, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+
+    param_uuid(&store->conn.params, task_id);
+    return pg_checkpoint_ask(store, PGSQL_checkpoint_newest, task_id, arena, checkpoint, err);
 }
 
 int pg_checkpoint_invalidate(struct store *base, const struct uuid *task_id, int64_t seq,

@@ -407,6 +407,7 @@ static const struct store_verbs verbs = {
     .backup = sqlite_backup,
     .copy = &sqlite_copy_verbs,
     .catalog = &sqlite_catalog_verbs,
+    .recovery = &sqlite_recovery_verbs,
 };
 
 static int read_last(struct sqlite_store *store, struct err *err)
