@@ -1,5 +1,5 @@
 /* Recovery of lost tasks: the entries of the recovery queue (B4), what is found to be recoverable
- * (B5), and whether a task may be recovered at all (B6). Pure data and decisions; queue/recoveries.c
+ * (B5), and whether a task may be recovered at all (B6). Pure data and decisions: queue/recoveries.c
  * gathers the facts and applies them, store/ keeps the entries. */
 #ifndef CORE_RECOVERY_H
 #define CORE_RECOVERY_H
