@@ -26,7 +26,7 @@ ALLOWED = {
     "server": {"base", "calendar", "core", "store", "queue", "scheduler", "net", "dispatch"},
     "node": {"base", "calendar", "core", "store", "queue", "scheduler", "net", "worker", "dispatch",
              "server"},
-    "cli": {"base", "core", "net", "node"},
+    "cli": {"base", "calendar", "core", "net", "node"},
     "lib": {"base", "calendar", "core", "store", "queue", "scheduler", "net", "worker",
             "worker/handlers", "dispatch"},
 }

@@ -37,6 +37,9 @@ struct cron {
 /* ERR_INVALID names the field, where it stands and what may stand there. An expression that never
  * fires (30 February) is refused too. */
 int cron_parse(struct str text, struct cron *cron, struct err *err);
+/* The same; *fault is what of text was refused, for a caret below it. Empty: something is missing
+ * there; STR_NONE: it is not even text. */
+int cron_parse_marking(struct str text, struct cron *cron, struct str *fault, struct err *err);
 
 /* The first instant after after_s; false when it does not fire any more in a hundred years. */
 bool cron_next(const struct cron *cron, const struct zone *zone, enum dst_policy policy,

@@ -38,6 +38,7 @@ struct field {
     struct str text;     /* as written */
     uint32_t number;     /* from 1 */
     struct cron *cron;
+    struct str *fault;   /* out: what of it was refused */
     struct err *err;
 };
 
@@ -51,6 +52,7 @@ static int refuse(const struct field *field, struct str item, const char *why)
 {
     const struct field_rule *rule = &rules[field->kind];
 
+    *field->fault = item.len > 0 ? item : field->text;
     return err_set_field(field->err, ERR_INVALID, FIELD,
                          "the %s (field %u, \"" STR_FMT "\"): \"" STR_FMT "\" %s; allowed: %s",
                          rule->name, field->number, STR_ARG(str_cut(field->text, 40)),
@@ -343,7 +345,7 @@ static struct str trim(struct str text)
 }
 
 static int take_fields(const struct str *fields, uint32_t count, struct cron *cron,
-                       struct err *err)
+                       struct str *fault, struct err *err)
 {
     bool has_seconds = count == FIELDS_MAX;
     int rc = 0;
@@ -357,6 +359,7 @@ static int take_fields(const struct str *fields, uint32_t count, struct cron *cr
             .text = fields[i],
             .number = i + 1,
             .cron = cron,
+            .fault = fault,
             .err = err,
         };
 
@@ -365,30 +368,56 @@ static int take_fields(const struct str *fields, uint32_t count, struct cron *cr
     return rc;
 }
 
-int cron_parse(struct str text, struct cron *cron, struct err *err)
+/* What is there too much, or nothing at the place behind the last one. */
+static int refuse_count(struct str text, const struct str *fields, uint32_t count,
+                        struct str *fault, struct err *err)
+{
+    const char *end = text.data + text.len;
+
+    if (count > FIELDS_MAX) {
+        const char *from = fields[FIELDS_MAX - 1].data + fields[FIELDS_MAX - 1].len + 1;
+
+        *fault = str_span(from, (size_t)(end - from));
+    } else {
+        *fault = str_span(end, 0);
+    }
+    return err_set_field(err, ERR_INVALID, FIELD,
+                         "a cron expression has 5 fields (minute, hour, day of month, month, "
+                         "day of week), or 6 with seconds first; this one has %u", count);
+}
+
+int cron_parse_marking(struct str text, struct cron *cron, struct str *fault, struct err *err)
 {
     struct str fields[FIELDS_MAX];
     uint32_t count;
     int rc;
 
     memset(cron, 0, sizeof *cron);
+    *fault = STR_NONE;
     if (!text.data || text.len > CRON_BYTES_MAX || !str_is_utf8(text))
         return err_set_field(err, ERR_INVALID, FIELD, "a cron expression is text of at most %d "
                              "bytes", CRON_BYTES_MAX);
     text = trim(text);
+    *fault = text;
     rc = expand_word(&text, err);
     if (rc < 0)
         return rc;
     count = split(text, fields);
     if (count != 5 && count != FIELDS_MAX)
-        return err_set_field(err, ERR_INVALID, FIELD,
-                             "a cron expression has 5 fields (minute, hour, day of month, month, "
-                             "day of week), or 6 with seconds first; this one has %u", count);
-    rc = take_fields(fields, count, cron, err);
+        return refuse_count(text, fields, count, fault, err);
+    rc = take_fields(fields, count, cron, fault, err);
     if (rc < 0)
         return rc;
     if (!cron_prepare(cron))
         return err_set_field(err, ERR_INVALID, FIELD, "\"" STR_FMT "\" never fires: no such day "
                              "is in any year", STR_ARG(str_cut(text, 80)));
+    *fault = STR_NONE;
     return 0;
+}
+
+int cron_parse(struct str text, struct cron *cron, struct err *err)
+{
+    struct str fault;
+
+    return cron_parse_marking(text, cron, &fault, err);
 }

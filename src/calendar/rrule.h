@@ -77,6 +77,10 @@ struct str rrule_zone_name(struct str text);
  * ERR_INVALID names the part and what is allowed; a rule that never fires is refused too. */
 int rrule_parse(struct str text, const struct rrule_defaults *defaults, struct arena *arena,
                 struct rrule *rule, struct err *err);
+/* The same; *fault is what of text was refused, or STR_NONE where that is no part of it. */
+int rrule_parse_marking(struct str text, const struct rrule_defaults *defaults,
+                        struct arena *arena, struct rrule *rule, struct str *fault,
+                        struct err *err);
 
 /* Checks and completes a rule whose own parts are set (count and the rest may be): fills what
  * DTSTART decides, counts COUNT out. */

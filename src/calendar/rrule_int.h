@@ -28,6 +28,7 @@ struct rrule_parser {
     bool has_start;
     bool has_rule;
     struct str until; /* understood when the zone's times are */
+    struct str fault; /* what was refused */
 };
 
 /* A date or date-time as written. */

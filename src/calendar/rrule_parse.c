@@ -26,6 +26,7 @@ struct str rrule_cut(struct str *rest, char byte)
 
 int rrule_refuse(struct rrule_parser *parser, struct str part, struct str value, const char *why)
 {
+    parser->fault = value.len > 0 ? value : part;
     return err_set_field(parser->err, ERR_INVALID, FIELD, STR_FMT "=" STR_FMT " %s",
                          STR_ARG(str_cut(part, 40)), STR_ARG(str_cut(value, 60)), why);
 }
@@ -222,13 +223,21 @@ static void settle_until(struct rrule_parser *parser)
     parser->rule->has_until = true;
 }
 
-int rrule_parse(struct str text, const struct rrule_defaults *defaults, struct arena *arena,
-                struct rrule *rule, struct err *err)
+/* Refusals name parts that stand in the text, or words of our own. */
+static struct str within(struct str text, struct str part)
 {
-    struct rrule_parser parser = {.rule = rule, .err = err, .until = STR_NONE};
+    return part.data >= text.data && part.data + part.len <= text.data + text.len ? part : STR_NONE;
+}
+
+int rrule_parse_marking(struct str text, const struct rrule_defaults *defaults,
+                        struct arena *arena, struct rrule *rule, struct str *fault,
+                        struct err *err)
+{
+    struct rrule_parser parser = {.rule = rule, .err = err, .until = STR_NONE, .fault = STR_NONE};
     int rc;
 
     memset(rule, 0, sizeof *rule);
+    *fault = STR_NONE;
     if (!text.data || text.len > RRULE_BYTES_MAX || !str_is_utf8(text))
         return err_set_field(err, ERR_INVALID, FIELD, "a recurrence is text of at most %d bytes",
                              RRULE_BYTES_MAX);
@@ -242,10 +251,20 @@ int rrule_parse(struct str text, const struct rrule_defaults *defaults, struct a
     if (!rule->extra_s || !rule->except_s)
         return err_set(err, ERR_MEMORY, "no memory for a recurrence");
     rc = take_lines(&parser, text);
-    if (rc < 0)
+    if (rc < 0) {
+        *fault = within(text, parser.fault);
         return rc;
+    }
     settle_until(&parser);
     qsort(rule->extra_s, rule->extra_count, sizeof(int64_t), by_value);
     qsort(rule->except_s, rule->except_count, sizeof(int64_t), by_value);
     return rrule_finish(rule, err);
+}
+
+int rrule_parse(struct str text, const struct rrule_defaults *defaults, struct arena *arena,
+                struct rrule *rule, struct err *err)
+{
+    struct str fault;
+
+    return rrule_parse_marking(text, defaults, arena, rule, &fault, err);
 }

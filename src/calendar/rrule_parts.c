@@ -252,6 +252,7 @@ static int take_part(struct rrule_parser *parser, struct str text)
 {
     struct str value = text;
     struct str name = rrule_cut(&value, '=');
+    int rc;
 
     for (size_t i = 0; i < PARTS; i++) {
         if (!rrule_word_is(name, parts[i].name))
@@ -262,9 +263,11 @@ static int take_part(struct rrule_parser *parser, struct str text)
         return parts[i].is_list ? each_item(parser, name, value, parts[i].take)
                                 : parts[i].take(parser, name, value);
     }
-    return rrule_refuse(parser, name, value,
-                        "is not a part of a rule; allowed: FREQ, INTERVAL, COUNT, UNTIL, WKST, "
-                        "BYSETPOS, BYMONTH and the other BY parts of RFC 5545");
+    rc = rrule_refuse(parser, name, value,
+                      "is not a part of a rule; allowed: FREQ, INTERVAL, COUNT, UNTIL, WKST, "
+                      "BYSETPOS, BYMONTH and the other BY parts of RFC 5545");
+    parser->fault = name;
+    return rc;
 }
 
 static int check_parts(struct rrule_parser *parser)

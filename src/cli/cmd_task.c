@@ -1,12 +1,12 @@
 /* perdura task …: looking at tasks. What changes them is in cmd_task_control.c. One thread. */
 #include "base/json.h"
+#include "cli/listing.h"
 #include "cli/task_commands.h"
 #include "cli/task_wait.h"
 #include "cli/view.h"
 #include "core/bounds.h"
 
 #define QUERY_BYTES_MAX 65536
-#define PAGES_MAX 1000 /* --all stops after a million tasks */
 #define COUNT(array) (uint32_t)(sizeof(array) / sizeof(array)[0])
 
 static const struct view_column show_columns[] = {
@@ -197,127 +197,9 @@ static int run_result(struct call *call)
     return 0;
 }
 
-/* Listing page after page: cursor and path outlive the arena, which every page empties. */
-struct listing {
-    struct call *call;
-    struct buf path;   /* without the cursor */
-    struct buf cursor; /* empty = the first page */
-    bool json;
-    bool all;
-    uint32_t pages;
-    bool has_items; /* a comma goes before the next ones */
-};
-
-static void print_json_items(struct listing *listing, struct str items)
-{
-    struct call *call = listing->call;
-    struct json_iter iter;
-    struct str item;
-
-    json_begin(items, &iter);
-    while (json_next_element(&iter, &item)) {
-        fputs(listing->has_items ? "," : "", call->out.file);
-        terminal_json(&call->out, item);
-        listing->has_items = true;
-    }
-}
-
-static void print_page(struct listing *listing, struct str reply)
-{
-    struct call *call = listing->call;
-
-    if (listing->json && listing->all)
-        print_json_items(listing, view_items(reply));
-    else if (listing->json)
-        terminal_json(&call->out, reply);
-    else if (listing->pages == 0)
-        view_table(call, view_items(reply), list_columns, COUNT(list_columns));
-    else
-        view_table_page(call, view_items(reply), list_columns, COUNT(list_columns));
-}
-
-static int list_page(struct listing *listing, struct client *client)
-{
-    struct call *call = listing->call;
-    struct buf path = BUF_INIT(2 * QUERY_BYTES_MAX);
-    struct str cursor;
-    struct str reply = STR_NONE;
-    int rc;
-
-    buf_str(&path, buf_view(&listing->path));
-    if (listing->cursor.len > 0) {
-        buf_text(&path, memchr(path.data, '?', path.len) ? "&cursor=" : "?cursor=");
-        command_write_escaped(&path, buf_view(&listing->cursor));
-    }
-    rc = client_get(client, buf_view(&path), &reply);
-    if (rc == 0) {
-        print_page(listing, reply);
-        cursor = view_member(call, reply, "next_cursor");
-        buf_reset(&listing->cursor);
-        buf_str(&listing->cursor, cursor);
-        listing->pages++;
-    }
-    buf_deinit(&path);
-    return rc;
-}
-
-static void note_more(struct call *call, struct str cursor)
-{
-    struct buf line = BUF_INIT(8 * QUERY_BYTES_MAX);
-
-    buf_text(&line, "(more: --all, or --cursor ");
-    terminal_clean(&line, cursor);
-    buf_byte(&line, ')');
-    terminal_line(&call->notes, COLOUR_DIM, buf_view(&line));
-    buf_deinit(&line);
-}
-
-static int list_pages(struct listing *listing, struct client *client)
-{
-    struct call *call = listing->call;
-    struct arena kept = call->arena;
-    int rc = 0;
-
-    if (listing->json && listing->all)
-        fputs("{\"items\":[", call->out.file);
-    call->arena = ARENA_INIT(2 * CLIENT_REPLY_BYTES_MAX);
-    do {
-        arena_reset(&call->arena);
-        rc = list_page(listing, client);
-    } while (rc == 0 && listing->all && listing->cursor.len > 0 && listing->pages < PAGES_MAX);
-    arena_deinit(&call->arena);
-    call->arena = kept;
-    if (rc == 0 && listing->json && listing->all)
-        fputs("],\"next_cursor\":null}\n", call->out.file);
-    if (rc == 0 && listing->cursor.len > 0 && listing->all)
-        return err_set(&call->err, ERR_TOO_LARGE, "stopped after %d pages; go on with --cursor "
-                       STR_FMT, PAGES_MAX, STR_ARG(buf_view(&listing->cursor)));
-    if (rc == 0 && listing->cursor.len > 0 && call->notes.interactive)
-        note_more(call, buf_view(&listing->cursor));
-    return rc;
-}
-
 static int run_list(struct call *call)
 {
-    struct listing listing = {.call = call, .path = BUF_INIT(QUERY_BYTES_MAX),
-                              .cursor = BUF_INIT(QUERY_BYTES_MAX),
-                              .json = call_given(call, "json"), .all = call_given(call, "all")};
-    struct client client = {0};
-    int rc;
-
-    buf_text(&listing.path, "/v1/tasks");
-    if (listing.all && !call_given(call, "limit"))
-        buf_format(&listing.path, "?limit=%d", BOUND_LIST_LIMIT);
-    buf_str(&listing.cursor, call_given_text(call, "cursor"));
-    rc = call_write_query(call, &listing.path);
-    if (rc == 0)
-        rc = client_open(&client, call);
-    if (rc == 0)
-        rc = list_pages(&listing, &client);
-    client_close(&client);
-    buf_deinit(&listing.path);
-    buf_deinit(&listing.cursor);
-    return rc;
+    return listing_print(call, STR("/v1/tasks"), list_columns, COUNT(list_columns));
 }
 
 static int run_wait(struct call *call)
@@ -378,11 +260,7 @@ static const struct flag list_flags[] = {
      .help = "made after this time: RFC 3339 or -1h"},
     {.name = "created-before", .type = FLAG_TIME, .value = "TIME", .field = "created_before",
      .help = "made before this time"},
-    {.name = "limit", .type = FLAG_INT, .value = "N", .field = "limit", .min = 1,
-     .max = BOUND_LIST_LIMIT, .help = "tasks per page (the server's default is 100)"},
-    {.name = "cursor", .type = FLAG_TEXT, .value = "CURSOR",
-     .help = "go on from this place of an earlier list"},
-    {.name = "all", .type = FLAG_BOOL, .help = "every page"},
+    LISTING_FLAGS("tasks"),
     {0}};
 
 static const struct flag wait_flags[] = {

@@ -20,6 +20,7 @@ enum flag_type {
     FLAG_WORD,     /* one of choices */
     FLAG_INT,      /* min to max */
     FLAG_DURATION, /* 500ms, 30s, 5m, 2h, 1d */
+    FLAG_SECONDS,  /* the same in whole seconds, for fields that count these */
     FLAG_TIME,     /* RFC 3339, +5m or -5m */
     FLAG_LIST,     /* a,b and repeated */
     FLAG_JSON,     /* JSON, @file or - for stdin */
@@ -110,10 +111,13 @@ struct str call_given_text(const struct call *call, const char *flag);
 struct str call_text(const struct call *call, const char *flag);
 int64_t call_int(const struct call *call, const char *flag, int64_t otherwise);
 int64_t call_duration_ms(const struct call *call, const char *flag, int64_t otherwise_ms);
+int64_t call_time_us(const struct call *call, const char *flag, int64_t otherwise_us);
 /* Every item of a list flag, in order; they live as long as the call. */
 int call_list(struct call *call, const char *flag, struct str **items, uint32_t *count);
 /* Reads a FLAG_JSON value: literal, @file or stdin; checked and trimmed. */
 int call_json(struct call *call, const char *flag, size_t bytes_max, struct str *json);
+/* The text of a file, or of stdin for "-"; it lives as long as the call. */
+int call_read_file(struct call *call, struct str path, size_t bytes_max, struct str *text);
 
 /* Checks a value against its flag's type; ERR_USAGE with the sentence. */
 int flag_check(const struct flag *flag, struct str text, struct err *err);
@@ -121,6 +125,10 @@ int flag_check(const struct flag *flag, struct str text, struct err *err);
 /* Appends "field":value for every flag given that has a field, with commas between (and before,
  * if out does not end in '{'). */
 int call_write_fields(struct call *call, struct buf *out);
+/* The same for those flags of a table that were given: a command may fill several objects. */
+int call_write_fields_of(struct call *call, const struct flag *flags, struct buf *out);
+/* Puts another value in place of one that was given; it is not checked again. */
+void call_replace(struct call *call, const char *flag, struct str text);
 /* Appends ?field=value&… for the same flags; goes on with & where out has a ? already. */
 int call_write_query(struct call *call, struct buf *out);
 void command_write_escaped(struct buf *out, struct str text); /* percent-encoding of one segment */

@@ -7,6 +7,12 @@ extern const struct command command_worker;
 extern const struct command command_enqueue;
 extern const struct command command_task;
 extern const struct command command_queue;
+extern const struct command command_job;
+extern const struct command command_schedule;
+extern const struct command command_recurring;
+extern const struct command command_category;
+extern const struct command command_forecast;
+extern const struct command command_recovery;
 extern const struct command command_workers;
 extern const struct command command_stats;
 extern const struct command command_migrate;
@@ -16,15 +22,19 @@ extern const struct command command_backup;
 extern const struct command command_bench;
 extern const struct command command_doctor;
 extern const struct command command_completion;
+extern const struct command command_exec_cron;
 extern const struct command command_man;
 extern const struct command command_version;
 extern const struct command command_help;
 
 static const struct command *const commands[] = {
-    &command_serve,   &command_worker,     &command_enqueue, &command_task,    &command_queue,
-    &command_workers, &command_stats,      &command_migrate, &command_copy,    &command_verify,
-    &command_backup,  &command_bench,      &command_doctor,  &command_completion, &command_man,
-    &command_version, &command_help,       NULL};
+    &command_serve,    &command_worker,    &command_enqueue,    &command_task,
+    &command_queue,    &command_job,       &command_schedule,   &command_recurring,
+    &command_category, &command_forecast,  &command_recovery,   &command_workers,
+    &command_stats,    &command_migrate,   &command_copy,       &command_verify,
+    &command_backup,   &command_bench,     &command_doctor,     &command_completion,
+    &command_man,      &command_exec_cron, &command_version,    &command_help,
+    NULL};
 
 static int run_root(struct call *call)
 {
@@ -39,7 +49,7 @@ static const struct flag root_flags[] = {
 
 const struct command command_root = {
     .name = "perdura",
-    .summary = "Perdura runs tasks durably: queue and crash recovery in one program",
+    .summary = "Perdura runs tasks durably: queue, scheduler and crash recovery in one program",
     .example = "perdura serve\n"
                "perdura enqueue email:send --payload '{\"to\":\"ada@example.org\"}' --wait\n"
                "perdura task list --status failed",

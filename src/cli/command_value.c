@@ -8,6 +8,8 @@
 #include "base/json.h"
 #include "cli/config.h"
 
+#define INPUT_STEP_BYTES 65536
+
 static const struct flag *must_find(const struct call *call, const char *name)
 {
     const struct flag *flag;
@@ -99,14 +101,14 @@ static int read_input(const char *path, struct buf *text, struct err *err)
 
     if (!file)
         return err_set(err, ERR_IO, "cannot read %s: %s", path, strerror(errno));
-    while (got > 0 && buf_reserve(text, 65536)) {
-        got = fread(text->data + text->len, 1, 65536, file);
+    while (got > 0 && buf_reserve(text, INPUT_STEP_BYTES)) {
+        got = fread(text->data + text->len, 1, INPUT_STEP_BYTES, file);
         text->len += got;
     }
     if (text->failed)
-        rc = err_set(err, ERR_TOO_LARGE, "%s is larger than %d bytes; keep large input in a file "
+        rc = err_set(err, ERR_TOO_LARGE, "%s is larger than %zu bytes; keep large input in a file "
                      "or object store and enqueue its address", path ? path : "stdin",
-                     COMMAND_INPUT_BYTES_MAX);
+                     text->max_bytes - INPUT_STEP_BYTES);
     else if (ferror(file))
         rc = err_set(err, ERR_IO, "cannot read %s: %s", path ? path : "stdin", strerror(errno));
     if (path)
@@ -117,7 +119,7 @@ static int read_input(const char *path, struct buf *text, struct err *err)
 int call_json(struct call *call, const char *flag, size_t bytes_max, struct str *json)
 {
     struct str text = call_given_text(call, flag);
-    struct buf input = BUF_INIT(COMMAND_INPUT_BYTES_MAX + 65536);
+    struct buf input = BUF_INIT(COMMAND_INPUT_BYTES_MAX + INPUT_STEP_BYTES);
     struct err why;
     int rc = 0;
 
@@ -145,6 +147,26 @@ out:
     return rc;
 }
 
+int call_read_file(struct call *call, struct str path, size_t bytes_max, struct str *text)
+{
+    struct buf input = BUF_INIT(bytes_max + 2 * INPUT_STEP_BYTES);
+    const char *name = arena_cstr(&call->arena, path);
+    int rc = read_input(str_is(path, "-") ? NULL : name, &input, &call->err);
+
+    *text = STR_NONE;
+    if (rc == -ERR_TOO_LARGE || (rc == 0 && input.len > bytes_max))
+        rc = err_set(&call->err, ERR_TOO_LARGE, STR_FMT " has more than %zu bytes", STR_ARG(path),
+                     bytes_max);
+    if (rc == 0) {
+        *text = arena_str(&call->arena, buf_view(&input));
+        if (!text->data)
+            rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory to read " STR_FMT,
+                         STR_ARG(path));
+    }
+    buf_deinit(&input);
+    return rc;
+}
+
 static bool time_parse(struct str text, int64_t *time_us)
 {
     int64_t ms;
@@ -158,6 +180,13 @@ static bool time_parse(struct str text, int64_t *time_us)
         return false;
     *time_us = clock_wall_us() + (text.data[0] == '-' ? -ms : ms) * CLOCK_MS_US;
     return true;
+}
+
+int64_t call_time_us(const struct call *call, const char *flag, int64_t otherwise_us)
+{
+    int64_t value_us;
+
+    return time_parse(call_text(call, flag), &value_us) ? value_us : otherwise_us;
 }
 
 static int check_int(const struct flag *flag, struct str text, struct err *err)
@@ -182,6 +211,10 @@ int flag_check(const struct flag *flag, struct str text, struct err *err)
     case FLAG_DURATION:
         must = str_to_duration_ms(text, &value)
                    ? NULL : "a duration such as 500ms, 30s, 5m, 2h, 1d";
+        break;
+    case FLAG_SECONDS:
+        must = str_to_duration_ms(text, &value) && value % 1000 == 0
+                   ? NULL : "a duration of whole seconds such as 30s, 5m, 2h, 1d";
         break;
     case FLAG_TIME:
         must = time_parse(text, &value) ? NULL : "a time such as 2027-03-28T01:00:00Z or +5m";
@@ -259,6 +292,10 @@ static int write_value(struct call *call, const struct flag *flag, bool as_query
         str_to_duration_ms(text, &value);
         buf_int(out, value);
         return 0;
+    case FLAG_SECONDS:
+        str_to_duration_ms(text, &value);
+        buf_int(out, value / 1000);
+        return 0;
     case FLAG_RATE:
         write_rate(text, out);
         return 0;
@@ -290,23 +327,47 @@ static int write_value(struct call *call, const struct flag *flag, bool as_query
     return 0;
 }
 
+static int write_field(struct call *call, const struct flag *flag, struct buf *out)
+{
+    if (!flag->field || !call_given(call, flag->name))
+        return 0;
+    if (out->len > 0 && out->data[out->len - 1] != '{')
+        buf_byte(out, ',');
+    json_write_key(out, flag->field);
+    return write_value(call, flag, false, out);
+}
+
+static int check_written(struct call *call, const struct buf *out)
+{
+    return out->failed ? err_set(&call->err, ERR_TOO_LARGE, "the request is too large to be sent")
+                       : 0;
+}
+
 int call_write_fields(struct call *call, struct buf *out)
 {
     const struct flag *flag;
-    int rc;
+    int rc = 0;
 
-    for (uint32_t i = 0; (flag = command_flag_at(call->command, i)) != NULL; i++) {
-        if (!flag->field || !call_given(call, flag->name))
-            continue;
-        if (out->len > 0 && out->data[out->len - 1] != '{')
-            buf_byte(out, ',');
-        json_write_key(out, flag->field);
-        rc = write_value(call, flag, false, out);
-        if (rc < 0)
-            return rc;
-    }
-    return out->failed ? err_set(&call->err, ERR_TOO_LARGE, "the request is too large to be sent")
-                       : 0;
+    for (uint32_t i = 0; rc == 0 && (flag = command_flag_at(call->command, i)) != NULL; i++)
+        rc = write_field(call, flag, out);
+    return rc < 0 ? rc : check_written(call, out);
+}
+
+int call_write_fields_of(struct call *call, const struct flag *flags, struct buf *out)
+{
+    int rc = 0;
+
+    for (; rc == 0 && flags->name; flags++)
+        rc = write_field(call, flags, out);
+    return rc < 0 ? rc : check_written(call, out);
+}
+
+void call_replace(struct call *call, const char *flag, struct str text)
+{
+    must_find(call, flag);
+    for (uint32_t i = 0; i < call->values_count; i++)
+        if (strcmp(call->values[i].flag->name, flag) == 0)
+            call->values[i].text = text;
 }
 
 int call_write_query(struct call *call, struct buf *out)

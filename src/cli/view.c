@@ -70,15 +70,16 @@ static struct str as_age(struct call *call, struct str value)
     return arena_format(&call->arena, "%s%s", age_us < 0 ? "in " : "", shown);
 }
 
-static struct str as_duration(struct call *call, struct str value)
+static struct str as_duration(struct call *call, struct str value, int64_t unit_ms,
+                              const char *before)
 {
     char shown[TERMINAL_DURATION_BYTES];
-    int64_t ms;
+    int64_t count;
 
-    if (!json_int64(value, &ms))
+    if (!json_int64(value, &count) || count > INT64_MAX / unit_ms)
         return as_text(call, value);
-    terminal_duration(ms, shown);
-    return arena_str(&call->arena, str_of(shown));
+    terminal_duration(count * unit_ms, shown);
+    return arena_format(&call->arena, "%s%s", before, shown);
 }
 
 static struct str as_list(struct call *call, struct str value)
@@ -124,9 +125,23 @@ static struct str as_rate(struct call *call, struct str value)
     return arena_format(&call->arena, "%lld/%s", (long long)count, per);
 }
 
+/* The first of the pointers that leads to something. */
+static struct str find_value(struct call *call, struct str object, const char *pointers)
+{
+    struct str value = STR_NONE;
+
+    while (*pointers && (!value.data || json_kind(value) == JSON_NULL)) {
+        size_t len = strcspn(pointers, "|");
+
+        value = json_pointer(object, str_span(pointers, len), &call->arena);
+        pointers += len + (pointers[len] == '|');
+    }
+    return value;
+}
+
 static struct cell make_cell(struct call *call, struct str object, const struct view_column *column)
 {
-    struct str value = json_pointer(object, str_of(column->pointer), &call->arena);
+    struct str value = find_value(call, object, column->pointer);
     struct cell cell = {STR(""), COLOUR_NONE};
 
     if (!value.data || json_kind(value) == JSON_NULL)
@@ -140,7 +155,13 @@ static struct cell make_cell(struct call *call, struct str object, const struct 
         cell.text = as_age(call, value);
         break;
     case VIEW_DURATION:
-        cell.text = as_duration(call, value);
+        cell.text = as_duration(call, value, 1, "");
+        break;
+    case VIEW_SECONDS:
+        cell.text = as_duration(call, value, 1000, "");
+        break;
+    case VIEW_WHEN:
+        cell.text = as_duration(call, value, 1000, "every ");
         break;
     case VIEW_PERCENT:
         cell.text = arena_format(&call->arena, STR_FMT "%%", STR_ARG(as_text(call, value)));
@@ -154,6 +175,9 @@ static struct cell make_cell(struct call *call, struct str object, const struct 
     case VIEW_YES:
         cell.text = json_kind(value) == JSON_TRUE ? STR("yes") : STR("");
         break;
+    case VIEW_BOOL:
+        cell.text = json_kind(value) == JSON_TRUE ? STR("yes") : STR("no");
+        break;
     case VIEW_TEXT:
     case VIEW_ID:
     case VIEW_NUMBER:
@@ -166,7 +190,8 @@ static struct cell make_cell(struct call *call, struct str object, const struct 
 
 static bool is_right(enum view_kind kind)
 {
-    return kind == VIEW_NUMBER || kind == VIEW_PERCENT || kind == VIEW_DURATION || kind == VIEW_AGE;
+    return kind == VIEW_NUMBER || kind == VIEW_PERCENT || kind == VIEW_DURATION ||
+           kind == VIEW_SECONDS || kind == VIEW_AGE;
 }
 
 static void print_items(struct call *call, struct str items, const struct view_column *columns,
@@ -180,7 +205,8 @@ static void print_items(struct call *call, struct str items, const struct view_c
     table.without_titles = without_titles;
     for (uint32_t i = 0; i < columns_count; i++)
         table_column(&table, columns[i].title, is_right(columns[i].kind),
-                     columns[i].kind == VIEW_TEXT || columns[i].kind == VIEW_LIST);
+                     columns[i].kind == VIEW_TEXT || columns[i].kind == VIEW_LIST ||
+                         columns[i].kind == VIEW_WHEN);
     json_begin(items, &iter);
     while (json_next_element(&iter, &item)) {
         for (uint32_t i = 0; i < columns_count; i++) {

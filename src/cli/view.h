@@ -13,15 +13,18 @@ enum view_kind {
     VIEW_AGE,      /* a time as how long ago: 5m 03s */
     VIEW_TIME,
     VIEW_DURATION, /* milliseconds */
+    VIEW_SECONDS,
+    VIEW_WHEN,     /* text as it is, a number as every so many seconds */
     VIEW_PERCENT,
     VIEW_LIST,     /* strings joined by commas */
     VIEW_RATE,
-    VIEW_YES       /* true as yes, false as nothing */
+    VIEW_YES,      /* true as yes, false as nothing */
+    VIEW_BOOL      /* yes or no */
 };
 
 struct view_column {
     const char *title;
-    const char *pointer; /* JSON pointer into the object */
+    const char *pointer; /* JSON pointer into the object; of "/a|/b" the first that is there */
     enum view_kind kind;
 };
 

@@ -148,6 +148,7 @@ static int read_place(const struct copy *copy, struct str text, struct arena *ar
 
 /* ---- beginning, or going on ---- */
 
+/* In a transaction of the target, which loses what every new store begins with. */
 static int require_empty(struct copy *copy, struct err *err)
 {
     for (uint32_t i = 0; i < copy_tables_count; i++) {
@@ -156,6 +157,8 @@ static int require_empty(struct copy *copy, struct err *err)
 
         if (table->shared_only && !copy->to->shared)
             continue;
+        if (table->first && copy->to->verbs->copy->clear(copy->to, table, err) < 0)
+            return -(int)err->code;
         if (copy->to->verbs->copy->count(copy->to, table, &rows, err) < 0)
             return -(int)err->code;
         if (rows > 0)
@@ -166,12 +169,12 @@ static int require_empty(struct copy *copy, struct err *err)
     return 0;
 }
 
-static int note(struct copy *copy, const struct place *place, struct err *err)
+static int begin_copy(struct copy *copy, const struct place *place, struct err *err)
 {
     const struct store_verbs *verbs = copy->to->verbs;
 
-    if (verbs->begin(copy->to, err) < 0 || write_place(copy, place, err) < 0 ||
-        verbs->commit(copy->to, err) < 0) {
+    if (verbs->begin(copy->to, err) < 0 || require_empty(copy, err) < 0 ||
+        write_place(copy, place, err) < 0 || verbs->commit(copy->to, err) < 0) {
         verbs->rollback(copy->to);
         return -(int)err->code;
     }
@@ -194,9 +197,7 @@ static int find_place(struct copy *copy, struct arena *arena, struct place *plac
         *place = (struct place){.table = copy_tables_count, .is_done = true};
         return 0;
     }
-    if (require_empty(copy, err) < 0)
-        return -(int)err->code;
-    return note(copy, place, err);
+    return begin_copy(copy, place, err);
 }
 
 static int count_rows(struct copy *copy, struct err *err)

@@ -5,7 +5,7 @@
 
 #include "base/fault.h"
 
-#define CLOSED_FOR_US (24 * 3600 * CLOCK_SECOND_US) /* windows that never open are looked at again */
+#define CLOSED_FOR_US (24 * 3600 * CLOCK_SECOND_US) /* then one that never opens is looked at */
 
 /* The clock its windows go by: that of its schedule, else of its category. */
 static int find_zone(struct batch *batch, const struct task *task,

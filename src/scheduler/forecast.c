@@ -93,7 +93,18 @@ void forecast_free(struct forecast *forecast)
 
 /* ---- categories ---- */
 
-/* What cannot be read is off, as for the queue. */
+/* As for the queue: windows that cannot be read are off, and a zone that is gone is UTC. */
+static void read_windows(struct forecast *forecast, const struct category_rules *rules,
+                         struct category_state *state)
+{
+    struct str name = rules->timezone.data ? rules->timezone : STR("UTC");
+
+    if (window_parse(rules->allowed_windows, &state->windows, NULL) < 0 ||
+        (zones_get(forecast->zones, name, forecast->now_us, &state->zone, NULL) < 0 &&
+         zones_get(forecast->zones, STR("UTC"), forecast->now_us, &state->zone, NULL) < 0))
+        state->windows.count = 0;
+}
+
 static int read_category(struct forecast *forecast, const struct category *category,
                          struct category_state *state, struct err *err)
 {
@@ -104,13 +115,8 @@ static int read_category(struct forecast *forecast, const struct category *categ
     state->id = category->id;
     state->is_active = category->is_active;
     state->is_general = str_is(category->name, CATEGORY_GENERAL);
-    if (rc == 0 && rules.allowed_windows.data) {
-        struct str name = rules.timezone.data ? rules.timezone : STR("UTC");
-
-        if (window_parse(rules.allowed_windows, &state->windows, NULL) < 0 ||
-            zones_get(forecast->zones, name, forecast->now_us, &state->zone, NULL) < 0)
-            state->windows.count = 0;
-    }
+    if (rc == 0 && rules.allowed_windows.data)
+        read_windows(forecast, &rules, state);
     arena_deinit(&arena);
     return rc;
 }

@@ -174,7 +174,8 @@ static const struct copy_column jobs[] = {
     UUID("category_id"),  TEXT("task_type"),      TEXT("target_service"), TEXT("target_method"),
     LONG("payload"),      TEXT("priority"),       INT("max_retries"),   INT("timeout_seconds"),
     TEXT("callback_url"), BOOL("is_active"),      TEXT("created_by"),   TIME("created_at"),
-    TIME("updated_at"),   TIME("deleted_at")};
+    TIME("updated_at"),   TIME("deleted_at"),     TEXT("queue"),        INT("max_concurrent"),
+    UUID("last_task_id"), TEXT("last_status"),    TIME("last_ended_at")};
 
 static const struct copy_column schedules[] = {
     UUID("id"),              NAMESPACE,               UUID("job_id"),
@@ -184,7 +185,7 @@ static const struct copy_column schedules[] = {
     INT("misfire_grace_ms"), INT("misfire_cap"),      TEXT("overlap"),
     TEXT("dst"),             INT("jitter_ms"),        TEXT("callback_url"),
     TIME("next_fire_at"),    TIME("last_fire_at"),    TIME("created_at"),
-    TIME("updated_at")};
+    TIME("updated_at"),      TEXT("error")};
 
 static const struct copy_column schedule_fires[] = {UUID("schedule_id"), TIME("fire_at"), NAMESPACE,
                                                     UUID("task_id")};
@@ -193,7 +194,7 @@ static const struct copy_column recurring[] = {
     UUID("id"),             NAMESPACE,               TEXT("name"),
     TEXT("pattern_type"),   JSON("pattern_config"),  UUID("template_job_id"),
     TIME("last_generated"), TIME("next_generation"), BOOL("is_active"),
-    TIME("created_at"),     TIME("updated_at")};
+    TIME("created_at"),     TIME("updated_at"),      TEXT("error")};
 
 static const struct copy_column recurring_fires[] = {UUID("recurring_job_id"), TIME("instant"),
                                                      NAMESPACE, UUID("task_id")};
@@ -202,6 +203,13 @@ static const struct copy_column job_dependencies[] = {
     UUID("id"),                NAMESPACE,                 UUID("job_id"),
     UUID("depends_on_job_id"), TEXT("dependency_type"),   JSON("dependency_config"),
     TIME("created_at")};
+
+static const struct copy_column job_runs[] = {
+    UUID("task_id"),          NAMESPACE,          UUID("job_id"),    UUID("schedule_id"),
+    UUID("recurring_job_id"), BOOL("waits_slot"), TIME("created_at")};
+
+static const struct copy_column job_waits[] = {UUID("task_id"), UUID("depends_on_job_id"),
+                                               TEXT("dependency_type"), NAMESPACE};
 
 static const struct copy_column workers[] = { /* who leads is of the nodes that ran */
     TEXT("id"),             NAMESPACE,         TEXT("hostname"),    TIME("started_at"),
@@ -250,13 +258,17 @@ const struct copy_table copy_tables[] = {
     {TABLE("task_results", results, 1)},
     {TABLE("task_states", states, 1), .apart = "task_details", .pointer = "details"},
     {TABLE("recovery_queue", recoveries, 1)},
-    {TABLE("job_categories", categories, 1)},
+    {TABLE("job_categories", categories, 1),
+     .first = "updated_at = created_at AND name IN ('general', 'messaging', 'notifications', "
+              "'maintenance', 'cleanup', 'reports', 'analytics')"},
     {TABLE("jobs", jobs, 1)},
     {TABLE("schedules", schedules, 1)},
     {TABLE("schedule_fires", schedule_fires, 2)},
     {TABLE("recurring_jobs", recurring, 1)},
     {TABLE("recurring_fires", recurring_fires, 2)},
     {TABLE("job_dependencies", job_dependencies, 1)},
+    {TABLE("job_runs", job_runs, 1)},
+    {TABLE("job_waits", job_waits, 3)},
     {TABLE("workers", workers, 1)},
     {TABLE("queues", queues, 2)},
     {TABLE("outbox", outbox, 1)},

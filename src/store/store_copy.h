@@ -44,6 +44,7 @@ struct copy_table {
     const char *apart;    /* SQLite: rare columns are in this table, with the same first column */
     const char *pointer;  /* SQLite: and there is such a row where this column holds its key */
     const char *only;     /* a condition in both dialects; NULL = all rows */
+    const char *first;    /* the same: rows a new store begins with; a target loses them first */
     bool numbered;        /* PostgreSQL: the key is an identity column */
     bool shared_only;     /* only PostgreSQL has it */
 };
@@ -82,7 +83,8 @@ struct store_copy_verbs {
     int (*read)(struct store *store, const struct copy_table *table,
                 const struct copy_value *after, struct arena *arena, struct copy_value **values,
                 uint32_t *rows, struct err *err);
-    /* In a transaction, as is `finish`. */
+    /* In a transaction, as are the two below: removes what a new store begins with (`first`). */
+    int (*clear)(struct store *store, const struct copy_table *table, struct err *err);
     int (*write)(struct store *store, const struct copy_table *table,
                  const struct copy_value *values, uint32_t rows, struct err *err);
     /* After the last row: whatever the store keeps beside the tables. */

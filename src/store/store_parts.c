@@ -1,29 +1,8 @@
-#include "store/store_parts.h"
-
-#include "store/recovery_store.h"
+#include "store/store_parts_int.h"
 
 #include <stdlib.h>
 
-struct parts {
-    struct store base;
-    struct store_parts_config config;
-    struct store *stores[STORE_PARTS_MAX];
-    char kind[64];
-};
-
-struct parts_reader {
-    struct parts *parts;
-    struct store_reader *readers[STORE_PARTS_MAX];
-    struct uuid last; /* the task that was looked for last, and ... */
-    uint32_t last_at; /* ... where it is */
-};
-
-static struct parts_reader *reader_of(struct store_reader *reader)
-{
-    return (struct parts_reader *)(void *)reader;
-}
-
-static int check_part(const struct parts *parts, uint32_t part, struct err *err)
+int parts_check(const struct parts *parts, uint32_t part, struct err *err)
 {
     if (!parts->config.failed(parts->config.ctx, part))
         return 0;
@@ -38,7 +17,7 @@ static void parts_close(struct store *store)
 
 static void reader_close(struct store_reader *base)
 {
-    struct parts_reader *reader = reader_of(base);
+    struct parts_reader *reader = parts_reader_of(base);
 
     for (uint32_t i = 0; i < reader->parts->base.parts; i++)
         if (reader->readers[i])
@@ -71,13 +50,13 @@ static struct store_reader *reader_open(struct store *store, struct err *err)
 static int read_task(struct store_reader *base, const struct uuid *id, struct arena *arena,
                      struct task **task, struct err *err)
 {
-    struct parts_reader *reader = reader_of(base);
+    struct parts_reader *reader = parts_reader_of(base);
     struct parts *parts = reader->parts;
     struct err first = {0};
 
     *task = NULL;
     for (uint32_t i = 0; i < parts->base.parts; i++) {
-        int rc = check_part(parts, i, err);
+        int rc = parts_check(parts, i, err);
 
         if (rc == 0)
             rc = parts->stores[i]->verbs->read_task(reader->readers[i], id, arena, task, err);
@@ -120,7 +99,7 @@ static int locate(struct parts_reader *reader, const struct uuid *id, struct are
 #define LOCATED(verb, ...)                                                                \
     const struct store_verbs *verbs;                                                      \
     struct store_reader *at;                                                              \
-    int rc = locate(reader_of(reader), id, arena, &verbs, &at, err);                      \
+    int rc = locate(parts_reader_of(reader), id, arena, &verbs, &at, err);                      \
                                                                                           \
     return rc < 0 ? rc : verbs->verb(at, id, __VA_ARGS__, err)
 
@@ -198,7 +177,7 @@ static int read_lists(struct parts_reader *reader, const struct task_filter *fil
         if (!(mask & 1u << i))
             continue;
         one.before_key = filter->before_keys[i];
-        rc = check_part(parts, i, err);
+        rc = parts_check(parts, i, err);
         if (rc == 0)
             rc = parts->stores[i]->verbs->read_tasks(reader->readers[i], &one, arena,
                                                      &lists[i].tasks, &lists[i].count, err);
@@ -228,7 +207,7 @@ static struct list *newest(struct list *lists, uint32_t count)
 static int read_tasks(struct store_reader *base, const struct task_filter *filter,
                       struct arena *arena, struct task **tasks, uint32_t *count, struct err *err)
 {
-    struct parts_reader *reader = reader_of(base);
+    struct parts_reader *reader = parts_reader_of(base);
     struct parts *parts = reader->parts;
     struct list lists[STORE_PARTS_MAX] = {{0}};
     uint32_t all = (1u << parts->base.parts) - 1;
@@ -250,128 +229,6 @@ static int read_tasks(struct store_reader *base, const struct task_filter *filte
             filter->before_keys[i] = begin_below(&lists[i]);
     return 0;
 }
-
-/* ---- recovery: whole ids are in order over all stores, and so are candidates ---- */
-
-static int read_entry(struct store_reader *base, const struct uuid *id, struct arena *arena,
-                      struct recovery_entry **entry, struct err *err)
-{
-    struct parts_reader *reader = reader_of(base);
-    struct err first = {0};
-
-    *entry = NULL;
-    for (uint32_t i = 0; i < reader->parts->base.parts && !*entry; i++) {
-        int rc = check_part(reader->parts, i, err);
-
-        if (rc == 0)
-            rc = reader->parts->stores[i]->verbs->recovery->read_entry(reader->readers[i], id,
-                                                                       arena, entry, err);
-        if (rc < 0 && first.code == ERR_NONE)
-            first = *err;
-    }
-    if (*entry || first.code == ERR_NONE)
-        return 0;
-    *err = first;
-    return -(int)err->code;
-}
-
-static int compare_entries(const void *a, const void *b)
-{
-    return memcmp(((const struct recovery_entry *)b)->id.bytes,
-                  ((const struct recovery_entry *)a)->id.bytes, 16);
-}
-
-static int compare_candidates(const void *a, const void *b)
-{
-    const struct task *one = ((const struct recovery_candidate *)a)->task;
-    const struct task *other = ((const struct recovery_candidate *)b)->task;
-
-    if (one->spec.recovery_priority != other->spec.recovery_priority)
-        return one->spec.recovery_priority > other->spec.recovery_priority ? -1 : 1;
-    if (one->updated_at_us != other->updated_at_us)
-        return one->updated_at_us < other->updated_at_us ? -1 : 1;
-    return memcmp(one->id.bytes, other->id.bytes, 16);
-}
-
-/* A whole page of each, sorted; as many as were asked for are the first of all. */
-struct gathered {
-    char *items;
-    size_t bytes;
-    uint32_t count;
-};
-
-static int gather(struct gathered *all, const void *items, uint32_t count, struct arena *arena,
-                  struct err *err)
-{
-    char *grown = arena_alloc_array(arena, all->count + count + 1, all->bytes);
-
-    if (!grown)
-        return err_set(err, ERR_MEMORY, "out of memory for the answer; try again");
-    if (all->count)
-        memcpy(grown, all->items, all->count * all->bytes);
-    if (count)
-        memcpy(grown + all->count * all->bytes, items, count * all->bytes);
-    all->items = grown;
-    all->count += count;
-    return 0;
-}
-
-static uint32_t sort_first(struct gathered *all, uint32_t limit,
-                           int (*compare)(const void *, const void *))
-{
-    qsort(all->items, all->count, all->bytes, compare);
-    return all->count < limit ? all->count : limit;
-}
-
-static int read_entries(struct store_reader *base, const struct recovery_filter *filter,
-                        struct arena *arena, struct recovery_entry **entries, uint32_t *count,
-                        struct err *err)
-{
-    struct parts_reader *reader = reader_of(base);
-    struct gathered all = {.bytes = sizeof **entries};
-    int rc = 0;
-
-    for (uint32_t i = 0; rc == 0 && i < reader->parts->base.parts; i++) {
-        rc = check_part(reader->parts, i, err);
-        if (rc == 0)
-            rc = reader->parts->stores[i]->verbs->recovery->read_entries(
-                reader->readers[i], filter, arena, entries, count, err);
-        if (rc == 0)
-            rc = gather(&all, *entries, *count, arena, err);
-    }
-    if (rc < 0)
-        return rc;
-    *count = sort_first(&all, filter->limit, compare_entries);
-    *entries = (void *)all.items;
-    return 0;
-}
-
-static int read_candidates(struct store_reader *base, const struct candidate_filter *filter,
-                           struct arena *arena, struct recovery_candidate **candidates,
-                           uint32_t *count, struct err *err)
-{
-    struct parts_reader *reader = reader_of(base);
-    struct gathered all = {.bytes = sizeof **candidates};
-    int rc = 0;
-
-    for (uint32_t i = 0; rc == 0 && i < reader->parts->base.parts; i++) {
-        rc = check_part(reader->parts, i, err);
-        if (rc == 0)
-            rc = reader->parts->stores[i]->verbs->recovery->read_candidates(
-                reader->readers[i], filter, arena, candidates, count, err);
-        if (rc == 0)
-            rc = gather(&all, *candidates, *count, arena, err);
-    }
-    if (rc < 0)
-        return rc;
-    *count = sort_first(&all, filter->limit, compare_candidates);
-    *candidates = (void *)all.items;
-    return 0;
-}
-
-static const struct recovery_verbs parts_recovery_verbs = {.read_entry = read_entry,
-                                                           .read_entries = read_entries,
-                                                           .read_candidates = read_candidates};
 
 static int backup(struct store_reader *reader, const char *path,
                   void (*progress)(void *ctx, int64_t done, int64_t total), void *ctx,
@@ -398,6 +255,7 @@ static const struct store_verbs parts_verbs = {.close = parts_close,
                                                .read_checkpoints = read_checkpoints,
                                                .read_logs = read_logs,
                                                .backup = backup,
+                                               .catalog = &parts_catalog_verbs,
                                                .recovery = &parts_recovery_verbs};
 
 /* "sqlite", or "sqlite+postgres" where there are both. */

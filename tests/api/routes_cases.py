@@ -214,6 +214,33 @@ class CommonRoutes(RoutesCases):
             self.assertEqual(self.task(task_id)["status"], "completed")
 
 
+    def test_c8_d4_what_is_planned_lives_in_the_main_store_and_fires_there(self):
+        job = self.expect(201, "POST", "/v1/jobs", {"name": "report"})
+        path = f"/v1/jobs/{job['id']}"
+        schedule = self.expect(201, "POST", f"{path}/schedules",
+                               {"cron_expression": "* * * * * *"})
+        self.register(queues=QUEUES)
+        for _ in range(2):
+            task, = self.claim(wait_ms=10000)
+            self.assertEqual((task["job_id"], task["schedule_id"]), (job["id"], schedule["id"]))
+            self.complete("worker-1", task)
+        self.expect(204, "DELETE", f"/v1/schedules/{schedule['id']}")
+        mail = self.enqueue(queue="mail")["id"]
+        while self.complete("worker-1", self.claim(wait_ms=5000)[0]) \
+                and self.task(mail)["status"] != "completed":
+            pass
+        self.assertEqual(self.expect(200, "GET", path)["last_execution"]["status"], "completed")
+        self.assertGreaterEqual(self.expect(200, "GET", f"{path}/stats")["completed"], 2)
+        found = self.expect(200, "GET", f"/v1/executions?job_id={job['id']}&limit=1")
+        self.assertEqual(found["items"][0]["job_id"], job["id"])
+        self.assertTrue(found["next_cursor"])
+        execution, = self.expect(200, "GET", f"/v1/tasks/{mail}/executions")["items"]
+        self.assertEqual(self.expect(200, "GET", f"/v1/executions/{execution['id']}"), execution)
+        self.expect_error(422, "invalid", "PATCH", path, {"queue": "mail"}, field="queue")
+        self.expect(201, "POST", f"{path}:run")
+        self.assertEqual(self.expect(200, "GET", "/v1/forecast")["owners"], 0)
+
+
 class PoolRoutes(RoutesCases):
     """The pool inside the server."""
     handlers = "handlers:\n  - type: test\n    command: [\"/bin/true\"]\nworkers: 2\n"

@@ -32,7 +32,9 @@ class Help(FolderTest):
                      "task list", "task cancel", "task retry", "task pause", "task resume",
                      "task priority", "task delete", "queue list", "queue pause", "queue resume",
                      "queue limit", "workers", "migrate status", "migrate up", "migrate down",
-                     "migrate sql", "copy", "backup", "verify", "bench", "doctor"):
+                     "migrate sql", "copy", "backup", "verify", "bench", "doctor", "job create",
+                     "job run", "job depend", "job history", "schedule create", "schedule explain",
+                     "schedule import", "recurring create", "category create", "forecast"):
             self.assertIn(path, paths)
         for path in paths:
             with self.subTest(path):

@@ -30,18 +30,35 @@ KILLS_MAX = 200
 RARE_ROWS = """
 INSERT INTO job_categories (id, name, configuration, created_at, updated_at)
     VALUES (x'01', 'c', '{"a": [1, 2]}', 1000, 2000);
-INSERT INTO jobs (id, name, category_id, payload, max_retries, created_at, updated_at, deleted_at)
-    VALUES (x'02', 'j', x'01', '{ "b":1 }', 4, 1000, 2000, 3000),
-        (x'03', 'k', NULL, NULL, NULL, 1000, 2000, NULL);
+INSERT INTO jobs (id, name, category_id, payload, max_retries, created_at, updated_at, deleted_at,
+    queue, max_concurrent, last_task_id, last_status, last_ended_at)
+    VALUES (x'02', 'j', x'01', '{ "b":1 }', 4, 1000, 2000, 3000, 'q', 2, x'05', 'failed', 2500),
+        (x'03', 'k', NULL, NULL, NULL, 1000, 2000, NULL, NULL, 0, NULL, NULL, NULL);
 INSERT INTO schedules (id, job_id, schedule_type, cron_expression, is_active, next_fire_at,
-    created_at, updated_at) VALUES (x'04', x'02', 'cron', '* * * * *', 0, 5000, 1000, 2000);
+    created_at, updated_at, error)
+    VALUES (x'04', x'02', 'cron', '* * * * *', 0, 5000, 1000, 2000, 'e');
 INSERT INTO schedule_fires (schedule_id, fire_at, task_id) VALUES (x'04', 4000, x'05'),
     (x'04', 9000, NULL);
 INSERT INTO recurring_jobs (id, name, pattern_type, pattern_config, template_job_id, created_at,
-    updated_at) VALUES (x'06', 'r', 'daily', '{"time": "09:00"}', x'02', 1000, 2000);
+    updated_at, error) VALUES (x'06', 'r', 'daily', '{"time": "09:00"}', x'02', 1000, 2000, 'e');
 INSERT INTO recurring_fires (recurring_job_id, instant, task_id) VALUES (x'06', 7000, x'05');
 INSERT INTO job_dependencies (id, job_id, depends_on_job_id, dependency_type, created_at)
     VALUES (x'07', x'02', x'03', 'success', 1000);
+INSERT OR IGNORE INTO task_options (task) SELECT min(task) FROM task_states
+    WHERE status = 'blocked';
+UPDATE task_options SET job_id = x'03' WHERE task = (SELECT min(task) FROM task_states
+    WHERE status = 'blocked');
+UPDATE task_specs SET options = task WHERE task = (SELECT min(task) FROM task_states
+    WHERE status = 'blocked');
+UPDATE task_details SET open_dependencies = coalesce(open_dependencies, 0) + 2
+    WHERE task = (SELECT min(task) FROM task_states WHERE status = 'blocked');
+INSERT INTO job_runs (task_id, job_id, waits_slot, created_at)
+    SELECT id, x'03', 1, 1000 FROM task_states WHERE status = 'blocked' ORDER BY task LIMIT 1;
+INSERT INTO job_waits (task_id, depends_on_job_id, dependency_type)
+    SELECT task_id, x'02', 'success' FROM job_runs;
+UPDATE job_categories SET description = 'changed', updated_at = updated_at + 1
+    WHERE name = 'reports';
+DELETE FROM job_categories WHERE name = 'analytics';
 INSERT INTO api_tokens (id, name, token_hash, rights, created_at)
     VALUES (x'08', 't', 'h', '["read"]', 1000);
 INSERT INTO recovery_queue (id, task_id, recovery_method, scheduled_for, recovery_result,
@@ -329,7 +346,9 @@ class ThereAndBack(CopyTest):
     def test_an_empty_store_is_copied(self):
         here, there = self.file("a.db"), self.schema()
         self.assertEqual(self.perdura("migrate", "up", "--store", here).returncode, 0)
-        self.assertEqual(self.copy(here, there)["rows"], 0)
+        rows = {row["table"]: row["to_rows"] for row in self.copy(here, there)["tables"]}
+        self.assertEqual(rows.pop("job_categories"), 7)  # those every store begins with
+        self.assertEqual(set(rows.values()), {0})
         node = self.serve(there)
         node.enqueue("t")
         self.stop(node)
@@ -446,6 +465,17 @@ class Refused(CopyTest):
         self.stop(node)
         self.refuse("not empty (1 rows in lanes)", "copy", "--from", self.here, "--to",
                     self.file("b.db"))
+        edited = self.file("c.db")
+        self.assertEqual(self.perdura("migrate", "up", "--store", edited).returncode, 0)
+        with sqlite3.connect(edited) as db:
+            db.execute("UPDATE job_categories SET default_timeout = 7, updated_at = updated_at + 1 "
+                       "WHERE name = 'general'")
+        db.close()
+        self.refuse("not empty (1 rows in job_categories)", "copy", "--from", self.here, "--to",
+                    edited)
+        with sqlite3.connect(edited) as db:
+            self.assertEqual(db.execute("SELECT count(*) FROM job_categories").fetchone(), (7,))
+        db.close()
         self.refuse("same", "copy", "--from", self.here, "--to", self.here, code=2)
         self.refuse("--to", "copy", "--from", self.here, code=2)
 

@@ -253,6 +253,38 @@ static void d2_refusals_name_the_field_the_place_and_what_is_allowed(void **stat
     assert_int_equal(cron_parse(STR_NONE, &(struct cron){0}, NULL), -ERR_INVALID);
 }
 
+/* For a caret below it. */
+static void d2_refusals_say_which_part_is_at_fault(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t from;
+        const char *fault; /* NULL: none, it is not even text */
+    } rows[] = {
+        {"0 25 * * *", 2, "25"},          {"1,70 0 3 2 *", 2, "70"},
+        {" 0 2 * *", 8, ""},              {"0 2 * * * * a b", 12, "a b"},
+        {"  @never", 2, "@never"},        {"0 0 30 2 *", 0, "0 0 30 2 *"},
+        {"1,,2 * * * *", 0, "1,,2"},      {"* * * * 5#9", 8, "5#9"},
+        {"", 0, ""},                      {"* * * * \xff", 0, NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct str text = str_of(rows[i].text);
+        struct cron cron;
+        struct str fault;
+
+        assert_int_equal(cron_parse_marking(text, &cron, &fault, NULL), -ERR_INVALID);
+        if (!rows[i].fault) {
+            assert_null(fault.data);
+            continue;
+        }
+        assert_int_equal(fault.data - text.data, rows[i].from);
+        assert_int_equal(fault.len, strlen(rows[i].fault));
+        assert_memory_equal(fault.data, rows[i].fault, fault.len);
+    }
+}
+
 static void f_c10_search_ends_at_the_end_of_year_9999(void **state)
 {
     struct cron cron = parsed("0 0 1 1 *");
@@ -375,6 +407,7 @@ int main(void)
         cmocka_unit_test(f_c7_leap_days_are_found_across_2100_and_30_february_is_refused),
         cmocka_unit_test(f_c11_either_day_matches_when_both_are_restricted),
         cmocka_unit_test(d2_refusals_name_the_field_the_place_and_what_is_allowed),
+        cmocka_unit_test(d2_refusals_say_which_part_is_at_fault),
         cmocka_unit_test(f_c10_search_ends_at_the_end_of_year_9999),
         cmocka_unit_test(last_instant_of_a_stretch_is_the_one_no_other_follows),
         cmocka_unit_test(d2_expressions_are_said_in_words),

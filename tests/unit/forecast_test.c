@@ -285,24 +285,36 @@ static void d5_a_closed_window_is_told_with_when_it_opens(void **state)
 /* A pattern's task has no schedule: the category's zone counts, and general's for jobs without. */
 static void d5_windows_of_patterns_are_in_the_zone_of_the_category(void **state)
 {
-    struct category category = {.id = id_of(7), .name = STR("general"), .is_active = true,
-                                .configuration = STR("{\"allowed_windows\":[\"02:00-06:00\"],"
-                                                     "\"timezone\":\"America/New_York\"}")};
+    static const struct {
+        const char *configuration;
+        const char *opens;
+    } rows[] = {
+        {"{\"allowed_windows\":[\"02:00-06:00\"],\"timezone\":\"America/New_York\"}",
+         "2027-05-01 06:00Z"},
+        {"{\"allowed_windows\":[\"08:00-09:00\"]}", "2027-05-01 08:00Z"},
+        {"{\"allowed_windows\":[\"08:00-09:00\"],\"timezone\":\"Mars/Phobos\"}",
+         "2027-05-01 08:00Z"},
+    };
     struct recurring recurring = {.id = id_of(3), .type = RECURRENCE_DAILY, .is_active = true,
                                   .pattern_config = STR("{\"time\":\"05:00\"}"),
                                   .next_generation_us = 1, .created_at_us = 1};
     struct zone *zone = zone_named("UTC");
-    struct forecast *forecast = begin("2027-05-01 00:00Z", "2027-05-01 22:00Z", zone, 0);
-    struct job job = named_job(1, "j");
-    struct forecast_result result;
 
     (void)state;
-    assert_int_equal(forecast_categories(forecast, &category, 1, NULL), 0);
-    assert_int_equal(forecast_add_recurring(forecast, &recurring, &job, NULL), 0);
-    forecast_finish(forecast, &result);
-    assert_int_equal(result.count, 1);
-    assert_int_equal(result.items[0].opens_us, at_us("2027-05-01 06:00Z"));
-    forecast_free(forecast);
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct category category = {.id = id_of(7), .name = STR("general"), .is_active = true,
+                                    .configuration = str_of(rows[i].configuration)};
+        struct forecast *forecast = begin("2027-05-01 00:00Z", "2027-05-01 22:00Z", zone, 0);
+        struct job job = named_job(1, "j");
+        struct forecast_result result;
+
+        assert_int_equal(forecast_categories(forecast, &category, 1, NULL), 0);
+        assert_int_equal(forecast_add_recurring(forecast, &recurring, &job, NULL), 0);
+        forecast_finish(forecast, &result);
+        assert_int_equal(result.count, 1);
+        assert_int_equal(result.items[0].opens_us, at_us(rows[i].opens));
+        forecast_free(forecast);
+    }
     zone_free(zone);
 }
 

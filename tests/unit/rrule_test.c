@@ -334,12 +334,49 @@ static void last_instant_of_a_recurrence_is_the_one_no_other_follows(void **stat
     zone_free(zone);
 }
 
+/* For a caret below it. */
+static void d6_refusals_say_which_part_is_at_fault(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *fault; /* NULL: no part of it is */
+    } rows[] = {
+        {"FREQ=DAILY;BYHOUR=7,26", "26"},      {"FREQ=DAILY;BYEASTER=1", "BYEASTER"},
+        {"FREQ=DAILY;BYMONTH=", "BYMONTH"},    {"RRULE:FREQ=DAILY\nEXDATE:x", "x"},
+        {"EXRULE:FREQ=DAILY", "EXRULE"},       {"FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", NULL},
+        {"", NULL},
+    };
+    struct zone *zone = zone_named("UTC");
+    struct rrule_defaults defaults = {.zone = zone};
+
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct arena arena = ARENA_INIT(0);
+        struct str text = str_of(rows[i].text);
+        struct rrule rule;
+        struct str fault;
+
+        assert_int_equal(rrule_parse_marking(text, &defaults, &arena, &rule, &fault, NULL),
+                         -ERR_INVALID);
+        if (rows[i].fault) {
+            assert_true(fault.data > text.data || str_starts(text, fault));
+            assert_int_equal(fault.len, strlen(rows[i].fault));
+            assert_memory_equal(fault.data, rows[i].fault, fault.len);
+        } else {
+            assert_null(fault.data);
+        }
+        arena_deinit(&arena);
+    }
+    zone_free(zone);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(d6_examples_of_the_standard_fire_as_it_says),
         cmocka_unit_test(d3_recurrences_treat_daylight_saving_as_cron_does),
         cmocka_unit_test(d6_refusals_name_the_part_and_what_is_allowed),
+        cmocka_unit_test(d6_refusals_say_which_part_is_at_fault),
         cmocka_unit_test(d6_zone_of_a_recurrence_is_that_of_its_start),
         cmocka_unit_test(d6_rules_are_said_in_words),
         cmocka_unit_test(last_instant_of_a_recurrence_is_the_one_no_other_follows),

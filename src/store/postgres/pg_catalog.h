@@ -34,7 +34,7 @@ int pg_rows_ask(struct pg_store *store, enum pg_sql_name name, pg_catalog_row *r
                 struct arena *arena, struct pg_catalog_rows *taken, struct err *err);
 /* Asks whether there is any row: 1 or 0. */
 int pg_any_ask(struct pg_store *store, enum pg_sql_name name, struct err *err);
-/* Asks for rows by ids, as {place among the ids, columns}: found[i] is the row of ids[i] or NULL. */
+/* Asks for rows by ids, as {place among the ids, columns}: found[i] is that of ids[i], or NULL. */
 int pg_rows_by_id(struct pg_store *store, enum pg_sql_name name, const struct uuid *ids,
                   uint32_t count, pg_catalog_row *row, size_t bytes, struct arena *arena,
                   void **found, struct err *err);

@@ -13,7 +13,13 @@
 #define OWN_WAIT_US CLOCK_SECOND_US /* a node that was just stopped may still be on its way out */
 #define OWN_PAUSE_US 50000
 
-enum copy_statement { STATEMENT_COUNT, STATEMENT_FIRST, STATEMENT_NEXT, STATEMENT_INSERT };
+enum copy_statement {
+    STATEMENT_COUNT,
+    STATEMENT_FIRST,
+    STATEMENT_NEXT,
+    STATEMENT_CLEAR,
+    STATEMENT_INSERT
+};
 
 struct pg_copy_texts {
     char *texts[COPY_TABLES_MAX][STATEMENT_INSERT + 1];
@@ -174,6 +180,8 @@ static int statement_of(struct pg_store *store, const struct copy_table *table,
             write_where(&text, table, true);
         } else if (what == STATEMENT_INSERT) {
             write_insert(&text, table);
+        } else if (what == STATEMENT_CLEAR) {
+            buf_format(&text, "DELETE FROM %s WHERE %s", table->name, table->first);
         } else {
             write_select(&text, table, what == STATEMENT_FIRST);
         }
@@ -212,27 +220,30 @@ static void put_key(struct pg_params *params, const struct copy_column *column,
     }
 }
 
-/* A query in a transaction of its own; the key comes behind BEGIN, which takes no parameters. */
+/* A query, in a transaction of its own unless one is under way; the key comes behind BEGIN, which
+ * takes no parameters. */
 static int ask(struct pg_store *store, const struct copy_table *table, enum copy_statement what,
                const struct copy_value *after, PGresult **result, struct err *err)
 {
     struct pg_statement statement;
     int rc = statement_of(store, table, what, &statement, err);
+    bool own = !store->conn.in_tx;
 
     *result = NULL;
-    if (rc == 0)
+    if (rc == 0 && own)
         rc = conn_begin(&store->conn, err);
     for (uint32_t i = 0; rc == 0 && after && i < table->keys; i++)
         put_key(&store->conn.params, &table->columns[i], &after[i]);
     if (rc == 0)
         rc = conn_query(&store->conn, &statement, result, err);
-    if (rc == 0)
+    if (rc == 0 && own)
         rc = conn_commit(&store->conn, err);
     if (rc < 0) {
         PQclear(*result);
         *result = NULL;
-        conn_rollback(&store->conn);
     }
+    if (rc < 0 && own)
+        conn_rollback(&store->conn);
     return rc;
 }
 
@@ -321,6 +332,16 @@ static void put_value(struct pg_params *params, const struct copy_column *column
     }
 }
 
+static int pg_copy_clear(struct store *base, const struct copy_table *table, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    struct pg_statement statement;
+
+    if (statement_of(store, table, STATEMENT_CLEAR, &statement, err) < 0)
+        return -(int)err->code;
+    return conn_send(&store->conn, &statement, err);
+}
+
 /* Those two tables are laid out by month, over the id. */
 static int make_months(struct pg_store *store, const struct copy_table *table,
                        const struct copy_value *values, uint32_t rows, struct err *err)
@@ -385,6 +406,7 @@ const struct store_copy_verbs pg_copy_verbs = {
     .own = pg_copy_own,
     .count = pg_copy_count,
     .read = pg_copy_read,
+    .clear = pg_copy_clear,
     .write = pg_copy_write,
     .finish = pg_copy_finish,
 };

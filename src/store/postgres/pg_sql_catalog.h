@@ -14,7 +14,8 @@
     X(recurring_fires_prune) X(runs_insert) X(run_save) X(run_delete) X(runs_of_job)            \
     X(runs_of_schedule) X(runs_of_recurring) X(waits_insert) X(waits_of_job) X(waits_delete)    \
     X(waits_drop) X(delete_runs) X(list_categories) X(list_jobs) X(list_schedules)              \
-    X(list_recurring) X(list_job_dependencies) X(next_fires) X(job_of_schedule) X(read_execution)                  \
+    X(list_recurring) X(list_job_dependencies) X(next_fires)                     \
+    X(job_of_schedule) X(read_execution)                                                        \
     X(list_executions) X(execution_logs_of) X(execution_key_at) X(job_stats)
 
 #endif

@@ -46,6 +46,22 @@ static int sqlite_copy_count(struct store *base, const struct copy_table *table,
     return rc < 0 ? rc : 0;
 }
 
+static int sqlite_copy_clear(struct store *base, const struct copy_table *table, struct err *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    struct buf text = BUF_INIT(TEXT_BYTES_MAX);
+    sqlite3_stmt *stmt;
+    int rc;
+
+    buf_format(&text, "DELETE FROM %s WHERE %s", table->name, table->first);
+    stmt = prepare(store, &text, err);
+    if (!stmt)
+        return -(int)err->code;
+    rc = sql_run(&store->sql, stmt, NULL, err);
+    sqlite3_finalize(stmt);
+    return rc;
+}
+
 /* ---- reading ---- */
 
 static void write_keys(struct buf *text, const struct copy_table *table)
@@ -289,6 +305,7 @@ const struct store_copy_verbs sqlite_copy_verbs = {
     .own = sqlite_copy_own,
     .count = sqlite_copy_count,
     .read = sqlite_copy_read,
+    .clear = sqlite_copy_clear,
     .write = sqlite_copy_write,
     .finish = sqlite_copy_finish,
 };

@@ -1,0 +1,33 @@
+/* Inside of several stores seen as one: what its files share. */
+#ifndef STORE_STORE_PARTS_INT_H
+#define STORE_STORE_PARTS_INT_H
+
+#include "store/catalog_store.h"
+#include "store/store_parts.h"
+
+struct parts {
+    struct store base;
+    struct store_parts_config config;
+    struct store *stores[STORE_PARTS_MAX];
+    char kind[64];
+};
+
+struct parts_reader {
+    struct parts *parts;
+    struct store_reader *readers[STORE_PARTS_MAX];
+    struct uuid last; /* the task that was looked for last, and ... */
+    uint32_t last_at; /* ... where it is */
+};
+
+static inline struct parts_reader *parts_reader_of(struct store_reader *reader)
+{
+    return (struct parts_reader *)(void *)reader;
+}
+
+/* -ERR_UNAVAILABLE when that part has failed. */
+int parts_check(const struct parts *parts, uint32_t part, struct err *err);
+
+extern const struct catalog_verbs parts_catalog_verbs; /* store_parts_catalog.c */
+extern const struct recovery_verbs parts_recovery_verbs; /* store_parts_recovery.c */
+
+#endif
