@@ -36,7 +36,7 @@
 #define BOUND_RETRIES 1000000
 #define BOUND_PRIORITY 1000              /* -1000 ... 1000 */
 #define BOUND_OUTPUTS_BYTES (1024 * 1024) /* data.dependencies and data.children of one claim */
-#define BOUND_CHECKPOINTS_KEPT 20        /* per task: the newest; older ones are thinned out */
+#define BOUND_CHECKPOINTS_KEPT 20        /* per task: older ones are thinned out */
 #define BOUND_QUEUES 10000               /* queues come into being on first use */
 #define BOUND_TYPE_LIMITS 256            /* per queue */
 #define BOUND_WORKERS 100000

@@ -25,7 +25,7 @@
     X(any_dependency) X(dependency_insert) X(dependents_of) X(parents_of) X(children_of)       \
     X(event_insert) X(execution_insert) X(execution_update) X(execution_by_key)                \
     X(result_put) X(result_delete)                                                             \
-    X(checkpoint_insert) X(checkpoint_last_seq) X(checkpoint_newest) X(checkpoint_invalidate)  \
+    X(checkpoint_insert) X(checkpoint_seqs) X(checkpoint_newest) X(checkpoint_invalidate)  \
     X(checkpoint_thin) X(log_insert) X(log_last_seq)                                           \
     X(prune_candidates) X(prune_events) X(prune_opening) X(prune_execution_next)               \
     X(prune_keeps_claim)                                                                       \
