@@ -372,8 +372,8 @@ struct queue_config {
     struct str namespace_name;
     void (*on_notes)(void *ctx, const struct task_note *notes, uint32_t count); /* may be NULL */
     void (*on_outbox)(void *ctx);  /* a message was committed; may be NULL */
-    /* Types that have a validator; NULL = none has. Who gives it works recoveries off
-     * (recovery_work_request) and is told when there are new ones. */
+    /* Types that have a validator; NULL = none has. Who says yes for no type at all (absent) works
+     * recoveries off (recovery_work_request), and is told when there are new ones. */
     bool (*validates)(void *ctx, struct str type);
     void (*on_recovery)(void *ctx);
     void (*on_fatal)(void *ctx, const char *reason); /* the store failed: stop serving, exit */

@@ -403,8 +403,7 @@ static int take_up(struct batch *batch, struct recovery_entry *entry,
     if (gather(batch, task, entry->method, &found, err) < 0)
         return -(int)err->code;
     reason = recovery_judge(&found.facts, entry->method);
-    if (request && reason == RECOVERY_VALID &&
-        recovery_validates(batch->queue, task->spec.type))
+    if (request && reason == RECOVERY_VALID && recovery_validates(batch->queue, task->spec.type))
         give_out(request, entry, task);
     else if (apply_entry(batch, task, entry, &found, reason, STR_NONE, err) < 0)
         return -(int)err->code;
@@ -441,7 +440,7 @@ static int work_off(struct batch *batch, struct recovery_work_request *request, 
 int recovery_run(struct batch *batch, int64_t *next_us, struct err *err)
 {
     *next_us = INT64_MAX;
-    return batch->queue->config.validates ? 0 : work_off(batch, NULL, next_us, err);
+    return recovery_validates(batch->queue, STR_NONE) ? 0 : work_off(batch, NULL, next_us, err);
 }
 
 /* What a validator said of one entry; nothing when the entry is no longer in its hands. */

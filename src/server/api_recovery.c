@@ -12,6 +12,8 @@
 
 #define CURSOR_ENTRY 'r'
 #define CURSOR_CANDIDATE 'c'
+#define ASK_EVERY_US (50 * CLOCK_MS_US) /* looks for a validator's answer, ... */
+#define ASK_FOR_US (20 * CLOCK_SECOND_US) /* ... which has 10 s, and may have to wait for others */
 
 static const struct recovery_verbs *verbs_of(const struct api_call *call)
 {
@@ -308,12 +310,93 @@ static int parse_validate(struct api_call *call, struct recovery_request *reques
     return rc;
 }
 
+/* A type with a validator: an entry that only validates is put into the queue, and looked at until
+ * whoever leads has asked. */
+struct asking {
+    struct recovery_request request; /* first: the call's ctx is still one */
+    struct loop_timer *timer;
+    int64_t until_us;
+    bool ended;
+};
+
+static void look_again(void *ctx);
+
+static int read_verdict(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+{
+    struct asking *asking = call->ctx;
+    struct recovery_entry *entry = NULL;
+    int rc = verbs_of(call)->read_entry(reader, &asking->request.entry.id, scratch, &entry,
+                                        &call->err);
+
+    if (rc < 0)
+        return rc;
+    asking->ended = !entry || entry->status == RECOVERY_COMPLETED ||
+                    entry->status == RECOVERY_FAILED;
+    if (asking->ended && entry && entry->result.data)
+        buf_str(&call->out, entry->result);
+    return 0;
+}
+
+static void verdict_read(struct api_call *call)
+{
+    struct asking *asking = call->ctx;
+
+    if (!asking->ended && clock_boot_us() < asking->until_us && !call->server->stopping) {
+        loop_timer_set(asking->timer, ASK_EVERY_US);
+        return;
+    }
+    loop_timer_free(asking->timer);
+    if (call->out.len) {
+        call_reply(call, 200);
+        return;
+    }
+    err_set(&call->err, ERR_UNAVAILABLE, "the validator of the task's type has not answered; ask "
+            "again");
+    call_fail(call);
+}
+
+static void look_again(void *ctx)
+{
+    call_look(ctx, read_verdict, verdict_read);
+}
+
+static void asked(struct api_call *call)
+{
+    struct asking *asking = call->ctx;
+
+    asking->timer = loop_timer_new(call->server->loop, look_again, call);
+    if (asking->timer) {
+        loop_timer_set(asking->timer, ASK_EVERY_US);
+        return;
+    }
+    no_memory(call);
+    call_fail(call);
+}
+
 static void validated(struct api_call *call)
 {
     const struct recovery_request *request = call->ctx;
+    struct asking *asking;
 
-    buf_str(&call->out, request->verdict);
-    call_reply(call, 200);
+    if (request->reason != RECOVERY_VALID || !request->validates) {
+        buf_str(&call->out, request->verdict);
+        call_reply(call, 200);
+        return;
+    }
+    asking = arena_alloc(call->arena, sizeof *asking);
+    if (!asking) {
+        no_memory(call);
+        call_fail(call);
+        return;
+    }
+    asking->request = (struct recovery_request){.op = RECOVERY_OP_PUT,
+                                                .task_id = request->task_id,
+                                                .method = RECOVERY_VALIDATE_ONLY,
+                                                .has_priority = true,
+                                                .priority = BOUND_PRIORITY};
+    asking->until_us = clock_boot_us() + ASK_FOR_US;
+    call->ctx = asking;
+    call_submit(call, &asking->request.base, REQUEST_RECOVERY, asked);
 }
 
 static int look_for_task(struct api_call *call, struct store_reader *reader,
