@@ -261,6 +261,8 @@ PD_API int pd_cancel(struct pd *pd, const char *id);  /* a running handler is as
 PD_API int pd_retry(struct pd *pd, const char *id);   /* an ended one runs again */
 PD_API int pd_pause(struct pd *pd, const char *id);   /* a running one at its next checkpoint */
 PD_API int pd_resume(struct pd *pd, const char *id);
+/* An orphaned or partial one, or one whose handler gives no sign, goes on from its checkpoint. */
+PD_API int pd_recover(struct pd *pd, const char *id);
 PD_API int pd_prioritize(struct pd *pd, const char *id, int priority);
 PD_API int pd_delete(struct pd *pd, const char *id);  /* an ended one, with all that belongs to it */
 
