@@ -422,7 +422,7 @@ def report(ledger):
 def summary(ledger):
     kills = ledger.total(NAME, "kills")
     lost = len(ledger.findings(NAME))
-    return [("F-A7, A19, B4, B6, H2, I3", f"{kills} kills around checkpoints and recovery",
+    return [("F-A7, F-A19, F-B4, F-B6, F-H2, F-I3", f"{kills} kills around checkpoints and recovery",
              f"{lost} findings; {ledger.total(NAME, 'repeated')} steps repeated, at most one per "
              "kill")] if kills else []
 
