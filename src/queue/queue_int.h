@@ -202,6 +202,7 @@ struct queue {
     int64_t history_cursor;
     struct store_reader *reader; /* of the archive, opened when needed */
     bool archive_checked;        /* nothing half written is at its end */
+    int64_t heard_since_us;  /* before this nobody could give a sign: a start, a stall, a loss */
     bool restarted;          /* the first sweep has not run yet */
     int64_t lease_base;      /* lease tokens are above this; others are of before a restore */
     struct str dead_node;    /* the node of the run before: what it held is lost */

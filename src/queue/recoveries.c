@@ -168,7 +168,7 @@ static int add_entry(struct batch *batch, const struct recovery_entry *entry, st
     if (entry->status != RECOVERY_PENDING)
         return 0;
     batch->recovery_waits = true;
-    if (batch->queue->main->next_recovery_us > entry->scheduled_for_us && is_main(batch->queue))
+    if (batch->queue->next_recovery_us > entry->scheduled_for_us) /* of the first writer */
         batch->queue->next_recovery_us = entry->scheduled_for_us;
     return 0;
 }

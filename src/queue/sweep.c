@@ -178,10 +178,13 @@ static int blame_and_lose(struct batch *batch, struct task *task, const char *re
     return lose(batch, task, reason, task->status == STATUS_RUNNING || !ran, err);
 }
 
-/* Its lease lives, but its handler gave no sign for as long as it, its type or its queue allows. */
-static bool is_stalled(const struct task *task, int64_t now_us)
+/* Its lease lives, but its handler gave no sign for as long as it, its type or its queue allows; and
+ * somebody was there to hear it. */
+static bool is_stalled(const struct queue *queue, const struct task *task, int64_t now_us)
 {
-    return recovery_is_stalled(task, 0, now_us) && !SEEDED_BUG("stall_not_noticed");
+    return recovery_is_stalled(task, 0, now_us) &&
+           now_us - queue->heard_since_us > task->spec.stall_after_ms * CLOCK_MS_US &&
+           !SEEDED_BUG("stall_not_noticed");
 }
 
 static int act_on(struct batch *batch, struct task *task, struct err *err)
@@ -191,7 +194,7 @@ static int act_on(struct batch *batch, struct task *task, struct err *err)
     if (!is_lost(queue, task, batch->now_us)) {
         if (is_over_time(queue, task, batch->now_us))
             return time_out(batch, task, err);
-        return is_stalled(task, batch->now_us) ? lose(batch, task, "stalled", true, err) : 0;
+        return is_stalled(queue, task, batch->now_us) ? lose(batch, task, "stalled", true, err) : 0;
     }
     if (status_held(task->status))
         return blame_and_lose(batch, task,
@@ -209,7 +212,7 @@ static int sweep_page(struct batch *batch, struct task **tasks, uint32_t count, 
 
         if (!is_lost(batch->queue, tasks[i], batch->now_us) &&
             !is_over_time(batch->queue, tasks[i], batch->now_us) &&
-            !is_stalled(tasks[i], batch->now_us))
+            !is_stalled(batch->queue, tasks[i], batch->now_us))
             continue;
         if (batch_task(batch, &tasks[i]->id, &task, err) < 0 ||
             (task && act_on(batch, task, err) < 0))

@@ -41,6 +41,7 @@ OPEN = 12        # tasks under way
 STEPS = 12
 STEP_S = 0.03
 POISON_EVERY = 25
+ARMED_S = 3      # a server that shall die at a point may live so long before it is killed
 END_S = 240      # all tasks of a round have ended by then
 LOST = ("worker_lost", "service_restart", "stalled")
 HANDLER = pathlib.Path(__file__).with_name("recovery_handler.py")
@@ -131,7 +132,7 @@ class Round:
                 if self.server.wait() != -signal.SIGKILL:
                     raise
                 self.killed(self.server.pid, fault.split(":")[0])
-                fault = None
+                fault = self.fault = None
 
     def open(self):
         self.start_server()
@@ -189,7 +190,7 @@ class Round:
         self.fault = None
         self.start_server()
 
-    fault = None
+    fault, armed_until = None, 0
 
     def feed(self):
         ended = sum(self.is_ended(line) for line in self.lines())
@@ -243,7 +244,9 @@ class Round:
             return
         self.fault = None
         if crash_harness.fault_binary() and self.rng.random() < 0.7:
-            self.fault = f"{self.rng.choice(POINTS)}:{self.rng.randint(1, 30)}"
+            point = self.rng.choice(POINTS)
+            self.fault = f"{point}:{1 if 'recover' in point else self.rng.randint(1, 12)}"
+        self.armed_until = time.monotonic() + ARMED_S
         self.start_server(self.fault)
 
     def disturb(self):
@@ -251,6 +254,8 @@ class Round:
             self.kill_worker(worker)
         if self.server.process.poll() is not None:
             self.revive()
+        elif self.fault and time.monotonic() < self.armed_until and self.rng.random() < 0.8:
+            pass  # it has a chance to die at its point
         elif not self.workers or self.rng.random() < 0.35:
             self.kill_server()
         elif self.rng.random() < 0.03:

@@ -24,21 +24,23 @@ def write(**fields):
                     + "\n").encode())
 
 
-def is_stored(name):
-    """Whether the server has the checkpoint; while nobody answers, nobody knows."""
+def shown():
+    """The task as the server has it; while nobody answers, nobody knows."""
     try:
         connection = http.client.HTTPConnection("127.0.0.1", int(open(port_path).read()),
                                                 timeout=5)
         connection.request("GET", f"/v1/tasks/{task['id']}")
-        shown = json.loads(connection.getresponse().read())
+        found = json.loads(connection.getresponse().read())
         connection.close()
-        return (shown.get("checkpoint_data") or {}).get("name") == name
+        return found
     except (OSError, ValueError, http.client.HTTPException):
-        return False
+        return {}
 
 
 write(what="start", resumed=checkpoint.get("name"))
 if payload.get("poison"):
+    while shown().get("status") != "running":  # or nobody could know that it was this one
+        time.sleep(0.005)
     os.kill(int(task["worker_id"].rsplit("-", 2)[-2]), signal.SIGKILL)
     time.sleep(60)
 for step in range((checkpoint.get("data") or {}).get("done", 0), payload["steps"]):
@@ -47,7 +49,7 @@ for step in range((checkpoint.get("data") or {}).get("done", 0), payload["steps"
     message = {"name": f"step {step}", "progress": 100 * (step + 1) // payload["steps"],
                "data": {"done": step + 1}}
     os.write(3, (json.dumps({"checkpoint": message}) + "\n").encode())
-    while not is_stored(message["name"]):
+    while (shown().get("checkpoint_data") or {}).get("name") != message["name"]:
         time.sleep(0.005)
 os.write(3, (json.dumps({"result": payload["steps"]}) + "\n").encode())
 write(what="end")

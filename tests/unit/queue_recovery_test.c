@@ -515,6 +515,29 @@ static void a_handler_that_gives_no_sign_loses_its_task_where_that_is_asked_for(
     fx_verify(fx);
 }
 
+static void f_b6_who_could_not_be_heard_is_not_silent(void **state)
+{
+    struct fixture *fx = *state;
+    struct task *held;
+    struct uuid id;
+
+    fx_lease(fx, 600); /* swept every 100 ms */
+    worker(fx, "w", "q");
+    id = enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\",\"stall_after_ms\":2000}");
+    held = claim_one(fx, "w")->task;
+    report_ok(fx, "w", held, .op = REPORT_START);
+    fx_close(fx);
+    fx_pause_ms(2100);
+    fx_open(fx);
+    for (int i = 0; i < 5; i++) {
+        heartbeat(fx, "w", NULL, 0);
+        fx_pause_ms(60);
+    }
+    assert_status(fx, id, STATUS_RUNNING);
+    report_ok(fx, "w", held, .op = REPORT_COMPLETE);
+    fx_verify(fx);
+}
+
 static void stall_after_comes_from_the_task_its_type_or_its_queue(void **state)
 {
     struct fixture *fx = *state;
@@ -656,6 +679,7 @@ int main(void)
         QUEUE_TEST(b5_discovery_finds_what_is_lost_partial_or_silent_by_priority),
         QUEUE_TEST(b5_candidates_are_paged_without_gap_or_repeat),
         QUEUE_TEST(a_handler_that_gives_no_sign_loses_its_task_where_that_is_asked_for),
+        QUEUE_TEST(f_b6_who_could_not_be_heard_is_not_silent),
         QUEUE_TEST(stall_after_comes_from_the_task_its_type_or_its_queue),
         QUEUE_TEST(b6_a_lost_task_of_a_type_with_a_validator_waits_for_its_word),
         QUEUE_TEST(b6_a_user_who_recovers_waits_for_the_validator_too),
