@@ -178,8 +178,8 @@ static int blame_and_lose(struct batch *batch, struct task *task, const char *re
     return lose(batch, task, reason, task->status == STATUS_RUNNING || !ran, err);
 }
 
-/* Its lease lives, but its handler gave no sign for as long as it, its type or its queue allows; and
- * somebody was there to hear it. */
+/* Its lease lives, but its handler gave no sign for as long as it, its type or its queue allows,
+ * and somebody was there to hear it. */
 static bool is_stalled(const struct queue *queue, const struct task *task, int64_t now_us)
 {
     return recovery_is_stalled(task, 0, now_us) &&
