@@ -261,6 +261,8 @@ PD_API int pd_cancel(struct pd *pd, const char *id);  /* a running handler is as
 PD_API int pd_retry(struct pd *pd, const char *id);   /* an ended one runs again */
 PD_API int pd_pause(struct pd *pd, const char *id);   /* a running one at its next checkpoint */
 PD_API int pd_resume(struct pd *pd, const char *id);
+/* An orphaned or partial one, or one whose handler gives no sign, goes on from its checkpoint. */
+PD_API int pd_recover(struct pd *pd, const char *id);
 PD_API int pd_prioritize(struct pd *pd, const char *id, int priority);
 PD_API int pd_delete(struct pd *pd, const char *id);  /* an ended one, with all that belongs to it */
 
@@ -376,6 +378,20 @@ PD_API int pd_worker_start(struct pd_worker *worker);
 PD_API int pd_worker_stop(struct pd_worker *worker, int64_t grace_ms);
 /* Stops if need be and waits for the last handler to return. worker may be NULL. */
 PD_API void pd_worker_free(struct pd_worker *worker);
+
+/* Asked before a lost task of its type is put back: does that make sense? The task is JSON as the
+ * API shows it. A refusal leaves it orphaned with the reason, but "already_completed" ends it as
+ * completed. On a thread of the library's own; it should answer within ten seconds. */
+enum {
+    PD_VALID = 0,
+    PD_REFUSED = 1,  /* reason says why */
+    PD_ASK_LATER = 2 /* at most three times */
+};
+typedef int pd_validate(const char *task_id, const char *task, void *ctx, char *reason,
+                        size_t reason_bytes);
+/* For this type - exact, or a prefix such as "email:*" - of an embedded store. A server has
+ * validators in its configuration: PD_EINVALID. At most 256. */
+PD_API int pd_validator(struct pd *pd, const char *type, pd_validate *validate, void *ctx);
 
 /* What the handler sees; texts live until it returns. */
 PD_API const char *pd_task_id(struct pd_task *task);

@@ -12,6 +12,7 @@ extern const struct command command_schedule;
 extern const struct command command_recurring;
 extern const struct command command_category;
 extern const struct command command_forecast;
+extern const struct command command_recovery;
 extern const struct command command_workers;
 extern const struct command command_stats;
 extern const struct command command_migrate;
@@ -29,10 +30,11 @@ extern const struct command command_help;
 static const struct command *const commands[] = {
     &command_serve,    &command_worker,    &command_enqueue,    &command_task,
     &command_queue,    &command_job,       &command_schedule,   &command_recurring,
-    &command_category, &command_forecast, &command_workers,   &command_stats,      &command_migrate,
-    &command_copy,     &command_verify,    &command_backup,     &command_bench,
-    &command_doctor,   &command_completion, &command_man,       &command_exec_cron,
-    &command_version,  &command_help,      NULL};
+    &command_category, &command_forecast,  &command_recovery,   &command_workers,
+    &command_stats,    &command_migrate,   &command_copy,       &command_verify,
+    &command_backup,   &command_bench,     &command_doctor,     &command_completion,
+    &command_man,      &command_exec_cron, &command_version,    &command_help,
+    NULL};
 
 static int run_root(struct call *call)
 {

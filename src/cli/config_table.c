@@ -28,6 +28,13 @@ static int check_handler(const void *record, struct err *err)
     if (rule->command && rule->service.data)
         return err_set(err, ERR_INVALID, "handler '" STR_FMT "' has both command and service; "
                        "keep one of them", STR_ARG(rule->type));
+    if (rule->validate_command && rule->validate_url.data)
+        return err_set(err, ERR_INVALID, "handler '" STR_FMT "' has two validators, a command and "
+                       "a url; keep one of them", STR_ARG(rule->type));
+    if (rule->validate_url.data && !str_starts(rule->validate_url, STR("http://")) &&
+        !str_starts(rule->validate_url, STR("https://")))
+        return err_set(err, ERR_INVALID, "validate.url of handler '" STR_FMT "' must begin with "
+                       "http:// or https://", STR_ARG(rule->type));
     if (rule->method.data && !rule->service.data)
         return err_set(err, ERR_INVALID, "handler '" STR_FMT "' has a method but no service",
                        STR_ARG(rule->type));
@@ -77,6 +84,12 @@ static const struct config_field handler_fields[] = {
      .max = INT64_C(1) << 30, .help = "bytes of output kept as logs per run"},
     {.key = "retention", .kind = CONFIG_DURATION, AT(handler_rule, retention_ms), .absent = -1,
      .max = BOUND_DELAY_MS, .help = "how long ended tasks of this type are kept; 0 = for ever"},
+    {.key = "stall_after", .kind = CONFIG_DURATION, AT(handler_rule, stall_after_ms), .absent = -1,
+     .max = BOUND_DELAY_MS, .help = "a handler silent this long is lost and its task taken back"},
+    {.key = "validate.command", .kind = CONFIG_ARGV, AT(handler_rule, validate_command), .max = 256,
+     .help = "asked before a lost task is put back: gets the task, exits 0 for yes"},
+    {.key = "validate.url", .kind = CONFIG_TEXT, AT(handler_rule, validate_url),
+     .max = BOUND_URL_BYTES, .help = "the same over HTTP: a POST of the task"},
     {0}};
 static const struct config_record handler_record = {"handlers", sizeof(struct handler_rule),
                                                     handler_fields, check_handler};

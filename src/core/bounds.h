@@ -38,7 +38,7 @@
 #define BOUND_RETRIES 1000000
 #define BOUND_PRIORITY 1000              /* -1000 ... 1000 */
 #define BOUND_OUTPUTS_BYTES (1024 * 1024) /* data.dependencies and data.children of one claim */
-#define BOUND_CHECKPOINTS_KEPT 20        /* per task: the newest; older ones are thinned out */
+#define BOUND_CHECKPOINTS_KEPT 20        /* per task: older ones are thinned out */
 #define BOUND_QUEUES 10000               /* queues come into being on first use */
 #define BOUND_TYPE_LIMITS 256            /* per queue */
 #define BOUND_WORKERS 100000
@@ -47,6 +47,7 @@
 #define BOUND_BATCH_TASKS 20000          /* tasks touched by one commit, where requests allow it */
 #define BOUND_CHORE_ROWS 500             /* rows one chore touches per commit, so it never blocks */
 #define BOUND_DUE_STEP 100               /* delayed tasks promoted per commit: others wait 1 ms */
+#define BOUND_RECOVERY_STEP 100          /* recovery entries decided per commit: the same */
 #define BOUND_DEPENDENTS_STEP 1000       /* dependents released per step of one commit */
 
 #endif

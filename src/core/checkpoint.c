@@ -51,6 +51,23 @@ int checkpoint_hash(const struct uuid *task_id, const struct checkpoint *checkpo
     return 0;
 }
 
+/* The hole it would leave, measured by how long ago it was: made by cross multiplication, as seqs
+ * stay far below 2^31. */
+uint32_t checkpoint_thin(const int64_t *seqs, uint32_t count)
+{
+    uint32_t dense = count > CHECKPOINTS_DENSE + 2 ? CHECKPOINTS_DENSE : 1;
+    uint32_t best = 1;
+
+    for (uint32_t i = 2; i < count - dense; i++) {
+        int64_t hole = seqs[i + 1] - seqs[i - 1];
+        int64_t best_hole = seqs[best + 1] - seqs[best - 1];
+
+        if (hole * (seqs[count - 1] - seqs[best]) < best_hole * (seqs[count - 1] - seqs[i]))
+            best = i;
+    }
+    return best;
+}
+
 bool checkpoint_intact(const struct uuid *task_id, const struct checkpoint *checkpoint)
 {
     char hash[65];

@@ -23,6 +23,9 @@ struct handler_rule {
     bool hash_input;           /* A3: idempotent by input hash for the whole type */
     int64_t output_bytes_max;  /* stdout + stderr kept as logs per run; -1 = default */
     int64_t retention_ms;      /* ended tasks of this type are kept this long; -1 = not set */
+    int64_t stall_after_ms;    /* a handler silent this long is lost; -1 = not set */
+    char *const *validate_command; /* asked before a lost task is put back; NULL = none */
+    struct str validate_url;   /* the same over HTTP; absent = none */
 };
 
 struct rate_rule { /* count per per_ms, with a burst; count 0 = no limit */

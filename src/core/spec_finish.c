@@ -36,6 +36,17 @@ static void take_default(int64_t *value, bool given, int64_t from_type)
         *value = from_type;
 }
 
+/* The task's own word comes first, then its type's, then its queue's. */
+static void fill_stall_after(struct task_spec *spec, const struct handler_rule *handler,
+                             const struct settings *settings)
+{
+    if (spec->stall_after_ms == 0 && handler && handler->stall_after_ms > 0)
+        spec->stall_after_ms = handler->stall_after_ms;
+    for (uint32_t i = 0; spec->stall_after_ms == 0 && i < settings->queues_count; i++)
+        if (str_eq(settings->queues[i].name, spec->queue))
+            spec->stall_after_ms = settings->queues[i].stall_after_ms;
+}
+
 static void fill_from_handler(struct task_input *input, const struct handler_rule *handler)
 {
     struct task_spec *spec = &input->spec;
@@ -184,6 +195,7 @@ int spec_finish(struct task_input *input, const struct settings *settings, struc
         handler = settings_handler(settings, input->spec.type);
         if (handler)
             fill_from_handler(input, handler);
+        fill_stall_after(&input->spec, handler, settings);
         if (!input->has_priority)
             apply_rules(input, settings, arena);
     }

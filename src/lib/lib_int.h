@@ -43,6 +43,8 @@ struct side_verbs {
     /* *reply is JSON in arena, absent after a removal. */
     int (*plan)(struct pd *pd, const struct plan_call *call, struct arena *arena,
                 struct str *reply, struct err *err);
+    int (*validator)(struct pd *pd, const char *type, pd_validate *validate, void *ctx,
+                     struct err *err);
     struct source *(*source)(struct pd *pd, struct err *err);
     /* For all the worker holds; *ids are those to be stopped. */
     int (*heartbeat)(struct pd *pd, struct str worker_id, struct arena *arena, struct uuid **ids,

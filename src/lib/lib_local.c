@@ -7,6 +7,7 @@
 
 #include "calendar/zones.h"
 #include "lib/lib_callbacks.h"
+#include "lib/lib_validators.h"
 #include "worker/source_local.h"
 
 #define DAY_MS INT64_C(86400000)
@@ -19,6 +20,7 @@ struct local {
     struct queue *queue;
     struct zones *zones;
     struct callbacks callbacks;
+    struct lib_validators validators;
     pthread_mutex_t lock; /* of what follows */
     struct store_reader *readers[READERS_KEPT];
     uint32_t readers_count;
@@ -64,14 +66,26 @@ static void on_outbox(void *ctx)
     lib_callbacks_wake(&((struct local *)ctx)->callbacks);
 }
 
+static void on_recovery(void *ctx)
+{
+    lib_validators_wake(&((struct local *)ctx)->validators);
+}
+
+static bool validates(void *ctx, struct str type)
+{
+    return lib_validators_know(&((struct local *)ctx)->validators, type);
+}
+
 static void local_close(struct pd *pd)
 {
     struct local *local = pd->side;
 
     lib_callbacks_halt(&local->callbacks);
+    lib_validators_halt(&local->validators);
     if (local->queue)
         queue_close(local->queue);
     lib_callbacks_deinit(&local->callbacks);
+    lib_validators_deinit(&local->validators);
     for (uint32_t i = 0; i < local->readers_count; i++)
         local->store->verbs->reader_close(local->readers[i]);
     if (local->store)
@@ -89,13 +103,18 @@ static int local_open(struct pd *pd, const char *where, const struct pd_options 
     struct store_options store_options = {.allow_network_fs = options->allow_network_fs != 0,
                                           .log = pd->logger};
     struct local *local = calloc(1, sizeof *local);
-    struct queue_config config = {
-        .log = pd->logger, .on_outbox = on_outbox, .on_fatal = on_fatal, .ctx = local};
+    struct queue_config config = {.log = pd->logger,
+                                  .on_outbox = on_outbox,
+                                  .on_recovery = on_recovery,
+                                  .validates = validates,
+                                  .on_fatal = on_fatal,
+                                  .ctx = local};
 
     if (!local)
         return lib_no_memory(err);
     pd->side = local;
     pthread_mutex_init(&local->lock, NULL);
+    lib_validators_init(&local->validators);
     fill_settings(local, options);
     config.settings = &local->settings;
     if (store_open(&local->store, str_of(where), &store_options, err) < 0) {
@@ -133,6 +152,15 @@ static int call(struct local *local, struct request *request, struct err *err)
         pthread_mutex_unlock(&local->lock);
     }
     return -(int)err->code;
+}
+
+static int local_validator(struct pd *pd, const char *type, pd_validate *validate, void *ctx,
+                           struct err *err)
+{
+    struct local *local = pd->side;
+
+    return lib_validators_add(&local->validators, local->queue, &local->settings, pd->logger, type,
+                              validate, ctx, err);
 }
 
 int lib_local_call(struct pd *pd, struct request *request, struct err *err)
@@ -344,5 +372,6 @@ const struct side_verbs lib_local_verbs = {.open = local_open,
                                            .fetch = local_fetch,
                                            .control = local_control,
                                            .plan = lib_local_plan,
+                                           .validator = local_validator,
                                            .source = local_source,
                                            .heartbeat = local_heartbeat};

@@ -184,6 +184,15 @@ int pd_open(const char *where, const struct pd_options *options, struct pd **out
     return rc < 0 ? lib_fail(pd, &err) : PD_OK;
 }
 
+int pd_validator(struct pd *pd, const char *type, pd_validate *validate, void *ctx)
+{
+    struct err err = {0};
+
+    if (pd->verbs->validator(pd, type, validate, ctx, &err) < 0)
+        return lib_fail(pd, &err);
+    return PD_OK;
+}
+
 void pd_close(struct pd *pd)
 {
     if (!pd)

@@ -373,11 +373,23 @@ static int remote_heartbeat(struct pd *pd, struct str worker_id, struct arena *a
     return rc < 0 ? rc : read_ids(reply, "pause", *ids, count, err);
 }
 
+static int remote_validator(struct pd *pd, const char *type, pd_validate *validate, void *ctx,
+                            struct err *err)
+{
+    (void)pd;
+    (void)type;
+    (void)validate;
+    (void)ctx;
+    return err_set(err, ERR_INVALID, "a server asks validators of its own; name this one in its "
+                   "configuration (handlers: validate)");
+}
+
 const struct side_verbs lib_remote_verbs = {.open = remote_open,
                                             .close = remote_close,
                                             .enqueue = remote_enqueue,
                                             .fetch = remote_fetch,
                                             .control = remote_control,
                                             .plan = lib_remote_plan,
+                                            .validator = remote_validator,
                                             .source = remote_source,
                                             .heartbeat = remote_heartbeat};

@@ -136,6 +136,11 @@ int pd_resume(struct pd *pd, const char *id)
     return control(pd, id, CONTROL_RESUME, 0);
 }
 
+int pd_recover(struct pd *pd, const char *id)
+{
+    return control(pd, id, CONTROL_RECOVER, 0);
+}
+
 int pd_prioritize(struct pd *pd, const char *id, int priority)
 {
     struct err err = {0};

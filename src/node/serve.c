@@ -159,7 +159,7 @@ static int start_server(struct node *node, struct err *err)
 static int start(struct node *node, struct err *err)
 {
     if (start_stores(node, err) < 0 ||
-        serve_stores_start_webhooks(&node->stores, err) < 0 || start_server(node, err) < 0)
+        serve_stores_start_helpers(&node->stores, err) < 0 || start_server(node, err) < 0)
         return -(int)err->code;
     if (node->settings->demo && demo_enqueue(node->queue, node->settings, err) < 0)
         return -(int)err->code;
@@ -175,10 +175,10 @@ static void stop(struct node *node)
     worker_free(node->worker);
     if (node->source)
         node->source->verbs->free(node->source);
-    serve_stores_halt_webhooks(&node->stores);
+    serve_stores_halt_helpers(&node->stores);
     if (node->queue)
         queue_close(node->queue);
-    serve_stores_stop_webhooks(&node->stores);
+    serve_stores_stop_helpers(&node->stores);
     if (server)
         server_free(server);
     if (node->loop)

@@ -25,6 +25,21 @@ static void on_outbox(void *ctx)
         webhooks_wake(webhooks);
 }
 
+static void on_recovery(void *ctx)
+{
+    struct validators *validators = atomic_load(&((struct serve_store *)ctx)->validators);
+
+    if (validators)
+        validators_wake(validators);
+}
+
+static bool validates(void *ctx, struct str type)
+{
+    const struct settings *settings = ((struct serve_store *)ctx)->all->config.settings;
+
+    return !type.data || validators_configured(settings, type);
+}
+
 static int open_store(struct serve_stores *stores, struct str where, struct err *err)
 {
     const struct settings *settings = stores->config.settings;
@@ -92,6 +107,8 @@ int serve_stores_open(struct serve_stores *stores, const struct queue_config *gi
     config.on_notes = on_notes;
     config.on_outbox = on_outbox;
     config.on_fatal = on_fatal;
+    config.on_recovery = on_recovery;
+    config.validates = validators_any(given->settings) ? validates : NULL;
     config.ctx = &stores->list[0];
     if (routes_stores(given->settings, wheres, &count, err) < 0 ||
         zones_new(getenv("PERDURA_ZONEINFO"), &stores->zones, err) < 0)
@@ -112,7 +129,22 @@ int serve_stores_open(struct serve_stores *stores, const struct queue_config *gi
     return 0;
 }
 
-int serve_stores_start_webhooks(struct serve_stores *stores, struct err *err)
+static int start_validators(struct serve_store *one, struct err *err)
+{
+    const struct queue_config *config = &one->all->config;
+    struct validators *validators;
+
+    if (!validators_any(config->settings))
+        return 0;
+    validators = validators_start(one->queue, config->settings, NULL, config->log, err);
+    if (!validators)
+        return -(int)err->code;
+    atomic_store(&one->validators, validators);
+    validators_wake(validators);
+    return 0;
+}
+
+int serve_stores_start_helpers(struct serve_stores *stores, struct err *err)
 {
     for (uint32_t i = 0; i < stores->count; i++) {
         struct webhooks *webhooks = webhooks_start(stores->list[i].queue, stores->config.settings,
@@ -122,21 +154,28 @@ int serve_stores_start_webhooks(struct serve_stores *stores, struct err *err)
             return -(int)err->code;
         atomic_store(&stores->list[i].webhooks, webhooks);
         webhooks_wake(webhooks); /* what was committed before it could be told */
+        if (start_validators(&stores->list[i], err) < 0)
+            return -(int)err->code;
     }
     return 0;
 }
 
-void serve_stores_halt_webhooks(struct serve_stores *stores)
+void serve_stores_halt_helpers(struct serve_stores *stores)
 {
-    for (uint32_t i = 0; i < stores->count; i++)
+    for (uint32_t i = 0; i < stores->count; i++) {
         if (atomic_load(&stores->list[i].webhooks))
             webhooks_halt(stores->list[i].webhooks);
+        if (atomic_load(&stores->list[i].validators))
+            validators_halt(stores->list[i].validators);
+    }
 }
 
-void serve_stores_stop_webhooks(struct serve_stores *stores)
+void serve_stores_stop_helpers(struct serve_stores *stores)
 {
-    for (uint32_t i = 0; i < stores->count; i++)
+    for (uint32_t i = 0; i < stores->count; i++) {
         webhooks_stop(atomic_load(&stores->list[i].webhooks));
+        validators_stop(atomic_load(&stores->list[i].validators));
+    }
 }
 
 void serve_stores_close(struct serve_stores *stores)

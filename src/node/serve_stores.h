@@ -1,5 +1,6 @@
 /* The stores of `perdura serve`: the main one, and those queues are routed to; with the queue over
- * them and a dispatcher of callbacks for each. With a single store it is just that one. */
+ * them, and for each a dispatcher of callbacks and, where types have some, one that asks
+ * validators. With a single store it is just that one. */
 #ifndef NODE_SERVE_STORES_H
 #define NODE_SERVE_STORES_H
 
@@ -7,6 +8,7 @@
 #include "calendar/zones.h"
 #include "dispatch/webhook.h"
 #include "queue/routes.h"
+#include "worker/validators.h"
 
 #include <stdatomic.h>
 
@@ -18,10 +20,11 @@ struct serve_store {
     struct store *store;
     struct queue *queue;
     _Atomic(struct webhooks *) webhooks;
+    _Atomic(struct validators *) validators;
 };
 
 struct serve_stores {
-    struct queue_config config; /* with its callbacks: everybody's but on_outbox */
+    struct queue_config config; /* with its callbacks: everybody's but on_outbox and on_recovery */
     struct arena arena;
     struct str secret;          /* signs callbacks; of the main store */
     struct serve_store list[ROUTES_MAX];
@@ -32,9 +35,9 @@ struct serve_stores {
 
 int serve_stores_open(struct serve_stores *stores, const struct queue_config *config,
                       struct queue **queue, struct err *err);
-int serve_stores_start_webhooks(struct serve_stores *stores, struct err *err);
-void serve_stores_halt_webhooks(struct serve_stores *stores); /* before the queue is closed */
-void serve_stores_stop_webhooks(struct serve_stores *stores); /* and after it */
+int serve_stores_start_helpers(struct serve_stores *stores, struct err *err);
+void serve_stores_halt_helpers(struct serve_stores *stores); /* before the queue is closed */
+void serve_stores_stop_helpers(struct serve_stores *stores); /* and after it */
 void serve_stores_close(struct serve_stores *stores);
 
 #endif

@@ -4,6 +4,7 @@
 #include "queue/queue_int.h"
 
 #include "base/fault.h"
+#include "store/recovery_store.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -452,6 +453,11 @@ int batch_flush(struct batch *batch, struct err *err)
             return -(int)err->code;
         log_heads_note(batch);
     }
+    if (batch->recoveries_count &&
+        verbs->recovery->put(store, batch->recoveries, batch->recoveries_count, err) < 0)
+        return -(int)err->code;
+    batch->wrote |= batch->recoveries_count > 0;
+    batch->recoveries_count = 0;
     if ((batch->runs_count || batch->jobs_ended) && jobs_flush(batch, err) < 0)
         return -(int)err->code;
     batch->events_count = batch->executions_count = batch->changed_count = batch->logs_count = 0;

@@ -2,6 +2,7 @@
 #include "queue/queue_int.h"
 
 #include "base/fault.h"
+#include "store/recovery_store.h"
 
 static int refuse_transition(struct err *err, const struct task *task, const char *what,
                              const char *advice)
@@ -167,32 +168,70 @@ static int prioritize(struct batch *batch, struct task *task, struct control_req
     return batch_event(batch, task, request->actor, detail, err);
 }
 
-static int recover(struct batch *batch, struct task *task, struct control_request *request)
+/* Of a restart without its checkpoints nothing is left that it could be resumed from. */
+static int forget_checkpoints(struct batch *batch, struct task *task, struct err *err)
 {
-    struct err *err = &request->base.err;
-    bool clean = request->restart_clean;
-    bool ended = status_ended(task->status);
+    task->progress = 0;
+    if (!task->checkpoint_data.data)
+        return 0;
+    task->checkpoint_data = STR_NONE;
+    batch->wrote = true;
+    return batch->store->verbs->recovery->checkpoints_retire(batch->store, &task->id, err);
+}
 
-    if (!status_allows(task->status, STATUS_RECOVERING, MOVE_RECOVER))
-        return refuse_transition(err, task, "recovered", "; only an orphaned or partial one can");
+static int begin_recovery(struct batch *batch, struct task *task, struct str detail,
+                          struct err *err)
+{
     if (take_key_again(batch, task, err) < 0 || take_end_back(batch, task, err) < 0)
         return -(int)err->code;
-    if (clean) {
-        task->checkpoint_data = STR_NONE;
-        task->progress = 0;
-    }
     task->completed_at_us = 0;
     task->error = STR_NONE;
     task->scheduled_at_us = 0;
     task->outcome_token = 0;
-    if (batch_move(batch, task, STATUS_RECOVERING, MOVE_RECOVER, "Recovering", ACTOR_RECOVERY,
-                   clean ? STR("{\"method\":\"restart_clean\"}")
-                         : STR("{\"method\":\"resume_checkpoint\"}"), err) < 0)
+    return batch_move(batch, task, STATUS_RECOVERING, MOVE_RECOVER, "Recovering", ACTOR_RECOVERY,
+                      detail, err);
+}
+
+int control_put_back(struct batch *batch, struct task *task, bool clean, struct err *err)
+{
+    bool ended = status_ended(task->status);
+
+    if (begin_recovery(batch, task, clean ? STR("{\"method\":\"restart_clean\"}")
+                                          : STR("{\"method\":\"resume_checkpoint\"}"), err) < 0)
+        return -(int)err->code;
+    if (clean && forget_checkpoints(batch, task, err) < 0)
         return -(int)err->code;
     if (batch_move(batch, task, STATUS_PENDING, MOVE_RECOVERED, "Queued", ACTOR_RECOVERY,
                    STR_NONE, err) < 0)
         return -(int)err->code;
     return ended && !uuid_is_nil(&task->spec.job_id) ? run_reopened(batch, task, err) : 0;
+}
+
+/* Its handler had done all of it before it was lost, says who knows its type. */
+int control_found_done(struct batch *batch, struct task *task, struct err *err)
+{
+    bool ended = status_ended(task->status);
+
+    if (begin_recovery(batch, task, STR("{\"reason\":\"already_completed\"}"), err) < 0)
+        return -(int)err->code;
+    if (ended && !uuid_is_nil(&task->spec.job_id) && run_reopened(batch, task, err) < 0)
+        return -(int)err->code;
+    task->progress = 100;
+    task->execution_key = 0; /* no execution tells of this end */
+    batch->queue->stats.completed_total++;
+    return batch_move(batch, task, STATUS_COMPLETED, MOVE_RECOVERED, "Completed", ACTOR_RECOVERY,
+                      STR("{\"reason\":\"already_completed\"}"), err);
+}
+
+static int recover(struct batch *batch, struct task *task, struct control_request *request)
+{
+    struct err *err = &request->base.err;
+    bool silent = recovery_is_stalled(task, RECOVERY_STALL_AFTER_MS, batch->now_us);
+
+    if (request->method != RECOVERY_VALIDATE_ONLY && !silent &&
+        !status_allows(task->status, STATUS_RECOVERING, MOVE_RECOVER))
+        return refuse_transition(err, task, "recovered", "; only an orphaned or partial one can");
+    return recovery_now(batch, task, request->method, err);
 }
 
 static int delete_task(struct batch *batch, struct task *task, struct control_request *request)

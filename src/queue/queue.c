@@ -195,6 +195,8 @@ static int64_t next_deadline(struct queue *queue, int64_t now_us)
         next_us = queue->next_due_us;
     if (queue->next_fire_us < next_us)
         next_us = queue->next_fire_us;
+    if (queue->next_recovery_us < next_us)
+        next_us = queue->next_recovery_us;
     if (queue->next_prune_us < next_us)
         next_us = queue->next_prune_us;
     if (queue->next_retry_us < next_us)

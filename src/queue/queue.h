@@ -12,6 +12,7 @@
 #include "base/gate.h"
 #include "base/clock.h"
 #include "core/catalog.h"
+#include "core/recovery.h"
 #include "core/report.h"
 #include "core/settings.h"
 #include "core/spec.h"
@@ -39,6 +40,8 @@ enum request_kind {
     REQUEST_STATS,
     REQUEST_CATALOG,
     REQUEST_JOB_RUN,
+    REQUEST_RECOVERY,
+    REQUEST_RECOVERY_WORK,
     REQUEST_KIND_COUNT
 };
 
@@ -117,7 +120,7 @@ struct control_request {
     int64_t if_version; /* -1 = none; else ERR_VERSION when it differs */
     bool if_match;      /* if_version came as If-Match: ERR_PRECONDITION instead */
     int64_t priority;
-    bool restart_clean; /* recover: without the checkpoint */
+    enum recovery_method method; /* of recover */
     struct str reason;  /* JSON, detail of the event; absent = none */
 };
 
@@ -250,6 +253,7 @@ struct queue_stats {
     int64_t fired_total;          /* runs made by schedules and recurring patterns */
     int64_t missed_total;         /* instants too late for their policy, of one outage up to 100 */
     int64_t skipped_total;        /* instants left out as an earlier run went on */
+    int64_t recovered_total;      /* lost, silent or partial tasks that were put back */
     int64_t commits_total;
     int64_t commit_requests_total; /* requests over all commits: the batch size */
     int64_t commit_us_total;       /* time spent in commits */
@@ -315,6 +319,48 @@ struct job_run_request {
     struct task *task;  /* out */
 };
 
+/* Puts an entry into the recovery queue, or says whether a task can be recovered (B6); nothing is
+ * changed by that. ERR_NOT_FOUND. */
+enum recovery_op { RECOVERY_OP_PUT, RECOVERY_OP_VALIDATE };
+struct recovery_request {
+    struct request base;
+    enum recovery_op op;
+    struct uuid task_id;
+    enum recovery_method method;
+    bool has_priority;
+    int64_t priority;             /* otherwise the task's recovery_priority */
+    int64_t scheduled_for_us;     /* 0 = now */
+    struct recovery_entry entry;  /* out, of put */
+    enum recovery_reason reason;  /* out, of validate, so below */
+    struct str verdict;           /* {"valid":…,"reason":…,"detail":{…}} */
+    struct str type;              /* the task's */
+    bool validates;               /* its type has a validator, which is still to be asked */
+};
+
+/* For the thread that asks validators: says what they answered and takes the next entries. */
+struct recovery_result {
+    struct uuid entry_id;
+    int64_t attempts; /* as given out: what came of an earlier one counts no more */
+    bool answered;    /* false: it could not be asked, or took too long; tried again later */
+    bool valid;
+    struct str reason; /* of a refusal, or why there was no answer */
+};
+struct recovery_work {
+    struct uuid entry_id;
+    int64_t attempts;
+    struct uuid task_id;
+    struct str type;
+};
+struct recovery_work_request {
+    struct request base;
+    struct recovery_result *results;
+    uint32_t results_count;
+    uint32_t limit;
+    struct recovery_work *works; /* out */
+    uint32_t works_count;
+    int64_t next_at_us;          /* out: when to ask again; INT64_MAX = when told */
+};
+
 /* What changed, told after the commit on the queue's thread (SSE). */
 struct task_note {
     struct uuid id;
@@ -333,6 +379,10 @@ struct queue_config {
     struct str anchor; /* file that gets the records about logs; absent = none */
     void (*on_notes)(void *ctx, const struct task_note *notes, uint32_t count); /* may be NULL */
     void (*on_outbox)(void *ctx);  /* a message was committed; may be NULL */
+    /* Types that have a validator; NULL = none has. Who says yes for no type at all (absent) works
+     * recoveries off (recovery_work_request), and is told when there are new ones. */
+    bool (*validates)(void *ctx, struct str type);
+    void (*on_recovery)(void *ctx);
     void (*on_fatal)(void *ctx, const char *reason); /* the store failed: stop serving, exit */
     /* Of a node with several stores, else NULL: its name in all of them, and which queues are in
      * this one. */

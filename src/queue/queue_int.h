@@ -131,6 +131,9 @@ struct batch {
     struct job_run *runs;          /* new ones */
     uint32_t runs_count, runs_cap;
     uint32_t waits_told;           /* runs that waited for other jobs and were let go */
+    struct recovery_entry *recoveries; /* new ones */
+    uint32_t recoveries_count, recoveries_cap;
+    bool recovery_waits;           /* some of them are to be worked off */
     bool catalog_changed;          /* other nodes are told to read it anew */
 };
 
@@ -215,6 +218,7 @@ struct queue {
     int64_t sweep_after;     /* key of the last held task the sweep has seen; 0 = a new pass */
     int64_t next_due_us;     /* when the next delayed task may come */
     int64_t next_fire_us;    /* when the next planned instant comes; INT64_MAX = none */
+    int64_t next_recovery_us; /* when the next recovery is due */
     int64_t next_retry_us;   /* when a rate limit lets go */
     int64_t next_prune_us;
     int64_t expected_us;     /* when the thread meant to go on */
@@ -236,6 +240,7 @@ struct queue {
     struct log_heads heads;
     struct store_reader *reader; /* of the archive, opened when needed */
     bool archive_checked;        /* nothing half written is at its end */
+    int64_t heard_since_us;  /* before this nobody could give a sign: a start, a stall, a loss */
     bool restarted;          /* the first sweep has not run yet */
     int64_t lease_base;      /* lease tokens are above this; others are of before a restore */
     struct str dead_node;    /* the node of the run before: what it held is lost */
@@ -378,6 +383,22 @@ int control_apply(struct batch *batch, struct control_request *request);
 int control_cancel(struct batch *batch, struct task *task, enum actor actor, const char *state,
                    struct str detail, struct err *err);
 int control_purge(struct batch *batch, struct purge_request *request);
+/* Of an orphaned or partial task: recovering -> pending; or -> completed, when found done. */
+int control_put_back(struct batch *batch, struct task *task, bool clean, struct err *err);
+int control_found_done(struct batch *batch, struct task *task, struct err *err);
+/* recoveries.c */
+bool recovery_validates(const struct queue *queue, struct str type);
+/* The sweep took it back (or gave it up) by itself; its entry is written as ended. */
+int recovery_note_lost(struct batch *batch, struct task *task, const char *reason,
+                       struct err *err);
+/* The sweep lost it, and its validator is asked before it is put back. */
+int recovery_wait_for_validator(struct batch *batch, struct task *task, struct err *err);
+/* Asked for by a user: at once, but where a validator has to be asked. */
+int recovery_now(struct batch *batch, struct task *task, enum recovery_method method,
+                 struct err *err);
+int recovery_apply(struct batch *batch, struct recovery_request *request);
+int recovery_work(struct batch *batch, struct recovery_work_request *request);
+int recovery_run(struct batch *batch, int64_t *next_us, struct err *err); /* the timer */
 /* workers.c */
 int workers_load(struct queue *queue, struct err *err);
 int workers_adopt(struct queue *queue, const struct worker_row *row, struct worker_state **out,
@@ -441,6 +462,9 @@ int limits_view(struct batch *batch, struct queue_state *state, struct arena *ar
 /* sweep.c */
 int sweep_run(struct batch *batch, int64_t *next_us, struct err *err);
 int sweep_due(struct batch *batch, int64_t *next_us, struct err *err);
+/* Whoever holds it is gone or silent: orphaned, or dead_letter when that was too often. */
+int sweep_orphan(struct batch *batch, struct task *task, const char *reason, bool to_blame,
+                 struct err *err);
 void sweep_forget_lost(struct queue *queue);
 /* retention.c */
 int retention_run(struct batch *batch, bool *more, struct err *err);

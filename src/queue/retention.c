@@ -5,6 +5,7 @@
 
 #include "base/fault.h"
 #include "store/catalog_store.h"
+#include "store/recovery_store.h"
 
 #define REMOVE_STEP 200 /* about 5 ms of one commit */
 #define FIRES_KEPT_US (INT64_C(30) * 24 * 3600 * CLOCK_SECOND_US) /* nothing plans so far back */
@@ -166,6 +167,22 @@ static int prune_fires(struct batch *batch, bool *more, struct err *err)
     return 0;
 }
 
+/* Those of tasks that are kept, too: they tell of executions, and go with them. */
+static int prune_recoveries(struct batch *batch, bool *more, struct err *err)
+{
+    int64_t kept_ms = batch->queue->settings->retention.executions_ms;
+    uint32_t removed = 0;
+
+    if (kept_ms <= 0)
+        return 0;
+    if (batch->store->verbs->recovery->prune(batch->store, before(batch->now_us, kept_ms),
+                                             REMOVE_STEP, &removed, err) < 0)
+        return -(int)err->code;
+    batch->wrote |= removed > 0;
+    *more |= removed >= REMOVE_STEP;
+    return 0;
+}
+
 int retention_run(struct batch *batch, bool *more, struct err *err)
 {
     const struct retention_rule *rule = &batch->queue->settings->retention;
@@ -195,6 +212,8 @@ int retention_run(struct batch *batch, bool *more, struct err *err)
     if (removed)
         batch->wrote = true;
     *more |= removed == REMOVE_STEP;
+    if (prune_recoveries(batch, more, err) < 0)
+        return -(int)err->code;
     return catalog_here(batch->queue) ? prune_fires(batch, more, err) : 0;
 }
 

@@ -184,8 +184,11 @@ static void enqueue_begin(struct call *call)
 
 static const struct uuid *task_of(const struct request *request)
 {
-    return request->kind == REQUEST_WAIT ? &((const struct wait_request *)request)->task_id
-                                         : &((const struct control_request *)request)->task_id;
+    if (request->kind == REQUEST_WAIT)
+        return &((const struct wait_request *)request)->task_id;
+    if (request->kind == REQUEST_RECOVERY)
+        return &((const struct recovery_request *)request)->task_id;
+    return &((const struct control_request *)request)->task_id;
 }
 
 static bool call_is_over(struct call *call)
@@ -285,6 +288,7 @@ static void begin(struct call *call)
         report_begin(call);
         break;
     case REQUEST_CONTROL:
+    case REQUEST_RECOVERY:
     case REQUEST_WAIT:
         find_begin(call);
         break;

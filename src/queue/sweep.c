@@ -16,12 +16,21 @@ static int execution_lost(struct batch *batch, struct task *task, const char *re
                                batch_text(batch, "{\"reason\":\"%s\"}", reason), err);
 }
 
-/* orphaned -> recovering -> pending (or dead_letter) as events of one transaction. */
-static int lose(struct batch *batch, struct task *task, const char *reason, bool to_blame,
-                struct err *err)
+static int bury(struct batch *batch, struct task *task, struct err *err)
+{
+    task->error = STR("poison");
+    batch->queue->stats.failed_total++;
+    if (batch_move(batch, task, STATUS_RECOVERING, MOVE_RECOVER, "Recovering", ACTOR_RECOVERY,
+                   STR_NONE, err) < 0)
+        return -(int)err->code;
+    return batch_move(batch, task, STATUS_DEAD_LETTER, MOVE_RECOVERED, "Dead letter",
+                      ACTOR_RECOVERY, STR("{\"reason\":\"poison\"}"), err);
+}
+
+int sweep_orphan(struct batch *batch, struct task *task, const char *reason, bool to_blame,
+                 struct err *err)
 {
     struct outcome outcome = outcome_lost(task, to_blame);
-    bool pause = task->pause_requested;
     struct str detail = batch_text(batch, "{\"reason\":\"%s\",\"crash_count\":%lld}", reason,
                                    (long long)task->crash_count + outcome.counts_crash);
 
@@ -39,19 +48,29 @@ static int lose(struct batch *batch, struct task *task, const char *reason, bool
         batch_move(batch, task, STATUS_ORPHANED, MOVE_LOSE, "Worker lost", ACTOR_RECOVERY, detail,
                    err) < 0)
         return -(int)err->code;
-    if (outcome.to == STATUS_ORPHANED)
-        return 0;
-    if (batch_move(batch, task, STATUS_RECOVERING, MOVE_RECOVER, "Recovering", ACTOR_RECOVERY,
-                   STR_NONE, err) < 0)
+    return outcome.to == STATUS_DEAD_LETTER ? bury(batch, task, err) : 0;
+}
+
+/* orphaned -> recovering -> pending (or dead_letter) as events of one transaction, with the entry
+ * of the recovery queue that tells of it. */
+static int lose(struct batch *batch, struct task *task, const char *reason, bool to_blame,
+                struct err *err)
+{
+    bool pause = task->pause_requested;
+
+    if (sweep_orphan(batch, task, reason, to_blame, err) < 0)
         return -(int)err->code;
-    if (outcome.to == STATUS_DEAD_LETTER) {
-        task->error = STR("poison");
-        batch->queue->stats.failed_total++;
-        return batch_move(batch, task, STATUS_DEAD_LETTER, MOVE_RECOVERED, "Dead letter",
-                          ACTOR_RECOVERY, STR("{\"reason\":\"poison\"}"), err);
-    }
-    if (batch_move(batch, task, STATUS_PENDING, MOVE_RECOVERED, "Queued", ACTOR_RECOVERY,
-                   STR_NONE, err) < 0)
+    if (task->status == STATUS_DEAD_LETTER)
+        return recovery_note_lost(batch, task, reason, err);
+    if (!task->spec.auto_recovery)
+        return 0;
+    if (recovery_validates(batch->queue, task->spec.type))
+        return recovery_wait_for_validator(batch, task, err);
+    if (batch_move(batch, task, STATUS_RECOVERING, MOVE_RECOVER, "Recovering", ACTOR_RECOVERY,
+                   STR_NONE, err) < 0 ||
+        batch_move(batch, task, STATUS_PENDING, MOVE_RECOVERED, "Queued", ACTOR_RECOVERY,
+                   STR_NONE, err) < 0 ||
+        recovery_note_lost(batch, task, reason, err) < 0)
         return -(int)err->code;
     return task_pause_if_asked(batch, task, pause, err);
 }
@@ -159,12 +178,24 @@ static int blame_and_lose(struct batch *batch, struct task *task, const char *re
     return lose(batch, task, reason, task->status == STATUS_RUNNING || !ran, err);
 }
 
+/* Its lease lives, but its handler gave no sign for as long as it, its type or its queue allows,
+ * and somebody was there to hear it. */
+static bool is_stalled(const struct queue *queue, const struct task *task, int64_t now_us)
+{
+    return recovery_is_stalled(task, 0, now_us) &&
+           now_us - queue->heard_since_us > task->spec.stall_after_ms * CLOCK_MS_US &&
+           !SEEDED_BUG("stall_not_noticed");
+}
+
 static int act_on(struct batch *batch, struct task *task, struct err *err)
 {
     struct queue *queue = batch->queue;
 
-    if (!is_lost(queue, task, batch->now_us))
-        return is_over_time(queue, task, batch->now_us) ? time_out(batch, task, err) : 0;
+    if (!is_lost(queue, task, batch->now_us)) {
+        if (is_over_time(queue, task, batch->now_us))
+            return time_out(batch, task, err);
+        return is_stalled(queue, task, batch->now_us) ? lose(batch, task, "stalled", true, err) : 0;
+    }
     if (status_held(task->status))
         return blame_and_lose(batch, task,
                               of_dead_pool(queue, task) ? "service_restart" : "worker_lost", err);
@@ -180,7 +211,8 @@ static int sweep_page(struct batch *batch, struct task **tasks, uint32_t count, 
         struct task *task;
 
         if (!is_lost(batch->queue, tasks[i], batch->now_us) &&
-            !is_over_time(batch->queue, tasks[i], batch->now_us))
+            !is_over_time(batch->queue, tasks[i], batch->now_us) &&
+            !is_stalled(batch->queue, tasks[i], batch->now_us))
             continue;
         if (batch_task(batch, &tasks[i]->id, &task, err) < 0 ||
             (task && act_on(batch, task, err) < 0))

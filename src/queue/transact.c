@@ -64,6 +64,10 @@ static int apply(struct batch *batch, struct request *request)
         if (!batch->store->full)
             return job_run_apply(batch, typed);
         break;
+    case REQUEST_RECOVERY:
+        return recovery_apply(batch, typed);
+    case REQUEST_RECOVERY_WORK:
+        return recovery_work(batch, typed);
     case REQUEST_KIND_COUNT:
         ASSERT(false);
     }
@@ -115,6 +119,9 @@ static int run_last_timers(struct batch *batch, bool chores, struct err *err)
     struct queue *queue = batch->queue;
     bool more = false;
 
+    if (queue->next_recovery_us <= batch->now_us &&
+        recovery_run(batch, &queue->next_recovery_us, err) < 0)
+        return -(int)err->code;
     if (queue->next_fire_us <= batch->now_us && !(queue->fire_fails && chores)) {
         queue->fired = true;
         if (fire_run(batch, &queue->next_fire_us, err) < 0)
@@ -143,7 +150,7 @@ static int run_shared_timers(struct batch *batch, struct err *err)
     queue->leads = batch->store->verbs->leads(batch->store);
     if (queue->leads && !led) {
         LOG(queue->log, LOG_INFO, "node.takes_over", KC("node", queue->node_id));
-        queue->next_due_us = queue->next_prune_us = 0;
+        queue->next_due_us = queue->next_prune_us = queue->next_recovery_us = 0;
         queue->next_fire_us = INT64_MAX;
         if (catalog_here(queue))
             fire_soon(queue); /* nothing missed (F-F2) */
@@ -154,17 +161,18 @@ static int run_shared_timers(struct batch *batch, struct err *err)
     retry_queues(batch);
     chores = chores_due(batch);
     if (queue->next_sweep_us <= batch->now_us) {
-        queue->next_due_us = batch->now_us;
+        queue->next_due_us = queue->next_recovery_us = batch->now_us; /* of other nodes, too */
         if (sweep_run(batch, &queue->next_sweep_us, err) < 0)
             return -(int)err->code;
         fire_look_again(batch);
     }
     if (!queue->leads) { /* until it does */
         queue->next_due_us = queue->next_prune_us = queue->next_fire_us = INT64_MAX;
+        queue->next_recovery_us = INT64_MAX;
         return 0;
     }
     if (queue->next_due_us <= batch->now_us || queue->next_prune_us <= batch->now_us ||
-        queue->next_fire_us <= batch->now_us) {
+        queue->next_fire_us <= batch->now_us || queue->next_recovery_us <= batch->now_us) {
         if (batch->store->verbs->lead_guard(batch->store, err) < 0)
             return -(int)err->code;
     }
@@ -234,7 +242,7 @@ static void pass_points(const char *when, const struct request *list)
     static const char *const kinds[REQUEST_KIND_COUNT] = {
         "enqueue", "claim", "report", "control", "wait", "register", "heartbeat", "leave",
         "workers", "queues", "queue_patch", "outbox_take", "outbox_done", "purge", "stats",
-        "catalog", "job_run"};
+        "catalog", "job_run", "recovery", "recovery_work"};
     char name[64];
 
     snprintf(name, sizeof name, "%s.commit", when);
@@ -375,6 +383,8 @@ static void after_commit(struct queue *queue, struct request *list)
         queue->config.on_notes(queue->config.ctx, batch->notes, batch->notes_count);
     if (batch->outbox && queue->config.on_outbox)
         queue->config.on_outbox(queue->config.ctx);
+    if (batch->recovery_waits && queue->config.on_recovery)
+        queue->config.on_recovery(queue->config.ctx);
     if (batch->swept)
         queue->restarted = false;
     log_heads_committed(queue, batch);
@@ -422,7 +432,7 @@ int queue_reload(struct queue *queue, struct err *err)
         ((struct claim_request *)at)->claimed_count = 0;
     queue->unpark_some = true;
     queue->sweep_after = 0;
-    queue->next_due_us = 0;
+    queue->next_due_us = queue->next_recovery_us = 0;
     queue->next_fire_us = INT64_MAX;
     if (catalog_here(queue) && is_main(queue))
         fire_soon(queue);
@@ -545,6 +555,7 @@ void queue_run_batch(struct queue *queue, struct request *list, bool timers)
         queue->next_sweep_us = queue_clock_us(queue) + CLOCK_SECOND_US;
         queue->next_prune_us = queue->next_sweep_us + PRUNE_EVERY_US;
         queue->next_poll_us = queue->next_due_us = queue->next_retry_us = queue->next_sweep_us;
+        queue->next_recovery_us = queue->next_sweep_us;
         if (catalog_here(queue))
             queue->next_fire_us = queue->next_sweep_us;
     }

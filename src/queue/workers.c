@@ -214,6 +214,7 @@ void workers_grant_grace(struct queue *queue, int64_t now_us)
     uint32_t cursor = 0;
     struct worker_state *worker;
 
+    queue->heard_since_us = now_us;
     while ((worker = map_next(&queue->workers, &cursor)) != NULL)
         if (worker->row.lease_until_us < until_us)
             worker->row.lease_until_us = until_us;

@@ -34,6 +34,9 @@ struct queue *writers_choose(struct queue *queue, const struct request *request)
         return queue->writers[WRITER_REPORTS];
     }
     case REQUEST_CONTROL:
+        if (((const struct control_request *)request)->op == CONTROL_RECOVER)
+            return queue; /* which knows all workers */
+        return queue->writers[WRITER_REPORTS];
     case REQUEST_WAIT:
         return queue->writers[WRITER_REPORTS];
     case REQUEST_ENQUEUE:

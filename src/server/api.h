@@ -88,6 +88,12 @@ void api_execution_get(struct api_call *call);
 void api_execution_logs(struct api_call *call);
 /* api_forecast.c */
 void api_forecast(struct api_call *call);
+/* api_recovery.c */
+void api_recovery_list(struct api_call *call);
+void api_recovery_put(struct api_call *call);
+void api_recovery_get(struct api_call *call);
+void api_recovery_candidates(struct api_call *call);
+void api_recovery_validate(struct api_call *call);
 /* api_stats.c */
 void api_stats(struct api_call *call);
 void api_services(struct api_call *call);

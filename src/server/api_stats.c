@@ -20,6 +20,7 @@ static void write_totals(struct buf *out, const struct queue_stats *stats)
         {"completed", stats->completed_total}, {"failed", stats->failed_total},
         {"retried", stats->retried_total},     {"cancelled", stats->cancelled_total},
         {"duplicates", stats->duplicates_total}, {"lost_leases", stats->lost_leases_total},
+        {"recovered", stats->recovered_total},
         {"stale_heartbeats", stats->stale_heartbeats_total}, {"timeouts", stats->timeouts_total},
         {"commits", stats->commits_total},     {"commit_requests", stats->commit_requests_total},
         {"commit_us", stats->commit_us_total}, {"batch_retries", stats->batch_retries_total},

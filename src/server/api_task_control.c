@@ -39,18 +39,17 @@ static int parse_priority(const struct body_field *field, struct arena *arena, i
                          " or low, medium, high, critical", BOUND_PRIORITY, BOUND_PRIORITY);
 }
 
-static int parse_method(const struct body_field *field, struct arena *arena, bool *restart_clean,
-                        struct err *err)
+static int parse_method(const struct body_field *field, struct arena *arena,
+                        enum recovery_method *method, struct err *err)
 {
-    struct str method = STR("resume_checkpoint");
+    struct str word = STR("resume_checkpoint");
 
-    if (body_text(field, BOUND_NAME_BYTES, arena, &method, err) < 0)
+    if (body_text(field, BOUND_NAME_BYTES, arena, &word, err) < 0)
         return -(int)err->code;
-    *restart_clean = str_is(method, "restart_clean");
-    if (*restart_clean || str_is(method, "resume_checkpoint"))
+    if (recovery_method_parse(word, method))
         return 0;
-    return err_set_field(err, ERR_INVALID, "method",
-                         "'method' must be resume_checkpoint or restart_clean");
+    return err_set_field(err, ERR_INVALID, "method", "'method' must be resume_checkpoint, "
+                         "restart_clean or validate_only");
 }
 
 /* The detail of the event is JSON. */
@@ -90,7 +89,7 @@ static int parse_body(struct api_call *call, struct control_request *request)
     if (rc == 0 && request->op == CONTROL_PRIORITIZE)
         rc = parse_priority(&fields[EXTRA], call->arena, &request->priority, &call->err);
     if (rc == 0 && request->op == CONTROL_RECOVER)
-        rc = parse_method(&fields[EXTRA], call->arena, &request->restart_clean, &call->err);
+        rc = parse_method(&fields[EXTRA], call->arena, &request->method, &call->err);
     return rc;
 }
 

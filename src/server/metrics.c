@@ -83,6 +83,8 @@ static void write_counters(struct buf *out, const struct queue_stats *stats)
         {"tasks_pruned_total", "Ended tasks removed by retention.", stats->pruned_total},
         {"duplicates_total", "Enqueues that met an existing task.", stats->duplicates_total},
         {"leases_lost_total", "Leases that were not renewed in time.", stats->lost_leases_total},
+        {"tasks_recovered_total", "Lost, silent or partial tasks that were put back.",
+         stats->recovered_total},
         {"stale_heartbeats_total", "Heartbeats for leases no longer held.",
          stats->stale_heartbeats_total},
         {"timeouts_total", "Attempts ended at their timeout.", stats->timeouts_total},

@@ -26,6 +26,7 @@ struct store_copy_verbs;
 struct catalog_verbs;
 struct log_verbs;
 struct log_cuts;
+struct recovery_verbs;
 
 enum { /* parts of a task that loads may leave out */
     LOAD_STATE = 0,
@@ -392,6 +393,7 @@ struct store_verbs {
     const struct store_copy_verbs *copy; /* rows in and out; store_copy.h */
     const struct catalog_verbs *catalog; /* jobs, schedules and the like; catalog_store.h */
     const struct log_verbs *logs; /* chains and records; log_store.h */
+    const struct recovery_verbs *recovery; /* the recovery queue; recovery_store.h */
 };
 
 struct store {

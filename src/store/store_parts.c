@@ -255,7 +255,8 @@ static const struct store_verbs parts_verbs = {.close = parts_close,
                                                .read_checkpoints = read_checkpoints,
                                                .read_logs = read_logs,
                                                .backup = backup,
-                                               .catalog = &parts_catalog_verbs};
+                                               .catalog = &parts_catalog_verbs,
+                                               .recovery = &parts_recovery_verbs};
 
 /* "sqlite", or "sqlite+postgres" where there are both. */
 static void name_kinds(struct parts *parts)

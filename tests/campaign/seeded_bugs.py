@@ -40,6 +40,10 @@ BUGS = tuple(Bug(*row) for row in (
     ("sweep_sees_one_page", "F-A13", "src/queue/sweep.c",
      "a lost task behind very many that are well is never found",
      "queue_bounds_test: a_lost_task_behind_thousands_that_are_well_comes_back"),
+    ("stall_not_noticed", "B5", "src/queue/sweep.c",
+     "a handler that gives no sign keeps its task although its time is over",
+     "queue_recovery_test: "
+     "a_handler_that_gives_no_sign_loses_its_task_where_that_is_asked_for"),
     # Durability: what was answered is there.
     ("ack_before_commit", "A2, F-A2, V1", "src/store/sqlite/sqlite_open.c",
      "requests are answered before their transaction is committed",

@@ -34,7 +34,8 @@ class Help(FolderTest):
                      "queue limit", "workers", "migrate status", "migrate up", "migrate down",
                      "migrate sql", "copy", "backup", "verify", "bench", "doctor", "job create",
                      "job run", "job depend", "job history", "schedule create", "schedule explain",
-                     "schedule import", "recurring create", "category create", "forecast"):
+                     "schedule import", "recurring create", "category create", "forecast",
+                     "recovery list", "recovery candidates", "recovery run", "recovery validate"):
             self.assertIn(path, paths)
         for path in paths:
             with self.subTest(path):

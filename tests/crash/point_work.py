@@ -29,6 +29,10 @@ handlers:
     retention: 1ms
   - type: "pool"
     command: ["/bin/true"]
+  - type: "checked"
+    command: ["/bin/true"]
+    validate:
+      command: ["/bin/true"]
 """
 
 
@@ -185,6 +189,8 @@ class PointWork:
                   {"type": "after", "queue": "later", "depends_on": [{"ref": "first"}]},
                   {"type": "delayed", "queue": "later", "delay_ms": 1},
                   {"type": "parent", "queue": "work"},
+                  {"type": "checked", "queue": "work"},
+                  {"type": "unchecked", "queue": "work"},
                   {"type": "pool", "queue": "default"}]
         if large:
             specs += [{"type": "large", "queue": "large", "payload": "x" * 20000}] * 300
@@ -202,6 +208,8 @@ class PointWork:
         self.report(worker, tasks["parent"], {"op": "continue", "wait_children": True})
         self.report(worker, tasks["fails"], {"op": "fail", "error": "e", "retryable": False})
         self.report(worker, tasks["partial"], {"op": "partial", "result": 1})
+        for kind in ("checked", "unchecked"):
+            self.report(worker, tasks[kind], {"op": "partial", "result": 1})
         self.report(worker, tasks["released"], {"op": "release"})
         self.report(worker, first, {"op": "complete", "result": 1})
         self.report(worker, tasks["brief"], {"op": "complete"})
@@ -210,6 +218,8 @@ class PointWork:
         self.call("GET", f"/v1/tasks/{first['id']}/wait?timeout_ms=50")
 
     def control(self, tasks):
+        for kind in ("checked", "unchecked"):
+            self.call("POST", "/v1/recovery", {"task_id": tasks[kind]["id"]})
         self.call("POST", f"/v1/tasks/{tasks['fails']['id']}:retry", {})
         self.call("POST", f"/v1/tasks/{tasks['cancelled']['id']}:cancel", {})
         self.call("DELETE", f"/v1/tasks/{tasks['partial']['id']}", expected=(200, 204))

@@ -115,7 +115,7 @@ class Migrations(ClusterTest):
         cluster.sql("UPDATE job_categories SET default_timeout = 7, updated_at = now() + '1 s' "
                     "WHERE name = 'cleanup'")
         categories = cluster.sql("SELECT id, name, default_timeout FROM job_categories ORDER BY id")
-        perdura("migrate", "down", store=cluster.store)
+        perdura("migrate", "down", "--to", "2", store=cluster.store)
         self.assertEqual(cluster.sql("SELECT name FROM job_categories ORDER BY name"),
                          [["cleanup"], ["reports"]])
         perdura("migrate", "up", store=cluster.store)
@@ -142,6 +142,7 @@ class Migrations(ClusterTest):
         task = cluster.node(0).enqueue("t", depends_on=[parent])["id"]
         cluster.stop(0)
         self.given_job(cluster, task)
+        perdura("migrate", "down", "--to", "3", store=cluster.store)
         applied = self.applied(cluster)
         for change, undo in ((f"INSERT INTO job_waits VALUES ('{task}', '{JOB}', 'success')",
                               "DELETE FROM job_waits"),

@@ -1,4 +1,5 @@
 /* The hash of a checkpoint covers every field that a resume depends on (B3). */
+#include "core/bounds.h"
 #include "core/checkpoint.h"
 
 #include <setjmp.h>
@@ -100,6 +101,45 @@ static void b3_a_damaged_checkpoint_is_not_intact(void **state)
     assert_false(checkpoint_intact(&task_id, &checkpoint));
 }
 
+/* As a store does it: one more each time, then one out. */
+static void thin(int64_t *seqs, uint32_t *count, int64_t next)
+{
+    seqs[(*count)++] = next;
+    if (*count > BOUND_CHECKPOINTS_KEPT) {
+        uint32_t out = checkpoint_thin(seqs, *count);
+
+        memmove(seqs + out, seqs + out + 1, (--*count - out) * sizeof *seqs);
+    }
+}
+
+static void the_first_and_the_newest_checkpoints_stay_however_many_there_were(void **state)
+{
+    int64_t seqs[BOUND_CHECKPOINTS_KEPT + 1];
+    uint32_t count = 0;
+
+    (void)state;
+    for (int64_t n = 1; n <= 100000; n++) {
+        thin(seqs, &count, n);
+        assert_true(count <= BOUND_CHECKPOINTS_KEPT);
+        assert_int_equal(seqs[0], 1);
+        for (uint32_t i = 0; i < CHECKPOINTS_DENSE && i < count; i++)
+            assert_int_equal(seqs[count - 1 - i], n - i);
+    }
+}
+
+static void older_checkpoints_lie_farther_apart_but_no_age_is_without_one(void **state)
+{
+    int64_t seqs[BOUND_CHECKPOINTS_KEPT + 1];
+    uint32_t count = 0;
+
+    (void)state;
+    for (int64_t n = 1; n <= 20000; n++) {
+        thin(seqs, &count, n);
+        for (uint32_t i = 0; n > 1000 && i + 1 < count; i++) /* never as far apart as they are old */
+            assert_true((seqs[i + 1] - seqs[i]) * 4 <= (n - seqs[i]) * 3 + 4);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -107,6 +147,8 @@ int main(void)
         cmocka_unit_test(b3_bytes_cannot_move_from_one_field_to_the_next),
         cmocka_unit_test(b3_an_absent_field_is_not_an_empty_one),
         cmocka_unit_test(b3_a_damaged_checkpoint_is_not_intact),
+        cmocka_unit_test(the_first_and_the_newest_checkpoints_stay_however_many_there_were),
+        cmocka_unit_test(older_checkpoints_lie_farther_apart_but_no_age_is_without_one),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -339,7 +339,7 @@ static void a_lost_task_without_auto_recovery_stays_orphaned(void **state) /* B9
         assert_int_equal(get(fx, held->id)->crash_count, 1);
         claim_none(fx, "w");
         request = control_prepare(&fx->arena, held->id, CONTROL_RECOVER);
-        request->restart_clean = i == 1;
+        request->method = i == 1 ? RECOVERY_RESTART_CLEAN : RECOVERY_RESUME_CHECKPOINT;
         assert_int_equal(queue_call(fx->queue, &request->base), 0);
         assert_string_equal(story_of(fx, held->id),
                             "pending claimed running running orphaned recovering pending");

@@ -44,6 +44,7 @@ struct fixture {
     struct store_reader *reader;
     struct queue *queue;
     struct zones *zones;
+    bool (*validates)(void *ctx, struct str type); /* types with a validator, from the next open */
     char zoneinfo[96]; /* another folder of zones, in force from the first open on */
     struct arena arena; /* everything a test gets */
     struct err err;
@@ -68,6 +69,7 @@ static inline void fx_open(struct fixture *fx)
         assert_int_equal(zones_new(fx->zoneinfo[0] ? fx->zoneinfo : NULL, &fx->zones, &fx->err),
                          0);
     config.zones = fx->zones;
+    config.validates = fx->validates;
     fx->in_force = fx->wanted;
     config.anchor = fx->in_force.settings.log_anchor;
     fx->in_force.settings.queues = fx->in_force.rules;

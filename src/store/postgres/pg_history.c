@@ -186,28 +186,39 @@ int pg_execution_load(struct store *base, int64_t key, struct arena *arena,
 
 /* ---- checkpoints ---- */
 
-static int last_checkpoint(struct pg_store *store, const struct uuid *task_id, int64_t *seq,
-                           struct err *err)
+static int read_seqs(struct pg_store *store, const struct uuid *task_id,
+                     struct checkpoint_seqs *found, struct err *err)
 {
     PGresult *result;
+    int rows;
 
+    found->count = 0;
     param_uuid(&store->conn.params, task_id);
-    if (pg_query(store, PGSQL_checkpoint_last_seq, &result, err) < 0)
+    if (pg_query(store, PGSQL_checkpoint_seqs, &result, err) < 0)
         return -(int)err->code;
-    *seq = PQntuples(result) > 0 ? get_int(result, 0, 0, 0) : 0;
+    rows = PQntuples(result); /* newest first */
+    while (rows > 0 && found->count < CHECKPOINT_SEQS_MAX - 1)
+        found->seqs[found->count++] = get_int(result, --rows, 0, 0);
     PQclear(result);
     return 0;
 }
 
-/* The newest ones are enough to step back over damaged ones; a long run makes thousands. */
-static int thin_checkpoints(struct pg_store *store, const struct uuid *task_id, int64_t newest,
-                            struct err *err)
+/* A long run makes thousands: some of the older ones are enough. */
+static int thin_checkpoints(struct pg_store *store, const struct uuid *task_id,
+                            struct checkpoint_seqs *seqs, struct err *err)
 {
-    if (newest <= BOUND_CHECKPOINTS_KEPT)
-        return 0;
-    param_uuid(&store->conn.params, task_id);
-    param_int(&store->conn.params, newest - BOUND_CHECKPOINTS_KEPT);
-    return pg_send(store, PGSQL_checkpoint_thin, err);
+    while (seqs->count > BOUND_CHECKPOINTS_KEPT) {
+        uint32_t out = checkpoint_thin(seqs->seqs, seqs->count);
+
+        param_uuid(&store->conn.params, task_id);
+        param_int(&store->conn.params, seqs->seqs[out]);
+        if (pg_send(store, PGSQL_checkpoint_thin, err) < 0)
+            return -(int)err->code;
+        seqs->count--;
+        memmove(seqs->seqs + out, seqs->seqs + out + 1,
+                (seqs->count - out) * sizeof *seqs->seqs);
+    }
+    return 0;
 }
 
 /* Gives the seq and, because the hash covers it, the hash. */
@@ -216,14 +227,15 @@ int pg_checkpoint_insert(struct store *base, const struct uuid *task_id,
 {
     struct pg_store *store = pg_of(base);
     struct pg_params *params = &store->conn.params;
-    int64_t last = 0;
+    struct checkpoint_seqs seqs;
 
-    if (last_checkpoint(store, task_id, &last, err) < 0)
+    if (read_seqs(store, task_id, &seqs, err) < 0)
         return -(int)err->code;
     if (!checkpoint->data.data)
         checkpoint->data = STR("{}"); /* as it will be read back */
     checkpoint->task_key = uuid7_key(task_id);
-    checkpoint->seq = last + 1;
+    checkpoint->seq = seqs.count ? seqs.seqs[seqs.count - 1] + 1 : 1;
+    seqs.seqs[seqs.count++] = checkpoint->seq;
     checkpoint->valid = true;
     if (checkpoint_hash(task_id, checkpoint, checkpoint->hash) < 0)
         return err_set(err, ERR_MEMORY, "out of memory for the checkpoint; try again");
@@ -240,7 +252,7 @@ int pg_checkpoint_insert(struct store *base, const struct uuid *task_id,
     param_time(params, checkpoint->created_at_us);
     if (pg_send(store, PGSQL_checkpoint_insert, err) < 0)
         return -(int)err->code;
-    return thin_checkpoints(store, task_id, checkpoint->seq, err);
+    return thin_checkpoints(store, task_id, &seqs, err);
 }
 
 static void checkpoint_from_row(const PGresult *result, struct arena *arena,
@@ -262,15 +274,13 @@ static void checkpoint_from_row(const PGresult *result, struct arena *arena,
     checkpoint->created_at_us = get_time(result, 0, 10);
 }
 
-int pg_checkpoint_newest(struct store *base, const struct uuid *task_id, struct arena *arena,
-                         struct checkpoint **checkpoint, struct err *err)
+int pg_checkpoint_ask(struct pg_store *store, enum pg_sql_name name, const struct uuid *task_id,
+                      struct arena *arena, struct checkpoint **checkpoint, struct err *err)
 {
-    struct pg_store *store = pg_of(base);
     PGresult *result;
 
     *checkpoint = NULL;
-    param_uuid(&store->conn.params, task_id);
-    if (pg_query(store, PGSQL_checkpoint_newest, &result, err) < 0)
+    if (pg_query(store, name, &result, err) < 0)
         return -(int)err->code;
     if (PQntuples(result) > 0)
         *checkpoint = arena_alloc(arena, sizeof **checkpoint);
@@ -281,6 +291,15 @@ int pg_checkpoint_newest(struct store *base, const struct uuid *task_id, struct 
     PQclear(result);
     return arena->failed ? err_set(err, ERR_MEMORY, "out of memory for a checkpoint; try again")
                          : 0;
+}
+
+int pg_checkpoint_newest(struct store *base, const struct uuid *task_id, struct arena *arena,
+                         struct checkpoint **checkpoint, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+
+    param_uuid(&store->conn.params, task_id);
+    return pg_checkpoint_ask(store, PGSQL_checkpoint_newest, task_id, arena, checkpoint, err);
 }
 
 int pg_checkpoint_invalidate(struct store *base, const struct uuid *task_id, int64_t seq,

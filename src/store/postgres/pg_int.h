@@ -182,6 +182,9 @@ int pg_checkpoint_insert(struct store *, const struct uuid *, struct checkpoint 
                          struct err *);
 int pg_checkpoint_newest(struct store *, const struct uuid *, struct arena *,
                          struct checkpoint **, struct err *);
+/* One by a statement with the columns of checkpoint_newest; parameters are in conn.params. */
+int pg_checkpoint_ask(struct pg_store *store, enum pg_sql_name name, const struct uuid *task_id,
+                      struct arena *arena, struct checkpoint **checkpoint, struct err *err);
 int pg_checkpoint_invalidate(struct store *, const struct uuid *, int64_t, struct err *);
 /* pg_results.c */
 int results_flush(struct pg_store *store, struct err *err); /* before they may be looked at */

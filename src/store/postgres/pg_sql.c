@@ -24,7 +24,8 @@ static bool write_catalog_token(struct buf *out, struct str token)
                   {"job", pg_job_columns},
                   {"schedule", pg_schedule_columns},
                   {"recurring", pg_recurring_columns},
-                  {"job_dependency", pg_job_dependency_columns}};
+                  {"job_dependency", pg_job_dependency_columns},
+                  {"recovery", pg_recovery_columns}};
 
     for (size_t i = 0; i < sizeof tokens / sizeof tokens[0]; i++) {
         if (!str_is(token, tokens[i].token))

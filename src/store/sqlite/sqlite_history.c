@@ -187,20 +187,44 @@ static int last_seq(struct sqlite_sql *sql, enum sqlite_statement name, const st
     return 0;
 }
 
-/* The newest ones are enough to step back over damaged ones; a long run makes thousands. */
-static int thin_checkpoints(struct sqlite_sql *sql, const struct uuid *task_id, int64_t newest,
-                            struct err *err)
+static int read_seqs(struct sqlite_sql *sql, const struct uuid *task_id,
+                     struct checkpoint_seqs *found, struct err *err)
 {
-    sqlite3_stmt *stmt;
+    sqlite3_stmt *stmt = sql_get(sql, SQL_checkpoint_seqs, err);
+    uint32_t at = CHECKPOINT_SEQS_MAX - 1; /* one is left for the new one */
+    int rc;
 
-    if (newest <= BOUND_CHECKPOINTS_KEPT)
-        return 0;
-    stmt = sql_get(sql, SQL_checkpoint_thin, err);
+    found->count = 0;
     if (!stmt)
         return -(int)err->code;
     bind_uuid(stmt, 1, task_id);
-    bind_int(stmt, 2, newest - BOUND_CHECKPOINTS_KEPT);
-    return sql_run(sql, stmt, NULL, err);
+    while ((rc = sql_step(sql, stmt, err)) > 0 && at > 0)
+        found->seqs[--at] = sqlite3_column_int64(stmt, 0);
+    sqlite3_reset(stmt);
+    found->count = CHECKPOINT_SEQS_MAX - 1 - at;
+    memmove(found->seqs, found->seqs + at, found->count * sizeof *found->seqs);
+    return rc < 0 ? rc : 0;
+}
+
+/* A long run makes thousands: some of the older ones are enough. */
+static int thin_checkpoints(struct sqlite_sql *sql, const struct uuid *task_id,
+                            struct checkpoint_seqs *seqs, struct err *err)
+{
+    while (seqs->count > BOUND_CHECKPOINTS_KEPT) {
+        uint32_t out = checkpoint_thin(seqs->seqs, seqs->count);
+        sqlite3_stmt *stmt = sql_get(sql, SQL_checkpoint_thin, err);
+
+        if (!stmt)
+            return -(int)err->code;
+        bind_uuid(stmt, 1, task_id);
+        bind_int(stmt, 2, seqs->seqs[out]);
+        if (sql_run(sql, stmt, NULL, err) < 0)
+            return -(int)err->code;
+        seqs->count--;
+        memmove(seqs->seqs + out, seqs->seqs + out + 1,
+                (seqs->count - out) * sizeof *seqs->seqs);
+    }
+    return 0;
 }
 
 /* Gives the seq and, because the hash covers it, the hash. */
@@ -208,10 +232,10 @@ int sqlite_checkpoint_insert(struct store *base, const struct uuid *task_id,
                              struct checkpoint *checkpoint, struct err *err)
 {
     struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    struct checkpoint_seqs seqs;
     sqlite3_stmt *stmt;
-    int64_t last;
 
-    if (last_seq(sql, SQL_checkpoint_last_seq, task_id, &last, err) < 0)
+    if (read_seqs(sql, task_id, &seqs, err) < 0)
         return -(int)err->code;
     stmt = sql_get(sql, SQL_checkpoint_insert, err);
     if (!stmt)
@@ -219,7 +243,8 @@ int sqlite_checkpoint_insert(struct store *base, const struct uuid *task_id,
     if (!checkpoint->data.data)
         checkpoint->data = STR("{}"); /* as it will be read back */
     checkpoint->task_key = sqlite_key_of(task_id);
-    checkpoint->seq = last + 1;
+    checkpoint->seq = seqs.count ? seqs.seqs[seqs.count - 1] + 1 : 1;
+    seqs.seqs[seqs.count++] = checkpoint->seq;
     checkpoint->valid = true;
     if (checkpoint_hash(task_id, checkpoint, checkpoint->hash) < 0)
         return err_set(err, ERR_MEMORY, "out of memory for the checkpoint; try again");
@@ -237,7 +262,7 @@ int sqlite_checkpoint_insert(struct store *base, const struct uuid *task_id,
     bind_int(stmt, 12, checkpoint->created_at_us);
     if (sql_run(sql, stmt, NULL, err) < 0)
         return -(int)err->code;
-    return thin_checkpoints(sql, task_id, checkpoint->seq, err);
+    return thin_checkpoints(sql, task_id, &seqs, err);
 }
 
 void sqlite_checkpoint_from_row(sqlite3_stmt *stmt, int first, struct arena *arena,

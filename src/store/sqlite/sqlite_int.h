@@ -61,6 +61,7 @@ extern const char sqlite_lean_columns[]; /* @lean@: as @spec@, the payload NULL 
 extern const char sqlite_execution_columns[];
 /* @category@, @job@, @schedule@, @recurring@ and @job_dependency@ (aliases c, j, h, r, d);
  * sqlite_catalog_row.c. */
+extern const char sqlite_recovery_columns[];
 extern const char sqlite_category_columns[];
 extern const char sqlite_job_columns[];
 extern const char sqlite_schedule_columns[];

@@ -408,6 +408,7 @@ static const struct store_verbs verbs = {
     .copy = &sqlite_copy_verbs,
     .catalog = &sqlite_catalog_verbs,
     .logs = &sqlite_log_verbs,
+    .recovery = &sqlite_recovery_verbs,
 };
 
 static int read_last(struct sqlite_store *store, struct err *err)

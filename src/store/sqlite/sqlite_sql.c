@@ -25,6 +25,7 @@ static void expand(struct buf *out, struct str text)
                   {{"@details@", 9}, sqlite_details_join},
                   {{"@joins@", 7}, sqlite_spec_joins},
                   {{"@execution@", 11}, sqlite_execution_columns},
+                  {{"@recovery@", 10}, sqlite_recovery_columns},
                   {{"@category@", 10}, sqlite_category_columns},
                   {{"@job@", 5}, sqlite_job_columns},
                   {{"@schedule@", 10}, sqlite_schedule_columns},

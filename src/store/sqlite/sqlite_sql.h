@@ -25,7 +25,7 @@
     X(any_dependency) X(dependency_insert) X(dependents_of) X(parents_of) X(children_of)       \
     X(event_insert) X(execution_insert) X(execution_update) X(execution_by_key)                \
     X(result_put) X(result_delete)                                                             \
-    X(checkpoint_insert) X(checkpoint_last_seq) X(checkpoint_newest) X(checkpoint_invalidate)  \
+    X(checkpoint_insert) X(checkpoint_seqs) X(checkpoint_newest) X(checkpoint_invalidate)      \
     X(checkpoint_thin) X(log_insert) X(log_last) X(head_note) X(heads_first) X(heads_forget)   \
     X(anchor_last) X(anchor_insert) X(anchors_after) X(walk_heads) X(walk_lines)               \
     X(head_alive) X(anchors_trim)                                                              \
@@ -53,6 +53,8 @@
     X(runs_waiting_jobs) X(waits_end) X(waits_end_of_job) X(waits_over) X(delayed_scan)        \
     X(wait_delete) X(waits_drop) X(next_fire_of_job) X(read_execution)                         \
     X(read_execution_logs) X(execution_probe) X(read_job_stats)                                \
+    X(recovery_put) X(recovery_save) X(recovery_by_id) X(recovery_due) X(recovery_next)        \
+    X(recovery_prune) X(recovery_candidates) X(checkpoint_before) X(checkpoints_retire)        \
     X(verify_counts) X(verify_states) X(verify_specs) X(verify_parts) X(verify_held)           \
     X(verify_executions)                                                                       \
     X(verify_event_order) X(verify_event_ends) X(verify_open_dependencies)                     \

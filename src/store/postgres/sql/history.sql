@@ -43,8 +43,8 @@ ON CONFLICT (task_id) DO UPDATE SET payload = excluded.payload, created_at = exc
 -- name: result_delete
 DELETE FROM task_results WHERE task_id = $1;
 
--- name: checkpoint_last_seq
-SELECT max(seq) FROM task_checkpoints WHERE task_id = $1;
+-- name: checkpoint_seqs
+SELECT seq FROM task_checkpoints WHERE task_id = $1 ORDER BY seq DESC LIMIT 63;
 
 -- Another node may have given the same number since it was asked for: then all is tried again.
 -- name: checkpoint_insert
@@ -57,7 +57,7 @@ WITH made AS (
 SELECT perdura_expect(count(*), 1, 'task_checkpoints') FROM made;
 
 -- name: checkpoint_thin
-DELETE FROM task_checkpoints WHERE task_id = $1 AND seq <= $2;
+DELETE FROM task_checkpoints WHERE task_id = $1 AND seq = $2;
 
 -- name: checkpoint_newest
 SELECT id, seq, checkpoint_name, progress_percent, step_description, recoverable_data,

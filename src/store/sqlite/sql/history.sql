@@ -32,8 +32,8 @@ VALUES (?1, ?2, ?3, ?4);
 -- name: result_delete
 DELETE FROM task_results WHERE task_id = ?1;
 
--- name: checkpoint_last_seq
-SELECT max(seq) FROM task_checkpoints WHERE task_id = ?1;
+-- name: checkpoint_seqs
+SELECT seq FROM task_checkpoints WHERE task_id = ?1 ORDER BY seq DESC LIMIT 63;
 
 -- name: checkpoint_insert
 INSERT INTO task_checkpoints (
@@ -42,7 +42,7 @@ INSERT INTO task_checkpoints (
 ) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12);
 
 -- name: checkpoint_thin
-DELETE FROM task_checkpoints WHERE task_id = ?1 AND seq <= ?2;
+DELETE FROM task_checkpoints WHERE task_id = ?1 AND seq = ?2;
 
 -- name: checkpoint_newest
 SELECT id, seq, checkpoint_name, progress_percent, step_description, recoverable_data,

@@ -1,0 +1,503 @@
+/* The recovery queue (B4): entries are made by people and by the sweep, judged (B6), and applied by
+ * whoever leads, by priority. A type with a validator is asked before its task is put back: outside
+ * of any transaction, by a thread that takes entries here and says what it was told
+ * (recovery_work); the entry is its as long as its lease. Belongs to whoever has the turn. */
+#include "queue/queue_int.h"
+
+#include "base/fault.h"
+#include "base/json.h"
+#include "core/checkpoint.h"
+#include "core/render.h"
+#include "store/recovery_store.h"
+
+#define ENTRY_LEASE_US (60 * CLOCK_SECOND_US) /* a validator has 10 s */
+#define DETAIL_BYTES_MAX 8192
+
+static const struct recovery_verbs *verbs_of(const struct batch *batch)
+{
+    return batch->store->verbs->recovery;
+}
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory for a recovery; try again");
+}
+
+bool recovery_validates(const struct queue *queue, struct str type)
+{
+    return queue->config.validates && queue->config.validates(queue->config.ctx, type);
+}
+
+/* ---- judging ---- */
+
+struct findings {
+    struct recovery_facts facts;
+    struct str checkpoint; /* the one it would resume from, in short */
+    uint32_t damaged;      /* newer ones that are not whole */
+};
+
+/* The newest checkpoint that is whole; nothing is marked, only looked at. */
+static int look_at_checkpoints(struct batch *batch, const struct task *task,
+                               struct findings *found, struct err *err)
+{
+    int64_t before_seq = 0;
+
+    for (uint32_t i = 0; i <= BOUND_CHECKPOINTS_KEPT; i++) {
+        struct checkpoint *row;
+
+        if (verbs_of(batch)->checkpoint_before(batch->store, &task->id, before_seq, &batch->arena,
+                                               &row, err) < 0)
+            return -(int)err->code;
+        if (!row)
+            break;
+        if (batch->arena.failed)
+            return no_memory(err);
+        if (checkpoint_intact(&task->id, row)) {
+            found->checkpoint = checkpoint_short(row, &batch->arena);
+            return 0;
+        }
+        found->damaged++;
+        before_seq = row->seq;
+    }
+    found->facts.damaged = found->damaged > 0 || task->checkpoint_data.data;
+    return 0;
+}
+
+static bool names_queue(const struct worker_state *worker, struct str queue)
+{
+    for (uint32_t i = 0; i < worker->queues_count; i++)
+        if (str_eq(worker->queues[i], queue))
+            return true;
+    return false;
+}
+
+/* Only where every live worker of the queue says what it runs, and none runs this. */
+static bool handler_is_gone(const struct batch *batch, const struct task *task)
+{
+    struct worker_state *worker;
+    uint32_t cursor = 0;
+    bool any = false;
+
+    while ((worker = map_next(&batch->queue->workers, &cursor)) != NULL) {
+        if (worker->row.lease_until_us < batch->now_us || !names_queue(worker, task->spec.queue))
+            continue;
+        if (settings_types_cover(worker->types, worker->types_count, task->spec.type))
+            return false;
+        any = true;
+    }
+    return any;
+}
+
+static int gather(struct batch *batch, const struct task *task, enum recovery_method method,
+                  struct findings *found, struct err *err)
+{
+    *found = (struct findings){.facts.found = task != NULL};
+    if (!task)
+        return 0;
+    found->facts.status = task->status;
+    found->facts.stalled = recovery_is_stalled(task, RECOVERY_STALL_AFTER_MS, batch->now_us);
+    found->facts.poisoned = task->crash_count >= task->spec.max_crashes;
+    found->facts.handler_gone = handler_is_gone(batch, task);
+    return method == RECOVERY_RESTART_CLEAN ? 0 : look_at_checkpoints(batch, task, found, err);
+}
+
+static void write_detail(struct buf *out, const struct task *task, const struct findings *found)
+{
+    if (!task) {
+        buf_text(out, "{}");
+        return;
+    }
+    buf_byte(out, '{');
+    render_uuid(out, "task_id", &task->id);
+    buf_byte(out, ',');
+    render_text(out, "status", str_of(status_word(task->status)));
+    buf_byte(out, ',');
+    render_bool(out, "stalled", found->facts.stalled);
+    buf_byte(out, ',');
+    render_json(out, "checkpoint", found->checkpoint);
+    buf_byte(out, ',');
+    render_int(out, "checkpoints_damaged", found->damaged);
+    buf_byte(out, ',');
+    render_int(out, "crash_count", task->crash_count);
+    buf_byte(out, ',');
+    render_int(out, "max_crashes", task->spec.max_crashes);
+    buf_byte(out, '}');
+}
+
+/* {"valid":…,"reason":…,"detail":{…}}; `said` is what a validator gave as its reason. */
+static struct str verdict_json(const struct task *task, const struct findings *found,
+                               enum recovery_reason reason, struct str said, struct arena *arena)
+{
+    struct buf text = BUF_INIT(DETAIL_BYTES_MAX);
+    struct str copy;
+
+    buf_format(&text, "{\"valid\":%s,\"reason\":", reason == RECOVERY_VALID ? "true" : "false");
+    if (reason == RECOVERY_VALID)
+        buf_text(&text, "null");
+    else
+        json_write_string(&text, said.data ? said : str_of(recovery_reason_word(reason)));
+    buf_text(&text, ",\"detail\":");
+    write_detail(&text, task, found);
+    buf_byte(&text, '}');
+    copy = text.failed ? STR_NONE : arena_str(arena, buf_view(&text));
+    buf_deinit(&text);
+    return copy;
+}
+
+/* ---- entries ---- */
+
+static struct recovery_entry new_entry(struct batch *batch, const struct task *task,
+                                       enum recovery_method method)
+{
+    return (struct recovery_entry){.id = uuid7_new(&batch->queue->ids, batch->now_us),
+                                   .namespace_name = task->spec.namespace_name,
+                                   .task_id = task->id,
+                                   .method = method,
+                                   .priority = task->spec.recovery_priority,
+                                   .scheduled_for_us = batch->now_us,
+                                   .max_attempts = RECOVERY_MAX_ATTEMPTS,
+                                   .created_at_us = batch->now_us};
+}
+
+static int add_entry(struct batch *batch, const struct recovery_entry *entry, struct err *err)
+{
+    if (!batch_grow(batch, &batch->recoveries, &batch->recoveries_cap, batch->recoveries_count,
+                    sizeof *batch->recoveries))
+        return no_memory(err);
+    batch->recoveries[batch->recoveries_count++] = *entry;
+    if (entry->status != RECOVERY_PENDING)
+        return 0;
+    batch->recovery_waits = true;
+    if (batch->queue->next_recovery_us > entry->scheduled_for_us) /* of the first writer */
+        batch->queue->next_recovery_us = entry->scheduled_for_us;
+    return 0;
+}
+
+static void end_entry(struct batch *batch, struct recovery_entry *entry,
+                      enum recovery_status status, struct str error)
+{
+    if (!entry->processing_started_us) {
+        entry->processing_started_us = batch->now_us;
+        entry->attempts++;
+    }
+    entry->processing_completed_us = batch->now_us;
+    entry->status = status;
+    entry->error_message = error;
+}
+
+static void note_on_task(struct batch *batch, struct task *task, const struct recovery_entry *entry,
+                         struct str reason)
+{
+    char id[UUID_TEXT_BYTES], at[CLOCK_TEXT_BYTES];
+
+    uuid_format(&entry->id, id);
+    clock_format(batch->now_us, at);
+    task->recovery_metadata =
+        batch_text(batch, "{\"entry_id\":\"%s\",\"method\":\"%s\",\"reason\":\"" STR_FMT "\","
+                   "\"recovered_at\":\"%s\"}", id, recovery_method_word(entry->method),
+                   STR_ARG(reason), at);
+}
+
+/* ---- what the sweep lost ---- */
+
+int recovery_note_lost(struct batch *batch, struct task *task, const char *reason,
+                       struct err *err)
+{
+    bool resumes = task->checkpoint_data.data != NULL;
+    struct recovery_entry entry = new_entry(batch, task, resumes ? RECOVERY_RESUME_CHECKPOINT
+                                                                 : RECOVERY_RESTART_CLEAN);
+    bool dead = task->status == STATUS_DEAD_LETTER;
+
+    note_on_task(batch, task, &entry, str_of(reason));
+    end_entry(batch, &entry, dead ? RECOVERY_FAILED : RECOVERY_COMPLETED,
+              dead ? STR("attempts_exhausted: it was lost too often") : STR_NONE);
+    entry.result = batch_text(batch, "{\"valid\":%s,\"reason\":\"%s\",\"detail\":{\"status\":"
+                              "\"%s\",\"crash_count\":%lld}}", dead ? "false" : "true",
+                              dead ? "attempts_exhausted" : reason, status_word(task->status),
+                              (long long)task->crash_count);
+    batch->queue->stats.recovered_total += !dead;
+    return add_entry(batch, &entry, err);
+}
+
+int recovery_wait_for_validator(struct batch *batch, struct task *task, struct err *err)
+{
+    struct recovery_entry entry = new_entry(batch, task,
+                                            task->checkpoint_data.data ? RECOVERY_RESUME_CHECKPOINT
+                                                                       : RECOVERY_RESTART_CLEAN);
+
+    note_on_task(batch, task, &entry, task->last_error);
+    return add_entry(batch, &entry, err);
+}
+
+/* ---- putting a task back ---- */
+
+/* orphaned, partial or silent -> recovering -> pending; dead_letter where silent too often. */
+static int put_back(struct batch *batch, struct task *task, struct recovery_entry *entry,
+                    struct err *err)
+{
+    bool clean = entry->method == RECOVERY_RESTART_CLEAN;
+
+    if (status_held(task->status) && sweep_orphan(batch, task, "stalled", true, err) < 0)
+        return -(int)err->code;
+    if (task->status == STATUS_DEAD_LETTER)
+        return 0;
+    note_on_task(batch, task, entry, task->last_error.data && task->status == STATUS_ORPHANED
+                                         ? task->last_error : STR("partial"));
+    FAULT_POINT("recovery.put_back");
+    if (control_put_back(batch, task, clean, err) < 0)
+        return -(int)err->code;
+    batch->queue->stats.recovered_total++;
+    return 0;
+}
+
+static int apply_entry(struct batch *batch, struct task *task, struct recovery_entry *entry,
+                       const struct findings *found, enum recovery_reason reason, struct str said,
+                       struct err *err)
+{
+    struct str why = batch_text(batch, STR_FMT ": %s",
+                                STR_ARG(said.data ? said : str_of(recovery_reason_word(reason))),
+                                recovery_reason_text(reason));
+
+    entry->result = verdict_json(task, found, reason, said, &batch->arena);
+    switch (recovery_decide(entry, reason)) {
+    case RECOVERY_STEP_ACT:
+        if (put_back(batch, task, entry, err) < 0)
+            return -(int)err->code;
+        if (task->status == STATUS_DEAD_LETTER)
+            end_entry(batch, entry, RECOVERY_FAILED,
+                      STR("attempts_exhausted: it was lost too often"));
+        else
+            end_entry(batch, entry, RECOVERY_COMPLETED, STR_NONE);
+        return 0;
+    case RECOVERY_STEP_DONE:
+        end_entry(batch, entry, RECOVERY_COMPLETED,
+                  entry->method == RECOVERY_VALIDATE_ONLY && reason != RECOVERY_VALID ? why
+                                                                                      : STR_NONE);
+        return 0;
+    case RECOVERY_STEP_LATER:
+        entry->status = RECOVERY_PENDING;
+        entry->processing_started_us = 0;
+        entry->error_message = why;
+        entry->scheduled_for_us = batch->now_us + recovery_delay_ms(entry->attempts) * CLOCK_MS_US;
+        return 0;
+    case RECOVERY_STEP_GIVE_UP:
+        end_entry(batch, entry, RECOVERY_FAILED, why);
+    }
+    return 0;
+}
+
+static int save_entry(struct batch *batch, const struct recovery_entry *entry, struct err *err)
+{
+    batch->wrote = true;
+    FAULT_POINT("recovery.save");
+    return verbs_of(batch)->save(batch->store, entry, err);
+}
+
+/* ---- requests ---- */
+
+static int no_such_task(const struct uuid *id, struct err *err)
+{
+    char text[UUID_TEXT_BYTES];
+
+    uuid_format(id, text);
+    return err_set(err, ERR_NOT_FOUND, "there is no task %s", text);
+}
+
+int recovery_now(struct batch *batch, struct task *task, enum recovery_method method,
+                 struct err *err)
+{
+    struct recovery_entry entry = new_entry(batch, task, method);
+    enum recovery_reason reason;
+    struct findings found;
+
+    if (gather(batch, task, method, &found, err) < 0)
+        return -(int)err->code;
+    reason = recovery_judge(&found.facts, method);
+    if (reason != RECOVERY_VALID && method != RECOVERY_VALIDATE_ONLY)
+        return err_set(err, reason == RECOVERY_CHECKPOINT_DAMAGED || reason == RECOVERY_HANDLER_GONE
+                                ? ERR_CONFLICT : ERR_TRANSITION,
+                       "a task that is %s cannot be recovered: %s (%s)", status_word(task->status),
+                       recovery_reason_text(reason), recovery_reason_word(reason));
+    if (reason == RECOVERY_VALID && recovery_validates(batch->queue, task->spec.type))
+        return add_entry(batch, &entry, err);
+    entry.attempts = 1;
+    entry.processing_started_us = batch->now_us;
+    if (apply_entry(batch, task, &entry, &found, reason, STR_NONE, err) < 0)
+        return -(int)err->code;
+    return add_entry(batch, &entry, err);
+}
+
+static int put_request(struct batch *batch, struct task *task, struct recovery_request *request)
+{
+    struct recovery_entry *entry = &request->entry;
+    struct recovery_entry made = new_entry(batch, task, request->method);
+
+    if (request->has_priority)
+        made.priority = request->priority;
+    if (request->scheduled_for_us)
+        made.scheduled_for_us = request->scheduled_for_us;
+    *entry = made;
+    entry->namespace_name = STR_NONE; /* the task's text does not outlive the batch */
+    return add_entry(batch, &made, &request->base.err);
+}
+
+static int validate_request(struct batch *batch, struct task *task,
+                            struct recovery_request *request)
+{
+    struct findings found;
+    struct arena *arena = request->base.arena;
+
+    if (gather(batch, task, request->method, &found, &request->base.err) < 0)
+        return -(int)request->base.err.code;
+    request->reason = recovery_judge(&found.facts, request->method);
+    request->verdict = verdict_json(task, &found, request->reason, STR_NONE, arena);
+    request->type = arena_str(arena, task->spec.type);
+    request->validates = recovery_validates(batch->queue, task->spec.type);
+    return request->verdict.data && request->type.data ? 0 : no_memory(&request->base.err);
+}
+
+int recovery_apply(struct batch *batch, struct recovery_request *request)
+{
+    struct err *err = &request->base.err;
+    struct task *task;
+
+    if (batch_task(batch, &request->task_id, &task, err) < 0)
+        return -(int)err->code;
+    if (!task)
+        return no_such_task(&request->task_id, err);
+    return request->op == RECOVERY_OP_PUT ? put_request(batch, task, request)
+                                          : validate_request(batch, task, request);
+}
+
+/* ---- working it off ---- */
+
+static void give_out(struct recovery_work_request *request, const struct recovery_entry *entry,
+                     const struct task *task)
+{
+    struct recovery_work *work = &request->works[request->works_count++];
+
+    *work = (struct recovery_work){.entry_id = entry->id,
+                                   .attempts = entry->attempts,
+                                   .task_id = task->id,
+                                   .type = arena_str(request->base.arena, task->spec.type)};
+}
+
+/* One entry that is due: decided at once, or given to whoever asks the validator of its type. */
+static int take_up(struct batch *batch, struct recovery_entry *entry,
+                   struct recovery_work_request *request, struct err *err)
+{
+    enum recovery_reason reason;
+    struct findings found;
+    struct task *task;
+
+    if (batch_task(batch, &entry->task_id, &task, err) < 0)
+        return -(int)err->code;
+    if (entry->status == RECOVERY_PROCESSING && entry->attempts >= entry->max_attempts) {
+        end_entry(batch, entry, RECOVERY_FAILED, STR("its validator did not answer"));
+        return save_entry(batch, entry, err);
+    }
+    entry->status = RECOVERY_PROCESSING;
+    entry->processing_started_us = batch->now_us;
+    entry->attempts++;
+    FAULT_POINT("recovery.take_up");
+    if (gather(batch, task, entry->method, &found, err) < 0)
+        return -(int)err->code;
+    reason = recovery_judge(&found.facts, entry->method);
+    if (request && reason == RECOVERY_VALID && recovery_validates(batch->queue, task->spec.type))
+        give_out(request, entry, task);
+    else if (apply_entry(batch, task, entry, &found, reason, STR_NONE, err) < 0)
+        return -(int)err->code;
+    return save_entry(batch, entry, err);
+}
+
+static int work_off(struct batch *batch, struct recovery_work_request *request, int64_t *next_us,
+                    struct err *err)
+{
+    struct recovery_entry *entries;
+    uint32_t count;
+
+    if (batch_flush(batch, err) < 0 ||
+        verbs_of(batch)->due(batch->store, batch->now_us, ENTRY_LEASE_US, BOUND_RECOVERY_STEP,
+                             &batch->arena, &entries, &count, next_us, err) < 0)
+        return -(int)err->code;
+    if (batch->arena.failed)
+        return no_memory(err);
+    for (uint32_t i = 0; i < count; i++) {
+        if (request && request->works_count == request->limit) {
+            *next_us = batch->now_us;
+            return 0;
+        }
+        if (take_up(batch, &entries[i], request, err) < 0)
+            return -(int)err->code;
+        if (entries[i].status == RECOVERY_PENDING && entries[i].scheduled_for_us < *next_us)
+            *next_us = entries[i].scheduled_for_us;
+    }
+    if (count == BOUND_RECOVERY_STEP)
+        *next_us = batch->now_us;
+    return 0;
+}
+
+int recovery_run(struct batch *batch, int64_t *next_us, struct err *err)
+{
+    *next_us = INT64_MAX;
+    return recovery_validates(batch->queue, STR_NONE) ? 0 : work_off(batch, NULL, next_us, err);
+}
+
+/* What a validator said of one entry; nothing when the entry is no longer in its hands. */
+static int settle_result(struct batch *batch, const struct recovery_result *result,
+                         struct err *err)
+{
+    struct recovery_entry *entry;
+    enum recovery_reason reason;
+    struct findings found;
+    struct task *task;
+
+    if (verbs_of(batch)->load(batch->store, &result->entry_id, &batch->arena, &entry, err) < 0)
+        return -(int)err->code;
+    if (!entry || entry->status != RECOVERY_PROCESSING || entry->attempts != result->attempts)
+        return 0;
+    if (batch_task(batch, &entry->task_id, &task, err) < 0 ||
+        gather(batch, task, entry->method, &found, err) < 0)
+        return -(int)err->code;
+    reason = recovery_judge(&found.facts, entry->method);
+    if (reason == RECOVERY_VALID && !result->answered) { /* as if its handler were not there */
+        reason = entry->attempts < entry->max_attempts ? RECOVERY_HANDLER_GONE : RECOVERY_REFUSED;
+    } else if (reason == RECOVERY_VALID && !result->valid) {
+        reason = RECOVERY_REFUSED;
+        if (str_is(result->reason, recovery_reason_word(RECOVERY_ALREADY_COMPLETED)) &&
+            entry->method != RECOVERY_VALIDATE_ONLY) {
+            reason = RECOVERY_ALREADY_COMPLETED;
+            if (control_found_done(batch, task, err) < 0)
+                return -(int)err->code;
+        }
+    }
+    if (apply_entry(batch, task, entry, &found, reason,
+                    reason == RECOVERY_REFUSED || !result->answered ? result->reason : STR_NONE,
+                    err) < 0)
+        return -(int)err->code;
+    return save_entry(batch, entry, err);
+}
+
+int recovery_work(struct batch *batch, struct recovery_work_request *request)
+{
+    struct err *err = &request->base.err;
+
+    request->works_count = 0;
+    request->next_at_us = INT64_MAX;
+    for (uint32_t i = 0; i < request->results_count; i++)
+        if (settle_result(batch, &request->results[i], err) < 0)
+            return -(int)err->code;
+    if (request->limit == 0)
+        return 0;
+    if (batch->store->shared && !batch->store->verbs->leads(batch->store)) {
+        request->next_at_us = batch->now_us + batch->queue->settings->lease_ms * CLOCK_MS_US / 6;
+        return 0;
+    }
+    if (batch->store->shared && batch->store->verbs->lead_guard(batch->store, err) < 0)
+        return -(int)err->code;
+    request->works = arena_alloc_array(request->base.arena, request->limit,
+                                       sizeof *request->works);
+    if (!request->works)
+        return no_memory(err);
+    return work_off(batch, request, &request->next_at_us, err);
+}

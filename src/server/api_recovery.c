@@ -1,0 +1,441 @@
+/* /v1/recovery: the recovery queue (B4), what discovery finds (B5), and whether a task can be
+ * recovered (B6). What is allowed is decided by the queue. Loop thread, but for the read_
+ * functions. */
+#include "server/api.h"
+#include "server/body.h"
+#include "server/server_int.h"
+
+#include "base/hash.h"
+#include "core/bounds.h"
+#include "core/render.h"
+#include "store/recovery_store.h"
+
+#define CURSOR_ENTRY 'r'
+#define CURSOR_CANDIDATE 'c'
+#define ASK_EVERY_US (50 * CLOCK_MS_US) /* looks for a validator's answer, ... */
+#define ASK_FOR_US (20 * CLOCK_SECOND_US) /* ... which has 10 s, and may have to wait for others */
+
+static const struct recovery_verbs *verbs_of(const struct api_call *call)
+{
+    return call->server->store->verbs->recovery;
+}
+
+static int no_memory(struct api_call *call)
+{
+    return err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+}
+
+/* A cursor is its kind's letter and the bytes of what was shown last, in hex. */
+static int parse_cursor(struct api_call *call, char kind, uint8_t *bytes, size_t len, bool *given)
+{
+    struct str text = call_parameter(call, "cursor");
+
+    *given = text.data != NULL;
+    if (!text.data)
+        return 0;
+    if (text.len == 1 + 2 * len && text.data[0] == kind &&
+        hash_from_hex(str_span(text.data + 1, text.len - 1), bytes, len))
+        return 0;
+    return err_set_field(&call->err, ERR_INVALID, "cursor",
+                         "'cursor' must be the next_cursor of the page before");
+}
+
+static void write_cursor(struct buf *out, char kind, const uint8_t *bytes, size_t len, bool more)
+{
+    buf_text(out, "],\"next_cursor\":");
+    if (!more) {
+        buf_text(out, "null}");
+        return;
+    }
+    buf_format(out, "\"%c", kind);
+    for (size_t i = 0; i < len; i++)
+        buf_format(out, "%02x", bytes[i]);
+    buf_text(out, "\"}");
+}
+
+/* ---- entries ---- */
+
+static int read_entries(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+{
+    const struct recovery_filter *filter = call->ctx;
+    struct recovery_entry *entries = NULL;
+    uint32_t count = 0;
+
+    if (verbs_of(call)->read_entries(reader, filter, scratch, &entries, &count, &call->err) < 0)
+        return -(int)call->err.code;
+    buf_text(&call->out, "{\"items\":[");
+    for (uint32_t i = 0; i < count; i++) {
+        if (i)
+            buf_byte(&call->out, ',');
+        recovery_render_entry(&call->out, &entries[i]);
+    }
+    write_cursor(&call->out, CURSOR_ENTRY, count ? entries[count - 1].id.bytes : NULL, 16,
+                 count > 0 && count == filter->limit);
+    return 0;
+}
+
+static int parse_words(struct api_call *call, struct recovery_filter *filter)
+{
+    struct str status = call_parameter(call, "status");
+    struct str method = call_parameter(call, "method");
+    enum recovery_status status_value;
+    enum recovery_method method_value;
+
+    filter->status = filter->method = -1;
+    if (status.data && !recovery_status_parse(status, &status_value))
+        return err_set_field(&call->err, ERR_INVALID, "status", "'status' must be pending, "
+                             "processing, completed or failed");
+    if (method.data && !recovery_method_parse(method, &method_value))
+        return err_set_field(&call->err, ERR_INVALID, "method", "'method' must be "
+                             "resume_checkpoint, restart_clean or validate_only");
+    if (status.data)
+        filter->status = (int)status_value;
+    if (method.data)
+        filter->method = (int)method_value;
+    return 0;
+}
+
+void api_recovery_list(struct api_call *call)
+{
+    struct recovery_filter *filter = arena_alloc(call->arena, sizeof *filter);
+    bool given;
+    int rc = filter ? parse_words(call, filter) : no_memory(call);
+
+    if (rc == 0)
+        rc = call_parameter_uuid(call, "task_id", &filter->task_id);
+    if (rc == 0)
+        rc = call_limit(call, BOUND_LIST_LIMIT_DEFAULT, BOUND_LIST_LIMIT, &filter->limit);
+    if (rc == 0)
+        rc = parse_cursor(call, CURSOR_ENTRY, filter->before_id.bytes, 16, &given);
+    if (rc < 0) {
+        call_fail(call);
+        return;
+    }
+    call->ctx = filter;
+    call_read(call, read_entries);
+}
+
+static int read_entry(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+{
+    struct recovery_entry *entry = NULL;
+    int rc = verbs_of(call)->read_entry(reader, &call->task_id, scratch, &entry, &call->err);
+
+    if (rc == 0 && !entry)
+        rc = err_set(&call->err, ERR_NOT_FOUND, "there is no recovery with this id");
+    if (rc == 0)
+        recovery_render_entry(&call->out, entry);
+    return rc;
+}
+
+void api_recovery_get(struct api_call *call)
+{
+    if (uuid_parse(call->name, &call->task_id)) {
+        call_read(call, read_entry);
+        return;
+    }
+    err_set(&call->err, ERR_NOT_FOUND, "there is no such recovery; an id is 36 characters");
+    call_fail(call);
+}
+
+/* ---- candidates ---- */
+
+static int read_candidates(struct api_call *call, struct store_reader *reader,
+                           struct arena *scratch)
+{
+    const struct candidate_filter *filter = call->ctx;
+    struct recovery_candidate *candidates = NULL;
+    uint8_t bytes[32] = {0};
+    uint32_t count = 0;
+
+    if (verbs_of(call)->read_candidates(reader, filter, scratch, &candidates, &count,
+                                        &call->err) < 0)
+        return -(int)call->err.code;
+    buf_text(&call->out, "{\"items\":[");
+    for (uint32_t i = 0; i < count; i++) {
+        if (i)
+            buf_byte(&call->out, ',');
+        recovery_render_candidate(&call->out, &candidates[i]);
+    }
+    if (count) {
+        const struct task *last = candidates[count - 1].task;
+
+        memcpy(bytes, &last->spec.recovery_priority, 8);
+        memcpy(bytes + 8, &last->updated_at_us, 8);
+        memcpy(bytes + 16, last->id.bytes, 16);
+    }
+    write_cursor(&call->out, CURSOR_CANDIDATE, bytes, sizeof bytes,
+                 count > 0 && count == filter->limit);
+    return 0;
+}
+
+static int parse_auto_recovery(struct api_call *call, struct candidate_filter *filter)
+{
+    struct str text = call_parameter(call, "auto_recovery");
+
+    filter->auto_recovery = 1;
+    if (!text.data || str_is(text, "true"))
+        return 0;
+    filter->auto_recovery = str_is(text, "false") ? 0 : -1;
+    if (filter->auto_recovery == 0 || str_is(text, "any"))
+        return 0;
+    return err_set_field(&call->err, ERR_INVALID, "auto_recovery",
+                         "'auto_recovery' must be true, false or any");
+}
+
+void api_recovery_candidates(struct api_call *call)
+{
+    struct candidate_filter *filter = arena_alloc(call->arena, sizeof *filter);
+    uint8_t bytes[32] = {0};
+    int rc = filter ? parse_auto_recovery(call, filter) : no_memory(call);
+
+    if (rc == 0)
+        rc = call_limit(call, BOUND_LIST_LIMIT_DEFAULT, BOUND_LIST_LIMIT, &filter->limit);
+    if (rc == 0)
+        rc = parse_cursor(call, CURSOR_CANDIDATE, bytes, sizeof bytes, &filter->goes_on);
+    if (rc < 0) {
+        call_fail(call);
+        return;
+    }
+    memcpy(&filter->after_priority, bytes, 8);
+    memcpy(&filter->after_updated_us, bytes + 8, 8);
+    memcpy(filter->after_id.bytes, bytes + 16, 16);
+    filter->now_us = queue_now_us(call->server->queue);
+    filter->stall_after_ms = RECOVERY_STALL_AFTER_MS;
+    call->ctx = filter;
+    call_read(call, read_candidates);
+}
+
+/* ---- putting and validating ---- */
+
+static int parse_task_id(const struct body_field *field, struct arena *arena, struct uuid *id,
+                         struct err *err)
+{
+    struct str text = STR_NONE;
+
+    if (body_text(field, BOUND_NAME_BYTES, arena, &text, err) < 0)
+        return -(int)err->code;
+    if (text.data && uuid_parse(text, id))
+        return 0;
+    return err_set_field(err, ERR_INVALID, "task_id",
+                         "'task_id' must be the id of a task, 36 characters");
+}
+
+static int parse_method(const struct body_field *field, struct arena *arena,
+                        enum recovery_method *method, struct err *err)
+{
+    struct str word = STR("resume_checkpoint");
+
+    if (body_text(field, BOUND_NAME_BYTES, arena, &word, err) < 0)
+        return -(int)err->code;
+    if (recovery_method_parse(word, method))
+        return 0;
+    return err_set_field(err, ERR_INVALID, field->name, "'%s' must be resume_checkpoint, "
+                         "restart_clean or validate_only", field->name);
+}
+
+static int parse_time(const struct body_field *field, struct arena *arena, int64_t *time_us,
+                      struct err *err)
+{
+    struct str text = STR_NONE;
+
+    if (body_text(field, 64, arena, &text, err) < 0)
+        return -(int)err->code;
+    if (!text.data || clock_parse(text, time_us))
+        return 0;
+    return err_set_field(err, ERR_INVALID, field->name,
+                         "'%s' must be a time such as 2027-03-28T01:00:00Z", field->name);
+}
+
+static int parse_put(struct api_call *call, struct recovery_request *request)
+{
+    enum { TASK_ID, METHOD, PRIORITY, SCHEDULED_FOR, COUNT };
+    struct body_field fields[COUNT] = {{.name = "task_id"}, {.name = "method"},
+                                       {.name = "priority"}, {.name = "scheduled_for"}};
+    struct str object;
+    int rc = call_object(call, &object);
+
+    if (rc == 0)
+        rc = body_parse(object, fields, COUNT, &call->err);
+    if (rc == 0)
+        rc = parse_task_id(&fields[TASK_ID], call->arena, &request->task_id, &call->err);
+    if (rc == 0)
+        rc = parse_method(&fields[METHOD], call->arena, &request->method, &call->err);
+    if (rc == 0)
+        rc = body_int(&fields[PRIORITY], -BOUND_PRIORITY, BOUND_PRIORITY, &request->priority,
+                      &call->err);
+    if (rc == 0)
+        rc = parse_time(&fields[SCHEDULED_FOR], call->arena, &request->scheduled_for_us,
+                        &call->err);
+    request->has_priority = fields[PRIORITY].value.data != NULL;
+    return rc;
+}
+
+static void put_done(struct api_call *call)
+{
+    const struct recovery_request *request = call->ctx;
+    char location[24 + UUID_TEXT_BYTES] = "/v1/recovery/";
+
+    uuid_format(&request->entry.id, location + strlen(location));
+    http_reply_header(call->exchange, "Location", location);
+    recovery_render_entry(&call->out, &request->entry);
+    call_reply(call, 201);
+}
+
+void api_recovery_put(struct api_call *call)
+{
+    struct recovery_request *request = arena_alloc(call->arena, sizeof *request);
+    int rc = request ? parse_put(call, request) : no_memory(call);
+
+    if (rc < 0) {
+        call_fail(call);
+        return;
+    }
+    request->op = RECOVERY_OP_PUT;
+    call->ctx = request;
+    call_submit(call, &request->base, REQUEST_RECOVERY, put_done);
+}
+
+static int parse_validate(struct api_call *call, struct recovery_request *request)
+{
+    struct body_field fields[] = {{.name = "task_id"}, {.name = "method"}};
+    struct str object;
+    int rc = call_object(call, &object);
+
+    if (rc == 0)
+        rc = body_parse(object, fields, 2, &call->err);
+    if (rc == 0)
+        rc = parse_task_id(&fields[0], call->arena, &request->task_id, &call->err);
+    if (rc == 0)
+        rc = parse_method(&fields[1], call->arena, &request->method, &call->err);
+    return rc;
+}
+
+/* A type with a validator: an entry that only validates is put into the queue, and looked at until
+ * whoever leads has asked. */
+struct asking {
+    struct recovery_request request; /* first: the call's ctx is still one */
+    struct loop_timer *timer;
+    int64_t until_us;
+    bool ended;
+};
+
+static void look_again(void *ctx);
+
+static int read_verdict(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+{
+    struct asking *asking = call->ctx;
+    struct recovery_entry *entry = NULL;
+    int rc = verbs_of(call)->read_entry(reader, &asking->request.entry.id, scratch, &entry,
+                                        &call->err);
+
+    if (rc < 0)
+        return rc;
+    asking->ended = !entry || entry->status == RECOVERY_COMPLETED ||
+                    entry->status == RECOVERY_FAILED;
+    if (asking->ended && entry && entry->result.data)
+        buf_str(&call->out, entry->result);
+    return 0;
+}
+
+static void verdict_read(struct api_call *call)
+{
+    struct asking *asking = call->ctx;
+
+    if (!asking->ended && clock_boot_us() < asking->until_us && !call->server->stopping) {
+        loop_timer_set(asking->timer, ASK_EVERY_US);
+        return;
+    }
+    loop_timer_free(asking->timer);
+    if (call->out.len) {
+        call_reply(call, 200);
+        return;
+    }
+    err_set(&call->err, ERR_UNAVAILABLE, "the validator of the task's type has not answered; ask "
+            "again");
+    call_fail(call);
+}
+
+static void look_again(void *ctx)
+{
+    call_look(ctx, read_verdict, verdict_read);
+}
+
+static void asked(struct api_call *call)
+{
+    struct asking *asking = call->ctx;
+
+    asking->timer = loop_timer_new(call->server->loop, look_again, call);
+    if (asking->timer) {
+        loop_timer_set(asking->timer, ASK_EVERY_US);
+        return;
+    }
+    no_memory(call);
+    call_fail(call);
+}
+
+static void validated(struct api_call *call)
+{
+    const struct recovery_request *request = call->ctx;
+    struct asking *asking;
+
+    if (request->reason != RECOVERY_VALID || !request->validates) {
+        buf_str(&call->out, request->verdict);
+        call_reply(call, 200);
+        return;
+    }
+    asking = arena_alloc(call->arena, sizeof *asking);
+    if (!asking) {
+        no_memory(call);
+        call_fail(call);
+        return;
+    }
+    asking->request = (struct recovery_request){.op = RECOVERY_OP_PUT,
+                                                .task_id = request->task_id,
+                                                .method = RECOVERY_VALIDATE_ONLY,
+                                                .has_priority = true,
+                                                .priority = BOUND_PRIORITY};
+    asking->until_us = clock_boot_us() + ASK_FOR_US;
+    call->ctx = asking;
+    call_submit(call, &asking->request.base, REQUEST_RECOVERY, asked);
+}
+
+static int look_for_task(struct api_call *call, struct store_reader *reader,
+                         struct arena *scratch)
+{
+    struct recovery_request *request = call->ctx;
+    struct task *task = NULL;
+    int rc = call->server->store->verbs->read_task(reader, &request->task_id, scratch, &task,
+                                                   &call->err);
+
+    request->reason = task ? RECOVERY_VALID : RECOVERY_NOT_FOUND;
+    return rc;
+}
+
+/* A task that is not there is an answer here, not an error. */
+static void looked(struct api_call *call)
+{
+    struct recovery_request *request = call->ctx;
+
+    if (request->reason == RECOVERY_VALID) {
+        call_submit(call, &request->base, REQUEST_RECOVERY, validated);
+        return;
+    }
+    buf_text(&call->out, "{\"valid\":false,\"reason\":\"not_found\",\"detail\":{");
+    render_uuid(&call->out, "task_id", &request->task_id);
+    buf_text(&call->out, "}}");
+    call_reply(call, 200);
+}
+
+void api_recovery_validate(struct api_call *call)
+{
+    struct recovery_request *request = arena_alloc(call->arena, sizeof *request);
+    int rc = request ? parse_validate(call, request) : no_memory(call);
+
+    if (rc < 0) {
+        call_fail(call);
+        return;
+    }
+    request->op = RECOVERY_OP_VALIDATE;
+    call->ctx = request;
+    call_look(call, look_for_task, looked);
+}

@@ -1,0 +1,1 @@
+DROP INDEX recovery_queue_pending;

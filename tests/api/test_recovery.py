@@ -1,0 +1,337 @@
+"""The recovery queue, discovery and validation over HTTP (B4, B5, B6, B9), and validators of task types.
+Each test has a server of its own."""
+import http.server
+import json
+import threading
+import unittest
+
+import harness
+from harness import wait_until
+
+LEASE_S = 1
+NOBODY = "0197f6a2-5c3e-7b11-9d2f-3a4b5c6d7e8f"
+
+
+class RecoveryTest(harness.ApiTest):
+    arguments = ("--lease", f"{LEASE_S}s", "--leader-lease", "2s")
+
+    def lost(self, checkpoint=None, type="test", **fields):
+        """A task whose worker stays silent until its lease is over."""
+        task = self.enqueue(type, queue="q", **fields)
+        self.register("lost", queues=("q",))
+        [claimed] = self.claim("lost", wait_ms=5000)
+        self.assertEqual(claimed["id"], task["id"])
+        self.report_ok("lost", claimed, "start")
+        if checkpoint:
+            self.report_ok("lost", claimed, "checkpoint", **checkpoint)
+        return wait_until(lambda: self.when(task["id"], "pending", "orphaned", "dead_letter"),
+                          what="the end of the lease")
+
+    def when(self, task_id, *statuses):
+        task = self.task(task_id)
+        return task if task["status"] in statuses else None
+
+    def orphan(self, **fields):
+        task = self.lost(auto_recovery=False, **fields)
+        self.assertEqual(task["status"], "orphaned")
+        return task
+
+    def partial(self, **fields):
+        task = self.enqueue(queue="p", **fields)
+        self.register("p", queues=("p",))
+        [claimed] = self.claim("p", wait_ms=5000)
+        self.report_ok("p", claimed, "partial", result={"done": 3})
+        return task
+
+    def recover(self, task, **fields):
+        return self.expect(201, "POST", "/v1/recovery", {"task_id": task["id"], **fields})
+
+    def ended(self, entry, *statuses):
+        def reached():
+            shown = self.expect(200, "GET", f"/v1/recovery/{entry['id']}")
+            return shown if shown["status"] in (statuses or ("completed", "failed")) else None
+        return wait_until(reached, what="the recovery")
+
+    def validate(self, task_id, **fields):
+        verdict = self.expect(200, "POST", "/v1/recovery/validate",
+                              {"task_id": task_id, **fields})
+        self.assertEqual(set(verdict), {"valid", "reason", "detail"})
+        self.assertEqual(verdict["valid"], verdict["reason"] is None)
+        return verdict["reason"]
+
+    def candidates(self, **filters):
+        query = "&".join(f"{key}={value}" for key, value in filters.items())
+        return self.expect(200, "GET", f"/v1/recovery/candidates?{query}")["items"]
+
+
+class QueueTest(RecoveryTest):
+    def test_b4_what_the_sweep_takes_back_is_in_the_queue(self):
+        task = self.lost(checkpoint={"name": "half", "progress": 50, "data": {"n": 1}},
+                         recovery_priority=4)
+        [entry] = self.expect(200, "GET", f"/v1/recovery?task_id={task['id']}")["items"]
+        self.assertEqual((entry["recovery_method"], entry["status"], entry["recovery_priority"],
+                          entry["attempts"], entry["max_attempts"], entry["error_message"]),
+                         ("resume_checkpoint", "completed", 4, 1, 3, None))
+        self.assertEqual(entry["recovery_result"]["reason"], "worker_lost")
+        self.assertEqual(entry["task_id"], task["id"])
+        self.assertTrue(entry["processing_started"] <= entry["processing_completed"])
+        self.assertEqual(task["recovery_metadata"]["entry_id"], entry["id"])
+        self.register("next", queues=("q",))
+        [claimed] = self.claim("next")
+        self.assertEqual(claimed["checkpoint"]["data"], {"n": 1})
+        self.assertEqual(self.task(task["id"])["resumed_from"], "half")  # B7
+
+    def test_b4_a_recovery_that_is_asked_for_puts_the_task_back(self):
+        for method in ("resume_checkpoint", "restart_clean"):
+            task = self.orphan(checkpoint={"name": "half", "progress": 50})
+            self.assertEqual(self.expect(200, "GET", f"/v1/recovery?task_id={task['id']}")["items"],
+                             [])  # B9
+            entry = self.recover(task, method=method, priority=9)
+            self.assertEqual((entry["status"], entry["recovery_priority"]), ("pending", 9))
+            entry = self.ended(entry)
+            self.assertEqual((entry["status"], entry["recovery_result"]["valid"]),
+                             ("completed", True))
+            task = self.task(task["id"])
+            self.assertEqual((task["status"], task["previous_status"]), ("pending", "recovering"))
+            self.assertEqual(task["checkpoint_data"] is None, method == "restart_clean")
+            self.expect(200, "POST", f"/v1/tasks/{task['id']}:cancel")
+
+    def test_b4_validate_only_says_what_it_found_and_touches_nothing(self):
+        task = self.orphan()
+        entry = self.ended(self.recover(task, method="validate_only"))
+        self.assertEqual((entry["status"], entry["recovery_result"]["valid"]), ("completed", True))
+        self.assertEqual(self.task(task["id"])["version"], task["version"])
+        self.expect(200, "POST", f"/v1/tasks/{task['id']}:cancel")
+        entry = self.ended(self.recover(task, method="validate_only"))
+        self.assertEqual(entry["recovery_result"]["reason"], "ended")
+
+    def test_b4_what_is_found_done_is_completed_and_what_cannot_be_fails_with_its_reason(self):
+        done = self.enqueue(queue="d")
+        self.register("d", queues=("d",))
+        [claimed] = self.claim("d")
+        self.complete("d", claimed)
+        entry = self.ended(self.recover(done))
+        self.assertEqual((entry["status"], entry["recovery_result"]["reason"]),
+                         ("completed", "already_completed"))
+        cancelled = self.enqueue(queue="e")
+        self.expect(200, "POST", f"/v1/tasks/{cancelled['id']}:cancel")
+        entry = self.ended(self.recover(cancelled))
+        self.assertEqual(entry["status"], "failed")
+        self.assertIn("ended", entry["error_message"])
+
+    def test_b4_an_entry_waits_for_its_time_also_over_a_restart(self):
+        task = self.orphan()
+        entry = self.recover(task, scheduled_for="2099-01-01T00:00:00Z")
+        self.server.stop()
+        self.server.start()
+        self.assertEqual(self.ended(entry, "pending")["scheduled_for"],
+                         "2099-01-01T00:00:00.000000Z")
+        self.assertEqual(self.task(task["id"])["status"], "orphaned")
+
+    def test_the_queue_is_listed_newest_first_and_paged(self):
+        tasks = [self.partial() for _ in range(5)]
+        entries = [self.recover(task, method="validate_only") for task in tasks]
+        for entry in entries:
+            self.ended(entry)
+        seen, cursor = [], ""
+        while cursor is not None:
+            page = self.expect(200, "GET", f"/v1/recovery?limit=2&cursor={cursor}")
+            seen += [entry["id"] for entry in page["items"]]
+            cursor = page["next_cursor"]
+        self.assertEqual(seen, [entry["id"] for entry in entries][::-1])
+        for query, count in (("status=completed", 5), ("status=pending", 0),
+                             ("method=validate_only", 5), ("method=restart_clean", 0),
+                             (f"task_id={tasks[0]['id']}", 1), (f"task_id={NOBODY}", 0)):
+            self.assertEqual(len(self.expect(200, "GET", f"/v1/recovery?{query}")["items"]), count)
+
+    def test_b9_a_task_that_is_recovered_by_hand_has_its_entry(self):
+        task = self.orphan()
+        recovered = self.expect(200, "POST", f"/v1/tasks/{task['id']}:recover",
+                                {"method": "restart_clean"})
+        self.assertEqual(recovered["status"], "pending")
+        [entry] = self.expect(200, "GET", f"/v1/recovery?task_id={task['id']}")["items"]
+        self.assertEqual((entry["status"], entry["recovery_method"]),
+                         ("completed", "restart_clean"))
+        self.expect_error(409, "invalid_transition", "POST", f"/v1/tasks/{task['id']}:recover")
+
+    def test_wrong_requests_are_refused_with_the_field(self):
+        task = self.enqueue()
+        for body, field in (({}, "task_id"), ({"task_id": "x"}, "task_id"),
+                            ({"task_id": task["id"], "method": "magic"}, "method"),
+                            ({"task_id": task["id"], "priority": 1001}, "priority"),
+                            ({"task_id": task["id"], "scheduled_for": "soon"}, "scheduled_for"),
+                            ({"task_id": task["id"], "when": 1}, "when")):
+            self.expect_error(422, "invalid", "POST", "/v1/recovery", body, field=field)
+        self.expect_error(404, "not_found", "POST", "/v1/recovery", {"task_id": NOBODY})
+        self.expect_error(404, "not_found", "GET", f"/v1/recovery/{NOBODY}")
+        self.expect_error(404, "not_found", "GET", "/v1/recovery/nothing")
+        for query, field in (("status=done", "status"), ("method=x", "method"),
+                             ("cursor=r12", "cursor"), ("limit=0", "limit"), ("x=1", "x")):
+            self.expect_error(422, "invalid", "GET", f"/v1/recovery?{query}", field=field)
+        for query, field in (("auto_recovery=maybe", "auto_recovery"), ("cursor=c1", "cursor")):
+            self.expect_error(422, "invalid", "GET", f"/v1/recovery/candidates?{query}",
+                              field=field)
+
+
+class DiscoveryTest(RecoveryTest):
+    def test_b5_candidates_come_by_priority_then_the_least_recently_updated(self):
+        first, second = self.partial(), self.partial(user_id="ada")
+        low = self.partial(recovery_priority=-1)
+        high = self.partial(recovery_priority=5)
+        lost = self.orphan(recovery_priority=9)
+        found = self.candidates()
+        self.assertEqual([c["id"] for c in found],
+                         [task["id"] for task in (high, first, second, low)])
+        self.assertEqual({c["reason"] for c in found}, {"partial"})
+        self.assertEqual((found[2]["user_id"], found[2]["task_id"]), ("ada", second["id"]))
+        self.assertEqual([c["id"] for c in self.candidates(auto_recovery="any")][0], lost["id"])
+        self.assertEqual([(c["id"], c["reason"]) for c in self.candidates(auto_recovery="false")],
+                         [(lost["id"], "orphaned")])
+        seen, cursor = [], ""
+        while cursor is not None:
+            page = self.expect(200, "GET", f"/v1/recovery/candidates?limit=1&cursor={cursor}")
+            seen += [c["id"] for c in page["items"]]
+            cursor = page["next_cursor"]
+        self.assertEqual(seen, [c["id"] for c in found])
+
+    def test_b5_a_silent_handler_loses_its_task_where_stall_after_says_so(self):
+        quick = self.enqueue(queue="s", stall_after_ms=600)
+        slow = self.enqueue(queue="s")
+        self.register("s", queues=("s",))
+        claimed = self.claim("s", max=2)
+        self.report("s", *(self.element(task, "start") for task in claimed))
+        heartbeat = lambda: self.expect(200, "POST", "/v1/workers/s:heartbeat", {})
+        wait_until(lambda: heartbeat() and self.task(quick["id"])["status"] == "pending",
+                   what="the stalled task")
+        self.assertEqual(self.task(quick["id"])["last_error"], "stalled")
+        self.assertEqual(self.task(slow["id"])["status"], "running")
+        [entry] = self.expect(200, "GET", "/v1/recovery")["items"]
+        self.assertEqual((entry["task_id"], entry["recovery_result"]["reason"]),
+                         (quick["id"], "stalled"))
+        stale = self.report_one("s", claimed[0], "complete")  # B4: it learns that it lost it
+        self.assertEqual(stale["error"]["code"], "stale_lease")
+
+    def test_b6_a_task_is_judged(self):
+        self.assertEqual(self.validate(NOBODY), "not_found")
+        waiting = self.enqueue(queue="w")
+        self.assertEqual(self.validate(waiting["id"]), "not_lost")
+        self.assertIsNone(self.validate(self.partial()["id"]))
+        poison = self.lost(max_crashes=1)
+        self.assertEqual((poison["status"], self.validate(poison["id"])),
+                         ("dead_letter", "attempts_exhausted"))
+        task = self.orphan()
+        self.assertIsNone(self.validate(task["id"]))
+        self.expect(204, "DELETE", "/v1/workers/lost")
+        self.register("typed", queues=("q",), types=["other", "some:*"])
+        self.assertEqual(self.validate(task["id"]), "handler_gone")
+        error = self.expect_error(409, "conflict", "POST", f"/v1/tasks/{task['id']}:recover")
+        self.assertIn("handler_gone", error["message"])
+        self.register("all", queues=("q",))
+        self.assertIsNone(self.validate(task["id"]))
+        self.expect_error(422, "invalid", "POST", "/v1/recovery/validate", {}, field="task_id")
+
+
+class Target(http.server.BaseHTTPRequestHandler):
+    """A validator: refuses what its payload says."""
+    asked = []
+
+    def do_POST(self):  # noqa: N802
+        task = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        Target.asked.append((self.path, task["id"]))
+        status, body = task["payload"]["say"]
+        data = json.dumps(body).encode()
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *arguments):
+        pass
+
+
+COMMAND = """import json, os, sys
+task = json.load(sys.stdin)
+assert task["id"] == os.environ["PERDURA_TASK_ID"]
+print(task["payload"]["say"])
+sys.exit(task["payload"]["exit"])"""
+
+
+class ValidatorTest(RecoveryTest):
+    def setUp(self):
+        self.target = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Target)
+        threading.Thread(target=self.target.serve_forever, daemon=True).start()
+        self.addCleanup(self.target.server_close)
+        self.addCleanup(self.target.shutdown)
+        folder = harness.tempfile.mkdtemp(prefix="perdura-validators-")
+        self.addCleanup(harness.shutil.rmtree, folder, ignore_errors=True)
+        config = f"{folder}/perdura.yaml"
+        with open(config, "w", encoding="utf-8") as file:
+            file.write(f"""workers: 0
+handlers:
+  - type: "cmd"
+    command: ["true"]
+    validate: {{command: {json.dumps(["python3", "-c", COMMAND])}}}
+  - type: "web"
+    command: ["true"]
+    validate:
+      url: http://127.0.0.1:{self.target.server_address[1]}/check
+""")
+        self.arguments = (*self.arguments, "--config", config)
+        super().setUp()
+
+    def entry(self, task):
+        [entry] = self.expect(200, "GET", f"/v1/recovery?task_id={task['id']}&status=completed"
+                              )["items"] or \
+            self.expect(200, "GET", f"/v1/recovery?task_id={task['id']}")["items"]
+        return entry
+
+    def test_b6_a_command_decides_whether_a_lost_task_is_put_back(self):
+        yes = self.lost(type="cmd", payload={"say": "", "exit": 0})
+        wait_until(lambda: self.when(yes["id"], "pending"), what="the word of the validator")
+        self.assertEqual(self.entry(yes)["status"], "completed")
+        self.expect(200, "POST", f"/v1/tasks/{yes['id']}:cancel")
+        no = self.lost(type="cmd", payload={"say": "the invoice is gone\nmore", "exit": 1})
+        wait_until(lambda: self.entry(no)["status"] == "failed", what="its refusal")
+        self.assertIn("the invoice is gone", self.entry(no)["error_message"])
+        self.assertEqual(self.entry(no)["recovery_result"]["reason"], "the invoice is gone")
+        self.assertEqual(self.task(no["id"])["status"], "orphaned")
+        self.assertEqual([c["id"] for c in self.candidates()], [no["id"]])
+        done = self.lost(type="cmd", payload={"say": "already_completed", "exit": 1})
+        wait_until(lambda: self.when(done["id"], "completed"), what="it being found done")
+        self.assertEqual(self.events(done["id"])[0]["actor"], "RECOVERY")
+
+    def test_b6_an_http_target_decides_too(self):
+        Target.asked.clear()
+        yes = self.orphan(type="web", payload={"say": [200, {"valid": True}]})
+        self.assertIsNone(self.validate(yes["id"]))
+        self.assertEqual(Target.asked, [("/check", yes["id"])])
+        self.expect(200, "POST", f"/v1/tasks/{yes['id']}:recover")
+        wait_until(lambda: self.when(yes["id"], "pending"), what="the word of the validator")
+        self.expect(200, "POST", f"/v1/tasks/{yes['id']}:cancel")
+        no = self.orphan(type="web", payload={"say": [409, {"reason": "paid by hand"}]})
+        self.assertEqual(self.validate(no["id"]), "paid by hand")
+        entry = self.ended(self.recover(no))
+        self.assertEqual((entry["status"], entry["recovery_result"]["reason"]),
+                         ("failed", "paid by hand"))
+        self.assertEqual(self.task(no["id"])["status"], "orphaned")
+
+    def test_b6_a_validator_that_does_not_answer_is_asked_again_later(self):
+        task = self.orphan(type="web", payload={"say": [503, {}]})
+        entry = self.recover(task)
+        shown = wait_until(lambda: next(iter(
+            e for e in [self.expect(200, "GET", f"/v1/recovery/{entry['id']}")]
+            if e["attempts"] == 1 and e["status"] == "pending"), None), what="the first attempt")
+        self.assertIn("503", shown["error_message"])
+        self.assertGreater(shown["scheduled_for"], shown["created_at"])
+        self.assertEqual(self.task(task["id"])["status"], "orphaned")
+
+    def test_types_without_a_validator_are_recovered_as_ever(self):
+        task = self.lost()
+        self.assertEqual(task["status"], "pending")
+        self.expect(200, "POST", f"/v1/tasks/{task['id']}:cancel")
+        orphan = self.orphan()
+        self.assertEqual(self.ended(self.recover(orphan))["status"], "completed")
+
+
+if __name__ == "__main__":
+    unittest.main()

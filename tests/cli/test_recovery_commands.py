@@ -1,0 +1,78 @@
+"""perdura recovery …, and what recovery means for commands as handlers: pause, partial ends and a clean
+stop go on from the checkpoint (B2, B4, B5, B6, F-A18)."""
+import json
+import signal
+import unittest
+
+from cli_harness import NO_TASK, ServerTest, wait_until
+
+CONFIG = r"""
+grace: 2s
+handlers:
+  - type: polite
+    command: ["sh", "-c", "trap 'echo \"{\\\"checkpoint\\\":{\\\"name\\\":\\\"told to stop\\\",\\\"progress\\\":60}}\" >&3; exit 75' TERM; if [ \"$PERDURA_CHECKPOINT\" ]; then echo \"{\\\"result\\\":\\\"from $PERDURA_CHECKPOINT\\\"}\" >&3; exit 0; fi; echo '{\"state\":\"On\"}' >&3; while :; do sleep 0.02; done"]
+  - type: partly
+    command: ["sh", "-c", "if [ \"$PERDURA_CHECKPOINT\" ]; then echo '{\"result\":\"all\"}' >&3; exit 0; fi; echo '{\"checkpoint\":{\"name\":\"half\",\"progress\":50,\"data\":1}}' >&3; echo '{\"partial\":\"half\"}' >&3"]
+"""
+
+
+class Recovery(ServerTest):
+    config = CONFIG
+    arguments = ("--lease", "900ms")
+
+    def on(self, task_id):
+        wait_until(lambda: self.task(task_id)["state"] == "On", what="the handler's start")
+
+    def test_b4_b5_b6_a_partial_task_is_found_validated_and_recovered(self):
+        task_id = self.enqueue("partly", recovery_priority=3)["id"]
+        task = self.wait_ended(task_id)
+        self.assertEqual((task["status"], task["result"]), ("partial", "half"))
+        lines = self.perdura("recovery", "candidates").stdout.splitlines()
+        self.assertRegex(lines[1], rf"{task_id}.*partly.*partial")
+        [found] = json.loads(self.perdura("recovery", "candidates", "--json").stdout)["items"]
+        self.assertEqual((found["id"], found["recovery_priority"]), (task_id, 3))
+        self.assertIn("can be recovered", self.perdura("recovery", "validate", task_id).stdout)
+        made = json.loads(self.perdura("recovery", "run", "--priority", "5", "--json",
+                                       task_id).stdout)
+        self.assertEqual((made["task_id"], made["recovery_priority"]), (task_id, 5))
+        task = self.wait_status(task_id, "completed")
+        self.assertEqual((task["result"], task["resumed_from"]), ("all", "half"))
+        lines = self.perdura("recovery", "list", "--task", task_id).stdout.splitlines()
+        self.assertRegex(lines[1], rf"{made['id']}.*{task_id}.*resume_checkpoint.*completed")
+        self.assertEqual(json.loads(self.perdura("recovery", "list", "--status", "failed",
+                                                 "--json").stdout)["items"], [])
+        done = self.perdura("recovery", "validate", task_id, code=1)
+        self.assertIn("cannot be recovered: already_completed", done.stdout)
+        verdict = json.loads(self.perdura("recovery", "validate", task_id, "--json", code=1).stdout)
+        self.assertEqual(verdict["reason"], "already_completed")
+
+    def test_refusals_say_what_to_do(self):
+        self.perdura("recovery", "validate", NO_TASK, code=3)
+        self.refused(3, "recovery", "run", NO_TASK)
+        self.refused(3, "recovery", "run", "nothing")
+        self.refused(2, "recovery", "run", "--method", "magic", NO_TASK)
+        self.refused(2, "recovery", "run")
+
+    def test_b2_a_command_is_paused_through_its_checkpoint_and_resumed(self):
+        task_id = self.enqueue("polite")["id"]
+        self.on(task_id)
+        self.perdura("task", "pause", task_id)
+        task = self.wait_status(task_id, "paused")
+        self.assertEqual((task["checkpoint_data"]["name"], task["retry_count"],
+                          task["crash_count"]), ("told to stop", 0, 0))
+        self.perdura("task", "resume", task_id)
+        task = self.wait_ended(task_id)
+        self.assertEqual((task["status"], task["result"]), ("completed", "from told to stop"))
+
+    def test_f_a18_a_clean_stop_checkpoints_and_gives_back_without_an_attempt(self):
+        task_id = self.enqueue("polite", max_retries=0, max_crashes=1)["id"]
+        self.on(task_id)
+        self.restart(signal.SIGTERM)
+        task = self.wait_ended(task_id)
+        self.assertEqual((task["status"], task["result"]), ("completed", "from told to stop"))
+        self.assertEqual((task["retry_count"], task["crash_count"], task["attempts"]), (0, 0, 1))
+        self.assertEqual(self.expect(200, "GET", "/v1/recovery")["items"], [])  # nothing was lost
+
+
+if __name__ == "__main__":
+    unittest.main()
