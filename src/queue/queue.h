@@ -15,6 +15,7 @@
 #include "core/report.h"
 #include "core/settings.h"
 #include "core/spec.h"
+#include "core/why.h"
 #include "store/store.h"
 
 #include <pthread.h>
@@ -39,6 +40,7 @@ enum request_kind {
     REQUEST_STATS,
     REQUEST_CATALOG,
     REQUEST_JOB_RUN,
+    REQUEST_WHY,
     REQUEST_KIND_COUNT
 };
 
@@ -307,6 +309,14 @@ struct job_run_request {
     struct str payload; /* JSON; absent = the job's */
     enum actor actor;
     struct task *task;  /* out */
+};
+
+/* What why_decide needs to know of a task (core/why.h), but who paused it: that is in its events.
+ * ERR_NOT_FOUND. Changes nothing. */
+struct why_request {
+    struct request base;
+    struct uuid task_id;
+    struct why_facts facts; /* out */
 };
 
 /* What changed, told after the commit on the queue's thread (SSE). */

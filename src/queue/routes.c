@@ -184,8 +184,14 @@ static void enqueue_begin(struct call *call)
 
 static const struct uuid *task_of(const struct request *request)
 {
-    return request->kind == REQUEST_WAIT ? &((const struct wait_request *)request)->task_id
-                                         : &((const struct control_request *)request)->task_id;
+    switch (request->kind) {
+    case REQUEST_WAIT:
+        return &((const struct wait_request *)request)->task_id;
+    case REQUEST_WHY:
+        return &((const struct why_request *)request)->task_id;
+    default:
+        return &((const struct control_request *)request)->task_id;
+    }
 }
 
 static bool call_is_over(struct call *call)
@@ -286,6 +292,7 @@ static void begin(struct call *call)
         break;
     case REQUEST_CONTROL:
     case REQUEST_WAIT:
+    case REQUEST_WHY:
         find_begin(call);
         break;
     case REQUEST_REGISTER:

@@ -64,6 +64,8 @@ static int apply(struct batch *batch, struct request *request)
         if (!batch->store->full)
             return job_run_apply(batch, typed);
         break;
+    case REQUEST_WHY:
+        return explain_apply(batch, typed);
     case REQUEST_KIND_COUNT:
         ASSERT(false);
     }
@@ -215,7 +217,7 @@ static void pass_points(const char *when, const struct request *list)
     static const char *const kinds[REQUEST_KIND_COUNT] = {
         "enqueue", "claim", "report", "control", "wait", "register", "heartbeat", "leave",
         "workers", "queues", "queue_patch", "outbox_take", "outbox_done", "purge", "stats",
-        "catalog", "job_run"};
+        "catalog", "job_run", "why"};
     char name[64];
 
     snprintf(name, sizeof name, "%s.commit", when);

@@ -39,6 +39,8 @@ const struct route routes[] = {
     {HTTP_GET, "/v1/tasks/{id}/logs", api_task_logs, "Log lines of a task, oldest first",
      {LIST, "level", "after", "before", "q"}},
     {HTTP_GET, "/v1/tasks/{id}/result", api_task_result, "The result of a task", {0}},
+    {HTTP_GET, "/v1/tasks/{id}/why", api_task_why, "Why a task does not run, in one sentence",
+     {0}},
     {HTTP_GET, "/v1/tasks/{id}/wait", api_task_wait, "Wait until a task has ended",
      {"timeout_ms"}},
     {HTTP_POST, "/v1/workers", api_workers_register, "Register a worker", {0}},

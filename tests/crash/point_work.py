@@ -199,6 +199,7 @@ class PointWork:
         for child in self.call("POST", f"/v1/workers/{worker}:claim", {"max": 1000})["tasks"]:
             self.report(worker, child, {"op": "complete"})
         self.call("GET", f"/v1/tasks/{first['id']}/wait?timeout_ms=50")
+        self.call("GET", f"/v1/tasks/{first['id']}/why")
 
     def control(self, tasks):
         self.call("POST", f"/v1/tasks/{tasks['fails']['id']}:retry", {})
