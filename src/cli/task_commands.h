@@ -11,5 +11,6 @@ extern const struct command task_resume;
 extern const struct command task_priority;
 extern const struct command task_delete;
 extern const struct command task_why;
+extern const struct command task_fork;
 
 #endif

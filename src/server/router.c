@@ -30,6 +30,8 @@ const struct route routes[] = {
      {0}},
     {HTTP_POST, "/v1/tasks/{id}:recover", api_task_recover, "Recover an orphaned or partial task",
      {0}},
+    {HTTP_POST, "/v1/tasks/{id}:fork", api_task_fork,
+     "A new task that begins behind a checkpoint of this one", {0}},
     {HTTP_GET, "/v1/tasks/{id}/events", api_task_events, "Events of a task, newest first",
      {LIST}},
     {HTTP_GET, "/v1/tasks/{id}/executions", api_task_executions,

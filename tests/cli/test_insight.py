@@ -1,13 +1,15 @@
-"""perdura task why, as a person uses it."""
+"""perdura task why and fork, as a person uses them."""
 import json
 import unittest
 
 from cli_harness import NO_TASK, ServerTest
 
-CONFIG = """
+CONFIG = r"""
 handlers:
   - type: hello
     command: ["true"]
+  - type: count
+    command: ["sh", "-c", "for step in $(seq $((${PERDURA_CHECKPOINT:-0} + 1)) 3); do echo \"{\\\"checkpoint\\\":{\\\"name\\\":\\\"$step\\\"}}\" >&3; done; echo \"{\\\"result\\\":\\\"from ${PERDURA_CHECKPOINT:-0}\\\"}\" >&3"]
 """
 
 
@@ -34,6 +36,37 @@ class Why(ServerTest):
         self.assertIn("no task", self.refused(3, "task", "why", NO_TASK))
         self.refused(3, "task", "why", "nonsense")
         self.refused(2, "task", "why")
+
+
+class Fork(ServerTest):
+    config = CONFIG
+
+    def test_b7_a_fork_begins_where_it_was_told(self):
+        task, result = self.perdura("enqueue", "count", "--wait").stdout.split("\n", 1)
+        self.assertEqual(result, '"from 0"\n')
+        for flags, start in (((), 3), (("--from", "1"), 1), (("--from", "2"), 2),
+                             (("--from", "0"), 0)):
+            made, result = self.perdura("task", "fork", task, *flags, "--wait").stdout.split(
+                "\n", 1)
+            self.assertNotEqual(made, task)
+            self.assertEqual(result, f'"from {start}"\n')
+
+    def test_a_fork_takes_wishes_and_prints_its_id(self):
+        task = self.perdura("enqueue", "hello", "--wait").stdout.split()[0]
+        made = self.perdura("task", "fork", task, "--payload", '{"n":1}', "--queue", "elsewhere",
+                            "--name", "again", "--priority", "high").stdout.strip()
+        forked = json.loads(self.perdura("task", "show", made, "--json").stdout)
+        self.assertEqual((forked["payload"], forked["queue"], forked["name"],
+                          forked["metadata"]["forked_from"]), ({"n": 1}, "elsewhere", "again", task))
+        whole = json.loads(self.perdura("task", "fork", task, "--queue", "elsewhere",
+                                        "--json").stdout)
+        self.assertEqual(whole["state"], "Forked")
+
+    def test_what_cannot_be_forked_is_refused(self):
+        task = self.perdura("enqueue", "hello", "--wait").stdout.split()[0]
+        self.assertIn("no checkpoint named 'x'", self.refused(1, "task", "fork", task, "--from",
+                                                              "x"))
+        self.refused(3, "task", "fork", NO_TASK)
 
 
 if __name__ == "__main__":

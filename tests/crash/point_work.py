@@ -200,6 +200,7 @@ class PointWork:
             self.report(worker, child, {"op": "complete"})
         self.call("GET", f"/v1/tasks/{first['id']}/wait?timeout_ms=50")
         self.call("GET", f"/v1/tasks/{first['id']}/why")
+        self.kept.add(self.call("POST", f"/v1/tasks/{first['id']}:fork", {"queue": "later"})["id"])
 
     def control(self, tasks):
         self.call("POST", f"/v1/tasks/{tasks['fails']['id']}:retry", {})
