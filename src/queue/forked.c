@@ -2,16 +2,27 @@
 #include "queue/queue_int.h"
 
 #include "base/fault.h"
+#include "base/json.h"
 
 struct str forked_detail(struct batch *batch, const struct task_input *input)
 {
+    const struct checkpoint *from = input->checkpoint;
+    struct buf text = BUF_INIT(4096);
     char id[UUID_TEXT_BYTES];
+    struct str copy;
 
     uuid_format(&input->forked_from, id);
-    if (!input->checkpoint)
-        return batch_text(batch, "{\"forked_from\":\"%s\"}", id);
-    return batch_text(batch, "{\"forked_from\":\"%s\",\"from_checkpoint\":%lld,\"checkpoint\":1}",
-                      id, (long long)input->checkpoint->seq);
+    buf_format(&text, "{\"forked_from\":\"%s\"", id);
+    if (from) { /* as every checkpoint is told, and which one of the original it was */
+        buf_format(&text, ",\"from_checkpoint\":%lld,\"checkpoint\":1,\"name\":",
+                   (long long)from->seq);
+        json_write_string(&text, from->name);
+        buf_format(&text, ",\"progress\":%lld", (long long)from->progress);
+    }
+    buf_byte(&text, '}');
+    copy = text.failed ? STR_NONE : arena_str(&batch->arena, buf_view(&text));
+    buf_deinit(&text);
+    return copy;
 }
 
 /* The checkpoint becomes the new task's first: with an id, a number and a hash of its own. The task

@@ -18,7 +18,7 @@ const struct route routes[] = {
       "schedule_id", "workflow_id", "parent_id", "correlation_id", "created_after",
       "created_before"}},
     {HTTP_DELETE, "/v1/tasks", api_tasks_purge, "Remove all ended tasks of a user", {"user_id"}},
-    {HTTP_GET, "/v1/tasks/{id}", api_task_get, "One task with its result", {0}},
+    {HTTP_GET, "/v1/tasks/{id}", api_task_get, "One task with its result, or as it was", {"at"}},
     {HTTP_DELETE, "/v1/tasks/{id}", api_task_delete, "Delete a task and all that belongs to it",
      {0}},
     {HTTP_POST, "/v1/tasks/{id}:cancel", api_task_cancel, "Cancel a task", {0}},

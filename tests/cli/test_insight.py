@@ -1,4 +1,4 @@
-"""perdura task why and fork, as a person uses them."""
+"""perdura task why, fork and show --at, as a person uses them."""
 import json
 import unittest
 
@@ -67,6 +67,22 @@ class Fork(ServerTest):
         self.assertIn("no checkpoint named 'x'", self.refused(1, "task", "fork", task, "--from",
                                                               "x"))
         self.refused(3, "task", "fork", NO_TASK)
+
+
+class Past(ServerTest):
+    config = CONFIG
+
+    def test_a10_a_task_is_shown_as_it_was(self):
+        task = self.perdura("enqueue", "count", "--wait").stdout.split()[0]
+        for event in self.events(task):
+            shown = self.perdura("task", "show", task, "--at", event["created_at"]).stdout
+            self.assertRegex(shown, rf"(?m)^as it was at +{event['created_at']}$")
+            past = json.loads(self.perdura("task", "show", task, "--json", "--at",
+                                           event["created_at"]).stdout)
+            self.assertGreaterEqual(past["event_seq"], event["seq"])
+        self.assertIn("completed", self.perdura("task", "show", task, "--at", "+1h").stdout)
+        self.assertIn("not there yet", self.refused(3, "task", "show", task, "--at", "-1h"))
+        self.refused(2, "task", "show", task, "--at", "yesterday")
 
 
 if __name__ == "__main__":
