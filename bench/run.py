@@ -3,7 +3,7 @@
 figures in reports/bench.json and writes docs/benchmarks.md from them.
 
     python3 bench/run.py [--build build] [--turns 3] [--quick] [--report-only]
-                         [--only raw,own,peers,pg,memory,growth,pg-growth,churn,instructions]
+                         [--only raw,own,peers,pg,memory,growth,pg-growth,churn,instructions,calendar]
                          [--minutes 30]
 
 In a turn everything is measured once, one after the other; the next turn begins anew. So what
@@ -38,9 +38,11 @@ import own  # noqa: E402
 import own_pg  # noqa: E402
 import peers  # noqa: E402
 import report  # noqa: E402
+import schedule  # noqa: E402
 
-PARTS = ("raw", "own", "peers", "pg", "memory", "growth", "pg-growth", "churn", "instructions")
-DEFAULT_PARTS = ("raw", "own", "peers", "pg", "memory", "instructions")
+PARTS = ("raw", "own", "peers", "pg", "memory", "growth", "pg-growth", "churn", "instructions",
+         "calendar")
+DEFAULT_PARTS = ("raw", "own", "peers", "pg", "memory", "instructions", "calendar")
 RESULTS = os.path.join(ROOT, "reports", "bench.json")
 PAGE = os.path.join(ROOT, "docs", "benchmarks.md")
 WAITING = 1000000
@@ -178,6 +180,8 @@ def measure(arguments, parts, results, say):
                                                quick=arguments.quick), machine)
     if "instructions" in parts:
         put(results, "instructions", instructions.measure(arguments.build, say), machine)
+    if "calendar" in parts:
+        put(results, "calendar", schedule.measure(arguments.build, say), machine)
 
 
 def parse_arguments():

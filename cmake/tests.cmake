@@ -61,15 +61,20 @@ endforeach()
 # `make calendar-proof`.
 add_executable(calendar_probe tests/calendar/probe.c)
 add_executable(calendar_proof tests/calendar/proof.c tests/calendar/naive_cron.c
-  tests/calendar/proof_expressions.c)
-foreach(name calendar_probe calendar_proof)
+  tests/calendar/proof_expressions.c tests/calendar/proof_zone.c)
+add_executable(calendar_proof_seconds tests/calendar/proof_seconds.c tests/calendar/naive_cron.c
+  tests/calendar/proof_zone.c)
+foreach(name calendar_probe calendar_proof calendar_proof_seconds)
   target_include_directories(${name} PRIVATE tests/calendar)
   target_link_libraries(${name} PRIVATE perdura_everything)
 endforeach()
 add_test(NAME calendar_proof_sample COMMAND calendar_proof --around --from 2010 --until 2040
   America/New_York Pacific/Apia Australia/Lord_Howe Africa/Cairo Africa/Casablanca
   America/Sao_Paulo Antarctica/Troll)
-set_tests_properties(calendar_proof_sample PROPERTIES TIMEOUT ${C_TEST_SECONDS})
+add_test(NAME calendar_seconds_sample COMMAND calendar_proof_seconds --from 2009 --until 2014
+  America/New_York Pacific/Apia Australia/Lord_Howe Africa/Cairo Antarctica/Troll)
+set_tests_properties(calendar_proof_sample calendar_seconds_sample PROPERTIES
+  TIMEOUT ${C_TEST_SECONDS})
 
 # A PostgreSQL for the tests that need one, as long as they run.
 set(POSTGRES_FILE ${CMAKE_BINARY_DIR}/postgres.url)

@@ -4,19 +4,17 @@
  * Kill it and start it again: the schedule is still there, and what was due meanwhile is made up
  * for (within its misfire_grace_ms all of it, after that the last instant). */
 #include <perdura.h>
+#include <stdatomic.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #define TICKS 3
 
 static int tick(struct pd_task *task, void *ctx)
 {
-    char *ticks = ctx;
-
     printf("tick of %s with %s\n", pd_task_type(task), pd_task_payload(task));
     fflush(stdout);
-    ++*ticks; /* one handler at a time: concurrency is 1 */
+    atomic_fetch_add((atomic_int *)ctx, 1);
     return PD_DONE;
 }
 
@@ -44,21 +42,19 @@ static int plan(struct pd *pd)
 
 int main(int argc, char **argv)
 {
-    struct pd_worker_options options = PD_WORKER_OPTIONS_INIT;
     const struct timespec pause = {0, 100000000};
     struct pd_worker *worker = NULL;
-    volatile char ticks = 0;
+    atomic_int ticks = 0;
     struct pd *pd;
     int rc = 1;
 
-    options.concurrency = 1;
     if (pd_open(argc > 1 ? argv[1] : "schedule.db", NULL, &pd) < 0 || plan(pd) < 0 ||
-        pd_worker_new(pd, &options, &worker) < 0 ||
-        pd_worker_handle(worker, "example:*", tick, (void *)&ticks) < 0 ||
+        pd_worker_new(pd, NULL, &worker) < 0 ||
+        pd_worker_handle(worker, "example:*", tick, &ticks) < 0 ||
         pd_worker_start(worker) < 0) {
         fprintf(stderr, "schedule: %s\n", pd_error(pd));
     } else {
-        while (ticks < TICKS)
+        while (atomic_load(&ticks) < TICKS)
             nanosleep(&pause, NULL);
         rc = 0;
     }

@@ -9,9 +9,14 @@
 #define LEAP_YEAR 2028
 #define EVERY_WEEK UINT64_C(0x10204081) /* every seventh of 31 days */
 
-static int32_t year_kind(int64_t year)
+/* The weekday of 1 January by Gauss' formula: a year moves it on by one day, by one more behind a
+ * leap year. */
+static int32_t year_kind(int32_t year)
 {
-    return civil_weekday(civil_days(year, 1, 1)) + (civil_is_leap(year) ? 7 : 0);
+    int32_t before = year - 1;
+
+    return (1 + 5 * (before % 4) + 4 * (before % 100) + 6 * (before % 400)) % 7 +
+           (civil_is_leap(year) ? 7 : 0);
 }
 
 /* The working day nearest to a day, without leaving the month. */
@@ -100,23 +105,25 @@ bool cron_prepare(struct cron *cron)
     return fires;
 }
 
-/* The first day after a date that has passed. */
-static bool next_day(const struct cron *cron, struct civil_date date, int64_t *days)
+/* The first day after a date that has passed, in a year of that kind; *days is that date and
+ * becomes the day. */
+static bool next_day(const struct cron *cron, struct civil_date date, int32_t kind, int64_t *days)
 {
-    int32_t kind = year_kind(date.year);
+    static const uint8_t weekday_after[CRON_YEAR_KINDS] = {1, 2, 3, 4, 5, 6, 0,
+                                                           2, 3, 4, 5, 6, 0, 1};
     int32_t last_year = date.year + WALL_YEARS_MAX;
     uint32_t rest = (uint32_t)((uint64_t)cron->days_by_kind[kind][date.month - 1] >> date.day);
     uint32_t months = (uint32_t)cron->months_by_kind[kind] >> date.month << date.month;
     int32_t year = date.year;
 
     if (rest) {
-        *days = civil_days(year, date.month, date.day + 1 + bits_lowest(rest));
+        *days += 1 + bits_lowest(rest);
         return true;
     }
     while (!months) {
         if (++year > last_year || year > CIVIL_YEAR_MAX)
             return false;
-        kind = (kind % 7 + (kind < 7 ? 365 : 366)) % 7 + (civil_is_leap(year) ? 7 : 0);
+        kind = weekday_after[kind] + (civil_is_leap(year) ? 7 : 0);
         months = cron->months_by_kind[kind];
     }
     rest = cron->days_by_kind[kind][bits_lowest(months)];
@@ -128,10 +135,12 @@ bool cron_next_local(const struct cron *cron, int64_t local_s, int64_t *match_s)
 {
     int64_t days = civil_floor_div(local_s, CIVIL_DAY_S);
     struct civil_date date = civil_date_of(days);
+    int32_t kind;
 
     if (date.year > CIVIL_YEAR_MAX)
         return false;
-    if (cron->days_by_kind[year_kind(date.year)][date.month - 1] >> (date.day - 1) & 1) {
+    kind = year_kind(date.year);
+    if (cron->days_by_kind[kind][date.month - 1] >> (date.day - 1) & 1) {
         int32_t time_s = daytimes_next(&cron->times, (int32_t)(local_s - days * CIVIL_DAY_S));
 
         if (time_s >= 0) {
@@ -139,7 +148,7 @@ bool cron_next_local(const struct cron *cron, int64_t local_s, int64_t *match_s)
             return true;
         }
     }
-    if (!next_day(cron, date, &days))
+    if (!next_day(cron, date, kind, &days))
         return false;
     *match_s = days * CIVIL_DAY_S + daytimes_first(&cron->times);
     return true;

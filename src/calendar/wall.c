@@ -49,7 +49,8 @@ static bool next_once(const struct wall_set *set, const struct zone *zone, bool 
 
 /* Whenever the clock shows one: from span to span of the zone. With fill_gaps also at the end of a
  * gap that has one. A match found from searched_s stays the next one as long as clocks are not put
- * back before searched_s or forward over it. */
+ * back before searched_s or forward over it; that can only be near the one or the other, and the
+ * spans between are passed over at once. */
 static bool next_shown(const struct wall_set *set, const struct zone *zone, bool fill_gaps,
                        int64_t after_s, int64_t *next_s)
 {
@@ -71,6 +72,10 @@ static bool next_shown(const struct wall_set *set, const struct zone *zone, bool
         }
         if (change_s > after_s + (match_s == ZONE_EVER_S ? NEAR_S : HORIZON_S))
             return false;
+        if (change_s > after_s + NEAR_S && change_s < match_s - NEAR_S && match_s < ZONE_EVER_S) {
+            zone_span_at(zone, match_s - NEAR_S, &span);
+            continue;
+        }
         zone_span_at(zone, change_s, &span);
         begin_s = change_s + span.offset_s;
         if (match_s < begin_s && fill_gaps) {

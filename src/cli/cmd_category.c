@@ -98,7 +98,7 @@ static int run_create(struct call *call)
     if (rc == 0)
         rc = thing_create(&client, &thing_category, buf_view(&body), &reply);
     if (rc == 0)
-        thing_print_id(call, reply);
+        rc = thing_print_id(call, reply);
     client_close(&client);
     buf_deinit(&body);
     return rc;

@@ -194,9 +194,9 @@ static void print_end(struct call *call, struct str reply, struct str last_at, b
     if (empty)
         terminal_line(&call->out, COLOUR_DIM, STR("Nothing fires in this time."));
     if (cut.data && json_kind(cut) == JSON_TRUE)
-        terminal_line(&call->notes, COLOUR_DIM,
-                      arena_format(&call->arena, "(more: --limit, or --from " STR_FMT ")",
-                                   STR_ARG(last_at)));
+        terminal_line_clean(&call->notes, COLOUR_DIM,
+                            arena_format(&call->arena, "(more: --limit, or --from " STR_FMT ")",
+                                         STR_ARG(last_at)));
     if (unplanned.data && json_int64(unplanned, &count) && count > 0)
         terminal_line(&call->notes, COLOUR_YELLOW,
                       arena_format(&call->arena, "(%lld cannot be planned: 'perdura schedule list "

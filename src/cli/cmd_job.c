@@ -127,7 +127,7 @@ static int create(struct call *call, struct str body, struct str schedule_body)
     if (rc == 0 && schedule_body.len > 0)
         rc = add_schedule(&client, view_member(call, job, "id"), schedule_body, &schedule);
     if (rc == 0)
-        thing_print_id(call, job);
+        rc = thing_print_id(call, job);
     if (rc == 0 && schedule.data)
         note_schedule(call, schedule);
     client_close(&client);
@@ -223,7 +223,7 @@ static int run_now(struct call *call)
     if (rc == 0)
         rc = thing_request(&client, "POST", &thing_job, id, ":run", buf_view(&body), &task);
     if (rc == 0 && !(call_given(call, "wait") && call_given(call, "json")))
-        thing_print_id(call, task);
+        rc = thing_print_id(call, task);
     if (rc == 0 && call_given(call, "wait")) {
         id = view_member(call, task, "id");
         fflush(call->out.file);

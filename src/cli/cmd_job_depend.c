@@ -97,7 +97,7 @@ static int run_depend(struct call *call)
                            &reply);
     }
     if (rc == 0)
-        thing_print_id(call, reply);
+        rc = thing_print_id(call, reply);
     client_close(&client);
     buf_deinit(&body);
     return rc;
@@ -114,8 +114,9 @@ static int delete_one(struct client *client, struct str job_id, struct str depen
                            STR_NONE, &reply);
 
     if (rc == 0)
-        terminal_line(&call->notes, COLOUR_NONE,
-                      arena_format(&call->arena, "deleted dependency " STR_FMT, STR_ARG(id)));
+        terminal_line_clean(&call->notes, COLOUR_NONE,
+                            arena_format(&call->arena, "deleted dependency " STR_FMT,
+                                         STR_ARG(id)));
     return rc;
 }
 

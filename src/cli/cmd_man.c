@@ -129,7 +129,7 @@ static void command_page(struct buf *out, const struct command *command)
 
 static void root_page(struct buf *out)
 {
-    header(out, "perdura", 1, "durable task queue and crash recovery");
+    header(out, "perdura", 1, "durable task queue, scheduler and crash recovery");
     buf_text(out, "# SYNOPSIS\n\n*perdura* _COMMAND_ [flags]\n\n# DESCRIPTION\n\n");
     put(out, command_root.summary);
     buf_text(out, ". Client commands speak HTTP to a server; *serve*, *migrate*, *verify*, "

@@ -158,7 +158,7 @@ static int run_create(struct call *call)
     if (rc == 0)
         rc = thing_create(&client, &thing_recurring, buf_view(&body), &reply);
     if (rc == 0)
-        thing_print_id(call, reply);
+        rc = thing_print_id(call, reply);
     client_close(&client);
     buf_deinit(&body);
     return rc;

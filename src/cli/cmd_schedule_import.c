@@ -66,10 +66,11 @@ static void print_gone(struct import *import)
     for (uint32_t i = 0; i < import->gone_count; i++) {
         const struct import_gone *gone = &import->gone[i];
 
-        terminal_line(&call->out, COLOUR_YELLOW,
-                      arena_format(&call->arena, "not in the file any more: " STR_FMT ", %s",
-                                   STR_ARG(gone->name),
-                                   gone->deleted ? "deleted" : "still runs; --prune deletes it"));
+        terminal_line_clean(
+            &call->out, COLOUR_YELLOW,
+            arena_format(&call->arena, "not in the file any more: " STR_FMT ", %s",
+                         STR_ARG(gone->name),
+                         gone->deleted ? "deleted" : "still runs; --prune deletes it"));
     }
 }
 

@@ -47,7 +47,7 @@ static const struct flag root_flags[] = {
 
 const struct command command_root = {
     .name = "perdura",
-    .summary = "Perdura runs tasks durably: queue and crash recovery in one program",
+    .summary = "Perdura runs tasks durably: queue, scheduler and crash recovery in one program",
     .example = "perdura serve\n"
                "perdura enqueue email:send --payload '{\"to\":\"ada@example.org\"}' --wait\n"
                "perdura task list --status failed",

@@ -213,6 +213,15 @@ void terminal_line(const struct terminal *terminal, enum colour colour, struct s
     fputc('\n', terminal->file);
 }
 
+void terminal_line_clean(const struct terminal *terminal, enum colour colour, struct str text)
+{
+    struct buf clean = BUF_INIT(CLEAN_BYTES_MAX);
+
+    terminal_clean(&clean, text);
+    terminal_line(terminal, colour, buf_view(&clean));
+    buf_deinit(&clean);
+}
+
 void terminal_json(const struct terminal *terminal, struct str json)
 {
     struct buf clean = BUF_INIT(CLEAN_BYTES_MAX);

@@ -47,6 +47,8 @@ struct str terminal_cut(struct str text, size_t width);
 
 void terminal_print(const struct terminal *terminal, enum colour colour, struct str text);
 void terminal_line(const struct terminal *terminal, enum colour colour, struct str text);
+/* The same, cleaned: for texts of others. */
+void terminal_line_clean(const struct terminal *terminal, enum colour colour, struct str text);
 
 /* A JSON value and a line end: as it is into a pipe, cleaned on a terminal. */
 void terminal_json(const struct terminal *terminal, struct str json);

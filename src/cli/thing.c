@@ -146,9 +146,9 @@ int thing_delete_all(struct call *call, const struct thing *thing)
         if (rc == 0)
             rc = thing_request(&client, "DELETE", thing, id, "", STR_NONE, &reply);
         if (rc == 0)
-            terminal_line(&call->notes, COLOUR_NONE,
-                          arena_format(&call->arena, "deleted %s " STR_FMT, thing->word,
-                                       STR_ARG(id)));
+            terminal_line_clean(&call->notes, COLOUR_NONE,
+                                arena_format(&call->arena, "deleted %s " STR_FMT, thing->word,
+                                             STR_ARG(id)));
     }
     client_close(&client);
     return rc;
@@ -165,12 +165,18 @@ void thing_print(struct call *call, struct str reply, const struct view_column *
         view_record(call, reply, columns, columns_count);
 }
 
-void thing_print_id(struct call *call, struct str reply)
+int thing_print_id(struct call *call, struct str reply)
 {
+    struct str id = view_member(call, reply, "id");
+
+    if (!id.data)
+        return err_set(&call->err, ERR_IO, "the server's answer names no id; is it a Perdura "
+                       "server?");
     if (call_given(call, "json"))
         terminal_json(&call->out, reply);
     else
-        terminal_line(&call->out, COLOUR_NONE, view_member(call, reply, "id"));
+        terminal_line_clean(&call->out, COLOUR_NONE, id);
+    return 0;
 }
 
 /* ---- names ---- */

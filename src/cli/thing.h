@@ -41,8 +41,8 @@ int thing_delete_all(struct call *call, const struct thing *thing);
 /* With --json the whole reply, else a record of it. */
 void thing_print(struct call *call, struct str reply, const struct view_column *columns,
                    uint32_t columns_count);
-/* With --json the whole reply, else its id alone. */
-void thing_print_id(struct call *call, struct str reply);
+/* With --json the whole reply, else its id alone; ERR_IO when it has none. */
+int thing_print_id(struct call *call, struct str reply);
 
 /* Adds "job", the name, to objects that have the id of one in `member` ("job_id"): to every item of
  * an array, or to one object. A job that is not there any more goes by its id. */

@@ -6,6 +6,8 @@
 
 #include "store/catalog_store.h"
 
+#include <stdlib.h>
+
 #define SCHEDULES_KNOWN_MAX 10000 /* about 1 MiB; then they are read anew */
 
 static int no_memory(struct err *err)
@@ -69,6 +71,77 @@ static int add_category(struct batch *batch, struct category_state *state, struc
     return 0;
 }
 
+static int by_job(const void *a, const void *b)
+{
+    const struct job_dependency *left = a, *right = b;
+
+    return memcmp(left->job_id.bytes, right->job_id.bytes, sizeof left->job_id.bytes);
+}
+
+static int by_parent(const void *a, const void *b)
+{
+    const struct job_dependency *const *left = a, *const *right = b;
+
+    return memcmp((*left)->depends_on_job_id.bytes, (*right)->depends_on_job_id.bytes,
+                  sizeof (*left)->depends_on_job_id.bytes);
+}
+
+static int sort_edges(struct catalog_cache *cache, struct err *err)
+{
+    cache->parents = arena_alloc_array(&cache->arena, cache->edges_count, sizeof *cache->parents);
+    if (!cache->parents)
+        return no_memory(err);
+    if (cache->edges_count == 0)
+        return 0;
+    qsort(cache->edges, cache->edges_count, sizeof *cache->edges, by_job);
+    for (uint32_t i = 0; i < cache->edges_count; i++)
+        cache->parents[i] = &cache->edges[i];
+    qsort(cache->parents, cache->edges_count, sizeof *cache->parents, by_parent);
+    return 0;
+}
+
+/* The place of the first edge that is not before the id. */
+static uint32_t first_edge(const struct catalog_cache *cache, bool parents, const struct uuid *id)
+{
+    uint32_t low = 0, high = cache->edges_count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct uuid *at = parents ? &cache->parents[middle]->depends_on_job_id
+                                        : &cache->edges[middle].job_id;
+
+        if (memcmp(at->bytes, id->bytes, sizeof at->bytes) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct job_dependency *edges_of(struct batch *batch, const struct uuid *job_id, uint32_t *count)
+{
+    struct catalog_cache *cache = &batch->queue->catalog;
+    uint32_t first = first_edge(cache, false, job_id);
+
+    *count = 0;
+    while (first + *count < cache->edges_count &&
+           uuid_eq(&cache->edges[first + *count].job_id, job_id))
+        ++*count;
+    return cache->edges + first;
+}
+
+struct job_dependency **edges_on(struct batch *batch, const struct uuid *job_id, uint32_t *count)
+{
+    struct catalog_cache *cache = &batch->queue->catalog;
+    uint32_t first = first_edge(cache, true, job_id);
+
+    *count = 0;
+    while (first + *count < cache->edges_count &&
+           uuid_eq(&cache->parents[first + *count]->depends_on_job_id, job_id))
+        ++*count;
+    return cache->parents + first;
+}
+
 static int read_catalog(struct batch *batch, struct err *err)
 {
     const struct catalog_verbs *verbs = batch->store->verbs->catalog;
@@ -86,6 +159,8 @@ static int read_catalog(struct batch *batch, struct err *err)
     states = arena_alloc_array(&cache->arena, count, sizeof *states);
     if (!states || cache->arena.failed)
         return no_memory(err);
+    if (sort_edges(cache, err) < 0)
+        return -(int)err->code;
     for (uint32_t i = 0; i < count; i++) {
         states[i].row = rows[i];
         if (add_category(batch, &states[i], err) < 0)

@@ -201,6 +201,70 @@ static int take_steps(struct firing *firing)
     return verbs->schedules_step(store, firing->steps, firing->ready, firing->err);
 }
 
+static bool same_times(const struct schedule *a, const struct schedule *b)
+{
+    return a->type == b->type && str_eq(a->cron_expression, b->cron_expression) &&
+           a->interval_s == b->interval_s && a->scheduled_at_us == b->scheduled_at_us &&
+           str_eq(a->timezone, b->timezone) && a->starts_at_us == b->starts_at_us &&
+           a->ends_at_us == b->ends_at_us && a->dst == b->dst && a->is_active == b->is_active;
+}
+
+/* Between the look and the step another node may have changed one so that its next instant stayed
+ * the same, and the one after it did not. From the step on the rows are ours. */
+static int check_schedules(struct firing *firing)
+{
+    struct batch *batch = firing->batch;
+    struct uuid *ids = arena_alloc_array(&batch->arena, firing->ready, sizeof *ids);
+    struct schedule **now = arena_alloc_array(&batch->arena, firing->ready, sizeof *now);
+
+    if (!ids || !now)
+        return no_memory(firing->err);
+    for (uint32_t i = 0; i < firing->ready; i++)
+        ids[i] = firing->owners[i].id;
+    if (batch->store->verbs->catalog->schedules_load(batch->store, ids, firing->ready,
+                                                     &batch->arena, now, firing->err) < 0)
+        return -(int)firing->err->code;
+    for (uint32_t i = 0; i < firing->ready; i++)
+        if (firing->steps[i].moved && now[i] && !same_times(now[i], firing->owners[i].schedule)) {
+            batch->store->conflict = true;
+            return err_set(firing->err, ERR_UNAVAILABLE, "a schedule was changed just now");
+        }
+    return 0;
+}
+
+static int check_patterns(struct firing *firing)
+{
+    struct batch *batch = firing->batch;
+    struct uuid *ids = arena_alloc_array(&batch->arena, firing->ready, sizeof *ids);
+    struct recurring **now = arena_alloc_array(&batch->arena, firing->ready, sizeof *now);
+
+    if (!ids || !now)
+        return no_memory(firing->err);
+    for (uint32_t i = 0; i < firing->ready; i++)
+        ids[i] = firing->owners[i].id;
+    if (batch->store->verbs->catalog->recurring_load(batch->store, ids, firing->ready,
+                                                     &batch->arena, now, firing->err) < 0)
+        return -(int)firing->err->code;
+    for (uint32_t i = 0; i < firing->ready; i++) {
+        const struct recurring *was = firing->owners[i].pattern;
+
+        if (!firing->steps[i].moved || !now[i] ||
+            (now[i]->type == was->type && now[i]->is_active == was->is_active &&
+             str_eq(now[i]->pattern_config, was->pattern_config)))
+            continue;
+        batch->store->conflict = true;
+        return err_set(firing->err, ERR_UNAVAILABLE, "a pattern was changed just now");
+    }
+    return 0;
+}
+
+static int check_steps(struct firing *firing)
+{
+    if (!firing->batch->store->shared || firing->ready == 0)
+        return 0;
+    return firing->patterns ? check_patterns(firing) : check_schedules(firing);
+}
+
 /* ---- what they make ---- */
 
 /* An instant of an owner, with the task it makes. */
@@ -373,7 +437,7 @@ static int fire_kind(struct batch *batch, bool patterns, int64_t *next_us, struc
     struct firing firing = {.batch = batch, .patterns = patterns, .err = err};
 
     if (read_due(&firing, BOUND_CHORE_ROWS) < 0 || plan_owners(&firing) < 0 ||
-        take_steps(&firing) < 0)
+        take_steps(&firing) < 0 || check_steps(&firing) < 0)
         return -(int)err->code;
     if (firing.tasks > 0 && make_tasks(&firing) < 0)
         return -(int)err->code;
@@ -399,6 +463,8 @@ int fire_run(struct batch *batch, int64_t *engine_us, struct err *err)
         *engine_us = batch->now_us + CLOCK_SECOND_US;
         return 0;
     }
+    if (!uuid_is_nil(&batch->queue->late_end) && run_ends_late(batch, err) < 0)
+        return -(int)err->code;
     if (batch_flush(batch, err) < 0 || catalog_look(batch, err) < 0 ||
         fire_kind(batch, false, &next_us, err) < 0 || fire_kind(batch, true, &next_us, err) < 0 ||
         zones_follow(batch, &more, &next_us, err) < 0)

@@ -40,7 +40,7 @@ static uint32_t gather(struct batch *batch, uint32_t *slots)
         if (task->status != STATUS_PENDING)
             continue;
         if (count == HAND_OVER_MAX || task->mark != TASK_FRESH || !task->opening_told ||
-            windows_count(batch, task))
+            (!uuid_is_nil(&task->spec.category_id) && windows_count(batch, task)))
             return 0;
         for (; at > 0 && batch->owed[slots[at - 1]]->order_key > task->order_key; at--)
             slots[at] = slots[at - 1];
@@ -88,6 +88,8 @@ static int serve(struct batch *batch, struct claim_request *request, struct work
     }
     *count = kept;
     batch->served_count += request->claimed_count > 0;
+    if (request->claimed_count > 0 && request->coming)
+        request->coming(request);
     return 0;
 }
 

@@ -13,18 +13,33 @@ static const struct str rules_word = {"\x04", 1}; /* a queue has new rules (2 an
 static const struct str catalog_word = {"\x06", 1}; /* what people plan with has changed */
 #define ALIVE '\x05' /* before a worker's id, from one writer to another */
 
+/* Is it what was told last? A busy queue is told of again and again. */
+static bool told_last(const struct buf *hints, struct str name)
+{
+    size_t at = hints->len - name.len - 1;
+
+    return hints->len > name.len && hints->data[hints->len - 1] == SEPARATOR &&
+           (at == 0 || hints->data[at - 1] == SEPARATOR) &&
+           memcmp(hints->data + at, name.data, name.len) == 0;
+}
+
+/* Work in a queue concerns only claims that wait; a claim that begins to finds what was told. */
 static void hint(struct queue *queue, struct str name)
 {
+    bool work = name.len > 0 && (unsigned char)name.data[0] > ' ';
+
     if (str_eq(name, ended_word) && atomic_load(&queue->waits_count) == 0)
         return;
     pthread_mutex_lock(&queue->mutex);
+    queue->hinted |= !work;
     if (!name.data || queue->hints.len + name.len + 1 > HINT_BYTES_MAX) {
         queue->hint_all = true;
-    } else {
+    } else if (!told_last(&queue->hints, name)) {
         buf_str(&queue->hints, name);
         buf_byte(&queue->hints, SEPARATOR);
     }
-    pthread_cond_signal(&queue->arrived);
+    if (nodes_hinted(queue))
+        pthread_cond_signal(&queue->arrived);
     pthread_mutex_unlock(&queue->mutex);
 }
 
@@ -62,13 +77,14 @@ void nodes_tell_alive(struct queue *queue, struct str worker_id)
 
 bool nodes_hinted(const struct queue *queue)
 {
-    return queue->hint_all || queue->hints.len > 0;
+    return queue->hinted || ((queue->hint_all || queue->hints.len > 0) &&
+                             atomic_load(&queue->claims_waiting) > 0);
 }
 
 void nodes_forget_hints(struct queue *queue)
 {
     pthread_mutex_lock(&queue->mutex);
-    queue->hint_all = false;
+    queue->hint_all = queue->hinted = false;
     buf_reset(&queue->hints);
     pthread_mutex_unlock(&queue->mutex);
 }
@@ -131,7 +147,7 @@ static int take_hints(struct batch *batch, struct err *err)
     pthread_mutex_lock(&queue->mutex);
     text = arena_str(&batch->arena, buf_view(&queue->hints));
     all = queue->hint_all || !text.data;
-    queue->hint_all = false;
+    queue->hint_all = queue->hinted = false;
     buf_reset(&queue->hints);
     pthread_mutex_unlock(&queue->mutex);
     if (all) {

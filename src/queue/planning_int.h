@@ -34,7 +34,8 @@ struct catalog_cache {
     struct map names;     /* struct category_state, so the next */
     struct map ids;
     struct map schedules; /* struct schedule_known, as far as it was asked for */
-    struct job_dependency *edges;
+    struct job_dependency *edges;    /* by who depends ... */
+    struct job_dependency **parents; /* ... and the same by whom they depend on */
     uint32_t edges_count;
     int64_t version;
     uint64_t looked_in;   /* the batch that made sure that it is the newest */
@@ -59,6 +60,10 @@ void catalog_forget(struct queue *queue); /* it did */
 void catalog_deinit(struct queue *queue);
 /* Shared stores: whether it changed since it was read. */
 int catalog_changed(struct batch *batch, bool *changed, struct err *err);
+/* What the job waits for or is started by, and who waits for it or is started by it: so many from
+ * here on. */
+struct job_dependency *edges_of(struct batch *batch, const struct uuid *job_id, uint32_t *count);
+struct job_dependency **edges_on(struct batch *batch, const struct uuid *job_id, uint32_t *count);
 /* NULL = there is none. They hold until the batch ends. */
 int categories_find(struct batch *batch, struct str name, struct category_state **state,
                     struct err *err);
@@ -106,6 +111,8 @@ struct batch_job *jobs_get(struct batch *batch, const struct uuid *id); /* NULL 
 int jobs_flush(struct batch *batch, struct err *err); /* runs and ends owed to the store */
 /* 1 when runs of it may be made: it and its category are active. */
 int job_is_active(struct batch *batch, const struct job *job, struct err *err);
+bool ids_add(struct batch *batch, struct uuid **ids, uint32_t *count, uint32_t *cap,
+             const struct uuid *id); /* to an array of the batch; false = no memory */
 /* The row that decides about its runs is held where one has to wait for another. */
 int runs_hold(struct batch *batch, const struct uuid *job_ids, uint32_t count, struct err *err);
 int run_check(struct batch *batch, const struct run_wish *wish, struct err *err); /* refusals */
@@ -116,6 +123,7 @@ int job_run_apply(struct batch *batch, struct job_run_request *request);
 /* run_ends.c */
 int runs_prepare(struct batch *batch, struct err *err); /* before ends are told */
 int run_ended(struct batch *batch, const struct task *task, struct err *err);
+int run_ends_late(struct batch *batch, struct err *err); /* only of a seeded bug */
 int run_reopened(struct batch *batch, struct task *task, struct err *err);
 /* Something that made runs wait was changed or removed. */
 int runs_release_slots(struct batch *batch, struct batch_job *held, struct err *err);

@@ -255,6 +255,12 @@ static bool take_turn(struct queue *queue)
     return mine;
 }
 
+/* Called with the mutex held. */
+static bool nothing_to_do(const struct queue *queue)
+{
+    return !queue->inbox_first && !queue->forget_first && !queue->stop && !nodes_hinted(queue);
+}
+
 static void give_turn_back(struct queue *queue)
 {
     int64_t next_us = next_deadline(queue, queue_clock_us(queue));
@@ -264,8 +270,8 @@ static void give_turn_back(struct queue *queue)
     queue->busy = false;
     queue->shown = queue->stats;
     queue->shown.storage_full = queue->store->full;
-    wake = queue->thread_wants || queue->inbox_first || queue->forget_first || queue->stop ||
-           next_us < queue->waits_until_us || ++queue->helped_batches % HELPED_BATCHES_MAX == 0;
+    wake = queue->thread_wants || !nothing_to_do(queue) || next_us < queue->waits_until_us ||
+           ++queue->helped_batches % HELPED_BATCHES_MAX == 0;
     pthread_mutex_unlock(&queue->mutex);
     if (wake)
         pthread_cond_signal(&queue->arrived);
@@ -323,15 +329,17 @@ static void wait_until(struct queue *queue, int64_t until_us)
 }
 
 /* Where a commit takes a database's time, those who were answered together come back together: the
- * first of them alone would keep all others waiting for two commits. Called with the mutex held. */
+ * first of them alone would keep all others waiting for two commits. Not all of them: the last ones
+ * are read while the first are written. Called with the mutex held. */
 static void gather(struct queue *queue)
 {
-    uint32_t expected = queue->batch_sizes[0] > queue->batch_sizes[1] ? queue->batch_sizes[0]
-                                                                      : queue->batch_sizes[1];
+    uint32_t before = queue->batch_sizes[0] > queue->batch_sizes[1] ? queue->batch_sizes[0]
+                                                                    : queue->batch_sizes[1];
+    uint32_t expected = before * 3 / 4;
     int64_t wait_us = queue->batch_us / 2 < GATHER_US_MAX ? queue->batch_us / 2 : GATHER_US_MAX;
     struct timespec until = time_in(wait_us);
 
-    if (!queue->store->shared || expected < GATHER_MIN || !queue->inbox_first)
+    if (!queue->store->shared || before < GATHER_MIN || !queue->inbox_first)
         return;
     queue->wake_at = expected;
     while (queue->inbox_count < expected && !queue->stop &&
@@ -384,12 +392,6 @@ static void fail_inbox(struct queue *queue)
         list->done(list);
     }
     waits_fail_all(queue, &stopping);
-}
-
-/* Called with the mutex held. */
-static bool nothing_to_do(const struct queue *queue)
-{
-    return !queue->inbox_first && !queue->forget_first && !queue->stop && !nodes_hinted(queue);
 }
 
 void *queue_run(void *ctx)

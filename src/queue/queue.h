@@ -88,6 +88,9 @@ struct claim_request {
     int64_t lease_ms;         /* out */
     struct claimed *claimed;  /* out */
     uint32_t claimed_count;
+    /* May be NULL: something was found for it and is about to be written; done follows, unless
+     * that fails. On the queue's thread; must be quick. */
+    void (*coming)(struct claim_request *request);
 };
 
 struct report_request {

@@ -120,7 +120,7 @@ struct lost_worker {
     char id[];
 };
 
-#define WRITERS_MAX 4
+#define WRITERS_MAX 5
 
 struct queue {
     struct routes *routes;   /* only of the one in front of several; then the rest is not used but
@@ -128,6 +128,7 @@ struct queue {
     struct queue *main;      /* whose writer this is; itself, if it is the first */
     struct queue *writers[WRITERS_MAX]; /* of the first one: itself and the others */
     atomic_uint writers_count;          /* hints come before all are open */
+    bool beats;                         /* heartbeats are its business */
     atomic_uint claims_waiting;         /* in here */
     uint32_t workers_kept;              /* of a further writer: then silent ones are forgotten */
     struct queue_stats shown;           /* of the others, for the first one; under the mutex */
@@ -170,6 +171,7 @@ struct queue {
     bool unpark_some;        /* a queue with unpark_all is there */
     struct queue_stats stats;
     struct catalog_cache catalog;
+    struct uuid late_end;    /* only of a seeded bug */
     uint64_t zones_seen;     /* the generation that plans are made of ... */
     struct uuid zones_after[2]; /* ... up to this schedule, and this pattern */
     bool zones_known;        /* of all of them */
@@ -187,7 +189,8 @@ struct queue {
     int64_t next_poll_us;    /* shared stores: when to look for work nobody told of */
     bool leads;              /* as it was in the last turn */
     struct buf hints;        /* queues where other nodes made work, and ... */
-    bool hint_all;           /* ... more than fit; both under the mutex */
+    bool hint_all;           /* ... more than fit; all three under the mutex */
+    bool hinted;             /* there is more to it than work for claims that wait */
     bool reload_queues;      /* another node made or changed some */
     bool stale;              /* what memory knows is to be read anew */
     bool look_at_waits;      /* tasks ended on other nodes */

@@ -17,59 +17,52 @@ static int no_memory(struct err *err)
 
 /* ---- which jobs ---- */
 
-static uint32_t add_id(struct uuid *ids, uint32_t count, const struct uuid *id)
+/* Jobs that the end of this one starts, and what those wait for. */
+static bool add_started(struct batch *batch, const struct uuid *job_id, struct uuid **ids,
+                        uint32_t *count, uint32_t *cap)
 {
-    for (uint32_t i = 0; i < count; i++)
-        if (uuid_eq(&ids[i], id))
-            return count;
-    ids[count] = *id;
-    return count + 1;
-}
+    uint32_t started_count, gates_count;
+    struct job_dependency **started = edges_on(batch, job_id, &started_count);
 
-/* Jobs that the ends of these start, and what those wait for. */
-static uint32_t add_started(const struct catalog_cache *cache, struct uuid *ids, uint32_t count)
-{
-    for (int round = 0; round < 2; round++) {
-        uint32_t known = count;
+    for (uint32_t i = 0; i < started_count; i++) {
+        const struct job_dependency *gates;
 
-        for (uint32_t i = 0; i < cache->edges_count; i++) {
-            const struct job_dependency *edge = &cache->edges[i];
-            const struct uuid *from = round ? &edge->job_id : &edge->depends_on_job_id;
-            const struct uuid *to = round ? &edge->depends_on_job_id : &edge->job_id;
-
-            for (uint32_t j = 0; j < known; j++)
-                if (edge->mode == (round ? DEPENDENCY_GATE : DEPENDENCY_TRIGGER) &&
-                    uuid_eq(from, &ids[j])) {
-                    count = add_id(ids, count, to);
-                    break;
-                }
-        }
+        if (started[i]->mode != DEPENDENCY_TRIGGER)
+            continue;
+        if (!ids_add(batch, ids, count, cap, &started[i]->job_id))
+            return false;
+        gates = edges_of(batch, &started[i]->job_id, &gates_count);
+        for (uint32_t g = 0; g < gates_count; g++)
+            if (gates[g].mode == DEPENDENCY_GATE &&
+                !ids_add(batch, ids, count, cap, &gates[g].depends_on_job_id))
+                return false;
     }
-    return count;
+    return true;
 }
 
 /* All rows at once, in the order of their ids: two writers would wait for each other else. */
 int runs_prepare(struct batch *batch, struct err *err)
 {
-    const struct catalog_cache *cache = &batch->queue->catalog;
-    uint32_t left = batch->ended_count - batch->settled_count;
-    struct uuid *ids;
-    uint32_t count = 0;
+    const struct uuid *last = &nil;
+    struct uuid *ids = NULL;
+    uint32_t count = 0, cap = 0;
 
     if (!catalog_here(batch->queue))
         return 0;
     if (catalog_look(batch, err) < 0)
         return -(int)err->code;
-    ids = arena_alloc_array(&batch->arena, left + 2 * (size_t)cache->edges_count, sizeof *ids);
-    if (!ids)
-        return no_memory(err);
-    for (uint32_t i = batch->settled_count; i < batch->ended_count; i++)
-        if (!uuid_is_nil(&batch->ended[i]->spec.job_id))
-            count = add_id(ids, count, &batch->ended[i]->spec.job_id);
+    for (uint32_t i = batch->settled_count; i < batch->ended_count; i++) {
+        const struct uuid *job_id = &batch->ended[i]->spec.job_id;
+
+        if (uuid_is_nil(job_id) || uuid_eq(job_id, last))
+            continue;
+        last = job_id;
+        if (!ids_add(batch, &ids, &count, &cap, job_id) ||
+            !add_started(batch, job_id, &ids, &count, &cap))
+            return no_memory(err);
+    }
     batch->runs_ended = false;
-    if (count == 0)
-        return 0;
-    return jobs_load(batch, ids, add_started(cache, ids, count), true, err);
+    return count ? jobs_load(batch, ids, count, true, err) : 0;
 }
 
 /* ---- those that wait ---- */
@@ -264,17 +257,14 @@ static int start_run(struct batch *batch, const struct uuid *job_id, const struc
 
 static int start_triggered(struct batch *batch, const struct task *task, struct err *err)
 {
-    const struct catalog_cache *cache = &batch->queue->catalog;
+    uint32_t count;
+    struct job_dependency **edges = edges_on(batch, &task->spec.job_id, &count);
 
-    for (uint32_t i = 0; i < cache->edges_count; i++) {
-        const struct job_dependency *edge = &cache->edges[i];
-
-        if (edge->mode == DEPENDENCY_TRIGGER &&
-            uuid_eq(&edge->depends_on_job_id, &task->spec.job_id) &&
-            dependency_met(edge->kind, task->status) &&
-            start_run(batch, &edge->job_id, task, err) < 0)
+    for (uint32_t i = 0; i < count; i++)
+        if (edges[i]->mode == DEPENDENCY_TRIGGER &&
+            (dependency_met(edges[i]->kind, task->status) || SEEDED_BUG("trigger_ignores_kind")) &&
+            start_run(batch, &edges[i]->job_id, task, err) < 0)
             return -(int)err->code;
-    }
     return 0;
 }
 
@@ -301,7 +291,22 @@ int run_ended(struct batch *batch, const struct task *task, struct err *err)
     if (release_waits(batch, &task->spec.job_id, task->status, NULL, err) < 0 ||
         give_slot_on(batch, known, task, err) < 0)
         return -(int)err->code;
+    if (SEEDED_BUG("trigger_outside_of_end")) {
+        batch->queue->late_end = task->id;
+        batch->queue->next_fire_us = batch->now_us + CLOCK_MS_US;
+        return 0;
+    }
     return start_triggered(batch, task, err);
+}
+
+int run_ends_late(struct batch *batch, struct err *err)
+{
+    struct task *task;
+
+    if (batch_task(batch, &batch->queue->late_end, &task, err) < 0)
+        return -(int)err->code;
+    batch->queue->late_end = nil;
+    return task ? start_triggered(batch, task, err) : 0;
 }
 
 /* ---- runs again ---- */

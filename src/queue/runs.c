@@ -43,6 +43,26 @@ static int keep_job(struct batch *batch, struct job *job, bool held, struct err 
     return 0;
 }
 
+/* Those the batch does not have yet, each once. */
+static int find_wanted(struct batch *batch, const struct uuid *ids, uint32_t count, bool hold,
+                       struct uuid *wanted, uint32_t *wanted_count)
+{
+    struct map seen = MAP_INIT;
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        const struct batch_job *known = jobs_get(batch, &ids[i]);
+
+        if ((known && (known->held || !hold)) || map_get(&seen, key_of(&ids[i])))
+            continue;
+        wanted[*wanted_count] = ids[i];
+        rc = map_put(&seen, key_of(&ids[i]), &wanted[*wanted_count]);
+        ++*wanted_count;
+    }
+    map_deinit(&seen);
+    return rc;
+}
+
 int jobs_load(struct batch *batch, const struct uuid *ids, uint32_t count, bool hold,
               struct err *err)
 {
@@ -52,15 +72,8 @@ int jobs_load(struct batch *batch, const struct uuid *ids, uint32_t count, bool 
 
     if (!wanted || !jobs)
         return no_memory(err);
-    for (uint32_t i = 0; i < count; i++) {
-        struct batch_job *known = jobs_get(batch, &ids[i]);
-        uint32_t same = 0;
-
-        while (same < wanted_count && !uuid_eq(&wanted[same], &ids[i]))
-            same++;
-        if (same == wanted_count && (!known || (hold && !known->held)))
-            wanted[wanted_count++] = ids[i];
-    }
+    if (find_wanted(batch, ids, count, hold, wanted, &wanted_count) < 0)
+        return no_memory(err);
     if (wanted_count == 0)
         return 0;
     if (batch->store->verbs->catalog->jobs_load(batch->store, wanted, wanted_count, hold,
@@ -108,44 +121,45 @@ int job_is_active(struct batch *batch, const struct job *job, struct err *err)
 
 /* ---- what a run waits for ---- */
 
-static bool is_gate_of(const struct job_dependency *edge, const struct uuid *job_id)
-{
-    return edge->mode == DEPENDENCY_GATE && uuid_eq(&edge->job_id, job_id);
-}
-
 /* Runs of the job decide by each other, or by those of other jobs. */
 static bool has_to_wait(struct batch *batch, const struct job *job)
 {
-    const struct catalog_cache *cache = &batch->queue->catalog;
+    uint32_t count;
+    const struct job_dependency *edges = edges_of(batch, &job->id, &count);
 
-    if (job->max_concurrent > 0)
-        return true;
-    for (uint32_t i = 0; i < cache->edges_count; i++)
-        if (is_gate_of(&cache->edges[i], &job->id))
+    for (uint32_t i = 0; i < count; i++)
+        if (edges[i].mode == DEPENDENCY_GATE)
             return true;
-    return false;
+    return job->max_concurrent > 0;
+}
+
+bool ids_add(struct batch *batch, struct uuid **ids, uint32_t *count, uint32_t *cap,
+             const struct uuid *id)
+{
+    if (!batch_grow(batch, ids, cap, *count, sizeof **ids))
+        return false;
+    (*ids)[(*count)++] = *id;
+    return true;
 }
 
 int runs_hold(struct batch *batch, const struct uuid *job_ids, uint32_t count, struct err *err)
 {
-    const struct catalog_cache *cache = &batch->queue->catalog;
-    struct uuid *ids = arena_alloc_array(&batch->arena, count + cache->edges_count, sizeof *ids);
-    uint32_t held = 0;
+    struct uuid *ids = NULL;
+    uint32_t held = 0, cap = 0;
 
-    if (!ids)
-        return no_memory(err);
     for (uint32_t i = 0; i < count; i++) {
         const struct batch_job *known = jobs_get(batch, &job_ids[i]);
+        uint32_t edges_count;
+        const struct job_dependency *edges = edges_of(batch, &job_ids[i], &edges_count);
 
-        if (known && has_to_wait(batch, known->job))
-            ids[held++] = job_ids[i];
+        if (known && has_to_wait(batch, known->job) &&
+            !ids_add(batch, &ids, &held, &cap, &job_ids[i]))
+            return no_memory(err);
+        for (uint32_t e = 0; e < edges_count; e++)
+            if (edges[e].mode == DEPENDENCY_GATE &&
+                !ids_add(batch, &ids, &held, &cap, &edges[e].depends_on_job_id))
+                return no_memory(err);
     }
-    for (uint32_t i = 0; i < cache->edges_count; i++)
-        for (uint32_t j = 0; j < count; j++)
-            if (is_gate_of(&cache->edges[i], &job_ids[j])) {
-                ids[held++] = cache->edges[i].depends_on_job_id;
-                break;
-            }
     return held ? jobs_load(batch, ids, held, true, err) : 0;
 }
 
@@ -209,23 +223,23 @@ static int passes(struct batch *batch, const struct job_dependency *gate, bool *
 static int find_gates(struct batch *batch, const struct run_wish *wish, struct job_wait **waits,
                       uint32_t *count, struct err *err)
 {
-    const struct catalog_cache *cache = &batch->queue->catalog;
+    uint32_t edges_count;
+    const struct job_dependency *edges = edges_of(batch, &wish->job->id, &edges_count);
 
     *count = 0;
-    *waits = arena_alloc_array(&batch->arena, cache->edges_count + 1, sizeof **waits);
+    *waits = arena_alloc_array(&batch->arena, edges_count, sizeof **waits);
     if (!*waits)
         return no_memory(err);
-    for (uint32_t i = 0; i < cache->edges_count; i++) {
-        const struct job_dependency *edge = &cache->edges[i];
+    for (uint32_t i = 0; i < edges_count; i++) {
         bool open;
 
-        if (!is_gate_of(edge, &wish->job->id))
+        if (edges[i].mode != DEPENDENCY_GATE)
             continue;
-        if (passes(batch, edge, &open, err) < 0)
+        if (passes(batch, &edges[i], &open, err) < 0)
             return -(int)err->code;
         if (!open)
-            (*waits)[(*count)++] = (struct job_wait){wish->id, edge->depends_on_job_id,
-                                                     edge->kind};
+            (*waits)[(*count)++] = (struct job_wait){wish->id, edges[i].depends_on_job_id,
+                                                     edges[i].kind};
     }
     return 0;
 }

@@ -490,7 +490,8 @@ void queue_run_batch(struct queue *queue, struct request *list, bool timers)
         queue->next_sweep_us = queue_clock_us(queue) + CLOCK_SECOND_US;
         queue->next_prune_us = queue->next_sweep_us + PRUNE_EVERY_US;
         queue->next_poll_us = queue->next_due_us = queue->next_retry_us = queue->next_sweep_us;
-        queue->next_fire_us = queue->next_sweep_us;
+        if (catalog_here(queue))
+            queue->next_fire_us = queue->next_sweep_us;
     }
     list = without_waiting(queue, list);
     while (list && !queue->failed) {

@@ -241,11 +241,15 @@ int workers_renew(struct batch *batch, struct worker_state *worker, struct err *
     int64_t lease_us = batch->queue->settings->lease_ms * CLOCK_MS_US;
 
     workers_touch(batch, worker);
-    if (!is_main(batch->queue)) /* the first writer was told */
+    if (!is_main(batch->queue) && !batch->queue->beats) /* the first writer was told */
         return 0;
     if (worker->lease_written_us - batch->now_us > lease_us / 2)
         return 0;
-    return put_row(batch, worker, err);
+    if (is_main(batch->queue))
+        return put_row(batch, worker, err);
+    batch->wrote = true;
+    worker->lease_written_us = worker->row.lease_until_us;
+    return batch->store->verbs->worker_renew(batch->store, &worker->row, err);
 }
 
 static struct str names_json(const struct str *names, uint32_t count, struct arena *arena)

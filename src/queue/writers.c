@@ -1,9 +1,10 @@
 /* Several writers in one node, on a store that others write to as well: each has a thread, a
  * connection and batches of its own, and knows of the others what it knows of other nodes. The
- * first one does everything that has a clock, registers workers and claims. Reports go to the
- * second, enqueues to the third unless a claim waits for what they bring: then one commit serves
- * both. A fourth shares the reports, by worker. So a task is always in one place at a time, and
- * several commits are under way at once. */
+ * first one does everything that has a clock, registers workers and claims. Heartbeats have one to
+ * themselves: nothing that holds up the work lets a lease run out. Reports go to the next, enqueues
+ * to the one after it unless a claim waits for what they bring: then one commit serves both. One
+ * more shares the reports, by worker. So a task is always in one place at a time, and several
+ * commits are under way at once. */
 #include "queue/queue_int.h"
 
 #include "base/hash.h"
@@ -13,15 +14,17 @@
 #define WRITERS_DEFAULT 3
 #define WORKER_KNOWN_US CLOCK_SECOND_US /* then its row is read again */
 
-enum { WRITER_FIRST, WRITER_REPORTS, WRITER_ENQUEUES, WRITER_MORE_REPORTS };
+enum { WRITER_FIRST, WRITER_HEARTBEATS, WRITER_REPORTS, WRITER_ENQUEUES, WRITER_MORE_REPORTS };
 
 struct queue *writers_choose(struct queue *queue, const struct request *request)
 {
     uint32_t count = atomic_load(&queue->writers_count);
 
-    if (count < 2)
+    if (count <= WRITER_REPORTS) /* all of them are not open yet, or there is only one */
         return queue;
     switch (request->kind) {
+    case REQUEST_HEARTBEAT:
+        return queue->writers[WRITER_HEARTBEATS];
     case REQUEST_REPORT: {
         struct str worker = ((const struct report_request *)request)->worker_id;
 
@@ -55,6 +58,7 @@ static int open_one(struct queue *queue, struct err *err)
     }
     writer->main = queue;
     writer->lease_base = queue->lease_base;
+    writer->beats = atomic_load(&queue->writers_count) == WRITER_HEARTBEATS;
     memcpy(writer->node_id, queue->node_id, sizeof writer->node_id);
     if (queue_reload(writer, err) < 0 ||
         pthread_create(&writer->thread, NULL, queue_run, writer) != 0) {
@@ -75,9 +79,9 @@ int writers_open(struct queue *queue, struct err *err)
 
     queue->writers[0] = queue;
     atomic_store(&queue->writers_count, 1);
-    if (!queue->store->shared)
+    if (!queue->store->shared || wanted < 2)
         return 0;
-    for (int64_t i = 1; i < wanted && i < WRITERS_MAX; i++)
+    for (int64_t i = 0; i < wanted && i < WRITERS_MAX - 1; i++) /* and one for heartbeats */
         if (open_one(queue, err) < 0)
             return -(int)err->code;
     return 0;

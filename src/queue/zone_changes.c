@@ -1,6 +1,6 @@
-/* Plans follow their zones (F-C9): when a zone's rules changed, and once after every start, the next
- * instant of every schedule and pattern is computed again from now, a page per commit. One whose
- * zone is gone says so and stands still; it goes on when the zone is back. On the leader only. */
+/* Plans follow their zones (F-C9): when a zone's rules changed, and once after every start, the
+ * next instant of every schedule and pattern is computed again from now, a page per commit. One
+ * whose zone is gone says so and stands still; it goes on when the zone is back. On the leader. */
 #include "queue/queue_int.h"
 
 #include "core/plan.h"

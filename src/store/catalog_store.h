@@ -1,7 +1,11 @@
 /* The part of the seam for what people plan with (core/catalog.h): verbs of every store, by the
  * same rules as those of store.h. Write verbs belong to the writer's thread, between begin and
  * commit; reading verbs take a reader. Arrays of pointers are filled where ids were given (NULL =
- * there is none); all else is given as arrays in the arena. */
+ * there is none); all else is given as arrays in the arena.
+ *
+ * ERR_CONFLICT and ERR_NOT_FOUND are refusals: nothing was changed, and the transaction goes on.
+ * Whoever changes the catalog (puts or deletes anything but runs and waits) takes its lock first:
+ * what a refusal is decided by stays true then. */
 #ifndef STORE_CATALOG_STORE_H
 #define STORE_CATALOG_STORE_H
 
@@ -61,8 +65,9 @@ struct catalog_verbs {
 
     int (*categories_load)(struct store *store, struct arena *arena, struct category **categories,
                            uint32_t *count, struct err *err);
+    /* ERR_CONFLICT when another one has the name. */
     int (*category_put)(struct store *store, const struct category *category, struct err *err);
-    /* ERR_CONFLICT while a job uses it; ERR_NOT_FOUND. */
+    /* ERR_CONFLICT while a job uses it (deleted ones do not, they forget it); ERR_NOT_FOUND. */
     int (*category_delete)(struct store *store, const struct uuid *id, struct err *err);
 
     /* hold: the rows are ours until the transaction ends; taken in the order of ids. */
@@ -70,8 +75,9 @@ struct catalog_verbs {
                      struct arena *arena, struct job **jobs, struct err *err);
     int (*job_put)(struct store *store, const struct job *job, struct err *err); /* not last_... */
     int (*job_ended)(struct store *store, const struct job *job, struct err *err); /* last_... */
-    /* Soft: deleted_at; its schedules and dependencies go. ERR_CONFLICT while a recurring pattern
-     * uses it as template. */
+    /* Soft: deleted_at; its schedules and dependencies go, runs that wait for it stay the queue's.
+     * ERR_CONFLICT while a recurring pattern uses it as template; ERR_NOT_FOUND, also when it was
+     * deleted before. */
     int (*job_delete)(struct store *store, const struct uuid *id, int64_t now_us,
                       struct err *err);
 
@@ -117,9 +123,10 @@ struct catalog_verbs {
                           struct err *err); /* ERR_CONFLICT when there is the same already */
     int (*dependency_delete)(struct store *store, const struct uuid *id, struct err *err);
 
+    /* A run that is there already is written anew. */
     int (*runs_insert)(struct store *store, const struct job_run *runs, uint32_t count,
                        struct err *err);
-    int (*run_save)(struct store *store, const struct job_run *run, struct err *err);
+    int (*run_save)(struct store *store, const struct job_run *run, struct err *err); /* its slot */
     int (*run_delete)(struct store *store, const struct uuid *task_id, struct err *err);
     /* Open ones of a job, or of a schedule, or of a recurring pattern (the other two nil), oldest
      * first. */

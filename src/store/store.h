@@ -297,6 +297,8 @@ struct store_verbs {
                        struct worker_row **worker, struct err *err);
     int (*worker_put)(struct store *store, const struct worker_row *worker, struct err *err);
     int (*worker_delete)(struct store *store, struct str id, struct err *err);
+    /* Only that it lives and how long, never set back; shared stores only. */
+    int (*worker_renew)(struct store *store, const struct worker_row *worker, struct err *err);
     int (*queues_load)(struct store *store, struct arena *arena, struct queue_row **queues,
                        uint32_t *count, struct err *err);
     int (*queue_put)(struct store *store, const struct queue_row *queue, struct err *err);

@@ -65,7 +65,9 @@ struct source {
     /* Whoever sets it gets claimed tasks on the thread that brings them, one change of threads
      * earlier, from sources that can do so: claim then leaves *works NULL. Must be quick. */
     void (*arrived)(void *ctx, const struct work *works, uint32_t count);
-    void *arrived_ctx;
+    /* Some are being written and will arrive soon, unless that fails; may be NULL. */
+    void (*coming)(void *ctx);
+    void *arrived_ctx; /* of both */
 };
 
 struct source_verbs {

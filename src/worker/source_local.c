@@ -143,6 +143,14 @@ static void claim_done(struct request *request)
     gate_open(&claim->done);
 }
 
+static void claim_coming(struct claim_request *request)
+{
+    const struct source *source = &((struct local_claim *)request)->local->base;
+
+    if (source->coming)
+        source->coming(source->arrived_ctx);
+}
+
 static int local_claim(struct source *source, uint32_t max, int64_t wait_ms, bool want_json,
                        struct arena *arena, struct work **works, uint32_t *count, struct err *err)
 {
@@ -153,7 +161,8 @@ static int local_claim(struct source *source, uint32_t max, int64_t wait_ms, boo
                                                      .done = claim_done},
                                             .worker_id = current_id(local, arena),
                                             .max = max,
-                                            .wait_ms = wait_ms},
+                                            .wait_ms = wait_ms,
+                                            .coming = want_json ? NULL : claim_coming},
                                 .local = local,
                                 .want_json = want_json};
     bool interrupted;

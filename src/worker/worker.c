@@ -177,6 +177,7 @@ struct worker *worker_start(struct source *source, const struct worker_config *c
     }
     worker->source = source;
     source->arrived = worker_arrived;
+    source->coming = sysconf(_SC_NPROCESSORS_ONLN) > 1 ? worker_coming : NULL;
     source->arrived_ctx = worker;
     worker->log = log;
     fill_config(worker, config);

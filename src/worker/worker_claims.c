@@ -10,6 +10,7 @@
 #include "worker/worker_int.h"
 
 #define BACK_OFF_FIRST_MS 50
+#define RARE_US (2 * CLOCK_MS_US)
 #define BACK_OFF_MS_MAX 5000
 #define EMPTY_CLAIM_MS 10 /* a long-poll that ends sooner without a task did not wait */
 
@@ -118,6 +119,8 @@ static uint32_t accept(struct worker *worker, const struct work *works, uint32_t
     }
     if (claim->users == 0)
         worker_claim_release(worker, claim);
+    worker->arrived_us = now_us;
+    count -= count < worker->watching_count ? count : worker->watching_count;
     return count < worker->idle_count ? count : worker->idle_count;
 }
 
@@ -132,7 +135,24 @@ void worker_arrived(void *ctx, const struct work *works, uint32_t count)
     pthread_mutex_lock(&worker->lock);
     wakes = accept(worker, works, count);
     pthread_mutex_unlock(&worker->lock);
+    atomic_fetch_add(&worker->arrivals, 1);
     for (uint32_t i = 0; i < wakes; i++) /* after the lock: else they wake only to wait for it */
+        pthread_cond_signal(&worker->ready_come);
+}
+
+/* The thread that is about to commit. To wake somebody takes a good part of what a commit takes:
+ * where tasks are rare, and everybody sleeps, one slot is woken before. */
+void worker_coming(void *ctx)
+{
+    struct worker *worker = ctx;
+    bool wake;
+
+    pthread_mutex_lock(&worker->lock);
+    wake = worker->idle_count > 0 && !worker->ready_first &&
+           clock_boot_us() - worker->arrived_us > RARE_US;
+    worker->coming = wake;
+    pthread_mutex_unlock(&worker->lock);
+    if (wake)
         pthread_cond_signal(&worker->ready_come);
 }
 

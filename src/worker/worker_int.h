@@ -68,6 +68,10 @@ struct worker {
     uint32_t ready_count;
     uint32_t running_count;
     uint32_t idle_count;
+    uint32_t watching_count;   /* slots that are awake: a task is being written for one ... */
+    bool coming;               /* ... and nobody watches for it yet */
+    atomic_uint arrivals;      /* what they watch */
+    int64_t arrived_us;        /* the last one */
     uint32_t quarantined_count;
     struct run **held;
     uint32_t held_count;
@@ -131,6 +135,8 @@ void worker_arrived(void *worker, const struct work *works, uint32_t count); /* 
 void worker_answered(void *worker, const struct report *reports,
                      const struct reporter_entry *entries, const struct report_result *results,
                      uint32_t count);
+
+void worker_coming(void *worker); /* source.coming */
 
 /* worker_heartbeat.c */
 int worker_register(struct worker *worker, uint64_t seen, struct err *err);

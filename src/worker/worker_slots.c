@@ -2,6 +2,7 @@
  * gives the outcome to the reporter and takes the next. One thread each; a handler that crashes or
  * hangs keeps its own slot busy and no other. */
 #include <poll.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -9,6 +10,7 @@
 #include "worker/control_line.h"
 #include "worker/worker_int.h"
 
+#define WATCH_US_MAX 1000      /* a commit takes less, or it does not matter */
 #define GIVE_BACK_PAUSE_MS 200 /* a task only others can run must not go round in circles */
 
 struct slot_run {
@@ -191,6 +193,22 @@ static void note_room(struct worker *worker)
         pthread_cond_signal(&worker->room_come);
 }
 
+/* A task is being written for this worker. Called with the lock held. */
+static void watch(struct worker *worker)
+{
+    unsigned seen = atomic_load(&worker->arrivals);
+    int64_t until_us = clock_boot_us() + WATCH_US_MAX;
+
+    worker->coming = false;
+    worker->watching_count++;
+    pthread_mutex_unlock(&worker->lock);
+    while (atomic_load(&worker->arrivals) == seen && !atomic_load(&worker->ending) &&
+           clock_boot_us() < until_us)
+        sched_yield(); /* nobody shall wait for one that only watches */
+    pthread_mutex_lock(&worker->lock);
+    worker->watching_count--;
+}
+
 static struct run *take(struct slot *slot)
 {
     struct worker *worker = slot->worker;
@@ -200,6 +218,8 @@ static struct run *take(struct slot *slot)
         worker->idle_count++;
         pthread_cond_wait(&worker->ready_come, &worker->lock);
         worker->idle_count--;
+        if (worker->coming)
+            watch(worker);
     }
     run = worker->ready_first;
     if (!run)

@@ -9,10 +9,16 @@
 
 bool naive_cron_read(const char *text, struct naive_cron *cron)
 {
+    char six[6][64];
     char more[8];
+    int count = sscanf(text, "%63s %63s %63s %63s %63s %63s %7s", six[0], six[1], six[2], six[3],
+                       six[4], six[5], more);
 
-    return sscanf(text, "%63s %63s %63s %63s %63s %7s", cron->fields[0], cron->fields[1],
-                  cron->fields[2], cron->fields[3], cron->fields[4], more) == 5;
+    if (count != 5 && count != 6)
+        return false;
+    snprintf(cron->second, sizeof cron->second, "%s", count == 6 ? six[0] : "0");
+    memcpy(cron->fields, six[count - 5], sizeof cron->fields);
+    return true;
 }
 
 static bool is_leap(int year)
@@ -116,6 +122,11 @@ static bool any_item(const char *field, int value, int min, int max, item_test *
         if (test(item, value, min, max, ctx))
             return true;
     return false;
+}
+
+bool naive_cron_second(const struct naive_cron *cron, int second)
+{
+    return any_item(cron->second, second, 0, 59, plain_item, NULL);
 }
 
 bool naive_cron_minute(const struct naive_cron *cron, int minute)

@@ -12,11 +12,13 @@ struct naive_date {
 
 struct naive_cron {
     char fields[5][64]; /* minute, hour, day of month, month, day of week */
+    char second[64];    /* "0" when there are five fields */
 };
 
-/* Five fields, as they are; false when there are not five. */
+/* Five fields, or six with seconds first, as they are; false when there are others. */
 bool naive_cron_read(const char *text, struct naive_cron *cron);
 
+bool naive_cron_second(const struct naive_cron *cron, int second);
 bool naive_cron_minute(const struct naive_cron *cron, int minute);
 bool naive_cron_hour(const struct naive_cron *cron, int hour);
 /* Month and both day fields, with the rule of Debian's cron. */

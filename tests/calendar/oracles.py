@@ -1,5 +1,5 @@
 """Compares the calendar with calendars that others wrote: Python's zoneinfo, dateutil, croniter and
-cron-parser of npm. Not run by itself: test_oracles.py takes a sample in `make test`, proof.py more
+cron-parser of npm; and recurrences in zones with brute force (naive_rrule.py). Not run by itself: test_oracles.py takes a sample in `make test`, proof.py more
 of it in `make calendar-proof`.
 
 Each function returns a dict: oracle, compared, mismatches (a list of texts), or skipped with the
@@ -12,6 +12,8 @@ import random
 import signal
 import subprocess
 import zoneinfo
+
+import naive_rrule
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SHOWN = 5
@@ -232,6 +234,64 @@ def iso_weeks(probe):
         if ours != expected:
             wrong.append(f"week {week}: {ours[:4]} instead of {expected[:4]}")
     return result("ISO weeks (Python)", compared, wrong)
+
+
+RULE_ZONES = ("America/New_York", "Europe/Paris", "Australia/Lord_Howe", "Pacific/Apia",
+              "Africa/Cairo", "Africa/Casablanca", "Antarctica/Troll", "America/Sao_Paulo",
+              "Asia/Beirut", "America/Havana", "Asia/Tehran", "Europe/Dublin")
+
+DAYS_BEFORE = {"SECONDLY": 0, "MINUTELY": 3, "HOURLY": 20}  # so that the change is reached
+PLAIN_RULES = ("FREQ=DAILY", "FREQ=DAILY;INTERVAL=3", "FREQ=WEEKLY", "FREQ=WEEKLY;INTERVAL=2",
+               "FREQ=DAILY;BYHOUR=0,1,2,3;BYMINUTE=0,30", "FREQ=MONTHLY;BYDAY=2SU,-1SU,1SU",
+               "FREQ=YEARLY;BYDAY=SU,FR", "FREQ=HOURLY", "FREQ=MINUTELY;INTERVAL=15",
+               "FREQ=DAILY;COUNT=90", "FREQ=MONTHLY;BYDAY=SU;BYSETPOS=-1,2",
+               "FREQ=DAILY;BYHOUR=1,2;BYMINUTE=0,15,30,45;BYSETPOS=1,-1,3")
+
+
+def changes_of(zone, first_year, last_year):
+    """What clocks show when they are changed."""
+    info = zoneinfo.ZoneInfo(zone)
+    day = datetime.datetime(first_year, 1, 1, tzinfo=datetime.timezone.utc)
+    found, before = [], day.astimezone(info).utcoffset()
+    while day.year <= last_year:
+        if (day + naive_rrule.DAY).astimezone(info).utcoffset() != before:
+            hours = [day + datetime.timedelta(hours=hour) for hour in range(25)]
+            at = next(hour for hour in hours if hour.astimezone(info).utcoffset() != before)
+            found.append((at + before).replace(tzinfo=None, minute=0))
+            before = at.astimezone(info).utcoffset()
+        day += naive_rrule.DAY
+    return found
+
+
+def start_before(choice, change, freq):
+    """Some days before a change, at a time of day that clocks jump over or show twice then."""
+    near = datetime.timedelta(minutes=choice.choice((-90, -61, -60, -45, -30, -15, 0, 1, 15, 30,
+                                                     45, 59, 60, 90)))
+    days = choice.randint(0, DAYS_BEFORE.get(freq, 60))
+    return change + near - naive_rrule.DAY * (days // 7 * 7 if freq == "WEEKLY" else days)
+
+
+def rules_in_zones(probe, count, seed=1):
+    """Recurrences that begin shortly before clocks are changed, plain and made-up ones in turns,
+    with every policy, against brute force (naive_rrule.py)."""
+    choice = random.Random(seed)
+    changes = {zone: changes_of(zone, 2005, 2027) for zone in RULE_ZONES}
+    compared, wrong = 0, []
+    for i in range(count):
+        zone, policy = choice.choice(RULE_ZONES), ("standard", "skip", "both")[i % 3]
+        rule = random_rule(choice) if i % 2 else choice.choice(PLAIN_RULES)
+        freq = next(part[5:] for part in rule.split(";") if part.startswith("FREQ="))
+        start = start_before(choice, choice.choice(changes[zone]), freq)
+        text = f"DTSTART:{start:%Y%m%dT%H%M%S}|RRULE:{rule}"
+        theirs, end = naive_rrule.instants(rule, start, zoneinfo.ZoneInfo(zone), policy)
+        ours = probe.instants("rrule", zone, policy, LONG_AGO, len(theirs) + 1, text)
+        if isinstance(ours, str):
+            ours = []
+        compared += len(theirs)
+        more = ours[len(theirs):]
+        if ours[:len(theirs)] != theirs or (more and (end is None or more[0] < end)):
+            wrong.append(f"{text} in {zone}, {policy}: {ours[:4]} instead of {theirs[:4]}")
+    return result("brute force of recurrences", compared, wrong)
 
 
 # ---- cron ----

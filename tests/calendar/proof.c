@@ -4,22 +4,20 @@
  *     calendar_proof [--from 2000] [--until 2100] [--around] ZONE...
  *
  * The brute force shares nothing with src/calendar: expressions are matched minute by minute by
- * naive_cron.c, and a zone is what the C library's localtime says every hour, to the second where
- * it changes. From both follows, by the words of requirement D3, the list of all instants;
+ * naive_cron.c, and a zone is what the C library says (proof_zone.c). From both follows, by the words of requirement D3, the list of all instants;
  * cron_next must give exactly that list. Expressions that fire more than 24 times a day, and the
  * policies skip and both, are compared around every change of the zone (two days) and on every 61st
  * day; with --around everything is. Prints one line of JSON per zone; ends with 1 on a mismatch. */
 #include "calendar/cron.h"
 #include "naive_cron.h"
 #include "proof_expressions.h"
+#include "proof_zone.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
-#define DAY_S 86400
+#define DAY_S PROOF_DAY_S
 #define EXPRESSIONS_MAX 512
-#define SPANS_MAX 1024
 #define FULL_PER_DAY_MAX 24
 #define EVERY_DAYS 61
 #define ASK_SECONDS 9000 /* on both sides of a change; a multiple of the step */
@@ -38,11 +36,6 @@ struct table {
     bool minute[1440];
 };
 
-struct span {
-    int64_t from_s, until_s;
-    int64_t offset_s;
-};
-
 struct proof {
     int from_year, until_year;
     bool around;
@@ -53,8 +46,7 @@ struct proof {
 
     const char *name; /* of the zone at hand */
     struct zone *zone;
-    struct span spans[SPANS_MAX];
-    int spans_count;
+    struct proof_zone clock;
     int64_t *fires_s;
     size_t fires_count;
     int64_t compared, mismatches, calls;
@@ -122,57 +114,6 @@ static bool matches(const struct proof *proof, const struct table *table, int64_
            table->minute[(local_s - proof->first_day_s) % DAY_S / 60];
 }
 
-/* ---- brute force: zones ---- */
-
-static int64_t library_offset(int64_t utc_s)
-{
-    time_t at = utc_s;
-    struct tm tm;
-
-    localtime_r(&at, &tm);
-    return tm.tm_gmtoff;
-}
-
-static int add_span(struct proof *proof, int64_t from_s, int64_t offset_s)
-{
-    if (proof->spans_count == SPANS_MAX || offset_s % 60 != 0)
-        return fprintf(stderr, "%s: too many changes, or seconds in an offset\n", proof->name), -1;
-    if (proof->spans_count > 0)
-        proof->spans[proof->spans_count - 1].until_s = from_s;
-    proof->spans[proof->spans_count++] = (struct span){from_s, INT64_MAX, offset_s};
-    return 0;
-}
-
-static int find_spans(struct proof *proof, int64_t from_s, int64_t until_s)
-{
-    int64_t before = library_offset(from_s);
-
-    proof->spans_count = 0;
-    if (add_span(proof, from_s, before) < 0)
-        return -1;
-    for (int64_t hour_s = from_s; hour_s < until_s; hour_s += 3600) {
-        int64_t low_s = hour_s;
-        int64_t high_s = hour_s + 3600;
-        int64_t after = library_offset(high_s);
-
-        if (after == before)
-            continue;
-        while (high_s - low_s > 1) {
-            int64_t middle_s = low_s + (high_s - low_s) / 2;
-
-            if (library_offset(middle_s) == before)
-                low_s = middle_s;
-            else
-                high_s = middle_s;
-        }
-        if (add_span(proof, high_s, after) < 0)
-            return -1;
-        before = after;
-    }
-    proof->spans[proof->spans_count - 1].until_s = until_s;
-    return 0;
-}
-
 /* ---- brute force: instants, by the words of D3 ---- */
 
 static void add_fire(struct proof *proof, int64_t at_s)
@@ -184,10 +125,10 @@ static void add_fire(struct proof *proof, int64_t at_s)
 /* Some clock time of a span before `index` was this one. */
 static bool shown_before(const struct proof *proof, int index, int64_t local_s)
 {
-    for (int i = index - 1; i >= 0 && proof->spans[i].until_s + 3 * DAY_S > local_s; i--) {
-        int64_t utc_s = local_s - proof->spans[i].offset_s;
+    for (int i = index - 1; i >= 0 && proof->clock.spans[i].until_s + 3 * DAY_S > local_s; i--) {
+        int64_t utc_s = local_s - proof->clock.spans[i].offset_s;
 
-        if (utc_s >= proof->spans[i].from_s && utc_s < proof->spans[i].until_s)
+        if (utc_s >= proof->clock.spans[i].from_s && utc_s < proof->clock.spans[i].until_s)
             return true;
     }
     return false;
@@ -196,8 +137,8 @@ static bool shown_before(const struct proof *proof, int index, int64_t local_s)
 /* The gap before a span: is a matching time in it? */
 static bool gap_has_match(const struct proof *proof, const struct table *table, int index)
 {
-    const struct span *span = &proof->spans[index];
-    int64_t local_s = index > 0 ? span->from_s + proof->spans[index - 1].offset_s : INT64_MAX;
+    const struct span *span = &proof->clock.spans[index];
+    int64_t local_s = index > 0 ? span->from_s + proof->clock.spans[index - 1].offset_s : INT64_MAX;
 
     for (; local_s < span->from_s + span->offset_s; local_s += 60)
         if (matches(proof, table, local_s))
@@ -209,9 +150,9 @@ static bool gap_has_match(const struct proof *proof, const struct table *table, 
 static void fire_span(struct proof *proof, const struct table *table, enum dst_policy policy,
                       int index, int64_t from_s, int64_t until_s)
 {
-    const struct span *span = &proof->spans[index];
+    const struct span *span = &proof->clock.spans[index];
     bool once = !table->follows_clock && policy != DST_BOTH;
-    int64_t fold_until_s = index > 0 ? span->from_s + proof->spans[index - 1].offset_s : 0;
+    int64_t fold_until_s = index > 0 ? span->from_s + proof->clock.spans[index - 1].offset_s : 0;
     int64_t day = (from_s + span->offset_s - proof->first_day_s) / DAY_S;
 
     if (from_s == span->from_s && !table->follows_clock && policy != DST_SKIP &&
@@ -242,8 +183,8 @@ static void fire_window(struct proof *proof, const struct table *table, enum dst
                         int64_t from_s, int64_t until_s)
 {
     proof->fires_count = 0;
-    for (int i = 0; i < proof->spans_count; i++) {
-        const struct span *span = &proof->spans[i];
+    for (int i = 0; i < proof->clock.spans_count; i++) {
+        const struct span *span = &proof->clock.spans[i];
         int64_t start_s = span->from_s > from_s ? span->from_s : from_s;
         int64_t end_s = span->until_s < until_s ? span->until_s : until_s;
 
@@ -323,8 +264,8 @@ static void ask_around(struct proof *proof, const struct table *table, enum dst_
 static void compare_around(struct proof *proof, const struct table *table, enum dst_policy policy,
                            int64_t from_s, int64_t until_s)
 {
-    for (int i = 1; i < proof->spans_count; i++) {
-        int64_t change_s = proof->spans[i].from_s;
+    for (int i = 1; i < proof->clock.spans_count; i++) {
+        int64_t change_s = proof->clock.spans[i].from_s;
 
         if (change_s - 2 * DAY_S < from_s || change_s + 2 * DAY_S > until_s)
             continue;
@@ -347,33 +288,22 @@ static void compare_zone(struct proof *proof, int64_t from_s, int64_t until_s)
     }
 }
 
-static int64_t year_s(int year)
-{
-    struct tm tm = {.tm_year = year - 1900, .tm_mday = 1};
-
-    return timegm(&tm);
-}
-
 /* Spans and tables reach a few days further than what is compared, on both sides. */
 static int prove_zone(struct proof *proof, const char *name)
 {
-    int64_t from_s = year_s(proof->from_year);
-    int64_t until_s = year_s(proof->until_year + 1);
+    int64_t from_s = proof_year_s(proof->from_year);
+    int64_t until_s = proof_year_s(proof->until_year + 1);
     struct err err = {0};
-    char variable[ZONE_NAME_BYTES_MAX + 2];
 
     proof->name = name;
     proof->compared = proof->mismatches = proof->calls = 0;
     if (zone_load(NULL, str_of(name), &proof->zone, &err) < 0)
         return fprintf(stderr, "%s\n", err.text), -1;
-    snprintf(variable, sizeof variable, ":%s", name);
-    setenv("TZ", variable, 1);
-    tzset();
-    if (find_spans(proof, from_s - 10 * DAY_S, until_s + 10 * DAY_S) < 0)
+    if (proof_zone_read(&proof->clock, name, from_s - 10 * DAY_S, until_s + 10 * DAY_S) < 0)
         return -1;
     compare_zone(proof, from_s, until_s);
     printf("{\"zone\":\"%s\",\"changes\":%d,\"expressions\":%zu,\"compared\":%lld,\"calls\":%lld,"
-           "\"mismatches\":%lld}\n", name, proof->spans_count - 1, proof->tables_count,
+           "\"mismatches\":%lld}\n", name, proof->clock.spans_count - 1, proof->tables_count,
            (long long)proof->compared, (long long)proof->calls, (long long)proof->mismatches);
     fflush(stdout);
     zone_free(proof->zone);
@@ -401,8 +331,8 @@ int main(int argc, char **argv)
     if (at >= argc || proof->from_year < 1970 || proof->until_year > 2200)
         return fprintf(stderr, "usage: calendar_proof [--from Y] [--until Y] [--around] ZONE...\n"),
                2;
-    proof->first_day_s = year_s(proof->from_year) - 20 * DAY_S;
-    proof->days_count = (int)((year_s(proof->until_year + 1) - proof->first_day_s) / DAY_S) + 20;
+    proof->first_day_s = proof_year_s(proof->from_year) - 20 * DAY_S;
+    proof->days_count = (int)((proof_year_s(proof->until_year + 1) - proof->first_day_s) / DAY_S) + 20;
     if (make_tables(proof) < 0)
         return 1;
     for (; at < argc; at++)

@@ -1,5 +1,6 @@
 """A sample of the comparison with other calendars (D2, D3, D6), for `make test`: zones against
-Python's zoneinfo, recurrences against dateutil, cron against croniter, where they are installed.
+Python's zoneinfo, recurrences against brute force and dateutil, cron against croniter and
+cron-parser, where they are installed (`make calendar-proof` fetches cron-parser).
 PERDURA_BUILD is the folder with calendar_probe. Run as: python3 -m unittest test_oracles"""
 import os
 import unittest
@@ -33,6 +34,12 @@ class Oracles(unittest.TestCase):
 
     def test_d2_expressions_fire_as_those_of_croniter_in_utc(self):
         self.check(oracles.croniter_expressions(self.probe, 200))
+
+    def test_d2_expressions_fire_as_those_of_cron_parser(self):
+        self.check(oracles.cron_parser(self.probe, os.path.join(BUILD, "calendar-oracles"), 200))
+
+    def test_d6_f_c4_f_c5_recurrences_around_changes_of_zones_fire_as_brute_force_says(self):
+        self.check(oracles.rules_in_zones(self.probe, 30))
 
 
 if __name__ == "__main__":

@@ -193,6 +193,9 @@ WHAT = {
     "value": "durations, times, rates, numbers and words of the command line",
     "answer": "answers a remote worker and the library get from a server",
     "output": "what a handler prints: lines, cuts, invalid UTF-8",
+    "cron": "cron expressions, and when what is accepted fires",
+    "rrule": "recurrences of RFC 5545, and when what is accepted fires",
+    "zone": "time zone files (TZif) with their rules",
 }
 
 

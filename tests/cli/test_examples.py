@@ -14,7 +14,7 @@ from cli_harness import EXAMPLES, ServerTest, binary, environment, harness, wait
 
 BUILD = os.path.dirname(binary())
 COVERED = {"perdura.yaml", "handler.sh", "handler.py", "handler.mjs", "handler.c", "worker.py",
-           "worker.mjs", "embed.c", "remote.c"}
+           "worker.mjs", "embed.c", "remote.c", "schedule.c"}
 needs_node = unittest.skipUnless(shutil.which("node"), "node is not installed")
 
 
@@ -184,6 +184,18 @@ class Library(ServerTest):
         out = self.run_program(self.build("remote"), self.url)
         self.assertRegex(out, r'report gets .*"result":\[1,2,3\]')
         self.assertRegex(out, r'[0-9a-f-]{36} completed {"sum":6}\n$')
+
+    @needs("schedule.c")
+    def test_schedule(self):
+        program = self.build("schedule")
+        out = self.run_program(program)
+        self.assertEqual(len(re.findall(r"will fire at \d+\n", out)), 3)
+        self.assertEqual(len(re.findall(r'tick of example:tick with {"hello":"again"}\n', out)), 3)
+        again = self.run_program(program)  # what was planned is still there
+        self.assertNotIn("will fire", again)
+        self.assertGreaterEqual(again.count("tick of"), 3)
+        self.perdura("verify", "--store", "schedule.db")
+        self.assertIn("tick of", self.run_program(program, self.url))
 
 
 if __name__ == "__main__":

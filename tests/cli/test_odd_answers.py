@@ -11,12 +11,25 @@ from cli_harness import NO_TASK, FolderTest
 LOOKS = (("task", "list"), ("task", "show", NO_TASK), ("task", "events", NO_TASK),
          ("task", "logs", NO_TASK), ("task", "executions", NO_TASK),
          ("task", "checkpoints", NO_TASK), ("task", "result", NO_TASK), ("queue", "list"),
-         ("queue", "show", "q"), ("workers",), ("stats",))
+         ("queue", "show", "q"), ("workers",), ("stats",), ("job", "list"),
+         ("job", "show", NO_TASK), ("job", "history", NO_TASK), ("schedule", "list"),
+         ("schedule", "show", NO_TASK), ("schedule", "upcoming", NO_TASK),
+         ("recurring", "list"), ("recurring", "show", NO_TASK), ("recurring", "upcoming", NO_TASK),
+         ("category", "list"), ("category", "show", NO_TASK), ("forecast",))
 CHANGES = (("enqueue", "a"), ("task", "wait", NO_TASK), ("task", "cancel", NO_TASK),
            ("task", "retry", NO_TASK), ("task", "pause", NO_TASK), ("task", "resume", NO_TASK),
            ("task", "priority", NO_TASK, "5"), ("task", "delete", NO_TASK), ("queue", "pause", "q"),
            ("queue", "resume", "q"), ("queue", "limit", "q", "--concurrency", "1"),
-           ("backup", "copy.db"))
+           ("backup", "copy.db"), ("job", "create", "a", "--every", "5m"),
+           ("job", "update", NO_TASK, "--inactive"), ("job", "run", NO_TASK),
+           ("job", "depend", NO_TASK, "--on", NO_TASK),
+           ("job", "undepend", NO_TASK, "--on", NO_TASK), ("job", "delete", NO_TASK),
+           ("schedule", "create", "--job", NO_TASK, "--now"), ("schedule", "pause", NO_TASK),
+           ("schedule", "update", NO_TASK, "--every", "5m"), ("schedule", "preview", "--now"),
+           ("schedule", "import", "crontab", "-"),
+           ("recurring", "create", "a", "--job", NO_TASK, "--pattern", "daily"),
+           ("recurring", "update", NO_TASK, "--time", "09:00"), ("category", "create", "a"),
+           ("category", "update", NO_TASK, "--queue", "q"))
 
 
 class OddServer:
@@ -130,7 +143,10 @@ class OddContent(OddAnswersTest):
         for body in ([], 3, "text", None):
             for command in (("task", "show", NO_TASK), ("queue", "show", "q"), ("stats",),
                             ("task", "wait", NO_TASK), ("task", "result", NO_TASK),
-                            ("task", "cancel", NO_TASK), ("queue", "pause", "q")):
+                            ("task", "cancel", NO_TASK), ("queue", "pause", "q"),
+                            ("job", "show", NO_TASK), ("job", "create", "a"), ("forecast",),
+                            ("schedule", "upcoming", NO_TASK), ("schedule", "preview", "--now"),
+                            ("recurring", "pause", NO_TASK), ("category", "show", NO_TASK)):
                 with self.subTest(body=body, command=command):
                     self.answer(json.dumps(body).encode())
                     self.assertIn("something else", self.refused(1, *command))
@@ -140,6 +156,16 @@ class OddContent(OddAnswersTest):
             with self.subTest(body=body):
                 self.answer(body, 201)
                 self.assertIn("names no task id", self.refused(1, "enqueue", "a"))
+
+    def test_what_was_made_without_an_id_is_no_success(self):
+        for body in ({}, {"id": 7}):
+            for command in (("job", "create", "a"), ("job", "run", NO_TASK),
+                            ("schedule", "create", "--job", NO_TASK, "--now"),
+                            ("category", "create", "a"), ("job", "depend", NO_TASK, "--on", NO_TASK),
+                            ("recurring", "create", "a", "--job", NO_TASK, "--pattern", "daily")):
+                with self.subTest(body=body, command=command):
+                    self.answer(body, 201)
+                    self.assertIn("names no id", self.refused(1, *command))
 
     def test_lists_of_odd_things_are_shown_as_far_as_they_can_be(self):
         odd = [{}, 3, None, [], {"id": 5, "status": [], "created_at": "yesterday", "queues": "all",
@@ -159,7 +185,9 @@ class OddContent(OddAnswersTest):
 
     def test_lists_that_are_none_are_empty(self):
         for body in ({}, {"items": 3}, {"items": None}):
-            for command in (("task", "list"), ("queue", "list"), ("workers",)):
+            for command in (("task", "list"), ("queue", "list"), ("workers",), ("job", "list"),
+                            ("schedule", "list"), ("recurring", "list"), ("forecast",),
+                            ("job", "history", NO_TASK)):
                 with self.subTest(body=body, command=command):
                     self.answer(body)
                     self.perdura(*command)

@@ -30,6 +30,14 @@ handlers:
   - type: "pool"
     command: ["/bin/true"]
 """
+
+
+def closed_window():
+    """A window that opens in an hour."""
+    hour = time.gmtime(time.time() + 3600).tm_hour
+    return f"{hour:02}:59-{(hour + 1) % 24:02}:59"
+
+
 AT_THE_END = ("drain.begin", "store.close")
 ONCE = ("before.recover", "after.recover", "retention.", "backup.", *AT_THE_END)
 
@@ -166,6 +174,7 @@ class PointWork:
         self.call("DELETE", f"/v1/workers/{worker}", expected=(200, 204))
         if large:
             time.sleep(0.01)  # idle: it checkpoints now
+        self.plan(lap, f"planner-{lap}")
 
     def enqueue(self, lap, large):
         url = self.receiver.url
@@ -207,6 +216,37 @@ class PointWork:
         self.call("POST", f"/v1/tasks/{tasks['cancelled']['id']}:cancel", {})
         self.call("DELETE", f"/v1/tasks/{tasks['partial']['id']}", expected=(200, 204))
         self.call("DELETE", "/v1/tasks?user_id=gone")
+
+    def plan(self, lap, worker):
+        """A schedule fires, a run waits at a gate, an end starts another, a window closes."""
+        queue = f"plan-{lap}"
+        self.register(worker, [queue])
+        open_now, closed = {"queue": queue}, {"queue": queue, "allowed_windows": [closed_window()]}
+        category = self.call("POST", "/v1/categories", {"name": f"{queue}-{uuid.uuid4()}",
+                                                        "configuration": open_now})
+        jobs = [self.call("POST", "/v1/jobs", {"name": name, "queue": queue,
+                                               "category": category["name"]})
+                for name in ("first", "gated", "started")]
+        first, gated, started = (job["id"] for job in jobs)
+        self.call("POST", f"/v1/jobs/{gated}/dependencies", {"depends_on_job_id": first})
+        self.call("POST", f"/v1/jobs/{started}/dependencies",
+                  {"depends_on_job_id": first, "dependency_config": {"mode": "trigger"}})
+        self.kept.add(self.call("POST", f"/v1/jobs/{gated}:run", {})["id"])
+        self.call("POST", f"/v1/jobs/{first}/schedules", {"schedule_type": "immediate"})
+        [run] = self.claim_of(worker, queue, 1)
+        self.report(worker, run, {"op": "complete"})
+        self.call("PATCH", f"/v1/categories/{category['id']}", {"configuration": closed})
+        self.claim_of(worker, queue, 0)
+        for job in (started, gated, first):
+            self.call("DELETE", f"/v1/jobs/{job}", expected=(200, 204))
+        self.call("DELETE", f"/v1/workers/{worker}", expected=(200, 204))
+
+    def claim_of(self, worker, queue, count):
+        tasks = self.call("POST", f"/v1/workers/{worker}:claim",
+                          {"max": 10, "queues": [queue], "wait_ms": 2000 if count else 0})["tasks"]
+        if len(tasks) != count:
+            raise Spoilt
+        return tasks
 
     def lose(self, worker, lap):
         """A worker that vanishes with a task, and a task beyond its timeout."""

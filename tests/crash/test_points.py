@@ -28,7 +28,8 @@ class Points(unittest.TestCase):
         for point in ("retention.remove", "retention.archived", "before.recover", "after.recover",
                       "report.spawn", "ended.parent", "ended.dependent", "sweep.timeout",
                       "sweep.worker", "backup.copied", "before.checkpoint", "control.retry",
-                      "after.purge", "drain.begin"):
+                      "after.purge", "drain.begin", "fire.after_insert", "runs.trigger",
+                      "after.catalog", "claim.put_off"):
             with self.subTest(point=point):
                 self.assertTrue(work.run_until_killed(point, 1, 6), f"{point} was not reached")
                 self.assertEqual(work.findings(), [])

@@ -282,7 +282,7 @@ class Starts(ClusterTest):
             self.assertEqual({node.task(i)["status"] for i in ids}, {"pending"})
         [[connections]] = cluster.sql("SELECT count(*) FROM pg_stat_activity WHERE "
                                       "application_name LIKE 'perdura%'")
-        self.assertLessEqual(int(connections), 10 * 6)
+        self.assertLessEqual(int(connections), 10 * 7)
 
     def test_f_h8_nodes_that_have_nothing_to_do_hardly_ask_the_database(self):
         cluster = self.cluster(3)

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 import threading
 import time
 import unittest
@@ -211,6 +212,37 @@ class LostNodes(ClusterTest):
             time.sleep(LEASE_S / 3)
         third.complete("w", held, "kept")
         done = other.task(task["id"])
+        self.assertEqual((done["status"], done["result"], done["attempts"], done["crash_count"]),
+                         ("completed", "kept", 1, 0))
+
+    def test_e3_f_e17_heartbeats_go_on_while_somebodys_lock_holds_the_claims(self):
+        cluster = self.cluster(1)
+        [node] = cluster.nodes
+        node.expect(200, "PATCH", "/v1/queues/default", {"concurrency": 2})
+        node.register("w")
+        task = node.enqueue()
+        [held] = node.claim("w")
+        node.report_ok("w", held, "start")
+        with subprocess.Popen(["psql", "-X", "-q", "-A", "-t", cluster.store], text=True,
+                              stdin=subprocess.PIPE, stdout=subprocess.PIPE) as session:
+            session.stdin.write(f"SET search_path = {cluster.schema}; BEGIN;\n"
+                                "SELECT name FROM queues WHERE name = 'default' FOR UPDATE;\n")
+            session.stdin.flush()
+            self.assertEqual(session.stdout.readline().strip(), "default")
+            claiming = Background(node.request, "POST", "/v1/workers/w:claim",
+                                  {"queues": ["default"], "max": 1, "wait_ms": 0})
+            end = time.monotonic() + 2.5 * LEASE_S
+            while time.monotonic() < end:
+                began = time.monotonic()
+                self.assertEqual(node.heartbeat("w", held)["lost"], [])
+                self.assertLess(time.monotonic() - began, LEASE_S / 2)
+                self.assertTrue(claiming.thread.is_alive(), "the claim does not wait for the lock")
+                time.sleep(LEASE_S / 3)
+            session.stdin.write("ROLLBACK;\n")
+            session.stdin.close()
+        self.assertIn(claiming.result().status, (200, 503))
+        node.complete("w", held, "kept")
+        done = node.task(task["id"])
         self.assertEqual((done["status"], done["result"], done["attempts"], done["crash_count"]),
                          ("completed", "kept", 1, 0))
 

@@ -15,15 +15,19 @@ setUpModule = begin_module
 STORED = ("lanes", "task_specs", "task_states", "ready_rows", "parked_rows", "due_rows",
           "held_rows", "settled_rows", "task_data", "task_event_rows", "execution_rows",
           "task_results", "task_dependencies", "task_checkpoints", "execution_logs", "queues",
-          "tasks", "executions", "task_events")
+          "tasks", "executions", "task_events", "schedules", "schedule_fires")
 # Every claim, report or end writes to these, so what their rows leave behind is cleared away soon.
 HOT = ("writer_marks", "lane_counts", "key_counts", "task_specs", "task_states", "ready_rows",
        "parked_rows", "due_rows", "held_rows", "settled_rows", "task_data", "task_uniques",
        "task_tags", "task_results", "task_dependencies", "task_checkpoints", "execution_logs",
-       "workers", "leadership", "outbox", "rate_limits", *(f"{table}_other" for table in TABLES),
+       "workers", "leadership", "outbox", "rate_limits", "jobs", "schedules", "recurring_jobs",
+       "schedule_fires", "recurring_fires", "job_runs", "job_waits", *(f"{table}_other" for table in TABLES),
        *(name(table, -n) for table in TABLES for n in range(4)))
 REWRITTEN = ("writer_marks", "task_states", "workers", "leadership", "rate_limits",
              *(name("execution_rows", -n) for n in range(4)))
+
+
+JOB = "01941f29-7c00-7000-8000-0000000000aa"
 
 
 def perdura(*words, code=0, store):
@@ -91,6 +95,65 @@ class Migrations(ClusterTest):
         node.complete("worker-1", task)
         [task] = node.claim(wait_ms=5000)
         self.assertEqual(task["type"], "blocked")
+
+    def given_job(self, cluster, task_id):
+        """A job whose open run the task is."""
+        cluster.sql(f"""
+            INSERT INTO jobs (id, name, category_id, created_at, updated_at)
+                SELECT '{JOB}', 'j', id, now(), now() FROM job_categories WHERE name = 'reports';
+            UPDATE task_specs SET job_id = '{JOB}' WHERE task = perdura_key('{task_id}');
+            INSERT INTO job_runs (task_id, job_id, created_at)
+                SELECT '{task_id}', '{JOB}', created_at FROM task_specs
+                WHERE task = perdura_key('{task_id}')""")
+
+    def test_d15_open_runs_and_used_categories_survive_the_way_back_and_forth(self):
+        cluster = self.cluster(1)
+        task = cluster.node(0).enqueue("t")["id"]
+        cluster.stop(0)
+        self.given_job(cluster, task)
+        runs = cluster.sql("SELECT * FROM job_runs")
+        cluster.sql("UPDATE job_categories SET default_timeout = 7, updated_at = now() + '1 s' "
+                    "WHERE name = 'cleanup'")
+        categories = cluster.sql("SELECT id, name, default_timeout FROM job_categories ORDER BY id")
+        perdura("migrate", "down", store=cluster.store)
+        self.assertEqual(cluster.sql("SELECT name FROM job_categories ORDER BY name"),
+                         [["cleanup"], ["reports"]])
+        perdura("migrate", "up", store=cluster.store)
+        self.assertEqual(cluster.sql("SELECT * FROM job_runs"), runs)
+        self.assertEqual(cluster.sql("SELECT id, name, default_timeout FROM job_categories "
+                                     "ORDER BY id"), categories)
+
+    def test_d1_changes_by_hand_move_updated_at(self):
+        cluster = self.cluster(1)
+        old = "updated_at = '2001-01-01'"
+        cluster.sql(f"INSERT INTO jobs (id, name, created_at, updated_at) "
+                    f"VALUES ('{JOB}', 'j', now(), '2001-01-01')")
+        for change, moves in (("last_ended_at = now()", False), ("name = 'k'", True),
+                              (f"name = 'l', {old}", False)):
+            cluster.sql(f"UPDATE jobs SET {change}")
+            self.assertEqual(cluster.sql(f"SELECT {old} FROM jobs"), [["f" if moves else "t"]])
+        cluster.sql("UPDATE job_categories SET is_active = false")
+        self.assertEqual(cluster.sql("SELECT count(*) FROM job_categories "
+                                     "WHERE updated_at = created_at"), [["0"]])
+
+    def test_d15_the_way_back_is_refused_while_runs_wait_for_jobs(self):
+        cluster = self.cluster(1)
+        parent = cluster.node(0).enqueue("t")["id"]
+        task = cluster.node(0).enqueue("t", depends_on=[parent])["id"]
+        cluster.stop(0)
+        self.given_job(cluster, task)
+        applied = self.applied(cluster)
+        for change, undo in ((f"INSERT INTO job_waits VALUES ('{task}', '{JOB}', 'success')",
+                              "DELETE FROM job_waits"),
+                             ("UPDATE job_runs SET waits_slot = true",
+                              "UPDATE job_runs SET waits_slot = false")):
+            cluster.sql(change)
+            self.assertIn("runs wait for other jobs",
+                          perdura("migrate", "down", store=cluster.store, code=1))
+            self.assertEqual(self.applied(cluster), applied)
+            cluster.sql(undo)
+        perdura("migrate", "down", store=cluster.store)
+        perdura("migrate", "up", store=cluster.store)
 
     def test_a11_a_migration_is_not_taken_back_under_a_node(self):
         cluster = self.cluster(1)

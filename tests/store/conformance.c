@@ -104,7 +104,8 @@ int conformance_run(const struct conformance_kind *kind)
         conformance_find_tests,      conformance_history_tests,  conformance_retention_tests,
         conformance_registry_tests,  conformance_read_tests,     conformance_whole_tests,
         conformance_model_tests,     conformance_catalog_tests,  conformance_plans_tests,
-        conformance_runs_tests,      conformance_executions_tests};
+        conformance_runs_tests,      conformance_executions_tests,
+        conformance_rivals_tests};
     struct CMUnitTest tests[TESTS_MAX];
     size_t count = 0;
 

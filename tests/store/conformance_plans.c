@@ -2,8 +2,6 @@
  * they go on guarded by where they stood, and that a planned instant is taken once. */
 #include "conformance.h"
 
-#include <pthread.h>
-
 #define MANY 10000
 
 static struct schedule *load_schedule(struct conformance *c, const struct uuid *id)
@@ -280,7 +278,7 @@ static void d6_patterns_are_due_and_go_on_like_schedules(void **state)
     assert_true(next_us == INT64_MAX);
 }
 
-static void c9_all_are_seen_once_by_going_through_them_page_by_page(void **state)
+static void f_c9_all_are_seen_once_by_going_through_them_page_by_page(void **state)
 {
     struct conformance *c = *state;
     struct schedule *given[5], *schedules;
@@ -342,56 +340,6 @@ static void d4_a_planned_instant_is_taken_once(void **state)
     OK(c, CATALOG(c)->fires_insert(c->store, false, &fires[3], 1, &c->err));
     assert_false(fires[3].taken);
     store_commit(c);
-}
-
-struct rival {
-    struct store *store;
-    struct fire fires[3];
-    struct err err;
-    int rc;
-};
-
-static void *fire_too(void *ctx)
-{
-    struct rival *rival = ctx;
-    const struct store_verbs *verbs = rival->store->verbs;
-
-    rival->rc = verbs->begin(rival->store, &rival->err);
-    if (rival->rc == 0)
-        rival->rc = verbs->catalog->fires_insert(rival->store, false, rival->fires, 3,
-                                                 &rival->err);
-    if (rival->rc == 0)
-        rival->rc = verbs->commit(rival->store, &rival->err);
-    return NULL;
-}
-
-/* D4, F-F1: two leaders that believe in themselves; only where others write to the store, too. */
-static void d4_of_two_that_fire_at_once_one_takes_each_instant(void **state)
-{
-    struct store_options options = {.allow_network_fs = true};
-    struct conformance *c = *state;
-    struct rival rival = {.rc = -1};
-    struct fire fires[3];
-    pthread_t thread;
-
-    if (!c->store->shared)
-        skip();
-    OK(c, store_open(&rival.store, str_of(c->where), &options, &c->err));
-    for (int i = 0; i < 3; i++) {
-        fires[i] = (struct fire){.owner_id = {{1}}, .instant_us = T0_US + i, .task_id = {{2}}};
-        rival.fires[i] = fires[i];
-        rival.fires[i].instant_us += 1;
-    }
-    store_begin(c);
-    OK(c, CATALOG(c)->fires_insert(c->store, false, fires, 3, &c->err));
-    assert_int_equal(pthread_create(&thread, NULL, fire_too, &rival), 0);
-    store_commit(c);
-    pthread_join(thread, NULL);
-    rival.store->verbs->close(rival.store);
-    OK(c, rival.rc);
-    assert_false(fires[0].taken || fires[1].taken || fires[2].taken);
-    assert_true(rival.fires[0].taken && rival.fires[1].taken);
-    assert_false(rival.fires[2].taken);
 }
 
 static void d4_old_fires_are_removed_some_at_a_time(void **state)
@@ -553,9 +501,8 @@ const struct conformance_test conformance_plans_tests[] = {
     CONFORMANCE_TEST(d4_among_ten_thousand_schedules_only_due_ones_are_given),
     CONFORMANCE_TEST(d4_a_schedule_goes_on_only_from_where_it_stood),
     CONFORMANCE_TEST(d6_patterns_are_due_and_go_on_like_schedules),
-    CONFORMANCE_TEST(c9_all_are_seen_once_by_going_through_them_page_by_page),
+    CONFORMANCE_TEST(f_c9_all_are_seen_once_by_going_through_them_page_by_page),
     CONFORMANCE_TEST(d4_a_planned_instant_is_taken_once),
-    CONFORMANCE_TEST(d4_of_two_that_fire_at_once_one_takes_each_instant),
     CONFORMANCE_TEST(d4_old_fires_are_removed_some_at_a_time),
     CONFORMANCE_TEST(d1_lists_of_schedules_keep_to_their_filters),
     CONFORMANCE_TEST(d6_lists_of_patterns_keep_to_their_filters),

@@ -1,5 +1,5 @@
 /* Cron expressions (D2): what is read, what is refused and how, on which days they fire (F-C7,
- * F-C11), and what they are called in words. Daylight saving is in cron_dst_test.c. */
+ * F-C8, F-C11), and what they are called in words. Daylight saving is in cron_dst_test.c. */
 #include "calendar/cron.h"
 
 #include "calendar_fixture.h"
@@ -131,6 +131,63 @@ static void f_c7_leap_days_are_found_across_2100_and_30_february_is_refused(void
             fail_msg("accepted: %s", never[i]);
         assert_non_null(strstr(err.text, "never fires"));
     }
+    zone_free(utc);
+}
+
+/* What an expression does in a year depends on its kind alone, so that none that fires pauses longer
+ * than the kind of year that stays away longest: the search ends only where nothing would come. */
+static void f_c7_no_kind_of_year_stays_away_longer_than_40_years(void **state)
+{
+    int64_t last_seen[CRON_YEAR_KINDS] = {0};
+    int64_t longest = 0;
+
+    (void)state;
+    for (int64_t year = 1; year <= 1200; year++) {
+        int32_t kind = civil_weekday(civil_days(year, 1, 1)) + (civil_is_leap(year) ? 7 : 0);
+
+        if (last_seen[kind] > 0 && year - last_seen[kind] > longest)
+            longest = year - last_seen[kind];
+        last_seen[kind] = year;
+    }
+    for (int kind = 0; kind < CRON_YEAR_KINDS; kind++)
+        assert_true(last_seen[kind] > 0);
+    assert_int_equal(longest, 40);
+    assert_true(2 * longest < WALL_YEARS_MAX); /* also when one falls into a gap that is skipped */
+}
+
+/* Every year has the kind of its first day: an expression for one date and weekday meets it. */
+static void f_c7_days_are_found_in_every_year_of_a_cycle(void **state)
+{
+    struct cron cron = parsed("0 0 29 2 */7"); /* 29 February, if it is a Sunday */
+    struct zone *utc = zone_named("UTC");
+    int64_t next_s = at("1999-12-31 00:00");
+
+    (void)state;
+    for (int32_t year = 2000; year < 2400; year++) {
+        int64_t day = civil_days(year, 2, 29);
+
+        if (!civil_is_leap(year) || civil_weekday(day) != 0)
+            continue;
+        assert_true(cron_next(&cron, utc, DST_STANDARD, next_s, &next_s));
+        assert_time(next_s, day * CIVIL_DAY_S, "29 February on a Sunday");
+    }
+    zone_free(utc);
+}
+
+static void f_c8_second_60_is_refused_and_59_is_the_last_of_a_minute_with_a_leap_second(void **state)
+{
+    struct cron cron = parsed("59 59 23 * * *");
+    struct zone *utc = zone_named("UTC");
+    struct err err = {0};
+    int64_t next_s;
+
+    (void)state;
+    assert_true(cron_next(&cron, utc, DST_STANDARD, at("2016-12-31 23:59:58"), &next_s));
+    assert_time(next_s, at("2016-12-31 23:59:59"), "the last second");
+    assert_true(cron_next(&cron, utc, DST_STANDARD, next_s, &next_s));
+    assert_time(next_s, at("2017-01-01 23:59:59"), "and once only");
+    assert_int_equal(cron_parse(STR("60 59 23 * * *"), &cron, &err), -ERR_INVALID);
+    assert_non_null(strstr(err.text, "0-59"));
     zone_free(utc);
 }
 
@@ -405,6 +462,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(d2_expressions_fire_when_they_say),
         cmocka_unit_test(f_c7_leap_days_are_found_across_2100_and_30_february_is_refused),
+        cmocka_unit_test(f_c7_no_kind_of_year_stays_away_longer_than_40_years),
+        cmocka_unit_test(f_c7_days_are_found_in_every_year_of_a_cycle),
+        cmocka_unit_test(
+            f_c8_second_60_is_refused_and_59_is_the_last_of_a_minute_with_a_leap_second),
         cmocka_unit_test(f_c11_either_day_matches_when_both_are_restricted),
         cmocka_unit_test(d2_refusals_name_the_field_the_place_and_what_is_allowed),
         cmocka_unit_test(d2_refusals_say_which_part_is_at_fault),

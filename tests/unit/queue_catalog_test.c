@@ -96,12 +96,13 @@ static void refusals_name_the_field(void **state)
         {CATALOG_SCHEDULE, "{\"job_id\":\"%s\",\"schedule_type\":\"once\","
          "\"scheduled_at\":\"2020-01-01T00:00:00Z\"}", ERR_INVALID, "scheduled_at"},
         {CATALOG_SCHEDULE, "{\"job_id\":\"018f0000-0000-7000-8000-000000000000\","
-         "\"schedule_type\":\"immediate\"}%.0s", ERR_NOT_FOUND, NULL},
+         "\"schedule_type\":\"immediate\"}%.0s", ERR_INVALID, "job_id"},
         {CATALOG_RECURRING, "{\"name\":\"p\",\"pattern_type\":\"daily\",\"pattern_config\":{},"
          "\"template_job_id\":\"018f0000-0000-7000-8000-000000000000\"}%.0s", ERR_INVALID,
          "template_job_id"},
         {CATALOG_RECURRING, "{\"name\":\"p\",\"pattern_type\":\"rrule\",\"pattern_config\":{"
-         "\"rrule\":\"FREQ=NEVER\"},\"template_job_id\":\"%s\"}", ERR_INVALID, NULL},
+         "\"rrule\":\"FREQ=NEVER\"},\"template_job_id\":\"%s\"}", ERR_INVALID,
+         "pattern_config.rrule"},
     };
     struct fixture *fx = *state;
     const char *job = id_text(fx, make_job(fx, "{\"name\":\"j\"}"));

@@ -257,6 +257,35 @@ static void a_task_handed_over_looks_like_any_claimed_one(void **state) /* E1, E
     arena_deinit(&arena);
 }
 
+static _Atomic uint32_t tasks_coming;
+
+static void note_coming(struct claim_request *request)
+{
+    tasks_coming = request->claimed_count;
+}
+
+static void who_waits_is_told_that_tasks_are_coming(void **state) /* E1 */
+{
+    struct fixture *fx = *state;
+    struct arena arena = ARENA_INIT(0);
+    struct claim_request *waiting = claim_prepare(&arena, "w", 5, DEADLINE_MS);
+    struct queue_call call;
+
+    worker(fx, "w", "default");
+    enqueue(fx, "{\"type\":\"warm\"}"); /* the queue is there: else it is made first */
+    claim_one(fx, "w");
+    waiting->coming = note_coming;
+    tasks_coming = 0;
+    queue_call_start(fx->queue, &waiting->base, &call);
+    wait_until(stats_of(fx).waiting_claims == 1);
+    assert_int_equal(tasks_coming, 0);
+    enqueue_json(fx, "[{\"type\":\"a\"},{\"type\":\"b\"}]");
+    assert_int_equal(queue_call_finish(&waiting->base, &call), 0);
+    assert_int_equal(waiting->claimed_count, 2);
+    assert_int_equal(tasks_coming, 2);
+    arena_deinit(&arena);
+}
+
 static void tasks_handed_over_come_by_priority_to_those_who_want_them(void **state) /* A5, C5 */
 {
     static const struct str only_b[] = {{"b", 1}};
@@ -539,6 +568,7 @@ int main(void)
         QUEUE_TEST(a_delayed_task_comes_when_its_time_has_come),
         QUEUE_TEST(a_waiting_claim_is_served_in_the_commit_of_the_enqueue),
         QUEUE_TEST(a_task_handed_over_looks_like_any_claimed_one),
+        QUEUE_TEST(who_waits_is_told_that_tasks_are_coming),
         QUEUE_TEST(tasks_handed_over_come_by_priority_to_those_who_want_them),
         QUEUE_TEST(a_waiting_claim_ends_empty_at_its_deadline),
         QUEUE_TEST(a_thousand_waiting_claims_and_one_task_make_one_holder),

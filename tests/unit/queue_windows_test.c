@@ -16,11 +16,11 @@ static const char *window(struct fixture *fx, bool open, int ahead_minutes)
                                                from % 60, until / 60, until % 60));
 }
 
-static struct uuid category_with(struct fixture *fx, bool open, const char *timezone,
+static struct uuid category_with(struct fixture *fx, bool open, const char *zone,
                                  int ahead_minutes)
 {
     return make_category(fx, "{\"name\":\"c\",\"configuration\":{\"allowed_windows\":%s,"
-                         "\"timezone\":\"%s\"}}", window(fx, open, ahead_minutes), timezone);
+                         "\"timezone\":\"%s\"}}", window(fx, open, ahead_minutes), zone);
 }
 
 static void set_window(struct fixture *fx, struct uuid category, bool open)
@@ -54,15 +54,15 @@ static void a_new_task_waits_for_its_window(void **state)
 {
     struct fixture *fx = *state;
     struct uuid category = category_with(fx, false, "UTC", 0);
-    struct uuid plain, run, free;
+    struct uuid plain, run, plainer;
 
     worker(fx, "w", "default");
     plain = enqueue(fx, "{\"type\":\"t\",\"category\":\"c\"}");
     run = run_now(fx, make_job(fx, "{\"name\":\"j\",\"category\":\"c\"}"));
-    free = enqueue(fx, "{\"type\":\"t\"}");
+    plainer = enqueue(fx, "{\"type\":\"t\"}");
     assert_waits(fx, plain);
     assert_waits(fx, run);
-    assert_true(uuid_eq(&claim_one(fx, "w")->task->id, &free));
+    assert_true(uuid_eq(&claim_one(fx, "w")->task->id, &plainer));
     claim_none(fx, "w");
     let_time_come(fx); /* but the window is not open: it waits on */
     wait_until(get(fx, plain)->scheduled_at_us > clock_wall_us());
@@ -96,7 +96,7 @@ static void a_window_that_closes_puts_off_what_is_ready(void **state)
     enum { TASKS = 40 };
     struct fixture *fx = *state;
     struct uuid category = category_with(fx, true, "UTC", 0);
-    struct uuid ids[TASKS], free;
+    struct uuid ids[TASKS], plainer;
 
     worker(fx, "w", "default");
     patch(fx, "default", QUEUE_SET_CONCURRENCY, (struct queue_rule){.concurrency = 2});
@@ -104,9 +104,9 @@ static void a_window_that_closes_puts_off_what_is_ready(void **state)
         ids[i] = enqueue(fx, "{\"type\":\"t\",\"category\":\"c\"}");
         assert_status(fx, ids[i], STATUS_PENDING);
     }
-    free = enqueue(fx, "{\"type\":\"t\"}");
+    plainer = enqueue(fx, "{\"type\":\"t\"}");
     set_window(fx, category, false);
-    assert_true(uuid_eq(&claim_one(fx, "w")->task->id, &free)); /* nobody stands in its way */
+    assert_true(uuid_eq(&claim_one(fx, "w")->task->id, &plainer)); /* nobody stands in its way */
     for (int i = 0; i < TASKS; i++)
         assert_waits(fx, ids[i]);
     assert_string_equal(story_of(fx, ids[0]), "pending delayed");

@@ -1,5 +1,5 @@
-/* Recurrences (D6): the examples of RFC 5545, section 3.8.5.3, daylight saving as in D3, what is
- * refused, and what rules are called in words. More is compared with dateutil in tests/calendar. */
+/* Recurrences (D6): the examples of RFC 5545, section 3.8.5.3, daylight saving as in D3, leap
+ * seconds (F-C8), what is refused, and what rules are called in words. More is compared with dateutil in tests/calendar. */
 #include "calendar/rrule.h"
 
 #include "calendar_fixture.h"
@@ -178,6 +178,39 @@ static void d3_recurrences_treat_daylight_saving_as_cron_does(void **state)
     zone_free(zone);
 }
 
+/* The last minute of 2016 had 61 seconds; clocks that count 60 cannot show the one more. */
+static void f_c8_leap_second_is_second_59(void **state)
+{
+    static const struct {
+        const char *rule;
+        const char *next[2];
+    } rows[] = {
+        {"DTSTART:20161231T235960Z\nRRULE:FREQ=YEARLY",
+         {"2016-12-31 23:59:59Z", "2017-12-31 23:59:59Z"}},
+        {"DTSTART:20161231T235900Z\nRRULE:FREQ=DAILY;BYSECOND=60",
+         {"2016-12-31 23:59:59Z", "2017-01-01 23:59:59Z"}},
+        {"DTSTART:20161231T235900Z\nRRULE:FREQ=MINUTELY;BYSECOND=59,60",
+         {"2016-12-31 23:59:59Z", "2017-01-01 00:00:59Z"}},
+        {"DTSTART:20161231T235958Z\nRRULE:FREQ=DAILY;COUNT=1\nRDATE:20161231T235960Z",
+         {"2016-12-31 23:59:58Z", "2016-12-31 23:59:59Z"}},
+    };
+    struct zone *utc = zone_named("UTC");
+
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct arena arena = ARENA_INIT(1u << 20);
+        struct rrule rule = parsed(rows[i].rule, utc, DST_STANDARD, &arena);
+        int64_t next_s = at("2016-12-31 00:00");
+
+        for (int n = 0; n < 2; n++) {
+            assert_true(rrule_next(&rule, next_s, &next_s));
+            assert_time(next_s, at(rows[i].next[n]), rows[i].rule);
+        }
+        arena_deinit(&arena);
+    }
+    zone_free(utc);
+}
+
 static void d6_refusals_name_the_part_and_what_is_allowed(void **state)
 {
     static const struct {
@@ -334,12 +367,50 @@ static void last_instant_of_a_recurrence_is_the_one_no_other_follows(void **stat
     zone_free(zone);
 }
 
+/* For a caret below it. */
+static void d6_refusals_say_which_part_is_at_fault(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *fault; /* NULL: no part of it is */
+    } rows[] = {
+        {"FREQ=DAILY;BYHOUR=7,26", "26"},      {"FREQ=DAILY;BYEASTER=1", "BYEASTER"},
+        {"FREQ=DAILY;BYMONTH=", "BYMONTH"},    {"RRULE:FREQ=DAILY\nEXDATE:x", "x"},
+        {"EXRULE:FREQ=DAILY", "EXRULE"},       {"FREQ=YEARLY;BYMONTH=2;BYMONTHDAY=30", NULL},
+        {"", NULL},
+    };
+    struct zone *zone = zone_named("UTC");
+    struct rrule_defaults defaults = {.zone = zone};
+
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct arena arena = ARENA_INIT(0);
+        struct str text = str_of(rows[i].text);
+        struct rrule rule;
+        struct str fault;
+
+        assert_int_equal(rrule_parse_marking(text, &defaults, &arena, &rule, &fault, NULL),
+                         -ERR_INVALID);
+        if (rows[i].fault) {
+            assert_true(fault.data > text.data || str_starts(text, fault));
+            assert_int_equal(fault.len, strlen(rows[i].fault));
+            assert_memory_equal(fault.data, rows[i].fault, fault.len);
+        } else {
+            assert_null(fault.data);
+        }
+        arena_deinit(&arena);
+    }
+    zone_free(zone);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(d6_examples_of_the_standard_fire_as_it_says),
         cmocka_unit_test(d3_recurrences_treat_daylight_saving_as_cron_does),
+        cmocka_unit_test(f_c8_leap_second_is_second_59),
         cmocka_unit_test(d6_refusals_name_the_part_and_what_is_allowed),
+        cmocka_unit_test(d6_refusals_say_which_part_is_at_fault),
         cmocka_unit_test(d6_zone_of_a_recurrence_is_that_of_its_start),
         cmocka_unit_test(d6_rules_are_said_in_words),
         cmocka_unit_test(last_instant_of_a_recurrence_is_the_one_no_other_follows),

@@ -246,6 +246,95 @@ static void f_a15_an_end_at_any_statement_leaves_the_old_or_the_new_version(void
         assert_true(seen[i] > objects[i + 1] - objects[i]);
 }
 
+static void run(sqlite3 *db, const char *text)
+{
+    if (sqlite3_exec(db, text, NULL, NULL, NULL) != SQLITE_OK)
+        fail_msg("%s: %s", text, sqlite3_errmsg(db));
+}
+
+/* Tasks of a job: one waits, one runs, one is done. */
+static void given_runs(sqlite3 *db)
+{
+    run(db, "INSERT INTO jobs (id, name, category_id, created_at, updated_at) SELECT x'0a', 'j', id, "
+            "1, 1 FROM job_categories WHERE name = 'reports'");
+    run(db, "INSERT INTO lanes (lane, queue, type) VALUES (1, 'q', 't')");
+    run(db, "INSERT INTO task_specs (task, lane, created_at, options) VALUES (1, 1, 5, 1), "
+            "(2, 1, 6, 2), (3, 1, 7, 3)");
+    run(db, "INSERT INTO task_options (task, job_id) VALUES (1, x'0a'), (2, x'0a'), (3, x'0a')");
+    run(db, "INSERT INTO task_states (task, id, lane, status, updated_at, order_key) VALUES "
+            "(1, x'00000000000070008000000000000001', 1, 'blocked', 5, 0), "
+            "(2, x'00000000000070008000000000000002', 1, 'running', 6, 0), "
+            "(3, x'00000000000070008000000000000003', 1, 'completed', 7, 0)");
+    run(db, "INSERT INTO job_runs (task_id, job_id, created_at) SELECT id, x'0a', updated_at "
+            "FROM task_states WHERE task < 3");
+}
+
+static void d15_open_runs_and_used_categories_survive_the_way_back_and_forth(void **state)
+{
+    sqlite3 *db = open_db(*state);
+    struct err err = {0};
+    uint32_t done = 0;
+
+    assert_int_equal(sqlite_migrate_up(db, 2, &done, &err), 0);
+    given_runs(db);
+    run(db, "UPDATE job_categories SET default_timeout = 7, updated_at = updated_at + 1 "
+            "WHERE name = 'cleanup'");
+    assert_int_equal(sqlite_migrate_down(db, 1, &done, &err), 0);
+    assert_int_equal(ask(db, "SELECT count(*) FROM job_categories"), 2); /* used, or changed */
+    assert_int_equal(ask(db, "SELECT count(*) FROM task_states"), 3);
+    assert_int_equal(sqlite_migrate_up(db, 1, &done, &err), 0);
+    assert_int_equal(ask(db, "SELECT count(*) FROM job_runs r JOIN task_states s ON s.id = r.task_id "
+                             "WHERE s.task < 3 AND r.job_id = x'0a' AND r.created_at = 4 + s.task"),
+                     2);
+    assert_int_equal(ask(db, "SELECT count(*) FROM job_runs"), 2);
+    assert_int_equal(ask(db, "SELECT count(*) FROM job_categories"), 7);
+    assert_int_equal(ask(db, "SELECT default_timeout FROM job_categories WHERE name = 'cleanup'"),
+                     7);
+    sqlite3_close(db);
+}
+
+static void d15_the_way_back_is_refused_while_runs_wait_for_jobs(void **state)
+{
+    sqlite3 *db = open_db(*state);
+    struct err err = {0};
+    uint32_t done = 0;
+
+    assert_int_equal(sqlite_migrate_up(db, 2, &done, &err), 0);
+    given_runs(db);
+    run(db, "INSERT INTO job_waits (task_id, depends_on_job_id, dependency_type) "
+            "SELECT id, x'0b', 'success' FROM task_states WHERE task = 1");
+    assert_true(sqlite_migrate_down(db, 1, &done, &err) < 0);
+    assert_non_null(strstr(err.text, "runs wait for other jobs"));
+    assert_int_equal(done, 0);
+    run(db, "DELETE FROM job_waits");
+    run(db, "UPDATE job_runs SET waits_slot = 1 WHERE created_at = 5");
+    assert_true(sqlite_migrate_down(db, 1, &done, &err) < 0);
+    assert_int_equal(ask(db, "SELECT count(*) FROM job_categories"), 7);
+    run(db, "UPDATE job_runs SET waits_slot = 0");
+    assert_int_equal(sqlite_migrate_down(db, 1, &done, &err), 0);
+    sqlite3_close(db);
+}
+
+static void d1_changes_by_hand_move_updated_at(void **state)
+{
+    sqlite3 *db = open_db(*state);
+    struct err err = {0};
+    uint32_t done = 0;
+
+    assert_int_equal(sqlite_migrate_up(db, 0, &done, &err), 0);
+    given_runs(db);
+    run(db, "UPDATE jobs SET name = 'other'");
+    assert_true(ask(db, "SELECT updated_at FROM jobs") > 1000000);
+    run(db, "UPDATE jobs SET description = 'told', updated_at = 77");
+    assert_int_equal(ask(db, "SELECT updated_at FROM jobs"), 77);
+    run(db, "UPDATE jobs SET last_ended_at = 5"); /* of its runs, not of the job */
+    assert_int_equal(ask(db, "SELECT updated_at FROM jobs"), 77);
+    run(db, "UPDATE job_categories SET is_active = 0, created_at = 1");
+    assert_int_equal(ask(db, "SELECT count(*) FROM job_categories WHERE updated_at = created_at"),
+                     0);
+    sqlite3_close(db);
+}
+
 static void a11_plain_sql_applied_by_hand_counts_as_applied(void **state)
 {
     sqlite3 *db = open_db(*state);
@@ -325,6 +414,9 @@ int main(void)
         TEST(f_a15_a_store_from_the_future_is_refused_in_one_line),
         TEST(a11_a_migration_with_another_content_is_refused),
         TEST(f_a15_an_end_at_any_statement_leaves_the_old_or_the_new_version),
+        TEST(d15_open_runs_and_used_categories_survive_the_way_back_and_forth),
+        TEST(d15_the_way_back_is_refused_while_runs_wait_for_jobs),
+        TEST(d1_changes_by_hand_move_updated_at),
         TEST(a11_plain_sql_applied_by_hand_counts_as_applied),
         TEST(a11_the_list_of_a_missing_store_makes_no_file),
         TEST(a11_the_command_migrates_a_closed_store_up_and_down),

@@ -200,6 +200,7 @@ int pg_outbox_save(struct store *, const struct outbox_message *, bool, struct e
 int pg_workers_load(struct store *, struct arena *, struct worker_row **, uint32_t *,
                     struct err *);
 int pg_worker_put(struct store *, const struct worker_row *, struct err *);
+int pg_worker_renew(struct store *, const struct worker_row *, struct err *);
 int pg_worker_delete(struct store *, struct str, struct err *);
 int pg_queues_load(struct store *, struct arena *, struct queue_row **, uint32_t *,
                    struct err *);

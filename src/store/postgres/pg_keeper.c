@@ -72,10 +72,10 @@ bool keeper_lanes_made(struct pg_keeper *keeper)
 
 static bool is_told(const struct pg_keeper *keeper, struct str queue)
 {
-    const char *at = keeper->words.data;
+    const char *at = buf_view(&keeper->words).data;
     const char *end = at + keeper->words.len;
 
-    while (at && at < end) {
+    while (at < end) {
         const char *stop = memchr(at, SEPARATOR, (size_t)(end - at));
         size_t len = (size_t)((stop ? stop : end) - at);
 

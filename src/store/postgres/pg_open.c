@@ -419,6 +419,7 @@ static const struct store_verbs verbs = {
     .workers_load = pg_workers_load,
     .worker_put = pg_worker_put,
     .worker_delete = pg_worker_delete,
+    .worker_renew = pg_worker_renew,
     .queues_load = pg_queues_load,
     .queue_put = pg_queue_put,
     .counts_load = pg_counts_load,

@@ -96,6 +96,17 @@ int pg_worker_put(struct store *base, const struct worker_row *worker, struct er
     return pg_send(store, PGSQL_worker_put, err);
 }
 
+int pg_worker_renew(struct store *base, const struct worker_row *worker, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    struct pg_params *params = &store->conn.params;
+
+    param_text(params, worker->id);
+    param_time(params, worker->last_heartbeat_us);
+    param_time(params, worker->lease_until_us);
+    return pg_send(store, PGSQL_worker_renew, err);
+}
+
 int pg_worker_delete(struct store *base, struct str id, struct err *err)
 {
     struct pg_store *store = pg_of(base);

@@ -8,6 +8,12 @@ DO $$ BEGIN
     END IF;
 END $$;
 
+DROP TRIGGER recurring_jobs_by_hand ON recurring_jobs;
+DROP TRIGGER schedules_by_hand ON schedules;
+DROP TRIGGER jobs_by_hand ON jobs;
+DROP TRIGGER job_categories_by_hand ON job_categories;
+DROP FUNCTION perdura_touched;
+
 DELETE FROM job_categories c WHERE c.updated_at = c.created_at AND c.name IN ('general',
     'messaging', 'notifications', 'maintenance', 'cleanup', 'reports', 'analytics')
     AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.category_id = c.id);

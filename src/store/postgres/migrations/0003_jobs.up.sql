@@ -82,3 +82,28 @@ FROM (VALUES
         '{"queue": "low-priority", "batch_processing": true}'))
     AS f (id, name, description, priority, timeout, retries, configuration)
 ON CONFLICT DO NOTHING;
+
+-- Hand-written SQL: updated_at follows what a person may change (D1).
+CREATE FUNCTION perdura_touched() RETURNS trigger
+LANGUAGE plpgsql AS $$
+BEGIN
+    new.updated_at := greatest(old.updated_at + interval '1 microsecond', clock_timestamp());
+    RETURN new;
+END $$;
+CREATE TRIGGER job_categories_by_hand BEFORE UPDATE OF
+        name, description, default_priority, default_timeout, default_max_retries,
+        configuration, is_active
+    ON job_categories FOR EACH ROW WHEN (new.updated_at = old.updated_at) EXECUTE FUNCTION perdura_touched();
+CREATE TRIGGER jobs_by_hand BEFORE UPDATE OF
+        name, description, category_id, task_type, queue, target_service, target_method,
+        payload, priority, max_retries, timeout_seconds, max_concurrent, callback_url,
+        is_active, created_by, deleted_at
+    ON jobs FOR EACH ROW WHEN (new.updated_at = old.updated_at) EXECUTE FUNCTION perdura_touched();
+CREATE TRIGGER schedules_by_hand BEFORE UPDATE OF
+        job_id, schedule_type, cron_expression, interval_seconds, scheduled_at, timezone,
+        starts_at, ends_at, is_active, misfire, misfire_grace_ms, misfire_cap, overlap, dst,
+        jitter_ms, callback_url
+    ON schedules FOR EACH ROW WHEN (new.updated_at = old.updated_at) EXECUTE FUNCTION perdura_touched();
+CREATE TRIGGER recurring_jobs_by_hand BEFORE UPDATE OF
+        name, pattern_type, pattern_config, template_job_id, is_active
+    ON recurring_jobs FOR EACH ROW WHEN (new.updated_at = old.updated_at) EXECUTE FUNCTION perdura_touched();

@@ -195,19 +195,16 @@ INSERT INTO recurring_fires (recurring_job_id, instant, task_id)
 SELECT * FROM unnest($1::uuid[], $2::timestamptz[], $3::uuid[])
 ON CONFLICT DO NOTHING RETURNING recurring_job_id, instant;
 
--- Chosen before anything is removed, and without waiting for a node that removes the same.
+-- Chosen by their time and without waiting for a node that removes the same; removed by their place,
+-- which nobody can change while we hold them, so that no plan can go through the whole table.
 -- name: schedule_fires_prune
-WITH old AS MATERIALIZED (
-        SELECT schedule_id, fire_at FROM schedule_fires WHERE fire_at < $1
-        ORDER BY fire_at LIMIT $2 FOR UPDATE SKIP LOCKED),
-    gone AS (DELETE FROM schedule_fires f USING old
-        WHERE f.schedule_id = old.schedule_id AND f.fire_at = old.fire_at RETURNING 1)
+WITH gone AS (DELETE FROM schedule_fires WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM schedule_fires WHERE fire_at < $1
+        ORDER BY fire_at LIMIT $2 FOR UPDATE SKIP LOCKED)) RETURNING 1)
 SELECT count(*)::bigint FROM gone;
 
 -- name: recurring_fires_prune
-WITH old AS MATERIALIZED (
-        SELECT recurring_job_id, instant FROM recurring_fires WHERE instant < $1
-        ORDER BY instant LIMIT $2 FOR UPDATE SKIP LOCKED),
-    gone AS (DELETE FROM recurring_fires f USING old
-        WHERE f.recurring_job_id = old.recurring_job_id AND f.instant = old.instant RETURNING 1)
+WITH gone AS (DELETE FROM recurring_fires WHERE ctid = ANY (ARRAY(
+        SELECT ctid FROM recurring_fires WHERE instant < $1
+        ORDER BY instant LIMIT $2 FOR UPDATE SKIP LOCKED)) RETURNING 1)
 SELECT count(*)::bigint FROM gone;

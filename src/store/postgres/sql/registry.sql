@@ -62,6 +62,11 @@ ON CONFLICT (id) DO UPDATE SET
     lease_until = excluded.lease_until, is_leader = excluded.is_leader,
     leader_until = excluded.leader_until, status = excluded.status;
 
+-- name: worker_renew
+UPDATE workers SET last_heartbeat = greatest(last_heartbeat, $2),
+    lease_until = greatest(lease_until, $3)
+WHERE id = $1;
+
 -- name: worker_delete
 DELETE FROM workers WHERE id = $1;
 

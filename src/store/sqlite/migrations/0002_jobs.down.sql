@@ -9,6 +9,11 @@ INSERT INTO no_waiting_runs SELECT (SELECT count(*) FROM job_waits)
     + (SELECT count(*) FROM job_runs WHERE waits_slot = 1);
 DROP TABLE no_waiting_runs;
 
+DROP TRIGGER recurring_jobs_by_hand;
+DROP TRIGGER schedules_by_hand;
+DROP TRIGGER jobs_by_hand;
+DROP TRIGGER job_categories_by_hand;
+
 DELETE FROM job_categories WHERE updated_at = created_at AND name IN ('general', 'messaging',
     'notifications', 'maintenance', 'cleanup', 'reports', 'analytics')
     AND NOT EXISTS (SELECT 1 FROM jobs j WHERE j.category_id = job_categories.id);

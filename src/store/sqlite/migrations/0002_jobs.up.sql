@@ -78,3 +78,38 @@ CROSS JOIN (
     UNION ALL SELECT x'01941f297c0070008000000000000007', 'analytics',
         'Tâches d''analytics', 'low', 300, 1,
         '{"queue": "low-priority", "batch_processing": true}') f;
+
+-- Hand-written SQL: updated_at follows what a person may change (D1).
+CREATE TRIGGER job_categories_by_hand AFTER UPDATE OF
+        name, description, default_priority, default_timeout, default_max_retries,
+        configuration, is_active
+    ON job_categories WHEN new.updated_at = old.updated_at
+BEGIN
+    UPDATE job_categories SET updated_at = max(old.updated_at + 1,
+        CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)) WHERE id = new.id;
+END;
+CREATE TRIGGER jobs_by_hand AFTER UPDATE OF
+        name, description, category_id, task_type, queue, target_service, target_method,
+        payload, priority, max_retries, timeout_seconds, max_concurrent, callback_url,
+        is_active, created_by, deleted_at
+    ON jobs WHEN new.updated_at = old.updated_at
+BEGIN
+    UPDATE jobs SET updated_at = max(old.updated_at + 1,
+        CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)) WHERE id = new.id;
+END;
+CREATE TRIGGER schedules_by_hand AFTER UPDATE OF
+        job_id, schedule_type, cron_expression, interval_seconds, scheduled_at, timezone,
+        starts_at, ends_at, is_active, misfire, misfire_grace_ms, misfire_cap, overlap, dst,
+        jitter_ms, callback_url
+    ON schedules WHEN new.updated_at = old.updated_at
+BEGIN
+    UPDATE schedules SET updated_at = max(old.updated_at + 1,
+        CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)) WHERE id = new.id;
+END;
+CREATE TRIGGER recurring_jobs_by_hand AFTER UPDATE OF
+        name, pattern_type, pattern_config, template_job_id, is_active
+    ON recurring_jobs WHEN new.updated_at = old.updated_at
+BEGIN
+    UPDATE recurring_jobs SET updated_at = max(old.updated_at + 1,
+        CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)) WHERE id = new.id;
+END;
