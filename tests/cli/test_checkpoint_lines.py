@@ -30,7 +30,7 @@ def loops():
 class LoopTest(ServerTest):
     """A server in a folder with the loops and what they call; no tests of its own."""
 
-    arguments = ("--lease", "400ms", "--config", "loops.yaml")
+    arguments = ("--config", "loops.yaml")
 
     def setUp(self):
         start = harness.Server.start
@@ -118,7 +118,7 @@ class WorkerTest(LoopTest):
 
 
 class KilledWorkers(WorkerTest):
-    arguments = ("--lease", "400ms", "--config", "none.yaml")
+    arguments = ("--lease", "1s", "--config", "none.yaml")
 
     def test_e5_a_loop_does_each_step_once_though_its_worker_is_killed_after_every_one(self):
         workers = [self.worker()]
