@@ -11,6 +11,7 @@
 
 static const struct view_column show_columns[] = {
     {"id", "/id", VIEW_ID},
+    {"as it was at", "/at", VIEW_TIME},
     {"type", "/type", VIEW_TEXT},
     {"name", "/name", VIEW_TEXT},
     {"status", "/status", VIEW_STATUS},
@@ -276,11 +277,28 @@ static const struct flag wait_flags[] = {
         .example = "perdura task " #word " " EXAMPLE_ID, .groups = FLAGS_CLIENT | FLAGS_JSON,  \
         .args_min = 1, .args_max = 1, .run = function}
 
-LOOK(show, "Show a task", run_show);
 LOOK(events, "Show what happened to a task, newest first", run_events);
 LOOK(executions, "Show the attempts at a task", run_executions);
 LOOK(checkpoints, "Show a task's checkpoints", run_checkpoints);
 LOOK(result, "Print a task's result; with --json also when and how it ended", run_result);
+
+static const struct flag show_flags[] = {
+    {.name = "at", .type = FLAG_TIME, .value = "TIME", .field = "at",
+     .help = "as it was then, from its events: RFC 3339 or -5m"},
+    {0}};
+
+static const struct command task_show = {
+    .name = "show",
+    .summary = "Show a task, as it is or as it was",
+    .arguments = "ID",
+    .example = "perdura task show " EXAMPLE_ID "\n"
+               "perdura task show " EXAMPLE_ID " --at -5m",
+    .flags = show_flags,
+    .groups = FLAGS_CLIENT | FLAGS_JSON,
+    .args_min = 1,
+    .args_max = 1,
+    .run = run_show,
+};
 
 static const struct command task_logs = {
     .name = "logs",
@@ -319,8 +337,9 @@ static const struct command task_wait_command = {
 
 static const struct command *const subcommands[] = {
     &task_list,       &task_show,        &task_events, &task_logs,  &task_executions,
-    &task_checkpoints, &task_result,     &task_wait_command, &task_cancel, &task_retry,
-    &task_pause,      &task_resume,      &task_priority, &task_delete, NULL};
+    &task_checkpoints, &task_result,     &task_why,    &task_wait_command, &task_cancel,
+    &task_retry,      &task_pause,       &task_resume, &task_priority, &task_fork,
+    &task_delete,     NULL};
 
 const struct command command_task = {
     .name = "task",

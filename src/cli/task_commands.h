@@ -1,4 +1,4 @@
-/* The subcommands of `perdura task` that change a task; cmd_task.c puts them into its table. */
+/* The subcommands of `perdura task` that are not in cmd_task.c, which puts them into its table. */
 #ifndef CLI_TASK_COMMANDS_H
 #define CLI_TASK_COMMANDS_H
 
@@ -10,5 +10,7 @@ extern const struct command task_pause;
 extern const struct command task_resume;
 extern const struct command task_priority;
 extern const struct command task_delete;
+extern const struct command task_why;
+extern const struct command task_fork;
 
 #endif

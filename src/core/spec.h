@@ -33,6 +33,8 @@ struct task_input {
     bool no_hash;        /* "hash_input": false beats the type's setting */
     struct str *hash_fields; /* JSON pointers */
     uint32_t hash_fields_count;
+    struct uuid forked_from;             /* nil = it is no fork (core/fork.h) */
+    const struct checkpoint *checkpoint; /* of a fork: where its first attempt goes on, or NULL */
 };
 
 /* Parses one task object (text that json_check accepted). ERR_INVALID (422) or ERR_TOO_LARGE (413)

@@ -354,13 +354,28 @@ static int link_parents(struct plan *plan, struct task *task, const struct task_
                                                     input->depends_on_count, plan->err);
 }
 
+/* Of the first event, where it is told by one. */
+static struct str opening_detail(const struct plan *plan, uint32_t at)
+{
+    const struct task_input *input = &plan->inputs[at];
+    const struct task *task = plan->tasks[at];
+
+    if (task->opening_told)
+        return STR_NONE;
+    if (!uuid_is_nil(&input->forked_from))
+        return forked_detail(plan->batch, input);
+    return batch_text(plan->batch, "{\"priority\":%lld,\"payload_bytes\":%zu,"
+                      "\"dependencies\":%u}", (long long)task->priority, task->spec.payload.len,
+                      input->depends_on_count);
+}
+
 static int add_task(struct plan *plan, uint32_t at)
 {
     struct batch *batch = plan->batch;
     struct task *task = plan->tasks[at];
-    struct str detail = STR_NONE;
     enum status to = STATUS_BLOCKED;
     const char *state = "Queued";
+    bool is_fork = !uuid_is_nil(&plan->inputs[at].forked_from);
 
     if (link_parents(plan, task, &plan->inputs[at]) < 0 || batch_add(batch, task, plan->err) < 0)
         return -(int)plan->err->code;
@@ -371,16 +386,18 @@ static int add_task(struct plan *plan, uint32_t at)
     }
     if (!task->unsatisfied && batch_waiting_status(batch, task, &to, &state, plan->err) < 0)
         return -(int)plan->err->code;
-    task->opening_told = to == STATUS_PENDING && plan->actor == ACTOR_API &&
+    task->opening_told = to == STATUS_PENDING && plan->actor == ACTOR_API && !is_fork &&
                          plan->inputs[at].depends_on_count == 0;
-    if (!task->opening_told)
-        detail = batch_text(batch, "{\"priority\":%lld,\"payload_bytes\":%zu,"
-                            "\"dependencies\":%u}", (long long)task->priority,
-                            task->spec.payload.len, plan->inputs[at].depends_on_count);
-    if (batch_move(batch, task, to, MOVE_ENQUEUE, state, plan->actor, detail, plan->err) < 0)
+    if (is_fork && to != STATUS_DELAYED)
+        state = "Forked";
+    if (batch_move(batch, task, to, MOVE_ENQUEUE, state, plan->actor, opening_detail(plan, at),
+                   plan->err) < 0)
         return -(int)plan->err->code;
     task->version = 1;
     batch->queue->stats.enqueued_total++;
+    if (is_fork && forked_begin(batch, task, plan->inputs[at].checkpoint, plan->arena,
+                                plan->err) < 0)
+        return -(int)plan->err->code;
     if (!task->unsatisfied)
         return 0;
     to = outcome_unsatisfied(task->spec.on_unsatisfied);

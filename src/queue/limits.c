@@ -127,7 +127,7 @@ static struct queue_state *state_new(struct queue *queue, const struct queue_row
     return state;
 }
 
-static const struct type_limit *type_rule(const struct queue_state *state, struct str type)
+const struct type_limit *limits_type_rule(const struct queue_state *state, struct str type)
 {
     for (uint32_t i = 0; i < state->row.rule.type_limits_count; i++)
         if (str_eq(state->row.rule.type_limits[i].type, type))
@@ -143,7 +143,7 @@ static int count_held(struct queue *queue, const struct task *task, int64_t by)
     if (!state)
         return 0;
     state->whole.running += by;
-    if (type_rule(state, task->spec.type)) {
+    if (limits_type_rule(state, task->spec.type)) {
         limit = limit_of(&state->types, state, task->spec.type);
         if (!limit)
             return -(int)ERR_MEMORY;
@@ -383,7 +383,7 @@ enum admit limits_admit(void *ctx, struct str queue, struct str type, struct str
 {
     struct batch *batch = ctx;
     struct queue_state *state = limits_queue(batch->queue, queue);
-    const struct type_limit *typed = state ? type_rule(state, type) : NULL;
+    const struct type_limit *typed = state ? limits_type_rule(state, type) : NULL;
     struct limit *limit = typed ? limit_of(&state->types, state, type) : NULL;
     int64_t now_us = batch->now_us;
 
@@ -423,7 +423,7 @@ enum admit limits_admit(void *ctx, struct str queue, struct str type, struct str
 void limits_take_back(struct batch *batch, const struct task *task)
 {
     struct queue_state *state = limits_queue(batch->queue, task->spec.queue);
-    const struct type_limit *typed = state ? type_rule(state, task->spec.type) : NULL;
+    const struct type_limit *typed = state ? limits_type_rule(state, task->spec.type) : NULL;
     struct limit *limit;
 
     if (!state)

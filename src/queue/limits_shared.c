@@ -184,3 +184,55 @@ int limits_save(struct batch *batch, struct err *err)
     batch->buckets = NULL;
     return 0;
 }
+
+/* What workers hold of the queue, or of one type of it. */
+static int count_lanes(struct batch *batch, const struct queue_state *state, struct str type,
+                       int64_t *running, struct err *err)
+{
+    struct lane_count *lanes;
+    uint32_t count;
+
+    if (batch->store->verbs->counts_load(batch->store, &batch->arena, &lanes, &count, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count; i++)
+        if (status_held(lanes[i].status) && str_eq(lanes[i].queue, state->row.rule.name) &&
+            (!type.data || str_eq(lanes[i].type, type)))
+            *running += lanes[i].tasks;
+    return 0;
+}
+
+static int peek_shared(struct batch *batch, struct queue_state *state, const struct limit *limit,
+                       const struct rate_rule *rate, int64_t *running, struct bucket *bucket,
+                       struct err *err)
+{
+    const struct store_verbs *verbs = batch->store->verbs;
+    char name[NAME_BYTES_MAX];
+    int rc = limit->kind == 'k' ? verbs->key_held(batch->store, state->row.rule.name, limit->name,
+                                                  running, err)
+                                : count_lanes(batch, state, limit->name, running, err);
+
+    if (rc < 0 || rate->count == 0)
+        return rc;
+    return verbs->bucket_load(batch->store, batch->queue->config.namespace_name,
+                              bucket_name(limit, limit->kind, name), bucket, err);
+}
+
+int limits_peek(struct batch *batch, struct queue_state *state, char kind, struct str name,
+                const struct rate_rule *rate, int64_t *running, struct bucket *bucket,
+                struct err *err)
+{
+    struct limit asked = {.name = name, .state = state, .kind = kind};
+    const struct limit *limit = kind == 'q'   ? &state->whole
+                                : kind == 't' ? map_get(&state->types, name)
+                                              : map_get(&state->keys, name);
+
+    *running = 0;
+    *bucket = (struct bucket){0};
+    if (batch->store->shared)
+        return peek_shared(batch, state, &asked, rate, running, bucket, err);
+    if (limit) {
+        *running = limit->running;
+        *bucket = limit->bucket;
+    }
+    return 0;
+}

@@ -77,6 +77,9 @@ int schedules_know(struct batch *batch, const struct uuid *id, struct schedule_k
                    struct err *err);
 
 /* windows.c */
+/* Of a task of a category: when its window opens; 0 = one is open, or there are none. */
+int windows_look(struct batch *batch, const struct task *task, int64_t *opens_us,
+                 struct err *err);
 /* A task of a category becomes pending: while its window is closed it is delayed instead. */
 int windows_hold(struct batch *batch, struct task *task, enum status *to, const char **state,
                  struct err *err);

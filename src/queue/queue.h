@@ -16,6 +16,7 @@
 #include "core/report.h"
 #include "core/settings.h"
 #include "core/spec.h"
+#include "core/why.h"
 #include "store/store.h"
 
 #include <pthread.h>
@@ -42,6 +43,7 @@ enum request_kind {
     REQUEST_JOB_RUN,
     REQUEST_RECOVERY,
     REQUEST_RECOVERY_WORK,
+    REQUEST_WHY,
     REQUEST_KIND_COUNT
 };
 
@@ -359,6 +361,14 @@ struct recovery_work_request {
     struct recovery_work *works; /* out */
     uint32_t works_count;
     int64_t next_at_us;          /* out: when to ask again; INT64_MAX = when told */
+};
+
+/* What why_decide needs to know of a task (core/why.h), but who paused it: that is in its events.
+ * ERR_NOT_FOUND. Changes nothing. */
+struct why_request {
+    struct request base;
+    struct uuid task_id;
+    struct why_facts facts; /* out */
 };
 
 /* What changed, told after the commit on the queue's thread (SSE). */

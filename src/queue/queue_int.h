@@ -358,6 +358,10 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
 int enqueue_check(struct batch *batch, struct task_input *input, struct err *err);
 int enqueue_run(struct batch *batch, struct task_input *input, const struct run_wish *wish,
                 uint32_t waits, struct arena *arena, struct task **task, struct err *err);
+/* forked.c: tasks that begin behind a checkpoint of another */
+struct str forked_detail(struct batch *batch, const struct task_input *input);
+int forked_begin(struct batch *batch, struct task *task, const struct checkpoint *from,
+                 struct arena *arena, struct err *err);
 /* claim.c */
 int claim_apply(struct batch *batch, struct claim_request *request);
 int claim_serve_waiting(struct batch *batch, struct err *err);
@@ -442,6 +446,12 @@ bool limits_any(const struct queue_state *state);
 int limits_look(struct batch *batch, struct queue_state *state, struct err *err);
 int limits_look_key(struct batch *batch, struct limit *limit, struct err *err);
 int limits_save(struct batch *batch, struct err *err); /* buckets, before the commit */
+/* How full a limit is, for looking only: nobody is kept waiting, and what is seen may be over.
+ * `kind` is q, t or k; name the type or the key. */
+int limits_peek(struct batch *batch, struct queue_state *state, char kind, struct str name,
+                const struct rate_rule *rate, int64_t *running, struct bucket *bucket,
+                struct err *err);
+const struct type_limit *limits_type_rule(const struct queue_state *state, struct str type);
 struct limit *limits_type(struct queue_state *state, struct str type);
 /* Tasks admitted and really taken, or held no longer. */
 void limits_note(struct batch *batch, const struct task *task, int64_t by);
@@ -489,6 +499,10 @@ void waits_forget(struct queue *queue, struct request *request);
 void waits_fail_all(struct queue *queue, const struct err *err);
 void claims_park(struct queue *queue, struct claim_request *request);
 void claims_unpark(struct queue *queue, struct claim_request *request);
+/* explain.c, explain_blocked.c: why a task does not run */
+int explain_apply(struct batch *batch, struct why_request *request);
+int explain_blocked(struct batch *batch, struct task *task, struct arena *arena,
+                    struct why_facts *facts, struct err *err);
 /* stats.c */
 int stats_apply(struct batch *batch, struct stats_request *request);
 int outbox_take(struct batch *batch, struct outbox_take_request *request);

@@ -68,7 +68,13 @@ static int progress(struct batch *batch, struct task *task, const struct report 
     }
     if (batch_touch(batch, task, err) < 0)
         return -(int)err->code;
-    return state_changes ? batch_event(batch, task, ACTOR_WORKER, report->detail, err) : 0;
+    if (!state_changes)
+        return 0;
+    return batch_event(batch, task, ACTOR_WORKER,
+                       report->detail.data || report->progress < 0
+                           ? report->detail
+                           : batch_text(batch, "{\"progress\":%lld}", (long long)task->progress),
+                       err);
 }
 
 struct str checkpoint_short(const struct checkpoint *row, struct arena *arena)
@@ -80,6 +86,20 @@ struct str checkpoint_short(const struct checkpoint *row, struct arena *arena)
     json_write_string(&text, row->name);
     buf_format(&text, ",\"progress\":%lld}", (long long)row->progress);
     copy = text.failed ? STR_NONE : arena_str(arena, buf_view(&text));
+    buf_deinit(&text);
+    return copy;
+}
+
+/* Of the event: enough to know later what it was, when the row itself was thinned out. */
+static struct str checkpoint_told(struct batch *batch, const struct checkpoint *row)
+{
+    struct buf text = BUF_INIT(4096);
+    struct str copy;
+
+    buf_format(&text, "{\"checkpoint\":%lld,\"name\":", (long long)row->seq);
+    json_write_string(&text, row->name);
+    buf_format(&text, ",\"progress\":%lld}", (long long)row->progress);
+    copy = text.failed ? STR_NONE : arena_str(&batch->arena, buf_view(&text));
     buf_deinit(&text);
     return copy;
 }
@@ -109,8 +129,7 @@ static int checkpoint(struct batch *batch, struct task *task, const struct repor
     task->checkpoint_data = checkpoint_short(&row, &batch->arena);
     if (batch_touch(batch, task, err) < 0)
         return -(int)err->code;
-    return batch_event(batch, task, ACTOR_WORKER,
-                       batch_text(batch, "{\"checkpoint\":%lld}", (long long)row.seq), err);
+    return batch_event(batch, task, ACTOR_WORKER, checkpoint_told(batch, &row), err);
 }
 
 static int write_log(struct batch *batch, struct task *task, const struct report *report,

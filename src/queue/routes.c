@@ -184,11 +184,16 @@ static void enqueue_begin(struct call *call)
 
 static const struct uuid *task_of(const struct request *request)
 {
-    if (request->kind == REQUEST_WAIT)
+    switch (request->kind) {
+    case REQUEST_WAIT:
         return &((const struct wait_request *)request)->task_id;
-    if (request->kind == REQUEST_RECOVERY)
+    case REQUEST_RECOVERY:
         return &((const struct recovery_request *)request)->task_id;
-    return &((const struct control_request *)request)->task_id;
+    case REQUEST_WHY:
+        return &((const struct why_request *)request)->task_id;
+    default:
+        return &((const struct control_request *)request)->task_id;
+    }
 }
 
 static bool call_is_over(struct call *call)
@@ -290,6 +295,7 @@ static void begin(struct call *call)
     case REQUEST_CONTROL:
     case REQUEST_RECOVERY:
     case REQUEST_WAIT:
+    case REQUEST_WHY:
         find_begin(call);
         break;
     case REQUEST_REGISTER:

@@ -68,6 +68,8 @@ static int apply(struct batch *batch, struct request *request)
         return recovery_apply(batch, typed);
     case REQUEST_RECOVERY_WORK:
         return recovery_work(batch, typed);
+    case REQUEST_WHY:
+        return explain_apply(batch, typed);
     case REQUEST_KIND_COUNT:
         ASSERT(false);
     }
@@ -109,7 +111,7 @@ static bool chores_due(const struct batch *batch)
     const struct queue *queue = batch->queue;
 
     return queue->next_sweep_us <= batch->now_us || queue->next_due_us <= batch->now_us ||
-           queue->next_prune_us <= batch->now_us;
+           queue->next_prune_us <= batch->now_us || queue->next_recovery_us <= batch->now_us;
 }
 
 /* What is planned, and what is removed: of the leader only, under its guard. Firing that failed
@@ -242,7 +244,7 @@ static void pass_points(const char *when, const struct request *list)
     static const char *const kinds[REQUEST_KIND_COUNT] = {
         "enqueue", "claim", "report", "control", "wait", "register", "heartbeat", "leave",
         "workers", "queues", "queue_patch", "outbox_take", "outbox_done", "purge", "stats",
-        "catalog", "job_run", "recovery", "recovery_work"};
+        "catalog", "job_run", "recovery", "recovery_work", "why"};
     char name[64];
 
     snprintf(name, sizeof name, "%s.commit", when);

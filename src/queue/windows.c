@@ -32,8 +32,7 @@ static int find_zone(struct batch *batch, const struct task *task,
     return zones_get(zones, STR("UTC"), batch->wall_us, zone, err);
 }
 
-/* *opens_us is 0 when one is open, or there are none. */
-static int look(struct batch *batch, const struct task *task, int64_t *opens_us, struct err *err)
+int windows_look(struct batch *batch, const struct task *task, int64_t *opens_us, struct err *err)
 {
     struct category_state *category;
     const struct zone *zone;
@@ -65,7 +64,7 @@ int windows_hold(struct batch *batch, struct task *task, enum status *to, const 
 {
     int64_t opens_us;
 
-    if (look(batch, task, &opens_us, err) < 0)
+    if (windows_look(batch, task, &opens_us, err) < 0)
         return -(int)err->code;
     if (opens_us == 0)
         return 0;
@@ -90,7 +89,7 @@ int windows_wait_on(struct batch *batch, struct task *task, bool *waits, struct 
     *waits = false;
     if (uuid_is_nil(&task->spec.category_id))
         return 0;
-    if (look(batch, task, &opens_us, err) < 0)
+    if (windows_look(batch, task, &opens_us, err) < 0)
         return -(int)err->code;
     *waits = opens_us != 0;
     if (!*waits)
@@ -232,7 +231,7 @@ int windows_admit(struct batch *batch, const struct claim_request *request, stru
     int64_t opens_us;
 
     *move = CLAIM_TAKE;
-    if (look(batch, task, &opens_us, err) < 0 ||
+    if (windows_look(batch, task, &opens_us, err) < 0 ||
         categories_get(batch, &task->spec.category_id, &category, err) < 0)
         return -(int)err->code;
     if (SEEDED_BUG("window_closes_unseen"))

@@ -26,6 +26,10 @@ void api_task_checkpoints(struct api_call *call);
 void api_task_logs(struct api_call *call);
 void api_task_result(struct api_call *call);
 void api_task_wait(struct api_call *call);
+/* api_task_fork.c */
+void api_task_fork(struct api_call *call);
+/* api_task_why.c */
+void api_task_why(struct api_call *call);
 /* api_workers.c */
 void api_workers_register(struct api_call *call);
 void api_workers_list(struct api_call *call);

@@ -23,8 +23,8 @@ static int parse_if_match(struct api_call *call, struct control_request *request
                    "If-Match must be the ETag of the task, such as \"3\"");
 }
 
-static int parse_priority(const struct body_field *field, struct arena *arena, int64_t *priority,
-                          struct err *err)
+int api_parse_priority(const struct body_field *field, struct arena *arena, int64_t *priority,
+                       struct err *err)
 {
     struct str text = field->value;
 
@@ -87,7 +87,7 @@ static int parse_body(struct api_call *call, struct control_request *request)
     if (rc == 0)
         rc = parse_reason(&fields[REASON], call->arena, &request->reason, &call->err);
     if (rc == 0 && request->op == CONTROL_PRIORITIZE)
-        rc = parse_priority(&fields[EXTRA], call->arena, &request->priority, &call->err);
+        rc = api_parse_priority(&fields[EXTRA], call->arena, &request->priority, &call->err);
     if (rc == 0 && request->op == CONTROL_RECOVER)
         rc = parse_method(&fields[EXTRA], call->arena, &request->method, &call->err);
     return rc;

@@ -166,10 +166,19 @@ int api_read_task(struct api_call *call, struct store_reader *reader, struct are
 
 void api_task_get(struct api_call *call)
 {
-    if (call_task_id(call) < 0)
+    int64_t *at_us = arena_alloc(call->arena, sizeof *at_us);
+    int rc = call_task_id(call);
+
+    if (rc == 0 && !at_us)
+        rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (rc == 0)
+        rc = call_parameter_time(call, "at", at_us);
+    if (rc < 0) {
         call_fail(call);
-    else
-        call_read(call, api_read_task);
+        return;
+    }
+    call->ctx = at_us;
+    call_read(call, call_parameter(call, "at").data ? api_read_past : api_read_task);
 }
 
 static int parse_status(struct api_call *call, enum status *status)

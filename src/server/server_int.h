@@ -114,6 +114,14 @@ int call_object(struct api_call *call, struct str *object);
 /* api_tasks.c: the whole task with its result, into call->out. */
 int api_read_task(struct api_call *call, struct store_reader *reader, struct arena *scratch);
 
+/* api_task_past.c: the same as it was at the time that call->ctx points to (int64_t). */
+int api_read_past(struct api_call *call, struct store_reader *reader, struct arena *scratch);
+
+/* api_task_control.c: -1000 to 1000, or a level. */
+struct body_field;
+int api_parse_priority(const struct body_field *field, struct arena *arena, int64_t *priority,
+                       struct err *err);
+
 /* api_task_parts.c: level, after, before, q, limit and cursor of a list of log lines, and such a
  * list into call->out. */
 int api_parse_log_filter(struct api_call *call, struct log_filter *filter);

@@ -30,7 +30,7 @@ class Help(FolderTest):
         paths = command_paths()
         for path in ("serve", "worker", "enqueue", "task show", "task events", "task logs",
                      "task list", "task cancel", "task retry", "task pause", "task resume",
-                     "task priority", "task delete", "queue list", "queue pause", "queue resume",
+                     "task priority", "task delete", "task why", "task fork", "queue list", "queue pause", "queue resume",
                      "queue limit", "workers", "migrate status", "migrate up", "migrate down",
                      "migrate sql", "copy", "backup", "verify", "bench", "doctor", "job create",
                      "job run", "job depend", "job history", "schedule create", "schedule explain",

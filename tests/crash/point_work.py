@@ -216,6 +216,8 @@ class PointWork:
         for child in self.call("POST", f"/v1/workers/{worker}:claim", {"max": 1000})["tasks"]:
             self.report(worker, child, {"op": "complete"})
         self.call("GET", f"/v1/tasks/{first['id']}/wait?timeout_ms=50")
+        self.call("GET", f"/v1/tasks/{first['id']}/why")
+        self.kept.add(self.call("POST", f"/v1/tasks/{first['id']}:fork", {"queue": "later"})["id"])
 
     def control(self, tasks):
         for kind in ("checked", "unchecked"):
