@@ -146,7 +146,7 @@ static void print_text(struct call *call, const struct copy_report *report)
     if (report->differences == 0)
         terminal_line(&call->out, COLOUR_GREEN, STR("both stores are equal"));
     for (uint32_t i = 0; i < report->tables_count; i++)
-        if (strcmp(report->tables[i].name, "log_anchors") == 0 && report->tables[i].to_rows > 0)
+        if (str_is(report->tables[i].name, "log_anchors") && report->tables[i].to_rows > 0)
             fprintf(call->notes.file, "records about logs came along, their key did not: set "
                     "log_key to the old STORE.log-key, or what follows is not signed by it\n");
 }
