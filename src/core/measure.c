@@ -100,8 +100,7 @@ static struct measure_lane *lane_new(struct measures *measures, struct measure_q
         memcpy(lane->key + queue->name.len + 1, type.data, type.len);
         lane->type = str_span(lane->key + queue->name.len + 1, type.len);
     }
-    lane->hash = hash_bytes64(lane->key, key_len, 2 * (type.data != NULL) +
-                                                      (queue->name.data != NULL));
+    lane->hash = hash_bytes64(lane->key, key_len, type.data ? 1 : 0);
     measures->lane_list[count] = lane;
     atomic_store_explicit(&measures->lanes_count, count + 1, memory_order_release);
     return lane;
