@@ -6,7 +6,6 @@
 
 #include "base/fault.h"
 #include "core/job.h"
-#include "core/plan.h"
 
 /* ---- what they make ---- */
 
@@ -71,7 +70,7 @@ static int cancel_open(struct firing *firing, const struct schedule *schedule)
     struct job_run *runs;
     uint32_t count;
 
-    if (open_runs(batch, &schedule->id, &runs, &count, firing->err) < 0)
+    if (fire_open_runs(batch, &schedule->id, &runs, &count, firing->err) < 0)
         return -(int)firing->err->code;
     for (uint32_t i = 0; i < count; i++) {
         struct task *task;

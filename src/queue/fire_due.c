@@ -2,8 +2,8 @@
  * and the guarded move itself. What a commit takes on is bounded in tasks and in bytes. */
 #include "queue/fire_int.h"
 
+#include "base/fault.h"
 #include "core/job.h"
-#include "core/plan.h"
 
 /* Of a recurring pattern: nothing is left out, nothing overlaps too much (D6). */
 static const struct misfire_rule pattern_rule = {MISFIRE_FIRE_ALL, SCHEDULE_DEFAULT_GRACE_MS,
@@ -191,8 +191,8 @@ static void cut_instants(struct firing *firing, struct owner *owner, struct plan
     firing->bytes += owner->due.count * bytes;
 }
 
-static int open_runs(struct batch *batch, const struct uuid *schedule_id, struct job_run **runs,
-                     uint32_t *count, struct err *err)
+int fire_open_runs(struct batch *batch, const struct uuid *schedule_id, struct job_run **runs,
+                   uint32_t *count, struct err *err)
 {
     static const struct uuid nil;
 
@@ -212,7 +212,7 @@ static int note_last(struct firing *firing, struct owner *owner, struct plan_ste
     step->fired_us = owner->due.instants[owner->due.count - 1];
     if (!owner->schedule || owner->schedule->overlap != OVERLAP_SKIP)
         return 0;
-    if (open_runs(firing->batch, &owner->id, &runs, &owner->open, firing->err) < 0)
+    if (fire_open_runs(firing->batch, &owner->id, &runs, &owner->open, firing->err) < 0)
         return -(int)firing->err->code;
     step->fired_us = owner->open ? 0 : owner->due.instants[0];
     return 0;

@@ -2,6 +2,7 @@
 #ifndef QUEUE_FIRE_INT_H
 #define QUEUE_FIRE_INT_H
 
+#include "core/plan.h"
 #include "queue/queue_int.h"
 #include "store/catalog_store.h"
 
@@ -35,6 +36,9 @@ int fire_due_read(struct firing *firing, uint32_t limit);
 int fire_due_plan(struct firing *firing);
 /* Moves the plans on that are ready; those of others who were faster are left out. */
 int fire_due_take(struct firing *firing);
+/* Runs of a schedule that have not ended. */
+int fire_open_runs(struct batch *batch, const struct uuid *schedule_id, struct job_run **runs,
+                   uint32_t *count, struct err *err);
 int fire_no_memory(struct err *err);
 
 #endif

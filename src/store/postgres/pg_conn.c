@@ -112,8 +112,8 @@ static int take_results(struct pg_conn *conn, uint32_t keep, struct err *err)
     return rc;
 }
 
-/* Asks for all results. Not by a flush: to the server the statement would go on, and whoever freezes
- * then holds its locks as long as it likes; after a sync it is idle in a transaction, which ends. */
+/* Asks for all results. Not by a flush: for the server the statement would go on, and whoever
+ * freezes then keeps its locks for ever; after a sync it is idle in a transaction, which ends. */
 static bool sync_send(struct pg_conn *conn)
 {
     if (!PQpipelineSync(conn->pg))
