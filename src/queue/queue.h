@@ -190,6 +190,7 @@ struct workers_request {
 struct queue_view {
     struct queue_row row;
     int64_t counts[STATUS_COUNT];
+    bool served; /* a live worker registered for it; stats only */
 };
 
 struct queues_request {
@@ -274,6 +275,9 @@ struct queue_stats {
     int64_t stores_down;          /* ... and how many did not answer just now */
     bool storage_full;
     bool log_regression;          /* at the start the anchor file was ahead of the store */
+    bool leads;                   /* this node, or it is the only one */
+    bool no_leader;               /* as far as this node knows */
+    int64_t clock_behind_us;      /* the wall clock is this far behind the engine's: it was set back */
 };
 
 struct stats_request {
