@@ -37,6 +37,13 @@ static struct task *start_one(struct fixture *fx, const char *json)
     return task;
 }
 
+static void complete_one(struct fixture *fx)
+{
+    struct task *task = start_one(fx, "{\"type\":\"t\",\"queue\":\"q\"}");
+
+    report_ok(fx, "w", task, .op = REPORT_COMPLETE);
+}
+
 static void every_way_an_attempt_ends_is_counted_once(void **state)
 {
     struct fixture *fx = *state;
@@ -99,12 +106,14 @@ static void a_lost_lease_is_counted_as_lost_and_its_poison_as_dead(void **state)
 {
     struct fixture *fx = *state;
     struct measured_queue found;
+    struct task *task;
     struct uuid id;
 
-    fx_lease(fx, 150);
+    fx_lease(fx, 300);
     worker(fx, "w", "q");
     id = enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\",\"max_crashes\":1}");
-    report_ok(fx, "w", claim_one(fx, "w")->task, .op = REPORT_START);
+    task = claim_one(fx, "w")->task;
+    report_ok(fx, "w", task, .op = REPORT_START);
     wait_status(fx, id, STATUS_DEAD_LETTER);
     found = measured_of(fx, "q");
     assert_int_equal(found.counts[MEASURE_LOST], 1);
@@ -128,15 +137,15 @@ static void what_failed_to_commit_is_not_counted(void **state)
 static void executions_are_in_the_store_soon_and_once(void **state)
 {
     struct fixture *fx = *state;
+    struct task *task;
 
     worker(fx, "w", "q");
     for (int i = 0; i < 3; i++)
-        report_ok(fx, "w", start_one(fx, "{\"type\":\"t\",\"queue\":\"q\"}"),
-                  .op = REPORT_COMPLETE);
-    report_ok(fx, "w", start_one(fx, "{\"type\":\"t\",\"queue\":\"q\",\"max_retries\":0}"),
-              .op = REPORT_FAIL, .error = STR("no"));
+        complete_one(fx);
+    task = start_one(fx, "{\"type\":\"t\",\"queue\":\"q\",\"max_retries\":0}");
+    report_ok(fx, "w", task, .op = REPORT_FAIL, .error = STR("no"));
     wait_until(kept_of(fx).successful == 3 && kept_of(fx).failed == 1);
-    report_ok(fx, "w", start_one(fx, "{\"type\":\"t\",\"queue\":\"q\"}"), .op = REPORT_COMPLETE);
+    complete_one(fx);
     wait_until(kept_of(fx).successful == 4);
     assert_int_equal(kept_of(fx).failed, 1);
     assert_int_equal(fx_ask(fx, "SELECT count(*) FROM execution_hours WHERE successful < 4"), 0);
@@ -149,8 +158,7 @@ static void a_clean_stop_loses_none_and_runs_add_up(void **state)
     for (int run = 1; run <= 3; run++) {
         worker(fx, "w", "q");
         for (int i = 0; i < 2; i++)
-            report_ok(fx, "w", start_one(fx, "{\"type\":\"t\",\"queue\":\"q\"}"),
-                      .op = REPORT_COMPLETE);
+            complete_one(fx);
         reopen(fx);
         assert_int_equal(kept_of(fx).successful, 2 * run);
     }
@@ -170,7 +178,7 @@ static void hours_older_than_eight_days_are_removed(void **state)
                      "duration_ms) VALUES ((unixepoch() - 9 * 86400) * 1000000, '', 'old', 1, 0, "
                      "0), ((unixepoch() - 7 * 86400) * 1000000, '', 'old', 1, 0, 0)");
     worker(fx, "w", "q");
-    report_ok(fx, "w", start_one(fx, "{\"type\":\"t\",\"queue\":\"q\"}"), .op = REPORT_COMPLETE);
+    complete_one(fx);
     wait_until(fx_ask(fx, "SELECT count(*) FROM execution_hours WHERE run = 'old'") == 1);
 }
 
