@@ -159,10 +159,12 @@ class SlowReaders(Measured):
         wait_until(lambda: self.stats()["stream_readers"] == 1, what="the reader")
         return reader
 
-    def fill(self, count):
-        for _ in range(count // 10000):
-            self.expect(201, "POST", "/v1/tasks", [{"type": "x" * 200}] * 10000)
-        return count
+    def fill(self):
+        """More than the buffers of a connection take."""
+        task = {"type": "x" * 200, "queue": "q" * 200}
+        for _ in range(10):
+            self.expect(201, "POST", "/v1/tasks", [task] * 1000)
+        return 10000
 
     def test_f_h18_figures_that_found_no_room_are_counted_in_the_gap(self):
         reader = self.open_slow()
@@ -176,16 +178,18 @@ class SlowReaders(Measured):
                     hurry.wait(0.2)
         thread = threading.Thread(target=read, daemon=True)
         thread.start()
-        total = self.fill(30000)
+        total = self.fill()
 
         def steps():
             return len([x for x in self.history()["total"]["waiting"] if x is not None])
         before = steps()
         # A step is five seconds: in that time several figures found the buffer full.
         wait_until(lambda: steps() > before, what="five seconds")
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
         hurry.set()
-        wait_until(lambda: b"event: stats" in bytes(data).split(b"event: gap")[-1] and
-                   b"event: gap" in data, deadline_s=60, what="figures behind a gap")
+        wait_until(lambda: not thread.is_alive() or 0 < data.rfind(b"event: gap") < data.rfind(b"event: stats"),
+                   deadline_s=120, what="figures behind a gap")
+        self.assertTrue(thread.is_alive(), "the stream was closed")
         missed = sum(json.loads(x.split(b"\n", 1)[0])["missed"]
                      for x in bytes(data).split(b"event: gap\ndata: ")[1:])
         self.assertGreater(missed, 0)
@@ -194,7 +198,7 @@ class SlowReaders(Measured):
 
     def test_f_h18_a_reader_that_takes_nothing_is_dropped(self):
         self.open_slow()
-        self.fill(30000)
+        self.fill()
         wait_until(lambda: self.stats()["stream_readers"] == 0, deadline_s=60,
                    what="the reader gone")
         self.assertLess(int(self.metric("perdura_process_resident_memory_bytes")), 1 << 30)
