@@ -100,6 +100,7 @@ static void note_schedule(struct call *call, struct str schedule)
         buf_text(&line, next.data ? " fires next at " : " does not fire any more");
     if (!call_given(call, "inactive"))
         terminal_clean(&line, next);
+    fflush(call->out.file); /* behind the id, also where both go into one file */
     terminal_line(&call->notes, COLOUR_DIM, buf_view(&line));
     buf_deinit(&line);
 }
@@ -323,7 +324,7 @@ static const struct flag update_flags[] = {
     {.name = "active", .type = FLAG_BOOL, .field = "is_active", .help = "it runs again"},
     {.name = "name", .type = FLAG_TEXT, .value = "NAME", .field = "name", .help = "another name"},
     {.name = "unset", .type = FLAG_LIST, .value = "FIELD",
-     .help = "set fields back to their default: priority, max_retries, timeout_seconds …"},
+     .help = "set fields back to their default: priority, max-retries, timeout …"},
     {0}};
 
 static const struct flag run_flags[] = {
