@@ -143,6 +143,16 @@ class Schedules(JobTest):
         tasks = wait_until(fired, what="the task of the schedule")
         self.assertEqual((len(tasks), tasks[0]["job_id"]), (1, self.job_id))
 
+    def test_d8_history_has_the_planned_beside_the_started_time(self):
+        self.create("--now")
+        [attempt] = wait_until(lambda: self.items("job", "history", "report", "--status",
+                                                  "completed"))
+        self.assertLess(attempt["planned_at"], attempt["started_at"])
+        header, line = self.perdura("job", "history", "report").stdout.splitlines()[-2:]
+        self.assertEqual(header.split()[:3], ["PLANNED", "STARTED", "STATUS"])
+        self.assertEqual(line.split()[:3],
+                         [attempt["planned_at"], attempt["started_at"], "completed"])
+
     def test_all_fields_arrive_and_can_be_changed(self):
         schedule_id = self.create("--cron", "30 2 * * *", "--tz", "America/New_York", "--misfire",
                                   "fire_all", "--misfire-grace", "5m", "--misfire-cap", "7",
