@@ -97,6 +97,10 @@ static int create_schedule(struct batch *batch, struct catalog_request *request)
                              "\"ends_at\" lies in the past: nothing would ever fire");
     if (plan_next_fire(batch, schedule, true, err) < 0)
         return -(int)err->code;
+    if (schedule->is_active && schedule->next_fire_at_us == 0)
+        return err_set_field(err, ERR_INVALID, schedule->ends_at_us ? "ends_at" : "starts_at",
+                             "no planned time lies between now, \"starts_at\" and \"ends_at\": "
+                             "nothing would ever fire");
     FAULT_POINT("catalog.put");
     return verbs_of(batch)->schedule_put(batch->store, schedule, err);
 }
@@ -201,7 +205,8 @@ static int plan_generation(struct batch *batch, struct recurring *pattern, struc
     return 0;
 }
 
-static int put_pattern(struct batch *batch, struct recurring *pattern, bool plan, struct err *err)
+static int put_pattern(struct batch *batch, struct recurring *pattern, bool is_new, bool plan,
+                       struct err *err)
 {
     struct batch_job *job;
 
@@ -215,6 +220,9 @@ static int put_pattern(struct batch *batch, struct recurring *pattern, bool plan
     pattern->updated_at_us = batch->wall_us;
     if (plan && plan_generation(batch, pattern, err) < 0)
         return -(int)err->code;
+    if (is_new && pattern->is_active && pattern->next_generation_us == 0)
+        return err_set_field(err, ERR_INVALID, "pattern_config", "no time of the pattern lies in "
+                             "the future: nothing would ever be made");
     FAULT_POINT("catalog.put");
     return verbs_of(batch)->recurring_put(batch->store, pattern, err);
 }
@@ -227,7 +235,7 @@ static int create_pattern(struct batch *batch, struct catalog_request *request)
     pattern->namespace_name = batch->queue->config.namespace_name;
     pattern->created_at_us = batch->wall_us;
     pattern->last_generated_us = 0;
-    return put_pattern(batch, pattern, true, &request->base.err);
+    return put_pattern(batch, pattern, true, true, &request->base.err);
 }
 
 static int load_pattern(struct batch *batch, struct catalog_request *request,
@@ -254,7 +262,7 @@ static int update_pattern(struct batch *batch, struct catalog_request *request)
     if (load_pattern(batch, request, &pattern) < 0)
         return -(int)err->code;
     recurring_take(pattern, &request->item.recurring, request->set);
-    if (put_pattern(batch, pattern, (request->set & times) != 0, err) < 0)
+    if (put_pattern(batch, pattern, false, (request->set & times) != 0, err) < 0)
         return -(int)err->code;
     request->item.recurring = *pattern;
     return 0;
