@@ -89,6 +89,8 @@ class Jobs(JobTest):
         self.assertIn("NEXT", self.perdura("job", "show", "idle").stdout)
         self.perdura("category", "update", "general", "--inactive")
         self.assertIsNone(self.json("job", "show", "idle")["next_execution"])
+        done = self.perdura("job", "create", "idle too", "--cron", "0 9 * * *")
+        self.assertIn("fires once the job's category is active", done.stderr)
         self.assertIn("ends_at", self.refused(1, "schedule", "create", "--job", "idle", "--every",
                                               "1h", "--ends-at", "2020-01-01"))
 
