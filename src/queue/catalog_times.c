@@ -1,6 +1,7 @@
 /* Schedules and recurring patterns: made, changed, removed; with each change of their times the
  * next instant is computed again from now, so that nothing late fires and nothing of the future is
- * lost. Called by catalog_change.c, under the same lock. */
+ * lost. An edit that leaves the times as they were leaves what is due alone, too. Called by
+ * catalog_change.c, under the same lock. */
 #include "queue/queue_int.h"
 
 #include "base/fault.h"
@@ -128,19 +129,20 @@ static int update_schedule(struct batch *batch, struct catalog_request *request)
     struct schedule *schedule;
     struct batch_job *job;
     struct schedule was;
-    bool is_new;
+    bool is_new, retimed;
 
     if (load_schedule(batch, request, &schedule, &job) < 0)
         return -(int)err->code;
     was = *schedule;
     schedule_take(schedule, &request->item.schedule, request->set);
+    retimed = schedule->error.data || !schedule_same_times(schedule, &was);
     is_new = schedule->type != was.type || schedule->scheduled_at_us != was.scheduled_at_us;
     if (!uuid_eq(&was.job_id, &schedule->job_id))
         return err_set_field(err, ERR_INVALID, "job_id", "a schedule stays with its job; make a "
                              "new one");
     schedule->updated_at_us = batch->wall_us;
     if (check_schedule(batch, schedule, err) < 0 ||
-        (request->set & SCHEDULE_FIELDS_OF_TIME &&
+        (retimed && request->set & SCHEDULE_FIELDS_OF_TIME &&
          plan_next_fire(batch, schedule, is_new, err) < 0))
         return -(int)err->code;
     FAULT_POINT("catalog.put");
@@ -258,11 +260,15 @@ static int update_pattern(struct batch *batch, struct catalog_request *request)
                            RECURRING_FIELD_IS_ACTIVE;
     struct err *err = &request->base.err;
     struct recurring *pattern;
+    struct recurring was;
+    bool retimed;
 
     if (load_pattern(batch, request, &pattern) < 0)
         return -(int)err->code;
+    was = *pattern;
     recurring_take(pattern, &request->item.recurring, request->set);
-    if (put_pattern(batch, pattern, false, (request->set & times) != 0, err) < 0)
+    retimed = pattern->error.data || !recurring_same_times(pattern, &was);
+    if (put_pattern(batch, pattern, false, retimed && request->set & times, err) < 0)
         return -(int)err->code;
     request->item.recurring = *pattern;
     return 0;
