@@ -163,6 +163,29 @@ static void a_slot_is_given_to_a_run_behind_a_thousand_that_may_not_start(void *
     fx_verify(fx);
 }
 
+static void of_a_queueing_schedule_one_run_starts_though_more_slots_are_free(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid job = make_job(fx, "{\"name\":\"j\",\"max_concurrent\":5}");
+    struct uuid id = make_schedule(fx, job, "\"schedule_type\":\"cron\",\"cron_expression\":"
+                                   "\"0 3 * * *\",\"misfire\":\"fire_all\","
+                                   "\"overlap\":\"queue\"");
+
+    worker(fx, "w", "default");
+    move_times(fx, "schedules", "next_fire_at", -4 * 86400);
+    wait_fired(fx, id);
+    for (int waiting = 3; waiting > 0; waiting--) {
+        struct task *task;
+
+        assert_int_equal(count_ready(fx), 1);
+        assert_int_equal(count_waiting(fx), waiting);
+        task = claim_one(fx, "w")->task;
+        report_ok(fx, "w", task, .op = REPORT_COMPLETE);
+    }
+    assert_int_equal(count_ready(fx), 1);
+    fx_verify(fx);
+}
+
 static void a_retried_run_waits_for_the_one_of_its_schedule_that_goes(void **state)
 {
     struct fixture *fx = *state;
@@ -222,6 +245,7 @@ int main(void)
         QUEUE_TEST(runs_of_a_deleted_job_that_wait_are_cancelled),
         QUEUE_TEST(runs_that_wait_for_their_schedule_take_no_slot),
         QUEUE_TEST(a_slot_is_given_to_a_run_behind_a_thousand_that_may_not_start),
+        QUEUE_TEST(of_a_queueing_schedule_one_run_starts_though_more_slots_are_free),
         QUEUE_TEST(a_retried_run_waits_for_the_one_of_its_schedule_that_goes),
         QUEUE_TEST(firing_holds_the_job_whose_runs_queue_up),
     };
