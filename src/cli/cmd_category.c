@@ -1,6 +1,7 @@
 /* perdura category …: what jobs and tasks have in common. One thread. */
 #include "base/json.h"
 #include "cli/listing.h"
+#include "cli/local_time.h"
 #include "cli/thing.h"
 #include "core/bounds.h"
 
@@ -49,7 +50,8 @@ static const struct view_column show_columns[] = {
      .help = "local times in which its tasks may start, several with ; between: 02:00-06:00, "   \
              "'MON-FRI 18:00-24:00; SAT,SUN 00:00-24:00'; others wait; none takes them away"},   \
     {.name = "tz", .type = FLAG_TEXT, .value = "ZONE", .field = "timezone",                      \
-     .help = "the zone of its windows for tasks without a schedule (UTC)"},                      \
+     .help = "the zone of its windows for tasks without a schedule (UTC); local is this "        \
+             "machine's"},                                                                       \
     {.name = "batch-size", .type = FLAG_INT, .value = "N", .field = "batch_size", .min = 1,      \
      .max = BOUND_CLAIM_MAX, .help = "so many tasks of it per claim at most"},                   \
     {.name = "service", .type = FLAG_TEXT, .value = "NAME", .field = "service",                  \
@@ -113,18 +115,21 @@ static void write_windows(struct call *call, struct buf *object)
 }
 
 /* From --configuration, or from what is stored; the flags for its members go before both. */
-static int write_configuration(struct call *call, struct str stored, struct buf *body)
+static int write_configuration(struct call *call, struct str stored, bool changed,
+                               struct buf *body)
 {
     struct buf object = BUF_INIT(THING_BODY_BYTES_MAX);
     struct str given = STR_NONE;
     int rc = call_json(call, "configuration", COMMAND_INPUT_BYTES_MAX, &given);
 
+    if (str_is(call_given_text(call, "tz"), "local"))
+        call_replace(call, "tz", local_zone_name(&call->arena));
     buf_byte(&object, '{');
     if (rc == 0)
         rc = call_write_fields_of(call, configuration_fields, &object);
     if (rc == 0)
         write_windows(call, &object);
-    if (rc == 0 && (given.data || object.len > 1)) {
+    if (rc == 0 && (changed || given.data || object.len > 1)) {
         thing_merge(call, given.data ? given : stored, &object);
         buf_byte(&object, '}');
         if (body->data[body->len - 1] != '{')
@@ -147,7 +152,7 @@ static int run_create(struct call *call)
     json_write_member_string(&body, "name", call->args[0]);
     rc = call_write_fields_of(call, category_fields, &body);
     if (rc == 0)
-        rc = write_configuration(call, STR_NONE, &body);
+        rc = write_configuration(call, STR_NONE, false, &body);
     buf_byte(&body, '}');
     if (rc == 0)
         rc = client_open(&client, call);
@@ -165,16 +170,74 @@ static const struct flag update_fields[] = {
     {.name = "active", .type = FLAG_BOOL, .field = "is_active"},
     {0}};
 
+/* The member of the configuration that goes by this name, or by that of its flag; NULL = none. */
+static const char *configuration_member(struct str name)
+{
+    static const char windows[] = "allowed_windows";
+
+    if (str_is(name, "windows") || str_is(name, windows))
+        return windows;
+    for (const struct flag *flag = configuration_fields; flag->name; flag++)
+        if (flag->field && (str_is(name, flag->name) || str_is(name, flag->field)))
+            return flag->field;
+    return NULL;
+}
+
+static struct str without(struct call *call, struct str object, const char *name)
+{
+    struct buf out = BUF_INIT(THING_BODY_BYTES_MAX);
+    struct json_member member;
+    struct json_iter iter;
+
+    if (!object.data || json_kind(object) != JSON_OBJECT)
+        return object;
+    buf_byte(&out, '{');
+    json_begin(object, &iter);
+    while (json_next_member(&iter, &member)) {
+        if (str_is(json_decode_key(member.key, &call->arena), name))
+            continue;
+        buf_text(&out, out.len > 1 ? ",\"" : "\"");
+        buf_str(&out, member.key);
+        buf_text(&out, "\":");
+        buf_str(&out, member.value);
+    }
+    buf_byte(&out, '}');
+    object = arena_str(&call->arena, buf_view(&out));
+    buf_deinit(&out);
+    return object;
+}
+
+/* Fields of its own become null, members of its configuration are left out of it. */
+static int write_unset(struct call *call, struct str *stored, bool *changed, struct buf *body)
+{
+    struct str *names;
+    uint32_t count;
+    int rc = call_list(call, "unset", &names, &count);
+
+    for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        const char *member = configuration_member(names[i]);
+
+        if (!member) {
+            thing_unset(call, names[i], body);
+            continue;
+        }
+        *stored = without(call, *stored, member);
+        *changed = true;
+    }
+    return rc;
+}
+
 static int write_change(struct call *call, struct str stored, struct buf *body)
 {
+    bool changed = false;
     int rc = call_write_fields_of(call, category_fields, body);
 
     if (rc == 0)
         rc = call_write_fields_of(call, update_fields, body);
     if (rc == 0)
-        rc = thing_write_unset(call, body);
+        rc = write_unset(call, &stored, &changed, body);
     if (rc == 0)
-        rc = write_configuration(call, stored, body);
+        rc = write_configuration(call, stored, changed, body);
     if (rc == 0)
         rc = thing_check_change(call, body);
     buf_byte(body, '}');
@@ -239,7 +302,7 @@ static const struct flag update_flags[] = {
     {.name = "active", .type = FLAG_BOOL, .field = "is_active", .help = "its jobs run again"},
     {.name = "name", .type = FLAG_TEXT, .value = "NAME", .field = "name", .help = "another name"},
     {.name = "unset", .type = FLAG_LIST, .value = "FIELD",
-     .help = "set fields back to their default: description, configuration …"},
+     .help = "set fields back to their default: description, windows, queue, configuration …"},
     {0}};
 static const struct flag list_flags[] = {
     {.name = "active", .type = FLAG_WORD, .value = "BOOL", .field = "is_active",
@@ -288,7 +351,7 @@ static const struct command category_update = {
     .details = "What is not given stays as it is, in its configuration too. Tasks made before "
                "stay as they were made.",
     .example = "perdura category update maintenance --windows 01:00-05:00\n"
-               "perdura category update maintenance --windows none",
+               "perdura category update maintenance --unset windows",
     .flags = update_flags,
     .groups = FLAGS_CLIENT | FLAGS_JSON,
     .args_min = 1,

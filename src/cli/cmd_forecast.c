@@ -5,6 +5,7 @@
 #include "calendar/civil.h"
 #include "cli/cli_client.h"
 #include "cli/local_time.h"
+#include "cli/thing.h"
 #include "cli/view.h"
 
 #define QUERY_BYTES_MAX 4096
@@ -282,6 +283,22 @@ static void write_end(struct call *call, struct buf *path)
     command_write_escaped(path, str_of(shown));
 }
 
+/* "Nothing fires" would be no answer to a name that was mistyped. Several may have it. */
+static int check_job(struct client *client)
+{
+    struct call *call = client->call;
+    struct str id;
+    int rc;
+
+    if (!call_given(call, "job"))
+        return 0;
+    rc = thing_find(client, &thing_job, call_given_text(call, "job"), &id);
+    if (rc != -ERR_CONFLICT)
+        return rc;
+    call->err = (struct err){0};
+    return 0;
+}
+
 static int run_forecast(struct call *call)
 {
     struct buf path = BUF_INIT(QUERY_BYTES_MAX);
@@ -297,6 +314,8 @@ static int run_forecast(struct call *call)
     if (call_given(call, "all"))
         buf_text(&path, "&fold=false");
     write_end(call, &path);
+    if (rc == 0)
+        rc = check_job(&client);
     if (rc == 0)
         rc = call_write_query(call, &path);
     if (rc == 0)

@@ -1,5 +1,6 @@
 /* perdura job …: definitions that tasks are made of. What jobs wait for and how their runs went is
  * in cmd_job_depend.c and cmd_job_history.c. One thread. */
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/uuid7.h"
 #include "cli/job_commands.h"
@@ -87,19 +88,42 @@ static const struct flag job_fields[] = {JOB_FLAGS, {0}};
 
 /* ---- making and changing ---- */
 
-static void note_schedule(struct call *call, struct str schedule)
+/* Nothing is planned for a job whose category is not active: the job knows, as long as its schedule
+ * lies ahead. That it cannot be asked is no failure, both are made. */
+static bool is_idle(struct client *client, struct str job_id, struct str next)
 {
+    struct call *call = client->call;
+    struct str job = STR_NONE;
+    char now[CLOCK_TEXT_BYTES];
+
+    clock_format(clock_wall_us() + CLOCK_SECOND_US, now);
+    if (!next.data || str_compare(next, str_of(now)) <= 0)
+        return false;
+    if (thing_request(client, "GET", &thing_job, job_id, "", STR_NONE, &job) < 0) {
+        call->err = (struct err){0};
+        return false;
+    }
+    return !view_member(call, job, "next_execution").data;
+}
+
+static void note_schedule(struct client *client, struct str job_id, struct str schedule)
+{
+    struct call *call = client->call;
     struct str next = view_member(call, schedule, "next_fire_at");
     struct buf line = BUF_INIT(512);
 
     buf_text(&line, "schedule ");
     terminal_clean(&line, view_member(call, schedule, "id"));
-    if (call_given(call, "inactive"))
+    if (call_given(call, "inactive")) {
         buf_text(&line, " fires once the job is active ('perdura job update --active')");
-    else
+    } else if (is_idle(client, job_id, next)) {
+        buf_text(&line, " fires once the job's category is active ('perdura category update "
+                        "--active')");
+    } else {
         buf_text(&line, next.data ? " fires next at " : " does not fire any more");
-    if (!call_given(call, "inactive"))
         terminal_clean(&line, next);
+    }
+    fflush(call->out.file); /* behind the id, also where both go into one file */
     terminal_line(&call->notes, COLOUR_DIM, buf_view(&line));
     buf_deinit(&line);
 }
@@ -156,7 +180,7 @@ static int create(struct call *call, struct str body, struct str schedule_body)
     if (rc == 0)
         rc = thing_print_id(call, job);
     if (rc == 0 && schedule.data)
-        note_schedule(call, schedule);
+        note_schedule(&client, view_member(call, job, "id"), schedule);
     client_close(&client);
     return rc;
 }
@@ -323,7 +347,7 @@ static const struct flag update_flags[] = {
     {.name = "active", .type = FLAG_BOOL, .field = "is_active", .help = "it runs again"},
     {.name = "name", .type = FLAG_TEXT, .value = "NAME", .field = "name", .help = "another name"},
     {.name = "unset", .type = FLAG_LIST, .value = "FIELD",
-     .help = "set fields back to their default: priority, max_retries, timeout_seconds …"},
+     .help = "set fields back to their default: priority, max-retries, timeout …"},
     {0}};
 
 static const struct flag run_flags[] = {

@@ -7,7 +7,8 @@
 #include "core/bounds.h"
 
 static const struct view_column columns[] = {
-    {"STARTED", "/started_at", VIEW_TIME}, {"STATUS", "/status", VIEW_STATUS},
+    {"PLANNED", "/planned_at", VIEW_TIME}, {"STARTED", "/started_at", VIEW_TIME},
+    {"STATUS", "/status", VIEW_STATUS},
     {"DURATION", "/duration_ms", VIEW_DURATION}, {"ATTEMPT", "/attempt_number", VIEW_NUMBER},
     {"TASK", "/task_id", VIEW_ID},         {"WORKER", "/worker_id", VIEW_TEXT},
     {"ERROR", "/error_data", VIEW_TEXT},
@@ -130,7 +131,8 @@ const struct command job_history = {
     .summary = "Show how the runs of a job went",
     .arguments = "JOB",
     .details = "Every attempt is a line, newest first: a run that was retried has several. Before "
-               "them is told how many went well and how long they took.",
+               "them is told how many went well and how long they took. A run that no schedule "
+               "made has no planned time.",
     .example = "perdura job history report --since -30d --status failed",
     .flags = flags,
     .groups = FLAGS_CLIENT | FLAGS_JSON,

@@ -275,7 +275,7 @@ static const struct flag update_flags[] = {
     CALLBACK_FLAG,
     {.name = "paused", .type = FLAG_NO, .field = "is_active", .help = "let it wait"},
     {.name = "unset", .type = FLAG_LIST, .value = "FIELD",
-     .help = "set fields back to their default: starts_at, ends_at, callback_url …"},
+     .help = "set fields back to their default: starts-at, ends-at, callback-url …"},
     {0}};
 
 static const struct flag list_flags[] = {

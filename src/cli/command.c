@@ -3,6 +3,7 @@
 #include "cli/command.h"
 
 #include "cli/suggest.h"
+#include "cli/zone_hint.h"
 
 static const struct flag group_client[] = {
     {.name = "server", .type = FLAG_TEXT, .value = "URL", .env = "PERDURA_SERVER",
@@ -252,6 +253,7 @@ static int finish(struct call *call, int rc)
     if (rc >= 0 && (fflush(call->out.file) != 0 || ferror(call->out.file)))
         rc = err_set(&call->err, ERR_IO, "the output could not be written; is the disk full?");
     if (rc < 0) {
+        zone_hint_add(&call->err);
         call_print_error(call);
         rc = err_exit_code((enum err_code)-rc);
     }

@@ -265,18 +265,29 @@ int thing_name_jobs(struct client *client, struct str value, const char *member,
 
 /* ---- bodies ---- */
 
+void thing_unset(struct call *call, struct str name, struct buf *body)
+{
+    const struct flag *flag;
+
+    for (uint32_t i = 0; (flag = command_flag_at(call->command, i)) != NULL; i++)
+        if (flag->field && str_is(name, flag->name)) {
+            name = str_of(flag->field);
+            break;
+        }
+    if (body->data[body->len - 1] != '{')
+        buf_byte(body, ',');
+    json_write_string(body, name);
+    buf_text(body, ":null");
+}
+
 int thing_write_unset(struct call *call, struct buf *body)
 {
     struct str *fields;
     uint32_t count;
     int rc = call_list(call, "unset", &fields, &count);
 
-    for (uint32_t i = 0; rc == 0 && i < count; i++) {
-        if (body->data[body->len - 1] != '{')
-            buf_byte(body, ',');
-        json_write_string(body, fields[i]);
-        buf_text(body, ":null");
-    }
+    for (uint32_t i = 0; rc == 0 && i < count; i++)
+        thing_unset(call, fields[i], body);
     return rc;
 }
 

@@ -49,7 +49,9 @@ int thing_print_id(struct call *call, struct str reply);
 int thing_name_jobs(struct client *client, struct str value, const char *member,
                     struct str *named);
 
-/* Appends "field":null for every item of --unset. */
+/* Appends "field":null, by the name of the field or of the flag that fills it. */
+void thing_unset(struct call *call, struct str name, struct buf *body);
+/* The same for every item of --unset. */
 int thing_write_unset(struct call *call, struct buf *body);
 /* ERR_USAGE when a body has nothing in it. */
 int thing_check_change(struct call *call, const struct buf *body);

@@ -185,3 +185,17 @@ int job_dependency_read(struct job_dependency *dependency, struct err *err)
     }
     return 0;
 }
+
+bool schedule_same_times(const struct schedule *a, const struct schedule *b)
+{
+    return a->type == b->type && str_eq(a->cron_expression, b->cron_expression) &&
+           a->interval_s == b->interval_s && a->scheduled_at_us == b->scheduled_at_us &&
+           str_eq(a->timezone, b->timezone) && a->starts_at_us == b->starts_at_us &&
+           a->ends_at_us == b->ends_at_us && a->dst == b->dst && a->is_active == b->is_active;
+}
+
+bool recurring_same_times(const struct recurring *a, const struct recurring *b)
+{
+    return a->type == b->type && str_eq(a->pattern_config, b->pattern_config) &&
+           a->is_active == b->is_active;
+}

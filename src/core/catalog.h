@@ -174,4 +174,8 @@ int category_rules_read(struct str configuration, struct arena *arena,
 /* Reads mode and within_ms of a dependency's config; ERR_INVALID names the member. */
 int job_dependency_read(struct job_dependency *dependency, struct err *err);
 
+/* Whether both are planned for the same instants; a pattern written otherwise counts as another. */
+bool schedule_same_times(const struct schedule *a, const struct schedule *b);
+bool recurring_same_times(const struct recurring *a, const struct recurring *b);
+
 #endif

@@ -308,6 +308,7 @@ void render_execution(struct buf *out, const struct execution *execution)
     INT(out, "lease_token", execution->lease_token);
     TEXT(out, "worker_id", execution->worker_id);
     TEXT(out, "correlation_id", execution->correlation_id);
+    TIME(out, "planned_at", execution->planned_at_us);
     TIME(out, "started_at", execution->started_at_us);
     TIME(out, "completed_at", execution->completed_at_us);
     TIME(out, "failed_at", execution->failed_at_us);

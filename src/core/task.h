@@ -195,6 +195,7 @@ struct execution {
     int64_t start_seq; /* 0 = no such event */
     int64_t end_seq;   /* 0 = it did not complete, or its event is a row of its own */
     int64_t created_at_us;
+    int64_t planned_at_us; /* of its task, told by readers; 0 = it was to run at once */
     int64_t started_at_us;
     int64_t completed_at_us;
     int64_t failed_at_us;

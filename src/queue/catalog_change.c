@@ -9,7 +9,6 @@
 #include "store/catalog_store.h"
 
 #define DEPENDENCIES_MAX 100000 /* of all jobs; they are kept in memory */
-#define TRIGGERS_MAX BOUND_CHORE_ROWS /* of one job: its end starts them all in one commit */
 
 static int no_memory(struct err *err)
 {
@@ -229,6 +228,8 @@ static int update_job(struct batch *batch, struct catalog_request *request)
     if (was_active < 0)
         return was_active;
     job_take(job, &request->item.job, request->set);
+    if (request->set & JOB_FIELD_PAYLOAD && triggers_check_job(batch, job, err) < 0)
+        return -(int)err->code;
     if (put_job(batch, request, job, err) < 0)
         return -(int)err->code;
     renew_known(known->job, job);
@@ -295,29 +296,11 @@ static int check_cycle(struct batch *batch, const struct job_dependency *depende
     return rc > 0 ? refuse_cycle(batch, path, count, err) : rc;
 }
 
-static int check_triggers(struct batch *batch, const struct job_dependency *dependency,
-                          struct err *err)
-{
-    const struct catalog_cache *cache = &batch->queue->catalog;
-    uint32_t count = 0;
-
-    if (dependency->mode != DEPENDENCY_TRIGGER)
-        return 0;
-    for (uint32_t i = 0; i < cache->edges_count; i++)
-        count += cache->edges[i].mode == DEPENDENCY_TRIGGER &&
-                 uuid_eq(&cache->edges[i].depends_on_job_id, &dependency->depends_on_job_id) &&
-                 !uuid_eq(&cache->edges[i].id, &dependency->id);
-    if (count >= TRIGGERS_MAX)
-        return err_set_field(err, ERR_INVALID, "depends_on_job_id", "that job starts %d others "
-                             "already", TRIGGERS_MAX);
-    return 0;
-}
-
 static int create_dependency(struct batch *batch, struct catalog_request *request)
 {
     struct job_dependency *dependency = &request->item.dependency;
     struct err *err = &request->base.err;
-    struct batch_job *job;
+    struct batch_job *job, *other;
 
     dependency->id = uuid7_new(&batch->queue->ids, batch->now_us);
     dependency->namespace_name = batch->queue->config.namespace_name;
@@ -325,12 +308,13 @@ static int create_dependency(struct batch *batch, struct catalog_request *reques
     if (job_dependency_read(dependency, err) < 0 ||
         catalog_job(batch, &dependency->job_id, &job, err) < 0)
         return -(int)err->code;
-    if (catalog_job(batch, &dependency->depends_on_job_id, &job, err) < 0) {
+    if (catalog_job(batch, &dependency->depends_on_job_id, &other, err) < 0) {
         if (err->code == ERR_NOT_FOUND)
             err_set_field(err, ERR_INVALID, "depends_on_job_id", "there is no such job");
         return -(int)err->code;
     }
-    if (check_cycle(batch, dependency, err) < 0 || check_triggers(batch, dependency, err) < 0)
+    if (check_cycle(batch, dependency, err) < 0 ||
+        triggers_check(batch, dependency, job->job, err) < 0)
         return -(int)err->code;
     FAULT_POINT("catalog.put");
     return verbs_of(batch)->dependency_put(batch->store, dependency, err);
@@ -364,6 +348,7 @@ static int update_dependency(struct batch *batch, struct catalog_request *reques
     const struct job_dependency *given = &request->item.dependency;
     struct err *err = &request->base.err;
     struct job_dependency changed;
+    struct batch_job *job;
 
     if (!edge)
         return catalog_no_such(err, "dependency", &request->id);
@@ -374,7 +359,9 @@ static int update_dependency(struct batch *batch, struct catalog_request *reques
         changed.kind = given->kind;
     if (request->set & DEPENDENCY_FIELD_CONFIG)
         changed.config = given->config;
-    if (job_dependency_read(&changed, err) < 0 || check_triggers(batch, &changed, err) < 0 ||
+    if (job_dependency_read(&changed, err) < 0 ||
+        catalog_job(batch, &changed.job_id, &job, err) < 0 ||
+        triggers_check(batch, &changed, job->job, err) < 0 ||
         verbs_of(batch)->dependency_put(batch->store, &changed, err) < 0)
         return -(int)err->code;
     request->item.dependency = changed;

@@ -1,6 +1,7 @@
 /* Schedules and recurring patterns: made, changed, removed; with each change of their times the
  * next instant is computed again from now, so that nothing late fires and nothing of the future is
- * lost. Called by catalog_change.c, under the same lock. */
+ * lost. An edit that leaves the times as they were leaves what is due alone, too. Called by
+ * catalog_change.c, under the same lock. */
 #include "queue/queue_int.h"
 
 #include "base/fault.h"
@@ -97,6 +98,10 @@ static int create_schedule(struct batch *batch, struct catalog_request *request)
                              "\"ends_at\" lies in the past: nothing would ever fire");
     if (plan_next_fire(batch, schedule, true, err) < 0)
         return -(int)err->code;
+    if (schedule->is_active && schedule->next_fire_at_us == 0)
+        return err_set_field(err, ERR_INVALID, schedule->ends_at_us ? "ends_at" : "starts_at",
+                             "no planned time lies between now, \"starts_at\" and \"ends_at\": "
+                             "nothing would ever fire");
     FAULT_POINT("catalog.put");
     return verbs_of(batch)->schedule_put(batch->store, schedule, err);
 }
@@ -124,19 +129,20 @@ static int update_schedule(struct batch *batch, struct catalog_request *request)
     struct schedule *schedule;
     struct batch_job *job;
     struct schedule was;
-    bool is_new;
+    bool is_new, retimed;
 
     if (load_schedule(batch, request, &schedule, &job) < 0)
         return -(int)err->code;
     was = *schedule;
     schedule_take(schedule, &request->item.schedule, request->set);
+    retimed = schedule->error.data || !schedule_same_times(schedule, &was);
     is_new = schedule->type != was.type || schedule->scheduled_at_us != was.scheduled_at_us;
     if (!uuid_eq(&was.job_id, &schedule->job_id))
         return err_set_field(err, ERR_INVALID, "job_id", "a schedule stays with its job; make a "
                              "new one");
     schedule->updated_at_us = batch->wall_us;
     if (check_schedule(batch, schedule, err) < 0 ||
-        (request->set & SCHEDULE_FIELDS_OF_TIME &&
+        (retimed && request->set & SCHEDULE_FIELDS_OF_TIME &&
          plan_next_fire(batch, schedule, is_new, err) < 0))
         return -(int)err->code;
     FAULT_POINT("catalog.put");
@@ -201,7 +207,8 @@ static int plan_generation(struct batch *batch, struct recurring *pattern, struc
     return 0;
 }
 
-static int put_pattern(struct batch *batch, struct recurring *pattern, bool plan, struct err *err)
+static int put_pattern(struct batch *batch, struct recurring *pattern, bool is_new, bool plan,
+                       struct err *err)
 {
     struct batch_job *job;
 
@@ -215,6 +222,9 @@ static int put_pattern(struct batch *batch, struct recurring *pattern, bool plan
     pattern->updated_at_us = batch->wall_us;
     if (plan && plan_generation(batch, pattern, err) < 0)
         return -(int)err->code;
+    if (is_new && pattern->is_active && pattern->next_generation_us == 0)
+        return err_set_field(err, ERR_INVALID, "pattern_config", "no time of the pattern lies in "
+                             "the future: nothing would ever be made");
     FAULT_POINT("catalog.put");
     return verbs_of(batch)->recurring_put(batch->store, pattern, err);
 }
@@ -227,7 +237,7 @@ static int create_pattern(struct batch *batch, struct catalog_request *request)
     pattern->namespace_name = batch->queue->config.namespace_name;
     pattern->created_at_us = batch->wall_us;
     pattern->last_generated_us = 0;
-    return put_pattern(batch, pattern, true, &request->base.err);
+    return put_pattern(batch, pattern, true, true, &request->base.err);
 }
 
 static int load_pattern(struct batch *batch, struct catalog_request *request,
@@ -250,11 +260,15 @@ static int update_pattern(struct batch *batch, struct catalog_request *request)
                            RECURRING_FIELD_IS_ACTIVE;
     struct err *err = &request->base.err;
     struct recurring *pattern;
+    struct recurring was;
+    bool retimed;
 
     if (load_pattern(batch, request, &pattern) < 0)
         return -(int)err->code;
+    was = *pattern;
     recurring_take(pattern, &request->item.recurring, request->set);
-    if (put_pattern(batch, pattern, (request->set & times) != 0, err) < 0)
+    retimed = pattern->error.data || !recurring_same_times(pattern, &was);
+    if (put_pattern(batch, pattern, false, retimed && request->set & times, err) < 0)
         return -(int)err->code;
     request->item.recurring = *pattern;
     return 0;

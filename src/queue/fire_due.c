@@ -278,15 +278,6 @@ static int take_steps(struct firing *firing)
     return verbs->schedules_step(store, firing->steps, firing->ready, firing->err);
 }
 
-static bool same_times(const struct schedule *a, const struct schedule *b)
-{
-    return a->type == b->type && str_eq(a->cron_expression, b->cron_expression) &&
-           a->interval_s == b->interval_s && a->scheduled_at_us == b->scheduled_at_us &&
-           str_eq(a->timezone, b->timezone) && a->starts_at_us == b->starts_at_us &&
-           a->ends_at_us == b->ends_at_us && a->dst == b->dst && a->is_active == b->is_active &&
-           a->overlap == b->overlap;
-}
-
 /* Between the look and the step another node may have changed one so that its next instant stayed
  * the same, and the one after it did not. From the step on the rows are ours. */
 static int check_schedules(struct firing *firing)
@@ -303,7 +294,9 @@ static int check_schedules(struct firing *firing)
                                                      &batch->arena, now, firing->err) < 0)
         return -(int)firing->err->code;
     for (uint32_t i = 0; i < firing->ready; i++)
-        if (firing->steps[i].moved && now[i] && !same_times(now[i], firing->owners[i].schedule)) {
+        if (firing->steps[i].moved && now[i] &&
+            (!schedule_same_times(now[i], firing->owners[i].schedule) ||
+             now[i]->overlap != firing->owners[i].schedule->overlap)) {
             batch->store->conflict = true;
             return err_set(firing->err, ERR_UNAVAILABLE, "a schedule was changed just now");
         }
@@ -324,11 +317,8 @@ static int check_patterns(struct firing *firing)
                                                      &batch->arena, now, firing->err) < 0)
         return -(int)firing->err->code;
     for (uint32_t i = 0; i < firing->ready; i++) {
-        const struct recurring *was = firing->owners[i].pattern;
-
         if (!firing->steps[i].moved || !now[i] ||
-            (now[i]->type == was->type && now[i]->is_active == was->is_active &&
-             str_eq(now[i]->pattern_config, was->pattern_config)))
+            recurring_same_times(now[i], firing->owners[i].pattern))
             continue;
         batch->store->conflict = true;
         return err_set(firing->err, ERR_UNAVAILABLE, "a pattern was changed just now");

@@ -155,6 +155,12 @@ int catalog_no_such(struct err *err, const char *what, const struct uuid *id);
 int catalog_job(struct batch *batch, const struct uuid *id, struct batch_job **found,
                 struct err *err);
 
+/* catalog_triggers.c: whether an end starts too much, with this dependency (new or changed) of this
+ * job, or with this job as it is to be. */
+int triggers_check(struct batch *batch, const struct job_dependency *dependency,
+                   const struct job *job, struct err *err);
+int triggers_check_job(struct batch *batch, const struct job *job, struct err *err);
+
 /* A plan goes on behind now and behind what it fired last; if that lies ahead the clock did, and
  * was set right since: what fired is known one by one, so nothing fires twice. */
 #define PLAN_AHEAD_MAX_US (60 * CLOCK_SECOND_US)

@@ -39,6 +39,11 @@ class ExecutionsTest(PlanningTest):
         [execution] = self.items("/v1/executions", schedule_id=schedule["id"])
         self.assertEqual((execution["task_id"], execution["job_id"], execution["schedule_id"]),
                          (task["id"], job["id"], schedule["id"]))
+        self.assertEqual(execution["planned_at"], schedule["next_fire_at"])
+        [by_hand, _] = self.items("/v1/executions", job_id=job["id"])
+        self.assertIsNone(by_hand["planned_at"])
+        [of_task] = self.items(f"/v1/tasks/{task['id']}/executions")
+        self.assertEqual(of_task["planned_at"], schedule["next_fire_at"])
 
     def test_lists_are_paged(self):
         job = self.job()

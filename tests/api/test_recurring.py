@@ -61,6 +61,8 @@ class RecurringTest(PlanningTest):
             ({"pattern_config": {"colour": 1}}, "pattern_config"),
             ({"pattern_type": "rrule", "pattern_config": {"rrule": "FREQ=NEVER"}},
              "pattern_config.rrule"),
+            ({"pattern_type": "rrule", "pattern_config":
+              {"rrule": "DTSTART:20200101T000000Z\nRRULE:FREQ=DAILY;COUNT=3"}}, "pattern_config"),
             ({"next_generation": None}, "next_generation")])
         made = self.recurring(job)
         self.check_refusals("PATCH", f"/v1/recurring/{made['id']}", {}, [

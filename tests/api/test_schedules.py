@@ -283,10 +283,13 @@ class FiringTest(PlanningTest):
         self.assertIn("\nperdura_schedules_missed_total 0\n", text)
         self.assertIn("\nperdura_schedules_skipped_total 0\n", text)
 
-    def test_an_end_in_the_past_is_refused(self):
-        reply = self.request("POST", f"/v1/jobs/{self.job()['id']}/schedules",
-                             {**BERLIN, "ends_at": "2020-01-01T00:00:00Z"})
-        self.assertEqual((reply.status, reply.json["error"]["field"]), (422, "ends_at"))
+    def test_d2_what_would_never_fire_is_refused(self):
+        path = f"/v1/jobs/{self.job()['id']}/schedules"
+        for times in ({**BERLIN, "ends_at": "2020-01-01T00:00:00Z"},
+                      {"interval_seconds": 7200, "ends_at": soon(3600)}):
+            with self.subTest(times):
+                self.expect_error(422, "invalid", "POST", path, times, field="ends_at")
+        self.assertEqual(self.items("/v1/schedules"), [])
 
     def test_d2_once_fires_at_its_time(self):
         at = soon(1.5)

@@ -46,6 +46,14 @@ class Forecast(ServerTest):
                                                         "2027-03-29T23:00:00.000000Z"))
         self.assertEqual([item["job"] for item in reply["items"]], ["report"] * 3)
 
+    def test_a_mistyped_job_or_zone_is_not_answered_with_nothing(self):
+        self.plan("report", "--cron", "0 9 * * *")
+        self.assertIn("there is no job 'reprot'", self.refused(3, "forecast", "--job", "reprot"))
+        self.assertTrue(self.refused(1, "forecast", "--tz", "Europe/Pari")
+                        .endswith("; did you mean 'Europe/Paris'?"))
+        self.perdura("job", "create", "report", "--another", "--cron", "0 9 * * *")
+        self.assertIn("09:00:00  report", self.forecast("--job", "report", "--tz", "UTC"))
+
     def test_d3_clocks_that_change_are_told_once_a_day_in_their_own_zone(self):
         for name in ("one", "two"):
             self.plan(name, "--cron", "0 12 * * *", "--tz", "Europe/Paris")
@@ -91,7 +99,7 @@ class Forecast(ServerTest):
         self.assertIn("Nothing fires", self.forecast())
         self.refused(2, "forecast", "--to", "soon")
         self.assertIn("'to'", self.refused(1, "forecast", "--to", "-1d"))
-        self.assertIn("tz", self.refused(1, "forecast", "--tz", "Nowhere/X"))
+        self.assertIn("no time zone", self.refused(1, "forecast", "--tz", "Nowhere/X"))
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ handlers:
 class JobTest(ServerTest):
     config = CONFIG
 
-    def json(self, *arguments):
-        return json.loads(self.perdura(*arguments, "--json").stdout)
+    def json(self, *arguments, **variables):
+        return json.loads(self.perdura(*arguments, "--json", **variables).stdout)
 
     def items(self, *arguments):
         return self.json(*arguments)["items"]
@@ -39,7 +39,7 @@ class Jobs(JobTest):
         self.assertRegex(text, r"(?m)^timeout +10m 00s$")
         self.assertRegex(self.perdura("job", "list").stdout, r"(?m)^report +" + job_id)
         changed = self.json("job", "update", "report", "--priority", "high", "--unset",
-                            "timeout_seconds", "--inactive", "--name", "daily")
+                            "timeout", "--inactive", "--name", "daily")
         self.assertEqual((changed["priority"], changed["timeout_seconds"], changed["is_active"],
                           changed["name"]), ("high", 120, False, "daily"))
         self.assertTrue(self.json("job", "update", "daily", "--active")["is_active"])
@@ -89,6 +89,8 @@ class Jobs(JobTest):
         self.assertIn("NEXT", self.perdura("job", "show", "idle").stdout)
         self.perdura("category", "update", "general", "--inactive")
         self.assertIsNone(self.json("job", "show", "idle")["next_execution"])
+        done = self.perdura("job", "create", "idle too", "--cron", "0 9 * * *")
+        self.assertIn("fires once the job's category is active", done.stderr)
         self.assertIn("ends_at", self.refused(1, "schedule", "create", "--job", "idle", "--every",
                                               "1h", "--ends-at", "2020-01-01"))
 
@@ -143,6 +145,16 @@ class Schedules(JobTest):
         tasks = wait_until(fired, what="the task of the schedule")
         self.assertEqual((len(tasks), tasks[0]["job_id"]), (1, self.job_id))
 
+    def test_d8_history_has_the_planned_beside_the_started_time(self):
+        self.create("--now")
+        [attempt] = wait_until(lambda: self.items("job", "history", "report", "--status",
+                                                  "completed"))
+        self.assertLess(attempt["planned_at"], attempt["started_at"])
+        header, line = self.perdura("job", "history", "report").stdout.splitlines()[-2:]
+        self.assertEqual(header.split()[:3], ["PLANNED", "STARTED", "STATUS"])
+        self.assertEqual(line.split()[:3],
+                         [attempt["planned_at"], attempt["started_at"], "completed"])
+
     def test_all_fields_arrive_and_can_be_changed(self):
         schedule_id = self.create("--cron", "30 2 * * *", "--tz", "America/New_York", "--misfire",
                                   "fire_all", "--misfire-grace", "5m", "--misfire-cap", "7",
@@ -196,6 +208,15 @@ class Schedules(JobTest):
         self.create("--cron", "0 0 1 1 *")
         task_id = self.perdura("schedule", "run", "report").stdout.strip()
         self.assertEqual(self.task(task_id)["job_id"], self.job_id)
+
+    def test_d2_a_mistyped_zone_is_told_which_one_may_be_meant(self):
+        for words in (["schedule", "create", "--job", "report", "--cron", "@daily"],
+                      ["schedule", "preview", "--cron", "@daily"],
+                      ["category", "create", "nightly", "--windows", "22:00-06:00"],
+                      ["recurring", "create", "monthly", "--job", "report", "--pattern", "daily"]):
+            with self.subTest(words):
+                self.assertTrue(self.refused(1, *words, "--tz", "Europe/Pari")
+                                .endswith("; did you mean 'Europe/Paris'?"))
 
     def test_the_zone_of_this_machine_can_be_meant(self):
         schedule_id = self.perdura("schedule", "create", "--job", "report", "--cron", "@daily",
@@ -307,6 +328,12 @@ class Categories(JobTest):
                 ("none", None)):
             changed = self.json("category", "update", "nightly", "--windows", windows)
             self.assertEqual(changed["configuration"]["allowed_windows"], stored)
+        changed = self.json("category", "update", "nightly", "--windows", "01:00-02:00", "--tz",
+                            "local", TZ="Asia/Tokyo")
+        self.assertEqual(changed["configuration"]["timezone"], "Asia/Tokyo")
+        changed = self.json("category", "update", "nightly", "--unset", "windows,tz,timeout")
+        self.assertEqual(changed["configuration"], {"queue": "low", "batch_size": 5})
+        self.assertEqual(changed["default_timeout"], 300)
         self.assertIn('did you mean "batch_size"',
                       self.refused(1, "category", "update", "nightly", "--configuration",
                                    '{"batchsize":5}'))

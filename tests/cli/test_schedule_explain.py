@@ -109,6 +109,17 @@ class Explain(FolderTest):
                 self.assertIn(words, lines[2])
                 self.assertEqual((len(lines), done.stdout), (3, ""))
 
+    def test_d2_a_mistyped_zone_is_told_which_one_may_be_meant(self):
+        for typed, meant in (("Europe/Pariss", "Europe/Paris"), ("europe/paris", "Europe/Paris"),
+                             ("Paris", "Europe/Paris"), ("America/New York", "America/New_York")):
+            with self.subTest(typed):
+                self.assertTrue(self.refused(1, "schedule", "explain", "@daily", "--tz", typed)
+                                .endswith(f"; did you mean '{meant}'?"))
+        for typed in ("UTC+3", "Nowhere/X", "Europe"):
+            with self.subTest(typed):
+                self.assertNotIn("did you mean", self.refused(1, "schedule", "explain", "@daily",
+                                                              "--tz", typed))
+
     def test_wrong_usage_is_refused(self):
         self.assertIn("no time zone",
                       self.refused(1, "schedule", "explain", "@daily", "--tz", "Nowhere/X"))

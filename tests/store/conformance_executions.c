@@ -30,6 +30,7 @@ static void given_history(struct conformance *c, struct history *history)
         task->spec.job_id = i < 4 ? history->job->id : i == 4 ? history->other->id
                                                               : (struct uuid){{0}};
         task->spec.schedule_id = i < 2 ? history->schedule->id : (struct uuid){{0}};
+        task->spec.run_at_us = i < 2 ? T0_US + i : 0;
         insert_task(c, task);
         claim_task(task, "w");
         *execution = given_execution(c, task, T0_US + i * MINUTE_US);
@@ -135,6 +136,27 @@ static struct execution *read_execution(struct conformance *c, const struct uuid
     return execution;
 }
 
+static void d8_executions_say_when_their_task_was_to_run(void **state)
+{
+    struct conformance *c = *state;
+    struct execution *read;
+    struct history history;
+    uint32_t count;
+
+    given_history(c, &history);
+    assert_int_equal(list(c, (struct execution_filter){.status = -1, .limit = 10}, &read), 6);
+    for (int i = 0; i < 6; i++) { /* the list is newest first */
+        int64_t planned_us = i < 2 ? T0_US + i : 0;
+
+        assert_int_equal(read[5 - i].planned_at_us, planned_us);
+        assert_int_equal(read_execution(c, &history.executions[i].id)->planned_at_us, planned_us);
+    }
+    OK(c, c->verbs->read_executions(c->reader, &history.tasks[1]->id, 0, 10, &c->arena, &read,
+                                    &count, &c->err));
+    assert_int_equal(count, 1);
+    assert_int_equal(read->planned_at_us, T0_US + 1);
+}
+
 static void d8_one_execution_is_read_by_its_id(void **state)
 {
     struct conformance *c = *state;
@@ -230,6 +252,7 @@ static void d8_how_runs_of_a_job_went_is_counted_since_a_time(void **state)
 const struct conformance_test conformance_executions_tests[] = {
     CONFORMANCE_TEST(d8_executions_of_a_job_or_schedule_are_listed_newest_first),
     CONFORMANCE_TEST(d8_lists_of_executions_keep_to_their_filters_and_cursors),
+    CONFORMANCE_TEST(d8_executions_say_when_their_task_was_to_run),
     CONFORMANCE_TEST(d8_one_execution_is_read_by_its_id),
     CONFORMANCE_TEST(d8_the_logs_of_one_execution_are_its_own),
     CONFORMANCE_TEST(d8_how_runs_of_a_job_went_is_counted_since_a_time),

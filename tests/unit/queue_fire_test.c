@@ -390,6 +390,29 @@ static void a_changed_schedule_goes_on_from_now(void **state)
     assert_int_equal(count_tasks(fx, job), 0);
 }
 
+/* Whoever resumes what is not paused, or writes down again what is there, changes nothing. */
+static void an_edit_that_changes_no_times_loses_nothing_that_is_due(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid job = plain_job(fx);
+    struct uuid id = make_schedule(fx, job, "\"schedule_type\":\"cron\",\"cron_expression\":"
+                                   "\"0 3 * * *\",\"misfire\":\"fire_all\"");
+    struct uuid pattern = make_pattern(fx, "{\"name\":\"p\",\"pattern_type\":\"rrule\","
+                                       "\"pattern_config\":{\"rrule\":\"DTSTART:20200101T030000Z"
+                                       "\\nRRULE:FREQ=DAILY\"},\"template_job_id\":\"%s\"}",
+                                       id_text(fx, job));
+
+    move_times(fx, "schedules", "next_fire_at", -3 * 86400);
+    change(fx, CATALOG_SCHEDULE, id, "{\"is_active\":true,\"cron_expression\":\"0 3 * * *\"}");
+    wait_until(count_tasks(fx, job) == 3);
+    move_times(fx, "recurring_jobs", "created_at", -3 * 86400); /* nothing of it is older */
+    move_times(fx, "recurring_jobs", "next_generation", -2 * 86400);
+    change(fx, CATALOG_RECURRING, pattern, "{\"is_active\":true}");
+    wait_until(count_tasks(fx, job) == 5);
+    wait_fired(fx, id);
+    assert_int_equal(count_tasks(fx, job), 5);
+}
+
 static void a_schedule_ends_when_it_says(void **state)
 {
     struct fixture *fx = *state;
@@ -635,6 +658,7 @@ int main(void)
         QUEUE_TEST(what_passed_while_a_job_was_inactive_never_fires),
         QUEUE_TEST(a_paused_schedule_has_no_late_surprises),
         QUEUE_TEST(a_changed_schedule_goes_on_from_now),
+        QUEUE_TEST(an_edit_that_changes_no_times_loses_nothing_that_is_due),
         QUEUE_TEST(a_schedule_ends_when_it_says),
         QUEUE_TEST(a_removed_schedule_fires_no_more),
         QUEUE_TEST(a_pattern_makes_every_one_of_its_runs),

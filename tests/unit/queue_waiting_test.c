@@ -68,6 +68,9 @@ static void more_runs_than_one_commit_lets_go_pass_a_gate(void **state)
     end_run(fx, first);
     run_now(fx, job);
     wait_until(count_waiting(fx) == 1);
+    assert_in_range(fx_ask(fx, "SELECT max(n) FROM (SELECT count(*) AS n FROM task_states "
+                           "WHERE status = 'pending' GROUP BY updated_at) AS commits"),
+                    2, BOUND_CHORE_ROWS);
     assert_int_equal(fx_ask(fx, "SELECT count(*) FROM job_waits"), 1);
     assert_status(fx, later, STATUS_PENDING);
     fx_verify(fx);
@@ -137,6 +140,74 @@ static void runs_that_wait_for_their_schedule_take_no_slot(void **state)
     fx_verify(fx);
 }
 
+/* Those in front wait for their schedules: whoever may start is found behind a thousand of them. */
+static void a_slot_is_given_to_a_run_behind_a_thousand_that_may_not_start(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid job = make_job(fx, "{\"name\":\"j\",\"max_concurrent\":3}");
+    struct uuid beside, behind;
+
+    for (int i = 0; i < 2; i++)
+        make_schedule(fx, job, "\"schedule_type\":\"cron\",\"cron_expression\":\"0 3 * * *\","
+                      "\"misfire\":\"fire_all\",\"misfire_cap\":600,\"overlap\":\"queue\"");
+    move_times(fx, "schedules", "next_fire_at", -700 * 86400);
+    wait_until(count_waiting(fx) >= 2 * 599);
+    assert_int_equal(count_ready(fx), 2);
+    beside = run_now(fx, job);
+    behind = run_now(fx, job);
+    assert_status(fx, beside, STATUS_PENDING);
+    assert_status(fx, behind, STATUS_BLOCKED);
+    assert_int_equal(control(fx, beside, CONTROL_CANCEL), ERR_NONE);
+    assert_status(fx, behind, STATUS_PENDING);
+    assert_int_equal(count_ready(fx), 3);
+    fx_verify(fx);
+}
+
+static void of_a_queueing_schedule_one_run_starts_though_more_slots_are_free(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid job = make_job(fx, "{\"name\":\"j\",\"max_concurrent\":5}");
+    struct uuid id = make_schedule(fx, job, "\"schedule_type\":\"cron\",\"cron_expression\":"
+                                   "\"0 3 * * *\",\"misfire\":\"fire_all\","
+                                   "\"overlap\":\"queue\"");
+
+    worker(fx, "w", "default");
+    move_times(fx, "schedules", "next_fire_at", -4 * 86400);
+    wait_fired(fx, id);
+    for (int waiting = 3; waiting > 0; waiting--) {
+        struct task *task;
+
+        assert_int_equal(count_ready(fx), 1);
+        assert_int_equal(count_waiting(fx), waiting);
+        task = claim_one(fx, "w")->task;
+        report_ok(fx, "w", task, .op = REPORT_COMPLETE);
+    }
+    assert_int_equal(count_ready(fx), 1);
+    fx_verify(fx);
+}
+
+static void a_retried_run_waits_for_the_one_of_its_schedule_that_goes(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid job = make_job(fx, "{\"name\":\"j\"}");
+    struct uuid id = make_schedule(fx, job, "\"schedule_type\":\"cron\",\"cron_expression\":"
+                                   "\"0 3 * * *\",\"misfire\":\"fire_all\","
+                                   "\"overlap\":\"queue\"");
+    struct task *ended, *going;
+
+    worker(fx, "w", "default");
+    move_times(fx, "schedules", "next_fire_at", -2 * 86400);
+    wait_fired(fx, id);
+    ended = claim_one(fx, "w")->task;
+    report_ok(fx, "w", ended, .op = REPORT_COMPLETE);
+    going = claim_one(fx, "w")->task;
+    assert_int_equal(control(fx, ended->id, CONTROL_RETRY), ERR_NONE);
+    assert_status(fx, ended->id, STATUS_BLOCKED);
+    report_ok(fx, "w", going, .op = REPORT_COMPLETE);
+    assert_status(fx, ended->id, STATUS_PENDING);
+    fx_verify(fx);
+}
+
 /* On PostgreSQL: an end elsewhere has the job's row until it commits; who fires waits for it, and
  * so never counts a run as open that has just ended. */
 static void firing_holds_the_job_whose_runs_queue_up(void **state)
@@ -173,6 +244,9 @@ int main(void)
         QUEUE_TEST(a_run_that_nobody_would_let_go_is_found_by_the_sweep),
         QUEUE_TEST(runs_of_a_deleted_job_that_wait_are_cancelled),
         QUEUE_TEST(runs_that_wait_for_their_schedule_take_no_slot),
+        QUEUE_TEST(a_slot_is_given_to_a_run_behind_a_thousand_that_may_not_start),
+        QUEUE_TEST(of_a_queueing_schedule_one_run_starts_though_more_slots_are_free),
+        QUEUE_TEST(a_retried_run_waits_for_the_one_of_its_schedule_that_goes),
         QUEUE_TEST(firing_holds_the_job_whose_runs_queue_up),
     };
 

@@ -255,6 +255,33 @@ static void a_changed_window_lets_go_what_it_put_off(void **state)
     fx_verify(fx);
 }
 
+static void a_window_that_opens_sooner_is_waited_for_instead(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid category = category_with(fx, false, "UTC", 60); /* in three hours */
+    struct uuid task = enqueue(fx, "{\"type\":\"t\",\"category\":\"c\"}");
+    int64_t later_us = get(fx, task)->scheduled_at_us;
+
+    set_window(fx, category, false); /* in two */
+    wait_until(get(fx, task)->scheduled_at_us < later_us);
+    assert_waits(fx, task);
+    fx_verify(fx);
+}
+
+static void more_tasks_than_one_commit_looks_at_go_when_their_window_opens(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid category = category_with(fx, false, "UTC", 0);
+
+    for (int i = 0; i < BOUND_CHORE_ROWS + 5; i++)
+        enqueue(fx, "{\"type\":\"t\",\"category\":\"c\"}");
+    set_window(fx, category, true);
+    wait_until(fx_ask(fx, "SELECT count(*) FROM task_states WHERE status = 'delayed'") == 0);
+    assert_in_range(fx_ask(fx, "SELECT max(n) FROM (SELECT count(*) AS n FROM task_states "
+                           "GROUP BY updated_at) AS commits"), 2, BOUND_CHORE_ROWS);
+    fx_verify(fx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +293,8 @@ int main(void)
         QUEUE_TEST(windows_go_by_the_zone_of_the_schedule),
         QUEUE_TEST(windows_go_by_the_zone_of_the_category),
         QUEUE_TEST(a_changed_window_lets_go_what_it_put_off),
+        QUEUE_TEST(a_window_that_opens_sooner_is_waited_for_instead),
+        QUEUE_TEST(more_tasks_than_one_commit_looks_at_go_when_their_window_opens),
         QUEUE_TEST(a_claim_gets_no_more_of_a_category_than_its_batch_size),
         QUEUE_TEST(a_waiting_claim_gets_no_more_than_the_batch_size),
     };

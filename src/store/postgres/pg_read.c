@@ -386,6 +386,7 @@ int pg_read_executions(struct store_reader *reader, const struct uuid *id, int64
         row_get(result, row, 0, &pg_executions, arena, one);
         if (!one->result_data.data) /* the last one's result is the task's */
             one->result_data = get_text(result, row, (int)pg_executions.count, arena);
+        one->planned_at_us = get_time(result, row, (int)pg_executions.count + 1);
         one->task_id = *id;
         (*count)++;
     }

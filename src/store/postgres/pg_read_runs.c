@@ -82,6 +82,7 @@ static void execution_from_row(const PGresult *result, int row, struct arena *ar
     execution->task_id = get_uuid(result, row, at);
     if (!execution->result_data.data) /* the last one's result is the task's */
         execution->result_data = get_text(result, row, at + 1, arena);
+    execution->planned_at_us = get_time(result, row, at + 2);
 }
 
 static int ask_list(struct store_reader *reader, const struct execution_filter *filter,

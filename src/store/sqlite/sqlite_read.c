@@ -342,6 +342,8 @@ int sqlite_read_executions(struct store_reader *reader, const struct uuid *id, i
         if (!(*executions)[*count].result_data.data) /* the last one's result is the task's */
             (*executions)[*count].result_data =
                 column_str(stmt, SQLITE_EXECUTION_COLUMNS_COUNT, arena);
+        (*executions)[*count].planned_at_us =
+            column_int(stmt, SQLITE_EXECUTION_COLUMNS_COUNT + 1, 0);
         (*executions)[(*count)++].task_id = *id;
     }
     return reader_end(reader, reader_whole(arena, rc, err));

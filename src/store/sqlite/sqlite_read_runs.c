@@ -62,8 +62,9 @@ static void build(struct query *query, const struct execution_filter *filter,
 {
     buf_format(&query->text, "SELECT @execution@, s.id, CASE WHEN e.status = 'completed' AND "
                "e.execution = s.execution THEN (SELECT r.payload FROM task_results r "
-               "WHERE r.task_id = s.id) END FROM execution_rows e %s CROSS JOIN task_states s "
-               "ON s.task = e.task CROSS JOIN lanes l ON l.lane = s.lane WHERE true",
+               "WHERE r.task_id = s.id) END, (SELECT o.run_at FROM task_options o "
+               "WHERE o.task = e.task) FROM execution_rows e %s CROSS JOIN task_states s ON "
+               "s.task = e.task CROSS JOIN lanes l ON l.lane = s.lane WHERE true",
                uuid_is_nil(job_id) ? "NOT INDEXED" : "INDEXED BY execution_rows_job");
     query_add_id(query, " AND e.job_id = ?", job_id);
     query_add_id(query, " AND e.schedule_id = ?", &filter->schedule_id);
@@ -89,6 +90,7 @@ static void execution_from_row(sqlite3_stmt *stmt, struct arena *arena, void *to
     execution->task_id = column_uuid(stmt, SQLITE_EXECUTION_COLUMNS_COUNT);
     if (!execution->result_data.data) /* the last one's result is the task's */
         execution->result_data = column_str(stmt, SQLITE_EXECUTION_COLUMNS_COUNT + 1, arena);
+    execution->planned_at_us = column_int(stmt, SQLITE_EXECUTION_COLUMNS_COUNT + 2, 0);
 }
 
 static int fetch(struct store_reader *reader, struct query *query, uint32_t limit,

@@ -53,7 +53,8 @@ WHERE s.task = $1 AND s.id = $2 ORDER BY v.seq DESC LIMIT $4;
 -- The last one's result is the task's.
 -- name: read_executions
 SELECT e.*, (SELECT r.payload FROM task_results r
-    WHERE e.status = 'completed' AND e.execution = s.execution AND r.task_id = s.id)
+    WHERE e.status = 'completed' AND e.execution = s.execution AND r.task_id = s.id),
+    (SELECT p.run_at FROM task_specs p WHERE p.task = s.task)
 FROM task_states s CROSS JOIN LATERAL (
     SELECT c.execution, c.id, sum(c.bytes) OVER (ORDER BY c.execution DESC) AS bytes
     FROM (SELECT x.execution, x.id, 1000 + coalesce(octet_length(x.result_data), 0)

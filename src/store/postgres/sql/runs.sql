@@ -174,7 +174,8 @@ SELECT job_id FROM schedules WHERE id = $1;
 -- The last one's result is the task's.
 -- name: read_execution
 SELECT @execution@, s.id, CASE WHEN e.status = 'completed' AND e.execution = s.execution THEN
-    (SELECT r.payload FROM task_results r WHERE r.task_id = s.id) END
+    (SELECT r.payload FROM task_results r WHERE r.task_id = s.id) END,
+    (SELECT p.run_at FROM task_specs p WHERE p.task = s.task)
 FROM execution_rows e JOIN task_states s ON s.task = e.task
 WHERE e.execution = $1 AND e.id = $2;
 
@@ -182,7 +183,7 @@ WHERE e.execution = $1 AND e.id = $2;
 -- $7 first key, $8 end of the keys, $9 limit, $10 bytes. Ids carry the time, so that months without
 -- such rows are not looked at.
 -- name: list_executions
-SELECT e.*, t.id, t.payload FROM (
+SELECT e.*, t.id, t.payload, t.run_at FROM (
     SELECT c.execution, c.id, c.task, sum(c.bytes) OVER (ORDER BY c.execution DESC) AS bytes
     FROM (SELECT x.execution, x.id, x.task, 1000 + coalesce(octet_length(x.result_data), 0)
             + coalesce(octet_length(x.error_data), 0)
@@ -204,7 +205,8 @@ LEFT JOIN LATERAL (SELECT @execution@ FROM execution_rows e
     WHERE e.execution = z.execution AND e.id = z.id AND z.bytes <= $10 OFFSET 0) e ON true
 LEFT JOIN LATERAL (
     SELECT s.id, (SELECT r.payload FROM task_results r WHERE e.status = 'completed'
-        AND s.execution = z.execution AND r.task_id = s.id) AS payload
+        AND s.execution = z.execution AND r.task_id = s.id) AS payload,
+        (SELECT p.run_at FROM task_specs p WHERE p.task = s.task) AS run_at
     FROM task_states s WHERE s.task = z.task AND z.bytes <= $10 OFFSET 0) t ON true
 ORDER BY z.execution DESC;
 

@@ -53,7 +53,8 @@ ORDER BY seq DESC LIMIT ?3;
 
 -- name: read_executions
 SELECT @execution@, CASE WHEN e.status = 'completed' AND e.execution = s.execution THEN
-    (SELECT r.payload FROM task_results r WHERE r.task_id = s.id) END
+    (SELECT r.payload FROM task_results r WHERE r.task_id = s.id) END,
+    (SELECT o.run_at FROM task_options o WHERE o.task = e.task)
 FROM execution_rows e JOIN task_states s ON s.task = e.task
 WHERE e.task = ?1 AND e.execution < ?2 ORDER BY e.execution DESC LIMIT ?3;
 

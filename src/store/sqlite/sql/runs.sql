@@ -98,7 +98,8 @@ SELECT min(at) FROM (
 
 -- name: read_execution
 SELECT @execution@, s.id, CASE WHEN e.status = 'completed' AND e.execution = s.execution THEN
-    (SELECT r.payload FROM task_results r WHERE r.task_id = s.id) END
+    (SELECT r.payload FROM task_results r WHERE r.task_id = s.id) END,
+    (SELECT o.run_at FROM task_options o WHERE o.task = e.task)
 FROM execution_rows e JOIN task_states s ON s.task = e.task
 WHERE e.execution = ?1 AND e.id = ?2;
 
