@@ -55,6 +55,7 @@ enum recovery_reason {
     RECOVERY_ATTEMPTS_EXHAUSTED, /* poison, or its retries are used up: only :retry */
     RECOVERY_ENDED,              /* failed or cancelled: only :retry */
     RECOVERY_NOT_LOST,           /* it waits or runs: nothing to recover */
+    RECOVERY_KEY_TAKEN,          /* by another task, since this one ended */
     RECOVERY_CHECKPOINT_DAMAGED, /* it has checkpoints, and none of them is whole */
     RECOVERY_HANDLER_GONE,       /* live workers of its queue say what they run, and not this */
     RECOVERY_REFUSED,            /* by the validator of its type */
@@ -68,6 +69,7 @@ struct recovery_facts {
     enum status status;
     bool stalled;       /* it runs, but its handler gives no sign */
     bool poisoned;      /* crash_count has reached max_crashes */
+    bool key_taken;     /* another task has its key now */
     bool damaged;       /* no checkpoint to resume from is left, and not for lack of any */
     bool handler_gone;
 };

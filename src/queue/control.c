@@ -48,18 +48,43 @@ static int take_end_back(struct batch *batch, struct task *task, struct err *err
     return batch->store->verbs->result_drop(batch->store, &task->id, err);
 }
 
-/* Its key was free from its end on (unique_until): it runs again only if nobody has it now. */
-static int take_key_again(struct batch *batch, struct task *task, struct err *err)
+static struct unique key_of(const struct task *task)
 {
     bool by_key = task->spec.idempotency_key.data != NULL;
-    struct unique unique = {.kind = by_key ? UNIQUE_KEY : UNIQUE_HASH,
-                            .namespace_name = task->spec.namespace_name,
-                            .type = task->spec.type,
-                            .value = by_key ? task->spec.idempotency_key : task->spec.input_hash,
-                            .task_key = task->key};
 
-    if (!status_ended(task->status) || task->spec.unique_until != UNIQUE_ENDED ||
-        !unique.value.data)
+    return (struct unique){.kind = by_key ? UNIQUE_KEY : UNIQUE_HASH,
+                           .namespace_name = task->spec.namespace_name,
+                           .type = task->spec.type,
+                           .value = by_key ? task->spec.idempotency_key : task->spec.input_hash,
+                           .task_key = task->key};
+}
+
+/* Its key was free from its end on (unique_until): it runs again only if nobody has it now. */
+static bool lost_its_key(const struct task *task)
+{
+    return status_ended(task->status) && task->spec.unique_until == UNIQUE_ENDED &&
+           (task->spec.idempotency_key.data || task->spec.input_hash.data);
+}
+
+int control_key_taken(struct batch *batch, const struct task *task, bool *taken, struct err *err)
+{
+    struct unique unique = key_of(task);
+
+    *taken = false;
+    if (!lost_its_key(task))
+        return 0;
+    if (batch_settle(batch, err) < 0 ||
+        batch->store->verbs->uniques_look(batch->store, &unique, err) < 0)
+        return -(int)err->code;
+    *taken = unique.task_key != 0 && unique.task_key != task->key;
+    return 0;
+}
+
+static int take_key_again(struct batch *batch, struct task *task, struct err *err)
+{
+    struct unique unique = key_of(task);
+
+    if (!lost_its_key(task))
         return 0;
     batch->wrote = true;
     if (batch_settle(batch, err) < 0 ||
@@ -67,7 +92,8 @@ static int take_key_again(struct batch *batch, struct task *task, struct err *er
         return -(int)err->code;
     return unique.task_key == task->key ? 0
            : err_set(err, ERR_CONFLICT, "another task has its %s since it ended; wait until that "
-                     "one has ended too", by_key ? "idempotency_key" : "input_hash");
+                     "one has ended too",
+                     unique.kind == UNIQUE_KEY ? "idempotency_key" : "input_hash");
 }
 
 static int retry(struct batch *batch, struct task *task, struct control_request *request)

@@ -98,6 +98,8 @@ static int gather(struct batch *batch, const struct task *task, enum recovery_me
     found->facts.stalled = recovery_is_stalled(task, RECOVERY_STALL_AFTER_MS, batch->now_us);
     found->facts.poisoned = task->crash_count >= task->spec.max_crashes;
     found->facts.handler_gone = handler_is_gone(batch, task);
+    if (control_key_taken(batch, task, &found->facts.key_taken, err) < 0)
+        return -(int)err->code;
     return method == RECOVERY_RESTART_CLEAN ? 0 : look_at_checkpoints(batch, task, found, err);
 }
 
@@ -168,8 +170,7 @@ static int add_entry(struct batch *batch, const struct recovery_entry *entry, st
     if (entry->status != RECOVERY_PENDING)
         return 0;
     batch->recovery_waits = true;
-    if (batch->queue->next_recovery_us > entry->scheduled_for_us) /* of the first writer */
-        batch->queue->next_recovery_us = entry->scheduled_for_us;
+    recovery_soon(batch->queue, entry->scheduled_for_us); /* of the first writer */
     return 0;
 }
 
@@ -314,8 +315,7 @@ int recovery_now(struct batch *batch, struct task *task, enum recovery_method me
         return -(int)err->code;
     reason = recovery_judge(&found.facts, method);
     if (reason != RECOVERY_VALID && method != RECOVERY_VALIDATE_ONLY)
-        return err_set(err, reason == RECOVERY_CHECKPOINT_DAMAGED || reason == RECOVERY_HANDLER_GONE
-                                ? ERR_CONFLICT : ERR_TRANSITION,
+        return err_set(err, reason >= RECOVERY_KEY_TAKEN ? ERR_CONFLICT : ERR_TRANSITION,
                        "a task that is %s cannot be recovered: %s (%s)", status_word(task->status),
                        recovery_reason_text(reason), recovery_reason_word(reason));
     if (reason == RECOVERY_VALID && recovery_validates(batch->queue, task->spec.type))

@@ -41,6 +41,8 @@ static void b6_the_first_reason_that_holds_is_given(void **state)
          "valid"},
         {{.found = true, .status = STATUS_ORPHANED, .handler_gone = true},
          RECOVERY_RESTART_CLEAN, "handler_gone"},
+        {{.found = true, .status = STATUS_PARTIAL, .key_taken = true, .damaged = true},
+         RECOVERY_RESUME_CHECKPOINT, "key_taken"},
     };
 
     (void)state;
@@ -59,6 +61,7 @@ static void b4_only_what_may_change_is_tried_again_and_not_for_ever(void **state
     assert_int_equal(recovery_decide(&entry, RECOVERY_ALREADY_COMPLETED), RECOVERY_STEP_DONE);
     assert_int_equal(recovery_decide(&entry, RECOVERY_NOT_LOST), RECOVERY_STEP_DONE);
     assert_int_equal(recovery_decide(&entry, RECOVERY_HANDLER_GONE), RECOVERY_STEP_LATER);
+    assert_int_equal(recovery_decide(&entry, RECOVERY_KEY_TAKEN), RECOVERY_STEP_LATER);
     assert_int_equal(recovery_decide(&entry, RECOVERY_CHECKPOINT_DAMAGED), RECOVERY_STEP_GIVE_UP);
     assert_int_equal(recovery_decide(&entry, RECOVERY_NOT_FOUND), RECOVERY_STEP_GIVE_UP);
     assert_int_equal(recovery_decide(&entry, RECOVERY_REFUSED), RECOVERY_STEP_GIVE_UP);

@@ -1,0 +1,101 @@
+/* What goes wrong with one recovery holds up neither other recoveries nor anybody else, and what can
+ * be recovered later is not given up (B4, B6, F-A7). */
+#include "plan_fixture.h"
+#include "recovery_fixture.h"
+
+/* Entries that are put off are due now. */
+static void make_due(struct fixture *fx)
+{
+    fx_sql(fx, pg_schema_wanted() ? "UPDATE recovery_queue SET scheduled_for = '2020-01-01' "
+                                    "WHERE status = 'pending'"
+                                  : "UPDATE recovery_queue SET scheduled_for = 1000 "
+                                    "WHERE status = 'pending'");
+}
+
+static void complete_one(struct fixture *fx, const char *worker_id, const char *queue)
+{
+    struct task *held;
+
+    worker(fx, worker_id, queue);
+    held = claim_one(fx, worker_id)->task;
+    report_ok(fx, worker_id, held, .op = REPORT_COMPLETE);
+    leave(fx, worker_id);
+}
+
+/* ---- a key that was taken again ---- */
+
+static void b4_a_task_whose_key_was_taken_again_waits_until_it_is_free(void **state)
+{
+    struct fixture *fx = *state;
+    const char *key = ",\"idempotency_key\":\"k\",\"unique_until\":\"ended\"";
+    struct uuid id, entry, delayed;
+
+    fx_lease(fx, LEASE_MS);
+    id = partial_task(fx, key);
+    assert_string_equal(reason_of(fx, id), "valid");
+    enqueue(fx, "{\"type\":\"t\",\"queue\":\"other\"%s}", key);
+    assert_string_equal(reason_of(fx, id), "key_taken");
+    if (pg_schema_wanted())
+        assert_int_equal(fx_ask(fx, "SELECT count(*) FROM tasks WHERE status = 'partial' AND "
+                                    "validate_task_recovery(id)->>'reason' = 'key_taken'"), 1);
+    assert_int_equal(control(fx, id, CONTROL_RECOVER), ERR_CONFLICT);
+    entry = put(fx, id, RECOVERY_RESUME_CHECKPOINT);
+    wait_until(entry_by_id(fx, entry)->attempts == 1);
+    assert_int_equal(entry_by_id(fx, entry)->status, RECOVERY_PENDING);
+    assert_true(has_text(entry_by_id(fx, entry)->error_message, "key_taken"));
+    delayed = enqueue(fx, "{\"type\":\"t\",\"queue\":\"late\",\"delay_ms\":50}");
+    wait_status(fx, delayed, STATUS_PENDING);
+    lost_task(fx, "", false); /* is found, and taken back */
+    assert_int_equal(stats_of(fx).batch_retries_total, 0);
+    complete_one(fx, "o", "other");
+    make_due(fx);
+    reopen(fx); /* which looks at them */
+    wait_entry(fx, entry, RECOVERY_COMPLETED);
+    assert_status(fx, id, STATUS_PENDING);
+    assert_true(enqueue_json(fx, "{\"type\":\"t\",\"queue\":\"other\"%s}", key)->duplicate[0]);
+    fx_verify(fx);
+}
+
+/* ---- a store that refuses ---- */
+
+/* The sweep finds lost workers, delayed tasks come and schedules fire meanwhile. */
+static void recoveries_that_fail_undo_no_other_chore(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid id, entry, delayed, job, schedule;
+
+    fx_lease(fx, LEASE_MS);
+    job = make_job(fx, "{\"name\":\"j\"}");
+    id = orphan(fx, "", false);
+    fx_sql(fx, pg_schema_wanted()
+                   ? "CREATE FUNCTION refuse() RETURNS trigger AS $$ BEGIN RAISE 'refused'; END $$ "
+                     "LANGUAGE plpgsql; CREATE TRIGGER refuse BEFORE UPDATE ON recovery_queue "
+                     "FOR EACH ROW EXECUTE FUNCTION refuse()"
+                   : "CREATE TRIGGER refuse BEFORE UPDATE ON recovery_queue BEGIN "
+                     "SELECT RAISE(ABORT, 'refused'); END");
+    entry = put(fx, id, RECOVERY_RESUME_CHECKPOINT);
+    wait_until(stats_of(fx).batch_retries_total > 0);
+    delayed = enqueue(fx, "{\"type\":\"t\",\"queue\":\"late\",\"delay_ms\":100}");
+    schedule = make_schedule(fx, job, "\"schedule_type\":\"interval\",\"interval_seconds\":1");
+    lost_task(fx, "", false);
+    wait_status(fx, delayed, STATUS_PENDING);
+    wait_until(count_tasks(fx, job) > 1);
+    assert_true(get_schedule(fx, schedule)->next_fire_at_us > 0);
+    assert_status(fx, id, STATUS_ORPHANED);
+    assert_in_range(stats_of(fx).batch_retries_total, 1, 40); /* about one in a second */
+    fx_sql(fx, pg_schema_wanted() ? "DROP TRIGGER refuse ON recovery_queue"
+                                  : "DROP TRIGGER refuse");
+    wait_entry(fx, entry, RECOVERY_COMPLETED);
+    assert_status(fx, id, STATUS_PENDING);
+    fx_verify(fx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        QUEUE_TEST(b4_a_task_whose_key_was_taken_again_waits_until_it_is_free),
+        QUEUE_TEST(recoveries_that_fail_undo_no_other_chore),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
