@@ -208,7 +208,7 @@ static int forget_checkpoints(struct batch *batch, struct task *task, struct err
 static int begin_recovery(struct batch *batch, struct task *task, struct str detail,
                           struct err *err)
 {
-    if (take_key_again(batch, task, err) < 0 || take_end_back(batch, task, err) < 0)
+    if (take_end_back(batch, task, err) < 0)
         return -(int)err->code;
     task->completed_at_us = 0;
     task->error = STR_NONE;
@@ -222,7 +222,8 @@ int control_put_back(struct batch *batch, struct task *task, bool clean, struct 
 {
     bool ended = status_ended(task->status);
 
-    if (begin_recovery(batch, task, clean ? STR("{\"method\":\"restart_clean\"}")
+    if (take_key_again(batch, task, err) < 0 ||
+        begin_recovery(batch, task, clean ? STR("{\"method\":\"restart_clean\"}")
                                           : STR("{\"method\":\"resume_checkpoint\"}"), err) < 0)
         return -(int)err->code;
     if (clean && forget_checkpoints(batch, task, err) < 0)
@@ -233,14 +234,13 @@ int control_put_back(struct batch *batch, struct task *task, bool clean, struct 
     return ended && !uuid_is_nil(&task->spec.job_id) ? run_reopened(batch, task, err) : 0;
 }
 
-/* Its handler had done all of it before it was lost, says who knows its type. */
+/* Its handler had done all of it before it was lost or fell silent, says who knows its type. It does
+ * not run again: it needs neither its key nor a slot of its job, and nobody is to blame. */
 int control_found_done(struct batch *batch, struct task *task, struct err *err)
 {
-    bool ended = status_ended(task->status);
-
-    if (begin_recovery(batch, task, STR("{\"reason\":\"already_completed\"}"), err) < 0)
+    if (status_held(task->status) && sweep_orphan(batch, task, "stalled", false, err) < 0)
         return -(int)err->code;
-    if (ended && !uuid_is_nil(&task->spec.job_id) && run_reopened(batch, task, err) < 0)
+    if (begin_recovery(batch, task, STR("{\"reason\":\"already_completed\"}"), err) < 0)
         return -(int)err->code;
     task->progress = 100;
     task->execution_key = 0; /* no execution tells of this end */

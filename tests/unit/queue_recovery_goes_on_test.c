@@ -90,11 +90,72 @@ static void recoveries_that_fail_undo_no_other_chore(void **state)
     fx_verify(fx);
 }
 
+/* ---- found done ---- */
+
+static struct recovery_result answer_to(struct recovery_work given, bool answered, bool valid,
+                                        const char *reason)
+{
+    return (struct recovery_result){.entry_id = given.entry_id, .attempts = given.attempts,
+                                    .answered = answered, .valid = valid,
+                                    .reason = str_of(reason)};
+}
+
+static void b6_a_run_that_is_found_done_needs_no_slot_of_its_job(void **state)
+{
+    struct fixture *fx = *state;
+    struct recovery_result result;
+    struct uuid job, first, second;
+    struct task *held;
+
+    fx->validates = validates_t;
+    reopen(fx);
+    job = make_job(fx, "{\"name\":\"j\",\"task_type\":\"t\",\"max_concurrent\":1}");
+    first = run_now(fx, job);
+    worker(fx, "w", "default");
+    held = claim_one(fx, "w")->task;
+    report_ok(fx, "w", held, .op = REPORT_PARTIAL, .result = STR("1"));
+    second = run_now(fx, job);
+    put(fx, first, RECOVERY_RESUME_CHECKPOINT);
+    result = answer_to(work_one(fx), true, false, "already_completed");
+    work(fx, &result, 0);
+    assert_status(fx, first, STATUS_COMPLETED);
+    assert_int_equal(entry_of(fx, first)->status, RECOVERY_COMPLETED);
+    assert_status(fx, second, STATUS_PENDING); /* and nobody got a slot for it */
+    fx_verify(fx);
+}
+
+static void b6_a_silent_task_that_is_found_done_is_completed_and_lost_to_its_worker(void **state)
+{
+    struct fixture *fx = *state;
+    struct recovery_result result;
+    struct task *held;
+    struct uuid id;
+
+    fx->validates = validates_t;
+    reopen(fx);
+    id = enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\",\"stall_after_ms\":50,\"max_crashes\":1}");
+    worker(fx, "w", "q");
+    held = claim_one(fx, "w")->task;
+    report_ok(fx, "w", held, .op = REPORT_START);
+    wait_until(str_is(str_of(reason_of(fx, id)), "valid")); /* before the sweep sees it */
+    put(fx, id, RECOVERY_RESUME_CHECKPOINT);
+    result = answer_to(work_one(fx), true, false, "already_completed");
+    work(fx, &result, 0);
+    assert_status(fx, id, STATUS_COMPLETED);
+    assert_int_equal(get(fx, id)->crash_count, 0);
+    assert_int_equal(report(fx, "w", held, .op = REPORT_COMPLETE), ERR_STALE_LEASE);
+    assert_string_equal(story_of(fx, id),
+                        "pending claimed running orphaned recovering completed");
+    fx_verify(fx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         QUEUE_TEST(b4_a_task_whose_key_was_taken_again_waits_until_it_is_free),
         QUEUE_TEST(recoveries_that_fail_undo_no_other_chore),
+        QUEUE_TEST(b6_a_run_that_is_found_done_needs_no_slot_of_its_job),
+        QUEUE_TEST(b6_a_silent_task_that_is_found_done_is_completed_and_lost_to_its_worker),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
