@@ -150,7 +150,7 @@ static int resume(struct batch *batch, struct task *task, struct control_request
     const char *state;
     enum status to;
 
-    if (status_held(task->status) && task->pause_requested) {
+    if (task->pause_requested) { /* held, or lost since */
         task->pause_requested = false;
         if (batch_touch(batch, task, err) < 0)
             return -(int)err->code;
@@ -214,6 +214,7 @@ static int begin_recovery(struct batch *batch, struct task *task, struct str det
     task->error = STR_NONE;
     task->scheduled_at_us = 0;
     task->outcome_token = 0;
+    task->pause_requested = false;
     return batch_move(batch, task, STATUS_RECOVERING, MOVE_RECOVER, "Recovering", ACTOR_RECOVERY,
                       detail, err);
 }
@@ -221,6 +222,7 @@ static int begin_recovery(struct batch *batch, struct task *task, struct str det
 int control_put_back(struct batch *batch, struct task *task, bool clean, struct err *err)
 {
     bool ended = status_ended(task->status);
+    bool pause = task->pause_requested;
 
     if (take_key_again(batch, task, err) < 0 ||
         begin_recovery(batch, task, clean ? STR("{\"method\":\"restart_clean\"}")
@@ -231,7 +233,9 @@ int control_put_back(struct batch *batch, struct task *task, bool clean, struct 
     if (batch_move(batch, task, STATUS_PENDING, MOVE_RECOVERED, "Queued", ACTOR_RECOVERY,
                    STR_NONE, err) < 0)
         return -(int)err->code;
-    return ended && !uuid_is_nil(&task->spec.job_id) ? run_reopened(batch, task, err) : 0;
+    if (ended && !uuid_is_nil(&task->spec.job_id) && run_reopened(batch, task, err) < 0)
+        return -(int)err->code;
+    return task_pause_if_asked(batch, task, pause, err);
 }
 
 /* Its handler had done all of it before it was lost or fell silent, says who knows its type. It does

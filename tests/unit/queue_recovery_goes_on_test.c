@@ -149,6 +149,66 @@ static void b6_a_silent_task_that_is_found_done_is_completed_and_lost_to_its_wor
     fx_verify(fx);
 }
 
+/* ---- a pause that was asked for ---- */
+
+/* By the sweep, by a user, or when the validator of its type has answered. */
+static void a_pause_that_was_asked_for_holds_however_a_lost_task_comes_back(void **state)
+{
+    static const char *const kinds[] = {"\"type\":\"u\"", "\"type\":\"u\",\"auto_recovery\":false",
+                                        "\"type\":\"t\""};
+    struct fixture *fx = *state;
+    struct recovery_result result;
+    struct task *held;
+    struct uuid id;
+
+    fx->validates = validates_t;
+    fx_lease(fx, LEASE_MS);
+    for (int i = 0; i < 3; i++) {
+        id = enqueue(fx, "{%s,\"queue\":\"q\"}", kinds[i]);
+        worker(fx, "lost", "q");
+        held = claim_one(fx, "lost")->task;
+        report_ok(fx, "lost", held, .op = REPORT_START);
+        assert_int_equal(control(fx, id, CONTROL_PAUSE), ERR_NONE);
+        wait_until(!get(fx, id)->held);
+        if (i > 0) {
+            assert_status(fx, id, STATUS_ORPHANED);
+            assert_true(get(fx, id)->pause_requested);
+        }
+        if (i == 1)
+            assert_int_equal(control(fx, id, CONTROL_RECOVER), ERR_NONE);
+        if (i == 2) {
+            result = answer_to(work_one(fx), true, true, NULL);
+            work(fx, &result, 0);
+        }
+        assert_status(fx, id, STATUS_PAUSED);
+        assert_false(get(fx, id)->pause_requested);
+        assert_int_equal(control(fx, id, CONTROL_RESUME), ERR_NONE);
+        assert_status(fx, id, STATUS_PENDING);
+        complete_one(fx, "next", "q");
+    }
+    fx_verify(fx);
+}
+
+static void a_pause_of_a_lost_task_can_be_taken_back(void **state)
+{
+    struct fixture *fx = *state;
+    struct task *held;
+    struct uuid id;
+
+    fx_lease(fx, LEASE_MS);
+    id = enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\",\"auto_recovery\":false}");
+    worker(fx, "lost", "q");
+    held = claim_one(fx, "lost")->task;
+    report_ok(fx, "lost", held, .op = REPORT_START);
+    assert_int_equal(control(fx, id, CONTROL_PAUSE), ERR_NONE);
+    wait_status(fx, id, STATUS_ORPHANED);
+    assert_int_equal(control(fx, id, CONTROL_RESUME), ERR_NONE);
+    assert_int_equal(control(fx, id, CONTROL_RESUME), ERR_TRANSITION);
+    assert_int_equal(control(fx, id, CONTROL_RECOVER), ERR_NONE);
+    assert_status(fx, id, STATUS_PENDING);
+    fx_verify(fx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -156,6 +216,8 @@ int main(void)
         QUEUE_TEST(recoveries_that_fail_undo_no_other_chore),
         QUEUE_TEST(b6_a_run_that_is_found_done_needs_no_slot_of_its_job),
         QUEUE_TEST(b6_a_silent_task_that_is_found_done_is_completed_and_lost_to_its_worker),
+        QUEUE_TEST(a_pause_that_was_asked_for_holds_however_a_lost_task_comes_back),
+        QUEUE_TEST(a_pause_of_a_lost_task_can_be_taken_back),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
