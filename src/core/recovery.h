@@ -36,7 +36,7 @@ struct recovery_entry {
     int64_t processing_completed_us;
     enum recovery_status status;
     int64_t attempts;
-    int64_t max_attempts;
+    int64_t max_attempts;     /* 0 = no end: made by the sweep, and nobody else would go on */
     struct str result;        /* JSON or absent */
     struct str error_message; /* why the last attempt did not recover it; absent = it did */
     int64_t created_at_us;
@@ -58,7 +58,8 @@ enum recovery_reason {
     RECOVERY_KEY_TAKEN,          /* by another task, since this one ended */
     RECOVERY_CHECKPOINT_DAMAGED, /* it has checkpoints, and none of them is whole */
     RECOVERY_HANDLER_GONE,       /* live workers of its queue say what they run, and not this */
-    RECOVERY_REFUSED,            /* by the validator of its type */
+    RECOVERY_UNANSWERED,         /* the validator of its type could not be asked, ... */
+    RECOVERY_REFUSED,            /* ... or said no */
     RECOVERY_REASON_COUNT
 };
 const char *recovery_reason_word(enum recovery_reason reason);
@@ -85,6 +86,7 @@ enum recovery_step {
 };
 enum recovery_step recovery_decide(const struct recovery_entry *entry,
                                    enum recovery_reason reason);
+bool recovery_tries_left(const struct recovery_entry *entry);
 int64_t recovery_delay_ms(int64_t attempts); /* until the next attempt */
 
 /* Did its handler give no sign for so long (0 = as its spec says, which may be never)? */

@@ -238,8 +238,8 @@ int control_put_back(struct batch *batch, struct task *task, bool clean, struct 
     return task_pause_if_asked(batch, task, pause, err);
 }
 
-/* Its handler had done all of it before it was lost or fell silent, says who knows its type. It does
- * not run again: it needs neither its key nor a slot of its job, and nobody is to blame. */
+/* Its handler had done all of it before it was lost or fell silent, says who knows its type. It
+ * does not run again: it needs neither its key nor a slot of its job, and nobody is to blame. */
 int control_found_done(struct batch *batch, struct task *task, struct err *err)
 {
     if (status_held(task->status) && sweep_orphan(batch, task, "stalled", false, err) < 0)

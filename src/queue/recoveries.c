@@ -226,6 +226,7 @@ int recovery_wait_for_validator(struct batch *batch, struct task *task, struct e
                                             task->checkpoint_data.data ? RECOVERY_RESUME_CHECKPOINT
                                                                        : RECOVERY_RESTART_CLEAN);
 
+    entry.max_attempts = 0;
     note_on_task(batch, task, &entry, task->last_error);
     return add_entry(batch, &entry, err);
 }
@@ -382,6 +383,16 @@ static void give_out(struct recovery_work_request *request, const struct recover
                                    .type = arena_str(request->base.arena, task->spec.type)};
 }
 
+/* What the sweep lost begins anew where no checkpoint is whole, as it would without a validator. */
+static int gather_for(struct batch *batch, const struct task *task,
+                      const struct recovery_entry *entry, struct findings *found, struct err *err)
+{
+    int rc = gather(batch, task, entry->method, found, err);
+
+    found->facts.damaged &= entry->max_attempts != 0;
+    return rc;
+}
+
 /* One entry that is due: decided at once, or given to whoever asks the validator of its type. */
 static int take_up(struct batch *batch, struct recovery_entry *entry,
                    struct recovery_work_request *request, struct err *err)
@@ -392,7 +403,7 @@ static int take_up(struct batch *batch, struct recovery_entry *entry,
 
     if (batch_task(batch, &entry->task_id, &task, err) < 0)
         return -(int)err->code;
-    if (entry->status == RECOVERY_PROCESSING && entry->attempts >= entry->max_attempts) {
+    if (entry->status == RECOVERY_PROCESSING && !recovery_tries_left(entry)) {
         end_entry(batch, entry, RECOVERY_FAILED, STR("its validator did not answer"));
         return save_entry(batch, entry, err);
     }
@@ -400,7 +411,7 @@ static int take_up(struct batch *batch, struct recovery_entry *entry,
     entry->processing_started_us = batch->now_us;
     entry->attempts++;
     FAULT_POINT("recovery.take_up");
-    if (gather(batch, task, entry->method, &found, err) < 0)
+    if (gather_for(batch, task, entry, &found, err) < 0)
         return -(int)err->code;
     reason = recovery_judge(&found.facts, entry->method);
     if (request && reason == RECOVERY_VALID && recovery_validates(batch->queue, task->spec.type))
@@ -457,11 +468,11 @@ static int settle_result(struct batch *batch, const struct recovery_result *resu
     if (!entry || entry->status != RECOVERY_PROCESSING || entry->attempts != result->attempts)
         return 0;
     if (batch_task(batch, &entry->task_id, &task, err) < 0 ||
-        gather(batch, task, entry->method, &found, err) < 0)
+        gather_for(batch, task, entry, &found, err) < 0)
         return -(int)err->code;
     reason = recovery_judge(&found.facts, entry->method);
-    if (reason == RECOVERY_VALID && !result->answered) { /* as if its handler were not there */
-        reason = entry->attempts < entry->max_attempts ? RECOVERY_HANDLER_GONE : RECOVERY_REFUSED;
+    if (reason == RECOVERY_VALID && !result->answered) {
+        reason = RECOVERY_UNANSWERED;
     } else if (reason == RECOVERY_VALID && !result->valid) {
         reason = RECOVERY_REFUSED;
         if (str_is(result->reason, recovery_reason_word(RECOVERY_ALREADY_COMPLETED)) &&

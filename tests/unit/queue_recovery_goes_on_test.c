@@ -149,6 +149,57 @@ static void b6_a_silent_task_that_is_found_done_is_completed_and_lost_to_its_wor
     fx_verify(fx);
 }
 
+/* ---- a validator that is away ---- */
+
+static void b6_what_the_sweep_lost_is_asked_for_until_its_validator_answers(void **state)
+{
+    struct fixture *fx = *state;
+    struct recovery_result result;
+    struct uuid id;
+
+    fx->validates = validates_t;
+    fx_lease(fx, LEASE_MS);
+    id = lost_task(fx, "", true);
+    fx_sql(fx, "UPDATE task_checkpoints SET checkpoint_name = 'evil'"); /* none is whole */
+    assert_int_equal(entry_of(fx, id)->max_attempts, 0);
+    for (int i = 1; i <= 5; i++) {
+        result = answer_to(work_one(fx), false, false, "it took longer than 10 s");
+        work(fx, &result, 0);
+        assert_int_equal(entry_of(fx, id)->status, RECOVERY_PENDING);
+        assert_int_equal(entry_of(fx, id)->attempts, i);
+        assert_true(has_text(entry_of(fx, id)->error_message, "did not answer"));
+        make_due(fx);
+    }
+    work_one(fx); /* whoever asks is killed meanwhile */
+    fx_sql(fx, pg_schema_wanted() ? "UPDATE recovery_queue SET processing_started = '2020-01-01'"
+                                  : "UPDATE recovery_queue SET processing_started = 1000");
+    result = answer_to(work_one(fx), true, true, NULL);
+    work(fx, &result, 0);
+    assert_int_equal(entry_of(fx, id)->status, RECOVERY_COMPLETED);
+    assert_status(fx, id, STATUS_PENDING);
+    worker(fx, "next", "q");
+    assert_null(claim_one(fx, "next")->checkpoint);
+}
+
+static void b6_what_a_user_asked_for_is_given_up_when_its_validator_stays_away(void **state)
+{
+    struct fixture *fx = *state;
+    struct recovery_result result;
+    struct uuid id;
+
+    fx->validates = validates_t;
+    fx_lease(fx, LEASE_MS);
+    id = orphan(fx, "", false);
+    assert_int_equal(control(fx, id, CONTROL_RECOVER), ERR_NONE);
+    for (int i = 1; i <= 3; i++) {
+        result = answer_to(work_one(fx), false, false, "it took longer than 10 s");
+        work(fx, &result, 0);
+        make_due(fx);
+    }
+    assert_int_equal(entry_of(fx, id)->status, RECOVERY_FAILED);
+    assert_status(fx, id, STATUS_ORPHANED);
+}
+
 /* ---- a pause that was asked for ---- */
 
 /* By the sweep, by a user, or when the validator of its type has answered. */
@@ -216,6 +267,8 @@ int main(void)
         QUEUE_TEST(recoveries_that_fail_undo_no_other_chore),
         QUEUE_TEST(b6_a_run_that_is_found_done_needs_no_slot_of_its_job),
         QUEUE_TEST(b6_a_silent_task_that_is_found_done_is_completed_and_lost_to_its_worker),
+        QUEUE_TEST(b6_what_the_sweep_lost_is_asked_for_until_its_validator_answers),
+        QUEUE_TEST(b6_what_a_user_asked_for_is_given_up_when_its_validator_stays_away),
         QUEUE_TEST(a_pause_that_was_asked_for_holds_however_a_lost_task_comes_back),
         QUEUE_TEST(a_pause_of_a_lost_task_can_be_taken_back),
     };
