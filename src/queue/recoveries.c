@@ -36,6 +36,30 @@ struct findings {
     uint32_t damaged;      /* newer ones that are not whole */
 };
 
+/* The one before; 0 = there is none. It may be large, and many are looked at in one commit: only what
+ * is told of it stays. */
+static int look_at_one(struct batch *batch, const struct task *task, int64_t *before_seq,
+                       struct findings *found, struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct checkpoint *row;
+    int rc = verbs_of(batch)->checkpoint_before(batch->store, &task->id, *before_seq, &arena, &row,
+                                                err);
+
+    if (rc == 0 && row && arena.failed)
+        rc = no_memory(err);
+    if (rc == 0 && row) {
+        rc = 1;
+        *before_seq = row->seq;
+        if (checkpoint_intact(&task->id, row))
+            found->checkpoint = checkpoint_short(row, &batch->arena);
+        else
+            found->damaged++;
+    }
+    arena_deinit(&arena);
+    return rc;
+}
+
 /* The newest checkpoint that is whole; nothing is marked, only looked at. */
 static int look_at_checkpoints(struct batch *batch, const struct task *task,
                                struct findings *found, struct err *err)
@@ -43,21 +67,12 @@ static int look_at_checkpoints(struct batch *batch, const struct task *task,
     int64_t before_seq = 0;
 
     for (uint32_t i = 0; i <= BOUND_CHECKPOINTS_KEPT; i++) {
-        struct checkpoint *row;
+        int rc = look_at_one(batch, task, &before_seq, found, err);
 
-        if (verbs_of(batch)->checkpoint_before(batch->store, &task->id, before_seq, &batch->arena,
-                                               &row, err) < 0)
-            return -(int)err->code;
-        if (!row)
+        if (rc < 0 || found->checkpoint.data)
+            return rc;
+        if (rc == 0)
             break;
-        if (batch->arena.failed)
-            return no_memory(err);
-        if (checkpoint_intact(&task->id, row)) {
-            found->checkpoint = checkpoint_short(row, &batch->arena);
-            return 0;
-        }
-        found->damaged++;
-        before_seq = row->seq;
     }
     found->facts.damaged = found->damaged > 0 || task->checkpoint_data.data;
     return 0;
@@ -492,6 +507,8 @@ static int settle_result(struct batch *batch, const struct recovery_result *resu
 int recovery_work(struct batch *batch, struct recovery_work_request *request)
 {
     struct err *err = &request->base.err;
+    int64_t look_us = batch->now_us + batch->queue->settings->lease_ms * CLOCK_MS_US / 6;
+    int rc;
 
     request->works_count = 0;
     request->next_at_us = INT64_MAX;
@@ -501,7 +518,7 @@ int recovery_work(struct batch *batch, struct recovery_work_request *request)
     if (request->limit == 0)
         return 0;
     if (batch->store->shared && !batch->store->verbs->leads(batch->store)) {
-        request->next_at_us = batch->now_us + batch->queue->settings->lease_ms * CLOCK_MS_US / 6;
+        request->next_at_us = look_us;
         return 0;
     }
     if (batch->store->shared && batch->store->verbs->lead_guard(batch->store, err) < 0)
@@ -510,5 +527,8 @@ int recovery_work(struct batch *batch, struct recovery_work_request *request)
                                        sizeof *request->works);
     if (!request->works)
         return no_memory(err);
-    return work_off(batch, request, &request->next_at_us, err);
+    rc = work_off(batch, request, &request->next_at_us, err);
+    if (batch->store->shared && request->next_at_us > look_us)
+        request->next_at_us = look_us; /* what other nodes put there; what they tell may get lost */
+    return rc;
 }
