@@ -6,7 +6,7 @@
 
 #define FIRST_DELAY_MS 5000
 #define DELAY_FACTOR 4
-#define MAX_DELAY_MS (3600 * 1000)
+#define MAX_DELAY_MS (60 * 1000) /* so late is noticed that whoever was away is back */
 
 static const char *const method_words[RECOVERY_METHOD_COUNT] = {
     "resume_checkpoint", "restart_clean", "validate_only"};
@@ -25,10 +25,14 @@ static const struct {
                                      "its attempts are used up; only a retry starts it again"},
     [RECOVERY_ENDED] = {"ended", "the task failed or was cancelled; only a retry starts it again"},
     [RECOVERY_NOT_LOST] = {"not_lost", "the task waits or runs; there is nothing to recover"},
+    [RECOVERY_KEY_TAKEN] = {"key_taken",
+                            "another task has its key since it ended; wait until that one has "
+                            "ended too"},
     [RECOVERY_CHECKPOINT_DAMAGED] = {"checkpoint_damaged",
                                      "none of its checkpoints is whole; use restart_clean"},
     [RECOVERY_HANDLER_GONE] = {"handler_gone",
                                "no live worker of its queue has a handler for its type"},
+    [RECOVERY_UNANSWERED] = {"unanswered", "the validator of its type did not answer"},
     [RECOVERY_REFUSED] = {"refused", "the validator of its type refused it"},
 };
 
@@ -95,9 +99,16 @@ enum recovery_reason recovery_judge(const struct recovery_facts *facts,
         return RECOVERY_NOT_LOST;
     if (facts->poisoned)
         return RECOVERY_ATTEMPTS_EXHAUSTED;
+    if (facts->key_taken)
+        return RECOVERY_KEY_TAKEN;
     if (facts->damaged && method != RECOVERY_RESTART_CLEAN)
         return RECOVERY_CHECKPOINT_DAMAGED;
     return facts->handler_gone ? RECOVERY_HANDLER_GONE : RECOVERY_VALID;
+}
+
+bool recovery_tries_left(const struct recovery_entry *entry)
+{
+    return entry->max_attempts == 0 || entry->attempts < entry->max_attempts;
 }
 
 enum recovery_step recovery_decide(const struct recovery_entry *entry,
@@ -111,9 +122,10 @@ enum recovery_step recovery_decide(const struct recovery_entry *entry,
     case RECOVERY_ALREADY_COMPLETED:
     case RECOVERY_NOT_LOST: /* somebody was faster */
         return RECOVERY_STEP_DONE;
-    case RECOVERY_HANDLER_GONE: /* its workers may come back */
-        return entry->attempts < entry->max_attempts ? RECOVERY_STEP_LATER
-                                                     : RECOVERY_STEP_GIVE_UP;
+    case RECOVERY_KEY_TAKEN:    /* whoever has it may end, ... */
+    case RECOVERY_HANDLER_GONE: /* ... its workers may come back, ... */
+    case RECOVERY_UNANSWERED:   /* ... and so may its validator */
+        return recovery_tries_left(entry) ? RECOVERY_STEP_LATER : RECOVERY_STEP_GIVE_UP;
     default:
         return RECOVERY_STEP_GIVE_UP;
     }

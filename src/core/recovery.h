@@ -36,7 +36,7 @@ struct recovery_entry {
     int64_t processing_completed_us;
     enum recovery_status status;
     int64_t attempts;
-    int64_t max_attempts;
+    int64_t max_attempts;     /* 0 = no end: made by the sweep, and nobody else would go on */
     struct str result;        /* JSON or absent */
     struct str error_message; /* why the last attempt did not recover it; absent = it did */
     int64_t created_at_us;
@@ -55,9 +55,11 @@ enum recovery_reason {
     RECOVERY_ATTEMPTS_EXHAUSTED, /* poison, or its retries are used up: only :retry */
     RECOVERY_ENDED,              /* failed or cancelled: only :retry */
     RECOVERY_NOT_LOST,           /* it waits or runs: nothing to recover */
+    RECOVERY_KEY_TAKEN,          /* by another task, since this one ended */
     RECOVERY_CHECKPOINT_DAMAGED, /* it has checkpoints, and none of them is whole */
     RECOVERY_HANDLER_GONE,       /* live workers of its queue say what they run, and not this */
-    RECOVERY_REFUSED,            /* by the validator of its type */
+    RECOVERY_UNANSWERED,         /* the validator of its type could not be asked, ... */
+    RECOVERY_REFUSED,            /* ... or said no */
     RECOVERY_REASON_COUNT
 };
 const char *recovery_reason_word(enum recovery_reason reason);
@@ -68,6 +70,7 @@ struct recovery_facts {
     enum status status;
     bool stalled;       /* it runs, but its handler gives no sign */
     bool poisoned;      /* crash_count has reached max_crashes */
+    bool key_taken;     /* another task has its key now */
     bool damaged;       /* no checkpoint to resume from is left, and not for lack of any */
     bool handler_gone;
 };
@@ -83,6 +86,7 @@ enum recovery_step {
 };
 enum recovery_step recovery_decide(const struct recovery_entry *entry,
                                    enum recovery_reason reason);
+bool recovery_tries_left(const struct recovery_entry *entry);
 int64_t recovery_delay_ms(int64_t attempts); /* until the next attempt */
 
 /* Did its handler give no sign for so long (0 = as its spec says, which may be never)? */

@@ -67,11 +67,11 @@ static void move(struct replay *replay, const struct task_event *event, struct a
 
     replay->previous_status = from;
     replay->status = event->status;
-    if (status_held(from) && !status_held(event->status)) {
-        replay->pause_requested = false;
+    if (!status_held(event->status) && event->status != STATUS_ORPHANED)
+        replay->pause_requested = false; /* it waits for a lost task to come back */
+    if (status_held(from) && !status_held(event->status))
         replay->attempts -= (event->status == STATUS_PENDING || event->status == STATUS_PAUSED) &&
                             says(event, "reason", "released");
-    }
     if (event->status == STATUS_CLAIMED)
         claimed(replay, event, arena);
     if (event->status == STATUS_RUNNING)

@@ -48,18 +48,43 @@ static int take_end_back(struct batch *batch, struct task *task, struct err *err
     return batch->store->verbs->result_drop(batch->store, &task->id, err);
 }
 
-/* Its key was free from its end on (unique_until): it runs again only if nobody has it now. */
-static int take_key_again(struct batch *batch, struct task *task, struct err *err)
+static struct unique key_of(const struct task *task)
 {
     bool by_key = task->spec.idempotency_key.data != NULL;
-    struct unique unique = {.kind = by_key ? UNIQUE_KEY : UNIQUE_HASH,
-                            .namespace_name = task->spec.namespace_name,
-                            .type = task->spec.type,
-                            .value = by_key ? task->spec.idempotency_key : task->spec.input_hash,
-                            .task_key = task->key};
 
-    if (!status_ended(task->status) || task->spec.unique_until != UNIQUE_ENDED ||
-        !unique.value.data)
+    return (struct unique){.kind = by_key ? UNIQUE_KEY : UNIQUE_HASH,
+                           .namespace_name = task->spec.namespace_name,
+                           .type = task->spec.type,
+                           .value = by_key ? task->spec.idempotency_key : task->spec.input_hash,
+                           .task_key = task->key};
+}
+
+/* Its key was free from its end on (unique_until): it runs again only if nobody has it now. */
+static bool lost_its_key(const struct task *task)
+{
+    return status_ended(task->status) && task->spec.unique_until == UNIQUE_ENDED &&
+           (task->spec.idempotency_key.data || task->spec.input_hash.data);
+}
+
+int control_key_taken(struct batch *batch, const struct task *task, bool *taken, struct err *err)
+{
+    struct unique unique = key_of(task);
+
+    *taken = false;
+    if (!lost_its_key(task))
+        return 0;
+    if (batch_settle(batch, err) < 0 ||
+        batch->store->verbs->uniques_look(batch->store, &unique, err) < 0)
+        return -(int)err->code;
+    *taken = unique.task_key != 0 && unique.task_key != task->key;
+    return 0;
+}
+
+static int take_key_again(struct batch *batch, struct task *task, struct err *err)
+{
+    struct unique unique = key_of(task);
+
+    if (!lost_its_key(task))
         return 0;
     batch->wrote = true;
     if (batch_settle(batch, err) < 0 ||
@@ -67,7 +92,8 @@ static int take_key_again(struct batch *batch, struct task *task, struct err *er
         return -(int)err->code;
     return unique.task_key == task->key ? 0
            : err_set(err, ERR_CONFLICT, "another task has its %s since it ended; wait until that "
-                     "one has ended too", by_key ? "idempotency_key" : "input_hash");
+                     "one has ended too",
+                     unique.kind == UNIQUE_KEY ? "idempotency_key" : "input_hash");
 }
 
 static int retry(struct batch *batch, struct task *task, struct control_request *request)
@@ -124,7 +150,7 @@ static int resume(struct batch *batch, struct task *task, struct control_request
     const char *state;
     enum status to;
 
-    if (status_held(task->status) && task->pause_requested) {
+    if (task->pause_requested) { /* held, or lost since */
         task->pause_requested = false;
         if (batch_touch(batch, task, err) < 0)
             return -(int)err->code;
@@ -182,12 +208,13 @@ static int forget_checkpoints(struct batch *batch, struct task *task, struct err
 static int begin_recovery(struct batch *batch, struct task *task, struct str detail,
                           struct err *err)
 {
-    if (take_key_again(batch, task, err) < 0 || take_end_back(batch, task, err) < 0)
+    if (take_end_back(batch, task, err) < 0)
         return -(int)err->code;
     task->completed_at_us = 0;
     task->error = STR_NONE;
     task->scheduled_at_us = 0;
     task->outcome_token = 0;
+    task->pause_requested = false;
     return batch_move(batch, task, STATUS_RECOVERING, MOVE_RECOVER, "Recovering", ACTOR_RECOVERY,
                       detail, err);
 }
@@ -195,8 +222,10 @@ static int begin_recovery(struct batch *batch, struct task *task, struct str det
 int control_put_back(struct batch *batch, struct task *task, bool clean, struct err *err)
 {
     bool ended = status_ended(task->status);
+    bool pause = task->pause_requested;
 
-    if (begin_recovery(batch, task, clean ? STR("{\"method\":\"restart_clean\"}")
+    if (take_key_again(batch, task, err) < 0 ||
+        begin_recovery(batch, task, clean ? STR("{\"method\":\"restart_clean\"}")
                                           : STR("{\"method\":\"resume_checkpoint\"}"), err) < 0)
         return -(int)err->code;
     if (clean && forget_checkpoints(batch, task, err) < 0)
@@ -204,17 +233,18 @@ int control_put_back(struct batch *batch, struct task *task, bool clean, struct 
     if (batch_move(batch, task, STATUS_PENDING, MOVE_RECOVERED, "Queued", ACTOR_RECOVERY,
                    STR_NONE, err) < 0)
         return -(int)err->code;
-    return ended && !uuid_is_nil(&task->spec.job_id) ? run_reopened(batch, task, err) : 0;
+    if (ended && !uuid_is_nil(&task->spec.job_id) && run_reopened(batch, task, err) < 0)
+        return -(int)err->code;
+    return task_pause_if_asked(batch, task, pause, err);
 }
 
-/* Its handler had done all of it before it was lost, says who knows its type. */
+/* Its handler had done all of it before it was lost or fell silent, says who knows its type. It
+ * does not run again: it needs neither its key nor a slot of its job, and nobody is to blame. */
 int control_found_done(struct batch *batch, struct task *task, struct err *err)
 {
-    bool ended = status_ended(task->status);
-
-    if (begin_recovery(batch, task, STR("{\"reason\":\"already_completed\"}"), err) < 0)
+    if (status_held(task->status) && sweep_orphan(batch, task, "stalled", false, err) < 0)
         return -(int)err->code;
-    if (ended && !uuid_is_nil(&task->spec.job_id) && run_reopened(batch, task, err) < 0)
+    if (begin_recovery(batch, task, STR("{\"reason\":\"already_completed\"}"), err) < 0)
         return -(int)err->code;
     task->progress = 100;
     task->execution_key = 0; /* no execution tells of this end */

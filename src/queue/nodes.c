@@ -11,6 +11,7 @@ static const struct str due_word = {"", 0};      /* tasks were put off: a time c
 static const struct str ended_word = {"\x01", 1}; /* tasks ended: somebody may wait for them */
 static const struct str rules_word = {"\x04", 1}; /* a queue has new rules (2 and 3: store) */
 static const struct str catalog_word = {"\x06", 1}; /* what people plan with has changed */
+static const struct str recovery_word = {"\x07", 1}; /* a recovery was asked for */
 #define ALIVE '\x05' /* before a worker's id, from one writer to another */
 
 /* Is it what was told last? A busy queue is told of again and again. */
@@ -106,6 +107,14 @@ static void look_at_catalog(struct queue *queue)
         fire_soon(queue);
 }
 
+/* The leader works them off, or whoever asks validators there. */
+static void look_at_recoveries(struct queue *queue)
+{
+    recovery_soon(queue, 0);
+    if (is_main(queue) && queue->config.on_recovery)
+        queue->config.on_recovery(queue->config.ctx);
+}
+
 static int follow_hint(struct batch *batch, struct str name, struct err *err)
 {
     struct queue *queue = batch->queue;
@@ -121,6 +130,8 @@ static int follow_hint(struct batch *batch, struct str name, struct err *err)
         queue->reload_queues = true;
     else if (str_eq(name, catalog_word))
         look_at_catalog(queue);
+    else if (str_eq(name, recovery_word))
+        look_at_recoveries(queue);
     else if (state)
         batch_heat_here(batch, state);
     else
@@ -154,6 +165,7 @@ static int take_hints(struct batch *batch, struct err *err)
         queue->look_at_waits = queue->reload_queues = true;
         queue->next_due_us = 0;
         look_at_catalog(queue);
+        look_at_recoveries(queue);
         heat_all(batch);
         return 0;
     }
@@ -228,6 +240,11 @@ void nodes_tell(struct queue *queue, const struct batch *batch) /* and other wri
     if (batch->catalog_changed) {
         verbs->tell(queue->store, catalog_word);
         hint_others(queue, catalog_word);
+    }
+    if (batch->recovery_waits) {
+        verbs->tell(queue->store, recovery_word);
+        if (!is_main(queue))
+            hint(queue->main, recovery_word);
     }
     if (batch->delayed) {
         verbs->tell(queue->store, due_word);

@@ -161,7 +161,8 @@ struct heartbeat_request {
     uint32_t cancel_count;
     struct uuid *pause;     /* out */
     uint32_t pause_count;
-    struct uuid *lost;      /* out */
+    struct uuid *lost;      /* out, with ... */
+    int64_t *lost_tokens;   /* ... the lease: a later one of the same task may live */
     uint32_t lost_count;
 };
 

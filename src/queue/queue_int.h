@@ -235,6 +235,10 @@ struct queue {
     bool fired;              /* this transaction has to do with what is planned */
     bool fire_fails;         /* the last one that had failed: now it goes alone */
     int64_t fire_held_us;    /* and not before this */
+    bool recovered;          /* the same three of recoveries */
+    bool recovery_fails;
+    int64_t recovery_held_us;
+    int64_t due_held_us;     /* delayed tasks are looked at not before this: that failed */
 
     uint64_t windows_seen;   /* a sum of the windows that put tasks off ... */
     struct delayed windows_after; /* ... up to this one */
@@ -280,6 +284,15 @@ struct queue {
 static inline void fire_soon(struct queue *queue)
 {
     queue->next_fire_us = queue->fire_held_us;
+}
+
+/* Entries are looked at then, or when they may be tried again. */
+static inline void recovery_soon(struct queue *queue, int64_t at_us)
+{
+    if (at_us < queue->recovery_held_us)
+        at_us = queue->recovery_held_us;
+    if (at_us < queue->next_recovery_us)
+        queue->next_recovery_us = at_us;
 }
 
 /* A lease the original of a restored copy granted: it holds nothing here (F-D14). */
@@ -415,6 +428,8 @@ int control_apply(struct batch *batch, struct control_request *request);
 int control_cancel(struct batch *batch, struct task *task, enum actor actor, const char *state,
                    struct str detail, struct err *err);
 int control_purge(struct batch *batch, struct purge_request *request);
+/* Has another task the key that was free when this one ended? */
+int control_key_taken(struct batch *batch, const struct task *task, bool *taken, struct err *err);
 /* Of an orphaned or partial task: recovering -> pending; or -> completed, when found done. */
 int control_put_back(struct batch *batch, struct task *task, bool clean, struct err *err);
 int control_found_done(struct batch *batch, struct task *task, struct err *err);

@@ -36,6 +36,30 @@ struct findings {
     uint32_t damaged;      /* newer ones that are not whole */
 };
 
+/* The one before; 0 = there is none. It may be large, and many are looked at in one commit: only what
+ * is told of it stays. */
+static int look_at_one(struct batch *batch, const struct task *task, int64_t *before_seq,
+                       struct findings *found, struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct checkpoint *row;
+    int rc = verbs_of(batch)->checkpoint_before(batch->store, &task->id, *before_seq, &arena, &row,
+                                                err);
+
+    if (rc == 0 && row && arena.failed)
+        rc = no_memory(err);
+    if (rc == 0 && row) {
+        rc = 1;
+        *before_seq = row->seq;
+        if (checkpoint_intact(&task->id, row))
+            found->checkpoint = checkpoint_short(row, &batch->arena);
+        else
+            found->damaged++;
+    }
+    arena_deinit(&arena);
+    return rc;
+}
+
 /* The newest checkpoint that is whole; nothing is marked, only looked at. */
 static int look_at_checkpoints(struct batch *batch, const struct task *task,
                                struct findings *found, struct err *err)
@@ -43,21 +67,12 @@ static int look_at_checkpoints(struct batch *batch, const struct task *task,
     int64_t before_seq = 0;
 
     for (uint32_t i = 0; i <= BOUND_CHECKPOINTS_KEPT; i++) {
-        struct checkpoint *row;
+        int rc = look_at_one(batch, task, &before_seq, found, err);
 
-        if (verbs_of(batch)->checkpoint_before(batch->store, &task->id, before_seq, &batch->arena,
-                                               &row, err) < 0)
-            return -(int)err->code;
-        if (!row)
+        if (rc < 0 || found->checkpoint.data)
+            return rc;
+        if (rc == 0)
             break;
-        if (batch->arena.failed)
-            return no_memory(err);
-        if (checkpoint_intact(&task->id, row)) {
-            found->checkpoint = checkpoint_short(row, &batch->arena);
-            return 0;
-        }
-        found->damaged++;
-        before_seq = row->seq;
     }
     found->facts.damaged = found->damaged > 0 || task->checkpoint_data.data;
     return 0;
@@ -98,6 +113,8 @@ static int gather(struct batch *batch, const struct task *task, enum recovery_me
     found->facts.stalled = recovery_is_stalled(task, RECOVERY_STALL_AFTER_MS, batch->now_us);
     found->facts.poisoned = task->crash_count >= task->spec.max_crashes;
     found->facts.handler_gone = handler_is_gone(batch, task);
+    if (control_key_taken(batch, task, &found->facts.key_taken, err) < 0)
+        return -(int)err->code;
     return method == RECOVERY_RESTART_CLEAN ? 0 : look_at_checkpoints(batch, task, found, err);
 }
 
@@ -168,8 +185,7 @@ static int add_entry(struct batch *batch, const struct recovery_entry *entry, st
     if (entry->status != RECOVERY_PENDING)
         return 0;
     batch->recovery_waits = true;
-    if (batch->queue->next_recovery_us > entry->scheduled_for_us) /* of the first writer */
-        batch->queue->next_recovery_us = entry->scheduled_for_us;
+    recovery_soon(batch->queue, entry->scheduled_for_us); /* of the first writer */
     return 0;
 }
 
@@ -225,6 +241,7 @@ int recovery_wait_for_validator(struct batch *batch, struct task *task, struct e
                                             task->checkpoint_data.data ? RECOVERY_RESUME_CHECKPOINT
                                                                        : RECOVERY_RESTART_CLEAN);
 
+    entry.max_attempts = 0;
     note_on_task(batch, task, &entry, task->last_error);
     return add_entry(batch, &entry, err);
 }
@@ -314,8 +331,7 @@ int recovery_now(struct batch *batch, struct task *task, enum recovery_method me
         return -(int)err->code;
     reason = recovery_judge(&found.facts, method);
     if (reason != RECOVERY_VALID && method != RECOVERY_VALIDATE_ONLY)
-        return err_set(err, reason == RECOVERY_CHECKPOINT_DAMAGED || reason == RECOVERY_HANDLER_GONE
-                                ? ERR_CONFLICT : ERR_TRANSITION,
+        return err_set(err, reason >= RECOVERY_KEY_TAKEN ? ERR_CONFLICT : ERR_TRANSITION,
                        "a task that is %s cannot be recovered: %s (%s)", status_word(task->status),
                        recovery_reason_text(reason), recovery_reason_word(reason));
     if (reason == RECOVERY_VALID && recovery_validates(batch->queue, task->spec.type))
@@ -382,6 +398,16 @@ static void give_out(struct recovery_work_request *request, const struct recover
                                    .type = arena_str(request->base.arena, task->spec.type)};
 }
 
+/* What the sweep lost begins anew where no checkpoint is whole, as it would without a validator. */
+static int gather_for(struct batch *batch, const struct task *task,
+                      const struct recovery_entry *entry, struct findings *found, struct err *err)
+{
+    int rc = gather(batch, task, entry->method, found, err);
+
+    found->facts.damaged &= entry->max_attempts != 0;
+    return rc;
+}
+
 /* One entry that is due: decided at once, or given to whoever asks the validator of its type. */
 static int take_up(struct batch *batch, struct recovery_entry *entry,
                    struct recovery_work_request *request, struct err *err)
@@ -392,7 +418,7 @@ static int take_up(struct batch *batch, struct recovery_entry *entry,
 
     if (batch_task(batch, &entry->task_id, &task, err) < 0)
         return -(int)err->code;
-    if (entry->status == RECOVERY_PROCESSING && entry->attempts >= entry->max_attempts) {
+    if (entry->status == RECOVERY_PROCESSING && !recovery_tries_left(entry)) {
         end_entry(batch, entry, RECOVERY_FAILED, STR("its validator did not answer"));
         return save_entry(batch, entry, err);
     }
@@ -400,7 +426,7 @@ static int take_up(struct batch *batch, struct recovery_entry *entry,
     entry->processing_started_us = batch->now_us;
     entry->attempts++;
     FAULT_POINT("recovery.take_up");
-    if (gather(batch, task, entry->method, &found, err) < 0)
+    if (gather_for(batch, task, entry, &found, err) < 0)
         return -(int)err->code;
     reason = recovery_judge(&found.facts, entry->method);
     if (request && reason == RECOVERY_VALID && recovery_validates(batch->queue, task->spec.type))
@@ -457,11 +483,11 @@ static int settle_result(struct batch *batch, const struct recovery_result *resu
     if (!entry || entry->status != RECOVERY_PROCESSING || entry->attempts != result->attempts)
         return 0;
     if (batch_task(batch, &entry->task_id, &task, err) < 0 ||
-        gather(batch, task, entry->method, &found, err) < 0)
+        gather_for(batch, task, entry, &found, err) < 0)
         return -(int)err->code;
     reason = recovery_judge(&found.facts, entry->method);
-    if (reason == RECOVERY_VALID && !result->answered) { /* as if its handler were not there */
-        reason = entry->attempts < entry->max_attempts ? RECOVERY_HANDLER_GONE : RECOVERY_REFUSED;
+    if (reason == RECOVERY_VALID && !result->answered) {
+        reason = RECOVERY_UNANSWERED;
     } else if (reason == RECOVERY_VALID && !result->valid) {
         reason = RECOVERY_REFUSED;
         if (str_is(result->reason, recovery_reason_word(RECOVERY_ALREADY_COMPLETED)) &&
@@ -481,6 +507,8 @@ static int settle_result(struct batch *batch, const struct recovery_result *resu
 int recovery_work(struct batch *batch, struct recovery_work_request *request)
 {
     struct err *err = &request->base.err;
+    int64_t look_us = batch->now_us + batch->queue->settings->lease_ms * CLOCK_MS_US / 6;
+    int rc;
 
     request->works_count = 0;
     request->next_at_us = INT64_MAX;
@@ -490,7 +518,7 @@ int recovery_work(struct batch *batch, struct recovery_work_request *request)
     if (request->limit == 0)
         return 0;
     if (batch->store->shared && !batch->store->verbs->leads(batch->store)) {
-        request->next_at_us = batch->now_us + batch->queue->settings->lease_ms * CLOCK_MS_US / 6;
+        request->next_at_us = look_us;
         return 0;
     }
     if (batch->store->shared && batch->store->verbs->lead_guard(batch->store, err) < 0)
@@ -499,5 +527,8 @@ int recovery_work(struct batch *batch, struct recovery_work_request *request)
                                        sizeof *request->works);
     if (!request->works)
         return no_memory(err);
-    return work_off(batch, request, &request->next_at_us, err);
+    rc = work_off(batch, request, &request->next_at_us, err);
+    if (batch->store->shared && request->next_at_us > look_us)
+        request->next_at_us = look_us; /* what other nodes put there; what they tell may get lost */
+    return rc;
 }

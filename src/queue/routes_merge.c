@@ -272,8 +272,17 @@ static bool has_id(const struct uuid *ids, uint32_t count, const struct uuid *id
     return false;
 }
 
+static bool has_lost(const struct heartbeat_request *part, const struct uuid *id, int64_t token)
+{
+    for (uint32_t i = 0; i < part->lost_count; i++)
+        if (part->lost_tokens[i] == token && uuid_eq(&part->lost[i], id))
+            return true;
+    return false;
+}
+
 /* Lost is what no part holds; whether one that does not answer holds it nobody knows. */
-static bool is_lost(struct call *call, const struct tally *tally, const struct uuid *id)
+static bool is_lost(struct call *call, const struct tally *tally, const struct uuid *id,
+                    int64_t token)
 {
     uint32_t at = hint_get(call->routes, id);
 
@@ -284,7 +293,7 @@ static bool is_lost(struct call *call, const struct tally *tally, const struct u
 
         if (at < call->routes->count && at != first_part(mask))
             continue;
-        if (!has_id(part->lost, part->lost_count, id)) {
+        if (!has_lost(part, id, token)) {
             if (has_id(part->task_ids, part->count, id))
                 hint_put(call->routes, id, first_part(mask));
             return false;
@@ -299,11 +308,16 @@ static int merge_lost(struct call *call, const struct tally *tally)
 
     request->lost = arena_alloc_array(request->base.arena, request->count + 1,
                                       sizeof *request->lost);
-    if (!request->lost)
+    request->lost_tokens = arena_alloc_array(request->base.arena, request->count + 1,
+                                             sizeof *request->lost_tokens);
+    if (!request->lost || !request->lost_tokens)
         return no_memory(&request->base.err);
-    for (uint32_t i = 0; request->task_ids && i < request->count; i++)
-        if (is_lost(call, tally, &request->task_ids[i]))
-            request->lost[request->lost_count++] = request->task_ids[i];
+    for (uint32_t i = 0; request->task_ids && i < request->count; i++) {
+        if (!is_lost(call, tally, &request->task_ids[i], request->lease_tokens[i]))
+            continue;
+        request->lost_tokens[request->lost_count] = request->lease_tokens[i];
+        request->lost[request->lost_count++] = request->task_ids[i];
+    }
     return 0;
 }
 

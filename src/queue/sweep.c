@@ -33,8 +33,10 @@ int sweep_orphan(struct batch *batch, struct task *task, const char *reason, boo
     struct outcome outcome = outcome_lost(task, to_blame);
     struct str detail = batch_text(batch, "{\"reason\":\"%s\",\"crash_count\":%lld}", reason,
                                    (long long)task->crash_count + outcome.counts_crash);
+    bool pause = task->pause_requested && outcome.to != STATUS_DEAD_LETTER;
 
     task_let_go(task);
+    task->pause_requested = pause; /* until it is recovered, whenever that is */
     batch_heat_freed(batch, task);
     task->crash_count += outcome.counts_crash && !SEEDED_BUG("crash_not_counted");
     task->lease_token -= SEEDED_BUG("token_given_twice");
@@ -56,7 +58,7 @@ int sweep_orphan(struct batch *batch, struct task *task, const char *reason, boo
 static int lose(struct batch *batch, struct task *task, const char *reason, bool to_blame,
                 struct err *err)
 {
-    bool pause = task->pause_requested;
+    bool pause;
 
     if (sweep_orphan(batch, task, reason, to_blame, err) < 0)
         return -(int)err->code;
@@ -66,6 +68,8 @@ static int lose(struct batch *batch, struct task *task, const char *reason, bool
         return 0;
     if (recovery_validates(batch->queue, task->spec.type))
         return recovery_wait_for_validator(batch, task, err);
+    pause = task->pause_requested;
+    task->pause_requested = false;
     if (batch_move(batch, task, STATUS_RECOVERING, MOVE_RECOVER, "Recovering", ACTOR_RECOVERY,
                    STR_NONE, err) < 0 ||
         batch_move(batch, task, STATUS_PENDING, MOVE_RECOVERED, "Queued", ACTOR_RECOVERY,

@@ -105,26 +105,28 @@ static void retry_queues(struct batch *batch)
         batch_heat_here(batch, state);
 }
 
-/* Is anything to be done here but firing? */
+/* Is anything to be done here but recoveries and firing? */
 static bool chores_due(const struct batch *batch)
 {
     const struct queue *queue = batch->queue;
 
     return queue->next_sweep_us <= batch->now_us || queue->next_due_us <= batch->now_us ||
-           queue->next_prune_us <= batch->now_us || queue->next_recovery_us <= batch->now_us;
+           queue->next_prune_us <= batch->now_us;
 }
 
-/* What is planned, and what is removed: of the leader only, under its guard. Firing that failed
- * goes alone until it succeeds, so that it undoes nothing of the other chores. */
+/* What is planned, and what is removed: of the leader only, under its guard. Recoveries or firing
+ * that failed go alone until they succeed, so that they undo nothing of the other chores. */
 static int run_last_timers(struct batch *batch, bool chores, struct err *err)
 {
     struct queue *queue = batch->queue;
+    bool fires = queue->next_fire_us <= batch->now_us;
     bool more = false;
 
-    if (queue->next_recovery_us <= batch->now_us &&
-        recovery_run(batch, &queue->next_recovery_us, err) < 0)
+    queue->recovered = queue->next_recovery_us <= batch->now_us &&
+                       !(queue->recovery_fails && (chores || (fires && !queue->fire_fails)));
+    if (queue->recovered && recovery_run(batch, &queue->next_recovery_us, err) < 0)
         return -(int)err->code;
-    if (queue->next_fire_us <= batch->now_us && !(queue->fire_fails && chores)) {
+    if (fires && !(queue->fire_fails && (chores || queue->recovered))) {
         queue->fired = true;
         if (fire_run(batch, &queue->next_fire_us, err) < 0)
             return -(int)err->code;
@@ -152,7 +154,8 @@ static int run_shared_timers(struct batch *batch, struct err *err)
     queue->leads = batch->store->verbs->leads(batch->store);
     if (queue->leads && !led) {
         LOG(queue->log, LOG_INFO, "node.takes_over", KC("node", queue->node_id));
-        queue->next_due_us = queue->next_prune_us = queue->next_recovery_us = 0;
+        queue->next_due_us = queue->next_prune_us = 0;
+        recovery_soon(queue, 0);
         queue->next_fire_us = INT64_MAX;
         if (catalog_here(queue))
             fire_soon(queue); /* nothing missed (F-F2) */
@@ -163,7 +166,8 @@ static int run_shared_timers(struct batch *batch, struct err *err)
     retry_queues(batch);
     chores = chores_due(batch);
     if (queue->next_sweep_us <= batch->now_us) {
-        queue->next_due_us = queue->next_recovery_us = batch->now_us; /* of other nodes, too */
+        queue->next_due_us = batch->now_us;
+        recovery_soon(queue, batch->now_us); /* of other nodes, too */
         if (sweep_run(batch, &queue->next_sweep_us, err) < 0)
             return -(int)err->code;
         fire_look_again(batch);
@@ -285,7 +289,7 @@ static int transact(struct queue *queue, struct request *list, bool timers, stru
 
     batch_begin(batch, queue, queue_clock_us(queue));
     batch->list = list;
-    queue->fired = false;
+    queue->fired = queue->recovered = false;
     if (queue->store->verbs->begin(queue->store, err) < 0 || refresh(queue, err) < 0)
         return -(int)err->code;
     if (decide(batch, list, timers, err) < 0)
@@ -300,6 +304,10 @@ static int transact(struct queue *queue, struct request *list, bool timers, stru
     if (queue->fired) {
         queue->fire_fails = false;
         queue->fire_held_us = 0;
+    }
+    if (queue->recovered) {
+        queue->recovery_fails = false;
+        queue->recovery_held_us = 0;
     }
     batch->committed_us = clock_boot_us();
     queue->stats.commits_total += batch->wrote;
@@ -439,7 +447,8 @@ int queue_reload(struct queue *queue, struct err *err)
         ((struct claim_request *)at)->claimed_count = 0;
     queue->unpark_some = true;
     queue->sweep_after = 0;
-    queue->next_due_us = queue->next_recovery_us = 0;
+    queue->next_due_us = queue->due_held_us;
+    queue->next_recovery_us = queue->recovery_held_us;
     queue->next_fire_us = INT64_MAX;
     if (catalog_here(queue) && is_main(queue))
         fire_soon(queue);
@@ -529,14 +538,31 @@ static int run_alone(struct queue *queue, struct request *alone, struct err *err
     }
 }
 
-/* It may be what is planned that fails: all other timers go on at once, without it. */
-static void hold_fire(struct queue *queue)
+/* It may be what is planned, or a recovery, that fails: all other timers go on at once, without
+ * them. */
+static void hold_back(struct queue *queue)
 {
-    if (!queue->fired)
-        return;
-    queue->fire_fails = true;
-    queue->fire_held_us = queue_clock_us(queue) + CLOCK_SECOND_US;
-    queue->next_fire_us = queue->fire_held_us;
+    int64_t until_us = queue_clock_us(queue) + CLOCK_SECOND_US;
+
+    if (queue->fired) {
+        queue->fire_fails = true;
+        queue->next_fire_us = queue->fire_held_us = until_us;
+    }
+    if (queue->recovered) {
+        queue->recovery_fails = true;
+        queue->next_recovery_us = queue->recovery_held_us = until_us;
+    }
+}
+
+/* A timer at fault must not spin, nor when memory is read anew. */
+static void hold_timers(struct queue *queue)
+{
+    queue->next_sweep_us = queue_clock_us(queue) + CLOCK_SECOND_US;
+    queue->next_prune_us = queue->next_sweep_us + PRUNE_EVERY_US;
+    queue->next_poll_us = queue->next_due_us = queue->next_retry_us = queue->next_sweep_us;
+    queue->next_recovery_us = queue->due_held_us = queue->next_sweep_us;
+    if (catalog_here(queue))
+        queue->next_fire_us = queue->next_sweep_us;
 }
 
 void queue_run_batch(struct queue *queue, struct request *list, bool timers)
@@ -548,7 +574,7 @@ void queue_run_batch(struct queue *queue, struct request *list, bool timers)
         return;
     }
     LOG(queue->log, LOG_WARN, "batch.failed", KC("reason", err.text));
-    hold_fire(queue);
+    hold_back(queue);
     undo(queue);
     if (queue->store->unknown) {
         queue->store->unknown = false;
@@ -559,15 +585,9 @@ void queue_run_batch(struct queue *queue, struct request *list, bool timers)
         fail_list(list, &err);
     if (queue->failed || !survive(queue, list, &err))
         return;
-    if (timers && !queue->fired) { /* a timer at fault must not spin */
-        queue->next_sweep_us = queue_clock_us(queue) + CLOCK_SECOND_US;
-        queue->next_prune_us = queue->next_sweep_us + PRUNE_EVERY_US;
-        queue->next_poll_us = queue->next_due_us = queue->next_retry_us = queue->next_sweep_us;
-        queue->next_recovery_us = queue->next_sweep_us;
-        if (catalog_here(queue))
-            queue->next_fire_us = queue->next_sweep_us;
-    }
-    queue->fired = false;
+    if (timers && !queue->fired && !queue->recovered)
+        hold_timers(queue);
+    queue->fired = queue->recovered = false;
     list = without_waiting(queue, list);
     while (list && !queue->failed) {
         struct request *alone = list;

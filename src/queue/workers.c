@@ -536,6 +536,7 @@ static int find_lost(struct batch *batch, struct heartbeat_request *request, str
             continue;
         }
         batch->queue->stats.stale_heartbeats_total++;
+        request->lost_tokens[request->lost_count] = request->lease_tokens[i];
         request->lost[request->lost_count++] = request->task_ids[i];
     }
     return 0;
@@ -557,7 +558,9 @@ int workers_heartbeat(struct batch *batch, struct heartbeat_request *request)
                                            "again");
     request->lost = arena_alloc_array(request->base.arena, request->count + 1,
                                       sizeof *request->lost);
-    if (!request->lost)
+    request->lost_tokens = arena_alloc_array(request->base.arena, request->count + 1,
+                                             sizeof *request->lost_tokens);
+    if (!request->lost || !request->lost_tokens)
         return no_memory(err);
     if (workers_renew(batch, worker, err) < 0 || batch_flush(batch, err) < 0)
         return -(int)err->code;

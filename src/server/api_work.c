@@ -197,7 +197,10 @@ static void beaten(struct api_call *call)
     write_ids(out, "pause", request->pause, request->pause_count);
     buf_byte(out, ',');
     write_ids(out, "lost", request->lost, request->lost_count);
-    buf_byte(out, '}');
+    buf_text(out, ",\"lost_leases\":[");
+    for (uint32_t i = 0; i < request->lost_count; i++)
+        buf_format(out, "%s%lld", i ? "," : "", (long long)request->lost_tokens[i]);
+    buf_text(out, "]}");
     call_reply(call, 200);
 }
 

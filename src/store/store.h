@@ -221,6 +221,8 @@ struct store_verbs {
                         struct err *err); /* with events, executions, logs, checkpoints, result */
     int (*uniques_reserve)(struct store *store, struct unique *uniques, uint32_t count,
                            struct err *err);
+    /* Only looks: task_key is then that of whoever has it, 0 = nobody. */
+    int (*uniques_look)(struct store *store, struct unique *unique, struct err *err);
     /* Frees the task's key and hash, and with `external` its outside id. */
     int (*uniques_drop)(struct store *store, const struct task *task, bool external,
                         struct err *err);

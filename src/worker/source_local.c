@@ -248,9 +248,10 @@ static int local_report(struct source *source, const struct report *reports, uin
     return rc;
 }
 
-static int indices(const struct uuid *ids, uint32_t ids_count, const struct held *held,
-                   uint32_t count, struct arena *arena, uint32_t **out, uint32_t *out_count,
-                   struct err *err)
+/* tokens: of which lease, one each; NULL = of any. */
+static int indices(const struct uuid *ids, const int64_t *tokens, uint32_t ids_count,
+                   const struct held *held, uint32_t count, struct arena *arena, uint32_t **out,
+                   uint32_t *out_count, struct err *err)
 {
     *out_count = 0;
     *out = arena_alloc_array(arena, count + 1, sizeof **out);
@@ -258,7 +259,8 @@ static int indices(const struct uuid *ids, uint32_t ids_count, const struct held
         return err_set(err, ERR_MEMORY, "out of memory for a heartbeat");
     for (uint32_t i = 0; i < ids_count; i++)
         for (uint32_t h = 0; h < count; h++)
-            if (uuid_eq(&ids[i], &held[h].task_id) && *out_count < count)
+            if (uuid_eq(&ids[i], &held[h].task_id) &&
+                (!tokens || tokens[i] == held[h].lease_token) && *out_count < count)
                 (*out)[(*out_count)++] = h;
     return 0;
 }
@@ -285,13 +287,13 @@ static int local_heartbeat(struct source *source, const struct held *held, uint3
         *err = request.base.err;
         return -(int)err->code;
     }
-    if (indices(request.cancel, request.cancel_count, held, count, arena, &answer->cancel,
+    if (indices(request.cancel, NULL, request.cancel_count, held, count, arena, &answer->cancel,
                 &answer->cancel_count, err) < 0 ||
-        indices(request.pause, request.pause_count, held, count, arena, &answer->pause,
+        indices(request.pause, NULL, request.pause_count, held, count, arena, &answer->pause,
                 &answer->pause_count, err) < 0)
         return -(int)err->code;
-    return indices(request.lost, request.lost_count, held, count, arena, &answer->lost,
-                   &answer->lost_count, err);
+    return indices(request.lost, request.lost_tokens, request.lost_count, held, count, arena,
+                   &answer->lost, &answer->lost_count, err);
 }
 
 static bool names_cover(struct str names_json, struct str name, struct arena *arena)

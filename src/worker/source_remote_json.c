@@ -408,15 +408,18 @@ int remote_read_reports(struct str body, struct report_result *results, uint32_t
     return at == count ? 0 : not_understood(err, "report");
 }
 
-/* Indices of the named tasks among those that were sent; others are passed over. */
-static int read_ids(struct str object, const char *key, const struct held *held, uint32_t count,
-                    struct arena *arena, uint32_t **indices, uint32_t *indices_count,
-                    struct err *err)
+/* Indices of the named tasks among those that were sent; others are passed over. Where leases has
+ * another array, it says which lease of each is meant. */
+static int read_ids(struct str object, const char *key, const char *leases,
+                    const struct held *held, uint32_t count, struct arena *arena,
+                    uint32_t **indices, uint32_t *indices_count, struct err *err)
 {
     struct str ids = get_kind(object, key, JSON_ARRAY);
-    struct json_iter iter;
-    struct str value;
+    struct str tokens = leases ? get_kind(object, leases, JSON_ARRAY) : STR_NONE;
+    struct json_iter iter, token_iter;
+    struct str value, token;
     struct uuid id;
+    int64_t of;
 
     *indices = arena_alloc_array(arena, count + 1, sizeof **indices);
     if (!*indices)
@@ -424,16 +427,17 @@ static int read_ids(struct str object, const char *key, const struct held *held,
     if (!ids.data)
         return 0;
     json_begin(ids, &iter);
-    while (*indices_count < count && json_next_element(&iter, &value)) {
-        if (json_kind(value) != JSON_STRING ||
+    if (tokens.data)
+        json_begin(tokens, &token_iter);
+    while (json_next_element(&iter, &value)) {
+        bool any = !tokens.data || !json_next_element(&token_iter, &token);
+
+        if (json_kind(value) != JSON_STRING || (!any && !int_of(token, &of)) ||
             !uuid_parse(str_span(value.data + 1, value.len - 2), &id))
             return not_understood(err, "heartbeat");
-        for (uint32_t i = 0; i < count; i++) {
-            if (!uuid_eq(&held[i].task_id, &id))
-                continue;
-            (*indices)[(*indices_count)++] = i;
-            break;
-        }
+        for (uint32_t i = 0; i < count && *indices_count < count; i++)
+            if (uuid_eq(&held[i].task_id, &id) && (any || held[i].lease_token == of))
+                (*indices)[(*indices_count)++] = i;
     }
     return 0;
 }
@@ -447,13 +451,14 @@ int remote_read_heartbeat(struct str body, const struct held *held, uint32_t cou
     *answer = (struct heartbeat_answer){0};
     if (!read_object(body, &object))
         return not_understood(err, "heartbeat");
-    rc = read_ids(object, "cancel", held, count, arena, &answer->cancel, &answer->cancel_count,
-                  err);
+    rc = read_ids(object, "cancel", NULL, held, count, arena, &answer->cancel,
+                  &answer->cancel_count, err);
     if (rc == 0)
-        rc = read_ids(object, "pause", held, count, arena, &answer->pause, &answer->pause_count,
-                      err);
+        rc = read_ids(object, "pause", NULL, held, count, arena, &answer->pause,
+                      &answer->pause_count, err);
     if (rc == 0)
-        rc = read_ids(object, "lost", held, count, arena, &answer->lost, &answer->lost_count, err);
+        rc = read_ids(object, "lost", "lost_leases", held, count, arena, &answer->lost,
+                      &answer->lost_count, err);
     return rc;
 }
 

@@ -14,6 +14,7 @@
 
 #define TASK_BYTES_MAX ((size_t)16 * 1024 * 1024)
 #define PAUSE_US CLOCK_SECOND_US              /* after a refusal of the queue */
+#define ANSWER_TRIES 5 /* then its entry waits for its lease to end, and stands in nobody's way */
 #define SLEEP_US_MAX (60 * CLOCK_SECOND_US)   /* a suspend is not counted by the wait */
 
 struct validators {
@@ -131,6 +132,7 @@ static void *run(void *ctx)
     struct validator_answer answer;
     struct recovery_result result;
     bool has_result = false;
+    int tries = 0;
 
     while (!atomic_load(&validators->stop) || has_result) {
         struct recovery_work_request request = {
@@ -145,9 +147,11 @@ static void *run(void *ctx)
                 KC("reason", request.base.err.text));
             if (atomic_load(&validators->stop))
                 break; /* its entry is tried again when its lease is over */
+            has_result = has_result && ++tries < ANSWER_TRIES;
             rest_until(validators, queue_now_us(validators->queue) + PAUSE_US);
             continue;
         }
+        tries = 0;
         has_result = request.works_count > 0;
         if (!has_result) {
             if (request.limit)

@@ -178,7 +178,7 @@ class CommonRoutes(RoutesCases):
         self.register(queues=QUEUES)
         tasks = self.claim_both("worker-1")
         self.assertEqual(self.heartbeat("worker-1", *tasks),
-                         {"cancel": [], "pause": [], "lost": []})
+                         {"cancel": [], "pause": [], "lost": [], "lost_leases": []})
         for task in tasks:
             self.expect(200, "POST", f"/v1/tasks/{task['id']}:cancel")
         answer = self.heartbeat("worker-1", *tasks)

@@ -13,6 +13,9 @@ handlers:
     command: ["sh", "-c", "trap 'echo \"{\\\"checkpoint\\\":{\\\"name\\\":\\\"told to stop\\\",\\\"progress\\\":60}}\" >&3; exit 75' TERM; if [ \"$PERDURA_CHECKPOINT\" ]; then echo \"{\\\"result\\\":\\\"from $PERDURA_CHECKPOINT\\\"}\" >&3; exit 0; fi; echo '{\"state\":\"On\"}' >&3; while :; do sleep 0.02; done"]
   - type: partly
     command: ["sh", "-c", "if [ \"$PERDURA_CHECKPOINT\" ]; then echo '{\"result\":\"all\"}' >&3; exit 0; fi; echo '{\"checkpoint\":{\"name\":\"half\",\"progress\":50,\"data\":1}}' >&3; echo '{\"partial\":\"half\"}' >&3"]
+  - type: stalls
+    stall_after: 1500ms
+    command: ["sh", "-c", "if [ $PERDURA_ATTEMPT = 1 ]; then exec sleep 300; fi; i=0; while [ $i -lt 30 ]; do echo \"{\\\"progress\\\":$i}\" >&3; i=$((i+1)); sleep 0.05; done; echo '{\"result\":\"through\"}' >&3"]
 """
 
 
@@ -45,6 +48,12 @@ class Recovery(ServerTest):
         self.assertIn("cannot be recovered: already_completed", done.stdout)
         verdict = json.loads(self.perdura("recovery", "validate", task_id, "--json", code=1).stdout)
         self.assertEqual(verdict["reason"], "already_completed")
+
+    def test_b4_a_stalled_task_that_the_same_pool_claims_again_runs_through(self):
+        """Its heartbeat names both attempts; only the one whose lease is over is stopped."""
+        task = self.wait_ended(self.enqueue("stalls")["id"])
+        self.assertEqual((task["status"], task["attempts"], task["result"], task["last_error"]),
+                         ("completed", 2, "through", "stalled"))
 
     def test_refusals_say_what_to_do(self):
         self.perdura("recovery", "validate", NO_TASK, code=3)

@@ -27,6 +27,8 @@ handlers:
   - type: loud
     output_max: 1000
     command: ["sh", "-c", "i=0; while [ $i -lt 1000 ]; do echo line-$i; i=$((i + 1)); done; echo '{\"result\":\"done\"}' >&3"]
+  - type: stalls
+    command: ["sh", "-c", "if [ $PERDURA_ATTEMPT = 1 ]; then exec sleep 300; fi; i=0; while [ $i -lt 30 ]; do echo \"{\\\"progress\\\":$i}\" >&3; i=$((i+1)); sleep 0.05; done; echo '{\"result\":\"through\"}' >&3"]
   - type: "prefix:*"
     command: ["true"]
 queues:
@@ -171,6 +173,15 @@ class StoppingTasks(WorkerTest):
         self.assertEqual(execution["status"], "timeout")
         pid = self.pid()
         wait_until(lambda: not alive(pid))
+
+
+class ClaimingAgain(WorkerTest):
+    def test_b4_a_stalled_task_that_it_claims_again_runs_through(self):
+        """Its heartbeat names both attempts; only the one whose lease is over is stopped."""
+        self.worker()
+        task = self.wait_ended(self.enqueue("stalls", stall_after_ms=1500)["id"])
+        self.assertEqual((task["status"], task["attempts"], task["result"], task["last_error"]),
+                         ("completed", 2, "through", "stalled"))
 
 
 class WithoutHandler(WorkerTest):

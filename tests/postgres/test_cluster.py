@@ -78,7 +78,8 @@ class AcrossNodes(ClusterTest):
         self.assertEqual(held["id"], task["id"])
         a.report_ok("w", held, "start")
         self.assertEqual(b.task(task["id"])["status"], "running")
-        self.assertEqual(c.heartbeat("w", held), {"cancel": [], "pause": [], "lost": []})
+        self.assertEqual(c.heartbeat("w", held),
+                         {"cancel": [], "pause": [], "lost": [], "lost_leases": []})
         for node in cluster.nodes:
             [row] = [w for w in node.workers() if w["id"] == "w"]
             self.assertEqual((row["status"], [t["task_id"] for t in row["current_tasks"]]),

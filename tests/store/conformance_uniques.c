@@ -31,6 +31,9 @@ static void a_unique_is_held_per_kind_namespace_type_and_value(void **state)
         struct unique wish = {rows[i].kind, str_of(rows[i].namespace_name), str_of(rows[i].type),
                               str_of(rows[i].value), other->key, {{0}}};
 
+        OK(c, c->verbs->uniques_look(c->store, &wish, &c->err)); /* which reserves nothing */
+        assert_int_equal(wish.task_key, rows[i].taken ? owner->key : 0);
+        wish.task_key = other->key;
         OK(c, c->verbs->uniques_reserve(c->store, &wish, 1, &c->err));
         assert_int_equal(!uuid_is_nil(&wish.owner), rows[i].taken);
         if (rows[i].taken) {

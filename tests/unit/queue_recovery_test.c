@@ -1,124 +1,6 @@
 /* The recovery queue over real stores: what the sweep writes, what people ask for, discovery and
  * validation (B4, B5, B6, B9), and tasks whose handler gives no sign. */
-#include "queue_fixture.h"
-
-#include "store/recovery_store.h"
-
-#define LEASE_MS 200
-
-static const struct recovery_verbs *verbs(struct fixture *fx)
-{
-    return fx->store->verbs->recovery;
-}
-
-/* All entries of a task, newest first. */
-static struct recovery_entry *entries_of(struct fixture *fx, struct uuid id, uint32_t *count)
-{
-    struct recovery_filter filter = {.status = -1, .method = -1, .task_id = id, .limit = 100};
-    struct recovery_entry *entries;
-
-    assert_int_equal(verbs(fx)->read_entries(fx->reader, &filter, &fx->arena, &entries, count,
-                                             &fx->err), 0);
-    return entries;
-}
-
-static struct recovery_entry *entry_of(struct fixture *fx, struct uuid id)
-{
-    uint32_t count;
-    struct recovery_entry *entries = entries_of(fx, id, &count);
-
-    assert_int_equal(count, 1);
-    return &entries[0];
-}
-
-static struct recovery_entry *entry_by_id(struct fixture *fx, struct uuid id)
-{
-    struct recovery_entry *entry = NULL;
-
-    assert_int_equal(verbs(fx)->read_entry(fx->reader, &id, &fx->arena, &entry, &fx->err), 0);
-    return entry;
-}
-
-static struct recovery_request *ask(struct fixture *fx, struct uuid id, enum recovery_op op,
-                                    enum recovery_method method)
-{
-    struct recovery_request *request = arena_alloc(&fx->arena, sizeof *request);
-
-    *request = (struct recovery_request){.base = {.kind = REQUEST_RECOVERY, .arena = &fx->arena},
-                                         .op = op,
-                                         .task_id = id,
-                                         .method = method};
-    queue_call(fx->queue, &request->base);
-    return request;
-}
-
-static struct uuid put(struct fixture *fx, struct uuid id, enum recovery_method method)
-{
-    struct recovery_request *request = ask(fx, id, RECOVERY_OP_PUT, method);
-
-    assert_int_equal(request->base.err.code, ERR_NONE);
-    return request->entry.id;
-}
-
-static const char *reason_of(struct fixture *fx, struct uuid id)
-{
-    struct recovery_request *request = ask(fx, id, RECOVERY_OP_VALIDATE,
-                                           RECOVERY_RESUME_CHECKPOINT);
-
-    if (request->base.err.code == ERR_NOT_FOUND)
-        return "not_found";
-    assert_int_equal(request->base.err.code, ERR_NONE);
-    return recovery_reason_word(request->reason);
-}
-
-#define wait_entry(fx, id, expected) \
-    wait_until(entry_by_id((fx), (id))->status == (expected))
-
-/* A worker whose lease is not renewed loses what it holds. */
-static struct task *lose(struct fixture *fx, struct uuid id, bool checkpoint)
-{
-    struct task *held;
-
-    worker(fx, "lost", "q");
-    held = claim_one(fx, "lost")->task;
-    assert_true(uuid_eq(&held->id, &id));
-    if (checkpoint)
-        report_ok(fx, "lost", held, .op = REPORT_CHECKPOINT, .name = STR("half"), .progress = 50,
-                  .data = STR("{\"n\":1}"));
-    else
-        report_ok(fx, "lost", held, .op = REPORT_START);
-    wait_until(!get(fx, id)->held);
-    return held;
-}
-
-static struct uuid lost_task(struct fixture *fx, const char *fields, bool checkpoint)
-{
-    struct uuid id = enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\"%s}", fields);
-
-    lose(fx, id, checkpoint);
-    return id;
-}
-
-static struct uuid orphan(struct fixture *fx, const char *fields, bool checkpoint)
-{
-    struct uuid id = enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\",\"auto_recovery\":false%s}",
-                             fields);
-
-    lose(fx, id, checkpoint);
-    assert_status(fx, id, STATUS_ORPHANED);
-    return id;
-}
-
-static struct uuid partial_task(struct fixture *fx, const char *fields)
-{
-    struct uuid id = enqueue(fx, "{\"type\":\"t\",\"queue\":\"p\"%s}", fields);
-    struct task *held;
-
-    worker(fx, "p", "p");
-    held = claim_one(fx, "p")->task;
-    report_ok(fx, "p", held, .op = REPORT_PARTIAL, .result = STR("{\"done\":3}"));
-    return id;
-}
+#include "recovery_fixture.h"
 
 static void b4_a_lost_task_that_is_taken_back_leaves_an_entry_that_is_completed(void **state)
 {
@@ -352,21 +234,6 @@ static void b6_an_older_checkpoint_that_is_whole_is_enough(void **state)
     }
 }
 
-/* A worker that says what it runs. */
-static void typed_worker(struct fixture *fx, const char *id, const char *type)
-{
-    struct str queues[] = {STR("q")}, types[] = {str_of(type)};
-    struct register_request request = {.base = {.kind = REQUEST_REGISTER, .arena = &fx->arena},
-                                       .worker = {.id = str_of(id), .hostname = STR("host"),
-                                                  .pool_size = 1},
-                                       .queues = queues,
-                                       .queues_count = 1,
-                                       .types = type ? types : NULL,
-                                       .types_count = type ? 1 : 0};
-
-    assert_int_equal(queue_call(fx->queue, &request.base), 0);
-}
-
 static void b6_a_handler_is_gone_only_where_all_live_workers_say_what_they_run(void **state)
 {
     struct fixture *fx = *state;
@@ -560,38 +427,6 @@ static void stall_after_comes_from_the_task_its_type_or_its_queue(void **state)
 }
 
 /* ---- validators ---- */
-
-static bool validates_t(void *ctx, struct str type)
-{
-    (void)ctx;
-    return !type.data || str_is(type, "t");
-}
-
-static struct recovery_work_request *work(struct fixture *fx, const struct recovery_result *result,
-                                          uint32_t limit)
-{
-    struct recovery_work_request *request = arena_alloc(&fx->arena, sizeof *request);
-
-    *request = (struct recovery_work_request){
-        .base = {.kind = REQUEST_RECOVERY_WORK, .arena = &fx->arena},
-        .results = result ? arena_copy(&fx->arena, result, sizeof *result) : NULL,
-        .results_count = result ? 1 : 0,
-        .limit = limit};
-    assert_int_equal(queue_call(fx->queue, &request->base), 0);
-    return request;
-}
-
-static struct recovery_work work_one(struct fixture *fx)
-{
-    struct recovery_work_request *request;
-
-    do {
-        request = work(fx, NULL, 1);
-    } while (request->works_count == 0 && request->next_at_us != INT64_MAX &&
-             (fx_pause_ms(2), true));
-    assert_int_equal(request->works_count, 1);
-    return request->works[0];
-}
 
 static void b6_a_lost_task_of_a_type_with_a_validator_waits_for_its_word(void **state)
 {

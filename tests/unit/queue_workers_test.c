@@ -63,6 +63,7 @@ static void a_heartbeat_names_what_is_lost(void **state)
     assert_int_equal(beat->lost_count, 2);
     assert_true(uuid_eq(&beat->lost[0], &held[0]->id));
     assert_true(uuid_eq(&beat->lost[1], &held[1]->id));
+    assert_int_equal(beat->lost_tokens[1], held[1]->lease_token);
     beat = heartbeat(fx, "w", NULL, 0);
     assert_int_equal(beat->lost_count + beat->cancel_count + beat->pause_count, 0);
     assert_int_equal(stats_of(fx).stale_heartbeats_total, 2);

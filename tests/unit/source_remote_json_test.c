@@ -328,10 +328,31 @@ static void a_heartbeat_names_tasks_by_their_place(void **state)
     arena_deinit(&arena);
 }
 
+/* It lost the task and claimed it again: only the lease that is over is stopped. */
+static void a_heartbeat_says_which_lease_of_a_task_is_lost(void **state)
+{
+    struct held held[2] = {{.lease_token = 8}, {.lease_token = 7}};
+    struct heartbeat_answer answer;
+    struct arena arena = ARENA_INIT(0);
+    struct err err = {0};
+
+    (void)state;
+    assert_true(uuid_parse(STR(ID), &held[0].task_id));
+    held[1].task_id = held[0].task_id;
+    assert_int_equal(remote_read_heartbeat(
+        STR("{\"cancel\":[\"" ID "\"],\"lost\":[\"" ID "\"],\"lost_leases\":[7]}"), held, 2,
+        &arena, &answer, &err), 0);
+    assert_int_equal(answer.lost_count, 1);
+    assert_int_equal(answer.lost[0], 1);
+    assert_int_equal(answer.cancel_count, 2);
+    arena_deinit(&arena);
+}
+
 static void heartbeats_of_something_else_are_not_understood(void **state)
 {
     static const char *const bodies[] = {"", "[]", "{\"cancel\":[1]}", "{\"pause\":[\"x\"]}",
-                                         "{\"lost\":[null]}"};
+                                         "{\"lost\":[null]}",
+                                         "{\"lost\":[\"" ID "\"],\"lost_leases\":[\"7\"]}"};
     struct held held = {.lease_token = 1};
     struct heartbeat_answer answer;
     struct arena arena = ARENA_INIT(0);
@@ -396,6 +417,7 @@ int main(void)
         cmocka_unit_test(long_words_of_a_server_are_cut),
         cmocka_unit_test(missing_answers_to_reports_are_not_understood),
         cmocka_unit_test(a_heartbeat_names_tasks_by_their_place),
+        cmocka_unit_test(a_heartbeat_says_which_lease_of_a_task_is_lost),
         cmocka_unit_test(heartbeats_of_something_else_are_not_understood),
         cmocka_unit_test(another_worker_counts_when_it_lives_and_serves_queue_and_type),
     };

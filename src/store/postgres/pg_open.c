@@ -389,6 +389,7 @@ static const struct store_verbs verbs = {
     .tasks_save = pg_tasks_save,
     .tasks_delete = pg_tasks_delete,
     .uniques_reserve = pg_uniques_reserve,
+    .uniques_look = pg_uniques_look,
     .uniques_drop = pg_uniques_drop,
     .ready_take = pg_ready_take,
     .ready_count = pg_ready_count,

@@ -86,6 +86,19 @@ int pg_uniques_reserve(struct store *base, struct unique *uniques, uint32_t coun
     return 0;
 }
 
+int pg_uniques_look(struct store *base, struct unique *unique, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    PGresult *result;
+
+    put_uniques(&store->conn.params, unique, 1);
+    if (pg_query(store, PGSQL_uniques_owner, &result, err) < 0)
+        return -(int)err->code;
+    unique->task_key = PQntuples(result) ? get_int(result, 0, 1, 0) : 0;
+    PQclear(result);
+    return 0;
+}
+
 int pg_uniques_drop(struct store *base, const struct task *task, bool external, struct err *err)
 {
     struct pg_store *store = pg_of(base);

@@ -377,6 +377,7 @@ static const struct store_verbs verbs = {
     .tasks_save = sqlite_tasks_save,
     .tasks_delete = sqlite_tasks_delete,
     .uniques_reserve = sqlite_uniques_reserve,
+    .uniques_look = sqlite_uniques_look,
     .uniques_drop = sqlite_uniques_drop,
     .ready_take = sqlite_ready_take,
     .ready_count = sqlite_ready_count,

@@ -501,6 +501,30 @@ static void bind_unique(sqlite3_stmt *stmt, const struct unique *unique)
     bind_str(stmt, 4, unique->value);
 }
 
+/* Whoever has it, if anybody has. */
+static int find_owner(struct sqlite_store *store, struct unique *unique, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(&store->sql, SQL_unique_owner, err);
+    int rc;
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_unique(stmt, unique);
+    rc = sql_step(&store->sql, stmt, err);
+    if (rc > 0) {
+        unique->owner = column_uuid(stmt, 1);
+        unique->task_key = sqlite3_column_int64(stmt, 0);
+        sqlite3_reset(stmt);
+    }
+    return rc < 0 ? rc : 0;
+}
+
+int sqlite_uniques_look(struct store *base, struct unique *unique, struct err *err)
+{
+    unique->task_key = 0;
+    return find_owner(sqlite_of(base), unique, err);
+}
+
 static int reserve_one(struct sqlite_store *store, struct unique *unique, struct err *err)
 {
     sqlite3_stmt *stmt = sql_get(&store->sql, SQL_unique_insert, err);
@@ -513,19 +537,7 @@ static int reserve_one(struct sqlite_store *store, struct unique *unique, struct
     bind_unique(stmt, unique);
     bind_int(stmt, 5, unique->task_key);
     rc = sql_run(&store->sql, stmt, &changes, err);
-    if (rc < 0 || changes == 1)
-        return rc;
-    stmt = sql_get(&store->sql, SQL_unique_owner, err);
-    if (!stmt)
-        return -(int)err->code;
-    bind_unique(stmt, unique);
-    rc = sql_step(&store->sql, stmt, err);
-    if (rc > 0) {
-        unique->owner = column_uuid(stmt, 1);
-        unique->task_key = sqlite3_column_int64(stmt, 0);
-        sqlite3_reset(stmt);
-    }
-    return rc < 0 ? rc : 0;
+    return rc < 0 || changes == 1 ? rc : find_owner(store, unique, err);
 }
 
 int sqlite_uniques_reserve(struct store *base, struct unique *uniques, uint32_t count,

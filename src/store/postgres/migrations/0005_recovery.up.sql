@@ -63,7 +63,11 @@ DECLARE
 BEGIN
     SELECT s.status, s.last_heartbeat, s.checkpoint_data, l.queue, l.type,
         coalesce(s.crash_count, 0) AS crash_count, coalesce(p.max_crashes, 3) AS max_crashes,
-        coalesce(p.stall_after_ms, 600000) AS stall_after_ms
+        coalesce(p.stall_after_ms, 600000) AS stall_after_ms,
+        EXISTS (SELECT 1 FROM task_uniques u WHERE u.namespace = l.namespace AND u.type = l.type
+            AND u.kind = CASE WHEN p.idempotency_key IS NULL THEN 'hash' ELSE 'key' END
+            AND u.value = coalesce(p.idempotency_key, p.input_hash) AND u.task <> s.task
+            AND p.unique_until = 'ended' AND s.status = 'partial') AS key_taken
     INTO t FROM task_states s JOIN task_specs p ON p.task = s.task
     JOIN lanes l ON l.lane = s.lane
     WHERE s.task = perdura_key(task_registry_uuid) AND s.id = task_registry_uuid;
@@ -89,6 +93,7 @@ BEGIN
         WHEN t.status IN ('failed', 'cancelled') THEN 'ended'
         WHEN t.status NOT IN ('orphaned', 'partial') AND NOT silent THEN 'not_lost'
         WHEN t.crash_count >= t.max_crashes THEN 'attempts_exhausted'
+        WHEN t.key_taken THEN 'key_taken'
         WHEN usable IS NULL AND (damaged > 0 OR t.checkpoint_data IS NOT NULL)
             THEN 'checkpoint_damaged'
         WHEN perdura_handler_gone(t.queue, t.type) THEN 'handler_gone'
