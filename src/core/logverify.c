@@ -15,6 +15,7 @@ struct logverify *logverify_new(const struct logverify_options *options)
     if (!verify)
         return NULL;
     verify->options = *options;
+    verify->piece = BUF_INIT(ANCHOR_LINE_BYTES_MAX + 64 * 1024);
     return verify;
 }
 
@@ -22,6 +23,7 @@ void logverify_free(struct logverify *verify)
 {
     if (!verify)
         return;
+    buf_deinit(&verify->piece);
     free(verify->file.items);
     free(verify->store.items);
     free(verify->heads.items);

@@ -32,6 +32,9 @@ struct logverify {
     struct logverify_counts counts;
     enum err_code failed; /* what is known may be incomplete */
     struct known_list file, store;
+    int64_t file_lines;
+    struct buf piece;     /* a line of the file that is no record, until the next one is seen */
+    int64_t piece_at;
     struct told_list heads, cuts;
     bool store_signed;    /* a signed record of the store was seen */
     int64_t first_previous_serial; /* the store's records begin behind this one, ... */

@@ -115,6 +115,29 @@ static void check_order(struct logverify *verify, const struct known_list *list,
                        place, (long long)before->serial);
 }
 
+/* A line that is no record. What a crash left of one in a file that can only be appended to is
+ * followed by the whole of it. */
+static void end_piece(struct logverify *verify, struct str next)
+{
+    struct buf *piece = &verify->piece;
+    char name[SUBJECT_BYTES];
+
+    if (piece->len > 0 &&
+        (next.len < piece->len || memcmp(next.data, piece->data, piece->len) != 0)) {
+        snprintf(name, sizeof name, "line %lld", (long long)verify->piece_at);
+        logverify_tell(verify, "anchor", str_of(name), "the anchor file: it is no record");
+    }
+    buf_reset(piece);
+}
+
+static void begin_piece(struct logverify *verify, struct str line)
+{
+    verify->piece_at = verify->file_lines;
+    buf_str(&verify->piece, line);
+    if (verify->piece.failed)
+        verify->failed = ERR_MEMORY;
+}
+
 void logverify_anchor_line(struct logverify *verify, struct str line)
 {
     const struct known_list *file = &verify->file;
@@ -123,14 +146,15 @@ void logverify_anchor_line(struct logverify *verify, struct str line)
     struct str record, signature;
     struct anchor anchor;
 
+    verify->file_lines++;
     if (line.len == 0)
         return;
-    verify->counts.anchor_records++;
+    end_piece(verify, line);
     if (!anchor_line_parse(line, &record, &signature) || !anchor_parse(record, &anchor)) {
-        snprintf(name, sizeof name, "line %lld", (long long)verify->counts.anchor_records);
-        logverify_tell(verify, "anchor", str_of(name), "the anchor file: it is no record");
+        begin_piece(verify, line);
         return;
     }
+    verify->counts.anchor_records++;
     if (last && anchor.serial <= last->serial) { /* two nodes may write one file */
         const struct known *same = find_known(file, anchor.serial);
 
@@ -218,6 +242,7 @@ void logverify_compare_anchor(struct logverify *verify)
     char name[SUBJECT_BYTES];
     size_t missing = SIZE_MAX;
 
+    end_piece(verify, STR_NONE);
     if (verify->options.has_key && verify->counts.records > 0 && !verify->store_signed)
         logverify_tell(verify, "anchor", STR("store"),
                        "it has a key, and none of its records is signed by it");

@@ -481,6 +481,38 @@ static void j7_two_nodes_may_write_one_anchor_file(void **state)
     assert_int_equal(verify_lists(model, (int[]){0, 1, 0, 1, -1}, (int[]){0, 1, -1}), 0);
 }
 
+static int verify_piece(struct model *model, size_t piece_len, size_t then_from)
+{
+    struct buf line = BUF_INIT(ANCHOR_LINE_BYTES_MAX);
+    struct logverify_counts counts;
+    struct logverify *verify;
+    struct err err = {0};
+
+    model->findings = 0;
+    model->options.tell = on_finding;
+    model->options.ctx = model;
+    verify = logverify_new(&model->options);
+    anchor_line_write(&line, &model->records[0].row);
+    logverify_anchor_line(verify, str_span(line.data, piece_len));
+    logverify_anchor_line(verify, str_span(line.data + then_from, line.len - 1 - then_from));
+    logverify_record(verify, &model->records[0].row);
+    for (int i = 0; i < model->count; i++)
+        logverify_line(verify, &model->lines[i].line, str_of(model->lines[i].hash));
+    assert_int_equal(logverify_end(verify, &counts, &err), 0);
+    logverify_free(verify);
+    buf_deinit(&line);
+    return model->findings;
+}
+
+static void j6_a_piece_of_a_record_is_none_when_the_whole_follows(void **state)
+{
+    struct model *model = given(state);
+
+    assert_int_equal(verify_piece(model, 40, 0), 0);
+    assert_int_equal(verify_piece(model, 40, 1), 2); /* two lines that are no records */
+    assert_string_equal(model->subject, "line 1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -502,6 +534,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(j7_a_seam_joins_what_came_after_and_hides_nothing, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(j7_two_nodes_may_write_one_anchor_file, setup, teardown),
+        cmocka_unit_test_setup_teardown(j6_a_piece_of_a_record_is_none_when_the_whole_follows,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(j8_what_retention_removed_is_not_missing, setup, teardown),
         cmocka_unit_test_setup_teardown(
             j6_records_that_were_changed_removed_or_made_up_are_named, setup, teardown),
