@@ -427,6 +427,22 @@ int log_anchor_compare(struct store *store, const struct anchor_file_end *end, b
     return rc;
 }
 
+/* It gets all records that the store has; whether there was one before nobody can know here. */
+static void tell_new_file(struct queue *queue, const char *path)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct anchor_row *rows;
+    struct err err = {0};
+    uint32_t count;
+
+    if (queue->store->verbs->logs->anchors_read(queue->store, 0, 1, &arena, &rows, &count,
+                                                &err) == 0 && count > 0)
+        LOG(queue->log, LOG_WARN, "log.anchor_new", KC("anchor", path),
+            KC("meaning", "the store has records and the anchor file has none: it begins now, or "
+               "somebody removed it"));
+    arena_deinit(&arena);
+}
+
 /* F-J7: a store that was set back is served all the same, and everybody is told. */
 int log_heads_open(struct queue *queue, struct err *err)
 {
@@ -444,6 +460,8 @@ int log_heads_open(struct queue *queue, struct err *err)
     heads->file_known = true;
     if (log_anchor_compare(queue->store, &heads->file, &heads->regressed, err) < 0)
         return -(int)err->code;
+    if (heads->file.serial == 0)
+        tell_new_file(queue, path);
     if (heads->regressed) {
         heads->ahead = heads->file;
         queue->stats.log_regression = true;
