@@ -282,6 +282,11 @@ int logverify_end(struct logverify *verify, struct logverify_counts *counts, str
     logverify_line(verify, NULL, STR_NONE);
     end_execution(verify);
     pass_removed(verify, NULL);
+    if (!verify->store_signed &&
+        (verify->options.has_key || (verify->options.keys_count > 0 && verify->counts.lines > 0)))
+        logverify_tell(verify, "anchor", STR("store"), "none of its records is signed by %s: they "
+                       "were removed, or none was made yet",
+                       verify->options.keys_count > 0 ? "a key that was given" : "its key");
     *counts = verify->counts;
     if (verify->failed != ERR_NONE)
         return err_set(err, verify->failed, "there is not enough memory to compare all records; "

@@ -119,6 +119,8 @@ class Verify(LogTest):
         self.change(f"DELETE FROM execution_logs WHERE {self.where}")
         self.found(first, 1)
         self.change("DELETE FROM log_anchors", "DELETE FROM execution_logs")
+        self.verify(1)  # it has a key, and no record
+        self.change("DELETE FROM store_info WHERE name = 'log_public_key'")
         self.verify(0)  # nothing is left that could know
         kinds = {finding["kind"] for finding in self.verify(1, "--anchor", self.anchor)["findings"]}
         self.assertEqual(kinds, {"regression", "log"})
