@@ -251,7 +251,7 @@ static void check_line(struct logverify *verify, const struct log_line *line, st
         verify->plain_seq = line->seq;
     if (!str_is(chain_hash, hex))
         bad_line(verify, line->seq, "it is not as it was written, or the line before it is not the "
-                 "one it followed");
+                 "one it followed, or its execution was given to another task");
     else
         compare_heads(verify);
 }

@@ -86,7 +86,7 @@ class Keys(TrustTest):
                 "SELECT seq, log_level, message, context, logged_at FROM execution_logs "
                 "WHERE execution_id = ? ORDER BY seq", (execution,)).fetchall():
             before = hashlib.sha256(b"".join(map(measured, (
-                before, execution, seq.to_bytes(8, "big"), fields[0].encode(),
+                before, execution, task, seq.to_bytes(8, "big"), fields[0].encode(),
                 at.to_bytes(8, "big"), fields[1].encode(), fields[2])))).digest()
             db.execute("UPDATE execution_logs SET chain_hash = ? WHERE execution_id = ? AND seq = ?",
                        (before.hex(), execution, seq))

@@ -75,6 +75,16 @@ class LogChains(ClusterTest):
         kinds = {finding["kind"] for finding in self.verify(1, "--anchor", self.anchor)["findings"]}
         self.assertEqual(kinds, {"regression", "log"})
 
+    def test_f_j5_an_execution_given_to_another_task_is_named(self):
+        task = self.held()
+        self.say(self.nodes.node(1), task, 1)
+        self.nodes.node(0).complete("worker-1", task)
+        self.nodes.node(0).enqueue("a")
+        self.verify(0)
+        self.nodes.sql("UPDATE execution_rows SET task = (SELECT max(task) FROM task_states)")
+        finding, = self.verify(1)["findings"]
+        self.assertTrue(finding["subject"].endswith(" line 1"), finding)
+
     def test_f_j8_a_deleted_task_leaves_a_record(self):
         task = self.held()
         self.say(self.nodes.node(1), task, 1)

@@ -198,6 +198,7 @@ static void j8_what_is_removed_by_hand_is_found(void **state)
 
     worker(fx, "w", "default");
     log_one(fx, 3);
+    wait_until(waiting(fx) == 0);
     fx_sql(fx, "DELETE FROM execution_logs WHERE seq = 3");
     assert_int_equal(check(fx, NULL).findings, 1);
     fx_sql(fx, "DELETE FROM execution_logs");
