@@ -84,6 +84,8 @@ class LogChains(ClusterTest):
         self.nodes.sql("UPDATE execution_rows SET task = (SELECT max(task) FROM task_states)")
         finding, = self.verify(1)["findings"]
         self.assertTrue(finding["subject"].endswith(" line 1"), finding)
+        self.nodes.sql("UPDATE execution_rows SET task = (SELECT min(task) FROM task_states)")
+        self.verify(0)
 
     def test_f_j8_a_deleted_task_leaves_a_record(self):
         task = self.held()
