@@ -4,7 +4,7 @@
 #include "core/logchain.h"
 
 #define ABSENT UINT64_MAX /* no text is this long */
-#define FIXED_BYTES 160   /* all but the texts: 32 + 16 + 8 + 5 + 8 bytes behind 7 lengths of 8 */
+#define FIXED_BYTES 184   /* all but the texts: 32 + 16 + 16 + 8 + 5 + 8 bytes, 8 lengths of 8 */
 #define AT_ONCE_BYTES 2048 /* most lines are shorter: then one call of the hash is enough */
 
 struct writer {
@@ -44,6 +44,7 @@ static size_t put_fixed(char *out, const struct log_head *head, const struct log
     else
         put_field(&writer, line->execution_id.bytes, sizeof line->execution_id.bytes);
     put_field(&writer, line->execution_id.bytes, sizeof line->execution_id.bytes);
+    put_field(&writer, line->task_id.bytes, sizeof line->task_id.bytes);
     put_number(&writer, 8);
     put_number(&writer, (uint64_t)line->seq);
     put_field(&writer, level, strlen(level));

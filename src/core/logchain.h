@@ -10,6 +10,7 @@
 
 struct log_line {
     struct uuid execution_id;
+    struct uuid task_id; /* that the execution is of: nobody can give it to another */
     int64_t seq;
     enum log_severity level;
     struct str message;
@@ -36,8 +37,8 @@ struct log_part {
 void logchain_resume(struct log_head *head, const struct uuid *execution_id, int64_t seq,
                      struct str chain_hash);
 
-/* SHA-256 over the hash before (or the id), id, seq, level, time, message and context, each behind
- * its length; the head then stands at this line. -ERR_MEMORY: no hash, and the head as it was. */
+/* SHA-256 over the hash before (or the id), both ids, seq, level, time, message and context, each
+ * behind its length; the head then stands at this line. -ERR_MEMORY: no hash, and the head as it was. */
 int logchain_step(struct log_head *head, const struct log_line *line);
 
 #endif

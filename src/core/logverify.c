@@ -15,6 +15,7 @@ struct logverify *logverify_new(const struct logverify_options *options)
     if (!verify)
         return NULL;
     verify->options = *options;
+    verify->piece = BUF_INIT(ANCHOR_LINE_BYTES_MAX + 64 * 1024);
     return verify;
 }
 
@@ -22,6 +23,7 @@ void logverify_free(struct logverify *verify)
 {
     if (!verify)
         return;
+    buf_deinit(&verify->piece);
     free(verify->file.items);
     free(verify->store.items);
     free(verify->heads.items);
@@ -249,7 +251,7 @@ static void check_line(struct logverify *verify, const struct log_line *line, st
         verify->plain_seq = line->seq;
     if (!str_is(chain_hash, hex))
         bad_line(verify, line->seq, "it is not as it was written, or the line before it is not the "
-                 "one it followed");
+                 "one it followed, or its execution was given to another task");
     else
         compare_heads(verify);
 }
@@ -280,6 +282,11 @@ int logverify_end(struct logverify *verify, struct logverify_counts *counts, str
     logverify_line(verify, NULL, STR_NONE);
     end_execution(verify);
     pass_removed(verify, NULL);
+    if (!verify->store_signed &&
+        (verify->options.has_key || (verify->options.keys_count > 0 && verify->counts.lines > 0)))
+        logverify_tell(verify, "anchor", STR("store"), "none of its records is signed by %s: they "
+                       "were removed, or none was made yet",
+                       verify->options.keys_count > 0 ? "a key that was given" : "its key");
     *counts = verify->counts;
     if (verify->failed != ERR_NONE)
         return err_set(err, verify->failed, "there is not enough memory to compare all records; "

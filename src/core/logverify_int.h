@@ -32,8 +32,14 @@ struct logverify {
     struct logverify_counts counts;
     enum err_code failed; /* what is known may be incomplete */
     struct known_list file, store;
+    int64_t file_lines;
+    struct buf piece;     /* a line of the file that is no record, until the next one is seen */
+    int64_t piece_at;
     struct told_list heads, cuts;
+    bool key_known;       /* the one that is trusted where none was given */
+    uint8_t key[SIGN_PUBLIC_BYTES];
     bool store_signed;    /* a signed record of the store was seen */
+    int64_t foreign_seam; /* the first record that tells of others that were gone or forged */
     int64_t first_previous_serial; /* the store's records begin behind this one, ... */
     uint8_t first_previous[HASH_BYTES];
     bool begins;          /* ... and that is the first one, or the first after a regression; */

@@ -13,18 +13,29 @@ static struct str record_name(int64_t serial, char out[SUBJECT_BYTES])
     return str_span(out, (size_t)snprintf(out, SUBJECT_BYTES, "record %lld", (long long)serial));
 }
 
-static bool key_is_trusted(const struct logverify *verify, const struct anchor *anchor)
+/* Without a key from outside there is one all the same: that of the store, or else of the first
+ * record (the anchor file's, where there is one). What somebody signed with a key of his own is not
+ * believed. */
+static bool key_is_trusted(struct logverify *verify, const struct anchor *anchor)
 {
-    for (uint32_t i = 0; i < verify->options.keys_count; i++)
-        if (memcmp(verify->options.keys[i], anchor->key, sizeof anchor->key) == 0)
+    struct logverify_options *options = &verify->options;
+
+    for (uint32_t i = 0; i < options->keys_count; i++)
+        if (memcmp(options->keys[i], anchor->key, sizeof anchor->key) == 0)
             return true;
-    return verify->options.keys_count == 0;
+    if (options->keys_count > 0)
+        return false;
+    if (!verify->key_known)
+        memcpy(verify->key, options->has_key ? options->key : anchor->key, sizeof verify->key);
+    verify->key_known = true;
+    return memcmp(verify->key, anchor->key, sizeof anchor->key) == 0;
 }
 
 /* Whether it is believed. Unsigned ones are only of the time before there was a key. */
 static bool check_signature(struct logverify *verify, const struct anchor *anchor,
-                            struct str record, struct str signature, const char *place)
+                            struct str record, struct str signature, bool in_store)
 {
+    const char *place = in_store ? "the store" : "the anchor file";
     char name[SUBJECT_BYTES];
     struct str subject = record_name(anchor->serial, name);
 
@@ -32,12 +43,14 @@ static bool check_signature(struct logverify *verify, const struct anchor *ancho
         logverify_tell(verify, "anchor", subject, "%s: it is not as it was signed", place);
         return false;
     }
-    if (anchor->is_signed && !key_is_trusted(verify, anchor)) {
-        logverify_tell(verify, "anchor", subject, "%s: it is signed by another key", place);
-        return false;
-    }
     if (!anchor->is_signed && (verify->options.keys_count > 0 || verify->store_signed)) {
         logverify_tell(verify, "anchor", subject, "%s: it is not signed", place);
+        return false;
+    }
+    if (anchor->is_signed && !key_is_trusted(verify, anchor)) {
+        logverify_tell(verify, "anchor", subject, "%s: it is signed by another key%s", place,
+                       verify->options.keys_count > 0 ? "" : " than the store's; if that was "
+                       "replaced, name both (--public-key)");
         return false;
     }
     return true;
@@ -115,6 +128,29 @@ static void check_order(struct logverify *verify, const struct known_list *list,
                        place, (long long)before->serial);
 }
 
+/* A line that is no record. What a crash left of one in a file that can only be appended to is
+ * followed by the whole of it. */
+static void end_piece(struct logverify *verify, struct str next)
+{
+    struct buf *piece = &verify->piece;
+    char name[SUBJECT_BYTES];
+
+    if (piece->len > 0 &&
+        (next.len < piece->len || memcmp(next.data, piece->data, piece->len) != 0)) {
+        snprintf(name, sizeof name, "line %lld", (long long)verify->piece_at);
+        logverify_tell(verify, "anchor", str_of(name), "the anchor file: it is no record");
+    }
+    buf_reset(piece);
+}
+
+static void begin_piece(struct logverify *verify, struct str line)
+{
+    verify->piece_at = verify->file_lines;
+    buf_str(&verify->piece, line);
+    if (verify->piece.failed)
+        verify->failed = ERR_MEMORY;
+}
+
 void logverify_anchor_line(struct logverify *verify, struct str line)
 {
     const struct known_list *file = &verify->file;
@@ -123,14 +159,15 @@ void logverify_anchor_line(struct logverify *verify, struct str line)
     struct str record, signature;
     struct anchor anchor;
 
+    verify->file_lines++;
     if (line.len == 0)
         return;
-    verify->counts.anchor_records++;
+    end_piece(verify, line);
     if (!anchor_line_parse(line, &record, &signature) || !anchor_parse(record, &anchor)) {
-        snprintf(name, sizeof name, "line %lld", (long long)verify->counts.anchor_records);
-        logverify_tell(verify, "anchor", str_of(name), "the anchor file: it is no record");
+        begin_piece(verify, line);
         return;
     }
+    verify->counts.anchor_records++;
     if (last && anchor.serial <= last->serial) { /* two nodes may write one file */
         const struct known *same = find_known(file, anchor.serial);
 
@@ -140,7 +177,7 @@ void logverify_anchor_line(struct logverify *verify, struct str line)
         return;
     }
     check_order(verify, file, &anchor, "the anchor file");
-    if (check_signature(verify, &anchor, record, signature, "the anchor file")) {
+    if (check_signature(verify, &anchor, record, signature, false)) {
         add_known(verify, &verify->file, &anchor);
         take_items(verify, &anchor);
     }
@@ -183,9 +220,11 @@ void logverify_record(struct logverify *verify, const struct anchor_row *row)
         memcmp(anchor.through_hash, verify->first_previous, HASH_BYTES) == 0)
         verify->trimmed = true;
     verify->counts.unsigned_records += !anchor.is_signed;
-    if (!check_signature(verify, &anchor, row->record, str_of(row->signature), "the store"))
+    if (!check_signature(verify, &anchor, row->record, str_of(row->signature), true))
         return;
     verify->store_signed |= anchor.is_signed;
+    if (anchor.kind == ANCHOR_SEAM && anchor.through == 0 && !verify->foreign_seam)
+        verify->foreign_seam = anchor.serial;
     add_known(verify, &verify->store, &anchor);
     same = find_known(&verify->file, anchor.serial);
     if (!same || memcmp(same->hash, anchor.hash, HASH_BYTES) != 0)
@@ -218,9 +257,7 @@ void logverify_compare_anchor(struct logverify *verify)
     char name[SUBJECT_BYTES];
     size_t missing = SIZE_MAX;
 
-    if (verify->options.has_key && verify->counts.records > 0 && !verify->store_signed)
-        logverify_tell(verify, "anchor", STR("store"),
-                       "it has a key, and none of its records is signed by it");
+    end_piece(verify, STR_NONE);
     if (verify->store.count && !verify->begins && !verify->trimmed)
         logverify_tell(verify, "anchor", record_name(1, name),
                        "the store: the records up to %lld are missing",
@@ -243,4 +280,8 @@ void logverify_compare_anchor(struct logverify *verify)
     }
     if (missing != SIZE_MAX)
         tell_missing(verify, missing, file->count - 1);
+    if (verify->foreign_seam)
+        logverify_tell(verify, "anchor", record_name(verify->foreign_seam, name),
+                       "when it was made the newest record of the store was gone or not by its "
+                       "key: records were removed, or made by somebody else");
 }

@@ -4,6 +4,7 @@
 #include "node/node.h"
 #include "queue/anchor_file.h"
 #include "queue/routes.h"
+#include "store/log_store.h"
 
 #include <errno.h>
 #include <sqlite3.h>
@@ -217,6 +218,18 @@ static void check_signing(struct checks *checks, struct store *store,
             : STR("nothing was logged yet; the key is made with the first record"), NULL);
 }
 
+static bool has_records(struct store *store)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct anchor_row *rows;
+    struct err err = {0};
+    uint32_t count = 0;
+    int rc = store->verbs->logs->anchors_read(store, 0, 1, &arena, &rows, &count, &err);
+
+    arena_deinit(&arena);
+    return rc == 0 && count > 0;
+}
+
 /* F-J7 */
 static void check_anchor(struct checks *checks, struct store *store,
                          const struct settings *settings)
@@ -236,6 +249,10 @@ static void check_anchor(struct checks *checks, struct store *store,
             arena_format(checks->arena, "the anchor file is ahead of the store (record %lld): the "
                          "store was set back", (long long)end.serial),
             "run 'perdura verify --logs'; if you restored a backup, begin a new anchor file");
+    else if (end.serial == 0 && has_records(store))
+        add(checks, DOCTOR_WARNING, "anchor", STR("the store has records about logs and the anchor "
+                                                  "file has none"),
+            "somebody removed it, unless log_anchor is new; the server fills it when it starts");
     else
         add(checks, DOCTOR_OK, "anchor",
             arena_format(checks->arena, "the store has all %lld records of it",

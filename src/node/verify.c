@@ -91,7 +91,8 @@ static int read_facts(struct store *store, struct arena *arena, struct logverify
         rc = store->verbs->info_get(store, "log_chain_since", arena, &since, err);
     if (rc < 0)
         return rc;
-    options->has_key = public_key->data != NULL;
+    options->has_key = public_key->data &&
+                       hash_from_hex(*public_key, options->key, sizeof options->key);
     if (since.data)
         str_to_int64(since, &options->since_us);
     return 0;
@@ -116,9 +117,19 @@ static int read_all(struct logverify *verify, struct store *store, const char *a
     const struct log_walk walk = {on_record, on_pending, on_log_line, verify};
     int rc = 0;
 
-    if (anchor) /* before the store, which only goes on meanwhile */
+    if (anchor && access(anchor, F_OK) == 0) /* before the store, which only goes on meanwhile */
         rc = anchor_file_read(anchor, on_anchor_line, verify, err);
     return rc < 0 ? rc : store->verbs->logs->walk(store, &walk, err);
+}
+
+/* Whoever sets the store back and removes the file, too, shall not be overlooked. */
+static void check_anchor_there(const char *anchor, const struct logverify_counts *counts,
+                               struct findings *findings)
+{
+    if (anchor && counts->records > 0 && counts->anchor_records == 0)
+        add_finding(findings, STR("anchor"), str_of(anchor),
+                    STR("the anchor file is not there or empty, and the store has records: it was "
+                        "removed, or no server has run with it yet"));
 }
 
 static int verify_logs(struct store *store, const struct verify_request *request,
@@ -141,6 +152,8 @@ static int verify_logs(struct store *store, const struct verify_request *request
     if (rc == 0)
         rc = logverify_end(verify, &counts, err);
     logverify_free(verify);
+    if (rc == 0)
+        check_anchor_there(anchor, &counts, findings);
     total->lines += counts.lines;
     total->executions += counts.executions;
     total->records += counts.records;
@@ -166,7 +179,7 @@ struct totals {
     int64_t tasks;
     struct logverify_counts logs;
     struct str public_key;
-    struct str anchor; /* as asked for, or the configured one if it is there */
+    struct str anchor; /* as asked for, or the configured one */
 };
 
 /* What is asked for: the store itself unless only logs are, logs unless only checkpoints are. */
@@ -226,15 +239,16 @@ static int fill_report(const struct totals *totals, const struct verify_request 
     return 0;
 }
 
-static struct str find_anchor(const struct settings *settings, const struct verify_request *request,
-                              struct arena *arena)
+/* One that is asked for has to be there; the configured one comes with the first record. */
+static int find_anchor(const struct settings *settings, const struct verify_request *request,
+                       struct arena *arena, struct str *anchor, struct err *err)
 {
-    const char *path;
+    const char *path = request->anchor.data ? arena_cstr(arena, request->anchor) : NULL;
 
-    if (request->anchor.data)
-        return request->anchor;
-    path = settings->log_anchor.data ? arena_cstr(arena, settings->log_anchor) : NULL;
-    return path && access(path, F_OK) == 0 ? settings->log_anchor : STR_NONE;
+    *anchor = request->anchor.data ? request->anchor : settings->log_anchor;
+    if (path && access(path, F_OK) < 0)
+        return err_set(err, ERR_NOT_FOUND, "there is no anchor file '%s'", path);
+    return 0;
 }
 
 /* Of the main store and of those that queues are routed to; the anchor file is about the main
@@ -243,7 +257,7 @@ int node_verify(const struct settings *settings, const struct verify_request *re
                 struct arena *arena, struct verify_report *report, struct err *err)
 {
     struct findings findings = {.arena = arena, .only_checkpoints = request->checkpoints};
-    struct totals totals = {.anchor = find_anchor(settings, request, arena)};
+    struct totals totals = {.tasks = 0};
     struct str stores[ROUTES_MAX];
     uint32_t stores_count;
     int rc;
@@ -251,7 +265,9 @@ int node_verify(const struct settings *settings, const struct verify_request *re
     findings.list = arena_alloc_array(arena, FINDINGS_MAX, sizeof *findings.list);
     if (!findings.list)
         return err_set(err, ERR_MEMORY, "out of memory");
-    rc = routes_stores(settings, stores, &stores_count, err);
+    rc = find_anchor(settings, request, arena, &totals.anchor, err);
+    if (rc == 0)
+        rc = routes_stores(settings, stores, &stores_count, err);
     for (uint32_t i = 0; rc == 0 && i < stores_count; i++) {
         findings.where = stores_count > 1 ? stores[i] : STR_NONE;
         rc = verify_one(stores[i], i == 0, request, &findings, &totals, err);

@@ -15,10 +15,26 @@ static int file_err(const char *path, const char *what, struct err *err)
     return err_set(err, ERR_IO, "cannot %s the anchor file '%s': %s", what, path, strerror(errno));
 }
 
-/* The last line that is a record, in the end of the file. */
+static bool is_record(struct str line)
+{
+    struct str record, signature;
+
+    return anchor_line_parse(line, &record, &signature);
+}
+
+static size_t whole_lines(const char *text, size_t len)
+{
+    while (len > 0 && text[len - 1] != '\n')
+        len--;
+    return len;
+}
+
+/* The last line that is a record, in the end of the file. One without its newline may be whole or a
+ * piece: it counts as not there, goes before the next append, and its record comes again. */
 static void find_last(const char *text, size_t len, struct anchor_file_end *end)
 {
     end->torn = len > 0 && text[len - 1] != '\n';
+    len = whole_lines(text, len);
     while (len > 0 && end->serial == 0) {
         size_t stop = len, begin;
         struct str record, signature;
@@ -81,18 +97,18 @@ int anchor_file_end(const char *path, struct anchor_file_end *end, struct err *e
     return rc;
 }
 
-/* A file that can only be appended to keeps the piece, on a line of its own. */
+/* A file that can only be appended to keeps the piece, on a line of its own; what follows begins
+ * like it, which verification knows. */
 static int mend_end(int fd, const char *path, struct err *err)
 {
     char *text = NULL;
-    size_t len, keep;
+    size_t len;
     struct stat info;
     int rc = read_tail(fd, path, &text, &len, err);
 
-    for (keep = len; rc == 0 && keep > 0 && text[keep - 1] != '\n'; keep--)
-        ;
     if (rc == 0 && fstat(fd, &info) == 0 &&
-        ftruncate(fd, info.st_size - (off_t)(len - keep)) < 0 && write(fd, "\n", 1) != 1)
+        ftruncate(fd, info.st_size - (off_t)(len - whole_lines(text, len))) < 0 &&
+        write(fd, "\n", 1) != 1)
         rc = file_err(path, "write", err);
     free(text);
     return rc;
@@ -149,7 +165,7 @@ int anchor_file_read(const char *path, void (*line)(void *ctx, struct str line),
             buf.len += (size_t)got;
         give_lines(&buf, line, ctx);
     }
-    if (rc == 0 && buf.len > 0) /* a record under way, or what a crash left of one */
+    if (rc == 0 && is_record(buf_view(&buf))) /* or one under way, or what a crash left of it */
         line(ctx, buf_view(&buf));
     buf_deinit(&buf);
     close(fd);

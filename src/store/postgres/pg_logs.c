@@ -126,8 +126,8 @@ static struct log_entry *chain_entry(struct pg_store *store, struct chains *chai
         row->message = STR(BOUND_LOG_LINES_TEXT);
         row->context = STR_NONE;
     }
-    line = (struct log_line){row->execution_id, row->seq, row->level, row->message, row->context,
-                             row->logged_at_us};
+    line = (struct log_line){row->execution_id, row->task_id, row->seq, row->level, row->message,
+                             row->context, row->logged_at_us};
     if (logchain_step(head, &line) < 0) {
         store->arena.failed = true;
         return NULL;
@@ -404,7 +404,8 @@ static void walk_line(const PGresult *result, int row, const struct log_walk *wa
                               .seq = get_int(result, row, 1, 0),
                               .message = view_text(result, row, 3),
                               .context = view_text(result, row, 4),
-                              .logged_at_us = get_time(result, row, 5)};
+                              .logged_at_us = get_time(result, row, 5),
+                              .task_id = get_uuid(result, row, 7)};
     severity_parse(view_text(result, row, 2), &line->level);
     walk->line(walk->ctx, line, view_text(result, row, 6));
 }
