@@ -353,6 +353,7 @@ int batch_execution_end(struct batch *batch, struct task *task, enum execution_s
         execution->duration_ms = (batch->now_us - task->started_at_us) / CLOCK_MS_US;
     execution->result_data = result;
     execution->error_data = error_data;
+    spans_ended(batch, task, status);
     return 0;
 }
 

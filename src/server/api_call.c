@@ -9,6 +9,14 @@
 
 #define JSON_TYPE "application/json"
 
+/* Neither path nor query: names in them may be personal. */
+static void log_answer(const struct api_call *call, int status)
+{
+    LOG(call->server->log, LOG_DEBUG, "http.answered",
+        KC("route", call->route ? call->route->pattern : "none"), KI("status", status),
+        KS("correlation_id", call->request_id));
+}
+
 void call_ended(struct api_call *call, int status)
 {
     struct server *server = call->server;
@@ -16,6 +24,8 @@ void call_ended(struct api_call *call, int status)
 
     server->replies[row][(status / 100) % CALL_STATUS_CLASSES]++;
     server->calls_open--;
+    if (server->log && server->log->level <= LOG_DEBUG)
+        log_answer(call, status);
     if (server->closed && server->http_closed && server->calls_open == 0)
         loop_post(server->loop, &server->closed_item);
 }

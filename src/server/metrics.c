@@ -4,6 +4,8 @@
 #include "server/api.h"
 #include "server/server_int.h"
 
+#include "dispatch/span_export.h"
+
 #include <dirent.h>
 #include <unistd.h>
 
@@ -192,6 +194,21 @@ static void write_process(struct buf *out, const struct server *server,
     }
 }
 
+static void write_spans(struct buf *out, const struct server *server)
+{
+    struct span_export_counts counts;
+
+    if (!server->spans)
+        return;
+    span_export_counts(server->spans, &counts);
+    write_one(out, "spans_exported_total", "counter", "Spans an OTLP receiver took.",
+              counts.exported);
+    write_one(out, "spans_dropped_total", "counter", "Spans lost: no room, or nobody took them.",
+              counts.dropped);
+    write_one(out, "spans_export_failures_total", "counter", "Requests to the receiver that failed.",
+              counts.failed);
+}
+
 static void counted(struct api_call *call)
 {
     struct stats_request *request = call->ctx;
@@ -201,6 +218,7 @@ static void counted(struct api_call *call)
     write_tasks(&call->out, request);
     write_counters(&call->out, &request->stats);
     write_requests(&call->out, call->server);
+    write_spans(&call->out, call->server);
     call_reply_text(call, 200, METRICS_TYPE);
 }
 

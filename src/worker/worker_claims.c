@@ -253,8 +253,8 @@ static bool replace_outcome(struct worker *worker, struct run *run, const struct
     return reporter_add(worker->reporter, &run->task, &failure, true, false);
 }
 
-static void log_refused(const struct worker *worker, const struct report *report,
-                        const struct report_result *result)
+static void log_refused(const struct worker *worker, const struct run *run,
+                        const struct report *report, const struct report_result *result)
 {
     char id[UUID_TEXT_BYTES];
 
@@ -264,7 +264,7 @@ static void log_refused(const struct worker *worker, const struct report *report
     uuid_format(&report->task_id, id);
     LOG(worker->log, LOG_WARN, "report.refused", KC("task", id),
         KC("op", report_op_word(report->op)), KC("code", err_word(result->code)),
-        KC("message", result->message));
+        KS("correlation_id", run->work.correlation_id), KC("message", result->message));
 }
 
 /* Two passes: a run ends only after everything of it was looked at. */
@@ -280,7 +280,7 @@ void worker_answered(void *ctx, const struct report *reports, const struct repor
         if (reports[i].op == REPORT_START)
             worker_start_answered(worker, (struct run *)entries[i].task);
         if (results[i].code != ERR_NONE)
-            log_refused(worker, &reports[i], &results[i]);
+            log_refused(worker, (struct run *)entries[i].task, &reports[i], &results[i]);
     }
     for (uint32_t i = 0; i < count; i++) {
         struct run *run = (struct run *)entries[i].task;
