@@ -66,7 +66,8 @@ size_t top_key_read(const char *bytes, size_t len, bool all, struct top_key *key
     if (key->kind != TOP_KEY_NONE || (unsigned char)bytes[0] < ' ')
         return 1;
     step = str_utf8_step(bytes, len);
-    if (step == 0 && !all && len < 4 && (unsigned char)bytes[0] >= 0xC2)
+    if (step == 0 && !all && len < 4 && (unsigned char)bytes[0] >= 0xC2 &&
+        (unsigned char)bytes[0] <= 0xF4)
         return 0; /* the rest of the character may follow */
     if (step == 0)
         return 1;
