@@ -56,6 +56,7 @@ static void take(struct top_screen *screen)
 
     raw.c_iflag &= ~(tcflag_t)(ICRNL | INLCR | IXON | ISTRIP);
     raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | IEXTEN); /* ISIG stays: ^C and ^Z mean what they do */
+    raw.c_oflag &= ~(tcflag_t)OPOST;
     raw.c_cc[VMIN] = 0;
     raw.c_cc[VTIME] = 0;
     tcsetattr(screen->in_fd, TCSADRAIN, &raw);
@@ -130,6 +131,7 @@ static enum top_event take_signal(struct top_screen *screen, int *signo)
     switch ((int)info.ssi_signo) {
     case SIGWINCH:
         look_at_size(screen);
+        screen->stale = true;
         return TOP_EVENT_REDRAW;
     case SIGTSTP:
         stop_here(screen);
@@ -173,9 +175,9 @@ bool top_screen_show(struct top_screen *screen, struct str frame)
     struct buf text = BUF_INIT(FRAME_BYTES_MAX);
     bool shown;
 
-    buf_text(&text, "\033[H");
+    buf_text(&text, screen->stale ? "\033[2J\033[H\033[K" : "\033[H\033[K");
     buf_str(&text, frame);
-    buf_text(&text, "\033[K\033[J");
+    screen->stale = false;
     shown = text.failed || write_all(screen->out_fd, buf_view(&text));
     buf_deinit(&text);
     return shown;

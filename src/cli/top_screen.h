@@ -13,6 +13,7 @@ struct top_screen {
     int in_fd, out_fd;
     int signal_fd;
     bool taken;           /* raw, and the alternate screen is shown */
+    bool stale;           /* what is on it was drawn for another size */
     struct termios before;
     sigset_t mask_before;
     uint32_t rows, columns;
@@ -29,8 +30,9 @@ void top_screen_close(struct top_screen *screen);
 enum top_event top_screen_wait(struct top_screen *screen, int64_t wait_ms, char *bytes, size_t cap,
                                size_t *len, int *signo);
 
-/* A whole frame, lines ended by TOP_LINE_END. False when the terminal is gone. */
-#define TOP_LINE_END "\033[K\r\n"
+/* A whole frame, lines ended by TOP_LINE_END: a line is cleared before it is written, because at
+ * the right edge clearing takes the last character along. False when the terminal is gone. */
+#define TOP_LINE_END "\r\n\033[K"
 bool top_screen_show(struct top_screen *screen, struct str frame);
 
 #endif
