@@ -253,6 +253,17 @@ static bool replace_outcome(struct worker *worker, struct run *run, const struct
     return reporter_add(worker->reporter, &run->task, &failure, true, false);
 }
 
+/* The front of a sentence, up to what it quotes: names and values are the task's business and not
+ * the log's. */
+static struct str without_names(const char *sentence)
+{
+    size_t len = strcspn(sentence, "\"'");
+    const char *arrow = memmem(sentence, len, " -> ", 4); /* a cycle, as a path of names */
+    const char *colon = arrow ? memrchr(sentence, ':', (size_t)(arrow - sentence)) : NULL;
+
+    return str_span(sentence, colon ? (size_t)(colon - sentence) : len);
+}
+
 static void log_refused(const struct worker *worker, const struct run *run,
                         const struct report *report, const struct report_result *result)
 {
@@ -264,7 +275,7 @@ static void log_refused(const struct worker *worker, const struct run *run,
     uuid_format(&report->task_id, id);
     LOG(worker->log, LOG_WARN, "report.refused", KC("task", id),
         KC("op", report_op_word(report->op)), KC("code", err_word(result->code)),
-        KS("correlation_id", run->work.correlation_id), KC("message", result->message));
+        KS("correlation_id", run->work.correlation_id), KS("reason", without_names(result->message)));
 }
 
 /* Two passes: a run ends only after everything of it was looked at. */
