@@ -214,7 +214,7 @@ static const struct config_field root_fields[] = {
      .help = "where spans are sent, OTLP over HTTP: http://127.0.0.1:4318"},
     {.key = "tracing.ratio", .kind = CONFIG_RATIO, SETTING(tracing_ratio), .fallback = "1",
      .env = "OTEL_TRACES_SAMPLER_ARG",
-     .help = "share of traces begun here that are sampled, 0 to 1; others are as their caller says"},
+     .help = "share of new traces that is sampled, 0 to 1; others are as their caller says"},
     {.key = "allow_network_fs", .kind = CONFIG_BOOL, SETTING(allow_network_fs),
      .fallback = "false", .flag = "allow-network-fs",
      .help = "open a SQLite store on a network file system all the same"},

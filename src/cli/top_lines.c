@@ -1,4 +1,5 @@
-/* What enter shows, line by line. Texts of tasks are not cleaned here: who draws them does. Pure. */
+/* What enter shows, line by line. Texts of tasks are not cleaned here: who draws them does so.
+ * Payloads, data and results are left out. Pure; no thread of its own. */
 #include "cli/top_model.h"
 
 #include "base/json.h"

@@ -55,7 +55,7 @@ static void take(struct top_screen *screen)
     struct termios raw = screen->before;
 
     raw.c_iflag &= ~(tcflag_t)(ICRNL | INLCR | IXON | ISTRIP);
-    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | IEXTEN); /* ISIG stays: ^C and ^Z mean what they do */
+    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | IEXTEN); /* ^C and ^Z stay what they are */
     raw.c_oflag &= ~(tcflag_t)OPOST;
     raw.c_cc[VMIN] = 0;
     raw.c_cc[VTIME] = 0;

@@ -101,8 +101,8 @@ static void log_outcome(const struct webhooks *webhooks, enum log_level level, c
     uuid_format(&message->id, id);
     uuid_format(&message->task_id, task);
     LOG(webhooks->log, level, event, KC("message", id), KC("task", task),
-        KS("correlation_id", correlation_id), KS("to", callback_origin(message->target)), KI("attempts", attempts),
-        KC("reason", reason));
+        KS("correlation_id", correlation_id), KS("to", callback_origin(message->target)),
+        KI("attempts", attempts), KC("reason", reason));
     arena_deinit(&arena);
 }
 

@@ -205,8 +205,8 @@ static void write_spans(struct buf *out, const struct server *server)
               counts.exported);
     write_one(out, "spans_dropped_total", "counter", "Spans lost: no room, or nobody took them.",
               counts.dropped);
-    write_one(out, "spans_export_failures_total", "counter", "Requests to the receiver that failed.",
-              counts.failed);
+    write_one(out, "spans_export_failures_total", "counter",
+              "Requests to the receiver that failed.", counts.failed);
 }
 
 static void counted(struct api_call *call)

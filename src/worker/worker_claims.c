@@ -275,7 +275,8 @@ static void log_refused(const struct worker *worker, const struct run *run,
     uuid_format(&report->task_id, id);
     LOG(worker->log, LOG_WARN, "report.refused", KC("task", id),
         KC("op", report_op_word(report->op)), KC("code", err_word(result->code)),
-        KS("correlation_id", run->work.correlation_id), KS("reason", without_names(result->message)));
+        KS("correlation_id", run->work.correlation_id),
+        KS("reason", without_names(result->message)));
 }
 
 /* Two passes: a run ends only after everything of it was looked at. */
