@@ -5,7 +5,7 @@ set -eu
 build="gcc cmake ninja-build pkg-config libsqlite3-dev libevent-dev libhttp-parser-dev libssl-dev
 libcurl4-openssl-dev libyaml-dev libzstd-dev libpq-dev scdoc tzdata"
 test="$build clang clang-tidy libclang-rt-14-dev libcmocka-dev python3 nodejs sqlite3 curl zstd
-valgrind postgresql pgbouncer spin python3-dateutil python3-croniter"
+valgrind postgresql pgbouncer spin python3-dateutil python3-croniter prometheus"
 case "${1:-build}" in
 build) packages=$build ;;
 test) packages=$test ;;

@@ -76,7 +76,7 @@ static void look_at_plans(struct alerts *alerts)
     if (facts->schedules_in_error)
         add(alerts, "schedules_in_error", "warning", NULL,
             "%u schedules or recurring patterns stand still with an error: perdura schedule list "
-            "--has-error shows them.", facts->schedules_in_error);
+            "--with-error shows them.", facts->schedules_in_error);
 }
 
 static void look_at_waits(struct alerts *alerts, const struct alert_queue *queue)

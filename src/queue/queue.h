@@ -261,6 +261,9 @@ struct queue_stats {
     int64_t missed_total;         /* instants too late for their policy, of one outage up to 100 */
     int64_t skipped_total;        /* instants left out as an earlier run went on */
     int64_t recovered_total;      /* lost, silent or partial tasks that were put back */
+    int64_t webhooks_delivered_total;
+    int64_t webhooks_failed_total;   /* calls; each is tried again until it expires */
+    int64_t webhooks_given_up_total;
     int64_t commits_total;
     int64_t commit_requests_total; /* requests over all commits: the batch size */
     int64_t commit_us_total;       /* time spent in commits */
@@ -279,7 +282,7 @@ struct queue_stats {
     bool log_regression;          /* at the start the anchor file was ahead of the store */
     bool leads;                   /* this node, or it is the only one */
     bool no_leader;               /* as far as this node knows */
-    int64_t clock_behind_us;      /* the wall clock is this far behind the engine's: it was set back */
+    int64_t clock_behind_us;      /* the wall clock behind the engine's: it was set back */
 };
 
 struct stats_request {

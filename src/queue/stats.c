@@ -85,10 +85,17 @@ int outbox_take(struct batch *batch, struct outbox_take_request *request)
 
 int outbox_done(struct batch *batch, struct outbox_done_request *request)
 {
+    struct queue_stats *stats = &batch->queue->stats;
+
     batch->wrote = true;
-    for (uint32_t i = 0; i < request->count; i++)
+    for (uint32_t i = 0; i < request->count; i++) {
         if (batch->store->verbs->outbox_save(batch->store, &request->messages[i],
                                              request->remove[i], &request->base.err) < 0)
             return -(int)request->base.err.code;
+        stats->webhooks_delivered_total += request->remove[i];
+        stats->webhooks_failed_total += !request->remove[i];
+        stats->webhooks_given_up_total += !request->remove[i] &&
+                                          request->messages[i].next_at_us == 0;
+    }
     return 0;
 }

@@ -9,8 +9,7 @@
 #include "core/bounds.h"
 #include "core/render.h"
 #include "server/sampler.h"
-#include "store/catalog_store.h"
-#include "store/measure_store.h"
+#include "server/stats_look.h"
 
 #define RATE_SECONDS 300
 #define DEAD_SECONDS 3600
@@ -128,90 +127,7 @@ static void write_lanes(struct buf *out, const struct stats_request *request)
     buf_byte(out, ']');
 }
 
-/* ---- from the store, as far as it could be read ---- */
-
-struct stats_call {
-    struct stats_request request; /* first: it is what the queue is asked */
-    struct execution_hour *hours;
-    uint32_t hours_count;
-    struct execution_category *categories;
-    uint32_t categories_count;
-    struct queue_wait *waits;
-    uint32_t waits_count;
-    uint32_t schedules_in_error;
-};
-
-static int read_names(struct api_call *call, struct store_reader *reader, struct stats_call *stats)
-{
-    struct catalog_filter filter = {.active = -1, .limit = EXECUTION_CATEGORIES_MAX};
-    struct category *categories;
-
-    if (call->server->store->verbs->catalog->read_categories(reader, &filter, call->arena,
-                                                             &categories,
-                                                             &stats->categories_count,
-                                                             &call->err) < 0)
-        return -(int)call->err.code;
-    stats->categories = arena_alloc_array(call->arena, stats->categories_count + 1,
-                                          sizeof *stats->categories);
-    if (!stats->categories)
-        return err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    for (uint32_t i = 0; i < stats->categories_count; i++)
-        stats->categories[i] = (struct execution_category){categories[i].id, categories[i].name};
-    return 0;
-}
-
-static int read_errors(struct api_call *call, struct store_reader *reader, struct arena *scratch,
-                       struct stats_call *stats)
-{
-    const struct catalog_verbs *verbs = call->server->store->verbs->catalog;
-    struct catalog_filter filter = {.active = 1, .type = -1, .errors_only = true,
-                                    .limit = BOUND_LIST_LIMIT_DEFAULT};
-    struct schedule *schedules;
-    struct recurring *recurring;
-    uint32_t count;
-
-    if (verbs->read_schedules(reader, &filter, scratch, &schedules, &stats->schedules_in_error,
-                              &call->err) < 0 ||
-        verbs->read_recurring(reader, &filter, scratch, &recurring, &count, &call->err) < 0)
-        return -(int)call->err.code;
-    stats->schedules_in_error += count;
-    return 0;
-}
-
-static int read_store(struct api_call *call, struct store_reader *reader, struct arena *scratch)
-{
-    struct stats_call *stats = call->ctx;
-    const struct measure_verbs *verbs = call->server->store->verbs->measures;
-    int64_t since_us = queue_now_us(call->server->queue) -
-                       (EXECUTION_HOURS_SHOWN + 1) * EXECUTION_HOUR_US;
-
-    if (verbs->read_hours(reader, since_us, call->arena, &stats->hours, &stats->hours_count,
-                          &call->err) < 0)
-        stats->hours_count = 0;
-    else if (read_names(call, reader, stats) < 0)
-        stats->categories_count = 0;
-    else if (verbs->read_waits(reader, call->arena, &stats->waits, &stats->waits_count,
-                               &call->err) < 0)
-        stats->waits_count = 0;
-    else if (read_errors(call, reader, scratch, stats) < 0)
-        stats->schedules_in_error = 0;
-    return -(int)call->err.code;
-}
-
 /* ---- alerts ---- */
-
-/* By queue: there may be thousands. The first in line of one that is in two stores is the one that
- * waits longer. */
-static void map_waits(const struct stats_call *stats, struct map *waits)
-{
-    for (uint32_t i = 0; i < stats->waits_count; i++) {
-        struct queue_wait *wait = &stats->waits[i];
-        const struct queue_wait *known = map_get(waits, wait->queue);
-
-        if (!known || wait->since_us < known->since_us)
-            (void)map_put(waits, wait->queue, wait); /* without memory: no alert */
-    }
-}
 
 static void add_history(const struct history *history, struct alert_queue *queue)
 {
@@ -225,7 +141,7 @@ static void add_history(const struct history *history, struct alert_queue *queue
     }
 }
 
-static void write_alerts(struct api_call *call, const struct stats_call *stats)
+static void write_alerts(struct api_call *call, const struct stats_look *stats)
 {
     const struct stats_request *request = &stats->request;
     int64_t now_us = queue_now_us(call->server->queue);
@@ -242,7 +158,7 @@ static void write_alerts(struct api_call *call, const struct stats_call *stats)
                                 .read_errors = request->stats.read_errors_total,
                                 .schedules_in_error = stats->schedules_in_error};
 
-    map_waits(stats, &waits);
+    stats_look_map_waits(stats, &waits);
     for (uint32_t i = 0; i < facts.queues_count; i++) {
         const struct queue_view *view = &request->queues[i];
         const struct queue_wait *wait = map_get(&waits, view->row.rule.name);
@@ -262,7 +178,7 @@ static void write_alerts(struct api_call *call, const struct stats_call *stats)
 
 static void counted(struct api_call *call)
 {
-    struct stats_call *stats = call->ctx;
+    struct stats_look *stats = call->ctx;
     struct stats_request *request = &stats->request;
     struct buf *out = &call->out;
 
@@ -287,25 +203,9 @@ static void counted(struct api_call *call)
     call_reply(call, 200);
 }
 
-static void ask_queue(struct api_call *call)
-{
-    struct stats_call *stats = call->ctx;
-
-    call->err = (struct err){0}; /* what could not be read is left out */
-    call_submit(call, &stats->request.base, REQUEST_STATS, counted);
-}
-
 void api_stats(struct api_call *call)
 {
-    struct stats_call *stats = arena_alloc(call->arena, sizeof *stats);
-
-    if (!stats) {
-        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-        call_fail(call);
-        return;
-    }
-    call->ctx = stats;
-    call_try_look(call, read_store, ask_queue);
+    stats_look(call, counted);
 }
 
 /* No target services are called by this server, so there is none to tell of. */

@@ -2,11 +2,12 @@
 executions ended per period and category, and alerts (C7, D14)."""
 import contextlib
 import json
+import socket
 import sqlite3
 import threading
 import unittest
 
-from harness import ApiTest, wait_until
+from harness import DEADLINE_S, ApiTest, wait_until
 
 SERIES = ("waiting", "running", "completed", "failed", "retried", "enqueued", "wait_p50_ms",
           "wait_p99_ms", "run_p50_ms", "run_p99_ms")
@@ -145,6 +146,64 @@ class Seconds(Measured):
         self.expect_error(422, "invalid", "GET", "/v1/stream?stats=yes", field="stats")
 
 
+class SlowReaders(Measured):
+    """F-H18, with the figures of every second among what is missed."""
+
+    def open_slow(self):
+        reader = socket.socket()
+        self.addCleanup(reader.close)
+        reader.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        reader.settimeout(DEADLINE_S)
+        reader.connect(self.server.address)
+        reader.sendall(b"GET /v1/stream?stats=1 HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        wait_until(lambda: self.stats()["stream_readers"] == 1, what="the reader")
+        return reader
+
+    def fill(self, count):
+        for _ in range(count // 10000):
+            self.expect(201, "POST", "/v1/tasks", [{"type": "x" * 200}] * 10000)
+        return count
+
+    def test_f_h18_figures_that_found_no_room_are_counted_in_the_gap(self):
+        reader = self.open_slow()
+        data, hurry = bytearray(), threading.Event()
+
+        def read():
+            """So slowly that it is not dropped, until told otherwise."""
+            with contextlib.suppress(OSError):
+                while got := reader.recv(1 << 20 if hurry.is_set() else 4096):
+                    data.extend(got)
+                    hurry.wait(0.2)
+        thread = threading.Thread(target=read, daemon=True)
+        thread.start()
+        total = self.fill(30000)
+
+        def steps():
+            return len([x for x in self.history()["total"]["waiting"] if x is not None])
+        before = steps()
+        # A step is five seconds: in that time several figures found the buffer full.
+        wait_until(lambda: steps() > before, what="five seconds")
+        hurry.set()
+        wait_until(lambda: b"event: stats" in bytes(data).split(b"event: gap")[-1] and
+                   b"event: gap" in data, deadline_s=60, what="figures behind a gap")
+        missed = sum(json.loads(x.split(b"\n", 1)[0])["missed"]
+                     for x in bytes(data).split(b"event: gap\ndata: ")[1:])
+        self.assertGreater(missed, 0)
+        seen = data.count(b"event: task")
+        self.assertGreater(seen + missed, total)  # not only tasks were missed
+
+    def test_f_h18_a_reader_that_takes_nothing_is_dropped(self):
+        self.open_slow()
+        self.fill(30000)
+        wait_until(lambda: self.stats()["stream_readers"] == 0, deadline_s=60,
+                   what="the reader gone")
+        self.assertLess(int(self.metric("perdura_process_resident_memory_bytes")), 1 << 30)
+
+    def metric(self, name):
+        text = self.request("GET", "/metrics").body.decode()
+        return next(x.split(" ")[1] for x in text.splitlines() if x.startswith(name + " "))
+
+
 class Executions(Measured):
     def given_category(self, name="billing"):
         return self.expect(201, "POST", "/v1/categories", {"name": name})
@@ -198,13 +257,17 @@ class Alerts(Measured):
         self.assertIn("20 of 20", found[0]["text"])
         self.assertEqual(self.alerts("dead_letters")[0]["queue"], "default")
 
+    def make_older(self):
+        """Everything that waits has done so for ten minutes more."""
+        with contextlib.closing(sqlite3.connect(self.server.store)) as store:
+            store.execute("UPDATE task_states SET updated_at = updated_at - ?", (10 * MINUTE_US,))
+            store.commit()
+
     def test_d14_tasks_that_are_due_and_have_no_worker_are_told(self):
         self.enqueue(queue="lonely")
         self.enqueue(queue="served")
         self.server.stop()
-        with contextlib.closing(sqlite3.connect(self.server.store)) as store:
-            store.execute("UPDATE task_states SET updated_at = updated_at - ?", (10 * MINUTE_US,))
-            store.commit()
+        self.make_older()
         self.server.start()
         self.register(queues=("served",))
         found = self.alerts("no_worker")
