@@ -188,6 +188,8 @@ struct pd_task_spec {
     const char *limit_key;       /* limits per key of the queue count by it */
     int64_t stall_after_ms;      /* a handler silent this long is stalled; default never */
     const char *callback_url;    /* gets a POST of the task when it has ended */
+    const char *traceparent;     /* W3C trace context it is part of; children inherit it */
+    const char *tracestate;
 };
 #define PD_TASK_SPEC_INIT PD_INIT_ZERO
 
@@ -401,6 +403,9 @@ PD_API const char *pd_task_payload(struct pd_task *task); /* JSON, "null" when t
 PD_API const char *pd_task_data(struct pd_task *task);    /* JSON; with "dependencies" and "children"
                                                              holding their results */
 PD_API const char *pd_task_metadata(struct pd_task *task);
+PD_API const char *pd_task_correlation_id(struct pd_task *task); /* NULL = none, so below */
+PD_API const char *pd_task_traceparent(struct pd_task *task); /* W3C trace context for its calls */
+PD_API const char *pd_task_tracestate(struct pd_task *task);
 PD_API int64_t pd_task_attempt(struct pd_task *task);     /* 1 = the first */
 PD_API const char *pd_task_checkpoint_name(struct pd_task *task); /* NULL = there is none */
 PD_API const char *pd_task_checkpoint_data(struct pd_task *task); /* JSON or NULL */
@@ -452,6 +457,8 @@ struct pd_claimed {
     const char *checkpoint_data;
     int checkpoint_progress;
     size_t payload_len;
+    const char *traceparent;     /* W3C trace context for what it calls; NULL = none */
+    const char *tracestate;
 };
 
 struct pd_claims {

@@ -7,6 +7,7 @@
 #include "base/json.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #define LINE_BYTES_MAX 8192
@@ -26,11 +27,15 @@ enum log_level log_level_of(struct str word)
     return LOG_INFO;
 }
 
-void log_init(struct log *log, enum log_level level, int fd)
+void log_init(struct log *log, enum log_level level, struct str format, int fd)
 {
     bool terminal = isatty(fd) == 1;
+    const char *no_colour = getenv("NO_COLOR");
 
-    *log = (struct log){.level = level, .json = !terminal, .colour = terminal, .fd = fd};
+    *log = (struct log){.level = level,
+                        .json = str_is(format, "json") || (!terminal && !str_is(format, "text")),
+                        .colour = terminal && (!no_colour || !*no_colour),
+                        .fd = fd};
 }
 
 static bool needs_quotes(struct str text)
@@ -103,6 +108,8 @@ void log_write(const struct log *log, enum log_level level, const char *event,
     for (; pairs->key && !more; pairs++) {
         size_t before = line.len;
 
+        if (pairs->is_text && !pairs->text.data)
+            continue;
         write_pair(&line, pairs, log->json);
         more = line.failed || line.len > LINE_BYTES_MAX - PAIR_BYTES_RESERVE;
         if (more) {

@@ -21,6 +21,7 @@ struct log_pair {
     bool is_text;
 };
 
+/* A text that is absent leaves its pair out. */
 #define KS(key, value) ((struct log_pair){(key), (value), 0, true})
 #define KC(key, value) ((struct log_pair){(key), str_of(value), 0, true})
 #define KI(key, value) ((struct log_pair){(key), STR_NONE, (int64_t)(value), false})
@@ -31,8 +32,9 @@ struct log_pair {
 /* debug, info, warn, error; anything else is info. */
 enum log_level log_level_of(struct str word);
 
-/* Chooses text or JSON by whether fd is a terminal. */
-void log_init(struct log *log, enum log_level level, int fd);
+/* format: text, json, or auto, which is text on a terminal and JSON otherwise. Colours only on a
+ * terminal, and not where NO_COLOR is set. */
+void log_init(struct log *log, enum log_level level, struct str format, int fd);
 /* pairs end with a NULL key. log may be NULL: nothing is written. */
 void log_write(const struct log *log, enum log_level level, const char *event,
                const struct log_pair *pairs);

@@ -4,6 +4,7 @@
 #include "cli/task_wait.h"
 #include "cli/view.h"
 #include "core/bounds.h"
+#include "core/trace.h"
 
 #define BODY_BYTES_MAX (8 * 1024 * 1024)
 
@@ -52,6 +53,10 @@ static const struct flag flags[] = {
      .help = "what it is about, for finding it again"},
     {.name = "correlation-id", .type = FLAG_TEXT, .value = "ID", .field = "correlation_id",
      .help = "passed along to targets and logs"},
+    {.name = "traceparent", .type = FLAG_TEXT, .value = "CONTEXT", .field = "traceparent",
+     .env = "TRACEPARENT", .help = "W3C trace context the task is part of"},
+    {.name = "tracestate", .type = FLAG_TEXT, .value = "STATE", .field = "tracestate",
+     .help = "the context's vendor part"},
     {.name = "tag", .type = FLAG_LIST, .value = "TAG", .field = "tags",
      .help = "tags, a,b or repeated"},
     {.name = "metadata", .type = FLAG_JSON, .value = "JSON|@FILE|-", .field = "metadata",
@@ -95,6 +100,18 @@ static void write_dependency(struct buf *body, struct str item)
     buf_byte(body, '}');
 }
 
+/* Inside of a handler the variable has its context; elsewhere it may be anybody's. */
+static void write_inherited_trace(struct call *call, struct buf *body)
+{
+    struct trace_context context;
+    struct str parent = call_text(call, "traceparent");
+
+    if (call_given(call, "traceparent") || !trace_parse(parent, &context))
+        return;
+    buf_byte(body, ',');
+    json_write_member_string(body, "traceparent", parent);
+}
+
 static int write_body(struct call *call, struct buf *body)
 {
     struct str *items;
@@ -115,6 +132,7 @@ static int write_body(struct call *call, struct buf *body)
     if (count > 0)
         buf_byte(body, ']');
     rc = call_write_fields(call, body);
+    write_inherited_trace(call, body);
     buf_byte(body, '}');
     return rc;
 }

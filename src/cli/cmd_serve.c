@@ -14,6 +14,9 @@ static const struct flag flags[] = {
     {.name = "demo", .type = FLAG_BOOL, .help = "fill the store with a demonstration"},
     {.name = "log-level", .type = FLAG_WORD, .value = "LEVEL", .fallback = "info",
      .choices = "debug|info|warn|error", .help = "least important events that are logged"},
+    {.name = "log-format", .type = FLAG_WORD, .value = "FORMAT", .fallback = "auto",
+     .choices = "auto|text|json",
+     .help = "how events are logged; auto is text on a terminal and JSON otherwise"},
     {.name = "allow-network-fs", .type = FLAG_BOOL,
      .help = "open a SQLite store on a network file system all the same"},
     {0}};

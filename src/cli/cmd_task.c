@@ -35,6 +35,7 @@ static const struct view_column show_columns[] = {
     {"key", "/idempotency_key", VIEW_TEXT},
     {"external id", "/external_id", VIEW_TEXT},
     {"correlation id", "/correlation_id", VIEW_TEXT},
+    {"trace", "/traceparent", VIEW_TEXT},
     {"workflow", "/workflow_id", VIEW_TEXT},
     {"parent", "/parent_id", VIEW_TEXT},
     {"job", "/job_id", VIEW_TEXT},

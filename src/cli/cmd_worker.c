@@ -17,6 +17,9 @@ static const struct flag flags[] = {
      .help = "configuration file; otherwise perdura.yaml in the current folder, if it is there"},
     {.name = "log-level", .type = FLAG_WORD, .value = "LEVEL", .fallback = "info",
      .choices = "debug|info|warn|error", .help = "least important events that are logged"},
+    {.name = "log-format", .type = FLAG_WORD, .value = "FORMAT", .fallback = "auto",
+     .choices = "auto|text|json",
+     .help = "how events are logged; auto is text on a terminal and JSON otherwise"},
     {0}};
 
 static int fill_options(struct call *call, struct worker_options *options)

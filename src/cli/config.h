@@ -16,7 +16,7 @@
 #define CONFIG_ANCHORS_MAX 1000        /* libyaml compares every one with all before it */
 #define CONFIG_TEXT_BYTES_MAX 4096
 #define CONFIG_ARENA_BYTES_MAX (64 * 1024 * 1024)
-#define CONFIG_SETTINGS_MAX 48
+#define CONFIG_SETTINGS_MAX 64
 
 enum config_origin { ORIGIN_DEFAULT, ORIGIN_FILE, ORIGIN_ENVIRONMENT, ORIGIN_FLAG };
 
@@ -70,6 +70,7 @@ enum config_kind {
     CONFIG_DURATION,
     CONFIG_BYTES,     /* 1024, 64KiB, 1MiB */
     CONFIG_PRIORITY,
+    CONFIG_RATIO,     /* 0 to 1, kept in millionths */
     CONFIG_RATE,      /* "100/s" or {count, per, burst} */
     CONFIG_POLICY,    /* retry_policy; sets has_retry_policy too */
     CONFIG_ORDER,
@@ -120,6 +121,7 @@ int config_set_defaults(void *record, const struct config_record *type, struct a
 void config_show(const struct config *config, const struct config_field *field, struct buf *out);
 
 bool config_rate_parse(struct str text, struct rate_rule *rate);     /* "none" is no limit */
+bool config_ratio_parse(struct str text, int64_t *millionths);        /* 0 to 1, six digits */
 bool config_priority_parse(struct str text, int64_t *priority);      /* number or level */
 bool config_word_valid(const char *choices, struct str word);        /* choices: "a|b|c" */
 bool config_bytes_parse(struct str text, int64_t *bytes);

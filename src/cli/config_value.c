@@ -45,6 +45,24 @@ bool config_rate_parse(struct str text, struct rate_rule *rate)
            rate->per_ms <= BOUND_DELAY_MS;
 }
 
+bool config_ratio_parse(struct str text, int64_t *millionths)
+{
+    int64_t unit = 1000000;
+
+    *millionths = 0;
+    if (text.len == 0 || text.len > 8 || text.data[0] < '0' || text.data[0] > '1' ||
+        (text.len > 1 && (text.data[1] != '.' || text.len == 2)))
+        return false;
+    *millionths = (text.data[0] - '0') * unit;
+    for (size_t i = 2; i < text.len; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9')
+            return false;
+        unit /= 10;
+        *millionths += (text.data[i] - '0') * unit;
+    }
+    return *millionths <= 1000000;
+}
+
 bool config_bytes_parse(struct str text, int64_t *bytes)
 {
     static const struct {
@@ -127,6 +145,8 @@ static int set_number(void *at, const struct config_field *field, struct str tex
         must = str_to_int64(text, &value) ? NULL : "a whole number";
     else if (field->kind == CONFIG_BYTES)
         must = config_bytes_parse(text, &value) ? NULL : "a size such as 4096, 64KiB or 1MiB";
+    else if (field->kind == CONFIG_RATIO)
+        must = config_ratio_parse(text, &value) ? NULL : "a number from 0 to 1 such as 0.05";
     else if (field->kind == CONFIG_PRIORITY)
         must = config_priority_parse(text, &value)
                    ? NULL : "a number from -1000 to 1000, or low, medium, high, critical";
@@ -136,7 +156,8 @@ static int set_number(void *at, const struct config_field *field, struct str tex
     if (must)
         return err_set(err, ERR_INVALID, "%s is '" STR_FMT "'; it must be %s", field->key,
                        STR_ARG(text), must);
-    if (field->kind != CONFIG_PRIORITY && (value < field->min || value > field->max))
+    if (field->kind != CONFIG_PRIORITY && field->kind != CONFIG_RATIO &&
+        (value < field->min || value > field->max))
         return err_set(err, ERR_INVALID, "%s is '" STR_FMT "'; it must be from %lld to %lld%s",
                        field->key, STR_ARG(text), (long long)field->min, (long long)field->max,
                        field->kind == CONFIG_DURATION ? " ms" : "");
@@ -224,6 +245,7 @@ int config_set_scalar(void *record, const struct config_field *field, struct str
     case CONFIG_BYTES:
     case CONFIG_DURATION:
     case CONFIG_PRIORITY:
+    case CONFIG_RATIO:
         return set_number(at, field, text, err);
     case CONFIG_BOOL:
         return set_bool(at, field, text, err);
@@ -323,6 +345,8 @@ static void show_number(struct buf *out, const struct config_field *field, int64
         buf_text(out, "(not set)");
     else if (field->kind == CONFIG_DURATION)
         show_duration(out, value);
+    else if (field->kind == CONFIG_RATIO)
+        buf_format(out, "%g", (double)value / 1e6);
     else
         buf_int(out, value);
 }

@@ -120,9 +120,11 @@ static void task_head(struct buf *out, const struct task *task)
     INT(out, "priority", task->priority);
 }
 
-static void task_content(struct buf *out, const struct task *task, struct str instead)
+static void task_content(struct buf *out, const struct task *task,
+                         const struct render_extra *extra)
 {
     const struct task_spec *spec = &task->spec;
+    struct str instead = extra ? extra->data : STR_NONE;
 
     if (task->has_spec)
         JSON(out, "payload", spec->payload);
@@ -136,6 +138,9 @@ static void task_content(struct buf *out, const struct task *task, struct str in
     TEXT(out, "external_id", spec->external_id);
     TEXT(out, "context_key", spec->context_key);
     TEXT(out, "correlation_id", spec->correlation_id);
+    TEXT(out, "traceparent", extra && extra->traceparent.data ? extra->traceparent
+                                                              : spec->traceparent);
+    TEXT(out, "tracestate", spec->tracestate);
     ID(out, "job_id", &spec->job_id);
     ID(out, "schedule_id", &spec->schedule_id);
     ID(out, "recurring_job_id", &spec->recurring_job_id);
@@ -268,7 +273,7 @@ void render_task(struct buf *out, const struct task *task, const struct render_e
     if (texts < out->max_bytes && TASK_BYTES + texts < out->max_bytes - out->len)
         buf_reserve(out, TASK_BYTES + texts);
     task_head(out, task);
-    task_content(out, task, extra ? extra->data : STR_NONE);
+    task_content(out, task, extra);
     task_times(out, task);
     task_tries(out, task);
     task_holding(out, task);
@@ -279,7 +284,8 @@ void render_task(struct buf *out, const struct task *task, const struct render_e
     buf_byte(out, '}');
 }
 
-void render_event(struct buf *out, const struct task_event *event, const struct uuid *task_id)
+void render_event(struct buf *out, const struct task_event *event, const struct uuid *task_id,
+                  struct str correlation_id)
 {
     PUT(out, "{\"id\":");
     put_id_or_null(out, &event->id);
@@ -290,6 +296,7 @@ void render_event(struct buf *out, const struct task_event *event, const struct 
     TEXT(out, "state", event->state);
     JSON(out, "detail", event->detail);
     WORD(out, "actor", actor_word(event->actor));
+    TEXT(out, "correlation_id", correlation_id);
     TIME(out, "created_at", event->created_at_us);
     buf_byte(out, '}');
 }

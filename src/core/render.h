@@ -19,11 +19,13 @@ struct render_extra {
     int64_t lease_ms;
     const struct checkpoint *checkpoint;
     struct str data;           /* instead of the task's own (dependencies and children put in) */
+    struct str traceparent;    /* instead of the task's own: what comes after it passes this on */
 };
 
 /* One JSON object, no line break inside unless the user's own JSON has one. extra may be NULL. */
 void render_task(struct buf *out, const struct task *task, const struct render_extra *extra);
-void render_event(struct buf *out, const struct task_event *event, const struct uuid *task_id);
+void render_event(struct buf *out, const struct task_event *event, const struct uuid *task_id,
+                  struct str correlation_id);
 void render_execution(struct buf *out, const struct execution *execution);
 void render_checkpoint(struct buf *out, const struct checkpoint *checkpoint,
                        const struct uuid *task_id);

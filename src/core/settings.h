@@ -108,6 +108,9 @@ struct settings {
     bool demo;
     bool allow_network_fs;
     struct str log_level;
+    struct str log_format;          /* auto, text, json */
+    struct str tracing_otlp;        /* where spans are sent (OTLP over HTTP); absent = nowhere */
+    int64_t tracing_ratio;          /* share of new traces that is sampled, in millionths */
     int64_t writers;   /* of a node on a shared store, side by side; 0 = the usual number */
     const struct redact_rule *redact;
     uint32_t redact_count;

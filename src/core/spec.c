@@ -2,6 +2,7 @@
  * kind of value each takes, its bounds and where it goes. Unknown members are refused, so that a
  * misspelt one is not silently ignored. Pure, any thread. */
 #include "core/spec_int.h"
+#include "core/trace.h"
 
 struct parse {
     struct arena *arena;
@@ -199,6 +200,30 @@ static int read_on_unsatisfied(struct parse *parse, const struct member *member,
     return bad_word(parse, member, "cancel, fail or run");
 }
 
+static int read_traceparent(struct parse *parse, const struct member *member, struct str value)
+{
+    struct task_spec *spec = &parse->input->spec;
+    struct trace_context context;
+
+    if (spec_read_string(value, "traceparent", parse->arena, &spec->traceparent, parse->err) < 0)
+        return -(int)parse->err->code;
+    if (trace_parse(spec->traceparent, &context))
+        return 0;
+    return bad_word(parse, member, "a W3C trace context such as "
+                    "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+}
+
+static int read_tracestate(struct parse *parse, const struct member *member, struct str value)
+{
+    struct task_spec *spec = &parse->input->spec;
+
+    if (spec_read_string(value, "tracestate", parse->arena, &spec->tracestate, parse->err) < 0)
+        return -(int)parse->err->code;
+    if (trace_state_valid(spec->tracestate))
+        return 0;
+    return bad_word(parse, member, "a W3C tracestate: name=value, at most 512 bytes");
+}
+
 static int read_tags(struct parse *parse, const struct member *member, struct str value)
 {
     (void)member;
@@ -257,6 +282,8 @@ static const struct member members[] = {
     NUMBER("stall_after_ms", spec.stall_after_ms, 0, BOUND_DELAY_MS, 0),
     SPECIAL("tags", read_tags, spec.tags, 0, 0),
     NUMBER("timeout_ms", spec.timeout_ms, 1, BOUND_DELAY_MS, AT(has_timeout)),
+    SPECIAL("traceparent", read_traceparent, spec.traceparent, 0, TRACE_PARENT_BYTES),
+    SPECIAL("tracestate", read_tracestate, spec.tracestate, 0, TRACE_STATE_BYTES),
     TEXT("type", spec.type, BOUND_NAME_BYTES),
     SPECIAL("unique_until", read_unique_until, spec.unique_until, 0, 0),
     TEXT("user_id", spec.user_id, BOUND_KEY_BYTES),
@@ -293,6 +320,9 @@ static int check_together(struct parse *parse)
     if (parse->has_max_attempts && input->has_max_retries)
         return err_set_field(parse->err, ERR_INVALID, "max_attempts",
                              "Give \"max_retries\" or \"max_attempts\" (one more), not both.");
+    if (input->spec.tracestate.data && !input->spec.traceparent.data)
+        return err_set_field(parse->err, ERR_INVALID, "tracestate",
+                             "\"tracestate\" means nothing without \"traceparent\"; give both.");
     if (input->hash_fields_count && parse->has_hash_input && !input->hash_input)
         return err_set_field(parse->err, ERR_INVALID, "hash_input",
                              "\"hash_fields\" asks for a hash and \"hash_input\" forbids it; "

@@ -37,6 +37,8 @@ struct task_spec {
     struct str external_id;
     struct str context_key;
     struct str correlation_id;
+    struct str traceparent; /* W3C trace context it was enqueued in; both may be absent */
+    struct str tracestate;
     struct str workflow_id;
     struct str idempotency_key;
     struct str input_hash;  /* 64 hex digits */
@@ -143,7 +145,7 @@ struct task {
 };
 
 /* Its texts one by one, but for payload and data: for whoever copies a task. */
-#define TASK_TEXTS_COUNT 24
+#define TASK_TEXTS_COUNT 26
 struct str *task_text(struct task *task, size_t at);
 /* All of it with texts of its own; NULL (or arena->failed) when memory is out. */
 struct task *task_copy(const struct task *task, struct arena *arena);

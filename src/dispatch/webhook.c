@@ -7,6 +7,7 @@
 
 #include "base/fault.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "core/retry.h"
 #include "core/callback_allow.h"
 #include "dispatch/webhook_call.h"
@@ -87,16 +88,22 @@ static struct settled *settle(struct webhooks *webhooks, const struct outbox_mes
 static void log_outcome(const struct webhooks *webhooks, enum log_level level, const char *event,
                         const struct outbox_message *message, int64_t attempts, const char *reason)
 {
+    struct arena arena = ARENA_INIT(4096);
+    struct str correlation_id = STR_NONE;
+    struct str body;
     char id[UUID_TEXT_BYTES];
     char task[UUID_TEXT_BYTES];
 
     if (!webhooks->log || webhooks->log->level > level)
         return;
+    if (message->body.data && json_check(message->body, &body, NULL) == 0)
+        correlation_id = json_string(json_get(body, STR("correlation_id")), &arena);
     uuid_format(&message->id, id);
     uuid_format(&message->task_id, task);
     LOG(webhooks->log, level, event, KC("message", id), KC("task", task),
-        KS("to", callback_origin(message->target)), KI("attempts", attempts),
-        KC("reason", reason));
+        KS("correlation_id", correlation_id), KS("to", callback_origin(message->target)),
+        KI("attempts", attempts), KC("reason", reason));
+    arena_deinit(&arena);
 }
 
 static void settle_delivered(struct webhooks *webhooks, const struct outbox_message *message,

@@ -5,7 +5,9 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "core/callback_allow.h"
+#include "core/trace.h"
 
 #include <sys/socket.h>
 
@@ -96,6 +98,37 @@ static bool add_header(struct webhook_call *call, const char *line)
     return headers != NULL;
 }
 
+static bool add_pair(struct webhook_call *call, const char *name, struct str value)
+{
+    char line[32 + TRACE_STATE_BYTES];
+
+    snprintf(line, sizeof line, "%s: " STR_FMT, name, STR_ARG(value));
+    return add_header(call, line);
+}
+
+/* The body is the task; a context that is part of it goes along as W3C wants it. */
+static bool add_trace(struct webhook_call *call, struct str body)
+{
+    static const char member[] = "\"traceparent\":\"";
+    struct arena arena = ARENA_INIT(4096);
+    struct trace_context context;
+    struct str task, parent, state;
+    bool ok = true;
+
+    if (!memmem(body.data, body.len, member, sizeof member - 1) ||
+        json_check(body, &task, NULL) < 0 || json_kind(task) != JSON_OBJECT)
+        return true;
+    parent = json_string(json_get(task, STR("traceparent")), &arena);
+    state = json_string(json_get(task, STR("tracestate")), &arena);
+    if (trace_parse(parent, &context)) {
+        ok = add_pair(call, "traceparent", str_span(parent.data, TRACE_PARENT_BYTES));
+        if (ok && trace_state_valid(state))
+            ok = add_pair(call, "tracestate", state);
+    }
+    arena_deinit(&arena);
+    return ok;
+}
+
 static bool make_headers(struct webhook_call *call, struct str secret, int64_t unix_s)
 {
     uint8_t hmac[HASH_BYTES];
@@ -127,17 +160,19 @@ int webhook_call_prepare(struct webhook_call *call, const struct outbox_message 
     memcpy(call->url, message->target.data, message->target.len);
     call->url[message->target.len] = '\0';
     call->message.target = str_span(call->url, message->target.len);
-    call->message.body = call->message.kind = call->message.last_error = STR_NONE;
+    call->message.kind = call->message.last_error = STR_NONE;
     call->origin = callback_origin(call->message.target);
     call->response_bytes = 0;
     buf_int(&call->signed_text, unix_s);
     buf_byte(&call->signed_text, '.');
     body_at = call->signed_text.len;
     buf_str(&call->signed_text, message->body);
-    if (call->signed_text.failed || !make_headers(call, secret, unix_s)) {
+    if (call->signed_text.failed || !make_headers(call, secret, unix_s) ||
+        !add_trace(call, message->body)) {
         webhook_call_finish(call);
         return err_set(err, ERR_MEMORY, "There was not enough memory to send the callback.");
     }
+    call->message.body = str_span(call->signed_text.data + body_at, message->body.len);
     curl_easy_setopt(call->easy, CURLOPT_URL, call->url);
     curl_easy_setopt(call->easy, CURLOPT_TIMEOUT_MS, (long)timeout_ms);
     curl_easy_setopt(call->easy, CURLOPT_POST, 1L);

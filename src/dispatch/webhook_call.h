@@ -17,7 +17,7 @@
 struct webhook_call {
     CURL *easy; /* kept for the next call */
     struct curl_slist *headers;
-    struct outbox_message message; /* texts are gone, but for target; all else is what was taken */
+    struct outbox_message message; /* texts are gone, but for target and body; else as taken */
     struct str origin;             /* front of url */
     char url[BOUND_URL_BYTES + 1];
     struct buf signed_text;        /* "t.body": what is signed; the body is sent from here */

@@ -146,6 +146,10 @@ static bool fill_claimed(struct pd_claimed *claimed, const struct work *work, st
     uuid_format(&work->id, claimed->id);
     if (work->correlation_id.data)
         claimed->correlation_id = arena_cstr(arena, work->correlation_id);
+    if (work->traceparent.data)
+        claimed->traceparent = arena_cstr(arena, work->traceparent);
+    if (work->tracestate.data)
+        claimed->tracestate = arena_cstr(arena, work->tracestate);
     if (work->checkpoint_name.data)
         claimed->checkpoint_name = arena_cstr(arena, work->checkpoint_name);
     if (work->checkpoint_data.data)

@@ -172,7 +172,7 @@ int pd_open(const char *where, const struct pd_options *options, struct pd **out
     if (options)
         given = *options;
     if (given.log_fd > 0) {
-        log_init(&pd->log, LOG_INFO, given.log_fd);
+        log_init(&pd->log, LOG_INFO, STR("auto"), given.log_fd);
         pd->logger = &pd->log;
     }
     if (!where || !*where)

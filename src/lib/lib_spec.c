@@ -57,6 +57,8 @@ static const struct text_field texts[] = {
     TEXT(limit_key, spec.limit_key, BOUND_KEY_BYTES),
     PARSED(ref),
     PARSED(callback_url),
+    PARSED(traceparent),
+    PARSED(tracestate),
 };
 
 struct number_field {

@@ -5,7 +5,7 @@
 #include "lib/lib_int.h"
 
 enum text { TEXT_TYPE, TEXT_QUEUE, TEXT_PAYLOAD, TEXT_DATA, TEXT_METADATA, TEXT_NAME,
-            TEXT_CHECKPOINT, TEXT_COUNT };
+            TEXT_CHECKPOINT, TEXT_CORRELATION, TEXT_TRACEPARENT, TEXT_TRACESTATE, TEXT_COUNT };
 
 struct pd_task {
     struct function_call *call;
@@ -74,6 +74,21 @@ const char *pd_task_data(struct pd_task *task)
 const char *pd_task_metadata(struct pd_task *task)
 {
     return text_of(task, TEXT_METADATA, task->work->metadata);
+}
+
+const char *pd_task_correlation_id(struct pd_task *task)
+{
+    return text_of(task, TEXT_CORRELATION, task->work->correlation_id);
+}
+
+const char *pd_task_traceparent(struct pd_task *task)
+{
+    return text_of(task, TEXT_TRACEPARENT, task->work->traceparent);
+}
+
+const char *pd_task_tracestate(struct pd_task *task)
+{
+    return text_of(task, TEXT_TRACESTATE, task->work->tracestate);
 }
 
 int64_t pd_task_attempt(struct pd_task *task)

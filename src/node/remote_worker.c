@@ -1,6 +1,8 @@
 /* `perdura worker`: claims from a server over HTTP and runs the configured handlers here, until a
  * signal ends it. */
 #include "node/node.h"
+#include "base/clock.h"
+#include "base/notify.h"
 #include "worker/source_remote.h"
 #include "worker/worker.h"
 
@@ -28,6 +30,21 @@ static int signal_within(const sigset_t *set, int64_t ms)
     struct timespec limit = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
 
     return sigtimedwait(set, NULL, &limit);
+}
+
+/* With signs of life in between, where somebody wants them. */
+static int wait_for_signal(const sigset_t *set, const struct notify *notify)
+{
+    int64_t every_ms = notify->watchdog_us ? notify->watchdog_us / 3 / CLOCK_MS_US + 1 : 3600000;
+
+    for (;;) {
+        int signo = signal_within(set, every_ms);
+
+        if (signo > 0)
+            return signo;
+        if (notify->watchdog_us)
+            notify_send(notify, "WATCHDOG=1");
+    }
 }
 
 static void name_queues(const struct settings *settings, const struct worker_options *options,
@@ -79,12 +96,14 @@ int node_worker_main(const struct settings *settings, const struct worker_option
                          .categories_count = options->categories_count}};
     struct err err = {0};
     struct log log;
+    struct notify notify;
     struct source *source;
     struct worker *worker = NULL;
     sigset_t set;
     int signo = 0;
 
-    log_init(&log, log_level_of(settings->log_level), STDERR_FILENO);
+    log_init(&log, log_level_of(settings->log_level), settings->log_format, STDERR_FILENO);
+    notify_open(&notify);
     block_signals(&set);
     name_queues(settings, options, &arena, &config.registration);
     source = source_remote_open(options->server, settings->token, &err);
@@ -96,8 +115,9 @@ int node_worker_main(const struct settings *settings, const struct worker_option
         printf("worker " STR_FMT " claims from " STR_FMT "\n", STR_ARG(id),
                STR_ARG(options->server));
         fflush(stdout);
-        while ((signo = sigwaitinfo(&set, NULL)) < 0 && errno == EINTR)
-            continue;
+        notify_send(&notify, "READY=1\nSTATUS=claims from " STR_FMT, STR_ARG(options->server));
+        signo = wait_for_signal(&set, &notify);
+        notify_send(&notify, "STOPPING=1");
         LOG(&log, LOG_INFO, "worker.stopping", KI("signal", signo));
         if (worker_stop(worker, settings->grace_ms, &err) < 0)
             LOG(&log, LOG_WARN, "worker.not_stopped", KC("reason", err.text));
@@ -107,6 +127,7 @@ int node_worker_main(const struct settings *settings, const struct worker_option
     }
     if (source)
         source->verbs->free(source);
+    notify_close(&notify);
     arena_deinit(&arena);
     return worker ? 0 : err_exit_code(err.code ? err.code : ERR_UNAVAILABLE);
 }

@@ -2,9 +2,11 @@
  * one. Store, queue, callbacks, in-process workers, HTTP; everything else hangs off these. */
 #include "node/node.h"
 #include "base/fault.h"
+#include "dispatch/span_export.h"
 #include "net/loop.h"
 #include "node/demo.h"
 #include "node/serve_stores.h"
+#include "node/service.h"
 #include "server/auth.h"
 #include "server/server.h"
 #include "worker/source_local.h"
@@ -26,6 +28,9 @@ struct node {
     struct log log;
     struct arena arena;
     struct serve_stores stores;
+    struct service service;
+    struct span_export *spans; /* NULL = none are exported */
+    char name[128];            /* as those who get spans know it */
     struct queue *queue;
     struct loop *loop;
     _Atomic(struct server *) server;
@@ -45,6 +50,11 @@ static void on_notes(void *ctx, const struct task_note *notes, uint32_t count)
         server_notes(server, notes, count);
 }
 
+static void on_spans(void *ctx, const struct span *spans, uint32_t count)
+{
+    span_export_add(((struct node *)ctx)->spans, spans, count);
+}
+
 /* Nothing may be served after the store failed: the next start recovers. */
 static void on_fatal(void *ctx, const char *reason)
 {
@@ -62,6 +72,7 @@ static int start_stores(struct node *node, struct err *err)
                                         .log = &node->log,
                                         .anchor = node->settings->log_anchor,
                                         .on_notes = on_notes,
+                                        .on_spans = node->spans ? on_spans : NULL,
                                         .on_fatal = on_fatal,
                                         .ctx = node};
 
@@ -133,6 +144,7 @@ static void on_signal(int signo, void *ctx)
     if (node->stopping) /* twice: somebody is in a hurry; nothing acknowledged is lost */
         _exit(1);
     node->stopping = true;
+    service_stopping(&node->service);
     FAULT_POINT("drain.begin");
     server_drain(atomic_load(&node->server));
     node->stopper_runs = pthread_create(&node->stopper, NULL, stop_workers, node) == 0;
@@ -152,13 +164,26 @@ static int start_server(struct node *node, struct err *err)
                          node->settings, &node->log, err);
     if (!server)
         return -(int)err->code;
+    server_show_spans(server, node->spans);
     atomic_store(&node->server, server);
     return 0;
 }
 
+static int start_tracing(struct node *node, struct err *err)
+{
+    char host[64] = "";
+
+    if (!trace_is_on(node->settings))
+        return 0;
+    gethostname(host, sizeof host - 1);
+    snprintf(node->name, sizeof node->name, "%s-%ld", host, (long)getpid());
+    node->spans = span_export_start(node->settings, node->name, &node->log, err);
+    return node->spans ? 0 : -(int)err->code;
+}
+
 static int start(struct node *node, struct err *err)
 {
-    if (start_stores(node, err) < 0 ||
+    if (start_tracing(node, err) < 0 || start_stores(node, err) < 0 ||
         serve_stores_start_helpers(&node->stores, err) < 0 || start_server(node, err) < 0)
         return -(int)err->code;
     if (node->settings->demo && demo_enqueue(node->queue, node->settings, err) < 0)
@@ -179,12 +204,23 @@ static void stop(struct node *node)
     if (node->queue)
         queue_close(node->queue);
     serve_stores_stop_helpers(&node->stores);
+    service_close(&node->service);
     if (server)
         server_free(server);
     if (node->loop)
         loop_free(node->loop);
     serve_stores_close(&node->stores);
+    span_export_stop(node->spans);
     arena_deinit(&node->arena);
+}
+
+static void tell_ready(struct node *node, const char *store)
+{
+    char status[768];
+
+    snprintf(status, sizeof status, "serving on http://%s, store %s",
+             server_address(atomic_load(&node->server)), store);
+    service_ready(&node->service, node->loop, node->queue, status);
 }
 
 int node_serve_main(const struct settings *settings)
@@ -196,7 +232,8 @@ int node_serve_main(const struct settings *settings)
     int rc;
 
     store_own_process();
-    log_init(&node.log, log_level_of(settings->log_level), STDERR_FILENO);
+    log_init(&node.log, log_level_of(settings->log_level), settings->log_format, STDERR_FILENO);
+    service_open(&node.service);
     if (settings->demo) {
         with_demo = *settings;
         if (demo_settings(&with_demo, &node.arena) < 0)
@@ -212,6 +249,7 @@ int node_serve_main(const struct settings *settings)
         store_shown(settings->store, shown, sizeof shown);
         LOG(&node.log, LOG_INFO, "node.started", KC("address", server_address(node.server)),
             KC("store", shown));
+        tell_ready(&node, shown);
         rc = loop_run(node.loop);
     } else {
         fprintf(stderr, "perdura: %s\n", err.text);

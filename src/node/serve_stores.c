@@ -10,6 +10,13 @@ static void on_notes(void *ctx, const struct task_note *notes, uint32_t count)
     config->on_notes(config->ctx, notes, count);
 }
 
+static void on_spans(void *ctx, const struct span *spans, uint32_t count)
+{
+    const struct queue_config *config = &((struct serve_store *)ctx)->all->config;
+
+    config->on_spans(config->ctx, spans, count);
+}
+
 static void on_fatal(void *ctx, const char *reason)
 {
     const struct queue_config *config = &((struct serve_store *)ctx)->all->config;
@@ -105,6 +112,7 @@ int serve_stores_open(struct serve_stores *stores, const struct queue_config *gi
 
     stores->config = *given;
     config.on_notes = on_notes;
+    config.on_spans = given->on_spans ? on_spans : NULL;
     config.on_outbox = on_outbox;
     config.on_fatal = on_fatal;
     config.on_recovery = on_recovery;

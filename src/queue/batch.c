@@ -355,6 +355,7 @@ int batch_execution_end(struct batch *batch, struct task *task, enum execution_s
     execution->result_data = result;
     execution->error_data = error_data;
     measured_execution(batch, task, status);
+    spans_ended(batch, task, status);
     return 0;
 }
 

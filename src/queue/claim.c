@@ -174,11 +174,21 @@ static int new_execution(struct batch *batch, struct task *task, struct str work
     return batch_execution_new(batch, task, &execution, err);
 }
 
+static void hand_on_trace(const struct batch *batch, const struct task *task,
+                          struct arena *arena, struct claimed *claimed)
+{
+    char space[TRACE_PARENT_BYTES + 1];
+    struct str parent = trace_hand_on(task, batch->queue->settings, space);
+
+    claimed->traceparent = parent.data == space ? arena_str(arena, parent) : parent;
+}
+
 int claim_take(struct batch *batch, struct claim_request *request, struct worker_state *worker,
                struct task *task, struct err *err)
 {
     int64_t lease_us = batch->queue->settings->lease_ms * CLOCK_MS_US;
     struct claimed *claimed = &request->claimed[request->claimed_count++];
+    int64_t since_us = spans_ready_since(task);
 
     *claimed = (struct claimed){.task = task};
     if (batch_adopt(batch, task, err) < 0 ||
@@ -202,6 +212,8 @@ int claim_take(struct batch *batch, struct claim_request *request, struct worker
     task->resumed_from = claimed->checkpoint ? claimed->checkpoint->name : STR_NONE;
     if (new_execution(batch, task, task->worker_id, err) < 0)
         return -(int)err->code;
+    spans_claimed(batch, task, since_us);
+    hand_on_trace(batch, task, request->base.arena, claimed);
     batch->queue->stats.claimed_total++;
     FAULT_POINT("claim.row");
     return batch_move(batch, task, STATUS_CLAIMED, MOVE_CLAIM, "Claimed", ACTOR_WORKER, STR_NONE,

@@ -142,7 +142,9 @@ static int write_callback(struct batch *batch, struct task *task, struct err *er
         rc = batch->store->verbs->tasks_load(batch->store, &task->id, 1, LOAD_ALL, &batch->arena,
                                              &whole, err);
     if (rc == 0 && whole) {
-        struct render_extra extra = {.single = false};
+        char space[TRACE_PARENT_BYTES + 1];
+        struct render_extra extra = {
+            .traceparent = trace_hand_on(whole, batch->queue->settings, space)};
 
         render_task(&body, whole, &extra);
         message.body = buf_view(&body);
@@ -173,6 +175,7 @@ static int escalate(struct batch *batch, struct task *task, struct err *err)
     input.spec.queue = target;
     input.spec.payload = batch_text(batch, "{\"dead_letter\":\"%s\"}", id);
     input.spec.correlation_id = task->spec.correlation_id;
+    inherit_trace(batch, task, &batch->arena, &input.spec);
     input.spec.idempotency_key = batch_text(batch, "dead_letter:%s:%lld", id,
                                             (long long)task->attempts);
     if (enqueue_tasks(batch, &input, 1, ACTOR_LEADER, NULL, &batch->arena, &made, &duplicate,

@@ -116,6 +116,19 @@ static int name_workflow(struct plan *plan)
     return 0;
 }
 
+/* A child belongs under the attempt that made it. */
+void inherit_trace(const struct batch *batch, const struct task *parent, struct arena *arena,
+                   struct task_spec *spec)
+{
+    char space[TRACE_PARENT_BYTES + 1];
+
+    if (spec->traceparent.data)
+        return;
+    spec->traceparent =
+        arena_str(arena, trace_hand_on(parent, batch->queue->settings, space));
+    spec->tracestate = spec->traceparent.data ? parent->spec.tracestate : STR_NONE;
+}
+
 /* A run's task got its id before. */
 static struct task *make_task(struct plan *plan, struct task_input *input,
                               const struct run_wish *wish)
@@ -134,6 +147,7 @@ static struct task *make_task(struct plan *plan, struct task_input *input,
             task->spec.correlation_id = plan->parent->spec.correlation_id;
         if (!task->spec.workflow_id.data)
             task->spec.workflow_id = plan->parent->spec.workflow_id;
+        inherit_trace(batch, plan->parent, plan->arena, &task->spec);
     }
     task->has_spec = true;
     task->has_data = true;
@@ -395,6 +409,7 @@ static int add_task(struct plan *plan, uint32_t at)
         return -(int)plan->err->code;
     task->version = 1;
     batch->queue->stats.enqueued_total++;
+    spans_enqueued(batch, task);
     if (is_fork && forked_begin(batch, task, plan->inputs[at].checkpoint, plan->arena,
                                 plan->err) < 0)
         return -(int)plan->err->code;
@@ -436,6 +451,7 @@ int enqueue_run(struct batch *batch, struct task_input *input, const struct run_
         return -(int)err->code;
     task->version = 1;
     batch->queue->stats.enqueued_total++;
+    spans_enqueued(batch, task);
     return 0;
 }
 

@@ -16,6 +16,7 @@
 #include "core/recovery.h"
 #include "core/report.h"
 #include "core/settings.h"
+#include "core/span.h"
 #include "core/spec.h"
 #include "core/why.h"
 #include "store/store.h"
@@ -79,6 +80,7 @@ struct claimed {
     struct task *task;
     struct checkpoint *checkpoint; /* NULL = none */
     struct str data;               /* data with dependencies and children put in, or absent */
+    struct str traceparent;        /* what its handler passes on; absent = there is no trace */
 };
 
 struct claim_request {
@@ -398,6 +400,8 @@ struct queue_config {
     struct str namespace_name;
     struct str anchor; /* file that gets the records about logs; absent = none */
     void (*on_notes)(void *ctx, const struct task_note *notes, uint32_t count); /* may be NULL */
+    /* Spans that were committed, when they are exported (settings.tracing_otlp); may be NULL. */
+    void (*on_spans)(void *ctx, const struct span *spans, uint32_t count);
     void (*on_outbox)(void *ctx);  /* a message was committed; may be NULL */
     /* Types that have a validator; NULL = none has. Who says yes for no type at all (absent) works
      * recoveries off (recovery_work_request), and is told when there are new ones. */

@@ -126,6 +126,9 @@ struct batch {
     uint32_t settled_count;        /* of `ended`: those told already */
     struct task_note *notes;
     uint32_t notes_count, notes_cap;
+    struct span *spans;
+    uint32_t spans_count, spans_cap;
+    int64_t spans_boot_us;         /* when the first of them was gathered */
     struct queue_state *hot;
     struct queue_state *heated;
     bool delayed;                  /* something was put off */
@@ -343,6 +346,15 @@ void nodes_forget_hints(struct queue *queue);
 void queue_run_batch(struct queue *queue, struct request *list, bool timers);
 int queue_reload(struct queue *queue, struct err *err); /* what memory knows, from the store */
 int queue_read_lease_base(struct queue *queue, struct err *err); /* after a restore, by whomever */
+/* enqueue.c: the trace of what a task brings about, unless it was given one */
+void inherit_trace(const struct batch *batch, const struct task *parent, struct arena *arena,
+                   struct task_spec *spec);
+/* spans.c */
+void spans_enqueued(struct batch *batch, const struct task *task);
+int64_t spans_ready_since(const struct task *task); /* before the claim changes it */
+void spans_claimed(struct batch *batch, const struct task *task, int64_t since_us);
+void spans_ended(struct batch *batch, const struct task *task, enum execution_status outcome);
+void spans_tell(struct queue *queue, struct batch *batch);
 /* batch.c */
 void batch_begin(struct batch *batch, struct queue *queue, int64_t now_us);
 void batch_reset(struct batch *batch);

@@ -58,6 +58,13 @@ static void on_notes(void *ctx, const struct task_note *notes, uint32_t count)
     part->given.on_notes(part->given.ctx, notes, count);
 }
 
+static void on_spans(void *ctx, const struct span *spans, uint32_t count)
+{
+    const struct part *part = ctx;
+
+    part->given.on_spans(part->given.ctx, spans, count);
+}
+
 static void on_outbox(void *ctx)
 {
     const struct part *part = ctx;
@@ -164,6 +171,7 @@ static int open_part(struct routes *routes, const struct route_part *given, stru
     config.node_id = routes->node_id;
     config.lives_here = part_lives_here;
     config.on_notes = given->config.on_notes ? on_notes : NULL;
+    config.on_spans = given->config.on_spans ? on_spans : NULL;
     config.on_outbox = given->config.on_outbox ? on_outbox : NULL;
     config.on_fatal = on_fatal;
     config.ctx = part;

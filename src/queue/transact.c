@@ -396,6 +396,7 @@ static void after_commit(struct queue *queue, struct request *list)
     measured_committed(queue, batch);
     if (batch->notes_count && queue->config.on_notes)
         queue->config.on_notes(queue->config.ctx, batch->notes, batch->notes_count);
+    spans_tell(queue, batch);
     if (batch->outbox && queue->config.on_outbox)
         queue->config.on_outbox(queue->config.ctx);
     if (batch->recovery_waits && queue->config.on_recovery)

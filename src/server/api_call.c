@@ -9,12 +9,22 @@
 
 #define JSON_TYPE "application/json"
 
+/* Neither path nor query: names in them may be personal. */
+static void log_answer(const struct api_call *call, int status)
+{
+    LOG(call->server->log, LOG_DEBUG, "http.answered",
+        KC("route", call->route ? call->route->pattern : "none"), KI("status", status),
+        KS("correlation_id", call->request_id));
+}
+
 void call_ended(struct api_call *call, int status)
 {
     struct server *server = call->server;
     size_t row = call->route ? (size_t)(call->route - routes) : ROUTES_MAX;
 
     server->replies[row][(status / 100) % CALL_STATUS_CLASSES]++;
+    if (server->log && server->log->level <= LOG_DEBUG)
+        log_answer(call, status);
     server_work_ended(server);
 }
 

@@ -151,7 +151,7 @@ static int read_logs(struct api_call *call, struct store_reader *reader, struct 
         rc = call->server->store->verbs->catalog->read_execution_logs(
             reader, &execution->id, filter, scratch, &entries, &count, &call->err);
     if (rc == 0)
-        api_write_logs(call, filter, entries, count);
+        api_write_logs(call, filter, entries, count, execution->correlation_id);
     return rc;
 }
 

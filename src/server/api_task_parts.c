@@ -59,7 +59,7 @@ static int read_events(struct api_call *call, struct store_reader *reader, struc
         return rc;
     for (uint32_t i = 0; i < count; i++) {
         next_item(&call->out, i);
-        render_event(&call->out, &events[i], &call->task_id);
+        render_event(&call->out, &events[i], &call->task_id, task->spec.correlation_id);
     }
     if (count == 0)
         next_item(&call->out, 0);
@@ -154,7 +154,7 @@ void api_task_checkpoints(struct api_call *call)
     list_part(call, BOUND_LIST_LIMIT, read_checkpoints);
 }
 
-static void write_log(struct buf *out, const struct log_entry *entry)
+static void write_log(struct buf *out, const struct log_entry *entry, struct str correlation_id)
 {
     buf_byte(out, '{');
     render_uuid(out, "id", &entry->id);
@@ -170,6 +170,8 @@ static void write_log(struct buf *out, const struct log_entry *entry)
     render_text(out, "message", entry->message);
     buf_byte(out, ',');
     render_json(out, "context", entry->context);
+    buf_byte(out, ',');
+    render_text(out, "correlation_id", correlation_id);
     buf_byte(out, ',');
     render_time(out, "logged_at", entry->logged_at_us);
     buf_byte(out, ',');
@@ -187,11 +189,11 @@ static void write_log_cursor(struct buf *out, const struct log_entry *last)
 }
 
 void api_write_logs(struct api_call *call, const struct log_filter *filter,
-                    const struct log_entry *entries, uint32_t count)
+                    const struct log_entry *entries, uint32_t count, struct str correlation_id)
 {
     for (uint32_t i = 0; i < count; i++) {
         next_item(&call->out, i);
-        write_log(&call->out, &entries[i]);
+        write_log(&call->out, &entries[i], correlation_id);
     }
     if (count == 0)
         next_item(&call->out, 0);
@@ -210,8 +212,8 @@ struct log_query {
 /* One page of the store and what matches of it. *last: the last line that was looked at, when there
  * may be more. */
 static int read_log_page(struct api_call *call, struct store_reader *reader,
-                         const struct log_query *query, struct arena *page, uint32_t *written,
-                         struct log_entry *last, bool *more)
+                         const struct log_query *query, const struct task *task,
+                         struct arena *page, uint32_t *written, struct log_entry *last, bool *more)
 {
     struct log_entry *entries = NULL;
     uint32_t count = 0, i;
@@ -222,7 +224,7 @@ static int read_log_page(struct api_call *call, struct store_reader *reader,
         if (!log_match_context(&query->match, entries[i].context, page))
             continue;
         next_item(&call->out, *written);
-        write_log(&call->out, &entries[i]);
+        write_log(&call->out, &entries[i], task->spec.correlation_id);
         if (++*written == query->limit) {
             i++;
             break;
@@ -250,7 +252,7 @@ static int read_logs(struct api_call *call, struct store_reader *reader, struct 
                              pages < (query.match.pointer.data ? LOG_PAGES_MAX : 1); pages++) {
         struct arena page = ARENA_INIT(scratch->max_bytes);
 
-        rc = read_log_page(call, reader, &query, &page, &written, &last, &more);
+        rc = read_log_page(call, reader, &query, task, &page, &written, &last, &more);
         query.filter.after_execution = last.execution_id;
         query.filter.after_seq = last.seq;
         arena_deinit(&page);

@@ -87,6 +87,36 @@ static void enqueued(struct api_call *call)
     }
 }
 
+/* What headers say of all tasks of the request, where they do not say it themselves. A context that
+ * is not valid is passed over, as W3C asks. */
+static void take_context(const struct api_call *call, struct enqueue_request *request)
+{
+    struct str parent = http_header(call->request, "traceparent");
+    struct str state = parent.data ? http_header(call->request, "tracestate") : STR_NONE;
+    struct trace_context context;
+    char text[TRACE_PARENT_BYTES + 1];
+
+    if (parent.data && trace_parse(parent, &context)) {
+        trace_format(&context, text);
+        parent = arena_str(call->arena, str_of(text));
+        state = trace_state_valid(state) ? arena_str(call->arena, state) : STR_NONE;
+    } else {
+        parent = STR_NONE;
+    }
+    if (!parent.data && !call->request_id.data)
+        return;
+    for (uint32_t i = 0; i < request->count; i++) {
+        struct task_spec *spec = &request->inputs[i].spec;
+
+        if (!spec->correlation_id.data)
+            spec->correlation_id = call->request_id;
+        if (spec->traceparent.data || !parent.data)
+            continue;
+        spec->traceparent = parent;
+        spec->tracestate = state;
+    }
+}
+
 static int prepare_enqueue(struct api_call *call, struct enqueue *enqueue)
 {
     struct enqueue_request *request = &enqueue->request;
@@ -107,6 +137,7 @@ static int prepare_enqueue(struct api_call *call, struct enqueue *enqueue)
     if (!request->tasks || !request->duplicate || !request->differs)
         return err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
     request->actor = ACTOR_API;
+    take_context(call, request);
     return 0;
 }
 

@@ -73,6 +73,7 @@ static void claimed(struct api_call *call)
     for (i = 0; i < request->claimed_count && out->len < CLAIM_BYTES_ENOUGH; i++) {
         const struct claimed *claim = &request->claimed[i];
         struct render_extra extra = {.claimed = true, .lease_ms = request->lease_ms,
+                                     .traceparent = claim->traceparent,
                                      .checkpoint = claim->checkpoint, .data = claim->data};
 
         buf_text(out, i ? "," : "{\"tasks\":[");

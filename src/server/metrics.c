@@ -5,6 +5,8 @@
 #include "server/api.h"
 #include "server/metrics_int.h"
 
+#include "dispatch/span_export.h"
+
 #include <dirent.h>
 #include <unistd.h>
 
@@ -221,6 +223,21 @@ static void write_process(struct buf *out, const struct server *server,
     }
 }
 
+static void write_spans(struct buf *out, const struct server *server)
+{
+    struct span_export_counts counts;
+
+    if (!server->spans)
+        return;
+    span_export_counts(server->spans, &counts);
+    metrics_one(out, "spans_exported_total", "counter", "Spans an OTLP receiver took.",
+                counts.exported);
+    metrics_one(out, "spans_dropped_total", "counter", "Spans lost: no room, or nobody took them.",
+                counts.dropped);
+    metrics_one(out, "spans_export_failures_total", "counter",
+                "Requests to the receiver that failed.", counts.failed);
+}
+
 /* Counted no further than a page. */
 static void write_looked(struct buf *out, const struct stats_look *look)
 {
@@ -247,6 +264,7 @@ static void counted(struct api_call *call)
     write_counters(&call->out, &request->stats);
     metrics_write_measures(call);
     write_requests(&call->out, call->server);
+    write_spans(&call->out, call->server);
     call_reply_text(call, 200, METRICS_TYPE);
 }
 

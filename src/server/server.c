@@ -4,6 +4,7 @@
 #include "server/sampler.h"
 #include "server/server_int.h"
 
+#include "core/bounds.h"
 #include "core/render.h"
 
 #include <stdlib.h>
@@ -43,6 +44,24 @@ static int admit_head(void *ctx, struct http_exchange *exchange, struct err *err
     return rc;
 }
 
+/* One that could not be a correlation id is passed over: proxies make them, not people. It comes
+ * back with the answer. */
+static void take_request_id(struct api_call *call)
+{
+    struct str id = http_header(call->request, "x-request-id");
+    char copy[BOUND_KEY_BYTES + 1];
+
+    if (id.len == 0 || id.len > BOUND_KEY_BYTES || !str_is_utf8(id))
+        return;
+    for (size_t i = 0; i < id.len; i++)
+        if ((unsigned char)id.data[i] < ' ' || id.data[i] == 127)
+            return;
+    memcpy(copy, id.data, id.len);
+    copy[id.len] = '\0';
+    if (http_reply_header(call->exchange, "X-Request-Id", copy))
+        call->request_id = arena_str(call->arena, id);
+}
+
 static void handle(void *ctx, struct http_exchange *exchange)
 {
     struct server *server = ctx;
@@ -61,6 +80,7 @@ static void handle(void *ctx, struct http_exchange *exchange)
     call->request = http_request(exchange);
     call->arena = http_arena(exchange);
     call->out = BUF_INIT(CALL_REPLY_BYTES_MAX);
+    take_request_id(call);
     if (admit(call) < 0)
         call_fail(call);
     else
@@ -156,6 +176,11 @@ struct server *server_open(struct loop *loop, struct queue *queue, struct store 
         return NULL;
     }
     return server;
+}
+
+void server_show_spans(struct server *server, struct span_export *spans)
+{
+    server->spans = spans;
 }
 
 const char *server_address(const struct server *server)

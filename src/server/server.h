@@ -20,6 +20,10 @@ struct server *server_open(struct loop *loop, struct queue *queue, struct store 
                            struct err *err);
 
 /* The address really bound, "127.0.0.1:7070"; valid as long as the server. */
+/* Whose counters /metrics shows; NULL = spans are not exported. Before the loop runs. */
+struct span_export;
+void server_show_spans(struct server *server, struct span_export *spans);
+
 const char *server_address(const struct server *server);
 
 /* What changed, for GET /v1/stream: called from the queue's on_notes, any thread. */

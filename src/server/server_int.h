@@ -28,6 +28,7 @@ struct server {
     struct readers *readers;
     struct stream *stream;
     struct sampler *sampler;
+    struct span_export *spans; /* NULL = not exported */
     struct auth auth;
     char address[HTTP_ADDRESS_BYTES];
     int64_t started_boot_us;
@@ -58,6 +59,7 @@ struct api_call {
     struct err err;
     int status;                      /* of the answer a read has made */
     int64_t version;                 /* ETag of the answer; 0 = none */
+    struct str request_id;           /* X-Request-Id, if it is one; names the call in logs */
     struct uuid task_id;
     void *ctx;                       /* the handler's own */
 
@@ -134,7 +136,7 @@ int api_parse_priority(const struct body_field *field, struct arena *arena, int6
  * list into call->out. */
 int api_parse_log_filter(struct api_call *call, struct log_filter *filter);
 void api_write_logs(struct api_call *call, const struct log_filter *filter,
-                    const struct log_entry *entries, uint32_t count);
+                    const struct log_entry *entries, uint32_t count, struct str correlation_id);
 
 /* api_stream.c */
 struct stream *stream_open(struct server *server, struct err *err);

@@ -54,6 +54,8 @@ static const struct copy_column specs[] = {
     WITH("run_at", COPY_TIME, COPY_APART | COPY_EMPTY),
     WITH("recovery_priority", COPY_INT, COPY_APART | COPY_EMPTY),
     WITH("auto_recovery_enabled", COPY_BOOL, COPY_APART),
+    WITH("traceparent", COPY_TEXT, COPY_APART),
+    WITH("tracestate", COPY_TEXT, COPY_APART),
 };
 
 #define FILLED(name, kind) WITH(name, kind, COPY_EMPTY | COPY_FILLED)

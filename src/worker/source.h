@@ -22,6 +22,8 @@ struct work {
     struct str data;        /* JSON with dependencies and children put in; "null" when none */
     struct str metadata;    /* JSON object */
     struct str correlation_id;
+    struct str traceparent; /* W3C trace context for its handler; both may be absent */
+    struct str tracestate;
     struct str checkpoint_name;  /* absent = no checkpoint */
     int64_t checkpoint_progress;
     struct str checkpoint_data;  /* JSON, absent = no checkpoint */

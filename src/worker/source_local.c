@@ -75,7 +75,8 @@ static int fill_work(const struct claim_request *request, const struct claimed *
     struct render_extra extra = {.claimed = true,
                                  .lease_ms = request->lease_ms,
                                  .checkpoint = claimed->checkpoint,
-                                 .data = claimed->data};
+                                 .data = claimed->data,
+                                 .traceparent = claimed->traceparent};
     struct buf json = BUF_INIT(JSON_BYTES_MAX);
     struct str data = claimed->data.data ? claimed->data : task->data;
 
@@ -91,7 +92,9 @@ static int fill_work(const struct claim_request *request, const struct claimed *
                           .payload = task->spec.payload.data ? task->spec.payload : STR("null"),
                           .data = data.data ? data : STR("null"),
                           .metadata = task->metadata.data ? task->metadata : STR("{}"),
-                          .correlation_id = task->spec.correlation_id};
+                          .correlation_id = task->spec.correlation_id,
+                          .traceparent = claimed->traceparent,
+                          .tracestate = task->spec.tracestate};
     if (claimed->checkpoint) {
         work->checkpoint_name = claimed->checkpoint->name;
         work->checkpoint_progress = claimed->checkpoint->progress;

@@ -292,7 +292,8 @@ static void read_checkpoint(struct str checkpoint, struct arena *arena, struct w
 
 static bool read_work(struct str task, struct arena *arena, struct work *work)
 {
-    enum { ID, TYPE, QUEUE, PAYLOAD, DATA, METADATA, CORRELATION_ID, CHECKPOINT, TIMEOUT_MS,
+    enum { ID, TYPE, QUEUE, PAYLOAD, DATA, METADATA, CORRELATION_ID, TRACEPARENT, TRACESTATE,
+           CHECKPOINT, TIMEOUT_MS,
            RETRY_DELAY_MS, ATTEMPT, CRASH_COUNT, LEASE_TOKEN, LEASE_MS, COUNT };
     struct wanted found[COUNT] = {
         [ID] = {.key = STR("id")},
@@ -302,6 +303,8 @@ static bool read_work(struct str task, struct arena *arena, struct work *work)
         [DATA] = {.key = STR("data")},
         [METADATA] = {.key = STR("metadata")},
         [CORRELATION_ID] = {.key = STR("correlation_id")},
+        [TRACEPARENT] = {.key = STR("traceparent")},
+        [TRACESTATE] = {.key = STR("tracestate")},
         [CHECKPOINT] = {.key = STR("checkpoint")},
         [TIMEOUT_MS] = {.key = STR("timeout_ms")},
         [RETRY_DELAY_MS] = {.key = STR("retry_delay_ms")},
@@ -317,6 +320,8 @@ static bool read_work(struct str task, struct arena *arena, struct work *work)
                           .data = json_or_null(found[DATA].value),
                           .metadata = of_kind(found[METADATA].value, JSON_OBJECT),
                           .correlation_id = text_of(found[CORRELATION_ID].value, arena),
+                          .traceparent = text_of(found[TRACEPARENT].value, arena),
+                          .tracestate = text_of(found[TRACESTATE].value, arena),
                           .json = task};
     if (!work->metadata.data)
         work->metadata = STR("{}");

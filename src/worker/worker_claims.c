@@ -253,8 +253,19 @@ static bool replace_outcome(struct worker *worker, struct run *run, const struct
     return reporter_add(worker->reporter, &run->task, &failure, true, false);
 }
 
-static void log_refused(const struct worker *worker, const struct report *report,
-                        const struct report_result *result)
+/* The front of a sentence, up to what it quotes: names and values are the task's business and not
+ * the log's. */
+static struct str without_names(const char *sentence)
+{
+    size_t len = strcspn(sentence, "\"'");
+    const char *arrow = memmem(sentence, len, " -> ", 4); /* a cycle, as a path of names */
+    const char *colon = arrow ? memrchr(sentence, ':', (size_t)(arrow - sentence)) : NULL;
+
+    return str_span(sentence, colon ? (size_t)(colon - sentence) : len);
+}
+
+static void log_refused(const struct worker *worker, const struct run *run,
+                        const struct report *report, const struct report_result *result)
 {
     char id[UUID_TEXT_BYTES];
 
@@ -264,7 +275,8 @@ static void log_refused(const struct worker *worker, const struct report *report
     uuid_format(&report->task_id, id);
     LOG(worker->log, LOG_WARN, "report.refused", KC("task", id),
         KC("op", report_op_word(report->op)), KC("code", err_word(result->code)),
-        KC("message", result->message));
+        KS("correlation_id", run->work.correlation_id),
+        KS("reason", without_names(result->message)));
 }
 
 /* Two passes: a run ends only after everything of it was looked at. */
@@ -280,7 +292,7 @@ void worker_answered(void *ctx, const struct report *reports, const struct repor
         if (reports[i].op == REPORT_START)
             worker_start_answered(worker, (struct run *)entries[i].task);
         if (results[i].code != ERR_NONE)
-            log_refused(worker, &reports[i], &results[i]);
+            log_refused(worker, (struct run *)entries[i].task, &reports[i], &results[i]);
     }
     for (uint32_t i = 0; i < count; i++) {
         struct run *run = (struct run *)entries[i].task;

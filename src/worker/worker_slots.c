@@ -130,7 +130,8 @@ static struct report decide(struct slot *slot, struct run *run, struct process_l
 
         uuid_format(&run->task.id, id);
         LOG(worker->log, LOG_WARN, "task.dropped", KC("task", id),
-            KI("lease", run->task.lease_token), KC("reason", "lease over before the start"));
+            KS("correlation_id", run->work.correlation_id), KI("lease", run->task.lease_token),
+            KC("reason", "lease over before the start"));
         atomic_store(&run->task.lost, true);
         return worker_report(REPORT_OP_COUNT);
     }

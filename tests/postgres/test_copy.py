@@ -218,6 +218,8 @@ class CopyTest(unittest.TestCase):
     def wait_some(self, node):
         first = node.enqueue("first", tags=["a", "é"], user_id="u", external_id="outside",
                              context_key="c", correlation_id="r", idempotency_key="same",
+                             traceparent="00-" + "ab" * 16 + "-" + "cd" * 8 + "-01",
+                             tracestate="a=b",
                              hash_input=True, workflow_id="flow", name="n",
                              callback_url="http://127.0.0.1:1/", retry_policy="fixed",
                              max_crashes=7, timeout_ms=9000, metadata={"deep": {"x": 1}})

@@ -90,6 +90,8 @@ static struct task *full_task(struct conformance *c)
     spec->external_id = STR("out-1");
     spec->context_key = STR("context");
     spec->correlation_id = STR("");
+    spec->traceparent = STR("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+    spec->tracestate = STR("rojo=00f067aa0ba902b7,congo=t61rcWkgMzE");
     spec->workflow_id = STR("flow");
     spec->idempotency_key = STR("once");
     spec->input_hash = STR("0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef");
@@ -171,6 +173,8 @@ static void then_same_spec(const struct task *a, const struct task *b, bool with
     then_str(x->external_id, y->external_id);
     then_str(x->context_key, y->context_key);
     then_str(x->correlation_id, y->correlation_id);
+    then_str(x->traceparent, y->traceparent);
+    then_str(x->tracestate, y->tracestate);
     then_str(x->workflow_id, y->workflow_id);
     then_str(x->idempotency_key, y->idempotency_key);
     then_str(x->input_hash, y->input_hash);

@@ -177,10 +177,14 @@ static void a_consumer_spawns_and_claims_what_it_spawned(void **state)
     OK(fixture, pd_consumer_open(fixture->pd, NULL, &second));
     spec.type = "parent";
     spec.correlation_id = "order-7";
+    spec.traceparent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    spec.tracestate = "a=b";
     OK(fixture, pd_enqueue(fixture->pd, &spec, NULL));
     OK(fixture, pd_claim(first, 5, WAIT_MS, &claims));
     assert_int_equal(claims->count, 1);
     assert_string_equal(claims->tasks[0].correlation_id, "order-7");
+    assert_string_equal(claims->tasks[0].traceparent, spec.traceparent);
+    assert_string_equal(claims->tasks[0].tracestate, "a=b");
     report.task_id = claims->tasks[0].id;
     report.lease_token = claims->tasks[0].lease_token;
     report.op = PD_OP_SPAWN;
@@ -193,6 +197,7 @@ static void a_consumer_spawns_and_claims_what_it_spawned(void **state)
     pd_claims_free(claims);
     OK(fixture, pd_claim(second, 5, PD_FOREVER, &claims));
     assert_string_equal(claims->tasks[0].type, "child");
+    assert_string_equal(claims->tasks[0].traceparent, spec.traceparent); /* inherited */
     pd_claims_free(claims);
     pd_consumer_close(first);
     pd_consumer_close(second);

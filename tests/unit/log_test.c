@@ -20,7 +20,7 @@ struct sink {
 static void sink_open(struct sink *sink, enum log_level level)
 {
     assert_int_equal(pipe(sink->fds), 0);
-    log_init(&sink->log, level, sink->fds[1]);
+    log_init(&sink->log, level, STR("auto"), sink->fds[1]);
 }
 
 /* What was written, as a C string; ends the log. */

@@ -80,7 +80,7 @@ static void task_shows_every_column_of_the_data_model(void **state)
 {
     static const char *const columns[] = {
         "id", "external_id", "type", "name", "queue", "payload", "data", "metadata", "tags",
-        "user_id", "context_key", "correlation_id", "job_id", "schedule_id", "recurring_job_id",
+        "user_id", "context_key", "correlation_id", "traceparent", "tracestate", "job_id", "schedule_id", "recurring_job_id",
         "category_id", "workflow_id", "parent_id", "status", "previous_status", "state",
         "progress", "version", "created_at", "updated_at", "priority", "scheduled_at", "run_at",
         "idempotency_key", "input_hash", "unique_until", "attempts", "retry_count", "crash_count",
@@ -311,11 +311,12 @@ static void events_and_executions_show_their_columns(void **state)
     struct buf out = BUF_INIT(1 << 20);
 
     (void)state;
-    render_event(&out, &event, &id);
+    render_event(&out, &event, &id, STR("order-7"));
     assert_rendered(&out, "{\"id\":\"01000000-0000-0000-0000-000000000000\","
                           "\"task_id\":\"09000000-0000-0000-0000-000000000000\",\"seq\":3,"
                           "\"status\":\"pending\",\"state\":\"Queued\",\"detail\":{\"n\":1.0},"
-                          "\"actor\":\"API\",\"created_at\":" NOW_TEXT "}");
+                          "\"actor\":\"API\",\"correlation_id\":\"order-7\","
+                          "\"created_at\":" NOW_TEXT "}");
     render_execution(&out, &execution);
     assert_rendered(&out, "{\"id\":\"02000000-0000-0000-0000-000000000000\","
                           "\"task_id\":\"09000000-0000-0000-0000-000000000000\",\"job_id\":null,"

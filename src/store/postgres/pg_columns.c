@@ -127,6 +127,8 @@ static const struct pg_column spec_columns[] = {
     TASK_TIME("run_at", spec.run_at_us),
     TASK_INT("recovery_priority", spec.recovery_priority, 0),
     TASK_BOOL("auto_recovery_enabled", spec.auto_recovery, 1),
+    TASK_TEXT("traceparent", spec.traceparent),
+    TASK_TEXT("tracestate", spec.tracestate),
 };
 
 static const struct pg_column state_columns[] = {

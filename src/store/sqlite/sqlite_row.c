@@ -21,7 +21,7 @@ const char sqlite_spec_columns[] =
     "o.job_id, o.schedule_id, o.recurring_job_id, o.category_id, o.parent_id, "
     "o.on_unsatisfied, o.retry_policy, o.retry_delay_ms, o.max_retry_delay_ms, "
     "o.max_crashes, o.max_continuations, o.stall_after_ms, o.run_at, o.recovery_priority, "
-    "o.auto_recovery_enabled";
+    "o.auto_recovery_enabled, o.traceparent, o.tracestate";
 
 /* The same without the payload, which may be large and is rarely needed. */
 const char sqlite_lean_columns[] =
@@ -31,7 +31,7 @@ const char sqlite_lean_columns[] =
     "o.job_id, o.schedule_id, o.recurring_job_id, o.category_id, o.parent_id, "
     "o.on_unsatisfied, o.retry_policy, o.retry_delay_ms, o.max_retry_delay_ms, "
     "o.max_crashes, o.max_continuations, o.stall_after_ms, o.run_at, o.recovery_priority, "
-    "o.auto_recovery_enabled";
+    "o.auto_recovery_enabled, o.traceparent, o.tracestate";
 
 /* A row key that is NULL is looked for nowhere: these two cost nothing where they are not there. */
 const char sqlite_details_join[] = "LEFT JOIN task_details x ON x.task = s.details";
@@ -260,6 +260,8 @@ static void options_from_row(sqlite3_stmt *stmt, int first, struct arena *arena,
     spec->run_at_us = sqlite3_column_int64(stmt, at++);
     spec->recovery_priority = sqlite3_column_int64(stmt, at++);
     spec->auto_recovery = column_int(stmt, at++, 1) != 0;
+    spec->traceparent = column_str(stmt, at++, arena);
+    spec->tracestate = column_str(stmt, at++, arena);
     ASSERT(at == first + SQLITE_OPTIONS_COLUMNS_COUNT);
 }
 

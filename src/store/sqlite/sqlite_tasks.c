@@ -130,7 +130,8 @@ static bool has_options(const struct task_spec *spec)
            spec->retry.max_delay_ms != TASK_DEFAULT_MAX_RETRY_DELAY_MS ||
            spec->max_crashes != TASK_DEFAULT_MAX_CRASHES ||
            spec->max_continuations != TASK_DEFAULT_MAX_CONTINUATIONS || spec->stall_after_ms ||
-           spec->run_at_us || spec->recovery_priority || !spec->auto_recovery;
+           spec->run_at_us || spec->recovery_priority || !spec->auto_recovery ||
+           spec->traceparent.data || spec->tracestate.data;
 }
 
 /* Defaults are stored as NULL: one byte instead of up to nine, and most tasks use them. */
@@ -197,6 +198,8 @@ static int write_options(struct sqlite_store *store, const struct task *task, st
     bind_int_or_null(stmt, at++, spec->run_at_us);
     bind_int_or_null(stmt, at++, spec->recovery_priority);
     bind_int_unless(stmt, at++, spec->auto_recovery, 1);
+    bind_str(stmt, at++, spec->traceparent);
+    bind_str(stmt, at++, spec->tracestate);
     ASSERT(at == SQLITE_OPTIONS_COLUMNS_COUNT + 2);
     return sql_run(&store->sql, stmt, NULL, err);
 }

@@ -100,7 +100,7 @@ static char **make_environment(const struct handler *handler, const struct work 
                                struct arena *arena)
 {
     const struct handler_rule *rule = handler->what;
-    struct environment env = {.cap = 2 * ENVIRONMENT_MAX + 8};
+    struct environment env = {.cap = 2 * ENVIRONMENT_MAX + 11};
     char id[UUID_TEXT_BYTES];
 
     env.variables = arena_alloc_array(arena, env.cap + 1, sizeof *env.variables);
@@ -116,7 +116,12 @@ static char **make_environment(const struct handler *handler, const struct work 
         !put_text(&env, arena, "PERDURA_TYPE", work->type) ||
         !put_number(&env, arena, "PERDURA_ATTEMPT", work->attempt) ||
         !put_number(&env, arena, "PERDURA_LEASE_TOKEN", work->lease_token) ||
-        !put_text(&env, arena, "PERDURA_CHECKPOINT", work->checkpoint_name))
+        !put_text(&env, arena, "PERDURA_CHECKPOINT", work->checkpoint_name) ||
+        !put_text(&env, arena, "PERDURA_CORRELATION_ID", work->correlation_id))
+        return NULL;
+    if (work->traceparent.data && !put_text(&env, arena, "TRACEPARENT", work->traceparent))
+        return NULL;
+    if (work->tracestate.data && !put_text(&env, arena, "TRACESTATE", work->tracestate))
         return NULL;
     return env.variables;
 }

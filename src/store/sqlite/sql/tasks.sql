@@ -21,10 +21,11 @@ INSERT INTO task_options (
     task, tags, user_id, external_id, context_key, correlation_id, workflow_id, input_hash,
     unique_until, callback_url, ref, job_id, schedule_id, recurring_job_id, category_id,
     parent_id, on_unsatisfied, retry_policy, retry_delay_ms, max_retry_delay_ms, max_crashes,
-    max_continuations, stall_after_ms, run_at, recovery_priority, auto_recovery_enabled
+    max_continuations, stall_after_ms, run_at, recovery_priority, auto_recovery_enabled,
+    traceparent, tracestate
 ) VALUES (
     ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-    ?21, ?22, ?23, ?24, ?25, ?26
+    ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28
 );
 
 -- name: details_put

@@ -1,0 +1,80 @@
+/* A sign of life is a round trip: timer, queue, loop. A question that is not answered is not asked
+ * again; the manager's patience decides then. While the server stops, signs come from the loop
+ * alone, because the queue goes before it. The loop's thread, but for question_done. */
+#include "node/service.h"
+
+#include "base/clock.h"
+
+#define NOBODY "-" /* no id of a worker is this short */
+
+void service_open(struct service *service)
+{
+    *service = (struct service){.stopping = false};
+    notify_open(&service->notify);
+}
+
+/* On the queue's thread. */
+static void question_done(struct request *request)
+{
+    struct service *service = request->ctx;
+
+    loop_post(service->loop, &service->answered);
+}
+
+static void answered(struct loop_item *item)
+{
+    struct service *service =
+        (struct service *)(void *)((char *)item - offsetof(struct service, answered));
+
+    service->asked = false;
+    arena_reset(&service->arena);
+    notify_send(&service->notify, "WATCHDOG=1");
+}
+
+static void on_timer(void *ctx)
+{
+    struct service *service = ctx;
+
+    loop_timer_set(service->timer, service->notify.watchdog_us / 3);
+    if (service->stopping) {
+        notify_send(&service->notify, "WATCHDOG=1");
+        return;
+    }
+    if (service->asked)
+        return;
+    service->asked = true;
+    service->answered.run = answered;
+    service->question = (struct workers_request){.base = {.kind = REQUEST_WORKERS,
+                                                          .arena = &service->arena,
+                                                          .done = question_done,
+                                                          .ctx = service},
+                                                 .id = STR(NOBODY)};
+    queue_submit(service->queue, &service->question.base);
+}
+
+void service_ready(struct service *service, struct loop *loop, struct queue *queue,
+                   const char *status)
+{
+    service->loop = loop;
+    service->queue = queue;
+    service->arena = ARENA_INIT(1024 * 1024);
+    notify_send(&service->notify, "READY=1\nSTATUS=%s", status);
+    if (service->notify.watchdog_us == 0)
+        return;
+    service->timer = loop_timer_new(loop, on_timer, service);
+    if (service->timer)
+        on_timer(service);
+}
+
+void service_stopping(struct service *service)
+{
+    service->stopping = true;
+    notify_send(&service->notify, "STOPPING=1\nSTATUS=stopping: handlers end or give back");
+}
+
+void service_close(struct service *service)
+{
+    loop_timer_free(service->timer);
+    arena_deinit(&service->arena);
+    notify_close(&service->notify);
+}

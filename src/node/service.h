@@ -1,0 +1,31 @@
+/* The server as a service: tells the service manager when it serves and when it stops, and shows it
+ * signs of life that come from the loop and from the queue's thread both, so that a server that
+ * hangs is started again. Without a service manager nothing happens. The loop's thread. */
+#ifndef NODE_SERVICE_H
+#define NODE_SERVICE_H
+
+#include "base/notify.h"
+#include "net/loop.h"
+#include "queue/queue.h"
+
+struct service {
+    struct notify notify;
+    struct loop *loop;
+    struct queue *queue;
+    struct loop_timer *timer;
+    struct loop_item answered;
+    struct workers_request question; /* asks for a worker that cannot be: cheap */
+    struct arena arena;
+    bool asked;                      /* and not answered yet */
+    bool stopping;
+};
+
+void service_open(struct service *service); /* before threads are started */
+/* It serves. NULL timer memory is no failure: then there are no signs of life to begin with. */
+void service_ready(struct service *service, struct loop *loop, struct queue *queue,
+                   const char *status);
+void service_stopping(struct service *service);
+/* Before the loop goes; no question may be under way: the queue is closed. */
+void service_close(struct service *service);
+
+#endif
