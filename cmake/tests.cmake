@@ -84,7 +84,7 @@ add_test(NAME postgres_stop COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/postgre
   ${POSTGRES_FILE})
 set_tests_properties(postgres_start PROPERTIES FIXTURES_SETUP postgres TIMEOUT 90)
 set_tests_properties(postgres_stop PROPERTIES FIXTURES_CLEANUP postgres TIMEOUT 90)
-set_tests_properties(conformance_postgres_test postgres_verify_test postgres_months_test
+set_tests_properties(conformance_postgres_test postgres_verify_test postgres_months_test postgres_conn_test
   PROPERTIES FIXTURES_REQUIRED postgres
   ENVIRONMENT "PERDURA_TEST_POSTGRES_FILE=${POSTGRES_FILE}")
 

@@ -144,7 +144,7 @@ static int look_again(struct batch *batch, const struct uuid *id, struct err *er
         return -(int)err->code;
     if (!task || task->status != STATUS_DELAYED)
         return 0;
-    if (look(batch, task, &opens_us, err) < 0)
+    if (windows_look(batch, task, &opens_us, err) < 0)
         return -(int)err->code;
     if (opens_us == 0)
         return batch_move(batch, task, STATUS_PENDING, MOVE_PROMOTE, "Queued", ACTOR_SCHEDULER,

@@ -159,7 +159,7 @@ BUGS = tuple(Bug(*row) for row in (
     ("fire_not_written", "D4, F-C2", "src/queue/fire.c",
      "a planned instant is not written down when it fires",
      "queue_fire_test: an_instant_that_comes_again_fires_nothing"),
-    ("fire_not_stepped", "D4, F-A11", "src/queue/fire.c",
+    ("fire_not_stepped", "D4, F-A11", "src/queue/fire_due.c",
      "a schedule that fired stays where it was",
      "queue_fire_test: a_schedule_fires_each_of_its_instants_once"),
     ("wait_released_twice", "D7", "src/queue/run_releases.c",

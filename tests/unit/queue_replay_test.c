@@ -141,9 +141,9 @@ static void step_free(struct life *life)
         struct control_request *request = control_prepare(&life->fx->arena, life->id,
                                                           CONTROL_RECOVER);
 
-        request->restart_clean = dice(life, 2);
+        request->method = dice(life, 2) ? RECOVERY_RESTART_CLEAN : RECOVERY_RESUME_CHECKPOINT;
         queue_call(life->fx->queue, &request->base);
-        if (request->base.err.code == ERR_NONE && request->restart_clean)
+        if (request->base.err.code == ERR_NONE && request->method == RECOVERY_RESTART_CLEAN)
             life->progress_untold = false;
     } else if (what == 6) {
         prioritize(life->fx, life->id, (int64_t)dice(life, 9));

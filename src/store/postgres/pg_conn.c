@@ -62,7 +62,7 @@ int conn_fail(struct pg_conn *conn, const PGresult *result, const char *what, st
         return err_set(err, ERR_STORAGE_FULL, "the disk of the database is full (%s); free space, "
                        "it goes on by itself", what);
     if (memcmp(state, "53", 2) == 0 || memcmp(state, "57", 2) == 0 ||
-        state_is(state, "25006 55P03 PD002 ")) /* a lock waited long enough for everybody (F-E17) */
+        state_is(state, "25006 25P03 55P03 PD002 ")) /* 55P03: a lock waited long enough (F-E17) */
         return err_set(err, ERR_UNAVAILABLE, "the database cannot do it now (%s: %s); try again",
                        what, text);
     if (state_is(state, "22P05 22P02 22003 22008 ")) /* of JSON: a NUL, numbers beyond all use */
@@ -112,13 +112,44 @@ static int take_results(struct pg_conn *conn, uint32_t keep, struct err *err)
     return rc;
 }
 
+/* Asks for all results. Not by a flush: for the server the statement would go on, and whoever
+ * freezes then keeps its locks for ever; after a sync it is idle in a transaction, which ends. */
+static bool sync_send(struct pg_conn *conn)
+{
+    if (!PQpipelineSync(conn->pg))
+        return false;
+    conn->syncs++;
+    return true;
+}
+
+/* Reads up to the next sync, whatever comes before it. False when the connection is gone. */
+static bool sync_take(struct pg_conn *conn)
+{
+    int empty = 0;
+
+    while (empty < 2 && PQstatus(conn->pg) != CONNECTION_BAD) {
+        PGresult *result = PQgetResult(conn->pg);
+        bool over = result && PQresultStatus(result) == PGRES_PIPELINE_SYNC;
+
+        empty = result ? 0 : empty + 1;
+        PQclear(result);
+        if (over) {
+            conn->syncs--;
+            return true;
+        }
+    }
+    return false;
+}
+
 int conn_settle(struct pg_conn *conn, struct err *err)
 {
     if (conn->sent_count == 0)
         return 0;
-    if (!PQsendFlushRequest(conn->pg) || PQflush(conn->pg) < 0)
-        return conn_fail(conn, NULL, "flush", err);
-    return take_results(conn, 0, err);
+    if (!sync_send(conn))
+        return conn_fail(conn, NULL, "sync", err);
+    if (take_results(conn, 0, err) < 0)
+        return -(int)err->code;
+    return sync_take(conn) ? 0 : conn_fail(conn, NULL, "sync", err);
 }
 
 /* ---- sending ---- */
@@ -206,13 +237,13 @@ int conn_query(struct pg_conn *conn, const struct pg_statement *statement, PGres
     *result = NULL;
     if (conn_send(conn, statement, err) < 0)
         return -(int)err->code;
-    if (!PQsendFlushRequest(conn->pg) || PQflush(conn->pg) < 0)
+    if (!sync_send(conn))
         return conn_fail(conn, NULL, statement->what, err);
     if (take_results(conn, 1, err) < 0)
         return -(int)err->code;
     conn->sent_count = 0;
     *result = next_result(conn);
-    if (*result && is_good(*result))
+    if (*result && is_good(*result) && sync_take(conn))
         return 0;
     conn_fail(conn, *result, statement->what, err);
     PQclear(*result);
@@ -235,21 +266,13 @@ int conn_begin(struct pg_conn *conn, struct err *err)
 /* Everything up to the end of the pipeline, whatever it says. False when the connection is gone. */
 static bool drain(struct pg_conn *conn)
 {
-    int empty = 0;
-
     conn->sent_count = 0;
-    if (PQstatus(conn->pg) == CONNECTION_BAD || !PQpipelineSync(conn->pg))
+    if (PQstatus(conn->pg) == CONNECTION_BAD || !sync_send(conn))
         return false;
-    while (empty < 2 && PQstatus(conn->pg) != CONNECTION_BAD) {
-        PGresult *result = PQgetResult(conn->pg);
-        bool over = result && PQresultStatus(result) == PGRES_PIPELINE_SYNC;
-
-        empty = result ? 0 : empty + 1;
-        PQclear(result);
-        if (over)
-            return true;
-    }
-    return false;
+    while (conn->syncs > 0)
+        if (!sync_take(conn))
+            return false;
+    return true;
 }
 
 int conn_commit(struct pg_conn *conn, struct err *err)
@@ -259,7 +282,7 @@ int conn_commit(struct pg_conn *conn, struct err *err)
     if (conn_send(conn, &commit_statement, err) < 0)
         return -(int)err->code;
     conn->commit_sent = true;
-    if (!PQpipelineSync(conn->pg))
+    if (!sync_send(conn))
         return conn_fail(conn, NULL, "commit", err);
     if (take_results(conn, 1, err) < 0) {
         conn->commit_sent = conn->lost; /* refused: the server threw the rest away */
@@ -276,8 +299,7 @@ int conn_commit(struct pg_conn *conn, struct err *err)
         return -(int)err->code;
     }
     PQclear(result);
-    result = PQgetResult(conn->pg); /* the end of the pipeline */
-    PQclear(result);
+    (void)sync_take(conn); /* committed, whatever becomes of the connection */
     conn->in_tx = conn->commit_sent = false;
     return 0;
 }

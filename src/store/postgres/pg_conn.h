@@ -39,6 +39,7 @@ struct pg_conn {
     struct map prepared;    /* by the text's pointer: struct prepared */
     const char *sent[PG_SENT_MAX];
     uint32_t sent_count;
+    uint32_t syncs; /* sent, their end not read */
     struct pg_params params;
 };
 

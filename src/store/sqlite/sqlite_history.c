@@ -167,26 +167,6 @@ int sqlite_result_drop(struct store *base, const struct uuid *task_id, struct er
     return sql_run(sql, stmt, NULL, err);
 }
 
-/* The highest seq that is stored under an id, 0 when there is none. */
-static int last_seq(struct sqlite_sql *sql, enum sqlite_statement name, const struct uuid *id,
-                    int64_t *seq, struct err *err)
-{
-    sqlite3_stmt *stmt = sql_get(sql, name, err);
-    int rc;
-
-    *seq = 0;
-    if (!stmt)
-        return -(int)err->code;
-    bind_uuid(stmt, 1, id);
-    rc = sql_step(sql, stmt, err);
-    if (rc < 0)
-        return rc;
-    if (rc > 0)
-        *seq = sqlite3_column_int64(stmt, 0);
-    sqlite3_reset(stmt);
-    return 0;
-}
-
 static int read_seqs(struct sqlite_sql *sql, const struct uuid *task_id,
                      struct checkpoint_seqs *found, struct err *err)
 {
