@@ -273,6 +273,7 @@ int batch_move(struct batch *batch, struct task *task, enum status to, enum move
         batch->ended[batch->ended_count++] = task;
         batch->runs_ended |= !uuid_is_nil(&task->spec.job_id);
     }
+    measured_move(batch, task, move);
     if (batch_touch(batch, task, err) < 0)
         return -(int)err->code;
     if (SEEDED_BUG("event_missing") && move == MOVE_LOSE)
@@ -353,6 +354,7 @@ int batch_execution_end(struct batch *batch, struct task *task, enum execution_s
         execution->duration_ms = (batch->now_us - task->started_at_us) / CLOCK_MS_US;
     execution->result_data = result;
     execution->error_data = error_data;
+    measured_execution(batch, task, status);
     return 0;
 }
 

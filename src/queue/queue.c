@@ -51,6 +51,7 @@ static void request_prepare(struct request *request)
     request->next = NULL;
     request->waiting = request->forgotten = false;
     request->err.code = ERR_NONE;
+    request->came_us = request->kind == REQUEST_ENQUEUE ? clock_boot_us() : 0;
 }
 
 void queue_submit(struct queue *queue, struct request *request)
@@ -203,6 +204,8 @@ static int64_t next_deadline(struct queue *queue, int64_t now_us)
         next_us = queue->next_retry_us;
     if (queue->heads.next_us < next_us)
         next_us = queue->heads.next_us;
+    if (measured_next_us(queue) < next_us)
+        next_us = measured_next_us(queue);
     if (queue->store->shared && queue->next_poll_us < next_us)
         next_us = queue->next_poll_us;
     waits_expire(queue, now_us, &next_us);
@@ -446,6 +449,8 @@ void *queue_run(void *ctx)
     fail_inbox(queue);
     if (!queue->failed && is_main(queue) && log_heads_stop(queue, &err) < 0)
         LOG(queue->log, LOG_WARN, "log.heads_wait", KC("reason", err.text));
+    if (!queue->failed && is_main(queue) && measured_stop(queue, &err) < 0)
+        LOG(queue->log, LOG_WARN, "measures.not_kept", KC("reason", err.text));
     if (!queue->failed && is_main(queue) && workers_leave_node(queue, &err) < 0)
         LOG(queue->log, LOG_WARN, "node.row_stays", KC("reason", err.text));
     return NULL;

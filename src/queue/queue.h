@@ -12,6 +12,7 @@
 #include "base/gate.h"
 #include "base/clock.h"
 #include "core/catalog.h"
+#include "core/measure.h"
 #include "core/recovery.h"
 #include "core/report.h"
 #include "core/settings.h"
@@ -55,6 +56,7 @@ struct request {
     void *ctx;           /* the caller's */
     struct err err;      /* code ERR_NONE: it was done and is durable */
     /* the queue's own: */
+    int64_t came_us; /* boot time; enqueues only */
     int64_t deadline_us;
     struct request *next_waiting;
     bool waiting;
@@ -425,6 +427,11 @@ int queue_call_finish(struct request *request, struct queue_call *call);
  * Elements at fault get their result at once and are passed over. */
 void queue_prepare_reports(struct queue *queue, struct report *reports, uint32_t count,
                            struct report_result *results, struct arena *arena);
+
+/* Adds what was measured since the start, of all stores and writers of this node. Any thread, while
+ * the queue is open; names live as long as it. */
+void queue_measure(struct queue *queue, struct measured *sum);
+void queue_measure_lanes(struct queue *queue, struct measured_lanes *sum);
 
 int64_t queue_now_us(struct queue *queue); /* the engine clock; any thread */
 struct store *queue_store(struct queue *queue);

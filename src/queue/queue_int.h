@@ -6,6 +6,7 @@
 #include "base/heap.h"
 #include "base/map.h"
 #include "core/bounds.h"
+#include "core/measure.h"
 #include "core/outcome.h"
 #include "core/rate.h"
 #include "queue/planning_int.h"
@@ -78,6 +79,25 @@ struct log_heads {
     struct anchor_file_end ahead; /* ... this far */
 };
 
+/* Something to be counted once it is committed (measured.c). */
+struct measure_note {
+    struct measure_lane *lane;
+    struct measure_category *category; /* an execution ended; NULL = something else */
+    enum measure_count what;
+    bool successful;
+    int64_t us;             /* -1 = took no time that is known */
+};
+
+/* How executions ended, on its way to the store; of the first writer. */
+struct hours_flush {
+    atomic_bool dirty;      /* some ended since */
+    int64_t next_us;        /* not before this */
+    int64_t hour_us;        /* the one that is written */
+    struct measured_categories *before;  /* what had been written when it began */
+    struct measured_categories *written;
+    struct measured_categories *sending; /* in the batch under way */
+};
+
 /* One transaction under way: tasks as they are to be, and what the store is owed. */
 struct batch {
     struct queue *queue;
@@ -135,6 +155,10 @@ struct batch {
     uint32_t recoveries_count, recoveries_cap;
     bool recovery_waits;           /* some of them are to be worked off */
     bool catalog_changed;          /* other nodes are told to read it anew */
+    struct measure_note *measured; /* to be counted */
+    uint32_t measured_count, measured_cap;
+    bool hours_written;            /* figures per hour are part of it */
+    int64_t committed_us;          /* boot time after the commit */
 };
 
 struct forget;
@@ -195,6 +219,8 @@ struct queue {
     bool any_dependencies;
     bool unpark_some;        /* a queue with unpark_all is there */
     struct queue_stats stats;
+    struct measures *measures; /* written by whoever has the turn, read by anybody */
+    struct hours_flush hours;
     struct catalog_cache catalog;
     struct uuid late_end;    /* only of a seeded bug */
     uint64_t zones_seen;     /* the generation that plans are made of ... */
@@ -503,6 +529,19 @@ void claims_unpark(struct queue *queue, struct claim_request *request);
 int explain_apply(struct batch *batch, struct why_request *request);
 int explain_blocked(struct batch *batch, struct task *task, struct arena *arena,
                     struct why_facts *facts, struct err *err);
+/* measured.c */
+int measured_open(struct queue *queue, struct err *err);
+void measured_close(struct queue *queue);
+void measured_count(struct batch *batch, const struct task *task, enum measure_count what);
+void measured_move(struct batch *batch, const struct task *task, enum move move);
+void measured_execution(struct batch *batch, const struct task *task,
+                        enum execution_status status);
+void measured_committed(struct queue *queue, const struct batch *batch);
+void measured_undone(struct queue *queue);
+void measured_enqueue(struct queue *queue, const struct request *request, int64_t committed_us);
+int64_t measured_next_us(const struct queue *queue); /* when figures are due in the store */
+int measured_flush(struct batch *batch, struct err *err);
+int measured_stop(struct queue *queue, struct err *err);
 /* stats.c */
 int stats_apply(struct batch *batch, struct stats_request *request);
 int outbox_take(struct batch *batch, struct outbox_take_request *request);

@@ -161,6 +161,12 @@ struct queue *queue_new(struct store *store, const struct queue_config *config, 
         free(queue);
         return NULL;
     }
+    if (measured_open(queue, err) < 0) {
+        measured_close(queue);
+        redact_free(queue->redact);
+        free(queue);
+        return NULL;
+    }
     queue->main = queue;
     queue->store = store;
     queue->config = *config;
@@ -236,6 +242,7 @@ void queue_end_thread(struct queue *queue)
 void queue_free(struct queue *queue)
 {
     buf_deinit(&queue->hints);
+    measured_close(queue);
     log_heads_close(queue);
     redact_free(queue->redact);
     if (queue->reader)

@@ -105,6 +105,7 @@ static int go_on(struct batch *batch, struct task *task, const struct report *re
                           err);
     }
     FAULT_POINT("outcome.continue");
+    measured_count(batch, task, MEASURE_CONTINUED);
     task->continuations++;
     task->waits_children = report->wait_children;
     task->by_wall = false;
@@ -140,12 +141,16 @@ static int fail(struct batch *batch, struct task *task, const struct report *rep
     task->next_retry_at_us = ends ? 0 : batch->now_us + outcome.delay_ms * CLOCK_MS_US;
     task->scheduled_at_us = outcome.to == STATUS_DELAYED ? task->next_retry_at_us
                                                          : task->scheduled_at_us;
-    if (ends)
+    if (ends) {
         batch->queue->stats.failed_total++;
-    else
+    } else {
         batch->queue->stats.retried_total++;
-    if (report->timed_out)
+        measured_count(batch, task, MEASURE_RETRIED);
+    }
+    if (report->timed_out) {
         batch->queue->stats.timeouts_total++;
+        measured_count(batch, task, MEASURE_TIMED_OUT);
+    }
     if (batch_execution_end(batch, task, outcome.execution, STR_NONE, detail, err) < 0)
         return -(int)err->code;
     FAULT_POINT("outcome.fail");

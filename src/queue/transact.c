@@ -226,7 +226,8 @@ static int decide(struct batch *batch, struct request *list, bool timers, struct
         return -(int)err->code;
     if (apply_all(batch, list, false, err) < 0)
         return -(int)err->code;
-    if (timers && (renew_claimers(batch, list, err) < 0 || run_timers(batch, err) < 0))
+    if (timers && (renew_claimers(batch, list, err) < 0 || run_timers(batch, err) < 0 ||
+                   measured_flush(batch, err) < 0))
         return -(int)err->code;
     if (batch_settle(batch, err) < 0 || claim_hand_over(batch, err) < 0 ||
         batch_flush(batch, err) < 0 ||
@@ -300,8 +301,9 @@ static int transact(struct queue *queue, struct request *list, bool timers, stru
         queue->fire_fails = false;
         queue->fire_held_us = 0;
     }
+    batch->committed_us = clock_boot_us();
     queue->stats.commits_total += batch->wrote;
-    queue->stats.commit_us_total += clock_boot_us() - began_us;
+    queue->stats.commit_us_total += batch->committed_us - began_us;
     return 0;
 }
 
@@ -321,7 +323,8 @@ static int run_transaction(struct queue *queue, struct request *list, bool timer
 }
 
 /* A claim that found nothing waits, if it may; everything else is answered. */
-static void answer(struct queue *queue, struct request *list, int64_t now_us)
+static void answer(struct queue *queue, struct request *list, int64_t now_us,
+                   int64_t committed_us)
 {
     struct request *next;
 
@@ -337,6 +340,7 @@ static void answer(struct queue *queue, struct request *list, int64_t now_us)
             claims_park(queue, claim);
             continue;
         }
+        measured_enqueue(queue, request, committed_us);
         request->done(request);
     }
 }
@@ -378,9 +382,10 @@ static struct request *without_waiting(struct queue *queue, struct request *list
 static void after_commit(struct queue *queue, struct request *list)
 {
     struct batch *batch = &queue->batch;
-    int64_t now_us = batch->now_us;
+    int64_t now_us = batch->now_us, committed_us = batch->committed_us;
 
     list = without_waiting(queue, list);
+    measured_committed(queue, batch);
     if (batch->notes_count && queue->config.on_notes)
         queue->config.on_notes(queue->config.ctx, batch->notes, batch->notes_count);
     if (batch->outbox && queue->config.on_outbox)
@@ -394,7 +399,7 @@ static void after_commit(struct queue *queue, struct request *list)
     waits_answer(queue, batch);
     answer_served_claims(queue);
     batch_reset(batch);
-    answer(queue, list, now_us);
+    answer(queue, list, now_us, committed_us);
 }
 
 static void fail_list(struct request *list, const struct err *err)
@@ -459,6 +464,7 @@ static void undo(struct queue *queue)
     struct err err = {0};
 
     queue->store->verbs->rollback(queue->store);
+    measured_undone(queue);
     for (struct queue_state *state = queue->batch.hot; state; state = state->next_hot)
         state->hot = state->has_older = false;
     queue->batch.hot = NULL;

@@ -106,6 +106,8 @@ void api_recovery_validate(struct api_call *call);
 /* api_stats.c */
 void api_stats(struct api_call *call);
 void api_services(struct api_call *call);
+/* sampler.c */
+void api_stats_history(struct api_call *call);
 /* api_stream.c */
 void api_stream(struct api_call *call);
 /* metrics.c */

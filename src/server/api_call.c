@@ -15,9 +15,7 @@ void call_ended(struct api_call *call, int status)
     size_t row = call->route ? (size_t)(call->route - routes) : ROUTES_MAX;
 
     server->replies[row][(status / 100) % CALL_STATUS_CLASSES]++;
-    server->calls_open--;
-    if (server->closed && server->http_closed && server->calls_open == 0)
-        loop_post(server->loop, &server->closed_item);
+    server_work_ended(server);
 }
 
 void call_reply_text(struct api_call *call, int status, const char *content_type)

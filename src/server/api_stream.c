@@ -1,7 +1,9 @@
 /* GET /v1/stream: changes of tasks as server-sent events. Notes come from the queue's thread into a
- * bounded buffer below a mutex; the loop hands them to the readers. A reader that does not keep up
- * misses events, and is told how many as soon as it has room again (F-H18). */
+ * bounded buffer below a mutex; the loop hands them to the readers. Who asks for it also gets figures
+ * once a second. A reader that does not keep up misses events, of both kinds, and is told how many as
+ * soon as it has room again (F-H18); one that takes nothing at all is dropped by the connection. */
 #include "server/api.h"
+#include "server/sampler.h"
 #include "server/server_int.h"
 
 #include "base/json.h"
@@ -16,6 +18,7 @@
 #define KEEP_ALIVE_US (15 * CLOCK_SECOND_US) /* proxies cut silent connections after a minute */
 #define GAP_CHECK_US (CLOCK_SECOND_US / 4)
 #define EVENT_ROOM_BYTES 1024 /* for a gap notice and one event */
+#define STATS_BYTES_MAX ((size_t)128 * 1024) /* 66 queues with names of 200 bytes, escaped */
 
 /* A reader lives in its exchange's arena. */
 struct stream_reader {
@@ -23,6 +26,7 @@ struct stream_reader {
     struct api_call *call;
     struct str queue, type; /* absent = any */
     struct uuid task_id;    /* nil = any */
+    bool stats;             /* figures, too */
     int64_t missed;
 };
 
@@ -38,6 +42,7 @@ struct stream {
     struct server *server;
     struct stream_reader *readers;
     atomic_uint readers_count;
+    uint32_t stats_count;    /* of them, those that want figures */
     struct loop_timer *timer;
     struct buf taken;        /* the loop's */
     pthread_mutex_t mutex;   /* below it the rest */
@@ -135,6 +140,35 @@ static void keep_alive(void *ctx)
     plan(stream);
 }
 
+bool stream_wants_stats(const struct stream *stream)
+{
+    return stream->stats_count > 0;
+}
+
+void stream_stats(struct stream *stream)
+{
+    struct buf all = BUF_INIT(STATS_BYTES_MAX), one = BUF_INIT(STATS_BYTES_MAX);
+
+    sampler_write_second(stream->server, STR_NONE, &all);
+    for (struct stream_reader *reader = stream->readers; reader; reader = reader->next) {
+        const struct buf *event = &all;
+
+        if (!reader->stats)
+            continue;
+        if (reader->queue.data) {
+            buf_reset(&one);
+            sampler_write_second(stream->server, reader->queue, &one);
+            event = &one;
+        }
+        if (event->failed || !tell_gap(reader) ||
+            !http_stream_send(reader->call->exchange, buf_view(event)))
+            reader->missed++;
+    }
+    buf_deinit(&all);
+    buf_deinit(&one);
+    plan(stream);
+}
+
 static void write_note(struct buf *out, const struct task_note *note)
 {
     struct stream_record record = {.task_id = note->id, .queue_len = (uint16_t)note->queue.len,
@@ -193,6 +227,7 @@ static void end_reader(struct stream_reader *reader)
     if (reader->next)
         reader->next->link = reader->link;
     atomic_fetch_sub(&call->server->stream->readers_count, 1);
+    call->server->stream->stats_count -= reader->stats;
     plan(call->server->stream);
     call_ended(call, 200);
     http_stream_end(call->exchange);
@@ -217,6 +252,9 @@ static int check_reader(struct api_call *call, struct stream_reader *reader)
     reader->call = call;
     reader->queue = call_parameter(call, "queue");
     reader->type = call_parameter(call, "type");
+    if (call_parameter(call, "stats").data && !str_is(call_parameter(call, "stats"), "1"))
+        return err_set_field(&call->err, ERR_INVALID, "stats", "stats is 1, or left out");
+    reader->stats = call_parameter(call, "stats").data != NULL;
     return call_parameter_uuid(call, "task_id", &reader->task_id);
 }
 
@@ -242,6 +280,7 @@ void api_stream(struct api_call *call)
         stream->readers->link = &reader->next;
     stream->readers = reader;
     atomic_fetch_add(&stream->readers_count, 1);
+    stream->stats_count += reader->stats;
     http_stream_send(call->exchange, STR("retry: 2000\n\n"));
     http_on_gone(call->exchange, reader_left, reader);
     plan(stream);

@@ -1,6 +1,7 @@
 /* The server's life: opening, the one entry for every request (permit, find the route, check the
  * query, hand over), and draining. What a route does is in the api_ files. Loop thread.
  * Draining lets long-polls go first, so that it does not last as long as they would. */
+#include "server/sampler.h"
 #include "server/server_int.h"
 
 #include "core/render.h"
@@ -103,6 +104,9 @@ static int open_parts(struct server *server, struct err *err)
     server->stream = stream_open(server, err);
     if (!server->stream)
         return -(int)err->code;
+    server->sampler = sampler_open(server, err);
+    if (!server->sampler)
+        return -(int)err->code;
     server->stop_timer = loop_timer_new(server->loop, forget_all, server);
     if (!server->stop_timer)
         return err_set(err, ERR_MEMORY, "there is not enough memory to start");
@@ -164,6 +168,13 @@ void server_notes(struct server *server, const struct task_note *notes, uint32_t
     stream_notes(server->stream, notes, count);
 }
 
+void server_work_ended(struct server *server)
+{
+    server->calls_open--;
+    if (server->closed && server->http_closed && server->calls_open == 0)
+        loop_post(server->loop, &server->closed_item);
+}
+
 static void http_is_closed(void *ctx)
 {
     struct server *server = ctx;
@@ -197,6 +208,7 @@ void server_free(struct server *server)
     readers_stop(server->readers);
     loop_timer_free(server->stop_timer);
     stream_free(server->stream);
+    sampler_free(server->sampler);
     http_server_free(server->http);
     free(server);
 }

@@ -15,6 +15,7 @@
 #define CALL_STATUS_CLASSES 6                            /* 1xx to 5xx; 0 is not used */
 
 struct stream;
+struct sampler;
 
 struct server {
     struct loop *loop;
@@ -26,6 +27,7 @@ struct server {
     struct http_server *http;
     struct readers *readers;
     struct stream *stream;
+    struct sampler *sampler;
     struct auth auth;
     char address[HTTP_ADDRESS_BYTES];
     int64_t started_boot_us;
@@ -142,6 +144,11 @@ void stream_stop(struct stream *stream); /* ends all readers */
 void stream_free(struct stream *stream);
 void stream_notes(struct stream *stream, const struct task_note *notes, uint32_t count);
 uint32_t stream_readers(const struct stream *stream);
+bool stream_wants_stats(const struct stream *stream); /* some reader asked for it */
+void stream_stats(struct stream *stream); /* this second's event to all who asked */
+
+/* server.c: something of the server's own is over that was counted in calls_open */
+void server_work_ended(struct server *server);
 
 /* api_queues.c, api_stats.c: shared by several replies. */
 void api_write_counts(struct buf *out, const int64_t counts[STATUS_COUNT]);

@@ -247,6 +247,10 @@ static const struct copy_column buckets[] = {NAMESPACE, TEXT("name"), INT("token
 
 static const struct copy_column info[] = {TEXT("name"), TEXT("value")};
 
+static const struct copy_column hours[] = {TIME("hour"),        TEXT("category_id"), TEXT("run"),
+                                           NAMESPACE,           INT("successful"),
+                                           INT("failed"),       INT("duration_ms")};
+
 #define TABLE(word, list, key_columns)                                                          \
     .name = word, .columns = list, .columns_count = sizeof list / sizeof list[0],               \
     .keys = key_columns
@@ -283,6 +287,7 @@ const struct copy_table copy_tables[] = {
     {TABLE("queues", queues, 2)},
     {TABLE("outbox", outbox, 1)},
     {TABLE("api_tokens", tokens, 1)},
+    {TABLE("execution_hours", hours, 3)},
     {TABLE("rate_limits", buckets, 2), .shared_only = true},
     {TABLE("store_info", info, 1),
      .only = "name NOT IN ('node_worker', 'timeline', '" COPY_FACT "')"},

@@ -27,6 +27,7 @@ struct catalog_verbs;
 struct log_verbs;
 struct log_cuts;
 struct recovery_verbs;
+struct measure_verbs;
 
 enum { /* parts of a task that loads may leave out */
     LOAD_STATE = 0,
@@ -398,6 +399,7 @@ struct store_verbs {
     const struct catalog_verbs *catalog; /* jobs, schedules and the like; catalog_store.h */
     const struct log_verbs *logs; /* chains and records; log_store.h */
     const struct recovery_verbs *recovery; /* the recovery queue; recovery_store.h */
+    const struct measure_verbs *measures; /* executions per hour; measure_store.h */
 };
 
 struct store {

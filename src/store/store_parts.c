@@ -264,7 +264,8 @@ static const struct store_verbs parts_verbs = {.close = parts_close,
                                                .read_logs = read_logs,
                                                .backup = backup,
                                                .catalog = &parts_catalog_verbs,
-                                               .recovery = &parts_recovery_verbs};
+                                               .recovery = &parts_recovery_verbs,
+                                               .measures = &parts_measure_verbs};
 
 /* "sqlite", or "sqlite+postgres" where there are both. */
 static void name_kinds(struct parts *parts)

@@ -445,6 +445,7 @@ static const struct store_verbs verbs = {
     .catalog = &pg_catalog_verbs,
     .logs = &pg_log_verbs,
     .recovery = &pg_recovery_verbs,
+    .measures = &pg_measure_verbs,
     .watch_start = pg_watch_start,
     .watch_stop = pg_watch_stop,
     .held_recall = pg_held_recall,

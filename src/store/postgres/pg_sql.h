@@ -8,6 +8,7 @@
 #include "store/postgres/pg_sql_copy.h"
 #include "store/postgres/pg_sql_history.h"
 #include "store/postgres/pg_sql_logs.h"
+#include "store/postgres/pg_sql_measures.h"
 #include "store/postgres/pg_sql_partitions.h"
 #include "store/postgres/pg_sql_read.h"
 #include "store/postgres/pg_sql_recovery.h"
@@ -33,7 +34,7 @@
     X(any_dependency) X(dependencies_insert) X(dependents_of) X(parents_of) X(children_of)      \
     PG_HISTORY_STATEMENTS(X) PG_REGISTRY_STATEMENTS(X) PG_READ_STATEMENTS(X) \
     PG_COPY_STATEMENTS(X) PG_PARTITION_STATEMENTS(X) PG_CATALOG_STATEMENTS(X)                   \
-    PG_LOG_STATEMENTS(X) PG_RECOVERY_STATEMENTS(X)
+    PG_LOG_STATEMENTS(X) PG_RECOVERY_STATEMENTS(X) PG_MEASURE_STATEMENTS(X)
 
 enum pg_sql_name {
 #define X(name) PGSQL_##name,

@@ -410,6 +410,7 @@ static const struct store_verbs verbs = {
     .catalog = &sqlite_catalog_verbs,
     .logs = &sqlite_log_verbs,
     .recovery = &sqlite_recovery_verbs,
+    .measures = &sqlite_measure_verbs,
 };
 
 static int read_last(struct sqlite_store *store, struct err *err)

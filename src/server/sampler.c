@@ -1,0 +1,276 @@
+/* Looks at the queue while the server runs: every step for the history (GET /v1/stats/history), and
+ * every second while somebody reads along (GET /v1/stream?stats=1). How many tasks there are is
+ * asked of the queue, what it did is read from its measures. At most one question is under way; a
+ * queue that does not answer leaves a gap. Loop thread, but for sample_done. */
+#include "server/api.h"
+#include "server/sampler.h"
+
+#include "core/render.h"
+
+#include <stdlib.h>
+
+#define SECOND_EARLY_US (10 * CLOCK_MS_US) /* timers may come a little early */
+
+struct sampler {
+    struct server *server;
+    struct history *history;
+    struct loop_timer *timer;
+    int64_t wall_us, boot_us;    /* at the start: time goes on from there, whatever the wall does */
+    struct arena arena;
+    struct stats_request request;
+    struct loop_item item;
+    bool under_way;
+    bool was_read;               /* the second before was told, too */
+    struct measured *now;
+    struct measured *second;     /* a second ago */
+    struct history_now *counts;
+};
+
+static int64_t time_us(const struct sampler *sampler)
+{
+    return sampler->wall_us + clock_boot_us() - sampler->boot_us;
+}
+
+static void plan(struct sampler *sampler)
+{
+    int64_t now_us = time_us(sampler);
+
+    loop_timer_set(sampler->timer, CLOCK_SECOND_US - now_us % CLOCK_SECOND_US + SECOND_EARLY_US);
+}
+
+/* ---- what is told every second ---- */
+
+static void write_queue(struct buf *out, struct str name, const struct history_now *counts,
+                        const struct measured_queue *now, const struct measured_queue *before,
+                        bool first)
+{
+    static const struct {
+        const char *word;
+        enum measure_count what, also;
+    } figures[] = {{"completed", MEASURE_COMPLETED, MEASURE_COUNTS},
+                   {"failed", MEASURE_FAILED, MEASURE_DEAD_LETTER},
+                   {"enqueued", MEASURE_ENQUEUED, MEASURE_COUNTS}};
+
+    buf_text(out, first ? "{" : ",{");
+    render_text(out, "queue", name);
+    buf_byte(out, ',');
+    render_int(out, "waiting", counts->waiting);
+    buf_byte(out, ',');
+    render_int(out, "running", counts->running);
+    for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
+        int64_t figure = now->counts[figures[i].what] - before->counts[figures[i].what];
+
+        if (figures[i].also != MEASURE_COUNTS)
+            figure += now->counts[figures[i].also] - before->counts[figures[i].also];
+        buf_byte(out, ',');
+        render_int(out, figures[i].word, figure);
+    }
+    buf_byte(out, '}');
+}
+
+static const struct history_now *counts_of(const struct sampler *sampler, struct str name)
+{
+    static const struct history_now none = {0};
+
+    for (uint32_t i = 0; i < sampler->request.queues_count; i++)
+        if (str_eq(sampler->counts[i].queue, name))
+            return &sampler->counts[i];
+    return &none;
+}
+
+static bool is_measured(struct sampler *sampler, struct str name)
+{
+    return measured_queue(sampler->now, name) != &sampler->now->queues[0];
+}
+
+/* Queues in which nothing happened since the start, but where tasks are; those beyond the bound are
+ * summed up. */
+static void write_quiet(struct sampler *sampler, struct str only, struct history_now *others,
+                        bool *first, struct buf *out)
+{
+    static const struct measured_queue none = {0};
+    uint32_t shown = sampler->now->queues_count - 1;
+
+    for (uint32_t i = 0; i < sampler->request.queues_count; i++) {
+        const struct history_now *counts = &sampler->counts[i];
+
+        if (is_measured(sampler, counts->queue) || counts->waiting + counts->running == 0 ||
+            (only.data && !str_eq(only, counts->queue)))
+            continue;
+        if (shown++ < HISTORY_QUEUES_MAX) {
+            write_queue(out, counts->queue, counts, &none, &none, *first);
+            *first = false;
+            continue;
+        }
+        others->waiting += counts->waiting;
+        others->running += counts->running;
+    }
+}
+
+/* Only of one queue when it is named. */
+static void write_second(struct sampler *sampler, struct str only, struct buf *out)
+{
+    static const struct measured_queue none = {0};
+    const struct measured_queue *rest = &sampler->now->queues[0];
+    struct history_now others = {0};
+    bool first = true;
+
+    buf_text(out, "event: stats\ndata: {");
+    render_time(out, "at", time_us(sampler));
+    buf_text(out, ",\"queues\":[");
+    for (uint32_t i = 1; i < sampler->now->queues_count; i++) {
+        const struct measured_queue *now = &sampler->now->queues[i];
+        const struct measured_queue *before = measured_queue(sampler->second, now->name);
+
+        if (only.data && !str_eq(only, now->name))
+            continue;
+        write_queue(out, now->name, counts_of(sampler, now->name), now,
+                    before->name.data ? before : &none, first);
+        first = false;
+    }
+    write_quiet(sampler, only, &others, &first, out);
+    if (!only.data && (others.waiting || others.running || rest->counts[MEASURE_ENQUEUED]))
+        write_queue(out, STR("*"), &others, rest, &sampler->second->queues[0], first);
+    buf_text(out, "]}\n\n");
+}
+
+void sampler_write_second(struct server *server, struct str only, struct buf *out)
+{
+    write_second(server->sampler, only, out);
+}
+
+/* ---- looking ---- */
+
+static void take_counts(struct sampler *sampler)
+{
+    const struct stats_request *request = &sampler->request;
+
+    sampler->counts = arena_alloc_array(&sampler->arena, request->queues_count + 1,
+                                        sizeof *sampler->counts);
+    for (uint32_t i = 0; sampler->counts && i < request->queues_count; i++) {
+        const int64_t *counts = request->queues[i].counts;
+
+        sampler->counts[i] = (struct history_now){
+            .queue = request->queues[i].row.rule.name,
+            .waiting = counts[STATUS_PENDING] + counts[STATUS_DELAYED] + counts[STATUS_BLOCKED],
+            .running = counts[STATUS_CLAIMED] + counts[STATUS_RUNNING],
+            .dead = counts[STATUS_DEAD_LETTER]};
+    }
+}
+
+static void look_at_queue(struct sampler *sampler)
+{
+    struct measured *swap = sampler->second;
+    bool read = stream_wants_stats(sampler->server->stream);
+
+    sampler->second = sampler->now;
+    sampler->now = swap;
+    memset(sampler->now, 0, sizeof *sampler->now);
+    queue_measure(sampler->server->queue, sampler->now);
+    if (sampler->request.base.err.code == ERR_NONE)
+        take_counts(sampler);
+    else
+        sampler->counts = NULL;
+    history_add(sampler->history, time_us(sampler), sampler->now, sampler->counts,
+                sampler->request.queues_count);
+    if (read && sampler->was_read && sampler->counts)
+        stream_stats(sampler->server->stream);
+    sampler->was_read = read;
+}
+
+static void sampled(struct loop_item *item)
+{
+    struct sampler *sampler =
+        (struct sampler *)(void *)((char *)item - offsetof(struct sampler, item));
+
+    sampler->under_way = false;
+    if (!sampler->server->stopping)
+        look_at_queue(sampler);
+    arena_reset(&sampler->arena);
+    server_work_ended(sampler->server);
+}
+
+/* On the queue's thread. */
+static void sample_done(struct request *request)
+{
+    struct sampler *sampler = request->ctx;
+
+    loop_post(sampler->server->loop, &sampler->item);
+}
+
+static void tick(void *ctx)
+{
+    struct sampler *sampler = ctx;
+    struct server *server = sampler->server;
+
+    if (server->stopping)
+        return;
+    plan(sampler);
+    if (sampler->under_way || (!stream_wants_stats(server->stream) &&
+                               !history_is_due(sampler->history, time_us(sampler))))
+        return;
+    sampler->under_way = true;
+    server->calls_open++;
+    sampler->request = (struct stats_request){.base = {.kind = REQUEST_STATS,
+                                                       .arena = &sampler->arena,
+                                                       .done = sample_done,
+                                                       .ctx = sampler}};
+    queue_submit(server->queue, &sampler->request.base);
+}
+
+/* ---- its life ---- */
+
+struct sampler *sampler_open(struct server *server, struct err *err)
+{
+    struct sampler *sampler = calloc(1, sizeof *sampler);
+
+    if (!sampler)
+        goto failed;
+    sampler->server = server;
+    sampler->wall_us = clock_wall_us();
+    sampler->boot_us = clock_boot_us();
+    sampler->item.run = sampled;
+    sampler->history = history_new(sampler->wall_us);
+    sampler->timer = loop_timer_new(server->loop, tick, sampler);
+    sampler->now = calloc(1, sizeof *sampler->now);
+    sampler->second = calloc(1, sizeof *sampler->second);
+    if (!sampler->history || !sampler->timer || !sampler->now || !sampler->second)
+        goto failed;
+    plan(sampler);
+    return sampler;
+failed:
+    sampler_free(sampler);
+    err_set(err, ERR_MEMORY, "there is not enough memory to start");
+    return NULL;
+}
+
+void sampler_free(struct sampler *sampler)
+{
+    if (!sampler)
+        return;
+    loop_timer_free(sampler->timer);
+    history_free(sampler->history);
+    arena_deinit(&sampler->arena);
+    free(sampler->now);
+    free(sampler->second);
+    free(sampler);
+}
+
+const struct history *sampler_history(const struct sampler *sampler)
+{
+    return sampler->history;
+}
+
+void api_stats_history(struct api_call *call)
+{
+    struct str word = call_parameter(call, "window");
+    enum history_window window = WINDOW_1H;
+
+    if (word.data && !history_window_parse(word, &window)) {
+        err_set_field(&call->err, ERR_INVALID, "window", "window is one of 15m, 1h, 6h, 24h");
+        call_fail(call);
+        return;
+    }
+    history_render(call->server->sampler->history, window, &call->out);
+    call_reply(call, 200);
+}

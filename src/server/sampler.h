@@ -1,0 +1,14 @@
+/* What the server knows of its last day. Loop thread. */
+#ifndef SERVER_SAMPLER_H
+#define SERVER_SAMPLER_H
+
+#include "core/history.h"
+#include "server/server_int.h"
+
+struct sampler *sampler_open(struct server *server, struct err *err);
+void sampler_free(struct sampler *sampler);
+const struct history *sampler_history(const struct sampler *sampler);
+/* The event of this second, as it is sent; only while stream_stats runs. `only`: of one queue. */
+void sampler_write_second(struct server *server, struct str only, struct buf *out);
+
+#endif

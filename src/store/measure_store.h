@@ -1,0 +1,31 @@
+/* The part of the seam for measures that outlive a process: how executions ended, per hour and
+ * category. By the same rules as store.h: write verbs belong to the writer's thread, between begin
+ * and commit; reading verbs take a reader. */
+#ifndef STORE_MEASURE_STORE_H
+#define STORE_MEASURE_STORE_H
+
+#include "core/execution_hours.h"
+#include "store/store.h"
+
+struct queue_wait {
+    struct str queue;
+    int64_t since_us;
+};
+
+struct measure_verbs {
+    /* Rows of this run of a node: whatever is there of the same hour and category is replaced, so
+     * that writing them again changes nothing. */
+    int (*hours_put)(struct store *store, struct str run, const struct execution_hour *hours,
+                     uint32_t count, struct err *err);
+    int (*hours_prune)(struct store *store, int64_t before_us, struct err *err);
+
+    /* Of all runs together, since then. */
+    int (*read_hours)(struct store_reader *reader, int64_t since_us, struct arena *arena,
+                      struct execution_hour **hours, uint32_t *count, struct err *err);
+    /* Of each queue in which tasks are ready: since when the first in line waits, whatever their
+     * type. Parked ones do not count. */
+    int (*read_waits)(struct store_reader *reader, struct arena *arena, struct queue_wait **waits,
+                      uint32_t *count, struct err *err);
+};
+
+#endif

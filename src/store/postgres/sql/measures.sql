@@ -1,0 +1,27 @@
+-- How executions ended, per hour and category; and who waits longest.
+
+-- name: hours_put
+INSERT INTO execution_hours (hour, category_id, run, successful, failed, duration_ms)
+SELECT v.hour, v.category_id, $3, v.successful, v.failed, v.duration_ms
+FROM unnest($1::timestamptz[], $2::text[], $4::bigint[], $5::bigint[], $6::bigint[])
+    AS v (hour, category_id, successful, failed, duration_ms)
+ON CONFLICT (hour, category_id, run) DO UPDATE SET successful = excluded.successful,
+    failed = excluded.failed, duration_ms = excluded.duration_ms;
+
+-- name: hours_prune
+DELETE FROM execution_hours WHERE hour < $1;
+
+-- name: hours_sums
+SELECT hour, category_id, sum(successful)::bigint, sum(failed)::bigint, sum(duration_ms)::bigint
+FROM execution_hours WHERE hour >= $1 GROUP BY hour, category_id;
+
+-- The first in line of each lane where some are pending, by queue.
+-- name: waits_longest
+SELECT l.queue, min(s.updated_at)
+FROM (SELECT c.lane FROM lane_counts c WHERE c.status = 'pending'
+        GROUP BY c.lane HAVING sum(c.tasks) > 0) p
+JOIN lanes l ON l.lane = p.lane
+CROSS JOIN LATERAL (SELECT r.task FROM ready_rows r WHERE r.lane = p.lane
+    ORDER BY r.order_key, r.task LIMIT 1) f
+JOIN task_states s ON s.task = f.task
+GROUP BY l.queue;

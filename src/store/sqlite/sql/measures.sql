@@ -1,0 +1,23 @@
+-- How executions ended, per hour and category; and who waits longest.
+
+-- name: hours_put
+INSERT INTO execution_hours (hour, category_id, run, successful, failed, duration_ms)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+ON CONFLICT (hour, category_id, run) DO UPDATE SET successful = excluded.successful,
+    failed = excluded.failed, duration_ms = excluded.duration_ms;
+
+-- name: hours_prune
+DELETE FROM execution_hours WHERE hour < ?1;
+
+-- name: hours_sums
+SELECT hour, category_id, sum(successful), sum(failed), sum(duration_ms) FROM execution_hours
+WHERE hour >= ?1 GROUP BY hour, category_id;
+
+-- The first in line of each lane where some are pending, by queue.
+-- name: waits_longest
+SELECT l.queue, min((SELECT s.updated_at FROM task_states s INDEXED BY task_states_ready
+    WHERE s.lane = c.lane AND s.status = 'pending' AND s.parked IS NULL
+    ORDER BY s.order_key LIMIT 1)) AS since
+FROM lane_counts c JOIN lanes l ON l.lane = c.lane
+WHERE c.status = 'pending' AND c.tasks > 0
+GROUP BY l.queue HAVING since IS NOT NULL;
