@@ -69,7 +69,7 @@ export default function Queues() {
     const [edited, setEdited] = useState(null);
     const turn = (queue, verb) => async () => {
         await attempt(() => post(`/v1/queues/${name(queue.name)}:${verb}`),
-            t(`queue.${verb}d`, { name: queue.name }));
+            t(`queue.done.${verb}`, { name: queue.name }));
         await queues.reload();
     };
     return html`<${Page} title=${t('nav.queues')} lead=${t('queue.lead')}>
