@@ -11,7 +11,7 @@ export const languages = { en: 'English', fr: 'Français', pt: 'Português' };
 export const language = makeStore('en');
 
 let texts = {};
-let numbers, times, days, plural, ago;
+let locale, numbers, times, days, plural, ago;
 
 function preferred() {
     const wanted = [localStorage.getItem('perdura.language'), ...navigator.languages]
@@ -19,13 +19,17 @@ function preferred() {
     return wanted.find((one) => loaders[one]) ?? 'en';
 }
 
+// The language with the region the browser says: 24 hours in Britain, 12 in America.
+const regional = (code) => navigator.languages.find((one) => one.toLowerCase().startsWith(code)) ?? code;
+
 export async function loadLanguage(code = preferred()) {
     texts = (await loaders[code]()).default;
-    numbers = new Intl.NumberFormat(code, { maximumFractionDigits: 1 });
-    times = new Intl.DateTimeFormat(code, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
-    days = new Intl.DateTimeFormat(code, { weekday: 'short', day: 'numeric', month: 'short',
+    locale = regional(code);
+    numbers = new Intl.NumberFormat(locale, { maximumFractionDigits: 1 });
+    times = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+    days = new Intl.DateTimeFormat(locale, { weekday: 'short', day: 'numeric', month: 'short',
         hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
-    ago = new Intl.RelativeTimeFormat(code, { numeric: 'always', style: 'narrow' });
+    ago = new Intl.RelativeTimeFormat(locale, { numeric: 'always', style: 'narrow' });
     plural = new Intl.PluralRules(code);
     document.documentElement.lang = code;
     language.set(code);
@@ -64,7 +68,7 @@ export function duration(ms) {
     if (ms === null || ms === undefined || Number.isNaN(ms))
         return '–';
     if (ms < 1)
-        return '<1 ms';
+        return ms === 0 ? '0 ms' : '<1 ms';
     if (ms < 1000)
         return `${Math.round(ms)} ms`;
     if (ms < 60e3)
@@ -84,12 +88,13 @@ export function relative(time, now = Date.now()) {
     return ago.format(Math.trunc(seconds / size), unit);
 }
 
+export const inWords = (time, options) => new Date(time).toLocaleString(locale, options);
 export const clock = (time) => times.format(new Date(time));
 export const dayAndTime = (time) => days.format(new Date(time));
 
 // In full, with the zone of this browser.
 export function fullTime(time) {
     const date = new Date(time);
-    return `${date.toLocaleString(language.get(), { dateStyle: 'medium', timeStyle: 'medium' })}`
+    return `${date.toLocaleString(locale, { dateStyle: 'medium', timeStyle: 'medium' })}`
         + `.${String(date.getMilliseconds()).padStart(3, '0')}`;
 }

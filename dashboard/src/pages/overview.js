@@ -10,6 +10,7 @@ import { duration, number, shortNumber, t, tn } from '../text.js';
 
 const WINDOWS = ['15m', '1h', '6h', '24h'];
 const SECONDS_KEPT = 120;
+const LEAST_POINTS = 24; // of a chart, known or not
 const sum = (list) => list.reduce((all, value) => all + (value ?? 0), 0);
 
 // Points of the history, and behind them steps made of the seconds that came since.
@@ -31,6 +32,10 @@ function withSeconds(history, seconds) {
         run50: series(total.run_p50_ms, 1),
         run99: series(total.run_p99_ms, 1),
     };
+    const known = made.waiting.findIndex((value) => value !== null);
+    const unknown = Math.min(known < 0 ? 0 : known, times.length - LEAST_POINTS);
+    if (unknown > 0) // the server is young: no more empty space than needed
+        Object.values(made).forEach((values) => values.splice(0, unknown));
     const end = from + history.points * step;
     const fresh = seconds.filter((one) => one.at >= end);
     if (fresh.length) {

@@ -135,7 +135,7 @@ function Plans({ kind, jobs, changed }) {
         ${list.data?.length === 0 && html`<${Empty} title=${t(schedules ? 'schedule.empty'
         : 'pattern.empty')} text=${t('schedule.emptyText')} command=${schedules
         ? 'perdura schedule create --job JOB --cron "0 9 * * MON-FRI"'
-        : 'perdura recurring create --help'}/>`}
+        : 'perdura recurring create NAME --job JOB --pattern weekly --weekdays MON --time 09:00'}/>`}
         ${list.data?.length > 0 && html`<${Table} items=${list.data} kind=${kind} jobs=${jobs}
             edit=${setForm} reload=${reload}/>`}
         ${form && html`<${Form} title=${t(isNew ? (schedules ? 'schedule.new' : 'pattern.new')

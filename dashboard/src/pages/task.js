@@ -185,8 +185,8 @@ export default function Task({ id, query }) {
         'task.pauseAsked')}</span>`}</p>
         <${Problem} error=${task.error} retry=${task.reload}/>
         <div class="progress-line"><${Progress} value=${now.status === 'completed' ? 100 : now.progress}
-            status=${now.status}/><span>${number(now.status === 'completed' ? 100 : now.progress)} %
-            <em>${now.state}</em></span></div>
+            status=${now.status}/><span><span>${number(now.status === 'completed' ? 100
+        : now.progress)} %</span><em>${now.state}</em></span></div>
         ${now.error && html`<div class="problem" role="note"><strong>${t('task.error')}</strong>
             <span>${now.last_error ?? now.error}</span></div>`}
         <${Why} task=${now}/>

@@ -11,6 +11,8 @@ import { useStream } from '../stream.js';
 import { duration, number, shortNumber, statusText, t, tn } from '../text.js';
 
 const PAGE_ROWS = 50;
+const SOON_MS = 200;
+const LATER_MS = 1500;
 
 // The counts of the filters that the server counts anyway: queue and type.
 function countsOf(stats, filters) {
@@ -110,37 +112,61 @@ function Table({ tasks, selected, setSelected }) {
             selected=${selected.has(task.id)} onSelect=${() => toggle([task.id])}/>`)}</tbody></table></div>`;
 }
 
-// Rows follow the stream; what is new is counted and shown on request, so that nothing jumps.
-function useLive(page, filters) {
+// Rows follow the stream: at once what it tells, a little later the rest of the rows, which are asked
+// for again as far as they are on this page. What is new is counted and shown on request, so that
+// nothing jumps.
+function useLive(page, filters, cursor) {
     const [changes, setChanges] = useState(new Map());
     const [fresh, setFresh] = useState(0);
     const pending = useRef(new Map());
+    const timer = useRef(0);
+    const items = useRef([]);
     const seen = useRef(new Set());
     useEffect(() => {
         setChanges(new Map());
         setFresh(0);
-        seen.current = new Set((page.data?.items ?? []).map((task) => task.id));
+        items.current = page.data?.items ?? [];
+        seen.current = new Set(items.current.map((task) => task.id));
     }, [page.data]);
+    useEffect(() => () => clearTimeout(timer.current), []);
     useStream({ queue: filters.queue, type: filters.type }, {
         task(note) {
             if (pending.current.size === 0)
-                setTimeout(flush, 200);
+                setTimeout(flush, SOON_MS);
             pending.current.set(note.id, note);
         },
         gap: page.reload,
     });
+    const merge = (list) => setChanges((old) => {
+        const next = new Map(old);
+        for (const one of list)
+            if (seen.current.has(one.id) && !(next.get(one.id)?.version > one.version))
+                next.set(one.id, one);
+        return next;
+    });
+    async function refresh() {
+        timer.current = 0;
+        const first = items.current[0];
+        if (!first)
+            return;
+        const before = new Date(Date.parse(first.created_at) + 1).toISOString();
+        const again = await get(`/v1/tasks${toQuery({ created_before: before, ...filters, cursor,
+            limit: PAGE_ROWS })}`).catch(() => null);
+        if (again && items.current[0] === first)
+            merge(again.items);
+    }
     function flush() {
-        const notes = pending.current;
+        const notes = [...pending.current.values()];
         pending.current = new Map();
-        setChanges((old) => new Map([...old, ...[...notes].filter(([id]) => seen.current.has(id))]));
-        const unseen = [...notes.values()].filter((note) => !seen.current.has(note.id)
-            && (filters.status ? note.status === filters.status : note.version === 1));
-        setFresh((count) => count + unseen.length);
+        merge(notes);
+        if (notes.some((note) => seen.current.has(note.id)))
+            timer.current ||= setTimeout(refresh, LATER_MS);
+        setFresh((count) => count + notes.filter((note) => !seen.current.has(note.id)
+            && (filters.status ? note.status === filters.status : note.version === 1)).length);
     }
     const tasks = useMemo(() => (page.data?.items ?? []).map((task) => {
-        const note = changes.get(task.id);
-        return note && note.version > task.version
-            ? { ...task, status: note.status, progress: note.progress } : task;
+        const change = changes.get(task.id);
+        return change && change.version >= task.version ? { ...task, ...change } : task;
     }), [page.data, changes]);
     return { tasks, fresh };
 }
@@ -184,7 +210,7 @@ export default function Tasks({ query }) {
         ? `&cursor=${name(cursor)}` : ''}`), [filters, cursor]);
     const stats = useLoad(() => get('/v1/stats'), [], 3000);
     const counts = useMemo(() => countsOf(stats.data, filters), [stats.data, key]);
-    const { tasks, fresh } = useLive(page, filters);
+    const { tasks, fresh } = useLive(page, filters, cursor);
     const at = cursors.length;
     const change = (next) => replaceQuery(next);
     function reload() {

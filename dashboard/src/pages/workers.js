@@ -13,8 +13,10 @@ async function load() {
     const [workers, running, claimed] = await Promise.all([getAll('/v1/workers'),
         get('/v1/tasks?status=running&limit=200'), get('/v1/tasks?status=claimed&limit=200')]);
     const tasks = new Map([...running.items, ...claimed.items].map((task) => [task.id, task]));
-    return workers.map((worker) => ({ ...worker,
-        tasks: worker.current_tasks.map((one) => tasks.get(one.task_id) ?? { id: one.task_id }) }));
+    const first = (a, b) => b.is_leader - a.is_leader || b.tasks.length - a.tasks.length
+        || (a.id < b.id ? -1 : 1);
+    return workers.map((worker) => ({ ...worker, tasks: worker.current_tasks.map((one) => tasks
+        .get(one.task_id) ?? { id: one.task_id }) })).sort(first);
 }
 
 function Held({ task }) {

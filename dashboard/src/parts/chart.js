@@ -1,13 +1,13 @@
-// Lines over time: uPlot in the colours of the theme, as wide as its place. The canvas is a picture
-// for screen readers, with the newest values as its description.
+// Lines over time: uPlot in the colours of the theme, as wide as its place, with a legend that tells
+// the newest values, or those under the pointer. The canvas is a picture for screen readers.
 import uPlot from 'uplot';
-import { html, useEffect, useRef } from '../html.js';
+import { html, useEffect, useRef, useState } from '../html.js';
 import { theme, useStore } from '../store.js';
-import { shortNumber } from '../text.js';
+import { clock, shortNumber } from '../text.js';
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-function options(series, format, width, height) {
+function options(series, format, width, height, onPoint) {
     const ink = colour('--faint');
     const grid = { stroke: colour('--line'), width: 1 };
     return {
@@ -15,17 +15,18 @@ function options(series, format, width, height) {
         height,
         padding: [12, 8, 0, 0],
         cursor: { y: false, points: { size: 6 } },
-        legend: { live: true },
+        legend: { show: false },
+        hooks: { setCursor: [(plot) => onPoint(plot.cursor.idx ?? null)] },
         scales: { y: { range: (_, low, high) => [0, Math.max(high * 1.1, 1)] } },
         axes: [
-            { stroke: ink, grid: { show: false }, ticks: { show: false }, font: '11px system-ui',
-                values: (_, ticks) => ticks.map((at) => new Date(at * 1000)
-                    .toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' })) },
+            { stroke: ink, grid: { show: false }, ticks: { show: false }, size: 26, gap: 6,
+                font: '11px system-ui', space: 70, values: (_, ticks) => ticks.map((at) => clock(at * 1000)
+                    .replace(/:00( [AP]M)?$/, '$1')) },
             { stroke: ink, grid, ticks: { show: false }, size: 56, font: '11px system-ui',
                 values: (_, ticks) => ticks.map((tick) => format(tick)) },
         ],
         series: [
-            { value: (_, at) => (at ? new Date(at * 1000).toLocaleTimeString() : '') },
+            {},
             ...series.map((one) => ({
                 label: one.label,
                 stroke: colour(one.colour),
@@ -33,7 +34,6 @@ function options(series, format, width, height) {
                 width: 1.75,
                 points: { show: false },
                 spanGaps: false,
-                value: (_, value) => format(value),
             })),
         ],
     };
@@ -44,6 +44,7 @@ export function Chart({ label, times, series, format = shortNumber, height = 200
     const place = useRef(null);
     const plot = useRef(null);
     const chosen = useStore(theme);
+    const [point, setPoint] = useState(null);
     const shape = JSON.stringify([chosen, series.map((one) => [one.label, one.colour])]);
 
     useEffect(() => {
@@ -51,8 +52,8 @@ export function Chart({ label, times, series, format = shortNumber, height = 200
         const data = [times, ...series.map((one) => one.values)];
         const make = () => {
             plot.current?.destroy();
-            plot.current = new uPlot(options(series, format, Math.max(box.clientWidth, 200), height),
-                data, box);
+            plot.current = new uPlot(options(series, format, Math.max(box.clientWidth, 200), height,
+                setPoint), data, box);
         };
         make();
         const watch = new ResizeObserver(() => plot.current?.setSize(
@@ -70,9 +71,12 @@ export function Chart({ label, times, series, format = shortNumber, height = 200
     useEffect(() => plot.current?.setData([times, ...series.map((one) => one.values)]),
         [times, series]);
 
-    const last = (values) => values.findLast((value) => value !== null && value !== undefined);
-    const words = series.map((one) => `${one.label}: ${format(last(one.values) ?? null)}`).join(', ');
-    return html`<div class="chart" role="img" aria-label=${`${label}. ${words}`} ref=${place}></div>`;
+    const last = (values) => values.findLast((value) => value !== null && value !== undefined) ?? null;
+    const told = (one) => format(point === null ? last(one.values) : one.values[point] ?? null);
+    return html`<div><ul class="chart-legend">${series.map((one) => html`<li key=${one.label}><i
+        class=${one.colour.slice(2)} aria-hidden="true"></i>${one.label} <strong>${told(one)}</strong></li>`)}
+        ${point !== null && html`<li class="faint">${clock(times[point] * 1000)}</li>`}</ul>
+        <div class="chart" role="img" aria-label=${label} ref=${place}></div></div>`;
 }
 
 // A line without axes, for tables.

@@ -2,13 +2,22 @@
 // is listed below. Cells are buttons, so that keys reach them.
 import { html, useMemo, useState } from '../html.js';
 import { get, query, useLoad } from '../api.js';
-import { language, number, t, tn } from '../text.js';
+import { inWords, number, t, tn } from '../text.js';
 import { Empty, Problem, When } from './controls.js';
 
 const HOUR = 3600e3;
 const DAYS = 7;
 const LISTED = 50;
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+
+// Every instant where they are not too many; else those that fire often as one line each, which are
+// spread evenly and said to be so.
+async function load(from) {
+    const ask = (fold) => get(`/v1/forecast${query({ from: new Date().toISOString(), fold, tz: zone,
+        to: new Date(from + DAYS * 24 * HOUR).toISOString(), limit: 10000 })}`);
+    const whole = await ask('false');
+    return whole.cut ? { ...await ask('true'), about: true } : whole;
+}
 
 // Folded lines (count, every so many seconds until last) are spread over their hours.
 function spread(items, from) {
@@ -42,9 +51,7 @@ function spread(items, from) {
 const level = (count, most) => (count === 0 ? 0 : Math.ceil((Math.log1p(count) / Math.log1p(most)) * 5));
 
 function Cell({ cell, at, most, chosen, onChoose }) {
-    const time = new Date(at);
-    const label = `${time.toLocaleString(language.get(), { weekday: 'long', hour: '2-digit',
-        minute: '2-digit' })}: ${tn('forecast.fires', cell.count)}`;
+    const label = `${inWords(at, { weekday: 'long', hour: '2-digit', minute: '2-digit' })}: ${tn('forecast.fires', cell.count)}`;
     return html`<td><button type="button" class=${`heat heat-${level(cell.count, most)}`} title=${label}
         aria-label=${label} aria-pressed=${chosen ? 'true' : 'false'} onClick=${onChoose}></button></td>`;
 }
@@ -64,9 +71,7 @@ function Chosen({ cell, at }) {
 export function Forecast({ version }) {
     const [from] = useState(() => Math.floor(Date.now() / HOUR) * HOUR);
     const [chosen, setChosen] = useState(null);
-    const forecast = useLoad(() => get(`/v1/forecast${query({ from: new Date().toISOString(),
-        to: new Date(from + DAYS * 24 * HOUR).toISOString(), tz: zone, limit: 10000 })}`),
-    [from, version], 60000);
+    const forecast = useLoad(() => load(from), [from, version], 60000);
     const cells = useMemo(() => spread(forecast.data?.items ?? [], from), [forecast.data]);
     const most = Math.max(1, ...cells.map((cell) => cell.count));
     const total = cells.reduce((sum, cell) => sum + cell.count, 0);
@@ -76,11 +81,10 @@ export function Forecast({ version }) {
         return html`<${Empty} title=${t('forecast.none')} text=${t('forecast.noneText')}
             command='perdura schedule create --job JOB --cron "0 9 * * MON-FRI"'/>`;
     const hours = Array.from({ length: 24 }, (_, at) => new Date(from + at * HOUR).getHours());
-    const day = (at) => new Date(from + at * 24 * HOUR).toLocaleDateString(language.get(),
-        { weekday: 'short', day: 'numeric' });
+    const day = (at) => inWords(from + at * 24 * HOUR, { weekday: 'short', day: 'numeric' });
     return html`<div class="card"><header class="card-head"><h2>${t('forecast.title')}</h2>
-        <span class="faint">${tn('forecast.fires', total)} · ${zone}${forecast.data?.cut
-    ? ` · ${t('forecast.cut')}` : ''}</span></header>
+        <span class="faint">${tn('forecast.fires', total)} · ${zone}${forecast.data?.about
+    ? ` · ${t('forecast.about')}` : ''}${forecast.data?.cut ? ` · ${t('forecast.cut')}` : ''}</span></header>
         <div class="table-place"><table class="heats"><thead><tr><td></td>${hours.map((hour, at) => html`<th
             key=${at} scope="col">${at % 3 === 0 ? `${hour}h` : html`<span
             class="visually-hidden">${hour}h</span>`}</th>`)}</tr></thead>

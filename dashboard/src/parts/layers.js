@@ -74,7 +74,7 @@ export function layers(tasks) {
     const edges = edgesOf(tasks);
     const depth = depths(tasks, edges);
     const rows = [];
-    for (const task of tasks)
+    for (const task of [...tasks].sort((a, b) => (a.id < b.id ? -1 : 1))) // in order of their making
         (rows[depth.get(task.id)] ??= []).push(task.id);
     order(rows, edges);
     const lines = rows.flatMap((row) => {

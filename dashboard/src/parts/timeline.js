@@ -18,8 +18,9 @@ function Attempts({ task, executions }) {
             { n: one.attempt_number })}</span><span class="attempt-track"><i
             class=${`bar ${one.status}`} style=${{ left: place(from),
             width: `max(3px, ${((endOf(one) - from) / (end - begin)) * 100}%)` }}></i></span>
-            <span class="attempt-text">${t(`execution.${one.status}`)} · ${duration(took)} ·
-            ${one.worker_id}${error && html` · <span class="bad">${String(error)}</span>`}</span></li>`;
+            <span class="attempt-text">${[t(`execution.${one.status}`), duration(took), one.worker_id]
+                .filter(Boolean).join(' · ')}${error && html`${' · '}<span
+                class="bad">${String(error)}</span>`}</span></li>`;
     })}</ol>`;
 }
 
