@@ -45,8 +45,8 @@ test-tsan: deps-test
 # Fuzzing with libFuzzer: make fuzz [TIME=60] runs each target that long.
 TIME ?= 60
 fuzz: deps-test
-	@CC=clang cmake -S . -B $(BUILD)-fuzz -G Ninja -DCMAKE_BUILD_TYPE=Debug -DPERDURA_FUZZ=ON -DPERDURA_DASHBOARD=OFF \
-	-DPERDURA_SANITIZE=address,undefined,fuzzer-no-link > /dev/null
+	@CC=clang cmake -S . -B $(BUILD)-fuzz -G Ninja -DCMAKE_BUILD_TYPE=Debug -DPERDURA_FUZZ=ON \
+	-DPERDURA_DASHBOARD=OFF -DPERDURA_SANITIZE=address,undefined,fuzzer-no-link > /dev/null
 	@cmake --build $(BUILD)-fuzz --target $(notdir $(basename $(wildcard tests/fuzz/*_fuzz.c)))
 	@for target in $(BUILD)-fuzz/*_fuzz; do name=$$(basename $$target _fuzz); \
 	dict=tests/fuzz/$$name.dict; [ -f $$dict ] && dict=-dict=$$dict || dict=; \
@@ -116,6 +116,7 @@ lint: deps-test
 
 # The pictures of the dashboard in docs/images, of a server that is made busy for them.
 screenshots: all deps-test
+	@sh tests/browser/packages.sh $(BUILD)/browser
 	@PERDURA_BUILD=$(CURDIR)/$(BUILD) node tests/browser/screenshots.mjs docs/images
 
 install: all

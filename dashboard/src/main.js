@@ -66,7 +66,7 @@ function Search() {
     return html`<form class="search" role="search" onSubmit=${submit}><label class="visually-hidden"
         for="search">${t('search.label')}</label><svg viewBox="0 0 20 20" aria-hidden="true"><path
         d="M4 9a5 5 0 1 0 10 0A5 5 0 0 0 4 9m9 4 4 4"/></svg><input id="search" name="search"
-        type="search" autocomplete="off" spellcheck="false" placeholder=${t('search.hint')}/>
+        type="search" autocomplete="off" spellcheck=${false} placeholder=${t('search.hint')}/>
         <kbd aria-hidden="true">/</kbd></form>`;
 }
 

@@ -52,7 +52,7 @@ function Fork({ task, checkpoints, onClose }) {
             key=${one.seq} value=${one.seq}>${one.seq} · ${one.checkpoint_name} (${one.progress_percent} %)
             </option>`)}<option value="0">${t('fork.start')}</option></select>`}<//>
         <${Field} label=${t('fork.payload')} hint=${t('fork.payloadHint')} error=${error}>${(field) => html`
-            <textarea ...${field} rows="4" spellcheck="false" placeholder=${JSON.stringify(task.payload)
+            <textarea ...${field} rows="4" spellcheck=${false} placeholder=${JSON.stringify(task.payload)
             ?.slice(0, 200)} value=${payload} onInput=${(event) => setPayload(event.target.value)}>
             </textarea>`}<//>
         <footer><${Button} onClick=${onClose}>${t('action.back')}<//><${Button} kind="primary"

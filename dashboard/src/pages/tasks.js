@@ -50,7 +50,7 @@ function FilterBar({ filters, stats, onChange }) {
             onChange({ status: filters.status, ...found.filters });
     }
     return html`<form class="filters" onSubmit=${submit}><label class="grow"><span>${t('tasks.filter')}
-        </span><input type="search" list="types" value=${text} spellcheck="false" autocomplete="off"
+        </span><input type="search" list="types" value=${text} spellcheck=${false} autocomplete="off"
             placeholder=${t('tasks.filterHint')} onInput=${(event) => setText(event.target.value)}/></label>
         <datalist id="types">${names('type').map((one) => html`<option key=${one} value=${one}/>`)}</datalist>
         <label><span>${t('queue.one')}</span><select value=${filters.queue ?? ''}

@@ -22,9 +22,8 @@ function Edge({ edge }) {
 function Node({ node, task, focused, onFocus }) {
     const title = task.name ?? task.type;
     return html`<a href=${link('tasks', task.id)} class=${`node ${task.status}`} data-id=${task.id}
-        tabindex=${focused ? 0 : -1} onFocus=${onFocus}
-        aria-label=${`${title}, ${statusText(task.status)}, ${task.progress} %`}>
-        <g transform=${`translate(${node.x},${node.y})`}><rect width=${NODE_WIDTH} height=${NODE_HEIGHT}
+        tabindex=${focused ? 0 : -1} onFocus=${onFocus}>${title.length > 22 && html`<title>${title},
+        ${statusText(task.status)}</title>`}<g transform=${`translate(${node.x},${node.y})`}><rect width=${NODE_WIDTH} height=${NODE_HEIGHT}
             rx="9"/><rect class="mark" width="5" height=${NODE_HEIGHT} rx="2.5"/>
         <text x="16" y="20" class="node-title">${short(title, 22)}</text>
         <text x="16" y="37" class="node-text">${short(`${statusText(task.status)}${task.progress > 0
@@ -100,7 +99,7 @@ function Graph({ tasks }) {
     const place = useRef(null);
     const shape = JSON.stringify(tasks.map((task) => [task.id, task.parent_id, task.depends_on]));
     const plan = useMemo(() => layers(tasks), [shape]);
-    const [focus, setFocus] = useState(tasks[0]?.id);
+    const [focus, setFocus] = useState(plan.nodes[0]?.id);
     const { view, pointer, zoom, fit, show } = useView(plan, place);
     const byId = new Map(tasks.map((task) => [task.id, task]));
     function key(event) {

@@ -46,10 +46,10 @@ function Input({ field, value, change, given }) {
         return html`<input ...${given} type="checkbox" checked=${value}
             onChange=${(event) => change(event.target.checked)}/>`;
     if (field.kind === 'json')
-        return html`<textarea ...${given} rows="3" spellcheck="false" value=${value}
+        return html`<textarea ...${given} rows="3" spellcheck=${false} value=${value}
             onInput=${(event) => change(event.target.value)}></textarea>`;
     return html`<input ...${given} type=${field.kind === 'number' ? 'number' : 'text'} value=${value}
-        spellcheck="false" autocomplete="off" list=${field.list ?? null} required=${field.required}
+        spellcheck=${false} autocomplete="off" list=${field.list ?? null} required=${field.required}
         onInput=${(event) => change(event.target.value)}/>`;
 }
 
