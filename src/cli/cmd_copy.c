@@ -145,6 +145,10 @@ static void print_text(struct call *call, const struct copy_report *report)
             (long long)tasks_per_second(report), (double)report->compare_us / 1e6);
     if (report->differences == 0)
         terminal_line(&call->out, COLOUR_GREEN, STR("both stores are equal"));
+    for (uint32_t i = 0; i < report->tables_count; i++)
+        if (str_is(report->tables[i].name, "log_anchors") && report->tables[i].to_rows > 0)
+            fprintf(call->notes.file, "records about logs came along, their key did not: set "
+                    "log_key to the old STORE.log-key, or what follows is not signed by it\n");
 }
 
 static int copy(struct call *call, const struct config *config)

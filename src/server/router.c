@@ -170,7 +170,7 @@ const char *router_method_word(enum http_method method)
     return words[method];
 }
 
-enum match { MATCH_NONE, MATCH_PLAIN, MATCH_VERB };
+enum match { MATCH_NONE, MATCH_NAME, MATCH_PLAIN, MATCH_VERB }; /* by the last segment */
 
 /* One segment against one of the pattern. *name is what the braces stand for, still raw. */
 static enum match match_segment(struct str pattern, struct str segment, struct str *name)
@@ -187,7 +187,7 @@ static enum match match_segment(struct str pattern, struct str segment, struct s
         memcmp(segment.data + segment.len - suffix.len, suffix.data, suffix.len) != 0)
         return MATCH_NONE;
     *name = str_span(segment.data, segment.len - suffix.len);
-    return suffix.len ? MATCH_VERB : MATCH_PLAIN;
+    return suffix.len ? MATCH_VERB : MATCH_NAME;
 }
 
 static enum match match_path(const char *pattern, const struct str *segments, uint32_t count,
@@ -195,23 +195,21 @@ static enum match match_path(const char *pattern, const struct str *segments, ui
 {
     struct str rest = str_of(pattern);
     struct str piece;
-    enum match best = MATCH_PLAIN;
+    enum match last = MATCH_NONE;
     uint32_t i = 0;
     uint32_t named = 0;
 
     for (; url_next_segment(&rest, &piece); i++) {
         struct str name = STR_NONE;
-        enum match match = i < count ? match_segment(piece, segments[i], &name) : MATCH_NONE;
 
-        if (match == MATCH_NONE)
+        last = i < count ? match_segment(piece, segments[i], &name) : MATCH_NONE;
+        if (last == MATCH_NONE)
             return MATCH_NONE;
         ASSERT(!name.data || named < ROUTE_NAMES_MAX);
         if (name.data)
             names[named++] = name;
-        if (match == MATCH_VERB)
-            best = MATCH_VERB;
     }
-    return i == count ? best : MATCH_NONE;
+    return i == count ? last : MATCH_NONE;
 }
 
 static void add_allowed(char allow[ROUTER_ALLOW_BYTES], enum http_method method)
@@ -279,7 +277,7 @@ int router_find(enum http_method method, struct str path, struct arena *arena,
 
         if (match == MATCH_NONE || match < best)
             continue;
-        if (match > best) { /* a verb beats a name that happens to end in it */
+        if (match > best) { /* a word or a verb beats a name that looks like it */
             best = match;
             *route = NULL;
             allow[0] = '\0';
@@ -292,7 +290,7 @@ int router_find(enum http_method method, struct str path, struct arena *arena,
     }
     if (*route)
         return decode_names(raw, arena, names, err);
-    if (best == MATCH_NONE || (best == MATCH_PLAIN && looks_like_verb(method, segments[count - 1])))
+    if (best == MATCH_NONE || (best != MATCH_VERB && looks_like_verb(method, segments[count - 1])))
         return err_set(err, ERR_NOT_FOUND, "there is nothing at this path; see /openapi.json");
     return err_set(err, ERR_METHOD, "this path does not take %s; it takes %s",
                    router_method_word(method), allow);

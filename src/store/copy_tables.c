@@ -289,7 +289,7 @@ const struct copy_table copy_tables[] = {
     {TABLE("api_tokens", tokens, 1)},
     {TABLE("execution_hours", hours, 3)},
     {TABLE("rate_limits", buckets, 2), .shared_only = true},
-    {TABLE("store_info", info, 1),
+    {TABLE("store_info", info, 1), .first = "name = 'log_chain_since'",
      .only = "name NOT IN ('node_worker', 'timeline', '" COPY_FACT "')"},
 };
 const uint32_t copy_tables_count = sizeof copy_tables / sizeof copy_tables[0];

@@ -37,6 +37,8 @@ INSERT INTO jobs (id, name, category_id, payload, max_retries, created_at, updat
 INSERT INTO schedules (id, job_id, schedule_type, cron_expression, is_active, next_fire_at,
     created_at, updated_at, error)
     VALUES (x'04', x'02', 'cron', '* * * * *', 0, 5000, 1000, 2000, 'e');
+INSERT INTO log_heads (execution_id, seq, chain_hash, lines)
+    SELECT execution_id, max(seq), chain_hash, 1 FROM execution_logs GROUP BY execution_id;
 INSERT INTO schedule_fires (schedule_id, fire_at, task_id) VALUES (x'04', 4000, x'05'),
     (x'04', 9000, NULL);
 INSERT INTO recurring_jobs (id, name, pattern_type, pattern_config, template_job_id, created_at,
@@ -279,7 +281,9 @@ class ThereAndBack(CopyTest):
         self.stop(node)
         report = self.copy(here, there)
         self.assertEqual({row["status"] for row in report["statuses"]}, STATUSES)
-        node = self.serve(there)
+        with open(self.file("key.yaml"), "w", encoding="utf-8") as file:
+            file.write(f"log_key: {here}.log-key\n")  # it signs on
+        node = self.serve(there, "--config", self.file("key.yaml"))
         after = self.picture(node)
         self.assert_same(before, after)
         self.go_on(node, self.running[1])
@@ -348,6 +352,7 @@ class ThereAndBack(CopyTest):
         self.assertEqual(self.perdura("migrate", "up", "--store", here).returncode, 0)
         rows = {row["table"]: row["to_rows"] for row in self.copy(here, there)["tables"]}
         self.assertEqual(rows.pop("job_categories"), 7)  # those every store begins with
+        self.assertEqual(rows.pop("store_info"), 1)  # since when logs are chained
         self.assertEqual(set(rows.values()), {0})
         node = self.serve(there)
         node.enqueue("t")
