@@ -22,6 +22,7 @@ enum colour view_status_colour(struct str status)
                  {"failed", COLOUR_RED},      {"dead_letter", COLOUR_RED}, {"orphaned", COLOUR_RED},
                  {"timeout", COLOUR_RED},     {"error", COLOUR_RED},       {"ERROR", COLOUR_RED},
                  {"FATAL", COLOUR_RED},       {"WARN", COLOUR_YELLOW},
+                 {"critical", COLOUR_RED},    {"warning", COLOUR_YELLOW},
                  {"partial", COLOUR_YELLOW},  {"paused", COLOUR_YELLOW},
                  {"recovering", COLOUR_YELLOW},
                  {"cancelled", COLOUR_DIM},   {"offline", COLOUR_DIM},     {"DEBUG", COLOUR_DIM}};

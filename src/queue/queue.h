@@ -190,6 +190,7 @@ struct workers_request {
 struct queue_view {
     struct queue_row row;
     int64_t counts[STATUS_COUNT];
+    bool served; /* a live worker registered for it; stats only */
 };
 
 struct queues_request {
@@ -258,6 +259,9 @@ struct queue_stats {
     int64_t missed_total;         /* instants too late for their policy, of one outage up to 100 */
     int64_t skipped_total;        /* instants left out as an earlier run went on */
     int64_t recovered_total;      /* lost, silent or partial tasks that were put back */
+    int64_t webhooks_delivered_total;
+    int64_t webhooks_failed_total;   /* calls; each is tried again until it expires */
+    int64_t webhooks_given_up_total;
     int64_t commits_total;
     int64_t commit_requests_total; /* requests over all commits: the batch size */
     int64_t commit_us_total;       /* time spent in commits */
@@ -274,6 +278,9 @@ struct queue_stats {
     int64_t stores_down;          /* ... and how many did not answer just now */
     bool storage_full;
     bool log_regression;          /* at the start the anchor file was ahead of the store */
+    bool leads;                   /* this node, or it is the only one */
+    bool no_leader;               /* as far as this node knows */
+    int64_t clock_behind_us;      /* the wall clock is this far behind the engine's: it was set back */
 };
 
 struct stats_request {

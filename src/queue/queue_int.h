@@ -40,6 +40,7 @@ struct queue_state {
     struct map keys;        /* struct limit, only while the queue limits keys */
     bool unpark_all;        /* every key of it gets its chance once */
     uint64_t wanted_in;     /* shared stores: the batch that may need its figures */
+    uint64_t served_in;     /* the batch that found a worker for it (stats) */
     bool hot;               /* new ready tasks or free slots in this batch */
     bool has_older;         /* hot because of what may have been ready before this batch */
     struct queue_state *next_hot;

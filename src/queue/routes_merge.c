@@ -85,6 +85,7 @@ static int merge_queues(struct call *call, const struct tally *tally, struct que
             if (routes_owner(call->routes, views[i].row.rule.name) == part)
                 known->row = views[i].row;
             add_counts(known->counts, views[i].counts);
+            known->served |= views[i].served;
         }
         arena_adopt(arena, &share->arena);
     }
@@ -104,6 +105,10 @@ static void add_stats(struct queue_stats *to, const struct queue_stats *from)
     to->log_pages += from->log_pages;
     to->storage_full |= from->storage_full;
     to->log_regression |= from->log_regression;
+    to->leads |= from->leads;
+    to->no_leader |= from->no_leader;
+    if (from->clock_behind_us > to->clock_behind_us)
+        to->clock_behind_us = from->clock_behind_us;
 }
 
 static int merge_stats(struct call *call, const struct tally *tally)

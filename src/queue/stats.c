@@ -1,6 +1,36 @@
 /* Numbers of the queue, and the outbox as its dispatchers see it. */
 #include "queue/queue_int.h"
 
+/* Which queues have a live worker, and whether anybody leads. The node itself is a row without
+ * slots until it has a pool. */
+static void look_at_workers(struct batch *batch, struct stats_request *request)
+{
+    struct queue *queue = batch->queue;
+    struct worker_state *worker;
+    uint32_t cursor = 0;
+    bool led = !queue->store->shared || queue->leads;
+
+    while ((worker = map_next(&queue->workers, &cursor)) != NULL) {
+        led |= worker->row.is_leader && worker->row.leader_until_us > batch->now_us;
+        if (worker->row.lease_until_us < batch->now_us || worker->row.pool_size == 0)
+            continue;
+        for (uint32_t i = 0; i < worker->queues_count; i++) {
+            struct queue_state *state = limits_queue(queue, worker->queues[i]);
+
+            if (state)
+                state->served_in = batch->number;
+        }
+    }
+    for (uint32_t i = 0; i < request->queues_count; i++) {
+        struct queue_view *view = &request->queues[i];
+        const struct queue_state *state = limits_queue(queue, view->row.rule.name);
+
+        view->served = state && state->served_in == batch->number;
+    }
+    request->stats.no_leader = !led;
+    request->stats.leads = !queue->store->shared || queue->leads;
+}
+
 int stats_apply(struct batch *batch, struct stats_request *request)
 {
     struct queue *queue = batch->queue;
@@ -21,6 +51,9 @@ int stats_apply(struct batch *batch, struct stats_request *request)
     request->stats.workers = map_count(&queue->workers);
     request->stats.storage_full = batch->store->full;
     writers_add_stats(queue, &request->stats);
+    look_at_workers(batch, request);
+    request->stats.clock_behind_us = batch->now_us > batch->wall_us
+                                         ? batch->now_us - batch->wall_us : 0;
     request->stats.log_pages = batch->store->log_pages;
     if (batch->store->verbs->outbox_count(batch->store, &request->stats.webhooks_pending, err) < 0)
         return -(int)err->code;
@@ -52,10 +85,17 @@ int outbox_take(struct batch *batch, struct outbox_take_request *request)
 
 int outbox_done(struct batch *batch, struct outbox_done_request *request)
 {
+    struct queue_stats *stats = &batch->queue->stats;
+
     batch->wrote = true;
-    for (uint32_t i = 0; i < request->count; i++)
+    for (uint32_t i = 0; i < request->count; i++) {
         if (batch->store->verbs->outbox_save(batch->store, &request->messages[i],
                                              request->remove[i], &request->base.err) < 0)
             return -(int)request->base.err.code;
+        stats->webhooks_delivered_total += request->remove[i];
+        stats->webhooks_failed_total += !request->remove[i];
+        stats->webhooks_given_up_total += !request->remove[i] &&
+                                          request->messages[i].next_at_us == 0;
+    }
     return 0;
 }

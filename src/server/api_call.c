@@ -262,6 +262,31 @@ void call_look(struct api_call *call,
     start_read(call, read, look_done);
 }
 
+static void try_done(struct reader_job *job)
+{
+    struct api_call *call = call_of_job(job);
+
+    if (call->err.code != ERR_NONE) {
+        call->server->read_errors += call->err.code == ERR_STORAGE_READ;
+        LOG(call->server->log, LOG_WARN, "server.read_failed", KC("route", call->route->pattern),
+            KC("error", call->err.text));
+    }
+    call->then(call);
+}
+
+void call_try_look(struct api_call *call,
+                   int (*read)(struct api_call *call, struct store_reader *reader,
+                               struct arena *scratch),
+                   void (*then)(struct api_call *call))
+{
+    call->then = then;
+    call->read = read;
+    call->job.run = run_read;
+    call->job.done = try_done;
+    if (!readers_submit(call->server->readers, &call->job))
+        then(call);
+}
+
 int call_task_id(struct api_call *call)
 {
     if (uuid_parse(call->name, &call->task_id))

@@ -5,9 +5,14 @@
 #include "server/server_int.h"
 
 #include "base/json.h"
+#include "core/alert.h"
 #include "core/bounds.h"
 #include "core/render.h"
+#include "server/sampler.h"
+#include "server/stats_look.h"
 
+#define RATE_SECONDS 300
+#define DEAD_SECONDS 3600
 #define LANES_MAX 10000 /* queue, type and status: what a page can still show */
 
 static void write_totals(struct buf *out, const struct queue_stats *stats)
@@ -122,9 +127,59 @@ static void write_lanes(struct buf *out, const struct stats_request *request)
     buf_byte(out, ']');
 }
 
+/* ---- alerts ---- */
+
+static void add_history(const struct history *history, struct alert_queue *queue)
+{
+    queue->dead_before = -1;
+    for (uint32_t i = 0; i < history_queues(history); i++) {
+        if (!str_eq(history_queue(history, i), queue->name))
+            continue;
+        queue->completed = history_sum(history, i, HISTORY_COMPLETED, RATE_SECONDS);
+        queue->failed = history_sum(history, i, HISTORY_FAILED, RATE_SECONDS);
+        queue->dead_before = history_least(history, i, HISTORY_DEAD, DEAD_SECONDS);
+    }
+}
+
+static void write_alerts(struct api_call *call, const struct stats_look *stats)
+{
+    const struct stats_request *request = &stats->request;
+    int64_t now_us = queue_now_us(call->server->queue);
+    struct map waits = MAP_INIT;
+    struct alert_queue *queues = arena_alloc_array(call->arena, request->queues_count + 1,
+                                                   sizeof *queues);
+    struct alert_facts facts = {.queues = queues,
+                                .queues_count = queues ? request->queues_count : 0,
+                                .no_leader = request->stats.no_leader,
+                                .clock_behind_us = request->stats.clock_behind_us,
+                                .storage_full = request->stats.storage_full,
+                                .stores_down = request->stats.stores_down,
+                                .log_regression = request->stats.log_regression,
+                                .read_errors = request->stats.read_errors_total,
+                                .schedules_in_error = stats->schedules_in_error};
+
+    stats_look_map_waits(stats, &waits);
+    for (uint32_t i = 0; i < facts.queues_count; i++) {
+        const struct queue_view *view = &request->queues[i];
+        const struct queue_wait *wait = map_get(&waits, view->row.rule.name);
+
+        queues[i].name = view->row.rule.name;
+        queues[i].served = view->served;
+        queues[i].paused = view->row.paused_at_us != 0;
+        queues[i].dead_now = (double)view->counts[STATUS_DEAD_LETTER];
+        if (wait && view->counts[STATUS_PENDING])
+            queues[i].waits_us = now_us - wait->since_us;
+        add_history(sampler_history(call->server->sampler), &queues[i]);
+    }
+    map_deinit(&waits);
+    json_write_key(&call->out, "alerts");
+    alerts_render(&facts, &call->out);
+}
+
 static void counted(struct api_call *call)
 {
-    struct stats_request *request = call->ctx;
+    struct stats_look *stats = call->ctx;
+    struct stats_request *request = &stats->request;
     struct buf *out = &call->out;
 
     request->stats.read_errors_total += call->server->read_errors;
@@ -138,21 +193,19 @@ static void counted(struct api_call *call)
     write_queues(out, request);
     buf_byte(out, ',');
     write_lanes(out, request);
+    buf_byte(out, ',');
+    json_write_key(out, "executions");
+    execution_hours_render(stats->hours, stats->hours_count, queue_now_us(call->server->queue),
+                           stats->categories, stats->categories_count, out);
+    buf_byte(out, ',');
+    write_alerts(call, stats);
     buf_byte(out, '}');
     call_reply(call, 200);
 }
 
 void api_stats(struct api_call *call)
 {
-    struct stats_request *request = arena_alloc(call->arena, sizeof *request);
-
-    if (!request) {
-        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-        call_fail(call);
-        return;
-    }
-    call->ctx = request;
-    call_submit(call, &request->base, REQUEST_STATS, counted);
+    stats_look(call, counted);
 }
 
 /* No target services are called by this server, so there is none to tell of. */

@@ -1,8 +1,9 @@
 /* GET /metrics: the Prometheus text format. Label sets are bounded, so that no client can make the
- * series grow without end: names of queues beyond a number are counted together as "other", types
- * of tasks are not shown at all, and routes are patterns. Loop thread. */
+ * series grow without end (D14): names of queues and types beyond a number are counted together as
+ * "other", and routes are patterns. What was measured per queue is in metrics_measures.c. Loop
+ * thread. */
 #include "server/api.h"
-#include "server/server_int.h"
+#include "server/metrics_int.h"
 
 #include <dirent.h>
 #include <unistd.h>
@@ -10,62 +11,71 @@
 #define METRICS_QUEUES_MAX 1000
 #define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
 
-static void head(struct buf *out, const char *name, const char *type, const char *help)
-{
-    buf_format(out, "# HELP perdura_%s %s\n# TYPE perdura_%s %s\n", name, help, name, type);
-}
-
-static void write_one(struct buf *out, const char *name, const char *type, const char *help,
-                      int64_t value)
-{
-    head(out, name, type, help);
-    buf_format(out, "perdura_%s %lld\n", name, (long long)value);
-}
-
-/* In label values the format escapes backslash, quote and line feed. */
-static void write_label(struct buf *out, struct str text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.data[i];
-
-        if (c == '\\' || c == '"')
-            buf_byte(out, '\\');
-        if (c == '\n')
-            buf_text(out, "\\n");
-        else
-            buf_byte(out, c);
-    }
-}
-
 static void write_counts(struct buf *out, struct str queue, const int64_t counts[STATUS_COUNT])
 {
     for (int i = STATUS_NONE + 1; i < STATUS_COUNT; i++) {
-        buf_text(out, "perdura_tasks{queue=\"");
-        write_label(out, queue);
-        buf_format(out, "\",status=\"%s\"} %lld\n", status_word((enum status)i),
-                   (long long)counts[i]);
+        const struct metrics_label labels[] = {
+            {"queue", queue}, {"status", str_of(status_word((enum status)i))}, {NULL, STR_NONE}};
+
+        metrics_sample(out, "tasks", labels, counts[i]);
     }
+}
+
+/* A queue of that name is one of the others: no sample may be there twice. */
+static bool is_shown(const struct stats_request *request, uint32_t at)
+{
+    return at < METRICS_QUEUES_MAX && !str_is(request->queues[at].row.rule.name, "other");
 }
 
 static void write_tasks(struct buf *out, const struct stats_request *request)
 {
     int64_t other[STATUS_COUNT] = {0};
-    uint32_t count = request->queues_count;
+    bool others = false;
 
-    head(out, "tasks", "gauge", "Tasks by queue and status.");
-    for (uint32_t i = 0; i < count && i < METRICS_QUEUES_MAX; i++)
-        write_counts(out, request->queues[i].row.rule.name, request->queues[i].counts);
-    for (uint32_t i = METRICS_QUEUES_MAX; i < count; i++)
+    metrics_head(out, "tasks", "gauge", "Tasks by queue and status.");
+    for (uint32_t i = 0; i < request->queues_count; i++) {
+        if (is_shown(request, i)) {
+            write_counts(out, request->queues[i].row.rule.name, request->queues[i].counts);
+            continue;
+        }
+        others = true;
         for (int status = 0; status < STATUS_COUNT; status++)
             other[status] += request->queues[i].counts[status];
-    if (count > METRICS_QUEUES_MAX)
-        write_counts(out, STR("other"), other);
-    head(out, "queue_paused", "gauge", "1 for queues that hand out nothing.");
-    for (uint32_t i = 0; i < count && i < METRICS_QUEUES_MAX; i++) {
-        buf_text(out, "perdura_queue_paused{queue=\"");
-        write_label(out, request->queues[i].row.rule.name);
-        buf_format(out, "\"} %d\n", request->queues[i].row.paused_at_us != 0);
     }
+    if (others)
+        write_counts(out, STR("other"), other);
+}
+
+static void write_queues(struct buf *out, const struct stats_look *look, int64_t now_us)
+{
+    const struct stats_request *request = &look->request;
+    struct map waits = MAP_INIT;
+
+    metrics_head(out, "queue_paused", "gauge", "1 for queues that hand out nothing.");
+    for (uint32_t i = 0; i < request->queues_count; i++)
+        if (is_shown(request, i))
+            metrics_sample(out, "queue_paused", METRICS_QUEUE(request->queues[i].row.rule.name),
+                           request->queues[i].row.paused_at_us != 0);
+    metrics_head(out, "queue_served", "gauge", "1 for queues a live worker registered for.");
+    for (uint32_t i = 0; i < request->queues_count; i++)
+        if (is_shown(request, i))
+            metrics_sample(out, "queue_served", METRICS_QUEUE(request->queues[i].row.rule.name),
+                           request->queues[i].served);
+    if (!look->whole)
+        return;
+    stats_look_map_waits(look, &waits);
+    metrics_head(out, "queue_oldest_wait_seconds", "gauge",
+                 "How long the first in line has been ready; 0 when none waits.");
+    for (uint32_t i = 0; i < request->queues_count; i++) {
+        const struct queue_wait *wait = map_get(&waits, request->queues[i].row.rule.name);
+        int64_t us = wait && wait->since_us < now_us ? now_us - wait->since_us : 0;
+
+        if (is_shown(request, i))
+            metrics_sample_decimal(out, "queue_oldest_wait_seconds",
+                                   METRICS_QUEUE(request->queues[i].row.rule.name),
+                                   (double)us / 1e6);
+    }
+    map_deinit(&waits);
 }
 
 static void write_counters(struct buf *out, const struct queue_stats *stats)
@@ -94,6 +104,11 @@ static void write_counters(struct buf *out, const struct queue_stats *stats)
          stats->missed_total},
         {"schedules_skipped_total", "Instants left out as an earlier run had not ended.",
          stats->skipped_total},
+        {"webhooks_delivered_total", "Webhooks their receiver took.",
+         stats->webhooks_delivered_total},
+        {"webhooks_failed_total", "Calls of webhooks that failed and are tried again.",
+         stats->webhooks_failed_total},
+        {"webhooks_given_up_total", "Webhooks that expired.", stats->webhooks_given_up_total},
         {"commits_total", "Transactions committed.", stats->commits_total},
         {"commit_requests_total", "Requests over all commits.", stats->commit_requests_total},
         {"read_errors_total", "Disk errors while reading the store.", stats->read_errors_total},
@@ -102,10 +117,10 @@ static void write_counters(struct buf *out, const struct queue_stats *stats)
     };
 
     for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++)
-        write_one(out, counters[i].name, "counter", counters[i].help, counters[i].value);
-    head(out, "commit_seconds_total", "counter", "Time spent in commits.");
-    buf_format(out, "perdura_commit_seconds_total %.6f\n", (double)stats->commit_us_total / 1e6);
-    head(out, "stale_reports_total", "counter", "Reports refused for a lease no longer held.");
+        metrics_one(out, counters[i].name, "counter", counters[i].help, counters[i].value);
+    metrics_one_decimal(out, "commit_seconds_total", "counter", "Time spent in commits.",
+                        (double)stats->commit_us_total / 1e6);
+    metrics_head(out, "stale_reports_total", "counter", "Reports refused for a lease no longer held.");
     for (int op = 0; op < REPORT_OP_COUNT; op++)
         buf_format(out, "perdura_stale_reports_total{op=\"%s\"} %lld\n",
                    report_op_word((enum report_op)op), (long long)stats->stale_reports_total[op]);
@@ -113,7 +128,7 @@ static void write_counters(struct buf *out, const struct queue_stats *stats)
 
 static void write_requests(struct buf *out, const struct server *server)
 {
-    head(out, "http_requests_total", "counter", "Requests answered, by route and status class.");
+    metrics_head(out, "http_requests_total", "counter", "Requests answered, by route and status class.");
     for (uint32_t i = 0; i <= ROUTES_MAX; i++) {
         bool known = i < routes_count();
 
@@ -160,59 +175,76 @@ static int64_t open_fds(void)
 static void write_process(struct buf *out, const struct server *server,
                           const struct queue_stats *stats)
 {
-    head(out, "build_info", "gauge", "Version and store, always 1.");
+    metrics_head(out, "build_info", "gauge", "Version and store, always 1.");
     buf_format(out, "perdura_build_info{version=\"%s\",store=\"%s\"} 1\n", PERDURA_VERSION,
                server->store->kind);
-    write_one(out, "process_resident_memory_bytes", "gauge", "Resident memory.", memory_bytes());
-    write_one(out, "process_open_fds", "gauge", "Open file descriptors.", open_fds());
-    head(out, "uptime_seconds", "gauge", "Time since the server started.");
-    buf_format(out, "perdura_uptime_seconds %.3f\n",
-               (double)(clock_boot_us() - server->started_boot_us) / 1e6);
-    write_one(out, "http_connections", "gauge", "Open connections.",
+    metrics_one(out, "process_resident_memory_bytes", "gauge", "Resident memory.", memory_bytes());
+    metrics_one(out, "process_open_fds", "gauge", "Open file descriptors.", open_fds());
+    metrics_one_decimal(out, "uptime_seconds", "gauge", "Time since the server started.",
+                        (double)(clock_boot_us() - server->started_boot_us) / 1e6);
+    metrics_one(out, "http_connections", "gauge", "Open connections.",
               http_server_connections(server->http));
-    write_one(out, "long_polls", "gauge", "Requests that wait: claims and waits.",
+    metrics_one(out, "long_polls", "gauge", "Requests that wait: claims and waits.",
               server->waiting_count);
-    write_one(out, "waiting_claims", "gauge", "Claims that wait for tasks.",
+    metrics_one(out, "waiting_claims", "gauge", "Claims that wait for tasks.",
               stats->waiting_claims);
-    write_one(out, "waiting_waits", "gauge", "Waits for the end of a task.", stats->waiting_waits);
-    write_one(out, "stream_readers", "gauge", "Readers of /v1/stream.",
+    metrics_one(out, "waiting_waits", "gauge", "Waits for the end of a task.", stats->waiting_waits);
+    metrics_one(out, "stream_readers", "gauge", "Readers of /v1/stream.",
               stream_readers(server->stream));
-    write_one(out, "workers", "gauge", "Live workers.", stats->workers);
-    write_one(out, "webhooks_pending", "gauge", "Webhooks not delivered yet.",
+    metrics_one(out, "workers", "gauge", "Live workers.", stats->workers);
+    metrics_one(out, "webhooks_pending", "gauge", "Webhooks not delivered yet.",
               stats->webhooks_pending);
-    write_one(out, "store_log_pages", "gauge", "Pages of the store's log not yet in its file.",
+    metrics_one(out, "store_log_pages", "gauge", "Pages of the store's log not yet in its file.",
               stats->log_pages);
-    write_one(out, "storage_full", "gauge", "1 while the store has no space.",
+    metrics_one(out, "storage_full", "gauge", "1 while the store has no space.",
               stats->storage_full);
+    metrics_one(out, "log_regression", "gauge",
+                "1 when the store was older than its log anchor at the start.",
+                stats->log_regression);
+    metrics_one(out, "leader", "gauge", "1 on the node that leads.", stats->leads);
+    metrics_one(out, "no_leader", "gauge", "1 while this node knows of none that leads.",
+                stats->no_leader);
+    metrics_one_decimal(out, "clock_behind_seconds", "gauge",
+                        "How far the wall clock was set back behind the engine's.",
+                        (double)stats->clock_behind_us / 1e6);
     if (stats->stores) {
-        write_one(out, "stores", "gauge", "Stores queues are routed to, and the main one.",
+        metrics_one(out, "stores", "gauge", "Stores queues are routed to, and the main one.",
                   stats->stores);
-        write_one(out, "stores_down", "gauge", "Of them, those that do not answer.",
+        metrics_one(out, "stores_down", "gauge", "Of them, those that do not answer.",
                   stats->stores_down);
     }
 }
 
+/* Counted no further than a page. */
+static void write_looked(struct buf *out, const struct stats_look *look)
+{
+    if (!look->whole)
+        return;
+    metrics_one(out, "schedules_in_error", "gauge",
+                "Active schedules and patterns that stand still with an error (100 at most each).",
+                look->schedules_in_error);
+    metrics_one(out, "recoveries_pending", "gauge",
+                "Entries of the recovery queue that wait (100 at most).",
+                look->recoveries_pending);
+}
+
 static void counted(struct api_call *call)
 {
-    struct stats_request *request = call->ctx;
+    struct stats_look *look = call->ctx;
+    struct stats_request *request = &look->request;
 
     request->stats.read_errors_total += call->server->read_errors;
     write_process(&call->out, call->server, &request->stats);
     write_tasks(&call->out, request);
+    write_queues(&call->out, look, queue_now_us(call->server->queue));
+    write_looked(&call->out, look);
     write_counters(&call->out, &request->stats);
+    metrics_write_measures(call);
     write_requests(&call->out, call->server);
     call_reply_text(call, 200, METRICS_TYPE);
 }
 
 void api_metrics(struct api_call *call)
 {
-    struct stats_request *request = arena_alloc(call->arena, sizeof *request);
-
-    if (!request) {
-        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-        call_fail(call);
-        return;
-    }
-    call->ctx = request;
-    call_submit(call, &request->base, REQUEST_STATS, counted);
+    stats_look(call, counted);
 }

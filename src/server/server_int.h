@@ -99,6 +99,12 @@ void call_look(struct api_call *call,
                            struct arena *scratch),
                void (*then)(struct api_call *call));
 
+/* The same where an answer without it is better than none: then(call) runs in any case. */
+void call_try_look(struct api_call *call,
+                   int (*read)(struct api_call *call, struct store_reader *reader,
+                               struct arena *scratch),
+                   void (*then)(struct api_call *call));
+
 /* What came in. All set call->err and return a negative code when it is wrong. */
 int call_task_id(struct api_call *call); /* {id} into call->task_id; ERR_NOT_FOUND when no id */
 struct str call_parameter(const struct api_call *call, const char *name); /* absent or not empty */

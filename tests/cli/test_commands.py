@@ -1,6 +1,8 @@
 """Every client command as a person uses it: results, exit codes, help, colours, the terminal."""
+import contextlib
 import json
 import re
+import sqlite3
 import subprocess
 import unittest
 
@@ -362,7 +364,24 @@ class QueuesAndWorkers(ServerTest):
         self.perdura("enqueue", "hello", "--wait")
         stats = json.loads(self.perdura("stats", "--json").stdout)
         self.assertEqual(stats["counts"]["completed"], 1)
-        self.assertRegex(self.perdura("stats").stdout, r"counts\.completed +1")
+        text = self.perdura("stats").stdout
+        self.assertRegex(text, r"counts\.completed +1")
+        self.assertRegex(text, r"QUEUE +PAUSED +WAITING +RUNNING")
+        self.assertRegex(text, r"\ndefault .*\n")
+
+    def test_stats_shows_alerts_first_and_how_executions_ended(self):
+        self.perdura("enqueue", "hello", "--wait")
+        self.server.stop()
+        with contextlib.closing(sqlite3.connect(self.server.store)) as store:
+            store.execute("INSERT INTO schedules (id, job_id, schedule_type, is_active, error, "
+                          "created_at, updated_at) VALUES (randomblob(16), randomblob(16), 'cron', "
+                          "1, 'no such zone', 1, 1)")
+            store.commit()
+        self.server.start()
+        self.url = "http://{}:{}".format(*self.server.address)
+        text = self.perdura("stats").stdout
+        self.assertRegex(text, r"^ALERT +SEVERITY .*\nschedules_in_error +warning ")
+        self.assertRegex(text, r"\n1h +1 +1 +0 +100\.0% ")
 
 
 class Colours(ServerTest):

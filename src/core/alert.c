@@ -1,0 +1,116 @@
+/* One function per kind of alert; each says in a sentence what is wrong and what to do about it. */
+#include "core/alert.h"
+
+#include "base/clock.h"
+#include "core/render.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+struct alerts {
+    const struct alert_facts *facts;
+    struct buf *out;
+    uint32_t count;
+};
+
+__attribute__((format(printf, 5, 6)))
+static void add(struct alerts *alerts, const char *code, const char *severity,
+                const struct alert_queue *queue, const char *format, ...)
+{
+    struct buf *out = alerts->out;
+    char text[400];
+    va_list args;
+
+    if (alerts->count == ALERTS_MAX)
+        return;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    buf_text(out, alerts->count++ ? ",{" : "{");
+    render_text(out, "code", str_of(code));
+    buf_byte(out, ',');
+    render_text(out, "severity", str_of(severity));
+    buf_byte(out, ',');
+    render_text(out, "text", str_of(text));
+    if (queue && queue->name.data) {
+        buf_byte(out, ',');
+        render_text(out, "queue", queue->name);
+    }
+    buf_byte(out, '}');
+}
+
+static void look_at_server(struct alerts *alerts)
+{
+    const struct alert_facts *facts = alerts->facts;
+
+    if (facts->storage_full)
+        add(alerts, "store_full", "critical", NULL,
+            "The store has no space: nothing new is taken. Free some; it goes on by itself.");
+    if (facts->no_leader)
+        add(alerts, "no_leader", "critical", NULL,
+            "No node leads: nothing is swept, fired or removed. Look at the nodes' logs and at "
+            "the database.");
+    if (facts->stores_down)
+        add(alerts, "store_down", "critical", NULL,
+            "%lld of the stores queues are routed to do not answer.",
+            (long long)facts->stores_down);
+    if (facts->log_regression)
+        add(alerts, "log_regression", "critical", NULL,
+            "The store is older than its log anchor: it was set back, or records were removed. "
+            "Run perdura verify.");
+    if (facts->read_errors)
+        add(alerts, "read_errors", "critical", NULL,
+            "%lld reads of the store met an error of the disk. Make a backup and look at the "
+            "disk.", (long long)facts->read_errors);
+}
+
+static void look_at_plans(struct alerts *alerts)
+{
+    const struct alert_facts *facts = alerts->facts;
+
+    if (facts->clock_behind_us >= ALERT_CLOCK_US)
+        add(alerts, "clock_back", "warning", NULL,
+            "The clock of this machine went back by %lld s: what is planned by wall time comes "
+            "later. Look at its time service.",
+            (long long)(facts->clock_behind_us / CLOCK_SECOND_US));
+    if (facts->schedules_in_error)
+        add(alerts, "schedules_in_error", "warning", NULL,
+            "%u schedules or recurring patterns stand still with an error: perdura schedule list "
+            "--with-error shows them.", facts->schedules_in_error);
+}
+
+static void look_at_waits(struct alerts *alerts, const struct alert_queue *queue)
+{
+    if (queue->served || queue->paused || queue->waits_us < ALERT_WAIT_US)
+        return;
+    add(alerts, "no_worker", "critical", queue,
+        "Tasks have been due for %lld min and no live worker serves the queue. Start one.",
+        (long long)(queue->waits_us / (60 * CLOCK_SECOND_US)));
+}
+
+static void look_at_ends(struct alerts *alerts, const struct alert_queue *queue)
+{
+    double ends = queue->completed + queue->failed;
+
+    if (ends >= ALERT_ENDS_MIN && queue->failed > ends / 2)
+        add(alerts, "failure_rate", "warning", queue,
+            "%.0f of %.0f tasks that ended in the last 5 minutes failed.", queue->failed, ends);
+    if (queue->dead_before >= 0 && queue->dead_now > queue->dead_before)
+        add(alerts, "dead_letters", "warning", queue,
+            "%.0f more dead letters than at their fewest in the last hour: perdura task list "
+            "--status dead_letter shows them.", queue->dead_now - queue->dead_before);
+}
+
+void alerts_render(const struct alert_facts *facts, struct buf *out)
+{
+    struct alerts alerts = {facts, out, 0};
+
+    buf_byte(out, '[');
+    look_at_server(&alerts);
+    for (uint32_t i = 0; i < facts->queues_count; i++)
+        look_at_waits(&alerts, &facts->queues[i]);
+    look_at_plans(&alerts);
+    for (uint32_t i = 0; i < facts->queues_count; i++)
+        look_at_ends(&alerts, &facts->queues[i]);
+    buf_byte(out, ']');
+}

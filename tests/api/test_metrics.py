@@ -1,0 +1,173 @@
+"""GET /metrics, and the alert rules and the dashboard that are made of it (D14). promtool, from
+Debian's package prometheus, says whether they are well formed; where it is missing and can be
+installed it is."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import unittest
+
+from harness import ROOT, ApiTest, wait_until
+
+RULES = ROOT / "deploy" / "prometheus" / "alerts.yml"
+DASHBOARD = ROOT / "deploy" / "grafana" / "perdura.json"
+SAMPLE = re.compile(r'^(\w+)(?:\{(.*)\})? (\S+)$')
+LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+
+
+def promtool():
+    """The program, or None where it cannot be had."""
+    if not shutil.which("promtool") and os.geteuid() == 0 and shutil.which("apt-get"):
+        subprocess.run(["apt-get", "install", "-y", "-q", "--no-install-recommends",
+                        "prometheus"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                       env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"}, check=False)
+    return shutil.which("promtool")
+
+
+def check(*words, text=None):
+    program = promtool()
+    if not program:
+        raise unittest.SkipTest("promtool is missing (apt-get install prometheus)")
+    return subprocess.run([program, "check", *words], input=text, capture_output=True, text=True,
+                          timeout=60, check=False)
+
+
+def parse(text):
+    """[(name, {label: value}, number)]"""
+    samples = []
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            name, labels, value = SAMPLE.match(line).groups()
+            samples.append((name, dict(LABEL.findall(labels or "")), float(value)))
+    return samples
+
+
+class Metrics(ApiTest):
+    def text(self):
+        reply = self.request("GET", "/metrics")
+        self.assertEqual(reply.status, 200)
+        return reply.body.decode()
+
+    def samples(self, name, **labels):
+        return [(found, value) for sample, found, value in parse(self.text())
+                if sample == f"perdura_{name}" and labels.items() <= found.items()]
+
+    def one(self, name, **labels):
+        found = self.samples(name, **labels)
+        self.assertEqual(len(found), 1, (name, labels, found))
+        return found[0][1]
+
+    def run_one(self, op="complete", queue="default", type="test", **fields):
+        self.enqueue(type, queue=queue, max_retries=0)
+        task = self.claim()[0]
+        self.report_ok("worker-1", task, "start")
+        self.report_ok("worker-1", task, op, **fields)
+
+    def given_work(self):
+        self.register(queues=("default", 'odd "name"\\', "bad"))
+        for _ in range(4):
+            self.run_one()
+        self.run_one("fail", "bad", error="no")
+        self.run_one(queue='odd "name"\\')
+
+    def test_d14_promtool_has_no_complaint(self):
+        self.given_work()
+        done = check("metrics", text=self.text())
+        self.assertEqual((done.returncode, done.stdout + done.stderr), (0, ""))
+
+    def test_d14_no_sample_is_there_twice(self):
+        self.given_work()
+        self.enqueue("other", queue="other")
+        self.enqueue("x", queue="other")
+        self.enqueue("other")
+        seen = set()
+        for name, labels, _ in parse(self.text()):
+            key = (name, tuple(sorted(labels.items())))
+            self.assertNotIn(key, seen)
+            seen.add(key)
+
+    def test_d14_what_became_of_tasks_is_counted_by_queue_type_target_and_outcome(self):
+        self.given_work()
+        self.assertEqual(self.one("task_outcomes_total", queue="default", type="test",
+                                  target="worker", outcome="completed"), 4)
+        self.assertEqual(self.one("task_outcomes_total", queue="bad", type="test",
+                                  outcome="dead_letter"), 1)
+        self.assertEqual(self.one("queue_enqueued_total", queue="default"), 4)
+        self.assertEqual(self.one("queue_started_total", queue="bad"), 1)
+        self.assertEqual(self.one("queue_served", queue="bad"), 1)
+
+    def test_d14_histograms_have_buckets_that_grow_up_to_the_count(self):
+        self.given_work()
+        for name, count in (("task_wait_seconds", 4), ("task_run_seconds", 4),
+                            ("enqueue_seconds", 4)):
+            buckets = self.samples(f"{name}_bucket", queue="default")
+            values = [value for _, value in buckets]
+            self.assertEqual(values, sorted(values))
+            self.assertEqual(buckets[-1][0]["le"], "+Inf")
+            self.assertEqual(values[-1], count)
+            self.assertEqual(self.one(f"{name}_count", queue="default"), count)
+            self.assertGreater(self.one(f"{name}_sum", queue="default"), 0)
+        self.assertEqual(self.one("target_run_seconds_count", target="worker"), 6)
+
+    def test_d14_names_beyond_the_bounds_are_counted_as_other(self):
+        self.expect(201, "POST", "/v1/tasks",
+                    [{"type": f"t{n}", "queue": "many"} for n in range(600)])
+        self.expect(201, "POST", "/v1/tasks",
+                    [{"type": "t", "queue": f"q{n}"} for n in range(100)])
+        queues = self.samples("queue_enqueued_total")
+        self.assertEqual(len(queues), 65)
+        self.assertEqual(sum(value for _, value in queues), 700)
+        self.assertEqual(self.one("queue_enqueued_total", queue="other"), 37)
+        types = {labels["type"] for labels, _ in self.samples("task_outcomes_total", queue="many")}
+        self.assertLessEqual(len(types), 513)
+        self.assertIn("other", types)
+
+    def test_d14_a_queue_without_a_worker_and_its_oldest_task_are_seen(self):
+        self.enqueue(queue="lonely")
+        self.assertEqual(self.one("queue_served", queue="lonely"), 0)
+        wait_until(lambda: self.one("queue_oldest_wait_seconds", queue="lonely") > 0.05)
+
+
+class Shipped(ApiTest):
+    """What is shipped is made of metrics that are there."""
+
+    def names(self):
+        self.register()
+        self.enqueue()
+        self.report_ok("worker-1", self.claim()[0], "complete")
+        text = self.request("GET", "/metrics").body.decode()
+        names = {name for name, _, _ in parse(text)}
+        return names | {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
+
+    def assert_known(self, text, also=()):
+        used = set(re.findall(r"\bperdura_\w+", text))
+        self.assertTrue(used)
+        self.assertEqual(used - self.names() - set(also), set())
+
+    def test_d14_promtool_accepts_the_alert_rules(self):
+        done = check("rules", str(RULES))
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertRegex(done.stdout, r"\d+ rules found")
+
+    def test_d14_alert_rules_name_metrics_that_exist(self):
+        # Only where queues are routed to several stores.
+        self.assert_known(RULES.read_text(), also={"perdura_stores_down"})
+
+    def test_d14_the_dashboard_names_metrics_that_exist(self):
+        dashboard = json.loads(DASHBOARD.read_text())
+        panels = dashboard["panels"]
+        self.assertEqual(len({panel["id"] for panel in panels}), len(panels))
+        self.assert_known(json.dumps(dashboard))
+
+    def test_every_metric_is_described_for_operators(self):
+        described = pathlib.Path(ROOT, "docs", "operations.md").read_text()
+        text = self.request("GET", "/metrics").body.decode()
+        names = re.findall(r"^# TYPE perdura_(\w+)", text, re.MULTILINE)
+        self.assertGreater(len(names), 50)
+        self.assertEqual([x for x in names if not re.search(rf"`{x}[`{{]", described)], [])
+
+
+if __name__ == "__main__":
+    unittest.main()

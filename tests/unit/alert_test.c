@@ -1,0 +1,119 @@
+/* Which facts are worth an alert (D14). */
+#include "core/alert.h"
+
+#include "base/json.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+#define QUEUE(...) ((struct alert_queue){.name = STR("q"), .dead_before = -1, __VA_ARGS__})
+#pragma GCC diagnostic ignored "-Woverride-init"
+
+/* "store_full no_worker": the codes in their order. */
+static const char *codes_of(const struct alert_facts *facts)
+{
+    static char codes[4096];
+    struct buf out = BUF_INIT(1024 * 1024);
+    struct json_iter iter;
+    struct str item;
+
+    codes[0] = '\0';
+    alerts_render(facts, &out);
+    assert_int_equal(json_check(buf_view(&out), NULL, &(struct err){0}), 0);
+    json_begin(buf_view(&out), &iter);
+    while (json_next_element(&iter, &item)) {
+        struct str code = json_get(item, STR("code"));
+
+        snprintf(codes + strlen(codes), sizeof codes - strlen(codes), "%s%.*s",
+                 codes[0] ? " " : "", (int)code.len - 2, code.data + 1);
+    }
+    buf_deinit(&out);
+    return codes;
+}
+
+static const char *codes_of_queue(struct alert_queue queue)
+{
+    return codes_of(&(struct alert_facts){.queues = &queue, .queues_count = 1});
+}
+
+static void a_queue_is_told_of_when_it_needs_somebody(void **state)
+{
+    const struct {
+        struct alert_queue queue;
+        const char *codes;
+    } cases[] = {
+        {QUEUE(.waits_us = 0), ""},
+        {QUEUE(.waits_us = ALERT_WAIT_US), "no_worker"},
+        {QUEUE(.waits_us = ALERT_WAIT_US - 1), ""},
+        {QUEUE(.waits_us = 10 * ALERT_WAIT_US, .served = true), ""},
+        {QUEUE(.waits_us = 10 * ALERT_WAIT_US, .paused = true), ""},
+        {QUEUE(.completed = 9, .failed = 11), "failure_rate"},
+        {QUEUE(.completed = 10, .failed = 10), ""},
+        {QUEUE(.failed = 19), ""},
+        {QUEUE(.failed = 20), "failure_rate"},
+        {QUEUE(.dead_before = -1, .dead_now = 7), ""},
+        {QUEUE(.dead_before = 7, .dead_now = 7), ""},
+        {QUEUE(.dead_before = 6, .dead_now = 7), "dead_letters"},
+        {QUEUE(.dead_before = 8, .dead_now = 7), ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_string_equal(codes_of_queue(cases[i].queue), cases[i].codes);
+}
+
+static void the_server_is_told_of_when_it_ails_and_the_worst_comes_first(void **state)
+{
+    const struct alert_queue queue = QUEUE(.waits_us = ALERT_WAIT_US, .failed = 30);
+    const struct alert_facts facts = {.queues = &queue,
+                                      .queues_count = 1,
+                                      .no_leader = true,
+                                      .clock_behind_us = ALERT_CLOCK_US,
+                                      .storage_full = true,
+                                      .stores_down = 1,
+                                      .log_regression = true,
+                                      .read_errors = 2,
+                                      .schedules_in_error = 3};
+
+    (void)state;
+    assert_string_equal(codes_of(&(struct alert_facts){0}), "");
+    assert_string_equal(codes_of(&(struct alert_facts){.clock_behind_us = ALERT_CLOCK_US - 1}),
+                        "");
+    assert_string_equal(codes_of(&facts), "store_full no_leader store_down log_regression "
+                        "read_errors no_worker clock_back schedules_in_error failure_rate");
+}
+
+static void no_more_than_the_bound_are_shown(void **state)
+{
+    struct alert_queue queues[ALERTS_MAX + 20];
+    struct buf out = BUF_INIT(1024 * 1024);
+    struct json_iter iter;
+    struct str item;
+    int count = 0;
+
+    (void)state;
+    for (int i = 0; i < ALERTS_MAX + 20; i++)
+        queues[i] = QUEUE(.waits_us = ALERT_WAIT_US);
+    alerts_render(&(struct alert_facts){.queues = queues, .queues_count = ALERTS_MAX + 20}, &out);
+    json_begin(buf_view(&out), &iter);
+    while (json_next_element(&iter, &item))
+        count++;
+    assert_int_equal(count, ALERTS_MAX);
+    buf_deinit(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_queue_is_told_of_when_it_needs_somebody),
+        cmocka_unit_test(the_server_is_told_of_when_it_ails_and_the_worst_comes_first),
+        cmocka_unit_test(no_more_than_the_bound_are_shown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,217 @@
+/* What the queue measures where it commits (C7, D14), and how executions ended, in the store, per
+ * hour and category, over runs. */
+#include "store/measure_store.h"
+#include "queue_fixture.h"
+
+static struct measured_queue measured_of(struct fixture *fx, const char *queue)
+{
+    struct measured *measured = calloc(1, sizeof *measured);
+    struct measured_queue found;
+
+    assert_non_null(measured);
+    queue_measure(fx->queue, measured);
+    found = *measured_queue(measured, str_of(queue));
+    free(measured);
+    return found;
+}
+
+static struct execution_sum kept_of(struct fixture *fx)
+{
+    struct execution_hour *hours;
+    uint32_t count;
+    int64_t now_us = queue_now_us(fx->queue);
+
+    assert_int_equal(fx->store->verbs->measures->read_hours(
+                         fx->reader, now_us - 8 * 24 * EXECUTION_HOUR_US, &fx->arena, &hours,
+                         &count, &fx->err), 0);
+    return execution_hours_sum(hours, count, now_us, 24, NULL);
+}
+
+static struct task *start_one(struct fixture *fx, const char *json)
+{
+    struct task *task;
+
+    enqueue(fx, "%s", json);
+    task = claim_one(fx, "w")->task;
+    report_ok(fx, "w", task, .op = REPORT_START);
+    return task;
+}
+
+static void complete_one(struct fixture *fx)
+{
+    struct task *task = start_one(fx, "{\"type\":\"t\",\"queue\":\"q\"}");
+
+    report_ok(fx, "w", task, .op = REPORT_COMPLETE);
+}
+
+static void every_way_an_attempt_ends_is_counted_once(void **state)
+{
+    struct fixture *fx = *state;
+    struct measured_queue found;
+    struct task *task;
+
+    worker(fx, "w", "q");
+    task = start_one(fx, "{\"type\":\"t\",\"queue\":\"q\"}");
+    report_ok(fx, "w", task, .op = REPORT_COMPLETE);
+    task = start_one(fx, "{\"type\":\"t\",\"queue\":\"q\",\"max_retries\":0}");
+    report_ok(fx, "w", task, .op = REPORT_FAIL, .error = STR("no"));
+    task = start_one(fx, "{\"type\":\"t\",\"queue\":\"q\"}");
+    report_ok(fx, "w", task, .op = REPORT_FAIL, .error = STR("no"), .retryable = false);
+    task = start_one(fx, "{\"type\":\"t\",\"queue\":\"q\",\"retry_delay_ms\":3600000}");
+    report_ok(fx, "w", task, .op = REPORT_FAIL, .error = STR("once"));
+    task = start_one(fx, "{\"type\":\"t\",\"queue\":\"q\"}");
+    report_ok(fx, "w", task, .op = REPORT_CONTINUE, .delay_ms = 3600000);
+    task = start_one(fx, "{\"type\":\"t\",\"queue\":\"q\"}");
+    report_ok(fx, "w", task, .op = REPORT_PARTIAL);
+    assert_int_equal(control(fx, enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\"}"), CONTROL_CANCEL),
+                     ERR_NONE);
+    task = start_one(fx, "{\"type\":\"t\",\"queue\":\"q\"}");
+    report_ok(fx, "w", task, .op = REPORT_RELEASE);
+    found = measured_of(fx, "q");
+    assert_int_equal(found.counts[MEASURE_ENQUEUED], 8);
+    assert_int_equal(found.counts[MEASURE_STARTED], 7);
+    assert_int_equal(found.counts[MEASURE_COMPLETED], 1);
+    assert_int_equal(found.counts[MEASURE_DEAD_LETTER], 1);
+    assert_int_equal(found.counts[MEASURE_FAILED], 1);
+    assert_int_equal(found.counts[MEASURE_RETRIED], 1);
+    assert_int_equal(found.counts[MEASURE_CONTINUED], 1);
+    assert_int_equal(found.counts[MEASURE_PARTIAL], 1);
+    assert_int_equal(found.counts[MEASURE_CANCELLED], 1);
+    assert_int_equal(found.counts[MEASURE_RELEASED], 1);
+    assert_int_equal(histogram_count(&found.spans[MEASURE_WAIT]), 7);
+    assert_int_equal(histogram_count(&found.spans[MEASURE_RUN]), 6);
+    assert_int_equal(histogram_count(&found.spans[MEASURE_COMMIT]), 8);
+}
+
+static void a_wait_lasts_from_ready_to_started(void **state)
+{
+    struct fixture *fx = *state;
+    struct measured_queue found;
+    struct task *task;
+
+    worker(fx, "w", "q");
+    enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\",\"delay_ms\":400,\"priority\":7}");
+    task = claim_one(fx, "w")->task; /* the delay is no wait */
+    fx_pause_ms(60);
+    report_ok(fx, "w", task, .op = REPORT_START);
+    fx_pause_ms(120);
+    report_ok(fx, "w", task, .op = REPORT_COMPLETE);
+    found = measured_of(fx, "q");
+    assert_true(found.spans[MEASURE_WAIT].sum_us >= 55000);
+    assert_true(found.spans[MEASURE_WAIT].sum_us < 350000);
+    assert_true(found.spans[MEASURE_RUN].sum_us >= 110000);
+}
+
+static void a_lost_lease_is_counted_as_lost_and_its_poison_as_dead(void **state)
+{
+    struct fixture *fx = *state;
+    struct measured_queue found;
+    struct task *task;
+    struct uuid id;
+
+    fx_lease(fx, 300);
+    worker(fx, "w", "q");
+    id = enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\",\"max_crashes\":1}");
+    task = claim_one(fx, "w")->task;
+    report_ok(fx, "w", task, .op = REPORT_START);
+    wait_status(fx, id, STATUS_DEAD_LETTER);
+    found = measured_of(fx, "q");
+    assert_int_equal(found.counts[MEASURE_LOST], 1);
+    assert_int_equal(found.counts[MEASURE_DEAD_LETTER], 1);
+}
+
+static void what_failed_to_commit_is_not_counted(void **state)
+{
+    struct fixture *fx = *state;
+    struct enqueue_request *request = enqueue_json(
+        fx, "[{\"type\":\"t\",\"queue\":\"q\",\"external_id\":\"x\"}]");
+
+    assert_int_equal(request->base.err.code, ERR_NONE);
+    request = enqueue_json(fx, "[{\"type\":\"t\",\"queue\":\"q\"},"
+                               "{\"type\":\"u\",\"queue\":\"q\",\"external_id\":\"x\"}]");
+    assert_int_equal(request->base.err.code, ERR_CONFLICT);
+    assert_int_equal(measured_of(fx, "q").counts[MEASURE_ENQUEUED], 1);
+    assert_int_equal(histogram_count(&measured_of(fx, "q").spans[MEASURE_COMMIT]), 1);
+}
+
+static void executions_are_in_the_store_soon_and_once(void **state)
+{
+    struct fixture *fx = *state;
+    struct task *task;
+
+    worker(fx, "w", "q");
+    for (int i = 0; i < 3; i++)
+        complete_one(fx);
+    task = start_one(fx, "{\"type\":\"t\",\"queue\":\"q\",\"max_retries\":0}");
+    report_ok(fx, "w", task, .op = REPORT_FAIL, .error = STR("no"));
+    wait_until(kept_of(fx).successful == 3 && kept_of(fx).failed == 1);
+    complete_one(fx);
+    wait_until(kept_of(fx).successful == 4);
+    assert_int_equal(kept_of(fx).failed, 1);
+    assert_int_equal(fx_ask(fx, "SELECT count(*) FROM execution_hours WHERE successful < 4"), 0);
+}
+
+static void a_clean_stop_loses_none_and_runs_add_up(void **state)
+{
+    struct fixture *fx = *state;
+
+    for (int run = 1; run <= 3; run++) {
+        worker(fx, "w", "q");
+        for (int i = 0; i < 2; i++)
+            complete_one(fx);
+        reopen(fx);
+        assert_int_equal(kept_of(fx).successful, 2 * run);
+    }
+    assert_int_equal(fx_ask(fx, "SELECT count(DISTINCT run) FROM execution_hours"), 3);
+}
+
+static void hours_older_than_eight_days_are_removed(void **state)
+{
+    struct fixture *fx = *state;
+    bool postgres = pg_schema_wanted();
+
+    fx_sql(fx, postgres
+                   ? "INSERT INTO execution_hours (hour, category_id, run, successful, failed, "
+                     "duration_ms) VALUES (now() - interval '9 days', '', 'old', 1, 0, 0), "
+                     "(now() - interval '7 days', '', 'old', 1, 0, 0)"
+                   : "INSERT INTO execution_hours (hour, category_id, run, successful, failed, "
+                     "duration_ms) VALUES ((unixepoch() - 9 * 86400) * 1000000, '', 'old', 1, 0, "
+                     "0), ((unixepoch() - 7 * 86400) * 1000000, '', 'old', 1, 0, 0)");
+    worker(fx, "w", "q");
+    complete_one(fx);
+    wait_until(fx_ask(fx, "SELECT count(*) FROM execution_hours WHERE run = 'old'") == 1);
+}
+
+static void whoever_waits_first_in_each_queue_is_known(void **state)
+{
+    struct fixture *fx = *state;
+    struct queue_wait *waits;
+    uint32_t count;
+    int64_t now_us = queue_now_us(fx->queue);
+
+    enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\"}");
+    enqueue(fx, "{\"type\":\"u\",\"queue\":\"q\"}");
+    enqueue(fx, "{\"type\":\"t\",\"queue\":\"later\",\"delay_ms\":3600000}");
+    assert_int_equal(fx->store->verbs->measures->read_waits(fx->reader, &fx->arena, &waits,
+                                                            &count, &fx->err), 0);
+    assert_int_equal(count, 1);
+    assert_true(str_is(waits[0].queue, "q"));
+    assert_true(waits[0].since_us >= now_us - CLOCK_SECOND_US);
+    assert_true(waits[0].since_us <= queue_now_us(fx->queue) + CLOCK_SECOND_US);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        QUEUE_TEST(every_way_an_attempt_ends_is_counted_once),
+        QUEUE_TEST(a_wait_lasts_from_ready_to_started),
+        QUEUE_TEST(a_lost_lease_is_counted_as_lost_and_its_poison_as_dead),
+        QUEUE_TEST(what_failed_to_commit_is_not_counted),
+        QUEUE_TEST(executions_are_in_the_store_soon_and_once),
+        QUEUE_TEST(a_clean_stop_loses_none_and_runs_add_up),
+        QUEUE_TEST(hours_older_than_eight_days_are_removed),
+        QUEUE_TEST(whoever_waits_first_in_each_queue_is_known),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
