@@ -4,7 +4,7 @@ import { html, render, useEffect, useState } from './html.js';
 import { get, hasToken, keepToken } from './api.js';
 import { Button, Dialog, Empty, Loading, Page } from './parts/controls.js';
 import { parseSearch } from './search.js';
-import { go, link, route } from './route.js';
+import { go, hasMoved, link, route } from './route.js';
 import { chooseTheme, connection, notices, theme, tokenWanted, useStore } from './store.js';
 import { chooseLanguage, clock, language, languages, loadLanguage, t } from './text.js';
 
@@ -184,7 +184,8 @@ function App() {
     useKeys(setHelp);
     useEffect(() => {
         scrollTo(0, 0);
-        document.querySelector('main h1')?.focus({ preventScroll: true });
+        if (hasMoved())
+            document.querySelector('main h1')?.focus({ preventScroll: true });
     }, [now.page, now.id]);
     useEffect(() => {
         const all = () => Object.values(pages).forEach((one) => { one.load?.(); one.one?.(); });

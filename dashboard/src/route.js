@@ -15,7 +15,14 @@ function parse() {
 }
 
 export const route = makeStore(parse());
-addEventListener('hashchange', () => route.set(parse()));
+let moves = 0;
+addEventListener('hashchange', () => {
+    moves++;
+    route.set(parse());
+});
+
+// On the first page the focus stays at the start, where the skip link is; later it goes to the title.
+export const hasMoved = () => moves > 0;
 
 export function link(page, id, values = {}) {
     const pairs = Object.entries(values).filter(([, value]) => value !== '' && value != null);

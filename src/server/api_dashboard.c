@@ -1,8 +1,8 @@
-/* GET / and GET /assets/{name}: the dashboard, which is a client of /v1 like any other. Its files are
- * made by dashboard/build.mjs and embedded, each also as .gz. Their names carry a hash of what is in
- * them, so that browsers keep them for good; only the page itself is asked for again. A build without
- * them has a page that says how to get them. Nothing secret is in any of this: no token is needed.
- * Loop thread. */
+/* GET / and GET /assets/{name}: the dashboard, which is a client of /v1 like any other. Its files
+ * are made by dashboard/build.mjs and embedded, each also as .gz. Their names carry a hash of what
+ * is in them, so that browsers keep them for good; only the page itself is asked for again. A
+ * build without them has a page that says how to get them. Nothing secret is in any of this: no
+ * token is needed. Loop thread. */
 #include "server/api.h"
 #include "server/server_int.h"
 

@@ -1,9 +1,9 @@
-/* POST /v1/tasks:cancel and :retry: the same for all tasks that fit the filters of the list, newest
- * first. One call does so many at most and replies with the cursor to go on from, so that the caller
- * sees how far it is and can stop; with dry_run it only counts. Each task is a request of its own to
- * the queue, which commits them together: what cannot be done to one stops no other. The cursor only
- * goes down, so that nothing is met twice whatever changes meanwhile. Loop thread, but for read_some
- * (a reader's) and one_done (the queue's). */
+/* POST /v1/tasks:cancel and :retry: the same for all tasks that fit the filters of the list,
+ * newest first. One call does so many at most and replies with the cursor to go on from, so that
+ * the caller sees how far it is and can stop; with dry_run it only counts. Each task is a request
+ * of its own to the queue, which commits them together: what cannot be done to one stops no other.
+ * The cursor only goes down, so that nothing is met twice whatever changes meanwhile. Loop thread,
+ * but for read_some (a reader's) and one_done (the queue's). */
 #include "server/api.h"
 #include "server/server_int.h"
 
@@ -90,7 +90,8 @@ static void apply(struct api_call *call);
 
 static void one_back(struct loop_item *item)
 {
-    struct bulk_one *one = (struct bulk_one *)(void *)((char *)item - offsetof(struct bulk_one, item));
+    struct bulk_one *one =
+        (struct bulk_one *)(void *)((char *)item - offsetof(struct bulk_one, item));
     struct bulk *bulk = one->bulk;
     const struct err *err = &one->request.base.err;
 

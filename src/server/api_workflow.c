@@ -1,7 +1,7 @@
-/* GET /v1/workflows/{id}: tasks that belong together, as a graph: all that carry this workflow_id, or
- * the task with this id, and from there on whatever depends on them, they depend on, they spawned or
- * were spawned by. Tasks are told in short; their payloads are asked for one by one. It only reads.
- * Loop thread, but for read_graph (a reader's). */
+/* GET /v1/workflows/{id}: tasks that belong together, as a graph: all that carry this workflow_id,
+ * or the task with this id, and from there on whatever depends on them, they depend on, they
+ * spawned or were spawned by. Tasks are told in short; their payloads are asked for one by one. It
+ * only reads. Loop thread, but for read_graph (a reader's). */
 #include "server/api.h"
 #include "server/server_int.h"
 

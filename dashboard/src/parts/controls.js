@@ -1,5 +1,6 @@
 // The small things every page is made of: buttons, dialogs, tabs, fields, messages, empty states.
 import { html, useEffect, useRef, useState } from '../html.js';
+import { hasMoved } from '../route.js';
 import { notify } from '../store.js';
 import { dayAndTime, fullTime, relative, t } from '../text.js';
 
@@ -27,7 +28,7 @@ export function Page({ title, lead, actions, children }) {
     const head = useRef(null);
     useEffect(() => {
         document.title = `${title} · Perdura`;
-        if (document.activeElement === document.body || !document.activeElement)
+        if (hasMoved() && (document.activeElement === document.body || !document.activeElement))
             head.current?.focus({ preventScroll: true });
     }, [title]);
     return html`<div class="page">
