@@ -44,8 +44,6 @@ static void reply(struct bulk *bulk)
     struct api_call *call = bulk->call;
     struct buf *out = &call->out;
 
-    for (uint32_t i = 0; bulk->ones && i < CHUNK; i++)
-        arena_deinit(&bulk->ones[i].arena);
     buf_byte(out, '{');
     render_bool(out, "dry_run", bulk->dry_run);
     buf_byte(out, ',');
@@ -99,7 +97,7 @@ static void one_back(struct loop_item *item)
         bulk->changed++;
     else if (bulk->refused++ == 0)
         bulk->refusal = *err;
-    arena_reset(&one->arena);
+    arena_deinit(&one->arena);
     if (--bulk->open)
         return;
     if (bulk->more && bulk->left && !http_is_gone(bulk->call->exchange) &&
@@ -130,6 +128,7 @@ static void apply(struct api_call *call)
         struct bulk_one *one = &bulk->ones[i];
 
         one->bulk = bulk;
+        one->arena = ARENA_INIT(ONE_BYTES_MAX);
         one->item.run = one_back;
         one->request = (struct control_request){
             .base = {.kind = REQUEST_CONTROL, .arena = &one->arena, .done = one_done, .ctx = one},
@@ -185,8 +184,6 @@ static int prepare(struct api_call *call, struct bulk *bulk)
     bulk->ones = arena_alloc_array(call->arena, CHUNK, sizeof *bulk->ones);
     if (!bulk->ones)
         return err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    for (uint32_t i = 0; i < CHUNK; i++)
-        bulk->ones[i].arena = ARENA_INIT(ONE_BYTES_MAX);
     return 0;
 }
 

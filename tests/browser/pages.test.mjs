@@ -37,6 +37,7 @@ test('the overview shows figures, charts, queues, workers and the leader', async
     await page.getByRole('img', { name: 'Throughput' }).waitFor();
     assert.equal(await page.locator('.chart canvas').count(), 4);
     await page.getByRole('link', { name: 'overview', exact: true }).waitFor();
+    await page.getByLabel('Queue', { exact: true }).selectOption('overview');
     await page.getByLabel('Period').selectOption('24h');
     await page.waitForResponse((reply) => reply.url().includes('window=24h') && reply.ok());
 });

@@ -28,24 +28,18 @@ try {
     await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 
     fs.mkdirSync(folder, { recursive: true });
-    const shots = [['overview', '#/'], ['tasks', '#/tasks'], ['task', `#/tasks/${held.id}`],
-        ['task-log', `#/tasks/${held.id}?tab=logs`], ['workflow', '#/workflows/nightly-etl'],
-        ['schedules', '#/schedules'], ['workers', '#/workers'], ['queues', '#/queues'], ['jobs', '#/jobs'],
-        ['recovery', '#/recovery?tab=dead']];
-    for (const colorScheme of ['light', 'dark'])
-        for (const [name, hash] of shots) {
-            const page = await openPage(browser, server, hash, { colorScheme,
-                viewport: { width: 1360, height: 900 } });
-            await page.waitForSelector('.page');
-            await page.waitForTimeout(name === 'overview' ? 3500 : 900);
-            await page.screenshot({ path: path.join(folder, `${name}-${colorScheme}.png`) });
-            await page.done();
-        }
-    for (const [name, hash] of shots.slice(0, 5)) {
-        const page = await openPage(browser, server, hash, { viewport: { width: 390, height: 844 } });
-        await page.waitForSelector('.page');
-        await page.waitForTimeout(1200);
-        await page.screenshot({ path: path.join(folder, `${name}-phone.png`) });
+    const task = `#/tasks/${held.id}`;
+    const shots = [['overview-light', '#/'], ['overview-dark', '#/'], ['tasks-light', '#/tasks'],
+        ['task-dark', task], ['log-light', `${task}?tab=logs`], ['workflow-dark', '#/workflows/nightly-etl'],
+        ['schedules-light', '#/schedules'], ['workers-light', '#/workers'],
+        ['recovery-dark', '#/recovery?tab=dead'], ['overview-phone', '#/'], ['task-phone', task]];
+    for (const [name, hash] of shots) {
+        const page = await openPage(browser, server, hash, { colorScheme: name.endsWith('dark') ? 'dark'
+            : 'light', viewport: name.endsWith('phone') ? { width: 390, height: 844 }
+            : { width: 1280, height: 860 } });
+        await page.waitForSelector('.page h1');
+        await page.waitForTimeout(hash === '#/' ? 3500 : 1200); // a few seconds of live figures
+        await page.screenshot({ path: path.join(folder, `${name}.png`) });
         await page.done();
     }
     clearInterval(beats);

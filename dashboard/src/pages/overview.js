@@ -10,32 +10,39 @@ import { duration, number, shortNumber, t, tn } from '../text.js';
 
 const WINDOWS = ['15m', '1h', '6h', '24h'];
 const SECONDS_KEPT = 120;
+const COLOURS = ['--blue', '--amber', '--violet', '--green', '--red'];
 const LEAST_POINTS = 24; // of a chart, known or not
 const sum = (list) => list.reduce((all, value) => all + (value ?? 0), 0);
 
-// Points of the history, and behind them steps made of the seconds that came since.
-function withSeconds(history, seconds) {
+// Points of the history, of all queues or of one, and behind them a step made of the seconds that came
+// since. A second is { at, queues: Map of name to counts }.
+function withSeconds(history, all, queue) {
+    const none = {};
+    const seconds = all.map((one) => (queue ? { at: one.at, ...one.queues.get(queue) } : one));
     const step = history.step_ms / 1000;
     const from = Date.parse(history.from) / 1000;
     const times = Array.from({ length: history.points }, (_, at) => from + at * step);
     const series = (values, scale) => (values ?? []).map((one) => (one === null ? null : one * scale));
-    const total = history.total;
+    const total = queue ? history.queues.find((one) => one.queue === queue) ?? none : history.total;
     const made = {
         times,
         enqueued: series(total.enqueued, 1 / step),
         completed: series(total.completed, 1 / step),
         failed: series(total.failed, 1 / step),
-        waiting: series(total.waiting, 1),
+        waiting: series(total.waiting ?? times.map(() => null), 1),
         running: series(total.running, 1),
         wait50: series(total.wait_p50_ms, 1),
         wait99: series(total.wait_p99_ms, 1),
         run50: series(total.run_p50_ms, 1),
         run99: series(total.run_p99_ms, 1),
     };
+    made.each = queue ? [] : largest(history.queues).map((one) => ({ label: one.queue,
+        values: series(one.waiting, 1) }));
     const known = made.waiting.findIndex((value) => value !== null);
     const unknown = Math.min(known < 0 ? 0 : known, times.length - LEAST_POINTS);
     if (unknown > 0) // the server is young: no more empty space than needed
-        Object.values(made).forEach((values) => values.splice(0, unknown));
+        [...Object.values(made), ...made.each.map((one) => one.values)].filter((values) => values
+            !== made.each).forEach((values) => values.splice(0, unknown));
     const end = from + history.points * step;
     const fresh = seconds.filter((one) => one.at >= end);
     if (fresh.length) {
@@ -43,12 +50,20 @@ function withSeconds(history, seconds) {
         times.push(last.at);
         for (const key of ['enqueued', 'completed', 'failed'])
             made[key].push(sum(fresh.map((one) => one[key])) / fresh.length);
-        made.waiting.push(last.waiting);
-        made.running.push(last.running);
+        made.waiting.push(last.waiting ?? null);
+        made.running.push(last.running ?? null);
+        made.each.forEach((one) => one.values.push(all.at(-1).queues.get(one.label)?.waiting ?? null));
         for (const key of ['wait50', 'wait99', 'run50', 'run99'])
             made[key].push(null);
     }
     return made;
+}
+
+// The queues that had most to wait for.
+function largest(queues) {
+    const most = (queue) => Math.max(0, ...(queue.waiting ?? []).map((value) => value ?? 0));
+    return queues.length < 2 ? [] : [...queues].sort((a, b) => most(b) - most(a))
+        .slice(0, COLOURS.length);
 }
 
 function useSeconds(reload) {
@@ -58,7 +73,8 @@ function useSeconds(reload) {
         stats(data) {
             const of = (key) => sum(data.queues.map((queue) => queue[key]));
             kept.current = [...kept.current.slice(-SECONDS_KEPT), {
-                at: Date.parse(data.at) / 1000, waiting: of('waiting'), running: of('running'),
+                at: Date.parse(data.at) / 1000,
+                queues: new Map(data.queues.map((one) => [one.queue, one])), waiting: of('waiting'), running: of('running'),
                 completed: of('completed'), failed: of('failed'), enqueued: of('enqueued') }];
             setSeconds(kept.current);
         },
@@ -123,7 +139,8 @@ function Charts({ data }) {
     { label: t('series.completed'), colour: '--green', values: data.completed, fill: true },
     { label: t('series.failed'), colour: '--red', values: data.failed }]}/><//>
         <${Card} title=${t('overview.backlog')} id="c2"><${Chart} label=${t('overview.backlog')}
-            times=${data.times} series=${[
+            times=${data.times} series=${data.each.length ? data.each.map((one, at) => ({ ...one,
+    colour: COLOURS[at] })) : [
     { label: t('series.waiting'), colour: '--amber', values: data.waiting, fill: true },
     { label: t('series.running'), colour: '--violet', values: data.running }]}/><//>
         <${Card} title=${t('overview.wait')} id="c3"><${Chart} label=${t('overview.wait')}
@@ -171,14 +188,15 @@ function Executions({ list }) {
 }
 
 export default function Overview() {
+    const [queue, setQueue] = useState('');
     const [span, setSpan] = useState(localStorage.getItem('perdura.window') ?? '15m');
     const stats = useLoad(() => get('/v1/stats'), [], 5000);
     const history = useLoad(() => get(`/v1/stats/history?window=${span}`), [span],
         span === '15m' || span === '1h' ? 10000 : 60000);
     const workers = useLoad(() => getAll('/v1/workers'), [], 5000);
     const seconds = useSeconds(() => { stats.reload(); history.reload(); });
-    const data = useMemo(() => history.data && withSeconds(history.data, seconds),
-        [history.data, seconds]);
+    const data = useMemo(() => history.data && withSeconds(history.data, seconds, queue),
+        [history.data, seconds, queue]);
     function choose(next) {
         localStorage.setItem('perdura.window', next);
         setSpan(next);
@@ -189,7 +207,9 @@ export default function Overview() {
     const all = sum(Object.values(stats.data.counts));
     return html`<${Page} title=${t('nav.overview')} lead=${t('overview.lead', {
         version: stats.data.version, store: stats.data.store, up: duration(stats.data.uptime_ms) })}
-        actions=${html`<${Select} value=${span} onChange=${choose} aria-label=${t('overview.window')}
+        actions=${html`<${Select} value=${queue} onChange=${setQueue} aria-label=${t('queue.one')}
+            options=${[['', t('overview.allQueues')], ...stats.data.queues.map((one) => [one.name, one.name])]}/>
+            <${Select} value=${span} onChange=${choose} aria-label=${t('overview.window')}
             options=${WINDOWS.map((one) => [one, t(`window.${one}`)])}/>`}>
         <${Problem} error=${stats.error} retry=${stats.reload}/>
         <${Alerts} alerts=${stats.data.alerts}/>
