@@ -43,7 +43,8 @@ static const char tasks[] =
     "\"workflow_id\":\"demo\",\"depends_on\":[{\"ref\":\"extract\"}]},"
     "{\"type\":\"demo:transform\",\"name\":\"transform b\",\"ref\":\"b\","
     "\"workflow_id\":\"demo\",\"depends_on\":[{\"ref\":\"extract\"}]},"
-    "{\"type\":\"demo:load\",\"name\":\"load\",\"workflow_id\":\"demo\",\"depends_on\":[{\"ref\":\"a\"},{\"ref\":\"b\"}]}]";
+    "{\"type\":\"demo:load\",\"name\":\"load\",\"workflow_id\":\"demo\","
+    "\"depends_on\":[{\"ref\":\"a\"},{\"ref\":\"b\"}]}]";
 
 int demo_settings(struct settings *settings, struct arena *arena)
 {
