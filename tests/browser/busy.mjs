@@ -52,15 +52,19 @@ export async function work(server, { rate = 20, failing = 0.04 } = {}) {
             queues: QUEUES, types: at === 2 ? ['image:*', 'email:*'] : undefined }));
     let stopped = false;
     let turn = 0;
+    const held = new Map(workers.map((id) => [id, []]));
     const loop = (async () => {
         while (!stopped) {
             const begin = Date.now();
             const worker = pick(workers, turn);
-            const tasks = await server.claim(worker, Math.ceil(rate / 10));
-            if (tasks.length)
-                await server.report(worker, ...tasks.map((task, at) => ((turn * 7 + at * 3) % 100
+            const done = held.get(worker); // what it took three turns ago
+            if (done.length)
+                await server.report(worker, ...done.map((task, at) => ((turn * 7 + at * 3) % 100
                     < failing * 100 ? [task, 'fail', { error: 'connection refused', retryable: turn % 2 === 0 }]
                     : [task, 'complete', { result: { ok: true } }])));
+            held.set(worker, await server.claim(worker, Math.ceil(rate / 10)));
+            if (held.get(worker).length)
+                await server.report(worker, ...held.get(worker).map((task) => [task, 'start', {}]));
             if (turn % 2 === 0)
                 await addBacklog(server, Math.ceil(rate / 5) - (turn % 3));
             turn++;

@@ -11,6 +11,7 @@ const seconds = Number(process.argv[3] ?? 60);
 
 const server = await Server.start();
 const browser = await openBrowser();
+let busy, beats;
 try {
     const { held } = await addStory(server);
     await addBacklog(server, 60);
@@ -22,8 +23,8 @@ try {
     const parts = await server.claim('worker-etl', 6);
     await server.report('worker-etl', ...parts.slice(0, 3).map((task) => [task, 'complete', {}]),
         ...parts.slice(3, 5).map((task, at) => [task, 'progress', { progress: 35 + at * 30 }]));
-    const busy = await work(server, { rate: 30 });
-    const beats = setInterval(() => ['worker-gpu', 'worker-etl', ...busy.workers].forEach((id) => server
+    busy = await work(server, { rate: 30 });
+    beats = setInterval(() => ['worker-gpu', 'worker-etl', ...busy.workers].forEach((id) => server
         .post(`/v1/workers/${id}:heartbeat`).catch(() => {})), 5000);
     await new Promise((resolve) => setTimeout(resolve, seconds * 1000));
 
@@ -42,10 +43,10 @@ try {
         await page.screenshot({ path: path.join(folder, `${name}.png`) });
         await page.done();
     }
-    clearInterval(beats);
-    await busy.stop();
     console.log(`${tasks.length} tasks in the workflow; pictures are in ${folder}`);
 } finally {
+    clearInterval(beats);
+    await busy?.stop();
     await browser.close();
     await server.remove();
 }
