@@ -6,7 +6,7 @@ JOBS ?= $(shell nproc)
 all: $(BUILD)/build.ninja
 	@cmake --build $(BUILD) --target perdura perdura_shared perdura_static
 
-$(BUILD)/build.ninja: CMakeLists.txt cmake/tests.cmake cmake/install.cmake
+$(BUILD)/build.ninja: CMakeLists.txt cmake/tests.cmake cmake/install.cmake cmake/dashboard.cmake
 	@sh tools/deps.sh build
 	@cmake -S . -B $(BUILD) -G Ninja > $(BUILD).log 2>&1 || (cat $(BUILD).log; exit 1)
 	@rm -f $(BUILD).log
@@ -20,9 +20,10 @@ run: all
 test: deps-test
 	@cmake -S . -B $(BUILD) -G Ninja > /dev/null
 	@cmake --build $(BUILD)
-	@cmake -S . -B $(BUILD)-faults -G Ninja -DPERDURA_FAULTS=ON > /dev/null
+	@cmake -S . -B $(BUILD)-faults -G Ninja -DPERDURA_FAULTS=ON \
+	-DPERDURA_DASHBOARD=OFF > /dev/null
 	@cmake --build $(BUILD)-faults --target perdura
-	@CC=clang cmake -S . -B $(BUILD)-clang -G Ninja > /dev/null
+	@CC=clang cmake -S . -B $(BUILD)-clang -G Ninja -DPERDURA_DASHBOARD=OFF > /dev/null
 	@cmake --build $(BUILD)-clang --target perdura
 	@PERDURA_FAULTS_BUILD=$(CURDIR)/$(BUILD)-faults \
 	ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
@@ -45,7 +46,7 @@ test-tsan: deps-test
 TIME ?= 60
 fuzz: deps-test
 	@CC=clang cmake -S . -B $(BUILD)-fuzz -G Ninja -DCMAKE_BUILD_TYPE=Debug -DPERDURA_FUZZ=ON \
-	-DPERDURA_SANITIZE=address,undefined,fuzzer-no-link > /dev/null
+	-DPERDURA_DASHBOARD=OFF -DPERDURA_SANITIZE=address,undefined,fuzzer-no-link > /dev/null
 	@cmake --build $(BUILD)-fuzz --target $(notdir $(basename $(wildcard tests/fuzz/*_fuzz.c)))
 	@for target in $(BUILD)-fuzz/*_fuzz; do name=$$(basename $$target _fuzz); \
 	dict=tests/fuzz/$$name.dict; [ -f $$dict ] && dict=-dict=$$dict || dict=; \
@@ -62,7 +63,8 @@ coverage: deps-test
 faults: deps-test
 	@cmake -S . -B $(BUILD) -G Ninja > /dev/null
 	@cmake --build $(BUILD)
-	@cmake -S . -B $(BUILD)-faults -G Ninja -DPERDURA_FAULTS=ON > /dev/null
+	@cmake -S . -B $(BUILD)-faults -G Ninja -DPERDURA_FAULTS=ON \
+	-DPERDURA_DASHBOARD=OFF > /dev/null
 	@cmake --build $(BUILD)-faults --target perdura
 	@PERDURA_BUILD=$(CURDIR)/$(BUILD) PERDURA_FAULTS_BUILD=$(CURDIR)/$(BUILD)-faults \
 	python3 tests/campaign/faults.py $(ARGS)
@@ -108,9 +110,14 @@ calendar-proof: deps-test
 
 # clang-tidy over everything; about three minutes on two cores.
 lint: deps-test
-	@CC=clang cmake -S . -B $(BUILD)-clang -G Ninja > /dev/null
+	@CC=clang cmake -S . -B $(BUILD)-clang -G Ninja -DPERDURA_DASHBOARD=OFF > /dev/null
 	@cmake --build $(BUILD)-clang --target perdura
 	@git ls-files 'src/*.c' | xargs -P $(JOBS) -n 8 clang-tidy -p $(BUILD)-clang --quiet
+
+# The pictures of the dashboard in docs/images, of a server that is made busy for them.
+screenshots: all deps-test
+	@sh tests/browser/packages.sh $(BUILD)/browser
+	@PERDURA_BUILD=$(CURDIR)/$(BUILD) node tests/browser/screenshots.mjs docs/images
 
 install: all
 	@cmake --install $(BUILD) --prefix $(PREFIX)
@@ -123,4 +130,4 @@ clean:
 	$(BUILD)-coverage
 
 .PHONY: all run test test-asan test-tsan fuzz coverage faults model bench bench-growth bench-churn \
-	soak calendar-proof lint install deps-test clean
+	soak calendar-proof lint screenshots install deps-test clean

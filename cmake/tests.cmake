@@ -116,6 +116,23 @@ foreach(source ${PYTHON_TESTS})
     ENVIRONMENT "PERDURA_BUILD=${CMAKE_BINARY_DIR};PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/api;PYTHONDONTWRITEBYTECODE=1")
 endforeach()
 
+# The dashboard in a real browser. What these tests need from npm is brought by the first of them.
+find_program(CHROMIUM NAMES chromium chromium-browser google-chrome)
+if(DASHBOARD_OK AND CHROMIUM)
+  add_test(NAME browser_packages COMMAND sh ${CMAKE_SOURCE_DIR}/tests/browser/packages.sh
+    ${CMAKE_BINARY_DIR}/browser)
+  set_tests_properties(browser_packages PROPERTIES FIXTURES_SETUP browser TIMEOUT 300)
+  file(GLOB BROWSER_TESTS CONFIGURE_DEPENDS tests/browser/*.test.mjs)
+  foreach(source ${BROWSER_TESTS})
+    get_filename_component(name ${source} NAME_WE)
+    add_test(NAME browser_${name} COMMAND ${NODE} --test ${source})
+    set_tests_properties(browser_${name} PROPERTIES FIXTURES_REQUIRED browser TIMEOUT 300
+      ENVIRONMENT "PERDURA_BUILD=${CMAKE_BINARY_DIR}")
+  endforeach()
+else()
+  message(STATUS "no dashboard or no chromium: no browser tests")
+endif()
+
 # Instructions per task against the committed baseline; about ten seconds. Only of the build that is
 # released: sanitizers, fault points and other flags have other figures.
 if(TARGET instructions AND NOT PERDURA_SANITIZE AND NOT PERDURA_FAULTS

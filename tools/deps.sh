@@ -3,9 +3,10 @@
 # to install elsewhere. Usage: deps.sh build|test|model
 set -eu
 build="gcc cmake ninja-build pkg-config libsqlite3-dev libevent-dev libhttp-parser-dev libssl-dev
-libcurl4-openssl-dev libyaml-dev libzstd-dev libpq-dev scdoc tzdata"
-test="$build clang clang-tidy libclang-rt-14-dev libcmocka-dev python3 nodejs sqlite3 curl zstd
-valgrind postgresql pgbouncer spin python3-dateutil python3-croniter prometheus"
+libcurl4-openssl-dev libyaml-dev libzstd-dev libpq-dev scdoc tzdata nodejs npm"
+test="$build clang clang-tidy libclang-rt-14-dev libcmocka-dev python3 sqlite3 curl zstd
+chromium fonts-dejavu-core valgrind postgresql pgbouncer prometheus spin python3-dateutil
+python3-croniter"
 case "${1:-build}" in
 build) packages=$build ;;
 test) packages=$test ;;
@@ -15,7 +16,8 @@ esac
 missing=""
 for package in $packages; do
     case "$package" in
-    nodejs) command -v node > /dev/null 2>&1 && continue ;;
+    nodejs) command -v node > /dev/null 2>&1 && continue ;; # also from elsewhere than Debian
+    npm) command -v npm > /dev/null 2>&1 && continue ;;
     esac
     dpkg-query -W -f='${Status}' "$package" 2> /dev/null | grep -q 'install ok installed' ||
         missing="$missing $package"

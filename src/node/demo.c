@@ -37,12 +37,14 @@ static const char tasks[] =
     "{\"type\":\"demo:long\",\"name\":\"twenty steps with checkpoints\"},"
     "{\"type\":\"demo:failing\",\"name\":\"fails, is retried, becomes a dead letter\"},"
     "{\"type\":\"demo:hello\",\"name\":\"in a minute\",\"delay_ms\":60000},"
-    "{\"type\":\"demo:extract\",\"name\":\"extract\",\"ref\":\"extract\"},"
+    "{\"type\":\"demo:extract\",\"name\":\"extract\",\"ref\":\"extract\","
+    "\"workflow_id\":\"demo\"},"
     "{\"type\":\"demo:transform\",\"name\":\"transform a\",\"ref\":\"a\","
-    "\"depends_on\":[{\"ref\":\"extract\"}]},"
+    "\"workflow_id\":\"demo\",\"depends_on\":[{\"ref\":\"extract\"}]},"
     "{\"type\":\"demo:transform\",\"name\":\"transform b\",\"ref\":\"b\","
-    "\"depends_on\":[{\"ref\":\"extract\"}]},"
-    "{\"type\":\"demo:load\",\"name\":\"load\",\"depends_on\":[{\"ref\":\"a\"},{\"ref\":\"b\"}]}]";
+    "\"workflow_id\":\"demo\",\"depends_on\":[{\"ref\":\"extract\"}]},"
+    "{\"type\":\"demo:load\",\"name\":\"load\",\"workflow_id\":\"demo\","
+    "\"depends_on\":[{\"ref\":\"a\"},{\"ref\":\"b\"}]}]";
 
 int demo_settings(struct settings *settings, struct arena *arena)
 {

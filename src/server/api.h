@@ -26,6 +26,11 @@ void api_task_checkpoints(struct api_call *call);
 void api_task_logs(struct api_call *call);
 void api_task_result(struct api_call *call);
 void api_task_wait(struct api_call *call);
+/* api_tasks_bulk.c */
+void api_tasks_cancel(struct api_call *call);
+void api_tasks_retry(struct api_call *call);
+/* api_workflow.c */
+void api_workflow_get(struct api_call *call);
 /* api_task_fork.c */
 void api_task_fork(struct api_call *call);
 /* api_task_why.c */
@@ -114,6 +119,8 @@ void api_readyz(struct api_call *call);
 void api_backup(struct api_call *call);
 /* openapi.c */
 void api_openapi(struct api_call *call);
+/* api_dashboard.c */
 void api_index(struct api_call *call);
+void api_asset(struct api_call *call);
 
 #endif

@@ -28,6 +28,7 @@ struct stream_reader {
     struct str queue, type; /* absent = any */
     struct uuid task_id;    /* nil = any */
     bool stats;             /* figures, too */
+    bool stats_only;        /* figures and no changes of tasks */
     int64_t missed;
 };
 
@@ -56,6 +57,8 @@ struct stream {
 static bool reader_wants(const struct stream_reader *reader, const struct stream_record *record,
                          const char *names)
 {
+    if (reader->stats_only)
+        return false;
     if (reader->queue.data && !str_eq(reader->queue, str_span(names, record->queue_len)))
         return false;
     if (reader->type.data &&
@@ -127,7 +130,7 @@ static void run_pending(struct loop_item *item)
     }
     buf_reset(&stream->taken);
     for (struct stream_reader *reader = stream->readers; reader && dropped; reader = reader->next)
-        reader->missed += dropped;
+        reader->missed += reader->stats_only ? 0 : dropped;
     plan(stream);
 }
 
@@ -253,9 +256,10 @@ static int check_reader(struct api_call *call, struct stream_reader *reader)
     reader->call = call;
     reader->queue = call_parameter(call, "queue");
     reader->type = call_parameter(call, "type");
-    if (call_parameter(call, "stats").data && !str_is(call_parameter(call, "stats"), "1"))
-        return err_set_field(&call->err, ERR_INVALID, "stats", "stats is 1, or left out");
     reader->stats = call_parameter(call, "stats").data != NULL;
+    reader->stats_only = str_is(call_parameter(call, "stats"), "only");
+    if (reader->stats && !reader->stats_only && !str_is(call_parameter(call, "stats"), "1"))
+        return err_set_field(&call->err, ERR_INVALID, "stats", "stats is 1, only, or left out");
     return call_parameter_uuid(call, "task_id", &reader->task_id);
 }
 

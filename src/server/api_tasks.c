@@ -258,7 +258,7 @@ static int parse_cursor(struct api_call *call, struct task_filter *filter)
     return 0;
 }
 
-static void write_cursor(struct api_call *call, const struct task_filter *filter, bool more)
+void api_tasks_write_cursor(struct api_call *call, const struct task_filter *filter, bool more)
 {
     uint32_t parts = call->server->store->parts;
 
@@ -272,8 +272,7 @@ static void write_cursor(struct api_call *call, const struct task_filter *filter
     buf_byte(&call->out, '"');
 }
 
-/* The next page begins behind this one. */
-static void pass_task(struct task_filter *filter, const struct task *task)
+void api_tasks_pass(struct task_filter *filter, const struct task *task)
 {
     if (filter->before_keys)
         filter->before_keys[task->part] = task->key;
@@ -281,7 +280,7 @@ static void pass_task(struct task_filter *filter, const struct task *task)
         filter->before_key = task->key;
 }
 
-static int parse_filter(struct api_call *call, struct task_filter *filter)
+int api_tasks_parse_filter(struct api_call *call, struct task_filter *filter)
 {
     int rc = parse_status(call, &filter->status);
 
@@ -306,9 +305,8 @@ static int parse_filter(struct api_call *call, struct task_filter *filter)
     return rc;
 }
 
-/* A chunk that fits into the scratch arena: fewer and fewer of them where the tasks are large. */
-static int read_chunk(struct api_call *call, struct store_reader *reader, struct arena *scratch,
-                      struct task_filter *filter, struct task **tasks, uint32_t *count)
+int api_tasks_read_chunk(struct api_call *call, struct store_reader *reader, struct arena *scratch,
+                         struct task_filter *filter, struct task **tasks, uint32_t *count)
 {
     int rc;
 
@@ -337,14 +335,14 @@ static int read_list(struct api_call *call, struct store_reader *reader, struct 
         uint32_t count = 0;
 
         filter.limit = left < chunk ? left + 1 : chunk;
-        if (read_chunk(call, reader, scratch, &filter, &tasks, &count) < 0)
+        if (api_tasks_read_chunk(call, reader, scratch, &filter, &tasks, &count) < 0)
             return -(int)call->err.code;
         more = count == filter.limit;
         for (uint32_t i = 0; i < count && left > 0; i++, left--) {
             if (call->out.data[call->out.len - 1] != '[')
                 buf_byte(&call->out, ',');
             render_task(&call->out, &tasks[i], NULL);
-            pass_task(&filter, &tasks[i]);
+            api_tasks_pass(&filter, &tasks[i]);
         }
         chunk = chunk * 4 > LIST_CHUNK_MAX ? LIST_CHUNK_MAX : chunk * 4;
         if (scratch->used_bytes > (1u << 20))
@@ -352,7 +350,7 @@ static int read_list(struct api_call *call, struct store_reader *reader, struct 
         arena_reset(scratch);
     }
     buf_text(&call->out, "],");
-    write_cursor(call, &filter, more);
+    api_tasks_write_cursor(call, &filter, more);
     buf_byte(&call->out, '}');
     return 0;
 }
@@ -363,7 +361,7 @@ void api_tasks_list(struct api_call *call)
 
     if (!filter)
         err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (!filter || parse_filter(call, filter) < 0) {
+    if (!filter || api_tasks_parse_filter(call, filter) < 0) {
         call_fail(call);
         return;
     }

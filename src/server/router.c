@@ -10,14 +10,22 @@
 #define SEGMENTS_MAX 8
 
 #define LIST "limit", "cursor"
+#define TASK_FILTERS                                                                              \
+    "status", "type", "queue", "tag", "user_id", "external_id", "context_key", "job_id",          \
+        "schedule_id", "workflow_id", "parent_id", "correlation_id", "created_after",             \
+        "created_before"
 
 const struct route routes[] = {
     {HTTP_POST, "/v1/tasks", api_tasks_enqueue, "Enqueue a task or an array of tasks", {0}},
     {HTTP_GET, "/v1/tasks", api_tasks_list, "List tasks, newest first",
-     {LIST, "status", "type", "queue", "tag", "user_id", "external_id", "context_key", "job_id",
-      "schedule_id", "workflow_id", "parent_id", "correlation_id", "created_after",
-      "created_before"}},
+     {LIST, TASK_FILTERS}},
     {HTTP_DELETE, "/v1/tasks", api_tasks_purge, "Remove all ended tasks of a user", {"user_id"}},
+    {HTTP_POST, "/v1/tasks:cancel", api_tasks_cancel, "Cancel all tasks that fit",
+     {LIST, TASK_FILTERS, "dry_run"}},
+    {HTTP_POST, "/v1/tasks:retry", api_tasks_retry, "Retry all tasks that fit",
+     {LIST, TASK_FILTERS, "dry_run"}},
+    {HTTP_GET, "/v1/workflows/{id}", api_workflow_get,
+     "Tasks that belong together, with their dependencies", {"limit"}},
     {HTTP_GET, "/v1/tasks/{id}", api_task_get, "One task with its result, or as it was", {"at"}},
     {HTTP_DELETE, "/v1/tasks/{id}", api_task_delete, "Delete a task and all that belongs to it",
      {0}},
@@ -141,7 +149,8 @@ const struct route routes[] = {
     {HTTP_GET, "/healthz", api_healthz, "Is the process alive", {0}},
     {HTTP_GET, "/readyz", api_readyz, "Can it take work", {0}},
     {HTTP_GET, "/openapi.json", api_openapi, "This description", {0}},
-    {HTTP_GET, "/", api_index, "The start page", {0}},
+    {HTTP_GET, "/", api_index, "The dashboard", {0}},
+    {HTTP_GET, "/assets/{name}", api_asset, "A file of the dashboard", {0}},
     {HTTP_OTHER, NULL, NULL, NULL, {0}},
 };
 

@@ -124,6 +124,14 @@ int call_object(struct api_call *call, struct str *object);
 /* api_tasks.c: the whole task with its result, into call->out. */
 int api_read_task(struct api_call *call, struct store_reader *reader, struct arena *scratch);
 
+/* The same filters, pages and cursors wherever tasks are picked by what they are. A chunk fits into
+ * the scratch arena: fewer and fewer of them where the tasks are large. */
+int api_tasks_parse_filter(struct api_call *call, struct task_filter *filter);
+int api_tasks_read_chunk(struct api_call *call, struct store_reader *reader, struct arena *scratch,
+                         struct task_filter *filter, struct task **tasks, uint32_t *count);
+void api_tasks_pass(struct task_filter *filter, const struct task *task); /* go on behind it */
+void api_tasks_write_cursor(struct api_call *call, const struct task_filter *filter, bool more);
+
 /* api_task_past.c: the same as it was at the time that call->ctx points to (int64_t). */
 int api_read_past(struct api_call *call, struct store_reader *reader, struct arena *scratch);
 

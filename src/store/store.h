@@ -332,6 +332,10 @@ struct store_verbs {
     int (*read_dependencies)(struct store_reader *reader, const struct uuid *id,
                              struct arena *arena, struct task_dependency **dependencies,
                              uint32_t *count, struct err *err);
+    /* Who depends on it: task_id is the dependent's. At most BOUND_DEPENDS_ON of them. */
+    int (*read_dependents)(struct store_reader *reader, const struct uuid *id,
+                           struct arena *arena, struct task_dependency **dependents,
+                           uint32_t *count, struct err *err);
     int (*read_outputs)(struct store_reader *reader, const struct uuid *task_id, bool children,
                         int64_t after_key, uint32_t limit, struct arena *arena,
                         struct output **outputs, uint32_t *count, struct err *err);

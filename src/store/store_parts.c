@@ -110,6 +110,13 @@ static int read_dependencies(struct store_reader *reader, const struct uuid *id,
     LOCATED(read_dependencies, arena, dependencies, count);
 }
 
+static int read_dependents(struct store_reader *reader, const struct uuid *id,
+                           struct arena *arena, struct task_dependency **dependents,
+                           uint32_t *count, struct err *err)
+{
+    LOCATED(read_dependents, arena, dependents, count);
+}
+
 static int read_outputs(struct store_reader *reader, const struct uuid *id, bool children,
                         int64_t after_key, uint32_t limit, struct arena *arena,
                         struct output **outputs, uint32_t *count, struct err *err)
@@ -248,6 +255,7 @@ static const struct store_verbs parts_verbs = {.close = parts_close,
                                                .read_task = read_task,
                                                .read_tasks = read_tasks,
                                                .read_dependencies = read_dependencies,
+                                               .read_dependents = read_dependents,
                                                .read_outputs = read_outputs,
                                                .read_result = read_result,
                                                .read_events = read_events,

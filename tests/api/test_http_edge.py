@@ -243,8 +243,8 @@ class HostTest(ApiTest):
 class TokenTest(ApiTest):
     environment = {"PERDURA_TOKEN": "s3cret-token"}
 
-    def test_the_token_is_needed_everywhere_but_for_probes(self):
-        for path in ("/v1/tasks", "/metrics", "/openapi.json", "/", "/v1/stream", "/nothing"):
+    def test_the_token_is_needed_everywhere_but_for_probes_and_the_page_that_asks_for_it(self):
+        for path in ("/v1/tasks", "/metrics", "/openapi.json", "/v1/stream", "/nothing"):
             reply = self.request("GET", path)
             self.assertEqual(reply.status, 401, path)
             self.assertTrue(reply.headers["WWW-Authenticate"].startswith("Bearer"))

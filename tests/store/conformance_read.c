@@ -336,7 +336,7 @@ static void logs_are_filtered_and_paged_over_runs(void **state)
     }
 }
 
-static void dependencies_of_a_task_are_read(void **state)
+static void dependencies_and_dependents_of_a_task_are_read(void **state)
 {
     struct conformance *c = *state;
     struct task *task, *parents[3];
@@ -359,6 +359,15 @@ static void dependencies_of_a_task_are_read(void **state)
     }
     OK(c, c->verbs->read_dependencies(c->reader, &parents[0]->id, &c->arena, &found, &count,
                                       &c->err));
+    assert_int_equal(count, 0);
+    for (int i = 0; i < 3; i++) {
+        OK(c, c->verbs->read_dependents(c->reader, &parents[i]->id, &c->arena, &found, &count,
+                                        &c->err));
+        assert_int_equal(count, 1);
+        then_id(found[0].task_id, task->id);
+        assert_int_equal(found[0].kind, given[i].kind);
+    }
+    OK(c, c->verbs->read_dependents(c->reader, &task->id, &c->arena, &found, &count, &c->err));
     assert_int_equal(count, 0);
 }
 
@@ -391,5 +400,5 @@ const struct conformance_test conformance_read_tests[] = {
     CONFORMANCE_TEST(a_filter_on_what_is_not_there_lists_nothing),
     CONFORMANCE_TEST(pages_of_a_task_are_complete),
     CONFORMANCE_TEST(logs_are_filtered_and_paged_over_runs),
-    CONFORMANCE_TEST(dependencies_of_a_task_are_read),
+    CONFORMANCE_TEST(dependencies_and_dependents_of_a_task_are_read),
     CONFORMANCE_TEST(two_readers_see_the_same_committed_state), CONFORMANCE_END};

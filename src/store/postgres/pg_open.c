@@ -432,6 +432,7 @@ static const struct store_verbs verbs = {
     .read_task = pg_read_task,
     .read_tasks = pg_read_tasks,
     .read_dependencies = pg_read_dependencies,
+    .read_dependents = pg_read_dependents,
     .read_outputs = pg_read_outputs,
     .read_result = pg_read_result,
     .read_events = pg_read_events,

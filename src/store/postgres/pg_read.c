@@ -243,8 +243,11 @@ int pg_read_task(struct store_reader *reader, const struct uuid *id, struct aren
 
 /* ---- what belongs to a task ---- */
 
-int pg_read_dependencies(struct store_reader *reader, const struct uuid *id, struct arena *arena,
-                         struct task_dependency **dependencies, uint32_t *count, struct err *err)
+/* The other end of each dependency of a task, whichever end the statement is about. */
+static int read_relatives(struct store_reader *reader, enum pg_sql_name name,
+                          const struct uuid *id, struct arena *arena,
+                          struct task_dependency **dependencies, uint32_t *count,
+                          struct err *err)
 {
     PGresult *result;
     void *items = NULL;
@@ -253,7 +256,7 @@ int pg_read_dependencies(struct store_reader *reader, const struct uuid *id, str
     *count = 0;
     param_uuid(&reader->conn.params, id);
     param_int(&reader->conn.params, BOUND_DEPENDS_ON);
-    rc = query_named(reader, PGSQL_read_dependencies, &result, err);
+    rc = query_named(reader, name, &result, err);
     if (rc == 0)
         rc = alloc_rows(result, sizeof **dependencies, arena, &items, err);
     *dependencies = items;
@@ -265,6 +268,18 @@ int pg_read_dependencies(struct store_reader *reader, const struct uuid *id, str
     }
     PQclear(result);
     return pg_reader_whole(arena, rc, err);
+}
+
+int pg_read_dependencies(struct store_reader *reader, const struct uuid *id, struct arena *arena,
+                         struct task_dependency **dependencies, uint32_t *count, struct err *err)
+{
+    return read_relatives(reader, PGSQL_read_dependencies, id, arena, dependencies, count, err);
+}
+
+int pg_read_dependents(struct store_reader *reader, const struct uuid *id, struct arena *arena,
+                       struct task_dependency **dependents, uint32_t *count, struct err *err)
+{
+    return read_relatives(reader, PGSQL_read_dependents, id, arena, dependents, count, err);
 }
 
 int pg_read_outputs(struct store_reader *reader, const struct uuid *task_id, bool children,

@@ -178,6 +178,8 @@ int sqlite_read_tasks(struct store_reader *, const struct task_filter *, struct 
                       struct task **, uint32_t *, struct err *);
 int sqlite_read_dependencies(struct store_reader *, const struct uuid *, struct arena *,
                              struct task_dependency **, uint32_t *, struct err *);
+int sqlite_read_dependents(struct store_reader *, const struct uuid *, struct arena *,
+                             struct task_dependency **, uint32_t *, struct err *);
 int sqlite_read_outputs(struct store_reader *, const struct uuid *, bool, int64_t, uint32_t,
                         struct arena *, struct output **, uint32_t *, struct err *);
 int sqlite_read_result(struct store_reader *, const struct uuid *, struct arena *, struct str *,

@@ -419,6 +419,7 @@ static const struct store_verbs verbs = {
     .read_task = sqlite_read_task,
     .read_tasks = sqlite_read_tasks,
     .read_dependencies = sqlite_read_dependencies,
+    .read_dependents = sqlite_read_dependents,
     .read_outputs = sqlite_read_outputs,
     .read_result = sqlite_read_result,
     .read_events = sqlite_read_events,

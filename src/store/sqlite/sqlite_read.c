@@ -180,11 +180,11 @@ static int key_of_stored(struct store_reader *reader, const struct uuid *id, int
     return 0;
 }
 
-int sqlite_read_dependencies(struct store_reader *reader, const struct uuid *id,
-                             struct arena *arena, struct task_dependency **dependencies,
-                             uint32_t *count, struct err *err)
+/* The other end of each dependency of a task, whichever end the statement is about. */
+static int read_relatives(struct store_reader *reader, sqlite3_stmt *stmt, const struct uuid *id,
+                          struct arena *arena, struct task_dependency **dependencies,
+                          uint32_t *count, struct err *err)
 {
-    sqlite3_stmt *stmt = sql_get(&reader->sql, SQL_read_dependencies, err);
     int rc;
 
     *dependencies = NULL;
@@ -210,6 +210,22 @@ int sqlite_read_dependencies(struct store_reader *reader, const struct uuid *id,
         dependency_parse(str_of((const char *)sqlite3_column_text(stmt, 1)), &one->kind);
     }
     return reader_end(reader, reader_whole(arena, rc, err));
+}
+
+int sqlite_read_dependencies(struct store_reader *reader, const struct uuid *id,
+                             struct arena *arena, struct task_dependency **dependencies,
+                             uint32_t *count, struct err *err)
+{
+    return read_relatives(reader, sql_get(&reader->sql, SQL_read_dependencies, err), id, arena,
+                          dependencies, count, err);
+}
+
+int sqlite_read_dependents(struct store_reader *reader, const struct uuid *id,
+                           struct arena *arena, struct task_dependency **dependents,
+                           uint32_t *count, struct err *err)
+{
+    return read_relatives(reader, sql_get(&reader->sql, SQL_read_dependents, err), id, arena,
+                          dependents, count, err);
 }
 
 int sqlite_read_outputs(struct store_reader *reader, const struct uuid *task_id, bool children,

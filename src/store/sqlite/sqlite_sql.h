@@ -37,7 +37,8 @@
     X(outbox_update) X(outbox_delete)                                                          \
     X(workers_all) X(worker_put) X(worker_delete) X(queues_all) X(queue_put)                   \
     X(counts_named) X(info_get) X(info_put) X(last_time) X(last_keys)                          \
-    X(read_task) X(read_task_id) X(read_dependencies) X(read_result) X(read_events)            \
+    X(read_task) X(read_task_id) X(read_dependencies) X(read_dependents) X(read_result)        \
+    X(read_events)                                                                             \
     X(read_executions) X(read_checkpoints) X(read_logs) X(list_counts) X(list_probe)           \
     X(catalog_lock) X(catalog_version) X(categories_all) X(category_by_id) X(category_named)   \
     X(category_put) X(category_used) X(category_forget) X(category_delete) X(job_by_id)        \

@@ -16,6 +16,10 @@ WHERE s.task = $1 AND s.id = $2;
 SELECT depends_on_task_id, dependency_type FROM task_dependencies
 WHERE task_id = $1 ORDER BY depends_on_task_id LIMIT $2;
 
+-- name: read_dependents
+SELECT task_id, dependency_type FROM task_dependencies
+WHERE depends_on_task_id = $1 ORDER BY task_id LIMIT $2;
+
 -- name: read_result
 SELECT payload, created_at FROM task_results WHERE task_id = $1;
 

@@ -16,6 +16,10 @@ SELECT id FROM task_states WHERE task = ?1;
 SELECT depends_on_task_id, dependency_type FROM task_dependencies
 WHERE task_id = ?1 ORDER BY depends_on_task_id;
 
+-- name: read_dependents
+SELECT task_id, dependency_type FROM task_dependencies
+WHERE depends_on_task_id = ?1 ORDER BY task_id;
+
 -- name: read_result
 SELECT payload, created_at FROM task_results WHERE task_id = ?1;
 

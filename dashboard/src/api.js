@@ -1,0 +1,162 @@
+// The only way to the server: requests to /v1 with the token, errors as sentences, and the hooks
+// that load and reload. The token is kept for this tab only (sessionStorage).
+import { useCallback, useEffect, useRef, useState } from './html.js';
+import { connection, notify, tokenWanted } from './store.js';
+import { t } from './text.js';
+
+const TOKEN = 'perdura.token';
+const GIVE_UP_MS = 70000; // longer than any long-poll
+
+export class ApiError extends Error {
+    constructor(status, error) {
+        super(error.message ?? t('error.status', { status }));
+        this.status = status;
+        this.code = error.code ?? '';
+        this.field = error.field ?? null;
+    }
+}
+
+export function authorization() {
+    const token = sessionStorage.getItem(TOKEN);
+    return token ? { Authorization: `Bearer ${token}` } : {};
+}
+
+export function keepToken(token) {
+    if (token)
+        sessionStorage.setItem(TOKEN, token);
+    else
+        sessionStorage.removeItem(TOKEN);
+}
+
+export const hasToken = () => sessionStorage.getItem(TOKEN) !== null;
+
+// A number that a double cannot hold is kept as it was written; the viewer shows that.
+export class ExactNumber {
+    constructor(source) {
+        this.source = source;
+    }
+    toJSON() {
+        return Number(this.source);
+    }
+}
+
+function keepExact(key, value, context) {
+    const source = context?.source;
+    return typeof value === 'number' && source !== undefined && String(value) !== source
+        && !sameNumber(value, source) ? new ExactNumber(source) : value;
+}
+
+// 1.0 and 1e3 are other ways to write a double, 0.1 with thirty digits is not.
+function sameNumber(value, source) {
+    const digits = (text) => text.replace(/e.*$/i, '').replace(/[-.]/g, '').replace(/^0+|0+$/g, '');
+    return digits(source) === digits(String(value));
+}
+
+export function noteConnection(lost, why = '') {
+    const now = connection.get();
+    if (lost !== now.lost)
+        connection.set({ lost, since: lost ? new Date() : null, why });
+}
+
+export async function request(method, path, body, options = {}) {
+    let reply;
+    try {
+        reply = await fetch(path, {
+            method,
+            headers: { ...authorization(),
+                ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) },
+            body: body === undefined ? undefined : JSON.stringify(body),
+            signal: options.signal ?? AbortSignal.timeout(GIVE_UP_MS),
+            cache: 'no-store',
+        });
+    } catch (error) {
+        if (error.name === 'AbortError')
+            throw error;
+        noteConnection(true, error.message);
+        throw new ApiError(0, { message: t('error.unreachable') });
+    }
+    noteConnection(false);
+    const text = await reply.text();
+    if (reply.status === 401)
+        tokenWanted.set(true);
+    let json = null;
+    try {
+        json = text ? JSON.parse(text, keepExact) : null;
+    } catch {
+        throw new ApiError(reply.status, { message: t('error.notJson', { status: reply.status }) });
+    }
+    if (!reply.ok)
+        throw new ApiError(reply.status, json?.error ?? {});
+    return json;
+}
+
+export const get = (path, options) => request('GET', path, undefined, options);
+export const post = (path, body = {}) => request('POST', path, body);
+export const patch = (path, body) => request('PATCH', path, body);
+export const remove = (path) => request('DELETE', path);
+
+export function query(values) {
+    const pairs = Object.entries(values)
+        .filter(([, value]) => value !== '' && value !== null && value !== undefined);
+    return pairs.length ? `?${new URLSearchParams(pairs)}` : '';
+}
+
+export const name = encodeURIComponent;
+
+// All pages of a list, up to a bound.
+export async function getAll(path, most = 1000) {
+    const items = [];
+    let cursor = null;
+    do {
+        const joint = path.includes('?') ? '&' : '?';
+        const page = await get(`${path}${joint}limit=${Math.min(most, 1000)}`
+            + (cursor ? `&cursor=${name(cursor)}` : ''));
+        items.push(...page.items);
+        cursor = page.next_cursor;
+    } while (cursor && items.length < most);
+    return items;
+}
+
+// Loads now, when `inputs` change, and every so many ms while the page is seen. What was loaded
+// stays shown until the next is there; `fresh` is false while that is of other inputs.
+export function useLoad(load, inputs = [], every = 0) {
+    const [state, setState] = useState({ data: null, error: null, key: null });
+    const turn = useRef(0);
+    const key = JSON.stringify(inputs);
+    const reload = useCallback(async () => {
+        const mine = ++turn.current;
+        try {
+            const data = await load();
+            if (mine === turn.current)
+                setState({ data, error: null, key });
+        } catch (error) {
+            if (mine === turn.current && error.name !== 'AbortError')
+                setState((old) => ({ data: old.key === key ? old.data : null, error, key }));
+        }
+    }, [key]);
+    useEffect(() => {
+        reload();
+        const again = () => document.visibilityState === 'visible' && reload();
+        const timer = every ? setInterval(again, every) : 0;
+        document.addEventListener('visibilitychange', again);
+        return () => {
+            turn.current++;
+            clearInterval(timer);
+            document.removeEventListener('visibilitychange', again);
+        };
+    }, [reload, every]);
+    return { data: state.data, error: state.error, fresh: state.key === key, reload };
+}
+
+// Does something for a click: says what came of it, and never throws.
+export async function attempt(action, done) {
+    try {
+        const result = await action();
+        if (done)
+            notify(typeof done === 'function' ? done(result) : done);
+        return result ?? true;
+    } catch (error) {
+        notify(error.message, 'bad');
+        return null;
+    }
+}

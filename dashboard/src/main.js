@@ -1,0 +1,208 @@
+// The frame around every page: navigation, search, login, lost connection, keys, theme, language.
+// Pages are loaded when they are first needed, and all of them once there is nothing else to do.
+import { html, render, useEffect, useState } from './html.js';
+import { get, hasToken, keepToken } from './api.js';
+import { Button, Dialog, Empty, Loading, Page } from './parts/controls.js';
+import { parseSearch } from './search.js';
+import { go, hasMoved, link, route } from './route.js';
+import { chooseTheme, connection, notices, theme, tokenWanted, useStore } from './store.js';
+import { chooseLanguage, clock, language, languages, loadLanguage, t } from './text.js';
+
+const pages = {
+    '': { load: () => import('./pages/overview.js'), text: 'nav.overview', key: 'o',
+        icon: 'M3 11V3h6v8zm0 6v-3h6v3zm8 0V9h6v8zm0-11V3h6v3z' },
+    tasks: { load: () => import('./pages/tasks.js'), one: () => import('./pages/task.js'),
+        text: 'nav.tasks', key: 't', icon: 'M7 5h10M7 10h10M7 15h10M3 5h.5M3 10h.5M3 15h.5' },
+    queues: { load: () => import('./pages/queues.js'), text: 'nav.queues', key: 'q',
+        icon: 'M3 4h14v3H3zm0 5h14v3H3zm0 5h9v3H3z' },
+    workers: { load: () => import('./pages/workers.js'), text: 'nav.workers', key: 'w',
+        icon: 'M6 6h8v8H6zM8 2v4m4-4v4m-4 8v4m4-4v4M2 8h4m-4 4h4m8-4h4m-4 4h4' },
+    jobs: { load: () => import('./pages/jobs.js'), text: 'nav.jobs', key: 'j',
+        icon: 'M3 7h14v9H3zm4 0V4h6v3M3 11h14' },
+    schedules: { load: () => import('./pages/schedules.js'), text: 'nav.schedules', key: 's',
+        icon: 'M3 5h14v12H3zm0 4h14M7 3v4m6-4v4' },
+    recovery: { load: () => import('./pages/recovery.js'), text: 'nav.recovery', key: 'r',
+        icon: 'M4 10a6 6 0 1 1 2 4.5M4 10V6m0 4h4' },
+    workflows: { one: () => import('./pages/workflow.js'), hidden: true },
+};
+
+function Navigation({ page }) {
+    return html`<nav class="side" aria-label=${t('nav.label')}>
+        <a class="brand" href="#/"><svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32"
+            height="32" rx="9"/><path d="M11 25V8h6.5a5 5 0 0 1 0 10H11"/></svg><span>Perdura</span></a>
+        <ul>${Object.entries(pages).filter(([, one]) => !one.hidden).map(([id, one]) => html`<li
+            key=${id}><a href=${link(id)} aria-current=${page === id ? 'page' : null}
+            title=${`g ${one.key}`}><svg viewBox="0 0 20 20" aria-hidden="true"><path
+            d=${one.icon}/></svg><span>${t(one.text)}</span></a></li>`)}</ul>
+        <${Preferences}/></nav>`;
+}
+
+function Preferences() {
+    const chosen = useStore(theme);
+    const dark = chosen ? chosen === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+    return html`<div class="preferences">
+        <button type="button" class="icon-button" onClick=${() => chooseTheme(dark ? 'light' : 'dark')}
+            aria-label=${t(dark ? 'theme.light' : 'theme.dark')}
+            title=${t(dark ? 'theme.light' : 'theme.dark')}><svg viewBox="0 0 20 20"
+            aria-hidden="true"><path d=${dark ? 'M10 3v2m0 10v2m7-7h-2M5 10H3m11.9-4.9-1.4 1.4m-7 7-1.4 1.4m0-9.8 1.4 1.4m7 7 1.4 1.4M7 10a3 3 0 1 0 6 0 3 3 0 0 0-6 0'
+            : 'M16 12a7 7 0 0 1-8-8 6.5 6.5 0 1 0 8 8'}/></svg></button>
+        <select aria-label=${t('language')} value=${language.get()}
+            onChange=${(event) => chooseLanguage(event.target.value)}>
+            ${Object.entries(languages).map(([code, text]) => html`<option key=${code} value=${code}
+                lang=${code} selected=${code === language.get()}>${text}</option>`)}</select>
+        <button type="button" class="icon-button" onClick=${() => showHelp(true)}
+            aria-label=${t('help.title')} title="?">?</button></div>`;
+}
+
+function Search() {
+    function submit(event) {
+        event.preventDefault();
+        const { id, filters } = parseSearch(event.target.elements.search.value);
+        if (id)
+            go('tasks', id);
+        else
+            go('tasks', null, filters);
+    }
+    return html`<form class="search" role="search" onSubmit=${submit}><label class="visually-hidden"
+        for="search">${t('search.label')}</label><svg viewBox="0 0 20 20" aria-hidden="true"><path
+        d="M4 9a5 5 0 1 0 10 0A5 5 0 0 0 4 9m9 4 4 4"/></svg><input id="search" name="search"
+        type="search" autocomplete="off" spellcheck=${false} placeholder=${t('search.hint')}/>
+        <kbd aria-hidden="true">/</kbd></form>`;
+}
+
+function Login() {
+    const [error, setError] = useState('');
+    async function submit(event) {
+        event.preventDefault();
+        keepToken(event.target.elements.token.value.trim());
+        try {
+            await get('/v1/queues?limit=1');
+            tokenWanted.set(false);
+        } catch (failure) {
+            keepToken('');
+            setError(failure.message);
+        }
+    }
+    useEffect(() => document.getElementById('token')?.focus(), []);
+    return html`<main class="login"><form onSubmit=${submit} class="card">
+        <svg class="logo" viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32"
+            rx="9"/><path d="M11 25V8h6.5a5 5 0 0 1 0 10H11"/></svg>
+        <h1>${t('login.title')}</h1><p>${t('login.text')}</p>
+        <label for="token">${t('login.token')}</label>
+        <input id="token" name="token" type="password" autocomplete="current-password" required
+            aria-describedby="token-error"/>
+        <p id="token-error" role="alert" class="bad">${error}</p>
+        <button type="submit" class="button primary">${t('login.enter')}</button></form></main>`;
+}
+
+function Lost() {
+    const now = useStore(connection);
+    return html`<div role="status" aria-live="assertive" class="lost-place">${now.lost && html`<div
+        class="lost"><i></i>${t('lost', { since: clock(now.since) })}</div>`}</div>`;
+}
+
+function Notices() {
+    const list = useStore(notices);
+    return html`<div class="notices" role="status" aria-live="polite">${list.map((one) => html`<div
+        key=${one.id} class=${`notice ${one.kind}`}>${one.text}<button type="button"
+        aria-label=${t('action.close')} onClick=${() => notices.set(notices.get()
+        .filter((other) => other !== one))}>×</button></div>`)}</div>`;
+}
+
+let showHelp = () => {};
+
+function Help({ onClose }) {
+    const keys = [['/', 'help.search'], ['?', 'help.this'],
+        ...Object.values(pages).filter((one) => one.key).map((one) => [`g ${one.key}`, one.text]),
+        ['j k', 'help.rows'], ['x', 'help.select'], ['Enter', 'help.open']];
+    return html`<${Dialog} title=${t('help.title')} onClose=${onClose}><dl class="keys">
+        ${keys.map(([key, text]) => html`<div key=${key}><dt>${key.split(' ').map((one) => html`<kbd
+            key=${one}>${one}</kbd> `)}</dt><dd>${t(text)}</dd></div>`)}</dl>
+        <p class="faint">${t('help.api')} <a href="/openapi.json">/openapi.json</a> ·
+        <a href="/assets/licenses.txt">${t('help.licenses')}</a></p>
+        ${hasToken() && html`<${Button} onClick=${() => { keepToken(''); location.reload(); }}>
+            ${t('login.leave')}<//>`}<//>`;
+}
+
+// "/" searches, "?" helps, "g" and a letter goes; never while somebody types.
+function useKeys(setHelp) {
+    useEffect(() => {
+        let before = '';
+        function press(event) {
+            if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented
+                || event.target.closest('input, textarea, select, dialog'))
+                return;
+            const target = before === 'g'
+                && Object.entries(pages).find(([, one]) => one.key === event.key);
+            before = event.key;
+            if (target)
+                go(target[0]);
+            else if (event.key === '/')
+                document.getElementById('search')?.focus();
+            else if (event.key === '?')
+                setHelp(true);
+            else
+                return;
+            event.preventDefault();
+        }
+        addEventListener('keydown', press);
+        return () => removeEventListener('keydown', press);
+    }, []);
+}
+
+function useModule(now) {
+    const [module, setModule] = useState({ load: null, show: null, error: null });
+    const page = Object.hasOwn(pages, now.page) ? pages[now.page] : null;
+    const load = !page || !now.known ? null : now.id ? page.one : page.load;
+    useEffect(() => {
+        let mine = true;
+        load?.().then((made) => mine && setModule({ load, show: made.default, error: null }),
+            (error) => mine && setModule({ load, show: null, error }));
+        return () => { mine = false; };
+    }, [load]);
+    return { ...(module.load === load ? module : {}), found: Boolean(load) };
+}
+
+function Content({ now }) {
+    const { show: Show, error, found } = useModule(now);
+    if (!found)
+        return html`<${Page} title=${t('nowhere.title')}><${Empty} title=${t('nowhere.title')}
+            text=${t('nowhere.text')}><a class="button" href="#/">${t('nav.overview')}</a><//><//>`;
+    if (error)
+        return html`<${Page} title=${t('error.title')}><${Empty} title=${t('error.page')}>
+            <${Button} onClick=${() => location.reload()}>${t('action.again')}<//><//><//>`;
+    return Show ? html`<${Show} key=${now.id ?? ''} id=${now.id} query=${now.query}/>`
+        : html`<${Loading}/>`;
+}
+
+function App() {
+    const now = useStore(route);
+    const locked = useStore(tokenWanted);
+    const [help, setHelp] = useState(false);
+    useStore(language);
+    showHelp = setHelp;
+    useKeys(setHelp);
+    useEffect(() => {
+        scrollTo(0, 0);
+        if (hasMoved())
+            document.querySelector('main h1')?.focus({ preventScroll: true });
+    }, [now.page, now.id]);
+    useEffect(() => {
+        const all = () => Object.values(pages).forEach((one) => { one.load?.(); one.one?.(); });
+        (globalThis.requestIdleCallback ?? setTimeout)(all, { timeout: 5000 });
+    }, []);
+    if (locked)
+        return html`<${Login}/>`;
+    function skip(event) { // the address is the page's: the link moves the focus itself
+        event.preventDefault();
+        document.getElementById('content').focus();
+    }
+    return html`<a class="skip" href="#content" onClick=${skip}>${t('skip')}</a>
+        <div class="frame"><${Navigation} page=${now.page === 'workflows' ? 'tasks' : now.page}/>
+        <div class="body"><div class="top"><${Search}/></div><${Lost}/>
+        <main id="content" tabindex="-1"><${Content} now=${now}/></main></div></div>
+        <${Notices}/>${help && html`<${Help} onClose=${() => setHelp(false)}/>`}`;
+}
+
+await loadLanguage();
+render(html`<${App}/>`, document.getElementById('app'));

@@ -1,0 +1,127 @@
+// Jobs and their categories: what runs, with which values, when last and when next; forms for both.
+import { html, useMemo, useState } from '../html.js';
+import { attempt, getAll, name, post, remove, useLoad } from '../api.js';
+import { Ago, Button, Confirm, Empty, Loading, Page, Problem, Tabs, TabPanel,
+    When } from '../parts/controls.js';
+import { Form } from '../parts/form.js';
+import { Status } from '../parts/status.js';
+import { go, link, replaceQuery } from '../route.js';
+import { duration, number, t } from '../text.js';
+
+function jobFields(categories) {
+    return [
+        { name: 'name', label: t('job.name'), required: true, hint: t('job.nameHint') },
+        { name: 'description', label: t('job.description') },
+        { name: 'category', label: t('category.one'), kind: 'select', fallback: 'general',
+            options: categories.map((one) => [one.name, one.name]) },
+        { name: 'task_type', label: t('task.type'), hint: t('job.typeHint') },
+        { name: 'queue', label: t('queue.one'), hint: t('job.inherits') },
+        { name: 'payload', label: t('task.payload'), kind: 'json', hint: t('form.jsonHint') },
+        { name: 'priority', label: t('task.priority'), hint: t('job.inherits') },
+        { name: 'max_retries', label: t('job.retries'), kind: 'number', hint: t('job.inherits') },
+        { name: 'timeout_seconds', label: t('job.timeout'), kind: 'number', hint: t('job.inherits') },
+        { name: 'max_concurrent', label: t('job.concurrent'), kind: 'number', fallback: 0,
+            hint: t('job.concurrentHint') },
+        { name: 'is_active', label: t('job.active'), kind: 'check' },
+    ];
+}
+
+const categoryFields = () => [
+    { name: 'name', label: t('category.name'), required: true },
+    { name: 'description', label: t('job.description') },
+    { name: 'default_priority', label: t('task.priority'), kind: 'select', fallback: 'medium',
+        options: ['low', 'medium', 'high', 'critical'].map((one) => [one, t(`priority.${one}`)]) },
+    { name: 'default_timeout', label: t('job.timeout'), kind: 'number' },
+    { name: 'default_max_retries', label: t('job.retries'), kind: 'number' },
+    { name: 'configuration', label: t('category.configuration'), kind: 'json',
+        hint: t('category.configurationHint') },
+    { name: 'is_active', label: t('job.active'), kind: 'check' },
+];
+
+function Last({ run }) {
+    return run ? html`<a href=${link('tasks', run.task_id)}><${Status} status=${run.status}/></a>
+        <small><${Ago} time=${run.ended_at}/></small>` : '–';
+}
+
+function JobRow({ job, edit, ask, reload }) {
+    const base = `/v1/jobs/${job.id}`;
+    async function run() {
+        const task = await attempt(() => post(`${base}:run`), t('plan.run', { name: job.name }));
+        if (task)
+            go('tasks', task.id);
+    }
+    const button = (verb, onClick, kind = '') => html`<${Button} kind=${`small ${kind}`}
+        aria-label=${`${t(`action.${verb}`)}: ${job.name}`} onClick=${onClick}>${t(`action.${verb}`)}<//>`;
+    return html`<tr class=${job.is_active ? '' : 'off'}><td class="main"><a href=${link('tasks', null,
+        { job_id: job.id })}>${job.name}</a>${!job.is_active && html`<span class="tag warn">${t(
+        'plan.off')}</span>`}<small>${job.description ?? job.task_type}</small></td>
+        <td>${job.category}</td><td class="narrow-hide">${job.queue}</td>
+        <td><${Last} run=${job.last_execution}/></td><td><${When} time=${job.next_execution}/></td>
+        <td class="row-actions">${button('run', run, 'primary')}${button('edit', edit)}${button('remove',
+        () => ask({ title: job.name, confirm: async () => {
+            await attempt(() => remove(base), t('done.remove'));
+            reload();
+        } }), 'danger')}</td></tr>`;
+}
+
+function Jobs({ categories, ask }) {
+    const jobs = useLoad(() => getAll('/v1/jobs'), [], 5000);
+    const [form, setForm] = useState(null);
+    const fields = useMemo(() => jobFields(categories), [categories]);
+    return html`<div class="actions above"><${Button} kind="primary" onClick=${() => setForm('new')}>${t(
+        'job.new')}<//></div><${Problem} error=${jobs.error} retry=${jobs.reload}/>
+        ${!jobs.data && !jobs.error && html`<${Loading}/>`}
+        ${jobs.data?.length === 0 && html`<${Empty} title=${t('job.empty')} text=${t('job.emptyText')}
+            command="perdura job create report:daily --category reports"/>`}
+        ${jobs.data?.length > 0 && html`<div class="card flush"><div class="table-place"><table><thead><tr>
+            <th>${t('job.name')}</th><th>${t('category.one')}</th><th class="narrow-hide">${t(
+        'queue.one')}</th><th>${t('schedule.last')}</th><th>${t('schedule.next')}</th>
+            <th><span class="visually-hidden">${t('actions')}</span></th></tr></thead>
+            <tbody>${jobs.data.map((job) => html`<${JobRow} key=${job.id} job=${job} ask=${ask}
+                edit=${() => setForm(job)} reload=${jobs.reload}/>`)}</tbody></table></div></div>`}
+        ${form && html`<${Form} title=${t(form === 'new' ? 'job.new' : 'action.edit')} fields=${fields}
+            thing=${form === 'new' ? null : form} onClose=${() => setForm(null)} done=${jobs.reload}
+            path=${form === 'new' ? '/v1/jobs' : `/v1/jobs/${form.id}`}/>`}`;
+}
+
+function Categories({ categories, reload, ask }) {
+    const [form, setForm] = useState(null);
+    const fields = useMemo(categoryFields, []);
+    const button = (verb, one, onClick, kind = '') => html`<${Button} kind=${`small ${kind}`}
+        aria-label=${`${t(`action.${verb}`)}: ${one.name}`} onClick=${onClick}>${t(`action.${verb}`)}<//>`;
+    return html`<div class="actions above"><${Button} kind="primary" onClick=${() => setForm('new')}>${t(
+        'category.new')}<//></div><div class="card flush"><div class="table-place"><table><thead><tr>
+        <th>${t('category.name')}</th><th>${t('task.priority')}</th><th class="n">${t('job.timeout')}</th>
+        <th class="n">${t('job.retries')}</th><th><span class="visually-hidden">${t('actions')}</span></th>
+        </tr></thead><tbody>${categories.map((one) => html`<tr key=${one.id}
+        class=${one.is_active ? '' : 'off'}><td class="main"><strong>${one.name}</strong>
+        <small>${one.description}</small></td><td>${one.default_priority}</td>
+        <td class="n">${duration(one.default_timeout === null ? null : one.default_timeout * 1000)}</td>
+        <td class="n">${number(one.default_max_retries)}</td><td class="row-actions">
+        ${button('edit', one, () => setForm(one))}${button('remove', one, () => ask({ title: one.name,
+        confirm: async () => {
+            await attempt(() => remove(`/v1/categories/${name(one.id)}`), t('done.remove'));
+            reload();
+        } }), 'danger')}</td></tr>`)}</tbody></table></div></div>
+        ${form && html`<${Form} title=${t(form === 'new' ? 'category.new' : 'action.edit')}
+            fields=${fields} thing=${form === 'new' ? null : form} onClose=${() => setForm(null)}
+            done=${reload} path=${form === 'new' ? '/v1/categories' : `/v1/categories/${form.id}`}/>`}`;
+}
+
+export default function JobsPage({ query }) {
+    const categories = useLoad(() => getAll('/v1/categories'), [], 10000);
+    const [asked, setAsked] = useState(null);
+    const tab = query.tab === 'categories' ? 'categories' : 'jobs';
+    return html`<${Page} title=${t('nav.jobs')} lead=${t('job.lead')}>
+        <${Problem} error=${categories.error} retry=${categories.reload}/>
+        <${Tabs} label=${t('nav.jobs')} current=${tab} onChoose=${(next) => replaceQuery({ tab: next })}
+            tabs=${[{ id: 'jobs', text: t('nav.jobs') }, { id: 'categories', text: t('category.title'),
+        count: categories.data?.length }]}/>
+        <${TabPanel} id=${tab}>${!categories.data ? html`<${Loading}/>` : tab === 'jobs'
+        ? html`<${Jobs} categories=${categories.data} ask=${setAsked}/>`
+        : html`<${Categories} categories=${categories.data} reload=${categories.reload}
+            ask=${setAsked}/>`}<//>
+        ${asked && html`<${Confirm} title=${t('confirm.plan')} kind="danger" action=${t('action.remove')}
+            text=${t('confirm.planText', { name: asked.title })} onConfirm=${asked.confirm}
+            onClose=${() => setAsked(null)}/>`}<//>`;
+}

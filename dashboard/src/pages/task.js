@@ -1,0 +1,203 @@
+// One task: what it is, why it does not run, what happened to it, what it said, what it was given and
+// what came of it; and a button for everything that may be done to it now. Follows the stream.
+import { html, useEffect, useState } from '../html.js';
+import { attempt, get, getAll, post, remove, useLoad } from '../api.js';
+import { Ago, Button, Card, Confirm, Copy, Dialog, Empty, Facts, Field, Loading, Page, Problem, Tabs,
+    TabPanel } from '../parts/controls.js';
+import { Viewer } from '../parts/json.js';
+import { Logs } from '../parts/logs.js';
+import { allows, ENDED, Progress, Status } from '../parts/status.js';
+import { Timeline } from '../parts/timeline.js';
+import { go, link, replaceQuery } from '../route.js';
+import { useStream } from '../stream.js';
+import { duration, number, t } from '../text.js';
+
+const QUIET = new Set(['completed', 'running']);
+
+function Why({ task }) {
+    const why = useLoad(() => get(`/v1/tasks/${task.id}/why`), [task.id, task.version, task.status],
+        ENDED.has(task.status) ? 0 : 3000);
+    if (!why.data || QUIET.has(task.status))
+        return null;
+    const detail = why.data.detail ?? {};
+    return html`<section class=${`why ${task.status}`} aria-label=${t('task.why')}>
+        <h2>${t('task.why')}</h2><p>${why.data.text}</p>
+        ${detail.tasks?.length > 0 && html`<ul>${detail.tasks.map((one) => html`<li key=${one.task_id
+            ?? one.id}><a href=${link('tasks', one.task_id ?? one.id)}>${one.task_id ?? one.id}</a>
+            ${one.status && html` <${Status} status=${one.status}/>`}</li>`)}</ul>`}
+        ${detail.also?.length > 0 && html`<p class="faint">${t('task.also')} ${detail.also.join(', ')}</p>`}
+        </section>`;
+}
+
+function Fork({ task, checkpoints, onClose }) {
+    const [from, setFrom] = useState(String(checkpoints[0]?.seq ?? 0));
+    const [payload, setPayload] = useState('');
+    const [error, setError] = useState('');
+    async function fork() {
+        setError('');
+        let body = { from_checkpoint: Number(from) };
+        try {
+            if (payload.trim())
+                body = { ...body, payload: JSON.parse(payload) };
+            const made = await post(`/v1/tasks/${task.id}:fork`, body);
+            onClose();
+            go('tasks', made.id);
+        } catch (failure) {
+            setError(failure.message);
+        }
+    }
+    return html`<${Dialog} title=${t('fork.title')} onClose=${onClose}><p>${t('fork.text')}</p>
+        <${Field} label=${t('fork.from')}>${(field) => html`<select ...${field} value=${from}
+            onChange=${(event) => setFrom(event.target.value)}>${checkpoints.map((one) => html`<option
+            key=${one.seq} value=${one.seq}>${one.seq} · ${one.checkpoint_name} (${one.progress_percent} %)
+            </option>`)}<option value="0">${t('fork.start')}</option></select>`}<//>
+        <${Field} label=${t('fork.payload')} hint=${t('fork.payloadHint')} error=${error}>${(field) => html`
+            <textarea ...${field} rows="4" spellcheck=${false} placeholder=${JSON.stringify(task.payload)
+            ?.slice(0, 200)} value=${payload} onInput=${(event) => setPayload(event.target.value)}>
+            </textarea>`}<//>
+        <footer><${Button} onClick=${onClose}>${t('action.back')}<//><${Button} kind="primary"
+            onClick=${fork}>${t('action.fork')}<//></footer><//>`;
+}
+
+function Prioritize({ task, onClose, done }) {
+    const [value, setValue] = useState(String(task.priority));
+    async function save() {
+        if (await attempt(() => post(`/v1/tasks/${task.id}:prioritize`, { priority: Number(value) }),
+            t('task.prioritized'))) {
+            done();
+            onClose();
+        }
+    }
+    return html`<${Dialog} title=${t('action.prioritize')} onClose=${onClose}><${Field}
+        label=${t('task.priority')} hint=${t('task.priorityHint')}>${(field) => html`<input ...${field}
+        type="number" min="-1000" max="1000" value=${value}
+        onInput=${(event) => setValue(event.target.value)}/>`}<//>
+        <footer><${Button} onClick=${onClose}>${t('action.back')}<//><${Button} kind="primary"
+            onClick=${save}>${t('action.save')}<//></footer><//>`;
+}
+
+function Actions({ task, checkpoints, reload }) {
+    const [dialog, setDialog] = useState(null);
+    const close = () => setDialog(null);
+    const act = (verb, body) => async () => {
+        await attempt(() => post(`/v1/tasks/${task.id}:${verb}`, body), t(`done.${verb}`));
+        await reload();
+    };
+    const button = (verb, onClick, kind = '') => allows(task, verb) && html`<${Button} kind=${kind}
+        onClick=${onClick} data-verb=${verb}>${t(`action.${verb}`)}<//>`;
+    return html`${button('retry', act('retry'), ENDED.has(task.status) && task.status !== 'completed'
+        ? 'primary' : '')}
+        ${button('recover', act('recover', { method: 'resume_checkpoint' }), 'primary')}
+        ${button('resume', act('resume'), 'primary')}
+        ${button('pause', act('pause'))}
+        ${button('prioritize', () => setDialog('prioritize'))}
+        <${Button} data-verb="fork" onClick=${() => setDialog('fork')}>${t('action.fork')}<//>
+        ${button('cancel', () => setDialog('cancel'), 'danger')}
+        ${button('remove', () => setDialog('remove'), 'danger')}
+        ${dialog === 'cancel' && html`<${Confirm} title=${t('confirm.cancel')} kind="danger"
+            text=${t('confirm.cancelText')} action=${t('action.cancel')} onConfirm=${act('cancel')}
+            onClose=${close}/>`}
+        ${dialog === 'remove' && html`<${Confirm} title=${t('confirm.remove')} kind="danger"
+            text=${t('confirm.removeText')} action=${t('action.remove')} onClose=${close}
+            onConfirm=${async () => {
+        if (await attempt(() => remove(`/v1/tasks/${task.id}`), t('done.remove')))
+            go('tasks');
+    }}/>`}
+        ${dialog === 'fork' && html`<${Fork} task=${task} checkpoints=${checkpoints} onClose=${close}/>`}
+        ${dialog === 'prioritize' && html`<${Prioritize} task=${task} onClose=${close} done=${reload}/>`}`;
+}
+
+function About({ task }) {
+    const to = (page, id, text = id) => id && html`<a href=${link(page, id)}>${text}</a>`;
+    const filter = (key, value) => value && html`<a href=${link('tasks', null, { [key]: value })}>${value}</a>`;
+    const ran = task.started_at && Date.parse(task.completed_at ?? new Date()) - Date.parse(task.started_at);
+    return html`<${Facts} rows=${[
+        [t('task.type'), filter('type', task.type)], [t('queue.one'), filter('queue', task.queue)],
+        [t('task.priority'), number(task.priority)],
+        [t('task.attempts'), t('task.attemptsOf', { n: task.attempts, retries: task.retry_count,
+            max: task.max_retries })],
+        [t('task.created'), html`<${Ago} time=${task.created_at}/>`],
+        [t('task.due'), task.scheduled_at && html`<${Ago} time=${task.scheduled_at}/>`],
+        [t('task.started'), task.started_at && html`<${Ago} time=${task.started_at}/>`],
+        [t('task.took'), ran ? duration(ran) : null],
+        [t('task.timeout'), duration(task.timeout_ms)],
+        [t('worker.one'), task.worker_id && html`<a href="#/workers">${task.worker_id}</a>`],
+        [t('task.key'), task.idempotency_key], [t('task.user'), filter('user_id', task.user_id)],
+        [t('task.external'), task.external_id],
+        [t('task.correlation'), filter('correlation_id', task.correlation_id)],
+        [t('job.one'), filter('job_id', task.job_id)],
+        [t('task.parent'), to('tasks', task.parent_id)],
+        [t('task.forked'), to('tasks', task.metadata?.forked_from)],
+        [t('task.tags'), task.tags.length > 0 && task.tags.map((tag) => html`<a class="tag" key=${tag}
+            href=${link('tasks', null, { tag })}>${tag}</a> `)],
+        [t('workflow.one'), html`<a href=${link('workflows', task.workflow_id ?? task.id)}>${
+            task.workflow_id ?? t('workflow.show')}</a>`],
+    ]}/>`;
+}
+
+function Checkpoints({ list }) {
+    if (list.length === 0)
+        return html`<${Empty} title=${t('checkpoints.empty')} text=${t('checkpoints.emptyText')}
+            command=${'echo \'{"checkpoint":{"name":"one","progress":30,"data":{}}}\' >&3'}/>`;
+    return html`<ol class="checkpoints">${list.map((one) => html`<li key=${one.seq}><header>
+        <strong>${one.checkpoint_name}</strong><span>${one.progress_percent} %</span>
+        ${!one.is_valid && html`<span class="tag bad">${t('checkpoints.damaged')}</span>`}
+        <${Ago} time=${one.created_at}/></header>${one.step_description
+        && html`<p>${one.step_description}</p>`}<${Viewer} label=${one.checkpoint_name}
+        value=${one.recoverable_data}/></li>`)}</ol>`;
+}
+
+function Data({ task }) {
+    const parts = [['payload', task.payload], ['result', task.result], ['data', task.data],
+        ['error_details', task.error_details],
+        ['metadata', Object.keys(task.metadata ?? {}).length ? task.metadata : null]];
+    return html`<div class="grid">${parts.filter(([key, value]) => value !== null || key === 'payload'
+        || (key === 'result' && ENDED.has(task.status))).map(([key, value]) => html`<${Card} key=${key}
+        title=${t(`task.${key}`)} id=${`data-${key}`}><${Viewer} label=${t(`task.${key}`)}
+        value=${value}/><//>`)}</div>`;
+}
+
+export default function Task({ id, query }) {
+    const base = `/v1/tasks/${encodeURIComponent(id)}`;
+    const task = useLoad(() => get(base), [id]);
+    const events = useLoad(() => get(`${base}/events?limit=100`), [id, task.data?.version]);
+    const executions = useLoad(() => getAll(`${base}/executions`, 100), [id, task.data?.version]);
+    const checkpoints = useLoad(() => getAll(`${base}/checkpoints`, 100), [id, task.data?.version]);
+    const [live, setLive] = useState(null);
+    const tab = query.tab ?? 'timeline';
+    useStream({ task_id: id }, { task: (note) => { setLive(note); task.reload(); }, gap: task.reload });
+    useEffect(() => setLive(null), [task.data]);
+    if (!task.data)
+        return html`<${Page} title=${t('task.one')}>${task.error?.status === 404
+            ? html`<${Empty} title=${t('task.gone')} text=${t('task.goneText')}><a class="button"
+                href="#/tasks">${t('nav.tasks')}</a><//>`
+            : task.error ? html`<${Problem} error=${task.error} retry=${task.reload}/>`
+                : html`<${Loading}/>`}<//>`;
+    const now = live && live.version > task.data.version
+        ? { ...task.data, status: live.status, progress: live.progress } : task.data;
+    const tabs = [{ id: 'timeline', text: t('task.timeline') }, { id: 'logs', text: t('task.logs') },
+        { id: 'data', text: t('task.dataTab') },
+        { id: 'checkpoints', text: t('task.checkpoints'), count: checkpoints.data?.length }];
+    return html`<${Page} title=${now.name ?? now.type} actions=${html`<${Actions} task=${now}
+        checkpoints=${checkpoints.data ?? []} reload=${task.reload}/>`}>
+        <p class="under-title"><${Status} status=${now.status}/> <code>${now.id}</code>
+            <${Copy} text=${now.id}/> ${now.pause_requested && html`<span class="tag warn">${t(
+        'task.pauseAsked')}</span>`}</p>
+        <${Problem} error=${task.error} retry=${task.reload}/>
+        <div class="progress-line"><${Progress} value=${now.status === 'completed' ? 100 : now.progress}
+            status=${now.status}/><span><span>${number(now.status === 'completed' ? 100
+        : now.progress)} %</span><em>${now.state}</em></span></div>
+        ${now.error && html`<div class="problem" role="note"><strong>${t('task.error')}</strong>
+            <span>${now.last_error ?? now.error}</span></div>`}
+        <${Why} task=${now}/>
+        <${Card}><${About} task=${now}/><//>
+        <${Tabs} tabs=${tabs} current=${tab} label=${t('task.one')}
+            onChoose=${(next) => replaceQuery({ tab: next })}/>
+        <${TabPanel} id=${tab}>
+            ${tab === 'timeline' && html`<${Timeline} task=${now} events=${events.data?.items ?? []}
+                executions=${executions.data ?? []}/>`}
+            ${tab === 'logs' && html`<${Logs} base=${base} ended=${ENDED.has(now.status)}/>`}
+            ${tab === 'data' && html`<${Data} task=${now}/>`}
+            ${tab === 'checkpoints' && html`<${Checkpoints} list=${checkpoints.data ?? []}/>`}
+        <//><//>`;
+}

@@ -1,0 +1,250 @@
+// The list of tasks: filters that live in the address, pages by cursor over however many there are,
+// rows that change while they are looked at, and the same action for one, some or all of them.
+import { html, useEffect, useMemo, useRef, useState } from '../html.js';
+import { attempt, get, name, post, query as toQuery, useLoad } from '../api.js';
+import { Ago, Button, Empty, Loading, Page, Problem } from '../parts/controls.js';
+import { Bulk } from '../parts/bulk.js';
+import { allows, cancellable, Progress, retryable, Status, STATUSES } from '../parts/status.js';
+import { go, link, replaceQuery } from '../route.js';
+import { FILTERS, parseSearch, writeSearch } from '../search.js';
+import { useStream } from '../stream.js';
+import { duration, number, shortNumber, statusText, t, tn } from '../text.js';
+
+const PAGE_ROWS = 50;
+const SOON_MS = 200;
+const LATER_MS = 1500;
+
+// The counts of the filters that the server counts anyway: queue and type.
+function countsOf(stats, filters) {
+    const counts = {};
+    for (const lane of stats?.lanes ?? [])
+        if ((!filters.queue || lane.queue === filters.queue)
+            && (!filters.type || lane.type === filters.type))
+            counts[lane.status] = (counts[lane.status] ?? 0) + lane.tasks;
+    return counts;
+}
+
+function Chips({ filters, counts, onChoose }) {
+    const all = Object.values(counts).reduce((sum, one) => sum + one, 0);
+    const chip = (status, text, count) => html`<button type="button" key=${status}
+        class=${`chip ${status}`} aria-pressed=${(filters.status ?? '') === status ? 'true' : 'false'}
+        onClick=${() => onChoose(status)}>${status && html`<i aria-hidden="true"></i>`}${text}
+        <span class="count">${shortNumber(count ?? 0)}</span></button>`;
+    return html`<div class="chips" role="group" aria-label=${t('tasks.byStatus')}>
+        ${chip('', t('tasks.any'), all)}
+        ${STATUSES.filter((one) => counts[one] || filters.status === one)
+        .map((one) => chip(one, statusText(one), counts[one]))}</div>`;
+}
+
+function FilterBar({ filters, stats, onChange }) {
+    const [text, setText] = useState(writeSearch({ ...filters, status: '' }));
+    const written = writeSearch({ ...filters, status: '' });
+    useEffect(() => setText(written), [written]);
+    const names = (key) => [...new Set((stats?.lanes ?? []).map((lane) => lane[key]))].sort();
+    function submit(event) {
+        event.preventDefault();
+        const found = parseSearch(text);
+        if (found.id)
+            go('tasks', found.id);
+        else
+            onChange({ status: filters.status, ...found.filters });
+    }
+    return html`<form class="filters" onSubmit=${submit}><label class="grow"><span>${t('tasks.filter')}
+        </span><input type="search" list="types" value=${text} spellcheck=${false} autocomplete="off"
+            placeholder=${t('tasks.filterHint')} onInput=${(event) => setText(event.target.value)}/></label>
+        <datalist id="types">${names('type').map((one) => html`<option key=${one} value=${one}/>`)}</datalist>
+        <label><span>${t('queue.one')}</span><select value=${filters.queue ?? ''}
+            onChange=${(event) => onChange({ ...filters, queue: event.target.value })}>
+            <option value="">${t('tasks.anyQueue')}</option>${names('queue').map((one) => html`<option
+            key=${one} value=${one} selected=${one === filters.queue}>${one}</option>`)}</select></label>
+        <button type="submit" class="button">${t('action.filter')}</button>
+        ${FILTERS.some((key) => filters[key]) && html`<${Button} onClick=${() => onChange({})}>${t(
+        'action.clear')}<//>`}</form>`;
+}
+
+// j and k move, x selects; Enter follows the link that has the focus.
+function moveRow(event) {
+    const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key];
+    const row = event.target.closest('tr');
+    if (event.key === 'x' && row)
+        row.querySelector('input')?.click();
+    else if (step && row)
+        (step > 0 ? row.nextElementSibling : row.previousElementSibling)?.querySelector('a')?.focus();
+    else
+        return;
+    event.preventDefault();
+}
+
+function Row({ task, selected, onSelect }) {
+    const took = task.started_at && (Date.parse(task.completed_at ?? new Date())
+        - Date.parse(task.started_at));
+    return html`<tr class=${selected ? 'selected' : ''}><td class="check"><input type="checkbox"
+        checked=${selected} onChange=${onSelect} aria-label=${t('tasks.select', {
+    name: task.name ?? task.type })}/></td>
+        <td><${Status} status=${task.status}/></td>
+        <td class="main"><a href=${link('tasks', task.id)}>${task.name ?? task.type}</a>
+            <small>${task.name ? task.type : task.id}</small></td>
+        <td class="narrow-hide">${task.queue}</td>
+        <td class="progress-cell">${task.progress > 0 || task.status === 'running'
+        ? html`<${Progress} value=${task.progress} status=${task.status}/>` : ''}</td>
+        <td class="n narrow-hide">${number(task.attempts)}</td>
+        <td class="n narrow-hide">${took ? duration(took) : '–'}</td>
+        <td class="n"><${Ago} time=${task.created_at}/></td></tr>`;
+}
+
+function Table({ tasks, selected, setSelected }) {
+    const all = tasks.length > 0 && tasks.every((task) => selected.has(task.id));
+    function toggle(ids) {
+        const next = new Set(selected);
+        const on = !ids.every((id) => next.has(id));
+        ids.forEach((id) => (on ? next.add(id) : next.delete(id)));
+        setSelected(next);
+    }
+    return html`<div class="table-place"><table class="tasks" onKeyDown=${moveRow}><caption
+        class="visually-hidden">${t('nav.tasks')}</caption><thead><tr><th class="check"><input
+        type="checkbox" checked=${all} aria-label=${t('tasks.selectAll')}
+        onChange=${() => toggle(tasks.map((task) => task.id))}/></th><th>${t('task.status')}</th>
+        <th>${t('task.one')}</th><th class="narrow-hide">${t('queue.one')}</th>
+        <th class="progress-cell">${t('task.progress')}</th><th class="n narrow-hide">${t(
+        'task.attempts')}</th><th class="n narrow-hide">${t('task.took')}</th>
+        <th class="n" aria-sort="descending">${t('task.created')}</th></tr></thead>
+        <tbody>${tasks.map((task) => html`<${Row} key=${task.id} task=${task}
+            selected=${selected.has(task.id)} onSelect=${() => toggle([task.id])}/>`)}</tbody></table></div>`;
+}
+
+// Rows follow the stream: at once what it tells, a little later the rest of the rows, which are asked
+// for again as far as they are on this page. What is new is counted and shown on request, so that
+// nothing jumps.
+function useLive(page, filters, cursor) {
+    const [changes, setChanges] = useState(new Map());
+    const [fresh, setFresh] = useState(0);
+    const pending = useRef(new Map());
+    const timer = useRef(0);
+    const items = useRef([]);
+    const seen = useRef(new Set());
+    useEffect(() => {
+        setChanges(new Map());
+        setFresh(0);
+        items.current = page.data?.items ?? [];
+        seen.current = new Set(items.current.map((task) => task.id));
+    }, [page.data]);
+    useEffect(() => () => clearTimeout(timer.current), []);
+    useStream({ queue: filters.queue, type: filters.type }, {
+        task(note) {
+            if (pending.current.size === 0)
+                setTimeout(flush, SOON_MS);
+            pending.current.set(note.id, note);
+        },
+        gap: page.reload,
+    });
+    const merge = (list) => setChanges((old) => {
+        const next = new Map(old);
+        for (const one of list)
+            if (seen.current.has(one.id) && !(next.get(one.id)?.version > one.version))
+                next.set(one.id, one);
+        return next;
+    });
+    async function refresh() {
+        timer.current = 0;
+        const first = items.current[0];
+        if (!first)
+            return;
+        const before = new Date(Date.parse(first.created_at) + 1).toISOString();
+        const again = await get(`/v1/tasks${toQuery({ created_before: before, ...filters, cursor,
+            limit: PAGE_ROWS })}`).catch(() => null);
+        if (again && items.current[0] === first)
+            merge(again.items);
+    }
+    function flush() {
+        const notes = [...pending.current.values()];
+        pending.current = new Map();
+        merge(notes);
+        if (notes.some((note) => seen.current.has(note.id)))
+            timer.current ||= setTimeout(refresh, LATER_MS);
+        setFresh((count) => count + notes.filter((note) => !seen.current.has(note.id)
+            && (filters.status ? note.status === filters.status : note.version === 1)).length);
+    }
+    const tasks = useMemo(() => (page.data?.items ?? []).map((task) => {
+        const change = changes.get(task.id);
+        return change && change.version >= task.version ? { ...task, ...change } : task;
+    }), [page.data, changes]);
+    return { tasks, fresh };
+}
+
+function Selected({ tasks, selected, done }) {
+    const chosen = tasks.filter((task) => selected.has(task.id));
+    async function each(verb) {
+        const fit = chosen.filter((task) => allows(task, verb));
+        const results = await Promise.allSettled(fit.map((task) => post(`/v1/tasks/${task.id}:${verb}`)));
+        const bad = results.filter((one) => one.status === 'rejected');
+        await attempt(async () => {
+            if (bad.length)
+                throw new Error(tn('bulk.refused', bad.length, { why: bad[0].reason.message }));
+        }, tn(`bulk.done.${verb}`, fit.length - bad.length));
+        done();
+    }
+    const button = (verb, kind) => {
+        const count = chosen.filter((task) => allows(task, verb)).length;
+        return count > 0 && html`<${Button} kind=${kind} onClick=${() => each(verb)}>${tn(
+            `bulk.some.${verb}`, count)}<//>`;
+    };
+    return html`<div class="selection" role="status">${tn('tasks.selected', chosen.length)}
+        ${button('cancel', 'danger')}${button('retry', 'primary')}
+        <${Button} onClick=${done}>${t('action.none')}<//></div>`;
+}
+
+export default function Tasks({ query }) {
+    const filters = Object.fromEntries(Object.entries(query).filter(([key]) => FILTERS.includes(key)));
+    const [cursors, setCursors] = useState([null]);
+    const [selected, setSelected] = useState(new Set());
+    const [bulk, setBulk] = useState(null);
+    const key = JSON.stringify(filters);
+    const before = useRef(key);
+    const cursor = before.current === key ? cursors.at(-1) : null;
+    useEffect(() => {
+        before.current = key;
+        setCursors([null]);
+        setSelected(new Set());
+    }, [key]);
+    const page = useLoad(() => get(`/v1/tasks${toQuery({ ...filters, limit: PAGE_ROWS })}${cursor
+        ? `&cursor=${name(cursor)}` : ''}`), [filters, cursor]);
+    const stats = useLoad(() => get('/v1/stats'), [], 3000);
+    const counts = useMemo(() => countsOf(stats.data, filters), [stats.data, key]);
+    const { tasks, fresh } = useLive(page, filters, cursor);
+    const at = cursors.length;
+    const change = (next) => replaceQuery(next);
+    function reload() {
+        setSelected(new Set());
+        stats.reload();
+        return page.reload();
+    }
+    const open = (verb) => setBulk(verb);
+    return html`<${Page} title=${t('nav.tasks')} actions=${html`
+        ${filters.status && cancellable(filters.status) && html`<${Button} kind="danger"
+            onClick=${() => open('cancel')}>${t('bulk.all.cancel')}<//>`}
+        ${filters.status && retryable(filters.status) && html`<${Button}
+            onClick=${() => open('retry')}>${t('bulk.all.retry')}<//>`}`}>
+        <${FilterBar} filters=${filters} stats=${stats.data} onChange=${change}/>
+        <${Chips} filters=${filters} counts=${counts}
+            onChoose=${(status) => change({ ...filters, status })}/>
+        <${Problem} error=${page.error} retry=${page.reload}/>
+        ${selected.size > 0 && html`<${Selected} tasks=${tasks} selected=${selected} done=${reload}/>`}
+        ${at === 1 && fresh > 0 && html`<button type="button" class="fresh" onClick=${reload}>${tn(
+        'tasks.fresh', fresh)}</button>`}
+        ${!page.data && !page.error && html`<${Loading}/>`}
+        ${page.data && tasks.length === 0 && html`<${Empty} title=${t('tasks.empty')}
+            text=${Object.keys(filters).length ? t('tasks.emptyFilter') : t('tasks.emptyText')}
+            command=${Object.keys(filters).length ? null
+        : 'perdura enqueue demo:hello --payload \'{"to":"world"}\''}/>`}
+        ${tasks.length > 0 && html`<div class=${`card flush ${page.fresh ? '' : 'stale'}`}><${Table}
+            tasks=${tasks} selected=${selected} setSelected=${setSelected}/></div>`}
+        ${(at > 1 || page.data?.next_cursor) && html`<nav class="pager" aria-label=${t('pager.label')}>
+            <${Button} disabled=${at === 1} onClick=${() => setCursors([null])}>${t('pager.first')}<//>
+            <${Button} disabled=${at === 1} onClick=${() => setCursors(cursors.slice(0, -1))}>${t(
+        'pager.back')}<//><span>${t('pager.page', { n: number(at) })}</span>
+            <${Button} disabled=${!page.data?.next_cursor || !page.fresh}
+                onClick=${() => setCursors([...cursors, page.data.next_cursor])}>${t('pager.next')}<//>
+            </nav>`}
+        ${bulk && html`<${Bulk} verb=${bulk} filters=${filters} onClose=${() => { setBulk(null);
+        reload(); }}/>`}<//>`;
+}

@@ -1,0 +1,89 @@
+// The log of a task, all attempts, with its end followed while it runs. Lines are text and nothing
+// else. The newest few thousand are kept.
+import { html, useEffect, useRef, useState } from '../html.js';
+import { get, query } from '../api.js';
+import { clock, fullTime, number, t } from '../text.js';
+import { Empty, Problem, Select } from './controls.js';
+
+const LINES_KEPT = 3000;
+const AGAIN_MS = 1000;
+const LEVELS = ['DEBUG', 'INFO', 'WARN', 'ERROR'];
+
+function Line({ line }) {
+    const context = line.context && Object.keys(line.context).length ? JSON.stringify(line.context) : '';
+    return html`<li class=${`log ${line.log_level}`}><time datetime=${line.logged_at}
+        title=${fullTime(line.logged_at)}>${clock(line.logged_at)}</time>
+        <b>${line.log_level}</b><span>${line.message}${context
+    && html` <code>${context}</code>`}</span></li>`;
+}
+
+// Reads on behind the last line until there is none, then again after a while.
+function useLines(base, filter, ended) {
+    const [state, setState] = useState({ lines: [], cut: 0, error: null, loaded: false });
+    useEffect(() => {
+        let mine = true;
+        let timer = 0;
+        let after = '';
+        const known = new Set();
+        async function read() {
+            let cursor = null;
+            try {
+                do {
+                    const page = await get(`${base}/logs${query({ limit: 1000, ...filter, after,
+                        cursor })}`);
+                    if (!mine)
+                        return;
+                    const fresh = page.items.filter((line) => !known.has(line.id));
+                    fresh.forEach((line) => known.add(line.id));
+                    setState((old) => {
+                        const lines = fresh.length ? [...old.lines, ...fresh] : old.lines;
+                        const over = Math.max(0, lines.length - LINES_KEPT);
+                        return { lines: over ? lines.slice(over) : lines, cut: old.cut + over,
+                            error: null, loaded: true };
+                    });
+                    cursor = page.next_cursor;
+                    const last = page.items.at(-1);
+                    if (last && !cursor) // a second of overlap: lines of other attempts may be late
+                        after = new Date(Date.parse(last.logged_at) - 1000).toISOString();
+                } while (cursor);
+            } catch (error) {
+                if (mine)
+                    setState((old) => ({ ...old, error, loaded: true }));
+            }
+            if (mine && !ended)
+                timer = setTimeout(read, AGAIN_MS);
+        }
+        setState({ lines: [], cut: 0, error: null, loaded: false });
+        read();
+        return () => { mine = false; clearTimeout(timer); };
+    }, [base, JSON.stringify(filter), ended]);
+    return state;
+}
+
+export function Logs({ base, ended }) {
+    const [level, setLevel] = useState('DEBUG');
+    const [text, setText] = useState('');
+    const [follow, setFollow] = useState(true);
+    const box = useRef(null);
+    const { lines, cut, error, loaded } = useLines(base, { level, q: text }, ended);
+    useEffect(() => {
+        if (follow && box.current)
+            box.current.scrollTop = box.current.scrollHeight;
+    }, [lines, follow]);
+    function scrolled() {
+        const at = box.current;
+        setFollow(at.scrollHeight - at.scrollTop - at.clientHeight < 24);
+    }
+    return html`<div class="card"><div class="filters"><label><span>${t('logs.level')}</span><${Select}
+        value=${level} onChange=${setLevel} options=${LEVELS.map((one) => [one, one])}/></label>
+        <label class="grow"><span>${t('logs.find')}</span><input type="search" value=${text}
+            onInput=${(event) => setText(event.target.value)}/></label>
+        <label class="toggle"><input type="checkbox" checked=${follow}
+            onChange=${(event) => setFollow(event.target.checked)}/> ${t('logs.follow')}</label></div>
+        <${Problem} error=${error}/>
+        ${loaded && lines.length === 0 && !error ? html`<${Empty} title=${t('logs.empty')}
+            text=${t('logs.emptyText')}/>` : html`<ol class="logs" ref=${box} onScroll=${scrolled}
+            tabindex="0" aria-label=${t('task.logs')}>${cut > 0 && html`<li class="faint">${t('logs.cut',
+        { n: number(cut) })}</li>`}${lines.map((line) => html`<${Line} key=${line.id}
+            line=${line}/>`)}</ol>`}</div>`;
+}

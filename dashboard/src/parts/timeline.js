@@ -1,0 +1,48 @@
+// What happened to a task: its attempts as bars over time, its events as a list, newest first.
+import { html } from '../html.js';
+import { clock, duration, fullTime, relative, statusText, t } from '../text.js';
+
+function Attempts({ task, executions }) {
+    const list = executions.filter((one) => one.started_at ?? one.created_at).slice(0, 30).reverse();
+    if (list.length === 0)
+        return null;
+    const begin = Date.parse(task.created_at);
+    const endOf = (one) => Date.parse(one.completed_at ?? one.failed_at ?? new Date().toISOString());
+    const end = Math.max(...list.map(endOf), begin + 1);
+    const place = (time) => `${((time - begin) / (end - begin)) * 100}%`;
+    return html`<ol class="attempts" aria-label=${t('task.executions')}>${list.map((one) => {
+        const from = Date.parse(one.started_at ?? one.created_at);
+        const took = one.duration_ms ?? endOf(one) - from;
+        const error = one.error_data?.error ?? one.error_data?.message ?? one.error_data?.reason;
+        return html`<li key=${one.id}><span class="attempt-name">${t('task.attempt',
+            { n: one.attempt_number })}</span><span class="attempt-track"><i
+            class=${`bar ${one.status}`} style=${{ left: place(from),
+            width: `max(3px, ${((endOf(one) - from) / (end - begin)) * 100}%)` }}></i></span>
+            <span class="attempt-text">${[t(`execution.${one.status}`), duration(took), one.worker_id]
+                .filter(Boolean).join(' · ')}${error && html`${' · '}<span
+                class="bad">${String(error)}</span>`}</span></li>`;
+    })}</ol>`;
+}
+
+function words(detail) {
+    if (!detail || typeof detail !== 'object')
+        return '';
+    return Object.entries(detail).map(([key, value]) => `${key}: ${typeof value === 'object'
+        ? JSON.stringify(value) : value}`).join(', ');
+}
+
+export function Timeline({ task, events, executions }) {
+    return html`<div class="card"><${Attempts} task=${task} executions=${executions}/>
+        <ol class="timeline" aria-label=${t('task.timeline')}>${events.map((event, at) => {
+        const before = events[at + 1];
+        const since = before && Date.parse(event.created_at) - Date.parse(before.created_at);
+        return html`<li key=${event.seq} class=${event.status}><i aria-hidden="true"></i>
+            <div><strong>${statusText(event.status)}</strong> ${event.state
+            && event.state.toLowerCase() !== event.status && html`<em>${event.state}</em>`}
+            <span class="faint">${t(`actor.${event.actor}`)}</span>
+            ${words(event.detail) && html`<p>${words(event.detail)}</p>`}</div>
+            <div class="when"><time datetime=${event.created_at} title=${fullTime(event.created_at)}>${
+            clock(event.created_at)}</time><small>${since !== undefined ? `+${duration(since)}`
+            : relative(event.created_at)}</small></div></li>`;
+    })}</ol></div>`;
+}

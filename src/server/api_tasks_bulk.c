@@ -1,0 +1,216 @@
+/* POST /v1/tasks:cancel and :retry: the same for all tasks that fit the filters of the list,
+ * newest first. One call does so many at most and replies with the cursor to go on from, so that
+ * the caller sees how far it is and can stop; with dry_run it only counts. Each task is a request
+ * of its own to the queue, which commits them together: what cannot be done to one stops no other.
+ * The cursor only goes down, so that nothing is met twice whatever changes meanwhile. Loop thread,
+ * but for read_some (a reader's) and one_done (the queue's). */
+#include "server/api.h"
+#include "server/server_int.h"
+
+#include "core/bounds.h"
+#include "core/render.h"
+
+#define CHUNK 256          /* tasks under way at once: half of what one batch of the queue takes */
+#define COUNT_MAX 10000    /* counted by one dry run */
+#define ONE_BYTES_MAX 65536
+
+struct bulk;
+
+/* One task under way. */
+struct bulk_one {
+    struct control_request request;
+    struct arena arena; /* of its own: queues of several stores answer on threads of their own */
+    struct loop_item item;
+    struct bulk *bulk;
+};
+
+struct bulk {
+    struct api_call *call;
+    struct task_filter filter;
+    enum control_op op;
+    bool dry_run;
+    bool more;
+    uint32_t left; /* of what this call may do */
+    uint32_t count;
+    uint32_t open;
+    struct uuid ids[CHUNK];
+    struct bulk_one *ones;
+    int64_t matched, changed, refused;
+    struct err refusal; /* the first */
+};
+
+static void reply(struct bulk *bulk)
+{
+    struct api_call *call = bulk->call;
+    struct buf *out = &call->out;
+
+    buf_byte(out, '{');
+    render_bool(out, "dry_run", bulk->dry_run);
+    buf_byte(out, ',');
+    render_int(out, "matched", bulk->matched);
+    buf_byte(out, ',');
+    render_int(out, "changed", bulk->changed);
+    buf_byte(out, ',');
+    render_int(out, "refused", bulk->refused);
+    buf_byte(out, ',');
+    render_text(out, "refusal", bulk->refused ? str_of(bulk->refusal.text) : STR_NONE);
+    buf_byte(out, ',');
+    api_tasks_write_cursor(call, &bulk->filter, bulk->more);
+    buf_byte(out, '}');
+    call_reply(call, 200);
+}
+
+/* Into bulk->ids; a dry run only counts, and goes on until it has counted enough. */
+static int read_some(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+{
+    struct bulk *bulk = call->ctx;
+
+    do {
+        struct task *tasks = NULL;
+        uint32_t want = bulk->left < CHUNK ? bulk->left : CHUNK;
+
+        bulk->filter.limit = want;
+        if (api_tasks_read_chunk(call, reader, scratch, &bulk->filter, &tasks, &bulk->count) < 0)
+            return -(int)call->err.code;
+        bulk->more = bulk->count == bulk->filter.limit; /* which a chunk of large tasks lowers */
+        for (uint32_t i = 0; i < bulk->count; i++) {
+            bulk->ids[i] = tasks[i].id;
+            api_tasks_pass(&bulk->filter, &tasks[i]);
+        }
+        bulk->matched += bulk->count;
+        bulk->left -= bulk->count;
+        arena_reset(scratch);
+    } while (bulk->dry_run && bulk->more && bulk->left);
+    return 0;
+}
+
+static void apply(struct api_call *call);
+
+static void one_back(struct loop_item *item)
+{
+    struct bulk_one *one =
+        (struct bulk_one *)(void *)((char *)item - offsetof(struct bulk_one, item));
+    struct bulk *bulk = one->bulk;
+    const struct err *err = &one->request.base.err;
+
+    if (err->code == ERR_NONE)
+        bulk->changed++;
+    else if (bulk->refused++ == 0)
+        bulk->refusal = *err;
+    arena_deinit(&one->arena);
+    if (--bulk->open)
+        return;
+    if (bulk->more && bulk->left && !http_is_gone(bulk->call->exchange) &&
+        !bulk->call->server->stopping)
+        call_look(bulk->call, read_some, apply);
+    else
+        reply(bulk);
+}
+
+/* On a queue's thread. */
+static void one_done(struct request *request)
+{
+    struct bulk_one *one = request->ctx;
+
+    loop_post(one->bulk->call->server->loop, &one->item);
+}
+
+static void apply(struct api_call *call)
+{
+    struct bulk *bulk = call->ctx;
+
+    if (bulk->dry_run || bulk->count == 0) {
+        reply(bulk);
+        return;
+    }
+    bulk->open = bulk->count;
+    for (uint32_t i = 0; i < bulk->count; i++) {
+        struct bulk_one *one = &bulk->ones[i];
+
+        one->bulk = bulk;
+        one->arena = ARENA_INIT(ONE_BYTES_MAX);
+        one->item.run = one_back;
+        one->request = (struct control_request){
+            .base = {.kind = REQUEST_CONTROL, .arena = &one->arena, .done = one_done, .ctx = one},
+            .task_id = bulk->ids[i], .op = bulk->op, .actor = ACTOR_USER, .if_version = -1};
+    }
+    for (uint32_t i = 0, count = bulk->count; i < count; i++)
+        queue_submit(call->server->queue, &bulk->ones[i].request.base);
+}
+
+static int parse_dry_run(struct api_call *call, bool *dry_run)
+{
+    struct str text = call_parameter(call, "dry_run");
+
+    *dry_run = str_is(text, "true");
+    if (!text.data || *dry_run || str_is(text, "false"))
+        return 0;
+    return err_set_field(&call->err, ERR_INVALID, "dry_run", "'dry_run' must be true or false");
+}
+
+/* A status must be named: "all tasks" is nearly never what somebody means. */
+static int check_status(struct api_call *call, const struct bulk *bulk)
+{
+    enum status from = bulk->filter.status;
+    bool cancel = bulk->op == CONTROL_CANCEL;
+
+    if (from == STATUS_NONE)
+        return err_set_field(&call->err, ERR_INVALID, "status", "'status' must say which tasks, "
+                             "such as status=%s", cancel ? "pending" : "dead_letter");
+    if (cancel ? status_allows(from, STATUS_CANCELLED, MOVE_CANCEL)
+               : status_allows(from, STATUS_PENDING, MOVE_RETRY))
+        return 0;
+    return err_set_field(&call->err, ERR_INVALID, "status", "tasks that are %s cannot be %s",
+                         status_word(from), cancel ? "cancelled" : "retried");
+}
+
+static int prepare(struct api_call *call, struct bulk *bulk)
+{
+    int64_t limit = 0;
+    int rc = api_tasks_parse_filter(call, &bulk->filter);
+
+    if (rc == 0)
+        rc = parse_dry_run(call, &bulk->dry_run);
+    if (rc == 0)
+        rc = check_status(call, bulk);
+    limit = bulk->dry_run ? COUNT_MAX : BOUND_LIST_LIMIT;
+    if (rc == 0)
+        rc = call_parameter_int(call, "limit", 1, limit, &limit);
+    if (rc < 0)
+        return rc;
+    bulk->left = (uint32_t)limit;
+    if (bulk->dry_run)
+        return 0;
+    bulk->ones = arena_alloc_array(call->arena, CHUNK, sizeof *bulk->ones);
+    if (!bulk->ones)
+        return err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    return 0;
+}
+
+static void begin(struct api_call *call, enum control_op op)
+{
+    struct bulk *bulk = arena_alloc(call->arena, sizeof *bulk);
+
+    if (!bulk)
+        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (bulk) {
+        bulk->call = call;
+        bulk->op = op;
+    }
+    if (!bulk || prepare(call, bulk) < 0) {
+        call_fail(call);
+        return;
+    }
+    call->ctx = bulk;
+    call_look(call, read_some, apply);
+}
+
+void api_tasks_cancel(struct api_call *call)
+{
+    begin(call, CONTROL_CANCEL);
+}
+
+void api_tasks_retry(struct api_call *call)
+{
+    begin(call, CONTROL_RETRY);
+}

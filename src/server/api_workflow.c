@@ -1,0 +1,184 @@
+/* GET /v1/workflows/{id}: tasks that belong together, as a graph: all that carry this workflow_id,
+ * or the task with this id, and from there on whatever depends on them, they depend on, they
+ * spawned or were spawned by. Tasks are told in short; their payloads are asked for one by one. It
+ * only reads. Loop thread, but for read_graph (a reader's). */
+#include "server/api.h"
+#include "server/server_int.h"
+
+#include "base/json.h"
+#include "core/bounds.h"
+#include "core/render.h"
+
+#define NODES_MAX 1000
+#define CHILDREN_CHUNK 100
+
+struct graph {
+    struct api_call *call;
+    struct store_reader *reader;
+    struct arena *scratch;
+    struct uuid ids[NODES_MAX]; /* found, in this order; those before `next` are written */
+    uint32_t count;
+    uint32_t next;
+    uint32_t max;
+    uint32_t written;
+    bool cut; /* there is more than max */
+};
+
+static void add(struct graph *graph, const struct uuid *id)
+{
+    if (uuid_is_nil(id))
+        return;
+    for (uint32_t i = 0; i < graph->count; i++) /* a thousand at most: half a million compares */
+        if (uuid_eq(&graph->ids[i], id))
+            return;
+    if (graph->count == graph->max)
+        graph->cut = true;
+    else
+        graph->ids[graph->count++] = *id;
+}
+
+/* All tasks of a filter, a page at a time. */
+static int add_listed(struct graph *graph, struct task_filter *filter)
+{
+    struct task *tasks = NULL;
+    uint32_t parts = graph->call->server->store->parts;
+    uint32_t count;
+
+    if (parts) {
+        filter->before_keys = arena_alloc_array(graph->call->arena, parts,
+                                                sizeof *filter->before_keys);
+        if (!filter->before_keys)
+            return err_set(&graph->call->err, ERR_MEMORY, "there is not enough memory; try again");
+    }
+    do {
+        filter->limit = CHILDREN_CHUNK;
+        if (api_tasks_read_chunk(graph->call, graph->reader, graph->scratch, filter, &tasks,
+                                 &count) < 0)
+            return -(int)graph->call->err.code;
+        for (uint32_t i = 0; i < count; i++) {
+            add(graph, &tasks[i].id);
+            api_tasks_pass(filter, &tasks[i]);
+        }
+        arena_reset(graph->scratch);
+    } while (count == filter->limit && !graph->cut);
+    return 0;
+}
+
+static void write_node(struct graph *graph, const struct task *task,
+                       const struct task_dependency *dependencies, uint32_t count)
+{
+    struct buf *out = &graph->call->out;
+
+    buf_text(out, graph->written++ ? ",{" : "{");
+    render_uuid(out, "id", &task->id);
+    buf_byte(out, ',');
+    render_text(out, "name", task->spec.name);
+    buf_byte(out, ',');
+    render_text(out, "type", task->spec.type);
+    buf_byte(out, ',');
+    render_text(out, "queue", task->spec.queue);
+    buf_byte(out, ',');
+    render_text(out, "status", str_of(status_word(task->status)));
+    buf_byte(out, ',');
+    render_text(out, "state", task->state);
+    buf_byte(out, ',');
+    render_int(out, "progress", task->progress);
+    buf_byte(out, ',');
+    render_int(out, "version", task->version);
+    buf_byte(out, ',');
+    render_text(out, "workflow_id", task->spec.workflow_id);
+    buf_byte(out, ',');
+    render_uuid(out, "parent_id", &task->spec.parent_id);
+    buf_byte(out, ',');
+    render_time(out, "created_at", task->spec.created_at_us);
+    buf_byte(out, ',');
+    render_time(out, "started_at", task->started_at_us);
+    buf_byte(out, ',');
+    render_time(out, "completed_at", task->completed_at_us);
+    buf_byte(out, ',');
+    json_write_key(out, "depends_on");
+    buf_byte(out, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        buf_text(out, i ? ",{" : "{");
+        render_uuid(out, "task", &dependencies[i].task_id);
+        buf_byte(out, ',');
+        render_text(out, "type", str_of(dependency_word(dependencies[i].kind)));
+        buf_byte(out, '}');
+    }
+    buf_text(out, "]}");
+}
+
+/* One task: written, and its relatives found. A relative that was deleted is left out. */
+static int visit(struct graph *graph, const struct uuid *id)
+{
+    const struct store_verbs *verbs = graph->call->server->store->verbs;
+    struct err *err = &graph->call->err;
+    struct task_dependency *up = NULL;
+    struct task_dependency *down = NULL;
+    struct task_filter children = {.parent_id = *id};
+    uint32_t up_count = 0;
+    uint32_t down_count = 0;
+    struct task *task = NULL;
+    int rc = verbs->read_task(graph->reader, id, graph->scratch, &task, err);
+
+    if (rc == 0 && task)
+        rc = verbs->read_dependencies(graph->reader, id, graph->scratch, &up, &up_count, err);
+    if (rc == 0 && task)
+        rc = verbs->read_dependents(graph->reader, id, graph->scratch, &down, &down_count, err);
+    if (rc < 0 || !task)
+        return rc;
+    write_node(graph, task, up, up_count);
+    add(graph, &task->spec.parent_id);
+    for (uint32_t i = 0; i < up_count; i++)
+        add(graph, &up[i].task_id);
+    for (uint32_t i = 0; i < down_count; i++)
+        add(graph, &down[i].task_id);
+    arena_reset(graph->scratch);
+    return add_listed(graph, &children);
+}
+
+static int read_graph(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+{
+    struct graph *graph = call->ctx;
+    struct task_filter of_workflow = {.workflow_id = call->name};
+    struct uuid id;
+    int rc;
+
+    graph->reader = reader;
+    graph->scratch = scratch;
+    buf_byte(&call->out, '{');
+    render_text(&call->out, "id", call->name);
+    buf_text(&call->out, ",\"items\":[");
+    rc = add_listed(graph, &of_workflow);
+    if (graph->count == 0 && uuid_parse(call->name, &id))
+        add(graph, &id);
+    while (rc == 0 && graph->next < graph->count) {
+        id = graph->ids[graph->next++];
+        rc = visit(graph, &id);
+    }
+    if (rc == 0 && graph->written == 0)
+        rc = err_set(&call->err, ERR_NOT_FOUND, "no task has this workflow_id or id");
+    buf_text(&call->out, "],");
+    render_bool(&call->out, "cut", graph->cut);
+    buf_byte(&call->out, '}');
+    return rc;
+}
+
+void api_workflow_get(struct api_call *call)
+{
+    struct graph *graph = arena_alloc(call->arena, sizeof *graph);
+    int rc = 0;
+
+    if (!graph)
+        rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (graph) {
+        graph->call = call;
+        rc = call_limit(call, NODES_MAX, NODES_MAX, &graph->max);
+    }
+    if (rc < 0) {
+        call_fail(call);
+        return;
+    }
+    call->ctx = graph;
+    call_read(call, read_graph);
+}

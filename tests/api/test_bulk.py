@@ -1,0 +1,91 @@
+"""POST /v1/tasks:cancel and :retry: the same for all tasks that fit, counted before, page by page."""
+import unittest
+
+from harness import ApiTest
+
+
+class BulkTest(ApiTest):
+    def enqueue_many(self, count, **fields):
+        body = [{"type": "test", **fields} for _ in range(count)]
+        return self.expect(201, "POST", "/v1/tasks", body)["items"]
+
+    def count(self, status, **filters):
+        path = f"/v1/tasks?limit=1000&status={status}"
+        return len(self.expect(200, "GET", path + "".join(f"&{k}={v}" for k, v in
+                                                          filters.items()))["items"])
+
+    def dead_letters(self, count, queue="default"):
+        self.enqueue_many(count, queue=queue, max_retries=0)
+        self.register(queues=[queue], pool_size=100)
+        held = self.claim(max=count)
+        self.report("worker-1", *[self.element(task, "fail", error="no") for task in held])
+        self.assertEqual(self.count("dead_letter", queue=queue), count)
+
+    def test_a_dry_run_counts_and_changes_nothing(self):
+        self.enqueue_many(700, queue="a")
+        self.enqueue_many(5, queue="b")
+        reply = self.expect(200, "POST", "/v1/tasks:cancel?status=pending&queue=a&dry_run=true")
+        self.assertEqual(reply, {"dry_run": True, "matched": 700, "changed": 0, "refused": 0,
+                                 "refusal": None, "next_cursor": None})
+        self.assertEqual(self.count("pending"), 705)
+
+    def test_all_that_fit_are_cancelled_and_no_other(self):
+        self.enqueue_many(600, queue="a")
+        self.enqueue_many(5, queue="b")
+        reply = self.expect(200, "POST", "/v1/tasks:cancel?status=pending&queue=a")
+        self.assertEqual((reply["matched"], reply["changed"], reply["refused"]), (600, 600, 0))
+        self.assertIsNone(reply["next_cursor"])
+        self.assertEqual((self.count("cancelled"), self.count("pending")), (600, 5))
+
+    def test_a_page_ends_at_its_limit_and_the_cursor_goes_on(self):
+        self.enqueue_many(10)
+        changed, cursor, calls = 0, "", 0
+        while cursor is not None:
+            reply = self.expect(200, "POST", "/v1/tasks:cancel?status=pending&limit=4"
+                                + (f"&cursor={cursor}" if cursor else ""))
+            self.assertLessEqual(reply["matched"], 4)
+            changed, cursor, calls = changed + reply["changed"], reply["next_cursor"], calls + 1
+        self.assertEqual((changed, calls, self.count("cancelled")), (10, 3, 10))
+
+    def test_dead_letters_are_retried_together(self):
+        self.dead_letters(30)
+        reply = self.expect(200, "POST", "/v1/tasks:retry?status=dead_letter")
+        self.assertEqual((reply["matched"], reply["changed"]), (30, 30))
+        self.assertEqual((self.count("dead_letter"), self.count("pending")), (0, 30))
+
+    def test_what_is_refused_is_counted_with_the_first_reason_and_stops_no_other(self):
+        self.register()
+        for number in range(3):
+            self.enqueue(idempotency_key=f"k{number}", unique_until="ended", max_retries=0)
+        held = self.claim(max=3)
+        self.report("worker-1", *[self.element(task, "fail", error="no") for task in held])
+        self.enqueue(idempotency_key="k1")  # has the key of one of them now
+        reply = self.expect(200, "POST", "/v1/tasks:retry?status=dead_letter")
+        self.assertEqual((reply["matched"], reply["changed"], reply["refused"]), (3, 2, 1))
+        self.assertIn("idempotency_key", reply["refusal"])
+
+    def test_running_tasks_are_cancelled_and_their_worker_is_told(self):
+        self.enqueue_many(2)
+        self.register()
+        held = self.claim(max=2)
+        self.report("worker-1", *[self.element(task, "start") for task in held])
+        self.expect(200, "POST", "/v1/tasks:cancel?status=running")
+        beat = self.expect(200, "POST", "/v1/workers/worker-1:heartbeat", {})
+        self.assertCountEqual(beat["cancel"], [task["id"] for task in held])
+
+    def test_a_status_must_be_named_and_fit(self):
+        for query, field in (("", "status"), ("?queue=a", "status"), ("?status=completed", "status"),
+                             ("?status=pending&dry_run=1", "dry_run"),
+                             ("?status=pending&nothing=1", "nothing"),
+                             ("?status=pending&cursor=x", "cursor"),
+                             ("?status=pending&limit=0", "limit")):
+            self.expect_error(422, "invalid", "POST", "/v1/tasks:cancel" + query, field=field)
+        self.expect_error(422, "invalid", "POST", "/v1/tasks:retry?status=pending", field="status")
+
+    def test_nothing_that_fits_is_no_error(self):
+        reply = self.expect(200, "POST", "/v1/tasks:cancel?status=paused&queue=none")
+        self.assertEqual((reply["matched"], reply["next_cursor"]), (0, None))
+
+
+if __name__ == "__main__":
+    unittest.main()

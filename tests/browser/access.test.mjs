@@ -1,0 +1,133 @@
+// For everybody: with the keyboard alone, with a screen reader (axe-core finds nothing serious, in
+// light and dark), on a phone.
+import { after, before, test } from 'node:test';
+import * as assert from 'node:assert/strict';
+import { axe, openBrowser, openPage, Server, until } from './harness.mjs';
+import { addBacklog, addPlans, addStory, addWorkflow } from './busy.mjs';
+
+let server, browser, story;
+before(async () => {
+    server = await Server.start();
+    browser = await openBrowser();
+    story = await addStory(server);
+    await addBacklog(server, 20);
+    await addPlans(server);
+    await addWorkflow(server, 'etl');
+    await server.post('/v1/queues/media:pause');
+    const dead = await server.enqueue('dead', { queue: 'dead', max_retries: 0, name: 'n'.repeat(150) });
+    await server.worker('w-dead', { queues: ['dead'] });
+    const [held] = await server.claim('w-dead');
+    await server.report('w-dead', [held, 'fail', { error: `it broke ${'y'.repeat(300)}` }]);
+    assert.ok(dead.id);
+});
+after(async () => {
+    await browser.close();
+    await server.remove();
+});
+
+const places = () => ['#/', '#/tasks', '#/queues', '#/workers', '#/jobs', '#/jobs?tab=categories', '#/schedules',
+    '#/schedules?tab=recurring', '#/recovery', '#/recovery?tab=dead', '#/workflows/etl',
+    ...['timeline', 'logs', 'data', 'checkpoints'].map((tab) => `#/tasks/${story.held.id}?tab=${tab}`)];
+
+async function visit(page, hash) {
+    await page.evaluate((next) => { location.hash = next; }, hash);
+    await page.waitForTimeout(100);
+    await page.locator('.page h1').first().waitFor();
+    await until(async () => await page.locator('.loading').count() === 0, `${hash} loaded`);
+    await page.waitForTimeout(150);
+}
+
+for (const colorScheme of ['light', 'dark'])
+    test(`axe-core finds nothing serious in ${colorScheme}`, async () => {
+        const page = await openPage(browser, server, '#/', { colorScheme });
+        const found = [];
+        for (const hash of places()) {
+            await visit(page, hash);
+            found.push(...(await axe(page)).map((line) => `${hash} ${line}`));
+        }
+        await visit(page, '#/schedules');
+        await page.getByRole('button', { name: 'New schedule' }).click();
+        await page.getByLabel('Cron expression').fill('0 9 * * MON');
+        await page.getByText('At 09:00').waitFor();
+        found.push(...(await axe(page)).map((line) => `form ${line}`));
+        await page.keyboard.press('Escape');
+        await page.keyboard.press('?');
+        await page.getByRole('dialog').waitFor();
+        found.push(...(await axe(page)).map((line) => `help ${line}`));
+        await page.done();
+        assert.deepEqual(found, []);
+    });
+
+test('on a phone nothing is wider than the screen, and every page is reached', async () => {
+    const page = await openPage(browser, server, '#/', { viewport: { width: 360, height: 740 }, hasTouch: true,
+        isMobile: true });
+    for (const hash of places()) {
+        await visit(page, hash);
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        assert.ok(wide <= 0, `${hash} is ${wide} px too wide`);
+    }
+    await page.getByRole('link', { name: 'Recovery' }).tap();
+    await page.getByRole('heading', { name: 'Recovery' }).waitFor();
+    await page.done();
+});
+
+test('with the keyboard alone: skip, search, go, move, select, open, act, confirm', async () => {
+    const page = await openPage(browser, server, '#/');
+    const focused = () => page.evaluate(() => document.activeElement.textContent?.trim().slice(0, 60)
+        || document.activeElement.id || document.activeElement.getAttribute('aria-label'));
+    await page.getByRole('heading', { name: 'Overview' }).waitFor();
+    await page.keyboard.press('Tab');
+    assert.equal(await focused(), 'Skip to content');
+    await page.keyboard.press('Enter');
+    assert.equal(await page.evaluate(() => document.activeElement.id), 'content');
+    for (const [key, heading] of [['t', 'Tasks'], ['q', 'Queues'], ['w', 'Workers'], ['j', 'Jobs'],
+        ['s', 'Schedules'], ['r', 'Recovery'], ['o', 'Overview']]) {
+        await page.keyboard.press('g');
+        await page.keyboard.press(key);
+        await page.getByRole('heading', { name: heading, level: 1 }).waitFor();
+    }
+    await page.keyboard.press('?');
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await page.keyboard.press('/');
+    await page.keyboard.type('queue:mail status:pending');
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name: 'Tasks' }).waitFor();
+    const rows = page.locator('tbody tr');
+    await rows.first().waitFor();
+    await until(async () => (await rows.allInnerTexts()).every((text) => text.includes('mail')), 'the filter');
+    await rows.first().locator('a').focus();
+    await page.keyboard.press('j');
+    await page.keyboard.press('x');
+    await page.getByText('1 selected').waitFor();
+    await page.keyboard.press('k');
+    const name = await focused();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { name, level: 1 }).waitFor();
+    const id = page.url().split('/').pop();
+    await page.getByRole('button', { name: 'Cancel', exact: true }).waitFor();
+    for (let at = 0; at < 40 && await focused() !== 'Cancel'; at++)
+        await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.getByRole('dialog').waitFor();
+    for (let at = 0; at < 6 && !(await focused() === 'Cancel'); at++)
+        await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await until(async () => (await server.get(`/v1/tasks/${id}`)).status === 'cancelled', 'cancelled');
+    await page.getByRole('tab', { name: 'Timeline' }).focus();
+    await page.keyboard.press('ArrowRight');
+    await page.getByRole('tab', { name: 'Log', selected: true }).waitFor();
+    await page.done();
+});
+
+test('what is focused stays focused while figures change', async () => {
+    const page = await openPage(browser, server, '#/queues');
+    const button = page.getByRole('button', { name: 'Pause: default' });
+    await button.focus();
+    await addBacklog(server, 5);
+    await page.waitForResponse((reply) => reply.url().includes('/v1/queues'));
+    await page.waitForResponse((reply) => reply.url().includes('/v1/queues'));
+    assert.equal(await page.evaluate(() => document.activeElement.getAttribute('aria-label')), 'Pause: default');
+    await page.done();
+});
