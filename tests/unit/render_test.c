@@ -322,6 +322,7 @@ static void events_and_executions_show_their_columns(void **state)
                           "\"task_id\":\"09000000-0000-0000-0000-000000000000\",\"job_id\":null,"
                           "\"schedule_id\":null,\"status\":\"running\",\"attempt_number\":1,"
                           "\"lease_token\":5,\"worker_id\":\"w\",\"correlation_id\":null,"
+                          "\"planned_at\":null,"
                           "\"started_at\":null,\"completed_at\":null,\"failed_at\":null,"
                           "\"duration_ms\":null,\"result_data\":null,\"error_data\":null,"
                           "\"created_at\":" NOW_TEXT "}");
