@@ -3,6 +3,7 @@ Each test has a server of its own."""
 import http.server
 import json
 import threading
+import time
 import unittest
 
 import harness
@@ -62,6 +63,32 @@ class RecoveryTest(harness.ApiTest):
     def candidates(self, **filters):
         query = "&".join(f"{key}={value}" for key, value in filters.items())
         return self.expect(200, "GET", f"/v1/recovery/candidates?{query}")["items"]
+
+
+class MemoryTest(RecoveryTest):
+    def peak_kib(self):
+        with open(f"/proc/{self.server.process.pid}/status", encoding="ascii") as handle:
+            [line] = [line for line in handle if line.startswith("VmHWM")]
+        return int(line.split()[1])
+
+    @unittest.skipIf(harness.sanitizer(), "sanitizers keep what was freed")
+    def test_b4_entries_judged_in_one_commit_hold_one_checkpoint_at_a_time(self):
+        large = {"d": "x" * 900000}
+        self.register("p", queues=("p",))
+        tasks = []
+        for _ in range(40):
+            self.enqueue(queue="p")
+            [claimed] = self.claim("p", wait_ms=5000)
+            self.report_ok("p", claimed, "checkpoint", name="a", progress=1, data=large,
+                           database_state=large)
+            self.report_ok("p", claimed, "partial", result=1)
+            tasks.append(claimed)
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 3))
+        entries = [self.recover(task, scheduled_for=at) for task in tasks]
+        before = self.peak_kib()
+        for entry in entries:
+            self.assertEqual(self.ended(entry)["status"], "completed")
+        self.assertLess(self.peak_kib() - before, 40 * 1024)  # all of them: 72 MB
 
 
 class QueueTest(RecoveryTest):

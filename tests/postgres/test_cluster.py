@@ -3,9 +3,12 @@ and what happens at two of them at the same moment has one order (E2, E3, C4, F-
 limits hold over all nodes (C8); many may start at once (A11, F-F5). Trouble is in
 test_cluster_faults.py."""
 import collections
+import pathlib
 import re
+import shutil
 import statistics
 import subprocess
+import tempfile
 import threading
 import time
 import unittest
@@ -146,6 +149,27 @@ class AcrossNodes(ClusterTest):
             self.assertEqual({reply["id"] for _, reply in replies}, {replies[0][1]["id"]})
             self.assertEqual(sorted(status for status, _ in replies), [200] * 14 + [201])
         self.assertEqual(cluster.sql("SELECT count(*) FROM tasks"), [["10"]])
+
+
+class Recovering(ClusterTest):
+    def test_b6_a_validator_is_asked_wherever_the_question_comes_in(self):
+        """Only the leader asks; it hears at once of what other nodes put into the recovery queue."""
+        folder = tempfile.mkdtemp(prefix="perdura-cluster-")
+        self.addCleanup(shutil.rmtree, folder)
+        config = pathlib.Path(folder, "validate.yaml")
+        config.write_text('workers: 0\nhandlers:\n  - type: "v"\n    command: ["true"]\n'
+                          '    validate: {command: ["true"]}\n')
+        cluster = self.cluster(2, "--config", str(config))
+        other = cluster.node(1 - cluster.wait_leader())
+        other.register("w", queues=("q",))
+        for _ in range(2):
+            other.enqueue("v", queue="q")
+            [task] = other.claim("w", wait_ms=3000)
+            other.report_ok("w", task, "partial", result=1)
+            verdict = other.expect(200, "POST", "/v1/recovery/validate", {"task_id": task["id"]})
+            self.assertTrue(verdict["valid"], verdict)
+        other.expect(200, "POST", f"/v1/tasks/{task['id']}:recover", {})
+        wait_until(lambda: other.task(task["id"])["status"] == "pending", what="the recovery")
 
 
 class Families(ClusterTest):
