@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "core/checkpoint.h"
+#include "core/replay.h"
 
 #include <stdio.h>
 
@@ -51,6 +52,17 @@ static int start(struct batch *batch, struct task *task, struct err *err)
                       err);
 }
 
+static struct str progress_told(struct batch *batch, const struct task *task,
+                                const struct report *report)
+{
+    struct str detail = report->detail;
+
+    if (detail.data && replay_tells_progress(detail))
+        return batch_text(batch, "{ " STR_FMT, STR_ARG(str_span(detail.data + 1, detail.len - 1)));
+    return detail.data || report->progress < 0
+               ? detail : batch_text(batch, "{\"progress\":%lld}", (long long)task->progress);
+}
+
 static int progress(struct batch *batch, struct task *task, const struct report *report,
                     struct err *err)
 {
@@ -70,11 +82,7 @@ static int progress(struct batch *batch, struct task *task, const struct report 
         return -(int)err->code;
     if (!state_changes)
         return 0;
-    return batch_event(batch, task, ACTOR_WORKER,
-                       report->detail.data || report->progress < 0
-                           ? report->detail
-                           : batch_text(batch, "{\"progress\":%lld}", (long long)task->progress),
-                       err);
+    return batch_event(batch, task, ACTOR_WORKER, progress_told(batch, task, report), err);
 }
 
 struct str checkpoint_short(const struct checkpoint *row, struct arena *arena)
