@@ -384,19 +384,29 @@ static int key_children(struct report *report, struct arena *arena, struct err *
 
 /* Nothing of a line reaches the store but what its rules leave (D9). A little more than is kept is
  * looked at, so that the cut at the end leaves no half of what was to go. */
-static void prepare_log(const struct queue *queue, struct report *report, struct arena *arena)
+static void prepare_log(const struct queue *queue, struct report *report, struct arena *arena,
+                        int64_t *left_us)
 {
-    report->message = str_cut(report->message, BOUND_LOG_LINE_BYTES + REDACT_MARGIN_BYTES);
-    if (redact_line(queue->redact, &report->message, &report->context, arena) < 0) {
+    const size_t looked_at = BOUND_LOG_LINE_BYTES + REDACT_MARGIN_BYTES;
+    size_t margin = queue->redact && report->message.len > looked_at
+                        ? REDACT_MARGIN_BYTES : 0; /* its end may be half of what was to go */
+
+    report->message = str_cut(report->message, looked_at);
+    if (redact_line(queue->redact, &report->message, &report->context, arena, left_us) < 0) {
         report->message = STR("this line is not kept: there was no memory to redact it");
         report->context = STR_NONE;
     }
+    if (margin)
+        report->message = str_cut(report->message, report->message.len > margin
+                                                       ? report->message.len - margin : 0);
     report->message = str_cut(report->message, BOUND_LOG_LINE_BYTES);
 }
 
 void queue_prepare_reports(struct queue *queue, struct report *reports, uint32_t count,
                            struct report_result *results, struct arena *arena)
 {
+    int64_t redact_left_us = REDACT_REPORT_CPU_US_MAX;
+
     for (uint32_t i = 0; i < count; i++) {
         struct err err = {0};
         bool is_array;
@@ -405,7 +415,7 @@ void queue_prepare_reports(struct queue *queue, struct report *reports, uint32_t
             continue;
         check_bounds(&reports[i], &results[i]);
         if (reports[i].op == REPORT_LOG && results[i].code == ERR_NONE)
-            prepare_log(queue, &reports[i], arena);
+            prepare_log(queue, &reports[i], arena, &redact_left_us);
         if (reports[i].op != REPORT_SPAWN || results[i].code != ERR_NONE)
             continue;
         if (spec_parse_all(reports[i].tasks, queue->settings, arena, &reports[i].inputs,
