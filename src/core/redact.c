@@ -202,7 +202,7 @@ static bool is_inside_character(struct str text, size_t at)
 }
 
 /* Whoever searches for the place of a match begins anew at every byte; where there is none, which
- * is most of all texts, one pass says so. (It locks by itself, and changes nothing that is seen.) */
+ * is most of all texts, one pass says so. (It locks by itself and changes nothing one sees.) */
 static bool has_match(const struct compiled *one, struct str text, size_t from, size_t stop)
 {
     return re_match((regex_t *)(uintptr_t)&one->any, text.data, (regoff_t)stop, (regoff_t)from,
