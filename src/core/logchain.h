@@ -38,7 +38,8 @@ void logchain_resume(struct log_head *head, const struct uuid *execution_id, int
                      struct str chain_hash);
 
 /* SHA-256 over the hash before (or the id), both ids, seq, level, time, message and context, each
- * behind its length; the head then stands at this line. -ERR_MEMORY: no hash, and the head as it was. */
+ * behind its length; the head then stands at this line. -ERR_MEMORY: no hash, and the head as it
+ * was. */
 int logchain_step(struct log_head *head, const struct log_line *line);
 
 #endif
