@@ -1,5 +1,5 @@
-/* What somebody should look at, decided from facts: GET /v1/stats shows it. The same rules for those
- * who have Prometheus are in deploy/prometheus/alerts.yml. Pure. */
+/* What somebody should look at, decided from facts: GET /v1/stats shows it. The same rules for
+ * those who have Prometheus are in deploy/prometheus/alerts.yml. Pure. */
 #ifndef CORE_ALERT_H
 #define CORE_ALERT_H
 

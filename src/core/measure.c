@@ -260,8 +260,16 @@ void measure_add_wait(struct measure_lane *lane, int64_t us)
 
 void measure_add_run(struct measures *measures, struct measure_lane *lane, int64_t us)
 {
-    add_time(&lane->queue->spans[MEASURE_RUN], us);
-    add_time(&measures->targets[lane->target], us);
+    struct live_histogram *both[] = {&lane->queue->spans[MEASURE_RUN],
+                                     &measures->targets[lane->target]};
+    uint32_t bucket;
+
+    us = us < 0 ? 0 : us;
+    bucket = histogram_bucket(us);
+    for (int i = 0; i < 2; i++) {
+        grow(&both[i]->counts[bucket], 1);
+        grow(&both[i]->sum_us, us);
+    }
 }
 
 void measure_add_commit(struct measure_queue *queue, int64_t us)

@@ -1,8 +1,8 @@
 /* Measures of the queue: what a batch does is noted while it is decided and counted after its
  * commit, so that nothing counts that did not happen. How executions ended is also kept in the
- * store, per hour and category: the first writer writes the figures of all writers of its node every
- * few seconds, each time the whole figure of the hour, in rows of its own run. A crash loses what
- * was counted since. Whose turn it is, but for queue_measure. */
+ * store, per hour and category: the first writer writes the figures of all writers of its node
+ * every few seconds, each time the whole figure of the hour, in rows of its own run. A crash loses
+ * what was counted since. Whose turn it is, but for queue_measure. */
 #include "queue/queue_int.h"
 #include "queue/routes_int.h"
 
@@ -22,27 +22,40 @@ static enum measure_target target_of(const void *ctx, struct str type)
     return rule && rule->service.data ? TARGET_SERVICE : TARGET_WORKER;
 }
 
-static void note(struct batch *batch, const struct task *task, struct measure_note note)
+/* Mostly several notes in a row are of one task. */
+static void note(struct batch *batch, const struct task *task, enum measure_count what, int64_t us,
+                 struct measure_category *category)
 {
     struct queue *queue = batch->queue;
+    struct measure_note *to;
 
-    if (!batch_grow(batch, &batch->measured, &batch->measured_cap, batch->measured_count,
+    if (batch->measured_count == batch->measured_cap &&
+        !batch_grow(batch, &batch->measured, &batch->measured_cap, batch->measured_count,
                     sizeof *batch->measured))
         return; /* the arena says so, and the batch fails */
-    note.lane = measures_lane(queue->measures, task->spec.queue, task->spec.type, target_of,
-                              queue->settings);
-    batch->measured[batch->measured_count++] = note;
+    if (batch->measured_task != task) {
+        batch->measured_task = task;
+        batch->measured_lane = measures_lane(queue->measures, task->spec.queue, task->spec.type,
+                                             target_of, queue->settings);
+    }
+    to = &batch->measured[batch->measured_count++];
+    to->lane = batch->measured_lane;
+    to->category = category;
+    to->what = what;
+    to->us = us;
 }
 
 void measured_count(struct batch *batch, const struct task *task, enum measure_count what)
 {
-    note(batch, task, (struct measure_note){.what = what, .us = -1});
+    note(batch, task, what, -1, NULL);
 }
 
-/* When it became ready is in its place in the line. */
+/* When it became ready is in its place in the line, whatever the queue's rule where the priority
+ * is 0. */
 static int64_t waited_us(struct batch *batch, const struct task *task)
 {
-    const struct queue_state *state = limits_queue(batch->queue, task->spec.queue);
+    const struct queue_state *state = task->priority ? limits_queue(batch->queue, task->spec.queue)
+                                                     : NULL;
     int64_t since_us = order_eligible_us(task->order_key, task->priority,
                                          state ? state->row.rule.priority_order : ORDER_HIGH_FIRST,
                                          state ? state->row.rule.ageing_ms : 0);
@@ -60,8 +73,7 @@ void measured_move(struct batch *batch, const struct task *task, enum move move)
     if (move == MOVE_ENQUEUE)
         measured_count(batch, task, MEASURE_ENQUEUED);
     else if (move == MOVE_START)
-        note(batch, task, (struct measure_note){.what = MEASURE_STARTED,
-                                                .us = waited_us(batch, task)});
+        note(batch, task, MEASURE_STARTED, waited_us(batch, task), NULL);
     else if (move == MOVE_LOSE)
         measured_count(batch, task, MEASURE_LOST);
     else if (move == MOVE_GIVE_BACK)
@@ -74,18 +86,15 @@ void measured_execution(struct batch *batch, const struct task *task, enum execu
 {
     if (status == EXECUTION_CANCELLED)
         return; /* given back, or nobody wants it any more: neither well nor badly */
-    note(batch, task,
-         (struct measure_note){
-             .what = MEASURE_COUNTS,
-             .category = measures_category(batch->queue->measures, &task->spec.category_id),
-             .successful = status == EXECUTION_COMPLETED,
-             .us = task->started_at_us ? batch->now_us - task->started_at_us : -1});
+    note(batch, task, status == EXECUTION_COMPLETED ? MEASURE_COMPLETED : MEASURE_FAILED,
+         task->started_at_us ? batch->now_us - task->started_at_us : -1,
+         measures_category(batch->queue->measures, &task->spec.category_id));
 }
 
 static void count_note(struct queue *queue, const struct measure_note *note)
 {
     if (note->category) {
-        measure_add_execution(note->category, note->successful, note->us);
+        measure_add_execution(note->category, note->what == MEASURE_COMPLETED, note->us);
         if (note->us >= 0)
             measure_add_run(queue->measures, note->lane, note->us);
         return;

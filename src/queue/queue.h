@@ -280,7 +280,7 @@ struct queue_stats {
     bool log_regression;          /* at the start the anchor file was ahead of the store */
     bool leads;                   /* this node, or it is the only one */
     bool no_leader;               /* as far as this node knows */
-    int64_t clock_behind_us;      /* the wall clock is this far behind the engine's: it was set back */
+    int64_t clock_behind_us;      /* the wall clock behind the engine's: it was set back */
 };
 
 struct stats_request {

@@ -84,8 +84,7 @@ struct log_heads {
 struct measure_note {
     struct measure_lane *lane;
     struct measure_category *category; /* an execution ended; NULL = something else */
-    enum measure_count what;
-    bool successful;
+    enum measure_count what;           /* of an execution: completed or failed */
     int64_t us;             /* -1 = took no time that is known */
 };
 
@@ -158,6 +157,8 @@ struct batch {
     bool catalog_changed;          /* other nodes are told to read it anew */
     struct measure_note *measured; /* to be counted */
     uint32_t measured_count, measured_cap;
+    const struct task *measured_task;   /* of the last one, and ... */
+    struct measure_lane *measured_lane; /* ... where it counts */
     bool hours_written;            /* figures per hour are part of it */
     int64_t committed_us;          /* boot time after the commit */
 };

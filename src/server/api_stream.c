@@ -1,7 +1,8 @@
 /* GET /v1/stream: changes of tasks as server-sent events. Notes come from the queue's thread into a
- * bounded buffer below a mutex; the loop hands them to the readers. Who asks for it also gets figures
- * once a second. A reader that does not keep up misses events, of both kinds, and is told how many as
- * soon as it has room again (F-H18); one that takes nothing at all is dropped by the connection. */
+ * bounded buffer below a mutex; the loop hands them to the readers. Who asks for it also gets
+ * figures once a second. A reader that does not keep up misses events, of both kinds, and is told
+ * how many as soon as it has room again (F-H18); one that takes nothing at all is dropped by the
+ * connection. */
 #include "server/api.h"
 #include "server/sampler.h"
 #include "server/server_int.h"
@@ -288,6 +289,8 @@ void api_stream(struct api_call *call)
     http_stream_send(call->exchange, STR("retry: 2000\n\n"));
     http_on_gone(call->exchange, reader_left, reader);
     plan(stream);
+    if (reader->stats)
+        sampler_hurry(call->server->sampler);
 }
 
 uint32_t stream_readers(const struct stream *stream)

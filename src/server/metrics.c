@@ -120,15 +120,20 @@ static void write_counters(struct buf *out, const struct queue_stats *stats)
         metrics_one(out, counters[i].name, "counter", counters[i].help, counters[i].value);
     metrics_one_decimal(out, "commit_seconds_total", "counter", "Time spent in commits.",
                         (double)stats->commit_us_total / 1e6);
-    metrics_head(out, "stale_reports_total", "counter", "Reports refused for a lease no longer held.");
-    for (int op = 0; op < REPORT_OP_COUNT; op++)
-        buf_format(out, "perdura_stale_reports_total{op=\"%s\"} %lld\n",
-                   report_op_word((enum report_op)op), (long long)stats->stale_reports_total[op]);
+    metrics_head(out, "stale_reports_total", "counter",
+                 "Reports refused for a lease no longer held.");
+    for (int op = 0; op < REPORT_OP_COUNT; op++) {
+        const struct metrics_label labels[] = {
+            {"op", str_of(report_op_word((enum report_op)op))}, {NULL, STR_NONE}};
+
+        metrics_sample(out, "stale_reports_total", labels, stats->stale_reports_total[op]);
+    }
 }
 
 static void write_requests(struct buf *out, const struct server *server)
 {
-    metrics_head(out, "http_requests_total", "counter", "Requests answered, by route and status class.");
+    metrics_head(out, "http_requests_total", "counter",
+                 "Requests answered, by route and status class.");
     for (uint32_t i = 0; i <= ROUTES_MAX; i++) {
         bool known = i < routes_count();
 
@@ -183,21 +188,22 @@ static void write_process(struct buf *out, const struct server *server,
     metrics_one_decimal(out, "uptime_seconds", "gauge", "Time since the server started.",
                         (double)(clock_boot_us() - server->started_boot_us) / 1e6);
     metrics_one(out, "http_connections", "gauge", "Open connections.",
-              http_server_connections(server->http));
+                http_server_connections(server->http));
     metrics_one(out, "long_polls", "gauge", "Requests that wait: claims and waits.",
-              server->waiting_count);
+                server->waiting_count);
     metrics_one(out, "waiting_claims", "gauge", "Claims that wait for tasks.",
-              stats->waiting_claims);
-    metrics_one(out, "waiting_waits", "gauge", "Waits for the end of a task.", stats->waiting_waits);
+                stats->waiting_claims);
+    metrics_one(out, "waiting_waits", "gauge", "Waits for the end of a task.",
+                stats->waiting_waits);
     metrics_one(out, "stream_readers", "gauge", "Readers of /v1/stream.",
-              stream_readers(server->stream));
+                stream_readers(server->stream));
     metrics_one(out, "workers", "gauge", "Live workers.", stats->workers);
     metrics_one(out, "webhooks_pending", "gauge", "Webhooks not delivered yet.",
-              stats->webhooks_pending);
+                stats->webhooks_pending);
     metrics_one(out, "store_log_pages", "gauge", "Pages of the store's log not yet in its file.",
-              stats->log_pages);
+                stats->log_pages);
     metrics_one(out, "storage_full", "gauge", "1 while the store has no space.",
-              stats->storage_full);
+                stats->storage_full);
     metrics_one(out, "log_regression", "gauge",
                 "1 when the store was older than its log anchor at the start.",
                 stats->log_regression);
@@ -209,9 +215,9 @@ static void write_process(struct buf *out, const struct server *server,
                         (double)stats->clock_behind_us / 1e6);
     if (stats->stores) {
         metrics_one(out, "stores", "gauge", "Stores queues are routed to, and the main one.",
-                  stats->stores);
+                    stats->stores);
         metrics_one(out, "stores_down", "gauge", "Of them, those that do not answer.",
-                  stats->stores_down);
+                    stats->stores_down);
     }
 }
 

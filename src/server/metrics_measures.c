@@ -1,6 +1,6 @@
-/* The measures of the queue as metrics: how long tasks wait and run and how long an enqueue takes, per
- * queue; what became of them, per queue, type, target and outcome; all since the start and of this
- * node. Loop thread. */
+/* The measures of the queue as metrics: how long tasks wait and run and how long an enqueue takes,
+ * per queue; what became of them, per queue, type, target and outcome; all since the start and of
+ * this node. Loop thread. */
 #include "server/metrics_int.h"
 
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#define SECOND_EARLY_US (10 * CLOCK_MS_US) /* timers may come a little early */
+#define EARLY_US (10 * CLOCK_MS_US) /* timers may come a little early */
 
 struct sampler {
     struct server *server;
@@ -31,11 +31,18 @@ static int64_t time_us(const struct sampler *sampler)
     return sampler->wall_us + clock_boot_us() - sampler->boot_us;
 }
 
+/* The next second while somebody reads along, else the next step. */
 static void plan(struct sampler *sampler)
 {
-    int64_t now_us = time_us(sampler);
+    int64_t every_us = stream_wants_stats(sampler->server->stream) ? CLOCK_SECOND_US
+                                                                   : HISTORY_STEP_US;
 
-    loop_timer_set(sampler->timer, CLOCK_SECOND_US - now_us % CLOCK_SECOND_US + SECOND_EARLY_US);
+    loop_timer_set(sampler->timer, every_us - time_us(sampler) % every_us + EARLY_US);
+}
+
+void sampler_hurry(struct sampler *sampler)
+{
+    plan(sampler);
 }
 
 /* ---- what is told every second ---- */

@@ -1,5 +1,5 @@
-/* What statistics and metrics read from the store beside the queue's own figures, as far as it could
- * be read. */
+/* What statistics and metrics read from the store beside the queue's own figures, as far as it
+ * could be read. */
 #ifndef SERVER_STATS_LOOK_H
 #define SERVER_STATS_LOOK_H
 
