@@ -4,10 +4,11 @@
 
 #include "core/logverify.h"
 
-/* A head or cut that a record, or the store's waiting list (serial 0), names. */
+/* A head, cut or blank that a record, or the store's waiting list (serial 0), names. */
 struct told {
     struct log_head head;
     int64_t serial;
+    enum log_severity level; /* of blanks */
 };
 
 struct told_list {
@@ -35,7 +36,7 @@ struct logverify {
     int64_t file_lines;
     struct buf piece;     /* a line of the file that is no record, until the next one is seen */
     int64_t piece_at;
-    struct told_list heads, cuts;
+    struct told_list heads, cuts, blanks;
     bool store_signed;    /* a signed record of the store was seen */
     int64_t first_previous_serial; /* the store's records begin behind this one, ... */
     uint8_t first_previous[HASH_BYTES];
@@ -51,6 +52,8 @@ struct logverify {
     size_t head_at;         /* next of heads */
     size_t cut_at;
     int64_t cut_seq;
+    size_t blank_at;        /* next of blanks */
+    int64_t blank_seqs[SEVERITY_COUNT]; /* lines of a level up to here may have been emptied */
     int64_t signed_seq;     /* the highest one that heads and cuts name */
 };
 

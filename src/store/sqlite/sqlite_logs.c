@@ -341,13 +341,6 @@ static int walk_heads(struct sqlite_sql *sql, const struct log_walk *walk, struc
     return rc;
 }
 
-static struct str column_view(sqlite3_stmt *stmt, int at)
-{
-    const char *text = (const char *)sqlite3_column_text(stmt, at);
-
-    return text ? str_span(text, (size_t)sqlite3_column_bytes(stmt, at)) : STR_NONE;
-}
-
 static int walk_lines(struct sqlite_sql *sql, const struct log_walk *walk, struct err *err)
 {
     sqlite3_stmt *stmt = sql_get(sql, SQL_walk_lines, err);
@@ -360,7 +353,8 @@ static int walk_lines(struct sqlite_sql *sql, const struct log_walk *walk, struc
                                 .seq = sqlite3_column_int64(stmt, 1),
                                 .message = column_view(stmt, 3),
                                 .context = column_view(stmt, 4),
-                                .logged_at_us = sqlite3_column_int64(stmt, 5)};
+                                .logged_at_us = sqlite3_column_int64(stmt, 5),
+                                .removed = column_view(stmt, 7)};
 
         severity_parse(column_view(stmt, 2), &line.level);
         walk->line(walk->ctx, &line, column_view(stmt, 6));
@@ -395,5 +389,8 @@ const struct log_verbs sqlite_log_verbs = {
     .anchors_read = anchors_read,
     .heads_alive = heads_alive,
     .anchors_trim = anchors_trim,
+    .lines_empty = sqlite_lines_empty,
+    .runs_find = sqlite_log_runs_find,
+    .lines_cut = sqlite_lines_cut,
     .walk = walk_all,
 };
