@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define FINDINGS_MAX 10000 /* beyond that the store is lost anyway */
-#define COUNTS_MAX 6
+#define COUNTS_MAX 8
 
 struct findings {
     struct arena *arena;
