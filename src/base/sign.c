@@ -95,7 +95,7 @@ int sign_key_load(const char *path, struct sign_key **key, struct err *err)
         return 0;
     if (fd < 0 || fstat(fd, &info) < 0 || (got = read(fd, text, sizeof text)) < 0)
         rc = err_set(err, ERR_IO, "cannot read the key '%s': %s", path, strerror(errno));
-    else if (info.st_mode & (S_IRWXG | S_IRWXO))
+    else if (info.st_mode & (S_IRWXG | S_IRWXO) && fchmod(fd, S_IRUSR | S_IWUSR) < 0)
         rc = err_set(err, ERR_INVALID, "others may read the key '%s'; run chmod 600 on it", path);
     else if (got < 2 * SIGN_SEED_BYTES || got > FILE_BYTES ||
              !hash_from_hex(str_span(text, 2 * SIGN_SEED_BYTES), seed, sizeof seed))

@@ -17,8 +17,8 @@ struct sign_key;
 struct sign_key *sign_key_new(const uint8_t seed[SIGN_SEED_BYTES]);
 void sign_key_free(struct sign_key *key);
 
-/* *key is NULL when the file is not there; a file that others may read, or that holds no seed, is
- * refused. */
+/* *key is NULL when the file is not there; one that others may read becomes its owner's alone
+ * first, and is refused where that cannot be; so is one that holds no seed. */
 int sign_key_load(const char *path, struct sign_key **key, struct err *err);
 /* Makes a new one and its file, which appears whole or not at all; ERR_CONFLICT when there is one
  * by now. */

@@ -19,7 +19,8 @@
 enum anchor_kind {
     ANCHOR_HEADS, /* chains that went on */
     ANCHOR_CUTS,  /* lines that were removed */
-    ANCHOR_SEAM,  /* the anchor file was ahead of the store: serials in between are left out */
+    ANCHOR_SEAM,  /* the anchor file was ahead of the store: serials in between are left out; or
+                     (through 0) the newest record of the store was gone or not by its key */
     ANCHOR_TRIM,  /* older records were removed; heads and blanks they told of that still count */
     ANCHOR_BLANKS, /* lines of a level that lost what they said, and stay in their chains */
     ANCHOR_KIND_COUNT
@@ -43,7 +44,7 @@ struct anchor {
     int64_t lines;       /* written in all, as far as whoever wrote it knew */
     int64_t through;     /* SEAM: last serial of the anchor file; TRIM: last serial removed */
     uint8_t through_hash[HASH_BYTES]; /* and that record's hash */
-    struct str reason;   /* CUTS, BLANKS: retention, delete, purge */
+    struct str reason;   /* CUTS, BLANKS: retention, delete, purge; SEAM: foreign */
     bool is_signed;
     uint8_t key[SIGN_PUBLIC_BYTES];
     struct str items;    /* parsed: the JSON array of heads, cuts or blanks */

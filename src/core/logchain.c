@@ -4,7 +4,7 @@
 #include "core/logchain.h"
 
 #define ABSENT UINT64_MAX /* no text is this long */
-#define STEP_BYTES 160    /* 32 + 16 + 8 + 5 + 8 + 32 bytes behind 6 lengths of 8 */
+#define STEP_BYTES 176    /* 32 + 16 + 16 + 8 + 5 + 8 + 32 bytes behind 7 lengths of 8 */
 #define AT_ONCE_BYTES 2048 /* most lines are shorter: then one call of the hash is enough */
 
 struct writer {
@@ -89,6 +89,7 @@ int logchain_step(struct log_head *head, const struct log_line *line)
     else
         put_field(&writer, line->execution_id.bytes, sizeof line->execution_id.bytes);
     put_field(&writer, line->execution_id.bytes, sizeof line->execution_id.bytes);
+    put_field(&writer, line->task_id.bytes, sizeof line->task_id.bytes);
     put_number(&writer, 8);
     put_number(&writer, (uint64_t)line->seq);
     put_field(&writer, level, strlen(level));

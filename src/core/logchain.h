@@ -10,6 +10,7 @@
 
 struct log_line {
     struct uuid execution_id;
+    struct uuid task_id; /* that the execution is of: nobody can give it to another */
     int64_t seq;
     enum log_severity level;
     struct str message;
@@ -43,9 +44,10 @@ void logchain_resume(struct log_head *head, const struct uuid *execution_id, int
  * -ERR_MEMORY. */
 int logchain_content(struct str message, struct str context, uint8_t out[HASH_BYTES]);
 
-/* SHA-256 over the hash before (or the id), id, seq, level, time and the hash of the content, each
- * behind its length; the head then stands at this line. So a line without its text is in the chain
- * as it was with it. -ERR_INVALID: line.removed is no hash. -ERR_MEMORY. The head then is as it was. */
+/* SHA-256 over the hash before (or the id), both ids, seq, level, time and the hash of the content,
+ * each behind its length; the head then stands at this line. So a line without its text is in the
+ * chain as it was with it. -ERR_INVALID: line.removed is no hash. -ERR_MEMORY. The head then is as
+ * it was. */
 int logchain_step(struct log_head *head, const struct log_line *line);
 
 #endif

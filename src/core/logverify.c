@@ -286,7 +286,7 @@ static void check_line(struct logverify *verify, const struct log_line *line, st
         verify->plain_seq = line->seq;
     if (rc < 0 || !str_is(chain_hash, hex))
         bad_line(verify, line->seq, "it is not as it was written, or the line before it is not the "
-                 "one it followed");
+                 "one it followed, or its execution was given to another task");
     else
         compare_heads(verify);
 }
@@ -318,6 +318,11 @@ int logverify_end(struct logverify *verify, struct logverify_counts *counts, str
     logverify_line(verify, NULL, STR_NONE);
     end_execution(verify);
     pass_removed(verify, NULL);
+    if (!verify->store_signed &&
+        (verify->options.has_key || (verify->options.keys_count > 0 && verify->counts.lines > 0)))
+        logverify_tell(verify, "anchor", STR("store"), "none of its records is signed by %s: they "
+                       "were removed, or none was made yet",
+                       verify->options.keys_count > 0 ? "a key that was given" : "its key");
     *counts = verify->counts;
     if (verify->failed != ERR_NONE)
         return err_set(err, verify->failed, "there is not enough memory to compare all records; "

@@ -19,10 +19,12 @@ struct logverify_finding {
 };
 
 struct logverify_options {
-    /* Keys that are trusted, from outside the store; count 0: the store's own word is taken. */
+    /* Keys that are trusted, from outside the store; count 0: the store's own word is taken, and
+     * where it has none the key of the first record. */
     uint8_t keys[LOGVERIFY_KEYS_MAX][SIGN_PUBLIC_BYTES];
     uint32_t keys_count;
-    bool has_key;         /* the store says that it has a key: unsigned records come first or not */
+    bool has_key;         /* the store says that it has one: there are records signed by it */
+    uint8_t key[SIGN_PUBLIC_BYTES];
     int64_t since_us;     /* lines from before may lack hashes and records; 0 = none */
     void (*tell)(void *ctx, const struct logverify_finding *finding);
     void *ctx;

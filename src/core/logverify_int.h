@@ -37,7 +37,10 @@ struct logverify {
     struct buf piece;     /* a line of the file that is no record, until the next one is seen */
     int64_t piece_at;
     struct told_list heads, cuts, blanks;
+    bool key_known;       /* the one that is trusted where none was given */
+    uint8_t key[SIGN_PUBLIC_BYTES];
     bool store_signed;    /* a signed record of the store was seen */
+    int64_t foreign_seam; /* the first record that tells of others that were gone or forged */
     int64_t first_previous_serial; /* the store's records begin behind this one, ... */
     uint8_t first_previous[HASH_BYTES];
     bool begins;          /* ... and that is the first one, or the first after a regression; */

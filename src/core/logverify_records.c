@@ -13,18 +13,29 @@ static struct str record_name(int64_t serial, char out[SUBJECT_BYTES])
     return str_span(out, (size_t)snprintf(out, SUBJECT_BYTES, "record %lld", (long long)serial));
 }
 
-static bool key_is_trusted(const struct logverify *verify, const struct anchor *anchor)
+/* Without a key from outside there is one all the same: that of the store, or else of the first
+ * record (the anchor file's, where there is one). What somebody signed with a key of his own is not
+ * believed. */
+static bool key_is_trusted(struct logverify *verify, const struct anchor *anchor)
 {
-    for (uint32_t i = 0; i < verify->options.keys_count; i++)
-        if (memcmp(verify->options.keys[i], anchor->key, sizeof anchor->key) == 0)
+    struct logverify_options *options = &verify->options;
+
+    for (uint32_t i = 0; i < options->keys_count; i++)
+        if (memcmp(options->keys[i], anchor->key, sizeof anchor->key) == 0)
             return true;
-    return verify->options.keys_count == 0;
+    if (options->keys_count > 0)
+        return false;
+    if (!verify->key_known)
+        memcpy(verify->key, options->has_key ? options->key : anchor->key, sizeof verify->key);
+    verify->key_known = true;
+    return memcmp(verify->key, anchor->key, sizeof anchor->key) == 0;
 }
 
 /* Whether it is believed. Unsigned ones are only of the time before there was a key. */
 static bool check_signature(struct logverify *verify, const struct anchor *anchor,
-                            struct str record, struct str signature, const char *place)
+                            struct str record, struct str signature, bool in_store)
 {
+    const char *place = in_store ? "the store" : "the anchor file";
     char name[SUBJECT_BYTES];
     struct str subject = record_name(anchor->serial, name);
 
@@ -32,12 +43,14 @@ static bool check_signature(struct logverify *verify, const struct anchor *ancho
         logverify_tell(verify, "anchor", subject, "%s: it is not as it was signed", place);
         return false;
     }
-    if (anchor->is_signed && !key_is_trusted(verify, anchor)) {
-        logverify_tell(verify, "anchor", subject, "%s: it is signed by another key", place);
-        return false;
-    }
     if (!anchor->is_signed && (verify->options.keys_count > 0 || verify->store_signed)) {
         logverify_tell(verify, "anchor", subject, "%s: it is not signed", place);
+        return false;
+    }
+    if (anchor->is_signed && !key_is_trusted(verify, anchor)) {
+        logverify_tell(verify, "anchor", subject, "%s: it is signed by another key%s", place,
+                       verify->options.keys_count > 0 ? "" : " than the store's; if that was "
+                       "replaced, name both (--public-key)");
         return false;
     }
     return true;
@@ -172,7 +185,7 @@ void logverify_anchor_line(struct logverify *verify, struct str line)
         return;
     }
     check_order(verify, file, &anchor, "the anchor file");
-    if (check_signature(verify, &anchor, record, signature, "the anchor file")) {
+    if (check_signature(verify, &anchor, record, signature, false)) {
         add_known(verify, &verify->file, &anchor);
         take_items(verify, &anchor);
     }
@@ -215,9 +228,11 @@ void logverify_record(struct logverify *verify, const struct anchor_row *row)
         memcmp(anchor.through_hash, verify->first_previous, HASH_BYTES) == 0)
         verify->trimmed = true;
     verify->counts.unsigned_records += !anchor.is_signed;
-    if (!check_signature(verify, &anchor, row->record, str_of(row->signature), "the store"))
+    if (!check_signature(verify, &anchor, row->record, str_of(row->signature), true))
         return;
     verify->store_signed |= anchor.is_signed;
+    if (anchor.kind == ANCHOR_SEAM && anchor.through == 0 && !verify->foreign_seam)
+        verify->foreign_seam = anchor.serial;
     add_known(verify, &verify->store, &anchor);
     same = find_known(&verify->file, anchor.serial);
     if (!same || memcmp(same->hash, anchor.hash, HASH_BYTES) != 0)
@@ -251,9 +266,6 @@ void logverify_compare_anchor(struct logverify *verify)
     size_t missing = SIZE_MAX;
 
     end_piece(verify, STR_NONE);
-    if (verify->options.has_key && verify->counts.records > 0 && !verify->store_signed)
-        logverify_tell(verify, "anchor", STR("store"),
-                       "it has a key, and none of its records is signed by it");
     if (verify->store.count && !verify->begins && !verify->trimmed)
         logverify_tell(verify, "anchor", record_name(1, name),
                        "the store: the records up to %lld are missing",
@@ -276,4 +288,8 @@ void logverify_compare_anchor(struct logverify *verify)
     }
     if (missing != SIZE_MAX)
         tell_missing(verify, missing, file->count - 1);
+    if (verify->foreign_seam)
+        logverify_tell(verify, "anchor", record_name(verify->foreign_seam, name),
+                       "when it was made the newest record of the store was gone or not by its "
+                       "key: records were removed, or made by somebody else");
 }

@@ -91,7 +91,8 @@ static int read_facts(struct store *store, struct arena *arena, struct logverify
         rc = store->verbs->info_get(store, "log_chain_since", arena, &since, err);
     if (rc < 0)
         return rc;
-    options->has_key = public_key->data != NULL;
+    options->has_key = public_key->data &&
+                       hash_from_hex(*public_key, options->key, sizeof options->key);
     if (since.data)
         str_to_int64(since, &options->since_us);
     return 0;

@@ -97,8 +97,8 @@ int anchor_file_end(const char *path, struct anchor_file_end *end, struct err *e
     return rc;
 }
 
-/* A file that can only be appended to keeps the piece, on a line of its own; verification knows that
- * what follows begins like it. */
+/* A file that can only be appended to keeps the piece, on a line of its own; what follows begins
+ * like it, which verification knows. */
 static int mend_end(int fd, const char *path, struct err *err)
 {
     char *text = NULL;
@@ -165,7 +165,7 @@ int anchor_file_read(const char *path, void (*line)(void *ctx, struct str line),
             buf.len += (size_t)got;
         give_lines(&buf, line, ctx);
     }
-    if (rc == 0 && is_record(buf_view(&buf))) /* otherwise one under way, or a crash's piece of it */
+    if (rc == 0 && is_record(buf_view(&buf))) /* or one under way, or what a crash left of it */
         line(ctx, buf_view(&buf));
     buf_deinit(&buf);
     close(fd);

@@ -7,6 +7,8 @@
 #include "base/fault.h"
 #include "queue/anchor_file.h"
 
+#include <sys/stat.h>
+
 #define EVERY_DEFAULT_MS 10000
 #define ROUNDS_MAX 16     /* records of heads in one transaction; the rest comes soon */
 #define AGAIN_US (20 * CLOCK_MS_US)
@@ -62,79 +64,124 @@ static bool key_path(const struct queue *queue, char out[PATH_BYTES])
     return len > 0 && len < PATH_BYTES;
 }
 
+/* Once: it is tried again with every record. */
+static void tell_unsigned(struct queue *queue, const char *reason)
+{
+    if (!queue->heads.key_missed)
+        LOG(queue->log, LOG_WARN, "log.unsigned", KC("reason", reason));
+    queue->heads.key_missed = true;
+}
+
 /* A new one is made only where there was none, or where the store is ours alone: of several nodes
- * one would sign what the others cannot vouch for. */
-static void load_key(struct queue *queue, struct str stored)
+ * one would sign what the others cannot vouch for. False: it is missed. */
+static bool load_key(struct queue *queue, struct str stored, bool make)
 {
     struct log_heads *heads = &queue->heads;
     char path[PATH_BYTES];
     struct err err = {0};
+    struct stat info;
 
-    heads->key_tried = true;
-    if (!key_path(queue, path))
-        return;
+    if (!key_path(queue, path)) {
+        if (stored.data)
+            tell_unsigned(queue, "other nodes have a key and this one has none: set log_key");
+        return false;
+    }
+    if (stat(path, &info) == 0 && info.st_mode & (S_IRWXG | S_IRWXO))
+        LOG(queue->log, LOG_WARN, "log.key_exposed", KC("key", path),
+            KC("meaning", "others could read it, which was taken from them now"));
     if (sign_key_load(path, &heads->key, &err) == 0 && !heads->key) {
         if (stored.data && queue->store->shared)
             err_set(&err, ERR_NOT_FOUND, "the key '%s' is not there, and other nodes have one: "
                     "copy it from them", path);
+        else if (!make)
+            return true;
         else if (sign_key_make(path, &heads->key, &err) == -(int)ERR_CONFLICT)
             sign_key_load(path, &heads->key, &err);
     }
     if (!heads->key)
-        LOG(queue->log, LOG_WARN, "log.unsigned", KC("reason", err.text));
+        tell_unsigned(queue, err.text);
+    return heads->key != NULL;
 }
 
-/* The key to sign with, or NULL; the store's public key is that one then. */
-static int take_key(struct batch *batch, const struct sign_key **key, struct err *err)
+/* What the records of one transaction have in common. */
+struct pen {
+    const struct sign_key *key; /* NULL = they are not signed */
+    bool foreign;               /* the newest record is gone or not by our key */
+    struct anchor_row last;     /* the record before, */
+    struct anchor before;       /* and what it says */
+    struct buf text;
+};
+
+/* The newest record of a store that has our key is by it, whoever of us wrote it. Otherwise
+ * somebody removed records, or made one: what we write next must not make that good. */
+static void check_newest(struct queue *queue, struct pen *pen, struct str stored)
+{
+    const struct log_heads *heads = &queue->heads;
+    uint8_t key[SIGN_PUBLIC_BYTES];
+
+    if (pen->last.serial > 0 && strcmp(pen->last.hash, heads->newest) == 0)
+        return;
+    pen->foreign = !pen->before.is_signed || !hash_from_hex(stored, key, sizeof key) ||
+                   memcmp(pen->before.key, key, sizeof key) != 0 ||
+                   !anchor_signature_good(&pen->before, pen->last.record,
+                                          str_of(pen->last.signature));
+    if (!pen->foreign)
+        return;
+    queue->stats.log_regression = true;
+    LOG(queue->log, LOG_WARN, "log.foreign_records", KI("newest", pen->last.serial),
+        KC("meaning", "the newest record about logs is gone or not signed by this key: somebody "
+           "changed the store"));
+}
+
+/* Nobody signs in the place of another: where the store has a key, that one is meant. *waits: it
+ * has one, and we do not; what can wait for it does. One that is not there yet may be made. */
+static int find_key(struct batch *batch, bool make, struct str *stored,
+                    char hex[2 * SIGN_PUBLIC_BYTES + 1], bool *waits, struct err *err)
 {
     struct queue *queue = batch->queue;
-    struct log_heads *heads = &queue->heads;
     uint8_t public_key[SIGN_PUBLIC_BYTES];
-    char hex[2 * SIGN_PUBLIC_BYTES + 1];
-    struct str stored;
 
-    *key = NULL;
-    if (batch->store->verbs->info_get(batch->store, "log_public_key", &batch->arena, &stored,
+    if (batch->store->verbs->info_get(batch->store, "log_public_key", &batch->arena, stored,
                                       err) < 0)
         return -(int)err->code;
-    if (!heads->key_tried)
-        load_key(queue, stored);
-    if (!heads->key)
+    *waits = !queue->heads.key && (stored->data || make) && !load_key(queue, *stored, make) &&
+             stored->data;
+    if (!queue->heads.key)
         return 0;
-    sign_key_public(heads->key, public_key);
+    sign_key_public(queue->heads.key, public_key);
     hash_hex(public_key, sizeof public_key, hex);
-    if (!str_is(stored, hex) && stored.data && batch->store->shared) {
-        LOG(queue->log, LOG_WARN, "log.unsigned", KC("reason", "the key is another one than that "
-            "of the other nodes: copy theirs"));
+    *waits = stored->data && batch->store->shared && !str_is(*stored, hex);
+    if (*waits)
+        tell_unsigned(queue, "the key is another one than that of the other nodes: copy theirs");
+    else
+        queue->heads.key_missed = false;
+    return 0;
+}
+
+/* The key to sign with; the store's public key is that one then. */
+static int take_key(struct batch *batch, struct pen *pen, struct err *err)
+{
+    struct log_heads *heads = &batch->queue->heads;
+    char hex[2 * SIGN_PUBLIC_BYTES + 1];
+    struct str stored;
+    bool waits;
+
+    if (find_key(batch, true, &stored, hex, &waits, err) < 0)
+        return -(int)err->code;
+    if (!heads->key || waits)
+        return 0;
+    pen->key = heads->key;
+    if (str_is(stored, hex)) {
+        check_newest(batch->queue, pen, stored);
         return 0;
     }
-    *key = heads->key;
-    if (str_is(stored, hex))
-        return 0;
     if (stored.data)
-        LOG(queue->log, LOG_WARN, "log.key_replaced", KS("before", stored), KC("now", hex));
+        LOG(batch->queue->log, LOG_WARN, "log.key_replaced", KS("before", stored),
+            KC("now", hex));
     return batch->store->verbs->info_put(batch->store, "log_public_key", str_of(hex), err);
 }
 
 /* ---- records ---- */
-
-/* What the records of one transaction have in common. */
-struct pen {
-    const struct sign_key *key;
-    struct anchor_row last; /* the record before, */
-    struct anchor before;   /* and what it says */
-    struct buf text;
-};
-
-static int pen_take(struct batch *batch, struct pen *pen, struct err *err)
-{
-    *pen = (struct pen){.text = BUF_INIT(ANCHOR_BYTES_MAX)};
-    if (batch->store->verbs->logs->anchor_last(batch->store, &batch->arena, &pen->last, err) < 0)
-        return -(int)err->code;
-    if (pen->last.serial > 0 && !anchor_parse(pen->last.record, &pen->before))
-        pen->before = (struct anchor){.lines = 0}; /* verify tells of it */
-    return take_key(batch, &pen->key, err);
-}
 
 static int write_record(struct batch *batch, struct pen *pen, struct anchor *anchor,
                         const struct log_part *items, uint32_t count, struct err *err)
@@ -156,9 +203,24 @@ static int write_record(struct batch *batch, struct pen *pen, struct anchor *anc
     if (batch->store->verbs->logs->anchor_insert(batch->store, &row, err) < 0)
         return -(int)err->code;
     pen->last = row;
+    memcpy(batch->queue->heads.newest, row.hash, sizeof row.hash);
     pen->before.lines = anchor->lines;
     batch->wrote = true;
     return 0;
+}
+
+static int pen_take(struct batch *batch, struct pen *pen, struct err *err)
+{
+    struct anchor foreign = {.kind = ANCHOR_SEAM, .reason = STR("foreign")};
+
+    *pen = (struct pen){.text = BUF_INIT(ANCHOR_BYTES_MAX)};
+    if (batch->store->verbs->logs->anchor_last(batch->store, &batch->arena, &pen->last, err) < 0)
+        return -(int)err->code;
+    if (pen->last.serial > 0 && !anchor_parse(pen->last.record, &pen->before))
+        pen->before = (struct anchor){.lines = 0}; /* verify tells of it */
+    if (take_key(batch, pen, err) < 0)
+        return -(int)err->code;
+    return pen->foreign ? write_record(batch, pen, &foreign, NULL, 0, err) : 0;
 }
 
 static int write_parts(struct batch *batch, struct pen *pen, enum anchor_kind kind,
@@ -332,6 +394,22 @@ void log_heads_trim(struct batch *batch, int64_t before_us)
 
 /* ---- all of it, last in a transaction ---- */
 
+/* Without the key they stay where they are: a record without it would be a finding for ever. */
+static int take_signable(struct batch *batch, struct taken *taken, struct err *err)
+{
+    char hex[2 * SIGN_PUBLIC_BYTES + 1];
+    struct str stored;
+    bool waits;
+
+    if (find_key(batch, false, &stored, hex, &waits, err) < 0)
+        return -(int)err->code;
+    if (waits) {
+        batch->queue->heads.next_us = batch->now_us + every_us(batch->queue);
+        return 0;
+    }
+    return take_heads(batch, taken, err);
+}
+
 int log_heads_write(struct batch *batch, bool timers, struct err *err)
 {
     struct queue *queue = batch->queue;
@@ -348,7 +426,7 @@ int log_heads_write(struct batch *batch, bool timers, struct err *err)
     if (due) {
         heads->next_us = batch->store->shared ? batch->now_us + every_us(queue) : INT64_MAX;
         batch->anchored = true; /* the file may lack records of other nodes */
-        if ((!batch->store->shared || queue->leads) && take_heads(batch, &taken, err) < 0)
+        if ((!batch->store->shared || queue->leads) && take_signable(batch, &taken, err) < 0)
             return -(int)err->code;
         if (taken.more)
             heads->next_us = batch->now_us + AGAIN_US;

@@ -71,7 +71,8 @@ enum cut_reason { CUT_DELETE, CUT_RETENTION, CUT_PURGE, CUT_REASON_COUNT };
 struct log_heads {
     int64_t next_us;        /* when the next one is due; INT64_MAX = no line waits for one */
     struct sign_key *key;   /* NULL = not loaded yet, or there is none */
-    bool key_tried;
+    bool key_missed;        /* it was told that there is none */
+    char newest[HASH_HEX_BYTES + 1]; /* the record this node wrote or checked last */
     bool file_known;
     struct anchor_file_end file;  /* where the anchor file ends, and ... */
     bool regressed;               /* ... it was ahead of the store at the start, ... */

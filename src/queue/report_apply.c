@@ -136,6 +136,7 @@ static int write_log(struct batch *batch, struct task *task, const struct report
                      struct err *err)
 {
     struct log_entry entry = {.id = uuid7_new(&batch->queue->ids, batch->now_us),
+                              .task_id = task->id,
                               .level = report->level,
                               .message = report->message,
                               .context = report->context,

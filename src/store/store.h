@@ -79,6 +79,7 @@ struct output {
 struct log_entry {
     struct uuid id;
     struct uuid execution_id;
+    struct uuid task_id; /* that the execution is of; for the hash, inserts only */
     int64_t seq; /* given by the store at the insert */
     enum log_severity level;
     struct str message;

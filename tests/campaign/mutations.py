@@ -116,8 +116,8 @@ def field(data):
     return (2 ** 64 - 1 if data is None else len(data)).to_bytes(8, "big") + (data or b"")
 
 
-def chain_hash(before, execution, seq, level, message, context, logged_at):
-    parts = (bytes.fromhex(before) if before else execution, execution, seq.to_bytes(8, "big"),
+def chain_hash(before, execution, task, seq, level, message, context, logged_at):
+    parts = (bytes.fromhex(before) if before else execution, execution, task, seq.to_bytes(8, "big"),
              level.encode(), logged_at.to_bytes(8, "big", signed=True), message.encode(),
              None if context is None else context.encode())
     return hashlib.sha256(b"".join(field(part) for part in parts)).hexdigest()
@@ -127,9 +127,10 @@ def chain_again(db, execution):
     """Numbers and hashes of an execution's lines, as if they had been written like this."""
     rows = db.execute("SELECT seq, log_level, message, context, logged_at FROM execution_logs "
                       "WHERE execution_id = ? ORDER BY seq", (execution,)).fetchall()
+    task = db.execute("SELECT task_id FROM executions WHERE id = ?", (execution,)).fetchone()
     before = None
     for at, (seq, level, message, context, logged_at) in enumerate(rows, 1):
-        before = chain_hash(before, execution, at, level, message, context, logged_at)
+        before = chain_hash(before, execution, task[0] if task else bytes(16), at, level, message, context, logged_at)
         db.execute("UPDATE execution_logs SET seq = ?, chain_hash = ? WHERE execution_id = ? AND "
                    "seq = ?", (at, before, execution, seq))
 
@@ -279,6 +280,15 @@ def swap_executions(base, db, rng):
     return [one, other]
 
 
+def swap_tasks(base, db, rng):
+    """Two runs change their tasks, and nothing else."""
+    one, other = ((run, db.execute("SELECT task FROM execution_rows WHERE id = ?", (run,)).fetchone()[0])
+                  for run in rng.sample(list(base.runs), 2))
+    for (run, _), (_, task) in ((one, other), (other, one)):
+        db.execute("UPDATE execution_rows SET task = ? WHERE id = ?", (task, run))
+    return [one[0], other[0]]
+
+
 def swap_all(base, db, rng):
     """The whole logs of two runs change places."""
     one, other = rng.sample(list(base.runs), 2)
@@ -362,7 +372,7 @@ def swap_checkpoints(base, db, rng):
 
 LOG_CHANGES = (change_message, change_context, change_level, change_time, change_hash,
                change_and_chain_again, delete_line, delete_and_chain_again, delete_tail, delete_front,
-               delete_task, insert_line, insert_execution, reorder, swap_executions, swap_all,
+               delete_task, insert_line, insert_execution, reorder, swap_executions, swap_tasks, swap_all,
                change_record, change_signature, delete_records, forge_cut, set_back)
 CHECKPOINT_CHANGES = (change_checkpoint, swap_checkpoints)
 CHANGES = LOG_CHANGES + CHECKPOINT_CHANGES

@@ -1,11 +1,21 @@
 """Whom verification of logs believes: torn and missing anchor files, keys, records that were removed or
 made by somebody else (F-J5 to F-J7)."""
+import contextlib
+import hashlib
 import json
 import os
 import pathlib
+import sqlite3
 import unittest
 
 from test_logs import LogTest
+
+
+def measured(data):
+    """A field of a line's hash: its bytes behind their number."""
+    if data is None:
+        return b"\xff" * 8
+    return len(data).to_bytes(8, "big") + (data if isinstance(data, bytes) else data.encode())
 
 
 class TrustTest(LogTest):
@@ -55,6 +65,84 @@ class AnchorFile(TrustTest):
         self.again()
         self.assertIn("log.anchor_new", self.server.log())
         self.verify(0, *config)
+
+
+class Keys(TrustTest):
+    config = "log_anchor_every: 100ms\n"
+
+    def forge(self):
+        """All records removed, a line changed, every chain made again and put among the heads that wait."""
+        with contextlib.closing(sqlite3.connect(self.server.store)) as db:
+            db.execute("DELETE FROM log_anchors")
+            db.execute("UPDATE execution_logs SET message = 'nothing' WHERE seq = 2")
+            tasks = dict(db.execute("SELECT id, task_id FROM executions"))
+            for execution, in db.execute("SELECT DISTINCT execution_id FROM execution_logs").fetchall():
+                self.chain_anew(db, execution, tasks[execution])
+            db.commit()
+
+    def chain_anew(self, db, execution, task):
+        before = execution
+        for seq, *fields, at in db.execute(
+                "SELECT seq, log_level, message, context, logged_at FROM execution_logs "
+                "WHERE execution_id = ? ORDER BY seq", (execution,)).fetchall():
+            before = hashlib.sha256(b"".join(map(measured, (
+                before, execution, task, seq.to_bytes(8, "big"), fields[0].encode(),
+                at.to_bytes(8, "big"), fields[1].encode(), fields[2])))).digest()
+            db.execute("UPDATE execution_logs SET chain_hash = ? WHERE execution_id = ? AND seq = ?",
+                       (before.hex(), execution, seq))
+        db.execute("INSERT INTO log_heads (execution_id, seq, chain_hash, lines) VALUES (?, ?, ?, ?)",
+                   (execution, seq, before.hex(), seq))
+
+    def test_f_j6_records_that_were_removed_are_missed_even_when_the_server_went_on(self):
+        for _ in range(3):
+            self.logged()
+        self.server.stop()
+        key = self.verify(0)["public_key"]
+        self.forge()
+        for more in ((), ("--public-key", key)):
+            finding, = self.verify(1, *more)["findings"]
+            self.assertEqual((finding["kind"], finding["subject"]), ("anchor", "store"))
+        self.again()
+        self.assertIn("log.foreign_records", self.server.log())
+        for more in ((), ("--public-key", key)):
+            finding, = self.verify(1, *more)["findings"]
+            self.assertEqual((finding["kind"], finding["subject"]), ("anchor", "record 1"))
+
+    def test_d9_a_key_that_others_may_read_becomes_the_owners_and_signs(self):
+        self.logged()
+        self.server.stop()
+        os.chmod(self.server.store + ".log-key", 0o644)
+        self.again()
+        self.assertIn("log.key_exposed", self.server.log())
+        self.assertEqual(os.stat(self.server.store + ".log-key").st_mode & 0o777, 0o600)
+        self.assertNotIn("unsigned records", self.verify(0)["checked"])
+
+    def test_d9_lines_wait_for_a_key_that_cannot_be_read(self):
+        self.logged()
+        self.server.stop()
+        key = pathlib.Path(self.server.store + ".log-key")
+        seed = key.read_text()
+        key.write_text("spoilt\n")
+        self.again()
+        self.assertIn("log.unsigned", self.server.log())
+        report = self.verify(0)
+        self.assertEqual(report["checked"]["records"], 1)
+        key.write_text(seed)
+        self.again()
+        report = self.verify(0)
+        self.assertNotIn("unsigned records", report["checked"])
+        self.assertGreater(report["checked"]["records"], 1)
+
+    def test_d9_where_a_key_was_replaced_both_have_to_be_named(self):
+        self.logged()
+        self.server.stop()
+        old = self.verify(0)["public_key"]
+        os.unlink(self.server.store + ".log-key")
+        self.again()
+        report = self.verify(1)
+        self.assertNotEqual(report["public_key"], old)
+        self.assertIn("signed by another key", report["findings"][0]["detail"])
+        self.verify(0, "--public-key", f"{old},{report['public_key']}")
 
 
 if __name__ == "__main__":

@@ -109,6 +109,12 @@ class Verify(LogTest):
         subjects = [finding["subject"] for finding in self.verify(1)["findings"]]
         self.assertEqual(subjects, [f"execution {first} line 4", f"execution {second} line 4"])
 
+    def test_f_j5_logs_swapped_between_tasks_are_named(self):
+        first, second = self.given()
+        self.change("UPDATE execution_rows SET task = (SELECT sum(task) FROM execution_rows) - task")
+        subjects = [finding["subject"] for finding in self.verify(1)["findings"]]
+        self.assertEqual(subjects, [f"execution {first} line 1", f"execution {second} line 1"])
+
     def test_f_j6_a_cut_end_is_named(self):
         first, second = self.given()
         self.change(f"DELETE FROM execution_logs WHERE {self.where} AND seq > 3")
@@ -119,6 +125,8 @@ class Verify(LogTest):
         self.change(f"DELETE FROM execution_logs WHERE {self.where}")
         self.found(first, 1)
         self.change("DELETE FROM log_anchors", "DELETE FROM execution_logs")
+        self.verify(1)  # it has a key, and no record
+        self.change("DELETE FROM store_info WHERE name = 'log_public_key'")
         self.verify(0)  # nothing is left that could know
         kinds = {finding["kind"] for finding in self.verify(1, "--anchor", self.anchor)["findings"]}
         self.assertEqual(kinds, {"regression", "log"})

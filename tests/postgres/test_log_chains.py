@@ -68,10 +68,24 @@ class LogChains(ClusterTest):
         self.nodes.sql("UPDATE execution_logs SET message = 'another' WHERE seq = 3")
         finding, = self.verify(1)["findings"]
         self.assertTrue(finding["subject"].endswith(" line 3"), finding)
-        self.nodes.sql("DELETE FROM execution_logs; DELETE FROM log_anchors")  # whole again, alone
-        self.verify(0)
+        self.nodes.sql("DELETE FROM execution_logs; DELETE FROM log_anchors")
+        self.assertEqual(self.verify(1)["findings"][0]["kind"], "anchor")  # a key, and no record
+        self.nodes.sql("DELETE FROM store_info WHERE name = 'log_public_key'")
+        self.verify(0)  # whole again, alone
         kinds = {finding["kind"] for finding in self.verify(1, "--anchor", self.anchor)["findings"]}
         self.assertEqual(kinds, {"regression", "log"})
+
+    def test_f_j5_an_execution_given_to_another_task_is_named(self):
+        task = self.held()
+        self.say(self.nodes.node(1), task, 1)
+        self.nodes.node(0).complete("worker-1", task)
+        self.nodes.node(0).enqueue("a")
+        self.verify(0)
+        self.nodes.sql("UPDATE execution_rows SET task = (SELECT max(task) FROM task_states)")
+        finding, = self.verify(1)["findings"]
+        self.assertTrue(finding["subject"].endswith(" line 1"), finding)
+        self.nodes.sql("UPDATE execution_rows SET task = (SELECT min(task) FROM task_states)")
+        self.verify(0)
 
     def test_f_j8_a_deleted_task_leaves_a_record(self):
         task = self.held()

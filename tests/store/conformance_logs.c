@@ -17,11 +17,12 @@ static struct execution put_execution(struct conformance *c, struct task **task)
     return execution;
 }
 
-static void put_lines(struct conformance *c, const struct uuid *execution, int count)
+static void put_lines(struct conformance *c, const struct execution *execution, int count)
 {
     for (int i = 0; i < count; i++) {
         struct log_entry entry = {.id = uuid7_new(&c->ids, T0_US),
-                                  .execution_id = *execution,
+                                  .execution_id = execution->id,
+                                  .task_id = execution->task_id,
                                   .level = SEVERITY_INFO,
                                   .message = text_of(c, "line %d é \xf0\x9f\x98\x80", i),
                                   .context = i % 2 ? STR("{\"k\": 1.50}") : STR_NONE,
@@ -77,17 +78,17 @@ static void v7_lines_are_chained_as_they_are_written(void **state)
     store_begin(c);
     for (int i = 0; i < 3; i++) {
         executions[i] = put_execution(c, &task);
-        put_lines(c, &executions[i].id, 5);
+        put_lines(c, &executions[i], 5);
     }
     store_commit(c);
     then_verified(c, 15);
     store_begin(c);
-    put_lines(c, &executions[1].id, 3);
+    put_lines(c, &executions[1], 3);
     store_rollback(c);
     then_verified(c, 15);
     store_reopen(c);
     store_begin(c);
-    put_lines(c, &executions[1].id, 3); /* goes on from what is stored */
+    put_lines(c, &executions[1], 3); /* goes on from what is stored */
     store_commit(c);
     then_verified(c, 18);
 }
@@ -103,8 +104,8 @@ static void d9_chains_wait_for_a_record_until_they_are_taken(void **state)
     store_begin(c);
     a = put_execution(c, &task);
     b = put_execution(c, &task);
-    put_lines(c, &a.id, 4);
-    put_lines(c, &b.id, 2);
+    put_lines(c, &a, 4);
+    put_lines(c, &b, 2);
     store_commit(c);
     store_begin(c);
     OK(c, LOGS(c)->heads_take(c->store, 10, &c->arena, &heads, &count, &c->err));
@@ -116,7 +117,7 @@ static void d9_chains_wait_for_a_record_until_they_are_taken(void **state)
     assert_int_equal(heads[0].head.seq, 4);
     assert_int_equal(heads[0].lines, 4);
     put_record(c, ANCHOR_HEADS, heads, count);
-    put_lines(c, &a.id, 1);
+    put_lines(c, &a, 1);
     store_commit(c);
     then_verified(c, 7);
     store_begin(c);
@@ -165,9 +166,9 @@ static void j8_removed_lines_are_told_as_cuts(void **state)
     old.status = EXECUTION_COMPLETED;
     old.completed_at_us = T0_US + 1;
     OK(c, c->verbs->executions_save(c->store, &old, 1, &c->err));
-    put_lines(c, &kept.id, 2);
-    put_lines(c, &gone.id, 3);
-    put_lines(c, &old.id, 10);
+    put_lines(c, &kept, 2);
+    put_lines(c, &gone, 3);
+    put_lines(c, &old, 10);
     store_commit(c);
     store_begin(c);
     record_heads(c);
@@ -205,7 +206,7 @@ static void j8_records_are_trimmed_and_living_executions_known(void **state)
 
     store_begin(c);
     execution = put_execution(c, &task);
-    put_lines(c, &execution.id, 1);
+    put_lines(c, &execution, 1);
     for (int i = 0; i < 4; i++)
         put_record(c, ANCHOR_HEADS, NULL, 0);
     OK(c, LOGS(c)->heads_take(c->store, 2, &c->arena, &heads, &count, &c->err));
@@ -230,7 +231,7 @@ static void j5_removed_lines_that_nobody_told_of_are_found(void **state)
 
     store_begin(c);
     execution = put_execution(c, &task);
-    put_lines(c, &execution.id, 3);
+    put_lines(c, &execution, 3);
     record_heads(c);
     store_commit(c);
     store_begin(c);
@@ -257,6 +258,7 @@ static void d9_the_marker_of_a_flood_is_in_the_chain(void **state)
         for (int i = 0; i < many; i++)
             entries[i] = (struct log_entry){.id = uuid7_new(&c->ids, T0_US),
                                             .execution_id = execution.id,
+                                            .task_id = execution.task_id,
                                             .message = STR("x"),
                                             .logged_at_us = T0_US};
         OK(c, c->verbs->logs_insert(c->store, entries, (uint32_t)many, &c->err));

@@ -10,9 +10,12 @@
 
 static const struct uuid execution = {{1, 2, 3, 4, 5, 6, 0x70, 8, 0x80, 10, 11, 12, 13, 14, 15, 16}};
 
+static const struct uuid task = {{1, 2, 3, 4, 5, 5, 0x70, 1, 0x80, 2, 3, 5, 7, 11, 13, 17}};
+
 static struct log_line sample(void)
 {
     return (struct log_line){.execution_id = execution,
+                             .task_id = task,
                              .seq = 1,
                              .level = SEVERITY_WARN,
                              .message = STR("disk nearly full"),
@@ -56,6 +59,9 @@ static void d9_every_field_changes_the_hash(void **state)
     assert_other(none, changed);
     changed = sample();
     changed.execution_id.bytes[15]++;
+    assert_other(none, changed);
+    changed = sample();
+    changed.task_id.bytes[15]++;
     assert_other(none, changed);
     assert_other(behind, sample());
 }
@@ -117,6 +123,7 @@ static void expect(const void *before, size_t before_len, const struct log_line 
 
     put(state, before, before_len, false);
     put(state, line->execution_id.bytes, 16, false);
+    put(state, line->task_id.bytes, 16, false);
     put_number(state, line->seq);
     put(state, level, strlen(level), false);
     put_number(state, line->logged_at_us);

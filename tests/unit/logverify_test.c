@@ -414,8 +414,9 @@ static void j6_records_that_were_changed_removed_or_made_up_are_named(void **sta
     assert_string_equal(model->subject, "record 1");
     sign_key_free(model->key);
     model->key = sign_key_new(seed);
-    record_heads(model, 3, 3); /* by another key: seen by who knows the right one */
-    assert_int_equal(verify(model), 0);
+    record_heads(model, 3, 3); /* by another key */
+    assert_int_equal(verify(model), 1);
+    assert_string_equal(model->subject, "record 4");
     model->options.keys_count = 1;
     seed[0] = 7;
     {
@@ -433,6 +434,56 @@ static void j6_records_that_were_changed_removed_or_made_up_are_named(void **sta
     record_heads(model, 3, 3);
     assert_int_equal(verify(model), 1);
     assert_non_null(strstr(model->detail, "not signed"));
+}
+
+static struct sign_key *use_key(struct model *model, uint8_t first)
+{
+    uint8_t seed[SIGN_SEED_BYTES] = {first};
+
+    sign_key_free(model->key);
+    model->key = sign_key_new(seed);
+    return model->key;
+}
+
+static void j6_a_cut_that_somebody_signed_himself_removes_nothing(void **state)
+{
+    struct model *model = given(state);
+    struct log_part cut = {.head = head_of(model, 2), .lines = 5};
+    struct anchor anchor = {.kind = ANCHOR_CUTS, .reason = STR("retention")};
+
+    sign_key_public(model->key, model->options.key);
+    model->options.has_key = true;
+    use_key(model, 8);
+    add_record(model, &anchor, &cut, 1);
+    for (int i = 5; i < 10; i++)
+        model->lines[i].line.seq = 0;
+    assert_int_equal(verify(model), 2); /* the record, and the lines that are missing all the same */
+    assert_string_equal(model->subject, "record 2");
+    model->file_count = 2; /* also when it came into the anchor file */
+    assert_int_equal(verify(model), 3);
+    model->options.has_key = false; /* the first key counts then */
+    assert_int_equal(verify(model), 3);
+    model->options.has_key = true;
+    sign_key_public(model->key, model->options.key); /* the store names the forger's */
+    assert_true(verify(model) > 0);
+}
+
+static void j6_records_that_are_all_gone_are_missed(void **state)
+{
+    struct model *model = given(state);
+
+    model->file_count = 0;
+    for (int i = 1; i <= 3; i++)
+        model->pending[model->pending_count++] = head_of(model, i);
+    assert_int_equal(verify_some(model, 0, 0), 0);
+    model->options.has_key = true; /* the store says so */
+    sign_key_public(model->key, model->options.key);
+    assert_int_equal(verify_some(model, 0, 0), 1);
+    model->options.has_key = false;
+    model->options.keys_count = 1; /* who verifies knows */
+    sign_key_public(model->key, model->options.keys[0]);
+    assert_int_equal(verify_some(model, 0, 0), 1);
+    assert_string_equal(model->subject, "store");
 }
 
 static void j6_a_record_between_two_others_cannot_be_left_out(void **state)
@@ -541,6 +592,9 @@ int main(void)
             j6_records_that_were_changed_removed_or_made_up_are_named, setup, teardown),
         cmocka_unit_test_setup_teardown(j6_a_record_between_two_others_cannot_be_left_out, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(j6_a_cut_that_somebody_signed_himself_removes_nothing,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(j6_records_that_are_all_gone_are_missed, setup, teardown),
         cmocka_unit_test_setup_teardown(d9_lines_without_hashes_are_of_the_time_before, setup,
                                         teardown),
     };

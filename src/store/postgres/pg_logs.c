@@ -127,6 +127,7 @@ static struct log_entry *chain_entry(struct pg_store *store, struct chains *chai
         row->context = STR_NONE;
     }
     line = (struct log_line){.execution_id = row->execution_id,
+                             .task_id = row->task_id,
                              .seq = row->seq,
                              .level = row->level,
                              .message = row->message,
@@ -409,7 +410,8 @@ static void walk_line(const PGresult *result, int row, const struct log_walk *wa
                               .message = view_text(result, row, 3),
                               .context = view_text(result, row, 4),
                               .logged_at_us = get_time(result, row, 5),
-                              .removed = view_text(result, row, 7)};
+                              .task_id = get_uuid(result, row, 7),
+                              .removed = view_text(result, row, 8)};
     severity_parse(view_text(result, row, 2), &line->level);
     walk->line(walk->ctx, line, view_text(result, row, 6));
 }

@@ -76,6 +76,7 @@ static int insert_bounded(struct sqlite_sql *sql, struct log_entry *entry, struc
                           struct err *err)
 {
     struct log_line line = {.execution_id = entry->execution_id,
+                            .task_id = entry->task_id,
                             .seq = head->seq + 1,
                             .level = entry->level,
                             .message = entry->message,
@@ -341,9 +342,28 @@ static int walk_heads(struct sqlite_sql *sql, const struct log_walk *walk, struc
     return rc;
 }
 
+/* Nil where there is none: no line is of such a task. */
+static int load_owner(struct sqlite_sql *sql, const struct uuid *execution_id, struct uuid *task_id,
+                      struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(sql, SQL_walk_owner, err);
+    int rc;
+
+    *task_id = (struct uuid){{0}};
+    if (!stmt)
+        return -(int)err->code;
+    bind_uuid(stmt, 1, execution_id);
+    rc = sql_step(sql, stmt, err);
+    if (rc > 0)
+        *task_id = column_uuid(stmt, 0);
+    sqlite3_reset(stmt);
+    return rc < 0 ? rc : 0;
+}
+
 static int walk_lines(struct sqlite_sql *sql, const struct log_walk *walk, struct err *err)
 {
     sqlite3_stmt *stmt = sql_get(sql, SQL_walk_lines, err);
+    struct uuid execution_id = {{0}}, task_id = {{0}};
     int rc;
 
     if (!stmt)
@@ -356,6 +376,13 @@ static int walk_lines(struct sqlite_sql *sql, const struct log_walk *walk, struc
                                 .logged_at_us = sqlite3_column_int64(stmt, 5),
                                 .removed = column_view(stmt, 7)};
 
+        if (!uuid_eq(&line.execution_id, &execution_id)) {
+            execution_id = line.execution_id;
+            rc = load_owner(sql, &execution_id, &task_id, err);
+            if (rc < 0)
+                break;
+        }
+        line.task_id = task_id;
         severity_parse(column_view(stmt, 2), &line.level);
         walk->line(walk->ctx, &line, column_view(stmt, 6));
     }

@@ -97,11 +97,21 @@ SELECT execution_id, seq, chain_hash FROM log_heads
 WHERE (execution_id, seq) > (coalesce($1, '00000000-0000-0000-0000-000000000000'), $2)
 ORDER BY execution_id, seq LIMIT $3;
 
+-- Each with the task its execution is of.
 -- name: walk_lines
-SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash, removed_hash
-FROM (SELECT *, sum(bytes) OVER (ORDER BY execution_id, seq) - bytes AS before
-    FROM (SELECT *, octet_length(message) + coalesce(octet_length(context), 0) AS bytes
-        FROM execution_logs
-        WHERE (execution_id, seq) > (coalesce($1, '00000000-0000-0000-0000-000000000000'), $2)
-        ORDER BY execution_id, seq LIMIT $3) c) sized
-WHERE before < $4 ORDER BY execution_id, seq;
+WITH lines AS MATERIALIZED (
+    SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash, removed_hash
+    FROM (SELECT *, sum(bytes) OVER (ORDER BY execution_id, seq) - bytes AS before
+        FROM (SELECT *, octet_length(message) + coalesce(octet_length(context), 0) AS bytes
+            FROM execution_logs
+            WHERE (execution_id, seq) > (coalesce($1, '00000000-0000-0000-0000-000000000000'), $2)
+            ORDER BY execution_id, seq LIMIT $3) c) sized
+    WHERE before < $4),
+owners AS MATERIALIZED (
+    SELECT x.execution_id, t.task_id FROM (SELECT DISTINCT execution_id FROM lines) x
+    CROSS JOIN LATERAL (SELECT s.id AS task_id FROM execution_rows e
+        JOIN task_states s ON s.task = e.task
+        WHERE e.execution = perdura_key(x.execution_id) AND e.id = x.execution_id OFFSET 0) t)
+SELECT l.execution_id, l.seq, l.log_level, l.message, l.context, l.logged_at, l.chain_hash,
+    o.task_id, l.removed_hash
+FROM lines l LEFT JOIN owners o USING (execution_id) ORDER BY l.execution_id, l.seq;

@@ -59,6 +59,10 @@ RETURNING execution_id, seq, chain_hash;
 -- name: walk_heads
 SELECT execution_id, seq, chain_hash FROM log_heads ORDER BY execution_id, seq;
 
+-- name: walk_owner
+SELECT s.id FROM execution_rows e JOIN task_states s ON s.task = e.task
+WHERE e.execution = task_key(?1) AND e.id = ?1;
+
 -- name: walk_lines
 SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash, removed_hash
 FROM execution_logs ORDER BY execution_id, seq;
