@@ -158,7 +158,10 @@ static void print_log(struct call *call, struct str entry)
     terminal_print(&call->out, view_status_colour(level), buf_view(&line));
     buf_reset(&line);
     buf_format(&line, "%*s", level.len < 6 ? (int)(6 - level.len) : 1, "");
-    terminal_clean(&line, view_member(call, entry, "message"));
+    if (str_is(json_get(entry, STR("removed")), "true"))
+        buf_text(&line, "(removed by retention)");
+    else
+        terminal_clean(&line, view_member(call, entry, "message"));
     if (context.data && json_kind(context) != JSON_NULL && !str_is(context, "{}")) {
         buf_byte(&line, ' ');
         terminal_clean(&line, context);

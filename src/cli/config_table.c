@@ -11,6 +11,11 @@
     .offset = offsetof(struct config, settings.member),                                 \
     .count_offset = offsetof(struct config, settings.member##_count)
 
+#define LOG_LEVEL(word, level)                                                            \
+    {.key = "retention.log_levels." word, .kind = CONFIG_DURATION,                          \
+     SETTING(retention.log_levels_ms[level]), .min = 1, .max = BOUND_DELAY_MS,              \
+     .help = "what " word " lines say; the line stays, emptied. Otherwise retention.logs"}
+
 static bool type_pattern_valid(struct str type)
 {
     const char *star = type.len ? memchr(type.data, '*', type.len) : NULL;
@@ -84,6 +89,9 @@ static const struct config_field handler_fields[] = {
      .max = INT64_C(1) << 30, .help = "bytes of output kept as logs per run"},
     {.key = "retention", .kind = CONFIG_DURATION, AT(handler_rule, retention_ms), .absent = -1,
      .max = BOUND_DELAY_MS, .help = "how long ended tasks of this type are kept; 0 = for ever"},
+    {.key = "retention_logs", .kind = CONFIG_DURATION, AT(handler_rule, retention_logs_ms),
+     .min = 1, .max = BOUND_DELAY_MS,
+     .help = "how long log lines of this type are kept; otherwise retention.logs"},
     {.key = "stall_after", .kind = CONFIG_DURATION, AT(handler_rule, stall_after_ms), .absent = -1,
      .max = BOUND_DELAY_MS, .help = "a handler silent this long is lost and its task taken back"},
     {.key = "validate.command", .kind = CONFIG_ARGV, AT(handler_rule, validate_command), .max = 256,
@@ -236,6 +244,11 @@ static const struct config_field root_fields[] = {
      .fallback = "30d", .max = BOUND_DELAY_MS, .help = "executions; 0 = for ever"},
     {.key = "retention.logs", .kind = CONFIG_DURATION, SETTING(retention.logs_ms),
      .fallback = "30d", .max = BOUND_DELAY_MS, .help = "logs of executions; 0 = for ever"},
+    LOG_LEVEL("debug", SEVERITY_DEBUG),
+    LOG_LEVEL("info", SEVERITY_INFO),
+    LOG_LEVEL("warn", SEVERITY_WARN),
+    LOG_LEVEL("error", SEVERITY_ERROR),
+    LOG_LEVEL("fatal", SEVERITY_FATAL),
     {.key = "retention.archive", .kind = CONFIG_TEXT, SETTING(retention.archive),
      .help = "folder for JSON lines of removed tasks"},
     {.key = "handlers", .kind = CONFIG_LIST, SETTING_LIST(handlers), .max = 4096,

@@ -361,14 +361,18 @@ static const struct config_field *find_field(const struct config_record *type, c
     return NULL;
 }
 
-/* "retention" when some key starts with "retention."; the returned text is its own copy. */
-static const char *find_group(struct walk *walk, const struct config_record *type, struct str key)
+/* "retention" when some key starts with "retention.", and "retention.log_levels" inside of it; the
+ * returned text is its own copy. */
+static const char *find_group(struct walk *walk, const struct config_record *type,
+                              const char *group, struct str key)
 {
     for (const struct config_field *field = type->fields; field->key; field++) {
-        const char *point = strchr(field->key, '.');
+        const char *own = key_in_group(field, group);
+        const char *point = own ? strchr(own, '.') : NULL;
 
-        if (point && str_eq(str_span(field->key, (size_t)(point - field->key)), key))
-            return arena_cstr(&walk->config->arena, key);
+        if (point && str_eq(str_span(own, (size_t)(point - own)), key))
+            return arena_format(&walk->config->arena, "%s%s" STR_FMT, group ? group : "",
+                                group ? "." : "", STR_ARG(key)).data;
     }
     return NULL;
 }
@@ -426,7 +430,7 @@ static int walk_pair(struct walk *walk, yaml_node_t *key_node, yaml_node_t *valu
 {
     struct str key = scalar_text(key_node);
     const struct config_field *field = find_field(type, group, key);
-    const char *inner = !field && !group ? find_group(walk, type, key) : NULL;
+    const char *inner = !field ? find_group(walk, type, group, key) : NULL;
     int rc;
 
     if (inner)
@@ -505,6 +509,25 @@ static int check_names(const struct config *config, const char *name, struct err
     return 0;
 }
 
+/* What ends earlier than all lines do cannot end later. */
+static int check_retention(const struct config *config, const char *name, struct err *err)
+{
+    const struct settings *settings = &config->settings;
+    int64_t end_ms = settings->retention.logs_ms > 0 ? settings->retention.logs_ms : INT64_MAX;
+
+    for (int i = 0; i < SEVERITY_COUNT; i++)
+        if (settings->retention.log_levels_ms[i] > end_ms)
+            return err_set(err, ERR_INVALID, "%s: the time of %s in retention.log_levels is longer "
+                           "than retention.logs, which ends all lines; raise that one", name,
+                           severity_word((enum log_severity)i));
+    for (uint32_t i = 0; i < settings->handlers_count; i++)
+        if (settings->handlers[i].retention_logs_ms > end_ms)
+            return err_set(err, ERR_INVALID, "%s: retention_logs of handler '" STR_FMT "' is longer "
+                           "than retention.logs, which ends all lines; raise that one", name,
+                           STR_ARG(settings->handlers[i].type));
+    return 0;
+}
+
 int config_walk(struct config *config, yaml_document_t *document, const char *name,
                 struct err *err)
 {
@@ -517,5 +540,7 @@ int config_walk(struct config *config, yaml_document_t *document, const char *na
     rc = check_size(&walk, root, 0);
     if (rc == 0)
         rc = walk_mapping(&walk, root, &config_root, NULL, config);
-    return rc < 0 ? rc : check_names(config, name, err);
+    if (rc == 0)
+        rc = check_names(config, name, err);
+    return rc < 0 ? rc : check_retention(config, name, err);
 }

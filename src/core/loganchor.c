@@ -1,12 +1,13 @@
 /* Records as JSON: {"serial":7,"previous":HASH,"at":TIME,"kind":"heads","lines":N,"key":KEY,
- * "items":[[EXECUTION,SEQ,HASH],...]}; their hash and signature are over exactly these bytes. Pure,
+ * "items":[[EXECUTION,SEQ,HASH,LINES],...]}, of blanks [EXECUTION,SEQ,"",LINES,LEVEL]; their hash and signature are over exactly these bytes. Pure,
  * any thread. */
 #include "core/loganchor.h"
 
 #include "base/clock.h"
 #include "base/hash.h"
 
-static const char *const kind_words[ANCHOR_KIND_COUNT] = {"heads", "cuts", "seam", "trim"};
+static const char *const kind_words[ANCHOR_KIND_COUNT] = {"heads", "cuts", "seam", "trim",
+                                                          "blanks"};
 
 static void write_hex(struct buf *out, const char *name, const uint8_t *data, size_t len)
 {
@@ -16,18 +17,20 @@ static void write_hex(struct buf *out, const char *name, const uint8_t *data, si
     buf_format(out, ",\"%s\":\"%s\"", name, hex);
 }
 
-/* [EXECUTION,SEQ,HASH] and, of cuts, how many lines; the hash is empty where there was none. */
-static void write_item(struct buf *out, const struct log_head *head, int64_t lines)
+/* The hash is empty where there was none, and of lines that were emptied: it is still theirs. */
+static void write_item(struct buf *out, const struct log_part *item)
 {
     char id[UUID_TEXT_BYTES];
     char hex[HASH_HEX_BYTES + 1] = "";
 
-    uuid_format(&head->execution_id, id);
-    if (head->hashed)
-        hash_hex(head->hash, sizeof head->hash, hex);
-    buf_format(out, "[\"%s\",%lld,\"%s\"", id, (long long)head->seq, hex);
-    if (lines > 0)
-        buf_format(out, ",%lld", (long long)lines);
+    uuid_format(&item->head.execution_id, id);
+    if (item->head.hashed)
+        hash_hex(item->head.hash, sizeof item->head.hash, hex);
+    buf_format(out, "[\"%s\",%lld,\"%s\"", id, (long long)item->head.seq, hex);
+    if (item->lines > 0 || item->emptied)
+        buf_format(out, ",%lld", (long long)item->lines);
+    if (item->emptied)
+        buf_format(out, ",\"%s\"", severity_word(item->level));
     buf_byte(out, ']');
 }
 
@@ -55,7 +58,7 @@ static void write_record(struct buf *out, const struct anchor *anchor,
     for (uint32_t i = 0; i < count; i++) {
         if (i > 0)
             buf_byte(out, ',');
-        write_item(out, &items[i].head, anchor->kind == ANCHOR_CUTS ? items[i].lines : 0);
+        write_item(out, &items[i]);
     }
     buf_text(out, "]}");
 }
@@ -139,7 +142,7 @@ bool anchor_parse(struct str record, struct anchor *anchor)
 bool anchor_next_item(struct json_iter *iter, struct log_part *item)
 {
     struct json_iter inner;
-    struct str array, id, seq, hash, lines;
+    struct str array, id, seq, hash, lines, level;
 
     *item = (struct log_part){.lines = 0};
     if (!json_next_element(iter, &array))
@@ -152,7 +155,8 @@ bool anchor_next_item(struct json_iter *iter, struct log_part *item)
     logchain_resume(&item->head, &item->head.execution_id, item->head.seq, plain_text(hash));
     if (json_next_element(&inner, &lines))
         json_int64(lines, &item->lines);
-    return true;
+    item->emptied = json_next_element(&inner, &level);
+    return !item->emptied || severity_parse(plain_text(level), &item->level);
 }
 
 bool anchor_signature_good(const struct anchor *anchor, struct str record, struct str signature)

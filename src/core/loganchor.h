@@ -1,6 +1,6 @@
 /* Records about the logs of a store, each signed and bound to the one before (D9, F-J6 to F-J8):
- * where the chains of executions stand, what retention removed of them, that the store was set
- * back. They are kept in the store and, as JSON lines, in the anchor file. Pure; who writes them
+ * where the chains of executions stand, what retention removed of them or emptied, that the store
+ * was set back. They are kept in the store and, as JSON lines, in the anchor file. Pure; who writes them
  * is queue/log_heads.c, who believes them is logverify.c. */
 #ifndef CORE_LOGANCHOR_H
 #define CORE_LOGANCHOR_H
@@ -11,7 +11,7 @@
 #include "base/sign.h"
 #include "core/logchain.h"
 
-#define ANCHOR_ITEMS_MAX 1000             /* heads or cuts in one record */
+#define ANCHOR_ITEMS_MAX 1000             /* heads, cuts or blanks in one record */
 #define ANCHOR_BYTES_MAX (512 * 1024)     /* a thousand of them, with room */
 #define ANCHOR_LINE_BYTES_MAX (ANCHOR_BYTES_MAX + 512)
 #define ANCHOR_REASON_BYTES_MAX 64
@@ -21,7 +21,8 @@ enum anchor_kind {
     ANCHOR_CUTS,  /* lines that were removed */
     ANCHOR_SEAM,  /* the anchor file was ahead of the store: serials in between are left out; or
                      (through 0) the newest record of the store was gone or not by its key */
-    ANCHOR_TRIM,  /* older records were removed; heads they told of and that still count */
+    ANCHOR_TRIM,  /* older records were removed; heads and blanks they told of that still count */
+    ANCHOR_BLANKS, /* lines of a level that lost what they said, and stay in their chains */
     ANCHOR_KIND_COUNT
 };
 
@@ -43,10 +44,10 @@ struct anchor {
     int64_t lines;       /* written in all, as far as whoever wrote it knew */
     int64_t through;     /* SEAM: last serial of the anchor file; TRIM: last serial removed */
     uint8_t through_hash[HASH_BYTES]; /* and that record's hash */
-    struct str reason;   /* CUTS: retention, delete, purge; SEAM: foreign */
+    struct str reason;   /* CUTS, BLANKS: retention, delete, purge; SEAM: foreign */
     bool is_signed;
     uint8_t key[SIGN_PUBLIC_BYTES];
-    struct str items;    /* parsed: the JSON array of heads or cuts */
+    struct str items;    /* parsed: the JSON array of heads, cuts or blanks */
     uint8_t hash[HASH_BYTES]; /* parsed: of the record's text */
 };
 
@@ -57,7 +58,7 @@ int anchor_make(struct anchor *anchor, const struct log_part *items, uint32_t co
 
 /* False when the text is no record. What it says is not yet believed: see anchor_signed. */
 bool anchor_parse(struct str record, struct anchor *anchor);
-bool anchor_next_item(struct json_iter *iter, struct log_part *item); /* of heads: lines 0 */
+bool anchor_next_item(struct json_iter *iter, struct log_part *item); /* lines 0 = not known */
 
 /* Is the signature by the key the record names? */
 bool anchor_signature_good(const struct anchor *anchor, struct str record, struct str signature);

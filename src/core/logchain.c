@@ -1,10 +1,10 @@
 /* One step of a chain: fields in a fixed order, each behind its length, so that no two different
- * lines read alike. Nothing here may ever change: stores are full of these hashes. Pure, any
- * thread. */
+ * lines read alike; the texts by their hash, which may outlive them. Nothing here may ever change:
+ * stores are full of these hashes. Pure, any thread. */
 #include "core/logchain.h"
 
 #define ABSENT UINT64_MAX /* no text is this long */
-#define FIXED_BYTES 184   /* all but the texts: 32 + 16 + 16 + 8 + 5 + 8 bytes, 8 lengths of 8 */
+#define STEP_BYTES 176    /* 32 + 16 + 16 + 8 + 5 + 8 + 32 bytes behind 7 lengths of 8 */
 #define AT_ONCE_BYTES 2048 /* most lines are shorter: then one call of the hash is enough */
 
 struct writer {
@@ -20,8 +20,17 @@ static void put_number(struct writer *writer, uint64_t value)
 static void put_field(struct writer *writer, const void *data, size_t len)
 {
     put_number(writer, len);
-    memcpy(writer->at, data, len);
+    if (len)
+        memcpy(writer->at, data, len);
     writer->at += len;
+}
+
+static void put_text(struct writer *writer, struct str text)
+{
+    if (text.data)
+        put_field(writer, text.data, text.len);
+    else
+        put_number(writer, ABSENT);
 }
 
 void logchain_resume(struct log_head *head, const struct uuid *execution_id, int64_t seq,
@@ -33,12 +42,48 @@ void logchain_resume(struct log_head *head, const struct uuid *execution_id, int
                    hash_from_hex(chain_hash, head->hash, sizeof head->hash);
 }
 
-/* All that stands before the message's own bytes. */
-static size_t put_fixed(char *out, const struct log_head *head, const struct log_line *line)
+static int hash_long(struct str message, struct str context, uint8_t out[HASH_BYTES])
+{
+    struct hash_state *state = hash_sha256_begin();
+    const struct str parts[] = {message, context};
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        char len[8];
+        struct writer writer = {len};
+
+        put_number(&writer, parts[i].data ? parts[i].len : ABSENT);
+        hash_sha256_add(state, str_span(len, sizeof len));
+        hash_sha256_add(state, parts[i]);
+    }
+    return hash_sha256_end(state, out);
+}
+
+int logchain_content(struct str message, struct str context, uint8_t out[HASH_BYTES])
+{
+    char text[16 + AT_ONCE_BYTES];
+    struct writer writer = {text};
+
+    if (message.len + context.len > AT_ONCE_BYTES)
+        return hash_long(message, context, out);
+    put_text(&writer, message);
+    put_text(&writer, context);
+    return hash_sha256(str_span(text, (size_t)(writer.at - text)), out);
+}
+
+int logchain_step(struct log_head *head, const struct log_line *line)
 {
     const char *level = severity_word(line->level);
-    struct writer writer = {out};
+    char text[STEP_BYTES];
+    struct writer writer = {text};
+    uint8_t content[HASH_BYTES], hash[HASH_BYTES];
+    int rc = 0;
 
+    if (line->removed.data)
+        rc = hash_from_hex(line->removed, content, sizeof content) ? 0 : -ERR_INVALID;
+    else
+        rc = logchain_content(line->message, line->context, content);
+    if (rc < 0)
+        return rc;
     if (head->hashed)
         put_field(&writer, head->hash, sizeof head->hash);
     else
@@ -50,50 +95,8 @@ static size_t put_fixed(char *out, const struct log_head *head, const struct log
     put_field(&writer, level, strlen(level));
     put_number(&writer, 8);
     put_number(&writer, (uint64_t)line->logged_at_us);
-    put_number(&writer, line->message.data ? line->message.len : ABSENT);
-    return (size_t)(writer.at - out);
-}
-
-static int hash_long(struct str fixed, const struct log_line *line, struct str context_len,
-                     uint8_t out[HASH_BYTES])
-{
-    struct hash_state *state = hash_sha256_begin();
-
-    hash_sha256_add(state, fixed);
-    hash_sha256_add(state, line->message);
-    hash_sha256_add(state, context_len);
-    hash_sha256_add(state, line->context);
-    return hash_sha256_end(state, out);
-}
-
-static int hash_short(char *text, size_t len, const struct log_line *line, struct str context_len,
-                      uint8_t out[HASH_BYTES])
-{
-    const struct str parts[] = {line->message, context_len, line->context};
-
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        if (parts[i].len)
-            memcpy(text + len, parts[i].data, parts[i].len);
-        len += parts[i].len;
-    }
-    return hash_sha256(str_span(text, len), out);
-}
-
-int logchain_step(struct log_head *head, const struct log_line *line)
-{
-    char text[FIXED_BYTES + 8 + AT_ONCE_BYTES];
-    char context_len[8];
-    uint8_t hash[HASH_BYTES];
-    struct writer writer = {context_len};
-    size_t len = put_fixed(text, head, line);
-    struct str tail = str_span(context_len, sizeof context_len);
-    int rc;
-
-    put_number(&writer, line->context.data ? line->context.len : ABSENT);
-    if (line->message.len + line->context.len <= AT_ONCE_BYTES)
-        rc = hash_short(text, len, line, tail, hash);
-    else
-        rc = hash_long(str_span(text, len), line, tail, hash);
+    put_field(&writer, content, sizeof content);
+    rc = hash_sha256(str_span(text, (size_t)(writer.at - text)), hash);
     if (rc < 0)
         return rc;
     head->execution_id = line->execution_id;

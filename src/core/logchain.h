@@ -16,6 +16,7 @@ struct log_line {
     struct str message;
     struct str context; /* absent differs from empty */
     int64_t logged_at_us;
+    struct str removed; /* hash of message and context in their place, hex; absent: they are there */
 };
 
 /* Where the chain of an execution stands. */
@@ -26,20 +27,27 @@ struct log_head {
     uint8_t hash[HASH_BYTES];
 };
 
-/* Lines of an execution that were written or removed together: how many, and where the chain stands
- * at the last of them. */
+/* Lines of an execution that were written, removed or emptied together: how many, and where the
+ * chain stands at the last of them. */
 struct log_part {
     struct log_head head;
     int64_t lines;
+    bool emptied;            /* those of one level up to head.seq: they have lost what they said */
+    enum log_severity level; /* of which one */
 };
 
 /* Takes what is stored of the last line; a hash that is none counts as not there. */
 void logchain_resume(struct log_head *head, const struct uuid *execution_id, int64_t seq,
                      struct str chain_hash);
 
-/* SHA-256 over the hash before (or the id), both ids, seq, level, time, message and context, each
- * behind its length; the head then stands at this line. -ERR_MEMORY: no hash, and the head as it
- * was. */
+/* What stays of a line when its text goes: SHA-256 over message and context, each behind its length.
+ * -ERR_MEMORY. */
+int logchain_content(struct str message, struct str context, uint8_t out[HASH_BYTES]);
+
+/* SHA-256 over the hash before (or the id), both ids, seq, level, time and the hash of the content,
+ * each behind its length; the head then stands at this line. So a line without its text is in the
+ * chain as it was with it. -ERR_INVALID: line.removed is no hash. -ERR_MEMORY. The head then is as
+ * it was. */
 int logchain_step(struct log_head *head, const struct log_line *line);
 
 #endif

@@ -28,6 +28,7 @@ void logverify_free(struct logverify *verify)
     free(verify->store.items);
     free(verify->heads.items);
     free(verify->cuts.items);
+    free(verify->blanks.items);
     free(verify);
 }
 
@@ -68,7 +69,7 @@ void logverify_add_told(struct logverify *verify, struct told_list *list, const 
 
 void logverify_pending(struct logverify *verify, const struct log_head *head)
 {
-    logverify_add_told(verify, &verify->heads, &(struct told){*head, 0});
+    logverify_add_told(verify, &verify->heads, &(struct told){.head = *head});
 }
 
 static int compare_told(const void *left, const void *right)
@@ -120,6 +121,23 @@ static void take_cut(struct logverify *verify, const struct uuid *id)
     verify->cut_seq = verify->at.seq;
 }
 
+/* What was emptied of the execution in order. */
+static void take_blanks(struct logverify *verify, const struct uuid *id)
+{
+    const struct told_list *blanks = &verify->blanks;
+
+    memset(verify->blank_seqs, 0, sizeof verify->blank_seqs);
+    for (; verify->blank_at < blanks->count; verify->blank_at++) {
+        const struct told *blank = &blanks->items[verify->blank_at];
+        int order = memcmp(blank->head.execution_id.bytes, id->bytes, 16);
+
+        if (order > 0)
+            break;
+        if (order == 0 && blank->head.seq > verify->blank_seqs[blank->level])
+            verify->blank_seqs[blank->level] = blank->head.seq;
+    }
+}
+
 static void begin_execution(struct logverify *verify, const struct uuid *id)
 {
     const struct told_list *heads = &verify->heads;
@@ -130,6 +148,7 @@ static void begin_execution(struct logverify *verify, const struct uuid *id)
     verify->plain_seq = 0;
     verify->at = (struct log_head){.execution_id = *id};
     take_cut(verify, id);
+    take_blanks(verify, id);
     verify->signed_seq = verify->cut_seq;
     for (size_t i = verify->head_at;
          i < heads->count && uuid_eq(&heads->items[i].head.execution_id, id); i++)
@@ -219,11 +238,26 @@ static void compare_heads(struct logverify *verify)
     }
 }
 
+/* Without its text, and as retention leaves such a line? Its level and the hash of its text are in
+ * the chain like those of any other. */
+static bool emptied_in_order(struct logverify *verify, const struct log_line *line)
+{
+    verify->counts.emptied++;
+    if (line->message.len > 0 || line->context.data)
+        bad_line(verify, line->seq, "it has a text although it is marked as emptied");
+    else if (line->seq > verify->blank_seqs[line->level])
+        bad_line(verify, line->seq, "it was emptied, and no record says so");
+    return !verify->bad;
+}
+
 static void check_line(struct logverify *verify, const struct log_line *line, struct str chain_hash)
 {
     char hex[HASH_HEX_BYTES + 1];
     const struct told *head;
+    int rc;
 
+    if (line->removed.data && !emptied_in_order(verify, line))
+        return;
     if (line->seq <= verify->cut_seq) {
         bad_line(verify, line->seq, "it is there although the lines up to %lld were removed",
                  (long long)verify->cut_seq);
@@ -242,14 +276,15 @@ static void check_line(struct logverify *verify, const struct log_line *line, st
                  (long long)line->seq - 1);
         return;
     }
-    if (logchain_step(&verify->at, line) < 0) {
+    rc = logchain_step(&verify->at, line);
+    if (rc < 0 && rc != -(int)ERR_INVALID) {
         verify->failed = ERR_MEMORY;
         return;
     }
     hash_hex(verify->at.hash, HASH_BYTES, hex);
     if (is_old(verify, line))
         verify->plain_seq = line->seq;
-    if (!str_is(chain_hash, hex))
+    if (rc < 0 || !str_is(chain_hash, hex))
         bad_line(verify, line->seq, "it is not as it was written, or the line before it is not the "
                  "one it followed, or its execution was given to another task");
     else
@@ -262,6 +297,7 @@ void logverify_line(struct logverify *verify, const struct log_line *line, struc
         logverify_compare_anchor(verify);
         sort_told(&verify->heads);
         sort_told(&verify->cuts);
+        sort_told(&verify->blanks);
         verify->sorted = true;
     }
     if (!line)

@@ -8,7 +8,7 @@
 #include "core/loganchor.h"
 
 #define LOGVERIFY_KEYS_MAX 8
-#define LOGVERIFY_HEADS_MAX 100000000u /* 7 GiB of them */
+#define LOGVERIFY_HEADS_MAX 100000000u /* 8 GB of them */
 
 struct logverify;
 
@@ -32,6 +32,7 @@ struct logverify_options {
 
 struct logverify_counts {
     int64_t lines;
+    int64_t emptied;        /* of the lines */
     int64_t executions;
     int64_t records;        /* in the store */
     int64_t unsigned_records;

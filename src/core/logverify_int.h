@@ -4,10 +4,11 @@
 
 #include "core/logverify.h"
 
-/* A head or cut that a record, or the store's waiting list (serial 0), names. */
+/* A head, cut or blank that a record, or the store's waiting list (serial 0), names. */
 struct told {
     struct log_head head;
     int64_t serial;
+    enum log_severity level; /* of blanks */
 };
 
 struct told_list {
@@ -35,7 +36,7 @@ struct logverify {
     int64_t file_lines;
     struct buf piece;     /* a line of the file that is no record, until the next one is seen */
     int64_t piece_at;
-    struct told_list heads, cuts;
+    struct told_list heads, cuts, blanks;
     bool key_known;       /* the one that is trusted where none was given */
     uint8_t key[SIGN_PUBLIC_BYTES];
     bool store_signed;    /* a signed record of the store was seen */
@@ -54,6 +55,8 @@ struct logverify {
     size_t head_at;         /* next of heads */
     size_t cut_at;
     int64_t cut_seq;
+    size_t blank_at;        /* next of blanks */
+    int64_t blank_seqs[SEVERITY_COUNT]; /* lines of a level up to here may have been emptied */
     int64_t signed_seq;     /* the highest one that heads and cuts name */
 };
 

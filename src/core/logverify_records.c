@@ -92,6 +92,14 @@ static const struct known *find_known(const struct known_list *list, int64_t ser
     return low < list->count && list->items[low].serial == serial ? &list->items[low] : NULL;
 }
 
+static struct told_list *list_of(struct logverify *verify, const struct anchor *anchor,
+                                 const struct log_part *item)
+{
+    if (item->emptied)
+        return &verify->blanks;
+    return anchor->kind == ANCHOR_CUTS ? &verify->cuts : &verify->heads;
+}
+
 static void take_items(struct logverify *verify, const struct anchor *anchor)
 {
     struct json_iter iter;
@@ -100,8 +108,8 @@ static void take_items(struct logverify *verify, const struct anchor *anchor)
 
     json_begin(anchor->items, &iter);
     while (count++ < ANCHOR_ITEMS_MAX && anchor_next_item(&iter, &item))
-        logverify_add_told(verify, anchor->kind == ANCHOR_CUTS ? &verify->cuts : &verify->heads,
-                           &(struct told){item.head, anchor->serial});
+        logverify_add_told(verify, list_of(verify, anchor, &item),
+                           &(struct told){item.head, anchor->serial, item.level});
 }
 
 /* Does it follow the one before it in its list? */

@@ -3,6 +3,7 @@
 #ifndef CORE_SETTINGS_H
 #define CORE_SETTINGS_H
 
+#include "core/report.h"
 #include "core/retry.h"
 
 /* One entry of `handlers:`; also the place of a type's defaults (retry, timeout, hash_input). */
@@ -23,6 +24,7 @@ struct handler_rule {
     bool hash_input;           /* A3: idempotent by input hash for the whole type */
     int64_t output_bytes_max;  /* stdout + stderr kept as logs per run; -1 = default */
     int64_t retention_ms;      /* ended tasks of this type are kept this long; -1 = not set */
+    int64_t retention_logs_ms; /* lines of this type's runs; 0 = as long as all */
     int64_t stall_after_ms;    /* a handler silent this long is lost; -1 = not set */
     char *const *validate_command; /* asked before a lost task is put back; NULL = none */
     struct str validate_url;   /* the same over HTTP; absent = none */
@@ -81,6 +83,7 @@ struct retention_rule { /* milliseconds; 0 = kept for ever */
     int64_t events_ms;
     int64_t executions_ms;
     int64_t logs_ms;
+    int64_t log_levels_ms[SEVERITY_COUNT]; /* what lines of a level say; 0 = as long as the line */
     struct str archive;  /* folder for JSON lines (.zst); absent = tasks are just removed */
 };
 

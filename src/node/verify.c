@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define FINDINGS_MAX 10000 /* beyond that the store is lost anyway */
-#define COUNTS_MAX 6
+#define COUNTS_MAX 8
 
 struct findings {
     struct arena *arena;
@@ -155,6 +155,7 @@ static int verify_logs(struct store *store, const struct verify_request *request
     if (rc == 0)
         check_anchor_there(anchor, &counts, findings);
     total->lines += counts.lines;
+    total->emptied += counts.emptied;
     total->executions += counts.executions;
     total->records += counts.records;
     total->unsigned_records += counts.unsigned_records;
@@ -232,6 +233,8 @@ static int fill_report(const struct totals *totals, const struct verify_request 
     add_count(counts, report, STR("log lines"), totals->logs.lines);
     add_count(counts, report, STR("executions with logs"), totals->logs.executions);
     add_count(counts, report, STR("records"), totals->logs.records);
+    if (totals->logs.emptied > 0)
+        add_count(counts, report, STR("emptied log lines"), totals->logs.emptied);
     if (totals->logs.unsigned_records > 0)
         add_count(counts, report, STR("unsigned records"), totals->logs.unsigned_records);
     if (totals->anchor.data)

@@ -1,5 +1,5 @@
 /* Signed records about logs: where chains stand, every few seconds while lines are written; what
- * retention, deletion and purges removed, in the same transaction as the removal. Committed records
+ * retention, deletion and purges removed or emptied, in the same transaction. Committed records
  * are appended to the anchor file, if there is one. Where nobody logs nothing of this happens. One
  * node at a time takes the heads (the leader); the records of all follow each other. */
 #include "queue/queue_int.h"
@@ -34,6 +34,7 @@ void log_heads_begin(struct batch *batch)
 {
     for (int i = 0; i < CUT_REASON_COUNT; i++)
         batch->cuts[i] = (struct log_cuts){.arena = &batch->arena};
+    batch->blanks = (struct log_cuts){.arena = &batch->arena};
     log_heads_reason(batch, CUT_DELETE);
 }
 
@@ -281,6 +282,9 @@ static int write_all(struct batch *batch, const struct taken *taken, bool seam, 
     for (int i = 0; rc == 0 && i < CUT_REASON_COUNT; i++)
         rc = write_parts(batch, &pen, ANCHOR_CUTS, str_of(reasons[i]), batch->cuts[i].items,
                          batch->cuts[i].count, err);
+    if (rc == 0)
+        rc = write_parts(batch, &pen, ANCHOR_BLANKS, str_of(reasons[CUT_RETENTION]),
+                         batch->blanks.items, batch->blanks.count, err);
     for (uint32_t i = 0; rc == 0 && i < taken->rounds; i++)
         rc = write_parts(batch, &pen, ANCHOR_HEADS, STR_NONE, taken->heads[i], taken->counts[i],
                          err);
@@ -292,8 +296,22 @@ static int write_all(struct batch *batch, const struct taken *taken, bool seam, 
 
 /* ---- old records ---- */
 
-/* Of a record that goes: heads of executions that still have lines stay, in the record that tells
- * of the trim. False when there are too many of them for one record. */
+/* Of what was emptied of an execution the last word is enough. */
+static bool replace_blank(struct log_part *kept, uint32_t count, const struct log_part *item)
+{
+    for (uint32_t i = 0; item->emptied && i < count; i++)
+        if (kept[i].emptied && kept[i].level == item->level &&
+            uuid_eq(&kept[i].head.execution_id, &item->head.execution_id)) {
+            kept[i].lines += item->lines;
+            if (item->head.seq > kept[i].head.seq)
+                kept[i].head.seq = item->head.seq;
+            return true;
+        }
+    return false;
+}
+
+/* Of a record that goes: heads and blanks of executions that still have lines stay, in the record
+ * that tells of the trim. False when there are too many of them for one record. */
 static int keep_alive(struct batch *batch, const struct anchor *old, struct log_part *kept,
                       uint32_t *count, bool *fits, struct err *err)
 {
@@ -312,7 +330,7 @@ static int keep_alive(struct batch *batch, const struct anchor *old, struct log_
         batch->store->verbs->logs->heads_alive(batch->store, items, found, alive, err) < 0)
         return -(int)err->code;
     for (uint32_t i = 0; i < found; i++) {
-        if (!alive[i])
+        if (!alive[i] || replace_blank(kept, *count, &items[i]))
             continue;
         *fits = *count < ANCHOR_ITEMS_MAX;
         if (!*fits) {
@@ -399,7 +417,7 @@ int log_heads_write(struct batch *batch, bool timers, struct err *err)
     bool due = timers && is_main(queue) && heads->next_us <= batch->now_us;
     bool seam = due && heads->regressed;
     struct taken taken = {.rounds = 0};
-    bool cut = false;
+    bool cut = batch->blanks.count > 0;
 
     for (int i = 0; i < CUT_REASON_COUNT; i++)
         cut |= batch->cuts[i].count > 0;

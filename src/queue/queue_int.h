@@ -118,6 +118,7 @@ struct batch {
     struct log_entry *logs;
     uint32_t logs_count, logs_cap;
     struct log_cuts cuts[CUT_REASON_COUNT]; /* lines of logs that were removed */
+    struct log_cuts blanks;        /* lines of logs that were emptied */
     bool anchored;                 /* the anchor file may lack records */
     int64_t trim_before_us;        /* records about logs that are older may go; 0 = none */
     bool sewn;                     /* the regression is written down */
@@ -532,6 +533,8 @@ int sweep_due(struct batch *batch, int64_t *next_us, struct err *err);
 int sweep_orphan(struct batch *batch, struct task *task, const char *reason, bool to_blame,
                  struct err *err);
 void sweep_forget_lost(struct queue *queue);
+/* log_retention.c */
+int log_retention_run(struct batch *batch, bool *more, struct err *err);
 /* retention.c */
 int retention_run(struct batch *batch, bool *more, struct err *err);
 int retention_remove(struct batch *batch, struct task **tasks, uint32_t count, struct err *err);

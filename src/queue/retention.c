@@ -202,9 +202,11 @@ int retention_run(struct batch *batch, bool *more, struct err *err)
         return -(int)err->code;
     if (removed)
         batch->wrote = true;
+    *more |= batch->queue->history_cursor != 0;
+    if (log_retention_run(batch, more, err) < 0)
+        return -(int)err->code;
     log_heads_reason(batch, CUT_DELETE);
     FAULT_POINT("retention.history");
-    *more |= batch->queue->history_cursor != 0;
     log_heads_trim(batch, before(batch->now_us, rule->logs_ms));
     if (batch->store->verbs->outbox_prune(batch->store, before(batch->now_us, rule->failed_ms),
                                           REMOVE_STEP, &removed, err) < 0)

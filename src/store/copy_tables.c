@@ -163,7 +163,8 @@ static const struct copy_column recoveries[] = {
 
 static const struct copy_column logs[] = {
     UUID("execution_id"), INT("seq"),      UUID("id"),        NAMESPACE,         TEXT("log_level"),
-    LONG("message"),      LONG("context"), TIME("logged_at"), TEXT("chain_hash")};
+    LONG("message"),      LONG("context"), TIME("logged_at"), TEXT("chain_hash"),
+    TEXT("removed_hash")};
 
 static const struct copy_column log_heads[] = {UUID("execution_id"), INT("seq"),
                                                TEXT("chain_hash"), INT("lines"), NAMESPACE};

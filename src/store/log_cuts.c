@@ -1,4 +1,4 @@
-/* The list of what a transaction removed of logs, for both stores. Writer's thread only. */
+/* The list of what a transaction removed of logs or emptied, for both stores. Writer's thread only. */
 #include "store/log_store.h"
 
 static bool grow(struct log_cuts *cuts)
@@ -32,5 +32,23 @@ int log_cuts_add(struct log_cuts *cuts, const struct uuid *execution_id, int64_t
     last->lines += lines;
     if (seq > last->head.seq)
         logchain_resume(&last->head, execution_id, seq, chain_hash);
+    return 0;
+}
+
+int log_blanks_add(struct log_cuts *blanks, const struct uuid *execution_id, int64_t seq,
+                   enum log_severity level, int64_t lines)
+{
+    struct log_part *last = blanks->count ? &blanks->items[blanks->count - 1] : NULL;
+
+    if (!last || last->level != level || !uuid_eq(&last->head.execution_id, execution_id)) {
+        if (blanks->count == blanks->cap && !grow(blanks))
+            return -ERR_MEMORY;
+        last = &blanks->items[blanks->count++];
+        *last = (struct log_part){.head.execution_id = *execution_id, .emptied = true,
+                                  .level = level};
+    }
+    last->lines += lines;
+    if (seq > last->head.seq)
+        last->head.seq = seq;
     return 0;
 }

@@ -7,7 +7,7 @@
 #include "core/loganchor.h"
 #include "store/store.h"
 
-/* Cuts that a transaction made: who sets store.cuts to one of these is told. */
+/* Cuts (or blanks) that a transaction made: who sets store.cuts to one of these is told. */
 struct log_cuts {
     struct arena *arena;
     struct log_part *items;
@@ -20,6 +20,19 @@ struct log_walk {
     void (*pending)(void *ctx, const struct log_head *head);
     void (*line)(void *ctx, const struct log_line *line, struct str chain_hash);
     void *ctx;
+};
+
+/* Lines of an execution, both ends among them. */
+struct log_range {
+    struct uuid execution_id;
+    int64_t from_seq, to_seq;
+};
+
+/* What retention wants to know of an execution. */
+struct log_run {
+    struct str type;  /* of its task; absent = it is gone */
+    bool under_way;
+    int64_t last_seq; /* of its lines, 0 = it has none */
 };
 
 struct log_verbs {
@@ -39,11 +52,25 @@ struct log_verbs {
     int (*heads_alive)(struct store *store, const struct log_part *heads, uint32_t count,
                        bool *alive, struct err *err);
     int (*anchors_trim)(struct store *store, int64_t through_serial, struct err *err);
+    /* Takes what they say from the lines of a level and leaves the hash of it (logchain_content).
+     * emptied: how many there were in each range. */
+    int (*lines_empty)(struct store *store, enum log_severity level,
+                       const struct log_range *ranges, uint32_t count, int64_t *emptied,
+                       struct err *err);
+    /* The executions of the ranges, in this order. */
+    int (*runs_find)(struct store *store, const struct log_range *ranges, uint32_t count,
+                     struct arena *arena, struct log_run *runs, struct err *err);
+    /* Removes all lines up to the ends of the ranges; store.cuts is told. */
+    int (*lines_cut)(struct store *store, const struct log_range *ranges, uint32_t count,
+                     int64_t *removed, struct err *err);
     int (*walk)(struct store *store, const struct log_walk *walk, struct err *err);
 };
 
 /* Adds one; the lines of one execution that go together come as one cut. -ERR_MEMORY. */
 int log_cuts_add(struct log_cuts *cuts, const struct uuid *execution_id, int64_t seq,
                  struct str chain_hash, int64_t lines);
+/* The same for lines of a level that were emptied up to seq. */
+int log_blanks_add(struct log_cuts *blanks, const struct uuid *execution_id, int64_t seq,
+                   enum log_severity level, int64_t lines);
 
 #endif

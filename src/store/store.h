@@ -88,6 +88,7 @@ struct log_entry {
     int64_t logged_at_us;
     struct str chain_hash; /* made by the store at the insert (core/logchain.h); reads only */
     int64_t attempt_number; /* reads only */
+    bool removed; /* retention has taken message and context; reads only */
 };
 
 struct outbox_message {

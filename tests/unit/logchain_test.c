@@ -113,8 +113,13 @@ static void put_number(struct hash_state *state, int64_t value)
 static void expect(const void *before, size_t before_len, const struct log_line *line,
                    uint8_t out[HASH_BYTES])
 {
-    struct hash_state *state = hash_sha256_begin();
+    struct hash_state *texts = hash_sha256_begin(), *state = hash_sha256_begin();
     const char *level = severity_word(line->level);
+    uint8_t content[HASH_BYTES];
+
+    put(texts, line->message.data, line->message.len, false);
+    put(texts, line->context.data, line->context.len, !line->context.data);
+    assert_int_equal(hash_sha256_end(texts, content), 0);
 
     put(state, before, before_len, false);
     put(state, line->execution_id.bytes, 16, false);
@@ -122,8 +127,7 @@ static void expect(const void *before, size_t before_len, const struct log_line 
     put_number(state, line->seq);
     put(state, level, strlen(level), false);
     put_number(state, line->logged_at_us);
-    put(state, line->message.data, line->message.len, false);
-    put(state, line->context.data, line->context.len, !line->context.data);
+    put(state, content, sizeof content, false);
     assert_int_equal(hash_sha256_end(state, out), 0);
 }
 
@@ -172,6 +176,29 @@ static void d9_a_chain_goes_on_from_what_is_stored(void **state)
     assert_false(again.hashed);
 }
 
+/* D9: what a line said may go; number, level, time and place stay proven. */
+static void d9_a_line_without_its_text_is_in_the_chain_as_it_was_with_it(void **state)
+{
+    struct log_head whole = step((struct log_head){.seq = 0}, sample()), emptied = {.seq = 0};
+    struct log_line line = sample();
+    char hex[HASH_HEX_BYTES + 1];
+    uint8_t hash[HASH_BYTES];
+
+    (void)state;
+    assert_int_equal(logchain_content(line.message, line.context, hash), 0);
+    hash_hex(hash, sizeof hash, hex);
+    line.removed = str_of(hex);
+    line.message = STR("");
+    line.context = STR_NONE;
+    emptied = step(emptied, line);
+    assert_memory_equal(whole.hash, emptied.hash, HASH_BYTES);
+    line.level = SEVERITY_FATAL; /* no other line has this hash, whatever the text was */
+    emptied = step((struct log_head){.seq = 0}, line);
+    assert_memory_not_equal(whole.hash, emptied.hash, HASH_BYTES);
+    line.removed = STR("zz");
+    assert_int_equal(logchain_step(&emptied, &line), -(int)ERR_INVALID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +206,7 @@ int main(void)
         cmocka_unit_test(j5_no_two_lines_read_alike),
         cmocka_unit_test(d9_short_and_long_lines_have_the_documented_hash),
         cmocka_unit_test(d9_a_chain_goes_on_from_what_is_stored),
+        cmocka_unit_test(d9_a_line_without_its_text_is_in_the_chain_as_it_was_with_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

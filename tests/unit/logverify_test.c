@@ -564,6 +564,79 @@ static void j6_a_piece_of_a_record_is_none_when_the_whole_follows(void **state)
     assert_string_equal(model->subject, "line 1");
 }
 
+/* Lines of a level, as retention leaves them: line 2 and 3 of each execution are DEBUG. */
+static void empty(struct stored_line *stored, char hex[HASH_HEX_BYTES + 1])
+{
+    uint8_t hash[HASH_BYTES];
+
+    assert_int_equal(logchain_content(stored->line.message, stored->line.context, hash), 0);
+    hash_hex(hash, sizeof hash, hex);
+    stored->line.removed = str_of(hex);
+    stored->line.message = STR("");
+    stored->line.context = STR_NONE;
+}
+
+static void record_blank(struct model *model, int number, int64_t through, int64_t lines)
+{
+    struct anchor anchor = {.kind = ANCHOR_BLANKS, .reason = STR("retention")};
+    struct log_part item = {.head = {.execution_id = execution(number), .seq = through},
+                            .lines = lines, .emptied = true, .level = SEVERITY_DEBUG};
+
+    add_record(model, &anchor, &item, 1);
+}
+
+static void d9_emptied_lines_are_whole_where_a_record_says_so_and_only_there(void **state)
+{
+    struct model *model = *state;
+    char hexes[3][HASH_HEX_BYTES + 1], kept;
+    struct stored_line before;
+
+    add_lines(model, 1, 5);
+    model->lines[1].line.level = model->lines[2].line.level = SEVERITY_DEBUG;
+    chain_anew(model, 1);
+    record_heads(model, 1, 1);
+    model->file_count = 1;
+    assert_int_equal(verify(model), 0);
+    empty(&model->lines[1], hexes[0]);
+    assert_found(model, "log", 1, 2); /* no record yet */
+    assert_non_null(strstr(model->detail, "no record says so"));
+    record_blank(model, 1, 3, 2);
+    empty(&model->lines[2], hexes[1]);
+    assert_int_equal(verify(model), 0);
+    assert_int_equal(verify_some(model, 0, 1), 1); /* without the record */
+
+    before = model->lines[3]; /* one of another level, with the right hash of its text */
+    empty(&model->lines[3], hexes[2]);
+    assert_found(model, "log", 1, 4);
+    model->lines[3].line.level = SEVERITY_DEBUG; /* behind what the record says */
+    assert_found(model, "log", 1, 4);
+    model->lines[3] = before;
+
+    before = model->lines[0]; /* relabelled, to be covered */
+    empty(&model->lines[0], hexes[2]);
+    model->lines[0].line.level = SEVERITY_DEBUG;
+    assert_found(model, "log", 1, 1);
+    model->lines[0] = before;
+
+    before = model->lines[1];
+    model->lines[1].line.level = SEVERITY_ERROR;
+    assert_found(model, "log", 1, 2);
+    model->lines[1] = before;
+    model->lines[1].line.logged_at_us++;
+    assert_found(model, "log", 1, 2);
+    model->lines[1] = before;
+    model->lines[1].line.message = STR("forged"); /* beside the hash, and in its place */
+    assert_found(model, "log", 1, 2);
+    model->lines[1].line.removed = STR_NONE;
+    assert_found(model, "log", 1, 2);
+    model->lines[1] = before;
+    kept = hexes[0][5];
+    hexes[0][5] = kept == '0' ? '1' : '0';
+    assert_found(model, "log", 1, 2);
+    hexes[0][5] = kept;
+    assert_int_equal(verify(model), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -595,6 +668,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(j6_a_cut_that_somebody_signed_himself_removes_nothing,
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(j6_records_that_are_all_gone_are_missed, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            d9_emptied_lines_are_whole_where_a_record_says_so_and_only_there, setup, teardown),
         cmocka_unit_test_setup_teardown(d9_lines_without_hashes_are_of_the_time_before, setup,
                                         teardown),
     };

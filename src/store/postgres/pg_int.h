@@ -197,6 +197,14 @@ int pg_logs_insert(struct store *, struct log_entry *, uint32_t, struct err *);
 int pg_logs_delete(struct pg_store *store, enum pg_sql_name name, int64_t *removed,
                    struct err *err);
 extern const struct log_verbs pg_log_verbs;
+/* pg_log_retention.c */
+struct log_range;
+struct log_run;
+int pg_lines_empty(struct store *, enum log_severity, const struct log_range *, uint32_t,
+                   int64_t *, struct err *);
+int pg_log_runs_find(struct store *, const struct log_range *, uint32_t, struct arena *,
+                     struct log_run *, struct err *);
+int pg_lines_cut(struct store *, const struct log_range *, uint32_t, int64_t *, struct err *);
 /* pg_prune.c */
 int pg_history_prune(struct store *, int64_t, int64_t, int64_t, uint32_t, int64_t *,
                      uint32_t *, struct err *);

@@ -126,8 +126,13 @@ static struct log_entry *chain_entry(struct pg_store *store, struct chains *chai
         row->message = STR(BOUND_LOG_LINES_TEXT);
         row->context = STR_NONE;
     }
-    line = (struct log_line){row->execution_id, row->task_id, row->seq, row->level, row->message,
-                             row->context, row->logged_at_us};
+    line = (struct log_line){.execution_id = row->execution_id,
+                             .task_id = row->task_id,
+                             .seq = row->seq,
+                             .level = row->level,
+                             .message = row->message,
+                             .context = row->context,
+                             .logged_at_us = row->logged_at_us};
     if (logchain_step(head, &line) < 0) {
         store->arena.failed = true;
         return NULL;
@@ -405,7 +410,8 @@ static void walk_line(const PGresult *result, int row, const struct log_walk *wa
                               .message = view_text(result, row, 3),
                               .context = view_text(result, row, 4),
                               .logged_at_us = get_time(result, row, 5),
-                              .task_id = get_uuid(result, row, 7)};
+                              .task_id = get_uuid(result, row, 7),
+                              .removed = view_text(result, row, 8)};
     severity_parse(view_text(result, row, 2), &line->level);
     walk->line(walk->ctx, line, view_text(result, row, 6));
 }
@@ -459,5 +465,8 @@ const struct log_verbs pg_log_verbs = {
     .anchors_read = anchors_read,
     .heads_alive = heads_alive,
     .anchors_trim = anchors_trim,
+    .lines_empty = pg_lines_empty,
+    .runs_find = pg_log_runs_find,
+    .lines_cut = pg_lines_cut,
     .walk = walk_all,
 };

@@ -482,6 +482,7 @@ static void log_from_row(const PGresult *result, int row, struct arena *arena,
     entry->logged_at_us = get_time(result, row, 6);
     entry->chain_hash = get_text(result, row, 7, arena);
     entry->attempt_number = get_int(result, row, 8, 0);
+    entry->removed = get_bool(result, row, 9);
 }
 
 static int logs_take(struct store_reader *reader, enum pg_sql_name name, struct arena *arena,

@@ -29,12 +29,6 @@ const char sqlite_job_dependency_columns[] =
     "d.id, d.namespace, d.job_id, d.depends_on_job_id, d.dependency_type, d.dependency_config, "
     "d.created_at";
 
-/* Valid until the next step. */
-static struct str column_view(sqlite3_stmt *stmt, int at)
-{
-    return str_of((const char *)sqlite3_column_text(stmt, at));
-}
-
 void sqlite_category_row(sqlite3_stmt *stmt, struct arena *arena, void *to)
 {
     struct category *category = to;

@@ -51,6 +51,7 @@ void bind_int(sqlite3_stmt *stmt, int at, int64_t value);
 void bind_int_or_null(sqlite3_stmt *stmt, int at, int64_t value);
 void bind_int_unless(sqlite3_stmt *stmt, int at, int64_t value, int64_t default_value);
 struct str column_str(sqlite3_stmt *stmt, int at, struct arena *arena); /* STR_NONE on NULL */
+struct str column_view(sqlite3_stmt *stmt, int at); /* until the next step; STR_NONE on NULL */
 struct uuid column_uuid(sqlite3_stmt *stmt, int at);                    /* nil on NULL */
 int64_t column_int(sqlite3_stmt *stmt, int at, int64_t when_null);
 
@@ -147,6 +148,14 @@ int sqlite_logs_insert(struct store *, struct log_entry *, uint32_t, struct err 
  * cuts. *removed (may be NULL): how many lines. */
 int sqlite_logs_delete(struct sqlite_store *store, sqlite3_stmt *stmt, int64_t *removed,
                        struct err *err);
+/* sqlite_log_retention.c */
+struct log_range;
+struct log_run;
+int sqlite_lines_empty(struct store *, enum log_severity, const struct log_range *, uint32_t,
+                       int64_t *, struct err *);
+int sqlite_log_runs_find(struct store *, const struct log_range *, uint32_t, struct arena *,
+                         struct log_run *, struct err *);
+int sqlite_lines_cut(struct store *, const struct log_range *, uint32_t, int64_t *, struct err *);
 extern const struct log_verbs sqlite_log_verbs;
 /* sqlite_prune.c */
 int sqlite_history_prune(struct store *, int64_t, int64_t, int64_t, uint32_t, int64_t *,

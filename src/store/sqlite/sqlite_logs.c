@@ -342,13 +342,6 @@ static int walk_heads(struct sqlite_sql *sql, const struct log_walk *walk, struc
     return rc;
 }
 
-static struct str column_view(sqlite3_stmt *stmt, int at)
-{
-    const char *text = (const char *)sqlite3_column_text(stmt, at);
-
-    return text ? str_span(text, (size_t)sqlite3_column_bytes(stmt, at)) : STR_NONE;
-}
-
 /* Nil where there is none: no line is of such a task. */
 static int load_owner(struct sqlite_sql *sql, const struct uuid *execution_id, struct uuid *task_id,
                       struct err *err)
@@ -380,7 +373,8 @@ static int walk_lines(struct sqlite_sql *sql, const struct log_walk *walk, struc
                                 .seq = sqlite3_column_int64(stmt, 1),
                                 .message = column_view(stmt, 3),
                                 .context = column_view(stmt, 4),
-                                .logged_at_us = sqlite3_column_int64(stmt, 5)};
+                                .logged_at_us = sqlite3_column_int64(stmt, 5),
+                                .removed = column_view(stmt, 7)};
 
         if (!uuid_eq(&line.execution_id, &execution_id)) {
             execution_id = line.execution_id;
@@ -422,5 +416,8 @@ const struct log_verbs sqlite_log_verbs = {
     .anchors_read = anchors_read,
     .heads_alive = heads_alive,
     .anchors_trim = anchors_trim,
+    .lines_empty = sqlite_lines_empty,
+    .runs_find = sqlite_log_runs_find,
+    .lines_cut = sqlite_lines_cut,
     .walk = walk_all,
 };

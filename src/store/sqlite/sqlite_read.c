@@ -404,6 +404,7 @@ static void log_from_row(sqlite3_stmt *stmt, struct arena *arena, struct log_ent
     entry->logged_at_us = sqlite3_column_int64(stmt, 6);
     entry->chain_hash = column_str(stmt, 7, arena);
     entry->attempt_number = sqlite3_column_int64(stmt, 8);
+    entry->removed = sqlite3_column_int(stmt, 9) != 0;
 }
 
 /* From ?first on: the last seq seen, and what the filter says. */

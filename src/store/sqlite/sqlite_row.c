@@ -88,6 +88,13 @@ void bind_int_or_null(sqlite3_stmt *stmt, int at, int64_t value)
 }
 
 /* SQLite copies a text before it hands it out: without memory a text reads as none (F-D16). */
+struct str column_view(sqlite3_stmt *stmt, int at)
+{
+    const char *text = (const char *)sqlite3_column_text(stmt, at);
+
+    return text ? str_span(text, (size_t)sqlite3_column_bytes(stmt, at)) : STR_NONE;
+}
+
 struct str column_str(sqlite3_stmt *stmt, int at, struct arena *arena)
 {
     const char *text = (const char *)sqlite3_column_text(stmt, at);

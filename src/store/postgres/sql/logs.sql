@@ -55,6 +55,43 @@ FROM unnest($1::uuid[]) WITH ORDINALITY AS v (execution_id, at) ORDER BY v.at;
 -- name: anchors_trim
 DELETE FROM log_anchors WHERE serial <= $1;
 
+-- name: logs_of_level
+SELECT v.at, g.execution_id, g.seq, g.message, g.context
+FROM unnest($1::uuid[], $2::bigint[], $3::bigint[]) WITH ORDINALITY
+    AS v (execution_id, from_seq, to_seq, at)
+CROSS JOIN LATERAL (SELECT x.execution_id, x.seq, x.message, x.context FROM execution_logs x
+    WHERE x.execution_id = v.execution_id AND x.seq BETWEEN v.from_seq AND v.to_seq
+        AND x.log_level = $4 AND x.removed_hash IS NULL
+    ORDER BY x.seq OFFSET 0) g;
+
+-- name: logs_empty
+UPDATE execution_logs g SET message = '', context = NULL, removed_hash = v.hash
+FROM unnest($1::uuid[], $2::bigint[], $3::text[]) AS v (execution_id, seq, hash)
+WHERE g.execution_id = v.execution_id AND g.seq = v.seq;
+
+-- name: log_runs
+SELECT l.type, e.status IN ('pending', 'running'), (SELECT g.seq FROM execution_logs g
+    WHERE g.execution_id = v.execution_id ORDER BY g.seq DESC LIMIT 1)
+FROM unnest($1::uuid[]) WITH ORDINALITY AS v (execution_id, at)
+LEFT JOIN LATERAL (SELECT x.task, x.status FROM execution_rows x
+    WHERE x.execution = perdura_key(v.execution_id) AND x.id = v.execution_id LIMIT 1) e ON true
+LEFT JOIN LATERAL (SELECT s.lane FROM task_specs s WHERE s.task = e.task OFFSET 0) s ON true
+LEFT JOIN lanes l ON l.lane = s.lane
+ORDER BY v.at;
+
+-- name: logs_cut
+WITH gone AS (
+    DELETE FROM execution_logs g USING unnest($1::uuid[], $2::bigint[]) AS v (execution_id, to_seq)
+    WHERE g.execution_id = v.execution_id AND g.seq <= v.to_seq
+    RETURNING g.execution_id, g.seq, g.chain_hash),
+forgotten AS (
+    DELETE FROM log_heads h USING (SELECT execution_id, max(seq) AS seq FROM gone
+        GROUP BY execution_id) o
+    WHERE h.execution_id = o.execution_id AND h.seq <= o.seq)
+SELECT DISTINCT ON (execution_id) execution_id, seq, chain_hash,
+    count(*) OVER (PARTITION BY execution_id)
+FROM gone ORDER BY execution_id, seq DESC;
+
 -- name: walk_heads
 SELECT execution_id, seq, chain_hash FROM log_heads
 WHERE (execution_id, seq) > (coalesce($1, '00000000-0000-0000-0000-000000000000'), $2)
@@ -63,7 +100,7 @@ ORDER BY execution_id, seq LIMIT $3;
 -- Each with the task its execution is of.
 -- name: walk_lines
 WITH lines AS MATERIALIZED (
-    SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash
+    SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash, removed_hash
     FROM (SELECT *, sum(bytes) OVER (ORDER BY execution_id, seq) - bytes AS before
         FROM (SELECT *, octet_length(message) + coalesce(octet_length(context), 0) AS bytes
             FROM execution_logs
@@ -76,5 +113,5 @@ owners AS MATERIALIZED (
         JOIN task_states s ON s.task = e.task
         WHERE e.execution = perdura_key(x.execution_id) AND e.id = x.execution_id OFFSET 0) t)
 SELECT l.execution_id, l.seq, l.log_level, l.message, l.context, l.logged_at, l.chain_hash,
-    o.task_id
+    o.task_id, l.removed_hash
 FROM lines l LEFT JOIN owners o USING (execution_id) ORDER BY l.execution_id, l.seq;

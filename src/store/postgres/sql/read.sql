@@ -86,7 +86,7 @@ ORDER BY z.seq DESC;
 -- One run after the other, each in its own order: reading ends where the page is full.
 -- name: read_logs
 SELECT g.id, g.execution_id, g.seq, g.log_level, g.message, g.context, g.logged_at, g.chain_hash,
-    z.attempt_number
+    z.attempt_number, g.removed_hash IS NOT NULL
 FROM (
     SELECT f.*, sum(f.bytes) OVER (ORDER BY f.execution, f.seq) AS total
     FROM (SELECT e.execution, e.id, e.attempt_number, c.seq, c.bytes
@@ -102,7 +102,7 @@ FROM (
                 AND ($5 = 0 OR CASE g.log_level WHEN 'DEBUG' THEN 0 WHEN 'INFO' THEN 1
                     WHEN 'WARN' THEN 2 WHEN 'ERROR' THEN 3 ELSE 4 END >= $5)
                 AND ($6 IS NULL OR g.logged_at >= $6) AND ($7 IS NULL OR g.logged_at < $7)
-                AND ($8 IS NULL OR strpos(g.message, $8) > 0)
+                AND ($8 IS NULL OR (g.removed_hash IS NULL AND strpos(g.message, $8) > 0))
             ORDER BY g.seq LIMIT $9) c
         ORDER BY e.execution, c.seq LIMIT $9) f) z
 LEFT JOIN LATERAL (SELECT * FROM execution_logs x

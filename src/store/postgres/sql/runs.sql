@@ -212,7 +212,7 @@ ORDER BY z.execution DESC;
 
 -- name: execution_logs_of
 SELECT g.id, g.execution_id, g.seq, g.log_level, g.message, g.context, g.logged_at, g.chain_hash,
-    z.attempt_number
+    z.attempt_number, g.removed_hash IS NOT NULL
 FROM (
     SELECT f.*, sum(f.bytes) OVER (ORDER BY f.seq) AS total
     FROM (SELECT e.attempt_number, g.seq, 200 + octet_length(g.message)
@@ -224,7 +224,7 @@ FROM (
             AND ($4 = 0 OR CASE g.log_level WHEN 'DEBUG' THEN 0 WHEN 'INFO' THEN 1
                 WHEN 'WARN' THEN 2 WHEN 'ERROR' THEN 3 ELSE 4 END >= $4)
             AND ($5 IS NULL OR g.logged_at >= $5) AND ($6 IS NULL OR g.logged_at < $6)
-            AND ($7 IS NULL OR strpos(g.message, $7) > 0)
+            AND ($7 IS NULL OR (g.removed_hash IS NULL AND strpos(g.message, $7) > 0))
         ORDER BY g.seq LIMIT $8) f) z
 LEFT JOIN LATERAL (SELECT * FROM execution_logs x
     WHERE x.execution_id = $2 AND x.seq = z.seq AND z.total <= $9 OFFSET 0) g ON true

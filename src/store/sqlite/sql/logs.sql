@@ -37,6 +37,25 @@ SELECT 1 FROM execution_logs WHERE execution_id = ?1 LIMIT 1;
 -- name: anchors_trim
 DELETE FROM log_anchors WHERE serial <= ?1;
 
+-- name: log_of_level
+SELECT seq, message, context FROM execution_logs
+WHERE execution_id = ?1 AND seq BETWEEN ?2 AND ?3 AND log_level = ?4 AND removed_hash IS NULL
+ORDER BY seq LIMIT 1;
+
+-- name: log_empty
+UPDATE execution_logs SET message = '', context = NULL, removed_hash = ?3
+WHERE execution_id = ?1 AND seq = ?2;
+
+-- name: log_run
+SELECT l.type, e.status = 'pending' OR e.status = 'running',
+    (SELECT max(g.seq) FROM execution_logs g WHERE g.execution_id = ?2)
+FROM execution_rows e JOIN task_states s ON s.task = e.task JOIN lanes l ON l.lane = s.lane
+WHERE e.execution = ?1 AND e.id = ?2;
+
+-- name: log_cut
+DELETE FROM execution_logs WHERE execution_id = ?1 AND seq <= ?2
+RETURNING execution_id, seq, chain_hash;
+
 -- name: walk_heads
 SELECT execution_id, seq, chain_hash FROM log_heads ORDER BY execution_id, seq;
 
@@ -45,5 +64,5 @@ SELECT s.id FROM execution_rows e JOIN task_states s ON s.task = e.task
 WHERE e.execution = task_key(?1) AND e.id = ?1;
 
 -- name: walk_lines
-SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash FROM execution_logs
-ORDER BY execution_id, seq;
+SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash, removed_hash
+FROM execution_logs ORDER BY execution_id, seq;

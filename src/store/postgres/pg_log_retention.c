@@ -1,0 +1,123 @@
+/* What retention does to lines of logs by level and by type: they lose what they say and stay in
+ * their chains, or go from the first one on. Which ones is decided above; here all of a step is one
+ * statement or two. Writer's thread only. */
+#include "store/postgres/pg_int.h"
+
+#include "store/log_store.h"
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory for the logs; try again");
+}
+
+static void put_executions(struct pg_params *params, const struct log_range *ranges,
+                           uint32_t count)
+{
+    array_begin(params, PG_OID_UUID);
+    for (uint32_t i = 0; i < count; i++)
+        array_uuid(params, &ranges[i].execution_id);
+    array_end(params);
+}
+
+static void put_ends(struct pg_params *params, const struct log_range *ranges, uint32_t count)
+{
+    array_begin(params, PG_OID_INT8);
+    for (uint32_t i = 0; i < count; i++)
+        array_int(params, ranges[i].to_seq);
+    array_end(params);
+}
+
+static int find_lines(struct pg_store *store, enum log_severity level,
+                      const struct log_range *ranges, uint32_t count, PGresult **result,
+                      struct err *err)
+{
+    struct pg_params *params = &store->conn.params;
+
+    put_executions(params, ranges, count);
+    array_begin(params, PG_OID_INT8);
+    for (uint32_t i = 0; i < count; i++)
+        array_int(params, ranges[i].from_seq);
+    array_end(params);
+    put_ends(params, ranges, count);
+    param_text(params, str_of(severity_word(level)));
+    return pg_query(store, PGSQL_logs_of_level, result, err);
+}
+
+/* The lines that were found, with what is to stay of each. */
+static int put_lines(struct pg_params *params, const PGresult *result, struct err *err)
+{
+    array_begin(params, PG_OID_UUID);
+    for (int row = 0; row < PQntuples(result); row++) {
+        struct uuid id = get_uuid(result, row, 1);
+
+        array_uuid(params, &id);
+    }
+    array_end(params);
+    array_begin(params, PG_OID_INT8);
+    for (int row = 0; row < PQntuples(result); row++)
+        array_int(params, get_int(result, row, 2, 0));
+    array_end(params);
+    array_begin(params, PG_OID_TEXT);
+    for (int row = 0; row < PQntuples(result); row++) {
+        char hex[HASH_HEX_BYTES + 1];
+        uint8_t hash[HASH_BYTES];
+
+        if (logchain_content(view_text(result, row, 3), view_text(result, row, 4), hash) < 0)
+            return no_memory(err);
+        hash_hex(hash, sizeof hash, hex);
+        array_text(params, str_of(hex));
+    }
+    array_end(params);
+    return 0;
+}
+
+int pg_lines_empty(struct store *base, enum log_severity level, const struct log_range *ranges,
+                   uint32_t count, int64_t *emptied, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    PGresult *result;
+    int rc = 0, rows;
+
+    for (uint32_t i = 0; i < count; i++)
+        emptied[i] = 0;
+    if (find_lines(store, level, ranges, count, &result, err) < 0)
+        return -(int)err->code;
+    rows = PQntuples(result);
+    for (int row = 0; row < rows; row++)
+        emptied[get_int(result, row, 0, 1) - 1]++;
+    if (rows > 0)
+        rc = put_lines(&store->conn.params, result, err);
+    PQclear(result);
+    if (rc < 0)
+        params_reset(&store->conn.params);
+    return rc == 0 && rows > 0 ? pg_send(store, PGSQL_logs_empty, err) : rc;
+}
+
+int pg_log_runs_find(struct store *base, const struct log_range *ranges, uint32_t count,
+                     struct arena *arena, struct log_run *runs, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    PGresult *result;
+
+    put_executions(&store->conn.params, ranges, count);
+    if (pg_query(store, PGSQL_log_runs, &result, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count; i++)
+        runs[i] = (struct log_run){.last_seq = 0};
+    for (int row = 0; row < PQntuples(result) && (uint32_t)row < count; row++)
+        runs[row] = (struct log_run){.type = get_text(result, row, 0, arena),
+                                     .under_way = get_bool(result, row, 1),
+                                     .last_seq = get_int(result, row, 2, 0)};
+    PQclear(result);
+    return arena->failed ? no_memory(err) : 0;
+}
+
+int pg_lines_cut(struct store *base, const struct log_range *ranges, uint32_t count,
+                 int64_t *removed, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+
+    put_executions(&store->conn.params, ranges, count);
+    put_ends(&store->conn.params, ranges, count);
+    return pg_logs_delete(store, PGSQL_logs_cut, removed, err);
+}

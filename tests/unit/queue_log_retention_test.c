@@ -1,0 +1,215 @@
+/* Retention of logs by level and by type (D9, F-J8): lines that lose what they said stay proven,
+ * lines that go leave a signed record, and nothing else is allowed to look like it. */
+#include "queue_fixture.h"
+
+#include "log_check.h"
+
+#define EVERY_MS 100
+
+static struct str path_of(struct fixture *fx, const char *name)
+{
+    return arena_format(&fx->arena, "%s/%s", fx->folder, name);
+}
+
+static const char *keep_anchor(struct fixture *fx)
+{
+    fx->wanted.settings.log_anchor_every_ms = EVERY_MS;
+    fx->wanted.settings.log_key = path_of(fx, "key");
+    fx->wanted.settings.log_anchor = path_of(fx, "anchor");
+    reopen(fx);
+    worker(fx, "w", "default");
+    return fx->wanted.settings.log_anchor.data;
+}
+
+static struct task *start_one(struct fixture *fx, const char *spec)
+{
+    enqueue(fx, spec);
+    return claim_one(fx, "w")->task;
+}
+
+/* Lines of all levels, one after the other. */
+static void say(struct fixture *fx, struct task *held, int lines)
+{
+    struct report reports[100];
+    struct report_request *request;
+
+    assert_in_range(lines, 1, 100);
+    for (int i = 0; i < lines; i++)
+        reports[i] = REPORT(held, .op = REPORT_LOG, .level = (enum log_severity)(i % 5),
+                            .message = arena_format(&fx->arena, "secret %d", i),
+                            .context = STR("{\"n\":\"secret\"}"));
+    request = report_prepare(fx, &fx->arena, "w", reports, (uint32_t)lines);
+    assert_int_equal(queue_call(fx->queue, &request->base), 0);
+}
+
+static void log_one(struct fixture *fx, const char *spec, int lines)
+{
+    struct task *held = start_one(fx, spec);
+
+    say(fx, held, lines);
+    report_ok(fx, "w", held, .op = REPORT_COMPLETE);
+}
+
+static struct log_check check(struct fixture *fx, const char *anchor)
+{
+    struct store_options options = {.allow_network_fs = true, .no_lock = true, .no_migrate = true};
+    struct log_check found;
+    struct store *store;
+
+    assert_int_equal(store_open(&store, str_of(fx->where), &options, &fx->err), 0);
+    found = log_check_run(store, anchor);
+    store->verbs->close(store);
+    return found;
+}
+
+static void assert_whole(struct fixture *fx, const char *anchor)
+{
+    struct log_check found = check(fx, anchor);
+
+    if (found.findings != 0)
+        fail_msg("%s: %s: %s", found.kind, found.subject, found.detail);
+}
+
+static int64_t emptied(struct fixture *fx)
+{
+    return fx_ask(fx, "SELECT count(*) FROM execution_logs WHERE removed_hash IS NOT NULL");
+}
+
+static void d9_lines_of_a_level_lose_what_they_said_and_stay_proven(void **state)
+{
+    struct fixture *fx = *state;
+    const char *anchor = keep_anchor(fx);
+    struct task *held;
+
+    log_one(fx, "{\"type\":\"t\"}", 5);
+    held = start_one(fx, "{\"type\":\"t\"}"); /* more than one step has, and under way */
+    for (int i = 0; i < 9; i++)
+        say(fx, held, 100);
+    wait_until(fx_ask(fx, "SELECT count(*) FROM log_heads") == 0);
+    fx->wanted.settings.retention.log_levels_ms[SEVERITY_DEBUG] = 1;
+    fx->wanted.settings.retention.log_levels_ms[SEVERITY_WARN] = 1;
+    fx->wanted.settings.retention.log_levels_ms[SEVERITY_INFO] = 3600000; /* not yet */
+    reopen(fx);
+    while (emptied(fx) < 2 * 181)
+        assert_whole(fx, NULL); /* at every step */
+    assert_int_equal(fx_ask(fx, "SELECT count(*) FROM execution_logs"), 905);
+    assert_int_equal(fx_ask(fx, "SELECT count(*) FROM execution_logs WHERE removed_hash IS NOT NULL "
+                                "AND (log_level NOT IN ('DEBUG', 'WARN') OR message <> '' OR "
+                                "context IS NOT NULL OR chain_hash IS NULL)"), 0);
+    worker(fx, "w", "default");
+    say(fx, held, 100); /* the chain goes on; these lines are due with their own record */
+    wait_until(fx_ask(fx, "SELECT count(*) FROM log_heads") == 0);
+    reopen(fx);
+    wait_until(emptied(fx) == 2 * 201);
+    reopen(fx);
+    assert_whole(fx, NULL);
+    assert_whole(fx, anchor);
+    assert_int_equal(check(fx, anchor).counts.emptied, 2 * 201);
+    fx_verify(fx);
+}
+
+static void d9_what_is_done_is_not_looked_at_again(void **state)
+{
+    struct fixture *fx = *state;
+    int64_t records;
+
+    keep_anchor(fx);
+    log_one(fx, "{\"type\":\"t\"}", 10);
+    wait_until(fx_ask(fx, "SELECT count(*) FROM log_heads") == 0);
+    fx->wanted.settings.retention.log_levels_ms[SEVERITY_DEBUG] = 1;
+    reopen(fx);
+    wait_until(emptied(fx) == 2);
+    records = fx_ask(fx, "SELECT max(serial) FROM log_anchors");
+    assert_int_equal(fx_ask(fx, "SELECT count(*) FROM log_anchors WHERE record LIKE "
+                                "'%\"kind\":\"blanks\"%'"), 1);
+    reopen(fx);
+    reopen(fx);
+    assert_int_equal(fx_ask(fx, "SELECT max(serial) FROM log_anchors"), records);
+    assert_true(fx_ask(fx, "SELECT count(*) FROM store_info WHERE name = 'log_level_DEBUG' AND "
+                           "value <> '0 0 0 0'") == 1);
+}
+
+static void j5_what_retention_did_not_do_is_found(void **state)
+{
+    static const char *const changes[] = {
+        "UPDATE execution_logs SET log_level = 'INFO' WHERE seq = 1",
+        "UPDATE execution_logs SET message = 'forged' WHERE seq = 1",
+        "UPDATE execution_logs SET message = 'forged', removed_hash = NULL WHERE seq = 1",
+        "UPDATE execution_logs SET removed_hash = chain_hash WHERE seq = 1",
+        "UPDATE execution_logs SET message = '', context = NULL, removed_hash = chain_hash "
+        "WHERE seq = 2",
+        "UPDATE execution_logs SET log_level = 'DEBUG', message = '', context = NULL, "
+        "removed_hash = chain_hash WHERE seq = 2",
+        "DELETE FROM log_anchors WHERE record LIKE '%\"kind\":\"blanks\"%'"};
+
+    for (size_t i = 0; i < sizeof changes / sizeof changes[0]; i++) {
+        struct fixture *fx = *state;
+
+        if (i == 0) {
+            keep_anchor(fx);
+            log_one(fx, "{\"type\":\"t\"}", 10);
+            wait_until(fx_ask(fx, "SELECT count(*) FROM log_heads") == 0);
+            fx->wanted.settings.retention.log_levels_ms[SEVERITY_DEBUG] = 1;
+            reopen(fx);
+            wait_until(emptied(fx) == 2);
+            fx_sql(fx, "CREATE TABLE kept_lines AS SELECT * FROM execution_logs");
+            fx_sql(fx, "CREATE TABLE kept_records AS SELECT * FROM log_anchors");
+        }
+        assert_whole(fx, NULL);
+        fx_sql(fx, changes[i]);
+        if (check(fx, NULL).findings == 0)
+            fail_msg("not found: %s", changes[i]);
+        fx_sql(fx, "DELETE FROM execution_logs");
+        fx_sql(fx, "INSERT INTO execution_logs SELECT * FROM kept_lines");
+        fx_sql(fx, "DELETE FROM log_anchors");
+        fx_sql(fx, "INSERT INTO log_anchors SELECT * FROM kept_records");
+    }
+}
+
+/* The most exact rule counts, the rest stays; of a run under way the last line carries the chain. */
+static void d9_lines_of_a_type_go_after_their_own_time(void **state)
+{
+    struct fixture *fx = *state;
+    struct handler_rule rules[] = {{.type = STR("mail:*"), .retention_ms = -1, .retention_logs_ms = 1},
+                                   {.type = STR("mail:kept"), .retention_ms = -1}};
+    const char *anchor = keep_anchor(fx);
+    struct task *held;
+
+    log_one(fx, "{\"type\":\"mail:kept\"}", 10);
+    log_one(fx, "{\"type\":\"other\"}", 10);
+    for (int i = 0; i < 5; i++)
+        log_one(fx, "{\"type\":\"mail:a\"}", 100);
+    held = start_one(fx, "{\"type\":\"mail:b\"}");
+    say(fx, held, 100);
+    wait_until(fx_ask(fx, "SELECT count(*) FROM log_heads") == 0);
+    fx->wanted.settings.handlers = rules;
+    fx->wanted.settings.handlers_count = 2;
+    reopen(fx);
+    while (fx_ask(fx, "SELECT count(*) FROM execution_logs") > 21)
+        assert_whole(fx, NULL);
+    worker(fx, "w", "default");
+    say(fx, held, 3);
+    report_ok(fx, "w", held, .op = REPORT_COMPLETE);
+    wait_until(fx_ask(fx, "SELECT count(*) FROM log_heads") == 0);
+    reopen(fx);
+    wait_until(fx_ask(fx, "SELECT count(*) FROM execution_logs") == 20);
+    assert_true(fx_ask(fx, "SELECT count(*) FROM log_anchors WHERE record LIKE "
+                           "'%\"kind\":\"cuts\"%retention%'") >= 1);
+    reopen(fx);
+    assert_whole(fx, anchor);
+    fx_verify(fx);
+    fx->wanted.settings.handlers_count = 0;
+    reopen(fx);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        QUEUE_TEST(d9_lines_of_a_level_lose_what_they_said_and_stay_proven),
+        QUEUE_TEST(d9_what_is_done_is_not_looked_at_again),
+        QUEUE_TEST(j5_what_retention_did_not_do_is_found),
+        QUEUE_TEST(d9_lines_of_a_type_go_after_their_own_time),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
