@@ -36,8 +36,8 @@ struct findings {
     uint32_t damaged;      /* newer ones that are not whole */
 };
 
-/* The one before; 0 = there is none. It may be large, and many are looked at in one commit: only what
- * is told of it stays. */
+/* The one before; 0 = there is none. It may be large, and many are looked at in one commit: only
+ * what is told of it stays. */
 static int look_at_one(struct batch *batch, const struct task *task, int64_t *before_seq,
                        struct findings *found, struct err *err)
 {
