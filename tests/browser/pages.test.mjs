@@ -16,7 +16,7 @@ after(async () => {
 });
 afterEach(async () => page?.done());
 
-const open = async (hash) => { page = await openPage(browser, server, hash); return page; };
+const open = async (hash, options) => { page = await openPage(browser, server, hash, options); };
 const button = (name, inside = page) => inside.getByRole('button', { name, exact: true });
 const status = async (id) => (await server.get(`/v1/tasks/${id}`)).status;
 const becomes = (id, word) => until(async () => (await status(id)) === word, `${id} ${word}`);
@@ -222,7 +222,7 @@ test('jobs and categories are made, changed, run and deleted by forms', async ()
 });
 
 test('a schedule is explained while it is typed, then saved, paused, run and deleted', async () => {
-    await open('#/schedules');
+    await open('#/schedules', { allow: [/422/] }); // what is half typed is refused
     await page.locator('.heat-5').first().waitFor();
     await button('New schedule').click();
     await page.getByLabel('Cron expression').fill('0 0 30 2 *');
