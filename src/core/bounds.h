@@ -8,6 +8,7 @@
 #define BOUND_PAYLOAD_BYTES (1024 * 1024) /* larger inputs belong into external storage */
 #define BOUND_DATA_BYTES (1024 * 1024)   /* data, checkpoint parts: rewritten while a task runs */
 #define BOUND_METADATA_BYTES (16 * 1024) /* shown in lists, so small */
+#define BOUND_FORKED_FROM_BYTES 64 /* "forked_from":"…", which a fork has more of it */
 #define BOUND_RESULT_BYTES (256 * 1024)  /* handed to dependents, so light */
 #define BOUND_LOG_LINE_BYTES (64 * 1024) /* longer lines are cut with a marker */
 #define BOUND_LOG_LINES_PER_EXECUTION 100000 /* a log flood must not fill the disk */

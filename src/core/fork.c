@@ -12,7 +12,7 @@ static int no_memory(struct err *err)
 /* Its metadata with forked_from in front; that of a fork names its own original only. */
 static struct str write_metadata(const struct task *task, struct arena *arena)
 {
-    struct buf text = BUF_INIT(2 * BOUND_METADATA_BYTES);
+    struct buf text = BUF_INIT(BOUND_METADATA_BYTES + BOUND_FORKED_FROM_BYTES);
     char id[UUID_TEXT_BYTES];
     struct json_member member;
     struct json_iter iter;
@@ -88,7 +88,8 @@ int fork_input(const struct task *task, const struct task_dependency *dependenci
     spec_init(input);
     input->spec = task->spec;
     drop_own(&input->spec);
-    if (task->attempts > 0)
+    input->had_begun = task->attempts > 0;
+    if (input->had_begun)
         input->spec.on_unsatisfied = UNSATISFIED_RUN;
     input->data = task->data;
     input->priority = task->priority;

@@ -9,6 +9,7 @@
 #include "core/bounds.h"
 
 #include <regex.h>
+#include <stdio.h>
 #include <time.h>
 
 #define TEXT_BYTES_MAX (4 * (BOUND_LOG_LINE_BYTES + REDACT_MARGIN_BYTES))
@@ -17,6 +18,7 @@
 struct compiled {
     const struct redact_rule *rule;
     regex_t regex; /* of a pattern */
+    regex_t any;   /* whether there is a match from here on, anywhere: takes time in proportion */
     bool in_message, in_context;
 };
 
@@ -89,9 +91,10 @@ static int try_pattern(const regex_t *regex, struct err *err)
     return 0;
 }
 
-static int compile(const struct redact_rule *rule, regex_t *regex, struct err *err)
+static int compile(const struct redact_rule *rule, const char *before, const char *behind,
+                   int flags, regex_t *regex, struct err *err)
 {
-    char text[REDACT_PATTERN_BYTES_MAX + 1];
+    char text[REDACT_PATTERN_BYTES_MAX + 32];
     char why[160];
     int rc;
 
@@ -99,9 +102,8 @@ static int compile(const struct redact_rule *rule, regex_t *regex, struct err *e
         return err_set(err, ERR_INVALID, "a pattern has 1 to %d bytes", REDACT_PATTERN_BYTES_MAX);
     if (check_pattern(rule->pattern, err) < 0)
         return -(int)err->code;
-    memcpy(text, rule->pattern.data, rule->pattern.len);
-    text[rule->pattern.len] = '\0';
-    rc = regcomp(regex, text, REG_EXTENDED);
+    snprintf(text, sizeof text, "%s" STR_FMT "%s", before, STR_ARG(rule->pattern), behind);
+    rc = regcomp(regex, text, REG_EXTENDED | flags);
     if (rc == 0)
         return 0;
     regerror(rc, regex, why, sizeof why);
@@ -137,11 +139,21 @@ int redact_rule_check(const struct redact_rule *rule, struct err *err)
         return rule->pointer.len > 0 && json_pointer_valid(rule->pointer)
                    ? 0 : err_set(err, ERR_INVALID, "pointer must be a JSON pointer such as "
                                  "/user/email");
-    if (compile(rule, &regex, err) < 0)
+    if (compile(rule, "", "", 0, &regex, err) < 0)
         return -(int)err->code;
     rc = try_pattern(&regex, err);
     regfree(&regex);
     return rc;
+}
+
+static int compile_both(struct compiled *one, struct err *err)
+{
+    if (compile(one->rule, "", "", 0, &one->regex, err) < 0)
+        return -(int)err->code;
+    if (compile(one->rule, "([^a]|a)*(", ")", REG_NOSUB, &one->any, err) == 0)
+        return 0;
+    regfree(&one->regex);
+    return -(int)err->code;
 }
 
 int redact_new(struct redact **out, const struct redact_rule *rules, uint32_t count,
@@ -162,7 +174,7 @@ int redact_new(struct redact **out, const struct redact_rule *rules, uint32_t co
         one->in_message = names_field(&rules[i], "message") && rules[i].pattern.data;
         one->in_context = names_field(&rules[i], "context") || rules[i].pointer.data;
         if (redact_rule_check(&rules[i], err) < 0 ||
-            (rules[i].pattern.data && compile(&rules[i], &one->regex, err) < 0)) {
+            (rules[i].pattern.data && compile_both(one, err) < 0)) {
             redact_free(redact);
             return -(int)err->code;
         }
@@ -175,8 +187,10 @@ int redact_new(struct redact **out, const struct redact_rule *rules, uint32_t co
 void redact_free(struct redact *redact)
 {
     for (uint32_t i = 0; redact && i < redact->count; i++)
-        if (redact->rules[i].rule->pattern.data)
+        if (redact->rules[i].rule->pattern.data) {
             regfree(&redact->rules[i].regex);
+            regfree(&redact->rules[i].any);
+        }
     free(redact);
 }
 
@@ -187,16 +201,26 @@ static bool is_inside_character(struct str text, size_t at)
     return at < text.len && ((unsigned char)text.data[at] & 0xC0) == 0x80;
 }
 
+/* Whoever searches for the place of a match begins anew at every byte; where there is none, which
+ * is most of all texts, one pass says so. (It locks by itself and changes nothing one sees.) */
+static bool has_match(const struct compiled *one, struct str text, size_t from, size_t stop)
+{
+    return re_match((regex_t *)(uintptr_t)&one->any, text.data, (regoff_t)stop, (regoff_t)from,
+                    NULL) != -1;
+}
+
 /* The first match that is not empty, in the window from `from` to `stop`; whole characters, as
  * patterns see bytes. */
-static bool find_match(const regex_t *regex, struct str text, size_t from, size_t stop,
+static bool find_match(const struct compiled *one, struct str text, size_t from, size_t stop,
                        size_t *begin, size_t *end)
 {
+    if (!has_match(one, text, from, stop))
+        return false;
     for (size_t at = from; at < stop; at = *begin + 1) {
         regmatch_t match = {.rm_so = (regoff_t)at, .rm_eo = (regoff_t)stop};
         int flags = REG_STARTEND | (at ? REG_NOTBOL : 0) | (stop < text.len ? REG_NOTEOL : 0);
 
-        if (regexec(regex, text.data, 1, &match, flags) != 0)
+        if (regexec(&one->regex, text.data, 1, &match, flags) != 0)
             return false;
         *begin = (size_t)match.rm_so;
         *end = (size_t)match.rm_eo;
@@ -213,15 +237,16 @@ static bool find_match(const regex_t *regex, struct str text, size_t from, size_
 
 /* Appends the text without its matches, window by window: what a pattern costs may grow with the
  * square of what it looks at. False when there are none, and then what was appended is the text. */
-static bool replace_matches(const struct compiled *one, struct str text, struct buf *out)
+static bool replace_matches(const struct compiled *one, struct str text, int64_t left_us,
+                            struct buf *out)
 {
-    const int64_t until_us = cpu_us() + REDACT_CPU_US_MAX;
+    const int64_t until_us = cpu_us() + (left_us < REDACT_CPU_US_MAX ? left_us : REDACT_CPU_US_MAX);
     size_t from = 0, begin, end;
     uint32_t matches = 0;
 
     while (from < text.len) {
         size_t stop = text.len - from > WINDOW_BYTES ? from + WINDOW_BYTES : text.len;
-        bool found = find_match(&one->regex, text, from, stop, &begin, &end);
+        bool found = find_match(one, text, from, stop, &begin, &end);
 
         if (!found) /* one that begins in the second half may go on behind the window */
             begin = end = stop < text.len ? stop - WINDOW_BYTES / 2 : stop;
@@ -241,13 +266,14 @@ static bool replace_matches(const struct compiled *one, struct str text, struct 
     return matches > 0;
 }
 
-static int redact_text(const struct compiled *one, struct str *text, struct arena *arena)
+static int redact_text(const struct compiled *one, struct str *text, int64_t left_us,
+                       struct arena *arena)
 {
     struct buf out = BUF_INIT(TEXT_BYTES_MAX);
     struct str ended = arena_str(arena, *text); /* sanitizers look for its end */
     int rc = ended.data ? 0 : -ERR_MEMORY;
 
-    if (rc == 0 && replace_matches(one, ended, &out)) {
+    if (rc == 0 && replace_matches(one, ended, left_us, &out)) {
         *text = out.failed ? one->rule->replace : arena_str(arena, buf_view(&out));
         rc = text->data ? 0 : -ERR_MEMORY;
     }
@@ -259,6 +285,7 @@ static int redact_text(const struct compiled *one, struct str *text, struct aren
 
 struct walk {
     const struct compiled *one;
+    int64_t until_us;    /* by the thread's clock */
     struct arena *arena; /* decoded texts */
     struct buf out;
     struct buf text;     /* one text without its matches */
@@ -291,7 +318,7 @@ static int walk_token(struct walk *walk, struct str token, const char *end)
     if (!text.data)
         return -ERR_MEMORY;
     buf_reset(&walk->text);
-    if (!replace_matches(walk->one, text, &walk->text)) {
+    if (!replace_matches(walk->one, text, walk->until_us - cpu_us(), &walk->text)) {
         buf_str(&walk->out, token);
         return 0;
     }
@@ -340,10 +367,11 @@ static struct str as_json(struct str text, struct arena *arena)
     return copy;
 }
 
-static int redact_context(const struct compiled *one, struct str *context, struct arena *arena)
+static int redact_context(const struct compiled *one, struct str *context, int64_t left_us,
+                          struct arena *arena)
 {
-    struct walk walk = {.one = one, .arena = arena, .out = BUF_INIT(TEXT_BYTES_MAX),
-                        .text = BUF_INIT(TEXT_BYTES_MAX)};
+    struct walk walk = {.one = one, .until_us = cpu_us() + left_us, .arena = arena,
+                        .out = BUF_INIT(TEXT_BYTES_MAX), .text = BUF_INIT(TEXT_BYTES_MAX)};
     int rc = walk_context(&walk, *context);
 
     if (rc == 0 && walk.changed) { /* what has grown beyond all bounds goes as a whole */
@@ -377,18 +405,22 @@ static int redact_pointer(const struct redact_rule *rule, struct str *context,
 }
 
 int redact_line(const struct redact *redact, struct str *message, struct str *context,
-                struct arena *arena)
+                struct arena *arena, int64_t *left_us)
 {
+    const int64_t until_us = redact ? cpu_us() + *left_us : 0;
     int rc = 0;
 
     for (uint32_t i = 0; redact && rc == 0 && i < redact->count; i++) {
         const struct compiled *one = &redact->rules[i];
 
         if (message->data && one->in_message)
-            rc = redact_text(one, message, arena);
+            rc = redact_text(one, message, until_us - cpu_us(), arena);
         if (rc == 0 && context->data && one->in_context)
             rc = one->rule->pointer.data ? redact_pointer(one->rule, context, arena)
-                                         : redact_context(one, context, arena);
+                                         : redact_context(one, context,
+                                                          until_us - cpu_us(), arena);
     }
+    if (redact)
+        *left_us = until_us - cpu_us();
     return rc;
 }

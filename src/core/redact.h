@@ -14,6 +14,7 @@
 #define REDACT_MATCHES_MAX 1000   /* of one rule in one text; then the rest of the text goes */
 #define REDACT_REPEATS_MAX 10000  /* {n} of a pattern, multiplied: what compiles needs memory */
 #define REDACT_CPU_US_MAX 50000   /* of one rule for one text; then the same */
+#define REDACT_REPORT_CPU_US_MAX 100000 /* of all lines of one report; then the same of each */
 #define REDACT_MARGIN_BYTES 4096  /* looked at beyond the longest line: its end may cut a match */
 
 struct redact;
@@ -27,8 +28,8 @@ int redact_new(struct redact **redact, const struct redact_rule *rules, uint32_t
 void redact_free(struct redact *redact);
 
 /* Message and context (JSON that json_check accepted, or absent) as they may be stored; in arena
- * where they changed. -ERR_MEMORY: then neither may be. */
+ * where they changed. *left_us: what its report may still cost. -ERR_MEMORY: neither may be. */
 int redact_line(const struct redact *redact, struct str *message, struct str *context,
-                struct arena *arena);
+                struct arena *arena, int64_t *left_us);
 
 #endif

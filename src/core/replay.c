@@ -88,14 +88,28 @@ static void move(struct replay *replay, const struct task_event *event, struct a
         replay->completed_at_us = 0;
 }
 
+bool replay_tells_progress(struct str detail)
+{
+    static const char begin[] = "{\"progress\":";
+    size_t len = sizeof begin - 1;
+
+    if (detail.len <= len || detail.len > sizeof "{\"progress\":100}" - 1 ||
+        memcmp(detail.data, begin, len) != 0)
+        return false;
+    while (len < detail.len && detail.data[len] >= '0' && detail.data[len] <= '9')
+        len++;
+    return len + 1 == detail.len && detail.data[len] == '}';
+}
+
 /* It stays where it is. What a handler says of itself comes with another state; its detail is the
- * user's own, but where there was none it tells the progress and nothing else. All else is ours. */
+ * user's own, but where there was none it tells the progress, written as nobody else's is. All else
+ * is ours. */
 static void stay(struct replay *replay, const struct task_event *event, struct arena *arena)
 {
     struct str asked = member_of(event, "pause_requested");
 
     if (!str_eq(event->state, replay->state)) {
-        if (event->detail.data && json_count(event->detail) == 1)
+        if (replay_tells_progress(event->detail))
             number_of(event, "progress", &replay->progress);
         return;
     }

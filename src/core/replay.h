@@ -33,6 +33,9 @@ struct replay {
 
 /* The next event, oldest first. Texts are borrowed from it, or decoded into arena. */
 void replay_event(struct replay *replay, const struct task_event *event, struct arena *arena);
+/* Is a detail written like the one that tells the progress: {"progress":N}? A user's own that looks
+ * so is stored with a space more, or it would be taken for it. */
+bool replay_tells_progress(struct str detail);
 /* Its texts move to arena, so that the events may go. */
 void replay_keep(struct replay *replay, struct arena *arena);
 

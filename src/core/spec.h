@@ -34,6 +34,7 @@ struct task_input {
     struct str *hash_fields; /* JSON pointers */
     uint32_t hash_fields_count;
     struct uuid forked_from;             /* nil = it is no fork (core/fork.h) */
+    bool had_begun;                      /* its original: the parents had ended, and may be gone */
     const struct checkpoint *checkpoint; /* of a fork: where its first attempt goes on, or NULL */
 };
 

@@ -174,8 +174,11 @@ static int check_input(const struct task_input *input, struct err *err)
         rc = spec_check_bytes(input->spec.payload, BOUND_PAYLOAD_BYTES, "payload", err);
     if (rc == 0)
         rc = spec_check_bytes(input->data, BOUND_DATA_BYTES, "data", err);
-    if (rc == 0)
-        rc = spec_check_bytes(input->metadata, BOUND_METADATA_BYTES, "metadata", err);
+    if (rc == 0) /* what a fork says of itself comes on top */
+        rc = spec_check_bytes(input->metadata, uuid_is_nil(&input->forked_from)
+                                                   ? BOUND_METADATA_BYTES
+                                                   : BOUND_METADATA_BYTES + BOUND_FORKED_FROM_BYTES,
+                              "metadata", err);
     return rc;
 }
 

@@ -27,30 +27,42 @@ static int no_memory(struct err *err)
     return err_set(err, ERR_MEMORY, "out of memory for the tasks; try again");
 }
 
-/* Every named parent must be there; found ones stay in the batch. */
+/* Found ones stay in the batch. Those of a fork whose original had begun are done with: retention
+ * may have removed them. */
+static int check_parents_of(struct plan *plan, struct task_input *input)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t d = 0; d < input->depends_on_count; d++) {
+        struct input_dependency *dependency = &input->depends_on[d];
+        struct task *parent = NULL;
+        char id[UUID_TEXT_BYTES];
+
+        if (!dependency->ref.data &&
+            batch_task(plan->batch, &dependency->task_id, &parent, plan->err) < 0)
+            return -(int)plan->err->code;
+        if (dependency->ref.data || parent) {
+            input->depends_on[kept++] = *dependency;
+            continue;
+        }
+        if (input->had_begun)
+            continue;
+        uuid_format(&dependency->task_id, id);
+        return err_set_field(plan->err, ERR_INVALID, "depends_on",
+                             "there is no task %s to depend on%s", id,
+                             plan->batch->queue->config.lives_here
+                                 ? " in the store of this queue" : "");
+    }
+    input->depends_on_count = kept;
+    return 0;
+}
+
+/* Every named parent must be there. */
 static int check_parents(struct plan *plan)
 {
-    for (uint32_t i = 0; i < plan->count; i++) {
-        struct task_input *input = &plan->inputs[i];
-
-        for (uint32_t d = 0; d < input->depends_on_count; d++) {
-            struct input_dependency *dependency = &input->depends_on[d];
-            struct task *parent;
-            char id[UUID_TEXT_BYTES];
-
-            if (dependency->ref.data)
-                continue;
-            if (batch_task(plan->batch, &dependency->task_id, &parent, plan->err) < 0)
-                return -(int)plan->err->code;
-            if (parent)
-                continue;
-            uuid_format(&dependency->task_id, id);
-            return err_set_field(plan->err, ERR_INVALID, "depends_on",
-                                 "there is no task %s to depend on%s", id,
-                                 plan->batch->queue->config.lives_here
-                                     ? " in the store of this queue" : "");
-        }
-    }
+    for (uint32_t i = 0; i < plan->count; i++)
+        if (check_parents_of(plan, &plan->inputs[i]) < 0)
+            return -(int)plan->err->code;
     return 0;
 }
 

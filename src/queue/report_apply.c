@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "core/checkpoint.h"
+#include "core/replay.h"
 
 #include <stdio.h>
 
@@ -51,6 +52,17 @@ static int start(struct batch *batch, struct task *task, struct err *err)
                       err);
 }
 
+static struct str progress_told(struct batch *batch, const struct task *task,
+                                const struct report *report)
+{
+    struct str detail = report->detail;
+
+    if (detail.data && replay_tells_progress(detail))
+        return batch_text(batch, "{ " STR_FMT, STR_ARG(str_span(detail.data + 1, detail.len - 1)));
+    return detail.data || report->progress < 0
+               ? detail : batch_text(batch, "{\"progress\":%lld}", (long long)task->progress);
+}
+
 static int progress(struct batch *batch, struct task *task, const struct report *report,
                     struct err *err)
 {
@@ -70,11 +82,7 @@ static int progress(struct batch *batch, struct task *task, const struct report 
         return -(int)err->code;
     if (!state_changes)
         return 0;
-    return batch_event(batch, task, ACTOR_WORKER,
-                       report->detail.data || report->progress < 0
-                           ? report->detail
-                           : batch_text(batch, "{\"progress\":%lld}", (long long)task->progress),
-                       err);
+    return batch_event(batch, task, ACTOR_WORKER, progress_told(batch, task, report), err);
 }
 
 struct str checkpoint_short(const struct checkpoint *row, struct arena *arena)
@@ -376,19 +384,29 @@ static int key_children(struct report *report, struct arena *arena, struct err *
 
 /* Nothing of a line reaches the store but what its rules leave (D9). A little more than is kept is
  * looked at, so that the cut at the end leaves no half of what was to go. */
-static void prepare_log(const struct queue *queue, struct report *report, struct arena *arena)
+static void prepare_log(const struct queue *queue, struct report *report, struct arena *arena,
+                        int64_t *left_us)
 {
-    report->message = str_cut(report->message, BOUND_LOG_LINE_BYTES + REDACT_MARGIN_BYTES);
-    if (redact_line(queue->redact, &report->message, &report->context, arena) < 0) {
+    const size_t looked_at = BOUND_LOG_LINE_BYTES + REDACT_MARGIN_BYTES;
+    size_t margin = queue->redact && report->message.len > looked_at
+                        ? REDACT_MARGIN_BYTES : 0; /* its end may be half of what was to go */
+
+    report->message = str_cut(report->message, looked_at);
+    if (redact_line(queue->redact, &report->message, &report->context, arena, left_us) < 0) {
         report->message = STR("this line is not kept: there was no memory to redact it");
         report->context = STR_NONE;
     }
+    if (margin)
+        report->message = str_cut(report->message, report->message.len > margin
+                                                       ? report->message.len - margin : 0);
     report->message = str_cut(report->message, BOUND_LOG_LINE_BYTES);
 }
 
 void queue_prepare_reports(struct queue *queue, struct report *reports, uint32_t count,
                            struct report_result *results, struct arena *arena)
 {
+    int64_t redact_left_us = REDACT_REPORT_CPU_US_MAX;
+
     for (uint32_t i = 0; i < count; i++) {
         struct err err = {0};
         bool is_array;
@@ -397,7 +415,7 @@ void queue_prepare_reports(struct queue *queue, struct report *reports, uint32_t
             continue;
         check_bounds(&reports[i], &results[i]);
         if (reports[i].op == REPORT_LOG && results[i].code == ERR_NONE)
-            prepare_log(queue, &reports[i], arena);
+            prepare_log(queue, &reports[i], arena, &redact_left_us);
         if (reports[i].op != REPORT_SPAWN || results[i].code != ERR_NONE)
             continue;
         if (spec_parse_all(reports[i].tasks, queue->settings, arena, &reports[i].inputs,

@@ -61,6 +61,18 @@ class ForkTest(ApiTest):
         again = self.fork(made["id"])
         self.assertEqual(again["metadata"], {"forked_from": made["id"], "m": 1})
 
+    def test_a_fork_of_a_task_at_the_bound_of_its_metadata(self):
+        task_id = self.failed(metadata={"m": "x" * 16370})
+        self.assertEqual(self.fork(task_id)["metadata"], {"forked_from": task_id, "m": "x" * 16370})
+
+    def test_a_fork_of_a_task_that_has_run_does_not_miss_parents_that_were_removed(self):
+        parent = self.enqueue()["id"]
+        self.complete("worker-1", self.claim()[0])
+        task_id = self.failed(depends_on=[parent])
+        self.expect(204, "DELETE", f"/v1/tasks/{parent}")
+        made = self.fork(task_id)
+        self.assertEqual((made["status"], made["depends_on"]), ("pending", []))
+
     def test_wishes_take_the_place_of_what_was(self):
         task_id = self.failed(payload=1)
         made = self.fork(task_id, payload={"other": True}, data=[1], queue="quick", name="Again",

@@ -85,6 +85,17 @@ class PastTest(Past, ApiTest):
         self.assertEqual((early["status"], early["attempts"]), ("running", 1))
         self.assertLess(early["event_seq"], 200)
 
+    def test_a_detail_of_the_users_own_is_never_taken_for_progress(self):
+        task_id = self.enqueue()["id"]
+        self.register()
+        task, = self.claim()
+        self.report_ok("worker-1", task, "progress", progress=5, state="A")
+        self.report_ok("worker-1", task, "progress", state="B", detail={"progress": 77})
+        self.assertEqual(self.task(task_id)["progress"], 5)
+        self.assertEqual(self.at(task_id, "2999-01-01T00:00:00Z")["progress"], 5)
+        events = self.expect(200, "GET", f"/v1/tasks/{task_id}/events")["items"]
+        self.assertIn({"progress": 77}, [event["detail"] for event in events])
+
     def test_b7_a_fork_has_its_checkpoint_from_the_beginning(self):
         task_id = self.enqueue()["id"]
         self.register()

@@ -249,6 +249,15 @@ class Redaction(LogTest):
                     self.assertNotIn(secret.encode(), content, path)
         self.verify(0, "--anchor", self.anchor)
 
+    def test_d9_the_cut_of_a_line_leaves_no_half_of_a_secret(self):
+        self.enqueue("a")
+        task = self.claim()[0]
+        text = ("x" * 80 + "@mail.example ") * 300
+        text += ("-. " * 30000)[:65536 + 4096 - len(text) - 12] + " annsmithsecret@mail.example"
+        self.report_ok("worker-1", task, "log", level="INFO", message=text)
+        shown, = self.expect(200, "GET", f"/v1/tasks/{task['id']}/logs")["items"]
+        self.assertNotIn("annsmith", shown["message"])
+
     def test_d9_a_rule_that_cannot_be_is_refused_with_its_line(self):
         for rule, words in (("pattern: '(a'", "no extended regular expression"),
                             ("pattern: '(a)\\1'", "refer back"), ("pointer: user", "JSON pointer"),

@@ -146,12 +146,34 @@ static void wishes_beyond_the_bounds_are_refused(void **state)
     arena_deinit(&arena);
 }
 
+static void a_fork_may_have_metadata_at_its_bound_and_says_whence_it_came_on_top(void **state)
+{
+    const struct fork_wish wish = {.has_payload = false};
+    struct arena arena = ARENA_INIT(0);
+    char *text = arena_alloc(&arena, BOUND_METADATA_BYTES);
+    struct task task = original();
+    struct task_input input;
+    struct err err = {0};
+
+    (void)state;
+    memset(text, 'x', BOUND_METADATA_BYTES);
+    memcpy(text, "{\"m\":\"", 6);
+    memcpy(text + BOUND_METADATA_BYTES - 2, "\"}", 2);
+    task.metadata = str_span(text, BOUND_METADATA_BYTES);
+    for (int i = 0; i < 2; i++) { /* and a fork of that one */
+        assert_int_equal(fork_input(&task, NULL, 0, NULL, &wish, &arena, &input, &err), 0);
+        task.metadata = input.metadata;
+    }
+    arena_deinit(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_fork_is_the_same_task_without_what_is_the_originals_alone),
         cmocka_unit_test(metadata_says_whence_it_came_and_keeps_the_rest_byte_for_byte),
         cmocka_unit_test(what_was_wished_for_takes_the_place_of_what_was),
+        cmocka_unit_test(a_fork_may_have_metadata_at_its_bound_and_says_whence_it_came_on_top),
         cmocka_unit_test(wishes_beyond_the_bounds_are_refused),
     };
 

@@ -41,9 +41,10 @@ static void tell(struct life *life)
     static const struct str states[] = {STR("Reading"), STR("Writing"), STR("Running")};
     static const struct str details[] = {STR("{\"checkpoint\":9,\"pause_requested\":true}"),
                                          STR("[1]"), STR("{\"progress\":1,\"more\":2}"),
+                                         STR("{\"progress\":77}"), STR("{ \"progress\": 78 }"),
                                          {NULL, 0}};
-    uint32_t at = dice(life, 4);
-    int64_t progress = dice(life, 101);
+    uint32_t at = dice(life, 6);
+    int64_t progress = (int64_t)dice(life, 102) - 1; /* -1: says nothing of it */
     struct str state = dice(life, 2) ? states[dice(life, 3)] : STR_NONE;
     const struct task *task = get(life->fx, life->id);
     bool event = state.data && !str_eq(state, task->status == STATUS_CLAIMED ? STR("Running")
@@ -51,7 +52,8 @@ static void tell(struct life *life)
 
     report_ok(life->fx, "w", life->held, .op = REPORT_PROGRESS, .progress = progress,
               .state = state, .detail = details[at]);
-    life->progress_untold = !event || details[at].data != NULL;
+    if (progress >= 0)
+        life->progress_untold = !event || details[at].data != NULL;
 }
 
 static void save(struct life *life)
