@@ -522,8 +522,8 @@ static int check_retention(const struct config *config, const char *name, struct
                            severity_word((enum log_severity)i));
     for (uint32_t i = 0; i < settings->handlers_count; i++)
         if (settings->handlers[i].retention_logs_ms > end_ms)
-            return err_set(err, ERR_INVALID, "%s: retention_logs of handler '" STR_FMT "' is longer "
-                           "than retention.logs, which ends all lines; raise that one", name,
+            return err_set(err, ERR_INVALID, "%s: retention_logs of handler '" STR_FMT "' is "
+                           "longer than retention.logs, which ends all lines; raise that one", name,
                            STR_ARG(settings->handlers[i].type));
     return 0;
 }

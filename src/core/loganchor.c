@@ -1,6 +1,6 @@
 /* Records as JSON: {"serial":7,"previous":HASH,"at":TIME,"kind":"heads","lines":N,"key":KEY,
- * "items":[[EXECUTION,SEQ,HASH,LINES],...]}, of blanks [EXECUTION,SEQ,"",LINES,LEVEL]; their hash and signature are over exactly these bytes. Pure,
- * any thread. */
+ * "items":[[EXECUTION,SEQ,HASH,LINES],...]}, of blanks [EXECUTION,SEQ,"",LINES,LEVEL];
+ * their hash and signature are over exactly these bytes. Pure, any thread. */
 #include "core/loganchor.h"
 
 #include "base/clock.h"

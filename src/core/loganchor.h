@@ -1,7 +1,7 @@
 /* Records about the logs of a store, each signed and bound to the one before (D9, F-J6 to F-J8):
  * where the chains of executions stand, what retention removed of them or emptied, that the store
- * was set back. They are kept in the store and, as JSON lines, in the anchor file. Pure; who writes them
- * is queue/log_heads.c, who believes them is logverify.c. */
+ * was set back. They are kept in the store and, as JSON lines, in the anchor file. Pure; who writes
+ * them is queue/log_heads.c, who believes them is logverify.c. */
 #ifndef CORE_LOGANCHOR_H
 #define CORE_LOGANCHOR_H
 

@@ -16,7 +16,7 @@ struct log_line {
     struct str message;
     struct str context; /* absent differs from empty */
     int64_t logged_at_us;
-    struct str removed; /* hash of message and context in their place, hex; absent: they are there */
+    struct str removed; /* in place of message and context their hash, hex; else absent */
 };
 
 /* Where the chain of an execution stands. */
@@ -40,8 +40,8 @@ struct log_part {
 void logchain_resume(struct log_head *head, const struct uuid *execution_id, int64_t seq,
                      struct str chain_hash);
 
-/* What stays of a line when its text goes: SHA-256 over message and context, each behind its length.
- * -ERR_MEMORY. */
+/* What stays of a line when its text goes: SHA-256 over message and context, each behind its
+ * length. -ERR_MEMORY. */
 int logchain_content(struct str message, struct str context, uint8_t out[HASH_BYTES]);
 
 /* SHA-256 over the hash before (or the id), both ids, seq, level, time and the hash of the content,

@@ -1,8 +1,8 @@
-/* Retention of logs by level and by type. Each rule follows the records of where chains stood (heads,
- * see log_heads.c): one of them names the lines that were written by its time, so those whose time
- * is over are found without a look at any other. How far a rule has come is kept in the store, in
- * the transaction that did it. By level lines lose what they say and stay in their chains; by type
- * they go, oldest first. The queue's thread, the leader's where there are several nodes. */
+/* Retention of logs by level and by type. Each rule follows the records of where chains stood
+ * (heads, see log_heads.c): one of them names the lines that were written by its time, so those
+ * whose time is over are found without a look at any other. How far a rule has come is kept in the
+ * store, in the transaction that did it. By level lines lose what they say and stay in their
+ * chains; by type they go, oldest first. The queue's thread, the leader's with several nodes. */
 #include "queue/queue_int.h"
 
 #include "base/fault.h"

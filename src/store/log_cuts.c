@@ -1,4 +1,4 @@
-/* The list of what a transaction removed of logs or emptied, for both stores. Writer's thread only. */
+/* The list of what a transaction removed of logs or emptied, for both stores. Writer's thread. */
 #include "store/log_store.h"
 
 static bool grow(struct log_cuts *cuts)

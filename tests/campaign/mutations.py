@@ -28,6 +28,7 @@ SCALE = float(os.environ.get("PERDURA_MUTATIONS_SCALE", "1"))
 GOAL, CHUNK = int(1500 * SCALE), 100
 RUNS, LINES_MAX = 40, 12
 LEVELS = ("DEBUG", "INFO", "WARN", "ERROR", "FATAL")
+EMPTIED = "DEBUG"  # the level whose lines retention has emptied
 
 
 # ---- the store that is changed ----
@@ -72,6 +73,20 @@ class Maker(harness.ApiTest):
                 self.local.connection = None
             last = task
         self.server.stop()
+        self.empty()
+
+    def empty(self):
+        """By retention, with the server's own key."""
+        pathlib.Path(self.folder, "server.yaml").write_text(
+            "log_anchor: perdura.anchor\nlog_anchor_every: 100ms\n"
+            f"retention:\n  log_levels: {{{EMPTIED.lower()}: 1ms}}\n")
+        self.server.start()
+        with sqlite3.connect(self.server.store) as db:
+            harness.wait_until(lambda: db.execute(
+                "SELECT count(*) FROM execution_logs WHERE log_level = ? AND removed_hash IS NULL",
+                (EMPTIED,)).fetchone() == (0,), what="retention")
+        db.close()
+        self.server.stop()
 
 
 class Base:
@@ -84,8 +99,8 @@ class Base:
         self.copy_path = os.path.join(folder, "copy.db")
         with sqlite3.connect(self.store) as db:
             self.lines = db.execute(
-                "SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash, id "
-                "FROM execution_logs ORDER BY execution_id, seq").fetchall()
+                "SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash, id, "
+                "removed_hash FROM execution_logs ORDER BY execution_id, seq").fetchall()
         db.close()
         self.runs = collections.defaultdict(list)
         for line in self.lines:
@@ -116,21 +131,27 @@ def field(data):
     return (2 ** 64 - 1 if data is None else len(data)).to_bytes(8, "big") + (data or b"")
 
 
-def chain_hash(before, execution, task, seq, level, message, context, logged_at):
+def content_hash(message, context):
+    return hashlib.sha256(field(message.encode()) + field(
+        None if context is None else context.encode())).digest()
+
+
+def chain_hash(before, execution, task, seq, level, content, logged_at):
     parts = (bytes.fromhex(before) if before else execution, execution, task, seq.to_bytes(8, "big"),
-             level.encode(), logged_at.to_bytes(8, "big", signed=True), message.encode(),
-             None if context is None else context.encode())
+             level.encode(), logged_at.to_bytes(8, "big", signed=True), content)
     return hashlib.sha256(b"".join(field(part) for part in parts)).hexdigest()
 
 
 def chain_again(db, execution):
     """Numbers and hashes of an execution's lines, as if they had been written like this."""
-    rows = db.execute("SELECT seq, log_level, message, context, logged_at FROM execution_logs "
-                      "WHERE execution_id = ? ORDER BY seq", (execution,)).fetchall()
+    rows = db.execute("SELECT seq, log_level, message, context, logged_at, removed_hash FROM "
+                      "execution_logs WHERE execution_id = ? ORDER BY seq", (execution,)).fetchall()
     task = db.execute("SELECT task_id FROM executions WHERE id = ?", (execution,)).fetchone()
     before = None
-    for at, (seq, level, message, context, logged_at) in enumerate(rows, 1):
-        before = chain_hash(before, execution, task[0] if task else bytes(16), at, level, message, context, logged_at)
+    for at, (seq, level, message, context, logged_at, removed) in enumerate(rows, 1):
+        content = bytes.fromhex(removed) if removed else content_hash(message, context)
+        before = chain_hash(before, execution, task[0] if task else bytes(16), at, level, content,
+                            logged_at)
         db.execute("UPDATE execution_logs SET seq = ?, chain_hash = ? WHERE execution_id = ? AND "
                    "seq = ?", (at, before, execution, seq))
 
@@ -142,6 +163,8 @@ def at(line):
 
 
 def change_text(text, rng):
+    if not text:
+        return "all is well"
     place = rng.randrange(len(text))
     return text[:place] + chr((ord(text[place]) - 31) % 90 + 33) + text[place + 1:]
 
@@ -257,8 +280,8 @@ def insert_execution(base, db, rng):
 def exchange(db, a, b):
     for line, other in ((a, b), (b, a)):
         db.execute("UPDATE execution_logs SET log_level = ?, message = ?, context = ?, logged_at = ?, "
-                   "id = ? WHERE execution_id = ? AND seq = ?",
-                   (*other[2:6], other[7], *at(line)))
+                   "id = ?, removed_hash = ? WHERE execution_id = ? AND seq = ?",
+                   (*other[2:6], *other[7:9], *at(line)))
 
 
 def reorder(base, db, rng):
@@ -299,6 +322,61 @@ def swap_all(base, db, rng):
     chain_again(db, one)
     chain_again(db, other)
     return [one, other]
+
+
+def empty(db, line, level):
+    """As retention does it, with the right hash of what the line said."""
+    db.execute("UPDATE execution_logs SET log_level = ?, message = '', context = NULL, "
+               "removed_hash = ? WHERE execution_id = ? AND seq = ?",
+               (level, content_hash(line[3], line[4]).hex(), *at(line)))
+
+
+def empty_line(base, db, rng):
+    """One that retention has not emptied; perhaps with a level that it may."""
+    line = rng.choice([line for line in base.lines if not line[8]])
+    empty(db, line, rng.choice((line[2], EMPTIED)))
+    if rng.random() < 0.3:
+        chain_again(db, line[0])
+    return [line[0]]
+
+
+def change_emptied(base, db, rng):
+    """Another level or time, another text in its place or beside its hash, another hash."""
+    line = rng.choice([line for line in base.lines if line[8]])
+    column, value = rng.choice((("log_level", rng.choice([x for x in LEVELS if x != EMPTIED])),
+                                ("logged_at", line[5] + 1), ("message", "all is well"),
+                                ("context", "{}"), ("removed_hash", content_hash("x", None).hex()),
+                                ("removed_hash", "zz"), ("removed_hash", None)))
+    db.execute(f"UPDATE execution_logs SET {column} = ? WHERE execution_id = ? AND seq = ?",
+               (value, *at(line)))
+    if value is None and rng.random() < 0.7:
+        db.execute("UPDATE execution_logs SET message = 'it was well' WHERE execution_id = ? AND "
+                   "seq = ?", at(line))
+    return [line[0]]
+
+
+def trade_emptied(base, db, rng):
+    """Hides one line as if it were an emptied one of the same run, which is shown in its place."""
+    runs = [lines for lines in base.runs.values()
+            if any(line[8] for line in lines) and any(not line[8] for line in lines)]
+    lines = rng.choice(runs)
+    hidden = rng.choice([line for line in lines if not line[8]])
+    shown = rng.choice([line for line in lines if line[8]])
+    empty(db, hidden, EMPTIED)
+    db.execute("UPDATE execution_logs SET log_level = ?, message = 'all is well', "
+               "removed_hash = NULL WHERE execution_id = ? AND seq = ?", (hidden[2], *at(shown)))
+    if rng.random() < 0.5:
+        chain_again(db, hidden[0])
+    return [hidden[0]]
+
+
+def delete_blanks(base, db, rng):
+    """The records that say what was emptied, and perhaps all behind them."""
+    found = [row[0] for row in db.execute(
+        "SELECT serial FROM log_anchors WHERE record LIKE '%\"kind\":\"blanks\"%'")]
+    db.execute("DELETE FROM log_anchors WHERE serial = ?" if rng.random() < 0.5 else
+               "DELETE FROM log_anchors WHERE serial >= ?", (rng.choice(found),))
+    return []
 
 
 def change_record(base, db, rng):
@@ -373,7 +451,8 @@ def swap_checkpoints(base, db, rng):
 LOG_CHANGES = (change_message, change_context, change_level, change_time, change_hash,
                change_and_chain_again, delete_line, delete_and_chain_again, delete_tail, delete_front,
                delete_task, insert_line, insert_execution, reorder, swap_executions, swap_tasks, swap_all,
-               change_record, change_signature, delete_records, forge_cut, set_back)
+               empty_line, change_emptied, trade_emptied, delete_blanks, change_record,
+               change_signature, delete_records, forge_cut, set_back)
 CHECKPOINT_CHANGES = (change_checkpoint, swap_checkpoints)
 CHANGES = LOG_CHANGES + CHECKPOINT_CHANGES
 

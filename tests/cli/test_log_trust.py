@@ -85,9 +85,10 @@ class Keys(TrustTest):
         for seq, *fields, at in db.execute(
                 "SELECT seq, log_level, message, context, logged_at FROM execution_logs "
                 "WHERE execution_id = ? ORDER BY seq", (execution,)).fetchall():
+            content = hashlib.sha256(measured(fields[1].encode()) + measured(fields[2])).digest()
             before = hashlib.sha256(b"".join(map(measured, (
                 before, execution, task, seq.to_bytes(8, "big"), fields[0].encode(),
-                at.to_bytes(8, "big"), fields[1].encode(), fields[2])))).digest()
+                at.to_bytes(8, "big"), content)))).digest()
             db.execute("UPDATE execution_logs SET chain_hash = ? WHERE execution_id = ? AND seq = ?",
                        (before.hex(), execution, seq))
         db.execute("INSERT INTO log_heads (execution_id, seq, chain_hash, lines) VALUES (?, ?, ?, ?)",

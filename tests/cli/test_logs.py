@@ -90,7 +90,7 @@ class Verify(LogTest):
     def test_f_j5_an_inserted_line_is_named(self):
         first, _ = self.given()
         self.change(f"INSERT INTO execution_logs SELECT id, namespace, execution_id, 6, log_level, "
-                    f"'one more', context, logged_at, chain_hash FROM execution_logs "
+                    f"'one more', context, logged_at, chain_hash, NULL FROM execution_logs "
                     f"WHERE {self.where} AND seq = 5")
         self.found(first, 6)
 

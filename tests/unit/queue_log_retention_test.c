@@ -159,10 +159,8 @@ static void j5_what_retention_did_not_do_is_found(void **state)
         fx_sql(fx, changes[i]);
         if (check(fx, NULL).findings == 0)
             fail_msg("not found: %s", changes[i]);
-        fx_sql(fx, "DELETE FROM execution_logs");
-        fx_sql(fx, "INSERT INTO execution_logs SELECT * FROM kept_lines");
-        fx_sql(fx, "DELETE FROM log_anchors");
-        fx_sql(fx, "INSERT INTO log_anchors SELECT * FROM kept_records");
+        fx_sql(fx, "DELETE FROM execution_logs; INSERT INTO execution_logs SELECT * FROM kept_lines; "
+                   "DELETE FROM log_anchors; INSERT INTO log_anchors SELECT * FROM kept_records");
     }
 }
 
@@ -170,8 +168,6 @@ static void j5_what_retention_did_not_do_is_found(void **state)
 static void d9_lines_of_a_type_go_after_their_own_time(void **state)
 {
     struct fixture *fx = *state;
-    struct handler_rule rules[] = {{.type = STR("mail:*"), .retention_ms = -1, .retention_logs_ms = 1},
-                                   {.type = STR("mail:kept"), .retention_ms = -1}};
     const char *anchor = keep_anchor(fx);
     struct task *held;
 
@@ -182,7 +178,9 @@ static void d9_lines_of_a_type_go_after_their_own_time(void **state)
     held = start_one(fx, "{\"type\":\"mail:b\"}");
     say(fx, held, 100);
     wait_until(fx_ask(fx, "SELECT count(*) FROM log_heads") == 0);
-    fx->wanted.settings.handlers = rules;
+    fx->wanted.handlers[0] = (struct handler_rule){.type = STR("mail:*"), .retention_ms = -1,
+                                                   .retention_logs_ms = 1};
+    fx->wanted.handlers[1] = (struct handler_rule){.type = STR("mail:kept"), .retention_ms = -1};
     fx->wanted.settings.handlers_count = 2;
     reopen(fx);
     while (fx_ask(fx, "SELECT count(*) FROM execution_logs") > 21)
@@ -198,8 +196,6 @@ static void d9_lines_of_a_type_go_after_their_own_time(void **state)
     reopen(fx);
     assert_whole(fx, anchor);
     fx_verify(fx);
-    fx->wanted.settings.handlers_count = 0;
-    reopen(fx);
 }
 
 int main(void)

@@ -3,7 +3,7 @@
 #include "store/log_store.h"
 #include "store/sqlite/sqlite_int.h"
 
-/* The next line of the level from *seq on loses its text; *found: there was one, *seq is behind it. */
+/* The next line of the level from *seq on loses its text. *found: there was one, before *seq. */
 static int empty_next(struct sqlite_sql *sql, const char *level, const struct log_range *range,
                       int64_t *seq, bool *found, struct err *err)
 {
