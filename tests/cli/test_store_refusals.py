@@ -1,10 +1,12 @@
 """Stores, copies and servers where something is in the way (F-D6, F-D14): each command says what,
 leaves nothing half done, and tells damage by its name."""
+import fcntl
 import json
 import os
 import signal
 import sqlite3
 import subprocess
+import threading
 import unittest
 
 import cli_harness
@@ -113,6 +115,29 @@ class Serving(FolderTest):
         task = json.loads(self.perdura("task", "show", task_id, "--json").stdout)
         self.assertIn(task["status"], ("running", "claimed", "pending", "delayed", "orphaned",
                                        "recovering"))
+
+    def hold(self, pid):
+        """The lock of a store, said to be held by a process."""
+        file = open(os.path.join(self.folder, "perdura.db-lock"), "w", encoding="utf-8")
+        self.addCleanup(file.close)
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.write(f"{pid}\n")
+        file.flush()
+        return file
+
+    def test_what_a_killed_server_leaves_in_the_lock_for_a_moment_is_waited_for(self):
+        with subprocess.Popen(["true"]) as dead:
+            dead.wait()
+        file = self.hold(dead.pid)
+        timer = threading.Timer(0.3, file.close)
+        timer.start()
+        self.addCleanup(timer.join)
+        self.serve()
+
+    def test_a_server_that_lives_is_named_at_once(self):
+        self.hold(os.getpid())
+        self.assertIn(f"in use by process {os.getpid()}",
+                      self.refused(1, "migrate", "up", "--store", "perdura.db"))
 
 
 if __name__ == "__main__":

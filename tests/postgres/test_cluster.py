@@ -124,6 +124,18 @@ class AcrossNodes(ClusterTest):
         self.assertFalse(b.report_one("w", held, "complete")["ok"])
         self.assertEqual(b.task(task["id"])["status"], "cancelled")
 
+    def test_b8_a_task_deleted_at_two_nodes_at_once_is_counted_down_once(self):
+        cluster = self.cluster(2)
+        nodes = [cluster.node(i) for i in (0, 1)]
+        for _ in range(15):
+            task_id = nodes[0].enqueue()["id"]
+            nodes[0].expect(200, "POST", f"/v1/tasks/{task_id}:cancel")
+            answers = at_once(*[lambda node=node: node.request("DELETE", f"/v1/tasks/{task_id}").status
+                                for node in nodes])
+            self.assertEqual(sorted(answers), [204, 404])
+        self.assertEqual(cluster.sql("SELECT lane, status FROM lane_counts "
+                                     "GROUP BY 1, 2 HAVING sum(tasks) <> 0"), [])
+
     def test_f_h1_the_same_key_enqueued_at_all_nodes_at_once_makes_one_task(self):
         cluster = self.cluster(3)
         for key in range(10):

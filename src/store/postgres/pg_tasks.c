@@ -380,6 +380,10 @@ int pg_tasks_delete(struct store *base, struct task *const *tasks, uint32_t coun
     if (pg_logs_delete(store, PGSQL_delete_logs, NULL, err) < 0)
         return -(int)err->code;
     put_keys(params, tasks, count);
+    array_begin(params, PG_OID_INT8);
+    for (uint32_t i = 0; i < count; i++)
+        array_int(params, tasks[i]->rev);
+    array_end(params);
     if (pg_send(store, PGSQL_delete_by_task, err) < 0)
         return -(int)err->code;
     array_begin(params, PG_OID_UUID);

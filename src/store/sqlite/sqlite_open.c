@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
@@ -17,6 +18,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#define LOCK_WAIT_US (5 * CLOCK_SECOND_US)
+#define LOCK_PAUSE_US 5000
 #define BUSY_TIMEOUT_MS 5000       /* a foreign reader with a lock; then 503 */
 #define WAL_PAGES_IDLE 1000        /* checkpoint from the idle loop above this */
 #define WAL_PAGES_FORCED 16384     /* 64 MiB: checkpoint even under load */
@@ -93,14 +96,31 @@ int sqlite_db_open(const char *path, bool write, const char *vfs, sqlite3 **db, 
     return -(int)err->code;
 }
 
-static void tell_holder(const char *path, int fd, struct err *err)
+static long read_holder(int fd)
 {
     char text[32] = "";
     ssize_t len = pread(fd, text, sizeof text - 1, 0);
-    long pid = len > 0 ? strtol(text, NULL, 10) : 0;
 
-    err_set(err, ERR_UNAVAILABLE, "the store '%s' is in use by process %ld; stop it first, or talk "
-            "to it with --server", path, pid);
+    return len > 0 ? strtol(text, NULL, 10) : 0;
+}
+
+/* Whoever was killed while it started a handler lives on in the lock for a moment, until the new
+ * process has let go of everything it inherited: then it is waited for. */
+static bool take_lock(int fd)
+{
+    int64_t until_us = clock_boot_us() + LOCK_WAIT_US;
+
+    while (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+        long pid = read_holder(fd);
+        bool died = pid > 0 && kill((pid_t)pid, 0) < 0 && errno == ESRCH;
+
+        if (SEEDED_BUG("second_opener_let_in"))
+            return true;
+        if (!died || clock_boot_us() > until_us)
+            return false;
+        usleep(LOCK_PAUSE_US);
+    }
+    return true;
 }
 
 int sqlite_file_lock(const char *path, int *lock_fd, struct err *err)
@@ -114,8 +134,9 @@ int sqlite_file_lock(const char *path, int *lock_fd, struct err *err)
     fd = open(name, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
     if (fd < 0)
         return err_set(err, ERR_IO, "cannot lock the store '%s': %s", path, strerror(errno));
-    if (flock(fd, LOCK_EX | LOCK_NB) < 0 && !SEEDED_BUG("second_opener_let_in")) {
-        tell_holder(path, fd, err);
+    if (!take_lock(fd)) {
+        err_set(err, ERR_UNAVAILABLE, "the store '%s' is in use by process %ld; stop it first, or "
+                "talk to it with --server", path, read_holder(fd));
         close(fd);
         return -(int)ERR_UNAVAILABLE;
     }

@@ -126,6 +126,7 @@ SELECT DISTINCT ON (execution_id) execution_id, seq, chain_hash,
     count(*) OVER (PARTITION BY execution_id)
 FROM gone ORDER BY execution_id, seq DESC;
 
+-- Guarded like every write: of two nodes that remove the same task one does, and counts it down.
 -- name: delete_by_task
 WITH executions AS (DELETE FROM execution_rows WHERE task = ANY ($1::bigint[])),
     events AS (DELETE FROM task_event_rows WHERE task = ANY ($1::bigint[])),
@@ -134,8 +135,10 @@ WITH executions AS (DELETE FROM execution_rows WHERE task = ANY ($1::bigint[])),
         WHERE p.task = ANY ($1::bigint[]) AND p.tags IS NOT NULL AND l.lane = p.lane
             AND t.namespace = l.namespace AND t.tag = tag.value AND t.task = p.task),
     texts AS (DELETE FROM task_data WHERE task = ANY ($1::bigint[])),
-    specs AS (DELETE FROM task_specs WHERE task = ANY ($1::bigint[]))
-DELETE FROM task_states WHERE task = ANY ($1::bigint[]);
+    specs AS (DELETE FROM task_specs WHERE task = ANY ($1::bigint[])),
+    states AS (DELETE FROM task_states s USING unnest($1::bigint[], $2::bigint[]) AS k (task, rev)
+        WHERE s.task = k.task AND s.rev = k.rev RETURNING 1)
+SELECT perdura_expect(count(*), cardinality($1::bigint[]), 'tasks') FROM states;
 
 -- name: delete_by_id
 WITH checkpoints AS (DELETE FROM task_checkpoints WHERE task_id = ANY ($1::uuid[])),
