@@ -25,11 +25,12 @@ static void work(const struct redact_rule *rule, struct str message, struct str 
     struct err err = {0};
     struct redact *redact = NULL;
     struct str trimmed = STR_NONE;
+    int64_t left_us = REDACT_REPORT_CPU_US_MAX;
 
     if (redact_new(&redact, rule, 1, &err) == 0 && redact) {
         if (json_check(context, &trimmed, &err) < 0)
             trimmed = STR_NONE;
-        if (redact_line(redact, &message, &trimmed, &arena) == 0 && trimmed.data) {
+        if (redact_line(redact, &message, &trimmed, &arena, &left_us) == 0 && trimmed.data) {
             struct str again;
 
             ASSERT(json_check(trimmed, &again, &err) == 0);
