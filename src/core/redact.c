@@ -70,6 +70,40 @@ static int check_pattern(struct str pattern, struct err *err)
     return 0;
 }
 
+/* Behind the ']' of a bracket expression that begins here. */
+static size_t bracket_end(struct str pattern, size_t at)
+{
+    at += at + 1 < pattern.len && pattern.data[at + 1] == '^' ? 2 : 1;
+    if (at < pattern.len && pattern.data[at] == ']')
+        at++;
+    for (; at < pattern.len && pattern.data[at] != ']'; at++) {
+        char kind = at + 1 < pattern.len ? pattern.data[at + 1] : '\0';
+
+        if (pattern.data[at] != '[' || !kind || !strchr(":.=", kind))
+            continue;
+        for (at += 2; at + 1 < pattern.len &&
+                      (pattern.data[at] != kind || pattern.data[at + 1] != ']'); at++)
+            ;
+        at++;
+    }
+    return at + 1;
+}
+
+/* A ')' that closes nothing is a character to some; inside of a group (compile_both) it is not. */
+static int check_groups(struct str pattern, struct err *err)
+{
+    int depth = 0;
+
+    for (size_t at = 0; at < pattern.len && depth >= 0;) {
+        char c = pattern.data[at];
+
+        depth += (c == '(') - (c == ')');
+        at = c == '[' ? bracket_end(pattern, at) : at + (c == '\\' ? 2 : 1);
+    }
+    return depth >= 0 ? 0 : err_set(err, ERR_INVALID, "a ')' of the pattern closes nothing; write "
+                                    "\\) for the character");
+}
+
 /* What is slow on one of these would be slow on somebody's log. */
 static int try_pattern(const regex_t *regex, struct err *err)
 {
@@ -100,7 +134,7 @@ static int compile(const struct redact_rule *rule, const char *before, const cha
 
     if (rule->pattern.len == 0 || rule->pattern.len > REDACT_PATTERN_BYTES_MAX)
         return err_set(err, ERR_INVALID, "a pattern has 1 to %d bytes", REDACT_PATTERN_BYTES_MAX);
-    if (check_pattern(rule->pattern, err) < 0)
+    if (check_pattern(rule->pattern, err) < 0 || check_groups(rule->pattern, err) < 0)
         return -(int)err->code;
     snprintf(text, sizeof text, "%s" STR_FMT "%s", before, STR_ARG(rule->pattern), behind);
     rc = regcomp(regex, text, REG_EXTENDED | flags);

@@ -25,7 +25,7 @@ static void work(const struct redact_rule *rule, struct str message, struct str 
     struct err err = {0};
     struct redact *redact = NULL;
     struct str trimmed = STR_NONE;
-    int64_t left_us = 1000000;
+    int64_t left_us = REDACT_REPORT_CPU_US_MAX;
 
     if (redact_new(&redact, rule, 1, &err) == 0 && redact) {
         if (json_check(context, &trimmed, &err) < 0)

@@ -118,11 +118,13 @@ static void d9_characters_are_never_cut(void **state)
 static void d9_empty_matches_change_nothing(void **state)
 {
     static const struct redact_rule empty = {.pattern = STR("x*"), .replace = STR("*")};
+    static const struct redact_rule odd = {.pattern = STR("[])]|\\)"), .replace = STR("-")};
     static const struct redact_rule start = {.pattern = STR("^a"), .replace = STR("*")};
 
     (void)state;
     assert_line(&empty, 1, "abxxc", NULL, "ab*c", NULL);
     assert_line(&start, 1, "aaa", NULL, "*aa", NULL);
+    assert_line(&odd, 1, "(x) a) b]", NULL, "(x- a- b-", NULL);
 }
 
 /* The longest line under the worst patterns that are taken; those beyond are refused. */
@@ -228,6 +230,8 @@ static void d9_rules_that_cannot_be_are_refused_with_a_reason(void **state)
     } cases[] = {{{.pattern = STR("(a")}, "no extended regular expression"},
                  {{.pattern = STR("")}, "1 to"},
                  {{.pattern = STR("(a)\\1")}, "refer back"},
+                 {{.pattern = STR("a)|b)")}, "closes nothing"},
+                 {{.pattern = STR("[[:alpha:])]|[])]|[^])[.).]]\\)(a))")}, "closes nothing"},
                  {{.pattern = STR("(a{200}){200}")}, "repeat"},
                  {{.pointer = STR("user")}, "JSON pointer"},
                  {{.replace = STR("x")}, "one of them"},
