@@ -87,14 +87,17 @@ static void only_pages_of_the_same_host_may_ask(void **state)
                          cases[i].served ? 0 : -ERR_FORBIDDEN);
 }
 
-static void a_set_token_is_needed_everywhere_but_for_probes(void **state)
+static void a_set_token_is_needed_everywhere_but_for_probes_and_the_dashboards_files(void **state)
 {
     static const struct {
         const char *address, *headers, *path;
         bool served;
     } cases[] = {
         {"127.0.0.1:7070", "", "/v1/tasks", false},
-        {"127.0.0.1:7070", "", "/", false},
+        {"127.0.0.1:7070", "", "/", true},
+        {"0.0.0.0:7070", "", "/assets/main-A1.js", true},
+        {"0.0.0.0:7070", "", "/assets", false},
+        {"0.0.0.0:7070", "", "/openapi.json", false},
         {"127.0.0.1:7070", "", "/healthz", true},
         {"127.0.0.1:7070", "", "/readyz", true},
         {"0.0.0.0:7070", "", "/healthz", true},
@@ -152,7 +155,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_hosts_that_are_this_server_are_served),
         cmocka_unit_test(only_pages_of_the_same_host_may_ask),
-        cmocka_unit_test(a_set_token_is_needed_everywhere_but_for_probes),
+        cmocka_unit_test(a_set_token_is_needed_everywhere_but_for_probes_and_the_dashboards_files),
         cmocka_unit_test(beyond_loopback_a_token_is_needed_to_listen),
     };
 
