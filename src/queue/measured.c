@@ -226,10 +226,12 @@ int measured_flush(struct batch *batch, struct err *err)
 {
     struct queue *queue = batch->queue;
 
-    if (!is_main(queue) || measured_next_us(queue) > batch->now_us || batch->store->full)
+    if (!is_main(queue) || measured_next_us(queue) > batch->now_us)
+        return 0;
+    queue->hours.next_us = batch->now_us + FLUSH_US;
+    if (batch->store->full)
         return 0;
     atomic_store_explicit(&queue->hours.dirty, false, memory_order_relaxed);
-    queue->hours.next_us = batch->now_us + FLUSH_US;
     return flush(batch, err);
 }
 
