@@ -125,7 +125,7 @@ class Verify(ServerTest):
 
     def test_what_cannot_be_checked_is_not_called_fine(self):
         self.server.stop()
-        self.refused(1, "verify", "--store", self.server.store, "--anchor", "heads.txt")
+        self.refused(3, "verify", "--store", self.server.store, "--anchor", "heads.txt")
         self.refused(2, "verify", "--store", self.server.store, "--logs", "--public-key", "12")
 
     def test_something_else_than_a_store_is_refused(self):
