@@ -148,7 +148,7 @@ static void executions_are_in_the_store_soon_and_once(void **state)
     complete_one(fx);
     wait_until(kept_of(fx).successful == 4);
     assert_int_equal(kept_of(fx).failed, 1);
-    assert_int_equal(fx_ask(fx, "SELECT count(*) FROM execution_hours WHERE successful < 4"), 0);
+    assert_int_equal(fx_ask(fx, "SELECT sum(successful) FROM execution_hours"), 4); /* of any hour */
 }
 
 static void a_clean_stop_loses_none_and_runs_add_up(void **state)
