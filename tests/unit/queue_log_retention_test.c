@@ -2,7 +2,7 @@
  * lines that go leave a signed record, and nothing else is allowed to look like it. */
 #include "queue_fixture.h"
 
-#include "log_check.h"
+#include "log_fixture.h"
 
 #define EVERY_MS 100
 
@@ -50,26 +50,6 @@ static void log_one(struct fixture *fx, const char *spec, int lines)
     report_ok(fx, "w", held, .op = REPORT_COMPLETE);
 }
 
-static struct log_check check(struct fixture *fx, const char *anchor)
-{
-    struct store_options options = {.allow_network_fs = true, .no_lock = true, .no_migrate = true};
-    struct log_check found;
-    struct store *store;
-
-    assert_int_equal(store_open(&store, str_of(fx->where), &options, &fx->err), 0);
-    found = log_check_run(store, anchor);
-    store->verbs->close(store);
-    return found;
-}
-
-static void assert_whole(struct fixture *fx, const char *anchor)
-{
-    struct log_check found = check(fx, anchor);
-
-    if (found.findings != 0)
-        fail_msg("%s: %s: %s", found.kind, found.subject, found.detail);
-}
-
 static int64_t emptied(struct fixture *fx)
 {
     return fx_ask(fx, "SELECT count(*) FROM execution_logs WHERE removed_hash IS NOT NULL");
@@ -104,7 +84,7 @@ static void d9_lines_of_a_level_lose_what_they_said_and_stay_proven(void **state
     reopen(fx);
     assert_whole(fx, NULL);
     assert_whole(fx, anchor);
-    assert_int_equal(check(fx, anchor).counts.emptied, 2 * 201);
+    assert_int_equal(log_fixture_check(fx, anchor).counts.emptied, 2 * 201);
     fx_verify(fx);
 }
 
@@ -157,7 +137,7 @@ static void j5_what_retention_did_not_do_is_found(void **state)
         }
         assert_whole(fx, NULL);
         fx_sql(fx, changes[i]);
-        if (check(fx, NULL).findings == 0)
+        if (log_fixture_check(fx, NULL).findings == 0)
             fail_msg("not found: %s", changes[i]);
         fx_sql(fx, "DELETE FROM execution_logs; INSERT INTO execution_logs SELECT * FROM kept_lines; "
                    "DELETE FROM log_anchors; INSERT INTO log_anchors SELECT * FROM kept_records");

@@ -3,7 +3,7 @@
  * (D9, F-J5 to F-J9, F-A17, V7). */
 #include "queue_fixture.h"
 
-#include "log_check.h"
+#include "log_fixture.h"
 
 #define EVERY_MS 100
 
@@ -61,27 +61,6 @@ static int64_t records(struct fixture *fx)
     return fx_ask(fx, "SELECT count(*) FROM log_anchors");
 }
 
-/* The store by itself, with nobody at it. */
-static struct log_check check(struct fixture *fx, const char *anchor)
-{
-    struct store_options options = {.allow_network_fs = true, .no_lock = true, .no_migrate = true};
-    struct log_check found;
-    struct store *store;
-
-    assert_int_equal(store_open(&store, str_of(fx->where), &options, &fx->err), 0);
-    found = log_check_run(store, anchor);
-    store->verbs->close(store);
-    return found;
-}
-
-static void assert_whole(struct fixture *fx, const char *anchor)
-{
-    struct log_check found = check(fx, anchor);
-
-    if (found.findings != 0)
-        fail_msg("%s: %s: %s", found.kind, found.subject, found.detail);
-}
-
 static void d9_records_come_while_lines_are_written_and_only_then(void **state)
 {
     struct fixture *fx = *state;
@@ -98,10 +77,10 @@ static void d9_records_come_while_lines_are_written_and_only_then(void **state)
     assert_int_equal(records(fx), 1);
     say(fx, held, 10);
     wait_until(records(fx) == 2 && waiting(fx) == 0);
-    wait_until(check(fx, anchor).counts.anchor_records == 2);
+    wait_until(log_fixture_check(fx, anchor).counts.anchor_records == 2);
     assert_whole(fx, anchor);
-    assert_int_equal(check(fx, anchor).counts.lines, 20);
-    assert_int_equal(check(fx, anchor).counts.unsigned_records, 0);
+    assert_int_equal(log_fixture_check(fx, anchor).counts.lines, 20);
+    assert_int_equal(log_fixture_check(fx, anchor).counts.unsigned_records, 0);
 }
 
 static void d9_a_clean_stop_leaves_no_chain_without_a_record(void **state)
@@ -200,13 +179,13 @@ static void j8_what_is_removed_by_hand_is_found(void **state)
     log_one(fx, 3);
     wait_until(waiting(fx) == 0);
     fx_sql(fx, "DELETE FROM execution_logs WHERE seq = 3");
-    assert_int_equal(check(fx, NULL).findings, 1);
+    assert_int_equal(log_fixture_check(fx, NULL).findings, 1);
     fx_sql(fx, "DELETE FROM execution_logs");
-    assert_int_equal(check(fx, anchor).findings, 1);
+    assert_int_equal(log_fixture_check(fx, anchor).findings, 1);
     fx_sql(fx, "DELETE FROM log_anchors");
     wait_until(records(fx) == 2); /* who serves it has seen both, and tells */
-    assert_int_equal(check(fx, NULL).findings, 1);
-    assert_true(check(fx, anchor).findings >= 2);
+    assert_int_equal(log_fixture_check(fx, NULL).findings, 1);
+    assert_true(log_fixture_check(fx, anchor).findings >= 2);
 }
 
 static void copy_file(const char *from, const char *to)
@@ -248,11 +227,11 @@ static void j7_a_store_that_was_set_back_is_told_of(void **state)
     log_one(fx, 4);
     reopen(fx);
     assert_false(stats_of(fx).log_regression); /* the file goes on behind the seam */
-    assert_string_equal(check(fx, anchor).kind, "regression");
+    assert_string_equal(log_fixture_check(fx, anchor).kind, "regression");
     worker(fx, "w", "default");
     log_one(fx, 1);
     reopen(fx);
-    assert_string_equal(check(fx, anchor).kind, "regression");
+    assert_string_equal(log_fixture_check(fx, anchor).kind, "regression");
     assert_whole(fx, NULL);
 }
 
@@ -263,10 +242,10 @@ static void j7_lost_records_are_told_of(void **state)
 
     worker(fx, "w", "default");
     log_one(fx, 3);
-    wait_until(records(fx) == 1 && check(fx, anchor).counts.anchor_records == 1);
+    wait_until(records(fx) == 1 && log_fixture_check(fx, anchor).counts.anchor_records == 1);
     fx_sql(fx, "DELETE FROM log_anchors");
     assert_true(stats_of(fx).log_regression);
-    assert_string_equal(check(fx, anchor).kind, "regression");
+    assert_string_equal(log_fixture_check(fx, anchor).kind, "regression");
 }
 
 static void d9_the_anchor_file_gets_what_it_lacks(void **state)
@@ -281,14 +260,14 @@ static void d9_the_anchor_file_gets_what_it_lacks(void **state)
         reopen(fx);
         worker(fx, "w", "default");
     }
-    assert_int_equal(check(fx, anchor).counts.anchor_records, 3);
+    assert_int_equal(log_fixture_check(fx, anchor).counts.anchor_records, 3);
     fx_close(fx);
     unlink(anchor);
     fx_open(fx);
     worker(fx, "w", "default");
     log_one(fx, 1);
     fx_close(fx);
-    assert_int_equal(check(fx, anchor).counts.anchor_records, 4);
+    assert_int_equal(log_fixture_check(fx, anchor).counts.anchor_records, 4);
     file = fopen(anchor, "r+"); /* as a crash in the middle of a line leaves it */
     assert_non_null(file);
     fseek(file, -40, SEEK_END);
@@ -298,7 +277,7 @@ static void d9_the_anchor_file_gets_what_it_lacks(void **state)
     worker(fx, "w", "default");
     log_one(fx, 1);
     fx_close(fx);
-    assert_int_equal(check(fx, anchor).counts.anchor_records, 5);
+    assert_int_equal(log_fixture_check(fx, anchor).counts.anchor_records, 5);
     assert_whole(fx, anchor);
     fx_open(fx);
 }
@@ -312,7 +291,7 @@ static void d9_without_a_key_file_records_on_a_shared_store_are_not_signed(void 
     worker(fx, "w", "default");
     log_one(fx, 1);
     wait_until(records(fx) == 1);
-    assert_int_equal(check(fx, NULL).counts.unsigned_records, pg_schema_wanted() ? 1 : 0);
+    assert_int_equal(log_fixture_check(fx, NULL).counts.unsigned_records, pg_schema_wanted() ? 1 : 0);
     assert_whole(fx, NULL);
 }
 
@@ -331,7 +310,7 @@ static void d9_a_lost_key_is_replaced_in_the_open(void **state)
     worker(fx, "w", "default");
     log_one(fx, 1);
     reopen(fx);
-    found = check(fx, NULL);
+    found = log_fixture_check(fx, NULL);
     if (pg_schema_wanted()) { /* nodes must share one key: what was logged waits for it */
         assert_int_equal(records(fx), 1);
         assert_int_equal(waiting(fx), 1);
@@ -371,9 +350,9 @@ static void j8_old_records_go_and_leave_no_gap(void **state)
     assert_whole(fx, NULL);
     reopen(fx);
     assert_whole(fx, anchor);
-    assert_true(check(fx, anchor).counts.anchor_records > records(fx));
+    assert_true(log_fixture_check(fx, anchor).counts.anchor_records > records(fx));
     fx_sql(fx, "DELETE FROM log_anchors WHERE serial = 51");
-    assert_true(check(fx, NULL).findings > 0);
+    assert_true(log_fixture_check(fx, NULL).findings > 0);
 }
 
 int main(void)
