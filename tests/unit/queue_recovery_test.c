@@ -100,11 +100,12 @@ static void b4_nothing_is_resumed_from_before_a_clean_restart(void **state)
 {
     struct fixture *fx = *state;
     struct task *held;
-    struct uuid id;
+    struct uuid id, entry;
 
     fx_lease(fx, LEASE_MS);
     id = orphan(fx, ",\"max_crashes\":9", true);
-    wait_entry(fx, put(fx, id, RECOVERY_RESTART_CLEAN), RECOVERY_COMPLETED);
+    entry = put(fx, id, RECOVERY_RESTART_CLEAN); /* once: the wait asks again and again */
+    wait_entry(fx, entry, RECOVERY_COMPLETED);
     held = lose(fx, id, true);
     assert_int_equal(held->progress, 0);
     fx_sql(fx, "UPDATE task_checkpoints SET checkpoint_name = 'evil' WHERE seq = 2");
