@@ -67,6 +67,19 @@ BEGIN
     END IF;
 END $$;
 
+-- What the columns written most may hold. Domains: their checks are compiled once per connection,
+-- those of a table once per statement.
+CREATE DOMAIN task_status AS text CHECK (VALUE IN ('pending', 'claimed', 'running', 'completed',
+    'delayed', 'blocked', 'paused', 'orphaned', 'recovering', 'partial', 'failed', 'dead_letter',
+    'cancelled'));
+CREATE DOMAIN task_progress AS bigint CHECK (VALUE BETWEEN 0 AND 100);
+CREATE DOMAIN task_priority AS bigint CHECK (VALUE BETWEEN -1000 AND 1000);
+CREATE DOMAIN event_actor AS text CHECK (VALUE IN ('WORKER', 'API', 'RECOVERY', 'SCHEDULER',
+    'LEADER', 'USER'));
+CREATE DOMAIN execution_status AS text CHECK (VALUE IN ('pending', 'running', 'completed', 'failed',
+    'cancelled', 'timeout'));
+CREATE DOMAIN log_level AS text CHECK (VALUE IN ('DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL'));
+
 CREATE SEQUENCE task_keys INCREMENT BY 1000;
 CREATE SEQUENCE execution_keys INCREMENT BY 1000;
 CREATE SEQUENCE outbox_keys INCREMENT BY 100;
@@ -147,15 +160,13 @@ CREATE TABLE task_states (
     id uuid NOT NULL,
     lane bigint NOT NULL,
     rev bigint NOT NULL DEFAULT 1, -- grows with every write: nobody writes over what he did not see
-    status text NOT NULL CHECK (status IN ('pending', 'claimed', 'running', 'completed', 'delayed',
-        'blocked', 'paused', 'orphaned', 'recovering', 'partial', 'failed', 'dead_letter',
-        'cancelled')),
+    status task_status NOT NULL,
     previous_status text,
     state text NOT NULL DEFAULT 'Queued',
-    progress bigint CHECK (progress BETWEEN 0 AND 100),
+    progress task_progress,
     version bigint,
     updated_at timestamptz NOT NULL,
-    priority bigint CHECK (priority BETWEEN -1000 AND 1000),
+    priority task_priority,
     scheduled_at timestamptz,
     by_wall boolean,            -- scheduled_at is compared with the wall clock
     order_key bigint NOT NULL,
@@ -258,8 +269,7 @@ CREATE TABLE task_event_rows (
     status text NOT NULL,
     state text,
     detail text,
-    actor text NOT NULL CHECK (actor IN ('WORKER', 'API', 'RECOVERY', 'SCHEDULER', 'LEADER',
-        'USER')),
+    actor event_actor NOT NULL,
     created_at timestamptz NOT NULL
 ) PARTITION BY RANGE (id);
 CREATE INDEX task_event_rows_task ON task_event_rows (task, seq);
@@ -270,8 +280,7 @@ CREATE TABLE execution_rows (
     task bigint NOT NULL,
     job_id uuid,
     schedule_id uuid,
-    status text NOT NULL CHECK (status IN ('pending', 'running', 'completed', 'failed',
-        'cancelled', 'timeout')),
+    status execution_status NOT NULL,
     attempt_number bigint NOT NULL,
     lease_token bigint NOT NULL,
     worker_id text,
@@ -359,7 +368,7 @@ CREATE TABLE execution_logs (
     namespace text NOT NULL DEFAULT 'default',
     execution_id uuid NOT NULL,
     seq bigint NOT NULL,
-    log_level text NOT NULL CHECK (log_level IN ('DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL')),
+    log_level log_level NOT NULL,
     message text NOT NULL,
     context text,
     logged_at timestamptz NOT NULL,
