@@ -55,6 +55,30 @@ class AcrossNodes(ClusterTest):
         self.assert_soon([self.claim_across(a, b, f"q{i}", "t") for i in range(5)])
         self.assert_soon([self.claim_across(a, b, "q0", f"t{i}") for i in range(5)])
 
+    def heard_while(self, cluster, act):
+        """Payloads of all notifications in a few seconds, with act() among them."""
+        listening = subprocess.Popen(
+            ["psql", "-XqAt", cluster.store, "-c", f'LISTEN "perdura_{cluster.schema}"',
+             "-c", "SELECT 'listens'", "-c", "SELECT pg_sleep(2)", "-c", "SELECT 1"],
+            stdout=subprocess.PIPE, text=True)
+        self.assertEqual(listening.stdout.readline(), "listens\n")
+        act()
+        return re.findall(r'with payload "([^"]*)"', listening.communicate()[0])
+
+    def test_e2_a_node_alone_tells_nobody_and_whoever_joins_it_is_told_at_once(self):
+        cluster = self.cluster(2)
+        a, b = cluster.nodes
+
+        def tells():
+            return [text for text in self.heard_while(cluster, lambda: a.enqueue(queue="busy"))
+                    if "busy" in text]
+        self.assertTrue(tells(), "while there are two")
+        cluster.stop(1)
+        wait_until(lambda: not tells(), what="silence")
+        cluster.start(1)
+        b.register("w", queues=["default"])
+        self.assert_soon([self.claim_across(a, b, "default", "t") for _ in range(5)])
+
     def test_c7_a_wait_at_one_node_is_answered_soon_after_the_task_ended_at_another(self):
         cluster = self.cluster(2)
         a, b = cluster.nodes

@@ -21,6 +21,7 @@
 /* Words between keepers; others are the queue's. */
 static const struct str lanes_word = {"\x02", 1};   /* lanes were made: read them anew */
 static const struct str vacant_word = {"\x03", 1};  /* the leader goes: whoever is first leads */
+static const struct str here_word = {"\x08", 1};    /* a node listens: it wants to be told */
 
 struct pg_keeper {
     struct store_watch watch;
@@ -39,6 +40,7 @@ struct pg_keeper {
     struct buf words;
     bool everything;                /* more queues than fit: whoever hears it looks at all */
     int64_t told_at_us;
+    _Atomic int64_t heard_us;       /* of another node, by CLOCK_BOOTTIME; 0 = never */
     int64_t next_renewal_us;
     char channel[CHANNEL_BYTES];
 };
@@ -70,6 +72,16 @@ bool keeper_lanes_made(struct pg_keeper *keeper)
     return atomic_exchange(&keeper->lanes_made, false);
 }
 
+/* Who listens says so when it begins to and with every renewal. While nobody does, a busy node need
+ * not tell of its work all the time. Through a pooler nobody is heard. */
+static bool is_alone(const struct pg_keeper *keeper)
+{
+    int64_t heard_us = atomic_load(&keeper->heard_us);
+
+    return !keeper->pooler &&
+           (heard_us == 0 || clock_boot_us() - heard_us > keeper->watch.leader_lease_us);
+}
+
 static bool is_told(const struct pg_keeper *keeper, struct str queue)
 {
     const char *at = buf_view(&keeper->words).data;
@@ -90,6 +102,8 @@ void keeper_tell(struct pg_keeper *keeper, struct str queue)
 {
     bool first;
 
+    if (is_alone(keeper) && !str_eq(queue, lanes_word))
+        return;
     pthread_mutex_lock(&keeper->mutex);
     first = keeper->words.len == 0 && !keeper->everything;
     if (!is_told(keeper, queue)) {
@@ -159,6 +173,20 @@ static bool follow_clock(struct pg_keeper *keeper)
     return true;
 }
 
+static bool tell_now(struct pg_keeper *keeper, struct str word)
+{
+    const char *values[] = {keeper->channel, keeper->watch.node_id, word.data};
+    PGresult *result = ask(keeper, "SELECT pg_notify($1, $2 || chr(31) || $3)", 3, values);
+
+    PQclear(result);
+    return result != NULL;
+}
+
+static bool say_here(struct pg_keeper *keeper)
+{
+    return keeper->pooler || tell_now(keeper, here_word);
+}
+
 static bool connect_again(struct pg_keeper *keeper)
 {
     const char *const names[] = {PG_NETWORK_NAMES, "dbname", "application_name", NULL};
@@ -168,7 +196,7 @@ static bool connect_again(struct pg_keeper *keeper)
     keeper->pg = PQconnectdbParams(names, values, 1);
     conn_quiet(keeper->pg);
     if (PQstatus(keeper->pg) != CONNECTION_OK || !listen_to_others(keeper) ||
-        !follow_clock(keeper))
+        !say_here(keeper) || !follow_clock(keeper))
         return false;
     keeper->next_renewal_us = 0;
     atomic_store(&keeper->lanes_made, true);
@@ -208,7 +236,7 @@ static bool renew(struct pg_keeper *keeper)
                  leads ? sent_us + keeper->watch.leader_lease_us : 0);
     PQclear(result);
     keeper->next_renewal_us = sent_us + keeper->watch.leader_lease_us / 3;
-    return follow_clock(keeper);
+    return say_here(keeper) && follow_clock(keeper);
 }
 
 /* Others would notice when they ask for the next time, a third of a lease later; they are told. */
@@ -258,7 +286,7 @@ static void hear_word(struct pg_keeper *keeper, struct str word)
         keeper->next_renewal_us = 0;
     else if (str_eq(word, lanes_word))
         atomic_store(&keeper->lanes_made, true);
-    else
+    else if (!str_eq(word, here_word))
         keeper->watch.on_hint(keeper->watch.ctx, word);
 }
 
@@ -268,7 +296,10 @@ static void hear(struct pg_keeper *keeper, const char *text)
     size_t len = strcspn(text, "\x1f");
     bool all = text[len] == '\0';
 
-    if (str_is(str_span(text, len), keeper->watch.node_id) || !keeper->watch.on_hint)
+    if (str_is(str_span(text, len), keeper->watch.node_id))
+        return;
+    atomic_store(&keeper->heard_us, clock_boot_us());
+    if (!keeper->watch.on_hint)
         return;
     if (all) {
         atomic_store(&keeper->lanes_made, true);
