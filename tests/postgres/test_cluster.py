@@ -78,6 +78,9 @@ class AcrossNodes(ClusterTest):
         cluster.start(1)
         b.register("w", queues=["default"])
         self.assert_soon([self.claim_across(a, b, "default", "t") for _ in range(5)])
+        cluster.stop(0)
+        cluster.start(0)
+        self.assertTrue(tells(), "one that begins tells those that were there before")
 
     def test_c7_a_wait_at_one_node_is_answered_soon_after_the_task_ended_at_another(self):
         cluster = self.cluster(2)

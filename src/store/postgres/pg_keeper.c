@@ -40,7 +40,7 @@ struct pg_keeper {
     struct buf words;
     bool everything;                /* more queues than fit: whoever hears it looks at all */
     int64_t told_at_us;
-    _Atomic int64_t heard_us;       /* of another node, by CLOCK_BOOTTIME; 0 = never */
+    _Atomic int64_t heard_us;       /* of another node, by CLOCK_BOOTTIME */
     int64_t next_renewal_us;
     char channel[CHANNEL_BYTES];
 };
@@ -72,14 +72,13 @@ bool keeper_lanes_made(struct pg_keeper *keeper)
     return atomic_exchange(&keeper->lanes_made, false);
 }
 
-/* Who listens says so when it begins to and with every renewal. While nobody does, a busy node need
- * not tell of its work all the time. Through a pooler nobody is heard. */
+/* Who listens says so when it begins to and with every renewal. After a lease without a word from
+ * anybody a busy node need not tell of its work all the time. Through a pooler nobody is heard. */
 static bool is_alone(const struct pg_keeper *keeper)
 {
     int64_t heard_us = atomic_load(&keeper->heard_us);
 
-    return !keeper->pooler &&
-           (heard_us == 0 || clock_boot_us() - heard_us > keeper->watch.leader_lease_us);
+    return !keeper->pooler && clock_boot_us() - heard_us > keeper->watch.leader_lease_us;
 }
 
 static bool is_told(const struct pg_keeper *keeper, struct str queue)
@@ -199,6 +198,7 @@ static bool connect_again(struct pg_keeper *keeper)
         !say_here(keeper) || !follow_clock(keeper))
         return false;
     keeper->next_renewal_us = 0;
+    atomic_store(&keeper->heard_us, clock_boot_us()); /* who is there says so within a lease */
     atomic_store(&keeper->lanes_made, true);
     if (keeper->watch.on_hint) /* whatever was said meanwhile was not heard */
         keeper->watch.on_hint(keeper->watch.ctx, STR_NONE);
