@@ -75,9 +75,8 @@ struct log_heads {
     struct sign_key *key;   /* NULL = not loaded yet, or there is none */
     bool key_missed;        /* it was told that there is none */
     char newest[HASH_HEX_BYTES + 1]; /* the record this node wrote or checked last */
-    bool file_known;
-    struct anchor_file_end file;  /* where the anchor file ends, and ... */
-    bool regressed;               /* ... it was ahead of the store at the start, ... */
+    struct anchor_writer *writer; /* of the anchor file; NULL = there is none */
+    bool regressed;               /* the file was ahead of the store at the start, ... */
     struct anchor_file_end ahead; /* ... this far */
 };
 
@@ -575,7 +574,6 @@ void log_heads_note(struct batch *batch); /* lines were written */
 int log_heads_write(struct batch *batch, bool timers, struct err *err); /* last in a transaction */
 void log_heads_trim(struct batch *batch, int64_t before_us); /* records older than logs are kept */
 void log_heads_committed(struct queue *queue, const struct batch *batch);
-void log_heads_export(struct queue *queue);
 int log_heads_stop(struct queue *queue, struct err *err);
 void log_heads_close(struct queue *queue);
 /* wake.c */
