@@ -1,5 +1,5 @@
-/* From the store into the anchor file: committed records are read here, by whoever has the turn, and
- * written by a thread of their own (anchor_writer.c), so that a file system that hangs holds up
+/* From the store into the anchor file: committed records are read here, by whoever has the turn,
+ * and written by a thread of their own (anchor_writer.c), so that a file system that hangs holds up
  * nobody. What is not in the file yet is looked for again until it is. At the start the file is
  * compared with the store. */
 #include "queue/log_heads_int.h"

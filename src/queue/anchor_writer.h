@@ -1,7 +1,7 @@
 /* The thread that appends to the anchor file: it alone touches the file while the server runs, so
- * that one on a file system that hangs (a network mount) stops nobody else. Whole lines are given to
- * it in order, up to a bound; what could not be written is forgotten here and asked for again, from
- * the end that the file has then: the store is the truth. Given by one thread at a time. */
+ * that one on a file system that hangs (a network mount) stops nobody else. Whole lines are given
+ * to it in order, up to a bound; what could not be written is forgotten here and asked for again,
+ * from the end that the file has then: the store is the truth. Given by one thread at a time. */
 #ifndef QUEUE_ANCHOR_WRITER_H
 #define QUEUE_ANCHOR_WRITER_H
 

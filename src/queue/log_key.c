@@ -1,6 +1,6 @@
-/* The key that records about logs are signed with: the configured file, or the one beside the store,
- * which is made when it is first needed. Whether the records that are there are by it is looked at
- * here, too. Belongs to whoever has the turn. */
+/* The key that records about logs are signed with: the configured file, or the one beside the
+ * store, which is made when it is first needed. Whether the records that are there are by it is
+ * looked at here, too. Belongs to whoever has the turn. */
 #include "queue/log_heads_int.h"
 
 #include <sys/stat.h>
@@ -29,7 +29,7 @@ static void tell_unsigned(struct queue *queue, const char *reason)
 static bool load_key(struct queue *queue, struct str stored, bool make)
 {
     struct log_heads *heads = &queue->heads;
-    bool configured = queue->settings->log_key.data != NULL; /* perhaps a link to a mounted secret */
+    bool configured = queue->settings->log_key.data != NULL; /* perhaps a mounted secret: a link */
     char path[LOG_PATH_BYTES];
     struct err err = {0};
     struct stat info;

@@ -1,5 +1,6 @@
-/* Old records about logs go a day after the lines they tell of; what they say of executions that still
- * have lines is carried on in the record that tells of the trim. Belongs to whoever has the turn. */
+/* Old records about logs go a day after the lines they tell of; what they say of executions that
+ * still have lines is carried on in the record that tells of the trim. Belongs to whoever has the
+ * turn. */
 #include "queue/log_heads_int.h"
 
 #define TRIM_ROWS 50

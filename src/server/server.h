@@ -23,8 +23,8 @@ struct server *server_open(struct loop *loop, struct queue *queue, struct store 
 struct span_export;
 void server_show_spans(struct server *server, struct span_export *spans);
 
-/* Who asks validators of task types; without it none is asked. False: not now. Before the loop runs,
- * and there until the server is freed. */
+/* Who asks validators of task types; without it none is asked. False: not now. Before the loop
+ * runs, and there until the server is freed. */
 void server_ask_validators(struct server *server,
                            bool (*ask)(void *ctx, struct recovery_question *question), void *ctx);
 

@@ -12,8 +12,8 @@ struct validator_questions;
 /* Starts the thread; settings live at least as long. */
 struct validator_questions *validator_questions_start(const struct settings *settings,
                                                       struct err *err);
-/* Any thread, never blocks. False: too many wait already, or it was halted. Otherwise done is called
- * once, on the thread, and the question is the thread's until then. */
+/* Any thread, never blocks. False: too many wait already, or it was halted. Otherwise done is
+ * called once, on the thread, and the question is the thread's until then. */
 bool validator_questions_ask(void *questions, struct recovery_question *question);
 /* Those that wait are told that nobody was asked; a command under way is stopped. Afterwards every
  * question is refused. NULL is fine. */
