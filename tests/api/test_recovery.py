@@ -248,6 +248,7 @@ class DiscoveryTest(RecoveryTest):
                          ("dead_letter", "attempts_exhausted"))
         task = self.orphan()
         self.assertIsNone(self.validate(task["id"]))
+        self.register("lost", queues=("q",))  # it may be forgotten by now
         self.expect(204, "DELETE", "/v1/workers/lost")
         self.register("typed", queues=("q",), types=["other", "some:*"])
         self.assertEqual(self.validate(task["id"]), "handler_gone")
