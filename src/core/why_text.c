@@ -196,6 +196,8 @@ static void tell_orphan(struct pen *pen)
     note_time(pen, "since", pen->task->updated_at_us);
     buf_byte(&pen->detail, ',');
     render_bool(&pen->detail, "auto_recovery", pen->task->spec.auto_recovery);
+    buf_byte(&pen->detail, ',');
+    render_bool(&pen->detail, "recovery_refused", pen->facts->recovery_refused);
     note_text(pen, "recovery_error", pen->facts->recovery_error);
 }
 

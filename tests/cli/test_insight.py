@@ -41,6 +41,9 @@ class Why(ServerTest):
         wait_until(lambda: "could not be recovered" in self.why(task), what="the refusal")
         self.assertRegex(self.why(task), r"Lost its worker .*, and could not be recovered: "
                          r"order 7 is closed.*; recover or retry it\n$")
+        detail = json.loads(self.perdura("task", "why", task, "--json").stdout)["detail"]
+        self.assertTrue(detail["recovery_refused"])
+        self.assertIn("order 7 is closed", detail["recovery_error"])
         [line] = self.perdura("recovery", "list", "--task", task).stdout.splitlines()[1:]
         self.assertIn("order 7 is closed", line)
 
