@@ -387,12 +387,16 @@ PD_API void pd_worker_free(struct pd_worker *worker);
 enum {
     PD_VALID = 0,
     PD_REFUSED = 1,  /* reason says why */
-    PD_ASK_LATER = 2 /* at most three times */
+    PD_ASK_LATER = 2 /* as often as need be; at most three times where somebody asked for it */
 };
 typedef int pd_validate(const char *task_id, const char *task, void *ctx, char *reason,
                         size_t reason_bytes);
 /* For this type - exact, or a prefix such as "email:*" - of an embedded store. A server has
- * validators in its configuration: PD_EINVALID. At most 256. */
+ * validators in its configuration: PD_EINVALID. At most 256.
+ *
+ * Register them right after pd_open, before the first worker or consumer: tasks that an earlier run
+ * of the program lost are put back when that starts (or a lease after pd_open, if none does), and
+ * whoever is registered by then is asked. */
 PD_API int pd_validator(struct pd *pd, const char *type, pd_validate *validate, void *ctx);
 
 /* What the handler sees; texts live until it returns. */

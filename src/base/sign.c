@@ -81,9 +81,9 @@ bool sign_check(const uint8_t public_key[SIGN_PUBLIC_BYTES], struct str data,
     return good;
 }
 
-int sign_key_load(const char *path, struct sign_key **key, struct err *err)
+int sign_key_load(const char *path, bool may_link, struct sign_key **key, struct err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | (may_link ? 0 : O_NOFOLLOW));
     uint8_t seed[SIGN_SEED_BYTES];
     char text[FILE_BYTES + 1];
     struct stat info;

@@ -18,8 +18,9 @@ struct sign_key *sign_key_new(const uint8_t seed[SIGN_SEED_BYTES]);
 void sign_key_free(struct sign_key *key);
 
 /* *key is NULL when the file is not there; one that others may read becomes its owner's alone
- * first, and is refused where that cannot be; so is one that holds no seed. */
-int sign_key_load(const char *path, struct sign_key **key, struct err *err);
+ * first, and is refused where that cannot be; so is one that holds no seed. may_link: path may be a
+ * symbolic link, and the file it leads to is meant; for names that somebody chose. */
+int sign_key_load(const char *path, bool may_link, struct sign_key **key, struct err *err);
 /* Makes a new one and its file, which appears whole or not at all; ERR_CONFLICT when there is one
  * by now. */
 int sign_key_make(const char *path, struct sign_key **key, struct err *err);

@@ -77,6 +77,20 @@ struct recovery_facts {
 enum recovery_reason recovery_judge(const struct recovery_facts *facts,
                                     enum recovery_method method);
 
+/* What somebody wants to know of the validator of a type, about a task that need not be lost. */
+#define RECOVERY_ANSWER_BYTES 256
+struct recovery_question {
+    struct recovery_question *next;
+    struct uuid task_id;
+    struct str type;
+    struct str task;  /* JSON as the API shows it; these live until done */
+    int64_t came_us;  /* boot time */
+    bool asked;       /* false: nobody was; too many asked before, or the server stops */
+    bool valid;
+    char reason[RECOVERY_ANSWER_BYTES]; /* of a refusal, or why there was no answer */
+    void (*done)(struct recovery_question *question); /* on another thread */
+};
+
 /* What becomes of an entry that was looked at. */
 enum recovery_step {
     RECOVERY_STEP_ACT,     /* put the task back */

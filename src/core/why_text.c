@@ -191,6 +191,8 @@ static void tell_orphan(struct pen *pen)
     buf_str(&pen->text, str_cut(pen->task->worker_id, QUOTED_BYTES_MAX));
     buf_text(&pen->text, " at ");
     say_time(&pen->text, pen->task->updated_at_us, pen->facts->now_us);
+    if (pen->task->held)
+        buf_text(&pen->text, ", which was told and has not stopped it yet");
     say_recovery(pen);
     note_text(pen, "worker_id", pen->task->worker_id);
     note_time(pen, "since", pen->task->updated_at_us);

@@ -107,6 +107,7 @@ static int local_open(struct pd *pd, const char *where, const struct pd_options 
                                   .on_outbox = on_outbox,
                                   .on_recovery = on_recovery,
                                   .validates = validates,
+                                  .awaits_worker = true,
                                   .on_fatal = on_fatal,
                                   .ctx = local};
 

@@ -10,6 +10,8 @@
 #include "server/auth.h"
 #include "server/server.h"
 #include "worker/source_local.h"
+#include "worker/validator_questions.h"
+#include "worker/validators.h"
 #include "worker/worker.h"
 
 #include <errno.h>
@@ -32,6 +34,7 @@ struct node {
     struct span_export *spans; /* NULL = none are exported */
     char name[128];            /* as those who get spans know it */
     struct queue *queue;
+    struct validator_questions *questions; /* NULL = no type has a validator */
     struct loop *loop;
     _Atomic(struct server *) server;
     struct source *source;
@@ -131,6 +134,7 @@ static void *stop_workers(void *ctx)
 
     if (node->worker && worker_stop(node->worker, node->settings->grace_ms, &err) < 0)
         LOG(&node->log, LOG_WARN, "workers.not_stopped", KC("reason", err.text));
+    validator_questions_halt(node->questions);
     node->workers_stopped.run = on_workers_stopped;
     loop_post(node->loop, &node->workers_stopped);
     return NULL;
@@ -152,6 +156,14 @@ static void on_signal(int signo, void *ctx)
         stop_workers(node);
 }
 
+static int start_questions(struct node *node, struct err *err)
+{
+    if (!validators_any(node->settings))
+        return 0;
+    node->questions = validator_questions_start(node->settings, err);
+    return node->questions ? 0 : -(int)err->code;
+}
+
 static int start_server(struct node *node, struct err *err)
 {
     struct server *server;
@@ -165,6 +177,8 @@ static int start_server(struct node *node, struct err *err)
     if (!server)
         return -(int)err->code;
     server_show_spans(server, node->spans);
+    if (node->questions)
+        server_ask_validators(server, validator_questions_ask, node->questions);
     atomic_store(&node->server, server);
     return 0;
 }
@@ -184,7 +198,8 @@ static int start_tracing(struct node *node, struct err *err)
 static int start(struct node *node, struct err *err)
 {
     if (start_tracing(node, err) < 0 || start_stores(node, err) < 0 ||
-        serve_stores_start_helpers(&node->stores, err) < 0 || start_server(node, err) < 0)
+        serve_stores_start_helpers(&node->stores, err) < 0 || start_questions(node, err) < 0 ||
+        start_server(node, err) < 0)
         return -(int)err->code;
     if (node->settings->demo && demo_enqueue(node->queue, node->settings, err) < 0)
         return -(int)err->code;
@@ -200,6 +215,7 @@ static void stop(struct node *node)
     worker_free(node->worker);
     if (node->source)
         node->source->verbs->free(node->source);
+    validator_questions_halt(node->questions);
     serve_stores_halt_helpers(&node->stores);
     if (node->queue)
         queue_close(node->queue);
@@ -207,6 +223,7 @@ static void stop(struct node *node)
     service_close(&node->service);
     if (server)
         server_free(server);
+    validator_questions_free(node->questions);
     if (node->loop)
         loop_free(node->loop);
     serve_stores_close(&node->stores);

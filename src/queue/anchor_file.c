@@ -1,5 +1,5 @@
 /* Reading and appending. Nothing is synced: after a power cut the store has what the file lacks,
- * and it is appended again. Queue's thread, or a command that only reads. */
+ * and it is appended again. The thread of anchor_writer.c; a start and commands only read. */
 #include "queue/anchor_file.h"
 
 #include <errno.h>

@@ -19,7 +19,7 @@ int anchor_file_append(const char *path, struct str lines, bool torn, struct err
 int anchor_file_read(const char *path, void (*line)(void *ctx, struct str line), void *ctx,
                      struct err *err);
 
-/* Has the file (its end) a record that the store lacks or has otherwise? log_heads.c */
+/* Has the file (its end) a record that the store lacks or has otherwise? anchor_export.c */
 struct store;
 int log_anchor_compare(struct store *store, const struct anchor_file_end *end, bool *ahead,
                        struct err *err);

@@ -103,6 +103,9 @@ static int retry(struct batch *batch, struct task *task, struct control_request 
 
     if (!status_allows(task->status, STATUS_PENDING, MOVE_RETRY))
         return refuse_transition(err, task, "retried", "; only an ended or orphaned one can");
+    if (task->held && task->status == STATUS_ORPHANED)
+        return refuse_transition(err, task, "retried", " while its worker has not stopped it; try "
+                                                       "again in a moment");
     if (take_key_again(batch, task, err) < 0 || take_end_back(batch, task, err) < 0)
         return -(int)err->code;
     task_let_go(task);
@@ -244,6 +247,10 @@ int control_found_done(struct batch *batch, struct task *task, struct err *err)
 {
     if (status_held(task->status) && sweep_orphan(batch, task, "stalled", false, err) < 0)
         return -(int)err->code;
+    if (task->held) {
+        task_let_go(task);
+        batch_heat_freed(batch, task);
+    }
     if (begin_recovery(batch, task, STR("{\"reason\":\"already_completed\"}"), err) < 0)
         return -(int)err->code;
     task->progress = 100;

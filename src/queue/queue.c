@@ -248,6 +248,12 @@ static void shelter_leave(struct shelter *shelter)
     pthread_setcancelstate(shelter->cancel_state, NULL);
 }
 
+/* What an earlier run lost comes before what the first worker claims; only the thread sweeps. */
+static bool sweeps_first(const struct queue *queue)
+{
+    return queue->restarted && !queue->awaits_worker && !queue->store->shared;
+}
+
 /* True when the request is the caller's to decide: nobody is at it, nobody waits for it. */
 static bool take_turn(struct queue *queue)
 {
@@ -255,7 +261,8 @@ static bool take_turn(struct queue *queue)
 
     pthread_mutex_lock(&queue->mutex);
     mine = !queue->busy && !queue->thread_wants && !queue->inbox_first && !queue->forget_first &&
-           !queue->stop && !queue->store->full; /* the thread looks whether there is space again */
+           !queue->stop && !sweeps_first(queue) &&
+           !queue->store->full; /* the thread looks whether there is space again */
     if (mine)
         queue->busy = true;
     pthread_mutex_unlock(&queue->mutex);

@@ -407,6 +407,9 @@ struct queue_config {
      * recoveries off (recovery_work_request), and is told when there are new ones. */
     bool (*validates)(void *ctx, struct str type);
     void (*on_recovery)(void *ctx);
+    /* What an earlier run lost is put back when the first worker registers, or after a lease: until
+     * then validators may come. Only where the store is ours alone. */
+    bool awaits_worker;
     void (*on_fatal)(void *ctx, const char *reason); /* the store failed: stop serving, exit */
     /* Of a node with several stores, else NULL: its name in all of them, and which queues are in
      * this one. */

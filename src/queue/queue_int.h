@@ -75,9 +75,8 @@ struct log_heads {
     struct sign_key *key;   /* NULL = not loaded yet, or there is none */
     bool key_missed;        /* it was told that there is none */
     char newest[HASH_HEX_BYTES + 1]; /* the record this node wrote or checked last */
-    bool file_known;
-    struct anchor_file_end file;  /* where the anchor file ends, and ... */
-    bool regressed;               /* ... it was ahead of the store at the start, ... */
+    struct anchor_writer *writer; /* of the anchor file; NULL = there is none */
+    bool regressed;               /* the file was ahead of the store at the start, ... */
     struct anchor_file_end ahead; /* ... this far */
 };
 
@@ -177,6 +176,16 @@ struct lost_worker {
 };
 
 #define WRITERS_MAX 5
+#define RECOVERY_FAULTS_MAX 32
+
+/* A recovery that failed unforeseen (recovery_faults.c). */
+struct recovery_fault {
+    struct uuid entry_id;
+    int64_t fails;
+    int64_t until_us; /* it is left out until then */
+    bool told;        /* in its entry */
+    char text[256];
+};
 
 struct queue {
     struct routes *routes;   /* only of the one in front of several; then the rest is not used but
@@ -243,6 +252,8 @@ struct queue {
     bool recovered;          /* the same three of recoveries */
     bool recovery_fails;
     int64_t recovery_held_us;
+    struct recovery_fault recovery_faults[RECOVERY_FAULTS_MAX];
+    uint32_t recovery_faults_count;
     int64_t due_held_us;     /* delayed tasks are looked at not before this: that failed */
 
     uint64_t windows_seen;   /* a sum of the windows that put tasks off ... */
@@ -278,7 +289,8 @@ struct queue {
     struct store_reader *reader; /* of the archive, opened when needed */
     bool archive_checked;        /* nothing half written is at its end */
     int64_t heard_since_us;  /* before this nobody could give a sign: a start, a stall, a loss */
-    bool restarted;          /* the first sweep has not run yet */
+    bool restarted;          /* the first sweep has not run yet, ... */
+    bool awaits_worker;      /* ... and waits until there is a worker, or a lease is over */
     int64_t lease_base;      /* lease tokens are above this; others are of before a restore */
     struct str dead_node;    /* the node of the run before: what it held is lost */
     uint32_t pools;          /* in-process workers beside the node's own */
@@ -452,14 +464,24 @@ bool recovery_validates(const struct queue *queue, struct str type);
 /* The sweep took it back (or gave it up) by itself; its entry is written as ended. */
 int recovery_note_lost(struct batch *batch, struct task *task, const char *reason,
                        struct err *err);
-/* The sweep lost it, and its validator is asked before it is put back. */
-int recovery_wait_for_validator(struct batch *batch, struct task *task, struct err *err);
+/* The sweep lost it, and before it is put back its validator is asked or its holder stops it. */
+int recovery_wait(struct batch *batch, struct task *task, struct err *err);
+/* Its holder has stopped it: who waits for that need not wait any longer. */
+int recovery_hurry(struct batch *batch, struct task *task, struct err *err);
 /* Asked for by a user: at once, but where a validator has to be asked. */
 int recovery_now(struct batch *batch, struct task *task, enum recovery_method method,
                  struct err *err);
 int recovery_apply(struct batch *batch, struct recovery_request *request);
 int recovery_work(struct batch *batch, struct recovery_work_request *request);
 int recovery_run(struct batch *batch, int64_t *next_us, struct err *err); /* the timer */
+/* recovery_faults.c */
+void recovery_fault_note(struct batch *batch, const struct recovery_entry *entry,
+                         const struct err *err);
+/* Is it left out still? Then *next_us is not later than the end of that. */
+bool recovery_fault_holds(struct batch *batch, const struct recovery_entry *entry,
+                          int64_t *next_us);
+void recovery_fault_forget(struct queue *queue, const struct uuid *entry_id);
+int recovery_faults_tell(struct batch *batch, struct err *err);
 /* workers.c */
 int workers_load(struct queue *queue, struct err *err);
 int workers_adopt(struct queue *queue, const struct worker_row *row, struct worker_state **out,
@@ -532,6 +554,12 @@ int sweep_due(struct batch *batch, int64_t *next_us, struct err *err);
 /* Whoever holds it is gone or silent: orphaned, or dead_letter when that was too often. */
 int sweep_orphan(struct batch *batch, struct task *task, const char *reason, bool to_blame,
                  struct err *err);
+/* The same of one that stalled; its holder lives, and keeps it until it has stopped it
+ * (sweep_stopped) or has had the time for that. */
+int sweep_orphan_held(struct batch *batch, struct task *task, struct err *err);
+/* A cancelled or stalled one that its holder has stopped, or nobody will: its slot is free, and who
+ * waits for that goes on. */
+int sweep_stopped(struct batch *batch, struct task *task, struct err *err);
 void sweep_forget_lost(struct queue *queue);
 /* log_retention.c */
 int log_retention_run(struct batch *batch, bool *more, struct err *err);
@@ -546,7 +574,6 @@ void log_heads_note(struct batch *batch); /* lines were written */
 int log_heads_write(struct batch *batch, bool timers, struct err *err); /* last in a transaction */
 void log_heads_trim(struct batch *batch, int64_t before_us); /* records older than logs are kept */
 void log_heads_committed(struct queue *queue, const struct batch *batch);
-void log_heads_export(struct queue *queue);
 int log_heads_stop(struct queue *queue, struct err *err);
 void log_heads_close(struct queue *queue);
 /* wake.c */

@@ -201,6 +201,9 @@ int queue_open(struct queue **out, struct store *store, const struct queue_confi
         log_heads_open(queue, err) < 0 || writers_open(queue, err) < 0)
         goto failed;
     workers_grant_grace(queue, queue_clock_us(queue)); /* opening the others took its time */
+    queue->awaits_worker = config->awaits_worker && !store->shared;
+    if (queue->awaits_worker)
+        queue->next_sweep_us = queue_clock_us(queue) + queue->settings->lease_ms * CLOCK_MS_US;
     if (pthread_create(&queue->thread, NULL, queue_run, queue) != 0) {
         err_set(err, ERR_MEMORY, "cannot start the queue's thread");
         queue->thread = 0;

@@ -214,7 +214,33 @@ static void note_on_task(struct batch *batch, struct task *task, const struct re
                    STR_ARG(reason), at);
 }
 
+static int save_entry(struct batch *batch, const struct recovery_entry *entry, struct err *err)
+{
+    batch->wrote = true;
+    FAULT_POINT("recovery.save");
+    return verbs_of(batch)->save(batch->store, entry, err);
+}
+
 /* ---- what the sweep lost ---- */
+
+/* Of a task that was taken from a worker that lives and has not stopped it: when the sweep has let
+ * it go at the latest. */
+static int64_t stopped_by_us(const struct batch *batch, const struct task *task)
+{
+    int64_t over_us = task->lease_until_us > batch->now_us ? task->lease_until_us : batch->now_us;
+
+    return over_us + batch->queue->settings->lease_ms * CLOCK_MS_US / 2;
+}
+
+static struct str lost_json(struct batch *batch, const struct task *task, struct str reason)
+{
+    bool dead = task->status == STATUS_DEAD_LETTER;
+
+    return batch_text(batch, "{\"valid\":%s,\"reason\":\"" STR_FMT "\",\"detail\":{\"status\":"
+                      "\"%s\",\"crash_count\":%lld}}", dead ? "false" : "true",
+                      STR_ARG(dead ? STR("attempts_exhausted") : reason),
+                      status_word(task->status), (long long)task->crash_count);
+}
 
 int recovery_note_lost(struct batch *batch, struct task *task, const char *reason,
                        struct err *err)
@@ -227,43 +253,84 @@ int recovery_note_lost(struct batch *batch, struct task *task, const char *reaso
     note_on_task(batch, task, &entry, str_of(reason));
     end_entry(batch, &entry, dead ? RECOVERY_FAILED : RECOVERY_COMPLETED,
               dead ? STR("attempts_exhausted: it was lost too often") : STR_NONE);
-    entry.result = batch_text(batch, "{\"valid\":%s,\"reason\":\"%s\",\"detail\":{\"status\":"
-                              "\"%s\",\"crash_count\":%lld}}", dead ? "false" : "true",
-                              dead ? "attempts_exhausted" : reason, status_word(task->status),
-                              (long long)task->crash_count);
+    entry.result = lost_json(batch, task, str_of(reason));
     batch->queue->stats.recovered_total += !dead;
     return add_entry(batch, &entry, err);
 }
 
-int recovery_wait_for_validator(struct batch *batch, struct task *task, struct err *err)
+int recovery_wait(struct batch *batch, struct task *task, struct err *err)
 {
     struct recovery_entry entry = new_entry(batch, task,
                                             task->checkpoint_data.data ? RECOVERY_RESUME_CHECKPOINT
                                                                        : RECOVERY_RESTART_CLEAN);
 
     entry.max_attempts = 0;
+    if (task->held)
+        entry.scheduled_for_us = stopped_by_us(batch, task);
     note_on_task(batch, task, &entry, task->last_error);
     return add_entry(batch, &entry, err);
 }
 
+/* It counts as no attempt. The task names the entry that waits for it. */
+static int put_off(struct batch *batch, struct task *task, struct recovery_entry *entry,
+                   struct err *err)
+{
+    entry->status = RECOVERY_PENDING;
+    entry->processing_started_us = 0;
+    entry->attempts -= entry->attempts > 0;
+    entry->result = STR_NONE;
+    entry->error_message = STR("its worker has not stopped it yet");
+    entry->scheduled_for_us = stopped_by_us(batch, task);
+    note_on_task(batch, task, entry, STR("stalled"));
+    return batch_owe(batch, task, err);
+}
+
+int recovery_hurry(struct batch *batch, struct task *task, struct err *err)
+{
+    struct str text = json_get(task->recovery_metadata, STR("entry_id"));
+    struct recovery_entry *entry;
+    struct uuid id;
+
+    if (!text.data || !uuid_parse(json_string(text, &batch->arena), &id))
+        return 0;
+    if (batch_flush(batch, err) < 0 ||
+        verbs_of(batch)->load(batch->store, &id, &batch->arena, &entry, err) < 0)
+        return -(int)err->code;
+    if (!entry || !uuid_eq(&entry->task_id, &task->id) || entry->status != RECOVERY_PENDING ||
+        entry->scheduled_for_us <= batch->now_us)
+        return 0;
+    entry->scheduled_for_us = batch->now_us;
+    batch->recovery_waits = true;
+    recovery_soon(batch->queue, batch->now_us);
+    return save_entry(batch, entry, err);
+}
+
 /* ---- putting a task back ---- */
 
-/* orphaned, partial or silent -> recovering -> pending; dead_letter where silent too often. */
+/* orphaned, partial or silent -> recovering -> pending; dead_letter where silent too often. One
+ * that its worker still holds is put off. */
 static int put_back(struct batch *batch, struct task *task, struct recovery_entry *entry,
                     struct err *err)
 {
     bool clean = entry->method == RECOVERY_RESTART_CLEAN;
 
-    if (status_held(task->status) && sweep_orphan(batch, task, "stalled", true, err) < 0)
+    if (status_held(task->status) && sweep_orphan_held(batch, task, err) < 0)
         return -(int)err->code;
-    if (task->status == STATUS_DEAD_LETTER)
+    if (task->held)
+        return put_off(batch, task, entry, err);
+    if (task->status == STATUS_DEAD_LETTER) {
+        end_entry(batch, entry, RECOVERY_FAILED, STR("attempts_exhausted: it was lost too often"));
         return 0;
+    }
     note_on_task(batch, task, entry, task->last_error.data && task->status == STATUS_ORPHANED
                                          ? task->last_error : STR("partial"));
     FAULT_POINT("recovery.put_back");
     if (control_put_back(batch, task, clean, err) < 0)
         return -(int)err->code;
     batch->queue->stats.recovered_total++;
+    end_entry(batch, entry, RECOVERY_COMPLETED, STR_NONE);
+    if (entry->max_attempts == 0)
+        entry->result = lost_json(batch, task, task->last_error);
     return 0;
 }
 
@@ -278,14 +345,7 @@ static int apply_entry(struct batch *batch, struct task *task, struct recovery_e
     entry->result = verdict_json(task, found, reason, said, &batch->arena);
     switch (recovery_decide(entry, reason)) {
     case RECOVERY_STEP_ACT:
-        if (put_back(batch, task, entry, err) < 0)
-            return -(int)err->code;
-        if (task->status == STATUS_DEAD_LETTER)
-            end_entry(batch, entry, RECOVERY_FAILED,
-                      STR("attempts_exhausted: it was lost too often"));
-        else
-            end_entry(batch, entry, RECOVERY_COMPLETED, STR_NONE);
-        return 0;
+        return put_back(batch, task, entry, err);
     case RECOVERY_STEP_DONE:
         end_entry(batch, entry, RECOVERY_COMPLETED,
                   entry->method == RECOVERY_VALIDATE_ONLY && reason != RECOVERY_VALID ? why
@@ -301,13 +361,6 @@ static int apply_entry(struct batch *batch, struct task *task, struct recovery_e
         end_entry(batch, entry, RECOVERY_FAILED, why);
     }
     return 0;
-}
-
-static int save_entry(struct batch *batch, const struct recovery_entry *entry, struct err *err)
-{
-    batch->wrote = true;
-    FAULT_POINT("recovery.save");
-    return verbs_of(batch)->save(batch->store, entry, err);
 }
 
 /* ---- requests ---- */
@@ -418,6 +471,10 @@ static int take_up(struct batch *batch, struct recovery_entry *entry,
 
     if (batch_task(batch, &entry->task_id, &task, err) < 0)
         return -(int)err->code;
+    if (!task) { /* put there while another node removed the task: it goes as others went with it */
+        batch->wrote = true;
+        return verbs_of(batch)->remove(batch->store, &entry->id, err);
+    }
     if (entry->status == RECOVERY_PROCESSING && !recovery_tries_left(entry)) {
         end_entry(batch, entry, RECOVERY_FAILED, STR("its validator did not answer"));
         return save_entry(batch, entry, err);
@@ -426,6 +483,10 @@ static int take_up(struct batch *batch, struct recovery_entry *entry,
     entry->processing_started_us = batch->now_us;
     entry->attempts++;
     FAULT_POINT("recovery.take_up");
+    if (task->held && task->status == STATUS_ORPHANED &&
+        entry->method != RECOVERY_VALIDATE_ONLY)
+        return put_off(batch, task, entry, err) < 0 ? -(int)err->code
+                                                    : save_entry(batch, entry, err);
     if (gather_for(batch, task, entry, &found, err) < 0)
         return -(int)err->code;
     reason = recovery_judge(&found.facts, entry->method);
@@ -436,13 +497,30 @@ static int take_up(struct batch *batch, struct recovery_entry *entry,
     return save_entry(batch, entry, err);
 }
 
+/* Whether it can be written is known at once where it must be known which one is at fault; a store
+ * that answers late is asked for the entry, which says so. */
+static int take_up_alone(struct batch *batch, struct recovery_entry *entry,
+                         struct recovery_work_request *request, struct err *err)
+{
+    struct recovery_entry *seen;
+
+    if (take_up(batch, entry, request, err) < 0)
+        return -(int)err->code;
+    if (batch->store->shared && !batch->queue->recovery_fails && !request)
+        return 0; /* the next look is careful, if need be */
+    if (batch_flush(batch, err) < 0)
+        return -(int)err->code;
+    return batch->store->shared
+               ? verbs_of(batch)->load(batch->store, &entry->id, &batch->arena, &seen, err) : 0;
+}
+
 static int work_off(struct batch *batch, struct recovery_work_request *request, int64_t *next_us,
                     struct err *err)
 {
     struct recovery_entry *entries;
     uint32_t count;
 
-    if (batch_flush(batch, err) < 0 ||
+    if (batch_flush(batch, err) < 0 || recovery_faults_tell(batch, err) < 0 ||
         verbs_of(batch)->due(batch->store, batch->now_us, ENTRY_LEASE_US, BOUND_RECOVERY_STEP,
                              &batch->arena, &entries, &count, next_us, err) < 0)
         return -(int)err->code;
@@ -453,8 +531,13 @@ static int work_off(struct batch *batch, struct recovery_work_request *request, 
             *next_us = batch->now_us;
             return 0;
         }
-        if (take_up(batch, &entries[i], request, err) < 0)
+        if (recovery_fault_holds(batch, &entries[i], next_us))
+            continue;
+        if (take_up_alone(batch, &entries[i], request, err) < 0) {
+            recovery_fault_note(batch, &entries[i], err);
             return -(int)err->code;
+        }
+        recovery_fault_forget(batch->queue, &entries[i].id);
         if (entries[i].status == RECOVERY_PENDING && entries[i].scheduled_for_us < *next_us)
             *next_us = entries[i].scheduled_for_us;
     }

@@ -223,8 +223,8 @@ static int apply_op(struct batch *batch, struct task *task, struct report *repor
     return 0;
 }
 
-/* Somebody else's now, cancelled, or ended: nothing of the task changes but a cancelled one's slot,
- * which its holder gives up by saying that it stopped. */
+/* Somebody else's now, cancelled, lost, or ended: nothing of the task changes but the slot of a
+ * cancelled or stalled one, which its holder gives up by saying that it stopped. */
 static int answer_stale(struct batch *batch, struct task *task, const struct report *report,
                         struct report_result *result, struct err *err)
 {
@@ -241,12 +241,9 @@ static int answer_stale(struct batch *batch, struct task *task, const struct rep
     batch->queue->stats.stale_reports_total[report->op]++;
     refuse(result, ERR_STALE_LEASE, "the task is no longer held under this lease; stop it");
     result->cancel = true;
-    if (same_lease && task->held && task->status == STATUS_CANCELLED &&
-        (is_outcome(report->op) || report->op == REPORT_RELEASE)) {
-        task_let_go(task);
-        batch_heat_freed(batch, task);
-        return batch_owe(batch, task, err);
-    }
+    if (same_lease && task->held && !status_held(task->status) &&
+        (is_outcome(report->op) || report->op == REPORT_RELEASE))
+        return sweep_stopped(batch, task, err);
     return 0;
 }
 

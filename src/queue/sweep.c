@@ -53,6 +53,32 @@ int sweep_orphan(struct batch *batch, struct task *task, const char *reason, boo
     return outcome.to == STATUS_DEAD_LETTER ? bury(batch, task, err) : 0;
 }
 
+/* As long as a worker that hears of it needs at most to stop a handler. */
+int sweep_orphan_held(struct batch *batch, struct task *task, struct err *err)
+{
+    const struct settings *settings = batch->queue->settings;
+
+    if (sweep_orphan(batch, task, "stalled", true, err) < 0)
+        return -(int)err->code;
+    if (task->status != STATUS_ORPHANED || SEEDED_BUG("stalled_runs_beside_itself"))
+        return 0;
+    task->held = task->unlisted = true; /* its own lease counts: no heartbeat renews it */
+    task->lease_until_us = batch->now_us + (settings->lease_ms + settings->grace_ms) * CLOCK_MS_US;
+    return batch_owe(batch, task, err);
+}
+
+int sweep_stopped(struct batch *batch, struct task *task, struct err *err)
+{
+    bool pause = task->status == STATUS_ORPHANED && task->pause_requested;
+
+    task_let_go(task);
+    task->pause_requested = pause;
+    batch_heat_freed(batch, task);
+    if (batch_owe(batch, task, err) < 0)
+        return -(int)err->code;
+    return task->status == STATUS_ORPHANED ? recovery_hurry(batch, task, err) : 0;
+}
+
 /* orphaned -> recovering -> pending (or dead_letter) as events of one transaction, with the entry
  * of the recovery queue that tells of it. */
 static int lose(struct batch *batch, struct task *task, const char *reason, bool to_blame,
@@ -67,7 +93,7 @@ static int lose(struct batch *batch, struct task *task, const char *reason, bool
     if (!task->spec.auto_recovery)
         return 0;
     if (recovery_validates(batch->queue, task->spec.type))
-        return recovery_wait_for_validator(batch, task, err);
+        return recovery_wait(batch, task, err);
     pause = task->pause_requested;
     task->pause_requested = false;
     if (batch_move(batch, task, STATUS_RECOVERING, MOVE_RECOVER, "Recovering", ACTOR_RECOVERY,
@@ -77,6 +103,16 @@ static int lose(struct batch *batch, struct task *task, const char *reason, bool
         recovery_note_lost(batch, task, reason, err) < 0)
         return -(int)err->code;
     return task_pause_if_asked(batch, task, pause, err);
+}
+
+/* Its worker lives: nobody else gets it before that one has stopped it (F-A19, F-I3). */
+static int lose_stalled(struct batch *batch, struct task *task, struct err *err)
+{
+    if (sweep_orphan_held(batch, task, err) < 0)
+        return -(int)err->code;
+    if (task->status == STATUS_DEAD_LETTER)
+        return recovery_note_lost(batch, task, "stalled", err);
+    return task->spec.auto_recovery ? recovery_wait(batch, task, err) : 0;
 }
 
 /* The worker should have stopped it long ago: ended here even if heartbeats still come. */
@@ -198,14 +234,12 @@ static int act_on(struct batch *batch, struct task *task, struct err *err)
     if (!is_lost(queue, task, batch->now_us)) {
         if (is_over_time(queue, task, batch->now_us))
             return time_out(batch, task, err);
-        return is_stalled(queue, task, batch->now_us) ? lose(batch, task, "stalled", true, err) : 0;
+        return is_stalled(queue, task, batch->now_us) ? lose_stalled(batch, task, err) : 0;
     }
     if (status_held(task->status))
         return blame_and_lose(batch, task,
                               of_dead_pool(queue, task) ? "service_restart" : "worker_lost", err);
-    task_let_go(task); /* cancelled, and its holder never came back */
-    batch_heat_freed(batch, task);
-    return batch_owe(batch, task, err);
+    return sweep_stopped(batch, task, err); /* or never came back */
 }
 
 /* Most of what is held is left as it is: only the others become part of the batch. */

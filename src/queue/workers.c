@@ -335,6 +335,10 @@ int workers_register(struct batch *batch, struct register_request *request)
         state_free(worker);
         return no_memory(err);
     }
+    if (queue->awaits_worker) {
+        queue->awaits_worker = false;
+        queue->next_sweep_us = batch->now_us;
+    }
     request->id = arena_str(arena, worker->row.id);
     request->lease_ms = queue->settings->lease_ms;
     request->heartbeat_ms = queue->settings->lease_ms / 3;
@@ -471,12 +475,34 @@ static int add_id(struct heartbeat_request *request, struct uuid **ids, uint32_t
     return 0;
 }
 
+/* Cancelled or stalled, and its holder, which knew of it, does not name it any more. */
+static bool has_stopped(const struct batch *batch, const struct map *listed,
+                        const struct task *task)
+{
+    if (task->status == STATUS_ORPHANED)
+        return listed && !map_get(listed, id_key(&task->id));
+    return task->status == STATUS_CANCELLED && is_unlisted(batch, listed, task);
+}
+
+static int note_stopped(struct batch *batch, const struct uuid *id, struct err *err)
+{
+    struct task *task;
+
+    if (batch_task(batch, id, &task, err) < 0)
+        return -(int)err->code;
+    return task && task->held ? sweep_stopped(batch, task, err) : 0;
+}
+
 static int look_at_one(struct batch *batch, struct heartbeat_request *request,
                        const struct task *task, const struct map *listed)
 {
     struct err *err = &request->base.err;
     bool unlisted = is_unlisted(batch, listed, task);
 
+    if (has_stopped(batch, listed, task))
+        return note_stopped(batch, &task->id, err);
+    if (task->status == STATUS_ORPHANED)
+        return 0;
     if (unlisted != task->unlisted && note_unlisted(batch, &task->id, unlisted, err) < 0)
         return -(int)err->code;
     if (task->status == STATUS_CANCELLED && !SEEDED_BUG("cancel_not_told") &&
@@ -533,7 +559,8 @@ static int find_lost(struct batch *batch, struct heartbeat_request *request, str
             !lease_is_void(batch->queue, task->lease_token)) {
             if (map_put(listed, id_key(&request->task_ids[i]), task) < 0)
                 return no_memory(err);
-            continue;
+            if (task->status != STATUS_ORPHANED)
+                continue; /* a stalled one is lost, and held until it is stopped */
         }
         batch->queue->stats.stale_heartbeats_total++;
         request->lost_tokens[request->lost_count] = request->lease_tokens[i];
@@ -596,9 +623,7 @@ int workers_leave(struct batch *batch, struct leave_request *request)
                     return -(int)err->code;
                 continue;
             }
-            task_let_go(tasks[i]); /* cancelled: its slot is free now */
-            batch_heat_freed(batch, tasks[i]);
-            if (batch_owe(batch, tasks[i], err) < 0)
+            if (sweep_stopped(batch, tasks[i], err) < 0)
                 return -(int)err->code;
         }
     } while (count > 0);

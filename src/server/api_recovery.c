@@ -12,8 +12,7 @@
 
 #define CURSOR_ENTRY 'r'
 #define CURSOR_CANDIDATE 'c'
-#define ASK_EVERY_US (50 * CLOCK_MS_US) /* looks for a validator's answer, ... */
-#define ASK_FOR_US (20 * CLOCK_SECOND_US) /* ... which has 10 s, and may have to wait for others */
+#define TASK_BYTES_MAX ((size_t)16 * 1024 * 1024)
 
 static const struct recovery_verbs *verbs_of(const struct api_call *call)
 {
@@ -310,104 +309,101 @@ static int parse_validate(struct api_call *call, struct recovery_request *reques
     return rc;
 }
 
-/* A type with a validator: an entry that only validates is put into the queue, and looked at until
- * whoever leads has asked. */
+/* A type with a validator: it is asked by whoever does that here, on a thread of its own. */
 struct asking {
-    struct recovery_request request; /* first: the call's ctx is still one */
-    struct loop_timer *timer;
-    int64_t until_us;
-    bool ended;
+    struct recovery_request request; /* first: the call's ctx is this */
+    struct recovery_question question;
+    struct str task; /* as JSON, where there is a validator */
+    struct loop_item item;
+    struct api_call *call;
 };
 
-static void look_again(void *ctx);
-
-static int read_verdict(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+static void write_verdict(struct buf *out, const struct asking *asking)
 {
-    struct asking *asking = call->ctx;
-    struct recovery_entry *entry = NULL;
-    int rc = verbs_of(call)->read_entry(reader, &asking->request.entry.id, scratch, &entry,
-                                        &call->err);
+    const struct recovery_question *question = &asking->question;
 
-    if (rc < 0)
-        return rc;
-    asking->ended = !entry || entry->status == RECOVERY_COMPLETED ||
-                    entry->status == RECOVERY_FAILED;
-    if (asking->ended && entry && entry->result.data)
-        buf_str(&call->out, entry->result);
-    return 0;
+    buf_format(out, "{\"valid\":%s,\"reason\":", question->valid ? "true" : "false");
+    if (question->valid)
+        buf_text(out, "null");
+    else
+        json_write_string(out, str_of(question->reason));
+    buf_text(out, ",\"detail\":");
+    buf_str(out, json_get(asking->request.verdict, STR("detail")));
+    buf_byte(out, '}');
 }
 
-static void verdict_read(struct api_call *call)
+static void answered(struct loop_item *item)
 {
-    struct asking *asking = call->ctx;
+    struct asking *asking = (struct asking *)(void *)((char *)item -
+                                                      offsetof(struct asking, item));
+    struct api_call *call = asking->call;
 
-    if (!asking->ended && clock_boot_us() < asking->until_us && !call->server->stopping) {
-        loop_timer_set(asking->timer, ASK_EVERY_US);
-        return;
-    }
-    loop_timer_free(asking->timer);
-    if (call->out.len) {
+    if (asking->question.asked) {
+        write_verdict(&call->out, asking);
         call_reply(call, 200);
         return;
     }
-    err_set(&call->err, ERR_UNAVAILABLE, "the validator of the task's type has not answered; ask "
-            "again");
+    err_set(&call->err, ERR_UNAVAILABLE, "the validator of the task's type was not asked: others "
+            "ask already; ask again");
     call_fail(call);
 }
 
-static void look_again(void *ctx)
+/* On the thread that asked. */
+static void question_done(struct recovery_question *question)
 {
-    call_look(ctx, read_verdict, verdict_read);
-}
+    struct asking *asking = (struct asking *)(void *)((char *)question -
+                                                      offsetof(struct asking, question));
 
-static void asked(struct api_call *call)
-{
-    struct asking *asking = call->ctx;
-
-    asking->timer = loop_timer_new(call->server->loop, look_again, call);
-    if (asking->timer) {
-        loop_timer_set(asking->timer, ASK_EVERY_US);
-        return;
-    }
-    no_memory(call);
-    call_fail(call);
+    asking->item.run = answered;
+    loop_post(asking->call->server->loop, &asking->item);
 }
 
 static void validated(struct api_call *call)
 {
-    const struct recovery_request *request = call->ctx;
-    struct asking *asking;
+    struct asking *asking = call->ctx;
+    const struct recovery_request *request = &asking->request;
+    const struct server *server = call->server;
 
-    if (request->reason != RECOVERY_VALID || !request->validates) {
+    if (request->reason != RECOVERY_VALID || !request->validates || !asking->task.data) {
         buf_str(&call->out, request->verdict);
         call_reply(call, 200);
         return;
     }
-    asking = arena_alloc(call->arena, sizeof *asking);
-    if (!asking) {
-        no_memory(call);
-        call_fail(call);
+    asking->call = call;
+    asking->question = (struct recovery_question){.task_id = request->task_id,
+                                                  .type = request->type,
+                                                  .task = asking->task,
+                                                  .done = question_done};
+    if (server->ask_validator && server->ask_validator(server->ask_ctx, &asking->question))
         return;
-    }
-    asking->request = (struct recovery_request){.op = RECOVERY_OP_PUT,
-                                                .task_id = request->task_id,
-                                                .method = RECOVERY_VALIDATE_ONLY,
-                                                .has_priority = true,
-                                                .priority = BOUND_PRIORITY};
-    asking->until_us = clock_boot_us() + ASK_FOR_US;
-    call->ctx = asking;
-    call_submit(call, &asking->request.base, REQUEST_RECOVERY, asked);
+    err_set(&call->err, ERR_UNAVAILABLE, "too many ask validators already; ask again");
+    call_fail(call);
 }
 
+static bool has_validator(const struct api_call *call, const struct task *task)
+{
+    const struct handler_rule *rule = settings_handler(call->server->settings, task->spec.type);
+
+    return rule && (rule->validate_command || rule->validate_url.data);
+}
+
+/* On a reader's thread. */
 static int look_for_task(struct api_call *call, struct store_reader *reader,
                          struct arena *scratch)
 {
-    struct recovery_request *request = call->ctx;
+    struct asking *asking = call->ctx;
+    struct buf text = BUF_INIT(TASK_BYTES_MAX);
     struct task *task = NULL;
-    int rc = call->server->store->verbs->read_task(reader, &request->task_id, scratch, &task,
-                                                   &call->err);
+    int rc = call->server->store->verbs->read_task(reader, &asking->request.task_id, scratch,
+                                                   &task, &call->err);
 
-    request->reason = task ? RECOVERY_VALID : RECOVERY_NOT_FOUND;
+    asking->request.reason = task ? RECOVERY_VALID : RECOVERY_NOT_FOUND;
+    if (rc == 0 && task && has_validator(call, task)) {
+        render_task(&text, task, NULL);
+        asking->task = text.failed ? STR_NONE : arena_str(call->arena, buf_view(&text));
+        rc = asking->task.data ? 0 : no_memory(call);
+    }
+    buf_deinit(&text);
     return rc;
 }
 
@@ -428,14 +424,14 @@ static void looked(struct api_call *call)
 
 void api_recovery_validate(struct api_call *call)
 {
-    struct recovery_request *request = arena_alloc(call->arena, sizeof *request);
-    int rc = request ? parse_validate(call, request) : no_memory(call);
+    struct asking *asking = arena_alloc(call->arena, sizeof *asking);
+    int rc = asking ? parse_validate(call, &asking->request) : no_memory(call);
 
     if (rc < 0) {
         call_fail(call);
         return;
     }
-    request->op = RECOVERY_OP_VALIDATE;
-    call->ctx = request;
+    asking->request.op = RECOVERY_OP_VALIDATE;
+    call->ctx = asking;
     call_look(call, look_for_task, looked);
 }

@@ -183,6 +183,13 @@ void server_show_spans(struct server *server, struct span_export *spans)
     server->spans = spans;
 }
 
+void server_ask_validators(struct server *server,
+                           bool (*ask)(void *ctx, struct recovery_question *question), void *ctx)
+{
+    server->ask_validator = ask;
+    server->ask_ctx = ctx;
+}
+
 const char *server_address(const struct server *server)
 {
     return server->address;

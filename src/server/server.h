@@ -19,11 +19,16 @@ struct server *server_open(struct loop *loop, struct queue *queue, struct store 
                            struct zones *zones, const struct settings *settings, struct log *log,
                            struct err *err);
 
-/* The address really bound, "127.0.0.1:7070"; valid as long as the server. */
 /* Whose counters /metrics shows; NULL = spans are not exported. Before the loop runs. */
 struct span_export;
 void server_show_spans(struct server *server, struct span_export *spans);
 
+/* Who asks validators of task types; without it none is asked. False: not now. Before the loop
+ * runs, and there until the server is freed. */
+void server_ask_validators(struct server *server,
+                           bool (*ask)(void *ctx, struct recovery_question *question), void *ctx);
+
+/* The address really bound, "127.0.0.1:7070"; valid as long as the server. */
 const char *server_address(const struct server *server);
 
 /* What changed, for GET /v1/stream: called from the queue's on_notes, any thread. */

@@ -29,6 +29,8 @@ struct server {
     struct stream *stream;
     struct sampler *sampler;
     struct span_export *spans; /* NULL = not exported */
+    bool (*ask_validator)(void *ctx, struct recovery_question *question); /* NULL = nobody can */
+    void *ask_ctx;
     struct auth auth;
     char address[HTTP_ADDRESS_BYTES];
     int64_t started_boot_us;

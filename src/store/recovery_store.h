@@ -41,6 +41,7 @@ struct recovery_verbs {
     int (*due)(struct store *store, int64_t now_us, int64_t lease_us, uint32_t limit,
                struct arena *arena, struct recovery_entry **entries, uint32_t *count,
                int64_t *next_us, struct err *err);
+    int (*remove)(struct store *store, const struct uuid *id, struct err *err);
     /* Removes ended ones that were scheduled before then, at most limit. */
     int (*prune)(struct store *store, int64_t before_us, uint32_t limit, uint32_t *removed,
                  struct err *err);

@@ -279,6 +279,17 @@ static void log_refused(const struct worker *worker, const struct run *run,
         KS("reason", without_names(result->message)));
 }
 
+/* Whoever waits until a task that was taken from us has stopped learns it from the next heartbeat,
+ * which does not name it. Under the lock. */
+static void end_run(struct worker *worker, struct run *run)
+{
+    if (atomic_load(&run->task.lost)) {
+        worker->beat_soon = true;
+        pthread_cond_signal(&worker->beat_due);
+    }
+    worker_run_end(worker, run);
+}
+
 /* Two passes: a run ends only after everything of it was looked at. */
 void worker_answered(void *ctx, const struct report *reports, const struct reporter_entry *entries,
                      const struct report_result *results, uint32_t count)
@@ -298,7 +309,7 @@ void worker_answered(void *ctx, const struct report *reports, const struct repor
         struct run *run = (struct run *)entries[i].task;
 
         if (entries[i].final && !replace_outcome(worker, run, &reports[i], &results[i]))
-            worker_run_end(worker, run);
+            end_run(worker, run);
     }
     if (worker->stopping)
         pthread_cond_broadcast(&worker->calm);

@@ -9,7 +9,7 @@
 #include "worker/worker_int.h"
 
 #define BEAT_HOLDING_MS 2000 /* with tasks in hand: how late a cancel may be seen */
-#define HEARTBEAT_MS_MIN 20
+#define HEARTBEAT_MS_MIN 20 /* also between two of them, however many tasks stop */
 
 struct timespec worker_until(int64_t wait_ms)
 {
@@ -110,21 +110,32 @@ static bool beat_reserve(struct beat *beat, uint32_t count)
     return memory != NULL;
 }
 
-/* Until the next beat is due. Called with the lock held. */
+static void wait_step(struct worker *worker, int64_t step_ms, bool soon)
+{
+    struct timespec at = worker_until(step_ms);
+
+    while (!worker->beats_over && !(soon && worker->beat_soon) &&
+           pthread_cond_timedwait(&worker->beat_due, &worker->lock, &at) != ETIMEDOUT)
+        ;
+}
+
+/* Until the next beat is due: its time has come, or something was stopped that others may have now.
+ * Called with the lock held. */
 static void wait_for_beat(struct worker *worker, int64_t wait_ms)
 {
-    for (int64_t waited_ms = 0; !worker->beats_over && waited_ms < wait_ms;) {
+    int64_t waited_ms = HEARTBEAT_MS_MIN;
+
+    wait_step(worker, waited_ms, false);
+    while (!worker->beats_over && !worker->beat_soon && waited_ms < wait_ms) {
         int64_t left_ms = wait_ms - waited_ms;
         int64_t step_ms = left_ms < BEAT_HOLDING_MS ? left_ms : BEAT_HOLDING_MS;
-        struct timespec at = worker_until(step_ms);
 
-        while (!worker->beats_over &&
-               pthread_cond_timedwait(&worker->beat_due, &worker->lock, &at) != ETIMEDOUT)
-            ;
+        wait_step(worker, step_ms, true);
         waited_ms += step_ms;
         if (worker->held_count > 0)
-            return;
+            break;
     }
+    worker->beat_soon = false;
 }
 
 /* Waits for the time of the next beat and notes what is held. False at the end. */

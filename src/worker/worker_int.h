@@ -86,6 +86,7 @@ struct worker {
     uint64_t next_serial;
     bool stopping;  /* no more claims */
     bool beats_over;
+    bool beat_soon; /* a task was stopped that is not ours any more: the next beat tells */
     bool stopped;
     int64_t heartbeat_ms;
     int64_t lease_ms;

@@ -248,6 +248,7 @@ class DiscoveryTest(RecoveryTest):
                          ("dead_letter", "attempts_exhausted"))
         task = self.orphan()
         self.assertIsNone(self.validate(task["id"]))
+        self.register("lost", queues=("q",))  # it may be forgotten by now
         self.expect(204, "DELETE", "/v1/workers/lost")
         self.register("typed", queues=("q",), types=["other", "some:*"])
         self.assertEqual(self.validate(task["id"]), "handler_gone")
@@ -261,11 +262,14 @@ class DiscoveryTest(RecoveryTest):
 class Target(http.server.BaseHTTPRequestHandler):
     """A validator: refuses what its payload says."""
     asked = []
+    slow = threading.Event()
 
     def do_POST(self):  # noqa: N802
         task = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         Target.asked.append((self.path, task["id"]))
         status, body = task["payload"]["say"]
+        if task["payload"].get("slow"):
+            Target.slow.wait(60)
         data = json.dumps(body).encode()
         self.send_response(status)
         self.send_header("Content-Length", str(len(data)))
@@ -351,6 +355,26 @@ handlers:
         self.assertIn("503", shown["error_message"])
         self.assertGreater(shown["scheduled_for"], shown["created_at"])
         self.assertEqual(self.task(task["id"])["status"], "orphaned")
+
+    def test_b6_questions_hold_up_no_lost_task_and_leave_nothing_behind(self):
+        Target.slow.clear()
+        self.addCleanup(Target.slow.set)
+        asked_about = self.orphan(type="web", payload={"say": [409, {"reason": "no"}], "slow": True})
+        answers = []
+        threads = [threading.Thread(target=lambda: answers.append(self.validate(asked_about["id"])))
+                   for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: (("/check", asked_about["id"]) in Target.asked), what="the question")
+        lost = self.lost(type="web", payload={"say": [200, {"valid": True}]})
+        wait_until(lambda: self.when(lost["id"], "pending"), deadline_s=8,
+                   what="a lost task beside questions")
+        Target.slow.set()
+        for thread in threads:
+            thread.join(30)
+        self.assertEqual(answers, ["no"] * 3)
+        self.assertEqual([entry["task_id"] for entry in
+                          self.expect(200, "GET", "/v1/recovery")["items"]], [lost["id"]])
 
     def test_types_without_a_validator_are_recovered_as_ever(self):
         task = self.lost()

@@ -44,6 +44,10 @@ BUGS = tuple(Bug(*row) for row in (
      "a handler that gives no sign keeps its task although its time is over",
      "queue_recovery_test: "
      "a_handler_that_gives_no_sign_loses_its_task_where_that_is_asked_for"),
+    ("stalled_runs_beside_itself", "F-A19", "src/queue/sweep.c",
+     "a stalled task is given to somebody else before its worker has stopped it",
+     "queue_stalled_test: "
+     "f_a19_a_stalled_task_goes_on_when_its_workers_heartbeat_names_it_no_more"),
     # Durability: what was answered is there.
     ("ack_before_commit", "A2, F-A2, V1", "src/store/sqlite/sqlite_open.c",
      "requests are answered before their transaction is committed",

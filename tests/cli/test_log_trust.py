@@ -118,6 +118,29 @@ class Keys(TrustTest):
         self.assertEqual(os.stat(self.server.store + ".log-key").st_mode & 0o777, 0o600)
         self.assertNotIn("unsigned records", self.verify(0)["checked"])
 
+    def test_d9_a_configured_key_may_be_a_link_to_a_file_for_its_owner_only(self):
+        """As secrets are mounted by Kubernetes."""
+        self.server.stop()
+        secret, link = os.path.join(self.folder, "secret"), os.path.join(self.folder, "key")
+        pathlib.Path(secret).write_text("1f" * 32 + "\n")
+        os.chmod(secret, 0o600)
+        os.symlink("secret", link)
+        with open(self.gates + "/server.yaml", "a", encoding="utf-8") as config:
+            config.write(f"log_key: {link}\n")
+        self.again()
+        self.assertNotIn("log.unsigned", self.server.log())
+        self.assertNotIn("unsigned records", self.verify(0)["checked"])
+        self.assertFalse(os.path.exists(self.server.store + ".log-key"))
+
+    def test_d9_a_key_beside_the_store_that_is_a_link_is_not_followed(self):
+        self.server.stop()
+        secret = os.path.join(self.folder, "secret")
+        pathlib.Path(secret).write_text("1f" * 32 + "\n")
+        os.chmod(secret, 0o600)
+        os.symlink(secret, self.server.store + ".log-key")
+        self.again()
+        self.assertIn("log.unsigned", self.server.log())
+
     def test_d9_lines_wait_for_a_key_that_cannot_be_read(self):
         self.logged()
         self.server.stop()

@@ -86,6 +86,7 @@ class FunctionsTest(OnPostgres, test_recovery.RecoveryTest):
             self.sql("UPDATE task_checkpoints SET recoverable_data = '{}'")
         self.assertEqual(reasons[:5], ["not_found", "not_lost", "attempts_exhausted", None, None])
         self.assertEqual(reasons[9], "checkpoint_damaged")
+        self.register("lost", queues=("q",))  # it may be forgotten by now
         self.expect(204, "DELETE", "/v1/workers/lost")
         self.sql("UPDATE task_checkpoints SET is_valid = false")
         self.register("typed", queues=("q",), types=["other", "some:*"])

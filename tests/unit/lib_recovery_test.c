@@ -3,6 +3,7 @@
 #include "lib_fixture.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <time.h>
 
 static void rest(void)
@@ -142,6 +143,62 @@ static void b6_a_function_of_the_program_decides_whether_a_task_is_put_back(void
     }
 }
 
+/* Tells that it runs, and never ends. */
+static int endless(struct pd_task *task, void *ctx)
+{
+    const int *told = ctx;
+
+    (void)task;
+    assert_int_equal(write(*told, "x", 1), 1);
+    pause();
+    return PD_FAIL;
+}
+
+/* A run of the program that is killed with a task in hand. */
+static void run_and_die(struct fixture *fixture)
+{
+    char id[PD_ID_BYTES], byte;
+    int ends[2], status;
+    pid_t child;
+
+    assert_int_equal(pipe(ends), 0);
+    child = fork();
+    if (child == 0) {
+        if (open_store(fixture) != PD_OK)
+            _exit(1);
+        enqueue(fixture, "endless", "{}", id);
+        start_worker(fixture, "endless", endless, &ends[1]);
+        while (true)
+            pause();
+    }
+    close(ends[1]);
+    assert_int_equal(read(ends[0], &byte, 1), 1);
+    close(ends[0]);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+}
+
+/* Also when it comes some time after the store was opened. */
+static void b6_a_validator_is_asked_about_what_an_earlier_run_lost(void **state)
+{
+    struct fixture *fixture = *state;
+    struct seen seen = {.answer = PD_REFUSED, .reason = "it was paid by hand"};
+
+    if (fixture->server)
+        return;
+    pd_close(fixture->pd);
+    fixture->pd = NULL;
+    run_and_die(fixture);
+    OK(fixture, open_store(fixture));
+    for (int i = 0; i < 60; i++)
+        rest();
+    OK(fixture, pd_validator(fixture->pd, "endless", validate, &seen));
+    start_worker(fixture, "endless", partly, NULL);
+    while (atomic_load(&seen.asked) == 0)
+        rest();
+    wait_status(fixture, seen.id, PD_STATUS_ORPHANED);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -151,6 +208,8 @@ int main(void)
             b2_a_partial_end_has_its_result_and_can_be_recovered, setup, teardown),
         cmocka_unit_test_setup_teardown(
             b6_a_function_of_the_program_decides_whether_a_task_is_put_back, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            b6_a_validator_is_asked_about_what_an_earlier_run_lost, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -155,25 +155,25 @@ static void d9_a_key_is_made_once_and_only_its_owner_may_read_it(void **state)
     (void)state;
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/k", folder);
-    assert_int_equal(sign_key_load(path, &key, &err), 0);
+    assert_int_equal(sign_key_load(path, false, &key, &err), 0);
     assert_null(key);
     assert_int_equal(sign_key_make(path, &key, &err), 0);
     assert_int_equal(sign_key_make(path, &again, &err), -(int)ERR_CONFLICT);
     assert_int_equal(stat(path, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0600);
-    assert_int_equal(sign_key_load(path, &again, &err), 0);
+    assert_int_equal(sign_key_load(path, false, &again, &err), 0);
     sign_key_public(key, a);
     sign_key_public(again, b);
     assert_memory_equal(a, b, sizeof a);
     sign_key_free(key);
     sign_key_free(again);
     assert_int_equal(chmod(path, 0644), 0);
-    assert_int_equal(sign_key_load(path, &key, &err), 0); /* and nobody else may any more */
+    assert_int_equal(sign_key_load(path, false, &key, &err), 0); /* and nobody else may any more */
     sign_key_free(key);
     assert_int_equal(stat(path, &info), 0);
     assert_int_equal(info.st_mode & 0777, 0600);
     assert_int_equal(truncate(path, 20), 0);
-    assert_int_equal(sign_key_load(path, &key, &err), -(int)ERR_INVALID);
+    assert_int_equal(sign_key_load(path, false, &key, &err), -(int)ERR_INVALID);
     remove_folder(folder);
 }
 

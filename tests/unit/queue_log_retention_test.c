@@ -144,6 +144,54 @@ static void j5_what_retention_did_not_do_is_found(void **state)
     }
 }
 
+/* Records of what was emptied go like others; what they say stays as long as the lines do. */
+static void j8_old_records_of_emptied_lines_go_and_leave_them_proven(void **state)
+{
+    struct fixture *fx = *state;
+    struct task *held;
+    char later[160];
+
+    if (pg_schema_wanted())
+        skip(); /* time cannot be set there; the verbs are in the conformance suite */
+    fx->wanted.settings.lease_ms = 90LL * 86400000; /* what runs is not lost meanwhile */
+    fx->wanted.settings.retention.log_levels_ms[SEVERITY_DEBUG] = 1;
+    fx->wanted.settings.retention.log_levels_ms[SEVERITY_WARN] = 1;
+    keep_anchor(fx);
+    held = start_one(fx, "{\"type\":\"t\",\"timeout_ms\":7776000000}");
+    for (int i = 1; i <= 3; i++) { /* several records of the same execution */
+        say(fx, held, 10);
+        wait_until(fx_ask(fx, "SELECT count(*) FROM log_heads") == 0);
+        reopen(fx);
+        worker(fx, "w", "default");
+        wait_until(emptied(fx) == 4 * i);
+    }
+    for (int i = 0; i < 60; i++) {
+        enqueue(fx, "{\"type\":\"t\"}");
+        struct task *other = claim_one(fx, "w")->task;
+
+        say(fx, other, 1);
+        report_ok(fx, "w", other, .op = REPORT_COMPLETE);
+        assert_int_equal(control(fx, other->id, CONTROL_DELETE), ERR_NONE);
+    }
+    assert_true(fx_ask(fx, "SELECT max(serial) FROM log_anchors WHERE record LIKE "
+                           "'%\"kind\":\"blanks\"%'") <= 50);
+    fx->wanted.settings.retention.logs_ms = 86400000;
+    fx_close(fx);
+    fx_open(fx);
+    snprintf(later, sizeof later, "INSERT OR REPLACE INTO store_info VALUES ('last_time_us', '%lld')",
+             (long long)(clock_wall_us() + 40LL * 86400 * CLOCK_SECOND_US));
+    fx_sql(fx, later);
+    wait_until(fx_ask(fx, "SELECT min(serial) FROM log_anchors") == 51);
+    assert_int_equal(fx_ask(fx, "SELECT count(*) FROM log_anchors WHERE record LIKE "
+                                "'%\"kind\":\"blanks\"%'"), 0);
+    assert_int_equal(emptied(fx), 12);
+    assert_whole(fx, NULL);
+    assert_int_equal(log_fixture_check(fx, NULL).counts.emptied, 12);
+    fx_sql(fx, "UPDATE execution_logs SET message = '', context = NULL, removed_hash = chain_hash "
+               "WHERE seq = 2");
+    assert_true(log_fixture_check(fx, NULL).findings > 0); /* of another level nobody said so */
+}
+
 /* The most exact rule counts, the rest stays; of a run under way the last line carries the chain. */
 static void d9_lines_of_a_type_go_after_their_own_time(void **state)
 {
@@ -184,6 +232,7 @@ int main(void)
         QUEUE_TEST(d9_lines_of_a_level_lose_what_they_said_and_stay_proven),
         QUEUE_TEST(d9_what_is_done_is_not_looked_at_again),
         QUEUE_TEST(j5_what_retention_did_not_do_is_found),
+        QUEUE_TEST(j8_old_records_of_emptied_lines_go_and_leave_them_proven),
         QUEUE_TEST(d9_lines_of_a_type_go_after_their_own_time),
     };
 

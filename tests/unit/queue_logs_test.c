@@ -5,6 +5,8 @@
 
 #include "log_fixture.h"
 
+#include <fcntl.h>
+
 #define EVERY_MS 100
 
 static struct str path_of(struct fixture *fx, const char *name)
@@ -282,6 +284,51 @@ static void d9_the_anchor_file_gets_what_it_lacks(void **state)
     fx_open(fx);
 }
 
+/* So many bytes at once; how many lines have ended in what was read so far. */
+static int read_lines(int pipe_fd, int *lines)
+{
+    char bytes[4096];
+    ssize_t got = read(pipe_fd, bytes, sizeof bytes);
+
+    for (ssize_t i = 0; i < got; i++)
+        *lines += bytes[i] == '\n';
+    return *lines;
+}
+
+/* As on a network mount that does not answer: a full pipe in its place. */
+static void d9_an_anchor_file_that_hangs_holds_up_nobody(void **state)
+{
+    struct fixture *fx = *state;
+    const char *anchor = keep_anchor(fx);
+    char zeros[4096] = {0};
+    int pipe_fd, lines = 0;
+
+    alarm(60); /* a queue that hangs answers nobody */
+    worker(fx, "w", "default");
+    log_one(fx, 1);
+    wait_until(log_fixture_check(fx, anchor).counts.anchor_records == 1);
+    assert_int_equal(unlink(anchor), 0);
+    assert_int_equal(mkfifo(anchor, 0600), 0);
+    pipe_fd = open(anchor, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    assert_true(pipe_fd >= 0);
+    while (write(pipe_fd, zeros, sizeof zeros) > 0)
+        ;
+    for (int i = 2; i <= 4; i++) {
+        log_one(fx, 1);
+        wait_until(records(fx) == i);
+    }
+    fx_pause_ms(2 * EVERY_MS);
+    log_one(fx, 1); /* and everything else goes on */
+    wait_until(read_lines(pipe_fd, &lines) >= 3); /* it answers again */
+    fx_close(fx);
+    unlink(anchor);
+    close(pipe_fd);
+    fx_open(fx); /* the file begins anew, with all there is */
+    wait_until(records(fx) == 5 && log_fixture_check(fx, anchor).counts.anchor_records == 5);
+    assert_whole(fx, anchor);
+    alarm(0);
+}
+
 static void d9_without_a_key_file_records_on_a_shared_store_are_not_signed(void **state)
 {
     struct fixture *fx = *state;
@@ -368,6 +415,7 @@ int main(void)
         QUEUE_TEST(j7_a_store_that_was_set_back_is_told_of),
         QUEUE_TEST(j7_lost_records_are_told_of),
         QUEUE_TEST(d9_the_anchor_file_gets_what_it_lacks),
+        QUEUE_TEST(d9_an_anchor_file_that_hangs_holds_up_nobody),
         QUEUE_TEST(d9_without_a_key_file_records_on_a_shared_store_are_not_signed),
         QUEUE_TEST(d9_a_lost_key_is_replaced_in_the_open),
     };

@@ -90,6 +90,91 @@ static void recoveries_that_fail_undo_no_other_chore(void **state)
     fx_verify(fx);
 }
 
+/* The first of two cannot be written: it is tried again ever later, and the second goes on. */
+static void refuse_the_first(struct fixture *fx, struct uuid ids[2])
+{
+    fx_lease(fx, LEASE_MS);
+    ids[0] = orphan(fx, ",\"priority\":77,\"recovery_priority\":9", false);
+    ids[1] = orphan(fx, "", false);
+    fx_sql(fx, pg_schema_wanted()
+                   ? "CREATE FUNCTION refuse() RETURNS trigger AS $$ BEGIN IF NEW.status = 'pending' "
+                     "AND NEW.priority = 77 THEN RAISE 'refused'; END IF; RETURN NEW; END $$ "
+                     "LANGUAGE plpgsql; CREATE TRIGGER refuse BEFORE UPDATE ON task_states "
+                     "FOR EACH ROW EXECUTE FUNCTION refuse()"
+                   : "CREATE TRIGGER refuse BEFORE UPDATE ON task_states WHEN NEW.status = 'pending' "
+                     "AND NEW.priority = 77 BEGIN SELECT RAISE(ABORT, 'refused'); END");
+}
+
+static void assert_put_off(struct fixture *fx, struct uuid entry)
+{
+    wait_until(entry_by_id(fx, entry)->attempts == 1);
+    assert_int_equal(entry_by_id(fx, entry)->status, RECOVERY_PENDING);
+    assert_true(has_text(entry_by_id(fx, entry)->error_message, "it failed"));
+    assert_true(entry_by_id(fx, entry)->scheduled_for_us >
+                entry_by_id(fx, entry)->created_at_us + 4 * CLOCK_SECOND_US);
+    fx_sql(fx, pg_schema_wanted() ? "DROP TRIGGER refuse ON task_states" : "DROP TRIGGER refuse");
+}
+
+static void b4_a_recovery_that_fails_holds_up_none_behind_it(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid ids[2], first, second;
+
+    refuse_the_first(fx, ids);
+    first = put(fx, ids[0], RECOVERY_RESUME_CHECKPOINT);
+    second = put(fx, ids[1], RECOVERY_RESUME_CHECKPOINT);
+    wait_entry(fx, second, RECOVERY_COMPLETED);
+    assert_status(fx, ids[0], STATUS_ORPHANED);
+    assert_put_off(fx, first);
+    wait_entry(fx, first, RECOVERY_COMPLETED); /* by itself, when its time has come */
+    assert_status(fx, ids[0], STATUS_PENDING);
+    fx_verify(fx);
+}
+
+/* Of types without a validator, where others have one: whoever asks those works all of them off. */
+static bool validates_other(void *ctx, struct str type)
+{
+    (void)ctx;
+    return !type.data || str_is(type, "other");
+}
+
+static void b6_a_recovery_that_fails_holds_up_no_validator(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid ids[2], first, second;
+
+    fx->validates = validates_other;
+    refuse_the_first(fx, ids);
+    first = put(fx, ids[0], RECOVERY_RESUME_CHECKPOINT);
+    second = put(fx, ids[1], RECOVERY_RESUME_CHECKPOINT);
+    work(fx, NULL, 1);
+    assert_int_equal(entry_by_id(fx, second)->status, RECOVERY_COMPLETED);
+    assert_status(fx, ids[0], STATUS_ORPHANED);
+    work(fx, NULL, 1);
+    assert_put_off(fx, first);
+    wait_until((work(fx, NULL, 1), entry_by_id(fx, first)->status == RECOVERY_COMPLETED));
+    fx_verify(fx);
+}
+
+/* Put there by one node while another removed the task. */
+static void b4_an_entry_whose_task_is_gone_goes_too(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid id, entry;
+
+    fx->validates = validates_other; /* nobody works them off but this test */
+    fx_lease(fx, LEASE_MS);
+    id = orphan(fx, "", false);
+    entry = put(fx, id, RECOVERY_RESUME_CHECKPOINT);
+    fx_sql(fx, pg_schema_wanted() ? "UPDATE recovery_queue SET task_id = gen_random_uuid()"
+                                  : "UPDATE recovery_queue SET task_id = randomblob(16)");
+    assert_non_null(entry_by_id(fx, entry));
+    work(fx, NULL, 1);
+    assert_null(entry_by_id(fx, entry));
+    assert_status(fx, id, STATUS_ORPHANED);
+    fx_verify(fx);
+}
+
 /* ---- found done ---- */
 
 static struct recovery_result answer_to(struct recovery_work given, bool answered, bool valid,
@@ -265,6 +350,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         QUEUE_TEST(b4_a_task_whose_key_was_taken_again_waits_until_it_is_free),
         QUEUE_TEST(recoveries_that_fail_undo_no_other_chore),
+        QUEUE_TEST(b4_a_recovery_that_fails_holds_up_none_behind_it),
+        QUEUE_TEST(b6_a_recovery_that_fails_holds_up_no_validator),
+        QUEUE_TEST(b4_an_entry_whose_task_is_gone_goes_too),
         QUEUE_TEST(b6_a_run_that_is_found_done_needs_no_slot_of_its_job),
         QUEUE_TEST(b6_a_silent_task_that_is_found_done_is_completed_and_lost_to_its_worker),
         QUEUE_TEST(b6_what_the_sweep_lost_is_asked_for_until_its_validator_answers),

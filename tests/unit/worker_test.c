@@ -259,7 +259,8 @@ static void stale_report_kills_the_handler_F_B4(void **state)
     pthread_mutex_unlock(&fake->lock);
     WAIT_FOR(fake, task->status == LOST);
     for (int64_t end_us = clock_boot_us() + DEADLINE_S * CLOCK_SECOND_US;
-         worker_counts(worker).held && clock_boot_us() < end_us;)
+         (worker_counts(worker).held || worker_counts(worker).running) &&
+         clock_boot_us() < end_us;)
         usleep(1000);
     assert_int_equal(worker_counts(worker).held, 0);
     assert_int_equal(worker_counts(worker).running, 0);

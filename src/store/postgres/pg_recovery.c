@@ -137,6 +137,14 @@ static int recovery_due(struct store *base, int64_t now_us, int64_t lease_us, ui
     return rc < 0 ? rc : next_time(store, now_us, lease_us, next_us, err);
 }
 
+static int recovery_remove(struct store *base, const struct uuid *id, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+
+    param_uuid(&store->conn.params, id);
+    return pg_send(store, PGSQL_recovery_remove, err);
+}
+
 static int recovery_prune(struct store *base, int64_t before_us, uint32_t limit,
                           uint32_t *removed, struct err *err)
 {
@@ -278,6 +286,7 @@ const struct recovery_verbs pg_recovery_verbs = {
     .save = recovery_save,
     .load = recovery_load,
     .due = recovery_due,
+    .remove = recovery_remove,
     .prune = recovery_prune,
     .checkpoint_before = checkpoint_before,
     .checkpoints_retire = checkpoints_retire,

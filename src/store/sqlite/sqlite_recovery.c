@@ -145,6 +145,17 @@ static int recovery_due(struct store *base, int64_t now_us, int64_t lease_us, ui
     return rc < 0 ? rc : next_time(sql, now_us, lease_us, next_us, err);
 }
 
+static int recovery_remove(struct store *base, const struct uuid *id, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt = sql_get(sql, SQL_recovery_remove, err);
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_uuid(stmt, 1, id);
+    return sql_run(sql, stmt, NULL, err);
+}
+
 static int recovery_prune(struct store *base, int64_t before_us, uint32_t limit,
                           uint32_t *removed, struct err *err)
 {
@@ -305,6 +316,7 @@ const struct recovery_verbs sqlite_recovery_verbs = {
     .save = recovery_save,
     .load = recovery_load,
     .due = recovery_due,
+    .remove = recovery_remove,
     .prune = recovery_prune,
     .checkpoint_before = checkpoint_before,
     .checkpoints_retire = checkpoints_retire,

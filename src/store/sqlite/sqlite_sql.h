@@ -55,7 +55,8 @@
     X(wait_delete) X(waits_drop) X(next_fire_of_job) X(read_execution)                         \
     X(read_execution_logs) X(execution_probe) X(read_job_stats)                                \
     X(recovery_put) X(recovery_save) X(recovery_by_id) X(recovery_due) X(recovery_next)        \
-    X(recovery_prune) X(recovery_candidates) X(checkpoint_before) X(checkpoints_retire)        \
+    X(recovery_remove) X(recovery_prune) X(recovery_candidates) X(checkpoint_before)           \
+    X(checkpoints_retire)                                                                      \
     X(hours_put) X(hours_prune) X(hours_sums) X(waits_longest)                                 \
     X(verify_counts) X(verify_states) X(verify_specs) X(verify_parts) X(verify_held)           \
     X(verify_executions)                                                                       \

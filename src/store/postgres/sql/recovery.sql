@@ -37,6 +37,9 @@ SELECT (SELECT min(scheduled_for) FROM recovery_queue
     (SELECT min(processing_started) FROM recovery_queue
         WHERE status = 'processing' AND processing_started > $2);
 
+-- name: recovery_remove
+DELETE FROM recovery_queue WHERE id = $1;
+
 -- name: recovery_prune
 WITH gone AS (DELETE FROM recovery_queue WHERE id IN (
     SELECT id FROM recovery_queue

@@ -101,18 +101,19 @@ FROM task_states s LEFT JOIN task_data d ON d.task = s.task
 WHERE coalesce(s.has_data, false) <> (d.task IS NOT NULL)
 LIMIT $1;
 
--- A cancelled task stays held until its handler stopped.
+-- A cancelled or stalled task stays held until its handler stopped.
 -- name: verify_held
 SELECT 'task_states: task ' || id || ' is ' || status || CASE
     WHEN status IN ('claimed', 'running') AND held IS NOT TRUE THEN ' but not held'
     WHEN held AND worker_id IS NULL THEN ' and held by nobody'
     WHEN held AND coalesce(lease_token, 0) < 1 THEN ' and held without a lease'
-    WHEN held AND status NOT IN ('claimed', 'running', 'cancelled') THEN ' but still held'
+    WHEN held AND status NOT IN ('claimed', 'running', 'cancelled', 'orphaned')
+        THEN ' but still held'
     ELSE ' but parked' END
 FROM task_states
 WHERE (status IN ('claimed', 'running') AND held IS NOT TRUE)
     OR (held AND (worker_id IS NULL OR coalesce(lease_token, 0) < 1
-        OR status NOT IN ('claimed', 'running', 'cancelled')))
+        OR status NOT IN ('claimed', 'running', 'cancelled', 'orphaned')))
     OR (parked AND status <> 'pending')
 LIMIT $1;
 

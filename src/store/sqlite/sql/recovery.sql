@@ -33,6 +33,9 @@ SELECT min((SELECT coalesce(min(scheduled_for), ?2) FROM recovery_queue
     (SELECT coalesce(min(processing_started) + ?3, ?2) FROM recovery_queue
         WHERE status = 'processing' AND processing_started > ?1 - ?3));
 
+-- name: recovery_remove
+DELETE FROM recovery_queue WHERE id = ?1;
+
 -- name: recovery_prune
 DELETE FROM recovery_queue WHERE rowid IN (
     SELECT rowid FROM recovery_queue

@@ -48,18 +48,19 @@ UNION ALL
 SELECT 'task_options: options of task key ' || r.task || ', which is not there'
 FROM task_options r WHERE NOT EXISTS (SELECT 1 FROM task_states s WHERE s.task = r.task);
 
--- A cancelled task stays held until its handler stopped.
+-- A cancelled or stalled task stays held until its handler stopped.
 -- name: verify_held
 SELECT 'task_states: task ' || uuid_text(id) || ' is ' || status || CASE
     WHEN status IN ('claimed', 'running') AND held IS NOT 1 THEN ' but not held'
     WHEN held = 1 AND worker_id IS NULL THEN ' and held by nobody'
     WHEN held = 1 AND coalesce(lease_token, 0) < 1 THEN ' and held without a lease'
-    WHEN held = 1 AND status NOT IN ('claimed', 'running', 'cancelled') THEN ' but still held'
+    WHEN held = 1 AND status NOT IN ('claimed', 'running', 'cancelled', 'orphaned')
+        THEN ' but still held'
     ELSE ' but parked' END
 FROM task_states
 WHERE (status IN ('claimed', 'running') AND held IS NOT 1)
     OR (held = 1 AND (worker_id IS NULL OR coalesce(lease_token, 0) < 1
-        OR status NOT IN ('claimed', 'running', 'cancelled')))
+        OR status NOT IN ('claimed', 'running', 'cancelled', 'orphaned')))
     OR (parked IS NOT NULL AND status <> 'pending');
 
 -- A claim that was given back counts as no attempt.

@@ -1,0 +1,134 @@
+/* The key that records about logs are signed with: the configured file, or the one beside the
+ * store, which is made when it is first needed. Whether the records that are there are by it is
+ * looked at here, too. Belongs to whoever has the turn. */
+#include "queue/log_heads_int.h"
+
+#include <sys/stat.h>
+
+static bool key_path(const struct queue *queue, char out[LOG_PATH_BYTES])
+{
+    int len = 0;
+
+    if (queue->settings->log_key.data)
+        len = snprintf(out, LOG_PATH_BYTES, STR_FMT, STR_ARG(queue->settings->log_key));
+    else if (queue->store->path)
+        len = snprintf(out, LOG_PATH_BYTES, "%s.log-key", queue->store->path);
+    return len > 0 && len < LOG_PATH_BYTES;
+}
+
+/* Once: it is tried again with every record. */
+static void tell_unsigned(struct queue *queue, const char *reason)
+{
+    if (!queue->heads.key_missed)
+        LOG(queue->log, LOG_WARN, "log.unsigned", KC("reason", reason));
+    queue->heads.key_missed = true;
+}
+
+/* A new one is made only where there was none, or where the store is ours alone: of several nodes
+ * one would sign what the others cannot vouch for. False: it is missed. */
+static bool load_key(struct queue *queue, struct str stored, bool make)
+{
+    struct log_heads *heads = &queue->heads;
+    bool configured = queue->settings->log_key.data != NULL; /* perhaps a mounted secret: a link */
+    char path[LOG_PATH_BYTES];
+    struct err err = {0};
+    struct stat info;
+
+    if (!key_path(queue, path)) {
+        if (stored.data)
+            tell_unsigned(queue, "other nodes have a key and this one has none: set log_key");
+        return false;
+    }
+    if (stat(path, &info) == 0 && info.st_mode & (S_IRWXG | S_IRWXO))
+        LOG(queue->log, LOG_WARN, "log.key_exposed", KC("key", path),
+            KC("meaning", "others could read it, which was taken from them now"));
+    if (sign_key_load(path, configured, &heads->key, &err) == 0 && !heads->key) {
+        if (stored.data && queue->store->shared)
+            err_set(&err, ERR_NOT_FOUND, "the key '%s' is not there, and other nodes have one: "
+                    "copy it from them", path);
+        else if (!make)
+            return true;
+        else if (sign_key_make(path, &heads->key, &err) == -(int)ERR_CONFLICT)
+            sign_key_load(path, configured, &heads->key, &err);
+    }
+    if (!heads->key)
+        tell_unsigned(queue, err.text);
+    return heads->key != NULL;
+}
+
+/* The newest record of a store that has our key is by it, whoever of us wrote it. Otherwise
+ * somebody removed records, or made one: what we write next must not make that good. */
+static void check_newest(struct queue *queue, struct pen *pen, struct str stored)
+{
+    const struct log_heads *heads = &queue->heads;
+    uint8_t key[SIGN_PUBLIC_BYTES];
+
+    if (pen->last.serial > 0 && strcmp(pen->last.hash, heads->newest) == 0)
+        return;
+    pen->foreign = !pen->before.is_signed || !hash_from_hex(stored, key, sizeof key) ||
+                   memcmp(pen->before.key, key, sizeof key) != 0 ||
+                   !anchor_signature_good(&pen->before, pen->last.record,
+                                          str_of(pen->last.signature));
+    if (!pen->foreign)
+        return;
+    queue->stats.log_regression = true;
+    LOG(queue->log, LOG_WARN, "log.foreign_records", KI("newest", pen->last.serial),
+        KC("meaning", "the newest record about logs is gone or not signed by this key: somebody "
+           "changed the store"));
+}
+
+/* Nobody signs in the place of another: where the store has a key, that one is meant. *waits: it
+ * has one, and we do not; what can wait for it does. One that is not there yet may be made. */
+static int find_key(struct batch *batch, bool make, struct str *stored,
+                    char hex[2 * SIGN_PUBLIC_BYTES + 1], bool *waits, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    uint8_t public_key[SIGN_PUBLIC_BYTES];
+
+    if (batch->store->verbs->info_get(batch->store, "log_public_key", &batch->arena, stored,
+                                      err) < 0)
+        return -(int)err->code;
+    *waits = !queue->heads.key && (stored->data || make) && !load_key(queue, *stored, make) &&
+             stored->data;
+    if (!queue->heads.key)
+        return 0;
+    sign_key_public(queue->heads.key, public_key);
+    hash_hex(public_key, sizeof public_key, hex);
+    *waits = stored->data && batch->store->shared && !str_is(*stored, hex);
+    if (*waits)
+        tell_unsigned(queue, "the key is another one than that of the other nodes: copy theirs");
+    else
+        queue->heads.key_missed = false;
+    return 0;
+}
+
+int log_key_look(struct batch *batch, bool *waits, struct err *err)
+{
+    char hex[2 * SIGN_PUBLIC_BYTES + 1];
+    struct str stored;
+
+    return find_key(batch, false, &stored, hex, waits, err);
+}
+
+/* The store's public key is that one then. */
+int log_key_take(struct batch *batch, struct pen *pen, struct err *err)
+{
+    struct log_heads *heads = &batch->queue->heads;
+    char hex[2 * SIGN_PUBLIC_BYTES + 1];
+    struct str stored;
+    bool waits;
+
+    if (find_key(batch, true, &stored, hex, &waits, err) < 0)
+        return -(int)err->code;
+    if (!heads->key || waits)
+        return 0;
+    pen->key = heads->key;
+    if (str_is(stored, hex)) {
+        check_newest(batch->queue, pen, stored);
+        return 0;
+    }
+    if (stored.data)
+        LOG(batch->queue->log, LOG_WARN, "log.key_replaced", KS("before", stored),
+            KC("now", hex));
+    return batch->store->verbs->info_put(batch->store, "log_public_key", str_of(hex), err);
+}
