@@ -1,7 +1,7 @@
 /* perdura top: a live view. Asks the server every few seconds, draws, and does what keys say. What
- * is shown is made in top_model.c, how in top_view.c; the terminal is top_screen.c. What is asked is
- * in top_fetch.c, and a thread of its own waits for the answers (top_asker.c): whatever the server
- * does, keys are obeyed. This thread draws. */
+ * is shown is made in top_model.c, how in top_view.c; the terminal is top_screen.c. What is asked
+ * is in top_fetch.c, and a thread of its own waits for the answers (top_asker.c): whatever the
+ * server does, keys are obeyed. This thread draws. */
 #include "cli/command.h"
 #include "cli/top_asker.h"
 #include "cli/top_screen.h"
@@ -77,8 +77,8 @@ static void show_alert(struct top *top, const struct top_row *row)
             top_lines_add(lines, STR_FMT, STR_ARG(row->cells[i]));
 }
 
-/* The lines come with the answer. Until then there are none: the ones shown last belong to the asker
- * from here on. */
+/* The lines come with the answer. Until then there are none: the ones shown last belong to the
+ * asker from here on. */
 static void want_detail(struct top *top)
 {
     const struct top_row *row = top_view_selected(&top->view, &top->snapshot);

@@ -1,5 +1,5 @@
-/* Requests of `perdura top`. As soon as one of a job finds no server the job ends: a server that hangs
- * costs one time-out, not one per request. See top_fetch.h. */
+/* Requests of `perdura top`. As soon as one of a job finds no server the job ends: a server that
+ * hangs costs one time-out, not one per request. See top_fetch.h. */
 #include "cli/top_fetch.h"
 
 #include "base/clock.h"

@@ -31,8 +31,8 @@ enum top_event {
 int top_screen_open(struct top_screen *screen, int in_fd, int out_fd, struct err *err);
 void top_screen_close(struct top_screen *screen);
 
-/* Waits for keys (their bytes, up to cap, in *len), a signal, something to read in answer_fd, or the
- * time. *signo: which one ended it, 0 = the terminal is gone. */
+/* Waits for keys (their bytes, up to cap, in *len), a signal, something to read in answer_fd, or
+ * the time. *signo: which one ended it, 0 = the terminal is gone. */
 enum top_event top_screen_wait(struct top_screen *screen, int64_t wait_ms, int answer_fd,
                                char *bytes, size_t cap, size_t *len, int *signo);
 

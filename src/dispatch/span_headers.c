@@ -1,5 +1,5 @@
-/* Reading and checking headers of span exports: see span_headers.h. Messages say which one is wrong by
- * its number, because even a name may be half of a secret that was written the wrong way round. */
+/* Reading and checking headers of span exports: see span_headers.h. Messages say which one is wrong
+ * by its number: even a name may be half of a secret that was written the wrong way round. */
 #include "dispatch/span_headers.h"
 
 #include <errno.h>
@@ -87,8 +87,8 @@ static int hex_digit(char c)
 static void decode(struct str text, struct buf *out)
 {
     for (size_t i = 0; i < text.len; i++) {
-        bool escaped = text.data[i] == '%' && i + 2 < text.len && hex_digit(text.data[i + 1]) >= 0 &&
-                       hex_digit(text.data[i + 2]) >= 0;
+        bool escaped = text.data[i] == '%' && i + 2 < text.len &&
+                       hex_digit(text.data[i + 1]) >= 0 && hex_digit(text.data[i + 2]) >= 0;
 
         if (escaped) {
             buf_byte(out, (char)(hex_digit(text.data[i + 1]) * 16 + hex_digit(text.data[i + 2])));

@@ -1,13 +1,14 @@
-/* Why a report was refused, as a line in the log of the execution it was about: that is where whoever
- * wrote the handler looks, and the only place with room for names and values; the log of the server
- * has neither. Bounded per lease, so that a worker that sends the same again and again fills nothing.
- * The queue's thread. */
+/* Why a report was refused, as a line in the log of the execution it was about: that is where
+ * whoever wrote the handler looks, and the only place with room for names and values; the log of
+ * the server has neither. Bounded per lease, so that a worker that sends the same again and again
+ * fills nothing. The queue's thread. */
 #include "queue/queue_int.h"
 
 #include "base/hash.h"
 #include "core/redact.h"
 
 #define LINE_BYTES_MAX 1024
+#define LAST_WORDS " (what else is refused in this attempt is not told here)"
 #define LINE_CPU_US_MAX 10000 /* to redact it; everybody waits for this thread */
 
 /* How many lines its lease has got, this one included; what shares its place is forgotten. */
@@ -41,8 +42,7 @@ bool report_refusal_line(struct batch *batch, const struct task *task, const str
     if (told > REFUSALS_TOLD_MAX)
         return false;
     snprintf(text, sizeof text, "%s was refused: %s%s", report_op_word(report->op),
-             result->message, told == REFUSALS_TOLD_MAX
-                                  ? " (what else is refused in this attempt is not told here)" : "");
+             result->message, told == REFUSALS_TOLD_MAX ? LAST_WORDS : "");
     *line = (struct report){.op = REPORT_LOG,
                             .level = SEVERITY_WARN,
                             .message = arena_str(&batch->arena, str_of(text)),

@@ -87,7 +87,7 @@ class ReportBounds(ApiTest):
     def test_what_is_refused_again_and_again_does_not_fill_the_log(self):
         held = self.hold()
         for _ in range(4):
-            self.report("worker-1", *[self.element(held, "progress", progress=101)] * 20)
+            self.report("worker-1", *[self.element(held, "progress", state="x" * 201)] * 20)
         lines = self.lines(held["id"])
         self.assertEqual(len(lines), 16)
         self.assertIn("not told here", lines[-1]["message"])

@@ -2,7 +2,6 @@
 belongs to files: old tasks of a queue that is routed elsewhere later, stores that cannot be opened,
 webhooks, backups."""
 import http.server
-import json
 import os
 import signal
 import subprocess
@@ -50,34 +49,6 @@ class Files(TwoFiles, RoutesCases):
         self.assertCountEqual([task["id"] for task in tasks], [old, new])
         for task in tasks:
             self.complete("worker-1", task)
-
-    def test_c8_what_an_end_cannot_make_in_another_store_is_logged_with_its_task_and_correlation(self):
-        """D15: a note to a dead-letter queue and a triggered run whose queues were moved away."""
-        self.server.stop()
-        arguments = self.server.arguments
-        self.server.arguments = arguments[2:]  # no configuration: mail is in the main store
-        self.server.start()
-        self.expect(200, "PATCH", "/v1/queues/default", {"dead_letter_queue": "mail"})
-        first, second = (self.expect(201, "POST", "/v1/jobs", body)["id"] for body in
-                         ({"name": "first", "max_retries": 0}, {"name": "second", "queue": "mail"}))
-        self.expect(201, "POST", f"/v1/jobs/{second}/dependencies",
-                    {"depends_on_job_id": first, "dependency_type": "completion",
-                     "dependency_config": {"mode": "trigger"}})
-        self.server.stop()
-        self.server.arguments = arguments
-        self.server.start()
-        self.expect(201, "POST", f"/v1/jobs/{first}:run", headers={"X-Request-Id": "order-7"})
-        self.register(queues=QUEUES)
-        held, = self.claim(wait_ms=5000)
-        self.report_ok("worker-1", held, "fail", error="no")
-        self.assertEqual(self.task(held["id"])["status"], "dead_letter")
-        self.server.stop()
-        lines = [json.loads(line) for line in self.server.log().splitlines()
-                 if line.startswith("{")]
-        for event in ("dead_letter.not_escalated", "job.not_triggered"):
-            line, = (line for line in lines if line["event"] == event)
-            self.assertEqual((line["task"], line["correlation_id"]), (held["id"], "order-7"))
-            self.assertIn("another store", line["reason"])
 
     def test_c8_a_routed_store_that_cannot_be_opened_stops_the_start_with_its_name(self):
         self.server.stop()
