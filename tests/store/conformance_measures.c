@@ -150,11 +150,13 @@ static void of_each_queue_the_first_in_line_tells_since_when_it_waits(void **sta
     assert_int_equal(waits_since(c, "a"), T0_US + 40); /* over all types */
     assert_int_equal(waits_since(c, "b"), T0_US + 70);
     store_begin(c);
+    other = load_task(c, &other->id, LOAD_SPEC);
     claim_task(other, "w");
     save_task(c, other);
     store_commit(c);
     assert_int_equal(waits_since(c, "a"), T0_US + 50);
     store_begin(c);
+    first = load_task(c, &first->id, LOAD_SPEC);
     claim_task(first, "w");
     save_task(c, first);
     store_commit(c);
