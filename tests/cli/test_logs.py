@@ -295,6 +295,24 @@ class ServerLogTest(cli_harness.ServerTest):
             [line] = [line for line in lines if line["event"] == event]
             self.assertEqual((line["task"], line["correlation_id"]), (held["id"], "order-7"))
 
+    def test_a_damaged_checkpoint_is_logged_with_its_task(self):
+        """B3: whoever reads the log knows whose it was."""
+        self.enqueue("t", correlation_id="order-8")
+        self.register("worker-1")
+        [held] = self.claim("worker-1")
+        self.report_ok("worker-1", held, "checkpoint", name="half", data={"page": 1})
+        self.report_ok("worker-1", held, "release")
+        self.server.stop()
+        with contextlib.closing(sqlite3.connect(self.server.store)) as db, db:
+            db.execute("UPDATE checkpoints SET data = '{\"page\":2}'")
+        self.server.start()
+        self.register("worker-1")
+        [again] = self.claim("worker-1", wait_ms=5000)
+        self.assertIsNone(again["checkpoint"])
+        lines = [json.loads(line) for line in self.server.log().splitlines()]
+        [line] = [line for line in lines if line["event"] == "checkpoint.damaged"]
+        self.assertEqual((line["task"], line["correlation_id"]), (held["id"], "order-8"))
+
 
 if __name__ == "__main__":
     unittest.main()
