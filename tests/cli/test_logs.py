@@ -304,7 +304,7 @@ class ServerLogTest(cli_harness.ServerTest):
         self.report_ok("worker-1", held, "release")
         self.server.stop()
         with contextlib.closing(sqlite3.connect(self.server.store)) as db, db:
-            db.execute("UPDATE checkpoints SET data = '{\"page\":2}'")
+            db.execute("UPDATE task_checkpoints SET recoverable_data = '{\"page\":2}'")
         self.server.start()
         self.register("worker-1")
         [again] = self.claim("worker-1", wait_ms=5000)
