@@ -4,7 +4,7 @@
 #include "dispatch/span_export.h"
 
 #include "base/clock.h"
-#include "net/http_client.h"
+#include "dispatch/span_headers.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -211,10 +211,11 @@ struct span_export *span_export_start(const struct settings *settings, const cha
     pthread_condattr_destroy(&monotonic);
     begin(export);
     export->client = http_client_new(base_of(settings->tracing_otlp), STR_NONE, err);
-    if (export->client && pthread_create(&export->thread, NULL, run, export) == 0)
-        return export;
-    if (export->client)
+    if (export->client && span_headers_add(settings, export->client, err) == 0) {
+        if (pthread_create(&export->thread, NULL, run, export) == 0)
+            return export;
         err_set(err, ERR_MEMORY, "no thread could be started to export spans");
+    }
     destroy(export);
     return NULL;
 }

@@ -329,6 +329,8 @@ struct job_run_request {
     struct request base;
     struct uuid job_id;
     struct str payload; /* JSON; absent = the job's */
+    struct str correlation_id; /* all three may be absent */
+    struct str traceparent, tracestate;
     enum actor actor;
     struct task *task;  /* out */
 };

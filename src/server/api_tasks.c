@@ -87,22 +87,28 @@ static void enqueued(struct api_call *call)
     }
 }
 
-/* What headers say of all tasks of the request, where they do not say it themselves. A context that
- * is not valid is passed over, as W3C asks. */
-static void take_context(const struct api_call *call, struct enqueue_request *request)
+void api_take_trace(const struct api_call *call, struct str *parent, struct str *state)
 {
-    struct str parent = http_header(call->request, "traceparent");
-    struct str state = parent.data ? http_header(call->request, "tracestate") : STR_NONE;
+    struct str given = http_header(call->request, "traceparent");
+    struct str given_state = given.data ? http_header(call->request, "tracestate") : STR_NONE;
     struct trace_context context;
     char text[TRACE_PARENT_BYTES + 1];
 
-    if (parent.data && trace_parse(parent, &context)) {
-        trace_format(&context, text);
-        parent = arena_str(call->arena, str_of(text));
-        state = trace_state_valid(state) ? arena_str(call->arena, state) : STR_NONE;
-    } else {
-        parent = STR_NONE;
-    }
+    *parent = *state = STR_NONE;
+    if (!given.data || !trace_parse(given, &context))
+        return;
+    trace_format(&context, text);
+    *parent = arena_str(call->arena, str_of(text));
+    if (trace_state_valid(given_state))
+        *state = arena_str(call->arena, given_state);
+}
+
+/* What headers say of all tasks of the request, where they do not say it themselves. */
+static void take_context(const struct api_call *call, struct enqueue_request *request)
+{
+    struct str parent, state;
+
+    api_take_trace(call, &parent, &state);
     if (!parent.data && !call->request_id.data)
         return;
     for (uint32_t i = 0; i < request->count; i++) {

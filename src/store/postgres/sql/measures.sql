@@ -13,7 +13,7 @@ DELETE FROM execution_hours WHERE hour < $1;
 
 -- name: hours_sums
 SELECT hour, category_id, sum(successful)::bigint, sum(failed)::bigint, sum(duration_ms)::bigint
-FROM execution_hours WHERE hour >= $1 GROUP BY hour, category_id;
+FROM execution_hours WHERE hour >= coalesce($1, '-infinity') GROUP BY hour, category_id;
 
 -- The first in line of each lane where some are pending, by queue.
 -- name: waits_longest
