@@ -125,6 +125,7 @@ struct control_request {
     enum actor actor;
     int64_t if_version; /* -1 = none; else ERR_VERSION when it differs */
     bool if_match;      /* if_version came as If-Match: ERR_PRECONDITION instead */
+    enum status if_status; /* STATUS_NONE = any; else ERR_TRANSITION when it differs */
     int64_t priority;
     enum recovery_method method; /* of recover */
     struct str reason;  /* JSON, detail of the event; absent = none */
@@ -412,6 +413,7 @@ struct queue_config {
      * this one. */
     const char *node_id;
     bool (*lives_here)(void *ctx, struct str queue);
+    struct measure_names *measure_names; /* NULL = its own */
     void *ctx;
 };
 

@@ -207,6 +207,31 @@ static void whoever_waits_first_in_each_queue_is_known(void **state)
     assert_true(waits[0].since_us <= queue_now_us(fx->queue) + CLOCK_SECOND_US);
 }
 
+/* The totals and the measures count the same ends (D14). */
+static void ends_through_a_dependency_are_in_the_totals(void **state)
+{
+    struct fixture *fx = *state;
+    struct queue_stats stats;
+    struct uuid parent;
+    struct task *task;
+
+    worker(fx, "w", "q");
+    parent = enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\",\"max_retries\":0}");
+    enqueue(fx, "{\"type\":\"t\",\"queue\":\"later\",\"on_unsatisfied\":\"fail\","
+            "\"depends_on\":[\"%s\"]}", id_text(fx, parent));
+    enqueue(fx, "{\"type\":\"t\",\"queue\":\"later\",\"on_unsatisfied\":\"cancel\","
+            "\"depends_on\":[\"%s\"]}", id_text(fx, parent));
+    task = claim_one(fx, "w")->task;
+    report_ok(fx, "w", task, .op = REPORT_FAIL, .retryable = true);
+    wait_counted(fx, "q", MEASURE_DEAD_LETTER, 1);
+    wait_counted(fx, "later", MEASURE_FAILED, 1);
+    wait_counted(fx, "later", MEASURE_CANCELLED, 1);
+    stats = stats_of(fx);
+    assert_int_equal(stats.failed_total, 2);
+    assert_int_equal(stats.cancelled_total, 1);
+    assert_int_equal(stats.completed_total, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +239,7 @@ int main(void)
         QUEUE_TEST(a_wait_lasts_from_ready_to_started),
         QUEUE_TEST(a_lost_lease_is_counted_as_lost_and_its_poison_as_dead),
         QUEUE_TEST(what_failed_to_commit_is_not_counted),
+        QUEUE_TEST(ends_through_a_dependency_are_in_the_totals),
         QUEUE_TEST(executions_are_in_the_store_soon_and_once),
         QUEUE_TEST(a_clean_stop_loses_none_and_runs_add_up),
         QUEUE_TEST(hours_older_than_eight_days_are_removed),
