@@ -47,6 +47,7 @@ void sampler_hurry(struct sampler *sampler)
 
 /* ---- what is told every second ---- */
 
+/* now NULL: what it did is not known. */
 static void write_queue(struct buf *out, struct str name, const struct history_now *counts,
                         const struct measured_queue *now, const struct measured_queue *before,
                         bool first)
@@ -65,12 +66,15 @@ static void write_queue(struct buf *out, struct str name, const struct history_n
     buf_byte(out, ',');
     render_int(out, "running", counts->running);
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
-        int64_t figure = now->counts[figures[i].what] - before->counts[figures[i].what];
+        int64_t figure = now ? now->counts[figures[i].what] - before->counts[figures[i].what] : 0;
 
-        if (figures[i].also != MEASURE_COUNTS)
+        if (now && figures[i].also != MEASURE_COUNTS)
             figure += now->counts[figures[i].also] - before->counts[figures[i].also];
         buf_byte(out, ',');
-        render_int(out, figures[i].word, figure);
+        if (now)
+            render_int(out, figures[i].word, figure);
+        else
+            buf_format(out, "\"%s\":null", figures[i].word);
     }
     buf_byte(out, '}');
 }
@@ -92,8 +96,8 @@ static bool is_measured(struct sampler *sampler, struct str name)
 
 /* Queues in which nothing happened since the start, but where tasks are; those beyond the bound are
  * summed up. */
-static void write_quiet(struct sampler *sampler, struct str only, struct history_now *others,
-                        bool *first, struct buf *out)
+static void write_quiet(struct sampler *sampler, struct history_now *others, bool *first,
+                        struct buf *out)
 {
     static const struct measured_queue none = {0};
     uint32_t shown = sampler->now->queues_count - 1;
@@ -101,10 +105,9 @@ static void write_quiet(struct sampler *sampler, struct str only, struct history
     for (uint32_t i = 0; i < sampler->request.queues_count; i++) {
         const struct history_now *counts = &sampler->counts[i];
 
-        if (is_measured(sampler, counts->queue) || counts->waiting + counts->running == 0 ||
-            (only.data && !str_eq(only, counts->queue)))
+        if (counts->waiting + counts->running == 0 || is_measured(sampler, counts->queue))
             continue;
-        if (shown++ < HISTORY_QUEUES_MAX) {
+        if (!measure_is_other(counts->queue) && shown++ < HISTORY_QUEUES_MAX) {
             write_queue(out, counts->queue, counts, &none, &none, *first);
             *first = false;
             continue;
@@ -114,30 +117,63 @@ static void write_quiet(struct sampler *sampler, struct str only, struct history
     }
 }
 
-/* Only of one queue when it is named. */
-static void write_second(struct sampler *sampler, struct str only, struct buf *out)
+static void write_measured(struct sampler *sampler, const struct measured_queue *now, bool first,
+                           struct buf *out)
 {
     static const struct measured_queue none = {0};
+    const struct measured_queue *before = measured_queue(sampler->second, now->name);
+
+    write_queue(out, now->name, counts_of(sampler, now->name), now,
+                before->name.data ? before : &none, first);
+}
+
+/* What nothing happened in did nothing; of what has no place nobody knows. */
+static void write_one(struct sampler *sampler, struct str name, struct buf *out)
+{
+    static const struct measured_queue none = {0};
+    const struct measured_queue *now = measured_queue(sampler->now, name);
+    const struct history_now *counts = counts_of(sampler, name);
+    bool known = sampler->now->queues_count < MEASURE_QUEUES_ALL && !measure_is_other(name);
+
+    if (now != &sampler->now->queues[0])
+        write_measured(sampler, now, true, out);
+    else if (counts->waiting + counts->running)
+        write_queue(out, name, counts, known ? &none : NULL, &none, true);
+}
+
+static bool has_done(const struct measured_queue *queue)
+{
+    for (int what = 0; what < MEASURE_COUNTS; what++)
+        if (queue->counts[what])
+            return true;
+    return false;
+}
+
+static void write_all(struct sampler *sampler, struct buf *out)
+{
     const struct measured_queue *rest = &sampler->now->queues[0];
     struct history_now others = {0};
     bool first = true;
 
+    for (uint32_t i = 1; i < sampler->now->queues_count; i++) {
+        write_measured(sampler, &sampler->now->queues[i], first, out);
+        first = false;
+    }
+    write_quiet(sampler, &others, &first, out);
+    if (others.waiting || others.running || has_done(rest))
+        write_queue(out, STR("*"), &others, rest, &sampler->second->queues[0], first);
+}
+
+/* Only of one queue when it is named. */
+static void write_second(struct sampler *sampler, struct str only, struct buf *out)
+{
     buf_text(out, "event: stats\ndata: {");
     render_time(out, "at", time_us(sampler));
     buf_text(out, ",\"queues\":[");
-    for (uint32_t i = 1; i < sampler->now->queues_count; i++) {
-        const struct measured_queue *now = &sampler->now->queues[i];
-        const struct measured_queue *before = measured_queue(sampler->second, now->name);
-
-        if (only.data && !str_eq(only, now->name))
-            continue;
-        write_queue(out, now->name, counts_of(sampler, now->name), now,
-                    before->name.data ? before : &none, first);
-        first = false;
-    }
-    write_quiet(sampler, only, &others, &first, out);
-    if (!only.data && (others.waiting || others.running || rest->counts[MEASURE_ENQUEUED]))
-        write_queue(out, STR("*"), &others, rest, &sampler->second->queues[0], first);
+    if (only.data)
+        write_one(sampler, only, out);
+    else
+        write_all(sampler, out);
     buf_text(out, "]}\n\n");
 }
 
