@@ -1,8 +1,8 @@
 /* Numbers of the queue, and the outbox as its dispatchers see it. */
 #include "queue/queue_int.h"
 
-/* Which queues have a live worker, and whether anybody leads. The node itself is a row without
- * slots until it has a pool. */
+/* How many workers live, which queues have one, and whether anybody leads. The node itself is a row
+ * without slots until it has a pool. */
 static void look_at_workers(struct batch *batch, struct stats_request *request)
 {
     struct queue *queue = batch->queue;
@@ -14,6 +14,7 @@ static void look_at_workers(struct batch *batch, struct stats_request *request)
         led |= worker->row.is_leader && worker->row.leader_until_us > batch->now_us;
         if (worker->row.lease_until_us < batch->now_us || worker->row.pool_size == 0)
             continue;
+        request->stats.workers++;
         for (uint32_t i = 0; i < worker->queues_count; i++) {
             struct queue_state *state = limits_queue(queue, worker->queues[i]);
 
@@ -48,7 +49,7 @@ int stats_apply(struct batch *batch, struct stats_request *request)
     request->queues = queues.queues;
     request->queues_count = queues.count;
     request->stats = queue->stats;
-    request->stats.workers = map_count(&queue->workers);
+    request->stats.workers = 0;
     request->stats.storage_full = batch->store->full;
     writers_add_stats(queue, &request->stats);
     look_at_workers(batch, request);
