@@ -202,6 +202,8 @@ struct queues_request {
     struct str name;           /* absent = all */
     struct queue_view *queues; /* out */
     uint32_t count;
+    const struct lane_count *lanes; /* if they were loaded already; NULL = not */
+    uint32_t lanes_count;
 };
 
 struct queue_patch_request {
@@ -289,6 +291,7 @@ struct queue_stats {
 
 struct stats_request {
     struct request base;
+    bool brief;                 /* in: no counts, queues and lanes; there may be very many */
     struct queue_stats stats;   /* out */
     struct queue_view *queues;  /* out */
     uint32_t queues_count;

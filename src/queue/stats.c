@@ -32,9 +32,8 @@ static void look_at_workers(struct batch *batch, struct stats_request *request)
     request->stats.leads = !queue->store->shared || queue->leads;
 }
 
-int stats_apply(struct batch *batch, struct stats_request *request)
+static int load_counts(struct batch *batch, struct stats_request *request)
 {
-    struct queue *queue = batch->queue;
     struct queues_request queues = {.base = {.arena = request->base.arena}};
     struct err *err = &request->base.err;
 
@@ -42,12 +41,24 @@ int stats_apply(struct batch *batch, struct stats_request *request)
         batch->store->verbs->counts_load(batch->store, request->base.arena, &request->lanes,
                                          &request->lanes_count, err) < 0)
         return -(int)err->code;
+    queues.lanes = request->lanes;
+    queues.lanes_count = request->lanes_count;
     if (limits_list(batch, &queues) < 0) {
         *err = queues.base.err;
         return -(int)err->code;
     }
     request->queues = queues.queues;
     request->queues_count = queues.count;
+    return 0;
+}
+
+int stats_apply(struct batch *batch, struct stats_request *request)
+{
+    struct queue *queue = batch->queue;
+    struct err *err = &request->base.err;
+
+    if (!request->brief && load_counts(batch, request) < 0)
+        return -(int)err->code;
     request->stats = queue->stats;
     request->stats.workers = 0;
     request->stats.storage_full = batch->store->full;

@@ -1,11 +1,13 @@
 /* Looks at the queue while the server runs: every step for the history (GET /v1/stats/history), and
- * every second while somebody reads along (GET /v1/stream?stats=1). How many tasks there are is
- * asked of the queue, what it did is read from its measures. At most one question is under way; a
- * queue that does not answer leaves a gap. Loop thread, but for sample_done. */
+ * every second while somebody reads along (GET /v1/stream?stats=1). How many tasks there are is read
+ * from the store, on a reader's thread, so that no number of queues and types holds up the queue;
+ * what it did comes from its measures. At most one read is under way; one that fails leaves a gap.
+ * Loop thread, but for read_counts. */
 #include "server/api.h"
 #include "server/sampler.h"
 
 #include "core/render.h"
+#include "store/measure_store.h"
 
 #include <stdlib.h>
 
@@ -16,14 +18,17 @@ struct sampler {
     struct history *history;
     struct loop_timer *timer;
     int64_t wall_us, boot_us;    /* at the start: time goes on from there, whatever the wall does */
-    struct arena arena;
-    struct stats_request request;
-    struct loop_item item;
+    struct reader_job job;
+    struct arena arena;          /* of what is under way */
+    struct queue_count *rows;    /* as they were read; NULL = they could not be */
+    uint32_t rows_count;
     bool under_way;
     bool was_read;               /* the second before was told, too */
     struct measured *now;
     struct measured *second;     /* a second ago */
-    struct history_now *counts;
+    struct history_now *counts;  /* by queue; NULL = not known */
+    uint32_t counts_count;
+    struct map by_queue;
 };
 
 static int64_t time_us(const struct sampler *sampler)
@@ -83,10 +88,9 @@ static const struct history_now *counts_of(const struct sampler *sampler, struct
 {
     static const struct history_now none = {0};
 
-    for (uint32_t i = 0; i < sampler->request.queues_count; i++)
-        if (str_eq(sampler->counts[i].queue, name))
-            return &sampler->counts[i];
-    return &none;
+    const struct history_now *counts = map_get(&sampler->by_queue, name);
+
+    return counts ? counts : &none;
 }
 
 static bool is_measured(struct sampler *sampler, struct str name)
@@ -102,7 +106,7 @@ static void write_quiet(struct sampler *sampler, struct history_now *others, boo
     static const struct measured_queue none = {0};
     uint32_t shown = sampler->now->queues_count - 1;
 
-    for (uint32_t i = 0; i < sampler->request.queues_count; i++) {
+    for (uint32_t i = 0; i < sampler->counts_count; i++) {
         const struct history_now *counts = &sampler->counts[i];
 
         if (counts->waiting + counts->running == 0 || is_measured(sampler, counts->queue))
@@ -184,20 +188,36 @@ void sampler_write_second(struct server *server, struct str only, struct buf *ou
 
 /* ---- looking ---- */
 
+static void add_row(struct history_now *counts, const struct queue_count *row)
+{
+    if (row->status == STATUS_PENDING || row->status == STATUS_DELAYED ||
+        row->status == STATUS_BLOCKED)
+        counts->waiting += row->tasks;
+    else if (row->status == STATUS_CLAIMED || row->status == STATUS_RUNNING)
+        counts->running += row->tasks;
+    else if (row->status == STATUS_DEAD_LETTER)
+        counts->dead += row->tasks;
+}
+
+/* A queue has a row per status, and of every store it has tasks in. */
 static void take_counts(struct sampler *sampler)
 {
-    const struct stats_request *request = &sampler->request;
+    sampler->counts_count = 0;
+    sampler->counts = sampler->rows ? arena_alloc_array(&sampler->arena, sampler->rows_count + 1,
+                                                        sizeof *sampler->counts)
+                                    : NULL;
+    for (uint32_t i = 0; sampler->counts && i < sampler->rows_count; i++) {
+        const struct queue_count *row = &sampler->rows[i];
+        struct history_now *counts = map_get(&sampler->by_queue, row->queue);
 
-    sampler->counts = arena_alloc_array(&sampler->arena, request->queues_count + 1,
-                                        sizeof *sampler->counts);
-    for (uint32_t i = 0; sampler->counts && i < request->queues_count; i++) {
-        const int64_t *counts = request->queues[i].counts;
-
-        sampler->counts[i] = (struct history_now){
-            .queue = request->queues[i].row.rule.name,
-            .waiting = counts[STATUS_PENDING] + counts[STATUS_DELAYED] + counts[STATUS_BLOCKED],
-            .running = counts[STATUS_CLAIMED] + counts[STATUS_RUNNING],
-            .dead = counts[STATUS_DEAD_LETTER]};
+        if (!counts) {
+            counts = &sampler->counts[sampler->counts_count++];
+            counts->queue = row->queue;
+            if (map_put(&sampler->by_queue, row->queue, counts) < 0)
+                sampler->counts = NULL;
+        }
+        if (sampler->counts)
+            add_row(counts, row);
     }
 }
 
@@ -210,35 +230,43 @@ static void look_at_queue(struct sampler *sampler)
     sampler->now = swap;
     memset(sampler->now, 0, sizeof *sampler->now);
     queue_measure(sampler->server->queue, sampler->now);
-    if (sampler->request.base.err.code == ERR_NONE)
-        take_counts(sampler);
-    else
-        sampler->counts = NULL;
+    take_counts(sampler);
     history_add(sampler->history, time_us(sampler), sampler->now, sampler->counts,
-                sampler->request.queues_count);
+                sampler->counts_count);
     if (read && sampler->was_read && sampler->counts)
         stream_stats(sampler->server->stream);
     sampler->was_read = read;
 }
 
-static void sampled(struct loop_item *item)
+static void sampled(struct reader_job *job)
 {
     struct sampler *sampler =
-        (struct sampler *)(void *)((char *)item - offsetof(struct sampler, item));
+        (struct sampler *)(void *)((char *)job - offsetof(struct sampler, job));
 
     sampler->under_way = false;
     if (!sampler->server->stopping)
         look_at_queue(sampler);
+    map_deinit(&sampler->by_queue);
+    sampler->counts = NULL;
+    sampler->counts_count = 0;
     arena_reset(&sampler->arena);
     server_work_ended(sampler->server);
 }
 
-/* On the queue's thread. */
-static void sample_done(struct request *request)
+/* On a reader's thread. */
+static void read_counts(struct reader_job *job, struct store_reader *reader, struct arena *scratch)
 {
-    struct sampler *sampler = request->ctx;
+    struct sampler *sampler =
+        (struct sampler *)(void *)((char *)job - offsetof(struct sampler, job));
+    struct err err = {0};
 
-    loop_post(sampler->server->loop, &sampler->item);
+    (void)scratch; /* what is read is needed on the loop */
+    if (sampler->server->store->verbs->measures->read_counts(reader, &sampler->arena,
+                                                             &sampler->rows, &sampler->rows_count,
+                                                             &err) < 0)
+        sampler->rows = NULL;
+    else if (sampler->rows_count == 0)
+        sampler->rows = arena_alloc(&sampler->arena, sizeof *sampler->rows); /* known: none */
 }
 
 static void tick(void *ctx)
@@ -254,11 +282,11 @@ static void tick(void *ctx)
         return;
     sampler->under_way = true;
     server->calls_open++;
-    sampler->request = (struct stats_request){.base = {.kind = REQUEST_STATS,
-                                                       .arena = &sampler->arena,
-                                                       .done = sample_done,
-                                                       .ctx = sampler}};
-    queue_submit(server->queue, &sampler->request.base);
+    sampler->rows = NULL;
+    sampler->job.run = read_counts;
+    sampler->job.done = sampled;
+    if (!readers_submit(server->readers, &sampler->job))
+        sampled(&sampler->job); /* too many read: a gap */
 }
 
 /* ---- its life ---- */
@@ -272,7 +300,6 @@ struct sampler *sampler_open(struct server *server, struct err *err)
     sampler->server = server;
     sampler->wall_us = clock_wall_us();
     sampler->boot_us = clock_boot_us();
-    sampler->item.run = sampled;
     sampler->history = history_new(sampler->wall_us);
     sampler->timer = loop_timer_new(server->loop, tick, sampler);
     sampler->now = calloc(1, sizeof *sampler->now);
@@ -293,6 +320,7 @@ void sampler_free(struct sampler *sampler)
         return;
     loop_timer_free(sampler->timer);
     history_free(sampler->history);
+    map_deinit(&sampler->by_queue);
     arena_deinit(&sampler->arena);
     free(sampler->now);
     free(sampler->second);

@@ -232,6 +232,42 @@ static void ends_through_a_dependency_are_in_the_totals(void **state)
     assert_int_equal(stats.completed_total, 0);
 }
 
+static int64_t tasks_of(struct fixture *fx, const char *queue, enum status status)
+{
+    struct queue_count *counts;
+    uint32_t count;
+    int64_t tasks = 0;
+
+    assert_int_equal(fx->store->verbs->measures->read_counts(fx->reader, &fx->arena, &counts,
+                                                             &count, &fx->err), 0);
+    for (uint32_t i = 0; i < count; i++)
+        if (str_is(counts[i].queue, queue) && counts[i].status == status)
+            tasks += counts[i].tasks;
+    return tasks;
+}
+
+static void how_many_tasks_a_queue_has_is_read_beside_the_queue(void **state)
+{
+    struct fixture *fx = *state;
+    struct stats_request brief = {.base = {.kind = REQUEST_STATS, .arena = &fx->arena},
+                                  .brief = true};
+
+    worker(fx, "w", "q");
+    assert_int_equal(tasks_of(fx, "q", STATUS_PENDING), 0);
+    enqueue(fx, "{\"type\":\"a\",\"queue\":\"q\"}");
+    enqueue(fx, "{\"type\":\"b\",\"queue\":\"q\"}");
+    enqueue(fx, "{\"type\":\"a\",\"queue\":\"other\"}");
+    assert_int_equal(tasks_of(fx, "q", STATUS_PENDING), 2);
+    assert_int_equal(tasks_of(fx, "other", STATUS_PENDING), 1);
+    claim_one(fx, "w");
+    assert_int_equal(tasks_of(fx, "q", STATUS_PENDING), 1);
+    assert_int_equal(tasks_of(fx, "q", STATUS_CLAIMED), 1);
+    queue_call(fx->queue, &brief.base);
+    assert_int_equal(brief.base.err.code, ERR_NONE);
+    assert_int_equal(brief.stats.enqueued_total, 3);
+    assert_int_equal(brief.queues_count + brief.lanes_count, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -244,6 +280,7 @@ int main(void)
         QUEUE_TEST(a_clean_stop_loses_none_and_runs_add_up),
         QUEUE_TEST(hours_older_than_eight_days_are_removed),
         QUEUE_TEST(whoever_waits_first_in_each_queue_is_known),
+        QUEUE_TEST(how_many_tasks_a_queue_has_is_read_beside_the_queue),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
