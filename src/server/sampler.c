@@ -1,8 +1,8 @@
 /* Looks at the queue while the server runs: every step for the history (GET /v1/stats/history), and
- * every second while somebody reads along (GET /v1/stream?stats=1). How many tasks there are is read
- * from the store, on a reader's thread, so that no number of queues and types holds up the queue;
- * what it did comes from its measures. At most one read is under way; one that fails leaves a gap.
- * Loop thread, but for read_counts. */
+ * every second while somebody reads along (GET /v1/stream?stats=1). How many tasks there are is
+ * read from the store, on a reader's thread, so that no number of queues and types holds up the
+ * queue; what it did comes from its measures. At most one read is under way; one that fails leaves
+ * a gap. Loop thread, but for read_counts. */
 #include "server/api.h"
 #include "server/sampler.h"
 
