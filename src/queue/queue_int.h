@@ -245,6 +245,7 @@ struct queue {
     bool unpark_some;        /* a queue with unpark_all is there */
     struct queue_stats stats;
     struct measures *measures; /* written by whoever has the turn, read by anybody */
+    struct measure_names *own_names; /* of what is measured; NULL = somebody else's */
     struct hours_flush hours;
     struct catalog_cache catalog;
     struct uuid late_end;    /* only of a seeded bug */

@@ -71,14 +71,14 @@ class CommonRoutes(RoutesCases):
         self.register(queues=QUEUES)
         for queue in QUEUES * 3:
             waiting = self.in_thread(lambda: self.claim(wait_ms=30000))
-            self.wait_for_waiting("waiting_claims", 2)
+            self.wait_for_waiting("waiting_claims", 1)
             task_id = self.enqueue(queue=queue)["id"]
             task, = waiting.result()
             self.assertEqual((task["id"], task["attempts"]), (task_id, 1))
             self.complete("worker-1", task)
         for _ in range(10):
             waiting = self.in_thread(lambda: self.claim(wait_ms=30000))
-            self.wait_for_waiting("waiting_claims", 2)
+            self.wait_for_waiting("waiting_claims", 1)
             both = [self.in_thread(lambda q=queue: self.enqueue(queue=q)) for queue in QUEUES]
             ids = {call.result()["id"] for call in both}
             first, = waiting.result()
@@ -87,6 +87,19 @@ class CommonRoutes(RoutesCases):
             self.assertEqual((first["attempts"], second["attempts"]), (1, 1))
             for task in (first, second):
                 self.complete("worker-1", task)
+
+    def test_c8_a_claim_that_waits_in_both_stores_is_one_claim(self):
+        self.register(queues=QUEUES)
+        waiting = [self.in_thread(lambda q=queues: self.claim(wait_ms=30000, queues=list(q)))
+                   for queues in (QUEUES, QUEUES[:1], QUEUES[1:])]
+        self.wait_for_waiting("waiting_claims", 3)
+        for _ in range(20):  # also when the shares have arrived
+            self.assertEqual(self.expect(200, "GET", "/v1/stats")["waiting_claims"], 3)
+        for queue in QUEUES:
+            for _ in range(3):
+                self.enqueue(queue=queue)
+        for one in waiting:
+            self.assertEqual(len(one.result()), 1)
 
     def test_c8_claims_take_turns_so_that_no_store_starves(self):
         for _ in range(20):

@@ -6,6 +6,7 @@ import json
 import pathlib
 import re
 import threading
+import time
 import unittest
 
 import cli_harness
@@ -333,6 +334,25 @@ class ReceiverAwayTest(TracingCase):
     def test_a_receiver_that_is_gone_does_not_hold_up_the_stop(self):
         self.receiver.http.socket.close()
         self.wait_ended(self.enqueue("ok")["id"])
+
+
+class ReceiverHangsTest(TracingCase):
+    """A receiver that takes a request and never answers it."""
+
+    def setUp(self):
+        super().setUp()
+        self.let_go = threading.Event()
+        self.addCleanup(self.let_go.set)
+
+    def test_it_holds_up_neither_tasks_nor_the_stop(self):
+        asked = threading.Event()
+        self.receiver.take = lambda *_: (asked.set(), self.let_go.wait(60))
+        self.wait_ended(self.enqueue("ok")["id"])
+        self.assertTrue(asked.wait(20))
+        self.wait_ended(self.enqueue("ok")["id"])
+        begin = time.monotonic()
+        self.server.stop()
+        self.assertLess(time.monotonic() - begin, 8)
 
 
 class SettingsTest(cli_harness.FolderTest):
