@@ -45,6 +45,8 @@ export function t(key, values) {
     return values ? text.replace(/\{(\w+)\}/g, (_, word) => values[word] ?? '') : text;
 }
 
+export const has = (key) => Object.hasOwn(texts, key);
+
 // "1 task", "2 tasks": key.one and key.other.
 export function tn(key, count, values = {}) {
     const form = plural.select(count) === 'one' ? 'one' : 'other';

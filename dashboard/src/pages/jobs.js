@@ -1,9 +1,10 @@
 // Jobs and their categories: what runs, with which values, when last and when next; forms for both.
-import { html, useMemo, useState } from '../html.js';
+import { html, useEffect, useMemo, useState } from '../html.js';
 import { attempt, getAll, name, post, remove, useLoad } from '../api.js';
 import { Ago, Button, Confirm, Empty, Loading, Page, Problem, Tabs, TabPanel,
     When } from '../parts/controls.js';
 import { Form } from '../parts/form.js';
+import { Needs, readNeeds, saveNeeds } from '../parts/needs.js';
 import { Status } from '../parts/status.js';
 import { go, link, replaceQuery } from '../route.js';
 import { duration, number, t } from '../text.js';
@@ -38,6 +39,31 @@ const categoryFields = () => [
     { name: 'is_active', label: t('job.active'), kind: 'check' },
 ];
 
+// job: the one that is edited, or null for a new one. What it depends on is read before the form opens.
+function JobForm({ job, jobs, categories, onClose, done }) {
+    const fields = useMemo(() => jobFields(categories), [categories]);
+    const [before, setBefore] = useState(job ? null : []);
+    const [rows, setRows] = useState([]);
+    useEffect(() => {
+        if (job)
+            attempt(() => readNeeds(job)).then((found) => {
+                setBefore(found ?? []);
+                setRows(found ?? []);
+            });
+    }, []);
+    async function saveExtra(made) {
+        try {
+            await saveNeeds(made, before, rows);
+        } finally { // what was saved of them is known from now on, also after a refusal
+            setBefore(await readNeeds(made));
+        }
+    }
+    return before && html`<${Form} title=${t(job ? 'action.edit' : 'job.new')} fields=${fields} thing=${job}
+        onClose=${onClose} done=${done} path=${job ? `/v1/jobs/${job.id}` : '/v1/jobs'}
+        saveExtra=${saveExtra} extra=${html`<${Needs} rows=${rows} setRows=${setRows}
+            jobs=${jobs.filter((one) => one.id !== job?.id)}/>`}/>`;
+}
+
 function Last({ run }) {
     return run ? html`<a href=${link('tasks', run.task_id)}><${Status} status=${run.status}/></a>
         <small><${Ago} time=${run.ended_at}/></small>` : '–';
@@ -67,7 +93,6 @@ function JobRow({ job, edit, ask, reload }) {
 function Jobs({ categories, ask }) {
     const jobs = useLoad(() => getAll('/v1/jobs'), [], 5000);
     const [form, setForm] = useState(null);
-    const fields = useMemo(() => jobFields(categories), [categories]);
     return html`<div class="actions above"><${Button} kind="primary" onClick=${() => setForm('new')}>${t(
         'job.new')}<//></div><${Problem} error=${jobs.error} retry=${jobs.reload}/>
         ${!jobs.data && !jobs.error && html`<${Loading}/>`}
@@ -79,9 +104,8 @@ function Jobs({ categories, ask }) {
             <th><span class="visually-hidden">${t('actions')}</span></th></tr></thead>
             <tbody>${jobs.data.map((job) => html`<${JobRow} key=${job.id} job=${job} ask=${ask}
                 edit=${() => setForm(job)} reload=${jobs.reload}/>`)}</tbody></table></div></div>`}
-        ${form && html`<${Form} title=${t(form === 'new' ? 'job.new' : 'action.edit')} fields=${fields}
-            thing=${form === 'new' ? null : form} onClose=${() => setForm(null)} done=${jobs.reload}
-            path=${form === 'new' ? '/v1/jobs' : `/v1/jobs/${form.id}`}/>`}`;
+        ${form && html`<${JobForm} job=${form === 'new' ? null : form} jobs=${jobs.data ?? []}
+            categories=${categories} onClose=${() => setForm(null)} done=${jobs.reload}/>`}`;
 }
 
 function Categories({ categories, reload, ask }) {

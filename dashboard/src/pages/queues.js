@@ -76,7 +76,7 @@ export default function Queues() {
         <${Problem} error=${queues.error} retry=${queues.reload}/>
         ${!queues.data && !queues.error && html`<${Loading}/>`}
         ${queues.data?.length === 0 && html`<${Empty} title=${t('queue.empty')}
-            text=${t('queue.emptyText')} command="perdura enqueue demo:hello --queue default"/>`}
+            text=${t('queue.emptyText')} command="perdura enqueue greet --queue default"/>`}
         ${queues.data?.length > 0 && html`<div class="card flush"><div class="table-place"><table>
             <thead><tr><th>${t('queue.name')}</th>${SHOWN.map((status) => html`<th class="n"
                 key=${status}>${t(`status.${status}`)}</th>`)}<th>${t('queue.limits')}</th>

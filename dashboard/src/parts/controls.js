@@ -167,6 +167,6 @@ export function When({ time, none = '–' }) {
 
 export function Facts({ rows }) {
     return html`<dl class="facts">${rows.filter((row) => row && row[1] !== null && row[1] !== undefined
-        && row[1] !== '').map(([term, value]) => html`<div key=${term}><dt>${term}</dt>
+        && row[1] !== '' && row[1] !== false).map(([term, value]) => html`<div key=${term}><dt>${term}</dt>
         <dd>${value}</dd></div>`)}</dl>`;
 }
