@@ -32,7 +32,7 @@ function Navigation({ page }) {
         <a class="brand" href="#/"><svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32"
             height="32" rx="9"/><path d="M11 25V8h6.5a5 5 0 0 1 0 10H11"/></svg><span>Perdura</span></a>
         <ul>${Object.entries(pages).map(([id, one]) => html`<li
-            key=${id}><a href=${link(id)} aria-current=${page === id ? 'page' : null}
+            key=${id} class=${id === 'workflows' ? 'narrow-hide' : ''}><a href=${link(id)} aria-current=${page === id ? 'page' : null}
             title=${`g ${one.key}`}><svg viewBox="0 0 20 20" aria-hidden="true"><path
             d=${one.icon}/></svg><span>${t(one.text)}</span></a></li>`)}</ul>
         <${Preferences}/></nav>`;

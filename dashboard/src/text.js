@@ -66,6 +66,8 @@ export function shortNumber(value) {
     return numbers.format(value);
 }
 
+const joined = (large, small, unit) => (small ? `${large} ${small} ${unit}` : large);
+
 export function duration(ms) {
     if (ms === null || ms === undefined || Number.isNaN(ms))
         return '–';
@@ -77,9 +79,10 @@ export function duration(ms) {
         return `${numbers.format(ms / 1000)} s`;
     const minutes = Math.floor(ms / 60e3);
     if (minutes < 60)
-        return `${minutes} min ${Math.floor(ms / 1000) % 60} s`;
+        return joined(`${minutes} min`, Math.floor(ms / 1000) % 60, 's');
     const hours = Math.floor(minutes / 60);
-    return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+    return hours < 48 ? joined(`${hours} h`, minutes % 60, 'min')
+        : joined(`${Math.floor(hours / 24)} d`, hours % 24, 'h');
 }
 
 const UNITS = [['day', 86400], ['hour', 3600], ['minute', 60], ['second', 1]];

@@ -234,6 +234,7 @@ static int parse_ids(struct api_call *call, struct task_filter *filter)
     return rc;
 }
 
+/* Only the list has one; what is done to all that fit is done to the newest first. */
 static int parse_order(struct api_call *call, struct task_filter *filter)
 {
     struct str text = call_parameter(call, "order");
@@ -317,8 +318,6 @@ int api_tasks_parse_filter(struct api_call *call, struct task_filter *filter)
     if (rc == 0)
         rc = call_limit(call, BOUND_LIST_LIMIT_DEFAULT, BOUND_LIST_LIMIT, &filter->limit);
     if (rc == 0)
-        rc = parse_order(call, filter);
-    if (rc == 0)
         rc = parse_cursor(call, filter);
     return rc;
 }
@@ -379,7 +378,7 @@ void api_tasks_list(struct api_call *call)
 
     if (!filter)
         err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (!filter || api_tasks_parse_filter(call, filter) < 0) {
+    if (!filter || parse_order(call, filter) < 0 || api_tasks_parse_filter(call, filter) < 0) {
         call_fail(call);
         return;
     }

@@ -156,7 +156,7 @@ test('a pattern is made and changed without JSON, and once is a date', async () 
     await page.getByRole('tab', { name: 'Schedules' }).click();
     await button('New schedule').click();
     await page.getByLabel('Kind').selectOption('once');
-    await page.getByLabel('At', { exact: true }).fill('2040-01-02T09:30:00');
+    await page.getByLabel('At', { exact: true }).fill('2040-01-02T09:30');
     await page.locator('.preview li').first().waitFor();
     await button('Save').click();
     await page.getByRole('dialog').waitFor({ state: 'detached' });

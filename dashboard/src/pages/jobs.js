@@ -81,8 +81,8 @@ function JobRow({ job, edit, ask, reload }) {
     return html`<tr class=${job.is_active ? '' : 'off'}><td class="main"><a href=${link('tasks', null,
         { job_id: job.id })}>${job.name}</a>${!job.is_active && html`<span class="tag warn">${t(
         'plan.off')}</span>`}<small>${job.description ?? job.task_type}</small></td>
-        <td>${job.category}</td><td class="narrow-hide">${job.queue}</td>
-        <td><${Last} run=${job.last_execution}/></td><td><${When} time=${job.next_execution}/></td>
+        <td data-label=${t('category.one')}>${job.category}</td><td class="narrow-hide">${job.queue}</td>
+        <td data-label=${t('schedule.last')}><${Last} run=${job.last_execution}/></td><td data-label=${t('schedule.next')}><${When} time=${job.next_execution}/></td>
         <td class="row-actions">${button('run', run, 'primary')}${button('edit', edit)}${button('remove',
         () => ask({ title: job.name, confirm: async () => {
             await attempt(() => remove(base), t('done.remove'));
@@ -98,7 +98,7 @@ function Jobs({ categories, ask }) {
         ${!jobs.data && !jobs.error && html`<${Loading}/>`}
         ${jobs.data?.length === 0 && html`<${Empty} title=${t('job.empty')} text=${t('job.emptyText')}
             command="perdura job create report:daily --category reports"/>`}
-        ${jobs.data?.length > 0 && html`<div class="card flush"><div class="table-place"><table><thead><tr>
+        ${jobs.data?.length > 0 && html`<div class="card flush"><div class="table-place"><table class="stack"><thead><tr>
             <th>${t('job.name')}</th><th>${t('category.one')}</th><th class="narrow-hide">${t(
         'queue.one')}</th><th>${t('schedule.last')}</th><th>${t('schedule.next')}</th>
             <th><span class="visually-hidden">${t('actions')}</span></th></tr></thead>
@@ -114,14 +114,14 @@ function Categories({ categories, reload, ask }) {
     const button = (verb, one, onClick, kind = '') => html`<${Button} kind=${`small ${kind}`}
         aria-label=${`${t(`action.${verb}`)}: ${one.name}`} onClick=${onClick}>${t(`action.${verb}`)}<//>`;
     return html`<div class="actions above"><${Button} kind="primary" onClick=${() => setForm('new')}>${t(
-        'category.new')}<//></div><div class="card flush"><div class="table-place"><table><thead><tr>
+        'category.new')}<//></div><div class="card flush"><div class="table-place"><table class="stack"><thead><tr>
         <th>${t('category.name')}</th><th>${t('task.priority')}</th><th class="n">${t('job.timeout')}</th>
         <th class="n">${t('job.retries')}</th><th><span class="visually-hidden">${t('actions')}</span></th>
         </tr></thead><tbody>${categories.map((one) => html`<tr key=${one.id}
         class=${one.is_active ? '' : 'off'}><td class="main"><strong>${one.name}</strong>
-        <small>${one.description}</small></td><td>${one.default_priority}</td>
-        <td class="n">${duration(one.default_timeout === null ? null : one.default_timeout * 1000)}</td>
-        <td class="n">${number(one.default_max_retries)}</td><td class="row-actions">
+        <small>${one.description}</small></td><td data-label=${t('task.priority')}>${one.default_priority}</td>
+        <td class="n" data-label=${t('job.timeout')}>${duration(one.default_timeout === null ? null : one.default_timeout * 1000)}</td>
+        <td class="n" data-label=${t('job.retries')}>${number(one.default_max_retries)}</td><td class="row-actions">
         ${button('edit', one, () => setForm(one))}${button('remove', one, () => ask({ title: one.name,
         confirm: async () => {
             await attempt(() => remove(`/v1/categories/${name(one.id)}`), t('done.remove'));

@@ -41,8 +41,9 @@ function scheduleFields(jobs, isNew) {
 function Live({ path, fields, texts, extra, shape }) {
     let body = null;
     try {
-        const values = shape(valuesOf(fields.filter((field) => !['job_id', 'overlap', 'misfire']
-            .includes(field.name)), texts));
+        const given = valuesOf(fields.filter((field) => !['job_id', 'overlap', 'misfire']
+            .includes(field.name)), texts);
+        const values = shape ? shape(given) : given;
         body = Object.fromEntries(Object.entries({ ...values, ...extra })
             .filter(([, value]) => value !== null));
     } catch {
@@ -85,7 +86,7 @@ function RowActions({ base, thing, title, edit, reload }) {
 function Table({ items, kind, jobs, edit, reload }) {
     const names = new Map(jobs.map((job) => [job.id, job.name]));
     const schedules = kind === 'schedules';
-    return html`<div class="card flush"><div class="table-place"><table><thead><tr>
+    return html`<div class="card flush"><div class="table-place"><table class="stack"><thead><tr>
         <th>${t(schedules ? 'job.one' : 'pattern.name')}</th><th>${t('schedule.when')}</th>
         <th>${t('schedule.next')}</th><th>${t('schedule.last')}</th>
         <th><span class="visually-hidden">${t('actions')}</span></th></tr></thead>
@@ -101,8 +102,8 @@ function Table({ items, kind, jobs, edit, reload }) {
             <td class="words"><code>${schedules ? expression(one) : t(`pattern.${one.pattern_type}`)}</code>
             <small><${Words} base=${base} stamp=${one.updated_at} fallback=""/></small>
             ${one.error && html`<p class="bad">${one.error}</p>`}</td>
-            <td><${When} time=${one.next_fire_at ?? one.next_generation}/></td>
-            <td><${Ago} time=${one.last_fire_at ?? one.last_generated}/></td>
+            <td data-label=${t('schedule.next')}><${When} time=${one.next_fire_at ?? one.next_generation}/></td>
+            <td data-label=${t('schedule.last')}><${Ago} time=${one.last_fire_at ?? one.last_generated}/></td>
             <${RowActions} base=${base} thing=${one} title=${title} edit=${() => edit(one)}
                 reload=${reload}/></tr>`;
     })}</tbody></table></div></div>`;
@@ -117,7 +118,7 @@ function Plans({ kind, jobs, changed }) {
         [jobs, kind, isNew]);
     const reload = () => { changed(); return list.reload(); };
     const edited = isNew ? null : form;
-    const shape = (values) => (schedules ? values : gather(values, edited));
+    const shape = schedules ? null : (values) => gather(values, edited);
     return html`<div class="actions above"><${Button} kind="primary" disabled=${jobs.length === 0}
         onClick=${() => setForm('new')}>${t(schedules ? 'schedule.new' : 'pattern.new')}<//>
         ${jobs.length === 0 && html`<span class="faint">${t('schedule.needsJob')} <a href="#/jobs">${t(

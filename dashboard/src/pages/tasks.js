@@ -267,7 +267,7 @@ export default function Tasks({ query }) {
         return page.reload();
     }
     const open = (verb) => setBulk(verb);
-    return html`<${Page} title=${t('nav.tasks')} actions=${html`
+    return html`<${Page} title=${t('nav.tasks')} actions=${html`<a class="button narrow-only" href="#/workflows">${t('workflows.title')}</a>
         ${filters.status && cancellable(filters.status) && html`<${Button} kind="danger"
             onClick=${() => open('cancel')}>${t('bulk.all.cancel')}<//>`}
         ${filters.status && retryable(filters.status) && html`<${Button}

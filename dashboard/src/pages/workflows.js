@@ -1,13 +1,14 @@
 // Workflows: tasks that belong together, as far as they are among the newest or still wait for others.
 // The server keeps no list of them; any id, of a workflow or of a task in it, can be typed in.
 import { html } from '../html.js';
-import { get, useLoad } from '../api.js';
+import { get, name, useLoad } from '../api.js';
 import { Ago, Empty, Loading, Page, Problem } from '../parts/controls.js';
 import { STATUSES } from '../parts/status.js';
 import { go, link } from '../route.js';
 import { number, statusText, t } from '../text.js';
 
 const NEWEST_READ = 500;
+const COUNTED = 10; // of these all tasks are counted, of the others those that were read
 
 async function load() {
     const pages = await Promise.all([get(`/v1/tasks?limit=${NEWEST_READ}`),
@@ -25,8 +26,17 @@ async function load() {
     return [...found.values()].sort((a, b) => (a.made < b.made ? 1 : -1));
 }
 
+function tally(tasks) {
+    const counts = {};
+    tasks.forEach((task) => { counts[task.status] = (counts[task.status] ?? 0) + 1; });
+    return counts;
+}
+
 // How far it is, in the colours of the statuses; the words beside it say the same.
-function Counts({ counts }) {
+function Counts({ one, whole }) {
+    const all = useLoad(async () => whole && tally((await get(`/v1/workflows/${name(one.id)}`)).items),
+        [whole, one.id, one.counts]);
+    const counts = all.data || one.counts;
     const known = STATUSES.filter((status) => counts[status]);
     return html`<span class="parts" aria-hidden="true">${known.map((status) => html`<i key=${status}
         class=${status} style=${{ flexGrow: counts[status] }}></i>`)}</span>
@@ -54,7 +64,7 @@ export default function Workflows() {
             command='perdura enqueue etl:load --workflow-id nightly --depends-on ID'/>`}
         ${list.data?.length > 0 && html`<div class="card flush"><div class="table-place"><table><thead><tr>
             <th>${t('workflow.one')}</th><th>${t('workflows.tasks')}</th><th class="n">${t('workflows.newest')}</th>
-            </tr></thead><tbody>${list.data.map((one) => html`<tr key=${one.id}><td class="main"><a
-            href=${link('workflows', one.id)}>${one.id}</a></td><td><${Counts} counts=${one.counts}/></td>
+            </tr></thead><tbody>${list.data.map((one, at) => html`<tr key=${one.id}><td class="main"><a
+            href=${link('workflows', one.id)}>${one.id}</a></td><td><${Counts} one=${one} whole=${at < COUNTED}/></td>
             <td class="n"><${Ago} time=${one.made}/></td></tr>`)}</tbody></table></div></div>`}<//>`;
 }

@@ -79,22 +79,27 @@ function Input({ field, value, change, given }) {
         onInput=${(event) => change(event.target.value)}/>`;
 }
 
-// thing: what is edited, or null for a new one; path: where it is posted or patched. shape turns the
-// values of the fields into what is sent; extra is shown below them and saved behind them.
+// thing: what is edited, or null for a new one; path: where it is posted or patched. What is not changed
+// is not sent: a job shows values of its category, which would be its own from then on. shape turns the
+// values of all fields into what is sent; extra is shown below them and saved behind them.
 export function Form({ title, fields, thing, path, fixed = {}, onClose, done, aside, extra, saveExtra,
-    shape = (values) => values }) {
-    const [texts, setTexts] = useState(() => Object.fromEntries(fields.map((field) => [field.name,
+    shape }) {
+    const [start] = useState(() => Object.fromEntries(fields.map((field) => [field.name,
         toText(field, thing ? thing[field.name] : field.fallback)])));
+    const [texts, setTexts] = useState(start);
     const [error, setError] = useState(null);
     const made = useRef(null); // so that saving again, after extra was refused, changes what was made
     async function save(event) {
         event.preventDefault();
         try {
-            const values = shape(valuesOf(fields, texts));
-            if (thing || made.current)
-                await patch(thing ? path : `${path}/${made.current.id}`, values);
-            else // what is left empty is left to the server
-                made.current = await post(path, { ...fixed, ...Object.fromEntries(Object.entries(values)
+            const values = valuesOf(fields, texts);
+            const changed = shape ? shape(values) : Object.fromEntries(Object.entries(values)
+                .filter(([key]) => made.current || texts[key] !== start[key]));
+            if (Object.keys(changed).length && (thing || made.current))
+                await patch(thing ? path : `${path}/${made.current.id}`, changed);
+            else if (!thing && !made.current) // what is left empty is left to the server
+                made.current = await post(path, { ...fixed, ...Object.fromEntries(Object.entries(shape
+                    ? changed : values)
                     .filter(([, value]) => value !== null)) });
             await saveExtra?.(thing ?? made.current);
             notify(t('form.saved'));

@@ -10,6 +10,7 @@ import { Progress } from './status.js';
 const SHOWN = 5;
 const FAILED_READ = 20; // lists come in the order of making: of these the last to end are shown
 const DAY_MS = 86400e3;
+const FIRES_READ = 200;
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 const named = (task) => html`<a href=${link('tasks', task.id)}>${task.name ?? task.type}</a>`;
@@ -52,14 +53,27 @@ function Failed({ counts }) {
         ?? task.error}</p></li>`}<//>`;
 }
 
+// The next instant of each job, and how often it fires within a day.
+async function readNext() {
+    const { items, cut } = await get(`/v1/forecast${query({ tz: zone, limit: FIRES_READ,
+        to: new Date(Date.now() + DAY_MS).toISOString() })}`);
+    const jobs = new Map();
+    for (const item of items) {
+        const one = jobs.get(item.job_id) ?? { ...item, count: 0, cut };
+        one.count += item.count ?? 1;
+        jobs.set(item.job_id, one);
+    }
+    return [...jobs.values()].slice(0, SHOWN);
+}
+
 function Next() {
-    const list = useLoad(async () => (await get(`/v1/forecast${query({ tz: zone, limit: SHOWN,
-        to: new Date(Date.now() + DAY_MS).toISOString() })}`)).items, [], 60000);
+    const list = useLoad(readNext, [], 60000);
     return html`<${Short} id="n3" title=${t('now.next')} list=${list}
         extra=${html`<a href="#/schedules">${t('action.all')}</a>`} empty=${html`${t('now.noneNext')} <a
-        href="#/schedules">${t('schedule.new')}</a>`}>${(item, at) => html`<li key=${at}><a
+        href="#/schedules">${t('schedule.new')}</a>`}>${(item) => html`<li key=${item.job_id}><a
         href=${link('tasks', null, { job_id: item.job_id })}>${item.job ?? item.job_id}</a>
-        <small>${item.count > 1 && html`× ${item.count}, `}<${When} time=${item.at}/></small></li>`}<//>`;
+        <small><${When} time=${item.at}/></small>${item.count > 1 && html`<p class="faint">${tn('now.times',
+    item.count, { more: item.cut ? '+' : '' })}</p>`}</li>`}<//>`;
 }
 
 export function Now({ counts }) {

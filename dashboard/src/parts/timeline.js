@@ -26,10 +26,12 @@ function Attempts({ task, executions }) {
     })}</ol>`;
 }
 
+const QUIET = new Set(['lease_token', 'payload_bytes']); // true, and of no use to anybody who reads
+
 function words(detail) {
     if (!detail || typeof detail !== 'object')
         return '';
-    return Object.entries(detail).map(([key, value]) => `${key}: ${typeof value === 'object'
+    return Object.entries(detail).filter(([key, value]) => !QUIET.has(key) && value !== 0).map(([key, value]) => `${key}: ${typeof value === 'object'
         ? JSON.stringify(value) : value}`).join(', ');
 }
 
