@@ -215,8 +215,8 @@ static struct list *first(struct list *lists, uint32_t count, bool oldest_first)
     return found;
 }
 
-/* Each part gives a whole page, of which as many are taken as are among the first of all. The newest
- * first, the filter's cursors of parts that were at their beginning are set. */
+/* Each part gives a whole page, of which as many are taken as are among the first of all. With the
+ * newest first, the filter's cursors of parts that were at their beginning are set. */
 static int read_tasks(struct store_reader *base, const struct task_filter *filter,
                       struct arena *arena, struct task **tasks, uint32_t *count, struct err *err)
 {

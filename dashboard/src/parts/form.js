@@ -58,7 +58,7 @@ function Days({ value, change, given }) {
     const toggle = (day) => change(WEEKDAYS.filter((one) => value.includes(one) !== (one === day)));
     return html`<div class="days" ...${given} role="group" aria-label=${t('pattern.weekdays')}>
         ${WEEKDAYS.map((day) => html`<button type="button" key=${day} class="segment"
-            aria-pressed=${value.includes(day) ? 'true' : 'false'} aria-label=${weekdayName(day, 'long')}
+            aria-pressed=${value.includes(day) ? 'true' : 'false'} title=${weekdayName(day, 'long')}
             onClick=${() => toggle(day)}>${weekdayName(day)}</button>`)}</div>`;
 }
 

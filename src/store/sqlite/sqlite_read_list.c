@@ -1,4 +1,4 @@
-/* The list of tasks: any combination of filters, newest or oldest first. The keys are found on the way
+/* The list of tasks: any combination of filters, newest or oldest first. Keys are found on the way
  * that looks at the fewest rows (one index drives, every other filter is a condition), then each
  * task is read by its key; both in one snapshot. The way decides the cost only: every way with its
  * conditions finds the same tasks. One reader per thread. */
