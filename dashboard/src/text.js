@@ -29,7 +29,7 @@ export async function loadLanguage(code = preferred()) {
     times = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
     days = new Intl.DateTimeFormat(locale, { weekday: 'short', day: 'numeric', month: 'short',
         hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
-    ago = new Intl.RelativeTimeFormat(locale, { numeric: 'always', style: 'narrow' });
+    ago = new Intl.RelativeTimeFormat(locale, { numeric: 'always', style: 'short' });
     plural = new Intl.PluralRules(code);
     document.documentElement.lang = code;
     language.set(code);

@@ -55,6 +55,6 @@ export default function Workers() {
         ${!workers.data && !workers.error && html`<${Loading}/>`}
         ${workers.data?.length === 0 && html`<${Empty} title=${t('worker.empty')}
             text=${t('worker.emptyText')} command=${`perdura worker --server ${location.origin} --config perdura.yaml`}/>`}
-        <div class="grid">${(workers.data ?? []).map((worker) => html`<${Worker} key=${worker.id}
+        <div class="grid workers">${(workers.data ?? []).map((worker) => html`<${Worker} key=${worker.id}
             worker=${worker}/>`)}</div><//>`;
 }

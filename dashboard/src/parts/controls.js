@@ -113,6 +113,8 @@ export function Confirm({ title, text, action, kind = 'primary', onConfirm, onCl
 // Arrow keys move between tabs, as everywhere.
 export function Tabs({ tabs, current, onChoose, label }) {
     const list = useRef(null);
+    useEffect(() => list.current.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest',
+        inline: 'nearest' }), [current]);
     function move(event) {
         const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
         if (!step)

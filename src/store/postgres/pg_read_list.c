@@ -1,7 +1,7 @@
 /* The list of tasks: any combination of filters, newest or oldest first. The way that looks at the
- * fewest rows drives (an index of a filter's own, or what the counts say is the shortest), every other
- * filter is a condition. The way decides the cost only: every way with its conditions finds the
- * same tasks. Keys are found and tasks are read by one statement. One reader per thread. */
+ * fewest rows drives (an index of a filter's own, or what the counts say is the shortest), every
+ * other filter is a condition. The way decides the cost only: every way with its conditions finds
+ * the same tasks. Keys are found and tasks are read by one statement. One reader per thread. */
 #include "store/postgres/pg_read.h"
 
 #include "core/bounds.h"
