@@ -54,11 +54,11 @@ def measure_paint(build, scale, say):
 
 
 @contextlib.contextmanager
-def watched(server, kind):
+def watched(server):
     """200 open dashboards around the server; what they saw is in the list that is given, in the end."""
     seen = []
     with subprocess.Popen([sys.executable, os.path.join(HERE, "watchers.py"), server.address,
-                           str(OPEN), kind], text=True, stdin=subprocess.PIPE,
+                           str(OPEN)], text=True, stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE) as watchers:
         try:
             if watchers.stdout.readline().strip() != "watching":
@@ -79,12 +79,12 @@ def cpu_seconds(pid):
     return (int(fields[11]) + int(fields[12])) / CLOCK_TICKS
 
 
-def life(build, scale, kind=None):
+def life(build, scale, watching):
     """The rate of whole lives over HTTP in a fresh server, watched or not."""
     tasks = int(LIFE_TASKS * scale)
     with own.Server(build) as server:
         server.http("life", 4, 100, 4000)
-        with watched(server, kind) if kind else contextlib.nullcontext():
+        with watched(server) if watching else contextlib.nullcontext():
             return server.http("life", 4, 100, tasks)["per_second"]
 
 
@@ -94,7 +94,7 @@ def measure_idle(build, scale, say):
     with own.Server(build) as server:
         server.http("life", 4, 100, 4000)
         before_mib = own.settled_mib(server)
-        with watched(server, "overview") as seen:
+        with watched(server) as seen:
             begin, cpu = time.monotonic(), cpu_seconds(server.process.pid)
             time.sleep(seconds)
             share = (cpu_seconds(server.process.pid) - cpu) / (time.monotonic() - begin)
@@ -105,19 +105,16 @@ def measure_idle(build, scale, say):
 
 def measure_watched(build, scale, say):
     """Pairs of turns, one of each, the order turned round every time; ratios are of pairs."""
-    pairs = {"overview": [], "tasks": []}
+    pairs = []
     for turn in range(max(1, int(PAIRS * scale))):
-        for kind, found in pairs.items():
-            say(f"dashboard: pair {turn + 1}, whole life with and without {OPEN} of them ({kind})")
-            order = (kind, None) if turn % 2 else (None, kind)
-            rates = {watching: life(build, scale, watching) for watching in order}
-            found.append((rates[None], rates[kind]))
-    figures = {}
-    for kind, found in pairs.items():
-        figures[kind] = {"without": statistics.median(plain for plain, _ in found),
-                         "with": statistics.median(watching for _, watching in found),
-                         "ratio": statistics.median(watching / plain for plain, watching in found)}
-    return {"open": OPEN, "pairs": len(found), **figures}
+        say(f"dashboard: pair {turn + 1}, whole life with and without {OPEN} of them")
+        order = (True, False) if turn % 2 else (False, True)
+        rates = {watching: life(build, scale, watching) for watching in order}
+        pairs.append((rates[False], rates[True]))
+    return {"open": OPEN, "pairs": len(pairs),
+            "without": statistics.median(plain for plain, _ in pairs),
+            "with": statistics.median(watching for _, watching in pairs),
+            "ratio": statistics.median(watching / plain for plain, watching in pairs)}
 
 
 def measure(build, say, quick=False):

@@ -8,6 +8,8 @@ import { go, hasMoved, link, route } from './route.js';
 import { chooseTheme, connection, notices, theme, tokenWanted, useStore } from './store.js';
 import { chooseLanguage, clock, language, languages, loadLanguage, t } from './text.js';
 
+const AHEAD_MS = 2000; // the other pages are fetched once this one has what it needs
+
 const pages = {
     '': { load: () => import('./pages/overview.js'), text: 'nav.overview', key: 'o',
         icon: 'M3 11V3h6v8zm0 6v-3h6v3zm8 0V9h6v8zm0-11V3h6v3z' },
@@ -190,7 +192,8 @@ function App() {
     }, [now.page, now.id]);
     useEffect(() => {
         const all = () => Object.values(pages).forEach((one) => { one.load?.(); one.one?.(); });
-        (globalThis.requestIdleCallback ?? setTimeout)(all, { timeout: 5000 });
+        const timer = setTimeout(() => (globalThis.requestIdleCallback ?? setTimeout)(all), AHEAD_MS);
+        return () => clearTimeout(timer);
     }, []);
     if (locked)
         return html`<${Login}/>`;

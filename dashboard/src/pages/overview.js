@@ -99,7 +99,8 @@ function Tiles({ stats, seconds, history, workers }) {
     const recent = seconds.slice(-10);
     const rate = (key) => (recent.length ? sum(recent.map((one) => one[key])) / recent.length : null);
     const p99 = history?.total.wait_p99_ms?.findLast((value) => value !== null);
-    const live = workers?.filter((one) => Date.parse(one.lease_until) > Date.now()) ?? [];
+    const live = workers?.filter((one) => one.pool_size > 0 && Date.parse(one.lease_until) > Date.now())
+        ?? []; // a server without handlers of its own runs nothing
     const leader = workers?.find((one) => one.is_leader);
     return html`<div class="tiles">
         <${Tile} label=${t('overview.waiting')} value=${shortNumber(waiting)}
@@ -114,7 +115,7 @@ function Tiles({ stats, seconds, history, workers }) {
         <${Tile} label=${t('overview.dead')} value=${shortNumber(counts.dead_letter)}
             kind=${counts.dead_letter ? 'failed' : ''} href="#/recovery?tab=dead"/>
         <${Tile} label=${t('overview.workers')} value=${number(live.length)} href="#/workers"
-            kind=${live.length ? '' : 'failed'}/>
+            kind=${live.length || !workers ? '' : 'failed'}/>
         <${Tile} label=${t('overview.leader')} value=${leader ? leader.hostname || leader.id : '–'}
             kind="words" href="#/workers"/>
     </div>`;
