@@ -191,7 +191,8 @@ function App() {
             document.querySelector('main h1')?.focus({ preventScroll: true });
     }, [now.page, now.id]);
     useEffect(() => {
-        const all = () => Object.values(pages).forEach((one) => { one.load?.(); one.one?.(); });
+        const ahead = (load) => load?.().catch(() => {}); // whoever goes there is told then
+        const all = () => Object.values(pages).forEach((one) => { ahead(one.load); ahead(one.one); });
         const timer = setTimeout(() => (globalThis.requestIdleCallback ?? setTimeout)(all), AHEAD_MS);
         return () => clearTimeout(timer);
     }, []);
