@@ -241,7 +241,7 @@ class TopTest(cli_harness.ServerTest):
         self.assertEqual(top.wait_end(), 0)
 
     def test_a_server_that_hangs_does_not_keep_keys_waiting(self):
-        """It takes connections and says nothing (F-G): panes, sizes, help and q are obeyed at once,
+        """C7: it takes connections and says nothing: panes, sizes, help and q are obeyed at once,
         and since when nobody answers is shown."""
         self.fill()
         top = Terminal(self)
