@@ -276,6 +276,7 @@ class TopTest(cli_harness.ServerTest):
         top = Terminal(self)
         top.wait_for("mail")
         os.kill(self.server.process.pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, self.server.process.pid, signal.SIGCONT)
         top.type("/mail\r")
         top.wait_for("escape shows all")
         top.type("\r")
