@@ -106,7 +106,7 @@ class Outcomes(ServerTest):
             self.assertTrue(any(word in line["message"] for line in lines), lines)
 
     def test_why_a_report_was_refused_stands_whole_in_the_log_of_the_task(self):
-        """The server's log has no room for names (D15); its author finds them with the task."""
+        """D9: the server's log has no room for names; its author finds them with the task."""
         task_id = self.enqueue("spawns-wrongly")["id"]
         self.wait_ended(task_id)
         [line] = self.expect(200, "GET", f"/v1/tasks/{task_id}/logs?level=WARN")["items"]

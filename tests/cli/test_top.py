@@ -241,7 +241,7 @@ class TopTest(cli_harness.ServerTest):
         self.assertEqual(top.wait_end(), 0)
 
     def test_a_server_that_hangs_does_not_keep_keys_waiting(self):
-        """It takes connections and says nothing (F-G): panes, sizes, help and q are obeyed at once,
+        """C7: it takes connections and says nothing: panes, sizes, help and q are obeyed at once,
         and since when nobody answers is shown."""
         self.fill()
         top = Terminal(self)
@@ -276,6 +276,7 @@ class TopTest(cli_harness.ServerTest):
         top = Terminal(self)
         top.wait_for("mail")
         os.kill(self.server.process.pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, self.server.process.pid, signal.SIGCONT)
         top.type("/mail\r")
         top.wait_for("escape shows all")
         top.type("\r")

@@ -401,6 +401,16 @@ class SettingsTest(cli_harness.FolderTest):
                          ("Bearer s3cret-file", "b", "s3cret-yaml"))
         self.assertNotIn("s3cret", said)
 
+    def test_a_password_in_the_address_of_a_receiver_is_not_logged(self):
+        self.write("perdura.yaml", CONFIG + "tracing: {otlp: 'http://me:s3cret@127.0.0.1:1'}\n")
+        server = self.serve("--config", "perdura.yaml", "--log-level", "debug")
+        self.url = "http://%s:%d" % server.address
+        self.perdura("enqueue", "ok", "--wait")
+        wait_until(lambda: "tracing.export_failed" in server.log(), what="the failure in the log")
+        self.assertIn("127.0.0.1:1", server.log())
+        doctor = self.perdura("doctor", "--config", "perdura.yaml")
+        self.assertNotIn("s3cret", server.log() + doctor.stdout + doctor.stderr)
+
     def test_headers_that_cannot_be_sent_stop_the_start_and_are_not_told(self):
         long = ",".join(f"h{i}=s3cret" for i in range(33))
         self.write("large", "x: s3cret\n" * 2000)
