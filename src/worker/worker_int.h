@@ -32,6 +32,7 @@ struct run {
     bool replaced;        /* its outcome was refused and a failure sent instead */
     atomic_int stop;      /* enum stop_reason; any thread */
     bool start_stored;    /* its start was answered */
+    bool suspect;         /* counted among those that run */
     struct run *next;
 };
 
@@ -59,8 +60,8 @@ struct worker {
     pthread_cond_t beat_due;   /* the heartbeat waits */
     pthread_cond_t calm;       /* worker_stop waits */
     pthread_cond_t start_come; /* slots wait: worker_suspects.c */
-    struct run *suspect;       /* the one that began last and still runs */
-    int64_t suspect_since_us;
+    uint32_t suspects;         /* that run */
+    int64_t suspect_since_us;  /* when the last of them began */
     uint32_t capacity;    /* tasks waiting and running */
     int64_t run_mean_us;  /* what the last handlers took */
     struct run *ready_first;

@@ -1,8 +1,8 @@
 /* Functions that were lost with their worker before. When a function takes the whole process down,
  * the store sees which ones had started, and blames those: so from the second attempt on the start
  * is stored before the function is called, and those that were blamed already begin one after the
- * other, each with a moment for itself; blamed twice, with a longer one, since the third time makes
- * them poison. What kills at once is alone then, and neighbours that run shorter than that do not
+ * other, each with a moment for itself; blamed twice, with a longer one, until those before have
+ * ended, since the third time makes them poison. What kills at once is alone then, and neighbours that run shorter than that do not
  * become poison with it (C6, F-H2). Commands have processes of their own and need none of this. */
 #include "base/clock.h"
 #include "worker/control_line.h"
@@ -41,12 +41,13 @@ static bool take_turn(struct worker *worker, struct run *run)
     bool go_on;
 
     pthread_mutex_lock(&worker->lock);
-    while (worker->suspect && goes_on(worker, run) &&
+    while (worker->suspects > 0 && goes_on(worker, run) &&
            clock_boot_us() - worker->suspect_since_us < alone_us)
         wait_some(worker);
     go_on = goes_on(worker, run);
     if (go_on) {
-        worker->suspect = run;
+        run->suspect = true;
+        worker->suspects++;
         worker->suspect_since_us = clock_boot_us();
     }
     pthread_mutex_unlock(&worker->lock);
@@ -65,6 +66,8 @@ static bool store_start(struct worker *worker, struct run *run)
     while (!run->start_stored && goes_on(worker, run))
         wait_some(worker);
     go_on = goes_on(worker, run);
+    if (run->suspect)
+        worker->suspect_since_us = clock_boot_us(); /* it begins only now */
     pthread_mutex_unlock(&worker->lock);
     return go_on;
 }
@@ -86,8 +89,9 @@ bool worker_suspect_begin(struct worker *worker, struct run *run, bool *started)
 void worker_suspect_end(struct worker *worker, struct run *run)
 {
     pthread_mutex_lock(&worker->lock);
-    if (worker->suspect == run) {
-        worker->suspect = NULL;
+    if (run->suspect) {
+        run->suspect = false;
+        worker->suspects--;
         pthread_cond_broadcast(&worker->start_come);
     }
     pthread_mutex_unlock(&worker->lock);

@@ -19,7 +19,8 @@ struct calls {
     uint32_t count;
     uint32_t unstored; /* called before their start was stored */
     int64_t at_us[2];
-    bool hold;         /* the first one runs on until this is over */
+    bool hold;         /* the first one runs on until this is over ... */
+    bool hold_long;    /* ... also when others are called meanwhile */
 };
 
 static int note_call(struct function_call *call, void *ctx)
@@ -33,28 +34,34 @@ static int note_call(struct function_call *call, void *ctx)
         calls->at_us[calls->count] = clock_boot_us();
     calls->unstored += fake->tasks[index].starts != 1;
     if (calls->count++ == 0)
-        while (calls->hold && fake->tasks[1].status != RELEASED && calls->count == 1)
+        while (calls->hold && fake->tasks[1].status != RELEASED &&
+               (calls->hold_long || calls->count == 1))
             pthread_cond_wait(&fake->changed, &fake->lock);
     pthread_cond_broadcast(&fake->changed);
     pthread_mutex_unlock(&fake->lock);
     return FUNCTION_DONE;
 }
 
-static struct fake_task *add_suspect(struct fake *fake)
+static struct fake_task *add_blamed(struct fake *fake, int64_t times)
 {
     struct fake_task *task;
 
     pthread_mutex_lock(&fake->lock);
     task = &fake->tasks[fake->count];
     task->attempt = 2;
-    task->crash_count = 1;
+    task->crash_count = times;
     pthread_mutex_unlock(&fake->lock);
     return add_task(fake, "suspect");
 }
 
+static struct fake_task *add_suspect(struct fake *fake)
+{
+    return add_blamed(fake, 1);
+}
+
 static struct worker *start(struct calls *calls, struct function_handler *function)
 {
-    struct worker_config config = {.slots = 2, .functions = function, .functions_count = 1};
+    struct worker_config config = {.slots = 3, .functions = function, .functions_count = 1};
     struct worker *worker;
     struct err err = {0};
 
@@ -95,6 +102,28 @@ static void suspects_begin_one_after_the_other_with_their_start_stored(void **st
     worker = start(&calls, &function);
     WAIT_FOR(calls.fake, calls.count == 2);
     assert_true(calls.at_us[1] - calls.at_us[0] >= 900 * CLOCK_MS_US);
+    stop(&calls, worker);
+    fake_free(calls.fake);
+}
+
+static void one_blamed_twice_waits_for_all_that_began_before_it(void **state)
+{
+    struct calls calls = {.fake = fake_new(), .hold = true, .hold_long = true};
+    struct function_handler function;
+    struct worker *worker;
+
+    (void)state;
+    add_suspect(calls.fake);
+    worker = start(&calls, &function);
+    WAIT_FOR(calls.fake, calls.count == 1);
+    add_suspect(calls.fake);
+    WAIT_FOR(calls.fake, calls.fake->tasks[1].status == COMPLETED);
+    add_blamed(calls.fake, 2);
+    WAIT_FOR(calls.fake, worker_counts(worker).running == 2);
+    nanosleep(&(struct timespec){0, 300000000}, NULL); /* enough to begin, if it were its turn */
+    assert_int_equal(calls.count, 2);
+    let_go(&calls);
+    WAIT_FOR(calls.fake, calls.count == 3);
     stop(&calls, worker);
     fake_free(calls.fake);
 }
@@ -199,6 +228,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(suspects_begin_one_after_the_other_with_their_start_stored),
+        cmocka_unit_test(one_blamed_twice_waits_for_all_that_began_before_it),
         cmocka_unit_test(a_suspect_whose_start_is_stale_is_not_called_F_B4),
         cmocka_unit_test(a_suspect_lost_while_it_waits_is_not_called_F_B4),
         cmocka_unit_test(a_suspect_cancelled_while_it_waits_is_not_called),

@@ -1,6 +1,7 @@
 /* What a task leaves behind: events, executions and checkpoints. Events and executions are on the
  * hot path (one of each per claim, report and outcome): a batch of them is one statement that is
- * sent ahead and asks nothing. Checkpoints are numbered, so the last number is asked for first.
+ * sent ahead and asks nothing. Checkpoints are numbered, so the numbers of a task are asked
+ * for once in a transaction.
  * Logs are in pg_logs.c, results in pg_results.c, removing old history in pg_prune.c. Writer's
  * thread only. */
 #include "store/postgres/pg_int.h"
@@ -11,6 +12,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define COUNT(items) (uint32_t)(sizeof(items) / sizeof(items)[0])
 #define ALL_COLUMNS(columns) (((pg_mask)1 << COUNT(columns)) - 1)
@@ -186,12 +188,32 @@ int pg_execution_load(struct store *base, int64_t key, struct arena *arena,
 
 /* ---- checkpoints ---- */
 
+/* Of the task that got the last one: who reports many at once reports them of one task. Not kept
+ * beyond the transaction: another node may have given numbers and thinned them out again. */
+struct numbered_checkpoints {
+    uint64_t transaction;
+    struct uuid task_id;
+    struct checkpoint_seqs seqs;
+};
+
 static int read_seqs(struct pg_store *store, const struct uuid *task_id,
-                     struct checkpoint_seqs *found, struct err *err)
+                     struct checkpoint_seqs **out, struct err *err)
 {
+    struct numbered_checkpoints *last = store->numbered;
+    struct checkpoint_seqs *found;
     PGresult *result;
     int rows;
 
+    if (last && last->transaction == store->transactions && uuid_eq(&last->task_id, task_id)) {
+        *out = &last->seqs;
+        return 0;
+    }
+    if (!last)
+        last = store->numbered = calloc(1, sizeof *last);
+    if (!last)
+        return no_memory(err);
+    last->transaction = 0;
+    found = &last->seqs;
     found->count = 0;
     param_uuid(&store->conn.params, task_id);
     if (pg_query(store, PGSQL_checkpoint_seqs, &result, err) < 0)
@@ -200,6 +222,9 @@ static int read_seqs(struct pg_store *store, const struct uuid *task_id,
     while (rows > 0 && found->count < CHECKPOINT_SEQS_MAX - 1)
         found->seqs[found->count++] = get_int(result, --rows, 0, 0);
     PQclear(result);
+    last->transaction = store->transactions;
+    last->task_id = *task_id;
+    *out = found;
     return 0;
 }
 
@@ -227,15 +252,15 @@ int pg_checkpoint_insert(struct store *base, const struct uuid *task_id,
 {
     struct pg_store *store = pg_of(base);
     struct pg_params *params = &store->conn.params;
-    struct checkpoint_seqs seqs;
+    struct checkpoint_seqs *seqs = NULL;
 
     if (read_seqs(store, task_id, &seqs, err) < 0)
         return -(int)err->code;
     if (!checkpoint->data.data)
         checkpoint->data = STR("{}"); /* as it will be read back */
     checkpoint->task_key = uuid7_key(task_id);
-    checkpoint->seq = seqs.count ? seqs.seqs[seqs.count - 1] + 1 : 1;
-    seqs.seqs[seqs.count++] = checkpoint->seq;
+    checkpoint->seq = seqs->count ? seqs->seqs[seqs->count - 1] + 1 : 1;
+    seqs->seqs[seqs->count++] = checkpoint->seq;
     checkpoint->valid = true;
     if (checkpoint_hash(task_id, checkpoint, checkpoint->hash) < 0)
         return err_set(err, ERR_MEMORY, "out of memory for the checkpoint; try again");
@@ -252,7 +277,7 @@ int pg_checkpoint_insert(struct store *base, const struct uuid *task_id,
     param_time(params, checkpoint->created_at_us);
     if (pg_send(store, PGSQL_checkpoint_insert, err) < 0)
         return -(int)err->code;
-    return thin_checkpoints(store, task_id, &seqs, err);
+    return thin_checkpoints(store, task_id, seqs, err);
 }
 
 static void checkpoint_from_row(const PGresult *result, struct arena *arena,

@@ -59,6 +59,7 @@ struct pg_store {
     int64_t count_rows;    /* added to lane_counts since the last fold */
     struct gathered_result *results; /* not written yet, in arena */
     struct map result_ids;
+    struct numbered_checkpoints *numbered; /* of a transaction; NULL before the first */
     struct pg_keeper *keeper; /* NULL before watch_start */
     struct pg_store *first;   /* of a further writer: its keeper serves both; NULL = is first */
     struct pg_held *held;     /* of the first; see pg_held.c */

@@ -257,6 +257,7 @@ static void pg_close(struct store *base)
     texts_deinit(&store->texts);
     pg_copy_texts_free(store->copy);
     pg_held_free(store->held);
+    free(store->numbered);
     sql_unload(&store->sql);
     arena_deinit(&store->arena);
     free(store->where);
