@@ -15,7 +15,7 @@ handlers:
     command: ["sh", "-c", "if [ \"$PERDURA_CHECKPOINT\" ]; then echo '{\"result\":\"all\"}' >&3; exit 0; fi; echo '{\"checkpoint\":{\"name\":\"half\",\"progress\":50,\"data\":1}}' >&3; echo '{\"partial\":\"half\"}' >&3"]
   - type: stalls
     stall_after: 1500ms
-    command: ["sh", "-c", "if [ $PERDURA_ATTEMPT = 1 ]; then exec sleep 300; fi; i=0; while [ $i -lt 30 ]; do echo \"{\\\"progress\\\":$i}\" >&3; i=$((i+1)); sleep 0.05; done; echo '{\"result\":\"through\"}' >&3"]
+    command: ["sh", "-c", "if [ $PERDURA_ATTEMPT = 1 ]; then echo $$ > {folder}/stalled; exec sleep 300; fi; if kill -0 $(cat {folder}/stalled); then echo '{\"result\":\"beside\"}' >&3; exit 0; fi; i=0; while [ $i -lt 30 ]; do echo \"{\\\"progress\\\":$i}\" >&3; i=$((i+1)); sleep 0.05; done; echo '{\"result\":\"through\"}' >&3"]
 """
 
 
@@ -50,7 +50,7 @@ class Recovery(ServerTest):
         self.assertEqual(verdict["reason"], "already_completed")
 
     def test_b4_a_stalled_task_that_the_same_pool_claims_again_runs_through(self):
-        """Its heartbeat names both attempts; only the one whose lease is over is stopped."""
+        """F-A19, F-I3: the second attempt begins when the first has stopped, and is not stopped with it."""
         task = self.wait_ended(self.enqueue("stalls")["id"])
         self.assertEqual((task["status"], task["attempts"], task["result"], task["last_error"]),
                          ("completed", 2, "through", "stalled"))

@@ -28,7 +28,7 @@ handlers:
     output_max: 1000
     command: ["sh", "-c", "i=0; while [ $i -lt 1000 ]; do echo line-$i; i=$((i + 1)); done; echo '{\"result\":\"done\"}' >&3"]
   - type: stalls
-    command: ["sh", "-c", "if [ $PERDURA_ATTEMPT = 1 ]; then exec sleep 300; fi; i=0; while [ $i -lt 30 ]; do echo \"{\\\"progress\\\":$i}\" >&3; i=$((i+1)); sleep 0.05; done; echo '{\"result\":\"through\"}' >&3"]
+    command: ["sh", "-c", "if [ $PERDURA_ATTEMPT = 1 ]; then echo $$ > {folder}/stalled; exec sleep 300; fi; if kill -0 $(cat {folder}/stalled); then echo '{\"result\":\"beside\"}' >&3; exit 0; fi; i=0; while [ $i -lt 30 ]; do echo \"{\\\"progress\\\":$i}\" >&3; i=$((i+1)); sleep 0.05; done; echo '{\"result\":\"through\"}' >&3"]
   - type: "prefix:*"
     command: ["true"]
 queues:
@@ -177,7 +177,7 @@ class StoppingTasks(WorkerTest):
 
 class ClaimingAgain(WorkerTest):
     def test_b4_a_stalled_task_that_it_claims_again_runs_through(self):
-        """Its heartbeat names both attempts; only the one whose lease is over is stopped."""
+        """F-A19, F-I3: the second attempt begins when the first has stopped, and is not stopped with it."""
         self.worker()
         task = self.wait_ended(self.enqueue("stalls", stall_after_ms=1500)["id"])
         self.assertEqual((task["status"], task["attempts"], task["result"], task["last_error"]),

@@ -23,7 +23,7 @@ static const char *keep_anchor(struct fixture *fx)
 
 static struct task *start_one(struct fixture *fx, const char *spec)
 {
-    enqueue(fx, spec);
+    enqueue(fx, "%s", spec);
     return claim_one(fx, "w")->task;
 }
 
