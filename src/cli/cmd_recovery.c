@@ -17,6 +17,7 @@ static const struct view_column entry_columns[] = {
     {"PRIORITY", "/recovery_priority", VIEW_NUMBER},
     {"ATTEMPTS", "/attempts", VIEW_NUMBER},
     {"AGE", "/created_at", VIEW_AGE},
+    {"REASON", "/recovery_result/reason", VIEW_TEXT},
     {"ERROR", "/error_message", VIEW_TEXT},
 };
 

@@ -268,7 +268,7 @@ int flag_check(const struct flag *flag, struct str text, struct err *err)
         break;
     case FLAG_TIME:
         must = time_parse(text, &value) || local_parse(text, &value)
-                   ? NULL : "a time such as 2027-03-28T01:00:00Z or +5m";
+                   ? NULL : "a time such as 2027-03-28T01:00:00Z, +5m or -5m";
         break;
     case FLAG_PRIORITY:
         must = config_priority_parse(text, &value)

@@ -137,6 +137,8 @@ static struct str why_not_completed(struct call *call, struct str task)
 {
     struct str error = view_member(call, task, "error");
 
+    if (str_eq(error, view_member(call, task, "status")))
+        return STR_NONE; /* it was cancelled, which is all there is to say */
     return error.len ? error : view_member(call, task, "last_error");
 }
 
@@ -160,6 +162,9 @@ int task_wait_print(struct call *call, struct str id, struct str task, bool json
         return err_set(&call->err, ERR_INTERNAL, "task " STR_FMT " ended as " STR_FMT ": no "
                        "handler knows its type; add one under 'handlers:' in perdura.yaml, or run "
                        "a worker that has one", STR_ARG(id), STR_ARG(status));
+    if (str_is(status, "partial"))
+        return err_set(&call->err, ERR_INTERNAL, "task " STR_FMT " ended as partial; 'perdura "
+                       "recovery run " STR_FMT "' lets it go on", STR_ARG(id), STR_ARG(id));
     return err_set(&call->err, ERR_INTERNAL, "task " STR_FMT " ended as " STR_FMT "%s%.*s"
                    "; 'perdura task logs " STR_FMT "' shows why", STR_ARG(id), STR_ARG(status),
                    why.len ? ": " : "", why.len > 250 ? 250 : (int)why.len,

@@ -100,6 +100,11 @@ struct why_facts {
     int64_t paused_at_us;       /* paused: 0 = not known */
     enum actor paused_by;
     struct str pause_reason;
+
+    bool recovery_waits;        /* orphaned: the recovery queue will try it (again) */
+    bool recovery_refused;      /* orphaned: it could not, and does not try again by itself */
+    int64_t recovery_at_us;     /* of the one that waits */
+    struct str recovery_error;  /* why the last try did not recover it */
 };
 
 struct why {

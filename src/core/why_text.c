@@ -81,6 +81,25 @@ static void note_time(struct pen *pen, const char *key, int64_t time_us)
 
 /* ---- it ended, or somebody has it ---- */
 
+/* Words that Perdura itself gives as errors, for whoever has not met them. */
+static const char *end_meaning(struct str error)
+{
+    static const struct {
+        const char *error, *text;
+    } meanings[] = {
+        {"no_handler", " (no worker of its queue has a handler for its type)"},
+        {"poison", " (its worker was lost with it as often as max_crashes allows)"},
+        {"dependency_unsatisfied", " (a task it depends on did not end as it had to)"},
+        {"continuation_limit", " (it went on later as often as max_continuations allows)"},
+        {"job_deleted", " (its job was deleted)"},
+    };
+
+    for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
+        if (str_is(error, meanings[i].error))
+            return meanings[i].text;
+    return "";
+}
+
 static void tell_end(struct pen *pen)
 {
     const struct task *task = pen->task;
@@ -88,8 +107,10 @@ static void tell_end(struct pen *pen)
 
     buf_format(&pen->text, "Ended as %s at ", status_word(task->status));
     say_time(&pen->text, task->completed_at_us, pen->facts->now_us);
-    if (!well)
+    if (!well && !str_is(task->error, status_word(task->status)))
         say_error(pen, ": ", task->error);
+    if (!well)
+        buf_text(&pen->text, end_meaning(task->error));
     if (task->last_error.data && !well && !str_eq(task->last_error, task->error))
         say_error(pen, "; the last attempt: ", task->last_error);
     if (task->held)
@@ -145,19 +166,39 @@ static void tell_pause(struct pen *pen)
     note_text(pen, "paused_because", facts->pause_reason);
 }
 
+/* What becomes of a lost task: tried (again) by itself, or left to somebody who decides. */
+static void say_recovery(struct pen *pen)
+{
+    const struct why_facts *facts = pen->facts;
+
+    if (facts->recovery_refused) {
+        say_error(pen, ", and could not be recovered: ", facts->recovery_error);
+        buf_text(&pen->text, "; recover or retry it");
+    } else if (facts->recovery_waits && facts->recovery_error.data) {
+        buf_text(&pen->text, "; its recovery is tried again at ");
+        say_time(&pen->text, facts->recovery_at_us, facts->now_us);
+        say_error(pen, ", the last try: ", facts->recovery_error);
+    } else if (facts->recovery_waits || pen->task->spec.auto_recovery) {
+        buf_text(&pen->text, "; it waits for recovery");
+    } else {
+        buf_text(&pen->text, ", and its auto_recovery is off; recover or retry it");
+    }
+}
+
 static void tell_orphan(struct pen *pen)
 {
     buf_text(&pen->text, "Lost its worker ");
     buf_str(&pen->text, str_cut(pen->task->worker_id, QUOTED_BYTES_MAX));
     buf_text(&pen->text, " at ");
     say_time(&pen->text, pen->task->updated_at_us, pen->facts->now_us);
-    buf_text(&pen->text, pen->task->spec.auto_recovery
-                             ? "; it waits for recovery"
-                             : ", and its auto_recovery is off; recover or retry it");
+    say_recovery(pen);
     note_text(pen, "worker_id", pen->task->worker_id);
     note_time(pen, "since", pen->task->updated_at_us);
     buf_byte(&pen->detail, ',');
     render_bool(&pen->detail, "auto_recovery", pen->task->spec.auto_recovery);
+    buf_byte(&pen->detail, ',');
+    render_bool(&pen->detail, "recovery_refused", pen->facts->recovery_refused);
+    note_text(pen, "recovery_error", pen->facts->recovery_error);
 }
 
 static void tell_recovering(struct pen *pen)

@@ -1,11 +1,15 @@
 /* GET /v1/tasks/{id}/why: one sentence that says why a task does not run. The queue gathers what
- * decides it; who paused a task is looked up in its events. Loop thread, but for read_pauser. */
+ * decides it; who paused a task is looked up in its events, what became of a lost one in the
+ * recovery queue. Loop thread, but for the read_ functions. */
 #include "server/api.h"
 #include "server/server_int.h"
 
 #include "base/json.h"
 #include "core/bounds.h"
 #include "core/render.h"
+#include "store/recovery_store.h"
+
+#define RECOVERIES_LOOKED_AT 20 /* of one task, the newest; most of them are questions only */
 
 static int write_why(struct api_call *call, const struct why_facts *facts)
 {
@@ -72,12 +76,50 @@ static int read_pauser(struct api_call *call, struct store_reader *reader, struc
     return write_why(call, &request->facts);
 }
 
+/* The newest entry about this loss that was to bring the task back says what comes next. */
+static void find_recovery(const struct recovery_entry *entries, uint32_t count,
+                          struct arena *arena, struct why_facts *facts)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct recovery_entry *entry = &entries[i];
+
+        if (entry->method == RECOVERY_VALIDATE_ONLY)
+            continue;
+        if (entry->created_at_us < facts->task->claimed_at_us)
+            return;
+        facts->recovery_refused = entry->status == RECOVERY_FAILED;
+        facts->recovery_waits =
+            entry->status == RECOVERY_PENDING || entry->status == RECOVERY_PROCESSING;
+        facts->recovery_at_us = entry->scheduled_for_us;
+        if (entry->error_message.data)
+            facts->recovery_error = arena_str(arena, entry->error_message);
+        return;
+    }
+}
+
+static int read_recovery(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+{
+    struct why_request *request = call->ctx;
+    struct recovery_filter filter = {.status = -1, .method = -1, .task_id = call->task_id,
+                                     .limit = RECOVERIES_LOOKED_AT};
+    struct recovery_entry *entries = NULL;
+    uint32_t count = 0;
+
+    if (call->server->store->verbs->recovery->read_entries(reader, &filter, scratch, &entries,
+                                                           &count, &call->err) < 0)
+        return -(int)call->err.code;
+    find_recovery(entries, count, call->arena, &request->facts);
+    return write_why(call, &request->facts);
+}
+
 static void explained(struct api_call *call)
 {
     struct why_request *request = call->ctx;
 
     if (request->facts.task->status == STATUS_PAUSED)
         call_read(call, read_pauser);
+    else if (request->facts.task->status == STATUS_ORPHANED)
+        call_read(call, read_recovery);
     else if (write_why(call, &request->facts) < 0)
         call_fail(call);
     else

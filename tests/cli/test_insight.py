@@ -2,7 +2,7 @@
 import json
 import unittest
 
-from cli_harness import NO_TASK, ServerTest
+from cli_harness import NO_TASK, ServerTest, wait_until
 
 CONFIG = r"""
 handlers:
@@ -10,11 +10,42 @@ handlers:
     command: ["true"]
   - type: count
     command: ["sh", "-c", "for step in $(seq $((${PERDURA_CHECKPOINT:-0} + 1)) 3); do echo \"{\\\"checkpoint\\\":{\\\"name\\\":\\\"$step\\\"}}\" >&3; done; echo \"{\\\"result\\\":\\\"from ${PERDURA_CHECKPOINT:-0}\\\"}\" >&3"]
+  - type: partly
+    command: ["sh", "-c", "echo '{\"partial\":1}' >&3"]
+  - type: silent
+    command: ["sleep", "300"]
+    stall_after: 500ms
+    validate:
+      command: ["sh", "-c", "echo 'order 7 is closed'; exit 1"]
 """
 
 
 class Why(ServerTest):
     config = CONFIG
+
+    def why(self, task):
+        return self.perdura("task", "why", task).stdout
+
+    def test_why_explains_words_of_its_own_and_repeats_none(self):
+        partial = self.perdura("enqueue", "partly").stdout.strip()
+        told = self.perdura("task", "wait", partial, code=1)
+        self.assertIn(f"ended as partial; 'perdura recovery run {partial}' lets", told.stderr)
+        self.assertRegex(self.why(partial), r"^Ended as partial at \S+Z \(\S+ ago\)\n$")
+        missing = self.perdura("enqueue", "nobody").stdout.strip()
+        self.assertIn("no handler knows", self.perdura("task", "wait", missing, code=1).stderr)
+        self.assertIn(": no_handler (no worker of its queue has a handler", self.why(missing))
+
+    def test_why_tells_what_a_validator_said_of_a_lost_task(self):
+        """B6: it waits for nobody but for whoever decides."""
+        task = self.perdura("enqueue", "silent").stdout.strip()
+        wait_until(lambda: "could not be recovered" in self.why(task), what="the refusal")
+        self.assertRegex(self.why(task), r"Lost its worker .*, and could not be recovered: "
+                         r"order 7 is closed.*; recover or retry it\n$")
+        detail = json.loads(self.perdura("task", "why", task, "--json").stdout)["detail"]
+        self.assertTrue(detail["recovery_refused"])
+        self.assertIn("order 7 is closed", detail["recovery_error"])
+        [line] = self.perdura("recovery", "list", "--task", task).stdout.splitlines()[1:]
+        self.assertIn("order 7 is closed", line)
 
     def test_why_is_one_line(self):
         task = self.perdura("enqueue", "hello", "--delay", "1h").stdout.strip()

@@ -73,7 +73,7 @@ static void wrong_usage_is_one_sentence_and_exit_code_two(void **state)
         {"perdura enqueue a --delay 5", "perdura: --delay is '5'; it must be a duration such as "
                                         "500ms, 30s, 5m, 2h, 1d\n"},
         {"perdura enqueue a --at noon", "perdura: --at is 'noon'; it must be a time such as "
-                                        "2027-03-28T01:00:00Z or +5m\n"},
+                                        "2027-03-28T01:00:00Z, +5m or -5m\n"},
         {"perdura enqueue a --priority urgent", "perdura: --priority is 'urgent'; it must be a "
                                                 "number from -1000 to 1000, or low, medium, high, "
                                                 "critical\n"},
