@@ -40,21 +40,24 @@ async def ask(reader, writer, host, path):
     return len(await reader.readexactly(length))
 
 
+def count_reply(totals, length):
+    totals.reply_bytes += length
+    totals.replies += 1
+
+
 async def poll(address, offset, begun, totals):
     """The requests of one page, each at its own times, spread so that not all pages ask at once."""
     reader, writer = await asyncio.open_connection(*address)
     loop = asyncio.get_running_loop()
     due = []
     for path, every in REQUESTS:
-        totals.reply_bytes += await ask(reader, writer, name_of(address), path)
-        totals.replies += 1
+        count_reply(totals, await ask(reader, writer, name_of(address), path))
         due.append([loop.time() + every * offset, path, every])
     begun.release()
     while True:
         due.sort()
         await asyncio.sleep(max(0, due[0][0] - loop.time()))
-        totals.reply_bytes += await ask(reader, writer, name_of(address), due[0][1])
-        totals.replies += 1
+        count_reply(totals, await ask(reader, writer, name_of(address), due[0][1]))
         due[0][0] += due[0][2]
 
 

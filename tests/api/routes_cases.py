@@ -138,6 +138,11 @@ class CommonRoutes(RoutesCases):
                 self.enqueue()
             cursor = "&cursor=" + page["next_cursor"]
         self.assertEqual(seen, sorted(ids, reverse=True))  # the stores' clocks differ a little
+        ids, cursor = sorted(seen), ""
+        for turn in range(4):  # the oldest first: what is new comes behind all
+            page = self.expect(200, "GET", f"/v1/tasks?order=oldest&limit=5{cursor}")
+            self.assertEqual([task["id"] for task in page["items"]], ids[5 * turn:5 * turn + 5])
+            cursor = "&cursor=" + page["next_cursor"]
         mail = self.expect(200, "GET", "/v1/tasks?queue=mail&limit=1000")["items"]
         self.assertEqual({task["queue"] for task in mail}, {"mail"})
         self.assertEqual(len(mail), 12)

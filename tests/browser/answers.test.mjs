@@ -129,6 +129,18 @@ test('a job is made to depend on another in its form, and a cycle is told', asyn
     assert.deepEqual(await own(plans.report), []);
 });
 
+test('a job that is edited keeps what it has of its category', async () => {
+    const made = await server.post('/v1/jobs', { name: 'inherits', category: 'reports' });
+    await open('#/jobs');
+    await button('Edit: inherits').click();
+    await page.getByLabel('Description').fill('changed');
+    await button('Save').click();
+    await page.getByText('changed', { exact: true }).waitFor();
+    await server.api('PATCH', '/v1/categories/reports', { default_timeout: 77 });
+    const job = await server.get(`/v1/jobs/${made.id}`);
+    assert.deepEqual([job.description, job.timeout_seconds], ['changed', 77]);
+});
+
 test('a pattern is made and changed without JSON, and once is a date', async () => {
     await open('#/schedules?tab=recurring', { allow: [/422/] });
     const config = async (name) => (await server.get(`/v1/recurring/${encodeURIComponent(name)}`)).pattern_config;
