@@ -67,6 +67,20 @@ test('a task that waits says why, and what can be done is done from there', asyn
     await card('Pourquoi ne s’exécute-t-elle pas ?').getByText('Elle attend une autre tâche').waitFor();
 });
 
+test('a task that is tried again tells what went wrong, and one whose parent failed tells so', async () => {
+    const parent = await server.enqueue('fetch', { queue: 'again', max_retries: 1, retry_delay_ms: 600000 });
+    const child = await server.enqueue('use', { queue: 'again', depends_on: [parent.id] });
+    await server.worker('w-again', { queues: ['again'] });
+    const [held] = await server.claim('w-again');
+    await server.report('w-again', [held, 'fail', { error: 'host not found' }]);
+    await open(`#/tasks/${parent.id}`);
+    await card('Why is it not running?').getByText('retry 1 of 1').waitFor();
+    await page.getByRole('note').getByText('host not found').waitFor();
+    await server.post(`/v1/tasks/${parent.id}:cancel`);
+    await page.evaluate((id) => { location.hash = `#/tasks/${id}`; }, child.id);
+    await card('How it ended').getByText('A task it depends on did not end as it had to').waitFor();
+});
+
 test('all tasks are turned round by their making, the rows of a page by any other column', async () => {
     await server.post('/v1/tasks', Array.from({ length: 60 }, (_, at) => ({ type: 'sorted', queue: 'sort',
         name: `row ${String((at * 37) % 60).padStart(2, '0')}` })));

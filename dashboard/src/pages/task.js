@@ -6,7 +6,7 @@ import { Ago, Button, Card, Confirm, Copy, Dialog, Empty, Facts, Field, Loading,
     TabPanel } from '../parts/controls.js';
 import { Viewer } from '../parts/json.js';
 import { Logs } from '../parts/logs.js';
-import { allows, ENDED, Progress, Status } from '../parts/status.js';
+import { allows, ENDED, HELD, Progress, Status } from '../parts/status.js';
 import { Timeline } from '../parts/timeline.js';
 import { Why } from '../parts/why.js';
 import { go, link, replaceQuery } from '../route.js';
@@ -159,6 +159,7 @@ export default function Task({ id, query }) {
                 : html`<${Loading}/>`}<//>`;
     const now = live && live.version > task.data.version
         ? { ...task.data, status: live.status, progress: live.progress } : task.data;
+    const error = now.status !== 'completed' && !HELD.has(now.status) && (now.last_error ?? now.error);
     const tabs = [{ id: 'timeline', text: t('task.timeline') }, { id: 'logs', text: t('task.logs') },
         { id: 'data', text: t('task.dataTab') },
         { id: 'checkpoints', text: t('task.checkpoints'), count: checkpoints.data?.length }];
@@ -171,8 +172,8 @@ export default function Task({ id, query }) {
         <div class="progress-line"><${Progress} value=${now.status === 'completed' ? 100 : now.progress}
             status=${now.status}/><span><span>${number(now.status === 'completed' ? 100
         : now.progress)} %</span><em>${now.state}</em></span></div>
-        ${now.error && html`<div class="problem" role="note"><strong>${t('task.error')}</strong>
-            <span>${now.last_error ?? now.error}</span></div>`}
+        ${error && html`<div class="problem" role="note"><strong>${t(ENDED.has(now.status) ? 'task.error'
+        : 'task.lastError')}</strong> <span>${error}</span></div>`}
         <${Why} task=${now}/>
         <${Card}><${About} task=${now}/><//>
         <${Tabs} tabs=${tabs} current=${tab} label=${t('task.one')}

@@ -17,7 +17,9 @@ function variant(reason, detail) {
             ? 'why.no_worker_queue' : 'why.no_worker_type';
     if (reason === 'job_slot' && !detail.max_concurrent)
         return 'why.job_before';
-    if (reason === 'orphaned' && !detail.auto_recovery)
+    if (reason === 'orphaned' && detail.recovery_refused)
+        return 'why.orphaned_refused';
+    if (reason === 'orphaned' && !detail.auto_recovery && !detail.recovery_error)
         return 'why.orphaned_stays';
     return `why.${reason}`;
 }
@@ -29,7 +31,7 @@ function sentence({ reason, text, detail }) {
         running: number(detail.running), most: number(detail.concurrency ?? detail.max_concurrent),
         count: number(detail.count), per: duration(detail.per_ms), slots: number(detail.slots),
         retry: number(detail.retry), retries: number(detail.max_retries), attempts: number(detail.attempts),
-        status: statusText(detail.status), line: number(detail.line) };
+        status: statusText(detail.status), line: number(detail.line), error: detail.recovery_error ?? '' };
     if (has(`${key}.one`))
         return tn(key, detail.count ?? detail.workers ?? 1, values);
     return has(key) ? t(key, values) : text;
@@ -65,7 +67,8 @@ export function Why({ task }) {
     const detail = why.data.detail ?? {};
     return html`<section class=${`why ${task.status}`} aria-labelledby="why"><h2 id="why">${t(
         ENDED.has(task.status) ? 'task.howEnded' : 'task.why')}</h2>
-        <p>${sentence({ ...why.data, detail })}</p>
+        <p>${sentence({ ...why.data, detail })} ${ENDED.has(task.status) && has(`ends.${detail.error}`)
+        && t(`ends.${detail.error}`)}</p>
         ${detail.tasks?.length > 0 && html`<ul>${detail.tasks.map((one) => html`<li key=${one.id}><a
             href=${link('tasks', one.id)}>${one.ref ?? one.id}</a> <${Status}
             status=${one.status}/></li>`)}</ul>`}
