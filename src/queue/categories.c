@@ -127,7 +127,7 @@ struct job_dependency *edges_of(struct batch *batch, const struct uuid *job_id, 
     while (first + *count < cache->edges_count &&
            uuid_eq(&cache->edges[first + *count].job_id, job_id))
         ++*count;
-    return cache->edges + first;
+    return *count ? cache->edges + first : NULL;
 }
 
 struct job_dependency **edges_on(struct batch *batch, const struct uuid *job_id, uint32_t *count)

@@ -2,16 +2,12 @@
  * whoever leads, by priority. A type with a validator is asked before its task is put back: outside
  * of any transaction, by a thread that takes entries here and says what it was told
  * (recovery_work); the entry is its as long as its lease. Belongs to whoever has the turn. */
-#include "queue/queue_int.h"
+#include "queue/recovery_int.h"
 
 #include "base/fault.h"
 #include "base/json.h"
-#include "core/checkpoint.h"
-#include "core/render.h"
-#include "store/recovery_store.h"
 
 #define ENTRY_LEASE_US (60 * CLOCK_SECOND_US) /* a validator has 10 s */
-#define DETAIL_BYTES_MAX 8192
 
 static const struct recovery_verbs *verbs_of(const struct batch *batch)
 {
@@ -26,139 +22,6 @@ static int no_memory(struct err *err)
 bool recovery_validates(const struct queue *queue, struct str type)
 {
     return queue->config.validates && queue->config.validates(queue->config.ctx, type);
-}
-
-/* ---- judging ---- */
-
-struct findings {
-    struct recovery_facts facts;
-    struct str checkpoint; /* the one it would resume from, in short */
-    uint32_t damaged;      /* newer ones that are not whole */
-};
-
-/* The one before; 0 = there is none. It may be large, and many are looked at in one commit: only
- * what is told of it stays. */
-static int look_at_one(struct batch *batch, const struct task *task, int64_t *before_seq,
-                       struct findings *found, struct err *err)
-{
-    struct arena arena = ARENA_INIT(0);
-    struct checkpoint *row;
-    int rc = verbs_of(batch)->checkpoint_before(batch->store, &task->id, *before_seq, &arena, &row,
-                                                err);
-
-    if (rc == 0 && row && arena.failed)
-        rc = no_memory(err);
-    if (rc == 0 && row) {
-        rc = 1;
-        *before_seq = row->seq;
-        if (checkpoint_intact(&task->id, row))
-            found->checkpoint = checkpoint_short(row, &batch->arena);
-        else
-            found->damaged++;
-    }
-    arena_deinit(&arena);
-    return rc;
-}
-
-/* The newest checkpoint that is whole; nothing is marked, only looked at. */
-static int look_at_checkpoints(struct batch *batch, const struct task *task,
-                               struct findings *found, struct err *err)
-{
-    int64_t before_seq = 0;
-
-    for (uint32_t i = 0; i <= BOUND_CHECKPOINTS_KEPT; i++) {
-        int rc = look_at_one(batch, task, &before_seq, found, err);
-
-        if (rc < 0 || found->checkpoint.data)
-            return rc;
-        if (rc == 0)
-            break;
-    }
-    found->facts.damaged = found->damaged > 0 || task->checkpoint_data.data;
-    return 0;
-}
-
-static bool names_queue(const struct worker_state *worker, struct str queue)
-{
-    for (uint32_t i = 0; i < worker->queues_count; i++)
-        if (str_eq(worker->queues[i], queue))
-            return true;
-    return false;
-}
-
-/* Only where every live worker of the queue says what it runs, and none runs this. */
-static bool handler_is_gone(const struct batch *batch, const struct task *task)
-{
-    struct worker_state *worker;
-    uint32_t cursor = 0;
-    bool any = false;
-
-    while ((worker = map_next(&batch->queue->workers, &cursor)) != NULL) {
-        if (worker->row.lease_until_us < batch->now_us || !names_queue(worker, task->spec.queue))
-            continue;
-        if (settings_types_cover(worker->types, worker->types_count, task->spec.type))
-            return false;
-        any = true;
-    }
-    return any;
-}
-
-static int gather(struct batch *batch, const struct task *task, enum recovery_method method,
-                  struct findings *found, struct err *err)
-{
-    *found = (struct findings){.facts.found = task != NULL};
-    if (!task)
-        return 0;
-    found->facts.status = task->status;
-    found->facts.stalled = recovery_is_stalled(task, RECOVERY_STALL_AFTER_MS, batch->now_us);
-    found->facts.poisoned = task->crash_count >= task->spec.max_crashes;
-    found->facts.handler_gone = handler_is_gone(batch, task);
-    if (control_key_taken(batch, task, &found->facts.key_taken, err) < 0)
-        return -(int)err->code;
-    return method == RECOVERY_RESTART_CLEAN ? 0 : look_at_checkpoints(batch, task, found, err);
-}
-
-static void write_detail(struct buf *out, const struct task *task, const struct findings *found)
-{
-    if (!task) {
-        buf_text(out, "{}");
-        return;
-    }
-    buf_byte(out, '{');
-    render_uuid(out, "task_id", &task->id);
-    buf_byte(out, ',');
-    render_text(out, "status", str_of(status_word(task->status)));
-    buf_byte(out, ',');
-    render_bool(out, "stalled", found->facts.stalled);
-    buf_byte(out, ',');
-    render_json(out, "checkpoint", found->checkpoint);
-    buf_byte(out, ',');
-    render_int(out, "checkpoints_damaged", found->damaged);
-    buf_byte(out, ',');
-    render_int(out, "crash_count", task->crash_count);
-    buf_byte(out, ',');
-    render_int(out, "max_crashes", task->spec.max_crashes);
-    buf_byte(out, '}');
-}
-
-/* {"valid":…,"reason":…,"detail":{…}}; `said` is what a validator gave as its reason. */
-static struct str verdict_json(const struct task *task, const struct findings *found,
-                               enum recovery_reason reason, struct str said, struct arena *arena)
-{
-    struct buf text = BUF_INIT(DETAIL_BYTES_MAX);
-    struct str copy;
-
-    buf_format(&text, "{\"valid\":%s,\"reason\":", reason == RECOVERY_VALID ? "true" : "false");
-    if (reason == RECOVERY_VALID)
-        buf_text(&text, "null");
-    else
-        json_write_string(&text, said.data ? said : str_of(recovery_reason_word(reason)));
-    buf_text(&text, ",\"detail\":");
-    write_detail(&text, task, found);
-    buf_byte(&text, '}');
-    copy = text.failed ? STR_NONE : arena_str(arena, buf_view(&text));
-    buf_deinit(&text);
-    return copy;
 }
 
 /* ---- entries ---- */
@@ -342,7 +205,7 @@ static int apply_entry(struct batch *batch, struct task *task, struct recovery_e
                                 STR_ARG(said.data ? said : str_of(recovery_reason_word(reason))),
                                 recovery_reason_text(reason));
 
-    entry->result = verdict_json(task, found, reason, said, &batch->arena);
+    entry->result = recovery_verdict(task, found, reason, said, &batch->arena);
     switch (recovery_decide(entry, reason)) {
     case RECOVERY_STEP_ACT:
         return put_back(batch, task, entry, err);
@@ -380,7 +243,7 @@ int recovery_now(struct batch *batch, struct task *task, enum recovery_method me
     enum recovery_reason reason;
     struct findings found;
 
-    if (gather(batch, task, method, &found, err) < 0)
+    if (recovery_gather(batch, task, method, &found, err) < 0)
         return -(int)err->code;
     reason = recovery_judge(&found.facts, method);
     if (reason != RECOVERY_VALID && method != RECOVERY_VALIDATE_ONLY)
@@ -416,10 +279,10 @@ static int validate_request(struct batch *batch, struct task *task,
     struct findings found;
     struct arena *arena = request->base.arena;
 
-    if (gather(batch, task, request->method, &found, &request->base.err) < 0)
+    if (recovery_gather(batch, task, request->method, &found, &request->base.err) < 0)
         return -(int)request->base.err.code;
     request->reason = recovery_judge(&found.facts, request->method);
-    request->verdict = verdict_json(task, &found, request->reason, STR_NONE, arena);
+    request->verdict = recovery_verdict(task, &found, request->reason, STR_NONE, arena);
     request->type = arena_str(arena, task->spec.type);
     request->validates = recovery_validates(batch->queue, task->spec.type);
     return request->verdict.data && request->type.data ? 0 : no_memory(&request->base.err);
@@ -455,7 +318,7 @@ static void give_out(struct recovery_work_request *request, const struct recover
 static int gather_for(struct batch *batch, const struct task *task,
                       const struct recovery_entry *entry, struct findings *found, struct err *err)
 {
-    int rc = gather(batch, task, entry->method, found, err);
+    int rc = recovery_gather(batch, task, entry->method, found, err);
 
     found->facts.damaged &= entry->max_attempts != 0;
     return rc;
