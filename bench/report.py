@@ -191,6 +191,30 @@ def calendar(results):
             when(results, "calendar"))
 
 
+def dashboard(results):
+    row = figures(results, "dashboard")
+    if not row:
+        return when(results, "dashboard")
+    paint, idle, watched = row.get("paint", {}), row["idle"], row["watched"]
+    lines = [["first paint", number(paint.get("first_ms")), "–"],
+             ["figures painted: of use", number(paint.get("useful_ms")),
+              number(paint.get("useful_max_ms"))],
+             ["charts painted", number(paint.get("charts_ms")), "–"]]
+    text = table(["ms from the start of a cold load", "median", "slowest"], lines)
+    if paint:
+        text += (f"\nThe home page in Chromium, {paint['loads']} loads with an empty cache, a server with "
+                 f"{number(paint['tasks'])} tasks. {number(paint['files'])} files, "
+                 f"{number(paint['bytes'] / 1000)} kB as sent; the aim is below 100 kB.\n")
+    text += "\n" + table([f"whole life /s, {watched['open']} home pages open", "without", "with", "ratio"],
+                         [["batches of 100 over HTTP", number(watched["without"]),
+                           number(watched["with"]), f"**{number(watched['ratio'], 2)}**"]])
+    return (text + f"\nMedians of {watched['pairs']} pairs of turns, one with and one without; the clients "
+            "that hold the pages open run on the same machine, and what they take is in the ratio. "
+            f"Without work {watched['open']} home pages take {number(idle['idle_cpu_percent'], 1)} % "
+            f"of a core of the server and {number(idle['open_kib'], 1)} KiB each.\n\n" +
+            when(results, "dashboard"))
+
+
 PAGE = """# Benchmarks
 
 Written by `make bench` from [reports/bench.json](../reports/bench.json); do not edit. It measures
@@ -246,6 +270,9 @@ store.
 ## The next instant of a cron expression
 
 {calendar}
+## Dashboard
+
+{dashboard}
 ## What is not measured
 
 Other file systems and disks than the one named, machines with many cores, payloads other than small
@@ -258,6 +285,7 @@ clients than their own. Tails beyond p99.
 make bench                        # half an hour or so; installs the peers from Debian and npm
 make bench ARGS="--only raw,own"  # parts; --turns N, --quick, --report-only
 make bench ARGS="--only calendar" # seconds
+make bench ARGS="--only dashboard" # two minutes; wants Chromium and Node.js for the page
 make bench ARGS="--only pg"       # what is above under PostgreSQL, but growth and churn
 make bench-growth                 # SQLite and PostgreSQL: half an hour, and 12 GB for a while
 make bench-churn CHURN_MINUTES=30 # on PostgreSQL
@@ -270,4 +298,4 @@ def page(results):
                        against_sqlite=against_sqlite(results), latency=latency(results),
                        memory=memory(results), growth=growth(results),
                        postgres=report_pg.section(results), instructions=instructions(results),
-                       calendar=calendar(results))
+                       calendar=calendar(results), dashboard=dashboard(results))

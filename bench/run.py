@@ -3,8 +3,8 @@
 figures in reports/bench.json and writes docs/benchmarks.md from them.
 
     python3 bench/run.py [--build build] [--turns 3] [--quick] [--report-only]
-                         [--only raw,own,peers,pg,memory,growth,pg-growth,churn,instructions,calendar]
-                         [--minutes 30]
+                         [--only raw,own,peers,pg,memory,growth,pg-growth,churn,instructions,calendar,
+                                 dashboard] [--minutes 30]
 
 In a turn everything is measured once, one after the other; the next turn begins anew. So what
 disturbs the machine for a while disturbs all of them, and the median over the turns is kept. A run
@@ -31,6 +31,7 @@ sys.path.insert(0, HERE)
 sys.dont_write_bytecode = True
 
 import churn_pg  # noqa: E402
+import dashboard  # noqa: E402
 import growth  # noqa: E402
 import growth_pg  # noqa: E402
 import instructions  # noqa: E402
@@ -41,8 +42,8 @@ import report  # noqa: E402
 import schedule  # noqa: E402
 
 PARTS = ("raw", "own", "peers", "pg", "memory", "growth", "pg-growth", "churn", "instructions",
-         "calendar")
-DEFAULT_PARTS = ("raw", "own", "peers", "pg", "memory", "instructions", "calendar")
+         "calendar", "dashboard")
+DEFAULT_PARTS = ("raw", "own", "peers", "pg", "memory", "instructions", "calendar", "dashboard")
 RESULTS = os.path.join(ROOT, "reports", "bench.json")
 PAGE = os.path.join(ROOT, "docs", "benchmarks.md")
 WAITING = 1000000
@@ -182,6 +183,8 @@ def measure(arguments, parts, results, say):
         put(results, "instructions", instructions.measure(arguments.build, say), machine)
     if "calendar" in parts:
         put(results, "calendar", schedule.measure(arguments.build, say), machine)
+    if "dashboard" in parts:
+        put(results, "dashboard", dashboard.measure(arguments.build, say, arguments.quick), machine)
 
 
 def parse_arguments():

@@ -60,7 +60,10 @@ const licenses = packed.map((name) => {
 }).join('\n\n--------\n\n');
 fs.writeFileSync(path.join(out, 'licenses.txt'), licenses);
 
-const links = [...first].map((name) => `<link rel="modulepreload" href="/assets/${name}">`);
+const texts = Object.fromEntries(['en', 'fr', 'pt'].map((code) => [code,
+    `/assets/${named(`${code}.json`).name}`])); // early.js takes one of them
+const links = [`<meta name="texts" content='${JSON.stringify(texts)}'>`,
+    ...[...first].map((name) => `<link rel="modulepreload" href="/assets/${name}">`)];
 const page = fs.readFileSync(path.join(source, 'index.html'), 'utf8')
     .replace('<!-- preload -->', links.join('\n'))
     .replace(/\/assets\/(main\.js|early\.js|style\.css)/g,

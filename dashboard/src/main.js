@@ -8,11 +8,15 @@ import { go, hasMoved, link, route } from './route.js';
 import { chooseTheme, connection, notices, theme, tokenWanted, useStore } from './store.js';
 import { chooseLanguage, clock, language, languages, loadLanguage, t } from './text.js';
 
+const AHEAD_MS = 2000; // the other pages are fetched once this one has what it needs
+
 const pages = {
     '': { load: () => import('./pages/overview.js'), text: 'nav.overview', key: 'o',
         icon: 'M3 11V3h6v8zm0 6v-3h6v3zm8 0V9h6v8zm0-11V3h6v3z' },
     tasks: { load: () => import('./pages/tasks.js'), one: () => import('./pages/task.js'),
         text: 'nav.tasks', key: 't', icon: 'M7 5h10M7 10h10M7 15h10M3 5h.5M3 10h.5M3 15h.5' },
+    workflows: { load: () => import('./pages/workflows.js'), one: () => import('./pages/workflow.js'),
+        text: 'workflows.title', key: 'f', icon: 'M4 3h5v4H4zm7 10h5v4h-5zM6.5 7v8H11' },
     queues: { load: () => import('./pages/queues.js'), text: 'nav.queues', key: 'q',
         icon: 'M3 4h14v3H3zm0 5h14v3H3zm0 5h9v3H3z' },
     workers: { load: () => import('./pages/workers.js'), text: 'nav.workers', key: 'w',
@@ -23,15 +27,14 @@ const pages = {
         icon: 'M3 5h14v12H3zm0 4h14M7 3v4m6-4v4' },
     recovery: { load: () => import('./pages/recovery.js'), text: 'nav.recovery', key: 'r',
         icon: 'M4 10a6 6 0 1 1 2 4.5M4 10V6m0 4h4' },
-    workflows: { one: () => import('./pages/workflow.js'), hidden: true },
 };
 
 function Navigation({ page }) {
     return html`<nav class="side" aria-label=${t('nav.label')}>
         <a class="brand" href="#/"><svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32"
             height="32" rx="9"/><path d="M11 25V8h6.5a5 5 0 0 1 0 10H11"/></svg><span>Perdura</span></a>
-        <ul>${Object.entries(pages).filter(([, one]) => !one.hidden).map(([id, one]) => html`<li
-            key=${id}><a href=${link(id)} aria-current=${page === id ? 'page' : null}
+        <ul>${Object.entries(pages).map(([id, one]) => html`<li
+            key=${id} class=${id === 'workflows' ? 'narrow-hide' : ''}><a href=${link(id)} aria-current=${page === id ? 'page' : null}
             title=${`g ${one.key}`}><svg viewBox="0 0 20 20" aria-hidden="true"><path
             d=${one.icon}/></svg><span>${t(one.text)}</span></a></li>`)}</ul>
         <${Preferences}/></nav>`;
@@ -188,8 +191,10 @@ function App() {
             document.querySelector('main h1')?.focus({ preventScroll: true });
     }, [now.page, now.id]);
     useEffect(() => {
-        const all = () => Object.values(pages).forEach((one) => { one.load?.(); one.one?.(); });
-        (globalThis.requestIdleCallback ?? setTimeout)(all, { timeout: 5000 });
+        const ahead = (load) => load?.().catch(() => {}); // whoever goes there is told then
+        const all = () => Object.values(pages).forEach((one) => { ahead(one.load); ahead(one.one); });
+        const timer = setTimeout(() => (globalThis.requestIdleCallback ?? setTimeout)(all), AHEAD_MS);
+        return () => clearTimeout(timer);
     }, []);
     if (locked)
         return html`<${Login}/>`;
@@ -198,7 +203,7 @@ function App() {
         document.getElementById('content').focus();
     }
     return html`<a class="skip" href="#content" onClick=${skip}>${t('skip')}</a>
-        <div class="frame"><${Navigation} page=${now.page === 'workflows' ? 'tasks' : now.page}/>
+        <div class="frame"><${Navigation} page=${now.page}/>
         <div class="body"><div class="top"><${Search}/></div><${Lost}/>
         <main id="content" tabindex="-1"><${Content} now=${now}/></main></div></div>
         <${Notices}/>${help && html`<${Help} onClose=${() => setHelp(false)}/>`}`;

@@ -29,7 +29,7 @@ export async function loadLanguage(code = preferred()) {
     times = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
     days = new Intl.DateTimeFormat(locale, { weekday: 'short', day: 'numeric', month: 'short',
         hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
-    ago = new Intl.RelativeTimeFormat(locale, { numeric: 'always', style: 'narrow' });
+    ago = new Intl.RelativeTimeFormat(locale, { numeric: 'always', style: 'short' });
     plural = new Intl.PluralRules(code);
     document.documentElement.lang = code;
     language.set(code);
@@ -44,6 +44,8 @@ export function t(key, values) {
     const text = texts[key] ?? key;
     return values ? text.replace(/\{(\w+)\}/g, (_, word) => values[word] ?? '') : text;
 }
+
+export const has = (key) => Object.hasOwn(texts, key);
 
 // "1 task", "2 tasks": key.one and key.other.
 export function tn(key, count, values = {}) {
@@ -64,6 +66,8 @@ export function shortNumber(value) {
     return numbers.format(value);
 }
 
+const joined = (large, small, unit) => (small ? `${large} ${small} ${unit}` : large);
+
 export function duration(ms) {
     if (ms === null || ms === undefined || Number.isNaN(ms))
         return '–';
@@ -75,9 +79,10 @@ export function duration(ms) {
         return `${numbers.format(ms / 1000)} s`;
     const minutes = Math.floor(ms / 60e3);
     if (minutes < 60)
-        return `${minutes} min ${Math.floor(ms / 1000) % 60} s`;
+        return joined(`${minutes} min`, Math.floor(ms / 1000) % 60, 's');
     const hours = Math.floor(minutes / 60);
-    return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+    return hours < 48 ? joined(`${hours} h`, minutes % 60, 'min')
+        : joined(`${Math.floor(hours / 24)} d`, hours % 24, 'h');
 }
 
 const UNITS = [['day', 86400], ['hour', 3600], ['minute', 60], ['second', 1]];

@@ -267,6 +267,8 @@ static const struct flag list_flags[] = {
      .help = "made after this time: RFC 3339 or -1h"},
     {.name = "created-before", .type = FLAG_TIME, .value = "TIME", .field = "created_before",
      .help = "made before this time"},
+    {.name = "order", .type = FLAG_WORD, .value = "ORDER", .field = "order",
+     .choices = "newest|oldest", .help = "which come first: the newest (default) or the oldest"},
     LISTING_FLAGS("tasks"),
     {0}};
 

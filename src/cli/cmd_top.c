@@ -1,63 +1,43 @@
 /* perdura top: a live view. Asks the server every few seconds, draws, and does what keys say. What
- * is shown is made in top_model.c, how in top_view.c; the terminal is top_screen.c. One thread. */
+ * is shown is made in top_model.c, how in top_view.c; the terminal is top_screen.c. What is asked
+ * is in top_fetch.c, and a thread of its own waits for the answers (top_asker.c): whatever the
+ * server does, keys are obeyed. This thread draws. */
 #include "cli/command.h"
+#include "cli/top_asker.h"
 #include "cli/top_screen.h"
 #include "cli/top_view.h"
 
 #include "base/clock.h"
-#include "base/json.h"
-#include "net/http_client.h"
 
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
-#define ASK_MS 5000
-#define ARENA_BYTES_MAX ((size_t)128 * 1024 * 1024)
-#define REPLY_BYTES_MAX ((size_t)32 * 1024 * 1024)
 #define FRAME_BYTES_MAX ((size_t)4 * 1024 * 1024)
-#define LEARN_MAX 16     /* tasks that are asked for in one frame */
-#define LOG_PAGES_MAX 5  /* on the way to the last lines of a task */
 #define ESCAPE_MS 50     /* a lone escape is one when nothing follows for so long */
 #define INTERVAL_MS 2000
+#define SILENT_MS 1000   /* a server that takes longer is said not to answer ... */
+#define SILENT_TICK_MS 500 /* ... and for how long is drawn so often */
 
 struct top {
     struct call *call;
-    struct http_client *http;
+    struct top_fetch fetch;
+    struct top_asker *asker;  /* NULL for one frame */
     struct top_screen screen;
     struct top_view view;
-    struct top_memory memory;
     struct top_snapshot snapshot;
-    struct arena arenas[2];   /* of the frame shown, and of the one that is fetched */
-    uint32_t shown;           /* which of them */
-    struct arena detail_arena;
-    struct buf reply;
-    char message[512];
+    struct top_job detail, pause; /* wanted, and not given to the asker yet ... */
+    bool wants_detail, wants_pause; /* ... if so */
+    uint64_t serial;          /* of the detail that was wanted last */
+    struct arena alert_arena;
+    char message[TOP_KEY_BYTES + 64];
+    char silence[100];
+    char title[TOP_KEY_BYTES];
     char pending[64];         /* bytes of a key that is not whole */
     size_t pending_len;
     int64_t interval_ms;
     int64_t next_us;          /* the next refresh */
 };
-
-/* ---- the server ---- */
-
-/* STR_NONE with err when there is no answer that can be read. */
-static struct str ask(struct top *top, const char *method, const char *path, struct arena *arena,
-                      struct err *err)
-{
-    struct str text = STR_NONE;
-    int status;
-
-    *err = (struct err){0};
-    if (http_client_request(top->http, method, path, STR_NONE, ASK_MS, &top->reply, &status,
-                            err) < 0)
-        return STR_NONE;
-    text = arena_str(arena, buf_view(&top->reply));
-    if (text.data && json_check(text, &text, err) == 0)
-        return text;
-    if (!err->code)
-        err_set(err, ERR_MEMORY, "there is not enough memory for the answer");
-    return STR_NONE;
-}
 
 static void say(struct top *top, bool is_error, const char *text)
 {
@@ -66,173 +46,57 @@ static void say(struct top *top, bool is_error, const char *text)
     top->view.message_is_error = is_error;
 }
 
-static struct str ask_about(struct top *top, const char *before, struct str name,
-                            const char *after, struct arena *arena, struct err *err)
+/* ---- what keys ask for ---- */
+
+static bool job_about(struct top_job *job, enum top_job_kind kind, const struct top_row *row)
 {
-    struct buf path = BUF_INIT(8192);
-    struct str reply = STR_NONE;
-
-    buf_text(&path, before);
-    http_client_escape(&path, name);
-    buf_text(&path, after);
-    buf_byte(&path, '\0');
-    if (!path.failed)
-        reply = ask(top, "GET", path.data, arena, err);
-    buf_deinit(&path);
-    return reply;
-}
-
-/* Types and queues of tasks that are shown for the first time. */
-static void learn(struct top *top, const struct top_replies *replies, struct arena *arena)
-{
-    struct str ids[LEARN_MAX];
-    uint32_t count = top_model_unknown(replies, &top->memory, arena, ids, LEARN_MAX);
-    struct err err;
-
-    for (uint32_t i = 0; i < count; i++) {
-        struct str task = ask_about(top, "/v1/tasks/", ids[i], "", arena, &err);
-
-        if (task.data || err.code == ERR_NOT_FOUND)
-            top_model_learn(&top->memory, ids[i], task, arena);
-    }
-}
-
-/* What the server shows stays on the screen when it does not answer, with the reason above. */
-static bool refresh(struct top *top, struct err *err)
-{
-    struct arena *arena = &top->arenas[!top->shown];
-    struct top_replies replies = {0};
-    struct top_snapshot snapshot;
-    struct err ignored;
-
-    arena_reset(arena);
-    replies.stats = ask(top, "GET", "/v1/stats", arena, err);
-    if (!replies.stats.data)
+    *job = (struct top_job){.kind = kind, .paused = row->paused, .recurring = row->recurring};
+    if (row->key.len >= sizeof job->key)
         return false;
-    replies.history = ask(top, "GET", "/v1/stats/history?window=15m", arena, &ignored);
-    replies.workers = ask(top, "GET", "/v1/workers?limit=500", arena, &ignored);
-    replies.failed = ask(top, "GET", "/v1/executions?status=failed&limit=20", arena, &ignored);
-    replies.timeout = ask(top, "GET", "/v1/executions?status=timeout&limit=20", arena, &ignored);
-    replies.forecast = ask(top, "GET", "/v1/forecast?limit=20", arena, &ignored);
-    learn(top, &replies, arena);
-    if (top_model_fill(&replies, &top->memory, clock_wall_us(), arena, &snapshot) < 0) {
-        err_set(err, ERR_MEMORY, "there is not enough memory for the frame");
-        return false;
-    }
-    top->snapshot = snapshot;
-    top->shown = !top->shown;
+    snprintf(job->key, sizeof job->key, STR_FMT, STR_ARG(row->key));
     return true;
 }
 
-/* ---- what keys ask for ---- */
-
-static void pause_queue(struct top *top)
+static void want_pause(struct top *top)
 {
-    const struct top_row *row = top_view_selected(&top->view, &top->snapshot);
-    struct buf path = BUF_INIT(8192);
-    char said[300];
-    struct err err = {0};
-
-    buf_text(&path, "/v1/queues/");
-    http_client_escape(&path, row->key);
-    buf_text(&path, row->paused ? ":resume" : ":pause");
-    buf_byte(&path, '\0');
-    if (!path.failed && ask(top, "POST", path.data, &top->arenas[top->shown], &err).data) {
-        snprintf(said, sizeof said, "queue " STR_FMT " %s", STR_ARG(row->key),
-                 row->paused ? "goes on" : "is paused");
-        say(top, false, said);
-    } else {
-        say(top, true, err.text);
-    }
-    buf_deinit(&path);
-    top->next_us = 0;
-}
-
-/* Lists of lines begin with the oldest: page by page to the last one. */
-static struct str last_logs(struct top *top, struct str id, struct arena *arena)
-{
-    struct str page = STR_NONE;
-    struct str cursor = STR_NONE;
-    struct err err;
-
-    for (int i = 0; i < LOG_PAGES_MAX; i++) {
-        struct str after = cursor.data
-            ? arena_format(arena, "/logs?limit=1000&cursor=" STR_FMT, STR_ARG(cursor))
-            : STR("/logs?limit=1000");
-        const char *path = arena_cstr(arena, after);
-        struct str next = path ? ask_about(top, "/v1/tasks/", id, path, arena, &err) : STR_NONE;
-
-        if (!next.data)
-            break;
-        page = next;
-        cursor = json_string(json_get(page, STR("next_cursor")), arena);
-        if (!cursor.data)
-            break;
-    }
-    return page;
-}
-
-static void show_task(struct top *top, struct str id, struct top_lines *lines)
-{
-    struct err err, ignored;
-    struct str task = ask_about(top, "/v1/tasks/", id, "", lines->arena, &err);
-    struct str why = ask_about(top, "/v1/tasks/", id, "/why", lines->arena, &ignored);
-    struct str events =
-        ask_about(top, "/v1/tasks/", id, "/events?limit=10", lines->arena, &ignored);
-
-    if (task.data)
-        top_lines_task(lines, task, why, events, last_logs(top, id, lines->arena));
+    if (top->wants_pause)
+        say(top, true, "the pause before was not sent yet");
     else
-        top_lines_add(lines, "%s", err.text);
+        top->wants_pause = job_about(&top->pause, TOP_JOB_PAUSE,
+                                     top_view_selected(&top->view, &top->snapshot));
 }
 
-static void show_thing(struct top *top, const char *before, struct str name,
-                       struct top_lines *lines)
+static void show_alert(struct top *top, const struct top_row *row)
 {
-    struct err err;
-    struct str thing = ask_about(top, before, name, "", lines->arena, &err);
+    struct top_lines *lines = &top->view.detail;
 
-    if (thing.data)
-        top_lines_object(lines, thing);
-    else
-        top_lines_add(lines, "%s", err.text);
-}
-
-static void show_alert(const struct top_row *row, struct top_lines *lines)
-{
+    arena_reset(&top->alert_arena);
+    *lines = (struct top_lines){.arena = &top->alert_arena};
     for (size_t i = 0; i < TOP_CELLS_MAX; i++)
         if (row->cells[i].len)
             top_lines_add(lines, STR_FMT, STR_ARG(row->cells[i]));
 }
 
-static void open_detail(struct top *top)
+/* The lines come with the answer. Until then there are none: the ones shown last belong to the
+ * asker from here on. */
+static void want_detail(struct top *top)
 {
-    struct top_row row = *top_view_selected(&top->view, &top->snapshot);
-    struct top_lines *lines = &top->view.detail;
+    const struct top_row *row = top_view_selected(&top->view, &top->snapshot);
+    struct str title = row->key.data ? row->key : row->cells[0];
+    bool is_alert = top->view.pane == TOP_ALERTS;
 
-    arena_reset(&top->detail_arena);
-    *lines = (struct top_lines){.arena = &top->detail_arena};
-    top->view.detail_title = arena_str(&top->detail_arena, row.key.data ? row.key : row.cells[0]);
+    snprintf(top->title, sizeof top->title, "%.*s",
+             (int)str_cut(title, sizeof top->title - 1).len, title.data ? title.data : "");
+    top->view.detail_title = str_of(top->title);
+    top->view.detail = (struct top_lines){0};
     top->view.detail_from = 0;
     top->view.mode = TOP_DETAIL;
-    switch (top->view.pane) {
-    case TOP_QUEUES:
-        show_thing(top, "/v1/queues/", row.key, lines);
-        break;
-    case TOP_WORKERS:
-        show_thing(top, "/v1/workers/", row.key, lines);
-        break;
-    case TOP_RUNNING:
-    case TOP_FAILURES:
-        show_task(top, row.key, lines);
-        break;
-    case TOP_NEXT:
-        show_thing(top, "/v1/schedules/", row.key, lines);
-        break;
-    case TOP_ALERTS:
-    case TOP_PANES_COUNT:
-        show_alert(&row, lines);
-    }
+    top->wants_detail = !is_alert && job_about(&top->detail, TOP_JOB_DETAIL, row);
+    top->view.detail_waits = top->wants_detail;
+    top->detail.pane = top->view.pane;
+    top->detail.serial = ++top->serial;
+    if (is_alert)
+        show_alert(top, row);
 }
 
 /* False: enough. */
@@ -242,10 +106,10 @@ static bool obey(struct top *top, const struct top_key *key)
     case TOP_WISH_QUIT:
         return false;
     case TOP_WISH_DETAIL:
-        open_detail(top);
+        want_detail(top);
         break;
     case TOP_WISH_PAUSE:
-        pause_queue(top);
+        want_pause(top);
         break;
     case TOP_WISH_REFRESH:
         top->next_us = 0;
@@ -274,6 +138,92 @@ static bool obey_bytes(struct top *top, bool all)
     return goes_on;
 }
 
+/* ---- the server ---- */
+
+static void take_refresh(struct top *top, const struct top_answer *answer)
+{
+    top->next_us = clock_boot_us() + top->interval_ms * CLOCK_MS_US;
+    if (answer->err.code) {
+        say(top, true, answer->err.text); /* what was known stays on the screen */
+        return;
+    }
+    top->snapshot = answer->snapshot;
+    if (top->view.message_is_error)
+        top->view.message = STR_NONE;
+    top->view.message_is_error = false;
+}
+
+static void take_detail(struct top *top, const struct top_answer *answer)
+{
+    if (top->view.mode != TOP_DETAIL || answer->job.serial != top->serial)
+        return; /* nobody looks at it any more */
+    top->view.detail = answer->lines;
+    top->view.detail_waits = false;
+}
+
+static void take_pause(struct top *top, const struct top_answer *answer)
+{
+    char said[TOP_KEY_BYTES + 32];
+
+    snprintf(said, sizeof said, "queue %s %s", answer->job.key,
+             answer->job.paused ? "goes on" : "is paused");
+    say(top, answer->err.code != 0, answer->err.code ? answer->err.text : said);
+    top->next_us = 0;
+}
+
+static void take_answer(struct top *top)
+{
+    const struct top_answer *answer = top_asker_take(top->asker);
+
+    if (!answer)
+        return;
+    switch (answer->job.kind) {
+    case TOP_JOB_REFRESH:
+        take_refresh(top, answer);
+        break;
+    case TOP_JOB_DETAIL:
+        take_detail(top, answer);
+        break;
+    case TOP_JOB_PAUSE:
+        take_pause(top, answer);
+        break;
+    }
+}
+
+/* What a person waits for comes first. */
+static void give_job(struct top *top)
+{
+    static const struct top_job refresh = {.kind = TOP_JOB_REFRESH};
+
+    if (top_asker_busy(top->asker))
+        return;
+    if (top->wants_pause)
+        top->wants_pause = !top_asker_give(top->asker, &top->pause);
+    else if (top->wants_detail)
+        top->wants_detail = !top_asker_give(top->asker, &top->detail);
+    else if (clock_boot_us() >= top->next_us)
+        top_asker_give(top->asker, &refresh);
+}
+
+/* "no answer since 14:03:22 (12.3s)", when it is so. */
+static void tell_silence(struct top *top)
+{
+    int64_t since_us = atomic_load(&top->fetch.silent_since_us);
+    int64_t for_ms = since_us ? (clock_boot_us() - since_us) / CLOCK_MS_US : 0;
+    time_t since_s = (time_t)((clock_wall_us() - for_ms * CLOCK_MS_US) / CLOCK_SECOND_US);
+    char clock[16] = "", duration[TERMINAL_DURATION_BYTES];
+    struct tm local;
+
+    top->view.silence = STR_NONE;
+    if (for_ms < SILENT_MS)
+        return;
+    if (localtime_r(&since_s, &local))
+        strftime(clock, sizeof clock, "%H:%M:%S", &local);
+    terminal_duration(for_ms, duration);
+    snprintf(top->silence, sizeof top->silence, "no answer since %s (%s)", clock, duration);
+    top->view.silence = str_of(top->silence);
+}
+
 /* ---- the loop ---- */
 
 static bool draw(struct top *top)
@@ -281,6 +231,7 @@ static bool draw(struct top *top)
     struct buf frame = BUF_INIT(FRAME_BYTES_MAX);
     bool drawn;
 
+    tell_silence(top);
     top->view.rows = top->screen.rows;
     top->view.columns = top->screen.columns;
     top_view_draw(&top->view, &top->snapshot, TOP_LINE_END, &frame);
@@ -289,35 +240,29 @@ static bool draw(struct top *top)
     return drawn;
 }
 
-static void look(struct top *top)
+static int64_t wait_ms(struct top *top)
 {
-    struct err err = {0};
+    int64_t left_ms = (top->next_us - clock_boot_us()) / CLOCK_MS_US + 1;
+    bool ticks = top_asker_busy(top->asker) || atomic_load(&top->fetch.silent_since_us) != 0;
 
-    if (refresh(top, &err)) {
-        if (top->view.message_is_error)
-            top->view.message = STR_NONE;
-        top->view.message_is_error = false;
-    } else {
-        say(top, true, err.text);
-    }
-    top->next_us = clock_boot_us() + top->interval_ms * CLOCK_MS_US;
+    if (ticks && (left_ms > SILENT_TICK_MS || top_asker_busy(top->asker)))
+        left_ms = SILENT_TICK_MS;
+    if (top->pending_len > 0 && left_ms > ESCAPE_MS)
+        left_ms = ESCAPE_MS;
+    return left_ms;
 }
 
 static int watch(struct top *top)
 {
     for (;;) {
-        int64_t left_ms;
         size_t len;
         int signo;
 
-        if (clock_boot_us() >= top->next_us)
-            look(top);
+        give_job(top);
         if (!draw(top))
             return 1;
-        left_ms = (top->next_us - clock_boot_us()) / CLOCK_MS_US + 1;
-        if (top->pending_len > 0 && left_ms > ESCAPE_MS)
-            left_ms = ESCAPE_MS;
-        switch (top_screen_wait(&top->screen, left_ms, top->pending + top->pending_len,
+        switch (top_screen_wait(&top->screen, wait_ms(top), top_asker_fd(top->asker),
+                                top->pending + top->pending_len,
                                 sizeof top->pending - top->pending_len, &len, &signo)) {
         case TOP_EVENT_KEYS:
             top->pending_len += len;
@@ -329,6 +274,9 @@ static int watch(struct top *top)
             if (!obey_bytes(top, true))
                 return 0;
             break;
+        case TOP_EVENT_ANSWER:
+            take_answer(top);
+            break;
         case TOP_EVENT_REDRAW:
             break;
         case TOP_EVENT_END:
@@ -339,34 +287,44 @@ static int watch(struct top *top)
 
 static int print_once(struct top *top)
 {
+    struct top_answer *answer = calloc(1, sizeof *answer);
     struct buf frame = BUF_INIT(FRAME_BYTES_MAX);
     struct call *call = top->call;
     int rc = 0;
 
+    if (!answer)
+        return err_set(&call->err, ERR_MEMORY, "there is not enough memory");
     top->view.columns = call->out.columns;
-    if (!refresh(top, &call->err)) {
+    top_fetch_do(&top->fetch, &(struct top_job){.kind = TOP_JOB_REFRESH}, answer);
+    if (answer->err.code) {
+        call->err = answer->err;
         rc = -(int)call->err.code;
     } else {
-        top_view_draw(&top->view, &top->snapshot, "\n", &frame);
+        top_view_draw(&top->view, &answer->snapshot, "\n", &frame);
         fwrite(frame.data, 1, frame.len, call->out.file);
     }
     buf_deinit(&frame);
+    free(answer);
     return rc;
 }
 
+/* The terminal is given back before anybody waits for the thread. */
 static int run_live(struct top *top)
 {
-    int rc = top_screen_open(&top->screen, STDIN_FILENO, STDOUT_FILENO, &top->call->err);
+    struct err *err = &top->call->err;
+    int rc = top_screen_open(&top->screen, STDIN_FILENO, STDOUT_FILENO, err);
 
-    if (rc == 0)
-        rc = watch(top);
+    if (rc == 0) {
+        top->asker = top_asker_start(&top->fetch, err);
+        rc = top->asker ? watch(top) : -(int)err->code;
+    }
     top_screen_close(&top->screen);
+    top_asker_stop(top->asker);
     return rc;
 }
 
 static struct top *top_new(struct call *call)
 {
-    struct str token = str_of(getenv("PERDURA_TOKEN"));
     struct top *top = calloc(1, sizeof *top);
 
     if (!top) {
@@ -375,25 +333,18 @@ static struct top *top_new(struct call *call)
     }
     top->call = call;
     top->screen.signal_fd = -1;
-    top->reply = BUF_INIT(REPLY_BYTES_MAX);
-    for (int i = 0; i < 2; i++)
-        top->arenas[i] = ARENA_INIT(ARENA_BYTES_MAX);
-    top->detail_arena = ARENA_INIT(ARENA_BYTES_MAX);
+    top->alert_arena = ARENA_INIT(1024 * 1024);
     top->interval_ms = call_duration_ms(call, "interval", INTERVAL_MS);
     top->view.server = call_text(call, "server");
     top->view.colour = call->out.colour;
     top->view.unicode = call->out.unicode;
-    top->http = http_client_new(top->view.server, token.len ? token : STR_NONE, &call->err);
     return top;
 }
 
 static void top_free(struct top *top)
 {
-    http_client_free(top->http);
-    buf_deinit(&top->reply);
-    for (int i = 0; i < 2; i++)
-        arena_deinit(&top->arenas[i]);
-    arena_deinit(&top->detail_arena);
+    top_fetch_deinit(&top->fetch);
+    arena_deinit(&top->alert_arena);
     free(top);
 }
 
@@ -404,13 +355,13 @@ static int run(struct call *call)
 
     if (!top)
         return -(int)call->err.code;
-    if (!top->http)
-        rc = -(int)call->err.code;
-    else if (top->interval_ms < 100)
+    rc = top_fetch_init(&top->fetch, top->view.server, str_of(getenv("PERDURA_TOKEN")), &call->err);
+    if (rc == 0 && top->interval_ms < 100)
         rc = err_set(&call->err, ERR_USAGE, "--interval must be at least 100ms");
-    else if (call_given(call, "once") || !call->out.interactive || !isatty(STDIN_FILENO))
+    else if (rc == 0 && (call_given(call, "once") || !call->out.interactive ||
+                         !isatty(STDIN_FILENO)))
         rc = print_once(top);
-    else
+    else if (rc == 0)
         rc = run_live(top);
     top_free(top);
     return rc;

@@ -355,7 +355,8 @@ void config_show(const struct config *config, const struct config_field *field, 
 {
     const char *at = (const char *)config + field->offset;
     const char *count_at = (const char *)config + field->count_offset;
-    bool is_secret = strstr(field->key, "secret") || strstr(field->key, "token");
+    bool is_secret = strstr(field->key, "secret") || strstr(field->key, "token") ||
+                     strcmp(field->key, "tracing.headers") == 0;
     struct str text;
     int64_t number;
     uint32_t count;

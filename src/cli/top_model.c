@@ -412,6 +412,7 @@ static void fill_next(struct filling *fill, struct str item)
 
     if (!row)
         return;
+    row->recurring = !schedule.data;
     row->key = schedule.data ? schedule : text(item, "recurring_job_id", arena);
     row->order = at_us;
     row->cells[0] = at_us > fill->now_us
@@ -500,7 +501,7 @@ int top_model_fill(const struct top_replies *replies, struct top_memory *memory,
     struct filling fill = {.replies = replies, .memory = memory, .arena = arena,
                            .snapshot = snapshot, .now_us = now_us};
 
-    *snapshot = (struct top_snapshot){.critical = false};
+    *snapshot = (struct top_snapshot){.known = true};
     fill_head(&fill);
     fill_list(&fill, replies->stats, "queues", TOP_QUEUES, fill_queue);
     fill_list(&fill, replies->workers, "items", TOP_WORKERS, fill_worker);

@@ -26,6 +26,7 @@ struct top_row {
     int64_t order;    /* rows are sorted by it where a pane has an order of its own */
     enum colour colour;
     bool paused;      /* of a queue */
+    bool recurring;   /* of what is planned: by a pattern, not by a schedule */
 };
 
 /* Tasks are asked for once: their type and queue never change. */
@@ -53,6 +54,7 @@ struct top_replies {
 };
 
 struct top_snapshot {
+    bool known;          /* the server has told; otherwise all below is empty */
     struct str version, store, leader;
     int64_t uptime_ms;
     int64_t waiting, running, workers, claims;

@@ -148,19 +148,22 @@ static enum top_event take_signal(struct top_screen *screen, int *signo)
     }
 }
 
-enum top_event top_screen_wait(struct top_screen *screen, int64_t wait_ms, char *bytes, size_t cap,
-                               size_t *len, int *signo)
+enum top_event top_screen_wait(struct top_screen *screen, int64_t wait_ms, int answer_fd,
+                               char *bytes, size_t cap, size_t *len, int *signo)
 {
     struct pollfd fds[] = {{.fd = screen->signal_fd, .events = POLLIN},
-                           {.fd = screen->in_fd, .events = POLLIN}};
+                           {.fd = screen->in_fd, .events = POLLIN},
+                           {.fd = answer_fd, .events = POLLIN}};
     ssize_t got;
 
     *len = 0;
     *signo = 0;
-    if (poll(fds, 2, wait_ms < 0 ? 0 : (int)wait_ms) <= 0)
+    if (poll(fds, 3, wait_ms < 0 ? 0 : (int)wait_ms) <= 0)
         return TOP_EVENT_TIME;
     if (fds[0].revents)
         return take_signal(screen, signo);
+    if (!fds[1].revents)
+        return TOP_EVENT_ANSWER;
     got = read(screen->in_fd, bytes, cap);
     if (got < 0 && (errno == EINTR || errno == EAGAIN))
         return TOP_EVENT_TIME;

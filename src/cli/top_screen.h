@@ -19,16 +19,22 @@ struct top_screen {
     uint32_t rows, columns;
 };
 
-enum top_event { TOP_EVENT_TIME, TOP_EVENT_KEYS, TOP_EVENT_REDRAW, TOP_EVENT_END };
+enum top_event {
+    TOP_EVENT_TIME,
+    TOP_EVENT_KEYS,
+    TOP_EVENT_ANSWER,
+    TOP_EVENT_REDRAW,
+    TOP_EVENT_END
+};
 
 /* Signals are blocked from here on and come as events. ERR_IO when it is no terminal. */
 int top_screen_open(struct top_screen *screen, int in_fd, int out_fd, struct err *err);
 void top_screen_close(struct top_screen *screen);
 
-/* Waits for keys (their bytes, up to cap, in *len), a signal, or the time. *signo: which one ended
- * it, 0 = the terminal is gone. */
-enum top_event top_screen_wait(struct top_screen *screen, int64_t wait_ms, char *bytes, size_t cap,
-                               size_t *len, int *signo);
+/* Waits for keys (their bytes, up to cap, in *len), a signal, something to read in answer_fd, or
+ * the time. *signo: which one ended it, 0 = the terminal is gone. */
+enum top_event top_screen_wait(struct top_screen *screen, int64_t wait_ms, int answer_fd,
+                               char *bytes, size_t cap, size_t *len, int *signo);
 
 /* A whole frame, lines ended by TOP_LINE_END: a line is cleared before it is written, because at
  * the right edge clearing takes the last character along. False when the terminal is gone. */

@@ -168,7 +168,13 @@ static void draw_notice(struct paint *paint, const struct top_snapshot *snapshot
     const struct top_row *alert = snapshot->counts[TOP_ALERTS] ? snapshot->rows[TOP_ALERTS] : NULL;
     char more[32];
 
-    if (view->message.data) {
+    if (view->silence.data) {
+        put(paint, COLOUR_RED, view->silence);
+        if (view->message.data && view->message_is_error) {
+            put_text(paint, COLOUR_RED, ": ");
+            put_foreign(paint, COLOUR_RED, view->message);
+        }
+    } else if (view->message.data) {
         put_foreign(paint, view->message_is_error ? COLOUR_RED : COLOUR_GREEN, view->message);
     } else if (alert) {
         put_text(paint, alert->colour, "! ");
@@ -329,8 +335,9 @@ static void draw_rows(struct paint *paint, const struct top_snapshot *snapshot,
     uint32_t widths[TOP_CELLS_MAX];
 
     if (count == 0 || room == 0) {
-        put_text(paint, COLOUR_DIM, snapshot->counts[pane] ? "nothing fits the filter"
-                                                           : panes[pane].nothing);
+        put_text(paint, COLOUR_DIM, !snapshot->known         ? "not known yet"
+                                    : snapshot->counts[pane] ? "nothing fits the filter"
+                                                             : panes[pane].nothing);
         end_line(paint);
         return;
     }
@@ -404,6 +411,10 @@ static void draw_detail(struct paint *paint, uint32_t room)
 
     put_foreign(paint, COLOUR_BOLD, view->detail_title);
     end_line(paint);
+    if (view->detail_waits) {
+        put_text(paint, COLOUR_DIM, "the server is asked");
+        end_line(paint);
+    }
     for (uint32_t i = view->detail_from; i < view->detail.count && room-- > 1; i++) {
         put_foreign(paint, COLOUR_NONE, view->detail.lines[i]);
         end_line(paint);

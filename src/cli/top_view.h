@@ -48,8 +48,10 @@ struct top_view {
     struct str server;
     struct str message;     /* why the last refresh failed, or what was done; absent = nothing */
     bool message_is_error;
+    struct str silence;     /* since when the server does not answer; absent = it does */
     struct str detail_title;
     struct top_lines detail;
+    bool detail_waits;      /* its lines are still to come */
     uint32_t detail_from;   /* the first line that is shown */
 };
 

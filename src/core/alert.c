@@ -68,6 +68,10 @@ static void look_at_plans(struct alerts *alerts)
 {
     const struct alert_facts *facts = alerts->facts;
 
+    if (facts->unread)
+        add(alerts, "figures_missing", "warning", NULL,
+            "The store could not be read just now, or too many read it: executions, waits without "
+            "a worker and schedules in error may be missing here. Ask again.");
     if (facts->clock_behind_us >= ALERT_CLOCK_US)
         add(alerts, "clock_back", "warning", NULL,
             "The clock of this machine went back by %lld s: what is planned by wall time comes "
@@ -90,15 +94,17 @@ static void look_at_waits(struct alerts *alerts, const struct alert_queue *queue
 
 static void look_at_ends(struct alerts *alerts, const struct alert_queue *queue)
 {
+    const char *where = queue->name.data ? "" : " in queues without figures of their own";
     double ends = queue->completed + queue->failed;
 
     if (ends >= ALERT_ENDS_MIN && queue->failed > ends / 2)
         add(alerts, "failure_rate", "warning", queue,
-            "%.0f of %.0f tasks that ended in the last 5 minutes failed.", queue->failed, ends);
+            "%.0f of %.0f tasks that ended in the last 5 minutes%s failed.", queue->failed, ends,
+            where);
     if (queue->dead_before >= 0 && queue->dead_now > queue->dead_before)
         add(alerts, "dead_letters", "warning", queue,
-            "%.0f more dead letters than at their fewest in the last hour: perdura task list "
-            "--status dead_letter shows them.", queue->dead_now - queue->dead_before);
+            "%.0f more dead letters%s than at their fewest in the last hour: perdura task list "
+            "--status dead_letter shows them.", queue->dead_now - queue->dead_before, where);
 }
 
 void alerts_render(const struct alert_facts *facts, struct buf *out)

@@ -32,6 +32,7 @@ struct alert_facts {
     bool log_regression;
     int64_t read_errors;
     uint32_t schedules_in_error; /* and recurring patterns; counted no further than a page */
+    bool unread; /* what comes from the store could not be read, or not all of it */
 };
 
 /* [{"code":…,"severity":…,"text":…,"queue":…},…], what is critical first. */

@@ -148,7 +148,7 @@ static struct track *track_of(struct history *history, struct str name)
 {
     struct track *track;
 
-    if (!name.data || str_is(name, "*"))
+    if (!name.data || measure_is_other(name))
         return history->tracks[TRACK_OTHERS];
     for (uint32_t i = TRACK_FIRST; i < history->tracks_count; i++)
         if (str_eq(history->tracks[i]->name, name))
@@ -170,12 +170,12 @@ static void put_did(struct history *history, struct track *track, int scale, int
 {
     const struct histogram *wait = &did->spans[MEASURE_WAIT], *run = &did->spans[MEASURE_RUN];
 
-    *place(history, track, scale, HISTORY_COMPLETED, number) +=
+    *place(history, track, scale, HISTORY_COMPLETED, number) =
         (float)did->counts[MEASURE_COMPLETED];
-    *place(history, track, scale, HISTORY_FAILED, number) +=
+    *place(history, track, scale, HISTORY_FAILED, number) =
         (float)(did->counts[MEASURE_FAILED] + did->counts[MEASURE_DEAD_LETTER]);
-    *place(history, track, scale, HISTORY_RETRIED, number) += (float)did->counts[MEASURE_RETRIED];
-    *place(history, track, scale, HISTORY_ENQUEUED, number) +=
+    *place(history, track, scale, HISTORY_RETRIED, number) = (float)did->counts[MEASURE_RETRIED];
+    *place(history, track, scale, HISTORY_ENQUEUED, number) =
         (float)did->counts[MEASURE_ENQUEUED];
     *place(history, track, scale, HISTORY_WAIT_P50, number) = quantile_ms(wait, 0.5);
     *place(history, track, scale, HISTORY_WAIT_P99, number) = quantile_ms(wait, 0.99);
@@ -196,11 +196,12 @@ static void put_counts(struct history *history, int scale, int64_t number,
 {
     static const struct measured_queue none = {0};
     struct measured *before = history->scales[scale].before;
-    struct measured_queue total = {0}, did;
+    struct measured_queue total = {0}, others = {0}, did;
 
     for (uint32_t i = 0; i < measured->queues_count; i++) {
         const struct measured_queue *now = &measured->queues[i];
         const struct measured_queue *then = measured_queue(before, now->name);
+        struct track *track = track_of(history, now->name);
 
         if (now->name.data && !then->name.data)
             then = &none; /* it is new */
@@ -209,8 +210,12 @@ static void put_counts(struct history *history, int scale, int64_t number,
         for (int span = 0; span < MEASURE_SPANS; span++)
             histogram_since(&did.spans[span], &now->spans[span], &then->spans[span]);
         add_did(&total, &did);
-        put_did(history, track_of(history, now->name), scale, number, &did);
+        if (track == history->tracks[TRACK_OTHERS])
+            add_did(&others, &did);
+        else
+            put_did(history, track, scale, number, &did);
     }
+    put_did(history, history->tracks[TRACK_OTHERS], scale, number, &others);
     put_did(history, history->tracks[TRACK_TOTAL], scale, number, &total);
     *before = *measured;
 }

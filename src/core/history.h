@@ -54,6 +54,7 @@ void history_render(const struct history *history, enum history_window window, s
 
 /* For alerts: of each queue (absent = the others), over the steps of the last so many seconds, an
  * hour at most. */
+#define HISTORY_OTHERS 0 /* the first of them */
 uint32_t history_queues(const struct history *history);
 struct str history_queue(const struct history *history, uint32_t queue);
 double history_sum(const struct history *history, uint32_t queue, enum history_series series,

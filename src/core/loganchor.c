@@ -127,7 +127,8 @@ bool anchor_parse(struct str record, struct anchor *anchor)
     anchor->items = json_get(record, STR("items"));
     anchor->reason = plain_text(json_get(record, STR("reason")));
     anchor->is_signed = json_get(record, STR("key")).data != NULL;
-    return get_number(record, "serial", &anchor->serial) && anchor->serial > 0 &&
+    return anchor->reason.len <= ANCHOR_REASON_BYTES_MAX &&
+           get_number(record, "serial", &anchor->serial) && anchor->serial > 0 &&
            get_hex(record, "previous", anchor->previous, sizeof anchor->previous) &&
            clock_parse(plain_text(json_get(record, STR("at"))), &anchor->at_us) &&
            get_number(record, "lines", &anchor->lines) &&

@@ -40,6 +40,7 @@ struct measure_category {
 };
 
 struct measures {
+    struct measure_names *names;
     struct map queues, lanes; /* the writer's */
     struct measure_lane *last_lane;
     struct measure_category *last_category;
@@ -133,12 +134,13 @@ static struct measure_queue *queue_new_named(struct measures *measures, struct s
     return queue;
 }
 
-struct measures *measures_new(void)
+struct measures *measures_new(struct measure_names *names)
 {
     struct measures *measures = calloc(1, sizeof *measures);
 
     if (!measures)
         return NULL;
+    measures->names = names;
     atomic_store(&measures->categories_count, 1); /* the nil one */
     measures->last_category = &measures->categories[0];
     if (!queue_new_named(measures, STR_NONE)) {
@@ -161,19 +163,23 @@ void measures_free(struct measures *measures)
     free(measures);
 }
 
-/* What the others are called where they are shown: a name of that kind gets no place of its own, or
- * it would be there twice. */
-static bool is_other(struct str name)
+bool measure_is_other(struct str name)
 {
     return str_is(name, "other") || str_is(name, "*");
+}
+
+static bool has_place(struct measures *measures, enum measure_names_kind kind, struct str name)
+{
+    return !measures->names || measure_names_take(measures->names, kind, name);
 }
 
 struct measure_queue *measures_queue(struct measures *measures, struct str name)
 {
     struct measure_queue *queue = map_get(&measures->queues, name);
 
-    if (!queue && name.data && name.len <= BOUND_NAME_BYTES && !is_other(name) &&
-        atomic_load_explicit(&measures->queues_count, memory_order_relaxed) < MEASURE_QUEUES_ALL)
+    if (!queue && name.data && name.len <= BOUND_NAME_BYTES && !measure_is_other(name) &&
+        atomic_load_explicit(&measures->queues_count, memory_order_relaxed) < MEASURE_QUEUES_ALL &&
+        has_place(measures, NAMES_QUEUES, name))
         queue = queue_new_named(measures, name);
     return queue ? queue : measures->queue_list[0];
 }
@@ -207,7 +213,8 @@ struct measure_lane *measures_lane(struct measures *measures, struct str queue, 
         return lane;
     }
     of = measures_queue(measures, queue);
-    if (!of->name.data || is_other(type) || measures->own_lanes == MEASURE_LANES_MAX)
+    if (!of->name.data || measure_is_other(type) || measures->own_lanes == MEASURE_LANES_MAX ||
+        !has_place(measures, NAMES_LANES, str_span(key, key_len)))
         return of->rest;
     lane = lane_new(measures, of, type, target ? target(ctx, type) : TARGET_WORKER);
     if (!lane)
@@ -230,7 +237,9 @@ struct measure_category *measures_category(struct measures *measures, const stru
         measures->last_category = &measures->categories[i];
         return measures->last_category;
     }
-    if (count == MEASURE_CATEGORIES_ALL)
+    if (count == MEASURE_CATEGORIES_ALL ||
+        !has_place(measures, NAMES_CATEGORIES, str_span((const char *)id->bytes,
+                                                        sizeof id->bytes)))
         return &measures->categories[0];
     category = &measures->categories[count];
     category->id = *id;

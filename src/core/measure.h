@@ -9,6 +9,7 @@
 #include "base/histogram.h"
 #include "base/map.h"
 #include "base/uuid7.h"
+#include "core/measure_names.h"
 
 #include <stdatomic.h>
 
@@ -58,8 +59,14 @@ struct measure_queue;
 struct measure_lane;
 struct measure_category;
 
-struct measures *measures_new(void); /* NULL without memory */
+/* NULL without memory. `names` are those of the node, of whom it lives no longer; NULL = it is the
+ * only one that counts. */
+struct measures *measures_new(struct measure_names *names);
 void measures_free(struct measures *measures);
+
+/* "other", "*": what the others are called where they are shown. A name of that kind gets no place
+ * of its own, or it would be there twice. */
+bool measure_is_other(struct str name);
 
 /* ---- the writer's ---- */
 

@@ -38,14 +38,32 @@ static int64_t cpu_us(void)
 
 /* ---- rules ---- */
 
-/* The product of all {n} and {n,m}; and no back-references, whose cost nobody can bound. */
+/* How often what stands before is copied: the largest number of {n} and {n,m}, with *at moved to
+ * the '}'. A '+' copies a group, or what is repeated already, once more: many of them inside each
+ * other double it every time. */
+static int64_t repeats_at(struct str pattern, size_t *at)
+{
+    int64_t number = 0, largest = 1;
+
+    if (pattern.data[*at] == '+' && *at > 0 && strchr(")+*?}", pattern.data[*at - 1]))
+        return 2;
+    if (pattern.data[*at] != '{')
+        return 1;
+    while (++*at < pattern.len && pattern.data[*at] != '}') {
+        char c = pattern.data[*at];
+
+        number = c >= '0' && c <= '9' && number < 100000 ? number * 10 + (c - '0') : 0;
+        largest = number > largest ? number : largest;
+    }
+    return largest;
+}
+
+/* The product of all repeats; and no back-references, whose cost nobody can bound. */
 static int check_pattern(struct str pattern, struct err *err)
 {
     int64_t product = 1;
 
     for (size_t i = 0; i < pattern.len; i++) {
-        int64_t number = 0, largest = 0;
-
         if (pattern.data[i] == '\\' && i + 1 < pattern.len) {
             char next = pattern.data[++i];
 
@@ -54,15 +72,7 @@ static int check_pattern(struct str pattern, struct err *err)
                                "that takes is not bounded", next);
             continue;
         }
-        if (pattern.data[i] != '{')
-            continue;
-        while (++i < pattern.len && pattern.data[i] != '}') {
-            char c = pattern.data[i];
-
-            number = c >= '0' && c <= '9' && number < 100000 ? number * 10 + (c - '0') : 0;
-            largest = number > largest ? number : largest;
-        }
-        product *= largest > 1 ? largest : 1;
+        product *= repeats_at(pattern, &i);
         if (product > REDACT_REPEATS_MAX)
             return err_set(err, ERR_INVALID, "a pattern must not repeat more than %d times in all",
                            REDACT_REPEATS_MAX);

@@ -68,9 +68,11 @@ struct report {
     bool timed_out;            /* fail: the worker stopped it at its timeout */
 };
 
+#define REPORT_MESSAGE_BYTES sizeof((struct err){0}.text) /* nothing of a reason is cut */
+
 struct report_result {
     enum err_code code; /* ERR_NONE = ok */
-    char message[160];
+    char message[REPORT_MESSAGE_BYTES];
     bool cancel; /* the task was cancelled or is no longer held: stop its handler */
     bool pause;
 };

@@ -113,6 +113,8 @@ struct settings {
     struct str log_level;
     struct str log_format;          /* auto, text, json */
     struct str tracing_otlp;        /* where spans are sent (OTLP over HTTP); absent = nowhere */
+    struct str tracing_headers;     /* of those requests, "name=value,…"; a secret. absent = none */
+    struct str tracing_headers_file; /* a file with more of them; absent = none */
     int64_t tracing_ratio;          /* share of new traces that is sampled, in millionths */
     int64_t writers;   /* of a node on a shared store, side by side; 0 = the usual number */
     const struct redact_rule *redact;

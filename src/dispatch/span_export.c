@@ -4,7 +4,7 @@
 #include "dispatch/span_export.h"
 
 #include "base/clock.h"
-#include "net/http_client.h"
+#include "dispatch/span_headers.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -16,6 +16,7 @@
 #define GATHER_MS 1000
 #define SEND_MS 10000
 #define LAST_SEND_MS 2000         /* at the end nobody wants to wait for a receiver */
+#define STOP_MS 3000              /* nor for one that holds a request since before */
 #define TRIES_MAX 4               /* after 1, 2 and 4 s */
 #define ANSWER_BYTES_MAX ((size_t)64 * 1024)
 
@@ -30,6 +31,7 @@ struct span_export {
     uint32_t gathered_count;
     struct span_export_counts counts;
     bool stop;
+    bool ended;            /* the thread does nothing any more */
     bool failing;          /* the exporter's thread only: the last request failed */
 };
 
@@ -164,6 +166,8 @@ static void *run(void *ctx)
         send_all(export, &filled, count);
         body = filled;
     }
+    export->ended = true;
+    pthread_cond_signal(&export->changed);
     pthread_mutex_unlock(&export->mutex);
     buf_deinit(&body);
     return NULL;
@@ -211,22 +215,32 @@ struct span_export *span_export_start(const struct settings *settings, const cha
     pthread_condattr_destroy(&monotonic);
     begin(export);
     export->client = http_client_new(base_of(settings->tracing_otlp), STR_NONE, err);
-    if (export->client && pthread_create(&export->thread, NULL, run, export) == 0)
-        return export;
-    if (export->client)
+    if (export->client && span_headers_add(settings, export->client, err) == 0) {
+        if (pthread_create(&export->thread, NULL, run, export) == 0)
+            return export;
         err_set(err, ERR_MEMORY, "no thread could be started to export spans");
+    }
     destroy(export);
     return NULL;
 }
 
+/* A receiver that took a request and never answers is left. */
 void span_export_stop(struct span_export *export)
 {
+    int64_t until_us = clock_boot_us() + STOP_MS * CLOCK_MS_US;
+    bool ended;
+
     if (!export)
         return;
     pthread_mutex_lock(&export->mutex);
     export->stop = true;
     pthread_cond_signal(&export->changed);
+    while (!export->ended && clock_boot_us() < until_us)
+        wait_ms(export, (until_us - clock_boot_us()) / CLOCK_MS_US + 1);
+    ended = export->ended;
     pthread_mutex_unlock(&export->mutex);
+    if (!ended)
+        http_client_interrupt(export->client);
     pthread_join(export->thread, NULL);
     destroy(export);
 }

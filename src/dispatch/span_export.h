@@ -16,7 +16,8 @@ struct span_export_counts {
 };
 
 /* settings->tracing_otlp: a receiver's address, with or without /v1/traces at its end. node names
- * this process. Both and log live at least as long. NULL with err: ERR_INVALID, ERR_MEMORY. */
+ * this process. Both and log live at least as long. NULL with err: ERR_INVALID, ERR_MEMORY, ERR_IO
+ * (a file of headers that cannot be read). */
 struct span_export *span_export_start(const struct settings *settings, const char *node,
                                       const struct log *log, struct err *err);
 

@@ -11,6 +11,7 @@
 #define CONNECT_MS 5000
 #define POLL_MS 1000 /* only a bound: an interrupt wakes the poll */
 #define URL_BYTES_MAX 8192
+#define HEADER_BYTES_MAX 16384
 
 struct http_client {
     CURL *easy;
@@ -160,6 +161,23 @@ void http_client_free(struct http_client *client)
     free(client);
 }
 
+int http_client_add_header(struct http_client *client, struct str name, struct str value,
+                           struct err *err)
+{
+    struct buf line = BUF_INIT(HEADER_BYTES_MAX);
+    bool ok;
+
+    buf_str(&line, name);
+    buf_text(&line, ": ");
+    buf_str(&line, value);
+    buf_byte(&line, '\0');
+    ok = !line.failed && add_header(client, line.data);
+    if (ok)
+        curl_easy_setopt(client->easy, CURLOPT_HTTPHEADER, client->headers);
+    buf_deinit(&line);
+    return ok ? 0 : err_set(err, ERR_INVALID, "A header of a request is too long.");
+}
+
 /* ---- one call ---- */
 
 static int make_url(struct http_client *client, const char *path, struct err *err)
@@ -215,10 +233,27 @@ static CURLcode perform(struct http_client *client)
     return result;
 }
 
+/* The address without a user and password in front of the host. */
+static struct str shown_base(const struct http_client *client)
+{
+    struct str base = str_span(client->url.data, client->base_len);
+    const char *host = memmem(base.data, base.len, "://", 3);
+    const char *path, *at;
+    size_t left;
+
+    if (!host)
+        return base;
+    host += 3;
+    left = base.len - (size_t)(host - base.data);
+    path = memchr(host, '/', left);
+    at = memrchr(host, '@', path ? (size_t)(path - host) : left);
+    return at ? str_span(at + 1, left - (size_t)(at + 1 - host)) : base;
+}
+
 static int transfer_error(const struct http_client *client, CURLcode result, struct err *err)
 {
     const char *why = client->message[0] ? client->message : curl_easy_strerror(result);
-    int base_len = (int)client->base_len;
+    struct str base = shown_base(client);
 
     if (client->too_large)
         return err_set(err, ERR_TOO_LARGE, "The server's answer is larger than %zu bytes.",
@@ -227,17 +262,17 @@ static int transfer_error(const struct http_client *client, CURLcode result, str
     case CURLE_ABORTED_BY_CALLBACK:
         return err_set(err, ERR_UNAVAILABLE, "The request was interrupted.");
     case CURLE_OPERATION_TIMEDOUT:
-        return err_set(err, ERR_REQUEST_TIMEOUT, "The server at %.*s did not answer in time.",
-                       base_len, client->url.data);
+        return err_set(err, ERR_REQUEST_TIMEOUT, "The server at " STR_FMT " did not answer in "
+                       "time.", STR_ARG(base));
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_CONNECT:
     case CURLE_SSL_CONNECT_ERROR:
     case CURLE_PEER_FAILED_VERIFICATION:
-        return err_set(err, ERR_UNAVAILABLE, "Cannot reach the server at %.*s (%s); is it running?",
-                       base_len, client->url.data, why);
+        return err_set(err, ERR_UNAVAILABLE, "Cannot reach the server at " STR_FMT " (%s); is it "
+                       "running?", STR_ARG(base), why);
     default:
-        return err_set(err, ERR_IO, "The connection to %.*s failed: %s.", base_len,
-                       client->url.data, why);
+        return err_set(err, ERR_IO, "The connection to " STR_FMT " failed: %s.", STR_ARG(base),
+                       why);
     }
 }
 

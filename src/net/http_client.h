@@ -16,6 +16,10 @@ struct http_client;
 struct http_client *http_client_new(struct str base_url, struct str token, struct err *err);
 void http_client_free(struct http_client *client);
 
+/* Sent with every call from now on. Name and value were checked: neither has a line break. */
+int http_client_add_header(struct http_client *client, struct str name, struct str value,
+                           struct err *err);
+
 /* One request. body absent = none. 0 with *status whenever the server answered, whatever it said;
  * -ERR_UNAVAILABLE when it cannot be reached or the call was interrupted, -ERR_REQUEST_TIMEOUT,
  * -ERR_TOO_LARGE, -ERR_IO. response is reset first; its maximum counts if it is the smaller one.

@@ -25,7 +25,7 @@ static int load_checkpoint(struct batch *batch, struct task *task, struct arena 
 {
     const struct store_verbs *verbs = batch->store->verbs;
     bool damaged = false;
-    char hash[65];
+    char hash[65], id[UUID_TEXT_BYTES];
 
     *checkpoint = NULL;
     if (!task->checkpoint_data.data)
@@ -42,7 +42,9 @@ static int load_checkpoint(struct batch *batch, struct task *task, struct arena 
             break;
         if (verbs->checkpoint_invalidate(batch->store, &task->id, (*checkpoint)->seq, err) < 0)
             return -(int)err->code;
-        LOG(batch->queue->log, LOG_ERROR, "checkpoint.damaged", KI("seq", (*checkpoint)->seq));
+        uuid_format(&task->id, id);
+        LOG(batch->queue->log, LOG_ERROR, "checkpoint.damaged", KC("task", id),
+            KS("correlation_id", task->spec.correlation_id), KI("seq", (*checkpoint)->seq));
         *checkpoint = NULL;
         damaged = true;
     }

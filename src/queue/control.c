@@ -23,7 +23,6 @@ int control_cancel(struct batch *batch, struct task *task, enum actor actor, con
     task->error = STR("cancelled");
     task->held = by_lease; /* its holder is told until it stops or its lease ends */
     task->pause_requested = false;
-    batch->queue->stats.cancelled_total++;
     FAULT_POINT("control.cancel");
     return batch_move(batch, task, STATUS_CANCELLED, MOVE_CANCEL, state, actor, detail, err);
 }
@@ -255,7 +254,6 @@ int control_found_done(struct batch *batch, struct task *task, struct err *err)
         return -(int)err->code;
     task->progress = 100;
     task->execution_key = 0; /* no execution tells of this end */
-    batch->queue->stats.completed_total++;
     return batch_move(batch, task, STATUS_COMPLETED, MOVE_RECOVERED, "Completed", ACTOR_RECOVERY,
                       STR("{\"reason\":\"already_completed\"}"), err);
 }
@@ -311,5 +309,8 @@ int control_apply(struct batch *batch, struct control_request *request)
         return err_set(err, request->if_match ? ERR_PRECONDITION : ERR_VERSION,
                        "the task is at version %lld, not %lld; read it again",
                        (long long)task->version, (long long)request->if_version);
+    if (request->if_status != STATUS_NONE && request->if_status != task->status)
+        return err_set(err, ERR_TRANSITION, "the task is %s by now, not %s",
+                       status_word(task->status), status_word(request->if_status));
     return ops[request->op](batch, task, request);
 }

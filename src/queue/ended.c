@@ -183,7 +183,8 @@ static int escalate(struct batch *batch, struct task *task, struct err *err)
         return 0;
     if (err_http_status(err->code) >= 500)
         return -(int)err->code;
-    LOG(batch->queue->log, LOG_WARN, "dead_letter.not_escalated", KC("reason", err->text));
+    LOG(batch->queue->log, LOG_WARN, "dead_letter.not_escalated", KC("task", id),
+        KS("correlation_id", task->spec.correlation_id), KC("reason", err->text));
     err->code = ERR_NONE; /* the end itself stands */
     return 0;
 }

@@ -63,6 +63,14 @@ static int64_t waited_us(struct batch *batch, const struct task *task)
     return since_us < batch->now_us ? batch->now_us - since_us : 0;
 }
 
+/* However it came: from a worker, a person, the sweep, or a dependency that was not met. */
+static void count_end(struct queue_stats *stats, enum status ended)
+{
+    stats->completed_total += ended == STATUS_COMPLETED;
+    stats->failed_total += ended == STATUS_FAILED || ended == STATUS_DEAD_LETTER;
+    stats->cancelled_total += ended == STATUS_CANCELLED;
+}
+
 void measured_move(struct batch *batch, const struct task *task, enum move move)
 {
     static const enum measure_count ends[STATUS_COUNT] = {
@@ -78,8 +86,10 @@ void measured_move(struct batch *batch, const struct task *task, enum move move)
         measured_count(batch, task, MEASURE_LOST);
     else if (move == MOVE_GIVE_BACK)
         measured_count(batch, task, MEASURE_RELEASED);
-    if (status_ended(task->status))
-        measured_count(batch, task, ends[task->status]);
+    if (!status_ended(task->status))
+        return;
+    measured_count(batch, task, ends[task->status]);
+    count_end(&batch->queue->stats, task->status);
 }
 
 void measured_execution(struct batch *batch, const struct task *task, enum execution_status status)
@@ -136,7 +146,10 @@ int measured_open(struct queue *queue, struct err *err)
 {
     struct hours_flush *hours = &queue->hours;
 
-    queue->measures = measures_new();
+    if (!queue->config.measure_names)
+        queue->config.measure_names = queue->own_names = measure_names_new();
+    if (queue->config.measure_names)
+        queue->measures = measures_new(queue->config.measure_names);
     hours->before = calloc(1, sizeof *hours->before);
     hours->written = calloc(1, sizeof *hours->written);
     hours->sending = calloc(1, sizeof *hours->sending);
@@ -148,6 +161,7 @@ int measured_open(struct queue *queue, struct err *err)
 void measured_close(struct queue *queue)
 {
     measures_free(queue->measures);
+    measure_names_free(queue->own_names);
     free(queue->hours.before);
     free(queue->hours.written);
     free(queue->hours.sending);

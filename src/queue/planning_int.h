@@ -107,6 +107,8 @@ struct run_wish {
     struct uuid id;
     struct str payload;              /* absent = the job's */
     enum actor actor;
+    struct str correlation_id;       /* of what it goes on with, so below; absent = none */
+    struct str traceparent, tracestate;
     struct str detail;               /* of the first event */
     struct str state;                /* while it waits for other runs; absent = it does not */
 };

@@ -125,6 +125,7 @@ struct control_request {
     enum actor actor;
     int64_t if_version; /* -1 = none; else ERR_VERSION when it differs */
     bool if_match;      /* if_version came as If-Match: ERR_PRECONDITION instead */
+    enum status if_status; /* STATUS_NONE = any; else ERR_TRANSITION when it differs */
     int64_t priority;
     enum recovery_method method; /* of recover */
     struct str reason;  /* JSON, detail of the event; absent = none */
@@ -201,6 +202,8 @@ struct queues_request {
     struct str name;           /* absent = all */
     struct queue_view *queues; /* out */
     uint32_t count;
+    const struct lane_count *lanes; /* if they were loaded already; NULL = not */
+    uint32_t lanes_count;
 };
 
 struct queue_patch_request {
@@ -288,6 +291,7 @@ struct queue_stats {
 
 struct stats_request {
     struct request base;
+    bool brief;                 /* in: no counts, queues and lanes; there may be very many */
     struct queue_stats stats;   /* out */
     struct queue_view *queues;  /* out */
     uint32_t queues_count;
@@ -329,6 +333,8 @@ struct job_run_request {
     struct request base;
     struct uuid job_id;
     struct str payload; /* JSON; absent = the job's */
+    struct str correlation_id; /* all three may be absent */
+    struct str traceparent, tracestate;
     enum actor actor;
     struct task *task;  /* out */
 };
@@ -415,6 +421,7 @@ struct queue_config {
      * this one. */
     const char *node_id;
     bool (*lives_here)(void *ctx, struct str queue);
+    struct measure_names *measure_names; /* NULL = its own */
     void *ctx;
 };
 

@@ -187,6 +187,15 @@ struct recovery_fault {
     char text[256];
 };
 
+/* Lines about refused reports that a lease has got: report_refused.c. */
+#define REFUSALS_KNOWN 64
+#define REFUSALS_TOLD_MAX 16
+struct refusals_told {
+    struct uuid task_id;
+    int64_t lease_token;
+    uint32_t count;
+};
+
 struct queue {
     struct routes *routes;   /* only of the one in front of several; then the rest is not used but
                               * for the settings (routes.c) */
@@ -236,6 +245,7 @@ struct queue {
     bool unpark_some;        /* a queue with unpark_all is there */
     struct queue_stats stats;
     struct measures *measures; /* written by whoever has the turn, read by anybody */
+    struct measure_names *own_names; /* of what is measured; NULL = somebody else's */
     struct hours_flush hours;
     struct catalog_cache catalog;
     struct uuid late_end;    /* only of a seeded bug */
@@ -285,6 +295,7 @@ struct queue {
     int64_t prune_cursor[STATUS_COUNT];
     int64_t history_cursor;
     struct redact *redact;   /* rules for log lines; NULL = none */
+    struct refusals_told refusals[REFUSALS_KNOWN];
     struct log_heads heads;
     struct store_reader *reader; /* of the archive, opened when needed */
     bool archive_checked;        /* nothing half written is at its end */
@@ -447,6 +458,9 @@ int report_outcome(struct batch *batch, struct task *task, const struct report *
 /* What checkpoint_data of a task shows of its newest valid checkpoint. */
 struct str checkpoint_short(const struct checkpoint *row, struct arena *arena);
 int report_release(struct batch *batch, struct task *task, struct err *err);
+/* report_refused.c: the line that tells of it; false = there is none. */
+bool report_refusal_line(struct batch *batch, const struct task *task, const struct report *report,
+                         const struct report_result *result, struct report *line);
 void task_let_go(struct task *task); /* no longer held */
 int task_pause_if_asked(struct batch *batch, struct task *task, bool asked, struct err *err);
 /* control.c */

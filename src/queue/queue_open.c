@@ -161,6 +161,7 @@ struct queue *queue_new(struct store *store, const struct queue_config *config, 
         free(queue);
         return NULL;
     }
+    queue->config = *config;
     if (measured_open(queue, err) < 0) {
         measured_close(queue);
         redact_free(queue->redact);
@@ -169,7 +170,6 @@ struct queue *queue_new(struct store *store, const struct queue_config *config, 
     }
     queue->main = queue;
     queue->store = store;
-    queue->config = *config;
     if (!queue->config.namespace_name.data)
         queue->config.namespace_name = STR(TASK_DEFAULT_NAMESPACE);
     queue->settings = config->settings;

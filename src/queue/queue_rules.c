@@ -31,15 +31,16 @@ int limits_view(struct batch *batch, struct queue_state *state, struct arena *ar
     return 0;
 }
 
+/* lanes NULL: they are loaded. */
 static int add_counts(struct batch *batch, struct queue_view *views, uint32_t count,
-                      struct err *err)
+                      const struct lane_count *lanes, uint32_t lanes_count, struct err *err)
 {
     struct map by_name = MAP_INIT; /* there may be thousands of both */
-    struct lane_count *lanes;
-    uint32_t lanes_count;
-    int rc = batch->store->verbs->counts_load(batch->store, &batch->arena, &lanes, &lanes_count,
-                                              err);
+    struct lane_count *loaded = NULL;
+    int rc = lanes ? 0 : batch->store->verbs->counts_load(batch->store, &batch->arena, &loaded,
+                                                          &lanes_count, err);
 
+    lanes = lanes ? lanes : loaded;
     for (uint32_t q = 0; rc == 0 && q < count; q++)
         if (map_put(&by_name, views[q].row.rule.name, &views[q]) < 0)
             rc = no_memory(err);
@@ -77,7 +78,8 @@ int limits_list(struct batch *batch, struct queues_request *request)
     }
     if (batch_flush(batch, err) < 0)
         return -(int)err->code;
-    return add_counts(batch, request->queues, request->count, err);
+    return add_counts(batch, request->queues, request->count, request->lanes,
+                      request->lanes_count, err);
 }
 
 static void patch_rule(struct queue_rule *rule, const struct queue_patch_request *request)
@@ -184,5 +186,5 @@ int limits_patch(struct batch *batch, struct queue_patch_request *request)
     if (limits_view(batch, state, request->base.arena, &request->view, err) < 0 ||
         batch_flush(batch, err) < 0)
         return -(int)err->code;
-    return add_counts(batch, &request->view, 1, err);
+    return add_counts(batch, &request->view, 1, NULL, 0, err);
 }

@@ -32,7 +32,7 @@ static int64_t content_hash(const struct report *report)
 static void refuse(struct report_result *result, enum err_code code, const char *message)
 {
     result->code = code;
-    snprintf(result->message, sizeof result->message, "%.159s", message);
+    snprintf(result->message, sizeof result->message, "%s", message);
 }
 
 static int start(struct batch *batch, struct task *task, struct err *err)
@@ -259,6 +259,27 @@ static bool is_under_lease(const struct batch *batch, const struct task *task,
            !lease_is_void(batch->queue, report->lease_token);
 }
 
+static int tell_refusal(struct batch *batch, struct task *task, const struct report *report,
+                        const struct report_result *result, struct err *err)
+{
+    struct report line;
+
+    return report_refusal_line(batch, task, report, result, &line)
+               ? write_log(batch, task, &line, err) : 0;
+}
+
+/* Refused before it came here: its task is only told why. */
+static int apply_refused(struct batch *batch, const struct report *report,
+                         const struct report_result *result, struct err *err)
+{
+    struct task *task;
+
+    if (batch_task(batch, &report->task_id, &task, err) < 0)
+        return -(int)err->code;
+    return task && is_under_lease(batch, task, report)
+               ? tell_refusal(batch, task, report, result, err) : 0;
+}
+
 static int apply_element(struct batch *batch, struct report *report, struct report_result *result,
                          struct err *err)
 {
@@ -278,8 +299,10 @@ static int apply_element(struct batch *batch, struct report *report, struct repo
         return 0;
     if (batch_owe(batch, task, err) < 0 || apply_op(batch, task, report, result, err) < 0)
         return -(int)err->code;
-    if (!report->seq || result->code != ERR_NONE)
-        return 0; /* what was refused may be sent again */
+    if (result->code != ERR_NONE) /* it may be sent again */
+        return tell_refusal(batch, task, report, result, err);
+    if (!report->seq)
+        return 0;
     task->report_seq = report->seq;
     return batch_owe(batch, task, err);
 }
@@ -320,12 +343,14 @@ int report_apply(struct batch *batch, struct report_request *request)
         return -(int)request->base.err.code;
     for (uint32_t i = 0; i < request->count; i++) {
         struct report_result *result = &request->results[i];
+        struct report *report = &request->reports[i];
+        bool refused = result->code == ERR_MALFORMED || result->code == ERR_INVALID ||
+                       result->code == ERR_TOO_LARGE;
 
-        if (result->code == ERR_MALFORMED || result->code == ERR_INVALID ||
-            result->code == ERR_TOO_LARGE)
-            continue; /* refused before it came here */
-        *result = (struct report_result){.code = ERR_NONE};
-        if (apply_element(batch, &request->reports[i], result, &request->base.err) < 0)
+        if (!refused)
+            *result = (struct report_result){.code = ERR_NONE};
+        if ((refused ? apply_refused(batch, report, result, &request->base.err)
+                     : apply_element(batch, report, result, &request->base.err)) < 0)
             return -(int)request->base.err.code;
     }
     return 0;

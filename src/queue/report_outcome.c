@@ -60,7 +60,6 @@ static int complete(struct batch *batch, struct task *task, const struct report 
     task_let_go(task);
     task->progress = 100;
     task->error = STR_NONE;
-    batch->queue->stats.completed_total++;
     if (batch_execution_end(batch, task, EXECUTION_COMPLETED, STR_NONE, STR_NONE, err) < 0 ||
         put_result(batch, task, report->result, err) < 0)
         return -(int)err->code;
@@ -100,7 +99,6 @@ static int go_on(struct batch *batch, struct task *task, const struct report *re
     if (outcome.to == STATUS_FAILED) {
         task->error = STR("continuation_limit");
         task->last_error = task->error;
-        batch->queue->stats.failed_total++;
         return batch_move(batch, task, STATUS_FAILED, MOVE_OUTCOME, "Failed", ACTOR_WORKER, reason,
                           err);
     }
@@ -141,9 +139,7 @@ static int fail(struct batch *batch, struct task *task, const struct report *rep
     task->next_retry_at_us = ends ? 0 : batch->now_us + outcome.delay_ms * CLOCK_MS_US;
     task->scheduled_at_us = outcome.to == STATUS_DELAYED ? task->next_retry_at_us
                                                          : task->scheduled_at_us;
-    if (ends) {
-        batch->queue->stats.failed_total++;
-    } else {
+    if (!ends) {
         batch->queue->stats.retried_total++;
         measured_count(batch, task, MEASURE_RETRIED);
     }

@@ -111,6 +111,37 @@ static void add_stats(struct queue_stats *to, const struct queue_stats *from)
         to->clock_behind_us = from->clock_behind_us;
 }
 
+/* A claim may wait in several parts at once, and each of them counts it: here it is one. */
+static int64_t count_waiting_claims(struct routes *routes)
+{
+    int64_t count = 0;
+
+    pthread_mutex_lock(&routes->mutex);
+    for (const struct call *call = routes->waiting; call; call = call->next)
+        count += call->request->kind == REQUEST_CLAIM && call->wait_ms > 0 &&
+                 (call->spread || !(call->mask & (call->mask - 1)));
+    pthread_mutex_unlock(&routes->mutex);
+    return count;
+}
+
+/* A queue may be in two stores, and so may its lanes: each is told once. */
+static void add_lane(struct stats_request *request, const struct routes *routes,
+                     const struct lane_count *lane)
+{
+    uint32_t mask = routes_mask(routes, lane->queue);
+
+    for (uint32_t i = 0; (mask & (mask - 1)) && i < request->lanes_count; i++) {
+        struct lane_count *known = &request->lanes[i];
+
+        if (known->status != lane->status || !str_eq(known->queue, lane->queue) ||
+            !str_eq(known->type, lane->type))
+            continue;
+        known->tasks += lane->tasks;
+        return;
+    }
+    request->lanes[request->lanes_count++] = *lane;
+}
+
 static int merge_stats(struct call *call, const struct tally *tally)
 {
     struct stats_request *request = (struct stats_request *)call->request;
@@ -124,6 +155,7 @@ static int merge_stats(struct call *call, const struct tally *tally)
         add_stats(&request->stats, &share->as.stats.stats);
         lanes += share->as.stats.lanes_count;
     }
+    request->stats.waiting_claims = count_waiting_claims(call->routes);
     request->stats.stores = call->routes->count;
     request->stats.stores_down = tally->others;
     request->lanes = arena_alloc_array(request->base.arena, lanes, sizeof *request->lanes);
@@ -133,7 +165,7 @@ static int merge_stats(struct call *call, const struct tally *tally)
         const struct stats_request *part = &call->shares[first_part(mask)]->as.stats;
 
         for (uint32_t i = 0; i < part->lanes_count; i++)
-            request->lanes[request->lanes_count++] = part->lanes[i];
+            add_lane(request, call->routes, &part->lanes[i]);
     }
     return merge_queues(call, tally, &request->queues, &request->queues_count);
 }

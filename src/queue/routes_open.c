@@ -170,6 +170,7 @@ static int open_part(struct routes *routes, const struct route_part *given, stru
     config.settings = &part->settings;
     config.node_id = routes->node_id;
     config.lives_here = part_lives_here;
+    config.measure_names = routes->names;
     config.on_notes = given->config.on_notes ? on_notes : NULL;
     config.on_spans = given->config.on_spans ? on_spans : NULL;
     config.on_outbox = given->config.on_outbox ? on_outbox : NULL;
@@ -192,17 +193,40 @@ static void name_node(struct routes *routes)
     arena_deinit(&arena);
 }
 
+static void routes_free(struct routes *routes)
+{
+    if (!routes)
+        return;
+    free((void *)routes->hints);
+    measure_names_free(routes->names);
+    free(routes);
+}
+
+static struct routes *routes_new(void)
+{
+    struct routes *routes = calloc(1, sizeof *routes);
+
+    if (!routes)
+        return NULL;
+    routes->hints = calloc(ROUTES_HINTS, sizeof *routes->hints);
+    routes->names = measure_names_new();
+    if (routes->hints && routes->names)
+        return routes;
+    routes_free(routes);
+    return NULL;
+}
+
 int routes_open(struct queue **out, const struct route_part *parts, uint32_t count,
                 struct err *err)
 {
     struct queue *front = calloc(1, sizeof *front);
-    struct routes *routes = calloc(1, sizeof *routes);
+    struct routes *routes = routes_new();
     int rc = 0;
 
     ASSERT(count >= 2 && count <= ROUTES_MAX);
-    if (!front || !routes || !(routes->hints = calloc(ROUTES_HINTS, sizeof *routes->hints))) {
+    if (!front || !routes) {
         free(front);
-        free(routes);
+        routes_free(routes);
         return err_set(err, ERR_MEMORY, "out of memory at the start");
     }
     front->routes = routes;
@@ -251,8 +275,7 @@ void routes_close(struct queue *front)
         free(place);
     map_deinit(&routes->places);
     pthread_mutex_destroy(&routes->mutex);
-    free((void *)routes->hints);
-    free(routes);
+    routes_free(routes);
     redact_free(front->redact);
     free(front);
 }

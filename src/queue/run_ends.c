@@ -87,17 +87,23 @@ static int give_slot_on(struct batch *batch, struct batch_job *held, const struc
 
 /* ---- what an end starts ---- */
 
+/* The run goes on with what the other was part of, as children do. */
 static int start_run(struct batch *batch, const struct uuid *job_id, const struct task *by,
                      struct err *err)
 {
     struct batch_job *known = jobs_get(batch, job_id);
-    struct run_wish wish = {.actor = ACTOR_SCHEDULER};
+    struct run_wish wish = {.actor = ACTOR_SCHEDULER,
+                            .correlation_id = by->spec.correlation_id};
+    struct task_spec trace = {0};
     struct task *task;
     char id[UUID_TEXT_BYTES];
     int rc = known ? job_is_active(batch, known->job, err) : 0;
 
+    uuid_format(&by->id, id);
     if (rc == 1) {
-        uuid_format(&by->id, id);
+        inherit_trace(batch, by, &batch->arena, &trace);
+        wish.traceparent = trace.traceparent;
+        wish.tracestate = trace.tracestate;
         wish.job = known->job;
         wish.detail = batch_text(batch, "{\"triggered_by\":\"%s\",\"status\":\"%s\"}", id,
                                  status_word(by->status));
@@ -106,7 +112,8 @@ static int start_run(struct batch *batch, const struct uuid *job_id, const struc
     }
     if (rc >= 0 || err_http_status(err->code) >= 500)
         return rc < 0 ? rc : 0;
-    LOG(batch->queue->log, LOG_WARN, "job.not_triggered", KC("reason", err->text));
+    LOG(batch->queue->log, LOG_WARN, "job.not_triggered", KC("task", id),
+        KS("correlation_id", by->spec.correlation_id), KC("reason", err->text));
     err->code = ERR_NONE; /* the end itself stands */
     return 0;
 }

@@ -315,6 +315,9 @@ static int make_input(struct batch *batch, const struct run_wish *wish, struct a
     if (wish->schedule)
         input->spec.schedule_id = wish->schedule->id;
     input->spec.run_at_us = wish->instant_us;
+    input->spec.correlation_id = wish->correlation_id;
+    input->spec.traceparent = wish->traceparent;
+    input->spec.tracestate = wish->tracestate;
     return input->spec.queue.data ? 0 : no_memory(err);
 }
 
@@ -368,7 +371,11 @@ int run_make(struct batch *batch, struct run_wish *wish, struct arena *arena, st
 int job_run_apply(struct batch *batch, struct job_run_request *request)
 {
     struct err *err = &request->base.err;
-    struct run_wish wish = {.payload = request->payload, .actor = request->actor};
+    struct run_wish wish = {.payload = request->payload,
+                            .actor = request->actor,
+                            .correlation_id = request->correlation_id,
+                            .traceparent = request->traceparent,
+                            .tracestate = request->tracestate};
     struct batch_job *known;
     struct task *task;
     int active;

@@ -1,8 +1,8 @@
 /* Numbers of the queue, and the outbox as its dispatchers see it. */
 #include "queue/queue_int.h"
 
-/* Which queues have a live worker, and whether anybody leads. The node itself is a row without
- * slots until it has a pool. */
+/* How many workers live, which queues have one, and whether anybody leads. The node itself is a row
+ * without slots until it has a pool. */
 static void look_at_workers(struct batch *batch, struct stats_request *request)
 {
     struct queue *queue = batch->queue;
@@ -14,6 +14,7 @@ static void look_at_workers(struct batch *batch, struct stats_request *request)
         led |= worker->row.is_leader && worker->row.leader_until_us > batch->now_us;
         if (worker->row.lease_until_us < batch->now_us || worker->row.pool_size == 0)
             continue;
+        request->stats.workers++;
         for (uint32_t i = 0; i < worker->queues_count; i++) {
             struct queue_state *state = limits_queue(queue, worker->queues[i]);
 
@@ -31,9 +32,8 @@ static void look_at_workers(struct batch *batch, struct stats_request *request)
     request->stats.leads = !queue->store->shared || queue->leads;
 }
 
-int stats_apply(struct batch *batch, struct stats_request *request)
+static int load_counts(struct batch *batch, struct stats_request *request)
 {
-    struct queue *queue = batch->queue;
     struct queues_request queues = {.base = {.arena = request->base.arena}};
     struct err *err = &request->base.err;
 
@@ -41,14 +41,26 @@ int stats_apply(struct batch *batch, struct stats_request *request)
         batch->store->verbs->counts_load(batch->store, request->base.arena, &request->lanes,
                                          &request->lanes_count, err) < 0)
         return -(int)err->code;
+    queues.lanes = request->lanes;
+    queues.lanes_count = request->lanes_count;
     if (limits_list(batch, &queues) < 0) {
         *err = queues.base.err;
         return -(int)err->code;
     }
     request->queues = queues.queues;
     request->queues_count = queues.count;
+    return 0;
+}
+
+int stats_apply(struct batch *batch, struct stats_request *request)
+{
+    struct queue *queue = batch->queue;
+    struct err *err = &request->base.err;
+
+    if (!request->brief && load_counts(batch, request) < 0)
+        return -(int)err->code;
     request->stats = queue->stats;
-    request->stats.workers = map_count(&queue->workers);
+    request->stats.workers = 0;
     request->stats.storage_full = batch->store->full;
     writers_add_stats(queue, &request->stats);
     look_at_workers(batch, request);

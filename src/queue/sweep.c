@@ -19,7 +19,6 @@ static int execution_lost(struct batch *batch, struct task *task, const char *re
 static int bury(struct batch *batch, struct task *task, struct err *err)
 {
     task->error = STR("poison");
-    batch->queue->stats.failed_total++;
     if (batch_move(batch, task, STATUS_RECOVERING, MOVE_RECOVER, "Recovering", ACTOR_RECOVERY,
                    STR_NONE, err) < 0)
         return -(int)err->code;

@@ -224,7 +224,8 @@ static void read_done(struct reader_job *job)
         call->server->read_errors += call->err.code == ERR_STORAGE_READ;
         if (err_http_status(call->err.code) == 500)
             LOG(call->server->log, LOG_ERROR, "server.read_failed",
-                KC("route", call->route->pattern), KC("error", call->err.text));
+                KC("route", call->route->pattern), KS("correlation_id", call->request_id),
+                KC("error", call->err.text));
         call_fail(call);
         return;
     }
@@ -279,7 +280,7 @@ static void try_done(struct reader_job *job)
     if (call->err.code != ERR_NONE) {
         call->server->read_errors += call->err.code == ERR_STORAGE_READ;
         LOG(call->server->log, LOG_WARN, "server.read_failed", KC("route", call->route->pattern),
-            KC("error", call->err.text));
+            KS("correlation_id", call->request_id), KC("error", call->err.text));
     }
     call->then(call);
 }

@@ -35,5 +35,6 @@ void api_readyz(struct api_call *call)
         return;
     }
     call->ctx = request;
+    request->brief = true;
     call_submit(call, &request->base, REQUEST_STATS, checked);
 }

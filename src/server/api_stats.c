@@ -103,13 +103,15 @@ static void write_queues(struct buf *out, const struct stats_request *request)
     buf_byte(out, ']');
 }
 
-static void write_lanes(struct buf *out, const struct stats_request *request)
+/* True when there are more than are written. */
+static bool write_lanes(struct buf *out, const struct stats_request *request)
 {
     uint32_t written = 0;
+    uint32_t i = 0;
 
     json_write_key(out, "lanes");
     buf_byte(out, '[');
-    for (uint32_t i = 0; i < request->lanes_count && written < LANES_MAX; i++) {
+    for (; i < request->lanes_count && written < LANES_MAX; i++) {
         const struct lane_count *lane = &request->lanes[i];
 
         if (lane->tasks == 0)
@@ -125,27 +127,41 @@ static void write_lanes(struct buf *out, const struct stats_request *request)
         buf_byte(out, '}');
     }
     buf_byte(out, ']');
+    return i < request->lanes_count;
 }
 
 /* ---- alerts ---- */
 
-static void add_history(const struct history *history, struct alert_queue *queue)
+static void add_figures(const struct history *history, uint32_t at, struct alert_queue *queue)
 {
-    queue->dead_before = -1;
-    for (uint32_t i = 0; i < history_queues(history); i++) {
+    queue->completed = history_sum(history, at, HISTORY_COMPLETED, RATE_SECONDS);
+    queue->failed = history_sum(history, at, HISTORY_FAILED, RATE_SECONDS);
+    queue->dead_before = history_least(history, at, HISTORY_DEAD, DEAD_SECONDS);
+}
+
+/* What has no figures of its own is judged together with the others of that kind. One that is new
+ * gets them with the next step. */
+static void add_history(const struct history *history, struct alert_queue *queue,
+                        struct alert_queue *others)
+{
+    for (uint32_t i = HISTORY_OTHERS + 1; i < history_queues(history); i++) {
         if (!str_eq(history_queue(history, i), queue->name))
             continue;
-        queue->completed = history_sum(history, i, HISTORY_COMPLETED, RATE_SECONDS);
-        queue->failed = history_sum(history, i, HISTORY_FAILED, RATE_SECONDS);
-        queue->dead_before = history_least(history, i, HISTORY_DEAD, DEAD_SECONDS);
+        add_figures(history, i, queue);
+        return;
     }
+    queue->dead_before = -1;
+    if (history_queues(history) > HISTORY_QUEUES_MAX || measure_is_other(queue->name))
+        others->dead_now += queue->dead_now;
 }
 
 static void write_alerts(struct api_call *call, const struct stats_look *stats)
 {
     const struct stats_request *request = &stats->request;
     int64_t now_us = queue_now_us(call->server->queue);
+    const struct history *history = sampler_history(call->server->sampler);
     struct map waits = MAP_INIT;
+    struct alert_queue others = {.served = true};
     struct alert_queue *queues = arena_alloc_array(call->arena, request->queues_count + 1,
                                                    sizeof *queues);
     struct alert_facts facts = {.queues = queues,
@@ -156,7 +172,8 @@ static void write_alerts(struct api_call *call, const struct stats_look *stats)
                                 .stores_down = request->stats.stores_down,
                                 .log_regression = request->stats.log_regression,
                                 .read_errors = request->stats.read_errors_total,
-                                .schedules_in_error = stats->schedules_in_error};
+                                .schedules_in_error = stats->schedules_in_error,
+                                .unread = !stats->whole};
 
     stats_look_map_waits(stats, &waits);
     for (uint32_t i = 0; i < facts.queues_count; i++) {
@@ -169,9 +186,12 @@ static void write_alerts(struct api_call *call, const struct stats_look *stats)
         queues[i].dead_now = (double)view->counts[STATUS_DEAD_LETTER];
         if (wait && view->counts[STATUS_PENDING])
             queues[i].waits_us = now_us - wait->since_us;
-        add_history(sampler_history(call->server->sampler), &queues[i]);
+        add_history(history, &queues[i], &others);
     }
     map_deinit(&waits);
+    add_figures(history, HISTORY_OTHERS, &others);
+    if (queues)
+        queues[facts.queues_count++] = others;
     json_write_key(&call->out, "alerts");
     alerts_render(&facts, &call->out);
 }
@@ -181,6 +201,7 @@ static void counted(struct api_call *call)
     struct stats_look *stats = call->ctx;
     struct stats_request *request = &stats->request;
     struct buf *out = &call->out;
+    bool cut;
 
     request->stats.read_errors_total += call->server->read_errors;
     buf_byte(out, '{');
@@ -192,11 +213,17 @@ static void counted(struct api_call *call)
     buf_byte(out, ',');
     write_queues(out, request);
     buf_byte(out, ',');
-    write_lanes(out, request);
+    cut = write_lanes(out, request) || request->queues_count > BOUND_LIST_LIMIT;
+    buf_byte(out, ',');
+    render_bool(out, "cut", cut);
     buf_byte(out, ',');
     json_write_key(out, "executions");
-    execution_hours_render(stats->hours, stats->hours_count, queue_now_us(call->server->queue),
-                           stats->categories, stats->categories_count, out);
+    if (stats->hours_known)
+        execution_hours_render(stats->hours, stats->hours_count,
+                               queue_now_us(call->server->queue), stats->categories,
+                               stats->categories_count, out);
+    else
+        buf_text(out, "[]"); /* not known, which is not the same as none */
     buf_byte(out, ',');
     write_alerts(call, stats);
     buf_byte(out, '}');

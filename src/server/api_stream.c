@@ -18,6 +18,8 @@
 #define PENDING_BYTES_MAX ((size_t)4 << 20) /* about 20,000 events between two turns of the loop */
 #define KEEP_ALIVE_US (15 * CLOCK_SECOND_US) /* proxies cut silent connections after a minute */
 #define GAP_CHECK_US (CLOCK_SECOND_US / 4)
+#define PIECE_BYTES ((size_t)8 * 1024) /* of events that are sent together: about 50 */
+#define EVENT_BYTES_MAX ((size_t)8 * 1024) /* names of 200 bytes, escaped, and the rest */
 #define EVENT_ROOM_BYTES 1024 /* for a gap notice and one event */
 #define STATS_BYTES_MAX ((size_t)128 * 1024) /* 66 queues with names of 200 bytes, escaped */
 
@@ -47,6 +49,7 @@ struct stream {
     uint32_t stats_count;    /* of them, those that want figures */
     struct loop_timer *timer;
     struct buf taken;        /* the loop's */
+    struct buf piece;        /* and this */
     pthread_mutex_t mutex;   /* below it the rest */
     struct buf pending;
     int64_t dropped;         /* did not fit into pending */
@@ -57,8 +60,6 @@ struct stream {
 static bool reader_wants(const struct stream_reader *reader, const struct stream_record *record,
                          const char *names)
 {
-    if (reader->stats_only)
-        return false;
     if (reader->queue.data && !str_eq(reader->queue, str_span(names, record->queue_len)))
         return false;
     if (reader->type.data &&
@@ -84,17 +85,36 @@ static bool tell_gap(struct stream_reader *reader)
     return true;
 }
 
-static void hand_out(struct stream *stream, const struct stream_record *record, const char *at)
+static void send_piece(struct stream *stream, struct stream_reader *reader, uint32_t *events)
 {
-    size_t names_len = (size_t)record->queue_len + record->type_len;
-    struct str text = str_span(at + names_len, record->bytes - sizeof *record - names_len);
+    if (*events && (stream->piece.failed || !tell_gap(reader) ||
+                    !http_stream_send(reader->call->exchange, buf_view(&stream->piece))))
+        reader->missed += *events;
+    buf_reset(&stream->piece);
+    *events = 0;
+}
 
-    for (struct stream_reader *reader = stream->readers; reader; reader = reader->next) {
-        if (!reader_wants(reader, record, at))
+/* What was taken, as far as the reader wants it. In pieces: one by one, the events of a busy queue
+ * would cost a call of the system for each of them and each reader, and the loop serves others. */
+static void hand_out(struct stream *stream, struct stream_reader *reader)
+{
+    struct stream_record record;
+    uint32_t events = 0;
+
+    for (size_t at = 0; at < stream->taken.len; at += record.bytes) {
+        const char *names = stream->taken.data + at + sizeof record;
+        size_t head_len;
+
+        memcpy(&record, stream->taken.data + at, sizeof record);
+        if (!reader_wants(reader, &record, names))
             continue;
-        if (!tell_gap(reader) || !http_stream_send(reader->call->exchange, text))
-            reader->missed++;
+        head_len = sizeof record + record.queue_len + record.type_len;
+        if (stream->piece.len + record.bytes - head_len > PIECE_BYTES)
+            send_piece(stream, reader, &events);
+        buf_append(&stream->piece, stream->taken.data + at + head_len, record.bytes - head_len);
+        events++;
     }
+    send_piece(stream, reader, &events);
 }
 
 static void plan(struct stream *stream)
@@ -114,7 +134,6 @@ static void run_pending(struct loop_item *item)
 {
     struct stream *stream = (struct stream *)(void *)((char *)item - offsetof(struct stream, item));
     struct buf swap = stream->taken;
-    struct stream_record record;
     int64_t dropped;
 
     pthread_mutex_lock(&stream->mutex);
@@ -124,13 +143,13 @@ static void run_pending(struct loop_item *item)
     stream->dropped = 0;
     stream->posted = false;
     pthread_mutex_unlock(&stream->mutex);
-    for (size_t at = 0; at < stream->taken.len; at += record.bytes) {
-        memcpy(&record, stream->taken.data + at, sizeof record);
-        hand_out(stream, &record, stream->taken.data + at + sizeof record);
+    for (struct stream_reader *reader = stream->readers; reader; reader = reader->next) {
+        if (reader->stats_only)
+            continue;
+        hand_out(stream, reader);
+        reader->missed += dropped;
     }
     buf_reset(&stream->taken);
-    for (struct stream_reader *reader = stream->readers; reader && dropped; reader = reader->next)
-        reader->missed += reader->stats_only ? 0 : dropped;
     plan(stream);
 }
 
@@ -312,6 +331,7 @@ struct stream *stream_open(struct server *server, struct err *err)
     stream->server = server;
     stream->item.run = run_pending;
     stream->pending = stream->taken = BUF_INIT(PENDING_BYTES_MAX);
+    stream->piece = BUF_INIT(PIECE_BYTES + EVENT_BYTES_MAX);
     pthread_mutex_init(&stream->mutex, NULL);
     return stream;
 }
@@ -329,6 +349,7 @@ void stream_free(struct stream *stream)
     loop_timer_free(stream->timer);
     buf_deinit(&stream->pending);
     buf_deinit(&stream->taken);
+    buf_deinit(&stream->piece);
     pthread_mutex_destroy(&stream->mutex);
     free(stream);
 }

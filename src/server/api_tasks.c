@@ -10,6 +10,7 @@
 #include "core/render.h"
 
 #define CURSOR_TASK 't'
+#define CURSOR_TASK_OLDEST 'o' /* of the list with the oldest first */
 #define LIST_CHUNK_FIRST 16            /* of the largest tasks: 32 MiB */
 #define LIST_CHUNK_MAX 256
 #define LIST_BYTES_ENOUGH (16u << 20)  /* a page ends early beyond this; the cursor goes on */
@@ -87,22 +88,28 @@ static void enqueued(struct api_call *call)
     }
 }
 
-/* What headers say of all tasks of the request, where they do not say it themselves. A context that
- * is not valid is passed over, as W3C asks. */
-static void take_context(const struct api_call *call, struct enqueue_request *request)
+void api_take_trace(const struct api_call *call, struct str *parent, struct str *state)
 {
-    struct str parent = http_header(call->request, "traceparent");
-    struct str state = parent.data ? http_header(call->request, "tracestate") : STR_NONE;
+    struct str given = http_header(call->request, "traceparent");
+    struct str given_state = given.data ? http_header(call->request, "tracestate") : STR_NONE;
     struct trace_context context;
     char text[TRACE_PARENT_BYTES + 1];
 
-    if (parent.data && trace_parse(parent, &context)) {
-        trace_format(&context, text);
-        parent = arena_str(call->arena, str_of(text));
-        state = trace_state_valid(state) ? arena_str(call->arena, state) : STR_NONE;
-    } else {
-        parent = STR_NONE;
-    }
+    *parent = *state = STR_NONE;
+    if (!given.data || !trace_parse(given, &context))
+        return;
+    trace_format(&context, text);
+    *parent = arena_str(call->arena, str_of(text));
+    if (trace_state_valid(given_state))
+        *state = arena_str(call->arena, given_state);
+}
+
+/* What headers say of all tasks of the request, where they do not say it themselves. */
+static void take_context(const struct api_call *call, struct enqueue_request *request)
+{
+    struct str parent, state;
+
+    api_take_trace(call, &parent, &state);
     if (!parent.data && !call->request_id.data)
         return;
     for (uint32_t i = 0; i < request->count; i++) {
@@ -233,6 +240,22 @@ static int parse_ids(struct api_call *call, struct task_filter *filter)
     return rc;
 }
 
+/* Only the list has one; what is done to all that fit is done to the newest first. */
+static int parse_order(struct api_call *call, struct task_filter *filter)
+{
+    struct str text = call_parameter(call, "order");
+
+    filter->oldest_first = str_is(text, "oldest");
+    if (!text.data || filter->oldest_first || str_is(text, "newest"))
+        return 0;
+    return err_set_field(&call->err, ERR_INVALID, "order", "'order' must be newest or oldest");
+}
+
+static char cursor_kind(const struct task_filter *filter)
+{
+    return filter->oldest_first ? CURSOR_TASK_OLDEST : CURSOR_TASK;
+}
+
 /* Where several stores are read as one, the cursor says for each where it goes on. */
 static int parse_cursor(struct api_call *call, struct task_filter *filter)
 {
@@ -242,13 +265,13 @@ static int parse_cursor(struct api_call *call, struct task_filter *filter)
     uint8_t bytes[STORE_PARTS_MAX * sizeof(int64_t)];
 
     if (!parts)
-        return call_cursor(call, CURSOR_TASK, &filter->before_key);
+        return call_cursor(call, cursor_kind(filter), &filter->before_key);
     filter->before_keys = arena_alloc_array(call->arena, parts, sizeof *filter->before_keys);
     if (!filter->before_keys)
         return err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
     if (!text.data)
         return 0;
-    if (text.data[0] != CURSOR_TASK || digits.len != 2 * parts * sizeof(int64_t) ||
+    if (text.data[0] != cursor_kind(filter) || digits.len != 2 * parts * sizeof(int64_t) ||
         !hash_from_hex(digits, bytes, parts * sizeof(int64_t)))
         return err_set_field(&call->err, ERR_INVALID, "cursor",
                              "'cursor' must be the next_cursor of the page before");
@@ -263,10 +286,10 @@ void api_tasks_write_cursor(struct api_call *call, const struct task_filter *fil
     uint32_t parts = call->server->store->parts;
 
     if (!parts || !more) {
-        call_write_cursor(&call->out, CURSOR_TASK, filter->before_key, more);
+        call_write_cursor(&call->out, cursor_kind(filter), filter->before_key, more);
         return;
     }
-    buf_format(&call->out, "\"next_cursor\":\"%c", CURSOR_TASK);
+    buf_format(&call->out, "\"next_cursor\":\"%c", cursor_kind(filter));
     for (uint32_t i = 0; i < parts; i++)
         buf_format(&call->out, "%016llx", (unsigned long long)filter->before_keys[i]);
     buf_byte(&call->out, '"');
@@ -361,7 +384,7 @@ void api_tasks_list(struct api_call *call)
 
     if (!filter)
         err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (!filter || api_tasks_parse_filter(call, filter) < 0) {
+    if (!filter || parse_order(call, filter) < 0 || api_tasks_parse_filter(call, filter) < 0) {
         call_fail(call);
         return;
     }

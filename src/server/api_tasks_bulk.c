@@ -1,7 +1,8 @@
 /* POST /v1/tasks:cancel and :retry: the same for all tasks that fit the filters of the list,
  * newest first. One call does so many at most and replies with the cursor to go on from, so that
  * the caller sees how far it is and can stop; with dry_run it only counts. Each task is a request
- * of its own to the queue, which commits them together: what cannot be done to one stops no other.
+ * of its own to the queue, which commits them together: what cannot be done to one stops no other,
+ * and what has left the status meanwhile, such as a pending task that was claimed, is left alone.
  * The cursor only goes down, so that nothing is met twice whatever changes meanwhile. Loop thread,
  * but for read_some (a reader's) and one_done (the queue's). */
 #include "server/api.h"
@@ -132,7 +133,8 @@ static void apply(struct api_call *call)
         one->item.run = one_back;
         one->request = (struct control_request){
             .base = {.kind = REQUEST_CONTROL, .arena = &one->arena, .done = one_done, .ctx = one},
-            .task_id = bulk->ids[i], .op = bulk->op, .actor = ACTOR_USER, .if_version = -1};
+            .task_id = bulk->ids[i], .op = bulk->op, .actor = ACTOR_USER, .if_version = -1,
+            .if_status = bulk->filter.status};
     }
     for (uint32_t i = 0, count = bulk->count; i < count; i++)
         queue_submit(call->server->queue, &bulk->ones[i].request.base);
@@ -164,11 +166,26 @@ static int check_status(struct api_call *call, const struct bulk *bulk)
                          status_word(from), cancel ? "cancelled" : "retried");
 }
 
+/* In a list an empty filter is none; here "queue=" would mean all queues, and whoever wrote it had
+ * a name to put there. */
+static int check_filters(struct api_call *call)
+{
+    const char *const *names = call->route->parameters;
+
+    for (int i = 0; i < ROUTE_PARAMETERS_MAX && names[i]; i++)
+        if (call->parameters[i].data && call->parameters[i].len == 0)
+            return err_set_field(&call->err, ERR_INVALID, names[i],
+                                 "'%s' is empty; leave it out if it does not matter", names[i]);
+    return 0;
+}
+
 static int prepare(struct api_call *call, struct bulk *bulk)
 {
     int64_t limit = 0;
-    int rc = api_tasks_parse_filter(call, &bulk->filter);
+    int rc = check_filters(call);
 
+    if (rc == 0)
+        rc = api_tasks_parse_filter(call, &bulk->filter);
     if (rc == 0)
         rc = parse_dry_run(call, &bulk->dry_run);
     if (rc == 0)

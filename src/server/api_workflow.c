@@ -11,6 +11,7 @@
 
 #define NODES_MAX 1000
 #define CHILDREN_CHUNK 100
+#define EDGES_MAX 50000 /* looked at, from both ends: about a second, and more nobody can draw */
 
 struct graph {
     struct api_call *call;
@@ -21,6 +22,7 @@ struct graph {
     uint32_t next;
     uint32_t max;
     uint32_t written;
+    uint32_t edges;
     bool cut; /* there is more than max */
 };
 
@@ -133,6 +135,7 @@ static int visit(struct graph *graph, const struct uuid *id)
         add(graph, &up[i].task_id);
     for (uint32_t i = 0; i < down_count; i++)
         add(graph, &down[i].task_id);
+    graph->edges += up_count + down_count;
     arena_reset(graph->scratch);
     return add_listed(graph, &children);
 }
@@ -152,10 +155,11 @@ static int read_graph(struct api_call *call, struct store_reader *reader, struct
     rc = add_listed(graph, &of_workflow);
     if (graph->count == 0 && uuid_parse(call->name, &id))
         add(graph, &id);
-    while (rc == 0 && graph->next < graph->count) {
+    while (rc == 0 && graph->next < graph->count && graph->edges < EDGES_MAX) {
         id = graph->ids[graph->next++];
         rc = visit(graph, &id);
     }
+    graph->cut |= graph->next < graph->count;
     if (rc == 0 && graph->written == 0)
         rc = err_set(&call->err, ERR_NOT_FOUND, "no task has this workflow_id or id");
     buf_text(&call->out, "],");

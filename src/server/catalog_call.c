@@ -395,6 +395,8 @@ void catalog_call_run(struct api_call *call, enum catalog_kind kind)
     if (!ours)
         return;
     ours->run.actor = ACTOR_API;
+    ours->run.correlation_id = call->request_id;
+    api_take_trace(call, &ours->run.traceparent, &ours->run.tracestate);
     if (call_object(call, &object) < 0 ||
         catalog_body_run(object, &ours->run.payload, &call->err) < 0)
         call_fail(call);

@@ -129,6 +129,8 @@ int api_read_task(struct api_call *call, struct store_reader *reader, struct are
 /* The same filters, pages and cursors wherever tasks are picked by what they are. A chunk fits into
  * the scratch arena: fewer and fewer of them where the tasks are large. */
 int api_tasks_parse_filter(struct api_call *call, struct task_filter *filter);
+/* The W3C context of the request's headers. One that is not valid is passed over, as W3C asks. */
+void api_take_trace(const struct api_call *call, struct str *parent, struct str *state);
 int api_tasks_read_chunk(struct api_call *call, struct store_reader *reader, struct arena *scratch,
                          struct task_filter *filter, struct task **tasks, uint32_t *count);
 void api_tasks_pass(struct task_filter *filter, const struct task *task); /* go on behind it */

@@ -58,7 +58,11 @@ static int read_store(struct api_call *call, struct store_reader *reader, struct
     if (verbs->read_hours(reader, since_us, call->arena, &look->hours, &look->hours_count,
                           &call->err) < 0)
         look->hours_count = 0;
-    else if (read_names(call, reader, look) < 0)
+    else
+        look->hours_known = true;
+    if (!look->hours_known)
+        return -(int)call->err.code;
+    if (read_names(call, reader, look) < 0)
         look->categories_count = 0;
     else if (verbs->read_waits(reader, call->arena, &look->waits, &look->waits_count,
                                &call->err) < 0)

@@ -12,6 +12,7 @@ struct stats_look {
     struct stats_request request; /* first: it is what the queue is asked afterwards */
     struct execution_hour *hours;
     uint32_t hours_count;
+    bool hours_known;             /* they could be read */
     struct execution_category *categories;
     uint32_t categories_count;
     struct queue_wait *waits;     /* in call->arena, as the rest */

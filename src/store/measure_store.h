@@ -12,6 +12,13 @@ struct queue_wait {
     int64_t since_us;
 };
 
+/* Tasks of a queue in one status, whatever their type. */
+struct queue_count {
+    struct str queue;
+    enum status status;
+    int64_t tasks;
+};
+
 struct measure_verbs {
     /* Rows of this run of a node: whatever is there of the same hour and category is replaced, so
      * that writing them again changes nothing. */
@@ -26,6 +33,9 @@ struct measure_verbs {
      * type. Parked ones do not count. */
     int (*read_waits)(struct store_reader *reader, struct arena *arena, struct queue_wait **waits,
                       uint32_t *count, struct err *err);
+    /* Of all queues that have tasks. */
+    int (*read_counts)(struct store_reader *reader, struct arena *arena,
+                       struct queue_count **counts, uint32_t *count, struct err *err);
 };
 
 #endif

@@ -159,7 +159,8 @@ struct task_filter {
     struct uuid parent_id;
     int64_t created_after_us; /* 0 = any */
     int64_t created_before_us;
-    int64_t before_key; /* cursor: keys below this; 0 = from the newest */
+    bool oldest_first;  /* else the newest */
+    int64_t before_key; /* cursor: keys below it, oldest first above it; 0 = from the start */
     int64_t *before_keys; /* of several stores read as one: the same for each, in place of it */
     uint32_t limit;
 };

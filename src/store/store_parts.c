@@ -194,7 +194,13 @@ static int read_lists(struct parts_reader *reader, const struct task_filter *fil
     return rc;
 }
 
-static struct list *newest(struct list *lists, uint32_t count)
+static int64_t next_created_us(const struct list *list)
+{
+    return list->tasks[list->next].spec.created_at_us;
+}
+
+/* The list whose next task comes first. */
+static struct list *first(struct list *lists, uint32_t count, bool oldest_first)
 {
     struct list *found = NULL;
 
@@ -202,15 +208,15 @@ static struct list *newest(struct list *lists, uint32_t count)
         struct list *list = &lists[i];
 
         if (list->next < list->count &&
-            (!found || list->tasks[list->next].spec.created_at_us >
-                           found->tasks[found->next].spec.created_at_us))
+            (!found || (oldest_first ? next_created_us(list) < next_created_us(found)
+                                     : next_created_us(list) > next_created_us(found))))
             found = list;
     }
     return found;
 }
 
-/* Each part gives a whole page, of which as many are taken as are among the newest of all. The
- * filter's cursors of parts that were at their beginning are set. */
+/* Each part gives a whole page, of which as many are taken as are among the first of all. With the
+ * newest first, the filter's cursors of parts that were at their beginning are set. */
 static int read_tasks(struct store_reader *base, const struct task_filter *filter,
                       struct arena *arena, struct task **tasks, uint32_t *count, struct err *err)
 {
@@ -229,10 +235,11 @@ static int read_tasks(struct store_reader *base, const struct task_filter *filte
     *tasks = arena_alloc_array(arena, filter->limit, sizeof **tasks);
     if (!*tasks)
         return err_set(err, ERR_TOO_LARGE, "the tasks of this page do not fit into memory");
-    while (*count < filter->limit && (list = newest(lists, parts->base.parts)) != NULL)
+    while (*count < filter->limit && (list = first(lists, parts->base.parts,
+                                                     filter->oldest_first)) != NULL)
         (*tasks)[(*count)++] = list->tasks[list->next++];
     for (uint32_t i = 0; i < parts->base.parts; i++)
-        if (filter->before_keys[i] == 0)
+        if (filter->before_keys[i] == 0 && !filter->oldest_first)
             filter->before_keys[i] = begin_below(&lists[i]);
     return 0;
 }

@@ -61,5 +61,27 @@ static int read_waits(struct store_reader *base, struct arena *arena, struct que
     return 0;
 }
 
+/* Where no store can be read nothing is known. */
+static int read_counts(struct store_reader *base, struct arena *arena, struct queue_count **counts,
+                       uint32_t *count, struct err *err)
+{
+    struct parts_reader *reader = parts_reader_of(base);
+    void *all = NULL;
+    uint32_t all_count = 0;
+
+    for (uint32_t i = 0; i < reader->parts->base.parts; i++) {
+        const struct store_verbs *verbs = reader->parts->stores[i]->verbs;
+
+        if (parts_check(reader->parts, i, err) == 0 &&
+            verbs->measures->read_counts(reader->readers[i], arena, counts, count, err) == 0 &&
+            gather(&all, &all_count, *counts, *count, sizeof **counts, arena, err) < 0)
+            return -(int)err->code;
+    }
+    *counts = all;
+    *count = all_count;
+    return all ? 0 : -(int)err->code;
+}
+
 const struct measure_verbs parts_measure_verbs = {.read_hours = read_hours,
-                                                  .read_waits = read_waits};
+                                                  .read_waits = read_waits,
+                                                  .read_counts = read_counts};

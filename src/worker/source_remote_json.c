@@ -371,7 +371,8 @@ static void read_error(struct str error, struct arena *arena, struct report_resu
              word.data ? word.data : "");
     result->code = err_from_word(name);
     snprintf(result->message, sizeof result->message, "%.*s",
-             message.len < 159 ? (int)message.len : 159, message.data ? message.data : "");
+             (int)str_cut(message, sizeof result->message - 1).len,
+             message.data ? message.data : "");
 }
 
 static void read_result(struct str item, struct arena *arena, struct report_result *result)

@@ -89,6 +89,15 @@ static void push(struct worker *worker, struct run *run)
     worker->ready_count++;
 }
 
+static void log_dropped(const struct worker *worker, const struct work *work)
+{
+    char id[UUID_TEXT_BYTES];
+
+    uuid_format(&work->id, id);
+    LOG(worker->log, LOG_ERROR, "task.dropped", KC("task", id),
+        KS("correlation_id", work->correlation_id), KC("reason", "out of memory"));
+}
+
 /* What came after worker_stop began is given back unstarted, by the slots like everything else.
  * Returns how many slots are to be woken. */
 static uint32_t accept(struct worker *worker, const struct work *works, uint32_t count)
@@ -101,7 +110,7 @@ static uint32_t accept(struct worker *worker, const struct work *works, uint32_t
         struct run *run = worker_run_new(worker);
 
         if (!run) {
-            LOG(worker->log, LOG_ERROR, "task.dropped", KC("reason", "out of memory"));
+            log_dropped(worker, &works[i]);
             break; /* not held, so not in a heartbeat: the server takes it back */
         }
         run->work = works[i];

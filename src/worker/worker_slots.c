@@ -142,14 +142,23 @@ static struct report decide(struct slot *slot, struct run *run, struct process_l
     return run_handler(slot, run, handler, leftover);
 }
 
+static void log_quarantine(const struct worker *worker, const struct run *run,
+                           const struct process_leftover *leftover)
+{
+    char id[UUID_TEXT_BYTES];
+
+    uuid_format(&run->task.id, id);
+    LOG(worker->log, LOG_ERROR, "slot.quarantined", KI("pid", leftover->shim), KC("task", id),
+        KS("correlation_id", run->work.correlation_id),
+        KC("hint", "a process cannot be killed; the slot is out of service until it is gone"));
+}
+
 /* The process could not be killed: its slot is out of service until it is gone. */
 static void quarantine(struct slot *slot, struct process_leftover *leftover)
 {
     struct worker *worker = slot->worker;
     uint64_t count;
 
-    LOG(worker->log, LOG_ERROR, "slot.quarantined", KI("pid", leftover->shim),
-        KC("hint", "a process cannot be killed; the slot is out of service until it is gone"));
     pthread_mutex_lock(&worker->lock);
     worker->quarantined_count++;
     pthread_cond_broadcast(&worker->calm);
@@ -177,6 +186,8 @@ static void run_task(struct slot *slot, struct run *run)
     struct report outcome = decide(slot, run, &leftover);
 
     FAULT_POINT("worker.ended");
+    if (leftover.shim) /* as long as the run is ours */
+        log_quarantine(worker, run, &leftover);
     reporter_add(worker->reporter, &run->task, &outcome, true, true);
     arena_reset(&slot->arena);
     if (leftover.shim)

@@ -2,8 +2,9 @@
  * the store sees which ones had started, and blames those: so from the second attempt on the start
  * is stored before the function is called, and those that were blamed already begin one after the
  * other, each with a moment for itself; blamed twice, with a longer one, until those before have
- * ended, since the third time makes them poison. What kills at once is alone then, and neighbours that run shorter than that do not
- * become poison with it (C6, F-H2). Commands have processes of their own and need none of this. */
+ * ended, since the third time makes them poison. What kills at once is alone then, and neighbours
+ * that run shorter than that do not become poison with it (C6, F-H2). Commands have processes of
+ * their own and need none of this. */
 #include "base/clock.h"
 #include "worker/control_line.h"
 #include "worker/worker_int.h"

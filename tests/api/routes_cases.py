@@ -71,14 +71,14 @@ class CommonRoutes(RoutesCases):
         self.register(queues=QUEUES)
         for queue in QUEUES * 3:
             waiting = self.in_thread(lambda: self.claim(wait_ms=30000))
-            self.wait_for_waiting("waiting_claims", 2)
+            self.wait_for_waiting("waiting_claims", 1)
             task_id = self.enqueue(queue=queue)["id"]
             task, = waiting.result()
             self.assertEqual((task["id"], task["attempts"]), (task_id, 1))
             self.complete("worker-1", task)
         for _ in range(10):
             waiting = self.in_thread(lambda: self.claim(wait_ms=30000))
-            self.wait_for_waiting("waiting_claims", 2)
+            self.wait_for_waiting("waiting_claims", 1)
             both = [self.in_thread(lambda q=queue: self.enqueue(queue=q)) for queue in QUEUES]
             ids = {call.result()["id"] for call in both}
             first, = waiting.result()
@@ -87,6 +87,19 @@ class CommonRoutes(RoutesCases):
             self.assertEqual((first["attempts"], second["attempts"]), (1, 1))
             for task in (first, second):
                 self.complete("worker-1", task)
+
+    def test_c8_a_claim_that_waits_in_both_stores_is_one_claim(self):
+        self.register(queues=QUEUES)
+        waiting = [self.in_thread(lambda q=queues: self.claim(wait_ms=30000, queues=list(q)))
+                   for queues in (QUEUES, QUEUES[:1], QUEUES[1:])]
+        self.wait_for_waiting("waiting_claims", 3)
+        for _ in range(20):  # also when the shares have arrived
+            self.assertEqual(self.expect(200, "GET", "/v1/stats")["waiting_claims"], 3)
+        for queue in QUEUES:
+            for _ in range(3):
+                self.enqueue(queue=queue)
+        for one in waiting:
+            self.assertEqual(len(one.result()), 1)
 
     def test_c8_claims_take_turns_so_that_no_store_starves(self):
         for _ in range(20):
@@ -125,11 +138,66 @@ class CommonRoutes(RoutesCases):
                 self.enqueue()
             cursor = "&cursor=" + page["next_cursor"]
         self.assertEqual(seen, sorted(ids, reverse=True))  # the stores' clocks differ a little
+        ids, cursor = sorted(seen), ""
+        for turn in range(4):  # the oldest first: what is new comes behind all
+            page = self.expect(200, "GET", f"/v1/tasks?order=oldest&limit=5{cursor}")
+            self.assertEqual([task["id"] for task in page["items"]], ids[5 * turn:5 * turn + 5])
+            cursor = "&cursor=" + page["next_cursor"]
         mail = self.expect(200, "GET", "/v1/tasks?queue=mail&limit=1000")["items"]
         self.assertEqual({task["queue"] for task in mail}, {"mail"})
         self.assertEqual(len(mail), 12)
         self.expect_error(422, "invalid", "GET", "/v1/tasks?cursor=t0000000000000001",
                           field="cursor")
+
+    def test_c8_all_tasks_that_fit_are_cancelled_and_retried_in_both_stores(self):
+        for queue in QUEUES:
+            self.expect(201, "POST", "/v1/tasks",
+                        [{"type": "test", "queue": queue, "tags": ["out"]} for _ in range(300)])
+        self.enqueue(queue="mail")
+        path = "/v1/tasks:cancel?status=pending&tag=out"
+        self.assertEqual(self.expect(200, "POST", path + "&dry_run=true"),
+                         {"dry_run": True, "matched": 600, "changed": 0, "refused": 0,
+                          "refusal": None, "next_cursor": None})
+        self.assertEqual(self.expect(200, "POST", path + "&queue=mail&dry_run=true")["matched"], 300)
+        changed, cursor, calls = 0, "", 0
+        while cursor is not None:
+            reply = self.expect(200, "POST", path + "&limit=250" + cursor)
+            self.assertEqual((reply["matched"], reply["refused"]), (reply["changed"], 0))
+            changed, calls = changed + reply["changed"], calls + 1
+            cursor = reply["next_cursor"] and "&cursor=" + reply["next_cursor"]
+        self.assertEqual((changed, calls), (600, 3))
+        for queue in QUEUES:
+            counts = self.expect(200, "GET", f"/v1/queues/{queue}")["counts"]
+            self.assertEqual(counts["cancelled"], 300)
+        self.assertEqual(self.expect(200, "GET", "/v1/stats")["counts"]["pending"], 1)
+        reply = self.expect(200, "POST", "/v1/tasks:retry?status=cancelled&queue=mail")
+        self.assertEqual((reply["matched"], reply["changed"]), (300, 300))
+        reply = self.expect(200, "POST", "/v1/tasks:retry?status=cancelled")
+        self.assertEqual((reply["matched"], reply["changed"]), (300, 300))
+        self.assertEqual(self.expect(200, "GET", "/v1/stats")["counts"]["pending"], 601)
+
+    def test_c8_a_workflow_over_both_stores_is_shown_as_one(self):
+        ids = set()
+        for queue in QUEUES:
+            items = self.expect(201, "POST", "/v1/tasks", [
+                {"type": "a", "ref": "a", "queue": queue, "workflow_id": "nightly"},
+                {"type": "b", "queue": queue, "workflow_id": "nightly",
+                 "depends_on": [{"ref": "a"}]}])["items"]
+            ids |= {task["id"] for task in items}
+            shown = self.expect(200, "GET", f"/v1/workflows/{items[1]['id']}")["items"]
+            self.assertEqual([task["id"] for task in shown], [items[1]["id"], items[0]["id"]])
+            self.assertEqual(shown[0]["depends_on"], [{"task": items[0]["id"], "type": "success"}])
+        self.register(queues=QUEUES)
+        for held in self.claim_both("worker-1"):
+            self.report_ok("worker-1", held, "spawn",
+                           tasks=[{"type": "c", "queue": held["queue"]} for _ in range(120)])
+        reply = self.expect(200, "GET", "/v1/workflows/nightly")
+        self.assertLessEqual(ids, {task["id"] for task in reply["items"]})
+        self.assertEqual((len(reply["items"]), reply["cut"]), (244, False))
+        self.assertEqual(len({task["id"] for task in reply["items"]}), 244)
+        cut = self.expect(200, "GET", "/v1/workflows/nightly?limit=100")
+        self.assertEqual((len(cut["items"]), cut["cut"]), (100, True))
+        self.expect_error(404, "not_found", "GET", "/v1/workflows/nothing")
 
     def test_c8_control_waits_and_deletes_find_the_store_of_the_task(self):
         for task_id in self.enqueue_both():

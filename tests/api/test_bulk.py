@@ -82,6 +82,28 @@ class BulkTest(ApiTest):
             self.expect_error(422, "invalid", "POST", "/v1/tasks:cancel" + query, field=field)
         self.expect_error(422, "invalid", "POST", "/v1/tasks:retry?status=pending", field="status")
 
+    def test_an_empty_filter_is_refused_and_changes_nothing(self):
+        self.enqueue_many(3, queue="a")
+        for verb, status, name in (("cancel", "pending", "queue"), ("cancel", "pending", "tag"),
+                                   ("retry", "dead_letter", "type"), ("cancel", "pending", "cursor")):
+            self.expect_error(422, "invalid", "POST", f"/v1/tasks:{verb}?status={status}&{name}=",
+                              field=name)
+        self.assertEqual(self.count("pending"), 3)
+
+    def test_what_a_worker_took_meanwhile_is_not_cancelled(self):
+        # Claims go on while a call for pending tasks reads and changes them, chunk by chunk.
+        self.register(pool_size=1000)
+        self.enqueue_many(1000, payload={"pad": "x" * 20000})
+        bulk = self.in_thread(lambda: self.expect(200, "POST", "/v1/tasks:cancel?status=pending"))
+        held = []
+        while bulk.thread.is_alive():
+            held += self.claim(max=10)
+        reply = bulk.result()
+        self.assertEqual(reply["matched"], reply["changed"] + reply["refused"])
+        self.assertEqual([t["id"] for t in held if self.task(t["id"])["status"] != "claimed"], [])
+        counts = self.expect(200, "GET", "/v1/stats")["counts"]
+        self.assertEqual(counts["cancelled"], reply["changed"])
+
     def test_nothing_that_fits_is_no_error(self):
         reply = self.expect(200, "POST", "/v1/tasks:cancel?status=paused&queue=none")
         self.assertEqual((reply["matched"], reply["next_cursor"]), (0, None))

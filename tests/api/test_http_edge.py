@@ -254,6 +254,28 @@ class TokenTest(ApiTest):
         self.assertEqual(self.request("GET", "/healthz").status, 200)
         self.assertEqual(self.request("GET", "/readyz").status, 200)
 
+    def test_of_all_routes_only_probes_and_the_dashboards_files_are_open(self):
+        """D12: every path of the description without a token, and ways around its beginning."""
+        described = self.request("GET", "/openapi.json", headers={
+            "Authorization": "Bearer s3cret-token"}).json["paths"]
+        routes = [(method.upper(), path.replace("{", "").replace("}", ""))
+                  for path, methods in described.items() for method in methods
+                  if method in ("get", "post", "put", "patch", "delete")]
+        self.assertGreater(sum(path.startswith("/v1/") for _, path in routes), 60)
+        open_paths = set()
+        for method, path in routes:
+            status = self.request(method, path, {} if method != "GET" else None).status
+            if status != 401:
+                open_paths.add(path)
+        self.assertLessEqual(open_paths, {"/", "/assets/name", "/healthz", "/readyz"})
+        self.assertEqual(self.request("GET", "/").status, 200)
+        self.assertIn(self.request("GET", "/assets/nothing.js").status, (404,))
+        for path in ("/assets", "/assets/../v1/tasks", "/assets/..%2fv1/tasks", "/assets//v1/tasks",
+                     "//v1/tasks", "/v1/tasks/", "/V1/tasks", "/?/v1/tasks", "/v1"):
+            reply = self.request("GET", path)
+            self.assertFalse(b'"items"' in reply.body, path)
+            self.assertTrue(reply.status in (400, 401, 404) or path.startswith("/?"), path)
+
     def test_only_the_right_token_opens(self):
         for value, status in [("Bearer s3cret-token", 200), ("bearer s3cret-token", 200),
                               ("Bearer s3cret-toke", 401), ("Bearer s3cret-token2", 401),

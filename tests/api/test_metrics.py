@@ -1,11 +1,13 @@
 """GET /metrics, and the alert rules and the dashboard that are made of it (D14). promtool, from
 Debian's package prometheus, says whether they are well formed; where it is missing and can be
 installed it is."""
+import contextlib
 import json
 import os
 import pathlib
 import re
 import shutil
+import sqlite3
 import subprocess
 import unittest
 
@@ -128,6 +130,25 @@ class Metrics(ApiTest):
         self.enqueue(queue="lonely")
         self.assertEqual(self.one("queue_served", queue="lonely"), 0)
         wait_until(lambda: self.one("queue_oldest_wait_seconds", queue="lonely") > 0.05)
+
+    def test_d14_stats_say_when_they_do_not_show_all_queues(self):
+        self.assertFalse(self.expect(200, "GET", "/v1/stats")["cut"])
+        self.expect(201, "POST", "/v1/tasks",
+                    [{"type": "t", "queue": f"q{n}"} for n in range(1001)])
+        stats = self.expect(200, "GET", "/v1/stats")
+        self.assertEqual((len(stats["queues"]), stats["counts"]["pending"], stats["cut"]),
+                         (1000, 1001, True))
+
+    def test_d14_figures_that_were_not_read_are_left_out_and_not_zero(self):
+        self.given_work()
+        whole = self.expect(200, "GET", "/v1/stats")
+        self.assertEqual((len(whole["executions"]) >= 3, whole["alerts"]), (True, []))
+        with contextlib.closing(sqlite3.connect(self.server.store, timeout=10)) as db:
+            db.execute("ALTER TABLE execution_hours RENAME TO away")
+            without = self.expect(200, "GET", "/v1/stats")
+            db.execute("ALTER TABLE away RENAME TO execution_hours")
+        self.assertEqual((without["executions"], [x["code"] for x in without["alerts"]]),
+                         ([], ["figures_missing"]))
 
 
 class Shipped(ApiTest):

@@ -62,6 +62,38 @@ class ReportBounds(ApiTest):
                 self.assertIn(word, item["error"]["message"])
         self.assertEqual(self.task(held["id"])["status"], "running")
 
+    def lines(self, task_id):
+        return self.expect(200, "GET", f"/v1/tasks/{task_id}/logs")["items"]
+
+    def test_why_a_report_was_refused_is_told_whole_in_the_log_of_its_execution(self):
+        """D9: whoever wrote the handler reads it there; lost leases and repeats add nothing."""
+        held = self.hold()
+        long = "no-such-" + "x" * 150
+        tasks = [{"type": "c", "ref": "a", "depends_on": [{"ref": long}]}]
+        item = self.report_one("worker-1", held, "spawn", tasks=tasks)
+        self.assertIn(long, item["error"]["message"])
+        line, = self.lines(held["id"])
+        self.assertEqual(line["message"], "spawn was refused: " + item["error"]["message"])
+        self.assertEqual((line["log_level"], line["context"]),
+                         ("WARN", {"refused": "spawn", "code": item["error"]["code"]}))
+        item = self.report_one("worker-1", held, "complete", result="x" * (256 * 1024))
+        self.assertEqual(self.lines(held["id"])[1]["message"],
+                         "complete was refused: " + item["error"]["message"])
+        stranger = {**held, "lease_token": held["lease_token"] + 1}
+        self.report_one("worker-1", stranger, "spawn", tasks=tasks)
+        self.report_one("worker-1", stranger, "progress", progress=10)
+        self.assertEqual(len(self.lines(held["id"])), 2)
+
+    def test_what_is_refused_again_and_again_does_not_fill_the_log(self):
+        held = self.hold()
+        for _ in range(4):
+            self.report("worker-1", *[self.element(held, "progress", state="x" * 201)] * 20)
+        lines = self.lines(held["id"])
+        self.assertEqual(len(lines), 16)
+        self.assertIn("not told here", lines[-1]["message"])
+        self.report_ok("worker-1", held, "log", message="goes on")
+        self.assertEqual(self.lines(held["id"])[-1]["message"], "goes on")
+
 
 class EnqueueBounds(ApiTest):
     def test_every_field_of_a_task_has_a_bound(self):

@@ -41,6 +41,8 @@ class Files(TwoFiles, RoutesCases):
         self.assertEqual([task["id"] for task in mail], [new, old])
         queue = self.expect(200, "GET", "/v1/queues/mail")
         self.assertEqual(queue["counts"]["pending"], 2)
+        lanes = [x for x in self.expect(200, "GET", "/v1/stats")["lanes"] if x["queue"] == "mail"]
+        self.assertEqual([(x["status"], x["tasks"]) for x in lanes], [("pending", 2)])
         self.expect(200, "POST", "/v1/queues/mail:pause")
         self.register(queues=["mail"])
         self.assertEqual(self.claim(max=10, queues=["mail"]), [])

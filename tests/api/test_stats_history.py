@@ -119,7 +119,41 @@ class History(Measured):
         self.assertEqual(queues[-1]["waiting"][-1], 6)
 
 
+    def test_d14_a_queue_called_other_is_one_of_the_others_with_all_it_does(self):
+        self.register(queues=("other",))
+        for _ in range(3):
+            self.run_one(queue="other")
+        self.enqueue(queue="other")
+
+        def shown():
+            queues = {x["queue"]: x for x in self.history()["queues"]}
+            return queues if sum(x or 0 for x in queues.get("*", {}).get("completed", [])) == 3 \
+                and queues["*"]["waiting"][-1] == 1 else None
+        self.assertEqual(list(wait_until(shown, what="the others")), ["*"])
+
+    def test_d14_alerts_see_failures_of_queues_beyond_the_bound(self):
+        self.expect(201, "POST", "/v1/tasks", [{"type": "t", "queue": f"q{n}"} for n in range(64)])
+        wait_until(lambda: len(self.history()["queues"]) == 64, what="64 queues")
+        self.register(queues=("late",), pool_size=100)
+        self.expect(201, "POST", "/v1/tasks",
+                    [{"type": "t", "queue": "late", "max_retries": 0}] * 30)
+        self.report("worker-1", *[self.element(task, "fail", error="no")
+                                  for task in self.claim(max=30)])
+        rate = wait_until(lambda: self.alerts("failure_rate"), what="the alert")
+        self.assertNotIn("queue", rate[0])
+        self.assertIn("30 of 30", rate[0]["text"])
+        self.assertIn("30 more dead letters", self.alerts("dead_letters")[0]["text"])
+
+
 class Seconds(Measured):
+    def test_a_stream_of_a_queue_beyond_the_bound_says_what_is_known(self):
+        self.expect(201, "POST", "/v1/tasks", [{"type": "t", "queue": f"q{n}"} for n in range(64)])
+        self.expect(201, "POST", "/v1/tasks", [{"type": "t", "queue": "late"}] * 7)
+        stream = Stream(self, "stats=only&queue=late")
+        shown = wait_until(lambda: stream.of("stats"), what="a second")[0]["queues"]
+        self.assertEqual(shown, [{"queue": "late", "waiting": 7, "running": 0, "completed": None,
+                                  "failed": None, "enqueued": None}])
+
     def test_c7_whoever_asks_gets_the_figures_of_every_second(self):
         plain = Stream(self, "")
         stream = Stream(self, "stats=1")

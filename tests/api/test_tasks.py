@@ -182,6 +182,18 @@ class ListTest(ApiTest):
             cursor = page["next_cursor"] and "&cursor=" + page["next_cursor"]
         self.assertEqual(seen, made[::-1])
 
+    def test_pages_are_oldest_first_where_that_is_asked_for(self):
+        made = [self.enqueue("t", payload=i)["id"] for i in range(7)]
+        seen, cursor = [], ""
+        while cursor is not None:
+            page = self.expect(200, "GET", "/v1/tasks?order=oldest&status=pending&limit=3" + cursor)
+            seen += [t["id"] for t in page["items"]]
+            cursor = page["next_cursor"] and "&cursor=" + page["next_cursor"]
+        self.assertEqual(seen, made)
+        cursor = self.expect(200, "GET", "/v1/tasks?order=oldest&limit=1")["next_cursor"]
+        self.expect_error(422, "invalid", "GET", f"/v1/tasks?cursor={cursor}", field="cursor")
+        self.expect_error(422, "invalid", "GET", "/v1/tasks?order=largest", field="order")
+
     def test_a_page_that_ends_exactly_has_no_next(self):
         for _ in range(4):
             self.enqueue()

@@ -47,6 +47,15 @@ class WorkflowTest(ApiTest):
         self.assertEqual((len(tasks), reply["cut"]), (10, True))
         self.assertFalse(self.graph("big")[1]["cut"])
 
+    def test_one_in_which_all_depend_on_all_is_cut_before_it_holds_up_other_reads(self):
+        above = [task["id"] for task in self.expect(201, "POST", "/v1/tasks", [
+            {"type": "t", "workflow_id": "dense"}] * 300)["items"]]
+        self.expect(201, "POST", "/v1/tasks", [
+            {"type": "t", "workflow_id": "dense", "depends_on": above} for _ in range(200)])
+        tasks, reply = self.graph("dense")  # 60,000 dependencies, each seen from both ends
+        self.assertTrue(reply["cut"])
+        self.assertTrue(0 < len(tasks) < 500, len(tasks))
+
     def test_a_dependency_that_was_deleted_is_left_out(self):
         first = self.enqueue()["id"]
         second = self.enqueue(depends_on=[{"task": first, "type": "completion"}])["id"]

@@ -26,7 +26,7 @@ after(async () => {
 });
 
 const places = () => ['#/', '#/tasks', '#/queues', '#/workers', '#/jobs', '#/jobs?tab=categories', '#/schedules',
-    '#/schedules?tab=recurring', '#/recovery', '#/recovery?tab=dead', '#/workflows/etl',
+    '#/schedules?tab=recurring', '#/recovery', '#/recovery?tab=dead', '#/workflows', '#/workflows/etl', '#/tasks?status=dead_letter',
     ...['timeline', 'logs', 'data', 'checkpoints'].map((tab) => `#/tasks/${story.held.id}?tab=${tab}`)];
 
 async function visit(page, hash) {
@@ -51,6 +51,15 @@ for (const colorScheme of ['light', 'dark'])
         await page.getByText('At 09:00').waitFor();
         found.push(...(await axe(page)).map((line) => `form ${line}`));
         await page.keyboard.press('Escape');
+        for (const [hash, name] of [['#/jobs', 'New job'], ['#/schedules?tab=recurring', 'New pattern']]) {
+            await visit(page, hash);
+            await page.getByRole('button', { name }).click();
+            await page.getByRole('dialog').waitFor();
+            await page.waitForTimeout(150);
+            found.push(...(await axe(page)).map((line) => `${name} ${line}`));
+            await page.keyboard.press('Escape');
+            await page.getByRole('dialog').waitFor({ state: 'detached' });
+        }
         await page.keyboard.press('?');
         await page.getByRole('dialog').waitFor();
         found.push(...(await axe(page)).map((line) => `help ${line}`));
@@ -80,7 +89,7 @@ test('with the keyboard alone: skip, search, go, move, select, open, act, confir
     assert.equal(await focused(), 'Skip to content');
     await page.keyboard.press('Enter');
     assert.equal(await page.evaluate(() => document.activeElement.id), 'content');
-    for (const [key, heading] of [['t', 'Tasks'], ['q', 'Queues'], ['w', 'Workers'], ['j', 'Jobs'],
+    for (const [key, heading] of [['t', 'Tasks'], ['f', 'Workflows'], ['q', 'Queues'], ['w', 'Workers'], ['j', 'Jobs'],
         ['s', 'Schedules'], ['r', 'Recovery'], ['o', 'Overview']]) {
         await page.keyboard.press('g');
         await page.keyboard.press(key);
@@ -115,6 +124,7 @@ test('with the keyboard alone: skip, search, go, move, select, open, act, confir
         await page.keyboard.press('Tab');
     await page.keyboard.press('Enter');
     await until(async () => (await server.get(`/v1/tasks/${id}`)).status === 'cancelled', 'cancelled');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
     await page.getByRole('tab', { name: 'Timeline' }).focus();
     await page.keyboard.press('ArrowRight');
     await page.getByRole('tab', { name: 'Log', selected: true }).waitFor();

@@ -23,6 +23,7 @@ try {
     const parts = await server.claim('worker-etl', 6);
     await server.report('worker-etl', ...parts.slice(0, 3).map((task) => [task, 'complete', {}]),
         ...parts.slice(3, 5).map((task, at) => [task, 'progress', { progress: 35 + at * 30 }]));
+    const waits = await server.enqueue('contract:sign', { name: 'sign the contract', queue: 'signing' });
     busy = await work(server, { rate: 30 });
     beats = setInterval(() => ['worker-gpu', 'worker-etl', ...busy.workers].forEach((id) => server
         .post(`/v1/workers/${id}:heartbeat`).catch(() => {})), 5000);
@@ -32,7 +33,7 @@ try {
     const task = `#/tasks/${held.id}`;
     const shots = [['overview-light', '#/'], ['overview-dark', '#/'], ['tasks-light', '#/tasks'],
         ['task-dark', task], ['log-light', `${task}?tab=logs`], ['workflow-dark', '#/workflows/nightly-etl'],
-        ['schedules-light', '#/schedules'], ['workers-light', '#/workers'],
+        ['why-light', `#/tasks/${waits.id}`], ['schedules-light', '#/schedules'], ['workers-light', '#/workers'],
         ['recovery-dark', '#/recovery?tab=dead'], ['overview-phone', '#/'], ['task-phone', task]];
     for (const [name, hash] of shots) {
         const page = await openPage(browser, server, hash, { colorScheme: name.endsWith('dark') ? 'dark'

@@ -191,6 +191,11 @@ class Site:
         with contextlib.closing(self.wire()) as wire:
             return wire.expect(200, "GET", "/v1/stats")
 
+    def workers(self):
+        """Rows, also of those that are silent and not removed yet; no further than a page."""
+        with contextlib.closing(self.wire()) as wire:
+            return len(wire.expect(200, "GET", "/v1/workers?limit=10")["items"])
+
     def register(self, wire, worker, queues):
         wire.expect(201, "POST", "/v1/workers", {"id": worker, "hostname": "h", "pool_size": 1,
                                                  "queues": queues, "version": "1"})

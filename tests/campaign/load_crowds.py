@@ -238,7 +238,7 @@ def vanishing_workers(scale, say):
                     for wire in wires:
                         if wire.reply_bytes()[0] != 201:
                             raise AssertionError("a worker was not registered")
-                wait_for(lambda: site.stats()["workers"] <= 4, 120, "all workers pruned")
+                wait_for(lambda: site.workers() <= 4, 120, "all workers pruned")
                 seconds.append(round(time.monotonic() - began, 1))
                 sizes.append(rss_mb(site.pid))
                 say(f"{count // rounds} workers came and went in {seconds[-1]} s, "

@@ -225,7 +225,7 @@ def flood(scale, say):
             file.write(f"#!/bin/sh\nhead -c {megabytes}M /dev/zero | tr '\\000' '\\377'\n")
         os.chmod(script, stat.S_IRWXU)
         worker = site.worker(f'handlers:\n  - type: "flood"\n    command: ["{script}"]\n')
-        wait_for(lambda: site.stats()["workers"] >= 2, 20, "the worker")
+        wait_for(lambda: site.stats()["workers"] >= 1, 20, "the worker")
         felt(site.address, 2)
         before = felt(site.address, PROBE_S)
         wire = site.wire()

@@ -263,6 +263,8 @@ class Task(ServerTest):
         self.assertEqual([line.split()[0] for line in text.splitlines()[1:]], ids[::-1])
         text = self.perdura("task", "list", "--all", "--limit", "2", "--json").stdout
         self.assertEqual([task["id"] for task in json.loads(text)["items"]], ids[::-1])
+        text = self.perdura("task", "list", "--order", "oldest", "--limit", "2", "--all").stdout
+        self.assertEqual([line.split()[0] for line in text.splitlines()[1:]], ids)
         text = self.perdura("task", "list", "--tag", "even", "--queue", "q", "--status", "pending",
                             "--created-after", "-1h").stdout
         self.assertEqual(len(text.splitlines()), 4)

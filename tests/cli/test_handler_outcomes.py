@@ -69,6 +69,8 @@ echo '{\\"result\\":\\"second\\"}' >&3"]
   - type: goes-on-with-words
     command: ["sh", "-c", "[ $PERDURA_ATTEMPT -lt 2 ] || exit 0; \
 echo '{\\"continue\\":{\\"delay_ms\\":1,\\"data\\":{\\"step\\":1}}}' >&3; exit 75"]
+  - type: spawns-wrongly
+    command: ["sh", "-c", "echo '{\\"spawn\\":[{\\"type\\":\\"c\\",\\"depends_on\\":[{\\"ref\\":\\"nobody-knows-me\\"}]}]}' >&3"]
   - type: slow
     timeout: 1500ms
     max_retries: 0
@@ -102,6 +104,16 @@ class Outcomes(ServerTest):
             self.wait_ended(task_id)
             lines = self.expect(200, "GET", f"/v1/tasks/{task_id}/logs?level=WARN")["items"]
             self.assertTrue(any(word in line["message"] for line in lines), lines)
+
+    def test_why_a_report_was_refused_stands_whole_in_the_log_of_the_task(self):
+        """D9: the server's log has no room for names; its author finds them with the task."""
+        task_id = self.enqueue("spawns-wrongly")["id"]
+        self.wait_ended(task_id)
+        [line] = self.expect(200, "GET", f"/v1/tasks/{task_id}/logs?level=WARN")["items"]
+        self.assertTrue(line["message"].startswith("spawn was refused: "), line)
+        self.assertIn("nobody-knows-me", line["message"])
+        wait_until(lambda: "report.refused" in self.server.log(), what="the server's line")
+        self.assertNotIn("nobody-knows-me", self.server.log())
 
     def test_a_folder_that_is_not_there_fails_the_task_with_its_name(self):
         task = self.wait_ended(self.enqueue("no-folder")["id"])

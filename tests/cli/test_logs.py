@@ -269,5 +269,50 @@ class Redaction(LogTest):
             self.assertIn(words, line)
 
 
+class ServerLogTest(cli_harness.ServerTest):
+    """The log of the server itself: what is about a task names it and its correlation id (D10)."""
+    config = "queues:\n  - {name: default, dead_letter_queue: dead}\n"
+
+    def test_what_the_end_of_a_task_cannot_make_is_logged_with_its_id_and_correlation_id(self):
+        first, second = (self.expect(201, "POST", "/v1/jobs", body)["id"] for body in
+                         ({"name": "first", "max_retries": 0}, {"name": "second", "queue": "other"}))
+        self.expect(201, "POST", f"/v1/jobs/{second}/dependencies",
+                    {"depends_on_job_id": first, "dependency_type": "completion",
+                     "dependency_config": {"mode": "trigger"}})
+        self.expect(201, "POST", f"/v1/jobs/{first}:run", headers={"X-Request-Id": "order-7"})
+        self.register("worker-1", queues=["default"])
+        [held] = self.claim("worker-1")
+        for begin in range(0, 10000, 5000):  # as many queues as there may be
+            self.request("POST", "/v1/tasks", [{"type": "t", "queue": f"q{begin + i}"}
+                                               for i in range(4995)])
+        while self.request("POST", "/v1/tasks", {"type": "t", "queue": "x" + os.urandom(8).hex()}
+                           ).status == 201:
+            pass
+        self.report_ok("worker-1", held, "fail", error="no")
+        self.assertEqual(self.task(held["id"])["status"], "dead_letter")
+        lines = [json.loads(line) for line in self.server.log().splitlines()]
+        for event in ("dead_letter.not_escalated", "job.not_triggered"):
+            [line] = [line for line in lines if line["event"] == event]
+            self.assertEqual((line["task"], line["correlation_id"]), (held["id"], "order-7"))
+
+    def test_a_damaged_checkpoint_is_logged_with_its_task(self):
+        """B3: whoever reads the log knows whose it was."""
+        self.enqueue("t", correlation_id="order-8")
+        self.register("worker-1")
+        [held] = self.claim("worker-1")
+        self.report_ok("worker-1", held, "checkpoint", name="half", data={"page": 1})
+        self.report_ok("worker-1", held, "release")
+        self.server.stop()
+        with contextlib.closing(sqlite3.connect(self.server.store)) as db, db:
+            db.execute("UPDATE task_checkpoints SET recoverable_data = '{\"page\":2}'")
+        self.server.start()
+        self.register("worker-1")
+        [again] = self.claim("worker-1", wait_ms=5000)
+        self.assertIsNone(again["checkpoint"])
+        lines = [json.loads(line) for line in self.server.log().splitlines()]
+        [line] = [line for line in lines if line["event"] == "checkpoint.damaged"]
+        self.assertEqual((line["task"], line["correlation_id"]), (held["id"], "order-8"))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -6,6 +6,7 @@ import pty
 import re
 import select
 import signal
+import socket
 import struct
 import termios
 import time
@@ -238,6 +239,73 @@ class TopTest(cli_harness.ServerTest):
         wait_until(lambda: not top.frame()[2].strip(), what="the error being gone")
         top.type("q")
         self.assertEqual(top.wait_end(), 0)
+
+    def test_a_server_that_hangs_does_not_keep_keys_waiting(self):
+        """C7: it takes connections and says nothing: panes, sizes, help and q are obeyed at once,
+        and since when nobody answers is shown."""
+        self.fill()
+        top = Terminal(self)
+        top.wait_for("mail")
+        os.kill(self.server.process.pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, self.server.process.pid, signal.SIGCONT)
+        top.wait_for(r"no answer since \d\d:\d\d:\d\d \(\d")
+        begun = time.monotonic()
+        for keys, text in (("4", r"\[Failures 1\]"), ("?", "this help"), ("\t", r"\[Next"),
+                           ("1", r"\[Queues 2\]"), ("\r", "the server is asked"),
+                           ("\033", r"\[Queues 2\]")):
+            top.type(keys)
+            top.wait_for(text)
+        top.resize(30, 100)
+        wait_until(lambda: len(top.frame()) == 30, what="30 rows")
+        top.type("q")
+        self.assertEqual(top.wait_end(), 0)
+        self.assertLess(time.monotonic() - begun, 4)  # one request may hang for 5 s
+
+    def test_a_server_that_never_answered_is_waited_for(self):
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            self.url = "http://127.0.0.1:%d" % silent.getsockname()[1]
+            top = Terminal(self)
+            frame = top.wait_for("no answer since")
+            self.assertTrue(any("not known yet" in line for line in frame), frame)
+            top.wait_for(r"no answer since .*: The server at .* did not")  # and it is asked again
+            top.type("q")
+            self.assertEqual(top.wait_end(), 0)
+
+    def test_what_was_asked_of_a_hanging_server_is_shown_when_it_goes_on(self):
+        self.fill()
+        top = Terminal(self)
+        top.wait_for("mail")
+        os.kill(self.server.process.pid, signal.SIGSTOP)
+        self.addCleanup(os.kill, self.server.process.pid, signal.SIGCONT)
+        top.type("/mail\r")
+        top.wait_for("escape shows all")
+        top.type("\r")
+        top.wait_for("the server is asked")
+        os.kill(self.server.process.pid, signal.SIGCONT)
+        top.wait_for(r"priority_order +high_first")
+        wait_until(lambda: not top.frame()[2].strip(), what="no word of silence")
+        top.type("q")
+        self.assertEqual(top.wait_end(), 0)
+
+    def test_enter_shows_what_is_planned_by_a_schedule_and_by_a_pattern(self):
+        job = self.expect(201, "POST", "/v1/jobs", {"name": "report"})
+        self.expect(201, "POST", f"/v1/jobs/{job['id']}/schedules",
+                    {"cron_expression": "0 3 * * *"})
+        self.expect(201, "POST", "/v1/recurring",
+                    {"name": "mornings", "pattern_type": "daily", "pattern_config": {},
+                     "template_job_id": job["id"]})
+        top = Terminal(self, columns=120)
+        top.type("5")
+        rows = [line for line in top.wait_for(r"\[Next [1-9]") if "report" in line]
+        self.assertGreaterEqual(len(rows), 2)
+        seen = set()
+        for down in range(len(rows)):
+            top.type("5" + "g" + "j" * down + "\r")
+            frame = top.wait_for(r"^(cron_expression|pattern_type) ")
+            seen |= {line.split()[0] for line in frame if line}
+            top.type("\033")
+            top.wait_for(r"\[Next")
+        self.assertLessEqual({"cron_expression", "pattern_type"}, seen)
 
     def test_once_prints_one_frame_into_a_pipe(self):
         self.fill()

@@ -6,6 +6,7 @@ import json
 import pathlib
 import re
 import threading
+import time
 import unittest
 
 import cli_harness
@@ -22,6 +23,7 @@ class Receiver:
 
     def __init__(self, status=200):
         self.spans, self.faults, self.requests, self.status = [], [], 0, status
+        self.headers = None  # of the last request
         receiver = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -46,6 +48,7 @@ class Receiver:
 
     def take(self, request, body):
         self.requests += 1
+        self.headers = request.headers
         try:
             if self.status != 200:
                 return
@@ -193,6 +196,33 @@ class TracingTest(TracingCase):
         self.assertEqual(made["parentSpanId"], run["spanId"])
         self.assertEqual(made["traceId"], TRACE)
 
+    def test_a_run_that_another_run_triggers_goes_on_with_its_trace(self):
+        """D7, D10: the context and the correlation id of the first, as children have them."""
+        jobs = [self.expect(201, "POST", "/v1/jobs", {"name": name, "queue": "hands"})["id"]
+                for name in ("first", "second", "third")]
+        for job, before in zip(jobs[1:], jobs):
+            self.expect(201, "POST", f"/v1/jobs/{job}/dependencies",
+                        {"depends_on_job_id": before, "dependency_config": {"mode": "trigger"}})
+        reply = self.request("POST", f"/v1/jobs/{jobs[0]}:run", None,
+                             {"traceparent": CONTEXT, "tracestate": "a=b",
+                              "X-Request-Id": "order-7"})
+        self.assertEqual(reply.status, 201, reply.body)
+        self.assertEqual(reply.json["traceparent"], CONTEXT)
+        self.register("w", queues=["hands"])
+        context = PARENT
+        for job in jobs:
+            [held] = self.claim("w", wait_ms=5000)
+            task = self.task(held["id"])
+            self.assertEqual((held["job_id"], task["correlation_id"], task["tracestate"]),
+                             (job, "order-7", "a=b"))
+            self.assertEqual(task["traceparent"], f"00-{TRACE}-{context}-01")
+            self.report_ok("w", held, "complete", result=None)
+            self.spans(held["id"], 3)
+            [enqueue] = self.receiver.of(held["id"], "enqueue")
+            [run] = self.receiver.of(held["id"], "run")
+            self.assertEqual((enqueue["traceId"], enqueue["parentSpanId"]), (TRACE, context))
+            context = run["spanId"]  # below which the next one is
+
     def test_every_attempt_has_spans_of_its_own(self):
         task = self.enqueue("r", queue="hands", retry_delay_ms=0, max_retries=1)
         self.register("w", queues=["hands"])
@@ -306,6 +336,25 @@ class ReceiverAwayTest(TracingCase):
         self.wait_ended(self.enqueue("ok")["id"])
 
 
+class ReceiverHangsTest(TracingCase):
+    """A receiver that takes a request and never answers it."""
+
+    def setUp(self):
+        super().setUp()
+        self.let_go = threading.Event()
+        self.addCleanup(self.let_go.set)
+
+    def test_it_holds_up_neither_tasks_nor_the_stop(self):
+        asked = threading.Event()
+        self.receiver.take = lambda *_: (asked.set(), self.let_go.wait(60))
+        self.wait_ended(self.enqueue("ok")["id"])
+        self.assertTrue(asked.wait(20))
+        self.wait_ended(self.enqueue("ok")["id"])
+        begin = time.monotonic()
+        self.server.stop()
+        self.assertLess(time.monotonic() - begin, 8)
+
+
 class SettingsTest(cli_harness.FolderTest):
     def test_the_endpoint_may_come_from_opentelemetrys_variables(self):
         receiver = Receiver()
@@ -318,6 +367,66 @@ class SettingsTest(cli_harness.FolderTest):
         self.perdura("enqueue", "ok", "--wait")
         wait_until(lambda: len(receiver.spans) == 3 or receiver.faults, what="spans")
         self.assertEqual(receiver.faults, [])
+
+    def exported_with(self, config, *arguments, **variables):
+        """The headers of an export, and everything the server and doctor said about it."""
+        receiver = Receiver()
+        self.addCleanup(receiver.stop)
+        self.write("perdura.yaml", CONFIG + config.replace("{receiver}", receiver.url))
+        server = self.serve("--config", "perdura.yaml", "--log-level", "debug", *arguments,
+                            **variables)
+        self.url = "http://%s:%d" % server.address
+        self.perdura("enqueue", "ok", "--wait")
+        wait_until(lambda: receiver.spans, what="spans")
+        receiver.status = 400  # now the log has something to say of the receiver
+        self.perdura("enqueue", "ok", "--wait")
+        wait_until(lambda: "tracing.export_failed" in server.log(), what="the failure in the log")
+        doctor = self.perdura("doctor", "--config", "perdura.yaml", **variables)
+        self.assertEqual(server.stop(), 0)
+        return receiver.headers, server.log() + doctor.stdout + doctor.stderr
+
+    def test_headers_of_exports_come_from_the_environment_the_file_and_a_file_of_their_own(self):
+        """D10: a receiver's token need not stand in the configuration, and no value is ever shown."""
+        headers, said = self.exported_with(
+            "tracing: {otlp: '{receiver}'}\n",
+            OTEL_EXPORTER_OTLP_HEADERS="Authorization=Bearer%20s3cret-env, x-scope = a b ")
+        self.assertEqual((headers["authorization"], headers["X-Scope"]),
+                         ("Bearer s3cret-env", "a b"))
+        self.assertNotIn("s3cret", said)
+        self.write("headers", "# of the receiver\nAuthorization: Bearer s3cret-file\n\n"
+                              "x-scope:b\r\n")
+        headers, said = self.exported_with("tracing: {otlp: '{receiver}', headers_file: headers, "
+                                           "headers: 'x-key=s3cret-yaml'}\n")
+        self.assertEqual((headers["authorization"], headers["x-scope"], headers["x-key"]),
+                         ("Bearer s3cret-file", "b", "s3cret-yaml"))
+        self.assertNotIn("s3cret", said)
+
+    def test_a_password_in_the_address_of_a_receiver_is_not_logged(self):
+        self.write("perdura.yaml", CONFIG + "tracing: {otlp: 'http://me:s3cret@127.0.0.1:1'}\n")
+        server = self.serve("--config", "perdura.yaml", "--log-level", "debug")
+        self.url = "http://%s:%d" % server.address
+        self.perdura("enqueue", "ok", "--wait")
+        wait_until(lambda: "tracing.export_failed" in server.log(), what="the failure in the log")
+        self.assertIn("127.0.0.1:1", server.log())
+        doctor = self.perdura("doctor", "--config", "perdura.yaml")
+        self.assertNotIn("s3cret", server.log() + doctor.stdout + doctor.stderr)
+
+    def test_headers_that_cannot_be_sent_stop_the_start_and_are_not_told(self):
+        long = ",".join(f"h{i}=s3cret" for i in range(33))
+        self.write("large", "x: s3cret\n" * 2000)
+        self.write("bad", "fine: yes\ns3cret without a name\n")
+        for setting, word in (("headers: 's3cret'", "header 1 of tracing.headers has"),
+                              ("headers: 'a=b,=s3cret'", "header 2 of tracing.headers has no name"),
+                              ("headers: 'host=s3cret'", "no name that can be sent"),
+                              ("headers: 'a=s3cret%0d%0ab: c'", "cannot be sent"),
+                              (f"headers: '{long}'", "more than 32"),
+                              ("headers_file: nowhere", "cannot read tracing.headers_file"),
+                              ("headers_file: large", "larger than"),
+                              ("headers_file: bad", "header 2 of tracing.headers_file has no")):
+            path = self.write("bad.yaml", f"tracing: {{otlp: 'http://127.0.0.1:1', {setting}}}\n")
+            done = self.perdura("serve", "--config", path, "--listen", "127.0.0.1:0", code=1)
+            self.assertIn(word, done.stderr)
+            self.assertNotIn("s3cret", done.stderr)
 
     def test_nothing_is_sampled_with_a_ratio_of_zero(self):
         receiver = Receiver()

@@ -3,7 +3,9 @@ the others down, memory stays where it was. PERDURA_FIGURES=1 prints what was me
 import collections
 import json
 import os
+import re
 import resource
+import selectors
 import socket
 import sys
 import threading
@@ -287,6 +289,38 @@ class Slow(LoadTest):
         figure(f"F-H18: {total} events, about {seen} read, then {missed} missed; +{grown} kB")
         self.assertGreater(missed, 0)
         self.assertLess(seen + missed, total + 10)
+
+    def test_f_h18_two_hundred_readers_get_every_event_whole_and_in_order(self):
+        self.start(lease="10s")
+        readers = self.clients(200)
+        for reader in readers:
+            reader.send(b"GET /v1/stream HTTP/1.0\r\nHost: localhost\r\n\r\n")  # no chunks
+        wait_until(lambda: self.expect(200, "GET", "/v1/stats")["stream_readers"] == 200,
+                   what="the readers")
+        made = []
+        begin = time.monotonic()
+
+        def enqueue():
+            for _ in range(20):
+                made.extend(task["id"] for task in self.expect(
+                    201, "POST", "/v1/tasks", [{"type": "t"}] * 100)["items"])
+            return time.monotonic() - begin
+
+        thread = self.in_thread(enqueue)
+        with selectors.DefaultSelector() as waiting:
+            for reader in readers:
+                waiting.register(reader.sock, selectors.EVENT_READ, reader)
+            while waiting.get_map():
+                ready = waiting.select(30)
+                self.assertTrue(ready, "the streams went silent")
+                for key, _ in ready:
+                    key.data.more()
+                    if key.data.data.count(b"event: task") == 2000:
+                        waiting.unregister(key.fileobj)
+        figure(f"F-H18: 2,000 tasks in {thread.result():.2f} s with 200 readers")
+        for reader in readers:
+            ids = re.findall(rb'event: task\ndata: {"id":"([^"]+)".*"version":1}\n\n', reader.data)
+            self.assertEqual([one.decode() for one in ids], made)
 
 
 class Crowds(LoadTest):

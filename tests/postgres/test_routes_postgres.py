@@ -62,6 +62,12 @@ class Away(InPostgres, RoutesCases):
         self.expect_error(503, "unavailable", "GET", "/v1/queues/mail")
         self.expect_error(503, "unavailable", "GET", "/v1/tasks")
         self.assertEqual(len(self.expect(200, "GET", "/v1/tasks?queue=default")["items"]), 3)
+        self.expect_error(503, "unavailable", "POST", "/v1/tasks:retry?status=cancelled")
+        self.expect_error(503, "unavailable", "GET", f"/v1/workflows/{mail}")
+        other = self.enqueue()["id"]
+        self.assertEqual(self.expect(200, "POST", "/v1/tasks:cancel?status=pending&queue=default")
+                         ["changed"], 1)
+        self.assertEqual(self.task(other)["status"], "cancelled")
         stats = self.expect(200, "GET", "/v1/stats")
         self.assertEqual((stats["stores"], stats["stores_down"]), (2, 1))
         self.assertEqual(self.expect(200, "GET", "/readyz")["status"], "degraded")

@@ -46,6 +46,23 @@ class Traces(ClusterTest):
         self.assertEqual(cluster.sql(f"SELECT traceparent, tracestate FROM tasks WHERE "
                                      f"id = '{task['id']}'"), [[CONTEXT, "a=b"]])
 
+    def test_a_triggered_run_goes_on_with_the_trace_of_the_one_that_ended_at_another_node(self):
+        """D7: with its correlation id, too."""
+        first, second = self.cluster(2).nodes
+        jobs = [first.expect(201, "POST", "/v1/jobs", {"name": name})["id"]
+                for name in ("before", "after")]
+        first.expect(201, "POST", f"/v1/jobs/{jobs[1]}/dependencies",
+                     {"depends_on_job_id": jobs[0], "dependency_config": {"mode": "trigger"}})
+        first.expect(201, "POST", f"/v1/jobs/{jobs[0]}:run", headers={
+            "traceparent": CONTEXT, "tracestate": "a=b", "X-Request-Id": "order-7"})
+        second.register("w")
+        for job in jobs:
+            [held] = second.claim("w", wait_ms=5000)
+            task = first.task(held["id"])
+            self.assertEqual((task["job_id"], task["traceparent"], task["tracestate"],
+                              task["correlation_id"]), (job, CONTEXT, "a=b", "order-7"))
+            second.complete("w", held)
+
 
 if __name__ == "__main__":
     unittest.main()

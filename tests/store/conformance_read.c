@@ -102,28 +102,53 @@ static bool fits(const struct task_filter *filter, const struct task *task)
            (!filter->created_before_us || spec->created_at_us < filter->created_before_us);
 }
 
-/* All pages of the filter against what is known of the world, newest first. */
-static uint32_t then_lists(struct conformance *c, const struct world *world,
-                           struct task_filter filter)
+/* The next task of the world that fits, from *at on in the order of the filter; NULL behind the last. */
+static const struct task *next_fitting(const struct world *world, const struct task_filter *filter,
+                                       int *at)
+{
+    while (*at < TASKS) {
+        const struct task *task =
+            world->tasks[filter->oldest_first ? *at : TASKS - 1 - *at];
+
+        (*at)++;
+        if (fits(filter, task))
+            return task;
+    }
+    return NULL;
+}
+
+/* All pages of the filter against what is known of the world. */
+static uint32_t then_lists_in_order(struct conformance *c, const struct world *world,
+                                    struct task_filter filter)
 {
     struct task *found;
-    int at = TASKS;
+    int at = 0;
     uint32_t count, all = 0;
 
     do {
         OK(c, c->verbs->read_tasks(c->reader, &filter, &c->arena, &found, &count, &c->err));
         assert_true(count <= filter.limit);
         for (uint32_t i = 0; i < count; i++, all++) {
-            while (--at >= 0 && !fits(&filter, world->tasks[at]))
-                ;
-            assert_true(at >= 0);
-            assert_int_equal(found[i].key, world->tasks[at]->key);
+            const struct task *task = next_fitting(world, &filter, &at);
+
+            assert_non_null(task);
+            assert_int_equal(found[i].key, task->key);
             assert_true(found[i].has_spec && found[i].has_data);
             filter.before_key = found[i].key;
         }
     } while (count == filter.limit);
-    while (--at >= 0)
-        assert_false(fits(&filter, world->tasks[at]));
+    assert_null(next_fitting(world, &filter, &at));
+    return all;
+}
+
+/* The newest first, then the oldest. */
+static uint32_t then_lists(struct conformance *c, const struct world *world,
+                           struct task_filter filter)
+{
+    uint32_t all = then_lists_in_order(c, world, filter);
+
+    filter.oldest_first = true;
+    assert_int_equal(then_lists_in_order(c, world, filter), all);
     return all;
 }
 

@@ -29,7 +29,7 @@ static int setup(void **state)
 
     bench->now_us = START_US;
     bench->history = history_new(bench->now_us);
-    bench->measures = measures_new();
+    bench->measures = measures_new(NULL);
     bench->measured = calloc(1, sizeof *bench->measured);
     bench->out = BUF_INIT(64 * 1024 * 1024);
     assert_non_null(bench->history);

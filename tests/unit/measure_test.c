@@ -34,7 +34,7 @@ static struct measured *read_all(const struct measures *measures)
 
 static void what_is_counted_in_a_lane_is_counted_in_its_queue_and_target(void **state)
 {
-    struct measures *measures = measures_new();
+    struct measures *measures = measures_new(NULL);
     struct measured *measured;
     struct measured_lanes *lanes = calloc(1, sizeof *lanes);
     struct measured_queue *queue;
@@ -69,7 +69,7 @@ static void what_is_counted_in_a_lane_is_counted_in_its_queue_and_target(void **
 
 static void names_beyond_the_bounds_are_counted_with_the_others(void **state)
 {
-    struct measures *measures = measures_new();
+    struct measures *measures = measures_new(NULL);
     struct measured_lanes *lanes = calloc(1, sizeof *lanes);
     struct measured *measured;
     int64_t sum = 0;
@@ -99,7 +99,7 @@ static void names_beyond_the_bounds_are_counted_with_the_others(void **state)
 
 static void a_queue_or_type_called_other_is_one_of_the_others(void **state)
 {
-    struct measures *measures = measures_new();
+    struct measures *measures = measures_new(NULL);
     struct measured *measured;
 
     (void)state;
@@ -114,7 +114,7 @@ static void a_queue_or_type_called_other_is_one_of_the_others(void **state)
 
 static void writers_that_know_other_names_are_summed_up_by_name(void **state)
 {
-    struct measures *one = measures_new(), *other = measures_new();
+    struct measures *one = measures_new(NULL), *other = measures_new(NULL);
     struct measured *measured;
 
     (void)state;
@@ -131,9 +131,36 @@ static void writers_that_know_other_names_are_summed_up_by_name(void **state)
     measures_free(other);
 }
 
+/* Who is one of the others stays that, and who has a place keeps it, whichever writer counts. */
+static void writers_of_a_node_agree_on_who_has_a_place(void **state)
+{
+    struct measure_names *names = measure_names_new();
+    struct measures *first = measures_new(names), *second = measures_new(names);
+    struct measured *measured;
+    char name[32];
+
+    (void)state;
+    for (int i = 0; i < MEASURE_QUEUES_MAX; i++) {
+        snprintf(name, sizeof name, "queue-%d", i);
+        measure_add_count(lane_of(second, name, "t"), MEASURE_ENQUEUED);
+    }
+    measure_add_count(lane_of(first, "late", "t"), MEASURE_ENQUEUED);
+    measure_add_count(lane_of(first, "queue-3", "t"), MEASURE_ENQUEUED);
+    measured = read_all(first);
+    measures_read(second, measured);
+    assert_int_equal(measured->queues_count, MEASURE_QUEUES_ALL);
+    assert_int_equal(measured->queues[0].counts[MEASURE_ENQUEUED], 1);
+    assert_int_equal(measured_queue(measured, STR("queue-3"))->counts[MEASURE_ENQUEUED], 2);
+    assert_int_equal(measured_queue(measured, STR("queue-63"))->counts[MEASURE_ENQUEUED], 1);
+    free(measured);
+    measures_free(first);
+    measures_free(second);
+    measure_names_free(names);
+}
+
 static void categories_beyond_the_bound_are_counted_as_none(void **state)
 {
-    struct measures *measures = measures_new();
+    struct measures *measures = measures_new(NULL);
     struct measured_categories sum = {0};
     struct uuid id = {{0}};
 
@@ -167,7 +194,7 @@ static void *count_on(void *ctx)
 
 static void readers_beside_the_writer_see_figures_that_only_grow(void **state)
 {
-    struct measures *measures = measures_new();
+    struct measures *measures = measures_new(NULL);
     struct measured *measured = calloc(1, sizeof *measured);
     int64_t seen = 0;
     pthread_t thread;
@@ -197,6 +224,7 @@ int main(void)
         cmocka_unit_test(names_beyond_the_bounds_are_counted_with_the_others),
         cmocka_unit_test(a_queue_or_type_called_other_is_one_of_the_others),
         cmocka_unit_test(writers_that_know_other_names_are_summed_up_by_name),
+        cmocka_unit_test(writers_of_a_node_agree_on_who_has_a_place),
         cmocka_unit_test(categories_beyond_the_bound_are_counted_as_none),
         cmocka_unit_test(readers_beside_the_writer_see_figures_that_only_grow),
     };

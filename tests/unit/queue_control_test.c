@@ -415,6 +415,33 @@ static void a_retried_task_takes_its_key_again_or_stays_ended(void **state)
     fx_verify(fx);
 }
 
+/* Who acts on what was read a moment ago means what was read then. */
+static void a_status_guards_what_people_do(void **state)
+{
+    struct fixture *fx = *state;
+    struct control_request *request;
+    struct uuid claimed, completed;
+
+    worker(fx, "w", "q");
+    claimed = in_status(fx, STATUS_CLAIMED);
+    request = control_prepare(&fx->arena, claimed, CONTROL_CANCEL);
+    request->if_status = STATUS_PENDING;
+    queue_call(fx->queue, &request->base);
+    assert_int_equal(request->base.err.code, ERR_TRANSITION);
+    assert_non_null(strstr(request->base.err.text, "claimed by now, not pending"));
+    assert_status(fx, claimed, STATUS_CLAIMED);
+    completed = in_status(fx, STATUS_COMPLETED);
+    request = control_prepare(&fx->arena, completed, CONTROL_RETRY);
+    request->if_status = STATUS_DEAD_LETTER;
+    queue_call(fx->queue, &request->base);
+    assert_int_equal(request->base.err.code, ERR_TRANSITION);
+    assert_status(fx, completed, STATUS_COMPLETED);
+    request->if_status = STATUS_COMPLETED;
+    queue_call(fx->queue, &request->base);
+    assert_int_equal(request->base.err.code, ERR_NONE);
+    assert_status(fx, completed, STATUS_PENDING);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -430,6 +457,7 @@ int main(void)
         QUEUE_TEST(a_lost_task_without_auto_recovery_stays_orphaned),
         QUEUE_TEST(a_partial_task_can_be_recovered),
         QUEUE_TEST(a_version_guards_what_people_do),
+        QUEUE_TEST(a_status_guards_what_people_do),
         QUEUE_TEST(a_retried_task_takes_its_key_again_or_stays_ended),
     };
 

@@ -616,7 +616,7 @@ static void ten_thousand_schedules_at_one_instant_all_fire(void **state)
     assert_int_equal(fires_of(fx), MANY);
     assert_int_equal(fx_ask(fx, "SELECT count(*) FROM tasks"), MANY);
     assert_int_equal(fx_ask(fx, "SELECT count(DISTINCT task_id) FROM schedule_fires"), MANY);
-    assert_int_equal(stats_of(fx).workers, 2);
+    assert_int_equal(stats_of(fx).workers, 1);
     free(calls);
     free(requests);
 }

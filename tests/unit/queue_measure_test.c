@@ -207,6 +207,67 @@ static void whoever_waits_first_in_each_queue_is_known(void **state)
     assert_true(waits[0].since_us <= queue_now_us(fx->queue) + CLOCK_SECOND_US);
 }
 
+/* The totals and the measures count the same ends (D14). */
+static void ends_through_a_dependency_are_in_the_totals(void **state)
+{
+    struct fixture *fx = *state;
+    struct queue_stats stats;
+    struct uuid parent;
+    struct task *task;
+
+    worker(fx, "w", "q");
+    parent = enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\",\"max_retries\":0}");
+    enqueue(fx, "{\"type\":\"t\",\"queue\":\"later\",\"on_unsatisfied\":\"fail\","
+            "\"depends_on\":[\"%s\"]}", id_text(fx, parent));
+    enqueue(fx, "{\"type\":\"t\",\"queue\":\"later\",\"on_unsatisfied\":\"cancel\","
+            "\"depends_on\":[\"%s\"]}", id_text(fx, parent));
+    task = claim_one(fx, "w")->task;
+    report_ok(fx, "w", task, .op = REPORT_FAIL, .retryable = true);
+    wait_counted(fx, "q", MEASURE_DEAD_LETTER, 1);
+    wait_counted(fx, "later", MEASURE_FAILED, 1);
+    wait_counted(fx, "later", MEASURE_CANCELLED, 1);
+    stats = stats_of(fx);
+    assert_int_equal(stats.failed_total, 2);
+    assert_int_equal(stats.cancelled_total, 1);
+    assert_int_equal(stats.completed_total, 0);
+}
+
+static int64_t tasks_of(struct fixture *fx, const char *queue, enum status status)
+{
+    struct queue_count *counts;
+    uint32_t count;
+    int64_t tasks = 0;
+
+    assert_int_equal(fx->store->verbs->measures->read_counts(fx->reader, &fx->arena, &counts,
+                                                             &count, &fx->err), 0);
+    for (uint32_t i = 0; i < count; i++)
+        if (str_is(counts[i].queue, queue) && counts[i].status == status)
+            tasks += counts[i].tasks;
+    return tasks;
+}
+
+static void how_many_tasks_a_queue_has_is_read_beside_the_queue(void **state)
+{
+    struct fixture *fx = *state;
+    struct stats_request brief = {.base = {.kind = REQUEST_STATS, .arena = &fx->arena},
+                                  .brief = true};
+
+    worker(fx, "w", "q");
+    assert_int_equal(tasks_of(fx, "q", STATUS_PENDING), 0);
+    enqueue(fx, "{\"type\":\"a\",\"queue\":\"q\"}");
+    enqueue(fx, "{\"type\":\"b\",\"queue\":\"q\"}");
+    enqueue(fx, "{\"type\":\"a\",\"queue\":\"other\"}");
+    assert_int_equal(tasks_of(fx, "q", STATUS_PENDING), 2);
+    assert_int_equal(tasks_of(fx, "other", STATUS_PENDING), 1);
+    claim_one(fx, "w");
+    assert_int_equal(tasks_of(fx, "q", STATUS_PENDING), 1);
+    assert_int_equal(tasks_of(fx, "q", STATUS_CLAIMED), 1);
+    queue_call(fx->queue, &brief.base);
+    assert_int_equal(brief.base.err.code, ERR_NONE);
+    assert_int_equal(brief.stats.enqueued_total, 3);
+    assert_int_equal(brief.queues_count + brief.lanes_count, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,10 +275,12 @@ int main(void)
         QUEUE_TEST(a_wait_lasts_from_ready_to_started),
         QUEUE_TEST(a_lost_lease_is_counted_as_lost_and_its_poison_as_dead),
         QUEUE_TEST(what_failed_to_commit_is_not_counted),
+        QUEUE_TEST(ends_through_a_dependency_are_in_the_totals),
         QUEUE_TEST(executions_are_in_the_store_soon_and_once),
         QUEUE_TEST(a_clean_stop_loses_none_and_runs_add_up),
         QUEUE_TEST(hours_older_than_eight_days_are_removed),
         QUEUE_TEST(whoever_waits_first_in_each_queue_is_known),
+        QUEUE_TEST(how_many_tasks_a_queue_has_is_read_beside_the_queue),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -233,6 +233,8 @@ static void d9_rules_that_cannot_be_are_refused_with_a_reason(void **state)
                  {{.pattern = STR("a)|b)")}, "closes nothing"},
                  {{.pattern = STR("[[:alpha:])]|[])]|[^])[.).]]\\)(a))")}, "closes nothing"},
                  {{.pattern = STR("(a{200}){200}")}, "repeat"},
+                 {{.pattern = STR("a++++++++++++++++++++")}, "repeat"},
+                 {{.pattern = STR("((((((((((((((a+)+)+)+)+)+)+)+)+)+)+)+)+)+)+")}, "repeat"},
                  {{.pointer = STR("user")}, "JSON pointer"},
                  {{.replace = STR("x")}, "one of them"},
                  {{.pattern = STR("a"), .pointer = STR("/a")}, "one of them"},

@@ -272,13 +272,13 @@ static void each_report_gets_its_own_answer(void **state)
 static void long_words_of_a_server_are_cut(void **state)
 {
     struct arena arena = ARENA_INIT(0);
-    char *fill = arena_alloc(&arena, 501);
+    char *fill = arena_alloc(&arena, 701);
     struct report_result result;
     struct err err = {0};
     struct str body;
 
     (void)state;
-    memset(fill, 'x', 500);
+    memset(fill, 'x', 700);
     body = arena_format(&arena, "{\"items\":[{\"error\":{\"code\":\"%s\",\"message\":\"%s\"}}]}",
                         fill, fill);
     assert_int_equal(remote_read_reports(body, &result, 1, &err), 0);

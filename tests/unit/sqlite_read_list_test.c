@@ -144,6 +144,7 @@ static struct task_filter random_filter(struct fixture *fixture)
         filter.created_before_us = NOW_US + (int64_t)dice(TASKS_COUNT) * CLOCK_STEP_US;
     if (dice(4) == 0)
         filter.before_key = 1 + dice(TASKS_COUNT);
+    filter.oldest_first = dice(2);
     return filter;
 }
 
@@ -182,7 +183,8 @@ static bool fits(const struct task_filter *filter, const struct task *task)
            id_fits(&filter->parent_id, &spec->parent_id) &&
            (!filter->created_after_us || spec->created_at_us >= filter->created_after_us) &&
            (!filter->created_before_us || spec->created_at_us < filter->created_before_us) &&
-           (!filter->before_key || task->key < filter->before_key);
+           (!filter->before_key || (filter->oldest_first ? task->key > filter->before_key
+                                                         : task->key < filter->before_key));
 }
 
 static uint32_t check_filter(struct fixture *fixture, const struct table *table,
@@ -196,7 +198,8 @@ static uint32_t check_filter(struct fixture *fixture, const struct table *table,
     assert_int_equal(fixture->store->verbs->read_tasks(fixture->reader, filter, &arena, &found,
                                                        &count, &fixture->err), 0);
     for (uint32_t i = TASKS_COUNT; i > 0 && at < filter->limit; i--) {
-        const struct task *task = table->tasks[i - 1];
+        const struct task *task =
+            table->tasks[filter->oldest_first ? TASKS_COUNT - i : i - 1];
 
         if (!fits(filter, task))
             continue;
@@ -239,6 +242,8 @@ static void every_single_status_is_listed_whole_page_by_page(void **state)
             filter.type = lane == 2 ? STR("type1") : STR_NONE;
             check_filter(fixture, table, &filter);
             filter.before_key = TASKS_COUNT / 2;
+            check_filter(fixture, table, &filter);
+            filter.oldest_first = true;
             check_filter(fixture, table, &filter);
         }
     }

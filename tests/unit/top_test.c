@@ -39,7 +39,8 @@ static const char failed[] =
     "\"}}]}";
 static const char forecast[] =
     "{\"items\":[{\"at\":\"2026-11-15T10:05:10.000000Z\",\"local\":\"2026-11-15T11:05:10+01:00\","
-    "\"schedule_id\":\"" ID_A "\",\"job\":\"nightly\",\"timezone\":\"Europe/Berlin\"}]}";
+    "\"schedule_id\":\"" ID_A "\",\"job\":\"nightly\",\"timezone\":\"Europe/Berlin\"},"
+    "{\"at\":\"2026-11-15T10:06:10.000000Z\",\"recurring_job_id\":\"" ID_B "\",\"name\":\"weekly\"}]}";
 
 struct fixture {
     struct arena arena;

@@ -1,9 +1,10 @@
 // Jobs and their categories: what runs, with which values, when last and when next; forms for both.
-import { html, useMemo, useState } from '../html.js';
+import { html, useEffect, useMemo, useState } from '../html.js';
 import { attempt, getAll, name, post, remove, useLoad } from '../api.js';
 import { Ago, Button, Confirm, Empty, Loading, Page, Problem, Tabs, TabPanel,
     When } from '../parts/controls.js';
 import { Form } from '../parts/form.js';
+import { Needs, readNeeds, saveNeeds } from '../parts/needs.js';
 import { Status } from '../parts/status.js';
 import { go, link, replaceQuery } from '../route.js';
 import { duration, number, t } from '../text.js';
@@ -38,6 +39,31 @@ const categoryFields = () => [
     { name: 'is_active', label: t('job.active'), kind: 'check' },
 ];
 
+// job: the one that is edited, or null for a new one. What it depends on is read before the form opens.
+function JobForm({ job, jobs, categories, onClose, done }) {
+    const fields = useMemo(() => jobFields(categories), [categories]);
+    const [before, setBefore] = useState(job ? null : []);
+    const [rows, setRows] = useState([]);
+    useEffect(() => {
+        if (job)
+            attempt(() => readNeeds(job)).then((found) => {
+                setBefore(found ?? []);
+                setRows(found ?? []);
+            });
+    }, []);
+    async function saveExtra(made) {
+        try {
+            await saveNeeds(made, before, rows);
+        } finally { // what was saved of them is known from now on, also after a refusal
+            setBefore(await readNeeds(made));
+        }
+    }
+    return before && html`<${Form} title=${t(job ? 'action.edit' : 'job.new')} fields=${fields} thing=${job}
+        onClose=${onClose} done=${done} path=${job ? `/v1/jobs/${job.id}` : '/v1/jobs'}
+        saveExtra=${saveExtra} extra=${html`<${Needs} rows=${rows} setRows=${setRows}
+            jobs=${jobs.filter((one) => one.id !== job?.id)}/>`}/>`;
+}
+
 function Last({ run }) {
     return run ? html`<a href=${link('tasks', run.task_id)}><${Status} status=${run.status}/></a>
         <small><${Ago} time=${run.ended_at}/></small>` : '–';
@@ -55,8 +81,8 @@ function JobRow({ job, edit, ask, reload }) {
     return html`<tr class=${job.is_active ? '' : 'off'}><td class="main"><a href=${link('tasks', null,
         { job_id: job.id })}>${job.name}</a>${!job.is_active && html`<span class="tag warn">${t(
         'plan.off')}</span>`}<small>${job.description ?? job.task_type}</small></td>
-        <td>${job.category}</td><td class="narrow-hide">${job.queue}</td>
-        <td><${Last} run=${job.last_execution}/></td><td><${When} time=${job.next_execution}/></td>
+        <td data-label=${t('category.one')}>${job.category}</td><td class="narrow-hide">${job.queue}</td>
+        <td data-label=${t('schedule.last')}><${Last} run=${job.last_execution}/></td><td data-label=${t('schedule.next')}><${When} time=${job.next_execution}/></td>
         <td class="row-actions">${button('run', run, 'primary')}${button('edit', edit)}${button('remove',
         () => ask({ title: job.name, confirm: async () => {
             await attempt(() => remove(base), t('done.remove'));
@@ -67,21 +93,19 @@ function JobRow({ job, edit, ask, reload }) {
 function Jobs({ categories, ask }) {
     const jobs = useLoad(() => getAll('/v1/jobs'), [], 5000);
     const [form, setForm] = useState(null);
-    const fields = useMemo(() => jobFields(categories), [categories]);
     return html`<div class="actions above"><${Button} kind="primary" onClick=${() => setForm('new')}>${t(
         'job.new')}<//></div><${Problem} error=${jobs.error} retry=${jobs.reload}/>
         ${!jobs.data && !jobs.error && html`<${Loading}/>`}
         ${jobs.data?.length === 0 && html`<${Empty} title=${t('job.empty')} text=${t('job.emptyText')}
             command="perdura job create report:daily --category reports"/>`}
-        ${jobs.data?.length > 0 && html`<div class="card flush"><div class="table-place"><table><thead><tr>
+        ${jobs.data?.length > 0 && html`<div class="card flush"><div class="table-place"><table class="stack"><thead><tr>
             <th>${t('job.name')}</th><th>${t('category.one')}</th><th class="narrow-hide">${t(
         'queue.one')}</th><th>${t('schedule.last')}</th><th>${t('schedule.next')}</th>
             <th><span class="visually-hidden">${t('actions')}</span></th></tr></thead>
             <tbody>${jobs.data.map((job) => html`<${JobRow} key=${job.id} job=${job} ask=${ask}
                 edit=${() => setForm(job)} reload=${jobs.reload}/>`)}</tbody></table></div></div>`}
-        ${form && html`<${Form} title=${t(form === 'new' ? 'job.new' : 'action.edit')} fields=${fields}
-            thing=${form === 'new' ? null : form} onClose=${() => setForm(null)} done=${jobs.reload}
-            path=${form === 'new' ? '/v1/jobs' : `/v1/jobs/${form.id}`}/>`}`;
+        ${form && html`<${JobForm} job=${form === 'new' ? null : form} jobs=${jobs.data ?? []}
+            categories=${categories} onClose=${() => setForm(null)} done=${jobs.reload}/>`}`;
 }
 
 function Categories({ categories, reload, ask }) {
@@ -90,14 +114,14 @@ function Categories({ categories, reload, ask }) {
     const button = (verb, one, onClick, kind = '') => html`<${Button} kind=${`small ${kind}`}
         aria-label=${`${t(`action.${verb}`)}: ${one.name}`} onClick=${onClick}>${t(`action.${verb}`)}<//>`;
     return html`<div class="actions above"><${Button} kind="primary" onClick=${() => setForm('new')}>${t(
-        'category.new')}<//></div><div class="card flush"><div class="table-place"><table><thead><tr>
+        'category.new')}<//></div><div class="card flush"><div class="table-place"><table class="stack"><thead><tr>
         <th>${t('category.name')}</th><th>${t('task.priority')}</th><th class="n">${t('job.timeout')}</th>
         <th class="n">${t('job.retries')}</th><th><span class="visually-hidden">${t('actions')}</span></th>
         </tr></thead><tbody>${categories.map((one) => html`<tr key=${one.id}
         class=${one.is_active ? '' : 'off'}><td class="main"><strong>${one.name}</strong>
-        <small>${one.description}</small></td><td>${one.default_priority}</td>
-        <td class="n">${duration(one.default_timeout === null ? null : one.default_timeout * 1000)}</td>
-        <td class="n">${number(one.default_max_retries)}</td><td class="row-actions">
+        <small>${one.description}</small></td><td data-label=${t('task.priority')}>${one.default_priority}</td>
+        <td class="n" data-label=${t('job.timeout')}>${duration(one.default_timeout === null ? null : one.default_timeout * 1000)}</td>
+        <td class="n" data-label=${t('job.retries')}>${number(one.default_max_retries)}</td><td class="row-actions">
         ${button('edit', one, () => setForm(one))}${button('remove', one, () => ask({ title: one.name,
         confirm: async () => {
             await attempt(() => remove(`/v1/categories/${name(one.id)}`), t('done.remove'));

@@ -4,9 +4,10 @@ import { html, useMemo, useRef, useState } from '../html.js';
 import { get, getAll, useLoad } from '../api.js';
 import { Card, Empty, Loading, Page, Problem, Select } from '../parts/controls.js';
 import { Chart, Spark } from '../parts/chart.js';
+import { Now } from '../parts/now.js';
 import { link } from '../route.js';
 import { useStream } from '../stream.js';
-import { duration, number, shortNumber, t, tn } from '../text.js';
+import { duration, has, number, shortNumber, t, tn } from '../text.js';
 
 const WINDOWS = ['15m', '1h', '6h', '24h'];
 const SECONDS_KEPT = 120;
@@ -98,7 +99,8 @@ function Tiles({ stats, seconds, history, workers }) {
     const recent = seconds.slice(-10);
     const rate = (key) => (recent.length ? sum(recent.map((one) => one[key])) / recent.length : null);
     const p99 = history?.total.wait_p99_ms?.findLast((value) => value !== null);
-    const live = workers?.filter((one) => Date.parse(one.lease_until) > Date.now()) ?? [];
+    const live = workers?.filter((one) => one.pool_size > 0 && Date.parse(one.lease_until) > Date.now())
+        ?? []; // a server without handlers of its own runs nothing
     const leader = workers?.find((one) => one.is_leader);
     return html`<div class="tiles">
         <${Tile} label=${t('overview.waiting')} value=${shortNumber(waiting)}
@@ -113,11 +115,16 @@ function Tiles({ stats, seconds, history, workers }) {
         <${Tile} label=${t('overview.dead')} value=${shortNumber(counts.dead_letter)}
             kind=${counts.dead_letter ? 'failed' : ''} href="#/recovery?tab=dead"/>
         <${Tile} label=${t('overview.workers')} value=${number(live.length)} href="#/workers"
-            kind=${live.length ? '' : 'failed'}/>
+            kind=${live.length || !workers ? '' : 'failed'}/>
         <${Tile} label=${t('overview.leader')} value=${leader ? leader.hostname || leader.id : '–'}
             kind="words" href="#/workers"/>
     </div>`;
 }
+
+// Where one can look at what an alert tells of.
+const PLACES = { no_worker: () => link('workers'), failure_rate: (queue) => link('tasks', null, { queue,
+    status: 'failed' }), dead_letters: (queue) => link('tasks', null, { queue, status: 'dead_letter' }),
+schedules_in_error: () => link('schedules') };
 
 function Alerts({ alerts }) {
     if (!alerts)
@@ -126,8 +133,8 @@ function Alerts({ alerts }) {
         return html`<p class="all-well"><i aria-hidden="true"></i>${t('overview.well')}</p>`;
     return html`<ul class="alerts" aria-label=${t('overview.alerts')}>${alerts.map((one) => html`<li
         key=${one.code + (one.queue ?? '')} class=${one.severity}><strong>${t(
-        `severity.${one.severity}`)}</strong> ${one.text} ${one.queue && html`<a
-        href=${link('queues')}>${one.queue}</a>`}</li>`)}</ul>`;
+        `severity.${one.severity}`)}</strong> ${one.queue && html`<code>${one.queue}</code>: `}${one.text} ${PLACES[one.code]
+        && html`<a href=${PLACES[one.code](one.queue)}>${t('action.look')}</a>`}</li>`)}</ul>`;
 }
 
 function Charts({ data }) {
@@ -181,7 +188,8 @@ function Executions({ list }) {
         <th>${t('executions.category')}</th><th class="n">${t('executions.total')}</th>
         <th class="n">${t('executions.failed')}</th><th class="n">${t('executions.rate')}</th>
         <th class="n">${t('executions.average')}</th></tr></thead><tbody>${rows.map((one) => html`<tr
-        key=${one.period + one.category}><td>${one.period}</td><td>${one.category
+        key=${one.period + one.category}><td>${has(`period.${one.period}`)
+    ? t(`period.${one.period}`) : one.period}</td><td>${one.category
     ?? t('executions.all')}</td><td class="n">${number(one.total)}</td><td
         class="n">${number(one.failed)}</td><td class="n">${number((one.success_rate ?? 0) * 100)} %</td>
         <td class="n">${duration(one.average_duration_ms)}</td></tr>`)}</tbody></table></div><//>`;
@@ -216,7 +224,8 @@ export default function Overview() {
         <${Tiles} stats=${stats.data} seconds=${seconds} history=${history.data}
             workers=${workers.data}/>
         ${all === 0 && html`<${Empty} title=${t('overview.empty')} text=${t('overview.emptyText')}
-            command="perdura enqueue demo:hello --wait"/>`}
+            command=${'perdura enqueue greet --payload \'{"name":"Ada"}\''}/>`}
+        ${all > 0 && html`<${Now} counts=${stats.data.counts}/>`}
         <${Problem} error=${history.error} retry=${history.reload}/>
         ${data && html`<${Charts} data=${data}/>`}
         ${stats.data.queues.length > 0 && html`<${Queues} stats=${stats.data} history=${history.data}/>`}

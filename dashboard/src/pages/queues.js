@@ -76,18 +76,18 @@ export default function Queues() {
         <${Problem} error=${queues.error} retry=${queues.reload}/>
         ${!queues.data && !queues.error && html`<${Loading}/>`}
         ${queues.data?.length === 0 && html`<${Empty} title=${t('queue.empty')}
-            text=${t('queue.emptyText')} command="perdura enqueue demo:hello --queue default"/>`}
-        ${queues.data?.length > 0 && html`<div class="card flush"><div class="table-place"><table>
+            text=${t('queue.emptyText')} command="perdura enqueue greet --queue default"/>`}
+        ${queues.data?.length > 0 && html`<div class="card flush"><div class="table-place"><table class="stack">
             <thead><tr><th>${t('queue.name')}</th>${SHOWN.map((status) => html`<th class="n"
                 key=${status}>${t(`status.${status}`)}</th>`)}<th>${t('queue.limits')}</th>
             <th><span class="visually-hidden">${t('actions')}</span></th></tr></thead>
             <tbody>${queues.data.map((queue) => html`<tr key=${queue.name}><td class="main"><a
                 href=${link('tasks', null, { queue: queue.name })}>${queue.name}</a>
                 ${queue.paused && html`<span class="tag warn">${t('queue.paused')}</span>`}</td>
-                ${SHOWN.map((status) => html`<td class="n" key=${status}>${queue.counts[status]
+                ${SHOWN.map((status) => html`<td class="n" key=${status} data-label=${t(`status.${status}`)}>${queue.counts[status]
         ? html`<a href=${link('tasks', null, { queue: queue.name, status })}>${number(
             queue.counts[status])}</a>` : html`<span class="faint">0</span>`}</td>`)}
-                <td class="words">${limitsText(queue)}</td>
+                <td class="words" data-label=${t('queue.limits')}>${limitsText(queue)}</td>
                 <td class="row-actions"><${Button} kind="small" aria-label=${`${t('queue.limits')}: ${
             queue.name}`} onClick=${() => setEdited(queue)}>${t('queue.limits')}<//>
                 ${queue.paused ? html`<${Button} kind="small primary" aria-label=${`${t(

@@ -26,16 +26,16 @@ function Candidates() {
     if (list.data.items.length === 0)
         return html`<${Empty} title=${t('recovery.none')} text=${t('recovery.noneText')}
             command="perdura recovery candidates"/>`;
-    return html`<div class="card flush"><div class="table-place"><table><thead><tr>
+    return html`<div class="card flush"><div class="table-place"><table class="stack"><thead><tr>
         <th>${t('task.one')}</th><th>${t('recovery.reason')}</th><th>${t('task.status')}</th>
         <th class="n">${t('recovery.crashes')}</th><th class="n">${t('recovery.lastSign')}</th>
         <th><span class="visually-hidden">${t('actions')}</span></th></tr></thead>
         <tbody>${list.data.items.map((task) => html`<tr key=${task.task_id}><td class="main"><a
             href=${link('tasks', task.task_id)}>${task.name ?? task.type ?? task.task_id}</a>
-            <small>${task.task_id}</small></td><td>${task.reason}</td>
+            <small>${task.task_id}</small></td><td data-label=${t('recovery.reason')}>${task.reason}</td>
             <td>${task.status && html`<${Status} status=${task.status}/>`}</td>
-            <td class="n">${number(task.crash_count)}</td>
-            <td class="n"><${Ago} time=${task.last_heartbeat}/></td>
+            <td class="n" data-label=${t('recovery.crashes')}>${number(task.crash_count)}</td>
+            <td class="n" data-label=${t('recovery.lastSign')}><${Ago} time=${task.last_heartbeat}/></td>
             <td class="row-actions"><${Button} kind="small" onClick=${() => validate(task)}>${t(
         'recovery.validate')}<//><${Button} kind="small" onClick=${recover(task, 'restart_clean')}>${t(
         'recovery.restart')}<//><${Button} kind="small primary"
@@ -50,15 +50,15 @@ function Entries() {
     if (list.data.items.length === 0)
         return html`<${Empty} title=${t('recovery.queueEmpty')} text=${t('recovery.queueEmptyText')}
             command="perdura recovery run ID"/>`;
-    return html`<div class="card flush"><div class="table-place"><table><thead><tr>
+    return html`<div class="card flush"><div class="table-place"><table class="stack"><thead><tr>
         <th>${t('task.one')}</th><th>${t('recovery.method')}</th><th>${t('task.status')}</th>
         <th>${t('recovery.outcome')}</th><th class="n">${t('task.attempts')}</th>
         <th class="n">${t('task.created')}</th></tr></thead><tbody>${list.data.items.map((one) => html`<tr
         key=${one.id}><td><a href=${link('tasks', one.task_id)}><code>${one.task_id}</code></a></td>
-        <td>${one.recovery_method}</td><td><span class=${`status ${one.status}`}><i></i>${t(
-        `recovery.${one.status}`)}</span></td><td class="words">${one.error_message
-    ?? one.recovery_result?.reason ?? '–'}</td><td class="n">${one.attempts}/${one.max_attempts}</td>
-        <td class="n"><${Ago} time=${one.created_at}/></td></tr>`)}</tbody></table></div></div>`;
+        <td data-label=${t('recovery.method')}>${one.recovery_method}</td><td><span class=${`status ${one.status}`}><i></i>${t(
+        `recovery.${one.status}`)}</span></td><td class="words" data-label=${t('recovery.outcome')}>${one.error_message
+    ?? one.recovery_result?.reason ?? '–'}</td><td class="n" data-label=${t('task.attempts')}>${one.attempts}/${one.max_attempts}</td>
+        <td class="n" data-label=${t('task.created')}><${Ago} time=${one.created_at}/></td></tr>`)}</tbody></table></div></div>`;
 }
 
 function DeadLetters() {
@@ -75,13 +75,13 @@ function DeadLetters() {
     return html`<div class="actions above"><${Button} kind="primary" onClick=${() => setBulk(true)}>${t(
         'dead.redriveAll')}<//><a class="button" href=${link('tasks', null, {
         status: 'dead_letter' })}>${t('dead.filter')}</a></div>
-        <div class="card flush"><div class="table-place"><table><thead><tr><th>${t('task.one')}</th>
+        <div class="card flush"><div class="table-place"><table class="stack"><thead><tr><th>${t('task.one')}</th>
         <th>${t('queue.one')}</th><th>${t('task.error')}</th><th class="n">${t('task.attempts')}</th>
         <th class="n">${t('task.ended')}</th><th><span class="visually-hidden">${t('actions')}</span></th></tr>
         </thead><tbody>${list.data.items.map((task) => html`<tr key=${task.id}><td class="main"><a
         href=${link('tasks', task.id)}>${task.name ?? task.type}</a><small>${task.type}</small></td>
-        <td>${task.queue}</td><td class="words bad">${task.last_error ?? task.error}</td>
-        <td class="n">${number(task.attempts)}</td><td class="n"><${Ago} time=${task.completed_at}/></td>
+        <td data-label=${t('queue.one')}>${task.queue}</td><td class="words bad">${task.last_error ?? task.error}</td>
+        <td class="n" data-label=${t('task.attempts')}>${number(task.attempts)}</td><td class="n" data-label=${t('task.ended')}><${Ago} time=${task.completed_at}/></td>
         <td class="row-actions"><${Button} kind="small" onClick=${redrive(task)}>${t('dead.redrive')}<//>
         </td></tr>`)}</tbody></table></div></div>
         ${bulk && html`<${Bulk} verb="retry" filters=${{ status: 'dead_letter' }} onClose=${() => {

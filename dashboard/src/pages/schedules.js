@@ -6,6 +6,7 @@ import { Ago, Button, Confirm, Empty, Loading, Page, Problem, Tabs, TabPanel,
     When } from '../parts/controls.js';
 import { Forecast } from '../parts/forecast.js';
 import { Form, valuesOf } from '../parts/form.js';
+import { flatten, gather, patternFields } from '../parts/pattern.js';
 import { Preview, usePreview } from '../parts/preview.js';
 import { link, replaceQuery } from '../route.js';
 import { duration, t } from '../text.js';
@@ -24,7 +25,8 @@ function scheduleFields(jobs, isNew) {
         { name: 'cron_expression', label: t('schedule.cron'), hint: t('schedule.cronHint'),
             show: kind('cron') },
         { name: 'interval_seconds', label: t('schedule.interval'), kind: 'number', show: kind('interval') },
-        { name: 'scheduled_at', label: t('schedule.at'), hint: t('schedule.atHint'), show: kind('once') },
+        { name: 'scheduled_at', label: t('schedule.at'), kind: 'instant', hint: t('schedule.atHint', { zone }),
+            show: kind('once') },
         { name: 'timezone', label: t('schedule.zone'), fallback: zone },
         { name: 'misfire', label: t('schedule.misfire'), kind: 'select', fallback: 'fire_once',
             options: words('misfire', ['skip', 'fire_once', 'fire_all']) },
@@ -35,24 +37,13 @@ function scheduleFields(jobs, isNew) {
     ];
 }
 
-function patternFields(jobs) {
-    return [
-        { name: 'name', label: t('pattern.name'), required: true },
-        { name: 'template_job_id', label: t('job.one'), kind: 'select', fallback: jobs[0]?.id,
-            options: jobs.map((job) => [job.id, job.name]) },
-        { name: 'pattern_type', label: t('schedule.type'), kind: 'select', fallback: 'weekly',
-            options: words('pattern', ['daily', 'weekly', 'monthly', 'yearly', 'rrule']) },
-        { name: 'pattern_config', label: t('pattern.config'), kind: 'json', hint: t('pattern.configHint'),
-            fallback: { time: '09:00', timezone: zone, weekdays: ['monday'] } },
-    ];
-}
-
 // Only what is complete enough to be asked about.
-function Live({ path, fields, texts, extra }) {
+function Live({ path, fields, texts, extra, shape }) {
     let body = null;
     try {
-        const values = valuesOf(fields.filter((field) => !['job_id', 'overlap', 'misfire']
+        const given = valuesOf(fields.filter((field) => !['job_id', 'overlap', 'misfire']
             .includes(field.name)), texts);
+        const values = shape ? shape(given) : given;
         body = Object.fromEntries(Object.entries({ ...values, ...extra })
             .filter(([, value]) => value !== null));
     } catch {
@@ -95,7 +86,7 @@ function RowActions({ base, thing, title, edit, reload }) {
 function Table({ items, kind, jobs, edit, reload }) {
     const names = new Map(jobs.map((job) => [job.id, job.name]));
     const schedules = kind === 'schedules';
-    return html`<div class="card flush"><div class="table-place"><table><thead><tr>
+    return html`<div class="card flush"><div class="table-place"><table class="stack"><thead><tr>
         <th>${t(schedules ? 'job.one' : 'pattern.name')}</th><th>${t('schedule.when')}</th>
         <th>${t('schedule.next')}</th><th>${t('schedule.last')}</th>
         <th><span class="visually-hidden">${t('actions')}</span></th></tr></thead>
@@ -111,8 +102,8 @@ function Table({ items, kind, jobs, edit, reload }) {
             <td class="words"><code>${schedules ? expression(one) : t(`pattern.${one.pattern_type}`)}</code>
             <small><${Words} base=${base} stamp=${one.updated_at} fallback=""/></small>
             ${one.error && html`<p class="bad">${one.error}</p>`}</td>
-            <td><${When} time=${one.next_fire_at ?? one.next_generation}/></td>
-            <td><${Ago} time=${one.last_fire_at ?? one.last_generated}/></td>
+            <td data-label=${t('schedule.next')}><${When} time=${one.next_fire_at ?? one.next_generation}/></td>
+            <td data-label=${t('schedule.last')}><${Ago} time=${one.last_fire_at ?? one.last_generated}/></td>
             <${RowActions} base=${base} thing=${one} title=${title} edit=${() => edit(one)}
                 reload=${reload}/></tr>`;
     })}</tbody></table></div></div>`;
@@ -126,6 +117,8 @@ function Plans({ kind, jobs, changed }) {
     const fields = useMemo(() => (schedules ? scheduleFields(jobs, isNew) : patternFields(jobs)),
         [jobs, kind, isNew]);
     const reload = () => { changed(); return list.reload(); };
+    const edited = isNew ? null : form;
+    const shape = schedules ? null : (values) => gather(values, edited);
     return html`<div class="actions above"><${Button} kind="primary" disabled=${jobs.length === 0}
         onClick=${() => setForm('new')}>${t(schedules ? 'schedule.new' : 'pattern.new')}<//>
         ${jobs.length === 0 && html`<span class="faint">${t('schedule.needsJob')} <a href="#/jobs">${t(
@@ -139,9 +132,10 @@ function Plans({ kind, jobs, changed }) {
         ${list.data?.length > 0 && html`<${Table} items=${list.data} kind=${kind} jobs=${jobs}
             edit=${setForm} reload=${reload}/>`}
         ${form && html`<${Form} title=${t(isNew ? (schedules ? 'schedule.new' : 'pattern.new')
-        : 'action.edit')} fields=${fields} thing=${isNew ? null : form} done=${reload}
+        : 'action.edit')} fields=${fields} done=${reload} shape=${shape}
+            thing=${edited && !schedules ? flatten(edited) : edited}
             path=${isNew ? `/v1/${kind}` : `/v1/${kind}/${form.id}`} onClose=${() => setForm(null)}
-            aside=${(texts) => html`<${Live} texts=${texts} fields=${fields}
+            aside=${(texts) => html`<${Live} texts=${texts} fields=${fields} shape=${shape}
                 path=${schedules ? '/v1/schedules:preview' : `/v1/recurring:preview?count=${COUNT}`}
                 extra=${schedules ? { count: COUNT } : {}}/>`}/>`}`;
 }

@@ -6,28 +6,12 @@ import { Ago, Button, Card, Confirm, Copy, Dialog, Empty, Facts, Field, Loading,
     TabPanel } from '../parts/controls.js';
 import { Viewer } from '../parts/json.js';
 import { Logs } from '../parts/logs.js';
-import { allows, ENDED, Progress, Status } from '../parts/status.js';
+import { allows, ENDED, HELD, Progress, Status } from '../parts/status.js';
 import { Timeline } from '../parts/timeline.js';
+import { Why } from '../parts/why.js';
 import { go, link, replaceQuery } from '../route.js';
 import { useStream } from '../stream.js';
 import { duration, number, t } from '../text.js';
-
-const QUIET = new Set(['completed', 'running']);
-
-function Why({ task }) {
-    const why = useLoad(() => get(`/v1/tasks/${task.id}/why`), [task.id, task.version, task.status],
-        ENDED.has(task.status) ? 0 : 3000);
-    if (!why.data || QUIET.has(task.status))
-        return null;
-    const detail = why.data.detail ?? {};
-    return html`<section class=${`why ${task.status}`} aria-label=${t('task.why')}>
-        <h2>${t('task.why')}</h2><p>${why.data.text}</p>
-        ${detail.tasks?.length > 0 && html`<ul>${detail.tasks.map((one) => html`<li key=${one.task_id
-            ?? one.id}><a href=${link('tasks', one.task_id ?? one.id)}>${one.task_id ?? one.id}</a>
-            ${one.status && html` <${Status} status=${one.status}/>`}</li>`)}</ul>`}
-        ${detail.also?.length > 0 && html`<p class="faint">${t('task.also')} ${detail.also.join(', ')}</p>`}
-        </section>`;
-}
 
 function Fork({ task, checkpoints, onClose }) {
     const [from, setFrom] = useState(String(checkpoints[0]?.seq ?? 0));
@@ -175,6 +159,7 @@ export default function Task({ id, query }) {
                 : html`<${Loading}/>`}<//>`;
     const now = live && live.version > task.data.version
         ? { ...task.data, status: live.status, progress: live.progress } : task.data;
+    const error = now.status !== 'completed' && !HELD.has(now.status) && (now.last_error ?? now.error);
     const tabs = [{ id: 'timeline', text: t('task.timeline') }, { id: 'logs', text: t('task.logs') },
         { id: 'data', text: t('task.dataTab') },
         { id: 'checkpoints', text: t('task.checkpoints'), count: checkpoints.data?.length }];
@@ -187,14 +172,14 @@ export default function Task({ id, query }) {
         <div class="progress-line"><${Progress} value=${now.status === 'completed' ? 100 : now.progress}
             status=${now.status}/><span><span>${number(now.status === 'completed' ? 100
         : now.progress)} %</span><em>${now.state}</em></span></div>
-        ${now.error && html`<div class="problem" role="note"><strong>${t('task.error')}</strong>
-            <span>${now.last_error ?? now.error}</span></div>`}
+        ${error && html`<div class="problem" role="note"><strong>${t(ENDED.has(now.status) ? 'task.error'
+        : 'task.lastError')}</strong> <span>${error}</span></div>`}
         <${Why} task=${now}/>
         <${Card}><${About} task=${now}/><//>
         <${Tabs} tabs=${tabs} current=${tab} label=${t('task.one')}
             onChoose=${(next) => replaceQuery({ tab: next })}/>
         <${TabPanel} id=${tab}>
-            ${tab === 'timeline' && html`<${Timeline} task=${now} events=${events.data?.items ?? []}
+            ${tab === 'timeline' && html`<${Timeline} base=${base} task=${now} page=${events.data}
                 executions=${executions.data ?? []}/>`}
             ${tab === 'logs' && html`<${Logs} base=${base} ended=${ENDED.has(now.status)}/>`}
             ${tab === 'data' && html`<${Data} task=${now}/>`}

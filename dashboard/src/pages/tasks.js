@@ -1,7 +1,7 @@
 // The list of tasks: filters that live in the address, pages by cursor over however many there are,
 // rows that change while they are looked at, and the same action for one, some or all of them.
 import { html, useEffect, useMemo, useRef, useState } from '../html.js';
-import { attempt, get, name, post, query as toQuery, useLoad } from '../api.js';
+import { attempt, get, post, query as toQuery, useLoad } from '../api.js';
 import { Ago, Button, Empty, Loading, Page, Problem } from '../parts/controls.js';
 import { Bulk } from '../parts/bulk.js';
 import { allows, cancellable, Progress, retryable, Status, STATUSES } from '../parts/status.js';
@@ -11,12 +11,32 @@ import { useStream } from '../stream.js';
 import { duration, number, shortNumber, statusText, t, tn } from '../text.js';
 
 const PAGE_ROWS = 50;
+const FAILED = new Set(['failed', 'dead_letter']);
+const took = (task) => (task.started_at ? Date.parse(task.completed_at ?? new Date())
+    - Date.parse(task.started_at) : -1);
+// What the rows of a page are put in order by; the list itself has the order of making.
+const SORTS = { status: (task) => STATUSES.indexOf(task.status), name: (task) => task.name ?? task.type,
+    queue: (task) => task.queue, progress: (task) => task.progress, attempts: (task) => task.attempts, took };
 const SOON_MS = 200;
 const LATER_MS = 1500;
 
-// The counts of the filters that the server counts anyway: queue and type.
+// sort: the name of a column, with - before it from the largest down; '' is as the server has it.
+function sorted(tasks, sort) {
+    const value = SORTS[sort.replace('-', '')];
+    if (!value)
+        return tasks;
+    const sign = sort.startsWith('-') ? -1 : 1;
+    return [...tasks].sort((a, b) => {
+        const [x, y] = [value(a), value(b)];
+        return sign * (x < y ? -1 : x > y ? 1 : 0);
+    });
+}
+
+// The counts of the filters that the server counts anyway: queue and type. Of others none are known.
 function countsOf(stats, filters) {
     const counts = {};
+    if (FILTERS.some((key) => filters[key] && !['status', 'queue', 'type'].includes(key)))
+        return null;
     for (const lane of stats?.lanes ?? [])
         if ((!filters.queue || lane.queue === filters.queue)
             && (!filters.type || lane.type === filters.type))
@@ -25,15 +45,15 @@ function countsOf(stats, filters) {
 }
 
 function Chips({ filters, counts, onChoose }) {
-    const all = Object.values(counts).reduce((sum, one) => sum + one, 0);
+    const all = counts && Object.values(counts).reduce((sum, one) => sum + one, 0);
     const chip = (status, text, count) => html`<button type="button" key=${status}
         class=${`chip ${status}`} aria-pressed=${(filters.status ?? '') === status ? 'true' : 'false'}
         onClick=${() => onChoose(status)}>${status && html`<i aria-hidden="true"></i>`}${text}
-        <span class="count">${shortNumber(count ?? 0)}</span></button>`;
+        ${counts && html`<span class="count">${shortNumber(count ?? 0)}</span>`}</button>`;
     return html`<div class="chips" role="group" aria-label=${t('tasks.byStatus')}>
         ${chip('', t('tasks.any'), all)}
-        ${STATUSES.filter((one) => counts[one] || filters.status === one)
-        .map((one) => chip(one, statusText(one), counts[one]))}</div>`;
+        ${STATUSES.filter((one) => !counts || counts[one] || filters.status === one)
+        .map((one) => chip(one, statusText(one), counts?.[one]))}</div>`;
 }
 
 function FilterBar({ filters, stats, onChange }) {
@@ -75,24 +95,42 @@ function moveRow(event) {
     event.preventDefault();
 }
 
+// Beneath the name: why it failed, when it is due, or what else identifies it.
+function Beneath({ task }) {
+    const error = task.last_error ?? task.error;
+    if (FAILED.has(task.status) && error)
+        return html`<small class="bad cut" title=${error}>${error}</small>`;
+    if (task.status === 'delayed' && task.scheduled_at)
+        return html`<small>${t('task.due')} <${Ago} time=${task.scheduled_at}/>${task.last_error
+            && html` · <span class="bad">${task.last_error}</span>`}</small>`;
+    return html`<small>${task.name ? task.type : task.id}</small>`;
+}
+
 function Row({ task, selected, onSelect }) {
-    const took = task.started_at && (Date.parse(task.completed_at ?? new Date())
-        - Date.parse(task.started_at));
+    const ran = took(task);
     return html`<tr class=${selected ? 'selected' : ''}><td class="check"><input type="checkbox"
         checked=${selected} onChange=${onSelect} aria-label=${t('tasks.select', {
     name: task.name ?? task.type })}/></td>
         <td><${Status} status=${task.status}/></td>
         <td class="main"><a href=${link('tasks', task.id)}>${task.name ?? task.type}</a>
-            <small>${task.name ? task.type : task.id}</small></td>
+            <${Beneath} task=${task}/></td>
         <td class="narrow-hide">${task.queue}</td>
         <td class="progress-cell">${task.progress > 0 || task.status === 'running'
         ? html`<${Progress} value=${task.progress} status=${task.status}/>` : ''}</td>
         <td class="n narrow-hide">${number(task.attempts)}</td>
-        <td class="n narrow-hide">${took ? duration(took) : '–'}</td>
+        <td class="n narrow-hide">${ran >= 0 ? duration(ran) : '–'}</td>
         <td class="n"><${Ago} time=${task.created_at}/></td></tr>`;
 }
 
-function Table({ tasks, selected, setSelected }) {
+// The head of a column that can be sorted by: a button that says so.
+function Sortable({ by, text, sort, onSort, kind = '', made = false }) {
+    const now = sort === by ? 'ascending' : sort === `-${by}` ? 'descending' : null;
+    return html`<th class=${kind} aria-sort=${now}><button type="button" class="sort" onClick=${() => onSort(
+        now === 'ascending' ? `-${by}` : by)} title=${made ? null : t('tasks.sortPage')}>${text}<i
+        aria-hidden="true">${now === 'ascending' ? '↑' : now === 'descending' ? '↓' : '↕'}</i></button></th>`;
+}
+
+function Table({ tasks, selected, setSelected, sort, onSort }) {
     const all = tasks.length > 0 && tasks.every((task) => selected.has(task.id));
     function toggle(ids) {
         const next = new Set(selected);
@@ -100,14 +138,17 @@ function Table({ tasks, selected, setSelected }) {
         ids.forEach((id) => (on ? next.add(id) : next.delete(id)));
         setSelected(next);
     }
+    const column = (by, text, kind) => html`<${Sortable} by=${by} text=${t(text)} kind=${kind} sort=${sort}
+        onSort=${onSort}/>`;
     return html`<div class="table-place"><table class="tasks" onKeyDown=${moveRow}><caption
         class="visually-hidden">${t('nav.tasks')}</caption><thead><tr><th class="check"><input
         type="checkbox" checked=${all} aria-label=${t('tasks.selectAll')}
-        onChange=${() => toggle(tasks.map((task) => task.id))}/></th><th>${t('task.status')}</th>
-        <th>${t('task.one')}</th><th class="narrow-hide">${t('queue.one')}</th>
-        <th class="progress-cell">${t('task.progress')}</th><th class="n narrow-hide">${t(
-        'task.attempts')}</th><th class="n narrow-hide">${t('task.took')}</th>
-        <th class="n" aria-sort="descending">${t('task.created')}</th></tr></thead>
+        onChange=${() => toggle(tasks.map((task) => task.id))}/></th>${column('status', 'task.status')}
+        ${column('name', 'task.one')}${column('queue', 'queue.one', 'narrow-hide')}
+        ${column('progress', 'task.progress', 'progress-cell')}
+        ${column('attempts', 'task.attempts', 'n narrow-hide')}${column('took', 'task.took', 'n narrow-hide')}
+        <${Sortable} by="created" made text=${t('task.created')} sort=${sort} onSort=${onSort} kind="n"/>
+        </tr></thead>
         <tbody>${tasks.map((task) => html`<${Row} key=${task.id} task=${task}
             selected=${selected.has(task.id)} onSelect=${() => toggle([task.id])}/>`)}</tbody></table></div>`;
 }
@@ -115,7 +156,7 @@ function Table({ tasks, selected, setSelected }) {
 // Rows follow the stream: at once what it tells, a little later the rest of the rows, which are asked
 // for again as far as they are on this page. What is new is counted and shown on request, so that
 // nothing jumps.
-function useLive(page, filters, cursor) {
+function useLive(page, filters, order, cursor) {
     const [changes, setChanges] = useState(new Map());
     const [fresh, setFresh] = useState(0);
     const pending = useRef(new Map());
@@ -149,8 +190,8 @@ function useLive(page, filters, cursor) {
         const first = items.current[0];
         if (!first)
             return;
-        const before = new Date(Date.parse(first.created_at) + 1).toISOString();
-        const again = await get(`/v1/tasks${toQuery({ created_before: before, ...filters, cursor,
+        const before = order ? '' : new Date(Date.parse(first.created_at) + 1).toISOString();
+        const again = await get(`/v1/tasks${toQuery({ created_before: before, ...filters, order, cursor,
             limit: PAGE_ROWS })}`).catch(() => null);
         if (again && items.current[0] === first)
             merge(again.items);
@@ -195,10 +236,12 @@ function Selected({ tasks, selected, done }) {
 
 export default function Tasks({ query }) {
     const filters = Object.fromEntries(Object.entries(query).filter(([key]) => FILTERS.includes(key)));
+    const order = query.order === 'oldest' ? 'oldest' : '';
+    const sort = query.sort ?? (order ? 'created' : '-created');
     const [cursors, setCursors] = useState([null]);
     const [selected, setSelected] = useState(new Set());
     const [bulk, setBulk] = useState(null);
-    const key = JSON.stringify(filters);
+    const key = JSON.stringify([filters, order]);
     const before = useRef(key);
     const cursor = before.current === key ? cursors.at(-1) : null;
     useEffect(() => {
@@ -206,20 +249,25 @@ export default function Tasks({ query }) {
         setCursors([null]);
         setSelected(new Set());
     }, [key]);
-    const page = useLoad(() => get(`/v1/tasks${toQuery({ ...filters, limit: PAGE_ROWS })}${cursor
-        ? `&cursor=${name(cursor)}` : ''}`), [filters, cursor]);
+    const page = useLoad(() => get(`/v1/tasks${toQuery({ ...filters, order, cursor,
+        limit: PAGE_ROWS })}`), [filters, order, cursor]);
     const stats = useLoad(() => get('/v1/stats'), [], 3000);
     const counts = useMemo(() => countsOf(stats.data, filters), [stats.data, key]);
-    const { tasks, fresh } = useLive(page, filters, cursor);
+    const { tasks, fresh } = useLive(page, filters, order, cursor);
     const at = cursors.length;
-    const change = (next) => replaceQuery(next);
+    const change = (next) => replaceQuery({ ...next, order, sort: query.sort });
+    function onSort(by) { // all tasks by their making, the rows of this page by anything else
+        const made = /^-?created$/.test(by);
+        replaceQuery({ ...filters, order: made ? (by === 'created' ? 'oldest' : '') : order,
+            sort: made ? '' : by });
+    }
     function reload() {
         setSelected(new Set());
         stats.reload();
         return page.reload();
     }
     const open = (verb) => setBulk(verb);
-    return html`<${Page} title=${t('nav.tasks')} actions=${html`
+    return html`<${Page} title=${t('nav.tasks')} actions=${html`<a class="button narrow-only" href="#/workflows">${t('workflows.title')}</a>
         ${filters.status && cancellable(filters.status) && html`<${Button} kind="danger"
             onClick=${() => open('cancel')}>${t('bulk.all.cancel')}<//>`}
         ${filters.status && retryable(filters.status) && html`<${Button}
@@ -229,15 +277,16 @@ export default function Tasks({ query }) {
             onChoose=${(status) => change({ ...filters, status })}/>
         <${Problem} error=${page.error} retry=${page.reload}/>
         ${selected.size > 0 && html`<${Selected} tasks=${tasks} selected=${selected} done=${reload}/>`}
-        ${at === 1 && fresh > 0 && html`<button type="button" class="fresh" onClick=${reload}>${tn(
+        ${at === 1 && !order && fresh > 0 && html`<button type="button" class="fresh" onClick=${reload}>${tn(
         'tasks.fresh', fresh)}</button>`}
         ${!page.data && !page.error && html`<${Loading}/>`}
         ${page.data && tasks.length === 0 && html`<${Empty} title=${t('tasks.empty')}
             text=${Object.keys(filters).length ? t('tasks.emptyFilter') : t('tasks.emptyText')}
             command=${Object.keys(filters).length ? null
-        : 'perdura enqueue demo:hello --payload \'{"to":"world"}\''}/>`}
+        : 'perdura enqueue greet --payload \'{"name":"Ada"}\''}/>`}
         ${tasks.length > 0 && html`<div class=${`card flush ${page.fresh ? '' : 'stale'}`}><${Table}
-            tasks=${tasks} selected=${selected} setSelected=${setSelected}/></div>`}
+            tasks=${sorted(tasks, sort)} selected=${selected} setSelected=${setSelected} sort=${sort}
+            onSort=${onSort}/></div>`}
         ${(at > 1 || page.data?.next_cursor) && html`<nav class="pager" aria-label=${t('pager.label')}>
             <${Button} disabled=${at === 1} onClick=${() => setCursors([null])}>${t('pager.first')}<//>
             <${Button} disabled=${at === 1} onClick=${() => setCursors(cursors.slice(0, -1))}>${t(

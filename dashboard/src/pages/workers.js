@@ -34,18 +34,18 @@ function Worker({ worker }) {
             <span class=${`tag ${alive ? 'good' : 'bad'}`}>${t(alive ? 'worker.alive'
         : 'worker.gone')}</span></header>
         <p class="faint"><code>${worker.id}</code></p>
-        <div class="slots"><${Progress} value=${worker.pool_size ? (100 * held) / worker.pool_size : 0}
+        ${worker.pool_size > 0 && html`<div class="slots"><${Progress} value=${worker.pool_size ? (100 * held) / worker.pool_size : 0}
             label=${t('worker.slots')} status="running"/><span>${t('worker.slotsOf', { n: number(held),
-        max: number(worker.pool_size) })}</span></div>
+        max: number(worker.pool_size) })}</span></div>`}
         <${Facts} rows=${[[t('nav.queues'), worker.queues.join(', ')],
-        [t('worker.types'), worker.types?.join(', ') ?? t('worker.anyType')],
+        [t('worker.types'), worker.pool_size > 0 && (worker.types?.join(', ') ?? t('worker.anyType'))],
         [t('worker.categories'), worker.categories?.join(', ')],
         [t('worker.heartbeat'), html`<${Ago} time=${worker.last_heartbeat}/>`],
         [t('worker.since'), html`<${Ago} time=${worker.started_at}/>`],
         [t('worker.version'), worker.version]]}/>
         ${held > 0 ? html`<h3>${tn('worker.holds', held)}</h3><ul class="held">${worker.tasks
         .slice(0, TASKS_SHOWN).map((task) => html`<${Held} key=${task.id} task=${task}/>`)}</ul>`
-        : html`<p class="faint">${t('worker.idle')}</p>`}</article>`;
+        : html`<p class="faint">${t(worker.pool_size > 0 ? 'worker.idle' : 'worker.noSlots')}</p>`}</article>`;
 }
 
 export default function Workers() {
@@ -55,6 +55,6 @@ export default function Workers() {
         ${!workers.data && !workers.error && html`<${Loading}/>`}
         ${workers.data?.length === 0 && html`<${Empty} title=${t('worker.empty')}
             text=${t('worker.emptyText')} command=${`perdura worker --server ${location.origin} --config perdura.yaml`}/>`}
-        <div class="grid">${(workers.data ?? []).map((worker) => html`<${Worker} key=${worker.id}
+        <div class="grid workers">${(workers.data ?? []).map((worker) => html`<${Worker} key=${worker.id}
             worker=${worker}/>`)}</div><//>`;
 }

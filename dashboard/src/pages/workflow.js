@@ -3,7 +3,7 @@
 import { html, useCallback, useEffect, useMemo, useRef, useState } from '../html.js';
 import { get, name, useLoad } from '../api.js';
 import { Button, Empty, Loading, Page, Problem } from '../parts/controls.js';
-import { layers, NODE_HEIGHT, NODE_WIDTH } from '../parts/layers.js';
+import { layers, NODE_HEIGHT, NODE_WIDTH, related } from '../parts/layers.js';
 import { STATUSES } from '../parts/status.js';
 import { go, link } from '../route.js';
 import { useStream } from '../stream.js';
@@ -11,19 +11,19 @@ import { number, statusText, t, tn } from '../text.js';
 
 const MARGIN = 24;
 const NEAR = 0.04; // the least zoom: 500 nodes in a row still fit
+const FAR = 0.45; // below this zoom words cannot be read: boxes are filled with the colour of the status
 const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
-function Edge({ edge }) {
+function Edge({ edge, dim }) {
     const middle = (edge.y1 + edge.y2) / 2;
-    return html`<path class=${`edge ${edge.kind}`} marker-end="url(#arrow)"
+    return html`<path class=${`edge ${edge.kind} ${dim ? 'dim' : ''}`} marker-end="url(#arrow)"
         d=${`M${edge.x1},${edge.y1} C${edge.x1},${middle} ${edge.x2},${middle} ${edge.x2},${edge.y2 - 5}`}/>`;
 }
 
-function Node({ node, task, focused, onFocus }) {
+function Node({ node, task, focused, onFocus, dim }) {
     const title = task.name ?? task.type;
-    return html`<a href=${link('tasks', task.id)} class=${`node ${task.status}`} data-id=${task.id}
-        tabindex=${focused ? 0 : -1} onFocus=${onFocus}>${title.length > 22 && html`<title>${title},
-        ${statusText(task.status)}</title>`}<g transform=${`translate(${node.x},${node.y})`}><rect width=${NODE_WIDTH} height=${NODE_HEIGHT}
+    return html`<a href=${link('tasks', task.id)} class=${`node ${task.status} ${dim ? 'dim' : ''}`} data-id=${task.id}
+        tabindex=${focused ? 0 : -1} onFocus=${onFocus}><title>${title}, ${statusText(task.status)}</title><g transform=${`translate(${node.x},${node.y})`}><rect width=${NODE_WIDTH} height=${NODE_HEIGHT}
             rx="9"/><rect class="mark" width="5" height=${NODE_HEIGHT} rx="2.5"/>
         <text x="16" y="20" class="node-title">${short(title, 22)}</text>
         <text x="16" y="37" class="node-text">${short(`${statusText(task.status)}${task.progress > 0
@@ -95,13 +95,27 @@ function useView(size, place) {
     return { view, pointer, zoom, fit, show };
 }
 
-function Graph({ tasks }) {
+function Graph({ tasks, status, find }) {
     const place = useRef(null);
     const shape = JSON.stringify(tasks.map((task) => [task.id, task.parent_id, task.depends_on]));
     const plan = useMemo(() => layers(tasks), [shape]);
     const [focus, setFocus] = useState(plan.nodes[0]?.id);
     const { view, pointer, zoom, fit, show } = useView(plan, place);
     const byId = new Map(tasks.map((task) => [task.id, task]));
+    const [near, setNear] = useState(null); // the task the pointer is on
+    const around = useMemo(() => (near ? related(plan.edges, near) : null), [near, plan]);
+    const wanted = (task) => (!status || task.status === status)
+        && (!find || `${task.name ?? ''} ${task.type} ${task.id}`.toLowerCase().includes(find.toLowerCase()));
+    const dim = (id) => (around ? !around.has(id) : !wanted(byId.get(id)));
+    useEffect(() => { // what is looked for comes into sight
+        const first = find && plan.nodes.find((node) => wanted(byId.get(node.id)));
+        if (first) {
+            setFocus(first.id);
+            show(first);
+        }
+    }, [find]);
+    const over = (event) => !event.buttons
+        && setNear(event.target.closest?.('.node')?.getAttribute('data-id') ?? null);
     function key(event) {
         const zooms = { '+': 1.25, '=': 1.25, '-': 0.8 }[event.key];
         if (zooms)
@@ -124,26 +138,36 @@ function Graph({ tasks }) {
         <${Button} kind="small" aria-label=${t('graph.in')} onClick=${() => zoom(1.25)}>+<//>
         <${Button} kind="small" aria-label=${t('graph.out')} onClick=${() => zoom(0.8)}>−<//>
         <${Button} kind="small" onClick=${fit}>${t('graph.fit')}<//></div>
-        <svg class="graph" ref=${place} role="group" aria-label=${t('graph.label')} onKeyDown=${key}
-            ...${pointer}><defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7"
+        <svg class=${`graph ${view.k < FAR ? 'far' : ''}`} ref=${place} role="group"
+            aria-label=${t('graph.label')} onKeyDown=${key} onPointerOver=${over}
+            onPointerLeave=${() => setNear(null)} ...${pointer}><defs><marker id="arrow" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7"
             markerHeight="7" orient="auto"><path d="M0,0 L8,4 L0,8 z"/></marker></defs>
             <g transform=${`translate(${view.x},${view.y}) scale(${view.k})`}>
-            ${plan.edges.map((edge) => html`<${Edge} key=${edge.id} edge=${edge}/>`)}
+            ${plan.edges.map((edge) => html`<${Edge} key=${edge.id} edge=${edge}
+                dim=${dim(edge.from) || dim(edge.to)}/>`)}
             ${plan.nodes.map((node) => html`<${Node} key=${node.id} node=${node}
-                task=${byId.get(node.id)} focused=${node.id === focus}
+                task=${byId.get(node.id)} focused=${node.id === focus} dim=${dim(node.id)}
                 onFocus=${() => setFocus(node.id)}/>`)}</g></svg></div>`;
 }
 
-function Legend({ tasks }) {
+// How many of each status; pressed, the others fade.
+function Legend({ tasks, status, setStatus, find, setFind }) {
     const counts = {};
     tasks.forEach((task) => { counts[task.status] = (counts[task.status] ?? 0) + 1; });
-    return html`<ul class="legend">${STATUSES.filter((one) => counts[one]).map((one) => html`<li
-        key=${one} class=${`status ${one}`}><i></i>${statusText(one)} ${number(counts[one])}</li>`)}</ul>`;
+    return html`<div class="legend"><div class="chips" role="group" aria-label=${t('tasks.byStatus')}>${STATUSES
+        .filter((one) => counts[one] || one === status).map((one) => html`<button type="button" key=${one}
+        class=${`chip ${one}`} aria-pressed=${one === status ? 'true' : 'false'}
+        onClick=${() => setStatus(one === status ? '' : one)}><i aria-hidden="true"></i>${statusText(one)}
+        <span class="count">${number(counts[one] ?? 0)}</span></button>`)}</div>
+        <input type="search" aria-label=${t('graph.find')} placeholder=${t('graph.find')} value=${find}
+            onInput=${(event) => setFind(event.target.value)}/></div>`;
 }
 
 export default function Workflow({ id }) {
     const graph = useLoad(() => get(`/v1/workflows/${name(id)}`), [id]);
     const [changes, setChanges] = useState(new Map());
+    const [status, setStatus] = useState('');
+    const [find, setFind] = useState('');
     const pending = useRef(null);
     const known = useRef(new Set());
     known.current = new Set((graph.data?.items ?? []).map((task) => task.id));
@@ -182,5 +206,6 @@ export default function Workflow({ id }) {
         : html`<${Problem} error=${graph.error} retry=${graph.reload}/>`}
         ${!graph.data && !graph.error && html`<${Loading}/>`}
         ${graph.data?.cut && html`<p class="problem">${t('workflow.cut')}</p>`}
-        ${tasks.length > 0 && html`<${Legend} tasks=${tasks}/><${Graph} tasks=${tasks}/>`}<//>`;
+        ${tasks.length > 0 && html`<${Legend} tasks=${tasks} status=${status} setStatus=${setStatus}
+            find=${find} setFind=${setFind}/><${Graph} tasks=${tasks} status=${status} find=${find}/>`}<//>`;
 }

@@ -113,6 +113,8 @@ export function Confirm({ title, text, action, kind = 'primary', onConfirm, onCl
 // Arrow keys move between tabs, as everywhere.
 export function Tabs({ tabs, current, onChoose, label }) {
     const list = useRef(null);
+    useEffect(() => list.current.querySelector('[aria-selected=true]')?.scrollIntoView({ block: 'nearest',
+        inline: 'nearest' }), [current]);
     function move(event) {
         const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
         if (!step)
@@ -167,6 +169,6 @@ export function When({ time, none = '–' }) {
 
 export function Facts({ rows }) {
     return html`<dl class="facts">${rows.filter((row) => row && row[1] !== null && row[1] !== undefined
-        && row[1] !== '').map(([term, value]) => html`<div key=${term}><dt>${term}</dt>
+        && row[1] !== '' && row[1] !== false).map(([term, value]) => html`<div key=${term}><dt>${term}</dt>
         <dd>${value}</dd></div>`)}</dl>`;
 }

@@ -3,7 +3,7 @@
 import { html, useMemo, useState } from '../html.js';
 import { get, query, useLoad } from '../api.js';
 import { inWords, number, t, tn } from '../text.js';
-import { Empty, Problem, When } from './controls.js';
+import { Problem, When } from './controls.js';
 
 const HOUR = 3600e3;
 const DAYS = 7;
@@ -78,8 +78,7 @@ export function Forecast({ version }) {
     if (forecast.error)
         return html`<${Problem} error=${forecast.error} retry=${forecast.reload}/>`;
     if (forecast.data && total === 0)
-        return html`<${Empty} title=${t('forecast.none')} text=${t('forecast.noneText')}
-            command='perdura schedule create --job JOB --cron "0 9 * * MON-FRI"'/>`;
+        return html`<p class="faint">${t('forecast.none')}</p>`;
     const hours = Array.from({ length: 24 }, (_, at) => new Date(from + at * HOUR).getHours());
     const day = (at) => inWords(from + at * 24 * HOUR, { weekday: 'short', day: 'numeric' });
     return html`<div class="card"><header class="card-head"><h2>${t('forecast.title')}</h2>

@@ -1,28 +1,41 @@
 // Forms for what is planned: a table of fields makes the inputs, the server checks them and its answer
 // is shown at the field it is about. Empty means: the default.
-import { html, useState } from '../html.js';
+import { html, useRef, useState } from '../html.js';
 import { patch, post } from '../api.js';
 import { notify } from '../store.js';
 import { t } from '../text.js';
 import { Button, Dialog, Field, Problem, Select } from './controls.js';
+import { WEEKDAYS, weekdayName } from './pattern.js';
 
-// field: { name, label, hint?, kind: text | number | json | select | check | lines, options?,
+// field: { name, label, hint?, kind: text | number | json | select | check | clock | instant | days, options?,
 //          show?(values), required? }
+// An instant as the browser's input for dates wants it: local, to the second.
+function toLocal(time) {
+    const date = new Date(time);
+    return new Date(date - date.getTimezoneOffset() * 60e3).toISOString().slice(0, 19);
+}
+
 function toText(field, value) {
     if (field.kind === 'check')
         return value ?? field.fallback ?? true;
+    if (field.kind === 'days')
+        return value ?? [];
     if (value === null || value === undefined)
         return '';
+    if (field.kind === 'instant')
+        return toLocal(value);
     return field.kind === 'json' ? JSON.stringify(value, null, 1) : String(value);
 }
 
 function toValue(field, text) {
-    if (field.kind === 'check')
+    if (field.kind === 'check' || field.kind === 'days')
         return text;
     if (text === '')
         return null;
     if (field.kind === 'number')
         return Number(text);
+    if (field.kind === 'instant')
+        return new Date(text).toISOString();
     return field.kind === 'json' ? JSON.parse(text) : text;
 }
 
@@ -39,7 +52,19 @@ export function valuesOf(fields, texts) {
     return body;
 }
 
+const TYPES = { number: 'number', clock: 'time', instant: 'datetime-local' };
+
+function Days({ value, change, given }) {
+    const toggle = (day) => change(WEEKDAYS.filter((one) => value.includes(one) !== (one === day)));
+    return html`<div class="days" ...${given} role="group" aria-label=${t('pattern.weekdays')}>
+        ${WEEKDAYS.map((day) => html`<button type="button" key=${day} class="segment"
+            aria-pressed=${value.includes(day) ? 'true' : 'false'} title=${weekdayName(day, 'long')}
+            onClick=${() => toggle(day)}>${weekdayName(day)}</button>`)}</div>`;
+}
+
 function Input({ field, value, change, given }) {
+    if (field.kind === 'days')
+        return html`<${Days} value=${value} change=${change} given=${given}/>`;
     if (field.kind === 'select')
         return html`<${Select} ...${given} value=${value} options=${field.options} onChange=${change}/>`;
     if (field.kind === 'check')
@@ -48,25 +73,35 @@ function Input({ field, value, change, given }) {
     if (field.kind === 'json')
         return html`<textarea ...${given} rows="3" spellcheck=${false} value=${value}
             onInput=${(event) => change(event.target.value)}></textarea>`;
-    return html`<input ...${given} type=${field.kind === 'number' ? 'number' : 'text'} value=${value}
+    return html`<input ...${given} type=${TYPES[field.kind] ?? 'text'} value=${value}
+        step=${field.kind === 'instant' ? 1 : null}
         spellcheck=${false} autocomplete="off" list=${field.list ?? null} required=${field.required}
         onInput=${(event) => change(event.target.value)}/>`;
 }
 
-// thing: what is edited, or null for a new one; path: where it is posted or patched.
-export function Form({ title, fields, thing, path, fixed = {}, onClose, done, aside }) {
-    const [texts, setTexts] = useState(() => Object.fromEntries(fields.map((field) => [field.name,
+// thing: what is edited, or null for a new one; path: where it is posted or patched. What is not changed
+// is not sent: a job shows values of its category, which would be its own from then on. shape turns the
+// values of all fields into what is sent; extra is shown below them and saved behind them.
+export function Form({ title, fields, thing, path, fixed = {}, onClose, done, aside, extra, saveExtra,
+    shape }) {
+    const [start] = useState(() => Object.fromEntries(fields.map((field) => [field.name,
         toText(field, thing ? thing[field.name] : field.fallback)])));
+    const [texts, setTexts] = useState(start);
     const [error, setError] = useState(null);
+    const made = useRef(null); // so that saving again, after extra was refused, changes what was made
     async function save(event) {
         event.preventDefault();
         try {
             const values = valuesOf(fields, texts);
-            if (thing)
-                await patch(path, values);
-            else // what is left empty is left to the server
-                await post(path, { ...fixed, ...Object.fromEntries(Object.entries(values)
+            const changed = shape ? shape(values) : Object.fromEntries(Object.entries(values)
+                .filter(([key]) => made.current || texts[key] !== start[key]));
+            if (Object.keys(changed).length && (thing || made.current))
+                await patch(thing ? path : `${path}/${made.current.id}`, changed);
+            else if (!thing && !made.current) // what is left empty is left to the server
+                made.current = await post(path, { ...fixed, ...Object.fromEntries(Object.entries(shape
+                    ? changed : values)
                     .filter(([, value]) => value !== null)) });
+            await saveExtra?.(thing ?? made.current);
             notify(t('form.saved'));
             done();
             onClose();
@@ -81,7 +116,7 @@ export function Form({ title, fields, thing, path, fixed = {}, onClose, done, as
         ${shown.map((field) => html`<${Field} key=${field.name} label=${field.label} hint=${field.hint}
             error=${error?.field === field.name ? error.message : null}>${(given) => html`<${Input}
             field=${field} given=${given} value=${texts[field.name]}
-            change=${(next) => setTexts({ ...texts, [field.name]: next })}/>`}<//>`)}</div>
+            change=${(next) => setTexts({ ...texts, [field.name]: next })}/>`}<//>`)}${extra}</div>
         ${aside && html`<div class="aside">${aside(texts)}</div>`}</div>
         ${error && !placed && html`<${Problem} error=${error}/>`}
         <footer><${Button} onClick=${onClose}>${t('action.back')}<//><button type="submit"

@@ -69,6 +69,25 @@ function order(rows, edges) {
     }
 }
 
+// Everything that must end before a task, and everything that waits for it, with the task itself.
+export function related(edges, id) {
+    const found = new Set([id]);
+    for (const [near, far] of [['from', 'to'], ['to', 'from']]) {
+        const below = new Map();
+        edges.forEach((edge) => below.set(edge[near], [...(below.get(edge[near]) ?? []), edge[far]]));
+        const open = [id];
+        const seen = new Set(open);
+        while (open.length)
+            for (const next of below.get(open.pop()) ?? [])
+                if (!seen.has(next)) {
+                    seen.add(next);
+                    found.add(next);
+                    open.push(next);
+                }
+    }
+    return found;
+}
+
 // nodes: { id, x, y }, edges with both ends, the size, and who is next to whom for the keys.
 export function layers(tasks) {
     const edges = edgesOf(tasks);
@@ -108,7 +127,7 @@ export function layers(tasks) {
         edges: edges.map((edge) => {
             const from = nodes.get(edge.from);
             const to = nodes.get(edge.to);
-            return { id: `${edge.from}${edge.to}${edge.kind}`, kind: edge.kind,
+            return { id: `${edge.from}${edge.to}${edge.kind}`, kind: edge.kind, from: edge.from, to: edge.to,
                 x1: from.x + NODE_WIDTH / 2, y1: from.y + NODE_HEIGHT, x2: to.x + NODE_WIDTH / 2, y2: to.y };
         }),
         width,

@@ -1,6 +1,8 @@
 // What happened to a task: its attempts as bars over time, its events as a list, newest first.
-import { html } from '../html.js';
+import { html, useRef, useState } from '../html.js';
+import { attempt, get, name } from '../api.js';
 import { clock, duration, fullTime, relative, statusText, t } from '../text.js';
+import { Button } from './controls.js';
 
 function Attempts({ task, executions }) {
     const list = executions.filter((one) => one.started_at ?? one.created_at).slice(0, 30).reverse();
@@ -24,14 +26,32 @@ function Attempts({ task, executions }) {
     })}</ol>`;
 }
 
+const QUIET = new Set(['lease_token', 'payload_bytes']); // true, and of no use to anybody who reads
+
 function words(detail) {
     if (!detail || typeof detail !== 'object')
         return '';
-    return Object.entries(detail).map(([key, value]) => `${key}: ${typeof value === 'object'
+    return Object.entries(detail).filter(([key, value]) => !QUIET.has(key) && value !== 0).map(([key, value]) => `${key}: ${typeof value === 'object'
         ? JSON.stringify(value) : value}`).join(', ');
 }
 
-export function Timeline({ task, events, executions }) {
+// The newest events come with every change; those that were seen stay, and older ones are read on request.
+function useEvents(base, page) {
+    const seen = useRef(new Map());
+    const [cursor, setCursor] = useState(undefined);
+    const add = (items) => items.forEach((event) => seen.current.set(event.seq, event));
+    add(page?.items ?? []);
+    const next = cursor === undefined ? page?.next_cursor : cursor;
+    const older = () => attempt(async () => {
+        const more = await get(`${base}/events?limit=100&cursor=${name(next)}`);
+        add(more.items);
+        setCursor(more.next_cursor);
+    });
+    return { events: [...seen.current.values()].sort((a, b) => b.seq - a.seq), older: next ? older : null };
+}
+
+export function Timeline({ base, task, page, executions }) {
+    const { events, older } = useEvents(base, page);
     return html`<div class="card"><${Attempts} task=${task} executions=${executions}/>
         <ol class="timeline" aria-label=${t('task.timeline')}>${events.map((event, at) => {
         const before = events[at + 1];
@@ -44,5 +64,5 @@ export function Timeline({ task, events, executions }) {
             <div class="when"><time datetime=${event.created_at} title=${fullTime(event.created_at)}>${
             clock(event.created_at)}</time><small>${since !== undefined ? `+${duration(since)}`
             : relative(event.created_at)}</small></div></li>`;
-    })}</ol></div>`;
+    })}</ol>${older && html`<${Button} kind="small" onClick=${older}>${t('timeline.older')}<//>`}</div>`;
 }

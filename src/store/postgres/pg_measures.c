@@ -102,9 +102,32 @@ static int read_waits(struct store_reader *reader, struct arena *arena, struct q
     return pg_reader_whole(arena, rc, err);
 }
 
+static int read_counts(struct store_reader *reader, struct arena *arena,
+                       struct queue_count **counts, uint32_t *count, struct err *err)
+{
+    PGresult *result;
+    int rc, rows;
+
+    *count = 0;
+    rc = reader_query(reader, &reader->store->sql.statements[PGSQL_counts_by_queue], &result, err);
+    rows = rc == 0 ? PQntuples(result) : 0;
+    *counts = arena_alloc_array(arena, (size_t)rows + 1, sizeof **counts);
+    for (int i = 0; *counts && i < rows; i++) {
+        struct queue_count *one = &(*counts)[(*count)++];
+
+        one->queue = get_text(result, i, 0, arena);
+        status_parse(view_text(result, i, 1), &one->status);
+        one->tasks = get_int(result, i, 2, 0);
+    }
+    if (rc == 0)
+        PQclear(result);
+    return pg_reader_whole(arena, rc, err);
+}
+
 const struct measure_verbs pg_measure_verbs = {
     .hours_put = hours_put,
     .hours_prune = hours_prune,
     .read_hours = read_hours,
     .read_waits = read_waits,
+    .read_counts = read_counts,
 };

@@ -24,7 +24,7 @@ static bool next_parameter(struct str *query, struct str *parameter)
 
 static bool has_text(struct str text, const char *part)
 {
-    return text.len > 0 && memmem(text.data, text.len, part, strlen(part)) != NULL;
+    return text.data && text.len > 0 && memmem(text.data, text.len, part, strlen(part)) != NULL;
 }
 
 static int set_schema(struct str name, char schema[PG_SCHEMA_BYTES], struct err *err)

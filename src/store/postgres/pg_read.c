@@ -62,7 +62,8 @@ void pg_reader_close(struct store_reader *base)
         return;
     conn_close(&base->conn);
     for (int way = 0; way < WAY_COUNT; way++)
-        free(reader->lists[way]);
+        for (int order = 0; order < 2; order++)
+            free(reader->lists[order][way]);
     free(reader);
 }
 

@@ -8,7 +8,7 @@
 
 /* How the list of tasks can be found; each is a statement made on first use. */
 enum list_way {
-    WAY_KEY, /* all tasks, newest first */
+    WAY_KEY, /* all tasks, in order */
     WAY_LANES,
     WAY_SETTLED,
     WAY_HELD,
@@ -29,7 +29,7 @@ enum list_way {
 
 struct pg_reader {
     struct store_reader base;
-    char *lists[WAY_COUNT]; /* texts */
+    char *lists[2][WAY_COUNT]; /* texts: newest first, oldest first */
 };
 
 /* One statement in a transaction of its own; parameters are in reader->conn.params. A connection

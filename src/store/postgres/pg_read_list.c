@@ -1,7 +1,7 @@
-/* The list of tasks: any combination of filters, newest first. The way that looks at the fewest
- * rows drives (an index of a filter's own, or what the counts say is the shortest), every other
- * filter is a condition. The way decides the cost only: every way with its conditions finds the
- * same tasks. Keys are found and tasks are read by one statement. One reader per thread. */
+/* The list of tasks: any combination of filters, newest or oldest first. The way that looks at the
+ * fewest rows drives (an index of a filter's own, or what the counts say is the shortest), every
+ * other filter is a condition. The way decides the cost only: every way with its conditions finds
+ * the same tasks. Keys are found and tasks are read by one statement. One reader per thread. */
 #include "store/postgres/pg_read.h"
 
 #include "core/bounds.h"
@@ -61,8 +61,20 @@ static void write_with(struct buf *out, const char *text, const char *mark, stru
     buf_text(out, at + strlen(mark));
 }
 
-static int make_text(const struct pg_sql *sql, enum list_way way, char **text, struct err *err)
+/* Every order of the texts is newest first; here it becomes the other one. */
+static void turn_round(struct buf *text)
 {
+    static const char newest[] = " DESC", oldest[] = " ASC ";
+
+    _Static_assert(sizeof newest == sizeof oldest, "one takes the place of the other");
+    for (char *at = text->data; (at = strstr(at, newest)) != NULL; at += sizeof oldest - 1)
+        memcpy(at, oldest, sizeof oldest - 1);
+}
+
+static int make_text(const struct pg_sql *sql, const struct list *list, char **text,
+                     struct err *err)
+{
+    enum list_way way = list->way;
     struct buf found = BUF_INIT(LIST_TEXT_BYTES_MAX);
     struct buf all = BUF_INIT(LIST_TEXT_BYTES_MAX);
 
@@ -77,6 +89,8 @@ static int make_text(const struct pg_sql *sql, enum list_way way, char **text, s
         return err_set(err, ERR_MEMORY, "out of memory for a list; try again");
     }
     buf_deinit(&found);
+    if (list->filter->oldest_first)
+        turn_round(&all);
     *text = all.data;
     return 0;
 }
@@ -208,11 +222,12 @@ static int key_at(struct store_reader *reader, int64_t time_us, int64_t *key, st
 static int narrow_keys(struct list *list, struct err *err)
 {
     const struct task_filter *filter = list->filter;
+    int64_t cursor = filter->before_key;
     int64_t end = KEY_END;
     int rc = 0;
 
     list->first_key = 1;
-    list->end_key = filter->before_key > 0 ? filter->before_key : KEY_END;
+    list->end_key = cursor > 0 && !filter->oldest_first ? cursor : KEY_END;
     if (filter->created_after_us)
         rc = key_at(list->reader, filter->created_after_us - CREATED_MARGIN_US, &list->first_key,
                     err);
@@ -221,6 +236,8 @@ static int narrow_keys(struct list *list, struct err *err)
         rc = key_at(list->reader, filter->created_before_us + CREATED_MARGIN_US, &end, err);
     if (end < list->end_key)
         list->end_key = end;
+    if (filter->oldest_first && cursor >= list->first_key)
+        list->first_key = cursor + 1;
     return rc;
 }
 
@@ -276,9 +293,9 @@ static int query_list(const struct list *list, const struct arena *arena, PGresu
                       struct err *err)
 {
     struct pg_reader *reader = (struct pg_reader *)list->reader;
-    char **text = &reader->lists[list->way];
+    char **text = &reader->lists[list->filter->oldest_first][list->way];
 
-    if (!*text && make_text(&reader->base.store->sql, list->way, text, err) < 0)
+    if (!*text && make_text(&reader->base.store->sql, list, text, err) < 0)
         return -(int)err->code;
     put_filter(list, reader_room(arena));
     return conn_query(&reader->base.conn, &(struct pg_statement){"list_tasks", *text}, result,

@@ -98,9 +98,36 @@ static int read_waits(struct store_reader *reader, struct arena *arena, struct q
     return reader_end(reader, reader_whole(arena, rc, err));
 }
 
+static void count_row(sqlite3_stmt *stmt, struct arena *arena, void *to)
+{
+    struct queue_count *count = to;
+
+    count->queue = column_str(stmt, 0, arena);
+    status_parse(str_of((const char *)sqlite3_column_text(stmt, 1)), &count->status);
+    count->tasks = sqlite3_column_int64(stmt, 2);
+}
+
+static int read_counts(struct store_reader *reader, struct arena *arena,
+                       struct queue_count **counts, uint32_t *count, struct err *err)
+{
+    struct catalog_rows taken = {0};
+    sqlite3_stmt *stmt;
+    int rc;
+
+    reader_begin(reader);
+    stmt = sql_get(&reader->sql, SQL_counts_by_queue, err);
+    if (!stmt)
+        return reader_end(reader, -(int)err->code);
+    rc = sqlite_rows_take(&reader->sql, stmt, count_row, sizeof **counts, arena, &taken, err);
+    *counts = taken.rows;
+    *count = taken.count;
+    return reader_end(reader, reader_whole(arena, rc, err));
+}
+
 const struct measure_verbs sqlite_measure_verbs = {
     .hours_put = hours_put,
     .hours_prune = hours_prune,
     .read_hours = read_hours,
     .read_waits = read_waits,
+    .read_counts = read_counts,
 };

@@ -1,4 +1,4 @@
-/* The list of tasks: any combination of filters, newest first. First the keys are found on the way
+/* The list of tasks: any combination of filters, newest or oldest first. Keys are found on the way
  * that looks at the fewest rows (one index drives, every other filter is a condition), then each
  * task is read by its key; both in one snapshot. The way decides the cost only: every way with its
  * conditions finds the same tasks. One reader per thread. */
@@ -112,7 +112,8 @@ static void add_key_range(struct list *list, const char *alias)
 
 static void add_end(struct list *list, const char *alias)
 {
-    buf_format(&list->query.text, " ORDER BY %s.task DESC", alias);
+    buf_format(&list->query.text, " ORDER BY %s.task %s", alias,
+               list->filter->oldest_first ? "ASC" : "DESC");
     query_add_number(&list->query, " LIMIT ?", list->limit);
 }
 
@@ -210,7 +211,7 @@ static bool build_by_column(struct list *list)
     return true;
 }
 
-/* The newest of every lane that fits, then the newest of these. */
+/* The first of every lane that fits, then the first of these. */
 static void build_by_lanes(struct list *list)
 {
     const struct task_filter *filter = list->filter;
@@ -345,11 +346,12 @@ static int build(struct list *list, bool *empty, struct err *err)
 static int narrow_keys(struct list *list, struct err *err)
 {
     const struct task_filter *filter = list->filter;
+    int64_t cursor = filter->before_key;
     int64_t end = KEY_END;
     int rc = 0;
 
     list->first_key = 1;
-    list->end_key = filter->before_key > 0 ? filter->before_key : KEY_END;
+    list->end_key = cursor > 0 && !filter->oldest_first ? cursor : KEY_END;
     if (filter->created_after_us)
         rc = query_key_at(&list->reader->sql, SQL_list_probe,
                           filter->created_after_us - CREATED_MARGIN_US, &list->first_key,
@@ -360,6 +362,8 @@ static int narrow_keys(struct list *list, struct err *err)
                           filter->created_before_us + CREATED_MARGIN_US, &end, err);
     if (end < list->end_key)
         list->end_key = end;
+    if (filter->oldest_first && cursor >= list->first_key)
+        list->first_key = cursor + 1;
     return rc;
 }
 

@@ -57,7 +57,7 @@
     X(recovery_put) X(recovery_save) X(recovery_by_id) X(recovery_due) X(recovery_next)        \
     X(recovery_remove) X(recovery_prune) X(recovery_candidates) X(checkpoint_before)           \
     X(checkpoints_retire)                                                                      \
-    X(hours_put) X(hours_prune) X(hours_sums) X(waits_longest)                                 \
+    X(hours_put) X(hours_prune) X(hours_sums) X(waits_longest) X(counts_by_queue)              \
     X(verify_counts) X(verify_states) X(verify_specs) X(verify_parts) X(verify_held)           \
     X(verify_executions)                                                                       \
     X(verify_event_order) X(verify_event_ends) X(verify_open_dependencies)                     \

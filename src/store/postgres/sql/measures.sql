@@ -13,7 +13,7 @@ DELETE FROM execution_hours WHERE hour < $1;
 
 -- name: hours_sums
 SELECT hour, category_id, sum(successful)::bigint, sum(failed)::bigint, sum(duration_ms)::bigint
-FROM execution_hours WHERE hour >= $1 GROUP BY hour, category_id;
+FROM execution_hours WHERE hour >= coalesce($1, '-infinity') GROUP BY hour, category_id;
 
 -- The first in line of each lane where some are pending, by queue.
 -- name: waits_longest
@@ -25,3 +25,7 @@ CROSS JOIN LATERAL (SELECT r.task FROM ready_rows r WHERE r.lane = p.lane
     ORDER BY r.order_key, r.task LIMIT 1) f
 JOIN task_states s ON s.task = f.task
 GROUP BY l.queue;
+
+-- name: counts_by_queue
+SELECT l.queue, c.status::text, sum(c.tasks)::bigint FROM lane_counts c JOIN lanes l ON l.lane = c.lane
+GROUP BY l.queue, c.status HAVING sum(c.tasks) <> 0;

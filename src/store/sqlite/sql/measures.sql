@@ -21,3 +21,7 @@ SELECT l.queue, min((SELECT s.updated_at FROM task_states s INDEXED BY task_stat
 FROM lane_counts c JOIN lanes l ON l.lane = c.lane
 WHERE c.status = 'pending' AND c.tasks > 0
 GROUP BY l.queue HAVING since IS NOT NULL;
+
+-- name: counts_by_queue
+SELECT l.queue, c.status, sum(c.tasks) FROM lane_counts c JOIN lanes l ON l.lane = c.lane
+WHERE c.tasks <> 0 GROUP BY l.queue, c.status;

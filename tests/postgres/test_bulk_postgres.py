@@ -1,0 +1,82 @@
+"""Changes of all tasks that fit, and workflows, on PostgreSQL: every case of their API tests once more,
+each on a schema of its own, and over two nodes (C7). Run:
+PERDURA_BUILD=build python3 -m unittest tests/postgres/test_bulk_postgres.py"""
+import os
+import subprocess
+import unittest
+
+import harness
+import test_bulk
+import test_workflows
+from cluster import ClusterTest, begin_module
+from server import Postgres, programs
+
+POSTGRES = None
+SCHEMAS = iter(range(1, 1000000))
+
+
+def setUpModule():
+    global POSTGRES  # one for all tests of the module
+    POSTGRES = Postgres().__enter__()
+    unittest.addModuleCleanup(POSTGRES.__exit__)
+    begin_module()
+
+
+class OnPostgres:
+    """The same test class with its store there."""
+
+    def setUp(self):
+        schema = f"bulk_{os.getpid()}_{next(SCHEMAS)}"
+        subprocess.run([f"{programs()}/psql", "-q", POSTGRES.url, "-c", f"CREATE SCHEMA {schema}"],
+                       check=True)
+        start = harness.Server.start
+
+        def elsewhere(server):
+            server.store = f"{POSTGRES.url}?options=-csearch_path%3D{schema}"
+            return start(server)
+
+        harness.Server.start = elsewhere
+        self.addCleanup(setattr, harness.Server, "start", start)
+        super().setUp()
+        self.assertEqual(self.expect(200, "GET", "/v1/stats")["store"], "postgres")
+
+
+class Bulk(OnPostgres, test_bulk.BulkTest):
+    pass
+
+
+class Workflows(OnPostgres, test_workflows.WorkflowTest):
+    pass
+
+
+class Nodes(ClusterTest):
+    def test_one_node_cancels_and_retries_what_others_made_and_hold(self):
+        first, second = self.cluster(2).nodes
+        first.expect(201, "POST", "/v1/tasks", [{"type": "t"} for _ in range(300)])
+        second.register("w", pool_size=100)
+        held = second.claim("w", max=100)
+        self.assertEqual(len(held), 100)
+        reply = first.expect(200, "POST", "/v1/tasks:cancel?status=pending&dry_run=true")
+        self.assertEqual((reply["matched"], reply["changed"]), (200, 0))
+        reply = first.expect(200, "POST", "/v1/tasks:cancel?status=pending")
+        self.assertEqual((reply["matched"], reply["changed"], reply["refused"]), (200, 200, 0))
+        reply = first.expect(200, "POST", "/v1/tasks:cancel?status=claimed")
+        self.assertEqual((reply["changed"], reply["refused"]), (100, 0))
+        told = second.heartbeat("w", *held)
+        self.assertCountEqual(told["cancel"], [task["id"] for task in held])
+        reply = second.expect(200, "POST", "/v1/tasks:retry?status=cancelled&limit=1000")
+        self.assertEqual((reply["matched"], reply["changed"]), (300, 300))
+
+    def test_a_workflow_is_the_same_at_every_node(self):
+        first, second = self.cluster(2).nodes
+        items = first.expect(201, "POST", "/v1/tasks", [
+            {"type": "a", "ref": "a", "workflow_id": "w"},
+            {"type": "b", "workflow_id": "w", "depends_on": [{"ref": "a"}]}])["items"]
+        shown = [node.expect(200, "GET", "/v1/workflows/w") for node in (first, second)]
+        self.assertEqual(shown[0], shown[1])
+        self.assertCountEqual([task["id"] for task in shown[0]["items"]],
+                              [task["id"] for task in items])
+
+
+if __name__ == "__main__":
+    unittest.main()
