@@ -32,12 +32,18 @@ export const tokenWanted = makeStore(false);
 export const notices = makeStore([]); // short messages at the lower edge
 export const theme = makeStore(localStorage.getItem('perdura.theme') ?? '');
 
+const NOTICE_MOMENT_MS = 500;
 let noticeId = 0;
 export function notify(text, kind = 'good') {
-    const notice = { id: ++noticeId, text, kind };
+    const notice = { id: ++noticeId, text, kind, at: Date.now() };
     notices.set([...notices.get(), notice].slice(-4));
     setTimeout(() => notices.set(notices.get().filter((one) => one !== notice)),
         kind === 'bad' ? 12000 : 5000);
+}
+
+// What was said of a page goes with it; what was said a moment ago is of the step that led on.
+export function leaveNotices() {
+    notices.set(notices.get().filter((one) => Date.now() - one.at < NOTICE_MOMENT_MS));
 }
 
 // '' follows the system.

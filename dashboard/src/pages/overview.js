@@ -176,7 +176,7 @@ function Queues({ stats, history }) {
                 label=${`${t('overview.backlog')}: ${queue.name}`}/></td>
             ${['pending', 'delayed', 'running', 'completed', 'dead_letter'].map((status) => html`<td
                 class="n" key=${status}>${number(queue.counts[status])}</td>`)}</tr>`)}</tbody>
-        </table></div><//>`;
+        </table></div>${stats.cut && html`<p class="faint">${t('overview.cut')}</p>`}<//>`;
 }
 
 function Executions({ list }) {
@@ -191,7 +191,8 @@ function Executions({ list }) {
         key=${one.period + one.category}><td>${has(`period.${one.period}`)
     ? t(`period.${one.period}`) : one.period}</td><td>${one.category
     ?? t('executions.all')}</td><td class="n">${number(one.total)}</td><td
-        class="n">${number(one.failed)}</td><td class="n">${number((one.success_rate ?? 0) * 100)} %</td>
+        class="n">${number(one.failed)}</td><td class="n">${one.success_rate === null ? '–'
+        : `${number(one.success_rate * 100)} %`}</td>
         <td class="n">${duration(one.average_duration_ms)}</td></tr>`)}</tbody></table></div><//>`;
 }
 

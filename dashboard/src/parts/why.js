@@ -19,7 +19,9 @@ function variant(reason, detail) {
         return 'why.job_before';
     if (reason === 'orphaned' && detail.recovery_refused)
         return 'why.orphaned_refused';
-    if (reason === 'orphaned' && !detail.auto_recovery && !detail.recovery_error)
+    if (reason === 'orphaned' && detail.recovery_error)
+        return 'why.orphaned_again';
+    if (reason === 'orphaned' && !detail.auto_recovery)
         return 'why.orphaned_stays';
     return `why.${reason}`;
 }
