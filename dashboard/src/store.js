@@ -32,18 +32,17 @@ export const tokenWanted = makeStore(false);
 export const notices = makeStore([]); // short messages at the lower edge
 export const theme = makeStore(localStorage.getItem('perdura.theme') ?? '');
 
-const NOTICE_MOMENT_MS = 500;
 let noticeId = 0;
-export function notify(text, kind = 'good') {
-    const notice = { id: ++noticeId, text, kind, at: Date.now() };
+export function notify(text, kind = 'good', along = false) {
+    const notice = { id: ++noticeId, text, kind, along };
     notices.set([...notices.get(), notice].slice(-4));
-    setTimeout(() => notices.set(notices.get().filter((one) => one !== notice)),
+    setTimeout(() => notices.set(notices.get().filter((one) => one.id !== notice.id)),
         kind === 'bad' ? 12000 : 5000);
 }
 
-// What was said of a page goes with it; what was said a moment ago is of the step that led on.
+// What was said on a page goes with it; what led to the next one comes along, once.
 export function leaveNotices() {
-    notices.set(notices.get().filter((one) => Date.now() - one.at < NOTICE_MOMENT_MS));
+    notices.set(notices.get().filter((one) => one.along).map((one) => ({ ...one, along: false })));
 }
 
 // '' follows the system.

@@ -86,7 +86,8 @@ function Actions({ task, checkpoints, reload }) {
         ${dialog === 'remove' && html`<${Confirm} title=${t('confirm.remove')} kind="danger"
             text=${t('confirm.removeText')} action=${t('action.remove')} onClose=${close}
             onConfirm=${async () => {
-        if (await attempt(() => remove(`/v1/tasks/${task.id}`), t('done.remove', { name: nameOf(task) })))
+        if (await attempt(() => remove(`/v1/tasks/${task.id}`),
+            t('done.remove', { name: nameOf(task) }), true))
             go('tasks');
     }}/>`}
         ${dialog === 'fork' && html`<${Fork} task=${task} checkpoints=${checkpoints} onClose=${close}/>`}
