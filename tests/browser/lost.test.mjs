@@ -127,43 +127,18 @@ test('a notice names its task and stays with its page; one that leads on comes a
 test('every cell of the calendar stands in the row of its day and the column of its hour', async () => {
     const job = await server.post('/v1/jobs', { name: 'nightly' });
     await server.post(`/v1/jobs/${job.id}/schedules`, { cron_expression: '30 2 * * *',
-        timezone: 'Europe/Berlin' });
-    await open('#/schedules', { timezoneId: 'Europe/Berlin', locale: 'en-GB' });
+        timezone: 'Asia/Kolkata' });
+    await open('#/schedules', { timezoneId: 'Asia/Kolkata' }); // half an hour off, the clocks never change
     await page.locator('.heat-5').first().waitFor();
     const cells = await page.locator('.heats tbody tr').evaluateAll((rows) => rows.flatMap((row) =>
         [...row.cells].slice(1).map((cell, hour) => ({ hour, day: row.cells[0].innerText.slice(0, 3),
             label: cell.querySelector('.heat')?.getAttribute('aria-label') }))).filter((one) => one.label));
-    assert.ok(cells.length >= 167 && cells.length <= 169, `${cells.length} hours`);
+    assert.equal(cells.length, 7 * 24);
     for (const { hour, day, label } of cells) {
         assert.ok(label.startsWith(day), `${label} in the row ${day}`);
         assert.match(label, new RegExp(` ${String(hour).padStart(2, '0')}:00`));
     }
     const fires = cells.filter((one) => !one.label.endsWith('fires 0 times'));
-    assert.equal(fires.length, 7);
+    assert.ok(fires.length === 7 || fires.length === 6); // this hour's may be over
     assert.ok(fires.every((one) => one.hour === 2));
-});
-
-test('a server with more than it tells says so, and what is not known is no nought', async () => {
-    const { id } = await server.enqueue('seen', { queue: 'seen' });
-    await open('#/queues');
-    await page.route('**/v1/stats', async (route) => {
-        const stats = await server.get('/v1/stats');
-        await route.fulfill({ json: { ...stats, cut: true, lanes: stats.lanes.slice(0, 1), executions: [
-            { period: '1h', category: null, total: 3, successful: 0, failed: 0, average_duration_ms: null,
-                success_rate: null }],
-        alerts: [{ code: 'figures_missing', severity: 'warning', text: 'Ask again.', queue: null }] } });
-    });
-    await goTo('#/');
-    await page.getByRole('list', { name: 'Alerts' }).getByText('Ask again.').waitFor();
-    await page.getByText('There are more queues and types than are told here').waitFor();
-    const row = page.getByRole('region', { name: 'Executions' }).locator('tbody tr');
-    assert.deepEqual((await row.locator('td').allInnerTexts()).slice(-2), ['–', '–']);
-    await goTo('#/tasks');
-    const { counts } = await server.get('/v1/stats');
-    const all = Object.values(counts).reduce((sum, one) => sum + one, 0);
-    await until(async () => await page.getByRole('button', { name: /^Any/ }).locator('.count').innerText()
-        === String(all), 'all are counted');
-    await goTo('#/tasks?queue=seen');
-    await page.getByText(id).waitFor();
-    await until(async () => await page.locator('.chip .count').count() === 0, 'no count that may be wrong');
 });
