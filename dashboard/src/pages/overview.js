@@ -50,7 +50,8 @@ function withSeconds(history, all, queue) {
         const last = fresh.at(-1);
         times.push(last.at);
         for (const key of ['enqueued', 'completed', 'failed'])
-            made[key].push(sum(fresh.map((one) => one[key])) / fresh.length);
+            made[key].push(last[key] === null ? null // not known, which is not none
+                : sum(fresh.map((one) => one[key])) / fresh.length);
         made.waiting.push(last.waiting ?? null);
         made.running.push(last.running ?? null);
         made.each.forEach((one) => one.values.push(all.at(-1).queues.get(one.label)?.waiting ?? null));

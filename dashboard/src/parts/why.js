@@ -35,7 +35,7 @@ function sentence({ reason, text, detail }) {
         retry: number(detail.retry), retries: number(detail.max_retries), attempts: number(detail.attempts),
         status: statusText(detail.status), line: number(detail.line), error: detail.recovery_error ?? '' };
     if (has(`${key}.one`))
-        return tn(key, detail.count ?? detail.workers ?? 1, values);
+        return tn(key, detail.count ?? detail.workers ?? detail.attempts ?? 1, values);
     return has(key) ? t(key, values) : text;
 }
 
