@@ -148,12 +148,13 @@ export function useLoad(load, inputs = [], every = 0) {
     return { data: state.data, error: state.error, fresh: state.key === key, reload };
 }
 
-// Does something for a click: says what came of it, and never throws.
-export async function attempt(action, done) {
+// Does something for a click: says what came of it (on the next page, too, with `along`), and never
+// throws.
+export async function attempt(action, done, along = false) {
     try {
         const result = await action();
         if (done)
-            notify(typeof done === 'function' ? done(result) : done);
+            notify(typeof done === 'function' ? done(result) : done, 'good', along);
         return result ?? true;
     } catch (error) {
         notify(error.message, 'bad');

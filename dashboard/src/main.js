@@ -5,7 +5,7 @@ import { get, hasToken, keepToken } from './api.js';
 import { Button, Dialog, Empty, Loading, Page } from './parts/controls.js';
 import { parseSearch } from './search.js';
 import { go, hasMoved, link, route } from './route.js';
-import { chooseTheme, connection, notices, theme, tokenWanted, useStore } from './store.js';
+import { chooseTheme, connection, leaveNotices, notices, theme, tokenWanted, useStore } from './store.js';
 import { chooseLanguage, clock, language, languages, loadLanguage, t } from './text.js';
 
 const AHEAD_MS = 2000; // the other pages are fetched once this one has what it needs
@@ -187,6 +187,7 @@ function App() {
     useKeys(setHelp);
     useEffect(() => {
         scrollTo(0, 0);
+        leaveNotices();
         if (hasMoved())
             document.querySelector('main h1')?.focus({ preventScroll: true });
     }, [now.page, now.id]);

@@ -33,11 +33,16 @@ export const notices = makeStore([]); // short messages at the lower edge
 export const theme = makeStore(localStorage.getItem('perdura.theme') ?? '');
 
 let noticeId = 0;
-export function notify(text, kind = 'good') {
-    const notice = { id: ++noticeId, text, kind };
+export function notify(text, kind = 'good', along = false) {
+    const notice = { id: ++noticeId, text, kind, along };
     notices.set([...notices.get(), notice].slice(-4));
-    setTimeout(() => notices.set(notices.get().filter((one) => one !== notice)),
+    setTimeout(() => notices.set(notices.get().filter((one) => one.id !== notice.id)),
         kind === 'bad' ? 12000 : 5000);
+}
+
+// What was said on a page goes with it; what led to the next one comes along, once.
+export function leaveNotices() {
+    notices.set(notices.get().filter((one) => one.along).map((one) => ({ ...one, along: false })));
 }
 
 // '' follows the system.

@@ -1,5 +1,5 @@
 // Large things stay quick and readable: a hundred thousand tasks page by page, a workflow of five
-// hundred, a payload and a log that do not fit on a screen.
+// hundred, a payload and a log that do not fit on a screen, more queues than the figures name.
 import { after, afterEach, before, test } from 'node:test';
 import * as assert from 'node:assert/strict';
 import { openBrowser, openPage, Server, until } from './harness.mjs';
@@ -88,4 +88,20 @@ test('a long log and a wide payload do not stop the page', async () => {
     await page.locator('summary', { hasText: '5,000' }).waitFor();
     await page.getByRole('button', { name: '4,900 more' }).click();
     await until(async () => await page.locator('.json-branch').count() > 1000, 'more of them');
+});
+
+test('with more queues than the figures name, that is said, and no count is wrong', async () => {
+    await server.post('/v1/tasks', Array.from({ length: 1001 }, (_, at) => ({ type: 'apart',
+        queue: `apart-${at}` })));
+    const { counts, cut } = await server.get('/v1/stats');
+    assert.equal(cut, true);
+    page = await openPage(browser, server, '#/');
+    await page.getByText('There are more queues and types than are told here').waitFor();
+    await page.evaluate(() => { location.hash = '#/tasks'; });
+    const chips = page.locator('.chip .count');
+    await until(async () => await chips.count() > 1, 'counts');
+    assert.equal(await chips.count(), 1 + Object.values(counts).filter((count) => count > 0).length);
+    await page.evaluate(() => { location.hash = '#/tasks?queue=apart-1000'; });
+    await until(async () => await page.locator('tbody tr').count() === 1, 'its only task');
+    await until(async () => await chips.count() === 0, 'no count that may be wrong');
 });

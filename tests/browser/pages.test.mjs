@@ -267,7 +267,7 @@ test('recovery lists what lost its worker, and dead letters are put back one by 
     await open('#/recovery');
     const row = page.locator('tr', { hasText: id });
     await row.getByRole('button', { name: 'Check' }).click();
-    await page.getByText('It can be recovered').first().waitFor();
+    await page.getByText('part can be recovered').first().waitFor();
     await row.getByRole('button', { name: 'Go on' }).click();
     await becomes(id, 'pending');
     await page.getByRole('tab', { name: 'Recovery queue' }).click();

@@ -85,7 +85,7 @@ function JobRow({ job, edit, ask, reload }) {
         <td data-label=${t('schedule.last')}><${Last} run=${job.last_execution}/></td><td data-label=${t('schedule.next')}><${When} time=${job.next_execution}/></td>
         <td class="row-actions">${button('run', run, 'primary')}${button('edit', edit)}${button('remove',
         () => ask({ title: job.name, confirm: async () => {
-            await attempt(() => remove(base), t('done.remove'));
+            await attempt(() => remove(base), t('done.remove', { name: job.name }));
             reload();
         } }), 'danger')}</td></tr>`;
 }
@@ -124,7 +124,8 @@ function Categories({ categories, reload, ask }) {
         <td class="n" data-label=${t('job.retries')}>${number(one.default_max_retries)}</td><td class="row-actions">
         ${button('edit', one, () => setForm(one))}${button('remove', one, () => ask({ title: one.name,
         confirm: async () => {
-            await attempt(() => remove(`/v1/categories/${name(one.id)}`), t('done.remove'));
+            await attempt(() => remove(`/v1/categories/${name(one.id)}`),
+                t('done.remove', { name: one.name }));
             reload();
         } }), 'danger')}</td></tr>`)}</tbody></table></div></div>
         ${form && html`<${Form} title=${t(form === 'new' ? 'category.new' : 'action.edit')}

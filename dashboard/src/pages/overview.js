@@ -50,7 +50,8 @@ function withSeconds(history, all, queue) {
         const last = fresh.at(-1);
         times.push(last.at);
         for (const key of ['enqueued', 'completed', 'failed'])
-            made[key].push(sum(fresh.map((one) => one[key])) / fresh.length);
+            made[key].push(last[key] === null ? null // not known, which is not none
+                : sum(fresh.map((one) => one[key])) / fresh.length);
         made.waiting.push(last.waiting ?? null);
         made.running.push(last.running ?? null);
         made.each.forEach((one) => one.values.push(all.at(-1).queues.get(one.label)?.waiting ?? null));
@@ -176,7 +177,7 @@ function Queues({ stats, history }) {
                 label=${`${t('overview.backlog')}: ${queue.name}`}/></td>
             ${['pending', 'delayed', 'running', 'completed', 'dead_letter'].map((status) => html`<td
                 class="n" key=${status}>${number(queue.counts[status])}</td>`)}</tr>`)}</tbody>
-        </table></div><//>`;
+        </table></div>${stats.cut && html`<p class="faint">${t('overview.cut')}</p>`}<//>`;
 }
 
 function Executions({ list }) {
@@ -191,7 +192,8 @@ function Executions({ list }) {
         key=${one.period + one.category}><td>${has(`period.${one.period}`)
     ? t(`period.${one.period}`) : one.period}</td><td>${one.category
     ?? t('executions.all')}</td><td class="n">${number(one.total)}</td><td
-        class="n">${number(one.failed)}</td><td class="n">${number((one.success_rate ?? 0) * 100)} %</td>
+        class="n">${number(one.failed)}</td><td class="n">${one.success_rate === null ? '–'
+        : `${number(one.success_rate * 100)} %`}</td>
         <td class="n">${duration(one.average_duration_ms)}</td></tr>`)}</tbody></table></div><//>`;
 }
 

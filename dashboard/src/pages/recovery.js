@@ -6,20 +6,35 @@ import { Ago, Button, Empty, Loading, Page, Problem, Tabs, TabPanel } from '../p
 import { Bulk } from '../parts/bulk.js';
 import { Status } from '../parts/status.js';
 import { link, replaceQuery } from '../route.js';
-import { number, t } from '../text.js';
+import { has, number, t } from '../text.js';
+
+const nameOf = (task) => task.name ?? task.type ?? task.task_id;
+
+// What lost its worker, each with why it could not be recovered since, where that was tried.
+async function loadCandidates() {
+    const [list, refused] = await Promise.all([get('/v1/recovery/candidates?auto_recovery=any&limit=200'),
+        get('/v1/recovery?status=failed&limit=200')]);
+    const newest = new Map([...refused.items].reverse().map((one) => [one.task_id, one]));
+    return { ...list, items: list.items.map((task) => {
+        const entry = newest.get(task.task_id);
+        const ofThisLoss = entry && !(Date.parse(entry.created_at) < Date.parse(task.last_heartbeat));
+        return { ...task, refusal: ofThisLoss ? entry.error_message : null };
+    }) };
+}
 
 function Candidates() {
-    const list = useLoad(() => get('/v1/recovery/candidates?auto_recovery=any&limit=200'), [], 3000);
+    const list = useLoad(loadCandidates, [], 3000);
     const recover = (task, method) => async () => {
-        await attempt(() => post('/v1/recovery', { task_id: task.task_id, method }), t('done.recover'));
+        await attempt(() => post('/v1/recovery', { task_id: task.task_id, method }),
+            t('done.recover', { name: nameOf(task) }));
         await list.reload();
     };
     async function validate(task) {
         await attempt(async () => {
             const answer = await post('/v1/recovery/validate', { task_id: task.task_id });
             if (!answer.valid)
-                throw new Error(t('recovery.invalid', { why: answer.reason }));
-        }, t('recovery.valid'));
+                throw new Error(t('recovery.invalid', { name: nameOf(task), why: answer.reason }));
+        }, t('recovery.valid', { name: nameOf(task) }));
     }
     if (!list.data)
         return list.error ? html`<${Problem} error=${list.error} retry=${list.reload}/>` : html`<${Loading}/>`;
@@ -31,8 +46,10 @@ function Candidates() {
         <th class="n">${t('recovery.crashes')}</th><th class="n">${t('recovery.lastSign')}</th>
         <th><span class="visually-hidden">${t('actions')}</span></th></tr></thead>
         <tbody>${list.data.items.map((task) => html`<tr key=${task.task_id}><td class="main"><a
-            href=${link('tasks', task.task_id)}>${task.name ?? task.type ?? task.task_id}</a>
-            <small>${task.task_id}</small></td><td data-label=${t('recovery.reason')}>${task.reason}</td>
+            href=${link('tasks', task.task_id)}>${nameOf(task)}</a>
+            <small>${task.task_id}</small></td><td class="words" data-label=${t('recovery.reason')}>${
+            has(`recovery.reason.${task.reason}`) ? t(`recovery.reason.${task.reason}`) : task.reason}${task.refusal
+        && html`<small class="bad">${t('recovery.refused', { why: task.refusal })}</small>`}</td>
             <td>${task.status && html`<${Status} status=${task.status}/>`}</td>
             <td class="n" data-label=${t('recovery.crashes')}>${number(task.crash_count)}</td>
             <td class="n" data-label=${t('recovery.lastSign')}><${Ago} time=${task.last_heartbeat}/></td>
@@ -57,7 +74,8 @@ function Entries() {
         key=${one.id}><td><a href=${link('tasks', one.task_id)}><code>${one.task_id}</code></a></td>
         <td data-label=${t('recovery.method')}>${one.recovery_method}</td><td><span class=${`status ${one.status}`}><i></i>${t(
         `recovery.${one.status}`)}</span></td><td class="words" data-label=${t('recovery.outcome')}>${one.error_message
-    ?? one.recovery_result?.reason ?? '–'}</td><td class="n" data-label=${t('task.attempts')}>${one.attempts}/${one.max_attempts}</td>
+    ?? one.recovery_result?.reason ?? '–'}</td><td class="n" data-label=${t('task.attempts')}>${
+        one.max_attempts ? `${number(one.attempts)}/${number(one.max_attempts)}` : number(one.attempts)}</td>
         <td class="n" data-label=${t('task.created')}><${Ago} time=${one.created_at}/></td></tr>`)}</tbody></table></div></div>`;
 }
 
@@ -65,7 +83,8 @@ function DeadLetters() {
     const list = useLoad(() => get('/v1/tasks?status=dead_letter&limit=100'), [], 3000);
     const [bulk, setBulk] = useState(false);
     const redrive = (task) => async () => {
-        await attempt(() => post(`/v1/tasks/${task.id}:retry`), t('done.retry'));
+        await attempt(() => post(`/v1/tasks/${task.id}:retry`),
+            t('done.retry', { name: nameOf(task) }));
         await list.reload();
     };
     if (!list.data)

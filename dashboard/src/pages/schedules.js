@@ -80,7 +80,10 @@ function RowActions({ base, thing, title, edit, reload }) {
         ${button('edit', edit)}${button('remove', () => setAsking(true), 'danger')}
         ${asking && html`<${Confirm} title=${t('confirm.plan')} kind="danger" text=${t('confirm.planText',
         { name: title })} action=${t('action.remove')} onClose=${() => setAsking(false)}
-        onConfirm=${async () => { await attempt(() => remove(base), t('done.remove')); reload(); }}/>`}</td>`;
+        onConfirm=${async () => {
+        await attempt(() => remove(base), t('done.remove', { name: title }));
+        reload();
+    }}/>`}</td>`;
 }
 
 function Table({ items, kind, jobs, edit, reload }) {

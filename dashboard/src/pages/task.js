@@ -6,12 +6,14 @@ import { Ago, Button, Card, Confirm, Copy, Dialog, Empty, Facts, Field, Loading,
     TabPanel } from '../parts/controls.js';
 import { Viewer } from '../parts/json.js';
 import { Logs } from '../parts/logs.js';
-import { allows, ENDED, HELD, Progress, Status } from '../parts/status.js';
+import { allows, ENDED, HELD, Progress, ranMs, Status } from '../parts/status.js';
 import { Timeline } from '../parts/timeline.js';
 import { Why } from '../parts/why.js';
 import { go, link, replaceQuery } from '../route.js';
 import { useStream } from '../stream.js';
 import { duration, number, t } from '../text.js';
+
+const nameOf = (task) => task.name ?? task.type;
 
 function Fork({ task, checkpoints, onClose }) {
     const [from, setFrom] = useState(String(checkpoints[0]?.seq ?? 0));
@@ -47,7 +49,7 @@ function Prioritize({ task, onClose, done }) {
     const [value, setValue] = useState(String(task.priority));
     async function save() {
         if (await attempt(() => post(`/v1/tasks/${task.id}:prioritize`, { priority: Number(value) }),
-            t('task.prioritized'))) {
+            t('task.prioritized', { name: nameOf(task) }))) {
             done();
             onClose();
         }
@@ -64,7 +66,7 @@ function Actions({ task, checkpoints, reload }) {
     const [dialog, setDialog] = useState(null);
     const close = () => setDialog(null);
     const act = (verb, body) => async () => {
-        await attempt(() => post(`/v1/tasks/${task.id}:${verb}`, body), t(`done.${verb}`));
+        await attempt(() => post(`/v1/tasks/${task.id}:${verb}`, body), t(`done.${verb}`, { name: nameOf(task) }));
         await reload();
     };
     const button = (verb, onClick, kind = '') => allows(task, verb) && html`<${Button} kind=${kind}
@@ -84,7 +86,8 @@ function Actions({ task, checkpoints, reload }) {
         ${dialog === 'remove' && html`<${Confirm} title=${t('confirm.remove')} kind="danger"
             text=${t('confirm.removeText')} action=${t('action.remove')} onClose=${close}
             onConfirm=${async () => {
-        if (await attempt(() => remove(`/v1/tasks/${task.id}`), t('done.remove')))
+        if (await attempt(() => remove(`/v1/tasks/${task.id}`),
+            t('done.remove', { name: nameOf(task) }), true))
             go('tasks');
     }}/>`}
         ${dialog === 'fork' && html`<${Fork} task=${task} checkpoints=${checkpoints} onClose=${close}/>`}
@@ -94,16 +97,16 @@ function Actions({ task, checkpoints, reload }) {
 function About({ task }) {
     const to = (page, id, text = id) => id && html`<a href=${link(page, id)}>${text}</a>`;
     const filter = (key, value) => value && html`<a href=${link('tasks', null, { [key]: value })}>${value}</a>`;
-    const ran = task.started_at && Date.parse(task.completed_at ?? new Date()) - Date.parse(task.started_at);
+    const ran = ranMs(task);
     return html`<${Facts} rows=${[
         [t('task.type'), filter('type', task.type)], [t('queue.one'), filter('queue', task.queue)],
         [t('task.priority'), number(task.priority)],
-        [t('task.attempts'), t('task.attemptsOf', { n: task.attempts, retries: task.retry_count,
-            max: task.max_retries })],
+        [t('task.attempts'), t('task.attemptsOf', { n: number(task.attempts),
+            failures: number(task.retry_count), max: number(task.max_retries + 1) })],
         [t('task.created'), html`<${Ago} time=${task.created_at}/>`],
         [t('task.due'), task.scheduled_at && html`<${Ago} time=${task.scheduled_at}/>`],
         [t('task.started'), task.started_at && html`<${Ago} time=${task.started_at}/>`],
-        [t('task.took'), ran ? duration(ran) : null],
+        [t('task.took'), ran === null ? null : duration(ran)],
         [t('task.timeout'), duration(task.timeout_ms)],
         [t('worker.one'), task.worker_id && html`<a href="#/workers">${task.worker_id}</a>`],
         [t('task.key'), task.idempotency_key], [t('task.user'), filter('user_id', task.user_id)],
@@ -163,7 +166,7 @@ export default function Task({ id, query }) {
     const tabs = [{ id: 'timeline', text: t('task.timeline') }, { id: 'logs', text: t('task.logs') },
         { id: 'data', text: t('task.dataTab') },
         { id: 'checkpoints', text: t('task.checkpoints'), count: checkpoints.data?.length }];
-    return html`<${Page} title=${now.name ?? now.type} actions=${html`<${Actions} task=${now}
+    return html`<${Page} title=${nameOf(now)} actions=${html`<${Actions} task=${now}
         checkpoints=${checkpoints.data ?? []} reload=${task.reload}/>`}>
         <p class="under-title"><${Status} status=${now.status}/> <code>${now.id}</code>
             <${Copy} text=${now.id}/> ${now.pause_requested && html`<span class="tag warn">${t(

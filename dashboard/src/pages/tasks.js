@@ -4,7 +4,7 @@ import { html, useEffect, useMemo, useRef, useState } from '../html.js';
 import { attempt, get, post, query as toQuery, useLoad } from '../api.js';
 import { Ago, Button, Empty, Loading, Page, Problem } from '../parts/controls.js';
 import { Bulk } from '../parts/bulk.js';
-import { allows, cancellable, Progress, retryable, Status, STATUSES } from '../parts/status.js';
+import { allows, cancellable, Progress, ranMs, retryable, Status, STATUSES } from '../parts/status.js';
 import { go, link, replaceQuery } from '../route.js';
 import { FILTERS, parseSearch, writeSearch } from '../search.js';
 import { useStream } from '../stream.js';
@@ -12,8 +12,7 @@ import { duration, number, shortNumber, statusText, t, tn } from '../text.js';
 
 const PAGE_ROWS = 50;
 const FAILED = new Set(['failed', 'dead_letter']);
-const took = (task) => (task.started_at ? Date.parse(task.completed_at ?? new Date())
-    - Date.parse(task.started_at) : -1);
+const took = (task) => ranMs(task) ?? -1;
 // What the rows of a page are put in order by; the list itself has the order of making.
 const SORTS = { status: (task) => STATUSES.indexOf(task.status), name: (task) => task.name ?? task.type,
     queue: (task) => task.queue, progress: (task) => task.progress, attempts: (task) => task.attempts, took };
@@ -32,11 +31,14 @@ function sorted(tasks, sort) {
     });
 }
 
-// The counts of the filters that the server counts anyway: queue and type. Of others none are known.
+// The counts of the filters that the server counts anyway: queue and type. Of others none are known,
+// nor where the server left some lanes out.
 function countsOf(stats, filters) {
     const counts = {};
     if (FILTERS.some((key) => filters[key] && !['status', 'queue', 'type'].includes(key)))
         return null;
+    if (stats?.cut)
+        return filters.queue || filters.type ? null : stats.counts;
     for (const lane of stats?.lanes ?? [])
         if ((!filters.queue || lane.queue === filters.queue)
             && (!filters.type || lane.type === filters.type))

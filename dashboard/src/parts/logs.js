@@ -7,7 +7,7 @@ import { Empty, Problem, Select } from './controls.js';
 
 const LINES_KEPT = 3000;
 const AGAIN_MS = 1000;
-const LEVELS = ['DEBUG', 'INFO', 'WARN', 'ERROR'];
+const LEVELS = ['DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL'];
 
 function Line({ line }) {
     const context = line.context && Object.keys(line.context).length ? JSON.stringify(line.context) : '';

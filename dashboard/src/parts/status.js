@@ -19,6 +19,15 @@ const can = {
     remove: (task) => ENDED.has(task.status),
 };
 export const allows = (task, verb) => can[verb](task);
+
+// How long it ran, or runs by now; null while it neither runs nor has ended: the clock does not go on
+// for a task that lost its worker, waits for its next attempt or was paused.
+export function ranMs(task, now = Date.now()) {
+    if (!task.started_at || !(task.completed_at || HELD.has(task.status)))
+        return null;
+    return (task.completed_at ? Date.parse(task.completed_at) : now) - Date.parse(task.started_at);
+}
+
 export const cancellable = (status) => can.cancel({ status });
 export const retryable = (status) => can.retry({ status });
 

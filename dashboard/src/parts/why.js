@@ -19,7 +19,9 @@ function variant(reason, detail) {
         return 'why.job_before';
     if (reason === 'orphaned' && detail.recovery_refused)
         return 'why.orphaned_refused';
-    if (reason === 'orphaned' && !detail.auto_recovery && !detail.recovery_error)
+    if (reason === 'orphaned' && detail.recovery_error)
+        return 'why.orphaned_again';
+    if (reason === 'orphaned' && !detail.auto_recovery)
         return 'why.orphaned_stays';
     return `why.${reason}`;
 }
@@ -33,7 +35,7 @@ function sentence({ reason, text, detail }) {
         retry: number(detail.retry), retries: number(detail.max_retries), attempts: number(detail.attempts),
         status: statusText(detail.status), line: number(detail.line), error: detail.recovery_error ?? '' };
     if (has(`${key}.one`))
-        return tn(key, detail.count ?? detail.workers ?? 1, values);
+        return tn(key, detail.count ?? detail.workers ?? detail.attempts ?? 1, values);
     return has(key) ? t(key, values) : text;
 }
 
