@@ -295,7 +295,7 @@ struct stats_request {
     struct queue_stats stats;   /* out */
     struct queue_view *queues;  /* out */
     uint32_t queues_count;
-    struct lane_count *lanes;   /* out: per queue, type and status */
+    struct lane_count *lanes;   /* out: per queue, type and status; in: read already */
     uint32_t lanes_count;
 };
 

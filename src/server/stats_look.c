@@ -1,5 +1,6 @@
-/* Reading for statistics and metrics: on a reader's thread first, then the queue is asked. What
- * could not be read is left out, so that figures come also from a server whose store ails. */
+/* Reading for statistics and metrics: on a reader's thread first, also how many tasks there are of
+ * each queue and type, which may be many; then the queue is asked. What could not be read is left
+ * out, so that figures come also from a server whose store ails. */
 #include "server/stats_look.h"
 
 #include "core/bounds.h"
@@ -48,6 +49,20 @@ static int count_errors(struct api_call *call, struct store_reader *reader, stru
                                          &look->recoveries_pending, &call->err);
 }
 
+/* What cannot be read here the queue reads itself. */
+static void read_lanes(struct api_call *call, struct store_reader *reader, struct stats_look *look)
+{
+    const struct measure_verbs *verbs = call->server->store->verbs->measures;
+    struct stats_request *request = &look->request;
+    struct err err = {0};
+
+    if (verbs->read_lanes && verbs->read_lanes(reader, call->arena, &request->lanes,
+                                               &request->lanes_count, &err) < 0) {
+        request->lanes = NULL;
+        request->lanes_count = 0;
+    }
+}
+
 static int read_store(struct api_call *call, struct store_reader *reader, struct arena *scratch)
 {
     struct stats_look *look = call->ctx;
@@ -55,6 +70,7 @@ static int read_store(struct api_call *call, struct store_reader *reader, struct
     int64_t since_us = queue_now_us(call->server->queue) -
                        (EXECUTION_HOURS_SHOWN + 1) * EXECUTION_HOUR_US;
 
+    read_lanes(call, reader, look);
     if (verbs->read_hours(reader, since_us, call->arena, &look->hours, &look->hours_count,
                           &call->err) < 0)
         look->hours_count = 0;

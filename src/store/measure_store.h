@@ -36,6 +36,10 @@ struct measure_verbs {
     /* Of all queues that have tasks. */
     int (*read_counts)(struct store_reader *reader, struct arena *arena,
                        struct queue_count **counts, uint32_t *count, struct err *err);
+    /* What counts_load has, beside the queue. NULL where several stores are read as one: each queue
+     * counts its own then. */
+    int (*read_lanes)(struct store_reader *reader, struct arena *arena, struct lane_count **lanes,
+                      uint32_t *count, struct err *err);
 };
 
 #endif

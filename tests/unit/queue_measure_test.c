@@ -268,6 +268,31 @@ static void how_many_tasks_a_queue_has_is_read_beside_the_queue(void **state)
     assert_int_equal(brief.queues_count + brief.lanes_count, 0);
 }
 
+static void lanes_that_were_read_beside_the_queue_are_not_loaded_by_it(void **state)
+{
+    struct fixture *fx = *state;
+    struct stats_request own = {.base = {.kind = REQUEST_STATS, .arena = &fx->arena}};
+    struct stats_request given = own;
+
+    enqueue(fx, "{\"type\":\"a\",\"queue\":\"q\"}");
+    enqueue(fx, "{\"type\":\"b\",\"queue\":\"q\"}");
+    assert_int_equal(fx->store->verbs->measures->read_lanes(fx->reader, &fx->arena, &given.lanes,
+                                                            &given.lanes_count, &fx->err), 0);
+    enqueue(fx, "{\"type\":\"b\",\"queue\":\"q\"}"); /* after they were read */
+    queue_call(fx->queue, &given.base);
+    assert_int_equal(given.base.err.code, ERR_NONE);
+    assert_int_equal(given.stats.counts[STATUS_PENDING], 2);
+    assert_int_equal(given.queues[0].counts[STATUS_PENDING], 2);
+    queue_call(fx->queue, &own.base);
+    assert_int_equal(own.stats.counts[STATUS_PENDING], 3);
+    assert_int_equal(own.lanes_count, given.lanes_count);
+    for (uint32_t i = 0; i < own.lanes_count; i++) {
+        assert_true(str_eq(own.lanes[i].queue, given.lanes[i].queue));
+        assert_true(str_eq(own.lanes[i].type, given.lanes[i].type));
+        assert_int_equal(own.lanes[i].status, given.lanes[i].status);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -281,6 +306,7 @@ int main(void)
         QUEUE_TEST(hours_older_than_eight_days_are_removed),
         QUEUE_TEST(whoever_waits_first_in_each_queue_is_known),
         QUEUE_TEST(how_many_tasks_a_queue_has_is_read_beside_the_queue),
+        QUEUE_TEST(lanes_that_were_read_beside_the_queue_are_not_loaded_by_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

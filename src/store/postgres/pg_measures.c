@@ -124,10 +124,36 @@ static int read_counts(struct store_reader *reader, struct arena *arena,
     return pg_reader_whole(arena, rc, err);
 }
 
+static int read_lanes(struct store_reader *reader, struct arena *arena, struct lane_count **lanes,
+                      uint32_t *count, struct err *err)
+{
+    PGresult *result;
+    int rc, rows;
+
+    *count = 0;
+    rc = reader_query(reader, &reader->store->sql.statements[PGSQL_counts_named], &result, err);
+    rows = rc == 0 ? PQntuples(result) : 0;
+    *lanes = arena_alloc_array(arena, (size_t)rows + 1, sizeof **lanes);
+    for (int i = 0; *lanes && i < rows; i++) {
+        struct lane_count *one = &(*lanes)[(*count)++];
+
+        one->namespace_name = get_text(result, i, 0, arena);
+        one->queue = get_text(result, i, 1, arena);
+        one->type = get_text(result, i, 2, arena);
+        one->status = STATUS_NONE; /* of parked ones, as in counts_load */
+        status_parse(view_text(result, i, 3), &one->status);
+        one->tasks = get_int(result, i, 4, 0);
+    }
+    if (rc == 0)
+        PQclear(result);
+    return pg_reader_whole(arena, rc, err);
+}
+
 const struct measure_verbs pg_measure_verbs = {
     .hours_put = hours_put,
     .hours_prune = hours_prune,
     .read_hours = read_hours,
     .read_waits = read_waits,
     .read_counts = read_counts,
+    .read_lanes = read_lanes,
 };

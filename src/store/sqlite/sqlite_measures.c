@@ -124,10 +124,39 @@ static int read_counts(struct store_reader *reader, struct arena *arena,
     return reader_end(reader, reader_whole(arena, rc, err));
 }
 
+static void lane_row(sqlite3_stmt *stmt, struct arena *arena, void *to)
+{
+    struct lane_count *lane = to;
+
+    *lane = (struct lane_count){.namespace_name = column_str(stmt, 0, arena),
+                                .queue = column_str(stmt, 1, arena),
+                                .type = column_str(stmt, 2, arena),
+                                .tasks = sqlite3_column_int64(stmt, 4)};
+    status_parse(str_of((const char *)sqlite3_column_text(stmt, 3)), &lane->status);
+}
+
+static int read_lanes(struct store_reader *reader, struct arena *arena, struct lane_count **lanes,
+                      uint32_t *count, struct err *err)
+{
+    struct catalog_rows taken = {0};
+    sqlite3_stmt *stmt;
+    int rc;
+
+    reader_begin(reader);
+    stmt = sql_get(&reader->sql, SQL_counts_named, err);
+    if (!stmt)
+        return reader_end(reader, -(int)err->code);
+    rc = sqlite_rows_take(&reader->sql, stmt, lane_row, sizeof **lanes, arena, &taken, err);
+    *lanes = taken.rows;
+    *count = taken.count;
+    return reader_end(reader, reader_whole(arena, rc, err));
+}
+
 const struct measure_verbs sqlite_measure_verbs = {
     .hours_put = hours_put,
     .hours_prune = hours_prune,
     .read_hours = read_hours,
     .read_waits = read_waits,
     .read_counts = read_counts,
+    .read_lanes = read_lanes,
 };
