@@ -85,7 +85,7 @@ add_test(NAME postgres_stop COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/postgre
 set_tests_properties(postgres_start PROPERTIES FIXTURES_SETUP postgres TIMEOUT 90)
 set_tests_properties(postgres_stop PROPERTIES FIXTURES_CLEANUP postgres TIMEOUT 90)
 set_tests_properties(conformance_postgres_test postgres_verify_test postgres_months_test postgres_conn_test
-  PROPERTIES FIXTURES_REQUIRED postgres
+  PROPERTIES FIXTURES_REQUIRED postgres TIMEOUT 300
   ENVIRONMENT "PERDURA_TEST_POSTGRES_FILE=${POSTGRES_FILE}")
 
 # What the queue promises holds on both stores: the same tests, each in a schema of its own.

@@ -16,6 +16,24 @@ static const struct flag flags[] = {
      .help = "whose signatures count, several with commas; otherwise the store's word is taken"},
     {0}};
 
+static void write_finding(struct buf *out, const struct verify_finding *finding)
+{
+    char id[UUID_TEXT_BYTES];
+
+    json_write_member_string(out, "kind", finding->kind);
+    buf_byte(out, ',');
+    json_write_member_string(out, "subject", finding->subject);
+    buf_byte(out, ',');
+    json_write_member_string(out, "detail", finding->detail);
+    if (uuid_is_nil(&finding->execution))
+        return;
+    uuid_format(&finding->execution, id);
+    buf_byte(out, ',');
+    json_write_member_string(out, "execution_id", str_of(id));
+    buf_byte(out, ',');
+    json_write_member_string(out, "task_id", finding->task_id);
+}
+
 static void print_json(struct call *call, const struct verify_report *report)
 {
     struct buf out = BUF_INIT(JSON_BYTES_MAX);
@@ -33,11 +51,7 @@ static void print_json(struct call *call, const struct verify_report *report)
     buf_text(&out, ",\"findings\":[");
     for (uint32_t i = 0; i < report->findings_count; i++) {
         buf_text(&out, i > 0 ? ",{" : "{");
-        json_write_member_string(&out, "kind", report->findings[i].kind);
-        buf_byte(&out, ',');
-        json_write_member_string(&out, "subject", report->findings[i].subject);
-        buf_byte(&out, ',');
-        json_write_member_string(&out, "detail", report->findings[i].detail);
+        write_finding(&out, &report->findings[i]);
         buf_byte(&out, '}');
     }
     buf_text(&out, "]}");
@@ -61,10 +75,13 @@ static void print_text(struct call *call, const struct verify_report *report)
     table_init(&table, &call->arena);
     table_column(&table, "KIND", false, false);
     table_column(&table, "WHAT", false, false);
+    table_column(&table, "TASK", false, false);
     table_column(&table, "FINDING", false, true);
     for (uint32_t i = 0; i < report->findings_count; i++) {
         table_cell(&table, report->findings[i].kind, COLOUR_RED);
         table_cell(&table, report->findings[i].subject, COLOUR_NONE);
+        table_cell(&table, report->findings[i].task_id.data ? report->findings[i].task_id
+                                                            : STR(""), COLOUR_NONE);
         table_cell(&table, report->findings[i].detail, COLOUR_NONE);
     }
     table_print(&table, &call->out);

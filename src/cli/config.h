@@ -65,6 +65,7 @@ enum config_kind {
     CONFIG_TEXT,
     CONFIG_WORD,      /* one of choices */
     CONFIG_ADDRESS,   /* host:port */
+    CONFIG_URL,       /* http://… or https://… */
     CONFIG_INT,
     CONFIG_BOOL,
     CONFIG_DURATION,

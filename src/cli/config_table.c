@@ -217,7 +217,7 @@ static const struct config_field root_fields[] = {
     {.key = "log_anchor_every", .kind = CONFIG_DURATION, SETTING(log_anchor_every_ms),
      .fallback = "10s", .min = 100, .max = DAY_MS,
      .help = "how often a record is made while lines are written"},
-    {.key = "tracing.otlp", .kind = CONFIG_TEXT, SETTING(tracing_otlp), .max = 1024,
+    {.key = "tracing.otlp", .kind = CONFIG_URL, SETTING(tracing_otlp), .max = 1024,
      .env = "OTEL_EXPORTER_OTLP_ENDPOINT",
      .help = "where spans are sent, OTLP over HTTP: http://127.0.0.1:4318"},
     {.key = "tracing.headers", .kind = CONFIG_TEXT, SETTING(tracing_headers),

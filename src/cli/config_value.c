@@ -112,6 +112,18 @@ static bool address_valid(struct str text)
     return port >= 0 && port <= 65535;
 }
 
+/* As the client of HTTP takes it. */
+static bool url_valid(struct str text)
+{
+    size_t scheme_len = str_starts(text, STR("http://")) ? 7
+                        : str_starts(text, STR("https://")) ? 8 : 0;
+
+    for (size_t i = 0; i < text.len; i++)
+        if (text.data[i] <= ' ' || text.data[i] == 0x7f)
+            return false;
+    return scheme_len > 0 && text.len > scheme_len;
+}
+
 static int set_text(void *at, const struct config_field *field, struct str text,
                     struct arena *arena, struct err *err)
 {
@@ -126,6 +138,9 @@ static int set_text(void *at, const struct config_field *field, struct str text,
     if (field->kind == CONFIG_ADDRESS && !address_valid(text))
         return err_set(err, ERR_INVALID, "%s is '" STR_FMT "'; it must be an address and a port "
                        "such as 127.0.0.1:7070 or [::1]:7070", field->key, STR_ARG(text));
+    if (field->kind == CONFIG_URL && !url_valid(text)) /* not shown: it may hold a password */
+        return err_set(err, ERR_INVALID, "%s must be an address such as http://127.0.0.1:4318 or "
+                       "https://traces.example", field->key);
     if (field->kind == CONFIG_WORD && !config_word_valid(field->choices, text))
         return err_set(err, ERR_INVALID, "%s is '" STR_FMT "'; it must be one of %s", field->key,
                        STR_ARG(text), field->choices);
@@ -240,6 +255,7 @@ int config_set_scalar(void *record, const struct config_field *field, struct str
     case CONFIG_TEXT:
     case CONFIG_WORD:
     case CONFIG_ADDRESS:
+    case CONFIG_URL:
         return set_text(at, field, text, arena, err);
     case CONFIG_INT:
     case CONFIG_BYTES:
@@ -366,6 +382,7 @@ void config_show(const struct config *config, const struct config_field *field, 
     case CONFIG_TEXT:
     case CONFIG_WORD:
     case CONFIG_ADDRESS:
+    case CONFIG_URL:
         memcpy(&text, at, sizeof text);
         if (!text.data)
             buf_text(out, "(not set)");

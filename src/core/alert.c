@@ -96,15 +96,16 @@ static void look_at_ends(struct alerts *alerts, const struct alert_queue *queue)
 {
     const char *where = queue->name.data ? "" : " in queues without figures of their own";
     double ends = queue->completed + queue->failed;
+    double new_dead = queue->dead_now - queue->dead_before; /* since they were fewest */
 
     if (ends >= ALERT_ENDS_MIN && queue->failed > ends / 2)
         add(alerts, "failure_rate", "warning", queue,
             "%.0f of %.0f tasks that ended in the last 5 minutes%s failed.", queue->failed, ends,
             where);
-    if (queue->dead_before >= 0 && queue->dead_now > queue->dead_before)
+    if (queue->dead_before >= 0 && new_dead > 0)
         add(alerts, "dead_letters", "warning", queue,
-            "%.0f more dead letters%s than at their fewest in the last hour: perdura task list "
-            "--status dead_letter shows them.", queue->dead_now - queue->dead_before, where);
+            "%.0f new dead letter%s%s in the last hour: perdura task list --status dead_letter "
+            "shows %s.", new_dead, new_dead > 1 ? "s" : "", where, new_dead > 1 ? "them" : "it");
 }
 
 void alerts_render(const struct alert_facts *facts, struct buf *out)

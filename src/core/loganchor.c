@@ -151,11 +151,12 @@ bool anchor_next_item(struct json_iter *iter, struct log_part *item)
     json_begin(array, &inner);
     if (!json_next_element(&inner, &id) || !json_next_element(&inner, &seq) ||
         !json_next_element(&inner, &hash) || !json_int64(seq, &item->head.seq) ||
-        !uuid_parse(plain_text(id), &item->head.execution_id))
+        item->head.seq < 0 || !uuid_parse(plain_text(id), &item->head.execution_id))
         return false;
     logchain_resume(&item->head, &item->head.execution_id, item->head.seq, plain_text(hash));
-    if (json_next_element(&inner, &lines))
-        json_int64(lines, &item->lines);
+    if (json_next_element(&inner, &lines) &&
+        (!json_int64(lines, &item->lines) || item->lines < 0))
+        return false;
     item->emptied = json_next_element(&inner, &level);
     return !item->emptied || severity_parse(plain_text(level), &item->level);
 }

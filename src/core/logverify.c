@@ -32,23 +32,27 @@ void logverify_free(struct logverify *verify)
     free(verify);
 }
 
+__attribute__((format(printf, 3, 0)))
+static void tell(struct logverify *verify, struct logverify_finding *finding, const char *format,
+                 va_list args)
+{
+    char detail[DETAIL_BYTES] = "";
+
+    vsnprintf(detail, sizeof detail, format, args);
+    finding->detail = str_of(detail);
+    verify->counts.findings++;
+    verify->options.tell(verify->options.ctx, finding);
+}
+
 void logverify_tell(struct logverify *verify, const char *kind, struct str subject,
                     const char *format, ...)
 {
-    char detail[DETAIL_BYTES];
     struct logverify_finding finding = {.kind = kind, .subject = subject};
     va_list args;
-    int len;
 
     va_start(args, format);
-    len = vsnprintf(detail, sizeof detail, format, args);
+    tell(verify, &finding, format, args);
     va_end(args);
-    if (len < 0)
-        len = 0;
-    finding.detail = str_span(detail, (size_t)len < sizeof detail ? (size_t)len
-                                                                  : sizeof detail - 1);
-    verify->counts.findings++;
-    verify->options.tell(verify->options.ctx, &finding);
 }
 
 void logverify_add_told(struct logverify *verify, struct told_list *list, const struct told *told)
@@ -95,16 +99,17 @@ static void bad_line(struct logverify *verify, int64_t seq, const char *format, 
 
 static void bad_line(struct logverify *verify, int64_t seq, const char *format, ...)
 {
-    char subject[SUBJECT_BYTES], detail[DETAIL_BYTES], id[UUID_TEXT_BYTES];
+    char subject[SUBJECT_BYTES], id[UUID_TEXT_BYTES];
+    struct logverify_finding finding = {.kind = "log", .execution_id = &verify->current};
     va_list args;
 
     uuid_format(&verify->current, id);
     snprintf(subject, sizeof subject, "execution %s line %lld", id, (long long)seq);
-    va_start(args, format);
-    vsnprintf(detail, sizeof detail, format, args);
-    va_end(args);
+    finding.subject = str_of(subject);
     verify->bad = true;
-    logverify_tell(verify, "log", str_of(subject), "%s", detail);
+    va_start(args, format);
+    tell(verify, &finding, format, args);
+    va_end(args);
 }
 
 /* The last cut of the execution, which the lines begin behind. */

@@ -16,6 +16,7 @@ struct logverify_finding {
     const char *kind; /* "log", "anchor" or "regression" */
     struct str subject;
     struct str detail;
+    const struct uuid *execution_id; /* whose line it is; NULL = it is of a record */
 };
 
 struct logverify_options {

@@ -38,48 +38,6 @@ static int64_t cpu_us(void)
 
 /* ---- rules ---- */
 
-/* How often what stands before is copied: the largest number of {n} and {n,m}, with *at moved to
- * the '}'. A '+' copies a group, or what is repeated already, once more: many of them inside each
- * other double it every time. */
-static int64_t repeats_at(struct str pattern, size_t *at)
-{
-    int64_t number = 0, largest = 1;
-
-    if (pattern.data[*at] == '+' && *at > 0 && strchr(")+*?}", pattern.data[*at - 1]))
-        return 2;
-    if (pattern.data[*at] != '{')
-        return 1;
-    while (++*at < pattern.len && pattern.data[*at] != '}') {
-        char c = pattern.data[*at];
-
-        number = c >= '0' && c <= '9' && number < 100000 ? number * 10 + (c - '0') : 0;
-        largest = number > largest ? number : largest;
-    }
-    return largest;
-}
-
-/* The product of all repeats; and no back-references, whose cost nobody can bound. */
-static int check_pattern(struct str pattern, struct err *err)
-{
-    int64_t product = 1;
-
-    for (size_t i = 0; i < pattern.len; i++) {
-        if (pattern.data[i] == '\\' && i + 1 < pattern.len) {
-            char next = pattern.data[++i];
-
-            if (next >= '1' && next <= '9')
-                return err_set(err, ERR_INVALID, "a pattern must not refer back (\\%c): how long "
-                               "that takes is not bounded", next);
-            continue;
-        }
-        product *= repeats_at(pattern, &i);
-        if (product > REDACT_REPEATS_MAX)
-            return err_set(err, ERR_INVALID, "a pattern must not repeat more than %d times in all",
-                           REDACT_REPEATS_MAX);
-    }
-    return 0;
-}
-
 /* Behind the ']' of a bracket expression that begins here. */
 static size_t bracket_end(struct str pattern, size_t at)
 {
@@ -97,6 +55,65 @@ static size_t bracket_end(struct str pattern, size_t at)
         at++;
     }
     return at + 1;
+}
+
+/* How often what stands before is copied: the largest number of {n} and {n,m}, with *at moved to
+ * the '}'. */
+static int64_t repeats_at(struct str pattern, size_t *at)
+{
+    int64_t number = 0, largest = 1;
+
+    if (pattern.data[*at] != '{')
+        return 1;
+    while (++*at < pattern.len && pattern.data[*at] != '}') {
+        char c = pattern.data[*at];
+
+        number = c >= '0' && c <= '9' && number < 100000 ? number * 10 + (c - '0') : 0;
+        largest = number > largest ? number : largest;
+    }
+    return largest;
+}
+
+/* A '+' copies the group before it: inside each other they double it every time. */
+static int check_repeats(struct str pattern, struct err *err)
+{
+    int64_t product = 1;
+    int doubled = 0;
+    char before = '\0'; /* what ended last: a repeat, a group, or else */
+
+    for (size_t at = 0; at < pattern.len; at++) {
+        char c = pattern.data[at];
+
+        if (c == '\\' || c == '[') {
+            at = c == '[' ? bracket_end(pattern, at) - 1 : at + 1;
+            before = '\0';
+            continue;
+        }
+        if (before == '+' && (c == '+' || c == '*' || c == '?' || c == '{'))
+            return err_set(err, ERR_INVALID, "a pattern must not repeat a repeat (%c behind "
+                           "another); write (…) around the first", c);
+        doubled += before == ')' && c == '+';
+        product *= repeats_at(pattern, &at);
+        if (product > REDACT_REPEATS_MAX || doubled > REDACT_DOUBLED_MAX)
+            return err_set(err, ERR_INVALID, "a pattern must not repeat more than %d times in all, "
+                           "nor more than %d groups by +", REDACT_REPEATS_MAX, REDACT_DOUBLED_MAX);
+        before = c == '*' || c == '?' || c == '{' ? '+' : c;
+    }
+    return 0;
+}
+
+/* No back-references: how long they take nobody can bound. */
+static int check_pattern(struct str pattern, struct err *err)
+{
+    for (size_t i = 0; i + 1 < pattern.len; i++)
+        if (pattern.data[i] == '\\') {
+            char next = pattern.data[++i];
+
+            if (next >= '1' && next <= '9')
+                return err_set(err, ERR_INVALID, "a pattern must not refer back (\\%c): how long "
+                               "that takes is not bounded", next);
+        }
+    return check_repeats(pattern, err);
 }
 
 /* A ')' that closes nothing is a character to some; inside of a group (compile_both) it is not. */

@@ -12,6 +12,7 @@
 #define REDACT_PATTERN_BYTES_MAX 1000
 #define REDACT_REPLACE_BYTES_MAX 100
 #define REDACT_MATCHES_MAX 1000   /* of one rule in one text; then the rest of the text goes */
+#define REDACT_DOUBLED_MAX 8      /* groups that are repeated by + */
 #define REDACT_REPEATS_MAX 10000  /* {n} of a pattern, multiplied: what compiles needs memory */
 #define REDACT_CPU_US_MAX 50000   /* of one rule for one text; then the same */
 #define REDACT_REPORT_CPU_US_MAX 100000 /* of all lines of one report; then the same of each */

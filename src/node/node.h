@@ -6,6 +6,7 @@
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "base/uuid7.h"
 #include "core/settings.h"
 
 /* Both run until a signal ends them and return the exit code; they say themselves, on stderr, what
@@ -63,6 +64,8 @@ struct verify_finding {
     struct str kind;    /* "log", "checkpoint", "anchor", "regression", "store" */
     struct str subject; /* what was tampered with: an id, a sequence number, a table */
     struct str detail;  /* a sentence */
+    struct uuid execution; /* whose log it is; nil = none */
+    struct str task_id;    /* that the execution is of; absent = not known */
 };
 
 struct verify_count {

@@ -7,6 +7,7 @@
 #include "node/demo.h"
 #include "node/serve_stores.h"
 #include "node/service.h"
+#include "queue/anchor_file.h"
 #include "server/auth.h"
 #include "server/server.h"
 #include "worker/source_local.h"
@@ -80,6 +81,15 @@ static int start_stores(struct node *node, struct err *err)
                                         .ctx = node};
 
     return serve_stores_open(&node->stores, &config, &node->queue, err);
+}
+
+/* Before anything is opened or migrated. */
+static int check_anchor(struct node *node, struct err *err)
+{
+    char *path = node->settings->log_anchor.data
+                     ? arena_cstr(&node->arena, node->settings->log_anchor) : NULL;
+
+    return path ? anchor_file_check_folder(path, err) : 0;
 }
 
 /* The pool serves `default` and the queues the configuration names. */
@@ -197,9 +207,9 @@ static int start_tracing(struct node *node, struct err *err)
 
 static int start(struct node *node, struct err *err)
 {
-    if (start_tracing(node, err) < 0 || start_stores(node, err) < 0 ||
-        serve_stores_start_helpers(&node->stores, err) < 0 || start_questions(node, err) < 0 ||
-        start_server(node, err) < 0)
+    if (check_anchor(node, err) < 0 || start_tracing(node, err) < 0 ||
+        start_stores(node, err) < 0 || serve_stores_start_helpers(&node->stores, err) < 0 ||
+        start_questions(node, err) < 0 || start_server(node, err) < 0)
         return -(int)err->code;
     if (node->settings->demo && demo_enqueue(node->queue, node->settings, err) < 0)
         return -(int)err->code;

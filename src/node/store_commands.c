@@ -230,6 +230,19 @@ static bool has_records(struct store *store)
     return rc == 0 && count > 0;
 }
 
+/* The server does not start without it (F-J7). */
+static bool anchor_has_folder(struct checks *checks, const struct settings *settings)
+{
+    char *path = settings->log_anchor.data ? arena_cstr(checks->arena, settings->log_anchor) : NULL;
+    struct err err = {0};
+
+    if (!path || anchor_file_check_folder(path, &err) == 0)
+        return true;
+    add(checks, DOCTOR_FAILURE, "anchor", arena_str(checks->arena, str_of(err.text)),
+        "the server does not start without that folder");
+    return false;
+}
+
 /* F-J7 */
 static void check_anchor(struct checks *checks, struct store *store,
                          const struct settings *settings)
@@ -274,6 +287,7 @@ static void add_told(void *ctx, enum store_health health, const char *name, stru
 static void check_store(struct checks *checks, struct str where, bool is_main,
                         const struct settings *settings)
 {
+    bool has_anchor = is_main && anchor_has_folder(checks, settings);
     struct store_options options = {.no_migrate = true, .no_lock = true,
                                     .allow_network_fs = settings->allow_network_fs};
     struct str path = where;
@@ -302,7 +316,7 @@ static void check_store(struct checks *checks, struct str where, bool is_main,
                 NULL);
         check_content(checks, store);
         check_signing(checks, store, settings);
-        if (is_main)
+        if (has_anchor)
             check_anchor(checks, store, settings);
         store->verbs->close(store);
     }

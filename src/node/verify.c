@@ -21,18 +21,21 @@ struct findings {
     struct str where; /* shown behind each finding where there are several stores */
 };
 
-static void add_finding(struct findings *findings, struct str kind, struct str subject,
-                        struct str detail)
+/* NULL: there were too many. */
+static struct verify_finding *add_finding(struct findings *findings, struct str kind,
+                                          struct str subject, struct str detail)
 {
     char shown[256];
 
     if (findings->count == FINDINGS_MAX)
-        return;
+        return NULL;
     if (findings->where.data) {
         store_shown(findings->where, shown, sizeof shown);
         detail = arena_format(findings->arena, STR_FMT " (%s)", STR_ARG(detail), shown);
     }
-    findings->list[findings->count++] = (struct verify_finding){kind, subject, detail};
+    findings->list[findings->count] = (struct verify_finding){kind, subject, detail, {{0}},
+                                                              STR_NONE};
+    return &findings->list[findings->count++];
 }
 
 /* A line is "table: what is wrong". */
@@ -55,9 +58,34 @@ static void on_line(void *ctx, const char *line)
 static void on_log_finding(void *ctx, const struct logverify_finding *finding)
 {
     struct findings *findings = ctx;
+    struct verify_finding *added = add_finding(findings, str_of(finding->kind),
+                                               arena_str(findings->arena, finding->subject),
+                                               arena_str(findings->arena, finding->detail));
 
-    add_finding(findings, str_of(finding->kind), arena_str(findings->arena, finding->subject),
-                arena_str(findings->arena, finding->detail));
+    if (added && finding->execution_id)
+        added->execution = *finding->execution_id;
+}
+
+/* Which tasks the executions are of. Their rows may be gone or damaged as well: what was found is
+ * told all the same. */
+static void name_tasks(struct store *store, struct findings *findings, uint32_t from)
+{
+    for (uint32_t i = from; i < findings->count; i++) {
+        struct verify_finding *finding = &findings->list[i];
+        struct arena arena = ARENA_INIT(0);
+        struct execution *execution = NULL;
+        char id[UUID_TEXT_BYTES];
+        struct err err = {0};
+
+        if (!uuid_is_nil(&finding->execution) &&
+            store->verbs->execution_load(store, uuid7_key(&finding->execution), &arena, &execution,
+                                         &err) == 0 &&
+            execution && uuid_eq(&execution->id, &finding->execution)) {
+            uuid_format(&execution->task_id, id);
+            finding->task_id = arena_str(findings->arena, str_of(id));
+        }
+        arena_deinit(&arena);
+    }
 }
 
 static void on_anchor_line(void *ctx, struct str line)
@@ -138,6 +166,7 @@ static int verify_logs(struct store *store, const struct verify_request *request
 {
     struct logverify_options options = {.tell = on_log_finding, .ctx = findings};
     struct logverify_counts counts = {0};
+    uint32_t found_before = findings->count;
     struct logverify *verify;
     int rc = read_keys(request, &options, err);
 
@@ -152,6 +181,7 @@ static int verify_logs(struct store *store, const struct verify_request *request
     if (rc == 0)
         rc = logverify_end(verify, &counts, err);
     logverify_free(verify);
+    name_tasks(store, findings, found_before);
     if (rc == 0)
         check_anchor_there(anchor, &counts, findings);
     total->lines += counts.lines;

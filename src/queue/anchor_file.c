@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -77,6 +78,30 @@ static int read_tail(int fd, const char *path, char **text, size_t *len, struct 
         *len += (size_t)got;
     }
     return 0;
+}
+
+int anchor_file_check_folder(const char *path, struct err *err)
+{
+    const char *slash = strrchr(path, '/');
+    size_t len = slash ? (size_t)(slash - path) : 0;
+    char folder[PATH_MAX];
+    struct stat info;
+
+    if (len == 0) /* the working folder, or the root */
+        return 0;
+    if (len >= sizeof folder)
+        return err_set(err, ERR_INVALID, "log_anchor has %zu bytes; no path is that long",
+                       strlen(path));
+    memcpy(folder, path, len);
+    folder[len] = '\0';
+    if (stat(folder, &info) == 0)
+        return S_ISDIR(info.st_mode) ? 0
+                                     : err_set(err, ERR_INVALID, "log_anchor is '%s', but '%s' is "
+                                               "no folder", path, folder);
+    if (errno == ENOENT || errno == ENOTDIR)
+        return err_set(err, ERR_INVALID, "log_anchor is '%s', but the folder '%s' is not there; "
+                       "make it, or mount it", path, folder);
+    return 0; /* whatever else it is shows when the file is opened */
 }
 
 int anchor_file_end(const char *path, struct anchor_file_end *end, struct err *err)

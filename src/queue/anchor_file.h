@@ -12,6 +12,8 @@ struct anchor_file_end {
     bool torn;      /* the last line lacks its end */
 };
 
+/* Refused when the folder of the file is not there: it cannot be made by whoever appends. */
+int anchor_file_check_folder(const char *path, struct err *err);
 /* A file that is not there has no records. */
 int anchor_file_end(const char *path, struct anchor_file_end *end, struct err *err);
 /* Makes it if it is not there; what a crash left of a last line is cut off or ended. */

@@ -139,7 +139,7 @@ struct job_dependency **edges_on(struct batch *batch, const struct uuid *job_id,
     while (first + *count < cache->edges_count &&
            uuid_eq(&cache->parents[first + *count]->depends_on_job_id, job_id))
         ++*count;
-    return cache->parents + first;
+    return *count ? cache->parents + first : NULL;
 }
 
 static int read_catalog(struct batch *batch, struct err *err)

@@ -99,6 +99,23 @@ struct hours_flush {
 };
 
 /* One transaction under way: tasks as they are to be, and what the store is owed. */
+#define LOST_GROUPS_MAX 4 /* holders of lost tasks that one line names */
+#define LOST_POISON_MAX 4 /* tasks that became poison, with a line each; others are counted */
+
+/* Tasks that were taken back, for the log. */
+struct lost_told {
+    uint32_t tasks_count;
+    struct lost_group {
+        struct str worker_id;
+        const char *reason;
+        uint32_t tasks_count;
+    } groups[LOST_GROUPS_MAX];
+    uint32_t groups_count;
+    uint32_t others_count; /* tasks of further workers */
+    const struct task *poison[LOST_POISON_MAX];
+    uint32_t poison_count;
+};
+
 struct batch {
     struct queue *queue;
     struct store *store;
@@ -163,6 +180,7 @@ struct batch {
     uint32_t measured_count, measured_cap;
     const struct task *measured_task;   /* of the last one, and ... */
     struct measure_lane *measured_lane; /* ... where it counts */
+    struct lost_told lost;
     bool hours_written;            /* figures per hour are part of it */
     int64_t committed_us;          /* boot time after the commit */
 };
@@ -575,6 +593,10 @@ int sweep_orphan_held(struct batch *batch, struct task *task, struct err *err);
  * waits for that goes on. */
 int sweep_stopped(struct batch *batch, struct task *task, struct err *err);
 void sweep_forget_lost(struct queue *queue);
+/* lost_tell.c: what the log says of lost tasks once they are committed. */
+void lost_note(struct batch *batch, const struct task *task, const char *reason);
+void lost_note_poison(struct batch *batch, const struct task *task);
+void lost_tell(const struct queue *queue, const struct batch *batch);
 /* log_retention.c */
 int log_retention_run(struct batch *batch, bool *more, struct err *err);
 /* retention.c */

@@ -19,6 +19,7 @@ static int execution_lost(struct batch *batch, struct task *task, const char *re
 static int bury(struct batch *batch, struct task *task, struct err *err)
 {
     task->error = STR("poison");
+    lost_note_poison(batch, task);
     if (batch_move(batch, task, STATUS_RECOVERING, MOVE_RECOVER, "Recovering", ACTOR_RECOVERY,
                    STR_NONE, err) < 0)
         return -(int)err->code;
@@ -34,6 +35,7 @@ int sweep_orphan(struct batch *batch, struct task *task, const char *reason, boo
                                    (long long)task->crash_count + outcome.counts_crash);
     bool pause = task->pause_requested && outcome.to != STATUS_DEAD_LETTER;
 
+    lost_note(batch, task, reason);
     task_let_go(task);
     task->pause_requested = pause; /* until it is recovered, whenever that is */
     batch_heat_freed(batch, task);

@@ -403,6 +403,7 @@ static void after_commit(struct queue *queue, struct request *list)
         queue->config.on_recovery(queue->config.ctx);
     if (batch->swept)
         queue->restarted = false;
+    lost_tell(queue, batch);
     log_heads_committed(queue, batch);
     nodes_tell(queue, batch);
     waits_answer(queue, batch);

@@ -3,8 +3,10 @@
  * the caller sees how far it is and can stop; with dry_run it only counts. Each task is a request
  * of its own to the queue, which commits them together: what cannot be done to one stops no other,
  * and what has left the status meanwhile, such as a pending task that was claimed, is left alone.
- * The cursor only goes down, so that nothing is met twice whatever changes meanwhile. Loop thread,
- * but for read_some (a reader's) and one_done (the queue's). */
+ * The cursor only goes down, so that nothing is met twice whatever changes meanwhile. A failure that
+ * passes (a database that is away, a server that stops) ends the call: it replies what was done so
+ * far and why it stopped, and its cursor does not pass what is still to be done. Loop thread, but
+ * for read_some (a reader's) and one_done (the queue's). */
 #include "server/api.h"
 #include "server/server_int.h"
 
@@ -25,6 +27,13 @@ struct bulk_one {
     struct bulk *bulk;
 };
 
+/* A task that fits, and where it stands in the list. */
+struct bulk_place {
+    struct uuid id;
+    int64_t key;
+    uint32_t part; /* of a store of several */
+};
+
 struct bulk {
     struct api_call *call;
     struct task_filter filter;
@@ -34,17 +43,26 @@ struct bulk {
     uint32_t left; /* of what this call may do */
     uint32_t count;
     uint32_t open;
-    struct uuid ids[CHUNK];
+    bool was_read;
+    struct bulk_place places[CHUNK];
     struct bulk_one *ones;
     int64_t matched, changed, refused;
     struct err refusal; /* the first */
+    struct err stop;    /* why it ended before its time; code ERR_NONE = it did not */
 };
 
 static void reply(struct bulk *bulk)
 {
     struct api_call *call = bulk->call;
     struct buf *out = &call->out;
+    bool stopped = bulk->stop.code != ERR_NONE;
 
+    if (stopped && bulk->changed + bulk->refused == 0) {
+        call->err = bulk->stop;
+        call_fail(call);
+        return;
+    }
+    call->err = (struct err){0};
     buf_byte(out, '{');
     render_bool(out, "dry_run", bulk->dry_run);
     buf_byte(out, ',');
@@ -56,12 +74,14 @@ static void reply(struct bulk *bulk)
     buf_byte(out, ',');
     render_text(out, "refusal", bulk->refused ? str_of(bulk->refusal.text) : STR_NONE);
     buf_byte(out, ',');
-    api_tasks_write_cursor(call, &bulk->filter, bulk->more);
+    render_text(out, "stopped", stopped ? str_of(bulk->stop.text) : STR_NONE);
+    buf_byte(out, ',');
+    api_tasks_write_cursor(call, &bulk->filter, bulk->more || stopped);
     buf_byte(out, '}');
     call_reply(call, 200);
 }
 
-/* Into bulk->ids; a dry run only counts, and goes on until it has counted enough. */
+/* Into bulk->places; a dry run only counts, and goes on until it has counted enough. */
 static int read_some(struct api_call *call, struct store_reader *reader, struct arena *scratch)
 {
     struct bulk *bulk = call->ctx;
@@ -75,37 +95,74 @@ static int read_some(struct api_call *call, struct store_reader *reader, struct 
             return -(int)call->err.code;
         bulk->more = bulk->count == bulk->filter.limit; /* which a chunk of large tasks lowers */
         for (uint32_t i = 0; i < bulk->count; i++) {
-            bulk->ids[i] = tasks[i].id;
-            api_tasks_pass(&bulk->filter, &tasks[i]);
+            bulk->places[i] = (struct bulk_place){tasks[i].id, tasks[i].key, tasks[i].part};
+            if (bulk->dry_run)
+                api_tasks_pass(&bulk->filter, &tasks[i]);
         }
-        bulk->matched += bulk->count;
+        bulk->matched += bulk->dry_run ? bulk->count : 0;
         bulk->left -= bulk->count;
         arena_reset(scratch);
     } while (bulk->dry_run && bulk->more && bulk->left);
+    bulk->was_read = true;
     return 0;
 }
 
 static void apply(struct api_call *call);
+
+/* Somebody who tries again later may succeed. A task that cannot be read is none of these: it would
+ * hold up all behind it for ever. */
+static bool is_passing(enum err_code code)
+{
+    return code == ERR_UNAVAILABLE || code == ERR_MEMORY || code == ERR_STORAGE ||
+           code == ERR_STORAGE_FULL;
+}
+
+/* In the order of the list: the cursor stops before the first that is still to be done. What was
+ * changed behind it has left the status and is not met again; what was refused there is, and counts
+ * then. */
+static void settle(struct bulk *bulk)
+{
+    bool held[STORE_PARTS_MAX] = {false};
+
+    for (uint32_t i = 0; i < bulk->count; i++) {
+        const struct bulk_place *place = &bulk->places[i];
+        const struct err *err = &bulk->ones[i].request.base.err;
+
+        if (is_passing(err->code)) {
+            if (bulk->stop.code == ERR_NONE)
+                bulk->stop = *err;
+            held[place->part] = true;
+            continue;
+        }
+        if (err->code == ERR_NONE)
+            bulk->changed++;
+        else if (!held[place->part] && bulk->refused++ == 0)
+            bulk->refusal = *err;
+        if (!held[place->part])
+            api_tasks_pass(&bulk->filter, &(struct task){.key = place->key, .part = place->part});
+    }
+    bulk->matched = bulk->changed + bulk->refused;
+}
 
 static void one_back(struct loop_item *item)
 {
     struct bulk_one *one =
         (struct bulk_one *)(void *)((char *)item - offsetof(struct bulk_one, item));
     struct bulk *bulk = one->bulk;
-    const struct err *err = &one->request.base.err;
 
-    if (err->code == ERR_NONE)
-        bulk->changed++;
-    else if (bulk->refused++ == 0)
-        bulk->refusal = *err;
     arena_deinit(&one->arena);
     if (--bulk->open)
         return;
-    if (bulk->more && bulk->left && !http_is_gone(bulk->call->exchange) &&
-        !bulk->call->server->stopping)
-        call_look(bulk->call, read_some, apply);
-    else
+    settle(bulk);
+    if (bulk->stop.code == ERR_NONE && bulk->more && bulk->left && bulk->call->server->stopping)
+        err_set(&bulk->stop, ERR_UNAVAILABLE, "the server is stopping; go on in a moment");
+    if (bulk->stop.code == ERR_NONE && bulk->more && bulk->left &&
+        !http_is_gone(bulk->call->exchange)) {
+        bulk->was_read = false;
+        call_try_look(bulk->call, read_some, apply);
+    } else {
         reply(bulk);
+    }
 }
 
 /* On a queue's thread. */
@@ -120,7 +177,13 @@ static void apply(struct api_call *call)
 {
     struct bulk *bulk = call->ctx;
 
-    if (bulk->dry_run || bulk->count == 0) {
+    if (!bulk->was_read) {
+        bulk->stop = call->err;
+        if (call->err.code == ERR_NONE) /* nobody had the time to read */
+            err_set(&bulk->stop, ERR_UNAVAILABLE, "too many requests are reading; try again in a "
+                    "moment");
+    }
+    if (!bulk->was_read || bulk->dry_run || bulk->count == 0) {
         reply(bulk);
         return;
     }
@@ -133,7 +196,7 @@ static void apply(struct api_call *call)
         one->item.run = one_back;
         one->request = (struct control_request){
             .base = {.kind = REQUEST_CONTROL, .arena = &one->arena, .done = one_done, .ctx = one},
-            .task_id = bulk->ids[i], .op = bulk->op, .actor = ACTOR_USER, .if_version = -1,
+            .task_id = bulk->places[i].id, .op = bulk->op, .actor = ACTOR_USER, .if_version = -1,
             .if_status = bulk->filter.status};
     }
     for (uint32_t i = 0, count = bulk->count; i < count; i++)

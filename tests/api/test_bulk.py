@@ -26,7 +26,7 @@ class BulkTest(ApiTest):
         self.enqueue_many(5, queue="b")
         reply = self.expect(200, "POST", "/v1/tasks:cancel?status=pending&queue=a&dry_run=true")
         self.assertEqual(reply, {"dry_run": True, "matched": 700, "changed": 0, "refused": 0,
-                                 "refusal": None, "next_cursor": None})
+                                 "refusal": None, "stopped": None, "next_cursor": None})
         self.assertEqual(self.count("pending"), 705)
 
     def test_all_that_fit_are_cancelled_and_no_other(self):

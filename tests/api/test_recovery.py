@@ -2,6 +2,7 @@
 Each test has a server of its own."""
 import http.server
 import json
+import signal
 import threading
 import time
 import unittest
@@ -237,6 +238,42 @@ class DiscoveryTest(RecoveryTest):
                          (quick["id"], "stalled"))
         stale = self.report_one("s", claimed[0], "complete")  # B4: it learns that it lost it
         self.assertEqual(stale["error"]["code"], "stale_lease")
+
+    def lines_of(self, event):
+        lines = (line for line in self.server.log().splitlines() if line.startswith("{"))
+        return [line for line in map(json.loads, lines) if line["event"] == event]
+
+    def test_c6_the_log_tells_of_what_was_taken_back_and_of_the_first_that_became_poison(self):
+        self.expect(201, "POST", "/v1/tasks", [
+            {"type": "test", "queue": "q", "max_crashes": 1, "correlation_id": f"order {number}"}
+            for number in range(7)])
+        self.register("gone", queues=("q",), pool_size=20)
+        self.assertEqual(len(self.claim("gone", max=20)), 7)
+        wait_until(lambda: self.lines_of("tasks.taken_back"), what="the line in the log")
+        [back] = self.lines_of("tasks.taken_back")
+        self.assertEqual((back["level"], back["tasks"], back["poison"], back["from"]),
+                         ("info", 7, 7, "7 of gone (worker_lost)"))
+        poison = self.lines_of("task.poison")
+        self.assertEqual(len(poison), 4)
+        task = self.task(poison[0]["task"])
+        self.assertEqual((poison[0]["level"], task["status"], poison[0]["type"],
+                          poison[0]["queue"], poison[0]["correlation_id"]),
+                         ("warn", "dead_letter", "test", "q", task["correlation_id"]))
+        [more] = self.lines_of("tasks.poison")
+        self.assertEqual(more["more"], 3)
+
+    def test_d4_a_server_that_was_killed_tells_what_it_took_back(self):
+        task = self.enqueue(queue="q")
+        self.register("gone", queues=("q",))
+        self.assertEqual(len(self.claim("gone")), 1)
+        self.server.stop(signal.SIGKILL)
+        self.server.start()
+        self.local.connection = None
+        wait_until(lambda: self.when(task["id"], "pending"), what="the recovery")
+        wait_until(lambda: self.lines_of("tasks.taken_back"), what="the line in the log")
+        [back] = self.lines_of("tasks.taken_back")
+        self.assertEqual((back["tasks"], back["poison"], back["from"]),
+                         (1, 0, "1 of gone (worker_lost)"))
 
     def test_b6_a_task_is_judged(self):
         self.assertEqual(self.validate(NOBODY), "not_found")

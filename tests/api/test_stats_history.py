@@ -142,7 +142,7 @@ class History(Measured):
         rate = wait_until(lambda: self.alerts("failure_rate"), what="the alert")
         self.assertNotIn("queue", rate[0])
         self.assertIn("30 of 30", rate[0]["text"])
-        self.assertIn("30 more dead letters", self.alerts("dead_letters")[0]["text"])
+        self.assertIn("30 new dead letters in the last hour", self.alerts("dead_letters")[0]["text"])
 
 
 class Seconds(Measured):

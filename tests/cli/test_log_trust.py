@@ -8,6 +8,7 @@ import pathlib
 import sqlite3
 import unittest
 
+from cli_harness import FolderTest
 from test_logs import LogTest
 
 
@@ -65,6 +66,19 @@ class AnchorFile(TrustTest):
         self.again()
         self.assertIn("log.anchor_new", self.server.log())
         self.verify(0, *config)
+
+
+class AnchorFolder(FolderTest):
+    def test_f_j7_a_folder_that_is_not_there_is_told_of_before_anything_is_served(self):
+        config = self.write("perdura.yaml", f"log_anchor: {self.folder}/nowhere/a\n")
+        sentence = self.refused(1, "serve", "--listen", "127.0.0.1:0", "--config", config)
+        self.assertIn(f"the folder '{self.folder}/nowhere' is not there", sentence)
+        doctor = json.loads(self.perdura("doctor", "--config", config, "--json", code=1).stdout)
+        anchor, = (check for check in doctor["checks"] if check["name"] == "anchor")
+        self.assertEqual(anchor["verdict"], "failure")
+        self.assertIn(f"the folder '{self.folder}/nowhere' is not there", anchor["detail"])
+        os.mkdir(os.path.join(self.folder, "nowhere"))
+        self.assertEqual(self.serve("--config", config).stop(), 0)
 
 
 class Keys(TrustTest):

@@ -27,6 +27,7 @@ class LogTest(cli_harness.ServerTest):
     def setUp(self):
         super().setUp()
         self.anchor = os.path.join(self.folder, "perdura.anchor")
+        self.tasks = {}  # by execution
         self.register("worker-1")
 
     def logged(self, lines=5, **fields):
@@ -47,6 +48,7 @@ class LogTest(cli_harness.ServerTest):
 
     def execution_of(self, task):
         reply = self.expect(200, "GET", f"/v1/tasks/{task['id']}/executions")
+        self.tasks[reply["items"][0]["id"]] = task["id"]
         return reply["items"][0]["id"]
 
     def verify(self, code, *more):
@@ -60,6 +62,8 @@ class LogTest(cli_harness.ServerTest):
         finding, *_ = self.verify(1, *more)["findings"]
         self.assertEqual(finding["kind"], "log")
         self.assertEqual(finding["subject"], f"execution {execution} line {seq}")
+        self.assertEqual(finding["execution_id"], execution)
+        self.assertEqual(finding["task_id"], self.tasks[execution])
         return finding
 
 
@@ -86,6 +90,8 @@ class Verify(LogTest):
         first, _ = self.given()
         self.change(f"DELETE FROM execution_logs WHERE {self.where} AND seq = 2")
         self.assertIn("missing", self.found(first, 2)["detail"])
+        shown = self.perdura("verify", "--store", self.server.store, "--logs", code=1).stdout
+        self.assertRegex(shown, f"execution {first} line 2 +{self.tasks[first]} ")
 
     def test_f_j5_an_inserted_line_is_named(self):
         first, _ = self.given()

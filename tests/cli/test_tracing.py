@@ -441,7 +441,8 @@ class SettingsTest(cli_harness.FolderTest):
 
     def test_wrong_settings_stop_the_start(self):
         for text, word in (("tracing: {ratio: 2}", "0 to 1"), ("tracing: {ratio: -1}", "0 to 1"),
-                           ("tracing: {otlp: 'not a url'}", "not a server address"),
+                           ("tracing: {otlp: '127.0.0.1:4318'}",
+                            "bad.yaml:1: tracing.otlp must be an address such as http://"),
                            ("log_format: xml", "auto|text|json")):
             path = self.write("bad.yaml", text + "\n")
             done = self.perdura("serve", "--config", path, "--listen", "127.0.0.1:0", code=1)

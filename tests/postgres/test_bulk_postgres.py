@@ -8,6 +8,7 @@ import unittest
 import harness
 import test_bulk
 import test_workflows
+from harness import wait_until
 from cluster import ClusterTest, begin_module
 from server import Postgres, programs
 
@@ -66,6 +67,41 @@ class Nodes(ClusterTest):
         self.assertCountEqual(told["cancel"], [task["id"] for task in held])
         reply = second.expect(200, "POST", "/v1/tasks:retry?status=cancelled&limit=1000")
         self.assertEqual((reply["matched"], reply["changed"]), (300, 300))
+
+    def lock(self, cluster, task_id):
+        """Holds the row of the task until the database stops."""
+        text = f"BEGIN; SELECT 1 FROM task_states WHERE id = '{task_id}' FOR UPDATE; SELECT pg_sleep(60)"
+        holder = subprocess.Popen(["psql", "-X", "-q", "-c", text, cluster.store],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(holder.wait)
+        self.addCleanup(holder.kill)
+        wait_until(lambda: cluster.sql("SELECT 1 FROM pg_stat_activity WHERE wait_event = 'PgSleep'"),
+                   what="the lock")
+
+    def test_f_e4_a_database_that_goes_away_midway_hides_nothing_that_was_changed(self):
+        cluster = self.cluster(1)
+        node = cluster.nodes[0]
+        tasks = node.expect(201, "POST", "/v1/tasks", [{"type": "t"} for _ in range(600)])["items"]
+        self.lock(cluster, tasks[-301]["id"])  # of the second chunk of 256
+        path = "/v1/tasks:cancel?status=pending"
+        call = node.in_thread(lambda: node.expect(200, "POST", path))
+        wait_until(lambda: cluster.sql("SELECT 1 FROM task_states WHERE status = 'cancelled' "
+                                       "HAVING count(*) >= 256"), what="the first chunk")
+        self.postgres.stop()
+        try:
+            reply = call.result()
+            self.assertIn(reply["changed"], range(256, 512))  # the second may be several commits
+            self.assertEqual((reply["refused"], reply["matched"]), (0, reply["changed"]))
+            self.assertTrue(reply["stopped"])
+            self.assertEqual(node.request("POST", f"{path}&cursor={reply['next_cursor']}").status, 503)
+        finally:
+            self.postgres.start()
+        rest = wait_until(lambda: (lambda r: r.status == 200 and r.json)(
+            node.request("POST", f"{path}&cursor={reply['next_cursor']}")), what="the database again")
+        self.assertEqual((rest["changed"], rest["refused"], rest["stopped"], rest["next_cursor"]),
+                         (600 - reply["changed"], 0, None, None))
+        self.assertEqual(cluster.sql("SELECT count(*) FROM task_states WHERE status = 'cancelled'"),
+                         [["600"]])
 
     def test_a_workflow_is_the_same_at_every_node(self):
         first, second = self.cluster(2).nodes

@@ -88,6 +88,30 @@ static void the_server_is_told_of_when_it_ails_and_the_worst_comes_first(void **
                         "read_errors no_worker clock_back schedules_in_error failure_rate");
 }
 
+static void new_dead_letters_are_told_of_in_plain_words(void **state)
+{
+    const struct {
+        double before, now;
+        const char *sentence;
+    } cases[] = {
+        {0, 1, "\"1 new dead letter in the last hour: perdura task list --status dead_letter shows "
+               "it.\""},
+        {3, 5, "\"2 new dead letters in the last hour: perdura task list --status dead_letter shows "
+               "them.\""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct alert_queue queue = QUEUE(.dead_before = cases[i].before, .dead_now = cases[i].now);
+        struct buf out = BUF_INIT(1024 * 1024);
+
+        alerts_render(&(struct alert_facts){.queues = &queue, .queues_count = 1}, &out);
+        buf_byte(&out, '\0');
+        assert_non_null(strstr(out.data, cases[i].sentence));
+        buf_deinit(&out);
+    }
+}
+
 static void no_more_than_the_bound_are_shown(void **state)
 {
     struct alert_queue queues[ALERTS_MAX + 20];
@@ -112,6 +136,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_queue_is_told_of_when_it_needs_somebody),
         cmocka_unit_test(the_server_is_told_of_when_it_ails_and_the_worst_comes_first),
+        cmocka_unit_test(new_dead_letters_are_told_of_in_plain_words),
         cmocka_unit_test(no_more_than_the_bound_are_shown),
     };
 

@@ -233,7 +233,8 @@ static void d9_rules_that_cannot_be_are_refused_with_a_reason(void **state)
                  {{.pattern = STR("a)|b)")}, "closes nothing"},
                  {{.pattern = STR("[[:alpha:])]|[])]|[^])[.).]]\\)(a))")}, "closes nothing"},
                  {{.pattern = STR("(a{200}){200}")}, "repeat"},
-                 {{.pattern = STR("a++++++++++++++++++++")}, "repeat"},
+                 {{.pattern = STR("a++++++++++++++++++++")}, "repeat a repeat"},
+                 {{.pattern = STR("a*{3}")}, "repeat a repeat"},
                  {{.pattern = STR("((((((((((((((a+)+)+)+)+)+)+)+)+)+)+)+)+)+)+")}, "repeat"},
                  {{.pointer = STR("user")}, "JSON pointer"},
                  {{.replace = STR("x")}, "one of them"},
@@ -250,6 +251,20 @@ static void d9_rules_that_cannot_be_are_refused_with_a_reason(void **state)
             fail_msg("'%s' does not say '%s'", err.text, cases[i].word);
         assert_int_equal(redact_new(&redact, &cases[i].rule, 1, &err), -(int)ERR_INVALID);
         assert_null(redact);
+    }
+}
+
+static void d9_repeats_in_brackets_and_escaped_are_characters(void **state)
+{
+    static const struct str patterns[] = {STR("[+*?]+x"), STR("\\+\\*+"), STR("(a+)*(b+)+(c?)+"),
+                                          STR("([0-9]+[.])+[a-z]{2,}")};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
+        struct err err = {0};
+
+        if (redact_rule_check(&(struct redact_rule){.pattern = patterns[i]}, &err) < 0)
+            fail_msg("%s", err.text);
     }
 }
 
@@ -275,6 +290,7 @@ int main(void)
         cmocka_unit_test(d9_matches_are_found_wherever_they_are),
         cmocka_unit_test(d9_a_long_line_without_a_match_costs_a_moment),
         cmocka_unit_test(d9_beyond_the_most_matches_the_rest_goes),
+        cmocka_unit_test(d9_repeats_in_brackets_and_escaped_are_characters),
         cmocka_unit_test(d9_rules_that_cannot_be_are_refused_with_a_reason),
     };
 
