@@ -3,10 +3,10 @@
  * the caller sees how far it is and can stop; with dry_run it only counts. Each task is a request
  * of its own to the queue, which commits them together: what cannot be done to one stops no other,
  * and what has left the status meanwhile, such as a pending task that was claimed, is left alone.
- * The cursor only goes down, so that nothing is met twice whatever changes meanwhile. A failure that
- * passes (a database that is away, a server that stops) ends the call: it replies what was done so
- * far and why it stopped, and its cursor does not pass what is still to be done. Loop thread, but
- * for read_some (a reader's) and one_done (the queue's). */
+ * The cursor only goes down, so that nothing is met twice whatever changes meanwhile. A failure
+ * that passes (a database that is away, a server that stops) ends the call: it replies what was
+ * done so far and why it stopped, and its cursor does not pass what is still to be done. Loop
+ * thread, but for read_some (a reader's) and one_done (the queue's). */
 #include "server/api.h"
 #include "server/server_int.h"
 
