@@ -74,6 +74,20 @@ export async function work(server, { rate = 20, failing = 0.04 } = {}) {
     return { workers, stop: async () => { stopped = true; await loop; } };
 }
 
+// Tasks that failed as often as they may.
+export async function addDeadLetters(server) {
+    const errors = [['send the invoice of order 4711', 'invoice:mail', '550 no such mailbox'],
+        ['charge order 4698', 'card:charge', 'card expired'], ['index page 90', 'search:index', 'time-out after 30 s']];
+    await server.worker('worker-office', { hostname: 'office-1.example.org', pool_size: 2, queues: ['office'] });
+    for (const [name, type, error] of errors) {
+        await server.enqueue(type, { name, queue: 'office', max_retries: 1, retry_delay_ms: 0 });
+        for (let failures = 0; failures < 2; failures++) {
+            const [held] = await server.claim('worker-office');
+            await server.report('worker-office', [held, 'start'], [held, 'fail', { error }]);
+        }
+    }
+}
+
 // A task in the middle of its work, after a failure.
 export async function addStory(server) {
     const task = await server.enqueue('video:encode', { name: 'encode keynote.mov', queue: 'story', priority: 5,

@@ -4,7 +4,7 @@
 import * as fs from 'node:fs';
 import * as path from 'node:path';
 import { openBrowser, openPage, Server } from './harness.mjs';
-import { addBacklog, addPlans, addStory, addWorkflow, work } from './busy.mjs';
+import { addBacklog, addDeadLetters, addPlans, addStory, addWorkflow, work } from './busy.mjs';
 
 const folder = process.argv[2] ?? 'docs/images';
 const seconds = Number(process.argv[3] ?? 60);
@@ -34,13 +34,15 @@ try {
     const shots = [['overview-light', '#/'], ['overview-dark', '#/'], ['tasks-light', '#/tasks'],
         ['task-dark', task], ['log-light', `${task}?tab=logs`], ['workflow-dark', '#/workflows/nightly-etl'],
         ['why-light', `#/tasks/${waits.id}`], ['schedules-light', '#/schedules'], ['workers-light', '#/workers'],
-        ['recovery-dark', '#/recovery?tab=dead'], ['overview-phone', '#/'], ['task-phone', task]];
+        ['overview-phone', '#/'], ['task-phone', task], ['recovery-dark', '#/recovery?tab=dead']];
     for (const [name, hash] of shots) {
+        if (name === 'recovery-dark')
+            await addDeadLetters(server); // last: they would be an alert on the overview
         const page = await openPage(browser, server, hash, { colorScheme: name.endsWith('dark') ? 'dark'
             : 'light', viewport: name.endsWith('phone') ? { width: 390, height: 844 }
             : { width: 1280, height: 860 } });
         await page.waitForSelector('.page h1');
-        await page.waitForTimeout(hash === '#/' ? 3500 : 1200); // a few seconds of live figures
+        await page.waitForTimeout(/^#\/(tasks)?$/.test(hash) ? 3500 : 1200); // a few seconds of live figures
         await page.screenshot({ path: path.join(folder, `${name}.png`) });
         await page.done();
     }
