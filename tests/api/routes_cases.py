@@ -157,7 +157,7 @@ class CommonRoutes(RoutesCases):
         path = "/v1/tasks:cancel?status=pending&tag=out"
         self.assertEqual(self.expect(200, "POST", path + "&dry_run=true"),
                          {"dry_run": True, "matched": 600, "changed": 0, "refused": 0,
-                          "refusal": None, "next_cursor": None})
+                          "refusal": None, "stopped": None, "next_cursor": None})
         self.assertEqual(self.expect(200, "POST", path + "&queue=mail&dry_run=true")["matched"], 300)
         changed, cursor, calls = 0, "", 0
         while cursor is not None:
