@@ -72,13 +72,14 @@ bool keeper_lanes_made(struct pg_keeper *keeper)
     return atomic_exchange(&keeper->lanes_made, false);
 }
 
-/* Who listens says so when it begins to and with every renewal. After a lease without a word from
- * anybody a busy node need not tell of its work all the time. Through a pooler nobody is heard. */
+/* Who listens says so when it begins to and with every renewal. After three leases without a word
+ * from anybody a busy node need not tell of its work all the time. Through a pooler nobody is
+ * heard. */
 static bool is_alone(const struct pg_keeper *keeper)
 {
     int64_t heard_us = atomic_load(&keeper->heard_us);
 
-    return !keeper->pooler && clock_boot_us() - heard_us > keeper->watch.leader_lease_us;
+    return !keeper->pooler && clock_boot_us() - heard_us > 3 * keeper->watch.leader_lease_us;
 }
 
 static bool is_told(const struct pg_keeper *keeper, struct str queue)
