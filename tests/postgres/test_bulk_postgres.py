@@ -55,7 +55,7 @@ class Nodes(ClusterTest):
         first, second = self.cluster(2).nodes
         first.expect(201, "POST", "/v1/tasks", [{"type": "t"} for _ in range(300)])
         second.register("w", pool_size=100)
-        held = second.claim("w", max=100)
+        held = second.claim("w", max=100, wait_ms=10000)  # it may not have been told yet
         self.assertEqual(len(held), 100)
         reply = first.expect(200, "POST", "/v1/tasks:cancel?status=pending&dry_run=true")
         self.assertEqual((reply["matched"], reply["changed"]), (200, 0))
