@@ -98,8 +98,8 @@ class Nodes(ClusterTest):
             self.postgres.start()
         rest = wait_until(lambda: (lambda r: r.status == 200 and r.json)(
             node.request("POST", f"{path}&cursor={reply['next_cursor']}")), what="the database again")
-        self.assertEqual((rest["changed"], rest["refused"], rest["stopped"], rest["next_cursor"]),
-                         (600 - reply["changed"], 0, None, None))
+        self.assertEqual((rest["refused"], rest["stopped"], rest["next_cursor"]), (0, None, None))
+        self.assertLessEqual(rest["changed"], 600 - reply["changed"])  # less: a commit nobody heard of
         self.assertEqual(cluster.sql("SELECT count(*) FROM task_states WHERE status = 'cancelled'"),
                          [["600"]])
 
