@@ -90,7 +90,7 @@ class Nodes(ClusterTest):
         self.postgres.stop()
         try:
             reply = call.result()
-            self.assertIn(reply["changed"], range(256, 512))  # the second may be several commits
+            self.assertIn(reply["changed"], range(256, 600))  # the lock may end first of all
             self.assertEqual((reply["refused"], reply["matched"]), (0, reply["changed"]))
             self.assertTrue(reply["stopped"])
             self.assertEqual(node.request("POST", f"{path}&cursor={reply['next_cursor']}").status, 503)
