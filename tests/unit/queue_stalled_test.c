@@ -67,7 +67,7 @@ static void f_a19_a_stalled_task_goes_on_when_its_workers_heartbeat_names_it_no_
     began_ms = fx_now_ms();
     heartbeat(fx, "w", &held, 0);
     assert_goes_on(fx, held);
-    assert_in_range(fx_now_ms() - began_ms, 0, LONG_LEASE_MS / 2);
+    assert_in_range(fx_now_ms() - began_ms, 0, LONG_LEASE_MS);
 }
 
 static void f_i3_a_stalled_task_goes_on_when_its_worker_reports_its_end(void **state)
