@@ -1,45 +1,20 @@
 """Changes of all tasks that fit, and workflows, on PostgreSQL: every case of their API tests once more,
 each on a schema of its own, and over two nodes (C7). Run:
 PERDURA_BUILD=build python3 -m unittest tests/postgres/test_bulk_postgres.py"""
-import os
 import subprocess
 import unittest
 
-import harness
+import on_postgres
 import test_bulk
 import test_workflows
 from harness import wait_until
 from cluster import ClusterTest, begin_module
-from server import Postgres, programs
-
-POSTGRES = None
-SCHEMAS = iter(range(1, 1000000))
+from on_postgres import OnPostgres
 
 
 def setUpModule():
-    global POSTGRES  # one for all tests of the module
-    POSTGRES = Postgres().__enter__()
-    unittest.addModuleCleanup(POSTGRES.__exit__)
+    on_postgres.begin_module()
     begin_module()
-
-
-class OnPostgres:
-    """The same test class with its store there."""
-
-    def setUp(self):
-        schema = f"bulk_{os.getpid()}_{next(SCHEMAS)}"
-        subprocess.run([f"{programs()}/psql", "-q", POSTGRES.url, "-c", f"CREATE SCHEMA {schema}"],
-                       check=True)
-        start = harness.Server.start
-
-        def elsewhere(server):
-            server.store = f"{POSTGRES.url}?options=-csearch_path%3D{schema}"
-            return start(server)
-
-        harness.Server.start = elsewhere
-        self.addCleanup(setattr, harness.Server, "start", start)
-        super().setUp()
-        self.assertEqual(self.expect(200, "GET", "/v1/stats")["store"], "postgres")
 
 
 class Bulk(OnPostgres, test_bulk.BulkTest):

@@ -1,46 +1,16 @@
 """Recovery on PostgreSQL: every case of its API tests once more, each on a schema of its own, and what
 discover_recoverable_tasks() and validate_task_recovery() say beside the API (B5, B6)."""
 import json
-import os
-import subprocess
 import unittest
 
 import harness
+import on_postgres
 import test_recovery
-from server import Postgres, programs
-
-POSTGRES = None
-SCHEMAS = iter(range(1, 1000000))
+from on_postgres import OnPostgres
 
 
 def setUpModule():
-    global POSTGRES  # one for all tests of the module
-    POSTGRES = Postgres().__enter__()
-    unittest.addModuleCleanup(POSTGRES.__exit__)
-
-
-class OnPostgres:
-    """The same test class with its store there."""
-
-    def setUp(self):
-        self.schema = f"recovery_{os.getpid()}_{next(SCHEMAS)}"
-        self.sql(f"CREATE SCHEMA {self.schema}", "public")
-        start = harness.Server.start
-
-        def elsewhere(server):
-            server.store = f"{POSTGRES.url}?options=-csearch_path%3D{self.schema}"
-            return start(server)
-
-        harness.Server.start = elsewhere
-        self.addCleanup(setattr, harness.Server, "start", start)
-        super().setUp()
-        self.assertEqual(self.expect(200, "GET", "/v1/stats")["store"], "postgres")
-
-    def sql(self, text, schema=None):
-        done = subprocess.run([f"{programs()}/psql", "-qAtX", POSTGRES.url, "-c",
-                               f"SET search_path = {schema or self.schema}", "-c", text],
-                              check=True, capture_output=True, text=True)
-        return done.stdout.splitlines()
+    on_postgres.begin_module()
 
 
 for name, case in list(vars(test_recovery).items()):

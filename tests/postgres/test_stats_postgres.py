@@ -1,54 +1,26 @@
 """Figures on PostgreSQL: every case of their API tests once more, each on a schema of its own, and how
 executions ended over several nodes and their runs (C7, D14)."""
-import os
-import subprocess
 import unittest
 
 import harness
+import on_postgres
 import test_stats_history
 from cluster import ClusterTest, begin_module
-from server import Postgres, programs
-
-POSTGRES = None
-SCHEMAS = iter(range(1, 1000000))
+from on_postgres import OnPostgres
 
 
 def setUpModule():
-    global POSTGRES  # one for all tests of the module
-    POSTGRES = Postgres().__enter__()
-    unittest.addModuleCleanup(POSTGRES.__exit__)
+    on_postgres.begin_module()
     begin_module()
 
 
-class OnPostgres:
-    """The same test class with its store there."""
-
-    def setUp(self):
-        self.schema = f"stats_{os.getpid()}_{next(SCHEMAS)}"
-        self.sql(f"CREATE SCHEMA {self.schema}", "public")
-        start = harness.Server.start
-
-        def elsewhere(server):
-            server.store = f"{POSTGRES.url}?options=-csearch_path%3D{self.schema}"
-            return start(server)
-
-        harness.Server.start = elsewhere
-        self.addCleanup(setattr, harness.Server, "start", start)
-        super().setUp()
-        self.assertEqual(self.stats()["store"], "postgres")
-
-    def sql(self, text, schema=None):
-        done = subprocess.run([f"{programs()}/psql", "-qAtX", POSTGRES.url, "-c",
-                               f"SET search_path = {schema or self.schema}", "-c", text],
-                              check=True, capture_output=True, text=True)
-        return done.stdout.splitlines()
-
+class Figures(OnPostgres):
     def make_older(self):
         self.sql("UPDATE task_states SET updated_at = updated_at - interval '10 minutes'")
 
 
 for name in ("History", "Seconds", "Executions", "Alerts"):
-    globals()[name] = type(name, (OnPostgres, getattr(test_stats_history, name)),
+    globals()[name] = type(name, (Figures, getattr(test_stats_history, name)),
                            {"__module__": __name__})
 del name
 

@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 
-#define HOST "Host: a\r\n"
 #define SLOW_CLIENTS 200
 
 static int open_with(void **state, const struct http_limits *limits)
@@ -168,11 +167,6 @@ static void a_trickling_body_ends_at_its_deadline(void **state)
     read_to_end(fd, text, sizeof text);
     assert_memory_equal(text, "HTTP/1.1 408 ", 13);
     close(fd);
-}
-
-static void count_connections(struct fixture *fixture, void *ctx)
-{
-    *(uint32_t *)ctx = http_server_connections(fixture->server);
 }
 
 static void expect_none_left(struct fixture *fixture)

@@ -288,4 +288,43 @@ static inline int read_to_end(int fd, char *out, size_t cap)
     return (int)got;
 }
 
+#define HOST "Host: a\r\n"
+
+static inline void reset(int fd)
+{
+    struct linger linger = {1, 0};
+
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof linger);
+    close(fd);
+}
+
+static inline void release_parked(struct fixture *fixture, void *ctx)
+{
+    int *gone = ctx;
+
+    for (int i = 0; i < fixture->waiting_count; i++) {
+        if (gone)
+            *gone += http_is_gone(fixture->waiting[i]);
+        http_reply(fixture->waiting[i], 200, "text/plain", STR("released"));
+    }
+    fixture->waiting_count = 0;
+}
+
+static inline void count_connections(struct fixture *fixture, void *ctx)
+{
+    *(uint32_t *)ctx = http_server_connections(fixture->server);
+}
+
+static inline void expect_connections(struct fixture *fixture, uint32_t wanted)
+{
+    uint32_t count = 0;
+
+    for (int i = 0; i < 100000; i++) { /* each turn waits for the loop; sockets come in between */
+        on_loop(fixture, count_connections, &count);
+        if (count == wanted)
+            return;
+    }
+    assert_int_equal(count, wanted);
+}
+
 #endif
