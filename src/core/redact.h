@@ -15,6 +15,7 @@
 #define REDACT_DOUBLED_MAX 8      /* groups that are repeated by + */
 #define REDACT_REPEATS_MAX 10000  /* {n} of a pattern, multiplied: what compiles needs memory */
 #define REDACT_CPU_US_MAX 50000   /* of one rule for one text; then the same */
+#define REDACT_TRIAL_CPU_US_MAX 250000 /* on a text of a window; a pattern for mail takes 25,000 */
 #define REDACT_REPORT_CPU_US_MAX 100000 /* of all lines of one report; then the same of each */
 #define REDACT_MARGIN_BYTES 4096  /* looked at beyond the longest line: its end may cut a match */
 

@@ -151,7 +151,7 @@ static void d9_the_cost_of_a_line_is_bounded(void **state)
         taken++;
         began = clock();
         assert_int_equal(redact_line(redact, &text, &none, &arena, &left_us), 0);
-        assert_true((clock() - began) * 1000 / CLOCKS_PER_SEC < 500);
+        assert_true((clock() - began) * 1000 / CLOCKS_PER_SEC < 1000);
         redact_free(redact);
     }
     assert_true(taken >= 4);
