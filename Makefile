@@ -28,7 +28,7 @@ test: deps-test
 	@CC=clang cmake -S . -B $(BUILD)-clang -G Ninja -DPERDURA_DASHBOARD=OFF > /dev/null
 	@cmake --build $(BUILD)-clang --target perdura
 	@PERDURA_FAULTS_BUILD=$(CURDIR)/$(BUILD)-faults \
-	ctest --test-dir $(BUILD) --output-on-failure -j $(TESTS_AT_ONCE)
+	sh tools/ctest_twice.sh $(BUILD) -j $(TESTS_AT_ONCE)
 
 test-asan: deps-test
 	@cmake -S . -B $(BUILD)-asan -G Ninja -DCMAKE_BUILD_TYPE=Debug -DPERDURA_FAULTS=ON \
