@@ -13,9 +13,10 @@ struct alerts {
     uint32_t count;
 };
 
-__attribute__((format(printf, 5, 6)))
+/* n, of: the numbers of the sentence, for those who say it in other words; -1 = none. */
+__attribute__((format(printf, 7, 8)))
 static void add(struct alerts *alerts, const char *code, const char *severity,
-                const struct alert_queue *queue, const char *format, ...)
+                const struct alert_queue *queue, double n, double of, const char *format, ...)
 {
     struct buf *out = alerts->out;
     char text[400];
@@ -36,6 +37,10 @@ static void add(struct alerts *alerts, const char *code, const char *severity,
         buf_byte(out, ',');
         render_text(out, "queue", queue->name);
     }
+    if (n >= 0)
+        buf_format(out, ",\"n\":%.0f", n);
+    if (of >= 0)
+        buf_format(out, ",\"of\":%.0f", of);
     buf_byte(out, '}');
 }
 
@@ -44,22 +49,22 @@ static void look_at_server(struct alerts *alerts)
     const struct alert_facts *facts = alerts->facts;
 
     if (facts->storage_full)
-        add(alerts, "store_full", "critical", NULL,
+        add(alerts, "store_full", "critical", NULL, -1, -1,
             "The store has no space: nothing new is taken. Free some; it goes on by itself.");
     if (facts->no_leader)
-        add(alerts, "no_leader", "critical", NULL,
+        add(alerts, "no_leader", "critical", NULL, -1, -1,
             "No node leads: nothing is swept, fired or removed. Look at the nodes' logs and at "
             "the database.");
     if (facts->stores_down)
-        add(alerts, "store_down", "critical", NULL,
+        add(alerts, "store_down", "critical", NULL, (double)facts->stores_down, -1,
             "%lld of the stores queues are routed to do not answer.",
             (long long)facts->stores_down);
     if (facts->log_regression)
-        add(alerts, "log_regression", "critical", NULL,
+        add(alerts, "log_regression", "critical", NULL, -1, -1,
             "The store is older than its log anchor: it was set back, or records were removed. "
             "Run perdura verify.");
     if (facts->read_errors)
-        add(alerts, "read_errors", "critical", NULL,
+        add(alerts, "read_errors", "critical", NULL, (double)facts->read_errors, -1,
             "%lld reads of the store met an error of the disk. Make a backup and look at the "
             "disk.", (long long)facts->read_errors);
 }
@@ -69,16 +74,17 @@ static void look_at_plans(struct alerts *alerts)
     const struct alert_facts *facts = alerts->facts;
 
     if (facts->unread)
-        add(alerts, "figures_missing", "warning", NULL,
+        add(alerts, "figures_missing", "warning", NULL, -1, -1,
             "The store could not be read just now, or too many read it: executions, waits without "
             "a worker and schedules in error may be missing here. Ask again.");
     if (facts->clock_behind_us >= ALERT_CLOCK_US)
         add(alerts, "clock_back", "warning", NULL,
+            (double)(facts->clock_behind_us / CLOCK_SECOND_US), -1,
             "The clock of this machine went back by %lld s: what is planned by wall time comes "
             "later. Look at its time service.",
             (long long)(facts->clock_behind_us / CLOCK_SECOND_US));
     if (facts->schedules_in_error)
-        add(alerts, "schedules_in_error", "warning", NULL,
+        add(alerts, "schedules_in_error", "warning", NULL, facts->schedules_in_error, -1,
             "%u schedules or recurring patterns stand still with an error: perdura schedule list "
             "--with-error shows them.", facts->schedules_in_error);
 }
@@ -88,6 +94,7 @@ static void look_at_waits(struct alerts *alerts, const struct alert_queue *queue
     if (queue->served || queue->paused || queue->waits_us < ALERT_WAIT_US)
         return;
     add(alerts, "no_worker", "critical", queue,
+        (double)(queue->waits_us / (60 * CLOCK_SECOND_US)), -1,
         "Tasks have been due for %lld min and no live worker serves the queue. Start one.",
         (long long)(queue->waits_us / (60 * CLOCK_SECOND_US)));
 }
@@ -99,11 +106,11 @@ static void look_at_ends(struct alerts *alerts, const struct alert_queue *queue)
     double new_dead = queue->dead_now - queue->dead_before; /* since they were fewest */
 
     if (ends >= ALERT_ENDS_MIN && queue->failed > ends / 2)
-        add(alerts, "failure_rate", "warning", queue,
+        add(alerts, "failure_rate", "warning", queue, queue->failed, ends,
             "%.0f of %.0f tasks that ended in the last 5 minutes%s failed.", queue->failed, ends,
             where);
     if (queue->dead_before >= 0 && new_dead > 0)
-        add(alerts, "dead_letters", "warning", queue,
+        add(alerts, "dead_letters", "warning", queue, new_dead, -1,
             "%.0f new dead letter%s%s in the last hour: perdura task list --status dead_letter "
             "shows %s.", new_dead, new_dead > 1 ? "s" : "", where, new_dead > 1 ? "them" : "it");
 }

@@ -35,7 +35,8 @@ struct alert_facts {
     bool unread; /* what comes from the store could not be read, or not all of it */
 };
 
-/* [{"code":…,"severity":…,"text":…,"queue":…},…], what is critical first. */
+/* [{"code":…,"severity":…,"text":…,"queue":…,"n":…,"of":…},…], what is critical first; n and of are
+ * the numbers in the text. */
 void alerts_render(const struct alert_facts *facts, struct buf *out);
 
 #endif

@@ -67,6 +67,22 @@ test('a task that waits says why, and what can be done is done from there', asyn
     await card('Pourquoi ne s’exécute-t-elle pas ?').getByText('Elle attend une autre tâche').waitFor();
 });
 
+test('an alert says in the language of the reader what is wrong', async () => {
+    await server.worker('w-broken', { queues: ['broken'] });
+    for (let i = 0; i < 21; i++)
+        await server.enqueue('broken', { queue: 'broken', max_retries: 0 });
+    for (let i = 0; i < 21; i++) {
+        const [held] = await server.claim('w-broken');
+        await server.report('w-broken', [held, 'fail', { error: 'no' }]);
+    }
+    await until(async () => (await server.get('/v1/stats')).alerts.some((one) => one.code === 'failure_rate'),
+        'an alert');
+    await open('#/', { locale: 'fr-FR' });
+    const alerts = page.getByRole('list', { name: 'Alertes' });
+    await alerts.locator('li', { hasText: 'broken' }).getByText(
+        '21 des 21 tâches terminées dans les 5 dernières minutes ont échoué').waitFor();
+});
+
 test('a task that is tried again tells what went wrong, and one whose parent failed tells so', async () => {
     const parent = await server.enqueue('fetch', { queue: 'again', max_retries: 1, retry_delay_ms: 600000 });
     const child = await server.enqueue('use', { queue: 'again', depends_on: [parent.id] });

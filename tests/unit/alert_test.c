@@ -112,6 +112,22 @@ static void new_dead_letters_are_told_of_in_plain_words(void **state)
     }
 }
 
+/* For those who say it in other words. */
+static void the_numbers_of_a_sentence_stand_beside_it(void **state)
+{
+    const struct alert_queue queue = QUEUE(.completed = 1, .failed = 29);
+    struct buf out = BUF_INIT(1024 * 1024);
+
+    (void)state;
+    alerts_render(&(struct alert_facts){.queues = &queue, .queues_count = 1, .read_errors = 2,
+                                        .storage_full = true}, &out);
+    buf_byte(&out, '\0');
+    assert_non_null(strstr(out.data, "look at the disk.\",\"n\":2}"));
+    assert_non_null(strstr(out.data, "failed.\",\"queue\":\"q\",\"n\":29,\"of\":30}"));
+    assert_non_null(strstr(out.data, "goes on by itself.\"}"));
+    buf_deinit(&out);
+}
+
 static void no_more_than_the_bound_are_shown(void **state)
 {
     struct alert_queue queues[ALERTS_MAX + 20];
@@ -137,6 +153,7 @@ int main(void)
         cmocka_unit_test(a_queue_is_told_of_when_it_needs_somebody),
         cmocka_unit_test(the_server_is_told_of_when_it_ails_and_the_worst_comes_first),
         cmocka_unit_test(new_dead_letters_are_told_of_in_plain_words),
+        cmocka_unit_test(the_numbers_of_a_sentence_stand_beside_it),
         cmocka_unit_test(no_more_than_the_bound_are_shown),
     };
 

@@ -127,6 +127,16 @@ const PLACES = { no_worker: () => link('workers'), failure_rate: (queue) => link
     status: 'failed' }), dead_letters: (queue) => link('tasks', null, { queue, status: 'dead_letter' }),
 schedules_in_error: () => link('schedules') };
 
+// In the reader's language; a code that this page does not know in the server's words.
+function alertText({ code, text, n = 0, of = 0 }) {
+    const key = `alert.${code}`;
+    return has(key) ? t(key, { n: number(n), of: number(of) }) : has(`${key}.other`) ? tn(key, n) : text;
+}
+
+// Those that have none of their own are judged together.
+const alertQueue = ({ code, queue }) => (queue ? html`<code>${queue}</code>: `
+    : ['failure_rate', 'dead_letters'].includes(code) ? `${t('alert.others')}: ` : '');
+
 function Alerts({ alerts }) {
     if (!alerts)
         return null;
@@ -134,7 +144,7 @@ function Alerts({ alerts }) {
         return html`<p class="all-well"><i aria-hidden="true"></i>${t('overview.well')}</p>`;
     return html`<ul class="alerts" aria-label=${t('overview.alerts')}>${alerts.map((one) => html`<li
         key=${one.code + (one.queue ?? '')} class=${one.severity}><strong>${t(
-        `severity.${one.severity}`)}</strong> ${one.queue && html`<code>${one.queue}</code>: `}${one.text} ${PLACES[one.code]
+        `severity.${one.severity}`)}</strong> ${alertQueue(one)}${alertText(one)} ${PLACES[one.code]
         && html`<a href=${PLACES[one.code](one.queue)}>${t('action.look')}</a>`}</li>`)}</ul>`;
 }
 

@@ -7,9 +7,10 @@ import { Button, Dialog, Problem } from './controls.js';
 import { Progress } from './status.js';
 
 const COUNTED_MOST = 200000;
+const HELD_MS = 1000; // a server that did some and cannot go on just now is asked again after this long
 
 async function pages(verb, filters, dryRun, tell, stopped) {
-    const total = { matched: 0, changed: 0, refused: 0, refusal: null };
+    const total = { matched: 0, changed: 0, refused: 0, refusal: null, held: null };
     let cursor = null;
     do {
         const page = await post(`/v1/tasks:${verb}${query({ ...filters, cursor,
@@ -17,8 +18,11 @@ async function pages(verb, filters, dryRun, tell, stopped) {
         for (const key of ['matched', 'changed', 'refused'])
             total[key] += page[key];
         total.refusal ??= page.refusal;
+        total.held = page.stopped ?? null;
         cursor = page.next_cursor;
         tell({ ...total, more: cursor !== null });
+        if (page.stopped)
+            await new Promise((resolve) => setTimeout(resolve, HELD_MS));
     } while (cursor && !stopped() && !(dryRun && total.matched >= COUNTED_MOST));
 }
 
@@ -50,7 +54,8 @@ export function Bulk({ verb, filters, onClose }) {
         : t(`bulk.preview.${verb}`, { n: many ?? '0' })}</p>
         ${done && html`<${Progress} value=${counted?.matched ? (100 * done.matched) / counted.matched : 100}
             label=${t(`bulk.all.${verb}`)}/><p role="status">${tn(`bulk.done.${verb}`, done.changed)}
-            ${done.refused > 0 && html` ${tn('bulk.refused', done.refused, { why: done.refusal })}`}</p>`}
+            ${done.refused > 0 && html` ${tn('bulk.refused', done.refused, { why: done.refusal })}`}
+            ${done.held && html` ${t('bulk.held', { why: done.held })}`}</p>`}
         <footer>${phase === 'run' ? html`<${Button} onClick=${() => { stop.current = true; }}>${t(
         'action.stop')}<//>` : html`<${Button} onClick=${onClose}>${t(phase === 'end' ? 'action.close'
         : 'action.back')}<//>`}
