@@ -1,6 +1,7 @@
 """D8: events and executions are kept by month on PostgreSQL. The months are made ahead by the
 leader, and dropped when nothing of them is kept; what has to stay stays, nobody waits for it, and
 whatever has no month has a place all the same."""
+import contextlib
 import os
 import subprocess
 import time
@@ -26,12 +27,33 @@ def ahead():
     return {name(table, -n) for table in TABLES for n in range(4)}
 
 
+@contextlib.contextmanager
+def held(cluster, statement):
+    """What it locks is held until the end by somebody with an open transaction."""
+    with subprocess.Popen(["psql", "-X", "-q", cluster.store], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, text=True) as holder:
+        holder.stdin.write(f"BEGIN;\n{statement};\nSELECT 'held';\n")
+        holder.stdin.flush()
+        while "held" not in holder.stdout.readline():
+            pass
+        yield
+        holder.stdin.close()
+
+
 class Months(ClusterTest):
     def configured(self, text):
         path = os.path.join(self.temporary_folder(), "perdura.yaml")
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         return "--config", path
+
+    def wait_months(self, cluster, what):
+        """Until there are this one and those to come, and no others."""
+        try:
+            harness.wait_until(lambda: there(cluster) == ahead(), 2 * harness.DEADLINE_S, what)
+        except AssertionError as failure:
+            logs = "".join(node.log() for node in cluster.nodes)
+            raise AssertionError(f"{failure}: {sorted(there(cluster) ^ ahead())}\n{logs}") from None
 
     def completed(self, node, count, type="test", log=False):
         ids = []
@@ -81,7 +103,7 @@ class Ahead(Months):
         self.drop(cluster, -3)
         self.drop(cluster, -2)
         cluster.kill(leader)
-        harness.wait_until(lambda: there(cluster) == ahead(), what="months by the new leader")
+        self.wait_months(cluster, "months by the new leader")
         self.assertEqual(cluster.node(1 - leader).log().count("store.month_made"), 4)
         self.assertEqual(self.shape(cluster), before, "with settings and indexes")
 
@@ -131,26 +153,19 @@ class Ahead(Months):
         node.register()
         self.drop(cluster, -3)
         months.make(cluster, 6)
-        with subprocess.Popen(["psql", "-X", "-q", cluster.store], stdin=subprocess.PIPE,
-                              stdout=subprocess.PIPE, text=True) as reader:
-            reader.stdin.write("BEGIN;\nLOCK TABLE task_event_rows, execution_rows IN ACCESS SHARE "
-                               "MODE;\nSELECT 'held';\n")
-            reader.stdin.flush()
-            while "held" not in reader.stdout.readline():
-                pass
+        with held(cluster, "LOCK TABLE task_event_rows, execution_rows IN ACCESS SHARE MODE"):
             cluster.kill(leader)
             longest = 0
             while "store.months_not_tidied" not in node.log():
                 began = time.monotonic()
                 self.completed(node, 1)
                 longest = max(longest, time.monotonic() - began)
-            reader.stdin.close()
         self.assertLess(longest, 4 * LOCK_S + SLACK_S)
         self.assertEqual(there(cluster) ^ ahead(), {name(table, n) for table in TABLES
                                                     for n in (-3, 6)})
         cluster.start(leader)
         cluster.stop(1 - leader)
-        harness.wait_until(lambda: there(cluster) == ahead(), what="all done when it was over")
+        self.wait_months(cluster, "all done when it was over")
 
 
 class Old(Months):
@@ -167,7 +182,7 @@ class Old(Months):
         for table in TABLES:
             self.assertGreater(months.rows(cluster, name(table, 6)), 0)
         cluster.start(0)
-        harness.wait_until(lambda: there(cluster) == ahead(), what="old months gone")
+        self.wait_months(cluster, "old months gone")
         self.assertEqual(node.log().count("store.month_dropped"), 4, "an empty one, too")
         harness.wait_until(lambda: months.rows(cluster, "task_states") == 40,
                            what="what is not kept is removed")
@@ -206,8 +221,27 @@ class Old(Months):
         node.complete("worker-1", task)
         cluster.stop(0)
         cluster.start(0)
-        harness.wait_until(lambda: there(cluster) == ahead(), what="now it has ended")
+        self.wait_months(cluster, "now it has ended")
         self.assertEqual([e["status"] for e in node.executions(long_id)], ["completed"])
+
+    def test_d8_a_month_goes_in_the_same_round_when_what_was_in_its_way_is_over_soon(self):
+        cluster = self.cluster(1, *self.configured(KEEP_TASKS))
+        node = cluster.node(0)
+        node.register()
+        kept = self.completed(node, 3, "kept")
+        cluster.stop(0)
+        months.make(cluster, 6)
+        months.shift(cluster, 6, kept)
+
+        def waits():
+            return cluster.sql("SELECT pid FROM pg_locks WHERE NOT granted")
+
+        with held(cluster, "LOCK TABLE task_event_rows IN ACCESS SHARE MODE"):
+            cluster.start(0)
+            harness.wait_until(waits, what="the round waits for the table")
+            harness.wait_until(lambda: not waits(), what="it gives up for now")
+        self.wait_months(cluster, "gone")
+        self.assertNotIn("store.months_not_tidied", node.log())
 
     def test_d8_what_keeps_a_month(self):
         cluster = self.cluster(1)

@@ -12,8 +12,8 @@
 #define ROUND_EVERY_US (600 * CLOCK_SECOND_US)
 #define ROUND_AGAIN_US (60 * CLOCK_SECOND_US) /* behind one that failed */
 #define OLD_MAX 48         /* partitions looked at in a round, oldest first */
-#define TRIES 3
-#define PAUSE_US 200000    /* between tries: whoever had to wait behind us goes on meanwhile */
+#define TRIES 4
+#define PAUSE_US 200000    /* behind the first try: whoever had to wait behind us goes on meanwhile */
 #define OPENINGS_STEP 2000 /* tasks looked at in one transaction, about 10 ms */
 #define OPENINGS_MAX 100000 /* such steps in a round */
 
@@ -70,6 +70,18 @@ static int begin(struct round *round, struct err *err)
         return 0;
     round->over = true;
     return -(int)err->code;
+}
+
+/* Behind a try that failed: whether somebody else held what it needed (not: took too long itself),
+ * and it is time for the next one. */
+static bool may_try_again(struct round *round, int tries, const struct err *err)
+{
+    conn_rollback(round->conn);
+    if (err->code != ERR_UNAVAILABLE || round->conn->timed_out || tries >= round->tries)
+        return false;
+    for (int i = 0; i < 1 << (tries - 1) && !is_over(round); i++)
+        usleep(PAUSE_US);
+    return !is_over(round);
 }
 
 /* The rows live in `arena`; columns are texts, and the third is a truth. */
@@ -138,17 +150,10 @@ static int make_once(struct round *round, const struct month *month, bool *made,
 static int make_month(struct round *round, const struct month *month, struct err *err)
 {
     bool made = false;
-    int rc;
 
-    for (int tries = 1;; tries++) {
-        rc = make_once(round, month, &made, err);
-        if (rc == 0)
-            break;
-        conn_rollback(round->conn);
-        if (!round->conn->conflict || tries == round->tries || is_over(round))
-            return rc;
-        usleep(PAUSE_US);
-    }
+    for (int tries = 1; make_once(round, month, &made, err) < 0; tries++)
+        if (!may_try_again(round, tries, err))
+            return -(int)err->code;
     if (made)
         LOG(round->store->log, LOG_INFO, "store.month_made", KS("table", month->parent),
             KS("month", month->name));
@@ -195,14 +200,10 @@ static int drop_once(struct round *round, const struct month *month, char *reaso
 static int drop_month(struct round *round, const struct month *month, char *reason, size_t cap,
                       struct err *err)
 {
-    for (int tries = 1;; tries++) {
-        if (drop_once(round, month, reason, cap, err) == 0)
-            return 0;
-        conn_rollback(round->conn);
-        if (!round->conn->conflict || tries == round->tries || is_over(round))
+    for (int tries = 1; drop_once(round, month, reason, cap, err) < 0; tries++)
+        if (!may_try_again(round, tries, err))
             return -(int)err->code;
-        usleep(PAUSE_US);
-    }
+    return 0;
 }
 
 static int find_tasks(struct round *round, const struct month *month, int64_t *first,
@@ -222,7 +223,7 @@ static int find_tasks(struct round *round, const struct month *month, int64_t *f
 }
 
 /* *next: behind the tasks looked at, beyond `last` when there are no more. */
-static int forget_some(struct round *round, int64_t *next, int64_t last, struct err *err)
+static int forget_once(struct round *round, int64_t *next, int64_t last, struct err *err)
 {
     struct pg_params *params = &round->conn->params;
     PGresult *result;
@@ -238,6 +239,14 @@ static int forget_some(struct round *round, int64_t *next, int64_t last, struct 
     *next = get_int(result, 0, 0, last) + 1;
     PQclear(result);
     return conn_commit(round->conn, err);
+}
+
+static int forget_some(struct round *round, int64_t *next, int64_t last, struct err *err)
+{
+    for (int tries = 1; forget_once(round, next, last, err) < 0; tries++)
+        if (!may_try_again(round, tries, err))
+            return -(int)err->code;
+    return 0;
 }
 
 /* The first event of most tasks is told by the task itself; it is as old as what is dropped. */
