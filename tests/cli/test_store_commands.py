@@ -180,7 +180,7 @@ class Backup(ServerTest):
         report = json.loads(self.perdura("verify", "--store", "copy.db", "--json").stdout)
         self.assertEqual(report["checked"]["tasks"], 1)
         self.refused(1, "backup", "copy.db", "--store", self.server.store)
-        self.refused(1, "backup", "x.db", "--store", os.path.join(self.folder, "missing.db"))
+        self.refused(3, "backup", "x.db", "--store", os.path.join(self.folder, "missing.db"))
         self.assertFalse(os.path.exists(os.path.join(self.folder, "missing.db")))
 
 
