@@ -94,7 +94,7 @@ static void prefer_for_oom(void)
 }
 
 /* Soft and hard, so that the handler cannot raise it again; a limit that was lower stays. */
-static void limit_to(int resource, int64_t most)
+static void limit_to(__rlimit_resource_t resource, int64_t most)
 {
     struct rlimit limit;
 
