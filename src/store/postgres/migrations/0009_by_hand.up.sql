@@ -42,9 +42,59 @@ BEGIN
     END IF;
 END $$;
 
-CREATE FUNCTION perdura_task_by_hand() RETURNS trigger
+-- Where a pending task stands in its line; the same as core/order.c, by the rules of its queue.
+CREATE FUNCTION perdura_order_key(of_lane bigint, priority bigint, eligible timestamptz)
+RETURNS bigint LANGUAGE sql STABLE AS $$
+    SELECT least(9223372036854775807, greatest(0, CASE WHEN ageing_ms > 0
+        THEN 1000 * 4503599627370496 + rank * ageing_ms * 1000
+        ELSE (1000 + rank) * 4503599627370496 END
+        + least(4503599627370495, greatest(0, trunc(extract(epoch FROM eligible) * 1000000)))))::bigint
+    FROM (SELECT coalesce(q.ageing_ms, 0)::numeric AS ageing_ms,
+            CASE q.priority_order WHEN 'low_first' THEN priority ELSE -priority END::numeric AS rank
+        FROM lanes l LEFT JOIN queues q ON q.namespace = l.namespace AND q.name = l.queue
+        WHERE l.lane = of_lane) AS rule
+$$;
+
+-- Raises where a change is not one for SQL: nothing is passed over in silence.
+CREATE FUNCTION perdura_check_by_hand(was task_states, o tasks, n tasks) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
+    ended CONSTANT text[] := '{partial,completed,failed,dead_letter,cancelled}';
+    can_be_set CONSTANT text[] := '{status,state,progress,priority,retry_count,crash_count,error,'
+        'last_error,error_details,scheduled_at,metadata,recovery_metadata,updated_at}';
+    others text := (SELECT string_agg(a.key, ', ') FROM jsonb_each(to_jsonb(n)) a
+        JOIN jsonb_each(to_jsonb(o)) b USING (key)
+        WHERE a.value <> b.value AND a.key <> ALL (can_be_set));
+    reason text := CASE
+        WHEN others IS NOT NULL THEN others || ' cannot be set here'
+        WHEN n.status IS NULL OR n.state IS NULL OR n.progress IS NULL OR n.priority IS NULL
+            OR n.retry_count IS NULL OR n.crash_count IS NULL
+            THEN 'status, state, progress, priority and counts cannot be null'
+        WHEN n.retry_count < 0 OR n.crash_count < 0 THEN 'counts cannot be negative'
+        WHEN jsonb_typeof(n.metadata) <> 'object' THEN 'metadata must be an object'
+        WHEN n.scheduled_at NOT BETWEEN '1970-01-01 00:00Z' AND '9999-12-31 23:59Z'
+            THEN 'scheduled_at must lie between 1970 and 9999'
+        WHEN n.status = was.status THEN NULL
+        WHEN n.status IN ('claimed', 'running')
+            THEN 'it becomes ' || n.status || ' through a worker only'
+        WHEN n.status = 'blocked' AND was.has_dependencies THEN 'its dependencies are decided'
+        WHEN o.job_id IS NOT NULL THEN 'it is a run of a job'
+        WHEN (n.status = ANY (ended)) = (was.status = ANY (ended)) THEN NULL
+        WHEN was.has_dependents THEN 'other tasks wait for its end'
+        WHEN o.parent_id IS NOT NULL THEN 'its parent waits for its end'
+        WHEN o.unique_until = 'ended' AND coalesce(o.idempotency_key, o.input_hash) IS NOT NULL
+            THEN 'its key is free when it has ended' END;
+BEGIN
+    IF reason IS NOT NULL THEN
+        RAISE EXCEPTION 'task % cannot be changed like this with SQL: %', o.id, reason
+            USING ERRCODE = '23514';
+    END IF;
+END $$;
+
+CREATE FUNCTION perdura_task_by_hand() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER AS $$
+DECLARE
+    ended CONSTANT text[] := '{partial,completed,failed,dead_letter,cancelled}';
     was task_states;
     became task_states;
 BEGIN
@@ -56,10 +106,7 @@ BEGIN
         RAISE EXCEPTION 'task % was changed by somebody else just now; try again', old.id
             USING ERRCODE = '40001';
     END IF;
-    IF new.status <> was.status AND new.status IN ('claimed', 'running') THEN
-        RAISE EXCEPTION 'task % can become % through a worker only', old.id, new.status
-            USING ERRCODE = '23514';
-    END IF;
+    PERFORM perdura_check_by_hand(was, old, new);
     became := was;
     became.rev := was.rev + 1;
     became.version := old.version + 1;
@@ -87,10 +134,27 @@ BEGIN
         became.parked := NULL;
         IF new.status <> 'cancelled' THEN -- that one is held until its handler has stopped
             became.held := NULL;
+            became.unlisted := NULL;
+            became.lease_until := NULL;
+            became.pause_requested := NULL;
         END IF;
+        became.completed_at := CASE WHEN new.status = ANY (ended) THEN -- retention counts from it
+            coalesce(was.completed_at, became.updated_at) END;
     END IF;
     IF new.status = 'delayed' THEN
         became.scheduled_at := coalesce(new.scheduled_at, clock_timestamp());
+    ELSIF new.status = 'pending' AND was.status <> 'pending' THEN -- as a retry: waits for nobody
+        became.open_dependencies := NULL;
+        became.unsatisfied := NULL;
+        became.waits_children := NULL;
+        became.outcome_token := NULL;
+        became.order_key := perdura_order_key(was.lane, new.priority, became.updated_at);
+    ELSIF new.priority <> old.priority THEN
+        became.order_key := perdura_order_key(was.lane, new.priority,
+            coalesce(new.scheduled_at, old.created_at));
+    END IF;
+    IF was.status = ANY (ended) AND became.status <> ALL (ended) THEN
+        DELETE FROM task_results r WHERE r.task_id = old.id;
     END IF;
     UPDATE task_states s SET rev = became.rev, version = became.version,
         updated_at = became.updated_at, status = became.status, state = became.state,
@@ -99,14 +163,32 @@ BEGIN
         crash_count = became.crash_count, error = became.error, last_error = became.last_error,
         scheduled_at = became.scheduled_at, metadata = became.metadata,
         error_details = became.error_details, recovery_metadata = became.recovery_metadata,
-        parked = became.parked, held = became.held
+        parked = became.parked, held = became.held, unlisted = became.unlisted,
+        lease_until = became.lease_until, pause_requested = became.pause_requested,
+        completed_at = became.completed_at, open_dependencies = became.open_dependencies,
+        unsatisfied = became.unsatisfied, waits_children = became.waits_children,
+        outcome_token = became.outcome_token, order_key = became.order_key
     WHERE s.task = was.task;
-    IF became.status <> was.status OR became.scheduled_at IS DISTINCT FROM was.scheduled_at THEN
+    IF became.status <> was.status OR became.scheduled_at IS DISTINCT FROM was.scheduled_at
+        OR became.order_key <> was.order_key THEN
         PERFORM perdura_place(was, old.limit_key, -1);
         PERFORM perdura_place(became, old.limit_key, 1);
     END IF;
+    new.version := became.version; -- for RETURNING: what it is now
+    new.updated_at := became.updated_at;
+    new.previous_status := became.previous_status;
+    new.scheduled_at := became.scheduled_at;
+    new.completed_at := became.completed_at;
+    new.order_key := became.order_key;
+    new.metadata := coalesce(new.metadata, '{}');
+    IF became.held IS NULL THEN
+        new.lease_until := NULL;
+        new.pause_requested := coalesce(became.pause_requested, false);
+    END IF;
     RETURN new;
 END $$;
+-- Rights on the view are enough; nobody hangs the function on a table of his own.
+REVOKE EXECUTE ON FUNCTION perdura_task_by_hand FROM PUBLIC;
 
 CREATE TRIGGER tasks_update INSTEAD OF UPDATE ON tasks
     FOR EACH ROW EXECUTE FUNCTION perdura_task_by_hand();
