@@ -56,6 +56,72 @@ class ByHand(ClusterTest):
             self.assertEqual(self.node.task(task)["status"], status)
             self.verify()
 
+    def test_e6_what_is_not_for_sql_is_refused_and_changes_nothing(self):
+        first = self.node.enqueue("t", metadata={"a": 1})
+        waits = self.node.enqueue("t", depends_on=[first["id"]])["id"]
+        key = self.node.enqueue("t", idempotency_key="k", unique_until="ended")["id"]
+        job = self.node.expect(201, "POST", "/v1/jobs", {"name": "j", "task_type": "t"})["id"]
+        run = self.node.expect(201, "POST", f"/v1/jobs/{job}:run", {})["id"]
+        first = self.node.task(first["id"])
+        for change, why in (("id = gen_random_uuid()", "id cannot be set"), ("queue = 'x'", "queue cannot"),
+                            ("payload = '{}', state = 'x'", "payload cannot"), ("version = 7", "version cannot"),
+                            ("status = 'nonsense'", "task_status"), ("status = NULL", "cannot be null"),
+                            ("state = NULL", "cannot be null"), ("progress = NULL", "cannot be null"),
+                            ("priority = 1001", "task_priority"), ("retry_count = -1", "negative"),
+                            ("metadata = '[1]'", "an object"), ("scheduled_at = 'infinity'", "1970 and 9999"),
+                            ("scheduled_at = '-infinity'", "1970 and 9999"),
+                            ("status = 'completed'", "other tasks wait")):
+            with self.assertRaisesRegex(AssertionError, why):
+                self.sql(f"UPDATE tasks SET {change} WHERE id = '{first['id']}'")
+        for task, status, why in ((key, "cancelled", "its key"), (run, "failed", "run of a job"),
+                                  (waits, "running", "through a worker only")):
+            with self.assertRaisesRegex(AssertionError, why):
+                self.sql(f"UPDATE tasks SET state = 'x' WHERE id = '{first['id']}'; "  # one transaction
+                         f"UPDATE tasks SET status = '{status}' WHERE id = '{task}'")
+        self.assertEqual(self.node.task(first["id"]), first)
+        self.verify()
+
+    def test_e6_a_priority_that_a_person_sets_moves_a_task_as_the_api_does(self):
+        self.node.expect(200, "PATCH", "/v1/queues/aged", {"ageing_ms": 60000})
+        for queue in ("default", "aged"):
+            by_hand, by_api = (self.node.enqueue("t", queue=queue)["id"] for _ in range(2))
+            for priority in (5, -1000, 1000):
+                self.sql(f"UPDATE tasks SET priority = {priority} WHERE id = '{by_hand}'")
+                self.node.expect(200, "POST", f"/v1/tasks/{by_api}:prioritize", {"priority": priority})
+                [[places]] = self.sql(
+                    "SELECT count(DISTINCT order_key - (extract(epoch FROM created_at) * 1000000)::bigint)"
+                    f" FROM tasks WHERE id IN ('{by_hand}', '{by_api}')")
+                self.assertEqual(places, "1", (queue, priority))
+                self.verify()
+
+    def test_e6_an_end_that_a_person_sets_has_its_time_and_loses_it_again(self):
+        task = self.node.enqueue("t")["id"]
+        [[version, completed]] = self.sql(f"UPDATE tasks SET status = 'failed' WHERE id = '{task}' "
+                                          "RETURNING version, completed_at = updated_at")
+        after = self.node.task(task)
+        self.assertEqual((str(after["version"]), completed), (version, "t"))
+        self.assertEqual(after["completed_at"], after["updated_at"])
+        self.sql(f"UPDATE tasks SET status = 'pending' WHERE id = '{task}'")
+        self.assertIsNone(self.node.task(task)["completed_at"])
+        self.sql(f"BEGIN; UPDATE tasks SET status = 'cancelled', priority = 3 WHERE id = '{task}'; ROLLBACK")
+        self.assertEqual(self.node.task(task)["status"], "pending")
+        self.verify()
+
+    def test_e6_rights_on_the_view_are_enough(self):
+        task = self.node.enqueue("t")["id"]
+        [[schema]] = self.sql("SELECT current_schema()")
+        self.sql(f"DROP ROLE IF EXISTS support; CREATE ROLE support; GRANT USAGE ON SCHEMA {schema} TO support; "
+                 "GRANT SELECT, UPDATE (status, error) ON tasks TO support")
+        self.addCleanup(self.sql, "DROP OWNED BY support; DROP ROLE support")
+        self.sql(f"SET ROLE support; UPDATE tasks SET status = 'cancelled' WHERE id = '{task}'")
+        self.assertEqual(self.node.task(task)["status"], "cancelled")
+        for refused in (f"UPDATE tasks SET priority = 1 WHERE id = '{task}'",
+                        "CREATE TEMP TABLE mine AS SELECT * FROM tasks; CREATE TRIGGER mine BEFORE UPDATE ON mine "
+                        "FOR EACH ROW EXECUTE FUNCTION perdura_task_by_hand()"):
+            with self.assertRaisesRegex(AssertionError, "permission denied"):
+                self.sql(f"SET ROLE support; {refused}")
+        self.verify()
+
     def test_e6_nobody_makes_a_task_run_with_sql(self):
         task = self.node.enqueue("t")["id"]
         with self.assertRaisesRegex(AssertionError, "through a worker only"):

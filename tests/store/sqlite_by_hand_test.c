@@ -3,6 +3,8 @@
  * which verify names. For this store only; what every store must do is in conformance_*.c. */
 #include "conformance.h"
 
+#include "core/order.h"
+
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,6 +152,107 @@ static void a_running_task_ended_by_hand_is_no_longer_held(void **state)
     then_id(found[0]->id, tasks[1]->id);
     assert_int_equal(found[0]->previous_status, STATUS_CLAIMED);
     assert_int_equal(verify_findings(c), 0);
+}
+
+/* E6: nothing is passed over in silence, as on PostgreSQL. */
+static void what_is_not_for_sql_is_refused(void **state)
+{
+    static const char *const refused[] = {
+        "UPDATE tasks SET id = x'00112233445566778899aabbccddeeff'",
+        "UPDATE tasks SET queue = 'other'",
+        "UPDATE tasks SET payload = '{}', state = 'x'",
+        "UPDATE tasks SET version = 7",
+        "UPDATE tasks SET lease_token = 7",
+        "UPDATE tasks SET status = 'running'",
+        "UPDATE tasks SET status = 'nonsense'",
+        "UPDATE tasks SET status = NULL",
+        "UPDATE tasks SET state = NULL",
+        "UPDATE tasks SET progress = NULL",
+        "UPDATE tasks SET priority = 1001",
+        "UPDATE tasks SET retry_count = NULL",
+        "UPDATE tasks SET crash_count = -1",
+        "UPDATE tasks SET metadata = '[1]'",
+        "UPDATE tasks SET metadata = '{'",
+        "UPDATE tasks SET error_details = '{'",
+        "UPDATE tasks SET scheduled_at = '2030-01-01'",
+        "UPDATE tasks SET scheduled_at = -1",
+        "UPDATE tasks SET status = 'completed' WHERE order_key = 2", /* another one waits for it */
+        "UPDATE tasks SET status = 'cancelled' WHERE idempotency_key = 'k'",
+    };
+    struct conformance *c = *state;
+    struct task *unique = given_task(c, "q", "t"), *first, *waits = given_task(c, "q", "t");
+    struct task_dependency dependency;
+    sqlite3 *db = NULL;
+
+    unique->spec.idempotency_key = STR("k");
+    unique->spec.unique_until = UNIQUE_ENDED;
+    waits->status = STATUS_BLOCKED;
+    waits->open_dependencies = 1;
+    store_begin(c);
+    insert_task(c, unique);
+    first = given_ready(c, "q", "t", 2);
+    dependency = (struct task_dependency){first->id, DEPENDENCY_SUCCESS};
+    insert_task(c, waits);
+    OK(c, c->verbs->dependencies_insert(c->store, &waits->id, &dependency, 1, &c->err));
+    store_commit(c);
+    store_close(c);
+    assert_int_equal(sqlite3_open(c->where, &db), SQLITE_OK);
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        if (sqlite3_exec(db, refused[i], NULL, NULL, NULL) != SQLITE_CONSTRAINT)
+            fail_msg("not refused: %s", refused[i]);
+    sqlite3_close(db);
+    store_open_again(c);
+    assert_int_equal(read_task(c, &first->id)->version, 0);
+    assert_int_equal(read_task(c, &unique->id)->version, 0);
+    assert_int_equal(verify_findings(c), 0);
+}
+
+/* E6: its place in the line follows its priority. */
+static void a_priority_set_by_hand_moves_a_task_in_its_line(void **state)
+{
+    struct conformance *c = *state;
+    struct task *tasks[3], *taken[4];
+
+    store_begin(c);
+    for (int i = 0; i < 3; i++)
+        tasks[i] = given_ready(c, "q", "t", order_key(0, T0_US + i, ORDER_HIGH_FIRST, 0));
+    store_commit(c);
+    by_hand(c, "UPDATE tasks SET priority = 5 WHERE order_key = (SELECT max(order_key) FROM tasks)");
+    by_hand(c, "UPDATE tasks SET priority = -5 WHERE order_key ="
+               " (SELECT min(order_key) FROM tasks WHERE priority = 0)");
+    assert_int_equal(read_task(c, &tasks[2]->id)->order_key,
+                     order_key(5, tasks[2]->spec.created_at_us, ORDER_HIGH_FIRST, 0));
+    store_begin(c);
+    assert_int_equal(take_from(c, "q", 4, taken), 3);
+    then_id(taken[0]->id, tasks[2]->id);
+    then_id(taken[1]->id, tasks[1]->id);
+    then_id(taken[2]->id, tasks[0]->id);
+    store_rollback(c);
+    assert_int_equal(verify_findings(c), 0);
+}
+
+/* E6: retention counts from the end, so an end by hand has a time; one that waits again has none. */
+static void an_end_set_by_hand_has_its_time_and_loses_it_again(void **state)
+{
+    struct conformance *c = *state;
+    struct task *task, *found;
+
+    store_begin(c);
+    task = given_ready(c, "q", "t", 1);
+    OK(c, c->verbs->result_put(c->store, &task->id, STR("1"), T0_US, &c->err));
+    store_commit(c);
+    by_hand(c, "UPDATE tasks SET status = 'failed'");
+    found = read_task(c, &task->id);
+    assert_int_equal(found->completed_at_us, found->updated_at_us);
+    by_hand(c, "UPDATE tasks SET status = 'delayed'");
+    found = read_task(c, &task->id);
+    assert_int_equal(found->completed_at_us, 0);
+    assert_true(found->scheduled_at_us > T0_US);
+    by_hand(c, "UPDATE tasks SET status = 'pending'");
+    found = read_task(c, &task->id);
+    assert_int_equal(found->order_key, order_key(0, found->updated_at_us, ORDER_HIGH_FIRST, 0));
+    assert_int_equal(verify_findings(c), 0);
+    by_hand(c, "SELECT CASE WHEN count(*) THEN json('{') END FROM task_results"); /* it is gone */
 }
 
 /* A1: the names of the contract can be read with any SQLite shell. */
@@ -358,6 +461,9 @@ int main(void)
         HAND_TEST(a_status_set_by_hand_is_counted),
         HAND_TEST(a_parked_task_cancelled_by_hand_leaves_no_trace),
         HAND_TEST(a_running_task_ended_by_hand_is_no_longer_held),
+        HAND_TEST(what_is_not_for_sql_is_refused),
+        HAND_TEST(a_priority_set_by_hand_moves_a_task_in_its_line),
+        HAND_TEST(an_end_set_by_hand_has_its_time_and_loses_it_again),
         HAND_TEST(the_contract_tables_can_be_read),
         HAND_TEST(the_migrations_by_hand_make_the_same_store),
         HAND_TEST(a_store_of_a_newer_program_is_refused_with_one_clear_line),
