@@ -245,11 +245,15 @@ static int parse_time(const struct body_field *field, struct arena *arena, int64
                          "'%s' must be a time such as 2027-03-28T01:00:00Z", field->name);
 }
 
-/* The short name, as in :recover, or that of the entry's column. */
-static const struct body_field *one_of(const struct body_field *brief,
-                                       const struct body_field *column)
+/* The short name, as in :recover, or that of the entry's column; not both. */
+static int one_of(const struct body_field *brief, const struct body_field *column,
+                  const struct body_field **one, struct err *err)
 {
-    return brief->value.data ? brief : column;
+    *one = brief->value.data ? brief : column;
+    if (!brief->value.data || !column->value.data)
+        return 0;
+    return err_set_field(err, ERR_INVALID, column->name, "'%s' and '%s' say the same; give one of "
+                         "them", brief->name, column->name);
 }
 
 static int parse_put(struct api_call *call, struct recovery_request *request)
@@ -258,7 +262,7 @@ static int parse_put(struct api_call *call, struct recovery_request *request)
     struct body_field fields[COUNT] = {{.name = "task_id"}, {.name = "method"},
                                        {.name = "priority"}, {.name = "scheduled_for"},
                                        {.name = "recovery_method"}, {.name = "recovery_priority"}};
-    const struct body_field *priority;
+    const struct body_field *method = &fields[METHOD], *priority = &fields[PRIORITY];
     struct str object;
     int rc = call_object(call, &object);
 
@@ -267,9 +271,12 @@ static int parse_put(struct api_call *call, struct recovery_request *request)
     if (rc == 0)
         rc = parse_task_id(&fields[TASK_ID], call->arena, &request->task_id, &call->err);
     if (rc == 0)
-        rc = parse_method(one_of(&fields[METHOD], &fields[RECOVERY_METHOD]), call->arena,
-                          &request->method, &call->err);
-    priority = one_of(&fields[PRIORITY], &fields[RECOVERY_PRIORITY]);
+        rc = one_of(&fields[METHOD], &fields[RECOVERY_METHOD], &method, &call->err);
+    if (rc == 0)
+        rc = one_of(&fields[PRIORITY], &fields[RECOVERY_PRIORITY], &priority, &call->err);
+    if (rc < 0)
+        return rc;
+    rc = parse_method(method, call->arena, &request->method, &call->err);
     if (rc == 0)
         rc = body_int(priority, -BOUND_PRIORITY, BOUND_PRIORITY, &request->priority, &call->err);
     if (rc == 0)

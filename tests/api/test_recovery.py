@@ -195,6 +195,8 @@ class QueueTest(RecoveryTest):
                             ({"task_id": task["id"], "method": "magic"}, "method"),
                             ({"task_id": task["id"], "recovery_method": "magic"},
                              "recovery_method"),
+                            ({"task_id": task["id"], "recovery_method": "restart_clean",
+                              "method": "validate_only"}, "recovery_method"),
                             ({"task_id": task["id"], "priority": 1001}, "priority"),
                             ({"task_id": task["id"], "scheduled_for": "soon"}, "scheduled_for"),
                             ({"task_id": task["id"], "when": 1}, "when")):

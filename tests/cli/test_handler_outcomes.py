@@ -66,6 +66,10 @@ CONFIG = "handlers:\n" + "".join(
     max_retries: 0
     memory_max: 200MiB
     command: ["python3", "-c", "bytearray(400 << 20)"]
+  - type: cannot-even-start
+    max_retries: 0
+    memory_max: 1MiB
+    command: ["true"]
   - type: surroundings
     directory: "{folder}"
     environment: {COLOUR: red, HOME: /nowhere, PERDURA_TOKEN: stolen, PERDURA_TYPE: other}
@@ -137,6 +141,8 @@ class Outcomes(ServerTest):
         self.assertEqual(task["error"], "exit code 1")
         lines = self.expect(200, "GET", f"/v1/tasks/{task['id']}/logs")["items"]
         self.assertIn("MemoryError", lines[-1]["message"])
+        task = self.wait_ended(self.enqueue("cannot-even-start")["id"])
+        self.assertEqual(task["error"], "exit code 127 (command not found, or memory_max too small)")
 
     def test_a_rule_gives_folder_and_variables_but_never_the_token(self):
         task = self.wait_ended(self.enqueue("surroundings")["id"])

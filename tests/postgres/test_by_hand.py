@@ -107,6 +107,21 @@ class ByHand(ClusterTest):
         self.assertEqual(self.node.task(task)["status"], "pending")
         self.verify()
 
+    def test_e6_a_task_that_a_worker_has_waits_again_only_when_that_has_stopped(self):
+        task = self.node.enqueue("t")["id"]
+        self.node.register()
+        [claimed] = self.node.claim()
+        for status in ("pending", "delayed", "paused"):
+            with self.assertRaisesRegex(AssertionError, "has not stopped"):
+                self.sql(f"UPDATE tasks SET status = '{status}' WHERE id = '{task}'")
+        self.sql(f"UPDATE tasks SET status = 'cancelled' WHERE id = '{task}'")
+        with self.assertRaisesRegex(AssertionError, "has not stopped"):
+            self.sql(f"UPDATE tasks SET status = 'pending' WHERE id = '{task}'")
+        [execution] = self.node.executions(task)
+        self.assertEqual((execution["status"], execution["error_data"]), ("cancelled", {"reason": "by_hand"}))
+        self.assertFalse(self.node.report_one("worker-1", claimed, "complete").get("ok"))
+        self.verify()
+
     def test_e6_rights_on_the_view_are_enough(self):
         task = self.node.enqueue("t")["id"]
         [[schema]] = self.sql("SELECT current_schema()")

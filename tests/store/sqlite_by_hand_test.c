@@ -389,6 +389,26 @@ static void given_everything(struct conformance *c)
     store_commit(c);
 }
 
+/* E6: nobody else tells of the end of its attempt; until then it does not wait again. */
+static void an_attempt_ends_with_a_status_set_by_hand(void **state)
+{
+    struct conformance *c = *state;
+    sqlite3 *db = NULL;
+
+    given_everything(c);
+    store_close(c);
+    assert_int_equal(sqlite3_open(c->where, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, "UPDATE tasks SET status = 'pending' WHERE status = 'claimed'",
+                                  NULL, NULL, NULL), SQLITE_CONSTRAINT);
+    sqlite3_close(db);
+    store_open_again(c);
+    by_hand(c, "UPDATE tasks SET status = 'orphaned' WHERE status = 'claimed';"
+               "SELECT json('{') WHERE NOT EXISTS (SELECT 1 FROM executions WHERE"
+               " status = 'failed' AND error_data = '{\"reason\":\"by_hand\"}');"
+               "UPDATE tasks SET status = 'pending' WHERE status = 'orphaned'");
+    assert_int_equal(verify_findings(c), 0);
+}
+
 /* F-D6 in words: each kind of damage is named. */
 static void verify_names_each_kind_of_damage(void **state)
 {
@@ -468,6 +488,7 @@ int main(void)
         HAND_TEST(the_migrations_by_hand_make_the_same_store),
         HAND_TEST(a_store_of_a_newer_program_is_refused_with_one_clear_line),
         HAND_TEST(what_is_remembered_of_a_held_task_follows_rollbacks_and_hands),
+        HAND_TEST(an_attempt_ends_with_a_status_set_by_hand),
         HAND_TEST(verify_names_each_kind_of_damage),
     };
 

@@ -14,6 +14,7 @@
 
 struct command_run {
     struct handler_run *run;
+    bool memory_limited;
     struct buf text;             /* a line made harmless */
     struct arena line_arena;     /* of one control line */
     struct arena outcome_arena;  /* of the last word about the outcome */
@@ -251,11 +252,15 @@ static struct report fail_report(struct arena *arena, struct str error, struct s
     return report;
 }
 
-static struct report exit_report(struct handler_run *run, const struct process_result *result)
+/* With too little memory a command's libraries are not found either. */
+static struct report exit_report(const struct command_run *command,
+                                 const struct process_result *result)
 {
-    const char *hint = result->exit_code == 127   ? " (command not found)"
-                       : result->exit_code == 126 ? " (command cannot be run)"
-                                                  : "";
+    struct handler_run *run = command->run;
+    const char *hint = result->exit_code == 126   ? " (command cannot be run)"
+                       : result->exit_code != 127 ? ""
+                       : command->memory_limited ? " (command not found, or memory_max too small)"
+                                                 : " (command not found)";
     struct str error;
 
     error = result->end == PROCESS_NOT_STARTED
@@ -329,7 +334,7 @@ static struct report ended_report(struct command_run *command, const struct proc
     if (result->end == PROCESS_EXITED && said == REPORT_FAIL && !command->outcome_refused)
         return said_report(command);
     if (result->end != PROCESS_EXITED || result->exit_code != 0)
-        return exit_report(run, result);
+        return exit_report(command, result);
     if (command->outcome_refused)
         return fail_report(run->arena, str_of(command->refusal), STR_NONE);
     return said == REPORT_OP_COUNT ? worker_report(REPORT_COMPLETE) : said_report(command);
@@ -418,6 +423,7 @@ static void run_command(const struct handler *handler, struct handler_run *run)
     struct err err = {0};
 
     command_run_init(&command, run);
+    command.memory_limited = rule->memory_bytes_max > 0;
     run->report(run, &started, true);
     spec = make_spec(handler, &command, environment);
     if (!environment || !spec.input.data || (rule->directory.data && !spec.directory))

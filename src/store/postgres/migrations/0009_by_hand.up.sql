@@ -77,6 +77,8 @@ DECLARE
         WHEN n.status = was.status THEN NULL
         WHEN n.status IN ('claimed', 'running')
             THEN 'it becomes ' || n.status || ' through a worker only'
+        WHEN was.held AND n.status <> ALL (ended || '{orphaned}')
+            THEN 'its worker has not stopped; cancel it first'
         WHEN n.status = 'blocked' AND was.has_dependencies THEN 'its dependencies are decided'
         WHEN o.job_id IS NOT NULL THEN 'it is a run of a job'
         WHEN (n.status = ANY (ended)) = (was.status = ANY (ended)) THEN NULL
@@ -152,6 +154,14 @@ BEGIN
     ELSIF new.priority <> old.priority THEN
         became.order_key := perdura_order_key(was.lane, new.priority,
             coalesce(new.scheduled_at, old.created_at));
+    END IF;
+    IF was.held AND new.status <> was.status THEN -- nobody else tells of the end of its attempt
+        UPDATE execution_rows e SET
+            status = CASE new.status WHEN 'cancelled' THEN 'cancelled' ELSE 'failed' END,
+            failed_at = became.updated_at, error_data = '{"reason":"by_hand"}',
+            duration_ms = greatest(0, extract(epoch FROM became.updated_at - e.started_at) * 1000)
+        WHERE e.task = was.task AND e.execution = was.execution
+            AND e.status IN ('pending', 'running');
     END IF;
     IF was.status = ANY (ended) AND became.status <> ALL (ended) THEN
         DELETE FROM task_results r WHERE r.task_id = old.id;

@@ -32,6 +32,10 @@ BEGIN
             OR new.scheduled_at NOT BETWEEN 0 AND 253402300740000000);
     SELECT RAISE(ABORT, 'a task becomes claimed or running through a worker only')
         WHERE new.status <> old.status AND new.status IN ('claimed', 'running');
+    SELECT RAISE(ABORT, 'the worker of the task has not stopped; cancel it first')
+        WHERE new.status <> old.status AND new.status NOT IN ('partial', 'completed', 'failed',
+            'dead_letter', 'cancelled', 'orphaned')
+            AND EXISTS (SELECT 1 FROM task_states s WHERE s.id = old.id AND s.held = 1);
     SELECT RAISE(ABORT, 'the dependencies of the task are decided')
         WHERE new.status <> old.status AND new.status = 'blocked'
             AND EXISTS (SELECT 1 FROM task_dependencies d WHERE d.task_id = old.id);
@@ -64,6 +68,14 @@ BEGIN
         updated_at = max(old.updated_at + 1,
             CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER))
     WHERE id = old.id;
+    UPDATE execution_rows SET -- nobody else tells of the end of its attempt
+        status = CASE new.status WHEN 'cancelled' THEN 'cancelled' ELSE 'failed' END,
+        failed_at = (SELECT updated_at FROM task_states WHERE id = old.id),
+        duration_ms = max(0, ((SELECT updated_at FROM task_states WHERE id = old.id) - started_at)
+            / 1000),
+        error_data = '{"reason":"by_hand"}'
+    WHERE new.status <> old.status AND status IN ('pending', 'running') AND execution = (
+        SELECT execution FROM task_states WHERE id = old.id AND held = 1);
     UPDATE task_states SET previous_status = old.status, parked = NULL,
         held = CASE WHEN new.status = 'cancelled' THEN held END,
         lease_until = CASE WHEN new.status = 'cancelled' THEN lease_until END,
