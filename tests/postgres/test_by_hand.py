@@ -122,6 +122,23 @@ class ByHand(ClusterTest):
         self.assertFalse(self.node.report_one("worker-1", claimed, "complete").get("ok"))
         self.verify()
 
+    def test_e6_a_task_that_a_limit_keeps_back_is_moved_and_counted_once(self):
+        self.node.expect(200, "PATCH", "/v1/queues/default", {"key_concurrency": 1})
+        tasks = [self.node.enqueue("t", limit_key="k")["id"] for _ in range(4)]
+        self.node.register()
+        [claimed] = self.node.claim(max=4)
+        self.assertEqual(self.sql("SELECT count(*) FROM parked_rows"), [["3"]])
+        self.sql(f"UPDATE tasks SET priority = 7 WHERE id = '{tasks[3]}'")
+        self.sql(f"UPDATE tasks SET status = 'cancelled' WHERE id = '{tasks[1]}'")
+        code, text = self.look()
+        self.assertEqual((code, json.loads(text)["checked"]["tasks"]), (0, 4), text)
+        self.node.complete("worker-1", claimed)
+        for expected in (tasks[3], tasks[2]):
+            [claimed] = self.node.claim(max=4, wait_ms=10000)
+            self.assertEqual(claimed["id"], expected)
+            self.node.complete("worker-1", claimed)
+        self.verify()
+
     def test_e6_rights_on_the_view_are_enough(self):
         task = self.node.enqueue("t")["id"]
         [[schema]] = self.sql("SELECT current_schema()")
