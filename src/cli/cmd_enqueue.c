@@ -111,7 +111,11 @@ static void write_dependency(struct buf *body, struct str item)
 static int check_arguments(struct call *call)
 {
     bool depends = call_given(call, "depends-on");
+    struct uuid type;
 
+    if (depends && uuid_parse(call->args[0], &type))
+        return err_set(&call->err, ERR_USAGE, "'" STR_FMT "' is an id, no type; say the type "
+                       "before --depends-on", STR_ARG(call->args[0]));
     for (uint32_t i = 1; i < call->args_count; i++) {
         struct str id = call->args[i];
         const char *colon = memchr(id.data, ':', id.len);

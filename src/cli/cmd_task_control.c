@@ -13,7 +13,13 @@ static void print_task(struct call *call, struct str id, struct str task)
     struct buf line = BUF_INIT(4096);
 
     if (call_given(call, "json")) {
-        terminal_json(&call->out, task.data ? task : STR("{}"));
+        if (!task.data) { /* deleted; as for jobs and schedules */
+            buf_byte(&line, '{');
+            json_write_member_string(&line, "id", id);
+            buf_text(&line, ",\"deleted\":true}");
+        }
+        terminal_json(&call->out, task.data ? task : buf_view(&line));
+        buf_deinit(&line);
         return;
     }
     buf_str(&line, id);

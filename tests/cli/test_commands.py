@@ -183,6 +183,7 @@ class Enqueue(ServerTest):
             child = self.enqueued("b", "--depends-on", *ids)
             self.assertEqual({wanted["task"] for wanted in child["depends_on"]}, {parent, second})
         self.assertIn("does not know", self.refused(2, "enqueue", "b", second))
+        self.assertIn("no type", self.refused(2, "enqueue", "--depends-on", parent, second))
         self.assertIn("does not know", self.refused(2, "enqueue", "b", "--depends-on", parent, "c"))
         self.refused(1, "enqueue", "b", "--depends-on", NO_TASK)
         self.refused(1, "enqueue", "b", "--depends-on", parent + ":sometimes")
@@ -298,6 +299,9 @@ class Task(ServerTest):
         self.assertEqual(control("retry"), f"{task_id} pending")
         self.assertEqual(json.loads(control("cancel", "--json"))["status"], "cancelled")
         self.assertEqual(control("delete"), f"{task_id} deleted")
+        task_id = self.enqueue("later", queue="unserved", delay_ms=3600000)["id"]
+        control("cancel")
+        self.assertEqual(json.loads(control("delete", "--json")), {"id": task_id, "deleted": True})
         self.refused(3, "task", "show", task_id)
 
     def test_a_running_task_is_paused_and_cancelled(self):
