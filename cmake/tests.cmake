@@ -17,8 +17,10 @@ target_link_libraries(perdura_everything PUBLIC PkgConfig::SQLITE PkgConfig::PQ 
 
 file(GLOB C_TESTS CONFIGURE_DEPENDS tests/unit/*_test.c tests/store/*_test.c)
 set(C_TEST_SECONDS 180)
+set(POSTGRES_TEST_SECONDS 300)
 if(PERDURA_SANITIZE)
   set(C_TEST_SECONDS 600)
+  set(POSTGRES_TEST_SECONDS 1200)
 endif()
 if(PERDURA_SANITIZE MATCHES address AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
   # It stands before malloc, which gcc's sanitizer calls before it is there itself; clang's is not
@@ -85,7 +87,7 @@ add_test(NAME postgres_stop COMMAND ${PYTHON3} ${CMAKE_SOURCE_DIR}/tests/postgre
 set_tests_properties(postgres_start PROPERTIES FIXTURES_SETUP postgres TIMEOUT 90)
 set_tests_properties(postgres_stop PROPERTIES FIXTURES_CLEANUP postgres TIMEOUT 90)
 set_tests_properties(conformance_postgres_test postgres_verify_test postgres_months_test postgres_conn_test
-  PROPERTIES FIXTURES_REQUIRED postgres TIMEOUT 300
+  PROPERTIES FIXTURES_REQUIRED postgres TIMEOUT ${POSTGRES_TEST_SECONDS}
   ENVIRONMENT "PERDURA_TEST_POSTGRES_FILE=${POSTGRES_FILE}")
 
 # What the queue promises holds on both stores: the same tests, each in a schema of its own.
