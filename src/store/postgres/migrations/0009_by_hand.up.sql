@@ -15,8 +15,8 @@ BEGIN
         DELETE FROM parked_rows r
             WHERE r.parked = limit_name AND r.order_key = s.order_key AND r.task = s.task;
         DELETE FROM due_rows r WHERE r.by_wall = coalesce(s.by_wall, false)
-            AND r.scheduled_at = s.scheduled_at AND r.task = s.task;
-        DELETE FROM held_rows r WHERE r.worker_id = s.worker_id AND r.task = s.task;
+            AND r.scheduled_at = coalesce(s.scheduled_at, to_timestamp(0)) AND r.task = s.task;
+        DELETE FROM held_rows r WHERE r.worker_id = coalesce(s.worker_id, '') AND r.task = s.task;
         DELETE FROM settled_rows r WHERE r.status = s.status AND r.task = s.task;
     ELSIF s.status = 'pending' AND s.parked THEN
         INSERT INTO parked_rows (parked, order_key, task)
@@ -30,7 +30,7 @@ BEGIN
         INSERT INTO settled_rows (status, task) VALUES (s.status, s.task);
     END IF;
     IF s.held AND direction > 0 THEN
-        INSERT INTO held_rows (worker_id, task) VALUES (s.worker_id, s.task);
+        INSERT INTO held_rows (worker_id, task) VALUES (coalesce(s.worker_id, ''), s.task);
     END IF;
     INSERT INTO lane_counts (lane, status, tasks)
         SELECT s.lane, c.status, direction
