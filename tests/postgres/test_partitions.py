@@ -9,7 +9,7 @@ import unittest
 
 import harness
 import months
-from cluster import SLACK_S, ClusterTest, begin_module
+from cluster import CALM, SLACK_S, ClusterTest, begin_module
 from months import TABLES, month, name, there
 
 setUpModule = begin_module
@@ -41,6 +41,9 @@ def held(cluster, statement):
 
 
 class Months(ClusterTest):
+    def cluster(self, count, *arguments):
+        return super().cluster(count, *CALM, *arguments)
+
     def configured(self, text):
         path = os.path.join(self.temporary_folder(), "perdura.yaml")
         with open(path, "w", encoding="utf-8") as file:
@@ -216,7 +219,7 @@ class Old(Months):
                          before)
         for task_id in ended:
             self.assertEqual(node.events(task_id), [])
-        [task] = node.claim(wait_ms=5000)
+        [task] = node.claim(wait_ms=30000)
         self.assertEqual(task["id"], long_id)
         node.complete("worker-1", task)
         cluster.stop(0)
