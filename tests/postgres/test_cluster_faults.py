@@ -291,6 +291,7 @@ class LostNodes(ClusterTest):
         self.assertEqual(new["id"], remote["id"])
         other.complete("owner", new, "new")
         wait_until(lambda: len(self.marked("end")) == 2, what="the first attempt's end, unheard")
+        other.register("zombie", queues=["remote"])  # it was forgotten: not what is asked here
         cluster.thaw(holder)
         item = late.result()
         self.assertEqual((item["ok"], item["error"]["code"]), (False, STALE))
