@@ -338,6 +338,7 @@ static void a_lost_task_without_auto_recovery_stays_orphaned(void **state) /* B9
                   .data = STR("1"));
         wait_status(fx, held->id, STATUS_ORPHANED);
         assert_int_equal(get(fx, held->id)->crash_count, 1);
+        worker(fx, "w", "q"); /* it was silent as long */
         claim_none(fx, "w");
         request = control_prepare(&fx->arena, held->id, CONTROL_RECOVER);
         request->method = i == 1 ? RECOVERY_RESTART_CLEAN : RECOVERY_RESUME_CHECKPOINT;
