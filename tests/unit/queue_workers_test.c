@@ -76,12 +76,12 @@ static void any_sign_of_a_worker_renews_all_its_leases(void **state)
     struct task *held;
     int64_t until_ms;
 
-    fx_lease(fx, LEASE_MS);
+    fx_lease(fx, 2 * LEASE_MS);
     worker(fx, "w", "default");
     id = enqueue(fx, "{\"type\":\"t\"}");
     held = claim_one(fx, "w")->task;
     for (int kind = 0; kind < 3; kind++) { /* heartbeat, claim, report of something else */
-        until_ms = fx_now_ms() + 2 * LEASE_MS;
+        until_ms = fx_now_ms() + 3 * LEASE_MS;
         while (fx_now_ms() < until_ms) {
             if (kind == 0)
                 heartbeat(fx, "w", NULL, 0);
