@@ -19,7 +19,7 @@ import harness  # noqa: E402
 from harness import wait_until  # noqa: E402, F401
 
 ENDED = ("completed", "failed", "dead_letter", "cancelled", "partial")
-LEASE_MS = 1000  # a busy machine answers within it
+LEASE_MS = 2000  # a busy machine answers within it
 LEASE_S = LEASE_MS / 1000
 
 

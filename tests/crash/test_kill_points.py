@@ -247,7 +247,7 @@ class KillInTheSweep(CrashTest):
     COUNT = 1200
 
     def test_f_a13_a_sweep_killed_in_its_middle_counts_nothing_twice_and_goes_on(self):
-        self.start(lease="4s")
+        self.start(lease="6s")
         self.register()
         self.expect(201, "POST", "/v1/tasks", [{"type": "t", "queue": "lost"}] * self.COUNT)
         live = self.enqueue(queue="live")

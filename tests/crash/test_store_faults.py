@@ -115,7 +115,13 @@ class Disks(CrashTest):
         self.assertEqual(self.task(held["id"])["status"], "completed")
 
     def fill(self, filler):
-        with open(filler, "wb") as file:
+        def opened():
+            try:
+                return open(filler, "wb")
+            except OSError:
+                return None  # the server just uses all of it
+
+        with wait_until(opened, what="room for a file") as file:
             try:
                 while True:
                     file.write(b"\0" * 65536)
