@@ -174,12 +174,12 @@ while :; do sleep 0.05; done
 
     def test_f_b9_a_task_that_comes_after_an_idle_wait_longer_than_the_lease_is_started(self):
         command = self.script("quick.sh", "#!/bin/sh\nexit 0\n")
-        self.start()
+        self.start(lease=f"{2 * LEASE_S}s")
         self.start_worker(self.config(command), "--concurrency", "1")
         wait_until(lambda: self.expect(200, "GET", "/v1/stats")["waiting_claims"] == 1,
                    what="the worker's long-poll")
-        for _ in range(3):
-            pause_s(1.4 * LEASE_S)
+        for _ in range(2):
+            pause_s(2.8 * LEASE_S)
             done = self.wait_status(self.enqueue("t")["id"], "completed")
             self.assertEqual((done["attempts"], done["crash_count"]), (1, 0))
 
