@@ -19,6 +19,9 @@ file(GLOB C_TESTS CONFIGURE_DEPENDS tests/unit/*_test.c tests/store/*_test.c)
 # Several times what any test takes on a quiet machine: these bounds only end what hangs.
 set(C_TEST_SECONDS 600)
 set(LONG_TEST_SECONDS 900)
+if(PERDURA_SANITIZE)
+  set(LONG_TEST_SECONDS 1800)
+endif()
 if(PERDURA_SANITIZE MATCHES address AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
   # It stands before malloc, which gcc's sanitizer calls before it is there itself; clang's is not
   # a library of its own and does not.

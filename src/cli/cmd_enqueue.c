@@ -1,6 +1,7 @@
 /* perdura enqueue: one task from flags. Every flag with a field goes into the request as it is;
  * only dependencies and waiting need code. One thread. */
 #include "base/json.h"
+#include "base/uuid7.h"
 #include "cli/task_wait.h"
 #include "cli/view.h"
 #include "core/bounds.h"
@@ -21,8 +22,9 @@ static const struct flag flags[] = {
      .help = "run no earlier than at this time: RFC 3339 or +5m"},
     {.name = "key", .type = FLAG_TEXT, .value = "KEY", .field = "idempotency_key",
      .help = "a second task of this type with this key is the first one again"},
-    {.name = "depends-on", .type = FLAG_LIST, .value = "ID[:KIND]",
-     .help = "wait for these tasks; KIND is success (default), completion or failure"},
+    {.name = "depends-on", .type = FLAG_LIST, .value = "ID[:KIND]…",
+     .help = "wait for these tasks, a,b or repeated; KIND is success (default), completion or "
+             "failure"},
     {.name = "wait", .type = FLAG_BOOL,
      .help = "wait until it ends, then print its result; exit code 1 unless it completed"},
     {.name = "wait-timeout", .type = FLAG_DURATION, .value = "D",
@@ -61,6 +63,9 @@ static const struct flag flags[] = {
      .help = "tags, a,b or repeated"},
     {.name = "metadata", .type = FLAG_JSON, .value = "JSON|@FILE|-", .field = "metadata",
      .help = "a small JSON object"},
+    {.name = "category", .type = FLAG_TEXT, .value = "NAME", .field = "category",
+     .help = "whose queue, priority, retries, time-out and windows it has, where it says nothing "
+             "else"},
     {.name = "limit-key", .type = FLAG_TEXT, .value = "KEY", .field = "limit_key",
      .help = "what the queue's limits per key count"},
     {.name = "workflow-id", .type = FLAG_TEXT, .value = "ID", .field = "workflow_id",
@@ -74,9 +79,10 @@ static const struct flag flags[] = {
     {.name = "on-unsatisfied", .type = FLAG_WORD, .value = "WHAT", .field = "on_unsatisfied",
      .choices = "cancel|fail|run", .help = "when a dependency ends otherwise than required"},
     {.name = "stall-after", .type = FLAG_DURATION, .value = "D", .field = "stall_after_ms",
-     .help = "stored; not acted on yet"},
+     .help = "a handler silent this long is lost and its task taken back"},
     {.name = "recovery-priority", .type = FLAG_INT, .value = "N", .field = "recovery_priority",
-     .min = -BOUND_PRIORITY, .max = BOUND_PRIORITY, .help = "stored; not acted on yet"},
+     .min = -BOUND_PRIORITY, .max = BOUND_PRIORITY,
+     .help = "larger is recovered first, when many are lost"},
     {.name = "no-auto-recovery", .type = FLAG_NO, .field = "auto_recovery",
      .help = "stay orphaned when its worker is lost"},
     {.name = "callback-url", .type = FLAG_TEXT, .value = "URL", .field = "callback_url",
@@ -100,6 +106,27 @@ static void write_dependency(struct buf *body, struct str item)
     buf_byte(body, '}');
 }
 
+/* Further ids may stand behind the flag's first, as in --depends-on A B: they are the arguments
+ * behind TYPE. */
+static int check_arguments(struct call *call)
+{
+    bool depends = call_given(call, "depends-on");
+
+    for (uint32_t i = 1; i < call->args_count; i++) {
+        struct str id = call->args[i];
+        const char *colon = memchr(id.data, ':', id.len);
+        struct uuid parsed;
+
+        if (colon)
+            id.len = (size_t)(colon - id.data);
+        if (!depends || !uuid_parse(id, &parsed))
+            return err_set(&call->err, ERR_USAGE, "'perdura enqueue' does not know what to do "
+                           "with '" STR_FMT "'; 'perdura enqueue --help' shows its arguments",
+                           STR_ARG(call->args[i]));
+    }
+    return 0;
+}
+
 /* Inside of a handler the variable has its context; elsewhere it may be anybody's. */
 static void write_inherited_trace(struct call *call, struct buf *body)
 {
@@ -116,20 +143,21 @@ static int write_body(struct call *call, struct buf *body)
 {
     struct str *items;
     uint32_t count;
+    uint32_t more = call->args_count - 1;
     int rc = call_list(call, "depends-on", &items, &count);
 
     if (rc < 0)
         return rc;
     buf_byte(body, '{');
     json_write_member_string(body, "type", call->args[0]);
-    if (count > 0)
+    if (count + more > 0)
         buf_text(body, ",\"depends_on\":[");
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count + more; i++) {
         if (i > 0)
             buf_byte(body, ',');
-        write_dependency(body, items[i]);
+        write_dependency(body, i < count ? items[i] : call->args[1 + i - count]);
     }
-    if (count > 0)
+    if (count + more > 0)
         buf_byte(body, ']');
     rc = call_write_fields(call, body);
     write_inherited_trace(call, body);
@@ -180,7 +208,9 @@ static int run(struct call *call)
 
     if (call_given(call, "delay") && call_given(call, "at"))
         return err_set(&call->err, ERR_USAGE, "--delay and --at say the same; give one of them");
-    rc = write_body(call, &body);
+    rc = check_arguments(call);
+    if (rc == 0)
+        rc = write_body(call, &body);
     if (rc == 0)
         rc = client_open(&client, call);
     if (rc == 0)
@@ -211,6 +241,6 @@ const struct command command_enqueue = {
     .flags = flags,
     .groups = FLAGS_CLIENT | FLAGS_JSON,
     .args_min = 1,
-    .args_max = 1,
+    .args_max = COMMAND_ARGS_MAX,
     .run = run,
 };

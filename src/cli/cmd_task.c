@@ -344,8 +344,8 @@ static const struct command task_wait_command = {
 static const struct command *const subcommands[] = {
     &task_list,       &task_show,        &task_events, &task_logs,  &task_executions,
     &task_checkpoints, &task_result,     &task_why,    &task_wait_command, &task_cancel,
-    &task_retry,      &task_pause,       &task_resume, &task_priority, &task_fork,
-    &task_delete,     NULL};
+    &task_retry,      &task_recover,     &task_pause,  &task_resume, &task_priority,
+    &task_fork,       &task_delete,      NULL};
 
 const struct command command_task = {
     .name = "task",

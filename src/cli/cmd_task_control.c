@@ -1,5 +1,5 @@
-/* perdura task cancel, retry, pause, resume, priority, delete: each is one request per id. Every id
- * is tried; the first failure decides the exit code. One thread. */
+/* perdura task cancel, retry, recover, pause, resume, priority, delete: each is one request per id.
+ * Every id is tried; the first failure decides the exit code. One thread. */
 #include "base/json.h"
 #include "cli/cli_client.h"
 #include "cli/task_commands.h"
@@ -99,6 +99,11 @@ static int run_retry(struct call *call)
     return control_all(call, ":retry");
 }
 
+static int run_recover(struct call *call)
+{
+    return control_all(call, ":recover");
+}
+
 static int run_pause(struct call *call)
 {
     return control_all(call, ":pause");
@@ -143,18 +148,31 @@ static const struct flag version_flags[] = {
      .max = INT64_MAX, .help = "only if the task still has this version"},
     {0}};
 
-#define CONTROL(word, text, explanation)                                                 \
+static const struct flag recover_flags[] = {
+    {.name = "method", .type = FLAG_WORD, .value = "METHOD", .field = "method",
+     .choices = "resume_checkpoint|restart_clean|validate_only",
+     .help = "go on from its checkpoint (the default), begin anew, or only note whether it could"},
+    {.name = "if-version", .type = FLAG_INT, .value = "N", .field = "if_version", .min = 0,
+     .max = INT64_MAX, .help = "only if the task still has this version"},
+    {0}};
+
+#define CONTROL(word, text, explanation, its_flags)                                      \
     const struct command task_##word = {                                                 \
         .name = #word, .summary = text, .arguments = "ID…", .details = explanation,      \
-        .example = "perdura task " #word " " EXAMPLE_ID, .flags = version_flags,         \
+        .example = "perdura task " #word " " EXAMPLE_ID, .flags = its_flags,             \
         .groups = FLAGS_CLIENT | FLAGS_JSON, .args_min = 1, .args_max = COMMAND_ARGS_MAX, \
         .run = run_##word}
 
-CONTROL(cancel, "Cancel tasks", "At once; a handler that runs is told and stopped.");
-CONTROL(retry, "Run ended or orphaned tasks again", "Their retry and crash counts start anew.");
+CONTROL(cancel, "Cancel tasks", "At once; a handler that runs is told and stopped.",
+        version_flags);
+CONTROL(retry, "Run ended or orphaned tasks again", "Their retry and crash counts start anew.",
+        version_flags);
+CONTROL(recover, "Let orphaned or partial tasks go on from their checkpoint",
+        "At once; 'perdura recovery run' does it by way of the recovery queue, with a priority "
+        "and a time. 'perdura recovery validate' says whether it can be done.", recover_flags);
 CONTROL(pause, "Pause tasks",
-        "A running handler is asked to checkpoint and to give its task back.");
-CONTROL(resume, "Let paused tasks go on", NULL);
+        "A running handler is asked to checkpoint and to give its task back.", version_flags);
+CONTROL(resume, "Let paused tasks go on", NULL, version_flags);
 
 const struct command task_delete = {
     .name = "delete",

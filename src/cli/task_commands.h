@@ -6,6 +6,7 @@
 
 extern const struct command task_cancel;
 extern const struct command task_retry;
+extern const struct command task_recover;
 extern const struct command task_pause;
 extern const struct command task_resume;
 extern const struct command task_priority;

@@ -134,6 +134,24 @@ int thing_act(struct call *call, const char *method, const struct thing *thing,
     return rc;
 }
 
+/* A person is told beside the output; a program gets an object per line. */
+static void print_deleted(struct call *call, const struct thing *thing, struct str id)
+{
+    struct buf object = BUF_INIT(4096);
+
+    if (!call_given(call, "json")) {
+        terminal_line_clean(&call->notes, COLOUR_NONE,
+                            arena_format(&call->arena, "deleted %s " STR_FMT, thing->word,
+                                         STR_ARG(id)));
+        return;
+    }
+    buf_byte(&object, '{');
+    json_write_member_string(&object, "id", id);
+    buf_text(&object, ",\"deleted\":true}");
+    terminal_json(&call->out, buf_view(&object));
+    buf_deinit(&object);
+}
+
 int thing_delete_all(struct call *call, const struct thing *thing)
 {
     struct client client = {0};
@@ -146,9 +164,7 @@ int thing_delete_all(struct call *call, const struct thing *thing)
         if (rc == 0)
             rc = thing_request(&client, "DELETE", thing, id, "", STR_NONE, &reply);
         if (rc == 0)
-            terminal_line_clean(&call->notes, COLOUR_NONE,
-                                arena_format(&call->arena, "deleted %s " STR_FMT, thing->word,
-                                             STR_ARG(id)));
+            print_deleted(call, thing, id);
     }
     client_close(&client);
     return rc;

@@ -23,6 +23,9 @@ struct handler_rule {
     enum retry_policy retry_policy;
     bool hash_input;           /* A3: idempotent by input hash for the whole type */
     int64_t output_bytes_max;  /* stdout + stderr kept as logs per run; -1 = default */
+    int64_t memory_bytes_max;  /* of each process of the command; 0 = no limit, so below */
+    int64_t file_bytes_max;    /* of each file it writes */
+    int64_t processes_max;     /* of the user it runs as */
     int64_t retention_ms;      /* ended tasks of this type are kept this long; -1 = not set */
     int64_t retention_logs_ms; /* lines of this type's runs; 0 = as long as all */
     int64_t stall_after_ms;    /* a handler silent this long is lost; -1 = not set */

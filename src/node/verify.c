@@ -250,14 +250,16 @@ static void add_count(struct verify_count *counts, struct verify_report *report,
 static int fill_report(const struct totals *totals, const struct verify_request *request,
                        struct findings *findings, struct verify_report *report, struct err *err)
 {
-    bool only_checkpoints = request->checkpoints && !request->logs && !request->anchor.data;
+    bool asks_logs = request->logs || request->anchor.data;
+    bool only_checkpoints = request->checkpoints && !asks_logs;
     struct verify_count *counts = arena_alloc_array(findings->arena, COUNTS_MAX, sizeof *counts);
 
     if (!counts || findings->arena->failed)
         return err_set(err, ERR_MEMORY, "out of memory");
     *report = (struct verify_report){.findings = findings->list, .findings_count = findings->count,
                                      .counts = counts, .public_key = totals->public_key};
-    add_count(counts, report, STR("tasks"), totals->tasks);
+    if (request->checkpoints || !asks_logs)
+        add_count(counts, report, STR("tasks"), totals->tasks);
     if (only_checkpoints)
         return 0;
     add_count(counts, report, STR("log lines"), totals->logs.lines);

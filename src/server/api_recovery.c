@@ -245,11 +245,20 @@ static int parse_time(const struct body_field *field, struct arena *arena, int64
                          "'%s' must be a time such as 2027-03-28T01:00:00Z", field->name);
 }
 
+/* The short name, as in :recover, or that of the entry's column. */
+static const struct body_field *one_of(const struct body_field *brief,
+                                       const struct body_field *column)
+{
+    return brief->value.data ? brief : column;
+}
+
 static int parse_put(struct api_call *call, struct recovery_request *request)
 {
-    enum { TASK_ID, METHOD, PRIORITY, SCHEDULED_FOR, COUNT };
+    enum { TASK_ID, METHOD, PRIORITY, SCHEDULED_FOR, RECOVERY_METHOD, RECOVERY_PRIORITY, COUNT };
     struct body_field fields[COUNT] = {{.name = "task_id"}, {.name = "method"},
-                                       {.name = "priority"}, {.name = "scheduled_for"}};
+                                       {.name = "priority"}, {.name = "scheduled_for"},
+                                       {.name = "recovery_method"}, {.name = "recovery_priority"}};
+    const struct body_field *priority;
     struct str object;
     int rc = call_object(call, &object);
 
@@ -258,14 +267,15 @@ static int parse_put(struct api_call *call, struct recovery_request *request)
     if (rc == 0)
         rc = parse_task_id(&fields[TASK_ID], call->arena, &request->task_id, &call->err);
     if (rc == 0)
-        rc = parse_method(&fields[METHOD], call->arena, &request->method, &call->err);
+        rc = parse_method(one_of(&fields[METHOD], &fields[RECOVERY_METHOD]), call->arena,
+                          &request->method, &call->err);
+    priority = one_of(&fields[PRIORITY], &fields[RECOVERY_PRIORITY]);
     if (rc == 0)
-        rc = body_int(&fields[PRIORITY], -BOUND_PRIORITY, BOUND_PRIORITY, &request->priority,
-                      &call->err);
+        rc = body_int(priority, -BOUND_PRIORITY, BOUND_PRIORITY, &request->priority, &call->err);
     if (rc == 0)
         rc = parse_time(&fields[SCHEDULED_FOR], call->arena, &request->scheduled_for_us,
                         &call->err);
-    request->has_priority = fields[PRIORITY].value.data != NULL;
+    request->has_priority = priority->value.data != NULL;
     return rc;
 }
 

@@ -129,6 +129,7 @@ static int start(struct run *run, struct err *err)
     struct shim_plan plan = {.command = run->spec->command,
                              .environment = run->spec->environment,
                              .directory = run->spec->directory,
+                             .limits = run->spec->limits,
                              .stdio = {-1, -1, -1, -1},
                              .command_fd = -1,
                              .status_fd = -1};

@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "worker/process_shim.h"
 
 #define PROCESS_OUTPUT_BYTES_DEFAULT (10 * 1024 * 1024)
 #define PROCESS_CONTROL_LINE_BYTES (4 * 1024 * 1024) /* a checkpoint with its parts, and room */
@@ -30,6 +31,7 @@ struct process_spec {
     int64_t timeout_ms;        /* 0 = none */
     int64_t grace_ms;          /* between SIGTERM and SIGKILL, and again before giving up */
     int64_t output_bytes_max;  /* of stdout + stderr; what comes after is counted and dropped */
+    struct process_limits limits; /* of the command and all it starts */
     const atomic_int *stop;    /* becomes non-zero when the command shall be stopped */
     int wake_fd;               /* eventfd written after stop was set */
     struct process_sink sink;

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -92,6 +93,27 @@ static void prefer_for_oom(void)
     close(fd);
 }
 
+/* Soft and hard, so that the handler cannot raise it again; a limit that was lower stays. */
+static void limit_to(__rlimit_resource_t resource, int64_t most)
+{
+    struct rlimit limit;
+
+    if (most <= 0 || getrlimit(resource, &limit) < 0)
+        return;
+    if (limit.rlim_max > (rlim_t)most)
+        limit.rlim_max = (rlim_t)most;
+    if (limit.rlim_cur > limit.rlim_max)
+        limit.rlim_cur = limit.rlim_max;
+    setrlimit(resource, &limit);
+}
+
+static void set_limits(const struct process_limits *limits)
+{
+    limit_to(RLIMIT_AS, limits->memory_bytes);
+    limit_to(RLIMIT_FSIZE, limits->file_bytes);
+    limit_to(RLIMIT_NPROC, limits->processes);
+}
+
 /* Like a shell's search: a file that may not be run does not hide a later one that may. */
 static int exec_first(const struct shim_plan *plan)
 {
@@ -118,6 +140,7 @@ static _Noreturn void handler_main(const struct shim_plan *plan, pid_t shim, int
     setsid();
     prefer_for_oom();
     default_signals();
+    set_limits(&plan->limits);
     if (plan->directory && chdir(plan->directory) < 0) {
         failure[0] = SHIM_STEP_DIRECTORY;
         failure[1] = errno;

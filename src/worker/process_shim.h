@@ -16,12 +16,20 @@
 #define SHIM_TERMINATE 'T' /* SIGTERM to the handler's group */
 #define SHIM_KILL 'K'      /* SIGKILL to the handler, then to everything it left */
 
+/* What the handler and each of its descendants may use; 0 = no limit of ours. */
+struct process_limits {
+    int64_t memory_bytes;
+    int64_t file_bytes;
+    int64_t processes; /* of its user, as the kernel counts them; none for root */
+};
+
 /* Everything is made ready before the fork. */
 struct shim_plan {
     char *const *paths;       /* tried in order, NULL-terminated */
     char *const *command;     /* argv */
     char *const *environment;
     const char *directory;    /* NULL = the worker's */
+    struct process_limits limits;
     int stdio[SHIM_STDIO];
     int command_fd;           /* to read */
     int status_fd;            /* to write */

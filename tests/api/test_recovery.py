@@ -129,6 +129,13 @@ class QueueTest(RecoveryTest):
             self.assertEqual(task["checkpoint_data"] is None, method == "restart_clean")
             self.expect(200, "POST", f"/v1/tasks/{task['id']}:cancel")
 
+    def test_b4_an_entry_is_asked_for_under_the_names_of_its_columns_too(self):
+        task = self.orphan()
+        entry = self.recover(task, recovery_method="validate_only", recovery_priority=-4)
+        self.assertEqual((entry["recovery_method"], entry["recovery_priority"]),
+                         ("validate_only", -4))
+        self.expect(200, "POST", f"/v1/tasks/{task['id']}:cancel")
+
     def test_b4_validate_only_says_what_it_found_and_touches_nothing(self):
         task = self.orphan()
         entry = self.ended(self.recover(task, method="validate_only"))
@@ -191,6 +198,8 @@ class QueueTest(RecoveryTest):
         task = self.enqueue()
         for body, field in (({}, "task_id"), ({"task_id": "x"}, "task_id"),
                             ({"task_id": task["id"], "method": "magic"}, "method"),
+                            ({"task_id": task["id"], "recovery_method": "magic"},
+                             "recovery_method"),
                             ({"task_id": task["id"], "priority": 1001}, "priority"),
                             ({"task_id": task["id"], "scheduled_for": "soon"}, "scheduled_for"),
                             ({"task_id": task["id"], "when": 1}, "when")):

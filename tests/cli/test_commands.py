@@ -141,6 +141,10 @@ class Enqueue(ServerTest):
         self.assertEqual(task["status"], "delayed")
         self.assertFalse(task["auto_recovery"])
         self.assertEqual(task["idempotency_key"], "k")
+        task = self.enqueued("all", "--category", "cleanup")
+        self.assertEqual((task["queue"], task["priority"], task["timeout_ms"]),
+                         ("low-priority", -10, 300000))
+        self.refused(1, "enqueue", "all", "--category", "nothing")
 
     def test_times_are_rfc_3339_or_relative(self):
         task = self.enqueued("a", "--at", "2035-01-02T03:04:05Z")
@@ -174,6 +178,12 @@ class Enqueue(ServerTest):
         child = self.enqueued("b", "--depends-on", parent + ":failure", "--depends-on",
                               child["id"] + ":completion")
         self.assertEqual(len(child["depends_on"]), 2)
+        second = self.enqueued("nobody", "--delay", "1h")["id"]
+        for ids in ([f"{parent},{second}"], [parent, second], [parent, "--depends-on", second]):
+            child = self.enqueued("b", "--depends-on", *ids)
+            self.assertEqual({wanted["task"] for wanted in child["depends_on"]}, {parent, second})
+        self.assertIn("does not know", self.refused(2, "enqueue", "b", second))
+        self.assertIn("does not know", self.refused(2, "enqueue", "b", "--depends-on", parent, "c"))
         self.refused(1, "enqueue", "b", "--depends-on", NO_TASK)
         self.refused(1, "enqueue", "b", "--depends-on", parent + ":sometimes")
 

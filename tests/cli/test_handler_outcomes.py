@@ -1,6 +1,7 @@
 """How the end of a command becomes the end of its task (C3): exit codes, signals, what it said on
 its control descriptor and what it said wrongly, environment and folder of its rule, and the pool of
 a server that meets a type it has no handler for."""
+import os
 import unittest
 
 from cli_harness import ServerTest, wait_until
@@ -57,6 +58,14 @@ CONFIG = "handlers:\n" + "".join(
     max_retries: 0
     directory: "{folder}/not-there"
     command: ["true"]
+  - type: fills-the-disk
+    max_retries: 0
+    file_max: 64KiB
+    command: ["dd", "if=/dev/zero", "of={folder}/large", "bs=16k", "count=100"]
+  - type: eats-memory
+    max_retries: 0
+    memory_max: 200MiB
+    command: ["python3", "-c", "bytearray(400 << 20)"]
   - type: surroundings
     directory: "{folder}"
     environment: {COLOUR: red, HOME: /nowhere, PERDURA_TOKEN: stolen, PERDURA_TYPE: other}
@@ -119,6 +128,15 @@ class Outcomes(ServerTest):
         task = self.wait_ended(self.enqueue("no-folder")["id"])
         self.assertNotEqual(task["status"], "completed")
         self.assertIn("not-there", task["error"])
+
+    def test_f_i8_a_command_gets_no_more_than_its_rule_allows(self):
+        task = self.wait_ended(self.enqueue("fills-the-disk")["id"])
+        self.assertEqual(task["error"], "killed by SIGXFSZ")
+        self.assertEqual(os.stat(os.path.join(self.gates, "large")).st_size, 64 * 1024)
+        task = self.wait_ended(self.enqueue("eats-memory")["id"])
+        self.assertEqual(task["error"], "exit code 1")
+        lines = self.expect(200, "GET", f"/v1/tasks/{task['id']}/logs")["items"]
+        self.assertIn("MemoryError", lines[-1]["message"])
 
     def test_a_rule_gives_folder_and_variables_but_never_the_token(self):
         task = self.wait_ended(self.enqueue("surroundings")["id"])

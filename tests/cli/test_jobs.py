@@ -43,7 +43,8 @@ class Jobs(JobTest):
         self.assertEqual((changed["priority"], changed["timeout_seconds"], changed["is_active"],
                           changed["name"]), ("high", 120, False, "daily"))
         self.assertTrue(self.json("job", "update", "daily", "--active")["is_active"])
-        self.perdura("job", "delete", "daily")
+        gone = json.loads(self.perdura("job", "delete", "daily", "--json").stdout)
+        self.assertEqual(set(gone), {"id", "deleted"})
         self.assertIn("there is no job 'daily'", self.refused(3, "job", "show", "daily"))
         self.assertEqual(self.items("job", "list"), [])
         self.assertEqual(len(self.items("job", "list", "--with-deleted")), 1)
@@ -343,7 +344,7 @@ class Categories(JobTest):
         self.perdura("job", "create", "uses", "--category", "nightly")
         self.refused(1, "category", "delete", "nightly")
         self.perdura("job", "update", "uses", "--category", "general")
-        self.perdura("category", "delete", "nightly")
+        self.assertEqual(self.perdura("category", "delete", "nightly").stdout, "")
         self.refused(3, "category", "show", "nightly")
         self.refused(2, "category", "update", "general")
 

@@ -55,7 +55,23 @@ class Recovery(ServerTest):
         self.assertEqual((task["status"], task["attempts"], task["result"], task["last_error"]),
                          ("completed", 2, "through", "stalled"))
 
+    def test_b2_b7_a_partial_task_is_recovered_at_once_by_task_recover(self):
+        task_id = self.enqueue("partly")["id"]
+        self.assertEqual(self.wait_ended(task_id)["status"], "partial")
+        self.refused(1, "task", "recover", "--if-version", "1", task_id)
+        noted = self.perdura("task", "recover", "--method", "validate_only", task_id)
+        self.assertEqual(noted.stdout, f"{task_id} partial\n")
+        self.perdura("task", "recover", task_id)
+        task = self.wait_status(task_id, "completed")
+        self.assertEqual((task["result"], task["resumed_from"]), ("all", "half"))
+        entries = self.expect(200, "GET", f"/v1/recovery?task_id={task_id}")["items"]
+        self.assertEqual([entry["recovery_method"] for entry in entries],
+                         ["resume_checkpoint", "validate_only"])
+        self.assertIn("completed", self.refused(1, "task", "recover", task_id))
+
     def test_refusals_say_what_to_do(self):
+        self.refused(3, "task", "recover", NO_TASK)
+        self.refused(2, "task", "recover", "--method", "magic", NO_TASK)
         self.perdura("recovery", "validate", NO_TASK, code=3)
         self.refused(3, "recovery", "run", NO_TASK)
         self.refused(3, "recovery", "run", "nothing")

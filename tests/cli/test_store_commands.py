@@ -131,7 +131,9 @@ class Verify(ServerTest):
     def test_something_else_than_a_store_is_refused(self):
         path = self.write("other.db", "this is no database at all" * 100)
         self.refused(1, "verify", "--store", path)
-        self.refused(1, "verify", "--store", os.path.join(self.folder, "missing.db"))
+        missing = os.path.join(self.folder, "missing.db")
+        self.assertIn("there is no store", self.refused(3, "verify", "--store", missing))
+        self.assertFalse(os.path.exists(missing))
 
 
 class Backup(ServerTest):
@@ -178,7 +180,7 @@ class Backup(ServerTest):
         report = json.loads(self.perdura("verify", "--store", "copy.db", "--json").stdout)
         self.assertEqual(report["checked"]["tasks"], 1)
         self.refused(1, "backup", "copy.db", "--store", self.server.store)
-        self.refused(1, "backup", "x.db", "--store", os.path.join(self.folder, "missing.db"))
+        self.refused(3, "backup", "x.db", "--store", os.path.join(self.folder, "missing.db"))
         self.assertFalse(os.path.exists(os.path.join(self.folder, "missing.db")))
 
 

@@ -39,7 +39,7 @@ class Backups(ServerTest):
         store = ("--store", self.server.store)
         self.perdura("backup", self.path("one.db"), *store)
         self.assertIn("one.db", self.refused(1, "backup", self.path("one.db"), *store))
-        self.refused(1, "backup", self.path("two.db"), "--store", self.path("none.db"))
+        self.refused(3, "backup", self.path("two.db"), "--store", self.path("none.db"))
         self.refused(1, "backup", self.path("missing/three.db"), *store)
 
 

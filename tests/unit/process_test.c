@@ -1,5 +1,5 @@
 /* The process executor against real commands: what a handler gets, what of it comes back, and how its
- * end is told (F-I5 to F-I7, F-H16). How it is stopped is in process_stop_test.c. */
+ * end is told (F-I5 to F-I8, F-H16). How it is stopped is in process_stop_test.c. */
 #include "process_fixture.h"
 
 /* ---- ordinary life ---- */
@@ -86,6 +86,63 @@ static void command_runs_in_the_folder_of_its_rule(void **state)
     assert_int_equal(seen.result.exit_code, 126);
     assert_string_equal(seen.result.error,
                         "cannot enter the folder '/nonexistent': No such file or directory");
+    seen_deinit(&seen);
+}
+
+/* ---- F-I8 ---- */
+
+static void run_limited(struct seen *seen, struct process_limits limits, char *const *command)
+{
+    struct process_spec spec = spec_of(seen, command);
+
+    spec.limits = limits;
+    run_spec(seen, &spec);
+}
+
+static void a_command_that_fills_the_disk_is_stopped_at_its_limit_F_I8(void **state)
+{
+    char *const command[] = {"/bin/sh", "-c", "f=$(mktemp); trap 'stat -c %s $f; rm $f' EXIT; "
+                             "head -c 1000000 /dev/zero > $f; echo rc $?", NULL};
+    struct seen seen;
+
+    (void)state;
+    seen_init(&seen);
+    run_limited(&seen, (struct process_limits){.file_bytes = 4096}, command);
+    assert_string_equal(text_of(&seen, PROCESS_OUT), "rc 153\n4096\n"); /* 128 + SIGXFSZ */
+    seen_deinit(&seen);
+}
+
+static void a_command_that_eats_memory_gets_no_more_than_its_limit_F_I8(void **state)
+{
+    char *const command[] = {"/usr/bin/python3", "-c", "try:\n  b = bytearray(400 << 20)\n"
+                             "  print('had it')\nexcept MemoryError:\n  print('refused')", NULL};
+    struct seen seen;
+
+    (void)state;
+    seen_init(&seen);
+    run_limited(&seen, (struct process_limits){.memory_bytes = 200 << 20}, command);
+    run_limited(&seen, (struct process_limits){.memory_bytes = 0}, command);
+    assert_string_equal(text_of(&seen, PROCESS_OUT), "refused\nhad it\n");
+    seen_deinit(&seen);
+}
+
+/* The kernel counts per user and lets root pass, so it runs as somebody who has no other process. */
+static void a_fork_bomb_stays_small_F_I8(void **state)
+{
+    char *const command[] = {"/usr/bin/setpriv", "--reuid=54321", "--clear-groups", "/bin/sh", "-c",
+                             "i=0; while [ $i -lt 60 ] && sleep 30 & do i=$((i+1)); done; wait",
+                             NULL};
+    struct seen seen;
+
+    (void)state;
+    if (geteuid() != 0)
+        skip();
+    seen_init(&seen);
+    run_limited(&seen, (struct process_limits){.processes = 20}, command);
+    assert_int_equal(seen.result.end, PROCESS_EXITED);
+    assert_int_not_equal(seen.result.exit_code, 0);
+    assert_false(seen.result.timed_out);
+    assert_non_null(strstr(text_of(&seen, PROCESS_ERR), "fork"));
     seen_deinit(&seen);
 }
 
@@ -312,6 +369,9 @@ int main(void)
         cmocka_unit_test(large_input_arrives_whole),
         cmocka_unit_test(refused_lines_are_offered_again_and_none_is_lost),
         cmocka_unit_test(command_runs_in_the_folder_of_its_rule),
+        cmocka_unit_test(a_command_that_fills_the_disk_is_stopped_at_its_limit_F_I8),
+        cmocka_unit_test(a_command_that_eats_memory_gets_no_more_than_its_limit_F_I8),
+        cmocka_unit_test(a_fork_bomb_stays_small_F_I8),
         cmocka_unit_test(every_kind_of_end_is_told_exactly_F_I5),
         cmocka_unit_test(command_that_cannot_be_run_is_told_from_one_that_fails_F_I5),
         cmocka_unit_test(signals_have_names),

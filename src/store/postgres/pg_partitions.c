@@ -13,7 +13,7 @@
 #define ROUND_AGAIN_US (60 * CLOCK_SECOND_US) /* behind one that failed */
 #define OLD_MAX 48         /* partitions looked at in a round, oldest first */
 #define TRIES 4
-#define PAUSE_US 200000 /* behind the first try: whoever had to wait behind us goes on meanwhile */
+#define PAUSE_US 200000    /* behind the first try: whoever waited behind us goes on meanwhile */
 #define OPENINGS_STEP 2000 /* tasks looked at in one transaction, about 10 ms */
 #define OPENINGS_MAX 100000 /* such steps in a round */
 

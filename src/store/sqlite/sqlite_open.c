@@ -466,6 +466,8 @@ static int open_database(struct sqlite_store *store, const struct store_options 
     uint32_t applied = 0;
     bool write = !options->no_lock;
 
+    if (!write && access(store->path, F_OK) != 0 && errno == ENOENT) /* nobody makes it here */
+        return err_set(err, ERR_NOT_FOUND, "there is no store '%s'; check the path", store->path);
     if (sqlite_log_check(store->path, write, err) < 0)
         return -(int)err->code;
     if (write && gather_install(&store->gather) != SQLITE_OK)

@@ -392,6 +392,8 @@ static struct process_spec make_spec(const struct handler *handler, struct comma
     spec.grace_ms = rule->grace_ms >= 0 ? rule->grace_ms : run->grace_ms;
     spec.output_bytes_max =
         rule->output_bytes_max >= 0 ? rule->output_bytes_max : PROCESS_OUTPUT_BYTES_DEFAULT;
+    spec.limits = (struct process_limits){rule->memory_bytes_max, rule->file_bytes_max,
+                                          rule->processes_max};
     return spec;
 }
 
