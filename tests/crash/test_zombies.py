@@ -5,7 +5,7 @@ import signal
 import threading
 import unittest
 
-from crash_harness import LEASE_S, CrashTest, alive, json_lines, pause_s, wait_until
+from crash_harness import LEASE_MS, LEASE_S, CrashTest, alive, json_lines, pause_s, wait_until
 
 STALE = "stale_lease"
 
@@ -174,7 +174,7 @@ while :; do sleep 0.05; done
 
     def test_f_b9_a_task_that_comes_after_an_idle_wait_longer_than_the_lease_is_started(self):
         command = self.script("quick.sh", "#!/bin/sh\nexit 0\n")
-        self.start(lease=f"{2 * LEASE_S}s")
+        self.start(lease=f"{2 * LEASE_MS}ms")
         self.start_worker(self.config(command), "--concurrency", "1")
         wait_until(lambda: self.expect(200, "GET", "/v1/stats")["waiting_claims"] == 1,
                    what="the worker's long-poll")
