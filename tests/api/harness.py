@@ -5,6 +5,7 @@ import http.client
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
@@ -15,7 +16,7 @@ import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-DEADLINE_S = 45  # only ever reached when a test fails
+DEADLINE_S = 60  # only ever reached when a test fails
 
 
 def binary():
@@ -28,6 +29,19 @@ def sanitizer():
     cache = pathlib.Path(binary()).parent / "CMakeCache.txt"
     lines = cache.read_text().splitlines() if cache.exists() else []
     return next((x.split("=", 1)[1] for x in lines if x.startswith("PERDURA_SANITIZE:")), "")
+
+
+def free_port():
+    """For a server that is started later, or again: below the ports the system gives to clients, so
+    that nobody takes it meanwhile."""
+    while True:
+        port = random.SystemRandom().randrange(10000, 30000)
+        with socket.socket() as sock:
+            try:
+                sock.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                continue
 
 
 def wait_until(predicate, deadline_s=DEADLINE_S, what="the condition"):

@@ -57,7 +57,7 @@ class PlanningTest(harness.ApiTest):
         """Claims one task of these queues, waiting for it, and reports its outcome."""
         if not getattr(self, "registered", None):
             self.registered = self.register(worker, queues=queues)
-        [task] = self.claim(worker, wait_ms=10000, queues=list(queues))
+        [task] = self.claim(worker, wait_ms=30000, queues=list(queues))
         self.report_ok(worker, task, op, **fields)
         return task
 

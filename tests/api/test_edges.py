@@ -158,7 +158,7 @@ class Strangers(ApiTest):
         address = own_address()
         port = self.server.address[1]
         body = json.dumps({"path": self.folder + "/copy.db"})
-        with socket.create_connection((address, port), timeout=20) as sock:
+        with socket.create_connection((address, port), timeout=60) as sock:
             sock.sendall((f"POST /v1/backup HTTP/1.1\r\nHost: {address}:{port}\r\nAuthorization: "
                           f"Bearer {TOKEN}\r\nContent-Length: {len(body)}\r\nConnection: close"
                           f"\r\n\r\n{body}").encode())

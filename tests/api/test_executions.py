@@ -85,7 +85,7 @@ class ExecutionsTest(PlanningTest):
         self.expect(201, "POST", f"/v1/jobs/{job['id']}:run")
         self.register()
         for attempt in (1, 2):
-            [task] = wait_until(lambda: self.claim(wait_ms=5000))
+            [task] = wait_until(lambda: self.claim(wait_ms=30000))
             self.report_ok("worker-1", task, "log", message=f"attempt {attempt}")
             self.report_ok("worker-1", task, "fail", error="no")
         second, first = self.items("/v1/executions")

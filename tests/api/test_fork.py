@@ -138,7 +138,7 @@ class ForkBetweenStores(RoutesCases):
         self.report_ok("worker-1", task, "checkpoint", name="one", data={"row": 1})
         self.complete("worker-1", task)
         made = self.expect(200, "POST", f"/v1/tasks/{task_id}:fork", {"queue": "mail"})
-        task, = self.claim(wait_ms=5000)
+        task, = self.claim(wait_ms=30000)
         self.assertEqual((task["id"], task["queue"], task["checkpoint"]["data"]),
                          (made["id"], "mail", {"row": 1}))
         self.complete("worker-1", task)

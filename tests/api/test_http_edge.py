@@ -204,7 +204,7 @@ class BodyTest(ApiTest):
         one = b"GET /v1/queues/q%d HTTP/1.1\r\n" + LOCAL + b"\r\n"
         for i in range(20):
             self.expect(200, "PATCH", f"/v1/queues/q{i}", {})
-        with socket.create_connection(self.server.address, timeout=20) as sock:
+        with socket.create_connection(self.server.address, timeout=60) as sock:
             sock.sendall(b"".join(one % i for i in range(20)))
             sock.shutdown(socket.SHUT_WR)
             text = b""
@@ -289,7 +289,7 @@ class ListenTest(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="perdura-api-") as folder:
             store = str(pathlib.Path(folder, "perdura.db"))
             done = subprocess.run([binary(), "serve", "--listen", "0.0.0.0:0", "--store", store],
-                                  cwd=folder, capture_output=True, text=True, timeout=20,
+                                  cwd=folder, capture_output=True, text=True, timeout=60,
                                   env={"PATH": "/usr/bin:/bin"})
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("PERDURA_TOKEN", done.stderr)

@@ -33,7 +33,7 @@ def check(*words, text=None):
     if not program:
         raise unittest.SkipTest("promtool is missing (apt-get install prometheus)")
     return subprocess.run([program, "check", *words], input=text, capture_output=True, text=True,
-                          timeout=60, check=False)
+                          timeout=120, check=False)
 
 
 def parse(text):
@@ -143,7 +143,7 @@ class Metrics(ApiTest):
         self.given_work()
         whole = self.expect(200, "GET", "/v1/stats")
         self.assertEqual((len(whole["executions"]) >= 3, whole["alerts"]), (True, []))
-        with contextlib.closing(sqlite3.connect(self.server.store, timeout=10)) as db:
+        with contextlib.closing(sqlite3.connect(self.server.store, timeout=60)) as db:
             db.execute("ALTER TABLE execution_hours RENAME TO away")
             without = self.expect(200, "GET", "/v1/stats")
             db.execute("ALTER TABLE away RENAME TO execution_hours")

@@ -70,7 +70,7 @@ class Files(TwoFiles, RoutesCases):
         wait_until(lambda: self.request("POST", "/v1/tasks", {"type": "a", "queue": "mail"})
                    .status == 503, what="its queue refused")
         task_id = self.enqueue()["id"]
-        task, = self.claim(wait_ms=5000)
+        task, = self.claim(wait_ms=30000)
         self.assertEqual(task["id"], task_id)
         self.complete("worker-1", task)
         self.assertEqual(self.task(task_id)["status"], "completed")

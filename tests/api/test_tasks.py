@@ -369,7 +369,7 @@ class PartsTest(ApiTest):
         [held] = self.claim()
         self.report_ok("worker-1", held, "start")
         self.report_ok("worker-1", held, "fail", error="once")
-        [held] = self.claim(wait_ms=5000)
+        [held] = self.claim(wait_ms=30000)
         self.complete("worker-1", held, 1)
         items = self.expect(200, "GET", f"/v1/tasks/{held['id']}/executions")["items"]
         self.assertEqual([(e["attempt_number"], e["status"]) for e in items],

@@ -95,7 +95,7 @@ class WhyTest(Why, ApiTest):
         self.register()
         blocked = self.enqueue("t", queue="mail", delay_ms=60000)["id"]
         self.assertEqual(self.why(blocked)["detail"]["also"], ["no_worker"])
-        call = self.in_thread(lambda: self.claim(wait_ms=20000, queues=["mail"]))
+        call = self.in_thread(lambda: self.claim(wait_ms=50000, queues=["mail"]))
         self.wait_for_waiting("waiting_claims", 1)
         self.assertEqual(self.why(blocked)["detail"]["also"], [])
         self.enqueue("t", queue="mail")

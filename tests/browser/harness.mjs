@@ -6,6 +6,7 @@ import { createRequire } from 'node:module';
 import { spawn } from 'node:child_process';
 import * as assert from 'node:assert/strict';
 import * as fs from 'node:fs';
+import * as net from 'node:net';
 import * as os from 'node:os';
 import * as path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -18,7 +19,7 @@ const { chromium } = require('playwright-core');
 const axeSource = fs.readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
 const BROWSERS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
 
-export const DEADLINE_MS = 30000; // only ever reached when a test fails
+export const DEADLINE_MS = 90000; // only ever reached when a test fails
 
 export async function until(look, what = 'the condition') {
     const end = Date.now() + DEADLINE_MS;
@@ -32,13 +33,26 @@ export async function until(look, what = 'the condition') {
     }
 }
 
+// Below the ports the system gives to clients: nobody takes it while the server is down.
+async function freePort() {
+    for (;;) {
+        const port = 10000 + Math.floor(Math.random() * 20000);
+        const free = await new Promise((resolve) => {
+            const probe = net.createServer().once('error', () => resolve(false));
+            probe.listen(port, '127.0.0.1', () => probe.close(() => resolve(true)));
+        });
+        if (free)
+            return port;
+    }
+}
+
 export class Server {
     // options: { arguments, environment, listen }
     static async start(options = {}) {
         const server = new Server();
         server.options = options;
         server.folder = fs.mkdtempSync(path.join(os.tmpdir(), 'perdura-browser-'));
-        await server.run('127.0.0.1:0');
+        await server.run(`127.0.0.1:${await freePort()}`);
         return server;
     }
 
@@ -116,7 +130,7 @@ export class Server {
 export async function openBrowser() {
     const executablePath = BROWSERS.find((file) => fs.existsSync(file));
     assert.ok(executablePath, 'chromium is missing: apt-get install chromium');
-    return chromium.launch({ executablePath, args: ['--no-sandbox', '--disable-gpu',
+    return chromium.launch({ executablePath, timeout: DEADLINE_MS, args: ['--no-sandbox', '--disable-gpu',
         '--disable-dev-shm-usage'] });
 }
 

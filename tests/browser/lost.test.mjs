@@ -21,7 +21,7 @@ let folder, server, browser, page;
 before(async () => {
     folder = fs.mkdtempSync(path.join(os.tmpdir(), 'perdura-lost-'));
     fs.writeFileSync(path.join(folder, 'perdura.yaml'), CONFIG);
-    server = await Server.start({ arguments: ['--config', path.join(folder, 'perdura.yaml'), '--lease', '1s'] });
+    server = await Server.start({ arguments: ['--config', path.join(folder, 'perdura.yaml'), '--lease', '3s'] });
     browser = await openBrowser();
 });
 after(async () => {

@@ -41,7 +41,7 @@ class Cli:
         if self.url:
             variables.setdefault("PERDURA_SERVER", self.url)
         done = subprocess.run([binary(), *arguments], cwd=self.folder, input=text or "",
-                              capture_output=True, text=True, timeout=60,
+                              capture_output=True, text=True, timeout=120,
                               env=environment(**variables))
         self.assertEqual(done.returncode, code,
                          f"{' '.join(arguments)}\n{done.stdout}\n{done.stderr}")
@@ -101,9 +101,12 @@ class ServerTest(Cli, harness.ApiTest):
     """One server per test; `config` becomes its configuration, {folder} is filled in."""
 
     config = None
+    keeps_port = False  # restart(same_port=True) finds it free
 
     def setUp(self):
         arguments = list(self.arguments)
+        if self.keeps_port:
+            arguments += ["--listen", f"127.0.0.1:{harness.free_port()}"]
         if self.config is not None:
             outside = tempfile.mkdtemp(prefix="perdura-cli-")
             self.addCleanup(shutil.rmtree, outside, ignore_errors=True)
@@ -117,6 +120,7 @@ class ServerTest(Cli, harness.ApiTest):
 
     def restart(self, signum=signal.SIGTERM, same_port=False):
         """Stops and starts the server; on the same port where clients shall find it again."""
+        assert self.keeps_port or not same_port
         self.server.stop(signum)
         if same_port:
             port = "%s:%d" % self.server.address

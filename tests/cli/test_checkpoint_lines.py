@@ -118,7 +118,7 @@ class WorkerTest(LoopTest):
 
 
 class KilledWorkers(WorkerTest):
-    arguments = ("--lease", "1s", "--config", "none.yaml")
+    arguments = ("--lease", "2s", "--config", "none.yaml")
 
     def test_e5_a_loop_does_each_step_once_though_its_worker_is_killed_after_every_one(self):
         workers = [self.worker()]
@@ -131,10 +131,10 @@ class KilledWorkers(WorkerTest):
 
 
 class KilledServers(WorkerTest):
-    arguments = ("--lease", "3s", "--config", "none.yaml")
+    arguments = ("--lease", "30s", "--config", "none.yaml")
+    keeps_port = True
 
     def test_b7_a_loop_does_not_notice_that_the_server_of_its_worker_is_killed(self):
-        self.restart(same_port=True)
         self.worker()
         task = self.run_and_kill("sh", lambda: self.restart(signal.SIGKILL, same_port=True))
         self.assertEqual((task["attempts"], task["crash_count"]), (1, 0))

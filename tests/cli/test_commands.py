@@ -229,7 +229,8 @@ class Enqueue(ServerTest):
 
 class Task(ServerTest):
     config = CONFIG
-    arguments = ("--lease", "900ms")  # a running handler is told within a third of it
+    arguments = ("--lease", "5s")  # a running handler is told within a third of it
+    keeps_port = True
 
     def done_task(self):
         return self.perdura("enqueue", "hello", "--wait").stdout.splitlines()[0]

@@ -224,17 +224,17 @@ class Import(ServerTest):
     def test_an_imported_command_really_runs_by_its_schedule(self):
         """F-A11: what the schedule fires is a task that runs the line's command."""
         out = os.path.join(self.folder, "out")
-        rows, _ = self.bring(f"WORD=hello\n@every 1s printf '\\%s,' $WORD >> {out}; cat >> {out}"
-                             f"%from%stdin\n")
+        rows, _ = self.bring(f"WORD=hello\n@every 1s (printf '\\%s,' $WORD; cat) > {out}.$$; "
+                             f"mv {out}.$$ {out}%from%stdin\n")
         self.assertEqual(rows[2]["result"], "taken")
         wait_until(lambda: os.path.exists(out) and
-                   pathlib.Path(out).read_text().startswith("hello,from\nstdin\n"),
+                   pathlib.Path(out).read_text() == "hello,from\nstdin\n",
                    what="the command having written its file")
         job = self.jobs()[0]
         self.assertEqual(job["task_type"], "cron:run")
         self.assertEqual((job["max_retries"], job["timeout_seconds"]), (0, 86400))
-        history = json.loads(self.perdura("job", "history", job["name"], "--json").stdout)
-        self.assertEqual(history["items"][-1]["status"], "completed")
+        wait_until(lambda: json.loads(self.perdura("job", "history", job["name"], "--json").stdout)
+                   ["items"][-1]["status"] == "completed", what="the end of the first run")
 
     def test_a_command_that_fails_is_a_task_that_failed_and_is_not_retried(self):
         rows, _ = self.bring("0 0 1 1 * echo so it goes; exit 3\n")

@@ -15,6 +15,7 @@ from cli_harness import EXAMPLES, ServerTest, binary, environment, harness, wait
 BUILD = os.path.dirname(binary())
 COVERED = {"perdura.yaml", "handler.sh", "handler.py", "handler.mjs", "handler.c", "worker.py",
            "worker.mjs", "embed.c", "remote.c", "schedule.c"}
+TRIES = 5
 needs_node = unittest.skipUnless(shutil.which("node"), "node is not installed")
 
 
@@ -45,7 +46,7 @@ class Files(unittest.TestCase):
 class Handlers(ServerTest):
     """The configuration of examples/ with all handlers; the server is killed in the middle."""
 
-    arguments = ("--lease", "600ms", "--config", "perdura.yaml")
+    arguments = ("--config", "perdura.yaml")
     payloads = {"example:sh": None, "example:c": None, "example:mjs": {"count": 5},
                 "example:py": {"items": ["a", "b", "c", "d", "e"]}}
 
@@ -68,12 +69,20 @@ class Handlers(ServerTest):
     def types(self):
         return [type for type in self.payloads if type != "example:mjs" or shutil.which("node")]
 
+    def killed_in_the_middle(self, type):
+        """Of a task of this type; it may have ended before the kill came."""
+        for _ in range(TRIES):
+            task_id = self.enqueue(type, payload=self.payloads[type])["id"]
+            wait_until(lambda: len(self.checkpoints(task_id)) >= 2)
+            self.restart(signal.SIGKILL)
+            if self.task(task_id)["status"] != "completed" or self.task(task_id)["attempts"] > 1:
+                return task_id
+        raise AssertionError("it always ended before the kill")
+
     def test_each_goes_on_behind_its_last_checkpoint_after_a_kill(self):
         for type in self.types():  # one by one: a fast one would end while a slow one starts
             with self.subTest(type):
-                task_id = self.enqueue(type, payload=self.payloads[type])["id"]
-                wait_until(lambda: len(self.checkpoints(task_id)) >= 2)
-                self.restart(signal.SIGKILL)
+                task_id = self.killed_in_the_middle(type)
                 task = self.wait_ended(task_id)
                 self.assertEqual(task["status"], "completed")
                 self.assertEqual((task["attempts"], task["crash_count"]), (2, 1))
@@ -102,7 +111,7 @@ class Handlers(ServerTest):
 
 
 class HttpWorkers(ServerTest):
-    arguments = ("--lease", "2s")
+    arguments = ("--lease", "5s")
 
     def run_worker(self, *command):
         log = open(os.path.join(self.folder, "worker.log"), "wb")
@@ -126,15 +135,14 @@ class HttpWorkers(ServerTest):
         self.assertEqual(sorted(point["checkpoint_name"] for point in points),
                          ["step-1", "step-2", "step-3"])
         # Killed in the middle, another one goes on behind the last checkpoint.
-        task_id = self.enqueue("example:http", payload={"n": 5})["id"]
+        task_id = self.enqueue("example:http", payload={"n": 15})["id"]
         wait_until(lambda: self.task(task_id)["checkpoint_data"])
         process.kill()
         second = self.run_worker(*command)
         task = self.wait_ended(task_id)
         self.assertEqual((task["status"], task["result"], task["attempts"]),
-                         ("completed", {"counted": 5}, 2))
-        points = self.expect(200, "GET", f"/v1/tasks/{task_id}/checkpoints")["items"]
-        self.assertEqual(len(points), 5)
+                         ("completed", {"counted": 15}, 2))
+        self.assertEqual(task["checkpoint_data"]["seq"], 15, "each step once")
         self.stops_at_once(second)
 
     def stops_at_once(self, process):
@@ -142,7 +150,7 @@ class HttpWorkers(ServerTest):
         task_id = self.enqueue("example:http", payload={"n": 50})["id"]
         wait_until(lambda: self.task(task_id)["checkpoint_data"])
         process.send_signal(signal.SIGINT)
-        process.wait(20)
+        process.wait(harness.DEADLINE_S)
         task = self.wait_status(task_id, "pending")
         self.assertEqual((task["retry_count"], task["crash_count"]), (0, 0))
 
@@ -168,7 +176,7 @@ class Library(ServerTest):
 
     def run_program(self, *command):
         done = subprocess.run(command, cwd=self.folder, capture_output=True, text=True,
-                              timeout=60, env=environment())
+                              timeout=120, env=environment())
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout
 

@@ -10,7 +10,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("PERDURA_BUILD", ROOT / "build")).resolve()
-DEADLINE_S = 60
+DEADLINE_S = 180
 
 CPLUSPLUS = r"""
 #include <perdura.h>
@@ -38,7 +38,7 @@ int main(int, char **argv)
     options.concurrency = 2;
     int rc = pd_open(argv[1], nullptr, &pd) || pd_worker_new(pd, &options, &worker) ||
              pd_worker_handle(worker, "twice", twice, nullptr) || pd_worker_start(worker) ||
-             pd_enqueue(pd, &spec, id) || pd_wait(pd, id, 20000, &result);
+             pd_enqueue(pd, &spec, id) || pd_wait(pd, id, 60000, &result);
     std::printf("%s %s\n", rc ? pd_error(pd) : result.status_word, rc ? "" : result.result);
     pd_result_free(&result);
     pd_close(pd);

@@ -14,7 +14,7 @@ class Library(unittest.TestCase):
         environment = {k: v for k, v in os.environ.items() if k != "PERDURA_TOKEN"}
         environment["PERDURA_LIB_SERVER"] = str(BUILD / "perdura")
         result = subprocess.run([BUILD / name], env=environment, stdout=subprocess.PIPE,
-                                stderr=subprocess.STDOUT, text=True, timeout=150, check=False)
+                                stderr=subprocess.STDOUT, text=True, timeout=280, check=False)
         self.assertEqual(result.returncode, 0, result.stdout)
         self.assertIn("PASSED", result.stdout)
 

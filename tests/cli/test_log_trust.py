@@ -158,18 +158,19 @@ class Keys(TrustTest):
     def test_d9_lines_wait_for_a_key_that_cannot_be_read(self):
         self.logged()
         self.server.stop()
+        before = self.verify(0)["checked"]["records"]
         key = pathlib.Path(self.server.store + ".log-key")
         seed = key.read_text()
         key.write_text("spoilt\n")
         self.again()
         self.assertIn("log.unsigned", self.server.log())
         report = self.verify(0)
-        self.assertEqual(report["checked"]["records"], 1)
+        self.assertEqual(report["checked"]["records"], before)
         key.write_text(seed)
         self.again()
         report = self.verify(0)
         self.assertNotIn("unsigned records", report["checked"])
-        self.assertGreater(report["checked"]["records"], 1)
+        self.assertGreater(report["checked"]["records"], before)
 
     def test_d9_where_a_key_was_replaced_both_have_to_be_named(self):
         self.logged()

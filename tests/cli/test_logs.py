@@ -313,7 +313,7 @@ class ServerLogTest(cli_harness.ServerTest):
             db.execute("UPDATE task_checkpoints SET recoverable_data = '{\"page\":2}'")
         self.server.start()
         self.register("worker-1")
-        [again] = self.claim("worker-1", wait_ms=5000)
+        [again] = self.claim("worker-1", wait_ms=30000)
         self.assertIsNone(again["checkpoint"])
         lines = [json.loads(line) for line in self.server.log().splitlines()]
         [line] = [line for line in lines if line["event"] == "checkpoint.damaged"]

@@ -7,21 +7,21 @@ import unittest
 from cli_harness import NO_TASK, ServerTest, wait_until
 
 CONFIG = r"""
-grace: 2s
+grace: 20s
 handlers:
   - type: polite
     command: ["sh", "-c", "trap 'echo \"{\\\"checkpoint\\\":{\\\"name\\\":\\\"told to stop\\\",\\\"progress\\\":60}}\" >&3; exit 75' TERM; if [ \"$PERDURA_CHECKPOINT\" ]; then echo \"{\\\"result\\\":\\\"from $PERDURA_CHECKPOINT\\\"}\" >&3; exit 0; fi; echo '{\"state\":\"On\"}' >&3; while :; do sleep 0.02; done"]
   - type: partly
     command: ["sh", "-c", "if [ \"$PERDURA_CHECKPOINT\" ]; then echo '{\"result\":\"all\"}' >&3; exit 0; fi; echo '{\"checkpoint\":{\"name\":\"half\",\"progress\":50,\"data\":1}}' >&3; echo '{\"partial\":\"half\"}' >&3"]
   - type: stalls
-    stall_after: 1500ms
+    stall_after: 4s
     command: ["sh", "-c", "if [ $PERDURA_ATTEMPT = 1 ]; then echo $$ > {folder}/stalled; exec sleep 300; fi; if kill -0 $(cat {folder}/stalled); then echo '{\"result\":\"beside\"}' >&3; exit 0; fi; i=0; while [ $i -lt 30 ]; do echo \"{\\\"progress\\\":$i}\" >&3; i=$((i+1)); sleep 0.05; done; echo '{\"result\":\"through\"}' >&3"]
 """
 
 
 class Recovery(ServerTest):
     config = CONFIG
-    arguments = ("--lease", "900ms")
+    arguments = ("--lease", "5s")
 
     def on(self, task_id):
         wait_until(lambda: self.task(task_id)["state"] == "On", what="the handler's start")

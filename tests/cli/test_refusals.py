@@ -152,7 +152,7 @@ class VersionSix(FolderTest):
             self.assertIn("pending", self.perdura("task", "show", task_id).stdout)
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(cli_harness.DEADLINE_S)
             process.stdout.close()
 
     def test_addresses_that_are_none_are_refused(self):

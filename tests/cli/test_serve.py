@@ -96,15 +96,12 @@ class Settings(FolderTest):
                                    env=cli_harness.environment(**variables))
         line = process.stdout.readline()
         process.send_signal(signal.SIGINT)
-        _, stderr = process.communicate(timeout=20)
+        _, stderr = process.communicate(timeout=cli_harness.DEADLINE_S)
         self.assertEqual(process.returncode, 0, stderr)
         return line.strip().split("//")[1]
 
     def test_flag_beats_environment_beats_file(self):
-        ports = []
-        for _ in range(3):
-            with socket.create_server(("127.0.0.1", 0)) as taken:
-                ports.append("127.0.0.1:%d" % taken.getsockname()[1])
+        ports = [f"127.0.0.1:{cli_harness.harness.free_port()}" for _ in range(3)]
         self.write("perdura.yaml", f"listen: {ports[0]}\nstore: file.db\n")
         self.assertEqual(self.served(), ports[0])
         self.assertTrue(os.path.exists(self.folder + "/file.db"))
@@ -119,7 +116,7 @@ class Token(FolderTest):
     secret = "canary-token-0123456789abcdef"
 
     def get(self, port, **headers):
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
         connection.request("GET", "/v1/stats", headers=headers)
         status = connection.getresponse().status
         connection.close()
@@ -160,7 +157,7 @@ handlers:
         self.server.process.send_signal(signal.SIGTERM)
         wait_until(lambda: "node.stopping" in self.server.log())
         self.open_gate()
-        self.server.process.wait(20)
+        self.server.process.wait(cli_harness.DEADLINE_S)
         self.assertEqual(self.server.stop(), 0)
         self.server.start()
         self.local.connection = None
@@ -178,13 +175,14 @@ class Demo(ServerTest):
         def shown():
             tasks = self.tasks()
             status = {name: task["status"] for name, task in tasks.items()}
-            return tasks if status["say hello"] == "completed" and \
-                status["fails, is retried, becomes a dead letter"] == "dead_letter" and \
-                status["load"] == "completed" else None
-        tasks = wait_until(shown, 40, "the demonstration")
+            return tasks if status.get("say hello") == "completed" and \
+                status.get("fails, is retried, becomes a dead letter") == "dead_letter" and \
+                status.get("load") == "completed" and \
+                tasks["twenty steps with checkpoints"]["progress"] > 0 else None
+        wait_until(lambda: "in a minute" in self.tasks(), what="the tasks of the demonstration")
+        self.assertEqual(self.tasks()["in a minute"]["status"], "delayed")
+        tasks = wait_until(shown, 2 * cli_harness.DEADLINE_S, "the demonstration")
         self.assertEqual(tasks["fails, is retried, becomes a dead letter"]["retry_count"], 3)
-        self.assertGreater(tasks["twenty steps with checkpoints"]["progress"], 0)
-        self.assertEqual(tasks["in a minute"]["status"], "delayed")
         self.assertEqual(tasks["transform a"]["status"], "completed")
         count = len(tasks)
         self.server.stop(signal.SIGKILL)
@@ -232,7 +230,7 @@ handlers:
         ids = [self.expect(201, "POST", "/v1/tasks", {"type": type, **fields}, headers)["id"]
                for type in ("leak", "fail", "broken", "no-handler")]
         for task_id in ids:
-            self.expect(200, "GET", f"/v1/tasks/{task_id}/wait?timeout_ms=20000", None, headers)
+            self.expect(200, "GET", f"/v1/tasks/{task_id}/wait?timeout_ms=60000", None, headers)
         self.expect(400, "POST", "/v1/tasks", b'{"type":"canary-malformed', headers)
         self.expect(422, "POST", "/v1/tasks", {"type": "a", "canary": "canary"}, headers)
         self.expect(401, "GET", "/v1/tasks", None, {"Authorization": "Bearer canary-wrong"})

@@ -7,6 +7,7 @@ import re
 import select
 import signal
 import socket
+import statistics
 import struct
 import termios
 import time
@@ -108,6 +109,8 @@ class Terminal:
 
 
 class TopTest(cli_harness.ServerTest):
+    keeps_port = True
+
     def fill(self):
         self.register("w1", queues=["mail", "news"])
         for i in range(3):
@@ -249,17 +252,20 @@ class TopTest(cli_harness.ServerTest):
         os.kill(self.server.process.pid, signal.SIGSTOP)
         self.addCleanup(os.kill, self.server.process.pid, signal.SIGCONT)
         top.wait_for(r"no answer since \d\d:\d\d:\d\d \(\d")
-        begun = time.monotonic()
+        took = []
         for keys, text in (("4", r"\[Failures 1\]"), ("?", "this help"), ("\t", r"\[Next"),
                            ("1", r"\[Queues 2\]"), ("\r", "the server is asked"),
                            ("\033", r"\[Queues 2\]")):
+            begun = time.monotonic()
             top.type(keys)
             top.wait_for(text)
+            took.append(time.monotonic() - begun)
         top.resize(30, 100)
         wait_until(lambda: len(top.frame()) == 30, what="30 rows")
         top.type("q")
         self.assertEqual(top.wait_end(), 0)
-        self.assertLess(time.monotonic() - begun, 4)  # one request may hang for 5 s
+        # One request may hang for 5 s, and there is always one: half of that or more for most keys.
+        self.assertLess(statistics.median(took), 1.5, took)
 
     def test_a_server_that_never_answered_is_waited_for(self):
         with socket.create_server(("127.0.0.1", 0)) as silent:

@@ -211,7 +211,7 @@ class TracingTest(TracingCase):
         self.register("w", queues=["hands"])
         context = PARENT
         for job in jobs:
-            [held] = self.claim("w", wait_ms=5000)
+            [held] = self.claim("w", wait_ms=30000)
             task = self.task(held["id"])
             self.assertEqual((held["job_id"], task["correlation_id"], task["tracestate"]),
                              (job, "order-7", "a=b"))
@@ -227,7 +227,7 @@ class TracingTest(TracingCase):
         task = self.enqueue("r", queue="hands", retry_delay_ms=0, max_retries=1)
         self.register("w", queues=["hands"])
         for _ in range(2):
-            [held] = self.claim("w")
+            [held] = self.claim("w", wait_ms=30000)
             self.report_ok("w", held, "fail", error="no")
         self.spans(task["id"], 5)
         runs = self.receiver.of(task["id"], "run")
@@ -346,13 +346,13 @@ class ReceiverHangsTest(TracingCase):
 
     def test_it_holds_up_neither_tasks_nor_the_stop(self):
         asked = threading.Event()
-        self.receiver.take = lambda *_: (asked.set(), self.let_go.wait(60))
+        self.receiver.take = lambda *_: (asked.set(), self.let_go.wait(2 * cli_harness.DEADLINE_S))
         self.wait_ended(self.enqueue("ok")["id"])
-        self.assertTrue(asked.wait(20))
+        self.assertTrue(asked.wait(cli_harness.DEADLINE_S))
         self.wait_ended(self.enqueue("ok")["id"])
         begin = time.monotonic()
         self.server.stop()
-        self.assertLess(time.monotonic() - begin, 8)
+        self.assertLess(time.monotonic() - begin, 30)  # it would answer after 60
 
 
 class SettingsTest(cli_harness.FolderTest):

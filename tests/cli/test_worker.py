@@ -3,16 +3,15 @@ import os
 import pathlib
 import re
 import signal
-import socket
 import subprocess
 import tempfile
 import unittest
 
-from cli_harness import (DEADLINE_S, ServerTest, binary, environment, wait_until)
+from cli_harness import DEADLINE_S, ServerTest, binary, environment, harness, wait_until
 
 # Each handler leaves its pid in {folder}/pid and says so, then does what its type says.
 HANDLERS = r"""
-grace: 400ms
+grace: {grace}
 handlers:
   - type: hello
     command: ["sh", "-c", "read -r task; echo out; echo err >&2; echo '{\"checkpoint\":{\"name\":\"one\",\"progress\":50,\"data\":{\"n\":1}}}' >&3; echo \"{\\\"result\\\":[\\\"$PERDURA_TYPE\\\",$PERDURA_ATTEMPT,$PERDURA_LEASE_TOKEN]}\" >&3"]
@@ -45,12 +44,14 @@ def alive(pid):
 
 
 class WorkerTest(ServerTest):
-    arguments = ("--lease", "900ms")
+    arguments = ("--lease", "5s")
+    grace = "400ms"
 
     def setUp(self):
         super().setUp()
         self.gates = tempfile.mkdtemp(prefix="perdura-worker-", dir=self.folder)
-        self.handlers = self.write("worker.yaml", HANDLERS.replace("{folder}", self.gates))
+        self.handlers = self.write("worker.yaml", HANDLERS.replace("{folder}", self.gates)
+                                   .replace("{grace}", self.grace))
 
     def worker(self, *arguments, url=None, **variables):
         """A worker process that has registered; .id is what the server calls it."""
@@ -110,8 +111,10 @@ class Running(WorkerTest):
         self.worker("--concurrency", "2")
         ids = [self.enqueue("gated")["id"] for _ in range(4)]
         self.pid(2)
-        counts = self.expect(200, "GET", "/v1/stats")["counts"]
-        self.assertEqual((counts["running"], counts["pending"]), (2, 2))
+        wait_until(lambda: self.expect(200, "GET", "/v1/stats")["counts"]["running"] == 2,
+                   what="two that run")
+        self.assertEqual(self.expect(200, "GET", "/v1/stats")["counts"]["pending"], 2)
+        self.assertEqual(len(pathlib.Path(self.gates, "pid").read_text().split()), 2)
         self.open_gate()
         for task_id in ids:
             self.assertEqual(self.wait_ended(task_id)["status"], "completed")
@@ -138,7 +141,7 @@ class StoppingTasks(WorkerTest):
         task_id = self.enqueue("stubborn")["id"]
         pid = self.pid()
         self.perdura("task", "cancel", task_id)
-        wait_until(lambda: not alive(pid), 3, "the end of the process")
+        wait_until(lambda: not alive(pid), what="the end of the process")
         self.assertEqual(self.task(task_id)["status"], "cancelled")
         self.assertEqual(self.wait_ended(self.enqueue("hello")["id"])["status"], "completed")
 
@@ -148,7 +151,7 @@ class StoppingTasks(WorkerTest):
         task_id = self.enqueue("grandchild")["id"]
         pid = self.pid()
         self.perdura("task", "cancel", task_id)
-        wait_until(lambda: not alive(pid), 3, "the end of the grandchild")
+        wait_until(lambda: not alive(pid), what="the end of the grandchild")
 
     def test_pause_gives_the_task_back_and_resume_goes_on(self):
         self.worker()
@@ -165,7 +168,7 @@ class StoppingTasks(WorkerTest):
 
     def test_a_timeout_says_so(self):
         self.worker()
-        task_id = self.enqueue("gated", timeout_ms=1500, max_retries=0)["id"]
+        task_id = self.enqueue("gated", timeout_ms=4000, max_retries=0)["id"]
         task = self.wait_ended(task_id)
         self.assertEqual(task["status"], "dead_letter")
         self.assertIn("timeout", task["error"])
@@ -179,7 +182,7 @@ class ClaimingAgain(WorkerTest):
     def test_b4_a_stalled_task_that_it_claims_again_runs_through(self):
         """F-A19, F-I3: the second attempt begins when the first has stopped, and is not stopped with it."""
         self.worker()
-        task = self.wait_ended(self.enqueue("stalls", stall_after_ms=1500)["id"])
+        task = self.wait_ended(self.enqueue("stalls", stall_after_ms=4000)["id"])
         self.assertEqual((task["status"], task["attempts"], task["result"], task["last_error"]),
                          ("completed", 2, "through", "stalled"))
 
@@ -201,7 +204,7 @@ class WithoutHandler(WorkerTest):
         self.register("specialist", types=["unknown"])
         task_id = self.enqueue("unknown")["id"]
         self.register("specialist", types=["unknown"])  # keeps it alive
-        task, = self.claim("specialist", wait_ms=10000, types=["unknown"])
+        task, = self.claim("specialist", wait_ms=30000, types=["unknown"])
         self.assertEqual(task["id"], task_id)
         self.report_ok("specialist", task, "start")
         self.complete("specialist", task, "mine")
@@ -210,7 +213,9 @@ class WithoutHandler(WorkerTest):
                          ("completed", 0, 0))
 
 
-class Leaving(WorkerTest):
+class LeavingInTime(WorkerTest):
+    grace = "40s"
+
     def test_sigterm_waits_for_what_ends_within_grace(self):
         worker = self.worker()
         task_id = self.enqueue("gated")["id"]
@@ -226,6 +231,8 @@ class Leaving(WorkerTest):
                if item["status"] in ("idle", "busy")]
         self.assertNotIn(worker.id, ids)
 
+
+class Leaving(WorkerTest):
     def test_sigterm_gives_back_what_does_not_end(self):
         """F-A18: without burning an attempt."""
         worker = self.worker()
@@ -245,7 +252,7 @@ class Leaving(WorkerTest):
         pid = self.pid()
         wait_until(lambda: self.task(task_id)["checkpoint_data"])
         self.end(worker, signal.SIGKILL)
-        wait_until(lambda: not alive(pid), 3, "the end of the handler")
+        wait_until(lambda: not alive(pid), what="the end of the handler")
         self.worker()
         task = self.wait_ended(task_id)
         self.assertEqual((task["status"], task["result"], task["crash_count"]),
@@ -253,7 +260,8 @@ class Leaving(WorkerTest):
 
 
 class Reconnecting(WorkerTest):
-    arguments = ("--lease", "6s")
+    arguments = ("--lease", "30s")
+    keeps_port = True
 
     def test_a_restart_of_the_server_does_not_rerun_the_task(self):
         """F-A6: the worker comes back within the lease, with the same token."""
@@ -286,8 +294,7 @@ class Reconnecting(WorkerTest):
 
 class Starting(WorkerTest):
     def test_it_waits_for_a_server_that_is_not_there_yet(self):
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            port = "127.0.0.1:%d" % taken.getsockname()[1]
+        port = f"127.0.0.1:{harness.free_port()}"
         starting = self.in_thread(lambda: self.worker(url="http://" + port))
         wait_until(lambda: os.path.exists(self.folder + "/worker.log") and
                    "worker.waiting_for_server" in self.log())

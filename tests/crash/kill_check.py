@@ -22,7 +22,7 @@ VANISH = ("brief",)  # types that retention removes within the round
 def verify(store):
     """What `perdura verify` finds in a store nobody uses."""
     done = subprocess.run([crash_harness.plain_binary(), "verify", "--store", store, "--json"],
-                          capture_output=True, text=True, timeout=120)
+                          capture_output=True, text=True, timeout=240)
     return [] if done.returncode == 0 else [f"verify: {(done.stdout + done.stderr)[:2000]}"]
 
 
@@ -49,7 +49,7 @@ class Checker:
 
     def stop(self):
         self.copies.put(None)
-        self.thread.join(60)
+        self.thread.join(180)
 
     def run(self):
         while True:

@@ -36,7 +36,7 @@ class Client:
 
     def once(self, method, path, text):
         if self.connection is None:
-            self.connection = http.client.HTTPConnection(*self.target.address, timeout=10)
+            self.connection = http.client.HTTPConnection(*self.target.address, timeout=60)
         self.connection.request(method, path, text)
         reply = self.connection.getresponse()
         body = reply.read()

@@ -16,7 +16,6 @@ import os
 import random
 import shutil
 import signal
-import socket
 import sys
 import tempfile
 import threading
@@ -24,6 +23,7 @@ import time
 
 import crash_harness
 from crash_harness import ENDED, CrashServer
+from harness import free_port
 from kill_check import Checker, check_end
 from kill_clients import BROKEN, LEASE_MS, Client, Operator, Producer, Receiver, Stopped, \
     Target, Told, Worker
@@ -31,7 +31,7 @@ from kill_workers import WORKER_POINTS, WorkerProcess, now_us, read_marks, rerun
 
 KILLS_PER_ROUND = 100
 PROBES = 200  # tasks for the first claim after each restart
-SETTLE_S = 60  # only ever reached when something does not end
+SETTLE_S = 180  # only ever reached when something does not end
 POINTS = ("before.commit", "after.commit", "before.enqueue", "after.enqueue", "before.claim",
           "after.claim", "before.report", "after.report", "before.control", "after.control",
           "before.heartbeat", "after.heartbeat", "before.register", "after.register",
@@ -53,19 +53,6 @@ handlers:
     command: ["/bin/true"]
     retention: 300ms
 """
-
-
-def free_port():
-    """Below the ports the system gives to clients: nobody takes it while the server is down."""
-    rng = random.Random()
-    while True:
-        port = rng.randrange(10000, 30000)
-        with socket.socket() as sock:
-            try:
-                sock.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                continue
 
 
 class Round:
@@ -116,7 +103,7 @@ class Round:
         self.server.kill()
         self.server.close()
         for thread in self.threads:
-            thread.join(15)
+            thread.join(90)
         if self.checker:
             self.checker.stop()
         self.receiver.close()

@@ -93,7 +93,7 @@ class PointWork:
 
     def call(self, method, path, body=None, expected=(200, 201)):
         if self.connection is None:
-            self.connection = http.client.HTTPConnection(*self.server.address, timeout=10)
+            self.connection = http.client.HTTPConnection(*self.server.address, timeout=60)
         self.connection.request(method, path, None if body is None else json.dumps(body))
         reply = self.connection.getresponse()
         text = reply.read()

@@ -28,7 +28,7 @@ from kill_workers import WorkerProcess
 HERE = pathlib.Path(__file__).resolve().parent
 LEASE_MS = 250
 EACH = 5            # workers of each kind
-SETTLE_S = 60       # only ever reached when something does not end
+SETTLE_S = 180       # only ever reached when something does not end
 # The slow ones take longer than a lease: who has lost one speaks while the next one holds it.
 KINDS = ("process:slow", "process:slow", "process:steps", "process:parent", "library:slow",
          "library:slow", "library:steps", "library:parent", "http:task", "http:task", "http:task")

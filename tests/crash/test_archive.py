@@ -22,7 +22,7 @@ handlers:
 class Archive(CrashTest):
     def make_ended(self, count):
         """So many tasks that a server with retention removes when it starts."""
-        self.restart(config=KEEPS)
+        self.restart(config=KEEPS, lease="30s")
         self.register()
         self.expect(201, "POST", "/v1/tasks", [{"type": "brief"}] * count)
         tasks = self.claim(max=count)

@@ -106,7 +106,7 @@ class KillAroundEnds(ScheduleTest):
     def claim_run(self, job):
         self.register()
         run = self.expect(201, "POST", f"/v1/jobs/{job['id']}:run", {})
-        [task] = self.claim(wait_ms=5000)
+        [task] = self.claim(wait_ms=30000)
         self.assertEqual(task["id"], run["id"])
         return task
 
@@ -159,7 +159,7 @@ class KillAtAnyTime(ScheduleTest):
         [schedule] = self.items("/v1/schedules", job_id=every["id"])
         self.expect(200, "PATCH", f"/v1/schedules/{schedule['id']}", {"is_active": False})
         wait_until(lambda: not [t for t in self.all_tasks() if t["status"] not in
-                                ("completed", "dead_letter", "failed")], 30, "all runs to end")
+                                ("completed", "dead_letter", "failed")], what="all runs to end")
         self.assert_every_second_once(every)
         self.assertEqual(len(self.runs(second)), len(self.runs(every)))
 

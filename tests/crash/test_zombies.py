@@ -5,8 +5,7 @@ import signal
 import threading
 import unittest
 
-from crash_harness import (LEASE_MS, LEASE_S, SWEEP_S, CrashTest, alive, json_lines, pause_s,
-                           wait_until)
+from crash_harness import LEASE_MS, LEASE_S, CrashTest, alive, json_lines, pause_s, wait_until
 
 STALE = "stale_lease"
 
@@ -20,7 +19,7 @@ class Zombies(CrashTest):
         old = self.claim("zombie")[0]
         self.report_ok("zombie", old, "start")
         self.register("owner")
-        new = self.claim("owner", wait_ms=int(20 * LEASE_MS))[0]
+        new = self.claim("owner", wait_ms=30000)[0]
         self.assertEqual(new["id"], old["id"])
         self.register("zombie")
         return old, new
@@ -69,27 +68,27 @@ class Zombies(CrashTest):
 
     def test_f_b3_of_zombie_and_owner_at_the_same_moment_exactly_one_wins_each_time(self):
         tries = 300
-        self.start()
+        self.start(lease="3s")
         for worker in ("zombie", "owner"):
             self.register(worker)
         self.expect(201, "POST", "/v1/tasks", [{"type": "t"} for _ in range(tries)])
         old = {t["id"]: t for t in self.claim("zombie", max=tries)}
         new = []
         while len(new) < tries:
-            new += self.claim("owner", max=tries, wait_ms=5000)
+            new += self.claim("owner", max=tries, wait_ms=30000)
         self.register("zombie")
         barrier = threading.Barrier(2)
         answers = {"zombie": [], "owner": []}
 
         def complete(worker, tasks):
             for task in tasks:
-                barrier.wait(20)
+                barrier.wait(60)
                 answers[worker].append(self.report_one(worker, task, "complete", result=worker))
 
         threads = [self.in_thread(complete, "zombie", [old[t["id"]] for t in new]),
                    self.in_thread(complete, "owner", new)]
         for thread in threads:
-            thread.result(60)
+            thread.result(200)
         self.assertTrue(all(a["ok"] for a in answers["owner"]))
         self.assertEqual({a["error"]["code"] for a in answers["zombie"]}, {STALE})
         for task in new[::25]:
@@ -108,12 +107,12 @@ class Zombies(CrashTest):
 
         def complete(name):
             for task in tasks:
-                barrier.wait(20)
+                barrier.wait(60)
                 answers[name].append(self.report_one("worker-1", task, "complete", result=name))
 
         threads = [self.in_thread(complete, name) for name in answers]
         for thread in threads:
-            thread.result(60)
+            thread.result(200)
         for task, a, b in zip(tasks, answers["a"], answers["b"]):
             self.assertEqual(sorted((a["ok"], b["ok"])), [False, True])
             self.assertEqual((b if a["ok"] else a)["error"]["code"], "conflict")
@@ -148,7 +147,7 @@ while :; do sleep 0.05; done
         beats = self.beating("owner", [new])
         self.assertTrue(alive(first["pid"]))
         worker.send_signal(signal.SIGCONT)
-        wait_until(lambda: not alive(first["pid"]), LEASE_S + 0.3 + 2, "the handler's end")
+        wait_until(lambda: not alive(first["pid"]), what="the handler's end")
         self.complete("owner", new, "owner")
         beats.stop()
         self.assertEqual(self.task(task["id"])["result"], "owner")
@@ -175,12 +174,12 @@ while :; do sleep 0.05; done
 
     def test_f_b9_a_task_that_comes_after_an_idle_wait_longer_than_the_lease_is_started(self):
         command = self.script("quick.sh", "#!/bin/sh\nexit 0\n")
-        self.start()
+        self.start(lease=f"{2 * LEASE_MS}ms")
         self.start_worker(self.config(command), "--concurrency", "1")
         wait_until(lambda: self.expect(200, "GET", "/v1/stats")["waiting_claims"] == 1,
                    what="the worker's long-poll")
-        for _ in range(3):
-            pause_s(1.4 * LEASE_S)
+        for _ in range(2):
+            pause_s(2.8 * LEASE_S)
             done = self.wait_status(self.enqueue("t")["id"], "completed")
             self.assertEqual((done["attempts"], done["crash_count"]), (1, 0))
 
@@ -201,7 +200,7 @@ class StoppedServer(CrashTest):
         pause_s(5 * LEASE_S)
         os.kill(self.server.pid, signal.SIGCONT)
         for task in gone:
-            self.wait_status(task["id"], "pending", deadline_s=2 * LEASE_S + SWEEP_S + 2)
+            self.wait_status(task["id"], "pending")
         beats.stop()
         self.assertEqual(beats.lost, set())
         items = self.report("alive", *[self.element(t, "complete") for t in held])
@@ -209,14 +208,14 @@ class StoppedServer(CrashTest):
         self.assertEqual({t["attempts"] for t in self.all_tasks(queue="default")}, {1})
 
     def test_f_b8_handlers_that_burn_all_processors_lose_no_lease(self):
-        burner = self.script("burn.sh", "#!/bin/bash\nend=$((SECONDS+2))\n"
+        burner = self.script("burn.sh", "#!/bin/bash\nend=$((SECONDS+5))\n"
                              "while [ $SECONDS -lt $end ]; do :; done\n")
         count = 2 * (os.cpu_count() or 2) + 2
-        self.start("--workers", str(count), lease="600ms", config=(
+        self.start("--workers", str(count), lease="2s", config=(
             f'handlers:\n  - type: "t"\n    command: ["{burner}"]\n'))
         self.expect(201, "POST", "/v1/tasks", [{"type": "t"} for _ in range(count)])
         wait_until(lambda: self.expect(200, "GET", "/v1/stats")["counts"].get("completed")
-                   == count, 60, "all burners done")
+                   == count, 120, "all burners done")
         for task in self.all_tasks():
             self.assertEqual((task["attempts"], task["crash_count"]), (1, 0))
 

@@ -67,7 +67,7 @@ class WriteKills:
 
     def produce(self, rng):
         """Until it dies: a few large arrays, each followed by idleness, in which it checkpoints."""
-        connection = http.client.HTTPConnection(*self.server.address, timeout=10)
+        connection = http.client.HTTPConnection(*self.server.address, timeout=60)
         try:
             for _ in range(8):
                 specs = [{"type": "t", "payload": "x" * rng.randrange(3000, 9000)}

@@ -395,7 +395,7 @@ class Proxy:
         try:
             if self.refusing:
                 raise ConnectionRefusedError
-            server = socket.create_connection(("127.0.0.1", self.target_port), timeout=5)
+            server = socket.create_connection(("127.0.0.1", self.target_port), timeout=30)
         except OSError:
             close_hard(client)
             return

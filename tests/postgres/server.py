@@ -12,13 +12,15 @@ import pathlib
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 
-START_SECONDS_MAX = 60
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "api"))
+from harness import free_port  # noqa: E402
+
+START_SECONDS_MAX = 120
 # Of the data nothing must survive but a kill of the postmaster's children; what commits cost on a
 # disk is the benchmark's business.
 SETTINGS = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "max_connections": 200,
@@ -30,12 +32,6 @@ def programs():
     if not found:
         sys.exit("there is no PostgreSQL; install Debian's package postgresql")
     return found[-1]
-
-
-def free_port():
-    with socket.socket() as sock:
-        sock.bind(("127.0.0.1", 0))
-        return sock.getsockname()[1]
 
 
 class Postgres:

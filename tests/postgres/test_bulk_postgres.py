@@ -8,7 +8,7 @@ import on_postgres
 import test_bulk
 import test_workflows
 from harness import wait_until
-from cluster import ClusterTest, begin_module
+from cluster import CALM, ClusterTest, begin_module
 from on_postgres import OnPostgres
 
 
@@ -27,10 +27,10 @@ class Workflows(OnPostgres, test_workflows.WorkflowTest):
 
 class Nodes(ClusterTest):
     def test_one_node_cancels_and_retries_what_others_made_and_hold(self):
-        first, second = self.cluster(2).nodes
+        first, second = self.cluster(2, *CALM).nodes
         first.expect(201, "POST", "/v1/tasks", [{"type": "t"} for _ in range(300)])
         second.register("w", pool_size=100)
-        held = second.claim("w", max=100, wait_ms=10000)  # it may not have been told yet
+        held = second.claim("w", max=100, wait_ms=30000)  # it may not have been told yet
         self.assertEqual(len(held), 100)
         reply = first.expect(200, "POST", "/v1/tasks:cancel?status=pending&dry_run=true")
         self.assertEqual((reply["matched"], reply["changed"]), (200, 0))

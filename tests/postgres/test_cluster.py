@@ -14,24 +14,35 @@ import time
 import unittest
 
 import harness
-from cluster import SLACK_S, STALE, ClusterTest, at_once, begin_module
+from cluster import CALM, SLACK_S, STALE, ClusterTest, at_once, begin_module
 from harness import Background, wait_until
 
-SOON_S = 0.2  # in the middle of some tries: what a node is told; by itself it looks every 0.5 s
+SOON_S = 0.15  # in the middle of some tries: what a node is told; by itself it looks every 0.5 s
+SERIES = 3     # of tries: the machine may be busy for some seconds
 
 
 def setUpModule():
     begin_module()
 
 
-class AcrossNodes(ClusterTest):
-    def assert_soon(self, seconds):
-        self.assertLess(statistics.median(seconds), SOON_S, seconds)
-        self.assertLess(max(seconds), 2 + SLACK_S, seconds)
+class CalmTest(ClusterTest):
+    def cluster(self, count, *arguments):
+        return super().cluster(count, *CALM, *arguments)
+
+
+class AcrossNodes(CalmTest):
+    def assert_soon(self, one_try, count):
+        """one_try(number) returns the seconds it took."""
+        for series in range(SERIES):
+            seconds = [one_try(series * count + i) for i in range(count)]
+            self.assertLess(max(seconds), 2 + SLACK_S, seconds)
+            if statistics.median(seconds) < SOON_S:
+                return
+        self.fail(f"the middle is not below {SOON_S}: {seconds}")
 
     def claim_across(self, here, there, queue, kind):
         """Seconds from the answer to an enqueue here to the answer of a claim that waits there."""
-        waiting = Background(there.claim, "w", 1, 20000)
+        waiting = Background(there.claim, "w", 1, 50000)
         there.wait_for_waiting("waiting_claims", 1)
         task = here.enqueue(kind, queue=queue)
         began = time.monotonic()
@@ -45,15 +56,15 @@ class AcrossNodes(ClusterTest):
         cluster = self.cluster(2)
         a, b = cluster.nodes
         b.register("w", queues=["default", "q"])
-        self.assert_soon([self.claim_across(a, b, "default", "t") for _ in range(9)])
-        self.assert_soon([self.claim_across(b, b, "default", "t") for _ in range(3)])
+        self.assert_soon(lambda _: self.claim_across(a, b, "default", "t"), 9)
+        self.assert_soon(lambda _: self.claim_across(b, b, "default", "t"), 3)
 
     def test_e2_also_when_neither_queue_nor_type_was_ever_seen_there(self):
         cluster = self.cluster(2)
         a, b = cluster.nodes
-        b.register("w", queues=[f"q{i}" for i in range(5)])
-        self.assert_soon([self.claim_across(a, b, f"q{i}", "t") for i in range(5)])
-        self.assert_soon([self.claim_across(a, b, "q0", f"t{i}") for i in range(5)])
+        b.register("w", queues=[f"q{i}" for i in range(5 * SERIES)])
+        self.assert_soon(lambda i: self.claim_across(a, b, f"q{i}", "t"), 5)
+        self.assert_soon(lambda i: self.claim_across(a, b, "q0", f"t{i}"), 5)
 
     def heard_while(self, cluster, act):
         """Payloads of all notifications in a few seconds, with act() among them."""
@@ -77,7 +88,7 @@ class AcrossNodes(ClusterTest):
         wait_until(lambda: not tells(), what="silence")
         cluster.start(1)
         b.register("w", queues=["default"])
-        self.assert_soon([self.claim_across(a, b, "default", "t") for _ in range(5)])
+        self.assert_soon(lambda _: self.claim_across(a, b, "default", "t"), 5)
         cluster.stop(0)
         cluster.start(0)
         self.assertTrue(tells(), "one that begins tells those that were there before")
@@ -86,25 +97,27 @@ class AcrossNodes(ClusterTest):
         cluster = self.cluster(2)
         a, b = cluster.nodes
         b.register("w")
-        seconds = []
-        for i in range(9):
+
+        def wait_across(i):
             task = b.enqueue()
             waiting = Background(a.expect, 200, "GET",
-                                 f"/v1/tasks/{task['id']}/wait?timeout_ms=20000")
+                                 f"/v1/tasks/{task['id']}/wait?timeout_ms=50000")
             a.wait_for_waiting("waiting_waits", 1)
             b.complete("w", b.claim("w")[0], i)
             began = time.monotonic()
             answer = waiting.result()
-            seconds.append(time.monotonic() - began)
+            seconds = time.monotonic() - began
             self.assertEqual((answer["status"], answer["result"]), ("completed", i))
-        self.assert_soon(seconds)
+            return seconds
+
+        self.assert_soon(wait_across, 9)
 
     def test_e3_a_worker_is_known_at_every_node(self):
         cluster = self.cluster(3)
         a, b, c = cluster.nodes
         a.register("w")
         task = c.enqueue()
-        [held] = b.claim("w", wait_ms=2000)
+        [held] = b.claim("w", wait_ms=30000)
         self.assertEqual(held["id"], task["id"])
         a.report_ok("w", held, "start")
         self.assertEqual(b.task(task["id"])["status"], "running")
@@ -128,9 +141,9 @@ class AcrossNodes(ClusterTest):
         a, b, c = cluster.nodes
         a.register("w")
         task = a.enqueue()
-        [old] = b.claim("w", wait_ms=2000)
+        [old] = b.claim("w", wait_ms=30000)
         c.report_ok("w", old, "release")
-        [new] = a.claim("w")
+        [new] = a.claim("w", wait_ms=30000)
         self.assertGreater(new["lease_token"], old["lease_token"])
         for node in cluster.nodes:
             for op in ("start", "progress", "complete", "fail", "release"):
@@ -178,7 +191,7 @@ class AcrossNodes(ClusterTest):
         self.assertEqual(cluster.sql("SELECT count(*) FROM tasks"), [["10"]])
 
 
-class Recovering(ClusterTest):
+class Recovering(CalmTest):
     def test_b6_a_validator_is_asked_wherever_the_question_comes_in(self):
         """Only the leader asks; it hears at once of what other nodes put into the recovery queue."""
         folder = tempfile.mkdtemp(prefix="perdura-cluster-")
@@ -191,7 +204,7 @@ class Recovering(ClusterTest):
         other.register("w", queues=("q",))
         for _ in range(2):
             other.enqueue("v", queue="q")
-            [task] = other.claim("w", wait_ms=3000)
+            [task] = other.claim("w", wait_ms=30000)
             other.report_ok("w", task, "partial", result=1)
             verdict = other.expect(200, "POST", "/v1/recovery/validate", {"task_id": task["id"]})
             self.assertTrue(verdict["valid"], verdict)
@@ -199,7 +212,7 @@ class Recovering(ClusterTest):
         wait_until(lambda: other.task(task["id"])["status"] == "pending", what="the recovery")
 
 
-class Families(ClusterTest):
+class Families(CalmTest):
     TRIES = 50
 
     def work(self, cluster):
@@ -211,13 +224,13 @@ class Families(ClusterTest):
     def claim_all(self, node, worker, count):
         tasks = []
         while len(tasks) < count:
-            more = node.claim(worker, max=count, wait_ms=3000)
+            more = node.claim(worker, max=count, wait_ms=30000)
             self.assertTrue(more, f"{len(tasks)} of {count} tasks came")
             tasks += more
         return tasks
 
     def test_f_h13_c4_two_last_children_that_end_at_two_nodes_at_once_release_a_parent_once(self):
-        cluster = self.cluster(2, "--lease", "30s")
+        cluster = self.cluster(2)
         a, b = self.work(cluster)
         a.expect(201, "POST", "/v1/tasks", [{"type": "parent"}] * self.TRIES)
         parents = self.claim_all(a, "wa", self.TRIES)
@@ -243,7 +256,7 @@ class Families(ClusterTest):
             "wb", *[b.element(task, "complete") for task in again])))
 
     def test_c4_a_task_enqueued_while_its_dependency_ends_at_another_node_is_not_forgotten(self):
-        cluster = self.cluster(2, "--lease", "30s")
+        cluster = self.cluster(2)
         a, b = self.work(cluster)
         b.expect(201, "POST", "/v1/tasks", [{"type": "first"}] * self.TRIES)
         dependents = []
@@ -258,7 +271,7 @@ class Families(ClusterTest):
             self.assertEqual((output["status"], output["result"]), ("completed", "out"))
 
     def test_f_h14_cancel_and_complete_at_two_nodes_at_once_have_one_order(self):
-        cluster = self.cluster(2, "--lease", "30s")
+        cluster = self.cluster(2)
         a, b = self.work(cluster)
         a.expect(201, "POST", "/v1/tasks", [{"type": "t"}] * self.TRIES)
         for task in self.claim_all(b, "wb", self.TRIES):
@@ -270,7 +283,7 @@ class Families(ClusterTest):
             self.assertEqual(ends, ["cancelled" if status == 200 else "completed"])
 
 
-class Limits(ClusterTest):
+class Limits(CalmTest):
     def run_all(self, cluster, count, limits):
         """Two workers per node; the most that were held at once, of each group of `limits`."""
         lock = threading.Lock()
@@ -317,10 +330,10 @@ class Limits(ClusterTest):
                     lambda: c.enqueue(queue=f"q{i}"))
             for node in cluster.nodes:
                 wait_until(lambda n=node: (lambda q: (q["concurrency"], q["key_concurrency"]))(
-                    n.expect(200, "GET", path)) == (7, 5), 2, "both rules")
+                    n.expect(200, "GET", path)) == (7, 5), what="both rules")
         a.register("w", queues=["q0"])
         b.expect(200, "POST", "/v1/queues/q0:pause", {})
-        wait_until(lambda: a.expect(200, "GET", "/v1/queues/q0")["paused_at"], 2, "the pause")
+        wait_until(lambda: a.expect(200, "GET", "/v1/queues/q0")["paused_at"], what="the pause")
         self.assertEqual(a.claim("w"), [])
 
     def test_c8_the_concurrency_of_a_key_holds_over_three_nodes(self):
@@ -334,7 +347,7 @@ class Limits(ClusterTest):
         self.assertEqual(cluster.sql("SELECT count(*) FROM parked_rows"), [["0"]])
 
 
-class Starts(ClusterTest):
+class Starts(CalmTest):
     def test_a11_f_f5_ten_nodes_that_start_at_once_on_an_empty_database_all_serve(self):
         cluster = self.cluster(10)
         applied = re.findall(r'"store.migrated","migrations":(\d+)', cluster.logs())
@@ -352,16 +365,17 @@ class Starts(ClusterTest):
         cluster = self.cluster(3)
         for i, node in enumerate(cluster.nodes):
             node.register(f"w{i}")
-        waiting = [Background(node.claim, f"w{i}", 1, 4000)
+        waiting = [Background(node.claim, f"w{i}", 1, 8000)
                    for i, node in enumerate(cluster.nodes)]
         for node in cluster.nodes:
             node.wait_for_waiting("waiting_claims", 1)
         count = ("SELECT xact_commit + xact_rollback FROM pg_stat_database "
                  "WHERE datname = current_database()")
         time.sleep(1.5)  # timers of the start have passed; statistics are a second late
-        before = int(cluster.sql(count)[0][0])
+        before, began = int(cluster.sql(count)[0][0]), time.monotonic()
         time.sleep(2)
-        self.assertLess(int(cluster.sql(count)[0][0]) - before, 3 * 2 * 25)
+        asked = int(cluster.sql(count)[0][0]) - before
+        self.assertLess(asked / (time.monotonic() - began), 3 * 25)
         self.assertEqual([claim.result() for claim in waiting], [[]] * 3)
 
     def test_a11_f_a15_a_database_of_a_newer_version_is_refused_in_one_line(self):
@@ -370,7 +384,7 @@ class Starts(ClusterTest):
         cluster.sql("INSERT INTO schema_migrations (id, description, executed_at, checksum) "
                     "VALUES ('9999_later', 'from a later version', now(), 'x')")
         done = subprocess.run([harness.binary(), "serve", "--listen", "127.0.0.1:0", "--store",
-                               cluster.store], capture_output=True, text=True, timeout=20,
+                               cluster.store], capture_output=True, text=True, timeout=120,
                               cwd=cluster.folder, check=False)
         self.assertEqual(done.returncode, 1, done.stderr)
         lines = [line for line in done.stderr.splitlines() if not line.startswith("{")]

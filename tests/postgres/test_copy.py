@@ -108,7 +108,7 @@ class CopyTest(unittest.TestCase):
 
     def perdura(self, *arguments):
         return subprocess.run([harness.binary(), *arguments], cwd=self.folder, check=False,
-                              capture_output=True, text=True, timeout=120)
+                              capture_output=True, text=True, timeout=240)
 
     def copy(self, source, target):
         done = self.perdura("copy", "--from", source, "--to", target, "--json")
@@ -165,7 +165,7 @@ class CopyTest(unittest.TestCase):
 
     def orphan(self, store):
         """Needs leases that end soon, so it has a server of its own."""
-        node = self.serve(store, "--lease", "400ms")
+        node = self.serve(store, "--lease", "2s")
         task = node.enqueue("lost", auto_recovery=False, queue="lost")
         node.register("gone", queues=["lost"])
         node.report_ok("gone", node.claim("gone", queues=["lost"])[0], "start")
@@ -306,7 +306,7 @@ class ThereAndBack(CopyTest):
     def free_the_parked(self, node):
         node.report_ok("w", self.parks, "start")
         node.complete("w", self.parks)
-        [parked] = node.claim("w", queues=["limited"], wait_ms=5000)
+        [parked] = node.claim("w", queues=["limited"], wait_ms=30000)
         node.complete("w", parked)
 
     def test_stores_of_one_kind_are_copied_as_well(self):

@@ -43,7 +43,7 @@ class Replaced(ClusterTest):
 class Damaged(ClusterTest):
     def doctor(self, cluster):
         done = subprocess.run([harness.binary(), "doctor", "--store", cluster.store],
-                              capture_output=True, text=True, timeout=60, check=False)
+                              capture_output=True, text=True, timeout=240, check=False)
         return done.stdout
 
     def test_f_d6_verify_looks_into_indexes_where_it_may(self):

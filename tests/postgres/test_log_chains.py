@@ -6,7 +6,7 @@ import pathlib
 import subprocess
 
 import harness
-from cluster import ClusterTest, begin_module
+from cluster import CALM, ClusterTest, begin_module
 
 setUpModule = begin_module
 NODES, ROUNDS = 3, 12
@@ -20,12 +20,12 @@ class LogChains(ClusterTest):
         config = os.path.join(self.folder, "node.yaml")
         pathlib.Path(config).write_text(f"log_key: {self.folder}/key\nlog_anchor: {self.anchor}\n"
                                         "log_anchor_every: 100ms\n")
-        self.nodes = self.cluster(NODES, "--config", config)
+        self.nodes = self.cluster(NODES, *CALM, "--config", config)
 
     def verify(self, code, *more):
         done = subprocess.run([harness.binary(), "verify", "--logs", "--json", "--store",
                                self.nodes.store, *more], capture_output=True, text=True,
-                              timeout=60, check=False)
+                              timeout=240, check=False)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         return json.loads(done.stdout)
 

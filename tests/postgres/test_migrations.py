@@ -6,7 +6,7 @@ import subprocess
 import unittest
 
 import harness
-from cluster import Cluster, ClusterTest, begin_module
+from cluster import CALM, Cluster, ClusterTest, begin_module
 from months import TABLES, name
 
 setUpModule = begin_module
@@ -32,7 +32,7 @@ JOB = "01941f29-7c00-7000-8000-0000000000aa"
 
 def perdura(*words, code=0, store):
     done = subprocess.run([harness.binary(), *words, "--store", store], capture_output=True,
-                          text=True, timeout=60, check=False)
+                          text=True, timeout=240, check=False)
     if done.returncode != code:
         raise AssertionError(f"{words}: {done.returncode}: {done.stderr}")
     return done.stdout + done.stderr
@@ -94,7 +94,7 @@ class Migrations(ClusterTest):
         [task] = node.claim()
         self.assertEqual(task["id"], waits)
         node.complete("worker-1", task)
-        [task] = node.claim(wait_ms=5000)
+        [task] = node.claim(wait_ms=30000)
         self.assertEqual(task["type"], "blocked")
 
     def given_job(self, cluster, task_id):
@@ -164,7 +164,7 @@ class Migrations(ClusterTest):
         self.assertEqual(self.applied(cluster), applied)
 
     def test_a11_f_f5_nodes_that_start_at_once_on_an_older_store_migrate_it_once(self):
-        cluster = self.cluster(5)
+        cluster = self.cluster(5, *CALM)
         self.given_tasks(cluster.node(0))
         cluster.stop_all()
         before = self.stored(cluster)
@@ -266,7 +266,7 @@ class OneDatabase(Cluster):
 
 def perdura_doctor(store):
     done = subprocess.run([harness.binary(), "doctor", "--store", store], capture_output=True,
-                          text=True, timeout=60, check=False)
+                          text=True, timeout=240, check=False)
     return done.stdout
 
 

@@ -9,7 +9,7 @@ import unittest
 
 import harness
 import months
-from cluster import SLACK_S, ClusterTest, begin_module
+from cluster import CALM, SLACK_S, ClusterTest, begin_module
 from months import TABLES, month, name, there
 
 setUpModule = begin_module
@@ -20,6 +20,7 @@ handlers:
   - {type: kept, command: ["true"], retention: 0}
 retention: {completed: 30d, failed: 0, events: 30d, executions: 30d, logs: 30d}
 """
+TRIES = 5
 LOCK_S = 0.1  # as long as tidying may hold anybody up
 
 
@@ -41,6 +42,9 @@ def held(cluster, statement):
 
 
 class Months(ClusterTest):
+    def cluster(self, count, *arguments):
+        return super().cluster(count, *CALM, *arguments)
+
     def configured(self, text):
         path = os.path.join(self.temporary_folder(), "perdura.yaml")
         with open(path, "w", encoding="utf-8") as file:
@@ -216,7 +220,7 @@ class Old(Months):
                          before)
         for task_id in ended:
             self.assertEqual(node.events(task_id), [])
-        [task] = node.claim(wait_ms=5000)
+        [task] = node.claim(wait_ms=30000)
         self.assertEqual(task["id"], long_id)
         node.complete("worker-1", task)
         cluster.stop(0)
@@ -236,12 +240,22 @@ class Old(Months):
         def waits():
             return cluster.sql("SELECT pid FROM pg_locks WHERE NOT granted")
 
-        with held(cluster, "LOCK TABLE task_event_rows IN ACCESS SHARE MODE"):
-            cluster.start(0)
-            harness.wait_until(waits, what="the round waits for the table")
-            harness.wait_until(lambda: not waits(), what="it gives up for now")
-        self.wait_months(cluster, "gone")
-        self.assertNotIn("store.months_not_tidied", node.log())
+        def gave_up():
+            return node.log().count("store.months_not_tidied")
+
+        for _ in range(TRIES):  # the machine may be too busy to let go of it soon
+            before = gave_up()
+            with held(cluster, "LOCK TABLE task_event_rows IN ACCESS SHARE MODE"):
+                cluster.start(0)
+                harness.wait_until(lambda: waits() or gave_up() > before,
+                                   what="the round waits for the table")
+                harness.wait_until(lambda: not waits(), what="it gives up for now")
+            harness.wait_until(lambda: there(cluster) == ahead() or gave_up() > before,
+                               what="gone, or given up")
+            if gave_up() == before:
+                return
+            cluster.stop(0)
+        self.fail("it never went in the same round")
 
     def test_d8_what_keeps_a_month(self):
         cluster = self.cluster(1)

@@ -13,7 +13,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "campaign")
 import pg_rounds  # noqa: E402
 import pg_scenes  # noqa: E402
 import pg_standby  # noqa: E402
-from cluster import ClusterTest, Node, begin_module  # noqa: E402
+from cluster import CALM, ClusterTest, Node, begin_module  # noqa: E402
 from harness import wait_until  # noqa: E402
 from proxy import Proxy  # noqa: E402
 
@@ -56,7 +56,7 @@ class CutCommit(ClusterTest):
                 proxy.arm(how)
                 body = {"type": "t", "idempotency_key": how}
                 reply = cluster.node(0).request("POST", "/v1/tasks", body)
-                self.assertTrue(proxy.wait_cut(1, 10), how)
+                self.assertTrue(proxy.wait_cut(1, 60), how)
                 self.assertIn(reply.status, (201, 503), reply.body)
                 again = cluster.node(0).expect(200 if reply.status == 201 or how == "answered"
                                                else 201, "POST", "/v1/tasks", body)
@@ -87,15 +87,15 @@ class Callbacks(ClusterTest):
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
-        cluster = self.cluster(2)
+        cluster = self.cluster(2, *CALM)
         node = cluster.others(cluster.wait_leader())[0]
         node.register("w")
         for _ in range(3):  # also when the leader has looked and found nothing
             told.clear()
             node.enqueue(callback_url=f"http://127.0.0.1:{server.server_port}/ended")
-            [task] = node.claim("w", wait_ms=2000)
+            [task] = node.claim("w", wait_ms=30000)
             node.complete("w", task)
-            self.assertTrue(told.wait(4), "no callback came")
+            self.assertTrue(told.wait(20), "no callback came")  # who is told nothing looks after 60
         wait_until(lambda: cluster.sql("SELECT count(*) FROM outbox") == [["0"]],
                    what="the outbox to be empty")
 

@@ -18,8 +18,8 @@ def setUpModule():
 
 
 class Planned(OnPostgres):
-    """With leases short enough for a test."""
-    arguments = ("--lease", "2s", "--leader-lease", "2s")
+    """A node that is killed is followed by the next one soon."""
+    arguments = ("--leader-lease", "2s")
 
 
 for module in (test_categories, test_executions, test_forecast, test_jobs, test_recurring,

@@ -36,10 +36,10 @@ class Pooler:
                                          str(path)], stderr=subprocess.DEVNULL, **user)
 
     def __enter__(self):
-        end = time.monotonic() + 30
+        end = time.monotonic() + 90
         while True:
             try:
-                socket.create_connection(("127.0.0.1", self.port), 1).close()
+                socket.create_connection(("127.0.0.1", self.port), 10).close()
                 return self
             except OSError:
                 if time.monotonic() > end or self.process.poll() is not None:
@@ -61,7 +61,7 @@ class Node:
         self.process = subprocess.Popen([BUILD / "perdura", "serve", "--config", config, "--store",
                                          url, "--listen", f"127.0.0.1:{self.port}"],
                                         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        end = time.monotonic() + 30
+        end = time.monotonic() + 90
         while True:
             try:
                 self.ask("GET", "/v1/stats")
@@ -108,7 +108,7 @@ class TransactionMode(unittest.TestCase):
             node = nodes[turn % 2]
             turn += 1
             claimed = node.ask("POST", f"/v1/workers/{worker}:claim",
-                               {"max": 30, "wait_ms": 2000})["tasks"]
+                               {"max": 30, "wait_ms": 10000})["tasks"]
             self.assertTrue(claimed or turn < 50)
             for task in claimed:
                 self.assertNotIn(task["id"], seen)

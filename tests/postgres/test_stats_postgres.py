@@ -5,7 +5,7 @@ import unittest
 import harness
 import on_postgres
 import test_stats_history
-from cluster import ClusterTest, begin_module
+from cluster import CALM, ClusterTest, begin_module
 from on_postgres import OnPostgres
 
 
@@ -38,7 +38,7 @@ class Nodes(ClusterTest):
             node.report_ok(worker, node.claim(worker)[0], "complete")
 
     def test_d14_every_node_tells_what_all_of_them_did(self):
-        cluster = self.cluster(2)
+        cluster = self.cluster(2, *CALM)
         self.run_at(cluster.node(0), "worker-1", 3)
         self.run_at(cluster.node(1), "worker-2", 4)
         for n in (0, 1):
@@ -47,7 +47,7 @@ class Nodes(ClusterTest):
         self.assertEqual(sorted(int(row[1]) for row in rows), [3, 4])  # each has rows of its own
 
     def test_d14_a_crash_loses_the_last_seconds_of_counts_and_nothing_else(self):
-        cluster = self.cluster(1)
+        cluster = self.cluster(1, *CALM)
         node = cluster.node(0)
         self.run_at(node, "worker-1", 5)
         harness.wait_until(lambda: self.total(node) == 5, what="five ends")

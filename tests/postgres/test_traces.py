@@ -6,7 +6,7 @@ import sys
 import tempfile
 import unittest
 
-from cluster import ClusterTest, begin_module, harness
+from cluster import CALM, ClusterTest, begin_module, harness
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
 from test_tracing import CONTEXT, PARENT, TRACE, Receiver  # noqa: E402
@@ -24,13 +24,13 @@ class Traces(ClusterTest):
         self.addCleanup(folder.cleanup)
         config = pathlib.Path(folder.name, "traces.yaml")
         config.write_text(f"tracing: {{otlp: '{receiver.url}'}}\n")
-        cluster = self.cluster(2, "--config", str(config))
+        cluster = self.cluster(2, *CALM, "--config", str(config))
         first, second = cluster.nodes
         task = first.request("POST", "/v1/tasks", {"type": "t"},
                              {"traceparent": CONTEXT, "tracestate": "a=b"}).json
         self.assertEqual(second.task(task["id"])["traceparent"], CONTEXT)
         second.register("w")
-        [held] = second.claim("w", wait_ms=5000)
+        [held] = second.claim("w", wait_ms=30000)
         self.assertTrue(held["traceparent"].startswith(f"00-{TRACE}-"))
         second.report_ok("w", held, "spawn", tasks=[{"type": "c"}])
         second.complete("w", held)
@@ -48,7 +48,7 @@ class Traces(ClusterTest):
 
     def test_a_triggered_run_goes_on_with_the_trace_of_the_one_that_ended_at_another_node(self):
         """D7: with its correlation id, too."""
-        first, second = self.cluster(2).nodes
+        first, second = self.cluster(2, *CALM).nodes
         jobs = [first.expect(201, "POST", "/v1/jobs", {"name": name})["id"]
                 for name in ("before", "after")]
         first.expect(201, "POST", f"/v1/jobs/{jobs[1]}/dependencies",
@@ -57,7 +57,7 @@ class Traces(ClusterTest):
             "traceparent": CONTEXT, "tracestate": "a=b", "X-Request-Id": "order-7"})
         second.register("w")
         for job in jobs:
-            [held] = second.claim("w", wait_ms=5000)
+            [held] = second.claim("w", wait_ms=30000)
             task = first.task(held["id"])
             self.assertEqual((task["job_id"], task["traceparent"], task["tracestate"],
                               task["correlation_id"]), (job, CONTEXT, "a=b", "order-7"))

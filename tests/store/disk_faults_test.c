@@ -384,7 +384,7 @@ static bool fatal_comes(struct disk *disk)
     struct timespec until;
 
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 10;
+    until.tv_sec += 60;
     return sem_timedwait(&disk->fatal, &until) == 0;
 }
 

@@ -4,6 +4,8 @@
 #include "base/clock.h"
 
 #define SLOW_CLIENTS 200
+#define REQUESTS 300
+#define HEAD_US 1500000
 
 static int open_with(void **state, const struct http_limits *limits)
 {
@@ -14,12 +16,12 @@ static int open_with(void **state, const struct http_limits *limits)
     return 0;
 }
 
-/* A header deadline of 150 ms; everything else as in earnest. */
+/* A header deadline of 1.5 s; everything else as in earnest. */
 static int setup_head(void **state)
 {
     struct http_limits limits = HTTP_LIMITS_DEFAULT;
 
-    limits.head_deadline_us = 150000;
+    limits.head_deadline_us = HEAD_US;
     return open_with(state, &limits);
 }
 
@@ -96,7 +98,7 @@ static void a_trickling_head_ends_at_the_deadline_with_408(void **state)
     read_to_end(fd, text, sizeof text);
     assert_memory_equal(text, "HTTP/1.1 408 ", 13);
     assert_non_null(strstr(text, "\"request_timeout\""));
-    assert_in_range(clock_boot_us() - start_us, 140000, 5000000);
+    assert_in_range(clock_boot_us() - start_us, HEAD_US * 9 / 10, WAIT_MS * 1000);
     close(fd);
 }
 
@@ -113,20 +115,23 @@ static void a_silent_connection_is_closed_at_the_head_deadline(void **state)
 static void many_slow_clients_do_not_slow_down_a_normal_one(void **state)
 {
     int slow[SLOW_CLIENTS];
-    int fd = client_open(*state);
+    int late = 0;
+    int fd;
 
     for (int i = 0; i < SLOW_CLIENTS; i++) {
         slow[i] = client_open(*state);
         send_text(slow[i], "GET / HTTP/1.1\r\nX: ");
     }
-    for (int i = 0; i < 300; i++) {
+    fd = client_open(*state);
+    for (int i = 0; i < REQUESTS; i++) {
         int64_t start_us = clock_boot_us();
         char text[1024] = "";
 
         send_text(fd, "GET /echo HTTP/1.1\r\n" HOST "\r\n");
         assert_true(read_until(fd, text, sizeof text, "GET /echo "));
-        assert_in_range(clock_boot_us() - start_us, 0, 1000000);
+        late += clock_boot_us() - start_us > 500000;
     }
+    assert_in_range(late, 0, REQUESTS / 20); /* the machine may be slow now and then */
     for (int i = 0; i < SLOW_CLIENTS; i++) {
         char text[1024] = "";
 

@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-#define WAIT_MS 10000 /* only ever reached when a test fails */
+#define WAIT_MS 60000 /* only ever reached when a test fails */
 #define PARKED_MAX 64
 
 struct fixture {

@@ -23,7 +23,7 @@
 
 #define RECEIVED_MAX 512
 #define RECEIVED_BYTES 8192
-#define RECEIVER_DEADLINE_S 20
+#define RECEIVER_DEADLINE_S 60
 
 /* Statuses are sent as they are; these are not. */
 enum { ANSWER_NEVER = -1, ANSWER_ENDLESS = -2, ANSWER_ENDLESS_HEAD = -3 };

@@ -265,7 +265,7 @@ static void an_object_of_a_million_keys_is_checked_in_linear_time_F_H3(void **st
     (void)state;
     assert_int_equal(json_check(buf_view(&text), NULL, NULL), 0);
     /* About 0.1 s; quadratic time would be hours. The margin is for busy machines. */
-    assert_true(clock_boot_us() - start_us < 10 * CLOCK_SECOND_US);
+    assert_true(clock_boot_us() - start_us < 60 * CLOCK_SECOND_US);
     buf_deinit(&text);
 }
 

@@ -19,7 +19,7 @@
 
 #include <cmocka.h>
 
-#define WAIT_MS 20000 /* only ever reached when a test fails */
+#define WAIT_MS 55000 /* only ever reached when a test fails */
 
 struct fixture {
     char folder[64];

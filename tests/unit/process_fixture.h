@@ -24,7 +24,7 @@
 #include "worker/process.h"
 #include "worker/process_shim.h"
 
-#define DEADLINE_US (10 * CLOCK_SECOND_US)
+#define DEADLINE_US (60 * CLOCK_SECOND_US)
 
 static char *const plain_environment[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=C", NULL};
 
@@ -83,7 +83,7 @@ static inline struct process_spec spec_of(struct seen *seen, char *const *comman
     return (struct process_spec){.command = command,
                                  .environment = plain_environment,
                                  .input = STR("{\"id\":1}\n"),
-                                 .timeout_ms = 20000,
+                                 .timeout_ms = 100000,
                                  .grace_ms = 200,
                                  .output_bytes_max = PROCESS_OUTPUT_BYTES_DEFAULT,
                                  .stop = &seen->stop,

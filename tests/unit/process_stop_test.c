@@ -91,7 +91,7 @@ static void end_is_decided_by_exit_not_by_pipes_F_I10(void **state)
     run_script(&seen, "echo early; sleep 300 & exit 3");
     assert_int_equal(seen.result.exit_code, 3);
     assert_string_equal(text_of(&seen, PROCESS_OUT), "early\n");
-    assert_true(clock_boot_us() - began_us < 5 * CLOCK_SECOND_US);
+    assert_true(clock_boot_us() - began_us < 60 * CLOCK_SECOND_US);
     seen_deinit(&seen);
 }
 
@@ -157,8 +157,8 @@ static void timeout_sends_sigterm_first_D13(void **state)
     (void)state;
     seen_init(&seen);
     spec = spec_of(&seen, command);
-    spec.timeout_ms = 300;
-    spec.grace_ms = 5000;
+    spec.timeout_ms = 2000; /* it has set its trap by then */
+    spec.grace_ms = 60000;
     run_spec(&seen, &spec);
     assert_true(seen.result.timed_out);
     assert_int_equal(seen.result.end, PROCESS_EXITED);
@@ -177,14 +177,14 @@ static void handler_that_ignores_sigterm_is_killed_after_its_grace_F_I4(void **s
     (void)state;
     seen_init(&seen);
     spec = spec_of(&seen, command);
-    spec.timeout_ms = 100;
+    spec.timeout_ms = 2000;
     spec.grace_ms = 200;
     run_spec(&seen, &spec);
     assert_true(seen.result.timed_out);
     assert_int_equal(seen.result.end, PROCESS_SIGNALLED);
     assert_int_equal(seen.result.signal, SIGKILL);
-    assert_true(clock_boot_us() - began_us >= 300 * CLOCK_MS_US);
-    assert_true(clock_boot_us() - began_us < 5 * CLOCK_SECOND_US);
+    assert_true(clock_boot_us() - began_us >= 2200 * CLOCK_MS_US);
+    assert_true(clock_boot_us() - began_us < 60 * CLOCK_SECOND_US);
     seen_deinit(&seen);
 }
 
@@ -202,7 +202,7 @@ static void process_that_cannot_be_killed_is_abandoned_and_noticed_when_gone_F_I
     seen.on_line = note_pid;
     fds = fds_count();
     spec = spec_of(&seen, command);
-    spec.timeout_ms = 300;
+    spec.timeout_ms = 2000;
     spec.grace_ms = 100;
     run_spec(&seen, &spec);
     assert_int_equal(seen.result.end, PROCESS_ABANDONED);

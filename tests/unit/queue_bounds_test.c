@@ -135,7 +135,7 @@ static void a_lost_task_behind_thousands_that_are_well_comes_back(void **state)
     struct fixture *fx = *state;
     struct uuid lost;
 
-    fx_lease(fx, 600);
+    fx_lease(fx, 4000);
     worker(fx, "alive", "default");
     worker(fx, "gone", "default");
     enqueue_array(fx, 3000, "{\"type\":\"a\"}");

@@ -94,7 +94,7 @@ static void every_op_follows_the_table_in_every_status(void **state)
 {
     struct fixture *fx = *state;
 
-    fx_lease(fx, 250);
+    fx_lease(fx, 900);
     worker(fx, "w", "q");
     for (size_t i = 0; i < STATUSES; i++) {
         enum status from = statuses[i];
@@ -179,7 +179,7 @@ static void a_cancelled_task_whose_holder_is_gone_is_let_go(void **state)
     struct fixture *fx = *state;
     struct task *held;
 
-    fx_lease(fx, 200);
+    fx_lease(fx, 900);
     worker(fx, "w", "q");
     enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\"}");
     held = claim_one(fx, "w")->task;
@@ -324,7 +324,7 @@ static void a_lost_task_without_auto_recovery_stays_orphaned(void **state) /* B9
 {
     struct fixture *fx = *state;
 
-    fx_lease(fx, 200);
+    fx_lease(fx, 900);
     worker(fx, "w", "q");
     for (int i = 0; i < 2; i++) {
         struct control_request *request;
@@ -338,6 +338,7 @@ static void a_lost_task_without_auto_recovery_stays_orphaned(void **state) /* B9
                   .data = STR("1"));
         wait_status(fx, held->id, STATUS_ORPHANED);
         assert_int_equal(get(fx, held->id)->crash_count, 1);
+        worker(fx, "w", "q"); /* it was silent as long */
         claim_none(fx, "w");
         request = control_prepare(&fx->arena, held->id, CONTROL_RECOVER);
         request->method = i == 1 ? RECOVERY_RESTART_CLEAN : RECOVERY_RESUME_CHECKPOINT;

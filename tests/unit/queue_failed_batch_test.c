@@ -123,7 +123,7 @@ static void a_claim_that_waits_for_a_rate_outlives_a_failed_batch(void **state)
     int64_t began_ms;
 
     patch(fx, "default", QUEUE_SET_RATE,
-          (struct queue_rule){.rate = {.count = 1, .per_ms = 400, .burst = 1}});
+          (struct queue_rule){.rate = {.count = 1, .per_ms = 3000, .burst = 1}});
     enqueue(fx, "{\"type\":\"a\"}");
     enqueue(fx, "{\"type\":\"a\"}");
     claim_one(fx, id);

@@ -17,7 +17,7 @@ static void a_heartbeat_with_another_lease_does_not_renew_the_task(void **state)
     struct uuid id = enqueue(fx, "{\"type\":\"a\"}");
     struct task stale, *named = &stale;
 
-    fx_lease(fx, 300);
+    fx_lease(fx, 1200);
     worker(fx, "w", "default");
     stale = *running_task(fx, "w");
     stale.lease_token += 5;
@@ -32,10 +32,10 @@ static void a_heartbeat_with_its_lease_keeps_the_task(void **state)
     int64_t end_ms;
     struct task *task;
 
-    fx_lease(fx, 300);
+    fx_lease(fx, 1200);
     worker(fx, "w", "default");
     task = running_task(fx, "w");
-    for (end_ms = fx_now_ms() + 900; fx_now_ms() < end_ms; fx_pause_ms(20))
+    for (end_ms = fx_now_ms() + 3000; fx_now_ms() < end_ms; fx_pause_ms(20))
         assert_int_equal(heartbeat(fx, "w", &task, 1)->lost_count, 0);
     assert_status(fx, id, STATUS_RUNNING);
 }
@@ -82,11 +82,11 @@ static void a_task_claimed_in_a_restored_copy_is_kept_by_its_sweeps(void **state
     struct task *task;
 
     enqueue(fx, "{\"type\":\"a\"}");
-    fx->wanted.settings.lease_ms = 600; /* sweeps every 100 ms */
+    fx->wanted.settings.lease_ms = 1800; /* sweeps every 300 ms */
     fx_sql(fx, RESTORED);
     worker(fx, "w", "default");
     task = running_task(fx, "w");
-    for (int i = 0; i < 10; i++, fx_pause_ms(30))
+    for (int i = 0; i < 10; i++, fx_pause_ms(90))
         assert_int_equal(heartbeat(fx, "w", &task, 1)->lost_count, 0);
     report_ok(fx, "w", task, .op = REPORT_COMPLETE);
 }

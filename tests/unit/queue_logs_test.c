@@ -303,7 +303,7 @@ static void d9_an_anchor_file_that_hangs_holds_up_nobody(void **state)
     char zeros[4096] = {0};
     int pipe_fd, lines = 0;
 
-    alarm(60); /* a queue that hangs answers nobody */
+    alarm(150); /* a queue that hangs answers nobody */
     worker(fx, "w", "default");
     log_one(fx, 1);
     wait_until(log_fixture_check(fx, anchor).counts.anchor_records == 1);

@@ -353,15 +353,15 @@ static void a_handler_that_gives_no_sign_loses_its_task_where_that_is_asked_for(
     struct task *held, *other;
     uint32_t count;
 
-    fx_lease(fx, 600); /* swept every 100 ms */
+    fx_lease(fx, 3000); /* swept every 500 ms */
     worker(fx, "w", "q");
-    quick = enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\",\"stall_after_ms\":300}");
+    quick = enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\",\"stall_after_ms\":2000}");
     held = claim_one(fx, "w")->task;
     slow = enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\"}");
     other = claim_one(fx, "w")->task;
     report_ok(fx, "w", other, .op = REPORT_START);
     for (int i = 0; i < 12; i++) { /* its signs keep it, whichever they are */
-        fx_pause_ms(50);
+        fx_pause_ms(250);
         heartbeat(fx, "w", NULL, 0);
         if (i % 3 == 0)
             report_ok(fx, "w", held, .op = REPORT_LOG, .message = STR("here"));
@@ -389,17 +389,17 @@ static void f_b6_who_could_not_be_heard_is_not_silent(void **state)
     struct task *held;
     struct uuid id;
 
-    fx_lease(fx, 600); /* swept every 100 ms */
+    fx_lease(fx, 1800); /* swept every 300 ms */
     worker(fx, "w", "q");
-    id = enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\",\"stall_after_ms\":2000}");
+    id = enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\",\"stall_after_ms\":3000}");
     held = claim_one(fx, "w")->task;
     report_ok(fx, "w", held, .op = REPORT_START);
     fx_close(fx);
-    fx_pause_ms(2100);
+    fx_pause_ms(3100);
     fx_open(fx);
     for (int i = 0; i < 5; i++) {
         heartbeat(fx, "w", NULL, 0);
-        fx_pause_ms(60);
+        fx_pause_ms(180);
     }
     assert_status(fx, id, STATUS_RUNNING);
     report_ok(fx, "w", held, .op = REPORT_COMPLETE);

@@ -7,7 +7,7 @@
 
 #define LIVES 40
 #define STEPS 30
-#define LEASE_MS 250
+#define LEASE_MS 600
 
 struct life {
     struct fixture *fx;

@@ -502,7 +502,7 @@ static void late_reports_of_a_lost_lease_change_nothing(void **state) /* F-B1, F
     struct task *zombie, *owner;
     int64_t stale = 0;
 
-    fx_lease(fx, 200);
+    fx_lease(fx, 900);
     worker(fx, "zombie", "default");
     worker(fx, "w", "default");
     id = enqueue(fx, "{\"type\":\"t\"}");
@@ -542,7 +542,7 @@ static void the_server_ends_a_run_beyond_timeout_and_grace(void **state) /* D13 
     uint32_t count;
     struct uuid id;
 
-    fx_lease(fx, 300);
+    fx_lease(fx, 1200);
     worker(fx, "w", "default");
     id = enqueue(fx, "{\"type\":\"t\",\"timeout_ms\":100,\"max_retries\":1,"
                      "\"retry_delay_ms\":1}");

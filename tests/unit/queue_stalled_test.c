@@ -2,8 +2,8 @@
  * attempts never run beside each other (F-A19, F-I3, B4). */
 #include "recovery_fixture.h"
 
-#define STALL_MS 300
-#define LONG_LEASE_MS 3000 /* swept every 500 ms */
+#define STALL_MS 1000
+#define LONG_LEASE_MS 6000 /* swept every second */
 
 static struct task *hold_silent(struct fixture *fx, const char *fields)
 {
@@ -96,12 +96,12 @@ static void f_a19_a_worker_that_cannot_stop_it_keeps_it_for_a_lease_only(void **
     int64_t lost_us;
 
     fx->wanted.settings.grace_ms = 500;
-    fx_lease(fx, 600);
+    fx_lease(fx, 1200);
     held = hold_silent(fx, "");
     stall(fx, held);
     lost_us = get(fx, held->id)->updated_at_us;
     wait_until((heartbeat(fx, "w", &held, 1), get(fx, held->id)->status == STATUS_PENDING));
-    assert_true(get(fx, held->id)->updated_at_us - lost_us >= 1100 * CLOCK_MS_US);
+    assert_true(get(fx, held->id)->updated_at_us - lost_us >= 1700 * CLOCK_MS_US);
     assert_goes_on(fx, held);
 }
 
@@ -122,7 +122,7 @@ static void b4_a_start_in_between_loses_neither_the_task_nor_its_recovery(void *
     struct fixture *fx = *state;
     struct task *held;
 
-    fx_lease(fx, 600);
+    fx_lease(fx, 1200);
     held = hold_silent(fx, "");
     stall(fx, held);
     reopen(fx);
@@ -157,7 +157,7 @@ static void b4_a_silent_task_that_a_user_recovers_is_stopped_first(void **state)
     struct fixture *fx = *state;
     struct task *held;
 
-    fx_lease(fx, 30000); /* its sweep comes later than the user */
+    fx_lease(fx, 90000); /* its sweep comes later than the user */
     held = hold_silent(fx, "");
     wait_until(str_is(str_of(reason_of(fx, held->id)), "valid"));
     assert_int_equal(control(fx, held->id, CONTROL_RECOVER), ERR_NONE);

@@ -303,7 +303,7 @@ static void b9_an_orphan_says_that_nobody_takes_it_up(void **state)
     struct fixture *fx = *state;
     struct uuid id;
 
-    fx_lease(fx, 60);
+    fx_lease(fx, 600);
     id = enqueue(fx, "{\"type\":\"t\",\"auto_recovery\":false}");
     worker(fx, "w", "default");
     claim_one(fx, "w");

@@ -19,6 +19,7 @@ static const struct settings settings = {.lease_ms = 30000,
                                          .worker_timeout_ms = -1,
                                          .workers = -1};
 static const struct webhook_options quick = {.first_delay_ms = 1, .max_delay_ms = 20};
+static const struct webhook_options patient = {.timeout_ms = 100000};
 
 struct node {
     struct fixture *store;
@@ -334,7 +335,7 @@ static void endless_answers_are_cut_and_the_status_counts(void **state) /* F-G9 
 static void receiver_that_never_answers_is_given_up_in_time(void **state) /* F-G9 */
 {
     struct node *node = *state;
-    struct webhook_options options = {.first_delay_ms = 1, .max_delay_ms = 20, .timeout_ms = 100};
+    struct webhook_options options = {.first_delay_ms = 1, .max_delay_ms = 20, .timeout_ms = 2000};
     struct receiver receiver;
 
     receiver_bind(&receiver);
@@ -359,12 +360,12 @@ static void stop_interrupts_a_call_which_is_made_again_later(void **state) /* F-
 
     receiver_bind(&receiver);
     receiver_listen(&receiver, SCRIPT(ANSWER_NEVER, 200));
-    start_webhooks(node, NULL);
+    start_webhooks(node, &patient);
     run_task(node, receiver.port, "/hook");
     receiver_expect(&receiver, 1);
     began_us = clock_boot_us();
     stop_node(node);
-    assert_true(clock_boot_us() - began_us < 5 * CLOCK_SECOND_US);
+    assert_true(clock_boot_us() - began_us < 30 * CLOCK_SECOND_US); /* of 100 */
     assert_int_equal(fixture_ask(node->store, "SELECT count(*) FROM outbox WHERE attempts = 0 AND "
                                               "last_error IS NULL AND next_at = created_at"), 1);
     open_queue(node);
@@ -455,12 +456,12 @@ static void receiver_that_hangs_does_not_hold_up_the_others(void **state) /* F-G
     receiver_listen(&quick_one, SCRIPT(200));
     for (int i = 0; i < 150; i++) /* more than are taken at once */
         run_task(node, hanging.port, "/hook");
-    start_webhooks(node, NULL);
+    start_webhooks(node, &patient);
     receiver_expect(&hanging, 1);
     began_us = clock_boot_us();
     run_task(node, quick_one.port, "/hook");
     expect_log(node, "webhook.delivered", 1);
-    assert_true(clock_boot_us() - began_us < 7 * CLOCK_SECOND_US); /* a call may take 10 s */
+    assert_true(clock_boot_us() - began_us < 30 * CLOCK_SECOND_US); /* a call may take 100 s */
     stop_node(node);
     receiver_stop(&quick_one);
     receiver_stop(&hanging);

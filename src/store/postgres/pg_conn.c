@@ -346,12 +346,19 @@ int conn_text(struct pg_conn *conn, const char *text, struct err *err)
     return rc;
 }
 
+/* libpq has no other word for it. */
+bool conn_took_too_long(const PGconn *pg)
+{
+    return pg && strstr(PQerrorMessage(pg), "timeout expired") != NULL;
+}
+
 /* A password may stand in the place: it is never shown. */
 static int fail_open(struct pg_conn *conn, struct err *err)
 {
     char text[300];
     char *end;
 
+    conn->timed_out = conn_took_too_long(conn->pg);
     snprintf(text, sizeof text, "%s", conn->pg ? PQerrorMessage(conn->pg) : "out of memory");
     while ((end = strrchr(text, '\n')) != NULL)
         *end = end[1] ? ' ' : '\0';
@@ -392,6 +399,16 @@ int conn_open(struct pg_conn *conn, const char *where, bool pooler, const struct
         rc = conn_fail(conn, NULL, "pipeline", err);
     if (rc < 0)
         conn_close(conn);
+    return rc;
+}
+
+int conn_open_first(struct pg_conn *conn, const char *where, bool pooler, const struct log *log,
+                    struct err *err)
+{
+    int rc = conn_open(conn, where, pooler, log, err);
+
+    for (int tries = 1; rc < 0 && conn->timed_out && tries < PG_FIRST_TRIES; tries++)
+        rc = conn_open(conn, where, pooler, log, err);
     return rc;
 }
 

@@ -19,6 +19,7 @@
 #define PG_NETWORK_NAMES "connect_timeout", "tcp_user_timeout", "keepalives_idle",                 \
     "keepalives_interval", "keepalives_count"
 #define PG_NETWORK_VALUES "3", "5000", "2", "1", "3"
+#define PG_FIRST_TRIES 5
 
 struct pg_statement {
     const char *what; /* for messages */
@@ -34,7 +35,7 @@ struct pg_conn {
     bool commit_sent;       /* and its answer did not come: nobody knows yet */
     bool lost;              /* the connection is gone */
     bool conflict;          /* it failed because another was faster */
-    bool timed_out;         /* the last failure: the statement took too long */
+    bool timed_out;         /* the last failure: the statement, or connecting, took too long */
     unsigned names;         /* given to prepared statements */
     struct map prepared;    /* by the text's pointer: struct prepared */
     const char *sent[PG_SENT_MAX];
@@ -45,6 +46,11 @@ struct pg_conn {
 
 int conn_open(struct pg_conn *conn, const char *where, bool pooler, const struct log *log,
               struct err *err);
+/* The same at a start, when nobody waits for an answer yet: tried again where the database took too
+ * long to take the connection, as one that is just busy does. */
+int conn_open_first(struct pg_conn *conn, const char *where, bool pooler, const struct log *log,
+                    struct err *err);
+bool conn_took_too_long(const PGconn *pg);
 void conn_close(struct pg_conn *conn);
 /* The database's own words would stand between the lines of our log. */
 void conn_quiet(PGconn *pg);

@@ -206,6 +206,16 @@ static bool connect_again(struct pg_keeper *keeper)
     return true;
 }
 
+/* At a start; as conn_open_first(). */
+static bool connect_first(struct pg_keeper *keeper)
+{
+    bool good = connect_again(keeper);
+
+    for (int tries = 1; !good && conn_took_too_long(keeper->pg) && tries < PG_FIRST_TRIES; tries++)
+        good = connect_again(keeper);
+    return good;
+}
+
 /* ---- leadership ---- */
 
 /* What this node believes ends a lease after the question was sent, whenever the answer comes. */
@@ -431,7 +441,7 @@ int keeper_start(struct pg_keeper **out, const struct pg_store *store,
     pthread_mutex_init(&keeper->mutex, NULL);
     keeper->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     keeper->where = strdup(store->where);
-    if (keeper->wake_fd < 0 || !keeper->where || !connect_again(keeper) || !renew(keeper) ||
+    if (keeper->wake_fd < 0 || !keeper->where || !connect_first(keeper) || !renew(keeper) ||
         start_thread(keeper) != 0) {
         err_set(err, ERR_UNAVAILABLE, "the node's second connection to the database failed; check "
                 "how many it allows");

@@ -482,7 +482,7 @@ static int open_database(struct pg_store *store, const struct store_options *opt
     uint32_t applied = 0;
     PGresult *result;
 
-    if (conn_open(&store->conn, store->where, store->pooler, store->log, err) < 0 ||
+    if (conn_open_first(&store->conn, store->where, store->pooler, store->log, err) < 0 ||
         (!options->no_migrate && pg_place_make(&store->conn, store->schema, err) < 0) ||
         pg_place_found(&store->conn, err) < 0 || pg_migrate_hold(&store->conn, err) < 0)
         return -(int)err->code;

@@ -24,10 +24,11 @@ static const struct pg_statement pooled_settings = {
 
 /* ---- the connection ---- */
 
-static int connect_reader(struct store_reader *reader, struct err *err)
+static int connect_reader(struct store_reader *reader, bool first, struct err *err)
 {
     const struct pg_store *store = reader->store;
-    int rc = conn_open(&reader->conn, store->where, store->pooler, store->log, err);
+    int rc = (first ? conn_open_first : conn_open)(&reader->conn, store->where, store->pooler,
+                                                   store->log, err);
 
     if (rc == 0 && !store->pooler)
         rc = conn_text(&reader->conn, reader_settings, err);
@@ -47,7 +48,7 @@ struct store_reader *pg_reader_open(struct store *base, struct err *err)
         return NULL;
     }
     reader->base.store = pg_of(base);
-    if (connect_reader(&reader->base, err) < 0) {
+    if (connect_reader(&reader->base, true, err) < 0) {
         free(reader);
         return NULL;
     }
@@ -71,7 +72,7 @@ int pg_reader_begin(struct store_reader *reader, struct err *err)
 {
     if (reader->conn.lost) {
         conn_close(&reader->conn);
-        if (connect_reader(reader, err) < 0)
+        if (connect_reader(reader, false, err) < 0)
             return -(int)err->code;
     }
     reader->conn.timed_out = false;
