@@ -32,7 +32,6 @@ struct run {
     bool replaced;        /* its outcome was refused and a failure sent instead */
     atomic_int stop;      /* enum stop_reason; any thread */
     bool start_stored;    /* its start was answered */
-    bool suspect;         /* counted among those that run */
     struct run *next;
 };
 
@@ -41,6 +40,8 @@ struct slot {
     pthread_t thread;
     int wake_fd;
     struct arena arena; /* of the run; the slot's thread only */
+    bool suspect;       /* what it runs is counted among the suspects; likewise */
+    bool suspect_last;  /* and among those whose next time would be the last */
 };
 
 struct worker {
@@ -61,6 +62,7 @@ struct worker {
     pthread_cond_t calm;       /* worker_stop waits */
     pthread_cond_t start_come; /* slots wait: worker_suspects.c */
     uint32_t suspects;         /* that run */
+    uint32_t suspects_last;    /* of those: whose next time would be the last */
     int64_t suspect_since_us;  /* when the last of them began */
     uint32_t capacity;    /* tasks waiting and running */
     int64_t run_mean_us;  /* what the last handlers took */
@@ -128,7 +130,7 @@ int64_t worker_ahead_look_ms(const struct worker *worker); /* when to look for s
 /* Before a function is called. False: it shall not be called; it was stopped while it waited, or
  * the worker stops. *started: its start was told. */
 bool worker_suspect_begin(struct worker *worker, struct run *run, bool *started);
-void worker_suspect_end(struct worker *worker, struct run *run);
+void worker_suspect_end(struct slot *slot); /* when its outcome was handed to the reporter */
 void worker_start_answered(struct worker *worker, struct run *run); /* the lock is held */
 
 /* worker_claims.c */

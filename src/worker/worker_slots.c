@@ -111,8 +111,6 @@ static struct report run_handler(struct slot *slot, struct run *run, const struc
     if (handler->verbs->in_process && !worker_suspect_begin(worker, run, &call.base.started))
         return unbegun(atomic_load(&run->stop));
     handler->verbs->run(handler, &call.base);
-    if (handler->verbs->in_process && call.base.started)
-        worker_suspect_end(worker, run);
     *leftover = call.base.leftover;
     return call.base.outcome;
 }
@@ -189,6 +187,7 @@ static void run_task(struct slot *slot, struct run *run)
     if (leftover.shim) /* as long as the run is ours */
         log_quarantine(worker, run, &leftover);
     reporter_add(worker->reporter, &run->task, &outcome, true, true);
+    worker_suspect_end(slot);
     arena_reset(&slot->arena);
     if (leftover.shim)
         quarantine(slot, &leftover);

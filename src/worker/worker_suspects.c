@@ -1,10 +1,10 @@
 /* Functions that were lost with their worker before. When a function takes the whole process down,
  * the store sees which ones had started, and blames those: so from the second attempt on the start
  * is stored before the function is called, and those that were blamed already begin one after the
- * other, each with a moment for itself; blamed twice, with a longer one, until those before have
- * ended, since the third time makes them poison. What kills at once is alone then, and neighbours
- * that run shorter than that do not become poison with it (C6, F-H2). Commands have processes of
- * their own and need none of this. */
+ * other, each with a moment for itself; beside one that was blamed twice, whose third time makes it
+ * poison, none of them begins before it has ended and its outcome was handed on, nor it beside
+ * them. What kills at once is alone then, and neighbours that run shorter than that do not become
+ * poison with it (C6, F-H2). Commands have processes of their own and need none of this. */
 #include "base/clock.h"
 #include "worker/control_line.h"
 #include "worker/worker_int.h"
@@ -35,20 +35,31 @@ void worker_start_answered(struct worker *worker, struct run *run)
     pthread_cond_broadcast(&worker->start_come);
 }
 
-/* Waits for the turn of one that was blamed. False: it shall not begin. */
+/* Under the lock: how long it waits for the suspects that run; 0 = one that was never blamed beside
+ * such whose last time it is not. */
+static int64_t alone_us(const struct worker *worker, const struct run *run)
+{
+    if (run->work.crash_count >= CRASHES_LAST || worker->suspects_last > 0)
+        return ALONE_LAST_US;
+    return run->work.crash_count > 0 ? ALONE_US : 0;
+}
+
+/* Waits for the turn of one that was lost before. False: it shall not begin. */
 static bool take_turn(struct worker *worker, struct run *run)
 {
-    int64_t alone_us = run->work.crash_count >= CRASHES_LAST ? ALONE_LAST_US : ALONE_US;
+    struct slot *slot = run->slot;
     bool go_on;
 
     pthread_mutex_lock(&worker->lock);
     while (worker->suspects > 0 && goes_on(worker, run) &&
-           clock_boot_us() - worker->suspect_since_us < alone_us)
+           clock_boot_us() - worker->suspect_since_us < alone_us(worker, run))
         wait_some(worker);
     go_on = goes_on(worker, run);
-    if (go_on) {
-        run->suspect = true;
+    if (go_on && run->work.crash_count > 0) {
+        slot->suspect = true;
+        slot->suspect_last = run->work.crash_count >= CRASHES_LAST;
         worker->suspects++;
+        worker->suspects_last += slot->suspect_last;
         worker->suspect_since_us = clock_boot_us();
     }
     pthread_mutex_unlock(&worker->lock);
@@ -67,7 +78,7 @@ static bool store_start(struct worker *worker, struct run *run)
     while (!run->start_stored && goes_on(worker, run))
         wait_some(worker);
     go_on = goes_on(worker, run);
-    if (run->suspect)
+    if (run->slot->suspect)
         worker->suspect_since_us = clock_boot_us(); /* it begins only now */
     pthread_mutex_unlock(&worker->lock);
     return go_on;
@@ -78,22 +89,23 @@ bool worker_suspect_begin(struct worker *worker, struct run *run, bool *started)
     bool go_on = true;
 
     *started = run->work.attempt > 1;
-    if (*started && run->work.crash_count > 0)
+    if (*started)
         go_on = take_turn(worker, run);
     if (*started && go_on)
         go_on = store_start(worker, run);
-    if (!go_on)
-        worker_suspect_end(worker, run);
     return go_on;
 }
 
-void worker_suspect_end(struct worker *worker, struct run *run)
+void worker_suspect_end(struct slot *slot)
 {
+    struct worker *worker = slot->worker;
+
+    if (!slot->suspect)
+        return;
     pthread_mutex_lock(&worker->lock);
-    if (run->suspect) {
-        run->suspect = false;
-        worker->suspects--;
-        pthread_cond_broadcast(&worker->start_come);
-    }
+    worker->suspects--;
+    worker->suspects_last -= slot->suspect_last;
+    slot->suspect = slot->suspect_last = false;
+    pthread_cond_broadcast(&worker->start_come);
     pthread_mutex_unlock(&worker->lock);
 }
