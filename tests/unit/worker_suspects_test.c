@@ -18,6 +18,7 @@ struct calls {
     struct fake *fake;
     uint32_t count;
     uint32_t unstored; /* called before their start was stored */
+    uint32_t beside;   /* called before the end of the first was stored */
     int64_t at_us[2];
     bool hold;         /* the first one runs on until this is over ... */
     bool hold_long;    /* ... also when others are called meanwhile */
@@ -33,6 +34,7 @@ static int note_call(struct function_call *call, void *ctx)
     if (calls->count < 2)
         calls->at_us[calls->count] = clock_boot_us();
     calls->unstored += fake->tasks[index].starts != 1;
+    calls->beside += index > 0 && fake->tasks[0].status != COMPLETED;
     if (calls->count++ == 0)
         while (calls->hold && fake->tasks[1].status != RELEASED &&
                (calls->hold_long || calls->count == 1))
@@ -124,6 +126,29 @@ static void one_blamed_twice_waits_for_all_that_began_before_it(void **state)
     assert_int_equal(calls.count, 2);
     let_go(&calls);
     WAIT_FOR(calls.fake, calls.count == 3);
+    stop(&calls, worker);
+    fake_free(calls.fake);
+}
+
+/* Its third time would make it poison, whoever killed their process. */
+static void beside_one_blamed_twice_none_begins_until_its_end_is_stored(void **state)
+{
+    struct calls calls = {.fake = fake_new(), .hold = true, .hold_long = true};
+    struct function_handler function;
+    struct worker *worker;
+
+    (void)state;
+    add_blamed(calls.fake, 2);
+    worker = start(&calls, &function);
+    WAIT_FOR(calls.fake, calls.count == 1);
+    add_suspect(calls.fake);
+    add_blamed(calls.fake, 0); /* lost before, and not blamed for it */
+    WAIT_FOR(calls.fake, worker_counts(worker).running == 3);
+    nanosleep(&(struct timespec){1, 500000000}, NULL); /* longer than a suspect has for itself */
+    assert_int_equal(calls.count, 1);
+    let_go(&calls);
+    WAIT_FOR(calls.fake, calls.count == 3);
+    assert_int_equal(calls.beside, 0);
     stop(&calls, worker);
     fake_free(calls.fake);
 }
@@ -229,6 +254,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(suspects_begin_one_after_the_other_with_their_start_stored),
         cmocka_unit_test(one_blamed_twice_waits_for_all_that_began_before_it),
+        cmocka_unit_test(beside_one_blamed_twice_none_begins_until_its_end_is_stored),
         cmocka_unit_test(a_suspect_whose_start_is_stale_is_not_called_F_B4),
         cmocka_unit_test(a_suspect_lost_while_it_waits_is_not_called_F_B4),
         cmocka_unit_test(a_suspect_cancelled_while_it_waits_is_not_called),
