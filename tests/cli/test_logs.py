@@ -56,6 +56,7 @@ class LogTest(cli_harness.ServerTest):
                             code=code)
         report = json.loads(done.stdout)
         self.assertEqual(report["ok"], code == 0)
+        self.assertNotIn("tasks", report["checked"])  # they were not looked at
         return report
 
     def found(self, execution, seq, *more):

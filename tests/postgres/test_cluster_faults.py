@@ -400,6 +400,20 @@ def cpu_s(cluster):
 
 
 class LostDatabase(ClusterTest):
+    def test_a_node_that_starts_while_the_database_stands_still_waits_for_it(self):
+        """Nobody waits for its answers yet, so one that is silent for seconds is asked again (F-E7)."""
+        cluster = self.cluster(1)
+        cluster.stop(0)
+        database = cluster.postgres.process
+        database.send_signal(signal.SIGSTOP)  # who connects is not answered
+        try:
+            start = Background(cluster.start, 0)
+            time.sleep(4)  # longer than a connection is given
+        finally:
+            database.send_signal(signal.SIGCONT)
+        start.result()
+        cluster.node(0).enqueue()
+
     def test_f_e1_connections_ended_while_idle_are_made_again_and_clients_see_nothing(self):
         cluster = self.cluster(3)
         task = cluster.node(0).enqueue()
