@@ -117,10 +117,18 @@ def not_tested(ledger, parts):
     return lines + [f"- {text}" for text in NEVER_TESTED] + [""]
 
 
+def found_by_people():
+    """The lines of reports/found.md, which people write."""
+    path = os.path.join(os.path.dirname(__file__), "..", "..", "reports", "found.md")
+    with open(path, encoding="utf-8") as lines:
+        return [line.rstrip() for line in lines if line.startswith("- ")]
+
+
 def settled(ledger, parts):
-    """Findings of earlier runs that are none any more, and why."""
+    """Findings of earlier runs and of people that are none any more, and why."""
     told = [f"- {row['part']} at {row['commit']}, {word}: {row[word]}"
             for row in rows_of(ledger, parts) for word in ("mended", "explained") if row.get(word)]
+    told += found_by_people()
     return ["## Found on the way", "", *told, ""] if told else []
 
 
