@@ -1,0 +1,328 @@
+"""Is an answer what openapi.json says? check() takes the schemas as closed: a property that the document does not name
+is a problem, also where the document forgot to say so. Standard library only; every schema becomes a function once,
+because the tests ask some hundred thousand times.
+
+    problems = openapi_check.check("GET", "/v1/tasks?limit=1", 200, reply.json)
+    self.assertEqual(problems, [])
+
+body: what json.loads gave; bytes or text of an answer that is no JSON; None where there was no body."""
+import functools
+import json
+import pathlib
+import re
+
+DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "src/server/assets/openapi.json"
+METHODS = ("get", "put", "post", "delete", "patch", "options", "head")
+SAYS_NOTHING = {"description", "default", "example", "examples", "title", "deprecated", "readOnly", "writeOnly",
+                "contentMediaType", "contentEncoding", "discriminator", "$comment"}
+RULES = {"type", "enum", "const", "$ref", "oneOf", "anyOf", "allOf", "properties", "required", "additionalProperties",
+         "patternProperties", "propertyNames", "minProperties", "maxProperties", "items", "minItems", "maxItems",
+         "uniqueItems", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength",
+         "maxLength", "pattern", "format", "dependentRequired", "not"}
+FORMATS = {
+    "uuid": re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z"),
+    "date-time": re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\d(\.\d+)?(Z|[+-]\d\d:\d\d)\Z"),
+    "date": re.compile(r"\d{4}-[01]\d-[0-3]\d\Z"),
+    "uri": re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+\Z"),
+}
+PROBLEMS_MAX = 20  # of one answer
+
+
+def type_of(value):
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "boolean"
+    return {int: "integer", float: "number", str: "string", list: "array", dict: "object"}[type(value)]
+
+
+def is_type(value, wanted):
+    actual = type_of(value)
+    if actual in wanted:
+        return True
+    if actual == "integer":
+        return "number" in wanted
+    return actual == "number" and "integer" in wanted and value.is_integer()
+
+
+class Document:
+    """One OpenAPI document; schemas are compiled as they are met."""
+
+    def __init__(self, document):
+        self.document = document
+        self.compiled = {}
+        paths = sorted(document["paths"], key=lambda p: -len(re.sub(r"\{[^}]*\}", "", p)))
+        self.paths = [(re.compile("[^/]+".join(re.escape(p) for p in re.split(r"\{[^}]*\}", path)) + r"\Z"), path)
+                      for path in paths]
+
+    def resolve(self, thing):
+        while "$ref" in thing:
+            reference, thing = thing["$ref"], self.document
+            for part in reference.lstrip("#/").split("/"):
+                thing = thing[part.replace("~1", "/").replace("~0", "~")]
+        return thing
+
+    @functools.lru_cache(maxsize=4096)
+    def template(self, path):
+        """The path of the document that an address belongs to, or None."""
+        path = path.partition("?")[0]
+        return next((template for shape, template in self.paths if shape.match(path)), None)
+
+    def operation(self, method, path):
+        template = self.template(path)
+        return self.document["paths"][template].get(method.lower()) if template else None
+
+    def request_schema(self, method, path):
+        """Of a JSON body, or None where the operation takes none."""
+        body = self.resolve((self.operation(method, path) or {}).get("requestBody", {}))
+        return body.get("content", {}).get("application/json", {}).get("schema")
+
+    # Schemas become functions (value, where, problems) -> None.
+
+    def rule(self, schema):
+        known = self.compiled.get(id(schema))
+        if known is None:
+            # A schema may refer to itself: what is compiled meanwhile looks the function up when it is called.
+            box = []
+            self.compiled[id(schema)] = (lambda *a: box[0](*a), schema)
+            box.append(self.compile(schema))
+            known = self.compiled[id(schema)] = (box[0], schema)
+        return known[0]
+
+    def compile(self, schema):
+        if schema is True or schema == {}:
+            return lambda value, where, problems: None
+        if schema is False:
+            return lambda value, where, problems: problems.append(f"{where}: must not be there")
+        unknown = set(schema) - RULES - SAYS_NOTHING
+        if unknown:
+            raise ValueError(f"openapi_check does not know {sorted(unknown)}")
+        checks = []
+        if "$ref" in schema:
+            checks.append(self.rule(self.resolve({"$ref": schema["$ref"]})))
+        if "allOf" in schema:
+            checks += self.compile_all(schema)
+        elif {"properties", "additionalProperties", "patternProperties"} & set(schema):
+            checks.append(self.compile_object(schema))
+        checks += self.compile_choices(schema)
+        checks += self.compile_scalars(schema)
+        checks += self.compile_sizes(schema)
+        if "type" not in schema:
+            return checks[0] if len(checks) == 1 else sequence(checks)
+        wanted = frozenset([schema["type"]] if isinstance(schema["type"], str) else schema["type"])
+        exact = {t: kind for t, kind in ((str, "string"), (type(None), "null"), (bool, "boolean"), (int, "integer"),
+                                         (dict, "object"), (list, "array")) if kind in wanted}
+
+        def typed(value, where, problems):
+            if type(value) not in exact and not is_type(value, wanted):
+                problems.append(f"{where}: is {type_of(value)} {short(value)}, not {' or '.join(sorted(wanted))}")
+                return
+            for check in checks:
+                check(value, where, problems)
+        return typed
+
+    def compile_all(self, schema):
+        """allOf is closed over what all of them name together."""
+        merged = {"properties": {}, "required": []}
+        rest = []
+        for part in [*schema["allOf"], {k: v for k, v in schema.items() if k in ("properties", "required")}]:
+            part = self.flatten(part)
+            merged["properties"].update(part.get("properties", {}))
+            merged["required"] += part.get("required", [])
+            if "additionalProperties" in part and part["additionalProperties"] is not False:
+                merged["additionalProperties"] = part["additionalProperties"]
+            rest.append({k: v for k, v in part.items()
+                         if k not in ("properties", "required", "additionalProperties")})
+        self.compiled[id(merged)] = (None, merged)  # keeps it alive: ids of objects are the keys
+        rules = [self.compile_object(merged)] if merged["properties"] else []
+        return rules + [self.compile(r) for r in rest if set(r) - SAYS_NOTHING]
+
+    def flatten(self, schema):
+        schema = self.resolve(schema)
+        if "allOf" not in schema:
+            return schema
+        out = {k: v for k, v in schema.items() if k not in ("allOf", "properties", "required")}
+        out["properties"], out["required"] = {}, []
+        for part in [*schema["allOf"], {k: v for k, v in schema.items() if k in ("properties", "required")}]:
+            part = self.flatten(part)
+            out["properties"].update(part.get("properties", {}))
+            out["required"] += part.get("required", [])
+        return out
+
+    def compile_object(self, schema):
+        rules = {name: self.rule(inner) for name, inner in schema.get("properties", {}).items()}
+        patterns = [(re.compile(p), self.rule(inner)) for p, inner in schema.get("patternProperties", {}).items()]
+        rest = schema.get("additionalProperties", False)
+        rest = self.rule(rest) if rest is not False else None
+        required = schema.get("required", [])
+        known = rules.get
+
+        def check(value, where, problems):
+            if type(value) is not dict:
+                return
+            for name, inner in value.items():
+                rule = known(name) or next((r for p, r in patterns if p.search(name)), rest)
+                if rule is None:
+                    problems.append(f"{where}: has '{name}', which the document does not name")
+                else:
+                    rule(inner, f"{where}/{name}", problems)
+            for name in required:
+                if name not in value:
+                    problems.append(f"{where}: lacks '{name}'")
+        return check
+
+    def compile_choices(self, schema):
+        checks = []
+        for word in ("oneOf", "anyOf"):
+            if word in schema:
+                rules = [self.rule(inner) for inner in schema[word]]
+                checks.append(functools.partial(choose, word, rules))
+        if "not" in schema:
+            rule = self.rule(schema["not"])
+
+            def excluded(value, where, problems):
+                if not fails(rule, value):
+                    problems.append(f"{where}: is what it must not be")
+            checks.append(excluded)
+        if "enum" in schema or "const" in schema:
+            values = schema.get("enum", [schema.get("const")])
+
+            def listed(value, where, problems):
+                if not any(value == v and type_of(value) == type_of(v) for v in values):
+                    problems.append(f"{where}: {short(value)} is none of {values}")
+            checks.append(listed)
+        return checks
+
+    def compile_scalars(self, schema):
+        checks = []
+        bounds = [(w, f) for w, f in (("minimum", lambda v, b: v >= b), ("maximum", lambda v, b: v <= b),
+                                      ("exclusiveMinimum", lambda v, b: v > b),
+                                      ("exclusiveMaximum", lambda v, b: v < b),
+                                      ("multipleOf", lambda v, b: v % b == 0)) if w in schema]
+        for word, holds in bounds:
+            def bounded(value, where, problems, word=word, holds=holds, bound=schema[word]):
+                if type(value) in (int, float) and not holds(value, bound):
+                    problems.append(f"{where}: {value} breaks {word} {bound}")
+            checks.append(bounded)
+        shape = FORMATS.get(schema.get("format"))
+        if shape:
+            def formed(value, where, problems):
+                if type(value) is str and not shape.match(value):
+                    problems.append(f"{where}: {short(value)} is no {schema['format']}")
+            checks.append(formed)
+        if "pattern" in schema:
+            pattern = re.compile(schema["pattern"])
+
+            def patterned(value, where, problems):
+                if type(value) is str and not pattern.search(value):
+                    problems.append(f"{where}: {short(value)} does not fit {schema['pattern']}")
+            checks.append(patterned)
+        return checks
+
+    def compile_sizes(self, schema):
+        checks = []
+        sizes = (("minLength", str, 1), ("maxLength", str, -1), ("minItems", list, 1), ("maxItems", list, -1),
+                 ("minProperties", dict, 1), ("maxProperties", dict, -1))
+        for word, kind, sign in sizes:
+            if word in schema:
+                def sized(value, where, problems, word=word, kind=kind, sign=sign, bound=schema[word]):
+                    if type(value) is kind and (len(value) - bound) * sign < 0:
+                        problems.append(f"{where}: its length {len(value)} breaks {word} {bound}")
+                checks.append(sized)
+        if "items" in schema:
+            item = self.rule(schema["items"])
+
+            def each(value, where, problems):
+                if type(value) is list:
+                    for index, inner in enumerate(value):
+                        item(inner, f"{where}/{index}", problems)
+            checks.append(each)
+        if schema.get("uniqueItems"):
+            def unique(value, where, problems):
+                if type(value) is list and len({json.dumps(v, sort_keys=True) for v in value}) < len(value):
+                    problems.append(f"{where}: has the same item twice")
+            checks.append(unique)
+        if "propertyNames" in schema:
+            name_rule = self.rule(schema["propertyNames"])
+
+            def named(value, where, problems):
+                for name in value if type(value) is dict else ():
+                    name_rule(name, f"{where}/{name}", problems)
+            checks.append(named)
+        return checks
+
+    def problems(self, schema, value, where=""):
+        """What of the value is not as the schema says: sentences, none if all is right."""
+        found = []
+        self.rule(schema)(value, where or "the body", found)
+        return found[:PROBLEMS_MAX]
+
+    def check(self, method, path, status, body):
+        where = f"{method} {path} {status}"
+        template = self.template(path)
+        if template is None:
+            return [] if status in (400, 404) else [f"{where}: the document does not know this path"]
+        operation = self.operation(method, path)
+        if operation is None:
+            return [] if status in (400, 404, 405) else [f"{where}: the document does not know this method"]
+        answer = operation["responses"].get(str(status)) or operation["responses"].get(f"{status // 100}XX") \
+            or operation["responses"].get("default")
+        if answer is None:
+            return [f"{where}: {template} does not name the status {status} ({short(body)})"]
+        content = self.resolve(answer).get("content")
+        if not content:
+            return [f"{where}: has a body, the document names none"] if body not in (None, b"", "") else []
+        if isinstance(body, (bytes, str)) and "application/json" not in content:
+            return []
+        schema = next((c.get("schema") for kind, c in content.items() if "json" in kind), None)
+        if schema is None:
+            return [f"{where}: is JSON, the document names {sorted(content)}"]
+        if isinstance(body, bytes):
+            body = json.loads(body)
+        return [f"{where}: {problem}" for problem in self.problems(schema, body)]
+
+
+def sequence(checks):
+    def all_of(value, where, problems):
+        for check in checks:
+            check(value, where, problems)
+    return all_of
+
+
+def fails(rule, value):
+    found = []
+    rule(value, "", found)
+    return found
+
+
+def choose(word, rules, value, where, problems):
+    """oneOf takes exactly one, anyOf at least one. What is nearest is told."""
+    nearest, fits = None, 0
+    for rule in rules:
+        found = []
+        rule(value, where, found)
+        if not found:
+            fits += 1
+            if word == "anyOf":
+                return
+        elif nearest is None or len(found) < len(nearest):
+            nearest = found
+    if fits > 1:
+        problems.append(f"{where}: {short(value)} fits {fits} of oneOf")
+    elif fits == 0:
+        problems.extend(nearest)
+
+
+def short(value):
+    text = value.decode(errors="replace") if isinstance(value, bytes) else json.dumps(value)
+    return text if len(text) <= 120 else text[:117] + "..."
+
+
+@functools.lru_cache(maxsize=1)
+def document():
+    return Document(json.loads(DOCUMENT.read_text()))
+
+
+def check(method, path, status, body):
+    """What of an answer is not as openapi.json says: sentences, an empty list if all is right."""
+    return document().check(method, path, status, body)
