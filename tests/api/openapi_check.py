@@ -18,7 +18,7 @@ SAYS_NOTHING = {"description", "default", "example", "examples", "title", "depre
 RULES = {"type", "enum", "const", "$ref", "oneOf", "anyOf", "allOf", "properties", "required", "additionalProperties",
          "patternProperties", "propertyNames", "minProperties", "maxProperties", "items", "minItems", "maxItems",
          "uniqueItems", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minLength",
-         "maxLength", "pattern", "format", "dependentRequired", "not"}
+         "maxLength", "pattern", "format", "dependentRequired", "not", "x-max-bytes"}
 FORMATS = {
     "uuid": re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z"),
     "date-time": re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\d(\.\d+)?(Z|[+-]\d\d:\d\d)\Z"),
@@ -229,6 +229,11 @@ class Document:
                     if type(value) is kind and (len(value) - bound) * sign < 0:
                         problems.append(f"{where}: its length {len(value)} breaks {word} {bound}")
                 checks.append(sized)
+        if "x-max-bytes" in schema:
+            def weighed(value, where, problems, bound=schema["x-max-bytes"]):
+                if type(value) is str and len(value.encode()) > bound:
+                    problems.append(f"{where}: its {len(value.encode())} bytes break x-max-bytes {bound}")
+            checks.append(weighed)
         if "items" in schema:
             item = self.rule(schema["items"])
 
