@@ -59,5 +59,8 @@ int spec_finish(struct task_input *input, const struct settings *settings, struc
 /* low, medium, high, critical or a number in bounds. */
 bool priority_parse(struct str text, int64_t *priority);
 const char *priority_level(int64_t priority); /* the word for it; NULL = it has none */
+/* The JSON of one: a number in bounds, or the text of a level. Text of digits is neither. */
+int spec_read_priority(struct str value, const char *field, struct arena *arena, int64_t *to,
+                       struct err *err);
 
 #endif

@@ -23,9 +23,6 @@ int spec_read_string(struct str value, const char *field, struct arena *arena, s
 /* A whole number from min to max. */
 int spec_read_number(struct str value, const char *field, int64_t min, int64_t max, int64_t *to,
                      struct err *err);
-/* A level or a number in bounds. */
-int spec_read_priority(struct str value, const char *field, struct arena *arena, int64_t *to,
-                       struct err *err);
 /* RFC 3339, 1970 to 9999; never 0, which says that none was given. */
 int spec_read_time(struct str value, const char *field, struct arena *arena, int64_t *to_us,
                    struct err *err);

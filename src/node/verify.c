@@ -202,8 +202,7 @@ static int count_tasks(struct store *store, struct arena *arena, int64_t *total,
     int rc = store->verbs->counts_load(store, arena, &lanes, &count, err);
 
     for (uint32_t i = 0; rc == 0 && i < count; i++)
-        if (lanes[i].status != STATUS_NONE) /* parked ones, which are pending too */
-            *total += lanes[i].tasks;
+        *total += lanes[i].tasks;
     return rc;
 }
 

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "core/bounds.h"
 #include "core/render.h"
+#include "server/body.h"
 
 #define JSON_TYPE "application/json"
 
@@ -429,4 +430,16 @@ int call_object(struct api_call *call, struct str *object)
     if (rc == 0 && json_kind(*object) != JSON_OBJECT)
         rc = err_set(&call->err, ERR_INVALID, "the body must be an object");
     return rc;
+}
+
+int call_no_body(struct api_call *call)
+{
+    struct str object;
+    struct err wrong = {0};
+    int rc = call_object(call, &object);
+
+    if (rc < 0 || body_parse(object, NULL, 0, &wrong) == 0)
+        return rc;
+    return err_set_field(&call->err, ERR_INVALID, wrong.field, "this request takes no body; its "
+                         "path and its query parameters say what it does");
 }

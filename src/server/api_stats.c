@@ -8,6 +8,7 @@
 #include "core/alert.h"
 #include "core/bounds.h"
 #include "core/render.h"
+#include "server/page.h"
 #include "server/sampler.h"
 #include "server/stats_look.h"
 
@@ -238,6 +239,12 @@ void api_stats(struct api_call *call)
 /* No target services are called by this server, so there is none to tell of. */
 void api_services(struct api_call *call)
 {
-    buf_text(&call->out, "{\"items\":[],\"next_cursor\":null}");
+    struct page page = {0};
+
+    if (page_parse(call, &page) < 0) {
+        call_fail(call);
+        return;
+    }
+    page_write(call, &page, NULL, 0, NULL);
     call_reply(call, 200);
 }

@@ -23,22 +23,6 @@ static int parse_if_match(struct api_call *call, struct control_request *request
                    "If-Match must be the ETag of the task, such as \"3\"");
 }
 
-int api_parse_priority(const struct body_field *field, struct arena *arena, int64_t *priority,
-                       struct err *err)
-{
-    struct str text = field->value;
-
-    if (text.data && json_kind(text) == JSON_STRING)
-        text = json_string(text, arena);
-    if (text.data && json_kind(field->value) == JSON_NUMBER && json_int64(text, priority) &&
-        *priority >= -BOUND_PRIORITY && *priority <= BOUND_PRIORITY)
-        return 0;
-    if (text.data && json_kind(field->value) == JSON_STRING && priority_parse(text, priority))
-        return 0;
-    return err_set_field(err, ERR_INVALID, "priority", "'priority' must be a number from -%d to %d,"
-                         " or low, medium, high, critical", BOUND_PRIORITY, BOUND_PRIORITY);
-}
-
 static int parse_method(const struct body_field *field, struct arena *arena,
                         enum recovery_method *method, struct err *err)
 {
@@ -87,7 +71,8 @@ static int parse_body(struct api_call *call, struct control_request *request)
     if (rc == 0)
         rc = parse_reason(&fields[REASON], call->arena, &request->reason, &call->err);
     if (rc == 0 && request->op == CONTROL_PRIORITIZE)
-        rc = api_parse_priority(&fields[EXTRA], call->arena, &request->priority, &call->err);
+        rc = spec_read_priority(fields[EXTRA].value.data ? fields[EXTRA].value : STR("null"),
+                                "priority", call->arena, &request->priority, &call->err);
     if (rc == 0 && request->op == CONTROL_RECOVER)
         rc = parse_method(&fields[EXTRA], call->arena, &request->method, &call->err);
     return rc;

@@ -74,7 +74,8 @@ static int parse_fork(struct api_call *call, struct fork_call *fork)
     if (rc == 0)
         rc = body_int(&fields[IF_VERSION], 0, INT64_MAX, &fork->if_version, &call->err);
     if (rc == 0 && fields[PRIORITY].value.data)
-        rc = api_parse_priority(&fields[PRIORITY], call->arena, &wish->priority, &call->err);
+        rc = spec_read_priority(fields[PRIORITY].value, "priority", call->arena, &wish->priority,
+                                &call->err);
     wish->has_priority = fields[PRIORITY].value.data != NULL;
     parse_json(&fields[PAYLOAD], &wish->payload, &wish->has_payload);
     parse_json(&fields[DATA], &wish->data, &wish->has_data);

@@ -1,5 +1,6 @@
 /* POST /v1/tasks:cancel and :retry: the same for all tasks that fit the filters of the list,
- * newest first. One call does so many at most and replies with the cursor to go on from, so that
+ * newest first. The filters are query parameters, and nothing else is: a body that says anything is
+ * refused, because a filter that is passed over cancels everything. One call does so many at most and replies with the cursor to go on from, so that
  * the caller sees how far it is and can stop; with dry_run it only counts. Each task is a request
  * of its own to the queue, which commits them together: what cannot be done to one stops no other,
  * and what has left the status meanwhile, such as a pending task that was claimed, is left alone.
@@ -15,6 +16,7 @@
 
 #define CHUNK 256          /* tasks under way at once: half of what one batch of the queue takes */
 #define COUNT_MAX 10000    /* counted by one dry run */
+#define LOOKED_AT_MAX 10000 /* by one read for tasks that allow it, where no status is named */
 #define ONE_BYTES_MAX 65536
 
 struct bulk;
@@ -32,6 +34,7 @@ struct bulk_place {
     struct uuid id;
     int64_t key;
     uint32_t part; /* of a store of several */
+    enum status status; /* that it had when it was read */
 };
 
 struct bulk {
@@ -81,28 +84,47 @@ static void reply(struct bulk *bulk)
     call_reply(call, 200);
 }
 
+static bool allows(const struct bulk *bulk, enum status from)
+{
+    return bulk->op == CONTROL_CANCEL ? status_allows(from, STATUS_CANCELLED, MOVE_CANCEL)
+                                      : status_allows(from, STATUS_PENDING, MOVE_RETRY);
+}
+
+/* Those of a chunk that allow it become bulk->places. Where nothing is to be done to the ones before
+ * them the cursor passes by. */
+static void take_chunk(struct bulk *bulk, const struct task *tasks, uint32_t count)
+{
+    bulk->count = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (allows(bulk, tasks[i].status))
+            bulk->places[bulk->count++] = (struct bulk_place){tasks[i].id, tasks[i].key,
+                                                              tasks[i].part, tasks[i].status};
+        if (bulk->dry_run || bulk->count == 0)
+            api_tasks_pass(&bulk->filter, &tasks[i]);
+    }
+    bulk->matched += bulk->dry_run ? bulk->count : 0;
+    bulk->left -= bulk->count;
+}
+
 /* Into bulk->places; a dry run only counts, and goes on until it has counted enough. */
 static int read_some(struct api_call *call, struct store_reader *reader, struct arena *scratch)
 {
     struct bulk *bulk = call->ctx;
+    uint32_t looked_at = 0;
 
     do {
         struct task *tasks = NULL;
-        uint32_t want = bulk->left < CHUNK ? bulk->left : CHUNK;
+        uint32_t count = 0;
 
-        bulk->filter.limit = want;
-        if (api_tasks_read_chunk(call, reader, scratch, &bulk->filter, &tasks, &bulk->count) < 0)
+        bulk->filter.limit = bulk->left < CHUNK ? bulk->left : CHUNK;
+        if (api_tasks_read_chunk(call, reader, scratch, &bulk->filter, &tasks, &count) < 0)
             return -(int)call->err.code;
-        bulk->more = bulk->count == bulk->filter.limit; /* which a chunk of large tasks lowers */
-        for (uint32_t i = 0; i < bulk->count; i++) {
-            bulk->places[i] = (struct bulk_place){tasks[i].id, tasks[i].key, tasks[i].part};
-            if (bulk->dry_run)
-                api_tasks_pass(&bulk->filter, &tasks[i]);
-        }
-        bulk->matched += bulk->dry_run ? bulk->count : 0;
-        bulk->left -= bulk->count;
+        bulk->more = count == bulk->filter.limit; /* which a chunk of large tasks lowers */
+        take_chunk(bulk, tasks, count);
+        looked_at += count;
         arena_reset(scratch);
-    } while (bulk->dry_run && bulk->more && bulk->left);
+    } while ((bulk->dry_run || bulk->count == 0) && bulk->more && bulk->left &&
+             looked_at < LOOKED_AT_MAX);
     bulk->was_read = true;
     return 0;
 }
@@ -197,60 +219,51 @@ static void apply(struct api_call *call)
         one->request = (struct control_request){
             .base = {.kind = REQUEST_CONTROL, .arena = &one->arena, .done = one_done, .ctx = one},
             .task_id = bulk->places[i].id, .op = bulk->op, .actor = ACTOR_USER, .if_version = -1,
-            .if_status = bulk->filter.status};
+            .if_status = bulk->places[i].status};
     }
     for (uint32_t i = 0, count = bulk->count; i < count; i++)
         queue_submit(call->server->queue, &bulk->ones[i].request.base);
 }
 
-static int parse_dry_run(struct api_call *call, bool *dry_run)
+static int parse_flag(struct api_call *call, const char *name, bool *flag)
 {
-    struct str text = call_parameter(call, "dry_run");
+    struct str text = call_parameter(call, name);
 
-    *dry_run = str_is(text, "true");
-    if (!text.data || *dry_run || str_is(text, "false"))
+    *flag = str_is(text, "true");
+    if (!text.data || *flag || str_is(text, "false"))
         return 0;
-    return err_set_field(&call->err, ERR_INVALID, "dry_run", "'dry_run' must be true or false");
+    return err_set_field(&call->err, ERR_INVALID, name, "'%s' must be true or false", name);
 }
 
-/* A status must be named: "all tasks" is nearly never what somebody means. */
+/* A status must be named: "all tasks" is nearly never what somebody means, and who does says so. */
 static int check_status(struct api_call *call, const struct bulk *bulk)
 {
     enum status from = bulk->filter.status;
     bool cancel = bulk->op == CONTROL_CANCEL;
+    bool all = false;
+    int rc = parse_flag(call, "all", &all);
 
-    if (from == STATUS_NONE)
+    if (rc < 0)
+        return rc;
+    if (from == STATUS_NONE && !all)
         return err_set_field(&call->err, ERR_INVALID, "status", "'status' must say which tasks, "
-                             "such as status=%s", cancel ? "pending" : "dead_letter");
-    if (cancel ? status_allows(from, STATUS_CANCELLED, MOVE_CANCEL)
-               : status_allows(from, STATUS_PENDING, MOVE_RETRY))
+                             "such as status=%s; all=true means every status that can be %s",
+                             cancel ? "pending" : "dead_letter", cancel ? "cancelled" : "retried");
+    if (from == STATUS_NONE || allows(bulk, from))
         return 0;
     return err_set_field(&call->err, ERR_INVALID, "status", "tasks that are %s cannot be %s",
                          status_word(from), cancel ? "cancelled" : "retried");
 }
 
-/* In a list an empty filter is none; here "queue=" would mean all queues, and whoever wrote it had
- * a name to put there. */
-static int check_filters(struct api_call *call)
-{
-    const char *const *names = call->route->parameters;
-
-    for (int i = 0; i < ROUTE_PARAMETERS_MAX && names[i]; i++)
-        if (call->parameters[i].data && call->parameters[i].len == 0)
-            return err_set_field(&call->err, ERR_INVALID, names[i],
-                                 "'%s' is empty; leave it out if it does not matter", names[i]);
-    return 0;
-}
-
 static int prepare(struct api_call *call, struct bulk *bulk)
 {
     int64_t limit = 0;
-    int rc = check_filters(call);
+    int rc = call_no_body(call);
 
     if (rc == 0)
         rc = api_tasks_parse_filter(call, &bulk->filter);
     if (rc == 0)
-        rc = parse_dry_run(call, &bulk->dry_run);
+        rc = parse_flag(call, "dry_run", &bulk->dry_run);
     if (rc == 0)
         rc = check_status(call, bulk);
     limit = bulk->dry_run ? COUNT_MAX : BOUND_LIST_LIMIT;

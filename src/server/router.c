@@ -21,9 +21,9 @@ const struct route routes[] = {
      {LIST, TASK_FILTERS, "order"}},
     {HTTP_DELETE, "/v1/tasks", api_tasks_purge, "Remove all ended tasks of a user", {"user_id"}},
     {HTTP_POST, "/v1/tasks:cancel", api_tasks_cancel, "Cancel all tasks that fit",
-     {LIST, TASK_FILTERS, "dry_run"}},
+     {LIST, TASK_FILTERS, "dry_run", "all"}},
     {HTTP_POST, "/v1/tasks:retry", api_tasks_retry, "Retry all tasks that fit",
-     {LIST, TASK_FILTERS, "dry_run"}},
+     {LIST, TASK_FILTERS, "dry_run", "all"}},
     {HTTP_GET, "/v1/workflows/{id}", api_workflow_get,
      "Tasks that belong together, with their dependencies", {"limit"}},
     {HTTP_GET, "/v1/tasks/{id}", api_task_get, "One task with its result, or as it was", {"at"}},
@@ -322,7 +322,10 @@ int router_query(const struct route *route, struct str query, struct arena *aren
         if (values[i].data)
             return err_set_field(err, ERR_INVALID, field, "the parameter '%s' is given twice",
                                  field);
-        values[i] = value.data ? value : STR("");
+        if (str_empty(value)) /* "queue=" would mean all queues, and a name was meant */
+            return err_set_field(err, ERR_INVALID, field,
+                                 "'%s' is empty; leave it out if it does not matter", field);
+        values[i] = value;
     }
     return rc;
 }

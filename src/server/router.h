@@ -33,8 +33,8 @@ int router_find(enum http_method method, struct str path, struct arena *arena,
                 const struct route **route, struct str names[ROUTE_NAMES_MAX],
                 char allow[ROUTER_ALLOW_BYTES], struct err *err);
 
-/* The query by the route's own parameters, in their order; absent ones are STR_NONE. An unknown or
- * repeated parameter is ERR_INVALID with its name as the field. */
+/* The query by the route's own parameters, in their order; absent ones are STR_NONE. An unknown,
+ * repeated or empty parameter is ERR_INVALID with its name as the field. */
 int router_query(const struct route *route, struct str query, struct arena *arena,
                  struct str values[ROUTE_PARAMETERS_MAX], struct err *err);
 

@@ -30,6 +30,8 @@ static int admit(struct api_call *call)
         http_reply_header(call->exchange, "Allow", allow);
     if (rc == 0)
         rc = router_query(call->route, request->query, call->arena, call->parameters, &call->err);
+    if (rc == 0 && request->method != HTTP_POST && request->method != HTTP_PATCH)
+        rc = call_no_body(call);
     return rc;
 }
 

@@ -122,6 +122,9 @@ int call_cursor(struct api_call *call, char kind, int64_t *key);
 void call_write_cursor(struct buf *out, char kind, int64_t key, bool more); /* "next_cursor":... */
 /* The body as an object; without a body it is {}. */
 int call_object(struct api_call *call, struct str *object);
+/* For what takes no body: nothing, or an object without members. What is said there would be passed
+ * over, and a filter that is passed over means everything. */
+int call_no_body(struct api_call *call);
 
 /* api_tasks.c: the whole task with its result, into call->out. */
 int api_read_task(struct api_call *call, struct store_reader *reader, struct arena *scratch);
@@ -138,11 +141,6 @@ void api_tasks_write_cursor(struct api_call *call, const struct task_filter *fil
 
 /* api_task_past.c: the same as it was at the time that call->ctx points to (int64_t). */
 int api_read_past(struct api_call *call, struct store_reader *reader, struct arena *scratch);
-
-/* api_task_control.c: -1000 to 1000, or a level. */
-struct body_field;
-int api_parse_priority(const struct body_field *field, struct arena *arena, int64_t *priority,
-                       struct err *err);
 
 /* api_task_parts.c: level, after, before, q, limit and cursor of a list of log lines, and such a
  * list into call->out. */

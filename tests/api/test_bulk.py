@@ -90,6 +90,44 @@ class BulkTest(ApiTest):
                               field=name)
         self.assertEqual(self.count("pending"), 3)
 
+    def test_b6_a_filter_in_the_body_is_refused_and_changes_nothing(self):
+        self.enqueue_many(3, queue="a", user_id="u")
+        for path in ("/v1/tasks:cancel?status=pending", "/v1/tasks:cancel", "/v1/tasks:retry?status=dead_letter",
+                     "/v1/tasks:cancel?all=true"):
+            for body, field in (({"queue": "b"}, "queue"), ({"status": "pending"}, "status"), ([], None),
+                                ({"filter": {"queue": "b"}}, "filter"), ("b", None)):
+                self.expect_error(422, "invalid", "POST", path, body, field=field)
+        self.expect_error(400, "malformed", "POST", "/v1/tasks:cancel?status=pending", b"queue=b")
+        self.expect_error(422, "invalid", "DELETE", "/v1/tasks?user_id=u", {"status": "failed"}, field="status")
+        self.expect_error(422, "invalid", "DELETE", "/v1/tasks", {"user_id": "u"}, field="user_id")
+        self.assertEqual(self.count("pending"), 3)
+        # Clients that send an empty object with everything they post go on.
+        self.assertEqual(self.expect(200, "POST", "/v1/tasks:cancel?status=pending&queue=b", {})["matched"], 0)
+
+    def test_e1_what_takes_no_body_refuses_one_that_says_something(self):
+        task = self.enqueue()["id"]
+        for method, path in (("GET", "/v1/tasks"), ("GET", f"/v1/tasks/{task}"), ("DELETE", f"/v1/tasks/{task}"),
+                             ("POST", "/v1/queues/a:pause"), ("DELETE", "/v1/workers/w")):
+            self.expect_error(422, "invalid", method, path, {"queue": "b"}, field="queue")
+        self.assertEqual(self.task(task)["status"], "pending")
+
+    def test_b6_all_takes_every_status_that_allows_it_and_no_other(self):
+        self.dead_letters(300, queue="a")
+        self.enqueue_many(300, queue="a")
+        self.enqueue(queue="a", delay_ms=10 ** 8)
+        self.enqueue(queue="b")
+        self.expect_error(422, "invalid", "POST", "/v1/tasks:cancel?queue=a", field="status")
+        self.expect_error(422, "invalid", "POST", "/v1/tasks:cancel?queue=a&all=yes", field="all")
+        self.expect_error(422, "invalid", "POST", "/v1/tasks:cancel?queue=a&all=false", field="status")
+        dry = self.expect(200, "POST", "/v1/tasks:cancel?queue=a&all=true&dry_run=true")
+        self.assertEqual((dry["matched"], dry["next_cursor"]), (301, None))
+        reply = self.expect(200, "POST", "/v1/tasks:cancel?queue=a&all=true")
+        self.assertEqual((reply["matched"], reply["changed"], reply["refused"], reply["next_cursor"]),
+                         (301, 301, 0, None))
+        self.assertEqual((self.count("pending"), self.count("dead_letter")), (1, 300))
+        reply = self.expect(200, "POST", "/v1/tasks:retry?all=true&limit=1000")
+        self.assertEqual((reply["changed"], reply["refused"], reply["next_cursor"]), (601, 0, None))
+
     def test_what_a_worker_took_meanwhile_is_not_cancelled(self):
         # Claims go on while a call for pending tasks reads and changes them, chunk by chunk.
         self.register(pool_size=1000)

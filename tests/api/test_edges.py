@@ -48,6 +48,36 @@ class Lists(ApiTest):
                     self.expect_error(422, "invalid", "GET", f"{path}?cursor={cursor}",
                                       field="cursor")
 
+    def test_e1_a_parameter_without_a_value_is_refused_and_does_not_mean_everything(self):
+        task_id = self.enqueue()["id"]
+        for path, field in (("/v1/tasks?tag=", "tag"), ("/v1/tasks?status=", "status"), ("/v1/tasks?queue", "queue"),
+                            ("/v1/jobs?name=", "name"), (f"/v1/tasks/{task_id}/logs?q=", "q"),
+                            ("/v1/executions?job_id=", "job_id"), ("/v1/recovery?status=", "status"),
+                            ("/v1/tasks?limit=", "limit"), ("/v1/tasks?cursor=", "cursor"),
+                            ("/v1/stream?queue=", "queue"), ("/v1/forecast?tz=", "tz")):
+            self.expect_error(422, "invalid", "GET", path, field=field)
+
+    def test_e1_services_take_the_parameters_of_a_list(self):
+        self.assertEqual(self.expect(200, "GET", "/v1/services?limit=5"), {"items": [], "next_cursor": None})
+        for query, field in (("limit=abc", "limit"), ("limit=0", "limit"), ("cursor=x", "cursor"), ("name=x", "name")):
+            self.expect_error(422, "invalid", "GET", f"/v1/services?{query}", field=field)
+
+    def test_b1_a_priority_is_a_number_or_a_level_wherever_it_is_said(self):
+        task_id = self.enqueue()["id"]
+        for wrong in ("5", "-5", "+5", "HIGH", "", 1001, 1.5, True, None, []):
+            for path, body in (("/v1/tasks", {"type": "t", "priority": wrong}),
+                               (f"/v1/tasks/{task_id}:prioritize", {"priority": wrong}),
+                               (f"/v1/tasks/{task_id}:fork", {"priority": wrong}),
+                               ("/v1/jobs", {"name": "j", "priority": wrong}),
+                               ("/v1/categories", {"name": "c", "default_priority": wrong})):
+                if wrong is None and "prioritize" not in path:
+                    continue  # as if it were not there
+                self.expect_error(422, "invalid", "POST", path, body,
+                                  field="default_priority" if "categories" in path else "priority")
+        for right, number in (("high", 10), (7, 7), (-1000, -1000)):
+            self.assertEqual(self.expect(200, "POST", f"/v1/tasks/{task_id}:prioritize",
+                                         {"priority": right})["priority"], number)
+
     def test_filters_of_the_wrong_kind_are_refused(self):
         for query, field in (("status=glowing", "status"), ("job_id=5", "job_id"),
                              ("parent_id=x", "parent_id"), ("schedule_id=-", "schedule_id"),
@@ -56,7 +86,7 @@ class Lists(ApiTest):
                              ("limit=x", "limit"), ("limit=-1", "limit"), ("limit=1.5", "limit")):
             with self.subTest(query):
                 self.expect_error(422, "invalid", "GET", f"/v1/tasks?{query}", field=field)
-        self.expect(200, "GET", "/v1/tasks?limit=99999999999999999999999&tag=&status=")
+        self.expect(200, "GET", "/v1/tasks?limit=99999999999999999999999")
         self.expect(200, "GET", "/v1/tasks?limit=1e2&created_after=2027-03-28T01:00:00 02:00"
                     .replace(" ", "%20"))
         task_id = self.enqueue()["id"]

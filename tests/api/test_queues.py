@@ -128,6 +128,16 @@ class StatsTest(ApiTest):
         self.assertIn({"queue": "y", "type": "b", "status": "pending", "tasks": 1},
                       stats["lanes"])
 
+    def test_C7_lanes_count_every_task_once_also_those_that_wait_for_their_key(self):
+        self.expect(200, "PATCH", "/v1/queues/default", {"key_concurrency": 1})
+        for _ in range(3):
+            self.enqueue("a", limit_key="k")
+        self.register()
+        self.assertEqual(len(self.claim(max=3)), 1)
+        stats = self.expect(200, "GET", "/v1/stats")
+        self.assertEqual({(lane["status"], lane["tasks"]) for lane in stats["lanes"]}, {("pending", 2), ("claimed", 1)})
+        self.assertEqual((stats["counts"]["pending"], stats["counts"]["claimed"]), (2, 1))
+
     def test_C7_metrics_are_prometheus_text(self):
         self.enqueue("t", queue='we"ird')
         reply = self.request("GET", "/metrics")

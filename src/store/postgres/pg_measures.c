@@ -140,7 +140,7 @@ static int read_lanes(struct store_reader *reader, struct arena *arena, struct l
         one->namespace_name = get_text(result, i, 0, arena);
         one->queue = get_text(result, i, 1, arena);
         one->type = get_text(result, i, 2, arena);
-        one->status = STATUS_NONE; /* of parked ones, as in counts_load */
+        one->status = STATUS_NONE;
         status_parse(view_text(result, i, 3), &one->status);
         one->tasks = get_int(result, i, 4, 0);
     }

@@ -276,7 +276,7 @@ int pg_queue_make(struct store *base, const struct queue_row *queue, struct err 
 
 /* ---- counts and facts ---- */
 
-/* Of committed transactions, and of what this one has flushed; parked tasks come as STATUS_NONE. */
+/* Of committed transactions, and of what this one has flushed. */
 int pg_counts_load(struct store *base, struct arena *arena, struct lane_count **counts,
                    uint32_t *count, struct err *err)
 {

@@ -66,7 +66,8 @@ FROM lanes l JOIN lane_counts c ON c.lane = l.lane WHERE l.namespace = $1 AND l.
 
 -- name: counts_named
 SELECT l.namespace, l.queue, l.type, c.status, sum(c.tasks)::bigint
-FROM lane_counts c JOIN lanes l ON l.lane = c.lane WHERE c.status <> 'held'
+FROM lane_counts c JOIN lanes l ON l.lane = c.lane
+WHERE c.status NOT IN ('held', 'parked') -- which have a status of their own, too
 GROUP BY l.namespace, l.queue, l.type, c.status HAVING sum(c.tasks) <> 0
 ORDER BY l.namespace COLLATE "C", l.queue COLLATE "C", l.type COLLATE "C", c.status COLLATE "C";
 

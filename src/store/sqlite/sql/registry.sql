@@ -62,7 +62,8 @@ ON CONFLICT (namespace, name) DO UPDATE SET
 -- name: counts_named
 SELECT l.namespace, l.queue, l.type, c.status, c.tasks
 FROM lane_counts c JOIN lanes l ON l.lane = c.lane
-WHERE c.tasks <> 0 ORDER BY l.namespace, l.queue, l.type, c.status;
+WHERE c.tasks <> 0 AND c.status <> 'parked' -- which are pending, too
+ORDER BY l.namespace, l.queue, l.type, c.status;
 
 -- name: info_get
 SELECT value FROM store_info WHERE name = ?1;
