@@ -255,11 +255,27 @@ static int check_status(struct api_call *call, const struct bulk *bulk)
                          status_word(from), cancel ? "cancelled" : "retried");
 }
 
+/* An empty one is the first page of a list. Here a cursor was meant, and the first page would be
+ * done a second time. */
+static int check_cursor(struct api_call *call)
+{
+    const char *const *names = call->route->parameters;
+
+    for (int i = 0; i < ROUTE_PARAMETERS_MAX && names[i]; i++)
+        if (strcmp(names[i], "cursor") == 0 && call->parameters[i].data &&
+            call->parameters[i].len == 0)
+            return err_set_field(&call->err, ERR_INVALID, "cursor",
+                                 "'cursor' is empty; leave it out to begin with the first");
+    return 0;
+}
+
 static int prepare(struct api_call *call, struct bulk *bulk)
 {
     int64_t limit = 0;
     int rc = call_no_body(call);
 
+    if (rc == 0)
+        rc = check_cursor(call);
     if (rc == 0)
         rc = api_tasks_parse_filter(call, &bulk->filter);
     if (rc == 0)

@@ -322,10 +322,11 @@ int router_query(const struct route *route, struct str query, struct arena *aren
         if (values[i].data)
             return err_set_field(err, ERR_INVALID, field, "the parameter '%s' is given twice",
                                  field);
-        if (str_empty(value)) /* "queue=" would mean all queues, and a name was meant */
+        /* "queue=" would mean all queues, and a name was meant. Clients begin with "cursor=". */
+        if (str_empty(value) && !str_is(name, "cursor"))
             return err_set_field(err, ERR_INVALID, field,
                                  "'%s' is empty; leave it out if it does not matter", field);
-        values[i] = value;
+        values[i] = value.data ? value : STR("");
     }
     return rc;
 }

@@ -34,7 +34,7 @@ int router_find(enum http_method method, struct str path, struct arena *arena,
                 char allow[ROUTER_ALLOW_BYTES], struct err *err);
 
 /* The query by the route's own parameters, in their order; absent ones are STR_NONE. An unknown,
- * repeated or empty parameter is ERR_INVALID with its name as the field. */
+ * repeated or (but for "cursor") empty parameter is ERR_INVALID with its name as the field. */
 int router_query(const struct route *route, struct str query, struct arena *arena,
                  struct str values[ROUTE_PARAMETERS_MAX], struct err *err);
 

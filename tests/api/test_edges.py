@@ -53,9 +53,10 @@ class Lists(ApiTest):
         for path, field in (("/v1/tasks?tag=", "tag"), ("/v1/tasks?status=", "status"), ("/v1/tasks?queue", "queue"),
                             ("/v1/jobs?name=", "name"), (f"/v1/tasks/{task_id}/logs?q=", "q"),
                             ("/v1/executions?job_id=", "job_id"), ("/v1/recovery?status=", "status"),
-                            ("/v1/tasks?limit=", "limit"), ("/v1/tasks?cursor=", "cursor"),
+                            ("/v1/tasks?limit=", "limit"),
                             ("/v1/stream?queue=", "queue"), ("/v1/forecast?tz=", "tz")):
             self.expect_error(422, "invalid", "GET", path, field=field)
+        self.assertEqual(len(self.expect(200, "GET", "/v1/tasks?cursor=")["items"]), 1)  # the first page
 
     def test_e1_services_take_the_parameters_of_a_list(self):
         self.assertEqual(self.expect(200, "GET", "/v1/services?limit=5"), {"items": [], "next_cursor": None})
