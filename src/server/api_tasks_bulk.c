@@ -1,13 +1,14 @@
 /* POST /v1/tasks:cancel and :retry: the same for all tasks that fit the filters of the list,
- * newest first. The filters are query parameters, and nothing else is: a body that says anything is
- * refused, because a filter that is passed over cancels everything. One call does so many at most and replies with the cursor to go on from, so that
- * the caller sees how far it is and can stop; with dry_run it only counts. Each task is a request
- * of its own to the queue, which commits them together: what cannot be done to one stops no other,
- * and what has left the status meanwhile, such as a pending task that was claimed, is left alone.
- * The cursor only goes down, so that nothing is met twice whatever changes meanwhile. A failure
- * that passes (a database that is away, a server that stops) ends the call: it replies what was
- * done so far and why it stopped, and its cursor does not pass what is still to be done. Loop
- * thread, but for read_some (a reader's) and one_done (the queue's). */
+ * newest first. The filters are query parameters, and nothing else is: a body that says anything
+ * is refused, because a filter that is passed over cancels everything. One call does so many at
+ * most and replies with the cursor to go on from, so that the caller sees how far it is and can
+ * stop; with dry_run it only counts. Each task is a request of its own to the queue, which
+ * commits them together: what cannot be done to one stops no other, and what has left the status
+ * meanwhile, such as a pending task that was claimed, is left alone. The cursor only goes down,
+ * so that nothing is met twice whatever changes meanwhile. A failure that passes (a database that
+ * is away, a server that stops) ends the call: it replies what was done so far and why it
+ * stopped, and its cursor does not pass what is still to be done. Loop thread, but for read_some
+ * (a reader's) and one_done (the queue's). */
 #include "server/api.h"
 #include "server/server_int.h"
 
@@ -90,8 +91,8 @@ static bool allows(const struct bulk *bulk, enum status from)
                                       : status_allows(from, STATUS_PENDING, MOVE_RETRY);
 }
 
-/* Those of a chunk that allow it become bulk->places. Where nothing is to be done to the ones before
- * them the cursor passes by. */
+/* Those of a chunk that allow it become bulk->places. The cursor passes by what comes before the
+ * first of them. */
 static void take_chunk(struct bulk *bulk, const struct task *tasks, uint32_t count)
 {
     bulk->count = 0;
