@@ -220,6 +220,8 @@ static const struct config_field root_fields[] = {
      .help = "how events are logged; auto is text on a terminal and JSON otherwise"},
     {.key = "log_key", .kind = CONFIG_TEXT, SETTING(log_key),
      .help = "file of the key that signs where logs stand; otherwise STORE.log-key beside a file"},
+    {.key = "backup_dir", .kind = CONFIG_TEXT, SETTING(backup_dir), .max = 4000,
+     .help = "folder that POST /v1/backup writes into; otherwise it writes nothing"},
     {.key = "log_anchor", .kind = CONFIG_TEXT, SETTING(log_anchor),
      .help = "file that gets every signed record about logs; best on another disk or host"},
     {.key = "log_anchor_every", .kind = CONFIG_DURATION, SETTING(log_anchor_every_ms),

@@ -123,6 +123,7 @@ struct settings {
     const struct redact_rule *redact;
     uint32_t redact_count;
     struct str log_key;    /* file of the key that signs where logs stand; absent = STORE.log-key */
+    struct str backup_dir; /* folder POST /v1/backup writes into; absent = it writes nothing */
     struct str log_anchor; /* file the signed records are appended to; absent = none */
     int64_t log_anchor_every_ms; /* 0 = the usual time */
     struct str pooler; /* "transaction": PgBouncer in that mode is between us and PostgreSQL */

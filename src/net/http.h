@@ -74,7 +74,6 @@ struct http_request {
     struct str host;    /* of an absolute target, else the Host header; may be empty */
     struct str headers; /* the checked raw lines; use http_header */
     struct str body;
-    bool loopback_peer; /* the connection comes from this machine's loopback */
     bool keep_alive;
     bool expects_continue;
     uint8_t minor_version; /* HTTP/1.0 or HTTP/1.1 */

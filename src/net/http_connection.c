@@ -498,7 +498,7 @@ static struct bufferevent *open_bufferevent(struct http_exchange *exchange, int 
     return bev;
 }
 
-void http_connection_new(struct http_server *server, int fd, bool loopback)
+void http_connection_new(struct http_server *server, int fd)
 {
     struct http_exchange *exchange = calloc(1, sizeof *exchange);
 
@@ -522,6 +522,5 @@ void http_connection_new(struct http_server *server, int fd, bool loopback)
     server->sockets_count++;
     exchange->reply_headers = BUF_INIT(HTTP_REPLY_HEADERS_BYTES_MAX);
     http_parse_init(&exchange->parse, &server->limits);
-    exchange->parse.request.loopback_peer = loopback;
     http_connection_set_phase(exchange, HTTP_PHASE_FRESH);
 }

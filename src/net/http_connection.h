@@ -86,7 +86,7 @@ struct http_server {
 };
 
 /* http_connection.c. Takes over fd. */
-void http_connection_new(struct http_server *server, int fd, bool loopback);
+void http_connection_new(struct http_server *server, int fd);
 /* Handles what has arrived, as far as it goes, then flushes and settles. */
 void http_connection_advance(struct http_exchange *exchange);
 /* Closes, lingers or frees when the time has come; the exchange may be gone afterwards. */

@@ -323,7 +323,7 @@ int http_head_parse(struct str head, const struct http_limits *limits,
     int rc;
 
     memset(&fields, 0, sizeof fields);
-    *request = (struct http_request){.loopback_peer = request->loopback_peer};
+    *request = (struct http_request){0};
     if (has_bare_cr(head))
         return err_set(err, ERR_MALFORMED, "a line of the request head has a bare CR");
     rc = parse_request_line(next_line(&rest), limits, request, err);

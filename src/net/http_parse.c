@@ -148,13 +148,11 @@ size_t http_parse_feed(struct http_parse *parse, struct str bytes, struct err *e
 
 void http_parse_next(struct http_parse *parse)
 {
-    bool loopback = parse->request.loopback_peer;
-
     http_parse_release_body(parse);
     if (parse->raw_head.cap > HEAD_BYTES_KEEP)
         buf_deinit(&parse->raw_head);
     buf_reset(&parse->raw_head);
-    parse->request = (struct http_request){.loopback_peer = loopback};
+    parse->request = (struct http_request){0};
     parse->line_start = 0;
     parse->skipped_line = false;
     parse->state = HTTP_PARSE_HEAD;

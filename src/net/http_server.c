@@ -117,21 +117,6 @@ static void on_sweep(void *ctx)
     loop_timer_set(server->sweep_timer, server->sweep_us);
 }
 
-static bool is_loopback(const struct sockaddr_storage *address)
-{
-    if (address->ss_family == AF_INET) {
-        const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
-
-        return ntohl(v4->sin_addr.s_addr) >> 24 == 127;
-    }
-    if (address->ss_family == AF_INET6) {
-        const struct in6_addr *v6 = &((const struct sockaddr_in6 *)address)->sin6_addr;
-
-        return IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127);
-    }
-    return false;
-}
-
 static void turn_away(struct http_server *server, int fd)
 {
     static const char body[] = "{\"error\":{\"code\":\"unavailable\","
@@ -181,7 +166,7 @@ static bool accept_one(struct http_server *server)
         return true;
     }
     server->full_logged = false;
-    http_connection_new(server, fd, is_loopback(&peer));
+    http_connection_new(server, fd);
     return true;
 }
 

@@ -117,6 +117,7 @@ void api_healthz(struct api_call *call);
 void api_readyz(struct api_call *call);
 /* api_backup.c */
 void api_backup(struct api_call *call);
+void api_backup_place(struct api_call *call);
 /* openapi.c */
 void api_openapi(struct api_call *call);
 /* api_dashboard.c */

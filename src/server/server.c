@@ -7,6 +7,7 @@
 #include "core/bounds.h"
 #include "core/render.h"
 
+#include <limits.h>
 #include <stdlib.h>
 
 #define FORGET_AGAIN_US (50 * CLOCK_MS_US)
@@ -139,8 +140,11 @@ static int open_listener(struct server *server, struct err *err)
 {
     const struct settings *settings = server->settings;
     char listen[256];
+    char backup_dir[PATH_MAX];
     int rc = auth_check_listen(settings->listen, settings->token, err);
 
+    if (rc == 0 && settings->backup_dir.data)
+        rc = backup_check_folder(settings, backup_dir, err);
     if (rc < 0)
         return rc;
     snprintf(listen, sizeof listen, STR_FMT, STR_ARG(settings->listen));

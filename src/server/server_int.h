@@ -157,6 +157,9 @@ uint32_t stream_readers(const struct stream *stream);
 bool stream_wants_stats(const struct stream *stream); /* some reader asked for it */
 void stream_stats(struct stream *stream); /* this second's event to all who asked */
 
+/* api_backup.c: 0, and the folder without links, when backups may go there; it is PATH_MAX long. */
+int backup_check_folder(const struct settings *settings, char *real, struct err *err);
+
 /* server.c: something of the server's own is over that was counted in calls_open */
 void server_work_ended(struct server *server);
 

@@ -1,25 +1,12 @@
 """The far corners of the API: empty lists, cursors that are none, bodies of the wrong kind, names
 with odd letters, more queues than metrics name, callers without a token or from elsewhere. Each
 gets its own clear answer (F-H4, F-H20)."""
-import json
-import socket
 import unittest
 
 from harness import ApiTest
 
 ID = "01890000-0000-7000-8000-000000000001"
 TOKEN = "0123456789abcdef0123456789abcdef"
-
-
-def own_address():
-    """An address of this machine that is not loopback, or None. Nothing is sent."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))
-            found = probe.getsockname()[0]
-        except OSError:
-            return None
-    return None if found.startswith("127.") or found == "0.0.0.0" else found
 
 
 class Lists(ApiTest):
@@ -134,8 +121,8 @@ class Bodies(ApiTest):
                 ("/v1/workers", {"pool_size": "4"}, 422, "pool_size"),
                 ("/v1/workers/worker-1:claim", {"queues": ["q"] * 257}, 422, "queues"),
                 ("/v1/workers/worker-1:claim", {"types": [5]}, 422, "types"),
-                ("/v1/backup", {"path": "relative.db"}, 422, "path"),
-                ("/v1/backup", {}, 422, "path"), ("/v1/backup", {"path": 5}, 422, "path"))
+                ("/v1/backup", {"path": "/tmp/copy.db"}, 422, "path"),
+                ("/v1/backup", {}, 422, "name"), ("/v1/backup", {"name": 5}, 422, "name"))
         for path, body, status, field in rows:
             with self.subTest(path=path, body=str(body)[:60]):
                 reply = self.request("POST", path, body)
@@ -183,20 +170,6 @@ class Strangers(ApiTest):
         reply = self.raw(head.encode())
         self.assertEqual(reply.status, 401)
         self.assertIn("Bearer", reply.headers["WWW-Authenticate"])
-
-    @unittest.skipUnless(own_address(), "this machine has no address but loopback")
-    def test_a_backup_can_only_be_asked_for_on_the_machine_itself(self):
-        address = own_address()
-        port = self.server.address[1]
-        body = json.dumps({"path": self.folder + "/copy.db"})
-        with socket.create_connection((address, port), timeout=60) as sock:
-            sock.sendall((f"POST /v1/backup HTTP/1.1\r\nHost: {address}:{port}\r\nAuthorization: "
-                          f"Bearer {TOKEN}\r\nContent-Length: {len(body)}\r\nConnection: close"
-                          f"\r\n\r\n{body}").encode())
-            answer = b""
-            while part := sock.recv(65536):
-                answer += part
-        self.assertIn(b" 403 ", answer.split(b"\r\n")[0])
 
 
 if __name__ == "__main__":

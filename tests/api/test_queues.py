@@ -1,7 +1,5 @@
 """/v1/queues, /v1/stats, /metrics and /v1/stream over HTTP."""
 import json
-import os
-import sqlite3
 import unittest
 
 from harness import ApiTest, wait_until
@@ -247,22 +245,6 @@ class StreamTest(ApiTest):
         self.assertEqual(self.server.stop(), 0)
         while answer.readline():
             pass
-
-
-class BackupTest(ApiTest):
-    def test_a_backup_is_a_whole_store(self):
-        task = self.enqueue("t", payload=[1])
-        path = os.path.join(self.folder, "copy.db")
-        reply = self.expect(201, "POST", "/v1/backup", {"path": path})
-        self.assertEqual(reply, {"path": path, "bytes": os.path.getsize(path)})
-        with sqlite3.connect(path) as copy:
-            self.assertEqual(copy.execute("PRAGMA integrity_check").fetchone(), ("ok",))
-            self.assertEqual(copy.execute("SELECT count(*) FROM tasks").fetchone(), (1,))
-        copy.close()
-        self.assertTrue(task["id"])
-        self.expect_error(409, "conflict", "POST", "/v1/backup", {"path": path}, field="path")
-        self.expect_error(422, "invalid", "POST", "/v1/backup", {"path": "copy"}, field="path")
-        self.expect_error(422, "invalid", "POST", "/v1/backup", {}, field="path")
 
 
 if __name__ == "__main__":

@@ -84,7 +84,7 @@ class Files(TwoFiles, RoutesCases):
     def test_c8_a_backup_of_several_stores_is_made_of_each_alone(self):
         self.enqueue_both()
         error = self.expect_error(409, "conflict", "POST", "/v1/backup",
-                                  {"path": os.path.join(self.folder, "copy.db")})
+                                  {"name": "copy.db"})
         self.assertIn("perdura backup --store", error["message"])
         for name in ("perdura.db", "mail.db"):
             subprocess.run([harness.binary(), "backup", "--store", name, f"copy-{name}"],

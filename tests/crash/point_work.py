@@ -19,6 +19,7 @@ LEASE_MS = 120
 CONFIG = f"""workers: 1
 lease: {LEASE_MS}ms
 grace: 20ms
+backup_dir: "."
 log_level: warn
 worker_timeout: 300ms
 retention:
@@ -170,9 +171,9 @@ class PointWork:
         self.report_all(worker, tasks)
         self.call("POST", f"/v1/workers/{worker}:heartbeat", {})
         self.control(tasks)
-        path = os.path.join(self.folder, f"backup-{lap}-{uuid.uuid4()}.db")
-        self.call("POST", "/v1/backup", {"path": path})
-        os.unlink(path)
+        name = f"backup-{lap}-{uuid.uuid4()}.db"
+        self.call("POST", "/v1/backup", {"name": name})
+        os.unlink(os.path.join(self.folder, name))
         if slow:
             self.lose(worker, lap)
         self.call("DELETE", f"/v1/workers/{worker}", expected=(200, 204))

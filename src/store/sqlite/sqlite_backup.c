@@ -8,11 +8,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #define STEP_PAGES 1024 /* 4 MiB between two reports of progress */
-#define PATH_BYTES_MAX 4096
+
+/* Where a copy goes: its folder is opened once and all names are looked up in it, so that neither a
+ * link of the copy's name nor a folder that is replaced meanwhile leads elsewhere. */
+struct place {
+    char folder[PATH_MAX]; /* without links */
+    char name[NAME_MAX + 1];
+    char temporary[NAME_MAX + 1];
+    int fd; /* of the folder */
+};
 
 /* What goes wrong with the copy says nothing about the store, so it is never ERR_STORAGE. */
 static int copy_failed(const char *path, const char *why, struct err *err)
@@ -66,7 +76,8 @@ static int write_copy(struct store_reader *reader, const char *temporary,
     sqlite3 *copy = NULL;
     int rc;
 
-    if (sqlite3_open_v2(temporary, &copy, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL)) {
+    if (sqlite3_open_v2(temporary, &copy,
+                        SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW, NULL)) {
         rc = copy_failed(temporary, copy ? sqlite3_errmsg(copy) : "out of memory", err);
         goto out;
     }
@@ -85,64 +96,79 @@ out:
     return rc;
 }
 
-/* A rename is durable when its folder is. */
-static int sync_folder(const char *path, struct err *err)
+static int open_place(struct place *place, const char *path, struct err *err)
 {
-    char folder[PATH_BYTES_MAX];
-    char *slash;
-    int fd;
-    int rc = 0;
+    const char *slash = strrchr(path, '/');
+    const char *name = slash ? slash + 1 : path;
+    char folder[PATH_MAX] = ".";
 
-    snprintf(folder, sizeof folder, "%s", path);
-    slash = strrchr(folder, '/');
+    place->fd = -1;
+    if (strlen(path) >= sizeof folder ||
+        (size_t)snprintf(place->temporary, sizeof place->temporary, "%s.tmp", name) >=
+            sizeof place->temporary)
+        return copy_failed(path, strerror(ENAMETOOLONG), err);
+    memcpy(place->name, name, strlen(name) + 1);
     if (slash)
-        *(slash == folder ? slash + 1 : slash) = '\0';
-    fd = open(slash ? folder : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0 || fsync(fd) < 0)
-        rc = copy_failed(path, strerror(errno), err);
-    if (fd >= 0)
-        close(fd);
-    return rc;
+        snprintf(folder, sizeof folder, "%.*s", (int)(slash - path) + (slash == path), path);
+    if (realpath(folder, place->folder))
+        place->fd = open(place->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    return place->fd >= 0 ? 0 : copy_failed(path, strerror(errno), err);
 }
 
-/* Never over a file that came into being meanwhile, where the file system can tell. */
-static int put_in_place(const char *temporary, const char *path, int fd, struct err *err)
+/* Never over a file that came into being meanwhile, where the file system can tell. A rename is
+ * durable when its folder is. */
+static int put_in_place(const struct place *place, int fd, struct err *err)
 {
     if (fsync(fd) < 0)
-        return copy_failed(path, strerror(errno), err);
-    if (renameat2(AT_FDCWD, temporary, AT_FDCWD, path, RENAME_NOREPLACE) < 0 &&
-        ((errno != EINVAL && errno != ENOSYS) || rename(temporary, path) < 0))
-        return copy_failed(path, strerror(errno), err);
+        return copy_failed(place->name, strerror(errno), err);
+    if (renameat2(place->fd, place->temporary, place->fd, place->name, RENAME_NOREPLACE) < 0 &&
+        ((errno != EINVAL && errno != ENOSYS) ||
+         renameat(place->fd, place->temporary, place->fd, place->name) < 0))
+        return copy_failed(place->name, strerror(errno), err);
     FAULT_POINT("backup.renamed");
-    return sync_folder(path, err);
+    return fsync(place->fd) == 0 ? 0 : copy_failed(place->name, strerror(errno), err);
+}
+
+static int make_copy(struct store_reader *reader, const struct place *place,
+                     void (*progress)(void *ctx, int64_t done, int64_t total), void *ctx,
+                     struct err *err)
+{
+    char temporary[PATH_MAX + NAME_MAX + 2];
+    struct stat info;
+    int fd;
+    int rc;
+
+    snprintf(temporary, sizeof temporary, "%s/%s", place->folder, place->temporary);
+    if (fstatat(place->fd, place->name, &info, AT_SYMLINK_NOFOLLOW) == 0)
+        return err_set(err, ERR_CONFLICT, "'%s' exists already; give the backup another name",
+                       place->name);
+    fd = openat(place->fd, place->temporary, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+                0600);
+    if (fd < 0 && errno == EEXIST)
+        return err_set(err, ERR_CONFLICT, "'%s' exists: a backup is under way or was cut off; "
+                       "remove it when none is", temporary);
+    if (fd < 0)
+        return copy_failed(place->name, strerror(errno), err);
+    rc = write_copy(reader, temporary, progress, ctx, err);
+    FAULT_POINT("backup.copied");
+    if (rc == 0)
+        rc = put_in_place(place, fd, err);
+    close(fd);
+    if (rc < 0)
+        unlinkat(place->fd, place->temporary, 0);
+    return rc;
 }
 
 int sqlite_backup(struct store_reader *reader, const char *path,
                   void (*progress)(void *ctx, int64_t done, int64_t total), void *ctx,
                   struct err *err)
 {
-    char temporary[PATH_BYTES_MAX];
-    struct stat info;
-    int fd;
-    int rc;
+    struct place place;
+    int rc = open_place(&place, path, err);
 
-    if ((size_t)snprintf(temporary, sizeof temporary, "%s.tmp", path) >= sizeof temporary)
-        return err_set(err, ERR_USAGE, "the path of the backup is too long");
-    if (lstat(path, &info) == 0)
-        return err_set(err, ERR_CONFLICT, "'%s' exists already; give the backup another name",
-                       path);
-    fd = open(temporary, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0 && errno == EEXIST)
-        return err_set(err, ERR_CONFLICT, "'%s' exists: a backup is under way or was cut off; "
-                       "remove it when none is", temporary);
-    if (fd < 0)
-        return copy_failed(path, strerror(errno), err);
-    rc = write_copy(reader, temporary, progress, ctx, err);
-    FAULT_POINT("backup.copied");
     if (rc == 0)
-        rc = put_in_place(temporary, path, fd, err);
-    close(fd);
-    if (rc < 0)
-        unlink(temporary);
+        rc = make_copy(reader, &place, progress, ctx, err);
+    if (place.fd >= 0)
+        close(place.fd);
     return rc;
 }
