@@ -184,8 +184,9 @@ const struct command command_backup = {
     .summary = "Write a consistent copy of the store to a file",
     .arguments = "FILE",
     .details = "Asks the server which file its store is. Where that file is yours and on this "
-               "machine, FILE is made from it while the server serves on. Otherwise FILE is a plain name, "
-               "and the server writes it into its backup_dir. With --store no server is asked.",
+               "machine, FILE is made from it while the server serves on. Otherwise FILE is a "
+               "plain name, and the server writes it into its backup_dir. With --store no server "
+               "is asked.",
     .example = "perdura backup /var/backups/perdura.db\n"
                "perdura backup nightly.db --server http://tasks.example:7070\n"
                "perdura backup copy.db --store perdura.db",
