@@ -2,6 +2,7 @@
 # manual pages, completions, documentation and examples. Pages and completions are printed by the
 # program itself when it is installed, so that they are always those of this build.
 install(TARGETS perdura RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS perdura-spawn RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR})
 install(TARGETS perdura_shared perdura_static
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}

@@ -18,6 +18,7 @@ ALLOWED = {
     "store/postgres": {"base", "calendar", "core", "store"},
     "queue": {"base", "calendar", "core", "store"},
     "net": {"base"},
+    "spawn": {"worker"},
     "worker": {"base", "calendar", "core", "store", "queue", "net"},
     "worker/handlers": {"base", "core", "worker", "net"},
     "dispatch": {"base", "core", "store", "queue", "net"},

@@ -1,7 +1,12 @@
 /* The program: one command line in, one exit code out. */
 #include "cli/command.h"
+#include "node/node.h"
+
+#include <string.h>
 
 int main(int argc, char **argv)
 {
+    if (argc > 0 && strcmp(argv[0], NODE_SPAWN_NAME) == 0)
+        node_spawn_main();
     return command_main(argc, argv, stdout, stderr);
 }

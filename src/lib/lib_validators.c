@@ -67,7 +67,7 @@ static int start(struct lib_validators *validators, struct queue *queue,
     if (atomic_load(&validators->thread))
         return 0;
     validators->functions = (struct validator_functions){knows, ask, validators};
-    thread = validators_start(queue, settings, &validators->functions, log, err);
+    thread = validators_start(queue, settings, NULL, &validators->functions, log, err);
     if (!thread)
         return -(int)err->code;
     atomic_store(&validators->thread, thread);

@@ -13,6 +13,10 @@
  * went wrong. */
 int node_serve_main(const struct settings *settings);
 
+/* The program's other self, where NODE_SPAWN_NAME is its own name: starts handlers for a server. */
+#define NODE_SPAWN_NAME "perdura-spawn"
+_Noreturn void node_spawn_main(void);
+
 struct worker_options {
     struct str server;             /* base URL */
     const struct str *queues;      /* count 0 = `default` and those of the configuration */

@@ -3,6 +3,7 @@
 #include "node/node.h"
 #include "base/clock.h"
 #include "base/notify.h"
+#include "node/commands.h"
 #include "worker/source_remote.h"
 #include "worker/worker.h"
 
@@ -106,7 +107,8 @@ int node_worker_main(const struct settings *settings, const struct worker_option
     notify_open(&notify);
     block_signals(&set);
     name_queues(settings, options, &arena, &config.registration);
-    source = source_remote_open(options->server, settings->token, &err);
+    config.spawner = commands_open(settings, &err);
+    source = config.spawner ? source_remote_open(options->server, settings->token, &err) : NULL;
     if (source)
         worker = connect_worker(source, &config, &set, &log, &err);
     if (worker) {
@@ -127,6 +129,7 @@ int node_worker_main(const struct settings *settings, const struct worker_option
     }
     if (source)
         source->verbs->free(source);
+    spawner_close(config.spawner);
     notify_close(&notify);
     arena_deinit(&arena);
     return worker ? 0 : err_exit_code(err.code ? err.code : ERR_UNAVAILABLE);

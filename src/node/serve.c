@@ -4,6 +4,7 @@
 #include "base/fault.h"
 #include "dispatch/span_export.h"
 #include "net/loop.h"
+#include "node/commands.h"
 #include "node/demo.h"
 #include "node/serve_stores.h"
 #include "node/service.h"
@@ -30,6 +31,7 @@ struct node {
     const struct settings *settings;
     struct log log;
     struct arena arena;
+    struct spawner *spawner;
     struct serve_stores stores;
     struct service service;
     struct span_export *spans; /* NULL = none are exported */
@@ -99,7 +101,8 @@ static int start_workers(struct node *node, struct err *err)
     int64_t slots = settings->workers;
     struct str *queues = arena_alloc_array(&node->arena, settings->queues_count + 1,
                                            sizeof *queues);
-    struct worker_config config = {.rules = settings->handlers,
+    struct worker_config config = {.spawner = node->spawner,
+                                   .rules = settings->handlers,
                                    .rules_count = settings->handlers_count,
                                    .grace_ms = settings->grace_ms};
 
@@ -170,7 +173,7 @@ static int start_questions(struct node *node, struct err *err)
 {
     if (!validators_any(node->settings))
         return 0;
-    node->questions = validator_questions_start(node->settings, err);
+    node->questions = validator_questions_start(node->settings, node->spawner, err);
     return node->questions ? 0 : -(int)err->code;
 }
 
@@ -207,6 +210,10 @@ static int start_tracing(struct node *node, struct err *err)
 
 static int start(struct node *node, struct err *err)
 {
+    node->spawner = commands_open(node->settings, err);
+    if (!node->spawner)
+        return -(int)err->code;
+    node->stores.spawner = node->spawner;
     if (check_anchor(node, err) < 0 || start_tracing(node, err) < 0 ||
         start_stores(node, err) < 0 || serve_stores_start_helpers(&node->stores, err) < 0 ||
         start_questions(node, err) < 0 || start_server(node, err) < 0)
@@ -238,6 +245,7 @@ static void stop(struct node *node)
         loop_free(node->loop);
     serve_stores_close(&node->stores);
     span_export_stop(node->spans);
+    spawner_close(node->spawner);
     arena_deinit(&node->arena);
 }
 

@@ -144,7 +144,8 @@ static int start_validators(struct serve_store *one, struct err *err)
 
     if (!validators_any(config->settings))
         return 0;
-    validators = validators_start(one->queue, config->settings, NULL, config->log, err);
+    validators = validators_start(one->queue, config->settings, one->all->spawner, NULL,
+                                  config->log, err);
     if (!validators)
         return -(int)err->code;
     atomic_store(&one->validators, validators);

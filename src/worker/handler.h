@@ -42,7 +42,10 @@ struct handler {
     struct str type; /* exact, or a prefix ending in '*' */
     const struct handler_verbs *verbs;
     const void *what; /* the rule or the function */
-    char *const *environment; /* commands: what the allow-list took from the worker's */
+    /* Commands only: */
+    struct spawner *spawner;
+    char *const *environment; /* what the allow-list took from the worker's, or its user's */
+    struct process_identity identity;
 };
 
 #endif

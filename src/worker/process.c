@@ -109,49 +109,52 @@ static int make_pipe(int *worker_end, int *shim_end, bool worker_reads, struct e
     return 0;
 }
 
-static int make_pipes(struct run *run, struct shim_plan *plan, struct err *err)
+static int make_pipes(struct run *run, int shim[SHIM_FD_COUNT], struct err *err)
 {
-    int rc = make_pipe(&run->input_fd, &plan->stdio[0], false, err);
+    int rc = make_pipe(&run->input_fd, &shim[0], false, err);
 
     for (int i = 0; rc == 0 && i < PROCESS_STREAM_COUNT; i++)
-        rc = make_pipe(&run->streams[i].fd, &plan->stdio[i + 1], true, err);
+        rc = make_pipe(&run->streams[i].fd, &shim[i + 1], true, err);
     if (rc == 0)
-        rc = make_pipe(&run->command_fd, &plan->command_fd, false, err);
+        rc = make_pipe(&run->command_fd, &shim[SHIM_FD_COMMAND], false, err);
     if (rc == 0)
-        rc = make_pipe(&run->status_fd, &plan->status_fd, true, err);
+        rc = make_pipe(&run->status_fd, &shim[SHIM_FD_STATUS], true, err);
     return rc;
 }
 
-/* All signals stay blocked from the fork to the end of the run: none of the program's handlers may
- * run in the shim, and a handler that does not read must not kill us by SIGPIPE. */
-static int start(struct run *run, struct err *err)
+static int make_plan(const struct process_spec *spec, int *fd, struct err *err)
 {
-    struct shim_plan plan = {.command = run->spec->command,
-                             .environment = run->spec->environment,
-                             .directory = run->spec->directory,
-                             .limits = run->spec->limits,
-                             .stdio = {-1, -1, -1, -1},
-                             .command_fd = -1,
-                             .status_fd = -1};
-    char **paths = make_paths(run->spec);
-    int rc;
+    char **paths = make_paths(spec);
+    struct process_plan plan = {.paths = paths,
+                                .command = spec->command,
+                                .environment = spec->environment,
+                                .directory = spec->directory,
+                                .limits = spec->limits,
+                                .identity = spec->identity};
 
     if (!paths)
         return err_set(err, ERR_MEMORY, "Out of memory while starting a handler.");
-    plan.paths = paths;
-    rc = make_pipes(run, &plan, err);
-    if (rc == 0) {
-        run->shim = fork();
-        if (run->shim == 0)
-            process_shim_main(&plan);
-        if (run->shim < 0)
-            rc = err_set(err, ERR_UNAVAILABLE, "Cannot start a process: %s.", strerror(errno));
-    }
-    for (int i = 0; i < SHIM_STDIO; i++)
-        close_fd(&plan.stdio[i]);
-    close_fd(&plan.command_fd);
-    close_fd(&plan.status_fd);
+    *fd = process_plan_write(&plan);
     free(paths);
+    if (*fd < 0)
+        return err_set(err, ERR_UNAVAILABLE, "Cannot hand a command over: %s.", strerror(errno));
+    return 0;
+}
+
+static int start(struct run *run, struct err *err)
+{
+    int shim[SHIM_FD_COUNT];
+    int rc;
+
+    for (int i = 0; i < SHIM_FD_COUNT; i++)
+        shim[i] = -1;
+    rc = make_plan(run->spec, &shim[SHIM_FD_PLAN], err);
+    if (rc == 0)
+        rc = make_pipes(run, shim, err);
+    if (rc == 0)
+        rc = spawner_start(run->spec->spawner, shim, err);
+    for (int i = 0; i < SHIM_FD_COUNT; i++)
+        close_fd(&shim[i]);
     return rc;
 }
 
@@ -159,7 +162,8 @@ static int start(struct run *run, struct err *err)
 
 static void not_started(struct run *run, const struct shim_message *message)
 {
-    static const char *const steps[] = {"make a process", "enter the folder", "run"};
+    static const char *const steps[] = {"make a process", "change the user", "enter the folder",
+                                        "run"};
     const char *what = message->step == SHIM_STEP_DIRECTORY ? run->spec->directory
                                                             : run->spec->command[0];
 
@@ -201,6 +205,10 @@ static void read_status(struct run *run)
             run->result->end = PROCESS_SHIM_DIED;
         process_kill_leftovers(run->spec->environment);
         run->gone = true;
+        return;
+    }
+    if (message.event == SHIM_BEGUN) {
+        run->shim = message.value;
         return;
     }
     if (message.event == SHIM_GONE) {
@@ -411,9 +419,6 @@ static void finish(struct run *run)
         run->result->end = PROCESS_ABANDONED;
         run->result->leftover = (struct process_leftover){run->shim, run->status_fd};
         run->status_fd = -1;
-    } else {
-        while (waitpid(run->shim, NULL, 0) < 0 && errno == EINTR)
-            ;
     }
     for (int i = 0; i < PROCESS_STREAM_COUNT; i++)
         drain(run, (enum process_stream)i);
@@ -441,6 +446,7 @@ static void run_init(struct run *run, const struct process_spec *spec,
                         .input_fd = -1,
                         .command_fd = -1,
                         .status_fd = -1,
+                        .shim = -1,
                         .deadline_us = INT64_MAX};
     for (int i = 0; i < PROCESS_STREAM_COUNT; i++) {
         run->streams[i].fd = -1;
@@ -460,7 +466,8 @@ int process_run(const struct process_spec *spec, struct process_result *result, 
 
     run_init(&run, spec, result);
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &run.old_mask);
+    pthread_sigmask(SIG_SETMASK, &all, &run.old_mask); /* a handler that does not read must not
+                                                           kill us by SIGPIPE */
     rc = start(&run, err);
     if (rc < 0)
         goto out;
@@ -498,11 +505,8 @@ bool process_leftover_wait(struct process_leftover *leftover, const atomic_int *
         if (fds[1].revents)
             return false;
         got = read(leftover->status_fd, &message, sizeof message);
-        if (got == 0 || (got > 0 && message.event == SHIM_GONE)) {
-            while (waitpid(leftover->shim, NULL, 0) < 0 && errno == EINTR)
-                ;
+        if (got == 0 || (got > 0 && message.event == SHIM_GONE))
             leftover->shim = 0;
-        }
     }
     process_leftover_close(leftover);
     return true;

@@ -8,7 +8,8 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "worker/process_shim.h"
+#include "worker/process_plan.h"
+#include "worker/spawner.h"
 
 #define PROCESS_OUTPUT_BYTES_DEFAULT (10 * 1024 * 1024)
 #define PROCESS_CONTROL_LINE_BYTES (4 * 1024 * 1024) /* a checkpoint with its parts, and room */
@@ -24,6 +25,7 @@ struct process_sink {
 };
 
 struct process_spec {
+    struct spawner *spawner;   /* starts it */
     char *const *command;      /* argv, NULL-terminated; no shell */
     char *const *environment;  /* complete, NULL-terminated; its PATH finds the command */
     const char *directory;     /* NULL = the caller's */
@@ -32,6 +34,7 @@ struct process_spec {
     int64_t grace_ms;          /* between SIGTERM and SIGKILL, and again before giving up */
     int64_t output_bytes_max;  /* of stdout + stderr; what comes after is counted and dropped */
     struct process_limits limits; /* of the command and all it starts */
+    struct process_identity identity; /* whom it runs as */
     const atomic_int *stop;    /* becomes non-zero when the command shall be stopped */
     int wake_fd;               /* eventfd written after stop was set */
     struct process_sink sink;
@@ -41,13 +44,13 @@ enum process_end {
     PROCESS_EXITED,      /* exit_code */
     PROCESS_SIGNALLED,   /* signal, core_dumped */
     PROCESS_NOT_STARTED, /* exit_code 127 (not found) or 126, and error */
-    PROCESS_SHIM_DIED,   /* somebody killed the shim; the handler died with it */
+    PROCESS_SHIM_DIED,   /* somebody killed the shim; what it watched died with it */
     PROCESS_ABANDONED    /* could not be killed: see leftover */
 };
 
 /* What is left of a process that could not be killed. */
 struct process_leftover {
-    pid_t shim;    /* 0 = nothing is left */
+    pid_t shim;    /* 0 = nothing is left; -1 = it has not even begun */
     int status_fd; /* reads end-of-file when it is gone at last */
 };
 

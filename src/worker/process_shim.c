@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -15,16 +17,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define COMMAND_FD 4
-#define STATUS_FD 5
-#define FDS_COUNT 6
 #define FD_ABOVE_ALL 16     /* descriptors are moved above this before they get their places */
 #define CLOSE_FALLBACK 65536 /* where close_range is missing */
 #define CHILDREN_MAX 256    /* killed per round; the rounds go on until none is left */
 #define ROUND_MS 20         /* a child born between listing and killing is seen in the next round */
 
 struct shim {
-    const struct shim_plan *plan;
+    struct process_plan plan;
     pid_t handler;
     int exec_fd;   /* the handler says here why it could not be started; end = it was */
     int signal_fd;
@@ -32,12 +31,17 @@ struct shim {
     bool ended;
 };
 
-static void tell(enum shim_event event, enum shim_step step, int value)
+void process_shim_tell(int status_fd, enum shim_event event, enum shim_step step, int value)
 {
     struct shim_message message = {(int32_t)event, (int32_t)step, value};
-    ssize_t wrote = write(STATUS_FD, &message, sizeof message);
+    ssize_t wrote = write(status_fd, &message, sizeof message);
 
     (void)wrote; /* the worker may be dead: then nobody waits for it */
+}
+
+static void tell(enum shim_event event, enum shim_step step, int value)
+{
+    process_shim_tell(SHIM_FD_STATUS, event, step, value);
 }
 
 static void close_from(unsigned first)
@@ -48,23 +52,21 @@ static void close_from(unsigned first)
         close((int)fd);
 }
 
-/* 0 to 3 for the handler, then the two pipes; everything else is closed. */
-static bool place_fds(const struct shim_plan *plan)
+/* 0 to 3 for the handler, then the shim's own; everything else is closed. */
+static bool place_fds(const int given[SHIM_FD_COUNT])
 {
-    int fds[FDS_COUNT] = {plan->stdio[0], plan->stdio[1],   plan->stdio[2],
-                          plan->stdio[3], plan->command_fd, plan->status_fd};
+    int fds[SHIM_FD_COUNT];
 
-    for (int i = 0; i < FDS_COUNT; i++) {
-        fds[i] = fcntl(fds[i], F_DUPFD, FD_ABOVE_ALL);
+    for (int i = 0; i < SHIM_FD_COUNT; i++) {
+        fds[i] = fcntl(given[i], F_DUPFD, FD_ABOVE_ALL);
         if (fds[i] < 0)
             return false;
     }
-    for (int i = 0; i < FDS_COUNT; i++)
-        if (dup2(fds[i], i) < 0)
+    for (int i = 0; i < SHIM_FD_COUNT; i++)
+        if (dup2(fds[i], i) < 0 || (i >= SHIM_STDIO && fcntl(i, F_SETFD, FD_CLOEXEC) < 0))
             return false;
-    close_from(FDS_COUNT);
-    return fcntl(COMMAND_FD, F_SETFD, FD_CLOEXEC) == 0 &&
-           fcntl(STATUS_FD, F_SETFD, FD_CLOEXEC) == 0;
+    close_from(SHIM_FD_COUNT);
+    return true;
 }
 
 /* Asked of the kernel itself: the C library keeps two signals to itself and would not give back
@@ -81,10 +83,14 @@ static void default_signals(void)
     sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* When memory runs out the kernel shall take the handler, not the worker. */
+/* When memory runs out the kernel shall take the handler, not the worker. The file is the process's
+ * own only while others may look into it, as they may anyway once it has become the command. */
 static void prefer_for_oom(void)
 {
-    int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    int fd;
+
+    prctl(PR_SET_DUMPABLE, 1);
+    fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
     if (fd < 0)
         return;
@@ -115,7 +121,7 @@ static void set_limits(const struct process_limits *limits)
 }
 
 /* Like a shell's search: a file that may not be run does not hide a later one that may. */
-static int exec_first(const struct shim_plan *plan)
+static int exec_first(const struct process_plan *plan)
 {
     int result = ENOENT;
 
@@ -129,9 +135,33 @@ static int exec_first(const struct shim_plan *plan)
     return result;
 }
 
-static _Noreturn void handler_main(const struct shim_plan *plan, pid_t shim, int exec_fd)
+/* For good: all three ids, the groups, and every capability. The pipes become the user's, so that
+ * it may open them again by name (/dev/stdout). 0, or an error number. */
+static int become(const struct process_identity *identity)
 {
-    int32_t failure[2];
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = {{0, 0, 0}};
+
+    if (!identity->is_set)
+        return 0;
+    for (int fd = 0; fd < SHIM_STDIO; fd++)
+        if (fchown(fd, identity->uid, identity->gid) < 0)
+            break; /* then only their names are closed to it */
+    if (setgroups(identity->groups_count, identity->groups) < 0 ||
+        setresgid(identity->gid, identity->gid, identity->gid) < 0 ||
+        setresuid(identity->uid, identity->uid, identity->uid) < 0)
+        return errno;
+    if (identity->uid == 0)
+        return 0;
+    prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+    if (syscall(SYS_capset, &header, none) < 0)
+        return errno;
+    return setuid(0) == 0 ? EPERM : 0;
+}
+
+static _Noreturn void handler_main(const struct process_plan *plan, pid_t shim, int exec_fd)
+{
+    int32_t failure[2] = {SHIM_STEP_USER, 0};
     ssize_t wrote;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -141,10 +171,16 @@ static _Noreturn void handler_main(const struct shim_plan *plan, pid_t shim, int
     prefer_for_oom();
     default_signals();
     set_limits(&plan->limits);
-    if (plan->directory && chdir(plan->directory) < 0) {
+    failure[1] = become(&plan->identity);
+    if (failure[1] == 0 && plan->identity.is_set) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* another user's process loses it */
+        if (getppid() != shim)
+            _exit(1);
+    }
+    if (failure[1] == 0 && plan->directory && chdir(plan->directory) < 0) {
         failure[0] = SHIM_STEP_DIRECTORY;
         failure[1] = errno;
-    } else {
+    } else if (failure[1] == 0) {
         failure[0] = SHIM_STEP_EXEC;
         failure[1] = exec_first(plan);
     }
@@ -164,7 +200,7 @@ static bool start_handler(struct shim *shim)
     if (shim->handler < 0)
         return false;
     if (shim->handler == 0)
-        handler_main(shim->plan, self, fds[1]);
+        handler_main(&shim->plan, self, fds[1]);
     close(fds[1]);
     shim->exec_fd = fds[0];
     for (int fd = 0; fd < SHIM_STDIO; fd++)
@@ -181,7 +217,7 @@ static void signal_group(const struct shim *shim, int number)
 static void obey(struct shim *shim)
 {
     char commands[16];
-    ssize_t got = read(COMMAND_FD, commands, sizeof commands);
+    ssize_t got = read(SHIM_FD_COMMAND, commands, sizeof commands);
 
     if (got < 0 && errno == EINTR)
         return;
@@ -240,7 +276,7 @@ static void drain_signals(struct shim *shim)
 static void supervise(struct shim *shim)
 {
     while (!shim->ended) {
-        struct pollfd fds[2] = {{shim->commanded ? COMMAND_FD : -1, POLLIN, 0},
+        struct pollfd fds[2] = {{shim->commanded ? SHIM_FD_COMMAND : -1, POLLIN, 0},
                                 {shim->signal_fd, POLLIN, 0}};
 
         poll(fds, 2, -1);
@@ -269,20 +305,21 @@ static void end_descendants(struct shim *shim)
     }
 }
 
-_Noreturn void process_shim_main(const struct shim_plan *plan)
+_Noreturn void process_shim_main(const int fds[SHIM_FD_COUNT])
 {
-    struct shim shim = {.plan = plan, .commanded = true};
+    struct shim shim = {.commanded = true, .signal_fd = -1};
     sigset_t child;
 
-    setsid(); /* the keys of the worker's terminal are not for us */
-    if (!place_fds(plan))
+    setsid(); /* a session of its own: what is sent to the spawner's is not for us */
+    if (!place_fds(fds))
         _exit(1);
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     prctl(PR_SET_NAME, "perdura-shim");
-    signal(SIGCHLD, SIG_DFL); /* ignored, it would make the kernel reap before we look */
+    tell(SHIM_BEGUN, SHIM_STEP_FORK, getpid());
     sigemptyset(&child);
     sigaddset(&child, SIGCHLD);
-    shim.signal_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (process_plan_read(SHIM_FD_PLAN, &shim.plan))
+        shim.signal_fd = signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK);
     if (shim.signal_fd >= 0 && start_handler(&shim))
         supervise(&shim);
     else

@@ -76,12 +76,13 @@ static void judge_end(const struct process_result *result, struct validator_answ
     }
 }
 
-static void ask_command(const struct handler_rule *rule, const struct uuid *task_id,
-                        struct str type, struct str task, const atomic_int *stop, int wake_fd,
-                        struct validator_answer *answer)
+static void ask_command(const struct handler_rule *rule, struct spawner *spawner,
+                        const struct uuid *task_id, struct str type, struct str task,
+                        const atomic_int *stop, int wake_fd, struct validator_answer *answer)
 {
     struct arena arena = ARENA_INIT(0);
-    struct process_spec spec = {.command = rule->validate_command,
+    struct process_spec spec = {.spawner = spawner,
+                                .command = rule->validate_command,
                                 .environment = make_environment(rule, task_id, type, &arena),
                                 .input = arena_format(&arena, STR_FMT "\n", STR_ARG(task)),
                                 .timeout_ms = VALIDATOR_TIMEOUT_MS,
@@ -176,13 +177,13 @@ static void ask_url(const struct handler_rule *rule, struct str task,
     arena_deinit(&arena);
 }
 
-void validator_ask(const struct handler_rule *rule, const struct uuid *task_id, struct str type,
-                   struct str task, const atomic_int *stop, int wake_fd,
-                   struct validator_answer *answer)
+void validator_ask(const struct handler_rule *rule, struct spawner *spawner,
+                   const struct uuid *task_id, struct str type, struct str task,
+                   const atomic_int *stop, int wake_fd, struct validator_answer *answer)
 {
     *answer = (struct validator_answer){.answered = false};
     if (rule->validate_command)
-        ask_command(rule, task_id, type, task, stop, wake_fd, answer);
+        ask_command(rule, spawner, task_id, type, task, stop, wake_fd, answer);
     else
         ask_url(rule, task, answer);
 }

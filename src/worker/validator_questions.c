@@ -14,6 +14,7 @@
 
 struct validator_questions {
     const struct settings *settings;
+    struct spawner *spawner;
     pthread_t thread;
     bool runs;
     pthread_mutex_t mutex; /* of what follows */
@@ -48,8 +49,8 @@ static void answer(struct validator_questions *questions, struct recovery_questi
     const struct handler_rule *rule = settings_handler(questions->settings, question->type);
     struct validator_answer said;
 
-    validator_ask(rule, &question->task_id, question->type, question->task, &questions->stop,
-                  questions->wake_fd, &said);
+    validator_ask(rule, questions->spawner, &question->task_id, question->type, question->task,
+                  &questions->stop, questions->wake_fd, &said);
     question->asked = !atomic_load(&questions->stop);
     question->valid = said.answered && said.valid;
     snprintf(question->reason, sizeof question->reason, "%s", said.reason);
@@ -85,7 +86,7 @@ static int start_thread(struct validator_questions *questions, struct err *err)
 }
 
 struct validator_questions *validator_questions_start(const struct settings *settings,
-                                                      struct err *err)
+                                                      struct spawner *spawner, struct err *err)
 {
     struct validator_questions *questions = calloc(1, sizeof *questions);
 
@@ -94,6 +95,7 @@ struct validator_questions *validator_questions_start(const struct settings *set
         return NULL;
     }
     questions->settings = settings;
+    questions->spawner = spawner;
     pthread_mutex_init(&questions->mutex, NULL);
     pthread_cond_init(&questions->come, NULL);
     questions->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -6,12 +6,13 @@
 
 #include "core/recovery.h"
 #include "core/settings.h"
+#include "worker/spawner.h"
 
 struct validator_questions;
 
-/* Starts the thread; settings live at least as long. */
+/* Starts the thread; settings and spawner live at least as long. */
 struct validator_questions *validator_questions_start(const struct settings *settings,
-                                                      struct err *err);
+                                                      struct spawner *spawner, struct err *err);
 /* Any thread, never blocks. False: too many wait already, or it was halted. Otherwise done is
  * called once, on the thread, and the question is the thread's until then. */
 bool validator_questions_ask(void *questions, struct recovery_question *question);

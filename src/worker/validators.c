@@ -20,6 +20,7 @@
 struct validators {
     struct queue *queue;
     const struct settings *settings;
+    struct spawner *spawner;
     const struct validator_functions *functions;
     const struct log *log;
     struct store_reader *reader;
@@ -84,8 +85,9 @@ static void ask(struct validators *validators, const struct recovery_work *work,
     else if (functions && functions->knows(functions->ctx, work->type))
         functions->ask(functions->ctx, work->type, &work->task_id, buf_view(&task), answer);
     else if (validators_configured(validators->settings, work->type))
-        validator_ask(settings_handler(validators->settings, work->type), &work->task_id,
-                      work->type, buf_view(&task), &validators->stop, validators->wake_fd, answer);
+        validator_ask(settings_handler(validators->settings, work->type), validators->spawner,
+                      &work->task_id, work->type, buf_view(&task), &validators->stop,
+                      validators->wake_fd, answer);
     else
         answer->answered = answer->valid = true; /* it was taken away meanwhile */
     FAULT_POINT("recovery.validated");
@@ -186,6 +188,7 @@ static int start_thread(struct validators *validators, struct err *err)
 }
 
 struct validators *validators_start(struct queue *queue, const struct settings *settings,
+                                    struct spawner *spawner,
                                     const struct validator_functions *functions,
                                     const struct log *log, struct err *err)
 {
@@ -198,6 +201,7 @@ struct validators *validators_start(struct queue *queue, const struct settings *
     }
     validators->queue = queue;
     validators->settings = settings;
+    validators->spawner = spawner;
     validators->functions = functions;
     validators->log = log;
     validators->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

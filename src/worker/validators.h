@@ -7,6 +7,7 @@
 #define WORKER_VALIDATORS_H
 
 #include "queue/queue.h"
+#include "worker/spawner.h"
 
 #include <stdatomic.h>
 
@@ -34,8 +35,10 @@ struct validator_functions {
 bool validators_configured(const struct settings *settings, struct str type);
 bool validators_any(const struct settings *settings);
 
-/* Starts the thread. settings, functions (may be NULL) and log live at least as long. */
+/* Starts the thread. settings, spawner (NULL: no type has a command), functions (may be NULL) and
+ * log live at least as long. */
 struct validators *validators_start(struct queue *queue, const struct settings *settings,
+                                    struct spawner *spawner,
                                     const struct validator_functions *functions,
                                     const struct log *log, struct err *err);
 /* There may be new entries. Any thread, never blocks; also after halt. */
@@ -46,8 +49,8 @@ void validators_halt(struct validators *validators);
 void validators_stop(struct validators *validators); /* halts if need be, frees; NULL is fine */
 
 /* One validator of the settings, on the caller's thread; stop and wake_fd as in process.h. */
-void validator_ask(const struct handler_rule *rule, const struct uuid *task_id, struct str type,
-                   struct str task, const atomic_int *stop, int wake_fd,
-                   struct validator_answer *answer);
+void validator_ask(const struct handler_rule *rule, struct spawner *spawner,
+                   const struct uuid *task_id, struct str type, struct str task,
+                   const atomic_int *stop, int wake_fd, struct validator_answer *answer);
 
 #endif

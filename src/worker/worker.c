@@ -29,13 +29,14 @@ static int make_handlers(struct worker *worker, struct err *err)
         return err_set(err, ERR_MEMORY, "Out of memory while starting the worker.");
     for (uint32_t i = 0; i < config->functions_count; i++)
         worker->handlers[worker->handlers_count++] =
-            (struct handler){config->functions[i].type, &handler_function_verbs,
-                             &config->functions[i], NULL};
+            (struct handler){.type = config->functions[i].type, .verbs = &handler_function_verbs,
+                             .what = &config->functions[i]};
     for (uint32_t i = 0; i < config->rules_count; i++) {
         if (!config->rules[i].command)
             continue;
         worker->handlers[worker->handlers_count++] = (struct handler){
-            config->rules[i].type, &handler_process_verbs, &config->rules[i], environment};
+            .type = config->rules[i].type, .verbs = &handler_process_verbs,
+            .what = &config->rules[i], .spawner = config->spawner, .environment = environment};
         worker->wants_json = true;
     }
     return 0;

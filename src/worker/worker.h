@@ -8,6 +8,7 @@
 #include "core/settings.h"
 #include "worker/handlers/handler_function.h"
 #include "worker/source.h"
+#include "worker/spawner.h"
 
 #define WORKER_SLOTS_MAX 1024
 #define WORKER_BATCH_MAX 256
@@ -24,6 +25,7 @@ struct worker_config {
     int64_t claim_wait_ms;             /* long-poll */
     int64_t grace_ms;                  /* where a handler's rule has none; -1 = default */
     size_t stack_bytes;                /* of a slot's thread */
+    struct spawner *spawner;           /* starts commands; NULL where no rule has one */
     const struct handler_rule *rules;  /* those with a command are used */
     uint32_t rules_count;
     const struct function_handler *functions;

@@ -78,9 +78,23 @@ static inline void seen_deinit(struct seen *seen)
     close(seen->wake_fd);
 }
 
+/* One for all runs of the program; ends with it. */
+static inline struct spawner *test_spawner(void)
+{
+    static struct spawner *spawner;
+    struct err err = {0};
+
+    if (!spawner)
+        spawner = spawner_open(false, &err);
+    assert_non_null(spawner);
+    assert_int_equal(spawner_ready(spawner, &err), 0);
+    return spawner;
+}
+
 static inline struct process_spec spec_of(struct seen *seen, char *const *command)
 {
-    return (struct process_spec){.command = command,
+    return (struct process_spec){.spawner = test_spawner(),
+                                 .command = command,
                                  .environment = plain_environment,
                                  .input = STR("{\"id\":1}\n"),
                                  .timeout_ms = 100000,
@@ -141,14 +155,6 @@ static inline bool gone_soon(pid_t pid)
         poll(NULL, 0, 5);
     }
     return true;
-}
-
-static inline int children_count(void)
-{
-    pid_t pids[64];
-    int count = process_shim_children(pids, 64, false);
-
-    return count < 0 ? process_shim_children(pids, 64, true) : count;
 }
 
 static inline int fds_count(void)

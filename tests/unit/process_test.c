@@ -261,6 +261,25 @@ static void child_sees_only_the_given_environment_and_four_descriptors_F_I7(void
     unsetenv("PERDURA_TOKEN");
 }
 
+/* As root, which may read everything: the shim and what is above it were never given a secret. */
+static void parents_of_a_command_know_no_secret_F_J10(void **state)
+{
+    struct seen seen;
+
+    (void)state;
+    assert_int_equal(setenv("PERDURA_TOKEN", "canary-of-the-worker", 1), 0);
+    seen_init(&seen);
+    run_script(&seen,
+               "shim=$PPID; spawner=$(cut -d ' ' -f 4 /proc/$shim/stat); "
+               "for pid in $shim $spawner; do cat /proc/$pid/comm; "
+               "tr '\\0' '\\n' < /proc/$pid/environ; tr '\\0' ' ' < /proc/$pid/cmdline; "
+               "echo; done");
+    assert_string_equal(text_of(&seen, PROCESS_OUT),
+                        "perdura-shim\nperdura-spawn \nperdura-spawn\nperdura-spawn \n");
+    unsetenv("PERDURA_TOKEN");
+    seen_deinit(&seen);
+}
+
 static void child_has_default_signals_and_an_empty_mask(void **state)
 {
     char *const command[] = {"sed", "-n", "/^Sig[BIC]/p", "/proc/self/status", NULL};
@@ -377,6 +396,7 @@ int main(void)
         cmocka_unit_test(signals_have_names),
         cmocka_unit_test(arguments_are_literal_F_I6),
         cmocka_unit_test(child_sees_only_the_given_environment_and_four_descriptors_F_I7),
+        cmocka_unit_test(parents_of_a_command_know_no_secret_F_J10),
         cmocka_unit_test(child_has_default_signals_and_an_empty_mask),
         cmocka_unit_test(flood_of_output_is_cut_and_counted_in_flat_memory_F_H16),
         cmocka_unit_test(overlong_line_is_cut_and_the_next_line_is_whole_F_H16),

@@ -382,8 +382,10 @@ static struct process_spec make_spec(const struct handler *handler, struct comma
     const struct handler_rule *rule = handler->what;
     struct handler_run *run = command->run;
     const struct work *work = run->work;
-    struct process_spec spec = {.command = rule->command,
+    struct process_spec spec = {.spawner = handler->spawner,
+                                .command = rule->command,
                                 .environment = environment,
+                                .identity = handler->identity,
                                 .input = make_input(run->arena, work->json),
                                 .stop = run->stop,
                                 .wake_fd = run->wake_fd,

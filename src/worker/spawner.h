@@ -1,0 +1,23 @@
+/* The worker's side of the spawner: finds its program, starts it, hands requests to it and starts it
+ * again when it was killed. Any number of threads. */
+#ifndef WORKER_SPAWNER_H
+#define WORKER_SPAWNER_H
+
+#include "base/err.h"
+#include "worker/process_shim.h"
+
+struct spawner;
+
+/* Looks for perdura-spawn in the folder of this program and in ../libexec; it is started when it is
+ * needed. With can_be_self, this program takes its place where there is none: its main must call
+ * process_spawner_main when its own name is SPAWNER_NAME. */
+struct spawner *spawner_open(bool can_be_self, struct err *err);
+int spawner_ready(struct spawner *spawner, struct err *err); /* starts it now, if it does not run */
+
+/* Hands the descriptors of one shim over; the caller closes its own. */
+int spawner_start(struct spawner *spawner, const int fds[SHIM_FD_COUNT], struct err *err);
+
+/* No run may be under way, but ones that were abandoned. NULL is fine. */
+void spawner_close(struct spawner *spawner);
+
+#endif
