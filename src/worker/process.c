@@ -20,6 +20,7 @@
 #define RETRY_TAKE_MS 20    /* how long a line that found no room waits */
 #define LAST_WAIT_MS 1000   /* at least this long is waited for a killed process to be gone */
 #define DRAIN_US CLOCK_SECOND_US /* for output left in pipes when everybody is dead */
+#define STARTS_MAX 5       /* of one run, each lost with a spawner that was killed just then */
 #define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
 
 enum phase { PHASE_RUNNING, PHASE_TERMINATING, PHASE_KILLING, PHASE_ABANDONED };
@@ -38,7 +39,8 @@ struct run {
     size_t input_at;
     int command_fd;
     int status_fd;
-    pid_t shim;
+    pid_t shim; /* -1 = it has not begun */
+    int starts;
     enum phase phase;
     int64_t deadline_us; /* of the phase */
     bool ended;
@@ -148,6 +150,7 @@ static int start(struct run *run, struct err *err)
 
     for (int i = 0; i < SHIM_FD_COUNT; i++)
         shim[i] = -1;
+    run->starts++;
     rc = make_plan(run->spec, &shim[SHIM_FD_PLAN], err);
     if (rc == 0)
         rc = make_pipes(run, shim, err);
@@ -193,6 +196,25 @@ static int64_t last_wait_us(const struct run *run)
     return wait_ms * CLOCK_MS_US;
 }
 
+static void close_pipes(struct run *run)
+{
+    for (int i = 0; i < PROCESS_STREAM_COUNT; i++)
+        close_fd(&run->streams[i].fd);
+    close_fd(&run->input_fd);
+    close_fd(&run->command_fd);
+    close_fd(&run->status_fd);
+}
+
+/* A shim that never said a word has started nothing: its spawner was killed with the request. */
+static bool start_again(struct run *run)
+{
+    if (run->shim >= 0 || run->starts >= STARTS_MAX || run->phase != PHASE_RUNNING)
+        return false;
+    close_pipes(run);
+    run->input_at = 0;
+    return start(run, NULL) == 0;
+}
+
 static void read_status(struct run *run)
 {
     struct shim_message message;
@@ -201,6 +223,8 @@ static void read_status(struct run *run)
     if (got < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (got != (ssize_t)sizeof message) {
+        if (start_again(run))
+            return;
         if (!run->ended)
             run->result->end = PROCESS_SHIM_DIED;
         process_kill_leftovers(run->spec->environment);
@@ -480,13 +504,9 @@ int process_run(const struct process_spec *spec, struct process_result *result, 
     finish(&run);
 out:
     restore_signals(&run);
-    for (int i = 0; i < PROCESS_STREAM_COUNT; i++) {
-        close_fd(&run.streams[i].fd);
+    close_pipes(&run);
+    for (int i = 0; i < PROCESS_STREAM_COUNT; i++)
         line_reader_deinit(&run.streams[i].reader);
-    }
-    close_fd(&run.input_fd);
-    close_fd(&run.command_fd);
-    close_fd(&run.status_fd);
     return rc;
 }
 

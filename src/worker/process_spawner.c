@@ -1,6 +1,6 @@
 /* See the header. One thread. A request is one message with the descriptors of a shim. Shims are
  * children; what a shim leaves behind when it is killed becomes a child as well (subreaper) and is
- * killed before the worker sees the end of that run: the spawner holds the status pipe until then. */
+ * killed before the worker sees the end of that run: until then we hold its status pipe too. */
 #include "worker/process_spawner.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
-/* The worker's side of the spawner: finds its program, starts it, hands requests to it and starts it
- * again when it was killed. Any number of threads. */
+/* The worker's side of the spawner: finds its program, starts it, hands requests to it and starts
+ * it again when it was killed. Any number of threads. */
 #ifndef WORKER_SPAWNER_H
 #define WORKER_SPAWNER_H
 

@@ -198,9 +198,14 @@ class KilledHosts(HandlerTest):
         wait_until(lambda: self.expect(200, "GET", "/v1/stats")["counts"].get("completed") == 8,
                    what="eight ended tasks")
         self.end_of_daemons()
-        wait_until(lambda: not subprocess.run(
-            ["ps", "--ppid", str(self.server.pid), "-o", "stat="], capture_output=True,
-            text=True).stdout.split(), what="no child of the server")
+
+        def children(pid, column):
+            return subprocess.run(["ps", "--ppid", str(pid), "-o", column], capture_output=True,
+                                  text=True).stdout.split()
+
+        self.assertEqual(children(self.server.pid, "comm="), ["perdura-spawn"])
+        [spawner] = children(self.server.pid, "pid=")
+        wait_until(lambda: not children(spawner, "stat="), what="no child of the spawner")
 
 
 if __name__ == "__main__":

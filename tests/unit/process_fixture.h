@@ -23,6 +23,7 @@
 #include "worker/output_line.h"
 #include "worker/process.h"
 #include "worker/process_shim.h"
+#include "spawner_fixture.h"
 
 #define DEADLINE_US (60 * CLOCK_SECOND_US)
 
@@ -76,19 +77,6 @@ static inline void seen_deinit(struct seen *seen)
     for (int i = 0; i < PROCESS_STREAM_COUNT; i++)
         buf_deinit(&seen->text[i]);
     close(seen->wake_fd);
-}
-
-/* One for all runs of the program; ends with it. */
-static inline struct spawner *test_spawner(void)
-{
-    static struct spawner *spawner;
-    struct err err = {0};
-
-    if (!spawner)
-        spawner = spawner_open(false, &err);
-    assert_non_null(spawner);
-    assert_int_equal(spawner_ready(spawner, &err), 0);
-    return spawner;
 }
 
 static inline struct process_spec spec_of(struct seen *seen, char *const *command)

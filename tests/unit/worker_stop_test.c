@@ -20,6 +20,7 @@
 #include "worker/worker.h"
 
 #include "fake_source.h"
+#include "spawner_fixture.h"
 
 #define STEP_MS 5
 
@@ -205,7 +206,8 @@ static void a_handler_whose_last_words_found_no_room_has_not_completed(void **st
     char *const command[] = {"/bin/sh", "-c", script, NULL};
     struct handler_rule rule = {.type = STR("sh"), .command = command, .timeout_ms = -1,
                                 .grace_ms = 200, .output_bytes_max = -1};
-    struct worker_config config = {.slots = 1, .rules = &rule, .rules_count = 1};
+    struct worker_config config = {.slots = 1, .spawner = test_spawner(), .rules = &rule,
+                                   .rules_count = 1};
     struct worker *worker;
     struct err err = {0};
     struct stat info;

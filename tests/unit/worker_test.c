@@ -18,6 +18,7 @@
 #include "worker/worker.h"
 
 #include "fake_source.h"
+#include "spawner_fixture.h"
 
 static struct handler_rule rule_of(const char *type, char *const *command)
 {
@@ -44,7 +45,7 @@ static void stop(struct worker *worker, int64_t grace_ms)
     if (worker_stop(worker, grace_ms, &err) < 0)
         fail_msg("%s", err.text);
     worker_free(worker);
-    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_true(waitpid(-1, NULL, WNOHANG) <= 0); /* no dead child; the spawner lives */
 }
 
 /* Runs one script as the handler of one task to its end. */
@@ -52,7 +53,8 @@ static struct fake_task *run_script(struct fake *fake, const char *script)
 {
     char *const command[] = {"/bin/sh", "-c", (char *)(uintptr_t)script, NULL};
     struct handler_rule rule = rule_of("sh", command);
-    struct worker_config config = {.slots = 1, .rules = &rule, .rules_count = 1};
+    struct worker_config config = {.slots = 1, .spawner = test_spawner(), .rules = &rule,
+                                   .rules_count = 1};
     struct worker *worker = start(fake, &config);
     struct fake_task *task = add_task(fake, "sh");
 
@@ -159,7 +161,8 @@ static void timeout_is_a_failure_that_says_so_D13(void **state)
 {
     char *const command[] = {"/bin/sh", "-c", "exec sleep 300", NULL};
     struct handler_rule rule = rule_of("slow*", command);
-    struct worker_config config = {.slots = 2, .rules = &rule, .rules_count = 1};
+    struct worker_config config = {.slots = 2, .spawner = test_spawner(), .rules = &rule,
+                                   .rules_count = 1};
     struct fake *fake = fake_new();
     struct fake_task *task = add_task(fake, "slow:one");
     struct worker *worker;
@@ -181,7 +184,8 @@ static void task_without_handler_fails_unless_another_could_run_it(void **state)
 {
     char *const command[] = {"/bin/true", NULL};
     struct handler_rule rule = rule_of("known", command);
-    struct worker_config config = {.slots = 1, .rules = &rule, .rules_count = 1};
+    struct worker_config config = {.slots = 1, .spawner = test_spawner(), .rules = &rule,
+                                   .rules_count = 1};
     struct fake *fake = fake_new();
     struct fake_task *task = add_task(fake, "unknown");
     struct worker *worker = start(fake, &config);
@@ -206,7 +210,8 @@ static void stopped_by_order(bool fake_task_flag_is_cancel, bool pause, enum tas
 {
     char *const command[] = {"/bin/sh", "-c", "echo up; exec sleep 300", NULL};
     struct handler_rule rule = rule_of("sh", command);
-    struct worker_config config = {.slots = 1, .rules = &rule, .rules_count = 1};
+    struct worker_config config = {.slots = 1, .spawner = test_spawner(), .rules = &rule,
+                                   .rules_count = 1};
     struct fake *fake = fake_new();
     struct fake_task *task = add_task(fake, "sh");
     struct worker *worker;
@@ -247,7 +252,8 @@ static void stale_report_kills_the_handler_F_B4(void **state)
 {
     char *const command[] = {"/bin/sh", "-c", "while :; do echo tick; sleep 0.02; done", NULL};
     struct handler_rule rule = rule_of("sh", command);
-    struct worker_config config = {.slots = 1, .rules = &rule, .rules_count = 1};
+    struct worker_config config = {.slots = 1, .spawner = test_spawner(), .rules = &rule,
+                                   .rules_count = 1};
     struct fake *fake = fake_new();
     struct fake_task *task = add_task(fake, "sh");
     struct worker *worker = start(fake, &config); /* no heartbeat comes in this test */
@@ -272,7 +278,8 @@ static void claim_whose_lease_ran_out_on_the_way_is_not_started_F_B9(void **stat
 {
     char *const command[] = {"/bin/sh", "-c", "echo started", NULL};
     struct handler_rule rule = rule_of("sh", command);
-    struct worker_config config = {.slots = 1, .rules = &rule, .rules_count = 1};
+    struct worker_config config = {.slots = 1, .spawner = test_spawner(), .rules = &rule,
+                                   .rules_count = 1};
     struct fake *fake = fake_new();
     struct fake_task *task = add_task(fake, "sh");
     struct fake_task *second;
@@ -299,7 +306,8 @@ static void unknown_worker_registers_again_and_goes_on(void **state)
 {
     char *const command[] = {"/bin/true", NULL};
     struct handler_rule rule = rule_of("sh", command);
-    struct worker_config config = {.slots = 2, .rules = &rule, .rules_count = 1};
+    struct worker_config config = {.slots = 2, .spawner = test_spawner(), .rules = &rule,
+                                   .rules_count = 1};
     struct fake *fake = fake_new();
     struct worker *worker = start(fake, &config);
     struct fake_task *task;
@@ -322,7 +330,8 @@ static void reports_wait_for_a_server_that_is_away_and_keep_their_order(void **s
     char *const command[] = {"/bin/sh", "-c",
                              "echo one; read x; echo two; echo '{\"result\":2}' >&3", NULL};
     struct handler_rule rule = rule_of("sh", command);
-    struct worker_config config = {.slots = 1, .rules = &rule, .rules_count = 1};
+    struct worker_config config = {.slots = 1, .spawner = test_spawner(), .rules = &rule,
+                                   .rules_count = 1};
     struct fake *fake = fake_new();
     struct fake_task *task = add_task(fake, "sh");
     struct worker *worker;
@@ -451,7 +460,8 @@ static void hanging_and_crashing_handlers_harm_no_other_C6(void **state)
     char *const good[] = {"/bin/true", NULL};
     struct handler_rule rules[] = {rule_of("crash", crash), rule_of("hang", hang),
                                    rule_of("good", good)};
-    struct worker_config config = {.slots = 2, .rules = rules, .rules_count = 3};
+    struct worker_config config = {.slots = 2, .spawner = test_spawner(), .rules = rules,
+                                   .rules_count = 3};
     struct fake *fake = fake_new();
     struct fake_task *hanging = add_task(fake, "hang");
     struct fake_task *last = NULL;
@@ -509,7 +519,8 @@ static void quarantined_slot_leaves_the_others_at_work_F_I4(void **state)
     char *const stuck[] = {"/bin/sh", "-c", "echo $PPID; kill -STOP $PPID; exec sleep 300", NULL};
     char *const good[] = {"/bin/true", NULL};
     struct handler_rule rules[] = {rule_of("stuck", stuck), rule_of("good", good)};
-    struct worker_config config = {.slots = 2, .rules = rules, .rules_count = 2};
+    struct worker_config config = {.slots = 2, .spawner = test_spawner(), .rules = rules,
+                                   .rules_count = 2};
     struct fake *fake = fake_new();
     struct fake_task *task = add_task(fake, "stuck");
     struct fake_task *other;
@@ -543,7 +554,8 @@ static void drain_lets_handlers_finish_and_gives_the_rest_back_F_A18(void **stat
     char *const quick[] = {"/bin/sh", "-c", "echo up; sleep 0.3; echo '{\"result\":1}' >&3", NULL};
     char *const slow[] = {"/bin/sh", "-c", "echo up; exec sleep 300", NULL};
     struct handler_rule rules[] = {rule_of("quick", quick), rule_of("slow", slow)};
-    struct worker_config config = {.slots = 2, .rules = rules, .rules_count = 2};
+    struct worker_config config = {.slots = 2, .spawner = test_spawner(), .rules = rules,
+                                   .rules_count = 2};
     struct fake *fake = fake_new();
     struct fake_task *finishing = add_task(fake, "quick");
     struct fake_task *running = add_task(fake, "slow");
@@ -566,7 +578,8 @@ static void drain_with_the_server_away_ends_all_the_same(void **state)
 {
     char *const flood[] = {"/bin/sh", "-c", "yes x", NULL};
     struct handler_rule rule = rule_of("flood", flood);
-    struct worker_config config = {.slots = 2, .rules = &rule, .rules_count = 1};
+    struct worker_config config = {.slots = 2, .spawner = test_spawner(), .rules = &rule,
+                                   .rules_count = 1};
     struct fake *fake = fake_new();
     struct err err = {0};
     struct worker *worker;
