@@ -156,7 +156,8 @@ static int new_execution(struct batch *batch, struct task *task, struct str work
                          struct err *err)
 {
     struct store *store = batch->store;
-    struct execution execution = {.key = store->verbs->execution_key_next(store),
+    int64_t key = store->verbs->execution_key_next(store, task->execution_key);
+    struct execution execution = {.key = key,
                                   .task_key = task->key,
                                   .task_id = task->id,
                                   .job_id = task->spec.job_id,

@@ -209,9 +209,11 @@ struct store_verbs {
     /* Is the store still the file or database it was? -ERR_STORAGE when not (deleted, replaced). */
     int (*check)(struct store *store, struct err *err);
 
-    /* Row keys for new tasks or executions; the id made of a key carries it (uuid7_new_keyed). */
+    /* Row keys for new tasks or executions; the id made of a key carries it (uuid7_new_keyed). They
+     * grow, over all nodes but for a second; those of executions beyond `above` in any case: the
+     * key of the one before of the same task. */
     int64_t (*task_key_next)(struct store *store);
-    int64_t (*execution_key_next)(struct store *store);
+    int64_t (*execution_key_next)(struct store *store, int64_t above);
 
     int (*tasks_load)(struct store *store, const struct uuid *ids, uint32_t count, unsigned parts,
                       struct arena *arena, struct task **tasks, struct err *err); /* NULL = none */

@@ -193,7 +193,7 @@ void claim_task(struct task *task, const char *worker_id)
 struct execution given_execution(struct conformance *c, const struct task *task,
                                  int64_t created_at_us)
 {
-    int64_t key = c->verbs->execution_key_next(c->store);
+    int64_t key = c->verbs->execution_key_next(c->store, 0);
     struct uuid id = uuid7_new_keyed(&c->ids, created_at_us, key);
 
     id.bytes[15] = 0; /* its events get ids of their own from it, as from those the queue makes */

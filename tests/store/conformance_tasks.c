@@ -463,7 +463,7 @@ static void keys_and_times_go_on_where_the_store_ended(void **state)
     assert_false(c->store->has_dependencies);
     store_reopen(c);
     assert_true(c->verbs->task_key_next(c->store) > task->key);
-    assert_true(c->verbs->execution_key_next(c->store) > execution.key);
+    assert_true(c->verbs->execution_key_next(c->store, 0) > execution.key);
     assert_true(c->store->last_time_us >= T0_US + 5);
 }
 

@@ -41,7 +41,7 @@ static struct execution add_execution(struct fixture *fixture, const struct task
                                       int64_t claim_seq, enum execution_status status,
                                       int64_t at_us)
 {
-    struct execution execution = {.key = fixture->store->verbs->execution_key_next(fixture->store),
+    struct execution execution = {.key = fixture->store->verbs->execution_key_next(fixture->store, 0),
                                   .task_key = task->key,
                                   .status = status,
                                   .attempt_number = claim_seq,

@@ -10,9 +10,10 @@
 #include "store/postgres/pg_sql.h"
 #include "store/store.h"
 
-#define PG_KEY_BLOCK 1000 /* keys taken from a sequence at a time; as in the migration */
-/* A block is not used for longer: keys of all nodes grow with time, but for this much. */
-#define PG_KEY_AGE_US (10 * INT64_C(1000000))
+#define PG_KEY_BLOCK 100 /* keys of a block of the sequence; as in the migrations */
+/* Then it is looked at whether another node took a later block: keys of all nodes grow with time,
+ * but for this much. */
+#define PG_KEY_AGE_US INT64_C(1000000)
 #define PG_NO_STATUS_PARKED STATUS_NONE /* the slot of counts that counts parked tasks */
 
 struct pg_lane {
@@ -25,17 +26,6 @@ struct pg_lane {
                                        * the last one held ones */
     bool touched;
     struct pg_lane *next_touched;
-};
-
-#define PG_KEY_BLOCKS_MAX 16 /* asked for at once, by who needs many */
-
-struct pg_keys {
-    int64_t next;
-    int64_t end;
-    int64_t until_us; /* of CLOCK_BOOTTIME */
-    int64_t blocks[PG_KEY_BLOCKS_MAX]; /* their first keys */
-    uint32_t count;   /* of them ... */
-    uint32_t used;    /* ... were begun */
 };
 
 struct pg_store {
@@ -53,7 +43,7 @@ struct pg_store {
     struct pg_lane *touched;
     bool lanes_are_new;    /* some were made by the transaction under way */
     int64_t lanes_read_us; /* when all were last read, by CLOCK_BOOTTIME; 0 = some are missing */
-    struct pg_keys task_keys, execution_keys, outbox_keys;
+    int64_t outbox_next, outbox_end; /* of a block of keys */
     struct arena arena;    /* of the transaction under way: snapshots of rows */
     uint64_t transactions; /* so far */
     int64_t count_rows;    /* added to lane_counts since the last fold */
@@ -63,6 +53,7 @@ struct pg_store {
     struct pg_keeper *keeper; /* NULL before watch_start */
     struct pg_store *first;   /* of a further writer: its keeper serves both; NULL = is first */
     struct pg_held *held;     /* of the first; see pg_held.c */
+    struct pg_keyring *keyring; /* of the first; see pg_keys.c */
     struct noted *noted;      /* for it, by the transaction under way */
     struct pg_months *months; /* NULL before the first pass of retention */
     struct pg_copy_texts *copy; /* NULL unless a copy is made */
@@ -117,6 +108,12 @@ int pg_task_from_row(struct pg_store *store, const PGresult *result, int row, un
 /* Takes the task for what is stored; for those that were not read from the table just now. */
 int pg_task_remember(struct pg_store *store, struct task *task, struct arena *arena,
                      struct err *err);
+/* pg_keys.c */
+struct pg_keyring *pg_keyring_new(void);
+void pg_keyring_free(struct pg_keyring *ring);
+void pg_keys_forget(struct pg_store *store); /* of all writers of the node */
+int64_t pg_task_key_next(struct store *);
+int64_t pg_execution_key_next(struct store *, int64_t above);
 /* pg_held.c */
 struct pg_held *pg_held_new(void);
 void pg_held_free(struct pg_held *held);

@@ -257,67 +257,12 @@ static void pg_close(struct store *base)
     texts_deinit(&store->texts);
     pg_copy_texts_free(store->copy);
     pg_held_free(store->held);
+    pg_keyring_free(store->keyring);
     free(store->numbered);
     sql_unload(&store->sql);
     arena_deinit(&store->arena);
     free(store->where);
     free(store);
-}
-
-/* ---- keys ---- */
-
-/* Blocks of a sequence, more at a time for who came back within a second; what is left of one is
- * lost with the process. Outside the transaction's fate: a sequence does not roll back. 0 when the
- * database does not answer: the insert fails. */
-static bool ask_for_blocks(struct pg_store *store, struct pg_keys *keys, enum pg_sql_name name)
-{
-    int64_t now_us = clock_boot_us();
-    bool soon = keys->count > 0 && now_us < keys->until_us - PG_KEY_AGE_US + CLOCK_SECOND_US;
-    uint32_t wanted = !soon                              ? 1
-                      : 2 * keys->count < PG_KEY_BLOCKS_MAX ? 2 * keys->count
-                                                            : PG_KEY_BLOCKS_MAX;
-    struct err err = {0};
-    PGresult *result;
-
-    param_int(&store->conn.params, wanted);
-    if (pg_ask(store, name, &result, &err) < 0) {
-        LOG(store->log, LOG_WARN, "store.no_keys", KC("reason", err.text));
-        return false;
-    }
-    keys->count = (uint32_t)PQntuples(result) < wanted ? (uint32_t)PQntuples(result) : wanted;
-    keys->used = 0;
-    for (uint32_t i = 0; i < keys->count; i++)
-        keys->blocks[i] = get_int(result, (int)i, 0, 0);
-    keys->until_us = now_us + PG_KEY_AGE_US;
-    PQclear(result);
-    return keys->count > 0;
-}
-
-static int64_t key_next(struct pg_store *store, struct pg_keys *keys, enum pg_sql_name name)
-{
-    bool old = clock_boot_us() > keys->until_us;
-
-    if (keys->next == keys->end || old) {
-        if ((keys->used == keys->count || old) && !ask_for_blocks(store, keys, name))
-            return 0;
-        keys->next = keys->blocks[keys->used++];
-        keys->end = keys->next + PG_KEY_BLOCK;
-    }
-    return keys->next++;
-}
-
-static int64_t pg_task_key_next(struct store *base)
-{
-    struct pg_store *store = pg_of(base);
-
-    return key_next(store, &store->task_keys, PGSQL_task_keys);
-}
-
-static int64_t pg_execution_key_next(struct store *base)
-{
-    struct pg_store *store = pg_of(base);
-
-    return key_next(store, &store->execution_keys, PGSQL_execution_keys);
 }
 
 /* ---- among other nodes ---- */
@@ -512,12 +457,15 @@ int pg_store_open(struct store **out, struct str where, const struct store_optio
     struct pg_store *store = calloc(1, sizeof *store);
     int rc;
 
-    if (!store || !(store->held = pg_held_new())) {
+    if (!store || !(store->held = pg_held_new()) || !(store->keyring = pg_keyring_new())) {
+        if (store)
+            pg_held_free(store->held);
         free(store);
         return err_set(err, ERR_MEMORY, "out of memory while opening the store");
     }
     if (pg_place(where, options->pooler, &store->where, store->schema, err) < 0) {
         pg_held_free(store->held);
+        pg_keyring_free(store->keyring);
         free(store);
         return -(int)err->code;
     }

@@ -16,17 +16,16 @@ static const Oid column_types[COLUMN_COUNT] = {
 /* Keys that no other node gives. What is left of a block is lost with the process. */
 static int take_key(struct pg_store *store, int64_t *key, struct err *err)
 {
-    struct pg_keys *keys = &store->outbox_keys;
     PGresult *result;
 
-    if (keys->next == keys->end) {
+    if (store->outbox_next == store->outbox_end) {
         if (pg_query(store, PGSQL_outbox_keys, &result, err) < 0)
             return -(int)err->code;
-        keys->next = get_int(result, 0, 0, 0);
-        keys->end = keys->next + KEY_BLOCK;
+        store->outbox_next = get_int(result, 0, 0, 0);
+        store->outbox_end = store->outbox_next + KEY_BLOCK;
         PQclear(result);
     }
-    *key = keys->next++;
+    *key = store->outbox_next++;
     return 0;
 }
 

@@ -69,9 +69,8 @@ static int look(struct pg_store *store, struct err *err)
 
 int timeline_follow(struct pg_store *store, struct err *err)
 {
-    static const struct pg_keys none;
-
-    store->task_keys = store->execution_keys = store->outbox_keys = none;
+    pg_keys_forget(store);
+    store->outbox_next = store->outbox_end = 0;
     lanes_deinit(store);
     if (look(store, err) == 0)
         return 0;

@@ -357,8 +357,9 @@ static int64_t sqlite_task_key_next(struct store *base)
     return sqlite_of(base)->next_task_key++;
 }
 
-static int64_t sqlite_execution_key_next(struct store *base)
+static int64_t sqlite_execution_key_next(struct store *base, int64_t above)
 {
+    (void)above; /* the next is beyond all */
     return sqlite_of(base)->next_execution_key++;
 }
 

@@ -28,11 +28,14 @@ SELECT greatest(
     (SELECT created_at FROM task_specs ORDER BY task DESC LIMIT 1),
     (SELECT created_at FROM execution_rows ORDER BY execution DESC LIMIT 1));
 
+-- Blocks of keys; none where the last one that was given is $2.
 -- name: task_keys
-SELECT nextval('task_keys') FROM generate_series(1, $1::bigint);
+SELECT nextval('task_keys') FROM generate_series(1, $1::bigint)
+WHERE pg_sequence_last_value('task_keys') IS DISTINCT FROM $2::bigint;
 
 -- name: execution_keys
-SELECT nextval('execution_keys') FROM generate_series(1, $1::bigint);
+SELECT nextval('execution_keys') FROM generate_series(1, $1::bigint)
+WHERE pg_sequence_last_value('execution_keys') IS DISTINCT FROM $2::bigint;
 
 -- name: outbox_keys
 SELECT nextval('outbox_keys');

@@ -1,0 +1,139 @@
+/* Keys of new tasks and executions: blocks of a sequence, one ring for all writers of a node, so
+ * that what a node makes gets keys in the order in which it makes it. Lists go by key, newest
+ * first. Nodes do not ask each other: a block is used on while the sequence says that no other node
+ * took a later one, and that is looked at every PG_KEY_AGE_US. So the keys of two nodes are in the
+ * order of time but for that much. Any writer's thread; the sequence is asked under the lock. */
+#include "store/postgres/pg_int.h"
+
+#include "base/clock.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#define BLOCKS_MAX 160 /* asked for at once, by who needs many: more than an array has */
+
+struct keys {
+    int64_t next;
+    int64_t end;
+    int64_t until_us; /* of CLOCK_BOOTTIME: then the sequence is looked at */
+    int64_t asked_us; /* when the blocks came */
+    int64_t blocks[BLOCKS_MAX]; /* their first keys */
+    uint32_t count;   /* of them ... */
+    uint32_t used;    /* ... were begun */
+};
+
+struct pg_keyring {
+    pthread_mutex_t mutex;
+    struct keys tasks, executions;
+};
+
+struct pg_keyring *pg_keyring_new(void)
+{
+    struct pg_keyring *ring = calloc(1, sizeof *ring);
+
+    if (ring)
+        pthread_mutex_init(&ring->mutex, NULL);
+    return ring;
+}
+
+void pg_keyring_free(struct pg_keyring *ring)
+{
+    if (ring)
+        pthread_mutex_destroy(&ring->mutex);
+    free(ring);
+}
+
+static struct pg_keyring *ring_of(struct pg_store *store)
+{
+    return store->first ? store->first->keyring : store->keyring;
+}
+
+void pg_keys_forget(struct pg_store *store)
+{
+    static const struct keys none;
+    struct pg_keyring *ring = ring_of(store);
+
+    pthread_mutex_lock(&ring->mutex);
+    ring->tasks = ring->executions = none;
+    pthread_mutex_unlock(&ring->mutex);
+}
+
+static uint32_t blocks_wanted(const struct keys *keys, int64_t now_us)
+{
+    bool soon = keys->count > 0 && now_us < keys->asked_us + CLOCK_SECOND_US;
+
+    if (!soon)
+        return 1;
+    return 2 * keys->count < BLOCKS_MAX ? 2 * keys->count : BLOCKS_MAX;
+}
+
+/* More blocks, twice as many for who came back within a second; what is left of one is lost with
+ * the process. Outside the transaction's fate: a sequence does not roll back. With `unless_last` the
+ * sequence gives none where it gave nothing since: then what is left is still the newest. False when
+ * the database does not answer: the insert fails. */
+static bool ask_for_blocks(struct pg_store *store, struct keys *keys, enum pg_sql_name name,
+                           bool unless_last)
+{
+    int64_t now_us = clock_boot_us();
+    uint32_t wanted = blocks_wanted(keys, now_us);
+    struct err err = {0};
+    PGresult *result;
+
+    param_int(&store->conn.params, wanted);
+    param_int(&store->conn.params, unless_last ? keys->blocks[keys->count - 1] : 0);
+    if (pg_ask(store, name, &result, &err) < 0) {
+        LOG(store->log, LOG_WARN, "store.no_keys", KC("reason", err.text));
+        return false;
+    }
+    keys->until_us = now_us + PG_KEY_AGE_US;
+    if (PQntuples(result) > 0) {
+        keys->count = (uint32_t)PQntuples(result) < wanted ? (uint32_t)PQntuples(result) : wanted;
+        keys->used = 0;
+        keys->asked_us = now_us;
+        keys->next = keys->end = 0;
+    }
+    for (uint32_t i = 0; i < keys->count && PQntuples(result) > 0; i++)
+        keys->blocks[i] = get_int(result, (int)i, 0, 0);
+    PQclear(result);
+    return keys->count > 0;
+}
+
+static int64_t key_next(struct pg_store *store, struct keys *keys, enum pg_sql_name name,
+                        int64_t above)
+{
+    int64_t first = keys->next < keys->end         ? keys->next
+                    : keys->used < keys->count ? keys->blocks[keys->used] : 0;
+    bool must = first <= above; /* there is none, or it would be too old */
+
+    if ((must || clock_boot_us() > keys->until_us) && !ask_for_blocks(store, keys, name, !must))
+        return 0;
+    if (keys->next == keys->end) {
+        keys->next = keys->blocks[keys->used++];
+        keys->end = keys->next + PG_KEY_BLOCK;
+    }
+    return keys->next++;
+}
+
+int64_t pg_task_key_next(struct store *base)
+{
+    struct pg_store *store = pg_of(base);
+    struct pg_keyring *ring = ring_of(store);
+    int64_t key;
+
+    pthread_mutex_lock(&ring->mutex);
+    key = key_next(store, &ring->tasks, PGSQL_task_keys, 0);
+    pthread_mutex_unlock(&ring->mutex);
+    return key;
+}
+
+int64_t pg_execution_key_next(struct store *base, int64_t above)
+{
+    struct pg_store *store = pg_of(base);
+    struct pg_keyring *ring = ring_of(store);
+    int64_t key;
+
+    pthread_mutex_lock(&ring->mutex);
+    key = key_next(store, &ring->executions, PGSQL_execution_keys, above);
+    pthread_mutex_unlock(&ring->mutex);
+    return key;
+}
