@@ -68,9 +68,9 @@ static uint32_t blocks_wanted(const struct keys *keys, int64_t now_us)
 }
 
 /* More blocks, twice as many for who came back within a second; what is left of one is lost with
- * the process. Outside the transaction's fate: a sequence does not roll back. With `unless_last` the
- * sequence gives none where it gave nothing since: then what is left is still the newest. False when
- * the database does not answer: the insert fails. */
+ * the process. Outside the transaction's fate: a sequence does not roll back. With `unless_last`
+ * the sequence gives none where it gave nothing since: then what is left is still the newest. False
+ * when the database does not answer: the insert fails. */
 static bool ask_for_blocks(struct pg_store *store, struct keys *keys, enum pg_sql_name name,
                            bool unless_last)
 {
