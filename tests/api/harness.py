@@ -15,6 +15,8 @@ import threading
 import time
 import unittest
 
+import openapi_check
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEADLINE_S = 60  # only ever reached when a test fails
 
@@ -148,11 +150,22 @@ class ApiTest(unittest.TestCase):
         try:
             connection.request(method, path, body, headers or {})
             answer = connection.getresponse()
-            return Reply(answer.status, answer.headers, answer.read())
+            reply = Reply(answer.status, answer.headers, answer.read())
         except Exception:
             connection.close()
             self.local.connection = None
             raise
+        self.check_described(method, path, body, reply)
+        return reply
+
+    def check_described(self, method, path, body, reply):
+        """Requests that are taken, and all answers, are as openapi.json says (E1)."""
+        kind = reply.headers.get_content_type() if reply.body else None
+        answer = reply.json if kind == "application/json" else reply.body or None
+        problems = openapi_check.check(method, path, reply.status, answer)
+        if 200 <= reply.status < 300:
+            problems += openapi_check.check_request(method, path, body, answer)
+        self.assertEqual(problems, [], "not as openapi.json says")
 
     def api(self, method, path, body=None, headers=None):
         reply = self.request(method, path, body, headers)

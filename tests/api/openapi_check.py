@@ -5,11 +5,14 @@ because the tests ask some hundred thousand times.
     problems = openapi_check.check("GET", "/v1/tasks?limit=1", 200, reply.json)
     self.assertEqual(problems, [])
 
-body: what json.loads gave; bytes or text of an answer that is no JSON; None where there was no body."""
+body: what json.loads gave; bytes or text of an answer that is no JSON; None where there was no body.
+
+check_request() says the same of a request that the server took: what it takes must be in the document."""
 import functools
 import json
 import pathlib
 import re
+import urllib.parse
 
 DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "src/server/assets/openapi.json"
 METHODS = ("get", "put", "post", "delete", "patch", "options", "head")
@@ -26,6 +29,8 @@ FORMATS = {
     "uri": re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+\Z"),
 }
 PROBLEMS_MAX = 20  # of one answer
+ANYWHERE = (408, 431)  # before a request has an operation
+ELSEWHERE = (400, 401, 403, 404, 405, 422, *ANYWHERE)  # for paths and methods that are not there
 
 
 def type_of(value):
@@ -265,26 +270,73 @@ class Document:
     def check(self, method, path, status, body):
         where = f"{method} {path} {status}"
         template = self.template(path)
-        if template is None:
-            return [] if status in (400, 404) else [f"{where}: the document does not know this path"]
         operation = self.operation(method, path)
-        if operation is None:
-            return [] if status in (400, 404, 405) else [f"{where}: the document does not know this method"]
+        if operation is None and method == "HEAD":
+            operation, body = self.operation("GET", path), None
+        if operation is None or status in ANYWHERE:
+            if status not in ELSEWHERE:
+                return [f"{where}: the document does not know this {'method' if template else 'path'}"]
+            return [] if method == "HEAD" else self.problems({"$ref": "#/components/schemas/Error"}, body)
         answer = operation["responses"].get(str(status)) or operation["responses"].get(f"{status // 100}XX") \
             or operation["responses"].get("default")
         if answer is None:
             return [f"{where}: {template} does not name the status {status} ({short(body)})"]
         content = self.resolve(answer).get("content")
+        if method == "HEAD":
+            return []
         if not content:
             return [f"{where}: has a body, the document names none"] if body not in (None, b"", "") else []
-        if isinstance(body, (bytes, str)) and "application/json" not in content:
-            return []
+        if isinstance(body, bytes) or (isinstance(body, str) and "application/json" not in content):
+            return [] if set(content) - {"application/json"} else [f"{where}: is no JSON ({short(body)})"]
         schema = next((c.get("schema") for kind, c in content.items() if "json" in kind), None)
         if schema is None:
             return [f"{where}: is JSON, the document names {sorted(content)}"]
-        if isinstance(body, bytes):
-            body = json.loads(body)
         return [f"{where}: {problem}" for problem in self.problems(schema, body)]
+
+    def check_request(self, method, path, body, answer=None):
+        """Of a request that was answered with 2xx. body: bytes or None; answer: what it was answered with."""
+        where = f"{method} {path}"
+        operation = self.operation("GET" if method == "HEAD" else method, path)
+        if operation is None:
+            return [f"{where}: was taken, the document does not know it"]
+        found = [f"{where}: {problem}" for problem in self.check_query(operation, path.partition("?")[2])]
+        schema = self.request_schema(method, path)
+        if body and schema is None:
+            return found + [f"{where}: took a body, the document names none"]
+        required = self.resolve(operation.get("requestBody", {})).get("required", False)
+        if not body:
+            return found + ([f"{where}: took no body, the document asks for one"] if required else [])
+        value = json.loads(body)
+        if template_is_report(self.template(path)):  # elements are refused one by one
+            value = [e for e, item in zip(value, answer["items"]) if item["ok"]]
+        return found + [f"{where}: {problem}" for problem in self.problems(schema, value, "its body")]
+
+    def check_query(self, operation, query):
+        known = {p["name"]: p for p in map(self.resolve, operation.get("parameters", [])) if p["in"] == "query"}
+        given = urllib.parse.parse_qsl(query, keep_blank_values=True)
+        found = [f"took '{name}', which the document does not name" for name, _ in given if name not in known]
+        for name, text in given:
+            if name in known and text:
+                found += self.problems(known[name]["schema"], self.value_of(known[name]["schema"], text),
+                                       f"its parameter {name}")
+        return found + [f"took it without '{name}'" for name, p in known.items()
+                        if p.get("required") and name not in dict(given)]
+
+    def value_of(self, schema, text):
+        """A parameter as JSON has it. The plus of a time's offset may come as a blank, as queries write it."""
+        schema = self.resolve(schema)
+        if schema.get("format") == "date-time":
+            return re.sub(r" (?=\d\d:\d\d\Z)", "+", text)
+        if schema.get("type") in ("integer", "boolean"):
+            try:
+                return json.loads(text)
+            except ValueError:
+                pass
+        return text
+
+
+def template_is_report(template):
+    return template == "/v1/workers/{id}:report"
 
 
 def sequence(checks):
@@ -331,3 +383,8 @@ def document():
 def check(method, path, status, body):
     """What of an answer is not as openapi.json says: sentences, an empty list if all is right."""
     return document().check(method, path, status, body)
+
+
+def check_request(method, path, body, answer=None):
+    """The same of a request that was answered with 2xx."""
+    return document().check_request(method, path, body, answer)
