@@ -5,10 +5,12 @@
 
 #include "base/str.h"
 
+#include <stdatomic.h>
+
 enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARN, LOG_ERROR };
 
 struct log {
-    enum log_level level;
+    _Atomic(enum log_level) level; /* may be set at any time */
     bool json;
     bool colour;
     int fd;

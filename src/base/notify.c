@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MESSAGE_BYTES_MAX 1024
@@ -84,4 +85,13 @@ void notify_send(const struct notify *notify, const char *format, ...)
         return;
     while (send(notify->fd, text, (size_t)len, MSG_NOSIGNAL) < 0 && errno == EINTR)
         ;
+}
+
+void notify_reloading(const struct notify *notify)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now); /* the manager tells an old word from a new one by it */
+    notify_send(notify, "RELOADING=1\nMONOTONIC_USEC=%lld",
+                (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
 }

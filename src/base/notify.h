@@ -19,4 +19,7 @@ void notify_close(struct notify *notify);
 void notify_send(const struct notify *notify, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/* The configuration is being read again; READY=1 follows when that is over. */
+void notify_reloading(const struct notify *notify);
+
 #endif

@@ -1,5 +1,6 @@
 /* perdura serve: joins the settings and hands over to the node. One thread until then. */
 #include "node/node.h"
+#include "cli/config_reload.h"
 #include "cli/store_call.h"
 
 static const struct flag flags[] = {
@@ -24,10 +25,15 @@ static const struct flag flags[] = {
 static int run(struct call *call)
 {
     struct config config;
+    struct config_reload reload;
+    struct node_config source;
     int rc = store_call_config(call, &config);
 
+    config_reload_init(&reload, call, &config);
+    source = config_reload_source(&reload);
     if (rc == 0)
-        rc = node_serve_main(&config.settings);
+        rc = node_serve_main(&config.settings, &source);
+    config_reload_deinit(&reload);
     config_deinit(&config);
     return rc;
 }
@@ -38,7 +44,8 @@ const struct command command_serve = {
     .details = "Needs no configuration: without one it keeps its tasks in perdura.db and listens "
                "on 127.0.0.1:7070. Listening elsewhere needs PERDURA_TOKEN. A setting is taken "
                "from its flag, else the environment, else the configuration file, else its "
-               "default; 'perdura doctor' shows which.",
+               "default; 'perdura doctor' shows which. SIGHUP reads the file again: handlers, "
+               "limits and the log level; the log names settings that need a restart.",
     .example = "perdura serve\n"
                "perdura serve --store /var/lib/perdura/tasks.db --workers 8\n"
                "PERDURA_TOKEN=… perdura serve --listen 0.0.0.0:7070 --config perdura.yaml",

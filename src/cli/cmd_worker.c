@@ -1,6 +1,7 @@
 /* perdura worker: a worker on this or another machine; its handlers come from the configuration.
  * Joins the settings and hands over to the node. One thread until then. */
 #include "node/node.h"
+#include "cli/config_reload.h"
 #include "cli/store_call.h"
 
 static const struct flag flags[] = {
@@ -43,15 +44,20 @@ static int run(struct call *call)
 {
     struct worker_options options = {0};
     struct config config;
+    struct config_reload reload;
+    struct node_config source;
     int rc = store_call_config(call, &config);
 
+    config_reload_init(&reload, call, &config);
+    source = config_reload_source(&reload);
     if (rc == 0)
         rc = fill_options(call, &options);
     if (rc == 0 && config.settings.handlers_count == 0)
         rc = err_set(&call->err, ERR_INVALID, "no handlers are configured; list them under "
                      "'handlers:' in perdura.yaml or pass --config FILE");
     if (rc == 0)
-        rc = node_worker_main(&config.settings, &options);
+        rc = node_worker_main(&config.settings, &options, &source);
+    config_reload_deinit(&reload);
     config_deinit(&config);
     return rc;
 }
@@ -60,7 +66,8 @@ const struct command command_worker = {
     .name = "worker",
     .summary = "Run a worker for a server on this or another machine",
     .details = "Runs the handlers of its configuration file. Stops on SIGTERM: tasks get the time "
-               "of 'grace' and are given back.",
+               "of 'grace' and are given back. A second signal gives them back at once. SIGHUP "
+               "reads the configuration again.",
     .example = "perdura worker --server http://10.0.0.5:7070 --queues mail,news --concurrency 8\n"
                "perdura worker --config worker.yaml",
     .flags = flags,

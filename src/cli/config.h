@@ -38,6 +38,7 @@ struct config {
     struct str file; /* the file that was read; absent = none */
     struct config_value_origin origins[CONFIG_SETTINGS_MAX]; /* by index of config_fields */
     struct arena arena;
+    struct config *older; /* that it took the place of: config_reload.h */
 };
 
 /* Where values come from besides the file. Lookups return STR_NONE for what is not set. */
@@ -98,6 +99,7 @@ struct config_field {
     const char *env;
     bool outside_file;     /* may not stand in the file (secrets, switches of one run) */
     bool required;
+    bool live;             /* in force when the file is read again; others need a restart */
     const char *help;
     const struct config_record *record; /* CONFIG_LIST */
 };

@@ -40,7 +40,7 @@ struct settled {
 
 struct webhooks {
     struct queue *queue;
-    const struct settings *settings;
+    _Atomic(const struct settings *) settings;
     struct str secret;
     const struct log *log;
     struct webhook_options options;
@@ -436,7 +436,7 @@ static void global_init(void)
     curl_global_init(CURL_GLOBAL_DEFAULT);
 }
 
-static int check(const struct settings *settings, struct str secret, struct err *err)
+int webhooks_check(const struct settings *settings, struct err *err)
 {
     for (uint32_t i = 0; i < settings->callbacks_allow_count; i++) {
         struct str entry = settings->callbacks_allow[i];
@@ -448,6 +448,18 @@ static int check(const struct settings *settings, struct str secret, struct err 
                                  entry.len < 200 ? (int)entry.len : 200,
                                  entry.data ? entry.data : "");
     }
+    return 0;
+}
+
+void webhooks_configure(struct webhooks *webhooks, const struct settings *settings)
+{
+    atomic_store(&webhooks->settings, settings);
+}
+
+static int check(const struct settings *settings, struct str secret, struct err *err)
+{
+    if (webhooks_check(settings, err) < 0)
+        return -(int)err->code;
     if (!secret.len)
         return err_set_field(err, ERR_INVALID, "callbacks.secret",
                              "callbacks.secret is empty; callbacks cannot be signed without it.");

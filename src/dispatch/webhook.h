@@ -24,6 +24,11 @@ struct webhooks *webhooks_start(struct queue *queue, const struct settings *sett
                                 struct str secret, const struct webhook_options *options,
                                 const struct log *log, struct err *err);
 
+/* Settings that were read again: what callbacks.allow says holds from the next call on. They must
+ * have passed webhooks_check and live as long as the thread. Any thread. */
+int webhooks_check(const struct settings *settings, struct err *err);
+void webhooks_configure(struct webhooks *webhooks, const struct settings *settings);
+
 /* There may be new messages. Any thread, never blocks; also after halt. */
 void webhooks_wake(struct webhooks *webhooks);
 

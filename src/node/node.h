@@ -5,13 +5,22 @@
 #define NODE_NODE_H
 
 #include "base/arena.h"
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/uuid7.h"
 #include "core/settings.h"
 
 /* Both run until a signal ends them and return the exit code; they say themselves, on stderr, what
  * went wrong. */
-int node_serve_main(const struct settings *settings);
+
+/* Reads the configuration again, for SIGHUP. The settings live until the mode returns; restart gets
+ * the names of settings that changed and stay as they were until the next start. */
+struct node_config {
+    int (*reload)(void *ctx, const struct settings **fresh, struct buf *restart, struct err *err);
+    void *ctx;
+};
+
+int node_serve_main(const struct settings *settings, const struct node_config *config);
 
 /* The program's other self, where NODE_SPAWN_NAME is its own name: starts handlers for a server. */
 #define NODE_SPAWN_NAME "perdura-spawn"
@@ -26,7 +35,8 @@ struct worker_options {
     int64_t concurrency;
 };
 
-int node_worker_main(const struct settings *settings, const struct worker_options *options);
+int node_worker_main(const struct settings *settings, const struct worker_options *options,
+                     const struct node_config *config);
 
 /* migrate */
 enum migrate_action { MIGRATE_STATUS, MIGRATE_UP, MIGRATE_DOWN, MIGRATE_SQL };

@@ -8,20 +8,23 @@
 #include "worker/worker.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
 
 #define CONCURRENCY_DEFAULT 4
+#define RESTART_BYTES_MAX 4096
 #define CONNECT_TRIES 60 /* half a minute for a server that starts at the same time */
 
-/* Blocked in every thread from here on; taken by wait_for_signal. */
+/* Blocked in every thread from here on; taken by wait_for_end. */
 static void block_signals(sigset_t *set)
 {
     sigemptyset(set);
     sigaddset(set, SIGTERM);
     sigaddset(set, SIGINT);
+    sigaddset(set, SIGHUP);
     pthread_sigmask(SIG_BLOCK, set, NULL);
     signal(SIGPIPE, SIG_IGN);
 }
@@ -33,104 +36,212 @@ static int signal_within(const sigset_t *set, int64_t ms)
     return sigtimedwait(set, NULL, &limit);
 }
 
-/* With signs of life in between, where somebody wants them. */
-static int wait_for_signal(const sigset_t *set, const struct notify *notify)
+struct remote {
+    const struct settings *settings;
+    const struct worker_options *options;
+    const struct node_config *source;
+    struct arena arena;
+    struct log log;
+    struct notify notify;
+    struct worker *worker;
+    sigset_t set;
+    bool hung_up; /* SIGHUP came before there was a worker */
+};
+
+static void name_queues(struct remote *remote, const struct settings *settings,
+                        struct worker_rules *rules)
 {
+    const struct worker_options *options = remote->options;
+    struct str *queues;
+
+    rules->queues = options->queues;
+    rules->queues_count = options->queues_count;
+    if (options->queues_count)
+        return;
+    queues = arena_alloc_array(&remote->arena, settings->queues_count + 1, sizeof *queues);
+    if (!queues)
+        return;
+    queues[rules->queues_count++] = STR("default");
+    for (uint32_t i = 0; i < settings->queues_count; i++)
+        if (!str_is(settings->queues[i].name, "default"))
+            queues[rules->queues_count++] = settings->queues[i].name;
+    rules->queues = queues;
+}
+
+static struct worker_rules rules_of(struct remote *remote, const struct settings *settings)
+{
+    struct worker_rules rules = {.rules = settings->handlers,
+                                 .rules_count = settings->handlers_count,
+                                 .grace_ms = settings->grace_ms};
+
+    name_queues(remote, settings, &rules);
+    return rules;
+}
+
+static int follow(struct remote *remote, struct buf *restart, struct err *err)
+{
+    const struct settings *fresh = NULL;
+    struct worker_rules rules;
+
+    if (remote->source->reload(remote->source->ctx, &fresh, restart, err) < 0)
+        return -(int)err->code;
+    if (fresh->handlers_count == 0)
+        return err_set(err, ERR_INVALID, "it names no handlers");
+    rules = rules_of(remote, fresh);
+    if (worker_configure(remote->worker, &rules, err) < 0)
+        return -(int)err->code;
+    remote->settings = fresh;
+    atomic_store(&remote->log.level, log_level_of(fresh->log_level));
+    return 0;
+}
+
+/* SIGHUP: the whole of the configuration, or nothing of it. */
+static void reload(struct remote *remote)
+{
+    struct buf restart = BUF_INIT(RESTART_BYTES_MAX);
+    struct err err = {0};
+
+    remote->hung_up = false;
+    notify_reloading(&remote->notify);
+    if (follow(remote, &restart, &err) < 0)
+        LOG(&remote->log, LOG_ERROR, "config.refused", KC("reason", err.text),
+            KC("hint", "the configuration before it stays in force"));
+    else
+        LOG(&remote->log, LOG_INFO, "config.reloaded",
+            KI("handlers", remote->settings->handlers_count),
+            KI("queues", remote->settings->queues_count));
+    if (err.code == ERR_NONE && restart.len)
+        LOG(&remote->log, LOG_WARN, "config.restart_needed", KS("settings", buf_view(&restart)));
+    notify_send(&remote->notify, "READY=1\nSTATUS=%s%.700s",
+                err.code == ERR_NONE ? "configuration read again" : "configuration refused: ",
+                err.code == ERR_NONE ? "" : err.text);
+    buf_deinit(&restart);
+}
+
+/* With signs of life in between, where somebody wants them. */
+static int wait_for_end(struct remote *remote)
+{
+    const struct notify *notify = &remote->notify;
     int64_t every_ms = notify->watchdog_us ? notify->watchdog_us / 3 / CLOCK_MS_US + 1 : 3600000;
 
     for (;;) {
-        int signo = signal_within(set, every_ms);
+        int signo = remote->hung_up ? SIGHUP : signal_within(&remote->set, every_ms);
 
-        if (signo > 0)
+        if (signo == SIGHUP)
+            reload(remote);
+        else if (signo > 0)
             return signo;
         if (notify->watchdog_us)
             notify_send(notify, "WATCHDOG=1");
     }
 }
 
-static void name_queues(const struct settings *settings, const struct worker_options *options,
-                        struct arena *arena, struct source_worker *registration)
-{
-    struct str *queues;
-
-    registration->queues = options->queues;
-    registration->queues_count = options->queues_count;
-    if (options->queues_count)
-        return;
-    queues = arena_alloc_array(arena, settings->queues_count + 1, sizeof *queues);
-    if (!queues)
-        return;
-    queues[registration->queues_count++] = STR("default");
-    for (uint32_t i = 0; i < settings->queues_count; i++)
-        if (!str_is(settings->queues[i].name, "default"))
-            queues[registration->queues_count++] = settings->queues[i].name;
-    registration->queues = queues;
-}
-
 /* A server that is not there yet is waited for, with a line that says so. */
-static struct worker *connect_worker(struct source *source, const struct worker_config *config,
-                                     const sigset_t *set, const struct log *log, struct err *err)
+static struct worker *connect_worker(struct remote *remote, struct source *source,
+                                     const struct worker_config *config, struct err *err)
 {
     for (int i = 0; i < CONNECT_TRIES; i++) {
-        struct worker *worker = worker_start(source, config, log, err);
+        struct worker *worker = worker_start(source, config, &remote->log, err);
+        int signo;
 
         if (worker || (err->code != ERR_IO && err->code != ERR_UNAVAILABLE))
             return worker;
         if (i == 0)
-            LOG(log, LOG_WARN, "worker.waiting_for_server", KC("reason", err->text));
-        if (signal_within(set, 500) > 0)
+            LOG(&remote->log, LOG_WARN, "worker.waiting_for_server", KC("reason", err->text));
+        signo = signal_within(&remote->set, 500);
+        if (signo == SIGHUP)
+            remote->hung_up = true;
+        else if (signo > 0)
             return NULL;
     }
     return NULL;
 }
 
-int node_worker_main(const struct settings *settings, const struct worker_options *options)
+/* While the worker stops. A second word is from somebody in a hurry: handlers are killed and their
+ * tasks given back. A third one does not want to wait for that either. */
+static void *hurry(void *ctx)
 {
-    struct arena arena = ARENA_INIT(0);
+    struct remote *remote = ctx;
+    int words = 0;
+
+    for (;;) {
+        int signo = 0;
+
+        if (sigwait(&remote->set, &signo) != 0 || signo == SIGHUP)
+            continue;
+        if (++words > 1)
+            _exit(1);
+        LOG(&remote->log, LOG_INFO, "worker.stopping", KI("signal", signo));
+        worker_hurry(remote->worker);
+    }
+    return NULL;
+}
+
+static void stop(struct remote *remote, int signo)
+{
+    struct err err = {0};
+    pthread_t listener;
+    bool listens;
+
+    notify_send(&remote->notify, "STOPPING=1");
+    LOG(&remote->log, LOG_INFO, "worker.stopping", KI("signal", signo));
+    listens = pthread_create(&listener, NULL, hurry, remote) == 0;
+    if (worker_stop(remote->worker, remote->settings->grace_ms, &err) < 0)
+        LOG(&remote->log, LOG_WARN, "worker.not_stopped", KC("reason", err.text));
+    if (listens) {
+        pthread_cancel(listener); /* it waits in sigwait, or is about to */
+        pthread_join(listener, NULL);
+    }
+}
+
+static void run(struct remote *remote)
+{
+    struct str server = remote->options->server;
+    struct str id = worker_id(remote->worker);
+
+    printf("worker " STR_FMT " claims from " STR_FMT "\n", STR_ARG(id), STR_ARG(server));
+    fflush(stdout);
+    notify_send(&remote->notify, "READY=1\nSTATUS=claims from " STR_FMT, STR_ARG(server));
+    stop(remote, wait_for_end(remote));
+    worker_free(remote->worker);
+}
+
+int node_worker_main(const struct settings *settings, const struct worker_options *options,
+                     const struct node_config *source_config)
+{
+    struct remote remote = {.settings = settings,
+                            .options = options,
+                            .source = source_config,
+                            .arena = ARENA_INIT(0)};
+    struct worker_rules rules = rules_of(&remote, settings);
     struct worker_config config = {
         .slots = (uint32_t)(options->concurrency > 0 ? options->concurrency : CONCURRENCY_DEFAULT),
-        .rules = settings->handlers,
-        .rules_count = settings->handlers_count,
-        .grace_ms = settings->grace_ms,
+        .rules = rules.rules,
+        .rules_count = rules.rules_count,
+        .grace_ms = rules.grace_ms,
         .registration = {.version = STR(PERDURA_VERSION),
+                         .queues = rules.queues,
+                         .queues_count = rules.queues_count,
                          .categories = options->categories,
                          .categories_count = options->categories_count}};
     struct err err = {0};
-    struct log log;
-    struct notify notify;
     struct source *source;
-    struct worker *worker = NULL;
-    sigset_t set;
-    int signo = 0;
 
-    log_init(&log, log_level_of(settings->log_level), settings->log_format, STDERR_FILENO);
-    notify_open(&notify);
-    block_signals(&set);
-    name_queues(settings, options, &arena, &config.registration);
+    log_init(&remote.log, log_level_of(settings->log_level), settings->log_format, STDERR_FILENO);
+    notify_open(&remote.notify);
+    block_signals(&remote.set);
     config.spawner = commands_open(settings, &err);
     source = config.spawner ? source_remote_open(options->server, settings->token, &err) : NULL;
     if (source)
-        worker = connect_worker(source, &config, &set, &log, &err);
-    if (worker) {
-        struct str id = worker_id(worker);
-
-        printf("worker " STR_FMT " claims from " STR_FMT "\n", STR_ARG(id),
-               STR_ARG(options->server));
-        fflush(stdout);
-        notify_send(&notify, "READY=1\nSTATUS=claims from " STR_FMT, STR_ARG(options->server));
-        signo = wait_for_signal(&set, &notify);
-        notify_send(&notify, "STOPPING=1");
-        LOG(&log, LOG_INFO, "worker.stopping", KI("signal", signo));
-        if (worker_stop(worker, settings->grace_ms, &err) < 0)
-            LOG(&log, LOG_WARN, "worker.not_stopped", KC("reason", err.text));
-        worker_free(worker);
-    } else if (err.code) {
+        remote.worker = connect_worker(&remote, source, &config, &err);
+    if (remote.worker)
+        run(&remote);
+    else if (err.code)
         fprintf(stderr, "perdura: %s\n", err.text);
-    }
     if (source)
         source->verbs->free(source);
     spawner_close(config.spawner);
-    notify_close(&notify);
-    arena_deinit(&arena);
-    return worker ? 0 : err_exit_code(err.code ? err.code : ERR_UNAVAILABLE);
+    notify_close(&remote.notify);
+    arena_deinit(&remote.arena);
+    return remote.worker ? 0 : err_exit_code(err.code ? err.code : ERR_UNAVAILABLE);
 }

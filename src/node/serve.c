@@ -25,10 +25,23 @@
 #include <unistd.h>
 
 #define WORKERS_DEFAULT 4
+#define RESTART_BYTES_MAX 4096
 #define DRAIN_US (2 * CLOCK_SECOND_US) /* requests under way when the server stops */
 
+/* The configuration is read again on a thread of its own: the loop goes on serving meanwhile. */
+struct reload {
+    const struct node_config *source;
+    pthread_t thread;
+    bool runs;
+    bool again;                   /* asked for once more meanwhile */
+    const struct settings *fresh; /* NULL = refused: err says why */
+    struct err err;
+    struct buf restart;
+    struct loop_item over;
+};
+
 struct node {
-    const struct settings *settings;
+    const struct settings *settings; /* changed while a reload runs, by its thread */
     struct log log;
     struct arena arena;
     struct spawner *spawner;
@@ -41,9 +54,10 @@ struct node {
     struct loop *loop;
     _Atomic(struct server *) server;
     struct source *source;
-    struct worker *worker;
+    _Atomic(struct worker *) worker; /* a reload may start it */
     pthread_t stopper;
-    bool stopping;
+    struct reload reload;
+    unsigned stop_signals;
     bool stopper_runs;
     struct loop_item workers_stopped;
 };
@@ -95,33 +109,48 @@ static int check_anchor(struct node *node, struct err *err)
 }
 
 /* The pool serves `default` and the queues the configuration names. */
-static int start_workers(struct node *node, struct err *err)
+static int pool_rules(struct node *node, const struct settings *settings,
+                      struct worker_rules *rules, struct err *err)
 {
-    const struct settings *settings = node->settings;
-    int64_t slots = settings->workers;
     struct str *queues = arena_alloc_array(&node->arena, settings->queues_count + 1,
                                            sizeof *queues);
-    struct worker_config config = {.spawner = node->spawner,
-                                   .rules = settings->handlers,
+
+    if (!queues)
+        return err_set(err, ERR_MEMORY, "out of memory for the workers");
+    *rules = (struct worker_rules){.rules = settings->handlers,
                                    .rules_count = settings->handlers_count,
-                                   .grace_ms = settings->grace_ms};
+                                   .grace_ms = settings->grace_ms,
+                                   .queues = queues};
+    queues[rules->queues_count++] = STR("default");
+    for (uint32_t i = 0; i < settings->queues_count; i++)
+        if (!str_is(settings->queues[i].name, "default"))
+            queues[rules->queues_count++] = settings->queues[i].name;
+    return 0;
+}
+
+static int start_workers(struct node *node, const struct settings *settings, struct err *err)
+{
+    int64_t slots = settings->workers;
+    struct worker_rules rules;
+    struct worker_config config = {.spawner = node->spawner,
+                                   .registration = {.version = STR(PERDURA_VERSION)}};
 
     if (slots < 0)
         slots = settings->handlers_count ? WORKERS_DEFAULT : 0;
     if (slots == 0)
         return 0;
-    if (!queues)
-        return err_set(err, ERR_MEMORY, "out of memory at the start");
-    queues[config.registration.queues_count++] = STR("default");
-    for (uint32_t i = 0; i < settings->queues_count; i++)
-        if (!str_is(settings->queues[i].name, "default"))
-            queues[config.registration.queues_count++] = settings->queues[i].name;
-    config.registration.queues = queues;
-    config.registration.version = STR(PERDURA_VERSION);
+    if (pool_rules(node, settings, &rules, err) < 0)
+        return -(int)err->code;
+    config.rules = rules.rules;
+    config.rules_count = rules.rules_count;
+    config.grace_ms = rules.grace_ms;
+    config.registration.queues = rules.queues;
+    config.registration.queues_count = rules.queues_count;
     config.slots = (uint32_t)slots;
-    node->source = source_local_new(node->queue);
     if (!node->source)
-        return err_set(err, ERR_MEMORY, "out of memory at the start");
+        node->source = source_local_new(node->queue);
+    if (!node->source)
+        return err_set(err, ERR_MEMORY, "out of memory for the workers");
     node->worker = worker_start(node->source, &config, &node->log, err);
     return node->worker ? 0 : -(int)err->code;
 }
@@ -136,7 +165,7 @@ static void on_workers_stopped(struct loop_item *item)
     struct node *node = (struct node *)(void *)((char *)item -
                                                 offsetof(struct node, workers_stopped));
 
-    server_stop(atomic_load(&node->server), DRAIN_US, on_closed, node);
+    server_stop(atomic_load(&node->server), node->stop_signals > 1 ? 0 : DRAIN_US, on_closed, node);
 }
 
 /* Waits for the handlers on a thread of its own: the loop goes on serving meanwhile. */
@@ -145,6 +174,8 @@ static void *stop_workers(void *ctx)
     struct node *node = ctx;
     struct err err = {0};
 
+    if (node->reload.runs)
+        pthread_join(node->reload.thread, NULL);
     if (node->worker && worker_stop(node->worker, node->settings->grace_ms, &err) < 0)
         LOG(&node->log, LOG_WARN, "workers.not_stopped", KC("reason", err.text));
     validator_questions_halt(node->questions);
@@ -153,20 +184,159 @@ static void *stop_workers(void *ctx)
     return NULL;
 }
 
+/* Once: handlers get their time. Twice: they are killed and their tasks given back. A third time
+ * somebody does not want to wait for that either; nothing acknowledged is lost. */
 static void on_signal(int signo, void *ctx)
 {
     struct node *node = ctx;
 
     LOG(&node->log, LOG_INFO, "node.stopping", KI("signal", signo));
-    if (node->stopping) /* twice: somebody is in a hurry; nothing acknowledged is lost */
+    if (++node->stop_signals > 2)
         _exit(1);
-    node->stopping = true;
+    if (node->stop_signals == 2) {
+        if (node->worker)
+            worker_hurry(node->worker);
+        return;
+    }
     service_stopping(&node->service);
     FAULT_POINT("drain.begin");
     server_drain(atomic_load(&node->server));
     node->stopper_runs = pthread_create(&node->stopper, NULL, stop_workers, node) == 0;
     if (!node->stopper_runs)
         stop_workers(node);
+}
+
+/* ---- the configuration, read again ---- */
+
+/* What the start would refuse, and what only a start can do. */
+static int check_settings(const struct node *node, const struct settings *settings,
+                          struct err *err)
+{
+    struct str stores[ROUTES_MAX];
+    uint32_t count;
+
+    if (webhooks_check(settings, err) < 0 || routes_stores(settings, stores, &count, err) < 0)
+        return -(int)err->code;
+    if (!node->questions && validators_any(settings))
+        return err_set(err, ERR_INVALID, "the first validator of a configuration needs a restart");
+    return 0;
+}
+
+static int with_demo(struct node *node, const struct settings **settings, struct err *err)
+{
+    struct settings *more;
+
+    if (!(*settings)->demo)
+        return 0;
+    more = arena_copy(&node->arena, *settings, sizeof **settings);
+    if (!more || demo_settings(more, &node->arena) < 0)
+        return err_set(err, ERR_MEMORY, "out of memory for the demonstration");
+    *settings = more;
+    return 0;
+}
+
+static int configure_pool(struct node *node, const struct settings *settings, struct err *err)
+{
+    struct worker_rules rules;
+
+    if (!node->worker)
+        return start_workers(node, settings, err);
+    return pool_rules(node, settings, &rules, err) < 0
+               ? -(int)err->code : worker_configure(node->worker, &rules, err);
+}
+
+/* All of it or nothing. */
+static int apply_settings(struct node *node, const struct settings *fresh, struct err *err)
+{
+    const struct settings *before = node->settings;
+    struct err ignored = {0};
+
+    if (with_demo(node, &fresh, err) < 0 || check_settings(node, fresh, err) < 0 ||
+        queue_configure(node->queue, fresh, err) < 0)
+        return -(int)err->code;
+    if (configure_pool(node, fresh, err) < 0) {
+        queue_configure(node->queue, before, &ignored);
+        return -(int)err->code;
+    }
+    serve_stores_configure(&node->stores, fresh);
+    if (node->questions)
+        validator_questions_configure(node->questions, fresh);
+    node->settings = fresh;
+    return 0;
+}
+
+static void *reload_thread(void *ctx)
+{
+    struct node *node = ctx;
+    struct reload *reload = &node->reload;
+    const struct settings *fresh = NULL;
+
+    reload->err = (struct err){0};
+    reload->fresh = NULL;
+    buf_reset(&reload->restart);
+    if (reload->source->reload(reload->source->ctx, &fresh, &reload->restart, &reload->err) == 0 &&
+        apply_settings(node, fresh, &reload->err) == 0)
+        reload->fresh = node->settings;
+    loop_post(node->loop, &reload->over);
+    return NULL;
+}
+
+static void tell_reloaded(struct node *node)
+{
+    struct reload *reload = &node->reload;
+    char status[768];
+
+    if (!reload->fresh) {
+        LOG(&node->log, LOG_ERROR, "config.refused", KC("reason", reload->err.text),
+            KC("hint", "the configuration before it stays in force"));
+        snprintf(status, sizeof status, "configuration refused: %.700s", reload->err.text);
+    } else {
+        if (reload->restart.len)
+            LOG(&node->log, LOG_WARN, "config.restart_needed",
+                KS("settings", buf_view(&reload->restart)));
+        LOG(&node->log, LOG_INFO, "config.reloaded", KI("handlers", reload->fresh->handlers_count),
+            KI("queues", reload->fresh->queues_count));
+        snprintf(status, sizeof status, "serving on http://%s, configuration read again",
+                 server_address(atomic_load(&node->server)));
+    }
+    service_reloaded(&node->service, status);
+}
+
+static void begin_reload(struct node *node)
+{
+    node->reload.again = false;
+    service_reloading(&node->service);
+    node->reload.runs = pthread_create(&node->reload.thread, NULL, reload_thread, node) == 0;
+    if (!node->reload.runs)
+        LOG(&node->log, LOG_ERROR, "config.refused", KC("reason", "cannot start a thread"));
+}
+
+static void on_reloaded(struct loop_item *item)
+{
+    struct node *node =
+        (struct node *)(void *)((char *)item - offsetof(struct node, reload.over));
+
+    if (node->stop_signals)
+        return; /* whoever stops the workers waits for the thread */
+    pthread_join(node->reload.thread, NULL);
+    node->reload.runs = false;
+    if (node->reload.fresh) {
+        server_configure(atomic_load(&node->server), node->reload.fresh);
+        atomic_store(&node->log.level, log_level_of(node->reload.fresh->log_level));
+    }
+    tell_reloaded(node);
+    if (node->reload.again)
+        begin_reload(node);
+}
+
+static void on_hangup(int signo, void *ctx)
+{
+    struct node *node = ctx;
+
+    (void)signo;
+    node->reload.again = true;
+    if (!node->reload.runs && !node->stop_signals)
+        begin_reload(node);
 }
 
 static int start_questions(struct node *node, struct err *err)
@@ -183,7 +353,8 @@ static int start_server(struct node *node, struct err *err)
 
     node->loop = loop_new(err);
     if (!node->loop || loop_signal_add(node->loop, SIGTERM, on_signal, node, err) < 0 ||
-        loop_signal_add(node->loop, SIGINT, on_signal, node, err) < 0)
+        loop_signal_add(node->loop, SIGINT, on_signal, node, err) < 0 ||
+        loop_signal_add(node->loop, SIGHUP, on_hangup, node, err) < 0)
         return -(int)err->code;
     server = server_open(node->loop, node->queue, node->stores.shown, node->stores.zones,
                          node->settings, &node->log, err);
@@ -220,7 +391,7 @@ static int start(struct node *node, struct err *err)
         return -(int)err->code;
     if (node->settings->demo && demo_enqueue(node->queue, node->settings, err) < 0)
         return -(int)err->code;
-    return start_workers(node, err);
+    return start_workers(node, node->settings, err);
 }
 
 static void stop(struct node *node)
@@ -246,6 +417,7 @@ static void stop(struct node *node)
     serve_stores_close(&node->stores);
     span_export_stop(node->spans);
     spawner_close(node->spawner);
+    buf_deinit(&node->reload.restart);
     arena_deinit(&node->arena);
 }
 
@@ -258,24 +430,33 @@ static void tell_ready(struct node *node, const char *store)
     service_ready(&node->service, node->loop, node->queue, status);
 }
 
-int node_serve_main(const struct settings *settings)
+/* A word to reload that comes before the loop runs is not the end of the process. */
+static void hold_hangup(int how)
 {
-    struct node node = {.settings = settings};
-    struct settings with_demo;
+    sigset_t set;
+
+    sigemptyset(&set);
+    sigaddset(&set, SIGHUP);
+    pthread_sigmask(how, &set, NULL);
+}
+
+int node_serve_main(const struct settings *settings, const struct node_config *config)
+{
+    struct node node = {.settings = settings,
+                        .reload = {.source = config,
+                                   .restart = BUF_INIT(RESTART_BYTES_MAX),
+                                   .over = {.run = on_reloaded}}};
     struct err err = {0};
     char shown[512];
     int rc;
 
+    hold_hangup(SIG_BLOCK);
     store_own_process();
     log_init(&node.log, log_level_of(settings->log_level), settings->log_format, STDERR_FILENO);
     service_open(&node.service);
-    if (settings->demo) {
-        with_demo = *settings;
-        if (demo_settings(&with_demo, &node.arena) < 0)
-            return 1;
-        node.settings = &with_demo;
-    }
-    rc = auth_check_listen(settings->listen, settings->token, &err);
+    rc = with_demo(&node, &node.settings, &err);
+    if (rc == 0)
+        rc = auth_check_listen(settings->listen, settings->token, &err);
     if (rc == 0)
         rc = start(&node, &err);
     if (rc == 0) {
@@ -285,6 +466,7 @@ int node_serve_main(const struct settings *settings)
         LOG(&node.log, LOG_INFO, "node.started", KC("address", server_address(node.server)),
             KC("store", shown));
         tell_ready(&node, shown);
+        hold_hangup(SIG_UNBLOCK);
         rc = loop_run(node.loop);
     } else {
         fprintf(stderr, "perdura: %s\n", err.text);

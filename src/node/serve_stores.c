@@ -42,7 +42,7 @@ static void on_recovery(void *ctx)
 
 static bool validates(void *ctx, struct str type)
 {
-    const struct settings *settings = ((struct serve_store *)ctx)->all->config.settings;
+    const struct settings *settings = atomic_load(&((struct serve_store *)ctx)->all->settings);
 
     return !type.data || validators_configured(settings, type);
 }
@@ -111,6 +111,7 @@ int serve_stores_open(struct serve_stores *stores, const struct queue_config *gi
     uint32_t count;
 
     stores->config = *given;
+    atomic_store(&stores->settings, given->settings);
     config.on_notes = on_notes;
     config.on_spans = given->on_spans ? on_spans : NULL;
     config.on_outbox = on_outbox;
@@ -167,6 +168,18 @@ int serve_stores_start_helpers(struct serve_stores *stores, struct err *err)
             return -(int)err->code;
     }
     return 0;
+}
+
+void serve_stores_configure(struct serve_stores *stores, const struct settings *settings)
+{
+    atomic_store(&stores->settings, settings);
+    for (uint32_t i = 0; i < stores->count; i++) {
+        struct validators *validators = atomic_load(&stores->list[i].validators);
+
+        webhooks_configure(atomic_load(&stores->list[i].webhooks), settings);
+        if (validators)
+            validators_configure(validators, settings);
+    }
 }
 
 void serve_stores_halt_helpers(struct serve_stores *stores)

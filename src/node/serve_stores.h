@@ -25,6 +25,7 @@ struct serve_store {
 
 struct serve_stores {
     struct queue_config config; /* with its callbacks: everybody's but on_outbox and on_recovery */
+    _Atomic(const struct settings *) settings; /* those in force */
     struct arena arena;
     struct str secret;          /* signs callbacks; of the main store */
     struct serve_store list[ROUTES_MAX];
@@ -37,6 +38,8 @@ struct serve_stores {
 int serve_stores_open(struct serve_stores *stores, const struct queue_config *config,
                       struct queue **queue, struct err *err);
 int serve_stores_start_helpers(struct serve_stores *stores, struct err *err);
+/* Settings that were read again, for the helpers; the queue has its own way. */
+void serve_stores_configure(struct serve_stores *stores, const struct settings *settings);
 void serve_stores_halt_helpers(struct serve_stores *stores); /* before the queue is closed */
 void serve_stores_stop_helpers(struct serve_stores *stores); /* and after it */
 void serve_stores_close(struct serve_stores *stores);

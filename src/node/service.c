@@ -66,6 +66,16 @@ void service_ready(struct service *service, struct loop *loop, struct queue *que
         on_timer(service);
 }
 
+void service_reloading(struct service *service)
+{
+    notify_reloading(&service->notify);
+}
+
+void service_reloaded(struct service *service, const char *status)
+{
+    notify_send(&service->notify, "READY=1\nSTATUS=%s", status);
+}
+
 void service_stopping(struct service *service)
 {
     service->stopping = true;

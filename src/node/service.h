@@ -24,6 +24,8 @@ void service_open(struct service *service); /* before threads are started */
 /* It serves. NULL timer memory is no failure: then there are no signs of life to begin with. */
 void service_ready(struct service *service, struct loop *loop, struct queue *queue,
                    const char *status);
+void service_reloading(struct service *service); /* service_reloaded follows */
+void service_reloaded(struct service *service, const char *status);
 void service_stopping(struct service *service);
 /* Before the loop goes; no question may be under way: the queue is closed. */
 void service_close(struct service *service);

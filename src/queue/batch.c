@@ -13,8 +13,14 @@
 
 void batch_begin(struct batch *batch, struct queue *queue, int64_t now_us)
 {
+    const struct settings *configured = atomic_load(&queue->configured);
+
     batch->queue = queue;
     batch->store = queue->store;
+    if (queue->settings != configured) {
+        queue->settings = configured;
+        limits_configured(queue);
+    }
     batch->now_us = now_us;
     batch->wall_us = queue->store->shared ? now_us : clock_wall_us(); /* one clock for all (F-C3) */
     batch->number++;

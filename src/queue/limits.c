@@ -202,6 +202,8 @@ int limits_count_all(struct queue *queue, struct err *err)
 /* What only the configuration knows of a queue. */
 static void add_configured(const struct queue *queue, struct queue_rule *rule)
 {
+    rule->dead_letter_queue = rule->store = STR_NONE;
+    rule->stall_after_ms = 0;
     for (uint32_t i = 0; i < queue->settings->queues_count; i++) {
         const struct queue_rule *configured = &queue->settings->queues[i];
 
@@ -211,6 +213,15 @@ static void add_configured(const struct queue *queue, struct queue_rule *rule)
         rule->stall_after_ms = configured->stall_after_ms;
         rule->store = configured->store;
     }
+}
+
+void limits_configured(struct queue *queue)
+{
+    uint32_t cursor = 0;
+    struct queue_state *state;
+
+    while ((state = map_next(&queue->queues, &cursor)) != NULL)
+        add_configured(queue, &state->row.rule); /* texts live as long as the queue */
 }
 
 int limits_load(struct queue *queue, struct err *err)

@@ -46,6 +46,7 @@ enum request_kind {
     REQUEST_RECOVERY,
     REQUEST_RECOVERY_WORK,
     REQUEST_WHY,
+    REQUEST_CONFIGURE,
     REQUEST_KIND_COUNT
 };
 
@@ -389,6 +390,11 @@ struct why_request {
     struct why_facts facts; /* out */
 };
 
+/* Puts the configured rules of queues into force: see queue_configure. */
+struct configure_request {
+    struct request base;
+};
+
 /* What changed, told after the commit on the queue's thread (SSE). */
 struct task_note {
     struct uuid id;
@@ -429,6 +435,11 @@ struct queue_config {
  * queue's from now on, but for its readers. */
 int queue_open(struct queue **queue, struct store *store, const struct queue_config *config,
                struct err *err);
+/* Settings that were read again: in force from the next batch on, rules of queues before it
+ * returns. They live as long as the queue. What only an open can do (stores, leases, writers,
+ * redact, tracing) must be as before. On failure the old ones stay. One thread at a time, which
+ * waits. */
+int queue_configure(struct queue *queue, const struct settings *settings, struct err *err);
 /* Answers everything that waits with ERR_UNAVAILABLE, ends the thread. Not the store. */
 void queue_close(struct queue *queue);
 

@@ -225,7 +225,8 @@ struct queue {
     uint32_t workers_kept;              /* of a further writer: then silent ones are forgotten */
     struct queue_stats shown;           /* of the others, for the first one; under the mutex */
     struct store *store;
-    const struct settings *settings;
+    const struct settings *settings; /* of the batch under way */
+    _Atomic(const struct settings *) configured; /* those of the next one; any thread */
     struct queue_config config;
     const struct log *log;
     struct clock clock;
@@ -578,6 +579,12 @@ int limits_follow_one(struct batch *batch, struct str name, struct queue_state *
 /* queue_rules.c */
 int limits_list(struct batch *batch, struct queues_request *request);
 int limits_patch(struct batch *batch, struct queue_patch_request *request);
+/* The settings are others: what only they know of a queue is taken from them. */
+void limits_configured(struct queue *queue);
+
+/* configure.c */
+int configure_apply(struct batch *batch, struct configure_request *request);
+int configure_queues(struct queue *queue, struct err *err); /* in the transaction under way */
 int limits_view(struct batch *batch, struct queue_state *state, struct arena *arena,
                 struct queue_view *view, struct err *err);
 /* sweep.c */

@@ -6,27 +6,6 @@
 
 #include <stdlib.h>
 
-/* Rules from the configuration are in force at every start. */
-static int apply_configured_queues(struct queue *queue, struct err *err)
-{
-    for (uint32_t i = 0; i < queue->settings->queues_count; i++) {
-        const struct queue_rule *rule = &queue->settings->queues[i];
-        struct arena arena = ARENA_INIT(0);
-        struct queue_patch_request patch = {.base = {.arena = &arena},
-                                            .name = rule->name,
-                                            .rule = *rule,
-                                            .set = 127};
-        int rc = lives_here(queue, rule->name) ? limits_patch(&queue->batch, &patch) : 0;
-
-        arena_deinit(&arena);
-        if (rc < 0) {
-            *err = patch.base.err;
-            return rc;
-        }
-    }
-    return 0;
-}
-
 int queue_read_lease_base(struct queue *queue, struct err *err)
 {
     struct arena arena = ARENA_INIT(0);
@@ -120,7 +99,7 @@ static int recover(struct queue *queue, struct err *err)
     batch_begin(batch, queue, queue_clock_us(queue));
     if (queue->store->verbs->begin(queue->store, err) < 0)
         return -(int)err->code;
-    if (workers_enter_node(batch, err) < 0 || apply_configured_queues(queue, err) < 0 ||
+    if (workers_enter_node(batch, err) < 0 || configure_queues(queue, err) < 0 ||
         (!queue->store->shared && doubt_claims(batch, err) < 0) ||
         batch_flush(batch, err) < 0 ||
         queue->store->verbs->commit(queue->store, err) < 0) {
@@ -173,6 +152,7 @@ struct queue *queue_new(struct store *store, const struct queue_config *config, 
     if (!queue->config.namespace_name.data)
         queue->config.namespace_name = STR(TASK_DEFAULT_NAMESPACE);
     queue->settings = config->settings;
+    atomic_store(&queue->configured, config->settings);
     queue->log = config->log;
     queue->hints = BUF_INIT(8192);
     queue->batch.queue = queue;

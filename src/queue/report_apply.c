@@ -440,7 +440,7 @@ void queue_prepare_reports(struct queue *queue, struct report *reports, uint32_t
             prepare_log(queue, &reports[i], arena, &redact_left_us);
         if (reports[i].op != REPORT_SPAWN || results[i].code != ERR_NONE)
             continue;
-        if (spec_parse_all(reports[i].tasks, queue->settings, arena, &reports[i].inputs,
+        if (spec_parse_all(reports[i].tasks, queue->configured, arena, &reports[i].inputs,
                            &reports[i].inputs_count, &is_array, &err) < 0 ||
             key_children(&reports[i], arena, &err) < 0)
             refuse(&results[i], err.code == ERR_TOO_LARGE ? ERR_TOO_LARGE : ERR_INVALID, err.text);

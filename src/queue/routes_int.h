@@ -15,7 +15,7 @@ struct part {
     uint32_t index;
     struct queue *queue;
     struct queue_config given;
-    struct settings settings;   /* with an archive of its own */
+    struct arena arena;         /* settings with an archive of its own */
     char where[256];            /* as it may be shown */
     atomic_bool failed;         /* for good: nothing is asked of it until the next start */
     atomic_uint under_way;      /* requests that do not mean to wait, ... */
@@ -43,6 +43,10 @@ struct routes {
     struct call *waiting;
 };
 
+/* Settings as a part has them, in its arena; NULL with err. */
+const struct settings *routes_part_settings(struct part *part, const struct settings *settings,
+                                            struct err *err);
+
 struct share {
     union {
         struct request base;
@@ -55,6 +59,7 @@ struct share {
         struct queue_patch_request patch;
         struct purge_request purge;
         struct stats_request stats;
+        struct configure_request configure;
     } as;
     struct call *call;
     struct part *part;

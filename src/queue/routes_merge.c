@@ -276,6 +276,7 @@ static int merge_by_kind(struct call *call, const struct tally *tally)
 static bool needs_all(const struct request *request)
 {
     return request->kind == REQUEST_PURGE || request->kind == REQUEST_QUEUE_PATCH ||
+           request->kind == REQUEST_CONFIGURE ||
            (request->kind == REQUEST_QUEUES &&
             ((const struct queues_request *)request)->name.data);
 }

@@ -150,24 +150,31 @@ static int place_found(struct routes *routes, struct store *store, uint32_t part
     return rc;
 }
 
+const struct settings *routes_part_settings(struct part *part, const struct settings *settings,
+                                            struct err *err)
+{
+    struct settings *own = arena_alloc(&part->arena, sizeof *own);
+
+    if (own)
+        *own = *settings;
+    if (own && part->index && own->retention.archive.data)
+        own->retention.archive = arena_format(&part->arena, STR_FMT "-%u",
+                                              STR_ARG(own->retention.archive), part->index + 1);
+    if (part->arena.failed)
+        err_set(err, ERR_MEMORY, "out of memory for the settings of a store");
+    return part->arena.failed ? NULL : own;
+}
+
 static int open_part(struct routes *routes, const struct route_part *given, struct err *err)
 {
     struct part *part = &routes->parts[routes->count];
     struct queue_config config = given->config;
-    struct retention_rule *retention = &part->settings.retention;
 
-    *part = (struct part){.routes = routes, .index = routes->count, .given = given->config,
-                          .settings = *given->config.settings};
+    *part = (struct part){.routes = routes, .index = routes->count, .given = given->config};
     store_shown(given->where, part->where, sizeof part->where);
-    if (part->index && retention->archive.data) {
-        char *folder = NULL;
-        int len = asprintf(&folder, STR_FMT "-%u", STR_ARG(retention->archive), part->index + 1);
-
-        if (len < 0)
-            return err_set(err, ERR_MEMORY, "out of memory at the start");
-        retention->archive = str_span(folder, (size_t)len);
-    }
-    config.settings = &part->settings;
+    config.settings = routes_part_settings(part, given->config.settings, err);
+    if (!config.settings)
+        return -(int)err->code;
     config.node_id = routes->node_id;
     config.lives_here = part_lives_here;
     config.measure_names = routes->names;
@@ -231,6 +238,7 @@ int routes_open(struct queue **out, const struct route_part *parts, uint32_t cou
     }
     front->routes = routes;
     front->settings = parts[0].config.settings;
+    atomic_store(&front->configured, front->settings);
     front->store = parts[0].store;
     front->config.zones = parts[0].config.zones;
     pthread_mutex_init(&routes->mutex, NULL);
@@ -264,13 +272,8 @@ void routes_close(struct queue *front)
     }
     for (uint32_t i = 0; i < routes->count; i++)
         queue_close(routes->parts[i].queue);
-    for (uint32_t i = 1; i < ROUTES_MAX; i++) {
-        const struct part *part = &routes->parts[i];
-
-        if (part->given.settings &&
-            part->settings.retention.archive.data != part->given.settings->retention.archive.data)
-            free((char *)part->settings.retention.archive.data);
-    }
+    for (uint32_t i = 0; i < ROUTES_MAX; i++)
+        arena_deinit(&routes->parts[i].arena);
     while ((place = map_next(&routes->places, &cursor)) != NULL)
         free(place);
     map_deinit(&routes->places);

@@ -70,6 +70,8 @@ static int apply(struct batch *batch, struct request *request)
         return recovery_work(batch, typed);
     case REQUEST_WHY:
         return explain_apply(batch, typed);
+    case REQUEST_CONFIGURE:
+        return configure_apply(batch, typed);
     case REQUEST_KIND_COUNT:
         ASSERT(false);
     }
@@ -249,7 +251,8 @@ static void pass_points(const char *when, const struct request *list)
     static const char *const kinds[REQUEST_KIND_COUNT] = {
         "enqueue", "claim", "report", "control", "wait", "register", "heartbeat", "leave",
         "workers", "queues", "queue_patch", "outbox_take", "outbox_done", "purge", "stats",
-        "catalog", "job_run", "recovery", "recovery_work", "why"};
+        "catalog", "job_run", "recovery", "recovery_work", "why",
+        "configure"};
     char name[64];
 
     snprintf(name, sizeof name, "%s.commit", when);

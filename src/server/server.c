@@ -184,6 +184,12 @@ struct server *server_open(struct loop *loop, struct queue *queue, struct store 
     return server;
 }
 
+void server_configure(struct server *server, const struct settings *settings)
+{
+    server->settings = settings;
+    server->auth.settings = settings;
+}
+
 void server_show_spans(struct server *server, struct span_export *spans)
 {
     server->spans = spans;

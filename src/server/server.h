@@ -19,6 +19,10 @@ struct server *server_open(struct loop *loop, struct queue *queue, struct store 
                            struct zones *zones, const struct settings *settings, struct log *log,
                            struct err *err);
 
+/* Settings that were read again, for the next request; they outlive the server. The loop's
+ * thread. */
+void server_configure(struct server *server, const struct settings *settings);
+
 /* Whose counters /metrics shows; NULL = spans are not exported. Before the loop runs. */
 struct span_export;
 void server_show_spans(struct server *server, struct span_export *spans);

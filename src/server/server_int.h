@@ -22,7 +22,7 @@ struct server {
     struct queue *queue;
     struct store *store;
     struct zones *zones;
-    const struct settings *settings;
+    _Atomic(const struct settings *) settings; /* may be read again: server_configure */
     struct log *log;
     struct http_server *http;
     struct readers *readers;

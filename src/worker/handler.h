@@ -17,7 +17,8 @@ struct handler_run {
     const struct work *work;
     struct arena *arena;     /* of this run: outcome texts live here */
     const atomic_int *stop;  /* enum stop_reason */
-    int wake_fd;             /* eventfd, written when stop was set */
+    const atomic_int *at_once; /* non-zero: a handler that shall stop gets no grace */
+    int wake_fd;             /* eventfd, written when one of them was set */
     int64_t grace_ms;        /* where the handler's rule has none */
     bool started;            /* its start was reported already */
     const struct log *log;

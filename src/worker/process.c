@@ -330,6 +330,11 @@ static bool stop_wanted(const struct run *run)
     return run->spec->stop && atomic_load(run->spec->stop) != 0;
 }
 
+static bool is_hurried(const struct run *run)
+{
+    return run->spec->at_once && atomic_load(run->spec->at_once) != 0;
+}
+
 static void terminate(struct run *run, int64_t now_us)
 {
     command(run, SHIM_TERMINATE);
@@ -347,7 +352,7 @@ static void advance(struct run *run, int64_t now_us)
         run->result->timed_out = true;
         terminate(run, now_us);
     }
-    if (run->phase == PHASE_TERMINATING && now_us >= run->deadline_us) {
+    if (run->phase == PHASE_TERMINATING && (now_us >= run->deadline_us || is_hurried(run))) {
         command(run, SHIM_KILL);
         run->phase = PHASE_KILLING;
         run->deadline_us = now_us + last_wait_us(run);
@@ -381,7 +386,7 @@ static void turn(struct run *run)
     enum { AT_STATUS, AT_WAKE, AT_INPUT, AT_STREAMS, AT_COUNT = AT_STREAMS + PROCESS_STREAM_COUNT };
     struct pollfd fds[AT_COUNT] = {
         [AT_STATUS] = {run->status_fd, POLLIN, 0},
-        [AT_WAKE] = {stop_wanted(run) ? -1 : run->spec->wake_fd, POLLIN, 0},
+        [AT_WAKE] = {stop_wanted(run) && is_hurried(run) ? -1 : run->spec->wake_fd, POLLIN, 0},
         [AT_INPUT] = {run->input_fd, POLLOUT, 0},
     };
 

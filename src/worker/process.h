@@ -36,7 +36,8 @@ struct process_spec {
     struct process_limits limits; /* of the command and all it starts */
     struct process_identity identity; /* whom it runs as */
     const atomic_int *stop;    /* becomes non-zero when the command shall be stopped */
-    int wake_fd;               /* eventfd written after stop was set */
+    const atomic_int *at_once; /* non-zero: the grace is over for everybody; may be NULL */
+    int wake_fd;               /* eventfd written after stop or at_once was set */
     struct process_sink sink;
 };
 

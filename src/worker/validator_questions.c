@@ -13,7 +13,7 @@
 #define WAIT_US (10 * CLOCK_SECOND_US) /* behind others; who asks has no patience for more */
 
 struct validator_questions {
-    const struct settings *settings;
+    _Atomic(const struct settings *) settings;
     struct spawner *spawner;
     pthread_t thread;
     bool runs;
@@ -46,11 +46,14 @@ static struct recovery_question *take(struct validator_questions *questions)
 
 static void answer(struct validator_questions *questions, struct recovery_question *question)
 {
-    const struct handler_rule *rule = settings_handler(questions->settings, question->type);
+    const struct settings *settings = atomic_load(&questions->settings);
     struct validator_answer said;
 
-    validator_ask(rule, questions->spawner, &question->task_id, question->type, question->task,
-                  &questions->stop, questions->wake_fd, &said);
+    if (!validators_configured(settings, question->type))
+        return;
+    validator_ask(settings_handler(settings, question->type), questions->spawner,
+                  &question->task_id, question->type, question->task, &questions->stop,
+                  questions->wake_fd, &said);
     question->asked = !atomic_load(&questions->stop);
     question->valid = said.answered && said.valid;
     snprintf(question->reason, sizeof question->reason, "%s", said.reason);
@@ -62,8 +65,7 @@ static void *run(void *ctx)
     struct recovery_question *question;
 
     while ((question = take(questions))) {
-        if (!atomic_load(&questions->stop) && clock_boot_us() - question->came_us < WAIT_US &&
-            validators_configured(questions->settings, question->type))
+        if (!atomic_load(&questions->stop) && clock_boot_us() - question->came_us < WAIT_US)
             answer(questions, question);
         question->done(question);
     }
@@ -106,6 +108,12 @@ struct validator_questions *validator_questions_start(const struct settings *set
         return NULL;
     }
     return questions;
+}
+
+void validator_questions_configure(struct validator_questions *questions,
+                                   const struct settings *settings)
+{
+    atomic_store(&questions->settings, settings);
 }
 
 bool validator_questions_ask(void *ctx, struct recovery_question *question)

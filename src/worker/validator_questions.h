@@ -16,6 +16,9 @@ struct validator_questions *validator_questions_start(const struct settings *set
 /* Any thread, never blocks. False: too many wait already, or it was halted. Otherwise done is
  * called once, on the thread, and the question is the thread's until then. */
 bool validator_questions_ask(void *questions, struct recovery_question *question);
+/* Settings that were read again; they live as long. Any thread. */
+void validator_questions_configure(struct validator_questions *questions,
+                                   const struct settings *settings);
 /* Those that wait are told that nobody was asked; a command under way is stopped. Afterwards every
  * question is refused. NULL is fine. */
 void validator_questions_halt(struct validator_questions *questions);

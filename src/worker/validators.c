@@ -19,7 +19,7 @@
 
 struct validators {
     struct queue *queue;
-    const struct settings *settings;
+    _Atomic(const struct settings *) settings;
     struct spawner *spawner;
     const struct validator_functions *functions;
     const struct log *log;
@@ -76,6 +76,7 @@ static void ask(struct validators *validators, const struct recovery_work *work,
                 struct validator_answer *answer)
 {
     const struct validator_functions *functions = validators->functions;
+    const struct settings *settings = atomic_load(&validators->settings);
     struct buf task = BUF_INIT(TASK_BYTES_MAX);
     struct err err = {0};
 
@@ -84,10 +85,9 @@ static void ask(struct validators *validators, const struct recovery_work *work,
         snprintf(answer->reason, sizeof answer->reason, "%.255s", err.text);
     else if (functions && functions->knows(functions->ctx, work->type))
         functions->ask(functions->ctx, work->type, &work->task_id, buf_view(&task), answer);
-    else if (validators_configured(validators->settings, work->type))
-        validator_ask(settings_handler(validators->settings, work->type), validators->spawner,
-                      &work->task_id, work->type, buf_view(&task), &validators->stop,
-                      validators->wake_fd, answer);
+    else if (validators_configured(settings, work->type))
+        validator_ask(settings_handler(settings, work->type), validators->spawner, &work->task_id,
+                      work->type, buf_view(&task), &validators->stop, validators->wake_fd, answer);
     else
         answer->answered = answer->valid = true; /* it was taken away meanwhile */
     FAULT_POINT("recovery.validated");
@@ -185,6 +185,11 @@ static int start_thread(struct validators *validators, struct err *err)
         return err_set(err, ERR_MEMORY, "cannot start the thread for validators");
     validators->runs = true;
     return 0;
+}
+
+void validators_configure(struct validators *validators, const struct settings *settings)
+{
+    atomic_store(&validators->settings, settings);
 }
 
 struct validators *validators_start(struct queue *queue, const struct settings *settings,

@@ -48,6 +48,9 @@ void validators_wake(struct validators *validators);
 void validators_halt(struct validators *validators);
 void validators_stop(struct validators *validators); /* halts if need be, frees; NULL is fine */
 
+/* Settings that were read again; they live as long. Any thread. */
+void validators_configure(struct validators *validators, const struct settings *settings);
+
 /* One validator of the settings, on the caller's thread; stop and wake_fd as in process.h. */
 void validator_ask(const struct handler_rule *rule, struct spawner *spawner,
                    const struct uuid *task_id, struct str type, struct str task,

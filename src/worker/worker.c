@@ -9,59 +9,11 @@
 #include "base/clock.h"
 #include "core/bounds.h"
 #include "worker/control_line.h"
-#include "worker/handlers/handler_process.h"
 #include "worker/worker_int.h"
 
 #define SOURCE_STACK_BYTES (512 * 1024) /* threads that call the source, which may speak TLS */
 #define STOP_REPORTS_MS 5000 /* at the end, for an unreachable server */
 #define STOP_KILL_MS 2000    /* beyond the graces, for processes to be gone */
-
-static int make_handlers(struct worker *worker, struct err *err)
-{
-    const struct worker_config *config = &worker->config;
-    uint32_t count = config->functions_count + config->rules_count;
-    char *const *environment = handler_process_environment(&worker->arena);
-
-    if (count > WORKER_HANDLERS_MAX)
-        return err_set(err, ERR_INVALID, "A worker has at most %d handlers.", WORKER_HANDLERS_MAX);
-    worker->handlers = arena_alloc_array(&worker->arena, count + 1, sizeof *worker->handlers);
-    if (!worker->handlers || !environment)
-        return err_set(err, ERR_MEMORY, "Out of memory while starting the worker.");
-    for (uint32_t i = 0; i < config->functions_count; i++)
-        worker->handlers[worker->handlers_count++] =
-            (struct handler){.type = config->functions[i].type, .verbs = &handler_function_verbs,
-                             .what = &config->functions[i]};
-    for (uint32_t i = 0; i < config->rules_count; i++) {
-        if (!config->rules[i].command)
-            continue;
-        worker->handlers[worker->handlers_count++] = (struct handler){
-            .type = config->rules[i].type, .verbs = &handler_process_verbs,
-            .what = &config->rules[i], .spawner = config->spawner, .environment = environment};
-        worker->wants_json = true;
-    }
-    return 0;
-}
-
-/* Where nobody said which types to claim, all are, but others are told what it can run: a task that
- * no live worker has a handler for shall fail and not go round among them. */
-static int name_types(struct worker *worker, struct err *err)
-{
-    struct source_worker *registration = &worker->config.registration;
-    struct str *types;
-
-    if (registration->types_count || !worker->handlers_count ||
-        worker->handlers_count > BOUND_CLAIM_TYPES)
-        return 0;
-    types = arena_alloc_array(&worker->arena, worker->handlers_count, sizeof *types);
-    if (!types)
-        return err_set(err, ERR_MEMORY, "Out of memory while starting the worker.");
-    for (uint32_t i = 0; i < worker->handlers_count; i++)
-        types[i] = worker->handlers[i].type;
-    registration->types = types;
-    registration->types_count = worker->handlers_count;
-    registration->claims_all = true;
-    return 0;
-}
 
 static void fill_config(struct worker *worker, const struct worker_config *given)
 {
@@ -183,7 +135,9 @@ struct worker *worker_start(struct source *source, const struct worker_config *c
     worker->log = log;
     fill_config(worker, config);
     init_locks(worker);
-    if (make_handlers(worker, err) < 0 || name_types(worker, err) < 0 ||
+    worker->claims_named = config->registration.types_count > 0;
+    if (worker_handlers_set(worker, config->rules, config->rules_count, worker->config.grace_ms,
+                            err) < 0 ||
         worker_register(worker, 0, err) < 0 || start_threads(worker, err) < 0) {
         worker_free(worker);
         return NULL;
@@ -191,14 +145,16 @@ struct worker *worker_start(struct source *source, const struct worker_config *c
     return worker;
 }
 
-/* Waits until no slot is busy (but with what cannot be killed), or the time is over. */
-static bool wait_calm(struct worker *worker, int64_t wait_ms)
+/* Waits until no slot is busy (but with what cannot be killed), or the time is over, or (patient
+ * only) somebody is in a hurry. */
+static bool wait_calm(struct worker *worker, int64_t wait_ms, bool patient)
 {
     struct timespec at = worker_until(wait_ms);
     bool calm;
 
     pthread_mutex_lock(&worker->lock);
-    while (worker->running_count + worker->ready_count > worker->quarantined_count)
+    while (worker->running_count + worker->ready_count > worker->quarantined_count &&
+           !(patient && atomic_load(&worker->hurried)))
         if (pthread_cond_timedwait(&worker->calm, &worker->lock, &at) == ETIMEDOUT)
             break;
     calm = worker->running_count + worker->ready_count <= worker->quarantined_count;
@@ -254,27 +210,31 @@ static void ask_to_stop(struct worker *worker)
     pthread_mutex_unlock(&worker->lock);
 }
 
-static int64_t longest_grace_ms(const struct worker *worker)
+static void wake_slots(struct worker *worker)
 {
-    int64_t longest_ms = worker->config.grace_ms;
+    uint64_t one = 1;
 
-    for (uint32_t i = 0; i < worker->config.rules_count; i++)
-        if (worker->config.rules[i].grace_ms > longest_ms)
-            longest_ms = worker->config.rules[i].grace_ms;
-    return longest_ms;
+    for (uint32_t i = 0; i < worker->slots_opened; i++)
+        if (write(worker->slots[i].wake_fd, &one, sizeof one) < 0)
+            continue; /* a full counter has woken it already */
+}
+
+void worker_hurry(struct worker *worker)
+{
+    atomic_store(&worker->hurried, 1);
+    pthread_mutex_lock(&worker->lock);
+    pthread_cond_broadcast(&worker->calm);
+    pthread_mutex_unlock(&worker->lock);
+    wake_slots(worker);
 }
 
 static void end_slots(struct worker *worker)
 {
-    uint64_t one = 1;
-
     pthread_mutex_lock(&worker->lock);
     atomic_store(&worker->ending, 1);
     pthread_cond_broadcast(&worker->ready_come);
     pthread_mutex_unlock(&worker->lock);
-    for (uint32_t i = 0; i < worker->slots_started; i++)
-        if (write(worker->slots[i].wake_fd, &one, sizeof one) < 0)
-            continue; /* a full counter has woken it already */
+    wake_slots(worker);
     for (uint32_t i = 0; i < worker->slots_started; i++) {
         pthread_join(worker->slots[i].thread, NULL);
         arena_deinit(&worker->slots[i].arena);
@@ -322,7 +282,8 @@ static void finish(struct worker *worker)
  * is there before it is given back. */
 int worker_stop(struct worker *worker, int64_t grace_ms, struct err *err)
 {
-    int64_t reports_ms = 2 * longest_grace_ms(worker) + STOP_REPORTS_MS;
+    const struct handler_set *set = atomic_load(&worker->handlers); /* NULL = it never began */
+    int64_t reports_ms = 2 * (set ? set->grace_ms_longest : 0) + STOP_REPORTS_MS;
 
     if (worker->stopped)
         return 0;
@@ -330,11 +291,11 @@ int worker_stop(struct worker *worker, int64_t grace_ms, struct err *err)
         reporter_limit(worker->reporter,
                        (grace_ms < BOUND_DELAY_MS ? grace_ms : BOUND_DELAY_MS) + reports_ms);
     stop_claiming(worker);
-    if (!wait_calm(worker, grace_ms))
+    if (!wait_calm(worker, grace_ms, true))
         ask_to_stop(worker);
     if (worker->reporter)
         reporter_limit(worker->reporter, reports_ms);
-    if (!wait_calm(worker, reports_ms + STOP_KILL_MS))
+    if (!wait_calm(worker, reports_ms + STOP_KILL_MS, false))
         return err_set(err, ERR_UNAVAILABLE,
                        "A function still runs; its task stays leased until it returns.");
     if (worker->reporter)
@@ -354,6 +315,7 @@ void worker_free(struct worker *worker)
     reporter_free(worker->reporter);
     worker_runs_deinit(worker);
     close_slots(worker);
+    worker_handlers_deinit(worker);
     arena_deinit(&worker->arena);
     pthread_cond_destroy(&worker->ready_come);
     pthread_cond_destroy(&worker->room_come);

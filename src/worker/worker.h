@@ -44,6 +44,22 @@ struct worker *worker_start(struct source *source, const struct worker_config *c
  * -ERR_UNAVAILABLE when a function still runs: it cannot be killed, its task stays leased. */
 int worker_stop(struct worker *worker, int64_t grace_ms, struct err *err);
 
+/* For somebody in a hurry, while worker_stop runs on another thread or before it: handlers that
+ * shall stop are killed at once and their tasks given back. Any thread. */
+void worker_hurry(struct worker *worker);
+
+/* What a configuration that was read again says: other rules, queues and grace, from the next task
+ * on; what runs is left alone. The worker registers again. What it points to lives until
+ * worker_free. Not beside worker_stop. On failure everything stays as it was. */
+struct worker_rules {
+    const struct handler_rule *rules;
+    uint32_t rules_count;
+    const struct str *queues; /* count 0 = as before */
+    uint32_t queues_count;
+    int64_t grace_ms;
+};
+int worker_configure(struct worker *worker, const struct worker_rules *rules, struct err *err);
+
 /* Stops if need be, waits for the last function to return, frees. worker may be NULL. */
 void worker_free(struct worker *worker);
 

@@ -53,6 +53,8 @@ static uint32_t wait_for_room(struct worker *worker)
         room = worker->capacity > used ? worker->capacity - used : 0;
         if (room > worker->runs_max - worker->held_count)
             room = worker->runs_max - worker->held_count;
+        if (atomic_load(&worker->handlers)->count == 0)
+            room = 0; /* whatever it got it could not run */
         if (room && (worker->capacity == worker->config.slots || worker->ready_count == 0 ||
                      room * 2 >= worker->capacity))
             break;
@@ -196,8 +198,9 @@ static int claim_once(struct worker *worker, uint32_t max, uint32_t *count, stru
     pthread_mutex_unlock(&worker->lock);
     if (!claim)
         return err_set(err, ERR_MEMORY, "Out of memory while claiming.");
-    rc = source->verbs->claim(source, max, wait_ms, worker->wants_json,
-                              &claim->arena, &works, count, err);
+    rc = source->verbs->claim(source, max, wait_ms,
+                              atomic_load(&worker->handlers)->wants_json, &claim->arena, &works,
+                              count, err);
     if (rc < 0 || *count == 0 || works) /* else they have arrived already */
         worker_arrived(worker, works, rc < 0 ? 0 : *count);
     return rc;

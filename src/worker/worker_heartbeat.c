@@ -32,7 +32,7 @@ struct timespec worker_until(int64_t wait_ms)
 int worker_register(struct worker *worker, uint64_t seen, struct err *err)
 {
     struct arena arena = ARENA_INIT(0);
-    struct source_worker registration = worker->config.registration;
+    struct source_worker registration;
     int64_t heartbeat_ms = 0;
     int64_t lease_ms = 0;
     struct str id = STR_NONE;
@@ -41,6 +41,7 @@ int worker_register(struct worker *worker, uint64_t seen, struct err *err)
     pthread_mutex_lock(&worker->registering);
     if (worker->registrations != seen)
         goto out;
+    registration = worker->config.registration;
     if (worker->id.data)
         registration.id = worker->id;
     rc = worker->source->verbs->register_worker(worker->source, &registration, &arena, &id,

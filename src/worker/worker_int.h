@@ -44,14 +44,28 @@ struct slot {
     bool suspect_last;  /* and among those whose next time would be the last */
 };
 
+/* The handlers of one configuration. Earlier ones stay until the worker goes: runs and those who
+ * look one up still use them. Never changed once it is worker->handlers. */
+struct handler_set {
+    struct arena arena;
+    struct handler *handlers;
+    uint32_t count;
+    bool wants_json;
+    int64_t grace_ms;         /* where a rule has none */
+    int64_t grace_ms_longest; /* of these and all before */
+    const struct str *types;  /* as registered; count 0 = not told */
+    uint32_t types_count;
+    struct handler_set *older;
+};
+
 struct worker {
     struct source *source;
-    struct worker_config config;
+    struct worker_config config; /* registration: under `registering`; rules: see handlers */
     const struct log *log;
-    struct arena arena; /* handlers, id, environment */
-    struct handler *handlers;
-    uint32_t handlers_count;
-    bool wants_json;
+    struct arena arena; /* id, environment */
+    char *const *environment;
+    _Atomic(struct handler_set *) handlers;
+    bool claims_named;  /* the types to claim were given, not taken from the handlers */
     uint32_t runs_max;
     bool adaptive;      /* the batch follows what handlers take: worker_ahead.c */
 
@@ -95,6 +109,7 @@ struct worker {
     uint64_t registrations;
 
     atomic_int ending;          /* slots shall end; any thread */
+    atomic_int hurried;         /* no grace for anybody; any thread */
     atomic_int_least64_t renewed_us; /* boot time when the last answered heartbeat was sent */
     pthread_mutex_t registering;
     struct str id;
@@ -107,6 +122,11 @@ struct worker {
     bool claimer_started;
     bool heartbeat_started;
 };
+
+/* worker_handlers.c */
+int worker_handlers_set(struct worker *worker, const struct handler_rule *rules,
+                        uint32_t rules_count, int64_t grace_ms, struct err *err);
+void worker_handlers_deinit(struct worker *worker);
 
 /* worker_slots.c */
 void *worker_slot_main(void *slot);

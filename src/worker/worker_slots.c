@@ -21,10 +21,11 @@ struct slot_run {
 
 const struct handler *worker_handler(const struct worker *worker, struct str type)
 {
+    const struct handler_set *set = atomic_load(&worker->handlers);
     const struct handler *best = NULL;
 
-    for (uint32_t i = 0; i < worker->handlers_count; i++) {
-        const struct handler *handler = &worker->handlers[i];
+    for (uint32_t i = 0; i < set->count; i++) {
+        const struct handler *handler = &set->handlers[i];
 
         if (str_eq(handler->type, type))
             return handler;
@@ -100,8 +101,9 @@ static struct report run_handler(struct slot *slot, struct run *run, const struc
     struct slot_run call = {.base = {.work = &run->work,
                                      .arena = &slot->arena,
                                      .stop = &run->stop,
+                                     .at_once = &worker->hurried,
                                      .wake_fd = slot->wake_fd,
-                                     .grace_ms = worker->config.grace_ms,
+                                     .grace_ms = atomic_load(&worker->handlers)->grace_ms,
                                      .log = worker->log,
                                      .report = queue_report,
                                      .leftover = {0, -1}},

@@ -388,6 +388,7 @@ static struct process_spec make_spec(const struct handler *handler, struct comma
                                 .identity = handler->identity,
                                 .input = make_input(run->arena, work->json),
                                 .stop = run->stop,
+                                .at_once = run->at_once,
                                 .wake_fd = run->wake_fd,
                                 .sink = {take, command}};
 

@@ -1,0 +1,159 @@
+/* What a worker can run: its functions and the rules of its configuration, which may be read again
+ * while it runs. A set of handlers is never changed; a new one takes its place. */
+#include <stdlib.h>
+
+#include "core/bounds.h"
+#include "worker/handlers/handler_process.h"
+#include "worker/worker_int.h"
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "Out of memory for the worker's handlers.");
+}
+
+static void set_free(struct handler_set *set)
+{
+    arena_deinit(&set->arena);
+    free(set);
+}
+
+static void note_grace(struct handler_set *set, int64_t grace_ms)
+{
+    if (grace_ms > set->grace_ms_longest)
+        set->grace_ms_longest = grace_ms;
+}
+
+static void add_rule(struct handler_set *set, const struct handler_rule *rule,
+                     const struct worker *worker)
+{
+    if (!rule->command)
+        return;
+    set->handlers[set->count++] =
+        (struct handler){.type = rule->type, .verbs = &handler_process_verbs, .what = rule,
+                         .spawner = worker->config.spawner, .environment = worker->environment};
+    set->wants_json = true;
+    note_grace(set, rule->grace_ms);
+}
+
+/* Where nobody said which types to claim, all are, but others are told what it can run: a task that
+ * no live worker has a handler for shall fail and not go round among them. */
+static int name_types(struct handler_set *set, struct err *err)
+{
+    struct str *types;
+
+    if (!set->count || set->count > BOUND_CLAIM_TYPES)
+        return 0;
+    types = arena_alloc_array(&set->arena, set->count, sizeof *types);
+    if (!types)
+        return no_memory(err);
+    for (uint32_t i = 0; i < set->count; i++)
+        types[i] = set->handlers[i].type;
+    set->types = types;
+    set->types_count = set->count;
+    return 0;
+}
+
+static struct handler_set *set_new(struct worker *worker, const struct worker_rules *given,
+                                   struct err *err)
+{
+    const struct worker_config *config = &worker->config;
+    uint32_t count = config->functions_count + given->rules_count;
+    struct handler_set *set = calloc(1, sizeof *set);
+
+    err->code = ERR_NONE;
+    if (!set) {
+        no_memory(err);
+        return NULL;
+    }
+    set->arena = ARENA_INIT(0);
+    set->handlers = arena_alloc_array(&set->arena, count + 1, sizeof *set->handlers);
+    set->older = atomic_load(&worker->handlers);
+    set->grace_ms = given->grace_ms;
+    set->grace_ms_longest = set->older ? set->older->grace_ms_longest : 0;
+    note_grace(set, given->grace_ms);
+    if (!worker->environment)
+        worker->environment = handler_process_environment(&worker->arena);
+    if (count > WORKER_HANDLERS_MAX)
+        err_set(err, ERR_INVALID, "A worker has at most %d handlers.", WORKER_HANDLERS_MAX);
+    else if (!set->handlers || !worker->environment)
+        no_memory(err);
+    for (uint32_t i = 0; err->code == ERR_NONE && i < config->functions_count; i++)
+        set->handlers[set->count++] = (struct handler){.type = config->functions[i].type,
+                                                          .verbs = &handler_function_verbs,
+                                                          .what = &config->functions[i]};
+    for (uint32_t i = 0; err->code == ERR_NONE && i < given->rules_count; i++)
+        add_rule(set, &given->rules[i], worker);
+    if (err->code == ERR_NONE && name_types(set, err) == 0)
+        return set;
+    set_free(set);
+    return NULL;
+}
+
+/* The registration that goes with a set. Under `registering`, or before there are threads. */
+static void register_as(struct worker *worker, const struct handler_set *set)
+{
+    struct source_worker *registration = &worker->config.registration;
+
+    if (worker->claims_named)
+        return;
+    registration->types = set->types;
+    registration->types_count = set->types_count;
+    registration->claims_all = set->types_count > 0;
+}
+
+int worker_handlers_set(struct worker *worker, const struct handler_rule *rules,
+                        uint32_t rules_count, int64_t grace_ms, struct err *err)
+{
+    struct worker_rules given = {.rules = rules, .rules_count = rules_count, .grace_ms = grace_ms};
+    struct handler_set *set = set_new(worker, &given, err);
+
+    if (!set)
+        return -(int)err->code;
+    register_as(worker, set);
+    atomic_store(&worker->handlers, set);
+    return 0;
+}
+
+int worker_configure(struct worker *worker, const struct worker_rules *given, struct err *err)
+{
+    struct source_worker before;
+    struct handler_set *set;
+    int rc;
+
+    set = set_new(worker, given, err);
+    if (!set)
+        return -(int)err->code;
+    pthread_mutex_lock(&worker->registering);
+    before = worker->config.registration;
+    register_as(worker, set);
+    if (given->queues_count) {
+        worker->config.registration.queues = given->queues;
+        worker->config.registration.queues_count = given->queues_count;
+    }
+    pthread_mutex_unlock(&worker->registering);
+    rc = worker_register(worker, worker_registrations(worker), err);
+    if (rc < 0) {
+        pthread_mutex_lock(&worker->registering);
+        worker->config.registration = before;
+        pthread_mutex_unlock(&worker->registering);
+        set_free(set);
+        return rc;
+    }
+    pthread_mutex_lock(&worker->lock);
+    atomic_store(&worker->handlers, set);
+    pthread_cond_broadcast(&worker->room_come); /* it may have had nothing to run */
+    pthread_mutex_unlock(&worker->lock);
+    return 0;
+}
+
+void worker_handlers_deinit(struct worker *worker)
+{
+    struct handler_set *set = atomic_load(&worker->handlers);
+
+    while (set) {
+        struct handler_set *older = set->older;
+
+        set_free(set);
+        set = older;
+    }
+}

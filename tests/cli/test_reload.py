@@ -1,0 +1,291 @@
+"""The configuration read again on SIGHUP, for servers and workers, and stopping in a hurry (F-A18)."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import cli_harness
+from cli_harness import DEADLINE_S, ServerTest, binary, environment, harness, wait_until
+
+FIRST = r"""
+handlers:
+  - type: first
+    command: ["sh", "-c", "echo '{\"result\":\"one\"}' >&3"]
+"""
+SECOND = r"""
+log_level: debug
+handlers:
+  - type: first
+    max_retries: 7
+    command: ["sh", "-c", "echo '{\"result\":\"two\"}' >&3"]
+  - type: second
+    command: ["sh", "-c", "echo '{\"result\":\"new\"}' >&3"]
+  - type: quick
+    command: ["true"]
+queues:
+  - name: default
+    concurrency: 3
+  - name: other
+    key_concurrency: 2
+    dead_letter_queue: dead
+"""
+# Wrong in its last line only: nothing before it may be in force.
+WRONG = r"""
+log_level: error
+handlers:
+  - type: second
+    command: ["true"]
+queues:
+  - name: default
+    concurrency: 9
+retention: {completed: yesterday}
+"""
+HELD = r"""
+grace: 60s
+handlers:
+  - type: held
+    command: ["sh", "-c", "trap '' TERM; echo $$ >> {folder}/pid; while :; do sleep 0.05; done"]
+"""
+
+
+def entries(text, event):
+    found = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    return [entry for entry in found if entry["event"] == event]
+
+
+class ReloadTest(ServerTest):
+    config = FIRST
+
+    def configure(self, text):
+        pathlib.Path(self.gates, "server.yaml").write_text(text.replace("{folder}", self.gates))
+
+    def hang_up(self, event, log=None, process=None):
+        """Sends SIGHUP and waits for what comes of it."""
+        log = log or self.server.log
+        before = len(entries(log(), event))
+        (process or self.server.process).send_signal(signal.SIGHUP)
+        return wait_until(lambda: entries(log(), event)[before:], what=event)[0]
+
+    def result(self, kind, **fields):
+        return self.wait_ended(self.enqueue(kind, **fields)["id"])["result"]
+
+    def queue(self, name="default"):
+        return self.expect(200, "GET", f"/v1/queues/{name}")
+
+
+class Serving(ReloadTest):
+    def test_handlers_limits_and_the_log_level_are_in_force_without_a_restart(self):
+        self.assertEqual(self.result("first"), "one")
+        pid = self.server.process.pid
+        self.configure(SECOND)
+        entry = self.hang_up("config.reloaded")
+        self.assertEqual((entry["handlers"], entry["queues"]), (3, 2))
+        self.assertEqual(self.result("first"), "two")
+        self.assertEqual(self.result("second"), "new")
+        self.assertEqual(self.result("second", queue="other"), "new")
+        self.assertEqual(self.enqueue("first")["max_retries"], 7)
+        self.assertEqual(self.queue()["concurrency"], 3)
+        self.assertEqual(self.queue("other")["key_concurrency"], 2)
+        self.assertEqual(self.queue("other")["dead_letter_queue"], "dead")
+        self.assertEqual(self.server.process.pid, pid)
+        self.assertIsNone(self.server.process.poll())
+
+    def test_a_wrong_file_changes_nothing_and_says_why(self):
+        self.configure(SECOND)
+        self.hang_up("config.reloaded")
+        self.configure(WRONG)
+        entry = self.hang_up("config.refused")
+        self.assertIn("server.yaml:9", entry["reason"])
+        self.assertEqual(self.queue()["concurrency"], 3)
+        self.assertEqual(self.result("first"), "two")
+        self.assertEqual(self.result("second"), "new")
+        os.remove(os.path.join(self.gates, "server.yaml"))
+        self.assertIn("server.yaml", self.hang_up("config.refused")["reason"])
+        self.assertEqual(self.result("second"), "new")
+        self.configure(FIRST + "callbacks: {allow: [nonsense]}\n")
+        self.assertIn("nonsense", self.hang_up("config.refused")["reason"])
+        self.assertEqual(self.result("second"), "new")
+
+    def test_settings_that_need_a_restart_are_named_and_stay(self):
+        self.configure(FIRST + "lease: 7s\nwriters: 2\nredact:\n  - pattern: abc\n"
+                       "queues:\n  - {name: far, store: far.db}\n")
+        self.server.process.send_signal(signal.SIGHUP)
+        entry = wait_until(lambda: entries(self.server.log(), "config.restart_needed"),
+                           what="the names")[0]
+        self.assertEqual(set(entry["settings"].split(", ")),
+                         {"lease", "writers", "redact", "store of the queue far"})
+        self.assertEqual(self.result("first", queue="far"), "one")
+        self.assertFalse(os.path.exists(os.path.join(self.folder, "far.db")))
+        self.assertNotIn("listen", entry["settings"])  # a flag wins over the file as before
+
+    def test_what_runs_is_left_alone_and_counts_no_crash(self):
+        self.configure(HELD.replace("trap '' TERM; ", "").replace(
+            "while :; do sleep 0.05; done",
+            r"while [ ! -e {folder}/go ]; do sleep 0.02; done; echo '{\"result\":\"old\"}' >&3"))
+        self.hang_up("config.reloaded")
+        task = self.enqueue("held")
+        self.wait_status(task["id"], "running")
+        self.configure(FIRST)
+        self.hang_up("config.reloaded")
+        self.assertEqual(self.task(task["id"])["status"], "running")
+        self.assertEqual(self.result("first"), "one")
+        self.open_gate()
+        ended = self.wait_ended(task["id"])
+        self.assertEqual((ended["result"], ended["attempts"], ended["crash_count"]), ("old", 1, 0))
+
+    def test_a_second_word_before_the_first_is_done_is_not_lost(self):
+        self.configure(SECOND)
+        for _ in range(20):
+            self.server.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: entries(self.server.log(), "config.reloaded"), what="a reload")
+        self.assertEqual(self.result("second"), "new")
+        self.configure(FIRST)
+        self.hang_up("config.reloaded")
+        self.assertEqual(self.result("first"), "one")
+
+
+class WithoutHandlers(ReloadTest):
+    config = "# nothing yet\n"
+
+    def test_the_first_handler_starts_the_pool(self):
+        task = self.enqueue("first")
+        self.configure(FIRST)
+        self.hang_up("config.reloaded")
+        self.assertEqual(self.wait_ended(task["id"])["result"], "one")
+
+    def test_the_first_validator_needs_a_restart(self):
+        self.configure(FIRST + "    validate: {command: [\"true\"]}\n")
+        self.assertIn("validator", self.hang_up("config.refused")["reason"])
+
+
+class NoFile(ReloadTest):
+    config = None
+
+    def test_without_a_file_there_is_nothing_to_read(self):
+        self.assertIn("no configuration file", self.hang_up("config.refused")["reason"])
+        self.expect(200, "GET", "/healthz")
+
+
+class Several(ReloadTest):
+    config = FIRST + "queues:\n  - {name: far, store: far.db}\n"
+
+    def test_queues_in_other_stores_get_their_limits(self):
+        self.configure(SECOND.replace("- name: other", "- name: far\n    store: far.db")
+                       .replace("    dead_letter_queue: dead\n", ""))
+        self.hang_up("config.reloaded")
+        self.assertEqual(entries(self.server.log(), "config.restart_needed"), [])
+        self.assertEqual(self.result("second", queue="far"), "new")
+        self.assertEqual(self.queue("far")["key_concurrency"], 2)
+
+
+class Hurry(ReloadTest):
+    config = HELD
+
+    def held(self, count=1):
+        ids = [self.enqueue("held")["id"] for _ in range(count)]
+        path = pathlib.Path(self.gates, "pid")
+        wait_until(lambda: path.exists() and path.read_text().count("\n") == count,
+                   what="the handlers' start")
+        for task_id in ids:
+            self.wait_status(task_id, "running")
+        return ids
+
+    def check_given_back(self, ids):
+        for task_id in ids:
+            task = self.task(task_id)
+            self.assertEqual((task["status"], task["crash_count"], task["attempts"]),
+                             ("pending", 0, 0), task)
+
+    def test_f_a18_a_second_signal_gives_tasks_back_at_once_and_counts_no_crash(self):
+        ids = self.held(3)
+        self.server.process.send_signal(signal.SIGINT)
+        wait_until(lambda: entries(self.server.log(), "node.stopping"), what="the first word")
+        self.server.process.send_signal(signal.SIGINT)
+        self.assertEqual(self.server.process.wait(40), 0)  # the grace is a minute
+        self.configure("# none\n")
+        self.server.process.stdout.close()
+        self.server.start()
+        self.local.connection = None
+        self.check_given_back(ids)
+
+
+class Worker(ReloadTest):
+    config = "# nothing\n"
+
+    def worker(self, handlers):
+        self.handlers = self.write("worker.yaml", handlers.replace("{folder}", self.gates))
+        log = open(os.path.join(self.folder, "worker.log"), "ab")
+        self.addCleanup(log.close)
+        process = subprocess.Popen(
+            [binary(), "worker", "--server", self.url, "--config", self.handlers],
+            cwd=self.folder, stdout=subprocess.PIPE, stderr=log, text=True, env=environment())
+        self.addCleanup(self.end, process)
+        self.assertRegex(process.stdout.readline(), "^worker .* claims from http")
+        return process
+
+    def end(self, process):
+        if process.poll() is None:
+            process.kill()
+        process.wait(DEADLINE_S)
+        process.stdout.close()
+
+    def log(self):
+        return pathlib.Path(self.folder, "worker.log").read_text()
+
+    arguments = ("--lease", "4s")
+
+    def test_a_worker_reads_its_configuration_again(self):
+        process = self.worker(FIRST)
+        self.assertEqual(self.result("first"), "one")
+        self.write("worker.yaml", SECOND + "lease: 9s\n")
+        self.hang_up("config.reloaded", self.log, process)
+        self.assertEqual(entries(self.log(), "config.restart_needed")[0]["settings"], "lease")
+        self.assertEqual(self.result("first"), "two")
+        self.assertEqual(self.result("second"), "new")
+        self.assertEqual(self.result("second", queue="other"), "new")
+        self.write("worker.yaml", WRONG)
+        self.assertIn("worker.yaml:9", self.hang_up("config.refused", self.log,
+                                                    process)["reason"])
+        self.write("worker.yaml", "handlers: []\n")
+        self.hang_up("config.refused", self.log, process)
+        self.assertEqual(self.result("second"), "new")
+
+    def test_f_a18_a_second_signal_gives_its_tasks_back(self):
+        process = self.worker(HELD)
+        ids = Hurry.held(self, 2)
+        process.send_signal(signal.SIGTERM)
+        wait_until(lambda: entries(self.log(), "worker.stopping"), what="the first word")
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(40), 0)
+        Hurry.check_given_back(self, ids)
+
+
+class Manager(cli_harness.FolderTest):
+    def test_the_service_manager_is_told_of_a_reload(self):
+        import socket
+        path = os.path.join(self.folder, "notify")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            manager.bind(path)
+            manager.settimeout(DEADLINE_S)
+            self.write("perdura.yaml", FIRST)
+            server = self.serve(NOTIFY_SOCKET=path)
+            said = [manager.recv(4096).decode()]
+            self.assertTrue(said[0].startswith("READY=1"))
+            server.process.send_signal(signal.SIGHUP)
+            said = [manager.recv(4096).decode() for _ in range(2)]
+            self.assertRegex(said[0], r"^RELOADING=1\nMONOTONIC_USEC=\d+$")
+            self.assertRegex(said[1], r"^READY=1\nSTATUS=serving .* read again$")
+            self.write("perdura.yaml", "nonsense: 1\n")
+            server.process.send_signal(signal.SIGHUP)
+            said = [manager.recv(4096).decode() for _ in range(2)]
+            self.assertRegex(said[1], r"^READY=1\nSTATUS=configuration refused: .*nonsense")
+        for unit in ("perdura.service", "perdura-worker.service"):
+            self.assertIn("ExecReload=/bin/kill -HUP $MAINPID",
+                          (harness.ROOT / "deploy" / unit).read_text())
+
+
+if __name__ == "__main__":
+    unittest.main()
