@@ -66,7 +66,8 @@ export async function request(method, path, body, options = {}) {
             headers: { ...authorization(),
                 ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) },
             body: body === undefined ? undefined : JSON.stringify(body),
-            signal: options.signal ?? AbortSignal.timeout(GIVE_UP_MS),
+            signal: options.signal ? AbortSignal.any([options.signal, AbortSignal.timeout(GIVE_UP_MS)])
+                : AbortSignal.timeout(GIVE_UP_MS),
             cache: 'no-store',
         });
     } catch (error) {
@@ -118,29 +119,35 @@ export async function getAll(path, most = 1000) {
 }
 
 // Loads now, when `inputs` change, and every so many ms while the page is seen. What was loaded
-// stays shown until the next is there; `fresh` is false while that is of other inputs.
+// stays shown until the next is there; `fresh` is false while that is of other inputs. load gets a
+// signal that is aborted when nobody wants its answer any more.
 export function useLoad(load, inputs = [], every = 0) {
     const [state, setState] = useState({ data: null, error: null, key: null });
-    const turn = useRef(0);
+    const control = useRef(null);
     const key = JSON.stringify(inputs);
     const reload = useCallback(async () => {
-        const mine = ++turn.current;
+        control.current?.abort();
+        const mine = new AbortController();
+        control.current = mine;
         try {
-            const data = await load();
-            if (mine === turn.current)
+            const data = await load(mine.signal);
+            if (mine === control.current)
                 setState({ data, error: null, key });
         } catch (error) {
-            if (mine === turn.current && error.name !== 'AbortError')
+            if (mine === control.current && error.name !== 'AbortError')
                 setState((old) => ({ data: old.key === key ? old.data : null, error, key }));
         }
+        if (mine === control.current)
+            control.current = null;
     }, [key]);
     useEffect(() => {
         reload();
-        const again = () => document.visibilityState === 'visible' && reload();
+        const again = () => document.visibilityState === 'visible' && !control.current && reload();
         const timer = every ? setInterval(again, every) : 0;
         document.addEventListener('visibilitychange', again);
         return () => {
-            turn.current++;
+            control.current?.abort();
+            control.current = null;
             clearInterval(timer);
             document.removeEventListener('visibilitychange', again);
         };

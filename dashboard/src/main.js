@@ -2,12 +2,15 @@
 // Pages are loaded when they are first needed, and all of them once there is nothing else to do.
 import { html, render, useEffect, useState } from './html.js';
 import { get, hasToken, keepToken } from './api.js';
-import { Button, Dialog, Empty, Loading, Page } from './parts/controls.js';
+import { Button, Empty, Loading, Page } from './parts/controls.js';
+import { Dialog } from './parts/dialog.js';
+import { pressRow } from './parts/rows.js';
 import { parseSearch } from './search.js';
 import { go, hasMoved, link, route } from './route.js';
 import { chooseTheme, connection, leaveNotices, notices, theme, tokenWanted, useStore } from './store.js';
 import { chooseLanguage, clock, language, languages, loadLanguage, t } from './text.js';
 
+const SECOND_KEY_MS = 2000; // between "g" and the letter
 const AHEAD_MS = 2000; // the other pages are fetched once this one has what it needs
 
 const pages = {
@@ -65,6 +68,7 @@ function Search() {
             go('tasks', id);
         else
             go('tasks', null, filters);
+        document.getElementById('content').focus(); // so that the next keys are for what was found
     }
     return html`<form class="search" role="search" onSubmit=${submit}><label class="visually-hidden"
         for="search">${t('search.label')}</label><svg viewBox="0 0 20 20" aria-hidden="true"><path
@@ -127,24 +131,24 @@ function Help({ onClose }) {
             ${t('login.leave')}<//>`}<//>`;
 }
 
-// "/" searches, "?" helps, "g" and a letter goes; never while somebody types.
+// "/" searches, "?" helps, "g" and a letter goes, the rest is for rows; never while somebody types.
 function useKeys(setHelp) {
     useEffect(() => {
-        let before = '';
+        let before = { key: '', at: 0 };
         function press(event) {
             if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented
-                || event.target.closest('input, textarea, select, dialog'))
+                || event.target.closest('input:not([type=checkbox]), textarea, select, dialog, svg'))
                 return;
-            const target = before === 'g'
+            const target = before.key === 'g' && event.timeStamp - before.at < SECOND_KEY_MS
                 && Object.entries(pages).find(([, one]) => one.key === event.key);
-            before = event.key;
+            before = { key: event.key, at: event.timeStamp };
             if (target)
                 go(target[0]);
             else if (event.key === '/')
                 document.getElementById('search')?.focus();
             else if (event.key === '?')
                 setHelp(true);
-            else
+            else if (!pressRow(event))
                 return;
             event.preventDefault();
         }

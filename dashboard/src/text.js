@@ -11,7 +11,7 @@ export const languages = { en: 'English', fr: 'Français', pt: 'Português' };
 export const language = makeStore('en');
 
 let texts = {};
-let locale, numbers, times, days, plural, ago;
+let locale, numbers, times, days, daysOfYears, plural, ago;
 
 function preferred() {
     const wanted = [localStorage.getItem('perdura.language'), ...navigator.languages]
@@ -29,6 +29,8 @@ export async function loadLanguage(code = preferred()) {
     times = new Intl.DateTimeFormat(locale, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
     days = new Intl.DateTimeFormat(locale, { weekday: 'short', day: 'numeric', month: 'short',
         hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
+    daysOfYears = new Intl.DateTimeFormat(locale, { weekday: 'short', day: 'numeric', month: 'short',
+        year: 'numeric', hour: '2-digit', minute: '2-digit', hourCycle: 'h23' });
     ago = new Intl.RelativeTimeFormat(locale, { numeric: 'always', style: 'short' });
     plural = new Intl.PluralRules(code);
     document.documentElement.lang = code;
@@ -95,7 +97,9 @@ export function relative(time, now = Date.now()) {
 
 export const inWords = (time, options) => new Date(time).toLocaleString(locale, options);
 export const clock = (time) => times.format(new Date(time));
-export const dayAndTime = (time) => days.format(new Date(time));
+// The year is said where it is not this one.
+export const dayAndTime = (time) => (new Date(time).getFullYear() === new Date().getFullYear() ? days
+    : daysOfYears).format(new Date(time));
 
 // In full, with the zone of this browser.
 export function fullTime(time) {

@@ -4,16 +4,19 @@
 #include "server/api.h"
 #include "server/server_int.h"
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/json.h"
 #include "core/bounds.h"
 #include "core/render.h"
+#include "core/search.h"
 
 #define CURSOR_TASK 't'
 #define CURSOR_TASK_OLDEST 'o' /* of the list with the oldest first */
 #define LIST_CHUNK_FIRST 16            /* of the largest tasks: 32 MiB */
 #define LIST_CHUNK_MAX 256
 #define LIST_BYTES_ENOUGH (16u << 20)  /* a page ends early beyond this; the cursor goes on */
+#define LOOK_US INT64_C(300000)        /* a page looks for words this long; the cursor goes on */
 #define ARRAY_BYTES_WHOLE ((size_t)96 << 20) /* beyond this array items are told in short */
 
 struct enqueue {
@@ -251,6 +254,15 @@ static int parse_order(struct api_call *call, struct task_filter *filter)
     return err_set_field(&call->err, ERR_INVALID, "order", "'order' must be newest or oldest");
 }
 
+/* Only the list has words: nothing is done to tasks because a word occurs somewhere in them. */
+static int parse_search(struct api_call *call, struct search *search)
+{
+    if (search_parse(search, call_parameter(call, "q")))
+        return 0;
+    return err_set_field(&call->err, ERR_INVALID, "q", "'q' may have %d words at most",
+                         SEARCH_WORDS_MAX);
+}
+
 static char cursor_kind(const struct task_filter *filter)
 {
     return filter->oldest_first ? CURSOR_TASK_OLDEST : CURSOR_TASK;
@@ -343,30 +355,56 @@ int api_tasks_read_chunk(struct api_call *call, struct store_reader *reader, str
     }
 }
 
+/* A list and the words its tasks are looked for by: an index finds the tasks that fit the filter,
+ * the words are compared one by one. */
+struct listing {
+    struct task_filter filter;
+    struct search search;
+};
+
+/* Those of a chunk that fit, `left` at most; the cursor passes all that were looked at. How many
+ * were. */
+static uint32_t write_chunk(struct api_call *call, struct task_filter *filter,
+                            const struct task *tasks, uint32_t count, uint32_t *left)
+{
+    const struct listing *listing = call->ctx;
+    uint32_t i;
+
+    for (i = 0; i < count && *left > 0; i++) {
+        api_tasks_pass(filter, &tasks[i]);
+        if (!search_fits(&listing->search, &tasks[i]))
+            continue;
+        if (call->out.data[call->out.len - 1] != '[')
+            buf_byte(&call->out, ',');
+        render_task(&call->out, &tasks[i], NULL);
+        --*left;
+    }
+    return i;
+}
+
 /* In chunks, so that a page of large tasks is never in memory twice as a whole. One task more than
- * asked for is looked at, to know whether there is a next page. */
+ * asked for is looked at, to know whether there is a next page. Words end a page after a while,
+ * however few were found: a search never keeps a reader from the others. */
 static int read_list(struct api_call *call, struct store_reader *reader, struct arena *scratch)
 {
-    struct task_filter filter = *(struct task_filter *)call->ctx;
+    const struct listing *listing = call->ctx;
+    struct task_filter filter = listing->filter;
+    int64_t end_us = listing->search.count ? clock_boot_us() + LOOK_US : INT64_MAX;
     uint32_t left = filter.limit;
     uint32_t chunk = LIST_CHUNK_FIRST;
     bool more = true;
 
     buf_text(&call->out, "{\"items\":[");
-    while (more && left > 0 && call->out.len < LIST_BYTES_ENOUGH) {
+    while (more && left > 0 && call->out.len < LIST_BYTES_ENOUGH &&
+           (end_us == INT64_MAX || clock_boot_us() < end_us)) {
         struct task *tasks = NULL;
         uint32_t count = 0;
 
-        filter.limit = left < chunk ? left + 1 : chunk;
+        filter.limit = left < chunk && !listing->search.count ? left + 1 : chunk;
         if (api_tasks_read_chunk(call, reader, scratch, &filter, &tasks, &count) < 0)
             return -(int)call->err.code;
         more = count == filter.limit;
-        for (uint32_t i = 0; i < count && left > 0; i++, left--) {
-            if (call->out.data[call->out.len - 1] != '[')
-                buf_byte(&call->out, ',');
-            render_task(&call->out, &tasks[i], NULL);
-            api_tasks_pass(&filter, &tasks[i]);
-        }
+        more |= write_chunk(call, &filter, tasks, count, &left) < count;
         chunk = chunk * 4 > LIST_CHUNK_MAX ? LIST_CHUNK_MAX : chunk * 4;
         if (scratch->used_bytes > (1u << 20))
             chunk = LIST_CHUNK_FIRST;
@@ -380,15 +418,17 @@ static int read_list(struct api_call *call, struct store_reader *reader, struct 
 
 void api_tasks_list(struct api_call *call)
 {
-    struct task_filter *filter = arena_alloc(call->arena, sizeof *filter);
+    struct listing *listing = arena_alloc(call->arena, sizeof *listing);
 
-    if (!filter)
+    if (!listing)
         err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (!filter || parse_order(call, filter) < 0 || api_tasks_parse_filter(call, filter) < 0) {
+    if (!listing || parse_search(call, &listing->search) < 0 ||
+        parse_order(call, &listing->filter) < 0 ||
+        api_tasks_parse_filter(call, &listing->filter) < 0) {
         call_fail(call);
         return;
     }
-    call->ctx = filter;
+    call->ctx = listing;
     call_read(call, read_list);
 }
 

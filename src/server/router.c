@@ -18,7 +18,7 @@
 const struct route routes[] = {
     {HTTP_POST, "/v1/tasks", api_tasks_enqueue, "Enqueue a task or an array of tasks", {0}},
     {HTTP_GET, "/v1/tasks", api_tasks_list, "List tasks, newest first",
-     {LIST, TASK_FILTERS, "order"}},
+     {LIST, TASK_FILTERS, "order", "q"}},
     {HTTP_DELETE, "/v1/tasks", api_tasks_purge, "Remove all ended tasks of a user", {"user_id"}},
     {HTTP_POST, "/v1/tasks:cancel", api_tasks_cancel, "Cancel all tasks that fit",
      {LIST, TASK_FILTERS, "dry_run", "all"}},

@@ -2,6 +2,7 @@
 import json
 import re
 import unittest
+import urllib.parse
 import uuid
 
 from harness import ApiTest, wait_until
@@ -172,6 +173,26 @@ class ListTest(ApiTest):
         for query in ["status=completed", "queue=nobody", "created_before=2001-01-01T00:00:00Z",
                       f"parent_id={NOBODY}", f"job_id={NOBODY}", f"schedule_id={NOBODY}"]:
             self.assertEqual(self.expect(200, "GET", "/v1/tasks?" + query)["items"], [], query)
+
+    def test_G2_words_find_names_types_tags_and_ids_and_every_word_counts(self):
+        march = self.enqueue("invoice:send", name="Invoice of March", tags=["paper"])["id"]
+        april = self.enqueue("invoice:send", name="invoice of April", external_id="order-4711")["id"]
+        other = self.enqueue("sweep", queue="march")["id"]
+        for words, found in [("invoice", [april, march]), ("MARCH", [other, march]),
+                             ("march invoice", [march]), ("invoice may", []), ("4711", [april]),
+                             ("paper", [march]), ('"of march"', [march]), ('"march of"', []),
+                             (other[-12:], [other]), ('  ""  ', [other, april, march])]:
+            query = "/v1/tasks?q=" + urllib.parse.quote(words)
+            page = self.expect(200, "GET", query)
+            self.assertEqual([t["id"] for t in page["items"]], found, words)
+            self.assertIsNone(page["next_cursor"], words)
+        page = self.expect(200, "GET", "/v1/tasks?q=send&limit=1&status=pending")
+        self.assertEqual([t["id"] for t in page["items"]], [april])
+        page = self.expect(200, "GET", "/v1/tasks?q=send&limit=1&cursor=" + page["next_cursor"])
+        self.assertEqual([t["id"] for t in page["items"]], [march])
+        self.expect_error(422, "invalid", "GET", "/v1/tasks?q=" + "+".join("abcdefghijklmnopq"),
+                          field="q")
+        self.expect_error(422, "invalid", "POST", "/v1/tasks:cancel?q=send")
 
     def test_pages_are_newest_first_and_complete(self):
         made = [self.enqueue("t", payload=i)["id"] for i in range(7)]

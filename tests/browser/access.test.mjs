@@ -50,7 +50,10 @@ for (const colorScheme of ['light', 'dark'])
         await page.getByLabel('Cron expression').fill('0 9 * * MON');
         await page.getByText('At 09:00').waitFor();
         found.push(...(await axe(page)).map((line) => `form ${line}`));
-        await page.keyboard.press('Escape');
+        await page.keyboard.press('Escape'); // something was typed
+        await page.getByRole('button', { name: 'Discard' }).waitFor();
+        found.push(...(await axe(page)).map((line) => `unsaved ${line}`));
+        await page.getByRole('button', { name: 'Discard' }).click();
         for (const [hash, name] of [['#/jobs', 'New job'], ['#/schedules?tab=recurring', 'New pattern']]) {
             await visit(page, hash);
             await page.getByRole('button', { name }).click();
@@ -106,7 +109,7 @@ test('with the keyboard alone: skip, search, go, move, select, open, act, confir
     const rows = page.locator('tbody tr');
     await rows.first().waitFor();
     await until(async () => (await rows.allInnerTexts()).every((text) => text.includes('mail')), 'the filter');
-    await rows.first().locator('a').focus();
+    await page.keyboard.press('j');
     await page.keyboard.press('j');
     await page.keyboard.press('x');
     await page.getByText('1 selected').waitFor();

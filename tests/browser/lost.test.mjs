@@ -129,7 +129,7 @@ test('every cell of the calendar stands in the row of its day and the column of 
     await server.post(`/v1/jobs/${job.id}/schedules`, { cron_expression: '30 2 * * *',
         timezone: 'Asia/Kolkata' });
     await open('#/schedules', { timezoneId: 'Asia/Kolkata' }); // half an hour off, the clocks never change
-    await page.locator('.heat-5').first().waitFor();
+    await page.locator('.heats .heat-1').first().waitFor();
     const cells = await page.locator('.heats tbody tr').evaluateAll((rows) => rows.flatMap((row) =>
         [...row.cells].slice(1).map((cell, hour) => ({ hour, day: row.cells[0].innerText.slice(0, 3),
             label: cell.querySelector('.heat')?.getAttribute('aria-label') }))).filter((one) => one.label));

@@ -1,8 +1,8 @@
 // Jobs and their categories: what runs, with which values, when last and when next; forms for both.
 import { html, useEffect, useMemo, useState } from '../html.js';
 import { attempt, getAll, name, post, remove, useLoad } from '../api.js';
-import { Ago, Button, Confirm, Empty, Loading, Page, Problem, Tabs, TabPanel,
-    When } from '../parts/controls.js';
+import { Ago, Button, Empty, Loading, Page, Problem, Tabs, TabPanel, When } from '../parts/controls.js';
+import { Confirm } from '../parts/dialog.js';
 import { Form } from '../parts/form.js';
 import { Needs, readNeeds, saveNeeds } from '../parts/needs.js';
 import { Status } from '../parts/status.js';
@@ -60,7 +60,7 @@ function JobForm({ job, jobs, categories, onClose, done }) {
     }
     return before && html`<${Form} title=${t(job ? 'action.edit' : 'job.new')} fields=${fields} thing=${job}
         onClose=${onClose} done=${done} path=${job ? `/v1/jobs/${job.id}` : '/v1/jobs'}
-        saveExtra=${saveExtra} extra=${html`<${Needs} rows=${rows} setRows=${setRows}
+        saveExtra=${saveExtra} extraChanged=${JSON.stringify(rows) !== JSON.stringify(before)} extra=${html`<${Needs} rows=${rows} setRows=${setRows}
             jobs=${jobs.filter((one) => one.id !== job?.id)}/>`}/>`;
 }
 

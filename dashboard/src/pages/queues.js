@@ -1,11 +1,15 @@
 // Queues: what is in them, pause and resume, limits.
 import { html, useState } from '../html.js';
 import { attempt, getAll, name, patch, post, useLoad } from '../api.js';
-import { Button, Dialog, Empty, Field, Loading, Page, Problem, Select } from '../parts/controls.js';
+import { Button, Empty, Field, Loading, Page, Problem, Select } from '../parts/controls.js';
+import { FormDialog } from '../parts/dialog.js';
 import { link } from '../route.js';
 import { duration, number, t } from '../text.js';
 
 const SHOWN = ['pending', 'delayed', 'blocked', 'running', 'failed', 'dead_letter'];
+
+// Where the form shows what the server says about a field.
+const FIELDS = { rate: 'count', 'rate.count': 'count', 'rate.per_ms': 'per', ageing_ms: 'ageing' };
 
 function rateText(rate) {
     return rate ? t('queue.rateText', { count: number(rate.count), per: duration(rate.per_ms) }) : '–';
@@ -27,7 +31,7 @@ function Limits({ queue, onClose, done }) {
         concurrency: queue.concurrency ?? '', key_concurrency: queue.key_concurrency ?? '',
         count: queue.rate?.count ?? '', per: queue.rate ? queue.rate.per_ms / 1000 : 1,
         priority_order: queue.priority_order, ageing: queue.ageing_ms / 1000 });
-    const [error, setError] = useState(null);
+    const [start] = useState(values);
     const change = (key) => (event) => setValues({ ...values, [key]: event.target.value });
     const whole = (text) => (text === '' ? null : Number(text));
     async function save() {
@@ -39,29 +43,27 @@ function Limits({ queue, onClose, done }) {
                     per_ms: Math.round(Number(values.per) * 1000) },
                 priority_order: values.priority_order,
                 ageing_ms: Math.round(Number(values.ageing) * 1000) });
-            done();
-            onClose();
         } catch (failure) {
-            setError(failure);
+            failure.field = FIELDS[failure.field] ?? failure.field;
+            throw failure;
         }
+        done();
+        onClose();
     }
-    const wrong = (field) => (error?.field === field ? error.message : null);
-    const input = (key, label, hint) => html`<${Field} label=${label} hint=${hint} error=${wrong(key)}>
-        ${(field) => html`<input ...${field} type="number" min="0" value=${values[key]}
-            onInput=${change(key)}/>`}<//>`;
-    return html`<${Dialog} title=${t('queue.limitsOf', { name: queue.name })} onClose=${onClose}>
-        ${input('concurrency', t('queue.concurrency'), t('queue.concurrencyHint'))}
-        ${input('key_concurrency', t('queue.keyConcurrency'), t('queue.keyConcurrencyHint'))}
-        <div class="row">${input('count', t('queue.rate'), t('queue.rateHint'))}
-        ${input('per', t('queue.per'), t('queue.perHint'))}</div>
+    const input = (error, key, label, hint) => html`<${Field} label=${label} hint=${hint}
+        error=${error?.field === key ? error.message : null}>${(field) => html`<input ...${field} type="number"
+            min="0" value=${values[key]} onInput=${change(key)}/>`}<//>`;
+    return html`<${FormDialog} title=${t('queue.limitsOf', { name: queue.name })} onClose=${onClose}
+        onSubmit=${save} names=${Object.keys(values)} dirty=${JSON.stringify(values) !== JSON.stringify(start)}>
+        ${(error) => html`${input(error, 'concurrency', t('queue.concurrency'), t('queue.concurrencyHint'))}
+        ${input(error, 'key_concurrency', t('queue.keyConcurrency'), t('queue.keyConcurrencyHint'))}
+        <div class="row">${input(error, 'count', t('queue.rate'), t('queue.rateHint'))}
+        ${input(error, 'per', t('queue.per'), t('queue.perHint'))}</div>
         <${Field} label=${t('queue.order')}>${(field) => html`<${Select} ...${field}
             value=${values.priority_order} onChange=${(next) => setValues({ ...values,
     priority_order: next })} options=${[['high_first', t('queue.highFirst')],
     ['low_first', t('queue.lowFirst')]]}/>`}<//>
-        ${input('ageing', t('queue.ageing'), t('queue.ageingHint'))}
-        ${error && !wrong(error.field) && html`<${Problem} error=${error}/>`}
-        <footer><${Button} onClick=${onClose}>${t('action.back')}<//><${Button} kind="primary"
-            onClick=${save}>${t('action.save')}<//></footer><//>`;
+        ${input(error, 'ageing', t('queue.ageing'), t('queue.ageingHint'))}`}<//>`;
 }
 
 export default function Queues() {

@@ -2,8 +2,8 @@
 // that say in words what was typed.
 import { html, useMemo, useState } from '../html.js';
 import { attempt, get, getAll, post, remove, useLoad } from '../api.js';
-import { Ago, Button, Confirm, Empty, Loading, Page, Problem, Tabs, TabPanel,
-    When } from '../parts/controls.js';
+import { Ago, Button, Empty, Loading, Page, Problem, Tabs, TabPanel, When } from '../parts/controls.js';
+import { Confirm } from '../parts/dialog.js';
 import { Forecast } from '../parts/forecast.js';
 import { Form, valuesOf } from '../parts/form.js';
 import { flatten, gather, patternFields } from '../parts/pattern.js';
@@ -51,7 +51,8 @@ function Live({ path, fields, texts, extra, shape }) {
     }
     const ready = body && (body.cron_expression || body.interval_seconds || body.scheduled_at
         || body.schedule_type === 'immediate' || body.pattern_type);
-    return html`<${Preview} ...${usePreview(path, ready ? body : null)}/>`;
+    return html`<${Preview} ...${usePreview(path, ready ? body : null)} zone=${texts.timezone || 'UTC'}
+        byClock=${body?.schedule_type !== 'interval' && body?.schedule_type !== 'once'}/>`;
 }
 
 function Words({ base, stamp, fallback }) {

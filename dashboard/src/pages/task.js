@@ -2,64 +2,64 @@
 // what came of it; and a button for everything that may be done to it now. Follows the stream.
 import { html, useEffect, useState } from '../html.js';
 import { attempt, get, getAll, post, remove, useLoad } from '../api.js';
-import { Ago, Button, Card, Confirm, Copy, Dialog, Empty, Facts, Field, Loading, Page, Problem, Tabs,
+import { Ago, Button, Card, Copy, Empty, Facts, Field, Loading, Page, Problem, Tabs,
     TabPanel } from '../parts/controls.js';
+import { Confirm, FormDialog } from '../parts/dialog.js';
 import { Viewer } from '../parts/json.js';
 import { Logs } from '../parts/logs.js';
 import { allows, ENDED, HELD, Progress, ranMs, Status } from '../parts/status.js';
 import { Timeline } from '../parts/timeline.js';
 import { Why } from '../parts/why.js';
 import { go, link, replaceQuery } from '../route.js';
+import { notify } from '../store.js';
 import { useStream } from '../stream.js';
 import { duration, number, t } from '../text.js';
 
 const nameOf = (task) => task.name ?? task.type;
 
 function Fork({ task, checkpoints, onClose }) {
-    const [from, setFrom] = useState(String(checkpoints[0]?.seq ?? 0));
+    const first = String(checkpoints[0]?.seq ?? 0);
+    const [from, setFrom] = useState(first);
     const [payload, setPayload] = useState('');
-    const [error, setError] = useState('');
     async function fork() {
-        setError('');
-        let body = { from_checkpoint: Number(from) };
+        const body = { from_checkpoint: Number(from) };
         try {
             if (payload.trim())
-                body = { ...body, payload: JSON.parse(payload) };
-            const made = await post(`/v1/tasks/${task.id}:fork`, body);
-            onClose();
-            go('tasks', made.id);
-        } catch (failure) {
-            setError(failure.message);
+                body.payload = JSON.parse(payload);
+        } catch {
+            throw Object.assign(new Error(t('form.json')), { field: 'payload' });
         }
+        const made = await post(`/v1/tasks/${task.id}:fork`, body);
+        onClose();
+        go('tasks', made.id);
     }
-    return html`<${Dialog} title=${t('fork.title')} onClose=${onClose}><p>${t('fork.text')}</p>
+    return html`<${FormDialog} title=${t('fork.title')} onClose=${onClose} onSubmit=${fork} names=${['payload']}
+        submit=${t('action.fork')} dirty=${from !== first || payload !== ''}>${(error) => html`
+        <p>${t('fork.text')}</p>
         <${Field} label=${t('fork.from')}>${(field) => html`<select ...${field} value=${from}
             onChange=${(event) => setFrom(event.target.value)}>${checkpoints.map((one) => html`<option
             key=${one.seq} value=${one.seq}>${one.seq} · ${one.checkpoint_name} (${one.progress_percent} %)
             </option>`)}<option value="0">${t('fork.start')}</option></select>`}<//>
-        <${Field} label=${t('fork.payload')} hint=${t('fork.payloadHint')} error=${error}>${(field) => html`
-            <textarea ...${field} rows="4" spellcheck=${false} placeholder=${JSON.stringify(task.payload)
-            ?.slice(0, 200)} value=${payload} onInput=${(event) => setPayload(event.target.value)}>
-            </textarea>`}<//>
-        <footer><${Button} onClick=${onClose}>${t('action.back')}<//><${Button} kind="primary"
-            onClick=${fork}>${t('action.fork')}<//></footer><//>`;
+        <${Field} label=${t('fork.payload')} hint=${t('fork.payloadHint')} error=${error?.field && error.message}>
+            ${(field) => html`<textarea ...${field} rows="4" spellcheck=${false} placeholder=${JSON.stringify(
+        task.payload)?.slice(0, 200)} value=${payload} onInput=${(event) => setPayload(event.target.value)}>
+            </textarea>`}<//>`}<//>`;
 }
 
 function Prioritize({ task, onClose, done }) {
-    const [value, setValue] = useState(String(task.priority));
+    const start = String(task.priority);
+    const [value, setValue] = useState(start);
     async function save() {
-        if (await attempt(() => post(`/v1/tasks/${task.id}:prioritize`, { priority: Number(value) }),
-            t('task.prioritized', { name: nameOf(task) }))) {
-            done();
-            onClose();
-        }
+        await post(`/v1/tasks/${task.id}:prioritize`, { priority: Number(value) });
+        notify(t('task.prioritized', { name: nameOf(task) }));
+        done();
+        onClose();
     }
-    return html`<${Dialog} title=${t('action.prioritize')} onClose=${onClose}><${Field}
-        label=${t('task.priority')} hint=${t('task.priorityHint')}>${(field) => html`<input ...${field}
-        type="number" min="-1000" max="1000" value=${value}
-        onInput=${(event) => setValue(event.target.value)}/>`}<//>
-        <footer><${Button} onClick=${onClose}>${t('action.back')}<//><${Button} kind="primary"
-            onClick=${save}>${t('action.save')}<//></footer><//>`;
+    return html`<${FormDialog} title=${t('action.prioritize')} onClose=${onClose} onSubmit=${save}
+        names=${['priority']} dirty=${value !== start}>${(error) => html`<${Field} label=${t('task.priority')}
+        hint=${t('task.priorityHint')} error=${error?.field && error.message}>${(field) => html`<input
+        ...${field} type="number" min="-1000" max="1000" value=${value}
+        onInput=${(event) => setValue(event.target.value)}/>`}<//>`}<//>`;
 }
 
 function Actions({ task, checkpoints, reload }) {

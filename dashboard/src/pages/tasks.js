@@ -16,8 +16,25 @@ const took = (task) => ranMs(task) ?? -1;
 // What the rows of a page are put in order by; the list itself has the order of making.
 const SORTS = { status: (task) => STATUSES.indexOf(task.status), name: (task) => task.name ?? task.type,
     queue: (task) => task.queue, progress: (task) => task.progress, attempts: (task) => task.attempts, took };
+const LOOK_MS = 5000; // so long a page looks for words before it shows what it has
 const SOON_MS = 200;
 const LATER_MS = 1500;
+
+// Words have no index: the server looks for them a while and says where to continue.
+async function loadPage(parameters, signal) {
+    const end = Date.now() + LOOK_MS;
+    const ask = (cursor) => get(`/v1/tasks${toQuery({ ...parameters, cursor })}`, { signal });
+    const page = await ask(parameters.cursor);
+    while (parameters.q && page.next_cursor && page.items.length < parameters.limit && Date.now() < end) {
+        const next = await ask(page.next_cursor);
+        page.items.push(...next.items);
+        page.next_cursor = next.next_cursor;
+    }
+    return page;
+}
+
+// Whether the server's counts and its stream can be narrowed the same way as the list.
+const isCounted = (filters) => !FILTERS.some((key) => filters[key] && !['status', 'queue', 'type'].includes(key));
 
 // sort: the name of a column, with - before it from the largest down; '' is as the server has it.
 function sorted(tasks, sort) {
@@ -35,7 +52,7 @@ function sorted(tasks, sort) {
 // nor where the server left some lanes out.
 function countsOf(stats, filters) {
     const counts = {};
-    if (FILTERS.some((key) => filters[key] && !['status', 'queue', 'type'].includes(key)))
+    if (!isCounted(filters))
         return null;
     if (stats?.cut)
         return filters.queue || filters.type ? null : stats.counts;
@@ -70,11 +87,12 @@ function FilterBar({ filters, stats, onChange }) {
             go('tasks', found.id);
         else
             onChange({ status: filters.status, ...found.filters });
+        document.getElementById('content').focus();
     }
     return html`<form class="filters" onSubmit=${submit}><label class="grow"><span>${t('tasks.filter')}
         </span><input type="search" list="types" value=${text} spellcheck=${false} autocomplete="off"
             placeholder=${t('tasks.filterHint')} onInput=${(event) => setText(event.target.value)}/></label>
-        <datalist id="types">${names('type').map((one) => html`<option key=${one} value=${one}/>`)}</datalist>
+        <datalist id="types">${names('type').map((one) => html`<option key=${one} value=${`type:${one}`}/>`)}</datalist>
         <label><span>${t('queue.one')}</span><select value=${filters.queue ?? ''}
             onChange=${(event) => onChange({ ...filters, queue: event.target.value })}>
             <option value="">${t('tasks.anyQueue')}</option>${names('queue').map((one) => html`<option
@@ -82,19 +100,6 @@ function FilterBar({ filters, stats, onChange }) {
         <button type="submit" class="button">${t('action.filter')}</button>
         ${FILTERS.some((key) => filters[key]) && html`<${Button} onClick=${() => onChange({})}>${t(
         'action.clear')}<//>`}</form>`;
-}
-
-// j and k move, x selects; Enter follows the link that has the focus.
-function moveRow(event) {
-    const step = { j: 1, ArrowDown: 1, k: -1, ArrowUp: -1 }[event.key];
-    const row = event.target.closest('tr');
-    if (event.key === 'x' && row)
-        row.querySelector('input')?.click();
-    else if (step && row)
-        (step > 0 ? row.nextElementSibling : row.previousElementSibling)?.querySelector('a')?.focus();
-    else
-        return;
-    event.preventDefault();
 }
 
 // Beneath the name: why it failed, when it is due, or what else identifies it.
@@ -142,7 +147,7 @@ function Table({ tasks, selected, setSelected, sort, onSort }) {
     }
     const column = (by, text, kind) => html`<${Sortable} by=${by} text=${t(text)} kind=${kind} sort=${sort}
         onSort=${onSort}/>`;
-    return html`<div class="table-place"><table class="tasks" onKeyDown=${moveRow}><caption
+    return html`<div class="table-place"><table class="tasks"><caption
         class="visually-hidden">${t('nav.tasks')}</caption><thead><tr><th class="check"><input
         type="checkbox" checked=${all} aria-label=${t('tasks.selectAll')}
         onChange=${() => toggle(tasks.map((task) => task.id))}/></th>${column('status', 'task.status')}
@@ -193,8 +198,8 @@ function useLive(page, filters, order, cursor) {
         if (!first)
             return;
         const before = order ? '' : new Date(Date.parse(first.created_at) + 1).toISOString();
-        const again = await get(`/v1/tasks${toQuery({ created_before: before, ...filters, order, cursor,
-            limit: PAGE_ROWS })}`).catch(() => null);
+        const again = await loadPage({ created_before: before, ...filters, order, cursor,
+            limit: PAGE_ROWS }).catch(() => null);
         if (again && items.current[0] === first)
             merge(again.items);
     }
@@ -204,8 +209,9 @@ function useLive(page, filters, order, cursor) {
         merge(notes);
         if (notes.some((note) => seen.current.has(note.id)))
             timer.current ||= setTimeout(refresh, LATER_MS);
-        setFresh((count) => count + notes.filter((note) => !seen.current.has(note.id)
-            && (filters.status ? note.status === filters.status : note.version === 1)).length);
+        if (isCounted(filters))
+            setFresh((count) => count + notes.filter((note) => !seen.current.has(note.id)
+                && (filters.status ? note.status === filters.status : note.version === 1)).length);
     }
     const tasks = useMemo(() => (page.data?.items ?? []).map((task) => {
         const change = changes.get(task.id);
@@ -251,8 +257,8 @@ export default function Tasks({ query }) {
         setCursors([null]);
         setSelected(new Set());
     }, [key]);
-    const page = useLoad(() => get(`/v1/tasks${toQuery({ ...filters, order, cursor,
-        limit: PAGE_ROWS })}`), [filters, order, cursor]);
+    const page = useLoad((signal) => loadPage({ ...filters, order, cursor, limit: PAGE_ROWS }, signal),
+        [filters, order, cursor]);
     const stats = useLoad(() => get('/v1/stats'), [], 3000);
     const counts = useMemo(() => countsOf(stats.data, filters), [stats.data, key]);
     const { tasks, fresh } = useLive(page, filters, order, cursor);
@@ -270,9 +276,9 @@ export default function Tasks({ query }) {
     }
     const open = (verb) => setBulk(verb);
     return html`<${Page} title=${t('nav.tasks')} actions=${html`<a class="button narrow-only" href="#/workflows">${t('workflows.title')}</a>
-        ${filters.status && cancellable(filters.status) && html`<${Button} kind="danger"
+        ${filters.status && !filters.q && cancellable(filters.status) && html`<${Button} kind="danger"
             onClick=${() => open('cancel')}>${t('bulk.all.cancel')}<//>`}
-        ${filters.status && retryable(filters.status) && html`<${Button}
+        ${filters.status && !filters.q && retryable(filters.status) && html`<${Button}
             onClick=${() => open('retry')}>${t('bulk.all.retry')}<//>`}`}>
         <${FilterBar} filters=${filters} stats=${stats.data} onChange=${change}/>
         <${Chips} filters=${filters} counts=${counts}
@@ -282,7 +288,10 @@ export default function Tasks({ query }) {
         ${at === 1 && !order && fresh > 0 && html`<button type="button" class="fresh" onClick=${reload}>${tn(
         'tasks.fresh', fresh)}</button>`}
         ${!page.data && !page.error && html`<${Loading}/>`}
-        ${page.data && tasks.length === 0 && html`<${Empty} title=${t('tasks.empty')}
+        ${page.data?.next_cursor && tasks.length === 0 && html`<${Empty} title=${t('tasks.noneYet')}
+            text=${t('tasks.noneYetText')}><${Button} onClick=${() => setCursors([...cursors,
+        page.data.next_cursor])}>${t('tasks.lookOn')}<//><//>`}
+        ${page.data && !page.data.next_cursor && tasks.length === 0 && html`<${Empty} title=${t('tasks.empty')}
             text=${Object.keys(filters).length ? t('tasks.emptyFilter') : t('tasks.emptyText')}
             command=${Object.keys(filters).length ? null
         : 'perdura enqueue greet --payload \'{"name":"Ada"}\''}/>`}

@@ -3,7 +3,8 @@
 import { html, useEffect, useRef, useState } from '../html.js';
 import { post, query } from '../api.js';
 import { number, t, tn } from '../text.js';
-import { Button, Dialog, Problem } from './controls.js';
+import { Button, Problem } from './controls.js';
+import { Dialog } from './dialog.js';
 import { Progress } from './status.js';
 
 const COUNTED_MOST = 200000;

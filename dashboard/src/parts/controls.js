@@ -51,7 +51,7 @@ export function Card({ title, extra, children, wide = false, id }) {
 export function Problem({ error, retry }) {
     if (!error)
         return null;
-    return html`<div class="problem" role="alert"><strong>${t('error.title')}</strong>
+    return html`<div class="problem" role="alert" tabindex="-1"><strong>${t('error.title')}</strong>
         <span>${error.message}</span>
         ${retry && html`<${Button} kind="small" onClick=${retry}>${t('action.again')}<//>`}</div>`;
 }
@@ -85,29 +85,6 @@ export function Copy({ text, label = t('action.copy') }) {
     return html`<button type="button" class="copy" onClick=${copy} title=${label}
         aria-label=${`${label}: ${text.slice(0, 60)}`}><svg viewBox="0 0 16 16" aria-hidden="true"><rect
         x="5.5" y="5.5" width="8" height="8" rx="2"/><path d="M10.5 3.5v-1h-8v8h1"/></svg></button>`;
-}
-
-// A dialog of the browser's own: keeps the focus inside, closes with Escape, gives the focus back.
-export function Dialog({ title, onClose, children, wide = false }) {
-    const box = useRef(null);
-    useEffect(() => {
-        const before = document.activeElement;
-        box.current.showModal();
-        return () => before?.isConnected && before.focus();
-    }, []);
-    return html`<dialog ref=${box} class=${wide ? 'wide' : ''} aria-labelledby="dialog-title"
-        onCancel=${(event) => { event.preventDefault(); onClose(); }}
-        onClick=${(event) => event.target === box.current && onClose()}>
-        <div class="dialog-body"><header><h2 id="dialog-title">${title}</h2>
-        <button type="button" class="close" aria-label=${t('action.close')}
-            onClick=${onClose}>×</button></header>${children}</div></dialog>`;
-}
-
-export function Confirm({ title, text, action, kind = 'primary', onConfirm, onClose }) {
-    return html`<${Dialog} title=${title} onClose=${onClose}><p>${text}</p>
-        <footer><${Button} onClick=${onClose}>${t('action.back')}<//>
-        <${Button} kind=${kind} onClick=${async () => { await onConfirm(); onClose(); }}>${action}<//>
-        </footer><//>`;
 }
 
 // Arrow keys move between tabs, as everywhere.

@@ -1,6 +1,6 @@
-// What will fire in the next seven days: a row per day of this browser's calendar, a cell per hour,
-// darker the more; the hour that is chosen is listed below. Cells are buttons, so that keys reach
-// them.
+// What will fire in the next seven days: a row per day of this browser's calendar, a cell per hour. Its
+// colour is the power of ten of how often; a dot tells of what fires rarely where something fires all the
+// time. The hour that is chosen is listed below. Cells are buttons, so that keys reach them.
 import { html, useMemo, useState } from '../html.js';
 import { get, query, useLoad } from '../api.js';
 import { inWords, number, t, tn } from '../text.js';
@@ -9,15 +9,32 @@ import { Problem, When } from './controls.js';
 const HOUR = 3600e3;
 const DAYS = 7;
 const LISTED = 50;
+const APART = 6; // as often as that in an hour it is one line
+const RARE = 0.25; // fires in fewer hours than this part of all
+const STEPS = [1, 2, 10, 100, 1000]; // a colour from so many on
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
 // Every instant where they are not too many; else those that fire often as one line each, which are
-// spread evenly and said to be so.
-async function load(from) {
-    const ask = (fold) => get(`/v1/forecast${query({ from: new Date().toISOString(), fold, tz: zone,
-        to: new Date(from + DAYS * 24 * HOUR).toISOString(), limit: 10000 })}`);
-    const whole = await ask('false');
-    return whole.cut ? { ...await ask('true'), about: true } : whole;
+// spread evenly and said to be so; and where even these are too many, day by day.
+async function load(start, signal) {
+    const ask = (fold, from, to) => get(`/v1/forecast${query({ from: new Date(from).toISOString(), fold,
+        tz: zone, to: new Date(to).toISOString(), limit: 10000 })}`, { signal });
+    const now = Date.now();
+    const end = start + DAYS * 24 * HOUR;
+    const whole = await ask('false', now, end);
+    if (!whole.cut)
+        return whole;
+    const folded = await ask('true', now, end);
+    if (!folded.cut)
+        return { ...folded, about: true };
+    const items = [];
+    let cut = false;
+    for (let from = now; from < end; from += 24 * HOUR) {
+        const day = await ask('true', from, Math.min(end, from + 24 * HOUR));
+        items.push(...day.items);
+        cut ||= day.cut;
+    }
+    return { items, cut, about: true };
 }
 
 const midnight = (time) => new Date(time).setHours(0, 0, 0, 0);
@@ -65,34 +82,74 @@ function spread(items, from) {
     return cells;
 }
 
-const level = (count, most) => (count === 0 ? 0 : Math.ceil((Math.log1p(count) / Math.log1p(most)) * 5));
+const plan = (item) => item.schedule_id ?? item.recurring_job_id;
+const nameOf = (item) => item.job ?? item.name ?? item.job_id;
+const level = (count) => STEPS.filter((step) => count >= step).length;
 
-function Cell({ cell, most, chosen, onChoose }) {
+// The names of what fires rarely, for the cells where something that fires all the time would hide it.
+function markRare(cells) {
+    const hours = new Map();
+    const known = cells.filter(Boolean);
+    for (const cell of known)
+        for (const id of new Set(cell.items.map(plan)))
+            hours.set(id, (hours.get(id) ?? 0) + 1);
+    const isRare = (item) => hours.get(plan(item)) < known.length * RARE;
+    for (const cell of known) {
+        const rare = cell.items.filter(isRare);
+        cell.rare = rare.length < cell.items.length ? [...new Set(rare.map(nameOf))] : [];
+    }
+    return cells;
+}
+
+// What fires often within the hour is one line; the rarest come first.
+function linesOf(items) {
+    const groups = Map.groupBy(items, plan);
+    return [...groups.values()].flatMap((group) => {
+        const count = group.reduce((sum, item) => sum + item.count, 0);
+        return group.length < APART ? group.map((item) => [count, item])
+            : [[count, { ...group[0], count, pile_up: group.some((item) => item.pile_up) }]];
+    }).sort(([a, one], [b, other]) => a - b || (one.at < other.at ? -1 : 1)).map(([, item]) => item);
+}
+
+function Cell({ cell, chosen, onChoose }) {
     if (!cell)
         return html`<td></td>`;
-    const label = `${inWords(cell.at, { weekday: 'long', hour: '2-digit', minute: '2-digit' })}: ${tn('forecast.fires', cell.count)}`;
-    return html`<td><button type="button" class=${`heat heat-${level(cell.count, most)}`} title=${label}
-        aria-label=${label} aria-pressed=${chosen ? 'true' : 'false'} onClick=${onChoose}></button></td>`;
+    const among = cell.rare.length ? ` ${t('forecast.among', { names: cell.rare.slice(0, 5).join(', ') })}` : '';
+    const label = `${inWords(cell.at, { weekday: 'long', hour: '2-digit', minute: '2-digit' })}: ${tn('forecast.fires',
+        cell.count)}${among}`;
+    return html`<td><button type="button" class=${`heat heat-${level(cell.count)} ${among ? 'rare' : ''}`}
+        title=${label} aria-label=${label} aria-pressed=${chosen ? 'true' : 'false'}
+        onClick=${onChoose}></button></td>`;
+}
+
+function Key({ rare }) {
+    const upTo = (at) => (STEPS[at + 1] === undefined ? `${number(STEPS[at])}+` : STEPS[at + 1] === STEPS[at] + 1
+        ? number(STEPS[at]) : `${number(STEPS[at])}–${number(STEPS[at + 1] - 1)}`);
+    return html`<p class="heat-key faint"><span>${t('forecast.key')}</span>${STEPS.map((step, at) => html`<span
+        key=${step}><i class=${`heat heat-${at + 1}`}></i> ${upTo(at)}</span>`)}
+        ${rare && html`<span><i class="heat heat-3 rare"></i> ${t('forecast.rare')}</span>`}</p>`;
 }
 
 function Chosen({ cell }) {
-    if (cell.items.length === 0)
+    const lines = linesOf(cell.items);
+    if (lines.length === 0)
         return html`<p class="faint">${t('forecast.nothing')}</p>`;
     return html`<h3><${When} time=${new Date(cell.at).toISOString()}/> · ${tn('forecast.fires', cell.count)}</h3>
-        <ul class="fires">${cell.items.slice(0, LISTED).map((item, index) => html`<li key=${index}><${When}
-            time=${item.at}/> <strong>${item.job ?? item.name ?? item.job_id}</strong>
+        <ul class="fires">${lines.slice(0, LISTED).map((item, index) => html`<li key=${index}><${When}
+            time=${item.at}/> <strong>${nameOf(item)}</strong>
             ${item.count > 1 && html` × ${number(item.count)}`}
             ${item.dst && html` <span class="tag warn">${t(`dst.${item.dst}`)}</span>`}
             ${item.pile_up && html` <span class="tag warn">${t('forecast.pileUp')}</span>`}
-            ${item.window_wait && html` <span class="tag">${t('forecast.window')}</span>`}</li>`)}</ul>`;
+            ${item.window_wait && html` <span class="tag">${t('forecast.window')}</span>`}</li>`)}
+            ${lines.length > LISTED && html`<li class="faint">${t('viewer.more', { n: number(lines.length
+        - LISTED) })}</li>`}</ul>`;
 }
 
 export function Forecast({ version }) {
     const [from] = useState(() => new Date().setMinutes(0, 0, 0));
     const [chosen, setChosen] = useState(null);
-    const forecast = useLoad(() => load(from), [from, version], 60000);
-    const cells = useMemo(() => spread(forecast.data?.items ?? [], from), [forecast.data]);
-    const most = Math.max(1, ...cells.map((cell) => cell?.count ?? 0));
+    const forecast = useLoad((signal) => load(from, signal), [from, version], 60000);
+    const cells = useMemo(() => markRare(spread(forecast.data?.items ?? [], from)), [forecast.data]);
     const total = cells.reduce((sum, cell) => sum + (cell?.count ?? 0), 0);
     if (forecast.error)
         return html`<${Problem} error=${forecast.error} retry=${forecast.reload}/>`;
@@ -111,8 +168,8 @@ export function Forecast({ version }) {
         <tbody>${rows.map((row, down) => html`<tr key=${down}><th scope="row">${day(row)}</th>
             ${row.map((cell, across) => {
         const at = down * 24 + across;
-        return html`<${Cell} key=${at} cell=${cell} most=${most} chosen=${chosen === at}
+        return html`<${Cell} key=${at} cell=${cell} chosen=${chosen === at}
                 onChoose=${() => setChosen(chosen === at ? null : at)}/>`;
-    })}</tr>`)}</tbody></table></div>
+    })}</tr>`)}</tbody></table></div><${Key} rare=${cells.some((cell) => cell?.rare.length)}/>
         ${chosen !== null && html`<${Chosen} cell=${cells[chosen]}/>`}</div>`;
 }

@@ -4,7 +4,8 @@ import { html, useRef, useState } from '../html.js';
 import { patch, post } from '../api.js';
 import { notify } from '../store.js';
 import { t } from '../text.js';
-import { Button, Dialog, Field, Problem, Select } from './controls.js';
+import { Field, Select } from './controls.js';
+import { FormDialog } from './dialog.js';
 import { WEEKDAYS, weekdayName } from './pattern.js';
 
 // field: { name, label, hint?, kind: text | number | json | select | check | clock | instant | days, options?,
@@ -79,22 +80,33 @@ function Input({ field, value, change, given }) {
         onInput=${(event) => change(event.target.value)}/>`;
 }
 
+const filled = (text) => text !== '' && !(Array.isArray(text) && text.length === 0);
+
+// The fields as values; what must be filled in and is not is said here, in the reader's language.
+function checked(fields, texts) {
+    const empty = fields.find((field) => field.required && !filled(texts[field.name] ?? ''));
+    if (empty)
+        throw Object.assign(new Error(t('form.required')), { field: empty.name });
+    return valuesOf(fields, texts);
+}
+
 // thing: what is edited, or null for a new one; path: where it is posted or patched. What is not changed
 // is not sent: a job shows values of its category, which would be its own from then on. shape turns the
-// values of all fields into what is sent; extra is shown below them and saved behind them.
+// values of all fields into what is sent; extra is shown below them and saved behind them, and
+// extraChanged says whether it was changed.
 export function Form({ title, fields, thing, path, fixed = {}, onClose, done, aside, extra, saveExtra,
-    shape }) {
+    extraChanged = false, shape }) {
     const [start] = useState(() => Object.fromEntries(fields.map((field) => [field.name,
         toText(field, thing ? thing[field.name] : field.fallback)])));
     const [texts, setTexts] = useState(start);
-    const [error, setError] = useState(null);
     const made = useRef(null); // so that saving again, after extra was refused, changes what was made
-    async function save(event) {
-        event.preventDefault();
+    const shown = fields.filter((field) => !field.show || field.show(texts));
+    const names = shown.map((field) => field.name);
+    async function save() {
+        const values = checked(shown, texts);
+        const changed = shape ? shape(values) : Object.fromEntries(Object.entries(values)
+            .filter(([key]) => made.current || texts[key] !== start[key]));
         try {
-            const values = valuesOf(fields, texts);
-            const changed = shape ? shape(values) : Object.fromEntries(Object.entries(values)
-                .filter(([key]) => made.current || texts[key] !== start[key]));
             if (Object.keys(changed).length && (thing || made.current))
                 await patch(thing ? path : `${path}/${made.current.id}`, changed);
             else if (!thing && !made.current) // what is left empty is left to the server
@@ -102,23 +114,21 @@ export function Form({ title, fields, thing, path, fixed = {}, onClose, done, as
                     ? changed : values)
                     .filter(([, value]) => value !== null)) });
             await saveExtra?.(thing ?? made.current);
-            notify(t('form.saved'));
-            done();
-            onClose();
-        } catch (failure) {
-            setError(failure);
+        } catch (failure) { // pattern_config.time is the field time
+            failure.field = failure.field?.split(/[.[]/).find((part) => names.includes(part)) ?? failure.field;
+            throw failure;
         }
+        notify(t('form.saved'));
+        done();
+        onClose();
     }
-    const shown = fields.filter((field) => !field.show || field.show(texts));
-    const placed = shown.some((field) => field.name === error?.field);
-    return html`<${Dialog} title=${title} onClose=${onClose} wide=${Boolean(aside)}><form onSubmit=${save}
-        class="form" novalidate><div class=${aside ? 'with-aside' : ''}><div class="form-fields">
+    const dirty = extraChanged || JSON.stringify(texts) !== JSON.stringify(start);
+    return html`<${FormDialog} title=${title} onClose=${onClose} wide=${Boolean(aside)} onSubmit=${save}
+        dirty=${dirty} names=${names}>${(error) => html`<div class=${aside ? 'with-aside' : ''}>
+        <div class="form-fields">
         ${shown.map((field) => html`<${Field} key=${field.name} label=${field.label} hint=${field.hint}
             error=${error?.field === field.name ? error.message : null}>${(given) => html`<${Input}
             field=${field} given=${given} value=${texts[field.name]}
-            change=${(next) => setTexts({ ...texts, [field.name]: next })}/>`}<//>`)}${extra}</div>
-        ${aside && html`<div class="aside">${aside(texts)}</div>`}</div>
-        ${error && !placed && html`<${Problem} error=${error}/>`}
-        <footer><${Button} onClick=${onClose}>${t('action.back')}<//><button type="submit"
-            class="button primary">${t('action.save')}</button></footer></form><//>`;
+            change=${(next) => setTexts((now) => ({ ...now, [field.name]: next }))}/>`}<//>`)}${extra}</div>
+        ${aside && html`<div class="aside">${aside(texts)}</div>`}</div>`}<//>`;
 }
