@@ -66,12 +66,14 @@ test('a dialog takes what is typed, and Enter saves it', async () => {
     await page.done();
     await open('#/queues');
     await button('Limits: typed').click();
+    await page.getByRole('dialog').waitFor();
     await page.keyboard.type('3');
     await press('Enter');
     await until(async () => (await server.get('/v1/queues/typed')).concurrency === 3, 'the limit');
     await page.done();
     await open('#/jobs');
     await button('New job').click();
+    await page.getByRole('dialog').waitFor();
     await page.keyboard.type('typed:job');
     await press('Enter');
     await page.getByRole('link', { name: 'typed:job' }).waitFor();
@@ -80,6 +82,7 @@ test('a dialog takes what is typed, and Enter saves it', async () => {
 test('what was typed is not lost by Escape, by × or by a click beside the dialog without a question', async () => {
     await open('#/jobs');
     await button('New job').click();
+    await page.getByRole('dialog').waitFor();
     await page.keyboard.type('half:done');
     const name = page.getByLabel('Job', { exact: true });
     for (const leave of [() => press('Escape'), () => button('Close').click(), () => button('Back').click(),
@@ -153,16 +156,19 @@ test('a job that fires once a week is seen beside one that fires every minute', 
     await cell.waitFor();
     assert.equal(await cell.count(), 1);
     assert.match(await cell.getAttribute('aria-label'), /Wednesday.*61 times.*once:a:week/);
-    assert.ok(await page.locator('.heats .heat-3').count() > 100); // ten to ninety-nine in an hour
+    assert.ok(await page.locator('.heats .heat-0.steady').count() > 100); // the rest has no colour
+    assert.match(await page.locator('.heat-key').innerText(), /every:minute \(60\)/);
     await cell.click();
     const lines = page.locator('.fires li');
     await lines.first().waitFor();
     assert.match(await lines.first().innerText(), /once:a:week/);
     assert.match(await lines.nth(1).innerText(), /every:minute × 60/);
-    await server.post(`/v1/jobs/${rare.id}/schedules`, { interval_seconds: 1 }); // too many to be told one by one
+    await server.post(`/v1/jobs/${often.id}/schedules`, { interval_seconds: 1 }); // too many to be told one by one
+    await server.post(`/v1/jobs/${rare.id}/schedules`, { cron_expression: '* 8-18 * * *', timezone: 'Europe/Berlin' });
     await page.reload();
-    await page.locator('.heats .heat-5').first().waitFor();
-    assert.equal(await cell.count(), 1);
+    await page.locator('.heat-key', { hasText: /every:minute \(3,6\d\d/ }).waitFor();
+    assert.equal(await page.locator('.heats td:nth-child(4) .heat-0').count(), 7); // nothing else at two at night
+    assert.ok(await page.locator('.heats .heat-3').count() >= 6 * 11); // ten to ninety-nine by day
 });
 
 test('a preview tells the year, the zone and when its clocks change', async () => {

@@ -296,6 +296,31 @@ test('a workflow is a graph with live statuses that opens its tasks', async () =
     await page.getByRole('heading', { name: 'load warehouse' }).waitFor();
 });
 
+test('no edge of a graph runs behind a task it does not belong to', async () => {
+    const chain = Array.from({ length: 5 }, (_, at) => ({ type: 'c', ref: `c${at}`, depends_on: Array.from(
+        { length: at }, (_, before) => ({ ref: `c${before}` })) }));
+    const fan = Array.from({ length: 60 }, (_, at) => ({ type: 'f', ref: `f${at}`, depends_on: [{ ref: 'c1' }] }));
+    const end = { type: 'e', depends_on: ['c0', 'c4', 'f0', 'f30', 'f59'].map((ref) => ({ ref })) };
+    const tasks = [...chain, ...fan, end].map((task) => ({ ...task, workflow_id: 'w-edges', queue: 'edges' }));
+    await server.post('/v1/tasks', tasks);
+    await open('#/workflows/w-edges');
+    await until(async () => await page.locator('.node').count() === tasks.length, 'all nodes');
+    const behind = await page.evaluate(() => {
+        const boxes = [...document.querySelectorAll('.node rect:first-child')].map((rect) => {
+            const { x, y, width, height } = rect.getBBox();
+            const { e, f } = rect.parentElement.transform.baseVal[0].matrix;
+            return { left: x + e + 1, right: x + e + width - 1, top: y + f + 1, bottom: y + f + height - 1 };
+        });
+        return [...document.querySelectorAll('.edge')].filter((edge) => {
+            const length = edge.getTotalLength();
+            return Array.from({ length: 200 }, (_, at) => edge.getPointAtLength((length * at) / 199)).some((point) =>
+                boxes.some((box) => point.x > box.left && point.x < box.right && point.y > box.top
+                    && point.y < box.bottom));
+        }).length;
+    });
+    assert.equal(behind, 0);
+});
+
 test('an address that leads nowhere says so, and so does a task that is gone', async () => {
     await open('#/nothing');
     await page.getByRole('heading', { name: 'There is no such page' }).first().waitFor();

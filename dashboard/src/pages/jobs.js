@@ -115,12 +115,12 @@ function Categories({ categories, reload, ask }) {
         aria-label=${`${t(`action.${verb}`)}: ${one.name}`} onClick=${onClick}>${t(`action.${verb}`)}<//>`;
     return html`<div class="actions above"><${Button} kind="primary" onClick=${() => setForm('new')}>${t(
         'category.new')}<//></div><div class="card flush"><div class="table-place"><table class="stack"><thead><tr>
-        <th>${t('category.name')}</th><th>${t('task.priority')}</th><th class="n">${t('job.timeout')}</th>
+        <th>${t('category.name')}</th><th>${t('task.priority')}</th><th class="n">${t('task.timeout')}</th>
         <th class="n">${t('job.retries')}</th><th><span class="visually-hidden">${t('actions')}</span></th>
         </tr></thead><tbody>${categories.map((one) => html`<tr key=${one.id}
         class=${one.is_active ? '' : 'off'}><td class="main"><strong>${one.name}</strong>
         <small>${one.description}</small></td><td data-label=${t('task.priority')}>${one.default_priority}</td>
-        <td class="n" data-label=${t('job.timeout')}>${duration(one.default_timeout === null ? null : one.default_timeout * 1000)}</td>
+        <td class="n" data-label=${t('task.timeout')}>${duration(one.default_timeout === null ? null : one.default_timeout * 1000)}</td>
         <td class="n" data-label=${t('job.retries')}>${number(one.default_max_retries)}</td><td class="row-actions">
         ${button('edit', one, () => setForm(one))}${button('remove', one, () => ask({ title: one.name,
         confirm: async () => {

@@ -176,7 +176,7 @@ function Queues({ stats, history }) {
     const past = new Map((history?.queues ?? []).map((one) => [one.queue, one]));
     return html`<${Card} title=${t('overview.queues')} id="c5" wide
         extra=${html`<a href="#/queues">${t('action.all')}</a>`}>
-        <div class="table-place"><table><thead><tr><th>${t('queue.name')}</th>
+        <div class="table-place"><table class="stack"><thead><tr><th>${t('queue.name')}</th>
         <th>${t('overview.backlogNow')}</th><th class="n">${t('status.pending')}</th>
         <th class="n">${t('status.delayed')}</th><th class="n">${t('status.running')}</th>
         <th class="n">${t('status.completed')}</th><th class="n">${t('status.dead_letter')}</th></tr></thead>
@@ -186,7 +186,7 @@ function Queues({ stats, history }) {
             <td><${Spark} values=${past.get(queue.name)?.waiting ?? []}
                 label=${`${t('overview.backlog')}: ${queue.name}`}/></td>
             ${['pending', 'delayed', 'running', 'completed', 'dead_letter'].map((status) => html`<td
-                class="n" key=${status}>${number(queue.counts[status])}</td>`)}</tr>`)}</tbody>
+                class="n" key=${status} data-label=${t(`status.${status}`)}>${number(queue.counts[status])}</td>`)}</tr>`)}</tbody>
         </table></div>${stats.cut && html`<p class="faint">${t('overview.cut')}</p>`}<//>`;
 }
 
@@ -195,16 +195,17 @@ function Executions({ list }) {
     if (rows.length === 0)
         return null;
     return html`<${Card} title=${t('overview.executions')} id="c6" wide>
-        <div class="table-place"><table><thead><tr><th>${t('executions.period')}</th>
+        <div class="table-place"><table class="stack"><thead><tr><th>${t('executions.period')}</th>
         <th>${t('executions.category')}</th><th class="n">${t('executions.total')}</th>
         <th class="n">${t('executions.failed')}</th><th class="n">${t('executions.rate')}</th>
         <th class="n">${t('executions.average')}</th></tr></thead><tbody>${rows.map((one) => html`<tr
         key=${one.period + one.category}><td>${has(`period.${one.period}`)
     ? t(`period.${one.period}`) : one.period}</td><td>${one.category
-    ?? t('executions.all')}</td><td class="n">${number(one.total)}</td><td
-        class="n">${number(one.failed)}</td><td class="n">${one.success_rate === null ? '–'
+    ?? t('executions.all')}</td><td class="n" data-label=${t('executions.total')}>${number(one.total)}</td><td
+        class="n" data-label=${t('executions.failed')}>${number(one.failed)}</td><td class="n"
+        data-label=${t('executions.rate')}>${one.success_rate === null ? '–'
         : `${number(one.success_rate * 100)} %`}</td>
-        <td class="n">${duration(one.average_duration_ms)}</td></tr>`)}</tbody></table></div><//>`;
+        <td class="n" data-label=${t('executions.average')}>${duration(one.average_duration_ms)}</td></tr>`)}</tbody></table></div><//>`;
 }
 
 export default function Overview() {

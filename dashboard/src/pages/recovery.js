@@ -72,7 +72,7 @@ function Entries() {
         <th>${t('recovery.outcome')}</th><th class="n">${t('task.attempts')}</th>
         <th class="n">${t('task.created')}</th></tr></thead><tbody>${list.data.items.map((one) => html`<tr
         key=${one.id}><td><a href=${link('tasks', one.task_id)}><code>${one.task_id}</code></a></td>
-        <td data-label=${t('recovery.method')}>${one.recovery_method}</td><td><span class=${`status ${one.status}`}><i></i>${t(
+        <td data-label=${t('recovery.method')}>${one.recovery_method}</td><td data-label=${t('task.status')}><span class=${`status ${one.status}`}><i></i>${t(
         `recovery.${one.status}`)}</span></td><td class="words" data-label=${t('recovery.outcome')}>${one.error_message
     ?? one.recovery_result?.reason ?? '–'}</td><td class="n" data-label=${t('task.attempts')}>${
         one.max_attempts ? `${number(one.attempts)}/${number(one.max_attempts)}` : number(one.attempts)}</td>

@@ -118,7 +118,7 @@ function Row({ task, selected, onSelect }) {
     return html`<tr class=${selected ? 'selected' : ''}><td class="check"><input type="checkbox"
         checked=${selected} onChange=${onSelect} aria-label=${t('tasks.select', {
     name: task.name ?? task.type })}/></td>
-        <td><${Status} status=${task.status}/></td>
+        <td class="state"><${Status} status=${task.status}/></td>
         <td class="main"><a href=${link('tasks', task.id)}>${task.name ?? task.type}</a>
             <${Beneath} task=${task}/></td>
         <td class="narrow-hide">${task.queue}</td>
@@ -126,7 +126,7 @@ function Row({ task, selected, onSelect }) {
         ? html`<${Progress} value=${task.progress} status=${task.status}/>` : ''}</td>
         <td class="n narrow-hide">${number(task.attempts)}</td>
         <td class="n narrow-hide">${ran >= 0 ? duration(ran) : '–'}</td>
-        <td class="n"><${Ago} time=${task.created_at}/></td></tr>`;
+        <td class="n made"><${Ago} time=${task.created_at}/></td></tr>`;
 }
 
 // The head of a column that can be sorted by: a button that says so.

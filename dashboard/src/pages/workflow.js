@@ -14,10 +14,23 @@ const NEAR = 0.04; // the least zoom: 500 nodes in a row still fit
 const FAR = 0.45; // below this zoom words cannot be read: boxes are filled with the colour of the status
 const short = (text, most) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
+// A bend from row to row, straight through the gap of each row between.
+function pathOf({ x1, y1, x2, y2, gaps }) {
+    let path = `M${x1},${y1}`;
+    let [x, y] = [x1, y1];
+    for (const next of [...gaps, { x: x2, top: y2 - 5, bottom: y2 - 5 }]) {
+        const middle = (y + next.top) / 2;
+        path += ` C${x},${middle} ${next.x},${middle} ${next.x},${next.top}`;
+        if (next.bottom > next.top)
+            path += ` V${next.bottom}`;
+        [x, y] = [next.x, next.bottom];
+    }
+    return path;
+}
+
 function Edge({ edge, dim }) {
-    const middle = (edge.y1 + edge.y2) / 2;
     return html`<path class=${`edge ${edge.kind} ${dim ? 'dim' : ''}`} marker-end="url(#arrow)"
-        d=${`M${edge.x1},${edge.y1} C${edge.x1},${middle} ${edge.x2},${middle} ${edge.x2},${edge.y2 - 5}`}/>`;
+        d=${pathOf(edge)}/>`;
 }
 
 function Node({ node, task, focused, onFocus, dim }) {

@@ -1,6 +1,6 @@
 // Dialogs: to look at something, to confirm, to fill in. The first field has the focus, Enter submits, and
 // what was typed is not lost without a question.
-import { html, useEffect, useRef, useState } from '../html.js';
+import { html, useEffect, useLayoutEffect, useRef, useState } from '../html.js';
 import { t } from '../text.js';
 import { Button, Problem } from './controls.js';
 
@@ -11,7 +11,7 @@ const FIELD = 'input:not(:disabled), select:not(:disabled), textarea:not(:disabl
 export function Dialog({ title, onClose, children, wide = false }) {
     const box = useRef(null);
     const pressed = useRef(null); // where a click began: text that is marked beyond the edge closes nothing
-    useEffect(() => {
+    useLayoutEffect(() => { // before anything else is typed
         const before = document.activeElement;
         const at = box.current;
         at.showModal();

@@ -1,6 +1,7 @@
 // What will fire in the next seven days: a row per day of this browser's calendar, a cell per hour. Its
-// colour is the power of ten of how often; a dot tells of what fires rarely where something fires all the
-// time. The hour that is chosen is listed below. Cells are buttons, so that keys reach them.
+// colour is the power of ten of how often something fires that does not fire all the time; what does is told
+// once, below. A dot tells of what fires rarely. The hour that is chosen is listed below. Cells are buttons,
+// so that keys reach them.
 import { html, useMemo, useState } from '../html.js';
 import { get, query, useLoad } from '../api.js';
 import { inWords, number, t, tn } from '../text.js';
@@ -11,11 +12,12 @@ const DAYS = 7;
 const LISTED = 50;
 const APART = 6; // as often as that in an hour it is one line
 const RARE = 0.25; // fires in fewer hours than this part of all
+const STEADY = 0.9; // and in more than this: all the time
 const STEPS = [1, 2, 10, 100, 1000]; // a colour from so many on
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-// Every instant where they are not too many; else those that fire often as one line each, which are
-// spread evenly and said to be so; and where even these are too many, day by day.
+// Every instant where they are not too many; else day by day, with those that fire often as one line each,
+// which are spread evenly over what they span of the day, and said to be so.
 async function load(start, signal) {
     const ask = (fold, from, to) => get(`/v1/forecast${query({ from: new Date(from).toISOString(), fold,
         tz: zone, to: new Date(to).toISOString(), limit: 10000 })}`, { signal });
@@ -24,20 +26,15 @@ async function load(start, signal) {
     const whole = await ask('false', now, end);
     if (!whole.cut)
         return whole;
-    const folded = await ask('true', now, end);
-    if (!folded.cut)
-        return { ...folded, about: true };
-    const items = [];
-    let cut = false;
-    for (let from = now; from < end; from += 24 * HOUR) {
-        const day = await ask('true', from, Math.min(end, from + 24 * HOUR));
-        items.push(...day.items);
-        cut ||= day.cut;
-    }
-    return { items, cut, about: true };
+    const days = [now];
+    while (nextMidnight(days.at(-1)) < end)
+        days.push(nextMidnight(days.at(-1)));
+    const parts = await Promise.all(days.map((from, at) => ask('true', from, days[at + 1] ?? end)));
+    return { items: parts.flatMap((part) => part.items), cut: parts.some((part) => part.cut), about: true };
 }
 
 const midnight = (time) => new Date(time).setHours(0, 0, 0, 0);
+const nextMidnight = (time) => new Date(time).setHours(24, 0, 0, 0);
 
 // Where an instant stands: its day and hour by the clock on the wall. Days have 23 or 25 hours where
 // clocks change, so the days are rounded.
@@ -86,19 +83,25 @@ const plan = (item) => item.schedule_id ?? item.recurring_job_id;
 const nameOf = (item) => item.job ?? item.name ?? item.job_id;
 const level = (count) => STEPS.filter((step) => count >= step).length;
 
-// The names of what fires rarely, for the cells where something that fires all the time would hide it.
-function markRare(cells) {
+// Tells what fires all the time, which would give every cell one colour, from the rest; and for each cell the
+// names of what fires rarely, where something else would hide it.
+function sortOut(cells) {
     const hours = new Map();
+    const steady = new Map();
     const known = cells.filter(Boolean);
     for (const cell of known)
         for (const id of new Set(cell.items.map(plan)))
             hours.set(id, (hours.get(id) ?? 0) + 1);
-    const isRare = (item) => hours.get(plan(item)) < known.length * RARE;
+    const part = (item) => hours.get(plan(item)) / known.length;
     for (const cell of known) {
-        const rare = cell.items.filter(isRare);
+        const rare = cell.items.filter((item) => part(item) < RARE);
+        const always = cell.items.filter((item) => part(item) > STEADY);
+        for (const [name, items] of Map.groupBy(always, nameOf)) // this hour is partly over: the fullest counts
+            steady.set(name, Math.max(steady.get(name) ?? 0, items.reduce((sum, item) => sum + item.count, 0)));
         cell.rare = rare.length < cell.items.length ? [...new Set(rare.map(nameOf))] : [];
+        cell.apart = cell.count - always.reduce((sum, item) => sum + item.count, 0);
     }
-    return cells;
+    return { cells, steady: [...steady].map(([name, each]) => ({ name, each })) };
 }
 
 // What fires often within the hour is one line; the rarest come first.
@@ -117,17 +120,21 @@ function Cell({ cell, chosen, onChoose }) {
     const among = cell.rare.length ? ` ${t('forecast.among', { names: cell.rare.slice(0, 5).join(', ') })}` : '';
     const label = `${inWords(cell.at, { weekday: 'long', hour: '2-digit', minute: '2-digit' })}: ${tn('forecast.fires',
         cell.count)}${among}`;
-    return html`<td><button type="button" class=${`heat heat-${level(cell.count)} ${among ? 'rare' : ''}`}
+    return html`<td><button type="button" class=${`heat heat-${level(cell.apart)} ${cell.count > cell.apart ? 'steady' : ''} ${
+        among ? 'rare' : ''}`}
         title=${label} aria-label=${label} aria-pressed=${chosen ? 'true' : 'false'}
         onClick=${onChoose}></button></td>`;
 }
 
-function Key({ rare }) {
+function Key({ rare, steady }) {
     const upTo = (at) => (STEPS[at + 1] === undefined ? `${number(STEPS[at])}+` : STEPS[at + 1] === STEPS[at] + 1
         ? number(STEPS[at]) : `${number(STEPS[at])}–${number(STEPS[at + 1] - 1)}`);
     return html`<p class="heat-key faint"><span>${t('forecast.key')}</span>${STEPS.map((step, at) => html`<span
         key=${step}><i class=${`heat heat-${at + 1}`}></i> ${upTo(at)}</span>`)}
-        ${rare && html`<span><i class="heat heat-3 rare"></i> ${t('forecast.rare')}</span>`}</p>`;
+        ${rare && html`<span><i class="heat heat-1 rare"></i> ${t('forecast.rare')}</span>`}
+        ${steady.length > 0 && html`<span><i class="heat heat-0 steady"></i> ${t('forecast.steady', { names: steady
+        .slice(0, 5).map(({ name, each }) => `${name} (${number(each)})`).join(', ')
+        + (steady.length > 5 ? ' …' : '') })}</span>`}</p>`;
 }
 
 function Chosen({ cell }) {
@@ -149,7 +156,7 @@ export function Forecast({ version }) {
     const [from] = useState(() => new Date().setMinutes(0, 0, 0));
     const [chosen, setChosen] = useState(null);
     const forecast = useLoad((signal) => load(from, signal), [from, version], 60000);
-    const cells = useMemo(() => markRare(spread(forecast.data?.items ?? [], from)), [forecast.data]);
+    const { cells, steady } = useMemo(() => sortOut(spread(forecast.data?.items ?? [], from)), [forecast.data]);
     const total = cells.reduce((sum, cell) => sum + (cell?.count ?? 0), 0);
     if (forecast.error)
         return html`<${Problem} error=${forecast.error} retry=${forecast.reload}/>`;
@@ -170,6 +177,7 @@ export function Forecast({ version }) {
         const at = down * 24 + across;
         return html`<${Cell} key=${at} cell=${cell} chosen=${chosen === at}
                 onChoose=${() => setChosen(chosen === at ? null : at)}/>`;
-    })}</tr>`)}</tbody></table></div><${Key} rare=${cells.some((cell) => cell?.rare.length)}/>
+    })}</tr>`)}</tbody></table></div><${Key} steady=${steady}
+        rare=${cells.some((cell) => cell?.rare.length)}/>
         ${chosen !== null && html`<${Chosen} cell=${cells[chosen]}/>`}</div>`;
 }

@@ -1,6 +1,7 @@
 // A layered layout for graphs of tasks: whoever waits for others stands below them. Longest paths give
 // the layers, a few sweeps by the middle of the neighbours bring few crossings, wide layers are broken
-// into rows so that a fan of hundreds stays readable. Pure; linear but for the sorting.
+// into rows so that a fan of hundreds stays readable. An edge past other rows goes through the gaps between
+// their nodes, never behind one. Pure; linear but for the sorting.
 export const NODE_WIDTH = 190;
 export const NODE_HEIGHT = 48;
 const GAP_X = 22;
@@ -88,7 +89,28 @@ export function related(edges, id) {
     return found;
 }
 
-// nodes: { id, x, y }, edges with both ends, the size, and who is next to whom for the keys.
+// Where an edge passes the rows between its ends: the middle of the gap that is next to its way. Edges in
+// one gap are told apart by a few pixels.
+function passes(from, to, lines, width) {
+    const gaps = [];
+    let x = from.x + NODE_WIDTH / 2;
+    for (let row = from.row + 1; row < to.row; row++) {
+        const line = lines[row];
+        const step = NODE_WIDTH + GAP_X;
+        const straight = x + (to.x + NODE_WIDTH / 2 - x) / (to.row - row + 1);
+        const at = Math.max(0, Math.min(line.ids.length, Math.round((straight - line.x + GAP_X / 2) / step)));
+        const outside = (at === 0 && straight < line.x - GAP_X / 2)
+            || (at === line.ids.length && straight > line.x + line.ids.length * step - GAP_X / 2);
+        const used = line.used.get(at) ?? 0;
+        line.used.set(at, used + 1);
+        const beside = ((used + 1) >> 1) * (used % 2 ? 4 : -4) % (GAP_X / 2 - 2);
+        x = outside ? Math.max(-GAP_X, Math.min(width + GAP_X, straight)) : line.x + at * step - GAP_X / 2 + beside;
+        gaps.push({ x, top: line.y, bottom: line.y + NODE_HEIGHT });
+    }
+    return gaps;
+}
+
+// nodes: { id, x, y }, edges with both ends and the gaps they pass, the size, and who is next to whom for the keys.
 export function layers(tasks) {
     const edges = edgesOf(tasks);
     const depth = depths(tasks, edges);
@@ -108,8 +130,9 @@ export function layers(tasks) {
     let y = 0;
     lines.forEach((line, row) => {
         const own = line.ids.length * (NODE_WIDTH + GAP_X) - GAP_X;
+        Object.assign(line, { x: (width - own) / 2, y, used: new Map() });
         line.ids.forEach((id, at) => nodes.set(id, { id, row, at,
-            x: (width - own) / 2 + at * (NODE_WIDTH + GAP_X), y }));
+            x: line.x + at * (NODE_WIDTH + GAP_X), y }));
         y += NODE_HEIGHT + (line.last ? GAP_Y : ROW_GAP);
     });
     function nextTo(id, direction) {
@@ -128,7 +151,8 @@ export function layers(tasks) {
             const from = nodes.get(edge.from);
             const to = nodes.get(edge.to);
             return { id: `${edge.from}${edge.to}${edge.kind}`, kind: edge.kind, from: edge.from, to: edge.to,
-                x1: from.x + NODE_WIDTH / 2, y1: from.y + NODE_HEIGHT, x2: to.x + NODE_WIDTH / 2, y2: to.y };
+                x1: from.x + NODE_WIDTH / 2, y1: from.y + NODE_HEIGHT, x2: to.x + NODE_WIDTH / 2, y2: to.y,
+                gaps: passes(from, to, lines, width) };
         }),
         width,
         height: Math.max(0, y - GAP_Y),
