@@ -1,5 +1,5 @@
-/* Words that a task is looked for by, as people type them: each must occur in its name, its type, its
- * queue, its tags or one of its ids, whatever the case of ASCII letters. Pure. */
+/* Words that a task is looked for by, as people type them: each must occur in its name, its type,
+ * its queue, its tags or one of its ids, whatever the case of ASCII letters. Pure. */
 #ifndef CORE_SEARCH_H
 #define CORE_SEARCH_H
 
