@@ -84,11 +84,31 @@ static int take_category(struct plan *plan, struct task_input *input)
     return input->spec.queue.data ? 0 : no_memory(plan->err);
 }
 
+/* There must be room for those that are not there yet. They come into being with their first task
+ * (make_queues): what is refused leaves nothing behind. */
 static int check_queues(struct plan *plan)
 {
-    for (uint32_t i = 0; i < plan->count; i++) {
-        struct queue_state *state;
+    struct map fresh = MAP_INIT;
+    int rc = 0;
 
+    for (uint32_t i = 0; i < plan->count && rc == 0; i++) {
+        struct str queue = plan->inputs[i].spec.queue;
+
+        if ((i > 0 && str_eq(queue, plan->inputs[i - 1].spec.queue)) ||
+            limits_queue(plan->batch->queue, queue))
+            continue;
+        if (map_put(&fresh, queue, plan) < 0)
+            rc = no_memory(plan->err);
+        else
+            rc = limits_queue_room(plan->batch, map_count(&fresh), plan->err);
+    }
+    map_deinit(&fresh);
+    return rc;
+}
+
+static int check_places(struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->count; i++) {
         if (plan->inputs[i].category.data && take_category(plan, &plan->inputs[i]) < 0)
             return -(int)plan->err->code;
         if (i > 0 && str_eq(plan->inputs[i].spec.queue, plan->inputs[i - 1].spec.queue))
@@ -97,7 +117,17 @@ static int check_queues(struct plan *plan)
             return err_set_field(plan->err, ERR_INVALID, "queue", "the queue '" STR_FMT "' lives "
                                  "in another store; one step cannot be taken in two of them",
                                  STR_ARG(plan->inputs[i].spec.queue));
-        if (limits_queue_make(plan->batch, plan->inputs[i].spec.queue, &state, plan->err) < 0)
+    }
+    return check_queues(plan);
+}
+
+static int make_queues(struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->count; i++) {
+        struct queue_state *state;
+
+        if (!plan->duplicate[i] &&
+            limits_queue_make(plan->batch, plan->inputs[i].spec.queue, &state, plan->err) < 0)
             return -(int)plan->err->code;
     }
     return 0;
@@ -439,7 +469,7 @@ int enqueue_check(struct batch *batch, struct task_input *input, struct err *err
 {
     struct plan plan = {.batch = batch, .inputs = input, .count = 1, .err = err};
 
-    return check_queues(&plan);
+    return check_places(&plan);
 }
 
 /* The task of a run: it has no key and no parents, and its waits are those of its job. */
@@ -448,11 +478,14 @@ int enqueue_run(struct batch *batch, struct task_input *input, const struct run_
 {
     struct plan plan = {.batch = batch, .inputs = input, .count = 1, .arena = arena, .err = err};
     struct task *task = make_task(&plan, input, wish);
+    struct queue_state *queue;
     const char *state;
     enum status to;
 
     if (!task)
         return no_memory(err);
+    if (limits_queue_make(batch, input->spec.queue, &queue, err) < 0)
+        return -(int)err->code;
     *out = task;
     task->open_dependencies = waits;
     if (batch_waiting_status(batch, task, &to, &state, err) < 0 ||
@@ -473,7 +506,7 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
 {
     struct plan plan = {batch, inputs, count, actor, parent, arena, tasks, duplicate, differs, err};
 
-    if (check_parents(&plan) < 0 || check_queues(&plan) < 0 || name_workflow(&plan) < 0)
+    if (check_parents(&plan) < 0 || check_places(&plan) < 0 || name_workflow(&plan) < 0)
         return -(int)err->code;
     for (uint32_t i = 0; i < count; i++) {
         duplicate[i] = differs[i] = false;
@@ -489,6 +522,8 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
     }
     if (merge_all_parents(&plan) < 0)
         return give_back(&plan, count);
+    if (make_queues(&plan) < 0)
+        return -(int)err->code;
     for (uint32_t i = 0; i < count; i++) {
         if (duplicate[i]) {
             batch->queue->stats.duplicates_total++;

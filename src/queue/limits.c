@@ -300,6 +300,15 @@ int limits_follow_one(struct batch *batch, struct str name, struct queue_state *
     return rc;
 }
 
+int limits_queue_room(const struct batch *batch, uint32_t more, struct err *err)
+{
+    if (map_count(&batch->queue->queues) + more <= BOUND_QUEUES)
+        return 0;
+    return err_set_field(err, ERR_INVALID, "queue", "there are %u queues, and %d may be; use one of "
+                         "them, with limit_key for finer parts",
+                         map_count(&batch->queue->queues), BOUND_QUEUES);
+}
+
 int limits_queue_make(struct batch *batch, struct str name, struct queue_state **state,
                       struct err *err)
 {
@@ -311,9 +320,8 @@ int limits_queue_make(struct batch *batch, struct str name, struct queue_state *
     *state = limits_queue(batch->queue, name);
     if (*state)
         return 0;
-    if (map_count(&batch->queue->queues) >= BOUND_QUEUES)
-        return err_set_field(err, ERR_INVALID, "queue", "there are %d queues already; use one of "
-                             "them, with limit_key for finer parts", BOUND_QUEUES);
+    if (limits_queue_room(batch, 1, err) < 0)
+        return -(int)err->code;
     batch->wrote = true;
     add_configured(batch->queue, &row.rule);
     if (batch->store->shared)

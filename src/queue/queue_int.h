@@ -545,6 +545,7 @@ int limits_load(struct queue *queue, struct err *err); /* queues, and what runs 
 void limits_deinit(struct queue *queue);
 int limits_follow(struct batch *batch, struct err *err); /* queues other nodes made or changed */
 struct queue_state *limits_queue(struct queue *queue, struct str name); /* NULL = not there */
+int limits_queue_room(const struct batch *batch, uint32_t more, struct err *err);
 int limits_queue_make(struct batch *batch, struct str name, struct queue_state **state,
                       struct err *err);
 enum admit limits_admit(void *batch, struct str queue, struct str type, struct str limit_key,

@@ -111,6 +111,41 @@ class QueueTest(ApiTest):
         self.assertLessEqual({f"q{i}" for i in range(5)}, set(seen))
 
 
+class NewQueues(ApiTest):
+    def names(self):
+        return {queue["name"] for queue in self.expect(200, "GET", "/v1/queues?limit=1000")["items"]}
+
+    def test_f_h4_what_is_refused_leaves_no_queue_behind(self):
+        self.enqueue(queue="here", external_id="taken")
+        many = [{"type": "t", "queue": f"q{number}"} for number in range(200)]
+        task = "01890000-0000-7000-8000-000000000001"
+        for last, status in (({"type": "t", "category": "nowhere"}, 422), ({"type": "t", "external_id": "taken"}, 409),
+                             ({"type": "t", "depends_on": [task]}, 422)):
+            self.assertEqual(self.request("POST", "/v1/tasks", [*many, last]).status, status)
+        self.assertEqual(self.names(), {"here"})
+
+    def test_f_h4_an_array_with_more_queues_than_there_may_be_takes_no_place_from_others(self):
+        self.enqueue(queue="here")
+        many = [{"type": "t", "queue": f"q{number}"} for number in range(10000)]
+        self.expect_error(422, "invalid", "POST", "/v1/tasks", many, field="queue")
+        self.assertEqual(self.names(), {"here"})
+        self.enqueue(queue="another")
+
+    def test_f_h4_a_refused_spawn_leaves_no_queue_behind(self):
+        self.enqueue(queue="here", external_id="taken")
+        self.register(queues=["here"])
+        [held] = self.claim()
+        item = self.report_one("worker-1", held, "spawn", tasks=[{"type": "t", "queue": "new"},
+                                                                 {"type": "t", "external_id": "taken"}])
+        self.assertFalse(item["ok"])
+        self.assertEqual(self.names(), {"here"})
+
+    def test_a_duplicate_makes_no_queue(self):
+        self.enqueue(queue="here", idempotency_key="k")
+        self.expect(200, "POST", "/v1/tasks", {"type": "test", "queue": "there", "idempotency_key": "k"})
+        self.assertEqual(self.names(), {"here"})
+
+
 class StatsTest(ApiTest):
     def test_C7_stats_count_tasks_and_what_happened(self):
         self.enqueue("a", queue="x")
