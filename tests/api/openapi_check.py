@@ -12,6 +12,7 @@ import functools
 import json
 import pathlib
 import re
+import reprlib
 import urllib.parse
 
 DOCUMENT = pathlib.Path(__file__).resolve().parents[2] / "src/server/assets/openapi.json"
@@ -82,7 +83,8 @@ class Document:
         body = self.resolve((self.operation(method, path) or {}).get("requestBody", {}))
         return body.get("content", {}).get("application/json", {}).get("schema")
 
-    # Schemas become functions (value, where, problems) -> None.
+    # Schemas become functions (value, problems) -> None. Whoever looks inside a value puts the way there before what was
+    # found: this costs nothing where nothing is.
 
     def rule(self, schema):
         known = self.compiled.get(id(schema))
@@ -96,9 +98,9 @@ class Document:
 
     def compile(self, schema):
         if schema is True or schema == {}:
-            return lambda value, where, problems: None
+            return lambda value, problems: None
         if schema is False:
-            return lambda value, where, problems: problems.append(f"{where}: must not be there")
+            return lambda value, problems: problems.append(f": must not be there")
         unknown = set(schema) - RULES - SAYS_NOTHING
         if unknown:
             raise ValueError(f"openapi_check does not know {sorted(unknown)}")
@@ -118,12 +120,12 @@ class Document:
         exact = {t: kind for t, kind in ((str, "string"), (type(None), "null"), (bool, "boolean"), (int, "integer"),
                                          (dict, "object"), (list, "array")) if kind in wanted}
 
-        def typed(value, where, problems):
+        def typed(value, problems):
             if type(value) not in exact and not is_type(value, wanted):
-                problems.append(f"{where}: is {type_of(value)} {short(value)}, not {' or '.join(sorted(wanted))}")
+                problems.append(f": is {type_of(value)} {short(value)}, not {' or '.join(sorted(wanted))}")
                 return
             for check in checks:
-                check(value, where, problems)
+                check(value, problems)
         return typed
 
     def compile_all(self, schema):
@@ -162,18 +164,21 @@ class Document:
         required = schema.get("required", [])
         known = rules.get
 
-        def check(value, where, problems):
+        def check(value, problems):
             if type(value) is not dict:
                 return
             for name, inner in value.items():
                 rule = known(name) or next((r for p, r in patterns if p.search(name)), rest)
                 if rule is None:
-                    problems.append(f"{where}: has '{name}', which the document does not name")
+                    problems.append(f": has '{name}', which the document does not name")
                 else:
-                    rule(inner, f"{where}/{name}", problems)
+                    count = len(problems)
+                    rule(inner, problems)
+                    if len(problems) > count:
+                        prefix(problems, count, name)
             for name in required:
                 if name not in value:
-                    problems.append(f"{where}: lacks '{name}'")
+                    problems.append(f": lacks '{name}'")
         return check
 
     def compile_choices(self, schema):
@@ -185,16 +190,20 @@ class Document:
         if "not" in schema:
             rule = self.rule(schema["not"])
 
-            def excluded(value, where, problems):
+            def excluded(value, problems):
                 if not fails(rule, value):
-                    problems.append(f"{where}: is what it must not be")
+                    problems.append(f": is what it must not be")
             checks.append(excluded)
         if "enum" in schema or "const" in schema:
             values = schema.get("enum", [schema.get("const")])
 
-            def listed(value, where, problems):
+            texts = frozenset(v for v in values if type(v) is str)
+
+            def listed(value, problems):
+                if type(value) is str and value in texts:
+                    return
                 if not any(value == v and type_of(value) == type_of(v) for v in values):
-                    problems.append(f"{where}: {short(value)} is none of {values}")
+                    problems.append(f": {short(value)} is none of {values}")
             checks.append(listed)
         return checks
 
@@ -205,22 +214,22 @@ class Document:
                                       ("exclusiveMaximum", lambda v, b: v < b),
                                       ("multipleOf", lambda v, b: v % b == 0)) if w in schema]
         for word, holds in bounds:
-            def bounded(value, where, problems, word=word, holds=holds, bound=schema[word]):
+            def bounded(value, problems, word=word, holds=holds, bound=schema[word]):
                 if type(value) in (int, float) and not holds(value, bound):
-                    problems.append(f"{where}: {value} breaks {word} {bound}")
+                    problems.append(f": {value} breaks {word} {bound}")
             checks.append(bounded)
         shape = FORMATS.get(schema.get("format"))
         if shape:
-            def formed(value, where, problems):
+            def formed(value, problems):
                 if type(value) is str and not shape.match(value):
-                    problems.append(f"{where}: {short(value)} is no {schema['format']}")
+                    problems.append(f": {short(value)} is no {schema['format']}")
             checks.append(formed)
         if "pattern" in schema:
             pattern = re.compile(schema["pattern"])
 
-            def patterned(value, where, problems):
+            def patterned(value, problems):
                 if type(value) is str and not pattern.search(value):
-                    problems.append(f"{where}: {short(value)} does not fit {schema['pattern']}")
+                    problems.append(f": {short(value)} does not fit {schema['pattern']}")
             checks.append(patterned)
         return checks
 
@@ -230,42 +239,47 @@ class Document:
                  ("minProperties", dict, 1), ("maxProperties", dict, -1))
         for word, kind, sign in sizes:
             if word in schema:
-                def sized(value, where, problems, word=word, kind=kind, sign=sign, bound=schema[word]):
+                def sized(value, problems, word=word, kind=kind, sign=sign, bound=schema[word]):
                     if type(value) is kind and (len(value) - bound) * sign < 0:
-                        problems.append(f"{where}: its length {len(value)} breaks {word} {bound}")
+                        problems.append(f": its length {len(value)} breaks {word} {bound}")
                 checks.append(sized)
         if "x-max-bytes" in schema:
-            def weighed(value, where, problems, bound=schema["x-max-bytes"]):
+            def weighed(value, problems, bound=schema["x-max-bytes"]):
                 if type(value) is str and len(value.encode()) > bound:
-                    problems.append(f"{where}: its {len(value.encode())} bytes break x-max-bytes {bound}")
+                    problems.append(f": its {len(value.encode())} bytes break x-max-bytes {bound}")
             checks.append(weighed)
         if "items" in schema:
             item = self.rule(schema["items"])
 
-            def each(value, where, problems):
+            def each(value, problems):
                 if type(value) is list:
                     for index, inner in enumerate(value):
-                        item(inner, f"{where}/{index}", problems)
+                        count = len(problems)
+                        item(inner, problems)
+                        if len(problems) > count:
+                            prefix(problems, count, index)
             checks.append(each)
         if schema.get("uniqueItems"):
-            def unique(value, where, problems):
+            def unique(value, problems):
                 if type(value) is list and len({json.dumps(v, sort_keys=True) for v in value}) < len(value):
-                    problems.append(f"{where}: has the same item twice")
+                    problems.append(f": has the same item twice")
             checks.append(unique)
         if "propertyNames" in schema:
             name_rule = self.rule(schema["propertyNames"])
 
-            def named(value, where, problems):
+            def named(value, problems):
                 for name in value if type(value) is dict else ():
-                    name_rule(name, f"{where}/{name}", problems)
+                    count = len(problems)
+                    name_rule(name, problems)
+                    prefix(problems, count, name)
             checks.append(named)
         return checks
 
     def problems(self, schema, value, where=""):
         """What of the value is not as the schema says: sentences, none if all is right."""
         found = []
-        self.rule(schema)(value, where or "the body", found)
-        return found[:PROBLEMS_MAX]
+        self.rule(schema)(value, found)
+        return [(where or "the body") + problem for problem in found[:PROBLEMS_MAX]]
 
     def check(self, method, path, status, body):
         where = f"{method} {path} {status}"
@@ -340,24 +354,24 @@ def template_is_report(template):
 
 
 def sequence(checks):
-    def all_of(value, where, problems):
+    def all_of(value, problems):
         for check in checks:
-            check(value, where, problems)
+            check(value, problems)
     return all_of
 
 
 def fails(rule, value):
     found = []
-    rule(value, "", found)
+    rule(value, found)
     return found
 
 
-def choose(word, rules, value, where, problems):
+def choose(word, rules, value, problems):
     """oneOf takes exactly one, anyOf at least one. What is nearest is told."""
     nearest, fits = None, 0
     for rule in rules:
         found = []
-        rule(value, where, found)
+        rule(value, found)
         if not found:
             fits += 1
             if word == "anyOf":
@@ -365,13 +379,17 @@ def choose(word, rules, value, where, problems):
         elif nearest is None or len(found) < len(nearest):
             nearest = found
     if fits > 1:
-        problems.append(f"{where}: {short(value)} fits {fits} of oneOf")
+        problems.append(f": {short(value)} fits {fits} of oneOf")
     elif fits == 0:
         problems.extend(nearest)
 
 
+def prefix(problems, first, name):
+    problems[first:] = [f"/{name}{problem}" for problem in problems[first:]]
+
+
 def short(value):
-    text = value.decode(errors="replace") if isinstance(value, bytes) else json.dumps(value)
+    text = value.decode(errors="replace") if isinstance(value, bytes) else reprlib.repr(value)
     return text if len(text) <= 120 else text[:117] + "..."
 
 
