@@ -15,6 +15,8 @@ static const struct flag flags[] = {
      .help = "the store that is copied; otherwise the configured one"},
     {.name = "to", .type = FLAG_TEXT, .value = "STORE",
      .help = "the store that is made: a new file, or an empty database or schema"},
+    {.name = "again", .type = FLAG_BOOL,
+     .help = "also of a source that was moved elsewhere before"},
     {0}};
 
 struct view {
@@ -144,7 +146,8 @@ static void print_text(struct call *call, const struct copy_report *report)
             (long long)report->rows, (double)report->copy_us / 1e6,
             (long long)tasks_per_second(report), (double)report->compare_us / 1e6);
     if (report->differences == 0)
-        terminal_line(&call->out, COLOUR_GREEN, STR("both stores are equal"));
+        terminal_line(&call->out, COLOUR_GREEN, STR("both stores are equal; serve the copy from "
+                                                    "now on, the source is marked as moved"));
     for (uint32_t i = 0; i < report->tables_count; i++)
         if (str_is(report->tables[i].name, "log_anchors") && report->tables[i].to_rows > 0)
             fprintf(call->notes.file, "records about logs came along, their key did not: set "
@@ -155,6 +158,7 @@ static int copy(struct call *call, const struct config *config)
 {
     struct copy_request request = {.from = call_given_text(call, "from"),
                                    .to = call_given_text(call, "to"),
+                                   .again = call_given(call, "again"),
                                    .allow_network_fs = config->settings.allow_network_fs};
     struct view view = {.call = call, .began_us = clock_boot_us()};
     struct copy_report report;
@@ -196,7 +200,8 @@ const struct command command_copy = {
     .details = "Neither store may be served meanwhile. Ids, leases and their tokens stay as they "
                "are: workers go on reporting to a server on the new store. A run that was stopped "
                "goes on where it was when it is started again. At the end both stores are read "
-               "again and compared; until then the copy cannot be served.",
+               "again and compared; until then the copy cannot be served. From then on the source "
+               "is marked as moved, and serving it is refused.",
     .example = "perdura copy --from perdura.db --to postgres://perdura@db.example.org/perdura\n"
                "perdura copy --from postgres://perdura@db.example.org/perdura --to perdura.db",
     .flags = flags,

@@ -13,6 +13,8 @@ static const struct flag flags[] = {
     {.name = "leader-lease", .type = FLAG_DURATION, .value = "D", .fallback = "30s",
      .help = "lease of the leading node"},
     {.name = "demo", .type = FLAG_BOOL, .help = "fill the store with a demonstration"},
+    {.name = "again", .type = FLAG_BOOL,
+     .help = "serve a store that 'perdura copy' has moved: all that is in it runs a second time"},
     {.name = "log-level", .type = FLAG_WORD, .value = "LEVEL", .fallback = "info",
      .choices = "debug|info|warn|error", .help = "least important events that are logged"},
     {.name = "log-format", .type = FLAG_WORD, .value = "FORMAT", .fallback = "auto",

@@ -245,6 +245,8 @@ static const struct config_field root_fields[] = {
      .help = "open a SQLite store on a network file system all the same"},
     {.key = "demo", .kind = CONFIG_BOOL, SETTING(demo), .fallback = "false", .flag = "demo",
      .outside_file = true, .help = "fill the store with a demonstration"},
+    {.key = "again", .kind = CONFIG_BOOL, SETTING(again), .fallback = "false", .flag = "again",
+     .outside_file = true, .help = "serve a store all the same that was moved elsewhere"},
     {.key = "callbacks.allow", .live = true,
      .kind = CONFIG_TEXTS, SETTING_LIST(callbacks_allow), .max = 256,
      .fallback = "http://127.0.0.1,http://localhost,http://[::1]",

@@ -113,6 +113,7 @@ struct settings {
     struct retention_rule retention;
     bool demo;
     bool allow_network_fs;
+    bool again;                     /* a store that was moved elsewhere is served all the same */
     struct str log_level;
     struct str log_format;          /* auto, text, json */
     struct str tracing_otlp;        /* where spans are sent (OTLP over HTTP); absent = nowhere */

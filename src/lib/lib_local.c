@@ -100,7 +100,8 @@ static void local_close(struct pd *pd)
 static int local_open(struct pd *pd, const char *where, const struct pd_options *options,
                       struct err *err)
 {
-    struct store_options store_options = {.allow_network_fs = options->allow_network_fs != 0,
+    struct store_options store_options = {.serves = true,
+                                          .allow_network_fs = options->allow_network_fs != 0,
                                           .log = pd->logger};
     struct local *local = calloc(1, sizeof *local);
     struct queue_config config = {.log = pd->logger,

@@ -293,11 +293,14 @@ static int move_tables(struct copy *copy, struct place *place, struct err *err)
     return finish(copy, place, err);
 }
 
+/* First the source is marked: whatever happens in between, never are both of them served. */
 static int allow_serving(struct copy *copy, struct err *err)
 {
     const struct store_verbs *verbs = copy->to->verbs;
     char done[FACT_DONE_BYTES];
 
+    if (store_mark_moved(copy->from, copy->request->to, clock_wall_us(), err) < 0)
+        return -(int)err->code;
     if (verbs->begin(copy->to, err) < 0 ||
         verbs->info_put(copy->to, COPY_FACT, done_fact(copy, done, sizeof done), err) < 0 ||
         verbs->commit(copy->to, err) < 0) {
@@ -355,13 +358,32 @@ static int open_source(struct copy *copy, const struct copy_request *request, st
     return store_open(&copy->from, request->from, &options, err);
 }
 
+/* A second copy would be one more store that believes the same leases. A run that was stopped after
+ * it had marked the source goes on: its target has the note of it. */
+static int refuse_second(struct copy *copy, struct arena *arena, struct err *err)
+{
+    struct str moved, note;
+
+    if (copy->request->again)
+        return 0;
+    if (store_moved(copy->from, arena, &moved, err) < 0 ||
+        copy->to->verbs->info_get(copy->to, COPY_FACT, arena, &note, err) < 0)
+        return -(int)err->code;
+    if (!moved.data || note.data)
+        return 0;
+    return err_set(err, ERR_CONFLICT, "the source was moved already (" STR_FMT "); copy that one. "
+                   "To make a second copy of the source all the same, pass --again",
+                   STR_ARG(moved));
+}
+
 int node_copy(const struct copy_request *request,
               void (*tell)(void *ctx, const struct copy_step *step), void *tell_ctx,
               struct arena *arena, struct copy_report *report, struct err *err)
 {
     struct store_options options = {.copies = true,
                                     .allow_network_fs = request->allow_network_fs};
-    struct copy copy = {.tell = tell, .tell_ctx = tell_ctx, .results = arena, .report = report};
+    struct copy copy = {.tell = tell, .tell_ctx = tell_ctx, .results = arena, .report = report,
+                        .request = request};
     int rc;
 
     *report = (struct copy_report){0};
@@ -374,6 +396,8 @@ int node_copy(const struct copy_request *request,
         rc = copy.from->verbs->copy->own(copy.from, err);
     if (rc == 0)
         rc = copy.to->verbs->copy->own(copy.to, err);
+    if (rc == 0)
+        rc = refuse_second(&copy, arena, err);
     if (rc == 0)
         rc = run(&copy, arena, err);
     if (copy.to)

@@ -6,6 +6,7 @@
 #include "store/store_copy.h"
 
 struct copy {
+    const struct copy_request *request;
     struct store *from;
     struct store *to;
     void (*tell)(void *ctx, const struct copy_step *step);

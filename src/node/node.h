@@ -107,6 +107,7 @@ int node_backup(const struct settings *settings, struct str file, int64_t *bytes
 struct copy_request {
     struct str from;
     struct str to; /* made if it is not there; empty, or what a run before left */
+    bool again;    /* also of a source that was moved elsewhere before */
     bool allow_network_fs;
 };
 

@@ -50,7 +50,9 @@ static bool validates(void *ctx, struct str type)
 static int open_store(struct serve_stores *stores, struct str where, struct err *err)
 {
     const struct settings *settings = stores->config.settings;
-    struct store_options options = {.allow_network_fs = settings->allow_network_fs,
+    struct store_options options = {.serves = true,
+                                    .again = settings->again,
+                                    .allow_network_fs = settings->allow_network_fs,
                                     .pooler = str_is(settings->pooler, "transaction"),
                                     .log = stores->config.log};
     struct serve_store *one = &stores->list[stores->count];

@@ -283,6 +283,18 @@ static void add_told(void *ctx, enum store_health health, const char *name, stru
         fix);
 }
 
+static void check_moved(struct checks *checks, struct store *store)
+{
+    struct err err = {0};
+    struct str moved;
+
+    if (store_moved(store, checks->arena, &moved, &err) == 0 && moved.data)
+        add(checks, DOCTOR_FAILURE, "moved",
+            arena_format(checks->arena, "'perdura copy' has moved it (" STR_FMT ")",
+                         STR_ARG(moved)),
+            "serve that store, or start this one once with 'perdura serve --again'");
+}
+
 /* One store: can it be opened, what it stands on, is its content whole. */
 static void check_store(struct checks *checks, struct str where, bool is_main,
                         const struct settings *settings)
@@ -311,6 +323,7 @@ static void check_store(struct checks *checks, struct str where, bool is_main,
     } else {
         add(checks, DOCTOR_OK, "store", arena_format(checks->arena, "'%s' opens, its schema is "
                                                      "current", name), NULL);
+        check_moved(checks, store);
         if (store->verbs->inspect && store->verbs->inspect(store, add_told, checks, &err) < 0)
             add(checks, DOCTOR_FAILURE, "database", arena_str(checks->arena, str_of(err.text)),
                 NULL);

@@ -293,7 +293,8 @@ const struct copy_table copy_tables[] = {
     {TABLE("execution_hours", hours, 3)},
     {TABLE("rate_limits", buckets, 2), .shared_only = true},
     {TABLE("store_info", info, 1), .first = "name = 'log_chain_since'",
-     .only = "name NOT IN ('node_worker', 'timeline', '" COPY_FACT "')"},
+     .only = "name NOT IN ('node_worker', 'timeline', '" COPY_FACT "', "
+             "'" MOVED_FACT "')"},
 };
 const uint32_t copy_tables_count = sizeof copy_tables / sizeof copy_tables[0];
 

@@ -431,6 +431,8 @@ struct store_options {
     bool no_migrate; /* refuse instead of migrating up at the open */
     bool no_lock;    /* verify and doctor look without owning the file */
     bool copies;     /* otherwise one that holds an unfinished copy is refused */
+    bool serves;     /* its tasks shall run: one that was moved elsewhere is refused, ... */
+    bool again;      /* ... unless this says that they may run here again */
     bool pooler;     /* PostgreSQL: no connection is ours for longer than a transaction */
     const struct log *log;
 };
@@ -441,6 +443,11 @@ void store_shown(struct str where, char *out, size_t cap);
 /* For a program that owns its process, before the first store: leaves out the bookkeeping of the
  * database library that nobody reads. The library never does this to its host. */
 void store_own_process(void);
+
+/* Marks a store whose whole content is in another one from now on; in a transaction of its own. */
+int store_mark_moved(struct store *store, struct str where, int64_t now_us, struct err *err);
+/* Where it was moved and when, as it was marked: "TIME PLACE"; absent = it was not. */
+int store_moved(struct store *store, struct arena *arena, struct str *moved, struct err *err);
 
 /* A file path, sqlite:PATH, or postgres://...; migrates up unless told not to. */
 int store_open(struct store **store, struct str where, const struct store_options *options,

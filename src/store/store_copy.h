@@ -18,6 +18,10 @@
 #define COPY_FACT "copy"
 #define COPY_DONE "done "
 
+/* And the one that says where the store was moved, "TIME PLACE"; absent or empty = it was not. What
+ * it held runs there now. */
+#define MOVED_FACT "moved"
+
 enum copy_kind { COPY_INT, COPY_TIME, COPY_BOOL, COPY_TEXT, COPY_UUID, COPY_JSON };
 
 enum copy_flag {

@@ -4,7 +4,11 @@
 #include "store/sqlite/sqlite_store.h"
 #include "store/store_copy.h"
 
+#include "base/clock.h"
+
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum kind { KIND_SQLITE, KIND_POSTGRES, KIND_UNKNOWN };
 
@@ -71,6 +75,65 @@ static int refuse_unfinished_copy(struct store *store, struct err *err)
     return rc;
 }
 
+int store_moved(struct store *store, struct arena *arena, struct str *moved, struct err *err)
+{
+    int rc = store->verbs->info_get(store, MOVED_FACT, arena, moved, err);
+
+    if (rc == 0 && str_empty(*moved))
+        *moved = STR_NONE;
+    return rc;
+}
+
+static int put_moved(struct store *store, struct str value, bool again, struct err *err)
+{
+    const struct store_verbs *verbs = store->verbs;
+
+    if (verbs->begin(store, err) < 0 || verbs->info_put(store, MOVED_FACT, value, err) < 0 ||
+        (again && verbs->info_put(store, "restored", STR("1"), err) < 0) ||
+        verbs->commit(store, err) < 0) {
+        verbs->rollback(store);
+        return -(int)err->code;
+    }
+    return 0;
+}
+
+int store_mark_moved(struct store *store, struct str where, int64_t now_us, struct err *err)
+{
+    char text[PATH_MAX + 64], shown[PATH_MAX];
+    char *whole = NULL;
+
+    clock_format(now_us, text);
+    store_shown(where, shown, sizeof shown);
+    if (!strstr(shown, "://"))
+        whole = realpath(strncmp(shown, "sqlite:", 7) == 0 ? shown + 7 : shown, NULL);
+    snprintf(text + strlen(text), sizeof text - strlen(text), " %s", whole ? whole : shown);
+    free(whole);
+    return put_moved(store, str_of(text), false, err);
+}
+
+/* What it held runs elsewhere. Served again on purpose, it is as a restored backup: leases and
+ * tokens that were given out since then are not good here. */
+static int refuse_moved(struct store *store, bool again, struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct str moved, time;
+    const char *space;
+    int rc = store_moved(store, &arena, &moved, err);
+
+    if (rc == 0 && moved.data && again) {
+        rc = put_moved(store, STR(""), true, err);
+    } else if (rc == 0 && moved.data) {
+        space = memchr(moved.data, ' ', moved.len);
+        time = str_span(moved.data, space ? (size_t)(space - moved.data) : 0);
+        rc = err_set(err, ERR_CONFLICT, "the store was moved to %s by 'perdura copy' (" STR_FMT
+                     "); serve that one. To run all that is in here a second time, start it once "
+                     "with 'perdura serve --again'", space ? space + 1 : moved.data,
+                     STR_ARG(time));
+    }
+    arena_deinit(&arena);
+    return rc;
+}
+
 static int open_any(struct store **store, struct str where, const struct store_options *options,
                     struct err *err)
 {
@@ -94,6 +157,8 @@ int store_open(struct store **store, struct str where, const struct store_option
     if (rc < 0 || options->copies)
         return rc;
     rc = refuse_unfinished_copy(*store, err);
+    if (rc == 0 && options->serves)
+        rc = refuse_moved(*store, options->again, err);
     if (rc < 0) {
         (*store)->verbs->close(*store);
         *store = NULL;

@@ -326,7 +326,7 @@ class ThereAndBack(CopyTest):
         for name in set(names) - LEFT_BEHIND:
             columns = [row[1] for row in db.execute(f"PRAGMA table_info({name})")
                        if row[1] not in ("is_leader", "leader_until")]
-            where = {"store_info": "name NOT IN ('copy', 'node_worker')",
+            where = {"store_info": "name NOT IN ('copy', 'node_worker', 'moved')",
                      "lane_counts": "tasks <> 0"}.get(name, "1")
             tables[name] = sorted(map(repr, db.execute(
                 f"SELECT {', '.join(columns)} FROM {name} WHERE {where}")))
@@ -395,8 +395,8 @@ class Killed(CopyTest):
         raise AssertionError("it never came to its end")
 
     def check_kills(self, source, target, cut):
-        report = self.perdura("copy", "--from", source, "--to", cut, "--json").stdout
         kills, last = self.killed_copies(source, target)
+        report = self.perdura("copy", "--again", "--from", source, "--to", cut, "--json").stdout
         self.assertGreater(kills, 0)
         self.assertTrue(last["resumed"])
         self.assertEqual(last["tables"], json.loads(report)["tables"])
@@ -438,7 +438,7 @@ class Refused(CopyTest):
         """A copy that ends in its middle."""
         self.trap(target, "task_states", "RAISE EXCEPTION 'trapped'" if "://" in target
                   else "SELECT RAISE(ABORT, 'trapped')")
-        self.refuse("trapped", "copy", "--from", self.here, "--to", target)
+        self.refuse("trapped", "copy", "--again", "--from", self.here, "--to", target)
 
     def free(self, target):
         if "://" in target:
@@ -470,7 +470,7 @@ class Refused(CopyTest):
         node = self.serve(self.file("b.db"))
         node.enqueue("t")
         self.stop(node)
-        self.refuse("not empty (1 rows in lanes)", "copy", "--from", self.here, "--to",
+        self.refuse("not empty (1 rows in lanes)", "copy", "--again", "--from", self.here, "--to",
                     self.file("b.db"))
         edited = self.file("c.db")
         self.assertEqual(self.perdura("migrate", "up", "--store", edited).returncode, 0)
@@ -478,7 +478,7 @@ class Refused(CopyTest):
             db.execute("UPDATE job_categories SET default_timeout = 7, updated_at = updated_at + 1 "
                        "WHERE name = 'general'")
         db.close()
-        self.refuse("not empty (1 rows in job_categories)", "copy", "--from", self.here, "--to",
+        self.refuse("not empty (1 rows in job_categories)", "copy", "--again", "--from", self.here, "--to",
                     edited)
         with sqlite3.connect(edited) as db:
             self.assertEqual(db.execute("SELECT count(*) FROM job_categories").fetchone(), (7,))
@@ -506,7 +506,8 @@ class Refused(CopyTest):
             node.enqueue("t")
             self.stop(node)
             self.free(target)
-            self.refuse("the source was served since", "copy", "--from", self.here, "--to", target)
+            self.refuse("the source was served since", "copy", "--again", "--from", self.here,
+                        "--to", target)
 
     def test_a_row_that_differs_is_found_and_the_copy_not_served(self):
         self.trap(self.there, "task_specs", "new.name = 'other'")
@@ -515,6 +516,48 @@ class Refused(CopyTest):
         self.assertIn("differs", done.stdout)
         self.assertIn("differs from its source", done.stderr)
         self.refuse("unfinished copy", "serve", "--store", self.there, "--listen", "127.0.0.1:0")
+
+
+class Moved(CopyTest):
+    """Of the two only the copy is served from then on."""
+
+    def check_marked(self, source, target, shown):
+        node = self.serve(source)
+        task = node.enqueue("runs")
+        node.register("w")
+        [held] = node.claim("w")
+        self.stop(node)
+        self.copy(source, target)
+        place = f"moved to {shown}"
+        self.refuse(place, "serve", "--listen", "127.0.0.1:0", "--store", source)
+        self.refuse("--again", "serve", "--listen", "127.0.0.1:0", "--store", source)
+        self.assertIn("has moved it", self.perdura("doctor", "--store", source).stdout)
+        self.assertEqual(self.perdura("verify", "--store", source).returncode, 0)
+        other = self.file("other.db")
+        self.refuse("moved already", "copy", "--from", source, "--to", other)
+        self.copy(source, target)  # the same once more only compares
+        node = self.serve(target)
+        node.report_ok("w", held, "start")
+        self.stop(node)
+        node = self.serve(source, "--again")  # as a restored backup: old leases are void
+        self.assertFalse(node.report_one("w", held, "start")["ok"])
+        self.assertEqual(node.task(task["id"])["type"], "runs")
+        self.stop(node)
+        self.stop(self.serve(source))  # the mark is gone
+
+    def test_a_file_that_was_moved_is_served_again_only_on_purpose(self):
+        self.check_marked(self.file("a.db"), self.file("b.db"), self.file("b.db"))
+
+    def test_a_database_that_was_moved_is_served_again_only_on_purpose(self):
+        self.check_marked(self.schema(), self.file("b.db"), self.file("b.db"))
+
+    def test_a_second_copy_is_made_only_on_purpose(self):
+        here = self.file("a.db")
+        self.stop(self.serve(here))
+        self.copy(here, self.schema())
+        done = self.perdura("copy", "--again", "--from", here, "--to", self.file("c.db"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.refuse(self.file("c.db"), "serve", "--listen", "127.0.0.1:0", "--store", here)
 
 
 class Shown(CopyTest):
@@ -529,7 +572,7 @@ class Shown(CopyTest):
         self.assertIn("copying task_states (", done.stderr)
         self.assertNotIn("\r", done.stderr)
         parent, child = pty.openpty()
-        with subprocess.Popen([harness.binary(), "copy", "--from", here, "--to", self.schema()],
+        with subprocess.Popen([harness.binary(), "copy", "--again", "--from", here, "--to", self.schema()],
                               stdout=subprocess.PIPE, stderr=child,
                               env={**os.environ, "TERM": "xterm", "COLUMNS": "100"}) as process:
             os.close(child)

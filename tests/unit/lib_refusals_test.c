@@ -1,6 +1,7 @@
 /* What the library refuses before it does anything: options, handlers, reports and specs that make
  * no sense, each with a code and a sentence that names the fault (E3). */
 #include "lib_fixture.h"
+#include "store/store.h"
 
 #define ID "01890a5d-ac96-774b-bcce-b302099a8057"
 
@@ -47,6 +48,25 @@ static void options_of_a_handle_out_of_bounds_are_refused(void **state)
     assert_int_equal(access("/tmp/never-made.db", F_OK), -1);
     pd_close(NULL);
     assert_true(pd_error(NULL)[0] != '\0');
+}
+
+static void a_store_that_was_moved_is_refused(void **state)
+{
+    struct fixture *fixture = *state;
+    struct store_options options = {.allow_network_fs = true};
+    struct pd_options opened = PD_OPTIONS_INIT;
+    struct err err = {0};
+    struct store *store;
+    char path[sizeof fixture->path];
+
+    opened.allow_network_fs = 1;
+    snprintf(path, sizeof path, "%s", fixture->path);
+    pd_close(fixture->pd);
+    assert_int_equal(store_open(&store, str_of(path), &options, &err), 0);
+    assert_int_equal(store_mark_moved(store, STR("postgres://u:secret@h/d"), 0, &err), 0);
+    store->verbs->close(store);
+    assert_int_equal(pd_open(path, &opened, &fixture->pd), PD_ECONFLICT);
+    assert_non_null(strstr(pd_error(fixture->pd), "moved to postgres://u@h/d"));
 }
 
 static void codes_have_words(void **state)
@@ -289,6 +309,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_of_a_handle_out_of_bounds_are_refused),
         cmocka_unit_test(codes_have_words),
+        EACH(a_store_that_was_moved_is_refused),
         EACH(workers_that_make_no_sense_are_refused),
         EACH(a_worker_is_set_up_before_its_start_and_started_once),
         EACH(reports_out_of_their_bounds_are_refused),
