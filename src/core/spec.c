@@ -207,7 +207,7 @@ static int read_traceparent(struct parse *parse, const struct member *member, st
 
     if (spec_read_string(value, "traceparent", parse->arena, &spec->traceparent, parse->err) < 0)
         return -(int)parse->err->code;
-    if (trace_parse(spec->traceparent, &context))
+    if (spec->traceparent.len <= (size_t)member->max && trace_parse(spec->traceparent, &context))
         return 0;
     return bad_word(parse, member, "a W3C trace context such as "
                     "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
@@ -282,7 +282,7 @@ static const struct member members[] = {
     NUMBER("stall_after_ms", spec.stall_after_ms, 0, BOUND_DELAY_MS, 0),
     SPECIAL("tags", read_tags, spec.tags, 0, 0),
     NUMBER("timeout_ms", spec.timeout_ms, 1, BOUND_DELAY_MS, AT(has_timeout)),
-    SPECIAL("traceparent", read_traceparent, spec.traceparent, 0, TRACE_PARENT_BYTES),
+    SPECIAL("traceparent", read_traceparent, spec.traceparent, 0, TRACE_PARENT_BYTES_MAX),
     SPECIAL("tracestate", read_tracestate, spec.tracestate, 0, TRACE_STATE_BYTES),
     TEXT("type", spec.type, BOUND_NAME_BYTES),
     SPECIAL("unique_until", read_unique_until, spec.unique_until, 0, 0),

@@ -38,24 +38,25 @@ static int parse_rate(const struct body_field *field, struct rate_rule *rate, st
     return rc;
 }
 
-/* {"concurrency","rate"}, with "type" where the limits are an array; or just the concurrency. */
-static int parse_type_limit(struct str value, struct arena *arena, struct type_limit *limit,
-                            struct err *err)
+/* {"concurrency","rate"}, or just the concurrency; with "type" where the limits are an array, and
+ * not where they are an object, whose names are the types. */
+static int parse_type_limit(struct str value, bool by_name, struct arena *arena,
+                            struct type_limit *limit, struct err *err)
 {
-    struct body_field fields[] = {{.name = "type"}, {.name = "concurrency"}, {.name = "rate"}};
-    int rc;
+    enum { CONCURRENCY, RATE, TYPE, COUNT };
+    struct body_field fields[COUNT] = {{.name = "concurrency"}, {.name = "rate"}, {.name = "type"}};
+    int rc = 0;
 
-    if (json_kind(value) == JSON_NUMBER) {
-        fields[1].value = value;
-        return body_int(&fields[1], 0, CONCURRENCY_MAX, &limit->concurrency, err);
-    }
-    rc = body_parse(value, fields, 3, err);
+    if (by_name && json_kind(value) == JSON_NUMBER)
+        fields[CONCURRENCY].value = value;
+    else
+        rc = body_parse(value, fields, by_name ? TYPE : COUNT, err);
     if (rc == 0)
-        rc = body_text(&fields[0], BOUND_NAME_BYTES, arena, &limit->type, err);
+        rc = body_text(&fields[TYPE], BOUND_NAME_BYTES, arena, &limit->type, err);
     if (rc == 0)
-        rc = body_int(&fields[1], 0, CONCURRENCY_MAX, &limit->concurrency, err);
+        rc = body_int(&fields[CONCURRENCY], 0, CONCURRENCY_MAX, &limit->concurrency, err);
     if (rc == 0)
-        rc = parse_rate(&fields[2], &limit->rate, err);
+        rc = parse_rate(&fields[RATE], &limit->rate, err);
     if (rc == 0)
         rc = body_check_name("type", limit->type, BOUND_NAME_BYTES, err);
     return rc;
@@ -91,13 +92,11 @@ static int parse_type_limits(const struct body_field *field, struct arena *arena
     if (json_kind(field->value) == JSON_OBJECT)
         for (; rc == 0 && json_next_member(&iter, &member); count++) {
             limits[count].type = json_decode_key(member.key, arena);
-            rc = parse_type_limit(member.value, arena, &limits[count], err);
-            if (rc == 0)
-                rc = body_check_name("type", limits[count].type, BOUND_NAME_BYTES, err);
+            rc = parse_type_limit(member.value, true, arena, &limits[count], err);
         }
     else
         for (; rc == 0 && json_next_element(&iter, &member.value); count++)
-            rc = parse_type_limit(member.value, arena, &limits[count], err);
+            rc = parse_type_limit(member.value, false, arena, &limits[count], err);
     rule->type_limits = limits;
     rule->type_limits_count = count;
     return rc;
