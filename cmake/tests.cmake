@@ -120,6 +120,19 @@ foreach(source ${PYTHON_TESTS})
     ENVIRONMENT "PERDURA_BUILD=${CMAKE_BINARY_DIR};PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/api;PYTHONDONTWRITEBYTECODE=1")
 endforeach()
 
+# Clients in TypeScript made from openapi.json by generators that come from npm. Of one build: the document is the same
+# in all of them.
+find_program(NPM npm)
+if(NODE AND NPM AND CMAKE_C_COMPILER_ID STREQUAL "GNU" AND NOT PERDURA_SANITIZE AND NOT PERDURA_FAULTS)
+  add_test(NAME clients_packages COMMAND sh ${CMAKE_SOURCE_DIR}/tests/browser/packages.sh
+    ${CMAKE_BINARY_DIR}/clients ${CMAKE_SOURCE_DIR}/tests/clients)
+  set_tests_properties(clients_packages PROPERTIES FIXTURES_SETUP clients TIMEOUT ${LONG_TEST_SECONDS})
+  add_test(NAME clients_test_clients COMMAND ${PYTHON3} -m unittest test_clients
+    WORKING_DIRECTORY ${CMAKE_SOURCE_DIR}/tests/clients)
+  set_tests_properties(clients_test_clients PROPERTIES FIXTURES_REQUIRED clients TIMEOUT ${LONG_TEST_SECONDS}
+    ENVIRONMENT "PERDURA_BUILD=${CMAKE_BINARY_DIR};PERDURA_CLIENTS=${CMAKE_BINARY_DIR}/clients;PYTHONPATH=${CMAKE_SOURCE_DIR}/tests/api;PYTHONDONTWRITEBYTECODE=1")
+endif()
+
 # The dashboard in a real browser. What these tests need from npm is brought by the first of them.
 find_program(CHROMIUM NAMES chromium chromium-browser google-chrome)
 if(DASHBOARD_OK AND CHROMIUM)

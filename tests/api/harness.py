@@ -159,7 +159,7 @@ class ApiTest(unittest.TestCase):
         return reply
 
     def check_described(self, method, path, body, reply):
-        """Requests that are taken, and all answers, are as openapi.json says (E1)."""
+        """Requests that are taken, and all answers, are as openapi.json says."""
         kind = reply.headers.get_content_type() if reply.body else None
         answer = reply.json if kind == "application/json" else reply.body or None
         problems = openapi_check.check(method, path, reply.status, answer)

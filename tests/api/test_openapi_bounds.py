@@ -1,4 +1,4 @@
-"""The numbers of openapi.json (E1, F-H4): those of bounds.h, and those that the server keeps to. For every member of a
+"""The numbers of openapi.json (F-H4): those of bounds.h, and those that the server keeps to. For every member of a
 request body that has a bound, the value at the bound is taken and the next one is refused by its name."""
 import itertools
 import json
@@ -106,7 +106,7 @@ def edges(name, schema):
 
 
 class FromTheHeader(unittest.TestCase):
-    def test_e1_bounds_of_the_document_are_those_of_the_header(self):
+    def test_bounds_of_the_document_are_those_of_the_header(self):
         bounds = bounds_h()
         for constant, places in FROM_BOUNDS.items():
             for component, member, word in places:
@@ -114,7 +114,7 @@ class FromTheHeader(unittest.TestCase):
                 schema = plain(schema["properties"][member]) if member else schema
                 self.assertEqual(schema[word], bounds[constant], (constant, component, member))
 
-    def test_e1_a_bound_in_bytes_is_also_one_in_characters(self):
+    def test_a_bound_in_bytes_is_also_one_in_characters(self):
         def walk(node):
             if isinstance(node, dict):
                 if "x-max-bytes" in node and "string" in node.get("type", ()):
@@ -151,7 +151,7 @@ class ByTheServer(ApiTest):
         for name in ("x" * 200, "é" * 100):
             self.expect(201, "POST", "/v1/categories", {"name": name})
 
-    def test_e1_bounds_of_tasks(self):
+    def test_bounds_of_tasks(self):
         numbers = itertools.count()
         base = {"type": "t"}
         self.name_categories()
@@ -168,14 +168,14 @@ class ByTheServer(ApiTest):
         self.expect_error(413, "too_large", "POST", "/v1/tasks", [base] * 10001)
         self.expect_error(422, "invalid", "POST", "/v1/tasks", [])
 
-    def test_e1_bounds_of_what_users_do_to_a_task(self):
+    def test_bounds_of_what_users_do_to_a_task(self):
         task = self.enqueue()["id"]
         for verb, base, taken in (("prioritize", {"priority": 1}, (200, 409)), ("pause", {}, (200, 409)),
                                   ("fork", {}, (200, 409)), ("cancel", {}, (200, 409)), ("recover", {}, (200, 409))):
             self.assertGreater(self.try_edges("POST", f"/v1/tasks/{task}:{verb}", base, taken), 1)
         self.try_edges("POST", "/v1/recovery", {"task_id": task}, (201, 409))
 
-    def test_e1_bounds_of_queues(self):
+    def test_bounds_of_queues(self):
         self.assertGreater(self.try_edges("PATCH", "/v1/queues/q", {}), 7)
         for field in ("rate", "key_rate"):
             for name, schema in SCHEMAS["Rate"]["properties"].items():
@@ -189,7 +189,7 @@ class ByTheServer(ApiTest):
                       {"t": {"type": "u", "concurrency": 1}}, {"t": -1}, [{"type": "x" * 201}], {"x" * 201: 1}):
             self.expect_error(422, "invalid", "PATCH", "/v1/queues/q", {"type_limits": wrong})
 
-    def test_e1_bounds_of_what_is_planned(self):
+    def test_bounds_of_what_is_planned(self):
         job = self.expect(201, "POST", "/v1/jobs", {"name": "job"})["id"]
         category = self.expect(201, "POST", "/v1/categories", {"name": "category"})["id"]
         schedule = self.expect(201, "POST", f"/v1/jobs/{job}/schedules", {"interval_seconds": 3600})["id"]
@@ -205,7 +205,7 @@ class ByTheServer(ApiTest):
         self.try_edges("POST", f"/v1/jobs/{job}/dependencies", {"depends_on_job_id": job})
         self.try_edges("POST", f"/v1/jobs/{job}:run", {})
 
-    def test_e1_bounds_of_workers_and_their_reports(self):
+    def test_bounds_of_workers_and_their_reports(self):
         self.assertGreater(self.try_edges("POST", "/v1/workers", {}), 12)
         self.register(queues=["default"])
         self.assertGreater(self.try_edges("POST", "/v1/workers/worker-1:claim", {"types": ["none"]},
