@@ -36,13 +36,19 @@ struct http_limits {
     size_t bodies_bytes_max;    /* all bodies of all connections at once */
     size_t unsent_bytes_max;    /* all answers that readers have not taken yet */
     uint32_t connections_max;
+    uint32_t crowd_max;         /* more than that, only for requests that must not be put off */
+    uint32_t strangers_max;     /* connections that are not known; connections_max = any number */
+    uint32_t strangers_per_address_max;
     int64_t head_deadline_us;   /* from the first moment of a request to its last header byte */
     int64_t body_deadline_us;   /* for a whole body */
     int64_t grace_us;           /* before the two rates below count */
     uint32_t body_rate_min;     /* bytes per second a sender must reach */
     uint32_t write_rate_min;    /* bytes per second a reader must take while some are unsent */
     int64_t idle_deadline_us;   /* between requests */
-    int64_t linger_us;          /* how long a refused client may still talk into the void */
+    int64_t stranger_idle_us;   /* the same for one that is not known */
+    int64_t linger_us;          /* how long a refused client may still talk into the void … */
+    uint32_t linger_rate_min;   /* … and longer while it sends so many bytes per second … */
+    size_t linger_bytes_max;    /* … up to that many */
     size_t pipeline_bytes_max;  /* requests sent ahead; above it the socket is not read */
     size_t stream_bytes_max;    /* unsent bytes of a stream */
 };
@@ -56,13 +62,19 @@ struct http_limits {
         .bodies_bytes_max = (size_t)512 * 1024 * 1024, /* 16 of the largest batches at once */  \
         .unsent_bytes_max = (size_t)512 * 1024 * 1024, /* twice the largest answer */           \
         .connections_max = 12000,     /* 10000 workers (F-H6) and the rest of the world */      \
+        .crowd_max = 512,             /* answered and closed at once: room for every worker */  \
+        .strangers_max = 4000,        /* as many as connect in a second or two */               \
+        .strangers_per_address_max = 2000, /* a restart of that many workers on one machine */  \
         .head_deadline_us = 10 * INT64_C(1000000),   /* F-H5 */                                 \
         .body_deadline_us = 300 * INT64_C(1000000),  /* 32 MiB at 1 Mbit/s */                   \
         .grace_us = 10 * INT64_C(1000000),           /* a few lost packets and retries */       \
         .body_rate_min = 1024,        /* slower than any modem; a trickle is an attack */       \
         .write_rate_min = 1024,                                                                 \
         .idle_deadline_us = 75 * INT64_C(1000000),   /* longer than a long-poll of 60 s */      \
+        .stranger_idle_us = 10 * INT64_C(1000000),   /* the next probe may connect again */     \
         .linger_us = 2 * INT64_C(1000000),           /* one slow round trip */                  \
+        .linger_rate_min = 256 * 1024,                                                          \
+        .linger_bytes_max = 64 * 1024 * 1024, /* twice the largest body: it learns why */       \
         .pipeline_bytes_max = 64 * 1024, /* one read of a fast sender */                        \
         .stream_bytes_max = 256 * 1024,  /* about 1000 events for a slow reader (F-H18) */      \
     })
@@ -91,16 +103,18 @@ typedef void http_handler(void *ctx, struct http_exchange *exchange);
 struct http_server *http_server_open(struct loop *loop, const char *address,
                                      const struct http_limits *limits, http_handler *handler,
                                      void *ctx, struct log *log, struct err *err);
-/* Asked before a body of more than HTTP_ADMIT_BODY_BYTES (or of unknown length) is read: a negative
- * code with err refuses it then, so that strangers cannot fill the memory for bodies. Smaller ones
- * come to the handler as they are. It may add reply headers; only the head can be looked at. */
+/* Asked before any body of a stranger is read, and before one of more than HTTP_ADMIT_BODY_BYTES
+ * (or of unknown length) of all others, so that nobody fills the memory for bodies who may not ask.
+ * False: the handler gets the request at once, without its body, which is read and dropped, and the
+ * connection closes behind the answer. Only the head can be looked at. */
 #define HTTP_ADMIT_BODY_BYTES (64 * 1024)
-typedef int http_admit(void *ctx, struct http_exchange *exchange, struct err *err);
+typedef bool http_admit(void *ctx, struct http_exchange *exchange);
 void http_server_set_admit(struct http_server *server, http_admit *admit);
 /* The address really bound, "127.0.0.1:8080" or "[::1]:8080". */
 #define HTTP_ADDRESS_BYTES 64
 void http_server_address(const struct http_server *server, char *out, size_t cap);
 uint32_t http_server_connections(const struct http_server *server);
+uint32_t http_server_strangers(const struct http_server *server); /* of them, not known */
 void http_server_stop_accepting(struct http_server *server);
 /* Stops accepting, closes idle connections, lets running exchanges end (their replies say
  * "Connection: close"). After grace_us the rest is cut off, exchanges learn that their client is
@@ -111,10 +125,28 @@ void http_server_close(struct http_server *server, int64_t grace_us, void (*clos
 void http_server_free(struct http_server *server);
 
 const struct http_request *http_request(const struct http_exchange *exchange);
+
+/* Where the connection comes from. IPv6: the network of 2^64 addresses. */
+struct http_address {
+    uint8_t bytes[16];
+};
+const struct http_address *http_peer_address(const struct http_exchange *exchange);
+uint32_t http_address_hash(const struct http_address *address);
+bool http_address_eq(const struct http_address *a, const struct http_address *b);
+
+/* Whether the one at the other end has shown that it may ask. Strangers are few, go first when
+ * there is no room, and are not waited for long. */
+void http_set_known(struct http_exchange *exchange, bool known);
+bool http_is_known(const struct http_exchange *exchange);
+/* All places are taken by known connections, and this one is beyond them: only what must not be put
+ * off is answered, and the connection closes behind it. */
+bool http_is_crowded(const struct http_exchange *exchange);
 struct arena *http_arena(struct http_exchange *exchange); /* lives as long as the exchange */
 /* Gives the body's memory back early; long-polls call it before they wait. */
 void http_release_body(struct http_exchange *exchange);
 
+/* The connection closes behind the coming reply. */
+void http_close_behind(struct http_exchange *exchange);
 /* Adds a header to the coming reply. False, and nothing added, when the name is no token, the value
  * holds control characters (CR, LF), or HTTP_REPLY_HEADERS_BYTES_MAX is reached. */
 #define HTTP_REPLY_HEADERS_BYTES_MAX 8192

@@ -16,7 +16,6 @@
 #define PIECES_PER_TURN 64                 /* then other connections get their turn */
 #define UNSENT_BYTES_PAUSE (64 * 1024)     /* no further request while its answer could not leave */
 #define SENT_BYTES_KEEP (64 * 1024)        /* not worth a copy of what is unsent */
-#define LINGER_BYTES_MAX (1024 * 1024)     /* a refused sender who goes on longer is cut off */
 
 void http_connection_set_phase(struct http_exchange *exchange, enum http_phase phase)
 {
@@ -102,6 +101,7 @@ static void close_socket(struct http_exchange *exchange)
     bufferevent_free(exchange->bev);
     exchange->bev = NULL;
     exchange->server->sockets_count--;
+    http_peers_remove(&exchange->server->peers, exchange);
 }
 
 static void take_arena(struct http_exchange *exchange)
@@ -310,17 +310,20 @@ void http_connection_end_exchange(struct http_exchange *exchange)
     http_connection_settle(exchange);
 }
 
-/* False, and refused, when a large body is not wanted from this client. */
+/* False when a body is not wanted from this client: the handler has the request without it. */
 static bool admit_body(struct http_exchange *exchange)
 {
     const struct http_server *server = exchange->server;
     const struct http_head *head = &exchange->parse.head;
-    struct err err;
 
-    if (!server->admit || (!head->chunked && head->length <= HTTP_ADMIT_BODY_BYTES) ||
-        server->admit(server->ctx, exchange, &err) == 0)
+    if (!server->admit ||
+        (!exchange->peer && !head->chunked && head->length <= HTTP_ADMIT_BODY_BYTES) ||
+        server->admit(server->ctx, exchange))
         return true;
-    http_connection_refuse(exchange, &err);
+    exchange->parse.request.keep_alive = false;
+    exchange->linger = true;
+    evbuffer_drain(bufferevent_get_input(exchange->bev), unread(exchange));
+    dispatch(exchange);
     return false;
 }
 
@@ -405,8 +408,10 @@ static void on_read(struct bufferevent *bev, void *ctx)
     if (exchange->phase == HTTP_PHASE_LINGER) {
         exchange->lingered_bytes += evbuffer_get_length(input);
         evbuffer_drain(input, evbuffer_get_length(input));
-        if (exchange->lingered_bytes > LINGER_BYTES_MAX)
+        if (exchange->lingered_bytes > exchange->server->limits.linger_bytes_max)
             http_connection_free(exchange);
+    } else if (exchange->linger) {
+        evbuffer_drain(input, evbuffer_get_length(input));
     } else if (exchange->phase <= HTTP_PHASE_BODY) {
         http_connection_advance(exchange);
     }
@@ -498,7 +503,8 @@ static struct bufferevent *open_bufferevent(struct http_exchange *exchange, int 
     return bev;
 }
 
-void http_connection_new(struct http_server *server, int fd)
+void http_connection_new(struct http_server *server, int fd, const struct http_address *address,
+                         bool crowded)
 {
     struct http_exchange *exchange = calloc(1, sizeof *exchange);
 
@@ -507,9 +513,14 @@ void http_connection_new(struct http_server *server, int fd)
         return;
     }
     exchange->server = server;
+    exchange->address = *address;
+    exchange->crowded = crowded;
     exchange->bev = open_bufferevent(exchange, fd);
-    if (!exchange->bev) {
-        close(fd);
+    if (!exchange->bev || !http_peers_add(&server->peers, exchange)) {
+        if (exchange->bev)
+            bufferevent_free(exchange->bev);
+        else
+            close(fd);
         free(exchange);
         return;
     }

@@ -9,6 +9,7 @@
 #define NET_HTTP_CONNECTION_H
 
 #include "net/http_parse.h"
+#include "net/http_peers.h"
 
 #include <event2/bufferevent.h>
 #include <event2/event.h>
@@ -28,6 +29,9 @@ struct http_exchange {
     struct http_server *server;
     struct http_exchange *next, **link;             /* all connections */
     struct http_exchange *ready_next, **ready_link; /* link NULL = not in the list */
+    TAILQ_ENTRY(http_exchange) of_peer, of_all;     /* of a stranger */
+    struct http_peer *peer;                         /* of a stranger; NULL = it is known */
+    struct http_address address;
     struct bufferevent *bev;                        /* NULL: cut off, only the exchange is left */
     enum http_phase phase;
     bool advancing;    /* inside http_connection_advance: others only leave marks */
@@ -37,7 +41,8 @@ struct http_exchange {
     bool gone_told;
     bool close_after;  /* the reply said "Connection: close" */
     bool expired;      /* a deadline has passed: dealt with in the next turn */
-    bool linger;       /* unread input is expected: close gently */
+    bool linger;       /* unread input is expected and dropped: close gently */
+    bool crowded;      /* beyond connections_max */
     int64_t since_us;  /* start of the phase */
     uint64_t body_bytes;  /* body bytes received, framing included */
     size_t body_counted;  /* our share of server->bodies_bytes */
@@ -70,6 +75,7 @@ struct http_server {
     int64_t sweep_us;
     struct http_exchange *connections;
     struct http_exchange *ready;
+    struct http_peers peers;
     uint32_t connections_count;
     uint32_t sockets_count;
     size_t bodies_bytes;
@@ -86,7 +92,8 @@ struct http_server {
 };
 
 /* http_connection.c. Takes over fd. */
-void http_connection_new(struct http_server *server, int fd);
+void http_connection_new(struct http_server *server, int fd, const struct http_address *address,
+                         bool crowded);
 /* Handles what has arrived, as far as it goes, then flushes and settles. */
 void http_connection_advance(struct http_exchange *exchange);
 /* Closes, lingers or frees when the time has come; the exchange may be gone afterwards. */

@@ -19,6 +19,7 @@ static const char *reason_of(int status)
         {401, "Unauthorized"}, {403, "Forbidden"},         {404, "Not Found"},
         {409, "Conflict"},     {405, "Method Not Allowed"}, {408, "Request Timeout"},
         {412, "Precondition Failed"},                      {413, "Content Too Large"},
+        {415, "Unsupported Media Type"},
         {422, "Unprocessable Content"},                    {429, "Too Many Requests"},
         {431, "Request Header Fields Too Large"},          {500, "Internal Server Error"},
         {503, "Service Unavailable"},                      {507, "Insufficient Storage"},
@@ -67,7 +68,8 @@ static void write_head_with_length(struct http_exchange *exchange, int status,
 
 static void decide_close(struct http_exchange *exchange)
 {
-    exchange->close_after = !exchange->parse.request.keep_alive || exchange->server->closing;
+    exchange->close_after = !exchange->parse.request.keep_alive || exchange->server->closing ||
+                            exchange->crowded;
 }
 
 /* Begins the answer: true when its body is to be sent, too. */
@@ -113,6 +115,11 @@ void http_reply_buf(struct http_exchange *exchange, int status, const char *cont
     }
     buf_deinit(body);
     http_connection_end_exchange(exchange);
+}
+
+void http_close_behind(struct http_exchange *exchange)
+{
+    exchange->parse.request.keep_alive = false;
 }
 
 bool http_reply_header(struct http_exchange *exchange, const char *name, const char *value)
@@ -169,6 +176,31 @@ void http_reply_write_continue(struct http_exchange *exchange)
 const struct http_request *http_request(const struct http_exchange *exchange)
 {
     return &exchange->parse.request;
+}
+
+const struct http_address *http_peer_address(const struct http_exchange *exchange)
+{
+    return &exchange->address;
+}
+
+void http_set_known(struct http_exchange *exchange, bool known)
+{
+    struct http_peers *peers = &exchange->server->peers;
+
+    if (known && exchange->peer)
+        http_peers_remove(peers, exchange);
+    else if (!known && !exchange->peer && exchange->bev && !http_peers_add(peers, exchange))
+        exchange->write_failed = true; /* no memory to watch it */
+}
+
+bool http_is_known(const struct http_exchange *exchange)
+{
+    return !exchange->peer;
+}
+
+bool http_is_crowded(const struct http_exchange *exchange)
+{
+    return exchange->crowded;
 }
 
 struct arena *http_arena(struct http_exchange *exchange)

@@ -10,6 +10,7 @@
 #include <netdb.h>
 #include <malloc.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -73,13 +74,17 @@ bool http_server_has_expired(const struct http_exchange *exchange, int64_t now_u
     case HTTP_PHASE_HEAD:
         return elapsed_us > limits->head_deadline_us;
     case HTTP_PHASE_IDLE:
-        return elapsed_us > limits->idle_deadline_us && !exchange->blocked_since_us;
+        return !exchange->blocked_since_us &&
+               (elapsed_us > limits->idle_deadline_us ||
+                (exchange->peer && elapsed_us > limits->stranger_idle_us));
     case HTTP_PHASE_BODY:
         return elapsed_us > limits->body_deadline_us ||
                is_too_slow(server, elapsed_us, exchange->body_bytes,
                            limits->body_rate_min);
     case HTTP_PHASE_LINGER:
-        return elapsed_us > limits->linger_us;
+        return elapsed_us > limits->linger_us +
+                                (int64_t)((double)exchange->lingered_bytes * 1e6 /
+                                          limits->linger_rate_min);
     case HTTP_PHASE_RUNNING:
     case HTTP_PHASE_STREAM:
     case HTTP_PHASE_CLOSING:
@@ -144,16 +149,45 @@ static void back_off(struct http_server *server, int code)
     loop_timer_set(server->accept_timer, ACCEPT_BACKOFF_US);
 }
 
+/* Strangers make room. False: all places are taken by known connections. */
+static bool make_room(struct http_server *server, const struct http_address *address,
+                      bool *crowded)
+{
+    struct http_exchange *victim = http_peers_surplus(&server->peers, address, &server->limits);
+    uint32_t max = server->limits.connections_max;
+
+    *crowded = false;
+    if (!victim && server->sockets_count >= max) {
+        victim = http_peers_oldest(&server->peers);
+        *crowded = !victim || victim->crowded;
+        if (*crowded && server->sockets_count < max + server->limits.crowd_max)
+            victim = NULL;
+        else if (!victim)
+            return false;
+    }
+    if (victim)
+        http_connection_cut(victim);
+    return true;
+}
+
 /* True when another connection may be waiting. */
 static bool accept_one(struct http_server *server)
 {
     struct sockaddr_storage peer = {0};
+    struct http_exchange *victim;
+    struct http_address address;
     socklen_t len = sizeof peer;
+    bool crowded;
     int fd = accept4(server->fd, (struct sockaddr *)&peer, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
     if (fd < 0) {
         if (errno == EAGAIN)
             return false;
+        victim = errno == EMFILE ? http_peers_oldest(&server->peers) : NULL;
+        if (victim) {
+            http_connection_cut(victim);
+            return true;
+        }
         if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
             back_off(server, errno);
             return false;
@@ -161,12 +195,13 @@ static bool accept_one(struct http_server *server)
         return true; /* this one left before it was accepted */
     }
     server->backoff_logged = false;
-    if (server->sockets_count >= server->limits.connections_max) {
+    http_address_of(&peer, &address);
+    if (!make_room(server, &address, &crowded)) {
         turn_away(server, fd);
         return true;
     }
     server->full_logged = false;
-    http_connection_new(server, fd);
+    http_connection_new(server, fd, &address, crowded);
     return true;
 }
 
@@ -263,6 +298,16 @@ static int64_t sweep_interval(const struct http_limits *limits)
     return least_us / 4 < SWEEP_US_MIN ? SWEEP_US_MIN : least_us / 4;
 }
 
+/* Files are needed for other things than strangers. */
+static void limit_strangers(struct http_limits *limits)
+{
+    struct rlimit files;
+
+    if (limits->strangers_max < limits->connections_max &&
+        getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur / 4 < limits->strangers_max)
+        limits->strangers_max = files.rlim_cur < 16 ? 4 : (uint32_t)(files.rlim_cur / 4);
+}
+
 static int open_parts(struct http_server *server, const char *address, struct err *err)
 {
     server->fd = open_listener(address, err);
@@ -297,6 +342,8 @@ struct http_server *http_server_open(struct loop *loop, const char *address,
     server->handler = handler;
     server->ctx = ctx;
     server->fd = -1;
+    http_peers_init(&server->peers);
+    limit_strangers(&server->limits);
     if (open_parts(server, address, err) < 0) {
         http_server_free(server);
         return NULL;
@@ -335,6 +382,11 @@ void http_server_address(const struct http_server *server, char *out, size_t cap
 uint32_t http_server_connections(const struct http_server *server)
 {
     return server->sockets_count;
+}
+
+uint32_t http_server_strangers(const struct http_server *server)
+{
+    return server->peers.strangers_count;
 }
 
 void http_server_stop_accepting(struct http_server *server)

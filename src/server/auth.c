@@ -70,8 +70,13 @@ int auth_check_listen(struct str listen, struct str token, struct err *err)
     if (!split_host(listen, &host, &port) || !port.data)
         return err_set(err, ERR_USAGE, "the address '" STR_FMT "' is not host:port or [v6]:port",
                        STR_ARG(listen));
-    if (auth_host_is_loopback(host) || !str_empty(token))
+    if (auth_host_is_loopback(host) || token.len >= AUTH_TOKEN_BYTES_MIN)
         return 0;
+    if (!str_empty(token))
+        return err_set(err, ERR_USAGE,
+                       "the token has %zu characters, and listening on " STR_FMT " needs one of at "
+                       "least %d: set PERDURA_TOKEN to the output of 'openssl rand -hex 32'",
+                       token.len, STR_ARG(listen), AUTH_TOKEN_BYTES_MIN);
     return err_set(err, ERR_USAGE,
                    "listening on " STR_FMT " is open to the network and needs a token: set "
                    "PERDURA_TOKEN, or listen on 127.0.0.1", STR_ARG(listen));
@@ -146,6 +151,11 @@ static bool is_open_path(const struct auth *auth, struct str path)
 {
     return str_is(path, "/healthz") || (auth->loopback && str_is(path, "/readyz")) ||
            str_is(path, "/") || str_starts(path, STR("/assets/"));
+}
+
+bool auth_is_open(const struct auth *auth, const struct http_request *request)
+{
+    return is_open_path(auth, request->path);
 }
 
 static int check_token(const struct auth *auth, const struct http_request *request,

@@ -20,11 +20,16 @@ struct auth {
 int auth_init(struct auth *auth, const char *address, const struct settings *settings,
               struct err *err);
 
-/* Before listening: an address beyond loopback needs a token. */
+/* Before listening: an address beyond loopback needs a token that cannot be guessed. */
 int auth_check_listen(struct str listen, struct str token, struct err *err);
+
+#define AUTH_TOKEN_BYTES_MIN 16 /* beyond loopback: 64 bits even of hex digits */
 
 /* 0, or -ERR_FORBIDDEN (Host, Origin), or -ERR_UNAUTHORIZED (token). */
 int auth_check(const struct auth *auth, const struct http_request *request, struct err *err);
+
+/* Whether everybody may ask for it, token or not. */
+bool auth_is_open(const struct auth *auth, const struct http_request *request);
 
 bool auth_host_is_loopback(struct str host); /* localhost, 127.0.0.0/8, ::1; no port */
 

@@ -3,6 +3,7 @@
  * "other", and routes are patterns. What was measured per queue is in metrics_measures.c. Loop
  * thread. */
 #include "server/api.h"
+#include "server/door.h"
 #include "server/metrics_int.h"
 
 #include "dispatch/span_export.h"
@@ -191,6 +192,10 @@ static void write_process(struct buf *out, const struct server *server,
                         (double)(clock_boot_us() - server->started_boot_us) / 1e6);
     metrics_one(out, "http_connections", "gauge", "Open connections.",
                 http_server_connections(server->http));
+    metrics_one(out, "http_strangers", "gauge", "Connections that have not shown a right token.",
+                http_server_strangers(server->http));
+    metrics_one(out, "wrong_tokens_total", "counter", "Requests with a wrong token.",
+                server->door->guard.wrong_total);
     metrics_one(out, "long_polls", "gauge", "Requests that wait: claims and waits.",
                 server->waiting_count);
     metrics_one(out, "waiting_claims", "gauge", "Claims that wait for tasks.",

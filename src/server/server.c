@@ -1,6 +1,7 @@
 /* The server's life: opening, the one entry for every request (permit, find the route, check the
  * query, hand over), and draining. What a route does is in the api_ files. Loop thread.
  * Draining lets long-polls go first, so that it does not last as long as they would. */
+#include "server/door.h"
 #include "server/sampler.h"
 #include "server/server_int.h"
 
@@ -13,38 +14,12 @@
 #define FORGET_AGAIN_US (50 * CLOCK_MS_US)
 #define READER_THREADS 2 /* one long list or backup must not stop the short reads */
 
-static int admit(struct api_call *call)
-{
-    struct server *server = call->server;
-    const struct http_request *request = call->request;
-    struct str names[ROUTE_NAMES_MAX];
-    char allow[ROUTER_ALLOW_BYTES];
-    int rc = auth_check(&server->auth, request, &call->err);
-
-    if (rc < 0)
-        return rc;
-    rc = router_find(request->method, request->path, call->arena, &call->route, names, allow,
-                     &call->err);
-    call->name = names[0];
-    call->second_name = names[1];
-    if (rc == -ERR_METHOD)
-        http_reply_header(call->exchange, "Allow", allow);
-    if (rc == 0)
-        rc = router_query(call->route, request->query, call->arena, call->parameters, &call->err);
-    if (rc == 0 && request->method != HTTP_POST && request->method != HTTP_PATCH)
-        rc = call_no_body(call);
-    return rc;
-}
-
-/* For large bodies, before they are read. */
-static int admit_head(void *ctx, struct http_exchange *exchange, struct err *err)
+/* Before a body is read. */
+static bool admit_body(void *ctx, struct http_exchange *exchange)
 {
     const struct server *server = ctx;
-    int rc = auth_check(&server->auth, http_request(exchange), err);
 
-    if (rc == -ERR_UNAUTHORIZED)
-        http_reply_header(exchange, "WWW-Authenticate", "Bearer realm=\"perdura\"");
-    return rc;
+    return door_admits_body(server->door, exchange);
 }
 
 /* One that could not be a correlation id is passed over: proxies make them, not people. It comes
@@ -84,8 +59,8 @@ static void handle(void *ctx, struct http_exchange *exchange)
     call->arena = http_arena(exchange);
     call->out = BUF_INIT(CALL_REPLY_BYTES_MAX);
     take_request_id(call);
-    if (admit(call) < 0)
-        call_fail(call);
+    if (door_admit(call) < 0)
+        door_refuse(call);
     else
         call->route->handle(call);
 }
@@ -124,6 +99,9 @@ static int open_parts(struct server *server, struct err *err)
                                     CALL_READ_BYTES_MAX, err);
     if (!server->readers)
         return -(int)err->code;
+    server->door = door_open(server, err);
+    if (!server->door)
+        return -(int)err->code;
     server->stream = stream_open(server, err);
     if (!server->stream)
         return -(int)err->code;
@@ -141,6 +119,7 @@ static int open_listener(struct server *server, struct err *err)
     const struct settings *settings = server->settings;
     char listen[256];
     char backup_dir[PATH_MAX];
+    struct http_limits limits = HTTP_LIMITS_DEFAULT;
     int rc = auth_check_listen(settings->listen, settings->token, err);
 
     if (rc == 0 && settings->backup_dir.data)
@@ -148,10 +127,12 @@ static int open_listener(struct server *server, struct err *err)
     if (rc < 0)
         return rc;
     snprintf(listen, sizeof listen, STR_FMT, STR_ARG(settings->listen));
-    server->http = http_server_open(server->loop, listen, NULL, handle, server, server->log, err);
+    if (str_empty(settings->token)) /* everybody may ask, and comes from the same address */
+        limits.strangers_max = limits.strangers_per_address_max = limits.connections_max;
+    server->http = http_server_open(server->loop, listen, &limits, handle, server, server->log, err);
     if (!server->http)
         return -(int)err->code;
-    http_server_set_admit(server->http, admit_head);
+    http_server_set_admit(server->http, admit_body);
     http_server_address(server->http, server->address, sizeof server->address);
     rc = auth_init(&server->auth, server->address, settings, err);
     if (rc == 0) /* a name such as localhost may have meant something else */
@@ -241,6 +222,7 @@ void server_stop(struct server *server, int64_t grace_us, void (*closed)(void *c
     server->closed = closed;
     server->closed_ctx = ctx;
     forget_all(server);
+    door_stop(server->door);
     stream_stop(server->stream);
     http_server_close(server->http, grace_us, http_is_closed, server);
 }
@@ -251,6 +233,7 @@ void server_free(struct server *server)
         return;
     readers_stop(server->readers);
     loop_timer_free(server->stop_timer);
+    door_free(server->door);
     stream_free(server->stream);
     sampler_free(server->sampler);
     http_server_free(server->http);

@@ -14,6 +14,7 @@
 #define CALL_READ_BYTES_MAX ((size_t)64 * 1024 * 1024)   /* what one read may hold in memory */
 #define CALL_STATUS_CLASSES 6                            /* 1xx to 5xx; 0 is not used */
 
+struct door;
 struct stream;
 struct sampler;
 
@@ -26,6 +27,7 @@ struct server {
     struct log *log;
     struct http_server *http;
     struct readers *readers;
+    struct door *door;
     struct stream *stream;
     struct sampler *sampler;
     struct span_export *spans; /* NULL = not exported */

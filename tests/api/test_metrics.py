@@ -172,6 +172,25 @@ class Shipped(ApiTest):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"\d+ rules found")
 
+    def test_d14_wrong_tokens_raise_an_alert(self):
+        if not promtool():
+            self.skipTest("promtool is missing (apt-get install prometheus)")
+        series = 'perdura_wrong_tokens_total{instance="a"}'
+        tests = {"rule_files": [str(RULES)], "evaluation_interval": "1m", "tests": [
+            {"interval": "1m", "input_series": [{"series": series, "values": values}],
+             "alert_rule_test": [{"eval_time": "10m", "alertname": "PerduraWrongTokens",
+                                  "exp_alerts": alerts}]}
+            for values, alerts in (
+                ("0+1x20", []),
+                ("0+50x20", [{"exp_labels": {"severity": "warning", "instance": "a"},
+                              "exp_annotations": {"summary": "250 wrong tokens in 5 min on a: "
+                                                             "somebody guesses"}}]))]}
+        path = os.path.join(self.folder, "tests.yml")
+        pathlib.Path(path).write_text(json.dumps(tests))
+        done = subprocess.run([promtool(), "test", "rules", path], capture_output=True, text=True,
+                              timeout=120, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
     def test_d14_alert_rules_name_metrics_that_exist(self):
         # Only where queues are routed to several stores.
         self.assert_known(RULES.read_text(), also={"perdura_stores_down"})

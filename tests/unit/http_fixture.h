@@ -1,7 +1,7 @@
 /* A real HTTP server on a loopback port with its loop in a thread, and raw sockets to talk to it.
  * The handler's routes: /echo answers method, path and body; /late does so one turn later; /park
  * waits until the client leaves or the test releases it; /stream streams what the test posts;
- * /big?N answers N bytes. Used by http_test.c and http_deadline_test.c. */
+ * /big?N answers N bytes; /known makes the connection known; /crowded answers 299 where it is. Used by http_test.c and http_deadline_test.c. */
 #ifndef TESTS_HTTP_FIXTURE_H
 #define TESTS_HTTP_FIXTURE_H
 
@@ -159,6 +159,11 @@ static inline void handle(void *ctx, struct http_exchange *exchange)
 
         *late = (struct late){{NULL, answer_late}, exchange};
         loop_post(fixture->loop, &late->item);
+    } else if (str_is(path, "/known")) {
+        http_set_known(exchange, true);
+        echo(exchange);
+    } else if (str_is(path, "/crowded")) {
+        http_reply(exchange, http_is_crowded(exchange) ? 299 : 200, NULL, STR("GET /crowded "));
     } else if (str_is(path, "/big")) {
         reply_big(exchange);
     } else {

@@ -400,8 +400,8 @@ static void without_descriptors_accepting_rests_and_the_living_live(void **state
     int living = client_open(fixture);
     int late = socket_new();
 
-    send_text(living, "GET /1 HTTP/1.1\r\n" HOST "\r\n");
-    assert_true(read_until(living, text, sizeof text, "GET /1 "));
+    send_text(living, "GET /known HTTP/1.1\r\n" HOST "\r\n");
+    assert_true(read_until(living, text, sizeof text, "GET /known "));
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
     low = old;
     low.rlim_cur = 4; /* every free descriptor is above it */

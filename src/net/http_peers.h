@@ -1,0 +1,47 @@
+/* Who is at the other end: the addresses of connections, and the strangers among them. A stranger
+ * is a connection that has not yet shown that it may ask for anything (http_set_known). There may
+ * be few of them, per address and in all, and they go first when there is no room. Loop thread. */
+#ifndef NET_HTTP_PEERS_H
+#define NET_HTTP_PEERS_H
+
+#include "net/http.h"
+
+#include <sys/queue.h>
+#include <sys/socket.h>
+
+struct http_exchange;
+
+TAILQ_HEAD(http_strangers, http_exchange); /* the oldest first */
+
+/* An address with strangers. */
+struct http_peer {
+    struct http_peer *next; /* in its bucket */
+    struct http_address address;
+    uint32_t strangers_count;
+    struct http_strangers strangers;
+};
+
+#define HTTP_PEER_BUCKETS 1024
+
+struct http_peers {
+    struct http_peer *buckets[HTTP_PEER_BUCKETS];
+    struct http_strangers strangers; /* of all addresses */
+    uint32_t strangers_count;
+};
+
+void http_peers_init(struct http_peers *peers);
+void http_address_of(const struct sockaddr_storage *from, struct http_address *address);
+
+/* exchange->address is set. False: no memory. */
+bool http_peers_add(struct http_peers *peers, struct http_exchange *exchange);
+void http_peers_remove(struct http_peers *peers, struct http_exchange *exchange);
+
+/* Who leaves when one more stranger comes from that address: NULL when nobody has to. */
+struct http_exchange *http_peers_surplus(struct http_peers *peers,
+                                         const struct http_address *address,
+                                         const struct http_limits *limits);
+/* Who leaves when there is no room at all: the oldest, those between requests before others; NULL
+ * when there is none. */
+struct http_exchange *http_peers_oldest(struct http_peers *peers);
+
+#endif

@@ -1,0 +1,43 @@
+/* What becomes of wrong tokens. A right one is served at once. Of an address that showed several
+ * wrong ones, each further is answered a second later, and at most GUARD_HELD_MAX of them wait;
+ * more are refused without a look at the token, unless the address showed a right one lately: it
+ * may be a proxy, and then one guesser would lock out everybody behind it. Loop thread. */
+#ifndef SERVER_AUTH_GUARD_H
+#define SERVER_AUTH_GUARD_H
+
+#include "base/log.h"
+#include "net/http.h"
+
+#define GUARD_FREE_MAX 10      /* wrong tokens of an address and minute, answered at once */
+#define GUARD_HELD_MAX 32      /* answers that wait, per address: so many guesses a second */
+#define GUARD_DELAY_US (1000 * INT64_C(1000))
+#define GUARD_ADDRESSES 1024   /* remembered; the one silent longest is forgotten first */
+
+struct guard_address {
+    struct http_address address;
+    int64_t seen_us;    /* 0 = not used */
+    int64_t window_us;  /* start of the minute that is counted */
+    int64_t right_us;   /* a right token came last; 0 = never */
+    uint32_t wrong;     /* in that minute */
+    uint32_t held;      /* answers that wait */
+};
+
+struct auth_guard {
+    int64_t wrong_total;
+    int64_t logged_total; /* of them, told in the log */
+    int64_t logged_us;
+    uint32_t full;        /* addresses with GUARD_HELD_MAX answers that wait */
+    struct guard_address addresses[GUARD_ADDRESSES];
+};
+
+/* True: too many wrong tokens of this address wait for their answer; do not even look. */
+bool guard_refuses(const struct auth_guard *guard, const struct http_address *address,
+                   int64_t now_us);
+void guard_right(struct auth_guard *guard, const struct http_address *address, int64_t now_us);
+/* Counts, logs once a minute. Microseconds to wait before the answer; 0 = none. Where it is not 0,
+ * guard_answered follows. */
+int64_t guard_wrong(struct auth_guard *guard, const struct http_address *address, int64_t now_us,
+                    struct log *log);
+void guard_answered(struct auth_guard *guard, const struct http_address *address);
+
+#endif
