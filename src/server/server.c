@@ -129,7 +129,8 @@ static int open_listener(struct server *server, struct err *err)
     snprintf(listen, sizeof listen, STR_FMT, STR_ARG(settings->listen));
     if (str_empty(settings->token)) /* everybody may ask, and comes from the same address */
         limits.strangers_max = limits.strangers_per_address_max = limits.connections_max;
-    server->http = http_server_open(server->loop, listen, &limits, handle, server, server->log, err);
+    server->http = http_server_open(server->loop, listen, &limits, handle, server, server->log,
+                                    err);
     if (!server->http)
         return -(int)err->code;
     http_server_set_admit(server->http, admit_body);
