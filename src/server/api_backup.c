@@ -118,6 +118,7 @@ void api_backup(struct api_call *call)
         return;
     }
     call->ctx = name;
+    call->lane = READERS_BACKUP;
     call_read(call, write_backup);
 }
 

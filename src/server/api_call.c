@@ -211,16 +211,26 @@ static void run_read(struct reader_job *job, struct store_reader *reader, struct
 {
     struct api_call *call = call_of_job(job);
 
-    if (call->read(call, reader, scratch) == 0)
+    if (atomic_load(&call->cancelled))
+        err_set(&call->err, ERR_UNAVAILABLE, "the client left before the answer was begun");
+    else if (call->read(call, reader, scratch) == 0)
         call->err.code = ERR_NONE;
     else if (call->err.code == ERR_NONE)
         err_set(&call->err, ERR_INTERNAL, "the store did not answer; see the server's log");
+}
+
+/* There was no reader for it. */
+static void take_job_error(struct api_call *call)
+{
+    if (call->job.err.code != ERR_NONE)
+        call->err = call->job.err;
 }
 
 static void read_done(struct reader_job *job)
 {
     struct api_call *call = call_of_job(job);
 
+    take_job_error(call);
     if (call->err.code != ERR_NONE) {
         call->server->read_errors += call->err.code == ERR_STORAGE_READ;
         if (err_http_status(call->err.code) == 500)
@@ -237,6 +247,7 @@ static void look_done(struct reader_job *job)
 {
     struct api_call *call = call_of_job(job);
 
+    take_job_error(call);
     if (call->err.code != ERR_NONE)
         read_done(job);
     else
@@ -251,10 +262,27 @@ static void start_read(struct api_call *call,
     call->read = read;
     call->job.run = run_read;
     call->job.done = done;
-    if (readers_submit(call->server->readers, &call->job))
+    if (readers_submit(call->server->readers, call->lane, &call->job))
         return;
     err_set(&call->err, ERR_UNAVAILABLE, "too many requests are reading; try again in a moment");
     call_fail(call);
+}
+
+void call_reads_long(struct api_call *call, bool is_long)
+{
+    call->lane = is_long ? READERS_LONG : READERS_SHORT;
+}
+
+static void reader_left(void *ctx)
+{
+    struct api_call *call = ctx;
+
+    atomic_store(&call->cancelled, true);
+}
+
+void call_cancel_when_gone(struct api_call *call)
+{
+    http_on_gone(call->exchange, reader_left, call);
 }
 
 void call_read(struct api_call *call,
@@ -278,6 +306,7 @@ static void try_done(struct reader_job *job)
 {
     struct api_call *call = call_of_job(job);
 
+    take_job_error(call);
     if (call->err.code != ERR_NONE) {
         call->server->read_errors += call->err.code == ERR_STORAGE_READ;
         LOG(call->server->log, LOG_WARN, "server.read_failed", KC("route", call->route->pattern),
@@ -295,7 +324,7 @@ void call_try_look(struct api_call *call,
     call->read = read;
     call->job.run = run_read;
     call->job.done = try_done;
-    if (!readers_submit(call->server->readers, &call->job))
+    if (!readers_submit(call->server->readers, call->lane, &call->job))
         then(call);
 }
 

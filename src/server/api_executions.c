@@ -103,6 +103,7 @@ void api_executions_list(struct api_call *call)
         return;
     }
     call->ctx = filter;
+    call_reads_long(call, call->request->query.len > 0);
     call_read(call, read_list);
 }
 
@@ -141,12 +142,14 @@ void api_execution_get(struct api_call *call)
 
 static int read_logs(struct api_call *call, struct store_reader *reader, struct arena *scratch)
 {
-    const struct log_filter *filter = call->ctx;
+    struct log_filter *filter = call->ctx;
     struct log_entry *entries = NULL;
     struct execution *execution;
+    struct log_stop stop = {0};
     uint32_t count = 0;
     int rc = load(call, reader, scratch, &execution);
 
+    api_limit_look(call, filter, &stop);
     if (rc == 0)
         rc = call->server->store->verbs->catalog->read_execution_logs(
             reader, &execution->id, filter, scratch, &entries, &count, &call->err);
@@ -166,5 +169,7 @@ void api_execution_logs(struct api_call *call)
         return;
     }
     call->ctx = filter;
+    if (call->lane == READERS_LONG)
+        call_cancel_when_gone(call);
     call_read(call, read_logs);
 }

@@ -108,5 +108,6 @@ void api_forecast(struct api_call *call)
         return;
     }
     call->ctx = ours;
+    call_reads_long(call, true);
     call_read(call, read_forecast);
 }

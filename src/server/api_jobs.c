@@ -84,6 +84,7 @@ void api_job_stats(struct api_call *call)
         return;
     }
     call->ctx = ours;
+    call_reads_long(call, true);
     call_read(call, read_stats);
 }
 

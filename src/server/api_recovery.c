@@ -201,6 +201,7 @@ void api_recovery_candidates(struct api_call *call)
     filter->now_us = queue_now_us(call->server->queue);
     filter->stall_after_ms = RECOVERY_STALL_AFTER_MS;
     call->ctx = filter;
+    call_reads_long(call, true);
     call_read(call, read_candidates);
 }
 

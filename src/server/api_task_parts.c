@@ -10,7 +10,7 @@
 #include "core/render.h"
 
 #define CURSOR_PART 'p'
-#define LOG_PAGES_MAX 20 /* of the store, for one request */
+#define LOG_LOOK_US CLOCK_SECOND_US /* for one request; the rest is for the next one */
 
 struct part {
     uint32_t limit;
@@ -182,12 +182,19 @@ static void write_log(struct buf *out, const struct log_entry *entry, struct str
 }
 
 /* Lines are numbered per execution, so the cursor names both. */
-static void write_log_cursor(struct buf *out, const struct log_entry *last)
+static void write_log_cursor(struct buf *out, const struct uuid *execution_id, int64_t seq)
 {
     buf_text(out, "],\"next_cursor\":\"l");
-    for (size_t i = 0; i < sizeof last->execution_id.bytes; i++)
-        buf_format(out, "%02x", last->execution_id.bytes[i]);
-    buf_format(out, "%016llx\"}", (unsigned long long)last->seq);
+    for (size_t i = 0; i < sizeof execution_id->bytes; i++)
+        buf_format(out, "%02x", execution_id->bytes[i]);
+    buf_format(out, "%016llx\"}", (unsigned long long)seq);
+}
+
+void api_limit_look(struct api_call *call, struct log_filter *filter, struct log_stop *stop)
+{
+    filter->stop = stop;
+    filter->cancelled = &call->cancelled;
+    filter->look_until_us = clock_boot_us() + LOG_LOOK_US;
 }
 
 void api_write_logs(struct api_call *call, const struct log_filter *filter,
@@ -200,7 +207,9 @@ void api_write_logs(struct api_call *call, const struct log_filter *filter,
     if (count == 0)
         next_item(&call->out, 0);
     if (entries && count == filter->limit)
-        write_log_cursor(&call->out, &entries[count - 1]);
+        write_log_cursor(&call->out, &entries[count - 1].execution_id, entries[count - 1].seq);
+    else if (filter->stop && filter->stop->early)
+        write_log_cursor(&call->out, &filter->stop->execution_id, filter->stop->seq);
     else
         buf_text(&call->out, "],\"next_cursor\":null}");
 }
@@ -211,12 +220,13 @@ struct log_query {
     uint32_t limit;           /* lines that are answered */
 };
 
-/* One page of the store and what matches of it. *last: the last line that was looked at, when there
- * may be more. */
+/* One page of the store and what matches of it. Moves the filter on behind the last line that was
+ * looked at, when there may be more. */
 static int read_log_page(struct api_call *call, struct store_reader *reader,
-                         const struct log_query *query, const struct task *task,
-                         struct arena *page, uint32_t *written, struct log_entry *last, bool *more)
+                         struct log_query *query, const struct task *task, struct arena *page,
+                         uint32_t *written, bool *more)
 {
+    const struct log_stop *stop = query->filter.stop;
     struct log_entry *entries = NULL;
     uint32_t count = 0, i;
     int rc = call->server->store->verbs->read_logs(reader, &call->task_id, &query->filter, page,
@@ -233,30 +243,35 @@ static int read_log_page(struct api_call *call, struct store_reader *reader,
         }
     }
     *more = rc == 0 && count > 0 && (i < count || count == query->filter.limit);
-    if (*more)
-        *last = (struct log_entry){.execution_id = entries[i - 1].execution_id,
-                                   .seq = entries[i - 1].seq};
+    if (*more) {
+        query->filter.after_execution = entries[i - 1].execution_id;
+        query->filter.after_seq = entries[i - 1].seq;
+    } else if (rc == 0 && stop->early) {
+        *more = true;
+        query->filter.after_execution = stop->execution_id;
+        query->filter.after_seq = stop->seq;
+    }
     return rc;
 }
 
-/* With a context to look for, page after page of the store until there are enough; after so many
- * of them the rest is for the next request. */
+/* With a context to look for, page after page of the store until there are enough, or the time for
+ * one request is over. */
 static int read_logs(struct api_call *call, struct store_reader *reader, struct arena *scratch)
 {
     struct log_query query = *(const struct log_query *)call->ctx;
-    struct log_entry last = {.seq = 0};
+    struct log_stop stop = {0};
     struct task *task = NULL;
     uint32_t written = 0;
     bool more = true;
     int rc = check_task(call, reader, scratch, &task);
 
-    for (uint32_t pages = 0; rc == 0 && more && written < query.limit &&
-                             pages < (query.match.pointer.data ? LOG_PAGES_MAX : 1); pages++) {
+    api_limit_look(call, &query.filter, &stop);
+    for (bool again = true; rc == 0 && again;) {
         struct arena page = ARENA_INIT(scratch->max_bytes);
 
-        rc = read_log_page(call, reader, &query, task, &page, &written, &last, &more);
-        query.filter.after_execution = last.execution_id;
-        query.filter.after_seq = last.seq;
+        rc = read_log_page(call, reader, &query, task, &page, &written, &more);
+        again = more && written < query.limit && query.match.pointer.data &&
+                clock_boot_us() < query.filter.look_until_us && !atomic_load(&call->cancelled);
         arena_deinit(&page);
     }
     if (rc < 0)
@@ -264,7 +279,7 @@ static int read_logs(struct api_call *call, struct store_reader *reader, struct 
     if (written == 0)
         next_item(&call->out, 0);
     if (more)
-        write_log_cursor(&call->out, &last);
+        write_log_cursor(&call->out, &query.filter.after_execution, query.filter.after_seq);
     else
         buf_text(&call->out, "],\"next_cursor\":null}");
     return 0;
@@ -326,6 +341,8 @@ int api_parse_log_filter(struct api_call *call, struct log_filter *filter)
         rc = call_limit(call, BOUND_LIST_LIMIT_DEFAULT, BOUND_LIST_LIMIT, &filter->limit);
     if (rc == 0)
         rc = parse_log_cursor(call, filter);
+    call_reads_long(call, filter->text.data || level.data || filter->after_us ||
+                              filter->before_us);
     return rc;
 }
 
@@ -340,8 +357,10 @@ static int parse_log_query(struct api_call *call, struct log_query *query)
         rc = err_set_field(&call->err, ERR_INVALID, "context",
                            "'context' must be a JSON pointer and a value: /user/id:7");
     query->limit = query->filter.limit;
-    if (query->match.pointer.data)
+    if (query->match.pointer.data) {
         query->filter.limit = BOUND_LIST_LIMIT;
+        call_reads_long(call, true);
+    }
     return rc;
 }
 
@@ -356,6 +375,8 @@ void api_task_logs(struct api_call *call)
         return;
     }
     call->ctx = query;
+    if (call->lane == READERS_LONG)
+        call_cancel_when_gone(call);
     call_read(call, read_logs);
 }
 

@@ -416,6 +416,17 @@ static int read_list(struct api_call *call, struct store_reader *reader, struct 
     return 0;
 }
 
+/* Status, queue and type lead to their tasks; among those of the others some may have to be looked
+ * at in vain. */
+static bool looks_for_few(const struct task_filter *filter)
+{
+    return filter->tag.data || filter->user_id.data || filter->external_id.data ||
+           filter->context_key.data || filter->workflow_id.data || filter->correlation_id.data ||
+           filter->created_after_us || filter->created_before_us ||
+           !uuid_is_nil(&filter->job_id) || !uuid_is_nil(&filter->schedule_id) ||
+           !uuid_is_nil(&filter->parent_id);
+}
+
 void api_tasks_list(struct api_call *call)
 {
     struct listing *listing = arena_alloc(call->arena, sizeof *listing);
@@ -429,6 +440,7 @@ void api_tasks_list(struct api_call *call)
         return;
     }
     call->ctx = listing;
+    call_reads_long(call, call_parameter(call, "search").data || looks_for_few(&listing->filter));
     call_read(call, read_list);
 }
 

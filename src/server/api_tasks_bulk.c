@@ -312,6 +312,7 @@ static void begin(struct api_call *call, enum control_op op)
         return;
     }
     call->ctx = bulk;
+    call_reads_long(call, true);
     call_look(call, read_some, apply);
 }
 

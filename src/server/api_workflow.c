@@ -184,5 +184,6 @@ void api_workflow_get(struct api_call *call)
         return;
     }
     call->ctx = graph;
+    call_reads_long(call, true);
     call_read(call, read_graph);
 }

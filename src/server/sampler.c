@@ -285,7 +285,7 @@ static void tick(void *ctx)
     sampler->rows = NULL;
     sampler->job.run = read_counts;
     sampler->job.done = sampled;
-    if (!readers_submit(server->readers, &sampler->job))
+    if (!readers_submit(server->readers, READERS_SHORT, &sampler->job))
         sampled(&sampler->job); /* too many read: a gap */
 }
 

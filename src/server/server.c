@@ -12,7 +12,6 @@
 #include <stdlib.h>
 
 #define FORGET_AGAIN_US (50 * CLOCK_MS_US)
-#define READER_THREADS 2 /* one long list or backup must not stop the short reads */
 
 /* Before a body is read. */
 static bool admit_body(void *ctx, struct http_exchange *exchange)
@@ -95,8 +94,7 @@ static void forget_all(void *ctx)
 
 static int open_parts(struct server *server, struct err *err)
 {
-    server->readers = readers_start(server->loop, server->store, READER_THREADS,
-                                    CALL_READ_BYTES_MAX, err);
+    server->readers = readers_start(server->loop, server->store, CALL_READ_BYTES_MAX, err);
     if (!server->readers)
         return -(int)err->code;
     server->door = door_open(server, err);

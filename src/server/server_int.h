@@ -73,6 +73,8 @@ struct api_call {
     void (*then)(struct api_call *call);
     struct api_call *next_waiting, **link_waiting; /* link NULL = not in the list */
     struct reader_job job;           /* back from a reader */
+    enum readers_lane lane;          /* which readers; set before call_read and the like */
+    atomic_bool cancelled;           /* the client left a long read: a reader may look at it */
     int (*read)(struct api_call *call, struct store_reader *reader, struct arena *scratch);
 };
 
@@ -93,6 +95,10 @@ void call_submit(struct api_call *call, struct request *request, enum request_ki
 void call_submit_waiting(struct api_call *call, struct request *request, enum request_kind kind,
                          void (*then)(struct api_call *call));
 void call_forget(struct api_call *call); /* lets a waiting one go */
+/* Whether the reply looks for something among much: then call->lane is READERS_LONG. */
+void call_reads_long(struct api_call *call, bool is_long);
+/* Sets call->cancelled as soon as the client closes its sending side. */
+void call_cancel_when_gone(struct api_call *call);
 /* Runs read on a reader thread; it fills call->out and call->status, or returns a negative code
  * with call->err set. scratch is reset afterwards. Then the call is answered. */
 void call_read(struct api_call *call,
@@ -147,6 +153,8 @@ int api_read_past(struct api_call *call, struct store_reader *reader, struct are
 /* api_task_parts.c: level, after, before, q, limit and cursor of a list of log lines, and such a
  * list into call->out. */
 int api_parse_log_filter(struct api_call *call, struct log_filter *filter);
+/* On a reader: gives the look for lines its time. *stop lives as long as the filter is used. */
+void api_limit_look(struct api_call *call, struct log_filter *filter, struct log_stop *stop);
 void api_write_logs(struct api_call *call, const struct log_filter *filter,
                     const struct log_entry *entries, uint32_t count, struct str correlation_id);
 

@@ -18,6 +18,8 @@
 #include "core/settings.h"
 #include "core/task.h"
 
+#include <stdatomic.h>
+
 #define STORE_PARTS_MAX 8 /* stores of one node; store_parts.h */
 
 struct store;
@@ -165,6 +167,13 @@ struct task_filter {
     uint32_t limit;
 };
 
+/* Where a look at log lines gave up, with more behind it: the last line that was looked at. */
+struct log_stop {
+    bool early;
+    struct uuid execution_id;
+    int64_t seq;
+};
+
 struct log_filter {
     enum log_severity level_min;
     int64_t after_us;
@@ -173,6 +182,12 @@ struct log_filter {
     int64_t after_seq; /* cursor */
     struct uuid after_execution;
     uint32_t limit;
+    /* A look for few lines among many takes its time: after look_until_us (of clock_boot_us), or
+     * when *cancelled, it gives up behind some lines at least, and *stop says where. stop NULL =
+     * it does not give up. */
+    int64_t look_until_us;
+    const atomic_bool *cancelled;
+    struct log_stop *stop;
 };
 
 struct migration_row {

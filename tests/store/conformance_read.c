@@ -338,6 +338,85 @@ static uint32_t count_logs(struct conformance *c, const struct task *task,
     return all;
 }
 
+static void given_many_logs(struct conformance *c, const struct execution *execution,
+                            uint32_t lines)
+{
+    struct log_entry some[100];
+
+    for (uint32_t i = 0; i < lines; i++) {
+        some[i % 100] = (struct log_entry){.id = uuid7_new(&c->ids, T0_US),
+                                           .execution_id = execution->id,
+                                           .level = SEVERITY_INFO,
+                                           .message = i % 500 == 7 ? STR("a needle") : STR("hay"),
+                                           .logged_at_us = T0_US + i};
+        if (i % 100 == 99)
+            OK(c, c->verbs->logs_insert(c->store, some, 100, &c->err));
+    }
+}
+
+/* As a caller does that goes on where a look gave up. */
+static uint32_t count_in_looks(struct conformance *c, const struct task *task,
+                               const struct execution *execution, struct log_filter filter,
+                               uint32_t *looks)
+{
+    struct log_entry *entries;
+    struct log_stop stop;
+    uint32_t count, all = 0;
+
+    *looks = 0;
+    filter.stop = &stop;
+    do {
+        stop.early = false;
+        if (execution)
+            OK(c, c->verbs->catalog->read_execution_logs(c->reader, &execution->id, &filter,
+                                                         &c->arena, &entries, &count, &c->err));
+        else
+            OK(c, c->verbs->read_logs(c->reader, &task->id, &filter, &c->arena, &entries, &count,
+                                      &c->err));
+        for (uint32_t i = 0; i < count; i++)
+            then_str(entries[i].message, STR("a needle"));
+        all += count;
+        filter.after_execution = count == filter.limit ? entries[count - 1].execution_id
+                                                       : stop.execution_id;
+        filter.after_seq = count == filter.limit ? entries[count - 1].seq : stop.seq;
+        ++*looks;
+    } while (stop.early || count == filter.limit);
+    return all;
+}
+
+/* B5: a look for few lines among many gives up in time and goes on where it was. */
+static void a_look_for_log_lines_gives_up_in_time_and_misses_none(void **state)
+{
+    struct conformance *c = *state;
+    struct log_filter filter = {.limit = 100, .text = STR("needle"), .look_until_us = 1};
+    const atomic_bool cancelled = true;
+    struct execution executions[2];
+    struct task *task;
+    uint32_t looks;
+
+    store_begin(c);
+    task = given_ready(c, "q", "t", 1);
+    for (int i = 0; i < 2; i++) {
+        executions[i] = given_execution(c, task, T0_US + i);
+        executions[i].attempt_number = i + 1;
+        OK(c, c->verbs->executions_insert(c->store, &executions[i], 1, &c->err));
+        given_many_logs(c, &executions[i], 2500);
+    }
+    store_commit(c);
+    assert_int_equal(count_in_looks(c, task, NULL, filter, &looks), 10);
+    assert_in_range(looks, 2, 5000);
+    assert_int_equal(count_in_looks(c, task, &executions[1], filter, &looks), 5);
+    assert_in_range(looks, 2, 2500);
+    filter.limit = 3;
+    assert_int_equal(count_in_looks(c, task, NULL, filter, &looks), 10);
+    filter.look_until_us = 0;
+    filter.cancelled = &cancelled;
+    assert_int_equal(count_in_looks(c, task, NULL, filter, &looks), 10);
+    filter.cancelled = NULL;
+    assert_int_equal(count_in_looks(c, task, NULL, filter, &looks), 10);
+    assert_in_range(looks, 4, 5); /* pages of three */
+}
+
 static void logs_are_filtered_and_paged_over_runs(void **state)
 {
     struct conformance *c = *state;
@@ -425,5 +504,6 @@ const struct conformance_test conformance_read_tests[] = {
     CONFORMANCE_TEST(a_filter_on_what_is_not_there_lists_nothing),
     CONFORMANCE_TEST(pages_of_a_task_are_complete),
     CONFORMANCE_TEST(logs_are_filtered_and_paged_over_runs),
+    CONFORMANCE_TEST(a_look_for_log_lines_gives_up_in_time_and_misses_none),
     CONFORMANCE_TEST(dependencies_and_dependents_of_a_task_are_read),
     CONFORMANCE_TEST(two_readers_see_the_same_committed_state), CONFORMANCE_END};

@@ -18,6 +18,7 @@
     X(waits_drop) X(delete_runs) X(list_categories) X(list_jobs) X(list_schedules)              \
     X(list_recurring) X(list_job_dependencies) X(next_fires)                     \
     X(job_of_schedule) X(read_execution)                                                        \
-    X(list_executions) X(execution_logs_of) X(execution_key_at) X(job_stats)
+    X(list_executions) X(execution_logs_of) X(execution_log_bound) X(execution_key_at)           \
+    X(job_stats)
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "core/bounds.h"
 
+#define LOGS_BETWEEN_LOOKS 64 /* at the clock, while lines are looked for */
 #define READER_BUSY_MS 2000     /* WAL readers wait only while the log is being recovered */
 #define PROGRESS_STEPS 20000    /* virtual machine steps between looks at the clock: about 1 ms */
 #define ROW_SLACK_BYTES 2048    /* alignment of some 30 texts, and a block's head */
@@ -407,41 +408,70 @@ static void log_from_row(sqlite3_stmt *stmt, struct arena *arena, struct log_ent
     entry->removed = sqlite3_column_int(stmt, 9) != 0;
 }
 
-/* From ?first on: the last seq seen, and what the filter says. */
-static void bind_log_filter(sqlite3_stmt *stmt, int first, const struct log_filter *filter,
-                            uint32_t limit)
+/* What a filter asks for is looked at here and not in SQL, so that a look can give up between two
+ * lines and say where. */
+static bool log_fits(sqlite3_stmt *stmt, const struct log_filter *filter)
 {
-    bind_int(stmt, first, filter->after_seq);
-    bind_int(stmt, first + 1, filter->level_min);
-    bind_int(stmt, first + 2, filter->after_us);
-    bind_int(stmt, first + 3, filter->before_us ? filter->before_us : INT64_MAX);
-    bind_str(stmt, first + 4, filter->text);
-    bind_int(stmt, first + 5, limit);
+    enum log_severity level = SEVERITY_FATAL;
+    int64_t at_us = sqlite3_column_int64(stmt, 6);
+    const void *message;
+
+    if (at_us < filter->after_us || (filter->before_us && at_us >= filter->before_us))
+        return false;
+    severity_parse(str_of((const char *)sqlite3_column_text(stmt, 3)), &level);
+    if (level < filter->level_min)
+        return false;
+    if (!filter->text.data)
+        return true;
+    if (sqlite3_column_int(stmt, 9) != 0) /* removed */
+        return false;
+    message = sqlite3_column_text(stmt, 4);
+    return message && memmem(message, (size_t)sqlite3_column_bytes(stmt, 4), filter->text.data,
+                             filter->text.len);
 }
 
-static int logs_take(struct store_reader *reader, sqlite3_stmt *stmt, uint32_t limit,
-                     struct arena *arena, struct log_entry **entries, uint32_t *count,
-                     struct err *err)
+/* True, and *stop is set, when it is time to give up; asked now and then. */
+static bool gives_up(sqlite3_stmt *stmt, const struct log_filter *filter, uint64_t looked_at)
 {
-    int rc;
+    if (!filter->stop || looked_at % LOGS_BETWEEN_LOOKS != 0 ||
+        !((filter->cancelled && atomic_load(filter->cancelled)) ||
+          (filter->look_until_us && clock_boot_us() > filter->look_until_us)))
+        return false;
+    *filter->stop = (struct log_stop){.early = true, .execution_id = column_uuid(stmt, 1),
+                                      .seq = sqlite3_column_int64(stmt, 2)};
+    return true;
+}
 
-    while ((rc = sql_step(&reader->sql, stmt, err)) > 0) {
-        if (!*entries)
-            *entries = arena_alloc_array(arena, limit, sizeof **entries);
-        if (!*entries)
-            return no_memory(stmt, err);
-        if (reader_row_fits(stmt, arena, err) < 0)
-            return too_large(stmt, err);
-        log_from_row(stmt, arena, &(*entries)[(*count)++]);
+static int logs_take(struct store_reader *reader, sqlite3_stmt *stmt,
+                     const struct log_filter *filter, struct arena *arena,
+                     struct log_entry **entries, uint32_t *count, struct err *err)
+{
+    uint32_t limit = bounded(filter->limit, BOUND_LIST_LIMIT);
+    uint64_t looked_at = 0;
+    int rc = 0;
+
+    while (*count < limit && (rc = sql_step(&reader->sql, stmt, err)) > 0) {
+        looked_at++;
+        if (log_fits(stmt, filter)) {
+            if (!*entries)
+                *entries = arena_alloc_array(arena, limit, sizeof **entries);
+            if (!*entries)
+                return no_memory(stmt, err);
+            if (reader_row_fits(stmt, arena, err) < 0)
+                return too_large(stmt, err);
+            log_from_row(stmt, arena, &(*entries)[(*count)++]);
+        }
+        if (*count < limit && gives_up(stmt, filter, looked_at))
+            break;
     }
-    return reader_whole(arena, rc, err);
+    sqlite3_reset(stmt);
+    return reader_whole(arena, rc < 0 ? rc : 0, err);
 }
 
 int sqlite_read_logs(struct store_reader *reader, const struct uuid *id,
                      const struct log_filter *filter, struct arena *arena,
                      struct log_entry **entries, uint32_t *count, struct err *err)
 {
-    uint32_t limit = bounded(filter->limit, BOUND_LIST_LIMIT);
     sqlite3_stmt *stmt;
     int64_t key;
 
@@ -457,15 +487,14 @@ int sqlite_read_logs(struct store_reader *reader, const struct uuid *id,
         return reader_end(reader, -(int)err->code);
     bind_int(stmt, 1, key);
     bind_int(stmt, 2, sqlite_key_of(&filter->after_execution)); /* 0 = from the first */
-    bind_log_filter(stmt, 3, filter, limit);
-    return reader_end(reader, logs_take(reader, stmt, limit, arena, entries, count, err));
+    bind_int(stmt, 3, filter->after_seq);
+    return reader_end(reader, logs_take(reader, stmt, filter, arena, entries, count, err));
 }
 
 int sqlite_read_execution_logs(struct store_reader *reader, const struct uuid *execution_id,
                                const struct log_filter *filter, struct arena *arena,
                                struct log_entry **entries, uint32_t *count, struct err *err)
 {
-    uint32_t limit = bounded(filter->limit, BOUND_LIST_LIMIT);
     sqlite3_stmt *stmt = sql_get(&reader->sql, SQL_read_execution_logs, err);
 
     *entries = NULL;
@@ -475,6 +504,6 @@ int sqlite_read_execution_logs(struct store_reader *reader, const struct uuid *e
     reader_begin(reader);
     bind_int(stmt, 1, sqlite_key_of(execution_id));
     bind_uuid(stmt, 2, execution_id);
-    bind_log_filter(stmt, 3, filter, limit);
-    return reader_end(reader, logs_take(reader, stmt, limit, arena, entries, count, err));
+    bind_int(stmt, 3, filter->after_seq);
+    return reader_end(reader, logs_take(reader, stmt, filter, arena, entries, count, err));
 }

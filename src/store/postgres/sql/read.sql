@@ -91,7 +91,7 @@ FROM (
     SELECT f.*, sum(f.bytes) OVER (ORDER BY f.execution, f.seq) AS total
     FROM (SELECT e.execution, e.id, e.attempt_number, c.seq, c.bytes
         FROM (SELECT x.execution, x.id, x.attempt_number FROM execution_rows x
-            WHERE x.task = $1 AND x.execution >= $3
+            WHERE x.task = $1 AND x.execution >= $3 AND x.execution <= $11
                 AND (SELECT true FROM task_states s WHERE s.task = $1 AND s.id = $2)
             ORDER BY x.execution OFFSET 0) e
         CROSS JOIN LATERAL (
@@ -99,6 +99,7 @@ FROM (
                 AS bytes
             FROM execution_logs g
             WHERE g.execution_id = e.id AND g.seq > CASE WHEN e.execution = $3 THEN $4 ELSE 0 END
+                AND (e.execution < $11 OR g.seq <= $12)
                 AND ($5 = 0 OR CASE g.log_level WHEN 'DEBUG' THEN 0 WHEN 'INFO' THEN 1
                     WHEN 'WARN' THEN 2 WHEN 'ERROR' THEN 3 ELSE 4 END >= $5)
                 AND ($6 IS NULL OR g.logged_at >= $6) AND ($7 IS NULL OR g.logged_at < $7)
@@ -108,6 +109,16 @@ FROM (
 LEFT JOIN LATERAL (SELECT * FROM execution_logs x
     WHERE x.execution_id = z.id AND x.seq = z.seq AND z.total <= $10 OFFSET 0) g ON true
 ORDER BY z.execution, z.seq;
+
+-- The last of the next $4 lines of a task, if there are as many: how far one look goes.
+-- name: log_bound
+SELECT e.id, c.seq
+FROM (SELECT x.execution, x.id FROM execution_rows x WHERE x.task = $1 AND x.execution >= $2
+    ORDER BY x.execution OFFSET 0) e
+CROSS JOIN LATERAL (SELECT g.seq FROM execution_logs g
+    WHERE g.execution_id = e.id AND g.seq > CASE WHEN e.execution = $2 THEN $3 ELSE 0 END
+    ORDER BY g.seq LIMIT $4) c
+ORDER BY e.execution, c.seq OFFSET $4 - 1 LIMIT 1;
 
 -- How many tasks a list's filter on status and lane leaves to each way of finding them. Parked and
 -- held tasks are counted beside their status.

@@ -220,7 +220,7 @@ FROM (
         FROM (SELECT x.attempt_number FROM execution_rows x
             WHERE x.execution = $1 AND x.id = $2 OFFSET 0) e
         CROSS JOIN execution_logs g
-        WHERE g.execution_id = $2 AND g.seq > $3
+        WHERE g.execution_id = $2 AND g.seq > $3 AND g.seq <= $10
             AND ($4 = 0 OR CASE g.log_level WHEN 'DEBUG' THEN 0 WHEN 'INFO' THEN 1
                 WHEN 'WARN' THEN 2 WHEN 'ERROR' THEN 3 ELSE 4 END >= $4)
             AND ($5 IS NULL OR g.logged_at >= $5) AND ($6 IS NULL OR g.logged_at < $6)
@@ -229,6 +229,11 @@ FROM (
 LEFT JOIN LATERAL (SELECT * FROM execution_logs x
     WHERE x.execution_id = $2 AND x.seq = z.seq AND z.total <= $9 OFFSET 0) g ON true
 ORDER BY z.seq;
+
+-- The same for one execution.
+-- name: execution_log_bound
+SELECT g.execution_id, g.seq FROM execution_logs g WHERE g.execution_id = $1 AND g.seq > $2
+ORDER BY g.seq OFFSET $3 - 1 LIMIT 1;
 
 -- The first key from which on executions were created at or after a time, by halving: 40 looks.
 -- name: execution_key_at

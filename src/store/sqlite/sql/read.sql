@@ -73,11 +73,7 @@ SELECT g.id, g.execution_id, g.seq, g.log_level, g.message, g.context, g.logged_
 FROM execution_rows e CROSS JOIN execution_logs g ON g.execution_id = e.id
 WHERE e.task = ?1 AND e.execution >= ?2
     AND g.seq > CASE WHEN e.execution = ?2 THEN ?3 ELSE 0 END
-    AND CASE g.log_level WHEN 'DEBUG' THEN 0 WHEN 'INFO' THEN 1 WHEN 'WARN' THEN 2
-        WHEN 'ERROR' THEN 3 ELSE 4 END >= ?4
-    AND g.logged_at >= ?5 AND g.logged_at < ?6
-    AND (?7 IS NULL OR (g.removed_hash IS NULL AND instr(g.message, ?7) > 0))
-ORDER BY e.execution, g.seq LIMIT ?8;
+ORDER BY e.execution, g.seq;
 
 -- How many tasks a list's filter on status and lane leaves to each way of walking.
 -- name: list_counts

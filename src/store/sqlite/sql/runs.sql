@@ -108,11 +108,7 @@ SELECT g.id, g.execution_id, g.seq, g.log_level, g.message, g.context, g.logged_
     e.attempt_number, g.removed_hash IS NOT NULL
 FROM execution_rows e CROSS JOIN execution_logs g ON g.execution_id = e.id
 WHERE e.execution = ?1 AND e.id = ?2 AND g.seq > ?3
-    AND CASE g.log_level WHEN 'DEBUG' THEN 0 WHEN 'INFO' THEN 1 WHEN 'WARN' THEN 2
-        WHEN 'ERROR' THEN 3 ELSE 4 END >= ?4
-    AND g.logged_at >= ?5 AND g.logged_at < ?6
-    AND (?7 IS NULL OR (g.removed_hash IS NULL AND instr(g.message, ?7) > 0))
-ORDER BY g.seq LIMIT ?8;
+ORDER BY g.seq;
 
 -- The first execution from a key on, to find by halving those created since a time.
 -- name: execution_probe
