@@ -440,7 +440,7 @@ void api_tasks_list(struct api_call *call)
         return;
     }
     call->ctx = listing;
-    call_reads_long(call, call_parameter(call, "search").data || looks_for_few(&listing->filter));
+    call_reads_long(call, call_parameter(call, "q").data || looks_for_few(&listing->filter));
     call_read(call, read_list);
 }
 
