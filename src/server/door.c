@@ -96,6 +96,8 @@ static int find_route(struct api_call *call)
         http_reply_header(call->exchange, "Allow", allow);
     if (rc == 0)
         rc = router_query(call->route, request->query, call->arena, call->parameters, &call->err);
+    if (rc == 0 && request->method != HTTP_POST && request->method != HTTP_PATCH)
+        rc = call_no_body(call);
     if (rc == 0 && http_is_crowded(call->exchange) && !cannot_wait(call->route))
         rc = err_set(&call->err, ERR_UNAVAILABLE, "too many connections; try again");
     return rc;
