@@ -62,6 +62,8 @@ int limits_list(struct batch *batch, struct queues_request *request)
     struct queue_state *state;
 
     request->count = 0;
+    if (batch->store->shared && limits_follow(batch, err) < 0) /* others make queues, too */
+        return -(int)err->code;
     if (request->name.data && !limits_queue(queue, request->name))
         return err_set(err, ERR_NOT_FOUND, "there is no such queue; it comes into being with its "
                                            "first task");

@@ -29,6 +29,7 @@ FORMATS = {
     "date": re.compile(r"\d{4}-[01]\d-[0-3]\d\Z"),
     "uri": re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:\S+\Z"),
 }
+ANY_TYPE = frozenset(("null", "boolean", "integer", "number", "string", "array", "object"))
 PROBLEMS_MAX = 20  # of one answer
 ITEMS_CHECKED = 100  # of one list, about
 ANYWHERE = (408, 431)  # before a request has an operation
@@ -127,6 +128,7 @@ class Document:
                 return
             for check in checks:
                 check(value, problems)
+        typed.wanted = wanted
         return typed
 
     def compile_all(self, schema):
@@ -371,7 +373,8 @@ def fails(rule, value):
 def choose(word, rules, value, problems):
     """oneOf takes exactly one, anyOf at least one. What is nearest is told."""
     nearest, fits = None, 0
-    for rule in rules:
+    others = [rule for rule in rules if is_type(value, getattr(rule, "wanted", ANY_TYPE))]
+    for rule in others or rules:
         found = []
         rule(value, found)
         if not found:

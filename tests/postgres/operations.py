@@ -1,0 +1,694 @@
+"""A seeded walk over the whole API, for two servers in lockstep (lockstep.py) and the oracle of the status machine
+(status_oracle.py): tasks of every kind, arrays, dependencies, work, control, bulk calls, lists with cursors, queues, jobs,
+schedules, patterns, recovery, wrong requests. What a clock decides is left out or lies years ahead.
+
+    Walk(pair, seed).run(operations)       raises lockstep.Difference with the seed's way to it"""
+import random
+import time
+
+import lockstep
+import status_oracle
+from lockstep import Difference
+
+QUEUES = ("default", "a", "b", "plain")
+TYPES = ("t0", "t1", "t2:x")
+WORKERS = ("w0", "w1", "w2")
+LEVELS = ("low", "medium", "high", "critical")
+STATUSES = ("pending", "delayed", "blocked", "paused", "claimed", "running", "completed", "failed", "dead_letter",
+            "cancelled", "partial")
+YEAR = "2035-01-02T03:04:05.000000Z"
+NOBODY = "01890000-0000-7000-8000-000000000001"
+LATER_MS = 10 ** 9
+HELD_MAX = 40
+AUDIT_EVERY = 400
+TASKS_MAX = 700  # then the ended ones of a user are removed, and only old tasks are worked on
+SETTLE_S = 20    # one of them may serve a claim a moment later
+
+WRONG = (
+    ("POST", "/v1/tasks", {}), ("POST", "/v1/tasks", {"type": ""}), ("POST", "/v1/tasks", {"type": 5}),
+    ("POST", "/v1/tasks", {"type": "t", "colour": 1}), ("POST", "/v1/tasks", []), ("POST", "/v1/tasks", "x"),
+    ("POST", "/v1/tasks", {"type": "t", "priority": "5"}), ("POST", "/v1/tasks", {"type": "t", "priority": 1001}),
+    ("POST", "/v1/tasks", {"type": "t", "delay_ms": 1, "run_at": YEAR}), ("POST", "/v1/tasks", {"type": "t", "tags": [1]}),
+    ("POST", "/v1/tasks", {"type": "t", "depends_on": [NOBODY]}), ("POST", "/v1/tasks", {"type": "t", "depends_on": ["x"]}),
+    ("POST", "/v1/tasks", [{"type": "t", "depends_on": [{"ref": "no"}]}]), ("POST", "/v1/tasks", {"type": "t", "max_retries": -1}),
+    ("POST", "/v1/tasks", {"type": "t", "category": "nowhere"}), ("POST", "/v1/tasks", {"type": "t", "retry_policy": "x"}),
+    ("POST", "/v1/tasks", {"type": "t", "run_at": "soon"}), ("POST", "/v1/tasks", {"type": "t", "metadata": []}),
+    ("POST", "/v1/tasks", {"type": "t", "timeout_ms": -5}), ("POST", "/v1/tasks", {"type": "t", "callback_url": "ftp://x"}),
+    ("GET", "/v1/tasks?colour=1", None), ("GET", "/v1/tasks?limit=0", None), ("GET", "/v1/tasks?status=x", None),
+    ("GET", "/v1/tasks?queue=", None), ("GET", "/v1/tasks?cursor=x", None), ("GET", "/v1/tasks?job_id=5", None),
+    ("GET", f"/v1/tasks/{NOBODY}", None), ("GET", "/v1/tasks/5", None), ("DELETE", f"/v1/tasks/{NOBODY}", None),
+    ("GET", f"/v1/tasks/{NOBODY}/events", None), ("GET", f"/v1/tasks/{NOBODY}/why", None),
+    ("GET", f"/v1/tasks/{NOBODY}/logs", None), ("GET", f"/v1/tasks/{NOBODY}/result", None),
+    ("GET", f"/v1/tasks/{NOBODY}/wait?timeout_ms=0", None), ("POST", f"/v1/tasks/{NOBODY}:cancel", {}),
+    ("POST", f"/v1/tasks/{NOBODY}:retry", {}), ("POST", f"/v1/tasks/{NOBODY}:fork", {}),
+    ("POST", f"/v1/tasks/{NOBODY}:recover", {"method": "x"}), ("POST", f"/v1/tasks/{NOBODY}:prioritize", {}),
+    ("POST", "/v1/tasks:cancel", None), ("POST", "/v1/tasks:cancel", {"queue": "a"}), ("DELETE", "/v1/tasks", None),
+    ("POST", "/v1/tasks:retry?status=pending", None), ("POST", "/v1/tasks:cancel?status=pending&limit=0", None),
+    ("POST", "/v1/workers/nobody:claim", {}), ("POST", "/v1/workers/nobody:heartbeat", {}),
+    ("POST", "/v1/workers/nobody:report", []), ("GET", "/v1/workers/nobody", None), ("DELETE", "/v1/workers/nobody", None),
+    ("POST", "/v1/workers", {"id": "x"}), ("POST", "/v1/workers/w0:claim", {"max": 0}), ("POST", "/v1/workers/w0:claim", {"max": "1"}),
+    ("POST", "/v1/workers/w0:report", {}), ("POST", "/v1/workers/w0:report", [{"op": "start"}]),
+    ("POST", "/v1/workers/w0:report", [{"task_id": NOBODY, "lease_token": 1, "op": "dance"}]),
+    ("POST", "/v1/workers/w0:report", [{"task_id": NOBODY, "lease_token": 1, "op": "complete"}]),
+    ("GET", "/v1/queues/none", None), ("PATCH", "/v1/queues/a", {"concurrency": -1}), ("PATCH", "/v1/queues/a", {"colour": 1}),
+    ("PATCH", "/v1/queues/a", {"rate": 5}), ("POST", "/v1/queues/a:pause", {"x": 1}), ("GET", "/v1/jobs/none", None),
+    ("POST", "/v1/jobs", {}), ("POST", "/v1/jobs", {"name": "x", "category": "nowhere"}), ("PATCH", "/v1/jobs/none", {}),
+    ("POST", "/v1/jobs/none:run", {}), ("POST", "/v1/schedules", {"job_id": NOBODY, "cron_expression": "0 0 * * *"}),
+    ("POST", "/v1/schedules:preview", {"cron_expression": "0 0 30 2 *"}), ("POST", "/v1/schedules:preview", {"cron_expression": "x"}),
+    ("POST", "/v1/recurring:preview", {"pattern_type": "daily", "pattern_config": {"time": "25:00"}}),
+    ("GET", f"/v1/schedules/{NOBODY}", None), ("GET", f"/v1/executions/{NOBODY}", None), ("GET", "/v1/executions?status=x", None),
+    ("GET", f"/v1/recovery/{NOBODY}", None), ("POST", "/v1/recovery", {"task_id": NOBODY}),
+    ("POST", "/v1/recovery/validate", {"task_id": NOBODY}), ("POST", "/v1/recovery/validate", {}),
+    ("GET", "/v1/forecast?from=x", None), ("GET", "/v1/services?limit=abc", None), ("GET", "/v1/nothing", None),
+    ("PUT", "/v1/tasks", {}), ("GET", "/v1/stats/history?window=x", None), ("POST", "/v1/categories", {"name": "general"}),
+    ("DELETE", "/v1/categories/general", None), ("GET", "/v1/workflows/none", None),
+)
+
+
+class Walk:
+    def __init__(self, pair, seed):
+        self.pair = pair
+        self.seed = seed
+        self.rng = random.Random(seed)
+        self.oracle = status_oracle.Oracle()
+        self.held = []       # (task id, token, worker)
+        self.sent = []       # elements that were accepted, to be sent again
+        self.jobs = []
+        self.schedules = []
+        self.patterns = []
+        self.named = 0
+        self.seq = 0
+        self.done = 0
+        self.audits = 0
+
+    # ---- the walk ----
+
+    def run(self, operations):
+        weights = {
+            self.enqueue: 14, self.enqueue_array: 5, self.claim: 12, self.report: 22, self.control: 12, self.look: 10,
+            self.list_tasks: 6, self.list_parts: 6, self.list_others: 5, self.bulk: 2, self.queue: 3, self.heartbeat: 2,
+            self.leave: 1, self.fork: 1, self.wrong: 4, self.job: 3, self.schedule: 3, self.pattern: 2, self.recovery: 2,
+            self.purge: 1, self.spawn: 2}
+        try:
+            for worker in WORKERS:
+                self.register(worker)
+            while self.pair.calls < operations:
+                if self.pair.calls >= (self.audits + 1) * AUDIT_EVERY:
+                    self.audit()
+                    self.audits += 1
+                self.rng.choices(list(weights), weights.values())[0]()
+            self.audit()
+            self.settled_counts()
+        except Difference as difference:
+            raise Difference(f"seed {self.seed}, call {self.pair.calls}: {difference}") from None
+
+    def call(self, method, path, body=None, **more):
+        return self.pair.call(method, path, body, **more)
+
+    def expect(self, status, method, path, body=None, **more):
+        got, answer = self.call(method, path, body, **more)
+        if got != status:
+            self.differs(f"{method} {path} {lockstep.short(body)}: {got}, predicted {status}: {lockstep.short(answer)}")
+        return answer
+
+    def differs(self, *texts):
+        raise Difference("\n".join(["oracle:", *texts, "the calls before, newest last:", *self.pair.log]))
+
+    def check(self, *shown):
+        """Tasks as they are shown, against the oracle."""
+        for task in shown:
+            if task["id"] not in self.oracle:
+                self.oracle.adopt(task)
+            found = self.oracle.differences(task)
+            if found:
+                self.differs(*found)
+
+    def maybe(self, chance=0.5):
+        return self.rng.random() < chance
+
+    def some(self, *statuses):
+        """A task, of one of the statuses if there is one."""
+        every = [i for i, t in self.oracle.tasks.items() if not statuses or t.status in statuses]
+        return self.rng.choice(every) if every else None
+
+    # ---- tasks ----
+
+    def value(self, depth=0):
+        kind = self.rng.randrange(8 if depth < 2 else 6)
+        if kind == 0:
+            return None
+        if kind == 1:
+            return self.rng.choice((True, False))
+        if kind == 2:
+            return self.rng.choice((0, -1, 2 ** 53, 12345678901234567890, 10))
+        if kind == 3:
+            return self.rng.choice((0.1, -1e300, 1.5e-7))
+        if kind in (4, 5):
+            return self.rng.choice(("", "x", "ä€😀", "a\"b\\c\n", "2027-01-01T00:00:00Z"))
+        if kind == 6:
+            return [self.value(depth + 1) for _ in range(self.rng.randrange(3))]
+        return {self.rng.choice("abc"): self.value(depth + 1) for _ in range(self.rng.randrange(3))}
+
+    def spec(self, plain=False):
+        rng = self.rng
+        spec = {"type": rng.choice(TYPES), "retry_delay_ms": rng.choice((0, 0, LATER_MS)),
+                "max_retry_delay_ms": LATER_MS * 10}
+        every = {
+            "payload": self.value, "data": self.value, "name": lambda: rng.choice(("n", "Näme")),
+            "priority": lambda: rng.choice((-1000, -1, 0, 7, 1000, *LEVELS)),
+            "max_retries": lambda: rng.randrange(3), "max_crashes": lambda: rng.randrange(1, 5),
+            "max_continuations": lambda: rng.randrange(3),
+            "retry_policy": lambda: rng.choice(("polynomial", "exponential", "linear", "fixed")),
+            "timeout_ms": lambda: 3600000, "metadata": lambda: {"m": self.value()}, "tags": lambda: rng.choice((["x"], ["x", "y"], [])),
+            "user_id": lambda: rng.choice(("u1", "u2")), "external_id": lambda: f"e{rng.randrange(60)}",
+            "context_key": lambda: rng.choice(("c1", "c2")), "correlation_id": lambda: rng.choice(("r1", "r2")),
+            "limit_key": lambda: rng.choice(("k1", "k2")), "category": lambda: "general",
+            "workflow_id": lambda: rng.choice(("wf1", "wf2")), "recovery_priority": lambda: rng.randrange(-5, 6),
+            "auto_recovery": lambda: self.maybe(), "stall_after_ms": lambda: LATER_MS,
+            "on_unsatisfied": lambda: rng.choice(("cancel", "fail", "run")),
+            "idempotency_key": lambda: f"i{rng.randrange(60)}", "unique_until": lambda: rng.choice(("ended", "forever")),
+            "hash_input": lambda: self.maybe()}
+        for name, make in every.items():
+            if self.maybe(0.12):
+                spec[name] = make()
+        if self.maybe(0.7):
+            spec["queue"] = "plain" if plain else rng.choice(QUEUES[:3])
+        if self.maybe(0.08):
+            spec["delay_ms"] = LATER_MS
+        elif self.maybe(0.05):
+            spec["run_at"] = YEAR
+        if "max_retries" in spec and self.maybe(0.2):
+            spec["max_attempts"] = spec.pop("max_retries") + 1
+        return spec
+
+    def parents(self):
+        """depends_on for a new task, and what it means."""
+        found = {}
+        for _ in range(self.rng.randrange(1, 4)):
+            parent = self.some("pending", "claimed", "running", "paused") if self.maybe(0.7) else self.some()
+            if parent and self.oracle[parent].queue != "plain" and self.oracle[parent].followed:
+                found[parent] = self.rng.choice(("success", "success", "completion", "failure"))
+        listed = [parent if kind == "success" and self.maybe() else {"task": parent, "type": kind}
+                  for parent, kind in found.items()]
+        return listed, list(found.items())
+
+    def made(self, shown, parents=(), parent=None):
+        """A new task, as it was answered."""
+        self.oracle.enqueue(shown["id"], {**shown, "delay_ms": 1 if shown["scheduled_at"] else 0, "run_at": None},
+                            parents, parent)
+        self.check(shown)
+
+    def full(self):
+        return len(self.oracle.tasks) >= TASKS_MAX
+
+    def enqueue(self):
+        if self.full():
+            return self.purge()
+        spec = self.spec(plain=self.maybe(0.2))
+        parents = ()
+        if self.maybe(0.3) and spec.get("queue") != "plain":
+            listed, parents = self.parents()
+            if listed:
+                spec["depends_on"] = listed
+        status, answer = self.call("POST", "/v1/tasks", spec)
+        if status == 201:
+            self.made(answer, parents)
+        elif status == 200:
+            self.check(answer)
+        elif status not in (409, 422):
+            self.differs(f"an enqueue was answered {status}")
+
+    def enqueue_array(self):
+        if self.full():
+            return
+        specs = [self.spec(plain=True) if self.maybe(0.2) else self.spec() for _ in range(self.rng.randrange(1, 7))]
+        wanted = [[] for _ in specs]
+        for index, spec in enumerate(specs):
+            spec["ref"] = f"r{index}"
+            for earlier in range(index):
+                if self.maybe(0.25) and spec.get("queue") != "plain" and specs[earlier].get("queue") != "plain":
+                    wanted[index].append((earlier, self.rng.choice(("success", "completion", "failure"))))
+            if wanted[index]:
+                spec["depends_on"] = [{"ref": f"r{earlier}", "type": kind} for earlier, kind in wanted[index]]
+        status, answer = self.call("POST", "/v1/tasks", specs)
+        if status != 201:
+            return
+        items = answer["items"]
+        fresh = set()
+        for shown, links in zip(items, wanted):
+            if shown.get("duplicate"):
+                self.check(shown) if shown["id"] not in fresh else None
+                continue
+            fresh.add(shown["id"])
+            parents = {}
+            for earlier, kind in links:
+                parents.setdefault(items[earlier]["id"], kind)
+            self.oracle.enqueue(shown["id"], {**shown, "delay_ms": 1 if shown["scheduled_at"] else 0, "run_at": None},
+                                parents.items())
+        # An element is shown as it is when all are in: a later duplicate of it shows the same.
+        self.check(*[shown for shown in items if shown["id"] in fresh and not shown.get("duplicate")])
+
+    def spawn(self):
+        """Children of a task that is held."""
+        if not self.held or self.full():
+            return
+        task_id, token, worker = self.rng.choice(self.held)
+        specs = [self.spec() for _ in range(self.rng.randrange(1, 4))]
+        for spec in specs:
+            spec.pop("external_id", None), spec.pop("idempotency_key", None), spec.pop("hash_input", None)
+        element = {"task_id": task_id, "lease_token": token, "op": "spawn", "tasks": specs}
+        if not self.send(worker, [element])[0]["ok"]:
+            return
+        page = self.expect(200, "GET", f"/v1/tasks?parent_id={task_id}&limit={len(specs)}")
+        for shown in reversed(page["items"]):
+            self.made(shown, parent=task_id)
+
+    def fork(self):
+        task_id = self.some()
+        if task_id is None or self.full() or self.oracle[task_id].parents or not self.oracle[task_id].followed:
+            return
+        body = {name: value for name, value in (("priority", 5), ("queue", "b"), ("payload", self.value()), ("name", "f"))
+                if self.maybe(0.3)}
+        status, answer = self.call("POST", f"/v1/tasks/{task_id}:fork", body)
+        if status == 200:
+            self.oracle.adopt(answer)
+
+    # ---- work ----
+
+    def register(self, worker):
+        self.expect(201, "POST", "/v1/workers", {"id": worker, "hostname": "h", "pool_size": 20, "version": "1",
+                                                 "queues": [*QUEUES, "medium-priority", "high-priority", "low-priority"]})
+
+    def claim(self):
+        if len(self.held) > HELD_MAX:
+            return self.report()
+        worker = self.rng.choice(WORKERS)
+        body = {"max": self.rng.choice((1, 1, 2, 5)), "wait_ms": 0}
+        if self.maybe(0.3):
+            body["queues"] = self.rng.sample(QUEUES, self.rng.randrange(1, 4))
+        if self.maybe(0.2):
+            body["types"] = self.rng.sample(TYPES, self.rng.randrange(1, 3))
+        _, answer = self.call("POST", f"/v1/workers/{worker}:claim", body,
+                              again=lambda answers: self.claim_rest(worker, body, answers))
+        for shown in answer["tasks"]:
+            if shown["id"] not in self.oracle:
+                self.oracle.adopt({**shown, "status": "pending", "attempts": shown["attempts"] - 1})
+            if not self.oracle.claim(shown["id"], worker, shown["lease_token"]):
+                self.differs(f"task {shown['id']} was claimed, but {vars(self.oracle[shown['id']])}")
+            self.check(shown)
+            self.held.append((shown["id"], shown["lease_token"], worker))
+
+    def claim_rest(self, worker, body, answers):
+        """What freed a slot or ended a wait may have reached one of them a moment later."""
+        end = time.monotonic() + SETTLE_S
+        while [status for status, _ in answers] == [200, 200] and time.monotonic() < end:
+            counts = [len(answer["tasks"]) for _, answer in answers]
+            if counts[0] == counts[1]:
+                break
+            side = counts.index(min(counts))
+            more = self.pair.ask_one(side, "POST", f"/v1/workers/{worker}:claim",
+                                     {**body, "max": max(counts) - min(counts), "wait_ms": 200})
+            answers[side][1]["tasks"].extend(more[1]["tasks"])
+        return answers
+
+    def send(self, worker, elements):
+        answer = self.expect(200, "POST", f"/v1/workers/{worker}:report", elements)
+        for element, item in zip(elements, answer["items"]):
+            task_id = element["task_id"]
+            if task_id not in self.oracle:
+                continue
+            if element["op"] == "spawn":
+                if item["ok"]:
+                    self.oracle.report(task_id, {**element, "op": "start"})
+                continue
+            said = "ok" if item["ok"] else item["error"]["code"]
+            if said in ("ok", "stale_lease", "conflict"):
+                predicted = self.oracle.report(task_id, element)
+                if predicted not in (None, said) and self.oracle[task_id].followed:
+                    self.differs(f"{element}: answered {said}, predicted {predicted}")
+                if not self.oracle[task_id].followed:
+                    self.expect_shown(task_id)
+            if item["ok"] and element["op"] in status_oracle.OUTCOMES:
+                self.sent = [*self.sent[-20:], (worker, element)]
+        self.held = [(i, t, w) for i, t, w in self.held if i in self.oracle and self.oracle[i].lease_token == t
+                     and self.oracle[i].worker == w]
+        return answer["items"]
+
+    def expect_shown(self, task_id):
+        status, shown = self.call("GET", f"/v1/tasks/{task_id}")
+        if status == 200:
+            self.check(shown)
+
+    def element(self, task_id, token):
+        rng = self.rng
+        op = rng.choice(("start", "progress", "checkpoint", "log", "complete", "complete", "fail", "fail", "partial",
+                         "continue", "release"))
+        element = {"task_id": task_id, "lease_token": token, "op": op}
+        fields = {
+            "progress": {"progress": rng.randrange(101), "state": rng.choice(("Half", "Rendering")), "data": {"at": 1},
+                         "metadata": {"k": self.value()}, "detail": {"d": 1}},
+            "checkpoint": {"name": rng.choice("xyz"), "progress": rng.randrange(101), "description": "d",
+                           "data": {"v": self.value()}, "database_state": self.value(), "file_state": self.value()},
+            "log": {"level": rng.choice(("DEBUG", "INFO", "WARN", "ERROR", "FATAL")), "context": {"c": self.value()}},
+            "complete": {"result": self.value()}, "partial": {"result": self.value()},
+            "fail": {"error": rng.choice(("no", "ä")), "details": {"d": self.value()}, "retryable": self.maybe(0.8)},
+            "continue": {"data": {"page": 2}, "delay_ms": rng.choice((0, LATER_MS)), "wait_children": self.maybe()}}
+        for name, value in fields.get(op, {}).items():
+            if self.maybe(0.6):
+                element[name] = value
+        if op == "fail" and not self.oracle[task_id].followed:
+            element["retryable"] = False  # the retry of a run comes after a second
+        if op == "log":
+            element["message"] = rng.choice(("m", "ünï", ""))
+        if element.get("wait_children") and element.get("delay_ms"):
+            del element["delay_ms"]
+        if self.maybe(0.3):
+            self.seq += 1
+            element["seq"] = self.seq
+        return element
+
+    def report(self):
+        if self.sent and self.maybe(0.07):  # the same once more, or another outcome under the same lease
+            worker, element = self.rng.choice(self.sent)
+            if element["task_id"] in self.oracle:
+                if self.maybe(0.3) and "seq" not in element:
+                    element = {**element, "op": "complete", "result": "another"}
+                    element = {k: v for k, v in element.items() if k in ("task_id", "lease_token", "op", "result")}
+                self.send(worker, [element])
+            return
+        if not self.held:
+            return self.claim()
+        worker = self.rng.choice(self.held)[2]
+        mine = [(i, t) for i, t, w in self.held if w == worker]
+        elements = []
+        for task_id, token in self.rng.sample(mine, min(len(mine), self.rng.randrange(1, 5))):
+            for _ in range(self.rng.randrange(1, 3)):
+                elements.append(self.element(task_id, token if self.maybe(0.96) else token + 1))
+        self.send(worker, elements)
+
+    def heartbeat(self):
+        worker = self.rng.choice(WORKERS)
+        answer = self.expect(200, "POST", f"/v1/workers/{worker}:heartbeat", {})
+        for task_id in answer["cancel"]:
+            if task_id in self.oracle and self.oracle[task_id].status != "cancelled":
+                self.differs(f"{task_id} is to be cancelled, but {vars(self.oracle[task_id])}")
+
+    def leave(self):
+        worker = self.rng.choice(WORKERS)
+        self.expect(204, "DELETE", f"/v1/workers/{worker}")
+        self.oracle.leave(worker)
+        self.held = [(i, t, w) for i, t, w in self.held if w != worker]
+        self.register(worker)
+
+    # ---- what people do ----
+
+    def may_run_again(self, task_id):
+        """Not where relatives would wait for it again."""
+        task = self.oracle[task_id]
+        return not task.parents and all(self.oracle[d].ended for d in task.dependents) and task.followed
+
+    def control(self):
+        verb = self.rng.choice(("cancel", "retry", "retry", "pause", "resume", "resume", "prioritize", "recover", "delete"))
+        near = {"retry": status_oracle.ENDED, "resume": ("paused",), "recover": ("partial",), "delete": status_oracle.ENDED,
+                "cancel": status_oracle.WAITING | status_oracle.HELD, "pause": status_oracle.WAITING}.get(verb, ())
+        task_id = self.some(*near) if self.maybe(0.8) else self.some()
+        if task_id is None:
+            return
+        if verb in ("retry", "recover") and self.oracle.may(verb, task_id) and not self.may_run_again(task_id):
+            return
+        if verb == "delete" and any(not self.oracle[d].ended for d in self.oracle[task_id].dependents):
+            return
+        body = {"reason": "because"} if self.maybe(0.2) and verb != "delete" else {}
+        if verb == "prioritize":
+            body["priority"] = self.rng.choice((-5, 0, 5, "high"))
+        if verb == "recover":
+            body["method"] = self.rng.choice(("resume_checkpoint", "restart_clean"))
+        if self.maybe(0.05) and verb != "delete":
+            body["if_version"] = 0
+        path = f"/v1/tasks/{task_id}"
+        status, answer = self.call("DELETE", path) if verb == "delete" else self.call("POST", f"{path}:{verb}", body)
+        task = self.oracle[task_id]
+        if "if_version" in body:
+            if status != 409:
+                self.differs(f"{verb} with a wrong version: {status}")
+        elif not task.followed:
+            if status == 204:
+                self.oracle.forget(task_id)
+            elif status == 200:
+                self.oracle.take(answer)
+        elif self.oracle.may(verb, task_id) and status in (200, 204):
+            self.oracle.control(verb, task_id)
+            if verb != "delete":
+                self.check(answer)
+        elif status < 300 or (self.oracle.may(verb, task_id) and not (verb in ("retry", "recover") and status == 409)):
+            self.differs(f"{verb} of {vars(task)}: {status} {lockstep.short(answer)}")
+        if status == 200 and verb in ("cancel", "retry"):
+            self.held = [h for h in self.held if h[0] != task_id or (verb == "cancel" and task.worker)]
+
+    def bulk(self):
+        verb = self.rng.choice(("cancel", "cancel", "retry"))
+        queue = "plain" if verb == "retry" else self.rng.choice(QUEUES)
+        status = self.rng.choice(("pending", "delayed", "paused", "blocked", "claimed") if verb == "cancel"
+                                 else ("failed", "dead_letter", "partial", "cancelled"))
+        path = f"/v1/tasks:{verb}?status={status}&queue={queue}"
+        if self.maybe(0.4):
+            path += f"&type={self.rng.choice(TYPES)}"
+        if self.maybe(0.3):
+            self.expect(200, "POST", f"{path}&dry_run=true")
+            return
+        # Tasks that become ready stand in line by when they did, and a commit takes as many as it takes: one at a time.
+        limit = 1000 if verb == "cancel" and queue == "plain" else 1
+        self.expect(200, "POST", f"{path}&limit={limit}")
+        shown = self.all_tasks(f"queue={queue}&")
+        for task in shown:
+            self.retake(verb, task)
+        self.check(*shown)
+
+    def purge(self):
+        self.expect(200, "DELETE", f"/v1/tasks?user_id={self.rng.choice(('u1', 'u2'))}") if self.maybe(0.2) else None
+        self.forget_gone()
+        ended = [i for i, t in self.oracle.tasks.items() if t.ended and t.worker is None
+                 and all(self.oracle[d].ended for d in t.dependents)]
+        for task_id in self.rng.sample(ended, min(len(ended), 3)):
+            status, _ = self.call("DELETE", f"/v1/tasks/{task_id}")
+            if status == 204:
+                self.oracle.forget(task_id)
+
+    def forget_gone(self):
+        """A purge names none of those that went."""
+        there = {shown["id"] for shown in self.all_tasks()}
+        for task_id in [i for i in self.oracle.tasks if i not in there]:
+            self.oracle.forget(task_id)
+
+    # ---- looking ----
+
+    def look(self):
+        task_id = self.some()
+        if task_id is None:
+            return
+        way = self.rng.randrange(4)
+        if way == 3:
+            self.call("GET", f"/v1/tasks/{task_id}/wait?timeout_ms=0")
+            return
+        self.check(self.expect(200, "GET", f"/v1/tasks/{task_id}"))
+
+    def all_tasks(self, query=""):
+        found, cursor = [], None
+        while True:
+            page = self.expect(200, "GET", f"/v1/tasks?{query}limit=1000", cursor=cursor)
+            found += page["items"]
+            cursor = page["next_cursor"]
+            if cursor is None:
+                return found
+
+    def audit(self):
+        self.check(*self.all_tasks())
+
+    def retake(self, verb, shown):
+        """Which tasks a bulk call took is not predicted, only what becomes of them."""
+        if shown["id"] not in self.oracle or not self.oracle[shown["id"]].followed:
+            return
+        task = self.oracle[shown["id"]]
+        became = {"cancel": "cancelled", "retry": "pending"}[verb]
+        if task.status != shown["status"] == became and self.oracle.may(verb, shown["id"]):
+            self.oracle.control(verb, shown["id"])
+
+    def list_tasks(self):
+        rng = self.rng
+        filters = {"status": lambda: rng.choice(STATUSES), "type": lambda: rng.choice(TYPES), "queue": lambda: rng.choice(QUEUES),
+                   "tag": lambda: rng.choice("xy"), "user_id": lambda: rng.choice(("u1", "u2")), "external_id": lambda: "e3",
+                   "context_key": lambda: "c1", "workflow_id": lambda: "wf1", "correlation_id": lambda: "r1",
+                   "parent_id": lambda: self.some() or NOBODY, "created_after": lambda: "2020-01-01T00:00:00Z",
+                   "created_before": lambda: "2050-01-01T00:00:00Z",
+                   "job_id": lambda: rng.choice(self.jobs)["id"] if self.jobs else NOBODY}
+        names = rng.sample(list(filters), rng.choice((0, 1, 1, 2, 3)))
+        query = "".join(f"{name}={filters[name]()}&" for name in names)
+        if self.maybe(0.2):
+            query += "order=oldest&"
+        cursor = None
+        for _ in range(3):
+            page = self.expect(200, "GET", f"/v1/tasks?{query}limit={rng.choice((1, 3, 20))}", cursor=cursor)
+            self.check(*page["items"])
+            cursor = page["next_cursor"]
+            if cursor is None:
+                break
+
+    def list_parts(self):
+        task_id = self.some("completed", "running", "dead_letter", "partial", "failed") if self.maybe(0.7) else self.some()
+        if task_id is None:
+            return
+        part = self.rng.choice(("events", "events", "executions", "checkpoints", "logs", "result"))
+        if part == "result":
+            self.call("GET", f"/v1/tasks/{task_id}/result")
+            return
+        limit, cursor = self.rng.choice((1, 5, 100)), None
+        for _ in range(3):
+            _, page = self.call("GET", f"/v1/tasks/{task_id}/{part}?limit={limit}", cursor=cursor)
+            cursor = page["next_cursor"]
+            if cursor is None:
+                break
+
+    def list_others(self):
+        path = self.rng.choice(("/v1/queues", "/v1/jobs", "/v1/schedules", "/v1/recurring", "/v1/categories", "/v1/executions",
+                                "/v1/recovery", "/v1/recovery/candidates", "/v1/services", "/v1/executions?status=completed",
+                                "/v1/jobs?is_active=true", "/v1/schedules?schedule_type=cron", "/v1/workflows/wf1"))
+        if "workflows" in path:
+            self.call("GET", path)
+            return
+        joint, cursor = "&" if "?" in path else "?", None
+        limit = self.rng.choice((2, 10, 100))
+        for _ in range(3):
+            cursor = self.expect(200, "GET", f"{path}{joint}limit={limit}", cursor=cursor)["next_cursor"]
+            if cursor is None:
+                break
+
+    def wrong(self):
+        method, path, body = self.rng.choice(WRONG)
+        status, _ = self.call(method, path, body)
+        if status >= 500:
+            self.differs(f"{method} {path} {body}: {status}")
+        if method == "DELETE" and path.startswith("/v1/workers/w"):
+            self.differs("a worker of ours left")
+
+    def settled_counts(self):
+        """Both count the same, and what the oracle counts."""
+        predicted = {}
+        for task in self.oracle.tasks.values():
+            predicted[task.status] = predicted.get(task.status, 0) + 1
+        end = time.monotonic() + SETTLE_S
+        while True:
+            counts = [answer["counts"] for _, answer in self.pair.send("GET", "/v1/stats")]
+            counts = [{status: count for status, count in each.items() if count} for each in counts]
+            if counts == [predicted, predicted]:
+                return
+            if time.monotonic() > end:
+                self.differs(f"/v1/stats counts {counts}, the oracle {predicted}")
+            time.sleep(0.1)
+
+    # ---- queues, plans, recovery ----
+
+    def queue(self):
+        name = self.rng.choice(QUEUES[:3])
+        way = self.rng.randrange(5)
+        if way == 0:
+            self.expect(200, "POST", f"/v1/queues/{name}:{self.rng.choice(('pause', 'resume', 'resume', 'resume'))}")
+        elif way == 1:
+            self.call("GET", f"/v1/queues/{name}")
+        else:
+            patch = {"concurrency": self.rng.choice((None, 30, 10)), "key_concurrency": self.rng.choice((None, 3)),
+                     "type_limits": self.rng.choice(([], [{"type": "t0", "concurrency": 8}]))}
+            self.expect(200, "PATCH", f"/v1/queues/{name}", {k: v for k, v in patch.items() if self.maybe(0.4)})
+
+    def job(self):
+        rng = self.rng
+        way = rng.randrange(8)
+        if not self.jobs or (way == 0 and len(self.jobs) < 15):
+            self.named += 1
+            body = {"name": f"j{self.named}", "task_type": rng.choice(TYPES)}
+            for name, value in (("priority", rng.choice((3, "high"))), ("max_retries", 1), ("timeout_seconds", 50),
+                                ("payload", self.value()), ("description", "d"), ("queue", "a"), ("created_by", "me"),
+                                ("max_concurrent", 2)):
+                if self.maybe(0.25):
+                    body[name] = value
+            self.jobs.append(self.expect(201, "POST", "/v1/jobs", body))
+            return
+        job = rng.choice(self.jobs)
+        if way in (1, 2):
+            if self.full():
+                return
+            status, answer = self.call("POST", f"/v1/jobs/{job['id']}:run", {"payload": self.value()} if self.maybe() else {})
+            if status == 201:
+                self.oracle.adopt(answer)
+        elif way == 3:
+            body = {"priority": rng.choice((None, 5, "low")), "description": rng.choice((None, "other")),
+                    "max_retries": rng.choice((None, 2)), "is_active": self.maybe(0.8)}
+            self.call("PATCH", f"/v1/jobs/{job['id']}", {k: v for k, v in body.items() if self.maybe()})
+        elif way == 4:
+            self.call("GET", f"/v1/jobs/{rng.choice((job['id'], job['name']))}")
+        elif way == 5:
+            other = rng.choice(self.jobs)
+            self.call("POST", f"/v1/jobs/{job['id']}/dependencies", {
+                "depends_on_job_id": other["id"], "dependency_type": rng.choice(("success", "completion", "failure")),
+                "dependency_config": {"mode": "gate"}})
+        elif way == 6:
+            self.call("GET", f"/v1/jobs/{job['id']}/{rng.choice(('stats', 'dependencies', 'schedules'))}")
+        elif way == 7 and self.maybe(0.2):
+            if self.call("DELETE", f"/v1/jobs/{job['id']}")[0] == 204:
+                self.jobs.remove(job)
+
+    def schedule(self):
+        rng = self.rng
+        way = rng.randrange(7)
+        plan = rng.choice(({"cron_expression": "30 2 1 1 *", "timezone": "Europe/Berlin"}, {"interval_seconds": LATER_MS // 1000 * 300},
+                           {"scheduled_at": YEAR}, {"cron_expression": "0 9 29 2 MON", "dst": "both", "jitter_ms": 5}))
+        if way == 0:
+            self.call("POST", "/v1/schedules:preview", {**plan, "count": 5, "from": "2034-12-01T00:00:00Z"})
+        elif way == 1 or not self.schedules:
+            if not self.jobs or len(self.schedules) > 25:
+                return
+            body = {**plan, "job_id": rng.choice(self.jobs)["id"], "misfire": rng.choice(("skip", "fire_once", "fire_all")),
+                    "overlap": rng.choice(("allow", "skip", "queue", "replace")), "is_active": self.maybe(0.8)}
+            status, answer = self.call("POST", "/v1/schedules", body)
+            if status == 201:
+                self.schedules.append(answer["id"])
+        elif way == 2:
+            self.call("GET", f"/v1/schedules/{rng.choice(self.schedules)}/upcoming?count=4&from=2035-03-01T00:00:00Z")
+        elif way == 3:
+            self.call("POST", f"/v1/schedules/{rng.choice(self.schedules)}:{rng.choice(('pause', 'resume'))}")
+        elif way == 4:
+            self.call("PATCH", f"/v1/schedules/{rng.choice(self.schedules)}",
+                      rng.choice(({"timezone": "UTC"}, {"jitter_ms": 7}, {"ends_at": None}, {"misfire_cap": 3}, {"dst": "skip"})))
+        elif way == 5:
+            self.call("GET", f"/v1/schedules/{rng.choice(self.schedules)}")
+        elif self.maybe(0.3):
+            chosen = rng.choice(self.schedules)
+            self.call("DELETE", f"/v1/schedules/{chosen}")
+            self.schedules.remove(chosen)
+
+    def pattern(self):
+        rng = self.rng
+        config = rng.choice((("daily", {"time": "09:00", "timezone": "Europe/Berlin"}), ("weekly", {"time": "10:00", "weekdays": ["MON"]}),
+                             ("monthly", {"time": "08:00", "day": 31}), ("yearly", {"time": "07:00", "month": 2, "day": 29}),
+                             ("rrule", {"rrule": "FREQ=DAILY;INTERVAL=3", "time": "01:00"})))
+        body = {"pattern_type": config[0], "pattern_config": {**config[1], "starts_at": "2034-01-01T00:00:00Z"}}
+        way = rng.randrange(5)
+        if way == 0:
+            self.call("POST", "/v1/recurring:preview?count=4&from=2035-01-01T00:00:00Z", body)
+        elif way == 1 or not self.patterns:
+            if self.jobs and len(self.patterns) < 15:
+                self.named += 1
+                status, answer = self.call("POST", "/v1/recurring", {**body, "name": f"p{self.named}",
+                                                                     "template_job_id": rng.choice(self.jobs)["id"]})
+                if status == 201:
+                    self.patterns.append(answer["id"])
+        elif way == 2:
+            self.call("GET", f"/v1/recurring/{rng.choice(self.patterns)}/upcoming?count=3&from=2035-01-01T00:00:00Z")
+        elif way == 3:
+            self.call("GET", "/v1/forecast?from=2035-01-01T00:00:00Z&to=2035-02-01T00:00:00Z&tz=Europe/Berlin&limit=50")
+        else:
+            self.call("POST", f"/v1/recurring/{rng.choice(self.patterns)}:{rng.choice(('pause', 'resume'))}")
+
+    def recovery(self):
+        task_id = self.some("partial", "failed", "completed", "pending")
+        if task_id:
+            self.call("POST", "/v1/recovery/validate", {"task_id": task_id})
