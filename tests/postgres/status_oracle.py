@@ -126,7 +126,7 @@ class Oracle:
     def claim(self, task_id, worker, token):
         """True if it could be claimed."""
         task = self.tasks[task_id]
-        fits = task.status == "pending" and (not task.followed or token == task.lease_token + 1)
+        fits = not task.followed or (task.status == "pending" and token == task.lease_token + 1)
         task.status, task.worker, task.lease_token = "claimed", worker, token
         task.attempts += 1
         task.seq = 0
