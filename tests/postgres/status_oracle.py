@@ -3,7 +3,8 @@ dependencies say. It knows nothing of stores, batches or order: it is told what 
 status and counters of every task. A task that it does not follow (a run that waits for other jobs) is only looked at.
 
     oracle.enqueue(id, spec); oracle.claim(id, worker, token); oracle.report(id, element) ...
-    oracle.differences(id, shown)      what a task as the API shows it has otherwise"""
+    oracle.differences(shown)      what a task as the API shows it has otherwise"""
+import json
 
 ENDED = {"completed", "failed", "dead_letter", "cancelled", "partial"}
 HELD = {"claimed", "running"}
@@ -20,7 +21,7 @@ def content(element):
     """What two reports of one outcome must have in common: what is left out is as its default."""
     defaults = {"retryable": True, "wait_children": False, "error": None}
     said = {**defaults, **{name: value for name, value in element.items() if name != "seq"}}
-    return {name: value for name, value in said.items() if value is not None}
+    return json.dumps({name: value for name, value in said.items() if value is not None}, sort_keys=True)
 
 
 class Task:
