@@ -208,7 +208,7 @@ static void settings_page(struct buf *out)
                   "store: the file given with *--config*, else _perdura.yaml_ in the current "
                   "folder. Unknown keys are refused. Every key may be left out. A key with a point "
                   "stands inside a group: _retention.logs_ is _logs_ below _retention_. Durations "
-                  "are written 500ms, 30s, 5m, 2h, 1d; rates 100/s, or {count, per, burst}.\n\n"
+                  "are written 500ms, 30s, 5m, 2h, 1d; rates 100/s or 5/s burst 10.\n\n"
                   "# SETTINGS\n\n");
     setting_items(out, &config_root);
     record_sections(out, &config_root);

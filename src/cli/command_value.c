@@ -321,8 +321,12 @@ static void write_rate(struct str text, struct buf *out)
     if (rate.count == 0)
         buf_text(out, "null");
     else
-        buf_format(out, "{\"count\":%lld,\"per_ms\":%lld,\"burst\":%lld}", (long long)rate.count,
-                   (long long)rate.per_ms, (long long)rate.burst);
+        buf_format(out, "{\"count\":%lld,\"per_ms\":%lld,\"burst\":", (long long)rate.count,
+                   (long long)rate.per_ms);
+    if (rate.burst > 0)
+        buf_format(out, "%lld}", (long long)rate.burst);
+    else if (rate.count > 0)
+        buf_text(out, "null}");
 }
 
 /* The value as JSON; as_query leaves the quotes out. Values were checked when parsed. */

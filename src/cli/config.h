@@ -73,7 +73,7 @@ enum config_kind {
     CONFIG_BYTES,     /* 1024, 64KiB, 1MiB */
     CONFIG_PRIORITY,
     CONFIG_RATIO,     /* 0 to 1, kept in millionths */
-    CONFIG_RATE,      /* "100/s" or {count, per, burst} */
+    CONFIG_RATE,      /* "100/s", "5/s burst 10" or {count, per, burst} */
     CONFIG_POLICY,    /* retry_policy; sets has_retry_policy too */
     CONFIG_ORDER,
     CONFIG_TEXTS,     /* a list of texts */
@@ -123,7 +123,8 @@ int config_set_defaults(void *record, const struct config_record *type, struct a
 /* The value as a person would write it; passwords in addresses and secrets are hidden. */
 void config_show(const struct config *config, const struct config_field *field, struct buf *out);
 
-bool config_rate_parse(struct str text, struct rate_rule *rate);     /* "none" is no limit */
+/* "100/s", "5/s burst 10"; "none" is no limit. */
+bool config_rate_parse(struct str text, struct rate_rule *rate);
 bool config_ratio_parse(struct str text, int64_t *millionths);        /* 0 to 1, six digits */
 bool config_priority_parse(struct str text, int64_t *priority);      /* number or level */
 bool config_word_valid(const char *choices, struct str word);        /* choices: "a|b|c" */

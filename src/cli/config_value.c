@@ -23,13 +23,23 @@ bool config_priority_parse(struct str text, int64_t *priority)
 
 bool config_rate_parse(struct str text, struct rate_rule *rate)
 {
-    const char *slash = text.len ? memchr(text.data, '/', text.len) : NULL;
+    const char *word = text.len ? memmem(text.data, text.len, " burst ", 7) : NULL;
+    const char *slash;
     char per[24];
     struct str unit;
 
     *rate = (struct rate_rule){0};
     if (str_is(text, "none"))
         return true;
+    if (word) { /* "5/s burst 10" */
+        size_t front = (size_t)(word - text.data);
+
+        if (!str_to_int64(str_span(word + 7, text.len - front - 7), &rate->burst) ||
+            rate->burst < 1 || rate->burst > 1000000000)
+            return false;
+        text.len = front;
+    }
+    slash = text.len ? memchr(text.data, '/', text.len) : NULL;
     if (!slash || !str_to_int64(str_span(text.data, (size_t)(slash - text.data)), &rate->count))
         return false;
     unit = str_span(slash + 1, text.len - (size_t)(slash - text.data) - 1);
@@ -40,7 +50,6 @@ bool config_rate_parse(struct str text, struct rate_rule *rate)
              STR_ARG(unit));
     if (!str_to_duration_ms(str_of(per), &rate->per_ms))
         return false;
-    rate->burst = rate->count;
     return rate->count >= 1 && rate->count <= 1000000000 && rate->per_ms >= 1 &&
            rate->per_ms <= BOUND_DELAY_MS;
 }
@@ -220,7 +229,7 @@ static int set_rate(void *at, const struct config_field *field, struct str text,
 
     if (!config_rate_parse(text, &rate))
         return err_set(err, ERR_INVALID, "%s is '" STR_FMT "'; it must be a rate such as 100/s or "
-                       "20/m, or {count, per, burst}", field->key, STR_ARG(text));
+                       "20/m or 5/s burst 10", field->key, STR_ARG(text));
     memcpy(at, &rate, sizeof rate);
     return 0;
 }

@@ -275,7 +275,7 @@ static int set_rate_parts(struct walk *walk, const yaml_node_t *node,
         rc = walk_mapping(walk, node, &type, NULL, &parts);
     if (rc < 0)
         return rc;
-    rate = (struct rate_rule){parts.count, parts.per_ms, parts.burst ? parts.burst : parts.count};
+    rate = (struct rate_rule){parts.count, parts.per_ms, parts.burst};
     memcpy((char *)record + field->offset, &rate, sizeof rate);
     return 0;
 }

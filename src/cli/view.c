@@ -109,7 +109,9 @@ static struct str as_rate(struct call *call, struct str value)
     struct str per_text = STR_NONE;
     int64_t count;
     int64_t per_ms;
+    int64_t burst = 0;
     char per[TERMINAL_DURATION_BYTES];
+    char more[32] = "";
 
     if (json_kind(value) == JSON_OBJECT) {
         count_text = json_get(value, STR("count"));
@@ -118,12 +120,14 @@ static struct str as_rate(struct call *call, struct str value)
     if (!count_text.data || !per_text.data || !json_int64(count_text, &count) ||
         !json_int64(per_text, &per_ms))
         return as_text(call, value);
+    if (json_int64(json_get(value, STR("burst")), &burst) && burst > 0)
+        snprintf(more, sizeof more, " burst %lld", (long long)burst);
     if (per_ms == 1000)
-        return arena_format(&call->arena, "%lld/s", (long long)count);
+        return arena_format(&call->arena, "%lld/s%s", (long long)count, more);
     if (per_ms == 60000)
-        return arena_format(&call->arena, "%lld/m", (long long)count);
+        return arena_format(&call->arena, "%lld/m%s", (long long)count, more);
     terminal_duration(per_ms, per);
-    return arena_format(&call->arena, "%lld/%s", (long long)count, per);
+    return arena_format(&call->arena, "%lld/%s%s", (long long)count, per, more);
 }
 
 /* The first of the pointers that leads to something. */

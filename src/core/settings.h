@@ -33,10 +33,12 @@ struct handler_rule {
     struct str validate_url;   /* the same over HTTP; absent = none */
 };
 
-struct rate_rule { /* count per per_ms, with a burst; count 0 = no limit */
-    int64_t count;
+/* Never more than count starts within any per_ms. With a burst: count per per_ms on average, and up
+ * to so many at once after a pause. */
+struct rate_rule {
+    int64_t count; /* 0 = no limit */
     int64_t per_ms;
-    int64_t burst;
+    int64_t burst; /* 0 = none: strict */
 };
 
 struct type_limit {

@@ -483,14 +483,8 @@ void limits_note(struct batch *batch, const struct task *task, int64_t by)
 static int forget_key(struct batch *batch, struct queue_state *state, struct limit *limit,
                       struct err *err)
 {
-    const struct rate_rule *rate = &state->row.rule.key_rate;
-    int64_t burst = rate->burst > 0 ? rate->burst : rate->count;
-    int64_t full_us = 0;
+    int64_t full_us = bucket_full_us(&limit->bucket, &state->row.rule.key_rate);
 
-    if (rate->count > 0 && limit->bucket.updated_us != 0 &&
-        (__builtin_mul_overflow((burst / rate->count + 1) * CLOCK_MS_US, rate->per_ms, &full_us) ||
-         __builtin_add_overflow(full_us, limit->bucket.updated_us, &full_us)))
-        full_us = INT64_MAX;
     if (full_us > batch->now_us)
         return wake_at(batch->queue, limit, full_us) < 0 ? no_memory(err) : 0;
     if (batch->store->shared && limit->seen_in == batch->number)

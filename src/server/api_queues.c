@@ -35,10 +35,12 @@ static void write_rate(struct buf *out, const char *key, const struct rate_rule 
 {
     json_write_key(out, key);
     if (rate->count > 0)
-        buf_format(out, "{\"count\":%lld,\"per_ms\":%lld,\"burst\":%lld}", (long long)rate->count,
-                   (long long)rate->per_ms, (long long)rate->burst);
+        buf_format(out, "{\"count\":%lld,\"per_ms\":%lld,\"burst\":", (long long)rate->count,
+                   (long long)rate->per_ms);
+    if (rate->count > 0 && rate->burst > 0)
+        buf_format(out, "%lld}", (long long)rate->burst);
     else
-        buf_text(out, "null");
+        buf_text(out, rate->count > 0 ? "null}" : "null");
 }
 
 static void write_type_limits(struct buf *out, const struct queue_rule *rule)

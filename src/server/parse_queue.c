@@ -28,12 +28,12 @@ static int parse_rate(const struct body_field *field, struct rate_rule *rate, st
         rc = body_int(&parts[0], 0, RATE_COUNT_MAX, &rate->count, err);
     if (rc == 0)
         rc = body_int(&parts[1], 1, BOUND_DELAY_MS, &rate->per_ms, err);
-    rate->burst = rate->count;
     if (rc == 0)
         rc = body_int(&parts[2], 1, RATE_COUNT_MAX, &rate->burst, err);
     if (rc < 0 || !parts[0].value.data)
         rc = err_set_field(err, ERR_INVALID, field->name,
-                           "'%s' must be {\"count\":100,\"per_ms\":1000,\"burst\":100} or null",
+                           "'%s' must be {\"count\":100,\"per_ms\":1000} or null; \"burst\" may "
+                           "be added",
                            field->name);
     return rc;
 }

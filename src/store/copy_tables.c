@@ -246,7 +246,7 @@ static const struct copy_column tokens[] = {
     JSON("rights"), TIME("created_at"), TIME("expires_at"), TIME("revoked_at")};
 
 static const struct copy_column buckets[] = {NAMESPACE, TEXT("name"), INT("tokens"), INT("rest"),
-                                             TIME("updated_at")};
+                                             TIME("updated_at"), TEXT("starts")};
 
 static const struct copy_column info[] = {TEXT("name"), TEXT("value")};
 

@@ -68,6 +68,15 @@ class QueueTest(ApiTest):
         self.assertEqual(len(self.claim(max=10)), 2)
         self.assertEqual(self.claim(max=10), [])
 
+    def test_C8_a_rate_is_strict_unless_it_has_a_burst(self):
+        for given, shown in (({"count": 5}, {"count": 5, "per_ms": 1000, "burst": None}),
+                             ({"count": 5, "burst": None}, {"count": 5, "per_ms": 1000, "burst": None}),
+                             ({"count": 5, "burst": 10}, {"count": 5, "per_ms": 1000, "burst": 10})):
+            queue = self.expect(200, "PATCH", "/v1/queues/q", {
+                "rate": given, "key_rate": given, "type_limits": {"t": {"rate": given}}})
+            self.assertEqual((queue["rate"], queue["key_rate"], queue["type_limits"][0]["rate"]),
+                             (shown, shown, shown))
+
     def test_low_first_turns_the_order_round(self):
         self.expect(200, "PATCH", "/v1/queues/default", {"priority_order": "low_first"})
         high, low = self.enqueue(priority=9), self.enqueue(priority=1)

@@ -363,6 +363,8 @@ class QueuesAndWorkers(ServerTest):
                           queue["priority_order"]), (5, 2, 10000, "low_first"))
         self.assertEqual((queue["rate"]["count"], queue["rate"]["per_ms"]), (100, 1000))
         self.assertEqual((queue["key_rate"]["count"], queue["key_rate"]["per_ms"]), (3, 60000))
+        self.perdura("queue", "limit", "mail", "--key-rate", "5/s burst 10")
+        self.assertRegex(self.perdura("queue", "list").stdout, r"mail .* 100/s .* 5/s burst 10 ")
         queue = json.loads(self.perdura("queue", "limit", "mail", "--rate", "none",
                                         "--concurrency", "0", "--json").stdout)
         self.assertFalse(queue["rate"] or queue["concurrency"])

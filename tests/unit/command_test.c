@@ -265,7 +265,7 @@ static void flags_become_fields_and_queries_of_the_api(void **state)
                         "{\"payload\":{\"a\":0.10},\"priority\":\"high\",\"delay_ms\":300000,"
                         "\"run_at\":\"2027-03-28T01:00:00.000000Z\","
                         "\"tags\":[\"a\",\"b\",\"c\\\"d\"],"
-                        "\"rate\":{\"count\":20,\"per_ms\":60000,\"burst\":20},\"key\":\"12\","
+                        "\"rate\":{\"count\":20,\"per_ms\":60000,\"burst\":null},\"key\":\"12\","
                         "\"loud\":false}");
     buf_reset(&out);
     call.values = values + 6;

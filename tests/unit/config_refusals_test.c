@@ -168,7 +168,7 @@ static void everything_a_file_can_say_is_understood(void **state)
     assert_string_equal(settings->handlers[0].command[1], "y");
     assert_string_equal(settings->handlers[0].environment[0], "A_1=b");
     assert_string_equal(settings->handlers[0].environment[1], "_b=");
-    assert_int_equal(settings->queues[0].rate.burst, 5);
+    assert_int_equal(settings->queues[0].rate.burst, 0);
     assert_int_equal(settings->queues[0].rate.per_ms, 2000);
     assert_int_equal(settings->queues[0].key_rate.per_ms, 60000);
     assert_int_equal(settings->queues[0].type_limits[0].rate.burst, 9);

@@ -486,7 +486,13 @@ static void rates_and_priorities_read_as_people_write_them(void **state)
     assert_true(config_rate_parse(STR("20/m"), &rate));
     assert_int_equal(rate.count, 20);
     assert_int_equal(rate.per_ms, 60000);
-    assert_int_equal(rate.burst, 20);
+    assert_int_equal(rate.burst, 0);
+    assert_true(config_rate_parse(STR("5/s burst 10"), &rate));
+    assert_true(rate.count == 5 && rate.per_ms == 1000 && rate.burst == 10);
+    assert_false(config_rate_parse(STR("5/s burst 0"), &rate));
+    assert_false(config_rate_parse(STR("5/s burst"), &rate));
+    assert_false(config_rate_parse(STR("5/s burst ten"), &rate));
+    assert_false(config_rate_parse(STR("5/s bursts 10"), &rate));
     assert_true(config_rate_parse(STR("5/10s"), &rate));
     assert_int_equal(rate.per_ms, 10000);
     assert_true(config_rate_parse(STR("none"), &rate));

@@ -233,7 +233,7 @@ static void a_queue_patch_sets_what_it_names(void **state)
     assert_int_equal(patch.set, QUEUE_SET_CONCURRENCY | QUEUE_SET_RATE | QUEUE_SET_TYPE_LIMITS |
                                     QUEUE_SET_PRIORITY_ORDER);
     assert_true(patch.rule.rate.count == 5 && patch.rule.rate.per_ms == 1000 &&
-                patch.rule.rate.burst == 5);
+                patch.rule.rate.burst == 0);
     assert_true(patch.rule.type_limits_count == 1 && patch.rule.type_limits[0].concurrency == 2);
     assert_int_equal(patch.rule.priority_order, ORDER_LOW_FIRST);
     assert_int_equal(parse_queue_patch(STR("{\"rate\":\"5/s\"}"), &arena, &wrong, &err),

@@ -132,6 +132,48 @@ static void a_queue_keeps_its_rate_and_burst(void **state)
     assert_true(fx_now_ms() - began_ms >= 2900); /* three more, one in a second */
 }
 
+#define STRICT_TASKS 14
+#define STRICT_COUNT 5
+#define STRICT_PER_MS 300
+
+/* Claims all there are and looks at every window of one period. */
+static void expect_strict(struct fixture *fx, const char *name)
+{
+    int64_t claimed_us[STRICT_TASKS];
+    uint32_t count = 0;
+
+    worker(fx, "w", name);
+    while (count < STRICT_TASKS) {
+        const struct claim_request *got = claim_all(fx);
+
+        for (uint32_t i = 0; i < got->claimed_count; i++)
+            claimed_us[count++] = got->claimed[i].task->claimed_at_us;
+        if (got->claimed_count == 0)
+            claimed_us[count++] = claim_one(fx, "w")->task->claimed_at_us;
+    }
+    for (uint32_t i = STRICT_COUNT; i < STRICT_TASKS; i++)
+        assert_true(claimed_us[i] - claimed_us[i - STRICT_COUNT] >= STRICT_PER_MS * CLOCK_MS_US);
+}
+
+/* C8: without a burst never more than count begin within any period. */
+static void a_rate_without_a_burst_holds_in_every_window_for_queue_type_and_key(void **state)
+{
+    struct fixture *fx = *state;
+    const struct rate_rule rate = {.count = STRICT_COUNT, .per_ms = STRICT_PER_MS};
+    const struct type_limit limits[] = {{.type = STR("t"), .rate = rate}};
+
+    patch(fx, "whole", QUEUE_SET_RATE, (struct queue_rule){.rate = rate});
+    patch(fx, "typed", QUEUE_SET_TYPE_LIMITS,
+          (struct queue_rule){.type_limits = limits, .type_limits_count = 1});
+    patch(fx, "keyed", QUEUE_SET_KEY_RATE, (struct queue_rule){.key_rate = rate});
+    enqueue_many(fx, STRICT_TASKS, "{\"type\":\"t\",\"queue\":\"whole\"}");
+    enqueue_many(fx, STRICT_TASKS, "{\"type\":\"t\",\"queue\":\"typed\"}");
+    enqueue_many(fx, STRICT_TASKS, "{\"type\":\"t\",\"queue\":\"keyed\",\"limit_key\":\"a\"}");
+    expect_strict(fx, "whole");
+    expect_strict(fx, "typed");
+    expect_strict(fx, "keyed");
+}
+
 static void a_type_and_a_key_keep_their_rates(void **state)
 {
     struct fixture *fx = *state;
@@ -362,6 +404,7 @@ int main(void)
         QUEUE_TEST(a_type_has_its_own_concurrency),
         QUEUE_TEST(a_key_has_its_own_concurrency_and_parked_tasks_come_back),
         QUEUE_TEST(a_queue_keeps_its_rate_and_burst),
+        QUEUE_TEST(a_rate_without_a_burst_holds_in_every_window_for_queue_type_and_key),
         QUEUE_TEST(a_type_and_a_key_keep_their_rates),
         QUEUE_TEST(a_loosened_limit_frees_what_is_parked),
         QUEUE_TEST(a_removed_limit_frees_all_that_is_parked_of_its_queue_only),

@@ -1,4 +1,4 @@
-/* The token bucket (C8): bursts, exact pace over long times, and no overflow after years. */
+/* Rates (C8): strict ones, bursts, exact pace over long times, and no overflow after years. */
 #include "core/rate.h"
 
 #include <setjmp.h>
@@ -156,6 +156,83 @@ static void token_given_back_can_be_taken_again(void **state)
     assert_int_equal(take_all(&bucket, &rule, NOW), 2);
 }
 
+static uint64_t next_random(uint64_t *seed)
+{
+    *seed = *seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return *seed >> 33;
+}
+
+/* C8: whatever the demand, no window of one period holds more than count; and what demand there is
+ * gets nearly all of the rate. */
+static void strict_rate_never_lets_more_than_count_begin_in_any_period(void **state)
+{
+    static const struct rate_rule rules[] = {
+        {1, 1000, 0}, {5, 1000, 0}, {16, 1000, 0}, {17, 700, 0}, {100, 1000, 0}, {1000, 60000, 0}};
+    static int64_t begun_us[60000];
+    uint64_t seed = 7;
+
+    (void)state;
+    for (size_t r = 0; r < sizeof rules / sizeof *rules; r++) {
+        int64_t per_us = rules[r].per_ms * 1000;
+
+        for (int pace = 0; pace < 4; pace++) { /* at once, seldom, in heaps, steadily */
+            struct bucket bucket = {0};
+            int64_t now_us = NOW, end_us = NOW + 50 * per_us, count = 0;
+            uint64_t step = (uint64_t)per_us / (uint64_t)rules[r].count;
+
+            while (now_us < end_us) {
+                int64_t next_us = bucket_next_us(&bucket, &rules[r], now_us);
+
+                assert_true((next_us == now_us) == bucket_take(&bucket, &rules[r], now_us));
+                if (next_us == now_us) {
+                    if (count >= rules[r].count)
+                        assert_true(now_us - begun_us[count - rules[r].count] >= per_us);
+                    begun_us[count++] = now_us;
+                } else if (pace == 0) {
+                    now_us = next_us;
+                }
+                if (pace == 1)
+                    now_us += (int64_t)(next_random(&seed) % (3 * step + 1));
+                else if (pace == 2 && next_random(&seed) % 20 == 0)
+                    now_us += (int64_t)(next_random(&seed) % (2 * (uint64_t)per_us));
+                else if (pace == 3)
+                    now_us += (int64_t)(next_random(&seed) % (step / 10 + 1));
+                assert_true(count < (int64_t)(sizeof begun_us / sizeof *begun_us));
+            }
+            if (pace == 0)
+                assert_int_equal(count, 50 * rules[r].count);
+            if (pace == 3)
+                assert_true(count * 100 >= 50 * rules[r].count * 95);
+        }
+    }
+}
+
+static void marks_of_a_strict_rate_survive_being_written_down(void **state)
+{
+    static const char *const wrong[] = {"x", "1", "5 1 4 1", "1 -1", "1 1 2", " 1 1"};
+    struct rate_rule rule = {.count = 3, .per_ms = 1000};
+    struct bucket bucket = {0}, read = {0};
+    char text[RATE_MARKS_BYTES];
+
+    (void)state;
+    assert_true(bucket_full_us(&bucket, &rule) == 0);
+    for (int i = 0; i < 3; i++)
+        assert_true(bucket_take(&bucket, &rule, NOW + i / 2));
+    assert_true(bucket_full_us(&bucket, &rule) == NOW + 1 + SECOND);
+    bucket_marks_read(&read, bucket_marks_write(&bucket, text));
+    assert_int_equal(read.marks_count, 2);
+    assert_memory_equal(read.marks, bucket.marks, 2 * sizeof read.marks[0]);
+    assert_false(bucket_take(&read, &rule, NOW + SECOND - 1));
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        bucket_marks_read(&read, str_of(wrong[i]));
+        assert_int_equal(read.marks_count, 0);
+    }
+    for (uint32_t i = 0; i < RATE_MARKS; i++) /* the longest there are fit */
+        bucket.marks[i] = (struct rate_mark){INT64_MAX, INT64_MAX};
+    bucket.marks_count = RATE_MARKS;
+    assert_true(bucket_marks_write(&bucket, text).len < RATE_MARKS_BYTES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +244,8 @@ int main(void)
         cmocka_unit_test(clock_that_goes_back_gives_no_tokens_and_takes_none),
         cmocka_unit_test(changed_rule_keeps_what_was_taken),
         cmocka_unit_test(token_given_back_can_be_taken_again),
+        cmocka_unit_test(strict_rate_never_lets_more_than_count_begin_in_any_period),
+        cmocka_unit_test(marks_of_a_strict_rate_survive_being_written_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

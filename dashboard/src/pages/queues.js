@@ -12,7 +12,10 @@ const SHOWN = ['pending', 'delayed', 'blocked', 'running', 'failed', 'dead_lette
 const FIELDS = { rate: 'count', 'rate.count': 'count', 'rate.per_ms': 'per', ageing_ms: 'ageing' };
 
 function rateText(rate) {
-    return rate ? t('queue.rateText', { count: number(rate.count), per: duration(rate.per_ms) }) : '–';
+    if (!rate)
+        return '–';
+    const words = { count: number(rate.count), per: duration(rate.per_ms) };
+    return rate.burst ? t('queue.rateBurst', { ...words, burst: number(rate.burst) }) : t('queue.rateText', words);
 }
 
 function limitsText(queue) {
@@ -40,7 +43,7 @@ function Limits({ queue, onClose, done }) {
                 concurrency: whole(values.concurrency),
                 key_concurrency: whole(values.key_concurrency),
                 rate: values.count === '' ? null : { count: Number(values.count),
-                    per_ms: Math.round(Number(values.per) * 1000) },
+                    per_ms: Math.round(Number(values.per) * 1000), burst: queue.rate?.burst ?? null },
                 priority_order: values.priority_order,
                 ageing_ms: Math.round(Number(values.ageing) * 1000) });
         } catch (failure) {

@@ -86,9 +86,13 @@ int pg_bucket_load(struct store *base, struct str namespace_name, struct str nam
     param_text(&store->conn.params, name);
     if (pg_query(store, PGSQL_bucket_one, &result, err) < 0)
         return -(int)err->code;
-    if (PQntuples(result) == 1)
-        *bucket = (struct bucket){get_int(result, 0, 0, 0), get_int(result, 0, 1, 0),
-                                  get_time(result, 0, 2)};
+    if (PQntuples(result) == 1) {
+        *bucket = (struct bucket){.tokens = get_int(result, 0, 0, 0),
+                                  .rest = get_int(result, 0, 1, 0),
+                                  .updated_us = get_time(result, 0, 2)};
+        bucket_marks_read(bucket, str_span(PQgetvalue(result, 0, 3),
+                                           (size_t)PQgetlength(result, 0, 3)));
+    }
     PQclear(result);
     return 0;
 }
@@ -98,6 +102,7 @@ int pg_bucket_save(struct store *base, struct str namespace_name, struct str nam
 {
     struct pg_store *store = pg_of(base);
     struct pg_params *params = &store->conn.params;
+    char marks[RATE_MARKS_BYTES];
 
     if (bucket->updated_us == 0)
         return 0; /* nothing was taken */
@@ -106,5 +111,6 @@ int pg_bucket_save(struct store *base, struct str namespace_name, struct str nam
     param_int(params, bucket->tokens);
     param_int(params, bucket->rest);
     param_time(params, bucket->updated_us);
+    param_text(params, bucket_marks_write(bucket, marks));
     return pg_send(store, PGSQL_bucket_put, err);
 }

@@ -48,9 +48,10 @@ SELECT name, sum(held) FROM gone GROUP BY name HAVING sum(held) <> 0;
 SELECT coalesce(sum(held), 0)::bigint FROM key_counts WHERE name = $1;
 
 -- name: bucket_one
-SELECT tokens, rest, updated_at FROM rate_limits WHERE namespace = $1 AND name = $2;
+SELECT tokens, rest, updated_at, starts FROM rate_limits WHERE namespace = $1 AND name = $2;
 
 -- name: bucket_put
-INSERT INTO rate_limits (namespace, name, tokens, rest, updated_at) VALUES ($1, $2, $3, $4, $5)
+INSERT INTO rate_limits (namespace, name, tokens, rest, updated_at, starts)
+VALUES ($1, $2, $3, $4, $5, $6)
 ON CONFLICT (namespace, name) DO UPDATE SET tokens = excluded.tokens, rest = excluded.rest,
-    updated_at = excluded.updated_at;
+    updated_at = excluded.updated_at, starts = excluded.starts;
