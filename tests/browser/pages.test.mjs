@@ -166,6 +166,25 @@ test('a task is forked from a checkpoint', async () => {
     assert.deepEqual((await server.get(`/v1/tasks/${forked}`)).payload, { new: true });
 });
 
+test('a task that a dependency cancelled names and links the culprit, and where it began', async () => {
+    const { items } = await server.post('/v1/tasks', [{ type: 'g', ref: 'a', name: 'grandparent', max_retries: 0 },
+        { type: 'g', ref: 'b', name: 'parent', depends_on: [{ ref: 'a' }] }, { type: 'g', ref: 'c', name: 'bystander',
+            delay_ms: 3600000 }, { type: 'g', name: 'child', depends_on: [{ ref: 'b' }, { ref: 'c' }] }]
+        .map((task) => ({ ...task, queue: 'family' })));
+    await server.worker('w-family', { queues: ['family'] });
+    const [held] = await server.claim('w-family');
+    await server.report('w-family', [held, 'fail', { error: 'it broke' }]);
+    await becomes(items[3].id, 'cancelled');
+    await open(`#/tasks/${items[3].id}`);
+    const why = page.locator('.why');
+    await why.getByRole('link', { name: 'parent', exact: true }).waitFor();
+    assert.match(await why.innerText(), /parent\s+Cancelled\s+had to complete[^]*began with:\s+grandparent\s+Dead letter/);
+    assert.doesNotMatch(await why.innerText(), /bystander/);
+    assert.match(await page.locator('.depends').innerText(), /parent[^]*not met[^]*bystander/);
+    await why.getByRole('link', { name: 'grandparent' }).click();
+    await page.getByRole('heading', { name: 'grandparent', level: 1 }).waitFor();
+});
+
 test('a queue is paused, resumed and limited', async () => {
     await server.enqueue('q', { queue: 'limited' });
     await open('#/queues');

@@ -5,6 +5,7 @@ import { attempt, get, getAll, post, remove, useLoad } from '../api.js';
 import { Ago, Button, Card, Copy, Empty, Facts, Field, Loading, Page, Problem, Tabs,
     TabPanel } from '../parts/controls.js';
 import { Confirm, FormDialog } from '../parts/dialog.js';
+import { Depends, useParents } from '../parts/depends.js';
 import { Viewer } from '../parts/json.js';
 import { Logs } from '../parts/logs.js';
 import { allows, ENDED, HELD, Progress, ranMs, Status } from '../parts/status.js';
@@ -150,6 +151,7 @@ export default function Task({ id, query }) {
     const events = useLoad(() => get(`${base}/events?limit=100`), [id, task.data?.version]);
     const executions = useLoad(() => getAll(`${base}/executions`, 100), [id, task.data?.version]);
     const checkpoints = useLoad(() => getAll(`${base}/checkpoints`, 100), [id, task.data?.version]);
+    const found = useParents(task.data);
     const [live, setLive] = useState(null);
     const tab = query.tab ?? 'timeline';
     useStream({ task_id: id }, { task: (note) => { setLive(note); task.reload(); }, gap: task.reload });
@@ -177,8 +179,9 @@ export default function Task({ id, query }) {
         : now.progress)} %</span><em>${now.state}</em></span></div>
         ${error && html`<div class="problem" role="note"><strong>${t(ENDED.has(now.status) ? 'task.error'
         : 'task.lastError')}</strong> <span>${error}</span></div>`}
-        <${Why} task=${now}/>
+        <${Why} task=${now} found=${found}/>
         <${Card}><${About} task=${now}/><//>
+        <${Depends} found=${found} task=${now}/>
         <${Tabs} tabs=${tabs} current=${tab} label=${t('task.one')}
             onChoose=${(next) => replaceQuery({ tab: next })}/>
         <${TabPanel} id=${tab}>

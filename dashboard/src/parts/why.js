@@ -6,6 +6,7 @@ import { attempt, get, name, post, useLoad } from '../api.js';
 import { link } from '../route.js';
 import { dayAndTime, duration, has, number, relative, statusText, t, tn } from '../text.js';
 import { Button, Command } from './controls.js';
+import { Culprits } from './depends.js';
 import { ENDED, Status } from './status.js';
 
 const QUIET = new Set(['completed', 'running']);
@@ -61,17 +62,20 @@ function Help({ why, reload }) {
     return null;
 }
 
-export function Why({ task }) {
+export function Why({ task, found }) {
     const why = useLoad(() => get(`/v1/tasks/${task.id}/why`), [task.id, task.version, task.status],
         ENDED.has(task.status) ? 0 : 3000);
     if (!why.data || QUIET.has(task.status))
         return null;
     const detail = why.data.detail ?? {};
+    const code = /^\w*/.exec(detail.error ?? '')[0]; // what comes behind it names whom
+    const unsatisfied = ENDED.has(task.status) && /^dependency_unsatisfied/.test(detail.error ?? '');
     return html`<section class=${`why ${task.status}`} aria-labelledby="why"><h2 id="why">${t(
         ENDED.has(task.status) ? 'task.howEnded' : 'task.why')}</h2>
-        <p>${sentence({ ...why.data, detail })} ${ENDED.has(task.status) && has(`ends.${detail.error}`)
-        && t(`ends.${detail.error}`)}</p>
-        ${detail.tasks?.length > 0 && html`<ul>${detail.tasks.map((one) => html`<li key=${one.id}><a
+        <p>${sentence({ ...why.data, detail })} ${ENDED.has(task.status) && has(`ends.${code}`)
+        && !(unsatisfied && found?.culprits.length) && t(`ends.${code}`)}</p>
+        ${unsatisfied && html`<${Culprits} found=${found}/>`}
+        ${!(unsatisfied && found?.culprits.length) && detail.tasks?.length > 0 && html`<ul>${detail.tasks.map((one) => html`<li key=${one.id}><a
             href=${link('tasks', one.id)}>${one.ref ?? one.id}</a> <${Status}
             status=${one.status}/></li>`)}</ul>`}
         ${detail.jobs?.length > 0 && html`<ul>${detail.jobs.map((one) => html`<li key=${one.id}><a
