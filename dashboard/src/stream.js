@@ -1,6 +1,6 @@
 // Server-sent events with the token (which EventSource cannot send): connects again by itself, lets go
-// while the page is hidden (a browser has six connections per server), and says when something may
-// have been missed.
+// while the page is hidden (a browser has six connections per server), asks for what came since the last
+// event it saw, and says when something may have been missed.
 import { useEffect, useRef } from './html.js';
 import { authorization, noteConnection, query } from './api.js';
 import { tokenWanted } from './store.js';
@@ -8,21 +8,26 @@ import { tokenWanted } from './store.js';
 const AGAIN_MS = [500, 1000, 2000, 5000, 10000];
 const SILENT_MS = 40000; // the server sends something every 15 s
 
-// handlers: { task(data), stats(data), gap() }; gap also comes after each reconnect.
+// handlers: { task(data), stats(data), gap() }; gap also comes after a reconnect that nobody could tell what
+// was missed in: when no event had an id yet.
 export function openStream(parameters, handlers) {
     let control = null;
     let failures = 0;
     let timer = 0;
     let closed = false;
+    let last = ''; // the id of the last event, which may be of another connection
 
     function dispatch(block) {
         let event = 'message';
         let data = '';
         for (const line of block.split('\n')) {
-            if (line.startsWith('event: '))
-                event = line.slice(7);
-            else if (line.startsWith('data: '))
-                data += line.slice(6);
+            const [, field, value] = /^(\w+): ?(.*)$/.exec(line) ?? [];
+            if (field === 'event')
+                event = value;
+            else if (field === 'data')
+                data += value;
+            else if (field === 'id')
+                last = value;
         }
         if (data && handlers[event])
             handlers[event](JSON.parse(data));
@@ -48,14 +53,15 @@ export function openStream(parameters, handlers) {
         const mine = control;
         try {
             const reply = await fetch(`/v1/stream${query(parameters)}`,
-                { headers: authorization(), signal: mine.signal, cache: 'no-store' });
+                { headers: { ...authorization(), ...(last ? { 'Last-Event-ID': last } : {}) },
+                    signal: mine.signal, cache: 'no-store' });
             if (reply.status === 401) {
                 tokenWanted.set(true);
                 return;
             }
             if (reply.ok) {
                 noteConnection(false);
-                if (failures)
+                if (failures && !last)
                     handlers.gap?.();
                 failures = 0;
                 await read(reply);

@@ -185,6 +185,41 @@ test('a task that a dependency cancelled names and links the culprit, and where 
     await page.getByRole('heading', { name: 'grandparent', level: 1 }).waitFor();
 });
 
+test('what is looked for in a log is asked for when the typing pauses, not at every key', async () => {
+    const { id } = await server.enqueue('noisy', { queue: 'noisy' });
+    await server.worker('w-noisy', { queues: ['noisy'] });
+    const [held] = await server.claim('w-noisy');
+    await server.report('w-noisy', [held, 'start'], [held, 'log', { level: 'INFO', message: 'hay' }],
+        [held, 'log', { level: 'INFO', message: 'a needle1, needle2 and needle3' }]);
+    await open(`#/tasks/${id}?tab=logs`);
+    await page.getByText('hay').waitFor();
+    const asked = [];
+    page.on('request', (request) => asked.push(new URL(request.url()).searchParams.get('q')));
+    for (let turn = 1; ; turn++) { // again when the machine paused between two keys
+        const word = `needle${turn % 3 + 1}`;
+        const pause = await page.evaluate(async (text) => {
+            const input = document.querySelector('.filters input[type=search]');
+            let longest = 0;
+            for (let at = 1, before = performance.now(); at <= text.length; at++) {
+                input.value = text.slice(0, at);
+                input.dispatchEvent(new Event('input', { bubbles: true }));
+                await new Promise((resolve) => setTimeout(resolve, 10));
+                longest = Math.max(longest, performance.now() - before);
+                before = performance.now();
+            }
+            return longest;
+        }, word);
+        await until(() => asked.includes(word), 'the whole word');
+        if (pause < 200) {
+            assert.deepEqual(asked.filter((q) => q && !/^needle\d$/.test(q)), []);
+            break;
+        }
+        asked.length = 0;
+    }
+    await page.getByText('hay', { exact: true }).waitFor({ state: 'detached' });
+    await page.getByText('a needle1').waitFor();
+});
+
 test('a queue is paused, resumed and limited', async () => {
     await server.enqueue('q', { queue: 'limited' });
     await open('#/queues');
