@@ -113,6 +113,14 @@ test('on a phone nothing is wider than the screen, no words touch, and every pag
     const size = () => page.evaluate(() => parseFloat(getComputedStyle(document.activeElement).fontSize));
     assert.ok(await size() >= 16); // a smaller one makes phones zoom in
     await page.getByRole('button', { name: 'Back', exact: true }).tap();
+    await visit(page, '#/schedules');
+    await page.getByRole('button', { name: 'New schedule' }).tap();
+    await page.getByLabel('Cron expression').fill('30 9 * * MON');
+    await page.getByLabel('Time zone').fill('America/New_York');
+    await page.getByText('Times in America/New_York').waitFor();
+    assert.ok(await page.getByRole('dialog').evaluate((box) => box.scrollWidth <= box.clientWidth));
+    await page.getByRole('button', { name: 'Back', exact: true }).tap();
+    await page.getByRole('button', { name: 'Discard' }).tap();
     await page.getByRole('link', { name: 'Recovery' }).tap();
     await page.getByRole('heading', { name: 'Recovery' }).waitFor();
     await page.done();

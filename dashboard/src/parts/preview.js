@@ -3,7 +3,7 @@
 import { html, useEffect, useState } from '../html.js';
 import { post } from '../api.js';
 import { inWords, relative, t } from '../text.js';
-import { changeAfter, clockText, here, isZone, offsetAt } from './zone.js';
+import { besideText, changeAfter, clockText, here, isZone, offsetAt } from './zone.js';
 
 const AFTER_MS = 200;
 
@@ -33,7 +33,7 @@ function Instants({ items, zone, byClock }) {
         const before = offsetAt(zone, items[at - 1] ?? now);
         return html`<li key=${time}><time datetime=${time}>${clockText(time, zone, seconds)}</time>
             ${' '}<span class="faint">${relative(time)}${offsetAt(here, time) === offset ? ''
-    : ` · ${t('preview.here', { time: clockText(time, here, seconds) })}`}</span>
+    : ` · ${t('preview.here', { time: besideText(time, zone, seconds) })}`}</span>
             ${byClock && offset !== before && html` <span class="tag warn">${t('dst.clock_change')}</span>`}</li>`;
     })}</ol><p class="faint">${t('preview.zone', { zone })}${change ? ` ${t(change.by > 0
         ? 'preview.forward' : 'preview.back', { minutes: Math.abs(change.by), day: longDay(change.at, zone) })}`

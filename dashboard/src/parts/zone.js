@@ -47,3 +47,10 @@ export function changeAfter(zone, from) {
 export const clockText = (time, zone, seconds = false) => inWords(time, { weekday: 'short', day: 'numeric',
     month: 'short', year: 'numeric', hour: '2-digit', minute: '2-digit', second: seconds ? '2-digit' : undefined,
     hourCycle: 'h23', timeZone: zone });
+
+// The same instant by the clock of this browser: without the day where it is the same one there.
+export function besideText(time, zone, seconds = false) {
+    const day = (timeZone) => inWords(time, { dateStyle: 'short', timeZone });
+    return day(zone) === day(here) ? inWords(time, { hour: '2-digit', minute: '2-digit',
+        second: seconds ? '2-digit' : undefined, hourCycle: 'h23' }) : clockText(time, here, seconds);
+}
