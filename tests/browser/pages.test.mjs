@@ -173,12 +173,12 @@ test('a task that a dependency cancelled names and links the culprit, and where 
         .map((task) => ({ ...task, queue: 'family' })));
     await server.worker('w-family', { queues: ['family'] });
     const [held] = await server.claim('w-family');
-    await server.report('w-family', [held, 'fail', { error: 'it broke' }]);
+    await server.report('w-family', [held, 'fail', { error: 'it fell', retryable: false }]);
     await becomes(items[3].id, 'cancelled');
     await open(`#/tasks/${items[3].id}`);
     const why = page.locator('.why');
     await why.getByRole('link', { name: 'parent', exact: true }).waitFor();
-    assert.match(await why.innerText(), /parent\s+Cancelled\s+had to complete[^]*began with:\s+grandparent\s+Dead letter/);
+    assert.match(await why.innerText(), /parent\s+Cancelled\s+had to complete[^]*began with:\s+grandparent\s+Failed/);
     assert.doesNotMatch(await why.innerText(), /bystander/);
     assert.match(await page.locator('.depends').innerText(), /parent[^]*not met[^]*bystander/);
     await why.getByRole('link', { name: 'grandparent' }).click();
