@@ -2,11 +2,14 @@
  * bounded buffer below a mutex; the loop hands them to the readers. Who asks for it also gets
  * figures once a second. A reader that does not keep up misses events, of both kinds, and is told
  * how many as soon as it has room again (F-H18); one that takes nothing at all is dropped by the
- * connection. */
+ * connection. Who comes back with the id of the last event it saw gets those behind it, or learns
+ * that they are gone; for that events are noted for a while after the last reader has left. */
 #include "server/api.h"
 #include "server/sampler.h"
 #include "server/server_int.h"
+#include "server/stream_history.h"
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "core/render.h"
 
@@ -17,6 +20,7 @@
 #define READERS_MAX 1000
 #define PENDING_BYTES_MAX ((size_t)4 << 20) /* about 20,000 events between two turns of the loop */
 #define KEEP_ALIVE_US (15 * CLOCK_SECOND_US) /* proxies cut silent connections after a minute */
+#define NOTE_ON_US (60 * CLOCK_SECOND_US) /* how long a reader may take to come back */
 #define GAP_CHECK_US (CLOCK_SECOND_US / 4)
 #define PIECE_BYTES ((size_t)8 * 1024) /* of events that are sent together: about 50 */
 #define EVENT_BYTES_MAX ((size_t)8 * 1024) /* names of 200 bytes, escaped, and the rest */
@@ -32,26 +36,24 @@ struct stream_reader {
     bool stats;             /* figures, too */
     bool stats_only;        /* figures and no changes of tasks */
     int64_t missed;
-};
-
-/* An event in the buffer: this head, queue and type as they are, then the text that is sent. */
-struct stream_record {
-    struct uuid task_id;
-    uint32_t bytes; /* with the head */
-    uint16_t queue_len;
-    uint16_t type_len;
+    bool lost; /* it came back, and what happened meanwhile is gone */
 };
 
 struct stream {
     struct server *server;
     struct stream_reader *readers;
     atomic_uint readers_count;
+    atomic_bool notes; /* events are noted: there are readers, or were a moment ago */
+    int64_t note_until_us; /* without readers */
+    struct stream_history history; /* the loop's */
     uint32_t stats_count;    /* of them, those that want figures */
     struct loop_timer *timer;
     struct buf taken;        /* the loop's */
     struct buf piece;        /* and this */
     pthread_mutex_t mutex;   /* below it the rest */
     struct buf pending;
+    uint32_t epoch;
+    uint64_t number;         /* of the last event */
     int64_t dropped;         /* did not fit into pending */
     bool posted;
     struct loop_item item;
@@ -73,15 +75,19 @@ static bool tell_gap(struct stream_reader *reader)
 {
     char text[96];
 
-    if (reader->missed == 0)
+    if (reader->missed == 0 && !reader->lost)
         return true;
     if (http_stream_backlog(reader->call->exchange) > EVENT_ROOM_BYTES)
         return false; /* it would only miss the next ones */
-    snprintf(text, sizeof text, "event: gap\ndata: {\"missed\":%lld}\n\n",
-             (long long)reader->missed);
+    if (reader->lost)
+        snprintf(text, sizeof text, "event: gap\ndata: {\"missed\":null}\n\n");
+    else
+        snprintf(text, sizeof text, "event: gap\ndata: {\"missed\":%lld}\n\n",
+                 (long long)reader->missed);
     if (!http_stream_send(reader->call->exchange, str_of(text)))
         return false;
     reader->missed = 0;
+    reader->lost = false;
     return true;
 }
 
@@ -94,24 +100,25 @@ static void send_piece(struct stream *stream, struct stream_reader *reader, uint
     *events = 0;
 }
 
-/* What was taken, as far as the reader wants it. In pieces: one by one, the events of a busy queue
+/* Records, as far as the reader wants them. In pieces: one by one, the events of a busy queue
  * would cost a call of the system for each of them and each reader, and the loop serves others. */
-static void hand_out(struct stream *stream, struct stream_reader *reader)
+static void hand_out(struct stream *stream, struct stream_reader *reader, const struct buf *records,
+                     size_t at)
 {
     struct stream_record record;
     uint32_t events = 0;
 
-    for (size_t at = 0; at < stream->taken.len; at += record.bytes) {
-        const char *names = stream->taken.data + at + sizeof record;
+    for (; at < records->len; at += record.bytes) {
+        const char *names = records->data + at + sizeof record;
         size_t head_len;
 
-        memcpy(&record, stream->taken.data + at, sizeof record);
+        memcpy(&record, records->data + at, sizeof record);
         if (!reader_wants(reader, &record, names))
             continue;
         head_len = sizeof record + record.queue_len + record.type_len;
         if (stream->piece.len + record.bytes - head_len > PIECE_BYTES)
             send_piece(stream, reader, &events);
-        buf_append(&stream->piece, stream->taken.data + at + head_len, record.bytes - head_len);
+        buf_append(&stream->piece, records->data + at + head_len, record.bytes - head_len);
         events++;
     }
     send_piece(stream, reader, &events);
@@ -122,23 +129,44 @@ static void plan(struct stream *stream)
     int64_t delay_us = KEEP_ALIVE_US;
 
     for (const struct stream_reader *reader = stream->readers; reader; reader = reader->next)
-        if (reader->missed)
+        if (reader->missed || reader->lost)
             delay_us = GAP_CHECK_US;
-    if (stream->readers)
+    if (stream->readers || atomic_load_explicit(&stream->notes, memory_order_relaxed))
         loop_timer_set(stream->timer, delay_us);
     else
         loop_timer_stop(stream->timer);
+}
+
+/* The numbers of what nobody notes are not known: ids of before must not pass for later ones. */
+static void begin_notes(struct stream *stream)
+{
+    pthread_mutex_lock(&stream->mutex);
+    hash_random(&stream->epoch, sizeof stream->epoch);
+    stream_history_begin(&stream->history, stream->epoch, stream->number);
+    buf_reset(&stream->pending);
+    stream->dropped = 0;
+    pthread_mutex_unlock(&stream->mutex);
+    atomic_store(&stream->notes, true);
+}
+
+static void end_notes(struct stream *stream)
+{
+    atomic_store(&stream->notes, false);
+    buf_deinit(&stream->history.records);
+    stream->history.records = BUF_INIT(STREAM_HISTORY_BYTES_MAX);
 }
 
 static void run_pending(struct loop_item *item)
 {
     struct stream *stream = (struct stream *)(void *)((char *)item - offsetof(struct stream, item));
     struct buf swap = stream->taken;
+    uint64_t number;
     int64_t dropped;
 
     pthread_mutex_lock(&stream->mutex);
     stream->taken = stream->pending;
     stream->pending = swap;
+    number = stream->number;
     dropped = stream->dropped;
     stream->dropped = 0;
     stream->posted = false;
@@ -146,20 +174,35 @@ static void run_pending(struct loop_item *item)
     for (struct stream_reader *reader = stream->readers; reader; reader = reader->next) {
         if (reader->stats_only)
             continue;
-        hand_out(stream, reader);
+        hand_out(stream, reader, &stream->taken, 0);
         reader->missed += dropped;
     }
+    if (atomic_load_explicit(&stream->notes, memory_order_relaxed))
+        stream_history_add(&stream->history, &stream->taken, number);
     buf_reset(&stream->taken);
     plan(stream);
+}
+
+/* With the id to come back with: who wants few events would have an old one. */
+static void send_id(struct stream *stream, struct stream_reader *reader, const char *words)
+{
+    char id[STREAM_ID_BYTES];
+    char text[96];
+
+    stream_history_id(&stream->history, id);
+    snprintf(text, sizeof text, "%sid: %s\n\n", words, id);
+    http_stream_send(reader->call->exchange, str_of(text));
 }
 
 static void keep_alive(void *ctx)
 {
     struct stream *stream = ctx;
 
+    if (!stream->readers && clock_boot_us() >= stream->note_until_us)
+        end_notes(stream);
     for (struct stream_reader *reader = stream->readers; reader; reader = reader->next)
         if (tell_gap(reader))
-            http_stream_send(reader->call->exchange, STR(": keep-alive\n\n"));
+            send_id(stream, reader, ": keep-alive\n");
     plan(stream);
 }
 
@@ -192,16 +235,18 @@ void stream_stats(struct stream *stream)
     plan(stream);
 }
 
-static void write_note(struct buf *out, const struct task_note *note)
+static void write_note(struct stream *stream, struct buf *out, const struct task_note *note)
 {
-    struct stream_record record = {.task_id = note->id, .queue_len = (uint16_t)note->queue.len,
+    struct stream_record record = {.task_id = note->id, .number = stream->number,
+                                   .queue_len = (uint16_t)note->queue.len,
                                    .type_len = (uint16_t)note->type.len};
     size_t start = out->len;
 
     buf_append(out, &record, sizeof record);
     buf_str(out, note->queue);
     buf_str(out, note->type);
-    buf_text(out, "event: task\ndata: {");
+    buf_format(out, "id: %08x-%llu\nevent: task\ndata: {", stream->epoch,
+               (unsigned long long)stream->number);
     render_uuid(out, "id", &note->id);
     buf_byte(out, ',');
     render_text(out, "status", str_of(status_word(note->status)));
@@ -226,12 +271,13 @@ void stream_notes(struct stream *stream, const struct task_note *notes, uint32_t
 {
     bool post;
 
-    if (atomic_load_explicit(&stream->readers_count, memory_order_relaxed) == 0 || count == 0)
+    if (!atomic_load_explicit(&stream->notes, memory_order_relaxed) || count == 0)
         return;
     pthread_mutex_lock(&stream->mutex);
     for (uint32_t i = 0; i < count; i++) {
+        stream->number++;
         if (!stream->pending.failed)
-            write_note(&stream->pending, &notes[i]);
+            write_note(stream, &stream->pending, &notes[i]);
         if (stream->pending.failed)
             stream->dropped++;
     }
@@ -251,6 +297,7 @@ static void end_reader(struct stream_reader *reader)
         reader->next->link = reader->link;
     atomic_fetch_sub(&call->server->stream->readers_count, 1);
     call->server->stream->stats_count -= reader->stats;
+    call->server->stream->note_until_us = clock_boot_us() + NOTE_ON_US;
     plan(call->server->stream);
     call_ended(call, 200);
     http_stream_end(call->exchange);
@@ -282,6 +329,22 @@ static int check_reader(struct api_call *call, struct stream_reader *reader)
     return call_parameter_uuid(call, "task_id", &reader->task_id);
 }
 
+/* The first words: what happened since the event it comes with, and the id to come back with. */
+static void welcome(struct stream *stream, struct stream_reader *reader)
+{
+    struct str seen = http_header(reader->call->request, "Last-Event-ID");
+    size_t at = 0;
+
+    if (seen.len > 0 && !reader->stats_only) {
+        if (stream_history_find(&stream->history, seen, &at))
+            hand_out(stream, reader, &stream->history.records, at);
+        else
+            reader->lost = true;
+    }
+    if (tell_gap(reader))
+        send_id(stream, reader, "retry: 2000\n");
+}
+
 void api_stream(struct api_call *call)
 {
     struct stream *stream = call->server->stream;
@@ -305,7 +368,9 @@ void api_stream(struct api_call *call)
     stream->readers = reader;
     atomic_fetch_add(&stream->readers_count, 1);
     stream->stats_count += reader->stats;
-    http_stream_send(call->exchange, STR("retry: 2000\n\n"));
+    if (!atomic_load_explicit(&stream->notes, memory_order_relaxed))
+        begin_notes(stream);
+    welcome(stream, reader);
     http_on_gone(call->exchange, reader_left, reader);
     plan(stream);
     if (reader->stats)
@@ -332,6 +397,7 @@ struct stream *stream_open(struct server *server, struct err *err)
     stream->item.run = run_pending;
     stream->pending = stream->taken = BUF_INIT(PENDING_BYTES_MAX);
     stream->piece = BUF_INIT(PIECE_BYTES + EVENT_BYTES_MAX);
+    stream->history.records = BUF_INIT(STREAM_HISTORY_BYTES_MAX);
     pthread_mutex_init(&stream->mutex, NULL);
     return stream;
 }
@@ -350,6 +416,7 @@ void stream_free(struct stream *stream)
     buf_deinit(&stream->pending);
     buf_deinit(&stream->taken);
     buf_deinit(&stream->piece);
+    buf_deinit(&stream->history.records);
     pthread_mutex_destroy(&stream->mutex);
     free(stream);
 }

@@ -284,6 +284,52 @@ class StreamTest(ApiTest):
         answer.connection.close()
         wait_until(lambda: self.api("GET", "/v1/stats")[1]["stream_readers"] == 0)
 
+    def come_back(self, seen, query=""):
+        connection = self.connection()
+        self.addCleanup(connection.close)
+        connection.request("GET", "/v1/stream" + query, headers={"Last-Event-ID": seen})
+        return connection.getresponse()
+
+    def next_id(self, answer):
+        """The id of the next line that has one."""
+        while not (line := answer.readline().decode()).startswith("id: "):
+            self.assertTrue(line, "the stream was closed")
+        return line[4:].rstrip("\n")
+
+    def leave(self, answer):
+        answer.connection.close()
+        answer.close()
+        wait_until(lambda: self.api("GET", "/v1/stats")[1]["stream_readers"] == 0)
+
+    def test_C7_who_comes_back_gets_what_happened_meanwhile(self):
+        first = self.open_stream()
+        seen = self.next_id(first)  # before any event
+        self.leave(first)
+        made = [self.enqueue("t", queue=queue)["id"] for queue in ("a", "b", "a", "b", "a")]
+        again = self.come_back(seen)
+        self.assertEqual([self.next_event(again)[1]["id"] for _ in made], made)
+        last = self.enqueue("t", queue="b")["id"]
+        self.assertEqual(self.next_event(again)[1]["id"], last)
+        of_queue = self.come_back(seen, "?queue=b")
+        self.assertEqual([self.next_event(of_queue)[1]["id"] for _ in range(3)],
+                         [made[1], made[3], last])
+        newest = self.next_id(of_queue)
+        self.enqueue("t", queue="a")
+        final = self.enqueue("t", queue="b")["id"]
+        self.assertEqual(self.next_event(self.come_back(newest, "?queue=b"))[1]["id"], final)
+
+    def test_C7_who_comes_back_too_late_is_told_of_a_gap(self):
+        answer = self.open_stream()
+        seen = self.next_id(answer)
+        for wrong in ("0", "x", seen + "9", "-" + seen, seen.split("-")[0] + "--1"):
+            self.assertEqual(self.next_event(self.come_back(wrong)), ("gap", {"missed": None}))
+        for _ in range(10):  # more than is kept
+            self.expect(201, "POST", "/v1/tasks", [{"type": "t" * 150}] * 1000)
+        self.assertEqual(self.next_event(self.come_back(seen)), ("gap", {"missed": None}))
+        self.server.stop()
+        self.server.start()
+        self.assertEqual(self.next_event(self.come_back(seen)), ("gap", {"missed": None}))
+
     def test_a_server_that_stops_ends_its_streams(self):
         answer = self.open_stream()
         self.assertEqual(self.server.stop(), 0)
