@@ -3,6 +3,7 @@
  * own, else its category's. Pure, any thread. */
 #include "core/catalog_render.h"
 
+#include "core/job.h"
 #include "core/render.h"
 #include "core/spec.h"
 
@@ -55,35 +56,37 @@ void render_category(struct buf *out, const struct category *category)
 
 /* ---- jobs ---- */
 
-static void job_values(struct buf *out, const struct job *job, const struct category *category)
+/* Where nobody knows the category, what is not the job's own is null. */
+static void job_own_values(struct buf *out, const struct job *job)
 {
-    bool has_category = category != NULL;
-
     buf_byte(out, ',');
-    render_priority(out, "priority", job->has_priority || has_category,
-                    job->has_priority || !has_category ? job->priority
-                                                       : category->default_priority);
+    render_priority(out, "priority", job->has_priority, job->priority);
     buf_byte(out, ',');
-    render_number(out, "max_retries", job->has_max_retries || has_category,
-                  job->has_max_retries || !has_category ? job->max_retries
-                                                        : category->default_max_retries);
+    render_number(out, "max_retries", job->has_max_retries, job->max_retries);
     buf_byte(out, ',');
-    render_number(out, "timeout_seconds", job->has_timeout || has_category,
-                  job->has_timeout || !has_category ? job->timeout_s
-                                                    : category->default_timeout_s);
+    render_number(out, "timeout_seconds", job->has_timeout, job->timeout_s);
+    buf_byte(out, ',');
+    render_number(out, "timeout_ms", job->has_timeout, job->timeout_s * 1000);
+    MEMBER(json, "value_from", STR_NONE);
 }
 
-static void job_queue(struct buf *out, const struct job *job, const struct category *category)
+static void job_values(struct buf *out, const struct job *job, const struct job_values *values)
 {
-    struct arena arena = ARENA_INIT(0);
-    struct category_rules rules = {.queue = STR_NONE};
-    struct str queue = job->queue;
-
-    if (!queue.data && category &&
-        category_rules_read(category->configuration, &arena, &rules, NULL) == 0)
-        queue = rules.queue.data ? rules.queue : STR(TASK_DEFAULT_QUEUE);
-    MEMBER(text, "queue", queue);
-    arena_deinit(&arena);
+    if (!values) {
+        job_own_values(out, job);
+        return;
+    }
+    buf_byte(out, ',');
+    render_priority(out, "priority", true, values->priority);
+    MEMBER(int, "max_retries", values->max_retries);
+    MEMBER(int, "timeout_seconds", (values->timeout_ms + 999) / 1000);
+    MEMBER(int, "timeout_ms", values->timeout_ms);
+    buf_text(out, ",\"value_from\":{");
+    render_word(out, "queue", values->queue_from);
+    MEMBER(word, "priority", values->priority_from);
+    MEMBER(word, "max_retries", values->max_retries_from);
+    MEMBER(word, "timeout_seconds", values->timeout_from);
+    buf_byte(out, '}');
 }
 
 /* The run that ended last, or null. */
@@ -118,6 +121,12 @@ static void job_stats(struct buf *out, const struct job_extra *extra)
 void render_job(struct buf *out, const struct job *job, const struct job_extra *extra)
 {
     const struct category *category = extra ? extra->category : NULL;
+    struct arena arena = ARENA_INIT(0);
+    struct job_values in_force;
+    struct err ignored = {0};
+    const struct job_values *values =
+        category && job_values_read(job, category, extra->settings, &arena, &in_force,
+                                    &ignored) == 0 ? &in_force : NULL;
 
     buf_byte(out, '{');
     render_uuid(out, "id", &job->id);
@@ -127,11 +136,11 @@ void render_job(struct buf *out, const struct job *job, const struct job_extra *
     MEMBER(uuid, "category_id", category ? &category->id : &job->category_id);
     MEMBER(text, "category", category ? category->name : STR_NONE);
     MEMBER(text, "task_type", job->task_type.data ? job->task_type : job->name);
-    job_queue(out, job, category);
+    MEMBER(text, "queue", values ? values->queue : job->queue);
     MEMBER(text, "target_service", job->target_service);
     MEMBER(text, "target_method", job->target_method);
     MEMBER(json, "payload", job->payload);
-    job_values(out, job, category);
+    job_values(out, job, values);
     MEMBER(int, "max_concurrent", job->max_concurrent);
     MEMBER(text, "callback_url", job->callback_url);
     MEMBER(bool, "is_active", job->is_active);
@@ -144,6 +153,7 @@ void render_job(struct buf *out, const struct job *job, const struct job_extra *
     if (extra && extra->with_stats)
         job_stats(out, extra);
     buf_byte(out, '}');
+    arena_deinit(&arena);
 }
 
 /* ---- schedules, patterns, dependencies ---- */

@@ -7,6 +7,7 @@
 /* What a job's reply shows beside its columns. */
 struct job_extra {
     const struct category *category; /* the job's, or general: values in force */
+    const struct settings *settings; /* handlers and rules have their say in them; NULL = none */
     int64_t next_execution_us;       /* 0 = none planned */
     bool with_stats;
     int64_t total, completed, failed, cancelled, timed_out, open, average_ms, max_ms;

@@ -79,6 +79,39 @@ int job_task_input(const struct job *job, const struct category *category,
     return rc;
 }
 
+/* Who said it, in the order they are asked. */
+static const char *says_who(bool job, bool between, const char *between_word)
+{
+    return job ? "job" : between ? between_word : "category";
+}
+
+int job_values_read(const struct job *job, const struct category *category,
+                    const struct settings *settings, struct arena *arena,
+                    struct job_values *values, struct err *err)
+{
+    struct job bare = *job;
+    struct task_input input;
+    const struct handler_rule *handler;
+
+    bare.callback_url = bare.payload = STR_NONE; /* no business of theirs */
+    if (job_task_input(&bare, category, NULL, STR_NONE, settings, arena, &input, err) < 0)
+        return -(int)err->code;
+    handler = settings ? settings_handler(settings, input.spec.type) : NULL;
+    *values = (struct job_values){
+        .queue = input.spec.queue,
+        .priority = input.priority,
+        .max_retries = input.spec.retry.max_retries,
+        .timeout_ms = input.spec.timeout_ms,
+        .queue_from = says_who(job->queue.data, str_is(input.spec.queue, TASK_DEFAULT_QUEUE),
+                               "default"),
+        .priority_from = says_who(job->has_priority, input.ruled_priority, "rule"),
+        .max_retries_from = says_who(job->has_max_retries,
+                                     handler && says(handler->max_retries), "handler"),
+        .timeout_from = says_who(job->has_timeout, handler && says(handler->timeout_ms),
+                                 "handler")};
+    return 0;
+}
+
 /* ---- whether it may go on ---- */
 
 enum overlap_move overlap_decide(enum overlap overlap, uint32_t open_runs)

@@ -21,6 +21,22 @@ int job_task_input(const struct job *job, const struct category *category,
 void category_fill(const struct category *category, const struct category_rules *rules,
                    const struct settings *settings, struct task_input *input);
 
+/* What the next run of a job gets, and who says so: "job", "handler" or "rule" of the
+ * configuration, "category", "default". Texts live in arena or in what is handed in. */
+struct job_values {
+    struct str queue;
+    int64_t priority;
+    int64_t max_retries;
+    int64_t timeout_ms;
+    const char *queue_from;
+    const char *priority_from;
+    const char *max_retries_from;
+    const char *timeout_from;
+};
+int job_values_read(const struct job *job, const struct category *category,
+                    const struct settings *settings, struct arena *arena,
+                    struct job_values *values, struct err *err);
+
 /* What an overlap policy makes of an instant while runs of the same schedule are open. */
 enum overlap_move { OVERLAP_RUN, OVERLAP_PASS, OVERLAP_WAIT, OVERLAP_CANCEL_OPEN };
 enum overlap_move overlap_decide(enum overlap overlap, uint32_t open_runs);

@@ -197,7 +197,7 @@ int catalog_write_jobs(const struct catalog_source *source, const struct job *jo
         ids[i] = jobs[i].id;
     rc = source->store->verbs->catalog->read_next_fires(source->reader, ids, count, next_us, err);
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
-        struct job_extra extra = {.next_execution_us = next_us[i]};
+        struct job_extra extra = {.next_execution_us = next_us[i], .settings = source->settings};
 
         rc = category_of(source, &jobs[i], &memo, &extra.category, err);
         if (rc < 0)

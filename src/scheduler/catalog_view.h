@@ -17,6 +17,7 @@ struct catalog_source {
     struct store_reader *reader;
     struct zones *zones;
     int64_t now_us;      /* by the wall */
+    const struct settings *settings; /* values of jobs depend on them; NULL = there are none */
     struct arena *arena; /* what is read lives here */
 };
 

@@ -28,6 +28,7 @@ struct catalog_source catalog_call_source(struct api_call *call, struct store_re
     return (struct catalog_source){.store = server->store,
                                    .reader = reader,
                                    .zones = server->zones,
+                                   .settings = server->settings,
                                    .now_us = server->store->shared ? queue_now_us(server->queue)
                                                                    : clock_wall_us(),
                                    .arena = scratch};

@@ -49,6 +49,9 @@ class JobsTest(PlanningTest):
         job = self.expect(200, "PATCH", path, {"category": None, "priority": None, "queue": None})
         self.assertEqual((job["category"], job["priority"], job["queue"]),
                          ("general", "medium", "default"))
+        self.assertEqual(job["value_from"], {"queue": "default", "priority": "category",
+                                             "max_retries": "category",
+                                             "timeout_seconds": "category"})
 
     def test_the_payload_comes_back_byte_for_byte(self):
         body = b'{"name":"a","payload":{"b":1.10,"a":[1e2,"\\u00e9"]}}'

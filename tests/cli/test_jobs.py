@@ -25,6 +25,37 @@ class JobTest(ServerTest):
         return self.json(*arguments)["items"]
 
 
+class InForce(JobTest):
+    config = CONFIG + """
+  - type: slow
+    command: ["true"]
+    max_retries: 9
+    timeout: 1500ms
+rules:
+  - type: ruled
+    priority: 77
+"""
+
+    def test_d5_a_job_shows_what_its_runs_get_and_who_says_so(self):
+        for name, flags in (("slow", []), ("own", ["--type", "slow", "--max-retries", "2"]),
+                            ("ruled", [])):
+            self.perdura("job", "create", name, *flags)
+            job = self.json("job", "show", name)
+            task = self.json("job", "run", name)
+            self.assertEqual((job["max_retries"], job["timeout_ms"], job["queue"]),
+                             (task["max_retries"], task["timeout_ms"], task["queue"]), name)
+        self.assertEqual((task["priority"], job["priority"], job["value_from"]["priority"]),
+                         (77, 77, "rule"))
+        slow = self.perdura("job", "show", "slow").stdout
+        self.assertRegex(slow, r"(?m)^max retries +9$")
+        self.assertRegex(slow, r"(?m)^retries from +handler$")
+        self.assertRegex(slow, r"(?m)^timeout +1.5s$")
+        self.assertRegex(slow, r"(?m)^timeout from +handler$")
+        own = self.json("job", "show", "own")["value_from"]
+        self.assertEqual((own["max_retries"], own["timeout_seconds"], own["priority"]),
+                         ("job", "handler", "category"))
+
+
 class Jobs(JobTest):
     def test_d1_a_job_is_made_shown_changed_and_deleted(self):
         job_id = self.perdura("job", "create", "report", "--type", "report:daily", "--payload",

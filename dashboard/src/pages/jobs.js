@@ -9,18 +9,28 @@ import { Status } from '../parts/status.js';
 import { go, link, replaceQuery } from '../route.js';
 import { duration, number, t } from '../text.js';
 
-function jobFields(categories) {
+const INHERITED = ['queue', 'priority', 'max_retries', 'timeout_seconds'];
+
+// What the job does not set itself is left empty, so that saving does not make it the job's own.
+function ownValues(job) {
+    return job && { ...job, ...Object.fromEntries(INHERITED.filter((key) => job.value_from?.[key] !== 'job')
+        .map((key) => [key, null])) };
+}
+
+function jobFields(categories, job) {
+    const inherits = (key) => (job?.value_from && job.value_from[key] !== 'job'
+        ? t('job.inForce', { value: job[key], from: t(`job.from.${job.value_from[key]}`) }) : t('job.inherits'));
     return [
         { name: 'name', label: t('job.name'), required: true, hint: t('job.nameHint') },
         { name: 'description', label: t('job.description') },
         { name: 'category', label: t('category.one'), kind: 'select', fallback: 'general',
             options: categories.map((one) => [one.name, one.name]) },
         { name: 'task_type', label: t('task.type'), hint: t('job.typeHint') },
-        { name: 'queue', label: t('queue.one'), hint: t('job.inherits') },
+        { name: 'queue', label: t('queue.one'), hint: inherits('queue') },
         { name: 'payload', label: t('task.payload'), kind: 'json', hint: t('form.jsonHint') },
-        { name: 'priority', label: t('task.priority'), hint: t('job.inherits') },
-        { name: 'max_retries', label: t('job.retries'), kind: 'number', hint: t('job.inherits') },
-        { name: 'timeout_seconds', label: t('job.timeout'), kind: 'number', hint: t('job.inherits') },
+        { name: 'priority', label: t('task.priority'), hint: inherits('priority') },
+        { name: 'max_retries', label: t('job.retries'), kind: 'number', hint: inherits('max_retries') },
+        { name: 'timeout_seconds', label: t('job.timeout'), kind: 'number', hint: inherits('timeout_seconds') },
         { name: 'max_concurrent', label: t('job.concurrent'), kind: 'number', fallback: 0,
             hint: t('job.concurrentHint') },
         { name: 'is_active', label: t('job.active'), kind: 'check' },
@@ -41,7 +51,7 @@ const categoryFields = () => [
 
 // job: the one that is edited, or null for a new one. What it depends on is read before the form opens.
 function JobForm({ job, jobs, categories, onClose, done }) {
-    const fields = useMemo(() => jobFields(categories), [categories]);
+    const fields = useMemo(() => jobFields(categories, job), [categories, job]);
     const [before, setBefore] = useState(job ? null : []);
     const [rows, setRows] = useState([]);
     useEffect(() => {
@@ -58,7 +68,7 @@ function JobForm({ job, jobs, categories, onClose, done }) {
             setBefore(await readNeeds(made));
         }
     }
-    return before && html`<${Form} title=${t(job ? 'action.edit' : 'job.new')} fields=${fields} thing=${job}
+    return before && html`<${Form} title=${t(job ? 'action.edit' : 'job.new')} fields=${fields} thing=${ownValues(job)}
         onClose=${onClose} done=${done} path=${job ? `/v1/jobs/${job.id}` : '/v1/jobs'}
         saveExtra=${saveExtra} extraChanged=${JSON.stringify(rows) !== JSON.stringify(before)} extra=${html`<${Needs} rows=${rows} setRows=${setRows}
             jobs=${jobs.filter((one) => one.id !== job?.id)}/>`}/>`;
