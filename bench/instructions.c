@@ -28,7 +28,8 @@ static void enqueue(struct pd *pd, int batches)
     struct pd_enqueued enqueued[BATCH];
 
     for (int i = 0; i < BATCH; i++)
-        specs[i] = (struct pd_task_spec){.type = "bench", .payload = PAYLOAD};
+        specs[i] = (struct pd_task_spec){.size = sizeof(struct pd_task_spec),
+                                         .type = "bench", .payload = PAYLOAD};
     for (int i = 0; i < batches; i++)
         check(pd, pd_enqueue_batch(pd, specs, BATCH, enqueued), "enqueue");
 }
@@ -49,9 +50,9 @@ static void complete(struct pd *pd, struct pd_consumer *consumer, struct pd_clai
 
     for (int i = 0; i < batches; i++) {
         for (int j = 0; j < 2 * BATCH; j++) {
-            const struct pd_claimed *task = &claims[i]->tasks[j / 2];
+            const struct pd_claimed *task = claims[i]->tasks[j / 2];
 
-            reports[j] = (struct pd_report){.task_id = task->id,
+            reports[j] = (struct pd_report){.size = sizeof(struct pd_report), .task_id = task->id,
                                             .lease_token = task->lease_token,
                                             .op = j % 2 ? PD_OP_COMPLETE : PD_OP_START,
                                             .json = j % 2 ? "{\"ok\":true}" : NULL};
@@ -65,7 +66,7 @@ static void complete(struct pd *pd, struct pd_consumer *consumer, struct pd_clai
 
 int main(int argc, char **argv)
 {
-    const struct pd_options options = {.lease_ms = LEASE_MS};
+    const struct pd_options options = {.size = sizeof(struct pd_options), .lease_ms = LEASE_MS};
     struct pd_claims *claims[BATCHES];
     struct pd_consumer *consumer;
     struct pd *pd;

@@ -87,7 +87,8 @@ static void fill(struct bench *bench)
     unsigned tasks = bench->options->tasks;
 
     for (unsigned i = 0; i < ENQUEUE_BATCH; i++)
-        specs[i] = (struct pd_task_spec){.type = "bench", .payload = PAYLOAD};
+        specs[i] = (struct pd_task_spec){.size = sizeof(struct pd_task_spec),
+                                         .type = "bench", .payload = PAYLOAD};
     for (unsigned done = 0; done < tasks;) {
         unsigned count = tasks - done < ENQUEUE_BATCH ? tasks - done : ENQUEUE_BATCH;
 
@@ -100,7 +101,7 @@ static void fill(struct bench *bench)
 static void look_at_probes(struct bench *bench)
 {
     for (unsigned i = 0; i < bench->probes_count; i++) {
-        struct pd_result result;
+        struct pd_result result = PD_RESULT_INIT;
 
         check(bench, pd_get(bench->pd, bench->probes[i], &result), "get");
         if (result.status != PD_STATUS_COMPLETED)
@@ -182,7 +183,8 @@ static int clocked(struct pd_task *task, void *ctx)
 
 static struct pd_worker *start_worker(struct bench *bench, const char *type, pd_handler *handler)
 {
-    struct pd_worker_options options = {.concurrency = bench->options->concurrency,
+    struct pd_worker_options options = {.size = sizeof(struct pd_worker_options),
+                                        .concurrency = bench->options->concurrency,
                                         .batch = bench->options->batch};
     struct pd_worker *worker;
 
@@ -235,8 +237,9 @@ static void report_all(struct bench *bench, struct pd_consumer *consumer,
                        const struct pd_claims *claims, struct pd_report *reports)
 {
     for (size_t i = 0; i < claims->count; i++)
-        reports[i] = (struct pd_report){.task_id = claims->tasks[i].id,
-                                        .lease_token = claims->tasks[i].lease_token,
+        reports[i] = (struct pd_report){.size = sizeof(struct pd_report),
+                                        .task_id = claims->tasks[i]->id,
+                                        .lease_token = claims->tasks[i]->lease_token,
                                         .op = PD_OP_COMPLETE,
                                         .json = "{\"ok\":true}"};
     check(bench, pd_report(consumer, reports, claims->count), "report");
@@ -292,7 +295,8 @@ static void consume(struct bench *bench)
 
 static void *enqueue_thread(void *ctx)
 {
-    static const struct pd_task_spec one = {.type = "bench", .payload = PAYLOAD};
+    static const struct pd_task_spec one = {.size = sizeof(struct pd_task_spec),
+                                            .type = "bench", .payload = PAYLOAD};
     struct bench *bench = ctx;
     unsigned batch = bench->options->batch ? bench->options->batch : 1;
     struct pd_task_spec *specs = calloc(batch, sizeof *specs);
@@ -348,7 +352,8 @@ static void offer(struct bench *bench)
     char payload[160];
 
     for (unsigned i = 0; specs && i < batch; i++)
-        specs[i] = (struct pd_task_spec){.type = "clock", .payload = payload};
+        specs[i] = (struct pd_task_spec){.size = sizeof(struct pd_task_spec),
+                                         .type = "clock", .payload = payload};
     for (unsigned done = 0; specs && done < bench->options->tasks; done += batch) {
         unsigned left = bench->options->tasks - done;
         struct timespec at = {.tv_sec = next_ns / 1000000000, .tv_nsec = next_ns % 1000000000};

@@ -25,7 +25,7 @@ static int count_up(struct pd_task *task, void *ctx)
 int main(int argc, char **argv)
 {
     struct pd_task_spec spec = PD_TASK_SPEC_INIT;
-    struct pd_result result = {0};
+    struct pd_result result = PD_RESULT_INIT;
     struct pd_worker *worker = NULL;
     struct pd *pd;
     char id[PD_ID_BYTES];

@@ -50,7 +50,7 @@ static int run(struct pd *pd, struct pd_worker **worker, struct pd_result *resul
 int main(int argc, char **argv)
 {
     struct pd_worker *worker = NULL;
-    struct pd_result result = {0};
+    struct pd_result result = PD_RESULT_INIT;
     struct pd *pd;
     int rc = pd_open(argc > 1 ? argv[1] : "http://127.0.0.1:7070", NULL, &pd);
 

@@ -17,7 +17,8 @@
  * WHERE THE TASKS LIVE. A file path or `sqlite:PATH` opens the store in this process (embedded):
  * the queue, leases, retries and recovery run here, on threads of the library, and nothing else may
  * have the file open. `http://HOST:PORT` (or https) makes the handle a client of a server. All
- * calls behave the same on both.
+ * calls behave the same on both. A PostgreSQL database is served by `perdura serve`: programs are
+ * clients of that, and pd_open refuses postgres:// itself.
  *
  * RETURN VALUES. Every function that returns int gives 0, or one of the negative PD_E codes below.
  * pd_error() then gives one sentence that says what went wrong and what to do. It is kept per
@@ -36,7 +37,14 @@
  * a handle. A client of an https:// server should ignore SIGPIPE.
  *
  * TEXTS are UTF-8 C strings. What is called JSON must be one valid JSON value and is passed on byte
- * for byte. Structs that are handed in are zeroed first (PD_..._INIT); zero means the default. */
+ * for byte.
+ *
+ * STRUCTS begin with PD_..._INIT, which sets their size and makes the rest zero; zero means the
+ * default. The size says which members the program knows, so that it goes on working with a later
+ * libperdura, whose structs have more of them at their end. With an earlier one it works as long as
+ * what that does not know is zero; PD_EINVALID otherwise. Of an array the size of the first element
+ * counts for all. Structs without a size stay as they are. What the library hands out it may make
+ * longer: use it where it is, by its pointer. */
 #ifndef PERDURA_H
 #define PERDURA_H
 
@@ -51,9 +59,11 @@
 
 #ifdef __cplusplus
 extern "C" {
-#define PD_INIT_ZERO {}
+#define PD_SIZE(type) size_t size = sizeof(struct type)
+#define PD_INIT(type) {}
 #else
-#define PD_INIT_ZERO {0}
+#define PD_SIZE(type) size_t size /* of the struct as the program knows it */
+#define PD_INIT(type) {.size = sizeof(struct type)}
 #endif
 
 #define PD_ID_BYTES 37        /* a task's id as text, with its NUL */
@@ -99,6 +109,7 @@ PD_API const char *pd_version(void);
 /* ---- opening and closing ---- */
 
 struct pd_options {
+    PD_SIZE(pd_options);
     const char *token;     /* server: bearer token; default: PERDURA_TOKEN of the environment */
     int64_t timeout_ms;    /* server: for one request; default 30000 */
     int64_t lease_ms;      /* embedded: a task whose worker is silent this long is given to another
@@ -112,7 +123,7 @@ struct pd_options {
     int log_fd;            /* events are written here, a line each; default: nowhere */
     int allow_network_fs;  /* embedded: take a file on a network file system all the same */
 };
-#define PD_OPTIONS_INIT PD_INIT_ZERO
+#define PD_OPTIONS_INIT PD_INIT(pd_options)
 
 /* Opens a store (made and migrated if need be), or becomes a client of a server, which is not
  * contacted before the first call. options may be NULL. *pd is set even if it fails (unless memory
@@ -151,6 +162,7 @@ struct pd_dependency {
 };
 
 struct pd_task_spec {
+    PD_SIZE(pd_task_spec);
     const char *type;            /* required: which handler does it */
     const char *payload;         /* JSON; default null */
     size_t payload_len;          /* default: payload ends with NUL */
@@ -191,7 +203,7 @@ struct pd_task_spec {
     const char *traceparent;     /* W3C trace context it is part of; children inherit it */
     const char *tracestate;
 };
-#define PD_TASK_SPEC_INIT PD_INIT_ZERO
+#define PD_TASK_SPEC_INIT PD_INIT(pd_task_spec)
 
 struct pd_enqueued {
     char id[PD_ID_BYTES]; /* of the new task, or of the first one with this key */
@@ -225,6 +237,8 @@ enum pd_status {
 };
 
 struct pd_result {
+    PD_SIZE(pd_result);
+    void *memory;            /* holds the texts */
     char id[PD_ID_BYTES];
     enum pd_status status;
     int ended;               /* 1: one of the last five statuses */
@@ -246,8 +260,8 @@ struct pd_result {
     const char *result;
     const char *error;       /* why it ended otherwise than completed; NULL = it did not */
     const char *last_error;  /* of the last failed attempt, also if a later one completed */
-    void *memory;            /* holds the texts */
 };
+#define PD_RESULT_INIT PD_INIT(pd_result)
 
 /* A task as it is now. */
 PD_API int pd_get(struct pd *pd, const char *id, struct pd_result *result);
@@ -337,6 +351,7 @@ enum pd_outcome {
 typedef int pd_handler(struct pd_task *task, void *ctx);
 
 struct pd_worker_options {
+    PD_SIZE(pd_worker_options);
     const char *id;             /* default: made of host, process and chance */
     const char *const *queues;  /* default: "default" */
     size_t queues_count;
@@ -348,7 +363,7 @@ struct pd_worker_options {
                                    have handlers for */
     size_t types_count;
 };
-#define PD_WORKER_OPTIONS_INIT PD_INIT_ZERO
+#define PD_WORKER_OPTIONS_INIT PD_INIT(pd_worker_options)
 
 /* Claiming ahead. Quick handlers get their tasks many at a time: at most 64 per thread and 1,024
  * per worker wait in it, claimed but not started. Where handlers take more than about 10 ms none
@@ -446,6 +461,7 @@ PD_API const char *pd_task_error(struct pd_task *task);
 struct pd_consumer;
 
 struct pd_claimed {
+    size_t size;
     char id[PD_ID_BYTES];
     int64_t lease_token;   /* goes into every report about it */
     int64_t lease_ms;
@@ -466,7 +482,7 @@ struct pd_claimed {
 };
 
 struct pd_claims {
-    struct pd_claimed *tasks;
+    struct pd_claimed *const *tasks;
     size_t count;
 };
 
@@ -484,6 +500,7 @@ enum pd_op {
 };
 
 struct pd_report {
+    PD_SIZE(pd_report);
     const char *task_id;
     int64_t lease_token;
     enum pd_op op;
@@ -499,7 +516,7 @@ struct pd_report {
     int rc;             /* out: 0, or PD_ESTALE, PD_ECONFLICT, ... for this one */
     int stop;           /* out: 1 = cancelled or asked to pause, work on it no more */
 };
-#define PD_REPORT_INIT PD_INIT_ZERO
+#define PD_REPORT_INIT PD_INIT(pd_report)
 
 /* Registers. options may be NULL; concurrency is what lists of workers show. */
 PD_API int pd_consumer_open(struct pd *pd, const struct pd_worker_options *options,

@@ -1,7 +1,7 @@
 /* Consumers: claim and report in batches, from a loop of the program's own. A claim owns its
  * memory; a report is converted, sent and answered in place. One thread claims; others may report
  * and send heartbeats meanwhile. */
-#include "lib/lib_int.h"
+#include "lib/lib_sizes.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -75,7 +75,7 @@ static void destroy(struct pd_consumer *consumer, bool leave)
 int pd_consumer_open(struct pd *pd, const struct pd_worker_options *options,
                      struct pd_consumer **out)
 {
-    const struct pd_worker_options none = PD_WORKER_OPTIONS_INIT;
+    struct pd_worker_options given = PD_WORKER_OPTIONS_INIT;
     struct pd_consumer *consumer = calloc(1, sizeof *consumer);
     struct err err = {0};
 
@@ -86,7 +86,8 @@ int pd_consumer_open(struct pd *pd, const struct pd_worker_options *options,
     }
     consumer->pd = pd;
     pthread_mutex_init(&consumer->registering, NULL);
-    if (open_consumer(consumer, options ? options : &none, &err) < 0) {
+    if ((options && lib_take_struct(&lib_sized_worker_options, options, &given, &err) < 0) ||
+        open_consumer(consumer, &given, &err) < 0) {
         destroy(consumer, false);
         return lib_fail(pd, &err);
     }
@@ -132,7 +133,8 @@ int64_t pd_consumer_heartbeat_ms(const struct pd_consumer *consumer)
 
 static bool fill_claimed(struct pd_claimed *claimed, const struct work *work, struct arena *arena)
 {
-    *claimed = (struct pd_claimed){.lease_token = work->lease_token,
+    *claimed = (struct pd_claimed){.size = sizeof *claimed,
+                                   .lease_token = work->lease_token,
                                    .lease_ms = work->lease_ms,
                                    .attempt = work->attempt,
                                    .timeout_ms = work->timeout_ms,
@@ -162,6 +164,7 @@ static int claim(struct pd_consumer *consumer, unsigned max, int64_t wait_ms,
                  struct claims_memory *memory, struct err *err)
 {
     const struct source_verbs *verbs = consumer->source->verbs;
+    struct pd_claimed *tasks, **pointers;
     struct work *works = NULL;
     uint32_t count = 0;
     int rc = verbs->claim(consumer->source, max, wait_ms, false, &memory->arena, &works, &count,
@@ -174,12 +177,16 @@ static int claim(struct pd_consumer *consumer, unsigned max, int64_t wait_ms,
     }
     if (rc < 0)
         return rc;
-    memory->claims.tasks = arena_alloc_array(&memory->arena, count, sizeof *memory->claims.tasks);
-    if (!memory->claims.tasks)
+    tasks = arena_alloc_array(&memory->arena, count, sizeof *tasks);
+    pointers = arena_alloc_array(&memory->arena, count, sizeof *pointers);
+    if (!tasks || !pointers)
         return lib_no_memory(err);
-    for (uint32_t i = 0; i < count; i++)
-        if (!fill_claimed(&memory->claims.tasks[i], &works[i], &memory->arena))
+    for (uint32_t i = 0; i < count; i++) {
+        pointers[i] = &tasks[i];
+        if (!fill_claimed(&tasks[i], &works[i], &memory->arena))
             return lib_no_memory(err); /* their leases end by themselves */
+    }
+    memory->claims.tasks = pointers;
     memory->claims.count = count;
     return 0;
 }
@@ -291,27 +298,39 @@ static int convert(const struct pd_report *from, struct report *to, struct err *
     return 0;
 }
 
+/* Into the program's own array, whose elements are as large as its first says. */
+static void answer(struct pd_report *reports, uint32_t i, const struct report_result *result)
+{
+    struct pd_report *report = (void *)((char *)reports + i * reports->size);
+
+    report->rc = lib_code(result->code);
+    report->stop = result->cancel || result->pause;
+}
+
 static int send_reports(struct pd_consumer *consumer, struct pd_report *reports, uint32_t count,
                         struct arena *arena, struct err *err)
 {
     const struct source_verbs *verbs = consumer->source->verbs;
     struct report *converted = arena_alloc_array(arena, count, sizeof *converted);
     struct report_result *results = arena_alloc_array(arena, count, sizeof *results);
+    const struct pd_report *taken;
+    const void *array;
     struct err cause = {0};
     int rc;
 
     if (!converted || !results)
         return lib_no_memory(err);
+    if (lib_take_array(&lib_sized_report, reports, count, arena, &array, err) < 0)
+        return -(int)err->code;
+    taken = array;
     for (uint32_t i = 0; i < count; i++)
-        if (convert(&reports[i], &converted[i], &cause) < 0)
+        if (convert(&taken[i], &converted[i], &cause) < 0)
             return err_set(err, cause.code, "Element %u: %.400s", i, cause.text);
     rc = verbs->report(consumer->source, converted, count, results, err);
     if (rc == -ERR_NOT_FOUND && register_again(consumer, err) == 0)
         rc = verbs->report(consumer->source, converted, count, results, err);
-    for (uint32_t i = 0; rc == 0 && i < count; i++) {
-        reports[i].rc = lib_code(results[i].code);
-        reports[i].stop = results[i].cancel || results[i].pause;
-    }
+    for (uint32_t i = 0; rc == 0 && i < count; i++)
+        answer(reports, i, &results[i]);
     return rc;
 }
 

@@ -1,6 +1,6 @@
 /* A handle's life and its errors. Sentences are kept per thread, so that one thread's failure never
  * replaces what another one is about to read. Any thread. */
-#include "lib/lib_int.h"
+#include "lib/lib_sizes.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -128,6 +128,16 @@ static bool is_url(const char *where)
     return strncmp(where, "http://", 7) == 0 || strncmp(where, "https://", 8) == 0;
 }
 
+static int check_where(const char *where, struct err *err)
+{
+    if (!where || !*where)
+        return err_set(err, ERR_INVALID, "give the path of a store, or http://host:port");
+    if (strncmp(where, "postgres://", 11) == 0 || strncmp(where, "postgresql://", 13) == 0)
+        return err_set(err, ERR_INVALID, "a PostgreSQL database is served by 'perdura serve'; give "
+                       "http://host:port of such a server here");
+    return 0;
+}
+
 static int check_options(const struct pd_options *options, struct err *err)
 {
     const int64_t times[] = {options->timeout_ms, options->lease_ms};
@@ -163,21 +173,21 @@ int pd_open(const char *where, const struct pd_options *options, struct pd **out
     struct pd_options given = PD_OPTIONS_INIT;
     struct pd *pd = calloc(1, sizeof *pd);
     struct err err = {0};
-    int rc;
+    int rc = 0;
 
     *out = pd;
     if (!pd)
         return PD_ENOMEM;
     pthread_mutex_init(&pd->lock, NULL);
     if (options)
-        given = *options;
-    if (given.log_fd > 0) {
+        rc = lib_take_struct(&lib_sized_options, options, &given, &err);
+    if (rc == 0 && given.log_fd > 0) {
         log_init(&pd->log, LOG_INFO, STR("auto"), given.log_fd);
         pd->logger = &pd->log;
     }
-    if (!where || !*where)
-        rc = err_set(&err, ERR_INVALID, "give the path of a store, or http://host:port");
-    else
+    if (rc == 0)
+        rc = check_where(where, &err);
+    if (rc == 0)
         rc = check_options(&given, &err);
     if (rc == 0)
         rc = open_side(pd, where, &given, &err);

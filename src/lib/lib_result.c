@@ -1,6 +1,6 @@
 /* Looking at tasks, waiting for them, controlling them: what is the same on both sides.
  * Any thread. */
-#include "lib/lib_int.h"
+#include "lib/lib_sizes.h"
 
 #include <stdlib.h>
 
@@ -45,7 +45,8 @@ int lib_fill_result(struct pd_result *result, const struct task *task, struct st
 
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         bytes += room_of(parts[i]);
-    *result = (struct pd_result){.status = (enum pd_status)task->status,
+    *result = (struct pd_result){.size = sizeof *result,
+                                 .status = (enum pd_status)task->status,
                                  .ended = status_ended(task->status),
                                  .progress = (int)task->progress,
                                  .priority = (int)task->priority,
@@ -68,39 +69,51 @@ int lib_fill_result(struct pd_result *result, const struct task *task, struct st
 
 void pd_result_free(struct pd_result *result)
 {
-    if (!result)
-        return;
+    struct err err;
+    size_t size;
+
+    if (!result || lib_check_size(&lib_sized_result, result->size, &err) < 0)
+        return; /* never initialised, so nothing is in it */
+    size = result->size;
     free(result->memory);
-    memset(result, 0, sizeof *result);
+    memset(result, 0, size);
+    result->size = size;
 }
 
-static int fetch(struct pd *pd, const char *id, int64_t wait_ms, struct pd_result *result)
+/* `whole` is as large as it is here, the program's own as it knows it. */
+static int fetch(struct pd *pd, const char *id, int64_t wait_ms, struct pd_result *whole,
+                 struct pd_result *result)
 {
     struct err err = {0};
     struct uuid task_id;
 
-    memset(result, 0, sizeof *result);
+    if (lib_check_size(&lib_sized_result, result->size, &err) < 0)
+        return lib_fail(pd, &err);
     if (!pd->side)
         err_set(&err, ERR_INVALID, "the handle is not open");
     else if (lib_parse_id(id, &task_id, &err) == 0)
-        pd->verbs->fetch(pd, &task_id, wait_ms, result, &err);
+        pd->verbs->fetch(pd, &task_id, wait_ms, whole, &err);
+    lib_give_struct(&lib_sized_result, whole, result);
     return err.code == ERR_NONE ? PD_OK : lib_fail(pd, &err);
 }
 
 int pd_get(struct pd *pd, const char *id, struct pd_result *result)
 {
-    return fetch(pd, id, 0, result);
+    struct pd_result whole = PD_RESULT_INIT;
+
+    return fetch(pd, id, 0, &whole, result);
 }
 
 int pd_wait(struct pd *pd, const char *id, int64_t timeout_ms, struct pd_result *result)
 {
-    int rc = fetch(pd, id, timeout_ms < 0 ? PD_FOREVER : timeout_ms, result);
+    struct pd_result whole = PD_RESULT_INIT;
+    int rc = fetch(pd, id, timeout_ms < 0 ? PD_FOREVER : timeout_ms, &whole, result);
     struct err err = {0};
 
-    if (rc < 0 || result->ended)
+    if (rc < 0 || whole.ended)
         return rc;
-    err_set(&err, ERR_REQUEST_TIMEOUT, "task %s has not ended in time; it is %s", result->id,
-            result->status_word);
+    err_set(&err, ERR_REQUEST_TIMEOUT, "task %s has not ended in time; it is %s", whole.id,
+            whole.status_word);
     return lib_fail(pd, &err);
 }
 
@@ -161,15 +174,19 @@ int pd_delete(struct pd *pd, const char *id)
 int pd_enqueue_batch(struct pd *pd, const struct pd_task_spec *specs, size_t count,
                      struct pd_enqueued *enqueued)
 {
+    struct arena arena = ARENA_INIT(0);
     struct err err = {0};
+    const void *taken;
 
     if (!pd->side)
         err_set(&err, ERR_INVALID, "the handle is not open");
     else if (count > BOUND_ARRAY)
         err_set(&err, ERR_TOO_LARGE, "%zu tasks are too many; enqueue at most %d at once", count,
                 BOUND_ARRAY);
-    else if (count > 0)
-        pd->verbs->enqueue(pd, specs, (uint32_t)count, enqueued, &err);
+    else if (count > 0 &&
+             lib_take_array(&lib_sized_spec, specs, count, &arena, &taken, &err) == 0)
+        pd->verbs->enqueue(pd, taken, (uint32_t)count, enqueued, &err);
+    arena_deinit(&arena);
     return err.code == ERR_NONE ? PD_OK : lib_fail(pd, &err);
 }
 

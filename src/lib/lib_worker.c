@@ -1,6 +1,6 @@
 /* Workers: handlers of the program on threads of the library. The engine's own worker does it; here
  * are its public face, and what belongs to one handle. */
-#include "lib/lib_int.h"
+#include "lib/lib_sizes.h"
 
 #include <stdlib.h>
 
@@ -100,7 +100,7 @@ static int fill(struct pd_worker *worker, const struct pd_worker_options *option
 
 int pd_worker_new(struct pd *pd, const struct pd_worker_options *options, struct pd_worker **out)
 {
-    const struct pd_worker_options none = PD_WORKER_OPTIONS_INIT;
+    struct pd_worker_options given = PD_WORKER_OPTIONS_INIT;
     struct pd_worker *worker = calloc(1, sizeof *worker);
     struct err err = {0};
 
@@ -110,7 +110,8 @@ int pd_worker_new(struct pd *pd, const struct pd_worker_options *options, struct
         return lib_fail(pd, &err);
     }
     worker->pd = pd;
-    if (fill(worker, options ? options : &none, &err) < 0) {
+    if ((options && lib_take_struct(&lib_sized_worker_options, options, &given, &err) < 0) ||
+        fill(worker, &given, &err) < 0) {
         arena_deinit(&worker->arena);
         free(worker);
         return lib_fail(pd, &err);

@@ -28,7 +28,7 @@ int main(int, char **argv)
 {
     struct pd_task_spec spec = PD_TASK_SPEC_INIT;
     struct pd_worker_options options = PD_WORKER_OPTIONS_INIT;
-    struct pd_result result = {};
+    struct pd_result result = PD_RESULT_INIT;
     struct pd_worker *worker = nullptr;
     struct pd *pd;
     char id[PD_ID_BYTES];

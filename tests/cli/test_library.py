@@ -24,6 +24,9 @@ class Library(unittest.TestCase):
     def test_consumers_behave_the_same_on_a_server(self):
         self.run_tests("lib_consumer_test")
 
+    def test_programs_built_for_another_version_behave_the_same_on_a_server(self):
+        self.run_tests("lib_sizes_test")
+
     def test_planning_behaves_the_same_on_a_server(self):
         self.run_tests("lib_plan_test")
 

@@ -55,7 +55,7 @@ static int go_round(struct pd *pd, int told_fd, long number)
 {
     struct pd_task_spec specs[2] = {PD_TASK_SPEC_INIT};
     struct pd_enqueued enqueued[2];
-    struct pd_result result = {0};
+    struct pd_result result = PD_RESULT_INIT;
     char keys[2][32];
     int rc;
 

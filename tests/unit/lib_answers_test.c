@@ -79,7 +79,7 @@ static void a_task_that_cannot_be_read_is_told(void **state)
                                          "{\"id\":\"x\",\"status\":\"pending\"}",
                                          "{\"id\":\"" ID "\",\"status\":3}"};
     struct client *client = *state;
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
 
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
         odd_put_one(client->server, 200, bodies[i]);
@@ -91,7 +91,7 @@ static void a_task_that_cannot_be_read_is_told(void **state)
 static void odd_members_of_a_task_are_left_out(void **state)
 {
     struct client *client = *state;
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
 
     odd_put_one(client->server, 200,
                 "{\"id\":\"" ID "\",\"status\":\"completed\",\"progress\":\"half\","
@@ -115,7 +115,7 @@ static void a_wait_asks_again_until_the_task_has_ended(void **state)
     static const struct odd_answer answers[] = {{200, TASK("pending")}, {200, TASK("running")},
                                                 {200, TASK("failed")}};
     struct client *client = *state;
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
 
     odd_put(client->server, answers, 3);
     assert_int_equal(pd_wait(client->pd, ID, PD_FOREVER, &result), PD_OK);

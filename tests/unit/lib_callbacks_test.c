@@ -36,7 +36,7 @@ static void wait_for_requests(struct odd_server *server, int count)
 static void run_one(struct fixture *fixture, const char *url)
 {
     struct pd_task_spec spec = PD_TASK_SPEC_INIT;
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
     char id[PD_ID_BYTES];
 
     spec.type = "call";
@@ -123,7 +123,7 @@ static void a_heartbeat_names_tasks_that_shall_pause(void **state)
     OK(fixture, pd_enqueue(fixture->pd, &spec, id));
     OK(fixture, pd_claim(consumer, 1, WAIT_MS, &claims));
     report.task_id = id;
-    report.lease_token = claims->tasks[0].lease_token;
+    report.lease_token = claims->tasks[0]->lease_token;
     report.op = PD_OP_START;
     OK(fixture, pd_report(consumer, &report, 1));
     OK(fixture, pd_pause(fixture->pd, id));

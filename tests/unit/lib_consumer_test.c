@@ -11,6 +11,7 @@ static void enqueue_many(struct fixture *fixture, size_t count)
     struct pd_task_spec *specs = calloc(count, sizeof *specs);
 
     assert_non_null(specs);
+    specs[0].size = sizeof *specs;
     for (size_t i = 0; i < count; i++)
         specs[i].type = "many";
     OK(fixture, pd_enqueue_batch(fixture->pd, specs, count, NULL));
@@ -23,24 +24,25 @@ static void a_thousand_are_claimed_and_completed_in_one_call_each(void **state)
     struct pd_report *reports = calloc(TASKS, sizeof *reports);
     struct pd_consumer *consumer;
     struct pd_claims *claims;
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
 
     assert_non_null(reports);
+    reports[0].size = sizeof *reports;
     enqueue_many(fixture, TASKS);
     OK(fixture, pd_consumer_open(fixture->pd, NULL, &consumer));
     assert_true(pd_consumer_heartbeat_ms(consumer) > 0);
     OK(fixture, pd_claim(consumer, PD_CLAIM_MAX, WAIT_MS, &claims));
     assert_int_equal(claims->count, TASKS);
     for (size_t i = 0; i < claims->count; i++) {
-        reports[i].task_id = claims->tasks[i].id;
-        reports[i].lease_token = claims->tasks[i].lease_token;
+        reports[i].task_id = claims->tasks[i]->id;
+        reports[i].lease_token = claims->tasks[i]->lease_token;
         reports[i].json = "{\"ok\":true}";
         reports[i].rc = 1;
     }
     OK(fixture, pd_report(consumer, reports, claims->count));
     for (size_t i = 0; i < claims->count; i++)
         assert_int_equal(reports[i].rc, PD_OK);
-    OK(fixture, pd_get(fixture->pd, claims->tasks[TASKS - 1].id, &result));
+    OK(fixture, pd_get(fixture->pd, claims->tasks[TASKS - 1]->id, &result));
     assert_int_equal(result.status, PD_STATUS_COMPLETED);
     assert_string_equal(result.result, "{\"ok\":true}");
     pd_result_free(&result);
@@ -70,8 +72,8 @@ static void a_consumer_that_was_forgotten_registers_again_and_keeps_its_claim(vo
     pd_consumer_close(other);
     OK(fixture, pd_claim(consumer, 10, WAIT_MS, &claims));
     assert_int_equal(claims->count, 1);
-    report.task_id = claims->tasks[0].id;
-    report.lease_token = claims->tasks[0].lease_token;
+    report.task_id = claims->tasks[0]->id;
+    report.lease_token = claims->tasks[0]->lease_token;
     OK(fixture, pd_report(consumer, &report, 1));
     assert_int_equal(report.rc, PD_OK);
     assert_int_equal(status_of(fixture, id), PD_STATUS_COMPLETED);
@@ -94,7 +96,7 @@ static void a_report_under_another_lease_changes_nothing(void **state)
     assert_int_equal(claims->count, 1);
     for (int i = 0; i < 3; i++) {
         reports[i].task_id = id;
-        reports[i].lease_token = claims->tasks[0].lease_token;
+        reports[i].lease_token = claims->tasks[0]->lease_token;
     }
     reports[0].lease_token++;
     reports[2].op = PD_OP_FAIL; /* another outcome after the first */
@@ -114,7 +116,7 @@ static void every_operation_reaches_the_task(void **state)
     struct pd_report reports[5] = {PD_REPORT_INIT};
     struct pd_consumer *consumer;
     struct pd_claims *claims;
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
     char id[PD_ID_BYTES];
 
     enqueue(fixture, "one", "\"p\"", id);
@@ -122,7 +124,7 @@ static void every_operation_reaches_the_task(void **state)
     OK(fixture, pd_claim(consumer, 10, WAIT_MS, &claims));
     for (int i = 0; i < 5; i++) {
         reports[i].task_id = id;
-        reports[i].lease_token = claims->tasks[0].lease_token;
+        reports[i].lease_token = claims->tasks[0]->lease_token;
         reports[i].seq = i + 1;
     }
     reports[0].op = PD_OP_START;
@@ -132,6 +134,7 @@ static void every_operation_reaches_the_task(void **state)
     reports[2].json = "[2]";
     reports[3].op = PD_OP_LOG, reports[3].level = PD_LOG_INFO, reports[3].text = "line";
     reports[4].op = PD_OP_CONTINUE;
+    reports[4].size = sizeof *reports; /* it is the first of an array, too */
     OK(fixture, pd_report(consumer, reports, 4));
     OK(fixture, pd_get(fixture->pd, id, &result));
     assert_int_equal(result.status, PD_STATUS_RUNNING);
@@ -144,12 +147,12 @@ static void every_operation_reaches_the_task(void **state)
     pd_claims_free(claims);
     OK(fixture, pd_claim(consumer, 10, WAIT_MS, &claims));
     assert_int_equal(claims->count, 1);
-    assert_int_equal(claims->tasks[0].attempt, 2);
-    assert_string_equal(claims->tasks[0].type, "one");
-    assert_string_equal(claims->tasks[0].payload, "\"p\"");
-    assert_string_equal(claims->tasks[0].checkpoint_name, "here");
-    assert_string_equal(claims->tasks[0].checkpoint_data, "[2]");
-    assert_int_equal(claims->tasks[0].checkpoint_progress, 30);
+    assert_int_equal(claims->tasks[0]->attempt, 2);
+    assert_string_equal(claims->tasks[0]->type, "one");
+    assert_string_equal(claims->tasks[0]->payload, "\"p\"");
+    assert_string_equal(claims->tasks[0]->checkpoint_name, "here");
+    assert_string_equal(claims->tasks[0]->checkpoint_data, "[2]");
+    assert_int_equal(claims->tasks[0]->checkpoint_progress, 30);
     pd_claims_free(claims);
     pd_consumer_close(consumer); /* gives it back */
     assert_int_equal(status_of(fixture, id), PD_STATUS_PENDING);
@@ -162,7 +165,7 @@ static void a_null_is_no_value_whoever_stores_it(void **state)
     struct pd_report reports[4] = {PD_REPORT_INIT};
     struct pd_consumer *consumer;
     struct pd_claims *claims;
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
     char id[PD_ID_BYTES];
 
     enqueue(fixture, "one", "null", id);
@@ -170,7 +173,7 @@ static void a_null_is_no_value_whoever_stores_it(void **state)
     OK(fixture, pd_claim(consumer, 10, WAIT_MS, &claims));
     for (int i = 0; i < 4; i++) {
         reports[i].task_id = id;
-        reports[i].lease_token = claims->tasks[0].lease_token;
+        reports[i].lease_token = claims->tasks[0]->lease_token;
         reports[i].seq = i + 1;
         reports[i].progress = PD_NONE;
         reports[i].json = "null";
@@ -239,8 +242,8 @@ static void a_consumer_claims_its_queues_and_types_only(void **state)
     OK(fixture, pd_consumer_open(fixture->pd, &options, &consumer));
     OK(fixture, pd_claim(consumer, 10, 0, &claims));
     assert_int_equal(claims->count, 1);
-    assert_string_equal(claims->tasks[0].type, "send:a");
-    assert_string_equal(claims->tasks[0].queue, "mail");
+    assert_string_equal(claims->tasks[0]->type, "send:a");
+    assert_string_equal(claims->tasks[0]->queue, "mail");
     pd_claims_free(claims);
     assert_int_equal(pd_claim(consumer, 0, 0, &claims), PD_EINVALID);
     assert_null(claims);
@@ -337,7 +340,7 @@ static void a_spec_means_the_same_straight_and_parsed(void **state)
     (void)state;
     spec.type = "t";
     compare(&spec);
-    spec = (struct pd_task_spec){.type = "mail:send",
+    spec = (struct pd_task_spec){.size = sizeof(struct pd_task_spec), .type = "mail:send",
                                  .payload = " {\"a\" : 1} trailing",
                                  .payload_len = 11,
                                  .data = "[1]",

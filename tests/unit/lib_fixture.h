@@ -157,7 +157,7 @@ static inline void enqueue(struct fixture *fixture, const char *type, const char
 
 static inline enum pd_status status_of(struct fixture *fixture, const char *id)
 {
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
     enum pd_status status;
 
     OK(fixture, pd_get(fixture->pd, id, &result));

@@ -166,7 +166,7 @@ static void schedules_and_patterns_make_tasks_that_a_worker_runs(void **state)
 static void a_job_is_run_now(void **state)
 {
     struct fixture *fixture = *state;
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
     char job[PD_ID_BYTES], task[PD_ID_BYTES];
 
     make_job(fixture, "report", job);

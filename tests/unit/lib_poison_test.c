@@ -55,7 +55,8 @@ static int fill(const char *path, struct load *load)
     int rc = open_at(path, &pd);
 
     for (int i = 0; rc == PD_OK && i < load->count; i++) {
-        struct pd_task_spec spec = {.type = i == load->deadly_at ? "deadly" : load->beside};
+        struct pd_task_spec spec = {.size = sizeof(struct pd_task_spec),
+                                    .type = i == load->deadly_at ? "deadly" : load->beside};
 
         rc = pd_enqueue(pd, &spec, load->ids[i]);
     }
@@ -75,7 +76,7 @@ static int work(const char *path, struct load *load)
         pd_worker_start(worker) != PD_OK)
         return 4;
     for (int i = 0; i < load->count; i++) {
-        struct pd_result result;
+        struct pd_result result = PD_RESULT_INIT;
         int rc = pd_wait(pd, load->ids[i], WAIT_MS, &result);
 
         pd_result_free(&result);
@@ -94,7 +95,7 @@ static int look(const char *path, struct load *load)
 
     for (int i = 0; rc == 0 && i < load->count; i++) {
         const char *wanted = i == load->deadly_at ? "dead_letter" : "completed";
-        struct pd_result result;
+        struct pd_result result = PD_RESULT_INIT;
 
         if (pd_get(pd, load->ids[i], &result) != PD_OK || strcmp(result.status_word, wanted) != 0)
             rc = 7;

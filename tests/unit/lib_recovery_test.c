@@ -39,7 +39,7 @@ static void b2_a_function_is_paused_and_goes_on_from_its_checkpoint(void **state
 {
     struct fixture *fixture = *state;
     atomic_int started = 0;
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
     char id[PD_ID_BYTES];
 
     start_worker(fixture, "stoppable", stoppable, &started);
@@ -70,7 +70,7 @@ static int partly(struct pd_task *task, void *ctx)
 static void b2_a_partial_end_has_its_result_and_can_be_recovered(void **state)
 {
     struct fixture *fixture = *state;
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
     char id[PD_ID_BYTES];
 
     start_worker(fixture, "partly", partly, NULL);
@@ -127,7 +127,7 @@ static void b6_a_function_of_the_program_decides_whether_a_task_is_put_back(void
     assert_int_equal(pd_validator(fixture->pd, "", validate, &seen), PD_EINVALID);
     start_worker(fixture, "partly", partly, NULL);
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        struct pd_result result;
+        struct pd_result result = PD_RESULT_INIT;
         char id[PD_ID_BYTES];
 
         seen.answer = cases[i].answer;

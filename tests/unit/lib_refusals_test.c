@@ -37,13 +37,19 @@ static void options_of_a_handle_out_of_bounds_are_refused(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        assert_int_equal(pd_open("/tmp/never-made.db", &rows[i].options, &pd), PD_EINVALID);
+        struct pd_options options = rows[i].options;
+
+        options.size = sizeof options;
+        assert_int_equal(pd_open("/tmp/never-made.db", &options, &pd), PD_EINVALID);
         assert_non_null(strstr(pd_error(pd), rows[i].word));
         pd_close(pd);
     }
     assert_int_equal(pd_open(NULL, NULL, &pd), PD_EINVALID);
     pd_close(pd);
     assert_int_equal(pd_open("", NULL, &pd), PD_EINVALID);
+    pd_close(pd);
+    assert_int_equal(pd_open("postgres://localhost/tasks", NULL, &pd), PD_EINVALID);
+    assert_non_null(strstr(pd_error(pd), "http://host:port of such a server"));
     pd_close(pd);
     assert_int_equal(access("/tmp/never-made.db", F_OK), -1);
     pd_close(NULL);
@@ -105,11 +111,13 @@ static void workers_that_make_no_sense_are_refused(void **state)
     struct pd_worker *worker;
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        expect(fixture, pd_worker_new(fixture->pd, &rows[i].options, &worker), PD_EINVALID,
-               rows[i].word);
+        struct pd_worker_options options = rows[i].options;
+
+        options.size = sizeof options;
+        expect(fixture, pd_worker_new(fixture->pd, &options, &worker), PD_EINVALID, rows[i].word);
         if (i < 8) /* concurrency, batch and stack are nothing to a consumer */
-            expect(fixture, pd_consumer_open(fixture->pd, &rows[i].options, &consumer),
-                   PD_EINVALID, rows[i].word);
+            expect(fixture, pd_consumer_open(fixture->pd, &options, &consumer), PD_EINVALID,
+                   rows[i].word);
     }
     pd_worker_free(NULL);
     pd_consumer_close(NULL);
@@ -169,6 +177,7 @@ static void reports_out_of_their_bounds_are_refused(void **state)
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct pd_report report = rows[i].report;
 
+        report.size = sizeof report;
         report.task_id = ID;
         expect(fixture, pd_report(consumer, &report, 1), PD_EINVALID, rows[i].word);
     }
@@ -202,22 +211,23 @@ static void a_consumer_spawns_and_claims_what_it_spawned(void **state)
     OK(fixture, pd_enqueue(fixture->pd, &spec, NULL));
     OK(fixture, pd_claim(first, 5, WAIT_MS, &claims));
     assert_int_equal(claims->count, 1);
-    assert_string_equal(claims->tasks[0].correlation_id, "order-7");
-    assert_string_equal(claims->tasks[0].traceparent, spec.traceparent);
-    assert_string_equal(claims->tasks[0].tracestate, "a=b");
-    report.task_id = claims->tasks[0].id;
-    report.lease_token = claims->tasks[0].lease_token;
+    assert_string_equal(claims->tasks[0]->correlation_id, "order-7");
+    assert_string_equal(claims->tasks[0]->traceparent, spec.traceparent);
+    assert_string_equal(claims->tasks[0]->tracestate, "a=b");
+    report.task_id = claims->tasks[0]->id;
+    report.lease_token = claims->tasks[0]->lease_token;
     report.op = PD_OP_SPAWN;
     report.json = "[{\"type\":\"child\"}]";
     OK(fixture, pd_report(first, &report, 1));
     assert_int_equal(report.rc, PD_OK);
-    report = (struct pd_report){.task_id = claims->tasks[0].id, .op = PD_OP_FAIL,
-                                .lease_token = claims->tasks[0].lease_token, .not_retryable = 1};
+    report = (struct pd_report){.size = sizeof(struct pd_report),
+                                .task_id = claims->tasks[0]->id, .op = PD_OP_FAIL,
+                                .lease_token = claims->tasks[0]->lease_token, .not_retryable = 1};
     OK(fixture, pd_report(first, &report, 1)); /* without a text it "failed" */
     pd_claims_free(claims);
     OK(fixture, pd_claim(second, 5, PD_FOREVER, &claims));
-    assert_string_equal(claims->tasks[0].type, "child");
-    assert_string_equal(claims->tasks[0].traceparent, spec.traceparent); /* inherited */
+    assert_string_equal(claims->tasks[0]->type, "child");
+    assert_string_equal(claims->tasks[0]->traceparent, spec.traceparent); /* inherited */
     pd_claims_free(claims);
     pd_consumer_close(first);
     pd_consumer_close(second);
@@ -246,11 +256,12 @@ static void values_of_a_spec_that_are_none_of_their_kind_are_refused(void **stat
                 {{.max_crashes = -7}, "max_crashes"},
                 {{.stall_after_ms = INT64_MAX}, "stall_after_ms"},
                 {{.callback_url = "https://user@host/"}, "callback_url"}};
-    struct pd_task_spec two[2] = {{.type = "a"}, {.type = "a"}};
+    struct pd_task_spec two[2] = {{.size = sizeof *two, .type = "a"}, {.type = "a"}};
 
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct pd_task_spec spec = rows[i].spec;
 
+        spec.size = sizeof spec;
         spec.type = "a";
         expect(fixture, pd_enqueue(fixture->pd, &spec, NULL), PD_EINVALID, rows[i].word);
     }
@@ -286,7 +297,7 @@ static void a_handler_that_says_nonsense_is_told_and_its_task_fails(void **state
     struct fixture *fixture = *state;
     struct pd_task_spec spec = PD_TASK_SPEC_INIT;
     struct words words = {{0}, ""};
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
     char id[PD_ID_BYTES];
 
     start_worker(fixture, "odd", says_nonsense, &words);

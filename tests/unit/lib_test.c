@@ -15,7 +15,7 @@ static int echo(struct pd_task *task, void *ctx)
 static void a_task_is_run_and_its_result_waited_for(void **state)
 {
     struct fixture *fixture = *state;
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
     char id[PD_ID_BYTES];
 
     start_worker(fixture, "echo", echo, NULL);
@@ -39,7 +39,7 @@ static void a_task_is_run_and_its_result_waited_for(void **state)
 static void a_prefix_finds_its_handler_and_other_types_are_left_alone(void **state)
 {
     struct fixture *fixture = *state;
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
     char mine[PD_ID_BYTES], other[PD_ID_BYTES];
 
     start_worker(fixture, "mail:*", echo, NULL);
@@ -122,7 +122,7 @@ static int step(struct pd_task *task, void *ctx)
 static void a_retried_handler_goes_on_from_its_checkpoint(void **state)
 {
     struct fixture *fixture = *state;
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
     char id[PD_ID_BYTES];
 
     start_worker(fixture, "step", step, NULL);
@@ -154,7 +154,7 @@ static int count_down(struct pd_task *task, void *ctx)
 static void a_continued_task_keeps_its_data_and_counts_no_failure(void **state)
 {
     struct fixture *fixture = *state;
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
     char id[PD_ID_BYTES];
 
     start_worker(fixture, "down", count_down, NULL);
@@ -185,7 +185,7 @@ static void expect_end(struct fixture *fixture, const char *payload, int64_t max
                        enum pd_status status, const char *error, int64_t attempts)
 {
     struct pd_task_spec spec = PD_TASK_SPEC_INIT;
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
     char id[PD_ID_BYTES];
 
     spec.type = "fails";
@@ -260,7 +260,7 @@ static void a_cancelled_handler_is_told_and_its_task_stays_cancelled(void **stat
 {
     struct fixture *fixture = *state;
     struct running running = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
     char id[PD_ID_BYTES];
 
     start_worker(fixture, "long", until_stopped, &running);
@@ -292,7 +292,7 @@ static void a_stopped_worker_gives_unfinished_tasks_back(void **state)
 static void a_wait_that_ends_too_early_shows_the_task_as_it_is(void **state)
 {
     struct fixture *fixture = *state;
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
     char id[PD_ID_BYTES];
 
     enqueue(fixture, "nobody", NULL, id);
@@ -309,7 +309,7 @@ static void a_wait_that_ends_too_early_shows_the_task_as_it_is(void **state)
 static void controls_change_a_waiting_task(void **state)
 {
     struct fixture *fixture = *state;
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
     char id[PD_ID_BYTES];
 
     enqueue(fixture, "nobody", NULL, id);
@@ -347,7 +347,7 @@ static void a_task_waits_for_others_of_its_batch_and_gets_their_results(void **s
     struct pd_dependency after = {0};
     struct pd_task_spec specs[2] = {PD_TASK_SPEC_INIT};
     struct pd_enqueued enqueued[2];
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
 
     after.ref = "load";
     specs[0].type = "join";
@@ -386,7 +386,7 @@ static int split(struct pd_task *task, void *ctx)
 static void a_task_waits_for_the_children_it_spawned(void **state)
 {
     struct fixture *fixture = *state;
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
     char id[PD_ID_BYTES];
 
     OK(fixture, pd_worker_new(fixture->pd, NULL, &fixture->worker));
@@ -497,7 +497,7 @@ static void a_task_survives_its_process(void **state)
     struct fixture fixture = {0};
     struct pd_consumer *consumer;
     struct pd_claims *claims;
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
     char id[PD_ID_BYTES] = "";
     int status, ends[2];
     pid_t child;
@@ -551,7 +551,7 @@ static void *run_instance(void *ctx)
     struct fixture fixture = {0};
     struct pd_task_spec specs[TASKS_EACH] = {PD_TASK_SPEC_INIT};
     struct pd_enqueued enqueued[TASKS_EACH];
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
 
     make_place(&fixture);
     OK(&fixture, open_store(&fixture));
@@ -585,7 +585,7 @@ static void several_instances_live_in_one_process(void **state)
 static void *use_handle(void *ctx)
 {
     struct fixture *fixture = ctx;
-    struct pd_result result;
+    struct pd_result result = PD_RESULT_INIT;
     char id[PD_ID_BYTES];
 
     for (int i = 0; i < 20; i++) {
@@ -624,7 +624,8 @@ static void *use_little_stack(void *ctx)
         struct timespec rest = {.tv_nsec = 2000000};
 
         for (int i = 0; i < 100; i++)
-            specs[i] = (struct pd_task_spec){.type = "t", .payload = "{\"a\":[1,2,3]}"};
+            specs[i] = (struct pd_task_spec){.size = sizeof(struct pd_task_spec),
+                                             .type = "t", .payload = "{\"a\":[1,2,3]}"};
         OK(fixture, pd_enqueue_batch(fixture->pd, specs, 100, enqueued));
         nanosleep(&rest, NULL);
         OK(fixture, pd_cancel(fixture->pd, enqueued[0].id));

@@ -136,7 +136,8 @@ int sqlite_file_lock(const char *path, int *lock_fd, struct err *err)
         return err_set(err, ERR_IO, "cannot lock the store '%s': %s", path, strerror(errno));
     if (!take_lock(fd)) {
         err_set(err, ERR_UNAVAILABLE, "the store '%s' is in use by process %ld; stop it first, or "
-                "talk to it with --server", path, read_holder(fd));
+                "be its client: name its http://host:port and not the file", path,
+                read_holder(fd));
         close(fd);
         return -(int)ERR_UNAVAILABLE;
     }
@@ -178,8 +179,8 @@ static int refuse_network_fs(const char *path, struct err *err)
     for (size_t i = 0; i < sizeof unsafe / sizeof unsafe[0]; i++)
         if ((info.f_type & 0xFFFFFFFF) == unsafe[i].type)
             return err_set(err, ERR_IO, "the store '%s' lies on a network file system (%s), which "
-                           "cannot keep it safe; use a local disk, or --allow-network-fs", path,
-                           unsafe[i].name);
+                           "cannot keep it safe; use a local disk, or allow it (allow_network_fs, "
+                           "--allow-network-fs)", path, unsafe[i].name);
     return 0;
 }
 
