@@ -107,9 +107,9 @@ static void on_record(void *ctx, const struct anchor_row *row)
     logverify_record(ctx, row);
 }
 
-static void on_pending(void *ctx, const struct log_head *head)
+static void on_note(void *ctx, const struct log_note *note)
 {
-    logverify_pending(ctx, head);
+    logverify_note(ctx, note);
 }
 
 static void on_line(void *ctx, const struct log_line *line, struct str chain_hash)
@@ -121,7 +121,7 @@ static double verify_per_s(struct store *store, int64_t lines)
 {
     struct logverify_options options = {.tell = on_finding};
     struct logverify *verify = logverify_new(&options);
-    const struct log_walk walk = {on_record, on_pending, on_line, verify};
+    const struct log_walk walk = {on_record, on_note, on_line, verify};
     struct logverify_counts counts;
     struct err err = {0};
     int64_t began = now_ns();

@@ -33,9 +33,9 @@ static inline void log_check_record(void *ctx, const struct anchor_row *row)
     logverify_record(ctx, row);
 }
 
-static inline void log_check_pending(void *ctx, const struct log_head *head)
+static inline void log_check_note(void *ctx, const struct log_note *note)
 {
-    logverify_pending(ctx, head);
+    logverify_note(ctx, note);
 }
 
 static inline void log_check_line(void *ctx, const struct log_line *line, struct str chain_hash)
@@ -54,7 +54,7 @@ static inline struct log_check log_check_run(struct store *store, const char *an
     struct log_check check = {.findings = 0};
     struct logverify_options options = {.tell = log_check_tell, .ctx = &check};
     struct logverify *verify = logverify_new(&options);
-    const struct log_walk walk = {log_check_record, log_check_pending, log_check_line, verify};
+    const struct log_walk walk = {log_check_record, log_check_note, log_check_line, verify};
     struct err err = {0};
 
     ASSERT(verify);

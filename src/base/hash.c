@@ -7,9 +7,11 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
+#include <openssl/params.h>
 #include <sys/random.h>
 
 struct hash_state {
@@ -54,6 +56,50 @@ int hash_hmac_sha256(struct str key, struct str data, uint8_t out[HASH_BYTES])
     return HMAC(EVP_sha256(), key.data ? key.data : "", (int)key.len,
                 data.data ? (const unsigned char *)data.data : nothing, data.len, out,
                 NULL) != NULL ? 0 : -ERR_MEMORY;
+}
+
+struct hash_mac {
+    EVP_MAC *algorithm;
+    EVP_MAC_CTX *ctx; /* holds the key */
+};
+
+struct hash_mac *hash_mac_new(struct str key)
+{
+    struct hash_mac *mac = calloc(1, sizeof *mac);
+    char digest[] = "SHA256";
+    const OSSL_PARAM params[] = {
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, digest, 0),
+        OSSL_PARAM_construct_end()};
+
+    if (!mac)
+        return NULL;
+    mac->algorithm = EVP_MAC_fetch(NULL, "HMAC", NULL);
+    mac->ctx = mac->algorithm ? EVP_MAC_CTX_new(mac->algorithm) : NULL;
+    if (!mac->ctx ||
+        EVP_MAC_init(mac->ctx, (const unsigned char *)key.data, key.len, params) != 1) {
+        hash_mac_free(mac);
+        return NULL;
+    }
+    return mac;
+}
+
+void hash_mac_free(struct hash_mac *mac)
+{
+    if (!mac)
+        return;
+    EVP_MAC_CTX_free(mac->ctx);
+    EVP_MAC_free(mac->algorithm);
+    free(mac);
+}
+
+int hash_mac_make(struct hash_mac *mac, struct str data, uint8_t out[HASH_BYTES])
+{
+    size_t len = 0;
+
+    return EVP_MAC_init(mac->ctx, NULL, 0, NULL) == 1 &&
+                   EVP_MAC_update(mac->ctx, (const unsigned char *)data.data, data.len) == 1 &&
+                   EVP_MAC_final(mac->ctx, out, &len, HASH_BYTES) == 1 && len == HASH_BYTES
+               ? 0 : -ERR_MEMORY;
 }
 
 struct hash_state *hash_sha256_begin(void)

@@ -48,6 +48,18 @@ void sign_key_free(struct sign_key *key)
     free(key);
 }
 
+int sign_key_derive(const struct sign_key *key, struct str purpose, uint8_t out[SIGN_SEED_BYTES])
+{
+    uint8_t seed[SIGN_SEED_BYTES];
+    size_t len = sizeof seed;
+    int rc = -ERR_MEMORY;
+
+    if (EVP_PKEY_get_raw_private_key(key->pair, seed, &len) == 1 && len == sizeof seed)
+        rc = hash_hmac_sha256(str_span((const char *)seed, sizeof seed), purpose, out);
+    OPENSSL_cleanse(seed, sizeof seed);
+    return rc;
+}
+
 void sign_key_public(const struct sign_key *key, uint8_t out[SIGN_PUBLIC_BYTES])
 {
     memcpy(out, key->public_key, SIGN_PUBLIC_BYTES);

@@ -25,6 +25,9 @@ int sign_key_load(const char *path, bool may_link, struct sign_key **key, struct
  * by now. */
 int sign_key_make(const char *path, struct sign_key **key, struct err *err);
 
+/* A secret for another purpose, made from the seed; who knows it does not know the seed. */
+int sign_key_derive(const struct sign_key *key, struct str purpose,
+                    uint8_t out[SIGN_SEED_BYTES]);
 void sign_key_public(const struct sign_key *key, uint8_t out[SIGN_PUBLIC_BYTES]);
 int sign_make(const struct sign_key *key, struct str data, uint8_t out[SIGN_BYTES]);
 bool sign_check(const uint8_t public_key[SIGN_PUBLIC_BYTES], struct str data,

@@ -1,13 +1,15 @@
 /* Records as JSON: {"serial":7,"previous":HASH,"at":TIME,"kind":"heads","lines":N,"key":KEY,
- * "items":[[EXECUTION,SEQ,HASH,LINES],...]}, of blanks [EXECUTION,SEQ,"",LINES,LEVEL];
- * their hash and signature are over exactly these bytes. Pure, any thread. */
+ * "items":[[EXECUTION,SEQ,HASH,LINES],...]}; behind that, of heads of ended executions "closed",
+ * of cuts AT,WINDOW (microseconds and milliseconds), of blanks LEVEL,AT,WINDOW and no hash. Hash and
+ * signature are over exactly these bytes. Pure, any thread. */
 #include "core/loganchor.h"
 
 #include "base/clock.h"
 #include "base/hash.h"
 
 static const char *const kind_words[ANCHOR_KIND_COUNT] = {"heads", "cuts", "seam", "trim",
-                                                          "blanks"};
+                                                          "blanks", "begin", "refused"};
+#define CLOSED "closed"
 
 static void write_hex(struct buf *out, const char *name, const uint8_t *data, size_t len)
 {
@@ -27,10 +29,12 @@ static void write_item(struct buf *out, const struct log_part *item)
     if (item->head.hashed)
         hash_hex(item->head.hash, sizeof item->head.hash, hex);
     buf_format(out, "[\"%s\",%lld,\"%s\"", id, (long long)item->head.seq, hex);
-    if (item->lines > 0 || item->emptied)
+    if (item->lines > 0 || item->emptied || item->closed || item->at_us)
         buf_format(out, ",%lld", (long long)item->lines);
-    if (item->emptied)
-        buf_format(out, ",\"%s\"", severity_word(item->level));
+    if (item->emptied || item->closed)
+        buf_format(out, ",\"%s\"", item->emptied ? severity_word(item->level) : CLOSED);
+    if (item->at_us)
+        buf_format(out, ",%lld,%lld", (long long)item->at_us, (long long)item->window_ms);
     buf_byte(out, ']');
 }
 
@@ -44,6 +48,8 @@ static void write_record(struct buf *out, const struct anchor *anchor,
     write_hex(out, "previous", anchor->previous, sizeof anchor->previous);
     buf_format(out, ",\"at\":\"%s\",\"kind\":\"%s\",\"lines\":%lld", at, kind_words[anchor->kind],
                (long long)anchor->lines);
+    if (anchor->has_since)
+        buf_format(out, ",\"since\":%lld", (long long)anchor->since_us);
     if (anchor->kind == ANCHOR_SEAM || anchor->kind == ANCHOR_TRIM) {
         buf_format(out, ",\"through\":%lld", (long long)anchor->through);
         write_hex(out, "through_hash", anchor->through_hash, sizeof anchor->through_hash);
@@ -127,11 +133,13 @@ bool anchor_parse(struct str record, struct anchor *anchor)
     anchor->items = json_get(record, STR("items"));
     anchor->reason = plain_text(json_get(record, STR("reason")));
     anchor->is_signed = json_get(record, STR("key")).data != NULL;
+    anchor->has_since = json_get(record, STR("since")).data != NULL;
     return anchor->reason.len <= ANCHOR_REASON_BYTES_MAX &&
            get_number(record, "serial", &anchor->serial) && anchor->serial > 0 &&
            get_hex(record, "previous", anchor->previous, sizeof anchor->previous) &&
            clock_parse(plain_text(json_get(record, STR("at"))), &anchor->at_us) &&
            get_number(record, "lines", &anchor->lines) &&
+           (!anchor->has_since || get_number(record, "since", &anchor->since_us)) &&
            (!through || (get_number(record, "through", &anchor->through) &&
                          get_hex(record, "through_hash", anchor->through_hash,
                                  sizeof anchor->through_hash))) &&
@@ -140,10 +148,29 @@ bool anchor_parse(struct str record, struct anchor *anchor)
            hash_sha256(record, anchor->hash) == 0;
 }
 
+/* What stands behind the number of lines, if anything. */
+static bool parse_rest(struct json_iter *iter, struct log_part *item)
+{
+    struct str word, at, window;
+    bool more = json_next_element(iter, &word);
+
+    if (more && json_kind(word) == JSON_STRING) {
+        item->closed = str_is(plain_text(word), CLOSED);
+        item->emptied = !item->closed;
+        if (item->emptied && !severity_parse(plain_text(word), &item->level))
+            return false;
+        more = json_next_element(iter, &at);
+    } else {
+        at = word;
+    }
+    return !more || (json_int64(at, &item->at_us) && json_next_element(iter, &window) &&
+                     json_int64(window, &item->window_ms) && item->window_ms >= 0);
+}
+
 bool anchor_next_item(struct json_iter *iter, struct log_part *item)
 {
     struct json_iter inner;
-    struct str array, id, seq, hash, lines, level;
+    struct str array, id, seq, hash, lines;
 
     *item = (struct log_part){.lines = 0};
     if (!json_next_element(iter, &array))
@@ -157,8 +184,7 @@ bool anchor_next_item(struct json_iter *iter, struct log_part *item)
     if (json_next_element(&inner, &lines) &&
         (!json_int64(lines, &item->lines) || item->lines < 0))
         return false;
-    item->emptied = json_next_element(&inner, &level);
-    return !item->emptied || severity_parse(plain_text(level), &item->level);
+    return parse_rest(&inner, item);
 }
 
 bool anchor_signature_good(const struct anchor *anchor, struct str record, struct str signature)

@@ -23,6 +23,8 @@ enum anchor_kind {
                      (through 0) the newest record of the store was gone or not by its key */
     ANCHOR_TRIM,  /* older records were removed; heads and blanks they told of that still count */
     ANCHOR_BLANKS, /* lines of a level that lost what they said, and stay in their chains */
+    ANCHOR_BEGIN, /* from here on all lines are proven, but for those from before `since` */
+    ANCHOR_REFUSED, /* what somebody put there without the key, and was not signed */
     ANCHOR_KIND_COUNT
 };
 
@@ -41,6 +43,8 @@ struct anchor {
     uint8_t previous[HASH_BYTES]; /* hash of the record before; zeros of the first */
     int64_t at_us;
     enum anchor_kind kind;
+    bool has_since;      /* older versions did not say */
+    int64_t since_us;    /* lines from before are taken as they were found then; 0 = none are */
     int64_t lines;       /* written in all, as far as whoever wrote it knew */
     int64_t through;     /* SEAM: last serial of the anchor file; TRIM: last serial removed */
     uint8_t through_hash[HASH_BYTES]; /* and that record's hash */

@@ -34,6 +34,9 @@ struct log_part {
     int64_t lines;
     bool emptied;            /* those of one level up to head.seq: they have lost what they said */
     enum log_severity level; /* of which one */
+    bool closed;             /* its execution has ended: no line may follow */
+    int64_t at_us;           /* removed or emptied: none of them was written later; 0 = not told */
+    int64_t window_ms;       /* and so long they had to stay; 0 = somebody wanted them gone */
 };
 
 /* Takes what is stored of the last line; a hash that is none counts as not there. */

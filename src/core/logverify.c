@@ -55,6 +55,29 @@ void logverify_tell(struct logverify *verify, const char *kind, struct str subje
     va_end(args);
 }
 
+/* A finding about a whole execution. */
+static void tell_of(struct logverify *verify, const struct log_head *head, const char *detail)
+{
+    char subject[SUBJECT_BYTES], id[UUID_TEXT_BYTES];
+    struct logverify_finding finding = {.kind = "log", .execution_id = &head->execution_id};
+
+    uuid_format(&head->execution_id, id);
+    snprintf(subject, sizeof subject, "execution %s line %lld", id, (long long)head->seq);
+    finding.subject = str_of(subject);
+    finding.detail = str_of(detail);
+    verify->counts.findings++;
+    verify->options.tell(verify->options.ctx, &finding);
+}
+
+void logverify_refused(struct logverify *verify, const struct log_head *head, int64_t serial)
+{
+    char detail[DETAIL_BYTES];
+
+    snprintf(detail, sizeof detail, "the server did not sign what it found of it (record %lld): "
+             "somebody without the key had written or changed it", (long long)serial);
+    tell_of(verify, head, detail);
+}
+
 void logverify_add_told(struct logverify *verify, struct told_list *list, const struct told *told)
 {
     if (list->count == list->cap) {
@@ -71,9 +94,29 @@ void logverify_add_told(struct logverify *verify, struct told_list *list, const 
     list->items[list->count++] = *told;
 }
 
-void logverify_pending(struct logverify *verify, const struct log_head *head)
+static bool is_keyed(const struct logverify *verify)
 {
-    logverify_add_told(verify, &verify->heads, &(struct told){.head = *head});
+    return verify->options.has_key || verify->options.keys_count > 0 || verify->store_signed;
+}
+
+/* Where a store has a key, a note that was not made with it was put there by somebody else, or
+ * before there was that key. Without the key only a record can say so: until then its lines are
+ * believed for a moment. */
+void logverify_note(struct logverify *verify, const struct log_note *note)
+{
+    struct log_mac *mac = verify->options.mac;
+    const struct log_head *head = &note->part.head;
+    bool older = note->mac[0] == '\0' && !verify->since_told; /* than all this */
+    bool keyed = is_keyed(verify) && !older;
+    struct told told = {.head = *head, .noted = true, .unproven = keyed && !mac,
+                        .closed = note->closed.len > 0 && !(keyed && !mac)};
+
+    if (keyed && mac && !logmac_good(mac, note)) {
+        if (!logmac_adopted(&head->execution_id, note->logged_at_us, verify->since_us))
+            tell_of(verify, head, "the note of where its lines end was not made with the key");
+        return;
+    }
+    logverify_add_told(verify, &verify->heads, &told);
 }
 
 static int compare_told(const void *left, const void *right)
@@ -143,6 +186,20 @@ static void take_blanks(struct logverify *verify, const struct uuid *id)
     }
 }
 
+static void take_bounds(struct logverify *verify, const struct told *head)
+{
+    int64_t seq = head->head.seq;
+
+    if (seq > verify->signed_seq)
+        verify->signed_seq = seq;
+    if (!head->unproven && seq > verify->proven_seq)
+        verify->proven_seq = seq;
+    if (head->closed && seq < verify->closed_seq)
+        verify->closed_seq = seq;
+    if (head->noted && seq > verify->note_seq)
+        verify->note_seq = seq;
+}
+
 static void begin_execution(struct logverify *verify, const struct uuid *id)
 {
     const struct told_list *heads = &verify->heads;
@@ -154,11 +211,12 @@ static void begin_execution(struct logverify *verify, const struct uuid *id)
     verify->at = (struct log_head){.execution_id = *id};
     take_cut(verify, id);
     take_blanks(verify, id);
-    verify->signed_seq = verify->cut_seq;
+    verify->signed_seq = verify->proven_seq = verify->cut_seq;
+    verify->closed_seq = INT64_MAX;
+    verify->note_seq = verify->stale_seq = 0;
     for (size_t i = verify->head_at;
          i < heads->count && uuid_eq(&heads->items[i].head.execution_id, id); i++)
-        if (heads->items[i].head.seq > verify->signed_seq)
-            verify->signed_seq = heads->items[i].head.seq;
+        take_bounds(verify, &heads->items[i]);
     while (verify->head_at < heads->count &&
            uuid_eq(&heads->items[verify->head_at].head.execution_id, id) &&
            heads->items[verify->head_at].head.seq <= verify->cut_seq)
@@ -185,6 +243,13 @@ static void tell_cut_off(struct logverify *verify, const struct told *head)
                  "there", (long long)verify->signed_seq, (long long)head->serial);
 }
 
+/* Retention and whoever goes on from there would miss it. Lines from before the key have none. */
+static bool needs_note(const struct logverify *verify)
+{
+    return is_keyed(verify) && verify->since_told && verify->store_told &&
+           !logmac_adopted(&verify->current, verify->last_at_us, verify->since_us);
+}
+
 /* Its last line was seen. */
 static void end_execution(struct logverify *verify)
 {
@@ -195,10 +260,19 @@ static void end_execution(struct logverify *verify)
     head = next_head(verify);
     if (!verify->bad && head)
         tell_cut_off(verify, head);
+    if (!verify->bad && verify->stale_seq)
+        bad_line(verify, verify->stale_seq, "no record names it, although there was time enough: "
+                 "no server signs the store, or somebody else added it");
+    if (!verify->bad && verify->at.seq > verify->proven_seq &&
+        verify->signed_seq > verify->proven_seq)
+        verify->counts.waiting += verify->at.seq - verify->proven_seq;
     if (!verify->bad && verify->at.seq > verify->signed_seq && verify->at.seq > verify->plain_seq)
         bad_line(verify, (verify->signed_seq > verify->plain_seq ? verify->signed_seq
                                                                  : verify->plain_seq) + 1,
                  "it was added by somebody else: no record names it");
+    if (!verify->bad && verify->at.seq > verify->cut_seq && verify->note_seq < verify->at.seq &&
+        needs_note(verify))
+        bad_line(verify, verify->at.seq, "the note that its lines end here was removed");
     while (next_head(verify))
         verify->head_at++;
     verify->any = false;
@@ -268,10 +342,18 @@ static void check_line(struct logverify *verify, const struct log_line *line, st
                  (long long)verify->cut_seq);
         return;
     }
+    if (line->seq > verify->closed_seq) {
+        bad_line(verify, line->seq, "it was added after its execution had ended");
+        return;
+    }
+    if (line->seq > verify->proven_seq && line->seq <= verify->signed_seq && !verify->stale_seq &&
+        line->logged_at_us < verify->options.fresh_us && !is_old(verify, line))
+        verify->stale_seq = line->seq;
     if (!chain_hash.data && is_old(verify, line)) {
         head = next_head(verify);
         if (head && head->head.seq <= line->seq)
             bad_line(verify, line->seq, "it has lost its hash");
+        verify->counts.adopted++;
         verify->at.seq = verify->plain_seq = line->seq;
         verify->at.hashed = false; /* a chain begins behind it */
         return;
@@ -287,8 +369,10 @@ static void check_line(struct logverify *verify, const struct log_line *line, st
         return;
     }
     hash_hex(verify->at.hash, HASH_BYTES, hex);
-    if (is_old(verify, line))
+    if (is_old(verify, line)) {
         verify->plain_seq = line->seq;
+        verify->counts.adopted += line->seq > verify->proven_seq;
+    }
     if (rc < 0 || !str_is(chain_hash, hex))
         bad_line(verify, line->seq, "it is not as it was written, or the line before it is not the "
                  "one it followed, or its execution was given to another task");
@@ -314,6 +398,7 @@ void logverify_line(struct logverify *verify, const struct log_line *line, struc
         verify->counts.executions++;
     }
     verify->counts.lines++;
+    verify->last_at_us = line->logged_at_us;
     if (!verify->bad)
         check_line(verify, line, chain_hash);
 }

@@ -6,6 +6,7 @@
 #define CORE_LOGVERIFY_H
 
 #include "core/loganchor.h"
+#include "core/logmac.h"
 
 #define LOGVERIFY_KEYS_MAX 8
 #define LOGVERIFY_HEADS_MAX 100000000u /* 8 GB of them */
@@ -26,7 +27,10 @@ struct logverify_options {
     uint32_t keys_count;
     bool has_key;         /* the store says that it has one: there are records signed by it */
     uint8_t key[SIGN_PUBLIC_BYTES];
-    int64_t since_us;     /* lines from before may lack hashes and records; 0 = none */
+    int64_t since_us;     /* lines from before may lack hashes and records; 0 = none. Only where no
+                             record says it: this is the store's own word */
+    struct log_mac *mac;  /* of the key, where it is known; NULL = notes cannot be checked, */
+    int64_t fresh_us;     /* and count only for lines written from then on */
     void (*tell)(void *ctx, const struct logverify_finding *finding);
     void *ctx;
 };
@@ -34,6 +38,8 @@ struct logverify_options {
 struct logverify_counts {
     int64_t lines;
     int64_t emptied;        /* of the lines */
+    int64_t adopted;        /* from before the key: only as good as they were found */
+    int64_t waiting;        /* not in a record yet, and nobody here could check them */
     int64_t executions;
     int64_t records;        /* in the store */
     int64_t unsigned_records;
@@ -47,7 +53,7 @@ void logverify_free(struct logverify *verify);
 
 void logverify_anchor_line(struct logverify *verify, struct str line);
 void logverify_record(struct logverify *verify, const struct anchor_row *row);
-void logverify_pending(struct logverify *verify, const struct log_head *head);
+void logverify_note(struct logverify *verify, const struct log_note *note);
 void logverify_line(struct logverify *verify, const struct log_line *line, struct str chain_hash);
 /* After the last line; -ERR_MEMORY or -ERR_TOO_LARGE when not everything could be looked at. */
 int logverify_end(struct logverify *verify, struct logverify_counts *counts, struct err *err);

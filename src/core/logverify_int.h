@@ -9,6 +9,9 @@ struct told {
     struct log_head head;
     int64_t serial;
     enum log_severity level; /* of blanks */
+    bool closed;             /* no line may follow */
+    bool noted;              /* by a note of the store */
+    bool unproven;           /* a note that may be anybody's: only the key could tell */
 };
 
 struct told_list {
@@ -40,6 +43,10 @@ struct logverify {
     bool key_known;       /* the one that is trusted where none was given */
     uint8_t key[SIGN_PUBLIC_BYTES];
     bool store_signed;    /* a signed record of the store was seen */
+    bool store_told;      /* a record of the store is of a version that keeps notes */
+    bool since_told;      /* by a record; then options.since_us is that */
+    int64_t since_us;     /* by the newest that says it, */
+    uint8_t since_key[SIGN_PUBLIC_BYTES]; /* and whose that is */
     int64_t foreign_seam; /* the first record that tells of others that were gone or forged */
     int64_t first_previous_serial; /* the store's records begin behind this one, ... */
     uint8_t first_previous[HASH_BYTES];
@@ -58,11 +65,18 @@ struct logverify {
     size_t blank_at;        /* next of blanks */
     int64_t blank_seqs[SEVERITY_COUNT]; /* lines of a level up to here may have been emptied */
     int64_t signed_seq;     /* the highest one that heads and cuts name */
+    int64_t proven_seq;     /* and the highest that they name for certain */
+    int64_t closed_seq;     /* none may follow this one; INT64_MAX = it was not closed */
+    int64_t last_at_us;     /* of the line that was seen last */
+    int64_t note_seq;       /* the highest one that a note names */
+    int64_t stale_seq;      /* the first that waits for a record too long; 0 = none */
 };
 
 void logverify_tell(struct logverify *verify, const char *kind, struct str subject,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
 void logverify_add_told(struct logverify *verify, struct told_list *list, const struct told *told);
+/* logverify.c: somebody without the key wrote this, says a record */
+void logverify_refused(struct logverify *verify, const struct log_head *head, int64_t serial);
 /* logverify_records.c: after the last record */
 void logverify_compare_anchor(struct logverify *verify);
 

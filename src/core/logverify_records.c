@@ -100,6 +100,18 @@ static struct told_list *list_of(struct logverify *verify, const struct anchor *
     return anchor->kind == ANCHOR_CUTS ? &verify->cuts : &verify->heads;
 }
 
+/* What retention removed had to be old enough by then. */
+static void check_window(struct logverify *verify, const struct anchor *anchor,
+                         const struct log_part *item)
+{
+    char name[SUBJECT_BYTES];
+
+    if (item->at_us > 0 && item->window_ms > 0 &&
+        item->at_us + item->window_ms * CLOCK_MS_US > anchor->at_us)
+        logverify_tell(verify, "anchor", record_name(anchor->serial, name), "retention removed or "
+                       "emptied lines before they were %lld ms old", (long long)item->window_ms);
+}
+
 static void take_items(struct logverify *verify, const struct anchor *anchor)
 {
     struct json_iter iter;
@@ -107,9 +119,35 @@ static void take_items(struct logverify *verify, const struct anchor *anchor)
     uint32_t count = 0;
 
     json_begin(anchor->items, &iter);
-    while (count++ < ANCHOR_ITEMS_MAX && anchor_next_item(&iter, &item))
+    while (count++ < ANCHOR_ITEMS_MAX && anchor_next_item(&iter, &item)) {
+        if (anchor->kind == ANCHOR_REFUSED) {
+            logverify_refused(verify, &item.head, anchor->serial);
+            continue;
+        }
+        check_window(verify, anchor, &item);
         logverify_add_told(verify, list_of(verify, anchor, &item),
-                           &(struct told){item.head, anchor->serial, item.level});
+                           &(struct told){.head = item.head, .serial = anchor->serial,
+                                          .level = item.level, .closed = item.closed});
+    }
+}
+
+/* Lines from before may lack hashes and records: only a record says since when, and it says the
+ * same for ever. Another key begins for itself. */
+static void take_since(struct logverify *verify, const struct anchor *anchor)
+{
+    char name[SUBJECT_BYTES];
+
+    if (!anchor->has_since)
+        return;
+    if (!verify->since_told)
+        verify->options.since_us = anchor->since_us;
+    else if (memcmp(verify->since_key, anchor->key, sizeof anchor->key) == 0 &&
+             verify->since_us != anchor->since_us)
+        logverify_tell(verify, "anchor", record_name(anchor->serial, name), "it says that lines "
+                       "need proof from another time on than the records before it");
+    verify->since_told = true;
+    verify->since_us = anchor->since_us;
+    memcpy(verify->since_key, anchor->key, sizeof anchor->key);
 }
 
 /* Does it follow the one before it in its list? */
@@ -187,6 +225,7 @@ void logverify_anchor_line(struct logverify *verify, struct str line)
     check_order(verify, file, &anchor, "the anchor file");
     if (check_signature(verify, &anchor, record, signature, false)) {
         add_known(verify, &verify->file, &anchor);
+        take_since(verify, &anchor);
         take_items(verify, &anchor);
     }
 }
@@ -235,6 +274,8 @@ void logverify_record(struct logverify *verify, const struct anchor_row *row)
         verify->foreign_seam = anchor.serial;
     add_known(verify, &verify->store, &anchor);
     same = find_known(&verify->file, anchor.serial);
+    take_since(verify, &anchor);
+    verify->store_told |= anchor.has_since;
     if (!same || memcmp(same->hash, anchor.hash, HASH_BYTES) != 0)
         take_items(verify, &anchor); /* otherwise the file has told it */
 }

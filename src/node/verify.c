@@ -8,10 +8,12 @@
 #include "store/log_store.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define FINDINGS_MAX 10000 /* beyond that the store is lost anyway */
-#define COUNTS_MAX 8
+#define COUNTS_MAX 10
+#define FRESH_MS 60000     /* so long a line may wait for its record */
 
 struct findings {
     struct arena *arena;
@@ -98,9 +100,9 @@ static void on_record(void *ctx, const struct anchor_row *row)
     logverify_record(ctx, row);
 }
 
-static void on_pending(void *ctx, const struct log_head *head)
+static void on_note(void *ctx, const struct log_note *note)
 {
-    logverify_pending(ctx, head);
+    logverify_note(ctx, note);
 }
 
 static void on_log_line(void *ctx, const struct log_line *line, struct str chain_hash)
@@ -139,10 +141,54 @@ static int read_keys(const struct verify_request *request, struct logverify_opti
     return 0;
 }
 
+/* Whose signatures count: those given, otherwise the store's word. */
+static bool is_meant(const struct logverify_options *options, const struct sign_key *key)
+{
+    uint8_t public_key[SIGN_PUBLIC_BYTES];
+    bool meant = options->keys_count == 0 && options->has_key;
+
+    sign_key_public(key, public_key);
+    if (meant)
+        meant = memcmp(options->key, public_key, sizeof public_key) == 0;
+    for (uint32_t i = 0; i < options->keys_count; i++)
+        meant |= memcmp(options->keys[i], public_key, sizeof public_key) == 0;
+    return meant;
+}
+
+/* The key itself, where it is at hand: then notes of lines that no record names yet are checked.
+ * Nothing is changed: one that others may read is left alone. */
+static struct log_mac *load_mac(const struct settings *settings, struct store *store,
+                                const struct logverify_options *options, struct arena *arena)
+{
+    const char *path = settings->log_key.data ? arena_cstr(arena, settings->log_key) : NULL;
+    struct sign_key *key = NULL;
+    struct log_mac *mac = NULL;
+    struct err err = {0};
+    struct stat info;
+
+    if (!path && store->path)
+        path = arena_format(arena, "%s.log-key", store->path).data;
+    if (!path || stat(path, &info) < 0 || info.st_mode & (S_IRWXG | S_IRWXO) ||
+        sign_key_load(path, settings->log_key.data != NULL, &key, &err) < 0 || !key)
+        return NULL;
+    if (is_meant(options, key))
+        mac = logmac_new(key);
+    sign_key_free(key);
+    return mac;
+}
+
+static int64_t fresh_us(const struct settings *settings)
+{
+    int64_t every_ms = settings->log_anchor_every_ms;
+
+    return clock_wall_us() -
+           (3 * every_ms > FRESH_MS ? 3 * every_ms : FRESH_MS) * CLOCK_MS_US;
+}
+
 static int read_all(struct logverify *verify, struct store *store, const char *anchor,
                     struct err *err)
 {
-    const struct log_walk walk = {on_record, on_pending, on_log_line, verify};
+    const struct log_walk walk = {on_record, on_note, on_log_line, verify};
     int rc = 0;
 
     if (anchor && access(anchor, F_OK) == 0) /* before the store, which only goes on meanwhile */
@@ -160,11 +206,13 @@ static void check_anchor_there(const char *anchor, const struct logverify_counts
                         "removed, or no server has run with it yet"));
 }
 
-static int verify_logs(struct store *store, const struct verify_request *request,
-                       const char *anchor, struct findings *findings,
-                       struct logverify_counts *total, struct str *public_key, struct err *err)
+static int verify_logs(struct store *store, const struct settings *settings,
+                       const struct verify_request *request, const char *anchor,
+                       struct findings *findings, struct logverify_counts *total,
+                       struct str *public_key, struct err *err)
 {
-    struct logverify_options options = {.tell = on_log_finding, .ctx = findings};
+    struct logverify_options options = {.tell = on_log_finding, .ctx = findings,
+                                        .fresh_us = fresh_us(settings)};
     struct logverify_counts counts = {0};
     uint32_t found_before = findings->count;
     struct logverify *verify;
@@ -174,18 +222,24 @@ static int verify_logs(struct store *store, const struct verify_request *request
         rc = read_facts(store, findings->arena, &options, public_key, err);
     if (rc < 0)
         return rc;
+    options.mac = load_mac(settings, store, &options, findings->arena);
     verify = logverify_new(&options);
-    if (!verify)
+    if (!verify) {
+        logmac_free(options.mac);
         return err_set(err, ERR_MEMORY, "out of memory");
+    }
     rc = read_all(verify, store, anchor, err);
     if (rc == 0)
         rc = logverify_end(verify, &counts, err);
     logverify_free(verify);
+    logmac_free(options.mac);
     name_tasks(store, findings, found_before);
     if (rc == 0)
         check_anchor_there(anchor, &counts, findings);
     total->lines += counts.lines;
     total->emptied += counts.emptied;
+    total->adopted += counts.adopted;
+    total->waiting += counts.waiting;
     total->executions += counts.executions;
     total->records += counts.records;
     total->unsigned_records += counts.unsigned_records;
@@ -214,8 +268,8 @@ struct totals {
 };
 
 /* What is asked for: the store itself unless only logs are, logs unless only checkpoints are. */
-static int verify_one(struct str where, bool is_main, const struct verify_request *request,
-                      struct findings *findings, struct totals *totals, struct err *err)
+static int verify_one(struct str where, const struct settings *settings, bool is_main,
+                      const struct verify_request *request, struct findings *findings, struct totals *totals, struct err *err)
 {
     struct store_options options = {.no_migrate = true, .allow_network_fs = true, .no_lock = true};
     bool logs = request->logs || request->anchor.data || !request->checkpoints;
@@ -232,7 +286,8 @@ static int verify_one(struct str where, bool is_main, const struct verify_reques
     if (whole)
         rc = store->verbs->verify(store, on_line, findings, &found, err);
     if (rc == 0 && logs)
-        rc = verify_logs(store, request, anchor, findings, &totals->logs, &public_key, err);
+        rc = verify_logs(store, settings, request, anchor, findings, &totals->logs, &public_key,
+                         err);
     if (rc == 0)
         rc = count_tasks(store, findings->arena, &totals->tasks, err);
     store->verbs->close(store);
@@ -267,6 +322,10 @@ static int fill_report(const struct totals *totals, const struct verify_request 
     add_count(counts, report, STR("records"), totals->logs.records);
     if (totals->logs.emptied > 0)
         add_count(counts, report, STR("emptied log lines"), totals->logs.emptied);
+    if (totals->logs.adopted > 0)
+        add_count(counts, report, STR("log lines from before the key"), totals->logs.adopted);
+    if (totals->logs.waiting > 0)
+        add_count(counts, report, STR("log lines that wait for a record"), totals->logs.waiting);
     if (totals->logs.unsigned_records > 0)
         add_count(counts, report, STR("unsigned records"), totals->logs.unsigned_records);
     if (totals->anchor.data)
@@ -305,7 +364,7 @@ int node_verify(const struct settings *settings, const struct verify_request *re
         rc = routes_stores(settings, stores, &stores_count, err);
     for (uint32_t i = 0; rc == 0 && i < stores_count; i++) {
         findings.where = stores_count > 1 ? stores[i] : STR_NONE;
-        rc = verify_one(stores[i], i == 0, request, &findings, &totals, err);
+        rc = verify_one(stores[i], settings, i == 0, request, &findings, &totals, err);
     }
     return rc < 0 ? rc : fill_report(&totals, request, &findings, report, err);
 }

@@ -458,7 +458,8 @@ int batch_flush(struct batch *batch, struct err *err)
         verbs->executions_save(store, batch->changed, batch->changed_count, err) < 0)
         return -(int)err->code;
     if (batch->logs_count) {
-        if (verbs->logs_insert(store, batch->logs, batch->logs_count, err) < 0)
+        if (log_heads_ready(batch, err) < 0 ||
+            verbs->logs_insert(store, batch->logs, batch->logs_count, err) < 0)
             return -(int)err->code;
         log_heads_note(batch);
     }

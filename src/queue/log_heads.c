@@ -27,6 +27,7 @@ void log_heads_begin(struct batch *batch)
     for (int i = 0; i < CUT_REASON_COUNT; i++)
         batch->cuts[i] = (struct log_cuts){.arena = &batch->arena};
     batch->blanks = (struct log_cuts){.arena = &batch->arena};
+    batch->refused = (struct log_cuts){.arena = &batch->arena};
     log_heads_reason(batch, CUT_DELETE);
 }
 
@@ -53,6 +54,8 @@ int pen_write(struct batch *batch, struct pen *pen, struct anchor *anchor,
     if (anchor->serial == 0)
         anchor->serial = pen->last.serial + 1;
     anchor->at_us = batch->now_us;
+    anchor->has_since = true;
+    anchor->since_us = pen->since_us;
     if (pen->last.serial > 0 &&
         !hash_from_hex(str_of(pen->last.hash), anchor->previous, sizeof anchor->previous))
         memset(anchor->previous, 0xff, sizeof anchor->previous); /* verify tells of it */
@@ -71,9 +74,35 @@ int pen_write(struct batch *batch, struct pen *pen, struct anchor *anchor,
     return 0;
 }
 
-int pen_take(struct batch *batch, struct pen *pen, struct err *err)
+/* Where chains stood before our key was is taken as it is, here and never again. */
+static int begin_records(struct batch *batch, struct pen *pen, struct err *err)
+{
+    struct anchor begin = {.kind = ANCHOR_BEGIN};
+    bool any;
+
+    if (batch->store->verbs->logs->any_line(batch->store, &any, err) < 0)
+        return -(int)err->code;
+    pen->since_us = any ? batch->now_us : 0;
+    if (pen_write(batch, pen, &begin, NULL, 0, err) < 0)
+        return -(int)err->code;
+    return any ? log_adopt(batch, pen, err) : 0;
+}
+
+static int pen_prove(struct batch *batch, struct pen *pen, struct err *err)
 {
     struct anchor foreign = {.kind = ANCHOR_SEAM, .reason = STR("foreign")};
+
+    if (pen->foreign && pen_write(batch, pen, &foreign, NULL, 0, err) < 0)
+        return -(int)err->code;
+    if (pen->adopts && begin_records(batch, pen, err) < 0)
+        return -(int)err->code;
+    batch->store->log_since_us = pen->since_us;
+    batch->log_ready = true;
+    return 0;
+}
+
+int pen_take(struct batch *batch, struct pen *pen, struct err *err)
+{
 
     *pen = (struct pen){.text = BUF_INIT(ANCHOR_BYTES_MAX)};
     if (batch->store->verbs->logs->anchor_last(batch->store, &batch->arena, &pen->last, err) < 0)
@@ -82,12 +111,25 @@ int pen_take(struct batch *batch, struct pen *pen, struct err *err)
         pen->before = (struct anchor){.lines = 0}; /* verify tells of it */
     if (log_key_take(batch, pen, err) < 0)
         return -(int)err->code;
-    return pen->foreign ? pen_write(batch, pen, &foreign, NULL, 0, err) : 0;
+    return pen_prove(batch, pen, err);
 }
 
-static int write_parts(struct batch *batch, struct pen *pen, enum anchor_kind kind,
-                       struct str reason, const struct log_part *items, uint32_t count,
-                       struct err *err)
+int log_heads_ready(struct batch *batch, struct err *err)
+{
+    struct pen pen;
+    int rc;
+
+    if (batch->queue->heads.ready || batch->log_ready || !batch->store->verbs->logs)
+        return 0;
+    rc = pen_take(batch, &pen, err);
+    batch->anchored = true;
+    buf_deinit(&pen.text);
+    return rc;
+}
+
+int pen_write_parts(struct batch *batch, struct pen *pen, enum anchor_kind kind,
+                    struct str reason, const struct log_part *items, uint32_t count,
+                    struct err *err)
 {
     for (uint32_t i = 0; i < count; i += ANCHOR_ITEMS_MAX) {
         struct anchor anchor = {.kind = kind, .reason = reason};
@@ -113,43 +155,37 @@ static int write_seam(struct batch *batch, struct pen *pen, struct err *err)
 }
 
 struct taken {
-    struct log_part *heads[ROUNDS_MAX];
-    uint32_t counts[ROUNDS_MAX];
-    uint32_t rounds;
+    struct log_taken rounds[ROUNDS_MAX];
+    uint32_t rounds_count;
     bool more;
 };
 
 static int take_heads(struct batch *batch, struct taken *taken, struct err *err)
 {
     do {
-        uint32_t at = taken->rounds;
+        struct log_taken *round = &taken->rounds[taken->rounds_count];
 
         if (batch->store->verbs->logs->heads_take(batch->store, ANCHOR_ITEMS_MAX, &batch->arena,
-                                                  &taken->heads[at], &taken->counts[at], err) < 0)
+                                                  &round->notes, &round->lines, &round->count,
+                                                  err) < 0)
             return -(int)err->code;
-        taken->more = taken->counts[at] == ANCHOR_ITEMS_MAX;
-        taken->rounds += taken->counts[at] > 0;
-    } while (taken->more && taken->rounds < ROUNDS_MAX);
+        taken->more = round->count == ANCHOR_ITEMS_MAX;
+        taken->rounds_count += round->count > 0;
+    } while (taken->more && taken->rounds_count < ROUNDS_MAX);
     return 0;
 }
 
 static int write_all(struct batch *batch, const struct taken *taken, bool seam, struct err *err)
 {
-    static const char *const reasons[CUT_REASON_COUNT] = {"delete", "retention", "purge"};
     struct pen pen;
     int rc = pen_take(batch, &pen, err);
 
     if (rc == 0 && seam)
         rc = write_seam(batch, &pen, err);
-    for (int i = 0; rc == 0 && i < CUT_REASON_COUNT; i++)
-        rc = write_parts(batch, &pen, ANCHOR_CUTS, str_of(reasons[i]), batch->cuts[i].items,
-                         batch->cuts[i].count, err);
     if (rc == 0)
-        rc = write_parts(batch, &pen, ANCHOR_BLANKS, str_of(reasons[CUT_RETENTION]),
-                         batch->blanks.items, batch->blanks.count, err);
-    for (uint32_t i = 0; rc == 0 && i < taken->rounds; i++)
-        rc = write_parts(batch, &pen, ANCHOR_HEADS, STR_NONE, taken->heads[i], taken->counts[i],
-                         err);
+        rc = log_sign_cuts(batch, &pen, err);
+    for (uint32_t i = 0; rc == 0 && i < taken->rounds_count; i++)
+        rc = log_sign_heads(batch, &pen, &taken->rounds[i], err);
     batch->anchored = true;
     batch->sewn = seam;
     buf_deinit(&pen.text);
@@ -158,10 +194,11 @@ static int write_all(struct batch *batch, const struct taken *taken, bool seam, 
 
 /* ---- all of it, last in a transaction ---- */
 
-/* Without the key they stay where they are: a record without it would be a finding for ever. */
+/* Without the key they stay where they are. While runs that have lines are under way their ends are
+ * looked for. */
 static int take_signable(struct batch *batch, struct taken *taken, struct err *err)
 {
-    bool waits;
+    bool waits, open;
 
     if (log_key_look(batch, &waits, err) < 0)
         return -(int)err->code;
@@ -169,6 +206,11 @@ static int take_signable(struct batch *batch, struct taken *taken, struct err *e
         batch->queue->heads.next_us = batch->now_us + every_us(batch->queue);
         return 0;
     }
+    if (batch->store->verbs->logs->heads_open(batch->store, &open, err) < 0)
+        return -(int)err->code;
+    if (!open)
+        return 0;
+    batch->queue->heads.next_us = batch->now_us + every_us(batch->queue);
     return take_heads(batch, taken, err);
 }
 
@@ -178,12 +220,13 @@ int log_heads_write(struct batch *batch, bool timers, struct err *err)
     struct log_heads *heads = &queue->heads;
     bool due = timers && is_main(queue) && heads->next_us <= batch->now_us;
     bool seam = due && heads->regressed;
-    struct taken taken = {.rounds = 0};
-    bool cut = batch->blanks.count > 0;
+    struct taken taken = {.rounds_count = 0};
+    bool cut = batch->blanks.count > 0 || batch->refused.count > 0;
 
     for (int i = 0; i < CUT_REASON_COUNT; i++)
         cut |= batch->cuts[i].count > 0;
-    if (!batch->store->verbs->logs || (!due && !cut && !batch->trim_before_us))
+    if (!batch->store->verbs->logs ||
+        (!due && !cut && !batch->trim_before_us && !batch->store->log_doubt.what))
         return 0;
     if (due) {
         heads->next_us = batch->store->shared ? batch->now_us + every_us(queue) : INT64_MAX;
@@ -194,13 +237,15 @@ int log_heads_write(struct batch *batch, bool timers, struct err *err)
             heads->next_us = batch->now_us + AGAIN_US;
     }
     FAULT_POINT("log.anchor");
-    if ((cut || seam || taken.rounds > 0) && write_all(batch, &taken, seam, err) < 0)
+    log_tell_doubt(batch);
+    if ((cut || seam || taken.rounds_count > 0) && write_all(batch, &taken, seam, err) < 0)
         return -(int)err->code;
     return batch->trim_before_us ? log_trim(batch, err) : 0;
 }
 
 void log_heads_committed(struct queue *queue, const struct batch *batch)
 {
+    queue->heads.ready |= batch->log_ready;
     if (!batch->anchored)
         return;
     if (batch->sewn)
@@ -250,6 +295,9 @@ int log_heads_stop(struct queue *queue, struct err *err)
 void log_heads_close(struct queue *queue)
 {
     anchor_export_close(queue);
+    queue->store->log_mac = NULL;
+    logmac_free(queue->heads.mac);
     sign_key_free(queue->heads.key);
+    queue->heads.mac = NULL;
     queue->heads.key = NULL;
 }

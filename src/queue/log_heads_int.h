@@ -11,6 +11,8 @@
 struct pen {
     const struct sign_key *key; /* NULL = they are not signed */
     bool foreign;               /* the newest record is gone or not by our key */
+    bool adopts;                /* what is there was written before our key was */
+    int64_t since_us;           /* lines from before are taken as they were found */
     struct anchor_row last;     /* the record before, */
     struct anchor before;       /* and what it says */
     struct buf text;
@@ -21,10 +23,28 @@ int log_no_memory(struct err *err);
 int pen_take(struct batch *batch, struct pen *pen, struct err *err);
 int pen_write(struct batch *batch, struct pen *pen, struct anchor *anchor,
               const struct log_part *items, uint32_t count, struct err *err);
+/* As many records as it takes. */
+int pen_write_parts(struct batch *batch, struct pen *pen, enum anchor_kind kind,
+                    struct str reason, const struct log_part *items, uint32_t count,
+                    struct err *err);
 /* log_key.c */
 int log_key_take(struct batch *batch, struct pen *pen, struct err *err); /* the one to sign with */
+/* Fills what the record says if it is by our key, or adopted. */
+bool log_record_trusted(const struct batch *batch, const struct anchor_row *row,
+                        struct anchor *anchor);
 /* *waits: the store has a key, and we do not; what can wait for it does. */
 int log_key_look(struct batch *batch, bool *waits, struct err *err);
+/* log_sign.c: chains that went on, checked and signed */
+struct log_taken {
+    struct log_note *notes;
+    int64_t *lines; /* of each, in all */
+    uint32_t count;
+};
+int log_sign_heads(struct batch *batch, struct pen *pen, const struct log_taken *taken,
+                   struct err *err);
+int log_sign_cuts(struct batch *batch, struct pen *pen, struct err *err);
+int log_adopt(struct batch *batch, struct pen *pen, struct err *err); /* all that waits */
+void log_tell_doubt(struct batch *batch);
 /* log_trim.c */
 int log_trim(struct batch *batch, struct err *err);
 /* anchor_export.c */

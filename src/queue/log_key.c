@@ -3,6 +3,8 @@
  * looked at here, too. Belongs to whoever has the turn. */
 #include "queue/log_heads_int.h"
 
+#include "core/logmac.h"
+
 #include <sys/stat.h>
 
 static bool key_path(const struct queue *queue, char out[LOG_PATH_BYTES])
@@ -56,21 +58,26 @@ static bool load_key(struct queue *queue, struct str stored, bool make)
     return heads->key != NULL;
 }
 
+/* Is the newest record by our key? Its text is looked at, not the hash beside it. */
+static bool newest_is_ours(const struct queue *queue, const struct pen *pen)
+{
+    uint8_t key[SIGN_PUBLIC_BYTES];
+    char hex[HASH_HEX_BYTES + 1];
+
+    sign_key_public(queue->heads.key, key);
+    if (pen->last.serial == 0 || !pen->before.is_signed ||
+        memcmp(pen->before.key, key, sizeof key) != 0 || pen->before.serial != pen->last.serial)
+        return false;
+    hash_hex(pen->before.hash, sizeof pen->before.hash, hex);
+    return strcmp(hex, queue->heads.newest) == 0 ||
+           anchor_signature_good(&pen->before, pen->last.record, str_of(pen->last.signature));
+}
+
 /* The newest record of a store that has our key is by it, whoever of us wrote it. Otherwise
  * somebody removed records, or made one: what we write next must not make that good. */
-static void check_newest(struct queue *queue, struct pen *pen, struct str stored)
+static void tell_foreign(struct queue *queue, struct pen *pen)
 {
-    const struct log_heads *heads = &queue->heads;
-    uint8_t key[SIGN_PUBLIC_BYTES];
-
-    if (pen->last.serial > 0 && strcmp(pen->last.hash, heads->newest) == 0)
-        return;
-    pen->foreign = !pen->before.is_signed || !hash_from_hex(stored, key, sizeof key) ||
-                   memcmp(pen->before.key, key, sizeof key) != 0 ||
-                   !anchor_signature_good(&pen->before, pen->last.record,
-                                          str_of(pen->last.signature));
-    if (!pen->foreign)
-        return;
+    pen->foreign = true;
     queue->stats.log_regression = true;
     LOG(queue->log, LOG_WARN, "log.foreign_records", KI("newest", pen->last.serial),
         KC("meaning", "the newest record about logs is gone or not signed by this key: somebody "
@@ -110,6 +117,33 @@ int log_key_look(struct batch *batch, bool *waits, struct err *err)
     return find_key(batch, false, &stored, hex, waits, err);
 }
 
+static int take_mac(struct batch *batch, struct err *err)
+{
+    struct log_heads *heads = &batch->queue->heads;
+
+    if (!heads->mac && !(heads->mac = logmac_new(heads->key)))
+        return log_no_memory(err);
+    batch->store->log_mac = heads->mac;
+    return 0;
+}
+
+/* What the newest record says of the time before is believed where it is by our key. Where the
+ * store had another key or none it is adopted; where it had ours and the record is not by it,
+ * nothing from before is. */
+static void look_back(struct batch *batch, struct pen *pen, struct str stored, bool same)
+{
+    if (newest_is_ours(batch->queue, pen)) {
+        pen->since_us = pen->before.since_us;
+        pen->adopts = !pen->before.has_since;
+    } else if (same) {
+        tell_foreign(batch->queue, pen);
+    } else {
+        pen->adopts = true;
+        if (stored.data)
+            LOG(batch->queue->log, LOG_WARN, "log.key_replaced", KS("before", stored));
+    }
+}
+
 /* The store's public key is that one then. */
 int log_key_take(struct batch *batch, struct pen *pen, struct err *err)
 {
@@ -118,17 +152,36 @@ int log_key_take(struct batch *batch, struct pen *pen, struct err *err)
     struct str stored;
     bool waits;
 
+    batch->store->log_mac = NULL;
     if (find_key(batch, true, &stored, hex, &waits, err) < 0)
         return -(int)err->code;
-    if (!heads->key || waits)
-        return 0;
-    pen->key = heads->key;
-    if (str_is(stored, hex)) {
-        check_newest(batch->queue, pen, stored);
+    if (!heads->key || waits) {
+        pen->since_us = pen->before.since_us;
+        pen->adopts = !pen->before.has_since && !waits;
         return 0;
     }
-    if (stored.data)
-        LOG(batch->queue->log, LOG_WARN, "log.key_replaced", KS("before", stored),
-            KC("now", hex));
+    pen->key = heads->key;
+    if (take_mac(batch, err) < 0)
+        return -(int)err->code;
+    look_back(batch, pen, stored, str_is(stored, hex));
+    if (str_is(stored, hex))
+        return 0;
     return batch->store->verbs->info_put(batch->store, "log_public_key", str_of(hex), err);
+}
+
+bool log_record_trusted(const struct batch *batch, const struct anchor_row *row,
+                        struct anchor *anchor)
+{
+    const struct log_heads *heads = &batch->queue->heads;
+    uint8_t key[SIGN_PUBLIC_BYTES];
+
+    if (!anchor_parse(row->record, anchor) || anchor->serial != row->serial)
+        return false;
+    if (!heads->key)
+        return true;
+    if (anchor->at_us <= batch->store->log_since_us)
+        return true;
+    sign_key_public(heads->key, key);
+    return anchor->is_signed && memcmp(anchor->key, key, sizeof key) == 0 &&
+           anchor_signature_good(anchor, row->record, str_of(row->signature));
 }

@@ -3,7 +3,7 @@
  * whose time is over are found without a look at any other. How far a rule has come is kept in the
  * store, in the transaction that did it. By level lines lose what they say and stay in their
  * chains; by type they go, oldest first. The queue's thread, the leader's with several nodes. */
-#include "queue/queue_int.h"
+#include "queue/log_heads_int.h"
 
 #include "base/fault.h"
 #include "store/log_store.h"
@@ -27,6 +27,7 @@ struct step {
     char name[NAME_BYTES]; /* of its place in the store */
     struct place place;
     int64_t before_us;     /* records made until then */
+    int64_t newest_us;     /* when the newest of those that were looked at was made */
     struct log_range *ranges;
     uint32_t count;
     int64_t left;          /* lines that may still be looked at */
@@ -93,22 +94,29 @@ static void add_range(struct step *step, const struct log_part *item)
     }
 }
 
-static void take_record(struct step *step, const struct anchor_row *row)
+/* Only a record by the key says how old lines are. False: it is not time for it yet. */
+static bool take_record(struct step *step, const struct anchor_row *row)
 {
     struct json_iter iter;
     struct log_part item;
     struct anchor anchor;
     int64_t at = 0;
+    bool trusted = log_record_trusted(step->batch, row, &anchor);
 
-    if (anchor_parse(row->record, &anchor) && anchor.kind == ANCHOR_HEADS) {
+    if (trusted && anchor.at_us > step->before_us)
+        return false;
+    if (trusted && anchor.at_us > step->newest_us)
+        step->newest_us = anchor.at_us;
+    if (trusted && anchor.kind == ANCHOR_HEADS) {
         json_begin(anchor.items, &iter);
         while (step->left > 0 && at < ANCHOR_ITEMS_MAX && anchor_next_item(&iter, &item))
             if (at++ >= step->place.items)
                 add_range(step, &item);
         if (step->left <= 0)
-            return; /* once more, to see whether there is anything left of it */
+            return true; /* once more, to see whether there is anything left of it */
     }
     step->place = (struct place){.sum = step->place.sum, .serial = row->serial};
+    return true;
 }
 
 static int find_ranges(struct step *step, struct err *err)
@@ -124,8 +132,8 @@ static int find_ranges(struct step *step, struct err *err)
     if (batch->store->verbs->logs->anchors_read(batch->store, step->place.serial, LOOK_RECORDS,
                                                 &batch->arena, &rows, &count, err) < 0)
         return -(int)err->code;
-    while (at < count && step->left > 0 && rows[at].created_at_us <= step->before_us)
-        take_record(step, &rows[at++]);
+    while (at < count && step->left > 0 && take_record(step, &rows[at]))
+        at++;
     step->more = step->left <= 0 || at == LOOK_RECORDS;
     return at > 0 ? place_save(step, err) : 0;
 }
@@ -143,6 +151,7 @@ static int run_level(struct batch *batch, enum log_severity level, int64_t windo
     struct step step = {.batch = batch, .before_us = before(batch, window_ms)};
     int64_t emptied[LOOK_LINES];
 
+    batch->blanks.window_ms = window_ms;
     snprintf(step.name, sizeof step.name, "log_level_%s", severity_word(level));
     if (place_load(&step, 0, err) < 0 || find_ranges(&step, err) < 0)
         return -(int)err->code;
@@ -152,7 +161,8 @@ static int run_level(struct batch *batch, enum log_severity level, int64_t windo
         return -(int)err->code;
     for (uint32_t i = 0; i < step.count; i++)
         if (emptied[i] > 0 && log_blanks_add(&batch->blanks, &step.ranges[i].execution_id,
-                                             step.ranges[i].to_seq, level, emptied[i]) < 0)
+                                             step.ranges[i].to_seq, level, emptied[i],
+                                             step.newest_us) < 0)
             return no_memory(err);
     *more |= step.more;
     return 0;
@@ -174,6 +184,15 @@ static uint64_t sum_rules(const struct settings *settings)
     return sum;
 }
 
+/* Where a note by the key says what type it is and whether it has ended, that counts. */
+static void believe_note(const struct batch *batch, struct log_run *run)
+{
+    if (!batch->store->log_mac || !run->last.noted || run->last.note.mac[0] == '\0')
+        return;
+    run->type = run->last.note.task_type;
+    run->under_way &= run->last.note.closed.len == 0;
+}
+
 /* Keeps the ranges whose lines go. The last line of a run under way stays: its chain goes on from
  * there. */
 static int choose_ranges(struct step *step, int64_t window_ms, struct err *err)
@@ -188,14 +207,17 @@ static int choose_ranges(struct step *step, int64_t window_ms, struct err *err)
                                              &batch->arena, runs, err) < 0)
         return -(int)err->code;
     for (uint32_t i = 0; i < step->count; i++) {
-        const struct handler_rule *rule =
-            runs[i].type.data ? settings_handler(batch->queue->settings, runs[i].type) : NULL;
         struct log_range range = step->ranges[i];
+        const struct handler_rule *rule;
 
+        if (runs[i].last.seq == 0 || !log_may_go(batch->store, &runs[i].last, INT64_MAX))
+            continue;
+        believe_note(batch, &runs[i]);
+        rule = runs[i].type.data ? settings_handler(batch->queue->settings, runs[i].type) : NULL;
         if (!rule || rule->retention_logs_ms != window_ms)
             continue;
-        if (runs[i].under_way && range.to_seq >= runs[i].last_seq)
-            range.to_seq = runs[i].last_seq - 1;
+        if (runs[i].under_way && range.to_seq >= runs[i].last.seq)
+            range.to_seq = runs[i].last.seq - 1;
         if (range.to_seq > 0)
             step->ranges[chosen++] = range;
     }
@@ -217,6 +239,7 @@ static int run_types(struct batch *batch, uint64_t sum, int64_t window_ms, bool 
     *more |= step.more;
     if (step.count == 0)
         return 0;
+    batch->store->cuts->window_ms = window_ms;
     return batch->store->verbs->logs->lines_cut(batch->store, step.ranges, step.count, &removed,
                                                 err);
 }

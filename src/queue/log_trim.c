@@ -86,7 +86,10 @@ int log_trim(struct batch *batch, struct err *err)
         return -(int)err->code;
     if (count < TRIM_ROWS || rows[count - 1].created_at_us >= batch->trim_before_us)
         return 0;
-    for (uint32_t i = 0; i < count && anchor_parse(rows[i].record, &anchor); i++) {
+    if (log_heads_ready(batch, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count && log_record_trusted(batch, &rows[i], &anchor) &&
+                         anchor.at_us < batch->trim_before_us; i++) {
         if (keep_alive(batch, &anchor, kept, &kept_count, &fits, err) < 0)
             return -(int)err->code;
         if (!fits)

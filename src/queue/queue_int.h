@@ -73,6 +73,9 @@ enum cut_reason { CUT_DELETE, CUT_RETENTION, CUT_PURGE, CUT_REASON_COUNT };
 struct log_heads {
     int64_t next_us;        /* when the next one is due; INT64_MAX = no line waits for one */
     struct sign_key *key;   /* NULL = not loaded yet, or there is none */
+    struct log_mac *mac;    /* of the key */
+    bool ready;             /* the first record is there, and the store has the key's code */
+    struct uuid doubted;    /* the execution that was told of last */
     bool key_missed;        /* it was told that there is none */
     char newest[HASH_HEX_BYTES + 1]; /* the record this node wrote or checked last */
     struct anchor_writer *writer; /* of the anchor file; NULL = there is none */
@@ -135,6 +138,8 @@ struct batch {
     uint32_t logs_count, logs_cap;
     struct log_cuts cuts[CUT_REASON_COUNT]; /* lines of logs that were removed */
     struct log_cuts blanks;        /* lines of logs that were emptied */
+    struct log_cuts refused;       /* removed ones that were not by the key */
+    bool log_ready;                /* heads.ready, once this is committed */
     bool anchored;                 /* the anchor file may lack records */
     int64_t trim_before_us;        /* records about logs that are older may go; 0 = none */
     bool sewn;                     /* the regression is written down */
@@ -605,6 +610,15 @@ void sweep_forget_lost(struct queue *queue);
 void lost_note(struct batch *batch, const struct task *task, const char *reason);
 void lost_note_poison(struct batch *batch, const struct task *task);
 void lost_tell(const struct queue *queue, const struct batch *batch);
+/* log_ages.c: are the logs of these tasks as old as the tasks say? Others stay. keep_ms: windows by
+ * what the store says, moved along. */
+int log_ages_keep(struct batch *batch, struct task **tasks, int64_t *keep_ms, uint32_t *count,
+                  struct err *err);
+/* Of tasks that somebody wants gone: what is not by the key goes without a signed record. */
+int log_ages_refuse(struct batch *batch, struct task *const *tasks, uint32_t count,
+                    struct err *err);
+int log_ages_ready(struct batch *batch, struct err *err); /* where there are lines */
+
 /* log_retention.c */
 int log_retention_run(struct batch *batch, bool *more, struct err *err);
 /* retention.c */
@@ -615,6 +629,9 @@ int log_heads_open(struct queue *queue, struct err *err);
 void log_heads_begin(struct batch *batch);
 void log_heads_reason(struct batch *batch, enum cut_reason reason); /* of what is removed now */
 void log_heads_note(struct batch *batch); /* lines were written */
+/* Before lines are written, or those that are there are believed: the key is loaded, and the first
+ * record made. */
+int log_heads_ready(struct batch *batch, struct err *err);
 int log_heads_write(struct batch *batch, bool timers, struct err *err); /* last in a transaction */
 void log_heads_trim(struct batch *batch, int64_t before_us); /* records older than logs are kept */
 void log_heads_committed(struct queue *queue, const struct batch *batch);

@@ -145,6 +145,7 @@ static int write_log(struct batch *batch, struct task *task, const struct report
 {
     struct log_entry entry = {.id = uuid7_new(&batch->queue->ids, batch->now_us),
                               .task_id = task->id,
+                              .task_type = task->spec.type,
                               .level = report->level,
                               .message = report->message,
                               .context = report->context,

@@ -71,15 +71,19 @@ int retention_remove(struct batch *batch, struct task **tasks, uint32_t count, s
     for (uint32_t i = 0; i < count; i++)
         map_remove(&batch->tasks, str_span((const char *)tasks[i]->id.bytes, 16));
     FAULT_POINT("retention.remove");
+    if (log_ages_refuse(batch, tasks, count, err) < 0)
+        return -(int)err->code;
     return batch->store->verbs->tasks_delete(batch->store, tasks, count, err);
 }
 
-static int archive_and_remove(struct batch *batch, struct task **tasks, uint32_t count,
-                              struct err *err)
+static int archive_and_remove(struct batch *batch, struct task **tasks, int64_t *keep_ms,
+                              uint32_t count, struct err *err)
 {
     struct queue *queue = batch->queue;
     struct str folder = queue->settings->retention.archive;
 
+    if (count > 0 && log_ages_keep(batch, tasks, keep_ms, &count, err) < 0)
+        return -(int)err->code;
     if (count == 0)
         return 0;
     if (folder.data) {
@@ -116,6 +120,7 @@ static int prune_status(struct batch *batch, enum status status, bool *more, str
     struct queue *queue = batch->queue;
     struct task **tasks = arena_alloc_array(&batch->arena, REMOVE_STEP, sizeof *tasks);
     struct task **due = arena_alloc_array(&batch->arena, REMOVE_STEP, sizeof *due);
+    int64_t due_ms[REMOVE_STEP];
     int64_t shortest_us = shortest_window_ms(queue->settings, status) * CLOCK_MS_US;
     uint32_t count, due_count = 0;
     bool young = false;
@@ -140,14 +145,16 @@ static int prune_status(struct batch *batch, enum status status, bool *more, str
             continue;
         if (is_needed(batch, tasks[i], &needed, err) < 0)
             return -(int)err->code;
-        if (!needed || SEEDED_BUG("retention_removes_needed"))
+        if (!needed || SEEDED_BUG("retention_removes_needed")) {
+            due_ms[due_count] = keep_ms;
             due[due_count++] = tasks[i];
+        }
     }
     if (count < REMOVE_STEP || young)
         queue->prune_cursor[status] = 0;
     else
         *more = true;
-    return archive_and_remove(batch, due, due_count, err);
+    return archive_and_remove(batch, due, due_ms, due_count, err);
 }
 
 static int64_t before(int64_t now_us, int64_t window)
@@ -191,10 +198,13 @@ int retention_run(struct batch *batch, bool *more, struct err *err)
     *more = false;
     if (batch_flush(batch, err) < 0)
         return -(int)err->code;
+    if (log_ages_ready(batch, err) < 0)
+        return -(int)err->code;
     log_heads_reason(batch, CUT_RETENTION);
     for (size_t i = 0; i < sizeof ended_statuses / sizeof ended_statuses[0]; i++)
         if (prune_status(batch, ended_statuses[i], more, err) < 0)
             return -(int)err->code;
+    batch->store->cuts->window_ms = rule->logs_ms;
     if (batch->store->verbs->history_prune(
             batch->store, before(batch->now_us, rule->events_ms),
             before(batch->now_us, rule->executions_ms), before(batch->now_us, rule->logs_ms),

@@ -17,7 +17,7 @@ static bool grow(struct log_cuts *cuts)
 
 /* Rows of one delete come in any order: the highest line is where the chain goes on. */
 int log_cuts_add(struct log_cuts *cuts, const struct uuid *execution_id, int64_t seq,
-                 struct str chain_hash, int64_t lines)
+                 struct str chain_hash, int64_t lines, int64_t at_us)
 {
     struct log_part *last = cuts && cuts->count ? &cuts->items[cuts->count - 1] : NULL;
 
@@ -27,27 +27,32 @@ int log_cuts_add(struct log_cuts *cuts, const struct uuid *execution_id, int64_t
         if (cuts->count == cuts->cap && !grow(cuts))
             return -ERR_MEMORY;
         last = &cuts->items[cuts->count++];
-        *last = (struct log_part){.lines = 0};
+        *last = (struct log_part){.window_ms = cuts->window_ms};
     }
     last->lines += lines;
+    if (at_us > last->at_us)
+        last->at_us = at_us;
     if (seq > last->head.seq)
         logchain_resume(&last->head, execution_id, seq, chain_hash);
     return 0;
 }
 
 int log_blanks_add(struct log_cuts *blanks, const struct uuid *execution_id, int64_t seq,
-                   enum log_severity level, int64_t lines)
+                   enum log_severity level, int64_t lines, int64_t at_us)
 {
     struct log_part *last = blanks->count ? &blanks->items[blanks->count - 1] : NULL;
 
-    if (!last || last->level != level || !uuid_eq(&last->head.execution_id, execution_id)) {
+    if (!last || last->level != level || last->window_ms != blanks->window_ms ||
+        !uuid_eq(&last->head.execution_id, execution_id)) {
         if (blanks->count == blanks->cap && !grow(blanks))
             return -ERR_MEMORY;
         last = &blanks->items[blanks->count++];
         *last = (struct log_part){.head.execution_id = *execution_id, .emptied = true,
-                                  .level = level};
+                                  .level = level, .window_ms = blanks->window_ms};
     }
     last->lines += lines;
+    if (at_us > last->at_us)
+        last->at_us = at_us;
     if (seq > last->head.seq)
         last->head.seq = seq;
     return 0;

@@ -5,6 +5,7 @@
 #define STORE_LOG_STORE_H
 
 #include "core/loganchor.h"
+#include "core/logmac.h"
 #include "store/store.h"
 
 /* Cuts (or blanks) that a transaction made: who sets store.cuts to one of these is told. */
@@ -12,12 +13,13 @@ struct log_cuts {
     struct arena *arena;
     struct log_part *items;
     uint32_t count, cap;
+    int64_t window_ms; /* so long what is added next had to stay */
 };
 
 /* What a walk over all logs gives, in this order and of one moment. */
 struct log_walk {
     void (*record)(void *ctx, const struct anchor_row *row);  /* by serial */
-    void (*pending)(void *ctx, const struct log_head *head);
+    void (*note)(void *ctx, const struct log_note *note);
     void (*line)(void *ctx, const struct log_line *line, struct str chain_hash);
     void *ctx;
 };
@@ -32,14 +34,26 @@ struct log_range {
 struct log_run {
     struct str type;  /* of its task; absent = it is gone */
     bool under_way;
-    int64_t last_seq; /* of its lines, 0 = it has none */
+    struct uuid task_id;
+    struct log_last last;
 };
 
 struct log_verbs {
-    /* Chains that went on since their last record, each at its newest line and with the lines that
-     * came, oldest execution first; they are taken from the list. */
+    /* Chains that went on since their last record, or whose execution has ended since, each at its
+     * newest line; lines: how many came in all, part.lines: with the last note. Oldest execution
+     * first. Their notes are removed. */
     int (*heads_take)(struct store *store, uint32_t limit, struct arena *arena,
-                      struct log_part **heads, uint32_t *count, struct err *err);
+                      struct log_note **notes, int64_t **lines, uint32_t *count, struct err *err);
+    /* Notes of what is in a record by now. */
+    int (*heads_put)(struct store *store, const struct log_note *notes, uint32_t count,
+                     struct err *err);
+    /* Is there any note of a chain that is not closed? */
+    int (*heads_open)(struct store *store, bool *open, struct err *err);
+    int (*any_line)(struct store *store, bool *any, struct err *err);
+    /* The newest lines of all executions of these tasks that have some; at: whose. */
+    int (*lasts_find)(struct store *store, struct task *const *tasks, uint32_t tasks_count,
+                      struct arena *arena, struct log_last **lasts, uint32_t **at,
+                      uint32_t *count, struct err *err);
     /* The newest record (serial 0 = none). Nobody else adds one until the transaction ends. */
     int (*anchor_last)(struct store *store, struct arena *arena, struct anchor_row *row,
                        struct err *err);
@@ -68,9 +82,16 @@ struct log_verbs {
 
 /* Adds one; the lines of one execution that go together come as one cut. -ERR_MEMORY. */
 int log_cuts_add(struct log_cuts *cuts, const struct uuid *execution_id, int64_t seq,
-                 struct str chain_hash, int64_t lines);
+                 struct str chain_hash, int64_t lines, int64_t at_us);
 /* The same for lines of a level that were emptied up to seq. */
 int log_blanks_add(struct log_cuts *blanks, const struct uuid *execution_id, int64_t seq,
-                   enum log_severity level, int64_t lines);
+                   enum log_severity level, int64_t lines, int64_t at_us);
+
+/* May this be done with a chain that stands at this line? (log_trust.c) Otherwise somebody put the
+ * line or its note there without the key: the store's doubt is set. */
+bool log_may_follow(struct store *store, const struct log_last *last, const struct uuid *task_id);
+bool log_may_go(struct store *store, const struct log_last *last, int64_t before_us);
+/* Fills note.mac; no code where there is no key. -ERR_MEMORY. */
+int log_note_seal(struct store *store, struct log_note *note);
 
 #endif

@@ -28,6 +28,7 @@ struct store_copy_verbs;
 struct catalog_verbs;
 struct log_verbs;
 struct log_cuts;
+struct log_mac;
 struct recovery_verbs;
 struct measure_verbs;
 
@@ -83,6 +84,7 @@ struct log_entry {
     struct uuid id;
     struct uuid execution_id;
     struct uuid task_id; /* that the execution is of; for the hash, inserts only */
+    struct str task_type; /* inserts only */
     int64_t seq; /* given by the store at the insert */
     enum log_severity level;
     struct str message;
@@ -424,6 +426,12 @@ struct store_verbs {
     const struct measure_verbs *measures; /* executions per hour; measure_store.h */
 };
 
+/* Logs that were not made with the key: set by the store, cleared by whoever tells of it. */
+struct log_doubt {
+    const char *what; /* was not done; NULL = there is none */
+    struct uuid execution_id;
+};
+
 struct store {
     const struct store_verbs *verbs;
     const char *kind;     /* "sqlite", "postgres" */
@@ -436,6 +444,9 @@ struct store {
     bool has_dependencies; /* any between tasks, at the open */
     int64_t log_pages; /* written and not yet in the file; grows while a reader holds it back */
     bool full; /* a write found no space: only what frees or ends something is still taken */
+    struct log_mac *log_mac; /* makes the code of notes about chains; NULL = there is no key */
+    int64_t log_since_us;    /* lines from before lack it; 0 = none do */
+    struct log_doubt log_doubt;
     struct log_cuts *cuts; /* what is removed of logs is noted here; NULL = nobody asks */
     const char *path; /* the file, where it is one; else NULL */
     uint32_t parts; /* > 0: so many stores seen as one, only for reading (store_parts.h) */

@@ -105,7 +105,7 @@ class Keys(TrustTest):
                 at.to_bytes(8, "big"), content)))).digest()
             db.execute("UPDATE execution_logs SET chain_hash = ? WHERE execution_id = ? AND seq = ?",
                        (before.hex(), execution, seq))
-        db.execute("INSERT INTO log_heads (execution_id, seq, chain_hash, lines) VALUES (?, ?, ?, ?)",
+        db.execute("INSERT OR REPLACE INTO log_heads (execution_id, seq, chain_hash, lines) VALUES (?, ?, ?, ?)",
                    (execution, seq, before.hex(), seq))
 
     def test_f_j6_records_that_were_removed_are_missed_even_when_the_server_went_on(self):
@@ -155,7 +155,8 @@ class Keys(TrustTest):
         self.again()
         self.assertIn("log.unsigned", self.server.log())
 
-    def test_d9_lines_wait_for_a_key_that_cannot_be_read(self):
+    def test_d9_lines_written_without_the_key_are_never_signed(self):
+        """Nothing tells them from lines that somebody else wrote."""
         self.logged()
         self.server.stop()
         before = self.verify(0)["checked"]["records"]
@@ -166,9 +167,11 @@ class Keys(TrustTest):
         self.assertIn("log.unsigned", self.server.log())
         report = self.verify(0)
         self.assertEqual(report["checked"]["records"], before)
+        self.assertEqual(report["checked"]["log lines that wait for a record"], 5)
         key.write_text(seed)
         self.again()
-        report = self.verify(0)
+        report = self.verify(1)
+        self.assertEqual(len({finding["execution_id"] for finding in report["findings"]}), 1)
         self.assertNotIn("unsigned records", report["checked"])
         self.assertGreater(report["checked"]["records"], before)
 

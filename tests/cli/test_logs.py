@@ -131,7 +131,8 @@ class Verify(LogTest):
         first, _ = self.given()
         self.change(f"DELETE FROM execution_logs WHERE {self.where}")
         self.found(first, 1)
-        self.change("DELETE FROM log_anchors", "DELETE FROM execution_logs")
+        self.change("DELETE FROM log_anchors", "DELETE FROM execution_logs",
+                    "DELETE FROM log_heads")
         self.verify(1)  # it has a key, and no record
         self.change("DELETE FROM store_info WHERE name = 'log_public_key'")
         self.verify(0)  # nothing is left that could know

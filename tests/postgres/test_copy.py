@@ -37,8 +37,10 @@ INSERT INTO jobs (id, name, category_id, payload, max_retries, created_at, updat
 INSERT INTO schedules (id, job_id, schedule_type, cron_expression, is_active, next_fire_at,
     created_at, updated_at, error)
     VALUES (x'04', x'02', 'cron', '* * * * *', 0, 5000, 1000, 2000, 'e');
-INSERT INTO log_heads (execution_id, seq, chain_hash, lines)
-    SELECT execution_id, max(seq), chain_hash, 1 FROM execution_logs GROUP BY execution_id;
+INSERT OR REPLACE INTO log_heads (execution_id, seq, chain_hash, lines, task_id, task_type, logged_at,
+    closed, mac)
+    SELECT execution_id, max(seq), chain_hash, 1, execution_id, 't', 1000, 'completed', 'm'
+    FROM execution_logs GROUP BY execution_id;
 INSERT INTO schedule_fires (schedule_id, fire_at, task_id) VALUES (x'04', 4000, x'05'),
     (x'04', 9000, NULL);
 INSERT INTO recurring_jobs (id, name, pattern_type, pattern_config, template_job_id, created_at,

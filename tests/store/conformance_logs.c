@@ -59,12 +59,24 @@ static uint32_t put_record(struct conformance *c, enum anchor_kind kind,
     return count;
 }
 
+static uint32_t take_heads(struct conformance *c, uint32_t limit, struct log_part **heads)
+{
+    struct log_note *notes;
+    int64_t *lines;
+    uint32_t count;
+
+    OK(c, LOGS(c)->heads_take(c->store, limit, &c->arena, &notes, &lines, &count, &c->err));
+    *heads = arena_alloc_array(&c->arena, limit, sizeof **heads);
+    for (uint32_t i = 0; i < count; i++)
+        (*heads)[i] = (struct log_part){.head = notes[i].part.head, .lines = lines[i]};
+    return count;
+}
+
 static uint32_t record_heads(struct conformance *c)
 {
     struct log_part *heads;
-    uint32_t count;
+    uint32_t count = take_heads(c, ANCHOR_ITEMS_MAX, &heads);
 
-    OK(c, LOGS(c)->heads_take(c->store, ANCHOR_ITEMS_MAX, &c->arena, &heads, &count, &c->err));
     return count ? put_record(c, ANCHOR_HEADS, heads, count) : 0;
 }
 
@@ -108,10 +120,10 @@ static void d9_chains_wait_for_a_record_until_they_are_taken(void **state)
     put_lines(c, &b, 2);
     store_commit(c);
     store_begin(c);
-    OK(c, LOGS(c)->heads_take(c->store, 10, &c->arena, &heads, &count, &c->err));
+    assert_int_equal(take_heads(c, 10, &heads), 2);
     store_rollback(c); /* they were not */
     store_begin(c);
-    OK(c, LOGS(c)->heads_take(c->store, 1, &c->arena, &heads, &count, &c->err));
+    count = take_heads(c, 1, &heads);
     assert_int_equal(count, 1);
     then_id(heads[0].head.execution_id, a.id);
     assert_int_equal(heads[0].head.seq, 4);
@@ -209,8 +221,7 @@ static void j8_records_are_trimmed_and_living_executions_known(void **state)
     put_lines(c, &execution, 1);
     for (int i = 0; i < 4; i++)
         put_record(c, ANCHOR_HEADS, NULL, 0);
-    OK(c, LOGS(c)->heads_take(c->store, 2, &c->arena, &heads, &count, &c->err));
-    assert_int_equal(count, 1);
+    assert_int_equal(take_heads(c, 2, &heads), 1);
     heads[1].head.execution_id.bytes[0] = 9; /* nobody's */
     OK(c, LOGS(c)->heads_alive(c->store, heads, 2, alive, &c->err));
     assert_true(alive[0]);

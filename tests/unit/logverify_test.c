@@ -162,7 +162,7 @@ static int verify_lists(struct model *model, const int *file, const int *store)
     while (*store >= 0)
         logverify_record(verify, &model->records[*store++].row);
     for (int i = 0; i < model->pending_count; i++)
-        logverify_pending(verify, &model->pending[i]);
+        logverify_note(verify, &(struct log_note){.part = {model->pending[i], .lines = 1}});
     for (int i = 0; i < model->count; i++) {
         const struct stored_line *stored = &model->lines[i];
 

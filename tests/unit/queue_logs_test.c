@@ -55,7 +55,7 @@ static struct uuid log_one(struct fixture *fx, int lines)
 
 static int64_t waiting(struct fixture *fx)
 {
-    return fx_ask(fx, "SELECT count(*) FROM log_heads");
+    return fx_ask(fx, "SELECT count(*) FROM log_heads WHERE lines > 0");
 }
 
 static int64_t records(struct fixture *fx)
@@ -74,12 +74,12 @@ static void d9_records_come_while_lines_are_written_and_only_then(void **state)
     say(fx, held, 10);
     assert_whole(fx, anchor); /* also before there is a record */
     wait_until(waiting(fx) == 0);
-    assert_int_equal(records(fx), 1);
+    assert_int_equal(records(fx), 2); /* the first one begins */
     fx_pause_ms(3 * EVERY_MS);
-    assert_int_equal(records(fx), 1);
+    assert_int_equal(records(fx), 2);
     say(fx, held, 10);
-    wait_until(records(fx) == 2 && waiting(fx) == 0);
-    wait_until(log_fixture_check(fx, anchor).counts.anchor_records == 2);
+    wait_until(records(fx) == 3 && waiting(fx) == 0);
+    wait_until(log_fixture_check(fx, anchor).counts.anchor_records == 3);
     assert_whole(fx, anchor);
     assert_int_equal(log_fixture_check(fx, anchor).counts.lines, 20);
     assert_int_equal(log_fixture_check(fx, anchor).counts.unsigned_records, 0);
@@ -97,7 +97,7 @@ static void d9_a_clean_stop_leaves_no_chain_without_a_record(void **state)
     assert_int_equal(waiting(fx), 1);
     reopen(fx);
     assert_int_equal(waiting(fx), 0);
-    assert_int_equal(records(fx), 1);
+    assert_int_equal(records(fx), 2);
     assert_whole(fx, NULL);
 }
 
@@ -244,7 +244,7 @@ static void j7_lost_records_are_told_of(void **state)
 
     worker(fx, "w", "default");
     log_one(fx, 3);
-    wait_until(records(fx) == 1 && log_fixture_check(fx, anchor).counts.anchor_records == 1);
+    wait_until(records(fx) >= 2 && log_fixture_check(fx, anchor).counts.anchor_records >= 2);
     fx_sql(fx, "DELETE FROM log_anchors");
     assert_true(stats_of(fx).log_regression);
     assert_string_equal(log_fixture_check(fx, anchor).kind, "regression");
@@ -337,8 +337,8 @@ static void d9_without_a_key_file_records_on_a_shared_store_are_not_signed(void 
     reopen(fx);
     worker(fx, "w", "default");
     log_one(fx, 1);
-    wait_until(records(fx) == 1);
-    assert_int_equal(log_fixture_check(fx, NULL).counts.unsigned_records, pg_schema_wanted() ? 1 : 0);
+    wait_until(records(fx) == 2);
+    assert_int_equal(log_fixture_check(fx, NULL).counts.unsigned_records, pg_schema_wanted() ? 2 : 0);
     assert_whole(fx, NULL);
 }
 
@@ -359,11 +359,10 @@ static void d9_a_lost_key_is_replaced_in_the_open(void **state)
     reopen(fx);
     found = log_fixture_check(fx, NULL);
     if (pg_schema_wanted()) { /* nodes must share one key: what was logged waits for it */
-        assert_int_equal(records(fx), 1);
         assert_int_equal(waiting(fx), 1);
         assert_int_equal(found.findings, 0);
     } else {
-        assert_int_equal(records(fx), 2);
+        assert_int_equal(waiting(fx), 0);
         assert_non_null(strstr(found.detail, "signed by another key"));
     }
 }

@@ -190,8 +190,11 @@ int results_flush(struct pg_store *store, struct err *err); /* before they may b
 void results_forget(struct pg_store *store);
 /* pg_logs.c */
 int pg_logs_insert(struct store *, struct log_entry *, uint32_t, struct err *);
-/* Runs a delete that gives execution_id, highest seq, its chain_hash and count of what it removed,
- * and notes the cuts. *removed (may be NULL): how many lines. */
+struct log_last;
+/* execution_id and the eleven columns of logs_last; texts are good as long as the result. */
+struct log_last pg_last_from_row(const PGresult *result, int row);
+/* Runs a delete that gives execution_id, highest seq, its chain_hash, count and newest logged_at of
+ * what it removed, and notes the cuts. *removed (may be NULL): how many lines. */
 int pg_logs_delete(struct pg_store *store, enum pg_sql_name name, int64_t *removed,
                    struct err *err);
 extern const struct log_verbs pg_log_verbs;
@@ -202,6 +205,8 @@ int pg_lines_empty(struct store *, enum log_severity, const struct log_range *, 
                    int64_t *, struct err *);
 int pg_log_runs_find(struct store *, const struct log_range *, uint32_t, struct arena *,
                      struct log_run *, struct err *);
+int pg_lasts_find(struct store *, struct task *const *, uint32_t, struct arena *,
+                  struct log_last **, uint32_t **, uint32_t *, struct err *);
 int pg_lines_cut(struct store *, const struct log_range *, uint32_t, int64_t *, struct err *);
 /* pg_prune.c */
 int pg_history_prune(struct store *, int64_t, int64_t, int64_t, uint32_t, int64_t *,

@@ -93,6 +93,43 @@ int pg_lines_empty(struct store *base, enum log_severity level, const struct log
     return rc == 0 && rows > 0 ? pg_send(store, PGSQL_logs_empty, err) : rc;
 }
 
+/* It outlives the result. */
+static struct log_last keep_last(const PGresult *result, int row, struct arena *arena)
+{
+    struct log_last last = pg_last_from_row(result, row);
+
+    last.chain_hash = get_text(result, row, 2, arena);
+    last.note.task_type = get_text(result, row, 8, arena);
+    last.note.closed = get_text(result, row, 10, arena);
+    return last;
+}
+
+int pg_lasts_find(struct store *base, struct task *const *tasks, uint32_t tasks_count,
+                  struct arena *arena, struct log_last **lasts, uint32_t **at, uint32_t *count,
+                  struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    struct pg_params *params = &store->conn.params;
+    PGresult *result;
+    uint32_t rows;
+
+    array_begin(params, PG_OID_INT8);
+    for (uint32_t i = 0; i < tasks_count; i++)
+        array_int(params, tasks[i]->key);
+    array_end(params);
+    if (pg_query(store, PGSQL_logs_lasts, &result, err) < 0)
+        return -(int)err->code;
+    rows = (uint32_t)PQntuples(result);
+    *lasts = arena_alloc_array(arena, rows + 1, sizeof **lasts);
+    *at = arena_alloc_array(arena, rows + 1, sizeof **at);
+    for (*count = 0; *lasts && *at && *count < rows; ++*count) {
+        (*lasts)[*count] = keep_last(result, (int)*count, arena);
+        (*at)[*count] = (uint32_t)get_int(result, (int)*count, 12, 1) - 1;
+    }
+    PQclear(result);
+    return arena->failed ? no_memory(err) : 0;
+}
+
 int pg_log_runs_find(struct store *base, const struct log_range *ranges, uint32_t count,
                      struct arena *arena, struct log_run *runs, struct err *err)
 {
@@ -103,11 +140,12 @@ int pg_log_runs_find(struct store *base, const struct log_range *ranges, uint32_
     if (pg_query(store, PGSQL_log_runs, &result, err) < 0)
         return -(int)err->code;
     for (uint32_t i = 0; i < count; i++)
-        runs[i] = (struct log_run){.last_seq = 0};
+        runs[i] = (struct log_run){.under_way = false};
     for (int row = 0; row < PQntuples(result) && (uint32_t)row < count; row++)
-        runs[row] = (struct log_run){.type = get_text(result, row, 0, arena),
-                                     .under_way = get_bool(result, row, 1),
-                                     .last_seq = get_int(result, row, 2, 0)};
+        runs[row] = (struct log_run){.type = get_text(result, row, 12, arena),
+                                     .under_way = get_bool(result, row, 13),
+                                     .task_id = get_uuid(result, row, 14),
+                                     .last = keep_last(result, row, arena)};
     PQclear(result);
     return arena->failed ? no_memory(err) : 0;
 }

@@ -46,13 +46,49 @@ static const struct pg_column log_columns[] = { /* as in logs_insert */
 static const struct pg_table log_table = {"execution_logs", log_columns, COUNT(log_columns), 3,
                                           NULL};
 
+/* Eight columns from `from` on; texts are good as long as the result. */
+static void note_from_row(const PGresult *result, int row, int from, const struct uuid *id,
+                          struct log_note *note)
+{
+    struct str mac = view_text(result, row, from + 7);
+
+    *note = (struct log_note){.part.lines = get_int(result, row, from + 2, 0),
+                              .task_id = get_uuid(result, row, from + 3),
+                              .task_type = view_text(result, row, from + 4),
+                              .logged_at_us = get_time(result, row, from + 5),
+                              .closed = view_text(result, row, from + 6)};
+    note->part.closed = note->closed.len > 0;
+    logchain_resume(&note->part.head, id, get_int(result, row, from, 0),
+                    view_text(result, row, from + 1));
+    snprintf(note->mac, sizeof note->mac, STR_FMT, STR_ARG(mac));
+}
+
 /* The chains of one batch. */
 struct chains {
     struct map by_id;
-    struct log_head *heads;
-    int64_t *noted_seqs; /* where each stood before */
+    struct chain *items;
     uint32_t count;
 };
+
+struct chain {
+    struct log_head head;
+    int64_t noted_seq;              /* where it stood before */
+    bool unproven;                  /* what comes may not be noted for a record */
+    const struct log_entry *newest; /* that was not dropped */
+};
+
+struct log_last pg_last_from_row(const PGresult *result, int row)
+{
+    struct log_last last = {.execution_id = get_uuid(result, row, 0),
+                            .seq = get_int(result, row, 1, 0),
+                            .chain_hash = view_text(result, row, 2),
+                            .logged_at_us = get_time(result, row, 3),
+                            .noted = !PQgetisnull(result, row, 4)};
+
+    if (last.noted)
+        note_from_row(result, row, 4, &last.execution_id, &last.note);
+    return last;
+}
 
 static struct str id_key(const struct uuid *id)
 {
@@ -62,17 +98,17 @@ static struct str id_key(const struct uuid *id)
 static int list_chains(struct pg_store *store, struct chains *chains,
                        const struct log_entry *entries, uint32_t count, struct err *err)
 {
-    chains->heads = arena_alloc_array(&store->arena, count, sizeof *chains->heads);
-    chains->noted_seqs = arena_alloc_array(&store->arena, count, sizeof *chains->noted_seqs);
-    if (!chains->heads || !chains->noted_seqs)
+    chains->items = arena_alloc_array(&store->arena, count, sizeof *chains->items);
+    if (!chains->items)
         return no_memory(err);
     for (uint32_t i = 0; i < count; i++) {
-        struct log_head *head = &chains->heads[chains->count];
+        struct chain *chain = &chains->items[chains->count];
 
         if (map_get(&chains->by_id, id_key(&entries[i].execution_id)))
             continue;
-        *head = (struct log_head){.execution_id = entries[i].execution_id};
-        if (map_put(&chains->by_id, id_key(&head->execution_id), head) < 0)
+        *chain = (struct chain){.head.execution_id = entries[i].execution_id,
+                                .newest = &entries[i]};
+        if (map_put(&chains->by_id, id_key(&chain->head.execution_id), chain) < 0)
             return no_memory(err);
         chains->count++;
     }
@@ -86,20 +122,21 @@ static int load_chains(struct pg_store *store, struct chains *chains, struct err
 
     array_begin(params, PG_OID_UUID);
     for (uint32_t i = 0; i < chains->count; i++)
-        array_uuid(params, &chains->heads[i].execution_id);
+        array_uuid(params, &chains->items[i].head.execution_id);
     array_end(params);
     if (pg_query(store, PGSQL_logs_last, &result, err) < 0)
         return -(int)err->code;
     for (int row = 0; row < PQntuples(result); row++) {
-        struct uuid id = get_uuid(result, row, 0);
-        struct log_head *head = map_get(&chains->by_id, id_key(&id));
+        struct log_last last = pg_last_from_row(result, row);
+        struct chain *chain = map_get(&chains->by_id, id_key(&last.execution_id));
 
-        if (head)
-            logchain_resume(head, &id, get_int(result, row, 1, 0), view_text(result, row, 2));
+        if (!chain)
+            continue;
+        logchain_resume(&chain->head, &last.execution_id, last.seq, last.chain_hash);
+        chain->noted_seq = last.seq;
+        chain->unproven = !log_may_follow(&store->base, &last, &chain->newest->task_id);
     }
     PQclear(result);
-    for (uint32_t i = 0; i < chains->count; i++)
-        chains->noted_seqs[i] = chains->heads[i].seq;
     return 0;
 }
 
@@ -108,7 +145,8 @@ static int load_chains(struct pg_store *store, struct chains *chains, struct err
 static struct log_entry *chain_entry(struct pg_store *store, struct chains *chains,
                                      struct log_entry *entry)
 {
-    struct log_head *head = map_get(&chains->by_id, id_key(&entry->execution_id));
+    struct chain *chain = map_get(&chains->by_id, id_key(&entry->execution_id));
+    struct log_head *head = &chain->head;
     struct log_entry *row;
     struct log_line line;
     char *hex;
@@ -140,36 +178,83 @@ static struct log_entry *chain_entry(struct pg_store *store, struct chains *chai
     hash_hex(head->hash, sizeof head->hash, hex);
     row->chain_hash = str_span(hex, HASH_HEX_BYTES);
     entry->seq = row->seq;
+    chain->newest = entry;
     return row;
 }
 
-static void put_notes(struct pg_params *params, const struct chains *chains)
+static void put_texts(struct pg_params *params, const struct log_note *notes, uint32_t count)
 {
-    array_begin(params, PG_OID_UUID);
-    for (uint32_t i = 0; i < chains->count; i++)
-        if (chains->heads[i].seq > chains->noted_seqs[i])
-            array_uuid(params, &chains->heads[i].execution_id);
+    array_begin(params, PG_OID_TEXT);
+    for (uint32_t i = 0; i < count; i++)
+        array_text(params, notes[i].task_type);
     array_end(params);
-    array_begin(params, PG_OID_INT8);
-    for (uint32_t i = 0; i < chains->count; i++)
-        if (chains->heads[i].seq > chains->noted_seqs[i])
-            array_int(params, chains->heads[i].seq);
+    array_begin(params, PG_OID_TIME);
+    for (uint32_t i = 0; i < count; i++)
+        array_time(params, notes[i].logged_at_us);
     array_end(params);
     array_begin(params, PG_OID_TEXT);
-    for (uint32_t i = 0; i < chains->count; i++) {
+    for (uint32_t i = 0; i < count; i++)
+        array_text(params, notes[i].closed.data ? notes[i].closed : STR(""));
+    array_end(params);
+    array_begin(params, PG_OID_TEXT);
+    for (uint32_t i = 0; i < count; i++)
+        array_text(params, str_of(notes[i].mac));
+    array_end(params);
+}
+
+/* Nine arrays, as in heads_put. */
+static void put_notes(struct pg_params *params, const struct log_note *notes, uint32_t count)
+{
+    array_begin(params, PG_OID_UUID);
+    for (uint32_t i = 0; i < count; i++)
+        array_uuid(params, &notes[i].part.head.execution_id);
+    array_end(params);
+    array_begin(params, PG_OID_INT8);
+    for (uint32_t i = 0; i < count; i++)
+        array_int(params, notes[i].part.head.seq);
+    array_end(params);
+    array_begin(params, PG_OID_TEXT);
+    for (uint32_t i = 0; i < count; i++) {
         char hex[HASH_HEX_BYTES + 1];
 
-        if (chains->heads[i].seq <= chains->noted_seqs[i])
-            continue;
-        hash_hex(chains->heads[i].hash, HASH_BYTES, hex);
+        hash_hex(notes[i].part.head.hash, HASH_BYTES, hex);
         array_text(params, str_of(hex));
     }
     array_end(params);
     array_begin(params, PG_OID_INT8);
-    for (uint32_t i = 0; i < chains->count; i++)
-        if (chains->heads[i].seq > chains->noted_seqs[i])
-            array_int(params, chains->heads[i].seq - chains->noted_seqs[i]);
+    for (uint32_t i = 0; i < count; i++)
+        array_int(params, notes[i].part.lines);
     array_end(params);
+    array_begin(params, PG_OID_UUID);
+    for (uint32_t i = 0; i < count; i++)
+        array_uuid(params, &notes[i].task_id);
+    array_end(params);
+    put_texts(params, notes, count);
+}
+
+/* The notes of the chains that went on. */
+static int note_chains(struct pg_store *store, const struct chains *chains, struct err *err)
+{
+    struct log_note *notes = arena_alloc_array(&store->arena, chains->count, sizeof *notes);
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; notes && i < chains->count; i++) {
+        const struct chain *chain = &chains->items[i];
+
+        if (chain->unproven || chain->head.seq <= chain->noted_seq)
+            continue;
+        notes[count] = (struct log_note){.part.head = chain->head,
+                                         .part.lines = chain->head.seq - chain->noted_seq,
+                                         .task_id = chain->newest->task_id,
+                                         .task_type = chain->newest->task_type,
+                                         .logged_at_us = chain->newest->logged_at_us};
+        if (log_note_seal(&store->base, &notes[count++]) < 0)
+            return no_memory(err);
+    }
+    if (!notes)
+        return no_memory(err);
+    put_notes(&store->conn.params, notes, count);
+    return 0;
 }
 
 static int insert_chained(struct pg_store *store, struct chains *chains, struct log_entry *entries,
@@ -190,7 +275,10 @@ static int insert_chained(struct pg_store *store, struct chains *chains, struct 
     if (kept == 0)
         return 0;
     rows_put(&store->conn.params, &log_table, ALL_COLUMNS(log_columns), rows, kept);
-    put_notes(&store->conn.params, chains);
+    if (note_chains(store, chains, err) < 0) {
+        params_reset(&store->conn.params);
+        return -(int)err->code;
+    }
     return pg_send(store, PGSQL_logs_insert, err);
 }
 
@@ -219,7 +307,7 @@ int pg_logs_delete(struct pg_store *store, enum pg_sql_name name, int64_t *remov
 
         lines += count;
         if (log_cuts_add(store->base.cuts, &id, get_int(result, row, 1, 0),
-                         view_text(result, row, 2), count) < 0)
+                         view_text(result, row, 2), count, get_time(result, row, 4)) < 0)
             rc = no_memory(err);
     }
     PQclear(result);
@@ -230,33 +318,68 @@ int pg_logs_delete(struct pg_store *store, enum pg_sql_name name, int64_t *remov
 
 /* ---- chains that wait for a record ---- */
 
-static void head_from_row(const PGresult *result, int row, struct log_head *head)
-{
-    struct uuid id = get_uuid(result, row, 0);
-
-    *head = (struct log_head){.seq = 0};
-    logchain_resume(head, &id, get_int(result, row, 1, 0), view_text(result, row, 2));
-}
-
 static int heads_take(struct store *base, uint32_t limit, struct arena *arena,
-                      struct log_part **heads, uint32_t *count, struct err *err)
+                      struct log_note **notes, int64_t **lines, uint32_t *count, struct err *err)
 {
     struct pg_store *store = pg_of(base);
     PGresult *result;
 
     *count = 0;
-    *heads = arena_alloc_array(arena, limit, sizeof **heads);
-    if (!*heads)
+    *notes = arena_alloc_array(arena, limit, sizeof **notes);
+    *lines = arena_alloc_array(arena, limit, sizeof **lines);
+    if (!*notes || !*lines)
         return no_memory(err);
     param_int(&store->conn.params, limit);
     if (pg_query(store, PGSQL_heads_take, &result, err) < 0)
         return -(int)err->code;
     for (int row = 0; row < PQntuples(result) && *count < limit; row++) {
-        (*heads)[*count].lines = get_int(result, row, 3, 0);
-        head_from_row(result, row, &(*heads)[(*count)++].head);
+        struct uuid id = get_uuid(result, row, 0);
+        struct log_note *note = &(*notes)[*count];
+
+        note_from_row(result, row, 1, &id, note);
+        note->task_type = get_text(result, row, 5, arena);
+        note->closed = STR("");
+        note->ended = get_text(result, row, 10, arena);
+        (*lines)[(*count)++] = get_int(result, row, 9, 0);
     }
     PQclear(result);
+    return arena->failed ? no_memory(err) : 0;
+}
+
+static int heads_put(struct store *base, const struct log_note *notes, uint32_t count,
+                     struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    struct log_note *sealed = arena_copy(&store->arena, notes, count * sizeof *notes);
+
+    if (!sealed)
+        return no_memory(err);
+    for (uint32_t i = 0; i < count; i++)
+        if (log_note_seal(base, &sealed[i]) < 0)
+            return no_memory(err);
+    put_notes(&store->conn.params, sealed, count);
+    return pg_send(store, PGSQL_heads_put, err);
+}
+
+static int ask_any(struct store *base, enum pg_sql_name name, bool *any, struct err *err)
+{
+    PGresult *result;
+
+    if (pg_query(pg_of(base), name, &result, err) < 0)
+        return -(int)err->code;
+    *any = get_bool(result, 0, 0);
+    PQclear(result);
     return 0;
+}
+
+static int heads_open(struct store *base, bool *open, struct err *err)
+{
+    return ask_any(base, PGSQL_heads_open, open, err);
+}
+
+static int any_line(struct store *base, bool *any, struct err *err)
+{
+    return ask_any(base, PGSQL_logs_any, any, err);
 }
 
 /* ---- records ---- */
@@ -382,6 +505,7 @@ static int walk_records(struct pg_store *store, const struct log_walk *walk, str
 
 static int walk_heads(struct pg_store *store, const struct log_walk *walk, struct err *err)
 {
+    struct log_note note = {.part.lines = 0};
     struct log_head head = {.seq = 0};
     PGresult *result;
     int rows;
@@ -394,8 +518,11 @@ static int walk_heads(struct pg_store *store, const struct log_walk *walk, struc
             return -(int)err->code;
         rows = PQntuples(result);
         for (int row = 0; row < rows; row++) {
-            head_from_row(result, row, &head);
-            walk->pending(walk->ctx, &head);
+            struct uuid id = get_uuid(result, row, 0);
+
+            note_from_row(result, row, 1, &id, &note);
+            walk->note(walk->ctx, &note);
+            head = note.part.head;
         }
         PQclear(result);
     } while (rows > 0);
@@ -460,6 +587,10 @@ static int walk_all(struct store *base, const struct log_walk *walk, struct err 
 
 const struct log_verbs pg_log_verbs = {
     .heads_take = heads_take,
+    .heads_put = heads_put,
+    .heads_open = heads_open,
+    .any_line = any_line,
+    .lasts_find = pg_lasts_find,
     .anchor_last = anchor_last,
     .anchor_insert = anchor_insert,
     .anchors_read = anchors_read,

@@ -7,6 +7,7 @@
  * again. History of a task that has not ended stays, so do executions under way and executions
  * whose logs are still kept. Other nodes may do the same at the same time. Whole months of it go at
  * once where nothing of them is kept (pg_partitions.c). Writer's thread only. */
+#include "store/log_store.h"
 #include "store/postgres/pg_keeper.h"
 #include "store/postgres/pg_partitions.h"
 
@@ -81,14 +82,14 @@ static int prune_next_logs(struct prune *prune, int64_t from_ms, int64_t before_
     *step = (struct log_step){.seen = (uint32_t)PQntuples(result)};
     array_begin(params, PG_OID_UUID);
     for (int row = 0; row < PQntuples(result); row++) {
-        struct uuid id = get_uuid(result, row, 0);
+        struct log_last last = pg_last_from_row(result, row);
 
-        step->last_ms = uuid7_time_ms(&id);
+        step->last_ms = uuid7_time_ms(&last.execution_id);
         if (row == 0)
             step->first_ms = step->last_ms;
-        if (get_bool(result, row, 1))
+        if (get_bool(result, row, 12) || !log_may_go(&prune->store->base, &last, before_us))
             continue;
-        array_uuid(params, &id);
+        array_uuid(params, &last.execution_id);
         over++;
     }
     array_end(params);

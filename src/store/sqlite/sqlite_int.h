@@ -144,8 +144,11 @@ void sqlite_checkpoint_from_row(sqlite3_stmt *stmt, int first, struct arena *are
                                 struct checkpoint *checkpoint); /* 11 columns */
 /* sqlite_logs.c */
 int sqlite_logs_insert(struct store *, struct log_entry *, uint32_t, struct err *);
-/* Runs a delete that returns execution_id, seq and chain_hash of what it removed, and notes the
- * cuts. *removed (may be NULL): how many lines. */
+struct log_last;
+int sqlite_log_last(struct sqlite_sql *sql, const struct uuid *id, struct arena *arena,
+                    struct log_last *last, struct err *err); /* seq 0 = it has no lines */
+/* Runs a delete that returns execution_id, seq, chain_hash and logged_at of what it removed, and
+ * notes the cuts. *removed (may be NULL): how many lines. */
 int sqlite_logs_delete(struct sqlite_store *store, sqlite3_stmt *stmt, int64_t *removed,
                        struct err *err);
 /* sqlite_log_retention.c */
@@ -155,6 +158,8 @@ int sqlite_lines_empty(struct store *, enum log_severity, const struct log_range
                        int64_t *, struct err *);
 int sqlite_log_runs_find(struct store *, const struct log_range *, uint32_t, struct arena *,
                          struct log_run *, struct err *);
+int sqlite_lasts_find(struct store *, struct task *const *, uint32_t, struct arena *,
+                      struct log_last **, uint32_t **, uint32_t *, struct err *);
 int sqlite_lines_cut(struct store *, const struct log_range *, uint32_t, int64_t *, struct err *);
 extern const struct log_verbs sqlite_log_verbs;
 /* sqlite_prune.c */

@@ -3,6 +3,33 @@
 #include "store/log_store.h"
 #include "store/sqlite/sqlite_int.h"
 
+struct found_lasts {
+    struct log_last *lasts;
+    uint32_t *at; /* whose they are */
+    uint32_t count, cap;
+};
+
+static bool lasts_add(struct found_lasts *found, struct arena *arena, const struct log_last *last,
+                      uint32_t at)
+{
+    if (found->count == found->cap) {
+        uint32_t cap = found->cap ? 2 * found->cap : 64;
+        struct log_last *lasts = arena_alloc_array(arena, cap, sizeof *lasts);
+        uint32_t *ats = arena_alloc_array(arena, cap, sizeof *ats);
+
+        if (!lasts || !ats)
+            return false;
+        if (found->count) {
+            memcpy(lasts, found->lasts, found->count * sizeof *lasts);
+            memcpy(ats, found->at, found->count * sizeof *ats);
+        }
+        *found = (struct found_lasts){lasts, ats, found->count, cap};
+    }
+    found->at[found->count] = at;
+    found->lasts[found->count++] = *last;
+    return true;
+}
+
 /* The next line of the level from *seq on loses its text. *found: there was one, before *seq. */
 static int empty_next(struct sqlite_sql *sql, const char *level, const struct log_range *range,
                       int64_t *seq, bool *found, struct err *err)
@@ -66,7 +93,7 @@ int sqlite_log_runs_find(struct store *base, const struct log_range *ranges, uin
         sqlite3_stmt *stmt = sql_get(sql, SQL_log_run, err);
         int rc;
 
-        runs[i] = (struct log_run){.last_seq = 0};
+        runs[i] = (struct log_run){.under_way = false};
         if (!stmt)
             return -(int)err->code;
         bind_int(stmt, 1, sqlite_key_of(&ranges[i].execution_id));
@@ -77,11 +104,53 @@ int sqlite_log_runs_find(struct store *base, const struct log_range *ranges, uin
         if (rc > 0) {
             runs[i].type = column_str(stmt, 0, arena);
             runs[i].under_way = sqlite3_column_int(stmt, 1) != 0;
-            runs[i].last_seq = sqlite3_column_int64(stmt, 2);
+            runs[i].task_id = column_uuid(stmt, 2);
         }
         sqlite3_reset(stmt);
+        if (sqlite_log_last(sql, &ranges[i].execution_id, arena, &runs[i].last, err) < 0)
+            return -(int)err->code;
     }
     return arena->failed ? err_set(err, ERR_MEMORY, "out of memory for the logs; try again") : 0;
+}
+
+/* Those of one task are added to what was found. */
+static int add_lasts(struct sqlite_sql *sql, const struct task *task, uint32_t at,
+                     struct arena *arena, struct found_lasts *found, struct err *err)
+{
+    sqlite3_stmt *stmt = sql_get(sql, SQL_log_executions, err);
+    int rc;
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_int(stmt, 1, task->key);
+    while ((rc = sql_step(sql, stmt, err)) > 0) {
+        struct uuid id = column_uuid(stmt, 0);
+        struct log_last last;
+
+        if (sqlite_log_last(sql, &id, arena, &last, err) < 0)
+            rc = -(int)err->code;
+        else if (last.seq > 0 && !lasts_add(found, arena, &last, at))
+            rc = err_set(err, ERR_MEMORY, "out of memory for the logs; try again");
+        if (rc < 0)
+            break;
+    }
+    sqlite3_reset(stmt);
+    return rc;
+}
+
+int sqlite_lasts_find(struct store *base, struct task *const *tasks, uint32_t tasks_count,
+                      struct arena *arena, struct log_last **lasts, uint32_t **at,
+                      uint32_t *count, struct err *err)
+{
+    struct found_lasts found = {.count = 0};
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < tasks_count; i++)
+        rc = add_lasts(&sqlite_of(base)->sql, tasks[i], i, arena, &found, err);
+    *lasts = found.lasts;
+    *at = found.at;
+    *count = found.count;
+    return rc;
 }
 
 int sqlite_lines_cut(struct store *base, const struct log_range *ranges, uint32_t count,

@@ -12,40 +12,119 @@ static int no_memory(struct err *err)
 
 /* ---- lines ---- */
 
-static int load_head(struct sqlite_sql *sql, const struct uuid *id, struct log_head *head,
-                     struct err *err)
+/* Eight columns from `from` on; texts are only good until the next step. */
+static void note_from_row(sqlite3_stmt *stmt, int from, const struct uuid *id,
+                          struct log_note *note)
+{
+    struct str mac = column_view(stmt, from + 7);
+
+    *note = (struct log_note){.part.lines = sqlite3_column_int64(stmt, from + 2),
+                              .task_id = column_uuid(stmt, from + 3),
+                              .task_type = column_view(stmt, from + 4),
+                              .logged_at_us = sqlite3_column_int64(stmt, from + 5),
+                              .closed = column_view(stmt, from + 6)};
+    note->part.closed = note->closed.len > 0;
+    logchain_resume(&note->part.head, id, sqlite3_column_int64(stmt, from),
+                    column_view(stmt, from + 1));
+    snprintf(note->mac, sizeof note->mac, STR_FMT, STR_ARG(mac));
+}
+
+static struct str keep(struct arena *arena, struct str text)
+{
+    return arena && text.data ? arena_str(arena, text) : text;
+}
+
+/* Texts live in the arena, or, where there is none, until the statement is reset (by the caller;
+ * NULL = there is no line). */
+static int last_find(struct sqlite_sql *sql, const struct uuid *id, struct arena *arena,
+                     struct log_last *last, sqlite3_stmt **out, struct err *err)
 {
     sqlite3_stmt *stmt = sql_get(sql, SQL_log_last, err);
     int rc;
 
-    *head = (struct log_head){.execution_id = *id};
+    *last = (struct log_last){.execution_id = *id};
+    *out = NULL;
     if (!stmt)
         return -(int)err->code;
     bind_uuid(stmt, 1, id);
     rc = sql_step(sql, stmt, err);
     if (rc <= 0)
         return rc;
-    logchain_resume(head, id, sqlite3_column_int64(stmt, 0),
-                    str_of((const char *)sqlite3_column_text(stmt, 1)));
+    last->seq = sqlite3_column_int64(stmt, 0);
+    last->chain_hash = keep(arena, column_view(stmt, 1));
+    last->logged_at_us = sqlite3_column_int64(stmt, 2);
+    last->noted = sqlite3_column_type(stmt, 3) != SQLITE_NULL;
+    if (last->noted)
+        note_from_row(stmt, 3, id, &last->note);
+    last->note.task_type = keep(arena, last->note.task_type);
+    last->note.closed = keep(arena, last->note.closed);
+    *out = stmt;
+    return 0;
+}
+
+int sqlite_log_last(struct sqlite_sql *sql, const struct uuid *id, struct arena *arena,
+                    struct log_last *last, struct err *err)
+{
+    sqlite3_stmt *stmt;
+    int rc = last_find(sql, id, arena, last, &stmt, err);
+
+    if (stmt)
+        sqlite3_reset(stmt);
+    return rc < 0 ? rc : arena->failed ? no_memory(err) : 0;
+}
+
+/* *noted: whether what comes may be noted for a record. */
+static int load_head(struct sqlite_store *store, const struct log_entry *entry,
+                     struct log_head *head, bool *noted, struct err *err)
+{
+    struct log_last last;
+    sqlite3_stmt *stmt;
+
+    *head = (struct log_head){.execution_id = entry->execution_id};
+    if (last_find(&store->sql, &entry->execution_id, NULL, &last, &stmt, err) < 0)
+        return -(int)err->code;
+    *noted = log_may_follow(&store->base, &last, &entry->task_id);
+    if (!stmt)
+        return 0;
+    logchain_resume(head, &entry->execution_id, last.seq, last.chain_hash);
     sqlite3_reset(stmt);
     return 0;
 }
 
-/* Notes that the chain has come this far; no record says so yet. */
-static int note_head(struct sqlite_sql *sql, const struct log_head *head, int64_t lines,
-                     struct err *err)
+static int put_note(struct sqlite_store *store, struct log_note *note, struct err *err)
 {
+    const struct log_head *head = &note->part.head;
     char hex[HASH_HEX_BYTES + 1];
-    sqlite3_stmt *stmt = sql_get(sql, SQL_head_note, err);
+    sqlite3_stmt *stmt;
 
+    if (log_note_seal(&store->base, note) < 0)
+        return no_memory(err);
+    stmt = sql_get(&store->sql, SQL_head_note, err);
     if (!stmt)
         return -(int)err->code;
     hash_hex(head->hash, sizeof head->hash, hex);
     bind_uuid(stmt, 1, &head->execution_id);
     bind_int(stmt, 2, head->seq);
     sqlite3_bind_text(stmt, 3, hex, HASH_HEX_BYTES, SQLITE_STATIC);
-    bind_int(stmt, 4, lines);
-    return sql_run(sql, stmt, NULL, err);
+    bind_int(stmt, 4, note->part.lines);
+    bind_uuid(stmt, 5, &note->task_id);
+    bind_str(stmt, 6, note->task_type);
+    bind_int(stmt, 7, note->logged_at_us);
+    bind_str(stmt, 8, note->closed.data ? note->closed : STR(""));
+    bind_str(stmt, 9, str_of(note->mac));
+    return sql_run(&store->sql, stmt, NULL, err);
+}
+
+/* Notes that the chain has come this far; no record says so yet. */
+static int note_head(struct sqlite_store *store, const struct log_head *head,
+                     const struct log_entry *entry, int64_t lines, struct err *err)
+{
+    struct log_note note = {.part = {.head = *head, .lines = lines},
+                            .task_id = entry->task_id,
+                            .task_type = entry->task_type,
+                            .logged_at_us = entry->logged_at_us};
+
+    return put_note(store, &note, err);
 }
 
 static int insert_line(struct sqlite_sql *sql, const struct uuid *id, const struct log_line *line,
@@ -100,23 +179,26 @@ static int insert_bounded(struct sqlite_sql *sql, struct log_entry *entry, struc
 int sqlite_logs_insert(struct store *base, struct log_entry *entries, uint32_t count,
                        struct err *err)
 {
-    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    struct sqlite_store *store = sqlite_of(base);
+    const struct log_entry *newest = NULL; /* that was not dropped */
     struct log_head head = {.seq = 0};
     int64_t noted_seq = 0;
+    bool noted = true;
 
     for (uint32_t i = 0; i < count; i++) {
         struct log_entry *entry = &entries[i];
         bool ends = i + 1 == count || !uuid_eq(&entry->execution_id, &entries[i + 1].execution_id);
 
         if (i == 0 || !uuid_eq(&head.execution_id, &entry->execution_id)) {
-            if (load_head(sql, &entry->execution_id, &head, err) < 0)
+            if (load_head(store, entry, &head, &noted, err) < 0)
                 return -(int)err->code;
             noted_seq = head.seq;
         }
-        if (insert_bounded(sql, entry, &head, err) < 0)
+        if (insert_bounded(&store->sql, entry, &head, err) < 0)
             return -(int)err->code;
-        if (ends && head.seq > noted_seq &&
-            note_head(sql, &head, head.seq - noted_seq, err) < 0)
+        newest = entry->seq > 0 ? entry : newest;
+        if (ends && noted && head.seq > noted_seq &&
+            note_head(store, &head, newest, head.seq - noted_seq, err) < 0)
             return -(int)err->code;
     }
     return 0;
@@ -147,7 +229,8 @@ int sqlite_logs_delete(struct sqlite_store *store, sqlite3_stmt *stmt, int64_t *
 
         lines++;
         if (log_cuts_add(store->base.cuts, &id, sqlite3_column_int64(stmt, 1),
-                         str_of((const char *)sqlite3_column_text(stmt, 2)), 1) < 0) {
+                         str_of((const char *)sqlite3_column_text(stmt, 2)), 1,
+                         sqlite3_column_int64(stmt, 3)) < 0) {
             sqlite3_reset(stmt);
             return no_memory(err);
         }
@@ -161,37 +244,79 @@ int sqlite_logs_delete(struct sqlite_store *store, sqlite3_stmt *stmt, int64_t *
 
 /* ---- chains that wait for a record ---- */
 
-static void head_from_row(sqlite3_stmt *stmt, struct log_head *head)
+static void take_row(sqlite3_stmt *stmt, struct arena *arena, struct log_note *note,
+                     int64_t *lines)
 {
-    struct uuid id = column_uuid(stmt, 0);
+    struct uuid id = column_uuid(stmt, 8);
 
-    *head = (struct log_head){.seq = 0};
-    logchain_resume(head, &id, sqlite3_column_int64(stmt, 1),
-                    str_of((const char *)sqlite3_column_text(stmt, 2)));
+    note_from_row(stmt, 0, &id, note);
+    note->task_type = keep(arena, note->task_type);
+    note->closed = STR("");
+    note->ended = keep(arena, column_view(stmt, 10));
+    *lines = sqlite3_column_int64(stmt, 9);
 }
 
 static int heads_take(struct store *base, uint32_t limit, struct arena *arena,
-                      struct log_part **heads, uint32_t *count, struct err *err)
+                      struct log_note **notes, int64_t **lines, uint32_t *count, struct err *err)
 {
     struct sqlite_sql *sql = &sqlite_of(base)->sql;
     sqlite3_stmt *stmt = sql_get(sql, SQL_heads_first, err);
     int rc = 0;
 
     *count = 0;
-    *heads = arena_alloc_array(arena, limit, sizeof **heads);
+    *notes = arena_alloc_array(arena, limit, sizeof **notes);
+    *lines = arena_alloc_array(arena, limit, sizeof **lines);
     if (!stmt)
         return -(int)err->code;
-    if (!*heads)
+    if (!*notes || !*lines)
         return no_memory(err);
     bind_int(stmt, 1, limit);
     while (*count < limit && (rc = sql_step(sql, stmt, err)) > 0) {
-        (*heads)[*count].lines = sqlite3_column_int64(stmt, 3);
-        head_from_row(stmt, &(*heads)[(*count)++].head);
+        take_row(stmt, arena, &(*notes)[*count], &(*lines)[*count]);
+        ++*count;
     }
     sqlite3_reset(stmt);
     for (uint32_t i = 0; rc >= 0 && i < *count; i++)
-        rc = forget_head(sql, &(*heads)[i].head, err);
+        rc = forget_head(sql, &(*notes)[i].part.head, err);
+    if (rc >= 0 && arena->failed)
+        return no_memory(err);
     return rc < 0 ? rc : 0;
+}
+
+static int heads_put(struct store *base, const struct log_note *notes, uint32_t count,
+                     struct err *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct log_note note = notes[i];
+
+        if (put_note(sqlite_of(base), &note, err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}
+
+static int ask_any(struct store *base, enum sqlite_statement name, bool *any, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt = sql_get(sql, name, err);
+    int rc;
+
+    if (!stmt)
+        return -(int)err->code;
+    rc = sql_step(sql, stmt, err);
+    *any = rc > 0;
+    sqlite3_reset(stmt);
+    return rc < 0 ? rc : 0;
+}
+
+static int heads_open(struct store *base, bool *open, struct err *err)
+{
+    return ask_any(base, SQL_heads_open, open, err);
+}
+
+static int any_line(struct store *base, bool *any, struct err *err)
+{
+    return ask_any(base, SQL_log_any, any, err);
 }
 
 /* ---- records ---- */
@@ -333,10 +458,11 @@ static int walk_heads(struct sqlite_sql *sql, const struct log_walk *walk, struc
     if (!stmt)
         return -(int)err->code;
     while ((rc = sql_step(sql, stmt, err)) > 0) {
-        struct log_head head;
+        struct uuid id = column_uuid(stmt, 8);
+        struct log_note note;
 
-        head_from_row(stmt, &head);
-        walk->pending(walk->ctx, &head);
+        note_from_row(stmt, 0, &id, &note);
+        walk->note(walk->ctx, &note);
     }
     sqlite3_reset(stmt);
     return rc;
@@ -411,6 +537,10 @@ static int walk_all(struct store *base, const struct log_walk *walk, struct err 
 
 const struct log_verbs sqlite_log_verbs = {
     .heads_take = heads_take,
+    .heads_put = heads_put,
+    .heads_open = heads_open,
+    .any_line = any_line,
+    .lasts_find = sqlite_lasts_find,
     .anchor_last = anchor_last,
     .anchor_insert = anchor_insert,
     .anchors_read = anchors_read,

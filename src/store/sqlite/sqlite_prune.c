@@ -4,6 +4,7 @@
  * A pass walks the tasks that have any history left, by key, and ends at the first task younger
  * than both times. History of a task that has not ended stays, so do executions under way and
  * executions whose logs are still kept. Writer's thread only. */
+#include "store/log_store.h"
 #include "store/sqlite/sqlite_int.h"
 
 struct prune {
@@ -69,6 +70,19 @@ static int delete_logs(struct prune *prune, const struct uuid *id, struct err *e
     return 0;
 }
 
+/* Those of a run whose last line is old enough, by what the chain says. */
+static int delete_old_logs(struct prune *prune, const struct uuid *id, int64_t before_us,
+                           struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct log_last last;
+    int rc = sqlite_log_last(prune->sql, id, &arena, &last, err);
+    bool may_go = rc == 0 && log_may_go(&prune->store->base, &last, before_us);
+
+    arena_deinit(&arena);
+    return may_go ? delete_logs(prune, id, err) : rc;
+}
+
 /* Whole executions at a time, oldest first: a chain of log hashes stays whole or goes. *cursor: the
  * time to go on from, 0 when all were seen. */
 static int prune_logs(struct prune *prune, int64_t before_us, int64_t *cursor_ms, struct err *err)
@@ -95,7 +109,7 @@ static int prune_logs(struct prune *prune, int64_t before_us, int64_t *cursor_ms
         sqlite3_reset(stmt);
         rc = execution_under_way(prune->sql, &at, &under_way, err);
         if (rc == 0 && !under_way)
-            rc = delete_logs(prune, &at, err);
+            rc = delete_old_logs(prune, &at, before_us, err);
         if (rc < 0)
             return rc;
         *cursor_ms = uuid7_time_ms(&at);

@@ -147,10 +147,16 @@ WITH RECURSIVE next AS (
         WHERE g.execution_id > next.execution_id AND g.execution_id < $2
         ORDER BY g.execution_id LIMIT 1) later
     WHERE next.nth < $3)
-SELECT n.execution_id, EXISTS (SELECT 1 FROM execution_rows e
+SELECT n.execution_id, l.seq, l.chain_hash, l.logged_at, h.seq, h.chain_hash, h.lines, h.task_id,
+    h.task_type, h.logged_at, h.closed, h.mac, EXISTS (
+    SELECT 1 FROM execution_rows e
     WHERE e.execution = perdura_key(n.execution_id) AND e.id = n.execution_id
         AND e.status IN ('pending', 'running'))
-FROM next n ORDER BY n.nth;
+FROM next n
+CROSS JOIN LATERAL (SELECT g.seq, g.chain_hash, g.logged_at FROM execution_logs g
+    WHERE g.execution_id = n.execution_id ORDER BY g.seq DESC LIMIT 1) l
+LEFT JOIN log_heads h ON h.execution_id = n.execution_id AND h.seq = l.seq
+ORDER BY n.nth;
 
 -- name: prune_logs
 WITH gone AS (
@@ -163,11 +169,11 @@ WITH gone AS (
             WHERE x.execution_id = ended.execution_id ORDER BY x.seq LIMIT $2) old
         LIMIT $2) old
     WHERE g.execution_id = old.execution_id AND g.seq = old.seq
-    RETURNING g.execution_id, g.seq, g.chain_hash),
+    RETURNING g.execution_id, g.seq, g.chain_hash, g.logged_at),
 forgotten AS (
     DELETE FROM log_heads h USING (SELECT execution_id, max(seq) AS seq FROM gone
         GROUP BY execution_id) o
     WHERE h.execution_id = o.execution_id AND h.seq <= o.seq)
 SELECT DISTINCT ON (execution_id) execution_id, seq, chain_hash,
-    count(*) OVER (PARTITION BY execution_id)
+    count(*) OVER (PARTITION BY execution_id), max(logged_at) OVER (PARTITION BY execution_id)
 FROM gone ORDER BY execution_id, seq DESC;

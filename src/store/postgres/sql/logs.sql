@@ -1,10 +1,25 @@
 -- Log lines with their chains, the chains that wait for a record, and the records.
 
+-- The newest lines, and the notes of them.
 -- name: logs_last
-SELECT v.execution_id, l.seq, l.chain_hash
+SELECT v.execution_id, l.seq, l.chain_hash, l.logged_at, h.seq, h.chain_hash, h.lines, h.task_id,
+    h.task_type, h.logged_at, h.closed, h.mac
 FROM unnest($1::uuid[]) AS v (execution_id)
-CROSS JOIN LATERAL (SELECT g.seq, g.chain_hash FROM execution_logs g
-    WHERE g.execution_id = v.execution_id ORDER BY g.seq DESC LIMIT 1) l;
+CROSS JOIN LATERAL (SELECT g.seq, g.chain_hash, g.logged_at FROM execution_logs g
+    WHERE g.execution_id = v.execution_id ORDER BY g.seq DESC LIMIT 1) l
+LEFT JOIN log_heads h ON h.execution_id = v.execution_id AND h.seq = l.seq;
+
+-- name: logs_lasts
+SELECT e.id, l.seq, l.chain_hash, l.logged_at, h.seq, h.chain_hash, h.lines, h.task_id,
+    h.task_type, h.logged_at, h.closed, h.mac, v.at
+FROM unnest($1::bigint[]) WITH ORDINALITY AS v (task, at)
+JOIN execution_rows e ON e.task = v.task
+CROSS JOIN LATERAL (SELECT g.seq, g.chain_hash, g.logged_at FROM execution_logs g
+    WHERE g.execution_id = e.id ORDER BY g.seq DESC LIMIT 1) l
+LEFT JOIN log_heads h ON h.execution_id = e.id AND h.seq = l.seq;
+
+-- name: logs_any
+SELECT EXISTS (SELECT FROM execution_logs);
 
 -- As with checkpoints, somebody else may have given the same numbers. Where a chain was noted at the
 -- same place before, somebody removed lines behind our back: that note stays as the proof.
@@ -16,21 +31,43 @@ WITH made AS (
         $6::text[], $7::timestamptz[], $8::text[])
     ON CONFLICT (execution_id, seq) DO NOTHING RETURNING 1),
 noted AS (
-    INSERT INTO log_heads (execution_id, seq, chain_hash, lines)
-    SELECT * FROM unnest($9::uuid[], $10::bigint[], $11::text[], $12::bigint[])
+    INSERT INTO log_heads (execution_id, seq, chain_hash, lines, task_id, task_type, logged_at,
+        closed, mac)
+    SELECT * FROM unnest($9::uuid[], $10::bigint[], $11::text[], $12::bigint[], $13::uuid[],
+        $14::text[], $15::timestamptz[], $16::text[], $17::text[])
     ON CONFLICT (execution_id, seq) DO NOTHING)
 SELECT perdura_expect(count(*), cardinality($1), 'execution_logs') FROM made;
 
--- Others may note later ones of the same executions meanwhile: exactly what is seen is taken.
+-- Others may note later ones of the same executions meanwhile: exactly what is seen is taken. An
+-- execution counts as ended a moment later: another node's last line may still be on its way.
 -- name: heads_take
 WITH oldest AS (
-    SELECT DISTINCT execution_id FROM log_heads ORDER BY execution_id LIMIT $1),
+    SELECT n.execution_id, e.ended
+    FROM (SELECT h.execution_id, sum(h.lines) AS lines FROM log_heads h WHERE h.closed = ''
+        GROUP BY h.execution_id) n
+    CROSS JOIN LATERAL (SELECT coalesce((SELECT CASE WHEN x.status IN ('pending', 'running')
+                OR x.completed_at > now() - interval '2 seconds' THEN '' ELSE x.status END FROM execution_rows x
+        WHERE x.execution = perdura_key(n.execution_id) AND x.id = n.execution_id LIMIT 1),
+        'removed') AS ended OFFSET 0) e
+    WHERE n.lines > 0 OR e.ended <> ''
+    ORDER BY n.execution_id LIMIT $1),
 taken AS (
-    DELETE FROM log_heads h USING oldest o WHERE h.execution_id = o.execution_id
-    RETURNING h.execution_id, h.seq, h.chain_hash, h.lines)
-SELECT DISTINCT ON (execution_id) execution_id, seq, chain_hash,
-    (sum(lines) OVER (PARTITION BY execution_id))::bigint
+    DELETE FROM log_heads h USING oldest o WHERE h.execution_id = o.execution_id AND h.closed = ''
+    RETURNING h.*, o.ended)
+SELECT DISTINCT ON (execution_id) execution_id, seq, chain_hash, lines, task_id, task_type,
+    logged_at, closed, mac, (sum(lines) OVER (PARTITION BY execution_id))::bigint,
+    nullif(ended, '')
 FROM taken ORDER BY execution_id, seq DESC;
+
+-- name: heads_put
+INSERT INTO log_heads (execution_id, seq, chain_hash, lines, task_id, task_type, logged_at, closed,
+    mac)
+SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::bigint[], $5::uuid[], $6::text[],
+    $7::timestamptz[], $8::text[], $9::text[])
+ON CONFLICT (execution_id, seq) DO NOTHING;
+
+-- name: heads_open
+SELECT EXISTS (SELECT FROM log_heads WHERE closed = '');
 
 -- Records follow each other: who wants to add one waits for whoever is about to.
 -- name: anchor_lock
@@ -70,30 +107,36 @@ FROM unnest($1::uuid[], $2::bigint[], $3::text[]) AS v (execution_id, seq, hash)
 WHERE g.execution_id = v.execution_id AND g.seq = v.seq;
 
 -- name: log_runs
-SELECT l.type, e.status IN ('pending', 'running'), (SELECT g.seq FROM execution_logs g
-    WHERE g.execution_id = v.execution_id ORDER BY g.seq DESC LIMIT 1)
+SELECT v.execution_id, l.seq, l.chain_hash, l.logged_at, h.seq, h.chain_hash, h.lines, h.task_id,
+    h.task_type, h.logged_at, h.closed, h.mac, n.type,
+    e.status IN ('pending', 'running'), s.id
 FROM unnest($1::uuid[]) WITH ORDINALITY AS v (execution_id, at)
+LEFT JOIN LATERAL (SELECT g.seq, g.chain_hash, g.logged_at FROM execution_logs g
+    WHERE g.execution_id = v.execution_id ORDER BY g.seq DESC LIMIT 1) l ON true
+LEFT JOIN log_heads h ON h.execution_id = v.execution_id AND h.seq = l.seq
 LEFT JOIN LATERAL (SELECT x.task, x.status FROM execution_rows x
     WHERE x.execution = perdura_key(v.execution_id) AND x.id = v.execution_id LIMIT 1) e ON true
-LEFT JOIN LATERAL (SELECT s.lane FROM task_specs s WHERE s.task = e.task OFFSET 0) s ON true
-LEFT JOIN lanes l ON l.lane = s.lane
+LEFT JOIN LATERAL (SELECT s.lane, t.id FROM task_specs s JOIN task_states t ON t.task = s.task
+    WHERE s.task = e.task OFFSET 0) s ON true
+LEFT JOIN lanes n ON n.lane = s.lane
 ORDER BY v.at;
 
 -- name: logs_cut
 WITH gone AS (
     DELETE FROM execution_logs g USING unnest($1::uuid[], $2::bigint[]) AS v (execution_id, to_seq)
     WHERE g.execution_id = v.execution_id AND g.seq <= v.to_seq
-    RETURNING g.execution_id, g.seq, g.chain_hash),
+    RETURNING g.execution_id, g.seq, g.chain_hash, g.logged_at),
 forgotten AS (
     DELETE FROM log_heads h USING (SELECT execution_id, max(seq) AS seq FROM gone
         GROUP BY execution_id) o
     WHERE h.execution_id = o.execution_id AND h.seq <= o.seq)
 SELECT DISTINCT ON (execution_id) execution_id, seq, chain_hash,
-    count(*) OVER (PARTITION BY execution_id)
+    count(*) OVER (PARTITION BY execution_id), max(logged_at) OVER (PARTITION BY execution_id)
 FROM gone ORDER BY execution_id, seq DESC;
 
 -- name: walk_heads
-SELECT execution_id, seq, chain_hash FROM log_heads
+SELECT execution_id, seq, chain_hash, lines, task_id, task_type, logged_at, closed, mac
+FROM log_heads
 WHERE (execution_id, seq) > (coalesce($1, '00000000-0000-0000-0000-000000000000'), $2)
 ORDER BY execution_id, seq LIMIT $3;
 

@@ -121,13 +121,13 @@ WHERE u.namespace = v.namespace AND u.kind = v.kind AND u.type = v.type AND u.va
 WITH gone AS (
     DELETE FROM execution_logs WHERE execution_id IN
         (SELECT id FROM execution_rows WHERE task = ANY ($1::bigint[]))
-    RETURNING execution_id, seq, chain_hash),
+    RETURNING execution_id, seq, chain_hash, logged_at),
 forgotten AS (
     DELETE FROM log_heads h USING (SELECT execution_id, max(seq) AS seq FROM gone
         GROUP BY execution_id) o
     WHERE h.execution_id = o.execution_id AND h.seq <= o.seq)
 SELECT DISTINCT ON (execution_id) execution_id, seq, chain_hash,
-    count(*) OVER (PARTITION BY execution_id)
+    count(*) OVER (PARTITION BY execution_id), max(logged_at) OVER (PARTITION BY execution_id)
 FROM gone ORDER BY execution_id, seq DESC;
 
 -- Guarded like every write: of two nodes that remove the same task one does, and counts it down.

@@ -110,4 +110,4 @@ ORDER BY execution_id, seq LIMIT 1;
 -- name: prune_logs
 DELETE FROM execution_logs WHERE execution_id = ?1 AND seq IN (
     SELECT seq FROM execution_logs WHERE execution_id = ?1 ORDER BY seq LIMIT ?2)
-RETURNING execution_id, seq, chain_hash;
+RETURNING execution_id, seq, chain_hash, logged_at;

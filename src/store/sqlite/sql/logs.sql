@@ -1,7 +1,18 @@
 -- Log lines with their chains, the chains that wait for a record, and the records.
 
+-- The newest line, and the note of it.
 -- name: log_last
-SELECT seq, chain_hash FROM execution_logs WHERE execution_id = ?1 ORDER BY seq DESC LIMIT 1;
+SELECT g.seq, g.chain_hash, g.logged_at, h.seq, h.chain_hash, h.lines, h.task_id, h.task_type,
+    h.logged_at, h.closed, h.mac
+FROM (SELECT seq, chain_hash, logged_at FROM execution_logs WHERE execution_id = ?1
+    ORDER BY seq DESC LIMIT 1) g
+LEFT JOIN log_heads h ON h.execution_id = ?1 AND h.seq = g.seq;
+
+-- name: log_executions
+SELECT id FROM execution_rows WHERE task = ?1;
+
+-- name: log_any
+SELECT 1 FROM execution_logs LIMIT 1;
 
 -- name: log_insert
 INSERT INTO execution_logs (id, execution_id, seq, log_level, message, context, logged_at,
@@ -10,11 +21,21 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8);
 
 -- Where there is one already, somebody removed lines behind our back: it stays as the proof.
 -- name: head_note
-INSERT OR IGNORE INTO log_heads (execution_id, seq, chain_hash, lines) VALUES (?1, ?2, ?3, ?4);
+INSERT OR IGNORE INTO log_heads (execution_id, seq, chain_hash, lines, task_id, task_type, logged_at,
+    closed, mac)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9);
 
 -- name: heads_first
-SELECT execution_id, max(seq), chain_hash, sum(lines) FROM log_heads GROUP BY execution_id
-ORDER BY execution_id LIMIT ?1;
+SELECT max(h.seq), h.chain_hash, h.lines, h.task_id, h.task_type, h.logged_at, h.closed, h.mac,
+    h.execution_id, sum(h.lines), CASE WHEN e.status IS NULL THEN 'removed'
+    WHEN e.status NOT IN ('pending', 'running') THEN e.status END AS ended
+FROM log_heads h LEFT JOIN execution_rows e
+    ON e.execution = task_key(h.execution_id) AND e.id = h.execution_id
+WHERE h.closed = '' GROUP BY h.execution_id HAVING sum(h.lines) > 0 OR ended IS NOT NULL
+ORDER BY h.execution_id LIMIT ?1;
+
+-- name: heads_open
+SELECT 1 FROM log_heads WHERE closed = '' LIMIT 1;
 
 -- name: heads_forget
 DELETE FROM log_heads WHERE execution_id = ?1 AND seq <= ?2;
@@ -47,17 +68,17 @@ UPDATE execution_logs SET message = '', context = NULL, removed_hash = ?3
 WHERE execution_id = ?1 AND seq = ?2;
 
 -- name: log_run
-SELECT l.type, e.status = 'pending' OR e.status = 'running',
-    (SELECT max(g.seq) FROM execution_logs g WHERE g.execution_id = ?2)
+SELECT l.type, e.status = 'pending' OR e.status = 'running', s.id
 FROM execution_rows e JOIN task_states s ON s.task = e.task JOIN lanes l ON l.lane = s.lane
 WHERE e.execution = ?1 AND e.id = ?2;
 
 -- name: log_cut
 DELETE FROM execution_logs WHERE execution_id = ?1 AND seq <= ?2
-RETURNING execution_id, seq, chain_hash;
+RETURNING execution_id, seq, chain_hash, logged_at;
 
 -- name: walk_heads
-SELECT execution_id, seq, chain_hash FROM log_heads ORDER BY execution_id, seq;
+SELECT seq, chain_hash, lines, task_id, task_type, logged_at, closed, mac, execution_id
+FROM log_heads ORDER BY execution_id, seq;
 
 -- name: walk_owner
 SELECT s.id FROM execution_rows e JOIN task_states s ON s.task = e.task

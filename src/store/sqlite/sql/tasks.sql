@@ -89,7 +89,7 @@ DELETE FROM task_event_rows WHERE task = ?1;
 
 -- name: task_deletes_logs
 DELETE FROM execution_logs WHERE execution_id IN (SELECT id FROM execution_rows WHERE task = ?1)
-RETURNING execution_id, seq, chain_hash;
+RETURNING execution_id, seq, chain_hash, logged_at;
 
 -- name: task_deletes_executions
 DELETE FROM execution_rows WHERE task = ?1;
