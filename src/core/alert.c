@@ -61,8 +61,8 @@ static void look_at_server(struct alerts *alerts)
             (long long)facts->stores_down);
     if (facts->log_regression)
         add(alerts, "log_regression", "critical", NULL, -1, -1,
-            "The store is older than its log anchor: it was set back, or records were removed. "
-            "Run perdura verify.");
+            "The store is older than its log anchor, or its logs were forged. Run perdura "
+            "verify.");
     if (facts->read_errors)
         add(alerts, "read_errors", "critical", NULL, (double)facts->read_errors, -1,
             "%lld reads of the store met an error of the disk. Make a backup and look at the "

@@ -1,6 +1,6 @@
 /* Records as JSON: {"serial":7,"previous":HASH,"at":TIME,"kind":"heads","lines":N,"key":KEY,
  * "items":[[EXECUTION,SEQ,HASH,LINES],...]}; behind that, of heads of ended executions "closed",
- * of cuts AT,WINDOW (microseconds and milliseconds), of blanks LEVEL,AT,WINDOW and no hash. Hash and
+ * of cuts AT,WINDOW (microseconds, milliseconds), of blanks LEVEL,AT,WINDOW and no hash. Hash and
  * signature are over exactly these bytes. Pure, any thread. */
 #include "core/loganchor.h"
 

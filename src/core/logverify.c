@@ -109,6 +109,7 @@ void logverify_note(struct logverify *verify, const struct log_note *note)
     bool older = note->mac[0] == '\0' && !verify->since_told; /* than all this */
     bool keyed = is_keyed(verify) && !older;
     struct told told = {.head = *head, .noted = true, .unproven = keyed && !mac,
+                        .waits = note->part.lines > 0 && note->closed.len == 0,
                         .closed = note->closed.len > 0 && !(keyed && !mac)};
 
     if (keyed && mac && !logmac_good(mac, note)) {
@@ -190,7 +191,7 @@ static void take_bounds(struct logverify *verify, const struct told *head)
 {
     int64_t seq = head->head.seq;
 
-    if (seq > verify->signed_seq)
+    if (seq > verify->signed_seq && (!head->unproven || head->waits))
         verify->signed_seq = seq;
     if (!head->unproven && seq > verify->proven_seq)
         verify->proven_seq = seq;

@@ -11,7 +11,8 @@ struct told {
     enum log_severity level; /* of blanks */
     bool closed;             /* no line may follow */
     bool noted;              /* by a note of the store */
-    bool unproven;           /* a note that may be anybody's: only the key could tell */
+    bool unproven;           /* a note that may be anybody's: only the key could tell, */
+    bool waits;              /* of lines that wait for a record, it says */
 };
 
 struct told_list {

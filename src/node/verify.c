@@ -269,7 +269,8 @@ struct totals {
 
 /* What is asked for: the store itself unless only logs are, logs unless only checkpoints are. */
 static int verify_one(struct str where, const struct settings *settings, bool is_main,
-                      const struct verify_request *request, struct findings *findings, struct totals *totals, struct err *err)
+                      const struct verify_request *request, struct findings *findings,
+                      struct totals *totals, struct err *err)
 {
     struct store_options options = {.no_migrate = true, .allow_network_fs = true, .no_lock = true};
     bool logs = request->logs || request->anchor.data || !request->checkpoints;

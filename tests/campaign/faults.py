@@ -24,7 +24,8 @@ import time
 import ledger as ledger_module
 
 PARTS = ("kills", "stops", "points", "disk", "store_faults", "load", "seeded", "fuzzing",
-         "coverage", "soak", "pg_nodes", "schedules", "mutations", "recovery", "differential")
+         "coverage", "soak", "pg_nodes", "schedules", "mutations", "forgeries", "recovery",
+         "differential")
 
 
 def load_parts(names):

@@ -108,6 +108,9 @@ class Keys(TrustTest):
         db.execute("INSERT OR REPLACE INTO log_heads (execution_id, seq, chain_hash, lines) VALUES (?, ?, ?, ?)",
                    (execution, seq, before.hex(), seq))
 
+    def told(self, findings):
+        return [(finding["kind"], finding["subject"]) for finding in findings]
+
     def test_f_j6_records_that_were_removed_are_missed_even_when_the_server_went_on(self):
         for _ in range(3):
             self.logged()
@@ -115,13 +118,14 @@ class Keys(TrustTest):
         key = self.verify(0)["public_key"]
         self.forge()
         for more in ((), ("--public-key", key)):
-            finding, = self.verify(1, *more)["findings"]
-            self.assertEqual((finding["kind"], finding["subject"]), ("anchor", "store"))
+            findings = self.verify(1, *more)["findings"]
+            self.assertIn(("anchor", "store"), self.told(findings))
         self.again()
         self.assertIn("log.foreign_records", self.server.log())
         for more in ((), ("--public-key", key)):
-            finding, = self.verify(1, *more)["findings"]
-            self.assertEqual((finding["kind"], finding["subject"]), ("anchor", "record 1"))
+            findings = self.verify(1, *more)["findings"]
+            self.assertIn(("anchor", "record 1"), self.told(findings))
+            self.assertEqual(len({finding.get("execution_id") for finding in findings} - {None}), 3)
 
     def test_d9_a_key_that_others_may_read_becomes_the_owners_and_signs(self):
         self.logged()

@@ -66,6 +66,40 @@ static void d9_a_record_says_what_was_put_into_it(void **state)
     buf_deinit(&text);
 }
 
+/* Closed chains, times and windows of what went, and since when all lines need proof. */
+static void d9_what_items_and_records_say_beside_that_is_read_back(void **state)
+{
+    struct anchor anchor = {.kind = ANCHOR_CUTS, .serial = 1, .has_since = true, .since_us = 77};
+    const struct log_part items[4] = {
+        {.head = {.seq = 1}, .closed = true},
+        {.head = {.seq = 2}, .lines = 2, .at_us = 5000, .window_ms = 9},
+        {.head = {.seq = 3}, .emptied = true, .level = SEVERITY_WARN, .at_us = 1, .window_ms = 2},
+        {.head = {.seq = 4}, .lines = 4}};
+    struct buf text = BUF_INIT(ANCHOR_BYTES_MAX);
+    struct anchor_row row;
+    struct anchor read;
+    struct json_iter iter;
+    struct log_part item;
+
+    (void)state;
+    assert_int_equal(anchor_make(&anchor, items, 4, NULL, &text, &row), 0);
+    assert_true(anchor_parse(row.record, &read));
+    assert_true(read.has_since);
+    assert_int_equal(read.since_us, 77);
+    json_begin(read.items, &iter);
+    for (int i = 0; i < 4; i++) {
+        assert_true(anchor_next_item(&iter, &item));
+        assert_int_equal(item.head.seq, items[i].head.seq);
+        assert_int_equal(item.lines, items[i].lines);
+        assert_int_equal(item.closed, items[i].closed);
+        assert_int_equal(item.emptied, items[i].emptied);
+        assert_int_equal(item.level, items[i].level);
+        assert_int_equal(item.at_us, items[i].at_us);
+        assert_int_equal(item.window_ms, items[i].window_ms);
+    }
+    buf_deinit(&text);
+}
+
 static void j6_every_changed_byte_spoils_the_signature(void **state)
 {
     struct anchor anchor = {.kind = ANCHOR_HEADS, .serial = 1};
@@ -204,6 +238,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(d9_a_record_says_what_was_put_into_it),
+        cmocka_unit_test(d9_what_items_and_records_say_beside_that_is_read_back),
         cmocka_unit_test(j6_every_changed_byte_spoils_the_signature),
         cmocka_unit_test(d9_an_unsigned_record_is_never_taken_for_a_signed_one),
         cmocka_unit_test(d9_a_line_of_the_anchor_file_comes_back_byte_for_byte),

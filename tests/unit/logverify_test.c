@@ -637,6 +637,84 @@ static void d9_emptied_lines_are_whole_where_a_record_says_so_and_only_there(voi
     assert_int_equal(verify(model), 0);
 }
 
+static void j5_nothing_may_follow_a_closed_chain(void **state)
+{
+    struct model *model = *state;
+    struct anchor anchor = {.kind = ANCHOR_HEADS};
+    struct log_part item = {.closed = true};
+
+    add_lines(model, 1, 3);
+    item.head = head_of(model, 1);
+    add_record(model, &anchor, &item, 1);
+    assert_int_equal(verify(model), 0);
+    add_lines(model, 1, 1);
+    record_heads(model, 1, 1); /* whoever signs that */
+    assert_found(model, "log", 1, 4);
+    assert_non_null(strstr(model->detail, "had ended"));
+}
+
+static void j8_what_went_before_its_time_is_named(void **state)
+{
+    struct model *model = given(state);
+    struct anchor anchor = {.kind = ANCHOR_CUTS, .reason = STR("retention")};
+    struct log_part cut = {.head = head_of(model, 2), .lines = 5, .at_us = 500000,
+                           .window_ms = 500}; /* records are made at 1000000 */
+
+    add_record(model, &anchor, &cut, 1);
+    for (int i = 5; i < 10; i++)
+        model->lines[i].line.seq = 0;
+    assert_int_equal(verify(model), 0);
+    cut.window_ms++;
+    model->records_count--;
+    anchor.serial = 0;
+    add_record(model, &anchor, &cut, 1);
+    assert_int_equal(verify(model), 1);
+    assert_string_equal(model->kind, "anchor");
+}
+
+static void j5_since_when_lines_need_proof_is_said_once(void **state)
+{
+    struct model *model = given(state);
+    struct anchor first = {.kind = ANCHOR_BEGIN, .has_since = true, .since_us = 3},
+                  second = {.kind = ANCHOR_HEADS, .has_since = true, .since_us = 3};
+    struct log_part refused = {.head = head_of(model, 3)};
+
+    model->options.since_us = INT64_MAX; /* the word of the store counts no more */
+    add_record(model, &first, NULL, 0);
+    add_record(model, &second, NULL, 0);
+    for (int i = 0; i < 3; i++)
+        model->pending[model->pending_count++] = head_of(model, i + 1);
+    assert_int_equal(verify(model), 0);
+    model->lines[14].hash[0] = '\0';
+    assert_found(model, "log", 3, 5);
+    chain_anew(model, 3);
+    second = (struct anchor){.kind = ANCHOR_REFUSED, .has_since = true, .since_us = 3};
+    add_record(model, &second, &refused, 1);
+    assert_found(model, "log", 3, 5);
+    model->records_count--;
+    second = (struct anchor){.kind = ANCHOR_HEADS, .has_since = true, .since_us = 9};
+    add_record(model, &second, NULL, 0);
+    assert_int_equal(verify(model), 1);
+    assert_string_equal(model->kind, "anchor");
+}
+
+/* Without the key nobody knows whose a note is: for a moment it is believed. */
+static void j5_a_line_may_wait_for_its_record_only_for_a_while(void **state)
+{
+    struct model *model = given(state);
+    struct anchor begin = {.kind = ANCHOR_BEGIN, .has_since = true};
+
+    add_record(model, &begin, NULL, 0);
+    add_lines(model, 3, 1);
+    for (int i = 0; i < 3; i++)
+        model->pending[model->pending_count++] = head_of(model, i + 1);
+    model->options.fresh_us = model->lines[15].line.logged_at_us;
+    assert_int_equal(verify(model), 0);
+    model->options.fresh_us++;
+    assert_found(model, "log", 3, 6);
+    assert_non_null(strstr(model->detail, "time enough"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -670,6 +748,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(j6_records_that_are_all_gone_are_missed, setup, teardown),
         cmocka_unit_test_setup_teardown(
             d9_emptied_lines_are_whole_where_a_record_says_so_and_only_there, setup, teardown),
+        cmocka_unit_test_setup_teardown(j5_nothing_may_follow_a_closed_chain, setup, teardown),
+        cmocka_unit_test_setup_teardown(j8_what_went_before_its_time_is_named, setup, teardown),
+        cmocka_unit_test_setup_teardown(j5_since_when_lines_need_proof_is_said_once, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(j5_a_line_may_wait_for_its_record_only_for_a_while, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(d9_lines_without_hashes_are_of_the_time_before, setup,
                                         teardown),
     };

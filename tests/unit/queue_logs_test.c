@@ -186,7 +186,7 @@ static void j8_what_is_removed_by_hand_is_found(void **state)
     assert_int_equal(log_fixture_check(fx, anchor).findings, 1);
     fx_sql(fx, "DELETE FROM log_anchors");
     wait_until(records(fx) == 2); /* who serves it has seen both, and tells */
-    assert_int_equal(log_fixture_check(fx, NULL).findings, 1);
+    assert_int_equal(log_fixture_check(fx, NULL).findings, 2); /* and the note is still there */
     assert_true(log_fixture_check(fx, anchor).findings >= 2);
 }
 
@@ -254,6 +254,7 @@ static void d9_the_anchor_file_gets_what_it_lacks(void **state)
 {
     struct fixture *fx = *state;
     const char *anchor = keep_anchor(fx);
+    int64_t before;
     FILE *file;
 
     worker(fx, "w", "default");
@@ -262,14 +263,16 @@ static void d9_the_anchor_file_gets_what_it_lacks(void **state)
         reopen(fx);
         worker(fx, "w", "default");
     }
-    assert_int_equal(log_fixture_check(fx, anchor).counts.anchor_records, 3);
+    before = log_fixture_check(fx, anchor).counts.anchor_records;
+    assert_int_equal(before, records(fx));
     fx_close(fx);
     unlink(anchor);
     fx_open(fx);
     worker(fx, "w", "default");
     log_one(fx, 1);
     fx_close(fx);
-    assert_int_equal(log_fixture_check(fx, anchor).counts.anchor_records, 4);
+    assert_true(log_fixture_check(fx, anchor).counts.anchor_records > before);
+    before = log_fixture_check(fx, anchor).counts.anchor_records;
     file = fopen(anchor, "r+"); /* as a crash in the middle of a line leaves it */
     assert_non_null(file);
     fseek(file, -40, SEEK_END);
@@ -279,9 +282,10 @@ static void d9_the_anchor_file_gets_what_it_lacks(void **state)
     worker(fx, "w", "default");
     log_one(fx, 1);
     fx_close(fx);
-    assert_int_equal(log_fixture_check(fx, anchor).counts.anchor_records, 5);
+    assert_true(log_fixture_check(fx, anchor).counts.anchor_records > before);
     assert_whole(fx, anchor);
     fx_open(fx);
+    assert_int_equal(log_fixture_check(fx, anchor).counts.anchor_records, records(fx));
 }
 
 /* So many bytes at once; how many lines have ended in what was read so far. */
@@ -306,16 +310,17 @@ static void d9_an_anchor_file_that_hangs_holds_up_nobody(void **state)
     alarm(150); /* a queue that hangs answers nobody */
     worker(fx, "w", "default");
     log_one(fx, 1);
-    wait_until(log_fixture_check(fx, anchor).counts.anchor_records == 1);
+    wait_until(waiting(fx) == 0 &&
+               log_fixture_check(fx, anchor).counts.anchor_records == records(fx));
     assert_int_equal(unlink(anchor), 0);
     assert_int_equal(mkfifo(anchor, 0600), 0);
     pipe_fd = open(anchor, O_RDWR | O_NONBLOCK | O_CLOEXEC);
     assert_true(pipe_fd >= 0);
     while (write(pipe_fd, zeros, sizeof zeros) > 0)
         ;
-    for (int i = 2; i <= 4; i++) {
+    for (int i = 0; i < 3; i++) {
         log_one(fx, 1);
-        wait_until(records(fx) == i);
+        wait_until(waiting(fx) == 0);
     }
     fx_pause_ms(2 * EVERY_MS);
     log_one(fx, 1); /* and everything else goes on */
@@ -324,7 +329,8 @@ static void d9_an_anchor_file_that_hangs_holds_up_nobody(void **state)
     unlink(anchor);
     close(pipe_fd);
     fx_open(fx); /* the file begins anew, with all there is */
-    wait_until(records(fx) == 5 && log_fixture_check(fx, anchor).counts.anchor_records == 5);
+    wait_until(records(fx) >= 6 &&
+               log_fixture_check(fx, anchor).counts.anchor_records == records(fx));
     assert_whole(fx, anchor);
     alarm(0);
 }
