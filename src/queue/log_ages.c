@@ -20,6 +20,13 @@ int log_ages_ready(struct batch *batch, struct err *err)
     return any ? log_heads_ready(batch, err) : 0;
 }
 
+int64_t log_now_us(const struct batch *batch)
+{
+    int64_t wall_us = clock_wall_us();
+
+    return wall_us < batch->now_us ? wall_us : batch->now_us;
+}
+
 static int find_ages(struct batch *batch, struct task *const *tasks, uint32_t count,
                      struct ages *ages, struct err *err)
 {
@@ -80,9 +87,9 @@ static int64_t proven_ms(const struct batch *batch, const struct task *task,
     return completed ? settings->retention.completed_ms : settings->retention.failed_ms;
 }
 
-static bool is_over(const struct batch *batch, const struct log_last *last, int64_t window_ms)
+static bool is_over(int64_t now_us, const struct log_last *last, int64_t window_ms)
 {
-    return window_ms > 0 && last->logged_at_us + window_ms * CLOCK_MS_US <= batch->now_us;
+    return window_ms > 0 && last->logged_at_us + window_ms * CLOCK_MS_US <= now_us;
 }
 
 /* Whether a task may go as far as these lines are concerned. newest: they are its last ones. */
@@ -95,11 +102,12 @@ static bool may_go(struct batch *batch, const struct task *task, const struct lo
     }
     if (!batch->store->log_mac)
         return true;
-    if (!is_over(batch, last, keep_ms)) {
+    if (!is_over(batch->now_us, last, keep_ms)) {
         doubt(batch, last, "retention leaves its task, which is younger than its row says");
         return false;
     }
-    return !newest || is_over(batch, last, proven_ms(batch, task, last, keep_ms));
+    return is_over(log_now_us(batch), last,
+                   newest ? proven_ms(batch, task, last, keep_ms) : keep_ms);
 }
 
 static bool is_newest(const struct ages *ages, uint32_t which)

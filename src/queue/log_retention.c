@@ -140,7 +140,7 @@ static int find_ranges(struct step *step, struct err *err)
 
 static int64_t before(const struct batch *batch, int64_t window_ms)
 {
-    return batch->now_us - window_ms * CLOCK_MS_US;
+    return log_now_us(batch) - window_ms * CLOCK_MS_US;
 }
 
 /* ---- by level ---- */

@@ -618,6 +618,9 @@ int log_ages_keep(struct batch *batch, struct task **tasks, int64_t *keep_ms, ui
 int log_ages_refuse(struct batch *batch, struct task *const *tasks, uint32_t count,
                     struct err *err);
 int log_ages_ready(struct batch *batch, struct err *err); /* where there are lines */
+/* The time that logs are old by: never ahead of this machine's clock, as that of the queue may be,
+ * which begins at the newest time in the store. */
+int64_t log_now_us(const struct batch *batch);
 
 /* log_retention.c */
 int log_retention_run(struct batch *batch, bool *more, struct err *err);

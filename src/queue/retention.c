@@ -207,7 +207,7 @@ int retention_run(struct batch *batch, bool *more, struct err *err)
     batch->store->cuts->window_ms = rule->logs_ms;
     if (batch->store->verbs->history_prune(
             batch->store, before(batch->now_us, rule->events_ms),
-            before(batch->now_us, rule->executions_ms), before(batch->now_us, rule->logs_ms),
+            before(batch->now_us, rule->executions_ms), before(log_now_us(batch), rule->logs_ms),
             REMOVE_STEP, &batch->queue->history_cursor, &removed, err) < 0)
         return -(int)err->code;
     if (removed)
@@ -217,7 +217,7 @@ int retention_run(struct batch *batch, bool *more, struct err *err)
         return -(int)err->code;
     log_heads_reason(batch, CUT_DELETE);
     FAULT_POINT("retention.history");
-    log_heads_trim(batch, before(batch->now_us, rule->logs_ms));
+    log_heads_trim(batch, before(log_now_us(batch), rule->logs_ms));
     if (batch->store->verbs->outbox_prune(batch->store, before(batch->now_us, rule->failed_ms),
                                           REMOVE_STEP, &removed, err) < 0)
         return -(int)err->code;

@@ -151,6 +151,14 @@ def age_note(case, execution, rng):
              f"UPDATE execution_logs SET logged_at = {old} WHERE {case.where(execution)}")
 
 
+def age_clock(case, execution, rng):
+    """The server is to believe that it is 40 days later."""
+    case.put("DELETE FROM store_info WHERE name = 'last_time_us'",
+             "INSERT INTO store_info (name, value) VALUES ('last_time_us', "
+             f"'{case.now + forger.BACK_US}')")
+    return False
+
+
 def short_type(case, execution, rng):
     """Of a type whose logs go after a second."""
     case.put("UPDATE lanes SET type = 'short' WHERE lane = (SELECT lane FROM task_states WHERE id = "
@@ -194,7 +202,8 @@ def set_back_held(case, execution, rng):
 
 ON_ENDED = (append_backdated, append_and_wait, append_without_note, append_without_hash, change,
             change_time, remove_one, remove_tail, remove_all, reorder, remove_hashes, remove_note,
-            reopen, empty, age_task, age_task_and_lines, age_note, short_type, other_task)
+            reopen, empty, age_task, age_task_and_lines, age_note, age_clock,
+            short_type, other_task)
 ON_SILENT = (lines_of_silent,)
 ON_HELD = (follow_held, set_back_held)
 MAY_WAIT = ("lines_of_silent", "follow_held")

@@ -75,6 +75,15 @@ class ForgeryCases:
             self.assertTrue(case.kept(execution), execution)
         self.assertTrue(case.verify()["ok"])
 
+    def test_f_j8_a_store_that_says_it_is_later_keeps_its_logs(self):
+        case = self.case()
+        forgeries.age_clock(case, case.ended[0], self.rng)
+        case.apply()
+        case.serve(retention=False)
+        for execution in case.ended:
+            self.assertTrue(case.kept(execution), execution)
+        self.assertTrue(case.verify()["ok"])
+
     def test_f_j5_a_run_under_way_does_not_go_on_from_a_line_that_was_put_there(self):
         case = self.case()
         execution = case.held[0]
