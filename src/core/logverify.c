@@ -74,7 +74,7 @@ void logverify_refused(struct logverify *verify, const struct log_head *head, in
     char detail[DETAIL_BYTES];
 
     snprintf(detail, sizeof detail, "the server did not sign what it found of it (record %lld): "
-             "somebody without the key had written or changed it", (long long)serial);
+             "it was written or changed without the key", (long long)serial);
     tell_of(verify, head, detail);
 }
 
@@ -263,7 +263,7 @@ static void end_execution(struct logverify *verify)
         tell_cut_off(verify, head);
     if (!verify->bad && verify->stale_seq)
         bad_line(verify, verify->stale_seq, "no record names it, although there was time enough: "
-                 "no server signs the store, or somebody else added it");
+                 "no server signs the store, or it was added without the key");
     if (!verify->bad && verify->at.seq > verify->proven_seq &&
         verify->signed_seq > verify->proven_seq)
         verify->counts.waiting += verify->at.seq - verify->proven_seq;

@@ -17,7 +17,7 @@ void log_tell_doubt(struct batch *batch)
         uuid_format(&doubt->execution_id, id);
         LOG(queue->log, LOG_WARN, "log.forged", KC("execution", id), KC("then", doubt->what),
             KC("meaning", "lines of this execution, or the note of them, were not written with "
-               "the log key: somebody changed the store; run perdura verify --logs"));
+               "the log key: an intruder changed the store; run perdura verify --logs"));
     }
     queue->heads.doubted = doubt->execution_id;
     doubt->what = NULL;

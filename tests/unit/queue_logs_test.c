@@ -383,6 +383,66 @@ static void d9_a_lost_key_is_replaced_in_the_open(void **state)
     }
 }
 
+/* One record by the same key, as versions before notes wrote it, in place of all there are. */
+static void make_older(struct fixture *fx)
+{
+    struct store_options options = {.allow_network_fs = true};
+    struct anchor old = {.kind = ANCHOR_HEADS, .serial = 1, .at_us = clock_wall_us()}, read;
+    struct buf text = BUF_INIT(ANCHOR_BYTES_MAX);
+    struct log_part items[8] = {{.lines = 0}};
+    struct anchor_row *rows, row;
+    struct sign_key *key;
+    struct store *store;
+    struct json_iter iter;
+    uint32_t count, found = 0;
+
+    assert_int_equal(store_open(&store, str_of(fx->where), &options, &fx->err), 0);
+    assert_int_equal(sign_key_load(fx->wanted.settings.log_key.data, true, &key, &fx->err), 0);
+    assert_int_equal(store->verbs->logs->anchors_read(store, 0, 50, &fx->arena, &rows, &count,
+                                                      &fx->err), 0);
+    for (uint32_t i = 0; i < count; i++) {
+        assert_true(anchor_parse(rows[i].record, &read));
+        json_begin(read.items, &iter);
+        while (found < 8 && anchor_next_item(&iter, &items[found]))
+            items[found++].closed = false;
+    }
+    assert_int_equal(anchor_make(&old, items, found, key, &text, &row), 0);
+    assert_int_equal(store->verbs->begin(store, &fx->err), 0);
+    assert_int_equal(store->verbs->logs->anchors_trim(store, INT64_MAX, &fx->err), 0);
+    assert_int_equal(store->verbs->logs->anchor_insert(store, &row, &fx->err), 0);
+    assert_int_equal(store->verbs->commit(store, &fx->err), 0);
+    store->verbs->close(store);
+    sign_key_free(key);
+    buf_deinit(&text);
+}
+
+/* What it holds is taken as it is, once, and what comes is proven. */
+static void d9_a_store_of_an_older_version_is_adopted(void **state)
+{
+    struct fixture *fx = *state;
+
+    keep_anchor(fx);
+    fx->wanted.settings.log_anchor = STR_NONE;
+    reopen(fx);
+    worker(fx, "w", "default");
+    log_one(fx, 3);
+    fx_close(fx);
+    make_older(fx);
+    fx_open(fx);
+    worker(fx, "w", "default");
+    log_one(fx, 2);
+    reopen(fx);
+    worker(fx, "w", "default");
+    log_one(fx, 2);
+    reopen(fx);
+    assert_whole(fx, NULL);
+    assert_false(stats_of(fx).log_regression);
+    assert_int_equal(fx_ask(fx, "SELECT count(*) FROM log_anchors WHERE record LIKE "
+                                "'%\"kind\":\"begin\"%'"), 1);
+    assert_int_equal(fx_ask(fx, "SELECT count(*) FROM log_anchors WHERE record LIKE "
+                                "'%\"since\":0,%'"), 0);
+}
+
 /* Records go when all they tell of is long gone; what still counts of them is told again. */
 static void j8_old_records_go_and_leave_no_gap(void **state)
 {
@@ -435,6 +495,7 @@ int main(void)
         QUEUE_TEST(d9_an_anchor_file_that_hangs_holds_up_nobody),
         QUEUE_TEST(d9_without_a_key_file_records_on_a_shared_store_are_not_signed),
         QUEUE_TEST(d9_a_lost_key_is_replaced_in_the_open),
+        QUEUE_TEST(d9_a_store_of_an_older_version_is_adopted),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
