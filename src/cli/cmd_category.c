@@ -7,14 +7,14 @@
 
 static const struct view_column list_columns[] = {
     {"NAME", "/name", VIEW_TEXT},
-    {"ACTIVE", "/is_active", VIEW_YES},
-    {"PRIORITY", "/default_priority", VIEW_TEXT},
-    {"TIMEOUT", "/default_timeout", VIEW_SECONDS},
-    {"RETRIES", "/default_max_retries", VIEW_NUMBER},
-    {"QUEUE", "/configuration/queue", VIEW_TEXT},
-    {"WINDOWS", "/configuration/allowed_windows", VIEW_LIST},
-    {"BATCH", "/configuration/batch_size", VIEW_NUMBER},
-    {"DESCRIPTION", "/description", VIEW_TEXT},
+    {"ACTIVE", "/is_active", VIEW_YES | VIEW_SPARE(6)},
+    {"PRIORITY", "/default_priority", VIEW_TEXT | VIEW_SPARE(2)},
+    {"TIMEOUT", "/default_timeout", VIEW_SECONDS | VIEW_SPARE(2)},
+    {"RETRIES", "/default_max_retries", VIEW_NUMBER | VIEW_SPARE(3)},
+    {"QUEUE", "/configuration/queue", VIEW_TEXT | VIEW_SPARE(1)},
+    {"WINDOWS", "/configuration/allowed_windows", VIEW_LIST | VIEW_SPARE(4)},
+    {"BATCH", "/configuration/batch_size", VIEW_NUMBER | VIEW_SPARE(7)},
+    {"DESCRIPTION", "/description", VIEW_TEXT | VIEW_SPARE(5)},
 };
 
 static const struct view_column show_columns[] = {

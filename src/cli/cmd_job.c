@@ -12,12 +12,12 @@
 static const struct view_column list_columns[] = {
     {"NAME", "/name", VIEW_TEXT},
     {"ID", "/id", VIEW_ID},
-    {"TYPE", "/task_type", VIEW_TEXT},
-    {"CATEGORY", "/category", VIEW_TEXT},
-    {"ACTIVE", "/is_active", VIEW_YES},
-    {"LAST", "/last_execution/status", VIEW_STATUS},
-    {"ENDED", "/last_execution/ended_at", VIEW_TIME},
-    {"NEXT", "/next_execution", VIEW_TIME},
+    {"TYPE", "/task_type", VIEW_TEXT | VIEW_SPARE(3)},
+    {"CATEGORY", "/category", VIEW_TEXT | VIEW_SPARE(4)},
+    {"ACTIVE", "/is_active", VIEW_YES | VIEW_SPARE(5)},
+    {"LAST", "/last_execution/status", VIEW_STATUS | VIEW_SPARE(2)},
+    {"ENDED", "/last_execution/ended_at", VIEW_TIME | VIEW_SPARE(6)},
+    {"NEXT", "/next_execution", VIEW_TIME | VIEW_SPARE(1)},
 };
 
 static const struct view_column show_columns[] = {
@@ -52,10 +52,10 @@ static const struct view_column show_columns[] = {
 static const struct view_column schedule_columns[] = {
     {"SCHEDULE", "/id", VIEW_ID},
     {"WHEN", "/cron_expression|/interval_seconds|/scheduled_at|/schedule_type", VIEW_WHEN},
-    {"ZONE", "/timezone", VIEW_TEXT},
-    {"ACTIVE", "/is_active", VIEW_YES},
-    {"NEXT", "/next_fire_at", VIEW_TIME},
-    {"ERROR", "/error", VIEW_TEXT},
+    {"ZONE", "/timezone", VIEW_TEXT | VIEW_SPARE(2)},
+    {"ACTIVE", "/is_active", VIEW_YES | VIEW_SPARE(3)},
+    {"NEXT", "/next_fire_at", VIEW_TIME | VIEW_SPARE(1)},
+    {"ERROR", "/error", VIEW_TEXT | VIEW_SPARE(4)},
 };
 
 #define JOB_FLAGS                                                                                \

@@ -1,6 +1,6 @@
 /* perdura queue …: queues with their limits. One thread. */
 #include "cli/cli_client.h"
-#include "cli/view.h"
+#include "cli/listing.h"
 #include "core/bounds.h"
 
 #define BODY_BYTES_MAX 8192
@@ -8,16 +8,16 @@
 
 static const struct view_column columns[] = {
     {"NAME", "/name", VIEW_ID},
-    {"PAUSED", "/paused", VIEW_YES},
+    {"PAUSED", "/paused", VIEW_YES | VIEW_SPARE(2)},
     {"PENDING", "/counts/pending", VIEW_NUMBER},
-    {"DELAYED", "/counts/delayed", VIEW_NUMBER},
-    {"BLOCKED", "/counts/blocked", VIEW_NUMBER},
+    {"DELAYED", "/counts/delayed", VIEW_NUMBER | VIEW_SPARE(3)},
+    {"BLOCKED", "/counts/blocked", VIEW_NUMBER | VIEW_SPARE(4)},
     {"RUNNING", "/counts/running", VIEW_NUMBER},
-    {"CONCURRENCY", "/concurrency", VIEW_NUMBER},
-    {"RATE", "/rate", VIEW_RATE},
-    {"PER KEY", "/key_concurrency", VIEW_NUMBER},
-    {"KEY RATE", "/key_rate", VIEW_RATE},
-    {"ORDER", "/priority_order", VIEW_TEXT},
+    {"CONCURRENCY", "/concurrency", VIEW_NUMBER | VIEW_SPARE(5)},
+    {"RATE", "/rate", VIEW_RATE | VIEW_SPARE(2)},
+    {"PER KEY", "/key_concurrency", VIEW_NUMBER | VIEW_SPARE(6)},
+    {"KEY RATE", "/key_rate", VIEW_RATE | VIEW_SPARE(6)},
+    {"ORDER", "/priority_order", VIEW_TEXT | VIEW_SPARE(7)},
 };
 
 static int request(struct call *call, const char *method, struct str path, struct str body,
@@ -36,16 +36,7 @@ static int request(struct call *call, const char *method, struct str path, struc
 
 static int run_list(struct call *call)
 {
-    struct str reply = STR_NONE;
-    int rc = request(call, "GET", STR("/v1/queues?limit=1000"), STR_NONE, &reply);
-
-    if (rc < 0)
-        return rc;
-    if (call_given(call, "json"))
-        terminal_json(&call->out, reply);
-    else
-        view_table(call, view_items(reply), columns, COUNT(columns));
-    return 0;
+    return listing_print_all(call, STR("/v1/queues?limit=1000"), columns, COUNT(columns));
 }
 
 static void print_queue(struct call *call, struct str queue)

@@ -10,15 +10,15 @@
 #define EXAMPLE_ID "0197f6a2-5c3e-7b11-9d2f-3a4b5c6d7e8f"
 
 static const struct view_column entry_columns[] = {
-    {"ID", "/id", VIEW_ID},
+    {"ID", "/id", VIEW_ID | VIEW_SPARE(3)},
     {"TASK", "/task_id", VIEW_ID},
-    {"METHOD", "/recovery_method", VIEW_TEXT},
+    {"METHOD", "/recovery_method", VIEW_TEXT | VIEW_SPARE(4)},
     {"STATUS", "/status", VIEW_STATUS},
-    {"PRIORITY", "/recovery_priority", VIEW_NUMBER},
-    {"ATTEMPTS", "/attempts", VIEW_NUMBER},
-    {"AGE", "/created_at", VIEW_AGE},
-    {"REASON", "/recovery_result/reason", VIEW_TEXT},
-    {"ERROR", "/error_message", VIEW_TEXT},
+    {"PRIORITY", "/recovery_priority", VIEW_NUMBER | VIEW_SPARE(8)},
+    {"ATTEMPTS", "/attempts", VIEW_NUMBER | VIEW_SPARE(7)},
+    {"AGE", "/created_at", VIEW_AGE | VIEW_SPARE(6)},
+    {"REASON", "/recovery_result/reason", VIEW_TEXT | VIEW_SPARE(2)},
+    {"ERROR", "/error_message", VIEW_TEXT | VIEW_SPARE(1)},
 };
 
 static const struct view_column candidate_columns[] = {

@@ -12,12 +12,12 @@
 static const struct view_column list_columns[] = {
     {"NAME", "/name", VIEW_TEXT},
     {"ID", "/id", VIEW_ID},
-    {"JOB", "/job", VIEW_TEXT},
-    {"PATTERN", "/pattern_type", VIEW_TEXT},
-    {"CONFIG", "/pattern_config", VIEW_TEXT},
-    {"ACTIVE", "/is_active", VIEW_YES},
-    {"NEXT", "/next_generation", VIEW_TIME},
-    {"ERROR", "/error", VIEW_TEXT},
+    {"JOB", "/job", VIEW_TEXT | VIEW_SPARE(3)},
+    {"PATTERN", "/pattern_type", VIEW_TEXT | VIEW_SPARE(2)},
+    {"CONFIG", "/pattern_config", VIEW_TEXT | VIEW_SPARE(4)},
+    {"ACTIVE", "/is_active", VIEW_YES | VIEW_SPARE(6)},
+    {"NEXT", "/next_generation", VIEW_TIME | VIEW_SPARE(1)},
+    {"ERROR", "/error", VIEW_TEXT | VIEW_SPARE(5)},
 };
 
 static const struct view_column show_columns[] = {

@@ -13,13 +13,13 @@
 static const struct view_column list_columns[] = {
     {"ID", "/id", VIEW_ID},
     {"JOB", "/job", VIEW_TEXT},
-    {"TYPE", "/schedule_type", VIEW_TEXT},
+    {"TYPE", "/schedule_type", VIEW_TEXT | VIEW_SPARE(6)},
     {"WHEN", "/cron_expression|/interval_seconds|/scheduled_at", VIEW_WHEN},
-    {"ZONE", "/timezone", VIEW_TEXT},
-    {"ACTIVE", "/is_active", VIEW_YES},
-    {"NEXT", "/next_fire_at", VIEW_TIME},
-    {"LAST", "/last_fire_at", VIEW_TIME},
-    {"ERROR", "/error", VIEW_TEXT},
+    {"ZONE", "/timezone", VIEW_TEXT | VIEW_SPARE(2)},
+    {"ACTIVE", "/is_active", VIEW_YES | VIEW_SPARE(4)},
+    {"NEXT", "/next_fire_at", VIEW_TIME | VIEW_SPARE(1)},
+    {"LAST", "/last_fire_at", VIEW_TIME | VIEW_SPARE(5)},
+    {"ERROR", "/error", VIEW_TEXT | VIEW_SPARE(3)},
 };
 
 static const struct view_column show_columns[] = {

@@ -52,31 +52,42 @@ static const struct view_column show_columns[] = {
 };
 
 static const struct view_column event_columns[] = {
-    {"SEQ", "/seq", VIEW_NUMBER},    {"TIME", "/created_at", VIEW_TIME},
-    {"STATUS", "/status", VIEW_STATUS}, {"STATE", "/state", VIEW_TEXT},
-    {"ACTOR", "/actor", VIEW_ID},    {"DETAIL", "/detail", VIEW_TEXT},
+    {"SEQ", "/seq", VIEW_NUMBER},
+    {"TIME", "/created_at", VIEW_TIME},
+    {"STATUS", "/status", VIEW_STATUS},
+    {"STATE", "/state", VIEW_TEXT | VIEW_SPARE(2)},
+    {"ACTOR", "/actor", VIEW_ID | VIEW_SPARE(3)},
+    {"DETAIL", "/detail", VIEW_TEXT | VIEW_SPARE(1)},
 };
 
 static const struct view_column execution_columns[] = {
-    {"ATTEMPT", "/attempt_number", VIEW_NUMBER}, {"STATUS", "/status", VIEW_STATUS},
-    {"STARTED", "/started_at", VIEW_TIME},       {"DURATION", "/duration_ms", VIEW_DURATION},
-    {"WORKER", "/worker_id", VIEW_TEXT},         {"ERROR", "/error_data", VIEW_TEXT},
+    {"ATTEMPT", "/attempt_number", VIEW_NUMBER},
+    {"STATUS", "/status", VIEW_STATUS},
+    {"STARTED", "/started_at", VIEW_TIME},
+    {"DURATION", "/duration_ms", VIEW_DURATION},
+    {"WORKER", "/worker_id", VIEW_TEXT | VIEW_SPARE(2)},
+    {"ERROR", "/error_data", VIEW_TEXT | VIEW_SPARE(1)},
 };
 
 static const struct view_column checkpoint_columns[] = {
     {"SEQ", "/seq", VIEW_NUMBER},
     {"NAME", "/checkpoint_name", VIEW_TEXT},
     {"PROGRESS", "/progress_percent", VIEW_PERCENT},
-    {"VALID", "/is_valid", VIEW_YES},
+    {"VALID", "/is_valid", VIEW_YES | VIEW_SPARE(3)},
     {"TIME", "/created_at", VIEW_TIME},
-    {"DATA", "/recoverable_data", VIEW_TEXT},
+    {"DATA", "/recoverable_data", VIEW_TEXT | VIEW_SPARE(1)},
 };
 
 static const struct view_column list_columns[] = {
-    {"ID", "/id", VIEW_ID},           {"TYPE", "/type", VIEW_TEXT},
-    {"STATUS", "/status", VIEW_STATUS}, {"PROGRESS", "/progress", VIEW_PERCENT},
-    {"QUEUE", "/queue", VIEW_TEXT},   {"PRIORITY", "/priority", VIEW_NUMBER},
-    {"ATTEMPTS", "/attempts", VIEW_NUMBER}, {"AGE", "/created_at", VIEW_AGE},
+    {"ID", "/id", VIEW_ID},
+    {"TYPE", "/type", VIEW_TEXT},
+    {"STATUS", "/status", VIEW_STATUS},
+    {"PROGRESS", "/progress", VIEW_PERCENT | VIEW_SPARE(4)},
+    {"QUEUE", "/queue", VIEW_TEXT | VIEW_SPARE(3)},
+    {"PRIORITY", "/priority", VIEW_NUMBER | VIEW_SPARE(6)},
+    {"ATTEMPTS", "/attempts", VIEW_NUMBER | VIEW_SPARE(5)},
+    {"AGE", "/created_at", VIEW_AGE | VIEW_SPARE(1)},
+    {"NAME", "/name", VIEW_TEXT | VIEW_SPARE(2)},
 };
 
 /* GET /v1/tasks/{id}AFTER?flags; the reply stays in the call's arena. */
@@ -103,16 +114,10 @@ out:
 static int show_list(struct call *call, const char *after, const struct view_column *columns,
                      uint32_t columns_count)
 {
-    struct str reply = STR_NONE;
-    int rc = fetch(call, after, &reply);
+    int rc = client_check_task_id(call, call->args[0]);
 
-    if (rc < 0)
-        return rc;
-    if (call_given(call, "json"))
-        terminal_json(&call->out, reply);
-    else
-        view_table(call, view_items(reply), columns, columns_count);
-    return 0;
+    return rc < 0 ? rc : listing_print_all(call, client_path(call, "/v1/tasks/", call->args[0],
+                                                             after), columns, columns_count);
 }
 
 static int run_show(struct call *call)
@@ -179,13 +184,15 @@ static int run_logs(struct call *call)
 
     if (rc < 0)
         return rc;
-    if (call_given(call, "json")) {
+    if (call_given(call, "json"))
         terminal_json(&call->out, reply);
-        return 0;
-    }
-    json_begin(view_items(reply), &iter);
-    while (json_next_element(&iter, &entry))
+    else
+        json_begin(view_items(reply), &iter);
+    while (!call_given(call, "json") && json_next_element(&iter, &entry))
         print_log(call, entry);
+    if (!str_empty(view_member(call, reply, "next_cursor")))
+        terminal_line(&call->notes, COLOUR_DIM,
+                      STR("(more: --limit up to 1000, --after, --before)"));
     return 0;
 }
 

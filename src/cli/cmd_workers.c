@@ -1,29 +1,22 @@
 /* perdura workers: who is there, and who leads. One thread. */
-#include "cli/cli_client.h"
-#include "cli/view.h"
+#include "cli/listing.h"
 
 static const struct view_column columns[] = {
-    {"ID", "/id", VIEW_ID},          {"HOST", "/hostname", VIEW_TEXT},
-    {"STATUS", "/status", VIEW_STATUS}, {"LEADER", "/is_leader", VIEW_YES},
-    {"SLOTS", "/pool_size", VIEW_NUMBER}, {"QUEUES", "/queues", VIEW_LIST},
-    {"HEARD", "/last_heartbeat", VIEW_AGE}, {"UP", "/started_at", VIEW_AGE},
-    {"VERSION", "/version", VIEW_TEXT},
+    {"ID", "/id", VIEW_ID},
+    {"HOST", "/hostname", VIEW_TEXT | VIEW_SPARE(4)},
+    {"STATUS", "/status", VIEW_STATUS},
+    {"LEADER", "/is_leader", VIEW_YES | VIEW_SPARE(2)},
+    {"SLOTS", "/pool_size", VIEW_NUMBER},
+    {"QUEUES", "/queues", VIEW_LIST | VIEW_SPARE(1)},
+    {"HEARD", "/last_heartbeat", VIEW_AGE | VIEW_SPARE(3)},
+    {"UP", "/started_at", VIEW_AGE | VIEW_SPARE(5)},
+    {"VERSION", "/version", VIEW_TEXT | VIEW_SPARE(6)},
 };
 
 static int run(struct call *call)
 {
-    struct client client = {0};
-    struct str reply = STR_NONE;
-    int rc = client_open(&client, call);
-
-    if (rc == 0)
-        rc = client_get(&client, STR("/v1/workers?limit=1000"), &reply);
-    if (rc == 0 && call_given(call, "json"))
-        terminal_json(&call->out, reply);
-    else if (rc == 0)
-        view_table(call, view_items(reply), columns, sizeof columns / sizeof columns[0]);
-    client_close(&client);
-    return rc;
+    return listing_print_all(call, STR("/v1/workers?limit=1000"), columns,
+                             sizeof columns / sizeof columns[0]);
 }
 
 const struct command command_workers = {

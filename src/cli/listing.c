@@ -86,6 +86,8 @@ static void note_more(struct call *call, struct str cursor)
 {
     struct buf line = BUF_INIT(8 * QUERY_BYTES_MAX);
 
+    if (str_empty(cursor))
+        return;
     buf_text(&line, "(more: --all, or --cursor ");
     terminal_clean(&line, cursor);
     buf_byte(&line, ')');
@@ -113,26 +115,28 @@ static int list_pages(struct listing *listing, struct client *client)
     if (rc == 0 && listing->cursor.len > 0 && listing->all)
         return err_set(&call->err, ERR_TOO_LARGE, "stopped after %d pages; go on with --cursor "
                        STR_FMT, PAGES_MAX, STR_ARG(buf_view(&listing->cursor)));
-    if (rc == 0 && listing->cursor.len > 0 && call->notes.interactive)
+    if (rc == 0)
         note_more(call, buf_view(&listing->cursor));
     return rc;
 }
 
-int listing_print_decorated(struct call *call, struct str path, const struct view_column *columns,
-                            uint32_t columns_count, listing_decorate *decorate)
+static int print(struct call *call, struct str path, const struct view_column *columns,
+                 uint32_t columns_count, listing_decorate *decorate, bool has_flags)
 {
+    bool all = !has_flags || call_given(call, "all");
     struct listing listing = {.call = call, .columns = columns, .columns_count = columns_count,
                               .decorate = decorate, .path = BUF_INIT(QUERY_BYTES_MAX),
                               .cursor = BUF_INIT(QUERY_BYTES_MAX),
-                              .json = call_given(call, "json"), .all = call_given(call, "all")};
+                              .json = call_given(call, "json"), .all = all};
     struct client client = {0};
     int rc;
 
     buf_str(&listing.path, path);
-    if (listing.all && !call_given(call, "limit"))
+    if (has_flags && all && !call_given(call, "limit"))
         buf_format(&listing.path, "%climit=%d", memchr(path.data, '?', path.len) ? '&' : '?',
                    BOUND_LIST_LIMIT);
-    buf_str(&listing.cursor, call_given_text(call, "cursor"));
+    if (has_flags)
+        buf_str(&listing.cursor, call_given_text(call, "cursor"));
     rc = call_write_query(call, &listing.path);
     if (rc == 0)
         rc = client_open(&client, call);
@@ -142,6 +146,18 @@ int listing_print_decorated(struct call *call, struct str path, const struct vie
     buf_deinit(&listing.path);
     buf_deinit(&listing.cursor);
     return rc;
+}
+
+int listing_print_decorated(struct call *call, struct str path, const struct view_column *columns,
+                            uint32_t columns_count, listing_decorate *decorate)
+{
+    return print(call, path, columns, columns_count, decorate, true);
+}
+
+int listing_print_all(struct call *call, struct str path, const struct view_column *columns,
+                      uint32_t columns_count)
+{
+    return print(call, path, columns, columns_count, NULL, false);
 }
 
 int listing_print(struct call *call, struct str path, const struct view_column *columns,

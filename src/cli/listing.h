@@ -18,6 +18,10 @@
 int listing_print(struct call *call, struct str path, const struct view_column *columns,
                   uint32_t columns_count);
 
+/* The same for a command without these flags: every page. */
+int listing_print_all(struct call *call, struct str path, const struct view_column *columns,
+                      uint32_t columns_count);
+
 /* Adds to what is listed before a table of it is printed: new items in the call's arena. Not asked
  * for JSON. */
 typedef int listing_decorate(struct client *client, struct str items, struct str *decorated);

@@ -71,6 +71,7 @@ struct table_column {
     const char *title;
     bool right;    /* numbers stand on the right */
     bool flexible; /* may be cut to fit a terminal; ids may not */
+    unsigned spare; /* left out where it is empty or there is no room, greater ones first; 0 = no */
 };
 
 struct table {
@@ -86,6 +87,7 @@ struct table {
 
 void table_init(struct table *table, struct arena *arena);
 void table_column(struct table *table, const char *title, bool right, bool flexible);
+void table_spare(struct table *table, unsigned spare); /* of the last column */
 void table_cell(struct table *table, struct str text, enum colour colour);
 void table_print(const struct table *table, const struct terminal *terminal);
 

@@ -71,6 +71,17 @@ static struct str as_age(struct call *call, struct str value)
     return arena_format(&call->arena, "%s%s", age_us < 0 ? "in " : "", shown);
 }
 
+/* To the second where somebody looks: microseconds would cost a third of a line. */
+static struct str as_time(struct call *call, struct str value)
+{
+    struct str text = as_text(call, value);
+
+    if (call->out.columns == 0 || text.len != sizeof "2026-01-01T00:00:00.000000Z" - 1 ||
+        text.data[19] != '.')
+        return text;
+    return arena_format(&call->arena, "%.19sZ", text.data);
+}
+
 static struct str as_duration(struct call *call, struct str value, int64_t unit_ms,
                               const char *before)
 {
@@ -151,7 +162,7 @@ static struct cell make_cell(struct call *call, struct str object, const struct 
 
     if (!value.data || json_kind(value) == JSON_NULL)
         return cell;
-    switch (column->kind) {
+    switch ((enum view_kind)(column->kind & VIEW_KINDS)) {
     case VIEW_STATUS:
         cell.text = as_text(call, value);
         cell.colour = view_status_colour(cell.text);
@@ -183,17 +194,20 @@ static struct cell make_cell(struct call *call, struct str object, const struct 
     case VIEW_BOOL:
         cell.text = json_kind(value) == JSON_TRUE ? STR("yes") : STR("no");
         break;
+    case VIEW_TIME:
+        cell.text = as_time(call, value);
+        break;
     case VIEW_TEXT:
     case VIEW_ID:
     case VIEW_NUMBER:
-    case VIEW_TIME:
+    case VIEW_KINDS:
         cell.text = as_text(call, value);
         break;
     }
     return cell;
 }
 
-static bool is_right(enum view_kind kind)
+static bool is_right(unsigned kind)
 {
     return kind == VIEW_NUMBER || kind == VIEW_PERCENT || kind == VIEW_DURATION ||
            kind == VIEW_SECONDS || kind == VIEW_AGE;
@@ -208,10 +222,13 @@ static void print_items(struct call *call, struct str items, const struct view_c
 
     table_init(&table, &call->arena);
     table.without_titles = without_titles;
-    for (uint32_t i = 0; i < columns_count; i++)
-        table_column(&table, columns[i].title, is_right(columns[i].kind),
-                     columns[i].kind == VIEW_TEXT || columns[i].kind == VIEW_LIST ||
-                         columns[i].kind == VIEW_WHEN);
+    for (uint32_t i = 0; i < columns_count; i++) {
+        unsigned kind = columns[i].kind & VIEW_KINDS;
+
+        table_column(&table, columns[i].title, is_right(kind),
+                     kind == VIEW_TEXT || kind == VIEW_LIST);
+        table_spare(&table, columns[i].kind >> 8);
+    }
     json_begin(items, &iter);
     while (json_next_element(&iter, &item)) {
         for (uint32_t i = 0; i < columns_count; i++) {
@@ -233,7 +250,7 @@ void view_table(struct call *call, struct str items, const struct view_column *c
 void view_table_page(struct call *call, struct str items, const struct view_column *columns,
                      uint32_t columns_count)
 {
-    print_items(call, items, columns, columns_count, true);
+    print_items(call, items, columns, columns_count, call->out.columns == 0);
 }
 
 static void print_pair(struct call *call, struct str title, size_t width, const struct cell *cell)

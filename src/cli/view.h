@@ -19,19 +19,24 @@ enum view_kind {
     VIEW_LIST,     /* strings joined by commas */
     VIEW_RATE,
     VIEW_YES,      /* true as yes, false as nothing */
-    VIEW_BOOL      /* yes or no */
+    VIEW_BOOL,     /* yes or no */
+    VIEW_KINDS = 255
 };
+
+/* Added to a kind: on a terminal left out where it is empty or there is no room, greater ones
+ * first. */
+#define VIEW_SPARE(rank) ((unsigned)(rank) << 8)
 
 struct view_column {
     const char *title;
     const char *pointer; /* JSON pointer into the object; of "/a|/b" the first that is there */
-    enum view_kind kind;
+    unsigned kind; /* enum view_kind, with VIEW_SPARE */
 };
 
 /* One row per element of items (an array of objects). */
 void view_table(struct call *call, struct str items, const struct view_column *columns,
                 uint32_t columns_count);
-/* The same without titles: a further page. */
+/* A further page: without titles, unless somebody looks, where it may have other columns. */
 void view_table_page(struct call *call, struct str items, const struct view_column *columns,
                      uint32_t columns_count);
 /* One line per member that is there. */
