@@ -142,34 +142,20 @@ void api_execution_get(struct api_call *call)
 
 static int read_logs(struct api_call *call, struct store_reader *reader, struct arena *scratch)
 {
-    struct log_filter *filter = call->ctx;
-    struct log_entry *entries = NULL;
     struct execution *execution;
-    struct log_stop stop = {0};
-    uint32_t count = 0;
     int rc = load(call, reader, scratch, &execution);
 
-    api_limit_look(call, filter, &stop);
-    if (rc == 0)
-        rc = call->server->store->verbs->catalog->read_execution_logs(
-            reader, &execution->id, filter, scratch, &entries, &count, &call->err);
-    if (rc == 0)
-        api_write_logs(call, filter, entries, count, execution->correlation_id);
-    return rc;
+    if (rc < 0)
+        return rc;
+    return api_logs_read(call, reader, scratch,
+                         call->server->store->verbs->catalog->read_execution_logs, &execution->id,
+                         execution->correlation_id);
 }
 
 void api_execution_logs(struct api_call *call)
 {
-    struct log_filter *filter = arena_alloc(call->arena, sizeof *filter);
-
-    if (!filter)
-        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (!filter || api_parse_log_filter(call, filter) < 0) {
+    if (api_logs_parse(call) < 0)
         call_fail(call);
-        return;
-    }
-    call->ctx = filter;
-    if (call->lane == READERS_LONG)
-        call_cancel_when_gone(call);
-    call_read(call, read_logs);
+    else
+        call_read(call, read_logs);
 }

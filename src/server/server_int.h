@@ -150,13 +150,14 @@ void api_tasks_write_cursor(struct api_call *call, const struct task_filter *fil
 /* api_task_past.c: the same as it was at the time that call->ctx points to (int64_t). */
 int api_read_past(struct api_call *call, struct store_reader *reader, struct arena *scratch);
 
-/* api_task_parts.c: level, after, before, q, limit and cursor of a list of log lines, and such a
- * list into call->out. */
-int api_parse_log_filter(struct api_call *call, struct log_filter *filter);
-/* On a reader: gives the look for lines its time. *stop lives as long as the filter is used. */
-void api_limit_look(struct api_call *call, struct log_filter *filter, struct log_stop *stop);
-void api_write_logs(struct api_call *call, const struct log_filter *filter,
-                    const struct log_entry *entries, uint32_t count, struct str correlation_id);
+/* api_logs.c: level, after, before, q, context, limit and cursor of a list of log lines, into
+ * call->ctx; and on a reader such a list into call->out, read by the verb for this id. */
+typedef int api_logs_verb(struct store_reader *reader, const struct uuid *id,
+                          const struct log_filter *filter, struct arena *arena,
+                          struct log_entry **entries, uint32_t *count, struct err *err);
+int api_logs_parse(struct api_call *call);
+int api_logs_read(struct api_call *call, struct store_reader *reader, struct arena *scratch,
+                  api_logs_verb *read, const struct uuid *id, struct str correlation_id);
 
 /* api_stream.c */
 struct stream *stream_open(struct server *server, struct err *err);

@@ -79,6 +79,9 @@ class ExecutionsTest(PlanningTest):
         self.assertEqual([e["message"] for e in self.pages(f"{path}/logs", 2)],
                          ["one", "two", "three"])
         self.assertEqual(self.items(f"{path}/logs", after="2099-01-01T00:00:00Z"), [])
+        for value, found in (("/a:1", ["two"]), ("/a:2", []), ("/b:1", [])):  # as the logs of a task
+            self.assertEqual([e["message"] for e in self.items(f"{path}/logs", context=value)], found)
+        self.expect_error(422, "invalid", "GET", f"{path}/logs?context=a", field="context")
 
     def test_log_lines_are_those_of_one_attempt(self):
         job = self.job(max_retries=1)

@@ -205,6 +205,23 @@ class ByTheServer(ApiTest):
         self.try_edges("POST", f"/v1/jobs/{job}/dependencies", {"depends_on_job_id": job})
         self.try_edges("POST", f"/v1/jobs/{job}:run", {})
 
+    def test_null_is_taken_where_the_document_says_so_and_nowhere_else(self):
+        job = self.expect(201, "POST", "/v1/jobs", {"name": "job"})["id"]
+        category = self.expect(201, "POST", "/v1/categories", {"name": "category"})["id"]
+        schedule = self.expect(201, "POST", f"/v1/jobs/{job}/schedules",
+                               {"cron_expression": "0 0 * * *"})["id"]
+        pattern = self.expect(201, "POST", "/v1/recurring", {"name": "p", "pattern_type": "daily",
+                                                             "template_job_id": job})["id"]
+        needed = {"cron_expression"}  # of this schedule: null takes away when it fires
+        for method, path, base in (("PATCH", f"/v1/jobs/{job}", {}), ("PATCH", f"/v1/categories/{category}", {}),
+                                   ("PATCH", f"/v1/schedules/{schedule}", {}),
+                                   ("PATCH", f"/v1/recurring/{pattern}", {}), ("PATCH", "/v1/queues/q", {}),
+                                   ("POST", "/v1/tasks", {"type": "t"}), ("POST", "/v1/workers", {})):
+            for name, schema in self.members(path, method):
+                fits = not openapi_check.document().problems(schema, None) and name not in needed
+                reply = self.request(method, path, {**base, name: None})
+                self.assertEqual(reply.status < 300, fits, (method, path, name, reply.body[:200]))
+
     def test_bounds_of_workers_and_their_reports(self):
         self.assertGreater(self.try_edges("POST", "/v1/workers", {}), 12)
         self.register(queues=["default"])
