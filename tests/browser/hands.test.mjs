@@ -185,3 +185,22 @@ test('a preview tells the year, the zone and when its clocks change', async () =
     await preview.getByText('Times in UTC').waitFor();
     assert.doesNotMatch(await preview.innerText(), /clocks there/);
 });
+
+test('the form of a job tells which values are its own, and where the others come from', async () => {
+    const job = await server.post('/v1/jobs', { name: 'inherits:most', category: 'notifications', max_retries: 9 });
+    const category = await server.get('/v1/categories/notifications');
+    await open('#/jobs');
+    await button('Edit: inherits:most').click();
+    const time = page.getByLabel('Time-out in seconds');
+    assert.equal(await page.getByLabel('Retries').inputValue(), '9');
+    assert.equal(await time.inputValue(), '');
+    assert.equal(await time.getAttribute('placeholder'), String(category.default_timeout));
+    await page.getByText(`empty = ${category.default_timeout}, from its category`).first().waitFor();
+    await page.getByLabel('Category', { exact: true }).selectOption('general');
+    await page.getByText('from its category general').first().waitFor();
+    await page.getByLabel('Category', { exact: true }).selectOption('notifications');
+    await page.getByLabel('Retries').fill(''); // from now on the category's
+    await button('Save').click();
+    await until(async () => (await server.get(`/v1/jobs/${job.id}`)).max_retries === category.default_max_retries,
+        'the retries of the category');
+});

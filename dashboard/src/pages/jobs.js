@@ -9,7 +9,12 @@ import { Status } from '../parts/status.js';
 import { go, link, replaceQuery } from '../route.js';
 import { duration, number, t } from '../text.js';
 
-const INHERITED = ['queue', 'priority', 'max_retries', 'timeout_seconds'];
+// Where a value comes from that the job does not set itself, as far as its category says.
+const OF_CATEGORY = { queue: (category) => category.configuration?.queue ?? 'default',
+    priority: (category) => category.default_priority, max_retries: (category) => category.default_max_retries,
+    timeout_seconds: (category) => category.default_timeout };
+const INHERITED = Object.keys(OF_CATEGORY);
+const from = (job, key) => t(`job.from.${job.value_from[key]}`);
 
 // What the job does not set itself is left empty, so that saving does not make it the job's own.
 function ownValues(job) {
@@ -18,19 +23,29 @@ function ownValues(job) {
 }
 
 function jobFields(categories, job) {
-    const inherits = (key) => (job?.value_from && job.value_from[key] !== 'job'
-        ? t('job.inForce', { value: job[key], from: t(`job.from.${job.value_from[key]}`) }) : t('job.inherits'));
+    // The server knows what is in force for the job as it is; of another category the form knows its values.
+    const isKnown = (texts, key) => job?.value_from && texts.category === job.category
+        && job.value_from[key] !== 'job';
+    const ofCategory = (texts, key) => {
+        const category = categories.find((one) => one.name === texts.category);
+        return category ? OF_CATEGORY[key](category) ?? '–' : '–';
+    };
+    const inherited = (key) => ({
+        placeholder: (texts) => (isKnown(texts, key) ? job[key] : ofCategory(texts, key)),
+        hint: (texts) => (isKnown(texts, key) ? t('job.inForce', { value: job[key], from: from(job, key) })
+            : t('job.inherits', { value: ofCategory(texts, key), category: texts.category })),
+    });
     return [
         { name: 'name', label: t('job.name'), required: true, hint: t('job.nameHint') },
         { name: 'description', label: t('job.description') },
         { name: 'category', label: t('category.one'), kind: 'select', fallback: 'general',
             options: categories.map((one) => [one.name, one.name]) },
         { name: 'task_type', label: t('task.type'), hint: t('job.typeHint') },
-        { name: 'queue', label: t('queue.one'), hint: inherits('queue') },
+        { name: 'queue', label: t('queue.one'), ...inherited('queue') },
         { name: 'payload', label: t('task.payload'), kind: 'json', hint: t('form.jsonHint') },
-        { name: 'priority', label: t('task.priority'), hint: inherits('priority') },
-        { name: 'max_retries', label: t('job.retries'), kind: 'number', hint: inherits('max_retries') },
-        { name: 'timeout_seconds', label: t('job.timeout'), kind: 'number', hint: inherits('timeout_seconds') },
+        { name: 'priority', label: t('task.priority'), ...inherited('priority') },
+        { name: 'max_retries', label: t('job.retries'), kind: 'number', ...inherited('max_retries') },
+        { name: 'timeout_seconds', label: t('job.timeout'), kind: 'number', ...inherited('timeout_seconds') },
         { name: 'max_concurrent', label: t('job.concurrent'), kind: 'number', fallback: 0,
             hint: t('job.concurrentHint') },
         { name: 'is_active', label: t('job.active'), kind: 'check' },
@@ -79,6 +94,14 @@ function Last({ run }) {
         <small><${Ago} time=${run.ended_at}/></small>` : '–';
 }
 
+// What its next run gets, and who set it.
+function InForce({ job }) {
+    const one = (label, value, key) => `${label} ${value} (${from(job, key)})`;
+    return job.value_from && html`<small>${[one(t('job.retries'), number(job.max_retries), 'max_retries'),
+        one(t('task.timeout'), duration(job.timeout_ms), 'timeout_seconds'),
+        one(t('task.priority'), job.priority, 'priority')].join(' · ')}</small>`;
+}
+
 function JobRow({ job, edit, ask, reload }) {
     const base = `/v1/jobs/${job.id}`;
     async function run() {
@@ -91,7 +114,7 @@ function JobRow({ job, edit, ask, reload }) {
     return html`<tr class=${job.is_active ? '' : 'off'}><td class="main"><a href=${link('tasks', null,
         { job_id: job.id })}>${job.name}</a>${!job.is_active && html`<span class="tag warn">${t(
         'plan.off')}</span>`}<small>${job.description ?? job.task_type}</small></td>
-        <td data-label=${t('category.one')}>${job.category}</td><td class="narrow-hide">${job.queue}</td>
+        <td data-label=${t('category.one')}>${job.category}<${InForce} job=${job}/></td><td class="narrow-hide">${job.queue}</td>
         <td data-label=${t('schedule.last')}><${Last} run=${job.last_execution}/></td><td data-label=${t('schedule.next')}><${When} time=${job.next_execution}/></td>
         <td class="row-actions">${button('run', run, 'primary')}${button('edit', edit)}${button('remove',
         () => ask({ title: job.name, confirm: async () => {

@@ -51,8 +51,8 @@ function Live({ path, fields, texts, extra, shape }) {
     }
     const ready = body && (body.cron_expression || body.interval_seconds || body.scheduled_at
         || body.schedule_type === 'immediate' || body.pattern_type);
-    return html`<${Preview} ...${usePreview(path, ready ? body : null)} zone=${texts.timezone || 'UTC'}
-        byClock=${body?.schedule_type !== 'interval' && body?.schedule_type !== 'once'}/>`;
+    return html`<${Preview} ...${usePreview(path, ready ? body : null, { zone: texts.timezone || 'UTC',
+        byClock: body?.schedule_type !== 'interval' && body?.schedule_type !== 'once' })}/>`;
 }
 
 function Words({ base, stamp, fallback }) {

@@ -9,7 +9,7 @@ import { FormDialog } from './dialog.js';
 import { WEEKDAYS, weekdayName } from './pattern.js';
 
 // field: { name, label, hint?, kind: text | number | json | select | check | clock | instant | days, options?,
-//          show?(values), required? }
+//          show?(values), required?, placeholder?(values) }; a hint may be a function of the values, too
 // An instant as the browser's input for dates wants it: local, to the second.
 function toLocal(time) {
     const date = new Date(time);
@@ -91,7 +91,7 @@ function checked(fields, texts) {
 }
 
 // thing: what is edited, or null for a new one; path: where it is posted or patched. What is not changed
-// is not sent: a job shows values of its category, which would be its own from then on. shape turns the
+// is not sent. shape turns the
 // values of all fields into what is sent; extra is shown below them and saved behind them, and
 // extraChanged says whether it was changed.
 export function Form({ title, fields, thing, path, fixed = {}, onClose, done, aside, extra, saveExtra,
@@ -126,9 +126,11 @@ export function Form({ title, fields, thing, path, fixed = {}, onClose, done, as
     return html`<${FormDialog} title=${title} onClose=${onClose} wide=${Boolean(aside)} onSubmit=${save}
         dirty=${dirty} names=${names}>${(error) => html`<div class=${aside ? 'with-aside' : ''}>
         <div class="form-fields">
-        ${shown.map((field) => html`<${Field} key=${field.name} label=${field.label} hint=${field.hint}
+        ${shown.map((field) => html`<${Field} key=${field.name} label=${field.label}
+            hint=${typeof field.hint === 'function' ? field.hint(texts) : field.hint}
             error=${error?.field === field.name ? error.message : null}>${(given) => html`<${Input}
-            field=${field} given=${given} value=${texts[field.name]}
+            field=${field} given=${field.placeholder ? { ...given, placeholder: field.placeholder(texts) } : given}
+            value=${texts[field.name]}
             change=${(next) => setTexts((now) => ({ ...now, [field.name]: next }))}/>`}<//>`)}${extra}</div>
         ${aside && html`<div class="aside">${aside(texts)}</div>`}</div>`}<//>`;
 }

@@ -7,14 +7,14 @@ import { besideText, changeAfter, clockText, here, isZone, offsetAt } from './zo
 
 const AFTER_MS = 200;
 
-// path takes the body and answers { items, explain }.
-export function usePreview(path, body) {
+// path takes the body and answers { items, explain }; about goes with the answer, as it was asked for.
+export function usePreview(path, body, about) {
     const [state, setState] = useState({ answer: null, error: null });
     const key = JSON.stringify([path, body]);
     useEffect(() => {
         let mine = true;
         const timer = setTimeout(() => body && post(path, body).then(
-            (answer) => mine && setState({ answer, error: null }),
+            (answer) => mine && setState({ answer, error: null, ...about }),
             (error) => mine && setState({ answer: null, error })), AFTER_MS);
         return () => { mine = false; clearTimeout(timer); };
     }, [key]);
