@@ -61,7 +61,7 @@ export function openStream(parameters, handlers) {
             }
             if (reply.ok) {
                 noteConnection(false);
-                if (failures && !last)
+                if (failures && (!last || parameters.stats === 'only')) // figures are not told again
                     handlers.gap?.();
                 failures = 0;
                 await read(reply);

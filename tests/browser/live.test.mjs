@@ -68,6 +68,19 @@ test('a lost connection is said, what was shown stays, and it comes back by itse
     await page.getByText('Connection to the server lost', { exact: false }).waitFor({ state: 'detached' });
 });
 
+test('what changed while the connection was lost is shown when it is back', async () => {
+    const tasks = await server.post('/v1/tasks', ['stays', 'changes'].map((name) => ({ type: 'gap', queue: 'gaps', name })));
+    await open('#/tasks?queue=gaps', { allow: [/ERR_CONNECTION|Failed to load|ERR_/] });
+    const row = page.locator('tr', { hasText: 'changes' });
+    await row.locator('.status.pending').waitFor();
+    await server.post(`/v1/tasks/${tasks.items[0].id}:prioritize`, { priority: 3 }); // an event it has seen
+    await server.stop('SIGKILL');
+    await page.getByText('Connection to the server lost', { exact: false }).waitFor();
+    await server.restart();
+    await server.post(`/v1/tasks/${tasks.items[1].id}:cancel`);
+    await row.locator('.status.cancelled').waitFor();
+});
+
 test('a server with a token asks for it, refuses a wrong one and keeps the right one for the tab', async () => {
     const locked = await Server.start({ environment: { PERDURA_TOKEN: 's3cret-token' } });
     try {

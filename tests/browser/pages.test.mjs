@@ -125,6 +125,7 @@ test('a task shows why it does not run, its attempts, events, checkpoints, log, 
         [held, 'log', { level: 'WARN', message: 'a line of the log', context: { n: 1 } }]);
     await page.getByText('first try broke').first().waitFor();
     await page.getByText('Attempt 2').waitFor();
+    assert.doesNotMatch(await page.locator('main').innerText(), /lease/i);
     await page.getByRole('tab', { name: /Log/ }).click();
     await page.getByText('a line of the log').waitFor();
     await server.report('w-story', [held, 'log', { level: 'INFO', message: 'and one more' }]);
