@@ -74,11 +74,15 @@ test('what changed while the connection was lost is shown when it is back', asyn
     const row = page.locator('tr', { hasText: 'changes' });
     await row.locator('.status.pending').waitFor();
     await server.post(`/v1/tasks/${tasks.items[0].id}:prioritize`, { priority: 3 }); // an event it has seen
+    const asked = [];
+    page.on('request', (request) => /\/v1\/stream/.test(request.url())
+        && asked.push(request.headers()['last-event-id']));
     await server.stop('SIGKILL');
     await page.getByText('Connection to the server lost', { exact: false }).waitFor();
     await server.restart();
     await server.post(`/v1/tasks/${tasks.items[1].id}:cancel`);
     await row.locator('.status.cancelled').waitFor();
+    assert.match(asked.at(-1), /^[0-9a-f]+-\d+$/); // what came behind that it wanted to know
 });
 
 test('a server with a token asks for it, refuses a wrong one and keeps the right one for the tab', async () => {
