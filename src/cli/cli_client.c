@@ -1,5 +1,6 @@
 /* Requests of the command line, and how their failures read. See cli_client.h. One thread. */
 #include "cli/cli_client.h"
+#include "cli/config_secrets.h"
 
 #include "base/json.h"
 #include "base/uuid7.h"
@@ -10,7 +11,7 @@
 
 int client_open(struct client *client, struct call *call)
 {
-    struct str token = str_of(getenv("PERDURA_TOKEN"));
+    struct str token;
     struct str server = call_text(call, "server");
 
     while (server.len > 0 && server.data[server.len - 1] == '/')
@@ -21,7 +22,9 @@ int client_open(struct client *client, struct call *call)
     if (!str_starts(server, STR("http://")) && !str_starts(server, STR("https://")))
         return err_set(&call->err, ERR_USAGE, "the server is '" STR_FMT "'; write it like "
                        "http://127.0.0.1:7070", STR_ARG(server));
-    client->http = http_client_new(client->server, token.len ? token : STR_NONE, &call->err);
+    if (config_client_token(&call->arena, &token, &call->err) < 0)
+        return -(int)call->err.code;
+    client->http = http_client_new(client->server, token, &call->err);
     return client->http ? 0 : -(int)call->err.code;
 }
 
@@ -36,7 +39,7 @@ static const char *advice(enum err_code code)
     switch (code) {
     case ERR_UNAUTHORIZED:
     case ERR_FORBIDDEN:
-        return "; set PERDURA_TOKEN to the server's token";
+        return "; set PERDURA_TOKEN (or PERDURA_TOKEN_FILE) to the server's token";
     case ERR_UNAVAILABLE:
     case ERR_RATE:
     case ERR_MEMORY:

@@ -102,6 +102,36 @@ static void check_handlers(struct doctor *doctor)
             arena_format(arena, "%u, every program is there", settings->handlers_count), STR_NONE);
 }
 
+/* What handlers could do with the rights of the server's user. */
+static void check_users(struct doctor *doctor)
+{
+    struct arena *arena = &doctor->call->arena;
+    struct command_risks risks;
+    struct str detail;
+
+    node_command_risks(&doctor->config->settings, true, arena, &risks);
+    if (risks.refusal.data)
+        add(doctor, DOCTOR_FAILURE, "users of handlers", risks.refusal,
+            STR("correct 'user' and 'group', or start the server as root"));
+    if (risks.shared && (risks.is_root || risks.files.data)) {
+        detail = risks.is_root
+                     ? arena_format(arena, "%u run as root and can read everything here",
+                                    risks.shared)
+                     : arena_format(arena, "%u run as the server's own user and can read " STR_FMT,
+                                    risks.shared, STR_ARG(risks.files));
+        add(doctor, DOCTOR_WARNING, "users of handlers", detail,
+            STR("give them a 'user' of their own; see docs/operations.md, Security"));
+    } else if (risks.commands && !risks.refusal.data) {
+        add(doctor, DOCTOR_OK, "users of handlers",
+            risks.shared ? STR("the server's own, which has no secrets in files")
+                         : STR("none is the server's own"), STR_NONE);
+    }
+    if (risks.is_root && risks.is_open)
+        add(doctor, DOCTOR_WARNING, "token",
+            STR("without one every user of this machine can start handlers as root"),
+            STR("set PERDURA_TOKEN or token_file, or give handlers a 'user'"));
+}
+
 static bool is_loopback(struct str listen)
 {
     return str_starts(listen, STR("127.")) || str_starts(listen, STR("localhost:")) ||
@@ -307,6 +337,7 @@ static int examine(struct doctor *doctor)
     check_store(doctor);
     check_listen(doctor);
     check_handlers(doctor);
+    check_users(doctor);
     check_server(doctor);
     check_files(doctor);
     check_zones(doctor);

@@ -3,6 +3,7 @@
  * is in top_fetch.c, and a thread of its own waits for the answers (top_asker.c): whatever the
  * server does, keys are obeyed. This thread draws. */
 #include "cli/command.h"
+#include "cli/config_secrets.h"
 #include "cli/top_asker.h"
 #include "cli/top_screen.h"
 #include "cli/top_view.h"
@@ -351,11 +352,14 @@ static void top_free(struct top *top)
 static int run(struct call *call)
 {
     struct top *top = top_new(call);
+    struct str token;
     int rc;
 
     if (!top)
         return -(int)call->err.code;
-    rc = top_fetch_init(&top->fetch, top->view.server, str_of(getenv("PERDURA_TOKEN")), &call->err);
+    rc = config_client_token(&call->arena, &token, &call->err);
+    if (rc == 0)
+        rc = top_fetch_init(&top->fetch, top->view.server, token, &call->err);
     if (rc == 0 && top->interval_ms < 100)
         rc = err_set(&call->err, ERR_USAGE, "--interval must be at least 100ms");
     else if (rc == 0 && (call_given(call, "once") || !call->out.interactive ||

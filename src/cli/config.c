@@ -1,6 +1,7 @@
 /* Joins flag, environment, file and default, in that order of strength, and notes for every
  * setting which of them it was. The YAML side is config_yaml.c. One thread, at the start. */
 #include "cli/config.h"
+#include "cli/config_secrets.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -55,7 +56,9 @@ static int load_file(struct config *config, const char *given, struct err *err)
     if (fd < 0)
         return err_set(err, ERR_IO, "cannot open the configuration %s: %s; pass --config FILE",
                        path, strerror(errno));
-    rc = read_file(fd, path, &text, err);
+    rc = config_trust_file(fd, path, given != NULL, err);
+    if (rc == 0)
+        rc = read_file(fd, path, &text, err);
     if (rc < 0)
         goto out;
     config->file = arena_str(&config->arena, str_of(path));
@@ -89,20 +92,6 @@ static struct str database_part(const struct config_inputs *inputs, const char *
     return lookup_env(inputs, name);
 }
 
-static void append_encoded(struct buf *out, struct str text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        unsigned char byte = (unsigned char)text.data[i];
-
-        if ((byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') ||
-            (byte >= 'a' && byte <= 'z') || byte == '-' || byte == '.' || byte == '_' ||
-            byte == '~')
-            buf_byte(out, (char)byte);
-        else
-            buf_format(out, "%%%02X", byte);
-    }
-}
-
 struct str config_database_url(const struct config_inputs *inputs, struct arena *arena)
 {
     struct str host = database_part(inputs, "HOST");
@@ -117,21 +106,21 @@ struct str config_database_url(const struct config_inputs *inputs, struct arena 
     if (!host.data && !name.data)
         return STR_NONE;
     buf_text(&url, "postgres://");
-    append_encoded(&url, user);
+    config_append_encoded(&url, user);
     if (password.data) {
         buf_byte(&url, ':');
-        append_encoded(&url, password);
+        config_append_encoded(&url, password);
     }
     if (user.data || password.data)
         buf_byte(&url, '@');
     if (is_ipv6)
         buf_format(&url, "[" STR_FMT "]", STR_ARG(host));
     else
-        append_encoded(&url, host.data ? host : STR("localhost"));
+        config_append_encoded(&url, host.data ? host : STR("localhost"));
     if (port.data)
         buf_format(&url, ":" STR_FMT, STR_ARG(port));
     buf_byte(&url, '/');
-    append_encoded(&url, name);
+    config_append_encoded(&url, name);
     copy = url.failed ? STR_NONE : arena_str(arena, buf_view(&url));
     buf_deinit(&url);
     return copy;
@@ -170,6 +159,8 @@ static struct str value_from_environment(struct config *config, const struct con
     *variable = field->env;
     if (strcmp(field->key, "store") == 0)
         return store_from_environment(inputs, &config->arena, variable);
+    if (strcmp(field->key, "password_file") == 0)
+        return database_part(inputs, "PASSWORD_FILE");
     text = field->env ? lookup_env(inputs, field->env) : STR_NONE;
     /* WORKER_TIMEOUT has been a plain number of seconds elsewhere. */
     if (field->kind == CONFIG_DURATION && text.data && is_whole_number(text))
@@ -240,5 +231,7 @@ int config_load(struct config *config, const struct config_inputs *inputs, struc
     for (const struct config_field *field = config_root.fields; field->key && rc == 0;
          field++, index++)
         rc = apply_outside(config, field, &config->origins[index], inputs, err);
+    if (rc == 0)
+        rc = config_read_secrets(config, inputs, err);
     return rc < 0 ? rc : add_schema(config, inputs, err);
 }

@@ -40,6 +40,9 @@ static int check_handler(const void *record, struct err *err)
         !str_starts(rule->validate_url, STR("https://")))
         return err_set(err, ERR_INVALID, "validate.url of handler '" STR_FMT "' must begin with "
                        "http:// or https://", STR_ARG(rule->type));
+    if (rule->group.data && !rule->user.data)
+        return err_set(err, ERR_INVALID, "handler '" STR_FMT "' has a group but no user",
+                       STR_ARG(rule->type));
     if (rule->method.data && !rule->service.data)
         return err_set(err, ERR_INVALID, "handler '" STR_FMT "' has a method but no service",
                        STR_ARG(rule->type));
@@ -69,6 +72,10 @@ static const struct config_field handler_fields[] = {
      .help = "method of the target service"},
     {.key = "environment", .kind = CONFIG_VARIABLES, AT(handler_rule, environment), .max = 256,
      .help = "variables the command gets besides the usual ones"},
+    {.key = "user", .kind = CONFIG_TEXT, AT(handler_rule, user), .max = BOUND_NAME_BYTES,
+     .help = "user the command runs as, a name or a number; otherwise the worker's own"},
+    {.key = "group", .kind = CONFIG_TEXT, AT(handler_rule, group), .max = BOUND_NAME_BYTES,
+     .help = "its group; otherwise the user's"},
     {.key = "directory", .kind = CONFIG_TEXT, AT(handler_rule, directory),
      .help = "working directory of the command; otherwise the worker's"},
     {.key = "timeout", .kind = CONFIG_DURATION, AT(handler_rule, timeout_ms), .absent = -1,
@@ -200,6 +207,11 @@ static const struct config_field root_fields[] = {
      .help = "address and port of the API"},
     {.key = "token", .kind = CONFIG_TEXT, SETTING(token), .env = "PERDURA_TOKEN",
      .outside_file = true, .help = "bearer token; needed to listen beyond loopback"},
+    {.key = "token_file", .kind = CONFIG_TEXT, SETTING(token_file), .env = "PERDURA_TOKEN_FILE",
+     .help = "a file with the bearer token; otherwise systemd's credential perdura.token"},
+    {.key = "password_file", .kind = CONFIG_TEXT, SETTING(password_file),
+     .env = "DB_PASSWORD_FILE",
+     .help = "a file with the database's password; otherwise the credential perdura.db-password"},
     {.key = "allowed_hosts", .live = true,
      .kind = CONFIG_TEXTS, SETTING_LIST(allowed_hosts), .max = 256,
      .help = "further values of the Host header that are served"},

@@ -3,6 +3,7 @@
 #include "cli/config.h"
 
 #include "core/bounds.h"
+#include "node/node.h"
 
 bool config_priority_parse(struct str text, int64_t *priority)
 {
@@ -312,40 +313,37 @@ int config_set_defaults(void *record, const struct config_record *type, struct a
     return 0;
 }
 
-/* Where the password of an address begins and ends: user:HERE@host or ?password=HERE. */
-static struct str find_password(struct str text)
-{
-    const char *end = text.data + text.len;
-    const char *start = memmem(text.data, text.len, "://", 3);
-    const char *query = memmem(text.data, text.len, "password=", 9);
-    const char *at = NULL;
-
-    if (query) {
-        const char *stop = memchr(query, '&', (size_t)(end - query));
-
-        return str_span(query + 9, (size_t)((stop ? stop : end) - query - 9));
-    }
-    if (!start)
-        return STR_NONE;
-    start += 3;
-    /* The last '@' ends the password, which may hold one itself. */
-    at = memrchr(start, '@', (size_t)(end - start));
-    start = at ? memchr(start, ':', (size_t)(at - start)) : NULL;
-    return start ? str_span(start + 1, (size_t)(at - start - 1)) : STR_NONE;
-}
-
+/* An address without who asks and what for: both may hold a password. */
 static void show_address(struct buf *out, struct str text)
 {
-    struct str password = find_password(text);
-    const char *rest = password.data ? password.data + password.len : NULL;
+    const char *start = text.len ? memmem(text.data, text.len, "://", 3) : NULL;
+    const char *end = text.data + text.len;
+    const char *stop;
+    const char *at;
 
-    if (!password.data) {
+    if (!start) {
         buf_str(out, text);
         return;
     }
-    buf_append(out, text.data, (size_t)(password.data - text.data));
-    buf_text(out, "***");
-    buf_append(out, rest, (size_t)(text.data + text.len - rest));
+    start += 3;
+    stop = memchr(start, '?', (size_t)(end - start));
+    stop = stop ? stop : end;
+    at = memrchr(start, '@', (size_t)(stop - start)); /* a password may hold one itself */
+    buf_append(out, text.data, (size_t)(start - text.data));
+    if (at)
+        buf_text(out, "***");
+    at = at ? at : start;
+    buf_append(out, at, (size_t)(stop - at));
+    if (stop < end)
+        buf_text(out, "?***");
+}
+
+static void show_store(struct buf *out, struct str where)
+{
+    char shown[1024];
+
+    node_store_shown(where, shown, sizeof shown);
+    buf_text(out, shown);
 }
 
 static void show_duration(struct buf *out, int64_t ms)
@@ -380,7 +378,7 @@ void config_show(const struct config *config, const struct config_field *field, 
 {
     const char *at = (const char *)config + field->offset;
     const char *count_at = (const char *)config + field->count_offset;
-    bool is_secret = strstr(field->key, "secret") || strstr(field->key, "token") ||
+    bool is_secret = strstr(field->key, "secret") || strcmp(field->key, "token") == 0 ||
                      strcmp(field->key, "tracing.headers") == 0;
     struct str text;
     int64_t number;
@@ -397,6 +395,8 @@ void config_show(const struct config *config, const struct config_field *field, 
             buf_text(out, "(not set)");
         else if (is_secret)
             buf_text(out, "***");
+        else if (strcmp(field->key, "store") == 0)
+            show_store(out, text);
         else
             show_address(out, text);
         return;

@@ -1,5 +1,6 @@
 /* The program: one command line in, one exit code out. */
 #include "cli/command.h"
+#include "cli/secrets.h"
 #include "node/node.h"
 
 #include <string.h>
@@ -8,5 +9,6 @@ int main(int argc, char **argv)
 {
     if (argc > 0 && strcmp(argv[0], NODE_SPAWN_NAME) == 0)
         node_spawn_main();
+    argv = secrets_hide(argc, argv);
     return command_main(argc, argv, stdout, stderr);
 }

@@ -13,6 +13,8 @@ struct handler_rule {
     struct str service;        /* http / grpc target, absent = none */
     struct str method;
     char *const *environment;  /* "NAME=value" added to the allow-list, NULL-terminated or NULL */
+    struct str user;           /* whom the command runs as, a name or a number; absent = as we do */
+    struct str group;          /* absent = the user's */
     struct str directory;      /* working directory of the command, absent = the worker's */
     int64_t timeout_ms;        /* -1 = not set, so below */
     int64_t grace_ms;
@@ -95,7 +97,9 @@ struct retention_rule { /* milliseconds; 0 = kept for ever */
 struct settings {
     struct str store;
     struct str listen;
-    struct str token;               /* bearer token; from PERDURA_TOKEN only */
+    struct str token;               /* bearer token; never in the configuration file */
+    struct str token_file;          /* a file with it; absent = none */
+    struct str password_file;       /* a file with the password of the store's database */
     const struct str *allowed_hosts;
     uint32_t allowed_hosts_count;
     int64_t workers;                /* in-process slots; -1 = 4 where handlers are configured */

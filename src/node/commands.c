@@ -1,8 +1,15 @@
 /* See the header. The main thread, at the start. */
 #include "node/commands.h"
 
+#include "base/buf.h"
 #include "node/node.h"
+#include "store/store.h"
+#include "worker/identity.h"
 #include "worker/process_spawner.h"
+
+#include <unistd.h>
+
+#define FILES_BYTES_MAX 16384
 
 _Static_assert(sizeof NODE_SPAWN_NAME == sizeof SPAWNER_NAME, "one name for one program");
 
@@ -11,21 +18,102 @@ _Noreturn void node_spawn_main(void)
     process_spawner_main();
 }
 
-static bool has_command(const struct settings *settings)
+/* The file and its key, where the store is a file. */
+static void add_store(const struct settings *settings, struct buf *files)
 {
-    for (uint32_t i = 0; i < settings->handlers_count; i++)
-        if (settings->handlers[i].command || settings->handlers[i].validate_command)
-            return true;
-    return false;
+    struct str path = settings->store;
+    char shown[1024];
+
+    if (str_starts(path, STR("sqlite:")))
+        path = str_span(path.data + 7, path.len - 7);
+    store_shown(path, shown, sizeof shown);
+    if (strstr(shown, "://"))
+        return;
+    buf_text(files, shown);
+    if (!settings->log_key.data)
+        buf_format(files, ", %s.log-key", shown);
 }
 
-struct spawner *commands_open(const struct settings *settings, struct err *err)
+static void add_file(struct buf *files, struct str path)
+{
+    if (path.data)
+        buf_format(files, "%s" STR_FMT, files->len ? ", " : "", STR_ARG(path));
+}
+
+static void look_at_users(const struct settings *settings, struct arena *arena,
+                          struct command_risks *risks)
+{
+    for (uint32_t i = 0; i < settings->handlers_count; i++) {
+        const struct handler_rule *rule = &settings->handlers[i];
+        struct identity identity;
+        struct err err = {0};
+
+        if (!rule->command && !rule->validate_command)
+            continue;
+        risks->commands++;
+        if (identity_of_rule(rule, arena, &identity, &err) < 0)
+            risks->refusal = arena_str(arena, str_of(err.text));
+        else if (!identity.ids.is_set)
+            risks->shared++;
+    }
+}
+
+void node_command_risks(const struct settings *settings, bool has_store, struct arena *arena,
+                        struct command_risks *risks)
+{
+    struct buf files = BUF_INIT(FILES_BYTES_MAX);
+
+    *risks = (struct command_risks){.is_root = geteuid() == 0};
+    look_at_users(settings, arena, risks);
+    if (risks->shared == 0)
+        goto out;
+    risks->is_open = has_store && !settings->token.data;
+    if (has_store)
+        add_store(settings, &files);
+    if (has_store)
+        add_file(&files, settings->log_key);
+    add_file(&files, settings->token_file);
+    add_file(&files, settings->password_file);
+    if (files.len && !files.failed)
+        risks->files = arena_str(arena, buf_view(&files));
+out:
+    buf_deinit(&files);
+}
+
+static void warn(const struct command_risks *risks, const struct log *log)
+{
+    if (risks->shared && risks->is_root)
+        LOG(log, LOG_WARN, "handlers.run_as_root", KI("handlers", risks->shared),
+            KC("hint", "they can read and change everything here; give them a 'user'"));
+    else if (risks->shared && risks->files.data)
+        LOG(log, LOG_WARN, "handlers.share_user", KI("handlers", risks->shared),
+            KS("can_read", risks->files),
+            KC("hint", "they run as this user; give them one of their own with 'user'"));
+    if (risks->is_root && risks->is_open)
+        LOG(log, LOG_WARN, "handlers.open_as_root",
+            KC("hint", "without a token every user of this machine can start handlers as root; set "
+                       "PERDURA_TOKEN, or give handlers a 'user'"));
+}
+
+struct spawner *commands_open(const struct settings *settings, bool has_store,
+                              const struct log *log, struct err *err)
 {
     struct spawner *spawner = spawner_open(true, err);
+    struct arena arena = ARENA_INIT(0);
+    struct command_risks risks;
+    int rc = spawner ? 0 : -(int)err->code;
 
-    if (spawner && has_command(settings) && spawner_ready(spawner, err) < 0) {
+    node_command_risks(settings, has_store, &arena, &risks);
+    if (rc == 0 && risks.refusal.data)
+        rc = err_set(err, ERR_FORBIDDEN, STR_FMT, STR_ARG(risks.refusal));
+    if (rc == 0 && risks.commands)
+        rc = spawner_ready(spawner, err);
+    if (rc == 0 && !settings->demo)
+        warn(&risks, log);
+    if (rc < 0) {
         spawner_close(spawner);
-        return NULL;
+        spawner = NULL;
     }
+    arena_deinit(&arena);
     return spawner;
 }

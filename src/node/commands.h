@@ -7,7 +7,9 @@
 #include "core/settings.h"
 #include "worker/spawner.h"
 
-/* NULL with err where commands are configured and cannot be started. */
-struct spawner *commands_open(const struct settings *settings, struct err *err);
+/* Warns where commands can read secrets of this process's user. NULL with err where commands are
+ * configured and cannot be started as they shall. */
+struct spawner *commands_open(const struct settings *settings, bool has_store,
+                              const struct log *log, struct err *err);
 
 #endif

@@ -38,6 +38,10 @@ struct worker_options {
 int node_worker_main(const struct settings *settings, const struct worker_options *options,
                      const struct node_config *config);
 
+/* The place of a store as it may be shown, without a password; whether one can be added. */
+void node_store_shown(struct str where, char *out, size_t cap);
+bool node_store_wants_password(struct str where);
+
 /* migrate */
 enum migrate_action { MIGRATE_STATUS, MIGRATE_UP, MIGRATE_DOWN, MIGRATE_SQL };
 
@@ -172,6 +176,20 @@ struct bench_report {
 int node_bench(const struct settings *settings, const struct bench_request *request,
                void (*step)(void *ctx, const char *name), void *step_ctx, struct arena *arena,
                struct bench_report *report, struct err *err);
+
+/* What commands of the configuration could read or be used for. */
+struct command_risks {
+    uint32_t commands;   /* handlers that are commands */
+    uint32_t shared;     /* of them, run as this process's own user */
+    bool is_root;        /* who is root */
+    bool is_open;        /* and whoever reaches the API needs no token to start them */
+    struct str files;    /* secrets in files that those can read; absent = none */
+    struct str refusal;  /* why a user cannot be changed to; absent = all can */
+};
+
+/* With a store: of a server; otherwise of a worker. Texts live in the arena. */
+void node_command_risks(const struct settings *settings, bool has_store, struct arena *arena,
+                        struct command_risks *risks);
 
 /* doctor */
 enum doctor_verdict { DOCTOR_OK, DOCTOR_WARNING, DOCTOR_FAILURE };

@@ -230,7 +230,7 @@ int node_worker_main(const struct settings *settings, const struct worker_option
     log_init(&remote.log, log_level_of(settings->log_level), settings->log_format, STDERR_FILENO);
     notify_open(&remote.notify);
     block_signals(&remote.set);
-    config.spawner = commands_open(settings, &err);
+    config.spawner = commands_open(settings, false, &remote.log, &err);
     source = config.spawner ? source_remote_open(options->server, settings->token, &err) : NULL;
     if (source)
         remote.worker = connect_worker(&remote, source, &config, &err);

@@ -381,7 +381,7 @@ static int start_tracing(struct node *node, struct err *err)
 
 static int start(struct node *node, struct err *err)
 {
-    node->spawner = commands_open(node->settings, err);
+    node->spawner = commands_open(node->settings, true, &node->log, err);
     if (!node->spawner)
         return -(int)err->code;
     node->stores.spawner = node->spawner;

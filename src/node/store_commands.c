@@ -14,6 +14,16 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+void node_store_shown(struct str where, char *out, size_t cap)
+{
+    store_shown(where, out, cap);
+}
+
+bool node_store_wants_password(struct str where)
+{
+    return store_wants_password(where);
+}
+
 static int64_t number_of(struct str id)
 {
     int64_t number = 0;

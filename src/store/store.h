@@ -465,6 +465,7 @@ struct store_options {
 
 /* The place as it may be shown: without a password. */
 void store_shown(struct str where, char *out, size_t cap);
+bool store_wants_password(struct str where); /* a database whose place names none */
 
 /* For a program that owns its process, before the first store: leaves out the bookkeeping of the
  * database library that nobody reads. The library never does this to its host. */

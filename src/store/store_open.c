@@ -36,24 +36,28 @@ static int refuse(struct err *err)
                    "give the path of an SQLite file or the URL of a database");
 }
 
-/* postgres://user:password@host/…?password=… */
+/* What is no place of a store is not shown: it may be one with a slip in it. */
 void store_shown(struct str where, char *out, size_t cap)
 {
-    const char *at, *colon, *host;
-    char *parameter;
+    struct str path;
 
-    snprintf(out, cap, STR_FMT, STR_ARG(where));
-    host = strstr(out, "://");
-    if (!host)
+    switch (kind_of(where, &path)) {
+    case KIND_SQLITE:
+        snprintf(out, cap, STR_FMT, STR_ARG(where));
         return;
-    at = strpbrk(host + 3, "@/?");
-    colon = at && *at == '@' ? memchr(host + 3, ':', (size_t)(at - host - 3)) : NULL;
-    if (colon)
-        memmove(out + (colon - out), at, strlen(at) + 1);
-    parameter = strstr(out, "password=");
-    if (parameter)
-        memmove(parameter, parameter + strcspn(parameter, "&"),
-                strlen(parameter + strcspn(parameter, "&")) + 1);
+    case KIND_POSTGRES:
+        pg_shown(where, out, cap);
+        return;
+    default:
+        snprintf(out, cap, "%s", "…");
+    }
+}
+
+bool store_wants_password(struct str where)
+{
+    struct str path;
+
+    return kind_of(where, &path) == KIND_POSTGRES && !pg_has_password(where);
 }
 
 void store_own_process(void)

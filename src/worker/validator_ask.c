@@ -36,10 +36,11 @@ static bool take_line(void *ctx, enum process_stream stream, struct str line, bo
     return true;
 }
 
-static char *const *make_environment(const struct handler_rule *rule, const struct uuid *task_id,
+static char *const *make_environment(const struct handler_rule *rule,
+                                     const struct identity *identity, const struct uuid *task_id,
                                      struct str type, struct arena *arena)
 {
-    char *const *usual = handler_process_environment(arena);
+    char *const *usual = handler_process_environment(identity, arena);
     char **all = arena_alloc_array(arena, VARIABLES_MAX + 1, sizeof *all);
     char id[UUID_TEXT_BYTES];
     size_t count = 0;
@@ -81,9 +82,9 @@ static void ask_command(const struct handler_rule *rule, struct spawner *spawner
                         const atomic_int *stop, int wake_fd, struct validator_answer *answer)
 {
     struct arena arena = ARENA_INIT(0);
+    struct identity identity;
     struct process_spec spec = {.spawner = spawner,
                                 .command = rule->validate_command,
-                                .environment = make_environment(rule, task_id, type, &arena),
                                 .input = arena_format(&arena, STR_FMT "\n", STR_ARG(task)),
                                 .timeout_ms = VALIDATOR_TIMEOUT_MS,
                                 .grace_ms = GRACE_MS,
@@ -94,6 +95,13 @@ static void ask_command(const struct handler_rule *rule, struct spawner *spawner
     struct process_result result;
     struct err err = {0};
 
+    if (identity_of_rule(rule, &arena, &identity, &err) < 0) {
+        no_answer(answer, err.text);
+        arena_deinit(&arena);
+        return;
+    }
+    spec.identity = identity.ids;
+    spec.environment = make_environment(rule, &identity, task_id, type, &arena);
     if (rule->directory.data)
         spec.directory = arena_cstr(&arena, rule->directory);
     if (arena.failed || !spec.environment)

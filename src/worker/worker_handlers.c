@@ -23,16 +23,25 @@ static void note_grace(struct handler_set *set, int64_t grace_ms)
         set->grace_ms_longest = grace_ms;
 }
 
-static void add_rule(struct handler_set *set, const struct handler_rule *rule,
-                     const struct worker *worker)
+static int add_rule(struct handler_set *set, const struct handler_rule *rule,
+                    const struct worker *worker, struct err *err)
 {
+    struct handler handler = {.type = rule->type, .verbs = &handler_process_verbs, .what = rule,
+                              .spawner = worker->config.spawner};
+    struct identity identity;
+
     if (!rule->command)
-        return;
-    set->handlers[set->count++] =
-        (struct handler){.type = rule->type, .verbs = &handler_process_verbs, .what = rule,
-                         .spawner = worker->config.spawner, .environment = worker->environment};
+        return 0;
+    if (identity_of_rule(rule, &set->arena, &identity, err) < 0)
+        return -(int)err->code;
+    handler.identity = identity.ids;
+    handler.environment = handler_process_environment(&identity, &set->arena);
+    if (!handler.environment)
+        return no_memory(err);
+    set->handlers[set->count++] = handler;
     set->wants_json = true;
     note_grace(set, rule->grace_ms);
+    return 0;
 }
 
 /* Where nobody said which types to claim, all are, but others are told what it can run: a task that
@@ -71,18 +80,16 @@ static struct handler_set *set_new(struct worker *worker, const struct worker_ru
     set->grace_ms = given->grace_ms;
     set->grace_ms_longest = set->older ? set->older->grace_ms_longest : 0;
     note_grace(set, given->grace_ms);
-    if (!worker->environment)
-        worker->environment = handler_process_environment(&worker->arena);
     if (count > WORKER_HANDLERS_MAX)
         err_set(err, ERR_INVALID, "A worker has at most %d handlers.", WORKER_HANDLERS_MAX);
-    else if (!set->handlers || !worker->environment)
+    else if (!set->handlers)
         no_memory(err);
     for (uint32_t i = 0; err->code == ERR_NONE && i < config->functions_count; i++)
         set->handlers[set->count++] = (struct handler){.type = config->functions[i].type,
                                                           .verbs = &handler_function_verbs,
                                                           .what = &config->functions[i]};
     for (uint32_t i = 0; err->code == ERR_NONE && i < given->rules_count; i++)
-        add_rule(set, &given->rules[i], worker);
+        add_rule(set, &given->rules[i], worker, err);
     if (err->code == ERR_NONE && name_types(set, err) == 0)
         return set;
     set_free(set);

@@ -62,8 +62,7 @@ struct worker {
     struct source *source;
     struct worker_config config; /* registration: under `registering`; rules: see handlers */
     const struct log *log;
-    struct arena arena; /* id, environment */
-    char *const *environment;
+    struct arena arena; /* id */
     _Atomic(struct handler_set *) handlers;
     bool claims_named;  /* the types to claim were given, not taken from the handlers */
     uint32_t runs_max;

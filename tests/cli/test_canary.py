@@ -198,6 +198,12 @@ class CanaryTest(cli_harness.FolderTest):
         os.unlink(os.path.join(self.folder, "perdura.yaml"))  # doctor names commands of handlers
         stores = [({}, f"postgres://u:{canary('password')}@127.0.0.1:1/db"),
                   ({}, f"postgres://u@127.0.0.1:1/db?password={canary('password')}"),
+                  ({}, f"postgres://u:x@127.0.0.1:1/db?password=y&password={canary('password')}"),
+                  ({}, f"postgres://u@127.0.0.1:1/db?passwor%64={canary('password')}"),
+                  ({}, f"postgres://u@127.0.0.1:1/db?sslpassword={canary('password')}"),
+                  ({}, f"postgres://u@127.0.0.1:1/db?nonsense={canary('password')}"),
+                  ({"DB_HOST": "127.0.0.1", "DB_PORT": "1", "DB_NAME": "d", "DB_USER": "u",
+                    "DB_PASSWORD_FILE": self.write("password", canary("password"))}, None),
                   ({"DB_HOST": "127.0.0.1", "DB_PORT": "1", "DB_NAME": "d", "DB_USER": "u",
                     "DB_PASSWORD": canary("password")}, None)]
         for variables, store in stores:

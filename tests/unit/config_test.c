@@ -441,16 +441,56 @@ static void wrong_values_from_outside_name_where_they_came_from(void **state)
     config_deinit(&config);
 }
 
+static void a_password_file_completes_the_address_of_the_database(void **state)
+{
+    char path[] = "/tmp/perdura-password-XXXXXX";
+    int fd = mkstemp(path);
+    const struct pair environment[] = {{"DB_PASSWORD_FILE", path}, {NULL, NULL}};
+    static const struct {
+        const char *given;
+        const char *made;
+    } table[] = {
+        {"postgres://me@db/app", "postgres://me@db/app?password=a%40b"},
+        {"postgres://me@db/app?sslmode=require&schema=s",
+         "postgres://me@db/app?sslmode=require&schema=s&password=a%40b"},
+        {"postgres://me:own@db/app", "postgres://me:own@db/app"}, /* what is given stays */
+        {"postgres://me@db/app?password=own", "postgres://me@db/app?password=own"},
+        {"perdura.db", "perdura.db"},
+    };
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "a@b\n", 4), 4);
+    close(fd);
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+        const struct pair flags[] = {{"store", table[i].given}, {NULL, NULL}};
+        struct config config;
+        struct err err;
+
+        assert_int_equal(load(&config, "/dev/null", flags, environment, &err), 0);
+        assert_text(config.settings.store, table[i].made);
+        config_deinit(&config);
+    }
+    unlink(path);
+}
+
 static void shown_values_hide_passwords_and_tokens(void **state)
 {
     static const struct {
         const char *store;
         const char *shown;
     } table[] = {
-        {"postgres://me:secret@db:5432/app", "postgres://me:***@db:5432/app"},
-        {"postgres://me:se@cret@db/app", "postgres://me:***@db/app"},
-        {"postgres://db/app?user=me&password=secret&x=1",
-         "postgres://db/app?user=me&password=***&x=1"},
+        {"postgres://me:secret@db:5432/app", "postgres://me@db:5432/app"},
+        {"postgres://me:se%40cret@db/app", "postgres://me@db/app"},
+        {"postgres://me:se@cret@db/app", "postgres://me@cret@db/app"}, /* as libpq reads it */
+        {"postgres://db/app?user=me&password=secret", "postgres://me@db/app"},
+        {"postgres://db/app?user=me&password=a&passwor%64=secret", "postgres://me@db/app"},
+        {"postgres://a:1@db/app?password=secret&password=secret", "postgres://a@db/app"},
+        {"postgresql://db/app?sslmode=require&sslpassword=secret&schema=s",
+         "postgres://db/app?schema=s"},
+        {"postgres://me:secret@a:1,b:2/app", "postgres://me@a:1,b:2/app"},
+        {"postgres://db/app?password=secret&x=1", "postgres://…"},
+        {"mysql://me:secret@db/app", "…"},
         {"postgres://db:5432/app", "postgres://db:5432/app"},
         {"perdura.db", "perdura.db"},
     };
@@ -522,6 +562,7 @@ int main(void)
         cmocka_unit_test(a_file_that_was_named_must_exist),
         cmocka_unit_test(database_variables_fall_back_one_by_one_and_lose_to_addresses),
         cmocka_unit_test(wrong_values_from_outside_name_where_they_came_from),
+        cmocka_unit_test(a_password_file_completes_the_address_of_the_database),
         cmocka_unit_test(shown_values_hide_passwords_and_tokens),
         cmocka_unit_test(rates_and_priorities_read_as_people_write_them),
     };

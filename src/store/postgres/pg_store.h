@@ -7,6 +7,9 @@
 int pg_store_open(struct store **store, struct str where, const struct store_options *options,
                   struct err *err);
 
+void pg_shown(struct str where, char *out, size_t cap);
+bool pg_has_password(struct str where);
+
 /* As in store.h, on a database that others may be using. */
 int pg_database_migrations(struct str where, struct arena *arena, struct migration_row **rows,
                            uint32_t *count, struct err *err);

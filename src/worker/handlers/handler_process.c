@@ -28,32 +28,17 @@ struct command_run {
 
 /* ---- environment ---- */
 
-static bool allowed(const char *variable)
+/* Another user has a home, names and a shell of its own. */
+static bool allowed(const char *variable, bool other_user)
 {
-    static const char *const names[] = {"PATH=", "HOME=", "USER=", "LOGNAME=", "SHELL=",
-                                        "LANG=", "LC_",   "TZ=",   "TMPDIR="};
+    static const char *const names[] = {"PATH=", "LANG=", "LC_", "TZ=", "TMPDIR=",
+                                        "HOME=", "USER=", "LOGNAME=", "SHELL="};
+    size_t count = sizeof names / sizeof *names - (other_user ? 4 : 0);
 
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    for (size_t i = 0; i < count; i++)
         if (strncmp(variable, names[i], strlen(names[i])) == 0)
             return true;
     return false;
-}
-
-char *const *handler_process_environment(struct arena *arena)
-{
-    char **kept = arena_alloc_array(arena, ENVIRONMENT_MAX + 1, sizeof *kept);
-    size_t count = 0;
-
-    if (!kept)
-        return NULL;
-    for (char **variable = environ; variable && *variable && count < ENVIRONMENT_MAX; variable++) {
-        if (!allowed(*variable))
-            continue;
-        kept[count] = arena_cstr(arena, str_of(*variable));
-        if (!kept[count++])
-            return NULL;
-    }
-    return kept;
 }
 
 struct environment {
@@ -86,6 +71,33 @@ static bool put_text(struct environment *env, struct arena *arena, const char *n
     if (variable)
         put_variable(env, variable);
     return variable != NULL;
+}
+
+char *const *handler_process_environment(const struct identity *identity, struct arena *arena)
+{
+    struct environment kept = {.cap = ENVIRONMENT_MAX};
+    const struct {
+        const char *name;
+        const char *value;
+    } own[] = {{"HOME", identity->home}, {"USER", identity->name}, {"LOGNAME", identity->name},
+               {"SHELL", identity->shell}};
+
+    kept.variables = arena_alloc_array(arena, kept.cap + 1, sizeof *kept.variables);
+    if (!kept.variables)
+        return NULL;
+    for (size_t i = 0; i < sizeof own / sizeof *own && identity->ids.is_set; i++)
+        if (!put_text(&kept, arena, own[i].name, str_of(own[i].value ? own[i].value : "/")))
+            return NULL;
+    for (char **variable = environ; variable && *variable; variable++) {
+        char *copy = allowed(*variable, identity->ids.is_set)
+                         ? arena_cstr(arena, str_of(*variable)) : NULL;
+
+        if (copy)
+            put_variable(&kept, copy);
+        else if (arena->failed)
+            return NULL;
+    }
+    return kept.variables;
 }
 
 static bool put_number(struct environment *env, struct arena *arena, const char *name,

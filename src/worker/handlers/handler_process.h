@@ -5,13 +5,15 @@
 
 #include "core/settings.h"
 #include "worker/handler.h"
+#include "worker/identity.h"
 
 /* handler.what is a struct handler_rule with a command. */
 extern const struct handler_verbs handler_process_verbs;
 
 #define HANDLER_EXIT_CONTINUE 75 /* EX_TEMPFAIL: go on later */
 
-/* The part of this process's environment that commands may see; NULL when memory ran out. */
-char *const *handler_process_environment(struct arena *arena);
+/* The part of this process's environment that commands may see, with the home and the names of
+ * the user they run as; NULL when memory ran out. */
+char *const *handler_process_environment(const struct identity *identity, struct arena *arena);
 
 #endif

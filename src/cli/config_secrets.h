@@ -1,0 +1,28 @@
+/* See config_secrets.c. */
+#ifndef CLI_CONFIG_SECRETS_H
+#define CLI_CONFIG_SECRETS_H
+
+#include "cli/config.h"
+
+/* Refuses a file that others may write, or (unless any_owner) that neither root nor this user
+ * owns. */
+int config_trust_file(int fd, const char *path, bool any_owner, struct err *err);
+
+/* The line a file holds. */
+int config_secret_file(const char *path, struct arena *arena, struct str *secret, struct err *err);
+
+/* The file systemd has put a credential into; STR_NONE where there is none. */
+struct str config_credential(const struct config_inputs *inputs, const char *name,
+                             struct arena *arena);
+
+/* The token of a client: PERDURA_TOKEN, PERDURA_TOKEN_FILE, the credential; STR_NONE = none. */
+int config_client_token(struct arena *arena, struct str *token, struct err *err);
+
+/* For a part of an address, percent-encoded. */
+void config_append_encoded(struct buf *out, struct str text);
+
+/* Reads token and password where they are not given otherwise. */
+int config_read_secrets(struct config *config, const struct config_inputs *inputs,
+                        struct err *err);
+
+#endif
