@@ -93,7 +93,7 @@ static const struct config_field handler_fields[] = {
     {.key = "hash_input", .kind = CONFIG_BOOL, AT(handler_rule, hash_input), .fallback = "false",
      .help = "equal payloads of this type are one task"},
     {.key = "output_max", .kind = CONFIG_BYTES, AT(handler_rule, output_bytes_max), .absent = -1,
-     .max = INT64_C(1) << 30, .help = "bytes of output kept as logs per run"},
+     .max = INT64_C(1) << 30, .help = "bytes kept per run of its output and of logs and states on descriptor 3"},
     {.key = "memory_max", .kind = CONFIG_BYTES, AT(handler_rule, memory_bytes_max),
      .min = 1024 * 1024, .max = INT64_C(1) << 50,
      .help = "memory each process of the command may ask for; otherwise no limit"},

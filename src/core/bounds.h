@@ -14,6 +14,9 @@
 #define BOUND_LOG_LINES_PER_EXECUTION 100000 /* a log flood must not fill the disk */
 #define BOUND_LOG_LINES_TEXT \
     "further lines of this execution are not kept: it has reached the limit"
+#define BOUND_EVENTS_TOLD 100000         /* per task: events beyond it are of its statuses only */
+#define BOUND_EVENTS_TEXT \
+    "further states and checkpoints of this task are not kept as events: it has reached the limit"
 #define BOUND_DEPENDS_ON 1000            /* per task: decided one by one when it is enqueued */
 #define BOUND_TAGS 16
 #define BOUND_NAME_BYTES 200             /* names, types, queues, worker ids */

@@ -52,6 +52,45 @@ static int start(struct batch *batch, struct task *task, struct err *err)
                       err);
 }
 
+static int write_log(struct batch *batch, struct task *task, const struct report *report,
+                     struct err *err)
+{
+    struct log_entry entry = {.id = uuid7_new(&batch->queue->ids, batch->now_us),
+                              .task_id = task->id,
+                              .task_type = task->spec.type,
+                              .level = report->level,
+                              .message = report->message,
+                              .context = report->context,
+                              .logged_at_us = batch->now_us};
+    struct execution *stored;
+
+    FAULT_POINT("report.log");
+    if (task->execution_slot > 0) {
+        entry.execution_id = batch->executions[task->execution_slot - 1].id;
+        return batch_log(batch, &entry, err);
+    }
+    if (batch->store->verbs->execution_load(batch->store, task->execution_key, &batch->arena,
+                                            &stored, err) < 0)
+        return -(int)err->code;
+    if (!stored)
+        return 0; /* removed by retention while it ran: nowhere to write it */
+    entry.execution_id = stored->id;
+    return batch_log(batch, &entry, err);
+}
+
+/* What a handler says of itself, as an event. The last one that is kept says so in the log. */
+static int tell(struct batch *batch, struct task *task, struct str detail, struct err *err)
+{
+    struct report line = {.op = REPORT_LOG, .level = SEVERITY_WARN,
+                          .message = STR(BOUND_EVENTS_TEXT)};
+
+    if (task->event_seq >= BOUND_EVENTS_TOLD)
+        return 0;
+    if (task->event_seq + 1 == BOUND_EVENTS_TOLD && write_log(batch, task, &line, err) < 0)
+        return -(int)err->code;
+    return batch_event(batch, task, ACTOR_WORKER, detail, err);
+}
+
 static struct str progress_told(struct batch *batch, const struct task *task,
                                 const struct report *report)
 {
@@ -66,11 +105,12 @@ static struct str progress_told(struct batch *batch, const struct task *task,
 static int progress(struct batch *batch, struct task *task, const struct report *report,
                     struct err *err)
 {
-    bool state_changes = report->state.data && !str_eq(report->state, task->state);
+    bool state_changes = report->state.data && !str_eq(report->state, task->state) &&
+                         task->event_seq < BOUND_EVENTS_TOLD; /* a state is what its events say */
 
     if (report->progress >= 0)
         task->progress = report->progress;
-    if (report->state.data)
+    if (state_changes)
         task->state = report->state;
     if (report->metadata.data)
         task->metadata = report->metadata;
@@ -82,7 +122,7 @@ static int progress(struct batch *batch, struct task *task, const struct report 
         return -(int)err->code;
     if (!state_changes)
         return 0;
-    return batch_event(batch, task, ACTOR_WORKER, progress_told(batch, task, report), err);
+    return tell(batch, task, progress_told(batch, task, report), err);
 }
 
 struct str checkpoint_short(const struct checkpoint *row, struct arena *arena)
@@ -137,33 +177,7 @@ static int checkpoint(struct batch *batch, struct task *task, const struct repor
     task->checkpoint_data = checkpoint_short(&row, &batch->arena);
     if (batch_touch(batch, task, err) < 0)
         return -(int)err->code;
-    return batch_event(batch, task, ACTOR_WORKER, checkpoint_told(batch, &row), err);
-}
-
-static int write_log(struct batch *batch, struct task *task, const struct report *report,
-                     struct err *err)
-{
-    struct log_entry entry = {.id = uuid7_new(&batch->queue->ids, batch->now_us),
-                              .task_id = task->id,
-                              .task_type = task->spec.type,
-                              .level = report->level,
-                              .message = report->message,
-                              .context = report->context,
-                              .logged_at_us = batch->now_us};
-    struct execution *stored;
-
-    FAULT_POINT("report.log");
-    if (task->execution_slot > 0) {
-        entry.execution_id = batch->executions[task->execution_slot - 1].id;
-        return batch_log(batch, &entry, err);
-    }
-    if (batch->store->verbs->execution_load(batch->store, task->execution_key, &batch->arena,
-                                            &stored, err) < 0)
-        return -(int)err->code;
-    if (!stored)
-        return 0; /* removed by retention while it ran: nowhere to write it */
-    entry.execution_id = stored->id;
-    return batch_log(batch, &entry, err);
+    return tell(batch, task, checkpoint_told(batch, &row), err);
 }
 
 static int spawn(struct batch *batch, struct task *task, struct report *report,

@@ -265,7 +265,8 @@ static void write_input(struct run *run)
         close_fd(&run->input_fd); /* all written, or the handler does not want it */
 }
 
-/* Output beyond the maximum is dropped; control lines are not output. */
+/* Output beyond the maximum is dropped; of control lines the sink decides, since outcomes and
+ * checkpoints among them always count. */
 static bool over_limit(const struct run *run, enum process_stream stream, size_t len)
 {
     return stream != PROCESS_CONTROL &&

@@ -32,7 +32,8 @@ struct process_spec {
     struct str input;          /* for stdin */
     int64_t timeout_ms;        /* 0 = none */
     int64_t grace_ms;          /* between SIGTERM and SIGKILL, and again before giving up */
-    int64_t output_bytes_max;  /* of stdout + stderr; what comes after is counted and dropped */
+    int64_t output_bytes_max;  /* of stdout + stderr; what comes after is counted and dropped.
+                                  Control lines are the sink's to count */
     struct process_limits limits; /* of the command and all it starts */
     struct process_identity identity; /* whom it runs as */
     const atomic_int *stop;    /* becomes non-zero when the command shall be stopped */

@@ -37,6 +37,8 @@ struct fake_task {
     bool retryable;
     int starts;
     int logs;
+    int64_t log_bytes; /* of messages and contexts */
+    int states;        /* progress with a state */
     int64_t progress;
     int64_t delay_ms;
     char error[256];
@@ -193,10 +195,12 @@ static void apply(struct fake_task *task, const struct report *report)
         task->status = STARTED;
     } else if (report->op == REPORT_PROGRESS) {
         task->progress = report->progress;
+        task->states += report->state.data != NULL;
     } else if (report->op == REPORT_LOG) {
         size_t len = strlen(task->log);
 
         task->logs++;
+        task->log_bytes += (int64_t)(report->message.len + report->context.len);
         snprintf(task->log + len, sizeof task->log - len, "%s " STR_FMT "\n",
                  severity_word(report->level), STR_ARG(report->message));
     } else if (ends[report->op] != WAITING) {

@@ -82,6 +82,39 @@ static void the_events_of_a_plain_life_are_told_without_rows(void **state)
     fx_verify(fx);
 }
 
+/* Whatever speaks for the task: the store keeps a bounded number of events about it (F-H16). */
+static void states_without_end_make_no_events_without_end(void **state)
+{
+    enum { STEP = 10000 };
+    struct fixture *fx = *state;
+    struct report *reports = calloc(STEP, sizeof *reports);
+    struct task *held, *stored;
+
+    worker(fx, "w", "default");
+    held = new_held(fx, "{\"type\":\"t\"}");
+    for (int i = 0; i < STEP; i++)
+        reports[i] = REPORT(held, .op = REPORT_PROGRESS, .progress = i % 100,
+                            .state = i % 2 ? STR("there") : STR("back"));
+    for (int step = 0; step < BOUND_EVENTS_TOLD / STEP + 1; step++) {
+        struct arena arena = ARENA_INIT(0);
+        struct report_request *request = report_prepare(fx, &arena, "w", reports, STEP);
+
+        assert_int_equal(queue_call(fx->queue, &request->base), 0);
+        assert_int_equal(request->results[STEP - 1].code, ERR_NONE);
+        arena_deinit(&arena);
+    }
+    report_ok(fx, "w", held, .op = REPORT_CHECKPOINT, .name = STR("late"), .progress = 98);
+    report_ok(fx, "w", held, .op = REPORT_COMPLETE);
+    stored = get(fx, held->id);
+    assert_int_equal(stored->status, STATUS_COMPLETED);
+    assert_int_equal(stored->event_seq, BOUND_EVENTS_TOLD + 1); /* its end is told */
+    assert_int_equal(fx_ask(fx, "SELECT count(*) FROM task_checkpoints"), 1);
+    assert_int_equal(fx_ask(fx, "SELECT count(*) FROM execution_logs "
+                                "WHERE message LIKE 'further states%'"), 1);
+    fx_verify(fx);
+    free(reports);
+}
+
 static void progress_makes_an_event_only_when_the_state_changes(void **state) /* A4 */
 {
     struct fixture *fx = *state;
@@ -572,6 +605,7 @@ int main(void)
         QUEUE_TEST(start_makes_a_claimed_task_run_once),
         QUEUE_TEST(an_outcome_without_a_start_implies_it),
         QUEUE_TEST(the_events_of_a_plain_life_are_told_without_rows),
+        QUEUE_TEST(states_without_end_make_no_events_without_end),
         QUEUE_TEST(progress_makes_an_event_only_when_the_state_changes),
         QUEUE_TEST(a_heartbeat_changes_neither_version_nor_updated_at),
         QUEUE_TEST(logs_are_kept_in_order_by_execution),

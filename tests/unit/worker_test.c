@@ -141,6 +141,47 @@ static void dropped_output_is_told_at_the_end_F_H16(void **state)
     fake_free(fake);
 }
 
+/* Lines on the control descriptor are stored as well: one limit holds for all of them together. */
+static void control_lines_count_towards_the_output_F_H16(void **state)
+{
+    static const char *const scripts[] = {
+        "yes '{\"log\":\"a line of the control descriptor\"}' | head -n 100000 >&3",
+        "yes '{\"log\":{\"message\":\"m\",\"context\":{\"long\":\"some more of it\"}}}' | "
+        "head -n 100000 >&3",
+        "yes 'no word that is known' | head -n 50000 >&3",
+        "yes out | head -n 5000; yes '{\"log\":\"and control\"}' | head -n 5000 >&3",
+        "i=0; while [ $i -lt 5000 ]; do i=$((i+1)); "
+        "echo \"{\\\"progress\\\":7,\\\"state\\\":\\\"number $i\\\"}\"; done >&3",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof scripts / sizeof *scripts; i++) {
+        char script[512];
+        char *const command[] = {"/bin/sh", "-c", script, NULL};
+        struct handler_rule rule = rule_of("sh", command);
+        struct worker_config config = {.slots = 1, .spawner = test_spawner(), .rules = &rule,
+                                       .rules_count = 1};
+        struct fake *fake = fake_new();
+        struct fake_task *task;
+        struct worker *worker;
+
+        snprintf(script, sizeof script,
+                 "%s; echo '{\"progress\":50}' >&3; echo '{\"result\":{\"a\":1}}' >&3", scripts[i]);
+        rule.output_bytes_max = 20000;
+        worker = start(fake, &config);
+        task = add_task(fake, "sh");
+        WAIT_FOR(fake, task->status > STARTED);
+        stop(worker, 1000);
+        assert_int_equal(task->status, COMPLETED);
+        assert_string_equal(task->result, "{\"a\":1}"); /* what it came to counts in any case */
+        assert_int_equal(task->progress, 50);
+        assert_true(task->log_bytes <= 20000 + 100); /* and the mark */
+        assert_true(task->log_bytes > 25); /* the mark at least */
+        assert_true(task->states < 1000);
+        fake_free(fake);
+    }
+}
+
 static void environment_names_the_task_and_no_token_F_I7(void **state)
 {
     struct fake *fake = fake_new();
@@ -645,6 +686,7 @@ int main(void)
         cmocka_unit_test(exit_codes_and_words_become_outcomes_C3),
         cmocka_unit_test(lines_become_logs_and_progress_in_order),
         cmocka_unit_test(dropped_output_is_told_at_the_end_F_H16),
+        cmocka_unit_test(control_lines_count_towards_the_output_F_H16),
         cmocka_unit_test(environment_names_the_task_and_no_token_F_I7),
         cmocka_unit_test(timeout_is_a_failure_that_says_so_D13),
         cmocka_unit_test(task_without_handler_fails_unless_another_could_run_it),

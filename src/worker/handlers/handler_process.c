@@ -23,6 +23,9 @@ struct command_run {
     bool outcome_refused;        /* the last word was wrong: refusal says why */
     char refusal[512];
     int64_t logs_count;
+    int64_t kept_bytes; /* of lines on all descriptors that are stored for good */
+    int64_t bytes_max;
+    bool is_full;
     uint64_t dropped_bytes;
 };
 
@@ -141,22 +144,62 @@ static char **make_environment(const struct handler *handler, const struct work 
 
 /* ---- lines ---- */
 
-static bool report_log(struct command_run *command, enum log_severity level, struct str line,
+/* Everything a run says is one sum, by whichever descriptor: what is stored of it has a limit. Once
+ * it is reached no small line slips in later. */
+static bool has_room(struct command_run *command, struct str line)
+{
+    command->is_full = command->is_full ||
+                       command->kept_bytes + (int64_t)line.len > command->bytes_max;
+    return !command->is_full;
+}
+
+static bool drop_line(struct command_run *command, struct str line)
+{
+    command->dropped_bytes += line.len + 1;
+    return true;
+}
+
+/* Counts `line`, which said it, when it was taken. */
+static bool report_counted(struct command_run *command, const struct report *report,
+                           struct str line)
+{
+    if (!command->run->report(command->run, report, false))
+        return false;
+    command->kept_bytes += (int64_t)line.len + 1;
+    command->logs_count += report->op == REPORT_LOG;
+    return true;
+}
+
+static bool report_log(struct command_run *command, struct report *report, struct str line,
                        bool cut)
+{
+    if (!has_room(command, line) ||
+        command->logs_count >= BOUND_LOG_LINES_PER_EXECUTION - 1) /* one is for the last word */
+        return drop_line(command, line);
+    output_text(&command->text, report->message, cut, BOUND_LOG_LINE_BYTES);
+    report->message = buf_view(&command->text);
+    return report_counted(command, report, line);
+}
+
+static bool report_text(struct command_run *command, enum log_severity level, struct str line,
+                        bool cut)
 {
     struct report report = worker_report(REPORT_LOG);
 
-    if (command->logs_count >= BOUND_LOG_LINES_PER_EXECUTION - 1) { /* one is for the last word */
-        command->dropped_bytes += line.len + 1;
-        return true;
-    }
-    output_text(&command->text, line, cut, BOUND_LOG_LINE_BYTES);
     report.level = level;
-    report.message = buf_view(&command->text);
-    if (!command->run->report(command->run, &report, false))
-        return false;
-    command->logs_count++;
-    return true;
+    report.message = line;
+    return report_log(command, &report, line, cut);
+}
+
+/* A state becomes an event: where there is no room for more, only the numbers and data count. */
+static bool report_progress(struct command_run *command, struct report *report, struct str line)
+{
+    if (!report->state.data && !report->detail.data)
+        return command->run->report(command->run, report, false);
+    if (has_room(command, line))
+        return report_counted(command, report, line);
+    report->state = report->detail = STR_NONE;
+    return command->run->report(command->run, report, false) && drop_line(command, line);
 }
 
 static bool is_outcome(enum report_op op)
@@ -183,7 +226,7 @@ static void keep_outcome(struct command_run *command, struct str line)
 
 static bool take_refused(struct command_run *command, enum report_op op, const char *why)
 {
-    if (!report_log(command, SEVERITY_WARN, str_of(why), false))
+    if (!report_text(command, SEVERITY_WARN, str_of(why), false))
         return false;
     if (is_outcome(op)) {
         command->outcome_refused = true;
@@ -207,18 +250,11 @@ static bool take_control(struct command_run *command, struct str line, bool cut)
         keep_outcome(command, line);
         return true;
     }
-    if (report.op != REPORT_LOG)
-        return command->run->report(command->run, &report, false);
-    if (command->logs_count >= BOUND_LOG_LINES_PER_EXECUTION - 1) {
-        command->dropped_bytes += line.len + 1;
-        return true;
-    }
-    output_text(&command->text, report.message, false, BOUND_LOG_LINE_BYTES);
-    report.message = buf_view(&command->text);
-    if (!command->run->report(command->run, &report, false))
-        return false;
-    command->logs_count++;
-    return true;
+    if (report.op == REPORT_LOG)
+        return report_log(command, &report, line, false);
+    if (report.op == REPORT_PROGRESS)
+        return report_progress(command, &report, line);
+    return command->run->report(command->run, &report, false);
 }
 
 static bool take(void *ctx, enum process_stream stream, struct str line, bool cut)
@@ -229,9 +265,9 @@ static bool take(void *ctx, enum process_stream stream, struct str line, bool cu
         return true; /* blank lines say nothing */
     switch (stream) {
     case PROCESS_OUT:
-        return report_log(command, SEVERITY_INFO, line, cut);
+        return report_text(command, SEVERITY_INFO, line, cut);
     case PROCESS_ERR:
-        return report_log(command, SEVERITY_WARN, line, cut);
+        return report_text(command, SEVERITY_WARN, line, cut);
     case PROCESS_CONTROL:
     case PROCESS_STREAM_COUNT:
         break;
@@ -441,6 +477,7 @@ static void run_command(const struct handler *handler, struct handler_run *run)
     command.memory_limited = rule->memory_bytes_max > 0;
     run->report(run, &started, true);
     spec = make_spec(handler, &command, environment);
+    command.bytes_max = spec.output_bytes_max;
     if (!environment || !spec.input.data || (rule->directory.data && !spec.directory))
         run->outcome = fail_report(run->arena, STR("out of memory"), STR_NONE);
     else if (process_run(&spec, &result, &err) < 0)
