@@ -316,15 +316,17 @@ static void check_store(struct checks *checks, struct str where, bool is_main,
     struct store *store;
     struct err err = {0};
     char shown[512];
+    bool is_file;
     char *name;
 
     if (str_starts(path, STR("sqlite:")))
         path = str_span(path.data + 7, path.len - 7);
     store_shown(path, shown, sizeof shown);
     name = arena_cstr(checks->arena, str_of(shown));
-    if (!strstr(shown, "://"))
+    is_file = str_is(path, shown);
+    if (is_file)
         check_space(checks, path);
-    if (name && !strstr(name, "://") && access(name, F_OK) < 0) {
+    if (name && is_file && access(name, F_OK) < 0) {
         add(checks, DOCTOR_OK, "store", arena_format(checks->arena, "'%s' is not there yet; "
             "'perdura serve' makes it", name), NULL);
     } else if (store_open(&store, where, &options, &err) < 0) {

@@ -24,7 +24,9 @@ static enum kind kind_of(struct str where, struct str *path)
         *path = str_span(where.data + sqlite.len, where.len - sqlite.len);
         return path->len ? KIND_SQLITE : KIND_UNKNOWN;
     }
-    if (where.len == 0 || memmem(where.data, where.len, "://", 3))
+    if (where.len == 0 || memmem(where.data, where.len, "://", 3) ||
+        str_starts(where, STR("postgres:")) || str_starts(where, STR("postgresql:")) ||
+        memmem(where.data, where.len, "password=", 9)) /* slips that would show a password */
         return KIND_UNKNOWN;
     return KIND_SQLITE;
 }

@@ -482,7 +482,11 @@ static void shown_values_hide_passwords_and_tokens(void **state)
     } table[] = {
         {"postgres://me:secret@db:5432/app", "postgres://me@db:5432/app"},
         {"postgres://me:se%40cret@db/app", "postgres://me@db/app"},
-        {"postgres://me:se@cret@db/app", "postgres://me@cret@db/app"}, /* as libpq reads it */
+        {"postgres://me:se@cret@db/app", "postgres://…"}, /* libpq ends it at the first '@' */
+        {"postgres://me:se/cret@db/app", "postgres://…"},
+        {"postgres://me:se%zzcret@db/app", "postgres://…"},
+        {"postgres:/me:secret@db/app", "…"},
+        {"host=db user=me password=secret", "…"},
         {"postgres://db/app?user=me&password=secret", "postgres://me@db/app"},
         {"postgres://db/app?user=me&password=a&passwor%64=secret", "postgres://me@db/app"},
         {"postgres://a:1@db/app?password=secret&password=secret", "postgres://a@db/app"},

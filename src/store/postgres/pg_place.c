@@ -2,6 +2,7 @@
  * is `?schema=NAME`, or `perdura`; it becomes the search path of every connection. Whoever names a
  * search path in the URL's options himself gets that. Pure. */
 #include "store/postgres/pg_int.h"
+#include "store/postgres/pg_store.h"
 
 #include <stdio.h>
 
@@ -79,8 +80,10 @@ int pg_place(struct str where, bool pooler, char **place, char schema[PG_SCHEMA_
     struct str parameter, options = STR_NONE;
     struct buf out = BUF_INIT(PLACE_BYTES_MAX);
     bool any = false, named = false;
-    int rc = set_schema(STR(DEFAULT_SCHEMA), schema, err);
+    int rc = pg_url_check(where, err);
 
+    if (rc == 0)
+        rc = set_schema(STR(DEFAULT_SCHEMA), schema, err);
     buf_append(&out, where.data, len);
     while (rc == 0 && next_parameter(&query, &parameter)) {
         if (str_starts(parameter, STR("schema="))) {

@@ -57,6 +57,17 @@ static const char *part_of(const PQconninfoOption *parts, const char *name)
     return NULL;
 }
 
+/* A password with '@', ':' or '/' in it, not encoded, ends up among these. */
+static bool is_clear(const PQconninfoOption *parts)
+{
+    const char *host = part_of(parts, "host");
+    const char *port = part_of(parts, "port");
+
+    if (port && port[strspn(port, "0123456789,")])
+        return false;
+    return !host || host[0] == '/' || !strpbrk(host, "@?");
+}
+
 /* host1:port1,host2:port2; one port may stand for all. */
 static void write_hosts(struct buf *out, const char *hosts, const char *ports)
 {
@@ -81,7 +92,7 @@ void pg_shown(struct str where, char *out, size_t cap)
     struct str schema;
     PQconninfoOption *parts = take_apart(where, &schema);
 
-    if (parts) {
+    if (parts && is_clear(parts)) {
         const char *user = part_of(parts, "user");
         const char *host = part_of(parts, "host");
 
@@ -90,12 +101,25 @@ void pg_shown(struct str where, char *out, size_t cap)
         buf_format(&text, "/%s", part_of(parts, "dbname") ? part_of(parts, "dbname") : "");
         if (schema.data)
             buf_format(&text, "?schema=" STR_FMT, STR_ARG(schema));
-        PQconninfoFree(parts);
     } else {
         buf_text(&text, UNREADABLE);
     }
+    PQconninfoFree(parts);
     snprintf(out, cap, STR_FMT, STR_ARG(buf_view(&text)));
     buf_deinit(&text);
+}
+
+/* Before libpq says it, which quotes what it does not understand. */
+int pg_url_check(struct str where, struct err *err)
+{
+    struct str schema;
+    PQconninfoOption *parts = take_apart(where, &schema);
+    bool clear = parts && is_clear(parts);
+
+    PQconninfoFree(parts);
+    return clear ? 0 : err_set(err, ERR_USAGE, "the address of the database cannot be read; in "
+                               "user and password write '@' as %%40, ':' as %%3A, '/' as %%2F, "
+                               "'%%' as %%25, and name only parameters that libpq knows");
 }
 
 bool pg_has_password(struct str where)
@@ -104,7 +128,6 @@ bool pg_has_password(struct str where)
     PQconninfoOption *parts = take_apart(where, &schema);
     bool has = parts && part_of(parts, "password");
 
-    if (parts)
-        PQconninfoFree(parts);
+    PQconninfoFree(parts);
     return has;
 }

@@ -7,6 +7,7 @@
 int pg_store_open(struct store **store, struct str where, const struct store_options *options,
                   struct err *err);
 
+int pg_url_check(struct str where, struct err *err);
 void pg_shown(struct str where, char *out, size_t cap);
 bool pg_has_password(struct str where);
 
