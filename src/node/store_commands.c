@@ -323,7 +323,7 @@ static void check_store(struct checks *checks, struct str where, bool is_main,
         path = str_span(path.data + 7, path.len - 7);
     store_shown(path, shown, sizeof shown);
     name = arena_cstr(checks->arena, str_of(shown));
-    is_file = str_is(path, shown);
+    is_file = str_is(path, shown) && !strstr(shown, "://");
     if (is_file)
         check_space(checks, path);
     if (name && is_file && access(name, F_OK) < 0) {
