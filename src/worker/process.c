@@ -227,15 +227,19 @@ static void read_status(struct run *run)
             return;
         if (!run->ended)
             run->result->end = PROCESS_SHIM_DIED;
+        spawner_note_shim(run->spec->spawner, run->shim, false);
+        spawner_end_strays(run->spec->spawner);
         process_kill_leftovers(run->spec->environment);
         run->gone = true;
         return;
     }
     if (message.event == SHIM_BEGUN) {
         run->shim = message.value;
+        spawner_note_shim(run->spec->spawner, run->shim, true);
         return;
     }
     if (message.event == SHIM_GONE) {
+        spawner_note_shim(run->spec->spawner, run->shim, false);
         run->gone = true;
         return;
     }

@@ -3,6 +3,7 @@
  * kernel keeps whole: the lock is for starting it again only. */
 #include "worker/spawner.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -22,14 +24,21 @@
 #define HELLO_MS 30000      /* a machine that stalls starts programs slowly */
 #define SEND_SECONDS_MAX 30 /* for a spawner that was stopped */
 #define CLOSE_MS 1000
+#define ROUND_MS 10
+#define ROUNDS_QUIET 3 /* the list of children may miss one while another ends: look again */
+#define ROUNDS_MAX 500
+#define SHIMS_STEP 64
 #define SELF "/proc/self/exe"
 
 struct spawner {
     pthread_mutex_t lock;
     int program_fd;
-    bool can_be_self;
+    bool owns_process;
     int socket;
     pid_t pid;
+    pid_t *shims; /* that live */
+    size_t shims_count;
+    size_t shims_cap;
 };
 
 /* ---- the program ---- */
@@ -162,14 +171,14 @@ static int start(struct spawner *spawner, struct err *err)
     snprintf(path, sizeof path, "/proc/self/fd/%d", spawner->program_fd);
     if (spawner->program_fd >= 0 && start_program(spawner, path))
         return 0;
-    if (spawner->can_be_self && start_program(spawner, SELF))
+    if (spawner->owns_process && start_program(spawner, SELF))
         return 0;
     return err_set(err, ERR_UNAVAILABLE, "cannot start %s, which starts handlers: %s; it belongs "
                    "beside perdura or into ../libexec, and /proc must be mounted", SPAWNER_NAME,
                    errno ? strerror(errno) : "it did not answer");
 }
 
-struct spawner *spawner_open(bool can_be_self, struct err *err)
+struct spawner *spawner_open(bool owns_process, struct err *err)
 {
     struct spawner *spawner = calloc(1, sizeof *spawner);
 
@@ -179,8 +188,10 @@ struct spawner *spawner_open(bool can_be_self, struct err *err)
     }
     pthread_mutex_init(&spawner->lock, NULL);
     spawner->socket = -1;
-    spawner->can_be_self = can_be_self;
+    spawner->owns_process = owns_process;
     spawner->program_fd = open_program();
+    if (owns_process && getpid() != 1) /* to the first process come others' children too */
+        prctl(PR_SET_CHILD_SUBREAPER, 1);
     return spawner;
 }
 
@@ -193,6 +204,102 @@ int spawner_ready(struct spawner *spawner, struct err *err)
         rc = start(spawner, err);
     pthread_mutex_unlock(&spawner->lock);
     return rc;
+}
+
+/* ---- what was left behind ---- */
+
+static bool adopts(const struct spawner *spawner)
+{
+    int is_reaper = 0;
+
+    return spawner->owns_process && prctl(PR_GET_CHILD_SUBREAPER, &is_reaper) == 0 && is_reaper;
+}
+
+/* Under the lock, so here and below. A shim whose spawner was killed is our child and no stray, but
+ * reaped all the same. */
+static void reap_strays(struct spawner *spawner)
+{
+    siginfo_t info = {.si_pid = 0};
+
+    while (adopts(spawner) && waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           info.si_pid != 0 && info.si_pid != spawner->pid) {
+        waitpid(info.si_pid, NULL, 0);
+        info.si_pid = 0;
+    }
+}
+
+static bool is_known(const struct spawner *spawner, pid_t pid)
+{
+    for (size_t i = 0; i < spawner->shims_count; i++)
+        if (spawner->shims[i] == pid)
+            return true;
+    return pid == spawner->pid;
+}
+
+/* The children of one of our threads; true when there was no stray among them. */
+static bool kill_strays_of(struct spawner *spawner, const char *thread)
+{
+    char path[300];
+    bool none = true;
+    FILE *file;
+    int pid;
+
+    snprintf(path, sizeof path, "/proc/self/task/%s/children", thread);
+    file = fopen(path, "re");
+    while (file && fscanf(file, "%d", &pid) == 1) {
+        if (is_known(spawner, pid))
+            continue;
+        none = false;
+        kill(pid, SIGKILL); /* our child, not reaped yet */
+    }
+    if (file)
+        fclose(file);
+    return none;
+}
+
+static bool kill_strays(struct spawner *spawner)
+{
+    DIR *folder = opendir("/proc/self/task");
+    struct dirent *entry;
+    bool none = true;
+
+    while (folder && (entry = readdir(folder)) != NULL)
+        if (entry->d_name[0] != '.' && !kill_strays_of(spawner, entry->d_name))
+            none = false;
+    if (folder)
+        closedir(folder);
+    return none;
+}
+
+void spawner_end_strays(struct spawner *spawner)
+{
+    int quiet = 0;
+
+    pthread_mutex_lock(&spawner->lock);
+    for (int round = 0; adopts(spawner) && quiet < ROUNDS_QUIET && round < ROUNDS_MAX; round++) {
+        quiet = kill_strays(spawner) ? quiet + 1 : 0;
+        reap_strays(spawner);
+        poll(NULL, 0, ROUND_MS);
+    }
+    pthread_mutex_unlock(&spawner->lock);
+}
+
+void spawner_note_shim(struct spawner *spawner, pid_t shim, bool lives)
+{
+    pthread_mutex_lock(&spawner->lock);
+    if (lives && spawner->shims_count == spawner->shims_cap) {
+        size_t cap = spawner->shims_cap + SHIMS_STEP;
+        pid_t *more = realloc(spawner->shims, cap * sizeof *more);
+
+        spawner->shims_cap = more ? cap : spawner->shims_cap;
+        spawner->shims = more ? more : spawner->shims;
+    }
+    if (lives && spawner->shims_count < spawner->shims_cap)
+        spawner->shims[spawner->shims_count++] = shim;
+    for (size_t i = 0; !lives && i < spawner->shims_count; i++)
+        if (spawner->shims[i] == shim)
+            spawner->shims[i--] = spawner->shims[--spawner->shims_count];
+    pthread_mutex_unlock(&spawner->lock);
 }
 
 /* ---- requests ---- */
@@ -237,6 +344,7 @@ int spawner_start(struct spawner *spawner, const int fds[SHIM_FD_COUNT], struct 
     int rc = 0;
 
     pthread_mutex_lock(&spawner->lock);
+    reap_strays(spawner);
     sent = spawner->socket >= 0 && send_request(spawner->socket, fds);
     if (!sent && (spawner->socket < 0 || errno == EPIPE || errno == ECONNRESET)) {
         rc = restart(spawner, err);
@@ -266,5 +374,6 @@ void spawner_close(struct spawner *spawner)
     if (spawner->program_fd >= 0)
         close(spawner->program_fd);
     pthread_mutex_destroy(&spawner->lock);
+    free(spawner->shims);
     free(spawner);
 }

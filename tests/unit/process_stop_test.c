@@ -126,6 +126,35 @@ static void a_handler_that_kills_its_shim_does_not_outlive_it_F_I1(void **state)
     seen_deinit(&seen);
 }
 
+/* As above, and the spawner is killed first: this process inherits what is left. */
+static void a_handler_that_kills_shim_and_spawner_does_not_outlive_them_F_I1(void **state)
+{
+    char *const command[] = {
+        "/bin/sh", "-c",
+        "dir=$(mktemp -d); mkfifo $dir/f; "
+        "(env -i setsid /bin/sh -c \"trap '' HUP TERM; echo \\$\\$ >&3; echo > $dir/f; "
+        "while :; do sleep 1; done\" &) ; read x < $dir/f; rm -r $dir; "
+        "kill -9 $(cut -d ' ' -f 4 /proc/$PPID/stat); kill -9 $PPID; exec sleep 300", NULL};
+    pid_t owner = fork(); /* a process that is its own */
+    int status = 0;
+
+    (void)state;
+    if (owner == 0) {
+        struct spawner *spawner = spawner_open(true, NULL);
+        struct process_spec spec;
+        struct seen seen;
+
+        seen_init(&seen);
+        seen.on_line = note_pid;
+        spec = spec_of(&seen, command);
+        spec.spawner = spawner;
+        run_spec(&seen, &spec);
+        _exit(seen.result.end == PROCESS_SHIM_DIED && seen.pid > 1 && !alive(seen.pid) ? 0 : 1);
+    }
+    assert_int_equal(waitpid(owner, &status, 0), owner);
+    assert_int_equal(status, 0);
+}
+
 static void runs_go_on_when_the_spawner_is_killed_and_the_next_starts_another(void **state)
 {
     pid_t before;
@@ -391,6 +420,7 @@ int main(void)
         cmocka_unit_test(many_runs_leave_no_zombie_and_no_descriptor_F_I2),
         cmocka_unit_test(descendants_are_gone_even_when_the_shim_is_killed_F_I1),
         cmocka_unit_test(a_handler_that_kills_its_shim_does_not_outlive_it_F_I1),
+        cmocka_unit_test(a_handler_that_kills_shim_and_spawner_does_not_outlive_them_F_I1),
         cmocka_unit_test(runs_go_on_when_the_spawner_is_killed_and_the_next_starts_another),
         cmocka_unit_test(end_is_decided_by_exit_not_by_pipes_F_I10),
         cmocka_unit_test(killed_worker_takes_handler_and_daemon_with_it_F_I3),
