@@ -99,8 +99,8 @@ static void take_request(struct spawner_state *state)
     int fds[SHIM_FD_COUNT];
     int count;
 
-    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR && errno != EMFILE))
-        state->is_asked = false;
+    if (got == 0 || (got < 0 && errno == ECONNRESET))
+        state->is_asked = false; /* anything else may pass */
     if (!head || head->cmsg_type != SCM_RIGHTS)
         return;
     count = (int)((head->cmsg_len - CMSG_LEN(0)) / sizeof(int));

@@ -333,8 +333,11 @@ static int restart(struct spawner *spawner, struct err *err)
     if (spawner->socket >= 0)
         close(spawner->socket);
     spawner->socket = -1;
-    if (spawner->pid > 0)
+    if (spawner->pid > 0) {
+        kill(spawner->pid, SIGKILL); /* our child, not reaped yet */
         waitpid(spawner->pid, NULL, 0);
+    }
+    spawner->pid = 0;
     return start(spawner, err);
 }
 
