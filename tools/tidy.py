@@ -84,6 +84,12 @@ for folder, _, files in sorted(os.walk(source)):
             say(path, 1, f"the name is used by {names[file]} too")
         names[file] = name
 
+for store in ("sqlite", "postgres"):  # of two migrations with one number only one would be applied
+    folder = os.path.join(root, "src", "store", store, "migrations")
+    ups = sorted(name for name in os.listdir(folder) if name.endswith(".up.sql"))
+    for before, name in zip(ups, ups[1:]):
+        if name[:4] == before[:4]:
+            say(os.path.join(folder, name), 1, f"has the number of {before}")
 for finding in findings:
     print(finding)
 print(f"{len(names)} files, {len(findings)} findings")
