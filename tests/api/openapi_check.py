@@ -33,7 +33,7 @@ ANY_TYPE = frozenset(("null", "boolean", "integer", "number", "string", "array",
 PROBLEMS_MAX = 20  # of one answer
 ITEMS_CHECKED = 100  # of one list, about
 ANYWHERE = (408, 431)  # before a request has an operation
-ELSEWHERE = (400, 401, 403, 404, 405, 422, *ANYWHERE)  # for paths and methods that are not there
+ELSEWHERE = (400, 401, 403, 404, 405, 422, 429, *ANYWHERE)  # for paths and methods that are not there
 
 
 def type_of(value):

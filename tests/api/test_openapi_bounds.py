@@ -114,6 +114,14 @@ class FromTheHeader(unittest.TestCase):
                 schema = plain(schema["properties"][member]) if member else schema
                 self.assertEqual(schema[word], bounds[constant], (constant, component, member))
 
+    def test_error_codes_and_their_statuses_are_those_of_the_table(self):
+        table = re.findall(r'X\(ERR_\w+, (\d+), \d, "(\w+)"\)', (ROOT / "src/base/err.h").read_text())
+        self.assertEqual(sorted(SCHEMAS["ErrorCode"]["enum"]), sorted(word for _, word in table))
+        document = openapi_check.document().document
+        told = {status for item in document["paths"].values() for operation in item.values()
+                for status in operation["responses"]} | set(re.findall(r"\b\d{3}\b", document["info"]["description"]))
+        self.assertLessEqual({status for status, _ in table}, told)
+
     def test_a_bound_in_bytes_is_also_one_in_characters(self):
         def walk(node):
             if isinstance(node, dict):
