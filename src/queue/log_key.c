@@ -84,6 +84,23 @@ static void tell_foreign(struct queue *queue, struct pen *pen)
            "changed the store"));
 }
 
+/* The store names another key than ours. Where its newest record is by ours, that name was put there
+ * by an intruder, and no other node means it. */
+static int correct_name(struct batch *batch, const char *hex, bool *waits, struct err *err)
+{
+    struct pen pen = {.foreign = false};
+
+    if (batch->store->verbs->logs->anchor_last(batch->store, &batch->arena, &pen.last, err) < 0)
+        return -(int)err->code;
+    if (!anchor_parse(pen.last.record, &pen.before) || !newest_is_ours(batch->queue, &pen))
+        return 0;
+    *waits = false;
+    batch->wrote = true;
+    LOG(batch->queue->log, LOG_WARN, "log.key_renamed", KC("meaning", "the store named another "
+        "key than the one its newest record is signed with: an intruder changed the store"));
+    return batch->store->verbs->info_put(batch->store, "log_public_key", str_of(hex), err);
+}
+
 /* Nobody signs in the place of another: where the store has a key, that one is meant. *waits: it
  * has one, and we do not; what can wait for it does. One that is not there yet may be made. */
 static int find_key(struct batch *batch, bool make, struct str *stored,
@@ -102,6 +119,8 @@ static int find_key(struct batch *batch, bool make, struct str *stored,
     sign_key_public(queue->heads.key, public_key);
     hash_hex(public_key, sizeof public_key, hex);
     *waits = stored->data && batch->store->shared && !str_is(*stored, hex);
+    if (*waits && correct_name(batch, hex, waits, err) < 0)
+        return -(int)err->code;
     if (*waits)
         tell_unsigned(queue, "the key is another one than that of the other nodes: copy theirs");
     else

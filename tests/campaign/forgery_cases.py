@@ -101,6 +101,16 @@ class ForgeryCases:
         self.assertTrue(closed.issuperset(case.ended))
         self.assertFalse(closed.intersection(case.held))
 
+    def test_d9_a_store_that_names_another_key_is_signed_with_its_own(self):
+        case = self.case()
+        case.put(f"UPDATE store_info SET value = '{'ab' * 32}' WHERE name = 'log_public_key'")
+        case.apply()
+        case.serve(forgeries.goes_on(case))
+        report = case.verify()
+        self.assertTrue(report["ok"], report)
+        self.assertEqual(report["public_key"], self.stand.public_key)
+        self.assertNotIn("log lines from before the key", report["checked"])
+
     def test_d9_a_store_without_records_is_adopted_once_and_in_the_open(self):
         """As one from before there was a key; without an anchor file nobody can know better."""
         case = self.case()
