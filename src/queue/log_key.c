@@ -84,8 +84,8 @@ static void tell_foreign(struct queue *queue, struct pen *pen)
            "changed the store"));
 }
 
-/* The store names another key than ours. Where its newest record is by ours, that name was put there
- * by an intruder, and no other node means it. */
+/* The store names another key than ours. Where its newest record is by ours, an intruder put that
+ * name there, and no other node means it. */
 static int correct_name(struct batch *batch, const char *hex, bool *waits, struct err *err)
 {
     struct pen pen = {.foreign = false};
