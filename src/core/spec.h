@@ -56,6 +56,9 @@ void spec_init(struct task_input *input);
 int spec_finish(struct task_input *input, const struct settings *settings, struct arena *arena,
                 struct err *err);
 
+/* Idempotency keys that begin like this are the engine's own: a request may not take them. */
+#define SPEC_OWN_KEYS "perdura:"
+
 /* low, medium, high, critical or a number in bounds. */
 bool priority_parse(struct str text, int64_t *priority);
 const char *priority_level(int64_t priority); /* the word for it; NULL = it has none */

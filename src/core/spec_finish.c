@@ -160,6 +160,14 @@ out:
     return rc;
 }
 
+static int check_key(struct str key, struct err *err)
+{
+    if (!key.data || !str_starts(key, STR(SPEC_OWN_KEYS)))
+        return 0;
+    return err_set_field(err, ERR_INVALID, "idempotency_key", "\"idempotency_key\" must not begin "
+                         "with \"" SPEC_OWN_KEYS "\": such keys are Perdura's own.");
+}
+
 static int check_input(const struct task_input *input, struct err *err)
 {
     int rc;
@@ -168,6 +176,8 @@ static int check_input(const struct task_input *input, struct err *err)
         return err_set_field(err, ERR_INVALID, "type",
                              "\"type\" is missing; it says which handler does the task.");
     rc = spec_check_text(input->spec.type, BOUND_NAME_BYTES, "type", err);
+    if (rc == 0)
+        rc = check_key(input->spec.idempotency_key, err);
     if (rc == 0)
         rc = spec_check_queue(input->spec.queue, err);
     if (rc == 0)

@@ -176,8 +176,8 @@ static int escalate(struct batch *batch, struct task *task, struct err *err)
     input.spec.payload = batch_text(batch, "{\"dead_letter\":\"%s\"}", id);
     input.spec.correlation_id = task->spec.correlation_id;
     inherit_trace(batch, task, &batch->arena, &input.spec);
-    input.spec.idempotency_key = batch_text(batch, "dead_letter:%s:%lld", id,
-                                            (long long)task->attempts);
+    input.spec.idempotency_key = batch_text(batch, SPEC_OWN_KEYS "dead_letter:%s:%lld",
+                                            id, (long long)task->attempts);
     if (enqueue_tasks(batch, &input, 1, ACTOR_LEADER, NULL, &batch->arena, &made, &duplicate,
                       &differs, err) == 0)
         return 0;
