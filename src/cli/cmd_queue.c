@@ -1,4 +1,5 @@
 /* perdura queue …: queues with their limits. One thread. */
+#include "base/json.h"
 #include "cli/cli_client.h"
 #include "cli/listing.h"
 #include "core/bounds.h"
@@ -73,6 +74,33 @@ static int run_resume(struct call *call)
     return act(call, "POST", ":resume", STR("{}"));
 }
 
+static int run_delete(struct call *call)
+{
+    struct client client = {0};
+    struct buf line = BUF_INIT(BODY_BYTES_MAX);
+    struct str reply;
+    int rc = client_open(&client, call);
+
+    if (rc == 0)
+        rc = client_call(&client, "DELETE", client_path(call, "/v1/queues/", call->args[0], ""),
+                         STR_NONE, CLIENT_TIMEOUT_MS, &reply);
+    client_close(&client);
+    if (rc < 0)
+        return rc;
+    if (call_given(call, "json")) { /* as for tasks and jobs */
+        buf_byte(&line, '{');
+        json_write_member_string(&line, "name", call->args[0]);
+        buf_text(&line, ",\"deleted\":true}");
+        terminal_json(&call->out, buf_view(&line));
+    } else {
+        buf_str(&line, call->args[0]);
+        buf_text(&line, " deleted");
+        terminal_line(&call->out, COLOUR_NONE, buf_view(&line));
+    }
+    buf_deinit(&line);
+    return 0;
+}
+
 static int run_limit(struct call *call)
 {
     struct buf body = BUF_INIT(BODY_BYTES_MAX);
@@ -123,6 +151,9 @@ static const struct command queue_list = {
 ONE_QUEUE(show, "Show a queue", NULL);
 ONE_QUEUE(pause, "Hand out no more tasks of a queue", "Tasks that run go on.");
 ONE_QUEUE(resume, "Hand out tasks of a queue again", NULL);
+ONE_QUEUE(delete, "Delete a queue that holds no task",
+          "With its settings. Ended tasks count, too, until retention has removed them. Empty "
+          "queues without settings go by themselves.");
 
 static const struct command queue_limit = {
     .name = "limit",
@@ -139,11 +170,12 @@ static const struct command queue_limit = {
 };
 
 static const struct command *const subcommands[] = {&queue_list,   &queue_show,  &queue_pause,
-                                                    &queue_resume, &queue_limit, NULL};
+                                                    &queue_resume, &queue_limit, &queue_delete,
+                                                    NULL};
 
 const struct command command_queue = {
     .name = "queue",
-    .summary = "Look at queues, pause them, set their limits",
+    .summary = "Look at queues, pause them, set their limits, delete them",
     .example = "perdura queue list\nperdura queue limit default --rate 100/s",
     .subcommands = subcommands,
 };

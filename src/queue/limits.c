@@ -28,6 +28,26 @@ static void limits_free(struct map *map, struct heap *wakes)
     map_deinit(map);
 }
 
+void limits_drop(struct queue *queue, struct queue_state *state)
+{
+    map_remove(&queue->queues, state->row.rule.name);
+    limits_free(&state->types, &queue->wakes);
+    limits_free(&state->keys, &queue->wakes);
+    state->next_dropped = queue->dropped;
+    queue->dropped = state;
+}
+
+void limits_bury(struct queue *queue)
+{
+    struct queue_state *state;
+
+    while ((state = queue->dropped) != NULL) {
+        queue->dropped = state->next_dropped;
+        arena_deinit(&state->arena);
+        free(state);
+    }
+}
+
 void limits_deinit(struct queue *queue)
 {
     uint32_t cursor = 0;
@@ -42,6 +62,7 @@ void limits_deinit(struct queue *queue)
     map_deinit(&queue->queues);
     heap_deinit(&queue->wakes);
     queue->wakes = HEAP_INIT;
+    limits_bury(queue);
 }
 
 struct queue_state *limits_queue(struct queue *queue, struct str name)
@@ -258,8 +279,12 @@ static int follow_row(struct batch *batch, struct queue_row *row, struct err *er
     struct queue_state *state = limits_queue(queue, row->rule.name);
 
     add_configured(queue, &row->rule);
+    if (state)
+        state->followed = queue->queues_followed;
     if (!state) {
         state = state_new(queue, row, err);
+        if (state)
+            state->followed = queue->queues_followed;
         batch_heat_here(batch, state); /* it came with a task, and somebody may wait for it */
         return state ? 0 : -(int)err->code;
     }
@@ -279,9 +304,10 @@ int limits_follow(struct batch *batch, struct err *err)
     uint32_t count;
     int rc = batch->store->verbs->queues_load(batch->store, &batch->arena, &rows, &count, err);
 
+    batch->queue->queues_followed++;
     for (uint32_t i = 0; rc == 0 && i < count; i++)
         rc = follow_row(batch, &rows[i], err);
-    return rc;
+    return rc < 0 ? rc : queues_follow_gone(batch, err);
 }
 
 int limits_follow_one(struct batch *batch, struct str name, struct queue_state **state,

@@ -212,6 +212,7 @@ struct queue_patch_request {
     struct str name;
     bool pause, resume;
     bool known_only;        /* ERR_NOT_FOUND instead of making a queue */
+    bool remove;            /* an empty one; ERR_CONFLICT while it holds tasks */
     struct queue_rule rule; /* fields named by `set` are taken */
     unsigned set;           /* QUEUE_SET_... */
     struct queue_view view; /* out */

@@ -46,6 +46,8 @@ struct queue_state {
     struct queue_state *next_hot;
     bool heated;            /* the same, by this batch itself: other nodes are told */
     struct queue_state *next_heated;
+    uint64_t followed;      /* the look at the store's rows that saw it last */
+    struct queue_state *next_dropped;
 };
 
 /* A live worker. */
@@ -255,6 +257,9 @@ struct queue {
 
     struct batch batch;
     struct map queues;       /* struct queue_state */
+    uint64_t queues_followed; /* looks at the store's rows so far */
+    struct queue_state *dropped; /* gone, freed when the next batch begins */
+    int64_t next_idle_queues_us; /* when empty ones are looked for again */
     struct map workers;      /* struct worker_state */
     struct map lost_workers; /* struct lost_worker, of one pass of the sweep */
     struct heap wakes;       /* of limits */
@@ -550,6 +555,12 @@ int limits_load(struct queue *queue, struct err *err); /* queues, and what runs 
 void limits_deinit(struct queue *queue);
 int limits_follow(struct batch *batch, struct err *err); /* queues other nodes made or changed */
 struct queue_state *limits_queue(struct queue *queue, struct str name); /* NULL = not there */
+void limits_drop(struct queue *queue, struct queue_state *state); /* out of the map */
+void limits_bury(struct queue *queue); /* frees what was dropped */
+/* queues_gone.c */
+int queues_remove(struct batch *batch, struct queue_patch_request *request);
+int queues_remove_idle(struct batch *batch, struct err *err); /* empty and without settings */
+int queues_follow_gone(struct batch *batch, struct err *err); /* that others removed */
 int limits_queue_room(const struct batch *batch, uint32_t more, struct err *err);
 int limits_queue_make(struct batch *batch, struct str name, struct queue_state **state,
                       struct err *err);

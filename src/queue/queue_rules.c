@@ -158,6 +158,8 @@ int limits_patch(struct batch *batch, struct queue_patch_request *request)
     struct queue_state *state;
     struct queue_row row;
 
+    if (request->remove)
+        return queues_remove(batch, request);
     if (request->known_only && !limits_queue(batch->queue, request->name))
         return err_set(err, ERR_NOT_FOUND, "there is no such queue");
     if (limits_queue_make(batch, request->name, &state, err) < 0 ||

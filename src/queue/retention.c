@@ -224,7 +224,7 @@ int retention_run(struct batch *batch, bool *more, struct err *err)
     if (removed)
         batch->wrote = true;
     *more |= removed == REMOVE_STEP;
-    if (prune_recoveries(batch, more, err) < 0)
+    if (prune_recoveries(batch, more, err) < 0 || queues_remove_idle(batch, err) < 0)
         return -(int)err->code;
     return catalog_here(batch->queue) ? prune_fires(batch, more, err) : 0;
 }

@@ -228,6 +228,7 @@ static int renew_claimers(struct batch *batch, struct request *list, struct err 
 /* Everything of one transaction but its commit. */
 static int decide(struct batch *batch, struct request *list, bool timers, struct err *err)
 {
+    limits_bury(batch->queue);
     if (nodes_follow(batch, err) < 0)
         return -(int)err->code;
     if (apply_all(batch, list, false, err) < 0)

@@ -48,6 +48,7 @@ void api_worker_report(struct api_call *call);
 void api_queues_list(struct api_call *call);
 void api_queue_get(struct api_call *call);
 void api_queue_patch(struct api_call *call);
+void api_queue_delete(struct api_call *call);
 void api_queue_pause(struct api_call *call);
 void api_queue_resume(struct api_call *call);
 /* api_categories.c */

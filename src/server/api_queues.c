@@ -178,7 +178,12 @@ static void patched(struct api_call *call)
     call_reply(call, 200);
 }
 
-enum change { CHANGE_PATCH, CHANGE_PAUSE, CHANGE_RESUME };
+static void removed(struct api_call *call)
+{
+    call_reply_empty(call);
+}
+
+enum change { CHANGE_PATCH, CHANGE_PAUSE, CHANGE_RESUME, CHANGE_REMOVE };
 
 static void change(struct api_call *call, enum change what)
 {
@@ -200,13 +205,20 @@ static void change(struct api_call *call, enum change what)
     request->name = call->name;
     request->pause = what == CHANGE_PAUSE;
     request->resume = what == CHANGE_RESUME;
+    request->remove = what == CHANGE_REMOVE;
     call->ctx = request;
-    call_submit(call, &request->base, REQUEST_QUEUE_PATCH, patched);
+    call_submit(call, &request->base, REQUEST_QUEUE_PATCH,
+                what == CHANGE_REMOVE ? removed : patched);
 }
 
 void api_queue_patch(struct api_call *call)
 {
     change(call, CHANGE_PATCH);
+}
+
+void api_queue_delete(struct api_call *call)
+{
+    change(call, CHANGE_REMOVE);
 }
 
 void api_queue_pause(struct api_call *call)

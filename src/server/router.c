@@ -64,6 +64,7 @@ const struct route routes[] = {
     {HTTP_GET, "/v1/queues", api_queues_list, "List queues", {LIST}},
     {HTTP_GET, "/v1/queues/{name}", api_queue_get, "One queue", {0}},
     {HTTP_PATCH, "/v1/queues/{name}", api_queue_patch, "Change limits and order of a queue", {0}},
+    {HTTP_DELETE, "/v1/queues/{name}", api_queue_delete, "Delete a queue that holds no task", {0}},
     {HTTP_POST, "/v1/queues/{name}:pause", api_queue_pause, "Hand out no more tasks of a queue",
      {0}},
     {HTTP_POST, "/v1/queues/{name}:resume", api_queue_resume, "Hand out tasks of a queue again",

@@ -330,6 +330,8 @@ struct store_verbs {
     int (*queues_load)(struct store *store, struct arena *arena, struct queue_row **queues,
                        uint32_t *count, struct err *err);
     int (*queue_put)(struct store *store, const struct queue_row *queue, struct err *err);
+    /* Where it still is as it was seen (updated_at_us). */
+    int (*queue_delete)(struct store *store, const struct queue_row *queue, struct err *err);
     int (*counts_load)(struct store *store, struct arena *arena, struct lane_count **counts,
                        uint32_t *count, struct err *err);
     int (*info_get)(struct store *store, const char *name, struct arena *arena, struct str *value,

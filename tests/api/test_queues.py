@@ -1,5 +1,7 @@
 """/v1/queues, /v1/stats, /metrics and /v1/stream over HTTP."""
+import contextlib
 import json
+import sqlite3
 import unittest
 
 from harness import ApiTest, wait_until
@@ -148,6 +150,56 @@ class NewQueues(ApiTest):
                                                                  {"type": "t", "external_id": "taken"}])
         self.assertFalse(item["ok"])
         self.assertEqual(self.names(), {"here"})
+
+    def test_c8_an_empty_queue_is_deleted_with_its_settings(self):
+        self.expect(200, "PATCH", "/v1/queues/a", {"concurrency": 2})
+        self.expect(204, "DELETE", "/v1/queues/a")
+        self.expect_error(404, "not_found", "GET", "/v1/queues/a")
+        self.expect_error(404, "not_found", "DELETE", "/v1/queues/a")
+        self.register(queues=["a"])
+        waiting = self.in_thread(lambda: self.claim(wait_ms=30000))
+        self.wait_for_waiting("waiting_claims", 1)
+        self.enqueue(queue="a")  # it comes again, as new, and is served
+        self.assertEqual(len(waiting.result()), 1)
+        self.assertIsNone(self.expect(200, "GET", "/v1/queues/a")["concurrency"])
+
+    def make_old(self):
+        """All queues are an hour older than they are; the server is stopped meanwhile."""
+        with contextlib.closing(sqlite3.connect(self.server.store)) as database, database:
+            database.execute("UPDATE queues SET created_at = created_at - 3600000000, "
+                             "updated_at = updated_at - 3600000000")
+
+    def test_c8_empty_queues_without_settings_go_by_themselves(self):
+        self.expect(200, "PATCH", "/v1/queues/limited", {"concurrency": 2})
+        self.expect(200, "POST", "/v1/queues/paused:pause")
+        self.expect(200, "PATCH", "/v1/queues/empty", {})
+        task = self.enqueue(queue="ended")["id"]
+        self.expect(200, "POST", f"/v1/tasks/{task}:cancel")
+        self.server.stop()
+        self.make_old()
+        self.server.start()
+        self.expect(200, "PATCH", "/v1/queues/young", {})
+        wait_until(lambda: "empty" not in self.names(), what="the empty queue gone")
+        self.assertEqual(self.names(), {"limited", "paused", "ended", "young"})
+
+    def test_c8_a_queue_with_tasks_stays_also_when_they_have_ended(self):
+        task = self.enqueue(queue="a")["id"]
+        self.expect_error(409, "conflict", "DELETE", "/v1/queues/a")
+        self.expect(200, "POST", f"/v1/tasks/{task}:cancel")
+        self.expect_error(409, "conflict", "DELETE", "/v1/queues/a")
+        self.expect(204, "DELETE", f"/v1/tasks/{task}")
+        self.expect(204, "DELETE", "/v1/queues/a")
+        self.assertEqual(self.names(), set())
+
+    def test_c8_deleting_and_using_a_queue_at_once_loses_no_task(self):
+        self.register(queues=["a"], pool_size=1000)
+        deleting = self.in_thread(lambda: [self.request("DELETE", "/v1/queues/a").status for _ in range(100)])
+        for _ in range(100):
+            task = self.enqueue(queue="a")["id"]
+            [held] = self.claim(wait_ms=30000)
+            self.complete("worker-1", held)
+            self.expect(204, "DELETE", f"/v1/tasks/{task}")
+        self.assertLessEqual(set(deleting.result()), {204, 404, 409})
 
     def test_a_duplicate_makes_no_queue(self):
         self.enqueue(queue="here", idempotency_key="k")

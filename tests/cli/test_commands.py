@@ -33,7 +33,7 @@ class Help(FolderTest):
         for path in ("serve", "worker", "enqueue", "task show", "task events", "task logs",
                      "task list", "task cancel", "task retry", "task pause", "task resume",
                      "task priority", "task delete", "task why", "task fork", "queue list", "queue pause", "queue resume",
-                     "queue limit", "workers", "migrate status", "migrate up", "migrate down",
+                     "queue limit", "queue delete", "workers", "migrate status", "migrate up", "migrate down",
                      "migrate sql", "copy", "backup", "verify", "bench", "doctor", "job create",
                      "job run", "job depend", "job history", "schedule create", "schedule explain",
                      "schedule import", "recurring create", "category create", "forecast",
@@ -371,6 +371,9 @@ class QueuesAndWorkers(ServerTest):
         self.assertEqual(queue["key_concurrency"], 2)
         items = json.loads(self.perdura("queue", "list", "--json").stdout)["items"]
         self.assertEqual([queue["name"] for queue in items], ["mail"])
+        self.perdura("queue", "limit", "old", "--concurrency", "1")
+        self.assertEqual(self.perdura("queue", "delete", "old").stdout, "old deleted\n")
+        self.refused(3, "queue", "delete", "old")
 
     def test_workers_and_who_leads(self):
         self.register("other", queues=("mail",))

@@ -438,6 +438,8 @@ class Walk:
                 self.oracle.take(answer)
         elif self.oracle.may(verb, task_id) and status in (200, 204):
             self.oracle.control(verb, task_id)
+            if verb == "retry":
+                self.oracle[task_id].continuations = answer["continuations"]
             if verb != "delete":
                 self.check(answer)
         elif status < 300 or (self.oracle.may(verb, task_id) and not (verb in ("retry", "recover") and status == 409)):
@@ -512,6 +514,7 @@ class Walk:
         became = {"cancel": "cancelled", "retry": "pending"}[verb]
         if task.status != shown["status"] == became and self.oracle.may(verb, shown["id"]):
             self.oracle.control(verb, shown["id"])
+            task.continuations = shown["continuations"]
 
     def list_tasks(self):
         rng = self.rng
@@ -589,8 +592,11 @@ class Walk:
 
     def queue(self):
         name = self.rng.choice(QUEUES[:3])
-        way = self.rng.randrange(5)
-        if way == 0:
+        way = self.rng.randrange(6)
+        if way == 5:
+            self.call("DELETE", f"/v1/queues/{self.rng.choice((*QUEUES, 'e'))}")
+            self.call("PATCH", "/v1/queues/e", {})
+        elif way == 0:
             self.expect(200, "POST", f"/v1/queues/{name}:{self.rng.choice(('pause', 'resume', 'resume', 'resume'))}")
         elif way == 1:
             self.call("GET", f"/v1/queues/{name}")

@@ -227,6 +227,7 @@ int pg_queues_load(struct store *, struct arena *, struct queue_row **, uint32_t
                    struct err *);
 int pg_queue_put(struct store *, const struct queue_row *, struct err *);
 int pg_queue_make(struct store *, const struct queue_row *, struct err *);
+int pg_queue_delete(struct store *, const struct queue_row *, struct err *);
 int pg_counts_load(struct store *, struct arena *, struct lane_count **, uint32_t *,
                    struct err *);
 int pg_info_get(struct store *, const char *, struct arena *, struct str *, struct err *);

@@ -403,6 +403,7 @@ static const struct store_verbs verbs = {
     .tell = pg_tell,
     .worker_load = pg_worker_load,
     .queue_make = pg_queue_make,
+    .queue_delete = pg_queue_delete,
     .limits_lock = pg_limits_lock,
     .limits_hold = pg_limits_hold,
     .key_held = pg_key_held,

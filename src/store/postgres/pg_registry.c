@@ -274,17 +274,31 @@ int pg_queue_make(struct store *base, const struct queue_row *queue, struct err 
     return write_queue(base, PGSQL_queue_make, queue, err);
 }
 
+int pg_queue_delete(struct store *base, const struct queue_row *queue, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+
+    param_text(&store->conn.params,
+               text_or(queue->namespace_name, STR(TASK_DEFAULT_NAMESPACE)));
+    param_text(&store->conn.params, queue->rule.name);
+    param_time(&store->conn.params, queue->updated_at_us);
+    return pg_send(store, PGSQL_queue_delete, err);
+}
+
 /* ---- counts and facts ---- */
 
-/* Of committed transactions, and of what this one has flushed. */
+/* Of committed transactions, and of what this one has changed. */
 int pg_counts_load(struct store *base, struct arena *arena, struct lane_count **counts,
                    uint32_t *count, struct err *err)
 {
     PGresult *result;
-    void *list;
-    int rc = query_list(pg_of(base), PGSQL_counts_named, arena, sizeof **counts, &result, &list,
-                        count, err);
+    void *list = NULL;
+    int rc = lanes_flush(pg_of(base), err);
 
+    *count = 0;
+    if (rc == 0)
+        rc = query_list(pg_of(base), PGSQL_counts_named, arena, sizeof **counts, &result, &list,
+                        count, err);
     *counts = list;
     if (rc < 0)
         return rc;

@@ -179,6 +179,7 @@ int sqlite_worker_delete(struct store *, struct str, struct err *);
 int sqlite_queues_load(struct store *, struct arena *, struct queue_row **, uint32_t *,
                        struct err *);
 int sqlite_queue_put(struct store *, const struct queue_row *, struct err *);
+int sqlite_queue_delete(struct store *, const struct queue_row *, struct err *);
 int sqlite_counts_load(struct store *, struct arena *, struct lane_count **, uint32_t *,
                        struct err *);
 int sqlite_info_get(struct store *, const char *, struct arena *, struct str *, struct err *);

@@ -412,6 +412,7 @@ static const struct store_verbs verbs = {
     .worker_delete = sqlite_worker_delete,
     .queues_load = sqlite_queues_load,
     .queue_put = sqlite_queue_put,
+    .queue_delete = sqlite_queue_delete,
     .counts_load = sqlite_counts_load,
     .info_get = sqlite_info_get,
     .info_put = sqlite_info_put,

@@ -394,11 +394,26 @@ out:
     return rc;
 }
 
+int sqlite_queue_delete(struct store *base, const struct queue_row *queue, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt = sql_get(sql, SQL_queue_delete, err);
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_str(stmt, 1, text_or(queue->namespace_name, STR(TASK_DEFAULT_NAMESPACE)));
+    bind_str(stmt, 2, queue->rule.name);
+    bind_int(stmt, 3, queue->updated_at_us);
+    return sql_run(sql, stmt, NULL, err);
+}
+
+/* With what the transaction under way has changed. */
 int sqlite_counts_load(struct store *base, struct arena *arena, struct lane_count **counts,
                        uint32_t *count, struct err *err)
 {
     struct sqlite_sql *sql = &sqlite_of(base)->sql;
-    sqlite3_stmt *stmt = sql_get(sql, SQL_counts_named, err);
+    sqlite3_stmt *stmt = lines_flush(sqlite_of(base), err) < 0
+                             ? NULL : sql_get(sql, SQL_counts_named, err);
     uint32_t cap = 0;
     int rc;
 

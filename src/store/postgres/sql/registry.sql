@@ -99,6 +99,10 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,
     coalesce($15, to_timestamp(0)), coalesce($16, to_timestamp(0)))
 ON CONFLICT (namespace, name) DO NOTHING;
 
+-- name: queue_delete
+DELETE FROM queues
+WHERE namespace = $1 AND name = $2 AND updated_at = coalesce($3, to_timestamp(0));
+
 -- name: info_get
 SELECT value FROM store_info WHERE name = $1;
 

@@ -59,6 +59,9 @@ ON CONFLICT (namespace, name) DO UPDATE SET
     priority_order = excluded.priority_order, ageing_ms = excluded.ageing_ms,
     updated_at = excluded.updated_at;
 
+-- name: queue_delete
+DELETE FROM queues WHERE namespace = ?1 AND name = ?2 AND updated_at = ?3;
+
 -- name: counts_named
 SELECT l.namespace, l.queue, l.type, c.status, c.tasks
 FROM lane_counts c JOIN lanes l ON l.lane = c.lane
