@@ -1,8 +1,8 @@
 /* Queues that go: on request, when they hold no task; by themselves, when they hold none and nobody
  * gave them settings; and because another writer or node removed them. A queue is a row and what
- * memory knows of it. Its tasks do not name the row, so that an enqueue under way elsewhere may put a
- * task into a queue whose row is just removed: whoever knows the queue and sees the row gone looks
- * for tasks, and makes it again where there are some. Writer's thread. */
+ * memory knows of it. Its tasks do not name the row, so that an enqueue under way elsewhere may put
+ * a task into a queue whose row is just removed: each writer that knows the queue and sees the row
+ * gone looks for tasks, and makes it again where there are some. Writer's thread. */
 #include "queue/queue_int.h"
 
 #define IDLE_US (INT64_C(600) * CLOCK_SECOND_US)      /* empty for a moment is not idle */

@@ -26,7 +26,7 @@ class RouteTest(ApiTest):
                                     ("GET", "/v1/tasks/x:cancel", {"POST"}),
                                     ("POST", "/v1/stats", {"GET", "HEAD"}),
                                     ("PATCH", "/", {"GET", "HEAD"}),
-                                    ("OPTIONS", "/v1/queues/a", {"GET", "HEAD", "PATCH"}),
+                                    ("OPTIONS", "/v1/queues/a", {"GET", "HEAD", "PATCH", "DELETE"}),
                                     ("PROPFIND", "/healthz", {"GET", "HEAD"})]:
             reply = self.request(method, path)
             self.assertEqual(reply.status, 405, path)

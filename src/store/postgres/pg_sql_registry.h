@@ -6,7 +6,7 @@
     X(outbox_insert) X(outbox_due) X(outbox_next) X(outbox_update) X(outbox_delete)             \
     X(outbox_count) X(outbox_prune)                                                             \
     X(workers_all) X(worker_put) X(worker_renew) X(worker_delete)                               \
-    X(queues_all) X(queue_put) X(queue_make) X(queue_delete)                                                    \
+    X(queues_all) X(queue_put) X(queue_make) X(queue_delete)                                    \
     X(info_get) X(info_put)                                                                     \
     X(verify_begin) X(verify_settings) X(verify_hold)                                           \
     X(verify_indexes) X(verify_references) X(verify_counts) X(verify_key_counts)                \

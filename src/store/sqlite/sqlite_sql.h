@@ -36,7 +36,7 @@
     X(prune_logs)                                                                              \
     X(outbox_count) X(outbox_prune) X(outbox_insert) X(outbox_due) X(outbox_next)              \
     X(outbox_update) X(outbox_delete)                                                          \
-    X(workers_all) X(worker_put) X(worker_delete) X(queues_all) X(queue_put) X(queue_delete)                   \
+    X(workers_all) X(worker_put) X(worker_delete) X(queues_all) X(queue_put) X(queue_delete)   \
     X(counts_named) X(info_get) X(info_put) X(last_time) X(last_keys)                          \
     X(read_task) X(read_task_id) X(read_dependencies) X(read_dependents) X(read_result)        \
     X(read_events)                                                                             \
