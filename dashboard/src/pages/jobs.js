@@ -96,10 +96,13 @@ function Last({ run }) {
 
 // What its next run gets, and who set it.
 function InForce({ job }) {
-    const one = (label, value, key) => `${label} ${value} (${from(job, key)})`;
-    return job.value_from && html`<small>${[one(t('job.retries'), number(job.max_retries), 'max_retries'),
-        one(t('task.timeout'), duration(job.timeout_ms), 'timeout_seconds'),
-        one(t('task.priority'), job.priority, 'priority')].join(' · ')}</small>`;
+    if (!job.value_from)
+        return null;
+    const values = [['max_retries', `${t('job.retries')} ${number(job.max_retries)}`],
+        ['timeout_seconds', `${t('task.timeout')} ${duration(job.timeout_ms)}`],
+        ['priority', `${t('task.priority')} ${job.priority}`]];
+    return html`<small>${[...Map.groupBy(values, ([key]) => from(job, key))].map(([who, list]) => `${list
+        .map(([, text]) => text).join(', ')} (${who})`).join(' · ')}</small>`;
 }
 
 function JobRow({ job, edit, ask, reload }) {
