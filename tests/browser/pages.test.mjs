@@ -237,6 +237,17 @@ test('a queue is paused, resumed and limited', async () => {
     assert.deepEqual([queue.concurrency, queue.rate.count, queue.rate.per_ms], [7, 100, 1000]);
 });
 
+test('an empty queue is deleted, one that holds tasks has no button for it', async () => {
+    await server.enqueue('q', { queue: 'not-empty' });
+    await server.api('PATCH', '/v1/queues/empty-one', { concurrency: 3 });
+    await open('#/queues');
+    await button('Delete: empty-one').click();
+    assert.equal(await button('Delete: not-empty').count(), 0);
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete', exact: true }).click();
+    await page.getByRole('link', { name: 'empty-one' }).waitFor({ state: 'detached' });
+    assert.ok(!(await server.get('/v1/queues')).items.some((queue) => queue.name === 'empty-one'));
+});
+
 test('workers show what they run now, and which of them leads', async () => {
     await server.enqueue('held', { queue: 'wq', name: 'held right now' });
     await server.worker('w-now', { hostname: 'now.example.org', queues: ['wq'] });

@@ -1,8 +1,8 @@
 // Queues: what is in them, pause and resume, limits.
 import { html, useState } from '../html.js';
-import { attempt, getAll, name, patch, post, useLoad } from '../api.js';
+import { attempt, getAll, name, patch, post, remove, useLoad } from '../api.js';
 import { Button, Empty, Field, Loading, Page, Problem, Select } from '../parts/controls.js';
-import { FormDialog } from '../parts/dialog.js';
+import { Confirm, FormDialog } from '../parts/dialog.js';
 import { link } from '../route.js';
 import { duration, number, t } from '../text.js';
 
@@ -72,6 +72,12 @@ function Limits({ queue, onClose, done }) {
 export default function Queues() {
     const queues = useLoad(() => getAll('/v1/queues'), [], 2000);
     const [edited, setEdited] = useState(null);
+    const [asked, setAsked] = useState(null);
+    const isEmpty = (queue) => Object.values(queue.counts).every((count) => !count);
+    async function drop() {
+        await attempt(() => remove(`/v1/queues/${name(asked.name)}`), t('done.remove', { name: asked.name }));
+        await queues.reload();
+    }
     const turn = (queue, verb) => async () => {
         await attempt(() => post(`/v1/queues/${name(queue.name)}:${verb}`),
             t(`queue.done.${verb}`, { name: queue.name }));
@@ -98,8 +104,13 @@ export default function Queues() {
                 ${queue.paused ? html`<${Button} kind="small primary" aria-label=${`${t(
             'action.resume')}: ${queue.name}`} onClick=${turn(queue, 'resume')}>${t('action.resume')}<//>`
         : html`<${Button} kind="small" aria-label=${`${t('action.pause')}: ${queue.name}`}
-                    onClick=${turn(queue, 'pause')}>${t('action.pause')}<//>`}</td></tr>`)}</tbody>
+                    onClick=${turn(queue, 'pause')}>${t('action.pause')}<//>`}
+                ${isEmpty(queue) && html`<${Button} kind="small danger" aria-label=${`${t('action.remove')}: ${
+            queue.name}`} onClick=${() => setAsked(queue)}>${t('action.remove')}<//>`}</td></tr>`)}</tbody>
             </table></div></div>`}
+        ${asked && html`<${Confirm} title=${t('confirm.queue', { name: asked.name })} kind="danger"
+            text=${t('confirm.queueText')} action=${t('action.remove')} onConfirm=${drop}
+            onClose=${() => setAsked(null)}/>`}
         ${edited && html`<${Limits} queue=${edited} onClose=${() => setEdited(null)}
             done=${queues.reload}/>`}<//>`;
 }
