@@ -543,5 +543,5 @@ def report(ledger):
 
 
 def not_tested(ledger):
-    return ["lines added, or changed before their first record, by somebody who writes to the store "
-            "of a running server: up to `log_anchor_every` they are not signed yet"]
+    return ["lines removed from the end of a run before their first record, by an attacker who writes "
+            "to the store: up to `log_anchor_every` nothing outside the store knows of them"]
