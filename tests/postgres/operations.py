@@ -20,8 +20,8 @@ YEAR = "2035-01-02T03:04:05.000000Z"
 NOBODY = "01890000-0000-7000-8000-000000000001"
 LATER_MS = 10 ** 9
 HELD_MAX = 40
-AUDIT_EVERY = 400
-TASKS_MAX = 700  # then the ended ones of a user are removed, and only old tasks are worked on
+AUDIT_EVERY = 600
+TASKS_MAX = 500  # then the ended ones of a user are removed, and only old tasks are worked on
 SETTLE_S = 20    # one of them may serve a claim a moment later
 
 WRONG = (
@@ -467,8 +467,9 @@ class Walk:
         self.check(*shown)
 
     def purge(self):
-        self.expect(200, "DELETE", f"/v1/tasks?user_id={self.rng.choice(('u1', 'u2'))}") if self.maybe(0.2) else None
-        self.forget_gone()
+        if self.maybe(0.05):
+            self.expect(200, "DELETE", f"/v1/tasks?user_id={self.rng.choice(('u1', 'u2'))}")
+            self.forget_gone()
         ended = [i for i, t in self.oracle.tasks.items() if t.ended and t.worker is None
                  and all(self.oracle[d].ended for d in t.dependents)]
         for task_id in self.rng.sample(ended, min(len(ended), 3)):
