@@ -296,7 +296,7 @@ const struct copy_table copy_tables[] = {
     {TABLE("rate_limits", buckets, 2), .shared_only = true},
     {TABLE("store_info", info, 1), .first = "name = 'log_chain_since'",
      .only = "name NOT IN ('node_worker', 'timeline', '" COPY_FACT "', "
-             "'" MOVED_FACT "')"},
+             "'" MOVED_FACT "', 'lock_months', 'lock_log_anchors')"},
 };
 const uint32_t copy_tables_count = sizeof copy_tables / sizeof copy_tables[0];
 

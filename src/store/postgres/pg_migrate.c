@@ -1,6 +1,7 @@
-/* The migrations on PostgreSQL: each with its row of schema_migrations in one transaction, under an
- * advisory lock, so that of ten nodes that start at once one migrates and nine find it done. Needs
- * no pooler's consent: the lock belongs to the transaction. */
+/* The migrations on PostgreSQL: each with its row of schema_migrations in one transaction, under a
+ * lock of that table, so that of ten nodes that start at once one migrates and nine find it done.
+ * Needs no pooler's consent: the lock belongs to the transaction. Locks that others may hold, who
+ * can do no more than connect, stop nobody. */
 #include "store/migration_list.h"
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_store.h"
@@ -8,9 +9,12 @@
 #include "base/fault.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #define FOLDER "store/postgres/migrations/"
-#define LOCK_KEY "7298170365" /* of everybody who migrates; any number nobody else uses */
+#define TABLE_TRIES 10 /* to make the first table, which others do at the same time */
+#define HOLD_PAUSE_US 100000
+#define HOLD_TRIES 3000 /* five minutes, for somebody who migrates down or copies */
 
 static const char table_text[] =
     "CREATE TABLE IF NOT EXISTS schema_migrations (\n"
@@ -88,12 +92,46 @@ static int look(struct pg_conn *conn, struct arena *arena, struct migration_row 
     return migration_check(FOLDER, *rows, *count, err);
 }
 
+static int ask_bool(struct pg_conn *conn, const struct pg_statement *statement, bool *answer,
+                    struct err *err)
+{
+    PGresult *result;
+
+    if (query(conn, statement, &result, err) < 0)
+        return -(int)err->code;
+    *answer = get_bool(result, 0, 0);
+    PQclear(result);
+    return 0;
+}
+
+/* Has somebody taken it for himself alone who may change the store? Whoever may only connect can
+ * take it too; he is passed over. While he has it neither a copy nor a step down gets it. */
+static const struct pg_statement held_by_us = {
+    "held_by_us",
+    "SELECT EXISTS (SELECT FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid"
+    " WHERE l.locktype = 'advisory' AND l.granted AND l.mode = 'ExclusiveLock' AND l.objsubid = 2"
+    " AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+    " AND l.classid = 72981703"
+    " AND l.objid::bigint = hashtext(current_schema())::bigint & 4294967295"
+    " AND has_table_privilege(a.usesysid, to_regclass('schema_migrations')::oid, 'UPDATE'))"};
+
 /* As long as the connection lives nobody undoes a migration under it; migrating up is no matter.
  * Behind a pooler no connection is ours alone, so nothing is held. */
 int pg_migrate_hold(struct pg_conn *conn, struct err *err)
 {
-    return conn->pooler
-               ? 0 : conn_text(conn, "SELECT pg_advisory_lock_shared(" PG_USE_KEY ")", err);
+    static const struct pg_statement try_statement = {
+        "hold", "SELECT pg_try_advisory_lock_shared(" PG_USE_KEY ")"};
+    bool got = conn->pooler, ours = true;
+
+    for (int i = 0; !got && ours && i < HOLD_TRIES; i++) {
+        if (i > 0)
+            usleep(HOLD_PAUSE_US);
+        if (ask_bool(conn, &try_statement, &got, err) < 0 ||
+            (!got && ask_bool(conn, &held_by_us, &ours, err) < 0))
+            return -(int)err->code;
+    }
+    return got || !ours ? 0 : err_set(err, ERR_UNAVAILABLE, "the store is being copied or migrated "
+                                      "down; start again when that is done");
 }
 
 /* Waits a moment: a node that was just stopped may still be on its way out. */
@@ -109,10 +147,9 @@ static const char unused_text[] =
 static void write_step(struct buf *out, const struct migration *migration, bool up)
 {
     buf_text(out, "BEGIN; SET LOCAL lock_timeout = '300s'; SET LOCAL statement_timeout = 0;"
-                  "SELECT pg_advisory_xact_lock(" LOCK_KEY ");\n");
+                  "LOCK TABLE schema_migrations IN SHARE ROW EXCLUSIVE MODE;\n");
     if (!up)
         buf_text(out, unused_text);
-    buf_text(out, table_text);
     buf_format(out, "DO $$ BEGIN IF %s EXISTS (SELECT FROM schema_migrations WHERE id = '%s') "
                "THEN RAISE EXCEPTION 'done already' USING ERRCODE = 'PD001'; END IF; END $$;\n",
                up ? "" : "NOT", migration->id);
@@ -125,6 +162,18 @@ static void write_step(struct buf *out, const struct migration *migration, bool 
         buf_format(out, "\nDELETE FROM schema_migrations WHERE id = '%s';\n", migration->id);
     buf_text(out, "COMMIT");
     buf_byte(out, '\0');
+}
+
+/* Two who make it at once may both find it missing: one of them fails, and finds it then. */
+static int make_table(struct pg_conn *conn, struct err *err)
+{
+    int rc = -1;
+
+    for (int i = 0; rc < 0 && i < TABLE_TRIES; i++) {
+        *err = (struct err){0};
+        rc = conn_text(conn, table_text, err);
+    }
+    return rc;
 }
 
 /* *done when there is nothing left to do. */
@@ -146,6 +195,8 @@ static int step(struct pg_conn *conn, bool up, struct arena *arena, bool *done, 
     if (!up && !migration.down)
         return err_set(err, ERR_CONFLICT, "migration %s cannot be undone; restore a backup",
                        migration.id);
+    if (make_table(conn, err) < 0)
+        return -(int)err->code;
     write_step(&text, &migration, up);
     FAULT_POINT("before.migration");
     rc = text.failed ? err_set(err, ERR_MEMORY, "out of memory for the migration")

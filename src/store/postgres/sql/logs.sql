@@ -70,8 +70,10 @@ ON CONFLICT (execution_id, seq) DO NOTHING;
 SELECT EXISTS (SELECT FROM log_heads WHERE closed = '');
 
 -- Records follow each other: who wants to add one waits for whoever is about to.
+-- A row of ours: an advisory lock anybody may hold who can connect.
 -- name: anchor_lock
-SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || '.log_anchors', 0));
+INSERT INTO store_info (name, value) VALUES ('lock_log_anchors', '')
+ON CONFLICT (name) DO UPDATE SET value = excluded.value RETURNING name;
 
 -- name: anchor_last
 SELECT serial, record, record_hash, signature, created_at FROM log_anchors
