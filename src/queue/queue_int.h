@@ -261,6 +261,7 @@ struct queue {
     struct queue_state *dropped; /* gone, freed when the next batch begins */
     int64_t next_idle_queues_us; /* when empty ones are looked for again */
     struct map workers;      /* struct worker_state */
+    size_t workers_bytes;    /* of all of them */
     struct map lost_workers; /* struct lost_worker, of one pass of the sweep */
     struct heap wakes;       /* of limits */
     struct request *claims_first, *claims_last; /* waiting claims, oldest first */

@@ -37,6 +37,7 @@ void workers_deinit(struct queue *queue)
     while ((worker = map_next(&queue->workers, &cursor)) != NULL)
         state_free(worker);
     map_deinit(&queue->workers);
+    queue->workers_bytes = 0;
 }
 
 /* A JSON array of strings as an array in the worker's arena. */
@@ -87,17 +88,34 @@ static struct worker_state *state_new(const struct worker_row *row)
     return worker;
 }
 
+static size_t state_bytes(const struct worker_state *worker)
+{
+    size_t used = worker->arena.used_bytes;
+
+    return sizeof *worker + (used > WORKER_BYTES ? used : WORKER_BYTES);
+}
+
+/* Takes it over, also when it fails. */
+static int known_add(struct queue *queue, struct worker_state *worker, struct err *err)
+{
+    if (map_put(&queue->workers, worker->row.id, worker) < 0) {
+        state_free(worker);
+        return no_memory(err);
+    }
+    queue->workers_bytes += state_bytes(worker);
+    return 0;
+}
+
 /* A row of the store becomes a worker that is known here. */
 int workers_adopt(struct queue *queue, const struct worker_row *row, struct worker_state **out,
                   struct err *err)
 {
     struct worker_state *worker = state_new(row);
 
-    if (!worker || map_put(&queue->workers, worker->row.id, worker) < 0) {
-        if (worker)
-            state_free(worker);
+    if (!worker)
         return no_memory(err);
-    }
+    if (known_add(queue, worker, err) < 0)
+        return -(int)err->code;
     worker->lease_written_us = worker->row.lease_until_us;
     *out = worker;
     return 0;
@@ -139,6 +157,7 @@ int workers_find(struct batch *batch, struct str id, struct worker_state **worke
 
 void workers_forget(struct queue *queue, struct worker_state *worker)
 {
+    queue->workers_bytes -= state_bytes(worker);
     map_remove(&queue->workers, worker->row.id);
     state_free(worker);
 }
@@ -328,13 +347,16 @@ int workers_register(struct batch *batch, struct register_request *request)
     if (!worker)
         return no_memory(err);
     worker->in_process = request->in_process;
-    map_remove(&queue->workers, row.id);
-    if (known)
-        state_free(known);
-    if (map_put(&queue->workers, worker->row.id, worker) < 0) {
+    if (!request->in_process &&
+        queue->workers_bytes + state_bytes(worker) > BOUND_WORKERS_BYTES) {
         state_free(worker);
-        return no_memory(err);
+        return err_set(err, ERR_RATE, "the workers and the names they gave fill their memory; try "
+                                      "again later, or name fewer queues and types");
     }
+    if (known)
+        workers_forget(queue, known);
+    if (known_add(queue, worker, err) < 0)
+        return -(int)err->code;
     if (queue->awaits_worker) {
         queue->awaits_worker = false;
         queue->next_sweep_us = batch->now_us;
