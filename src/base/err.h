@@ -19,6 +19,7 @@
     X(ERR_TRANSITION, 409, 1, "invalid_transition")                 \
     X(ERR_PRECONDITION, 412, 1, "precondition_failed")              \
     X(ERR_TOO_LARGE, 413, 1, "too_large")                           \
+    X(ERR_MEDIA_TYPE, 415, 1, "unsupported_media_type")             \
     X(ERR_INVALID, 422, 1, "invalid")                               \
     X(ERR_RATE, 429, 1, "rate_limited")                             \
     X(ERR_HEADERS_TOO_LARGE, 431, 1, "headers_too_large")           \

@@ -298,6 +298,7 @@ void http_connection_end_exchange(struct http_exchange *exchange)
     give_arena_back(exchange);
     buf_deinit(&exchange->reply_headers);
     exchange->gone_fn = NULL;
+    exchange->caching = false;
     http_parse_next(&exchange->parse);
     http_connection_count_body(exchange);
     http_connection_set_phase(exchange,

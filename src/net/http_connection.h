@@ -43,6 +43,7 @@ struct http_exchange {
     bool expired;      /* a deadline has passed: dealt with in the next turn */
     bool linger;       /* unread input is expected and dropped: close gently */
     bool crowded;      /* beyond connections_max */
+    bool caching;      /* the reply's headers say whether it may be kept */
     int64_t since_us;  /* start of the phase */
     uint64_t body_bytes;  /* body bytes received, framing included */
     size_t body_counted;  /* our share of server->bodies_bytes */

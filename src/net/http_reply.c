@@ -1,5 +1,6 @@
 /* What goes out: replies, errors and streams. The head is written straight into the output buffer;
- * by default it says Content-Type, Content-Length, nosniff, and Connection when that closes. */
+ * by default it says Content-Type, Content-Length, nosniff, that other origins may not use it and
+ * nobody may keep it, and Connection when that closes. */
 #include "net/http_connection.h"
 
 #include <event2/buffer.h>
@@ -46,9 +47,11 @@ static void write_head(struct http_exchange *exchange, int status, const char *c
     ASSERT(status >= 200 && status <= 599);
     ASSERT(!content_type || strlen(content_type) <= CONTENT_TYPE_BYTES_MAX);
     len = snprintf(head, sizeof head,
-                   "HTTP/1.1 %d %s\r\n%s%s%sX-Content-Type-Options: nosniff\r\n%s%s", status,
+                   "HTTP/1.1 %d %s\r\n%s%s%sX-Content-Type-Options: nosniff\r\n"
+                   "Cross-Origin-Resource-Policy: same-origin\r\n%s%s%s", status,
                    reason_of(status), content_type ? "Content-Type: " : "",
-                   content_type ? content_type : "", content_type ? "\r\n" : "", framing,
+                   content_type ? content_type : "", content_type ? "\r\n" : "",
+                   exchange->caching ? "" : "Cache-Control: no-store\r\n", framing,
                    exchange->close_after ? "Connection: close\r\n" : "");
     ASSERT(len > 0 && (size_t)len < sizeof head);
     http_connection_queue(exchange, head, (size_t)len);
@@ -136,6 +139,7 @@ bool http_reply_header(struct http_exchange *exchange, const char *name, const c
         lines->failed = false;
         return false;
     }
+    exchange->caching |= strcmp(name, "Cache-Control") == 0;
     buf_text(lines, name);
     buf_text(lines, ": ");
     buf_text(lines, value);

@@ -354,7 +354,6 @@ void api_stream(struct api_call *call)
         call_fail(call);
         return;
     }
-    http_reply_header(call->exchange, "Cache-Control", "no-store");
     http_stream_begin(call->exchange, "text/event-stream");
     if (call->request->method == HTTP_HEAD) {
         call_ended(call, 200);

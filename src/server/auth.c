@@ -179,7 +179,7 @@ static int check_token(const struct auth *auth, const struct http_request *reque
 
 int auth_check(const struct auth *auth, const struct http_request *request, struct err *err)
 {
-    struct str origin;
+    struct str origin, site;
 
     if (!host_allowed(auth, request->host))
         return err_set(err, ERR_FORBIDDEN, "the host '%.*s' is not served here; use %s:%s or add "
@@ -189,5 +189,9 @@ int auth_check(const struct auth *auth, const struct http_request *request, stru
     origin = http_header(request, "Origin");
     if (origin.data && !origin_allowed(origin, request->host))
         return err_set(err, ERR_FORBIDDEN, "requests from pages of another origin are refused");
+    site = http_header(request, "Sec-Fetch-Site");
+    if (site.data && !str_is(site, "same-origin") && !str_is(site, "none") &&
+        !is_open_path(auth, request->path))
+        return err_set(err, ERR_FORBIDDEN, "requests from pages of another site are refused");
     return check_token(auth, request, err);
 }

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 
 #include <stdlib.h>
+#include <strings.h>
 
 static int64_t now(void)
 {
@@ -82,6 +83,24 @@ static bool cannot_wait(const struct route *route)
     return route->handle == api_worker_heartbeat || route->handle == api_worker_report;
 }
 
+/* Forms of foreign pages can send bodies of a few kinds, or of none; JSON they cannot. Who is no
+ * browser may leave the kind out. */
+static int check_kind_of_body(struct api_call *call)
+{
+    const struct http_request *request = call->request;
+    struct str kind = http_header(request, "Content-Type");
+    struct str json = STR("application/json");
+
+    if (kind.len >= json.len && strncasecmp(kind.data, json.data, json.len) == 0 &&
+        (kind.len == json.len || kind.data[json.len] == ';' || kind.data[json.len] == ' '))
+        return 0;
+    if (!kind.data && !http_header(request, "Origin").data &&
+        !http_header(request, "Sec-Fetch-Site").data)
+        return 0;
+    return err_set(&call->err, ERR_MEDIA_TYPE, "the body must be JSON and say so: send "
+                                               "'Content-Type: application/json' (curl --json)");
+}
+
 static int find_route(struct api_call *call)
 {
     const struct http_request *request = call->request;
@@ -98,6 +117,8 @@ static int find_route(struct api_call *call)
         rc = router_query(call->route, request->query, call->arena, call->parameters, &call->err);
     if (rc == 0 && request->method != HTTP_POST && request->method != HTTP_PATCH)
         rc = call_no_body(call);
+    if (rc == 0 && request->body.len > 0)
+        rc = check_kind_of_body(call);
     if (rc == 0 && http_is_crowded(call->exchange) && !cannot_wait(call->route))
         rc = err_set(&call->err, ERR_UNAVAILABLE, "too many connections; try again");
     return rc;

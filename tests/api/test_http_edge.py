@@ -241,6 +241,52 @@ class HostTest(ApiTest):
             self.assertEqual(self.get(host + origin + b"\r\n"), 403, origin)
 
 
+class ForeignPages(ApiTest):
+    """What a page of another site can make a browser send changes nothing (D12)."""
+
+    def post(self, **headers):
+        names = {"kind": "Content-Type", "site": "Sec-Fetch-Site", "origin": "Origin"}
+        given = "".join(f"{names[key]}: {value}\r\n" for key, value in headers.items())
+        body = '{"type":"t"}'
+        reply = self.raw((f"POST /v1/tasks HTTP/1.1\r\nHost: localhost:{self.server.address[1]}\r\n"
+                          f"{given}Content-Length: {len(body)}\r\n\r\n{body}").encode())
+        return reply.status
+
+    def test_only_json_that_says_so_is_taken(self):
+        for kind in ("application/json", "Application/JSON", "application/json; charset=utf-8",
+                     "application/json;charset=utf-8"):
+            self.assertEqual(self.post(kind=kind), 201, kind)
+        for kind in ("application/x-www-form-urlencoded", "text/plain", "multipart/form-data",
+                     "text/plain;charset=UTF-8", "application/jsonp", "", "text/json"):
+            self.assertEqual(self.post(kind=kind), 415, kind)
+        reply = self.raw((f"POST /v1/tasks HTTP/1.1\r\nHost: localhost:{self.server.address[1]}\r\n"
+                          "Content-Type: text/plain\r\nContent-Length: 2\r\n\r\n{}").encode())
+        self.assertEqual(reply.json["error"]["code"], "unsupported_media_type")
+        self.assertIn("Content-Type: application/json", reply.json["error"]["message"])
+
+    def test_a_browser_must_say_what_it_sends(self):
+        own = f"http://localhost:{self.server.address[1]}"
+        self.assertEqual(self.post(), 201)  # no browser
+        self.assertEqual(self.post(site="same-origin"), 415)
+        self.assertEqual(self.post(origin=own), 415)
+        self.assertEqual(self.post(origin=own, site="same-origin", kind="application/json"), 201)
+
+    def test_other_sites_are_refused_whatever_their_origin_says(self):
+        for site in ("cross-site", "same-site", "x"):
+            self.assertEqual(self.post(site=site, kind="application/json"), 403, site)
+        self.assertEqual(self.post(site="none", kind="application/json"), 201)
+        reply = self.request("GET", "/v1/tasks", headers={"Sec-Fetch-Site": "cross-site"})
+        self.assertEqual(reply.status, 403)
+        reply = self.request("GET", "/", headers={"Sec-Fetch-Site": "cross-site"})  # a link to it
+        self.assertEqual(reply.status, 200)
+
+    def test_answers_are_for_this_origin_and_not_kept(self):
+        for path in ("/v1/tasks", "/v1/nothing", "/metrics", "/healthz"):
+            reply = self.request("GET", path)
+            self.assertEqual(reply.headers["Cross-Origin-Resource-Policy"], "same-origin", path)
+            self.assertEqual(reply.headers.get_all("Cache-Control"), ["no-store"], path)
+
+
 class TokenTest(ApiTest):
     environment = {"PERDURA_TOKEN": "s3cret-token"}
 

@@ -97,7 +97,8 @@ export class Server {
     async api(method, where, body) {
         const token = this.options.environment?.PERDURA_TOKEN;
         const reply = await fetch(this.url + where, { method,
-            headers: token ? { Authorization: `Bearer ${token}` } : {},
+            headers: { 'Content-Type': 'application/json',
+                ...(token ? { Authorization: `Bearer ${token}` } : {}) },
             body: body === undefined ? undefined : JSON.stringify(body) });
         const text = await reply.text();
         assert.ok(reply.ok, `${method} ${where}: ${reply.status} ${text.slice(0, 300)}`);

@@ -146,6 +146,7 @@ test('a task shows why it does not run, its attempts, events, checkpoints, log, 
 
 test('numbers too large for a double are shown as they are', async () => {
     const reply = await fetch(`${server.url}/v1/tasks`, { method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
         body: '{"type":"exact","queue":"x","payload":{"n":9223372036854775807,"d":0.1}}' });
     const { id } = JSON.parse(await reply.text());
     await open(`#/tasks/${id}?tab=data`);

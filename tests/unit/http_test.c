@@ -31,7 +31,9 @@ static void a_request_gets_exactly_the_documented_headers(void **state)
     send_text(fd, "GET /echo HTTP/1.1\r\n" HOST "\r\n");
     assert_true(read_until(fd, text, sizeof text, "GET /echo "));
     assert_string_equal(text, "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
-                              "X-Content-Type-Options: nosniff\r\nContent-Length: 10\r\n\r\n"
+                              "X-Content-Type-Options: nosniff\r\n"
+                              "Cross-Origin-Resource-Policy: same-origin\r\n"
+                              "Cache-Control: no-store\r\nContent-Length: 10\r\n\r\n"
                               "GET /echo ");
     close(fd);
 }

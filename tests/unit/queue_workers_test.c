@@ -433,6 +433,33 @@ static void workers_that_register_and_vanish_are_pruned(void **state) /* F-H17 *
     assert_int_equal(stats_of(fx).workers, 0);
 }
 
+/* Each names as many queues as it may: the memory of all has a bound of its own. */
+static void workers_with_many_names_are_refused_before_they_fill_the_memory(void **state) /* F-H17 */
+{
+    struct fixture *fx = *state;
+    struct str queues[256];
+    char name[200];
+    int made = 0;
+    int rc = 0;
+
+    memset(name, 'n', sizeof name);
+    for (int i = 0; i < 256; i++)
+        queues[i] = str_span(name, sizeof name);
+    while (rc == 0 && made < 32000) {
+        struct arena arena = ARENA_INIT(0);
+        struct register_request request = {.base = {.kind = REQUEST_REGISTER, .arena = &arena},
+                                           .worker = {.hostname = STR("h")},
+                                           .queues = queues,
+                                           .queues_count = 256};
+
+        rc = queue_call(fx->queue, &request.base);
+        made += rc == 0;
+        arena_deinit(&arena);
+    }
+    assert_int_equal(rc, -ERR_RATE);
+    assert_in_range(made, 300, 1300);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -453,6 +480,7 @@ int main(void)
         QUEUE_TEST(workers_elsewhere_get_one_lease_after_a_restart),
         QUEUE_TEST(tokens_grow_and_never_repeat),
         QUEUE_TEST(workers_that_register_and_vanish_are_pruned),
+        QUEUE_TEST(workers_with_many_names_are_refused_before_they_fill_the_memory),
     };
 
     return cmocka_run_group_tests_name("queue workers", tests, NULL, NULL);
