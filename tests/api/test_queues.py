@@ -312,7 +312,7 @@ class StreamTest(ApiTest):
         for _ in range(60):
             self.expect(201, "POST", "/v1/tasks", [{"type": "x" * 200}] * 1000)
             made += 1000
-            for _ in range(100):  # who takes nothing at all for ten seconds is dropped
+            for _ in range(400):  # who takes nothing at all for ten seconds is dropped
                 look()
         self.assertLess(int(self.metric("perdura_process_resident_memory_bytes")), 1 << 30)
         while seen + missed < made:
