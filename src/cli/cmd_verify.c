@@ -25,11 +25,13 @@ static void write_finding(struct buf *out, const struct verify_finding *finding)
     json_write_member_string(out, "subject", finding->subject);
     buf_byte(out, ',');
     json_write_member_string(out, "detail", finding->detail);
-    if (uuid_is_nil(&finding->execution))
+    if (!uuid_is_nil(&finding->execution)) {
+        uuid_format(&finding->execution, id);
+        buf_byte(out, ',');
+        json_write_member_string(out, "execution_id", str_of(id));
+    } else if (!finding->task_id.data) {
         return;
-    uuid_format(&finding->execution, id);
-    buf_byte(out, ',');
-    json_write_member_string(out, "execution_id", str_of(id));
+    }
     buf_byte(out, ',');
     json_write_member_string(out, "task_id", finding->task_id);
 }

@@ -40,6 +40,16 @@ static struct verify_finding *add_finding(struct findings *findings, struct str 
     return &findings->list[findings->count++];
 }
 
+/* "… of task ID …": its id, where the line names one. */
+static struct str task_named(struct str detail)
+{
+    const char *at = detail.len ? memmem(detail.data, detail.len, " of task ", 9) : NULL;
+    struct str id = at ? str_span(at + 9, strcspn(at + 9, " ,.;:")) : STR_NONE;
+    struct uuid parsed;
+
+    return id.data && uuid_parse(id, &parsed) ? id : STR_NONE;
+}
+
 /* A line is "table: what is wrong". */
 static void on_line(void *ctx, const char *line)
 {
@@ -49,10 +59,14 @@ static void on_line(void *ctx, const char *line)
     struct str subject = colon ? str_span(text.data, (size_t)(colon - text.data)) : STR("store");
     struct str detail = colon ? str_of(colon + 2) : text;
     bool is_checkpoint = str_is(subject, "task_checkpoints");
+    struct verify_finding *added;
 
     if (findings->only_checkpoints && !is_checkpoint)
         return;
-    add_finding(findings, is_checkpoint ? STR("checkpoint") : STR("store"), subject, detail);
+    added = add_finding(findings, is_checkpoint ? STR("checkpoint") : STR("store"), subject,
+                        detail);
+    if (added)
+        added->task_id = task_named(detail);
 }
 
 /* ---- logs ---- */

@@ -106,6 +106,7 @@ class Verify(ServerTest):
                        (SELECT max(rowid) FROM task_checkpoints)""")
         for more in ([], ["--checkpoints"]):
             finding, = self.verify(1, *more)["findings"]
+            self.assertIn(f"of task {finding['task_id']} ", finding["detail"])
             self.assertEqual((finding["kind"], finding["subject"]),
                              ("checkpoint", "task_checkpoints"))
             self.assertIn(task_id, finding["detail"])
