@@ -84,7 +84,7 @@ static void check_handlers(struct doctor *doctor)
         missing++;
         if (!rule->command) {
             add(doctor, DOCTOR_FAILURE, "handler",
-                arena_format(arena, STR_FMT ": has no command, so its tasks fail as no_handler",
+                arena_format(arena, STR_FMT ": has no command, so no worker takes its tasks",
                              STR_ARG(rule->type)),
                 STR("give it a 'command'; this version runs commands only"));
             continue;

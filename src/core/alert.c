@@ -91,7 +91,17 @@ static void look_at_plans(struct alerts *alerts)
 
 static void look_at_waits(struct alerts *alerts, const struct alert_queue *queue)
 {
-    if (queue->served || queue->paused || queue->waits_us < ALERT_WAIT_US)
+    int64_t after_us = alerts->facts->unclaimed_after_us;
+
+    if (!queue->paused && queue->served && queue->unclaimed_us >= after_us &&
+        queue->unclaimed_type.data)
+        add(alerts, "unclaimed", "critical", queue,
+            (double)(queue->unclaimed_us / (60 * CLOCK_SECOND_US)), -1,
+            "Tasks of type " STR_FMT " have been due for %lld min and no live worker of the queue "
+            "has a handler for it. Start one that has.",
+            STR_ARG(str_cut(queue->unclaimed_type, 200)),
+            (long long)(queue->unclaimed_us / (60 * CLOCK_SECOND_US)));
+    if (queue->served || queue->paused || queue->waits_us < after_us)
         return;
     add(alerts, "no_worker", "critical", queue,
         (double)(queue->waits_us / (60 * CLOCK_SECOND_US)), -1,

@@ -6,7 +6,6 @@
 #include "base/buf.h"
 
 #define ALERTS_MAX 100             /* more are not shown */
-#define ALERT_WAIT_US (INT64_C(300) * 1000000) /* nobody to do it for this long */
 #define ALERT_ENDS_MIN 20          /* fewer ends in 5 minutes say nothing about a rate */
 #define ALERT_CLOCK_US (INT64_C(2) * 1000000)  /* what a clock is set by in passing */
 
@@ -16,6 +15,8 @@ struct alert_queue {
     bool served;         /* a live worker registered for it */
     bool paused;
     int64_t waits_us;    /* of the first in line; 0 = none waits */
+    int64_t unclaimed_us; /* the same of those no live worker of the queue has a handler for, ... */
+    struct str unclaimed_type; /* ... and its type */
     double completed;    /* in the last 5 minutes, so the next */
     double failed;
     double dead_before;  /* dead letters, the fewest of the last hour; -1 = not known */
@@ -25,6 +26,7 @@ struct alert_queue {
 struct alert_facts {
     const struct alert_queue *queues;
     uint32_t queues_count;
+    int64_t unclaimed_after_us; /* nobody to do it for this long */
     bool no_leader;
     int64_t clock_behind_us; /* of the wall clock behind the engine's */
     bool storage_full;

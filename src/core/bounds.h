@@ -33,7 +33,7 @@
 #define BOUND_CLAIM_MAX 1000             /* tasks of one claim */
 #define BOUND_CLAIM_BYTES (32 * 1024 * 1024) /* loaded by one claim; it gets fewer tasks then */
 #define BOUND_CLAIM_QUEUES 256           /* queues named by one claim or worker */
-#define BOUND_CLAIM_TYPES 256
+#define BOUND_CLAIM_TYPES 1024           /* a worker registers one for each of its handlers */
 #define BOUND_WAIT_MS 60000              /* longest long-poll: proxies cut at about a minute */
 #define BOUND_LIST_LIMIT 1000
 #define BOUND_LIST_LIMIT_DEFAULT 100

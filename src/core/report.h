@@ -66,7 +66,11 @@ struct report {
     struct str details;        /* JSON: fail */
     bool retryable;            /* fail: default true */
     bool timed_out;            /* fail: the worker stopped it at its timeout */
+    struct str reason;         /* release: REPORT_REASON_NO_HANDLER or absent */
 };
+
+/* A release by a worker that cannot run the type: it does not get the type again at once. */
+#define REPORT_REASON_NO_HANDLER "no_handler"
 
 #define REPORT_MESSAGE_BYTES sizeof((struct err){0}.text) /* nothing of a reason is cut */
 

@@ -1,5 +1,8 @@
 #include "core/settings.h"
 
+#include "base/arena.h"
+#include "core/task.h"
+
 bool settings_type_matches(struct str pattern, struct str type)
 {
     if (pattern.len > 0 && pattern.data[pattern.len - 1] == '*')
@@ -13,6 +16,52 @@ bool settings_types_cover(const struct str *patterns, uint32_t count, struct str
         if (settings_type_matches(patterns[i], type))
             return true;
     return count == 0;
+}
+
+bool settings_types_name(const struct str *types, uint32_t count, struct str type)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (str_eq(types[i], type))
+            return true;
+    return false;
+}
+
+static void serve(struct str *queues, uint32_t *count, struct str name)
+{
+    for (uint32_t i = 0; i < *count; i++)
+        if (str_eq(queues[i], name))
+            return;
+    queues[(*count)++] = name;
+}
+
+const struct str *settings_served_queues(const struct settings *settings, struct arena *arena,
+                                         uint32_t *count)
+{
+    uint32_t max = settings->queues_count + 1;
+    struct str *queues;
+
+    for (uint32_t i = 0; i < settings->handlers_count; i++)
+        max += settings->handlers[i].queues_count;
+    *count = 0;
+    queues = arena_alloc_array(arena, max, sizeof *queues);
+    if (!queues)
+        return NULL;
+    serve(queues, count, STR(TASK_DEFAULT_QUEUE));
+    for (uint32_t i = 0; i < settings->handlers_count; i++)
+        for (uint32_t at = 0; at < settings->handlers[i].queues_count; at++)
+            serve(queues, count, settings->handlers[i].queues[at]);
+    for (uint32_t i = 0; i < settings->queues_count; i++)
+        if (settings->queues[i].serve)
+            serve(queues, count, settings->queues[i].name);
+    return queues;
+}
+
+bool settings_no_handler_fails(const struct settings *settings, struct str queue)
+{
+    for (uint32_t i = 0; i < settings->queues_count; i++)
+        if (settings->queues[i].on_no_handler.data && str_eq(settings->queues[i].name, queue))
+            return str_is(settings->queues[i].on_no_handler, "fail");
+    return str_is(settings->on_no_handler, "fail");
 }
 
 const struct handler_rule *settings_handler(const struct settings *settings, struct str type)

@@ -6,6 +6,8 @@
 #include "core/report.h"
 #include "core/retry.h"
 
+struct arena;
+
 /* One entry of `handlers:`; also the place of a type's defaults (retry, timeout, hash_input). */
 struct handler_rule {
     struct str type;           /* exact, or a prefix ending in '*' */
@@ -33,6 +35,8 @@ struct handler_rule {
     int64_t stall_after_ms;    /* a handler silent this long is lost; -1 = not set */
     char *const *validate_command; /* asked before a lost task is put back; NULL = none */
     struct str validate_url;   /* the same over HTTP; absent = none */
+    const struct str *queues;  /* beside `default`, where its tasks wait */
+    uint32_t queues_count;
 };
 
 /* Never more than count starts within any per_ms. With a burst: count per per_ms on average, and up
@@ -65,6 +69,8 @@ struct queue_rule {
     int64_t ageing_ms;           /* one priority step is worth this much waiting; 0 = strict */
     int64_t stall_after_ms;      /* 0 = never */
     struct str dead_letter_queue; /* escalation: a copy goes there; absent = none */
+    bool serve;                  /* the pool here takes its tasks, whatever its handlers say */
+    struct str on_no_handler;    /* "wait", "fail"; absent = as the server says */
 };
 
 /* `rules:`: changes the priority of tasks that match when they are enqueued (C5). */
@@ -133,15 +139,27 @@ struct settings {
     struct str backup_dir; /* folder POST /v1/backup writes into; absent = it writes nothing */
     struct str log_anchor; /* file the signed records are appended to; absent = none */
     int64_t log_anchor_every_ms; /* 0 = the usual time */
+    struct str on_no_handler; /* of a type no live worker has: "wait" or "fail" */
+    int64_t unclaimed_after_ms; /* a task due for this long that nobody can take is an alert */
     struct str pooler; /* "transaction": PgBouncer in that mode is between us and PostgreSQL */
 };
 
 /* The first exact match, else the longest matching prefix, else NULL. */
 const struct handler_rule *settings_handler(const struct settings *settings, struct str type);
 
+/* The queues a worker with this configuration serves: `default`, those of its handlers, those with
+ * `serve: true`. NULL = out of memory. */
+const struct str *settings_served_queues(const struct settings *settings, struct arena *arena,
+                                         uint32_t *count);
+
+/* Does a task of this queue fail when no live worker has its type? */
+bool settings_no_handler_fails(const struct settings *settings, struct str queue);
+
 /* True when pattern (exact, or a prefix ending in '*') covers type. */
 bool settings_type_matches(struct str pattern, struct str type);
 /* The same for a list of patterns; an empty one covers every type. */
 bool settings_types_cover(const struct str *patterns, uint32_t count, struct str type);
+/* Is it one of these, to the letter? */
+bool settings_types_name(const struct str *types, uint32_t count, struct str type);
 
 #endif

@@ -46,6 +46,7 @@ static const struct {
                             BIT(STATUS_FAILED) | BIT(STATUS_COMPLETED)},
     [MOVE_CANCEL] = {NOT_ENDED, BIT(STATUS_CANCELLED)},
     [MOVE_RETRY] = {ENDED | BIT(STATUS_ORPHANED), BIT(STATUS_PENDING)},
+    [MOVE_NO_HANDLER] = {BIT(STATUS_PENDING), BIT(STATUS_FAILED)},
 };
 
 const char *status_word(enum status status)

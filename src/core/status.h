@@ -50,6 +50,7 @@ enum move {
     MOVE_RECOVERED,
     MOVE_CANCEL,
     MOVE_RETRY,
+    MOVE_NO_HANDLER,         /* no live worker has its type, and it shall not wait for one */
     MOVE_COUNT
 };
 

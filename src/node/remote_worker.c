@@ -52,20 +52,11 @@ static void name_queues(struct remote *remote, const struct settings *settings,
                         struct worker_rules *rules)
 {
     const struct worker_options *options = remote->options;
-    struct str *queues;
 
     rules->queues = options->queues;
     rules->queues_count = options->queues_count;
-    if (options->queues_count)
-        return;
-    queues = arena_alloc_array(&remote->arena, settings->queues_count + 1, sizeof *queues);
-    if (!queues)
-        return;
-    queues[rules->queues_count++] = STR("default");
-    for (uint32_t i = 0; i < settings->queues_count; i++)
-        if (!str_is(settings->queues[i].name, "default"))
-            queues[rules->queues_count++] = settings->queues[i].name;
-    rules->queues = queues;
+    if (!options->queues_count)
+        rules->queues = settings_served_queues(settings, &remote->arena, &rules->queues_count);
 }
 
 static struct worker_rules rules_of(struct remote *remote, const struct settings *settings)

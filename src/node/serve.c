@@ -108,24 +108,23 @@ static int check_anchor(struct node *node, struct err *err)
     return path ? anchor_file_check_folder(path, err) : 0;
 }
 
-/* The pool serves `default` and the queues the configuration names. */
 static int pool_rules(struct node *node, const struct settings *settings,
                       struct worker_rules *rules, struct err *err)
 {
-    struct str *queues = arena_alloc_array(&node->arena, settings->queues_count + 1,
-                                           sizeof *queues);
-
-    if (!queues)
-        return err_set(err, ERR_MEMORY, "out of memory for the workers");
     *rules = (struct worker_rules){.rules = settings->handlers,
                                    .rules_count = settings->handlers_count,
-                                   .grace_ms = settings->grace_ms,
-                                   .queues = queues};
-    queues[rules->queues_count++] = STR("default");
-    for (uint32_t i = 0; i < settings->queues_count; i++)
-        if (!str_is(settings->queues[i].name, "default"))
-            queues[rules->queues_count++] = settings->queues[i].name;
-    return 0;
+                                   .grace_ms = settings->grace_ms};
+    rules->queues = settings_served_queues(settings, &node->arena, &rules->queues_count);
+    return rules->queues ? 0 : err_set(err, ERR_MEMORY, "out of memory for the workers");
+}
+
+/* Only handlers with a command can run something here. */
+static bool has_commands(const struct settings *settings)
+{
+    for (uint32_t i = 0; i < settings->handlers_count; i++)
+        if (settings->handlers[i].command)
+            return true;
+    return false;
 }
 
 static int start_workers(struct node *node, const struct settings *settings, struct err *err)
@@ -136,8 +135,8 @@ static int start_workers(struct node *node, const struct settings *settings, str
                                    .registration = {.version = STR(PERDURA_VERSION)}};
 
     if (slots < 0)
-        slots = settings->handlers_count ? WORKERS_DEFAULT : 0;
-    if (slots == 0)
+        slots = WORKERS_DEFAULT;
+    if (slots == 0 || !has_commands(settings))
         return 0;
     if (pool_rules(node, settings, &rules, err) < 0)
         return -(int)err->code;

@@ -317,7 +317,6 @@ static int try_claim(struct batch *batch, struct claim_request *request,
                      struct worker_state *worker, struct err *err)
 {
     bool more = false;
-    bool every_type = request->types_count == 1 && str_is(request->types[0], "*");
     struct str queues[BOUND_CLAIM_QUEUES];
     struct ready_want want = {.namespace_name = batch->queue->config.namespace_name,
                               .queues = queues,
@@ -327,10 +326,14 @@ static int try_claim(struct batch *batch, struct claim_request *request,
                               .more = &more,
                               .admit = limits_admit,
                               .ctx = batch};
+    struct str *declined;
 
-    if (every_type) /* no look at the types at all */
-        want.types_count = 0;
     request->claimed_count = 0;
+    if (!request->types_count) {
+        want.types_not_count = declined_types(batch->queue->main->declined, worker->row.id,
+                                              batch->now_us, request->base.arena, &declined);
+        want.types_not = declined;
+    }
     want.unlimited = true;
     want.queues_count = open_queues(batch, request, worker, queues, &want.unlimited);
     if (batch->failed.code != ERR_NONE) {
@@ -374,13 +377,15 @@ static bool asks_for(const struct claim_request *request, const struct worker_st
     return false;
 }
 
-bool claim_wants(const struct claim_request *request, const struct worker_state *worker,
-                 struct str queue, struct str type)
+bool claim_wants(const struct batch *batch, const struct claim_request *request,
+                 const struct worker_state *worker, struct str queue, struct str type)
 {
-    const struct str *types = request->types_count ? request->types : worker->types;
-    uint32_t types_count = request->types_count ? request->types_count : worker->types_count;
-
-    return settings_types_cover(types, types_count, type) && asks_for(request, worker, queue);
+    if (!asks_for(request, worker, queue))
+        return false;
+    if (request->types_count)
+        return settings_types_cover(request->types, request->types_count, type);
+    return settings_types_cover(worker->types, worker->types_count, type) &&
+           !declined_has(batch->queue->main->declined, worker->row.id, type, batch->now_us);
 }
 
 bool claim_wants_hot(const struct batch *batch, const struct claim_request *request,
@@ -406,7 +411,7 @@ static bool has_ready(struct batch *batch, const struct queue_state *state)
                                             state->row.rule.name) > 0;
 }
 
-/* A claim that found nothing in them: they are cold, unless it was choosy. */
+/* A claim that found nothing in them and takes every type: they are cold. */
 static void cool_asked(struct batch *batch, const struct claim_request *request,
                        const struct worker_state *worker)
 {
@@ -424,6 +429,38 @@ static void cool_asked(struct batch *batch, const struct claim_request *request,
         state->hot = state->has_older = false;
         *at = state->next_hot;
     }
+}
+
+/* Claims that got nothing in this batch; their like would get nothing either. */
+#define FRUITLESS_MAX 16
+struct fruitless {
+    const struct worker_state *workers[FRUITLESS_MAX];
+    uint32_t count;
+};
+
+static bool is_plain(const struct claim_request *request)
+{
+    return request->queues_count == 0 && request->types_count == 0;
+}
+
+/* A fleet of workers with the same handlers is asked about once. */
+static bool is_fruitless(const struct fruitless *fruitless, const struct claim_request *request,
+                         const struct worker_state *worker)
+{
+    if (!is_plain(request))
+        return false;
+    for (uint32_t i = 0; i < fruitless->count; i++)
+        if (str_eq(fruitless->workers[i]->row.types, worker->row.types) &&
+            str_eq(fruitless->workers[i]->row.queues, worker->row.queues))
+            return true;
+    return false;
+}
+
+static void note_fruitless(struct fruitless *fruitless, const struct claim_request *request,
+                           const struct worker_state *worker)
+{
+    if (is_plain(request) && worker->types_count && fruitless->count < FRUITLESS_MAX)
+        fruitless->workers[fruitless->count++] = worker;
 }
 
 /* Queues in which nothing is left for anybody are cold again: 1,000 waiting workers and one task
@@ -447,6 +484,7 @@ static bool cool_empty(struct batch *batch)
 
 int claim_serve_waiting(struct batch *batch, struct err *err)
 {
+    struct fruitless fruitless = {.count = 0};
     struct request *next;
 
     if (!batch->hot || !batch->queue->claims_first)
@@ -458,13 +496,16 @@ int claim_serve_waiting(struct batch *batch, struct err *err)
         next = at->next_waiting;
         if (cool_empty(batch))
             return 0;
-        if (request->claimed_count || !worker || !claim_wants_hot(batch, request, worker))
+        if (request->claimed_count || !worker || !claim_wants_hot(batch, request, worker) ||
+            is_fruitless(&fruitless, request, worker))
             continue; /* served by hand already, gone, or not concerned */
         if (try_claim(batch, request, worker, err) < 0)
             return -(int)err->code;
         batch->served_count += request->claimed_count > 0;
-        if (request->claimed_count == 0)
+        if (request->claimed_count == 0) {
             cool_asked(batch, request, worker);
+            note_fruitless(&fruitless, request, worker);
+        }
     }
     return 0;
 }

@@ -50,14 +50,6 @@ static int look_at_limits(struct batch *batch, struct queue_state *state, const 
 
 /* ---- workers ---- */
 
-static bool serves(const struct worker_state *worker, struct str queue)
-{
-    for (uint32_t i = 0; i < worker->queues_count; i++)
-        if (str_eq(worker->queues[i], queue))
-            return true;
-    return false;
-}
-
 /* Its slots, and how many are taken; one that does not say how many it has is never full. */
 static int count_slots(struct batch *batch, const struct worker_state *worker,
                        struct task **tasks, struct why_facts *facts, struct err *err)
@@ -90,10 +82,10 @@ static int look_at_workers(struct batch *batch, const struct task *task, struct 
         if (worker->queues_count == 0 || worker->row.lease_until_us < batch->now_us)
             continue; /* a node without a pool, or silent */
         facts->workers_live++;
-        if (!serves(worker, task->spec.queue))
+        if (!workers_serve(worker, task->spec.queue))
             continue;
         facts->workers_queue++;
-        if (!settings_types_cover(worker->types, worker->types_count, task->spec.type))
+        if (!workers_take(batch, worker, task->spec.queue, task->spec.type))
             continue;
         facts->workers_type++;
         if (facts->workers_type <= WORKERS_COUNTED_MAX &&
@@ -113,7 +105,7 @@ static void look_at_claims(struct batch *batch, const struct task *task, struct 
         const struct claim_request *claim = (const struct claim_request *)at;
         const struct worker_state *worker = workers_get(batch->queue, claim->worker_id);
 
-        facts->claim_waits = worker && claim_wants(claim, worker, task->spec.queue,
+        facts->claim_waits = worker && claim_wants(batch, claim, worker, task->spec.queue,
                                                    task->spec.type);
     }
 }

@@ -195,7 +195,10 @@ struct workers_request {
 struct queue_view {
     struct queue_row row;
     int64_t counts[STATUS_COUNT];
-    bool served; /* a live worker registered for it; stats only */
+    bool served; /* stats only, so the next: a live worker registered for it, ... */
+    bool takes_any;            /* ... one without types, or with too many to list, ... */
+    const struct str *types;   /* ... and what the others registered */
+    uint32_t types_count, types_cap;
 };
 
 struct queues_request {

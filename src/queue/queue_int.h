@@ -12,6 +12,7 @@
 #include "queue/planning_int.h"
 #include "core/redact.h"
 #include "queue/anchor_file.h"
+#include "queue/declined.h"
 #include "queue/queue.h"
 #include "store/log_store.h"
 
@@ -40,7 +41,8 @@ struct queue_state {
     struct map keys;        /* struct limit, only while the queue limits keys */
     bool unpark_all;        /* every key of it gets its chance once */
     uint64_t wanted_in;     /* shared stores: the batch that may need its figures */
-    uint64_t served_in;     /* the batch that found a worker for it (stats) */
+    uint64_t viewed_in;     /* the batch that asks for stats, and ... */
+    struct queue_view *view; /* ... its place there */
     bool hot;               /* new ready tasks or free slots in this batch */
     bool has_older;         /* hot because of what may have been ready before this batch */
     struct queue_state *next_hot;
@@ -262,6 +264,7 @@ struct queue {
     int64_t next_idle_queues_us; /* when empty ones are looked for again */
     struct map workers;      /* struct worker_state */
     size_t workers_bytes;    /* of all of them */
+    struct declined *declined; /* of the first writer: what workers gave back */
     struct map lost_workers; /* struct lost_worker, of one pass of the sweep */
     struct heap wakes;       /* of limits */
     struct request *claims_first, *claims_last; /* waiting claims, oldest first */
@@ -475,8 +478,8 @@ int claim_apply(struct batch *batch, struct claim_request *request);
 int claim_serve_waiting(struct batch *batch, struct err *err);
 int claim_take(struct batch *batch, struct claim_request *request, struct worker_state *worker,
                struct task *task, struct err *err);
-bool claim_wants(const struct claim_request *request, const struct worker_state *worker,
-                 struct str queue, struct str type);
+bool claim_wants(const struct batch *batch, const struct claim_request *request,
+                 const struct worker_state *worker, struct str queue, struct str type);
 bool claim_wants_hot(const struct batch *batch, const struct claim_request *request,
                      const struct worker_state *worker);
 /* hand_over.c: new tasks to waiting claims, before the first flush */
@@ -487,7 +490,7 @@ int report_outcome(struct batch *batch, struct task *task, const struct report *
                    struct err *err);
 /* What checkpoint_data of a task shows of its newest valid checkpoint. */
 struct str checkpoint_short(const struct checkpoint *row, struct arena *arena);
-int report_release(struct batch *batch, struct task *task, struct err *err);
+int report_release(struct batch *batch, struct task *task, struct str reason, struct err *err);
 /* report_refused.c: the line that tells of it; false = there is none. */
 bool report_refusal_line(struct batch *batch, const struct task *task, const struct report *report,
                          const struct report_result *result, struct report *line);
@@ -540,6 +543,10 @@ int workers_follow(struct batch *batch, struct err *err); /* leases as the store
 int workers_register(struct batch *batch, struct register_request *request);
 int workers_heartbeat(struct batch *batch, struct heartbeat_request *request);
 int workers_leave(struct batch *batch, struct leave_request *request);
+bool workers_serve(const struct worker_state *worker, struct str queue);
+/* A live worker that would be given a task of this queue and type. */
+bool workers_take(const struct batch *batch, const struct worker_state *worker, struct str queue,
+                  struct str type);
 int workers_list(struct batch *batch, struct workers_request *request);
 /* The lease goes on in memory, which is what counts; the row is left to workers_renew. */
 void workers_touch(struct batch *batch, struct worker_state *worker);
@@ -618,6 +625,8 @@ int sweep_orphan_held(struct batch *batch, struct task *task, struct err *err);
  * waits for that goes on. */
 int sweep_stopped(struct batch *batch, struct task *task, struct err *err);
 void sweep_forget_lost(struct queue *queue);
+/* unclaimed.c: fails what no live worker can take, where that is wanted */
+int unclaimed_fail(struct batch *batch, bool *more, struct err *err);
 /* lost_tell.c: what the log says of lost tasks once they are committed. */
 void lost_note(struct batch *batch, const struct task *task, const char *reason);
 void lost_note_poison(struct batch *batch, const struct task *task);

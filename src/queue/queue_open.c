@@ -141,7 +141,11 @@ struct queue *queue_new(struct store *store, const struct queue_config *config, 
         return NULL;
     }
     queue->config = *config;
-    if (measured_open(queue, err) < 0) {
+    queue->declined = declined_new();
+    if (!queue->declined)
+        err_set(err, ERR_MEMORY, "out of memory for the queue");
+    if (!queue->declined || measured_open(queue, err) < 0) {
+        declined_free(queue->declined);
         measured_close(queue);
         redact_free(queue->redact);
         free(queue);
@@ -225,6 +229,7 @@ void queue_end_thread(struct queue *queue)
 void queue_free(struct queue *queue)
 {
     buf_deinit(&queue->hints);
+    declined_free(queue->declined);
     measured_close(queue);
     log_heads_close(queue);
     redact_free(queue->redact);

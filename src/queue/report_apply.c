@@ -224,7 +224,7 @@ static int apply_op(struct batch *batch, struct task *task, struct report *repor
     case REPORT_SPAWN:
         return spawn(batch, task, report, result, err);
     case REPORT_RELEASE:
-        return report_release(batch, task, err);
+        return report_release(batch, task, report->reason, err);
     case REPORT_COMPLETE:
     case REPORT_CONTINUE:
     case REPORT_FAIL:
@@ -387,6 +387,7 @@ static void check_bounds(struct report *report, struct report_result *result)
                    "result is larger than 256 KiB; store it outside and return where it is"},
                   {report->details, BOUND_METADATA_BYTES, "details is larger than 16 KiB"},
                   {report->name, BOUND_NAME_BYTES, "name is longer than 200 bytes"},
+                  {report->reason, BOUND_NAME_BYTES, "reason is longer than 200 bytes"},
                   {report->state, BOUND_NAME_BYTES, "state is longer than 200 bytes"},
                   {report->description, BOUND_ERROR_BYTES, "description is longer than 4 KiB"}};
 

@@ -179,20 +179,32 @@ int report_outcome(struct batch *batch, struct task *task, const struct report *
     return rc < 0 ? rc : task_pause_if_asked(batch, task, pause, err);
 }
 
+/* Given back unstarted, and nobody asked for that. */
+static void note_declined(struct batch *batch, const struct task *task, struct str reason)
+{
+    bool no_handler = str_is(reason, REPORT_REASON_NO_HANDLER);
+
+    if (task->status == STATUS_CLAIMED && !task->pause_requested && task->worker_id.data)
+        declined_note(batch->queue->main->declined, task->worker_id, task->spec.type, &task->id,
+                      no_handler, batch->now_us);
+}
+
 /* The worker stops before the handler could end: counts in nothing. */
-int report_release(struct batch *batch, struct task *task, struct err *err)
+int report_release(struct batch *batch, struct task *task, struct str reason, struct err *err)
 {
     bool pause = task->pause_requested;
+    struct str detail = str_is(reason, REPORT_REASON_NO_HANDLER)
+                            ? STR("{\"reason\":\"released\",\"cause\":\"no_handler\"}")
+                            : STR("{\"reason\":\"released\"}");
 
+    note_declined(batch, task, reason);
     task_let_go(task);
     batch_heat_freed(batch, task);
     task->attempts -= !SEEDED_BUG("release_costs_an_attempt");
     task->outcome_token = 0;
-    if (batch_execution_end(batch, task, EXECUTION_CANCELLED, STR_NONE,
-                            STR("{\"reason\":\"released\"}"), err) < 0)
+    if (batch_execution_end(batch, task, EXECUTION_CANCELLED, STR_NONE, detail, err) < 0)
         return -(int)err->code;
     FAULT_POINT("outcome.release");
     return batch_move(batch, task, pause ? STATUS_PAUSED : STATUS_PENDING, MOVE_GIVE_BACK,
-                      pause ? "Paused" : "Queued", ACTOR_WORKER, STR("{\"reason\":\"released\"}"),
-                      err);
+                      pause ? "Paused" : "Queued", ACTOR_WORKER, detail, err);
 }

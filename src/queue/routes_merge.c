@@ -85,7 +85,12 @@ static int merge_queues(struct call *call, const struct tally *tally, struct que
             if (routes_owner(call->routes, views[i].row.rule.name) == part)
                 known->row = views[i].row;
             add_counts(known->counts, views[i].counts);
+            if (views[i].served && !known->served) { /* workers register in all of them */
+                known->types = views[i].types;
+                known->types_count = views[i].types_count;
+            }
             known->served |= views[i].served;
+            known->takes_any |= views[i].takes_any;
         }
         arena_adopt(arena, &share->arena);
     }

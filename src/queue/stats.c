@@ -1,32 +1,87 @@
 /* Numbers of the queue, and the outbox as its dispatchers see it. */
 #include "queue/queue_int.h"
 
-/* How many workers live, which queues have one, and whether anybody leads. The node itself is a row
- * without slots until it has a pool. */
+#define FLEETS_MAX 16 /* workers alike are looked at once; more kinds of them each time */
+
+/* The kinds of workers that were looked at. */
+struct fleets {
+    const struct worker_row *rows[FLEETS_MAX];
+    uint32_t count;
+};
+
+static bool is_known(struct fleets *fleets, const struct worker_row *row)
+{
+    for (uint32_t i = 0; i < fleets->count; i++)
+        if (str_eq(fleets->rows[i]->types, row->types) &&
+            str_eq(fleets->rows[i]->queues, row->queues))
+            return true;
+    if (fleets->count < FLEETS_MAX)
+        fleets->rows[fleets->count++] = row;
+    return false;
+}
+
+static void add_type(struct queue_view *view, struct str type, struct arena *arena)
+{
+    if (view->takes_any || settings_types_name(view->types, view->types_count, type))
+        return;
+    if (view->types_count == view->types_cap) {
+        uint32_t cap = view->types_cap ? 2 * view->types_cap : 8;
+        struct str *grown = cap <= BOUND_CLAIM_TYPES
+                                ? arena_alloc_array(arena, cap, sizeof *grown) : NULL;
+
+        if (!grown) {
+            view->takes_any = true; /* nobody is called missing who may be there */
+            return;
+        }
+        if (view->types_count)
+            memcpy(grown, view->types, view->types_count * sizeof *grown);
+        view->types = grown;
+        view->types_cap = cap;
+    }
+    ((struct str *)view->types)[view->types_count++] = arena_str(arena, type);
+}
+
+/* Its queues have a worker, and for these types. */
+static void note_served(struct batch *batch, const struct worker_state *worker,
+                        struct arena *arena)
+{
+    for (uint32_t i = 0; i < worker->queues_count; i++) {
+        struct queue_state *state = limits_queue(batch->queue, worker->queues[i]);
+
+        if (!state || state->viewed_in != batch->number)
+            continue;
+        state->view->served = true;
+        state->view->takes_any |= worker->types_count == 0;
+        for (uint32_t at = 0; at < worker->types_count; at++)
+            add_type(state->view, worker->types[at], arena);
+    }
+}
+
+/* How many workers live, which queues and types have one, and whether anybody leads. The node
+ * itself is a row without slots until it has a pool. */
 static void look_at_workers(struct batch *batch, struct stats_request *request)
 {
     struct queue *queue = batch->queue;
+    struct fleets fleets = {.count = 0};
     struct worker_state *worker;
     uint32_t cursor = 0;
     bool led = !queue->store->shared || queue->leads;
 
+    for (uint32_t i = 0; i < request->queues_count; i++) {
+        struct queue_state *state = limits_queue(queue, request->queues[i].row.rule.name);
+
+        if (state) {
+            state->viewed_in = batch->number;
+            state->view = &request->queues[i];
+        }
+    }
     while ((worker = map_next(&queue->workers, &cursor)) != NULL) {
         led |= worker->row.is_leader && worker->row.leader_until_us > batch->now_us;
         if (worker->row.lease_until_us < batch->now_us || worker->row.pool_size == 0)
             continue;
         request->stats.workers++;
-        for (uint32_t i = 0; i < worker->queues_count; i++) {
-            struct queue_state *state = limits_queue(queue, worker->queues[i]);
-
-            if (state)
-                state->served_in = batch->number;
-        }
-    }
-    for (uint32_t i = 0; i < request->queues_count; i++) {
-        struct queue_view *view = &request->queues[i];
-        const struct queue_state *state = limits_queue(queue, view->row.rule.name);
-
-        view->served = state && state->served_in == batch->number;
+        if (request->queues_count && !is_known(&fleets, &worker->row))
+            note_served(batch, worker, request->base.arena);
     }
     request->stats.no_leader = !led;
     request->stats.leads = !queue->store->shared || queue->leads;

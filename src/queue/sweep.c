@@ -388,6 +388,7 @@ int sweep_run(struct batch *batch, int64_t *next_us, struct err *err)
     if (more)
         return 0;
     if (drop_silent_workers(batch, &more_left, err) < 0 ||
+        unclaimed_fail(batch, &more_left, err) < 0 ||
         follow_plans(batch, &more_left, err) < 0 || save_time(batch, err) < 0)
         return -(int)err->code;
     batch->swept = true;

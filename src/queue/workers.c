@@ -40,6 +40,19 @@ void workers_deinit(struct queue *queue)
     queue->workers_bytes = 0;
 }
 
+bool workers_serve(const struct worker_state *worker, struct str queue)
+{
+    return settings_types_name(worker->queues, worker->queues_count, queue);
+}
+
+bool workers_take(const struct batch *batch, const struct worker_state *worker, struct str queue,
+                  struct str type)
+{
+    return worker->row.lease_until_us >= batch->now_us && workers_serve(worker, queue) &&
+           settings_types_cover(worker->types, worker->types_count, type) &&
+           !declined_has(batch->queue->main->declined, worker->row.id, type, batch->now_us);
+}
+
 /* A JSON array of strings as an array in the worker's arena. */
 static int parse_names(struct str json, struct arena *arena, struct str **names, uint32_t *count)
 {
@@ -347,6 +360,7 @@ int workers_register(struct batch *batch, struct register_request *request)
     if (!worker)
         return no_memory(err);
     worker->in_process = request->in_process;
+    declined_forget(queue->declined, row.id);
     if (!request->in_process &&
         queue->workers_bytes + state_bytes(worker) > BOUND_WORKERS_BYTES) {
         state_free(worker);
@@ -641,7 +655,7 @@ int workers_leave(struct batch *batch, struct leave_request *request)
             if (batch_adopt(batch, tasks[i], err) < 0)
                 return -(int)err->code;
             if (status_held(tasks[i]->status)) {
-                if (report_release(batch, tasks[i], err) < 0)
+                if (report_release(batch, tasks[i], STR_NONE, err) < 0)
                     return -(int)err->code;
                 continue;
             }

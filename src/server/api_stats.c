@@ -161,12 +161,14 @@ static void write_alerts(struct api_call *call, const struct stats_look *stats)
     const struct stats_request *request = &stats->request;
     int64_t now_us = queue_now_us(call->server->queue);
     const struct history *history = sampler_history(call->server->sampler);
-    struct map waits = MAP_INIT;
+    struct map waits = MAP_INIT, unclaimed = MAP_INIT;
     struct alert_queue others = {.served = true};
     struct alert_queue *queues = arena_alloc_array(call->arena, request->queues_count + 1,
                                                    sizeof *queues);
     struct alert_facts facts = {.queues = queues,
                                 .queues_count = queues ? request->queues_count : 0,
+                                .unclaimed_after_us =
+                                    call->server->settings->unclaimed_after_ms * CLOCK_MS_US,
                                 .no_leader = request->stats.no_leader,
                                 .clock_behind_us = request->stats.clock_behind_us,
                                 .storage_full = request->stats.storage_full,
@@ -177,6 +179,7 @@ static void write_alerts(struct api_call *call, const struct stats_look *stats)
                                 .unread = !stats->whole};
 
     stats_look_map_waits(stats, &waits);
+    stats_look_map_unclaimed(stats, &unclaimed);
     for (uint32_t i = 0; i < facts.queues_count; i++) {
         const struct queue_view *view = &request->queues[i];
         const struct queue_wait *wait = map_get(&waits, view->row.rule.name);
@@ -187,9 +190,15 @@ static void write_alerts(struct api_call *call, const struct stats_look *stats)
         queues[i].dead_now = (double)view->counts[STATUS_DEAD_LETTER];
         if (wait && view->counts[STATUS_PENDING])
             queues[i].waits_us = now_us - wait->since_us;
+        wait = map_get(&unclaimed, view->row.rule.name);
+        if (wait && view->counts[STATUS_PENDING]) {
+            queues[i].unclaimed_us = now_us - wait->since_us;
+            queues[i].unclaimed_type = wait->type;
+        }
         add_history(history, &queues[i], &others);
     }
     map_deinit(&waits);
+    map_deinit(&unclaimed);
     add_figures(history, HISTORY_OTHERS, &others);
     if (queues)
         queues[facts.queues_count++] = others;

@@ -49,6 +49,26 @@ static void write_tasks(struct buf *out, const struct stats_request *request)
         write_counts(out, STR("other"), other);
 }
 
+static void write_unclaimed(struct buf *out, const struct stats_look *look, int64_t now_us)
+{
+    const struct stats_request *request = &look->request;
+    struct map unclaimed = MAP_INIT;
+
+    stats_look_map_unclaimed(look, &unclaimed);
+    metrics_head(out, "queue_unclaimed_seconds", "gauge",
+                 "How long a task has been ready whose type no live worker of the queue has.");
+    for (uint32_t i = 0; i < request->queues_count; i++) {
+        const struct queue_wait *wait = map_get(&unclaimed, request->queues[i].row.rule.name);
+        int64_t us = wait && wait->since_us < now_us ? now_us - wait->since_us : 0;
+
+        if (is_shown(request, i))
+            metrics_sample_decimal(out, "queue_unclaimed_seconds",
+                                   METRICS_QUEUE(request->queues[i].row.rule.name),
+                                   (double)us / 1e6);
+    }
+    map_deinit(&unclaimed);
+}
+
 static void write_queues(struct buf *out, const struct stats_look *look, int64_t now_us)
 {
     const struct stats_request *request = &look->request;
@@ -79,6 +99,7 @@ static void write_queues(struct buf *out, const struct stats_look *look, int64_t
                                    (double)us / 1e6);
     }
     map_deinit(&waits);
+    write_unclaimed(out, look, now_us);
 }
 
 static void write_counters(struct buf *out, const struct queue_stats *stats)

@@ -49,6 +49,7 @@ static const struct report_field {
     {"details", FIELD_JSON, OP(FAIL), 0, AT(details), 0, 0},
     {"retryable", FIELD_BOOL, OP(FAIL), 0, AT(retryable), 0, 0},
     {"timed_out", FIELD_BOOL, OP(FAIL), 0, AT(timed_out), 0, 0},
+    {"reason", FIELD_TEXT, OP(RELEASE), 0, AT(reason), 0, 0},
 };
 #define FIELDS_COUNT (sizeof report_fields / sizeof report_fields[0])
 #define FIELD_OP_INDEX 2

@@ -117,14 +117,33 @@ void stats_look(struct api_call *call, void (*then)(struct api_call *call))
     call_try_look(call, read_store, ask_queue);
 }
 
-/* The first in line of a queue that is in two stores is the one that waits longer. */
+static void put_longest(struct map *waits, struct queue_wait *wait)
+{
+    const struct queue_wait *known = map_get(waits, wait->queue);
+
+    if (!known || wait->since_us < known->since_us)
+        (void)map_put(waits, wait->queue, wait); /* without memory it is left out */
+}
+
 void stats_look_map_waits(const struct stats_look *look, struct map *waits)
 {
-    for (uint32_t i = 0; i < look->waits_count; i++) {
-        struct queue_wait *wait = &look->waits[i];
-        const struct queue_wait *known = map_get(waits, wait->queue);
+    for (uint32_t i = 0; i < look->waits_count; i++)
+        put_longest(waits, &look->waits[i]);
+}
 
-        if (!known || wait->since_us < known->since_us)
-            (void)map_put(waits, wait->queue, wait); /* without memory it is left out */
+void stats_look_map_unclaimed(const struct stats_look *look, struct map *waits)
+{
+    const struct stats_request *request = &look->request;
+    struct map views = MAP_INIT;
+
+    for (uint32_t i = 0; i < request->queues_count; i++)
+        (void)map_put(&views, request->queues[i].row.rule.name, &request->queues[i]);
+    for (uint32_t i = 0; i < look->waits_count; i++) {
+        const struct queue_view *view = map_get(&views, look->waits[i].queue);
+
+        if (view && view->served && !view->takes_any &&
+            !settings_types_cover(view->types, view->types_count, look->waits[i].type))
+            put_longest(waits, &look->waits[i]);
     }
+    map_deinit(&views);
 }

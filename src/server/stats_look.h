@@ -26,5 +26,7 @@ struct stats_look {
 void stats_look(struct api_call *call, void (*then)(struct api_call *call));
 /* By queue: struct queue_wait; the caller's to deinit. */
 void stats_look_map_waits(const struct stats_look *look, struct map *waits);
+/* The same of types that no live worker of a queue has, though the queue has workers. */
+void stats_look_map_unclaimed(const struct stats_look *look, struct map *waits);
 
 #endif

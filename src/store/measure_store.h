@@ -9,6 +9,7 @@
 
 struct queue_wait {
     struct str queue;
+    struct str type;
     int64_t since_us;
 };
 
@@ -29,8 +30,8 @@ struct measure_verbs {
     /* Of all runs together, since then. */
     int (*read_hours)(struct store_reader *reader, int64_t since_us, struct arena *arena,
                       struct execution_hour **hours, uint32_t *count, struct err *err);
-    /* Of each queue in which tasks are ready: since when the first in line waits, whatever their
-     * type. Parked ones do not count. */
+    /* Of each queue and type of which tasks are ready: since when the first in line waits. Parked
+     * ones do not count. */
     int (*read_waits)(struct store_reader *reader, struct arena *arena, struct queue_wait **waits,
                       uint32_t *count, struct err *err);
     /* Of all queues that have tasks. */

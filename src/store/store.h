@@ -58,6 +58,8 @@ struct ready_want {
     uint32_t queues_count;
     const struct str *types; /* patterns; count 0 = all */
     uint32_t types_count;
+    const struct str *types_not; /* and none of these, which are exact */
+    uint32_t types_not_count;
     uint32_t max;
     bool unlimited; /* admit takes every one of them */
     bool *more; /* out, may be NULL: set when so many were parked that the rest is for later */

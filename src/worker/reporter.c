@@ -90,7 +90,8 @@ static size_t texts_bytes(const struct report *report)
     return report->state.len + report->data.len + report->metadata.len + report->detail.len +
            report->name.len + report->description.len + report->database_state.len +
            report->file_state.len + report->message.len + report->context.len +
-           report->tasks.len + report->result.len + report->error.len + report->details.len;
+           report->tasks.len + report->result.len + report->error.len + report->details.len +
+           report->reason.len;
 }
 
 static void copy_text(struct arena *arena, struct str *text, bool *failed)
@@ -120,6 +121,7 @@ static bool copy_texts(struct arena *arena, struct report *report)
     copy_text(arena, &report->result, &failed);
     copy_text(arena, &report->error, &failed);
     copy_text(arena, &report->details, &failed);
+    copy_text(arena, &report->reason, &failed);
     return !failed;
 }
 

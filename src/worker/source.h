@@ -39,7 +39,6 @@ struct source_worker {
     uint32_t queues_count;
     const struct str *types; /* exact types or prefixes ending in '*'; count 0 = all types */
     uint32_t types_count;
-    bool claims_all; /* types only tell others what it can run; it claims every type */
     const struct str *categories;
     uint32_t categories_count;
 };
@@ -83,9 +82,6 @@ struct source_verbs {
                   struct report_result *results, struct err *err);
     int (*heartbeat)(struct source *source, const struct held *held, uint32_t count,
                      struct arena *arena, struct heartbeat_answer *answer, struct err *err);
-    /* True when another live worker of the queue could run this type. */
-    int (*could_run_elsewhere)(struct source *source, struct str queue, struct str type,
-                               bool *could, struct err *err);
     int (*leave)(struct source *source, struct err *err);
     /* The claim under way and all later ones return -ERR_UNAVAILABLE; reports, heartbeats and
      * leave still work. For shutdown. */

@@ -14,7 +14,6 @@ struct source_local {
     struct queue *queue;
     pthread_mutex_t mutex; /* all below */
     char *id;
-    bool claims_all; /* whatever types it registered */
     struct claim_request *waiting;
     bool interrupted;
 };
@@ -60,7 +59,6 @@ static int local_register(struct source *source, const struct source_worker *wor
     pthread_mutex_lock(&local->mutex);
     free(local->id);
     local->id = strndup(request.id.data, request.id.len);
-    local->claims_all = worker->claims_all;
     pthread_mutex_unlock(&local->mutex);
     *id = request.id;
     *heartbeat_ms = request.heartbeat_ms;
@@ -157,7 +155,6 @@ static void claim_coming(struct claim_request *request)
 static int local_claim(struct source *source, uint32_t max, int64_t wait_ms, bool want_json,
                        struct arena *arena, struct work **works, uint32_t *count, struct err *err)
 {
-    static const struct str every_type = {"*", 1};
     struct source_local *local = local_of(source);
     struct local_claim claim = {.request = {.base = {.kind = REQUEST_CLAIM,
                                                      .arena = arena,
@@ -175,10 +172,6 @@ static int local_claim(struct source *source, uint32_t max, int64_t wait_ms, boo
     gate_shut(&claim.done);
     pthread_mutex_lock(&local->mutex);
     interrupted = local->interrupted;
-    if (local->claims_all) {
-        claim.request.types = &every_type;
-        claim.request.types_count = 1;
-    }
     if (!interrupted) { /* submitted under the mutex, so that an interrupt finds it */
         queue_submit(local->queue, &claim.request.base);
         local->waiting = &claim.request;
@@ -299,45 +292,6 @@ static int local_heartbeat(struct source *source, const struct held *held, uint3
                    &answer->lost, &answer->lost_count, err);
 }
 
-static bool names_cover(struct str names_json, struct str name, struct arena *arena)
-{
-    struct json_iter iter;
-    struct str value;
-
-    json_begin(names_json, &iter);
-    while (json_next_element(&iter, &value))
-        if (settings_type_matches(json_string(value, arena), name))
-            return true;
-    return false;
-}
-
-static bool could_run(const struct worker_view *worker, struct str queue, struct str type,
-                      struct arena *arena)
-{
-    return strcmp(worker->status, "offline") != 0 &&
-           names_cover(worker->row.queues, queue, arena) &&
-           (!worker->row.types.data || names_cover(worker->row.types, type, arena));
-}
-
-static int local_elsewhere(struct source *source, struct str queue, struct str type, bool *could,
-                           struct err *err)
-{
-    struct source_local *local = local_of(source);
-    struct arena arena = ARENA_INIT(0);
-    struct workers_request request = {.base = {.kind = REQUEST_WORKERS, .arena = &arena}};
-    struct str id = current_id(local, &arena);
-
-    *could = false;
-    if (queue_call(local->queue, &request.base) < 0)
-        *err = request.base.err;
-    for (uint32_t i = 0; request.base.err.code == ERR_NONE && i < request.count; i++)
-        if (!str_eq(request.workers[i].row.id, id) &&
-            could_run(&request.workers[i], queue, type, &arena))
-            *could = true;
-    arena_deinit(&arena);
-    return -(int)request.base.err.code;
-}
-
 static int local_leave(struct source *source, struct err *err)
 {
     struct source_local *local = local_of(source);
@@ -376,7 +330,6 @@ static const struct source_verbs verbs = {.register_worker = local_register,
                                           .claim = local_claim,
                                           .report = local_report,
                                           .heartbeat = local_heartbeat,
-                                          .could_run_elsewhere = local_elsewhere,
                                           .leave = local_leave,
                                           .interrupt = local_interrupt,
                                           .free = local_free};

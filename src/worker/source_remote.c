@@ -16,7 +16,6 @@
 #define OTHER_MS 10000
 #define BODY_BYTES_MAX (64 * 1024 * 1024)
 #define PATH_BYTES_MAX 2048
-#define WORKER_PAGES_MAX 100  /* of the list of workers */
 #define BODY_BYTES_KEEP (1024 * 1024) /* larger buffers are given back after use */
 
 enum purpose { FOR_CLAIM, FOR_REPORT, FOR_HEARTBEAT, FOR_OTHER, PURPOSE_COUNT };
@@ -102,9 +101,7 @@ static int keep_registration(struct source_remote *remote, const struct source_w
     buf_reset(&remote->queues);
     buf_reset(&remote->types);
     remote_write_strings(&remote->queues, worker->queues, worker->queues_count);
-    if (worker->claims_all)
-        buf_text(&remote->types, "[\"*\"]");
-    else if (worker->types_count)
+    if (worker->types_count)
         remote_write_strings(&remote->types, worker->types, worker->types_count);
     failed = !remote->id.data || remote->queues.failed || remote->types.failed;
     pthread_mutex_unlock(&remote->lock);
@@ -201,47 +198,6 @@ static int remote_heartbeat(struct source *source, const struct held *held, uint
     return rc;
 }
 
-static int remote_could_run_elsewhere(struct source *source, struct str queue, struct str type,
-                                      bool *could, struct err *err)
-{
-    struct source_remote *remote = remote_of(source);
-    struct line *line = line_begin(remote, FOR_OTHER);
-    struct arena arena = ARENA_INIT(64 * 1024 * 1024);
-    struct arena self_arena = ARENA_INIT(0);
-    struct str cursor = STR_NONE;
-    struct str self;
-    int rc = 0;
-    int status;
-
-    pthread_mutex_lock(&remote->lock);
-    self = arena_str(&self_arena, remote->id);
-    pthread_mutex_unlock(&remote->lock);
-    *could = false;
-    for (int page = 0; rc == 0 && !*could && page < WORKER_PAGES_MAX; page++) {
-        buf_reset(&line->path);
-        buf_format(&line->path, "/v1/workers?limit=%d", BOUND_LIST_LIMIT);
-        if (cursor.len) {
-            buf_text(&line->path, "&cursor=");
-            http_client_escape(&line->path, cursor);
-        }
-        buf_byte(&line->path, '\0');
-        if (line->path.failed)
-            break;
-        rc = http_client_request(line->client, "GET", line->path.data, STR_NONE, OTHER_MS,
-                                 &line->response, &status, err);
-        arena_reset(&arena);
-        if (rc == 0)
-            rc = remote_read_workers(buf_view(&line->response), self, queue, type, &arena, could,
-                                     &cursor, err);
-        if (!cursor.len)
-            break;
-    }
-    line_end(line);
-    arena_deinit(&self_arena);
-    arena_deinit(&arena);
-    return rc;
-}
-
 static int remote_leave(struct source *source, struct err *err)
 {
     struct source_remote *remote = remote_of(source);
@@ -289,7 +245,6 @@ static const struct source_verbs remote_verbs = {
     .claim = remote_claim,
     .report = remote_report,
     .heartbeat = remote_heartbeat,
-    .could_run_elsewhere = remote_could_run_elsewhere,
     .leave = remote_leave,
     .interrupt = remote_interrupt,
     .free = remote_free,

@@ -1,7 +1,6 @@
 /* Bodies of the worker's routes. Written straight into a buffer, read by slicing. */
 #include "worker/source_remote_json.h"
 
-#include "core/settings.h"
 
 /* ---- writing ---- */
 
@@ -145,6 +144,7 @@ static void write_fail(struct buf *out, const struct report *report)
     put_bool(out, "retryable", report->retryable);
     if (report->timed_out)
         put_bool(out, "timed_out", true);
+    put_text(out, "reason", report->reason);
 }
 
 void remote_write_reports(struct buf *out, const struct report *reports, uint32_t count)
@@ -466,52 +466,4 @@ int remote_read_heartbeat(struct str body, const struct held *held, uint32_t cou
         rc = read_ids(object, "lost", "lost_leases", held, count, arena, &answer->lost,
                       &answer->lost_count, err);
     return rc;
-}
-
-static bool names_one(struct str names, struct str wanted, struct arena *arena)
-{
-    struct json_iter iter;
-    struct str value;
-
-    json_begin(names, &iter);
-    while (json_next_element(&iter, &value))
-        if (json_kind(value) == JSON_STRING &&
-            settings_type_matches(json_string(value, arena), wanted))
-            return true;
-    return false;
-}
-
-static bool serves(struct str worker, struct str self, struct str queue, struct str type,
-                   struct arena *arena)
-{
-    struct str queues = get_kind(worker, "queues", JSON_ARRAY);
-    struct str types = get_kind(worker, "types", JSON_ARRAY);
-
-    if (str_eq(get_text(worker, "id", arena), self) ||
-        str_is(get_text(worker, "status", arena), "offline"))
-        return false;
-    if (!queues.data || !names_one(queues, queue, arena)) /* a node without a pool has none */
-        return false;
-    return !types.data || json_count(types) == 0 || names_one(types, type, arena);
-}
-
-int remote_read_workers(struct str body, struct str self, struct str queue, struct str type,
-                        struct arena *arena, bool *could, struct str *cursor, struct err *err)
-{
-    struct str items = STR_NONE;
-    struct json_iter iter;
-    struct str object;
-    struct str item;
-
-    *cursor = STR_NONE;
-    if (read_object(body, &object))
-        items = get_kind(object, "items", JSON_ARRAY);
-    if (!items.data)
-        return not_understood(err, "list of workers");
-    json_begin(items, &iter);
-    while (!*could && json_next_element(&iter, &item))
-        if (json_kind(item) == JSON_OBJECT && serves(item, self, queue, type, arena))
-            *could = true;
-    *cursor = get_text(object, "next_cursor", arena);
-    return 0;
 }

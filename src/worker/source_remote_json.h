@@ -23,9 +23,5 @@ int remote_read_reports(struct str body, struct report_result *results, uint32_t
                         struct err *err);
 int remote_read_heartbeat(struct str body, const struct held *held, uint32_t count,
                           struct arena *arena, struct heartbeat_answer *answer, struct err *err);
-/* One page of GET /v1/workers: does another live worker than `self` serve queue and type?
- * *cursor is the next page's, or absent. */
-int remote_read_workers(struct str body, struct str self, struct str queue, struct str type,
-                        struct arena *arena, bool *could, struct str *cursor, struct err *err);
 
 #endif

@@ -44,13 +44,13 @@ static int add_rule(struct handler_set *set, const struct handler_rule *rule,
     return 0;
 }
 
-/* Where nobody said which types to claim, all are, but others are told what it can run: a task that
- * no live worker has a handler for shall fail and not go round among them. */
+/* It registers the types it has handlers for and gets only these: another type waits for a worker
+ * that has it. */
 static int name_types(struct handler_set *set, struct err *err)
 {
     struct str *types;
 
-    if (!set->count || set->count > BOUND_CLAIM_TYPES)
+    if (!set->count) /* then it does not claim */
         return 0;
     types = arena_alloc_array(&set->arena, set->count, sizeof *types);
     if (!types)
@@ -105,7 +105,6 @@ static void register_as(struct worker *worker, const struct handler_set *set)
         return;
     registration->types = set->types;
     registration->types_count = set->types_count;
-    registration->claims_all = set->types_count > 0;
 }
 
 int worker_handlers_set(struct worker *worker, const struct handler_rule *rules,

@@ -9,7 +9,7 @@
 #include "worker/reporter.h"
 #include "worker/worker.h"
 
-#define WORKER_HANDLERS_MAX 1024
+#define WORKER_HANDLERS_MAX BOUND_CLAIM_TYPES /* it registers them */
 
 /* The memory of one claim, shared by its tasks. */
 struct claim {

@@ -1,7 +1,6 @@
 /* A slot: takes a claimed task, checks that its lease still lives, finds its handler, runs it,
  * gives the outcome to the reporter and takes the next. One thread each; a handler that crashes or
  * hangs keeps its own slot busy and no other. */
-#include <poll.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -10,8 +9,7 @@
 #include "worker/control_line.h"
 #include "worker/worker_int.h"
 
-#define WATCH_US_MAX 1000      /* a commit takes less, or it does not matter */
-#define GIVE_BACK_PAUSE_MS 200 /* a task only others can run must not go round in circles */
+#define WATCH_US_MAX 1000 /* a commit takes less, or it does not matter */
 
 struct slot_run {
     struct handler_run base; /* first */
@@ -53,36 +51,12 @@ static bool lease_gone(const struct worker *worker, const struct run *run)
     return clock_boot_us() - from_us >= run->work.lease_ms * CLOCK_MS_US;
 }
 
-static void pause_slot(struct slot *slot, const struct run *run, int wait_ms)
+/* It was given what it has not registered for: others may have it. */
+static struct report without_handler(void)
 {
-    int64_t end_us = clock_boot_us() + wait_ms * CLOCK_MS_US;
-    int64_t left_us;
+    struct report report = worker_report(REPORT_RELEASE);
 
-    while (atomic_load(&run->stop) == STOP_NONE && (left_us = end_us - clock_boot_us()) > 0) {
-        struct pollfd fd = {slot->wake_fd, POLLIN, 0};
-        uint64_t count;
-
-        if (poll(&fd, 1, (int)(left_us / 1000 + 1)) > 0 &&
-            read(slot->wake_fd, &count, sizeof count) < 0)
-            continue;
-    }
-}
-
-static struct report without_handler(struct slot *slot, const struct run *run)
-{
-    struct worker *worker = slot->worker;
-    struct report report = worker_report(REPORT_FAIL);
-    struct err err = {0};
-    bool could = false;
-    int rc = worker->source->verbs->could_run_elsewhere(worker->source, run->work.queue,
-                                                        run->work.type, &could, &err);
-
-    if (rc < 0 || could) {
-        pause_slot(slot, run, GIVE_BACK_PAUSE_MS);
-        return worker_report(REPORT_RELEASE);
-    }
-    report.error = STR("no_handler");
-    report.retryable = false;
+    report.reason = STR(REPORT_REASON_NO_HANDLER);
     return report;
 }
 
@@ -138,7 +112,7 @@ static struct report decide(struct slot *slot, struct run *run, struct process_l
     handler = worker_handler(worker, run->work.type);
     FAULT_POINT("worker.start");
     if (!handler)
-        return without_handler(slot, run);
+        return without_handler();
     return run_handler(slot, run, handler, leftover);
 }
 

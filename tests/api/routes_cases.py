@@ -25,7 +25,9 @@ class RoutesCases(harness.ApiTest):
         self.folder = harness.tempfile.mkdtemp(prefix="perdura-routes-")
         self.config = os.path.join(self.folder, "perdura.yaml")
         with open(self.config, "w", encoding="utf-8") as file:
-            file.write(f"backup_dir: {json.dumps(self.folder)}\nqueues:\n  - name: mail\n    store: {json.dumps(self.mail_store())}\n"
+            file.write(f"backup_dir: {json.dumps(self.folder)}\n"
+                       f"queues:\n  - name: mail\n    serve: true\n"
+                       f"    store: {json.dumps(self.mail_store())}\n"
                        + self.handlers)
         self.server = harness.Server(self.folder, "--config", self.config, "--leader-lease",
                                      f"{SHORT_LEASE_S}s", "--lease", f"{self.lease_s}s")

@@ -2,6 +2,7 @@
 executions ended per period and category, and alerts (C7, D14)."""
 import contextlib
 import json
+import re
 import socket
 import sqlite3
 import threading
@@ -314,6 +315,27 @@ class Alerts(Measured):
         self.assertIn("10 min", found[0]["text"])
         self.register("worker-2", queues=("lonely",))
         self.assertEqual(self.alerts("no_worker"), [])
+
+    def test_d14_types_that_no_live_worker_has_are_told(self):
+        """C8: the queue has workers, but none of them has the type."""
+        self.enqueue("invoice:v2")
+        self.enqueue("slow")
+        self.server.stop()
+        self.make_older()
+        self.server.start()
+        self.register(types=["slow", "other:*"])
+        found, = self.alerts("unclaimed")
+        self.assertEqual((found["severity"], found["queue"], found["n"]), ("critical", "default", 10))
+        self.assertIn("type invoice:v2", found["text"])
+        metrics = self.request("GET", "/metrics").body.decode()
+        waits, = re.findall(r'^perdura_queue_unclaimed_seconds{queue="default"} (.*)$', metrics, re.M)
+        self.assertGreater(float(waits), 599)
+        self.register("worker-2", types=["invoice:*"])
+        self.assertEqual(self.alerts("unclaimed"), [])
+        self.register("worker-2", types=["slow"])
+        self.assertEqual(len(self.alerts("unclaimed")), 1)
+        self.register("worker-3")
+        self.assertEqual(self.alerts("unclaimed"), [])
 
 
 if __name__ == "__main__":

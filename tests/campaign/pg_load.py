@@ -36,6 +36,7 @@ retention:
   archive: "archive"
 queues:
   - name: process
+    serve: true
 handlers:
   - type: "brief"
     command: ["/bin/true"]

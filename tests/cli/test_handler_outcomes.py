@@ -164,11 +164,20 @@ class Outcomes(ServerTest):
 
 
 class UnknownTypes(ServerTest):
-    config = "handlers:\n  - type: known\n    command: [\"true\"]\n"
+    config = ("handlers:\n  - type: known\n    command: [\"true\"]\n    queues: [strict]\n"
+              "lease: 3s\nqueues:\n  - {name: strict, on_no_handler: fail}\n")
 
-    def test_a_type_nobody_knows_fails(self):
-        task = self.wait_ended(self.enqueue("unknown")["id"])
-        self.assertEqual((task["status"], task["error"]), ("failed", "no_handler"))
+    def test_a_type_nobody_knows_waits(self):
+        task_id = self.enqueue("unknown")["id"]
+        self.wait_ended(self.enqueue("known")["id"])
+        self.assertEqual(self.task(task_id)["status"], "pending")
+
+    def test_where_it_is_wanted_a_type_nobody_knows_fails(self):
+        task = self.wait_ended(self.enqueue("unknown", queue="strict")["id"])
+        self.assertEqual((task["status"], task["error"], task["attempts"]),
+                         ("failed", "no_handler", 0))
+        self.assertIn("no_handler (no worker of its queue has a handler",
+                      self.perdura("task", "why", task["id"]).stdout)
 
     def test_a_type_another_worker_knows_is_left_to_it(self):
         self.register("other-queue", queues=["elsewhere"], types=["special"])

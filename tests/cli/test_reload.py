@@ -29,6 +29,7 @@ queues:
   - name: default
     concurrency: 3
   - name: other
+    serve: true
     key_concurrency: 2
     dead_letter_queue: dead
 """
@@ -111,7 +112,7 @@ class Serving(ReloadTest):
 
     def test_settings_that_need_a_restart_are_named_and_stay(self):
         self.configure(FIRST + "lease: 7s\nwriters: 2\nredact:\n  - pattern: abc\n"
-                       "queues:\n  - {name: far, store: far.db}\n")
+                       "queues:\n  - {name: far, serve: true, store: far.db}\n")
         self.server.process.send_signal(signal.SIGHUP)
         entry = wait_until(lambda: entries(self.server.log(), "config.restart_needed"),
                            what="the names")[0]
@@ -170,7 +171,7 @@ class NoFile(ReloadTest):
 
 
 class Several(ReloadTest):
-    config = FIRST + "queues:\n  - {name: far, store: far.db}\n"
+    config = FIRST + "queues:\n  - {name: far, serve: true, store: far.db}\n"
 
     def test_queues_in_other_stores_get_their_limits(self):
         self.configure(SECOND.replace("- name: other", "- name: far\n    store: far.db")

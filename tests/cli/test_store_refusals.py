@@ -90,13 +90,22 @@ class Damage(ServerTest):
 
 
 class Serving(FolderTest):
-    def test_queues_of_the_configuration_are_served_by_the_pool(self):
-        self.write("perdura.yaml", "workers: 1\nhandlers:\n  - {type: a, command: ['true']}\n"
-                                   "queues:\n  - {name: default}\n  - {name: mail}\n")
+    def test_the_pool_serves_the_queues_that_the_configuration_says_so_of(self):
+        """C8: a limit alone does not make the pool take a queue's tasks."""
+        self.write("perdura.yaml", "workers: 1\nhandlers:\n"
+                                   "  - {type: a, command: ['true'], queues: [bulk]}\n"
+                                   "queues:\n  - {name: default}\n  - {name: mail, serve: true}\n"
+                                   "  - {name: elsewhere, concurrency: 2}\n")
         server = self.serve("--config", "perdura.yaml")
         self.url = "http://%s:%d" % server.address
-        for queue in ("default", "mail"):
+        for queue in ("default", "mail", "bulk"):
             self.perdura("enqueue", "a", "--queue", queue, "--wait")
+        task = self.perdura("enqueue", "a", "--queue", "elsewhere").stdout.strip()
+        self.assertIn("No worker serves the queue 'elsewhere'",
+                      self.perdura("task", "why", task).stdout)
+        [worker] = json.loads(self.perdura("workers", "--json").stdout)["items"]
+        self.assertEqual((sorted(worker["queues"]), worker["types"]),
+                         (["bulk", "default", "mail"], ["a"]))
 
     def test_a_second_signal_ends_it_at_once_and_loses_nothing(self):
         self.write("perdura.yaml", "grace: 60s\nhandlers:\n  - type: a\n    command: [sh, -c, "

@@ -32,6 +32,7 @@ handlers:
     command: ["true"]
 queues:
   - name: mail
+    serve: true
 """
 
 
@@ -188,29 +189,26 @@ class ClaimingAgain(WorkerTest):
 
 
 class WithoutHandler(WorkerTest):
-    def test_nobody_could_run_it_so_it_fails(self):
+    def test_a_client_deployed_before_its_worker_loses_nothing(self):
+        """B6, C8: the type waits, why says so, and the worker that has it gets it."""
+        task_id = self.enqueue("invoice:v2")["id"]
         self.worker()
-        task = self.wait_ended(self.enqueue("unknown")["id"])
-        self.assertEqual((task["status"], task["error"]), ("failed", "no_handler"))
-
-    def test_a_second_worker_without_the_handler_does_not_count(self):
-        self.worker()
-        self.worker()
-        task = self.wait_ended(self.enqueue("unknown")["id"])
-        self.assertEqual((task["status"], task["error"]), ("failed", "no_handler"))
-
-    def test_somebody_else_could_so_it_is_given_back(self):
-        self.worker()
-        self.register("specialist", types=["unknown"])
-        task_id = self.enqueue("unknown")["id"]
-        self.register("specialist", types=["unknown"])  # keeps it alive
-        task, = self.claim("specialist", wait_ms=30000, types=["unknown"])
-        self.assertEqual(task["id"], task_id)
+        self.wait_ended(self.enqueue("prefix:one")["id"])
+        task = self.task(task_id)
+        self.assertEqual((task["status"], task["attempts"], task["version"]), ("pending", 0, 1))
+        self.assertIn("takes tasks of the type 'invoice:v2'",
+                      self.perdura("task", "why", task_id).stdout)
+        self.register("specialist", types=["invoice:*"])
+        task, = self.claim("specialist", wait_ms=30000)
+        self.assertEqual((task["id"], task["attempts"]), (task_id, 1))
         self.report_ok("specialist", task, "start")
         self.complete("specialist", task, "mine")
-        task = self.task(task_id)
-        self.assertEqual((task["status"], task["retry_count"], task["crash_count"]),
-                         ("completed", 0, 0))
+        self.assertEqual(self.task(task_id)["status"], "completed")
+
+    def test_it_registers_what_it_has(self):
+        shown = self.expect(200, "GET", f"/v1/workers/{self.worker().id}")
+        self.assertIn("prefix:*", shown["types"])
+        self.assertEqual(shown["queues"], ["default", "mail"])
 
 
 class LeavingInTime(WorkerTest):

@@ -73,17 +73,6 @@ static int heartbeat(struct str body, struct arena *arena, struct err *err)
     return rc;
 }
 
-static int workers(struct str body, struct arena *arena, struct err *err)
-{
-    struct str cursor;
-    bool could = false;
-    int rc = remote_read_workers(body, STR("self"), STR("q"), STR("a.b"), arena, &could, &cursor,
-                                 err);
-
-    ASSERT(!cursor.data || str_is_utf8(cursor));
-    return rc;
-}
-
 static int refusal(struct str body, struct arena *arena, struct err *err)
 {
     static const int statuses[] = {400, 401, 404, 409, 413, 422, 429, 500, 503, 599};
@@ -97,7 +86,7 @@ static int refusal(struct str body, struct arena *arena, struct err *err)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static int (*const routes[])(struct str, struct arena *, struct err *) = {
-        registration, claim, reports, heartbeat, workers, refusal};
+        registration, claim, reports, heartbeat, refusal};
     struct arena arena = ARENA_INIT((size_t)16 << 20);
     struct err err = {0};
 

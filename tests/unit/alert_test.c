@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#define AFTER_US (INT64_C(300) * 1000000)
 #define QUEUE(...) ((struct alert_queue){.name = STR("q"), .dead_before = -1, __VA_ARGS__})
 #pragma GCC diagnostic ignored "-Woverride-init"
 
@@ -38,7 +39,8 @@ static const char *codes_of(const struct alert_facts *facts)
 
 static const char *codes_of_queue(struct alert_queue queue)
 {
-    return codes_of(&(struct alert_facts){.queues = &queue, .queues_count = 1});
+    return codes_of(&(struct alert_facts){.queues = &queue, .queues_count = 1,
+                                          .unclaimed_after_us = AFTER_US});
 }
 
 static void a_queue_is_told_of_when_it_needs_somebody(void **state)
@@ -48,10 +50,14 @@ static void a_queue_is_told_of_when_it_needs_somebody(void **state)
         const char *codes;
     } cases[] = {
         {QUEUE(.waits_us = 0), ""},
-        {QUEUE(.waits_us = ALERT_WAIT_US), "no_worker"},
-        {QUEUE(.waits_us = ALERT_WAIT_US - 1), ""},
-        {QUEUE(.waits_us = 10 * ALERT_WAIT_US, .served = true), ""},
-        {QUEUE(.waits_us = 10 * ALERT_WAIT_US, .paused = true), ""},
+        {QUEUE(.waits_us = AFTER_US), "no_worker"},
+        {QUEUE(.waits_us = AFTER_US - 1), ""},
+        {QUEUE(.waits_us = 10 * AFTER_US, .served = true), ""},
+        {QUEUE(.waits_us = 10 * AFTER_US, .paused = true), ""},
+        {QUEUE(.served = true, .unclaimed_us = AFTER_US, .unclaimed_type = STR("t")), "unclaimed"},
+        {QUEUE(.served = true, .unclaimed_us = AFTER_US - 1, .unclaimed_type = STR("t")), ""},
+        {QUEUE(.served = true, .unclaimed_us = AFTER_US, .unclaimed_type = STR("t"),
+               .paused = true), ""},
         {QUEUE(.completed = 9, .failed = 11), "failure_rate"},
         {QUEUE(.completed = 10, .failed = 10), ""},
         {QUEUE(.failed = 19), ""},
@@ -69,9 +75,10 @@ static void a_queue_is_told_of_when_it_needs_somebody(void **state)
 
 static void the_server_is_told_of_when_it_ails_and_the_worst_comes_first(void **state)
 {
-    const struct alert_queue queue = QUEUE(.waits_us = ALERT_WAIT_US, .failed = 30);
+    const struct alert_queue queue = QUEUE(.waits_us = AFTER_US, .failed = 30);
     const struct alert_facts facts = {.queues = &queue,
                                       .queues_count = 1,
+                                      .unclaimed_after_us = AFTER_US,
                                       .no_leader = true,
                                       .clock_behind_us = ALERT_CLOCK_US,
                                       .storage_full = true,
@@ -81,7 +88,7 @@ static void the_server_is_told_of_when_it_ails_and_the_worst_comes_first(void **
                                       .schedules_in_error = 3};
 
     (void)state;
-    assert_string_equal(codes_of(&(struct alert_facts){0}), "");
+    assert_string_equal(codes_of(&(struct alert_facts){.unclaimed_after_us = AFTER_US}), "");
     assert_string_equal(codes_of(&(struct alert_facts){.clock_behind_us = ALERT_CLOCK_US - 1}),
                         "");
     assert_string_equal(codes_of(&facts), "store_full no_leader store_down log_regression "
@@ -138,7 +145,7 @@ static void no_more_than_the_bound_are_shown(void **state)
 
     (void)state;
     for (int i = 0; i < ALERTS_MAX + 20; i++)
-        queues[i] = QUEUE(.waits_us = ALERT_WAIT_US);
+        queues[i] = QUEUE(.waits_us = AFTER_US);
     alerts_render(&(struct alert_facts){.queues = queues, .queues_count = ALERTS_MAX + 20}, &out);
     json_begin(buf_view(&out), &iter);
     while (json_next_element(&iter, &item))

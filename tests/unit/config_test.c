@@ -97,6 +97,7 @@ static const char *const whole =
     "    hash_input: true\n"
     "    output_max: 64KiB\n"
     "    retention: 7d\n"
+    "    queues: [mail, bulk]\n"
     "  - type: \"report:*\"\n"
     "    service: user-service\n"
     "    method: GenerateReport\n"
@@ -112,6 +113,8 @@ static const char *const whole =
     "    ageing: 30s\n"
     "    stall_after: 10m\n"
     "    dead_letter_queue: dead\n"
+    "    serve: true\n"
+    "    on_no_handler: fail\n"
     "    type_limits:\n"
     "      - {type: \"email:send\", concurrency: 2, rate: 20/m}\n"
     "rules:\n"
@@ -185,6 +188,8 @@ static void queues_rules_and_groups_come_with_all_their_keys(void **state)
     assert_int_equal(queue->ageing_ms, 30000);
     assert_int_equal(queue->stall_after_ms, 600000);
     assert_text(queue->dead_letter_queue, "dead");
+    assert_true(queue->serve);
+    assert_text(queue->on_no_handler, "fail");
     assert_int_equal(queue->type_limits_count, 1);
     assert_int_equal(queue->type_limits[0].concurrency, 2);
     assert_int_equal(queue->type_limits[0].rate.per_ms, 60000);

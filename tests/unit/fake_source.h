@@ -63,14 +63,16 @@ struct fake {
     int reports_calls;
     int reports_count;
     int claims;
+    uint32_t types_count; /* that were registered, and the first of them */
+    char type[64];
     uint32_t largest_claim;
     int64_t reply_delay_ms; /* a claim's answer is held up this long after its lease began */
     bool unknown;     /* answers NOT_FOUND until registered again */
     bool down;        /* answers UNAVAILABLE */
     bool interrupted;
-    bool elsewhere;
     bool unordered;   /* a seq came twice or backwards */
     bool wanted_json;
+    bool gate_open;   /* for handlers that wait for the test */
 };
 
 static struct fake *fake_of(struct source *source)
@@ -105,6 +107,9 @@ static int fake_register(struct source *source, const struct source_worker *work
     }
     fake->registered++;
     fake->unknown = false;
+    fake->types_count = worker->types_count;
+    if (worker->types_count)
+        snprintf(fake->type, sizeof fake->type, STR_FMT, STR_ARG(worker->types[0]));
     *id = worker->id.data ? arena_str(arena, worker->id) : STR("worker-1");
     *heartbeat_ms = fake->heartbeat_ms;
     *lease_ms = fake->lease_ms;
@@ -208,7 +213,8 @@ static void apply(struct fake_task *task, const struct report *report)
         task->timed_out = report->timed_out;
         task->retryable = report->retryable;
         task->delay_ms = report->delay_ms;
-        keep_text(task->error, sizeof task->error, report->error);
+        keep_text(task->error, sizeof task->error,
+                  report->reason.data ? report->reason : report->error);
         keep_text(task->details, sizeof task->details, report->details);
         keep_text(task->result, sizeof task->result, report->result);
     }
@@ -283,16 +289,6 @@ static int fake_heartbeat(struct source *source, const struct held *held, uint32
     return rc;
 }
 
-static int fake_elsewhere(struct source *source, struct str queue, struct str type, bool *could,
-                          struct err *err)
-{
-    (void)queue;
-    (void)type;
-    (void)err;
-    *could = fake_of(source)->elsewhere;
-    return 0;
-}
-
 static int fake_leave(struct source *source, struct err *err)
 {
     (void)err;
@@ -311,7 +307,7 @@ static void fake_interrupt(struct source *source)
 }
 
 static const struct source_verbs fake_verbs = {fake_register,  fake_claim, fake_report,
-                                               fake_heartbeat, fake_elsewhere, fake_leave,
+                                               fake_heartbeat, fake_leave,
                                                fake_interrupt, NULL};
 
 static struct fake *fake_new(void)

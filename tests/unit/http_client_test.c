@@ -494,23 +494,12 @@ static void remote_beats_and_leaves(struct server *server, struct source *source
     struct held held[2] = {{{{1}}, 3}, {*id, 7}};
     struct heartbeat_answer answer;
     struct err err = {0};
-    bool could = false;
 
     put_up(server, 200, "{\"cancel\":[\"" TASK_ID "\"],\"pause\":[],\"lost\":[]}");
     must(source->verbs->heartbeat(source, held, 2, arena, &answer, &err), &err);
     assert_int_equal(answer.cancel_count, 1);
     assert_int_equal(answer.cancel[0], 1);
     assert_int_equal(answer.pause_count + answer.lost_count, 0);
-    put_up(server, 200, "{\"items\":[{\"id\":\"h-1-x y\",\"status\":\"idle\",\"queues\":[\"q\"]},"
-                        "{\"id\":\"dead\",\"status\":\"offline\",\"queues\":[\"q\"]},"
-                        "{\"id\":\"b\",\"status\":\"idle\",\"queues\":[\"q\"],"
-                        "\"types\":[\"email:*\"]}],\"next_cursor\":null}");
-    must(source->verbs->could_run_elsewhere(source, STR("q"), STR("email:x"), &could, &err), &err);
-    assert_true(could);
-    must(source->verbs->could_run_elsewhere(source, STR("q"), STR("other"), &could, &err), &err);
-    assert_false(could);
-    must(source->verbs->could_run_elsewhere(source, STR("z"), STR("email:x"), &could, &err), &err);
-    assert_false(could);
     put_up(server, 204, "");
     must(source->verbs->leave(source, &err), &err);
     assert_non_null(strstr(server->request, "DELETE /v1/workers/h-1-x%20y HTTP"));

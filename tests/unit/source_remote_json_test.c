@@ -365,44 +365,6 @@ static void heartbeats_of_something_else_are_not_understood(void **state)
     arena_deinit(&arena);
 }
 
-static void another_worker_counts_when_it_lives_and_serves_queue_and_type(void **state)
-{
-    static const struct {
-        const char *worker;
-        bool could;
-    } rows[] = {
-        {"{\"id\":\"o\",\"status\":\"idle\",\"queues\":[\"q\"],\"types\":[\"a.*\"]}", true},
-        {"{\"id\":\"o\",\"status\":\"idle\",\"queues\":[\"q\"],\"types\":[]}", true},
-        {"{\"id\":\"o\",\"status\":\"idle\",\"queues\":[1,\"q\"]}", true},
-        {"{\"id\":\"o\",\"status\":\"idle\",\"queues\":[\"q\"],\"types\":[\"b.*\"]}", false},
-        {"{\"id\":\"o\",\"status\":\"idle\",\"queues\":[\"r\"],\"types\":[\"a.*\"]}", false},
-        {"{\"id\":\"o\",\"status\":\"idle\",\"queues\":null}", false},
-        {"{\"id\":\"o\",\"status\":\"offline\",\"queues\":[\"q\"]}", false},
-        {"{\"id\":\"self\",\"status\":\"idle\",\"queues\":[\"q\"]}", false},
-        {"3", false},
-    };
-    struct arena arena = ARENA_INIT(0);
-    struct err err = {0};
-    struct str cursor;
-    bool could = false;
-
-    (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct str body = arena_format(&arena, "{\"items\":[%s],\"next_cursor\":\"c%zu\"}",
-                                       rows[i].worker, i);
-
-        could = false;
-        assert_int_equal(remote_read_workers(body, STR("self"), STR("q"), STR("a.b"), &arena,
-                                             &could, &cursor, &err), 0);
-        if (could != rows[i].could)
-            fail_msg("%s", rows[i].worker);
-        assert_int_equal(cursor.data[0], 'c');
-    }
-    assert_int_equal(remote_read_workers(STR("{}"), STR("self"), STR("q"), STR("a"), &arena,
-                                         &could, &cursor, &err), -ERR_IO);
-    arena_deinit(&arena);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -419,7 +381,6 @@ int main(void)
         cmocka_unit_test(a_heartbeat_names_tasks_by_their_place),
         cmocka_unit_test(a_heartbeat_says_which_lease_of_a_task_is_lost),
         cmocka_unit_test(heartbeats_of_something_else_are_not_understood),
-        cmocka_unit_test(another_worker_counts_when_it_lives_and_serves_queue_and_type),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

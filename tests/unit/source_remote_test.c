@@ -51,7 +51,7 @@ static void a_registration_is_kept_and_repeated_under_the_same_id(void **state)
 {
     const struct str types[] = {STR("a")};
     const struct source_worker worker = {.hostname = STR("h"), .pool_size = 1, .types = types,
-                                         .types_count = 1, .claims_all = true};
+                                         .types_count = 1};
     struct world *world = *state;
     struct str id;
 
@@ -77,43 +77,6 @@ static void something_that_is_no_server_of_ours_is_told(void **state)
     assert_int_equal(register_as(world, &worker, &id), -ERR_UNAUTHORIZED);
     odd_put_one(world->server, 200, NULL);
     assert_true(register_as(world, &worker, &id) < 0);
-}
-
-static int ask_elsewhere(struct world *world, bool *could)
-{
-    return world->source->verbs->could_run_elsewhere(world->source, STR("q"), STR("t"), could,
-                                                     &world->err);
-}
-
-static void others_are_looked_for_over_all_pages(void **state)
-{
-    static const struct odd_answer pages[] = {
-        {200, "{\"items\":[{\"id\":\"a\",\"queues\":[\"r\"]}],\"next_cursor\":\"n1 &x\"}"},
-        {200, "{\"items\":[{\"id\":\"b\",\"queues\":[\"q\"],\"types\":[\"t\"]}]}"}};
-    struct world *world = *state;
-    bool could = false;
-
-    odd_put(world->server, pages, 2);
-    assert_int_equal(ask_elsewhere(world, &could), 0);
-    assert_true(could);
-    assert_int_equal(world->server->requests, 2);
-    odd_put_one(world->server, 200, "{\"items\":[],\"next_cursor\":null}");
-    assert_int_equal(ask_elsewhere(world, &could), 0);
-    assert_false(could);
-    odd_put_one(world->server, 500, "");
-    assert_true(ask_elsewhere(world, &could) < 0);
-    assert_false(could);
-}
-
-static void pages_without_end_are_not_followed_for_ever(void **state)
-{
-    struct world *world = *state;
-    bool could = true;
-
-    odd_put_one(world->server, 200, "{\"items\":[],\"next_cursor\":\"again\"}");
-    assert_int_equal(ask_elsewhere(world, &could), 0);
-    assert_false(could);
-    assert_true(world->server->requests < 1000);
 }
 
 static void leaving_a_server_that_forgot_is_fine(void **state)
@@ -155,8 +118,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         EACH(a_registration_is_kept_and_repeated_under_the_same_id),
         EACH(something_that_is_no_server_of_ours_is_told),
-        EACH(others_are_looked_for_over_all_pages),
-        EACH(pages_without_end_are_not_followed_for_ever),
         EACH(leaving_a_server_that_forgot_is_fine),
         EACH(bodies_beyond_what_one_request_may_have_are_not_sent),
     };

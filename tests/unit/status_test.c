@@ -37,6 +37,7 @@ static const struct {
     {MOVE_RECOVERED, "recovering", "pending delayed dead_letter failed completed"},
     {MOVE_CANCEL, NOT_ENDED, "cancelled"},
     {MOVE_RETRY, ENDED " orphaned", "pending"},
+    {MOVE_NO_HANDLER, "pending", "failed"},
 };
 
 /* True when the list of words between single spaces has this one. */

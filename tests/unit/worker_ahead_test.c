@@ -30,14 +30,14 @@ static int slow(struct function_call *call, void *ctx)
     return FUNCTION_DONE;
 }
 
-/* Runs until the test opens the gate, which is the fake's `elsewhere`. */
+/* Runs until the test opens the gate. */
 static int stuck(struct function_call *call, void *ctx)
 {
     struct fake *fake = ctx;
 
     (void)call;
     pthread_mutex_lock(&fake->lock);
-    while (!fake->elsewhere)
+    while (!fake->gate_open)
         pthread_cond_wait(&fake->changed, &fake->lock);
     pthread_mutex_unlock(&fake->lock);
     return FUNCTION_DONE;
@@ -143,7 +143,7 @@ static void tasks_stuck_behind_a_slow_one_are_given_back(void **state)
     WAIT_FOR(fake, ended(fake, first, RELEASED) == STUCK_BEHIND);
     assert_int_equal(fake->tasks[first - 1].status == COMPLETED, 0);
     pthread_mutex_lock(&fake->lock);
-    fake->elsewhere = true;
+    fake->gate_open = true;
     pthread_cond_broadcast(&fake->changed);
     pthread_mutex_unlock(&fake->lock);
     WAIT_FOR(fake, fake->tasks[first - 1].status == COMPLETED);

@@ -37,7 +37,8 @@ static int find_lanes(struct pg_store *store, const struct ready_want *want, str
         return err_set(err, ERR_MEMORY, "out of memory for a claim");
     while ((lane = map_next(&store->lanes, &cursor)) != NULL)
         if (wants_queue(want, lane) &&
-            settings_types_cover(want->types, want->types_count, lane->type))
+            settings_types_cover(want->types, want->types_count, lane->type) &&
+            !settings_types_name(want->types_not, want->types_not_count, lane->type))
             wanted->lanes[wanted->count++] = lane;
     return 0;
 }

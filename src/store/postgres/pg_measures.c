@@ -95,7 +95,8 @@ static int read_waits(struct store_reader *reader, struct arena *arena, struct q
         struct queue_wait *wait = &(*waits)[(*count)++];
 
         wait->queue = get_text(result, i, 0, arena);
-        wait->since_us = get_time(result, i, 1);
+        wait->type = get_text(result, i, 1, arena);
+        wait->since_us = get_time(result, i, 2);
     }
     if (rc == 0)
         PQclear(result);

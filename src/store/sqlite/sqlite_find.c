@@ -57,7 +57,8 @@ static int merge_add_queue(struct sqlite_store *store, const struct ready_want *
         struct line_entry *head;
 
         if (line_ready(line) <= 0 ||
-            !settings_types_cover(want->types, want->types_count, line->type))
+            !settings_types_cover(want->types, want->types_count, line->type) ||
+            settings_types_name(want->types_not, want->types_not_count, line->type))
             continue;
         if (lines_head(store, line, &head, err) < 0)
             return -(int)err->code;

@@ -60,7 +60,8 @@ static void wait_row(sqlite3_stmt *stmt, struct arena *arena, void *to)
     struct queue_wait *wait = to;
 
     wait->queue = column_str(stmt, 0, arena);
-    wait->since_us = sqlite3_column_int64(stmt, 1);
+    wait->type = column_str(stmt, 1, arena);
+    wait->since_us = sqlite3_column_int64(stmt, 2);
 }
 
 static int read_hours(struct store_reader *reader, int64_t since_us, struct arena *arena,

@@ -15,16 +15,15 @@ DELETE FROM execution_hours WHERE hour < $1;
 SELECT hour, category_id, sum(successful)::bigint, sum(failed)::bigint, sum(duration_ms)::bigint
 FROM execution_hours WHERE hour >= coalesce($1, '-infinity') GROUP BY hour, category_id;
 
--- The first in line of each lane where some are pending, by queue.
+-- The first in line of each lane where some are pending.
 -- name: waits_longest
-SELECT l.queue, min(s.updated_at)
+SELECT l.queue, l.type, s.updated_at
 FROM (SELECT c.lane FROM lane_counts c WHERE c.status = 'pending'
         GROUP BY c.lane HAVING sum(c.tasks) > 0) p
 JOIN lanes l ON l.lane = p.lane
 CROSS JOIN LATERAL (SELECT r.task FROM ready_rows r WHERE r.lane = p.lane
     ORDER BY r.order_key, r.task LIMIT 1) f
-JOIN task_states s ON s.task = f.task
-GROUP BY l.queue;
+JOIN task_states s ON s.task = f.task;
 
 -- name: counts_by_queue
 SELECT l.queue, c.status::text, sum(c.tasks)::bigint FROM lane_counts c JOIN lanes l ON l.lane = c.lane

@@ -13,14 +13,15 @@ DELETE FROM execution_hours WHERE hour < ?1;
 SELECT hour, category_id, sum(successful), sum(failed), sum(duration_ms) FROM execution_hours
 WHERE hour >= ?1 GROUP BY hour, category_id;
 
--- The first in line of each lane where some are pending, by queue.
+-- The first in line of each lane where some are pending.
 -- name: waits_longest
-SELECT l.queue, min((SELECT s.updated_at FROM task_states s INDEXED BY task_states_ready
-    WHERE s.lane = c.lane AND s.status = 'pending' AND s.parked IS NULL
-    ORDER BY s.order_key LIMIT 1)) AS since
-FROM lane_counts c JOIN lanes l ON l.lane = c.lane
-WHERE c.status = 'pending' AND c.tasks > 0
-GROUP BY l.queue HAVING since IS NOT NULL;
+SELECT * FROM (
+    SELECT l.queue, l.type, (SELECT s.updated_at FROM task_states s INDEXED BY task_states_ready
+        WHERE s.lane = c.lane AND s.status = 'pending' AND s.parked IS NULL
+        ORDER BY s.order_key LIMIT 1) AS since
+    FROM lane_counts c JOIN lanes l ON l.lane = c.lane
+    WHERE c.status = 'pending' AND c.tasks > 0)
+WHERE since IS NOT NULL;
 
 -- name: counts_by_queue
 SELECT l.queue, c.status, sum(c.tasks) FROM lane_counts c JOIN lanes l ON l.lane = c.lane
