@@ -40,7 +40,6 @@ static const struct view_column show_columns[] = {
     {"parent", "/parent_id", VIEW_TEXT},
     {"job", "/job_id", VIEW_TEXT},
     {"tags", "/tags", VIEW_LIST},
-    {"depends on", "/depends_on", VIEW_LIST},
     {"error", "/error", VIEW_TEXT},
     {"last error", "/last_error", VIEW_TEXT},
     {"resumed from", "/resumed_from", VIEW_TEXT},
@@ -49,6 +48,11 @@ static const struct view_column show_columns[] = {
     {"data", "/data", VIEW_TEXT},
     {"checkpoint", "/checkpoint_data", VIEW_TEXT},
     {"result", "/result", VIEW_TEXT},
+};
+
+static const struct view_column parent_columns[] = {
+    {"DEPENDS ON", "/task", VIEW_ID}, {"NEEDS", "/type", VIEW_TEXT},
+    {"STATUS", "/status", VIEW_STATUS}, {"MET", "/met", VIEW_TEXT},
 };
 
 static const struct view_column event_columns[] = {
@@ -120,6 +124,18 @@ static int show_list(struct call *call, const char *after, const struct view_col
                                                              after), columns, columns_count);
 }
 
+/* With what it depends on as a table below. */
+static void show_record(struct call *call, struct str task)
+{
+    struct str parents = json_get(task, STR("depends_on"));
+
+    view_record(call, task, show_columns, COUNT(show_columns));
+    if (!parents.data || json_kind(parents) != JSON_ARRAY || json_count(parents) == 0)
+        return;
+    terminal_print(&call->out, COLOUR_NONE, STR("\n"));
+    view_table(call, parents, parent_columns, COUNT(parent_columns));
+}
+
 static int run_show(struct call *call)
 {
     struct str task = STR_NONE;
@@ -130,7 +146,7 @@ static int run_show(struct call *call)
     if (call_given(call, "json"))
         terminal_json(&call->out, task);
     else
-        view_record(call, task, show_columns, COUNT(show_columns));
+        show_record(call, task);
     return 0;
 }
 

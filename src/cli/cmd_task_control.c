@@ -154,6 +154,13 @@ static const struct flag version_flags[] = {
      .max = INT64_MAX, .help = "only if the task still has this version"},
     {0}};
 
+static const struct flag retry_flags[] = {
+    {.name = "ignore-dependencies", .type = FLAG_BOOL, .field = "ignore_dependencies",
+     .help = "run it also when what it depends on is not met"},
+    {.name = "if-version", .type = FLAG_INT, .value = "N", .field = "if_version", .min = 0,
+     .max = INT64_MAX, .help = "only if the task still has this version"},
+    {0}};
+
 static const struct flag recover_flags[] = {
     {.name = "method", .type = FLAG_WORD, .value = "METHOD", .field = "method",
      .choices = "resume_checkpoint|restart_clean|validate_only",
@@ -171,8 +178,9 @@ static const struct flag recover_flags[] = {
 
 CONTROL(cancel, "Cancel tasks", "At once; a handler that runs is told and stopped.",
         version_flags);
-CONTROL(retry, "Run ended or orphaned tasks again", "Their retry and crash counts start anew.",
-        version_flags);
+CONTROL(retry, "Run ended or orphaned tasks again",
+        "Their retry and crash counts start again at 0. A task waits for dependencies that are "
+        "open, and is refused when one ended otherwise than it needs.", retry_flags);
 CONTROL(recover, "Let orphaned or partial tasks go on from their checkpoint",
         "At once; 'perdura recovery run' does it by way of the recovery queue, with a priority "
         "and a time. 'perdura recovery validate' says whether it can be done.", recover_flags);

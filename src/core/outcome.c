@@ -32,11 +32,11 @@ struct outcome outcome_continue(const struct task *task, int64_t delay_ms, bool 
         outcome.reason = "continuation_limit";
         return outcome;
     }
+    outcome.delay_ms = delay_ms; /* counted from now, also while it waits for children */
     if (wait_children && task->open_children > 0) {
         outcome.to = STATUS_BLOCKED;
         return outcome;
     }
-    outcome.delay_ms = delay_ms;
     outcome.to = delay_ms > 0 ? STATUS_DELAYED : STATUS_PENDING;
     return outcome;
 }

@@ -191,7 +191,6 @@ static void task_tries(struct buf *out, const struct task *task)
 static void task_holding(struct buf *out, const struct task *task)
 {
     TEXT(out, "worker_id", task->worker_id);
-    INT(out, "lease_token", task->lease_token);
     TIME(out, "lease_until", task->lease_until_us);
     TIME(out, "last_heartbeat", task->last_heartbeat_us);
     TIME(out, "claimed_at", task->claimed_at_us);
@@ -228,6 +227,18 @@ static void task_end(struct buf *out, const struct task *task)
     WORD(out, "on_unsatisfied", on_unsatisfied_word(spec->on_unsatisfied));
 }
 
+/* What it came to: met is null as long as it has not ended. */
+static void put_parent(struct buf *out, const struct task_dependency *dependency)
+{
+    WORD(out, "status", status_word(dependency->status));
+    if (!status_ended(dependency->status))
+        PUT(out, ",\"met\":null");
+    else if (dependency_met(dependency->kind, dependency->status))
+        PUT(out, ",\"met\":true");
+    else
+        PUT(out, ",\"met\":false");
+}
+
 static void put_dependencies(struct buf *out, const struct task_dependency *dependencies,
                              uint32_t count)
 {
@@ -239,6 +250,8 @@ static void put_dependencies(struct buf *out, const struct task_dependency *depe
             PUT(out, "{\"task\":");
         put_id(out, &dependencies[i].task_id);
         WORD(out, "type", dependency_word(dependencies[i].kind));
+        if (dependencies[i].status != STATUS_NONE)
+            put_parent(out, &dependencies[i]);
         buf_byte(out, '}');
     }
     buf_byte(out, ']');
@@ -250,12 +263,15 @@ static void task_extra(struct buf *out, const struct task *task, const struct re
         JSON(out, "result", extra->result);
         put_dependencies(out, extra->dependencies, extra->dependencies_count);
     }
+    if (extra->verdict.data)
+        JSON(out, "recovery", extra->verdict);
     if (extra->duplicate)
         PUT(out, ",\"duplicate\":true");
     if (extra->payload_differs)
         PUT(out, ",\"payload_differs\":true");
     if (!extra->claimed)
         return;
+    INT(out, "lease_token", task->lease_token); /* nobody else is shown it */
     INT(out, "lease_ms", extra->lease_ms);
     INT(out, "attempt", task->attempts);
     PUT(out, ",\"checkpoint\":");
@@ -284,6 +300,26 @@ void render_task(struct buf *out, const struct task *task, const struct render_e
     buf_byte(out, '}');
 }
 
+/* The detail of a claim without its lease token, which is the holder's alone. */
+static void put_detail(struct buf *out, struct str detail)
+{
+    static const char key[] = "\"lease_token\":";
+    const char *at = detail.data ? memmem(detail.data, detail.len, key, sizeof key - 1) : NULL;
+    size_t before = at ? (size_t)(at - detail.data) : 0, after = before + sizeof key - 1;
+
+    if (!at) {
+        JSON(out, "detail", detail);
+        return;
+    }
+    while (after < detail.len && detail.data[after] != ',' && detail.data[after] != '}')
+        after++;
+    if (after < detail.len && detail.data[after] == ',')
+        after++;
+    PUT(out, ",\"detail\":");
+    buf_append(out, detail.data, before);
+    buf_append(out, detail.data + after, detail.len - after);
+}
+
 void render_event(struct buf *out, const struct task_event *event, const struct uuid *task_id,
                   struct str correlation_id)
 {
@@ -294,7 +330,10 @@ void render_event(struct buf *out, const struct task_event *event, const struct 
     PUT(out, ",\"status\":");
     put_status(out, event->status);
     TEXT(out, "state", event->state);
-    JSON(out, "detail", event->detail);
+    if (event->status == STATUS_CLAIMED)
+        put_detail(out, event->detail);
+    else
+        JSON(out, "detail", event->detail);
     WORD(out, "actor", actor_word(event->actor));
     TEXT(out, "correlation_id", correlation_id);
     TIME(out, "created_at", event->created_at_us);
@@ -312,7 +351,6 @@ void render_execution(struct buf *out, const struct execution *execution)
     ID(out, "schedule_id", &execution->schedule_id);
     WORD(out, "status", execution_status_word(execution->status));
     INT(out, "attempt_number", execution->attempt_number);
-    INT(out, "lease_token", execution->lease_token);
     TEXT(out, "worker_id", execution->worker_id);
     TEXT(out, "correlation_id", execution->correlation_id);
     TIME(out, "planned_at", execution->planned_at_us);

@@ -13,6 +13,7 @@ struct render_extra {
     struct str result;         /* JSON or absent */
     const struct task_dependency *dependencies;
     uint32_t dependencies_count;
+    struct str verdict;        /* JSON: `recovery`, of one that only validates */
     bool duplicate;            /* "duplicate":true */
     bool payload_differs;      /* "payload_differs":true */
     bool claimed;              /* a claim's reply: lease_token, lease_ms, attempt, checkpoint */

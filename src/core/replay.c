@@ -190,7 +190,6 @@ void replay_render(struct buf *out, const struct replay *replay, const struct ta
         int64_t number;
     } numbers[] = {{"progress", replay->progress},
                    {"attempts", replay->attempts},
-                   {"lease_token", replay->lease_token},
                    {"event_seq", replay->seq}};
 
     buf_byte(out, '{');

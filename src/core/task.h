@@ -153,6 +153,7 @@ struct task *task_copy(const struct task *task, struct arena *arena);
 struct task_dependency {
     struct uuid task_id;    /* the parent */
     enum dependency kind;
+    enum status status;     /* of the parent; STATUS_NONE = not looked at, or it was removed */
 };
 
 enum actor { ACTOR_API, ACTOR_WORKER, ACTOR_SCHEDULER, ACTOR_RECOVERY, ACTOR_LEADER, ACTOR_USER };

@@ -118,6 +118,10 @@ static void tell_end(struct pen *pen)
     note_time(pen, "completed_at", task->completed_at_us);
     note_text(pen, "error", task->error);
     note_text(pen, "last_error", task->last_error);
+    if (task->error_details.data) { /* of a dependency: which task it was */
+        buf_text(&pen->detail, ",\"error_details\":");
+        buf_str(&pen->detail, task->error_details);
+    }
     note_int(pen, "attempts", task->attempts);
 }
 

@@ -2,11 +2,9 @@
 
 #include "base/hash.h"
 
-#include <unistd.h>
-
 #define HOST_BYTES_MAX 64 /* with pid and random part well below BOUND_NAME_BYTES */
 
-struct str worker_id_new(struct str hostname, struct arena *arena)
+struct str worker_id_new(struct str hostname, int64_t pid, struct arena *arena)
 {
     uint64_t random;
     int len = hostname.len > HOST_BYTES_MAX ? HOST_BYTES_MAX : (int)hostname.len;
@@ -19,6 +17,8 @@ struct str worker_id_new(struct str hostname, struct arena *arena)
            ((unsigned char)hostname.data[len] & 0xc0) == 0x80)
         len--; /* between characters: an id is UTF-8 */
     hash_random(&random, sizeof random);
-    return arena_format(arena, "%.*s-%ld-%016llx", len, hostname.data, (long)getpid(),
+    if (pid <= 0)
+        return arena_format(arena, "%.*s-%016llx", len, hostname.data, (unsigned long long)random);
+    return arena_format(arena, "%.*s-%lld-%016llx", len, hostname.data, (long long)pid,
                         (unsigned long long)random);
 }

@@ -99,18 +99,20 @@ static int retry(struct batch *batch, struct task *task, struct control_request 
 {
     struct err *err = &request->base.err;
     bool ended = status_ended(task->status);
+    int64_t open = 0;
 
     if (!status_allows(task->status, STATUS_PENDING, MOVE_RETRY))
         return refuse_transition(err, task, "retried", "; only an ended or orphaned one can");
     if (task->held && task->status == STATUS_ORPHANED)
         return refuse_transition(err, task, "retried", " while its worker has not stopped it; try "
                                                        "again in a moment");
+    if (!request->ignore_dependencies && unsatisfied_check_retry(batch, task, &open, err) < 0)
+        return -(int)err->code;
     if (take_key_again(batch, task, err) < 0 || take_end_back(batch, task, err) < 0)
         return -(int)err->code;
     task_let_go(task);
     task->retry_count = 0;
     task->crash_count = 0;
-    task->continuations = 0;
     task->progress = 0;
     task->error = STR_NONE;
     task->completed_at_us = 0;
@@ -125,7 +127,9 @@ static int retry(struct batch *batch, struct task *task, struct control_request 
     if (batch_move(batch, task, STATUS_PENDING, MOVE_RETRY, "Queued", request->actor,
                    request->reason, err) < 0)
         return -(int)err->code;
-    return ended && !uuid_is_nil(&task->spec.job_id) ? run_reopened(batch, task, err) : 0;
+    if (ended && !uuid_is_nil(&task->spec.job_id) && run_reopened(batch, task, err) < 0)
+        return -(int)err->code;
+    return unsatisfied_wait_again(batch, task, open, err);
 }
 
 static int pause(struct batch *batch, struct task *task, struct control_request *request)
@@ -149,6 +153,7 @@ static int pause(struct batch *batch, struct task *task, struct control_request 
 static int resume(struct batch *batch, struct task *task, struct control_request *request)
 {
     struct err *err = &request->base.err;
+    struct culprit culprit;
     const char *state;
     enum status to;
 
@@ -170,16 +175,15 @@ static int resume(struct batch *batch, struct task *task, struct control_request
     to = task->unsatisfied ? outcome_unsatisfied(task->spec.on_unsatisfied) : STATUS_PENDING;
     if (to == STATUS_PENDING || task->status != STATUS_BLOCKED)
         return 0;
-    task->error = STR("dependency_unsatisfied");
-    return batch_move(batch, task, to, MOVE_RELEASE_DEPENDENCY, "Dependency not satisfied",
-                      ACTOR_LEADER, STR_NONE, err);
+    if (unsatisfied_find(batch, task, &culprit, err) < 0)
+        return -(int)err->code;
+    return unsatisfied_end(batch, task, to, &culprit, err);
 }
 
 static int prioritize(struct batch *batch, struct task *task, struct control_request *request)
 {
     struct err *err = &request->base.err;
-    int64_t eligible_us = task->scheduled_at_us ? task->scheduled_at_us
-                                                : task->spec.created_at_us;
+    int64_t eligible_us = limits_eligible_us(batch->queue, task);
     struct str detail = batch_text(batch, "{\"priority\":%lld,\"before\":%lld}",
                                    (long long)request->priority, (long long)task->priority);
 
@@ -266,7 +270,7 @@ static int recover(struct batch *batch, struct task *task, struct control_reques
     if (request->method != RECOVERY_VALIDATE_ONLY && !silent &&
         !status_allows(task->status, STATUS_RECOVERING, MOVE_RECOVER))
         return refuse_transition(err, task, "recovered", "; only an orphaned or partial one can");
-    return recovery_now(batch, task, request->method, err);
+    return recovery_now(batch, task, request);
 }
 
 static int delete_task(struct batch *batch, struct task *task, struct control_request *request)

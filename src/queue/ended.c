@@ -19,8 +19,10 @@ int batch_let_go_on(struct batch *batch, struct task *task, struct err *err)
 }
 
 static int decide_dependent(struct batch *batch, const struct dependent *dependent,
-                            enum status parent_status, struct err *err)
+                            const struct uuid *parent_id, enum status parent_status,
+                            struct err *err)
 {
+    struct culprit culprit = {.status = STATUS_NONE};
     struct task *task;
     enum status to;
 
@@ -29,8 +31,10 @@ static int decide_dependent(struct batch *batch, const struct dependent *depende
     if (!task || task->open_dependencies <= 0)
         return 0; /* removed, or decided before: a retried parent does not decide twice */
     task->open_dependencies--;
-    if (!dependency_met(dependent->kind, parent_status))
+    if (!dependency_met(dependent->kind, parent_status)) {
         task->unsatisfied = true;
+        culprit = (struct culprit){*parent_id, parent_status, dependent->kind};
+    }
     if (batch_owe(batch, task, err) < 0)
         return -(int)err->code;
     FAULT_POINT("ended.dependent");
@@ -39,25 +43,56 @@ static int decide_dependent(struct batch *batch, const struct dependent *depende
     to = task->unsatisfied ? outcome_unsatisfied(task->spec.on_unsatisfied) : STATUS_PENDING;
     if (to == STATUS_PENDING)
         return batch_let_go_on(batch, task, err);
-    task->error = STR("dependency_unsatisfied");
-    return batch_move(batch, task, to, MOVE_RELEASE_DEPENDENCY, "Dependency not satisfied",
-                      ACTOR_LEADER, STR_NONE, err);
+    if (culprit.status == STATUS_NONE && unsatisfied_find(batch, task, &culprit, err) < 0)
+        return -(int)err->code; /* one that ended before, while it was paused */
+    return unsatisfied_end(batch, task, to, &culprit, err);
 }
 
-/* What becomes of a dependent whose parent ended, or (STATUS_NONE) is to run again. */
+/* What becomes of a dependent whose parent ended, or (STATUS_NONE) is to run again: then what was
+ * decided stays so, and where it waits for others still it is noted that this parent's next end
+ * says nothing. *note: to be noted, or (an end) taken back. */
 static int decide(struct batch *batch, const struct dependent *dependent,
-                  enum status parent_status, struct err *err)
+                  const struct uuid *parent_id, enum status parent_status, bool *note,
+                  struct err *err)
 {
     struct task *task;
 
+    *note = parent_status != STATUS_NONE && dependent->decided;
+    if (*note)
+        return 0;
     if (parent_status != STATUS_NONE)
-        return decide_dependent(batch, dependent, parent_status, err);
+        return decide_dependent(batch, dependent, parent_id, parent_status, err);
     if (batch_task(batch, &dependent->task_id, &task, err) < 0)
         return -(int)err->code;
     if (!task || status_ended(task->status) || task->open_dependencies <= 0)
-        return 0; /* decided: a retried parent does not block it again */
-    task->open_dependencies++;
+        return 0;
+    *note = true;
     return batch_owe(batch, task, err);
+}
+
+/* One page of dependents. */
+static int decide_page(struct batch *batch, const struct dependent *dependents, uint32_t count,
+                       const struct uuid *parent_id, enum status status, struct arena *page,
+                       struct err *err)
+{
+    struct uuid *noted = arena_alloc_array(page, count + 1, sizeof *noted);
+    uint32_t noted_count = 0;
+
+    if (!noted)
+        return err_set(err, ERR_MEMORY, "out of memory for dependents");
+    for (uint32_t i = 0; i < count; i++) {
+        bool note;
+
+        if (decide(batch, &dependents[i], parent_id, status, &note, err) < 0)
+            return -(int)err->code;
+        if (note)
+            noted[noted_count++] = dependents[i].task_id;
+    }
+    if (noted_count == 0)
+        return 0;
+    batch->wrote = true;
+    return batch->store->verbs->dependents_decide(batch->store, parent_id, noted, noted_count,
+                                                  status == STATUS_NONE, err);
 }
 
 static int prefetch_dependents(struct batch *batch, const struct dependent *dependents,
@@ -91,9 +126,9 @@ static int tell_dependents(struct batch *batch, const struct uuid *id, enum stat
                                                   &count, err);
         if (rc == 0)
             rc = prefetch_dependents(batch, dependents, count, err);
-        for (uint32_t i = 0; rc == 0 && i < count; i++) {
-            rc = decide(batch, &dependents[i], status, err);
-            after = dependents[i].task_id;
+        if (rc == 0 && count > 0) {
+            rc = decide_page(batch, dependents, count, id, status, &page, err);
+            after = dependents[count - 1].task_id;
         }
         arena_deinit(&page);
         if (SEEDED_BUG("dependents_beyond_one_page_lost"))
@@ -105,6 +140,8 @@ static int tell_dependents(struct batch *batch, const struct uuid *id, enum stat
 static int tell_parent(struct batch *batch, const struct task *task, struct err *err)
 {
     struct task *parent;
+    const char *state;
+    enum status to;
 
     if (uuid_is_nil(&task->spec.parent_id))
         return 0;
@@ -120,8 +157,12 @@ static int tell_parent(struct batch *batch, const struct task *task, struct err 
         parent->open_children > SEEDED_BUG("parent_released_early") ||
         parent->open_dependencies > 0)
         return 0;
-    return batch_move(batch, parent, STATUS_PENDING, MOVE_RELEASE_DEPENDENCY, "Children ended",
-                      ACTOR_LEADER, STR_NONE, err);
+    to = outcome_waiting_status(parent, batch->now_us); /* it may have asked for a delay as well */
+    state = to == STATUS_DELAYED ? "Queued" : "Children ended";
+    if (to == STATUS_BLOCKED)
+        to = STATUS_PENDING; /* only a seeded bug lets it go while a child is open */
+    return batch_move(batch, parent, to, MOVE_RELEASE_DEPENDENCY, state, ACTOR_LEADER, STR_NONE,
+                      err);
 }
 
 /* The task as the API would show it now; payload and data are read for it. */
@@ -189,8 +230,8 @@ static int escalate(struct batch *batch, struct task *task, struct err *err)
     return 0;
 }
 
-/* An ended task is about to run again: it counts as open with those that still wait, so that its
- * next end is not taken for the end of another parent or child. */
+/* An ended task is about to run again. Those that still wait for others do not wait for it again,
+ * and its next end is not taken for that of another parent; with its parent it counts as open. */
 int batch_reopen(struct batch *batch, const struct task *task, struct err *err)
 {
     struct task *parent;

@@ -20,6 +20,7 @@ struct plan {
     bool *duplicate;
     bool *differs;
     struct err *err;
+    struct culprit culprit; /* of the task that is placed: the parent that ended otherwise */
 };
 
 static int no_memory(struct err *err)
@@ -397,13 +398,15 @@ static int link_parents(struct plan *plan, struct task *task, const struct task_
 
         if (batch_task(batch, &id, &parent, plan->err) < 0)
             return -(int)plan->err->code;
-        rows[d] = (struct task_dependency){id, dependency->kind};
+        rows[d] = (struct task_dependency){.task_id = id, .kind = dependency->kind};
         if (note_dependent(plan, dependency, parent) < 0)
             return -(int)plan->err->code;
         if (parent == NULL || !status_ended(parent->status))
             task->open_dependencies++;
-        else if (!dependency_met(dependency->kind, parent->status))
+        else if (!dependency_met(dependency->kind, parent->status)) {
             task->unsatisfied = true;
+            plan->culprit = (struct culprit){id, parent->status, dependency->kind};
+        }
     }
     batch->queue->any_dependencies = task->has_dependencies = true;
     return batch->store->verbs->dependencies_insert(batch->store, &task->id, rows,
@@ -460,9 +463,7 @@ static int add_task(struct plan *plan, uint32_t at)
     to = outcome_unsatisfied(task->spec.on_unsatisfied);
     if (to == STATUS_PENDING)
         return batch_let_go_on(batch, task, plan->err);
-    task->error = STR("dependency_unsatisfied");
-    return batch_move(batch, task, to, MOVE_RELEASE_DEPENDENCY, "Dependency not satisfied",
-                      ACTOR_LEADER, STR_NONE, plan->err);
+    return unsatisfied_end(batch, task, to, &plan->culprit, plan->err);
 }
 
 int enqueue_check(struct batch *batch, struct task_input *input, struct err *err)
@@ -504,7 +505,8 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
                   enum actor actor, struct task *parent, struct arena *arena, struct task **tasks,
                   bool *duplicate, bool *differs, struct err *err)
 {
-    struct plan plan = {batch, inputs, count, actor, parent, arena, tasks, duplicate, differs, err};
+    struct plan plan = {batch, inputs,    count,   actor, parent, arena,
+                        tasks, duplicate, differs, err,   {.status = STATUS_NONE}};
 
     if (check_parents(&plan) < 0 || check_places(&plan) < 0 || name_workflow(&plan) < 0)
         return -(int)err->code;

@@ -637,3 +637,12 @@ int64_t limits_order_key(struct queue *queue, const struct task *task, int64_t e
                      state ? state->row.rule.priority_order : ORDER_HIGH_FIRST,
                      state ? state->row.rule.ageing_ms : 0);
 }
+
+int64_t limits_eligible_us(struct queue *queue, const struct task *task)
+{
+    struct queue_state *state = limits_queue(queue, task->spec.queue);
+
+    return order_eligible_us(task->order_key, task->priority,
+                             state ? state->row.rule.priority_order : ORDER_HIGH_FIRST,
+                             state ? state->row.rule.ageing_ms : 0);
+}

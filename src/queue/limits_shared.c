@@ -185,19 +185,19 @@ int limits_save(struct batch *batch, struct err *err)
     return 0;
 }
 
-/* What workers hold of the queue, or of one type of it. */
-static int count_lanes(struct batch *batch, const struct queue_state *state, struct str type,
-                       int64_t *running, struct err *err)
+/* What workers hold of the queue, or of one type of it: also what was cancelled and has not been
+ * stopped yet, since that has its slot still. */
+static int count_held(struct batch *batch, const struct queue_state *state, struct str type,
+                      int64_t *running, struct err *err)
 {
-    struct lane_count *lanes;
+    struct held_count *counts;
     uint32_t count;
 
-    if (batch->store->verbs->counts_load(batch->store, &batch->arena, &lanes, &count, err) < 0)
+    if (batch->store->verbs->limits_count(batch->store, batch->queue->config.namespace_name,
+                                          state->row.rule.name, &batch->arena, &counts, &count,
+                                          err) < 0)
         return -(int)err->code;
-    for (uint32_t i = 0; i < count; i++)
-        if (status_held(lanes[i].status) && str_eq(lanes[i].queue, state->row.rule.name) &&
-            (!type.data || str_eq(lanes[i].type, type)))
-            *running += lanes[i].tasks;
+    *running = held_of(counts, count, type);
     return 0;
 }
 
@@ -209,7 +209,7 @@ static int peek_shared(struct batch *batch, struct queue_state *state, const str
     char name[NAME_BYTES_MAX];
     int rc = limit->kind == 'k' ? verbs->key_held(batch->store, state->row.rule.name, limit->name,
                                                   running, err)
-                                : count_lanes(batch, state, limit->name, running, err);
+                                : count_held(batch, state, limit->name, running, err);
 
     if (rc < 0 || rate->count == 0)
         return rc;

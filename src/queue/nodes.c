@@ -233,6 +233,8 @@ void nodes_tell(struct queue *queue, const struct batch *batch) /* and other wri
         if (!is_main(queue))
             hint(queue->main, state->row.rule.name);
     }
+    if (batch->workers_gone)
+        atomic_fetch_add(&queue->main->gone, 1);
     if (batch->queues_changed) {
         verbs->tell(queue->store, rules_word);
         hint_others(queue, rules_word);

@@ -106,6 +106,7 @@ struct run_wish {
     int64_t key;                     /* of its task; 0 = not made yet */
     struct uuid id;
     struct str payload;              /* absent = the job's */
+    struct str data;                 /* what its handler finds in data; absent = nothing */
     enum actor actor;
     struct str correlation_id;       /* of what it goes on with, so below; absent = none */
     struct str traceparent, tracestate;

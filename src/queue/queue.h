@@ -126,6 +126,8 @@ struct control_request {
     enum actor actor;
     int64_t if_version; /* -1 = none; else ERR_VERSION when it differs */
     bool if_match;      /* if_version came as If-Match: ERR_PRECONDITION instead */
+    struct str verdict;    /* out, JSON: of a recovery that only validates; absent = none yet */
+    bool ignore_dependencies; /* retry: it runs also when they are not met */
     enum status if_status; /* STATUS_NONE = any; else ERR_TRANSITION when it differs */
     int64_t priority;
     enum recovery_method method; /* of recover */
@@ -149,6 +151,7 @@ struct register_request {
     uint32_t types_count;
     const struct str *categories;
     uint32_t categories_count;
+    int64_t pid;            /* of the worker, for an id that is made here; 0 = not told */
     bool in_process;          /* dies with this process: its tasks are lost at the next start */
     struct str id;            /* out */
     int64_t heartbeat_ms;     /* out */

@@ -66,6 +66,7 @@ struct worker_state {
     int64_t lease_written_us; /* the lease_until the store has */
     bool led;                 /* as its row says, of this node's own */
     int64_t known_us;         /* further writers: when its row was read, ... */
+    unsigned known_gone;      /* ... how many workers had left this node by then, ... */
     int64_t told_us;          /* ... and when the first one was told that it lives */
     uint64_t followed;        /* the look at the store's rows that saw it last */
 };
@@ -158,6 +159,7 @@ struct batch {
     struct queue_state *hot;
     struct queue_state *heated;
     bool delayed;                  /* something was put off */
+    bool workers_gone;             /* further writers shall read their rows again */
     bool queues_changed;           /* other nodes are told to read them anew */
     struct freed_key {
         struct queue_state *state;
@@ -231,6 +233,7 @@ struct queue {
     atomic_uint writers_count;          /* hints come before all are open */
     bool beats;                         /* heartbeats are its business */
     atomic_uint claims_waiting;         /* in here */
+    atomic_uint gone;                   /* workers that left or were removed; of the first one */
     uint32_t workers_kept;              /* of a further writer: then silent ones are forgotten */
     struct queue_stats shown;           /* of the others, for the first one; under the mutex */
     struct store *store;
@@ -473,6 +476,23 @@ int enqueue_run(struct batch *batch, struct task_input *input, const struct run_
 struct str forked_detail(struct batch *batch, const struct task_input *input);
 int forked_begin(struct batch *batch, struct task *task, const struct checkpoint *from,
                  struct arena *arena, struct err *err);
+/* unsatisfied.c */
+struct culprit { /* a parent that ended otherwise than required; STATUS_NONE = not known */
+    struct uuid task_id;
+    enum status status;
+    enum dependency kind;
+};
+/* Ends a blocked task as `to`, with the culprit named in error, error_details and event. */
+int unsatisfied_end(struct batch *batch, struct task *task, enum status to,
+                    const struct culprit *culprit, struct err *err);
+int unsatisfied_find(struct batch *batch, const struct task *task, struct culprit *culprit,
+                     struct err *err);
+/* Of a task that is to be retried: how many parents are open. ERR_TRANSITION, naming them, when
+ * some ended otherwise than it needs. */
+int unsatisfied_check_retry(struct batch *batch, const struct task *task, int64_t *open,
+                            struct err *err);
+/* After it was put back: none of its dependencies is decided but by what its parents are now. */
+int unsatisfied_wait_again(struct batch *batch, struct task *task, int64_t open, struct err *err);
 /* claim.c */
 int claim_apply(struct batch *batch, struct claim_request *request);
 int claim_serve_waiting(struct batch *batch, struct err *err);
@@ -516,8 +536,7 @@ int recovery_wait(struct batch *batch, struct task *task, struct err *err);
 /* Its holder has stopped it: who waits for that need not wait any longer. */
 int recovery_hurry(struct batch *batch, struct task *task, struct err *err);
 /* Asked for by a user: at once, but where a validator has to be asked. */
-int recovery_now(struct batch *batch, struct task *task, enum recovery_method method,
-                 struct err *err);
+int recovery_now(struct batch *batch, struct task *task, struct control_request *request);
 int recovery_apply(struct batch *batch, struct recovery_request *request);
 int recovery_work(struct batch *batch, struct recovery_work_request *request);
 int recovery_run(struct batch *batch, int64_t *next_us, struct err *err); /* the timer */
@@ -594,6 +613,7 @@ struct limit *limits_type(struct queue_state *state, struct str type);
 void limits_note(struct batch *batch, const struct task *task, int64_t by);
 int limits_unpark(struct batch *batch, struct err *err);
 int64_t limits_order_key(struct queue *queue, const struct task *task, int64_t eligible_us);
+int64_t limits_eligible_us(struct queue *queue, const struct task *task); /* by its order key */
 /* For queue_rules.c: */
 int limits_count_all(struct queue *queue, struct err *err); /* what runs, anew from the store */
 int limits_replace_row(struct queue *queue, struct queue_state *state,

@@ -236,9 +236,10 @@ static int no_such_task(const struct uuid *id, struct err *err)
     return err_set(err, ERR_NOT_FOUND, "there is no task %s", text);
 }
 
-int recovery_now(struct batch *batch, struct task *task, enum recovery_method method,
-                 struct err *err)
+int recovery_now(struct batch *batch, struct task *task, struct control_request *request)
 {
+    enum recovery_method method = request->method;
+    struct err *err = &request->base.err;
     struct recovery_entry entry = new_entry(batch, task, method);
     enum recovery_reason reason;
     struct findings found;
@@ -252,6 +253,11 @@ int recovery_now(struct batch *batch, struct task *task, enum recovery_method me
                        recovery_reason_text(reason), recovery_reason_word(reason));
     if (reason == RECOVERY_VALID && recovery_validates(batch->queue, task->spec.type))
         return add_entry(batch, &entry, err);
+    if (method == RECOVERY_VALIDATE_ONLY) {
+        request->verdict = recovery_verdict(task, &found, reason, STR_NONE, request->base.arena);
+        if (!request->verdict.data)
+            return no_memory(err);
+    }
     entry.attempts = 1;
     entry.processing_started_us = batch->now_us;
     if (apply_entry(batch, task, &entry, &found, reason, STR_NONE, err) < 0)

@@ -88,7 +88,8 @@ int recovery_gather(struct batch *batch, const struct task *task, enum recovery_
         return 0;
     found->facts.status = task->status;
     found->facts.stalled = recovery_is_stalled(task, RECOVERY_STALL_AFTER_MS, batch->now_us);
-    found->facts.poisoned = task->crash_count >= task->spec.max_crashes;
+    found->facts.poisoned = task->crash_count > 0 &&
+                            task->crash_count >= task->spec.max_crashes;
     found->facts.handler_gone = handler_is_gone(batch, task);
     if (control_key_taken(batch, task, &found->facts.key_taken, err) < 0)
         return -(int)err->code;

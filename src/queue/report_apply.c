@@ -10,6 +10,8 @@
 
 #include <stdio.h>
 
+#define RELEASED_HASH 1 /* what stands for a release where outcomes have their hash */
+
 static bool is_outcome(enum report_op op)
 {
     return op == REPORT_COMPLETE || op == REPORT_CONTINUE || op == REPORT_FAIL ||
@@ -23,6 +25,8 @@ static int64_t content_hash(const struct report *report)
     uint64_t hash = hash_bytes64(&report->op, sizeof report->op, 1);
     int64_t numbers[] = {report->delay_ms, report->wait_children, report->retryable};
 
+    if (report->op == REPORT_RELEASE) /* says nothing else */
+        return RELEASED_HASH;
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
         hash = hash_bytes64(parts[i].data ? parts[i].data : "", parts[i].len, hash + i);
     hash = hash_bytes64(numbers, sizeof numbers, hash);
@@ -224,7 +228,11 @@ static int apply_op(struct batch *batch, struct task *task, struct report *repor
     case REPORT_SPAWN:
         return spawn(batch, task, report, result, err);
     case REPORT_RELEASE:
-        return report_release(batch, task, report->reason, err);
+        if (report_release(batch, task, report->reason, err) < 0)
+            return -(int)err->code;
+        task->outcome_token = report->lease_token; /* the same again is no news */
+        task->outcome_hash = content_hash(report);
+        return 0;
     case REPORT_COMPLETE:
     case REPORT_CONTINUE:
     case REPORT_FAIL:
@@ -240,13 +248,17 @@ static int apply_op(struct batch *batch, struct task *task, struct report *repor
 
 /* Somebody else's now, cancelled, lost, or ended: nothing of the task changes but the slot of a
  * cancelled or stalled one, which its holder gives up by saying that it stopped. */
-static int answer_stale(struct batch *batch, struct task *task, const struct report *report,
-                        struct report_result *result, struct err *err)
+static int answer_stale(struct batch *batch, struct task *task, struct str worker_id,
+                        const struct report *report, struct report_result *result,
+                        struct err *err)
 {
-    bool same_lease = task->lease_token == report->lease_token;
+    bool same_lease = task->lease_token == report->lease_token &&
+                      str_eq(task->worker_id, worker_id);
+    bool answered = task->outcome_token == report->lease_token && task->outcome_token != 0;
 
-    if (is_outcome(report->op) && task->outcome_token == report->lease_token &&
-        task->outcome_token != 0) {
+    if (answered && report->op == REPORT_RELEASE && task->outcome_hash == content_hash(report))
+        return 0;
+    if (answered && is_outcome(report->op) && task->outcome_hash != RELEASED_HASH) {
         if (task->outcome_hash != content_hash(report) && !SEEDED_BUG("other_outcome_accepted"))
             refuse(result, ERR_CONFLICT, "another outcome was reported under this lease before");
         return 0;
@@ -262,15 +274,16 @@ static int answer_stale(struct batch *batch, struct task *task, const struct rep
     return 0;
 }
 
-/* Whoever reports holds the task, now and here. */
+/* The worker that reports holds the task, now and here. */
 static bool is_under_lease(const struct batch *batch, const struct task *task,
-                           const struct report *report)
+                           struct str worker_id, const struct report *report)
 {
     if (SEEDED_BUG("no_fence_on_outcome") && is_outcome(report->op))
         return status_held(task->status);
     if (SEEDED_BUG("no_fence_on_checkpoint") && report->op == REPORT_CHECKPOINT)
         return status_held(task->status);
     return status_held(task->status) && task->lease_token == report->lease_token &&
+           str_eq(task->worker_id, worker_id) && /* a token is a number that can be guessed */
            !lease_is_void(batch->queue, report->lease_token);
 }
 
@@ -284,19 +297,19 @@ static int tell_refusal(struct batch *batch, struct task *task, const struct rep
 }
 
 /* Refused before it came here: its task is only told why. */
-static int apply_refused(struct batch *batch, const struct report *report,
+static int apply_refused(struct batch *batch, struct str worker_id, const struct report *report,
                          const struct report_result *result, struct err *err)
 {
     struct task *task;
 
     if (batch_task(batch, &report->task_id, &task, err) < 0)
         return -(int)err->code;
-    return task && is_under_lease(batch, task, report)
+    return task && is_under_lease(batch, task, worker_id, report)
                ? tell_refusal(batch, task, report, result, err) : 0;
 }
 
-static int apply_element(struct batch *batch, struct report *report, struct report_result *result,
-                         struct err *err)
+static int apply_element(struct batch *batch, struct str worker_id, struct report *report,
+                         struct report_result *result, struct err *err)
 {
     struct task *task;
 
@@ -306,8 +319,8 @@ static int apply_element(struct batch *batch, struct report *report, struct repo
         refuse(result, ERR_NOT_FOUND, "there is no such task");
         return 0;
     }
-    if (!is_under_lease(batch, task, report))
-        return answer_stale(batch, task, report, result, err);
+    if (!is_under_lease(batch, task, worker_id, report))
+        return answer_stale(batch, task, worker_id, report, result, err);
     task->unlisted = false; /* its holder knows of it */
     result->pause = task->pause_requested;
     if (report->seq && report->seq <= task->report_seq && !SEEDED_BUG("repeat_taken_for_new"))
@@ -364,8 +377,10 @@ int report_apply(struct batch *batch, struct report_request *request)
 
         if (!refused)
             *result = (struct report_result){.code = ERR_NONE};
-        if ((refused ? apply_refused(batch, report, result, &request->base.err)
-                     : apply_element(batch, report, result, &request->base.err)) < 0)
+        if ((refused ? apply_refused(batch, request->worker_id, report, result,
+                                     &request->base.err)
+                     : apply_element(batch, request->worker_id, report, result,
+                                     &request->base.err)) < 0)
             return -(int)request->base.err.code;
     }
     return 0;

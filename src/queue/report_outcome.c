@@ -107,7 +107,7 @@ static int go_on(struct batch *batch, struct task *task, const struct report *re
     task->continuations++;
     task->waits_children = report->wait_children;
     task->by_wall = false;
-    task->scheduled_at_us = outcome.to == STATUS_DELAYED
+    task->scheduled_at_us = outcome.delay_ms > 0
                                 ? batch->now_us + outcome.delay_ms * CLOCK_MS_US : 0;
     if (outcome.to == STATUS_BLOCKED)
         return batch_move(batch, task, STATUS_BLOCKED, MOVE_WAIT_CHILDREN, "Waiting for children",

@@ -196,7 +196,7 @@ static void name_node(struct routes *routes)
 
     gethostname(hostname, sizeof hostname - 1);
     snprintf(routes->node_id, sizeof routes->node_id, STR_FMT,
-             STR_ARG(worker_id_new(str_of(hostname), &arena)));
+             STR_ARG(worker_id_new(str_of(hostname), getpid(), &arena)));
     arena_deinit(&arena);
 }
 

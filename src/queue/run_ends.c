@@ -7,6 +7,7 @@
 
 #include "base/fault.h"
 #include "core/job.h"
+#include "core/render.h"
 #include "store/catalog_store.h"
 
 static const struct uuid nil;
@@ -87,6 +88,27 @@ static int give_slot_on(struct batch *batch, struct batch_job *held, const struc
 
 /* ---- what an end starts ---- */
 
+/* {"trigger":{"task":…,"job":…,"status":…,"error":…}}: what started it, for its handler. */
+static struct str trigger_data(struct batch *batch, const struct task *by)
+{
+    const struct batch_job *ended = jobs_get(batch, &by->spec.job_id);
+    struct buf text = BUF_INIT(64 * 1024);
+    struct str copy;
+
+    buf_text(&text, "{\"trigger\":{");
+    render_uuid(&text, "task", &by->id);
+    buf_byte(&text, ',');
+    render_text(&text, "job", ended ? ended->job->name : STR_NONE);
+    buf_byte(&text, ',');
+    render_text(&text, "status", str_of(status_word(by->status)));
+    buf_byte(&text, ',');
+    render_text(&text, "error", by->error);
+    buf_text(&text, "}}");
+    copy = text.failed ? STR_NONE : arena_str(&batch->arena, buf_view(&text));
+    buf_deinit(&text);
+    return copy;
+}
+
 /* The run goes on with what the other was part of, as children do. */
 static int start_run(struct batch *batch, const struct uuid *job_id, const struct task *by,
                      struct err *err)
@@ -105,6 +127,7 @@ static int start_run(struct batch *batch, const struct uuid *job_id, const struc
         wish.traceparent = trace.traceparent;
         wish.tracestate = trace.tracestate;
         wish.job = known->job;
+        wish.data = trigger_data(batch, by);
         wish.detail = batch_text(batch, "{\"triggered_by\":\"%s\",\"status\":\"%s\"}", id,
                                  status_word(by->status));
         FAULT_POINT("runs.trigger");

@@ -315,6 +315,7 @@ static int make_input(struct batch *batch, const struct run_wish *wish, struct a
     if (wish->schedule)
         input->spec.schedule_id = wish->schedule->id;
     input->spec.run_at_us = wish->instant_us;
+    input->data = wish->data;
     input->spec.correlation_id = wish->correlation_id;
     input->spec.traceparent = wish->traceparent;
     input->spec.tracestate = wish->tracestate;

@@ -343,7 +343,7 @@ int workers_register(struct batch *batch, struct register_request *request)
     if (request->in_process)
         row.id = pool_id(queue, &row, arena);
     if (!row.id.data)
-        row.id = worker_id_new(row.hostname, arena);
+        row.id = worker_id_new(row.hostname, request->pid, arena);
     if (is_node(queue, row.id))
         lead(queue, &row, batch->now_us);
     row.queues = names_json(request->queues, request->queues_count, arena);
@@ -412,7 +412,7 @@ void workers_name_node(struct queue *queue)
     }
     gethostname(hostname, sizeof hostname - 1);
     snprintf(queue->node_id, sizeof queue->node_id, STR_FMT,
-             STR_ARG(worker_id_new(str_of(hostname), &arena)));
+             STR_ARG(worker_id_new(str_of(hostname), getpid(), &arena)));
     arena_deinit(&arena);
 }
 
@@ -589,7 +589,8 @@ static int find_lost(struct batch *batch, struct heartbeat_request *request, str
 
         if (batch_task(batch, &request->task_ids[i], &task, err) < 0)
             return -(int)err->code;
-        bool same = task && task->lease_token == request->lease_tokens[i];
+        bool same = task && task->lease_token == request->lease_tokens[i] &&
+                    str_eq(task->worker_id, request->worker_id);
 
         if (task && task->held && (same || SEEDED_BUG("no_fence_on_heartbeat")) &&
             !lease_is_void(batch->queue, task->lease_token)) {
@@ -672,7 +673,7 @@ int workers_drop(struct batch *batch, struct worker_state *worker, struct err *e
 {
     int rc = batch->store->verbs->worker_delete(batch->store, worker->row.id, err);
 
-    batch->wrote = true;
+    batch->wrote = batch->workers_gone = true;
     workers_forget(batch->queue, worker);
     return rc;
 }

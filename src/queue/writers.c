@@ -135,17 +135,20 @@ static void forget_silent(struct queue *queue, int64_t now_us)
     queue->workers_kept = 2 * map_count(&queue->workers) + 64;
 }
 
-/* The row of a worker, read again now and then: it may have left. Its life is renewed by the first
- * writer, which is told in time. */
+/* The row of a worker, read again now and then: it may have left. For a heartbeat it is always
+ * read: a worker that was removed is told so by the first one it sends. Its life is renewed by the
+ * first writer, which is told in time. */
 int writers_find_worker(struct batch *batch, struct str id, struct worker_state **worker,
                         struct err *err)
 {
     struct queue *queue = batch->queue;
     struct worker_row *row = NULL;
     int64_t lease_us = queue->settings->lease_ms * CLOCK_MS_US;
+    unsigned gone = atomic_load(&queue->main->gone); /* before the row is read */
 
     *worker = workers_get(queue, id);
-    if (*worker && batch->now_us - (*worker)->known_us > WORKER_KNOWN_US) {
+    if (*worker && (queue->beats || (*worker)->known_gone != atomic_load(&queue->main->gone) ||
+                    batch->now_us - (*worker)->known_us > WORKER_KNOWN_US)) {
         workers_forget(queue, *worker);
         *worker = NULL;
     }
@@ -161,6 +164,7 @@ int writers_find_worker(struct batch *batch, struct str id, struct worker_state 
         if (workers_adopt(queue, row, worker, err) < 0)
             return -(int)err->code;
         (*worker)->known_us = batch->now_us;
+        (*worker)->known_gone = gone;
     }
     if (batch->now_us - (*worker)->told_us > lease_us / 6) {
         (*worker)->told_us = batch->now_us;

@@ -61,6 +61,8 @@ static int parse_body(struct api_call *call, struct control_request *request)
         fields[count++].name = "priority";
     else if (request->op == CONTROL_RECOVER)
         fields[count++].name = "method";
+    else if (request->op == CONTROL_RETRY)
+        fields[count++].name = "ignore_dependencies";
     if (rc == 0)
         rc = body_parse(object, fields, count, &call->err);
     if (rc == 0 && fields[IF_VERSION].value.data && request->if_match)
@@ -75,6 +77,8 @@ static int parse_body(struct api_call *call, struct control_request *request)
                                 "priority", call->arena, &request->priority, &call->err);
     if (rc == 0 && request->op == CONTROL_RECOVER)
         rc = parse_method(&fields[EXTRA], call->arena, &request->method, &call->err);
+    if (rc == 0 && request->op == CONTROL_RETRY)
+        rc = body_bool(&fields[EXTRA], &request->ignore_dependencies, &call->err);
     return rc;
 }
 
@@ -106,6 +110,7 @@ static void control(struct api_call *call, enum control_op op, void (*then)(stru
         return;
     }
     request->task_id = call->task_id;
+    call->ctx = request;
     call_submit(call, &request->base, REQUEST_CONTROL, then);
 }
 

@@ -66,8 +66,8 @@ static void reply_new(struct api_call *call)
         dependencies = arena_alloc_array(call->arena, input->depends_on_count,
                                          sizeof *dependencies);
     for (uint32_t i = 0; dependencies && i < input->depends_on_count; i++)
-        dependencies[i] = (struct task_dependency){input->depends_on[i].task_id,
-                                                   input->depends_on[i].kind};
+        dependencies[i] = (struct task_dependency){.task_id = input->depends_on[i].task_id,
+                                                   .kind = input->depends_on[i].kind};
     extra.dependencies = dependencies;
     extra.dependencies_count = dependencies ? input->depends_on_count : 0;
     render_task(&call->out, request->tasks[0], &extra);
@@ -199,6 +199,8 @@ int api_read_task(struct api_call *call, struct store_reader *reader, struct are
     if (rc < 0)
         return rc;
     extra.dependencies = dependencies;
+    if (call->route->handle == api_task_recover)
+        extra.verdict = ((const struct control_request *)call->ctx)->verdict;
     add_duplicate(call, &extra);
     call->version = task->version;
     render_task(&call->out, task, &extra);

@@ -327,10 +327,10 @@ int parse_claim(struct str body, struct arena *arena, struct claim_request *requ
 int parse_register(struct str body, struct arena *arena, struct register_request *request,
                    struct err *err)
 {
-    enum { ID, HOSTNAME, POOL_SIZE, QUEUES, TYPES, CATEGORIES, VERSION, COUNT };
+    enum { ID, HOSTNAME, POOL_SIZE, QUEUES, TYPES, CATEGORIES, VERSION, PID, COUNT };
     struct body_field fields[COUNT] = {
         {.name = "id"},    {.name = "hostname"},   {.name = "pool_size"}, {.name = "queues"},
-        {.name = "types"}, {.name = "categories"}, {.name = "version"}};
+        {.name = "types"}, {.name = "categories"}, {.name = "version"},   {.name = "pid"}};
     struct worker_row *worker = &request->worker;
     struct str object;
     int rc = check_object(body, &object, err);
@@ -351,6 +351,8 @@ int parse_register(struct str body, struct arena *arena, struct register_request
         rc = body_text(&fields[VERSION], BOUND_NAME_BYTES, arena, &worker->version, err);
     if (rc == 0)
         rc = body_int(&fields[POOL_SIZE], 1, POOL_SIZE_MAX, &worker->pool_size, err);
+    if (rc == 0)
+        rc = body_int(&fields[PID], 1, INT32_MAX, &request->pid, err);
     if (rc == 0)
         rc = body_texts(&fields[QUEUES], BOUND_CLAIM_QUEUES, BOUND_NAME_BYTES, false, arena,
                         &request->queues, &request->queues_count, err);

@@ -145,7 +145,8 @@ static const struct copy_column results[] = {UUID("task_id"), NAMESPACE, LONG("p
                                              INT("payload_sum"), TIME("created_at")};
 
 static const struct copy_column dependencies[] = {UUID("task_id"), UUID("depends_on_task_id"),
-                                                  NAMESPACE, TEXT("dependency_type")};
+                                                  NAMESPACE, TEXT("dependency_type"),
+                                                  BOOL("is_decided")};
 
 static const struct copy_column checkpoints[] = {
     UUID("task_id"),           INT("seq"),               UUID("id"),

@@ -71,6 +71,7 @@ struct ready_want {
 struct dependent {
     struct uuid task_id;
     enum dependency kind;
+    bool decided; /* by an end before this one */
 };
 
 /* One parent or child of a task with its outcome. */
@@ -80,6 +81,7 @@ struct output {
     enum status status;
     struct str result; /* JSON or absent */
     int64_t key;       /* cursor */
+    enum dependency kind; /* of a parent */
 };
 
 struct log_entry {
@@ -282,6 +284,13 @@ struct store_verbs {
     int (*dependents_find)(struct store *store, const struct uuid *parent_id,
                            const struct uuid *after, uint32_t limit, struct arena *arena,
                            struct dependent **dependents, uint32_t *count, struct err *err);
+    /* The parent runs again, and these stay decided; or (false) it has ended again. */
+    int (*dependents_decide)(struct store *store, const struct uuid *parent_id,
+                             const struct uuid *task_ids, uint32_t count, bool decided,
+                             struct err *err);
+    /* Its parents decide over the task again. */
+    int (*dependencies_undecide)(struct store *store, const struct uuid *task_id,
+                                 struct err *err);
     /* Parents (children = false) or children of a task with their outcomes, by key. */
     int (*outputs_find)(struct store *store, const struct uuid *task_id, bool children,
                         int64_t after_key, uint32_t limit, struct arena *arena,
@@ -403,6 +412,10 @@ struct store_verbs {
     int (*limits_lock)(struct store *store, struct str namespace_name, struct str queue,
                        struct arena *arena, struct held_count **counts, uint32_t *count,
                        struct err *err);
+    /* The same for looking only: nobody is kept waiting. */
+    int (*limits_count)(struct store *store, struct str namespace_name, struct str queue,
+                        struct arena *arena, struct held_count **counts, uint32_t *count,
+                        struct err *err);
     /* Takes the rows of these queues, in this order, until the transaction ends. */
     int (*limits_hold)(struct store *store, struct str namespace_name, const struct str *queues,
                        uint32_t count, struct err *err);

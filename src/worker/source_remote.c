@@ -3,6 +3,7 @@
 #include "worker/source_remote.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
 #include "core/bounds.h"
 #include "core/task.h"
@@ -120,7 +121,7 @@ static int remote_register(struct source *source, const struct source_worker *wo
 
     if (!given.id.data) /* host-pid-random: this process, not the server's */
         given.id = remote->id.data ? arena_str(arena, remote->id)
-                                   : worker_id_new(given.hostname, arena);
+                                   : worker_id_new(given.hostname, getpid(), arena);
     if (!given.queues_count) {
         given.queues = &default_queue;
         given.queues_count = 1;

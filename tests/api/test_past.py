@@ -21,7 +21,7 @@ class Past:
 
 
 SAME = ("id", "type", "name", "queue", "status", "previous_status", "state", "progress",
-        "attempts", "worker_id", "lease_token", "claimed_at", "started_at", "completed_at",
+        "attempts", "worker_id", "claimed_at", "started_at", "completed_at",
         "pause_requested", "checkpoint_data", "created_at", "updated_at")
 
 

@@ -136,6 +136,15 @@ class QueueTest(RecoveryTest):
                          ("validate_only", -4))
         self.expect(200, "POST", f"/v1/tasks/{task['id']}:cancel")
 
+    def test_b6_recover_that_only_validates_answers_with_its_verdict(self):
+        self.register("once")
+        task = self.enqueue("once")
+        [held] = self.claim("once")
+        self.complete("once", held)
+        reply = self.expect(200, "POST", f"/v1/tasks/{task['id']}:recover", {"method": "validate_only"})
+        self.assertEqual((reply["status"], reply["recovery"]["valid"], reply["recovery"]["reason"]),
+                         ("completed", False, "already_completed"))
+
     def test_b4_validate_only_says_what_it_found_and_touches_nothing(self):
         task = self.orphan()
         entry = self.ended(self.recover(task, method="validate_only"))

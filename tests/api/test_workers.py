@@ -364,6 +364,25 @@ class LeaseTest(ApiTest):
             self.assertEqual(item["error"]["code"], "stale_lease")
         self.assertEqual(self.task(held["id"])["worker_id"], "worker-2")
 
+    def test_e2_a_lease_token_is_shown_to_its_holder_only_and_is_of_use_to_nobody_else(self):
+        self.register()
+        self.register("other")
+        task = self.enqueue(callback_url=None)
+        [held] = self.claim()
+        for path in (f"/v1/tasks/{task['id']}", "/v1/tasks", f"/v1/tasks/{task['id']}/events",
+                     f"/v1/tasks/{task['id']}/executions", "/v1/executions", "/v1/workers",
+                     f"/v1/tasks/{task['id']}/why", f"/v1/tasks/{task['id']}/wait?timeout_ms=1"):
+            self.assertNotIn(b"lease_token", self.request("GET", path).body, path)
+        for op in ("start", "complete", "release", "log"):
+            fields = {"message": "m"} if op == "log" else {}
+            [item] = self.report("other", self.element(held, op, **fields))
+            self.assertEqual(item["error"]["code"], "stale_lease", op)
+        lost = self.expect(200, "POST", "/v1/workers/other:heartbeat",
+                           {"tasks": [{"task_id": held["id"], "lease_token": held["lease_token"]}]})
+        self.assertEqual(lost["lost"], [held["id"]])
+        self.assertEqual(self.task(held["id"])["status"], "claimed")
+        self.complete("worker-1", held)
+
     def test_heartbeats_keep_a_lease_and_tell_of_lost_ones(self):
         self.enqueue()
         self.register()

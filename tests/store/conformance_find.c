@@ -195,7 +195,8 @@ static void dependents_are_found_page_by_page_with_their_kind(void **state)
     store_begin(c);
     parent = given_ready(c, "q", "t", 1);
     for (uint32_t i = 0; i < 25; i++) {
-        struct task_dependency dependency = {parent->id, (enum dependency)(i % 3)};
+        struct task_dependency dependency = {.task_id = parent->id,
+                                             .kind = (enum dependency)(i % 3)};
         struct task *task = given_task(c, "q", "t");
 
         task->status = STATUS_BLOCKED;
@@ -254,7 +255,8 @@ static void outputs_of_parents_and_children_come_in_order_and_completely(void **
     task = given_ready(c, "q", "t", 1);
     for (uint32_t i = 0; i < 50; i++) {
         struct task *relative = given_task(c, "q", "t");
-        struct task_dependency dependency = {relative->id, DEPENDENCY_COMPLETION};
+        struct task_dependency dependency = {.task_id = relative->id,
+                                             .kind = DEPENDENCY_COMPLETION};
 
         relative->spec.ref = text_of(c, "r%u", i % 25);
         relative->status = i % 25 % 2 ? STATUS_FAILED : STATUS_COMPLETED;

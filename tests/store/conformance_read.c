@@ -451,7 +451,7 @@ static void dependencies_and_dependents_of_a_task_are_read(void **state)
     task = given_ready(c, "q", "t", 1);
     for (int i = 0; i < 3; i++) {
         parents[i] = given_ready(c, "q", "t", 1);
-        given[i] = (struct task_dependency){parents[i]->id, (enum dependency)i};
+        given[i] = (struct task_dependency){.task_id = parents[i]->id, .kind = (enum dependency)i};
     }
     OK(c, c->verbs->dependencies_insert(c->store, &task->id, given, 3, &c->err));
     store_commit(c);

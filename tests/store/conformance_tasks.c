@@ -428,7 +428,7 @@ static void deleting_a_task_removes_all_it_left(void **state)
     insert_task(c, task);
     leave_everything(c, task);
     other = given_ready(c, "q", "t", 1);
-    dependency = (struct task_dependency){task->id, DEPENDENCY_SUCCESS};
+    dependency = (struct task_dependency){.task_id = task->id, .kind = DEPENDENCY_SUCCESS};
     OK(c, c->verbs->dependencies_insert(c->store, &other->id, &dependency, 1, &c->err));
     store_commit(c);
     assert_int_equal(verify_findings(c), 0);

@@ -191,7 +191,7 @@ static void what_is_not_for_sql_is_refused(void **state)
     store_begin(c);
     insert_task(c, unique);
     first = given_ready(c, "q", "t", 2);
-    dependency = (struct task_dependency){first->id, DEPENDENCY_SUCCESS};
+    dependency = (struct task_dependency){.task_id = first->id, .kind = DEPENDENCY_SUCCESS};
     insert_task(c, waits);
     OK(c, c->verbs->dependencies_insert(c->store, &waits->id, &dependency, 1, &c->err));
     store_commit(c);
@@ -353,7 +353,7 @@ static void what_is_remembered_of_a_held_task_follows_rollbacks_and_hands(void *
 static void given_everything(struct conformance *c)
 {
     struct task *task = given_task(c, "q", "t"), *blocked = given_task(c, "q", "t");
-    struct task_dependency dependency = {task->id, DEPENDENCY_SUCCESS};
+    struct task_dependency dependency = {.task_id = task->id, .kind = DEPENDENCY_SUCCESS};
     struct execution execution;
     struct task_event event = {.id = uuid7_new(&c->ids, T0_US), .task_key = task->key, .seq = 1,
                                .status = STATUS_PENDING, .created_at_us = T0_US};

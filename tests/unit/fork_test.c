@@ -49,7 +49,8 @@ static struct task original(void)
 
 static void a_fork_is_the_same_task_without_what_is_the_originals_alone(void **state)
 {
-    const struct task_dependency dependencies[] = {{parent_id, DEPENDENCY_COMPLETION}};
+    const struct task_dependency dependencies[] = {
+        {.task_id = parent_id, .kind = DEPENDENCY_COMPLETION}};
     const struct checkpoint checkpoint = {.seq = 4};
     const struct fork_wish wish = {.has_payload = false};
     struct arena arena = ARENA_INIT(0);

@@ -237,7 +237,7 @@ static void retry_starts_all_over(void **state) /* A7 */
     assert_int_equal(control(fx, held->id, CONTROL_RETRY), ERR_NONE);
     task = get(fx, held->id);
     assert_int_equal(task->status, STATUS_PENDING);
-    assert_int_equal(task->retry_count + task->crash_count + task->continuations, 0);
+    assert_int_equal(task->retry_count + task->crash_count, 0);
     assert_int_equal(task->attempts, 1); /* never reset */
     assert_int_equal(task->completed_at_us, 0);
     assert_null(task->error.data);
@@ -250,6 +250,43 @@ static void retry_starts_all_over(void **state) /* A7 */
     assert_null(result_of(fx, held->id).data);
     assert_int_equal(claim_one(fx, "w")->task->attempts, 3);
     fx_verify(fx);
+}
+
+static void a_retry_does_not_forget_continuations(void **state) /* A7, C3 */
+{
+    struct fixture *fx = *state;
+    struct task *held;
+
+    worker(fx, "w", "q");
+    enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\"}");
+    held = claim_one(fx, "w")->task;
+    report_ok(fx, "w", held, .op = REPORT_CONTINUE);
+    held = claim_one(fx, "w")->task;
+    report_ok(fx, "w", held, .op = REPORT_FAIL, .retryable = false);
+    assert_int_equal(control(fx, held->id, CONTROL_RETRY), ERR_NONE);
+    assert_int_equal(get(fx, held->id)->continuations, 1);
+}
+
+/* C5: there and back again is no change, also for one that was given back. */
+static void another_priority_and_the_old_one_again_keep_its_place(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid first, second;
+    struct task *held;
+    int64_t key;
+
+    worker(fx, "w", "q");
+    first = enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\"}");
+    second = enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\"}");
+    held = claim_one(fx, "w")->task;
+    assert_true(uuid_eq(&held->id, &first));
+    report_ok(fx, "w", held, .op = REPORT_RELEASE);
+    key = get(fx, first)->order_key;
+    assert_true(key > get(fx, second)->order_key);
+    assert_int_equal(prioritize(fx, first, 7), ERR_NONE);
+    assert_int_equal(prioritize(fx, first, 0), ERR_NONE);
+    assert_int_equal(get(fx, first)->order_key, key);
+    assert_true(uuid_eq(&claim_one(fx, "w")->task->id, &second));
 }
 
 static void a_pause_tells_the_holder_who_gives_it_back(void **state)
@@ -453,6 +490,8 @@ int main(void)
         QUEUE_TEST(a_cancelled_task_whose_holder_is_gone_is_let_go),
         QUEUE_TEST(cancel_against_complete_has_one_order),
         QUEUE_TEST(retry_starts_all_over),
+        QUEUE_TEST(a_retry_does_not_forget_continuations),
+        QUEUE_TEST(another_priority_and_the_old_one_again_keep_its_place),
         QUEUE_TEST(a_pause_tells_the_holder_who_gives_it_back),
         QUEUE_TEST(a_paused_task_keeps_what_it_waits_for),
         QUEUE_TEST(prioritize_changes_the_order),

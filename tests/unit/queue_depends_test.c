@@ -67,7 +67,7 @@ static void check_decided(struct fixture *fx, struct uuid id, int end, int kind,
 
     assert_string_equal(status_word(task->status), status_word(expected));
     if (expected != STATUS_PENDING)
-        assert_true(str_is(task->error, "dependency_unsatisfied"));
+        assert_true(str_starts(task->error, STR("dependency_unsatisfied: task ")));
     assert_int_equal(task->open_dependencies, 0);
 }
 
@@ -248,6 +248,112 @@ static void a_parent_that_ends_twice_counts_once(void **state) /* V6 */
     fx_verify(fx);
 }
 
+/* A6: what was decided stays decided, whatever becomes of the retried parent. */
+static void a_retried_parent_is_not_waited_for_again(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid first = enqueue(fx, "{\"type\":\"t\"}");
+    struct uuid second = enqueue(fx, "{\"type\":\"t\"}");
+    struct uuid dependent = enqueue(fx, "{\"type\":\"d\",\"queue\":\"later\",\"depends_on\":["
+                                    "\"%s\",\"%s\"]}", id_text(fx, first), id_text(fx, second));
+    const char *w = worker(fx, "w", "default");
+    struct task *held = claim_one(fx, w)->task;
+
+    report_ok(fx, w, held, .op = REPORT_COMPLETE);
+    assert_int_equal(control(fx, first, CONTROL_RETRY), ERR_NONE);
+    assert_int_equal(get(fx, dependent)->open_dependencies, 1);
+    assert_int_equal(control(fx, first, CONTROL_CANCEL), ERR_NONE);
+    assert_status(fx, dependent, STATUS_BLOCKED);
+    assert_int_equal(control(fx, first, CONTROL_RETRY), ERR_NONE);
+    reopen(fx);
+    w = worker(fx, "w", "default");
+    fx_verify(fx);
+    for (int i = 0; i < 2; i++) {
+        held = claim_one(fx, w)->task;
+        if (uuid_eq(&held->id, &second))
+            report_ok(fx, w, held, .op = REPORT_COMPLETE);
+    }
+    assert_status(fx, first, STATUS_CLAIMED);
+    assert_status(fx, dependent, STATUS_PENDING);
+    fx_verify(fx);
+}
+
+/* A6, A7: a join does not run without what it joins. */
+static void a_retried_task_waits_for_parents_that_are_open(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid parent = enqueue(fx, "{\"type\":\"t\",\"max_retries\":0}");
+    struct uuid dependent = enqueue(fx, "{\"type\":\"d\",\"queue\":\"later\",\"depends_on\":["
+                                    "\"%s\"]}", id_text(fx, parent));
+    const char *w = worker(fx, "w", "default");
+    struct control_request *retry;
+    struct task *held = claim_one(fx, w)->task;
+
+    report_ok(fx, w, held, .op = REPORT_FAIL, .retryable = true);
+    assert_status(fx, dependent, STATUS_CANCELLED);
+    retry = control_prepare(&fx->arena, dependent, CONTROL_RETRY);
+    queue_call(fx->queue, &retry->base);
+    assert_int_equal(retry->base.err.code, ERR_TRANSITION);
+    assert_non_null(strstr(retry->base.err.text, id_text(fx, parent)));
+    assert_non_null(strstr(retry->base.err.text, "ignore_dependencies"));
+    assert_status(fx, dependent, STATUS_CANCELLED);
+    assert_int_equal(control(fx, parent, CONTROL_RETRY), ERR_NONE);
+    assert_status(fx, dependent, STATUS_CANCELLED);
+    assert_int_equal(control(fx, dependent, CONTROL_RETRY), ERR_NONE);
+    assert_status(fx, dependent, STATUS_BLOCKED);
+    assert_string_equal(story_of(fx, dependent), "blocked cancelled pending blocked");
+    fx_verify(fx);
+    held = claim_one(fx, w)->task;
+    report_ok(fx, w, held, .op = REPORT_COMPLETE);
+    assert_status(fx, dependent, STATUS_PENDING);
+    assert_int_equal(get(fx, dependent)->open_dependencies, 0);
+    fx_verify(fx);
+}
+
+static void a_retry_may_ignore_dependencies(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid parent = enqueue(fx, "{\"type\":\"t\"}");
+    struct uuid dependent = enqueue(fx, "{\"type\":\"d\",\"queue\":\"later\",\"depends_on\":["
+                                    "\"%s\"]}", id_text(fx, parent));
+    struct control_request *retry = control_prepare(&fx->arena, dependent, CONTROL_RETRY);
+
+    assert_int_equal(control(fx, parent, CONTROL_CANCEL), ERR_NONE);
+    retry->ignore_dependencies = true;
+    assert_int_equal(queue_call(fx->queue, &retry->base), 0);
+    assert_status(fx, dependent, STATUS_PENDING);
+    fx_verify(fx);
+}
+
+/* A6: whose fault it was is told in error, details and event. */
+static void the_culprit_is_named(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid good = enqueue(fx, "{\"type\":\"t\"}");
+    struct uuid bad = enqueue(fx, "{\"type\":\"t\"}");
+    struct uuid dependent = enqueue(fx, "{\"type\":\"d\",\"depends_on\":[\"%s\",\"%s\"]}",
+                                    id_text(fx, good), id_text(fx, bad));
+    const char *named = arena_cstr(&fx->arena, arena_format(&fx->arena,
+        "dependency_unsatisfied: task %s ended as cancelled", id_text(fx, bad)));
+    struct uuid paused = enqueue(fx, "{\"type\":\"d\",\"depends_on\":[\"%s\",\"%s\"]}",
+                                 id_text(fx, good), id_text(fx, bad));
+    struct task_event *events;
+    struct uuid late;
+    uint32_t count;
+
+    assert_int_equal(control(fx, paused, CONTROL_PAUSE), ERR_NONE);
+    assert_int_equal(control(fx, bad, CONTROL_CANCEL), ERR_NONE);
+    assert_true(str_is(get(fx, dependent)->error, named));
+    assert_true(has_text(get(fx, dependent)->error_details, id_text(fx, bad)));
+    events = events_of(fx, dependent, &count);
+    assert_true(has_text(events[0].detail, id_text(fx, bad)) ||
+                has_text(events[count - 1].detail, id_text(fx, bad)));
+    assert_int_equal(control(fx, paused, CONTROL_RESUME), ERR_NONE);
+    assert_true(str_is(get(fx, paused)->error, named));
+    late = enqueue(fx, "{\"type\":\"d\",\"depends_on\":[\"%s\"]}", id_text(fx, bad));
+    assert_true(str_is(get(fx, late)->error, named));
+}
+
 /* Several controls in one commit. */
 static void control_together(struct fixture *fx, const struct uuid *ids, const enum control_op *ops,
                              uint32_t count)
@@ -390,6 +496,10 @@ int main(void)
         QUEUE_TEST(a_cancel_stops_only_what_needs_success),
         QUEUE_TEST(a_delayed_dependent_waits_for_both),
         QUEUE_TEST(a_parent_that_ends_twice_counts_once),
+        QUEUE_TEST(a_retried_parent_is_not_waited_for_again),
+        QUEUE_TEST(a_retried_task_waits_for_parents_that_are_open),
+        QUEUE_TEST(a_retry_may_ignore_dependencies),
+        QUEUE_TEST(the_culprit_is_named),
         QUEUE_TEST(ends_of_one_commit_are_told_once),
         QUEUE_TEST(a_parent_that_ends_in_the_commit_of_the_enqueue_counts_once),
         QUEUE_TEST(a_failed_dependency_is_decided_when_the_paused_dependent_resumes),

@@ -206,6 +206,7 @@ static void b6_a_task_is_judged_with_a_reason(void **state)
     assert_int_equal(control(fx, id, CONTROL_RECOVER), ERR_CONFLICT);
     assert_status(fx, id, STATUS_ORPHANED);
     assert_string_equal(reason_of(fx, partial_task(fx, "")), "valid");
+    assert_string_equal(reason_of(fx, partial_task(fx, ",\"max_crashes\":0")), "valid");
 }
 
 static void b6_an_older_checkpoint_that_is_whole_is_enough(void **state)

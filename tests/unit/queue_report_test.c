@@ -329,6 +329,26 @@ static void no_retries_and_not_retryable_end_at_once(void **state)
     assert_status(fx, held->id, STATUS_DEAD_LETTER);
 }
 
+/* A5: its answer may have got lost. */
+static void a_release_sent_again_is_no_error(void **state)
+{
+    struct fixture *fx = *state;
+    const char *w = worker(fx, "w", "default");
+    struct uuid id = enqueue(fx, "{\"type\":\"t\"}");
+    struct task *held = claim_one(fx, w)->task;
+    struct task *again;
+
+    report_ok(fx, w, held, .op = REPORT_RELEASE);
+    report_ok(fx, w, held, .op = REPORT_RELEASE);
+    assert_int_equal(report(fx, w, held, .op = REPORT_COMPLETE), ERR_STALE_LEASE);
+    again = claim_one(fx, w)->task;
+    report_ok(fx, w, held, .op = REPORT_RELEASE); /* of the lease before: changes nothing */
+    assert_int_equal(get(fx, id)->status, STATUS_CLAIMED);
+    report_ok(fx, w, again, .op = REPORT_COMPLETE);
+    assert_int_equal(report(fx, w, held, .op = REPORT_RELEASE), ERR_STALE_LEASE);
+    fx_verify(fx);
+}
+
 static void a_release_counts_in_nothing(void **state)
 {
     struct fixture *fx = *state;
@@ -616,6 +636,7 @@ int main(void)
         QUEUE_TEST(failures_follow_the_retry_policy_until_dead_letter),
         QUEUE_TEST(no_retries_and_not_retryable_end_at_once),
         QUEUE_TEST(a_release_counts_in_nothing),
+        QUEUE_TEST(a_release_sent_again_is_no_error),
         QUEUE_TEST(a_pause_asked_for_holds_unless_the_task_ends),
         QUEUE_TEST(a_seq_already_seen_is_ok_and_changes_nothing),
         QUEUE_TEST(an_element_that_was_refused_may_be_sent_again),

@@ -103,6 +103,21 @@ static void more_at_once_lets_waiting_runs_go(void **state)
     fx_verify(fx);
 }
 
+/* D7: its handler learns what started it. */
+static void check_trigger(struct fixture *fx, struct uuid id, struct uuid by, enum status end)
+{
+    struct task *task = NULL;
+    struct str trigger, error;
+
+    assert_int_equal(fx->store->verbs->read_task(fx->reader, &id, &fx->arena, &task, &fx->err), 0);
+    trigger = json_get(task->data, STR("trigger"));
+    error = json_get(trigger, STR("error"));
+    assert_true(has_text(json_get(trigger, STR("task")), id_text(fx, by)));
+    assert_true(str_is(json_get(trigger, STR("job")), "\"other\""));
+    assert_true(has_text(json_get(trigger, STR("status")), status_word(end)));
+    assert_int_equal(json_kind(error) == JSON_NULL, end == STATUS_COMPLETED);
+}
+
 /* D7: each kind by each end. */
 static void a_gate_opens_when_the_other_job_ended_as_required(void **state)
 {
@@ -285,6 +300,7 @@ static void a_trigger_starts_a_run_when_the_other_ended_as_required(void **state
                 continue;
             assert_true(has_text(events_of(fx, tasks[before].id, &count)[0].detail,
                                  id_text(fx, by)));
+            check_trigger(fx, tasks[before].id, by, ends[e]);
             end_run(fx, tasks[before].id, STATUS_COMPLETED);
         }
     }

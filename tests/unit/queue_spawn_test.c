@@ -94,6 +94,24 @@ static void a_parent_whose_children_have_ended_does_not_block(void **state)
     assert_int_equal(json_count(json_get(claim_one(fx, "w")->data, STR("children"))), 1);
 }
 
+/* C3: both what it waits for and how long it wants to. */
+static void a_parent_that_waits_for_children_keeps_its_delay(void **state)
+{
+    struct fixture *fx = *state;
+    struct task *held = parent_of(fx, "{\"type\":\"p\"}");
+    struct task *child;
+
+    report_ok(fx, "w", held, .op = REPORT_SPAWN,
+              .tasks = STR("[{\"type\":\"k\",\"queue\":\"kids\"}]"));
+    report_ok(fx, "w", held, .op = REPORT_CONTINUE, .wait_children = true, .delay_ms = 3600000);
+    assert_status(fx, held->id, STATUS_BLOCKED);
+    child = claim_one(fx, "kids")->task;
+    report_ok(fx, "kids", child, .op = REPORT_COMPLETE);
+    assert_status(fx, held->id, STATUS_DELAYED);
+    assert_true(get(fx, held->id)->scheduled_at_us > queue_now_us(fx->queue));
+    fx_verify(fx);
+}
+
 static void the_last_children_of_one_commit_release_the_parent_once(void **state) /* F-H13 */
 {
     struct fixture *fx = *state;
@@ -314,6 +332,7 @@ int main(void)
         QUEUE_TEST(a_parent_waits_for_its_children_and_gets_their_outputs),
         QUEUE_TEST(children_outputs_survive_a_failed_attempt),
         QUEUE_TEST(a_parent_whose_children_have_ended_does_not_block),
+        QUEUE_TEST(a_parent_that_waits_for_children_keeps_its_delay),
         QUEUE_TEST(the_last_children_of_one_commit_release_the_parent_once),
         QUEUE_TEST(a_child_that_ends_at_once_does_not_stand_for_another),
         QUEUE_TEST(a_child_that_ends_twice_counts_once),

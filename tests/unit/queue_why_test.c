@@ -260,6 +260,25 @@ static void c8_every_limit_says_what_is_full(void **state)
     assert_why(fx, plain, WHY_READY);
 }
 
+/* A8: its holder was told and has not stopped it yet. */
+static void c8_a_cancelled_task_that_still_runs_has_its_slot(void **state)
+{
+    struct fixture *fx = *state;
+    struct task *held;
+    struct uuid id;
+
+    worker(fx, "w", "default");
+    patch(fx, "default", QUEUE_SET_CONCURRENCY, (struct queue_rule){.concurrency = 1});
+    enqueue(fx, "{\"type\":\"t\"}");
+    held = claim_one(fx, "w")->task;
+    id = enqueue(fx, "{\"type\":\"t\"}");
+    assert_int_equal(control(fx, held->id, CONTROL_CANCEL), ERR_NONE);
+    claim_none(fx, "w");
+    assert_why(fx, id, WHY_QUEUE_CONCURRENCY);
+    assert_int_equal(report(fx, "w", held, .op = REPORT_RELEASE), ERR_STALE_LEASE);
+    assert_why(fx, id, WHY_READY);
+}
+
 static void c8_rates_say_when_the_next_may_start(void **state)
 {
     struct fixture *fx = *state;
@@ -336,6 +355,7 @@ int main(void)
         QUEUE_TEST(workers_without_a_free_slot_are_busy),
         QUEUE_TEST(a_paused_queue_says_so_first),
         QUEUE_TEST(c8_every_limit_says_what_is_full),
+        QUEUE_TEST(c8_a_cancelled_task_that_still_runs_has_its_slot),
         QUEUE_TEST(c8_rates_say_when_the_next_may_start),
         QUEUE_TEST(held_tasks_say_where_they_run),
         QUEUE_TEST(b9_an_orphan_says_that_nobody_takes_it_up),

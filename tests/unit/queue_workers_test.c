@@ -27,7 +27,7 @@ static void a_worker_registers_and_is_listed(void **state) /* E3 */
     assert_int_equal(made->lease_ms, 30000);
     assert_int_equal(made->heartbeat_ms, 10000);
     assert_true(str_starts(made->id, STR("host-")));
-    assert_true(made->id.len >= 5 + 1 + 16); /* host, pid, 64 random bits (F-B10) */
+    assert_true(made->id.len >= 5 + 16); /* host and 64 random bits (F-B10) */
     snprintf(id, sizeof id, STR_FMT, STR_ARG(made->id));
     list = workers_of(fx, id);
     assert_int_equal(list->count, 1);
@@ -242,6 +242,49 @@ static void a_worker_that_leaves_gives_its_tasks_back(void **state)
     assert_int_equal(get(fx, ids[0])->attempts + get(fx, ids[0])->crash_count, 0);
     assert_int_equal(claim(fx, "w", 1, 0)->base.err.code, ERR_NOT_FOUND);
     fx_verify(fx);
+}
+
+/* B1: also by the first heartbeat after it, which another writer answers. */
+static void a_worker_that_was_removed_is_told_so_at_once(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid id;
+
+    worker(fx, "w", "default");
+    for (int i = 0; i < 3; i++) {
+        struct task *held;
+
+        id = enqueue(fx, "{\"type\":\"t\"}");
+        held = claim_one(fx, "w")->task;
+        assert_int_equal(heartbeat(fx, "w", NULL, 0)->base.err.code, ERR_NONE);
+        report_ok(fx, "w", held, .op = REPORT_START);
+        leave(fx, "w");
+        assert_int_equal(heartbeat(fx, "w", NULL, 0)->base.err.code, ERR_NOT_FOUND);
+        assert_int_equal(claim(fx, "w", 1, 0)->base.err.code, ERR_NOT_FOUND);
+        assert_status(fx, id, STATUS_PENDING);
+        assert_int_equal(control(fx, id, CONTROL_CANCEL), ERR_NONE);
+        worker(fx, "w", "default");
+    }
+}
+
+/* E3: no process of the server's, which nobody shall kill for it. */
+static void an_id_made_for_a_worker_names_its_own_process_or_none(void **state)
+{
+    struct fixture *fx = *state;
+    struct register_request request = {.base = {.kind = REQUEST_REGISTER, .arena = &fx->arena},
+                                       .worker = {.hostname = STR("box"), .pool_size = 1}};
+    const struct str queue = STR("default");
+    char mine[32];
+
+    snprintf(mine, sizeof mine, "-%ld-", (long)getpid());
+    request.queues = &queue;
+    request.queues_count = 1;
+    assert_int_equal(queue_call(fx->queue, &request.base), 0);
+    assert_true(str_starts(request.id, STR("box-")));
+    assert_false(has_text(request.id, mine));
+    request.pid = 4711;
+    assert_int_equal(queue_call(fx->queue, &request.base), 0);
+    assert_true(str_starts(request.id, STR("box-4711-")));
 }
 
 /* F-B6, F-B7: nobody is declared dead before those who live had one lease to say so. */
@@ -473,6 +516,8 @@ int main(void)
         QUEUE_TEST(the_third_crash_is_poison),
         QUEUE_TEST(a_task_the_holder_does_not_know_of_comes_back),
         QUEUE_TEST(a_worker_that_leaves_gives_its_tasks_back),
+        QUEUE_TEST(a_worker_that_was_removed_is_told_so_at_once),
+        QUEUE_TEST(an_id_made_for_a_worker_names_its_own_process_or_none),
         QUEUE_TEST(a_queue_that_stalled_takes_nothing_from_workers_that_live),
         QUEUE_TEST(a_claim_that_meets_the_sweep_keeps_what_its_worker_holds),
         QUEUE_TEST(silent_workers_are_removed),

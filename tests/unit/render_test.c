@@ -86,7 +86,7 @@ static void task_shows_every_column_of_the_data_model(void **state)
         "idempotency_key", "input_hash", "unique_until", "attempts", "retry_count", "crash_count",
         "continuations", "max_retries", "max_crashes", "max_continuations", "retry_policy",
         "retry_delay_ms", "max_retry_delay_ms", "timeout_ms", "next_retry_at", "worker_id",
-        "lease_token", "lease_until", "last_heartbeat", "claimed_at", "started_at",
+        "lease_until", "last_heartbeat", "claimed_at", "started_at",
         "pause_requested", "limit_key", "checkpoint_data", "resumed_from", "recovery_priority",
         "auto_recovery_enabled", "auto_recovery", "recovery_metadata", "stall_after_ms",
         "completed_at", "error", "last_error", "error_details", "callback_url", "on_unsatisfied",
@@ -128,7 +128,6 @@ static void values_are_shown_in_their_outside_form(void **state)
         {"unique_until", "\"forever\""},
         {"on_unsatisfied", "\"cancel\""},
         {"retry_policy", "\"exponential\""},
-        {"lease_token", "7"},
         {"pause_requested", "false"},
         {"auto_recovery", "true"},
         {"auto_recovery_enabled", "true"},
@@ -192,8 +191,8 @@ static void times_asked_for_are_shown_as_run_at(void **state)
 static void single_reply_has_result_and_dependencies(void **state)
 {
     struct task_dependency dependencies[] = {
-        {{{1}}, DEPENDENCY_SUCCESS},
-        {{{2}}, DEPENDENCY_FAILURE},
+        {{{1}}, DEPENDENCY_SUCCESS, STATUS_NONE},
+        {{{2}}, DEPENDENCY_FAILURE, STATUS_NONE},
     };
     struct render_extra extra = {.single = true, .dependencies = dependencies,
                                  .dependencies_count = 2, .duplicate = true,
@@ -321,7 +320,7 @@ static void events_and_executions_show_their_columns(void **state)
     assert_rendered(&out, "{\"id\":\"02000000-0000-0000-0000-000000000000\","
                           "\"task_id\":\"09000000-0000-0000-0000-000000000000\",\"job_id\":null,"
                           "\"schedule_id\":null,\"status\":\"running\",\"attempt_number\":1,"
-                          "\"lease_token\":5,\"worker_id\":\"w\",\"correlation_id\":null,"
+                          "\"worker_id\":\"w\",\"correlation_id\":null,"
                           "\"planned_at\":null,"
                           "\"started_at\":null,\"completed_at\":null,\"failed_at\":null,"
                           "\"duration_ms\":null,\"result_data\":null,\"error_data\":null,"

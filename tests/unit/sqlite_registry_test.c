@@ -154,7 +154,7 @@ static void a10_a_task_is_read_with_data_result_parents_and_the_lease_that_count
     const struct store_verbs *verbs = fixture->store->verbs;
     struct task *parent = fixture_task(fixture, "q", "t", NOW_US);
     struct task *task = fixture_task(fixture, "q", "t", NOW_US);
-    struct task_dependency dependency = {parent->id, DEPENDENCY_COMPLETION};
+    struct task_dependency dependency = {.task_id = parent->id, .kind = DEPENDENCY_COMPLETION};
     struct worker_row worker = {.id = STR("w1"), .lease_until_us = NOW_US + 500};
     struct task *tasks[] = {parent, task};
     struct task_dependency *dependencies;

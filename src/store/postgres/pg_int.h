@@ -146,6 +146,9 @@ int pg_dependencies_insert(struct store *, const struct uuid *, const struct tas
                            uint32_t, struct err *);
 int pg_dependents_find(struct store *, const struct uuid *, const struct uuid *, uint32_t,
                        struct arena *, struct dependent **, uint32_t *, struct err *);
+int pg_dependents_decide(struct store *, const struct uuid *, const struct uuid *, uint32_t, bool,
+                         struct err *);
+int pg_dependencies_undecide(struct store *, const struct uuid *, struct err *);
 int pg_outputs_find(struct store *, const struct uuid *, bool, int64_t, uint32_t, struct arena *,
                     struct output **, uint32_t *, struct err *);
 int pg_outputs_read(struct pg_conn *conn, const struct pg_sql *sql, const struct uuid *task_id,
@@ -157,6 +160,8 @@ void pg_worker_from_row(const PGresult *result, int row, struct arena *arena,
 int timeline_follow(struct pg_store *store, struct err *err);
 /* pg_nodes.c: what only a shared store has */
 int pg_worker_load(struct store *, struct str, struct arena *, struct worker_row **, struct err *);
+int pg_limits_count(struct store *, struct str, struct str, struct arena *, struct held_count **,
+                    uint32_t *, struct err *);
 int pg_limits_lock(struct store *, struct str, struct str, struct arena *, struct held_count **,
                    uint32_t *, struct err *);
 int pg_limits_hold(struct store *, struct str, const struct str *, uint32_t, struct err *);

@@ -25,12 +25,22 @@ int pg_limits_lock(struct store *base, struct str namespace_name, struct str que
 {
     struct pg_store *store = pg_of(base);
     struct pg_params *params = &store->conn.params;
-    PGresult *result;
 
     param_text(params, namespace_name);
     param_text(params, queue);
     if (pg_send(store, PGSQL_queue_lock, err) < 0)
         return -(int)err->code;
+    return pg_limits_count(base, namespace_name, queue, arena, counts, count, err);
+}
+
+int pg_limits_count(struct store *base, struct str namespace_name, struct str queue,
+                    struct arena *arena, struct held_count **counts, uint32_t *count,
+                    struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    struct pg_params *params = &store->conn.params;
+    PGresult *result;
+
     if (lanes_flush(store, err) < 0) /* what this transaction changed counts, too */
         return -(int)err->code;
     param_text(params, namespace_name);

@@ -267,6 +267,8 @@ static int read_relatives(struct store_reader *reader, enum pg_sql_name name,
 
         one->task_id = get_uuid(result, row, 0);
         dependency_parse(view_text(result, row, 1), &one->kind);
+        if (PQnfields(result) > 2 && !PQgetisnull(result, row, 2))
+            status_parse(view_text(result, row, 2), &one->status);
     }
     PQclear(result);
     return pg_reader_whole(arena, rc, err);

@@ -54,9 +54,34 @@ int pg_dependents_find(struct store *base, const struct uuid *parent_id, const s
 
         one->task_id = get_uuid(result, i, 0);
         dependency_parse(view_text(result, i, 1), &one->kind);
+        one->decided = get_bool(result, i, 2);
     }
     PQclear(result);
     return arena->failed ? err_set(err, ERR_MEMORY, "out of memory for dependents") : 0;
+}
+
+int pg_dependents_decide(struct store *base, const struct uuid *parent_id,
+                         const struct uuid *task_ids, uint32_t count, bool decided,
+                         struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    struct pg_params *params = &store->conn.params;
+
+    param_uuid(params, parent_id);
+    array_begin(params, PG_OID_UUID);
+    for (uint32_t i = 0; i < count; i++)
+        array_uuid(params, &task_ids[i]);
+    array_end(params);
+    param_bool(params, decided);
+    return pg_send(store, PGSQL_dependents_decide, err);
+}
+
+int pg_dependencies_undecide(struct store *base, const struct uuid *task_id, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+
+    param_uuid(&store->conn.params, task_id);
+    return pg_send(store, PGSQL_dependencies_undecide, err);
 }
 
 int pg_outputs_read(struct pg_conn *conn, const struct pg_sql *sql, const struct uuid *task_id,
@@ -83,6 +108,8 @@ int pg_outputs_read(struct pg_conn *conn, const struct pg_sql *sql, const struct
         status_parse(view_text(result, i, 2), &one->status);
         one->result = get_text(result, i, 3, arena);
         one->key = get_int(result, i, 4, 0);
+        if (!children)
+            dependency_parse(view_text(result, i, 5), &one->kind);
     }
     PQclear(result);
     return arena->failed ? err_set(err, ERR_MEMORY, "out of memory for outputs") : 0;

@@ -31,6 +31,7 @@
     X(due_delete) X(held_insert) X(held_delete) X(settled_insert) X(settled_delete)             \
     X(ready_take) X(ready_pop) X(pending_orders) X(order_update) X(parked_first) X(parked_keys) \
     X(due_first) X(due_next) X(held_all) X(held_by_worker) X(settled_by_status)                 \
+    X(dependents_decide) X(dependencies_undecide)                                               \
     X(any_dependency) X(dependencies_insert) X(dependents_of) X(parents_of) X(children_of)      \
     PG_HISTORY_STATEMENTS(X) PG_REGISTRY_STATEMENTS(X) PG_READ_STATEMENTS(X) \
     PG_COPY_STATEMENTS(X) PG_PARTITION_STATEMENTS(X) PG_CATALOG_STATEMENTS(X)                   \

@@ -470,8 +470,40 @@ int sqlite_dependents_find(struct store *base, const struct uuid *parent_id,
         one = &(*dependents)[(*count)++];
         one->task_id = column_uuid(stmt, 0);
         dependency_parse(str_of((const char *)sqlite3_column_text(stmt, 1)), &one->kind);
+        one->decided = sqlite3_column_int(stmt, 2) != 0;
     }
     return rc;
+}
+
+int sqlite_dependents_decide(struct store *base, const struct uuid *parent_id,
+                             const struct uuid *task_ids, uint32_t count, bool decided,
+                             struct err *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+
+    for (uint32_t i = 0; i < count; i++) {
+        sqlite3_stmt *stmt = sql_get(&store->sql, SQL_dependent_decide, err);
+
+        if (!stmt)
+            return -(int)err->code;
+        bind_uuid(stmt, 1, parent_id);
+        bind_uuid(stmt, 2, &task_ids[i]);
+        bind_int_or_null(stmt, 3, decided);
+        if (sql_run(&store->sql, stmt, NULL, err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}
+
+int sqlite_dependencies_undecide(struct store *base, const struct uuid *task_id, struct err *err)
+{
+    struct sqlite_store *store = sqlite_of(base);
+    sqlite3_stmt *stmt = sql_get(&store->sql, SQL_dependencies_undecide, err);
+
+    if (!stmt)
+        return -(int)err->code;
+    bind_uuid(stmt, 1, task_id);
+    return sql_run(&store->sql, stmt, NULL, err);
 }
 
 static void output_from_row(sqlite3_stmt *stmt, struct arena *arena, struct output *output)
@@ -481,6 +513,8 @@ static void output_from_row(sqlite3_stmt *stmt, struct arena *arena, struct outp
     status_parse(str_of((const char *)sqlite3_column_text(stmt, 2)), &output->status);
     output->result = column_str(stmt, 3, arena);
     output->key = sqlite3_column_int64(stmt, 4);
+    if (sqlite3_column_count(stmt) > 5) /* parents only */
+        dependency_parse(str_of((const char *)sqlite3_column_text(stmt, 5)), &output->kind);
 }
 
 int sqlite_outputs_read(struct sqlite_sql *sql, const struct uuid *task_id, bool children,

@@ -123,6 +123,9 @@ int sqlite_dependencies_insert(struct store *, const struct uuid *, const struct
                                uint32_t, struct err *);
 int sqlite_dependents_find(struct store *, const struct uuid *, const struct uuid *, uint32_t,
                            struct arena *, struct dependent **, uint32_t *, struct err *);
+int sqlite_dependents_decide(struct store *, const struct uuid *, const struct uuid *, uint32_t,
+                             bool, struct err *);
+int sqlite_dependencies_undecide(struct store *, const struct uuid *, struct err *);
 int sqlite_outputs_find(struct store *, const struct uuid *, bool, int64_t, uint32_t,
                         struct arena *, struct output **, uint32_t *, struct err *);
 int sqlite_outputs_read(struct sqlite_sql *, const struct uuid *, bool, int64_t, uint32_t,

@@ -209,6 +209,8 @@ static int read_relatives(struct store_reader *reader, sqlite3_stmt *stmt, const
         one = &(*dependencies)[(*count)++];
         one->task_id = column_uuid(stmt, 0);
         dependency_parse(str_of((const char *)sqlite3_column_text(stmt, 1)), &one->kind);
+        if (sqlite3_column_type(stmt, 2) == SQLITE_TEXT)
+            status_parse(str_of((const char *)sqlite3_column_text(stmt, 2)), &one->status);
     }
     return reader_end(reader, reader_whole(arena, rc, err));
 }

@@ -22,6 +22,7 @@
     X(ready_head) X(pending_orders) X(order_update) X(parked_first) X(parked_key_next)         \
     X(due_first) X(due_next)                                                                   \
     X(held_all) X(held_by_worker) X(settled_by_status)                                         \
+    X(dependent_decide) X(dependencies_undecide)                                                \
     X(any_dependency) X(dependency_insert) X(dependents_of) X(parents_of) X(children_of)       \
     X(event_insert) X(execution_insert) X(execution_update) X(execution_by_key)                \
     X(result_put) X(result_delete)                                                             \

@@ -135,11 +135,18 @@ INSERT INTO task_dependencies (task_id, depends_on_task_id, dependency_type)
 SELECT $1, * FROM unnest($2::uuid[], $3::text[]) ON CONFLICT DO NOTHING;
 
 -- name: dependents_of
-SELECT task_id, dependency_type FROM task_dependencies
+SELECT task_id, dependency_type, coalesce(is_decided, false) FROM task_dependencies
 WHERE depends_on_task_id = $1 AND task_id > $2 ORDER BY task_id LIMIT $3;
 
+-- name: dependents_decide
+UPDATE task_dependencies SET is_decided = nullif($3::boolean, false)
+WHERE depends_on_task_id = $1 AND task_id = ANY ($2::uuid[]);
+
+-- name: dependencies_undecide
+UPDATE task_dependencies SET is_decided = NULL WHERE task_id = $1 AND is_decided IS NOT NULL;
+
 -- name: parents_of
-SELECT s.id, p.ref, s.status, r.payload, s.task
+SELECT s.id, p.ref, s.status, r.payload, s.task, d.dependency_type
 FROM task_dependencies d
 JOIN task_states s ON s.task = perdura_key(d.depends_on_task_id) AND s.id = d.depends_on_task_id
 JOIN task_specs p ON p.task = s.task AND p.lane = s.lane

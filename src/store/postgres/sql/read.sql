@@ -13,8 +13,9 @@ LEFT JOIN workers w ON s.held AND w.id = s.worker_id
 WHERE s.task = $1 AND s.id = $2;
 
 -- name: read_dependencies
-SELECT depends_on_task_id, dependency_type FROM task_dependencies
-WHERE task_id = $1 ORDER BY depends_on_task_id LIMIT $2;
+SELECT d.depends_on_task_id, d.dependency_type, s.status FROM task_dependencies d
+LEFT JOIN task_states s ON s.task = perdura_key(d.depends_on_task_id) AND s.id = d.depends_on_task_id
+WHERE d.task_id = $1 ORDER BY d.depends_on_task_id LIMIT $2;
 
 -- name: read_dependents
 SELECT task_id, dependency_type FROM task_dependencies

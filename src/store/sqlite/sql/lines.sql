@@ -55,11 +55,17 @@ INSERT OR IGNORE INTO task_dependencies (task_id, depends_on_task_id, dependency
 VALUES (?1, ?2, ?3);
 
 -- name: dependents_of
-SELECT task_id, dependency_type FROM task_dependencies
+SELECT task_id, dependency_type, is_decided FROM task_dependencies
 WHERE depends_on_task_id = ?1 AND task_id > ?2 ORDER BY task_id LIMIT ?3;
 
+-- name: dependent_decide
+UPDATE task_dependencies SET is_decided = ?3 WHERE depends_on_task_id = ?1 AND task_id = ?2;
+
+-- name: dependencies_undecide
+UPDATE task_dependencies SET is_decided = NULL WHERE task_id = ?1 AND is_decided IS NOT NULL;
+
 -- name: parents_of
-SELECT s.id, o.ref, s.status, r.payload, s.task
+SELECT s.id, o.ref, s.status, r.payload, s.task, d.dependency_type
 FROM task_dependencies d JOIN task_states s ON s.task = task_key(d.depends_on_task_id)
 LEFT JOIN task_options o ON o.task = s.task
 LEFT JOIN task_results r ON r.task_id = s.id

@@ -13,8 +13,9 @@ WHERE s.task = ?1;
 SELECT id FROM task_states WHERE task = ?1;
 
 -- name: read_dependencies
-SELECT depends_on_task_id, dependency_type FROM task_dependencies
-WHERE task_id = ?1 ORDER BY depends_on_task_id;
+SELECT d.depends_on_task_id, d.dependency_type, s.status FROM task_dependencies d
+LEFT JOIN task_states s ON s.task = task_key(d.depends_on_task_id) AND s.id = d.depends_on_task_id
+WHERE d.task_id = ?1 ORDER BY d.depends_on_task_id;
 
 -- name: read_dependents
 SELECT task_id, dependency_type FROM task_dependencies

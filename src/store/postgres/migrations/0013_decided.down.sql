@@ -1,0 +1,1 @@
+ALTER TABLE task_dependencies DROP COLUMN is_decided;
