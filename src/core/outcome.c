@@ -47,7 +47,7 @@ struct outcome outcome_lost(const struct task *task, bool to_blame)
                               .counts_crash = to_blame,
                               .reason = "worker_lost"};
 
-    if (to_blame && task->crash_count + 1 >= task->spec.max_crashes) {
+    if (to_blame && task_count_up(task->crash_count) >= task->spec.max_crashes) {
         outcome.to = STATUS_DEAD_LETTER;
         outcome.reason = "poison";
     } else if (!task->spec.auto_recovery) {

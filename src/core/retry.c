@@ -21,7 +21,7 @@ bool retry_policy_parse(struct str word, enum retry_policy *policy)
 
 static int64_t factor(enum retry_policy policy, int64_t failures)
 {
-    int64_t n = failures < 0 ? 0 : failures;
+    int64_t n = failures < 0 ? 0 : failures < INT64_MAX ? failures : INT64_MAX - 1;
 
     switch (policy) {
     case RETRY_POLYNOMIAL:

@@ -25,6 +25,12 @@ bool on_unsatisfied_parse(struct str word, enum on_unsatisfied *what);
 #define TASK_DEFAULT_MAX_RETRY_DELAY_MS 3600000
 #define TASK_DEFAULT_TIMEOUT_MS 300000
 
+/* One more of a count; one that was set to the largest number with SQL stays there. */
+static inline int64_t task_count_up(int64_t count)
+{
+    return count < INT64_MAX ? count + 1 : count;
+}
+
 /* What was asked for: written once, never changed. */
 struct task_spec {
     struct str namespace_name;

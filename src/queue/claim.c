@@ -198,7 +198,7 @@ int claim_take(struct batch *batch, struct claim_request *request, struct worker
         load_checkpoint(batch, task, request->base.arena, &claimed->checkpoint, err) < 0 ||
         compose_data(batch, task, request->base.arena, &claimed->data, err) < 0)
         return -(int)err->code;
-    task->attempts++;
+    task->attempts = task_count_up(task->attempts);
     if (task->lease_token < batch->queue->lease_base)
         task->lease_token = batch->queue->lease_base;
     task->lease_token++;

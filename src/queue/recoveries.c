@@ -57,7 +57,7 @@ static void end_entry(struct batch *batch, struct recovery_entry *entry,
 {
     if (!entry->processing_started_us) {
         entry->processing_started_us = batch->now_us;
-        entry->attempts++;
+        entry->attempts = task_count_up(entry->attempts);
     }
     entry->processing_completed_us = batch->now_us;
     entry->status = status;
@@ -350,7 +350,7 @@ static int take_up(struct batch *batch, struct recovery_entry *entry,
     }
     entry->status = RECOVERY_PROCESSING;
     entry->processing_started_us = batch->now_us;
-    entry->attempts++;
+    entry->attempts = task_count_up(entry->attempts);
     FAULT_POINT("recovery.take_up");
     if (task->held && task->status == STATUS_ORPHANED &&
         entry->method != RECOVERY_VALIDATE_ONLY)

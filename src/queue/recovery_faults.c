@@ -81,7 +81,7 @@ static int tell(struct batch *batch, const struct recovery_fault *fault, struct 
         return -(int)err->code;
     if (!entry || entry->status == RECOVERY_COMPLETED || entry->status == RECOVERY_FAILED)
         return 0;
-    entry->attempts++;
+    entry->attempts = task_count_up(entry->attempts);
     entry->error_message = arena_str(&batch->arena, str_of(fault->text));
     entry->scheduled_for_us = fault->until_us;
     entry->processing_started_us = 0;

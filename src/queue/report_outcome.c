@@ -104,7 +104,7 @@ static int go_on(struct batch *batch, struct task *task, const struct report *re
     }
     FAULT_POINT("outcome.continue");
     measured_count(batch, task, MEASURE_CONTINUED);
-    task->continuations++;
+    task->continuations = task_count_up(task->continuations);
     task->waits_children = report->wait_children;
     task->by_wall = false;
     task->scheduled_at_us = outcome.delay_ms > 0
@@ -130,7 +130,8 @@ static int fail(struct batch *batch, struct task *task, const struct report *rep
                                                            : "Waiting for retry";
 
     task_let_go(task);
-    task->retry_count += outcome.counts_failure && !SEEDED_BUG("failure_not_counted");
+    if (outcome.counts_failure && !SEEDED_BUG("failure_not_counted"))
+        task->retry_count = task_count_up(task->retry_count);
     task->last_error = message;
     task->error_details = detail;
     task->error = ends ? message : STR_NONE;

@@ -32,14 +32,17 @@ int sweep_orphan(struct batch *batch, struct task *task, const char *reason, boo
 {
     struct outcome outcome = outcome_lost(task, to_blame);
     struct str detail = batch_text(batch, "{\"reason\":\"%s\",\"crash_count\":%lld}", reason,
-                                   (long long)task->crash_count + outcome.counts_crash);
+                                   (long long)(outcome.counts_crash
+                                                   ? task_count_up(task->crash_count)
+                                                   : task->crash_count));
     bool pause = task->pause_requested && outcome.to != STATUS_DEAD_LETTER;
 
     lost_note(batch, task, reason);
     task_let_go(task);
     task->pause_requested = pause; /* until it is recovered, whenever that is */
     batch_heat_freed(batch, task);
-    task->crash_count += outcome.counts_crash && !SEEDED_BUG("crash_not_counted");
+    if (outcome.counts_crash && !SEEDED_BUG("crash_not_counted"))
+        task->crash_count = task_count_up(task->crash_count);
     task->lease_token -= SEEDED_BUG("token_given_twice");
     task->last_error = str_of(reason);
     task->error_details = detail;

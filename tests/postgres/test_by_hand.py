@@ -70,6 +70,15 @@ class ByHand(ClusterTest):
                             ("priority = 1001", "task_priority"), ("retry_count = -1", "negative"),
                             ("metadata = '[1]'", "an object"), ("scheduled_at = 'infinity'", "1970 and 9999"),
                             ("scheduled_at = '-infinity'", "1970 and 9999"),
+                            ("retry_count = 9223372036854775807", "from 0 to 1000000"),
+                            ("crash_count = 1000001", "from 0 to 1000000"),
+                            ("state = repeat('x', 5000000)", "longer than 200 bytes"),
+                            ("state = repeat('ä', 101)", "longer than 200 bytes"),
+                            ("error = repeat('x', 4097)", "longer than 4096 bytes"),
+                            ("last_error = repeat('x', 4097)", "longer than 4096 bytes"),
+                            ("metadata = jsonb_build_object('a', repeat('x', 16384))", "than 16384 bytes"),
+                            ("error_details = to_jsonb(repeat('x', 16383))", "longer than 16384 bytes"),
+                            ("recovery_metadata = to_jsonb(repeat('x', 16383))", "than 16384 bytes"),
                             ("status = 'completed'", "other tasks wait")):
             with self.assertRaisesRegex(AssertionError, why):
                 self.sql(f"UPDATE tasks SET {change} WHERE id = '{first['id']}'")
@@ -79,6 +88,19 @@ class ByHand(ClusterTest):
                 self.sql(f"UPDATE tasks SET state = 'x' WHERE id = '{first['id']}'; "  # one transaction
                          f"UPDATE tasks SET status = '{status}' WHERE id = '{task}'")
         self.assertEqual(self.node.task(first["id"]), first)
+        self.verify()
+
+    def test_e6_what_is_within_the_bounds_is_taken(self):
+        task = self.node.enqueue("t")["id"]
+        self.sql("UPDATE tasks SET retry_count = 1000000, state = repeat('x', 200), error = repeat('x', 4096), "
+                 "last_error = repeat('x', 4096), error_details = to_jsonb(repeat('x', 16382)), "
+                 f"metadata = jsonb_build_object('a', repeat('x', 16375)) WHERE id = '{task}'")
+        after = self.node.task(task)
+        self.assertEqual((after["retry_count"], len(after["state"]), len(after["error_details"])),
+                         (1000000, 200, 16382))
+        self.sql("UPDATE task_states SET state = repeat('x', 201), retry_count = 1000001; "
+                 f"UPDATE tasks SET status = 'cancelled' WHERE id = '{task}'")  # what was beyond hinders nothing
+        self.assertEqual(self.node.task(task)["status"], "cancelled")
         self.verify()
 
     def test_e6_a_priority_that_a_person_sets_moves_a_task_as_the_api_does(self):

@@ -176,6 +176,19 @@ static void what_is_not_for_sql_is_refused(void **state)
         "UPDATE tasks SET error_details = '{'",
         "UPDATE tasks SET scheduled_at = '2030-01-01'",
         "UPDATE tasks SET scheduled_at = -1",
+        "UPDATE tasks SET retry_count = 9223372036854775807",
+        "UPDATE tasks SET retry_count = 1000001",
+        "UPDATE tasks SET crash_count = 'many'",
+        "UPDATE tasks SET crash_count = 1.5",
+        "UPDATE tasks SET progress = 7.5",
+        "UPDATE tasks SET priority = 0.5",
+        "UPDATE tasks SET state = replace(hex(zeroblob(2500000)), '00', 'xx')",
+        "UPDATE tasks SET state = replace(hex(zeroblob(51)), '0', 'ä')",
+        "UPDATE tasks SET error = hex(zeroblob(2049))",
+        "UPDATE tasks SET last_error = hex(zeroblob(2049))",
+        "UPDATE tasks SET metadata = json_object('a', hex(zeroblob(8192)))",
+        "UPDATE tasks SET error_details = json_quote(hex(zeroblob(8192)))",
+        "UPDATE tasks SET recovery_metadata = json_quote(hex(zeroblob(8192)))",
         "UPDATE tasks SET status = 'completed' WHERE order_key = 2", /* another one waits for it */
         "UPDATE tasks SET status = 'cancelled' WHERE idempotency_key = 'k'",
     };
@@ -204,6 +217,32 @@ static void what_is_not_for_sql_is_refused(void **state)
     store_open_again(c);
     assert_int_equal(read_task(c, &first->id)->version, 0);
     assert_int_equal(read_task(c, &unique->id)->version, 0);
+    assert_int_equal(verify_findings(c), 0);
+}
+
+/* E6: up to the bounds of the API everything goes; what was beyond them stays, and hinders nothing. */
+static void what_is_within_the_bounds_is_taken(void **state)
+{
+    struct conformance *c = *state;
+    struct task *task, *found;
+
+    store_begin(c);
+    task = given_ready(c, "q", "t", 1);
+    store_commit(c);
+    by_hand(c, "UPDATE tasks SET retry_count = 1000000, crash_count = 0,"
+               " state = hex(zeroblob(100)), error = hex(zeroblob(2048)),"
+               " last_error = hex(zeroblob(2048)),"
+               " error_details = json_quote(hex(zeroblob(8191))),"
+               " metadata = json_object('a', hex(zeroblob(8188)))");
+    found = read_task(c, &task->id);
+    assert_int_equal(found->retry_count, 1000000);
+    assert_int_equal(found->state.len, 200);
+    assert_int_equal(found->metadata.len, 16384);
+    assert_int_equal(found->error_details.len, 16384);
+    by_hand(c, "UPDATE task_states SET state = hex(zeroblob(101));"
+               "UPDATE task_details SET retry_count = 1000001;"
+               "UPDATE tasks SET status = 'cancelled'");
+    assert_int_equal(read_task(c, &task->id)->status, STATUS_CANCELLED);
     assert_int_equal(verify_findings(c), 0);
 }
 
@@ -482,6 +521,7 @@ int main(void)
         HAND_TEST(a_parked_task_cancelled_by_hand_leaves_no_trace),
         HAND_TEST(a_running_task_ended_by_hand_is_no_longer_held),
         HAND_TEST(what_is_not_for_sql_is_refused),
+        HAND_TEST(what_is_within_the_bounds_is_taken),
         HAND_TEST(a_priority_set_by_hand_moves_a_task_in_its_line),
         HAND_TEST(an_end_set_by_hand_has_its_time_and_loses_it_again),
         HAND_TEST(the_contract_tables_can_be_read),

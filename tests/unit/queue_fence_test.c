@@ -120,6 +120,33 @@ static void sql_by_hand_beside_the_running_queue_is_followed(void **state)
     assert_true(uuid_eq(&got, &second));
 }
 
+/* Past the view, whose bounds refuse such numbers: a count stays there and becomes no negative one. */
+static void counts_at_the_end_of_the_numbers_stay_there(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid first = enqueue(fx, "{\"type\":\"a\",\"max_retries\":1}");
+    struct uuid second = enqueue(fx, "{\"type\":\"a\"}");
+    struct task *task;
+
+    fx_sql(fx, fx->store->shared
+                   ? "UPDATE task_states SET attempts = 9223372036854775807, "
+                     "retry_count = 9223372036854775807, crash_count = 9223372036854775807"
+                   : "UPDATE task_states SET attempts = 9223372036854775807, details = task;"
+                     "INSERT OR REPLACE INTO task_details (task, retry_count, crash_count) "
+                     "SELECT task, 9223372036854775807, 9223372036854775807 FROM task_states");
+    worker(fx, "w", "default");
+    task = running_task(fx, "w");
+    report_ok(fx, "w", task, .op = REPORT_FAIL, .retryable = true);
+    assert_status(fx, first, STATUS_DEAD_LETTER);
+    assert_true(get(fx, first)->retry_count == INT64_MAX);
+    assert_true(get(fx, first)->attempts == INT64_MAX);
+    fx_lease(fx, 1200);
+    worker(fx, "w", "default");
+    claim_one(fx, "w");
+    wait_status(fx, second, STATUS_DEAD_LETTER); /* its lease ran out */
+    assert_true(get(fx, second)->crash_count == INT64_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +156,7 @@ int main(void)
         QUEUE_TEST(a_crash_right_after_a_restore_revives_no_lease),
         QUEUE_TEST(a_task_claimed_in_a_restored_copy_is_kept_by_its_sweeps),
         QUEUE_TEST(sql_by_hand_beside_the_running_queue_is_followed),
+        QUEUE_TEST(counts_at_the_end_of_the_numbers_stay_there),
     };
 
     return cmocka_run_group_tests_name("queue fence", tests, NULL, NULL);

@@ -34,7 +34,7 @@ static void delays_grow_as_the_policy_says(void **state)
 static void delay_never_exceeds_its_maximum(void **state)
 {
     static const int64_t failures[] = {0, 1, 7, 39, 40, 41, 63, 64, 1000, 1000000, INT32_MAX,
-                                       INT64_MAX - 1};
+                                       INT64_MAX - 1, INT64_MAX};
     static const int64_t delays[] = {1, 1000, HOUR_MS, INT64_C(315360000000), INT64_MAX};
     static const int64_t maxima[] = {0, 1, 999, HOUR_MS, INT64_C(315360000000), INT64_MAX};
 
