@@ -24,6 +24,9 @@ AUDIT_EVERY = 600
 TASKS_MAX = 500  # then the ended ones of a user are removed, and only old tasks are worked on
 SETTLE_S = 20    # one of them may serve a claim a moment later
 
+WHY = {status: (status,) for status in ("claimed", "running", "paused", *status_oracle.ENDED)}
+WHY.update(blocked=("dependency", "children"), delayed=("delayed", "retry"))
+
 WRONG = (
     ("POST", "/v1/tasks", {}), ("POST", "/v1/tasks", {"type": ""}), ("POST", "/v1/tasks", {"type": 5}),
     ("POST", "/v1/tasks", {"type": "t", "colour": 1}), ("POST", "/v1/tasks", []), ("POST", "/v1/tasks", "x"),
@@ -88,7 +91,7 @@ class Walk:
             self.enqueue: 14, self.enqueue_array: 5, self.claim: 12, self.report: 22, self.control: 12, self.look: 10,
             self.list_tasks: 6, self.list_parts: 6, self.list_others: 5, self.bulk: 2, self.queue: 3, self.heartbeat: 2,
             self.leave: 1, self.fork: 1, self.wrong: 4, self.job: 3, self.schedule: 3, self.pattern: 2, self.recovery: 2,
-            self.purge: 1, self.spawn: 2}
+            self.purge: 1, self.spawn: 3, self.relatives: 5}
         try:
             for worker in WORKERS:
                 self.register(worker)
@@ -156,7 +159,7 @@ class Walk:
         every = {
             "payload": self.value, "data": self.value, "name": lambda: rng.choice(("n", "Näme")),
             "priority": lambda: rng.choice((-1000, -1, 0, 7, 1000, *LEVELS)),
-            "max_retries": lambda: rng.randrange(3), "max_crashes": lambda: rng.randrange(1, 5),
+            "max_retries": lambda: rng.randrange(3), "max_crashes": lambda: rng.randrange(5),
             "max_continuations": lambda: rng.randrange(3),
             "retry_policy": lambda: rng.choice(("polynomial", "exponential", "linear", "fixed")),
             "timeout_ms": lambda: 3600000, "metadata": lambda: {"m": self.value()}, "tags": lambda: rng.choice((["x"], ["x", "y"], [])),
@@ -297,6 +300,9 @@ class Walk:
                 self.differs(f"task {shown['id']} was claimed, but {vars(self.oracle[shown['id']])}")
             self.check(shown)
             self.held.append((shown["id"], shown["lease_token"], worker))
+        left = self.some("pending")
+        if left and len(answer["tasks"]) < body["max"]:
+            self.why(left)
 
     def claim_rest(self, worker, body, answers):
         """What freed a slot or ended a wait may have reached one of them a moment later."""
@@ -319,16 +325,16 @@ class Walk:
                 continue
             if element["op"] == "spawn":
                 if item["ok"]:
-                    self.oracle.report(task_id, {**element, "op": "start"})
+                    self.oracle.report(task_id, {**element, "op": "start"}, worker)
                 continue
             said = "ok" if item["ok"] else item["error"]["code"]
             if said in ("ok", "stale_lease", "conflict"):
-                predicted = self.oracle.report(task_id, element)
-                if predicted not in (None, said) and self.oracle[task_id].followed:
+                predicted = self.oracle.report(task_id, element, worker)
+                if predicted != said and self.oracle[task_id].followed:
                     self.differs(f"{element}: answered {said}, predicted {predicted}")
                 if not self.oracle[task_id].followed:
                     self.expect_shown(task_id)
-            if item["ok"] and element["op"] in status_oracle.OUTCOMES:
+            if item["ok"] and element["op"] in status_oracle.OUTCOMES | {"release"}:
                 self.sent = [*self.sent[-20:], (worker, element)]
         self.held = [(i, t, w) for i, t, w in self.held if i in self.oracle and self.oracle[i].lease_token == t
                      and self.oracle[i].worker == w]
@@ -341,8 +347,9 @@ class Walk:
 
     def element(self, task_id, token):
         rng = self.rng
-        op = rng.choice(("start", "progress", "checkpoint", "log", "complete", "complete", "fail", "fail", "partial",
-                         "continue", "release"))
+        parent = bool(self.oracle.open_children(self.oracle[task_id]))
+        op = "continue" if parent and self.maybe() else rng.choice((
+            "start", "progress", "checkpoint", "log", "complete", "complete", "fail", "fail", "partial", "continue", "release"))
         element = {"task_id": task_id, "lease_token": token, "op": op}
         fields = {
             "progress": {"progress": rng.randrange(101), "state": rng.choice(("Half", "Rendering")), "data": {"at": 1},
@@ -352,7 +359,7 @@ class Walk:
             "log": {"level": rng.choice(("DEBUG", "INFO", "WARN", "ERROR", "FATAL")), "context": {"c": self.value()}},
             "complete": {"result": self.value()}, "partial": {"result": self.value()},
             "fail": {"error": rng.choice(("no", "ä")), "details": {"d": self.value()}, "retryable": self.maybe(0.8)},
-            "continue": {"data": {"page": 2}, "delay_ms": rng.choice((0, LATER_MS)), "wait_children": self.maybe()}}
+            "continue": {"data": {"page": 2}, "delay_ms": rng.choice((0, LATER_MS)), "wait_children": parent or self.maybe()}}
         for name, value in fields.get(op, {}).items():
             if self.maybe(0.6):
                 element[name] = value
@@ -360,8 +367,6 @@ class Walk:
             element["retryable"] = False  # the retry of a run comes after a second
         if op == "log":
             element["message"] = rng.choice(("m", "ünï", ""))
-        if element.get("wait_children") and element.get("delay_ms"):
-            del element["delay_ms"]
         if self.maybe(0.3):
             self.seq += 1
             element["seq"] = self.seq
@@ -384,7 +389,7 @@ class Walk:
         for task_id, token in self.rng.sample(mine, min(len(mine), self.rng.randrange(1, 5))):
             for _ in range(self.rng.randrange(1, 3)):
                 elements.append(self.element(task_id, token if self.maybe(0.96) else token + 1))
-        self.send(worker, elements)
+        self.send(worker if self.maybe(0.97) else self.rng.choice(WORKERS), elements)  # a token is of one worker only
 
     def heartbeat(self):
         worker = self.rng.choice(WORKERS)
@@ -402,19 +407,33 @@ class Walk:
 
     # ---- what people do ----
 
-    def may_run_again(self, task_id):
-        """Not where relatives would wait for it again."""
-        task = self.oracle[task_id]
-        return not task.parents and all(self.oracle[d].ended for d in task.dependents) and task.followed
-
     def control(self):
         verb = self.rng.choice(("cancel", "retry", "retry", "pause", "resume", "resume", "prioritize", "recover", "delete"))
         near = {"retry": status_oracle.ENDED, "resume": ("paused",), "recover": ("partial",), "delete": status_oracle.ENDED,
                 "cancel": status_oracle.WAITING | status_oracle.HELD, "pause": status_oracle.WAITING}.get(verb, ())
         task_id = self.some(*near) if self.maybe(0.8) else self.some()
-        if task_id is None:
-            return
-        if verb in ("retry", "recover") and self.oracle.may(verb, task_id) and not self.may_run_again(task_id):
+        if task_id is not None:
+            self.ask(verb, task_id)
+
+    def relatives(self):
+        """Those that wait for each other: one of them is ended, or runs again."""
+        every = [(i, t) for i, t in self.oracle.tasks.items() if t.followed]
+        waiting = [i for i, t in every if t.status == "blocked"]
+        related = [i for i, t in every if t.ended and (t.parents or self.is_awaited(t))]
+        if waiting and self.maybe(0.3):
+            self.ask(self.rng.choice(("cancel", "pause")), self.rng.choice(waiting))
+        elif related:
+            task_id = self.rng.choice(related)
+            self.ask("recover" if self.oracle[task_id].status == "partial" and self.maybe() else "retry", task_id)
+            self.why(task_id)
+
+    def is_awaited(self, task):
+        """By dependents, or by the task that spawned it."""
+        parent = task.parent in self.oracle and self.oracle[task.parent]
+        return any(not self.oracle[d].ended for d in task.dependents) or (parent and parent.status == "blocked")
+
+    def ask(self, verb, task_id):
+        if verb in ("retry", "recover") and not self.oracle[task_id].followed:
             return
         if verb == "delete" and any(not self.oracle[d].ended for d in self.oracle[task_id].dependents):
             return
@@ -423,11 +442,14 @@ class Walk:
             body["priority"] = self.rng.choice((-5, 0, 5, "high"))
         if verb == "recover":
             body["method"] = self.rng.choice(("resume_checkpoint", "restart_clean"))
+        if verb == "retry" and self.maybe(0.3):
+            body["ignore_dependencies"] = self.maybe(0.8)
         if self.maybe(0.05) and verb != "delete":
             body["if_version"] = 0
         path = f"/v1/tasks/{task_id}"
         status, answer = self.call("DELETE", path) if verb == "delete" else self.call("POST", f"{path}:{verb}", body)
         task = self.oracle[task_id]
+        ignores = body.get("ignore_dependencies", False)
         if "if_version" in body:
             if status != 409:
                 self.differs(f"{verb} with a wrong version: {status}")
@@ -437,19 +459,28 @@ class Walk:
             elif status == 200:
                 self.oracle.take(answer)
         elif self.oracle.may(verb, task_id) and status in (200, 204):
-            self.oracle.control(verb, task_id)
-            if verb == "retry":
-                self.oracle[task_id].continuations = answer["continuations"]
+            if verb == "retry" and self.oracle.unmet(task_id) and not ignores:
+                self.differs(f"{verb} of {vars(task)}: its dependencies are not met, but {status}")
+            self.oracle.control(verb, task_id, ignores)
             if verb != "delete":
                 self.check(answer)
-        elif status < 300 or (self.oracle.may(verb, task_id) and not (verb in ("retry", "recover") and status == 409)):
+        elif status < 300 or (self.oracle.may(verb, task_id) and not self.is_refusal(verb, task_id, ignores, status, answer)):
             self.differs(f"{verb} of {vars(task)}: {status} {lockstep.short(answer)}")
         if status == 200 and verb in ("cancel", "retry"):
             self.held = [h for h in self.held if h[0] != task_id or (verb == "cancel" and task.worker)]
 
+    def is_refusal(self, verb, task_id, ignores, status, answer):
+        """A 409 that what may be retried or recovered can get: not for crashes, of which there are none, and for
+        dependencies if and only if one of them is not met."""
+        if status != 409 or verb not in ("retry", "recover"):
+            return False
+        text = answer["error"]["message"]
+        unmet = verb == "retry" and self.oracle.unmet(task_id) and not ignores
+        return "poison" not in text and unmet == ("dependencies are not met" in text)
+
     def bulk(self):
         verb = self.rng.choice(("cancel", "cancel", "retry"))
-        queue = "plain" if verb == "retry" else self.rng.choice(QUEUES)
+        queue = self.rng.choice(QUEUES)
         status = self.rng.choice(("pending", "delayed", "paused", "blocked", "claimed") if verb == "cancel"
                                  else ("failed", "dead_letter", "partial", "cancelled"))
         path = f"/v1/tasks:{verb}?status={status}&queue={queue}"
@@ -489,11 +520,19 @@ class Walk:
         task_id = self.some()
         if task_id is None:
             return
-        way = self.rng.randrange(4)
+        way = self.rng.randrange(5)
         if way == 3:
             self.call("GET", f"/v1/tasks/{task_id}/wait?timeout_ms=0")
             return
+        if way == 4:
+            return self.why(task_id)
         self.check(self.expect(200, "GET", f"/v1/tasks/{task_id}"))
+
+    def why(self, task_id):
+        said = self.expect(200, "GET", f"/v1/tasks/{task_id}/why")["reason"]
+        task = self.oracle[task_id]
+        if task.followed and task.status in WHY and said not in WHY[task.status]:
+            self.differs(f"why says {said} of {vars(task)}")
 
     def all_tasks(self, query=""):
         found, cursor = [], None
@@ -512,10 +551,11 @@ class Walk:
         if shown["id"] not in self.oracle or not self.oracle[shown["id"]].followed:
             return
         task = self.oracle[shown["id"]]
-        became = {"cancel": "cancelled", "retry": "pending"}[verb]
-        if task.status != shown["status"] == became and self.oracle.may(verb, shown["id"]):
+        became = {"cancel": ("cancelled",), "retry": ("pending", "blocked")}[verb]
+        if task.status != shown["status"] in became and self.oracle.may(verb, shown["id"]):
+            if verb == "retry" and self.oracle.unmet(shown["id"]):
+                self.differs(f"{vars(task)} was retried, but its dependencies are not met")
             self.oracle.control(verb, shown["id"])
-            task.continuations = shown["continuations"]
 
     def list_tasks(self):
         rng = self.rng
@@ -602,7 +642,7 @@ class Walk:
         elif way == 1:
             self.call("GET", f"/v1/queues/{name}")
         else:
-            patch = {"concurrency": self.rng.choice((None, 30, 10)), "key_concurrency": self.rng.choice((None, 3)),
+            patch = {"concurrency": self.rng.choice((None, 30, 10, 4)), "key_concurrency": self.rng.choice((None, 3)),
                      "type_limits": self.rng.choice(([], [{"type": "t0", "concurrency": 8}]))}
             self.expect(200, "PATCH", f"/v1/queues/{name}", {k: v for k, v in patch.items() if self.maybe(0.4)})
 

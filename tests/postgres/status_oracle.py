@@ -88,7 +88,7 @@ class Oracle:
             self.tasks[parent].children.append(task_id)
         for parent_id, kind in parents:
             other = self.tasks[parent_id]
-            task.parents.append([parent_id, kind, is_met(kind, other.status) if other.ended else None])
+            task.parents.append([parent_id, kind, self.now(parent_id, kind)])
             other.dependents.append(task_id)
         self.wait(task_id)
         return task
@@ -134,17 +134,18 @@ class Oracle:
         task.later = False
         return fits
 
-    def report(self, task_id, element):
-        """How it is answered: 'ok', 'stale_lease', 'conflict' or None (whatever)."""
+    def report(self, task_id, element, worker):
+        """How it is answered: 'ok', 'stale_lease' or 'conflict'."""
         task = self.tasks[task_id]
         op = element["op"]
-        if task.status not in HELD or element["lease_token"] != task.lease_token:
-            return self.answer_late(task, element)
+        if task.status not in HELD or element["lease_token"] != task.lease_token or worker != task.worker:
+            return self.answer_late(task, element, worker)
         if element.get("seq", task.seq + 1) <= task.seq:
             return "ok"  # seen before
         task.seq = element.get("seq", task.seq)
         if op == "release":
             self.give_back(task)
+            task.outcome = (task.lease_token, element)
             return "ok"
         task.status = "running"
         if op in OUTCOMES:
@@ -158,12 +159,17 @@ class Oracle:
                 task.status = "paused"
         return "ok"
 
-    def answer_late(self, task, element):
-        if element["op"] in OUTCOMES and task.outcome and task.outcome[0] == element["lease_token"]:
-            return "ok" if content(task.outcome[1]) == content(element) else "conflict"
-        if element["lease_token"] == task.lease_token and element.get("seq", task.seq + 1) <= task.seq:
+    def answer_late(self, task, element, worker):
+        op, same_lease = element["op"], element["lease_token"] == task.lease_token and worker == task.worker
+        if task.outcome and task.outcome[0] == element["lease_token"]:
+            before = task.outcome[1]
+            if op == before["op"] == "release":
+                return "ok"
+            if op in OUTCOMES and before["op"] != "release":
+                return "ok" if content(before) == content(element) else "conflict"
+        if same_lease and element.get("seq", task.seq + 1) <= task.seq:
             return "ok"  # seen before
-        if element["lease_token"] == task.lease_token and element["op"] in OUTCOMES | {"release"}:
+        if same_lease and op in OUTCOMES | {"release"}:
             task.worker = None  # of a cancelled one: its holder says that it stopped
         return "stale_lease"
 
@@ -196,11 +202,11 @@ class Oracle:
             return
         task.continuations += 1
         task.waits_children = element.get("wait_children", False)
+        task.later = element.get("delay_ms", 0) > 0  # counted from now, also while it waits for children
         if task.waits_children and self.open_children(task):
             task.status = "blocked"
-            return
-        task.later = element.get("delay_ms", 0) > 0
-        task.status = "delayed" if task.later else "pending"
+        else:
+            task.status = "delayed" if task.later else "pending"
 
     def leave(self, worker):
         for task in self.tasks.values():
@@ -228,7 +234,17 @@ class Oracle:
             return task.status in ("orphaned", "partial")
         return task.ended and task.worker is None  # delete
 
-    def control(self, verb, task_id):
+    def unmet(self, task_id):
+        """Whether a retry is refused because a dependency ended otherwise than it needs."""
+        task = self.tasks[task_id]
+        return task.on_unsatisfied != "run" and False in [self.now(parent, kind) for parent, kind, _ in task.parents]
+
+    def now(self, parent_id, kind):
+        """How a dependency is decided at this moment; None: not yet."""
+        parent = self.tasks[parent_id]
+        return is_met(kind, parent.status) if parent.ended else None
+
+    def control(self, verb, task_id, ignore_dependencies=False):
         task = self.tasks[task_id]
         if verb == "cancel":
             task.status, task.pause_requested = "cancelled", False
@@ -236,6 +252,9 @@ class Oracle:
         elif verb == "retry":
             task.retry_count = task.crash_count = 0
             self.again(task)
+            for link in task.parents:
+                link[2] = True if ignore_dependencies else self.now(link[0], link[1])
+            self.wait(task_id)
         elif verb == "recover":
             self.again(task)
         elif verb == "pause":
@@ -255,7 +274,6 @@ class Oracle:
         task.status, task.later, task.waits_children = "pending", False, False
         task.worker = task.outcome = None
         task.pause_requested = False
-        task.parents = []
 
     def forget(self, task_id):
         task = self.tasks.pop(task_id)
@@ -279,7 +297,8 @@ class Oracle:
             self.take(shown)
             return []
         predicted = {"status": task.status, "attempts": task.attempts, "retry_count": task.retry_count,
-                     "crash_count": task.crash_count, "pause_requested": task.pause_requested}
+                     "crash_count": task.crash_count, "continuations": task.continuations,
+                     "pause_requested": task.pause_requested}
         return [f"task {shown['id']}: {name} is {shown[name]!r}, predicted {value!r}"
                 for name, value in predicted.items() if shown[name] != value]
 
