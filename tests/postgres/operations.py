@@ -285,12 +285,17 @@ class Walk:
     def claim(self):
         if len(self.held) > HELD_MAX:
             return self.report()
-        worker = self.rng.choice(WORKERS)
         body = {"max": self.rng.choice((1, 1, 2, 5)), "wait_ms": 0}
         if self.maybe(0.3):
             body["queues"] = self.rng.sample(QUEUES, self.rng.randrange(1, 4))
         if self.maybe(0.2):
             body["types"] = self.rng.sample(TYPES, self.rng.randrange(1, 3))
+        got, left = self.claim_as(self.rng.choice(WORKERS), body), self.some("pending")
+        if left and got < body["max"] and self.why(left) == "ready" and len(body) == 2:
+            if not self.claim_as(self.rng.choice(WORKERS), {"max": 1, "wait_ms": SETTLE_S * 1000}):
+                self.differs(f"{left} is ready, but a worker that takes everything got nothing")
+
+    def claim_as(self, worker, body):
         _, answer = self.call("POST", f"/v1/workers/{worker}:claim", body,
                               again=lambda answers: self.claim_rest(worker, body, answers))
         for shown in answer["tasks"]:
@@ -300,9 +305,7 @@ class Walk:
                 self.differs(f"task {shown['id']} was claimed, but {vars(self.oracle[shown['id']])}")
             self.check(shown)
             self.held.append((shown["id"], shown["lease_token"], worker))
-        left = self.some("pending")
-        if left and len(answer["tasks"]) < body["max"]:
-            self.why(left)
+        return len(answer["tasks"])
 
     def claim_rest(self, worker, body, answers):
         """What freed a slot or ended a wait may have reached one of them a moment later."""
@@ -533,6 +536,7 @@ class Walk:
         task = self.oracle[task_id]
         if task.followed and task.status in WHY and said not in WHY[task.status]:
             self.differs(f"why says {said} of {vars(task)}")
+        return said
 
     def all_tasks(self, query=""):
         found, cursor = [], None
