@@ -436,10 +436,6 @@ class Walk:
         return any(not self.oracle[d].ended for d in task.dependents) or (parent and parent.status == "blocked")
 
     def ask(self, verb, task_id):
-        if verb in ("retry", "recover") and not self.oracle[task_id].followed:
-            return
-        if verb == "delete" and any(not self.oracle[d].ended for d in self.oracle[task_id].dependents):
-            return
         body = {"reason": "because"} if self.maybe(0.2) and verb != "delete" else {}
         if verb == "prioritize":
             body["priority"] = self.rng.choice((-5, 0, 5, "high"))
@@ -504,8 +500,7 @@ class Walk:
         if self.maybe(0.05):
             self.expect(200, "DELETE", f"/v1/tasks?user_id={self.rng.choice(('u1', 'u2'))}")
             self.forget_gone()
-        ended = [i for i, t in self.oracle.tasks.items() if t.ended and t.worker is None
-                 and all(self.oracle[d].ended for d in t.dependents)]
+        ended = [i for i, t in self.oracle.tasks.items() if t.ended and t.worker is None]
         for task_id in self.rng.sample(ended, min(len(ended), 3)):
             status, _ = self.call("DELETE", f"/v1/tasks/{task_id}")
             if status == 204:

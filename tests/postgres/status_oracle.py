@@ -40,6 +40,7 @@ class Task:
         self.children = []
         self.waits_children = False
         self.worker = None         # that holds its slot
+        self.claimant = None       # the worker of the last claim
         self.pause_requested = False
         self.outcome = None        # (token, element) of the last
         self.seq = 0               # of the last element under the lease that has one
@@ -128,7 +129,8 @@ class Oracle:
         """True if it could be claimed."""
         task = self.tasks[task_id]
         fits = not task.followed or (task.status == "pending" and token == task.lease_token + 1)
-        task.status, task.worker, task.lease_token = "claimed", worker, token
+        task.status, task.lease_token = "claimed", token
+        task.worker = task.claimant = worker
         task.attempts += 1
         task.seq = 0
         task.later = False
@@ -160,7 +162,7 @@ class Oracle:
         return "ok"
 
     def answer_late(self, task, element, worker):
-        op, same_lease = element["op"], element["lease_token"] == task.lease_token and worker == task.worker
+        op, same_lease = element["op"], element["lease_token"] == task.lease_token and worker == task.claimant
         if task.outcome and task.outcome[0] == element["lease_token"]:
             before = task.outcome[1]
             if op == before["op"] == "release":
@@ -237,7 +239,8 @@ class Oracle:
     def unmet(self, task_id):
         """Whether a retry is refused because a dependency ended otherwise than it needs."""
         task = self.tasks[task_id]
-        return task.on_unsatisfied != "run" and False in [self.now(parent, kind) for parent, kind, _ in task.parents]
+        found = [self.now(parent, kind) for parent, kind, _ in task.parents if parent]
+        return False in found and task.on_unsatisfied != "run"
 
     def now(self, parent_id, kind):
         """How a dependency is decided at this moment; None: not yet."""
@@ -252,6 +255,7 @@ class Oracle:
         elif verb == "retry":
             task.retry_count = task.crash_count = 0
             self.again(task)
+            task.parents = [link for link in task.parents if link[0]]
             for link in task.parents:
                 link[2] = True if ignore_dependencies else self.now(link[0], link[1])
             self.wait(task_id)
@@ -278,8 +282,9 @@ class Oracle:
     def forget(self, task_id):
         task = self.tasks.pop(task_id)
         for each in task.dependents:
-            if each in self.tasks:
-                self.tasks[each].parents = [p for p in self.tasks[each].parents if p[0] != task_id]
+            for link in self.tasks[each].parents if each in self.tasks else ():
+                if link[0] == task_id:
+                    link[0] = None  # what it decided stays so
         for each, _, _ in task.parents:
             if each in self.tasks:
                 self.tasks[each].dependents.remove(task_id)
