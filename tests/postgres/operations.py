@@ -440,7 +440,7 @@ class Walk:
         if verb == "prioritize":
             body["priority"] = self.rng.choice((-5, 0, 5, "high"))
         if verb == "recover":
-            body["method"] = self.rng.choice(("resume_checkpoint", "restart_clean"))
+            body["method"] = self.rng.choice(("resume_checkpoint", "restart_clean", "validate_only"))
         if verb == "retry" and self.maybe(0.3):
             body["ignore_dependencies"] = self.maybe(0.8)
         if self.maybe(0.05) and verb != "delete":
@@ -452,6 +452,10 @@ class Walk:
         if "if_version" in body:
             if status != 409:
                 self.differs(f"{verb} with a wrong version: {status}")
+        elif body.get("method") == "validate_only":
+            if status != 200 or answer["recovery"]["valid"] and not self.oracle.may(verb, task_id):
+                self.differs(f"a recovery of {vars(task)} is judged {status} {lockstep.short(answer)}")
+            self.check(answer)
         elif not task.followed:
             if status == 204:
                 self.oracle.forget(task_id)
