@@ -12,7 +12,7 @@ import openapi_check
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 HASH = re.compile(r"[0-9a-f]{64}\Z")
-SPAN = re.compile(r"\b\d+(\.\d+)?(ms|s|m|h|d)\b")
+SPAN = re.compile(r"\b\d+(\.\d+)?(ms|s|m|h|d)( \d\d[smh])?\b")  # "59.9s", a moment later "1m 00s"
 # Measured by each server for itself.
 MEASURED = {"duration_ms", "average_duration_ms", "max_duration_ms"}
 # Made by each server for itself of ids: only that both have one counts.
