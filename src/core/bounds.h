@@ -46,7 +46,7 @@
 #define BOUND_QUEUES 10000               /* queues come into being on first use */
 #define BOUND_TYPE_LIMITS 256            /* per queue */
 #define BOUND_WORKERS 32000              /* more than there are connections, also with restarts */
-#define BOUND_WORKERS_BYTES ((size_t)64 << 20) /* of memory for all of them */
+#define BOUND_WORKERS_BYTES (64 * 1024 * 1024) /* of memory for all of them */
 #define BOUND_WAITERS 20000              /* parked long-polls of all kinds */
 #define BOUND_BATCH_REQUESTS 512         /* requests of one commit */
 #define BOUND_BATCH_TASKS 20000          /* tasks touched by one commit, where requests allow it */

@@ -96,7 +96,8 @@ static int start_thread(struct readers *readers, enum readers_lane lane, size_t 
     thread->readers = readers;
     thread->lane = &readers->lanes[lane];
     thread->scratch = ARENA_INIT(scratch_bytes_max);
-    if (lane == READERS_SHORT && !open_reader(thread, err))
+    /* Of several stores one may be away when a reader is first needed, and it opens them all. */
+    if ((lane == READERS_SHORT || readers->store->parts > 0) && !open_reader(thread, err))
         return -(int)err->code;
     if (pthread_create(&thread->thread, NULL, run_thread, thread) != 0)
         return err_set(err, ERR_UNAVAILABLE, "a reader thread cannot be started; raise the limit "

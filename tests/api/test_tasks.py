@@ -117,7 +117,8 @@ class DependencyTest(ApiTest):
             {"type": "child", "depends_on": [{"ref": "p"}]}])["items"]
         self.assertEqual(child["status"], "blocked")
         self.assertEqual(self.task(child["id"])["depends_on"],
-                         [{"task": parent["id"], "type": "success"}])
+                         [{"task": parent["id"], "type": "success", "status": "pending",
+                           "met": None}])
         self.register()
         [claimed] = self.claim(max=10)
         self.complete("worker-1", claimed, {"n": 7})

@@ -40,10 +40,13 @@ static _Atomic int64_t failed_calls;
 
 __attribute__((constructor)) static void read_orders(void)
 {
+    static char calls_path[PATH_BYTES]; /* the program wipes the environment it was given */
     const char *text = getenv("FAIL_MALLOC");
+    const char *calls = getenv("FAIL_CALLS");
     char *end = NULL;
 
-    calls_file = getenv("FAIL_CALLS");
+    if (calls && strlen(calls) < sizeof calls_path)
+        calls_file = strcpy(calls_path, calls);
     if (!text)
         return;
     fail_at = strtoll(text, &end, 10);

@@ -78,18 +78,25 @@ class KillAroundClaim(CrashTest):
         task = self.enqueue(max_retries=0)
         self.broken("POST", "/v1/workers/worker-1:claim", {"max": 1, "wait_ms": 0})
         self.start()
-        held = self.task(task["id"])
-        self.assertIn(held["status"], ("claimed", "running"))
+        self.assertIn(self.task(task["id"])["status"], ("claimed", "running"))
+        lost_token = self.stored_token()
         self.register("worker-2")
         claimed = self.claim("worker-2", wait_ms=30000)
         self.assertEqual(len(claimed), 1, "the lost claim never came back")
         now = self.task(task["id"])
-        self.assertGreater(claimed[0]["lease_token"], held["lease_token"])
+        self.assertGreater(claimed[0]["lease_token"], lost_token)
         self.assertEqual((now["crash_count"], now["retry_count"]), (1, 0))
-        dead = {"id": task["id"], "lease_token": held["lease_token"]}
+        dead = {"id": task["id"], "lease_token": lost_token}
         self.assertEqual(self.report_one("worker-2", dead, "complete")["error"]["code"],
                          "stale_lease")
         self.complete("worker-2", claimed[0])
+
+    def stored_token(self):
+        """Of the only task; answers show a token to its holder alone."""
+        with sqlite3.connect(f"file:{self.server.store}?mode=ro", uri=True) as db:
+            [(token,)] = db.execute("SELECT lease_token FROM tasks").fetchall()
+        db.close()
+        return token
 
     def test_f_a5_a_worker_that_lives_on_but_never_saw_the_claim_gives_it_up_by_heartbeat(self):
         self.start(fault="after.claim:1")

@@ -92,7 +92,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (size < 1)
         return 0;
-    if (routes[data[0] % 6](str_span((const char *)data + 1, size - 1), &arena, &err) < 0)
+    if (routes[data[0] % (sizeof routes / sizeof routes[0])](
+            str_span((const char *)data + 1, size - 1), &arena, &err) < 0)
         ASSERT(err.code != ERR_NONE && err.text[0]);
     arena_deinit(&arena);
     return 0;

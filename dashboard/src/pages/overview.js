@@ -123,8 +123,8 @@ function Tiles({ stats, seconds, history, workers }) {
 }
 
 // Where one can look at what an alert tells of.
-const PLACES = { no_worker: () => link('workers'), failure_rate: (queue) => link('tasks', null, { queue,
-    status: 'failed' }), dead_letters: (queue) => link('tasks', null, { queue, status: 'dead_letter' }),
+const PLACES = { no_worker: () => link('workers'), unclaimed: () => link('workers'),
+    failure_rate: (queue) => link('tasks', null, { queue, status: 'failed' }), dead_letters: (queue) => link('tasks', null, { queue, status: 'dead_letter' }),
 schedules_in_error: () => link('schedules') };
 
 // In the reader's language; a code that this page does not know in the server's words.
