@@ -206,7 +206,7 @@ static int run(struct call *call)
     if (rc == 0 && call_given(call, "json")) {
         terminal_json(&call->out, stats);
     } else if (rc == 0) {
-        rc = client_get(&client, STR("/v1/stats/history?window=15m"), &history);
+        rc = client_get(&client, STR("/v1/stats/history?window=15m&open=true"), &history);
         if (rc == 0)
             show(call, stats, history);
     }

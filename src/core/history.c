@@ -9,8 +9,8 @@
 #include <math.h>
 #include <stdlib.h>
 
-#define FINE_STEPS 720    /* of 5 s: an hour */
-#define COARSE_STEPS 1440 /* of 60 s: a day */
+#define FINE_STEPS 721    /* of 5 s: an hour, and the one under way */
+#define COARSE_STEPS 1441 /* of 60 s: a day, the same */
 #define COARSE_US INT64_C(60000000)
 #define TRACKS_MAX (HISTORY_QUEUES_MAX + 2) /* all together, the others, one per queue */
 
@@ -217,7 +217,6 @@ static void put_counts(struct history *history, int scale, int64_t number,
     }
     put_did(history, history->tracks[TRACK_OTHERS], scale, number, &others);
     put_did(history, history->tracks[TRACK_TOTAL], scale, number, &total);
-    *before = *measured;
 }
 
 static void put_now(struct history *history, int scale, int64_t number,
@@ -251,12 +250,25 @@ void history_add(struct history *history, int64_t now_us, const struct measured 
 
         if (current <= scale->open)
             continue;
+        scale->numbers[scale->open % scale->steps] = -1; /* what was looked at counts once */
         clear_step(history, i, current - 1, now != NULL);
         put_counts(history, i, current - 1, measured);
+        *scale->before = *measured;
         if (now)
             put_now(history, i, current - 1, now, count);
         scale->numbers[(current - 1) % scale->steps] = current - 1;
         scale->open = current;
+    }
+}
+
+void history_look(struct history *history, const struct measured *measured)
+{
+    for (int i = 0; i < 2; i++) {
+        struct scale *scale = &history->scales[i];
+
+        clear_step(history, i, scale->open, false);
+        put_counts(history, i, scale->open, measured);
+        scale->numbers[scale->open % scale->steps] = scale->open;
     }
 }
 
@@ -313,7 +325,8 @@ static bool has_others(const struct history *history, int scale, int64_t from, i
     return false;
 }
 
-void history_render(const struct history *history, enum history_window window, struct buf *out)
+void history_render(const struct history *history, enum history_window window, bool open,
+                    struct buf *out)
 {
     static const struct {
         int scale;
@@ -321,7 +334,7 @@ void history_render(const struct history *history, enum history_window window, s
     } windows[WINDOW_COUNT] = {{0, 180}, {0, 720}, {1, 360}, {1, 1440}};
     int scale = windows[window].scale;
     int64_t points = windows[window].points;
-    int64_t from = history->scales[scale].open - points;
+    int64_t from = history->scales[scale].open - points + open;
     bool others = has_others(history, scale, from, points);
     bool any = false;
 
@@ -367,7 +380,7 @@ double history_sum(const struct history *history, uint32_t queue, enum history_s
     int64_t steps = seconds * 1000000 / HISTORY_STEP_US;
     double sum = 0;
 
-    steps = steps < FINE_STEPS ? steps : FINE_STEPS;
+    steps = steps < FINE_STEPS ? steps : FINE_STEPS - 1;
     for (int64_t number = ring->open - 1; number >= 0 && number >= ring->open - steps; number--) {
         float value;
 
@@ -386,7 +399,7 @@ double history_least(const struct history *history, uint32_t queue, enum history
     int64_t steps = seconds * 1000000 / HISTORY_STEP_US;
     double least = -1;
 
-    steps = steps < FINE_STEPS ? steps : FINE_STEPS;
+    steps = steps < FINE_STEPS ? steps : FINE_STEPS - 1;
     for (int64_t number = ring->open - 1; number >= 0 && number >= ring->open - steps; number--) {
         float value;
 

@@ -49,8 +49,13 @@ bool history_is_due(const struct history *history, int64_t now_us);
 void history_add(struct history *history, int64_t now_us, const struct measured *measured,
                  const struct history_now *now, uint32_t count);
 
-/* {"from":…,"step_ms":…,"points":…,"total":{…},"queues":[…]} */
-void history_render(const struct history *history, enum history_window window, struct buf *out);
+/* What was done so far in the step under way, until the next history_add. */
+void history_look(struct history *history, const struct measured *measured);
+
+/* {"from":…,"step_ms":…,"points":…,"total":{…},"queues":[…]}; open: the last point is the step
+ * under way, as history_look left it. */
+void history_render(const struct history *history, enum history_window window, bool open,
+                    struct buf *out);
 
 /* For alerts: of each queue (absent = the others), over the steps of the last so many seconds, an
  * hour at most. */

@@ -142,7 +142,7 @@ const struct route routes[] = {
      "Whether a task can be recovered, and why not", {0}},
     {HTTP_GET, "/v1/stats", api_stats, "Counters of the whole server", {0}},
     {HTTP_GET, "/v1/stats/history", api_stats_history, "What the queues did in the last hours",
-     {"window"}},
+     {"window", "open"}},
     {HTTP_GET, "/v1/services", api_services, "Target services and their health", {LIST}},
     {HTTP_GET, "/v1/stream", api_stream, "Changes of tasks as server-sent events",
      {"queue", "type", "task_id", "stats"}},

@@ -26,6 +26,7 @@ struct sampler {
     bool was_read;               /* the second before was told, too */
     struct measured *now;
     struct measured *second;     /* a second ago */
+    struct measured *open;       /* for one who asks for the step under way */
     struct history_now *counts;  /* by queue; NULL = not known */
     uint32_t counts_count;
     struct map by_queue;
@@ -304,7 +305,9 @@ struct sampler *sampler_open(struct server *server, struct err *err)
     sampler->timer = loop_timer_new(server->loop, tick, sampler);
     sampler->now = calloc(1, sizeof *sampler->now);
     sampler->second = calloc(1, sizeof *sampler->second);
-    if (!sampler->history || !sampler->timer || !sampler->now || !sampler->second)
+    sampler->open = calloc(1, sizeof *sampler->open);
+    if (!sampler->history || !sampler->timer || !sampler->now || !sampler->second ||
+        !sampler->open)
         goto failed;
     plan(sampler);
     return sampler;
@@ -324,6 +327,7 @@ void sampler_free(struct sampler *sampler)
     arena_deinit(&sampler->arena);
     free(sampler->now);
     free(sampler->second);
+    free(sampler->open);
     free(sampler);
 }
 
@@ -334,7 +338,8 @@ const struct history *sampler_history(const struct sampler *sampler)
 
 void api_stats_history(struct api_call *call)
 {
-    struct str word = call_parameter(call, "window");
+    struct sampler *sampler = call->server->sampler;
+    struct str word = call_parameter(call, "window"), open = call_parameter(call, "open");
     enum history_window window = WINDOW_1H;
 
     if (word.data && !history_window_parse(word, &window)) {
@@ -342,6 +347,16 @@ void api_stats_history(struct api_call *call)
         call_fail(call);
         return;
     }
-    history_render(call->server->sampler->history, window, &call->out);
+    if (open.data && !str_is(open, "true") && !str_is(open, "false")) {
+        err_set_field(&call->err, ERR_INVALID, "open", "open is true or false");
+        call_fail(call);
+        return;
+    }
+    if (str_is(open, "true")) {
+        memset(sampler->open, 0, sizeof *sampler->open);
+        queue_measure(sampler->server->queue, sampler->open);
+        history_look(sampler->history, sampler->open);
+    }
+    history_render(sampler->history, window, str_is(open, "true"), &call->out);
     call_reply(call, 200);
 }

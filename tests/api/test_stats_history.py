@@ -84,6 +84,20 @@ class History(Measured):
                 self.assertEqual(len(shown["total"][name]), points, name)
         self.assertEqual(self.expect(200, "GET", "/v1/stats/history")["points"], 720)
 
+    def test_c7_with_the_step_under_way_the_sums_are_current(self):
+        self.register()
+        for n in range(1, 4):
+            self.run_one()
+            for window in ("15m", "24h"):
+                shown = self.history(f"{window}&open=true")
+                for name in ("completed", "enqueued"):  # at once: no step has ended for it
+                    self.assertEqual(sum(x or 0 for x in shown["total"][name]), n, (window, name))
+                self.assertEqual(len(shown["total"]["completed"]), shown["points"])
+                self.assertIsNone(shown["total"]["waiting"][-1])
+        wait_until(lambda: sum(x or 0 for x in self.history()["total"]["completed"]) == 3, what="the step's end")
+        self.assertEqual(sum(x or 0 for x in self.history("15m&open=true")["total"]["completed"]), 3)
+        self.expect_error(422, "invalid", "GET", "/v1/stats/history?open=1", field="open")
+
     def test_an_unknown_window_is_refused_with_the_choices(self):
         error = self.expect_error(422, "invalid", "GET", "/v1/stats/history?window=2h",
                                   field="window")

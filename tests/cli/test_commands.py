@@ -389,7 +389,7 @@ class QueuesAndWorkers(ServerTest):
         text = self.perdura("stats").stdout
         self.assertRegex(text, r"counts\.completed +1")
         self.assertRegex(text, r"QUEUE +PAUSED +WAITING +RUNNING")
-        self.assertRegex(text, r"\ndefault .*\n")
+        self.assertRegex(text, r"\ndefault\b.* 0 +0 +0 +1 +1 +0 +0\b")  # done just now, and counted
 
     def test_stats_shows_alerts_first_and_how_executions_ended(self):
         self.perdura("enqueue", "hello", "--wait")

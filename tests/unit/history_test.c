@@ -78,7 +78,7 @@ static const char *value(struct bench *bench, enum history_window window, const 
     int64_t count_all = 0;
 
     buf_reset(&bench->out);
-    history_render(bench->history, window, &bench->out);
+    history_render(bench->history, window, false, &bench->out);
     assert_false(bench->out.failed);
     assert_int_equal(json_check(buf_view(&bench->out), NULL, &(struct err){0}), 0);
     whole = buf_view(&bench->out);
@@ -130,6 +130,26 @@ static void a_step_has_what_came_in_it(void **state)
     pass(bench, 5, now, 2);
     assert_string_equal(value(bench, WINDOW_1H, "q", "completed", 0), "0");
     assert_string_equal(value(bench, WINDOW_1H, "q", "completed", 1), "4");
+}
+
+/* Also when the step's own end was missed: what was looked at counts once. */
+static void what_was_looked_at_in_a_step_under_way_counts_once(void **state)
+{
+    struct bench *bench = *state;
+    const struct history_now none[1] = {{STR("q"), 0, 0, 0}};
+
+    count(bench, "q", MEASURE_COMPLETED, 4);
+    measures_read(bench->measures, bench->measured);
+    history_look(bench->history, bench->measured);
+    assert_string_equal(value(bench, WINDOW_15M, "q", "completed", 0), "null");
+    buf_reset(&bench->out);
+    history_render(bench->history, WINDOW_15M, true, &bench->out);
+    buf_byte(&bench->out, '\0');
+    assert_non_null(strstr(bench->out.data, ",4],\"failed\""));
+    pass(bench, 15, none, 1);
+    assert_true(history_sum(bench->history, 1, HISTORY_COMPLETED, 60) == 4);
+    assert_string_equal(value(bench, WINDOW_15M, "q", "completed", 0), "4");
+    assert_string_equal(value(bench, WINDOW_15M, "q", "completed", 2), "null");
 }
 
 static void times_of_a_step_are_its_own(void **state)
@@ -239,6 +259,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         HISTORY_TEST(a_step_has_what_came_in_it),
+        HISTORY_TEST(what_was_looked_at_in_a_step_under_way_counts_once),
         HISTORY_TEST(times_of_a_step_are_its_own),
         HISTORY_TEST(a_stall_leaves_a_gap_and_loses_nothing),
         HISTORY_TEST(a_store_that_does_not_answer_leaves_its_counts_open),
