@@ -48,9 +48,12 @@ static int load_file(struct config *config, const char *given, struct err *err)
 {
     const char *path = given ? given : CONFIG_FILE_DEFAULT;
     struct buf text = BUF_INIT(CONFIG_BYTES_MAX + 16384);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    int rc;
+    int rc = given ? 0 : config_trust_place(path, err);
+    int fd;
 
+    if (rc < 0)
+        return rc;
+    fd = open(path, O_RDONLY | O_CLOEXEC | (given ? 0 : O_NONBLOCK));
     if (fd < 0 && errno == ENOENT && !given)
         return 0;
     if (fd < 0)

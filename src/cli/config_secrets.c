@@ -20,15 +20,42 @@ static bool group_may_write(const struct stat *info)
            !(info->st_gid == getegid() && (uid_t)info->st_gid == info->st_uid);
 }
 
+static bool is_ours(const struct stat *info)
+{
+    return info->st_uid == 0 || info->st_uid == geteuid();
+}
+
+int config_trust_place(const char *path, struct err *err)
+{
+    struct stat entry, folder;
+
+    if (lstat(path, &entry) < 0)
+        return 0; /* opening it says why */
+    if (!is_ours(&entry))
+        return err_set(err, ERR_FORBIDDEN, "%s belongs to another user (id %u), who could have "
+                       "this one run commands; check it, then pass it with --config, or chown it",
+                       path, (unsigned)entry.st_uid);
+    if (stat(".", &folder) < 0)
+        return err_set(err, ERR_IO, "cannot look at the current folder: %s", strerror(errno));
+    if (!is_ours(&folder) || (!(folder.st_mode & S_ISVTX) &&
+                              ((folder.st_mode & S_IWOTH) || group_may_write(&folder))))
+        return err_set(err, ERR_FORBIDDEN, "other users may write the current folder, and so could "
+                       "have replaced %s; check it, then pass it with --config", path);
+    return 0;
+}
+
 int config_trust_file(int fd, const char *path, bool any_owner, struct err *err)
 {
     struct stat info;
 
     if (fstat(fd, &info) < 0)
         return err_set(err, ERR_IO, "cannot look at %s: %s", path, strerror(errno));
-    if (!S_ISREG(info.st_mode))
+    if (!S_ISREG(info.st_mode) && any_owner)
         return 0; /* a pipe or /dev/null was chosen on purpose */
-    if (!any_owner && info.st_uid != 0 && info.st_uid != geteuid())
+    if (!S_ISREG(info.st_mode))
+        return err_set(err, ERR_FORBIDDEN, "%s is not a plain file; check it, then pass it with "
+                       "--config", path);
+    if (!any_owner && !is_ours(&info))
         return err_set(err, ERR_FORBIDDEN, "%s belongs to another user (id %u), who could have "
                        "this one run commands; check it, then pass it with --config, or chown it",
                        path, (unsigned)info.st_uid);

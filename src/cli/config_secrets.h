@@ -4,6 +4,10 @@
 
 #include "cli/config.h"
 
+/* Of the file in the current folder, before it is opened: refuses a name, or a folder, that neither
+ * root nor this user owns, and a folder in which others may replace it. */
+int config_trust_place(const char *path, struct err *err);
+
 /* Refuses a file that others may write, or (unless any_owner) that neither root nor this user
  * owns. */
 int config_trust_file(int fd, const char *path, bool any_owner, struct err *err);

@@ -428,8 +428,9 @@ static int key_children(struct report *report, struct arena *arena, struct err *
 
         if (!spec->ref.data || spec->idempotency_key.data)
             continue;
-        spec->idempotency_key = arena_format(arena, "spawn:%s:" STR_FMT, id, STR_ARG(spec->ref));
-        if (!spec->idempotency_key.data) /* 43 + BOUND_NAME_BYTES fit a key */
+        spec->idempotency_key = arena_format(arena, SPEC_OWN_KEYS "spawn:%s:" STR_FMT, id,
+                                              STR_ARG(spec->ref));
+        if (!spec->idempotency_key.data) /* 51 + BOUND_NAME_BYTES fit a key */
             return err_set(err, ERR_MEMORY, "out of memory for the children; try again");
     }
     return 0;

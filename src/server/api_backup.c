@@ -19,6 +19,25 @@
 
 #define NAME_BYTES_MAX 200 /* with ".tmp" behind it still a file name */
 
+/* Could another user put something else in the place of a folder on the way to this one? In a
+ * sticky one such as /tmp he cannot. */
+static bool others_may_swap(const char *real)
+{
+    char path[PATH_MAX];
+    struct stat info;
+    bool swap = false;
+
+    snprintf(path, sizeof path, "%s", real);
+    for (char *slash = strrchr(path, '/'); slash && !swap; slash = strrchr(path, '/')) {
+        *slash = '\0';
+        if (stat(path[0] ? path : "/", &info) < 0)
+            return true;
+        swap = (info.st_uid != geteuid() && info.st_uid != 0) ||
+               ((info.st_mode & (S_IWGRP | S_IWOTH)) && !(info.st_mode & S_ISVTX));
+    }
+    return swap;
+}
+
 int backup_check_folder(const struct settings *settings, char *real, struct err *err)
 {
     struct str folder = settings->backup_dir;
@@ -38,6 +57,9 @@ int backup_check_folder(const struct settings *settings, char *real, struct err 
     if ((info.st_uid != geteuid() && info.st_uid != 0) || (info.st_mode & (S_IWGRP | S_IWOTH)))
         return err_set(err, ERR_CONFLICT, "backup_dir '%.300s' can be written by other users; give "
                        "it to the server's user and run chmod 700 on it", path);
+    if (others_may_swap(real))
+        return err_set(err, ERR_CONFLICT, "backup_dir '%.300s' can be replaced by other users, who "
+                       "may write a folder above it; choose another place", path);
     return 0;
 }
 

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 
 #define PLACES 8 /* an address may be in; the one silent longest makes room */
+#define STEP_US (GUARD_DELAY_US / GUARD_HELD_MAX)
 #define WINDOW_US (60 * CLOCK_SECOND_US)
 #define RIGHT_US (10 * WINDOW_US) /* how long a right token vouches for its address */
 
@@ -27,7 +28,7 @@ static struct guard_address *find(const struct auth_guard *guard,
     return NULL;
 }
 
-/* One whose answers wait stays. NULL: all places are such. */
+/* One that guesses just now stays. NULL: all places are such. */
 static struct guard_address *find_or_make(struct auth_guard *guard,
                                           const struct http_address *address, int64_t now_us)
 {
@@ -40,7 +41,7 @@ static struct guard_address *find_or_make(struct auth_guard *guard,
         for (uint32_t i = 0; i < PLACES; i++) {
             struct guard_address *at = place(guard, address, i);
 
-            if (!at->held && (!found || at->seen_us < found->seen_us))
+            if (at->paid_us <= now_us && (!found || at->seen_us < found->seen_us))
                 found = at;
         }
     if (found && (!found->seen_us || !http_address_eq(&found->address, address)))
@@ -55,12 +56,18 @@ static bool is_vouched(const struct guard_address *at, int64_t now_us)
     return at->right_us && now_us - at->right_us < RIGHT_US;
 }
 
+/* Has it had its guesses of this second? */
+static bool is_full(const struct guard_address *at, int64_t now_us)
+{
+    return at->paid_us - now_us > GUARD_DELAY_US - STEP_US;
+}
+
 bool guard_refuses(const struct auth_guard *guard, const struct http_address *address,
                    int64_t now_us)
 {
-    const struct guard_address *at = guard->full ? find(guard, address) : NULL;
+    const struct guard_address *at = now_us < guard->full_us ? find(guard, address) : NULL;
 
-    return at && at->held >= GUARD_HELD_MAX && !is_vouched(at, now_us);
+    return at && is_full(at, now_us) && !is_vouched(at, now_us);
 }
 
 void guard_right(struct auth_guard *guard, const struct http_address *address, int64_t now_us)
@@ -94,17 +101,11 @@ int64_t guard_wrong(struct auth_guard *guard, const struct http_address *address
         at->window_us = now_us;
         at->wrong = 0;
     }
-    if (++at->wrong <= GUARD_FREE_MAX || at->held >= GUARD_HELD_MAX)
+    if (++at->wrong <= GUARD_FREE_MAX)
         return 0;
-    if (++at->held == GUARD_HELD_MAX)
-        guard->full++;
+    if (!is_full(at, now_us)) /* full: of a proxy, which is looked at all the same */
+        at->paid_us = (at->paid_us > now_us ? at->paid_us : now_us) + STEP_US;
+    if (is_full(at, now_us))
+        guard->full_us = now_us + GUARD_DELAY_US;
     return GUARD_DELAY_US;
-}
-
-void guard_answered(struct auth_guard *guard, const struct http_address *address)
-{
-    struct guard_address *at = find(guard, address);
-
-    if (at && at->held && at->held-- == GUARD_HELD_MAX)
-        guard->full--;
 }

@@ -17,7 +17,6 @@ static int64_t now(void)
 static void let_go(struct door *door, struct door_held *held)
 {
     TAILQ_REMOVE(&door->held, held, others);
-    guard_answered(&door->guard, http_peer_address(held->call->exchange));
     call_fail(held->call);
 }
 
@@ -174,8 +173,6 @@ void door_refuse(struct api_call *call)
     if (guessed)
         http_close_behind(call->exchange); /* the next guess costs a connection */
     if (!held || call->server->stopping) {
-        if (delay_us)
-            guard_answered(&door->guard, http_peer_address(call->exchange));
         call_fail(call);
         return;
     }

@@ -93,6 +93,16 @@ class Into(ApiTest):
         error = self.expect_error(409, "conflict", "POST", "/v1/backup", {"name": "copy.db"})
         self.assertIn(self.dir, error["message"])
 
+    def test_a_folder_that_others_may_replace_is_a_conflict(self):
+        above = os.path.dirname(self.dir)
+        mode = os.stat(above).st_mode & 0o7777
+        os.chmod(above, 0o777)
+        error = self.expect_error(409, "conflict", "POST", "/v1/backup", {"name": "x.db"})
+        self.assertIn("replaced by other users", error["message"])
+        os.chmod(above, 0o1777)
+        self.expect(201, "POST", "/v1/backup", {"name": "x.db"})
+        os.chmod(above, mode)
+
     def test_a_server_does_not_start_with_a_backup_dir_that_others_may_write(self):
         self.server.stop()
         os.chmod(self.dir, 0o770)

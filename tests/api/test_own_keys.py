@@ -42,6 +42,9 @@ class OwnKeys(ApiTest):
         item = self.report_one("worker-1", held, "spawn", tasks=[task])
         self.assertEqual((item["ok"], item["error"]["code"]), (False, "invalid"))
         self.enqueue(idempotency_key="perdura")
+        self.report_ok("worker-1", held, "spawn", tasks=[{"type": "child", "ref": "one"}])
+        [child] = self.expect(200, "GET", "/v1/tasks?type=child")["items"]
+        self.assertEqual(child["idempotency_key"], f"perdura:spawn:{held['id']}:one")
 
 
 if __name__ == "__main__":

@@ -217,6 +217,30 @@ class SecretFilesTest(cli_harness.FolderTest):
         os.chmod(path, 0o664)
         self.assertIn("chmod go-w", self.refused(1, "migrate", "status"))
 
+    @unittest.skipUnless(IS_ROOT, "only root may give files away")
+    def test_a_configuration_that_another_user_can_swap_counts_only_when_it_is_named(self):
+        """A pipe of his, a link of his, and any file in a folder of his."""
+        real = self.write("real.yaml", "workers: 0\n")
+        place = os.path.join(self.folder, "perdura.yaml")
+        os.mkfifo(place)
+        self.assertIn("not a plain file", self.refused(1, "migrate", "status"))
+        os.chown(place, NOBODY, NOBODY)
+        self.assertIn("belongs to another user", self.refused(1, "migrate", "status"))
+        os.unlink(place)
+        os.symlink(real, place)
+        self.perdura("migrate", "status")
+        os.lchown(place, NOBODY, NOBODY)
+        self.assertIn("belongs to another user", self.refused(1, "migrate", "status"))
+        os.lchown(place, 0, 0)
+        for owner, mode, taken in ((NOBODY, 0o700, False), (0, 0o777, False), (0, 0o1777, True)):
+            os.chown(self.folder, owner, 0)
+            os.chmod(self.folder, mode)
+            if taken:
+                self.perdura("migrate", "status")
+            else:
+                self.assertIn("current folder", self.refused(1, "migrate", "status"))
+                self.perdura("migrate", "status", "--config", place)
+
     def test_a_password_on_the_command_line_is_not_shown_for_long(self):
         self.write("perdura.yaml", "handlers:\n  - {type: t, command: ['true']}\n")
         process = subprocess.Popen(

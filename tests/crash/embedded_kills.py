@@ -78,7 +78,7 @@ class Embedded:
                 self.findings.append(f"told was {what} of {task} (k{number}), stored is "
                                      f"{status} under {key}")
         keys = collections.Counter(key for key, _ in stored.values()
-                                   if key and not key.startswith("spawn:"))
+                                   if key and not key.startswith("perdura:spawn:"))
         self.findings += [f"key {key} is stored {count} times" for key, count in keys.items()
                           if count > 1]
         return stored

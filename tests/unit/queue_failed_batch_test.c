@@ -92,7 +92,7 @@ static void a_child_spawned_in_a_failed_batch_keeps_its_key(void **state)
     assert_int_equal(queue_call_finish(&spawn->base, &call), 0);
     assert_int_equal(spawn->results[0].code, ERR_NONE);
     snprintf(text, sizeof text, "SELECT count(*) FROM tasks WHERE idempotency_key = "
-             "'spawn:%s:first'", id_text(fx, parent->id));
+             "'perdura:spawn:%s:first'", id_text(fx, parent->id));
     assert_int_equal(fx_ask(fx, text), 1);
 }
 
