@@ -7,11 +7,14 @@
 #include "core/bounds.h"
 
 static const struct view_column columns[] = {
-    {"PLANNED", "/planned_at", VIEW_TIME}, {"STARTED", "/started_at", VIEW_TIME},
+    {"PLANNED", "/planned_at", VIEW_TIME | VIEW_SPARE(6)},
+    {"STARTED", "/started_at", VIEW_TIME},
     {"STATUS", "/status", VIEW_STATUS},
-    {"DURATION", "/duration_ms", VIEW_DURATION}, {"ATTEMPT", "/attempt_number", VIEW_NUMBER},
-    {"TASK", "/task_id", VIEW_ID},         {"WORKER", "/worker_id", VIEW_TEXT},
-    {"ERROR", "/error_data", VIEW_TEXT},
+    {"DURATION", "/duration_ms", VIEW_DURATION | VIEW_SPARE(1)},
+    {"ATTEMPT", "/attempt_number", VIEW_NUMBER | VIEW_SPARE(3)},
+    {"TASK", "/task_id", VIEW_ID},
+    {"WORKER", "/worker_id", VIEW_TEXT | VIEW_SPARE(5)},
+    {"ERROR", "/error_data", VIEW_TEXT | VIEW_SPARE(4)},
 };
 
 static void write_counts(struct str stats, struct buf *line)

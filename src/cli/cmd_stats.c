@@ -16,12 +16,17 @@ static const struct view_column alert_columns[] = {
 };
 
 static const struct view_column queue_columns[] = {
-    {"QUEUE", "/queue", VIEW_ID},           {"PAUSED", "/paused", VIEW_YES},
-    {"WAITING", "/waiting", VIEW_NUMBER},   {"RUNNING", "/running", VIEW_NUMBER},
-    {"DEAD", "/dead", VIEW_NUMBER},         {"ENQUEUED", "/enqueued", VIEW_NUMBER},
-    {"COMPLETED", "/completed", VIEW_NUMBER}, {"FAILED", "/failed", VIEW_NUMBER},
-    {"RETRIED", "/retried", VIEW_NUMBER},   {"WAIT p99", "/wait_p99_ms", VIEW_DURATION},
-    {"RUN p99", "/run_p99_ms", VIEW_DURATION},
+    {"QUEUE", "/queue", VIEW_ID},
+    {"PAUSED", "/paused", VIEW_YES | VIEW_SPARE(1)},
+    {"WAITING", "/waiting", VIEW_NUMBER},
+    {"RUNNING", "/running", VIEW_NUMBER},
+    {"DEAD", "/dead", VIEW_NUMBER | VIEW_SPARE(2)},
+    {"ENQUEUED", "/enqueued", VIEW_NUMBER | VIEW_SPARE(4)},
+    {"COMPLETED", "/completed", VIEW_NUMBER},
+    {"FAILED", "/failed", VIEW_NUMBER | VIEW_SPARE(1)},
+    {"RETRIED", "/retried", VIEW_NUMBER | VIEW_SPARE(5)},
+    {"WAIT p99", "/wait_p99_ms", VIEW_DURATION | VIEW_SPARE(3)},
+    {"RUN p99", "/run_p99_ms", VIEW_DURATION | VIEW_SPARE(6)},
 };
 
 static const struct view_column execution_columns[] = {

@@ -47,11 +47,13 @@ class Tables(ServerTest):
                      "100/s", "--key-rate", "5/s burst 10", "--key-concurrency", "2")
         self.register("a-worker-on-some-host.example.org-12345", queues=("default", "mail", "reports"))
         task_id = self.enqueue(TYPE)["id"]
+        self.perdura("job", "run", "a-job-with-a-rather-long-name")
         claimed = self.claim("a-worker-on-some-host.example.org-12345")[0]
         self.report_ok("a-worker-on-some-host.example.org-12345", claimed, "start")
         for command in (("queue", "list"), ("workers",), ("job", "list"), ("schedule", "list"),
                         ("category", "list"), ("task", "list"), ("task", "events", task_id),
-                        ("task", "executions", task_id), ("recurring", "list")):
+                        ("task", "executions", task_id), ("recurring", "list"), ("stats",),
+                        ("job", "history", "a-job-with-a-rather-long-name")):
             with self.subTest(command=command):
                 self.lines(*command)
 
