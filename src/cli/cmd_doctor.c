@@ -126,6 +126,10 @@ static void check_users(struct doctor *doctor)
             risks.shared ? STR("the server's own, which has no secrets in files")
                          : STR("none is the server's own"), STR_NONE);
     }
+    if (risks.shared && !risks.is_root && risks.is_readable)
+        add(doctor, DOCTOR_WARNING, "program",
+            STR("handlers of its user can read its file, so open its memory while it starts"),
+            STR("let root own it, with mode 0711, as 'make install' does; perdura-spawn too"));
     if (risks.is_root && risks.is_open)
         add(doctor, DOCTOR_WARNING, "token",
             STR("without one every user of this machine can start handlers as root"),

@@ -7,6 +7,7 @@
 #include "worker/identity.h"
 #include "worker/process_spawner.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #define FILES_BYTES_MAX 16384
@@ -68,6 +69,7 @@ void node_command_risks(const struct settings *settings, bool has_store, struct 
     if (risks->shared == 0)
         goto out;
     risks->is_open = has_store && !settings->token.data;
+    risks->is_readable = faccessat(AT_FDCWD, "/proc/self/exe", R_OK, AT_EACCESS) == 0;
     if (has_store)
         add_store(settings, &files);
     if (has_store)
@@ -89,6 +91,10 @@ static void warn(const struct command_risks *risks, const struct log *log)
         LOG(log, LOG_WARN, "handlers.share_user", KI("handlers", risks->shared),
             KS("can_read", risks->files),
             KC("hint", "they run as this user; give them one of their own with 'user'"));
+    if (risks->shared && !risks->is_root && risks->is_readable)
+        LOG(log, LOG_WARN, "handlers.program_readable", KI("handlers", risks->shared),
+            KC("hint", "a handler of an earlier run can open the memory of this program while it "
+                       "starts; install it as root, mode 0711"));
     if (risks->is_root && risks->is_open)
         LOG(log, LOG_WARN, "handlers.open_as_root",
             KC("hint", "without a token every user of this machine can start handlers as root; set "

@@ -183,6 +183,7 @@ struct command_risks {
     uint32_t shared;     /* of them, run as this process's own user */
     bool is_root;        /* who is root */
     bool is_open;        /* and whoever reaches the API needs no token to start them */
+    bool is_readable;    /* they can read this program, so its memory from exec to main */
     struct str files;    /* secrets in files that those can read; absent = none */
     struct str refusal;  /* why a user cannot be changed to; absent = all can */
 };

@@ -44,11 +44,11 @@ struct spawner {
 /* ---- the program ---- */
 
 /* Only ours or root's, and nobody else may write it: beside a program in a shared folder others
- * could put theirs. */
+ * could put theirs. Nobody has to be able to read it. */
 static int open_trusted(const char *path)
 {
     struct stat info;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_PATH | O_CLOEXEC);
     int kept = -1;
 
     if (fd < 0)

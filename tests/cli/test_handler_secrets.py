@@ -18,6 +18,7 @@ SECRET = "canary-of-the-server-5d1c"
 NOBODY = 65534
 HERE = pathlib.Path(__file__).resolve().parent
 IS_ROOT = os.geteuid() == 0
+RUN_ONLY = 0o711 if IS_ROOT else 0o111  # the server's user cannot read it
 SECRETS = {"PERDURA_TOKEN": SECRET, "DB_PASSWORD": SECRET, "API_PG_DB_PASSWORD": SECRET,
            "PGPASSWORD": SECRET, "OTEL_EXPORTER_OTLP_HEADERS": f"authorization={SECRET}",
            "SOME_API_KEY": SECRET}
@@ -34,6 +35,7 @@ class PryingTest(unittest.TestCase):
         os.mkdir(self.data)
         for name in ("perdura", "perdura-spawn"):
             shutil.copy(os.path.join(os.path.dirname(binary()), name), self.folder)
+            os.chmod(os.path.join(self.folder, name), RUN_ONLY)
         shutil.copy(HERE / "prying_handler.py", self.folder)
         os.chmod(os.path.join(self.folder, "prying_handler.py"), 0o644)
         self.program = os.path.join(self.folder, "perdura")

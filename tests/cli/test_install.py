@@ -103,6 +103,10 @@ class Install(unittest.TestCase):
             self.assertTrue((self.libraries / name).is_file(), name)
         self.assertRegex(run([self.prefix / "bin/perdura", "version"]), r"\d+\.\d+\.\d+")
 
+    def test_f_j10_programs_can_be_run_by_everybody_and_read_by_their_owner_only(self):
+        for name in ("bin/perdura", "libexec/perdura-spawn"):
+            self.assertEqual((self.prefix / name).stat().st_mode & 0o7777, 0o711, name)
+
     @unittest.skipUnless(shutil.which("scdoc"), "scdoc is missing")
     def test_manual_pages_are_made_of_this_program(self):
         for page in run([self.prefix / "bin/perdura", "man", "--list"]).split():
