@@ -2,10 +2,10 @@
 #include "base/json.h"
 #include "cli/cli_client.h"
 #include "cli/listing.h"
+#include "cli/thing.h"
 #include "core/bounds.h"
 
 #define BODY_BYTES_MAX 8192
-#define COUNT(array) (uint32_t)(sizeof(array) / sizeof(array)[0])
 
 static const struct view_column columns[] = {
     {"NAME", "/name", VIEW_ID},
@@ -19,6 +19,43 @@ static const struct view_column columns[] = {
     {"PER KEY", "/key_concurrency", VIEW_NUMBER | VIEW_SPARE(6)},
     {"KEY RATE", "/key_rate", VIEW_RATE | VIEW_SPARE(6)},
     {"ORDER", "/priority_order", VIEW_TEXT | VIEW_SPARE(7)},
+};
+
+static const struct view_column show_columns[] = {
+    {"name", "/name", VIEW_ID},
+    {"paused", "/paused", VIEW_BOOL},
+    {"paused at", "/paused_at", VIEW_TIME},
+    {"concurrency", "/concurrency", VIEW_LIMIT},
+    {"rate", "/rate", VIEW_LIMIT},
+    {"concurrency per key", "/key_concurrency", VIEW_LIMIT},
+    {"rate per key", "/key_rate", VIEW_LIMIT},
+    {"priority order", "/priority_order", VIEW_TEXT},
+    {"ageing", "/ageing_ms", VIEW_OFF},
+    {"stall after", "/stall_after_ms", VIEW_OFF},
+    {"dead letter queue", "/dead_letter_queue", VIEW_TEXT},
+    {"served by the pool", "/serve", VIEW_BOOL},
+    {"on no handler", "/on_no_handler", VIEW_TEXT},
+    {"pending", "/counts/pending", VIEW_NUMBER},
+    {"claimed", "/counts/claimed", VIEW_COUNT},
+    {"running", "/counts/running", VIEW_NUMBER},
+    {"blocked", "/counts/blocked", VIEW_COUNT},
+    {"delayed", "/counts/delayed", VIEW_COUNT},
+    {"paused tasks", "/counts/paused", VIEW_COUNT},
+    {"orphaned", "/counts/orphaned", VIEW_COUNT},
+    {"recovering", "/counts/recovering", VIEW_COUNT},
+    {"partial", "/counts/partial", VIEW_COUNT},
+    {"completed", "/counts/completed", VIEW_COUNT},
+    {"failed", "/counts/failed", VIEW_COUNT},
+    {"dead letter", "/counts/dead_letter", VIEW_COUNT},
+    {"cancelled", "/counts/cancelled", VIEW_COUNT},
+    {"created", "/created_at", VIEW_TIME},
+    {"updated", "/updated_at", VIEW_TIME},
+};
+
+static const struct view_column type_columns[] = {
+    {"TYPE", "/type", VIEW_TEXT},
+    {"CONCURRENCY", "/concurrency", VIEW_LIMIT},
+    {"RATE", "/rate", VIEW_LIMIT},
 };
 
 static int request(struct call *call, const char *method, struct str path, struct str body,
@@ -42,10 +79,14 @@ static int run_list(struct call *call)
 
 static void print_queue(struct call *call, struct str queue)
 {
-    if (call_given(call, "json"))
-        terminal_json(&call->out, queue);
-    else
-        view_leaves(call, queue);
+    struct str types = json_get(queue, STR("type_limits"));
+
+    thing_print(call, queue, show_columns, COUNT(show_columns));
+    if (call_given(call, "json") || !types.data || json_kind(types) != JSON_ARRAY ||
+        json_count(types) == 0)
+        return;
+    fputc('\n', call->out.file);
+    view_table(call, types, type_columns, COUNT(type_columns));
 }
 
 static int act(struct call *call, const char *method, const char *verb, struct str body)

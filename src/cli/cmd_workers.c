@@ -3,14 +3,15 @@
 
 static const struct view_column columns[] = {
     {"ID", "/id", VIEW_ID},
-    {"HOST", "/hostname", VIEW_TEXT | VIEW_SPARE(4)},
+    {"HOST", "/hostname", VIEW_TEXT | VIEW_SPARE(5)},
     {"STATUS", "/status", VIEW_STATUS},
-    {"LEADER", "/is_leader", VIEW_YES | VIEW_SPARE(2)},
+    {"LEADER", "/is_leader", VIEW_YES | VIEW_SPARE(3)},
     {"SLOTS", "/pool_size", VIEW_NUMBER},
     {"QUEUES", "/queues", VIEW_LIST | VIEW_SPARE(1)},
-    {"HEARD", "/last_heartbeat", VIEW_AGE | VIEW_SPARE(3)},
-    {"UP", "/started_at", VIEW_AGE | VIEW_SPARE(5)},
-    {"VERSION", "/version", VIEW_TEXT | VIEW_SPARE(6)},
+    {"TYPES", "/types", VIEW_PATTERNS | VIEW_SPARE(2)},
+    {"HEARD", "/last_heartbeat", VIEW_AGE | VIEW_SPARE(4)},
+    {"UP", "/started_at", VIEW_AGE | VIEW_SPARE(6)},
+    {"VERSION", "/version", VIEW_TEXT | VIEW_SPARE(7)},
 };
 
 static int run(struct call *call)

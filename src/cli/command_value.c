@@ -275,7 +275,7 @@ int flag_check(const struct flag *flag, struct str text, struct err *err)
                    ? NULL : "a number from -1000 to 1000, or low, medium, high, critical";
         break;
     case FLAG_RATE:
-        must = config_rate_parse(text, &rate) ? NULL : "a rate such as 100/s or 20/m, or none";
+        must = config_rate_parse(text, &rate) ? NULL : CONFIG_RATE_FORMS;
         break;
     case FLAG_WORD:
         must = config_word_valid(flag->choices, text) ? NULL : flag->choices;

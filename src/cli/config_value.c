@@ -229,8 +229,8 @@ static int set_rate(void *at, const struct config_field *field, struct str text,
     struct rate_rule rate;
 
     if (!config_rate_parse(text, &rate))
-        return err_set(err, ERR_INVALID, "%s is '" STR_FMT "'; it must be a rate such as 100/s or "
-                       "20/m or 5/s burst 10", field->key, STR_ARG(text));
+        return err_set(err, ERR_INVALID, "%s is '" STR_FMT "'; it must be " CONFIG_RATE_FORMS,
+                       field->key, STR_ARG(text));
     memcpy(at, &rate, sizeof rate);
     return 0;
 }

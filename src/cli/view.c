@@ -114,6 +114,22 @@ static struct str as_list(struct call *call, struct str value)
     return copy;
 }
 
+/* "/s", "/10s", "/h": as people write it, where it is a whole number of some unit. */
+static struct str as_period(struct call *call, int64_t per_ms)
+{
+    static const struct {
+        int64_t ms;
+        const char *word;
+    } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
+    size_t i = 0;
+
+    while (units[i].ms > 1 && (per_ms < units[i].ms || per_ms % units[i].ms != 0))
+        i++;
+    if (per_ms == units[i].ms)
+        return str_of(units[i].word);
+    return arena_format(&call->arena, "%lld%s", (long long)(per_ms / units[i].ms), units[i].word);
+}
+
 static struct str as_rate(struct call *call, struct str value)
 {
     struct str count_text = STR_NONE;
@@ -121,7 +137,6 @@ static struct str as_rate(struct call *call, struct str value)
     int64_t count;
     int64_t per_ms;
     int64_t burst = 0;
-    char per[TERMINAL_DURATION_BYTES];
     char more[32] = "";
 
     if (json_kind(value) == JSON_OBJECT) {
@@ -133,12 +148,49 @@ static struct str as_rate(struct call *call, struct str value)
         return as_text(call, value);
     if (json_int64(json_get(value, STR("burst")), &burst) && burst > 0)
         snprintf(more, sizeof more, " burst %lld", (long long)burst);
-    if (per_ms == 1000)
-        return arena_format(&call->arena, "%lld/s%s", (long long)count, more);
-    if (per_ms == 60000)
-        return arena_format(&call->arena, "%lld/m%s", (long long)count, more);
-    terminal_duration(per_ms, per);
-    return arena_format(&call->arena, "%lld/%s%s", (long long)count, per, more);
+    return arena_format(&call->arena, "%lld/" STR_FMT "%s", (long long)count,
+                        STR_ARG(as_period(call, per_ms)), more);
+}
+
+static struct str as_setter(struct call *call, struct str value)
+{
+    static const struct {
+        const char *word, *text;
+    } setters[] = {{"job", "this job"},
+                   {"category", "its category"},
+                   {"handler", "the handler's configuration"},
+                   {"rule", "a rule of the configuration"},
+                   {"default", "the built-in default"}};
+    struct str word = as_text(call, value);
+
+    for (size_t i = 0; i < sizeof setters / sizeof setters[0]; i++)
+        if (str_is(word, setters[i].word))
+            return str_of(setters[i].text);
+    return word;
+}
+
+/* What stands where there is no value, or one that means none. */
+static const char *nothing(unsigned kind)
+{
+    switch (kind) {
+    case VIEW_LIMIT:
+        return "no limit";
+    case VIEW_OFF:
+        return "off";
+    case VIEW_PATTERNS:
+        return "*";
+    default:
+        return "";
+    }
+}
+
+static bool is_nothing(unsigned kind, struct str value)
+{
+    if (!value.data || json_kind(value) == JSON_NULL)
+        return true;
+    if (kind == VIEW_PATTERNS)
+        return json_kind(value) == JSON_ARRAY && json_count(value) == 0;
+    return (kind == VIEW_LIMIT || kind == VIEW_OFF || kind == VIEW_COUNT) && str_is(value, "0");
 }
 
 /* The first of the pointers that leads to something. */
@@ -158,11 +210,12 @@ static struct str find_value(struct call *call, struct str object, const char *p
 static struct cell make_cell(struct call *call, struct str object, const struct view_column *column)
 {
     struct str value = find_value(call, object, column->pointer);
-    struct cell cell = {STR(""), COLOUR_NONE};
+    unsigned kind = column->kind & VIEW_KINDS;
+    struct cell cell = {str_of(nothing(kind)), COLOUR_NONE};
 
-    if (!value.data || json_kind(value) == JSON_NULL)
+    if (is_nothing(kind, value))
         return cell;
-    switch ((enum view_kind)(column->kind & VIEW_KINDS)) {
+    switch ((enum view_kind)kind) {
     case VIEW_STATUS:
         cell.text = as_text(call, value);
         cell.colour = view_status_colour(cell.text);
@@ -171,6 +224,7 @@ static struct cell make_cell(struct call *call, struct str object, const struct 
         cell.text = as_age(call, value);
         break;
     case VIEW_DURATION:
+    case VIEW_OFF:
         cell.text = as_duration(call, value, 1, "");
         break;
     case VIEW_SECONDS:
@@ -183,10 +237,15 @@ static struct cell make_cell(struct call *call, struct str object, const struct 
         cell.text = arena_format(&call->arena, STR_FMT "%%", STR_ARG(as_text(call, value)));
         break;
     case VIEW_LIST:
+    case VIEW_PATTERNS:
         cell.text = as_list(call, value);
         break;
     case VIEW_RATE:
+    case VIEW_LIMIT:
         cell.text = as_rate(call, value);
+        break;
+    case VIEW_SETTER:
+        cell.text = as_setter(call, value);
         break;
     case VIEW_YES:
         cell.text = json_kind(value) == JSON_TRUE ? STR("yes") : STR("");
@@ -200,6 +259,7 @@ static struct cell make_cell(struct call *call, struct str object, const struct 
     case VIEW_TEXT:
     case VIEW_ID:
     case VIEW_NUMBER:
+    case VIEW_COUNT:
     case VIEW_KINDS:
         cell.text = as_text(call, value);
         break;
@@ -226,7 +286,8 @@ static void print_items(struct call *call, struct str items, const struct view_c
         unsigned kind = columns[i].kind & VIEW_KINDS;
 
         table_column(&table, columns[i].title, is_right(kind),
-                     kind == VIEW_TEXT || kind == VIEW_LIST);
+                     kind == VIEW_TEXT || kind == VIEW_LIST ||
+                         kind == VIEW_PATTERNS);
         table_spare(&table, columns[i].kind >> 8);
     }
     json_begin(items, &iter);

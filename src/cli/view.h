@@ -17,7 +17,12 @@ enum view_kind {
     VIEW_WHEN,     /* text as it is, a number as every so many seconds */
     VIEW_PERCENT,
     VIEW_LIST,     /* strings joined by commas */
+    VIEW_PATTERNS, /* the same; none is *, which matches all */
     VIEW_RATE,
+    VIEW_LIMIT,    /* a number or a rate; 0 and null as no limit */
+    VIEW_OFF,      /* milliseconds; 0 and null as off */
+    VIEW_COUNT,    /* a number; 0 as nothing */
+    VIEW_SETTER,   /* who set another value: a word of value_from */
     VIEW_YES,      /* true as yes, false as nothing */
     VIEW_BOOL,     /* yes or no */
     VIEW_KINDS = 255

@@ -56,6 +56,20 @@ const struct str *settings_served_queues(const struct settings *settings, struct
     return queues;
 }
 
+bool settings_serves_queue(const struct settings *settings, struct str queue)
+{
+    if (str_is(queue, TASK_DEFAULT_QUEUE))
+        return true;
+    for (uint32_t i = 0; i < settings->handlers_count; i++)
+        for (uint32_t at = 0; at < settings->handlers[i].queues_count; at++)
+            if (str_eq(settings->handlers[i].queues[at], queue))
+                return true;
+    for (uint32_t i = 0; i < settings->queues_count; i++)
+        if (settings->queues[i].serve && str_eq(settings->queues[i].name, queue))
+            return true;
+    return false;
+}
+
 bool settings_no_handler_fails(const struct settings *settings, struct str queue)
 {
     for (uint32_t i = 0; i < settings->queues_count; i++)

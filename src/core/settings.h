@@ -152,6 +152,9 @@ const struct handler_rule *settings_handler(const struct settings *settings, str
 const struct str *settings_served_queues(const struct settings *settings, struct arena *arena,
                                          uint32_t *count);
 
+/* Is it one of them? */
+bool settings_serves_queue(const struct settings *settings, struct str queue);
+
 /* Does a task of this queue fail when no live worker has its type? */
 bool settings_no_handler_fails(const struct settings *settings, struct str queue);
 

@@ -81,6 +81,15 @@ static void write_rule(struct buf *out, const struct queue_rule *rule)
     render_text(out, "dead_letter_queue", rule->dead_letter_queue);
 }
 
+/* What this node's configuration says of it, which is not in the store. */
+static void write_configured(struct buf *out, const struct settings *settings, struct str name)
+{
+    render_bool(out, "serve", settings_serves_queue(settings, name));
+    buf_byte(out, ',');
+    render_text(out, "on_no_handler",
+                settings_no_handler_fails(settings, name) ? STR("fail") : STR("wait"));
+}
+
 static void write_queue(struct api_call *call, const void *item)
 {
     const struct queue_view *view = item;
@@ -94,6 +103,8 @@ static void write_queue(struct api_call *call, const void *item)
     render_time(out, "paused_at", view->row.paused_at_us);
     buf_byte(out, ',');
     write_rule(out, &view->row.rule);
+    buf_byte(out, ',');
+    write_configured(out, call->server->settings, view->row.rule.name);
     buf_byte(out, ',');
     api_write_counts(out, view->counts);
     buf_byte(out, ',');

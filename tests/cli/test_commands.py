@@ -342,6 +342,42 @@ class Task(ServerTest):
         self.assertIn("ended as cancelled", waiting.result().stderr)
 
 
+class QueueRecords(ServerTest):
+    config = """
+on_no_handler: fail
+queues:
+  - {name: mail, serve: true, on_no_handler: wait, dead_letter_queue: lost, stall_after: 90s,
+     type_limits: [{type: bulk, concurrency: 2, rate: 20/h}]}
+"""
+
+    def test_E3_a_queue_is_shown_in_words_with_all_its_properties(self):
+        self.enqueue("a", queue="mail")
+        shown = self.perdura("queue", "show", "mail").stdout
+        for label, value in (("paused", "no"), ("concurrency", "no limit"), ("rate", "no limit"),
+                             ("concurrency per key", "no limit"), ("rate per key", "no limit"),
+                             ("priority order", "high_first"), ("ageing", "off"),
+                             ("stall after", "1m 30s"), ("dead letter queue", "lost"),
+                             ("served by the pool", "yes"), ("on no handler", "wait"),
+                             ("pending", "1"), ("running", "0")):
+            self.assertRegex(shown, f"(?m)^{label}  +{value}$")
+        self.assertRegex(shown, r"(?m)^bulk  +2  +20/h$")
+        self.assertNotRegex(shown, r"_ms|counts|failed")
+        limited = self.perdura("queue", "limit", "other", "--concurrency", "5", "--rate", "7/10s",
+                               "--key-rate", "5/s burst 10", "--ageing", "10s").stdout
+        for label, value in (("concurrency", "5"), ("rate", "7/10s"), ("ageing", "10.0s"),
+                             ("rate per key", "5/s burst 10"), ("served by the pool", "no"),
+                             ("on no handler", "fail")):
+            self.assertRegex(limited, f"(?m)^{label}  +{value}$")
+        queue = json.loads(self.perdura("queue", "show", "mail", "--json").stdout)
+        self.assertEqual((queue["serve"], queue["on_no_handler"]), (True, "wait"))
+
+    def test_a_wrong_rate_names_every_form(self):
+        line = self.refused(2, "queue", "limit", "q", "--rate", "fast")
+        for form in ("100/s", "20/m", "5/10s", "'5/s burst 10'", "none"):
+            self.assertIn(form, line)
+            self.perdura("queue", "limit", "q", "--rate", form.strip("'"))
+
+
 class QueuesAndWorkers(ServerTest):
     config = CONFIG
 
@@ -349,7 +385,6 @@ class QueuesAndWorkers(ServerTest):
         self.refused(3, "queue", "show", "mail")
         self.enqueue("a", queue="mail")
         self.assertIn("mail", self.perdura("queue", "list").stdout)
-        self.assertIn("counts.pending", self.perdura("queue", "show", "mail").stdout)
         queue = json.loads(self.perdura("queue", "pause", "mail", "--json").stdout)
         self.assertTrue(queue["paused"])
         self.assertRegex(self.perdura("queue", "list").stdout, r"mail +yes")
@@ -381,6 +416,22 @@ class QueuesAndWorkers(ServerTest):
         self.assertIn("other", text)
         workers = json.loads(self.perdura("workers", "--json").stdout)["items"]
         self.assertEqual(sum(worker["is_leader"] for worker in workers), 1)
+
+    def test_E3_workers_show_the_types_they_take(self):
+        self.register("some", types=("mail:*", "invoice"))
+        self.register("any")
+        text = self.perdura("workers").stdout
+        self.assertRegex(text, r"QUEUES +TYPES ")
+        self.assertRegex(text, r"(?m)^some .* default +mail:\*,invoice ")
+        self.assertRegex(text, r"(?m)^any .* default +\* ")
+        self.assertRegex(text, r"(?m) default +hello,bad,gated ")
+        many = [f"type-number-{i}" for i in range(40)]
+        self.register("many", types=many)
+        narrow = self.on_terminal("workers", columns=80, NO_COLOR="1").replace("\r", "")
+        self.assertLessEqual(max(map(len, narrow.splitlines())), 80, narrow)
+        self.assertRegex(narrow, r"(?m)^many .* type-\S*…")
+        workers = json.loads(self.perdura("workers", "--json").stdout)["items"]
+        self.assertIn(many, [worker["types"] for worker in workers])
 
     def test_stats(self):
         self.perdura("enqueue", "hello", "--wait")

@@ -48,9 +48,9 @@ rules:
                          (77, 77, "rule"))
         slow = self.perdura("job", "show", "slow").stdout
         self.assertRegex(slow, r"(?m)^max retries +9$")
-        self.assertRegex(slow, r"(?m)^retries from +handler$")
+        self.assertRegex(slow, r"(?m)^retries set by +the handler's configuration$")
         self.assertRegex(slow, r"(?m)^timeout +1.5s$")
-        self.assertRegex(slow, r"(?m)^timeout from +handler$")
+        self.assertRegex(slow, r"(?m)^timeout set by +the handler's configuration$")
         own = self.json("job", "show", "own")["value_from"]
         self.assertEqual((own["max_retries"], own["timeout_seconds"], own["priority"]),
                          ("job", "handler", "category"))

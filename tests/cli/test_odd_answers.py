@@ -199,7 +199,7 @@ class OddContent(OddAnswersTest):
             {"name": "c", "rate": {"count": 7, "per_ms": 2500}},
             {"name": "d", "rate": "soon"}]})
         shown = self.perdura("queue", "list").stdout
-        for text in ("5/s", "6/m", "7/2.5s"):
+        for text in ("5/s", "6/m", "7/2500ms"):
             self.assertIn(text, shown)
 
     def test_a_wait_tells_how_a_task_ended(self):

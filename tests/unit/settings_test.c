@@ -81,7 +81,9 @@ static void served_are_default_the_queues_of_handlers_and_those_that_say_so(void
     (void)state;
     assert_int_equal(count, ROWS(expected));
     for (uint32_t i = 0; i < count; i++)
-        assert_true(str_is(served[i], expected[i]));
+        assert_true(str_is(served[i], expected[i]) && settings_serves_queue(&settings, served[i]));
+    assert_false(settings_serves_queue(&settings, STR("limited")));
+    assert_false(settings_serves_queue(&settings, STR("other")));
     arena_deinit(&arena);
 }
 
