@@ -180,7 +180,7 @@ static int wait_for(struct call *call, struct client *client, struct str id)
         fflush(call->out.file); /* known even when the waiting is interrupted */
     }
     rc = task_wait(client, id, call_duration_ms(call, "wait-timeout", -1), &task);
-    return rc < 0 ? rc : task_wait_print(call, id, task, json);
+    return rc < 0 ? rc : task_wait_print(client, id, task, json);
 }
 
 static int print_task(struct call *call, struct str task, struct str id)
@@ -238,7 +238,8 @@ const struct command command_enqueue = {
     .summary = "Enqueue a task and print its id",
     .arguments = "TYPE",
     .details = "The task is durable when its id is printed. With --wait a bar shows its progress "
-               "on a terminal; the result follows the id on stdout.",
+               "on a terminal; the result follows the id on stdout. A task that does not run "
+               "after two seconds says why on stderr.",
     .example = "perdura enqueue email:send --payload '{\"to\":\"ada@example.org\"}'\n"
                "perdura enqueue report:build --payload @input.json --priority high --wait\n"
                "perdura enqueue clean:up --delay 5m --key nightly --max-retries 5",

@@ -284,7 +284,7 @@ static int run_now(struct call *call)
         fflush(call->out.file);
         rc = task_wait(&client, id, call_duration_ms(call, "wait-timeout", -1), &task);
         if (rc == 0)
-            rc = task_wait_print(call, id, task, call_given(call, "json"));
+            rc = task_wait_print(&client, id, task, call_given(call, "json"));
     }
     client_close(&client);
     buf_deinit(&body);

@@ -241,7 +241,7 @@ static int run_wait(struct call *call)
     if (rc == 0)
         rc = task_wait(&client, call->args[0], call_duration_ms(call, "timeout", -1), &task);
     if (rc == 0)
-        rc = task_wait_print(call, call->args[0], task, call_given(call, "json"));
+        rc = task_wait_print(&client, call->args[0], task, call_given(call, "json"));
     client_close(&client);
     return rc;
 }
@@ -270,6 +270,8 @@ static const struct flag list_flags[] = {
     {.name = "queue", .type = FLAG_TEXT, .value = "QUEUE", .field = "queue",
      .help = "of this queue"},
     {.name = "tag", .type = FLAG_TEXT, .value = "TAG", .field = "tag", .help = "with this tag"},
+    {.name = "q", .type = FLAG_TEXT, .value = "WORDS", .field = "q",
+     .help = "with all of these words in name, type, queue, tags or ids; parts of words count"},
     {.name = "user-id", .type = FLAG_TEXT, .value = "ID", .field = "user_id",
      .help = "of this user"},
     {.name = "external-id", .type = FLAG_TEXT, .value = "ID", .field = "external_id",
@@ -355,7 +357,8 @@ static const struct command task_wait_command = {
     .name = "wait",
     .summary = "Wait until a task ends and print its result",
     .arguments = "ID",
-    .details = "The exit code is 0 when the task completed, otherwise 1.",
+    .details = "The exit code is 0 when the task completed, otherwise 1. When it does not run "
+               "after two seconds, a line on stderr says why.",
     .example = "perdura task wait " EXAMPLE_ID " --timeout 5m",
     .flags = wait_flags,
     .groups = FLAGS_CLIENT | FLAGS_JSON,

@@ -80,7 +80,7 @@ static int wait_for(struct call *call, struct client *client, struct str id)
         fflush(call->out.file); /* known even when the waiting is interrupted */
     }
     rc = task_wait(client, id, -1, &task);
-    return rc < 0 ? rc : task_wait_print(call, id, task, json);
+    return rc < 0 ? rc : task_wait_print(client, id, task, json);
 }
 
 static int print_fork(struct call *call, struct client *client, struct str task)

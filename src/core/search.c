@@ -9,12 +9,22 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
 
+static struct str without_stars(struct str word)
+{
+    while (word.len && word.data[word.len - 1] == '*')
+        word.len--;
+    while (word.len && word.data[0] == '*')
+        word = str_span(word.data + 1, word.len - 1);
+    return word;
+}
+
 bool search_parse(struct search *search, struct str text)
 {
     size_t at = 0;
 
     search->count = 0;
     for (;;) {
+        struct str word;
         bool quoted;
         size_t from;
 
@@ -26,10 +36,13 @@ bool search_parse(struct search *search, struct str text)
         from = quoted ? ++at : at;
         while (at < text.len && (quoted ? text.data[at] != '"' : !is_blank(text.data[at])))
             at++;
-        if (at > from && search->count == SEARCH_WORDS_MAX)
+        word = str_span(text.data + from, at - from);
+        if (!quoted)
+            word = without_stars(word);
+        if (word.len && search->count == SEARCH_WORDS_MAX)
             return false;
-        if (at > from)
-            search->words[search->count++] = str_span(text.data + from, at - from);
+        if (word.len)
+            search->words[search->count++] = word;
         if (quoted && at < text.len)
             at++;
     }
@@ -72,4 +85,13 @@ bool search_fits(const struct search *search, const struct task *task)
         if (!word_fits(search->words[i], task))
             return false;
     return true;
+}
+
+int search_check_exact(const char *field, struct str value, struct err *err)
+{
+    if (!value.len || (value.data[0] != '*' && value.data[value.len - 1] != '*'))
+        return 0;
+    return err_set_field(err, ERR_INVALID, field, "'%s' takes a whole value, no wildcards; 'q' in "
+                         "a list of tasks finds parts of names, types, queues, tags and ids",
+                         field);
 }

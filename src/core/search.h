@@ -3,6 +3,7 @@
 #ifndef CORE_SEARCH_H
 #define CORE_SEARCH_H
 
+#include "base/err.h"
 #include "base/str.h"
 
 #define SEARCH_WORDS_MAX 16
@@ -15,8 +16,13 @@ struct search {
     uint32_t count; /* 0 = everything fits */
 };
 
-/* Blanks separate words, but not between double quotes; false when there are too many. */
+/* Blanks separate words, but not between double quotes; false when there are too many. A part of a
+ * word is found anyway, so a '*' at either end of one says nothing, unless it is quoted. */
 bool search_parse(struct search *search, struct str text);
 bool search_fits(const struct search *search, const struct task *task);
+
+/* A filter compares whole values. One that begins or ends with '*' was meant as a pattern and would
+ * fit nothing: it is refused. */
+int search_check_exact(const char *field, struct str value, struct err *err);
 
 #endif

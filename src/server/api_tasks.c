@@ -245,6 +245,28 @@ static int parse_ids(struct api_call *call, struct task_filter *filter)
     return rc;
 }
 
+static int parse_texts(struct api_call *call, struct task_filter *filter)
+{
+    const struct {
+        const char *name;
+        struct str *value;
+    } texts[] = {{"type", &filter->type},
+                 {"queue", &filter->queue},
+                 {"tag", &filter->tag},
+                 {"user_id", &filter->user_id},
+                 {"external_id", &filter->external_id},
+                 {"context_key", &filter->context_key},
+                 {"workflow_id", &filter->workflow_id},
+                 {"correlation_id", &filter->correlation_id}};
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < sizeof texts / sizeof *texts; i++) {
+        *texts[i].value = call_parameter(call, texts[i].name);
+        rc = search_check_exact(texts[i].name, *texts[i].value, &call->err);
+    }
+    return rc;
+}
+
 /* Only the list has one; what is done to all that fit is done to the newest first. */
 static int parse_order(struct api_call *call, struct task_filter *filter)
 {
@@ -321,14 +343,8 @@ int api_tasks_parse_filter(struct api_call *call, struct task_filter *filter)
 {
     int rc = parse_status(call, &filter->status);
 
-    filter->type = call_parameter(call, "type");
-    filter->queue = call_parameter(call, "queue");
-    filter->tag = call_parameter(call, "tag");
-    filter->user_id = call_parameter(call, "user_id");
-    filter->external_id = call_parameter(call, "external_id");
-    filter->context_key = call_parameter(call, "context_key");
-    filter->workflow_id = call_parameter(call, "workflow_id");
-    filter->correlation_id = call_parameter(call, "correlation_id");
+    if (rc == 0)
+        rc = parse_texts(call, filter);
     if (rc == 0)
         rc = parse_ids(call, filter);
     if (rc == 0)
@@ -473,12 +489,14 @@ void api_tasks_purge(struct api_call *call)
     struct purge *purge = arena_alloc(call->arena, sizeof *purge);
     struct str user_id = call_parameter(call, "user_id");
 
+    int rc = search_check_exact("user_id", user_id, &call->err);
+
     if (!user_id.data)
-        err_set_field(&call->err, ERR_INVALID, "user_id",
-                      "'user_id' must say whose tasks to remove");
+        rc = err_set_field(&call->err, ERR_INVALID, "user_id",
+                           "'user_id' must say whose tasks to remove");
     else if (!purge)
-        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (!user_id.data || !purge) {
+        rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (rc < 0) {
         call_fail(call);
         return;
     }

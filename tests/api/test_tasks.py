@@ -195,6 +195,21 @@ class ListTest(ApiTest):
                           field="q")
         self.expect_error(422, "invalid", "POST", "/v1/tasks:cancel?q=send")
 
+    def test_G2_a_pattern_as_a_filter_is_refused_instead_of_finding_nothing(self):
+        self.enqueue("report:build")
+        for name in ("type", "queue", "tag", "user_id", "external_id", "context_key",
+                     "workflow_id", "correlation_id"):
+            for method, path in (("GET", "/v1/tasks?"), ("POST", "/v1/tasks:cancel?all=true&")):
+                error = self.expect_error(422, "invalid", method, f"{path}{name}=report:*",
+                                          field=name)
+                self.assertIn("no wildcards", error["message"])
+        self.expect_error(422, "invalid", "GET", "/v1/tasks?type=*", field="type")
+        self.expect_error(422, "invalid", "GET", "/v1/tasks?status=pend*", field="status")
+        self.expect_error(422, "invalid", "DELETE", "/v1/tasks?user_id=u*", field="user_id")
+        for name in ("queue", "type"):
+            self.expect_error(422, "invalid", "GET", f"/v1/stream?{name}=report:*", field=name)
+        self.assertEqual(len(self.expect(200, "GET", "/v1/tasks?q=report:*")["items"]), 1)
+
     def test_pages_are_newest_first_and_complete(self):
         made = [self.enqueue("t", payload=i)["id"] for i in range(7)]
         seen, cursor = [], ""

@@ -1,8 +1,9 @@
 """perdura task why, fork and show --at, as a person uses them."""
 import json
+import subprocess
 import unittest
 
-from cli_harness import NO_TASK, ServerTest, wait_until
+from cli_harness import DEADLINE_S, NO_TASK, ServerTest, binary, environment, wait_until
 
 CONFIG = r"""
 handlers:
@@ -12,12 +13,18 @@ handlers:
     command: ["sh", "-c", "for step in $(seq $((${PERDURA_CHECKPOINT:-0} + 1)) 3); do echo \"{\\\"checkpoint\\\":{\\\"name\\\":\\\"$step\\\"}}\" >&3; done; echo \"{\\\"result\\\":\\\"from ${PERDURA_CHECKPOINT:-0}\\\"}\" >&3"]
   - type: partly
     command: ["sh", "-c", "echo '{\"partial\":1}' >&3"]
+  - type: mute
+    command: ["sh", "-c", "echo '{\"fail\":{\"error\":\"no good\",\"retryable\":false}}' >&3"]
+  - type: noisy
+    command: ["sh", "-c", "echo heard; echo '{\"fail\":{\"error\":\"no good\",\"retryable\":false}}' >&3"]
+  - type: wordy
+    command: ["sh", "-c", "echo '{\"fail\":{\"error\":\"LONG\",\"retryable\":false}}' >&3"]
   - type: silent
     command: ["sleep", "300"]
     stall_after: 500ms
     validate:
       command: ["sh", "-c", "echo 'order 7 is closed'; exit 1"]
-"""
+""".replace("LONG", 300 * "n")
 
 
 class Why(ServerTest):
@@ -67,6 +74,55 @@ class Why(ServerTest):
         self.assertIn("no task", self.refused(3, "task", "why", NO_TASK))
         self.refused(3, "task", "why", "nonsense")
         self.refused(2, "task", "why")
+
+
+class Waiting(ServerTest):
+    """A wait that takes long tells why (B6): once, and again when the reason is another."""
+    config = CONFIG
+
+    def begin(self, *arguments):
+        process = subprocess.Popen([binary(), *arguments], cwd=self.folder, text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   env=environment(PERDURA_SERVER=self.url))
+        self.addCleanup(process.communicate)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_a_wait_tells_once_why_the_task_does_not_run_and_when_that_changes(self):
+        task = self.perdura("enqueue", "hello", "--queue", "elsewhere").stdout.strip()
+        waiting = self.begin("task", "wait", task)
+        self.assertEqual(waiting.stderr.readline(), "waiting: No worker serves the queue "
+                         "'elsewhere' (1 live elsewhere); run a worker with a handler for hello on "
+                         "this queue\n")
+        self.perdura("queue", "pause", "elsewhere")
+        self.assertRegex(waiting.stderr.readline(), "^waiting: The queue 'elsewhere' is paused "
+                         "since .*; 'perdura queue resume elsewhere' lets it go on\n$")
+        self.perdura("task", "cancel", task)
+        self.assertEqual(waiting.wait(DEADLINE_S), 1)
+        self.assertEqual(waiting.stderr.read(), f"perdura: task {task} ended as cancelled\n")
+
+    def test_enqueue_and_fork_and_a_run_of_a_job_tell_it_too(self):
+        done = self.perdura("enqueue", "hello", "--wait").stdout.split()[0]
+        self.perdura("job", "create", "nightly", "--type", "nobody")
+        for words in (("enqueue", "nobody", "--wait"),
+                      ("task", "fork", done, "--queue", "elsewhere", "--wait"),
+                      ("job", "run", "nightly", "--wait")):
+            waiting = self.begin(*words)
+            self.assertRegex(waiting.stderr.readline(), "^waiting: No worker .*; run a worker ")
+
+    def test_a_person_at_a_terminal_reads_it_beside_the_bar(self):
+        seen = self.on_terminal("enqueue", "nobody", "--wait", "--wait-timeout", "3s", code=1)
+        self.assertEqual(seen.count("waiting: No worker of the queue 'default' takes tasks of the "
+                                    "type 'nobody'"), 1, seen)
+        self.assertRegex(seen, "it is pending; 'perdura task why .*' says what it waits for")
+
+    def test_the_log_is_pointed_at_only_where_it_has_lines(self):
+        self.assertRegex(self.perdura("enqueue", "mute", "--wait", code=1).stderr,
+                         r"^perdura: task \S+ ended as failed: no good\n$")
+        self.assertRegex(self.perdura("enqueue", "noisy", "--wait", code=1).stderr,
+                         r"ended as failed: no good; 'perdura task logs \S+' shows why\n$")
+        self.assertRegex(self.perdura("enqueue", "wordy", "--wait", code=1).stderr,
+                         r"ended as failed: n{250}; 'perdura task show \S+' shows all of it\n$")
 
 
 class Fork(ServerTest):

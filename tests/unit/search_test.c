@@ -32,6 +32,11 @@ static void every_word_must_occur_somewhere(void **state)
         {"-000000000001", true},
         {"\xc3\xa9t\xc3\xa9", true},
         {"invoice of march and more", false},
+        {"mail:*", true},
+        {"*:send offi*", true},
+        {"*", true},
+        {"m*d", false},
+        {"\"mail:*\"", false},
     };
     struct task task = {.spec = {.name = STR("Invoice of March, \xc3\xa9t\xc3\xa9"),
                                  .type = STR("mail:send"),
@@ -76,11 +81,28 @@ static void more_than_sixteen_words_are_refused(void **state)
     assert_false(search_parse(&search, STR("a b c d e f g h i j k l m n o p q")));
 }
 
+/* G2: a pattern where a whole value is compared would fit nothing without a word. */
+static void a_pattern_is_no_value_of_a_filter(void **state)
+{
+    static const char *const values[] = {"a", "a*b", "", "a:b"};
+    static const char *const patterns[] = {"*", "a*", "*a", "a:**"};
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(search_check_exact("type", STR_NONE, &err), 0);
+    for (size_t i = 0; i < ROWS(values); i++)
+        assert_int_equal(search_check_exact("type", str_of(values[i]), &err), 0);
+    for (size_t i = 0; i < ROWS(patterns); i++)
+        assert_int_equal(search_check_exact("type", str_of(patterns[i]), &err), -ERR_INVALID);
+    assert_string_equal(err.field, "type");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_word_must_occur_somewhere),
         cmocka_unit_test(what_is_absent_has_no_words),
+        cmocka_unit_test(a_pattern_is_no_value_of_a_filter),
         cmocka_unit_test(more_than_sixteen_words_are_refused),
     };
 
