@@ -1,6 +1,5 @@
 /* Requests of the command line, and how their failures read. See cli_client.h. One thread. */
 #include "cli/cli_client.h"
-#include "cli/config_secrets.h"
 
 #include "base/json.h"
 #include "base/uuid7.h"
@@ -9,9 +8,32 @@
 #define PATH_BYTES_MAX 65536
 #define MESSAGE_BYTES_MAX 380 /* leaves room for the advice behind it */
 
+int client_find_token(struct call *call, struct client_token *token)
+{
+    const char *file = NULL; /* words of the command line end with NUL */
+
+    for (uint32_t i = 0; i < call->values_count; i++)
+        if (strcmp(call->values[i].flag->name, "config") == 0)
+            file = call->values[i].text.data;
+    return config_client_token(file, &call->arena, token, &call->err);
+}
+
+int client_refused_token(struct call *call, const struct client_token *token)
+{
+    if (token->text.data)
+        return err_set(&call->err, ERR_UNAUTHORIZED, "the server refused the token from " STR_FMT
+                       "; replace it with the server's own",
+                       STR_ARG(terminal_cut(token->from, 200)));
+    if (token->unread.code)
+        return err_set(&call->err, ERR_UNAUTHORIZED, "the server needs a token, and the "
+                       "configuration gave none (%.250s); correct that, or set PERDURA_TOKEN",
+                       token->unread.text);
+    return err_set(&call->err, ERR_UNAUTHORIZED, "the server needs a token; set PERDURA_TOKEN or "
+                   "PERDURA_TOKEN_FILE, or token_file in " CONFIG_FILE_DEFAULT);
+}
+
 int client_open(struct client *client, struct call *call)
 {
-    struct str token;
     struct str server = call_text(call, "server");
 
     while (server.len > 0 && server.data[server.len - 1] == '/')
@@ -22,9 +44,9 @@ int client_open(struct client *client, struct call *call)
     if (!str_starts(server, STR("http://")) && !str_starts(server, STR("https://")))
         return err_set(&call->err, ERR_USAGE, "the server is '" STR_FMT "'; write it like "
                        "http://127.0.0.1:7070", STR_ARG(server));
-    if (config_client_token(&call->arena, &token, &call->err) < 0)
+    if (client_find_token(call, &client->token) < 0)
         return -(int)call->err.code;
-    client->http = http_client_new(client->server, token, &call->err);
+    client->http = http_client_new(client->server, client->token.text, &call->err);
     return client->http ? 0 : -(int)call->err.code;
 }
 
@@ -37,9 +59,6 @@ void client_close(struct client *client)
 static const char *advice(enum err_code code)
 {
     switch (code) {
-    case ERR_UNAUTHORIZED:
-    case ERR_FORBIDDEN:
-        return "; set PERDURA_TOKEN (or PERDURA_TOKEN_FILE) to the server's token";
     case ERR_UNAVAILABLE:
     case ERR_RATE:
     case ERR_MEMORY:
@@ -61,6 +80,8 @@ static int refused(struct client *client, int status, struct str reply)
     enum err_code code;
     const char *text;
 
+    if (status == 401)
+        return client_refused_token(call, &client->token);
     if (reply.data && json_kind(reply) == JSON_OBJECT)
         error = json_get(reply, STR("error"));
     if (error.data && json_kind(error) == JSON_OBJECT) {

@@ -4,6 +4,7 @@
 #define CLI_CLI_CLIENT_H
 
 #include "cli/command.h"
+#include "cli/config_secrets.h"
 
 #define CLIENT_REPLY_BYTES_MAX (64 * 1024 * 1024) /* a page of 1,000 tasks with large payloads */
 #define CLIENT_TIMEOUT_MS 30000
@@ -12,7 +13,13 @@ struct client {
     struct call *call;
     struct http_client *http;
     struct str server;
+    struct client_token token;
 };
+
+/* The token of a command: config_client_token with its --config, where it has that flag. */
+int client_find_token(struct call *call, struct client_token *token);
+/* The error of a server that wants another token than this one, or any. */
+int client_refused_token(struct call *call, const struct client_token *token);
 
 /* The command must have the client flags. */
 int client_open(struct client *client, struct call *call);

@@ -136,6 +136,18 @@ static void check_users(struct doctor *doctor)
             STR("set PERDURA_TOKEN or token_file, or give handlers a 'user'"));
 }
 
+static void check_secrets(struct doctor *doctor)
+{
+    struct arena *arena = &doctor->call->arena;
+    struct str files[NODE_SECRET_FILES_MAX];
+    uint32_t count = node_exposed_files(&doctor->config->settings, files);
+
+    for (uint32_t i = 0; i < count; i++)
+        add(doctor, DOCTOR_WARNING, "secrets",
+            arena_format(arena, "every user of this machine can read " STR_FMT, STR_ARG(files[i])),
+            arena_format(arena, "run 'chmod 600 " STR_FMT "'", STR_ARG(files[i])));
+}
+
 static bool is_loopback(struct str listen)
 {
     return str_starts(listen, STR("127.")) || str_starts(listen, STR("localhost:")) ||
@@ -205,7 +217,8 @@ static void check_server(struct doctor *doctor)
             STR_ARG(client.server)), STR_NONE);
     else
         add(doctor, DOCTOR_WARNING, "server", arena_str(&call->arena, str_of(call->err.text)),
-            STR("start one with 'perdura serve', if it should be running"));
+            rc == -ERR_UNAUTHORIZED
+                ? STR_NONE : STR("start one with 'perdura serve', if it should be running"));
     client_close(&client);
     call->err = kept;
 }
@@ -342,6 +355,7 @@ static int examine(struct doctor *doctor)
     check_listen(doctor);
     check_handlers(doctor);
     check_users(doctor);
+    check_secrets(doctor);
     check_server(doctor);
     check_files(doctor);
     check_zones(doctor);

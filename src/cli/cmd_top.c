@@ -2,8 +2,7 @@
  * is shown is made in top_model.c, how in top_view.c; the terminal is top_screen.c. What is asked
  * is in top_fetch.c, and a thread of its own waits for the answers (top_asker.c): whatever the
  * server does, keys are obeyed. This thread draws. */
-#include "cli/command.h"
-#include "cli/config_secrets.h"
+#include "cli/cli_client.h"
 #include "cli/top_asker.h"
 #include "cli/top_screen.h"
 #include "cli/top_view.h"
@@ -22,6 +21,7 @@
 
 struct top {
     struct call *call;
+    struct client_token token;
     struct top_fetch fetch;
     struct top_asker *asker;  /* NULL for one frame */
     struct top_screen screen;
@@ -299,7 +299,8 @@ static int print_once(struct top *top)
     top_fetch_do(&top->fetch, &(struct top_job){.kind = TOP_JOB_REFRESH}, answer);
     if (answer->err.code) {
         call->err = answer->err;
-        rc = -(int)call->err.code;
+        rc = answer->err.code == ERR_UNAUTHORIZED ? client_refused_token(call, &top->token)
+                                                  : -(int)call->err.code;
     } else {
         top_view_draw(&top->view, &answer->snapshot, "\n", &frame);
         fwrite(frame.data, 1, frame.len, call->out.file);
@@ -352,14 +353,13 @@ static void top_free(struct top *top)
 static int run(struct call *call)
 {
     struct top *top = top_new(call);
-    struct str token;
     int rc;
 
     if (!top)
         return -(int)call->err.code;
-    rc = config_client_token(&call->arena, &token, &call->err);
+    rc = client_find_token(call, &top->token);
     if (rc == 0)
-        rc = top_fetch_init(&top->fetch, top->view.server, token, &call->err);
+        rc = top_fetch_init(&top->fetch, top->view.server, top->token.text, &call->err);
     if (rc == 0 && top->interval_ms < 100)
         rc = err_set(&call->err, ERR_USAGE, "--interval must be at least 100ms");
     else if (rc == 0 && (call_given(call, "once") || !call->out.interactive ||

@@ -7,7 +7,8 @@
 static const struct flag flags[] = {
     {.name = "server", .type = FLAG_TEXT, .value = "URL", .env = "PERDURA_SERVER",
      .fallback = "http://127.0.0.1:7070",
-     .help = "the server whose tasks it runs; its token is read from PERDURA_TOKEN"},
+     .help = "the server whose tasks it runs; its token is that of PERDURA_TOKEN, else of the file "
+             "PERDURA_TOKEN_FILE names, else of token_file in the configuration"},
     {.name = "queues", .type = FLAG_LIST, .value = "a,b",
      .help = "queues it serves; otherwise 'default' and those of the configuration"},
     {.name = "categories", .type = FLAG_LIST, .value = "a,b",

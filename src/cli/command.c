@@ -8,7 +8,8 @@
 static const struct flag group_client[] = {
     {.name = "server", .type = FLAG_TEXT, .value = "URL", .env = "PERDURA_SERVER",
      .fallback = "http://127.0.0.1:7070",
-     .help = "the server to talk to; its token is read from PERDURA_TOKEN"},
+     .help = "the server to talk to; its token is that of PERDURA_TOKEN, else of the file "
+             "PERDURA_TOKEN_FILE names, else of token_file in perdura.yaml"},
     {0}};
 static const struct flag group_json[] = {
     {.name = "json", .type = FLAG_BOOL, .help = "print JSON for programs"}, {0}};

@@ -44,7 +44,7 @@ static int read_file(int fd, const char *path, struct buf *text, struct err *err
     return 0;
 }
 
-static int load_file(struct config *config, const char *given, struct err *err)
+int config_load_file(struct config *config, const char *given, struct err *err)
 {
     const char *path = given ? given : CONFIG_FILE_DEFAULT;
     struct buf text = BUF_INIT(CONFIG_BYTES_MAX + 16384);
@@ -230,7 +230,7 @@ int config_load(struct config *config, const struct config_inputs *inputs, struc
     uint32_t index = 0;
 
     if (rc == 0)
-        rc = load_file(config, inputs->file, err);
+        rc = config_load_file(config, inputs->file, err);
     for (const struct config_field *field = config_root.fields; field->key && rc == 0;
          field++, index++)
         rc = apply_outside(config, field, &config->origins[index], inputs, err);

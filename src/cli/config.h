@@ -53,6 +53,8 @@ struct config_inputs {
 /* The caller calls config_deinit in every case. */
 int config_load(struct config *config, const struct config_inputs *inputs, struct err *err);
 void config_deinit(struct config *config);
+/* Only the file, over what config_init_defaults left. given NULL = CONFIG_FILE_DEFAULT if there. */
+int config_load_file(struct config *config, const char *given, struct err *err);
 
 /* Defaults, then one YAML text; name stands in the messages. For tests and the fuzzer too. */
 int config_init_defaults(struct config *config, struct err *err);

@@ -76,10 +76,12 @@ static int read_all(int fd, const char *path, char *text, size_t *len, struct er
     }
     while (*len > 0 && (text[*len - 1] == '\n' || text[*len - 1] == '\r'))
         (*len)--;
-    if (*len == 0 || *len > SECRET_BYTES_MAX || memchr(text, '\n', *len) ||
-        memchr(text, '\0', *len))
-        return err_set(err, ERR_INVALID, "%s must hold one line of at most %d bytes", path,
-                       SECRET_BYTES_MAX);
+    if (*len == 0)
+        return err_set(err, ERR_INVALID, "the file %s is empty; write the token or password into "
+                       "it, as one line ('openssl rand -hex 32' prints a new token)", path);
+    if (*len > SECRET_BYTES_MAX || memchr(text, '\n', *len) || memchr(text, '\0', *len))
+        return err_set(err, ERR_INVALID, "%s must hold the token or password alone: one line of at "
+                       "most %d bytes", path, SECRET_BYTES_MAX);
     return 0;
 }
 
@@ -116,17 +118,57 @@ struct str config_credential(const struct config_inputs *inputs, const char *nam
     return path.data && access(path.data, F_OK) == 0 ? path : STR_NONE;
 }
 
-int config_client_token(struct arena *arena, struct str *token, struct err *err)
+/* token_file of the configuration, in the arena; STR_NONE where it says nothing. */
+static int configured_token_file(const char *file, struct arena *arena, struct str *path,
+                                 struct err *err)
+{
+    struct config config;
+    int rc = config_init_defaults(&config, err);
+
+    if (rc == 0)
+        rc = config_load_file(&config, file, err);
+    if (rc == 0 && config.settings.token_file.data)
+        *path = arena_str(arena, config.settings.token_file);
+    config_deinit(&config);
+    return rc;
+}
+
+/* Where nobody named the file, one that cannot be used is as good as none: the command may not need
+ * a token at all. unread says why, in case it does. */
+static int configured_token(const char *file, struct arena *arena, struct client_token *token,
+                            struct err *err)
+{
+    struct err *why = file ? err : &token->unread;
+    struct str path = STR_NONE;
+    int rc = configured_token_file(file, arena, &path, why);
+
+    if (rc == 0 && path.data) {
+        token->from = arena_format(arena, "token_file (" STR_FMT ")", STR_ARG(path));
+        rc = config_secret_file(arena_cstr(arena, path), arena, &token->text, why);
+    }
+    return file ? rc : 0;
+}
+
+int config_client_token(const char *file, struct arena *arena, struct client_token *token,
+                        struct err *err)
 {
     const struct config_inputs inputs = {.environment = config_getenv};
     struct str path = config_getenv(NULL, "PERDURA_TOKEN_FILE");
+    int rc;
 
-    *token = config_getenv(NULL, "PERDURA_TOKEN");
-    if (token->data)
+    *token = (struct client_token){.text = config_getenv(NULL, "PERDURA_TOKEN"),
+                                   .from = STR("PERDURA_TOKEN")};
+    if (token->text.data)
         return 0;
-    if (!path.data)
-        path = config_credential(&inputs, "perdura.token", arena);
-    return path.data ? config_secret_file(path.data, arena, token, err) : 0;
+    token->from = arena_format(arena, "PERDURA_TOKEN_FILE (" STR_FMT ")", STR_ARG(path));
+    if (path.data)
+        return config_secret_file(path.data, arena, &token->text, err);
+    rc = configured_token(file, arena, token, err);
+    if (rc < 0 || token->text.data)
+        return rc;
+    path = config_credential(&inputs, "perdura.token", arena);
+    token->from = path;
+    return path.data ? config_secret_file(path.data, arena, &token->text, err) : 0;
 }
 
 static void note_origin(struct config *config, const char *key, struct str path)

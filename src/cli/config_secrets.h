@@ -19,8 +19,17 @@ int config_secret_file(const char *path, struct arena *arena, struct str *secret
 struct str config_credential(const struct config_inputs *inputs, const char *name,
                              struct arena *arena);
 
-/* The token of a client: PERDURA_TOKEN, PERDURA_TOKEN_FILE, the credential; STR_NONE = none. */
-int config_client_token(struct arena *arena, struct str *token, struct err *err);
+/* The token of a client, and where it came from. */
+struct client_token {
+    struct str text;   /* STR_NONE = none */
+    struct str from;   /* "PERDURA_TOKEN", a file */
+    struct err unread; /* why the configuration in the current folder gave none */
+};
+
+/* Looks as a server does: PERDURA_TOKEN, PERDURA_TOKEN_FILE, token_file of the configuration (file;
+ * NULL = the one in the current folder), the credential. Lives as long as arena and environment. */
+int config_client_token(const char *file, struct arena *arena, struct client_token *token,
+                        struct err *err);
 
 /* For a part of an address, percent-encoded. */
 void config_append_encoded(struct buf *out, struct str text);

@@ -22,6 +22,7 @@ struct http_client {
     struct buf *response;
     size_t response_max;
     bool too_large;
+    bool has_token;
     atomic_bool interrupted;
     char message[CURL_ERROR_SIZE];
 };
@@ -70,6 +71,7 @@ static int make_headers(struct http_client *client, struct str token, struct err
               add_header(client, "Accept: application/json") &&
               add_header(client, "Expect:"); /* no round trip before a large body */
 
+    client->has_token = token.len > 0;
     if (ok && token.len) {
         buf_text(&line, "Authorization: Bearer ");
         buf_str(&line, token);
@@ -111,7 +113,8 @@ static int check_base(struct str base_url, struct str token, struct err *err)
                        base_url.data ? base_url.data : "");
     if (!is_printable(token))
         return err_set(err, ERR_INVALID,
-                       "The token holds a space or a control character; check PERDURA_TOKEN.");
+                       "the token holds a space or a control character; set PERDURA_TOKEN to the "
+                       "one the server was started with");
     return 0;
 }
 
@@ -311,6 +314,8 @@ int http_client_request(struct http_client *client, const char *method, const ch
 
     if (rc < 0)
         return rc;
+    if (*status == 401)
+        return http_client_unauthorized(client, err);
     if (*status >= 300)
         return http_client_error(*status, buf_view(response), err);
     return 0;
@@ -345,6 +350,15 @@ static struct str text_member(struct str object, const char *key, struct arena *
     struct str value = json_get(object, str_of(key));
 
     return value.data && json_kind(value) == JSON_STRING ? json_string(value, arena) : STR_NONE;
+}
+
+int http_client_unauthorized(const struct http_client *client, struct err *err)
+{
+    if (client->has_token)
+        return err_set(err, ERR_UNAUTHORIZED, "the server refused the token; set PERDURA_TOKEN to "
+                       "the one the server was started with");
+    return err_set(err, ERR_UNAUTHORIZED, "the server needs a token; set PERDURA_TOKEN to the one "
+                   "the server was started with");
 }
 
 int http_client_error(int status, struct str body, struct err *err)

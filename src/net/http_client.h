@@ -40,6 +40,9 @@ void http_client_interrupt(struct http_client *client);
  * does not. Returns the negative code. */
 int http_client_error(int status, struct str body, struct err *err);
 
+/* The error of a 401: what is missing, and how to give it. Returns the negative code. */
+int http_client_unauthorized(const struct http_client *client, struct err *err);
+
 /* Appends text as one path segment or query value. */
 void http_client_escape(struct buf *out, struct str text);
 

@@ -8,6 +8,8 @@
 #include "worker/process_spawner.h"
 
 #include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define FILES_BYTES_MAX 16384
@@ -82,6 +84,37 @@ out:
     buf_deinit(&files);
 }
 
+uint32_t node_exposed_files(const struct settings *settings,
+                            struct str files[NODE_SECRET_FILES_MAX])
+{
+    const struct str paths[NODE_SECRET_FILES_MAX] = {
+        settings->token_file, settings->password_file, settings->tracing_headers_file};
+    uint32_t count = 0;
+    char path[4096];
+    struct stat info;
+
+    for (size_t i = 0; i < NODE_SECRET_FILES_MAX; i++) {
+        if (!paths[i].data || paths[i].len >= sizeof path)
+            continue;
+        snprintf(path, sizeof path, STR_FMT, STR_ARG(paths[i]));
+        if (stat(path, &info) == 0 && S_ISREG(info.st_mode) && info.st_mode & S_IROTH)
+            files[count++] = paths[i];
+    }
+    return count;
+}
+
+static void warn_of_files(const struct settings *settings, struct arena *arena,
+                          const struct log *log)
+{
+    struct str files[NODE_SECRET_FILES_MAX];
+    uint32_t count = node_exposed_files(settings, files);
+
+    for (uint32_t i = 0; i < count; i++)
+        LOG(log, LOG_WARN, "secrets.readable_by_all", KS("file", files[i]),
+            KS("hint", arena_format(arena, "every user of this machine can read it; run 'chmod 600 "
+                                    STR_FMT "'", STR_ARG(files[i]))));
+}
+
 static void warn(const struct command_risks *risks, const struct log *log)
 {
     if (risks->shared && risks->is_root)
@@ -116,6 +149,8 @@ struct spawner *commands_open(const struct settings *settings, bool has_store,
         rc = spawner_ready(spawner, err);
     if (rc == 0 && !settings->demo)
         warn(&risks, log);
+    if (rc == 0)
+        warn_of_files(settings, &arena, log);
     if (rc < 0) {
         spawner_close(spawner);
         spawner = NULL;

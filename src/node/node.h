@@ -192,6 +192,12 @@ struct command_risks {
 void node_command_risks(const struct settings *settings, bool has_store, struct arena *arena,
                         struct command_risks *risks);
 
+#define NODE_SECRET_FILES_MAX 3
+
+/* The files with secrets that every user of this machine may read; returns how many. */
+uint32_t node_exposed_files(const struct settings *settings,
+                            struct str files[NODE_SECRET_FILES_MAX]);
+
 /* doctor */
 enum doctor_verdict { DOCTOR_OK, DOCTOR_WARNING, DOCTOR_FAILURE };
 

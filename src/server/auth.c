@@ -168,12 +168,15 @@ static int check_token(const struct auth *auth, const struct http_request *reque
         SEEDED_BUG("token_not_asked_for"))
         return 0;
     if (!given.data)
-        return err_set(err, ERR_UNAUTHORIZED,
-                       "a token is needed: send 'Authorization: Bearer TOKEN'");
-    if (given.len <= scheme.len || !equal_any_case(str_span(given.data, scheme.len), scheme) ||
-        !hash_equal_secret(str_span(given.data + scheme.len, given.len - scheme.len),
+        return err_set(err, ERR_UNAUTHORIZED, "the request has no token; send the server's as "
+                       "'Authorization: Bearer TOKEN'");
+    if (given.len <= scheme.len || !equal_any_case(str_span(given.data, scheme.len), scheme))
+        return err_set(err, ERR_UNAUTHORIZED, "the Authorization header does not begin with "
+                       "'Bearer '; send 'Authorization: Bearer TOKEN'");
+    if (!hash_equal_secret(str_span(given.data + scheme.len, given.len - scheme.len),
                            auth->settings->token))
-        return err_set(err, ERR_UNAUTHORIZED, "the token is not the server's; see PERDURA_TOKEN");
+        return err_set(err, ERR_UNAUTHORIZED, "the token is wrong; send the one the server was "
+                       "started with");
     return 0;
 }
 

@@ -91,7 +91,7 @@ test('a server with a token asks for it, refuses a wrong one and keeps the right
         page = await openPage(browser, locked, '#/queues', { allow: [/401/] });
         await page.getByLabel('Token').fill('wrong');
         await page.getByRole('button', { name: 'Enter' }).click();
-        await page.getByText('the token is not the server').waitFor();
+        await page.getByText('the token is wrong').waitFor();
         await page.getByLabel('Token').fill('s3cret-token');
         await page.keyboard.press('Enter');
         await page.getByRole('heading', { name: 'Queues' }).waitFor();

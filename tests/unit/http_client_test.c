@@ -242,7 +242,8 @@ static void errors_of_the_server_become_errors_here(void **state)
         {503, "<html>", ERR_UNAVAILABLE, "The server answered with status 503.", ""},
         {502, "", ERR_UNAVAILABLE, "The server answered with status 502.", ""},
         {500, "{\"error\":7}", ERR_INTERNAL, "The server answered with status 500.", ""},
-        {401, "{}", ERR_UNAUTHORIZED, "The server answered with status 401.", ""},
+        {401, "{}", ERR_UNAUTHORIZED, "the server needs a token; set PERDURA_TOKEN to the one "
+         "the server was started with", ""},
         {302, "", ERR_MALFORMED, "The server answered with status 302.", ""},
     };
     struct server *server = server_start(200, "");
