@@ -163,6 +163,21 @@ class Outcomes(ServerTest):
         self.assertIn("timeout after 1s", task["error"])
 
 
+class Triggered(ServerTest):
+    config = ("handlers:\n" + rule("import", says('{"fail":{"error":"no luck","retryable":false}}'))
+              + rule("alert", "read -r task; echo \"{\\\"result\\\":$task}\" >&3"))
+
+    def test_d7_a_handler_finds_the_run_that_triggered_it_on_stdin(self):
+        for name in ("import", "alert"):
+            self.perdura("job", "create", name)
+        self.perdura("job", "depend", "alert", "--on", "import", "--type", "failure", "--trigger")
+        failed = self.perdura("job", "run", "import").stdout.strip()
+        run = wait_until(lambda: self.expect(200, "GET", "/v1/tasks?type=alert&status=completed")
+                         ["items"], what="the run of alert")[0]
+        self.assertEqual(self.task(run["id"])["result"]["data"], {"trigger": {
+            "task": failed, "job": "import", "status": "failed", "error": "no luck"}})
+
+
 class UnknownTypes(ServerTest):
     config = ("handlers:\n  - type: known\n    command: [\"true\"]\n    queues: [strict]\n"
               "lease: 3s\nqueues:\n  - {name: strict, on_no_handler: fail}\n")
