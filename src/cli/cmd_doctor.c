@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -32,32 +31,6 @@ static void add(struct doctor *doctor, enum doctor_verdict verdict, const char *
         (struct doctor_check){verdict, str_of(name), detail, fix};
 }
 
-static bool is_program(const char *path)
-{
-    struct stat info;
-
-    return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
-}
-
-/* As execvp would look for it. */
-static bool program_exists(struct arena *arena, const char *name)
-{
-    const char *path = getenv("PATH");
-
-    if (strchr(name, '/'))
-        return is_program(name);
-    while (path && *path) {
-        size_t len = strcspn(path, ":");
-        struct str full = arena_format(arena, "%.*s/%s", len ? (int)len : 1, len ? path : ".",
-                                       name);
-
-        if (full.data && is_program(full.data))
-            return true;
-        path += len + (path[len] == ':');
-    }
-    return false;
-}
-
 static void check_config(struct doctor *doctor)
 {
     const struct config *config = doctor->config;
@@ -79,7 +52,14 @@ static void check_handlers(struct doctor *doctor)
     for (uint32_t i = 0; i < settings->handlers_count; i++) {
         const struct handler_rule *rule = &settings->handlers[i];
 
-        if (rule->command && program_exists(arena, rule->command[0]))
+        if (rule->validate_command && !node_program_exists(rule, rule->validate_command)) {
+            missing++;
+            add(doctor, DOCTOR_FAILURE, "handler",
+                arena_format(arena, STR_FMT ": its validator %s cannot be run",
+                             STR_ARG(rule->type), rule->validate_command[0]),
+                STR("install the program, make it executable, or correct 'validate'"));
+        }
+        if (rule->command && node_program_exists(rule, rule->command))
             continue;
         missing++;
         if (!rule->command) {

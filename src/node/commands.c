@@ -5,10 +5,13 @@
 #include "node/node.h"
 #include "store/store.h"
 #include "worker/identity.h"
+#include "worker/process.h"
 #include "worker/process_spawner.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -134,6 +137,88 @@ static void warn(const struct command_risks *risks, const struct log *log)
                        "PERDURA_TOKEN, or give handlers a 'user'"));
 }
 
+/* ---- programs ---- */
+
+static bool is_program(int folder, const char *path)
+{
+    struct stat info;
+
+    return fstatat(folder, path, &info, 0) == 0 && S_ISREG(info.st_mode) &&
+           faccessat(folder, path, X_OK, AT_EACCESS) == 0;
+}
+
+static const char *search_path(const struct handler_rule *rule)
+{
+    const char *own = getenv("PATH");
+
+    for (char *const *at = rule->environment; at && *at; at++)
+        if (strncmp(*at, "PATH=", 5) == 0)
+            own = *at + 5;
+    return own ? own : PROCESS_PATH_DEFAULT;
+}
+
+static bool is_in_path(int folder, const char *path, const char *name)
+{
+    char file[PATH_MAX];
+
+    for (;; path++) {
+        size_t len = strcspn(path, ":");
+        int wrote = snprintf(file, sizeof file, "%.*s/%s", len ? (int)len : 1, len ? path : ".",
+                             name);
+
+        if (wrote > 0 && (size_t)wrote < sizeof file && is_program(folder, file))
+            return true;
+        path += len;
+        if (!*path)
+            return false;
+    }
+}
+
+/* The run begins in its folder, so names that do not begin at the root are looked up there. */
+bool node_program_exists(const struct handler_rule *rule, char *const *command)
+{
+    int folder = AT_FDCWD;
+    bool found;
+
+    if (rule->directory.data) {
+        char path[PATH_MAX];
+        int wrote = snprintf(path, sizeof path, STR_FMT, STR_ARG(rule->directory));
+
+        folder = wrote > 0 && (size_t)wrote < sizeof path
+                     ? open(path, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+        if (folder < 0)
+            return false;
+    }
+    found = strchr(command[0], '/') ? is_program(folder, command[0])
+                                    : is_in_path(folder, search_path(rule), command[0]);
+    if (folder != AT_FDCWD)
+        close(folder);
+    return found;
+}
+
+static void warn_missing(const struct handler_rule *rule, char *const *command, const char *what,
+                         const struct log *log)
+{
+    if (command && !node_program_exists(rule, command))
+        LOG(log, LOG_WARN, "handler.program_missing", KS("type", rule->type),
+            KC(what, command[0]),
+            KC("hint", "its tasks fail until the program is there; install it, make it executable, "
+                       "or correct the configuration"));
+}
+
+void commands_warn_missing(const struct settings *settings, bool has_store,
+                           const struct log *log)
+{
+    for (uint32_t i = 0; i < settings->handlers_count; i++) {
+        const struct handler_rule *rule = &settings->handlers[i];
+
+        if (!has_store || settings->workers != 0)
+            warn_missing(rule, rule->command, "command", log);
+        if (has_store)
+            warn_missing(rule, rule->validate_command, "validate", log);
+    }
+}
+
 struct spawner *commands_open(const struct settings *settings, bool has_store,
                               const struct log *log, struct err *err)
 {
@@ -151,6 +236,8 @@ struct spawner *commands_open(const struct settings *settings, bool has_store,
         warn(&risks, log);
     if (rc == 0)
         warn_of_files(settings, &arena, log);
+    if (rc == 0)
+        commands_warn_missing(settings, has_store, log);
     if (rc < 0) {
         spawner_close(spawner);
         spawner = NULL;

@@ -7,8 +7,12 @@
 #include "core/settings.h"
 #include "worker/spawner.h"
 
-/* Warns where commands can read secrets of this process's user. NULL with err where commands are
- * configured and cannot be started as they shall. */
+/* Warns of each program that is not there: of handlers that run here, on a server of validators. */
+void commands_warn_missing(const struct settings *settings, bool has_store,
+                           const struct log *log);
+
+/* Warns of that, and where commands can read secrets of this process's user. NULL with err where
+ * commands are configured and cannot be started as they shall. */
 struct spawner *commands_open(const struct settings *settings, bool has_store,
                               const struct log *log, struct err *err);
 

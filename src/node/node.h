@@ -198,6 +198,9 @@ void node_command_risks(const struct settings *settings, bool has_store, struct 
 uint32_t node_exposed_files(const struct settings *settings,
                             struct str files[NODE_SECRET_FILES_MAX]);
 
+/* Is the program of a handler's command (or validator) where its run would look for it? */
+bool node_program_exists(const struct handler_rule *rule, char *const *command);
+
 /* doctor */
 enum doctor_verdict { DOCTOR_OK, DOCTOR_WARNING, DOCTOR_FAILURE };
 

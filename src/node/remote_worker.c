@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/notify.h"
 #include "node/commands.h"
+#include "node/config_changes.h"
 #include "worker/source_remote.h"
 #include "worker/worker.h"
 
@@ -86,9 +87,19 @@ static int follow(struct remote *remote, struct buf *restart, struct err *err)
     return 0;
 }
 
+static void tell_changes(struct remote *remote, const struct settings *before)
+{
+    const struct config_reader reader = {.runs_handlers = true,
+                                         .has_queues = remote->options->queues_count > 0};
+
+    config_changes_tell(before, remote->settings, &reader, &remote->log);
+    commands_warn_missing(remote->settings, false, &remote->log);
+}
+
 /* SIGHUP: the whole of the configuration, or nothing of it. */
 static void reload(struct remote *remote)
 {
+    const struct settings *before = remote->settings;
     struct buf restart = BUF_INIT(RESTART_BYTES_MAX);
     struct err err = {0};
 
@@ -98,11 +109,13 @@ static void reload(struct remote *remote)
         LOG(&remote->log, LOG_ERROR, "config.refused", KC("reason", err.text),
             KC("hint", "the configuration before it stays in force"));
     else
+        tell_changes(remote, before);
+    if (err.code == ERR_NONE && restart.len)
+        LOG(&remote->log, LOG_WARN, "config.restart_needed", KS("settings", buf_view(&restart)));
+    if (err.code == ERR_NONE)
         LOG(&remote->log, LOG_INFO, "config.reloaded",
             KI("handlers", remote->settings->handlers_count),
             KI("queues", remote->settings->queues_count));
-    if (err.code == ERR_NONE && restart.len)
-        LOG(&remote->log, LOG_WARN, "config.restart_needed", KS("settings", buf_view(&restart)));
     notify_send(&remote->notify, "READY=1\nSTATUS=%s%.700s",
                 err.code == ERR_NONE ? "configuration read again" : "configuration refused: ",
                 err.code == ERR_NONE ? "" : err.text);

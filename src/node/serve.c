@@ -5,6 +5,7 @@
 #include "dispatch/span_export.h"
 #include "net/loop.h"
 #include "node/commands.h"
+#include "node/config_changes.h"
 #include "node/demo.h"
 #include "node/serve_stores.h"
 #include "node/service.h"
@@ -34,6 +35,7 @@ struct reload {
     pthread_t thread;
     bool runs;
     bool again;                   /* asked for once more meanwhile */
+    const struct settings *before;
     const struct settings *fresh; /* NULL = refused: err says why */
     struct err err;
     struct buf restart;
@@ -272,12 +274,21 @@ static void *reload_thread(void *ctx)
 
     reload->err = (struct err){0};
     reload->fresh = NULL;
+    reload->before = node->settings;
     buf_reset(&reload->restart);
     if (reload->source->reload(reload->source->ctx, &fresh, &reload->restart, &reload->err) == 0 &&
         apply_settings(node, fresh, &reload->err) == 0)
         reload->fresh = node->settings;
     loop_post(node->loop, &reload->over);
     return NULL;
+}
+
+static void tell_changes(struct node *node)
+{
+    const struct config_reader reader = {.runs_handlers = node->worker != NULL, .has_store = true};
+
+    config_changes_tell(node->reload.before, node->reload.fresh, &reader, &node->log);
+    commands_warn_missing(node->reload.fresh, true, &node->log);
 }
 
 static void tell_reloaded(struct node *node)
@@ -293,6 +304,7 @@ static void tell_reloaded(struct node *node)
         if (reload->restart.len)
             LOG(&node->log, LOG_WARN, "config.restart_needed",
                 KS("settings", buf_view(&reload->restart)));
+        tell_changes(node);
         LOG(&node->log, LOG_INFO, "config.reloaded", KI("handlers", reload->fresh->handlers_count),
             KI("queues", reload->fresh->queues_count));
         snprintf(status, sizeof status, "serving on http://%s, configuration read again",

@@ -21,7 +21,6 @@
 #define LAST_WAIT_MS 1000   /* at least this long is waited for a killed process to be gone */
 #define DRAIN_US CLOCK_SECOND_US /* for output left in pipes when everybody is dead */
 #define STARTS_MAX 5       /* of one run, each lost with a spawner that was killed just then */
-#define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
 
 enum phase { PHASE_RUNNING, PHASE_TERMINATING, PHASE_KILLING, PHASE_ABANDONED };
 
@@ -63,7 +62,7 @@ static struct str path_of(char *const *environment)
     for (; environment && *environment; environment++)
         if (strncmp(*environment, "PATH=", 5) == 0)
             return str_of(*environment + 5);
-    return STR(PATH_DEFAULT);
+    return STR(PROCESS_PATH_DEFAULT);
 }
 
 /* The files to try, in one allocation; searched here because the child may not allocate. */

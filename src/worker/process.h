@@ -13,6 +13,7 @@
 
 #define PROCESS_OUTPUT_BYTES_DEFAULT (10 * 1024 * 1024)
 #define PROCESS_CONTROL_LINE_BYTES (4 * 1024 * 1024) /* a checkpoint with its parts, and room */
+#define PROCESS_PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin" /* where there is no PATH */
 #define PROCESS_PATHS_MAX 64 /* folders of PATH that are tried */
 
 enum process_stream { PROCESS_OUT, PROCESS_ERR, PROCESS_CONTROL, PROCESS_STREAM_COUNT };

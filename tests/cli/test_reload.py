@@ -148,6 +148,75 @@ class Serving(ReloadTest):
         self.assertEqual(self.result("first"), "one")
 
 
+# Its programs: one found in PATH, one in the handler's own PATH, one in its folder; the others are
+# nowhere.
+PROGRAMS = r"""
+handlers:
+  - {type: here, command: ["true"]}
+  - {type: own, command: ["tool"], environment: {PATH: "{folder}"}}
+  - {type: beside, command: ["./tool"], directory: "{folder}"}
+  - {type: nowhere, command: ["no-such-program-anywhere"]}
+  - {type: text, command: ["{folder}/text"]}
+"""
+
+
+class Programs(ReloadTest):
+    config = FIRST
+
+    def missing(self, log):
+        return [(entry["type"], entry["command"]) for entry in
+                entries(log, "handler.program_missing")]
+
+    def test_a_handler_without_its_program_is_warned_of_at_the_start_and_after_a_reload(self):
+        tool = pathlib.Path(self.gates, "tool")
+        tool.write_text("#!/bin/sh\n")
+        tool.chmod(0o755)
+        pathlib.Path(self.gates, "text").write_text("no program\n")
+        expected = [("nowhere", "no-such-program-anywhere"), ("text", f"{self.gates}/text")]
+        self.configure(PROGRAMS)
+        self.hang_up("config.reloaded")
+        self.assertEqual(self.missing(self.server.log()), expected)
+        doctor = self.perdura("doctor", "--config", os.path.join(self.gates, "server.yaml"),
+                              code=1).stdout
+        for kind in ("here", "own", "beside"):
+            self.assertNotIn(f"handler: {kind}: ", doctor)
+        self.assertIn("nowhere: no-such-program-anywhere cannot be run", doctor)
+        before = len(self.server.log())
+        self.restart()
+        self.assertEqual(self.missing(self.server.log()[before:]), expected)
+
+
+LESS = r"""
+handlers:
+  - {type: kept, command: ["true"], queues: [stays]}
+"""
+MORE = LESS + r"""
+  - {type: gone:*, command: ["true"], queues: [left]}
+queues:
+  - {name: limited, concurrency: 2, serve: true}
+  - {name: plain, serve: true}
+"""
+
+
+class Less(ReloadTest):
+    config = MORE
+
+    def test_a_reload_names_what_it_takes_away_and_what_it_leaves(self):
+        self.configure(LESS)
+        self.hang_up("config.reloaded")
+        log = self.server.log()
+        self.assertEqual(entries(log, "config.types_not_handled")[0]["types"], "gone:*")
+        self.assertEqual(entries(log, "config.queues_not_served")[0]["queues"],
+                         "left, limited, plain")
+        [kept] = entries(log, "config.limits_kept")
+        self.assertEqual(kept["queues"], "limited")
+        self.assertIn("perdura queue limit", kept["hint"])
+        self.assertEqual(self.queue("limited")["concurrency"], 2)
+        self.hang_up("config.reloaded")  # nothing changed: nothing more is said
+        self.assertEqual(len(entries(self.server.log(), "config.limits_kept")), 1)
+        self.assertEqual(len(entries(self.server.log(), "config.queues_not_served")), 1)
+
+
 class WithoutHandlers(ReloadTest):
     config = "# nothing yet\n"
 
@@ -247,6 +316,15 @@ class Worker(ReloadTest):
         self.assertEqual(self.result("first"), "two")
         self.assertEqual(self.result("second"), "new")
         self.assertEqual(self.result("second", queue="other"), "new")
+        self.write("worker.yaml", FIRST + "  - {type: nowhere, command: [no-such-program]}\n")
+        self.hang_up("config.reloaded", self.log, process)
+        self.assertEqual(entries(self.log(), "config.types_not_handled")[0]["types"],
+                         "second, quick")
+        self.assertEqual(entries(self.log(), "config.queues_not_served")[0]["queues"], "other")
+        self.assertEqual(entries(self.log(), "config.limits_kept"), [])  # the server's to say
+        self.assertEqual(entries(self.log(), "handler.program_missing")[0]["type"], "nowhere")
+        self.write("worker.yaml", SECOND)
+        self.hang_up("config.reloaded", self.log, process)
         self.write("worker.yaml", WRONG)
         self.assertIn("worker.yaml:9", self.hang_up("config.refused", self.log,
                                                     process)["reason"])

@@ -1,0 +1,20 @@
+/* What a configuration that was read again takes away or leaves as it was, in lines of the log: a
+ * reload that says only "done" hides both. */
+#ifndef NODE_CONFIG_CHANGES_H
+#define NODE_CONFIG_CHANGES_H
+
+#include "base/log.h"
+#include "core/settings.h"
+
+struct config_reader {
+    bool runs_handlers; /* a worker, or a server with a pool */
+    bool has_queues;    /* it was told on the command line which queues it serves */
+    bool has_store;     /* a server */
+};
+
+/* Which types have no handler here any more, which queues are served no more, which queues keep
+ * limits that the file does not name any more. */
+void config_changes_tell(const struct settings *before, const struct settings *now,
+                         const struct config_reader *reader, const struct log *log);
+
+#endif
