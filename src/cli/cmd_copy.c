@@ -1,14 +1,17 @@
 /* perdura copy: moves everything from one store to another, SQLite or PostgreSQL, and compares them
- * afterwards. A bar on a terminal, a line per table otherwise. One thread. */
+ * afterwards. A bar on a terminal, otherwise a line now and then. One thread. */
 #include "base/clock.h"
 #include "base/json.h"
 #include "node/node.h"
 #include "cli/store_call.h"
 
+#include <stdlib.h>
+
 #define JSON_BYTES_MAX (256 * 1024)
 #define DRAW_EVERY_MS 100
-#define LINE_EVERY_MS 5000 /* where nobody looks */
+#define LINE_EVERY_MS 5000 /* into a pipe */
 #define LABEL_BYTES 200
+#define KEY_BYTES_MAX 4096
 
 static const struct flag flags[] = {
     {.name = "from", .type = FLAG_TEXT, .value = "STORE",
@@ -24,6 +27,8 @@ struct view {
     struct progress bar;
     int64_t began_us;
     int64_t drawn_ms; /* of elapsed time */
+    bool has_line;    /* into a pipe, of this half */
+    bool compares;
 };
 
 static void draw(struct view *view, const struct copy_step *step, int64_t elapsed_ms)
@@ -42,13 +47,17 @@ static void draw(struct view *view, const struct copy_step *step, int64_t elapse
 
 static void print_line(struct view *view, const struct copy_step *step, int64_t elapsed_ms)
 {
-    if (!step->begins && elapsed_ms - view->drawn_ms < LINE_EVERY_MS)
+    bool is_new_half = !view->has_line || step->compares != view->compares;
+
+    if (!is_new_half && elapsed_ms - view->drawn_ms < LINE_EVERY_MS)
         return;
     fprintf(view->call->notes.file, "%s %s (%lld of %lld rows)\n",
             step->compares ? "comparing" : "copying", step->table, (long long)step->done,
             (long long)step->total);
     fflush(view->call->notes.file);
     view->drawn_ms = elapsed_ms;
+    view->has_line = true;
+    view->compares = step->compares;
 }
 
 static void on_step(void *ctx, const struct copy_step *step)
@@ -148,10 +157,73 @@ static void print_text(struct call *call, const struct copy_report *report)
     if (report->differences == 0)
         terminal_line(&call->out, COLOUR_GREEN, STR("both stores are equal; serve the copy from "
                                                     "now on, the source is marked as moved"));
+}
+
+/* ---- the key that signs where logs stand ---- */
+
+/* STORE.log-key of a store that is a file; NULL of a database. */
+static const char *key_path(struct arena *arena, struct str store)
+{
+    if (str_starts(store, STR("sqlite:")))
+        store = str_span(store.data + 7, store.len - 7);
+    if (memmem(store.data, store.len, "://", 3))
+        return NULL;
+    return arena_format(arena, STR_FMT ".log-key", STR_ARG(store)).data;
+}
+
+static size_t read_key(const char *path, char *out)
+{
+    FILE *file = path ? fopen(path, "re") : NULL;
+    size_t len = file ? fread(out, 1, KEY_BYTES_MAX, file) : 0;
+
+    if (file)
+        fclose(file);
+    return len;
+}
+
+static bool same_key(const char *from, const char *to)
+{
+    char a[KEY_BYTES_MAX], b[KEY_BYTES_MAX];
+    size_t len = read_key(from, a);
+    bool same = len > 0 && len == read_key(to, b) && memcmp(a, b, len) == 0;
+
+    explicit_bzero(a, sizeof a);
+    explicit_bzero(b, sizeof b);
+    return same;
+}
+
+static bool has_records(const struct copy_report *report)
+{
     for (uint32_t i = 0; i < report->tables_count; i++)
         if (str_is(report->tables[i].name, "log_anchors") && report->tables[i].to_rows > 0)
-            fprintf(call->notes.file, "records about logs came along, their key did not: set "
-                    "log_key to the old STORE.log-key, or what follows is not signed by it\n");
+            return true;
+    return false;
+}
+
+/* It is a secret, so it is not copied without being asked for; what to run is said. A log_key of
+ * the configuration serves both stores. */
+static void note_key(struct call *call, const struct copy_request *request,
+                     const struct copy_report *report, const struct settings *settings)
+{
+    static const char otherwise[] = "otherwise the next server makes a new key, and 'perdura "
+                                    "verify' cannot prove the older log lines";
+    const char *from = key_path(&call->arena, request->from);
+    const char *to = key_path(&call->arena, request->to);
+    char *real = from ? realpath(from, NULL) : NULL;
+
+    if (settings->log_key.data || !has_records(report) || (real && same_key(from, to)))
+        ; /* nothing to do */
+    else if (real && to)
+        fprintf(call->notes.file, "The log key is not copied. Before you serve or verify the copy, "
+                "run: cp -p '%s' '%s'\n(%s)\n", from, to, otherwise);
+    else if (real)
+        fprintf(call->notes.file, "The log key is not copied. Before you serve or verify the copy, "
+                "put this into the configuration of its nodes: log_key: %s\n(%s)\n", real,
+                otherwise);
+    else
+        fprintf(call->notes.file, "The log key is not copied. Serve the copy with the log_key that "
+                "the source was served with\n(%s)\n", otherwise);
+    free(real);
 }
 
 static int copy(struct call *call, const struct config *config)
@@ -177,6 +249,8 @@ static int copy(struct call *call, const struct config *config)
         print_json(call, &report);
     else
         print_text(call, &report);
+    if (report.differences == 0)
+        note_key(call, &request, &report, &config->settings);
     if (report.differences > 0)
         return err_set(&call->err, ERR_CONFLICT, "the copy differs from its source and will not be "
                        "served; begin again with an empty target, and report this");
@@ -201,7 +275,8 @@ const struct command command_copy = {
                "are: workers go on reporting to a server on the new store. A run that was stopped "
                "goes on where it was when it is started again. At the end both stores are read "
                "again and compared; until then the copy cannot be served. From then on the source "
-               "is marked as moved, and serving it is refused.",
+               "is marked as moved, and serving it is refused. The key that signs log records "
+               "(STORE.log-key) stays where it is; the command says how to take it along.",
     .example = "perdura copy --from perdura.db --to postgres://perdura@db.example.org/perdura\n"
                "perdura copy --from postgres://perdura@db.example.org/perdura --to perdura.db",
     .flags = flags,

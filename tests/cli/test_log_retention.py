@@ -4,7 +4,10 @@ import contextlib
 import json
 import os
 import pathlib
+import re
+import shutil
 import sqlite3
+import subprocess
 import unittest
 
 import cli_harness
@@ -67,8 +70,32 @@ log_anchor_every: 100ms
         checked = self.verify(self.server.store)
         self.assertEqual((checked["log lines"], checked["emptied log lines"]), (2, 1))
         target = os.path.join(self.folder, "other.db")
-        self.perdura("copy", "--from", self.server.store, "--to", target)
+        said = self.perdura("copy", "--from", self.server.store, "--to", target).stderr
         self.assertEqual(self.verify(target)["emptied log lines"], 1)
+        [command] = re.findall(r"run: (cp -p .*)", said)
+        subprocess.run(command, shell=True, check=True, cwd=self.folder)
+        self.assertEqual(pathlib.Path(target + ".log-key").read_bytes(),
+                         pathlib.Path(self.server.store + ".log-key").read_bytes())
+        self.assertEqual(self.verify(target)["emptied log lines"], 1)
+
+    def test_f_j8_a_copy_says_how_its_log_key_comes_along(self):
+        self.emptied()
+        self.server.stop()
+        source, key = self.server.store, self.server.store + ".log-key"
+
+        def said(name, *more):
+            target = os.path.join(self.folder, name)
+            return self.perdura("copy", "--again", "--from", source, "--to", target, *more).stderr
+
+        self.assertIn(f"run: cp -p '{key}'", said("none.db"))
+        self.write("other.db.log-key", "another key")
+        self.assertIn(f"run: cp -p '{key}'", said("other.db", "--json"))
+        shutil.copy(key, os.path.join(self.folder, "same.db.log-key"))
+        self.assertNotIn("log key", said("same.db"))
+        config = self.write("key.yaml", f"log_key: {key}\n")
+        self.assertNotIn("log key", said("configured.db", "--config", config))
+        os.unlink(key)
+        self.assertIn("Serve the copy with the log_key", said("lost.db"))
 
 
 if __name__ == "__main__":
