@@ -96,6 +96,11 @@ bench-growth: all
 	@cmake --build $(BUILD) --target $(BENCH_PROGRAMS)
 	@python3 bench/run.py --build $(BUILD) --only growth,pg-growth $(ARGS)
 
+# Do claims cost more beside a million waiting tasks of a type that no worker serves, on both stores?
+bench-unserved: all
+	@cmake --build $(BUILD) --target $(BENCH_PROGRAMS)
+	@python3 bench/run.py --build $(BUILD) --only unserved $(ARGS)
+
 # Do tables on PostgreSQL stay as they should while tasks come and go at a steady rate?
 CHURN_MINUTES ?= 30
 bench-churn: all
@@ -131,5 +136,5 @@ clean:
 	rm -rf $(BUILD) $(BUILD)-faults $(BUILD)-clang $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz \
 	$(BUILD)-coverage
 
-.PHONY: all run test test-asan test-tsan fuzz coverage faults model bench bench-growth bench-churn \
-	soak calendar-proof lint screenshots install deps-test clean
+.PHONY: all run test test-asan test-tsan fuzz coverage faults model bench bench-growth bench-unserved \
+	bench-churn soak calendar-proof lint screenshots install deps-test clean

@@ -11,8 +11,8 @@
  *                                                    or a process handler that looks at the clock
  *
  * WHERE is a file, http://HOST:PORT or postgres://...; there every process is a node. With
- * `--filled 1` a drain finds its tasks there and makes none. Without --concurrency and --batch the
- * library's defaults hold. Times are of CLOCK_MONOTONIC, taken before the enqueue call and at the
+ * `--filled 1` a drain finds its tasks there and makes none. With `--type T` tasks are of that type, and
+ * consumers claim no other. Without --concurrency and --batch the library's defaults hold. Times are of CLOCK_MONOTONIC, taken before the enqueue call and at the
  * handler's first line; begin and end are printed, so that several processes can be measured
  * together. A drain counts until the worker has stopped: everything is reported and durable. */
 #include <perdura.h>
@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #define PAYLOAD "{\"to\":\"user@example.com\",\"subject\":\"hello\",\"body\":\"some text that is " \
@@ -44,6 +45,7 @@ struct options {
     unsigned batch;
     unsigned rate;
     unsigned filled;
+    const char *type;
 };
 
 struct bench {
@@ -54,6 +56,7 @@ struct bench {
     int64_t *samples_ns;
     char (*probes)[PD_ID_BYTES];
     unsigned probes_count;
+    double cpu_us; /* used before the run that is measured */
     pthread_mutex_t lock;
     pthread_cond_t all_ran;
 };
@@ -72,6 +75,11 @@ static void die(struct bench *bench, const char *what)
     exit(1);
 }
 
+static const char *type_of(const struct bench *bench)
+{
+    return bench->options->type ? bench->options->type : "bench";
+}
+
 static void check(struct bench *bench, int rc, const char *what)
 {
     if (rc < 0)
@@ -88,7 +96,7 @@ static void fill(struct bench *bench)
 
     for (unsigned i = 0; i < ENQUEUE_BATCH; i++)
         specs[i] = (struct pd_task_spec){.size = sizeof(struct pd_task_spec),
-                                         .type = "bench", .payload = PAYLOAD};
+                                         .type = type_of(bench), .payload = PAYLOAD};
     for (unsigned done = 0; done < tasks;) {
         unsigned count = tasks - done < ENQUEUE_BATCH ? tasks - done : ENQUEUE_BATCH;
 
@@ -124,15 +132,25 @@ static long status_kib(const char *key)
     return kib;
 }
 
+static double cpu_us(void)
+{
+    struct rusage usage;
+
+    getrusage(RUSAGE_SELF, &usage);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1e6 +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+}
+
 static void print_drain(const struct bench *bench, int64_t began_ns, int64_t ended_ns)
 {
     unsigned tasks = bench->options->tasks;
 
     printf("{\"mode\":\"%s\",\"tasks\":%u,\"concurrency\":%u,\"batch\":%u,\"began_ns\":%lld,"
-           "\"ended_ns\":%lld,\"per_second\":%.0f,\"worker_mib\":%.1f}\n",
+           "\"ended_ns\":%lld,\"per_second\":%.0f,\"worker_mib\":%.1f,"
+           "\"cpu_us_per_task\":%.2f}\n",
            bench->options->mode, tasks, bench->options->concurrency, bench->options->batch,
            (long long)began_ns, (long long)ended_ns, tasks * 1e9 / (double)(ended_ns - began_ns),
-           (double)status_kib("VmRSS") / 1024);
+           (double)status_kib("VmRSS") / 1024, (cpu_us() - bench->cpu_us) / tasks);
     fflush(stdout);
 }
 
@@ -221,8 +239,9 @@ static void drain(struct bench *bench)
 
     if (!bench->options->filled)
         fill(bench);
+    bench->cpu_us = cpu_us();
     began_ns = now_ns();
-    worker = start_worker(bench, "bench", nothing);
+    worker = start_worker(bench, type_of(bench), nothing);
     wait_for_all(bench);
     check(bench, pd_worker_stop(worker, 10000), "stop");
     ended_ns = now_ns();
@@ -255,9 +274,12 @@ static void *consume_thread(void *ctx)
     unsigned batch = bench->options->batch ? bench->options->batch : 100;
     unsigned tasks = bench->options->tasks, first;
     struct pd_report *reports = calloc(batch, sizeof *reports);
+    struct pd_worker_options options = {.size = sizeof(struct pd_worker_options),
+                                        .types = &bench->options->type,
+                                        .types_count = bench->options->type ? 1 : 0};
     struct pd_consumer *consumer;
 
-    check(bench, pd_consumer_open(bench->pd, NULL, &consumer), "consumer");
+    check(bench, pd_consumer_open(bench->pd, &options, &consumer), "consumer");
     while (reports && (first = atomic_fetch_add(&bench->asked, batch)) < tasks) {
         unsigned wanted = tasks - first < batch ? tasks - first : batch;
         unsigned done = 0;
@@ -285,6 +307,7 @@ static void consume(struct bench *bench)
 
     if (!bench->options->filled)
         fill(bench);
+    bench->cpu_us = cpu_us();
     began_ns = now_ns();
     run_threads(bench, consume_thread, count);
     print_drain(bench, began_ns, now_ns());
@@ -295,9 +318,9 @@ static void consume(struct bench *bench)
 
 static void *enqueue_thread(void *ctx)
 {
-    static const struct pd_task_spec one = {.size = sizeof(struct pd_task_spec),
-                                            .type = "bench", .payload = PAYLOAD};
     struct bench *bench = ctx;
+    const struct pd_task_spec one = {.size = sizeof(struct pd_task_spec),
+                                     .type = type_of(bench), .payload = PAYLOAD};
     unsigned batch = bench->options->batch ? bench->options->batch : 1;
     struct pd_task_spec *specs = calloc(batch, sizeof *specs);
 
@@ -422,7 +445,7 @@ static void read_options(int argc, char **argv, struct options *options)
     *options = (struct options){.tasks = 1000, .rate = 100};
     if (argc < 3) {
         fprintf(stderr, "usage: lib_load drain|consume|enqueue|latency|listen|offer WHERE "
-                        "[--tasks N] [--concurrency N] [--batch N] [--rate N]\n");
+                        "[--tasks N] [--concurrency N] [--batch N] [--rate N] [--type T]\n");
         exit(2);
     }
     options->mode = argv[1];
@@ -438,6 +461,8 @@ static void read_options(int argc, char **argv, struct options *options)
             options->batch = number(value, PD_BATCH_MAX);
         else if (strcmp(argv[i], "--filled") == 0)
             options->filled = number(value, 1);
+        else if (strcmp(argv[i], "--type") == 0)
+            options->type = value;
         else
             options->rate = number(value, 1000000);
     }

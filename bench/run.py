@@ -3,14 +3,14 @@
 figures in reports/bench.json and writes docs/benchmarks.md from them.
 
     python3 bench/run.py [--build build] [--turns 3] [--quick] [--report-only]
-                         [--only raw,own,peers,pg,memory,growth,pg-growth,churn,instructions,calendar,
-                                 dashboard] [--minutes 30]
+                         [--only raw,own,peers,pg,memory,growth,pg-growth,unserved,churn,instructions,
+                                 calendar,dashboard] [--minutes 30]
 
 In a turn everything is measured once, one after the other; the next turn begins anew. So what
 disturbs the machine for a while disturbs all of them, and the median over the turns is kept. A run
 of some parts (--only) replaces those in the file and leaves the others as they were, with the date
 they have. Growth takes minutes to prepare and is only measured when it is named, or by
-`make bench-growth`; the churn takes --minutes, and is measured by `make bench-churn`. --quick is
+`make bench-growth`; unserved likewise, by `make bench-unserved`; the churn takes --minutes, and is measured by `make bench-churn`. --quick is
 for trying it out; its figures are noise. It can be interrupted at any time: what was started is
 stopped, and nothing is written before all turns are done."""
 import argparse
@@ -40,9 +40,10 @@ import own_pg  # noqa: E402
 import peers  # noqa: E402
 import report  # noqa: E402
 import schedule  # noqa: E402
+import unserved  # noqa: E402
 
-PARTS = ("raw", "own", "peers", "pg", "memory", "growth", "pg-growth", "churn", "instructions",
-         "calendar", "dashboard")
+PARTS = ("raw", "own", "peers", "pg", "memory", "growth", "pg-growth", "unserved", "churn",
+         "instructions", "calendar", "dashboard")
 DEFAULT_PARTS = ("raw", "own", "peers", "pg", "memory", "instructions", "calendar", "dashboard")
 RESULTS = os.path.join(ROOT, "reports", "bench.json")
 PAGE = os.path.join(ROOT, "docs", "benchmarks.md")
@@ -176,6 +177,8 @@ def measure(arguments, parts, results, say):
         put(results, "growth", growth.measure(arguments.build, say, arguments.quick), machine)
     if "pg-growth" in parts:
         put(results, "pg_growth", growth_pg.measure(arguments.build, say, arguments.quick), machine)
+    if "unserved" in parts:
+        put(results, "unserved", unserved.measure(arguments.build, say, arguments.quick), machine)
     if "churn" in parts:
         put(results, "churn", churn_pg.measure(arguments.build, say, arguments.minutes,
                                                quick=arguments.quick), machine)

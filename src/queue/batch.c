@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#define CLOCKS_DIFFER_US_MAX CLOCK_SECOND_US /* else one of them is wrong, and is not followed */
 #define BATCH_BYTES_KEEP (4 * 1024 * 1024)
 
 void batch_begin(struct batch *batch, struct queue *queue, int64_t now_us)
@@ -25,6 +26,17 @@ void batch_begin(struct batch *batch, struct queue *queue, int64_t now_us)
     batch->wall_us = queue->store->shared ? now_us : clock_wall_us(); /* one clock for all (F-C3) */
     batch->number++;
     log_heads_begin(batch);
+}
+
+void batch_catch_up(struct batch *batch, int64_t other_us)
+{
+    struct queue *queue = batch->queue;
+    int64_t now_us = queue_clock_us(queue);
+
+    if (other_us > now_us && other_us - now_us < CLOCKS_DIFFER_US_MAX)
+        now_us = queue->last_now_us = other_us;
+    if (now_us > batch->now_us)
+        batch->now_us = batch->wall_us = now_us;
 }
 
 void batch_reset(struct batch *batch)

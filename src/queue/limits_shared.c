@@ -29,6 +29,7 @@ static struct str bucket_name(const struct limit *limit, char kind, char *out)
     return str_span(out, len + limit->name.len);
 }
 
+/* Takes what the last one took as past: tasks start in the order in which the row was held. */
 static int load_bucket(struct batch *batch, struct limit *limit, const struct rate_rule *rate,
                        char kind, struct err *err)
 {
@@ -41,8 +42,11 @@ static int load_bucket(struct batch *batch, struct limit *limit, const struct ra
     limit->rated = rate->count > 0;
     if (!limit->rated)
         return 0;
-    return batch->store->verbs->bucket_load(batch->store, batch->queue->config.namespace_name,
-                                            bucket_name(limit, kind, name), &limit->bucket, err);
+    if (batch->store->verbs->bucket_load(batch->store, batch->queue->config.namespace_name,
+                                         bucket_name(limit, kind, name), &limit->bucket, err) < 0)
+        return -(int)err->code;
+    batch_catch_up(batch, limit->bucket.updated_us);
+    return 0;
 }
 
 static int64_t held_of(const struct held_count *counts, uint32_t count, struct str type)
@@ -136,6 +140,7 @@ int limits_look(struct batch *batch, struct queue_state *state, struct err *err)
         batch->store->verbs->limits_lock(batch->store, batch->queue->config.namespace_name,
                                          rule->name, &batch->arena, &counts, &count, err) < 0)
         return -(int)err->code;
+    batch_catch_up(batch, 0); /* it may have waited for the row */
     state->whole.running = held_of(counts, count, STR_NONE);
     if (load_bucket(batch, &state->whole, &rule->rate, 'q', err) < 0)
         return -(int)err->code;

@@ -417,6 +417,10 @@ void spans_ended(struct batch *batch, const struct task *task, enum execution_st
 void spans_tell(struct queue *queue, struct batch *batch);
 /* batch.c */
 void batch_begin(struct batch *batch, struct queue *queue, int64_t now_us);
+
+/* Time has passed while the batch waited for another node: what follows happens now, and not before
+ * the given time of another node, whose clock may differ a little. */
+void batch_catch_up(struct batch *batch, int64_t other_us);
 void batch_reset(struct batch *batch);
 void batch_deinit(struct batch *batch);
 int batch_flush(struct batch *batch, struct err *err);
