@@ -95,8 +95,8 @@ int64_t guard_wrong(struct auth_guard *guard, const struct http_address *address
 
     guard->wrong_total++;
     log_minute(guard, now_us, log);
-    if (!at)
-        return 0;
+    if (!at) /* so many guess at once that this one may as well be of them */
+        return GUARD_DELAY_US;
     if (now_us - at->window_us >= WINDOW_US) {
         at->window_us = now_us;
         at->wrong = 0;

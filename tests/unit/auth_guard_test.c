@@ -90,6 +90,24 @@ static void more_addresses_than_places_neither_fail_nor_lose_those_that_wait(voi
     assert_true(guard_refuses(guard, &bad, SECOND_US));
 }
 
+/* Else many addresses that guess together would make room for guesses without end. */
+static void an_address_without_a_place_waits(void **state)
+{
+    struct auth_guard *guard = *state;
+    struct http_address late = {{9, 9, 9}};
+
+    for (uint32_t i = 0; i < 20000; i++) {
+        struct http_address from = {{0}};
+
+        memcpy(from.bytes, &i, sizeof i);
+        from.bytes[15] = 7;
+        for (int guess = 0; guess < GUARD_FREE_MAX + GUARD_HELD_MAX; guess++)
+            guard_wrong(guard, &from, SECOND_US, NULL);
+    }
+    assert_int_equal(guard_wrong(guard, &late, SECOND_US, NULL), GUARD_DELAY_US);
+    assert_int_equal(guard_wrong(guard, &late, 62 * SECOND_US, NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -100,6 +118,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_minute_later_all_is_forgotten, setup, teardown),
         cmocka_unit_test_setup_teardown(
             more_addresses_than_places_neither_fail_nor_lose_those_that_wait, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_address_without_a_place_waits, setup, teardown),
     };
 
     return cmocka_run_group_tests_name("auth_guard", tests, NULL, NULL);
