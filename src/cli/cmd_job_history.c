@@ -9,7 +9,7 @@
 static const struct view_column columns[] = {
     {"PLANNED", "/planned_at", VIEW_TIME | VIEW_SPARE(6)},
     {"STARTED", "/started_at", VIEW_TIME},
-    {"STATUS", "/status", VIEW_STATUS},
+    {"STATUS", "/status", VIEW_EXECUTION},
     {"DURATION", "/duration_ms", VIEW_DURATION | VIEW_SPARE(1)},
     {"ATTEMPT", "/attempt_number", VIEW_NUMBER | VIEW_SPARE(3)},
     {"TASK", "/task_id", VIEW_ID},

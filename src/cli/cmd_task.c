@@ -66,7 +66,7 @@ static const struct view_column event_columns[] = {
 
 static const struct view_column execution_columns[] = {
     {"ATTEMPT", "/attempt_number", VIEW_NUMBER},
-    {"STATUS", "/status", VIEW_STATUS},
+    {"STATUS", "/status", VIEW_EXECUTION},
     {"STARTED", "/started_at", VIEW_TIME},
     {"DURATION", "/duration_ms", VIEW_DURATION},
     {"WORKER", "/worker_id", VIEW_TEXT | VIEW_SPARE(2)},

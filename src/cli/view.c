@@ -25,7 +25,8 @@ enum colour view_status_colour(struct str status)
                  {"critical", COLOUR_RED},    {"warning", COLOUR_YELLOW},
                  {"partial", COLOUR_YELLOW},  {"paused", COLOUR_YELLOW},
                  {"recovering", COLOUR_YELLOW},
-                 {"cancelled", COLOUR_DIM},   {"offline", COLOUR_DIM},     {"DEBUG", COLOUR_DIM}};
+                 {"cancelled", COLOUR_DIM},   {"released", COLOUR_DIM},
+                 {"offline", COLOUR_DIM},     {"DEBUG", COLOUR_DIM}};
 
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
         if (str_is(status, table[i].status))
@@ -55,6 +56,17 @@ struct str view_items(struct str reply)
 static struct str as_text(struct call *call, struct str value)
 {
     return json_kind(value) == JSON_STRING ? json_string(value, &call->arena) : value;
+}
+
+/* The store knows no more than that nobody finished it; that its worker gave it back, and the task
+ * goes on elsewhere, is the reason. */
+static struct str as_execution(struct call *call, struct str execution, struct str status)
+{
+    struct str reason = json_pointer(execution, STR("/error_data/reason"), &call->arena);
+
+    if (reason.data && str_is(as_text(call, reason), "released"))
+        return STR("released");
+    return as_text(call, status);
 }
 
 static struct str as_age(struct call *call, struct str value)
@@ -218,6 +230,10 @@ static struct cell make_cell(struct call *call, struct str object, const struct 
     switch ((enum view_kind)kind) {
     case VIEW_STATUS:
         cell.text = as_text(call, value);
+        cell.colour = view_status_colour(cell.text);
+        break;
+    case VIEW_EXECUTION:
+        cell.text = as_execution(call, object, value);
         cell.colour = view_status_colour(cell.text);
         break;
     case VIEW_AGE:

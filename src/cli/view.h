@@ -10,6 +10,7 @@ enum view_kind {
     VIEW_ID,       /* the same, never cut */
     VIEW_NUMBER,
     VIEW_STATUS,   /* in its colour */
+    VIEW_EXECUTION, /* the same of an execution: one whose worker gave it back is released */
     VIEW_AGE,      /* a time as how long ago: 5m 03s */
     VIEW_TIME,
     VIEW_DURATION, /* milliseconds */

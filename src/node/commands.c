@@ -196,14 +196,13 @@ bool node_program_exists(const struct handler_rule *rule, char *const *command)
     return found;
 }
 
+/* Commands may hold secrets and stay out of the log. */
 static void warn_missing(const struct handler_rule *rule, char *const *command, const char *what,
                          const struct log *log)
 {
     if (command && !node_program_exists(rule, command))
-        LOG(log, LOG_WARN, "handler.program_missing", KS("type", rule->type),
-            KC(what, command[0]),
-            KC("hint", "its tasks fail until the program is there; install it, make it executable, "
-                       "or correct the configuration"));
+        LOG(log, LOG_WARN, "handler.program_missing", KS("type", rule->type), KC("setting", what),
+            KC("hint", "its tasks fail until the program is there; 'perdura doctor' names it"));
 }
 
 void commands_warn_missing(const struct settings *settings, bool has_store,

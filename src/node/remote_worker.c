@@ -5,6 +5,7 @@
 #include "base/notify.h"
 #include "node/commands.h"
 #include "node/config_changes.h"
+#include "node/stop_words.h"
 #include "worker/source_remote.h"
 #include "worker/worker.h"
 
@@ -166,16 +167,16 @@ static struct worker *connect_worker(struct remote *remote, struct source *sourc
 static void *hurry(void *ctx)
 {
     struct remote *remote = ctx;
-    int words = 0;
+    unsigned signals = 1;
 
     for (;;) {
         int signo = 0;
 
         if (sigwait(&remote->set, &signo) != 0 || signo == SIGHUP)
             continue;
-        if (++words > 1)
+        stop_words_tell(&remote->log, "worker.stopping", signo, ++signals, remote->worker, 0);
+        if (signals > 2)
             _exit(1);
-        LOG(&remote->log, LOG_INFO, "worker.stopping", KI("signal", signo));
         worker_hurry(remote->worker);
     }
     return NULL;
@@ -188,7 +189,8 @@ static void stop(struct remote *remote, int signo)
     bool listens;
 
     notify_send(&remote->notify, "STOPPING=1");
-    LOG(&remote->log, LOG_INFO, "worker.stopping", KI("signal", signo));
+    stop_words_tell(&remote->log, "worker.stopping", signo, 1, remote->worker,
+                    remote->settings->grace_ms);
     listens = pthread_create(&listener, NULL, hurry, remote) == 0;
     if (worker_stop(remote->worker, remote->settings->grace_ms, &err) < 0)
         LOG(&remote->log, LOG_WARN, "worker.not_stopped", KC("reason", err.text));

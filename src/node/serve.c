@@ -9,6 +9,7 @@
 #include "node/demo.h"
 #include "node/serve_stores.h"
 #include "node/service.h"
+#include "node/stop_words.h"
 #include "queue/anchor_file.h"
 #include "server/auth.h"
 #include "server/server.h"
@@ -59,7 +60,9 @@ struct node {
     _Atomic(struct worker *) worker; /* a reload may start it */
     pthread_t stopper;
     struct reload reload;
+    int64_t grace_ms; /* the loop's own, because a reload runs beside it */
     unsigned stop_signals;
+    struct worker_counts ended; /* of the workers, when they have stopped */
     bool stopper_runs;
     struct loop_item workers_stopped;
 };
@@ -179,6 +182,8 @@ static void *stop_workers(void *ctx)
         pthread_join(node->reload.thread, NULL);
     if (node->worker && worker_stop(node->worker, node->settings->grace_ms, &err) < 0)
         LOG(&node->log, LOG_WARN, "workers.not_stopped", KC("reason", err.text));
+    if (node->worker)
+        node->ended = worker_counts(node->worker);
     validator_questions_halt(node->questions);
     node->workers_stopped.run = on_workers_stopped;
     loop_post(node->loop, &node->workers_stopped);
@@ -191,8 +196,9 @@ static void on_signal(int signo, void *ctx)
 {
     struct node *node = ctx;
 
-    LOG(&node->log, LOG_INFO, "node.stopping", KI("signal", signo));
-    if (++node->stop_signals > 2)
+    stop_words_tell(&node->log, "node.stopping", signo, ++node->stop_signals, node->worker,
+                    node->grace_ms);
+    if (node->stop_signals > 2)
         _exit(1);
     if (node->stop_signals == 2) {
         if (node->worker)
@@ -332,6 +338,7 @@ static void on_reloaded(struct loop_item *item)
     pthread_join(node->reload.thread, NULL);
     node->reload.runs = false;
     if (node->reload.fresh) {
+        node->grace_ms = node->reload.fresh->grace_ms;
         server_configure(atomic_load(&node->server), node->reload.fresh);
         atomic_store(&node->log.level, log_level_of(node->reload.fresh->log_level));
     }
@@ -454,6 +461,7 @@ static void hold_hangup(int how)
 int node_serve_main(const struct settings *settings, const struct node_config *config)
 {
     struct node node = {.settings = settings,
+                        .grace_ms = settings->grace_ms,
                         .reload = {.source = config,
                                    .restart = BUF_INIT(RESTART_BYTES_MAX),
                                    .over = {.run = on_reloaded}}};
@@ -483,5 +491,8 @@ int node_serve_main(const struct settings *settings, const struct node_config *c
         fprintf(stderr, "perdura: %s\n", err.text);
     }
     stop(&node);
+    if (node.stop_signals)
+        LOG(&node.log, LOG_INFO, "node.stopped", KI("finished", node.ended.finished),
+            KI("handed_back", node.ended.handed_back));
     return rc < 0 ? (err.code ? err_exit_code(err.code) : 1) : 0;
 }

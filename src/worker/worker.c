@@ -274,7 +274,8 @@ static void finish(struct worker *worker)
         LOG(worker->log, LOG_WARN, "worker.leave_failed", KC("error", err.text));
     worker->stopped = true;
     if (worker->registrations)
-        LOG(worker->log, LOG_INFO, "worker.stopped", KS("worker", worker->id));
+        LOG(worker->log, LOG_INFO, "worker.stopped", KS("worker", worker->id),
+            KI("finished", worker->finished), KI("handed_back", worker->handed_back));
 }
 
 /* With the server away slots may wait for room to report: they get it when the reporter gives up,
@@ -338,7 +339,8 @@ struct worker_counts worker_counts(struct worker *worker)
 
     pthread_mutex_lock(&worker->lock);
     counts = (struct worker_counts){worker->running_count, worker->quarantined_count,
-                                    worker->ready_count, worker->held_count};
+                                    worker->ready_count, worker->held_count,
+                                    worker->finished, worker->handed_back};
     pthread_mutex_unlock(&worker->lock);
     return counts;
 }

@@ -71,6 +71,8 @@ struct worker_counts {
     uint32_t quarantined; /* slots whose process could not be killed */
     uint32_t waiting;     /* claimed, no slot yet */
     uint32_t held;        /* all leases, also those whose outcome is on its way */
+    uint32_t finished;    /* since worker_stop began: ended by themselves, ... */
+    uint32_t handed_back; /* ... given back */
 };
 struct worker_counts worker_counts(struct worker *worker);
 

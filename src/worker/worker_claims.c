@@ -302,6 +302,18 @@ static void end_run(struct worker *worker, struct run *run)
     worker_run_end(worker, run);
 }
 
+/* What the end of the worker did to its tasks, as far as the source has it. Under the lock. */
+static void count_end(struct worker *worker, const struct report *report,
+                      const struct report_result *result)
+{
+    if (!worker->stopping || report->op == REPORT_OP_COUNT || result->code != ERR_NONE)
+        return;
+    if (report->op == REPORT_RELEASE)
+        worker->handed_back++;
+    else
+        worker->finished++;
+}
+
 /* Two passes: a run ends only after everything of it was looked at. */
 void worker_answered(void *ctx, const struct report *reports, const struct reporter_entry *entries,
                      const struct report_result *results, uint32_t count)
@@ -320,8 +332,10 @@ void worker_answered(void *ctx, const struct report *reports, const struct repor
     for (uint32_t i = 0; i < count; i++) {
         struct run *run = (struct run *)entries[i].task;
 
-        if (entries[i].final && !replace_outcome(worker, run, &reports[i], &results[i]))
-            end_run(worker, run);
+        if (!entries[i].final || replace_outcome(worker, run, &reports[i], &results[i]))
+            continue;
+        count_end(worker, &reports[i], &results[i]);
+        end_run(worker, run);
     }
     if (worker->stopping)
         pthread_cond_broadcast(&worker->calm);

@@ -103,6 +103,8 @@ struct worker {
     bool beats_over;
     bool beat_soon; /* a task was stopped that is not ours any more: the next beat tells */
     bool stopped;
+    uint32_t finished;    /* outcomes that were stored since it stops, and ... */
+    uint32_t handed_back; /* ... tasks that are again in line */
     int64_t heartbeat_ms;
     int64_t lease_ms;
     uint64_t registrations;

@@ -118,6 +118,9 @@ test('a task shows why it does not run, its attempts, events, checkpoints, log, 
     await page.locator('.why', { hasText: /worker/ }).waitFor();
     await server.worker('w-story', { queues: ['story'] });
     let [held] = await server.claim('w-story');
+    await server.report('w-story', [held, 'start'], [held, 'release']);
+    await page.locator('.attempt-text', { hasText: 'handed back' }).waitFor();
+    [held] = await server.claim('w-story');
     await server.report('w-story', [held, 'fail', { error: 'first try broke' }]);
     [held] = await server.claim('w-story');
     await server.report('w-story', [held, 'start'], [held, 'progress', { progress: 40, state: 'Half way' }],
@@ -125,7 +128,7 @@ test('a task shows why it does not run, its attempts, events, checkpoints, log, 
         [held, 'log', { level: 'WARN', message: 'a line of the log', context: { n: 1 } }]);
     await page.getByText('first try broke').first().waitFor();
     await page.getByText('Attempt 2').waitFor();
-    assert.doesNotMatch(await page.locator('main').innerText(), /lease/i);
+    assert.doesNotMatch(await page.locator('main').innerText(), /\blease/i);
     await page.getByRole('tab', { name: /Log/ }).click();
     await page.getByText('a line of the log').waitFor();
     await server.report('w-story', [held, 'log', { level: 'INFO', message: 'and one more' }]);

@@ -164,7 +164,7 @@ class Programs(ReloadTest):
     config = FIRST
 
     def missing(self, log):
-        return [(entry["type"], entry["command"]) for entry in
+        return [(entry["type"], entry["setting"]) for entry in
                 entries(log, "handler.program_missing")]
 
     def test_a_handler_without_its_program_is_warned_of_at_the_start_and_after_a_reload(self):
@@ -172,7 +172,7 @@ class Programs(ReloadTest):
         tool.write_text("#!/bin/sh\n")
         tool.chmod(0o755)
         pathlib.Path(self.gates, "text").write_text("no program\n")
-        expected = [("nowhere", "no-such-program-anywhere"), ("text", f"{self.gates}/text")]
+        expected = [("nowhere", "command"), ("text", "command")]
         self.configure(PROGRAMS)
         self.hang_up("config.reloaded")
         self.assertEqual(self.missing(self.server.log()), expected)
@@ -272,14 +272,41 @@ class Hurry(ReloadTest):
     def test_f_a18_a_second_signal_gives_tasks_back_at_once_and_counts_no_crash(self):
         ids = self.held(3)
         self.server.process.send_signal(signal.SIGINT)
-        wait_until(lambda: entries(self.server.log(), "node.stopping"), what="the first word")
+        [first] = wait_until(lambda: entries(self.server.log(), "node.stopping"),
+                             what="the first word")
+        self.assertEqual(first["running"], 3)
+        self.assertRegex(first["hint"], "waits up to 60s for running tasks .* a second Ctrl-C")
         self.server.process.send_signal(signal.SIGINT)
         self.assertEqual(self.server.process.wait(40), 0)  # the grace is a minute
+        [stopped] = entries(self.server.log(), "node.stopped")
+        self.assertEqual((stopped["finished"], stopped["handed_back"]), (0, 3))
         self.configure("# none\n")
         self.server.process.stdout.close()
         self.server.start()
         self.local.connection = None
+        self.url = "http://%s:%d" % self.server.address
         self.check_given_back(ids)
+        [attempt] = self.perdura("task", "executions", ids[0]).stdout.splitlines()[1:]
+        self.assertEqual(attempt.split()[1], "released")
+
+    def test_what_ends_within_the_grace_is_counted_as_finished(self):
+        self.configure(HELD.replace("while :; do", "while [ ! -e {folder}/go ]; do"))
+        self.hang_up("config.reloaded")
+        self.held(2)
+        self.server.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: entries(self.server.log(), "node.stopping"), what="the signal's line")
+        self.open_gate()
+        self.assertEqual(self.server.process.wait(DEADLINE_S), 0)
+        [stopped] = entries(self.server.log(), "node.stopped")
+        self.assertEqual((stopped["finished"], stopped["handed_back"]), (2, 0))
+        [pool] = entries(self.server.log(), "worker.stopped")
+        self.assertEqual((pool["finished"], pool["handed_back"]), (2, 0))
+
+    def test_with_nothing_to_wait_for_nothing_is_said_of_waiting(self):
+        self.server.process.send_signal(signal.SIGINT)
+        self.assertEqual(self.server.process.wait(DEADLINE_S), 0)
+        [first] = entries(self.server.log(), "node.stopping")
+        self.assertEqual((first["running"], "hint" in first), (0, False))
 
 
 class Worker(ReloadTest):
@@ -336,9 +363,13 @@ class Worker(ReloadTest):
         process = self.worker(HELD)
         ids = Hurry.held(self, 2)
         process.send_signal(signal.SIGTERM)
-        wait_until(lambda: entries(self.log(), "worker.stopping"), what="the first word")
+        [first] = wait_until(lambda: entries(self.log(), "worker.stopping"), what="the first word")
+        self.assertEqual(first["running"], 2)
+        self.assertRegex(first["hint"], "waits up to 60s for running tasks .* a second Ctrl-C")
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(40), 0)
+        [stopped] = entries(self.log(), "worker.stopped")
+        self.assertEqual((stopped["finished"], stopped["handed_back"]), (0, 2))
         Hurry.check_given_back(self, ids)
 
 

@@ -15,12 +15,13 @@ function Attempts({ task, executions }) {
     return html`<ol class="attempts" aria-label=${t('task.executions')}>${list.map((one) => {
         const from = Date.parse(one.started_at ?? one.created_at);
         const took = one.duration_ms ?? endOf(one) - from;
-        const error = one.error_data?.error ?? one.error_data?.message ?? one.error_data?.reason;
+        const released = one.error_data?.reason === 'released'; // its worker gave it back
+        const error = !released && (one.error_data?.error ?? one.error_data?.message ?? one.error_data?.reason);
         return html`<li key=${one.id}><span class="attempt-name">${t('task.attempt',
             { n: one.attempt_number })}</span><span class="attempt-track"><i
             class=${`bar ${one.status}`} style=${{ left: place(from),
             width: `max(3px, ${((endOf(one) - from) / (end - begin)) * 100}%)` }}></i></span>
-            <span class="attempt-text">${[t(`execution.${one.status}`), duration(took), one.worker_id]
+            <span class="attempt-text">${[t(`execution.${released ? 'released' : one.status}`), duration(took), one.worker_id]
                 .filter(Boolean).join(' · ')}${error && html`${' · '}<span
                 class="bad">${String(error)}</span>`}</span></li>`;
     })}</ol>`;
