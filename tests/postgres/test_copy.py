@@ -116,6 +116,7 @@ class CopyTest(unittest.TestCase):
         done = self.perdura("copy", "--from", source, "--to", target, "--json")
         self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
         report = json.loads(done.stdout)
+        self.said = done.stderr
         self.assertTrue(report["equal"])
         for row in report["tables"]:
             self.assertEqual((row["from_rows"], row["from_hash"], row["equal"]),
@@ -285,6 +286,8 @@ class ThereAndBack(CopyTest):
         self.stop(node)
         report = self.copy(here, there)
         self.assertEqual({row["status"] for row in report["statuses"]}, STATUSES)
+        self.assertIn(f"configuration of its nodes: log_key: {os.path.realpath(here)}.log-key\n",
+                      self.said)
         with open(self.file("key.yaml"), "w", encoding="utf-8") as file:
             file.write(f"log_key: {here}.log-key\n")  # it signs on
         node = self.serve(there, "--config", self.file("key.yaml"))
