@@ -80,8 +80,6 @@ static int refused(struct client *client, int status, struct str reply)
     enum err_code code;
     const char *text;
 
-    if (status == 401)
-        return client_refused_token(call, &client->token);
     if (reply.data && json_kind(reply) == JSON_OBJECT)
         error = json_get(reply, STR("error"));
     if (error.data && json_kind(error) == JSON_OBJECT) {
@@ -94,6 +92,8 @@ static int refused(struct client *client, int status, struct str reply)
                        "explanation; is it a Perdura server?", STR_ARG(client->server), status);
     text = arena_cstr(&call->arena, json_string(word, &call->arena));
     code = err_from_word(text ? text : "");
+    if (code == ERR_UNAUTHORIZED)
+        return client_refused_token(call, &client->token);
     if (code == ERR_USAGE)
         code = ERR_MALFORMED; /* exit code 2 is for the command line alone */
     message = json_string(message, &call->arena);

@@ -128,8 +128,8 @@ static int copy_there(struct call *call, struct client *client)
 
     if (memchr(path.data, '/', path.len))
         return err_set(&call->err, ERR_FORBIDDEN,
-                       "the store of this server is no file of yours on this machine; give a name "
-                       "without a folder, and the server writes it into its backup_dir");
+                       "you cannot read the server's store on this machine; give a name without a "
+                       "folder, and the server writes the backup into its backup_dir");
     buf_byte(&body, '{');
     json_write_member_string(&body, "name", path);
     buf_byte(&body, '}');
@@ -183,10 +183,10 @@ const struct command command_backup = {
     .name = "backup",
     .summary = "Write a consistent copy of the store to a file",
     .arguments = "FILE",
-    .details = "Asks the server which file its store is. Where that file is yours and on this "
-               "machine, FILE is made from it while the server serves on. Otherwise FILE is a "
-               "plain name, and the server writes it into its backup_dir. With --store no server "
-               "is asked.",
+    .details = "Asks the server for the path of its store. If that file is yours and on this "
+               "machine, the command copies it while the server keeps running. Otherwise FILE must "
+               "be a plain name, and the server writes it into its backup_dir. With --store the "
+               "command opens that store and asks no server.",
     .example = "perdura backup /var/backups/perdura.db\n"
                "perdura backup nightly.db --server http://tasks.example:7070\n"
                "perdura backup copy.db --store perdura.db",

@@ -11,10 +11,10 @@ static const struct flag flags[] = {
     {.name = "batch", .type = FLAG_INT, .value = "N", .min = 1, .max = 10000,
      .help = "measure this batch size only"},
     {.name = "folder", .type = FLAG_TEXT, .value = "FOLDER",
-     .help = "where the temporary store is made: the disk that is measured"},
+     .help = "folder of the temporary store; its disk is measured"},
     {.name = "config", .type = FLAG_TEXT, .value = "FILE", .help = "configuration file"},
     {.name = "store", .type = FLAG_TEXT, .value = "STORE",
-     .help = "measure on this store, which is filled; otherwise a temporary one"},
+     .help = "measure on this store and leave the tasks in it (default: a temporary store)"},
     {0}};
 
 static int64_t per_second(const struct bench_row *row)
@@ -109,8 +109,8 @@ static int run(struct call *call)
 const struct command command_bench = {
     .name = "bench",
     .summary = "Measure how many tasks this machine enqueues and runs per second",
-    .details = "Every step is durable, as in service. Without --store it uses a temporary store in "
-               "the current folder and removes it afterwards.",
+    .details = "Every step is durable, as in production. Without --store it uses a temporary store "
+               "in the current folder and removes it afterwards.",
     .example = "perdura bench\nperdura bench --tasks 100000 --batch 100 --folder /var/lib/perdura",
     .flags = flags,
     .groups = FLAGS_JSON,

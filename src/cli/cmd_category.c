@@ -40,20 +40,21 @@ static const struct view_column show_columns[] = {
     {.name = "max-retries", .type = FLAG_INT, .value = "N", .field = "default_max_retries",      \
      .min = 0, .max = BOUND_RETRIES, .help = "retries after the first attempt"},                 \
     {.name = "inactive", .type = FLAG_NO, .field = "is_active",                                  \
-     .help = "no job of it runs by its schedule"}
+     .help = "its jobs do not run on schedule"}
 
 /* Members of its configuration; those not given stay. */
 #define CONFIGURATION_FLAGS                                                                      \
     {.name = "queue", .type = FLAG_TEXT, .value = "QUEUE", .field = "queue",                     \
-     .help = "the line its tasks wait in"},                                                      \
+     .help = "queue of its tasks"},                                                              \
     {.name = "windows", .type = FLAG_TEXT, .value = "WINDOWS",                                   \
-     .help = "local times in which its tasks may start, several with ; between: 02:00-06:00, "   \
-             "'MON-FRI 18:00-24:00; SAT,SUN 00:00-24:00'; others wait; none takes them away"},   \
+     .help = "local times in which its tasks may start, separated by ;: 02:00-06:00, 'MON-FRI "  \
+             "18:00-24:00; SAT,SUN 00:00-24:00'; at other times they wait; none removes the "    \
+             "windows"},                                                                         \
     {.name = "tz", .type = FLAG_TEXT, .value = "ZONE", .field = "timezone",                      \
-     .help = "the zone of its windows for tasks without a schedule (UTC); local is this "        \
+     .help = "time zone of its windows for tasks without a schedule (UTC); local = this "        \
              "machine's"},                                                                       \
     {.name = "batch-size", .type = FLAG_INT, .value = "N", .field = "batch_size", .min = 1,      \
-     .max = BOUND_CLAIM_MAX, .help = "so many tasks of it per claim at most"},                   \
+     .max = BOUND_CLAIM_MAX, .help = "most tasks of it in one claim"},                           \
     {.name = "service", .type = FLAG_TEXT, .value = "NAME", .field = "service",                  \
      .help = "the service its tasks go to"}
 
@@ -293,7 +294,7 @@ static int run_delete(struct call *call)
 
 #define CONFIGURATION_FLAG                                                              \
     {.name = "configuration", .type = FLAG_JSON, .value = "JSON|@FILE|-",               \
-     .help = "all of its configuration as an object, in place of what is stored"}
+     .help = "its whole configuration as an object; replaces the stored one"}
 
 static const struct flag create_flags[] = {CATEGORY_FLAGS, CONFIGURATION_FLAGS, CONFIGURATION_FLAG,
                                            {0}};
@@ -306,7 +307,7 @@ static const struct flag update_flags[] = {
     {0}};
 static const struct flag list_flags[] = {
     {.name = "active", .type = FLAG_WORD, .value = "BOOL", .field = "is_active",
-     .choices = "true|false", .help = "only those that are active, or only those that are not"},
+     .choices = "true|false", .help = "only active ones, or only inactive ones"},
     LISTING_FLAGS("categories"),
     {0}};
 
@@ -348,8 +349,8 @@ static const struct command category_update = {
     .name = "update",
     .summary = "Change a category",
     .arguments = "CATEGORY",
-    .details = "What is not given stays as it is, in its configuration too. Tasks made before "
-               "stay as they were made.",
+    .details = "Fields you leave out keep their values, in its configuration too. Existing tasks "
+               "do not change.",
     .example = "perdura category update maintenance --windows 01:00-05:00\n"
                "perdura category update maintenance --unset windows",
     .flags = update_flags,
@@ -376,7 +377,7 @@ static const struct command *const subcommands[] = {&category_create, &category_
 
 const struct command command_category = {
     .name = "category",
-    .summary = "Look at categories of jobs and change them",
+    .summary = "Show and change categories of jobs",
     .example = "perdura category list\nperdura category update maintenance --windows 01:00-05:00",
     .subcommands = subcommands,
 };

@@ -15,11 +15,11 @@
 
 static const struct flag flags[] = {
     {.name = "from", .type = FLAG_TEXT, .value = "STORE",
-     .help = "the store that is copied; otherwise the configured one"},
+     .help = "store to copy (default: the configured one)"},
     {.name = "to", .type = FLAG_TEXT, .value = "STORE",
-     .help = "the store that is made: a new file, or an empty database or schema"},
+     .help = "store to create: a new file, or an empty database or schema"},
     {.name = "again", .type = FLAG_BOOL,
-     .help = "also of a source that was moved elsewhere before"},
+     .help = "copy a source again that was moved before"},
     {0}};
 
 struct view {
@@ -151,7 +151,7 @@ static void print_text(struct call *call, const struct copy_report *report)
         add_row(call, &table, &report->statuses[i], false);
     table_print(&table, &call->out);
     fprintf(call->out.file, "%s%lld tasks (%lld rows) copied in %.1f s, %lld tasks/s; compared in "
-            "%.1f s\n", report->resumed ? "went on: " : "", (long long)report->tasks,
+            "%.1f s\n", report->resumed ? "resumed: " : "", (long long)report->tasks,
             (long long)report->rows, (double)report->copy_us / 1e6,
             (long long)tasks_per_second(report), (double)report->compare_us / 1e6);
     if (report->differences == 0)
@@ -237,7 +237,7 @@ static int copy(struct call *call, const struct config *config)
     int rc;
 
     if (!request.to.data)
-        return err_set(&call->err, ERR_USAGE, "copy needs --to STORE: where everything goes");
+        return err_set(&call->err, ERR_USAGE, "copy needs --to STORE, the store to copy to");
     if (!request.from.data)
         request.from = config->settings.store;
     progress_init(&view.bar, &call->notes);
@@ -253,7 +253,8 @@ static int copy(struct call *call, const struct config *config)
         note_key(call, &request, &report, &config->settings);
     if (report.differences > 0)
         return err_set(&call->err, ERR_CONFLICT, "the copy differs from its source and will not be "
-                       "served; begin again with an empty target, and report this");
+                                                 "served; start again with an empty target, and "
+                                                 "report this");
     return 0;
 }
 
@@ -271,12 +272,12 @@ static int run(struct call *call)
 const struct command command_copy = {
     .name = "copy",
     .summary = "Move everything from one store to another, SQLite or PostgreSQL",
-    .details = "Neither store may be served meanwhile. Ids, leases and their tokens stay as they "
-               "are: workers go on reporting to a server on the new store. A run that was stopped "
-               "goes on where it was when it is started again. At the end both stores are read "
-               "again and compared; until then the copy cannot be served. From then on the source "
-               "is marked as moved, and serving it is refused. The key that signs log records "
-               "(STORE.log-key) stays where it is; the command says how to take it along.",
+    .details = "Stop the servers of both stores first. Ids, leases and lease tokens do not change: "
+               "workers keep reporting to a server on the new store. If the copy is interrupted, "
+               "run it again and it resumes. At the end it reads both stores again and compares "
+               "them; until then the copy cannot be served. After that the source is marked as "
+               "moved, and no server opens it. The key that signs log records (STORE.log-key) is "
+               "not copied; the command prints how to copy it.",
     .example = "perdura copy --from perdura.db --to postgres://perdura@db.example.org/perdura\n"
                "perdura copy --from postgres://perdura@db.example.org/perdura --to perdura.db",
     .flags = flags,

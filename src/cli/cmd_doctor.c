@@ -103,13 +103,15 @@ static void check_users(struct doctor *doctor)
             STR("give them a 'user' of their own; see docs/operations.md, Security"));
     } else if (risks.commands && !risks.refusal.data) {
         add(doctor, DOCTOR_OK, "users of handlers",
-            risks.shared ? STR("the server's own, which has no secrets in files")
-                         : STR("none is the server's own"), STR_NONE);
+            risks.shared ? STR("the server's own user, which has no secrets in files")
+                         : STR("none runs as the server's own user"), STR_NONE);
     }
     if (risks.shared && !risks.is_root && risks.is_readable)
         add(doctor, DOCTOR_WARNING, "program",
-            STR("handlers of its user can read its file, so open its memory while it starts"),
-            STR("let root own it, with mode 0711, as 'make install' does; perdura-spawn too"));
+            STR("handlers that run as its user can read the file, and so its memory while it "
+                "starts"),
+            STR("make root its owner, with mode 0711, as 'make install' does; the same for "
+                "perdura-spawn"));
     if (risks.is_root && risks.is_open)
         add(doctor, DOCTOR_WARNING, "token",
             STR("without one every user of this machine can start handlers as root"),
@@ -178,7 +180,7 @@ static void check_zones(struct doctor *doctor)
     else
         add(doctor, DOCTOR_WARNING, "time zones",
             arena_format(&doctor->call->arena, "%s: %s", folder, strerror(errno)),
-            STR("install the package tzdata; until then schedules know UTC only"));
+            STR("install the package tzdata; until then schedules can use UTC only"));
 }
 
 /* Not running is no fault: doctor is often asked before the first start. */
@@ -367,7 +369,7 @@ static int run(struct call *call)
 
 const struct command command_doctor = {
     .name = "doctor",
-    .summary = "Check configuration, store and surroundings, and say how to fix what is wrong",
+    .summary = "Check configuration, store and environment, and say how to fix problems",
     .details = "Also shows every setting with the place its value comes from. The exit code is 1 "
                "when something must be fixed.",
     .example = "perdura doctor\nperdura doctor --config /etc/perdura.yaml --json",

@@ -13,15 +13,16 @@ static const struct flag flags[] = {
     {.name = "payload", .type = FLAG_JSON, .value = "JSON|@FILE|-", .field = "payload",
      .help = "the task's input: JSON, a file, or stdin"},
     {.name = "queue", .type = FLAG_TEXT, .value = "QUEUE", .field = "queue",
-     .help = "the line it waits in; made on first use (the server's default is 'default')"},
+     .help = "queue it waits in; created on first use (the server's default is 'default')"},
     {.name = "priority", .type = FLAG_PRIORITY, .value = "P", .field = "priority",
      .help = "-1000 to 1000, higher first, or low, medium, high, critical"},
     {.name = "delay", .type = FLAG_DURATION, .value = "D", .field = "delay_ms",
-     .help = "run no earlier than after this time"},
+     .help = "wait at least this long before it runs"},
     {.name = "at", .type = FLAG_TIME, .value = "TIME", .field = "run_at",
-     .help = "run no earlier than at this time: RFC 3339 or +5m"},
+     .help = "do not run it before this time: RFC 3339 or +5m"},
     {.name = "key", .type = FLAG_TEXT, .value = "KEY", .field = "idempotency_key",
-     .help = "a second task of this type with this key is the first one again"},
+     .help = "idempotency key: a second task of this type with this key is not made, you get the "
+             "first"},
     {.name = "depends-on", .type = FLAG_LIST, .value = "ID[:KIND]…",
      .help = "wait for these tasks, a,b or repeated; KIND is success (default), completion or "
              "failure"},
@@ -38,9 +39,9 @@ static const struct flag flags[] = {
     {.name = "max-retries", .type = FLAG_INT, .value = "N", .field = "max_retries", .min = 0,
      .max = BOUND_RETRIES, .help = "retries after the first attempt"},
     {.name = "max-crashes", .type = FLAG_INT, .value = "N", .field = "max_crashes", .min = 0,
-     .max = BOUND_RETRIES, .help = "lost workers before it is given up"},
+     .max = BOUND_RETRIES, .help = "how many lost workers before the task is given up"},
     {.name = "max-continuations", .type = FLAG_INT, .value = "N", .field = "max_continuations",
-     .min = 0, .max = BOUND_RETRIES, .help = "how often a handler may say 'go on later'"},
+     .min = 0, .max = BOUND_RETRIES, .help = "how often a handler may continue later"},
     {.name = "retry-policy", .type = FLAG_WORD, .value = "POLICY", .field = "retry_policy",
      .choices = "polynomial|exponential|linear|fixed", .help = "how the delay grows"},
     {.name = "retry-delay", .type = FLAG_DURATION, .value = "D", .field = "retry_delay_ms",
@@ -48,13 +49,13 @@ static const struct flag flags[] = {
     {.name = "max-retry-delay", .type = FLAG_DURATION, .value = "D",
      .field = "max_retry_delay_ms", .help = "longest delay between attempts"},
     {.name = "user-id", .type = FLAG_TEXT, .value = "ID", .field = "user_id",
-     .help = "whom it belongs to"},
+     .help = "the user it belongs to"},
     {.name = "external-id", .type = FLAG_TEXT, .value = "ID", .field = "external_id",
      .help = "its id in another system"},
     {.name = "context-key", .type = FLAG_TEXT, .value = "KEY", .field = "context_key",
-     .help = "what it is about, for finding it again"},
+     .help = "what it is about, to find it by"},
     {.name = "correlation-id", .type = FLAG_TEXT, .value = "ID", .field = "correlation_id",
-     .help = "passed along to targets and logs"},
+     .help = "passed on to targets and logs"},
     {.name = "traceparent", .type = FLAG_TEXT, .value = "CONTEXT", .field = "traceparent",
      .env = "TRACEPARENT", .help = "W3C trace context the task is part of"},
     {.name = "tracestate", .type = FLAG_TEXT, .value = "STATE", .field = "tracestate",
@@ -64,29 +65,29 @@ static const struct flag flags[] = {
     {.name = "metadata", .type = FLAG_JSON, .value = "JSON|@FILE|-", .field = "metadata",
      .help = "a small JSON object"},
     {.name = "category", .type = FLAG_TEXT, .value = "NAME", .field = "category",
-     .help = "whose queue, priority, retries, time-out and windows it has, where it says nothing "
-             "else"},
+     .help = "category; gives queue, priority, retries, time-out and windows where the task sets "
+             "none"},
     {.name = "limit-key", .type = FLAG_TEXT, .value = "KEY", .field = "limit_key",
-     .help = "what the queue's limits per key count"},
+     .help = "the key that the queue's limits per key count"},
     {.name = "workflow-id", .type = FLAG_TEXT, .value = "ID", .field = "workflow_id",
      .help = "workflow it belongs to"},
     {.name = "hash-input", .type = FLAG_BOOL, .field = "hash_input",
-     .help = "a second task of this type with an equal payload is the first one again"},
+     .help = "a second task of this type with an equal payload is not made, you get the first"},
     {.name = "hash-field", .type = FLAG_LIST, .value = "POINTER", .field = "hash_fields",
-     .help = "only these parts of the payload are compared"},
+     .help = "compare only these parts of the payload"},
     {.name = "unique-until", .type = FLAG_WORD, .value = "WHEN", .field = "unique_until",
-     .choices = "ended|forever", .help = "how long key and hash hold"},
+     .choices = "ended|forever", .help = "how long the key and the hash count"},
     {.name = "on-unsatisfied", .type = FLAG_WORD, .value = "WHAT", .field = "on_unsatisfied",
-     .choices = "cancel|fail|run", .help = "when a dependency ends otherwise than required"},
+     .choices = "cancel|fail|run", .help = "what to do when a dependency does not end as required"},
     {.name = "stall-after", .type = FLAG_DURATION, .value = "D", .field = "stall_after_ms",
-     .help = "a handler silent this long is lost and its task taken back"},
+     .help = "a handler silent this long counts as lost, and its task is recovered"},
     {.name = "recovery-priority", .type = FLAG_INT, .value = "N", .field = "recovery_priority",
      .min = -BOUND_PRIORITY, .max = BOUND_PRIORITY,
-     .help = "larger is recovered first, when many are lost"},
+     .help = "lost tasks with a larger number are recovered first"},
     {.name = "no-auto-recovery", .type = FLAG_NO, .field = "auto_recovery",
-     .help = "stay orphaned when its worker is lost"},
+     .help = "leave it orphaned when its worker is lost"},
     {.name = "callback-url", .type = FLAG_TEXT, .value = "URL", .field = "callback_url",
-     .help = "told when the task ends"},
+     .help = "URL to call when the task ends"},
     {0}};
 
 /* ID or ID:kind; ids have no colon. */
@@ -114,8 +115,9 @@ static int check_arguments(struct call *call)
     struct uuid type;
 
     if (depends && uuid_parse(call->args[0], &type))
-        return err_set(&call->err, ERR_USAGE, "'" STR_FMT "' is an id, no type; say the type "
-                       "before --depends-on", STR_ARG(call->args[0]));
+        return err_set(&call->err, ERR_USAGE, "'" STR_FMT "' is an id, not a type; give the type "
+                                                          "before "
+                                                          "--depends-on", STR_ARG(call->args[0]));
     for (uint32_t i = 1; i < call->args_count; i++) {
         struct str id = call->args[i];
         const char *colon = memchr(id.data, ':', id.len);
@@ -211,7 +213,8 @@ static int run(struct call *call)
     int rc;
 
     if (call_given(call, "delay") && call_given(call, "at"))
-        return err_set(&call->err, ERR_USAGE, "--delay and --at say the same; give one of them");
+        return err_set(&call->err, ERR_USAGE, "--delay and --at both set the start; give one of "
+                                              "them");
     rc = check_arguments(call);
     if (rc == 0)
         rc = write_body(call, &body);

@@ -117,8 +117,8 @@ static int find_account(struct cron_run *run)
 
     if (!run->user.data && geteuid() == 0)
         return err_set(&call->err, ERR_FORBIDDEN, "the task names no user, and this worker runs as "
-                       "root; import the crontab again, or name one in the payload's 'user' (root "
-                       "too must be named)");
+                                                  "root; import the crontab again, or name one in "
+                                                  "the payload's 'user' (name root, too)");
     errno = 0;
     run->account = run->user.data ? getpwnam(name ? name : "") : getpwuid(geteuid());
     if (run->account)
@@ -138,8 +138,8 @@ static int become(struct cron_run *run)
     if (account->pw_uid == geteuid())
         return 0;
     if (geteuid() != 0)
-        return err_set(&call->err, ERR_FORBIDDEN, "the command is to run as '%s', which only a "
-                       "worker that runs as root can do", account->pw_name);
+        return err_set(&call->err, ERR_FORBIDDEN, "only a worker that runs as root can run this "
+                                                  "command as '%s'", account->pw_name);
     if (initgroups(account->pw_name, account->pw_gid) == 0 && setgid(account->pw_gid) == 0 &&
         setuid(account->pw_uid) == 0)
         return 0;
@@ -278,7 +278,7 @@ static int run_shell(struct cron_run *run)
     char *arguments[] = {(char *)shell, (char *)"-c", command, NULL};
 
     if (chdir(home) < 0 && chdir("/") < 0) /* as Debian's cron: nobody has no home, yet runs */
-        return err_set(&call->err, ERR_IO, "cannot go to the home folder '%s': %s", home,
+        return err_set(&call->err, ERR_IO, "cannot change to the home folder '%s': %s", home,
                        strerror(errno));
     execve(shell, arguments, run->environment);
     return err_set(&call->err, ERR_IO, "cannot run the shell '%s': %s", shell, strerror(errno));

@@ -331,27 +331,25 @@ static int run_forecast(struct call *call)
 
 static const struct flag flags[] = {
     {.name = "from", .type = FLAG_TIME, .value = "TIME", .field = "from",
-     .help = "from this time on: RFC 3339, a date or local time of --tz, or +1d; otherwise from "
-             "now on"},
+     .help = "start: RFC 3339, a date or local time of --tz, or +1d (default: now)"},
     {.name = "to", .type = FLAG_TIME, .value = "TIME",
-     .help = "until this time: RFC 3339, a date or local time of --tz, or +7d, which counts from "
-             "--from; otherwise for a day"},
+     .help = "end: RFC 3339, a date or local time of --tz, or +7d, counted from --from (default: a "
+             "day later)"},
     {.name = "job", .type = FLAG_TEXT, .value = "JOB", .field = "job",
      .help = "only what fires for this job: its name or id"},
     {.name = "tz", .type = FLAG_TEXT, .value = "ZONE", .fallback = "local",
-     .help = "the zone times are shown in; local is this machine's"},
+     .help = "time zone of the output; local = this machine's"},
     {.name = "limit", .type = FLAG_INT, .value = "N", .field = "limit", .min = 1, .max = 10000,
-     .help = "lines at most (1000)"},
+     .help = "most lines to print (1000)"},
     {.name = "all", .type = FLAG_BOOL,
-     .help = "a line for every instant, also of what fires more than a hundred times"},
+     .help = "one line per instant, even of what fires more than a hundred times"},
     {0}};
 
 const struct command command_forecast = {
     .name = "forecast",
     .summary = "Show what will fire, and when, across daylight saving",
-    .details = "Whatever fires more than a hundred times is one line. Marked are clocks that "
-               "change, minutes in which many fire at once, and work that waits for its category's "
-               "window.",
+    .details = "What fires more than a hundred times gets one line. The list marks clock changes, "
+               "minutes in which many fire at once, and work that waits for its category's window.",
     .example = "perdura forecast --to +7d\n"
                "perdura forecast --from 2027-03-27 --to +3d --tz Europe/Paris",
     .flags = flags,

@@ -62,14 +62,14 @@ static const struct view_column schedule_columns[] = {
     {.name = "description", .type = FLAG_TEXT, .value = "TEXT", .field = "description",          \
      .help = "what it is for"},                                                                  \
     {.name = "category", .type = FLAG_TEXT, .value = "NAME", .field = "category",                \
-     .help = "whose queue, priority, retries, time-out and windows it has, where it says "       \
-             "nothing else (general)"},                                                          \
+     .help = "category; gives queue, priority, retries, time-out and windows where the job sets " \
+             "none (general)"},                                                                  \
     {.name = "type", .type = FLAG_TEXT, .value = "TYPE", .field = "task_type",                   \
-     .help = "the type of its tasks, by which their handler is found; otherwise its name"},      \
+     .help = "type of its tasks, which selects their handler (default: the job's name)"},        \
     {.name = "payload", .type = FLAG_JSON, .value = "JSON|@FILE|-", .field = "payload",          \
      .help = "the input of its tasks: JSON, a file, or stdin"},                                  \
     {.name = "queue", .type = FLAG_TEXT, .value = "QUEUE", .field = "queue",                     \
-     .help = "the line its tasks wait in"},                                                      \
+     .help = "queue of its tasks"},                                                              \
     {.name = "priority", .type = FLAG_PRIORITY, .value = "P", .field = "priority",               \
      .help = "-1000 to 1000, higher first, or low, medium, high, critical"},                     \
     {.name = "max-retries", .type = FLAG_INT, .value = "N", .field = "max_retries", .min = 0,    \
@@ -77,16 +77,17 @@ static const struct view_column schedule_columns[] = {
     {.name = "timeout", .type = FLAG_SECONDS, .value = "D", .field = "timeout_seconds",          \
      .help = "longest run of one attempt"},                                                      \
     {.name = "max-concurrent", .type = FLAG_INT, .value = "N", .field = "max_concurrent",        \
-     .min = 0, .max = 1000000, .help = "runs at once, others wait; 0 = no limit"},               \
+     .min = 0, .max = 1000000, .help = "most runs at once, others wait; 0 = no limit"},          \
     {.name = "service", .type = FLAG_TEXT, .value = "NAME", .field = "target_service",           \
      .help = "the service its tasks go to"},                                                     \
     {.name = "method", .type = FLAG_TEXT, .value = "NAME", .field = "target_method",             \
      .help = "the method of that service"},                                                      \
     {.name = "callback-url", .type = FLAG_TEXT, .value = "URL", .field = "callback_url",         \
-     .help = "told when a run ends"},                                                            \
+     .help = "URL to call when a run ends"},                                                     \
     {.name = "created-by", .type = FLAG_TEXT, .value = "TEXT", .field = "created_by",            \
-     .help = "whose it is"},                                                                     \
-    {.name = "inactive", .type = FLAG_NO, .field = "is_active", .help = "it does not run"}
+     .help = "who made it"},                                                                     \
+    {.name = "inactive", .type = FLAG_NO, .field = "is_active",                                  \
+     .help = "make it inactive: it does not run"}
 
 static const struct flag job_fields[] = {JOB_FLAGS, {0}};
 
@@ -343,7 +344,7 @@ static int run_show(struct call *call)
 
 static const struct flag create_flags[] = {
     JOB_FLAGS, SCHEDULE_FLAGS,
-    {.name = "another", .type = FLAG_BOOL, .help = "make it even if there is one of that name"},
+    {.name = "another", .type = FLAG_BOOL, .help = "make it even if a job of that name exists"},
     {0}};
 
 static const struct flag update_flags[] = {
@@ -356,7 +357,7 @@ static const struct flag update_flags[] = {
 
 static const struct flag run_flags[] = {
     {.name = "payload", .type = FLAG_JSON, .value = "JSON|@FILE|-", .field = "payload",
-     .help = "another input than the job's"},
+     .help = "input of this run instead of the job's"},
     {.name = "wait", .type = FLAG_BOOL,
      .help = "wait until it ends, then print its result; exit code 1 unless it completed"},
     {.name = "wait-timeout", .type = FLAG_DURATION, .value = "D", .help = "wait at most this long"},
@@ -367,15 +368,15 @@ static const struct flag list_flags[] = {
     {.name = "category", .type = FLAG_TEXT, .value = "NAME", .field = "category",
      .help = "of this category"},
     {.name = "active", .type = FLAG_WORD, .value = "BOOL", .field = "is_active",
-     .choices = "true|false", .help = "only those that run, or only those that do not"},
+     .choices = "true|false", .help = "only active jobs, or only inactive ones"},
     {.name = "with-deleted", .type = FLAG_BOOL, .field = "with_deleted",
-     .help = "also those that were deleted"},
+     .help = "include deleted jobs"},
     LISTING_FLAGS("jobs"),
     {0}};
 
 static const struct command job_create = {
     .name = "create",
-    .summary = "Make a job, with --cron and the like also its schedule",
+    .summary = "Make a job, and its schedule with --cron, --every, --at or --now",
     .arguments = "NAME",
     .details = "Prints the job's id.",
     .example = "perdura job create report --type report:daily --payload '{}' --cron '0 9 * * *' "
@@ -412,7 +413,7 @@ static const struct command job_update = {
     .name = "update",
     .summary = "Change a job",
     .arguments = "JOB",
-    .details = "What is not given stays as it is. Tasks it made before stay as they were made.",
+    .details = "Fields you leave out keep their values. Existing tasks do not change.",
     .example = "perdura job update report --timeout 10m --unset priority",
     .flags = update_flags,
     .groups = FLAGS_CLIENT | FLAGS_JSON,
@@ -452,7 +453,7 @@ static const struct command *const subcommands[] = {
 
 const struct command command_job = {
     .name = "job",
-    .summary = "Make jobs, which tasks are made of, and run them",
+    .summary = "Define jobs, which tasks are made from, and run them",
     .example = "perdura job create report --type report:daily --cron '0 9 * * *'\n"
                "perdura job history report",
     .subcommands = subcommands,

@@ -185,7 +185,7 @@ static const struct flag depend_flags[] = {
     {.name = "trigger", .type = FLAG_BOOL,
      .help = "the end of the other's run starts one of this job"},
     {.name = "within", .type = FLAG_DURATION, .value = "D",
-     .help = "an end longer ago than this does not count"},
+     .help = "ignore an end longer ago than this"},
     {0}};
 
 static const struct flag undepend_flags[] = {
@@ -196,10 +196,10 @@ static const struct flag undepend_flags[] = {
 
 const struct command job_depend = {
     .name = "depend",
-    .summary = "Let a job wait for another, or be started by its end",
+    .summary = "Make a job wait for another, or start when the other ends",
     .arguments = "JOB",
     .details = "A run of JOB waits until no run of the other is open and the last one ended as "
-               "required. With --trigger the other's end makes a run. A cycle is refused.",
+               "required. With --trigger the other job's end starts a run. Cycles are refused.",
     .example = "perdura job depend report --on import\n"
                "perdura job depend alert --on import --type failure --trigger",
     .flags = depend_flags,
@@ -211,7 +211,7 @@ const struct command job_depend = {
 
 const struct command job_undepend = {
     .name = "undepend",
-    .summary = "Let a job depend on another no more",
+    .summary = "Remove a dependency of a job on another",
     .arguments = "JOB",
     .example = "perdura job undepend report --on import",
     .flags = undepend_flags,

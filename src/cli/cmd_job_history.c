@@ -125,7 +125,7 @@ static const struct flag flags[] = {
      .help = "attempts before this time"},
     {.name = "status", .type = FLAG_WORD, .value = "STATUS", .field = "status",
      .choices = "pending|running|completed|failed|cancelled|timeout",
-     .help = "only those in this status"},
+     .help = "only attempts in this status"},
     LISTING_FLAGS("attempts"),
     {0}};
 
@@ -133,8 +133,8 @@ const struct command job_history = {
     .name = "history",
     .summary = "Show how the runs of a job went",
     .arguments = "JOB",
-    .details = "Every attempt is a line, newest first: a run that was retried has several. Before "
-               "them is told how many went well and how long they took. A run that no schedule "
+    .details = "One line per attempt, newest first; a run that was retried has several. The line "
+               "before them says how many completed and how long they took. A run that no schedule "
                "made has no planned time.",
     .example = "perdura job history report --since -30d --status failed",
     .flags = flags,

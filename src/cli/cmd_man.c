@@ -145,8 +145,8 @@ static void root_page(struct buf *out)
     }
     buf_text(out, "# ENVIRONMENT\n\n"
                   "A flag beats the environment, which beats the configuration file.\n\n"
-                  "*PERDURA\\_SERVER*, *PERDURA\\_TOKEN*\n"
-                  "\tServer and token of client commands.\n\n"
+                  "*PERDURA\\_SERVER*, *PERDURA\\_TOKEN*, *PERDURA\\_TOKEN\\_FILE*\n"
+                  "\tServer and token of client commands, or a file with the token.\n\n"
                   "*PERDURA\\_STORE*, *DATABASE\\_URL*\n\tThe store.\n\n"
                   "*DB\\_HOST*, *DB\\_PORT*, *DB\\_NAME*, *DB\\_USER*, *DB\\_PASSWORD*, "
                   "*DB\\_SCHEMA*\n\tThe store in parts; each one that is absent falls back to "
@@ -206,10 +206,9 @@ static void settings_page(struct buf *out)
     header(out, "perdura.yaml", 5, "configuration of perdura");
     buf_text(out, "# DESCRIPTION\n\nYAML, read by *serve*, *worker* and the commands that open a "
                   "store: the file given with *--config*, else _perdura.yaml_ in the current "
-                  "folder. Unknown keys are refused. Every key may be left out. A key with a point "
-                  "stands inside a group: _retention.logs_ is _logs_ below _retention_. Durations "
-                  "are written 500ms, 30s, 5m, 2h, 1d; rates 100/s or 5/s burst 10.\n\n"
-                  "# SETTINGS\n\n");
+                  "folder. Unknown keys are refused. Every key is optional. A dot marks a group: "
+                  "_retention.logs_ is the key _logs_ under _retention_. Durations are written "
+                  "500ms, 30s, 5m, 2h, 1d; rates 100/s or 5/s burst 10.\n\n# SETTINGS\n\n");
     setting_items(out, &config_root);
     record_sections(out, &config_root);
     buf_text(out, "# SEE ALSO\n\n*perdura*(1), *perdura-serve*(1), *perdura-doctor*(1)\n");

@@ -123,11 +123,11 @@ static int run_sql(struct call *call)
 
 static const struct flag up_flags[] = {
     {.name = "to", .type = FLAG_INT, .value = "NUMBER", .min = 0, .max = 9999,
-     .help = "stop after this migration; otherwise all"},
+     .help = "last migration to apply (default: all)"},
     {0}};
 static const struct flag down_flags[] = {
     {.name = "to", .type = FLAG_INT, .value = "NUMBER", .min = 0, .max = 9999,
-     .help = "the last migration that stays; otherwise one step back"},
+     .help = "last migration to keep (default: one step back)"},
     {0}};
 
 static const struct command migrate_status = {
@@ -139,8 +139,8 @@ static const struct command migrate_status = {
 };
 static const struct command migrate_up = {
     .name = "up",
-    .summary = "Apply the migrations that are open",
-    .details = "The server does this by itself when it starts.",
+    .summary = "Apply pending migrations",
+    .details = "The server does this when it starts.",
     .example = "perdura migrate up --store perdura.db",
     .flags = up_flags,
     .groups = FLAGS_STORE | FLAGS_JSON,
@@ -148,7 +148,7 @@ static const struct command migrate_up = {
 };
 static const struct command migrate_down = {
     .name = "down",
-    .summary = "Take the newest migration back",
+    .summary = "Revert the newest migration",
     .example = "perdura migrate down --store perdura.db --to 1",
     .flags = down_flags,
     .groups = FLAGS_STORE | FLAGS_JSON,

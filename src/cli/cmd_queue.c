@@ -163,12 +163,12 @@ static const struct flag limit_flags[] = {
     {.name = "concurrency", .type = FLAG_INT, .value = "N", .field = "concurrency", .min = 0,
      .max = 1000000, .help = "tasks that run at once; 0 = no limit"},
     {.name = "rate", .type = FLAG_RATE, .value = "RATE", .field = "rate",
-     .help = "starts per time, never more within it: 100/s, 20/m; '5/s burst 10' = up to 10 at "
-             "once after a pause; none = no limit"},
+     .help = "most starts per period: 100/s, 20/m; '5/s burst 10' = up to 10 at once after a "
+             "pause; none = no limit"},
     {.name = "key-concurrency", .type = FLAG_INT, .value = "N", .field = "key_concurrency",
      .min = 0, .max = 1000000, .help = "tasks of one limit_key that run at once; 0 = no limit"},
     {.name = "key-rate", .type = FLAG_RATE, .value = "RATE", .field = "key_rate",
-     .help = "the same per limit_key"},
+     .help = "most starts per period of one limit_key, written the same way"},
     {.name = "priority-order", .type = FLAG_WORD, .value = "ORDER", .field = "priority_order",
      .choices = "high_first|low_first", .help = "which priorities come first"},
     {.name = "ageing", .type = FLAG_DURATION, .value = "D", .field = "ageing_ms",
@@ -190,17 +190,17 @@ static const struct command queue_list = {
         .groups = FLAGS_CLIENT | FLAGS_JSON, .args_min = 1, .args_max = 1, .run = run_##word}
 
 ONE_QUEUE(show, "Show a queue", NULL);
-ONE_QUEUE(pause, "Hand out no more tasks of a queue", "Tasks that run go on.");
-ONE_QUEUE(resume, "Hand out tasks of a queue again", NULL);
+ONE_QUEUE(pause, "Stop handing out the tasks of a queue", "Running tasks continue.");
+ONE_QUEUE(resume, "Hand out the tasks of a queue again", NULL);
 ONE_QUEUE(delete, "Delete a queue that holds no task",
-          "With its settings. Ended tasks count, too, until retention has removed them. Empty "
-          "queues without settings go by themselves.");
+          "Deletes its settings with it. Ended tasks count until retention removes them. The "
+          "server removes empty queues without settings itself.");
 
 static const struct command queue_limit = {
     .name = "limit",
     .summary = "Change a queue's limits and order",
     .arguments = "NAME",
-    .details = "What is not given stays as it is.",
+    .details = "Limits you leave out keep their values.",
     .example = "perdura queue limit default --concurrency 50 --rate 100/s\n"
                "perdura queue limit mail --key-concurrency 2 --ageing 10s",
     .flags = limit_flags,
@@ -216,7 +216,7 @@ static const struct command *const subcommands[] = {&queue_list,   &queue_show, 
 
 const struct command command_queue = {
     .name = "queue",
-    .summary = "Look at queues, pause them, set their limits, delete them",
+    .summary = "Show, pause, limit and delete queues",
     .example = "perdura queue list\nperdura queue limit default --rate 100/s",
     .subcommands = subcommands,
 };

@@ -113,28 +113,30 @@ out:
 
 static const struct flag list_flags[] = {
     {.name = "status", .type = FLAG_WORD, .value = "STATUS", .field = "status",
-     .choices = "pending|processing|completed|failed", .help = "only those"},
+     .choices = "pending|processing|completed|failed", .help = "only entries in this status"},
     {.name = "method", .type = FLAG_WORD, .value = "METHOD", .field = "method",
-     .choices = "resume_checkpoint|restart_clean|validate_only", .help = "only those"},
+     .choices = "resume_checkpoint|restart_clean|validate_only",
+     .help = "only entries with this method"},
     {.name = "task", .type = FLAG_TEXT, .value = "ID", .field = "task_id",
-     .help = "only those of this task"},
+     .help = "only entries of this task"},
     LISTING_FLAGS("recoveries"),
     {0}};
 
 static const struct flag candidate_flags[] = {
     {.name = "auto-recovery", .type = FLAG_WORD, .value = "WHICH", .field = "auto_recovery",
      .choices = "true|false|any",
-     .help = "tasks that are recovered by themselves (the default), those that are not, or both"},
+     .help = "tasks that are recovered automatically (the default), those that are not, or both"},
     LISTING_FLAGS("tasks"),
     {0}};
 
 static const struct flag run_flags[] = {
     {.name = "method", .type = FLAG_WORD, .value = "METHOD", .field = "method",
      .choices = "resume_checkpoint|restart_clean|validate_only",
-     .help = "go on from its checkpoint (the default), begin anew, or only say whether it could"},
+     .help = "continue from its checkpoint (the default), start from the beginning, or only say "
+             "whether it could"},
     {.name = "priority", .type = FLAG_INT, .value = "P", .field = "priority",
      .min = -BOUND_PRIORITY, .max = BOUND_PRIORITY,
-     .help = "larger comes first; otherwise the task's recovery priority"},
+     .help = "entries with a larger number come first (default: the task's recovery priority)"},
     {.name = "at", .type = FLAG_TIME, .value = "T", .field = "scheduled_for",
      .help = "not before this time: 2027-03-28T01:00:00Z or +5m"},
     {0}};
@@ -157,8 +159,8 @@ static const struct command recovery_list = {
 static const struct command recovery_candidates = {
     .name = "candidates",
     .summary = "List tasks that can be recovered, the most important first",
-    .details = "Tasks that lost their worker and were not taken back, ended in part, or whose "
-               "handler has given no sign for stall_after (10 minutes, where it is not set).",
+    .details = "Tasks that lost their worker and were not recovered, that ended in part, or whose "
+               "handler has been silent for stall_after (10 minutes if it is not set).",
     .example = "perdura recovery candidates\nperdura recovery candidates --auto-recovery any",
     .flags = candidate_flags,
     .groups = FLAGS_CLIENT | FLAGS_JSON,
@@ -167,9 +169,9 @@ static const struct command recovery_candidates = {
 
 static const struct command recovery_run = {
     .name = "run",
-    .summary = "Have a task recovered",
+    .summary = "Recover a task",
     .arguments = "ID",
-    .details = "Puts an entry into the recovery queue, which is worked off by priority.",
+    .details = "Adds an entry to the recovery queue, which the server works through by priority.",
     .example = "perdura recovery run " EXAMPLE_ID "\n"
                "perdura recovery run --method restart_clean --at +5m " EXAMPLE_ID,
     .flags = run_flags,
@@ -197,7 +199,7 @@ static const struct command *const subcommands[] = {&recovery_list, &recovery_ca
 
 const struct command command_recovery = {
     .name = "recovery",
-    .summary = "Look for lost tasks and have them recovered",
+    .summary = "Find lost tasks and recover them",
     .example = "perdura recovery candidates\nperdura recovery run " EXAMPLE_ID,
     .subcommands = subcommands,
 };

@@ -131,8 +131,8 @@ static int write_job(struct client *client, struct buf *body)
 static int check_create(struct call *call)
 {
     if (!call_given(call, "job"))
-        return err_set(&call->err, ERR_USAGE, "--job is missing; of which job are tasks to be "
-                       "made?");
+        return err_set(&call->err, ERR_USAGE, "--job is missing; give the job that tasks are made "
+                                              "from");
     if (!call_given(call, "pattern"))
         return err_set(&call->err, ERR_USAGE, "--pattern is missing: daily, weekly, monthly, "
                        "yearly or rrule");
@@ -334,9 +334,9 @@ static int run_upcoming(struct call *call)
 
 #define PATTERN_FLAG                                                                        \
     {.name = "pattern", .type = FLAG_WORD, .value = "PATTERN", .field = "pattern_type",     \
-     .choices = "daily|weekly|monthly|yearly|rrule", .help = "how it comes again"},         \
+     .choices = "daily|weekly|monthly|yearly|rrule", .help = "kind of pattern"},            \
     {.name = "job", .type = FLAG_TEXT, .value = "JOB",                                      \
-     .help = "the template its tasks are made of: name or id"}
+     .help = "the job its tasks are made from: name or id"}
 #define CONFIG_FLAG                                                                         \
     {.name = "config", .type = FLAG_JSON, .value = "JSON|@FILE|-",                          \
      .help = "all of pattern_config as an object"},                                         \
@@ -350,16 +350,16 @@ static const struct flag update_flags[] = {
     {0}};
 static const struct flag list_flags[] = {
     {.name = "active", .type = FLAG_WORD, .value = "BOOL", .field = "is_active",
-     .choices = "true|false", .help = "only those that fire, or only those that wait"},
+     .choices = "true|false", .help = "only active ones, or only paused ones"},
     {.name = "with-error", .type = FLAG_BOOL, .field = "has_error",
-     .help = "only those that cannot be planned, as their zone is gone"},
+     .help = "only those that cannot be planned because their time zone is missing"},
     LISTING_FLAGS("patterns"),
     {0}};
 static const struct flag upcoming_flags[] = {
     {.name = "count", .type = FLAG_INT, .value = "N", .field = "count", .min = 1, .max = 1000,
      .help = "how many instants (10)"},
     {.name = "from", .type = FLAG_TIME, .value = "TIME", .field = "from",
-     .help = "from this time on: RFC 3339 or +7d; otherwise from now on"},
+     .help = "start: RFC 3339 or +7d (default: now)"},
     {0}};
 
 #define ONE_PATTERN(word, text, flag_table)                                              \
@@ -369,17 +369,17 @@ static const struct flag upcoming_flags[] = {
         .groups = FLAGS_CLIENT | FLAGS_JSON, .args_min = 1, .args_max = 1, .run = run_##word}
 
 ONE_PATTERN(show, "Show a recurring pattern", NULL);
-ONE_PATTERN(pause, "Let a recurring pattern fire no more", NULL);
-ONE_PATTERN(resume, "Let a recurring pattern fire again", NULL);
+ONE_PATTERN(pause, "Pause a recurring pattern", NULL);
+ONE_PATTERN(resume, "Resume a recurring pattern", NULL);
 ONE_PATTERN(run, "Run the template of a recurring pattern now", NULL);
 ONE_PATTERN(upcoming, "List when a recurring pattern fires next", upcoming_flags);
 
 static const struct command recurring_create = {
     .name = "create",
-    .summary = "Make a recurring pattern of a job",
+    .summary = "Make a recurring pattern for a job",
     .arguments = "NAME",
-    .details = "Prints the pattern's id. A day that a month does not have is left out; -1 is "
-               "always there.",
+    .details = "Prints the pattern's id. A month without that day is skipped; -1 is the last day "
+               "of every month.",
     .example = "perdura recurring create payroll --job pay --pattern monthly --day -1 --time 17:00 "
                "--tz Europe/Paris\n"
                "perdura recurring create standup --job remind --pattern weekly --weekdays MON,THU "
@@ -406,7 +406,8 @@ static const struct command recurring_update = {
     .name = "update",
     .summary = "Change a recurring pattern",
     .arguments = "PATTERN",
-    .details = "What is not given stays as it is; another --pattern begins with an empty config.",
+    .details = "Fields you leave out keep their values; another --pattern starts with an empty "
+               "config.",
     .example = "perdura recurring update payroll --time 16:00",
     .flags = update_flags,
     .groups = FLAGS_CLIENT | FLAGS_JSON,
@@ -434,7 +435,7 @@ static const struct command *const subcommands[] = {
 
 const struct command command_recurring = {
     .name = "recurring",
-    .summary = "Make tasks of a job again and again by a pattern",
+    .summary = "Make tasks from a job by a repeating pattern",
     .example = "perdura recurring create payroll --job pay --pattern monthly --day -1 --time 17:00",
     .subcommands = subcommands,
 };

@@ -94,7 +94,7 @@ static int run_create(struct call *call)
     int rc;
 
     if (!call_given(call, "job"))
-        return err_set(&call->err, ERR_USAGE, "--job is missing; which job is to run?");
+        return err_set(&call->err, ERR_USAGE, "--job is missing; give the job to run");
     buf_byte(&body, '{');
     rc = schedule_flags_write(call, true, &body);
     if (rc == 0)
@@ -261,19 +261,19 @@ static int run_preview(struct call *call)
 
 #define CALLBACK_FLAG                                                                       \
     {.name = "callback-url", .type = FLAG_TEXT, .value = "URL", .field = "callback_url",    \
-     .help = "told when a run of it ends; otherwise the job's"}
+     .help = "URL to call when one of its runs ends (default: the job's)"}
 
 static const struct flag create_flags[] = {
     {.name = "job", .type = FLAG_TEXT, .value = "JOB", .help = "the job to run: its name or id"},
     SCHEDULE_FLAGS,
     CALLBACK_FLAG,
-    {.name = "paused", .type = FLAG_NO, .field = "is_active", .help = "make it, but let it wait"},
+    {.name = "paused", .type = FLAG_NO, .field = "is_active", .help = "make it paused"},
     {0}};
 
 static const struct flag update_flags[] = {
     SCHEDULE_FLAGS,
     CALLBACK_FLAG,
-    {.name = "paused", .type = FLAG_NO, .field = "is_active", .help = "let it wait"},
+    {.name = "paused", .type = FLAG_NO, .field = "is_active", .help = "pause it"},
     {.name = "unset", .type = FLAG_LIST, .value = "FIELD",
      .help = "set fields back to their default: starts-at, ends-at, callback-url …"},
     {0}};
@@ -283,11 +283,11 @@ static const struct flag list_flags[] = {
     {.name = "type", .type = FLAG_WORD, .value = "TYPE", .field = "schedule_type",
      .choices = "cron|interval|once|immediate", .help = "of this type"},
     {.name = "active", .type = FLAG_WORD, .value = "BOOL", .field = "is_active",
-     .choices = "true|false", .help = "only those that fire, or only those that wait"},
+     .choices = "true|false", .help = "only active ones, or only paused ones"},
     {.name = "with-error", .type = FLAG_BOOL, .field = "has_error",
-     .help = "only those that cannot be planned, as their zone is gone"},
+     .help = "only those that cannot be planned because their time zone is missing"},
     {.name = "next-before", .type = FLAG_TIME, .value = "TIME", .field = "next_before",
-     .help = "that fire before this time: RFC 3339 or +1d"},
+     .help = "only those that fire before this time: RFC 3339 or +1d"},
     LISTING_FLAGS("schedules"),
     {0}};
 
@@ -295,7 +295,7 @@ static const struct flag list_flags[] = {
     {.name = "count", .type = FLAG_INT, .value = "N", .field = "count", .min = 1,           \
      .max = 1000, .help = "how many instants (10)"},                                        \
     {.name = "from", .type = FLAG_TIME, .value = "TIME", .field = "from",                   \
-     .help = "from this time on: RFC 3339 or +7d; otherwise from now on"}
+     .help = "start: RFC 3339 or +7d (default: now)"}
 
 static const struct flag upcoming_flags[] = {WHICH_FLAGS, {0}};
 static const struct flag preview_flags[] = {SCHEDULE_FLAGS, WHICH_FLAGS, {0}};
@@ -310,9 +310,8 @@ static const struct flag preview_flags[] = {SCHEDULE_FLAGS, WHICH_FLAGS, {0}};
 #define NAMED "SCHEDULE is the id of one, or the name of a job that has only one."
 
 ONE_SCHEDULE(show, "Show a schedule", NAMED);
-ONE_SCHEDULE(pause, "Let a schedule fire no more", NAMED);
-ONE_SCHEDULE(resume, "Let a schedule fire again", NAMED " What it missed meanwhile is not made up "
-             "for.");
+ONE_SCHEDULE(pause, "Pause a schedule", NAMED);
+ONE_SCHEDULE(resume, "Resume a schedule", NAMED " It does not make up for what it missed.");
 
 ONE_SCHEDULE(run, "Run the job of a schedule now", NAMED " Prints the task's id. What is planned "
              "stays as it is.");
@@ -342,8 +341,8 @@ static const struct command schedule_update = {
     .name = "update",
     .summary = "Change a schedule",
     .arguments = "SCHEDULE",
-    .details = NAMED " What is not given stays as it is. A change of its times counts from now on: "
-                     "nothing late fires.",
+    .details = NAMED " Fields you leave out keep their values. New times count from now on: "
+                     "nothing fires late.",
     .example = "perdura schedule update report --cron '30 9 * * 1-5'\n"
                "perdura schedule update " EXAMPLE_ID " --overlap skip --unset ends_at",
     .flags = update_flags,
@@ -381,8 +380,8 @@ static const struct command schedule_upcoming = {
 static const struct command schedule_preview = {
     .name = "preview",
     .summary = "List when a schedule would fire, without making it",
-    .details = "The server answers, with its zones and its clock; 'perdura schedule explain' needs "
-               "none.",
+    .details = "The server answers, with its time zones and its clock; 'perdura schedule explain' "
+               "needs no server.",
     .example = "perdura schedule preview --cron '0 9 * * 1-5' --tz Europe/Paris --count 3\n"
                "perdura schedule preview --every 90m --from 2027-01-01T00:00:00Z",
     .flags = preview_flags,
@@ -398,7 +397,7 @@ static const struct command *const subcommands[] = {
 
 const struct command command_schedule = {
     .name = "schedule",
-    .summary = "Plan when jobs run, and look at what is planned",
+    .summary = "Plan when jobs run, and show what is planned",
     .example = "perdura schedule explain '0 9 * * 1-5' --tz Europe/Paris\n"
                "perdura schedule create --job report --cron '0 9 * * 1-5' --tz Europe/Paris",
     .subcommands = subcommands,

@@ -291,19 +291,19 @@ static int run_explain(struct call *call)
 
 static const struct flag explain_flags[] = {
     {.name = "tz", .type = FLAG_TEXT, .value = "ZONE",
-     .help = "IANA name of the zone, such as Europe/Paris, or local for this machine's; otherwise "
-             "that of the rule, or UTC, as of a schedule"},
+     .help = "IANA name of the zone, such as Europe/Paris, or local for this machine's (default: "
+             "the rule's zone, or UTC)"},
     {.name = "count", .type = FLAG_INT, .value = "N", .min = 1, .max = COUNT_MAX, .fallback = "10",
      .help = "how many instants"},
     {.name = "from", .type = FLAG_TIME, .value = "TIME",
-     .help = "from this time on: RFC 3339 or +7d; otherwise from now on"},
+     .help = "start: RFC 3339 or +7d (default: now)"},
     {.name = "dst", .type = FLAG_WORD, .value = "POLICY", .choices = "standard|skip|both",
      .fallback = "standard", .help = "what daylight saving does to it"},
     {.name = "rrule", .type = FLAG_TEXT, .value = "RULE",
-     .help = "a recurrence of RFC 5545 in place of a cron expression; without DTSTART it starts "
-             "today, as a pattern made now"},
+     .help = "a recurrence rule (RFC 5545) instead of a cron expression; without DTSTART it starts "
+             "today"},
     {.name = "time", .type = FLAG_TEXT, .value = "HH:MM",
-     .help = "time of day of a rule that says none (00:00)"},
+     .help = "time of day if the rule has none (00:00)"},
     {0}};
 
 const struct command schedule_explain = {

@@ -112,9 +112,9 @@ static void print_summary(struct import *import)
             buf_format(&line, "%s%u %s", line.len ? ", " : "", count, words[told[i]]);
     }
     if (line.len == 0)
-        buf_text(&line, "there is no line to take");
+        buf_text(&line, "there is no line to import");
     if (count_good(import) > 0)
-        buf_format(&line, "; times are those of " STR_FMT " where the crontab says nothing else",
+        buf_format(&line, "; times are those of " STR_FMT " unless the crontab sets another zone",
                    STR_ARG(import->timezone));
     if (count_good(import) > 0 && import->user.data)
         buf_format(&line, "; commands run as " STR_FMT, STR_ARG(import->user));
@@ -143,7 +143,7 @@ static void print_report(struct import *import)
     print_summary(import);
     if (count_of(import, IMPORT_PLANNED) + count_of(import, IMPORT_TAKEN) == 0)
         return;
-    fputs("\nThe commands are run by a handler of the server or of a worker. In its "
+    fputs("\nA handler of the server or of a worker runs the commands. In its "
           "perdura.yaml:\n\n", call->out.file);
     terminal_print(&call->out, COLOUR_NONE, handlers_text(call));
 }
@@ -224,12 +224,12 @@ static int check_words(struct call *call)
 {
     if (call->args_count == 2 && str_is(call->args[0], "crontab")) {
         if (str_is(call->args[1], "-") && call_given(call, "prune") && !call_given(call, "name"))
-            return err_set(&call->err, ERR_USAGE, "--prune of what comes from stdin needs --name, "
-                           "so that jobs of another crontab are not deleted");
+            return err_set(&call->err, ERR_USAGE, "--prune with stdin needs --name, so that it "
+                                                  "deletes no jobs of another crontab");
         return 0;
     }
-    return err_set(&call->err, ERR_USAGE, "say what is to be imported: 'perdura schedule import "
-                   "crontab FILE', with - for stdin");
+    return err_set(&call->err, ERR_USAGE, "say what to import: 'perdura schedule import crontab "
+                                          "FILE', with - for stdin");
 }
 
 static int apply(struct import *import)
@@ -313,34 +313,34 @@ static int run_import(struct call *call)
 static const struct flag flags[] = {
     {.name = "system", .type = FLAG_BOOL,
      .help = "lines have a user before the command, as in /etc/crontab and /etc/cron.d, which are "
-             "known"},
+             "recognised"},
     {.name = "user", .type = FLAG_TEXT, .value = "USER",
-     .help = "who runs the commands of a user's crontab; otherwise whose file in /var/spool/cron "
-             "it is, or whoever imports it"},
+     .help = "user who runs the commands of a user's crontab (default: the user whose file in "
+             "/var/spool/cron it is, or you)"},
     {.name = "tz", .type = FLAG_TEXT, .value = "ZONE", .fallback = "local",
-     .help = "the zone of its times where it sets no CRON_TZ; local is this machine's"},
+     .help = "time zone where the crontab sets no CRON_TZ; local = this machine's"},
     {.name = "timeout", .type = FLAG_SECONDS, .value = "D", .fallback = "1d",
      .help = "longest run of a command"},
-    {.name = "queue", .type = FLAG_TEXT, .value = "QUEUE", .help = "the line its tasks wait in"},
+    {.name = "queue", .type = FLAG_TEXT, .value = "QUEUE", .help = "queue of its tasks"},
     {.name = "misfire", .type = FLAG_WORD, .value = "POLICY", .choices = "skip|fire_once|fire_all",
-     .help = "what becomes of times missed while nothing ran (fire_once; cron would skip them)"},
+     .help = "what to do with times missed while no server ran (fire_once; cron would skip them)"},
     {.name = "overlap", .type = FLAG_WORD, .value = "POLICY",
      .choices = "allow|skip|queue|replace",
-     .help = "when an earlier run has not ended (allow, as cron does)"},
+     .help = "what to do when an earlier run has not ended (allow, as cron does)"},
     {.name = "prune", .type = FLAG_BOOL,
      .help = "delete jobs of an earlier import whose lines are gone"},
     {.name = "name", .type = FLAG_TEXT, .value = "NAME",
-     .help = "by what its jobs are known again; otherwise the file's path, or stdin"},
+     .help = "name by which a later import finds its jobs (default: the file's path, or stdin)"},
     {.name = "strict", .type = FLAG_BOOL, .help = "exit code 1 when any line was refused"},
     {.name = "dry-run", .type = FLAG_BOOL, .help = "only say what would be done; needs no server"},
     {0}};
 
 const struct command schedule_import = {
     .name = "import",
-    .summary = "Take a crontab over",
+    .summary = "Import a crontab",
     .arguments = "crontab FILE",
     .details = "Every line becomes a job with a schedule; its tasks have the type " IMPORT_TASK_TYPE
-               " and are run by the handler 'perdura exec-cron', with the shell, variables, user "
+               " and the handler 'perdura exec-cron' runs them, with the shell, variables, user "
                "and input cron would give them. A command is not retried. Importing again changes "
                "only what changed in the file.",
     .example = "perdura schedule import crontab /etc/crontab --dry-run\n"

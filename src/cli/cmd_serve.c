@@ -5,23 +5,23 @@
 
 static const struct flag flags[] = {
     {.name = "listen", .type = FLAG_TEXT, .value = "ADDRESS", .fallback = "127.0.0.1:7070",
-     .env = "PERDURA_LISTEN", .help = "where the API is served"},
+     .env = "PERDURA_LISTEN", .help = "address of the API"},
     {.name = "workers", .type = FLAG_INT, .value = "N", .min = 0, .max = 1024,
      .help = "in-process worker slots; default 4 where handlers are configured"},
     {.name = "lease", .type = FLAG_DURATION, .value = "D", .fallback = "30s",
-     .help = "a task whose lease is not renewed is orphaned"},
+     .help = "a worker that does not renew its lease within this time loses its tasks"},
     {.name = "leader-lease", .type = FLAG_DURATION, .value = "D", .fallback = "30s",
      .help = "lease of the leading node"},
     {.name = "demo", .type = FLAG_BOOL, .help = "fill the store with a demonstration"},
     {.name = "again", .type = FLAG_BOOL,
-     .help = "serve a store that 'perdura copy' has moved: all that is in it runs a second time"},
+     .help = "serve a store that 'perdura copy' has moved; its tasks run a second time"},
     {.name = "log-level", .type = FLAG_WORD, .value = "LEVEL", .fallback = "info",
-     .choices = "debug|info|warn|error", .help = "least important events that are logged"},
+     .choices = "debug|info|warn|error", .help = "lowest level that is logged"},
     {.name = "log-format", .type = FLAG_WORD, .value = "FORMAT", .fallback = "auto",
      .choices = "auto|text|json",
      .help = "how events are logged; auto is text on a terminal and JSON otherwise"},
     {.name = "allow-network-fs", .type = FLAG_BOOL,
-     .help = "open a SQLite store on a network file system all the same"},
+     .help = "allow a SQLite store on a network file system"},
     {0}};
 
 static int run(struct call *call)

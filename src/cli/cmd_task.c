@@ -254,9 +254,9 @@ static const struct flag log_flags[] = {
     {.name = "before", .type = FLAG_TIME, .value = "TIME", .field = "before",
      .help = "only lines before this time"},
     {.name = "q", .type = FLAG_TEXT, .value = "TEXT", .field = "q",
-     .help = "only lines that hold this text; capitals count"},
+     .help = "only lines with this text; upper and lower case differ"},
     {.name = "context", .type = FLAG_TEXT, .value = "POINTER:VALUE", .field = "context",
-     .help = "only lines whose context has this value there: /user/id:7"},
+     .help = "only lines with this value in their context: /user/id:7"},
     {.name = "limit", .type = FLAG_INT, .value = "N", .field = "limit", .min = 1,
      .max = BOUND_LIST_LIMIT, .help = "at most this many lines"},
     {0}};
@@ -375,7 +375,7 @@ static const struct command *const subcommands[] = {
 
 const struct command command_task = {
     .name = "task",
-    .summary = "Look at tasks and change them",
+    .summary = "Show and change tasks",
     .example = "perdura task list --status running\nperdura task show " EXAMPLE_ID,
     .subcommands = subcommands,
 };

@@ -134,8 +134,9 @@ static int run_priority(struct call *call)
     int rc = flag_check(&priority, text, &call->err);
 
     if (rc < 0)
-        return err_set(&call->err, ERR_USAGE, "'" STR_FMT "' is no priority; it must be a number "
-                       "from -1000 to 1000, or low, medium, high, critical", STR_ARG(text));
+        return err_set(&call->err, ERR_USAGE, "'" STR_FMT "' is not a priority; give a number from "
+                                                          "-1000 to 1000, or low, medium, high, "
+                                                          "critical", STR_ARG(text));
     buf_text(&body, "{\"priority\":");
     if (str_to_int64(text, &number))
         buf_int(&body, number);
@@ -156,7 +157,7 @@ static const struct flag version_flags[] = {
 
 static const struct flag retry_flags[] = {
     {.name = "ignore-dependencies", .type = FLAG_BOOL, .field = "ignore_dependencies",
-     .help = "run it also when what it depends on is not met"},
+     .help = "run it even if its dependencies are not met"},
     {.name = "if-version", .type = FLAG_INT, .value = "N", .field = "if_version", .min = 0,
      .max = INT64_MAX, .help = "only if the task still has this version"},
     {0}};
@@ -164,7 +165,8 @@ static const struct flag retry_flags[] = {
 static const struct flag recover_flags[] = {
     {.name = "method", .type = FLAG_WORD, .value = "METHOD", .field = "method",
      .choices = "resume_checkpoint|restart_clean|validate_only",
-     .help = "go on from its checkpoint (the default), begin anew, or only note whether it could"},
+     .help = "continue from its checkpoint (the default), start from the beginning, or only note "
+             "whether it could"},
     {.name = "if-version", .type = FLAG_INT, .value = "N", .field = "if_version", .min = 0,
      .max = INT64_MAX, .help = "only if the task still has this version"},
     {0}};
@@ -176,21 +178,21 @@ static const struct flag recover_flags[] = {
         .groups = FLAGS_CLIENT | FLAGS_JSON, .args_min = 1, .args_max = COMMAND_ARGS_MAX, \
         .run = run_##word}
 
-CONTROL(cancel, "Cancel tasks", "At once; a handler that runs is told and stopped.",
+CONTROL(cancel, "Cancel tasks", "At once; a running handler is stopped.",
         version_flags);
 CONTROL(retry, "Run ended or orphaned tasks again",
-        "Their retry and crash counts start again at 0. A task waits for dependencies that are "
-        "open, and is refused when one ended otherwise than it needs.", retry_flags);
-CONTROL(recover, "Let orphaned or partial tasks go on from their checkpoint",
-        "At once; 'perdura recovery run' does it by way of the recovery queue, with a priority "
-        "and a time. 'perdura recovery validate' says whether it can be done.", recover_flags);
+        "Their retry and crash counts start again at 0. A task waits for its open dependencies, "
+        "and is refused if one did not end as it needs.", retry_flags);
+CONTROL(recover, "Continue orphaned or partial tasks from their checkpoint",
+        "At once; 'perdura recovery run' uses the recovery queue, with a priority and a time. "
+        "'perdura recovery validate' says whether it is possible.", recover_flags);
 CONTROL(pause, "Pause tasks",
-        "A running handler is asked to checkpoint and to give its task back.", version_flags);
-CONTROL(resume, "Let paused tasks go on", NULL, version_flags);
+        "A running handler is asked to save a checkpoint and stop.", version_flags);
+CONTROL(resume, "Resume paused tasks", NULL, version_flags);
 
 const struct command task_delete = {
     .name = "delete",
-    .summary = "Delete tasks with all that belongs to them",
+    .summary = "Delete tasks with their events, logs and checkpoints",
     .arguments = "ID…",
     .example = "perdura task delete " EXAMPLE_ID,
     .groups = FLAGS_CLIENT | FLAGS_JSON,

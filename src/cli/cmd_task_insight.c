@@ -122,7 +122,7 @@ static int run_fork(struct call *call)
 
 static const struct flag fork_flags[] = {
     {.name = "from", .type = FLAG_TEXT, .value = "CHECKPOINT",
-     .help = "its number or its name; 0 = from the start (default: the newest that is whole)"},
+     .help = "its number or its name; 0 = from the start (default: the newest valid one)"},
     {.name = "payload", .type = FLAG_JSON, .value = "JSON|@FILE|-", .field = "payload",
      .help = "another input: JSON, a file, or stdin"},
     {.name = "data", .type = FLAG_JSON, .value = "JSON|@FILE|-", .field = "data",
@@ -140,7 +140,7 @@ static const struct flag fork_flags[] = {
 
 const struct command task_fork = {
     .name = "fork",
-    .summary = "Make a new task that begins behind a checkpoint of another",
+    .summary = "Make a new task that continues from a checkpoint of another",
     .arguments = "ID",
     .details = "The original stays as it is. The new task has its spec, but no idempotency key; "
                "its metadata say where it came from. Its id is printed.",

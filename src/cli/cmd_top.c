@@ -61,7 +61,7 @@ static bool job_about(struct top_job *job, enum top_job_kind kind, const struct 
 static void want_pause(struct top *top)
 {
     if (top->wants_pause)
-        say(top, true, "the pause before was not sent yet");
+        say(top, true, "the previous pause has not been sent yet");
     else
         top->wants_pause = job_about(&top->pause, TOP_JOB_PAUSE,
                                      top_view_selected(&top->view, &top->snapshot));
@@ -167,7 +167,7 @@ static void take_pause(struct top *top, const struct top_answer *answer)
     char said[TOP_KEY_BYTES + 32];
 
     snprintf(said, sizeof said, "queue %s %s", answer->job.key,
-             answer->job.paused ? "goes on" : "is paused");
+             answer->job.paused ? "is resumed" : "is paused");
     say(top, answer->err.code != 0, answer->err.code ? answer->err.text : said);
     top->next_us = 0;
 }
@@ -372,18 +372,18 @@ static int run(struct call *call)
 }
 
 static const struct flag flags[] = {
-    {.name = "once", .type = FLAG_BOOL, .help = "print one frame and end, as into a pipe"},
+    {.name = "once", .type = FLAG_BOOL, .help = "print one frame and exit, as into a pipe"},
     {.name = "interval", .type = FLAG_DURATION, .value = "D", .fallback = "2s",
-     .help = "how often it looks, at least 100ms"},
+     .help = "how often it refreshes, at least 100ms"},
     {0}};
 
 const struct command command_top = {
     .name = "top",
     .summary = "Watch queues, workers, tasks and failures live",
     .details = "Keys: tab or 1-6 for another pane, arrows or j and k for a row, enter for details "
-               "(why a task waits, its last events and log lines), p pauses a queue or lets it go "
-               "on, / shows only rows with a text, r looks at once, ? helps, q quits. NO_COLOR "
-               "turns colours off. Into a pipe one frame is printed.",
+               "(why a task waits, its last events and log lines), p pauses or resumes a queue, / "
+               "shows only rows with a text, r refreshes now, ? helps, q quits. NO_COLOR turns "
+               "colours off. Into a pipe it prints one frame.",
     .example = "perdura top\n"
                "perdura top --interval 500ms --server http://10.0.0.5:7070\n"
                "perdura top --once",

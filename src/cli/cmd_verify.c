@@ -13,7 +13,8 @@ static const struct flag flags[] = {
     {.name = "anchor", .type = FLAG_TEXT, .value = "FILE",
      .help = "compare the logs with the records of this anchor file"},
     {.name = "public-key", .type = FLAG_TEXT, .value = "HEX",
-     .help = "whose signatures count, several with commas; otherwise the store's word is taken"},
+     .help = "accept signatures of these keys only, separated by commas (default: those the store "
+             "names)"},
     {0}};
 
 static void write_finding(struct buf *out, const struct verify_finding *finding)
@@ -132,9 +133,9 @@ static int run(struct call *call)
 const struct command command_verify = {
     .name = "verify",
     .summary = "Check a store's integrity and name what is wrong",
-    .details = "The exit code is 1 when something was found. Without --logs or --checkpoints "
-               "everything is checked. With an anchor file that was kept elsewhere also missing "
-               "ends of logs, missing runs and a store that was set back are found.",
+    .details = "The exit code is 1 when it finds something. Without --logs or --checkpoints it "
+               "checks everything. With an anchor file kept elsewhere it also finds logs cut at "
+               "the end, missing runs and a store that was set back.",
     .example = "perdura verify --store perdura.db\n"
                "perdura verify --store perdura.db --logs --anchor /mnt/safe/perdura.anchor\n"
                "perdura verify --store backup.db --checkpoints",

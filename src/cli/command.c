@@ -15,7 +15,7 @@ static const struct flag group_json[] = {
     {.name = "json", .type = FLAG_BOOL, .help = "print JSON for programs"}, {0}};
 static const struct flag group_store[] = {
     {.name = "config", .type = FLAG_TEXT, .value = "FILE",
-     .help = "configuration file; otherwise perdura.yaml in the current folder, if it is there"},
+     .help = "configuration file (default: perdura.yaml in the current folder, if it exists)"},
     {.name = "store", .type = FLAG_TEXT, .value = "STORE", .fallback = "perdura.db",
      .env = "PERDURA_STORE", .help = "a file path, sqlite:PATH or postgres://…"},
     {0}};

@@ -32,15 +32,17 @@ int config_trust_place(const char *path, struct err *err)
     if (lstat(path, &entry) < 0)
         return 0; /* opening it says why */
     if (!is_ours(&entry))
-        return err_set(err, ERR_FORBIDDEN, "%s belongs to another user (id %u), who could have "
-                       "this one run commands; check it, then pass it with --config, or chown it",
+        return err_set(err, ERR_FORBIDDEN, "%s belongs to another user (id %u), who could make you "
+                                           "run commands; check it, then pass it with --config, or "
+                                           "chown it",
                        path, (unsigned)entry.st_uid);
     if (stat(".", &folder) < 0)
         return err_set(err, ERR_IO, "cannot look at the current folder: %s", strerror(errno));
     if (!is_ours(&folder) || (!(folder.st_mode & S_ISVTX) &&
                               ((folder.st_mode & S_IWOTH) || group_may_write(&folder))))
-        return err_set(err, ERR_FORBIDDEN, "other users may write the current folder, and so could "
-                       "have replaced %s; check it, then pass it with --config", path);
+        return err_set(err, ERR_FORBIDDEN, "other users can write to the current folder and could "
+                                           "have replaced %s; check it, then pass it with "
+                                           "--config", path);
     return 0;
 }
 
@@ -56,11 +58,12 @@ int config_trust_file(int fd, const char *path, bool any_owner, struct err *err)
         return err_set(err, ERR_FORBIDDEN, "%s is not a plain file; check it, then pass it with "
                        "--config", path);
     if (!any_owner && !is_ours(&info))
-        return err_set(err, ERR_FORBIDDEN, "%s belongs to another user (id %u), who could have "
-                       "this one run commands; check it, then pass it with --config, or chown it",
+        return err_set(err, ERR_FORBIDDEN, "%s belongs to another user (id %u), who could make you "
+                                           "run commands; check it, then pass it with --config, or "
+                                           "chown it",
                        path, (unsigned)info.st_uid);
     if ((info.st_mode & S_IWOTH) || (!any_owner && group_may_write(&info)))
-        return err_set(err, ERR_FORBIDDEN, "%s may be written by other users; run 'chmod go-w %s'",
+        return err_set(err, ERR_FORBIDDEN, "other users can write to %s; run 'chmod go-w %s'",
                        path, path);
     return 0;
 }

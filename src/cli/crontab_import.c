@@ -201,7 +201,7 @@ static bool note_variable(struct import_line *planned)
     else if (str_is(line->name, "RANDOM_DELAY"))
         planned->note = STR("becomes the jitter of the schedules below it");
     else if (str_is(line->name, "START_HOURS_RANGE"))
-        planned->note = STR("is not observed; give a category allowed windows in its place");
+        planned->note = STR("is ignored; give a category allowed windows instead");
     return planned->note.data != NULL;
 }
 

@@ -113,7 +113,7 @@ static int list_pages(struct listing *listing, struct client *client)
     if (rc == 0 && listing->json && listing->all)
         fputs("],\"next_cursor\":null}\n", call->out.file);
     if (rc == 0 && listing->cursor.len > 0 && listing->all)
-        return err_set(&call->err, ERR_TOO_LARGE, "stopped after %d pages; go on with --cursor "
+        return err_set(&call->err, ERR_TOO_LARGE, "stopped after %d pages; continue with --cursor "
                        STR_FMT, PAGES_MAX, STR_ARG(buf_view(&listing->cursor)));
     if (rc == 0)
         note_more(call, buf_view(&listing->cursor));

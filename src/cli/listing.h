@@ -11,7 +11,7 @@
     {.name = "limit", .type = FLAG_INT, .value = "N", .field = "limit", .min = 1,         \
      .max = BOUND_LIST_LIMIT, .help = things " per page (the server's default is 100)"},  \
     {.name = "cursor", .type = FLAG_TEXT, .value = "CURSOR",                              \
-     .help = "go on from this place of an earlier list"},                                 \
+     .help = "continue an earlier list from this place"},                                 \
     {.name = "all", .type = FLAG_BOOL, .help = "every page"}
 
 /* GET path with the command's flags as parameters; path may have some of its own. */

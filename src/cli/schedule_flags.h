@@ -9,10 +9,10 @@
     {.name = "cron", .type = FLAG_TEXT, .value = "EXPR", .field = "cron_expression",             \
      .help = "fire by this cron expression: '0 9 * * 1-5', @daily"},                             \
     {.name = "every", .type = FLAG_SECONDS, .value = "D", .field = "interval_seconds",           \
-     .help = "fire again and again after this time: 30s, 5m, 2h"},                               \
+     .help = "fire repeatedly at this interval: 30s, 5m, 2h"},                                   \
     {.name = "at", .type = FLAG_TIME, .value = "TIME", .field = "scheduled_at",                  \
      .help = "fire once, at this time: RFC 3339, a date or local time of --tz, or +5m"},         \
-    {.name = "now", .type = FLAG_BOOL, .help = "fire once, at once"},                            \
+    {.name = "now", .type = FLAG_BOOL, .help = "fire once, right away"},                         \
     {.name = "tz", .type = FLAG_TEXT, .value = "ZONE", .field = "timezone",                      \
      .help = "IANA name of the zone, such as Europe/Paris, or local for this machine's; the "    \
              "server's default is UTC"},                                                         \
@@ -22,18 +22,18 @@
      .help = "nothing after this time"},                                                         \
     {.name = "misfire", .type = FLAG_WORD, .value = "POLICY", .field = "misfire",                \
      .choices = "skip|fire_once|fire_all",                                                       \
-     .help = "what becomes of instants missed for longer than the grace (fire_once)"},           \
+     .help = "what to do with instants missed by more than the grace (fire_once)"},              \
     {.name = "misfire-grace", .type = FLAG_DURATION, .value = "D", .field = "misfire_grace_ms",  \
-     .help = "instants up to so late all fire (60s)"},                                           \
+     .help = "instants missed by less than this all fire (60s)"},                                \
     {.name = "misfire-cap", .type = FLAG_INT, .value = "N", .field = "misfire_cap", .min = 1,    \
-     .max = 1000000, .help = "fire_all: at most so many of the missed (100)"},                   \
+     .max = 1000000, .help = "fire_all: most missed instants that fire (100)"},                  \
     {.name = "overlap", .type = FLAG_WORD, .value = "POLICY", .field = "overlap",                \
      .choices = "allow|skip|queue|replace",                                                      \
-     .help = "when an earlier run of it has not ended (allow)"},                                 \
+     .help = "what to do when an earlier run has not ended (allow)"},                            \
     {.name = "dst", .type = FLAG_WORD, .value = "POLICY", .field = "dst",                        \
      .choices = "standard|skip|both", .help = "what daylight saving does to it (standard)"},     \
     {.name = "jitter", .type = FLAG_DURATION, .value = "D", .field = "jitter_ms",                \
-     .help = "start up to so much later than planned, so that not all start at once"}
+     .help = "start up to this much later than planned, so that not all start at once"}
 
 extern const struct flag schedule_flags[];
 

@@ -28,7 +28,7 @@ static int several(struct client *client, const struct thing *thing, struct str 
             buf_text(&ids, ", ");
         buf_str(&ids, view_member(call, item, "id"));
     }
-    (void)err_set(&call->err, ERR_CONFLICT, "several are meant by '%.*s'; give the id of one %s: "
+    (void)err_set(&call->err, ERR_CONFLICT, "several have the name '%.*s'; give the id of one %s: "
                   STR_FMT, text.len > 80 ? 80 : (int)text.len, text.data, thing->word,
                   STR_ARG(buf_view(&ids)));
     buf_deinit(&ids);
@@ -89,7 +89,7 @@ int thing_find(struct client *client, const struct thing *thing, struct str text
     buf_format(&path, "?limit=%d&name=", SAME_NAME_SHOWN);
     command_write_escaped(&path, text);
     if (path.failed)
-        rc = err_set(&client->call->err, ERR_NOT_FOUND, "there is no %s with so long a name",
+        rc = err_set(&client->call->err, ERR_NOT_FOUND, "the name is too long for a %s",
                      thing->word);
     else
         rc = client_get(client, buf_view(&path), &reply);

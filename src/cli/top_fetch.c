@@ -77,7 +77,7 @@ static struct str ask_about(struct top_fetch *fetch, const char *before, struct 
     buf_text(&path, after);
     buf_byte(&path, '\0');
     if (path.failed)
-        err_set(err, ERR_INVALID, "the name is too long to be asked for");
+        err_set(err, ERR_INVALID, "the name is too long");
     else
         reply = ask(fetch, "GET", path.data, arena, err);
     buf_deinit(&path);
@@ -153,7 +153,7 @@ static void pause_queue(struct top_fetch *fetch, struct top_answer *answer)
     buf_text(&path, answer->job.paused ? ":resume" : ":pause");
     buf_byte(&path, '\0');
     if (path.failed)
-        err_set(&answer->err, ERR_INVALID, "the name is too long to be asked for");
+        err_set(&answer->err, ERR_INVALID, "the name is too long");
     else
         ask(fetch, "POST", path.data, &fetch->frames[fetch->frame], &answer->err);
     buf_deinit(&path);

@@ -99,7 +99,7 @@ int top_screen_open(struct top_screen *screen, int in_fd, int out_fd, struct err
 
     *screen = (struct top_screen){.in_fd = in_fd, .out_fd = out_fd, .signal_fd = -1};
     if (tcgetattr(in_fd, &screen->before) < 0)
-        return err_set(err, ERR_IO, "this is no terminal; --once prints one frame");
+        return err_set(err, ERR_IO, "this is not a terminal; --once prints one frame");
     sigemptyset(&set);
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
         sigaddset(&set, signals[i]);

@@ -412,7 +412,7 @@ static void draw_detail(struct paint *paint, uint32_t room)
     put_foreign(paint, COLOUR_BOLD, view->detail_title);
     end_line(paint);
     if (view->detail_waits) {
-        put_text(paint, COLOUR_DIM, "the server is asked");
+        put_text(paint, COLOUR_DIM, "asking the server");
         end_line(paint);
     }
     for (uint32_t i = view->detail_from; i < view->detail.count && room-- > 1; i++) {
@@ -427,9 +427,9 @@ static void draw_help(struct paint *paint, uint32_t room)
         "tab, left, right, 1-6   another pane",
         "up, down, j, k          another row; page up, page down, g, G",
         "enter                   details: why a task waits, its last events and log lines",
-        "p                       pause the queue under the cursor, or let it go on",
+        "p                       pause or resume the queue under the cursor",
         "/                       show only rows with this text; escape shows all again",
-        "r                       look again now",
+        "r                       refresh now",
         "?                       this help",
         "q                       quit"};
 

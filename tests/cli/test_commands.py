@@ -183,7 +183,7 @@ class Enqueue(ServerTest):
             child = self.enqueued("b", "--depends-on", *ids)
             self.assertEqual({wanted["task"] for wanted in child["depends_on"]}, {parent, second})
         self.assertIn("does not know", self.refused(2, "enqueue", "b", second))
-        self.assertIn("no type", self.refused(2, "enqueue", "--depends-on", parent, second))
+        self.assertIn("not a type", self.refused(2, "enqueue", "--depends-on", parent, second))
         self.assertIn("does not know", self.refused(2, "enqueue", "b", "--depends-on", parent, "c"))
         self.refused(1, "enqueue", "b", "--depends-on", NO_TASK)
         self.refused(1, "enqueue", "b", "--depends-on", parent + ":sometimes")

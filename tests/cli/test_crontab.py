@@ -192,7 +192,7 @@ class ExecCron(FolderTest):
                 done = self.run_task({"command": "echo ran", **user}, code=1)
                 self.assertIn("user", done.stderr)
                 self.assertNotIn("ran", done.stdout)
-        self.assertIn("root too must be named",
+        self.assertIn("name root, too",
                       self.run_task({"command": "x", "user": None}, code=1).stderr)
         self.assertEqual(self.run_task({"command": "id -u", "user": "root"}).stdout, "0\n")
 

@@ -195,7 +195,7 @@ class SecretFilesTest(cli_harness.FolderTest):
         path = self.write("token", "two\nlines\n")
         self.assertIn("one line", self.refused(1, "serve", PERDURA_TOKEN_FILE=path))
         os.chmod(self.write("token", SECRET), 0o666)
-        self.assertIn("may be written by other users",
+        self.assertIn("other users can write to",
                       self.refused(1, "serve", PERDURA_TOKEN_FILE=path))
         os.unlink(path)
         self.assertIn("cannot open", self.refused(1, "serve", PERDURA_TOKEN_FILE=path))

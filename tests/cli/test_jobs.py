@@ -167,7 +167,7 @@ class Schedules(JobTest):
                 self.assertEqual(schedule["schedule_type"], kind)
         self.assertEqual(len(self.items("schedule", "list", "--job", "report")), 4)
         self.assertEqual(len(self.items("schedule", "list", "--type", "cron")), 1)
-        self.assertIn("several are meant", self.refused(1, "schedule", "show", "report"))
+        self.assertIn("several have the name", self.refused(1, "schedule", "show", "report"))
 
     def test_d4_what_a_schedule_fires_runs(self):
         schedule_id = self.create("--now")

@@ -93,9 +93,7 @@ class Refusals(OddAnswersTest):
                 self.assertIn("answered 502 without an explanation", self.refused(1, "stats"))
 
     def test_an_error_of_the_server_keeps_its_sentence_and_gets_advice(self):
-        rows = ((401, "unauthorized", 1, "set PERDURA_TOKEN"),
-                (403, "forbidden", 1, "set PERDURA_TOKEN"),
-                (429, "rate_limited", 1, "try again in a moment"),
+        rows = ((403, "forbidden", 1, "Hm."), (429, "rate_limited", 1, "try again in a moment"),
                 (503, "unavailable", 1, "try again in a moment"),
                 (503, "out_of_memory", 1, "try again in a moment"),
                 (507, "storage_full", 1, "free space"), (404, "not_found", 3, "Hm."),
@@ -107,6 +105,12 @@ class Refusals(OddAnswersTest):
                 line = self.refused(code, "task", "show", NO_TASK)
                 self.assertIn("Hm.", line)
                 self.assertIn(advice, line)
+
+    def test_a_server_that_wants_a_token_is_told_of_with_what_to_do(self):
+        self.answer({"error": {"code": "unauthorized", "message": "Hm."}}, 401)
+        self.assertIn("needs a token; set PERDURA_TOKEN", self.refused(1, "task", "show", NO_TASK))
+        self.answer(b"<html>", 401)  # of something in between
+        self.assertIn("answered 401 without an explanation", self.refused(1, "stats"))
 
     def test_a_message_without_end_is_cut(self):
         self.answer({"error": {"code": "io", "message": "long " * 2000}}, 500)

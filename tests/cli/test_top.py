@@ -254,7 +254,7 @@ class TopTest(cli_harness.ServerTest):
         top.wait_for(r"no answer since \d\d:\d\d:\d\d \(\d")
         took = []
         for keys, text in (("4", r"\[Failures 1\]"), ("?", "this help"), ("\t", r"\[Next"),
-                           ("1", r"\[Queues 2\]"), ("\r", "the server is asked"),
+                           ("1", r"\[Queues 2\]"), ("\r", "asking the server"),
                            ("\033", r"\[Queues 2\]")):
             begun = time.monotonic()
             top.type(keys)
@@ -286,7 +286,7 @@ class TopTest(cli_harness.ServerTest):
         top.type("/mail\r")
         top.wait_for("escape shows all")
         top.type("\r")
-        top.wait_for("the server is asked")
+        top.wait_for("asking the server")
         os.kill(self.server.process.pid, signal.SIGCONT)
         top.wait_for(r"priority_order +high_first")
         wait_until(lambda: not top.frame()[2].strip(), what="no word of silence")

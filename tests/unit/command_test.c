@@ -81,12 +81,13 @@ static void wrong_usage_is_one_sentence_and_exit_code_two(void **state)
                                                "number from 0 to 1000000\n"},
         {"perdura enqueue a --retry-policy often", "perdura: --retry-policy is 'often'; it must be "
                                                    "one of polynomial|exponential|linear|fixed\n"},
-        {"perdura enqueue a --delay 1s --at +1s", "perdura: --delay and --at say the same; give "
-                                                  "one of them\n"},
+        {"perdura enqueue a --delay 1s --at +1s", "perdura: --delay and --at both set the start; "
+                                                  "give one of them\n"},
         {"perdura queue limit default", "perdura: nothing to change; give at least one limit, such "
                                         "as --concurrency 10 or --rate 100/s\n"},
         {"perdura queue limit default --rate fast", "perdura: --rate is 'fast'; it must be a rate "
-                                                    "such as 100/s or 20/m, or none\n"},
+                                                    "such as 100/s, 20/m or 5/10s, with a burst "
+                                                    "such as '5/s burst 10', or none\n"},
         {"perdura enqueue a --server ftp://x", "perdura: the server is 'ftp://x'; write it like "
                                                "http://127.0.0.1:7070\n"},
         {"perdura completion tcsh", "perdura: there is no completion for 'tcsh'; there is one for "

@@ -334,7 +334,7 @@ static void keys_move_filter_and_ask(void **state)
     assert_int_equal(fx->view.pane, TOP_RUNNING);
     assert_int_equal(press(fx, "\r"), TOP_WISH_DETAIL);
     press(fx, "?");
-    assert_non_null(strstr(draw(fx), "pause the queue under the cursor"));
+    assert_non_null(strstr(draw(fx), "pause or resume the queue"));
     press(fx, "?");
     assert_int_equal(fx->view.mode, TOP_LIST);
     press(fx, "/nothing-like-this\r");
