@@ -161,6 +161,14 @@ int config_follow(struct config *now, const struct config *before, struct buf *r
     return keep_stores(now, before, restart, err);
 }
 
+/* Also in what files named by settings hold. */
+static bool is_same(const struct config *now, const struct config *before)
+{
+    return same_records(now, before, &config_root) && str_eq(now->file, before->file) &&
+           str_eq(now->settings.token, before->settings.token) &&
+           str_eq(now->settings.tracing_headers, before->settings.tracing_headers);
+}
+
 /* A file that is not there any more would take all handlers with it. */
 static int check_file(const struct config *now, const struct config *before, struct err *err)
 {
@@ -188,9 +196,10 @@ static int reload(void *ctx, const struct settings **fresh, struct buf *restart,
         rc = check_file(now, reload->newest, err);
     if (rc == 0)
         rc = config_follow(now, reload->newest, restart, err);
-    if (rc < 0) {
+    if (rc < 0 || is_same(now, reload->newest)) {
         config_deinit(now);
         free(now);
+        *fresh = &reload->newest->settings;
         return rc;
     }
     now->older = reload->newest;

@@ -67,7 +67,8 @@ static struct worker_rules rules_of(struct remote *remote, const struct settings
                                  .rules_count = settings->handlers_count,
                                  .grace_ms = settings->grace_ms};
 
-    name_queues(remote, settings, &rules);
+    if (!remote->worker || settings != remote->settings) /* else they are known */
+        name_queues(remote, settings, &rules);
     return rules;
 }
 

@@ -113,12 +113,17 @@ static int check_anchor(struct node *node, struct err *err)
     return path ? anchor_file_check_folder(path, err) : 0;
 }
 
+static struct worker_rules handler_rules(const struct settings *settings)
+{
+    return (struct worker_rules){.rules = settings->handlers,
+                                 .rules_count = settings->handlers_count,
+                                 .grace_ms = settings->grace_ms};
+}
+
 static int pool_rules(struct node *node, const struct settings *settings,
                       struct worker_rules *rules, struct err *err)
 {
-    *rules = (struct worker_rules){.rules = settings->handlers,
-                                   .rules_count = settings->handlers_count,
-                                   .grace_ms = settings->grace_ms};
+    *rules = handler_rules(settings);
     rules->queues = settings_served_queues(settings, &node->arena, &rules->queues_count);
     return rules->queues ? 0 : err_set(err, ERR_MEMORY, "out of memory for the workers");
 }
@@ -242,14 +247,16 @@ static int with_demo(struct node *node, const struct settings **settings, struct
     return 0;
 }
 
+/* Queues that did not change are not named again. */
 static int configure_pool(struct node *node, const struct settings *settings, struct err *err)
 {
-    struct worker_rules rules;
+    struct worker_rules rules = handler_rules(settings);
 
     if (!node->worker)
         return start_workers(node, settings, err);
-    return pool_rules(node, settings, &rules, err) < 0
-               ? -(int)err->code : worker_configure(node->worker, &rules, err);
+    if (settings != node->settings && pool_rules(node, settings, &rules, err) < 0)
+        return -(int)err->code;
+    return worker_configure(node->worker, &rules, err);
 }
 
 /* All of it or nothing. */

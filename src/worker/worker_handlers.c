@@ -96,6 +96,38 @@ static struct handler_set *set_new(struct worker *worker, const struct worker_ru
     return NULL;
 }
 
+static bool same_words(char *const *a, char *const *b)
+{
+    if (!a || !b)
+        return a == b;
+    while (*a && *b && strcmp(*a, *b) == 0) {
+        a++;
+        b++;
+    }
+    return *a == *b;
+}
+
+static bool same_identity(const struct process_identity *a, const struct process_identity *b)
+{
+    return a->is_set == b->is_set && a->uid == b->uid && a->gid == b->gid &&
+           a->groups_count == b->groups_count &&
+           (a->groups_count == 0 ||
+            memcmp(a->groups, b->groups, a->groups_count * sizeof *a->groups) == 0);
+}
+
+/* Of the very same rules, and the users they name are what they were. */
+static bool is_same(const struct handler_set *a, const struct handler_set *b)
+{
+    if (a->count != b->count || a->grace_ms != b->grace_ms)
+        return false;
+    for (uint32_t i = 0; i < a->count; i++)
+        if (a->handlers[i].what != b->handlers[i].what ||
+            !same_identity(&a->handlers[i].identity, &b->handlers[i].identity) ||
+            !same_words(a->handlers[i].environment, b->handlers[i].environment))
+            return false;
+    return true;
+}
+
 /* The registration that goes with a set. Under `registering`, or before there are threads. */
 static void register_as(struct worker *worker, const struct handler_set *set)
 {
@@ -129,6 +161,10 @@ int worker_configure(struct worker *worker, const struct worker_rules *given, st
     set = set_new(worker, given, err);
     if (!set)
         return -(int)err->code;
+    if (!given->queues_count && is_same(set, atomic_load(&worker->handlers))) {
+        set_free(set);
+        return 0;
+    }
     pthread_mutex_lock(&worker->registering);
     before = worker->config.registration;
     register_as(worker, set);

@@ -15,12 +15,13 @@ import time
 
 import ledger as ledger_module
 import load_crowds
+import load_logs
 import load_volumes
 import load_weak
 
 NAME = "load"
 TRIES = 3
-PIECES = load_crowds.PIECES + load_volumes.PIECES + load_weak.PIECES
+PIECES = load_crowds.PIECES + load_volumes.PIECES + load_logs.PIECES + load_weak.PIECES
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 

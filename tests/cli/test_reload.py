@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import tempfile
@@ -136,6 +137,33 @@ class Serving(ReloadTest):
         self.open_gate()
         ended = self.wait_ended(task["id"])
         self.assertEqual((ended["result"], ended["attempts"], ended["crash_count"]), ("old", 1, 0))
+
+    def test_a_configuration_that_says_nothing_new_takes_no_memory(self):
+        """And is in force again: what was changed by hand meanwhile is as the file says."""
+        more = "".join(f"  - {{type: kind-{i}, command: ['true'], max_retries: 3}}\n"
+                       for i in range(200))
+        many = SECOND.replace("queues:", more + "queues:")
+        self.configure(many)
+        self.hang_up("config.reloaded")
+        for _ in range(3):
+            self.hang_up("config.reloaded")
+        before = self.data_kib()
+        for _ in range(20):
+            self.hang_up("config.reloaded")
+        same = self.data_kib() - before
+        self.expect(200, "PATCH", "/v1/queues/default", {"concurrency": 9})
+        self.hang_up("config.reloaded")
+        self.assertEqual(self.queue()["concurrency"], 3)
+        self.assertEqual(self.result("second"), "new")
+        before = self.data_kib()
+        for i in range(20):
+            self.configure(many.replace("max_retries: 3", f"max_retries: {i % 2}"))
+            self.hang_up("config.reloaded")
+        self.assertLess(same, (self.data_kib() - before) / 4)
+
+    def data_kib(self):
+        status = pathlib.Path(f"/proc/{self.server.process.pid}/status").read_text()
+        return int(re.search(r"VmData:\s+(\d+)", status).group(1))
 
     def test_a_second_word_before_the_first_is_done_is_not_lost(self):
         self.configure(SECOND)
