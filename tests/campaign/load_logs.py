@@ -1,4 +1,4 @@
-"""Load by searches in large logs (B5): each request gets its second and a cursor to go on from, finds
+"""Load by searches in large logs (F-H20): each request gets its second and a cursor to go on from, finds
 what is there, ends when its client leaves, and holds up no other request. load.py runs it."""
 import contextlib
 import threading
@@ -150,5 +150,5 @@ def searches(scale, say):
             "findings": findings}
 
 
-PIECES = [Piece("B5", "searches in 1.2 GB of log lines of one task, by clients that stay and that "
+PIECES = [Piece("F-H20", "searches in 1.2 GB of log lines of one task, by clients that stay and that "
                 "leave", searches)]
