@@ -50,7 +50,8 @@ static void look_at_server(struct alerts *alerts)
 
     if (facts->storage_full)
         add(alerts, "store_full", "critical", NULL, -1, -1,
-            "The store has no space: nothing new is taken. Free some; it goes on by itself.");
+            "The store has no space: nothing new is taken. Free some; the server then continues by "
+            "itself.");
     if (facts->no_leader)
         add(alerts, "no_leader", "critical", NULL, -1, -1,
             "No node leads: nothing is swept, fired or removed. Look at the nodes' logs and at "

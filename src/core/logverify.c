@@ -270,7 +270,7 @@ static void end_execution(struct logverify *verify)
     if (!verify->bad && verify->at.seq > verify->signed_seq && verify->at.seq > verify->plain_seq)
         bad_line(verify, (verify->signed_seq > verify->plain_seq ? verify->signed_seq
                                                                  : verify->plain_seq) + 1,
-                 "it was added by somebody else: no record names it");
+                 "it was added without the key: no record names it");
     if (!verify->bad && verify->at.seq > verify->cut_seq && verify->note_seq < verify->at.seq &&
         needs_note(verify))
         bad_line(verify, verify->at.seq, "the note that its lines end here was removed");

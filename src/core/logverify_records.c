@@ -332,5 +332,5 @@ void logverify_compare_anchor(struct logverify *verify)
     if (verify->foreign_seam)
         logverify_tell(verify, "anchor", record_name(verify->foreign_seam, name),
                        "when it was made the newest record of the store was gone or not by its "
-                       "key: records were removed, or made by somebody else");
+                       "key: records were removed, or made without its key");
 }

@@ -372,7 +372,8 @@ static int refuse_second(struct copy *copy, struct arena *arena, struct err *err
     if (!moved.data || note.data)
         return 0;
     return err_set(err, ERR_CONFLICT, "the source was moved already (" STR_FMT "); copy that one. "
-                   "To make a second copy of the source all the same, pass --again",
+                                                                     "To make a second copy of the "
+                                                                     "source anyway, pass --again",
                    STR_ARG(moved));
 }
 

@@ -221,7 +221,7 @@ static void check_signing(struct checks *checks, struct store *store,
         add(checks, DOCTOR_FAILURE, "logs", arena_str(checks->arena, str_of(err.text)), NULL);
     else if (store->shared && !settings->log_key.data)
         add(checks, DOCTOR_WARNING, "logs", STR("records about logs are not signed"),
-            "set log_key to a file that all nodes have, or leave it if nobody must prove anything");
+            "set log_key to a file that all nodes have, or leave it if you need no proof");
     else
         add(checks, DOCTOR_OK, "logs", key.data
             ? arena_format(checks->arena, "records are signed, public key " STR_FMT, STR_ARG(key))
@@ -275,7 +275,7 @@ static void check_anchor(struct checks *checks, struct store *store,
     else if (end.serial == 0 && has_records(store))
         add(checks, DOCTOR_WARNING, "anchor", STR("the store has records about logs and the anchor "
                                                   "file has none"),
-            "somebody removed it, unless log_anchor is new; the server fills it when it starts");
+            "it was removed, unless log_anchor is new; the server fills it when it starts");
     else
         add(checks, DOCTOR_OK, "anchor",
             arena_format(checks->arena, "the store has all %lld records of it",

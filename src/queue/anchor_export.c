@@ -83,7 +83,7 @@ void anchor_export_stop(struct queue *queue)
     }
     if (rc < 0 || !in_time || !anchor_writer_is_well(writer))
         LOG(queue->log, LOG_WARN, "log.anchor_behind", KC("reason", rc < 0 ? err.text
-            : "the anchor file could not be written before the end; the next start goes on"));
+            : "the anchor file could not be written before the end; the next start continues"));
 }
 
 int log_anchor_compare(struct store *store, const struct anchor_file_end *end, bool *ahead,
@@ -118,7 +118,7 @@ static void tell_new_file(struct queue *queue, const char *path)
                                                 &err) == 0 && count > 0)
         LOG(queue->log, LOG_WARN, "log.anchor_new", KC("anchor", path),
             KC("meaning", "the store has records and the anchor file has none: it begins now, or "
-               "somebody removed it"));
+               "it was removed"));
     arena_deinit(&arena);
 }
 

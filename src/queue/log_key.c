@@ -80,8 +80,8 @@ static void tell_foreign(struct queue *queue, struct pen *pen)
     pen->foreign = true;
     queue->stats.log_regression = true;
     LOG(queue->log, LOG_WARN, "log.foreign_records", KI("newest", pen->last.serial),
-        KC("meaning", "the newest record about logs is gone or not signed by this key: somebody "
-           "changed the store"));
+        KC("meaning", "the newest record about logs is gone or not signed by this key: the store "
+           "was changed from outside"));
 }
 
 /* The store names another key than ours. Where its newest record is by ours, an intruder put that

@@ -75,8 +75,8 @@ static int apply(struct batch *batch, struct request *request)
     case REQUEST_KIND_COUNT:
         ASSERT(false);
     }
-    err_set(&request->err, ERR_STORAGE_FULL, "the disk of the store is full; free space, it goes "
-            "on by itself");
+    err_set(&request->err, ERR_STORAGE_FULL, "the disk of the store is full; free space, the "
+            "server then continues by itself");
     return 0;
 }
 

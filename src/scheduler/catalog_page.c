@@ -51,7 +51,7 @@ static int set_cursor(struct catalog_page *page, struct str value, struct err *e
                       sizeof page->filter.before_id.bytes))
         return 0;
     return err_set_field(err, ERR_INVALID, "cursor",
-                         "'cursor' must be the next_cursor of the page before");
+                         "'cursor' must be the next_cursor of the previous page");
 }
 
 static int set_name(struct catalog_page *page, struct str value, struct err *err)

@@ -53,13 +53,13 @@ int backup_check_folder(const struct settings *settings, char *real, struct err 
         return err_set(err, ERR_CONFLICT, "backup_dir '%.300s' cannot be used: %s", path,
                        strerror(errno));
     if (!S_ISDIR(info.st_mode))
-        return err_set(err, ERR_CONFLICT, "backup_dir '%.300s' is no folder", path);
+        return err_set(err, ERR_CONFLICT, "backup_dir '%.300s' is not a folder", path);
     if ((info.st_uid != geteuid() && info.st_uid != 0) || (info.st_mode & (S_IWGRP | S_IWOTH)))
         return err_set(err, ERR_CONFLICT, "backup_dir '%.300s' can be written by other users; give "
                        "it to the server's user and run chmod 700 on it", path);
     if (others_may_swap(real))
         return err_set(err, ERR_CONFLICT, "backup_dir '%.300s' can be replaced by other users, who "
-                       "may write a folder above it; choose another place", path);
+                       "can write to a folder above it; choose another place", path);
     return 0;
 }
 

@@ -212,7 +212,7 @@ static void run_read(struct reader_job *job, struct store_reader *reader, struct
     struct api_call *call = call_of_job(job);
 
     if (atomic_load(&call->cancelled))
-        err_set(&call->err, ERR_UNAVAILABLE, "the client left before the answer was begun");
+        err_set(&call->err, ERR_UNAVAILABLE, "the client left before the answer began");
     else if (call->read(call, reader, scratch) == 0)
         call->err.code = ERR_NONE;
     else if (call->err.code == ERR_NONE)
@@ -264,7 +264,8 @@ static void start_read(struct api_call *call,
     call->job.done = done;
     if (readers_submit(call->server->readers, call->lane, &call->job))
         return;
-    err_set(&call->err, ERR_UNAVAILABLE, "too many requests are reading; try again in a moment");
+    err_set(&call->err, ERR_UNAVAILABLE, "the server is busy with other reads; try again in a "
+            "moment");
     call_fail(call);
 }
 
@@ -436,7 +437,7 @@ int call_cursor(struct api_call *call, char kind, int64_t *key)
         return 0;
     }
     return err_set_field(&call->err, ERR_INVALID, "cursor",
-                         "'cursor' must be the next_cursor of the page before");
+                         "'cursor' must be the next_cursor of the previous page");
 }
 
 void call_write_cursor(struct buf *out, char kind, int64_t key, bool more)

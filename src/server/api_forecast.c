@@ -42,9 +42,9 @@ static int check_window(struct forecast_wish *wish, int64_t now_us, struct err *
     if (wish->to_us == 0)
         wish->to_us = wish->from_us + WINDOW_US;
     if (wish->to_us <= wish->from_us)
-        return err_set_field(err, ERR_INVALID, "to", "'to' must lie after 'from'");
+        return err_set_field(err, ERR_INVALID, "to", "'to' must be after 'from'");
     if (wish->to_us - wish->from_us > WINDOW_US_MAX)
-        return err_set_field(err, ERR_INVALID, "to", "'to' must lie within ten years of 'from'");
+        return err_set_field(err, ERR_INVALID, "to", "'to' must be within ten years of 'from'");
     return 0;
 }
 

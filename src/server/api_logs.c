@@ -158,7 +158,7 @@ static int parse_cursor(struct api_call *call, struct log_filter *filter)
         seq = seq << 8 | bytes[j];
     if (i < sizeof bytes || seq > INT64_MAX)
         return err_set_field(&call->err, ERR_INVALID, "cursor",
-                             "'cursor' must be the next_cursor of the page before");
+                             "'cursor' must be the next_cursor of the previous page");
     memcpy(filter->after_execution.bytes, bytes, 16);
     filter->after_seq = (int64_t)seq;
     return 0;

@@ -159,7 +159,7 @@ static void got(struct api_call *call)
 
     if (request->count == 0) {
         err_set(&call->err, ERR_NOT_FOUND,
-                "there is no queue of this name yet; it comes into being with its first task");
+                "there is no queue of this name yet; its first task creates it");
         call_fail(call);
         return;
     }

@@ -36,7 +36,7 @@ static int parse_cursor(struct api_call *call, char kind, uint8_t *bytes, size_t
         hash_from_hex(str_span(text.data + 1, text.len - 1), bytes, len))
         return 0;
     return err_set_field(&call->err, ERR_INVALID, "cursor",
-                         "'cursor' must be the next_cursor of the page before");
+                         "'cursor' must be the next_cursor of the previous page");
 }
 
 static void write_cursor(struct buf *out, char kind, const uint8_t *bytes, size_t len, bool more)
@@ -253,8 +253,8 @@ static int one_of(const struct body_field *brief, const struct body_field *colum
     *one = brief->value.data ? brief : column;
     if (!brief->value.data || !column->value.data)
         return 0;
-    return err_set_field(err, ERR_INVALID, column->name, "'%s' and '%s' say the same; give one of "
-                         "them", brief->name, column->name);
+    return err_set_field(err, ERR_INVALID, column->name, "'%s' and '%s' set the same value; give "
+                         "one of them", brief->name, column->name);
 }
 
 static int parse_put(struct api_call *call, struct recovery_request *request)
@@ -361,8 +361,8 @@ static void answered(struct loop_item *item)
         call_reply(call, 200);
         return;
     }
-    err_set(&call->err, ERR_UNAVAILABLE, "the validator of the task's type was not asked: others "
-            "ask already; ask again");
+    err_set(&call->err, ERR_UNAVAILABLE, "the validator of the task's type is busy with other "
+            "requests; try again");
     call_fail(call);
 }
 
@@ -394,7 +394,7 @@ static void validated(struct api_call *call)
                                                   .done = question_done};
     if (server->ask_validator && server->ask_validator(server->ask_ctx, &asking->question))
         return;
-    err_set(&call->err, ERR_UNAVAILABLE, "too many ask validators already; ask again");
+    err_set(&call->err, ERR_UNAVAILABLE, "too many requests wait for validators; try again");
     call_fail(call);
 }
 

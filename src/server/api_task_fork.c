@@ -89,8 +89,8 @@ static int no_such_checkpoint(struct err *err, const struct fork_call *fork)
     if (fork->from_name.data)
         return err_set_field(err, ERR_INVALID, "from_checkpoint", "the task has no checkpoint "
                              "named '" STR_FMT "'", STR_ARG(str_cut(fork->from_name, 100)));
-    return err_set_field(err, ERR_INVALID, "from_checkpoint", "the task has no checkpoint %lld "
-                         "(any more)", (long long)fork->from_seq);
+    return err_set_field(err, ERR_INVALID, "from_checkpoint", "the task has no checkpoint %lld, or "
+                         "retention has removed it", (long long)fork->from_seq);
 }
 
 static bool is_wanted(const struct fork_call *fork, const struct uuid *task_id,
@@ -140,7 +140,7 @@ static int find_checkpoint(struct api_call *call, struct store_reader *reader,
             continue;
         if (!row->valid || !checkpoint_intact(&call->task_id, row))
             return err_set_field(&call->err, ERR_INVALID, "from_checkpoint", "the checkpoint %lld "
-                                 "is damaged; take another one", (long long)row->seq);
+                                 "is damaged; choose another one", (long long)row->seq);
         *found = copy_checkpoint(row, call->arena);
         return *found ? 0 : no_memory(&call->err);
     }

@@ -30,10 +30,10 @@ static int replay_page(struct api_call *call, struct store_reader *reader, struc
 static int refuse_time(struct api_call *call, const struct task *task, int64_t at_us)
 {
     if (at_us < task->spec.created_at_us)
-        return err_set_field(&call->err, ERR_NOT_FOUND, "at", "the task was not there yet at this "
+        return err_set_field(&call->err, ERR_NOT_FOUND, "at", "the task did not exist yet at this "
                              "time");
-    return err_set_field(&call->err, ERR_NOT_FOUND, "at", "what happened to the task until this "
-                         "time is not kept any more; see retention.events");
+    return err_set_field(&call->err, ERR_NOT_FOUND, "at", "the events of the task up to this time "
+                         "were removed; see retention.events");
 }
 
 int api_read_past(struct api_call *call, struct store_reader *reader, struct arena *scratch)

@@ -187,7 +187,7 @@ int api_read_task(struct api_call *call, struct store_reader *reader, struct are
 
     if (rc == 0 && !task && call->route->handle == api_tasks_enqueue) /* its key is free again */
         rc = err_set(&call->err, ERR_UNAVAILABLE, "the task with this key was removed just now; "
-                     "ask again");
+                     "try again");
     else if (rc == 0 && !task)
         rc = err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
     if (rc == 0)
@@ -283,7 +283,7 @@ static int parse_search(struct api_call *call, struct search *search)
 {
     if (search_parse(search, call_parameter(call, "q")))
         return 0;
-    return err_set_field(&call->err, ERR_INVALID, "q", "'q' may have %d words at most",
+    return err_set_field(&call->err, ERR_INVALID, "q", "'q' may have at most %d words",
                          SEARCH_WORDS_MAX);
 }
 
@@ -310,7 +310,7 @@ static int parse_cursor(struct api_call *call, struct task_filter *filter)
     if (text.data[0] != cursor_kind(filter) || digits.len != 2 * parts * sizeof(int64_t) ||
         !hash_from_hex(digits, bytes, parts * sizeof(int64_t)))
         return err_set_field(&call->err, ERR_INVALID, "cursor",
-                             "'cursor' must be the next_cursor of the page before");
+                             "'cursor' must be the next_cursor of the previous page");
     for (size_t i = 0; i < parts * sizeof(int64_t); i++)
         filter->before_keys[i / 8] = (int64_t)((uint64_t)filter->before_keys[i / 8] << 8 |
                                                bytes[i]);

@@ -178,7 +178,7 @@ static void one_back(struct loop_item *item)
         return;
     settle(bulk);
     if (bulk->stop.code == ERR_NONE && bulk->more && bulk->left && bulk->call->server->stopping)
-        err_set(&bulk->stop, ERR_UNAVAILABLE, "the server is stopping; go on in a moment");
+        err_set(&bulk->stop, ERR_UNAVAILABLE, "the server is stopping; continue in a moment");
     if (bulk->stop.code == ERR_NONE && bulk->more && bulk->left &&
         !http_is_gone(bulk->call->exchange)) {
         bulk->was_read = false;
@@ -203,8 +203,8 @@ static void apply(struct api_call *call)
     if (!bulk->was_read) {
         bulk->stop = call->err;
         if (call->err.code == ERR_NONE) /* nobody had the time to read */
-            err_set(&bulk->stop, ERR_UNAVAILABLE, "too many requests are reading; try again in a "
-                    "moment");
+            err_set(&bulk->stop, ERR_UNAVAILABLE, "the server is busy with other reads; try again "
+                    "in a moment");
     }
     if (!bulk->was_read || bulk->dry_run || bulk->count == 0) {
         reply(bulk);
@@ -266,7 +266,7 @@ static int check_cursor(struct api_call *call)
         if (strcmp(names[i], "cursor") == 0 && call->parameters[i].data &&
             call->parameters[i].len == 0)
             return err_set_field(&call->err, ERR_INVALID, "cursor",
-                                 "'cursor' is empty; leave it out to begin with the first");
+                                 "'cursor' is empty; leave it out to start with the first");
     return 0;
 }
 

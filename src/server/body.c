@@ -17,7 +17,7 @@ int body_parse(struct str object, struct body_field *fields, size_t count, struc
     struct json_iter iter;
 
     if (json_kind(object) != JSON_OBJECT)
-        return err_set(err, ERR_INVALID, "an object is expected here");
+        return err_set(err, ERR_INVALID, "this must be an object");
     json_begin(object, &iter);
     while (json_next_member(&iter, &member)) {
         struct body_field *field = find(fields, count, member.key);

@@ -49,7 +49,7 @@ int page_parse(struct api_call *call, struct page *page)
     if (parse_cursor(cursor, call->arena, &page->after))
         return 0;
     return err_set_field(&call->err, ERR_INVALID, "cursor",
-                         "'cursor' must be the next_cursor of the page before");
+                         "'cursor' must be the next_cursor of the previous page");
 }
 
 static void write_cursor(struct buf *out, const struct page_entry *last)

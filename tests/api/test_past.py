@@ -66,7 +66,7 @@ class PastTest(Past, ApiTest):
         task = self.enqueue()
         error = self.expect_error(404, "not_found", "GET",
                                   f"/v1/tasks/{task['id']}?at={before(task['created_at'])}")
-        self.assertIn("not there yet", error["message"])
+        self.assertIn("did not exist yet", error["message"])
 
     def test_a_long_life_is_read_from_its_beginning(self):
         task_id = self.enqueue()["id"]

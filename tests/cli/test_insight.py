@@ -168,7 +168,7 @@ class Past(ServerTest):
                                            event["created_at"]).stdout)
             self.assertGreaterEqual(past["event_seq"], event["seq"])
         self.assertIn("completed", self.perdura("task", "show", task, "--at", "+1h").stdout)
-        self.assertIn("not there yet", self.refused(3, "task", "show", task, "--at", "-1h"))
+        self.assertIn("did not exist yet", self.refused(3, "task", "show", task, "--at", "-1h"))
         self.refused(2, "task", "show", task, "--at", "yesterday")
 
 

@@ -60,7 +60,7 @@ int conn_fail(struct pg_conn *conn, const PGresult *result, const char *what, st
                        "again", what, text);
     if (state_is(state, "53100 "))
         return err_set(err, ERR_STORAGE_FULL, "the disk of the database is full (%s); free space, "
-                       "it goes on by itself", what);
+                       "the server then continues by itself", what);
     if (memcmp(state, "53", 2) == 0 || memcmp(state, "57", 2) == 0 ||
         state_is(state, "25006 25P03 55P03 PD002 ")) /* 55P03: a lock waited long enough (F-E17) */
         return err_set(err, ERR_UNAVAILABLE, "the database cannot do it now (%s: %s); try again",

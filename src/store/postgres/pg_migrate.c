@@ -130,8 +130,8 @@ int pg_migrate_hold(struct pg_conn *conn, struct err *err)
             (!got && ask_bool(conn, &held_by_us, &ours, err) < 0))
             return -(int)err->code;
     }
-    return got || !ours ? 0 : err_set(err, ERR_UNAVAILABLE, "the store is being copied or migrated "
-                                      "down; start again when that is done");
+    return got || !ours ? 0 : err_set(err, ERR_UNAVAILABLE, "a copy or a migration down of the "
+                                      "store is under way; start again when it is done");
 }
 
 /* Waits a moment: a node that was just stopped may still be on its way out. */

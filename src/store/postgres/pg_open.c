@@ -198,8 +198,9 @@ static int pg_commit(struct store *base, struct err *err)
     LOG(store->log, LOG_WARN, "store.commit_unknown", KC("reason", err->text));
     store->unsettled = base->unknown = true;
     if (reconnect(store, &later) < 0 || settle(store, &took, &later) < 0)
-        return err_set(err, ERR_UNAVAILABLE, "the database went away during a commit and nobody "
-                       "knows yet whether it took; ask again with the same idempotency key");
+        return err_set(err, ERR_UNAVAILABLE, "the connection to the database broke during a "
+                       "commit, which may or may not have happened; ask again with the same "
+                       "idempotency key");
     store->unsettled = base->unknown = false;
     LOG(store->log, LOG_INFO, "store.commit_settled", KC("took", took ? "yes" : "no"));
     if (!took)

@@ -278,7 +278,8 @@ static int sqlite_commit(struct store *base, struct err *err)
          * error of a commit does not refresh the system's error number, so it says nothing. */
         if (log_was_refused(store->sql.db))
             err_set(err, ERR_STORAGE_FULL, "the store cannot be written: its file system is "
-                    "read-only or its quota used up; it goes on by itself when that ends");
+                    "read-only or its quota used up; the server continues by itself when that "
+                    "ends");
         else if ((sqlite3_errcode(store->sql.db) & 0xFF) == SQLITE_IOERR ||
                  (err->code != ERR_STORAGE_FULL && err->code != ERR_UNAVAILABLE))
             err->code = ERR_STORAGE;

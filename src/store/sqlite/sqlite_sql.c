@@ -105,8 +105,8 @@ int sql_fail(sqlite3 *db, const char *what, struct err *err)
                        "either; choose another path");
     case SQLITE_FULL:
     case SQLITE_READONLY:
-        return err_set(err, ERR_STORAGE_FULL, "the store cannot be written (%s: %s); free space "
-                       "or make it writable, it goes on by itself", what, text);
+        return err_set(err, ERR_STORAGE_FULL, "the store cannot be written (%s: %s); free space or "
+                       "make it writable, the server then continues by itself", what, text);
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return err_set(err, ERR_UNAVAILABLE, "the store is locked by another program (%s: %s); "
