@@ -21,18 +21,23 @@ static bool is_harmless(const char *variable)
     return false;
 }
 
-/* A copy of the texts with a NULL behind them; the program cannot go on without. */
+/* A copy of the texts with a NULL behind them, in one piece; the program cannot go on without. */
 static char **copy_texts(char **texts, size_t count)
 {
-    char **copy = calloc(count + 1, sizeof *copy);
+    size_t bytes = (count + 1) * sizeof *texts;
+    char **copy;
+    char *end;
 
-    for (size_t i = 0; copy && i < count; i++) {
-        copy[i] = strdup(texts[i]);
-        if (!copy[i])
-            abort();
-    }
+    for (size_t i = 0; i < count; i++)
+        bytes += strlen(texts[i]) + 1;
+    copy = calloc(1, bytes);
     if (!copy)
         abort();
+    end = (char *)(copy + count + 1);
+    for (size_t i = 0; i < count; i++) {
+        copy[i] = end;
+        end = stpcpy(end, texts[i]) + 1;
+    }
     return copy;
 }
 
