@@ -103,14 +103,18 @@ static struct str hint_of(struct call *call, struct str task, struct str reason)
     return STR("");
 }
 
-/* The part of a sentence that stays: times and counts behind it move by themselves. */
-static struct str lasting_part(struct str text)
+/* The part of a sentence that stays, because times and counts behind it move by themselves, and the
+ * reason of the task at the root of a chain. */
+static struct str lasting_part(struct call *call, struct str why)
 {
+    struct str text = view_member(call, why, "text");
+    struct str root = json_pointer(why, STR("/detail/root/reason"), &call->arena);
     size_t len = 0;
 
     while (len < text.len && text.data[len] != '(' && text.data[len] != ',')
         len++;
-    return str_span(text.data, len);
+    return arena_format(&call->arena, STR_FMT STR_FMT, (int)len, text.data,
+                        STR_ARG(root.data ? root : STR("")));
 }
 
 /* Says once why the task does not run, and again when that changes. No answer is no matter: the
@@ -119,7 +123,7 @@ static void tell_why(struct waiting *waiting, struct str task)
 {
     struct call *call = waiting->client->call;
     struct str why = STR_NONE;
-    struct str reason, text;
+    struct str reason, text, lasting;
 
     waiting->why_at_us = clock_boot_us() + TURN_HELD_UP_MS * CLOCK_MS_US;
     if (client_get(waiting->client, client_path(call, "/v1/tasks/", waiting->id, "/why"),
@@ -129,11 +133,12 @@ static void tell_why(struct waiting *waiting, struct str task)
     }
     reason = view_member(call, why, "reason");
     text = view_member(call, why, "text");
+    lasting = lasting_part(call, why);
     if (!text.len || !is_held_up(call, json_get(why, STR("detail"))) || str_is(reason, "ready") ||
-        str_eq(lasting_part(text), buf_view(&waiting->told)))
+        str_eq(lasting, buf_view(&waiting->told)))
         return;
     buf_reset(&waiting->told);
-    buf_str(&waiting->told, lasting_part(text));
+    buf_str(&waiting->told, lasting);
     progress_clear(&waiting->progress);
     terminal_line_clean(&call->notes, COLOUR_YELLOW,
                         arena_format(&call->arena, "waiting: " STR_FMT STR_FMT, STR_ARG(text),

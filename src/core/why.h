@@ -10,6 +10,7 @@
 
 #define WHY_NAMED_MAX 10 /* tasks and jobs it waits for that are named; the others are counted */
 #define WHY_ALSO_MAX 16
+#define WHY_CHAIN_MAX 16 /* tasks from one that waits to the one at the root of it */
 
 #define WHY_TABLE(X)                              \
     X(WHY_COMPLETED, "completed")                 \
@@ -56,6 +57,14 @@ struct why_task {
     enum status status;
 };
 
+/* What is said of the task at the root of a chain. */
+struct why_root {
+    enum why_reason reason;
+    struct str text;   /* absent = the root is not known */
+    struct str detail; /* JSON object */
+    struct str error;
+};
+
 /* A job it waits for: a gate. */
 struct why_gate {
     struct uuid job_id;
@@ -80,6 +89,12 @@ struct why_facts {
     struct why_task waits_for[WHY_NAMED_MAX]; /* blocked: parents, or children, not yet ended */
     uint32_t waits_for_count;
     int64_t waits_for_total;
+    /* Whom it waits for, whom that one waits for, up to the root; of a task that ended because of
+     * another likewise. */
+    struct why_task chain[WHY_CHAIN_MAX];
+    uint32_t chain_count;
+    bool chain_goes_on; /* it is longer than that */
+    struct why_root root;
     struct why_gate gates[WHY_NAMED_MAX];
     uint32_t gates_count;
     bool waits_slot;         /* too many runs of its job are open */

@@ -7,7 +7,7 @@
 #include "core/render.h"
 
 #define TEXT_BYTES_MAX (16 * 1024)
-#define DETAIL_BYTES_MAX (64 * 1024)
+#define DETAIL_BYTES_MAX (256 * 1024) /* with that of the root inside */
 #define QUOTED_BYTES_MAX 300 /* of an error or a name inside a sentence */
 
 struct pen {
@@ -79,7 +79,54 @@ static void note_time(struct pen *pen, const char *key, int64_t time_us)
     render_time(&pen->detail, key, time_us);
 }
 
+static void note_chain(struct pen *pen)
+{
+    const struct why_facts *facts = pen->facts;
+    const struct why_root *root = &facts->root;
+
+    if (facts->chain_count == 0)
+        return;
+    buf_text(&pen->detail, ",\"chain\":[");
+    for (uint32_t i = 0; i < facts->chain_count; i++) {
+        buf_text(&pen->detail, i ? ",{" : "{");
+        render_uuid(&pen->detail, "id", &facts->chain[i].id);
+        note_text(pen, "status", str_of(status_word(facts->chain[i].status)));
+        buf_byte(&pen->detail, '}');
+    }
+    buf_text(&pen->detail, "],\"root\":");
+    if (!root->text.data) {
+        buf_text(&pen->detail, "null");
+        return;
+    }
+    buf_byte(&pen->detail, '{');
+    render_uuid(&pen->detail, "id", &facts->chain[facts->chain_count - 1].id);
+    note_text(pen, "reason", str_of(why_word(root->reason)));
+    note_text(pen, "text", root->text);
+    buf_byte(&pen->detail, ',');
+    render_json(&pen->detail, "detail", root->detail);
+    buf_byte(&pen->detail, '}');
+}
+
+/* "task ID (status)": one of the chain, after what it is to the one before. */
+static void say_link(struct pen *pen, const char *before, uint32_t at)
+{
+    const struct why_task *link = &pen->facts->chain[at];
+
+    buf_format(&pen->text, "%s task ", before);
+    say_id(&pen->text, &link->id);
+    buf_format(&pen->text, " (%s)", status_word(link->status));
+}
+
 /* ---- it ended, or somebody has it ---- */
+
+/* Which task was the first to end otherwise than it had to. */
+static void say_first_end(struct pen *pen)
+{
+    for (uint32_t i = 1; i < pen->facts->chain_count; i++)
+        say_link(pen, i == 1 ? ", because it waited for" : ", which waited for", i);
+    say_error(pen, ": ", pen->facts->root.error);
+    note_chain(pen);
+}
 
 /* Words that Perdura itself gives as errors, for whoever has not met them. */
 static const char *end_meaning(struct str error)
@@ -111,6 +158,7 @@ static void tell_end(struct pen *pen)
         say_error(pen, ": ", task->error);
     if (!well)
         buf_text(&pen->text, end_meaning(task->error));
+    say_first_end(pen);
     if (task->last_error.data && !well && !str_eq(task->last_error, task->error))
         say_error(pen, "; the last attempt: ", task->last_error);
     if (task->held)
@@ -216,6 +264,21 @@ static void tell_recovering(struct pen *pen)
 
 /* ---- it is blocked ---- */
 
+/* From whom it waits for to the one at the root, and what that one waits for. */
+static void say_chain(struct pen *pen, bool one)
+{
+    const struct why_facts *facts = pen->facts;
+
+    if (!one && facts->chain_count)
+        say_link(pen, ";", 0);
+    for (uint32_t i = 1; i < facts->chain_count; i++)
+        say_link(pen, one || i > 1 ? ", which waits for" : " waits for", i);
+    if (facts->chain_goes_on)
+        buf_text(&pen->text, ", which waits for others in turn");
+    say_error(pen, ": ", facts->root.text);
+    note_chain(pen);
+}
+
 static void tell_tasks(struct pen *pen, const char *one, const char *many, int64_t total)
 {
     const struct why_facts *facts = pen->facts;
@@ -230,6 +293,7 @@ static void tell_tasks(struct pen *pen, const char *one, const char *many, int64
     }
     if (facts->waits_for_count && total > 3)
         buf_format(&pen->text, " and %lld more", (long long)total - 3);
+    say_chain(pen, total == 1);
     note_int(pen, "count", total);
     buf_text(&pen->detail, ",\"tasks\":[");
     for (uint32_t i = 0; i < facts->waits_for_count; i++) {

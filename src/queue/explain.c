@@ -1,6 +1,7 @@
 /* Why a task does not run: the facts of the queue that decide it, gathered in its own turn, where
  * limits, workers and waiting claims are known. What they mean is decided by core/why.c. Nothing
- * is changed here, and no row is locked. What blocked tasks wait for is in explain_blocked.c. */
+ * is changed here, and no row is locked. What blocked tasks wait for is in explain_blocked.c, whose
+ * fault that is at last in explain_chain.c. */
 #include "queue/queue_int.h"
 
 #define WORKERS_COUNTED_MAX 100 /* whose slots are counted; with more the answer would be slow */
@@ -142,6 +143,19 @@ static bool waits_for_its_turn(enum status status)
     return status == STATUS_PENDING || status == STATUS_DELAYED || status == STATUS_BLOCKED;
 }
 
+/* Of this task alone; its facts point to it. */
+int explain_task(struct batch *batch, struct task *task, struct arena *arena,
+                 struct why_facts *facts, struct err *err)
+{
+    *facts = (struct why_facts){.task = task, .now_us = batch->now_us, .wall_us = batch->wall_us};
+    facts->window_state = task->status == STATUS_DELAYED && str_is(task->state, WINDOWS_STATE);
+    if (!waits_for_its_turn(task->status))
+        return 0;
+    if (look_at_queue(batch, task, facts, err) < 0)
+        return -(int)err->code;
+    return task->status == STATUS_BLOCKED ? explain_blocked(batch, task, arena, facts, err) : 0;
+}
+
 int explain_apply(struct batch *batch, struct why_request *request)
 {
     struct err *err = &request->base.err;
@@ -153,15 +167,9 @@ int explain_apply(struct batch *batch, struct why_request *request)
         return -(int)err->code;
     if (!task)
         return err_set(err, ERR_NOT_FOUND, "there is no task with this id");
-    *facts = (struct why_facts){.now_us = batch->now_us, .wall_us = batch->wall_us};
-    facts->task = task_copy(task, request->base.arena);
-    if (!facts->task || request->base.arena->failed)
-        return no_memory(err);
-    facts->window_state = task->status == STATUS_DELAYED && str_is(task->state, WINDOWS_STATE);
-    if (!waits_for_its_turn(task->status))
-        return 0;
-    if (look_at_queue(batch, task, facts, err) < 0)
+    if (explain_task(batch, task, request->base.arena, facts, err) < 0 ||
+        explain_chain(batch, request->base.arena, facts, err) < 0)
         return -(int)err->code;
-    return task->status == STATUS_BLOCKED
-               ? explain_blocked(batch, task, request->base.arena, facts, err) : 0;
+    facts->task = task_copy(task, request->base.arena);
+    return facts->task && !request->base.arena->failed ? 0 : no_memory(err);
 }

@@ -694,8 +694,12 @@ void waits_forget(struct queue *queue, struct request *request);
 void waits_fail_all(struct queue *queue, const struct err *err);
 void claims_park(struct queue *queue, struct claim_request *request);
 void claims_unpark(struct queue *queue, struct claim_request *request);
-/* explain.c, explain_blocked.c: why a task does not run */
+/* explain.c, explain_blocked.c, explain_chain.c: why a task does not run */
 int explain_apply(struct batch *batch, struct why_request *request);
+int explain_task(struct batch *batch, struct task *task, struct arena *arena,
+                 struct why_facts *facts, struct err *err);
+int explain_chain(struct batch *batch, struct arena *arena, struct why_facts *facts,
+                  struct err *err);
 int explain_blocked(struct batch *batch, struct task *task, struct arena *arena,
                     struct why_facts *facts, struct err *err);
 /* measured.c */

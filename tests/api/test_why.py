@@ -57,6 +57,25 @@ class WhyTest(Why, ApiTest):
         self.assertIn(f"Waits for task {parent} (pending)", answer["text"])
         self.assertEqual(answer["detail"]["also"], ["no_worker"])
 
+    def test_a6_a_chain_is_told_to_its_root(self):
+        root = self.enqueue()["id"]
+        between = self.enqueue(depends_on=[root])["id"]
+        last = self.enqueue(depends_on=[between])["id"]
+        self.expect(200, "POST", f"/v1/tasks/{root}:pause")
+        answer = self.why(last)
+        self.assertEqual(answer["detail"]["chain"], [{"id": between, "status": "blocked"},
+                                                     {"id": root, "status": "paused"}])
+        said = answer["detail"]["root"]
+        self.assertEqual((said["id"], said["reason"], said["detail"]["status"]),
+                         (root, "paused", "paused"))
+        self.assertTrue(answer["text"].endswith(f", which waits for task {root} (paused): "
+                                                f"{said['text']}"), answer["text"])
+        self.expect(200, "POST", f"/v1/tasks/{root}:cancel")
+        answer = self.why(last)
+        self.assertEqual((answer["reason"], answer["detail"]["root"]["id"]), ("cancelled", root))
+        self.assertIn(f"because it waited for task {root} (cancelled)", answer["text"])
+        self.assertNotIn("chain", self.why(root)["detail"])
+
     def test_a_pause_says_who_when_and_why(self):
         task_id = self.enqueue()["id"]
         self.expect(200, "POST", f"/v1/tasks/{task_id}:pause", {"reason": "month end"})

@@ -147,6 +147,16 @@ test('a task shows why it does not run, its attempts, events, checkpoints, log, 
     await result.getByText('000000', { exact: false }).waitFor();
 });
 
+test('a task in a chain names the task at the root and what holds that one', async () => {
+    const root = await server.enqueue('chain', { queue: 'chain' });
+    const between = await server.enqueue('chain', { queue: 'chain', depends_on: [root.id] });
+    const last = await server.enqueue('chain', { queue: 'chain', depends_on: [between.id] });
+    await server.post(`/v1/tasks/${root.id}:pause`);
+    await open(`#/tasks/${last.id}`);
+    await page.locator('.why p', { hasText: /in the end:.*It is paused/ }).locator(`a[href$="${root.id}"]`)
+        .waitFor();
+});
+
 test('numbers too large for a double are shown as they are', async () => {
     const reply = await fetch(`${server.url}/v1/tasks`, { method: 'POST',
         headers: { 'Content-Type': 'application/json' },

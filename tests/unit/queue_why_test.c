@@ -80,6 +80,86 @@ static void a6_a_blocked_task_names_the_parents_that_are_open(void **state)
     assert_true(has_text(ask(fx, id).why.text, "dependency_unsatisfied"));
 }
 
+static struct uuid enqueue_behind(struct fixture *fx, struct uuid parent)
+{
+    return enqueue(fx, "{\"type\":\"t\",\"depends_on\":[\"%s\"]}", id_text(fx, parent));
+}
+
+static void a6_a_blocked_task_names_the_one_at_the_root_of_its_chain(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid root = enqueue(fx, "{\"type\":\"t\"}");
+    struct uuid between = enqueue_behind(fx, root);
+    struct uuid id = enqueue_behind(fx, between);
+    struct uuid running = enqueue(fx, "{\"type\":\"t\",\"priority\":9}");
+    struct uuid other;
+    struct answer answer = ask(fx, id);
+
+    assert_int_equal(answer.facts.chain_count, 2);
+    assert_int_equal(answer.facts.root.reason, WHY_NO_WORKER);
+    worker(fx, "w", "default");
+    claim_one(fx, "w");
+    assert_int_equal(control(fx, root, CONTROL_PAUSE), ERR_NONE);
+    other = enqueue(fx, "{\"type\":\"t\",\"depends_on\":[\"%s\",\"%s\"]}", id_text(fx, running),
+                    id_text(fx, between));
+    answer = ask(fx, id);
+    assert_int_equal(answer.why.reason, WHY_DEPENDENCY);
+    assert_int_equal(answer.facts.root.reason, WHY_PAUSED);
+    assert_true(has_text(answer.why.text,
+                         arena_format(&fx->arena, "Waits for task %s (blocked), which waits for "
+                                      "task %s (paused): Was paused", id_text(fx, between),
+                                      id_text(fx, root)).data));
+    answer = ask(fx, other); /* of two, the one that does not end by itself */
+    assert_true(uuid_eq(&answer.facts.chain[0].id, &between));
+    assert_true(uuid_eq(&answer.facts.chain[1].id, &root));
+    assert_true(has_text(answer.why.text, "waits for task"));
+}
+
+static void a6_a_task_that_ended_with_another_names_the_first_that_failed(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid root = enqueue(fx, "{\"type\":\"t\"}");
+    struct uuid between = enqueue_behind(fx, root);
+    struct uuid id = enqueue_behind(fx, between);
+    struct answer answer;
+    struct task *held;
+
+    worker(fx, "w", "default");
+    held = claim_one(fx, "w")->task;
+    report_ok(fx, "w", held, .op = REPORT_FAIL, .error = STR("disk is full"), .retryable = false);
+    answer = ask(fx, id);
+    assert_int_equal(answer.why.reason, WHY_CANCELLED);
+    assert_int_equal(answer.facts.chain_count, 2);
+    assert_true(uuid_eq(&answer.facts.chain[1].id, &root));
+    assert_int_equal(answer.facts.root.reason, WHY_FAILED);
+    assert_true(has_text(answer.why.text, ", because it waited for task "));
+    assert_true(has_text(answer.why.text, " (failed): disk is full"));
+    answer = ask(fx, between);
+    assert_int_equal(answer.facts.chain_count, 1);
+    assert_true(has_text(answer.why.text, "ended as failed: disk is full"));
+    assert_int_equal(control(fx, root, CONTROL_DELETE), ERR_NONE);
+    answer = ask(fx, id); /* what is gone cannot be named */
+    assert_int_equal(answer.facts.chain_count, 1);
+}
+
+static void a_chain_longer_than_the_bound_says_that_it_goes_on(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid id = enqueue(fx, "{\"type\":\"t\"}");
+    struct answer answer;
+
+    for (int i = 0; i < WHY_CHAIN_MAX; i++)
+        id = enqueue_behind(fx, id);
+    answer = ask(fx, id);
+    assert_false(answer.facts.chain_goes_on);
+    assert_int_equal(answer.facts.root.reason, WHY_NO_WORKER);
+    answer = ask(fx, enqueue_behind(fx, id));
+    assert_int_equal(answer.facts.chain_count, WHY_CHAIN_MAX);
+    assert_true(answer.facts.chain_goes_on);
+    assert_null(answer.facts.root.text.data);
+    assert_true(has_text(answer.why.text, ", which waits for others in turn"));
+}
+
 static void a_parent_that_waits_for_children_names_those_that_are_open(void **state)
 {
     struct fixture *fx = *state;
@@ -346,6 +426,9 @@ int main(void)
         QUEUE_TEST(a_task_that_is_not_there_has_no_reason),
         QUEUE_TEST(asking_changes_nothing),
         QUEUE_TEST(a6_a_blocked_task_names_the_parents_that_are_open),
+        QUEUE_TEST(a6_a_blocked_task_names_the_one_at_the_root_of_its_chain),
+        QUEUE_TEST(a6_a_task_that_ended_with_another_names_the_first_that_failed),
+        QUEUE_TEST(a_chain_longer_than_the_bound_says_that_it_goes_on),
         QUEUE_TEST(a_parent_that_waits_for_children_names_those_that_are_open),
         QUEUE_TEST(d7_a_run_names_the_jobs_it_waits_for),
         QUEUE_TEST(d7_a_run_says_that_the_slots_of_its_job_are_taken),

@@ -78,6 +78,8 @@ export function Why({ task, found }) {
         ${!(unsatisfied && found?.culprits.length) && detail.tasks?.length > 0 && html`<ul>${detail.tasks.map((one) => html`<li key=${one.id}><a
             href=${link('tasks', one.id)}>${one.ref ?? one.id}</a> <${Status}
             status=${one.status}/></li>`)}</ul>`}
+        ${detail.root && !unsatisfied && html`<p>${t('why.root')} <a href=${link('tasks', detail.root.id)}>${detail.root.id}</a>${' '}
+            ${sentence(detail.root)}</p>`}
         ${detail.jobs?.length > 0 && html`<ul>${detail.jobs.map((one) => html`<li key=${one.id}><a
             href=${link('tasks', null, { job_id: one.id })}>${one.name}</a> ${t(`waitsFor.${
         one.dependency_type}`)}</li>`)}</ul>`}
