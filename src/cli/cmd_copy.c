@@ -231,7 +231,9 @@ static int copy(struct call *call, const struct config *config)
     struct copy_request request = {.from = call_given_text(call, "from"),
                                    .to = call_given_text(call, "to"),
                                    .again = call_given(call, "again"),
-                                   .allow_network_fs = config->settings.allow_network_fs};
+                                   .allow_network_fs = config->settings.allow_network_fs,
+                                   .allow_changed_schema =
+                                       config->settings.allow_changed_schema};
     struct view view = {.call = call, .began_us = clock_boot_us()};
     struct copy_report report;
     int rc;

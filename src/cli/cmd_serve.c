@@ -22,6 +22,8 @@ static const struct flag flags[] = {
      .help = "how events are logged; auto is text on a terminal and JSON otherwise"},
     {.name = "allow-network-fs", .type = FLAG_BOOL,
      .help = "allow a SQLite store on a network file system"},
+    {.name = "allow-changed-schema", .type = FLAG_BOOL,
+     .help = "allow a store whose schema others changed"},
     {0}};
 
 static int run(struct call *call)

@@ -125,6 +125,7 @@ struct settings {
     struct retention_rule retention;
     bool demo;
     bool allow_network_fs;
+    bool allow_changed_schema;
     bool again;                     /* a store that was moved elsewhere is served all the same */
     struct str log_level;
     struct str log_format;          /* auto, text, json */

@@ -351,7 +351,8 @@ static int open_source(struct copy *copy, const struct copy_request *request, st
                        struct err *err)
 {
     struct store_options options = {.no_migrate = true,
-                                    .allow_network_fs = request->allow_network_fs};
+                                    .allow_network_fs = request->allow_network_fs,
+                                    .any_schema = request->allow_changed_schema};
 
     if (require_there(request->from, arena, err) < 0)
         return -(int)err->code;
@@ -382,7 +383,8 @@ int node_copy(const struct copy_request *request,
               struct arena *arena, struct copy_report *report, struct err *err)
 {
     struct store_options options = {.copies = true,
-                                    .allow_network_fs = request->allow_network_fs};
+                                    .allow_network_fs = request->allow_network_fs,
+                                    .any_schema = request->allow_changed_schema};
     struct copy copy = {.tell = tell, .tell_ctx = tell_ctx, .results = arena, .report = report,
                         .request = request};
     int rc;

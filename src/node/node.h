@@ -113,6 +113,7 @@ struct copy_request {
     struct str to; /* made if it is not there; empty, or what a run before left */
     bool again;    /* also of a source that was moved elsewhere before */
     bool allow_network_fs;
+    bool allow_changed_schema;
 };
 
 struct copy_step {

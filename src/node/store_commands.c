@@ -126,7 +126,8 @@ int node_migrate(const struct settings *settings, const struct migrate_request *
 
 int node_backup(const struct settings *settings, struct str file, int64_t *bytes, struct err *err)
 {
-    struct store_options options = {.no_migrate = true, .allow_network_fs = true, .no_lock = true};
+    struct store_options options = {.no_migrate = true, .allow_network_fs = true, .no_lock = true,
+                                    .any_schema = true}; /* a copy to look at, too */
     char *path = strndup(file.data, file.len);
     struct store_reader *reader = NULL;
     struct store *store = NULL;
@@ -311,7 +312,8 @@ static void check_store(struct checks *checks, struct str where, bool is_main,
 {
     bool has_anchor = is_main && anchor_has_folder(checks, settings);
     struct store_options options = {.no_migrate = true, .no_lock = true,
-                                    .allow_network_fs = settings->allow_network_fs};
+                                    .allow_network_fs = settings->allow_network_fs,
+                                    .any_schema = settings->allow_changed_schema};
     struct str path = where;
     struct store *store;
     struct err err = {0};
@@ -331,7 +333,9 @@ static void check_store(struct checks *checks, struct str where, bool is_main,
             "'perdura serve' makes it", name), NULL);
     } else if (store_open(&store, where, &options, &err) < 0) {
         add(checks, DOCTOR_FAILURE, "store", arena_str(checks->arena, str_of(err.text)),
-            "run 'perdura migrate up', or check the path and its rights");
+            strcmp(err.field, "schema") == 0
+                ? "look who did it, then run 'perdura verify'; allow_changed_schema serves it"
+                : "run 'perdura migrate up', or check the path and its rights");
     } else {
         add(checks, DOCTOR_OK, "store", arena_format(checks->arena, "'%s' opens, its schema is "
                                                      "current", name), NULL);

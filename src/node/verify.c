@@ -20,6 +20,7 @@ struct findings {
     struct verify_finding *list;
     uint32_t count;
     bool only_checkpoints;
+    bool of_logs; /* what is told now is about the tables of logs */
     struct str where; /* shown behind each finding where there are several stores */
 };
 
@@ -61,7 +62,7 @@ static void on_line(void *ctx, const char *line)
     bool is_checkpoint = str_is(subject, "task_checkpoints");
     struct verify_finding *added;
 
-    if (findings->only_checkpoints && !is_checkpoint)
+    if (findings->only_checkpoints && !findings->of_logs && !is_checkpoint)
         return;
     added = add_finding(findings, is_checkpoint ? STR("checkpoint") : STR("store"), subject,
                         detail);
@@ -281,6 +282,15 @@ struct totals {
     struct str anchor; /* as asked for, or the configured one */
 };
 
+/* Nothing that is read through a schema of others proves anything: that is all that is said. */
+static int refuse_schema(struct findings *findings, struct err *err)
+{
+    add_finding(findings, STR("schema"), STR("store"),
+                arena_format(findings->arena, "%s; nothing else was checked", err->text));
+    *err = (struct err){0};
+    return 0;
+}
+
 /* What is asked for: the store itself unless only logs are, logs unless only checkpoints are. */
 static int verify_one(struct str where, const struct settings *settings, bool is_main,
                       const struct verify_request *request, struct findings *findings,
@@ -297,9 +307,13 @@ static int verify_one(struct str where, const struct settings *settings, bool is
     int rc = store_open(&store, where, &options, err);
 
     if (rc < 0)
-        return rc;
+        return strcmp(err->field, "schema") == 0 ? refuse_schema(findings, err) : rc;
     if (whole)
         rc = store->verbs->verify(store, on_line, findings, &found, err);
+    findings->of_logs = logs && (request->checkpoints || !whole);
+    if (rc == 0 && findings->of_logs)
+        rc = store->verbs->logs->whole(store, on_line, findings, err);
+    findings->of_logs = false;
     if (rc == 0 && logs)
         rc = verify_logs(store, settings, request, anchor, findings, &totals->logs, &public_key,
                          err);
@@ -308,6 +322,8 @@ static int verify_one(struct str where, const struct settings *settings, bool is
     store->verbs->close(store);
     if (is_main)
         totals->public_key = public_key;
+    if (rc < 0 && strcmp(err->field, "schema") == 0)
+        rc = refuse_schema(findings, err);
     return rc;
 }
 

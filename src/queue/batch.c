@@ -53,6 +53,7 @@ void batch_reset(struct batch *batch)
         state->heated = false;
     map_deinit(&tasks);
     map_deinit(&jobs);
+    map_deinit(&batch->log_checked.by_id);
     arena_reset(&arena);
     *batch = (struct batch){.queue = queue, .store = queue->store, .arena = arena, .tasks = tasks,
                             .jobs = jobs, .number = number};
@@ -62,6 +63,7 @@ void batch_deinit(struct batch *batch)
 {
     map_deinit(&batch->tasks);
     map_deinit(&batch->jobs);
+    map_deinit(&batch->log_checked.by_id);
     arena_deinit(&batch->arena);
 }
 

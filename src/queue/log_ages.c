@@ -159,6 +159,8 @@ int log_ages_refuse(struct batch *batch, struct task *const *tasks, uint32_t cou
     for (uint32_t i = 0; i < ages.count; i++) {
         const struct log_last *last = &ages.lasts[i];
 
+        if (log_checked_add(batch->store, &last->execution_id) < 0)
+            return log_no_memory(err);
         if (is_proven(batch, tasks[ages.at[i]], last))
             continue;
         doubt(batch, last, "its lines went with their task, and that is not signed");

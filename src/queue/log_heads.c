@@ -28,6 +28,8 @@ void log_heads_begin(struct batch *batch)
         batch->cuts[i] = (struct log_cuts){.arena = &batch->arena};
     batch->blanks = (struct log_cuts){.arena = &batch->arena};
     batch->refused = (struct log_cuts){.arena = &batch->arena};
+    batch->log_checked.arena = &batch->arena;
+    batch->store->log_checked = &batch->log_checked;
     log_heads_reason(batch, CUT_DELETE);
 }
 

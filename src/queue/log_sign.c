@@ -111,10 +111,40 @@ static bool is_refused(const struct batch *batch, const struct log_part *cut)
     return false;
 }
 
+/* What the database says it removed, and nobody had asked for. */
+static int refuse_unchecked(struct batch *batch, const struct log_part *cut, struct err *err)
+{
+    const struct log_head *head = &cut->head;
+    char hex[HASH_HEX_BYTES + 1];
+
+    hash_hex(head->hash, sizeof head->hash, hex);
+    batch->store->log_doubt = (struct log_doubt){"its lines went with a task that is not theirs, "
+                                                 "and that is not signed", head->execution_id};
+    return log_cuts_add(&batch->refused, &head->execution_id, head->seq, str_of(hex), 0, 0) < 0
+               ? log_no_memory(err)
+               : 0;
+}
+
+static int refuse_all_unchecked(struct batch *batch, struct err *err)
+{
+    for (int i = 0; i < CUT_REASON_COUNT; i++)
+        for (uint32_t at = 0; at < batch->cuts[i].count; at++) {
+            const struct log_part *cut = &batch->cuts[i].items[at];
+
+            if (!log_is_checked(batch->store, &cut->head.execution_id) &&
+                refuse_unchecked(batch, cut, err) < 0)
+                return -(int)err->code;
+        }
+    log_tell_doubt(batch);
+    return 0;
+}
+
 int log_sign_cuts(struct batch *batch, struct pen *pen, struct err *err)
 {
     static const char *const reasons[CUT_REASON_COUNT] = {"delete", "retention", "purge"};
 
+    if (refuse_all_unchecked(batch, err) < 0)
+        return -(int)err->code;
     for (int i = 0; i < CUT_REASON_COUNT; i++) {
         struct log_cuts *cuts = &batch->cuts[i];
         uint32_t kept = 0;

@@ -144,6 +144,7 @@ struct batch {
     struct log_cuts cuts[CUT_REASON_COUNT]; /* lines of logs that were removed */
     struct log_cuts blanks;        /* lines of logs that were emptied */
     struct log_cuts refused;       /* removed ones that were not by the key */
+    struct log_checked log_checked; /* lines of these may be removed */
     bool log_ready;                /* heads.ready, once this is committed */
     bool anchored;                 /* the anchor file may lack records */
     int64_t trim_before_us;        /* records about logs that are older may go; 0 = none */

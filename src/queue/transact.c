@@ -499,7 +499,7 @@ static void undo(struct queue *queue)
 static bool store_is_lost(struct queue *queue, struct err *why)
 {
     const struct store_verbs *verbs = queue->store->verbs;
-    bool lost = verbs->begin(queue->store, why) == 0 && verbs->check(queue->store, why) < 0 &&
+    bool lost = (verbs->begin(queue->store, why) < 0 || verbs->check(queue->store, why) < 0) &&
                 why->code == ERR_STORAGE;
 
     verbs->rollback(queue->store);

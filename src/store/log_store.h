@@ -4,6 +4,7 @@
 #ifndef STORE_LOG_STORE_H
 #define STORE_LOG_STORE_H
 
+#include "base/map.h"
 #include "core/loganchor.h"
 #include "core/logmac.h"
 #include "store/store.h"
@@ -14,6 +15,14 @@ struct log_cuts {
     struct log_part *items;
     uint32_t count, cap;
     int64_t window_ms; /* so long what is added next had to stay */
+};
+
+/* Executions whose newest line and note were compared with the key in this transaction, and with
+ * the task that goes. What the database then says it removed is signed only of these: a trigger
+ * may have moved others under the task meanwhile. */
+struct log_checked {
+    struct arena *arena;
+    struct map by_id;
 };
 
 /* What a walk over all logs gives, in this order and of one moment. */
@@ -77,6 +86,9 @@ struct log_verbs {
     /* Removes all lines up to the ends of the ranges; store.cuts is told. */
     int (*lines_cut)(struct store *store, const struct log_range *ranges, uint32_t count,
                      int64_t *removed, struct err *err);
+    /* Whether what logs are read from answers the same by every index; a line per finding. */
+    int (*whole)(struct store *store, void (*tell)(void *ctx, const char *line), void *ctx,
+                 struct err *err);
     int (*walk)(struct store *store, const struct log_walk *walk, struct err *err);
 };
 
@@ -91,6 +103,9 @@ int log_blanks_add(struct log_cuts *blanks, const struct uuid *execution_id, int
  * line or its note there without the key: the store's doubt is set. */
 bool log_may_follow(struct store *store, const struct log_last *last, const struct uuid *task_id);
 bool log_may_go(struct store *store, const struct log_last *last, int64_t before_us);
+/* They may go now. -ERR_MEMORY. */
+int log_checked_add(struct store *store, const struct uuid *execution_id);
+bool log_is_checked(const struct store *store, const struct uuid *execution_id);
 /* Fills note.mac; no code where there is no key. -ERR_MEMORY. */
 int log_note_seal(struct store *store, struct log_note *note);
 

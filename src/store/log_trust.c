@@ -20,15 +20,33 @@ bool log_may_follow(struct store *store, const struct log_last *last, const stru
     return false;
 }
 
+int log_checked_add(struct store *store, const struct uuid *execution_id)
+{
+    struct log_checked *checked = store->log_checked;
+    struct str key;
+
+    if (!checked)
+        return 0;
+    key = arena_str(checked->arena, str_span((const char *)execution_id->bytes, 16));
+    return key.data ? map_put(&checked->by_id, key, (void *)key.data) : -ERR_MEMORY;
+}
+
+bool log_is_checked(const struct store *store, const struct uuid *execution_id)
+{
+    return !store->log_checked ||
+           map_get(&store->log_checked->by_id, str_span((const char *)execution_id->bytes, 16));
+}
+
+/* Without memory they stay, too. */
 bool log_may_go(struct store *store, const struct log_last *last, int64_t before_us)
 {
-    if (!store->log_mac)
-        return true;
-    if (!logmac_trusts(store->log_mac, store->log_since_us, last)) {
+    if (store->log_mac && !logmac_trusts(store->log_mac, store->log_since_us, last)) {
         doubt(store, &last->execution_id, "retention leaves its lines");
         return false;
     }
-    return last->logged_at_us < before_us;
+    if (store->log_mac && last->logged_at_us >= before_us)
+        return false;
+    return log_checked_add(store, &last->execution_id) == 0;
 }
 
 int log_note_seal(struct store *store, struct log_note *note)

@@ -27,6 +27,7 @@ struct store_reader;
 struct store_copy_verbs;
 struct catalog_verbs;
 struct log_verbs;
+struct log_checked;
 struct log_cuts;
 struct log_mac;
 struct recovery_verbs;
@@ -465,12 +466,14 @@ struct store {
     int64_t log_since_us;    /* lines from before lack it; 0 = none do */
     struct log_doubt log_doubt;
     struct log_cuts *cuts; /* what is removed of logs is noted here; NULL = nobody asks */
+    struct log_checked *log_checked; /* only their lines may go; NULL = nobody checks */
     const char *path; /* the file, where it is one; else NULL */
     uint32_t parts; /* > 0: so many stores seen as one, only for reading (store_parts.h) */
 };
 
 struct store_options {
     bool allow_network_fs;
+    bool any_schema; /* also one that others added to or changed, which is refused otherwise */
     bool no_migrate; /* refuse instead of migrating up at the open */
     bool no_lock;    /* verify and doctor look without owning the file */
     bool copies;     /* otherwise one that holds an unfinished copy is refused */

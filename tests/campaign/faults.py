@@ -24,7 +24,7 @@ import time
 import ledger as ledger_module
 
 PARTS = ("kills", "stops", "points", "disk", "store_faults", "load", "seeded", "fuzzing",
-         "coverage", "soak", "pg_nodes", "schedules", "mutations", "forgeries", "recovery",
+         "coverage", "soak", "pg_nodes", "schedules", "mutations", "forgeries", "schemas", "recovery",
          "differential")
 
 

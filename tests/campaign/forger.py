@@ -52,7 +52,7 @@ class Client(harness.ApiTest):
         pass
 
     def logged(self, kind, lines, rng, end="complete"):
-        self.enqueue(kind)
+        self.enqueue(kind, tags=["logged"])
         task = self.claim()[0]
         for number in range(lines):
             self.say(task, rng.choice(LEVELS), f"{kind} says {number}")
@@ -327,10 +327,10 @@ class Case:
 
     # A server with the key.
 
-    def serve(self, during=None, retention=True):
+    def serve(self, during=None, retention=True, more=""):
         """From its start until signing, and retention by the records that are there, are done;
         during(client) in between."""
-        server = self.stand.server(self.folder, self.store, STRICT)
+        server = self.stand.server(self.folder, self.store, STRICT + more)
         client = Client(server)
         try:
             harness.wait_until(lambda: self.stand.settled(self.store) and (not retention or self.rows(

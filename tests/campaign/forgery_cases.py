@@ -7,6 +7,7 @@ import uuid
 
 import forger
 import forgeries
+import schemas
 
 ROUNDS = 4
 
@@ -137,3 +138,20 @@ class ForgeryCases:
             forgeries.one_round(self.stand, rng, row)
         self.assertEqual(row["findings"], [])
         self.assertEqual(row["found"], row["attacks"])
+
+    def test_f_j8_triggers_have_no_lines_of_another_task_removed_and_signed(self):
+        """Where a changed schema is let through; what was checked is what is removed and signed."""
+        case = self.case()
+        victim, other = case.ended[1], case.ended[6]
+        schemas.moved_while_deleted(case, victim, other)
+        self.assertEqual(case.rows(f"SELECT 1 AS one FROM execution_logs WHERE {case.where(other)}"), [])
+        if not case.kept(victim):
+            self.assert_named(case, victim)
+
+    def test_f_j5_a_changed_schema_is_named_and_not_served(self):
+        row = {"attacks": 0, "found": 0, "untouched": 0, "kinds": {}, "findings": []}
+        schemas.untouched(self.stand, row)
+        for attack in self.changes:
+            schemas.one_attack(self.stand, attack, random.Random(attack.__name__), row)
+        self.assertEqual(row["findings"], [])
+        self.assertEqual(row["found"], len(self.changes))

@@ -32,6 +32,7 @@ CONFIG = """workers: {pool}
 lease: {lease_ms}ms
 leader_lease: {leader_ms}ms
 grace: 200ms
+allow_changed_schema: true  # a scene disturbs by a trigger
 retention:
   archive: "archive"
 queues:

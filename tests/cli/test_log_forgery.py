@@ -6,14 +6,16 @@ import unittest
 import uuid
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "campaign"))
-import forger  # noqa: E402
+import schemas  # noqa: E402
 from forgery_cases import ForgeryCases  # noqa: E402
 
 
 class LogForgery(ForgeryCases, unittest.TestCase):
+    changes = sorted(set(schemas.BOTH + schemas.SQLITE), key=lambda attack: attack.__name__)
+
     @classmethod
     def setUpClass(cls):
-        cls.make_stand(forger.Sqlite())
+        cls.make_stand(schemas.Sqlite())
 
     def test_f_j5_a_closed_run_stays_closed_when_its_rows_say_that_it_runs(self):
         """And a worker adds a line to it over HTTP, with the lease that these rows name."""

@@ -6,7 +6,7 @@ TABLES = ("task_event_rows", "execution_rows")
 
 # Shifts an id, which carries its time in its first 48 bits, by some time.
 FUNCTIONS = """
-CREATE OR REPLACE FUNCTION test_shifted(id uuid, by interval) RETURNS uuid LANGUAGE sql AS $$
+CREATE OR REPLACE FUNCTION public.test_shifted(id uuid, by interval) RETURNS uuid LANGUAGE sql AS $$
     SELECT (lpad(to_hex(('x' || lpad(left(hex, 12), 16, '0'))::bit(64)::bigint
             + (extract(epoch FROM by) * 1000)::bigint), 12, '0') || substr(hex, 13))::uuid
     FROM (SELECT replace(id::text, '-', '')) AS t (hex)
@@ -17,17 +17,17 @@ SHIFT_TASKS = """
 CREATE TEMPORARY TABLE shifted AS
     SELECT perdura_key(id) AS task FROM unnest('{ids}'::uuid[]) AS id;
 UPDATE execution_logs
-    SET execution_id = test_shifted(execution_id, {by}), logged_at = logged_at + {by}
+    SET execution_id = public.test_shifted(execution_id, {by}), logged_at = logged_at + {by}
     WHERE execution_id IN (SELECT id FROM execution_rows WHERE task IN (SELECT task FROM shifted));
-UPDATE execution_rows SET id = test_shifted(id, {by}), created_at = created_at + {by},
+UPDATE execution_rows SET id = public.test_shifted(id, {by}), created_at = created_at + {by},
     started_at = started_at + {by}, completed_at = completed_at + {by}, failed_at = failed_at + {by}
     WHERE task IN (SELECT task FROM shifted);
-UPDATE task_event_rows SET id = test_shifted(id, {by}), created_at = created_at + {by}
+UPDATE task_event_rows SET id = public.test_shifted(id, {by}), created_at = created_at + {by}
     WHERE task IN (SELECT task FROM shifted);
-UPDATE task_results SET task_id = test_shifted(task_id, {by}), created_at = created_at + {by}
+UPDATE task_results SET task_id = public.test_shifted(task_id, {by}), created_at = created_at + {by}
     WHERE perdura_key(task_id) IN (SELECT task FROM shifted);
 UPDATE task_specs SET created_at = created_at + {by} WHERE task IN (SELECT task FROM shifted);
-UPDATE task_states SET id = test_shifted(id, {by}), execution_id = test_shifted(execution_id, {by}),
+UPDATE task_states SET id = public.test_shifted(id, {by}), execution_id = public.test_shifted(execution_id, {by}),
     updated_at = updated_at + {by}, claimed_at = claimed_at + {by}, started_at = started_at + {by},
     completed_at = completed_at + {by} WHERE task IN (SELECT task FROM shifted);
 SELECT s.id FROM unnest('{ids}'::uuid[]) WITH ORDINALITY AS t (id, nth)
@@ -35,10 +35,10 @@ SELECT s.id FROM unnest('{ids}'::uuid[]) WITH ORDINALITY AS t (id, nth)
 """
 
 SHIFT_END = """
-UPDATE execution_rows SET id = test_shifted(id, {by}), created_at = created_at + {by},
+UPDATE execution_rows SET id = public.test_shifted(id, {by}), created_at = created_at + {by},
     started_at = started_at + {by}, completed_at = completed_at + {by}
     WHERE task = perdura_key('{id}') AND end_seq IS NOT NULL;
-UPDATE task_states SET execution_id = test_shifted(execution_id, {by}),
+UPDATE task_states SET execution_id = public.test_shifted(execution_id, {by}),
     completed_at = completed_at + {by} WHERE task = perdura_key('{id}');
 """
 

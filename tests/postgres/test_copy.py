@@ -422,6 +422,8 @@ class Refused(CopyTest):
     def setUp(self):
         super().setUp()
         self.here, self.there = self.file("a.db"), self.schema()
+        with open(self.file("perdura.yaml"), "w", encoding="utf-8") as file:
+            file.write("allow_changed_schema: true\n")  # traps are triggers
         node = self.serve(self.here)
         node.enqueue("t")
         self.stop(node)

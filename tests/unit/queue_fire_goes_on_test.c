@@ -98,6 +98,7 @@ static void firing_that_fails_undoes_no_other_chore(void **state)
     struct task *task;
 
     fx->wanted.settings.lease_ms = 600;
+    fx->wanted.settings.allow_changed_schema = true;
     fx_sql(fx, pg_schema_wanted()
                    ? "CREATE FUNCTION refuse() RETURNS trigger AS $$ BEGIN RAISE 'refused'; END $$ "
                      "LANGUAGE plpgsql; CREATE TRIGGER refuse BEFORE INSERT ON schedule_fires "

@@ -62,7 +62,8 @@ static inline int64_t fx_now_ms(void)
 
 static inline void fx_open(struct fixture *fx)
 {
-    struct store_options options = {.allow_network_fs = true};
+    struct store_options options = {.allow_network_fs = true,
+                                    .any_schema = fx->wanted.settings.allow_changed_schema};
     struct queue_config config = {.settings = &fx->in_force.settings};
 
     if (!fx->zones)

@@ -65,6 +65,7 @@ static void recoveries_that_fail_undo_no_other_chore(void **state)
     struct uuid id, entry, delayed, job, schedule;
     int64_t began_ms;
 
+    fx->wanted.settings.allow_changed_schema = true;
     fx_lease(fx, LEASE_MS);
     job = make_job(fx, "{\"name\":\"j\"}");
     id = orphan(fx, "", false);
@@ -96,6 +97,7 @@ static void recoveries_that_fail_undo_no_other_chore(void **state)
 /* The first of two cannot be written: it is tried again ever later, and the second goes on. */
 static void refuse_the_first(struct fixture *fx, struct uuid ids[2])
 {
+    fx->wanted.settings.allow_changed_schema = true;
     fx_lease(fx, LEASE_MS);
     ids[0] = orphan(fx, ",\"priority\":77,\"recovery_priority\":9", false);
     ids[1] = orphan(fx, "", false);

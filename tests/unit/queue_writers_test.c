@@ -87,6 +87,8 @@ static void a_waiting_claim_gets_nothing_that_was_rolled_back(void **state) /* E
         skip();
         return;
     }
+    fx->wanted.settings.allow_changed_schema = true;
+    reopen(fx);
     worker(fx, "w", "default");
     pg_schema_run(fx->where,
                   "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS "

@@ -48,12 +48,13 @@ struct index_row {
     struct str name;
 };
 
-static int list_indexes(struct pg_store *store, struct arena *arena, struct index_row **rows,
-                        uint32_t *count, struct err *err)
+static int list_indexes(struct pg_store *store, bool of_logs, struct arena *arena,
+                        struct index_row **rows, uint32_t *count, struct err *err)
 {
     PGresult *result;
 
     param_int(&store->conn.params, INDEXES_MAX);
+    param_bool(&store->conn.params, of_logs);
     if (pg_ask(store, PGSQL_check_indexes, &result, err) < 0)
         return -(int)err->code;
     *count = (uint32_t)PQntuples(result);
@@ -90,14 +91,14 @@ static int look_into(struct pg_store *store, const struct index_row *row, int64_
 
 /* One line per index that is damaged. Indexes that are locked, were dropped meanwhile or are too
  * large for the time that is left are passed over: that is no damage. */
-int pg_check_indexes(struct pg_store *store, void (*tell)(void *ctx, const char *line), void *ctx,
-                     struct err *err)
+int pg_check_indexes(struct pg_store *store, bool of_logs,
+                     void (*tell)(void *ctx, const char *line), void *ctx, struct err *err)
 {
     int64_t end_us = clock_boot_us() + INDEXES_US;
     struct arena arena = ARENA_INIT(0);
     struct index_row *rows;
     uint32_t count = 0;
-    int rc = list_indexes(store, &arena, &rows, &count, err);
+    int rc = list_indexes(store, of_logs, &arena, &rows, &count, err);
 
     for (uint32_t i = 0; rc == 0 && i < count && clock_boot_us() < end_us; i++) {
         char fault[300] = "", line[512];
@@ -118,4 +119,11 @@ int pg_check_indexes(struct pg_store *store, void (*tell)(void *ctx, const char 
     }
     arena_deinit(&arena);
     return rc;
+}
+
+/* Of the tables that lines of logs are read from. */
+int pg_verify_logs(struct store *base, void (*tell)(void *ctx, const char *line), void *ctx,
+                   struct err *err)
+{
+    return pg_check_indexes(pg_of(base), true, tell, ctx, err);
 }

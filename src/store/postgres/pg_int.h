@@ -37,6 +37,8 @@ struct pg_store {
     char *where;           /* as the database library wants it; see pg_place.c */
     char schema[64];
     bool pooler;
+    bool any_schema;       /* what others added or changed is let through */
+    int64_t schema_at_us;  /* when it is looked at next, by CLOCK_BOOTTIME */
     struct map lanes;      /* by name: struct pg_lane */
     struct pg_lane **by_lane;
     int64_t lanes_cap;
@@ -267,8 +269,13 @@ int pg_backup(struct store_reader *, const char *, void (*)(void *, int64_t, int
               struct err *);
 /* pg_check.c */
 int pg_check(struct store *, struct err *);
-int pg_check_indexes(struct pg_store *store, void (*tell)(void *ctx, const char *line), void *ctx,
-                     struct err *err);
+int pg_check_indexes(struct pg_store *store, bool of_logs,
+                     void (*tell)(void *ctx, const char *line), void *ctx, struct err *err);
+int pg_verify_logs(struct store *, void (*)(void *, const char *), void *, struct err *);
+/* pg_schema.c: refused (ERR_CONFLICT, field "schema") where it is not ours; within a transaction
+ * now and then, ERR_STORAGE. */
+int pg_schema_check(struct pg_store *store, struct err *err);
+int pg_schema_follow(struct pg_store *store, struct err *err);
 /* pg_doctor.c */
 int pg_inspect(struct store *, store_tell *, void *, struct err *);
 /* pg_place.c */

@@ -599,5 +599,6 @@ const struct log_verbs pg_log_verbs = {
     .lines_empty = pg_lines_empty,
     .runs_find = pg_log_runs_find,
     .lines_cut = pg_lines_cut,
+    .whole = pg_verify_logs,
     .walk = walk_all,
 };

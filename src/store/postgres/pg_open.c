@@ -39,6 +39,7 @@ static int reconnect(struct pg_store *store, struct err *err)
     if (conn_open(&store->conn, store->where, store->pooler, store->log, err) == 0 &&
         pg_migrate_hold(&store->conn, err) == 0) {
         store->connect_pause_us = 0;
+        store->schema_at_us = 0; /* the next transaction looks */
         store->renewed = true;
         return 0;
     }
@@ -153,7 +154,9 @@ static int pg_begin(struct store *base, struct err *err)
     store->transactions++;
     results_forget(store);
     arena_reset(&store->arena);
-    return conn_begin(&store->conn, err);
+    if (conn_begin(&store->conn, err) < 0)
+        return -(int)err->code;
+    return pg_schema_follow(store, err);
 }
 
 static int end_with_mark(struct pg_store *store, struct err *err)
@@ -441,6 +444,8 @@ static int open_database(struct pg_store *store, const struct store_options *opt
         return -(int)err->code;
     if (applied > 0)
         LOG(store->log, LOG_INFO, "store.migrated", KI("migrations", applied));
+    if ((!options->any_schema || options->serves) && pg_schema_check(store, err) < 0)
+        return -(int)err->code;
     if (!options->no_migrate && months_open(store, err) < 0)
         return -(int)err->code;
     name_writer(store);
@@ -479,6 +484,7 @@ int pg_store_open(struct store **out, struct str where, const struct store_optio
     store->base.shared = true;
     store->log = options->log;
     store->pooler = options->pooler;
+    store->any_schema = options->any_schema;
     params_init(&store->conn.params);
     rc = sql_load(&store->sql, err);
     if (rc == 0)
@@ -495,6 +501,7 @@ static int pg_writer_open(struct store *base, struct store **writer, struct err 
 {
     struct pg_store *store = pg_of(base);
     struct store_options options = {.no_migrate = true,
+                                    .any_schema = true, /* the first has looked */
                                     .pooler = store->pooler,
                                     .log = store->log};
     int rc = pg_store_open(writer, str_of(store->where), &options, err);

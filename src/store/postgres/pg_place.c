@@ -67,7 +67,8 @@ static int finish(struct buf *out, bool any, struct str options, bool named, boo
     if (options.data)
         buf_str(out, options);
     if (schema[0])
-        buf_format(out, "%s-csearch_path%%3D%%22%s%%22", options.data ? "%20" : "options=", schema);
+        buf_format(out, "%s-csearch_path%%3D%%22%s%%22%%2Cpg_temp",
+                   options.data ? "%20" : "options=", schema);
     return 0;
 }
 

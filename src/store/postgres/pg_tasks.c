@@ -4,6 +4,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "store/log_store.h"
 
 #include <stdlib.h>
 
@@ -357,6 +358,19 @@ static int delete_runs(struct pg_store *store, struct task *const *tasks, uint32
     return 0;
 }
 
+/* Executions whose logs may go; others that are the task's by now stay, for verify to name. */
+static void put_checked(struct pg_params *params, const struct log_checked *checked)
+{
+    const struct uuid *id;
+    uint32_t cursor = 0;
+
+    param_bool(params, !checked);
+    array_begin(params, PG_OID_UUID);
+    while (checked && (id = map_next(&checked->by_id, &cursor)) != NULL)
+        array_uuid(params, id);
+    array_end(params);
+}
+
 int pg_tasks_delete(struct store *base, struct task *const *tasks, uint32_t count, struct err *err)
 {
     struct pg_store *store = pg_of(base);
@@ -377,6 +391,7 @@ int pg_tasks_delete(struct store *base, struct task *const *tasks, uint32_t coun
     if (places_change(store, tasks, count, err) < 0)
         return -(int)err->code;
     put_keys(params, tasks, count);
+    put_checked(params, base->log_checked);
     if (pg_logs_delete(store, PGSQL_delete_logs, NULL, err) < 0)
         return -(int)err->code;
     put_keys(params, tasks, count);

@@ -252,7 +252,7 @@ int pg_verify(struct store *base, void (*tell_line)(void *ctx, const char *line)
         conn_rollback(conn);
     if (own && rc == 0) {
         begin_check(&verify);
-        rc = pg_check_indexes(verify.store, tell_of_index, &verify, err);
+        rc = pg_check_indexes(verify.store, false, tell_of_index, &verify, err);
     }
     *findings = verify.findings;
     return rc;

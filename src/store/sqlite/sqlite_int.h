@@ -12,6 +12,7 @@
 #include "store/store.h"
 
 #include <sqlite3.h>
+#include <stdatomic.h>
 #include <sys/types.h>
 
 struct sqlite_store {
@@ -30,6 +31,8 @@ struct sqlite_store {
     int64_t data_version;  /* of the file when the lines were read; 0 = to be read anew */
     bool in_tx;
     int wal_pages;         /* after the last commit */
+    bool any_schema;       /* what others added or changed is let through */
+    _Atomic uint64_t schema_sum; /* of the schema that was found good; 0 = none was yet */
     bool has_ballast;      /* PATH-ballast holds space for the hour of need */
 };
 
@@ -145,6 +148,10 @@ int sqlite_checkpoint_newest(struct store *, const struct uuid *, struct arena *
 int sqlite_checkpoint_invalidate(struct store *, const struct uuid *, int64_t, struct err *);
 void sqlite_checkpoint_from_row(sqlite3_stmt *stmt, int first, struct arena *arena,
                                 struct checkpoint *checkpoint); /* 11 columns */
+/* sqlite_schema.c: refused (ERR_CONFLICT, field "schema") where it is not ours, unless it is the
+ * one that was found good before. */
+extern const char sqlite_migrations_table[]; /* sqlite_migrate.c */
+int sqlite_schema_follow(struct sqlite_store *store, sqlite3 *db, struct err *err);
 /* sqlite_logs.c */
 int sqlite_logs_insert(struct store *, struct log_entry *, uint32_t, struct err *);
 struct log_last;
@@ -212,6 +219,7 @@ int sqlite_read_logs(struct store_reader *, const struct uuid *, const struct lo
                      struct arena *, struct log_entry **, uint32_t *, struct err *);
 /* sqlite_verify.c */
 int sqlite_verify(struct store *, void (*)(void *, const char *), void *, int64_t *, struct err *);
+int sqlite_verify_logs(struct store *, void (*)(void *, const char *), void *, struct err *);
 /* sqlite_backup.c */
 int sqlite_backup(struct store_reader *, const char *, void (*)(void *, int64_t, int64_t), void *,
                   struct err *);

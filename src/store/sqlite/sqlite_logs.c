@@ -525,7 +525,9 @@ static int walk_all(struct store *base, const struct log_walk *walk, struct err 
 
     if (own && sqlite3_exec(sql->db, "BEGIN", NULL, NULL, NULL))
         return sql_fail(sql->db, "BEGIN", err);
-    rc = walk_records(sql, walk, err);
+    rc = sqlite_schema_follow(sqlite_of(base), sql->db, err); /* it may be another one by now */
+    if (rc == 0)
+        rc = walk_records(sql, walk, err);
     if (rc == 0)
         rc = walk_heads(sql, walk, err);
     if (rc == 0)
@@ -549,5 +551,6 @@ const struct log_verbs sqlite_log_verbs = {
     .lines_empty = sqlite_lines_empty,
     .runs_find = sqlite_log_runs_find,
     .lines_cut = sqlite_lines_cut,
+    .whole = sqlite_verify_logs,
     .walk = walk_all,
 };

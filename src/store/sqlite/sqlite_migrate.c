@@ -9,7 +9,7 @@
 
 #define FOLDER "store/sqlite/migrations/"
 
-static const char table_text[] =
+const char sqlite_migrations_table[] =
     "CREATE TABLE IF NOT EXISTS schema_migrations (\n"
     "    id TEXT PRIMARY KEY,\n"
     "    description TEXT NOT NULL,\n"
@@ -167,7 +167,7 @@ static int step_locked(sqlite3 *db, bool up, struct arena *arena, bool *done, st
     if (!up && !migration.down)
         return err_set(err, ERR_CONFLICT, "migration %s cannot be undone; restore a backup",
                        migration.id);
-    if (run_text(db, table_text, err) < 0 ||
+    if (run_text(db, sqlite_migrations_table, err) < 0 ||
         run_statements(db, up ? migration.up->data : migration.down->data, err) < 0)
         return -(int)err->code;
     return up ? note_applied(db, &migration, err) : note_undone(db, &migration, err);
@@ -248,7 +248,7 @@ int sqlite_migrate_sql(struct buf *out, struct err *err)
 {
     struct migration migration = {.id = ""};
 
-    buf_text(out, table_text);
+    buf_text(out, sqlite_migrations_table);
     while (migration_neighbour(FOLDER, migration.id, 1, &migration)) {
         buf_format(out, "\nBEGIN IMMEDIATE;\n");
         ASSERT(migration.up);

@@ -81,7 +81,10 @@ int sqlite_db_open(const char *path, bool write, const char *vfs, sqlite3 **db, 
     sqlite3_busy_timeout(*db, BUSY_TIMEOUT_MS);
     if (!write && has_log(path)) /* who only looks leaves it to the owner, also as the last to go */
         sqlite3_db_config(*db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
-    sqlite3_create_function(*db, "task_key", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
+    sqlite3_db_config(*db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(*db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_create_function(*db, "task_key", 1,
+                            SQLITE_UTF8 | SQLITE_DETERMINISTIC | SQLITE_INNOCUOUS, NULL,
                             task_key_function, NULL, NULL);
     if (run_text(*db, write ? "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL;"
                               "PRAGMA wal_autocheckpoint=0; PRAGMA foreign_keys=ON;"
@@ -199,10 +202,14 @@ static int follow_others(struct sqlite_store *store, struct err *err)
     if (version == store->data_version)
         return 0;
     held_forget(&store->held);
-    rc = lines_load(store, err);
+    rc = sqlite_schema_follow(store, store->sql.db, err);
+    if (rc < 0 && err->code == ERR_CONFLICT)
+        err->code = ERR_STORAGE; /* nothing is done through a schema that is not ours */
+    if (rc == 0)
+        rc = lines_load(store, err);
     if (rc == 0)
         store->data_version = version;
-    return rc;
+    return rc < 0 ? -(int)err->code : 0;
 }
 
 static int sqlite_begin(struct store *base, struct err *err)
@@ -488,6 +495,8 @@ static int open_database(struct sqlite_store *store, const struct store_options 
         return -(int)err->code;
     if (applied > 0)
         LOG(store->log, LOG_INFO, "store.migrated", KI("migrations", applied));
+    if (sqlite_schema_follow(store, store->sql.db, err) < 0)
+        return -(int)err->code;
     if (stat(store->path, &info) < 0)
         return err_set(err, ERR_IO, "cannot look at the store '%s': %s", store->path,
                        strerror(errno));
@@ -523,6 +532,7 @@ int sqlite_store_open(struct store **out, struct str path, const struct store_op
     store->base.path = store->path;
     store->log = options->log;
     store->lock_fd = -1;
+    store->any_schema = options->any_schema;
     if (!options->allow_network_fs && (rc = refuse_network_fs(store->path, err)) < 0)
         goto out;
     if (!options->no_lock && (rc = sqlite_file_lock(store->path, &store->lock_fd, err)) < 0)

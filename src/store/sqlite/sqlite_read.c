@@ -23,6 +23,7 @@ struct store_reader *sqlite_reader_open(struct store *base, struct err *err)
 {
     struct sqlite_store *store = sqlite_of(base);
     struct timed_reader *reader = calloc(1, sizeof *reader);
+    bool failed = true;
 
     if (!reader) {
         err_set(err, ERR_MEMORY, "out of memory for a reader; try again");
@@ -35,8 +36,11 @@ struct store_reader *sqlite_reader_open(struct store *base, struct err *err)
     }
     sqlite3_busy_timeout(reader->base.sql.db, READER_BUSY_MS);
     sqlite3_progress_handler(reader->base.sql.db, PROGRESS_STEPS, over_time, reader);
-    if (sqlite3_exec(reader->base.sql.db, "PRAGMA query_only = 1", NULL, NULL, NULL)) {
+    if (sqlite3_exec(reader->base.sql.db, "PRAGMA query_only = 1", NULL, NULL, NULL))
         sql_fail(reader->base.sql.db, "query_only", err);
+    else
+        failed = sqlite_schema_follow(store, reader->base.sql.db, err) < 0;
+    if (failed) {
         sqlite_reader_close(&reader->base);
         return NULL;
     }

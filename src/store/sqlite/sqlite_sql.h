@@ -14,8 +14,7 @@
     X(details_delete) X(data_put) X(data_delete)                                               \
     X(task_state) X(task_lean) X(task_full) X(task_data) X(task_deletes_state) X(task_deletes_spec)\
     X(task_tag_insert) X(task_deletes_options) X(task_deletes_tags) X(task_deletes_events)     \
-    X(task_deletes_executions)                                                                 \
-    X(task_deletes_logs) X(task_deletes_checkpoints) X(task_deletes_dependencies)              \
+    X(task_deletes_executions) X(task_deletes_checkpoints) X(task_deletes_dependencies)        \
     X(task_deletes_recovery)                                                                   \
     X(unique_insert) X(unique_owner) X(unique_delete)                                          \
     X(lane_insert) X(lane_find) X(lanes_all) X(count_add) X(counts_all)                        \

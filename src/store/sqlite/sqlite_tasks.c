@@ -4,6 +4,7 @@
 #include "base/fault.h"
 #include "base/json.h"
 #include "core/bounds.h"
+#include "store/log_store.h"
 
 #define PARKED_BYTES_MAX (BOUND_NAME_BYTES + BOUND_KEY_BYTES + 2)
 #define VERSION_PARAMETER 31 /* of state_update; the parameters before it are the columns */
@@ -438,14 +439,25 @@ static int delete_by(struct sqlite_store *store, enum sqlite_statement what,
     return sql_run(&store->sql, stmt, NULL, err);
 }
 
+/* Of executions that were checked; others that are the task's by now stay, for verify to name. */
 static int delete_logs(struct sqlite_store *store, const struct task *task, struct err *err)
 {
-    sqlite3_stmt *stmt = sql_get(&store->sql, SQL_task_deletes_logs, err);
+    sqlite3_stmt *stmt = sql_get(&store->sql, SQL_log_executions, err);
+    struct log_range range = {.to_seq = INT64_MAX};
+    int64_t removed;
+    int rc;
 
     if (!stmt)
         return -(int)err->code;
     bind_int(stmt, 1, task->key);
-    return sqlite_logs_delete(store, stmt, NULL, err);
+    while ((rc = sql_step(&store->sql, stmt, err)) > 0) {
+        range.execution_id = column_uuid(stmt, 0);
+        if (log_is_checked(&store->base, &range.execution_id) &&
+            (rc = sqlite_lines_cut(&store->base, &range, 1, &removed, err)) < 0)
+            break;
+    }
+    sqlite3_reset(stmt);
+    return rc;
 }
 
 static int delete_one(struct sqlite_store *store, struct task *task, struct err *err)

@@ -64,9 +64,9 @@ static void text_sum(sqlite3_context *context, int count, sqlite3_value **values
 }
 
 /* integrity_check gives one line 'ok' or what is wrong; a page that cannot be read is a finding. */
-static int check_integrity(struct verify *verify, struct err *err)
+static int check_integrity(struct verify *verify, struct str pragma, struct err *err)
 {
-    sqlite3_stmt *stmt = sql_prepare(verify->sql, STR("PRAGMA integrity_check(100)"), err);
+    sqlite3_stmt *stmt = sql_prepare(verify->sql, pragma, err);
     char line[LINE_BYTES];
     int rc;
 
@@ -163,7 +163,7 @@ static int check_checkpoints(struct verify *verify, struct err *err)
 
 static int run_all(struct verify *verify, struct err *err)
 {
-    int rc = check_integrity(verify, err);
+    int rc = check_integrity(verify, STR("PRAGMA integrity_check(100)"), err);
 
     if (rc == 0)
         rc = check_foreign_keys(verify, err);
@@ -171,6 +171,25 @@ static int run_all(struct verify *verify, struct err *err)
         rc = run_check(verify, checks[i], err);
     if (rc == 0)
         rc = check_checkpoints(verify, err);
+    return rc;
+}
+
+/* The tables that lines of logs are read from: an index that says something else than its table
+ * would show readers other lines than the walk. */
+int sqlite_verify_logs(struct store *base, void (*tell_line)(void *ctx, const char *line),
+                       void *ctx, struct err *err)
+{
+    static const char *const tables[] = {"execution_logs", "log_heads", "log_anchors",
+                                         "store_info", "execution_rows", "task_states",
+                                         "task_specs", "lanes"};
+    struct verify verify = {.sql = &sqlite_of(base)->sql, .tell = tell_line, .ctx = ctx};
+    char text[64];
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < sizeof tables / sizeof tables[0]; i++) {
+        snprintf(text, sizeof text, "PRAGMA integrity_check(%s)", tables[i]);
+        rc = check_integrity(&verify, str_of(text), err);
+    }
     return rc;
 }
 

@@ -117,10 +117,12 @@ USING unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::bigint[])
 WHERE u.namespace = v.namespace AND u.kind = v.kind AND u.type = v.type AND u.value = v.value
     AND u.task = v.task;
 
+-- Of executions that were checked ($3), or all ($2).
 -- name: delete_logs
 WITH gone AS (
     DELETE FROM execution_logs WHERE execution_id IN
         (SELECT id FROM execution_rows WHERE task = ANY ($1::bigint[]))
+        AND ($2 OR execution_id = ANY ($3::uuid[]))
     RETURNING execution_id, seq, chain_hash, logged_at),
 forgotten AS (
     DELETE FROM log_heads h USING (SELECT execution_id, max(seq) AS seq FROM gone

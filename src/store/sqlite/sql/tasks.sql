@@ -87,10 +87,6 @@ DELETE FROM task_tags WHERE namespace = ?1 AND tag = ?2 AND task = ?3;
 -- name: task_deletes_events
 DELETE FROM task_event_rows WHERE task = ?1;
 
--- name: task_deletes_logs
-DELETE FROM execution_logs WHERE execution_id IN (SELECT id FROM execution_rows WHERE task = ?1)
-RETURNING execution_id, seq, chain_hash, logged_at;
-
 -- name: task_deletes_executions
 DELETE FROM execution_rows WHERE task = ?1;
 

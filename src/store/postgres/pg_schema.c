@@ -1,0 +1,178 @@
+/* Is the schema of the store the one that our migrations make? Whoever owns the database can put a
+ * trigger, a rule or a policy on a table of ours, or a function beside ours that is taken instead:
+ * such a store is refused (F-J5). sql/schema.sql lists the parts, schema.txt has those of a store
+ * that is just made (tools/schema_lists.py). Beside ours there may be tables and views of others,
+ * but no function or operator, and nothing that belongs to a table of ours. Looked at when the
+ * store is opened, and by the first writer with every new connection and every ten seconds, before
+ * a transaction. Writer's thread. */
+#include "store/postgres/pg_int.h"
+
+#include "base/clock.h"
+#include "base/embedded.h"
+
+#include <stdio.h>
+
+#define LIST "store/postgres/schema.txt"
+#define LOOK_US (10 * CLOCK_SECOND_US)
+
+struct part {
+    struct str kind, name, owner, made;
+};
+
+static struct str take_field(struct str *text, char end)
+{
+    const char *at = text->len ? memchr(text->data, end, text->len) : NULL;
+    struct str field = str_span(text->data, at ? (size_t)(at - text->data) : text->len);
+
+    *text = str_span(text->data + field.len + (at != NULL), text->len - field.len - (at != NULL));
+    return field;
+}
+
+/* The next line of the list; false at its end. */
+static bool next_expected(struct str *list, struct part *part)
+{
+    struct str line;
+
+    if (list->len == 0)
+        return false;
+    line = take_field(list, '\n');
+    part->kind = take_field(&line, '|');
+    part->name = take_field(&line, '|');
+    part->owner = take_field(&line, '|');
+    part->made = line;
+    return true;
+}
+
+static struct part part_found(const PGresult *result, int row)
+{
+    return (struct part){view_text(result, row, 0), view_text(result, row, 1),
+                         view_text(result, row, 2), view_text(result, row, 3)};
+}
+
+static int order(const struct part *a, const struct part *b)
+{
+    int by = str_compare(a->kind, b->kind);
+
+    if (by == 0)
+        by = str_compare(a->name, b->name);
+    return by != 0 ? by : str_compare(a->owner, b->owner);
+}
+
+/* Is it of a table of ours, or of none? */
+static bool concerns_us(struct str list, const struct part *found)
+{
+    struct part ours;
+
+    if (found->owner.len == 0)
+        return true;
+    while (next_expected(&list, &ours))
+        if (str_eq(ours.owner, found->owner))
+            return true;
+    return false;
+}
+
+/* What a view shows is compared only where the database writes it as ours did. */
+static bool differs(const struct part *ours, const struct part *found)
+{
+    return !str_eq(ours->made, found->made) &&
+           !(str_is(found->kind, "definition") && found->made.len == 0);
+}
+
+static int refuse(const struct part *part, const char *what, const char *then, struct err *err)
+{
+    bool belongs = part->owner.len > 0 && !str_eq(part->owner, part->name);
+
+    return err_set_field(err, ERR_CONFLICT, "schema", "the schema of the store is not as Perdura "
+                         "made it: %.*s %.*s%s%.*s %s; %s, and look who writes to the store",
+                         (int)part->kind.len, part->kind.data,
+                         part->name.len > 120 ? 120 : (int)part->name.len, part->name.data,
+                         belongs ? " of " : "", belongs ? (int)part->owner.len : 0,
+                         belongs ? part->owner.data : "", what, then);
+}
+
+static int compare(struct str list, const PGresult *result, struct err *err)
+{
+    struct str rest = list;
+    struct part ours;
+    bool more = next_expected(&rest, &ours);
+
+    for (int row = 0; row < PQntuples(result); row++) {
+        struct part found = part_found(result, row);
+        int by = more ? order(&ours, &found) : 1;
+
+        if (by < 0)
+            return refuse(&ours, "is missing", "restore it from a backup", err);
+        if (by > 0 && concerns_us(list, &found))
+            return refuse(&found, "was added", "drop it", err);
+        if (by == 0 && differs(&ours, &found))
+            return refuse(&found, "was changed", "restore it from a backup", err);
+        if (by == 0)
+            more = next_expected(&rest, &ours);
+    }
+    return more ? refuse(&ours, "is missing", "restore it from a backup", err) : 0;
+}
+
+/* The database's own tables are read by plans of any kind, ours by key look-ups only. */
+static int allow_plans(struct pg_store *store, const char *allow, struct err *err)
+{
+    param_text(&store->conn.params, str_of(allow));
+    return pg_send(store, PGSQL_schema_settings, err);
+}
+
+/* Within a transaction. */
+static int look(struct pg_store *store, struct err *err)
+{
+    const struct embedded *list = embedded_find(LIST);
+    PGresult *result;
+    int rc;
+
+    ASSERT(list);
+    if (allow_plans(store, "on", err) < 0 ||
+        pg_query(store, PGSQL_schema_parts, &result, err) < 0)
+        return -(int)err->code;
+    if (allow_plans(store, "off", err) < 0) {
+        PQclear(result);
+        return -(int)err->code;
+    }
+    rc = compare(str_span(list->data, list->len), result, err);
+    PQclear(result);
+    return rc;
+}
+
+int pg_schema_check(struct pg_store *store, struct err *err)
+{
+    struct err why = {0};
+    int rc = conn_begin(&store->conn, err);
+
+    if (rc < 0)
+        return rc;
+    rc = look(store, &why);
+    if (rc < 0 && why.code != ERR_CONFLICT)
+        conn_rollback(&store->conn);
+    else if (conn_commit(&store->conn, err) < 0)
+        return -(int)err->code;
+    store->schema_at_us = clock_boot_us() + LOOK_US;
+    if (rc == 0 || !store->any_schema || why.code != ERR_CONFLICT) {
+        if (rc < 0)
+            *err = why;
+        return rc;
+    }
+    LOG(store->log, LOG_WARN, "store.schema_changed", KC("reason", why.text),
+        KC("then", "it is let through (allow_changed_schema)"));
+    return 0;
+}
+
+int pg_schema_follow(struct pg_store *store, struct err *err)
+{
+    int64_t now_us = clock_boot_us();
+
+    if (store->any_schema || store->first || now_us < store->schema_at_us)
+        return 0;
+    if (look(store, err) == 0) {
+        store->schema_at_us = now_us + LOOK_US;
+        return 0;
+    }
+    if (err->code == ERR_CONFLICT)
+        err->code = ERR_STORAGE; /* nothing is done through a schema that is not ours */
+    return -(int)err->code;
+}

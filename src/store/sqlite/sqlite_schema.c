@@ -1,0 +1,294 @@
+/* Is the schema of the file the one that our migrations make? Whoever writes to the file can put a
+ * trigger on a table of ours, or a view in its place that shows every reader something else: such
+ * a store is refused (F-J5). Compared are the texts of sqlite_master, which are all that SQLite
+ * itself goes by, with those of a database in memory. Beside ours there may be tables, their
+ * indexes and views of others, but no trigger, and nothing that belongs to a table of ours.
+ * Any thread, each with its own connection. */
+#include "base/buf.h"
+#include "base/hash.h"
+#include "store/migration_list.h"
+#include "store/sqlite/sqlite_int.h"
+
+#include <strings.h>
+
+#define FOLDER "store/sqlite/migrations/"
+#define ROWS_MAX 10000
+#define TEXT_BYTES_MAX (16 * 1024 * 1024)
+
+struct object {
+    struct str type, name, table, sql;
+};
+
+struct objects {
+    struct object *rows;
+    uint32_t count;
+};
+
+/* ---- the two schemas ---- */
+
+static int load(sqlite3 *db, struct arena *arena, struct objects *objects, struct err *err)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = sqlite3_prepare_v2(db, "SELECT type, name, tbl_name, sql FROM sqlite_master "
+                                "ORDER BY name COLLATE BINARY, type COLLATE BINARY", -1, &stmt,
+                                NULL);
+
+    objects->count = 0;
+    objects->rows = arena_alloc_array(arena, ROWS_MAX, sizeof *objects->rows);
+    while (rc == SQLITE_OK && objects->rows && objects->count < ROWS_MAX) {
+        rc = sqlite3_step(stmt);
+        if (rc != SQLITE_ROW)
+            break;
+        objects->rows[objects->count++] = (struct object){
+            column_str(stmt, 0, arena), column_str(stmt, 1, arena), column_str(stmt, 2, arena),
+            column_str(stmt, 3, arena)};
+        rc = SQLITE_OK;
+    }
+    if (rc == SQLITE_DONE && !arena->failed)
+        rc = 0;
+    else if (rc == SQLITE_OK || rc == SQLITE_DONE)
+        rc = err_set(err, ERR_MEMORY, "out of memory for the schema");
+    else
+        rc = sql_fail(db, "sqlite_master", err);
+    sqlite3_finalize(stmt);
+    return rc;
+}
+
+static int load_expected(struct arena *arena, struct objects *objects, struct err *err)
+{
+    struct migration migration = {.id = ""};
+    sqlite3 *db = NULL;
+    int rc = sqlite3_open(":memory:", &db);
+
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(db, sqlite_migrations_table, NULL, NULL, NULL);
+    while (rc == SQLITE_OK && migration_neighbour(FOLDER, migration.id, 1, &migration))
+        rc = sqlite3_exec(db, migration.up->data, NULL, NULL, NULL);
+    rc = rc == SQLITE_OK ? load(db, arena, objects, err) : sql_fail(db, "schema in memory", err);
+    sqlite3_close(db);
+    return rc;
+}
+
+/* ---- what others may have beside ours ---- */
+
+/* A name as it stands in a text, plain or in double quotes; moves behind it and the spaces. */
+static struct str take_name(struct str *text)
+{
+    bool quoted = text->len > 0 && text->data[0] == '"';
+    size_t at = quoted ? 1 : 0, from = at;
+    struct str name;
+
+    while (at < text->len && (quoted ? text->data[at] != '"'
+                                     : text->data[at] == '_' ||
+                                           (text->data[at] >= '0' && text->data[at] <= '9') ||
+                                           (text->data[at] >= 'A' && text->data[at] <= 'Z') ||
+                                           (text->data[at] >= 'a' && text->data[at] <= 'z')))
+        at++;
+    name = str_span(text->data + from, at - from);
+    at += quoted && at < text->len;
+    while (at < text->len && text->data[at] == ' ')
+        at++;
+    *text = str_span(text->data + at, text->len - at);
+    return name;
+}
+
+static bool take_word(struct str *text, const char *word)
+{
+    size_t len = strlen(word);
+
+    if (text->len < len || strncasecmp(text->data, word, len) != 0)
+        return false;
+    *text = str_span(text->data + len, text->len - len);
+    return true;
+}
+
+static bool same_name(struct str a, struct str b)
+{
+    return a.len > 0 && a.len == b.len && strncasecmp(a.data, b.data, a.len) == 0;
+}
+
+static bool is_ours(const struct objects *expected, struct str name)
+{
+    for (uint32_t i = 0; i < expected->count; i++)
+        if (same_name(expected->rows[i].name, name))
+            return true;
+    return false;
+}
+
+/* Tables of such names would come before functions that statements may use as tables. */
+static bool shadows(struct str name)
+{
+    return take_word(&name, "json_") || take_word(&name, "pragma_") ||
+           take_word(&name, "sqlite_") || take_word(&name, "generate_series");
+}
+
+/* SQLite goes by the text alone: type and names beside it may say anything. */
+static bool is_harmless(const struct objects *expected, const struct object *object)
+{
+    struct str text = object->sql, name;
+
+    if (str_starts(object->name, STR("sqlite_stat")) || str_is(object->name, "sqlite_sequence"))
+        return take_word(&text, "CREATE TABLE sqlite_");
+    if (!text.data) { /* the index of a key: SQLite finds it by its name */
+        text = object->name;
+        return take_word(&text, "sqlite_autoindex_") && str_starts(text, object->table) &&
+               object->table.len < text.len && !is_ours(expected, object->table);
+    }
+    if (take_word(&text, "CREATE TABLE ") || take_word(&text, "CREATE VIEW ")) {
+        name = take_name(&text);
+        return same_name(name, object->name) && same_name(name, object->table) &&
+               !is_ours(expected, name) && !shadows(name) && !take_word(&text, ".");
+    }
+    if (!take_word(&text, "CREATE INDEX ") && !take_word(&text, "CREATE UNIQUE INDEX "))
+        return false;
+    name = take_name(&text);
+    if (!same_name(name, object->name) || is_ours(expected, name) || !take_word(&text, "ON "))
+        return false;
+    name = take_name(&text);
+    return same_name(name, object->table) && !is_ours(expected, name) && take_word(&text, "(");
+}
+
+/* ---- the comparison ---- */
+
+static bool same(struct str a, struct str b)
+{
+    return (!a.data && !b.data) || (a.data && b.data && str_eq(a, b));
+}
+
+static int refuse(const struct object *object, const char *what, const char *then,
+                  struct err *err)
+{
+    bool belongs = !str_eq(object->name, object->table);
+
+    return err_set_field(err, ERR_CONFLICT, "schema", "the schema of the store is not as Perdura "
+                         "made it: %.20s %.80s%s%.80s %s; %s, and look who writes to the store",
+                         object->type.data ? object->type.data : "object",
+                         object->name.data ? object->name.data : "",
+                         belongs ? " on " : "",
+                         belongs && object->table.data ? object->table.data : "", what, then);
+}
+
+static int compare(const struct objects *expected, const struct objects *found, struct err *err)
+{
+    uint32_t at = 0;
+
+    for (uint32_t i = 0; i < found->count; i++) {
+        const struct object *object = &found->rows[i];
+        const struct object *ours = at < expected->count ? &expected->rows[at] : NULL;
+        int order = !ours ? 1 : str_compare(ours->name, object->name);
+
+        if (order < 0)
+            return refuse(ours, "is missing", "restore a backup", err);
+        if (order == 0) {
+            if (!same(ours->type, object->type) || !same(ours->table, object->table) ||
+                !same(ours->sql, object->sql))
+                return refuse(object, "was changed", "restore a backup", err);
+            at++;
+        } else if (!is_harmless(expected, object)) {
+            return refuse(object, "was added", "drop it", err);
+        }
+    }
+    return at < expected->count ? refuse(&expected->rows[at], "is missing", "restore a backup",
+                                         err)
+                                : 0;
+}
+
+/* By the hash of a store that is just made (tools/schema_lists.py): spares most starts the
+ * migrations in memory, which take some 10 ms. */
+static bool is_as_made(const struct objects *found)
+{
+    const struct embedded *made = embedded_find("store/sqlite/schema.sha256");
+    struct buf text = BUF_INIT(TEXT_BYTES_MAX);
+    char hex[HASH_HEX_BYTES + 1] = "";
+    uint8_t hash[HASH_BYTES];
+
+    for (uint32_t i = 0; i < found->count; i++) {
+        const struct object *object = &found->rows[i];
+        const struct str fields[] = {object->type, object->name, object->table, object->sql};
+
+        for (size_t at = 0; at < sizeof fields / sizeof fields[0]; at++) {
+            buf_str(&text, fields[at]);
+            buf_byte(&text, '\0');
+        }
+    }
+    if (!text.failed && hash_sha256(str_span(text.data, text.len), hash) == 0)
+        hash_hex(hash, sizeof hash, hex);
+    buf_deinit(&text);
+    return made && made->len == HASH_HEX_BYTES + 1 && memcmp(made->data, hex, HASH_HEX_BYTES) == 0;
+}
+
+static int check_schema(sqlite3 *db, struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct objects expected, found;
+    int rc = load(db, &arena, &found, err);
+
+    if (rc == 0 && !is_as_made(&found)) {
+        rc = load_expected(&arena, &expected, err);
+        if (rc == 0)
+            rc = compare(&expected, &found, err);
+    }
+    arena_deinit(&arena);
+    return rc;
+}
+
+/* ---- while it is open ---- */
+
+static int sum_schema(sqlite3 *db, uint64_t *sum, struct err *err)
+{
+    struct buf text = BUF_INIT(TEXT_BYTES_MAX);
+    uint8_t hash[HASH_BYTES];
+    sqlite3_stmt *stmt = NULL;
+    int rc = sqlite3_prepare_v2(db, "SELECT type, name, tbl_name, rootpage, sql FROM sqlite_master",
+                                -1, &stmt, NULL);
+
+    while (rc == SQLITE_OK && (rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+        for (int i = 0; i < 5; i++) {
+            buf_str(&text, column_view(stmt, i));
+            buf_byte(&text, '\0');
+        }
+        rc = SQLITE_OK;
+    }
+    if (rc != SQLITE_DONE)
+        rc = sql_fail(db, "sqlite_master", err);
+    else if (text.failed || hash_sha256(str_span(text.data, text.len), hash) < 0)
+        rc = err_set(err, ERR_MEMORY, "out of memory for the schema");
+    else
+        rc = 0;
+    if (rc == 0)
+        memcpy(sum, hash, sizeof *sum);
+    sqlite3_finalize(stmt);
+    buf_deinit(&text);
+    return rc;
+}
+
+/* Let through, and said once: allow_changed_schema. */
+static int tell_of(struct sqlite_store *store, sqlite3 *db, uint64_t sum, struct err *err)
+{
+    struct err why = {0};
+
+    atomic_store(&store->schema_sum, sum);
+    if (check_schema(db, &why) == 0)
+        return 0;
+    if (why.code != ERR_CONFLICT)
+        return err_set(err, why.code, "%s", why.text);
+    LOG(store->log, LOG_WARN, "store.schema_changed", KC("reason", why.text),
+        KC("then", "it is let through (allow_changed_schema)"));
+    return 0;
+}
+
+int sqlite_schema_follow(struct sqlite_store *store, sqlite3 *db, struct err *err)
+{
+    uint64_t sum;
+
+    if (sum_schema(db, &sum, err) < 0)
+        return -(int)err->code;
+    if (sum == atomic_load(&store->schema_sum))
+        return 0;
+    if (store->any_schema)
+        return tell_of(store, db, sum, err);
+    if (check_schema(db, err) < 0)
+        return -(int)err->code;
+    atomic_store(&store->schema_sum, sum);
+    return 0;
+}

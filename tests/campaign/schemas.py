@@ -1,0 +1,480 @@
+"""Part `schemas` of the fault campaign: the attacker of forger.py changes the schema of a store, so that
+its tables do something else, or show a server other lines than the verification (F-J5, F-J8, D9). Such
+a store must be named by the verification and refused by a server, also one that is changed while it is
+served; what has no effect at all may pass. Tables and views of others beside ours are no finding.
+
+    python3 tests/campaign/schemas.py sqlite|postgres SEED [ATTACKS]"""
+import collections
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import time
+import uuid
+
+import forger
+import harness
+
+NAME = "schemas"
+SCALE = float(os.environ.get("PERDURA_SCHEMAS_SCALE", "1"))
+GOAL, ATTACKS = int(400 * SCALE), 50
+SERVED = 0.1  # so many of them while a server runs
+EVIL = "harmless_looking"
+HOLD = "CREATE TABLE perdura_own_notes (id INTEGER PRIMARY KEY, note TEXT)"
+
+
+# ---- on both ----
+
+def tables(case):
+    return case.dialect.schema_tables(case.store)
+
+
+def added_trigger(case, rng):
+    case.put(*case.dialect.trigger(rng.choice(tables(case)), rng.choice(("INSERT", "UPDATE", "DELETE")),
+                                   "DELETE FROM execution_logs WHERE " +
+                                   case.where(rng.choice(case.ended))))
+    return EVIL
+
+
+def view_in_place(case, rng):
+    """Of a table that is still there, under another name."""
+    name = rng.choice(("execution_logs", "log_heads", "log_anchors", "store_info", "execution_rows",
+                       "task_states"))
+    case.put(*case.dialect.renamed(name), f"CREATE VIEW {name} AS SELECT * FROM {EVIL}")
+    return name
+
+
+def added_column(case, rng):
+    name = rng.choice(tables(case))
+    stored = " STORED" if case.dialect.name == "postgres" else ""
+    case.put(f"ALTER TABLE {name} ADD COLUMN {EVIL} integer " +
+             rng.choice(("", "DEFAULT 7", f"GENERATED ALWAYS AS (7){stored}")))
+    return name
+
+
+def added_index(case, rng):
+    """Where it makes rows impossible, inserts that pass over conflicts lose them."""
+    name = rng.choice(("log_heads (execution_id, lines)", "execution_logs (id, seq)",
+                       "log_anchors (serial, record_hash)"))
+    case.put(f"CREATE {rng.choice(('', 'UNIQUE '))}INDEX {EVIL} ON {name}" +
+             rng.choice(("", " WHERE 1 = 1")))
+    return EVIL
+
+
+def missing_index(case, rng):
+    name = case.dialect.some_index
+    case.put(f"DROP INDEX {name}")
+    return name
+
+
+def partial_index(case, rng):
+    """Ours, but for the rows that matter."""
+    name, table = case.dialect.some_index, case.dialect.some_index_table
+    case.put(f"DROP INDEX {name}", f"CREATE INDEX {name} ON {table} WHERE execution_id IS NULL"
+             if table.startswith("log_heads") else f"CREATE INDEX {name} ON {table} WHERE 1 = 0")
+    return name
+
+
+def other_view(case, rng):
+    case.put("DROP VIEW executions", "CREATE VIEW executions AS SELECT * FROM execution_rows")
+    return "executions"
+
+
+def missing_table(case, rng):
+    case.put("DROP TABLE api_tokens")
+    return "api_tokens"
+
+
+BOTH = (added_trigger, added_trigger, added_trigger, view_in_place, view_in_place, added_column,
+        added_index, missing_index, partial_index, other_view, missing_table)
+
+
+# ---- SQLite ----
+
+def two_faces(case, rng):
+    """A view that shows readers other lines than the verification, by how long they wait for locks."""
+    columns = [row[1] for row in case.rows("PRAGMA table_info(execution_logs)")]
+    shown = ", ".join(f"CASE WHEN (SELECT timeout FROM pragma_busy_timeout) < 3000 THEN 'all is well' "
+                      f"ELSE {name} END AS {name}" if name == "message" else name for name in columns)
+    new = ", ".join(f"NEW.{name}" for name in columns)
+    case.put(*case.dialect.renamed("execution_logs"),
+             f"CREATE VIEW execution_logs AS SELECT {shown} FROM {EVIL}",
+             "CREATE TRIGGER execution_logs_in INSTEAD OF INSERT ON execution_logs BEGIN "
+             f"INSERT INTO {EVIL} ({', '.join(columns)}) VALUES ({new}); END")
+    return "execution_logs"
+
+
+def hidden_trigger(case, rng):
+    """Its row in sqlite_master says that it is a table of somebody's."""
+    case.put(*case.dialect.trigger("task_states", "UPDATE", "DELETE FROM execution_logs"),
+             "PRAGMA writable_schema = ON",
+             f"UPDATE sqlite_master SET type = 'table', name = 'own', tbl_name = 'own' WHERE name = '{EVIL}'")
+    return "own"
+
+
+def other_text(case, rng):
+    """The same columns, but conflicts are passed over, or letters of any case are one."""
+    old, new = rng.choice((("seq INTEGER NOT NULL", "seq INTEGER NOT NULL ON CONFLICT IGNORE"),
+                           ("message TEXT NOT NULL", "message TEXT COLLATE NOCASE NOT NULL"),
+                           ("context TEXT", "context TEXT DEFAULT 'all is well'")))
+    case.put("PRAGMA writable_schema = ON", f"UPDATE sqlite_master SET sql = replace(sql, '{old}', "
+             f"{forger.quote(new)}) WHERE name = 'execution_logs'")
+    return "execution_logs"
+
+
+def other_index_pages(case, rng):
+    """The index by which the executions of a task are found is that of another table, which lacks some."""
+    case.put(f"CREATE TABLE {EVIL} AS SELECT * FROM execution_rows",
+             f"DELETE FROM {EVIL} WHERE id = {case.uid(rng.choice(case.ended))}",
+             f"CREATE INDEX {EVIL}_task ON {EVIL} (task)", "PRAGMA writable_schema = ON",
+             "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE "
+             f"name = '{EVIL}_task') WHERE name = 'execution_rows_task'")
+    return "execution_rows"
+
+
+def other_table_pages(case, rng):
+    """The table is another one, whose pages have the same form: lines are changed in it."""
+    text = case.rows("SELECT sql FROM sqlite_master WHERE name = 'execution_logs'")[0][0]
+    execution = rng.choice(case.ended)
+    case.put(text.replace("CREATE TABLE execution_logs", f"CREATE TABLE {EVIL}"),
+             f"INSERT INTO {EVIL} SELECT * FROM execution_logs",
+             f"UPDATE {EVIL} SET message = 'all is well' WHERE {case.where(execution)}",
+             "PRAGMA writable_schema = ON",
+             "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE "
+             f"name = '{EVIL}') WHERE name = 'execution_logs'")
+    return str(uuid.UUID(execution))
+
+
+def shadowed_function(case, rng):
+    case.put("CREATE TABLE json_each (key, value, atom)")
+    return "json_each"
+
+
+def virtual_table(case, rng):
+    case.put(f"CREATE VIRTUAL TABLE {EVIL} USING fts5(x)")
+    return EVIL
+
+
+def missing_trigger(case, rng):
+    case.put("DROP TRIGGER tasks_bounds")
+    return "tasks_bounds"
+
+
+SQLITE = (two_faces, two_faces, hidden_trigger, other_text, other_index_pages, other_table_pages,
+          shadowed_function, virtual_table, missing_trigger)
+UNREFUSED = ("other_index_pages", "other_table_pages")  # a start does not read all pages
+
+
+# ---- PostgreSQL ----
+
+def rule(case, rng):
+    name = rng.choice(("execution_logs", "log_heads", "log_anchors"))
+    what = rng.choice(("DELETE", "INSERT", "UPDATE"))
+    case.put(f"CREATE RULE {EVIL} AS ON {what} TO {name} " +
+             rng.choice(("DO INSTEAD NOTHING", "DO ALSO DELETE FROM execution_logs")))
+    return EVIL
+
+
+def row_security(case, rng):
+    """Readers see other rows than the verification, by name, role or time."""
+    sees = rng.choice(("current_setting('application_name') = 'perdura verify'",
+                       "current_user <> 'perdura'", "extract(second FROM now()) > 30"))
+    name = rng.choice(("execution_logs", "execution_rows", "log_heads"))
+    case.put(f"CREATE POLICY {EVIL} ON {name} USING ({sees})",
+             f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY",
+             f"ALTER TABLE {name} FORCE ROW LEVEL SECURITY")
+    return name
+
+
+def silent_security(case, rng):
+    """Without a policy there are no rows at all but for the owner."""
+    case.put("ALTER TABLE execution_logs FORCE ROW LEVEL SECURITY")
+    return "execution_logs"
+
+
+def other_function(case, rng):
+    case.put("CREATE OR REPLACE FUNCTION perdura_expect(have bigint, want bigint, what text) RETURNS void "
+             "LANGUAGE plpgsql AS $$ BEGIN DELETE FROM execution_logs; END $$")
+    return "perdura_expect"
+
+
+def nearer_function(case, rng):
+    """It fits the call better than the one of the database, which takes any array."""
+    case.put("CREATE FUNCTION unnest(uuid[]) RETURNS SETOF uuid LANGUAGE sql AS "
+             "$$ SELECT NULL::uuid WHERE false $$")
+    return "unnest"
+
+
+def nearer_operator(case, rng):
+    case.put("CREATE FUNCTION public.never(log_level, text) RETURNS boolean LANGUAGE sql AS "
+             "$$ SELECT false $$",
+             "CREATE OPERATOR = (LEFTARG = log_level, RIGHTARG = text, FUNCTION = public.never)")
+    return "operator ="
+
+
+def heir(case, rng):
+    case.put(f"CREATE TABLE {EVIL} () INHERITS ({rng.choice(('execution_logs', 'log_heads'))})")
+    return EVIL
+
+
+def checking_function(case, rng):
+    name = rng.choice(("execution_logs", "task_states"))
+    case.put("CREATE FUNCTION public.look() RETURNS boolean LANGUAGE plpgsql AS $$ BEGIN "
+             "DELETE FROM perdura.execution_logs; RETURN true; END $$",
+             f"ALTER TABLE {name} ADD CONSTRAINT {EVIL} CHECK (public.look()) NOT VALID")
+    return EVIL
+
+
+def on_month(case, rng):
+    [[month]] = case.rows("SELECT max(relname) AS name FROM pg_class WHERE relname ~ "
+                          "'^execution_rows_20.._..$' AND relname < 'execution_rows_' || "
+                          "to_char(now() + interval '1 month', 'YYYY_MM')")
+    if rng.random() < 0.5:
+        case.put(*case.dialect.trigger(month, "UPDATE", "DELETE FROM perdura.execution_logs"))
+        return EVIL
+    case.put("CREATE FUNCTION public.look(uuid) RETURNS uuid IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN "
+             "RETURN $1; END $$", f"CREATE INDEX {EVIL} ON {month} (public.look(id))")
+    return month
+
+
+def other_default(case, rng):
+    case.put("ALTER TABLE log_heads ALTER COLUMN closed SET DEFAULT 'completed'")
+    return "log_heads"
+
+
+def disabled_trigger(case, rng):
+    case.put("ALTER TABLE jobs DISABLE TRIGGER jobs_by_hand")
+    return "jobs_by_hand"
+
+
+def shadow_schema(case, rng):
+    """Whoever connects is to find a view of another schema first: connections say where they look."""
+    name = case.store.rsplit("/", 1)[1]
+    case.put("CREATE SCHEMA shadow",
+             "CREATE VIEW shadow.execution_logs AS SELECT * FROM perdura.execution_logs WHERE false",
+             "CREATE VIEW public.execution_logs AS SELECT * FROM perdura.execution_logs WHERE false",
+             f"ALTER DATABASE {name} SET search_path = shadow, perdura")
+    return None
+
+
+POSTGRES = (rule, rule, row_security, row_security, silent_security, other_function, nearer_function,
+            nearer_operator, heir, checking_function, on_month, on_month, other_default, disabled_trigger,
+            shadow_schema)
+
+
+class Sqlite(forger.Sqlite):
+    deleted_first = "task_tags"  # of all that goes with a task
+    some_index, some_index_table = "log_heads_open", "log_heads (execution_id)"
+
+    def trigger(self, table, when, what, name=EVIL):
+        return [f"CREATE TRIGGER {name} AFTER {when} ON {table} BEGIN {what}; END"]
+
+    def untrigger(self, table, name):
+        return f"DROP TRIGGER {name}"
+
+    def renamed(self, table):
+        return ["PRAGMA legacy_alter_table = ON", f"ALTER TABLE {table} RENAME TO {EVIL}"]
+
+    def schema_tables(self, store):
+        return [row[0] for row in self.rows(store, "SELECT name FROM sqlite_master WHERE type = 'table' "
+                                            "ORDER BY name")]
+
+
+class Postgres(forger.Postgres):
+    deleted_first = "settled_rows"
+    some_index, some_index_table = "log_heads_open", "log_heads (execution_id)"
+
+    def trigger(self, table, when, what, name=EVIL):
+        return [f"CREATE FUNCTION public.{name}() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN {what}; "
+                "RETURN NULL; END $$",
+                f"CREATE TRIGGER {name} AFTER {when} ON {table} FOR EACH ROW EXECUTE FUNCTION "
+                f"public.{name}()"]
+
+    def untrigger(self, table, name):
+        return f"DROP TRIGGER {name} ON {table}"
+
+    def renamed(self, table):
+        return [f"ALTER TABLE {table} RENAME TO {EVIL}"]
+
+    def schema_tables(self, store):
+        return [row[0] for row in self.rows(
+            store, "SELECT relname AS name FROM pg_class WHERE relnamespace = 'perdura'::regnamespace "
+            "AND relkind IN ('r', 'p') AND NOT relispartition ORDER BY relname")]
+
+
+def move(case, execution, task, table, name):
+    """As soon as a row of the table is deleted the execution is one of that task."""
+    key = f"(SELECT task FROM task_states WHERE id = {case.uid(task)})"
+    if case.dialect.name == "postgres":
+        key = key.replace("task_states", "perdura.task_states")
+    rows = "perdura.execution_rows" if case.dialect.name == "postgres" else "execution_rows"
+    case.put(*case.dialect.trigger(table, "DELETE", f"UPDATE {rows} SET task = {key} WHERE "
+                                   f"id = {case.uid(execution)}", name))
+
+
+def moved_while_deleted(case, victim, other):
+    """Lines of one task are to be removed, and that signed, with another task that a user deletes."""
+    move(case, victim, case.tasks[other], case.dialect.deleted_first, "there")
+    move(case, victim, case.tasks[victim], "execution_logs", "back")
+    case.apply()
+    case.serve(lambda client: client.expect(204, "DELETE", f"/v1/tasks/{uuid.UUID(case.tasks[other])}"),
+               retention=False, more="allow_changed_schema: true\n")
+    case.put(case.dialect.untrigger(case.dialect.deleted_first, "there"),
+             case.dialect.untrigger("execution_logs", "back"))
+    case.apply()
+
+
+# ---- judging ----
+
+def verified(case):
+    """All that a verification says, whether it is content or not, or cannot even begin."""
+    done = subprocess.run([harness.binary(), "verify", "--json", "--logs", "--anchor",
+                           os.path.join(case.folder, "anchor"), "--public-key", case.stand.public_key,
+                           "--store", case.dialect.verified(case.store, case.folder)],
+                          capture_output=True, text=True, cwd=case.folder, timeout=240, check=False)
+    return done.returncode == 0, done.stdout + done.stderr
+
+
+def refused(case):
+    """What a server says that does not start; None where it does."""
+    server = harness.Server(case.folder, "--config", os.path.join(case.folder, "server.yaml"))
+    pathlib.Path(case.folder, "server.yaml").write_text(forger.CONFIG.format(folder=case.folder))
+    server.store = case.store
+    try:
+        server.start()
+    except AssertionError:
+        return server.log()
+    finally:
+        server.stop()
+    return None
+
+
+def beside_server(case, rng, attack):
+    """The server ends by itself, before anything is done through that schema."""
+    server = case.stand.server(case.folder, case.store)
+    try:
+        named = attack(case, rng)
+        case.apply()
+        server.process.wait(60)
+        return named, server.log()
+    finally:
+        server.stop()
+
+
+def one_attack(stand, attack, rng, row):
+    case = forger.Case(stand)
+    name = attack.__name__
+    try:
+        served = rng.random() < SERVED and name not in UNREFUSED and name != "shadow_schema"
+        if served:
+            named, log = beside_server(case, rng, attack)
+        else:
+            named, log = attack(case, rng), None
+            case.apply()
+        faults = []
+        fine, text = verified(case)
+        if named is None and not fine:
+            faults.append(f"has no effect and is a finding: {text[:300]}")
+        if named and (fine or named not in text):
+            faults.append(f"verification does not name {named}: {text[:300]}")
+        if named and name not in UNREFUSED and named not in (log or refused(case) or ""):
+            faults.append(f"a server takes it: {named}")
+        row["attacks"] += 1
+        row["found"] += not faults
+        row["kinds"][name] = row["kinds"].get(name, 0) + 1
+        row["findings"] += [f"{name}{' beside a server' if served else ''}: {fault}" for fault in faults]
+    finally:
+        case.close()
+
+
+def untouched(stand, row):
+    """Tables, indexes and views of others beside ours."""
+    case = forger.Case(stand)
+    try:
+        case.put(HOLD, "CREATE INDEX perdura_own_notes_note ON perdura_own_notes (note)",
+                 "CREATE VIEW perdura_own_view AS SELECT * FROM execution_logs", "ANALYZE")
+        case.apply()
+        case.serve(retention=False)
+        fine, text = verified(case)
+        row["untouched"] += 1
+        if not fine:
+            row["findings"].append(f"an untouched copy: {text[:300]}")
+    finally:
+        case.close()
+
+
+def attacks_on(dialect):
+    return BOTH + (SQLITE if dialect.name == "sqlite" else POSTGRES)
+
+
+def chunk(dialect, seed, count):
+    rng = random.Random(seed)
+    row = {"store": dialect.name, "attacks": 0, "found": 0, "untouched": 0, "kinds": {}, "findings": []}
+    began = time.monotonic()
+    stand = forger.Stand(dialect, rng)
+    try:
+        untouched(stand, row)
+        for _ in range(count):
+            one_attack(stand, rng.choice(attacks_on(dialect)), rng, row)
+    finally:
+        stand.close()
+    row["seconds"] = round(time.monotonic() - began, 1)
+    return row
+
+
+def on(name, seed, count):
+    if name == "sqlite":
+        return chunk(Sqlite(), seed, count)
+    from server import Postgres as Database
+    with Database() as server:
+        return chunk(Postgres(server), seed, count)
+
+
+def run(ledger, say):
+    for store in ("sqlite", "postgres"):
+        while ledger.total(NAME, "attacks", store=store) < GOAL / 2:
+            seed = f"{NAME}.{store}.{len(ledger.rows(NAME, store=store))}"
+            row = on(store, seed, ATTACKS)
+            ledger.add(NAME, kind="F-J5", seed=seed, **row)
+            say(f"{store}: {row['attacks']} attacks, found {row['found']}, findings: "
+                f"{len(row['findings'])}, {row['seconds']} s")
+
+
+def summary(ledger):
+    done, found = ledger.total(NAME, "attacks"), ledger.total(NAME, "found")
+    if not done:
+        return []
+    return [("F-J5, F-J8, D9", f"{done:,} changes of the schema (triggers, views, rules, policies, functions, "
+             "columns, indexes, pages) by somebody who owns the store (SQLite, PostgreSQL), before a start "
+             "and beside a server",
+             f"not named or not refused {done - found}, false alarms on {ledger.total(NAME, 'untouched'):,} "
+             f"stores with tables of others {sum('untouched' in text for text in ledger.findings(NAME))}")]
+
+
+def report(ledger):
+    rows = ledger.rows(NAME)
+    if not rows:
+        return ""
+    kinds = collections.Counter()
+    for row in rows:
+        kinds.update(row["kinds"])
+    lines = ["## Changed schemas", "",
+             "An attacker who owns the store changes its schema, so that tables do something else or show "
+             "a server other lines than the verification. Found means: verification names the object and a "
+             "server does not start, or ends where it runs. An index or a table whose pages were exchanged "
+             "only verification finds.", "", "| attack | times |", "|---|---:|"]
+    lines += [f"| {kind.replace('_', ' ')} | {count:,} |" for kind, count in sorted(kinds.items())]
+    return "\n".join(lines + ["", f"Found {ledger.total(NAME, 'found'):,} of "
+                              f"{ledger.total(NAME, 'attacks'):,}.", ""])
+
+
+def main():
+    row = on(sys.argv[1], sys.argv[2], int(sys.argv[3]) if len(sys.argv) > 3 else ATTACKS)
+    print(json.dumps(row, indent=1))
+    return 1 if row["findings"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
