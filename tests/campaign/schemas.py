@@ -19,7 +19,7 @@ import harness
 
 NAME = "schemas"
 SCALE = float(os.environ.get("PERDURA_SCHEMAS_SCALE", "1"))
-GOAL, ATTACKS = int(400 * SCALE), 50
+GOAL, ATTACKS = int(200 * SCALE), 50
 SERVED = 0.1  # so many of them while a server runs
 EVIL = "harmless_looking"
 HOLD = "CREATE TABLE perdura_own_notes (id INTEGER PRIMARY KEY, note TEXT)"

@@ -449,7 +449,7 @@ class Refused(CopyTest):
 
     def free(self, target):
         if "://" in target:
-            self.sql(f"DROP TRIGGER trap ON {target.split('%3D')[1]}.task_states")
+            self.sql(f"DROP FUNCTION {target.split('%3D')[1]}.trap() CASCADE")
         else:
             with sqlite3.connect(target) as db:
                 db.execute("DROP TRIGGER trap")
