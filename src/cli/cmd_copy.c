@@ -255,8 +255,7 @@ static int copy(struct call *call, const struct config *config)
         note_key(call, &request, &report, &config->settings);
     if (report.differences > 0)
         return err_set(&call->err, ERR_CONFLICT, "the copy differs from its source and will not be "
-                                                 "served; start again with an empty target, and "
-                                                 "report this");
+                       "served; start again with an empty target, and report this");
     return 0;
 }
 

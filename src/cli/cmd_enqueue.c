@@ -116,8 +116,7 @@ static int check_arguments(struct call *call)
 
     if (depends && uuid_parse(call->args[0], &type))
         return err_set(&call->err, ERR_USAGE, "'" STR_FMT "' is an id, not a type; give the type "
-                                                          "before "
-                                                          "--depends-on", STR_ARG(call->args[0]));
+                       "before --depends-on", STR_ARG(call->args[0]));
     for (uint32_t i = 1; i < call->args_count; i++) {
         struct str id = call->args[i];
         const char *colon = memchr(id.data, ':', id.len);
@@ -214,7 +213,7 @@ static int run(struct call *call)
 
     if (call_given(call, "delay") && call_given(call, "at"))
         return err_set(&call->err, ERR_USAGE, "--delay and --at both set the start; give one of "
-                                              "them");
+                       "them");
     rc = check_arguments(call);
     if (rc == 0)
         rc = write_body(call, &body);

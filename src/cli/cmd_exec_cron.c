@@ -117,8 +117,8 @@ static int find_account(struct cron_run *run)
 
     if (!run->user.data && geteuid() == 0)
         return err_set(&call->err, ERR_FORBIDDEN, "the task names no user, and this worker runs as "
-                                                  "root; import the crontab again, or name one in "
-                                                  "the payload's 'user' (name root, too)");
+                       "root; import the crontab again, or name one in the payload's 'user' (name "
+                       "root, too)");
     errno = 0;
     run->account = run->user.data ? getpwnam(name ? name : "") : getpwuid(geteuid());
     if (run->account)
@@ -139,7 +139,7 @@ static int become(struct cron_run *run)
         return 0;
     if (geteuid() != 0)
         return err_set(&call->err, ERR_FORBIDDEN, "only a worker that runs as root can run this "
-                                                  "command as '%s'", account->pw_name);
+                       "command as '%s'", account->pw_name);
     if (initgroups(account->pw_name, account->pw_gid) == 0 && setgid(account->pw_gid) == 0 &&
         setuid(account->pw_uid) == 0)
         return 0;

@@ -132,7 +132,7 @@ static int check_create(struct call *call)
 {
     if (!call_given(call, "job"))
         return err_set(&call->err, ERR_USAGE, "--job is missing; give the job that tasks are made "
-                                              "from");
+                       "from");
     if (!call_given(call, "pattern"))
         return err_set(&call->err, ERR_USAGE, "--pattern is missing: daily, weekly, monthly, "
                        "yearly or rrule");

@@ -225,11 +225,11 @@ static int check_words(struct call *call)
     if (call->args_count == 2 && str_is(call->args[0], "crontab")) {
         if (str_is(call->args[1], "-") && call_given(call, "prune") && !call_given(call, "name"))
             return err_set(&call->err, ERR_USAGE, "--prune with stdin needs --name, so that it "
-                                                  "deletes no jobs of another crontab");
+                           "deletes no jobs of another crontab");
         return 0;
     }
     return err_set(&call->err, ERR_USAGE, "say what to import: 'perdura schedule import crontab "
-                                          "FILE', with - for stdin");
+                   "FILE', with - for stdin");
 }
 
 static int apply(struct import *import)

@@ -135,8 +135,7 @@ static int run_priority(struct call *call)
 
     if (rc < 0)
         return err_set(&call->err, ERR_USAGE, "'" STR_FMT "' is not a priority; give a number from "
-                                                          "-1000 to 1000, or low, medium, high, "
-                                                          "critical", STR_ARG(text));
+                       "-1000 to 1000, or low, medium, high, critical", STR_ARG(text));
     buf_text(&body, "{\"priority\":");
     if (str_to_int64(text, &number))
         buf_int(&body, number);

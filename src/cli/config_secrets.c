@@ -33,16 +33,14 @@ int config_trust_place(const char *path, struct err *err)
         return 0; /* opening it says why */
     if (!is_ours(&entry))
         return err_set(err, ERR_FORBIDDEN, "%s belongs to another user (id %u), who could make you "
-                                           "run commands; check it, then pass it with --config, or "
-                                           "chown it",
+                       "run commands; check it, then pass it with --config, or chown it",
                        path, (unsigned)entry.st_uid);
     if (stat(".", &folder) < 0)
         return err_set(err, ERR_IO, "cannot look at the current folder: %s", strerror(errno));
     if (!is_ours(&folder) || (!(folder.st_mode & S_ISVTX) &&
                               ((folder.st_mode & S_IWOTH) || group_may_write(&folder))))
         return err_set(err, ERR_FORBIDDEN, "other users can write to the current folder and could "
-                                           "have replaced %s; check it, then pass it with "
-                                           "--config", path);
+                       "have replaced %s; check it, then pass it with --config", path);
     return 0;
 }
 
@@ -59,8 +57,7 @@ int config_trust_file(int fd, const char *path, bool any_owner, struct err *err)
                        "--config", path);
     if (!any_owner && !is_ours(&info))
         return err_set(err, ERR_FORBIDDEN, "%s belongs to another user (id %u), who could make you "
-                                           "run commands; check it, then pass it with --config, or "
-                                           "chown it",
+                       "run commands; check it, then pass it with --config, or chown it",
                        path, (unsigned)info.st_uid);
     if ((info.st_mode & S_IWOTH) || (!any_owner && group_may_write(&info)))
         return err_set(err, ERR_FORBIDDEN, "other users can write to %s; run 'chmod go-w %s'",
