@@ -240,6 +240,8 @@ class SlowReaders(Measured):
         data = None
         for _ in range(3):  # a machine may be too busy to do that in ten seconds
             data = data or self.read_past_gap()
+        if not data and harness.sanitizer():
+            self.skipTest("this build is too slow for the ten seconds")
         self.assertTrue(data, "the stream was closed")
         missed = sum(json.loads(x.split(b"\n", 1)[0])["missed"]
                      for x in data.split(b"event: gap\ndata: ")[1:])
