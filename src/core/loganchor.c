@@ -50,6 +50,8 @@ static void write_record(struct buf *out, const struct anchor *anchor,
                (long long)anchor->lines);
     if (anchor->has_since)
         buf_format(out, ",\"since\":%lld", (long long)anchor->since_us);
+    if (anchor->begin)
+        buf_format(out, ",\"begin\":%lld", (long long)anchor->begin);
     if (anchor->kind == ANCHOR_SEAM || anchor->kind == ANCHOR_TRIM) {
         buf_format(out, ",\"through\":%lld", (long long)anchor->through);
         write_hex(out, "through_hash", anchor->through_hash, sizeof anchor->through_hash);
@@ -134,6 +136,7 @@ bool anchor_parse(struct str record, struct anchor *anchor)
     anchor->reason = plain_text(json_get(record, STR("reason")));
     anchor->is_signed = json_get(record, STR("key")).data != NULL;
     anchor->has_since = json_get(record, STR("since")).data != NULL;
+    get_number(record, "begin", &anchor->begin); /* absent of older versions */
     return anchor->reason.len <= ANCHOR_REASON_BYTES_MAX &&
            get_number(record, "serial", &anchor->serial) && anchor->serial > 0 &&
            get_hex(record, "previous", anchor->previous, sizeof anchor->previous) &&

@@ -45,10 +45,13 @@ struct anchor {
     enum anchor_kind kind;
     bool has_since;      /* older versions did not say */
     int64_t since_us;    /* lines from before are taken as they were found then; 0 = none are */
+    int64_t begin;       /* the record behind which all of those are named; 0 = none does, and only
+                            the time tells them (older versions) */
     int64_t lines;       /* written in all, as far as whoever wrote it knew */
     int64_t through;     /* SEAM: last serial of the anchor file; TRIM: last serial removed */
     uint8_t through_hash[HASH_BYTES]; /* and that record's hash */
-    struct str reason;   /* CUTS, BLANKS: retention, delete, purge; SEAM: foreign */
+    struct str reason;   /* CUTS, BLANKS: retention, delete, purge; SEAM: foreign; HEADS, BLANKS:
+                            adopted */
     bool is_signed;
     uint8_t key[SIGN_PUBLIC_BYTES];
     struct str items;    /* parsed: the JSON array of heads, cuts or blanks */

@@ -4,7 +4,8 @@
 #include "core/logchain.h"
 
 #define ABSENT UINT64_MAX /* no text is this long */
-#define STEP_BYTES 176    /* 32 + 16 + 16 + 8 + 5 + 8 + 32 bytes behind 7 lengths of 8 */
+#define STEP_BYTES 240    /* 32 + 16 + 16 + 8 + 5 + 8 + 32 + 16 + 32 bytes behind 9 lengths of 8 */
+#define ABOUT_BYTES 4096  /* more than the texts may have */
 #define AT_ONCE_BYTES 2048 /* most lines are shorter: then one call of the hash is enough */
 
 struct writer {
@@ -70,6 +71,21 @@ int logchain_content(struct str message, struct str context, uint8_t out[HASH_BY
     return hash_sha256(str_span(text, (size_t)(writer.at - text)), out);
 }
 
+int logchain_about(int64_t attempt_number, struct str worker_id, struct str correlation_id,
+                   uint8_t out[HASH_BYTES])
+{
+    char text[ABOUT_BYTES];
+    struct writer writer = {text};
+
+    if (worker_id.len + correlation_id.len + 32 > sizeof text)
+        return -ERR_INVALID;
+    put_number(&writer, 8);
+    put_number(&writer, (uint64_t)attempt_number);
+    put_text(&writer, worker_id.len ? worker_id : STR_NONE);
+    put_text(&writer, correlation_id.len ? correlation_id : STR_NONE);
+    return hash_sha256(str_span(text, (size_t)(writer.at - text)), out);
+}
+
 int logchain_step(struct log_head *head, const struct log_line *line)
 {
     const char *level = severity_word(line->level);
@@ -96,6 +112,10 @@ int logchain_step(struct log_head *head, const struct log_line *line)
     put_number(&writer, 8);
     put_number(&writer, (uint64_t)line->logged_at_us);
     put_field(&writer, content, sizeof content);
+    if (line->bound) {
+        put_field(&writer, line->id.bytes, sizeof line->id.bytes);
+        put_field(&writer, line->about, sizeof line->about);
+    }
     rc = hash_sha256(str_span(text, (size_t)(writer.at - text)), hash);
     if (rc < 0)
         return rc;

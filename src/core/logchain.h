@@ -9,6 +9,7 @@
 #include "core/report.h"
 
 struct log_line {
+    struct uuid id;      /* counts only where it is bound */
     struct uuid execution_id;
     struct uuid task_id; /* that the execution is of: nobody can give it to another */
     int64_t seq;
@@ -17,6 +18,8 @@ struct log_line {
     struct str context; /* absent differs from empty */
     int64_t logged_at_us;
     struct str removed; /* in place of message and context their hash, hex; else absent */
+    bool bound;         /* its id and what is shown beside it are in its hash; older ones lack it */
+    uint8_t about[HASH_BYTES]; /* of its execution: logchain_about */
 };
 
 /* Where the chain of an execution stands. */
@@ -47,10 +50,16 @@ void logchain_resume(struct log_head *head, const struct uuid *execution_id, int
  * length. -ERR_MEMORY. */
 int logchain_content(struct str message, struct str context, uint8_t out[HASH_BYTES]);
 
+/* What readers show beside the lines of an execution: SHA-256 over which attempt it was, by which
+ * worker, and the correlation id, each behind its length; an empty text counts as none.
+ * -ERR_MEMORY; -ERR_INVALID for texts longer than any. */
+int logchain_about(int64_t attempt_number, struct str worker_id, struct str correlation_id,
+                   uint8_t out[HASH_BYTES]);
+
 /* SHA-256 over the hash before (or the id), both ids, seq, level, time and the hash of the content,
- * each behind its length; the head then stands at this line. So a line without its text is in the
- * chain as it was with it. -ERR_INVALID: line.removed is no hash. -ERR_MEMORY. The head then is as
- * it was. */
+ * where it is bound also the line's id and what it is about, each behind its length; the head then
+ * stands at this line. So a line without its text is in the chain as it was with it. -ERR_INVALID:
+ * line.removed is no hash. -ERR_MEMORY. The head then is as it was. */
 int logchain_step(struct log_head *head, const struct log_line *line);
 
 #endif

@@ -38,9 +38,10 @@ void logmac_free(struct log_mac *mac);
 int logmac_make(struct log_mac *mac, const struct log_note *note, char out[LOGMAC_HEX_BYTES + 1]);
 bool logmac_good(struct log_mac *mac, const struct log_note *note);
 
-/* Was it there before the key was (since_us, 0 = nothing was)? Such lines have no code. */
+/* Is the newest line the one that a note by the key names? */
+bool logmac_trusts(struct log_mac *mac, const struct log_last *last);
+/* Was it there before the key was (since_us, 0 = nothing was)? By its time, which anybody can set:
+ * only for stores of versions that left such lines without a note. */
 bool logmac_adopted(const struct uuid *execution_id, int64_t logged_at_us, int64_t since_us);
-/* Is the newest line the one that a note by the key names, or adopted? */
-bool logmac_trusts(struct log_mac *mac, int64_t since_us, const struct log_last *last);
 
 #endif

@@ -99,6 +99,12 @@ static bool is_keyed(const struct logverify *verify)
     return verify->options.has_key || verify->options.keys_count > 0 || verify->store_signed;
 }
 
+/* From before the key, by the time it says? Of stores that no newer version has served since. */
+static bool is_adopted(const struct logverify *verify, const struct uuid *id, int64_t logged_at_us)
+{
+    return !verify->begun && logmac_adopted(id, logged_at_us, verify->since_us);
+}
+
 /* Where a store has a key, a note that was not made with it was put there by somebody else, or
  * before there was that key. Without the key only a record can say so: until then its lines are
  * believed for a moment. */
@@ -113,7 +119,7 @@ void logverify_note(struct logverify *verify, const struct log_note *note)
                         .closed = note->closed.len > 0 && !(keyed && !mac)};
 
     if (keyed && mac && !logmac_good(mac, note)) {
-        if (!logmac_adopted(&head->execution_id, note->logged_at_us, verify->since_us))
+        if (!is_adopted(verify, &head->execution_id, note->logged_at_us))
             tell_of(verify, head, "the note of where its lines end was not made with the key");
         return;
     }
@@ -248,7 +254,7 @@ static void tell_cut_off(struct logverify *verify, const struct told *head)
 static bool needs_note(const struct logverify *verify)
 {
     return is_keyed(verify) && verify->since_told && verify->store_told &&
-           !logmac_adopted(&verify->current, verify->last_at_us, verify->since_us);
+           !is_adopted(verify, &verify->current, verify->last_at_us);
 }
 
 /* Its last line was seen. */
@@ -296,8 +302,39 @@ static void pass_removed(struct logverify *verify, const struct uuid *before)
  * logged until then may lack hashes, and no record need name it. */
 static bool is_old(const struct logverify *verify, const struct log_line *line)
 {
-    return verify->options.since_us > 0 && line->logged_at_us <= verify->options.since_us &&
-           uuid7_time_ms(&verify->current) <= verify->options.since_us / 1000;
+    return !verify->begun &&
+           logmac_adopted(&verify->current, line->logged_at_us, verify->options.since_us);
+}
+
+/* Where a record names it although it has none: it was adopted like that. */
+static bool may_lack_hash(const struct logverify *verify, const struct log_line *line)
+{
+    return is_old(verify, line) ||
+           (verify->begun && line->seq <= verify->proven_seq &&
+            logmac_adopted(&verify->current, line->logged_at_us, verify->since_us));
+}
+
+static void check_plain(struct logverify *verify, const struct log_line *line)
+{
+    static const uint8_t zeros[HASH_BYTES];
+    const struct told *head = next_head(verify);
+
+    for (; head && head->head.seq == line->seq &&
+           memcmp(head->head.hash, zeros, sizeof zeros) == 0; head = next_head(verify))
+        verify->head_at++;
+    if (head && head->head.seq <= line->seq)
+        bad_line(verify, line->seq, "it has lost its hash");
+    verify->at.seq = verify->plain_seq = line->seq;
+    verify->at.hashed = false; /* a chain begins behind it */
+}
+
+static void count_adopted(struct logverify *verify, const struct log_line *line, bool plain)
+{
+    if (verify->begun)
+        verify->counts.adopted += logmac_adopted(&verify->current, line->logged_at_us,
+                                                 verify->since_us);
+    else if (is_old(verify, line))
+        verify->counts.adopted += plain || line->seq > verify->proven_seq;
 }
 
 /* What records say of this line. */
@@ -330,10 +367,31 @@ static bool emptied_in_order(struct logverify *verify, const struct log_line *li
     return !verify->bad;
 }
 
+/* The hash a line should have. Lines of older versions have it without what is beside them: that is
+ * told by their hash alone, which records and notes name. */
+static int step_on(struct logverify *verify, const struct log_line *line, struct str chain_hash,
+                   bool *same)
+{
+    struct log_head before = verify->at;
+    struct log_line plain = *line;
+    char hex[HASH_HEX_BYTES + 1];
+    int rc = logchain_step(&verify->at, line);
+
+    hash_hex(verify->at.hash, HASH_BYTES, hex);
+    *same = rc == 0 && str_is(chain_hash, hex);
+    if (rc < 0 || *same || !line->bound)
+        return rc;
+    plain.bound = false;
+    verify->at = before;
+    rc = logchain_step(&verify->at, &plain);
+    hash_hex(verify->at.hash, HASH_BYTES, hex);
+    *same = rc == 0 && str_is(chain_hash, hex);
+    return rc;
+}
+
 static void check_line(struct logverify *verify, const struct log_line *line, struct str chain_hash)
 {
-    char hex[HASH_HEX_BYTES + 1];
-    const struct told *head;
+    bool same;
     int rc;
 
     if (line->removed.data && !emptied_in_order(verify, line))
@@ -350,13 +408,9 @@ static void check_line(struct logverify *verify, const struct log_line *line, st
     if (line->seq > verify->proven_seq && line->seq <= verify->signed_seq && !verify->stale_seq &&
         line->logged_at_us < verify->options.fresh_us && !is_old(verify, line))
         verify->stale_seq = line->seq;
-    if (!chain_hash.data && is_old(verify, line)) {
-        head = next_head(verify);
-        if (head && head->head.seq <= line->seq)
-            bad_line(verify, line->seq, "it has lost its hash");
-        verify->counts.adopted++;
-        verify->at.seq = verify->plain_seq = line->seq;
-        verify->at.hashed = false; /* a chain begins behind it */
+    count_adopted(verify, line, !chain_hash.data);
+    if (!chain_hash.data && may_lack_hash(verify, line)) {
+        check_plain(verify, line);
         return;
     }
     if (line->seq != verify->at.seq + 1) {
@@ -364,19 +418,16 @@ static void check_line(struct logverify *verify, const struct log_line *line, st
                  (long long)line->seq - 1);
         return;
     }
-    rc = logchain_step(&verify->at, line);
+    rc = step_on(verify, line, chain_hash, &same);
     if (rc < 0 && rc != -(int)ERR_INVALID) {
         verify->failed = ERR_MEMORY;
         return;
     }
-    hash_hex(verify->at.hash, HASH_BYTES, hex);
-    if (is_old(verify, line)) {
+    if (is_old(verify, line))
         verify->plain_seq = line->seq;
-        verify->counts.adopted += line->seq > verify->proven_seq;
-    }
-    if (rc < 0 || !str_is(chain_hash, hex))
+    if (!same)
         bad_line(verify, line->seq, "it is not as it was written, or the line before it is not the "
-                 "one it followed, or its execution was given to another task");
+                 "one it followed, or its execution was given to another task, attempt or worker");
     else
         compare_heads(verify);
 }

@@ -46,6 +46,7 @@ struct logverify {
     bool store_signed;    /* a signed record of the store was seen */
     bool store_told;      /* a record of the store is of a version that keeps notes */
     bool since_told;      /* by a record; then options.since_us is that */
+    bool begun;           /* a record names all lines from before: no time tells them any more */
     int64_t since_us;     /* by the newest that says it, */
     uint8_t since_key[SIGN_PUBLIC_BYTES]; /* and whose that is */
     int64_t foreign_seam; /* the first record that tells of others that were gone or forged */

@@ -132,7 +132,7 @@ static void take_items(struct logverify *verify, const struct anchor *anchor)
 }
 
 /* Lines from before may lack hashes and records: only a record says since when, and it says the
- * same for ever. Another key begins for itself. */
+ * same for ever. Another key begins for itself, and names all it finds then. */
 static void take_since(struct logverify *verify, const struct anchor *anchor)
 {
     char name[SUBJECT_BYTES];
@@ -145,6 +145,7 @@ static void take_since(struct logverify *verify, const struct anchor *anchor)
              verify->since_us != anchor->since_us)
         logverify_tell(verify, "anchor", record_name(anchor->serial, name), "it says that lines "
                        "need proof from another time on than the records before it");
+    verify->begun |= anchor->begin > 0;
     verify->since_told = true;
     verify->since_us = anchor->since_us;
     memcpy(verify->since_key, anchor->key, sizeof anchor->key);

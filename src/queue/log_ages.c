@@ -51,7 +51,7 @@ static bool is_proven(struct batch *batch, const struct task *task, const struct
 
     if (!store->log_mac)
         return true;
-    return logmac_trusts(store->log_mac, store->log_since_us, last) &&
+    return logmac_trusts(store->log_mac, last) &&
            (!has_code(last) || uuid_eq(&last->note.task_id, &task->id));
 }
 

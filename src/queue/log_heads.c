@@ -58,6 +58,7 @@ int pen_write(struct batch *batch, struct pen *pen, struct anchor *anchor,
     anchor->at_us = batch->now_us;
     anchor->has_since = true;
     anchor->since_us = pen->since_us;
+    anchor->begin = pen->begin;
     if (pen->last.serial > 0 &&
         !hash_from_hex(str_of(pen->last.hash), anchor->previous, sizeof anchor->previous))
         memset(anchor->previous, 0xff, sizeof anchor->previous); /* verify tells of it */
@@ -76,7 +77,8 @@ int pen_write(struct batch *batch, struct pen *pen, struct anchor *anchor,
     return 0;
 }
 
-/* Where chains stood before our key was is taken as it is, here and never again. */
+/* Where chains stood before our key was is taken as it is and signed, here and never again: from
+ * then on nothing is believed because it says that it is old. */
 static int begin_records(struct batch *batch, struct pen *pen, struct err *err)
 {
     struct anchor begin = {.kind = ANCHOR_BEGIN};
@@ -84,7 +86,9 @@ static int begin_records(struct batch *batch, struct pen *pen, struct err *err)
 
     if (batch->store->verbs->logs->any_line(batch->store, &any, err) < 0)
         return -(int)err->code;
-    pen->since_us = any ? batch->now_us : 0;
+    if (!pen->again)
+        pen->since_us = any ? batch->now_us : 0;
+    pen->begin = pen->last.serial + 1;
     if (pen_write(batch, pen, &begin, NULL, 0, err) < 0)
         return -(int)err->code;
     return any ? log_adopt(batch, pen, err) : 0;
@@ -98,7 +102,8 @@ static int pen_prove(struct batch *batch, struct pen *pen, struct err *err)
         return -(int)err->code;
     if (pen->adopts && begin_records(batch, pen, err) < 0)
         return -(int)err->code;
-    batch->store->log_since_us = pen->since_us;
+    batch->queue->heads.begin = pen->begin;
+    batch->queue->heads.since_us = pen->since_us;
     batch->log_ready = true;
     return 0;
 }
@@ -212,6 +217,8 @@ static int take_signable(struct batch *batch, struct taken *taken, struct err *e
         return -(int)err->code;
     if (!open)
         return 0;
+    if (log_heads_ready(batch, err) < 0) /* what is adopted has to be noted before it is taken */
+        return -(int)err->code;
     batch->queue->heads.next_us = batch->now_us + every_us(batch->queue);
     return take_heads(batch, taken, err);
 }

@@ -1,4 +1,5 @@
-/* What the files about records of logs share: log_heads.c, log_key.c, log_trim.c, anchor_export.c.
+/* What the files about records of logs share: log_heads.c, log_key.c, log_sign.c, log_adopt.c,
+ * log_trim.c, anchor_export.c.
  * Belongs to whoever has the turn. */
 #ifndef QUEUE_LOG_HEADS_INT_H
 #define QUEUE_LOG_HEADS_INT_H
@@ -11,8 +12,10 @@
 struct pen {
     const struct sign_key *key; /* NULL = they are not signed */
     bool foreign;               /* the newest record is gone or not by our key */
-    bool adopts;                /* what is there was written before our key was */
-    int64_t since_us;           /* lines from before are taken as they were found */
+    bool adopts;                /* what is there was written before our key was, ... */
+    bool again;                 /* ... and adopted by its time, by an older version */
+    int64_t since_us;           /* lines from before are taken as they were found, */
+    int64_t begin;              /* and named behind this record; 0 = they are not */
     struct anchor_row last;     /* the record before, */
     struct anchor before;       /* and what it says */
     struct buf text;
@@ -29,7 +32,7 @@ int pen_write_parts(struct batch *batch, struct pen *pen, enum anchor_kind kind,
                     struct err *err);
 /* log_key.c */
 int log_key_take(struct batch *batch, struct pen *pen, struct err *err); /* the one to sign with */
-/* Fills what the record says if it is by our key, or adopted. */
+/* Fills what the record says if it is by our key; without one all are believed. */
 bool log_record_trusted(const struct batch *batch, const struct anchor_row *row,
                         struct anchor *anchor);
 /* *waits: the store has a key, and we do not; what can wait for it does. */
@@ -43,7 +46,8 @@ struct log_taken {
 int log_sign_heads(struct batch *batch, struct pen *pen, const struct log_taken *taken,
                    struct err *err);
 int log_sign_cuts(struct batch *batch, struct pen *pen, struct err *err);
-int log_adopt(struct batch *batch, struct pen *pen, struct err *err); /* all that waits */
+/* log_adopt.c: signs all there is */
+int log_adopt(struct batch *batch, struct pen *pen, struct err *err);
 void log_tell_doubt(struct batch *batch);
 /* log_trim.c */
 int log_trim(struct batch *batch, struct err *err);

@@ -147,15 +147,18 @@ static int take_mac(struct batch *batch, struct err *err)
 }
 
 /* What the newest record says of the time before is believed where it is by our key. Where the
- * store had another key or none it is adopted; where it had ours and the record is not by it,
- * nothing from before is. */
+ * store had another key or none it is adopted; where it had ours, or we have seen that it had, and
+ * the record is not by it, nothing from before is. */
 static void look_back(struct batch *batch, struct pen *pen, struct str stored, bool same)
 {
     if (newest_is_ours(batch->queue, pen)) {
         pen->since_us = pen->before.since_us;
-        pen->adopts = !pen->before.has_since;
-    } else if (same) {
+        pen->begin = pen->before.begin;
+        pen->adopts = pen->begin == 0;
+        pen->again = pen->adopts && pen->before.has_since;
+    } else if (same || batch->queue->heads.ready) {
         tell_foreign(batch->queue, pen);
+        pen->begin = 1; /* nothing is of the time before */
     } else {
         pen->adopts = true;
         if (stored.data)
@@ -176,7 +179,8 @@ int log_key_take(struct batch *batch, struct pen *pen, struct err *err)
         return -(int)err->code;
     if (!heads->key || waits) {
         pen->since_us = pen->before.since_us;
-        pen->adopts = !pen->before.has_since && !waits;
+        pen->begin = pen->before.begin;
+        pen->adopts = pen->begin == 0 && !waits;
         return 0;
     }
     pen->key = heads->key;
@@ -197,8 +201,6 @@ bool log_record_trusted(const struct batch *batch, const struct anchor_row *row,
     if (!anchor_parse(row->record, anchor) || anchor->serial != row->serial)
         return false;
     if (!heads->key)
-        return true;
-    if (anchor->at_us <= batch->store->log_since_us)
         return true;
     sign_key_public(heads->key, key);
     return anchor->is_signed && memcmp(anchor->key, key, sizeof key) == 0 &&

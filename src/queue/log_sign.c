@@ -42,15 +42,15 @@ static bool sorted_new(struct batch *batch, uint32_t count, struct sorted *sorte
 
 /* Notes stay as long as their lines where there is a key: nothing goes on from lines, or removes
  * them, without one. */
-static void sort_note(struct batch *batch, const struct pen *pen, const struct log_note *note,
-                      int64_t lines, struct sorted *sorted)
+static void sort_note(struct batch *batch, const struct log_note *note, int64_t lines,
+                      struct sorted *sorted)
 {
     struct log_mac *mac = batch->store->log_mac;
     struct log_part part = {.head = note->part.head, .lines = lines,
                             .closed = note->ended.data != NULL};
     struct log_note kept = *note;
 
-    if (mac && !pen->adopts && !logmac_good(mac, note)) {
+    if (mac && !logmac_good(mac, note)) {
         part.closed = false;
         sorted->refused[sorted->refused_count++] = part;
         batch->store->log_doubt = (struct log_doubt){"a note of its lines was not signed",
@@ -73,7 +73,7 @@ int log_sign_heads(struct batch *batch, struct pen *pen, const struct log_taken 
     if (!sorted_new(batch, taken->count, &sorted))
         return log_no_memory(err);
     for (uint32_t i = 0; i < taken->count; i++)
-        sort_note(batch, pen, &taken->notes[i], taken->lines[i], &sorted);
+        sort_note(batch, &taken->notes[i], taken->lines[i], &sorted);
     log_tell_doubt(batch);
     if (pen_write_parts(batch, pen, ANCHOR_HEADS, STR_NONE, sorted.heads, sorted.heads_count,
                         err) < 0 ||
@@ -84,21 +84,6 @@ int log_sign_heads(struct batch *batch, struct pen *pen, const struct log_taken 
         return 0;
     return batch->store->verbs->logs->heads_put(batch->store, sorted.notes, sorted.notes_count,
                                                 err);
-}
-
-int log_adopt(struct batch *batch, struct pen *pen, struct err *err)
-{
-    struct log_taken taken = {.count = 0};
-
-    do {
-        if (batch->store->verbs->logs->heads_take(batch->store, ANCHOR_ITEMS_MAX, &batch->arena,
-                                                  &taken.notes, &taken.lines, &taken.count,
-                                                  err) < 0)
-            return -(int)err->code;
-        if (taken.count > 0 && log_sign_heads(batch, pen, &taken, err) < 0)
-            return -(int)err->code;
-    } while (taken.count == ANCHOR_ITEMS_MAX);
-    return 0;
 }
 
 /* ---- lines that were removed ---- */

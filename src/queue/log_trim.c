@@ -69,6 +69,20 @@ static int write_trim(struct batch *batch, const struct anchor *last_gone,
     return rc;
 }
 
+/* May it go? What records from before the key told of was signed again when that began: nothing of
+ * them is carried on, and they go when that moment is as old. */
+static bool may_trim(const struct batch *batch, const struct anchor_row *row,
+                     struct anchor *anchor, bool *ours)
+{
+    const struct log_heads *heads = &batch->queue->heads;
+
+    *ours = log_record_trusted(batch, row, anchor);
+    if (*ours)
+        return anchor->at_us < batch->trim_before_us;
+    return row->serial < heads->begin && heads->since_us < batch->trim_before_us &&
+           anchor_parse(row->record, anchor) && anchor->serial == row->serial;
+}
+
 /* Records live as long as the lines they tell of, and some time more. A few at a time, and only
  * whole rounds: each costs a record itself. What is no record any more stays, for verify. */
 int log_trim(struct batch *batch, struct err *err)
@@ -77,7 +91,7 @@ int log_trim(struct batch *batch, struct err *err)
     struct anchor anchor, last = {.serial = 0};
     struct anchor_row *rows;
     uint32_t count, kept_count = 0;
-    bool fits = true;
+    bool fits = true, ours;
 
     if (!kept)
         return log_no_memory(err);
@@ -88,9 +102,8 @@ int log_trim(struct batch *batch, struct err *err)
         return 0;
     if (log_heads_ready(batch, err) < 0)
         return -(int)err->code;
-    for (uint32_t i = 0; i < count && log_record_trusted(batch, &rows[i], &anchor) &&
-                         anchor.at_us < batch->trim_before_us; i++) {
-        if (keep_alive(batch, &anchor, kept, &kept_count, &fits, err) < 0)
+    for (uint32_t i = 0; i < count && may_trim(batch, &rows[i], &anchor, &ours); i++) {
+        if (ours && keep_alive(batch, &anchor, kept, &kept_count, &fits, err) < 0)
             return -(int)err->code;
         if (!fits)
             break;

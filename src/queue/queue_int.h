@@ -80,6 +80,8 @@ struct log_heads {
     struct sign_key *key;   /* NULL = not loaded yet, or there is none */
     struct log_mac *mac;    /* of the key */
     bool ready;             /* the first record is there, and the store has the key's code */
+    int64_t begin;          /* records before this one are of the time before the key, ... */
+    int64_t since_us;       /* ... which ended then */
     struct uuid doubted;    /* the execution that was told of last */
     bool key_missed;        /* it was told that there is none */
     char newest[HASH_HEX_BYTES + 1]; /* the record this node wrote or checked last */

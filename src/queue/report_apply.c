@@ -66,19 +66,19 @@ static int write_log(struct batch *batch, struct task *task, const struct report
                               .message = report->message,
                               .context = report->context,
                               .logged_at_us = batch->now_us};
-    struct execution *stored;
+    struct execution *run = NULL;
 
     FAULT_POINT("report.log");
-    if (task->execution_slot > 0) {
-        entry.execution_id = batch->executions[task->execution_slot - 1].id;
-        return batch_log(batch, &entry, err);
-    }
-    if (batch->store->verbs->execution_load(batch->store, task->execution_key, &batch->arena,
-                                            &stored, err) < 0)
+    if (task->execution_slot > 0)
+        run = &batch->executions[task->execution_slot - 1];
+    else if (batch->store->verbs->execution_load(batch->store, task->execution_key, &batch->arena,
+                                                 &run, err) < 0)
         return -(int)err->code;
-    if (!stored)
+    if (!run)
         return 0; /* removed by retention while it ran: nowhere to write it */
-    entry.execution_id = stored->id;
+    entry.execution_id = run->id;
+    entry.bound = logchain_about(run->attempt_number, run->worker_id, run->correlation_id,
+                                 entry.about) == 0;
     return batch_log(batch, &entry, err);
 }
 

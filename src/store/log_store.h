@@ -56,9 +56,18 @@ struct log_verbs {
     /* Notes of what is in a record by now. */
     int (*heads_put)(struct store *store, const struct log_note *notes, uint32_t count,
                      struct err *err);
+    /* Removes the notes of these executions up to where they stand. */
+    int (*heads_forget)(struct store *store, const struct log_note *notes, uint32_t count,
+                        struct err *err);
     /* Is there any note of a chain that is not closed? */
     int (*heads_open)(struct store *store, bool *open, struct err *err);
     int (*any_line)(struct store *store, bool *any, struct err *err);
+    /* The next executions that have lines, by id; of the ranges only that is filled. */
+    int (*chains_next)(struct store *store, const struct uuid *after, uint32_t limit,
+                       struct log_range *ranges, uint32_t *count, struct err *err);
+    /* Up to which line of each level, and how many, were emptied, by execution. */
+    int (*emptied_find)(struct store *store, struct arena *arena, struct log_part **parts,
+                        uint32_t *count, struct err *err);
     /* The newest lines of all executions of these tasks that have some; at: whose. */
     int (*lasts_find)(struct store *store, struct task *const *tasks, uint32_t tasks_count,
                       struct arena *arena, struct log_last **lasts, uint32_t **at,

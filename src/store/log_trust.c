@@ -13,7 +13,7 @@ bool log_may_follow(struct store *store, const struct log_last *last, const stru
 
     if (!store->log_mac || last->seq == 0)
         return true;
-    if (logmac_trusts(store->log_mac, store->log_since_us, last) &&
+    if (logmac_trusts(store->log_mac, last) &&
         (!noted || (last->note.closed.len == 0 && uuid_eq(&last->note.task_id, task_id))))
         return true;
     doubt(store, &last->execution_id, "its new lines are not signed");
@@ -40,7 +40,7 @@ bool log_is_checked(const struct store *store, const struct uuid *execution_id)
 /* Without memory they stay, too. */
 bool log_may_go(struct store *store, const struct log_last *last, int64_t before_us)
 {
-    if (store->log_mac && !logmac_trusts(store->log_mac, store->log_since_us, last)) {
+    if (store->log_mac && !logmac_trusts(store->log_mac, last)) {
         doubt(store, &last->execution_id, "retention leaves its lines");
         return false;
     }

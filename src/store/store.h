@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
+#include "core/logchain.h"
 #include "core/rate.h"
 #include "core/report.h"
 #include "core/settings.h"
@@ -90,6 +91,8 @@ struct log_entry {
     struct uuid execution_id;
     struct uuid task_id; /* that the execution is of; for the hash, inserts only */
     struct str task_type; /* inserts only */
+    bool bound;           /* inserts only: what it is about is known (logchain_about) */
+    uint8_t about[HASH_BYTES];
     int64_t seq; /* given by the store at the insert */
     enum log_severity level;
     struct str message;
@@ -463,7 +466,6 @@ struct store {
     int64_t log_pages; /* written and not yet in the file; grows while a reader holds it back */
     bool full; /* a write found no space: only what frees or ends something is still taken */
     struct log_mac *log_mac; /* makes the code of notes about chains; NULL = there is no key */
-    int64_t log_since_us;    /* lines from before lack it; 0 = none do */
     struct log_doubt log_doubt;
     struct log_cuts *cuts; /* what is removed of logs is noted here; NULL = nobody asks */
     struct log_checked *log_checked; /* only their lines may go; NULL = nobody checks */

@@ -3,6 +3,7 @@ needs no key. What he has not is the log key, and the anchor file. `Stand` is a 
 a server made; `Case` is a copy of it that he changes, that a server serves with the key afterwards,
 and that is verified with nothing but the public key and the anchor file. On SQLite and PostgreSQL."""
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
@@ -19,7 +20,7 @@ import ledger as ledger_module
 sys.path.insert(0, str(ledger_module.ROOT / "tests" / "api"))
 sys.path.insert(0, str(ledger_module.ROOT / "tests" / "postgres"))
 import harness  # noqa: E402
-from mutations import chain_hash, content_hash  # noqa: E402
+from mutations import about_hash, chain_hash, content_hash  # noqa: E402
 
 RUNS, SILENT, HELD = 26, 6, 6
 GONE = 55  # deleted ones: so many records that old ones are trimmed
@@ -52,7 +53,7 @@ class Client(harness.ApiTest):
         pass
 
     def logged(self, kind, lines, rng, end="complete"):
-        self.enqueue(kind, tags=["logged"])
+        self.enqueue(kind, tags=["logged"], correlation_id=f"order-{kind}")
         task = self.claim()[0]
         for number in range(lines):
             self.say(task, rng.choice(LEVELS), f"{kind} says {number}")
@@ -71,6 +72,7 @@ class Client(harness.ApiTest):
 class Sqlite:
     """One file; copies of it are copies."""
     name = "sqlite"
+    specs = "task_options"  # where correlation ids are
 
     def new(self, folder, base=None):
         store = os.path.join(folder, "store.db")
@@ -114,6 +116,7 @@ class Sqlite:
 class Postgres:
     """A database; copies are made with it as the template."""
     name = "postgres"
+    specs = "task_specs"
 
     def __init__(self, server):
         self.server, self.count = server, 0
@@ -269,10 +272,15 @@ class Case:
                 "JOIN task_states s ON s.task = e.task ORDER BY e.id"):
             self.runs[execution], self.tasks[execution] = [], task
             self.status[execution] = status
-        for execution, *line in self.rows(
+        self.ids, self.beside = {}, {}
+        for execution, *line, line_id in self.rows(
                 "SELECT execution_id, seq, log_level, message, context, "
-                f"{micros('logged_at')} AS at FROM execution_logs ORDER BY execution_id, seq"):
+                f"{micros('logged_at')} AS at, id FROM execution_logs ORDER BY execution_id, seq"):
             self.runs[execution].append(tuple(line))
+            self.ids[execution, line[0]] = line_id
+        for execution, *beside in self.rows("SELECT id, attempt_number, worker_id, correlation_id "
+                                            "FROM execution_rows"):
+            self.beside[execution] = about_hash(*beside)
         self.notes = {note[0]: note for note in self.rows(self.stand.notes_query())}
         self.ended = [e for e, lines in self.runs.items() if lines and self.status[e] != "running"]
         self.silent = [e for e, lines in self.runs.items() if not lines]
@@ -303,17 +311,19 @@ class Case:
         the last one."""
         self.put(f"DELETE FROM execution_logs WHERE {self.where(execution)}")
         before = None
-        for seq, (_, level, message, context, at) in enumerate(lines, 1):
+        for seq, (old_seq, level, message, context, at) in enumerate(lines, 1):
+            line_id = self.ids.get((execution, old_seq), uuid.uuid4().hex)
             before = chain_hash(before, bytes.fromhex(execution),
                                 bytes.fromhex(task or self.tasks[execution]), seq, level,
-                                content_hash(message, context), at)
-            self.insert(execution, seq, level, message, context, at, before)
+                                content_hash(message, context), at, bytes.fromhex(line_id),
+                                self.beside[execution])
+            self.insert(execution, seq, level, message, context, at, before, line_id)
         return before
 
-    def insert(self, execution, seq, level, message, context, at, chained):
+    def insert(self, execution, seq, level, message, context, at, chained, line_id=None):
         self.put("INSERT INTO execution_logs (id, execution_id, seq, log_level, message, context, "
-                 f"logged_at, chain_hash) VALUES ({self.uid(uuid.uuid4().hex)}, {self.uid(execution)}, "
-                 f"{seq}, '{level}', {quote(message)}, {quote(context)}, {self.dialect.time(at)}, "
+                 f"logged_at, chain_hash) VALUES ({self.uid(line_id or uuid.uuid4().hex)}, "
+                 f"{self.uid(execution)}, {seq}, '{level}', {quote(message)}, {quote(context)}, {self.dialect.time(at)}, "
                  f"{quote(chained)})")
 
     def note(self, execution, seq, chained, lines, at, closed="", mac=""):
@@ -325,12 +335,27 @@ class Case:
                  f"{lines}, {self.uid(self.tasks[execution])}, {quote(old[5] if old else 'x')}, "
                  f"{self.dialect.time(at)}, {quote(closed)}, {quote(mac)})")
 
+    def forget_records(self):
+        """A store from before there was a key, with an anchor file that begins."""
+        self.put("DELETE FROM log_anchors", "DELETE FROM log_heads",
+                 "DELETE FROM store_info WHERE name IN ('log_public_key', 'log_level_DEBUG')")
+        open(os.path.join(self.folder, "anchor"), "w", encoding="utf-8").close()
+
+    def unsigned_record(self, serial, at, items):
+        """Heads, as a server without a key writes them; in the place of the one there is."""
+        text = json.dumps({"serial": serial, "previous": "00" * 32, "at": at, "kind": "heads",
+                           "lines": 0, "items": items}, separators=(",", ":"))
+        self.put(f"DELETE FROM log_anchors WHERE serial = {serial}",
+                 "INSERT INTO log_anchors (serial, record, record_hash, signature, created_at) VALUES "
+                 f"({serial}, {quote(text)}, '{hashlib.sha256(text.encode()).hexdigest()}', '', "
+                 f"{self.dialect.time(self.now - BACK_US)})")
+
     # A server with the key.
 
-    def serve(self, during=None, retention=True, more=""):
+    def serve(self, during=None, retention=True, more="", config=STRICT):
         """From its start until signing, and retention by the records that are there, are done;
         during(client) in between."""
-        server = self.stand.server(self.folder, self.store, STRICT + more)
+        server = self.stand.server(self.folder, self.store, config + more)
         client = Client(server)
         try:
             harness.wait_until(lambda: self.stand.settled(self.store) and (not retention or self.rows(

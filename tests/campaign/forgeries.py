@@ -168,6 +168,26 @@ def short_type(case, execution, rng):
     return False
 
 
+def change_beside(case, execution, rng):
+    """What is shown beside its lines."""
+    case.put(f"UPDATE execution_rows SET " + rng.choice((
+        "attempt_number = attempt_number + 1", "worker_id = 'worker-2'")) +
+        f" WHERE id = {case.uid(execution)}")
+
+
+def change_correlation(case, execution, rng):
+    case.put(f"UPDATE {case.dialect.specs} SET correlation_id = 'order-2' WHERE task = (SELECT task "
+             f"FROM task_states WHERE id = {case.uid(case.tasks[execution])})",
+             "UPDATE execution_rows SET correlation_id = 'order-2' WHERE id = "
+             f"{case.uid(execution)}")
+
+
+def change_line_id(case, execution, rng):
+    seq = rng.choice(case.runs[execution])[0]
+    case.put(f"UPDATE execution_logs SET id = {case.uid(rng.randbytes(16).hex())} WHERE "
+             f"{case.where(execution)} AND seq = {seq}")
+
+
 def other_task(case, execution, rng):
     """One that somebody is about to delete."""
     other = case.tasks[rng.choice(case.silent)]
@@ -203,7 +223,7 @@ def set_back_held(case, execution, rng):
 ON_ENDED = (append_backdated, append_and_wait, append_without_note, append_without_hash, change,
             change_time, remove_one, remove_tail, remove_all, reorder, remove_hashes, remove_note,
             reopen, empty, age_task, age_task_and_lines, age_note, age_clock,
-            short_type, other_task)
+            short_type, other_task, change_beside, change_correlation, change_line_id)
 ON_SILENT = (lines_of_silent,)
 ON_HELD = (follow_held, set_back_held)
 MAY_WAIT = ("lines_of_silent", "follow_held")

@@ -115,10 +115,8 @@ class ForgeryCases:
     def test_d9_a_store_without_records_is_adopted_once_and_in_the_open(self):
         """As one from before there was a key; without an anchor file nobody can know better."""
         case = self.case()
-        case.put("DELETE FROM log_anchors", "DELETE FROM log_heads",
-                 "DELETE FROM store_info WHERE name = 'log_public_key'")
+        case.forget_records()
         case.apply()
-        open(case.folder + "/anchor", "w", encoding="utf-8").close()
         case.serve(forgeries.goes_on(case), retention=False)
         report = case.verify()
         self.assertTrue(report["ok"], report)
@@ -129,6 +127,75 @@ class ForgeryCases:
         case.apply()
         case.serve(retention=False)
         self.assert_named(case, execution)
+
+    def test_f_j5_what_a_key_found_is_signed_and_no_time_makes_lines_pass_for_older(self):
+        """Lines that say they are from before the key, in runs from before it."""
+        case = self.case()
+        case.forget_records()
+        case.apply()
+        case.serve(forgeries.goes_on(case), retention=False)
+        case.load()
+        changed, removed, added, plain = case.ended[1], case.ended[2], case.silent[3], case.silent[4]
+        old = case.now - forgeries.HOUR_US
+        lines = list(case.runs[changed])
+        lines[0] = lines[0][:2] + ("it was well",) + lines[0][3:]
+        case.write(changed, lines)
+        case.write(removed, case.runs[removed][:-1])
+        case.write(added, [(0, "INFO", "all is well", None, old)])
+        case.insert(plain, 1, "INFO", "all is well", None, old, None)
+        for execution in (changed, removed, added):
+            case.put(f"DELETE FROM log_heads WHERE {case.where(execution)}")
+        self.served(case, changed)
+        for execution in (removed, added, plain):
+            self.assert_named(case, execution)
+
+    def test_f_j8_an_unsigned_record_of_old_makes_no_line_old(self):
+        """Put in the place of one from before the key while a server runs, and taken back then."""
+        case = self.case()
+        case.forget_records()
+        case.unsigned_record(1, "2020-01-01T00:00:00.000000Z", [])
+        case.apply()
+        case.serve(lambda client: [client.say(task, "DEBUG", "the proof") for task in self.stand.held],
+                   retention=False, config="")
+        case.load()
+        execution = case.held[1]
+        self.assertEqual(case.runs[execution][-1][1], "DEBUG")
+        case.unsigned_record(1, "2020-01-01T00:00:00.000000Z", [
+            [str(uuid.UUID(held)), len(case.runs[held]), "00" * 32, len(case.runs[held])]
+            for held in case.held + case.ended])
+        case.apply()
+        case.serve(config="  log_levels: {debug: 1h}\n")
+        stored = case.rows("SELECT message FROM execution_logs WHERE log_level = 'DEBUG'")
+        self.assertNotIn([""], stored)
+        self.assertTrue(case.kept(execution))
+
+    def test_f_j5_what_is_shown_beside_a_line_is_in_its_hash(self):
+        case = self.case()
+        attacks = (forgeries.change_beside, forgeries.change_correlation, forgeries.change_line_id)
+        for attack, execution in zip(attacks, case.ended):
+            attack(case, execution, self.rng)
+        self.served(case, case.ended[0])
+        for execution in case.ended[1:3]:
+            self.assert_named(case, execution)
+
+    def test_f_j5_lines_of_a_run_are_not_shown_as_those_of_another_task(self):
+        """By a second row that names it."""
+        case = self.case()
+        execution, other = case.ended[0], case.tasks[case.silent[0]]
+        case.put("INSERT INTO execution_rows (execution, id, task, status, attempt_number, lease_token, "
+                 "claim_seq, created_at) SELECT (SELECT max(execution) + 1 FROM execution_rows), e.id, "
+                 f"(SELECT task FROM task_states WHERE id = {case.uid(other)}), e.status, 1, 1, 1, "
+                 f"e.created_at FROM execution_rows e WHERE e.id = {case.uid(execution)}")
+        case.apply()
+        shown = {}
+
+        def look(client):
+            for task in (other, case.tasks[execution]):
+                page = client.expect(200, "GET", f"/v1/tasks/{uuid.UUID(task)}/logs")
+                shown[task] = [line["message"] for line in page["items"]]
+        case.serve(look, retention=False, config="")
+        self.assertEqual(shown[other], [])
+        self.assertEqual(len(shown[case.tasks[execution]]), len(case.runs[execution]))
 
     def test_f_j5_random_attacks_are_found(self):
         row = {"attacks": 0, "found": 0, "untouched": 0, "kinds": {}, "findings": []}

@@ -136,22 +136,32 @@ def content_hash(message, context):
         None if context is None else context.encode())).digest()
 
 
-def chain_hash(before, execution, task, seq, level, content, logged_at):
+def about_hash(attempt, worker, correlation):
+    texts = (text.encode() if text else None for text in (worker, correlation))
+    return hashlib.sha256(field(attempt.to_bytes(8, "big")) + b"".join(map(field, texts))).digest()
+
+
+def chain_hash(before, execution, task, seq, level, content, logged_at, line_id=None, about=None):
+    """Without what is shown beside a line: as older versions made it."""
     parts = (bytes.fromhex(before) if before else execution, execution, task, seq.to_bytes(8, "big"),
              level.encode(), logged_at.to_bytes(8, "big", signed=True), content)
+    if about:
+        parts += (line_id, about)
     return hashlib.sha256(b"".join(field(part) for part in parts)).hexdigest()
 
 
 def chain_again(db, execution):
     """Numbers and hashes of an execution's lines, as if they had been written like this."""
-    rows = db.execute("SELECT seq, log_level, message, context, logged_at, removed_hash FROM "
+    rows = db.execute("SELECT seq, log_level, message, context, logged_at, removed_hash, id FROM "
                       "execution_logs WHERE execution_id = ? ORDER BY seq", (execution,)).fetchall()
-    task = db.execute("SELECT task_id FROM executions WHERE id = ?", (execution,)).fetchone()
+    task, *beside = db.execute("SELECT task_id, attempt_number, worker_id, correlation_id FROM "
+                               "executions WHERE id = ?", (execution,)).fetchone() or [None]
+    about = about_hash(*beside) if beside else None
     before = None
-    for at, (seq, level, message, context, logged_at, removed) in enumerate(rows, 1):
+    for at, (seq, level, message, context, logged_at, removed, line_id) in enumerate(rows, 1):
         content = bytes.fromhex(removed) if removed else content_hash(message, context)
-        before = chain_hash(before, execution, task[0] if task else bytes(16), at, level, content,
-                            logged_at)
+        before = chain_hash(before, execution, task or bytes(16), at, level, content, logged_at,
+                            line_id, about)
         db.execute("UPDATE execution_logs SET seq = ?, chain_hash = ? WHERE execution_id = ? AND "
                    "seq = ?", (at, before, execution, seq))
 
@@ -196,6 +206,22 @@ def change_time(base, db, rng):
     db.execute("UPDATE execution_logs SET logged_at = logged_at + ? WHERE execution_id = ? AND "
                "seq = ?", (rng.choice((-1, 1, 3600000000)), *at(line)))
     return [line[0]]
+
+
+def change_id(base, db, rng):
+    line = rng.choice(base.lines)
+    db.execute("UPDATE execution_logs SET id = ? WHERE execution_id = ? AND seq = ?",
+               (uuid.uuid4().bytes, *at(line)))
+    return [line[0]]
+
+
+def change_beside(base, db, rng):
+    """What is shown beside the lines of a run."""
+    execution = rng.choice(list(base.runs))
+    db.execute("UPDATE execution_rows SET " + rng.choice((
+        "attempt_number = attempt_number + 1", "worker_id = 'worker-2'")) + " WHERE id = ?",
+        (execution,))
+    return [execution]
 
 
 def change_hash(base, db, rng):
@@ -448,7 +474,7 @@ def swap_checkpoints(base, db, rng):
     return []
 
 
-LOG_CHANGES = (change_message, change_context, change_level, change_time, change_hash,
+LOG_CHANGES = (change_message, change_id, change_beside, change_context, change_level, change_time, change_hash,
                change_and_chain_again, delete_line, delete_and_chain_again, delete_tail, delete_front,
                delete_task, insert_line, insert_execution, reorder, swap_executions, swap_tasks, swap_all,
                empty_line, change_emptied, trade_emptied, delete_blanks, change_record,

@@ -199,9 +199,35 @@ static void d9_a_line_without_its_text_is_in_the_chain_as_it_was_with_it(void **
     assert_int_equal(logchain_step(&emptied, &line), -(int)ERR_INVALID);
 }
 
+/* F-J5: what is shown beside a line is part of it; of older lines it is not. */
+static void j5_what_is_shown_beside_a_line_is_in_its_hash(void **state)
+{
+    struct log_line plain = sample(), line = plain, other;
+    struct log_head none = {.seq = 0}, head;
+
+    (void)state;
+    line.bound = true;
+    assert_int_equal(logchain_about(1, STR("w"), STR_NONE, line.about), 0);
+    head = step(none, line);
+    assert_memory_not_equal(head.hash, step(none, plain).hash, HASH_BYTES);
+    other = line;
+    other.id.bytes[3] ^= 1;
+    assert_memory_not_equal(head.hash, step(none, other).hash, HASH_BYTES);
+    assert_int_equal(logchain_about(1, STR("w"), STR(""), other.about), 0);
+    assert_memory_equal(line.about, other.about, HASH_BYTES);
+    assert_int_equal(logchain_about(2, STR("w"), STR_NONE, other.about), 0);
+    assert_memory_not_equal(line.about, other.about, HASH_BYTES);
+    assert_int_equal(logchain_about(1, STR_NONE, STR("w"), other.about), 0);
+    assert_memory_not_equal(line.about, other.about, HASH_BYTES);
+    other = line;
+    other.about[0] ^= 1;
+    assert_memory_not_equal(head.hash, step(none, other).hash, HASH_BYTES);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(j5_what_is_shown_beside_a_line_is_in_its_hash),
         cmocka_unit_test(d9_every_field_changes_the_hash),
         cmocka_unit_test(j5_no_two_lines_read_alike),
         cmocka_unit_test(d9_short_and_long_lines_have_the_documented_hash),

@@ -89,19 +89,18 @@ static void j5_only_a_line_that_a_note_names_is_believed(void **state)
     assert_int_equal(logmac_make(mac, &last.note, last.note.mac), 0);
     hash_hex(last.note.part.head.hash, HASH_BYTES, hex);
     last.chain_hash = str_of(hex);
-    assert_true(logmac_trusts(mac, 0, &last));
+    assert_true(logmac_trusts(mac, &last));
     last.logged_at_us = 1;
-    assert_false(logmac_trusts(mac, 0, &last));
+    assert_false(logmac_trusts(mac, &last));
     last.logged_at_us = 1000;
     last.seq = 4;
-    assert_false(logmac_trusts(mac, 0, &last));
+    assert_false(logmac_trusts(mac, &last));
     last.seq = 3;
     last.noted = false;
-    assert_false(logmac_trusts(mac, 0, &last));
-    assert_false(logmac_trusts(mac, 999, &last)); /* the line is younger than the key */
-    assert_false(logmac_trusts(mac, 1000, &last)); /* and so is its execution */
-    last.execution_id = (struct uuid){{0}};
-    assert_true(logmac_trusts(mac, 1000, &last));
+    assert_false(logmac_trusts(mac, &last));
+    assert_false(logmac_adopted(&last.execution_id, 1000, 999)); /* younger than the key */
+    assert_false(logmac_adopted(&last.execution_id, 1000, 1000)); /* and so is its execution */
+    assert_true(logmac_adopted(&(struct uuid){{0}}, 1000, 1000));
     logmac_free(mac);
 }
 

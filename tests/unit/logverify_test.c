@@ -698,6 +698,33 @@ static void j5_since_when_lines_need_proof_is_said_once(void **state)
     assert_string_equal(model->kind, "anchor");
 }
 
+/* F-J5: once a record named all there was, the time a line says proves nothing. */
+static void j5_lines_from_before_are_those_that_were_named(void **state)
+{
+    struct model *model = *state;
+    struct uuid id = execution(1);
+    int64_t since_us = uuid7_time_ms(&id) * 1000;
+    struct anchor begin = {.kind = ANCHOR_BEGIN, .has_since = true, .since_us = since_us,
+                           .begin = 1},
+                  heads = {.kind = ANCHOR_HEADS, .reason = STR("adopted"), .has_since = true,
+                           .since_us = since_us, .begin = 1};
+    struct log_part plain = {.head = {.execution_id = execution(1), .seq = 2}};
+
+    for (int i = 0; i < 2; i++)
+        model->lines[model->count++].line = (struct log_line){
+            .execution_id = execution(1), .seq = i + 1, .message = STR("old"), .logged_at_us = 1};
+    add_record(model, &begin, NULL, 0);
+    add_record(model, &heads, &plain, 1);
+    model->pending[model->pending_count++] = plain.head;
+    assert_int_equal(verify(model), 0);
+    model->lines[2].line = (struct log_line){.execution_id = execution(1), .seq = 3,
+                                             .message = STR("forged"), .logged_at_us = 1};
+    model->count = 3;
+    assert_found(model, "log", 1, 3);
+    model->count = 1; /* and one that is gone is missed */
+    assert_found(model, "log", 1, 2);
+}
+
 /* Without the key nobody knows whose a note is: for a moment it is believed. */
 static void j5_a_line_may_wait_for_its_record_only_for_a_while(void **state)
 {
@@ -751,6 +778,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(j5_nothing_may_follow_a_closed_chain, setup, teardown),
         cmocka_unit_test_setup_teardown(j8_what_went_before_its_time_is_named, setup, teardown),
         cmocka_unit_test_setup_teardown(j5_since_when_lines_need_proof_is_said_once, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(j5_lines_from_before_are_those_that_were_named, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(j5_a_line_may_wait_for_its_record_only_for_a_while, setup,
                                         teardown),

@@ -206,12 +206,18 @@ int pg_logs_delete(struct pg_store *store, enum pg_sql_name name, int64_t *remov
                    struct err *err);
 extern const struct log_verbs pg_log_verbs;
 /* pg_log_retention.c */
+struct log_note;
+struct log_part;
 struct log_range;
 struct log_run;
 int pg_lines_empty(struct store *, enum log_severity, const struct log_range *, uint32_t,
                    int64_t *, struct err *);
 int pg_log_runs_find(struct store *, const struct log_range *, uint32_t, struct arena *,
                      struct log_run *, struct err *);
+int pg_chains_next(struct store *, const struct uuid *, uint32_t, struct log_range *, uint32_t *,
+                   struct err *);
+int pg_emptied_find(struct store *, struct arena *, struct log_part **, uint32_t *, struct err *);
+int pg_heads_forget(struct store *, const struct log_note *, uint32_t, struct err *);
 int pg_lasts_find(struct store *, struct task *const *, uint32_t, struct arena *,
                   struct log_last **, uint32_t **, uint32_t *, struct err *);
 int pg_lines_cut(struct store *, const struct log_range *, uint32_t, int64_t *, struct err *);

@@ -159,3 +159,59 @@ int pg_lines_cut(struct store *base, const struct log_range *ranges, uint32_t co
     put_ends(&store->conn.params, ranges, count);
     return pg_logs_delete(store, PGSQL_logs_cut, removed, err);
 }
+
+int pg_chains_next(struct store *base, const struct uuid *after, uint32_t limit,
+                   struct log_range *ranges, uint32_t *count, struct err *err)
+{
+    struct pg_store *store = pg_of(base);
+    PGresult *result;
+
+    param_uuid(&store->conn.params, after);
+    param_int(&store->conn.params, limit);
+    if (pg_query(store, PGSQL_logs_chains, &result, err) < 0)
+        return -(int)err->code;
+    for (*count = 0; *count < limit && (int)*count < PQntuples(result); ++*count)
+        ranges[*count] = (struct log_range){.execution_id = get_uuid(result, (int)*count, 0)};
+    PQclear(result);
+    return 0;
+}
+
+int pg_emptied_find(struct store *base, struct arena *arena, struct log_part **parts,
+                    uint32_t *count, struct err *err)
+{
+    struct log_cuts found = {.arena = arena};
+    PGresult *result;
+    int rc = 0;
+
+    if (pg_query(pg_of(base), PGSQL_logs_emptied, &result, err) < 0)
+        return -(int)err->code;
+    for (int row = 0; rc == 0 && row < PQntuples(result); row++) {
+        struct uuid id = get_uuid(result, row, 0);
+        enum log_severity level;
+
+        if (severity_parse(view_text(result, row, 1), &level) &&
+            log_blanks_add(&found, &id, get_int(result, row, 2, 0), level,
+                           get_int(result, row, 3, 0), 0) < 0)
+            rc = no_memory(err);
+    }
+    PQclear(result);
+    *parts = found.items;
+    *count = found.count;
+    return rc;
+}
+
+int pg_heads_forget(struct store *base, const struct log_note *notes, uint32_t count,
+                    struct err *err)
+{
+    struct pg_params *params = &pg_of(base)->conn.params;
+
+    array_begin(params, PG_OID_UUID);
+    for (uint32_t i = 0; i < count; i++)
+        array_uuid(params, &notes[i].part.head.execution_id);
+    array_end(params);
+    array_begin(params, PG_OID_INT8);
+    for (uint32_t i = 0; i < count; i++)
+        array_int(params, notes[i].part.head.seq);
+    array_end(params);
+    return pg_send(pg_of(base), PGSQL_heads_forget, err);
+}

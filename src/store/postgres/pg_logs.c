@@ -164,13 +164,16 @@ static struct log_entry *chain_entry(struct pg_store *store, struct chains *chai
         row->message = STR(BOUND_LOG_LINES_TEXT);
         row->context = STR_NONE;
     }
-    line = (struct log_line){.execution_id = row->execution_id,
+    line = (struct log_line){.id = row->id,
+                             .execution_id = row->execution_id,
                              .task_id = row->task_id,
                              .seq = row->seq,
                              .level = row->level,
                              .message = row->message,
                              .context = row->context,
-                             .logged_at_us = row->logged_at_us};
+                             .logged_at_us = row->logged_at_us,
+                             .bound = row->bound};
+    memcpy(line.about, row->about, sizeof line.about);
     if (logchain_step(head, &line) < 0) {
         store->arena.failed = true;
         return NULL;
@@ -538,7 +541,10 @@ static void walk_line(const PGresult *result, int row, const struct log_walk *wa
                               .context = view_text(result, row, 4),
                               .logged_at_us = get_time(result, row, 5),
                               .task_id = get_uuid(result, row, 7),
-                              .removed = view_text(result, row, 8)};
+                              .removed = view_text(result, row, 8),
+                              .id = get_uuid(result, row, 9)};
+    line->bound = logchain_about(get_int(result, row, 10, 0), view_text(result, row, 11),
+                                 view_text(result, row, 12), line->about) == 0;
     severity_parse(view_text(result, row, 2), &line->level);
     walk->line(walk->ctx, line, view_text(result, row, 6));
 }
@@ -588,8 +594,11 @@ static int walk_all(struct store *base, const struct log_walk *walk, struct err 
 const struct log_verbs pg_log_verbs = {
     .heads_take = heads_take,
     .heads_put = heads_put,
+    .heads_forget = pg_heads_forget,
     .heads_open = heads_open,
     .any_line = any_line,
+    .chains_next = pg_chains_next,
+    .emptied_find = pg_emptied_find,
     .lasts_find = pg_lasts_find,
     .anchor_last = anchor_last,
     .anchor_insert = anchor_insert,

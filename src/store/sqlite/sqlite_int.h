@@ -162,12 +162,18 @@ int sqlite_log_last(struct sqlite_sql *sql, const struct uuid *id, struct arena 
 int sqlite_logs_delete(struct sqlite_store *store, sqlite3_stmt *stmt, int64_t *removed,
                        struct err *err);
 /* sqlite_log_retention.c */
+struct log_note;
+struct log_part;
 struct log_range;
 struct log_run;
 int sqlite_lines_empty(struct store *, enum log_severity, const struct log_range *, uint32_t,
                        int64_t *, struct err *);
 int sqlite_log_runs_find(struct store *, const struct log_range *, uint32_t, struct arena *,
                          struct log_run *, struct err *);
+int sqlite_chains_next(struct store *, const struct uuid *, uint32_t, struct log_range *,
+                       uint32_t *, struct err *);
+int sqlite_emptied_find(struct store *, struct arena *, struct log_part **, uint32_t *,
+                        struct err *);
 int sqlite_lasts_find(struct store *, struct task *const *, uint32_t, struct arena *,
                       struct log_last **, uint32_t **, uint32_t *, struct err *);
 int sqlite_lines_cut(struct store *, const struct log_range *, uint32_t, int64_t *, struct err *);

@@ -173,3 +173,48 @@ int sqlite_lines_cut(struct store *base, const struct log_range *ranges, uint32_
     }
     return 0;
 }
+
+int sqlite_chains_next(struct store *base, const struct uuid *after, uint32_t limit,
+                       struct log_range *ranges, uint32_t *count, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt = sql_get(sql, SQL_log_chains, err);
+    int rc = 0;
+
+    *count = 0;
+    if (!stmt)
+        return -(int)err->code;
+    bind_uuid(stmt, 1, after);
+    bind_int(stmt, 2, limit);
+    while (*count < limit && (rc = sql_step(sql, stmt, err)) > 0)
+        ranges[(*count)++] = (struct log_range){.execution_id = column_uuid(stmt, 0)};
+    sqlite3_reset(stmt);
+    return rc < 0 ? rc : 0;
+}
+
+int sqlite_emptied_find(struct store *base, struct arena *arena, struct log_part **parts,
+                        uint32_t *count, struct err *err)
+{
+    struct sqlite_sql *sql = &sqlite_of(base)->sql;
+    sqlite3_stmt *stmt = sql_get(sql, SQL_log_emptied, err);
+    struct log_cuts found = {.arena = arena};
+    int rc;
+
+    if (!stmt)
+        return -(int)err->code;
+    while ((rc = sql_step(sql, stmt, err)) > 0) {
+        struct uuid id = column_uuid(stmt, 0);
+        enum log_severity level;
+
+        if (severity_parse(column_view(stmt, 1), &level) &&
+            log_blanks_add(&found, &id, sqlite3_column_int64(stmt, 2), level,
+                           sqlite3_column_int64(stmt, 3), 0) < 0) {
+            rc = err_set(err, ERR_MEMORY, "out of memory for the logs; try again");
+            break;
+        }
+    }
+    sqlite3_reset(stmt);
+    *parts = found.items;
+    *count = found.count;
+    return rc;
+}

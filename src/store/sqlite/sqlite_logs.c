@@ -127,8 +127,8 @@ static int note_head(struct sqlite_store *store, const struct log_head *head,
     return put_note(store, &note, err);
 }
 
-static int insert_line(struct sqlite_sql *sql, const struct uuid *id, const struct log_line *line,
-                       struct log_head *head, struct err *err)
+static int insert_line(struct sqlite_sql *sql, const struct log_line *line, struct log_head *head,
+                       struct err *err)
 {
     char hex[HASH_HEX_BYTES + 1];
     sqlite3_stmt *stmt = sql_get(sql, SQL_log_insert, err);
@@ -138,7 +138,7 @@ static int insert_line(struct sqlite_sql *sql, const struct uuid *id, const stru
     if (logchain_step(head, line) < 0)
         return no_memory(err);
     hash_hex(head->hash, sizeof head->hash, hex);
-    bind_uuid(stmt, 1, id);
+    bind_uuid(stmt, 1, &line->id);
     bind_uuid(stmt, 2, &line->execution_id);
     bind_int(stmt, 3, line->seq);
     sqlite3_bind_text(stmt, 4, severity_word(line->level), -1, SQLITE_STATIC);
@@ -154,14 +154,17 @@ static int insert_line(struct sqlite_sql *sql, const struct uuid *id, const stru
 static int insert_bounded(struct sqlite_sql *sql, struct log_entry *entry, struct log_head *head,
                           struct err *err)
 {
-    struct log_line line = {.execution_id = entry->execution_id,
+    struct log_line line = {.id = entry->id,
+                            .execution_id = entry->execution_id,
                             .task_id = entry->task_id,
                             .seq = head->seq + 1,
                             .level = entry->level,
                             .message = entry->message,
                             .context = entry->context,
-                            .logged_at_us = entry->logged_at_us};
+                            .logged_at_us = entry->logged_at_us,
+                            .bound = entry->bound};
 
+    memcpy(line.about, entry->about, sizeof line.about);
     entry->seq = 0;
     if (head->seq >= BOUND_LOG_LINES_PER_EXECUTION)
         return 0;
@@ -171,7 +174,7 @@ static int insert_bounded(struct sqlite_sql *sql, struct log_entry *entry, struc
         line.context = STR_NONE;
     }
     entry->seq = line.seq;
-    return insert_line(sql, &entry->id, &line, head, err);
+    return insert_line(sql, &line, head, err);
 }
 
 /* Lines of a batch mostly belong to one execution: where its chain stands is asked and noted once
@@ -292,6 +295,15 @@ static int heads_put(struct store *base, const struct log_note *notes, uint32_t 
         if (put_note(sqlite_of(base), &note, err) < 0)
             return -(int)err->code;
     }
+    return 0;
+}
+
+static int heads_forget(struct store *base, const struct log_note *notes, uint32_t count,
+                        struct err *err)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (forget_head(&sqlite_of(base)->sql, &notes[i].part.head, err) < 0)
+            return -(int)err->code;
     return 0;
 }
 
@@ -468,20 +480,24 @@ static int walk_heads(struct sqlite_sql *sql, const struct log_walk *walk, struc
     return rc;
 }
 
-/* Nil where there is none: no line is of such a task. */
-static int load_owner(struct sqlite_sql *sql, const struct uuid *execution_id, struct uuid *task_id,
-                      struct err *err)
+/* The task of the execution and what lines are about. Nil where there is none: no line is of such
+ * a task. */
+static int load_owner(struct sqlite_sql *sql, const struct uuid *execution_id,
+                      struct log_line *owner, struct err *err)
 {
     sqlite3_stmt *stmt = sql_get(sql, SQL_walk_owner, err);
     int rc;
 
-    *task_id = (struct uuid){{0}};
+    *owner = (struct log_line){.execution_id = *execution_id};
     if (!stmt)
         return -(int)err->code;
     bind_uuid(stmt, 1, execution_id);
     rc = sql_step(sql, stmt, err);
-    if (rc > 0)
-        *task_id = column_uuid(stmt, 0);
+    if (rc > 0) {
+        owner->task_id = column_uuid(stmt, 0);
+        owner->bound = logchain_about(sqlite3_column_int64(stmt, 1), column_view(stmt, 2),
+                                      column_view(stmt, 3), owner->about) == 0;
+    }
     sqlite3_reset(stmt);
     return rc < 0 ? rc : 0;
 }
@@ -489,7 +505,7 @@ static int load_owner(struct sqlite_sql *sql, const struct uuid *execution_id, s
 static int walk_lines(struct sqlite_sql *sql, const struct log_walk *walk, struct err *err)
 {
     sqlite3_stmt *stmt = sql_get(sql, SQL_walk_lines, err);
-    struct uuid execution_id = {{0}}, task_id = {{0}};
+    struct log_line owner = {.seq = 0};
     int rc;
 
     if (!stmt)
@@ -500,15 +516,17 @@ static int walk_lines(struct sqlite_sql *sql, const struct log_walk *walk, struc
                                 .message = column_view(stmt, 3),
                                 .context = column_view(stmt, 4),
                                 .logged_at_us = sqlite3_column_int64(stmt, 5),
-                                .removed = column_view(stmt, 7)};
+                                .removed = column_view(stmt, 7),
+                                .id = column_uuid(stmt, 8)};
 
-        if (!uuid_eq(&line.execution_id, &execution_id)) {
-            execution_id = line.execution_id;
-            rc = load_owner(sql, &execution_id, &task_id, err);
+        if (!uuid_eq(&line.execution_id, &owner.execution_id)) {
+            rc = load_owner(sql, &line.execution_id, &owner, err);
             if (rc < 0)
                 break;
         }
-        line.task_id = task_id;
+        line.task_id = owner.task_id;
+        line.bound = owner.bound;
+        memcpy(line.about, owner.about, sizeof line.about);
         severity_parse(column_view(stmt, 2), &line.level);
         walk->line(walk->ctx, &line, column_view(stmt, 6));
     }
@@ -540,8 +558,11 @@ static int walk_all(struct store *base, const struct log_walk *walk, struct err 
 const struct log_verbs sqlite_log_verbs = {
     .heads_take = heads_take,
     .heads_put = heads_put,
+    .heads_forget = heads_forget,
     .heads_open = heads_open,
     .any_line = any_line,
+    .chains_next = sqlite_chains_next,
+    .emptied_find = sqlite_emptied_find,
     .lasts_find = sqlite_lasts_find,
     .anchor_last = anchor_last,
     .anchor_insert = anchor_insert,

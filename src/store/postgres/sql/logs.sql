@@ -18,6 +18,15 @@ CROSS JOIN LATERAL (SELECT g.seq, g.chain_hash, g.logged_at FROM execution_logs 
     WHERE g.execution_id = e.id ORDER BY g.seq DESC LIMIT 1) l
 LEFT JOIN log_heads h ON h.execution_id = e.id AND h.seq = l.seq;
 
+-- name: logs_chains
+SELECT DISTINCT execution_id FROM execution_logs
+WHERE execution_id > coalesce($1, '00000000-0000-0000-0000-000000000000')
+ORDER BY execution_id LIMIT $2;
+
+-- name: logs_emptied
+SELECT execution_id, log_level, max(seq), count(*) FROM execution_logs
+WHERE removed_hash IS NOT NULL GROUP BY execution_id, log_level ORDER BY execution_id;
+
 -- name: logs_any
 SELECT EXISTS (SELECT FROM execution_logs);
 
@@ -65,6 +74,10 @@ INSERT INTO log_heads (execution_id, seq, chain_hash, lines, task_id, task_type,
 SELECT * FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::bigint[], $5::uuid[], $6::text[],
     $7::timestamptz[], $8::text[], $9::text[])
 ON CONFLICT (execution_id, seq) DO NOTHING;
+
+-- name: heads_forget
+DELETE FROM log_heads h USING unnest($1::uuid[], $2::bigint[]) AS v (execution_id, seq)
+WHERE h.execution_id = v.execution_id AND h.seq <= v.seq;
 
 -- name: heads_open
 SELECT EXISTS (SELECT FROM log_heads WHERE closed = '');
@@ -145,7 +158,7 @@ ORDER BY execution_id, seq LIMIT $3;
 -- Each with the task its execution is of.
 -- name: walk_lines
 WITH lines AS MATERIALIZED (
-    SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash, removed_hash
+    SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash, removed_hash, id
     FROM (SELECT *, sum(bytes) OVER (ORDER BY execution_id, seq) - bytes AS before
         FROM (SELECT *, octet_length(message) + coalesce(octet_length(context), 0) AS bytes
             FROM execution_logs
@@ -153,10 +166,11 @@ WITH lines AS MATERIALIZED (
             ORDER BY execution_id, seq LIMIT $3) c) sized
     WHERE before < $4),
 owners AS MATERIALIZED (
-    SELECT x.execution_id, t.task_id FROM (SELECT DISTINCT execution_id FROM lines) x
-    CROSS JOIN LATERAL (SELECT s.id AS task_id FROM execution_rows e
-        JOIN task_states s ON s.task = e.task
+    SELECT x.execution_id, t.* FROM (SELECT DISTINCT execution_id FROM lines) x
+    CROSS JOIN LATERAL (SELECT s.id AS task_id, e.attempt_number, e.worker_id, p.correlation_id
+        FROM execution_rows e
+        JOIN task_states s ON s.task = e.task LEFT JOIN task_specs p ON p.task = e.task
         WHERE e.execution = perdura_key(x.execution_id) AND e.id = x.execution_id OFFSET 0) t)
 SELECT l.execution_id, l.seq, l.log_level, l.message, l.context, l.logged_at, l.chain_hash,
-    o.task_id, l.removed_hash
+    o.task_id, l.removed_hash, l.id, o.attempt_number, o.worker_id, o.correlation_id
 FROM lines l LEFT JOIN owners o USING (execution_id) ORDER BY l.execution_id, l.seq;

@@ -84,7 +84,8 @@ LEFT JOIN LATERAL (SELECT * FROM task_checkpoints x
     WHERE x.task_id = $1 AND x.seq = z.seq AND z.bytes <= $4 OFFSET 0) k ON true
 ORDER BY z.seq DESC;
 
--- One run after the other, each in its own order: reading ends where the page is full.
+-- One run after the other, each in its own order: reading ends where the page is full. A run is that
+-- of the row its id leads to: no other row shows its lines as those of another task.
 -- name: read_logs
 SELECT g.id, g.execution_id, g.seq, g.log_level, g.message, g.context, g.logged_at, g.chain_hash,
     z.attempt_number, g.removed_hash IS NOT NULL
@@ -93,6 +94,7 @@ FROM (
     FROM (SELECT e.execution, e.id, e.attempt_number, c.seq, c.bytes
         FROM (SELECT x.execution, x.id, x.attempt_number FROM execution_rows x
             WHERE x.task = $1 AND x.execution >= $3 AND x.execution <= $11
+                AND x.execution = perdura_key(x.id)
                 AND (SELECT true FROM task_states s WHERE s.task = $1 AND s.id = $2)
             ORDER BY x.execution OFFSET 0) e
         CROSS JOIN LATERAL (
@@ -115,6 +117,7 @@ ORDER BY z.execution, z.seq;
 -- name: log_bound
 SELECT e.id, c.seq
 FROM (SELECT x.execution, x.id FROM execution_rows x WHERE x.task = $1 AND x.execution >= $2
+        AND x.execution = perdura_key(x.id)
     ORDER BY x.execution OFFSET 0) e
 CROSS JOIN LATERAL (SELECT g.seq FROM execution_logs g
     WHERE g.execution_id = e.id AND g.seq > CASE WHEN e.execution = $2 THEN $3 ELSE 0 END

@@ -11,6 +11,14 @@ LEFT JOIN log_heads h ON h.execution_id = ?1 AND h.seq = g.seq;
 -- name: log_executions
 SELECT id FROM execution_rows WHERE task = ?1;
 
+-- name: log_chains
+SELECT DISTINCT execution_id FROM execution_logs WHERE execution_id > coalesce(?1, x'')
+ORDER BY execution_id LIMIT ?2;
+
+-- name: log_emptied
+SELECT execution_id, log_level, max(seq), count(*) FROM execution_logs
+WHERE removed_hash IS NOT NULL GROUP BY execution_id, log_level ORDER BY execution_id;
+
 -- name: log_any
 SELECT 1 FROM execution_logs LIMIT 1;
 
@@ -81,9 +89,11 @@ SELECT seq, chain_hash, lines, task_id, task_type, logged_at, closed, mac, execu
 FROM log_heads ORDER BY execution_id, seq;
 
 -- name: walk_owner
-SELECT s.id FROM execution_rows e JOIN task_states s ON s.task = e.task
+SELECT s.id, e.attempt_number, e.worker_id, o.correlation_id
+FROM execution_rows e JOIN task_states s ON s.task = e.task
+LEFT JOIN task_options o ON o.task = e.task
 WHERE e.execution = task_key(?1) AND e.id = ?1;
 
 -- name: walk_lines
-SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash, removed_hash
+SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash, removed_hash, id
 FROM execution_logs ORDER BY execution_id, seq;

@@ -68,11 +68,12 @@ SELECT id, seq, checkpoint_name, progress_percent, step_description, recoverable
     database_state, file_state, checkpoint_hash, is_valid, created_at
 FROM task_checkpoints WHERE task_id = ?1 AND seq < ?2 ORDER BY seq DESC LIMIT ?3;
 
+-- A run is that of the row its id leads to: no other row shows its lines as those of another task.
 -- name: read_logs
 SELECT g.id, g.execution_id, g.seq, g.log_level, g.message, g.context, g.logged_at, g.chain_hash,
     e.attempt_number, g.removed_hash IS NOT NULL
 FROM execution_rows e CROSS JOIN execution_logs g ON g.execution_id = e.id
-WHERE e.task = ?1 AND e.execution >= ?2
+WHERE e.task = ?1 AND e.execution >= ?2 AND e.execution = task_key(e.id)
     AND g.seq > CASE WHEN e.execution = ?2 THEN ?3 ELSE 0 END
 ORDER BY e.execution, g.seq;
 
