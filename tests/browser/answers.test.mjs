@@ -63,6 +63,7 @@ test('a task that waits says why, and what can be done is done from there', asyn
     await page.evaluate((id) => { location.hash = `#/tasks/${id}`; }, other.id);
     await why.getByText('It waits for another task').waitFor();
     await why.getByRole('link', { name: waits.id }).waitFor();
+    await why.getByText('in the end: No live worker serves the queue lonely').waitFor();
     await page.getByLabel('Language').selectOption('fr');
     await card('Pourquoi ne s’exécute-t-elle pas ?').getByText('Elle attend une autre tâche').waitFor();
 });

@@ -69,6 +69,7 @@ export function Why({ task, found }) {
         return null;
     const detail = why.data.detail ?? {};
     const code = /^\w*/.exec(detail.error ?? '')[0]; // what comes behind it names whom
+    const isNamed = detail.tasks?.length === 1 && detail.tasks[0].id === detail.root?.id; // a line above
     const unsatisfied = ENDED.has(task.status) && /^dependency_unsatisfied/.test(detail.error ?? '');
     return html`<section class=${`why ${task.status}`} aria-labelledby="why"><h2 id="why">${t(
         ENDED.has(task.status) ? 'task.howEnded' : 'task.why')}</h2>
@@ -78,8 +79,8 @@ export function Why({ task, found }) {
         ${!(unsatisfied && found?.culprits.length) && detail.tasks?.length > 0 && html`<ul>${detail.tasks.map((one) => html`<li key=${one.id}><a
             href=${link('tasks', one.id)}>${one.ref ?? one.id}</a> <${Status}
             status=${one.status}/></li>`)}</ul>`}
-        ${detail.root && !unsatisfied && html`<p>${t('why.root')} <a href=${link('tasks', detail.root.id)}>${detail.root.id}</a>${' '}
-            ${sentence(detail.root)}</p>`}
+        ${detail.root && !unsatisfied && html`<p>${t('why.root')} ${isNamed || html`<a
+            href=${link('tasks', detail.root.id)}>${detail.root.id}</a>`} ${sentence(detail.root)}</p>`}
         ${detail.jobs?.length > 0 && html`<ul>${detail.jobs.map((one) => html`<li key=${one.id}><a
             href=${link('tasks', null, { job_id: one.id })}>${one.name}</a> ${t(`waitsFor.${
         one.dependency_type}`)}</li>`)}</ul>`}
