@@ -8,6 +8,7 @@ import sqlite3
 import threading
 import unittest
 
+import harness
 from harness import DEADLINE_S, ApiTest, wait_until
 
 SERIES = ("waiting", "running", "completed", "failed", "retried", "enqueued", "wait_p50_ms",
