@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>
@@ -48,6 +49,7 @@ struct remote {
     struct worker *worker;
     sigset_t set;
     bool hung_up; /* SIGHUP came before there was a worker */
+    atomic_bool has_stopped;
 };
 
 static void name_queues(struct remote *remote, const struct settings *settings,
@@ -173,14 +175,17 @@ static void *hurry(void *ctx)
     for (;;) {
         int signo = 0;
 
-        if (sigwait(&remote->set, &signo) != 0 || signo == SIGHUP)
+        if (sigwait(&remote->set, &signo) != 0)
+            continue;
+        if (atomic_load(&remote->has_stopped))
+            return NULL;
+        if (signo == SIGHUP)
             continue;
         stop_words_tell(&remote->log, "worker.stopping", signo, ++signals, remote->worker, 0);
         if (signals > 2)
             _exit(1);
         worker_hurry(remote->worker);
     }
-    return NULL;
 }
 
 static void stop(struct remote *remote, int signo)
@@ -196,7 +201,8 @@ static void stop(struct remote *remote, int signo)
     if (worker_stop(remote->worker, remote->settings->grace_ms, &err) < 0)
         LOG(&remote->log, LOG_WARN, "worker.not_stopped", KC("reason", err.text));
     if (listens) {
-        pthread_cancel(listener); /* it waits in sigwait, or is about to */
+        atomic_store(&remote->has_stopped, true);
+        pthread_kill(listener, SIGHUP); /* not cancelled: it may hold the log just now */
         pthread_join(listener, NULL);
     }
 }

@@ -84,6 +84,7 @@ static void a_result_fills_what_the_program_knows_of_it(void **state)
     OK(fixture, pd_get(fixture->pd, id, earlier));
     assert_int_equal(earlier->status, PD_STATUS_PENDING);
     assert_string_equal(earlier->id, id);
+    pd_result_free(earlier);
     assert_int_equal(pd_wait(fixture->pd, id, 0, earlier), PD_ETIMEOUT);
     pd_result_free(earlier);
     pd_result_free(earlier);
