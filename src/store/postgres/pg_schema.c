@@ -172,7 +172,8 @@ int pg_schema_follow(struct pg_store *store, struct err *err)
         store->schema_at_us = now_us + LOOK_US;
         return 0;
     }
-    if (err->code == ERR_CONFLICT)
-        err->code = ERR_STORAGE; /* nothing is done through a schema that is not ours */
+    if (err->code == ERR_CONFLICT) /* nothing is done through a schema that is not ours */
+        err_set(err, ERR_STORAGE, "the tables of the store were changed, removed or replaced while "
+                "in use: %.400s", err->text);
     return -(int)err->code;
 }
