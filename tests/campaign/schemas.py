@@ -107,7 +107,7 @@ def two_faces(case, rng):
 
 
 def hidden_trigger(case, rng):
-    """Its row in sqlite_master says that it is a table of somebody's."""
+    """Its row in sqlite_master says that it is a table of another program."""
     case.put(*case.dialect.trigger("task_states", "UPDATE", "DELETE FROM execution_logs"),
              "PRAGMA writable_schema = ON",
              f"UPDATE sqlite_master SET type = 'table', name = 'own', tbl_name = 'own' WHERE name = '{EVIL}'")
@@ -250,7 +250,7 @@ def disabled_trigger(case, rng):
 
 
 def shadow_schema(case, rng):
-    """Whoever connects is to find a view of another schema first: connections say where they look."""
+    """A connection is to find a view of another schema first; ours say where they look."""
     name = case.store.rsplit("/", 1)[1]
     case.put("CREATE SCHEMA shadow",
              "CREATE VIEW shadow.execution_logs AS SELECT * FROM perdura.execution_logs WHERE false",
@@ -447,7 +447,7 @@ def summary(ledger):
     if not done:
         return []
     return [("F-J5, F-J8, D9", f"{done:,} changes of the schema (triggers, views, rules, policies, functions, "
-             "columns, indexes, pages) by somebody who owns the store (SQLite, PostgreSQL), before a start "
+             "columns, indexes, pages) by an attacker who owns the store (SQLite, PostgreSQL), before a start "
              "and beside a server",
              f"not named or not refused {done - found}, false alarms on {ledger.total(NAME, 'untouched'):,} "
              f"stores with tables of others {sum('untouched' in text for text in ledger.findings(NAME))}")]

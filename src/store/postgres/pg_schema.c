@@ -1,4 +1,4 @@
-/* Is the schema of the store the one that our migrations make? Whoever owns the database can put a
+/* Is the schema of the store the one that our migrations make? An owner of the database can put a
  * trigger, a rule or a policy on a table of ours, or a function beside ours that is taken instead:
  * such a store is refused (F-J5). sql/schema.sql lists the parts, schema.txt has those of a store
  * that is just made (tools/schema_lists.py). Beside ours there may be tables and views of others,

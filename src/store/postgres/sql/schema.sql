@@ -74,7 +74,7 @@ parts (kind, name, owner, made) AS (
                 ORDER BY c.setting) FROM unnest(f.proconfig) AS c (setting)), f.prosrc)
     FROM pg_catalog.pg_proc f JOIN place ON place.oid = f.pronamespace
     JOIN pg_catalog.pg_language l ON l.oid = f.prolang
-    WHERE l.lanname <> 'c' -- of extensions; nobody but a superuser makes one
+    WHERE l.lanname <> 'c' -- of extensions; only a superuser makes one
     UNION ALL
     SELECT 'type', t.typname, t.typname, concat_ws(' ', format_type(t.typbasetype, t.typtypmod), t.typnotnull,
         t.typdefault, (SELECT string_agg(pg_get_constraintdef(k.oid, true), ';'
