@@ -1,4 +1,4 @@
-/* Is the schema of the file the one that our migrations make? An attacker who writes to it can put a
+/* Is the schema of the file the one that our migrations make? An attacker can put a
  * trigger on a table of ours, or a view in its place that shows every reader something else: such
  * a store is refused (F-J5). Compared are the texts of sqlite_master, which are all that SQLite
  * itself goes by, with those of a database in memory. Beside ours there may be tables, their
