@@ -38,10 +38,12 @@ parts (kind, name, owner, made) AS (
     FROM pg_catalog.pg_constraint k JOIN relations r ON r.oid = k.conrelid
     WHERE NOT r.is_month AND k.contype <> 'n'
     UNION ALL
-    SELECT 'index', c.relname, r.name, concat_ws(' ', pg_get_indexdef(i.indexrelid, 0, true),
-        i.indisvalid)
+    SELECT 'index', c.relname, r.name, pg_get_indexdef(i.indexrelid, 0, true)
     FROM pg_catalog.pg_index i JOIN relations r ON r.oid = i.indrelid
-    JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid WHERE NOT r.is_month
+    JOIN pg_catalog.pg_class c ON c.oid = i.indexrelid
+    WHERE NOT r.is_month AND NOT (NOT i.indisvalid AND c.relname ~ '_cc(new|old)[0-9]*$' -- made again
+        AND NOT EXISTS (SELECT FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_class'::regclass
+            AND d.objid = i.indexrelid AND d.refclassid = 'pg_proc'::regclass))
     UNION ALL
     SELECT 'trigger', t.tgname, CASE WHEN r.is_month THEN '' ELSE r.name END, concat_ws(' ', pg_get_triggerdef(t.oid, true), t.tgenabled)
     FROM pg_catalog.pg_trigger t JOIN relations r ON r.oid = t.tgrelid WHERE NOT t.tgisinternal
