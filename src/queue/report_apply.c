@@ -292,8 +292,12 @@ static int tell_refusal(struct batch *batch, struct task *task, const struct rep
 {
     struct report line;
 
-    return report_refusal_line(batch, task, report, result, &line)
-               ? write_log(batch, task, &line, err) : 0;
+    if (!report_refusal_line(batch, task, report, result, &line))
+        return 0;
+    task->last_heartbeat_us = batch->now_us;
+    if (batch_owe(batch, task, err) < 0) /* as every line: no other node ends the run before it */
+        return -(int)err->code;
+    return write_log(batch, task, &line, err);
 }
 
 /* Refused before it came here: its task is only told why. */

@@ -35,6 +35,8 @@ retention:
   failed: 30d
   logs: 30d
 """
+FORGET = ("DELETE FROM log_anchors", "DELETE FROM log_heads",
+          "DELETE FROM store_info WHERE name IN ('log_public_key', 'log_level_DEBUG')")
 STRICT = """  log_levels: {debug: 1ms}
 handlers:
   - {type: short, command: ["true"], retention_logs: 1ms}
@@ -174,9 +176,10 @@ def quote(text):
 # ---- the store ----
 
 class Stand:
-    """Runs that ended with lines, runs that said nothing, runs under way."""
+    """Runs that ended with lines, runs that said nothing, runs under way; adopted: all of them from
+    before the key."""
 
-    def __init__(self, dialect, rng):
+    def __init__(self, dialect, rng, adopted=False):
         self.dialect = dialect
         self.folder = tempfile.mkdtemp(prefix="perdura-forger-")
         self.store = dialect.new(self.folder)
@@ -184,6 +187,8 @@ class Stand:
         os.chmod(os.path.join(self.folder, "key"), 0o600)
         self.anchor = os.path.join(self.folder, "anchor")
         self.fill(rng)
+        if adopted:
+            self.adopt()
 
     def close(self):
         self.dialect.drop(self.store)
@@ -229,6 +234,20 @@ class Stand:
         if not report["ok"]:
             raise AssertionError(f"untouched: {report}")
         self.public_key = report["public_key"]
+
+    def adopt(self):
+        self.dialect.run(self.store, FORGET)
+        open(self.anchor, "w", encoding="utf-8").close()
+        server = self.server(self.folder, self.store)
+        try:
+            harness.wait_until(lambda: self.dialect.rows(
+                self.store, "SELECT count(*) AS n FROM log_heads WHERE closed <> ''") == [[RUNS]],
+                what="the end of all runs that ended")
+        finally:
+            server.stop()
+        report = self.verify(self.store, self.folder)
+        if not report["ok"] or not report["checked"]["log lines from before the key"]:
+            raise AssertionError(f"adopted: {report}")
 
     def notes_query(self):
         return ("SELECT execution_id, seq, chain_hash, lines, task_id, task_type, "
@@ -337,8 +356,7 @@ class Case:
 
     def forget_records(self):
         """A store from before there was a key, with an anchor file that begins."""
-        self.put("DELETE FROM log_anchors", "DELETE FROM log_heads",
-                 "DELETE FROM store_info WHERE name IN ('log_public_key', 'log_level_DEBUG')")
+        self.put(*FORGET)
         open(os.path.join(self.folder, "anchor"), "w", encoding="utf-8").close()
 
     def unsigned_record(self, serial, at, items):

@@ -58,6 +58,13 @@ def append_and_wait(case, execution, rng):
              f"({case.uid(execution)}, {len(lines)}, '{chained}', 1)")
 
 
+def append_old(case, execution, rng):
+    """With times from before all others, as if it had been there before there was a key."""
+    lines = case.runs[execution] + [made_up(rng, case.runs[execution][-1][4] - HOUR_US)]
+    case.write(execution, lines)
+    case.put(f"DELETE FROM log_heads WHERE {case.where(execution)}")
+
+
 def append_without_note(case, execution, rng):
     lines = case.runs[execution]
     case.write(execution, lines + [made_up(rng, lines[-1][4] + 1)])
@@ -220,7 +227,7 @@ def set_back_held(case, execution, rng):
     case.note(execution, earlier[1], earlier[2], earlier[3], earlier[6], earlier[7], earlier[8])
 
 
-ON_ENDED = (append_backdated, append_and_wait, append_without_note, append_without_hash, change,
+ON_ENDED = (append_old, append_backdated, append_and_wait, append_without_note, append_without_hash, change,
             change_time, remove_one, remove_tail, remove_all, reorder, remove_hashes, remove_note,
             reopen, empty, age_task, age_task_and_lines, age_note, age_clock,
             short_type, other_task, change_beside, change_correlation, change_line_id)
@@ -403,6 +410,34 @@ def one_round(stand, rng, row):
         case.close()
 
 
+def unsigned_round(stand, rng, row):
+    """A record without a signature stands for the time before the key; he makes it say that all lines
+    are old, waits until retention has looked, and would take it back. Nothing may be emptied."""
+    case = forger.Case(stand)
+    try:
+        case.forget_records()
+        case.unsigned_record(1, "2020-01-01T00:00:00.000000Z", [])
+        case.apply()
+        case.serve(lambda client: [client.say(task, "DEBUG", "the proof") for task in stand.held],
+                   retention=False, config="")
+        case.load()
+        runs = case.ended + case.held
+        case.unsigned_record(1, f"20{rng.randint(10, 24)}-01-01T00:00:00.000000Z", [
+            [str(uuid.UUID(run)), len(case.runs[run]), rng.randbytes(32).hex(), len(case.runs[run])]
+            for run in runs])
+        case.put("DELETE FROM store_info WHERE name LIKE 'log_level_%'")
+        case.apply()
+        case.serve(config="  log_levels: {debug: 1h, info: 1h, error: 1h}\n")
+        emptied = {run for run, in case.rows("SELECT DISTINCT execution_id FROM execution_logs WHERE "
+                                             "removed_hash IS NOT NULL")}
+        row["attacks"] += len(runs)
+        row["found"] += len(set(runs) - emptied)
+        row["kinds"]["unsigned_record"] = row["kinds"].get("unsigned_record", 0) + len(runs)
+        row["findings"] += [f"unsigned_record: emptied {run}" for run in emptied]
+    finally:
+        case.close()
+
+
 def untouched(stand, row):
     """A server that serves it, and nobody else: nothing may be found."""
     case = forger.Case(stand)
@@ -421,9 +456,10 @@ def chunk(dialect, seed, rounds):
     row = {"store": dialect.name, "attacks": 0, "found": 0, "untouched": 0, "kinds": {},
            "findings": []}
     began = time.monotonic()
-    stand = forger.Stand(dialect, rng)
+    stand = forger.Stand(dialect, rng, adopted=rng.random() < 0.5)
     try:
         untouched(stand, row)
+        unsigned_round(stand, rng, row)
         for _ in range(rounds):
             one_round(stand, rng, row)
     finally:

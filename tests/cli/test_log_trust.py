@@ -179,6 +179,22 @@ class Keys(TrustTest):
         self.assertNotIn("unsigned records", report["checked"])
         self.assertGreater(report["checked"]["records"], before)
 
+    def test_d9_a_new_key_accepts_lines_that_were_written_without_one(self):
+        """In the open: they count as from before it."""
+        self.logged()
+        self.server.stop()
+        old = self.verify(0)["public_key"]
+        key = pathlib.Path(self.server.store + ".log-key")
+        key.write_text("spoilt\n")
+        self.again()
+        self.assertIn("log.unsigned", self.server.log())
+        key.unlink()
+        self.again()
+        self.assertIn("log.key_replaced", self.server.log())
+        new = self.verify(1)["public_key"]
+        report = self.verify(0, "--public-key", f"{old},{new}")
+        self.assertGreaterEqual(report["checked"]["log lines from before the key"], 10)
+
     def test_d9_where_a_key_was_replaced_both_have_to_be_named(self):
         self.logged()
         self.server.stop()

@@ -10,6 +10,15 @@ from cluster import CALM, ClusterTest, begin_module
 
 setUpModule = begin_module
 NODES, ROUNDS = 3, 12
+# Whoever writes such a line waits until the gate is open.
+GATE = """CREATE TABLE public.gate (is_open int);
+CREATE FUNCTION public.gate() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    WHILE NOT EXISTS (SELECT FROM public.gate) LOOP PERFORM pg_sleep(0.02); END LOOP;
+    RETURN new;
+END $$;
+CREATE TRIGGER gate BEFORE INSERT ON execution_logs FOR EACH ROW
+    WHEN (new.message LIKE '%was refused%') EXECUTE FUNCTION public.gate()"""
 
 
 class LogChains(ClusterTest):
@@ -56,6 +65,40 @@ class LogChains(ClusterTest):
         self.assertEqual(report["checked"]["log lines"], NODES * ROUNDS)
         self.assertNotIn("unsigned records", report["checked"])
         self.assertEqual(len(report["public_key"]), 64)
+
+    def is_closed(self):
+        return self.nodes.sql("SELECT count(*) FROM log_heads WHERE closed = ''") == [["0"]]
+
+    def waits_for(self, event):
+        return self.nodes.sql("SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE "
+                              f"'perdura%' AND {event}") != [["0"]]
+
+    def test_f_j5_no_run_is_closed_while_another_node_writes_a_line_of_it(self):
+        """What it says itself, and what it says of a report that was refused."""
+        node, other = self.nodes.node(0), self.nodes.node(1)
+        refused = {"op": "checkpoint", "name": "n" * 201, "progress": 1}
+        self.nodes.sql(GATE)
+        for said in (refused, {"op": "log", "level": "INFO", "message": "line 2 was refused"}):
+            task = self.held()
+            self.say(other, task, 1)  # it is ready for lines then
+            self.nodes.sql("DELETE FROM public.gate")
+            element = {"task_id": task["id"], "lease_token": task["lease_token"], **said}
+            told = other.in_thread(other.request, "POST", "/v1/workers/worker-1:report", [element])
+            harness.wait_until(lambda: self.waits_for("wait_event = 'PgSleep'"), what="the line")
+            ended = node.in_thread(node.request, "POST", "/v1/workers/worker-1:report", [
+                {"op": "complete", "task_id": task["id"], "lease_token": task["lease_token"]}])
+            harness.wait_until(lambda: self.is_closed() or self.waits_for("wait_event_type = 'Lock'"),
+                               what="the end of the run, or a node that waits for the line")
+            self.nodes.sql("INSERT INTO public.gate VALUES (1)")
+            told.result()
+            ended.result()
+            node.complete("worker-1", task)  # the same again, should it have waited too long
+        self.nodes.sql("DROP TRIGGER gate ON execution_logs; DROP FUNCTION public.gate(); "
+                       "DROP TABLE public.gate")
+        self.assertEqual(self.nodes.sql("SELECT count(*) FROM execution_logs"), [["4"]])
+        harness.wait_until(self.is_closed, what="the end of both runs")
+        self.verify(0)
+        self.verify(0, "--anchor", self.anchor)
 
     def test_f_j5_changes_by_hand_are_named(self):
         task = self.held()
