@@ -150,7 +150,8 @@ static void errors_of_the_server_keep_their_kind(void **state)
         snprintf(body, sizeof body, "{\"error\":{\"code\":\"%s\",\"message\":\"Why.\"}}",
                  rows[i].word);
         odd_put_one(client->server, rows[i].status, body);
-        expect(client, pd_cancel(client->pd, ID), rows[i].code, "Why.", rows[i].word);
+        expect(client, pd_cancel(client->pd, ID), rows[i].code,
+               rows[i].status == 401 ? "refused the token" : "Why.", rows[i].word);
     }
     /* An answer without a body is told by its status. */
     odd_put_one(client->server, 404, "");
