@@ -3,7 +3,7 @@
  * of JSON. Usually run by logs.py.
  *
  *   log_chain FOLDER [LINES]   the store is made there, and stays: FOLDER/log-chain.db */
-#include "core/logverify.h"
+#include "core/log/logverify.h"
 #include "store/log_store.h"
 
 #include <stdio.h>

@@ -15,7 +15,10 @@ target_link_libraries(perdura_everything PUBLIC PkgConfig::SQLITE PkgConfig::PQ 
   PkgConfig::CRYPTO PkgConfig::CURL PkgConfig::YAML PkgConfig::ZSTD ${HTTP_PARSER_LIBRARY}
   Threads::Threads m)
 
-file(GLOB C_TESTS CONFIGURE_DEPENDS tests/unit/*_test.c tests/store/*_test.c)
+file(GLOB_RECURSE C_TESTS CONFIGURE_DEPENDS tests/unit/*_test.c)
+file(GLOB MODULE_TESTS CONFIGURE_DEPENDS tests/engine/*_test.c tests/lib/*_test.c tests/net/*_test.c
+  tests/outbound/*_test.c tests/store/*_test.c tests/worker/*_test.c)
+list(APPEND C_TESTS ${MODULE_TESTS})
 # Several times what any test takes on a quiet machine: these bounds only end what hangs.
 set(C_TEST_SECONDS 600)
 set(LONG_TEST_SECONDS 900)
@@ -35,7 +38,8 @@ foreach(source ${C_TESTS})
   if(source MATCHES "tests/store/")
     target_sources(${name} PRIVATE ${STORE_PARTS})
   endif()
-  target_include_directories(${name} PRIVATE tests)
+  target_include_directories(${name} PRIVATE tests tests/engine tests/lib tests/net tests/store
+    tests/worker tests/unit/calendar)
   target_link_libraries(${name} PRIVATE perdura_everything ${CMOCKA_LIBRARY})
   add_dependencies(${name} perdura-spawn)
   add_test(NAME ${name} COMMAND ${name})
@@ -44,7 +48,7 @@ endforeach()
 # What is due is found without walking through what was missed: the test counts the searches.
 target_link_options(plan_test PRIVATE -Wl,--wrap=wall_next)
 # How old logs are goes by the machine's clock, which these tests move.
-foreach(name queue_logs_test queue_log_retention_test)
+foreach(name engine_logs_test engine_log_retention_test)
   target_link_options(${name} PRIVATE -Wl,--wrap=clock_wall_us)
 endforeach()
 
@@ -96,8 +100,8 @@ set_tests_properties(conformance_postgres_test postgres_verify_test postgres_mon
   ENVIRONMENT "PERDURA_TEST_POSTGRES_FILE=${POSTGRES_FILE}")
 
 # What the queue promises holds on both stores: the same tests, each in a schema of its own.
-file(GLOB QUEUE_TESTS CONFIGURE_DEPENDS tests/unit/queue_*_test.c)
-foreach(source ${QUEUE_TESTS})
+file(GLOB ENGINE_TESTS CONFIGURE_DEPENDS tests/engine/engine_*_test.c)
+foreach(source ${ENGINE_TESTS})
   get_filename_component(name ${source} NAME_WE)
   add_test(NAME ${name}_on_postgres COMMAND ${name})
   set_tests_properties(${name}_on_postgres PROPERTIES FIXTURES_REQUIRED postgres

@@ -3,8 +3,8 @@
 #ifndef TESTS_LOG_CHECK_H
 #define TESTS_LOG_CHECK_H
 
-#include "core/logverify.h"
-#include "queue/anchor_file.h"
+#include "core/log/logverify.h"
+#include "engine/logs/anchor_file.h"
 #include "store/log_store.h"
 
 #include <stdio.h>

@@ -16,20 +16,19 @@ ALLOWED = {
     "store": {"base", "calendar", "core"},
     "store/sqlite": {"base", "calendar", "core", "store"},
     "store/postgres": {"base", "calendar", "core", "store"},
-    "queue": {"base", "calendar", "core", "store"},
+    "engine": {"base", "calendar", "core", "store"},
     "net": {"base"},
     "spawn": {"worker"},
-    "worker": {"base", "calendar", "core", "store", "queue", "net"},
+    "worker": {"base", "calendar", "core", "store", "engine", "net"},
     "worker/handlers": {"base", "core", "worker", "net"},
-    "dispatch": {"base", "core", "store", "queue", "net"},
-    "scheduler": {"base", "calendar", "core", "store", "queue"},
-    "recovery": {"base", "calendar", "core", "store", "queue"},
-    "server": {"base", "calendar", "core", "store", "queue", "scheduler", "net", "dispatch"},
-    "node": {"base", "calendar", "core", "store", "queue", "scheduler", "net", "worker", "dispatch",
+    "outbound": {"base", "core", "store", "engine", "net"},
+    "view": {"base", "calendar", "core", "store", "engine"},
+    "server": {"base", "calendar", "core", "store", "engine", "view", "net", "outbound"},
+    "node": {"base", "calendar", "core", "store", "engine", "view", "net", "worker", "outbound",
              "server"},
     "cli": {"base", "calendar", "core", "net", "node"},
-    "lib": {"base", "calendar", "core", "store", "queue", "scheduler", "net", "worker",
-            "worker/handlers", "dispatch"},
+    "lib": {"base", "calendar", "core", "store", "engine", "view", "net", "worker",
+            "worker/handlers", "outbound"},
 }
 EXCEPTIONS = {
     ("store/store_open.c", "store/postgres"),
@@ -43,13 +42,20 @@ def say(path, line, text):
     findings.append(f"{os.path.relpath(path, root)}:{line}: {text}")
 
 
+def layer(folder):
+    """The layer a folder belongs to: the longest of its beginnings that ALLOWED names."""
+    while folder not in ALLOWED and "/" in folder:
+        folder = os.path.dirname(folder)
+    return folder
+
+
 def check_includes(path, name, lines):
-    folder = os.path.dirname(name)
+    folder = layer(os.path.dirname(name))
     for number, line in enumerate(lines, 1):
         match = re.match(r'#include "([^"]+)"', line)
         if not match or "/" not in match.group(1):
             continue
-        target = os.path.dirname(match.group(1))
+        target = layer(os.path.dirname(match.group(1)))
         if target == folder or target in ALLOWED.get(folder, set()):
             continue
         if (name, target) in EXCEPTIONS or target.startswith("worker/handlers") and folder == "worker":

@@ -1,6 +1,6 @@
 /* Every command, in the order help lists them. Adding one means a cmd_*.c file and a line here. */
-#include "cli/command.h"
-#include "cli/help_commands.h"
+#include "cli/frame/command.h"
+#include "cli/commands/help_commands.h"
 
 extern const struct command command_serve;
 extern const struct command command_worker;

@@ -1,6 +1,6 @@
 /* The program: one command line in, one exit code out. */
-#include "cli/command.h"
-#include "cli/secrets.h"
+#include "cli/frame/command.h"
+#include "cli/config/secrets.h"
 #include "node/node.h"
 
 #include <stdlib.h>

@@ -4,8 +4,8 @@
 #define CORE_RENDER_H
 
 #include "base/buf.h"
-#include "core/report.h"
-#include "core/task.h"
+#include "core/task/report.h"
+#include "core/task/task.h"
 
 /* Members of a task that only some replies have; zeros and NULLs leave them out. */
 struct render_extra {

@@ -1,7 +1,7 @@
 #include "core/settings.h"
 
 #include "base/arena.h"
-#include "core/task.h"
+#include "core/task/task.h"
 
 bool settings_type_matches(struct str pattern, struct str type)
 {

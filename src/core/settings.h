@@ -3,8 +3,8 @@
 #ifndef CORE_SETTINGS_H
 #define CORE_SETTINGS_H
 
-#include "core/report.h"
-#include "core/retry.h"
+#include "core/task/report.h"
+#include "core/task/retry.h"
 
 struct arena;
 

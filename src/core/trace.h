@@ -5,7 +5,7 @@
 #define CORE_TRACE_H
 
 #include "core/settings.h"
-#include "core/task.h"
+#include "core/task/task.h"
 
 #define TRACE_PARENT_BYTES 55  /* 00-(32 digits)-(16 digits)-(2 digits) */
 #define TRACE_PARENT_BYTES_MAX 512 /* of a version to come, which may say more behind these */

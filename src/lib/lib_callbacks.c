@@ -2,8 +2,8 @@
  * wake. */
 #include "lib/lib_callbacks.h"
 
-#include "dispatch/callback_secret.h"
-#include "dispatch/webhook.h"
+#include "outbound/callback_secret.h"
+#include "outbound/webhook.h"
 
 #define ALLOW_MAX 256
 

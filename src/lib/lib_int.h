@@ -11,9 +11,9 @@
 #include "base/log.h"
 #include "calendar/zones.h"
 #include "core/bounds.h"
-#include "core/spec.h"
-#include "queue/queue.h"
-#include "worker/source.h"
+#include "core/spec/spec.h"
+#include "engine/engine.h"
+#include "worker/sources/source.h"
 
 struct error_slot; /* the last error of one thread */
 

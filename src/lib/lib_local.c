@@ -8,7 +8,7 @@
 #include "calendar/zones.h"
 #include "lib/lib_callbacks.h"
 #include "lib/lib_validators.h"
-#include "worker/source_local.h"
+#include "worker/sources/source_local.h"
 
 #define DAY_MS INT64_C(86400000)
 #define READERS_KEPT 8                        /* idle ones; more are closed after use */

@@ -4,8 +4,8 @@
 
 #include "base/clock.h"
 #include "core/render.h"
-#include "scheduler/catalog_body.h"
-#include "scheduler/catalog_page.h"
+#include "view/catalog_body.h"
+#include "view/catalog_page.h"
 
 #define REPLY_BYTES_MAX ((size_t)64 << 20)
 

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "net/http_client.h"
-#include "worker/source_remote.h"
+#include "worker/sources/source_remote.h"
 
 #define CLIENTS_KEPT 16           /* idle ones; more are closed after use */
 #define TIMEOUT_MS_DEFAULT 30000

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "lib/lib_int.h"
-#include "worker/validators.h"
+#include "worker/validators/validators.h"
 
 #define LIB_VALIDATORS_MAX 256
 

@@ -1,7 +1,7 @@
 /* `perdura bench`: what this machine does, through the same queue the server uses. */
 #include "base/clock.h"
 #include "node/node.h"
-#include "queue/queue.h"
+#include "engine/engine.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,9 +4,9 @@
 #include "base/buf.h"
 #include "node/node.h"
 #include "store/store.h"
-#include "worker/identity.h"
-#include "worker/process.h"
-#include "worker/process_spawner.h"
+#include "worker/process/identity.h"
+#include "worker/process/process.h"
+#include "worker/process/process_spawner.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "core/settings.h"
-#include "worker/spawner.h"
+#include "worker/process/spawner.h"
 
 /* Warns of each program that is not there: of handlers that run here, on a server of validators. */
 void commands_warn_missing(const struct settings *settings, bool has_store,

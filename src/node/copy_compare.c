@@ -6,7 +6,7 @@
 
 #include "base/hash.h"
 #include "base/json.h"
-#include "core/status.h"
+#include "core/task/status.h"
 
 #define ROW_BYTES_MAX (64 * 1024 * 1024) /* a few texts of a MiB each */
 

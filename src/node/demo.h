@@ -3,7 +3,7 @@
 #ifndef NODE_DEMO_H
 #define NODE_DEMO_H
 
-#include "queue/queue.h"
+#include "engine/engine.h"
 
 /* Adds the demo's handlers (types demo:*) behind those of the configuration. */
 int demo_settings(struct settings *settings, struct arena *arena);

@@ -6,7 +6,7 @@
 #include "node/commands.h"
 #include "node/config_changes.h"
 #include "node/stop_words.h"
-#include "worker/source_remote.h"
+#include "worker/sources/source_remote.h"
 #include "worker/worker.h"
 
 #include <errno.h>

@@ -2,7 +2,7 @@
  * one. Store, queue, callbacks, in-process workers, HTTP; everything else hangs off these. */
 #include "node/node.h"
 #include "base/fault.h"
-#include "dispatch/span_export.h"
+#include "outbound/span_export.h"
 #include "net/loop.h"
 #include "node/commands.h"
 #include "node/config_changes.h"
@@ -10,12 +10,12 @@
 #include "node/serve_stores.h"
 #include "node/service.h"
 #include "node/stop_words.h"
-#include "queue/anchor_file.h"
-#include "server/auth.h"
+#include "engine/logs/anchor_file.h"
+#include "server/door/auth.h"
 #include "server/server.h"
-#include "worker/source_local.h"
-#include "worker/validator_questions.h"
-#include "worker/validators.h"
+#include "worker/sources/source_local.h"
+#include "worker/validators/validator_questions.h"
+#include "worker/validators/validators.h"
 #include "worker/worker.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 #include "node/serve_stores.h"
 
-#include "dispatch/callback_secret.h"
+#include "outbound/callback_secret.h"
 #include "store/store_parts.h"
 
 static void on_notes(void *ctx, const struct task_note *notes, uint32_t count)

@@ -6,9 +6,9 @@
 
 #include "base/arena.h"
 #include "calendar/zones.h"
-#include "dispatch/webhook.h"
-#include "queue/routes.h"
-#include "worker/validators.h"
+#include "outbound/webhook.h"
+#include "engine/stores/routes.h"
+#include "worker/validators/validators.h"
 
 #include <stdatomic.h>
 

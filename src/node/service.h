@@ -6,7 +6,7 @@
 
 #include "base/notify.h"
 #include "net/loop.h"
-#include "queue/queue.h"
+#include "engine/engine.h"
 
 struct service {
     struct notify notify;

@@ -2,8 +2,8 @@
  * verify.c. */
 #include "base/clock.h"
 #include "node/node.h"
-#include "queue/anchor_file.h"
-#include "queue/routes.h"
+#include "engine/logs/anchor_file.h"
+#include "engine/stores/routes.h"
 #include "store/log_store.h"
 
 #include <errno.h>

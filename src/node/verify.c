@@ -1,10 +1,10 @@
 /* perdura verify: the store compared with itself, its checkpoints with their hashes, its logs with
  * their chains and with signed records, also those of an anchor file. Only reads; a store that is
  * in use is seen as it was at one moment. One thread. */
-#include "core/logverify.h"
+#include "core/log/logverify.h"
 #include "node/node.h"
-#include "queue/anchor_file.h"
-#include "queue/routes.h"
+#include "engine/logs/anchor_file.h"
+#include "engine/stores/routes.h"
 #include "store/log_store.h"
 
 #include <stdlib.h>

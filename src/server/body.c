@@ -1,5 +1,5 @@
 /* Members of a request body by a table of names. Strict: a misspelt member is refused and not
- * silently ignored. The task object itself has a table of its own in core/spec.c, reports in
+ * silently ignored. The task object itself has a table of its own in core/spec/spec.c, reports in
  * parse_report.c. Pure, any thread. */
 #include "server/body.h"
 

@@ -5,8 +5,8 @@
 
 #include "core/bounds.h"
 #include "core/render.h"
-#include "scheduler/catalog_body.h"
-#include "scheduler/catalog_page.h"
+#include "view/catalog_body.h"
+#include "view/catalog_page.h"
 #include "server/body.h"
 
 struct catalog_call {

@@ -4,7 +4,7 @@
 #ifndef SERVER_CATALOG_CALL_H
 #define SERVER_CATALOG_CALL_H
 
-#include "scheduler/catalog_view.h"
+#include "view/catalog_view.h"
 #include "server/server_int.h"
 
 /* For functions that run on a reader's thread. */

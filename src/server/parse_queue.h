@@ -5,7 +5,7 @@
 #define SERVER_PARSE_QUEUE_H
 
 #include "base/arena.h"
-#include "queue/queue.h"
+#include "engine/engine.h"
 
 /* object was accepted by json_check. -ERR_INVALID with the field at fault. */
 int parse_queue_patch(struct str object, struct arena *arena, struct queue_patch_request *request,

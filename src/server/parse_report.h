@@ -5,8 +5,8 @@
 #define SERVER_PARSE_REPORT_H
 
 #include "base/arena.h"
-#include "core/report.h"
-#include "queue/queue.h"
+#include "core/task/report.h"
+#include "engine/engine.h"
 
 struct report_item {
     struct str task_id;        /* JSON as it was given, absent = not given */

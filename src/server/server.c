@@ -1,8 +1,8 @@
 /* The server's life: opening, the one entry for every request (permit, find the route, check the
  * query, hand over), and draining. What a route does is in the api_ files. Loop thread.
  * Draining lets long-polls go first, so that it does not last as long as they would. */
-#include "server/door.h"
-#include "server/sampler.h"
+#include "server/door/door.h"
+#include "server/figures/sampler.h"
 #include "server/server_int.h"
 
 #include "core/bounds.h"

@@ -8,7 +8,7 @@
 #include "calendar/zones.h"
 #include "core/settings.h"
 #include "net/loop.h"
-#include "queue/queue.h"
+#include "engine/engine.h"
 #include "store/store.h"
 
 struct server;

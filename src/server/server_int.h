@@ -5,7 +5,7 @@
 #define SERVER_SERVER_INT_H
 
 #include "net/http.h"
-#include "server/auth.h"
+#include "server/door/auth.h"
 #include "server/readers.h"
 #include "server/router.h"
 #include "server/server.h"

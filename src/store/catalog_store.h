@@ -1,15 +1,14 @@
-/* The part of the seam for what people plan with (core/catalog.h): verbs of every store, by the
- * same rules as those of store.h. Write verbs belong to the writer's thread, between begin and
+/* The part of the seam for what people plan with (core/plan/catalog.h): verbs of every store, by
+ * the same rules as those of store.h. Write verbs belong to the writer's thread, between begin and
  * commit; reading verbs take a reader. Arrays of pointers are filled where ids were given (NULL =
- * there is none); all else is given as arrays in the arena.
- *
- * ERR_CONFLICT and ERR_NOT_FOUND are refusals: nothing was changed, and the transaction goes on.
- * Whoever changes the catalog (puts or deletes anything but runs and waits) takes its lock first:
- * what a refusal is decided by stays true then. */
+ * there is none); all else is given as arrays in the arena. ERR_CONFLICT and ERR_NOT_FOUND are
+ * refusals: nothing was changed, and the transaction goes on. Whoever changes the catalog (puts or
+ * deletes anything but runs and waits) takes its lock first: what a refusal is decided by stays
+ * true then. */
 #ifndef STORE_CATALOG_STORE_H
 #define STORE_CATALOG_STORE_H
 
-#include "core/catalog.h"
+#include "core/plan/catalog.h"
 #include "store/store.h"
 
 /* A schedule or recurring pattern goes on: guarded by where it stood. */

@@ -8,7 +8,7 @@
 
 #include "base/arena.h"
 #include "base/map.h"
-#include "core/task.h"
+#include "core/task/task.h"
 
 #define HELD_BYTES_MAX (16 * 1024 * 1024)
 

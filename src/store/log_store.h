@@ -1,12 +1,13 @@
-/* The part of the seam for what makes logs tamper-evident (core/logchain.h, core/loganchor.h):
- * verbs of every store, by the same rules as those of store.h. logs_insert chains the lines and, in
- * the same transaction, notes where each chain stands; here the notes become records. */
+/* The part of the seam for what makes logs tamper-evident (core/log/logchain.h,
+ * core/log/loganchor.h): verbs of every store, by the same rules as those of store.h. logs_insert
+ * chains the lines and, in the same transaction, notes where each chain stands; here the notes
+ * become records. */
 #ifndef STORE_LOG_STORE_H
 #define STORE_LOG_STORE_H
 
 #include "base/map.h"
-#include "core/loganchor.h"
-#include "core/logmac.h"
+#include "core/log/loganchor.h"
+#include "core/log/logmac.h"
 #include "store/store.h"
 
 /* Cuts (or blanks) that a transaction made: who sets store.cuts to one of these is told. */

@@ -4,7 +4,7 @@
 #ifndef STORE_MEASURE_STORE_H
 #define STORE_MEASURE_STORE_H
 
-#include "core/execution_hours.h"
+#include "core/measure/execution_hours.h"
 #include "store/store.h"
 
 struct queue_wait {

@@ -1,10 +1,10 @@
-/* The part of the seam for recovery (core/recovery.h): verbs of every store, by the same rules as
- * those of store.h. Write verbs belong to the writer's thread, between begin and commit; reading
+/* The part of the seam for recovery (core/task/recovery.h): verbs of every store, by the same rules
+ * as those of store.h. Write verbs belong to the writer's thread, between begin and commit; reading
  * verbs take a reader. What is given lives in the arena. */
 #ifndef STORE_RECOVERY_STORE_H
 #define STORE_RECOVERY_STORE_H
 
-#include "core/recovery.h"
+#include "core/task/recovery.h"
 #include "store/store.h"
 
 struct recovery_filter {

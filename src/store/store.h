@@ -13,11 +13,11 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/log.h"
-#include "core/logchain.h"
+#include "core/log/logchain.h"
 #include "core/rate.h"
-#include "core/report.h"
+#include "core/task/report.h"
 #include "core/settings.h"
-#include "core/task.h"
+#include "core/task/task.h"
 
 #include <stdatomic.h>
 
@@ -98,7 +98,7 @@ struct log_entry {
     struct str message;
     struct str context;
     int64_t logged_at_us;
-    struct str chain_hash; /* made by the store at the insert (core/logchain.h); reads only */
+    struct str chain_hash; /* made by the store at the insert (core/log/logchain.h); reads only */
     int64_t attempt_number; /* reads only */
     bool removed; /* retention has taken message and context; reads only */
 };

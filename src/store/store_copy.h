@@ -2,8 +2,8 @@
  * neutral form in between. What a store keeps beside them (counts, waiting rows, sequences) is made
  * anew at the end. What belongs to the nodes that ran the source stays behind: who led, which
  * worker was the node's own, marks of transactions. Nobody else may have the stores open. */
-#ifndef STORE_COPY_H
-#define STORE_COPY_H
+#ifndef STORE_STORE_COPY_H
+#define STORE_STORE_COPY_H
 
 #include "store/store.h"
 

@@ -7,8 +7,8 @@
 #include <stdatomic.h>
 
 #include "base/log.h"
-#include "worker/process.h"
-#include "worker/source.h"
+#include "worker/process/process.h"
+#include "worker/sources/source.h"
 
 /* Why a handler shall stop; a greater one replaces a smaller one. */
 enum stop_reason { STOP_NONE, STOP_PAUSE, STOP_SHUTDOWN, STOP_CANCEL, STOP_LOST };

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "worker/control_line.h"
+#include "worker/process/control_line.h"
 
 #define ELEMENTS_FIRST 64
 #define START_LINGER_MS 3      /* a lone `start` waits this long for the outcome of a quick task */

@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 
 #include "base/log.h"
-#include "worker/source.h"
+#include "worker/sources/source.h"
 
 #define REPORTER_ELEMENTS_MAX 4096 /* of one batch; two batches exist */
 #define REPORTER_BYTES_MAX (4 * 1024 * 1024) /* texts of one batch, unless it is a single report */

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "core/bounds.h"
-#include "worker/control_line.h"
+#include "worker/process/control_line.h"
 #include "worker/worker_int.h"
 
 #define SOURCE_STACK_BYTES (512 * 1024) /* threads that call the source, which may speak TLS */

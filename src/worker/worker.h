@@ -7,8 +7,8 @@
 #include "base/log.h"
 #include "core/settings.h"
 #include "worker/handlers/handler_function.h"
-#include "worker/source.h"
-#include "worker/spawner.h"
+#include "worker/sources/source.h"
+#include "worker/process/spawner.h"
 
 #define WORKER_SLOTS_MAX 1024
 #define WORKER_BATCH_MAX 256

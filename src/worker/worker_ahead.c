@@ -4,7 +4,7 @@
  * claimed ahead and finds all slots busy for longer than that is given back. Only for functions: a
  * process costs more than its claim. Everything here is called with the worker's lock held. */
 #include "base/clock.h"
-#include "worker/control_line.h"
+#include "worker/process/control_line.h"
 #include "worker/worker_int.h"
 
 #define AHEAD_US (20 * CLOCK_MS_US)  /* of work; far below what anybody waits for on purpose */

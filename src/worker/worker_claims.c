@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "core/bounds.h"
-#include "worker/control_line.h"
+#include "worker/process/control_line.h"
 #include "worker/worker_int.h"
 
 #define BACK_OFF_FIRST_MS 50

@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/fault.h"
-#include "worker/control_line.h"
+#include "worker/process/control_line.h"
 #include "worker/worker_int.h"
 
 #define WATCH_US_MAX 1000 /* a commit takes less, or it does not matter */

@@ -6,7 +6,7 @@
  * them. What kills at once is alone then, and neighbours that run shorter than that do not become
  * poison with it (C6, F-H2). Commands have processes of their own and need none of this. */
 #include "base/clock.h"
-#include "worker/control_line.h"
+#include "worker/process/control_line.h"
 #include "worker/worker_int.h"
 
 #define LOOK_MS 100                        /* for a stop meanwhile */

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "core/loganchor.h"
+#include "core/log/loganchor.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "net/http_client.h"
-#include "worker/source_remote_json.h"
+#include "worker/sources/source_remote_json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

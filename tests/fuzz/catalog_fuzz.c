@@ -10,9 +10,9 @@
 #include "base/json.h"
 #include "calendar_zones.h"
 #include "core/bounds.h"
-#include "core/catalog_parse.h"
-#include "core/catalog_render.h"
-#include "core/plan.h"
+#include "core/plan/catalog_parse.h"
+#include "core/plan/catalog_render.h"
+#include "core/plan/plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

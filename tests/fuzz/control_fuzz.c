@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "worker/control_line.h"
+#include "worker/process/control_line.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 #include "calendar/cron.h"
-#include "core/crontab.h"
+#include "core/plan/crontab.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

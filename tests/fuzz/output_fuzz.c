@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/err.h"
-#include "worker/output_line.h"
+#include "worker/process/output_line.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "core/redact.h"
+#include "core/log/redact.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "core/bounds.h"
 #include "core/render.h"
-#include "core/spec.h"
+#include "core/spec/spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,11 +6,11 @@
 
 #include "base/clock.h"
 #include "base/uuid7.h"
-#include "cli/command.h"
-#include "cli/config.h"
+#include "cli/frame/command.h"
+#include "cli/config/config.h"
 #include "core/bounds.h"
-#include "core/report.h"
-#include "core/spec.h"
+#include "core/task/report.h"
+#include "core/spec/spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

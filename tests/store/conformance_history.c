@@ -5,7 +5,7 @@
 #include "base/hash.h"
 
 #include "core/bounds.h"
-#include "core/checkpoint.h"
+#include "core/task/checkpoint.h"
 
 static uint32_t read_events(struct conformance *c, const struct uuid *id, int64_t before,
                             uint32_t limit, struct task_event **events)

@@ -1,7 +1,7 @@
 /* The conformance suite on the PostgreSQL store: a schema per test. */
 #include "conformance.h"
 
-#include "unit/pg_schema.h"
+#include "pg_schema.h"
 
 static void harm(const char *where)
 {

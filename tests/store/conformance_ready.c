@@ -2,7 +2,7 @@
  * C5), however long the line is and whatever happens to tasks at its head, middle and end. */
 #include "conformance.h"
 
-#include "core/order.h"
+#include "core/task/order.h"
 
 #define MANY 2600 /* beyond any window a store may keep in memory */
 

@@ -4,7 +4,7 @@
 #include "conformance.h"
 #include "vfs_shim.h"
 
-#include "queue/queue.h"
+#include "engine/engine.h"
 
 #include <errno.h>
 #include <fcntl.h>

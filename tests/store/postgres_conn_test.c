@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "unit/pg_schema.h"
+#include "pg_schema.h"
 
 static const struct pg_statement lock = {"lock", "SELECT v FROM held FOR UPDATE"};
 static const struct pg_statement nonsense = {"nonsense", "SELECT 1 / (v - v) FROM held"};

@@ -4,7 +4,7 @@
 #include "conformance.h"
 
 #include "store/postgres/pg_partitions.h"
-#include "unit/pg_schema.h"
+#include "pg_schema.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
 #include "conformance.h"
 
 #include "store/postgres/pg_int.h"
-#include "unit/pg_schema.h"
+#include "pg_schema.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * which verify names. For this store only; what every store must do is in conformance_*.c. */
 #include "conformance.h"
 
-#include "core/order.h"
+#include "core/task/order.h"
 
 #include <sqlite3.h>
 #include <stdio.h>

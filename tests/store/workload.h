@@ -5,7 +5,7 @@
 #ifndef TESTS_STORE_WORKLOAD_H
 #define TESTS_STORE_WORKLOAD_H
 
-#include "queue/queue.h"
+#include "engine/engine.h"
 
 #include <stdatomic.h>
 

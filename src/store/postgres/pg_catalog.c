@@ -4,7 +4,7 @@
  * stays true. Writer's thread only. */
 #include "store/postgres/pg_catalog.h"
 
-#include "core/spec.h"
+#include "core/spec/spec.h"
 
 #define PRIORITY_BYTES 24
 

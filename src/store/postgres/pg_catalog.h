@@ -1,6 +1,6 @@
 /* Inside of the PostgreSQL store: what its files about jobs, schedules and the like share. */
-#ifndef STORE_PG_CATALOG_H
-#define STORE_PG_CATALOG_H
+#ifndef STORE_POSTGRES_PG_CATALOG_H
+#define STORE_POSTGRES_PG_CATALOG_H
 
 #include "store/catalog_store.h"
 #include "store/postgres/pg_int.h"

@@ -3,7 +3,7 @@
  * with a connection of its own. */
 #include "store/postgres/pg_catalog.h"
 
-#include "core/spec.h"
+#include "core/spec/spec.h"
 
 const char pg_category_columns[] =
     "c.id, c.namespace, c.name, c.description, c.default_priority, c.default_timeout::bigint, "

@@ -4,8 +4,8 @@
  *
  * A statement is prepared by the server when it is first used; behind a pooler that gives every
  * transaction another server connection none is (`pooler: transaction`). */
-#ifndef STORE_PG_CONN_H
-#define STORE_PG_CONN_H
+#ifndef STORE_POSTGRES_PG_CONN_H
+#define STORE_POSTGRES_PG_CONN_H
 
 #include "base/err.h"
 #include "base/log.h"

@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "core/bounds.h"
-#include "core/checkpoint.h"
+#include "core/task/checkpoint.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -2,8 +2,8 @@
  * the writer's thread; readers have connections of their own. Other nodes write to the same tables:
  * whatever was read may have changed, so a task is written only where its row still is what was
  * seen (`rev`), and a transaction that finds otherwise fails as a whole and is tried again. */
-#ifndef STORE_PG_INT_H
-#define STORE_PG_INT_H
+#ifndef STORE_POSTGRES_PG_INT_H
+#define STORE_POSTGRES_PG_INT_H
 
 #include "store/postgres/pg_conn.h"
 #include "store/postgres/pg_rows.h"

@@ -3,8 +3,8 @@
  * follows the database's clock. Everything it knows is a hint or guarded elsewhere: leadership is
  * checked again inside the transactions it protects, and whoever hears nothing looks by himself
  * after a while. */
-#ifndef STORE_PG_KEEPER_H
-#define STORE_PG_KEEPER_H
+#ifndef STORE_POSTGRES_PG_KEEPER_H
+#define STORE_POSTGRES_PG_KEEPER_H
 
 #include "store/postgres/pg_int.h"
 

@@ -2,8 +2,8 @@
  * statements that work on many rows at once (unnest). The bytes of a call lie in one buffer that is
  * used again by the next. Appending never fails by itself; look at bytes.failed once before the
  * statement is sent. */
-#ifndef STORE_PG_PARAMS_H
-#define STORE_PG_PARAMS_H
+#ifndef STORE_POSTGRES_PG_PARAMS_H
+#define STORE_POSTGRES_PG_PARAMS_H
 
 #include "base/buf.h"
 #include "base/uuid7.h"

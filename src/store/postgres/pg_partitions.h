@@ -2,8 +2,8 @@
  * them is kept any more. A thread of the leader's, with a connection of its own, does both, so that
  * the writer never waits for a lock that only tidying needs. What is looked at before a month goes
  * is in migration 0002. */
-#ifndef STORE_PG_PARTITIONS_H
-#define STORE_PG_PARTITIONS_H
+#ifndef STORE_POSTGRES_PG_PARTITIONS_H
+#define STORE_POSTGRES_PG_PARTITIONS_H
 
 #include "store/postgres/pg_int.h"
 

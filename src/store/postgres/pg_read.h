@@ -1,8 +1,8 @@
 /* A reader: a connection of its own that cannot write and gives up after a few seconds; shared by
  * the files that read. Nothing here looks at the writer's memory. Each reader belongs to one
  * thread. */
-#ifndef STORE_PG_READ_H
-#define STORE_PG_READ_H
+#ifndef STORE_POSTGRES_PG_READ_H
+#define STORE_POSTGRES_PG_READ_H
 
 #include "store/postgres/pg_int.h"
 

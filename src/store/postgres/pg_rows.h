@@ -2,11 +2,11 @@
  * statements that insert, change and select many rows at once, and the code that fills them. A
  * column holds NULL where the struct holds its default, so that what most tasks leave empty costs
  * nothing; a statement names only the columns that some row of the batch needs. */
-#ifndef STORE_PG_ROWS_H
-#define STORE_PG_ROWS_H
+#ifndef STORE_POSTGRES_PG_ROWS_H
+#define STORE_POSTGRES_PG_ROWS_H
 
 #include "base/arena.h"
-#include "core/task.h"
+#include "core/task/task.h"
 #include "store/postgres/pg_conn.h"
 
 #define PG_NOT_OPENED INT64_MIN /* the first event is a row of its own */

@@ -1,6 +1,6 @@
 /* The statements of sql/, by name: declared here once, their text is in sql/NAME-OF-TABLE.sql. */
-#ifndef STORE_PG_SQL_H
-#define STORE_PG_SQL_H
+#ifndef STORE_POSTGRES_PG_SQL_H
+#define STORE_POSTGRES_PG_SQL_H
 
 #include "base/err.h"
 #include "store/postgres/pg_conn.h"

@@ -1,6 +1,6 @@
 /* Names of the statements in sql/catalog.sql and sql/runs.sql. */
-#ifndef STORE_PG_SQL_CATALOG_H
-#define STORE_PG_SQL_CATALOG_H
+#ifndef STORE_POSTGRES_PG_SQL_CATALOG_H
+#define STORE_POSTGRES_PG_SQL_CATALOG_H
 
 #define PG_CATALOG_STATEMENTS(X)                                                                \
     X(catalog_lock) X(catalog_version) X(categories_all) X(category_by_id) X(category_named)    \

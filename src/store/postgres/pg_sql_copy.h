@@ -1,6 +1,6 @@
 /* The statements of sql/copy.sql, by name. */
-#ifndef STORE_PG_SQL_COPY_H
-#define STORE_PG_SQL_COPY_H
+#ifndef STORE_POSTGRES_PG_SQL_COPY_H
+#define STORE_POSTGRES_PG_SQL_COPY_H
 
 #define PG_COPY_STATEMENTS(X)                                                                   \
     X(copy_settings) X(copy_ready) X(copy_parked) X(copy_due) X(copy_held) X(copy_settled)      \

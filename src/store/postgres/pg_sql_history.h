@@ -1,6 +1,6 @@
 /* Names of the statements in sql/history.sql. */
-#ifndef STORE_PG_SQL_HISTORY_H
-#define STORE_PG_SQL_HISTORY_H
+#ifndef STORE_POSTGRES_PG_SQL_HISTORY_H
+#define STORE_POSTGRES_PG_SQL_HISTORY_H
 
 #define PG_HISTORY_STATEMENTS(X)                                                                \
     X(events_insert) X(executions_save) X(executions_save_keyed) X(execution_by_key)            \

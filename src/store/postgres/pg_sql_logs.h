@@ -1,6 +1,6 @@
 /* Names of the statements in sql/logs.sql. */
-#ifndef STORE_PG_SQL_LOGS_H
-#define STORE_PG_SQL_LOGS_H
+#ifndef STORE_POSTGRES_PG_SQL_LOGS_H
+#define STORE_POSTGRES_PG_SQL_LOGS_H
 
 #define PG_LOG_STATEMENTS(X)                                                                    \
     X(logs_last) X(logs_insert) X(heads_take) X(anchor_lock) X(anchor_last) X(anchor_insert)    \

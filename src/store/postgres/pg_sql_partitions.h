@@ -1,6 +1,6 @@
 /* Names of the statements in sql/partitions.sql and sql/check.sql. */
-#ifndef STORE_PG_SQL_PARTITIONS_H
-#define STORE_PG_SQL_PARTITIONS_H
+#ifndef STORE_POSTGRES_PG_SQL_PARTITIONS_H
+#define STORE_POSTGRES_PG_SQL_PARTITIONS_H
 
 #define PG_PARTITION_STATEMENTS(X)                                                              \
     X(months_settings) X(months_missing) X(month_make) X(months_old) X(month_drop)              \

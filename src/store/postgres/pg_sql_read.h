@@ -1,7 +1,7 @@
 /* Names of the statements in sql/read.sql. Those that begin with list_by_ are parts: each is put
  * into list_tasks, which makes the statement of one way to find tasks. */
-#ifndef STORE_PG_SQL_READ_H
-#define STORE_PG_SQL_READ_H
+#ifndef STORE_POSTGRES_PG_SQL_READ_H
+#define STORE_POSTGRES_PG_SQL_READ_H
 
 #define PG_READ_STATEMENTS(X)                                                                   \
     X(read_task) X(read_dependencies) X(read_dependents) X(read_result) X(read_events)          \

@@ -1,6 +1,6 @@
 /* Names of the statements in sql/registry.sql and sql/verify.sql. */
-#ifndef STORE_PG_SQL_REGISTRY_H
-#define STORE_PG_SQL_REGISTRY_H
+#ifndef STORE_POSTGRES_PG_SQL_REGISTRY_H
+#define STORE_POSTGRES_PG_SQL_REGISTRY_H
 
 #define PG_REGISTRY_STATEMENTS(X)                                                               \
     X(outbox_insert) X(outbox_due) X(outbox_next) X(outbox_update) X(outbox_delete)             \

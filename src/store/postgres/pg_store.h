@@ -1,6 +1,6 @@
 /* The door of the PostgreSQL store: what the store's opener names. Places are connection URLs. */
-#ifndef STORE_PG_STORE_H
-#define STORE_PG_STORE_H
+#ifndef STORE_POSTGRES_PG_STORE_H
+#define STORE_POSTGRES_PG_STORE_H
 
 #include "store/store.h"
 

@@ -5,7 +5,7 @@
 #include "store/postgres/pg_int.h"
 
 #include "base/hash.h"
-#include "core/checkpoint.h"
+#include "core/task/checkpoint.h"
 
 #include <stdio.h>
 

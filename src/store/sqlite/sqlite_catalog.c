@@ -3,7 +3,7 @@
  * Writer's thread only. */
 #include "store/sqlite/sqlite_catalog.h"
 
-#include "core/spec.h"
+#include "core/spec/spec.h"
 
 #define PRIORITY_BYTES 24
 

@@ -1,6 +1,6 @@
 /* Inside of the SQLite store: what its files about jobs, schedules and the like share. */
-#ifndef STORE_SQLITE_CATALOG_H
-#define STORE_SQLITE_CATALOG_H
+#ifndef STORE_SQLITE_SQLITE_CATALOG_H
+#define STORE_SQLITE_SQLITE_CATALOG_H
 
 #include "store/catalog_store.h"
 #include "store/sqlite/sqlite_int.h"

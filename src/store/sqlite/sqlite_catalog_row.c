@@ -3,7 +3,7 @@
  * Any thread, with a connection of its own. */
 #include "store/sqlite/sqlite_catalog.h"
 
-#include "core/spec.h"
+#include "core/spec/spec.h"
 
 const char sqlite_category_columns[] =
     "c.id, c.namespace, c.name, c.description, c.default_priority, c.default_timeout, "

@@ -3,8 +3,8 @@
  * one write, at the sync. Only the log of the one writing connection: everything else goes to the
  * VFS that was the default before. Needs synchronous=FULL, where no commit is seen by others before
  * its sync. One thread, the writer's. */
-#ifndef STORE_SQLITE_GATHER_H
-#define STORE_SQLITE_GATHER_H
+#ifndef STORE_SQLITE_SQLITE_GATHER_H
+#define STORE_SQLITE_SQLITE_GATHER_H
 
 #include <sqlite3.h>
 #include <stdbool.h>

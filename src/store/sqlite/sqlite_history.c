@@ -3,7 +3,7 @@
  * and ask nothing. Logs are in sqlite_logs.c, removing old history in sqlite_prune.c. Writer's
  * thread only. */
 #include "core/bounds.h"
-#include "core/checkpoint.h"
+#include "core/task/checkpoint.h"
 #include "store/sqlite/sqlite_int.h"
 
 static void bind_word(sqlite3_stmt *stmt, int at, const char *word)

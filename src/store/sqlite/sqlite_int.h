@@ -1,8 +1,8 @@
 /* Inside of the SQLite store; nobody outside this folder includes it.
  * One process owns the file; one connection writes and checkpoints, on the writer's thread.
  * Readers have connections of their own. Statements are prepared once, on first use. */
-#ifndef STORE_SQLITE_INT_H
-#define STORE_SQLITE_INT_H
+#ifndef STORE_SQLITE_SQLITE_INT_H
+#define STORE_SQLITE_SQLITE_INT_H
 
 #include "base/map.h"
 #include "store/sqlite/sqlite_gather.h"

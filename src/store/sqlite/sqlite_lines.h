@@ -4,13 +4,13 @@
  *
  * Every ready task of a lane at or before its `boundary` is in the window, every later one is in
  * the index only. Writer's thread only. */
-#ifndef STORE_SQLITE_LINES_H
-#define STORE_SQLITE_LINES_H
+#ifndef STORE_SQLITE_SQLITE_LINES_H
+#define STORE_SQLITE_SQLITE_LINES_H
 
 #include "base/err.h"
 #include "base/map.h"
-#include "core/status.h"
-#include "core/task.h"
+#include "core/task/status.h"
+#include "core/task/task.h"
 
 #define LINE_REFILL 256     /* one refill query per 256 claims */
 #define LINE_WINDOW_MAX 1024 /* 16 kB per busy lane */

@@ -1,7 +1,7 @@
 /* A statement that is put together at run time: its text, and the values its question marks stand
  * for, in order. For lists with filters; belongs to one reader. */
-#ifndef STORE_SQLITE_QUERY_H
-#define STORE_SQLITE_QUERY_H
+#ifndef STORE_SQLITE_SQLITE_QUERY_H
+#define STORE_SQLITE_SQLITE_QUERY_H
 
 #include "store/sqlite/sqlite_int.h"
 

@@ -1,7 +1,7 @@
 /* A reader with the time limit of its calls; shared by the files that read. Each reader belongs to
  * one thread. */
-#ifndef STORE_SQLITE_READ_H
-#define STORE_SQLITE_READ_H
+#ifndef STORE_SQLITE_SQLITE_READ_H
+#define STORE_SQLITE_SQLITE_READ_H
 
 #include "store/sqlite/sqlite_int.h"
 

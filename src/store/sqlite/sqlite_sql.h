@@ -1,7 +1,7 @@
 /* Prepared statements of one connection, found by name in the embedded .sql files, and what their
  * failures mean. A statement name is declared here once; its text is in sql/NAME-OF-TABLE.sql. */
-#ifndef STORE_SQLITE_SQL_H
-#define STORE_SQLITE_SQL_H
+#ifndef STORE_SQLITE_SQLITE_SQL_H
+#define STORE_SQLITE_SQLITE_SQL_H
 
 #include "base/err.h"
 #include "base/str.h"

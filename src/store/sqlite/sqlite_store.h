@@ -1,6 +1,6 @@
 /* The door of the SQLite store: what the store's opener names. Paths are files. */
-#ifndef STORE_SQLITE_STORE_H
-#define STORE_SQLITE_STORE_H
+#ifndef STORE_SQLITE_SQLITE_STORE_H
+#define STORE_SQLITE_SQLITE_STORE_H
 
 #include "store/store.h"
 

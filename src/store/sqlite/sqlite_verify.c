@@ -1,7 +1,7 @@
 /* Compares the store with itself: SQLite's own checks, then ours, each a statement of
  * sql/verify.sql that gives one line per finding, then the hashes of the checkpoints. Only reads;
  * works on a store that is open for use and on one that is only looked at. */
-#include "core/checkpoint.h"
+#include "core/task/checkpoint.h"
 #include "base/hash.h"
 #include "store/sqlite/sqlite_int.h"
 

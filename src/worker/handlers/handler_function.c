@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "core/bounds.h"
-#include "worker/control_line.h"
-#include "worker/output_line.h"
+#include "worker/process/control_line.h"
+#include "worker/process/output_line.h"
 
 struct function_call {
     struct handler_run *run;

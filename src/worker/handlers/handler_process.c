@@ -6,8 +6,8 @@
 
 #include "base/json.h"
 #include "core/bounds.h"
-#include "worker/control_line.h"
-#include "worker/output_line.h"
+#include "worker/process/control_line.h"
+#include "worker/process/output_line.h"
 
 #define ENVIRONMENT_MAX 256 /* variables a rule may add, and the allow-list, each */
 #define CONTROL_ARENA_BYTES (2 * PROCESS_CONTROL_LINE_BYTES)

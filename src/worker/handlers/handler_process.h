@@ -5,7 +5,7 @@
 
 #include "core/settings.h"
 #include "worker/handler.h"
-#include "worker/identity.h"
+#include "worker/process/identity.h"
 
 /* handler.what is a struct handler_rule with a command. */
 extern const struct handler_verbs handler_process_verbs;

@@ -1,0 +1,253 @@
+/* perdura enqueue: one task from flags. Every flag with a field goes into the request as it is;
+ * only dependencies and waiting need code. One thread. */
+#include "base/json.h"
+#include "base/uuid7.h"
+#include "cli/commands/task_wait.h"
+#include "cli/frame/view.h"
+#include "core/bounds.h"
+#include "core/trace.h"
+
+#define BODY_BYTES_MAX (8 * 1024 * 1024)
+
+static const struct flag flags[] = {
+    {.name = "payload", .type = FLAG_JSON, .value = "JSON|@FILE|-", .field = "payload",
+     .help = "the task's input: JSON, a file, or stdin"},
+    {.name = "queue", .type = FLAG_TEXT, .value = "QUEUE", .field = "queue",
+     .help = "queue it waits in; created on first use (the server's default is 'default')"},
+    {.name = "priority", .type = FLAG_PRIORITY, .value = "P", .field = "priority",
+     .help = "-1000 to 1000, higher first, or low, medium, high, critical"},
+    {.name = "delay", .type = FLAG_DURATION, .value = "D", .field = "delay_ms",
+     .help = "wait at least this long before it runs"},
+    {.name = "at", .type = FLAG_TIME, .value = "TIME", .field = "run_at",
+     .help = "do not run it before this time: RFC 3339 or +5m"},
+    {.name = "key", .type = FLAG_TEXT, .value = "KEY", .field = "idempotency_key",
+     .help = "idempotency key: a second task of this type with this key is not made, you get the "
+             "first"},
+    {.name = "depends-on", .type = FLAG_LIST, .value = "ID[:KIND]…",
+     .help = "wait for these tasks, a,b or repeated; KIND is success (default), completion or "
+             "failure"},
+    {.name = "wait", .type = FLAG_BOOL,
+     .help = "wait until it ends, then print its result; exit code 1 unless it completed"},
+    {.name = "wait-timeout", .type = FLAG_DURATION, .value = "D",
+     .help = "wait at most this long"},
+    {.name = "name", .type = FLAG_TEXT, .value = "TEXT", .field = "name",
+     .help = "a name for people"},
+    {.name = "data", .type = FLAG_JSON, .value = "JSON|@FILE|-", .field = "data",
+     .help = "first value of the data a handler may replace"},
+    {.name = "timeout", .type = FLAG_DURATION, .value = "D", .field = "timeout_ms",
+     .help = "longest run of one attempt"},
+    {.name = "max-retries", .type = FLAG_INT, .value = "N", .field = "max_retries", .min = 0,
+     .max = BOUND_RETRIES, .help = "retries after the first attempt"},
+    {.name = "max-crashes", .type = FLAG_INT, .value = "N", .field = "max_crashes", .min = 0,
+     .max = BOUND_RETRIES, .help = "how many lost workers before the task is given up"},
+    {.name = "max-continuations", .type = FLAG_INT, .value = "N", .field = "max_continuations",
+     .min = 0, .max = BOUND_RETRIES, .help = "how often a handler may continue later"},
+    {.name = "retry-policy", .type = FLAG_WORD, .value = "POLICY", .field = "retry_policy",
+     .choices = "polynomial|exponential|linear|fixed", .help = "how the delay grows"},
+    {.name = "retry-delay", .type = FLAG_DURATION, .value = "D", .field = "retry_delay_ms",
+     .help = "base of the delay between attempts"},
+    {.name = "max-retry-delay", .type = FLAG_DURATION, .value = "D",
+     .field = "max_retry_delay_ms", .help = "longest delay between attempts"},
+    {.name = "user-id", .type = FLAG_TEXT, .value = "ID", .field = "user_id",
+     .help = "the user it belongs to"},
+    {.name = "external-id", .type = FLAG_TEXT, .value = "ID", .field = "external_id",
+     .help = "its id in another system"},
+    {.name = "context-key", .type = FLAG_TEXT, .value = "KEY", .field = "context_key",
+     .help = "what it is about, to find it by"},
+    {.name = "correlation-id", .type = FLAG_TEXT, .value = "ID", .field = "correlation_id",
+     .help = "passed on to targets and logs"},
+    {.name = "traceparent", .type = FLAG_TEXT, .value = "CONTEXT", .field = "traceparent",
+     .env = "TRACEPARENT", .help = "W3C trace context the task is part of"},
+    {.name = "tracestate", .type = FLAG_TEXT, .value = "STATE", .field = "tracestate",
+     .help = "the context's vendor part"},
+    {.name = "tag", .type = FLAG_LIST, .value = "TAG", .field = "tags",
+     .help = "tags, a,b or repeated"},
+    {.name = "metadata", .type = FLAG_JSON, .value = "JSON|@FILE|-", .field = "metadata",
+     .help = "a small JSON object"},
+    {.name = "category", .type = FLAG_TEXT, .value = "NAME", .field = "category",
+     .help = "category; gives queue, priority, retries, time-out and windows where the task sets "
+             "none"},
+    {.name = "limit-key", .type = FLAG_TEXT, .value = "KEY", .field = "limit_key",
+     .help = "the key that the queue's limits per key count"},
+    {.name = "workflow-id", .type = FLAG_TEXT, .value = "ID", .field = "workflow_id",
+     .help = "workflow it belongs to"},
+    {.name = "hash-input", .type = FLAG_BOOL, .field = "hash_input",
+     .help = "a second task of this type with an equal payload is not made, you get the first"},
+    {.name = "hash-field", .type = FLAG_LIST, .value = "POINTER", .field = "hash_fields",
+     .help = "compare only these parts of the payload"},
+    {.name = "unique-until", .type = FLAG_WORD, .value = "WHEN", .field = "unique_until",
+     .choices = "ended|forever", .help = "how long the key and the hash count"},
+    {.name = "on-unsatisfied", .type = FLAG_WORD, .value = "WHAT", .field = "on_unsatisfied",
+     .choices = "cancel|fail|run", .help = "what to do when a dependency does not end as required"},
+    {.name = "stall-after", .type = FLAG_DURATION, .value = "D", .field = "stall_after_ms",
+     .help = "a handler silent this long counts as lost, and its task is recovered"},
+    {.name = "recovery-priority", .type = FLAG_INT, .value = "N", .field = "recovery_priority",
+     .min = -BOUND_PRIORITY, .max = BOUND_PRIORITY,
+     .help = "lost tasks with a larger number are recovered first"},
+    {.name = "no-auto-recovery", .type = FLAG_NO, .field = "auto_recovery",
+     .help = "leave it orphaned when its worker is lost"},
+    {.name = "callback-url", .type = FLAG_TEXT, .value = "URL", .field = "callback_url",
+     .help = "URL to call when the task ends"},
+    {0}};
+
+/* ID or ID:kind; ids have no colon. */
+static void write_dependency(struct buf *body, struct str item)
+{
+    const char *colon = memchr(item.data, ':', item.len);
+    size_t len = colon ? (size_t)(colon - item.data) : item.len;
+
+    if (!colon) {
+        json_write_string(body, item);
+        return;
+    }
+    buf_byte(body, '{');
+    json_write_member_string(body, "task", str_span(item.data, len));
+    buf_byte(body, ',');
+    json_write_member_string(body, "type", str_span(colon + 1, item.len - len - 1));
+    buf_byte(body, '}');
+}
+
+/* Further ids may stand behind the flag's first, as in --depends-on A B: they are the arguments
+ * behind TYPE. */
+static int check_arguments(struct call *call)
+{
+    bool depends = call_given(call, "depends-on");
+    struct uuid type;
+
+    if (depends && uuid_parse(call->args[0], &type))
+        return err_set(&call->err, ERR_USAGE, "'" STR_FMT "' is an id, not a type; give the type "
+                       "before --depends-on", STR_ARG(call->args[0]));
+    for (uint32_t i = 1; i < call->args_count; i++) {
+        struct str id = call->args[i];
+        const char *colon = memchr(id.data, ':', id.len);
+        struct uuid parsed;
+
+        if (colon)
+            id.len = (size_t)(colon - id.data);
+        if (!depends || !uuid_parse(id, &parsed))
+            return err_set(&call->err, ERR_USAGE, "'perdura enqueue' does not know what to do "
+                           "with '" STR_FMT "'; 'perdura enqueue --help' shows its arguments",
+                           STR_ARG(call->args[i]));
+    }
+    return 0;
+}
+
+/* Inside of a handler the variable has its context; elsewhere it may be anybody's. */
+static void write_inherited_trace(struct call *call, struct buf *body)
+{
+    struct trace_context context;
+    struct str parent = call_text(call, "traceparent");
+
+    if (call_given(call, "traceparent") || !trace_parse(parent, &context))
+        return;
+    buf_byte(body, ',');
+    json_write_member_string(body, "traceparent", parent);
+}
+
+static int write_body(struct call *call, struct buf *body)
+{
+    struct str *items;
+    uint32_t count;
+    uint32_t more = call->args_count - 1;
+    int rc = call_list(call, "depends-on", &items, &count);
+
+    if (rc < 0)
+        return rc;
+    buf_byte(body, '{');
+    json_write_member_string(body, "type", call->args[0]);
+    if (count + more > 0)
+        buf_text(body, ",\"depends_on\":[");
+    for (uint32_t i = 0; i < count + more; i++) {
+        if (i > 0)
+            buf_byte(body, ',');
+        write_dependency(body, i < count ? items[i] : call->args[1 + i - count]);
+    }
+    if (count + more > 0)
+        buf_byte(body, ']');
+    rc = call_write_fields(call, body);
+    write_inherited_trace(call, body);
+    buf_byte(body, '}');
+    return rc;
+}
+
+static int wait_for(struct call *call, struct client *client, struct str id)
+{
+    struct str task = STR_NONE;
+    bool json = call_given(call, "json");
+    int rc;
+
+    if (!json) {
+        terminal_line(&call->out, COLOUR_NONE, id);
+        fflush(call->out.file); /* known even when the waiting is interrupted */
+    }
+    rc = task_wait(client, id, call_duration_ms(call, "wait-timeout", -1), &task);
+    return rc < 0 ? rc : task_wait_print(client, id, task, json);
+}
+
+static int print_task(struct call *call, struct str task, struct str id)
+{
+    struct str duplicate = json_get(task, STR("duplicate"));
+    struct str differs = json_get(task, STR("payload_differs"));
+
+    if (call_given(call, "json"))
+        terminal_json(&call->out, task);
+    else
+        terminal_line(&call->out, COLOUR_NONE, id);
+    if (!call->notes.interactive)
+        return 0;
+    if (differs.data && json_kind(differs) == JSON_TRUE)
+        terminal_line(&call->notes, COLOUR_YELLOW,
+                      STR("(it was there already, with another payload; nothing was made)"));
+    else if (duplicate.data && json_kind(duplicate) == JSON_TRUE)
+        terminal_line(&call->notes, COLOUR_DIM, STR("(it was there already; nothing was made)"));
+    return 0;
+}
+
+static int run(struct call *call)
+{
+    struct client client = {0};
+    struct buf body = BUF_INIT(BODY_BYTES_MAX);
+    struct str task = STR_NONE;
+    struct str id;
+    int rc;
+
+    if (call_given(call, "delay") && call_given(call, "at"))
+        return err_set(&call->err, ERR_USAGE, "--delay and --at both set the start; give one of "
+                       "them");
+    rc = check_arguments(call);
+    if (rc == 0)
+        rc = write_body(call, &body);
+    if (rc == 0)
+        rc = client_open(&client, call);
+    if (rc == 0)
+        rc = client_call(&client, "POST", STR("/v1/tasks"), buf_view(&body), CLIENT_TIMEOUT_MS,
+                         &task);
+    if (rc < 0)
+        goto out;
+    id = task.data ? view_member(call, task, "id") : STR_NONE;
+    if (!id.data)
+        rc = err_set(&call->err, ERR_IO, "the server's answer names no task id");
+    else
+        rc = call_given(call, "wait") ? wait_for(call, &client, id) : print_task(call, task, id);
+out:
+    client_close(&client);
+    buf_deinit(&body);
+    return rc;
+}
+
+const struct command command_enqueue = {
+    .name = "enqueue",
+    .summary = "Enqueue a task and print its id",
+    .arguments = "TYPE",
+    .details = "The task is durable when its id is printed. With --wait a bar shows its progress "
+               "on a terminal; the result follows the id on stdout. A task that does not run "
+               "after two seconds says why on stderr.",
+    .example = "perdura enqueue email:send --payload '{\"to\":\"ada@example.org\"}'\n"
+               "perdura enqueue report:build --payload @input.json --priority high --wait\n"
+               "perdura enqueue clean:up --delay 5m --key nightly --max-retries 5",
+    .flags = flags,
+    .groups = FLAGS_CLIENT | FLAGS_JSON,
+    .args_min = 1,
+    .args_max = COMMAND_ARGS_MAX,
+    .run = run,
+};

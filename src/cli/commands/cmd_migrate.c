@@ -1,0 +1,173 @@
+/* perdura migrate status|up|down|sql: the schema of a store. One thread. */
+#include "base/clock.h"
+#include "base/json.h"
+#include "node/node.h"
+#include "cli/config/store_call.h"
+
+#define JSON_BYTES_MAX (16 * 1024 * 1024)
+
+static void print_json(struct call *call, const struct migrate_report *report)
+{
+    struct buf out = BUF_INIT(JSON_BYTES_MAX);
+    char time_text[CLOCK_TEXT_BYTES];
+
+    buf_text(&out, "{\"items\":[");
+    for (uint32_t i = 0; i < report->migrations_count; i++) {
+        const struct migration *migration = &report->migrations[i];
+
+        clock_format(migration->applied_at_us, time_text);
+        buf_format(&out, "%s{\"number\":%lld,", i > 0 ? "," : "", (long long)migration->number);
+        json_write_member_string(&out, "name", migration->name);
+        buf_format(&out, ",\"applied\":%s,\"changed\":%s,\"checksum_differs\":%s,\"applied_at\":",
+                   migration->applied ? "true" : "false",
+                   migration->changed_now ? "true" : "false",
+                   migration->checksum_differs ? "true" : "false");
+        if (migration->applied_at_us)
+            buf_format(&out, "\"%s\"", time_text);
+        else
+            buf_text(&out, "null");
+        buf_byte(&out, '}');
+    }
+    buf_text(&out, "]}");
+    terminal_json(&call->out, buf_view(&out));
+    buf_deinit(&out);
+}
+
+static struct str state_of(const struct migration *migration)
+{
+    if (migration->checksum_differs)
+        return STR("differs");
+    return migration->applied ? STR("applied") : STR("open");
+}
+
+static void print_table(struct call *call, const struct migrate_report *report)
+{
+    char time_text[CLOCK_TEXT_BYTES];
+    struct table table;
+
+    table_init(&table, &call->arena);
+    table_column(&table, "NUMBER", true, false);
+    table_column(&table, "NAME", false, true);
+    table_column(&table, "STATE", false, false);
+    table_column(&table, "APPLIED", false, false);
+    for (uint32_t i = 0; i < report->migrations_count; i++) {
+        const struct migration *migration = &report->migrations[i];
+        struct str state = state_of(migration);
+
+        clock_format(migration->applied_at_us, time_text);
+        table_cell(&table, arena_format(&call->arena, "%04lld", (long long)migration->number),
+                   COLOUR_NONE);
+        table_cell(&table, migration->name, COLOUR_NONE);
+        table_cell(&table, state, migration->checksum_differs ? COLOUR_RED
+                   : migration->applied ? COLOUR_GREEN : COLOUR_YELLOW);
+        table_cell(&table, migration->applied_at_us ? str_of(time_text) : STR(""), COLOUR_NONE);
+    }
+    table_print(&table, &call->out);
+}
+
+static void print_sql(struct call *call, const struct migrate_report *report)
+{
+    for (uint32_t i = 0; i < report->migrations_count; i++)
+        terminal_line(&call->out, COLOUR_NONE, report->migrations[i].sql);
+}
+
+static uint32_t count_changed(const struct migrate_report *report)
+{
+    uint32_t changed = 0;
+
+    for (uint32_t i = 0; i < report->migrations_count; i++)
+        changed += report->migrations[i].changed_now;
+    return changed;
+}
+
+static int migrate(struct call *call, const struct migrate_request *request)
+{
+    struct migrate_report report = {0};
+    struct config config;
+    int rc = store_call_config(call, &config);
+
+    if (rc == 0)
+        rc = node_migrate(&config.settings, request, &call->arena, &report, &call->err);
+    if (rc == 0 && request->action == MIGRATE_SQL)
+        print_sql(call, &report);
+    else if (rc == 0 && call_given(call, "json"))
+        print_json(call, &report);
+    else if (rc == 0)
+        print_table(call, &report);
+    if (rc == 0 && call->notes.interactive && request->action == MIGRATE_UP &&
+        count_changed(&report) == 0)
+        terminal_line(&call->notes, COLOUR_DIM, STR("(nothing to do: the schema is up to date)"));
+    config_deinit(&config);
+    return rc;
+}
+
+static int run_status(struct call *call)
+{
+    return migrate(call, &(struct migrate_request){MIGRATE_STATUS, -1, false});
+}
+
+static int run_up(struct call *call)
+{
+    return migrate(call, &(struct migrate_request){MIGRATE_UP, call_int(call, "to", -1), false});
+}
+
+static int run_down(struct call *call)
+{
+    return migrate(call, &(struct migrate_request){MIGRATE_DOWN, call_int(call, "to", -1), true});
+}
+
+static int run_sql(struct call *call)
+{
+    return migrate(call, &(struct migrate_request){MIGRATE_SQL, -1, false});
+}
+
+static const struct flag up_flags[] = {
+    {.name = "to", .type = FLAG_INT, .value = "NUMBER", .min = 0, .max = 9999,
+     .help = "last migration to apply (default: all)"},
+    {0}};
+static const struct flag down_flags[] = {
+    {.name = "to", .type = FLAG_INT, .value = "NUMBER", .min = 0, .max = 9999,
+     .help = "last migration to keep (default: one step back)"},
+    {0}};
+
+static const struct command migrate_status = {
+    .name = "status",
+    .summary = "Show which migrations a store has",
+    .example = "perdura migrate status --store perdura.db",
+    .groups = FLAGS_STORE | FLAGS_JSON,
+    .run = run_status,
+};
+static const struct command migrate_up = {
+    .name = "up",
+    .summary = "Apply pending migrations",
+    .details = "The server does this when it starts.",
+    .example = "perdura migrate up --store perdura.db",
+    .flags = up_flags,
+    .groups = FLAGS_STORE | FLAGS_JSON,
+    .run = run_up,
+};
+static const struct command migrate_down = {
+    .name = "down",
+    .summary = "Revert the newest migration",
+    .example = "perdura migrate down --store perdura.db --to 1",
+    .flags = down_flags,
+    .groups = FLAGS_STORE | FLAGS_JSON,
+    .run = run_down,
+};
+static const struct command migrate_sql = {
+    .name = "sql",
+    .summary = "Print the migrations as plain SQL, to be applied by hand to an empty store",
+    .example = "perdura migrate sql | sqlite3 perdura.db",
+    .groups = FLAGS_STORE,
+    .run = run_sql,
+};
+
+static const struct command *const subcommands[] = {&migrate_status, &migrate_up, &migrate_down,
+                                                    &migrate_sql, NULL};
+
+const struct command command_migrate = {
+    .name = "migrate",
+    .summary = "Show and change the schema of a store",
+    .example = "perdura migrate status\nperdura migrate up --store perdura.db",
+    .subcommands = subcommands,
+};

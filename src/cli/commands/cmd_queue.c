@@ -1,0 +1,222 @@
+/* perdura queue …: queues with their limits. One thread. */
+#include "base/json.h"
+#include "cli/frame/cli_client.h"
+#include "cli/frame/listing.h"
+#include "cli/plans/thing.h"
+#include "core/bounds.h"
+
+#define BODY_BYTES_MAX 8192
+
+static const struct view_column columns[] = {
+    {"NAME", "/name", VIEW_ID},
+    {"PAUSED", "/paused", VIEW_YES | VIEW_SPARE(2)},
+    {"PENDING", "/counts/pending", VIEW_NUMBER},
+    {"DELAYED", "/counts/delayed", VIEW_NUMBER | VIEW_SPARE(3)},
+    {"BLOCKED", "/counts/blocked", VIEW_NUMBER | VIEW_SPARE(4)},
+    {"RUNNING", "/counts/running", VIEW_NUMBER},
+    {"CONCURRENCY", "/concurrency", VIEW_NUMBER | VIEW_SPARE(5)},
+    {"RATE", "/rate", VIEW_RATE | VIEW_SPARE(2)},
+    {"PER KEY", "/key_concurrency", VIEW_NUMBER | VIEW_SPARE(6)},
+    {"KEY RATE", "/key_rate", VIEW_RATE | VIEW_SPARE(6)},
+    {"ORDER", "/priority_order", VIEW_TEXT | VIEW_SPARE(7)},
+};
+
+static const struct view_column show_columns[] = {
+    {"name", "/name", VIEW_ID},
+    {"paused", "/paused", VIEW_BOOL},
+    {"paused at", "/paused_at", VIEW_TIME},
+    {"concurrency", "/concurrency", VIEW_LIMIT},
+    {"rate", "/rate", VIEW_LIMIT},
+    {"concurrency per key", "/key_concurrency", VIEW_LIMIT},
+    {"rate per key", "/key_rate", VIEW_LIMIT},
+    {"priority order", "/priority_order", VIEW_TEXT},
+    {"ageing", "/ageing_ms", VIEW_OFF},
+    {"stall after", "/stall_after_ms", VIEW_OFF},
+    {"dead letter queue", "/dead_letter_queue", VIEW_TEXT},
+    {"served by the pool", "/serve", VIEW_BOOL},
+    {"on no handler", "/on_no_handler", VIEW_TEXT},
+    {"pending", "/counts/pending", VIEW_NUMBER},
+    {"claimed", "/counts/claimed", VIEW_COUNT},
+    {"running", "/counts/running", VIEW_NUMBER},
+    {"blocked", "/counts/blocked", VIEW_COUNT},
+    {"delayed", "/counts/delayed", VIEW_COUNT},
+    {"paused tasks", "/counts/paused", VIEW_COUNT},
+    {"orphaned", "/counts/orphaned", VIEW_COUNT},
+    {"recovering", "/counts/recovering", VIEW_COUNT},
+    {"partial", "/counts/partial", VIEW_COUNT},
+    {"completed", "/counts/completed", VIEW_COUNT},
+    {"failed", "/counts/failed", VIEW_COUNT},
+    {"dead letter", "/counts/dead_letter", VIEW_COUNT},
+    {"cancelled", "/counts/cancelled", VIEW_COUNT},
+    {"created", "/created_at", VIEW_TIME},
+    {"updated", "/updated_at", VIEW_TIME},
+};
+
+static const struct view_column type_columns[] = {
+    {"TYPE", "/type", VIEW_TEXT},
+    {"CONCURRENCY", "/concurrency", VIEW_LIMIT},
+    {"RATE", "/rate", VIEW_LIMIT},
+};
+
+static int request(struct call *call, const char *method, struct str path, struct str body,
+                   struct str *reply)
+{
+    struct client client = {0};
+    int rc = client_open(&client, call);
+
+    if (rc == 0)
+        rc = client_call(&client, method, path, body, CLIENT_TIMEOUT_MS, reply);
+    if (rc == 0)
+        rc = client_check_object(&client, *reply);
+    client_close(&client);
+    return rc;
+}
+
+static int run_list(struct call *call)
+{
+    return listing_print_all(call, STR("/v1/queues?limit=1000"), columns, COUNT(columns));
+}
+
+static void print_queue(struct call *call, struct str queue)
+{
+    struct str types = json_get(queue, STR("type_limits"));
+
+    thing_print(call, queue, show_columns, COUNT(show_columns));
+    if (call_given(call, "json") || !types.data || json_kind(types) != JSON_ARRAY ||
+        json_count(types) == 0)
+        return;
+    fputc('\n', call->out.file);
+    view_table(call, types, type_columns, COUNT(type_columns));
+}
+
+static int act(struct call *call, const char *method, const char *verb, struct str body)
+{
+    struct str queue;
+    int rc = request(call, method, client_path(call, "/v1/queues/", call->args[0], verb), body,
+                     &queue);
+
+    if (rc == 0)
+        print_queue(call, queue);
+    return rc;
+}
+
+static int run_show(struct call *call)
+{
+    return act(call, "GET", "", STR_NONE);
+}
+
+static int run_pause(struct call *call)
+{
+    return act(call, "POST", ":pause", STR("{}"));
+}
+
+static int run_resume(struct call *call)
+{
+    return act(call, "POST", ":resume", STR("{}"));
+}
+
+static int run_delete(struct call *call)
+{
+    struct client client = {0};
+    struct buf line = BUF_INIT(BODY_BYTES_MAX);
+    struct str reply;
+    int rc = client_open(&client, call);
+
+    if (rc == 0)
+        rc = client_call(&client, "DELETE", client_path(call, "/v1/queues/", call->args[0], ""),
+                         STR_NONE, CLIENT_TIMEOUT_MS, &reply);
+    client_close(&client);
+    if (rc < 0)
+        return rc;
+    if (call_given(call, "json")) { /* as for tasks and jobs */
+        buf_byte(&line, '{');
+        json_write_member_string(&line, "name", call->args[0]);
+        buf_text(&line, ",\"deleted\":true}");
+        terminal_json(&call->out, buf_view(&line));
+    } else {
+        buf_str(&line, call->args[0]);
+        buf_text(&line, " deleted");
+        terminal_line(&call->out, COLOUR_NONE, buf_view(&line));
+    }
+    buf_deinit(&line);
+    return 0;
+}
+
+static int run_limit(struct call *call)
+{
+    struct buf body = BUF_INIT(BODY_BYTES_MAX);
+    int rc;
+
+    buf_byte(&body, '{');
+    rc = call_write_fields(call, &body);
+    if (rc == 0 && body.len == 1)
+        rc = err_set(&call->err, ERR_USAGE, "nothing to change; give at least one limit, such as "
+                     "--concurrency 10 or --rate 100/s");
+    buf_byte(&body, '}');
+    if (rc == 0)
+        rc = act(call, "PATCH", "", buf_view(&body));
+    buf_deinit(&body);
+    return rc;
+}
+
+static const struct flag limit_flags[] = {
+    {.name = "concurrency", .type = FLAG_INT, .value = "N", .field = "concurrency", .min = 0,
+     .max = 1000000, .help = "tasks that run at once; 0 = no limit"},
+    {.name = "rate", .type = FLAG_RATE, .value = "RATE", .field = "rate",
+     .help = "most starts per period: 100/s, 20/m; '5/s burst 10' = up to 10 at once after a "
+             "pause; none = no limit"},
+    {.name = "key-concurrency", .type = FLAG_INT, .value = "N", .field = "key_concurrency",
+     .min = 0, .max = 1000000, .help = "tasks of one limit_key that run at once; 0 = no limit"},
+    {.name = "key-rate", .type = FLAG_RATE, .value = "RATE", .field = "key_rate",
+     .help = "most starts per period of one limit_key, written the same way"},
+    {.name = "priority-order", .type = FLAG_WORD, .value = "ORDER", .field = "priority_order",
+     .choices = "high_first|low_first", .help = "which priorities come first"},
+    {.name = "ageing", .type = FLAG_DURATION, .value = "D", .field = "ageing_ms",
+     .help = "waiting this long is worth one priority step; 0 = strict"},
+    {0}};
+
+static const struct command queue_list = {
+    .name = "list",
+    .summary = "List queues with their limits and how many tasks they hold",
+    .example = "perdura queue list",
+    .groups = FLAGS_CLIENT | FLAGS_JSON,
+    .run = run_list,
+};
+
+#define ONE_QUEUE(word, text, explanation)                                              \
+    static const struct command queue_##word = {                                        \
+        .name = #word, .summary = text, .arguments = "NAME", .details = explanation,    \
+        .example = "perdura queue " #word " default",                                   \
+        .groups = FLAGS_CLIENT | FLAGS_JSON, .args_min = 1, .args_max = 1, .run = run_##word}
+
+ONE_QUEUE(show, "Show a queue", NULL);
+ONE_QUEUE(pause, "Stop handing out the tasks of a queue", "Running tasks continue.");
+ONE_QUEUE(resume, "Hand out the tasks of a queue again", NULL);
+ONE_QUEUE(delete, "Delete a queue that holds no task",
+          "Deletes its settings with it. Ended tasks count until retention removes them. The "
+          "server removes empty queues without settings itself.");
+
+static const struct command queue_limit = {
+    .name = "limit",
+    .summary = "Change a queue's limits and order",
+    .arguments = "NAME",
+    .details = "Limits you leave out keep their values.",
+    .example = "perdura queue limit default --concurrency 50 --rate 100/s\n"
+               "perdura queue limit mail --key-concurrency 2 --ageing 10s",
+    .flags = limit_flags,
+    .groups = FLAGS_CLIENT | FLAGS_JSON,
+    .args_min = 1,
+    .args_max = 1,
+    .run = run_limit,
+};
+
+static const struct command *const subcommands[] = {&queue_list,   &queue_show,  &queue_pause,
+                                                    &queue_resume, &queue_limit, &queue_delete,
+                                                    NULL};
+
+const struct command command_queue = {
+    .name = "queue",
+    .summary = "Show, pause, limit and delete queues",
+    .example = "perdura queue list\nperdura queue limit default --rate 100/s",
+    .subcommands = subcommands,
+};

@@ -1,0 +1,59 @@
+/* perdura serve: joins the settings and hands over to the node. One thread until then. */
+#include "node/node.h"
+#include "cli/config/config_reload.h"
+#include "cli/config/store_call.h"
+
+static const struct flag flags[] = {
+    {.name = "listen", .type = FLAG_TEXT, .value = "ADDRESS", .fallback = "127.0.0.1:7070",
+     .env = "PERDURA_LISTEN", .help = "address of the API"},
+    {.name = "workers", .type = FLAG_INT, .value = "N", .min = 0, .max = 1024,
+     .help = "in-process worker slots; default 4 where handlers are configured"},
+    {.name = "lease", .type = FLAG_DURATION, .value = "D", .fallback = "30s",
+     .help = "a worker that does not renew its lease within this time loses its tasks"},
+    {.name = "leader-lease", .type = FLAG_DURATION, .value = "D", .fallback = "30s",
+     .help = "lease of the leading node"},
+    {.name = "demo", .type = FLAG_BOOL, .help = "fill the store with a demonstration"},
+    {.name = "again", .type = FLAG_BOOL,
+     .help = "serve a store that 'perdura copy' has moved; its tasks run a second time"},
+    {.name = "log-level", .type = FLAG_WORD, .value = "LEVEL", .fallback = "info",
+     .choices = "debug|info|warn|error", .help = "lowest level that is logged"},
+    {.name = "log-format", .type = FLAG_WORD, .value = "FORMAT", .fallback = "auto",
+     .choices = "auto|text|json",
+     .help = "how events are logged; auto is text on a terminal and JSON otherwise"},
+    {.name = "allow-network-fs", .type = FLAG_BOOL,
+     .help = "allow a SQLite store on a network file system"},
+    {.name = "allow-changed-schema", .type = FLAG_BOOL,
+     .help = "allow a store whose schema others changed"},
+    {0}};
+
+static int run(struct call *call)
+{
+    struct config config;
+    struct config_reload reload;
+    struct node_config source;
+    int rc = store_call_config(call, &config);
+
+    config_reload_init(&reload, call, &config);
+    source = config_reload_source(&reload);
+    if (rc == 0)
+        rc = node_serve_main(&config.settings, &source);
+    config_reload_deinit(&reload);
+    config_deinit(&config);
+    return rc;
+}
+
+const struct command command_serve = {
+    .name = "serve",
+    .summary = "Run the server: API, crash recovery and workers",
+    .details = "Needs no configuration: without one it keeps its tasks in perdura.db and listens "
+               "on 127.0.0.1:7070. Listening elsewhere needs PERDURA_TOKEN. A setting is taken "
+               "from its flag, else the environment, else the configuration file, else its "
+               "default; 'perdura doctor' shows which. SIGHUP reads the file again: handlers, "
+               "limits and the log level; the log names settings that need a restart.",
+    .example = "perdura serve\n"
+               "perdura serve --store /var/lib/perdura/tasks.db --workers 8\n"
+               "PERDURA_TOKEN=… perdura serve --listen 0.0.0.0:7070 --config perdura.yaml",
+    .flags = flags,
+    .groups = FLAGS_STORE,
+    .run = run,
+};

@@ -1,0 +1,214 @@
+/* perdura task cancel, retry, recover, pause, resume, priority, delete: each is one request per id.
+ * Every id is tried; the first failure decides the exit code. One thread. */
+#include "base/json.h"
+#include "cli/frame/cli_client.h"
+#include "cli/commands/task_commands.h"
+#include "cli/frame/view.h"
+
+#define BODY_BYTES_MAX 4096
+#define EXAMPLE_ID "0197f6a2-5c3e-7b11-9d2f-3a4b5c6d7e8f"
+
+static void print_task(struct call *call, struct str id, struct str task)
+{
+    struct buf line = BUF_INIT(4096);
+
+    if (call_given(call, "json")) {
+        if (!task.data) { /* deleted; as for jobs and schedules */
+            buf_byte(&line, '{');
+            json_write_member_string(&line, "id", id);
+            buf_text(&line, ",\"deleted\":true}");
+        }
+        terminal_json(&call->out, task.data ? task : buf_view(&line));
+        buf_deinit(&line);
+        return;
+    }
+    buf_str(&line, id);
+    buf_byte(&line, ' ');
+    if (task.data) {
+        struct str pause = json_get(task, STR("pause_requested"));
+
+        terminal_clean(&line, view_member(call, task, "status"));
+        if (pause.data && json_kind(pause) == JSON_TRUE)
+            buf_text(&line, " (pause requested)");
+    } else {
+        buf_text(&line, "deleted");
+    }
+    terminal_line(&call->out, COLOUR_NONE, buf_view(&line));
+    buf_deinit(&line);
+}
+
+static int control_one(struct call *call, struct client *client, struct str id, const char *method,
+                       const char *verb, struct str body)
+{
+    struct str task = STR_NONE;
+    int rc = client_check_task_id(call, id);
+
+    if (rc == 0)
+        rc = client_call(client, method, client_path(call, "/v1/tasks/", id, verb), body,
+                         CLIENT_TIMEOUT_MS, &task);
+    if (rc == 0 && task.data)
+        rc = client_check_object(client, task);
+    if (rc == 0)
+        print_task(call, id, task);
+    return rc;
+}
+
+/* Later failures are told at once, the first one at the end, as for every command. */
+static int control(struct call *call, uint32_t ids_count, const char *method, const char *verb,
+                   struct str body)
+{
+    struct client client = {0};
+    struct err first = {0};
+    int first_rc = 0;
+    int rc = client_open(&client, call);
+
+    if (rc < 0)
+        goto out;
+    for (uint32_t i = 0; i < ids_count; i++) {
+        rc = control_one(call, &client, call->args[i], method, verb, body);
+        if (rc < 0 && first_rc == 0) {
+            first_rc = rc;
+            first = call->err;
+        } else if (rc < 0) {
+            call_print_error(call);
+        }
+    }
+    rc = first_rc;
+    if (rc < 0)
+        call->err = first;
+out:
+    client_close(&client);
+    return rc;
+}
+
+static int control_all(struct call *call, const char *verb)
+{
+    struct buf body = BUF_INIT(BODY_BYTES_MAX);
+    int rc;
+
+    buf_byte(&body, '{');
+    rc = call_write_fields(call, &body);
+    buf_byte(&body, '}');
+    if (rc == 0)
+        rc = control(call, call->args_count, "POST", verb, buf_view(&body));
+    buf_deinit(&body);
+    return rc;
+}
+
+static int run_cancel(struct call *call)
+{
+    return control_all(call, ":cancel");
+}
+
+static int run_retry(struct call *call)
+{
+    return control_all(call, ":retry");
+}
+
+static int run_recover(struct call *call)
+{
+    return control_all(call, ":recover");
+}
+
+static int run_pause(struct call *call)
+{
+    return control_all(call, ":pause");
+}
+
+static int run_resume(struct call *call)
+{
+    return control_all(call, ":resume");
+}
+
+static int run_delete(struct call *call)
+{
+    return control(call, call->args_count, "DELETE", "", STR_NONE);
+}
+
+static int run_priority(struct call *call)
+{
+    static const struct flag priority = {.name = "PRIORITY", .type = FLAG_PRIORITY};
+    struct buf body = BUF_INIT(BODY_BYTES_MAX);
+    struct str text = call->args[1];
+    int64_t number;
+    int rc = flag_check(&priority, text, &call->err);
+
+    if (rc < 0)
+        return err_set(&call->err, ERR_USAGE, "'" STR_FMT "' is not a priority; give a number from "
+                       "-1000 to 1000, or low, medium, high, critical", STR_ARG(text));
+    buf_text(&body, "{\"priority\":");
+    if (str_to_int64(text, &number))
+        buf_int(&body, number);
+    else
+        json_write_string(&body, text);
+    rc = call_write_fields(call, &body);
+    buf_byte(&body, '}');
+    if (rc == 0)
+        rc = control(call, 1, "POST", ":prioritize", buf_view(&body));
+    buf_deinit(&body);
+    return rc;
+}
+
+static const struct flag version_flags[] = {
+    {.name = "if-version", .type = FLAG_INT, .value = "N", .field = "if_version", .min = 0,
+     .max = INT64_MAX, .help = "only if the task still has this version"},
+    {0}};
+
+static const struct flag retry_flags[] = {
+    {.name = "ignore-dependencies", .type = FLAG_BOOL, .field = "ignore_dependencies",
+     .help = "run it even if its dependencies are not met"},
+    {.name = "if-version", .type = FLAG_INT, .value = "N", .field = "if_version", .min = 0,
+     .max = INT64_MAX, .help = "only if the task still has this version"},
+    {0}};
+
+static const struct flag recover_flags[] = {
+    {.name = "method", .type = FLAG_WORD, .value = "METHOD", .field = "method",
+     .choices = "resume_checkpoint|restart_clean|validate_only",
+     .help = "continue from its checkpoint (the default), start from the beginning, or only note "
+             "whether it could"},
+    {.name = "if-version", .type = FLAG_INT, .value = "N", .field = "if_version", .min = 0,
+     .max = INT64_MAX, .help = "only if the task still has this version"},
+    {0}};
+
+#define CONTROL(word, text, explanation, its_flags)                                      \
+    const struct command task_##word = {                                                 \
+        .name = #word, .summary = text, .arguments = "ID…", .details = explanation,      \
+        .example = "perdura task " #word " " EXAMPLE_ID, .flags = its_flags,             \
+        .groups = FLAGS_CLIENT | FLAGS_JSON, .args_min = 1, .args_max = COMMAND_ARGS_MAX, \
+        .run = run_##word}
+
+CONTROL(cancel, "Cancel tasks", "At once; a running handler is stopped.",
+        version_flags);
+CONTROL(retry, "Run ended or orphaned tasks again",
+        "Their retry and crash counts start again at 0. A task waits for its open dependencies, "
+        "and is refused if one did not end as it needs.", retry_flags);
+CONTROL(recover, "Continue orphaned or partial tasks from their checkpoint",
+        "At once; 'perdura recovery run' uses the recovery queue, with a priority and a time. "
+        "'perdura recovery validate' says whether it is possible.", recover_flags);
+CONTROL(pause, "Pause tasks",
+        "A running handler is asked to save a checkpoint and stop.", version_flags);
+CONTROL(resume, "Resume paused tasks", NULL, version_flags);
+
+const struct command task_delete = {
+    .name = "delete",
+    .summary = "Delete tasks with their events, logs and checkpoints",
+    .arguments = "ID…",
+    .example = "perdura task delete " EXAMPLE_ID,
+    .groups = FLAGS_CLIENT | FLAGS_JSON,
+    .args_min = 1,
+    .args_max = COMMAND_ARGS_MAX,
+    .run = run_delete,
+};
+
+const struct command task_priority = {
+    .name = "priority",
+    .summary = "Change the priority of a task that waits",
+    .arguments = "ID PRIORITY",
+    .details = "PRIORITY is -1000 to 1000, higher first, or low, medium, high, critical.",
+    .example = "perdura task priority " EXAMPLE_ID " high",
+    .flags = version_flags,
+    .groups = FLAGS_CLIENT | FLAGS_JSON,
+    .args_min = 2,
+    .args_max = 2,
+    .run = run_priority,
+};

@@ -1,0 +1,76 @@
+/* perdura worker: a worker on this or another machine; its handlers come from the configuration.
+ * Joins the settings and hands over to the node. One thread until then. */
+#include "node/node.h"
+#include "cli/config/config_reload.h"
+#include "cli/config/store_call.h"
+
+static const struct flag flags[] = {
+    {.name = "server", .type = FLAG_TEXT, .value = "URL", .env = "PERDURA_SERVER",
+     .fallback = "http://127.0.0.1:7070",
+     .help = "the server whose tasks it runs; its token is that of PERDURA_TOKEN, else of the file "
+             "PERDURA_TOKEN_FILE names, else of token_file in the configuration"},
+    {.name = "queues", .type = FLAG_LIST, .value = "a,b",
+     .help = "queues it serves (default: 'default' and those of the configuration)"},
+    {.name = "categories", .type = FLAG_LIST, .value = "a,b",
+     .help = "sent to the server, which does not use them yet"},
+    {.name = "concurrency", .type = FLAG_INT, .value = "N", .fallback = "4", .min = 1, .max = 1024,
+     .help = "tasks it runs at once"},
+    {.name = "config", .type = FLAG_TEXT, .value = "FILE",
+     .help = "configuration file (default: perdura.yaml in the current folder, if it exists)"},
+    {.name = "log-level", .type = FLAG_WORD, .value = "LEVEL", .fallback = "info",
+     .choices = "debug|info|warn|error", .help = "lowest level that is logged"},
+    {.name = "log-format", .type = FLAG_WORD, .value = "FORMAT", .fallback = "auto",
+     .choices = "auto|text|json",
+     .help = "how events are logged; auto is text on a terminal and JSON otherwise"},
+    {0}};
+
+static int fill_options(struct call *call, struct worker_options *options)
+{
+    struct str *queues = NULL;
+    struct str *categories = NULL;
+    int rc = call_list(call, "queues", &queues, &options->queues_count);
+
+    if (rc == 0)
+        rc = call_list(call, "categories", &categories, &options->categories_count);
+    if (rc < 0)
+        return rc;
+    options->queues = queues;
+    options->categories = categories;
+    options->server = call_text(call, "server");
+    options->concurrency = call_int(call, "concurrency", 4);
+    return 0;
+}
+
+static int run(struct call *call)
+{
+    struct worker_options options = {0};
+    struct config config;
+    struct config_reload reload;
+    struct node_config source;
+    int rc = store_call_config(call, &config);
+
+    config_reload_init(&reload, call, &config);
+    source = config_reload_source(&reload);
+    if (rc == 0)
+        rc = fill_options(call, &options);
+    if (rc == 0 && config.settings.handlers_count == 0)
+        rc = err_set(&call->err, ERR_INVALID, "no handlers are configured; list them under "
+                     "'handlers:' in perdura.yaml or pass --config FILE");
+    if (rc == 0)
+        rc = node_worker_main(&config.settings, &options, &source);
+    config_reload_deinit(&reload);
+    config_deinit(&config);
+    return rc;
+}
+
+const struct command command_worker = {
+    .name = "worker",
+    .summary = "Run a worker for a server on this or another machine",
+    .details = "Runs the handlers of its configuration file. Stops on SIGTERM: tasks get the time "
+               "of 'grace' and are given back. A second signal gives them back at once. SIGHUP "
+               "reads the configuration again.",
+    .example = "perdura worker --server http://10.0.0.5:7070 --queues mail,news --concurrency 8\n"
+               "perdura worker --config worker.yaml",
+    .flags = flags,
+    .run = run,
+};

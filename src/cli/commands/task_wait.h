@@ -1,0 +1,16 @@
+/* Waiting for a task to end, with a bar for whoever is looking. Shared by `enqueue --wait` and
+ * `task wait`. One thread. */
+#ifndef CLI_COMMANDS_TASK_WAIT_H
+#define CLI_COMMANDS_TASK_WAIT_H
+
+#include "cli/frame/cli_client.h"
+
+/* Waits at most timeout_ms (-1 = as long as it takes). *task is the last state seen. A line on
+ * stderr tells why the task does not run, when it has not for a while. */
+int task_wait(struct client *client, struct str id, int64_t timeout_ms, struct str *task);
+
+/* Prints what a wait brought: the whole task (json) or its result. A task that did not complete is
+ * an error that says why. */
+int task_wait_print(struct client *client, struct str id, struct str task, bool json);
+
+#endif

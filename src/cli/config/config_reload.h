@@ -1,0 +1,28 @@
+/* The configuration, read again while a server or worker runs. What may change at any time is taken
+ * from the file; everything else stays as it was at the start, and is named. Every configuration
+ * that was in force stays in memory until the end: handlers under way still use theirs, and later
+ * ones share what did not change. One that says nothing new is not kept. */
+#ifndef CLI_CONFIG_CONFIG_RELOAD_H
+#define CLI_CONFIG_CONFIG_RELOAD_H
+
+#include "cli/frame/command.h"
+#include "cli/config/config.h"
+#include "node/node.h"
+
+struct config_reload {
+    struct call *call;
+    struct config *newest; /* each has the one before it */
+};
+
+/* first: as loaded at the start, and freed by its owner. */
+void config_reload_init(struct config_reload *reload, struct call *call, struct config *first);
+void config_reload_deinit(struct config_reload *reload);
+/* For node_serve_main and node_worker_main. */
+struct node_config config_reload_source(struct config_reload *reload);
+
+/* now becomes what the file says where that may change; restart gets the names of other settings
+ * that differ. For tests too. */
+int config_follow(struct config *now, const struct config *before, struct buf *restart,
+                  struct err *err);
+
+#endif

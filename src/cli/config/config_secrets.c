@@ -1,0 +1,252 @@
+/* Files of the configuration that only their owner may have written, and secrets that are read from
+ * files: token_file, password_file, and what systemd hands over ($CREDENTIALS_DIRECTORY). One
+ * thread, at the start. */
+#include "cli/config/config_secrets.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "node/node.h"
+
+#define SECRET_BYTES_MAX 4096
+
+/* The group of the same number is the user's own where every user has one. */
+static bool group_may_write(const struct stat *info)
+{
+    return (info->st_mode & S_IWGRP) &&
+           !(info->st_gid == getegid() && (uid_t)info->st_gid == info->st_uid);
+}
+
+static bool is_ours(const struct stat *info)
+{
+    return info->st_uid == 0 || info->st_uid == geteuid();
+}
+
+int config_trust_place(const char *path, struct err *err)
+{
+    struct stat entry, folder;
+
+    if (lstat(path, &entry) < 0)
+        return 0; /* opening it says why */
+    if (!is_ours(&entry))
+        return err_set(err, ERR_FORBIDDEN, "%s belongs to another user (id %u), who could make you "
+                       "run commands; check it, then pass it with --config, or chown it",
+                       path, (unsigned)entry.st_uid);
+    if (stat(".", &folder) < 0)
+        return err_set(err, ERR_IO, "cannot look at the current folder: %s", strerror(errno));
+    if (!is_ours(&folder) || (!(folder.st_mode & S_ISVTX) &&
+                              ((folder.st_mode & S_IWOTH) || group_may_write(&folder))))
+        return err_set(err, ERR_FORBIDDEN, "other users can write to the current folder and could "
+                       "have replaced %s; check it, then pass it with --config", path);
+    return 0;
+}
+
+int config_trust_file(int fd, const char *path, bool any_owner, struct err *err)
+{
+    struct stat info;
+
+    if (fstat(fd, &info) < 0)
+        return err_set(err, ERR_IO, "cannot look at %s: %s", path, strerror(errno));
+    if (!S_ISREG(info.st_mode) && any_owner)
+        return 0; /* a pipe or /dev/null was chosen on purpose */
+    if (!S_ISREG(info.st_mode))
+        return err_set(err, ERR_FORBIDDEN, "%s is not a plain file; check it, then pass it with "
+                       "--config", path);
+    if (!any_owner && !is_ours(&info))
+        return err_set(err, ERR_FORBIDDEN, "%s belongs to another user (id %u), who could make you "
+                       "run commands; check it, then pass it with --config, or chown it",
+                       path, (unsigned)info.st_uid);
+    if ((info.st_mode & S_IWOTH) || (!any_owner && group_may_write(&info)))
+        return err_set(err, ERR_FORBIDDEN, "other users can write to %s; run 'chmod go-w %s'",
+                       path, path);
+    return 0;
+}
+
+static int read_all(int fd, const char *path, char *text, size_t *len, struct err *err)
+{
+    ssize_t got = 1;
+
+    for (*len = 0; got != 0 && *len <= SECRET_BYTES_MAX; *len += got > 0 ? (size_t)got : 0) {
+        got = read(fd, text + *len, SECRET_BYTES_MAX + 1 - *len);
+        if (got < 0 && errno != EINTR)
+            return err_set(err, ERR_IO, "cannot read %s: %s", path, strerror(errno));
+    }
+    while (*len > 0 && (text[*len - 1] == '\n' || text[*len - 1] == '\r'))
+        (*len)--;
+    if (*len == 0)
+        return err_set(err, ERR_INVALID, "the file %s is empty; write the token or password into "
+                       "it, as one line ('openssl rand -hex 32' prints a new token)", path);
+    if (*len > SECRET_BYTES_MAX || memchr(text, '\n', *len) || memchr(text, '\0', *len))
+        return err_set(err, ERR_INVALID, "%s must hold the token or password alone: one line of at "
+                       "most %d bytes", path, SECRET_BYTES_MAX);
+    return 0;
+}
+
+int config_secret_file(const char *path, struct arena *arena, struct str *secret, struct err *err)
+{
+    char text[SECRET_BYTES_MAX + 1];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t len = 0;
+    int rc;
+
+    if (fd < 0)
+        return err_set(err, ERR_IO, "cannot open %s: %s", path, strerror(errno));
+    rc = config_trust_file(fd, path, true, err);
+    if (rc == 0)
+        rc = read_all(fd, path, text, &len, err);
+    close(fd);
+    if (rc == 0)
+        *secret = arena_str(arena, str_span(text, len));
+    explicit_bzero(text, sizeof text);
+    if (rc == 0 && !secret->data)
+        rc = err_set(err, ERR_MEMORY, "there is not enough memory");
+    return rc;
+}
+
+struct str config_credential(const struct config_inputs *inputs, const char *name,
+                             struct arena *arena)
+{
+    struct str folder = inputs->environment
+                            ? inputs->environment(inputs->environment_ctx, "CREDENTIALS_DIRECTORY")
+                            : STR_NONE;
+    struct str path = folder.data ? arena_format(arena, STR_FMT "/%s", STR_ARG(folder), name)
+                                  : STR_NONE;
+
+    return path.data && access(path.data, F_OK) == 0 ? path : STR_NONE;
+}
+
+/* token_file of the configuration, in the arena; STR_NONE where it says nothing. */
+static int configured_token_file(const char *file, struct arena *arena, struct str *path,
+                                 struct err *err)
+{
+    struct config config;
+    int rc = config_init_defaults(&config, err);
+
+    if (rc == 0)
+        rc = config_load_file(&config, file, err);
+    if (rc == 0 && config.settings.token_file.data)
+        *path = arena_str(arena, config.settings.token_file);
+    config_deinit(&config);
+    return rc;
+}
+
+/* Where nobody named the file, one that cannot be used is as good as none: the command may not need
+ * a token at all. unread says why, in case it does. */
+static int configured_token(const char *file, struct arena *arena, struct client_token *token,
+                            struct err *err)
+{
+    struct err *why = file ? err : &token->unread;
+    struct str path = STR_NONE;
+    int rc = configured_token_file(file, arena, &path, why);
+
+    if (rc == 0 && path.data) {
+        token->from = arena_format(arena, "token_file (" STR_FMT ")", STR_ARG(path));
+        rc = config_secret_file(arena_cstr(arena, path), arena, &token->text, why);
+    }
+    return file ? rc : 0;
+}
+
+int config_client_token(const char *file, struct arena *arena, struct client_token *token,
+                        struct err *err)
+{
+    const struct config_inputs inputs = {.environment = config_getenv};
+    struct str path = config_getenv(NULL, "PERDURA_TOKEN_FILE");
+    int rc;
+
+    *token = (struct client_token){.text = config_getenv(NULL, "PERDURA_TOKEN"),
+                                   .from = STR("PERDURA_TOKEN")};
+    if (token->text.data)
+        return 0;
+    token->from = arena_format(arena, "PERDURA_TOKEN_FILE (" STR_FMT ")", STR_ARG(path));
+    if (path.data)
+        return config_secret_file(path.data, arena, &token->text, err);
+    rc = configured_token(file, arena, token, err);
+    if (rc < 0 || token->text.data)
+        return rc;
+    path = config_credential(&inputs, "perdura.token", arena);
+    token->from = path;
+    return path.data ? config_secret_file(path.data, arena, &token->text, err) : 0;
+}
+
+static void note_origin(struct config *config, const char *key, struct str path)
+{
+    uint32_t index = 0;
+
+    for (const struct config_field *field = config_root.fields; field->key; field++, index++)
+        if (strcmp(field->key, key) == 0)
+            config->origins[index] = (struct config_value_origin){ORIGIN_FILE, path};
+}
+
+static int read_token(struct config *config, const struct config_inputs *inputs, struct err *err)
+{
+    struct settings *settings = &config->settings;
+    struct str path = settings->token_file;
+    int rc;
+
+    if (settings->token.data)
+        return 0;
+    if (!path.data)
+        path = config_credential(inputs, "perdura.token", &config->arena);
+    if (!path.data)
+        return 0;
+    rc = config_secret_file(arena_cstr(&config->arena, path), &config->arena, &settings->token,
+                            err);
+    if (rc == 0)
+        note_origin(config, "token", path);
+    return rc;
+}
+
+void config_append_encoded(struct buf *out, struct str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char byte = (unsigned char)text.data[i];
+
+        if ((byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') ||
+            (byte >= 'a' && byte <= 'z') || byte == '-' || byte == '.' || byte == '_' ||
+            byte == '~')
+            buf_byte(out, (char)byte);
+        else
+            buf_format(out, "%%%02X", byte);
+    }
+}
+
+static int add_password(struct config *config, struct str password, struct err *err)
+{
+    struct str *store = &config->settings.store;
+    struct buf url = BUF_INIT(2 * CONFIG_TEXT_BYTES_MAX);
+
+    buf_str(&url, *store);
+    buf_text(&url, memchr(store->data, '?', store->len) ? "&password=" : "?password=");
+    config_append_encoded(&url, password);
+    *store = url.failed ? STR_NONE : arena_str(&config->arena, buf_view(&url));
+    buf_deinit(&url);
+    return store->data ? 0 : err_set(err, ERR_INVALID, "the password of the database is too long");
+}
+
+static int read_password(struct config *config, const struct config_inputs *inputs,
+                         struct err *err)
+{
+    struct str path = config->settings.password_file;
+    struct str password;
+    int rc;
+
+    if (!node_store_wants_password(config->settings.store))
+        return 0;
+    if (!path.data)
+        path = config_credential(inputs, "perdura.db-password", &config->arena);
+    if (!path.data)
+        return 0;
+    rc = config_secret_file(arena_cstr(&config->arena, path), &config->arena, &password, err);
+    return rc < 0 ? rc : add_password(config, password, err);
+}
+
+int config_read_secrets(struct config *config, const struct config_inputs *inputs,
+                        struct err *err)
+{
+    int rc = read_token(config, inputs, err);
+
+    return rc < 0 ? rc : read_password(config, inputs, err);
+}

@@ -1,0 +1,326 @@
+/* The settings as a table: the configuration file, `doctor`, the manual page and the joining of
+ * flags and environment all read it. Constant data and the checks that span several keys. */
+#include "cli/config/config.h"
+#include "core/bounds.h"
+#include "core/log/redact.h"
+
+#define DAY_MS INT64_C(86400000)
+#define AT(type, member) .offset = offsetof(struct type, member)
+#define SETTING(member) .offset = offsetof(struct config, settings.member)
+#define SETTING_LIST(member)                                                            \
+    .offset = offsetof(struct config, settings.member),                                 \
+    .count_offset = offsetof(struct config, settings.member##_count)
+
+#define LOG_LEVEL(word, level)                                                            \
+    {.key = "retention.log_levels." word, .live = true, .kind = CONFIG_DURATION,            \
+     SETTING(retention.log_levels_ms[level]), .min = 1, .max = BOUND_DELAY_MS,              \
+     .help = "what " word " lines say; the line stays, emptied (default: retention.logs)"}
+
+static bool type_pattern_valid(struct str type)
+{
+    const char *star = type.len ? memchr(type.data, '*', type.len) : NULL;
+
+    return type.len > 0 && (!star || star == type.data + type.len - 1);
+}
+
+static int check_handler(const void *record, struct err *err)
+{
+    const struct handler_rule *rule = record;
+
+    if (!type_pattern_valid(rule->type))
+        return err_set(err, ERR_INVALID, "type '" STR_FMT "' must be exact, or a prefix with one "
+                       "'*' at its end", STR_ARG(rule->type));
+    if (rule->command && rule->service.data)
+        return err_set(err, ERR_INVALID, "handler '" STR_FMT "' has both command and service; "
+                       "keep one of them", STR_ARG(rule->type));
+    if (rule->validate_command && rule->validate_url.data)
+        return err_set(err, ERR_INVALID, "handler '" STR_FMT "' has two validators, a command and "
+                       "a url; keep one of them", STR_ARG(rule->type));
+    if (rule->validate_url.data && !str_starts(rule->validate_url, STR("http://")) &&
+        !str_starts(rule->validate_url, STR("https://")))
+        return err_set(err, ERR_INVALID, "validate.url of handler '" STR_FMT "' must begin with "
+                       "http:// or https://", STR_ARG(rule->type));
+    if (rule->group.data && !rule->user.data)
+        return err_set(err, ERR_INVALID, "handler '" STR_FMT "' has a group but no user",
+                       STR_ARG(rule->type));
+    if (rule->method.data && !rule->service.data)
+        return err_set(err, ERR_INVALID, "handler '" STR_FMT "' has a method but no service",
+                       STR_ARG(rule->type));
+    return 0;
+}
+
+static int check_rule(const void *record, struct err *err)
+{
+    const struct priority_rule *rule = record;
+
+    if (!rule->type.data && !rule->metadata_pointer.data)
+        return err_set(err, ERR_INVALID, "a rule needs type or metadata to say what it matches");
+    if (rule->type.data && !type_pattern_valid(rule->type))
+        return err_set(err, ERR_INVALID, "type '" STR_FMT "' must be exact, or a prefix with one "
+                       "'*' at its end", STR_ARG(rule->type));
+    return 0;
+}
+
+static const struct config_field handler_fields[] = {
+    {.key = "type", .kind = CONFIG_TEXT, AT(handler_rule, type), .max = BOUND_NAME_BYTES,
+     .required = true, .help = "task type, exact or a prefix such as \"email:*\""},
+    {.key = "command", .kind = CONFIG_ARGV, AT(handler_rule, command), .max = 256,
+     .help = "program and arguments, run without a shell"},
+    {.key = "service", .kind = CONFIG_TEXT, AT(handler_rule, service), .max = BOUND_NAME_BYTES,
+     .help = "target service, one of services"},
+    {.key = "method", .kind = CONFIG_TEXT, AT(handler_rule, method), .max = BOUND_NAME_BYTES,
+     .help = "method of the target service"},
+    {.key = "environment", .kind = CONFIG_VARIABLES, AT(handler_rule, environment), .max = 256,
+     .help = "variables the command gets besides the usual ones"},
+    {.key = "user", .kind = CONFIG_TEXT, AT(handler_rule, user), .max = BOUND_NAME_BYTES,
+     .help = "user the command runs as, a name or a number (default: the worker's own)"},
+    {.key = "group", .kind = CONFIG_TEXT, AT(handler_rule, group), .max = BOUND_NAME_BYTES,
+     .help = "its group (default: the user's)"},
+    {.key = "directory", .kind = CONFIG_TEXT, AT(handler_rule, directory),
+     .help = "working directory of the command (default: the worker's)"},
+    {.key = "timeout", .kind = CONFIG_DURATION, AT(handler_rule, timeout_ms), .absent = -1,
+     .min = 1, .max = BOUND_DELAY_MS, .help = "longest run of one attempt"},
+    {.key = "grace", .kind = CONFIG_DURATION, AT(handler_rule, grace_ms), .absent = -1,
+     .max = 3600000, .help = "time between SIGTERM and SIGKILL"},
+    {.key = "max_retries", .kind = CONFIG_INT, AT(handler_rule, max_retries), .absent = -1,
+     .max = BOUND_RETRIES, .help = "retries after the first attempt"},
+    {.key = "retry_policy", .kind = CONFIG_POLICY, AT(handler_rule, retry_policy),
+     .help = "polynomial, exponential, linear or fixed"},
+    {.key = "retry_delay", .kind = CONFIG_DURATION, AT(handler_rule, retry_delay_ms), .absent = -1,
+     .max = BOUND_DELAY_MS, .help = "base of the delay between attempts"},
+    {.key = "max_retry_delay", .kind = CONFIG_DURATION, AT(handler_rule, max_retry_delay_ms),
+     .absent = -1, .max = BOUND_DELAY_MS, .help = "longest delay between attempts"},
+    {.key = "hash_input", .kind = CONFIG_BOOL, AT(handler_rule, hash_input), .fallback = "false",
+     .help = "equal payloads of this type are one task"},
+    {.key = "output_max", .kind = CONFIG_BYTES, AT(handler_rule, output_bytes_max), .absent = -1,
+     .max = INT64_C(1) << 30,
+     .help = "bytes kept per run of its output and of logs and states on descriptor 3"},
+    {.key = "memory_max", .kind = CONFIG_BYTES, AT(handler_rule, memory_bytes_max),
+     .min = 1024 * 1024, .max = INT64_C(1) << 50,
+     .help = "memory each process of the command may ask for (default: no limit)"},
+    {.key = "file_max", .kind = CONFIG_BYTES, AT(handler_rule, file_bytes_max), .min = 1,
+     .max = INT64_C(1) << 50, .help = "size of each file the command may write"},
+    {.key = "processes_max", .kind = CONFIG_INT, AT(handler_rule, processes_max), .min = 1,
+     .max = 4194304,
+     .help = "processes and threads its user may have while it starts more; does not bind root"},
+    {.key = "retention", .kind = CONFIG_DURATION, AT(handler_rule, retention_ms), .absent = -1,
+     .max = BOUND_DELAY_MS, .help = "how long ended tasks of this type are kept; 0 = forever"},
+    {.key = "retention_logs", .kind = CONFIG_DURATION, AT(handler_rule, retention_logs_ms),
+     .min = 1, .max = BOUND_DELAY_MS,
+     .help = "how long log lines of this type are kept (default: retention.logs)"},
+    {.key = "stall_after", .kind = CONFIG_DURATION, AT(handler_rule, stall_after_ms), .absent = -1,
+     .max = BOUND_DELAY_MS, .help = "a handler silent this long counts as lost, and its task is "
+                                    "recovered"},
+    {.key = "queues", .kind = CONFIG_TEXTS, AT(handler_rule, queues),
+     .count_offset = offsetof(struct handler_rule, queues_count), .max = BOUND_CLAIM_QUEUES,
+     .help = "further queues, besides default, that workers with this handler serve"},
+    {.key = "validate.command", .kind = CONFIG_ARGV, AT(handler_rule, validate_command), .max = 256,
+     .help = "asked before a lost task is recovered: gets the task, exits 0 for yes"},
+    {.key = "validate.url", .kind = CONFIG_TEXT, AT(handler_rule, validate_url),
+     .max = BOUND_URL_BYTES, .help = "the same over HTTP: a POST of the task"},
+    {0}};
+static const struct config_record handler_record = {"handlers", sizeof(struct handler_rule),
+                                                    handler_fields, check_handler};
+
+static const struct config_field service_fields[] = {
+    {.key = "name", .kind = CONFIG_TEXT, AT(config_service, name), .max = BOUND_NAME_BYTES,
+     .required = true, .help = "name that handlers and jobs use"},
+    {.key = "url", .kind = CONFIG_TEXT, AT(config_service, url), .max = BOUND_URL_BYTES,
+     .required = true, .help = "where its tasks are sent"},
+    {0}};
+static const struct config_record service_record = {"services", sizeof(struct config_service),
+                                                    service_fields, NULL};
+
+static const struct config_field type_limit_fields[] = {
+    {.key = "type", .kind = CONFIG_TEXT, AT(type_limit, type), .max = BOUND_NAME_BYTES,
+     .required = true, .help = "task type"},
+    {.key = "concurrency", .kind = CONFIG_INT, AT(type_limit, concurrency), .max = 1000000,
+     .help = "tasks of this type that run at once; 0 = no limit"},
+    {.key = "rate", .kind = CONFIG_RATE, AT(type_limit, rate), .help = "starts per time"},
+    {0}};
+static const struct config_record type_limit_record = {"type_limits", sizeof(struct type_limit),
+                                                       type_limit_fields, NULL};
+
+static const struct config_field queue_fields[] = {
+    {.key = "name", .kind = CONFIG_TEXT, AT(queue_rule, name), .max = BOUND_NAME_BYTES,
+     .required = true, .help = "name of the queue"},
+    {.key = "store", .kind = CONFIG_TEXT, AT(queue_rule, store),
+     .help = "store this queue lives in (default: the main one)"},
+    {.key = "concurrency", .kind = CONFIG_INT, AT(queue_rule, concurrency), .max = 1000000,
+     .help = "tasks that run at once; 0 = no limit"},
+    {.key = "rate", .kind = CONFIG_RATE, AT(queue_rule, rate), 
+     .help = "most starts per period: 100/s; 5/s burst 10 = up to 10 at once"},
+    {.key = "key_concurrency", .kind = CONFIG_INT, AT(queue_rule, key_concurrency), .max = 1000000,
+     .help = "tasks of one limit_key that run at once; 0 = no limit"},
+    {.key = "key_rate", .kind = CONFIG_RATE, AT(queue_rule, key_rate),
+     .help = "most starts per period of one limit_key"},
+    {.key = "type_limits", .kind = CONFIG_LIST, AT(queue_rule, type_limits),
+     .count_offset = offsetof(struct queue_rule, type_limits_count), .max = BOUND_TYPE_LIMITS,
+     .record = &type_limit_record, .help = "limits per task type"},
+    {.key = "priority_order", .kind = CONFIG_ORDER, AT(queue_rule, priority_order),
+     .fallback = "high_first", .help = "high_first or low_first"},
+    {.key = "ageing", .kind = CONFIG_DURATION, AT(queue_rule, ageing_ms), .max = BOUND_DELAY_MS,
+     .help = "waiting this long is worth one priority step; 0 = strict"},
+    {.key = "stall_after", .kind = CONFIG_DURATION, AT(queue_rule, stall_after_ms),
+     .max = BOUND_DELAY_MS, .help = "a handler silent this long is stalled; 0 = never"},
+    {.key = "dead_letter_queue", .kind = CONFIG_TEXT, AT(queue_rule, dead_letter_queue),
+     .max = BOUND_NAME_BYTES, .help = "queue that gets a copy of dead tasks"},
+    {.key = "serve", .kind = CONFIG_BOOL, AT(queue_rule, serve), .fallback = "false",
+     .help = "workers with this configuration take its tasks; a limit alone is not enough"},
+    {.key = "on_no_handler", .kind = CONFIG_WORD, AT(queue_rule, on_no_handler),
+     .choices = "wait|fail", .help = "what happens to a type that no live worker has (default: the "
+                                     "server's setting)"},
+    {0}};
+static const struct config_record queue_record = {"queues", sizeof(struct queue_rule), queue_fields,
+                                                  NULL};
+
+static const struct config_field rule_fields[] = {
+    {.key = "type", .kind = CONFIG_TEXT, AT(priority_rule, type), .max = BOUND_NAME_BYTES,
+     .help = "task type, exact or a prefix; left out = any"},
+    {.key = "metadata", .kind = CONFIG_METADATA, AT(priority_rule, metadata_pointer),
+     .help = "one JSON pointer into metadata and the value it must have"},
+    {.key = "priority", .kind = CONFIG_PRIORITY, AT(priority_rule, priority), .required = true,
+     .help = "priority of matching tasks, number or level"},
+    {0}};
+static const struct config_record rule_record = {"rules", sizeof(struct priority_rule), rule_fields,
+                                                 check_rule};
+
+static int check_redact(const void *record, struct err *err)
+{
+    return redact_rule_check(record, err);
+}
+
+static const struct config_field redact_fields[] = {
+    {.key = "pattern", .kind = CONFIG_TEXT, AT(redact_rule, pattern),
+     .max = REDACT_PATTERN_BYTES_MAX, .help = "extended regular expression (POSIX)"},
+    {.key = "pointer", .kind = CONFIG_TEXT, AT(redact_rule, pointer),
+     .help = "JSON pointer into the context, in place of a pattern"},
+    {.key = "replace", .kind = CONFIG_TEXT, AT(redact_rule, replace), .fallback = "***",
+     .max = REDACT_REPLACE_BYTES_MAX, .help = "what is stored instead"},
+    {.key = "fields", .kind = CONFIG_TEXTS, AT(redact_rule, fields),
+     .count_offset = offsetof(struct redact_rule, fields_count), .max = 2,
+     .help = "where to look for a pattern: message, context (default: both)"},
+    {0}};
+static const struct config_record redact_record = {"redact", sizeof(struct redact_rule),
+                                                   redact_fields, check_redact};
+
+static const struct config_field root_fields[] = {
+    {.key = "store", .kind = CONFIG_TEXT, SETTING(store), .fallback = "perdura.db",
+     .flag = "store", .env = "PERDURA_STORE", .help = "a file path, sqlite:PATH or postgres://…"},
+    {.key = "pooler", .kind = CONFIG_WORD, SETTING(pooler), .fallback = "none",
+     .choices = "none|transaction",
+     .help = "pooler in front of PostgreSQL: PgBouncer in transaction mode, or none"},
+    {.key = "writers", .kind = CONFIG_INT, SETTING(writers), .fallback = "3", .min = 1, .max = 4,
+     .help = "connections of a node that write to PostgreSQL in parallel"},
+    {.key = "listen", .kind = CONFIG_ADDRESS, SETTING(listen), .fallback = "127.0.0.1:7070",
+     .flag = "listen", .env = "PERDURA_LISTEN", .max = 300,
+     .help = "address and port of the API"},
+    {.key = "token", .kind = CONFIG_TEXT, SETTING(token), .env = "PERDURA_TOKEN",
+     .outside_file = true, .help = "bearer token; needed to listen beyond loopback"},
+    {.key = "token_file", .kind = CONFIG_TEXT, SETTING(token_file), .env = "PERDURA_TOKEN_FILE",
+     .help = "a file with the bearer token (default: systemd's credential perdura.token)"},
+    {.key = "password_file", .kind = CONFIG_TEXT, SETTING(password_file),
+     .env = "DB_PASSWORD_FILE",
+     .help = "a file with the database's password (default: the credential perdura.db-password)"},
+    {.key = "allowed_hosts", .live = true,
+     .kind = CONFIG_TEXTS, SETTING_LIST(allowed_hosts), .max = 256,
+     .help = "further values of the Host header that are served"},
+    {.key = "workers", .kind = CONFIG_INT, SETTING(workers), .absent = -1, .max = 1024,
+     .flag = "workers", .help = "in-process worker slots (default: 4 where there are handlers)"},
+    {.key = "lease", .kind = CONFIG_DURATION, SETTING(lease_ms), .fallback = "30s", .min = 100,
+     .max = DAY_MS, .flag = "lease", .help = "a worker that does not renew its lease within this "
+                                             "time loses its tasks"},
+    {.key = "leader_lease", .kind = CONFIG_DURATION, SETTING(leader_lease_ms), .fallback = "30s",
+     .min = 100, .max = DAY_MS, .flag = "leader-lease", .help = "lease of the leading node"},
+    {.key = "worker_timeout", .kind = CONFIG_DURATION, SETTING(worker_timeout_ms), .absent = -1,
+     .min = 100, .max = 30 * DAY_MS, .env = "WORKER_TIMEOUT",
+     .help = "a worker silent this long is removed (default: two leases)"},
+    {.key = "on_no_handler", .live = true, .kind = CONFIG_WORD,
+     SETTING(on_no_handler), .fallback = "wait", .choices = "wait|fail",
+     .help = "tasks whose type no live worker of their queue has: they wait, or fail as "
+             "no_handler"},
+    {.key = "unclaimed_after", .live = true, .kind = CONFIG_DURATION,
+     SETTING(unclaimed_after_ms), .fallback = "5m", .min = 1000, .max = BOUND_DELAY_MS,
+     .help = "raise an alert when a task has been due this long and no live worker can take it"},
+    {.key = "grace", .live = true,
+     .kind = CONFIG_DURATION, SETTING(grace_ms), .fallback = "5s", .max = 3600000,
+     .help = "time between SIGTERM and SIGKILL"},
+    {.key = "log_level", .live = true, .kind = CONFIG_WORD, SETTING(log_level), .fallback = "info",
+     .flag = "log-level", .choices = "debug|info|warn|error",
+     .help = "lowest level that is logged"},
+    {.key = "log_format", .kind = CONFIG_WORD, SETTING(log_format), .fallback = "auto",
+     .flag = "log-format", .choices = "auto|text|json",
+     .help = "how events are logged; auto is text on a terminal and JSON otherwise"},
+    {.key = "log_key", .kind = CONFIG_TEXT, SETTING(log_key),
+     .help = "file of the key that signs log records (default: STORE.log-key beside a store file)"},
+    {.key = "backup_dir", .kind = CONFIG_TEXT, SETTING(backup_dir), .max = 4000,
+     .help = "folder that POST /v1/backup writes into (default: none, it is refused)"},
+    {.key = "log_anchor", .kind = CONFIG_TEXT, SETTING(log_anchor),
+     .help = "file that gets every signed record about logs; best on another disk or host"},
+    {.key = "log_anchor_every", .kind = CONFIG_DURATION, SETTING(log_anchor_every_ms),
+     .fallback = "10s", .min = 100, .max = DAY_MS,
+     .help = "how often a record is made while lines are written"},
+    {.key = "tracing.otlp", .kind = CONFIG_URL, SETTING(tracing_otlp), .max = 1024,
+     .env = "OTEL_EXPORTER_OTLP_ENDPOINT",
+     .help = "where spans are sent, OTLP over HTTP: http://127.0.0.1:4318"},
+    {.key = "tracing.headers", .kind = CONFIG_TEXT, SETTING(tracing_headers),
+     .env = "OTEL_EXPORTER_OTLP_HEADERS",
+     .help = "headers of these requests: name=value,name=value; never shown or logged"},
+    {.key = "tracing.headers_file", .kind = CONFIG_TEXT, SETTING(tracing_headers_file),
+     .help = "file with such headers, a line \"name: value\" each, read at the start"},
+    {.key = "tracing.ratio", .kind = CONFIG_RATIO, SETTING(tracing_ratio), .fallback = "1",
+     .env = "OTEL_TRACES_SAMPLER_ARG",
+     .help = "share of new traces to sample, 0 to 1; others keep their caller's choice"},
+    {.key = "allow_network_fs", .kind = CONFIG_BOOL, SETTING(allow_network_fs),
+     .fallback = "false", .flag = "allow-network-fs",
+     .help = "allow a SQLite store on a network file system"},
+    {.key = "allow_changed_schema", .kind = CONFIG_BOOL, SETTING(allow_changed_schema),
+     .fallback = "false", .flag = "allow-changed-schema",
+     .help = "allow a store whose schema others changed"},
+    {.key = "demo", .kind = CONFIG_BOOL, SETTING(demo), .fallback = "false", .flag = "demo",
+     .outside_file = true, .help = "fill the store with a demonstration"},
+    {.key = "again", .kind = CONFIG_BOOL, SETTING(again), .fallback = "false", .flag = "again",
+     .outside_file = true, .help = "serve a store even if it was moved elsewhere"},
+    {.key = "callbacks.allow", .live = true,
+     .kind = CONFIG_TEXTS, SETTING_LIST(callbacks_allow), .max = 256,
+     .fallback = "http://127.0.0.1,http://localhost,http://[::1]",
+     .help = "URL prefixes that callbacks may go to"},
+    {.key = "callbacks.secret", .kind = CONFIG_TEXT, SETTING(callbacks_secret),
+     .help = "signs webhooks (default: the store's own random secret)"},
+    {.key = "retention.completed", .live = true,
+     .kind = CONFIG_DURATION, SETTING(retention.completed_ms),
+     .fallback = "30d", .max = BOUND_DELAY_MS, .help = "completed tasks; 0 = forever"},
+    {.key = "retention.failed", .live = true, .kind = CONFIG_DURATION, SETTING(retention.failed_ms),
+     .fallback = "90d", .max = BOUND_DELAY_MS,
+     .help = "failed, dead_letter, cancelled and partial tasks; 0 = forever"},
+    {.key = "retention.events", .live = true, .kind = CONFIG_DURATION, SETTING(retention.events_ms),
+     .fallback = "30d", .max = BOUND_DELAY_MS, .help = "events of ended tasks; 0 = forever"},
+    {.key = "retention.executions", .live = true,
+     .kind = CONFIG_DURATION, SETTING(retention.executions_ms),
+     .fallback = "30d", .max = BOUND_DELAY_MS, .help = "executions; 0 = forever"},
+    {.key = "retention.logs", .live = true, .kind = CONFIG_DURATION, SETTING(retention.logs_ms),
+     .fallback = "30d", .max = BOUND_DELAY_MS, .help = "logs of executions; 0 = forever"},
+    LOG_LEVEL("debug", SEVERITY_DEBUG),
+    LOG_LEVEL("info", SEVERITY_INFO),
+    LOG_LEVEL("warn", SEVERITY_WARN),
+    LOG_LEVEL("error", SEVERITY_ERROR),
+    LOG_LEVEL("fatal", SEVERITY_FATAL),
+    {.key = "retention.archive", .kind = CONFIG_TEXT, SETTING(retention.archive),
+     .help = "folder for JSON lines of removed tasks"},
+    {.key = "handlers", .live = true, .kind = CONFIG_LIST, SETTING_LIST(handlers), .max = 4096,
+     .record = &handler_record, .help = "what runs tasks, by type"},
+    {.key = "services", .live = true, .kind = CONFIG_LIST, AT(config, services),
+     .count_offset = offsetof(struct config, services_count), .max = 1024,
+     .record = &service_record, .help = "targets that handlers name"},
+    {.key = "queues", .live = true, .kind = CONFIG_LIST, SETTING_LIST(queues), .max = BOUND_QUEUES,
+     .record = &queue_record, .help = "limits and order of queues"},
+    {.key = "rules", .live = true,
+     .kind = CONFIG_LIST, SETTING_LIST(rules), .max = 1024, .record = &rule_record,
+     .help = "priorities by type and metadata, applied when a task is enqueued"},
+    {.key = "redact", .kind = CONFIG_LIST, SETTING_LIST(redact), .max = REDACT_RULES_MAX,
+     .record = &redact_record, .help = "what is taken out of log lines before they are stored"},
+    {0}};
+const struct config_record config_root = {"", sizeof(struct config), root_fields, NULL};
+
+_Static_assert(sizeof root_fields / sizeof root_fields[0] - 1 <= CONFIG_SETTINGS_MAX,
+               "every setting has a place for its origin");

@@ -1,0 +1,11 @@
+/* Keeps what this process was started with from the eyes of others: its environment, its command
+ * line, its memory. */
+#ifndef CLI_CONFIG_SECRETS_H
+#define CLI_CONFIG_SECRETS_H
+
+/* First thing in main, before any thread: other processes of this user cannot look into this one
+ * from now on, /proc/PID/environ shows only what handlers get anyway, and addresses with a password
+ * are gone from the command line. Returns the arguments to go on with, for free(). */
+char **secrets_hide(int argc, char **argv);
+
+#endif

@@ -1,9 +1,0 @@
-/* What the root command does itself; see cmd_version.c. */
-#ifndef CLI_HELP_COMMANDS_H
-#define CLI_HELP_COMMANDS_H
-
-#include "cli/command.h"
-
-int version_print(struct call *call, bool json);
-
-#endif

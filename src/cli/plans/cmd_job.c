@@ -1,0 +1,460 @@
+/* perdura job …: definitions that tasks are made of. What jobs wait for and how their runs went is
+ * in cmd_job_depend.c and cmd_job_history.c. One thread. */
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/uuid7.h"
+#include "cli/plans/job_commands.h"
+#include "cli/frame/listing.h"
+#include "cli/plans/schedule_flags.h"
+#include "cli/commands/task_wait.h"
+#include "core/bounds.h"
+
+static const struct view_column list_columns[] = {
+    {"NAME", "/name", VIEW_TEXT},
+    {"ID", "/id", VIEW_ID},
+    {"TYPE", "/task_type", VIEW_TEXT | VIEW_SPARE(3)},
+    {"CATEGORY", "/category", VIEW_TEXT | VIEW_SPARE(4)},
+    {"ACTIVE", "/is_active", VIEW_YES | VIEW_SPARE(5)},
+    {"LAST", "/last_execution/status", VIEW_STATUS | VIEW_SPARE(2)},
+    {"ENDED", "/last_execution/ended_at", VIEW_TIME | VIEW_SPARE(6)},
+    {"NEXT", "/next_execution", VIEW_TIME | VIEW_SPARE(1)},
+};
+
+static const struct view_column show_columns[] = {
+    {"name", "/name", VIEW_TEXT},
+    {"id", "/id", VIEW_ID},
+    {"description", "/description", VIEW_TEXT},
+    {"category", "/category", VIEW_TEXT},
+    {"task type", "/task_type", VIEW_TEXT},
+    {"queue", "/queue", VIEW_TEXT},
+    {"queue set by", "/value_from/queue", VIEW_SETTER},
+    {"service", "/target_service", VIEW_TEXT},
+    {"method", "/target_method", VIEW_TEXT},
+    {"payload", "/payload", VIEW_TEXT},
+    {"priority", "/priority", VIEW_TEXT},
+    {"priority set by", "/value_from/priority", VIEW_SETTER},
+    {"max retries", "/max_retries", VIEW_NUMBER},
+    {"retries set by", "/value_from/max_retries", VIEW_SETTER},
+    {"timeout", "/timeout_ms|/timeout_seconds", VIEW_DURATION},
+    {"timeout set by", "/value_from/timeout_seconds", VIEW_SETTER},
+    {"max concurrent", "/max_concurrent", VIEW_LIMIT},
+    {"callback", "/callback_url", VIEW_TEXT},
+    {"active", "/is_active", VIEW_BOOL},
+    {"created by", "/created_by", VIEW_TEXT},
+    {"created", "/created_at", VIEW_TIME},
+    {"updated", "/updated_at", VIEW_TIME},
+    {"last run", "/last_execution/task_id", VIEW_ID},
+    {"last status", "/last_execution/status", VIEW_STATUS},
+    {"last ended", "/last_execution/ended_at", VIEW_TIME},
+    {"next", "/next_execution", VIEW_TIME},
+};
+
+static const struct view_column schedule_columns[] = {
+    {"SCHEDULE", "/id", VIEW_ID},
+    {"WHEN", "/cron_expression|/interval_seconds|/scheduled_at|/schedule_type", VIEW_WHEN},
+    {"ZONE", "/timezone", VIEW_TEXT | VIEW_SPARE(2)},
+    {"ACTIVE", "/is_active", VIEW_YES | VIEW_SPARE(3)},
+    {"NEXT", "/next_fire_at", VIEW_TIME | VIEW_SPARE(1)},
+    {"ERROR", "/error", VIEW_TEXT | VIEW_SPARE(4)},
+};
+
+#define JOB_FLAGS                                                                                \
+    {.name = "description", .type = FLAG_TEXT, .value = "TEXT", .field = "description",          \
+     .help = "what it is for"},                                                                  \
+    {.name = "category", .type = FLAG_TEXT, .value = "NAME", .field = "category",                \
+     .help = "category; gives queue, priority, retries, time-out and windows where the job sets " \
+             "none (general)"},                                                                  \
+    {.name = "type", .type = FLAG_TEXT, .value = "TYPE", .field = "task_type",                   \
+     .help = "type of its tasks, which selects their handler (default: the job's name)"},        \
+    {.name = "payload", .type = FLAG_JSON, .value = "JSON|@FILE|-", .field = "payload",          \
+     .help = "the input of its tasks: JSON, a file, or stdin"},                                  \
+    {.name = "queue", .type = FLAG_TEXT, .value = "QUEUE", .field = "queue",                     \
+     .help = "queue of its tasks"},                                                              \
+    {.name = "priority", .type = FLAG_PRIORITY, .value = "P", .field = "priority",               \
+     .help = "-1000 to 1000, higher first, or low, medium, high, critical"},                     \
+    {.name = "max-retries", .type = FLAG_INT, .value = "N", .field = "max_retries", .min = 0,    \
+     .max = BOUND_RETRIES, .help = "retries after the first attempt"},                           \
+    {.name = "timeout", .type = FLAG_SECONDS, .value = "D", .field = "timeout_seconds",          \
+     .help = "longest run of one attempt"},                                                      \
+    {.name = "max-concurrent", .type = FLAG_INT, .value = "N", .field = "max_concurrent",        \
+     .min = 0, .max = 1000000, .help = "most runs at once, others wait; 0 = no limit"},          \
+    {.name = "service", .type = FLAG_TEXT, .value = "NAME", .field = "target_service",           \
+     .help = "the service its tasks go to"},                                                     \
+    {.name = "method", .type = FLAG_TEXT, .value = "NAME", .field = "target_method",             \
+     .help = "the method of that service"},                                                      \
+    {.name = "callback-url", .type = FLAG_TEXT, .value = "URL", .field = "callback_url",         \
+     .help = "URL to call when a run ends"},                                                     \
+    {.name = "created-by", .type = FLAG_TEXT, .value = "TEXT", .field = "created_by",            \
+     .help = "who made it"},                                                                     \
+    {.name = "inactive", .type = FLAG_NO, .field = "is_active",                                  \
+     .help = "make it inactive: it does not run"}
+
+static const struct flag job_fields[] = {JOB_FLAGS, {0}};
+
+/* ---- making and changing ---- */
+
+/* Nothing is planned for a job whose category is not active: the job knows, as long as its schedule
+ * lies ahead. That it cannot be asked is no failure, both are made. */
+static bool is_idle(struct client *client, struct str job_id, struct str next)
+{
+    struct call *call = client->call;
+    struct str job = STR_NONE;
+    char now[CLOCK_TEXT_BYTES];
+
+    clock_format(clock_wall_us() + CLOCK_SECOND_US, now);
+    if (!next.data || str_compare(next, str_of(now)) <= 0)
+        return false;
+    if (thing_request(client, "GET", &thing_job, job_id, "", STR_NONE, &job) < 0) {
+        call->err = (struct err){0};
+        return false;
+    }
+    return !view_member(call, job, "next_execution").data;
+}
+
+static void note_schedule(struct client *client, struct str job_id, struct str schedule)
+{
+    struct call *call = client->call;
+    struct str next = view_member(call, schedule, "next_fire_at");
+    struct buf line = BUF_INIT(512);
+
+    buf_text(&line, "schedule ");
+    terminal_clean(&line, view_member(call, schedule, "id"));
+    if (call_given(call, "inactive")) {
+        buf_text(&line, " fires once the job is active ('perdura job update --active')");
+    } else if (is_idle(client, job_id, next)) {
+        buf_text(&line, " fires once the job's category is active ('perdura category update "
+                        "--active')");
+    } else {
+        buf_text(&line, next.data ? " fires next at " : " does not fire any more");
+        terminal_clean(&line, next);
+    }
+    fflush(call->out.file); /* behind the id, also where both go into one file */
+    terminal_line(&call->notes, COLOUR_DIM, buf_view(&line));
+    buf_deinit(&line);
+}
+
+/* The schedule of a job that was just made. Where it is refused the job goes too. */
+static int add_schedule(struct client *client, struct str job_id, struct str body,
+                        struct str *schedule)
+{
+    struct str reply = STR_NONE;
+    struct err why;
+    int rc = thing_request(client, "POST", &thing_job, job_id, "/schedules", body, schedule);
+
+    if (rc == 0)
+        return 0;
+    why = client->call->err;
+    (void)thing_request(client, "DELETE", &thing_job, job_id, "", STR_NONE, &reply);
+    client->call->err = why;
+    return rc;
+}
+
+/* Two jobs may have one name, but mostly the second one is a command typed twice. */
+static int check_name(struct client *client)
+{
+    struct call *call = client->call;
+    struct str id = STR_NONE;
+    struct uuid parsed;
+    int rc;
+
+    if (call_given(call, "another") || uuid_parse(call->args[0], &parsed))
+        return 0;
+    rc = thing_find(client, &thing_job, call->args[0], &id);
+    if (rc == 0)
+        return err_set(&call->err, ERR_CONFLICT, "there is a job of that name (" STR_FMT "); "
+                       "--another makes a second one", STR_ARG(id));
+    if (rc == -ERR_CONFLICT)
+        return err_set(&call->err, ERR_CONFLICT, "there are several jobs of that name; --another "
+                       "makes one more");
+    return rc == -ERR_NOT_FOUND ? 0 : rc;
+}
+
+static int create(struct call *call, struct str body, struct str schedule_body)
+{
+    struct client client = {0};
+    struct str schedule = STR_NONE;
+    struct str job = STR_NONE;
+    int rc = client_open(&client, call);
+
+    if (rc == 0)
+        rc = check_name(&client);
+    if (rc == 0)
+        rc = thing_create(&client, &thing_job, body, &job);
+    if (rc == 0 && schedule_body.len > 0)
+        rc = add_schedule(&client, view_member(call, job, "id"), schedule_body, &schedule);
+    if (rc == 0)
+        rc = thing_print_id(call, job);
+    if (rc == 0 && schedule.data)
+        note_schedule(&client, view_member(call, job, "id"), schedule);
+    client_close(&client);
+    return rc;
+}
+
+/* A flag about when, without one that names a time, is a slip. */
+static int check_schedule(struct call *call, bool has_time)
+{
+    for (const struct flag *flag = schedule_flags; flag->name && !has_time; flag++)
+        if (call_given(call, flag->name))
+            return err_set(&call->err, ERR_USAGE, "--%s belongs to a schedule; give one with "
+                           "--cron EXPR, --every D, --at TIME or --now too", flag->name);
+    return 0;
+}
+
+static int run_create(struct call *call)
+{
+    struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
+    struct buf schedule = BUF_INIT(THING_BODY_BYTES_MAX);
+    bool has_time = schedule_flags_time(call);
+    int rc = check_schedule(call, has_time);
+
+    buf_byte(&body, '{');
+    json_write_member_string(&body, "name", call->args[0]);
+    if (rc == 0)
+        rc = call_write_fields_of(call, job_fields, &body);
+    buf_byte(&body, '}');
+    if (rc == 0 && has_time) {
+        buf_byte(&schedule, '{');
+        rc = schedule_flags_write(call, true, &schedule);
+        buf_byte(&schedule, '}');
+    }
+    if (rc == 0)
+        rc = create(call, buf_view(&body), buf_view(&schedule));
+    buf_deinit(&body);
+    buf_deinit(&schedule);
+    return rc;
+}
+
+static const struct flag update_fields[] = {
+    {.name = "name", .type = FLAG_TEXT, .field = "name"},
+    {.name = "active", .type = FLAG_BOOL, .field = "is_active"},
+    {0}};
+
+static int run_update(struct call *call)
+{
+    struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
+    struct str reply = STR_NONE;
+    int rc = 0;
+
+    if (call_given(call, "active") && call_given(call, "inactive"))
+        return err_set(&call->err, ERR_USAGE, "give --active or --inactive");
+    buf_byte(&body, '{');
+    rc = call_write_fields_of(call, job_fields, &body);
+    if (rc == 0)
+        rc = call_write_fields_of(call, update_fields, &body);
+    if (rc == 0)
+        rc = thing_write_unset(call, &body);
+    if (rc == 0)
+        rc = thing_check_change(call, &body);
+    buf_byte(&body, '}');
+    if (rc == 0)
+        rc = thing_act(call, "PATCH", &thing_job, "", buf_view(&body), &reply);
+    if (rc == 0)
+        thing_print(call, reply, show_columns, COUNT(show_columns));
+    buf_deinit(&body);
+    return rc;
+}
+
+static int run_delete(struct call *call)
+{
+    return thing_delete_all(call, &thing_job);
+}
+
+/* ---- running ---- */
+
+static int run_now(struct call *call)
+{
+    struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
+    struct client client = {0};
+    struct str task = STR_NONE;
+    struct str id;
+    int rc;
+
+    buf_byte(&body, '{');
+    rc = call_write_fields(call, &body);
+    buf_byte(&body, '}');
+    if (rc == 0)
+        rc = client_open(&client, call);
+    if (rc == 0)
+        rc = thing_find(&client, &thing_job, call->args[0], &id);
+    if (rc == 0)
+        rc = thing_request(&client, "POST", &thing_job, id, ":run", buf_view(&body), &task);
+    if (rc == 0 && !(call_given(call, "wait") && call_given(call, "json")))
+        rc = thing_print_id(call, task);
+    if (rc == 0 && call_given(call, "wait")) {
+        id = view_member(call, task, "id");
+        fflush(call->out.file);
+        rc = task_wait(&client, id, call_duration_ms(call, "wait-timeout", -1), &task);
+        if (rc == 0)
+            rc = task_wait_print(&client, id, task, call_given(call, "json"));
+    }
+    client_close(&client);
+    buf_deinit(&body);
+    return rc;
+}
+
+/* ---- looking ---- */
+
+static int run_list(struct call *call)
+{
+    return listing_print(call, STR("/v1/jobs"), list_columns, COUNT(list_columns));
+}
+
+/* Of a job that fires nothing no next instant is promised. */
+static int print_schedules(struct client *client, struct str job_id, bool fires)
+{
+    struct call *call = client->call;
+    struct view_column columns[COUNT(schedule_columns)];
+    uint32_t count = 0;
+    struct str reply = STR_NONE;
+    int rc = thing_request(client, "GET", &thing_job, job_id, "/schedules?limit=100", STR_NONE,
+                           &reply);
+
+    if (rc < 0 || json_count(view_items(reply)) == 0)
+        return rc;
+    for (uint32_t i = 0; i < COUNT(schedule_columns); i++)
+        if (fires || strcmp(schedule_columns[i].title, "NEXT") != 0)
+            columns[count++] = schedule_columns[i];
+    fputc('\n', call->out.file);
+    view_table(call, view_items(reply), columns, count);
+    return 0;
+}
+
+static int run_show(struct call *call)
+{
+    struct client client = {0};
+    struct str reply = STR_NONE;
+    struct str id;
+    int rc = client_open(&client, call);
+
+    if (rc == 0)
+        rc = thing_find(&client, &thing_job, call->args[0], &id);
+    if (rc == 0)
+        rc = thing_request(&client, "GET", &thing_job, id, "", STR_NONE, &reply);
+    if (rc == 0)
+        thing_print(call, reply, show_columns, COUNT(show_columns));
+    if (rc == 0 && !call_given(call, "json"))
+        rc = print_schedules(&client, id, view_member(call, reply, "next_execution").data != NULL);
+    if (rc == 0 && !call_given(call, "json"))
+        rc = job_print_dependencies(&client, id);
+    client_close(&client);
+    return rc;
+}
+
+/* ---- tables ---- */
+
+static const struct flag create_flags[] = {
+    JOB_FLAGS, SCHEDULE_FLAGS,
+    {.name = "another", .type = FLAG_BOOL, .help = "make it even if a job of that name exists"},
+    {0}};
+
+static const struct flag update_flags[] = {
+    JOB_FLAGS,
+    {.name = "active", .type = FLAG_BOOL, .field = "is_active", .help = "it runs again"},
+    {.name = "name", .type = FLAG_TEXT, .value = "NAME", .field = "name", .help = "another name"},
+    {.name = "unset", .type = FLAG_LIST, .value = "FIELD",
+     .help = "set fields back to their default: priority, max-retries, timeout …"},
+    {0}};
+
+static const struct flag run_flags[] = {
+    {.name = "payload", .type = FLAG_JSON, .value = "JSON|@FILE|-", .field = "payload",
+     .help = "input of this run instead of the job's"},
+    {.name = "wait", .type = FLAG_BOOL,
+     .help = "wait until it ends, then print its result; exit code 1 unless it completed"},
+    {.name = "wait-timeout", .type = FLAG_DURATION, .value = "D", .help = "wait at most this long"},
+    {0}};
+
+static const struct flag list_flags[] = {
+    {.name = "name", .type = FLAG_TEXT, .value = "NAME", .field = "name", .help = "of this name"},
+    {.name = "category", .type = FLAG_TEXT, .value = "NAME", .field = "category",
+     .help = "of this category"},
+    {.name = "active", .type = FLAG_WORD, .value = "BOOL", .field = "is_active",
+     .choices = "true|false", .help = "only active jobs, or only inactive ones"},
+    {.name = "with-deleted", .type = FLAG_BOOL, .field = "with_deleted",
+     .help = "include deleted jobs"},
+    LISTING_FLAGS("jobs"),
+    {0}};
+
+static const struct command job_create = {
+    .name = "create",
+    .summary = "Make a job, and its schedule with --cron, --every, --at or --now",
+    .arguments = "NAME",
+    .details = "Prints the job's id.",
+    .example = "perdura job create report --type report:daily --payload '{}' --cron '0 9 * * *' "
+               "--tz Europe/Paris\n"
+               "perdura job create cleanup --category cleanup --every 1h --overlap skip",
+    .flags = create_flags,
+    .groups = FLAGS_CLIENT | FLAGS_JSON,
+    .args_min = 1,
+    .args_max = 1,
+    .run = run_create,
+};
+
+static const struct command job_list = {
+    .name = "list",
+    .summary = "List jobs, newest first",
+    .example = "perdura job list --category reports",
+    .flags = list_flags,
+    .groups = FLAGS_CLIENT | FLAGS_JSON,
+    .run = run_list,
+};
+
+static const struct command job_show = {
+    .name = "show",
+    .summary = "Show a job with its schedules, what it depends on and what depends on it",
+    .arguments = "JOB",
+    .example = "perdura job show report",
+    .groups = FLAGS_CLIENT | FLAGS_JSON,
+    .args_min = 1,
+    .args_max = 1,
+    .run = run_show,
+};
+
+static const struct command job_update = {
+    .name = "update",
+    .summary = "Change a job",
+    .arguments = "JOB",
+    .details = "Fields you leave out keep their values. Existing tasks do not change.",
+    .example = "perdura job update report --timeout 10m --unset priority",
+    .flags = update_flags,
+    .groups = FLAGS_CLIENT | FLAGS_JSON,
+    .args_min = 1,
+    .args_max = 1,
+    .run = run_update,
+};
+
+static const struct command job_delete = {
+    .name = "delete",
+    .summary = "Delete jobs with their schedules and dependencies",
+    .arguments = "JOB…",
+    .details = "Tasks they made stay.",
+    .example = "perdura job delete report",
+    .groups = FLAGS_CLIENT | FLAGS_JSON,
+    .args_min = 1,
+    .args_max = COMMAND_ARGS_MAX,
+    .run = run_delete,
+};
+
+static const struct command job_run = {
+    .name = "run",
+    .summary = "Run a job now",
+    .arguments = "JOB",
+    .details = "Prints the task's id.",
+    .example = "perdura job run report --wait",
+    .flags = run_flags,
+    .groups = FLAGS_CLIENT | FLAGS_JSON,
+    .args_min = 1,
+    .args_max = 1,
+    .run = run_now,
+};
+
+static const struct command *const subcommands[] = {
+    &job_create, &job_list,   &job_show,     &job_update,  &job_delete,
+    &job_run,    &job_depend, &job_undepend, &job_history, NULL};
+
+const struct command command_job = {
+    .name = "job",
+    .summary = "Define jobs, which tasks are made from, and run them",
+    .example = "perdura job create report --type report:daily --cron '0 9 * * *'\n"
+               "perdura job history report",
+    .subcommands = subcommands,
+};

@@ -1,0 +1,339 @@
+/* Requests about what people plan with. See thing.h. One thread. */
+#include "cli/plans/thing.h"
+
+#include "base/json.h"
+#include "base/uuid7.h"
+
+#define SAME_NAME_SHOWN 5
+#define NAMES_MAX 1000 /* jobs asked for per page of a list; the rest goes by id */
+
+const struct thing thing_category = {"category", "/v1/categories/"};
+const struct thing thing_job = {"job", "/v1/jobs/"};
+const struct thing thing_schedule = {"schedule", "/v1/schedules/"};
+const struct thing thing_recurring = {"recurring", "/v1/recurring/"};
+
+/* ---- finding ---- */
+
+static int several(struct client *client, const struct thing *thing, struct str items,
+                   struct str text)
+{
+    struct call *call = client->call;
+    struct buf ids = BUF_INIT(512);
+    struct json_iter iter;
+    struct str item;
+
+    json_begin(items, &iter);
+    while (json_next_element(&iter, &item)) {
+        if (ids.len > 0)
+            buf_text(&ids, ", ");
+        buf_str(&ids, view_member(call, item, "id"));
+    }
+    (void)err_set(&call->err, ERR_CONFLICT, "several have the name '%.*s'; give the id of one %s: "
+                  STR_FMT, text.len > 80 ? 80 : (int)text.len, text.data, thing->word,
+                  STR_ARG(buf_view(&ids)));
+    buf_deinit(&ids);
+    return -(int)ERR_CONFLICT;
+}
+
+/* The only item of a list. */
+static int take_only(struct client *client, const struct thing *thing, struct str reply,
+                     struct str text, struct str *id)
+{
+    struct call *call = client->call;
+    struct str items = view_items(reply);
+    struct json_iter iter;
+    struct str item;
+
+    if (json_count(items) > 1)
+        return several(client, thing, items, text);
+    json_begin(items, &iter);
+    *id = json_next_element(&iter, &item) ? view_member(call, item, "id") : STR_NONE;
+    if (id->data)
+        return 0;
+    return err_set(&call->err, ERR_NOT_FOUND, "there is no %s '%.*s'; 'perdura %s list' shows what "
+                   "there is", thing->word, text.len > 100 ? 100 : (int)text.len, text.data,
+                   thing->word);
+}
+
+/* A schedule goes by the name of its job. */
+static int find_of_job(struct client *client, struct str text, struct str *id)
+{
+    struct str job_id;
+    struct str reply = STR_NONE;
+    int rc = thing_find(client, &thing_job, text, &job_id);
+
+    if (rc == 0)
+        rc = client_get(client, client_path(client->call, thing_job.path, job_id,
+                                            "/schedules?limit=5"), &reply);
+    if (rc == -ERR_NOT_FOUND)
+        return err_set(&client->call->err, ERR_NOT_FOUND, "there is no schedule with this id and "
+                       "no job '%.*s'; 'perdura schedule list' shows what there is",
+                       text.len > 100 ? 100 : (int)text.len, text.data);
+    return rc < 0 ? rc : take_only(client, &thing_schedule, reply, text, id);
+}
+
+int thing_find(struct client *client, const struct thing *thing, struct str text,
+                 struct str *id)
+{
+    struct buf path = BUF_INIT(8192);
+    struct str reply = STR_NONE;
+    struct uuid parsed;
+    int rc;
+
+    *id = text;
+    if (uuid_parse(text, &parsed))
+        return 0;
+    if (thing == &thing_schedule)
+        return find_of_job(client, text, id);
+    buf_append(&path, thing->path, strlen(thing->path) - 1);
+    buf_format(&path, "?limit=%d&name=", SAME_NAME_SHOWN);
+    command_write_escaped(&path, text);
+    if (path.failed)
+        rc = err_set(&client->call->err, ERR_NOT_FOUND, "the name is too long for a %s",
+                     thing->word);
+    else
+        rc = client_get(client, buf_view(&path), &reply);
+    buf_deinit(&path);
+    return rc < 0 ? rc : take_only(client, thing, reply, text, id);
+}
+
+/* ---- requests ---- */
+
+int thing_request(struct client *client, const char *method, const struct thing *thing,
+                    struct str id, const char *after, struct str body, struct str *reply)
+{
+    int rc = client_call(client, method, client_path(client->call, thing->path, id, after), body,
+                         CLIENT_TIMEOUT_MS, reply);
+
+    if (rc == 0 && strcmp(method, "DELETE") != 0)
+        rc = client_check_object(client, *reply);
+    return rc;
+}
+
+int thing_create(struct client *client, const struct thing *thing, struct str body,
+                   struct str *reply)
+{
+    int rc = client_call(client, "POST", str_span(thing->path, strlen(thing->path) - 1), body,
+                         CLIENT_TIMEOUT_MS, reply);
+
+    return rc < 0 ? rc : client_check_object(client, *reply);
+}
+
+int thing_act(struct call *call, const char *method, const struct thing *thing,
+                const char *after, struct str body, struct str *reply)
+{
+    struct client client = {0};
+    struct str id;
+    int rc = client_open(&client, call);
+
+    if (rc == 0)
+        rc = thing_find(&client, thing, call->args[0], &id);
+    if (rc == 0)
+        rc = thing_request(&client, method, thing, id, after, body, reply);
+    client_close(&client);
+    return rc;
+}
+
+/* A person is told beside the output; a program gets an object per line. */
+static void print_deleted(struct call *call, const struct thing *thing, struct str id)
+{
+    struct buf object = BUF_INIT(4096);
+
+    if (!call_given(call, "json")) {
+        terminal_line_clean(&call->notes, COLOUR_NONE,
+                            arena_format(&call->arena, "deleted %s " STR_FMT, thing->word,
+                                         STR_ARG(id)));
+        return;
+    }
+    buf_byte(&object, '{');
+    json_write_member_string(&object, "id", id);
+    buf_text(&object, ",\"deleted\":true}");
+    terminal_json(&call->out, buf_view(&object));
+    buf_deinit(&object);
+}
+
+int thing_delete_all(struct call *call, const struct thing *thing)
+{
+    struct client client = {0};
+    struct str reply = STR_NONE;
+    struct str id;
+    int rc = client_open(&client, call);
+
+    for (uint32_t i = 0; rc == 0 && i < call->args_count; i++) {
+        rc = thing_find(&client, thing, call->args[i], &id);
+        if (rc == 0)
+            rc = thing_request(&client, "DELETE", thing, id, "", STR_NONE, &reply);
+        if (rc == 0)
+            print_deleted(call, thing, id);
+    }
+    client_close(&client);
+    return rc;
+}
+
+/* ---- printing ---- */
+
+void thing_print(struct call *call, struct str reply, const struct view_column *columns,
+                   uint32_t columns_count)
+{
+    if (call_given(call, "json"))
+        terminal_json(&call->out, reply);
+    else
+        view_record(call, reply, columns, columns_count);
+}
+
+int thing_print_id(struct call *call, struct str reply)
+{
+    struct str id = view_member(call, reply, "id");
+
+    if (!id.data)
+        return err_set(&call->err, ERR_IO, "the server's answer names no id; is it a Perdura "
+                       "server?");
+    if (call_given(call, "json"))
+        terminal_json(&call->out, reply);
+    else
+        terminal_line_clean(&call->out, COLOUR_NONE, id);
+    return 0;
+}
+
+/* ---- names ---- */
+
+struct job_name {
+    struct str id;
+    struct str name;
+};
+
+struct job_names {
+    struct job_name *seen;
+    uint32_t count;
+};
+
+/* Each job is asked for once per page. */
+static int find_name(struct client *client, struct job_names *names, struct str id,
+                     struct str *name)
+{
+    struct call *call = client->call;
+    struct str reply = STR_NONE;
+    int rc = 0;
+
+    for (uint32_t i = 0; i < names->count; i++)
+        if (str_eq(names->seen[i].id, id)) {
+            *name = names->seen[i].name;
+            return 0;
+        }
+    *name = id;
+    if (names->count == NAMES_MAX)
+        return 0;
+    rc = thing_request(client, "GET", &thing_job, id, "", STR_NONE, &reply);
+    if (rc == -ERR_NOT_FOUND)
+        rc = 0;
+    else if (rc == 0 && view_member(call, reply, "name").data)
+        *name = view_member(call, reply, "name");
+    names->seen[names->count++] = (struct job_name){id, *name};
+    return rc;
+}
+
+static int name_one(struct client *client, struct job_names *names, struct str object,
+                    const char *member, struct buf *out)
+{
+    struct str id = view_member(client->call, object, member);
+    struct str name = STR_NONE;
+    int rc = id.data ? find_name(client, names, id, &name) : 0;
+
+    if (json_kind(object) != JSON_OBJECT)
+        object = STR("{}");
+    buf_append(out, object.data, object.len - 1);
+    buf_text(out, json_count(object) ? "," : "");
+    json_write_member_string(out, "job", name);
+    buf_byte(out, '}');
+    return rc;
+}
+
+int thing_name_jobs(struct client *client, struct str value, const char *member,
+                    struct str *named)
+{
+    struct call *call = client->call;
+    struct buf out = BUF_INIT(2 * CLIENT_REPLY_BYTES_MAX);
+    struct job_names names = {arena_alloc_array(&call->arena, NAMES_MAX, sizeof *names.seen), 0};
+    struct json_iter iter;
+    struct str item;
+    int rc = 0;
+
+    if (!names.seen) {
+        rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory for the list");
+    } else if (json_kind(value) == JSON_OBJECT) {
+        rc = name_one(client, &names, value, member, &out);
+    } else {
+        buf_byte(&out, '[');
+        json_begin(value, &iter);
+        while (rc == 0 && json_next_element(&iter, &item)) {
+            if (out.data[out.len - 1] != '[')
+                buf_byte(&out, ',');
+            rc = name_one(client, &names, item, member, &out);
+        }
+        buf_byte(&out, ']');
+    }
+    *named = arena_str(&call->arena, buf_view(&out));
+    if (rc == 0 && (out.failed || !named->data))
+        rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory for the list");
+    buf_deinit(&out);
+    return rc;
+}
+
+/* ---- bodies ---- */
+
+void thing_unset(struct call *call, struct str name, struct buf *body)
+{
+    const struct flag *flag;
+
+    for (uint32_t i = 0; (flag = command_flag_at(call->command, i)) != NULL; i++)
+        if (flag->field && str_is(name, flag->name)) {
+            name = str_of(flag->field);
+            break;
+        }
+    if (body->data[body->len - 1] != '{')
+        buf_byte(body, ',');
+    json_write_string(body, name);
+    buf_text(body, ":null");
+}
+
+int thing_write_unset(struct call *call, struct buf *body)
+{
+    struct str *fields;
+    uint32_t count;
+    int rc = call_list(call, "unset", &fields, &count);
+
+    for (uint32_t i = 0; rc == 0 && i < count; i++)
+        thing_unset(call, fields[i], body);
+    return rc;
+}
+
+int thing_check_change(struct call *call, const struct buf *body)
+{
+    if (body->failed)
+        return err_set(&call->err, ERR_TOO_LARGE, "the request is too large to be sent");
+    if (body->len > 1)
+        return 0;
+    return err_set(&call->err, ERR_USAGE, "nothing to change; 'perdura " STR_FMT " --help' lists "
+                   "what can be changed", STR_ARG(call->path));
+}
+
+void thing_merge(struct call *call, struct str object, struct buf *body)
+{
+    struct str given = arena_format(&call->arena, STR_FMT "}", STR_ARG(buf_view(body)));
+    struct json_member member;
+    struct json_iter iter;
+
+    if (!object.data || json_kind(object) != JSON_OBJECT || !given.data)
+        return;
+    json_begin(object, &iter);
+    while (json_next_member(&iter, &member)) {
+        if (json_get(given, json_decode_key(member.key, &call->arena)).data)
+            continue;
+        if (body->data[body->len - 1] != '{')
+            buf_byte(body, ',');
+        buf_byte(body, '"');
+        buf_str(body, member.key);
+        buf_text(body, "\":");
+        buf_str(body, member.value);
+    }
+}

@@ -1,0 +1,47 @@
+/* What the store notes of a chain between its lines and its records (table log_heads), and the code
+ * (HMAC) that only the log key makes of it: who can write to the store and has not the key cannot
+ * put such a note there, so no server goes on from his lines or signs them (D9, F-J5). Pure. */
+#ifndef CORE_LOG_LOGMAC_H
+#define CORE_LOG_LOGMAC_H
+
+#include "base/sign.h"
+#include "core/log/logchain.h"
+
+#define LOGMAC_HEX_BYTES HASH_HEX_BYTES
+
+struct log_note {
+    struct log_part part;     /* where the chain stands; lines that no record names yet */
+    struct uuid task_id;      /* of its execution, */
+    struct str task_type;     /* and what type that is: retention goes by it */
+    int64_t logged_at_us;     /* of the line at which it stands */
+    struct str closed;        /* how the execution ended, once that is signed; else empty */
+    char mac[LOGMAC_HEX_BYTES + 1]; /* "" = none */
+    struct str ended;         /* how it has ended by now; absent = it is under way */
+};
+
+/* The newest line of an execution as it is stored, and the note of it if there is one. */
+struct log_last {
+    struct uuid execution_id;
+    int64_t seq; /* 0 = there is no line */
+    struct str chain_hash;
+    int64_t logged_at_us;
+    bool noted;
+    struct log_note note;
+};
+
+/* The code of one key. NULL: out of memory. Belongs to one thread. */
+struct log_mac;
+struct log_mac *logmac_new(const struct sign_key *key);
+void logmac_free(struct log_mac *mac);
+
+/* -ERR_MEMORY; -ERR_INVALID for a type longer than any. */
+int logmac_make(struct log_mac *mac, const struct log_note *note, char out[LOGMAC_HEX_BYTES + 1]);
+bool logmac_good(struct log_mac *mac, const struct log_note *note);
+
+/* Is the newest line the one that a note by the key names? */
+bool logmac_trusts(struct log_mac *mac, const struct log_last *last);
+/* Was it there before the key was (since_us, 0 = nothing was)? By its time, which anybody can set:
+ * only for stores of versions that left such lines without a note. */
+bool logmac_adopted(const struct uuid *execution_id, int64_t logged_at_us, int64_t since_us);
+
+#endif

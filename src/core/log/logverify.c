@@ -1,0 +1,473 @@
+/* The lines: every chain computed again, execution by execution, and compared with what records
+ * say. One finding per execution, at the first line that is wrong: behind it nothing is certain. */
+#include "core/log/logverify_int.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define SUBJECT_BYTES 96
+#define DETAIL_BYTES 512
+
+struct logverify *logverify_new(const struct logverify_options *options)
+{
+    struct logverify *verify = calloc(1, sizeof *verify);
+
+    if (!verify)
+        return NULL;
+    verify->options = *options;
+    verify->piece = BUF_INIT(ANCHOR_LINE_BYTES_MAX + 64 * 1024);
+    return verify;
+}
+
+void logverify_free(struct logverify *verify)
+{
+    if (!verify)
+        return;
+    buf_deinit(&verify->piece);
+    free(verify->file.items);
+    free(verify->store.items);
+    free(verify->heads.items);
+    free(verify->cuts.items);
+    free(verify->blanks.items);
+    free(verify);
+}
+
+__attribute__((format(printf, 3, 0)))
+static void tell(struct logverify *verify, struct logverify_finding *finding, const char *format,
+                 va_list args)
+{
+    char detail[DETAIL_BYTES] = "";
+
+    vsnprintf(detail, sizeof detail, format, args);
+    finding->detail = str_of(detail);
+    verify->counts.findings++;
+    verify->options.tell(verify->options.ctx, finding);
+}
+
+void logverify_tell(struct logverify *verify, const char *kind, struct str subject,
+                    const char *format, ...)
+{
+    struct logverify_finding finding = {.kind = kind, .subject = subject};
+    va_list args;
+
+    va_start(args, format);
+    tell(verify, &finding, format, args);
+    va_end(args);
+}
+
+/* A finding about a whole execution. */
+static void tell_of(struct logverify *verify, const struct log_head *head, const char *detail)
+{
+    char subject[SUBJECT_BYTES], id[UUID_TEXT_BYTES];
+    struct logverify_finding finding = {.kind = "log", .execution_id = &head->execution_id};
+
+    uuid_format(&head->execution_id, id);
+    snprintf(subject, sizeof subject, "execution %s line %lld", id, (long long)head->seq);
+    finding.subject = str_of(subject);
+    finding.detail = str_of(detail);
+    verify->counts.findings++;
+    verify->options.tell(verify->options.ctx, &finding);
+}
+
+void logverify_refused(struct logverify *verify, const struct log_head *head, int64_t serial)
+{
+    char detail[DETAIL_BYTES];
+
+    snprintf(detail, sizeof detail, "the server did not sign what it found of it (record %lld): "
+             "it was written or changed without the key", (long long)serial);
+    tell_of(verify, head, detail);
+}
+
+void logverify_add_told(struct logverify *verify, struct told_list *list, const struct told *told)
+{
+    if (list->count == list->cap) {
+        size_t cap = list->cap ? 2 * list->cap : 1024;
+        void *items = cap <= LOGVERIFY_HEADS_MAX ? realloc(list->items, cap * sizeof *told) : NULL;
+
+        if (!items) {
+            verify->failed = cap <= LOGVERIFY_HEADS_MAX ? ERR_MEMORY : ERR_TOO_LARGE;
+            return;
+        }
+        list->items = items;
+        list->cap = cap;
+    }
+    list->items[list->count++] = *told;
+}
+
+static bool is_keyed(const struct logverify *verify)
+{
+    return verify->options.has_key || verify->options.keys_count > 0 || verify->store_signed;
+}
+
+/* From before the key, by the time it says? Of stores that no newer version has served since. */
+static bool is_adopted(const struct logverify *verify, const struct uuid *id, int64_t logged_at_us)
+{
+    return !verify->begun && logmac_adopted(id, logged_at_us, verify->since_us);
+}
+
+/* Where a store has a key, a note that was not made with it was put there by somebody else, or
+ * before there was that key. Without the key only a record can say so: until then its lines are
+ * believed for a moment. */
+void logverify_note(struct logverify *verify, const struct log_note *note)
+{
+    struct log_mac *mac = verify->options.mac;
+    const struct log_head *head = &note->part.head;
+    bool older = note->mac[0] == '\0' && !verify->since_told; /* than all this */
+    bool keyed = is_keyed(verify) && !older;
+    struct told told = {.head = *head, .noted = true, .unproven = keyed && !mac,
+                        .waits = note->part.lines > 0 && note->closed.len == 0,
+                        .closed = note->closed.len > 0 && !(keyed && !mac)};
+
+    if (keyed && mac && !logmac_good(mac, note)) {
+        if (!is_adopted(verify, &head->execution_id, note->logged_at_us))
+            tell_of(verify, head, "the note of where its lines end was not made with the key");
+        return;
+    }
+    logverify_add_told(verify, &verify->heads, &told);
+}
+
+static int compare_told(const void *left, const void *right)
+{
+    const struct told *a = left, *b = right;
+    int order = memcmp(a->head.execution_id.bytes, b->head.execution_id.bytes, 16);
+
+    if (order != 0)
+        return order;
+    if (a->head.seq != b->head.seq)
+        return a->head.seq < b->head.seq ? -1 : 1;
+    return (a->serial > b->serial) - (a->serial < b->serial);
+}
+
+static void sort_told(struct told_list *list)
+{
+    if (list->count > 1)
+        qsort(list->items, list->count, sizeof *list->items, compare_told);
+}
+
+static void bad_line(struct logverify *verify, int64_t seq, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+static void bad_line(struct logverify *verify, int64_t seq, const char *format, ...)
+{
+    char subject[SUBJECT_BYTES], id[UUID_TEXT_BYTES];
+    struct logverify_finding finding = {.kind = "log", .execution_id = &verify->current};
+    va_list args;
+
+    uuid_format(&verify->current, id);
+    snprintf(subject, sizeof subject, "execution %s line %lld", id, (long long)seq);
+    finding.subject = str_of(subject);
+    verify->bad = true;
+    va_start(args, format);
+    tell(verify, &finding, format, args);
+    va_end(args);
+}
+
+/* The last cut of the execution, which the lines begin behind. */
+static void take_cut(struct logverify *verify, const struct uuid *id)
+{
+    const struct told_list *cuts = &verify->cuts;
+
+    while (verify->cut_at < cuts->count &&
+           memcmp(cuts->items[verify->cut_at].head.execution_id.bytes, id->bytes, 16) < 0)
+        verify->cut_at++;
+    for (size_t i = verify->cut_at;
+         i < cuts->count && uuid_eq(&cuts->items[i].head.execution_id, id); i++)
+        verify->at = cuts->items[i].head;
+    verify->cut_seq = verify->at.seq;
+}
+
+/* What was emptied of the execution in order. */
+static void take_blanks(struct logverify *verify, const struct uuid *id)
+{
+    const struct told_list *blanks = &verify->blanks;
+
+    memset(verify->blank_seqs, 0, sizeof verify->blank_seqs);
+    for (; verify->blank_at < blanks->count; verify->blank_at++) {
+        const struct told *blank = &blanks->items[verify->blank_at];
+        int order = memcmp(blank->head.execution_id.bytes, id->bytes, 16);
+
+        if (order > 0)
+            break;
+        if (order == 0 && blank->head.seq > verify->blank_seqs[blank->level])
+            verify->blank_seqs[blank->level] = blank->head.seq;
+    }
+}
+
+static void take_bounds(struct logverify *verify, const struct told *head)
+{
+    int64_t seq = head->head.seq;
+
+    if (seq > verify->signed_seq && (!head->unproven || head->waits))
+        verify->signed_seq = seq;
+    if (!head->unproven && seq > verify->proven_seq)
+        verify->proven_seq = seq;
+    if (head->closed && seq < verify->closed_seq)
+        verify->closed_seq = seq;
+    if (head->noted && seq > verify->note_seq)
+        verify->note_seq = seq;
+}
+
+static void begin_execution(struct logverify *verify, const struct uuid *id)
+{
+    const struct told_list *heads = &verify->heads;
+
+    verify->any = true;
+    verify->bad = false;
+    verify->current = *id;
+    verify->plain_seq = 0;
+    verify->at = (struct log_head){.execution_id = *id};
+    take_cut(verify, id);
+    take_blanks(verify, id);
+    verify->signed_seq = verify->proven_seq = verify->cut_seq;
+    verify->closed_seq = INT64_MAX;
+    verify->note_seq = verify->stale_seq = 0;
+    for (size_t i = verify->head_at;
+         i < heads->count && uuid_eq(&heads->items[i].head.execution_id, id); i++)
+        take_bounds(verify, &heads->items[i]);
+    while (verify->head_at < heads->count &&
+           uuid_eq(&heads->items[verify->head_at].head.execution_id, id) &&
+           heads->items[verify->head_at].head.seq <= verify->cut_seq)
+        verify->head_at++;
+}
+
+static const struct told *next_head(const struct logverify *verify)
+{
+    const struct told *head = verify->head_at < verify->heads.count
+                                  ? &verify->heads.items[verify->head_at] : NULL;
+
+    return head && uuid_eq(&head->head.execution_id, &verify->current) ? head : NULL;
+}
+
+static void tell_cut_off(struct logverify *verify, const struct told *head)
+{
+    int64_t first = verify->at.seq + 1;
+
+    if (head->serial == 0)
+        bad_line(verify, first, "the lines up to %lld are missing",
+                 (long long)verify->signed_seq);
+    else
+        bad_line(verify, first, "the lines up to %lld are missing: record %lld says that they were "
+                 "there", (long long)verify->signed_seq, (long long)head->serial);
+}
+
+/* Retention and whoever goes on from there would miss it. Lines from before the key have none. */
+static bool needs_note(const struct logverify *verify)
+{
+    return is_keyed(verify) && verify->since_told && verify->store_told &&
+           !is_adopted(verify, &verify->current, verify->last_at_us);
+}
+
+/* Its last line was seen. */
+static void end_execution(struct logverify *verify)
+{
+    const struct told *head;
+
+    if (!verify->any)
+        return;
+    head = next_head(verify);
+    if (!verify->bad && head)
+        tell_cut_off(verify, head);
+    if (!verify->bad && verify->stale_seq)
+        bad_line(verify, verify->stale_seq, "no record names it, although there was time enough: "
+                 "no server signs the store, or it was added without the key");
+    if (!verify->bad && verify->at.seq > verify->proven_seq &&
+        verify->signed_seq > verify->proven_seq)
+        verify->counts.waiting += verify->at.seq - verify->proven_seq;
+    if (!verify->bad && verify->at.seq > verify->signed_seq && verify->at.seq > verify->plain_seq)
+        bad_line(verify, (verify->signed_seq > verify->plain_seq ? verify->signed_seq
+                                                                 : verify->plain_seq) + 1,
+                 "it was added without the key: no record names it");
+    if (!verify->bad && verify->at.seq > verify->cut_seq && verify->note_seq < verify->at.seq &&
+        needs_note(verify))
+        bad_line(verify, verify->at.seq, "the note that its lines end here was removed");
+    while (next_head(verify))
+        verify->head_at++;
+    verify->any = false;
+}
+
+/* Executions before this one (NULL = all that are left) that records name and that have no line. */
+static void pass_removed(struct logverify *verify, const struct uuid *before)
+{
+    while (verify->head_at < verify->heads.count) {
+        const struct uuid id = verify->heads.items[verify->head_at].head.execution_id;
+
+        if (before && memcmp(id.bytes, before->bytes, 16) >= 0)
+            return;
+        begin_execution(verify, &id);
+        end_execution(verify);
+    }
+}
+
+/* Begun before there were chains, or before a migration was taken back and made again: what was
+ * logged until then may lack hashes, and no record need name it. */
+static bool is_old(const struct logverify *verify, const struct log_line *line)
+{
+    return !verify->begun &&
+           logmac_adopted(&verify->current, line->logged_at_us, verify->options.since_us);
+}
+
+/* Where a record names it although it has none: it was adopted like that. */
+static bool may_lack_hash(const struct logverify *verify, const struct log_line *line)
+{
+    return is_old(verify, line) ||
+           (verify->begun && line->seq <= verify->proven_seq &&
+            logmac_adopted(&verify->current, line->logged_at_us, verify->since_us));
+}
+
+static void check_plain(struct logverify *verify, const struct log_line *line)
+{
+    static const uint8_t zeros[HASH_BYTES];
+    const struct told *head = next_head(verify);
+
+    for (; head && head->head.seq == line->seq &&
+           memcmp(head->head.hash, zeros, sizeof zeros) == 0; head = next_head(verify))
+        verify->head_at++;
+    if (head && head->head.seq <= line->seq)
+        bad_line(verify, line->seq, "it has lost its hash");
+    verify->at.seq = verify->plain_seq = line->seq;
+    verify->at.hashed = false; /* a chain begins behind it */
+}
+
+static void count_adopted(struct logverify *verify, const struct log_line *line, bool plain)
+{
+    if (verify->begun)
+        verify->counts.adopted += logmac_adopted(&verify->current, line->logged_at_us,
+                                                 verify->since_us);
+    else if (is_old(verify, line))
+        verify->counts.adopted += plain || line->seq > verify->proven_seq;
+}
+
+/* What records say of this line. */
+static void compare_heads(struct logverify *verify)
+{
+    const struct told *head;
+
+    while (!verify->bad && (head = next_head(verify)) != NULL &&
+           head->head.seq <= verify->at.seq) {
+        verify->head_at++;
+        if (memcmp(head->head.hash, verify->at.hash, HASH_BYTES) == 0 && head->head.hashed)
+            continue;
+        if (head->serial == 0)
+            bad_line(verify, verify->at.seq, "it is another one than was written");
+        else
+            bad_line(verify, verify->at.seq, "it, or one before it, is another one than record "
+                     "%lld was made of", (long long)head->serial);
+    }
+}
+
+/* Without its text, and as retention leaves such a line? Its level and the hash of its text are in
+ * the chain like those of any other. */
+static bool emptied_in_order(struct logverify *verify, const struct log_line *line)
+{
+    verify->counts.emptied++;
+    if (line->message.len > 0 || line->context.data)
+        bad_line(verify, line->seq, "it has a text although it is marked as emptied");
+    else if (line->seq > verify->blank_seqs[line->level])
+        bad_line(verify, line->seq, "it was emptied, and no record says so");
+    return !verify->bad;
+}
+
+/* The hash a line should have. Lines of older versions have it without what is beside them: that is
+ * told by their hash alone, which records and notes name. */
+static int step_on(struct logverify *verify, const struct log_line *line, struct str chain_hash,
+                   bool *same)
+{
+    struct log_head before = verify->at;
+    struct log_line plain = *line;
+    char hex[HASH_HEX_BYTES + 1];
+    int rc = logchain_step(&verify->at, line);
+
+    hash_hex(verify->at.hash, HASH_BYTES, hex);
+    *same = rc == 0 && str_is(chain_hash, hex);
+    if (rc < 0 || *same || !line->bound)
+        return rc;
+    plain.bound = false;
+    verify->at = before;
+    rc = logchain_step(&verify->at, &plain);
+    hash_hex(verify->at.hash, HASH_BYTES, hex);
+    *same = rc == 0 && str_is(chain_hash, hex);
+    return rc;
+}
+
+static void check_line(struct logverify *verify, const struct log_line *line, struct str chain_hash)
+{
+    bool same;
+    int rc;
+
+    if (line->removed.data && !emptied_in_order(verify, line))
+        return;
+    if (line->seq <= verify->cut_seq) {
+        bad_line(verify, line->seq, "it is there although the lines up to %lld were removed",
+                 (long long)verify->cut_seq);
+        return;
+    }
+    if (line->seq > verify->closed_seq) {
+        bad_line(verify, line->seq, "it was added after its execution had ended");
+        return;
+    }
+    if (line->seq > verify->proven_seq && line->seq <= verify->signed_seq && !verify->stale_seq &&
+        line->logged_at_us < verify->options.fresh_us && !is_old(verify, line))
+        verify->stale_seq = line->seq;
+    count_adopted(verify, line, !chain_hash.data);
+    if (!chain_hash.data && may_lack_hash(verify, line)) {
+        check_plain(verify, line);
+        return;
+    }
+    if (line->seq != verify->at.seq + 1) {
+        bad_line(verify, verify->at.seq + 1, "the lines up to %lld are missing",
+                 (long long)line->seq - 1);
+        return;
+    }
+    rc = step_on(verify, line, chain_hash, &same);
+    if (rc < 0 && rc != -(int)ERR_INVALID) {
+        verify->failed = ERR_MEMORY;
+        return;
+    }
+    if (is_old(verify, line))
+        verify->plain_seq = line->seq;
+    if (!same)
+        bad_line(verify, line->seq, "it is not as it was written, or the line before it is not the "
+                 "one it followed, or its execution was given to another task, attempt or worker");
+    else
+        compare_heads(verify);
+}
+
+void logverify_line(struct logverify *verify, const struct log_line *line, struct str chain_hash)
+{
+    if (!verify->sorted) {
+        logverify_compare_anchor(verify);
+        sort_told(&verify->heads);
+        sort_told(&verify->cuts);
+        sort_told(&verify->blanks);
+        verify->sorted = true;
+    }
+    if (!line)
+        return;
+    if (!verify->any || !uuid_eq(&verify->current, &line->execution_id)) {
+        end_execution(verify);
+        pass_removed(verify, &line->execution_id);
+        begin_execution(verify, &line->execution_id);
+        verify->counts.executions++;
+    }
+    verify->counts.lines++;
+    verify->last_at_us = line->logged_at_us;
+    if (!verify->bad)
+        check_line(verify, line, chain_hash);
+}
+
+int logverify_end(struct logverify *verify, struct logverify_counts *counts, struct err *err)
+{
+    logverify_line(verify, NULL, STR_NONE);
+    end_execution(verify);
+    pass_removed(verify, NULL);
+    if (!verify->store_signed &&
+        (verify->options.has_key || (verify->options.keys_count > 0 && verify->counts.lines > 0)))
+        logverify_tell(verify, "anchor", STR("store"), "none of its records is signed by %s: they "
+                       "were removed, or none was made yet",
+                       verify->options.keys_count > 0 ? "a key that was given" : "its key");
+    *counts = verify->counts;
+    if (verify->failed != ERR_NONE)
+        return err_set(err, verify->failed, "there is not enough memory to compare all records; "
+                       "what was found so far is not everything");
+    return 0;
+}

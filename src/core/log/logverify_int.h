@@ -1,0 +1,85 @@
+/* Inside of the verification of logs: records (logverify_records.c) and lines (logverify.c). */
+#ifndef CORE_LOG_LOGVERIFY_INT_H
+#define CORE_LOG_LOGVERIFY_INT_H
+
+#include "core/log/logverify.h"
+
+/* A head, cut or blank that a record, or the store's waiting list (serial 0), names. */
+struct told {
+    struct log_head head;
+    int64_t serial;
+    enum log_severity level; /* of blanks */
+    bool closed;             /* no line may follow */
+    bool noted;              /* by a note of the store */
+    bool unproven;           /* a note that may be anybody's: only the key could tell, */
+    bool waits;              /* of lines that wait for a record, it says */
+};
+
+struct told_list {
+    struct told *items;
+    size_t count, cap;
+};
+
+struct known { /* a record, of the file or of the store */
+    int64_t serial;
+    int64_t at_us;
+    uint8_t hash[HASH_BYTES];
+    bool seam;
+};
+
+struct known_list {
+    struct known *items;
+    size_t count, cap;
+};
+
+struct logverify {
+    struct logverify_options options;
+    struct logverify_counts counts;
+    enum err_code failed; /* what is known may be incomplete */
+    struct known_list file, store;
+    int64_t file_lines;
+    struct buf piece;     /* a line of the file that is no record, until the next one is seen */
+    int64_t piece_at;
+    struct told_list heads, cuts, blanks;
+    bool key_known;       /* the one that is trusted where none was given */
+    uint8_t key[SIGN_PUBLIC_BYTES];
+    bool store_signed;    /* a signed record of the store was seen */
+    bool store_told;      /* a record of the store is of a version that keeps notes */
+    bool since_told;      /* by a record; then options.since_us is that */
+    bool begun;           /* a record names all lines from before: no time tells them any more */
+    int64_t since_us;     /* by the newest that says it, */
+    uint8_t since_key[SIGN_PUBLIC_BYTES]; /* and whose that is */
+    int64_t foreign_seam; /* the first record that tells of others that were gone or forged */
+    int64_t first_previous_serial; /* the store's records begin behind this one, ... */
+    uint8_t first_previous[HASH_BYTES];
+    bool begins;          /* ... and that is the first one, or the first after a regression; */
+    bool trimmed;         /* or a record says what became of those before */
+    bool sorted;
+
+    /* The execution whose lines are coming. */
+    struct uuid current;
+    bool any, bad;
+    struct log_head at;     /* the last line that was good */
+    int64_t plain_seq;      /* the last one from before there were records */
+    size_t head_at;         /* next of heads */
+    size_t cut_at;
+    int64_t cut_seq;
+    size_t blank_at;        /* next of blanks */
+    int64_t blank_seqs[SEVERITY_COUNT]; /* lines of a level up to here may have been emptied */
+    int64_t signed_seq;     /* the highest one that heads and cuts name */
+    int64_t proven_seq;     /* and the highest that they name for certain */
+    int64_t closed_seq;     /* none may follow this one; INT64_MAX = it was not closed */
+    int64_t last_at_us;     /* of the line that was seen last */
+    int64_t note_seq;       /* the highest one that a note names */
+    int64_t stale_seq;      /* the first that waits for a record too long; 0 = none */
+};
+
+void logverify_tell(struct logverify *verify, const char *kind, struct str subject,
+                    const char *format, ...) __attribute__((format(printf, 4, 5)));
+void logverify_add_told(struct logverify *verify, struct told_list *list, const struct told *told);
+/* logverify.c: somebody without the key wrote this, says a record */
+void logverify_refused(struct logverify *verify, const struct log_head *head, int64_t serial);
+/* logverify_records.c: after the last record */
+void logverify_compare_anchor(struct logverify *verify);
+
+#endif

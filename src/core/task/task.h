@@ -1,0 +1,231 @@
+/* A task as everybody sees it: the columns of `tasks`, in memory. Pure data; who changes it is
+ * queue/, who stores it is store/. Texts are borrowed from the arena the task was loaded into. */
+#ifndef CORE_TASK_TASK_H
+#define CORE_TASK_TASK_H
+
+#include "base/arena.h"
+#include "base/uuid7.h"
+#include "core/task/retry.h"
+#include "core/task/status.h"
+
+enum unique_until { UNIQUE_FOREVER, UNIQUE_ENDED };
+enum on_unsatisfied { UNSATISFIED_CANCEL, UNSATISFIED_FAIL, UNSATISFIED_RUN };
+
+const char *unique_until_word(enum unique_until until);
+bool unique_until_parse(struct str word, enum unique_until *until);
+const char *on_unsatisfied_word(enum on_unsatisfied what);
+bool on_unsatisfied_parse(struct str word, enum on_unsatisfied *what);
+
+#define TASK_DEFAULT_QUEUE "default"
+#define TASK_DEFAULT_NAMESPACE "default"
+#define TASK_DEFAULT_MAX_RETRIES 3
+#define TASK_DEFAULT_MAX_CRASHES 3
+#define TASK_DEFAULT_MAX_CONTINUATIONS 10000
+#define TASK_DEFAULT_RETRY_DELAY_MS 1000
+#define TASK_DEFAULT_MAX_RETRY_DELAY_MS 3600000
+#define TASK_DEFAULT_TIMEOUT_MS 300000
+
+/* One more of a count; one that was set to the largest number with SQL stays there. */
+static inline int64_t task_count_up(int64_t count)
+{
+    return count < INT64_MAX ? count + 1 : count;
+}
+
+/* What was asked for: written once, never changed. */
+struct task_spec {
+    struct str namespace_name;
+    struct str type;
+    struct str queue;
+    struct str name;
+    struct str payload;     /* JSON, byte for byte; absent = null */
+    struct str tags;        /* JSON array of strings, or absent */
+    struct str user_id;
+    struct str external_id;
+    struct str context_key;
+    struct str correlation_id;
+    struct str traceparent; /* W3C trace context it was enqueued in; both may be absent */
+    struct str tracestate;
+    struct str workflow_id;
+    struct str idempotency_key;
+    struct str input_hash;  /* 64 hex digits */
+    struct str limit_key;
+    struct str callback_url;
+    struct str ref;         /* its name within the array it came in */
+    struct uuid job_id;     /* nil = none, so below */
+    struct uuid schedule_id;
+    struct uuid recurring_job_id;
+    struct uuid category_id;
+    struct uuid parent_id;
+    enum unique_until unique_until;
+    enum on_unsatisfied on_unsatisfied;
+    struct retry_rule retry; /* policy, delays, max_retries */
+    int64_t max_crashes;
+    int64_t max_continuations;
+    int64_t timeout_ms;
+    int64_t stall_after_ms;  /* 0 = never */
+    int64_t run_at_us;       /* as asked for, wall time; 0 = not asked for */
+    int64_t recovery_priority;
+    bool auto_recovery;
+    int64_t created_at_us;
+};
+
+struct task {
+    int64_t key;   /* the store's row key; 0 = not stored yet */
+    struct uuid id;
+    struct task_spec spec;
+    bool has_spec; /* loads may leave the spec out, except namespace, type and queue */
+
+    enum status status;
+    enum status previous_status;
+    struct str state;
+    struct str data;         /* JSON */
+    bool has_data;           /* loads may leave it out */
+    struct str metadata;     /* JSON object, absent = {} */
+    int64_t progress;
+    int64_t version;
+    int64_t updated_at_us;
+    int64_t priority;
+    int64_t scheduled_at_us; /* may not run before; 0 = at once */
+    bool by_wall;            /* scheduled_at is compared with the wall clock, not the engine's */
+    int64_t order_key;       /* smaller runs first; see core/task/order.h */
+    bool parked;             /* pending, but a limit of its key is reached: not in the ready line */
+
+    int64_t attempts;
+    int64_t retry_count;
+    int64_t crash_count;
+    int64_t continuations;
+    int64_t next_retry_at_us;
+
+    struct str worker_id;    /* who holds it, or who held it last */
+    bool held;               /* occupies a slot of worker_id (a cancelled one until it stops) */
+    int64_t lease_token;
+    int64_t lease_until_us;  /* its own; the worker's lease counts while it is listed */
+    bool unlisted;           /* the holder does not know of it: renewals pass it by */
+    int64_t last_heartbeat_us; /* last sign of the handler */
+    int64_t claimed_at_us;
+    int64_t started_at_us;
+    bool pause_requested;
+    int64_t execution_key;   /* the execution under way, 0 = none */
+    struct uuid execution_id;
+    int64_t report_seq;      /* highest seq seen under this lease */
+    int64_t outcome_token;   /* lease under which the last outcome came, and its content's hash */
+    int64_t outcome_hash;
+
+    int64_t open_dependencies; /* parents that have not ended */
+    bool unsatisfied;          /* one ended otherwise than required */
+    bool has_dependencies;     /* it has parents at all; only shared stores keep these two */
+    bool has_dependents;       /* somebody depends on it */
+    int64_t open_children;
+    bool waits_children;
+    int64_t event_seq;         /* of its newest event */
+    bool opening_told;         /* new tasks: the first event is plain, the store tells it */
+
+    struct str checkpoint_data; /* newest valid checkpoint, short form */
+    struct str resumed_from;
+    struct str recovery_metadata;
+    int64_t completed_at_us;
+    struct str error;
+    struct str last_error;
+    struct str error_details;
+
+    /* As stored, so that the store can keep its lines and counts; set by loads. */
+    enum status stored_status;
+    int64_t stored_order_key;
+    bool stored_parked;
+    int64_t stored_version;
+    bool stored_held;
+    bool stored_data;       /* there is data, loaded or not */
+    bool stored_details;    /* there are details that most tasks do not have */
+    /* The store's own, set by loads and inserts; meaningless to others. */
+    int64_t lane;
+    int64_t rev;
+    int64_t payload_sum;
+    int64_t opened;
+    const struct task *stored; /* the row as it was in transaction stored_at; NULL = unknown */
+    uint64_t stored_at;
+    bool taken;                /* out of the ready line, though stored as ready */
+    uint32_t part;             /* of several stores read as one: which of them has it */
+
+    enum { TASK_CLEAN, TASK_DIRTY, TASK_FRESH } mark; /* what the batch under way owes the store */
+    int32_t execution_slot; /* its execution in the batch: new from 1 up, changed from -1 down */
+};
+
+/* Its texts one by one, but for payload and data: for whoever copies a task. */
+#define TASK_TEXTS_COUNT 26
+struct str *task_text(struct task *task, size_t at);
+/* All of it with texts of its own; NULL (or arena->failed) when memory is out. */
+struct task *task_copy(const struct task *task, struct arena *arena);
+
+struct task_dependency {
+    struct uuid task_id;    /* the parent */
+    enum dependency kind;
+    enum status status;     /* of the parent; STATUS_NONE = not looked at, or it was removed */
+};
+
+enum actor { ACTOR_API, ACTOR_WORKER, ACTOR_SCHEDULER, ACTOR_RECOVERY, ACTOR_LEADER, ACTOR_USER };
+const char *actor_word(enum actor actor);
+
+struct task_event {
+    struct uuid id;
+    int64_t task_key;
+    int64_t seq;
+    enum status status;
+    struct str state;
+    struct str detail; /* JSON or absent */
+    enum actor actor;
+    int64_t created_at_us;
+};
+
+enum execution_status {
+    EXECUTION_PENDING,
+    EXECUTION_RUNNING,
+    EXECUTION_COMPLETED,
+    EXECUTION_FAILED,
+    EXECUTION_CANCELLED,
+    EXECUTION_TIMEOUT,
+    EXECUTION_STATUS_COUNT
+};
+const char *execution_status_word(enum execution_status status);
+bool execution_status_parse(struct str word, enum execution_status *status);
+
+struct execution {
+    int64_t key;
+    struct uuid id;
+    int64_t task_key;
+    struct uuid task_id;
+    struct uuid job_id;
+    struct uuid schedule_id;
+    enum execution_status status;
+    int64_t attempt_number;
+    int64_t lease_token;
+    struct str worker_id;
+    struct str correlation_id;
+    int64_t claim_seq; /* events 'claimed', 'running' and 'completed' are told by this row */
+    int64_t start_seq; /* 0 = no such event */
+    int64_t end_seq;   /* 0 = it did not complete, or its event is a row of its own */
+    int64_t created_at_us;
+    int64_t planned_at_us; /* of its task, told by readers; 0 = it was to run at once */
+    int64_t started_at_us;
+    int64_t completed_at_us;
+    int64_t failed_at_us;
+    int64_t duration_ms;
+    struct str result_data;
+    struct str error_data;
+};
+
+struct checkpoint {
+    struct uuid id;
+    int64_t task_key;
+    int64_t seq;
+    struct str name;
+    int64_t progress;
+    struct str description;
+    struct str data;           /* JSON */
+    struct str database_state; /* JSON or absent */
+    struct str file_state;     /* JSON or absent */
+    char hash[65];
+    bool valid;
+    int64_t created_at_us;
+};
+
+#endif

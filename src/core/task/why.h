@@ -1,0 +1,144 @@
+/* Why a task does not run, in one sentence; or that it runs, or how it ended. A pure decision over
+ * facts that others gathered (engine/tasks/explain.c, and of a pause the server's reader), so that
+ * every reason can be tested without a queue. */
+#ifndef CORE_TASK_WHY_H
+#define CORE_TASK_WHY_H
+
+#include "base/err.h"
+#include "core/settings.h"
+#include "core/task/task.h"
+
+#define WHY_NAMED_MAX 10 /* tasks and jobs it waits for that are named; the others are counted */
+#define WHY_ALSO_MAX 16
+#define WHY_CHAIN_MAX 16 /* tasks from one that waits to the one at the root of it */
+
+#define WHY_TABLE(X)                              \
+    X(WHY_COMPLETED, "completed")                 \
+    X(WHY_PARTIAL, "partial")                     \
+    X(WHY_FAILED, "failed")                       \
+    X(WHY_DEAD_LETTER, "dead_letter")             \
+    X(WHY_CANCELLED, "cancelled")                 \
+    X(WHY_RUNNING, "running")                     \
+    X(WHY_CLAIMED, "claimed")                     \
+    X(WHY_PAUSED, "paused")                       \
+    X(WHY_ORPHANED, "orphaned")                   \
+    X(WHY_RECOVERING, "recovering")               \
+    X(WHY_CHILDREN, "children")                   \
+    X(WHY_DEPENDENCY, "dependency")               \
+    X(WHY_JOB, "job")                             \
+    X(WHY_JOB_SLOT, "job_slot")                   \
+    X(WHY_RETRY, "retry")                         \
+    X(WHY_WINDOW, "window")                       \
+    X(WHY_DELAYED, "delayed")                     \
+    X(WHY_QUEUE_PAUSED, "queue_paused")           \
+    X(WHY_NO_WORKER, "no_worker")                 \
+    X(WHY_QUEUE_CONCURRENCY, "queue_concurrency") \
+    X(WHY_QUEUE_RATE, "queue_rate")               \
+    X(WHY_TYPE_CONCURRENCY, "type_concurrency")   \
+    X(WHY_TYPE_RATE, "type_rate")                 \
+    X(WHY_KEY_CONCURRENCY, "key_concurrency")     \
+    X(WHY_KEY_RATE, "key_rate")                   \
+    X(WHY_WORKERS_BUSY, "workers_busy")           \
+    X(WHY_READY, "ready")
+
+enum why_reason {
+#define X(name, word) name,
+    WHY_TABLE(X)
+#undef X
+        WHY_COUNT
+};
+
+const char *why_word(enum why_reason reason);
+
+/* A task it waits for. */
+struct why_task {
+    struct uuid id;
+    struct str ref;
+    enum status status;
+};
+
+/* What is said of the task at the root of a chain. */
+struct why_root {
+    enum why_reason reason;
+    struct str text;   /* absent = the root is not known */
+    struct str detail; /* JSON object */
+    struct str error;
+};
+
+/* A job it waits for: a gate. */
+struct why_gate {
+    struct uuid job_id;
+    struct str name;
+    enum dependency kind;
+};
+
+/* A limit that it counts in; zeros where there is none. */
+struct why_limit {
+    int64_t running;
+    int64_t concurrency;   /* 0 = no limit */
+    struct rate_rule rate; /* count 0 = no limit */
+    int64_t open_at_us;    /* when the rate lets the next one start; 0 = now */
+};
+
+struct why_facts {
+    const struct task *task; /* with its spec */
+    int64_t now_us;          /* the engine's clock, and ... */
+    int64_t wall_us;
+    bool window_state;       /* delayed: because its window was closed */
+
+    struct why_task waits_for[WHY_NAMED_MAX]; /* blocked: parents, or children, not yet ended */
+    uint32_t waits_for_count;
+    int64_t waits_for_total;
+    /* Whom it waits for, whom that one waits for, up to the root; of a task that ended because of
+     * another likewise. */
+    struct why_task chain[WHY_CHAIN_MAX];
+    uint32_t chain_count;
+    bool chain_goes_on; /* it is longer than that */
+    struct why_root root;
+    struct why_gate gates[WHY_NAMED_MAX];
+    uint32_t gates_count;
+    bool waits_slot;         /* too many runs of its job are open */
+    struct str job_name;
+    int64_t job_slots;       /* 0: runs of its schedule come one after the other */
+    int64_t job_going;
+
+    int64_t queue_paused_at_us; /* 0 = it is not */
+    int64_t window_opens_us;    /* 0 = open, or none */
+    struct why_limit queue, type, key;
+    uint32_t workers_live;      /* that serve any queue, ... */
+    uint32_t workers_queue;     /* ... its queue, ... */
+    uint32_t workers_type;      /* ... and its type */
+    int64_t slots, slots_taken; /* of the last; slots 0 = not counted */
+    bool claim_waits;           /* somebody asks for such a task just now */
+    int64_t line;               /* tasks ready in its queue; -1 = not counted */
+
+    int64_t paused_at_us;       /* paused: 0 = not known */
+    enum actor paused_by;
+    struct str pause_reason;
+
+    bool recovery_waits;        /* orphaned: the recovery queue will try it (again) */
+    bool recovery_refused;      /* orphaned: it could not, and does not try again by itself */
+    int64_t recovery_at_us;     /* of the one that waits */
+    struct str recovery_error;  /* why the last try did not recover it */
+};
+
+struct why {
+    enum why_reason reason;
+    enum why_reason also[WHY_ALSO_MAX]; /* what would hold it back next */
+    uint32_t also_count;
+    struct str text;
+    struct str detail; /* JSON object */
+};
+
+/* The reasons alone: the first is the one to tell, the others hold as well. Their number is 1 at
+ * least. */
+uint32_t why_find(const struct why_facts *facts, enum why_reason reasons[WHY_ALSO_MAX]);
+
+/* With the sentence and its details, in arena. */
+int why_decide(const struct why_facts *facts, struct arena *arena, struct why *why,
+               struct err *err);
+/* why_text.c */
+int why_tell(const struct why_facts *facts, struct arena *arena, struct why *why,
+             struct err *err);
+
+#endif

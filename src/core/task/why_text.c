@@ -1,0 +1,556 @@
+/* The sentence that tells why a task does not run, and its details as JSON: for every reason one
+ * function that writes both from the same facts, so that they cannot disagree. Pure. */
+#include "core/task/why.h"
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "core/render.h"
+
+#define TEXT_BYTES_MAX (16 * 1024)
+#define DETAIL_BYTES_MAX (256 * 1024) /* with that of the root inside */
+#define QUOTED_BYTES_MAX 300 /* of an error or a name inside a sentence */
+
+struct pen {
+    const struct why_facts *facts;
+    const struct task *task;
+    struct buf text;
+    struct buf detail;
+};
+
+/* ---- pieces ---- */
+
+static void say_duration(struct buf *out, int64_t us)
+{
+    int64_t s = us / CLOCK_SECOND_US;
+
+    if (s < 60)
+        buf_format(out, "%lld.%llds", (long long)s,
+                   (long long)(us % CLOCK_SECOND_US / (CLOCK_SECOND_US / 10)));
+    else if (s < 3600)
+        buf_format(out, "%lldm %02llds", (long long)(s / 60), (long long)(s % 60));
+    else if (s < 86400)
+        buf_format(out, "%lldh %02lldm", (long long)(s / 3600), (long long)(s / 60 % 60));
+    else
+        buf_format(out, "%lldd %02lldh", (long long)(s / 86400), (long long)(s / 3600 % 24));
+}
+
+/* "2026-11-15T09:52:27.610485Z (in 4.2s)", or how long ago. */
+static void say_time(struct buf *out, int64_t time_us, int64_t now_us)
+{
+    char text[CLOCK_TEXT_BYTES];
+
+    clock_format(time_us, text);
+    buf_format(out, "%s (%s", text, time_us > now_us ? "in " : "");
+    say_duration(out, time_us > now_us ? time_us - now_us : now_us - time_us);
+    buf_text(out, time_us > now_us ? ")" : " ago)");
+}
+
+static void say_id(struct buf *out, const struct uuid *id)
+{
+    char text[UUID_TEXT_BYTES];
+
+    uuid_format(id, text);
+    buf_text(out, text);
+}
+
+static void say_error(struct pen *pen, const char *before, struct str error)
+{
+    if (error.data) {
+        buf_text(&pen->text, before);
+        buf_str(&pen->text, str_cut(error, QUOTED_BYTES_MAX));
+    }
+}
+
+static void note_text(struct pen *pen, const char *key, struct str text)
+{
+    buf_byte(&pen->detail, ',');
+    render_text(&pen->detail, key, text);
+}
+
+static void note_int(struct pen *pen, const char *key, int64_t value)
+{
+    buf_byte(&pen->detail, ',');
+    render_int(&pen->detail, key, value);
+}
+
+static void note_time(struct pen *pen, const char *key, int64_t time_us)
+{
+    buf_byte(&pen->detail, ',');
+    render_time(&pen->detail, key, time_us);
+}
+
+static void note_chain(struct pen *pen)
+{
+    const struct why_facts *facts = pen->facts;
+    const struct why_root *root = &facts->root;
+
+    if (facts->chain_count == 0)
+        return;
+    buf_text(&pen->detail, ",\"chain\":[");
+    for (uint32_t i = 0; i < facts->chain_count; i++) {
+        buf_text(&pen->detail, i ? ",{" : "{");
+        render_uuid(&pen->detail, "id", &facts->chain[i].id);
+        note_text(pen, "status", str_of(status_word(facts->chain[i].status)));
+        buf_byte(&pen->detail, '}');
+    }
+    buf_text(&pen->detail, "],\"root\":");
+    if (!root->text.data) {
+        buf_text(&pen->detail, "null");
+        return;
+    }
+    buf_byte(&pen->detail, '{');
+    render_uuid(&pen->detail, "id", &facts->chain[facts->chain_count - 1].id);
+    note_text(pen, "reason", str_of(why_word(root->reason)));
+    note_text(pen, "text", root->text);
+    buf_byte(&pen->detail, ',');
+    render_json(&pen->detail, "detail", root->detail);
+    buf_byte(&pen->detail, '}');
+}
+
+/* "task ID (status)": one of the chain, after what it is to the one before. */
+static void say_link(struct pen *pen, const char *before, uint32_t at)
+{
+    const struct why_task *link = &pen->facts->chain[at];
+
+    buf_format(&pen->text, "%s task ", before);
+    say_id(&pen->text, &link->id);
+    buf_format(&pen->text, " (%s)", status_word(link->status));
+}
+
+/* ---- it ended, or somebody has it ---- */
+
+/* Which task was the first to end otherwise than it had to. */
+static void say_first_end(struct pen *pen)
+{
+    for (uint32_t i = 1; i < pen->facts->chain_count; i++)
+        say_link(pen, i == 1 ? ", because it waited for" : ", which waited for", i);
+    say_error(pen, ": ", pen->facts->root.error);
+    note_chain(pen);
+}
+
+/* Words that Perdura itself gives as errors, for whoever has not met them. */
+static const char *end_meaning(struct str error)
+{
+    static const struct {
+        const char *error, *text;
+    } meanings[] = {
+        {"no_handler", " (no worker of its queue has a handler for its type)"},
+        {"poison", " (its worker was lost with it as often as max_crashes allows)"},
+        {"dependency_unsatisfied", " (a task it depends on did not end as it had to)"},
+        {"continuation_limit", " (it went on later as often as max_continuations allows)"},
+        {"job_deleted", " (its job was deleted)"},
+    };
+
+    for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
+        if (str_is(error, meanings[i].error))
+            return meanings[i].text;
+    return "";
+}
+
+static void tell_end(struct pen *pen)
+{
+    const struct task *task = pen->task;
+    bool well = task->status == STATUS_COMPLETED;
+
+    buf_format(&pen->text, "Ended as %s at ", status_word(task->status));
+    say_time(&pen->text, task->completed_at_us, pen->facts->now_us);
+    if (!well && !str_is(task->error, status_word(task->status)))
+        say_error(pen, ": ", task->error);
+    if (!well)
+        buf_text(&pen->text, end_meaning(task->error));
+    say_first_end(pen);
+    if (task->last_error.data && !well && !str_eq(task->last_error, task->error))
+        say_error(pen, "; the last attempt: ", task->last_error);
+    if (task->held)
+        buf_text(&pen->text, "; its worker was told and has not stopped yet");
+    note_time(pen, "completed_at", task->completed_at_us);
+    note_text(pen, "error", task->error);
+    note_text(pen, "last_error", task->last_error);
+    if (task->error_details.data) { /* of a dependency: which task it was */
+        buf_text(&pen->detail, ",\"error_details\":");
+        buf_str(&pen->detail, task->error_details);
+    }
+    note_int(pen, "attempts", task->attempts);
+}
+
+static void tell_held(struct pen *pen)
+{
+    const struct task *task = pen->task;
+    bool runs = task->status == STATUS_RUNNING;
+    int64_t since_us = runs ? task->started_at_us : task->claimed_at_us;
+
+    buf_text(&pen->text, runs ? "Runs on " : "Is held by ");
+    buf_str(&pen->text, str_cut(task->worker_id, QUOTED_BYTES_MAX));
+    buf_text(&pen->text, " since ");
+    say_time(&pen->text, since_us, pen->facts->now_us);
+    if (runs)
+        buf_format(&pen->text, ", %lld %%, " STR_FMT, (long long)task->progress,
+                   STR_ARG(str_cut(task->state, QUOTED_BYTES_MAX)));
+    else
+        buf_text(&pen->text, ", which has not started it yet");
+    if (task->pause_requested)
+        buf_text(&pen->text, "; it was asked to pause");
+    note_text(pen, "worker_id", task->worker_id);
+    note_time(pen, "since", since_us);
+    note_int(pen, "progress", task->progress);
+    note_text(pen, "state", task->state);
+    note_int(pen, "attempt", task->attempts);
+    note_time(pen, "last_heartbeat", task->last_heartbeat_us);
+    buf_byte(&pen->detail, ',');
+    render_bool(&pen->detail, "pause_requested", task->pause_requested);
+}
+
+static void tell_pause(struct pen *pen)
+{
+    const struct why_facts *facts = pen->facts;
+    bool known = facts->paused_at_us != 0;
+
+    buf_text(&pen->text, "Was paused ");
+    if (known)
+        buf_format(&pen->text, "by %s at ", actor_word(facts->paused_by));
+    else
+        buf_text(&pen->text, "at ");
+    say_time(&pen->text, known ? facts->paused_at_us : pen->task->updated_at_us, facts->now_us);
+    say_error(pen, ": ", facts->pause_reason);
+    buf_text(&pen->text, "; resume it to let it go on");
+    note_text(pen, "actor", known ? str_of(actor_word(facts->paused_by)) : STR_NONE);
+    note_time(pen, "since", known ? facts->paused_at_us : pen->task->updated_at_us);
+    note_text(pen, "paused_because", facts->pause_reason);
+}
+
+/* What becomes of a lost task: tried (again) by itself, or left to somebody who decides. */
+static void say_recovery(struct pen *pen)
+{
+    const struct why_facts *facts = pen->facts;
+
+    if (facts->recovery_refused) {
+        say_error(pen, ", and could not be recovered: ", facts->recovery_error);
+        buf_text(&pen->text, "; recover or retry it");
+    } else if (facts->recovery_waits && facts->recovery_error.data) {
+        buf_text(&pen->text, "; its recovery is tried again at ");
+        say_time(&pen->text, facts->recovery_at_us, facts->now_us);
+        say_error(pen, ", the last try: ", facts->recovery_error);
+    } else if (facts->recovery_waits || pen->task->spec.auto_recovery) {
+        buf_text(&pen->text, "; it waits for recovery");
+    } else {
+        buf_text(&pen->text, ", and its auto_recovery is off; recover or retry it");
+    }
+}
+
+static void tell_orphan(struct pen *pen)
+{
+    buf_text(&pen->text, "Lost its worker ");
+    buf_str(&pen->text, str_cut(pen->task->worker_id, QUOTED_BYTES_MAX));
+    buf_text(&pen->text, " at ");
+    say_time(&pen->text, pen->task->updated_at_us, pen->facts->now_us);
+    if (pen->task->held)
+        buf_text(&pen->text, ", which was told and has not stopped it yet");
+    say_recovery(pen);
+    note_text(pen, "worker_id", pen->task->worker_id);
+    note_time(pen, "since", pen->task->updated_at_us);
+    buf_byte(&pen->detail, ',');
+    render_bool(&pen->detail, "auto_recovery", pen->task->spec.auto_recovery);
+    buf_byte(&pen->detail, ',');
+    render_bool(&pen->detail, "recovery_refused", pen->facts->recovery_refused);
+    note_text(pen, "recovery_error", pen->facts->recovery_error);
+}
+
+static void tell_recovering(struct pen *pen)
+{
+    buf_text(&pen->text, "Is being recovered since ");
+    say_time(&pen->text, pen->task->updated_at_us, pen->facts->now_us);
+    note_time(pen, "since", pen->task->updated_at_us);
+}
+
+/* ---- it is blocked ---- */
+
+/* From whom it waits for to the one at the root, and what that one waits for. */
+static void say_chain(struct pen *pen, bool one)
+{
+    const struct why_facts *facts = pen->facts;
+
+    if (!one && facts->chain_count)
+        say_link(pen, ";", 0);
+    for (uint32_t i = 1; i < facts->chain_count; i++)
+        say_link(pen, one || i > 1 ? ", which waits for" : " waits for", i);
+    if (facts->chain_goes_on)
+        buf_text(&pen->text, ", which waits for others in turn");
+    say_error(pen, ": ", facts->root.text);
+    note_chain(pen);
+}
+
+static void tell_tasks(struct pen *pen, const char *one, const char *many, int64_t total)
+{
+    const struct why_facts *facts = pen->facts;
+
+    buf_format(&pen->text, "Waits for %s ", total == 1 ? one : many);
+    if (facts->waits_for_count == 0)
+        buf_format(&pen->text, "(%lld)", (long long)total);
+    for (uint32_t i = 0; i < facts->waits_for_count && i < 3; i++) {
+        buf_text(&pen->text, i ? ", " : "");
+        say_id(&pen->text, &facts->waits_for[i].id);
+        buf_format(&pen->text, " (%s)", status_word(facts->waits_for[i].status));
+    }
+    if (facts->waits_for_count && total > 3)
+        buf_format(&pen->text, " and %lld more", (long long)total - 3);
+    say_chain(pen, total == 1);
+    note_int(pen, "count", total);
+    buf_text(&pen->detail, ",\"tasks\":[");
+    for (uint32_t i = 0; i < facts->waits_for_count; i++) {
+        buf_text(&pen->detail, i ? ",{" : "{");
+        render_uuid(&pen->detail, "id", &facts->waits_for[i].id);
+        note_text(pen, "ref", facts->waits_for[i].ref);
+        note_text(pen, "status", str_of(status_word(facts->waits_for[i].status)));
+        buf_byte(&pen->detail, '}');
+    }
+    buf_byte(&pen->detail, ']');
+}
+
+static void tell_children(struct pen *pen)
+{
+    tell_tasks(pen, "its child", "its children", pen->task->open_children);
+}
+
+static void tell_dependency(struct pen *pen)
+{
+    int64_t total = pen->facts->waits_for_total;
+
+    tell_tasks(pen, "task", "tasks", total ? total : pen->task->open_dependencies);
+}
+
+static void tell_gate(struct pen *pen)
+{
+    static const char *const ends[] = {[DEPENDENCY_SUCCESS] = "to end well",
+                                       [DEPENDENCY_COMPLETION] = "to end",
+                                       [DEPENDENCY_FAILURE] = "to fail"};
+    const struct why_facts *facts = pen->facts;
+
+    buf_text(&pen->text, "Waits for ");
+    buf_text(&pen->detail, ",\"jobs\":[");
+    for (uint32_t i = 0; i < facts->gates_count; i++) {
+        const struct why_gate *gate = &facts->gates[i];
+
+        buf_format(&pen->text, "%sthe job '" STR_FMT "' %s", i ? ", and " : "",
+                   STR_ARG(gate->name), ends[gate->kind]);
+        buf_text(&pen->detail, i ? ",{" : "{");
+        render_uuid(&pen->detail, "id", &gate->job_id);
+        note_text(pen, "name", gate->name);
+        note_text(pen, "dependency_type", str_of(dependency_word(gate->kind)));
+        buf_byte(&pen->detail, '}');
+    }
+    buf_byte(&pen->detail, ']');
+}
+
+static void tell_slot(struct pen *pen)
+{
+    const struct why_facts *facts = pen->facts;
+
+    if (facts->job_slots > 0)
+        buf_format(&pen->text, "Waits for a slot of its job '" STR_FMT "': %lld of %lld runs are "
+                   "under way", STR_ARG(facts->job_name), (long long)facts->job_going,
+                   (long long)facts->job_slots);
+    else
+        buf_format(&pen->text, "Waits for the run before it: the schedule of its job '" STR_FMT
+                   "' runs one after the other", STR_ARG(facts->job_name));
+    note_text(pen, "job", facts->job_name);
+    note_int(pen, "max_concurrent", facts->job_slots);
+    note_int(pen, "running", facts->job_going);
+}
+
+/* ---- its time has not come ---- */
+
+static int64_t clock_of(const struct pen *pen)
+{
+    return pen->task->by_wall ? pen->facts->wall_us : pen->facts->now_us;
+}
+
+static void tell_retry(struct pen *pen)
+{
+    const struct task *task = pen->task;
+
+    buf_format(&pen->text, "Is tried again (retry %lld of %lld) at ",
+               (long long)task->retry_count, (long long)task->spec.retry.max_retries);
+    say_time(&pen->text, task->next_retry_at_us, pen->facts->now_us);
+    say_error(pen, "; the last attempt: ", task->last_error);
+    note_time(pen, "until", task->next_retry_at_us);
+    note_int(pen, "retry", task->retry_count);
+    note_int(pen, "max_retries", task->spec.retry.max_retries);
+    note_text(pen, "last_error", task->last_error);
+}
+
+static void tell_window(struct pen *pen)
+{
+    int64_t opens_us = pen->facts->window_opens_us ? pen->facts->window_opens_us
+                                                   : pen->task->scheduled_at_us;
+
+    buf_text(&pen->text, "Waits for the window of its category, which opens at ");
+    say_time(&pen->text, opens_us, pen->facts->wall_us);
+    note_time(pen, "until", opens_us);
+}
+
+static void tell_delay(struct pen *pen)
+{
+    const struct task *task = pen->task;
+
+    buf_text(&pen->text, task->continuations ? "Goes on at " : "Is to run at ");
+    say_time(&pen->text, task->scheduled_at_us, clock_of(pen));
+    note_time(pen, "until", task->scheduled_at_us);
+    note_int(pen, "continuations", task->continuations);
+}
+
+/* ---- it could be claimed ---- */
+
+static void tell_queue_pause(struct pen *pen)
+{
+    buf_format(&pen->text, "The queue '" STR_FMT "' is paused since ",
+               STR_ARG(pen->task->spec.queue));
+    say_time(&pen->text, pen->facts->queue_paused_at_us, pen->facts->now_us);
+    note_text(pen, "queue", pen->task->spec.queue);
+    note_time(pen, "since", pen->facts->queue_paused_at_us);
+}
+
+static void tell_no_worker(struct pen *pen)
+{
+    const struct why_facts *facts = pen->facts;
+    const struct task_spec *spec = &pen->task->spec;
+
+    if (facts->workers_live == 0)
+        buf_text(&pen->text, "No worker is there; start one, or give the server handlers");
+    else if (facts->workers_queue == 0)
+        buf_format(&pen->text, "No worker serves the queue '" STR_FMT "' (%u live elsewhere)",
+                   STR_ARG(spec->queue), facts->workers_live);
+    else
+        buf_format(&pen->text, "No worker of the queue '" STR_FMT "' takes tasks of the type '"
+                   STR_FMT "' (%u live, for other types)", STR_ARG(spec->queue),
+                   STR_ARG(spec->type), facts->workers_queue);
+    note_text(pen, "queue", spec->queue);
+    note_text(pen, "type", spec->type);
+    note_int(pen, "workers", facts->workers_live);
+    note_int(pen, "workers_of_queue", facts->workers_queue);
+}
+
+/* Which limit: of the queue, of a type in it, of a key in it. */
+static const struct why_limit *say_limit(struct pen *pen, enum why_reason concurrency,
+                                         enum why_reason reason)
+{
+    const struct task_spec *spec = &pen->task->spec;
+    bool of_queue = concurrency == WHY_QUEUE_CONCURRENCY;
+    bool of_type = concurrency == WHY_TYPE_CONCURRENCY;
+
+    if (!of_queue)
+        buf_format(&pen->text, "The %s '" STR_FMT "' of the queue '" STR_FMT "' ",
+                   of_type ? "type" : "key", STR_ARG(of_type ? spec->type : spec->limit_key),
+                   STR_ARG(spec->queue));
+    else
+        buf_format(&pen->text, "The queue '" STR_FMT "' ", STR_ARG(spec->queue));
+    buf_text(&pen->text, reason == concurrency ? "is at its limit: " : "is at its rate: ");
+    note_text(pen, "queue", spec->queue);
+    if (!of_queue)
+        note_text(pen, of_type ? "type" : "key", of_type ? spec->type : spec->limit_key);
+    return of_queue ? &pen->facts->queue : of_type ? &pen->facts->type : &pen->facts->key;
+}
+
+static void tell_limit(struct pen *pen, enum why_reason concurrency, enum why_reason reason)
+{
+    const struct why_limit *limit = say_limit(pen, concurrency, reason);
+
+    if (reason == concurrency) {
+        buf_format(&pen->text, "%lld of %lld run", (long long)limit->running,
+                   (long long)limit->concurrency);
+        note_int(pen, "running", limit->running);
+        note_int(pen, "concurrency", limit->concurrency);
+        return;
+    }
+    buf_format(&pen->text, "%lld every ", (long long)limit->rate.count);
+    say_duration(&pen->text, limit->rate.per_ms * CLOCK_MS_US);
+    buf_text(&pen->text, ", the next may start at ");
+    say_time(&pen->text, limit->open_at_us, pen->facts->now_us);
+    note_int(pen, "count", limit->rate.count);
+    note_int(pen, "per_ms", limit->rate.per_ms);
+    note_time(pen, "until", limit->open_at_us);
+}
+
+static void tell_busy(struct pen *pen)
+{
+    const struct why_facts *facts = pen->facts;
+
+    buf_format(&pen->text, "All %lld slots of the %u worker%s that could run it are taken",
+               (long long)facts->slots, facts->workers_type, facts->workers_type == 1 ? "" : "s");
+    note_int(pen, "workers", facts->workers_type);
+    note_int(pen, "slots", facts->slots);
+    note_int(pen, "slots_taken", facts->slots_taken);
+    note_int(pen, "line", facts->line);
+}
+
+static void tell_ready(struct pen *pen)
+{
+    const struct why_facts *facts = pen->facts;
+
+    buf_text(&pen->text, "Is ready; a worker gets it with one of its next claims");
+    if (facts->line > 1)
+        buf_format(&pen->text, ", %lld tasks are ready in its queue", (long long)facts->line);
+    note_int(pen, "workers", facts->workers_type);
+    note_int(pen, "line", facts->line);
+}
+
+/* ---- all of them ---- */
+
+static void tell(struct pen *pen, enum why_reason reason)
+{
+    static void (*const plain[WHY_COUNT])(struct pen *) = {
+        [WHY_COMPLETED] = tell_end,
+        [WHY_PARTIAL] = tell_end,
+        [WHY_FAILED] = tell_end,
+        [WHY_DEAD_LETTER] = tell_end,
+        [WHY_CANCELLED] = tell_end,
+        [WHY_RUNNING] = tell_held,
+        [WHY_CLAIMED] = tell_held,
+        [WHY_PAUSED] = tell_pause,
+        [WHY_ORPHANED] = tell_orphan,
+        [WHY_RECOVERING] = tell_recovering,
+        [WHY_CHILDREN] = tell_children,
+        [WHY_DEPENDENCY] = tell_dependency,
+        [WHY_JOB] = tell_gate,
+        [WHY_JOB_SLOT] = tell_slot,
+        [WHY_RETRY] = tell_retry,
+        [WHY_WINDOW] = tell_window,
+        [WHY_DELAYED] = tell_delay,
+        [WHY_QUEUE_PAUSED] = tell_queue_pause,
+        [WHY_NO_WORKER] = tell_no_worker,
+        [WHY_WORKERS_BUSY] = tell_busy,
+        [WHY_READY] = tell_ready};
+
+    if (plain[reason])
+        plain[reason](pen);
+    else if (reason <= WHY_QUEUE_RATE)
+        tell_limit(pen, WHY_QUEUE_CONCURRENCY, reason);
+    else if (reason <= WHY_TYPE_RATE)
+        tell_limit(pen, WHY_TYPE_CONCURRENCY, reason);
+    else
+        tell_limit(pen, WHY_KEY_CONCURRENCY, reason);
+}
+
+int why_tell(const struct why_facts *facts, struct arena *arena, struct why *why,
+             struct err *err)
+{
+    struct pen pen = {.facts = facts,
+                      .task = facts->task,
+                      .text = BUF_INIT(TEXT_BYTES_MAX),
+                      .detail = BUF_INIT(DETAIL_BYTES_MAX)};
+    int rc = 0;
+
+    buf_byte(&pen.detail, '{');
+    render_text(&pen.detail, "status", str_of(status_word(facts->task->status)));
+    tell(&pen, why->reason);
+    buf_text(&pen.detail, ",\"also\":[");
+    for (uint32_t i = 0; i < why->also_count; i++)
+        buf_format(&pen.detail, "%s\"%s\"", i ? "," : "", why_word(why->also[i]));
+    buf_text(&pen.detail, "]}");
+    why->text = arena_str(arena, buf_view(&pen.text));
+    why->detail = arena_str(arena, buf_view(&pen.detail));
+    if (pen.text.failed || pen.detail.failed || !why->text.data || !why->detail.data)
+        rc = err_set(err, ERR_MEMORY, "there is not enough memory; try again");
+    buf_deinit(&pen.text);
+    buf_deinit(&pen.detail);
+    return rc;
+}

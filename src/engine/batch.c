@@ -1,0 +1,489 @@
+/* One transaction under way. Tasks are loaded once, changed in memory as the requests of the batch
+ * say, and written once when it is flushed: a task that is started and completed in one batch costs
+ * one update. */
+#include "engine/engine_int.h"
+
+#include "base/fault.h"
+#include "store/recovery_store.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#define CLOCKS_DIFFER_US_MAX CLOCK_SECOND_US /* else one of them is wrong, and is not followed */
+#define BATCH_BYTES_KEEP (4 * 1024 * 1024)
+
+void batch_begin(struct batch *batch, struct queue *queue, int64_t now_us)
+{
+    const struct settings *configured = atomic_load(&queue->configured);
+
+    batch->queue = queue;
+    batch->store = queue->store;
+    if (queue->settings != configured) {
+        queue->settings = configured;
+        limits_configured(queue);
+    }
+    batch->now_us = now_us;
+    batch->wall_us = queue->store->shared ? now_us : clock_wall_us(); /* one clock for all (F-C3) */
+    batch->number++;
+    log_heads_begin(batch);
+}
+
+void batch_catch_up(struct batch *batch, int64_t other_us)
+{
+    struct queue *queue = batch->queue;
+    int64_t now_us = queue_clock_us(queue);
+
+    if (other_us > now_us && other_us - now_us < CLOCKS_DIFFER_US_MAX)
+        now_us = queue->last_now_us = other_us;
+    if (now_us > batch->now_us)
+        batch->now_us = batch->wall_us = now_us;
+}
+
+void batch_reset(struct batch *batch)
+{
+    struct arena arena = batch->arena;
+    struct map tasks = batch->tasks;
+    struct map jobs = batch->jobs;
+    struct queue *queue = batch->queue;
+    uint64_t number = batch->number;
+
+    for (struct queue_state *state = batch->hot; state; state = state->next_hot)
+        state->hot = state->has_older = false;
+    for (struct queue_state *state = batch->heated; state; state = state->next_heated)
+        state->heated = false;
+    map_deinit(&tasks);
+    map_deinit(&jobs);
+    map_deinit(&batch->log_checked.by_id);
+    arena_reset(&arena);
+    *batch = (struct batch){.queue = queue, .store = queue->store, .arena = arena, .tasks = tasks,
+                            .jobs = jobs, .number = number};
+}
+
+void batch_deinit(struct batch *batch)
+{
+    map_deinit(&batch->tasks);
+    map_deinit(&batch->jobs);
+    map_deinit(&batch->log_checked.by_id);
+    arena_deinit(&batch->arena);
+}
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory for the batch; try again");
+}
+
+bool batch_grow(struct batch *batch, void *items, uint32_t *cap, uint32_t count, size_t item_bytes)
+{
+    uint32_t grown = *cap ? *cap * 2 : 32;
+    void *old;
+    void *fresh;
+
+    if (count < *cap)
+        return true;
+    fresh = arena_alloc_array(&batch->arena, grown, item_bytes);
+    if (!fresh)
+        return false;
+    memcpy(&old, items, sizeof old);
+    if (count)
+        memcpy(fresh, old, count * item_bytes);
+    memcpy(items, &fresh, sizeof fresh);
+    *cap = grown;
+    return true;
+}
+
+static struct str key_of(const struct task *task)
+{
+    return str_span((const char *)task->id.bytes, sizeof task->id.bytes);
+}
+
+int batch_adopt(struct batch *batch, struct task *task, struct err *err)
+{
+    return map_put(&batch->tasks, key_of(task), task) < 0 ? no_memory(err) : 0;
+}
+
+int batch_task(struct batch *batch, const struct uuid *id, struct task **task, struct err *err)
+{
+    *task = map_get(&batch->tasks, str_span((const char *)id->bytes, 16));
+    if (*task)
+        return 0;
+    if (batch->store->verbs->tasks_load(batch->store, id, 1, LOAD_SPEC, &batch->arena, task,
+                                        err) < 0)
+        return -(int)err->code;
+    return *task ? batch_adopt(batch, *task, err) : 0;
+}
+
+int batch_recall(struct batch *batch, const struct uuid *ids, const int64_t *lease_tokens,
+                 uint32_t count, struct err *err)
+{
+    struct task **tasks = arena_alloc_array(&batch->arena, count, sizeof *tasks);
+
+    if (!tasks)
+        return no_memory(err);
+    if (batch->store->verbs->held_recall(batch->store, ids, lease_tokens, count, &batch->arena,
+                                         tasks, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count; i++)
+        if (tasks[i] && !map_get(&batch->tasks, key_of(tasks[i])) &&
+            batch_adopt(batch, tasks[i], err) < 0)
+            return -(int)err->code;
+    return 0;
+}
+
+int batch_prefetch(struct batch *batch, const struct uuid *ids, uint32_t count, struct err *err)
+{
+    struct uuid *missing;
+    struct task **tasks;
+    uint32_t missing_count = 0;
+
+    if (!batch->store->shared || count < 2)
+        return 0;
+    missing = arena_alloc_array(&batch->arena, count, sizeof *missing);
+    tasks = arena_alloc_array(&batch->arena, count, sizeof *tasks);
+    if (!missing || !tasks)
+        return no_memory(err);
+    for (uint32_t i = 0; i < count; i++)
+        if (!map_get(&batch->tasks, str_span((const char *)ids[i].bytes, 16)))
+            missing[missing_count++] = ids[i];
+    if (missing_count == 0)
+        return 0;
+    if (batch->store->verbs->tasks_load(batch->store, missing, missing_count, LOAD_SPEC,
+                                        &batch->arena, tasks, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < missing_count; i++)
+        if (tasks[i] && !map_get(&batch->tasks, key_of(tasks[i])) &&
+            batch_adopt(batch, tasks[i], err) < 0)
+            return -(int)err->code;
+    return 0;
+}
+
+int batch_owe(struct batch *batch, struct task *task, struct err *err)
+{
+    if (task->mark != TASK_CLEAN)
+        return 0;
+    if (!batch_grow(batch, &batch->owed, &batch->owed_cap, batch->owed_count,
+                    sizeof *batch->owed))
+        return no_memory(err);
+    task->mark = TASK_DIRTY;
+    batch->owed[batch->owed_count++] = task;
+    return 0;
+}
+
+static int note(struct batch *batch, const struct task *task, struct err *err)
+{
+    if (!batch->queue->config.on_notes)
+        return 0;
+    if (!batch_grow(batch, &batch->notes, &batch->notes_cap, batch->notes_count,
+                    sizeof *batch->notes))
+        return no_memory(err);
+    batch->notes[batch->notes_count++] =
+        (struct task_note){task->id, task->status, task->spec.queue, task->spec.type,
+                           task->progress, task->version};
+    return 0;
+}
+
+int batch_touch(struct batch *batch, struct task *task, struct err *err)
+{
+    task->version++;
+    task->updated_at_us = batch->now_us;
+    return batch_owe(batch, task, err) < 0 ? -(int)err->code : note(batch, task, err);
+}
+
+int batch_add(struct batch *batch, struct task *task, struct err *err)
+{
+    task->mark = TASK_FRESH;
+    if (!batch_grow(batch, &batch->owed, &batch->owed_cap, batch->owed_count,
+                    sizeof *batch->owed))
+        return no_memory(err);
+    batch->owed[batch->owed_count++] = task;
+    return batch_adopt(batch, task, err);
+}
+
+int batch_event(struct batch *batch, struct task *task, enum actor actor, struct str detail,
+                struct err *err)
+{
+    if (!batch_grow(batch, &batch->events, &batch->events_cap, batch->events_count,
+                    sizeof *batch->events))
+        return no_memory(err);
+    batch->events[batch->events_count++] =
+        (struct task_event){.id = uuid7_new(&batch->queue->ids, batch->now_us),
+                            .task_key = task->key,
+                            .seq = ++task->event_seq,
+                            .status = task->status,
+                            .state = task->state,
+                            .detail = detail,
+                            .actor = actor,
+                            .created_at_us = batch->now_us};
+    return 0;
+}
+
+static void make_hot(struct batch *batch, struct queue_state *state)
+{
+    if (!state || state->hot)
+        return;
+    state->hot = true;
+    state->next_hot = batch->hot;
+    batch->hot = state;
+}
+
+void batch_heat_here(struct batch *batch, struct queue_state *state)
+{
+    make_hot(batch, state);
+    if (state)
+        state->has_older = true;
+}
+
+/* It got a task that was not ready before. */
+static void heat_new(struct batch *batch, struct queue_state *state)
+{
+    make_hot(batch, state);
+    if (!batch->store->shared || !state || state->heated)
+        return;
+    state->heated = true;
+    state->next_heated = batch->heated;
+    batch->heated = state;
+}
+
+void batch_heat(struct batch *batch, struct queue_state *state)
+{
+    heat_new(batch, state);
+    batch_heat_here(batch, state);
+}
+
+void batch_heat_freed(struct batch *batch, const struct task *task)
+{
+    struct queue_state *state = limits_queue(batch->queue, task->spec.queue);
+
+    if (state && limits_any(state))
+        batch_heat(batch, state);
+}
+
+/* The execution that completes tells of it, as it does of the claim and of the start. */
+static int tell_end(struct batch *batch, struct task *task, struct err *err)
+{
+    struct execution *execution = batch_execution(batch, task, err);
+
+    if (!execution)
+        return -(int)err->code;
+    execution->end_seq = ++task->event_seq;
+    return 0;
+}
+
+int batch_move(struct batch *batch, struct task *task, enum status to, enum move move,
+               const char *state, enum actor actor, struct str detail, struct err *err)
+{
+    ASSERT(status_allows(task->status, to, move));
+    task->previous_status = task->status;
+    task->status = to;
+    task->state = str_of(state);
+    if (to != STATUS_PENDING)
+        task->parked = false;
+    if (to == STATUS_PENDING) {
+        task->order_key = limits_order_key(batch->queue, task, batch->now_us);
+        if (!SEEDED_BUG("lost_wake_up"))
+            heat_new(batch, limits_queue(batch->queue, task->spec.queue));
+    }
+    batch->delayed |= to == STATUS_DELAYED;
+    if (to == STATUS_DELAYED && batch->queue->next_due_us > batch->now_us)
+        batch->queue->next_due_us = batch->now_us; /* looked at anew after this batch */
+    if (status_ended(to)) {
+        task->completed_at_us = batch->now_us;
+        if (!batch_grow(batch, &batch->ended, &batch->ended_cap, batch->ended_count,
+                        sizeof *batch->ended))
+            return no_memory(err);
+        batch->ended[batch->ended_count++] = task;
+        batch->runs_ended |= !uuid_is_nil(&task->spec.job_id);
+    }
+    measured_move(batch, task, move);
+    if (batch_touch(batch, task, err) < 0)
+        return -(int)err->code;
+    if (SEEDED_BUG("event_missing") && move == MOVE_LOSE)
+        return 0;
+    if (move == MOVE_CLAIM || move == MOVE_START) /* told by the execution */
+        return 0;
+    if (move == MOVE_ENQUEUE && task->opening_told) { /* told by the task */
+        task->event_seq = 1;
+        return 0;
+    }
+    if (to == STATUS_COMPLETED && task->execution_key)
+        return tell_end(batch, task, err);
+    return batch_event(batch, task, actor, detail, err);
+}
+
+int batch_log(struct batch *batch, const struct log_entry *entry, struct err *err)
+{
+    if (!batch_grow(batch, &batch->logs, &batch->logs_cap, batch->logs_count,
+                    sizeof *batch->logs))
+        return no_memory(err);
+    batch->logs[batch->logs_count++] = *entry;
+    return 0;
+}
+
+int batch_execution_new(struct batch *batch, struct task *task,
+                        const struct execution *execution, struct err *err)
+{
+    if (!batch_grow(batch, &batch->executions, &batch->executions_cap, batch->executions_count,
+                    sizeof *batch->executions))
+        return no_memory(err);
+    batch->executions[batch->executions_count++] = *execution;
+    task->execution_slot = (int32_t)batch->executions_count;
+    return 0;
+}
+
+struct execution *batch_execution(struct batch *batch, struct task *task, struct err *err)
+{
+    struct execution *execution;
+
+    if (task->execution_slot > 0)
+        return &batch->executions[task->execution_slot - 1];
+    if (task->execution_slot < 0)
+        return &batch->changed[-task->execution_slot - 1];
+    if (!batch_grow(batch, &batch->changed, &batch->changed_cap, batch->changed_count,
+                    sizeof *batch->changed)) {
+        no_memory(err);
+        return NULL;
+    }
+    if (batch_owe(batch, task, err) < 0) /* the slot is given up when the task is written */
+        return NULL;
+    execution = &batch->changed[batch->changed_count++];
+    task->execution_slot = -(int32_t)batch->changed_count;
+    *execution = (struct execution){.key = task->execution_key,
+                                    .id = task->execution_id,
+                                    .task_key = task->key,
+                                    .status = task->started_at_us ? EXECUTION_RUNNING
+                                                                  : EXECUTION_PENDING,
+                                    .started_at_us = task->started_at_us};
+    return execution;
+}
+
+int batch_execution_end(struct batch *batch, struct task *task, enum execution_status status,
+                        struct str result, struct str error_data, struct err *err)
+{
+    struct execution *execution;
+
+    if (task->execution_key == 0)
+        return 0;
+    execution = batch_execution(batch, task, err);
+    if (!execution)
+        return -(int)err->code;
+    execution->status = status;
+    if (status == EXECUTION_COMPLETED)
+        execution->completed_at_us = batch->now_us;
+    else
+        execution->failed_at_us = batch->now_us;
+    if (task->started_at_us)
+        execution->duration_ms = (batch->now_us - task->started_at_us) / CLOCK_MS_US;
+    execution->result_data = result;
+    execution->error_data = error_data;
+    measured_execution(batch, task, status);
+    spans_ended(batch, task, status);
+    return 0;
+}
+
+struct str batch_text(struct batch *batch, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    int len;
+
+    va_start(args, format);
+    len = vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    if (len < 0)
+        return STR_NONE;
+    return arena_str(&batch->arena,
+                     str_span(text, (size_t)len < sizeof text ? (size_t)len : sizeof text - 1));
+}
+
+/* New ones to the front, each kind in its order; how many there are. */
+static uint32_t put_fresh_first(struct batch *batch, struct task **sorted)
+{
+    uint32_t fresh = 0, at = 0;
+
+    for (uint32_t i = 0; i < batch->owed_count; i++)
+        if (batch->owed[i]->mark == TASK_FRESH)
+            sorted[fresh++] = batch->owed[i];
+    at = fresh;
+    for (uint32_t i = 0; i < batch->owed_count; i++)
+        if (batch->owed[i]->mark != TASK_FRESH)
+            sorted[at++] = batch->owed[i];
+    return fresh;
+}
+
+/* It is in the line now: what comes later in this batch must not overtake it. */
+static void note_written(struct batch *batch, const struct task *task)
+{
+    struct queue_state *state = limits_queue(batch->queue, task->spec.queue);
+
+    if (state && state->hot)
+        state->has_older = true;
+}
+
+static int write_tasks(struct batch *batch, struct err *err)
+{
+    const struct store_verbs *verbs = batch->store->verbs;
+    uint32_t count = batch->owed_count, fresh;
+    struct task **tasks;
+    int8_t *by;
+
+    if (count == 0)
+        return 0;
+    tasks = arena_alloc_array(&batch->arena, count, sizeof *tasks);
+    by = arena_alloc_array(&batch->arena, count, sizeof *by);
+    if (!tasks || !by)
+        return no_memory(err);
+    fresh = put_fresh_first(batch, tasks);
+    for (uint32_t i = 0; i < count; i++)
+        by[i] = (int8_t)((int)tasks[i]->held - (int)tasks[i]->stored_held);
+    if ((fresh > 0 && verbs->tasks_insert(batch->store, tasks, fresh, err) < 0) ||
+        (count > fresh &&
+         verbs->tasks_save(batch->store, tasks + fresh, count - fresh, err) < 0))
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count; i++) {
+        tasks[i]->mark = TASK_CLEAN;
+        tasks[i]->execution_slot = 0;
+        if (by[i] != 0)
+            limits_note(batch, tasks[i], by[i]);
+        if (tasks[i]->status == STATUS_PENDING)
+            note_written(batch, tasks[i]);
+    }
+    batch->owed_count = 0;
+    return 0;
+}
+
+int batch_flush(struct batch *batch, struct err *err)
+{
+    const struct store_verbs *verbs = batch->store->verbs;
+    struct store *store = batch->store;
+
+    if (batch->arena.failed) /* what is owed may lack a part */
+        return no_memory(err);
+    if (batch->owed_count || batch->events_count || batch->executions_count ||
+        batch->changed_count || batch->logs_count)
+        batch->wrote = true;
+    if (write_tasks(batch, err) < 0)
+        return -(int)err->code;
+    if (batch->events_count &&
+        verbs->events_insert(store, batch->events, batch->events_count, err) < 0)
+        return -(int)err->code;
+    if (batch->executions_count &&
+        verbs->executions_insert(store, batch->executions, batch->executions_count, err) < 0)
+        return -(int)err->code;
+    if (batch->changed_count &&
+        verbs->executions_save(store, batch->changed, batch->changed_count, err) < 0)
+        return -(int)err->code;
+    if (batch->logs_count) {
+        if (log_heads_ready(batch, err) < 0 ||
+            verbs->logs_insert(store, batch->logs, batch->logs_count, err) < 0)
+            return -(int)err->code;
+        log_heads_note(batch);
+    }
+    if (batch->recoveries_count &&
+        verbs->recovery->put(store, batch->recoveries, batch->recoveries_count, err) < 0)
+        return -(int)err->code;
+    batch->wrote |= batch->recoveries_count > 0;
+    batch->recoveries_count = 0;
+    if ((batch->runs_count || batch->jobs_ended) && jobs_flush(batch, err) < 0)
+        return -(int)err->code;
+    batch->events_count = batch->executions_count = batch->changed_count = batch->logs_count = 0;
+    return 0;
+}

@@ -1,0 +1,97 @@
+/* Rules of queues that the configuration names are in force at every start, and when it is read
+ * again. Everything else of the settings is looked up in them when it is needed: a batch takes
+ * those that are configured when it begins (batch_begin). */
+#include "engine/stores/routes_int.h"
+
+static bool same_rate(const struct rate_rule *a, const struct rate_rule *b)
+{
+    return a->count == b->count && a->per_ms == b->per_ms && a->burst == b->burst;
+}
+
+static bool same_types(const struct queue_rule *a, const struct queue_rule *b)
+{
+    if (a->type_limits_count != b->type_limits_count)
+        return false;
+    for (uint32_t i = 0; i < a->type_limits_count; i++)
+        if (!str_eq(a->type_limits[i].type, b->type_limits[i].type) ||
+            a->type_limits[i].concurrency != b->type_limits[i].concurrency ||
+            !same_rate(&a->type_limits[i].rate, &b->type_limits[i].rate))
+            return false;
+    return true;
+}
+
+/* Is it in force as it is? Where others may have changed it, only a patch knows. */
+static bool in_force(struct queue *queue, const struct queue_rule *rule)
+{
+    const struct queue_state *state = limits_queue(queue, rule->name);
+    const struct queue_rule *now = state ? &state->row.rule : NULL;
+
+    return now && !queue->store->shared && now->concurrency == rule->concurrency &&
+           now->key_concurrency == rule->key_concurrency && same_rate(&now->rate, &rule->rate) &&
+           same_rate(&now->key_rate, &rule->key_rate) && same_types(now, rule) &&
+           now->priority_order == rule->priority_order && now->ageing_ms == rule->ageing_ms;
+}
+
+int configure_queues(struct queue *queue, struct err *err)
+{
+    const struct settings *settings = queue->settings;
+
+    for (uint32_t i = 0; i < settings->queues_count; i++) {
+        const struct queue_rule *rule = &settings->queues[i];
+        struct arena arena = ARENA_INIT(0);
+        struct queue_patch_request patch = {.base = {.arena = &arena},
+                                            .name = rule->name,
+                                            .rule = *rule,
+                                            .set = 127};
+        bool skip = !lives_here(queue, rule->name) || in_force(queue, rule);
+        int rc = skip ? 0 : limits_patch(&queue->batch, &patch);
+
+        arena_deinit(&arena);
+        if (rc < 0) {
+            *err = patch.base.err;
+            return rc;
+        }
+    }
+    return 0;
+}
+
+int configure_apply(struct batch *batch, struct configure_request *request)
+{
+    return configure_queues(batch->queue, &request->base.err);
+}
+
+/* All writers of a store, or all parts with theirs. */
+static int announce(struct queue *queue, const struct settings *settings, struct err *err)
+{
+    for (uint32_t i = 0; queue->routes && i < queue->routes->count; i++) {
+        struct part *part = &queue->routes->parts[i];
+        const struct settings *own = routes_part_settings(part, settings, err);
+
+        if (!own || announce(part->queue, own, err) < 0)
+            return -(int)err->code;
+    }
+    for (uint32_t i = 0; !queue->routes && i < atomic_load(&queue->writers_count); i++)
+        atomic_store(&queue->writers[i]->configured, settings);
+    atomic_store(&queue->configured, settings);
+    return 0;
+}
+
+int queue_configure(struct queue *queue, const struct settings *settings, struct err *err)
+{
+    const struct settings *before = atomic_load(&queue->configured);
+    struct arena arena = ARENA_INIT(0);
+    struct configure_request request = {.base = {.kind = REQUEST_CONFIGURE, .arena = &arena}};
+    struct configure_request back = request;
+    struct err ignored = {0};
+    int rc = announce(queue, settings, err);
+
+    if (rc == 0 && (rc = queue_call(queue, &request.base)) < 0)
+        *err = request.base.err;
+    if (rc < 0) { /* some stores may have it already */
+        announce(queue, before, &ignored);
+        if (request.base.err.code != ERR_NONE && queue->routes)
+            queue_call(queue, &back.base);
+    }
+    arena_deinit(&arena);
+    return rc;
+}

@@ -1,0 +1,480 @@
+/* The queue: the only code that changes a task. It runs on one thread of its own, the writer's:
+ * requests gather in an inbox, everything that has arrived is decided and written in one
+ * transaction, and only after its commit is anybody answered (group commit). Claims that find
+ * nothing wait inside, and are served in the same commit as the enqueue that brings them work.
+ *
+ * Requests are structs of the caller's, submitted with queue_submit; `done` is called on the
+ * queue's thread after the commit and must only hand the request on (loop_post, a condition).
+ * Between submit and done the request, its arena and what it points to belong to the queue. */
+#ifndef ENGINE_ENGINE_H
+#define ENGINE_ENGINE_H
+
+#include "base/gate.h"
+#include "base/clock.h"
+#include "core/plan/catalog.h"
+#include "core/measure/measure.h"
+#include "core/task/recovery.h"
+#include "core/task/report.h"
+#include "core/settings.h"
+#include "core/span.h"
+#include "core/spec/spec.h"
+#include "core/task/why.h"
+#include "store/store.h"
+
+#include <pthread.h>
+
+struct queue;
+
+enum request_kind {
+    REQUEST_ENQUEUE,
+    REQUEST_CLAIM,
+    REQUEST_REPORT,
+    REQUEST_CONTROL,
+    REQUEST_WAIT,
+    REQUEST_REGISTER,
+    REQUEST_HEARTBEAT,
+    REQUEST_LEAVE,
+    REQUEST_WORKERS,
+    REQUEST_QUEUES,
+    REQUEST_QUEUE_PATCH,
+    REQUEST_OUTBOX_TAKE,
+    REQUEST_OUTBOX_DONE,
+    REQUEST_PURGE,
+    REQUEST_STATS,
+    REQUEST_CATALOG,
+    REQUEST_JOB_RUN,
+    REQUEST_RECOVERY,
+    REQUEST_RECOVERY_WORK,
+    REQUEST_WHY,
+    REQUEST_CONFIGURE,
+    REQUEST_KIND_COUNT
+};
+
+struct request {
+    struct request *next;
+    enum request_kind kind;
+    struct arena *arena; /* results are put here */
+    void (*done)(struct request *request);
+    void *ctx;           /* the caller's */
+    struct err err;      /* code ERR_NONE: it was done and is durable */
+    /* the queue's own: */
+    int64_t came_us; /* boot time; enqueues only */
+    int64_t deadline_us;
+    struct request *next_waiting;
+    bool waiting;
+    bool forgotten;
+};
+
+/* One unit: all tasks or none. */
+struct enqueue_request {
+    struct request base;
+    struct task_input *inputs;
+    uint32_t count;
+    enum actor actor;
+    struct task **tasks; /* out, count pointers: the new task, or the first one */
+    bool *duplicate;     /* out */
+    bool *differs;       /* out: duplicate with another payload */
+};
+
+/* A claimed task with what its handler gets. */
+struct claimed {
+    struct task *task;
+    struct checkpoint *checkpoint; /* NULL = none */
+    struct str data;               /* data with dependencies and children put in, or absent */
+    struct str traceparent;        /* what its handler passes on; absent = there is no trace */
+};
+
+struct claim_request {
+    struct request base;
+    struct str worker_id;
+    const struct str *queues; /* count 0: the queues it registered */
+    uint32_t queues_count;
+    const struct str *types;  /* count 0: the types it registered */
+    uint32_t types_count;
+    uint32_t max;
+    int64_t wait_ms;          /* 0 = answer at once */
+    int64_t lease_ms;         /* out */
+    struct claimed *claimed;  /* out */
+    uint32_t claimed_count;
+    /* May be NULL: something was found for it and is about to be written; done follows, unless
+     * that fails. On the queue's thread; must be quick. */
+    void (*coming)(struct claim_request *request);
+};
+
+struct report_request {
+    struct request base;
+    struct str worker_id;
+    struct report *reports; /* prepared by queue_prepare_reports */
+    uint32_t count;
+    struct report_result *results; /* out, count */
+};
+
+enum control_op {
+    CONTROL_CANCEL,
+    CONTROL_RETRY,
+    CONTROL_PAUSE,
+    CONTROL_RESUME,
+    CONTROL_PRIORITIZE,
+    CONTROL_RECOVER,
+    CONTROL_DELETE
+};
+
+struct control_request {
+    struct request base;
+    struct uuid task_id;
+    enum control_op op;
+    enum actor actor;
+    int64_t if_version; /* -1 = none; else ERR_VERSION when it differs */
+    bool if_match;      /* if_version came as If-Match: ERR_PRECONDITION instead */
+    struct str verdict;    /* out, JSON: of a recovery that only validates; absent = none yet */
+    bool ignore_dependencies; /* retry: it runs also when they are not met */
+    enum status if_status; /* STATUS_NONE = any; else ERR_TRANSITION when it differs */
+    int64_t priority;
+    enum recovery_method method; /* of recover */
+    struct str reason;  /* JSON, detail of the event; absent = none */
+};
+
+/* Answers when the task has ended, or at the time-out with the task as it is. */
+struct wait_request {
+    struct request base;
+    struct uuid task_id;
+    int64_t timeout_ms;
+    bool ended; /* out; ERR_NOT_FOUND when there is no such task */
+};
+
+struct register_request {
+    struct request base;
+    struct worker_row worker; /* id absent: the queue makes one */
+    const struct str *queues;
+    uint32_t queues_count;
+    const struct str *types;
+    uint32_t types_count;
+    const struct str *categories;
+    uint32_t categories_count;
+    int64_t pid;            /* of the worker, for an id that is made here; 0 = not told */
+    bool in_process;          /* dies with this process: its tasks are lost at the next start */
+    struct str id;            /* out */
+    int64_t heartbeat_ms;     /* out */
+    int64_t lease_ms;         /* out */
+};
+
+struct heartbeat_request {
+    struct request base;
+    struct str worker_id;
+    struct uuid *task_ids;  /* with lease_tokens; NULL = all it holds */
+    int64_t *lease_tokens;
+    uint32_t count;
+    struct uuid *cancel;    /* out */
+    uint32_t cancel_count;
+    struct uuid *pause;     /* out */
+    uint32_t pause_count;
+    struct uuid *lost;      /* out, with ... */
+    int64_t *lost_tokens;   /* ... the lease: a later one of the same task may live */
+    uint32_t lost_count;
+};
+
+struct leave_request {
+    struct request base;
+    struct str worker_id;
+};
+
+struct worker_view {
+    struct worker_row row;
+    const char *status; /* idle, working, error, offline */
+    struct held_view {
+        struct uuid task_id;
+        int64_t started_at_us; /* 0 = claimed, not started */
+    } *tasks;
+    uint32_t tasks_count;
+};
+
+struct workers_request {
+    struct request base;
+    struct str id; /* absent = all */
+    struct worker_view *workers; /* out */
+    uint32_t count;
+};
+
+struct queue_view {
+    struct queue_row row;
+    int64_t counts[STATUS_COUNT];
+    bool served; /* stats only, so the next: a live worker registered for it, ... */
+    bool takes_any;            /* ... one without types, or with too many to list, ... */
+    const struct str *types;   /* ... and what the others registered */
+    uint32_t types_count, types_cap;
+};
+
+struct queues_request {
+    struct request base;
+    struct str name;           /* absent = all */
+    struct queue_view *queues; /* out */
+    uint32_t count;
+    const struct lane_count *lanes; /* if they were loaded already; NULL = not */
+    uint32_t lanes_count;
+};
+
+struct queue_patch_request {
+    struct request base;
+    struct str name;
+    bool pause, resume;
+    bool known_only;        /* ERR_NOT_FOUND instead of making a queue */
+    bool remove;            /* an empty one; ERR_CONFLICT while it holds tasks */
+    struct queue_rule rule; /* fields named by `set` are taken */
+    unsigned set;           /* QUEUE_SET_... */
+    struct queue_view view; /* out */
+};
+
+enum {
+    QUEUE_SET_CONCURRENCY = 1,
+    QUEUE_SET_RATE = 2,
+    QUEUE_SET_KEY_CONCURRENCY = 4,
+    QUEUE_SET_KEY_RATE = 8,
+    QUEUE_SET_TYPE_LIMITS = 16,
+    QUEUE_SET_PRIORITY_ORDER = 32,
+    QUEUE_SET_AGEING = 64
+};
+
+struct outbox_take_request {
+    struct request base;
+    uint32_t limit;
+    struct outbox_message *messages; /* out */
+    uint32_t count;
+    int64_t next_at_us;              /* out: when to ask again; INT64_MAX = when told */
+};
+
+struct outbox_done_request {
+    struct request base;
+    struct outbox_message *messages; /* with attempts, last_error and next_at_us set anew */
+    bool *remove;
+    uint32_t count;
+};
+
+/* Removes all ended tasks of a user (B8), a chunk per call; repeat until removed = 0. */
+struct purge_request {
+    struct request base;
+    struct str user_id;
+    uint32_t removed; /* out */
+};
+
+struct queue_stats {
+    int64_t counts[STATUS_COUNT]; /* now, by status */
+    int64_t enqueued_total;       /* since the start, so below */
+    int64_t claimed_total;
+    int64_t completed_total;
+    int64_t failed_total;         /* failed, dead_letter */
+    int64_t retried_total;
+    int64_t cancelled_total;
+    int64_t duplicates_total;
+    int64_t lost_leases_total;
+    int64_t stale_reports_total[REPORT_OP_COUNT];
+    int64_t stale_heartbeats_total;
+    int64_t timeouts_total;
+    int64_t fired_total;          /* runs made by schedules and recurring patterns */
+    int64_t missed_total;         /* instants too late for their policy, of one outage up to 100 */
+    int64_t skipped_total;        /* instants left out as an earlier run went on */
+    int64_t recovered_total;      /* lost, silent or partial tasks that were put back */
+    int64_t webhooks_delivered_total;
+    int64_t webhooks_failed_total;   /* calls; each is tried again until it expires */
+    int64_t webhooks_given_up_total;
+    int64_t commits_total;
+    int64_t commit_requests_total; /* requests over all commits: the batch size */
+    int64_t commit_us_total;       /* time spent in commits */
+    int64_t batch_retries_total;
+    int64_t read_errors_total;     /* of the disk: what met one was answered with an error */
+    int64_t waiting_claims;
+    int64_t waiting_waits;
+    int64_t workers;
+    int64_t started_at_us;
+    int64_t pruned_total;
+    int64_t webhooks_pending;
+    int64_t log_pages;            /* of the store, not yet in its file */
+    int64_t stores;               /* of a node with several: how many there are ... */
+    int64_t stores_down;          /* ... and how many did not answer just now */
+    bool storage_full;
+    bool log_regression;          /* at the start the anchor file was ahead of the store */
+    bool leads;                   /* this node, or it is the only one */
+    bool no_leader;               /* as far as this node knows */
+    int64_t clock_behind_us;      /* the wall clock behind the engine's: it was set back */
+};
+
+struct stats_request {
+    struct request base;
+    bool brief;                 /* in: no counts, queues and lanes; there may be very many */
+    struct queue_stats stats;   /* out */
+    struct queue_view *queues;  /* out */
+    uint32_t queues_count;
+    struct lane_count *lanes;   /* out: per queue, type and status; in: read already */
+    uint32_t lanes_count;
+};
+
+/* Makes, changes or removes something people plan with. A change takes the fields that `set` names
+ * (CATEGORY_FIELD_... and so on, one bit each), a creation all of them. Out: the whole thing as it
+ * is now, but after a removal. ERR_INVALID with the field, a cycle of dependencies with its path;
+ * ERR_NOT_FOUND; ERR_CONFLICT (a name that is taken, a category or template in use). */
+enum catalog_kind {
+    CATALOG_CATEGORY,
+    CATALOG_JOB,
+    CATALOG_SCHEDULE,
+    CATALOG_RECURRING,
+    CATALOG_DEPENDENCY,
+    CATALOG_KIND_COUNT
+};
+enum catalog_op { CATALOG_CREATE, CATALOG_UPDATE, CATALOG_DELETE };
+struct catalog_request {
+    struct request base;
+    enum catalog_kind kind;
+    enum catalog_op op;
+    struct uuid id;        /* of what is changed or removed */
+    struct str category;   /* jobs: its name, where `set` has JOB_FIELD_CATEGORY; absent = none */
+    uint64_t set;
+    union {
+        struct category category;
+        struct job job;
+        struct schedule schedule;
+        struct recurring recurring;
+        struct job_dependency dependency;
+    } item; /* in and out */
+};
+
+/* A run of a job now. ERR_CONFLICT when the job or its category is not active. */
+struct job_run_request {
+    struct request base;
+    struct uuid job_id;
+    struct str payload; /* JSON; absent = the job's */
+    struct str correlation_id; /* all three may be absent */
+    struct str traceparent, tracestate;
+    enum actor actor;
+    struct task *task;  /* out */
+};
+
+/* Puts an entry into the recovery queue, or says whether a task can be recovered (B6); nothing is
+ * changed by that. ERR_NOT_FOUND. */
+enum recovery_op { RECOVERY_OP_PUT, RECOVERY_OP_VALIDATE };
+struct recovery_request {
+    struct request base;
+    enum recovery_op op;
+    struct uuid task_id;
+    enum recovery_method method;
+    bool has_priority;
+    int64_t priority;             /* otherwise the task's recovery_priority */
+    int64_t scheduled_for_us;     /* 0 = now */
+    struct recovery_entry entry;  /* out, of put */
+    enum recovery_reason reason;  /* out, of validate, so below */
+    struct str verdict;           /* {"valid":…,"reason":…,"detail":{…}} */
+    struct str type;              /* the task's */
+    bool validates;               /* its type has a validator, which is still to be asked */
+};
+
+/* For the thread that asks validators: says what they answered and takes the next entries. */
+struct recovery_result {
+    struct uuid entry_id;
+    int64_t attempts; /* as given out: what came of an earlier one counts no more */
+    bool answered;    /* false: it could not be asked, or took too long; tried again later */
+    bool valid;
+    struct str reason; /* of a refusal, or why there was no answer */
+};
+struct recovery_work {
+    struct uuid entry_id;
+    int64_t attempts;
+    struct uuid task_id;
+    struct str type;
+};
+struct recovery_work_request {
+    struct request base;
+    struct recovery_result *results;
+    uint32_t results_count;
+    uint32_t limit;
+    struct recovery_work *works; /* out */
+    uint32_t works_count;
+    int64_t next_at_us;          /* out: when to ask again; INT64_MAX = when told */
+};
+
+/* What why_decide needs to know of a task (core/task/why.h), but who paused it: that is in its
+ * events. ERR_NOT_FOUND. Changes nothing. */
+struct why_request {
+    struct request base;
+    struct uuid task_id;
+    struct why_facts facts; /* out */
+};
+
+/* Puts the configured rules of queues into force: see queue_configure. */
+struct configure_request {
+    struct request base;
+};
+
+/* What changed, told after the commit on the queue's thread (SSE). */
+struct task_note {
+    struct uuid id;
+    enum status status;
+    struct str queue;
+    struct str type;
+    int64_t progress;
+    int64_t version;
+};
+
+struct queue_config {
+    const struct settings *settings;
+    struct zones *zones; /* of schedules; NULL = nothing is planned here */
+    const struct log *log;
+    struct str namespace_name;
+    struct str anchor; /* file that gets the records about logs; absent = none */
+    void (*on_notes)(void *ctx, const struct task_note *notes, uint32_t count); /* may be NULL */
+    /* Spans that were committed, when they are exported (settings.tracing_otlp); may be NULL. */
+    void (*on_spans)(void *ctx, const struct span *spans, uint32_t count);
+    void (*on_outbox)(void *ctx);  /* a message was committed; may be NULL */
+    /* Types that have a validator; NULL = none has. Who says yes for no type at all (absent) works
+     * recoveries off (recovery_work_request), and is told when there are new ones. */
+    bool (*validates)(void *ctx, struct str type);
+    void (*on_recovery)(void *ctx);
+    /* What an earlier run lost is put back when the first worker registers, or after a lease: until
+     * then validators may come. Only where the store is ours alone. */
+    bool awaits_worker;
+    void (*on_fatal)(void *ctx, const char *reason); /* the store failed: stop serving, exit */
+    /* Of a node with several stores, else NULL: its name in all of them, and which queues are in
+     * this one. */
+    const char *node_id;
+    bool (*lives_here)(void *ctx, struct str queue);
+    struct measure_names *measure_names; /* NULL = its own */
+    void *ctx;
+};
+
+/* Loads what the store knows, recovers as after a crash, starts the thread. The store is the
+ * queue's from now on, but for its readers. */
+int queue_open(struct queue **queue, struct store *store, const struct queue_config *config,
+               struct err *err);
+/* Settings that were read again: in force from the next batch on, rules of queues before it
+ * returns. They live as long as the queue. What only an open can do (stores, leases, writers,
+ * redact, tracing) must be as before. On failure the old ones stay. One thread at a time, which
+ * waits. */
+int queue_configure(struct queue *queue, const struct settings *settings, struct err *err);
+/* Answers everything that waits with ERR_UNAVAILABLE, ends the thread. Not the store. */
+void queue_close(struct queue *queue);
+
+/* Any thread. Refused at once (done is called with an error) when the inbox is full. */
+void queue_submit(struct queue *queue, struct request *request);
+/* Lets a waiting claim or wait go: it is done soon, with no tasks. Any thread; harmless when the
+ * request was done already. */
+void queue_forget(struct queue *queue, enum request_kind kind, struct request *request);
+/* Submits and waits for done, for threads that may block; in one step or in two. */
+struct queue_call {
+    struct gate done;
+};
+int queue_call(struct queue *queue, struct request *request);
+void queue_call_start(struct queue *queue, struct request *request, struct queue_call *call);
+int queue_call_finish(struct request *request, struct queue_call *call);
+
+/* Parses the tasks of spawn elements and checks bounds; on the caller's thread, before submit.
+ * Elements at fault get their result at once and are passed over. */
+void queue_prepare_reports(struct queue *queue, struct report *reports, uint32_t count,
+                           struct report_result *results, struct arena *arena);
+
+/* Adds what was measured since the start, of all stores and writers of this node. Any thread, while
+ * the queue is open; names live as long as it. */
+void queue_measure(struct queue *queue, struct measured *sum);
+void queue_measure_lanes(struct queue *queue, struct measured_lanes *sum);
+
+int64_t queue_now_us(struct queue *queue); /* the engine clock; any thread */
+struct store *queue_store(struct queue *queue);
+struct zones *queue_zones(struct queue *queue); /* as configured; any thread */
+
+#endif

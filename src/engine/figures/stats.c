@@ -1,0 +1,170 @@
+/* Numbers of the queue, and the outbox as its dispatchers see it. */
+#include "engine/engine_int.h"
+
+#define FLEETS_MAX 16 /* workers alike are looked at once; more kinds of them each time */
+
+/* The kinds of workers that were looked at. */
+struct fleets {
+    const struct worker_row *rows[FLEETS_MAX];
+    uint32_t count;
+};
+
+static bool is_known(struct fleets *fleets, const struct worker_row *row)
+{
+    for (uint32_t i = 0; i < fleets->count; i++)
+        if (str_eq(fleets->rows[i]->types, row->types) &&
+            str_eq(fleets->rows[i]->queues, row->queues))
+            return true;
+    if (fleets->count < FLEETS_MAX)
+        fleets->rows[fleets->count++] = row;
+    return false;
+}
+
+static void add_type(struct queue_view *view, struct str type, struct arena *arena)
+{
+    if (view->takes_any || settings_types_name(view->types, view->types_count, type))
+        return;
+    if (view->types_count == view->types_cap) {
+        uint32_t cap = view->types_cap ? 2 * view->types_cap : 8;
+        struct str *grown = cap <= BOUND_CLAIM_TYPES
+                                ? arena_alloc_array(arena, cap, sizeof *grown) : NULL;
+
+        if (!grown) {
+            view->takes_any = true; /* nobody is called missing who may be there */
+            return;
+        }
+        if (view->types_count)
+            memcpy(grown, view->types, view->types_count * sizeof *grown);
+        view->types = grown;
+        view->types_cap = cap;
+    }
+    ((struct str *)view->types)[view->types_count++] = arena_str(arena, type);
+}
+
+/* Its queues have a worker, and for these types. */
+static void note_served(struct batch *batch, const struct worker_state *worker,
+                        struct arena *arena)
+{
+    for (uint32_t i = 0; i < worker->queues_count; i++) {
+        struct queue_state *state = limits_queue(batch->queue, worker->queues[i]);
+
+        if (!state || state->viewed_in != batch->number)
+            continue;
+        state->view->served = true;
+        state->view->takes_any |= worker->types_count == 0;
+        for (uint32_t at = 0; at < worker->types_count; at++)
+            add_type(state->view, worker->types[at], arena);
+    }
+}
+
+/* How many workers live, which queues and types have one, and whether anybody leads. The node
+ * itself is a row without slots until it has a pool. */
+static void look_at_workers(struct batch *batch, struct stats_request *request)
+{
+    struct queue *queue = batch->queue;
+    struct fleets fleets = {.count = 0};
+    struct worker_state *worker;
+    uint32_t cursor = 0;
+    bool led = !queue->store->shared || queue->leads;
+
+    for (uint32_t i = 0; i < request->queues_count; i++) {
+        struct queue_state *state = limits_queue(queue, request->queues[i].row.rule.name);
+
+        if (state) {
+            state->viewed_in = batch->number;
+            state->view = &request->queues[i];
+        }
+    }
+    while ((worker = map_next(&queue->workers, &cursor)) != NULL) {
+        led |= worker->row.is_leader && worker->row.leader_until_us > batch->now_us;
+        if (worker->row.lease_until_us < batch->now_us || worker->row.pool_size == 0)
+            continue;
+        request->stats.workers++;
+        if (request->queues_count && !is_known(&fleets, &worker->row))
+            note_served(batch, worker, request->base.arena);
+    }
+    request->stats.no_leader = !led;
+    request->stats.leads = !queue->store->shared || queue->leads;
+}
+
+static int load_counts(struct batch *batch, struct stats_request *request)
+{
+    struct queues_request queues = {.base = {.arena = request->base.arena}};
+    struct err *err = &request->base.err;
+
+    if (batch_flush(batch, err) < 0)
+        return -(int)err->code;
+    if (!request->lanes && /* with 100,000 of them it takes about a second */
+        batch->store->verbs->counts_load(batch->store, request->base.arena, &request->lanes,
+                                         &request->lanes_count, err) < 0)
+        return -(int)err->code;
+    queues.lanes = request->lanes;
+    queues.lanes_count = request->lanes_count;
+    if (limits_list(batch, &queues) < 0) {
+        *err = queues.base.err;
+        return -(int)err->code;
+    }
+    request->queues = queues.queues;
+    request->queues_count = queues.count;
+    return 0;
+}
+
+int stats_apply(struct batch *batch, struct stats_request *request)
+{
+    struct queue *queue = batch->queue;
+    struct err *err = &request->base.err;
+
+    if (!request->brief && load_counts(batch, request) < 0)
+        return -(int)err->code;
+    request->stats = queue->stats;
+    request->stats.workers = 0;
+    request->stats.storage_full = batch->store->full;
+    writers_add_stats(queue, &request->stats);
+    look_at_workers(batch, request);
+    request->stats.clock_behind_us = batch->now_us > batch->wall_us
+                                         ? batch->now_us - batch->wall_us : 0;
+    request->stats.log_pages = batch->store->log_pages;
+    if (batch->store->verbs->outbox_count(batch->store, &request->stats.webhooks_pending, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < request->lanes_count; i++)
+        request->stats.counts[request->lanes[i].status] += request->lanes[i].tasks;
+    return 0;
+}
+
+int outbox_take(struct batch *batch, struct outbox_take_request *request)
+{
+    struct err *err = &request->base.err;
+
+    if (batch->store->shared && !batch->store->verbs->leads(batch->store)) {
+        request->count = 0; /* the leader sends; whoever becomes it looks here soon */
+        request->next_at_us = batch->now_us + CLOCK_SECOND_US;
+        return 0;
+    }
+    if (batch_flush(batch, err) < 0)
+        return -(int)err->code;
+    if (batch->store->verbs->outbox_due(batch->store, batch->now_us, request->limit,
+                                        request->base.arena, &request->messages, &request->count,
+                                        &request->next_at_us, err) < 0)
+        return -(int)err->code;
+    /* Nobody tells the leader of messages that other nodes put there. */
+    if (batch->store->shared && request->next_at_us > batch->now_us + CLOCK_SECOND_US)
+        request->next_at_us = batch->now_us + CLOCK_SECOND_US;
+    return 0;
+}
+
+int outbox_done(struct batch *batch, struct outbox_done_request *request)
+{
+    struct queue_stats *stats = &batch->queue->stats;
+
+    batch->wrote = true;
+    for (uint32_t i = 0; i < request->count; i++) {
+        if (batch->store->verbs->outbox_save(batch->store, &request->messages[i],
+                                             request->remove[i], &request->base.err) < 0)
+            return -(int)request->base.err.code;
+        stats->webhooks_delivered_total += request->remove[i];
+        stats->webhooks_failed_total += !request->remove[i];
+        stats->webhooks_given_up_total += !request->remove[i] &&
+                                          request->messages[i].next_at_us == 0;
+    }
+    return 0;
+}

@@ -1,0 +1,14 @@
+/* The archive of removed tasks: JSON lines in a folder, one file per day, as zstd frames. What is
+ * to be removed is on the disk there before the removal commits. Queue's thread. */
+#ifndef ENGINE_HISTORY_ARCHIVE_H
+#define ENGINE_HISTORY_ARCHIVE_H
+
+#include "store/store.h"
+
+/* Appends the tasks with their results and events and syncs. *checked is false before the first
+ * call: what a kill may have left half written at the end of the file is cut off then. */
+int archive_write(struct store *store, struct store_reader *reader, struct str folder,
+                  struct task *const *tasks, uint32_t count, int64_t now_us, bool *checked,
+                  struct err *err);
+
+#endif

@@ -1,0 +1,293 @@
+/* Retention: ended tasks older than their window are archived and removed, events, executions and
+ * logs have windows of their own. A small chunk per commit, so that the queue never waits. */
+#include "engine/history/archive.h"
+#include "engine/engine_int.h"
+
+#include "base/fault.h"
+#include "store/catalog_store.h"
+#include "store/recovery_store.h"
+
+#define REMOVE_STEP 200 /* about 5 ms of one commit */
+#define FIRES_KEPT_US (INT64_C(30) * 24 * 3600 * CLOCK_SECOND_US) /* nothing plans so far back */
+#define PURGE_PAGE 20   /* read with their payloads, 1 MiB each at most */
+
+static const enum status ended_statuses[] = {STATUS_COMPLETED, STATUS_FAILED, STATUS_DEAD_LETTER,
+                                             STATUS_CANCELLED, STATUS_PARTIAL};
+
+static int64_t window_ms(struct queue *queue, const struct task *task)
+{
+    const struct handler_rule *rule = settings_handler(queue->settings, task->spec.type);
+
+    if (rule && rule->retention_ms >= 0)
+        return rule->retention_ms;
+    return task->status == STATUS_COMPLETED ? queue->settings->retention.completed_ms
+                                            : queue->settings->retention.failed_ms;
+}
+
+/* A task that depends on it has not ended. */
+static int is_awaited(struct batch *batch, const struct task *task, bool *awaited, struct err *err)
+{
+    struct uuid after = {{0}};
+    struct dependent *dependents;
+    uint32_t count;
+    int rc;
+
+    do {
+        struct arena page = ARENA_INIT(0);
+
+        rc = batch->store->verbs->dependents_find(batch->store, &task->id, &after,
+                                                  BOUND_DEPENDENTS_STEP, &page, &dependents,
+                                                  &count, err);
+        for (uint32_t i = 0; rc == 0 && i < count && !*awaited; i++) {
+            struct task *dependent;
+
+            rc = batch_task(batch, &dependents[i].task_id, &dependent, err);
+            *awaited = rc == 0 && dependent && !status_ended(dependent->status);
+            after = dependents[i].task_id;
+        }
+        arena_deinit(&page);
+    } while (rc == 0 && !*awaited && count == BOUND_DEPENDENTS_STEP);
+    return rc;
+}
+
+/* Somebody may still want its outcome: a parent that waits, a dependent that has not run. */
+static int is_needed(struct batch *batch, const struct task *task, bool *needed, struct err *err)
+{
+    struct task *relative = NULL;
+
+    *needed = true;
+    if (!uuid_is_nil(&task->spec.parent_id) &&
+        batch_task(batch, &task->spec.parent_id, &relative, err) < 0)
+        return -(int)err->code;
+    if (task->held || (relative && !status_ended(relative->status)))
+        return 0;
+    *needed = false;
+    return task_has_dependents(batch, task) ? is_awaited(batch, task, needed, err) : 0;
+}
+
+int retention_remove(struct batch *batch, struct task **tasks, uint32_t count, struct err *err)
+{
+    batch->wrote = true;
+    for (uint32_t i = 0; i < count; i++)
+        map_remove(&batch->tasks, str_span((const char *)tasks[i]->id.bytes, 16));
+    FAULT_POINT("retention.remove");
+    if (log_ages_refuse(batch, tasks, count, err) < 0)
+        return -(int)err->code;
+    return batch->store->verbs->tasks_delete(batch->store, tasks, count, err);
+}
+
+static int archive_and_remove(struct batch *batch, struct task **tasks, int64_t *keep_ms,
+                              uint32_t count, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    struct str folder = queue->settings->retention.archive;
+
+    if (count > 0 && log_ages_keep(batch, tasks, keep_ms, &count, err) < 0)
+        return -(int)err->code;
+    if (count == 0)
+        return 0;
+    if (folder.data) {
+        if (!queue->reader)
+            queue->reader = queue->store->verbs->reader_open(queue->store, err);
+        if (!queue->reader || archive_write(queue->store, queue->reader, folder, tasks, count,
+                                            batch->wall_us, &queue->archive_checked, err) < 0)
+            return -(int)err->code;
+    }
+    FAULT_POINT("retention.archived");
+    queue->stats.pruned_total += count;
+    return retention_remove(batch, tasks, count, err);
+}
+
+/* The shortest window any task of the status can have; 0 = all are kept for ever. */
+static int64_t shortest_window_ms(const struct settings *settings, enum status status)
+{
+    int64_t shortest = status == STATUS_COMPLETED ? settings->retention.completed_ms
+                                                  : settings->retention.failed_ms;
+
+    for (uint32_t i = 0; i < settings->handlers_count; i++) {
+        int64_t own = settings->handlers[i].retention_ms;
+
+        if (own > 0 && (shortest <= 0 || own < shortest))
+            shortest = own;
+    }
+    return shortest;
+}
+
+/* One chunk of one status, by key; tasks are looked at in the order they were made, and none made
+ * after the shortest window can be due. */
+static int prune_status(struct batch *batch, enum status status, bool *more, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    struct task **tasks = arena_alloc_array(&batch->arena, REMOVE_STEP, sizeof *tasks);
+    struct task **due = arena_alloc_array(&batch->arena, REMOVE_STEP, sizeof *due);
+    int64_t due_ms[REMOVE_STEP];
+    int64_t shortest_us = shortest_window_ms(queue->settings, status) * CLOCK_MS_US;
+    uint32_t count, due_count = 0;
+    bool young = false;
+
+    if (shortest_us <= 0)
+        return 0;
+    if (!tasks || !due)
+        return err_set(err, ERR_MEMORY, "out of memory for retention");
+    if (batch->store->verbs->status_find(batch->store, status, queue->prune_cursor[status],
+                                         REMOVE_STEP, &batch->arena, tasks, &count, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count && !young; i++) {
+        int64_t keep_ms = window_ms(queue, tasks[i]);
+        bool needed;
+
+        young = tasks[i]->spec.created_at_us + shortest_us > batch->now_us;
+        if (young)
+            break;
+        queue->prune_cursor[status] = tasks[i]->key;
+        if (keep_ms <= 0 ||
+            tasks[i]->completed_at_us + keep_ms * CLOCK_MS_US > batch->now_us)
+            continue;
+        if (is_needed(batch, tasks[i], &needed, err) < 0)
+            return -(int)err->code;
+        if (!needed || SEEDED_BUG("retention_removes_needed")) {
+            due_ms[due_count] = keep_ms;
+            due[due_count++] = tasks[i];
+        }
+    }
+    if (count < REMOVE_STEP || young)
+        queue->prune_cursor[status] = 0;
+    else
+        *more = true;
+    return archive_and_remove(batch, due, due_ms, due_count, err);
+}
+
+static int64_t before(int64_t now_us, int64_t window)
+{
+    return window > 0 ? now_us - window * CLOCK_MS_US : INT64_MIN;
+}
+
+static int prune_fires(struct batch *batch, bool *more, struct err *err)
+{
+    uint32_t removed = 0;
+
+    if (batch->store->verbs->catalog->fires_prune(batch->store, batch->wall_us - FIRES_KEPT_US,
+                                                  REMOVE_STEP, &removed, err) < 0)
+        return -(int)err->code;
+    batch->wrote |= removed > 0;
+    *more |= removed >= REMOVE_STEP;
+    return 0;
+}
+
+/* Those of tasks that are kept, too: they tell of executions, and go with them. */
+static int prune_recoveries(struct batch *batch, bool *more, struct err *err)
+{
+    int64_t kept_ms = batch->queue->settings->retention.executions_ms;
+    uint32_t removed = 0;
+
+    if (kept_ms <= 0)
+        return 0;
+    if (batch->store->verbs->recovery->prune(batch->store, before(batch->now_us, kept_ms),
+                                             REMOVE_STEP, &removed, err) < 0)
+        return -(int)err->code;
+    batch->wrote |= removed > 0;
+    *more |= removed >= REMOVE_STEP;
+    return 0;
+}
+
+int retention_run(struct batch *batch, bool *more, struct err *err)
+{
+    const struct retention_rule *rule = &batch->queue->settings->retention;
+    uint32_t removed = 0;
+
+    *more = false;
+    if (batch_flush(batch, err) < 0)
+        return -(int)err->code;
+    if (log_ages_ready(batch, err) < 0)
+        return -(int)err->code;
+    log_heads_reason(batch, CUT_RETENTION);
+    for (size_t i = 0; i < sizeof ended_statuses / sizeof ended_statuses[0]; i++)
+        if (prune_status(batch, ended_statuses[i], more, err) < 0)
+            return -(int)err->code;
+    batch->store->cuts->window_ms = rule->logs_ms;
+    if (batch->store->verbs->history_prune(
+            batch->store, before(batch->now_us, rule->events_ms),
+            before(batch->now_us, rule->executions_ms), before(log_now_us(batch), rule->logs_ms),
+            REMOVE_STEP, &batch->queue->history_cursor, &removed, err) < 0)
+        return -(int)err->code;
+    if (removed)
+        batch->wrote = true;
+    *more |= batch->queue->history_cursor != 0;
+    if (log_retention_run(batch, more, err) < 0)
+        return -(int)err->code;
+    log_heads_reason(batch, CUT_DELETE);
+    FAULT_POINT("retention.history");
+    log_heads_trim(batch, before(log_now_us(batch), rule->logs_ms));
+    if (batch->store->verbs->outbox_prune(batch->store, before(batch->now_us, rule->failed_ms),
+                                          REMOVE_STEP, &removed, err) < 0)
+        return -(int)err->code;
+    if (removed)
+        batch->wrote = true;
+    *more |= removed == REMOVE_STEP;
+    if (prune_recoveries(batch, more, err) < 0 || queues_remove_idle(batch, err) < 0)
+        return -(int)err->code;
+    return catalog_here(batch->queue) ? prune_fires(batch, more, err) : 0;
+}
+
+/* Removes those of a page that may go; the reader shows them as they were before this batch. */
+static int purge_page(struct batch *batch, const struct task *found, uint32_t count,
+                      uint32_t *removed, struct err *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct task *task;
+
+        if (batch_task(batch, &found[i].id, &task, err) < 0)
+            return -(int)err->code;
+        if (!task || !status_ended(task->status) || task->held)
+            continue;
+        if (batch_flush(batch, err) < 0 || retention_remove(batch, &task, 1, err) < 0)
+            return -(int)err->code;
+        ++*removed;
+    }
+    return 0;
+}
+
+static int purge_status(struct batch *batch, struct purge_request *request, enum status status,
+                        struct err *err)
+{
+    struct queue *queue = batch->queue;
+    struct task_filter filter = {.namespace_name = queue->config.namespace_name,
+                                 .status = status,
+                                 .user_id = request->user_id,
+                                 .limit = PURGE_PAGE};
+    uint32_t count;
+    int rc;
+
+    do {
+        struct arena page = ARENA_INIT(0);
+        struct task *found;
+
+        rc = queue->store->verbs->read_tasks(queue->reader, &filter, &page, &found, &count, err);
+        if (rc == 0 && count > 0) {
+            filter.before_key = found[count - 1].key;
+            rc = purge_page(batch, found, count, &request->removed, err);
+        }
+        arena_deinit(&page);
+    } while (rc == 0 && count == PURGE_PAGE && request->removed < REMOVE_STEP);
+    return rc;
+}
+
+/* B8: all ended tasks of a user, a chunk per call. */
+int control_purge(struct batch *batch, struct purge_request *request)
+{
+    struct queue *queue = batch->queue;
+    struct err *err = &request->base.err;
+
+    request->removed = 0;
+    if (!queue->reader)
+        queue->reader = queue->store->verbs->reader_open(queue->store, err);
+    if (!queue->reader || batch_settle(batch, err) < 0)
+        return -(int)err->code;
+    log_heads_reason(batch, CUT_PURGE);
+    for (size_t i = 0; i < sizeof ended_statuses / sizeof ended_statuses[0]; i++)
+        if (request->removed < REMOVE_STEP &&
+            purge_status(batch, request, ended_statuses[i], err) < 0)
+            return -(int)err->code;
+    log_heads_reason(batch, CUT_DELETE);
+    return 0;
+}

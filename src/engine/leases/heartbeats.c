@@ -1,0 +1,182 @@
+/* Heartbeats: what a worker says it holds beside what the store says it holds. What it no longer
+ * may work on, was cancelled, is to be paused, or was claimed for it and never arrived is found
+ * here. Writer's thread. */
+#include "engine/engine_int.h"
+
+#include "base/fault.h"
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory for a worker; try again");
+}
+
+static struct str id_key(const struct uuid *id)
+{
+    return str_span((const char *)id->bytes, sizeof id->bytes);
+}
+
+/* Tasks it holds and did not name: after a third of a lease they live on their own lease only. */
+static bool is_unlisted(const struct batch *batch, const struct map *listed,
+                        const struct task *task)
+{
+    int64_t lease_us = batch->queue->settings->lease_ms * CLOCK_MS_US;
+
+    return listed && !map_get(listed, id_key(&task->id)) &&
+           task->claimed_at_us < batch->now_us - lease_us / 3;
+}
+
+static int note_unlisted(struct batch *batch, const struct uuid *id, bool unlisted,
+                         struct err *err)
+{
+    struct task *task;
+
+    if (batch_task(batch, id, &task, err) < 0)
+        return -(int)err->code;
+    if (!task || SEEDED_BUG("lost_claim_kept"))
+        return 0;
+    task->unlisted = unlisted;
+    task->lease_until_us = batch->now_us + batch->queue->settings->lease_ms * CLOCK_MS_US;
+    return batch_owe(batch, task, err);
+}
+
+/* Ids are few; the list doubles in the request's arena. */
+static int add_id(struct heartbeat_request *request, struct uuid **ids, uint32_t *count,
+                  const struct uuid *id)
+{
+    if ((*count & (*count - 1)) == 0) { /* 0, 1, 2, 4, ...: full */
+        struct uuid *grown = arena_alloc_array(request->base.arena, *count ? 2 * *count : 1,
+                                               sizeof *grown);
+
+        if (!grown)
+            return -(int)ERR_MEMORY;
+        if (*count)
+            memcpy(grown, *ids, *count * sizeof *grown);
+        *ids = grown;
+    }
+    (*ids)[(*count)++] = *id;
+    return 0;
+}
+
+/* Cancelled or stalled, and its holder, which knew of it, does not name it any more. */
+static bool has_stopped(const struct batch *batch, const struct map *listed,
+                        const struct task *task)
+{
+    if (task->status == STATUS_ORPHANED)
+        return listed && !map_get(listed, id_key(&task->id));
+    return task->status == STATUS_CANCELLED && is_unlisted(batch, listed, task);
+}
+
+static int note_stopped(struct batch *batch, const struct uuid *id, struct err *err)
+{
+    struct task *task;
+
+    if (batch_task(batch, id, &task, err) < 0)
+        return -(int)err->code;
+    return task && task->held ? sweep_stopped(batch, task, err) : 0;
+}
+
+static int look_at_one(struct batch *batch, struct heartbeat_request *request,
+                       const struct task *task, const struct map *listed)
+{
+    struct err *err = &request->base.err;
+    bool unlisted = is_unlisted(batch, listed, task);
+
+    if (has_stopped(batch, listed, task))
+        return note_stopped(batch, &task->id, err);
+    if (task->status == STATUS_ORPHANED)
+        return 0;
+    if (unlisted != task->unlisted && note_unlisted(batch, &task->id, unlisted, err) < 0)
+        return -(int)err->code;
+    if (task->status == STATUS_CANCELLED && !SEEDED_BUG("cancel_not_told") &&
+        add_id(request, &request->cancel, &request->cancel_count, &task->id) < 0)
+        return no_memory(err);
+    if (task->status != STATUS_CANCELLED && task->pause_requested &&
+        add_id(request, &request->pause, &request->pause_count, &task->id) < 0)
+        return no_memory(err);
+    return 0;
+}
+
+/* Most of what is held is only looked at; what changes becomes part of the batch. */
+static int look_at_held(struct batch *batch, struct heartbeat_request *request,
+                        struct worker_state *worker, const struct map *listed)
+{
+    struct err *err = &request->base.err;
+    struct task **tasks = arena_alloc_array(&batch->arena, BOUND_CHORE_ROWS, sizeof *tasks);
+    struct arena page = ARENA_INIT(0);
+    int64_t after = 0;
+    uint32_t count = 0;
+    int rc;
+
+    if (!tasks)
+        return no_memory(err);
+    do {
+        arena_reset(&page);
+        rc = batch->store->verbs->held_find(batch->store, worker->row.id, after, BOUND_CHORE_ROWS,
+                                            &page, tasks, &count, err);
+        for (uint32_t i = 0; rc == 0 && i < count; i++) {
+            struct task *known = map_get(&batch->tasks, id_key(&tasks[i]->id));
+
+            after = tasks[i]->key;
+            rc = look_at_one(batch, request, known ? known : tasks[i], listed);
+        }
+    } while (rc == 0 && count == BOUND_CHORE_ROWS &&
+             request->cancel_count + request->pause_count < BOUND_REPORT_ELEMENTS);
+    arena_deinit(&page);
+    return rc;
+}
+
+/* Only what is named with its lease counts as listed. */
+static int find_lost(struct batch *batch, struct heartbeat_request *request, struct map *listed)
+{
+    struct err *err = &request->base.err;
+
+    for (uint32_t i = 0; i < request->count; i++) {
+        struct task *task;
+
+        if (batch_task(batch, &request->task_ids[i], &task, err) < 0)
+            return -(int)err->code;
+        bool same = task && task->lease_token == request->lease_tokens[i] &&
+                    str_eq(task->worker_id, request->worker_id);
+
+        if (task && task->held && (same || SEEDED_BUG("no_fence_on_heartbeat")) &&
+            !lease_is_void(batch->queue, task->lease_token)) {
+            if (map_put(listed, id_key(&request->task_ids[i]), task) < 0)
+                return no_memory(err);
+            if (task->status != STATUS_ORPHANED)
+                continue; /* a stalled one is lost, and held until it is stopped */
+        }
+        batch->queue->stats.stale_heartbeats_total++;
+        request->lost_tokens[request->lost_count] = request->lease_tokens[i];
+        request->lost[request->lost_count++] = request->task_ids[i];
+    }
+    return 0;
+}
+
+int workers_heartbeat(struct batch *batch, struct heartbeat_request *request)
+{
+    struct worker_state *worker;
+    struct err *err = &request->base.err;
+    struct map listed = MAP_INIT;
+    int rc;
+
+    request->cancel_count = request->pause_count = request->lost_count = 0;
+    if (workers_find(batch, request->worker_id, &worker, err) < 0 ||
+        batch_prefetch(batch, request->task_ids, request->count, err) < 0)
+        return -(int)err->code;
+    if (!worker)
+        return err_set(err, ERR_NOT_FOUND, "this worker is not registered (any more); register "
+                                           "again");
+    request->lost = arena_alloc_array(request->base.arena, request->count + 1,
+                                      sizeof *request->lost);
+    request->lost_tokens = arena_alloc_array(request->base.arena, request->count + 1,
+                                             sizeof *request->lost_tokens);
+    if (!request->lost || !request->lost_tokens)
+        return no_memory(err);
+    if (workers_renew(batch, worker, err) < 0 || batch_flush(batch, err) < 0)
+        return -(int)err->code;
+    rc = find_lost(batch, request, &listed);
+    if (rc == 0)
+        rc = look_at_held(batch, request, worker, request->task_ids ? &listed : NULL);
+    map_deinit(&listed);
+    return rc;
+}

@@ -1,0 +1,486 @@
+/* The recovery queue (B4): entries are made by people and by the sweep, judged (B6), and applied by
+ * whoever leads, by priority. A type with a validator is asked before its task is put back: outside
+ * of any transaction, by a thread that takes entries here and says what it was told
+ * (recovery_work); the entry is its as long as its lease. Belongs to whoever has the turn. */
+#include "engine/leases/recovery_int.h"
+
+#include "base/fault.h"
+#include "base/json.h"
+
+#define ENTRY_LEASE_US (60 * CLOCK_SECOND_US) /* a validator has 10 s */
+
+static const struct recovery_verbs *verbs_of(const struct batch *batch)
+{
+    return batch->store->verbs->recovery;
+}
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory for a recovery; try again");
+}
+
+bool recovery_validates(const struct queue *queue, struct str type)
+{
+    return queue->config.validates && queue->config.validates(queue->config.ctx, type);
+}
+
+/* ---- entries ---- */
+
+static struct recovery_entry new_entry(struct batch *batch, const struct task *task,
+                                       enum recovery_method method)
+{
+    return (struct recovery_entry){.id = uuid7_new(&batch->queue->ids, batch->now_us),
+                                   .namespace_name = task->spec.namespace_name,
+                                   .task_id = task->id,
+                                   .method = method,
+                                   .priority = task->spec.recovery_priority,
+                                   .scheduled_for_us = batch->now_us,
+                                   .max_attempts = RECOVERY_MAX_ATTEMPTS,
+                                   .created_at_us = batch->now_us};
+}
+
+static int add_entry(struct batch *batch, const struct recovery_entry *entry, struct err *err)
+{
+    if (!batch_grow(batch, &batch->recoveries, &batch->recoveries_cap, batch->recoveries_count,
+                    sizeof *batch->recoveries))
+        return no_memory(err);
+    batch->recoveries[batch->recoveries_count++] = *entry;
+    if (entry->status != RECOVERY_PENDING)
+        return 0;
+    batch->recovery_waits = true;
+    recovery_soon(batch->queue, entry->scheduled_for_us); /* of the first writer */
+    return 0;
+}
+
+static void end_entry(struct batch *batch, struct recovery_entry *entry,
+                      enum recovery_status status, struct str error)
+{
+    if (!entry->processing_started_us) {
+        entry->processing_started_us = batch->now_us;
+        entry->attempts = task_count_up(entry->attempts);
+    }
+    entry->processing_completed_us = batch->now_us;
+    entry->status = status;
+    entry->error_message = error;
+}
+
+static void note_on_task(struct batch *batch, struct task *task, const struct recovery_entry *entry,
+                         struct str reason)
+{
+    char id[UUID_TEXT_BYTES], at[CLOCK_TEXT_BYTES];
+
+    uuid_format(&entry->id, id);
+    clock_format(batch->now_us, at);
+    task->recovery_metadata =
+        batch_text(batch, "{\"entry_id\":\"%s\",\"method\":\"%s\",\"reason\":\"" STR_FMT "\","
+                   "\"recovered_at\":\"%s\"}", id, recovery_method_word(entry->method),
+                   STR_ARG(reason), at);
+}
+
+static int save_entry(struct batch *batch, const struct recovery_entry *entry, struct err *err)
+{
+    batch->wrote = true;
+    FAULT_POINT("recovery.save");
+    return verbs_of(batch)->save(batch->store, entry, err);
+}
+
+/* ---- what the sweep lost ---- */
+
+/* Of a task that was taken from a worker that lives and has not stopped it: when the sweep has let
+ * it go at the latest. */
+static int64_t stopped_by_us(const struct batch *batch, const struct task *task)
+{
+    int64_t over_us = task->lease_until_us > batch->now_us ? task->lease_until_us : batch->now_us;
+
+    return over_us + batch->queue->settings->lease_ms * CLOCK_MS_US / 2;
+}
+
+static struct str lost_json(struct batch *batch, const struct task *task, struct str reason)
+{
+    bool dead = task->status == STATUS_DEAD_LETTER;
+
+    return batch_text(batch, "{\"valid\":%s,\"reason\":\"" STR_FMT "\",\"detail\":{\"status\":"
+                      "\"%s\",\"crash_count\":%lld}}", dead ? "false" : "true",
+                      STR_ARG(dead ? STR("attempts_exhausted") : reason),
+                      status_word(task->status), (long long)task->crash_count);
+}
+
+int recovery_note_lost(struct batch *batch, struct task *task, const char *reason,
+                       struct err *err)
+{
+    bool resumes = task->checkpoint_data.data != NULL;
+    struct recovery_entry entry = new_entry(batch, task, resumes ? RECOVERY_RESUME_CHECKPOINT
+                                                                 : RECOVERY_RESTART_CLEAN);
+    bool dead = task->status == STATUS_DEAD_LETTER;
+
+    note_on_task(batch, task, &entry, str_of(reason));
+    end_entry(batch, &entry, dead ? RECOVERY_FAILED : RECOVERY_COMPLETED,
+              dead ? STR("attempts_exhausted: it was lost too often") : STR_NONE);
+    entry.result = lost_json(batch, task, str_of(reason));
+    batch->queue->stats.recovered_total += !dead;
+    return add_entry(batch, &entry, err);
+}
+
+int recovery_wait(struct batch *batch, struct task *task, struct err *err)
+{
+    struct recovery_entry entry = new_entry(batch, task,
+                                            task->checkpoint_data.data ? RECOVERY_RESUME_CHECKPOINT
+                                                                       : RECOVERY_RESTART_CLEAN);
+
+    entry.max_attempts = 0;
+    if (task->held)
+        entry.scheduled_for_us = stopped_by_us(batch, task);
+    note_on_task(batch, task, &entry, task->last_error);
+    return add_entry(batch, &entry, err);
+}
+
+/* It counts as no attempt. The task names the entry that waits for it. */
+static int put_off(struct batch *batch, struct task *task, struct recovery_entry *entry,
+                   struct err *err)
+{
+    entry->status = RECOVERY_PENDING;
+    entry->processing_started_us = 0;
+    entry->attempts -= entry->attempts > 0;
+    entry->result = STR_NONE;
+    entry->error_message = STR("its worker has not stopped it yet");
+    entry->scheduled_for_us = stopped_by_us(batch, task);
+    note_on_task(batch, task, entry, STR("stalled"));
+    return batch_owe(batch, task, err);
+}
+
+int recovery_hurry(struct batch *batch, struct task *task, struct err *err)
+{
+    struct str text = json_get(task->recovery_metadata, STR("entry_id"));
+    struct recovery_entry *entry;
+    struct uuid id;
+
+    if (!text.data || !uuid_parse(json_string(text, &batch->arena), &id))
+        return 0;
+    if (batch_flush(batch, err) < 0 ||
+        verbs_of(batch)->load(batch->store, &id, &batch->arena, &entry, err) < 0)
+        return -(int)err->code;
+    if (!entry || !uuid_eq(&entry->task_id, &task->id) || entry->status != RECOVERY_PENDING ||
+        entry->scheduled_for_us <= batch->now_us)
+        return 0;
+    entry->scheduled_for_us = batch->now_us;
+    batch->recovery_waits = true;
+    recovery_soon(batch->queue, batch->now_us);
+    return save_entry(batch, entry, err);
+}
+
+/* ---- putting a task back ---- */
+
+/* orphaned, partial or silent -> recovering -> pending; dead_letter where silent too often. One
+ * that its worker still holds is put off. */
+static int put_back(struct batch *batch, struct task *task, struct recovery_entry *entry,
+                    struct err *err)
+{
+    bool clean = entry->method == RECOVERY_RESTART_CLEAN;
+
+    if (status_held(task->status) && sweep_orphan_held(batch, task, err) < 0)
+        return -(int)err->code;
+    if (task->held)
+        return put_off(batch, task, entry, err);
+    if (task->status == STATUS_DEAD_LETTER) {
+        end_entry(batch, entry, RECOVERY_FAILED, STR("attempts_exhausted: it was lost too often"));
+        return 0;
+    }
+    note_on_task(batch, task, entry, task->last_error.data && task->status == STATUS_ORPHANED
+                                         ? task->last_error : STR("partial"));
+    FAULT_POINT("recovery.put_back");
+    if (control_put_back(batch, task, clean, err) < 0)
+        return -(int)err->code;
+    batch->queue->stats.recovered_total++;
+    end_entry(batch, entry, RECOVERY_COMPLETED, STR_NONE);
+    if (entry->max_attempts == 0)
+        entry->result = lost_json(batch, task, task->last_error);
+    return 0;
+}
+
+static int apply_entry(struct batch *batch, struct task *task, struct recovery_entry *entry,
+                       const struct findings *found, enum recovery_reason reason, struct str said,
+                       struct err *err)
+{
+    struct str why = batch_text(batch, STR_FMT ": %s",
+                                STR_ARG(said.data ? said : str_of(recovery_reason_word(reason))),
+                                recovery_reason_text(reason));
+
+    entry->result = recovery_verdict(task, found, reason, said, &batch->arena);
+    switch (recovery_decide(entry, reason)) {
+    case RECOVERY_STEP_ACT:
+        return put_back(batch, task, entry, err);
+    case RECOVERY_STEP_DONE:
+        end_entry(batch, entry, RECOVERY_COMPLETED,
+                  entry->method == RECOVERY_VALIDATE_ONLY && reason != RECOVERY_VALID ? why
+                                                                                      : STR_NONE);
+        return 0;
+    case RECOVERY_STEP_LATER:
+        entry->status = RECOVERY_PENDING;
+        entry->processing_started_us = 0;
+        entry->error_message = why;
+        entry->scheduled_for_us = batch->now_us + recovery_delay_ms(entry->attempts) * CLOCK_MS_US;
+        return 0;
+    case RECOVERY_STEP_GIVE_UP:
+        end_entry(batch, entry, RECOVERY_FAILED, why);
+    }
+    return 0;
+}
+
+/* ---- requests ---- */
+
+static int no_such_task(const struct uuid *id, struct err *err)
+{
+    char text[UUID_TEXT_BYTES];
+
+    uuid_format(id, text);
+    return err_set(err, ERR_NOT_FOUND, "there is no task %s", text);
+}
+
+int recovery_now(struct batch *batch, struct task *task, struct control_request *request)
+{
+    enum recovery_method method = request->method;
+    struct err *err = &request->base.err;
+    struct recovery_entry entry = new_entry(batch, task, method);
+    enum recovery_reason reason;
+    struct findings found;
+
+    if (recovery_gather(batch, task, method, &found, err) < 0)
+        return -(int)err->code;
+    reason = recovery_judge(&found.facts, method);
+    if (reason != RECOVERY_VALID && method != RECOVERY_VALIDATE_ONLY)
+        return err_set(err, reason >= RECOVERY_KEY_TAKEN ? ERR_CONFLICT : ERR_TRANSITION,
+                       "a task that is %s cannot be recovered: %s (%s)", status_word(task->status),
+                       recovery_reason_text(reason), recovery_reason_word(reason));
+    if (reason == RECOVERY_VALID && recovery_validates(batch->queue, task->spec.type))
+        return add_entry(batch, &entry, err);
+    if (method == RECOVERY_VALIDATE_ONLY) {
+        request->verdict = recovery_verdict(task, &found, reason, STR_NONE, request->base.arena);
+        if (!request->verdict.data)
+            return no_memory(err);
+    }
+    entry.attempts = 1;
+    entry.processing_started_us = batch->now_us;
+    if (apply_entry(batch, task, &entry, &found, reason, STR_NONE, err) < 0)
+        return -(int)err->code;
+    return add_entry(batch, &entry, err);
+}
+
+static int put_request(struct batch *batch, struct task *task, struct recovery_request *request)
+{
+    struct recovery_entry *entry = &request->entry;
+    struct recovery_entry made = new_entry(batch, task, request->method);
+
+    if (request->has_priority)
+        made.priority = request->priority;
+    if (request->scheduled_for_us)
+        made.scheduled_for_us = request->scheduled_for_us;
+    *entry = made;
+    entry->namespace_name = STR_NONE; /* the task's text does not outlive the batch */
+    return add_entry(batch, &made, &request->base.err);
+}
+
+static int validate_request(struct batch *batch, struct task *task,
+                            struct recovery_request *request)
+{
+    struct findings found;
+    struct arena *arena = request->base.arena;
+
+    if (recovery_gather(batch, task, request->method, &found, &request->base.err) < 0)
+        return -(int)request->base.err.code;
+    request->reason = recovery_judge(&found.facts, request->method);
+    request->verdict = recovery_verdict(task, &found, request->reason, STR_NONE, arena);
+    request->type = arena_str(arena, task->spec.type);
+    request->validates = recovery_validates(batch->queue, task->spec.type);
+    return request->verdict.data && request->type.data ? 0 : no_memory(&request->base.err);
+}
+
+int recovery_apply(struct batch *batch, struct recovery_request *request)
+{
+    struct err *err = &request->base.err;
+    struct task *task;
+
+    if (batch_task(batch, &request->task_id, &task, err) < 0)
+        return -(int)err->code;
+    if (!task)
+        return no_such_task(&request->task_id, err);
+    return request->op == RECOVERY_OP_PUT ? put_request(batch, task, request)
+                                          : validate_request(batch, task, request);
+}
+
+/* ---- working it off ---- */
+
+static void give_out(struct recovery_work_request *request, const struct recovery_entry *entry,
+                     const struct task *task)
+{
+    struct recovery_work *work = &request->works[request->works_count++];
+
+    *work = (struct recovery_work){.entry_id = entry->id,
+                                   .attempts = entry->attempts,
+                                   .task_id = task->id,
+                                   .type = arena_str(request->base.arena, task->spec.type)};
+}
+
+/* What the sweep lost begins anew where no checkpoint is whole, as it would without a validator. */
+static int gather_for(struct batch *batch, const struct task *task,
+                      const struct recovery_entry *entry, struct findings *found, struct err *err)
+{
+    int rc = recovery_gather(batch, task, entry->method, found, err);
+
+    found->facts.damaged &= entry->max_attempts != 0;
+    return rc;
+}
+
+/* One entry that is due: decided at once, or given to whoever asks the validator of its type. */
+static int take_up(struct batch *batch, struct recovery_entry *entry,
+                   struct recovery_work_request *request, struct err *err)
+{
+    enum recovery_reason reason;
+    struct findings found;
+    struct task *task;
+
+    if (batch_task(batch, &entry->task_id, &task, err) < 0)
+        return -(int)err->code;
+    if (!task) { /* put there while another node removed the task: it goes as others went with it */
+        batch->wrote = true;
+        return verbs_of(batch)->remove(batch->store, &entry->id, err);
+    }
+    if (entry->status == RECOVERY_PROCESSING && !recovery_tries_left(entry)) {
+        end_entry(batch, entry, RECOVERY_FAILED, STR("its validator did not answer"));
+        return save_entry(batch, entry, err);
+    }
+    entry->status = RECOVERY_PROCESSING;
+    entry->processing_started_us = batch->now_us;
+    entry->attempts = task_count_up(entry->attempts);
+    FAULT_POINT("recovery.take_up");
+    if (task->held && task->status == STATUS_ORPHANED &&
+        entry->method != RECOVERY_VALIDATE_ONLY)
+        return put_off(batch, task, entry, err) < 0 ? -(int)err->code
+                                                    : save_entry(batch, entry, err);
+    if (gather_for(batch, task, entry, &found, err) < 0)
+        return -(int)err->code;
+    reason = recovery_judge(&found.facts, entry->method);
+    if (request && reason == RECOVERY_VALID && recovery_validates(batch->queue, task->spec.type))
+        give_out(request, entry, task);
+    else if (apply_entry(batch, task, entry, &found, reason, STR_NONE, err) < 0)
+        return -(int)err->code;
+    return save_entry(batch, entry, err);
+}
+
+/* Whether it can be written is known at once where it must be known which one is at fault; a store
+ * that answers late is asked for the entry, which says so. */
+static int take_up_alone(struct batch *batch, struct recovery_entry *entry,
+                         struct recovery_work_request *request, struct err *err)
+{
+    struct recovery_entry *seen;
+
+    if (take_up(batch, entry, request, err) < 0)
+        return -(int)err->code;
+    if (batch->store->shared && !batch->queue->recovery_fails && !request)
+        return 0; /* the next look is careful, if need be */
+    if (batch_flush(batch, err) < 0)
+        return -(int)err->code;
+    return batch->store->shared
+               ? verbs_of(batch)->load(batch->store, &entry->id, &batch->arena, &seen, err) : 0;
+}
+
+static int work_off(struct batch *batch, struct recovery_work_request *request, int64_t *next_us,
+                    struct err *err)
+{
+    struct recovery_entry *entries;
+    uint32_t count;
+
+    if (batch_flush(batch, err) < 0 || recovery_faults_tell(batch, err) < 0 ||
+        verbs_of(batch)->due(batch->store, batch->now_us, ENTRY_LEASE_US, BOUND_RECOVERY_STEP,
+                             &batch->arena, &entries, &count, next_us, err) < 0)
+        return -(int)err->code;
+    if (batch->arena.failed)
+        return no_memory(err);
+    for (uint32_t i = 0; i < count; i++) {
+        if (request && request->works_count == request->limit) {
+            *next_us = batch->now_us;
+            return 0;
+        }
+        if (recovery_fault_holds(batch, &entries[i], next_us))
+            continue;
+        if (take_up_alone(batch, &entries[i], request, err) < 0) {
+            recovery_fault_note(batch, &entries[i], err);
+            return -(int)err->code;
+        }
+        recovery_fault_forget(batch->queue, &entries[i].id);
+        if (entries[i].status == RECOVERY_PENDING && entries[i].scheduled_for_us < *next_us)
+            *next_us = entries[i].scheduled_for_us;
+    }
+    if (count == BOUND_RECOVERY_STEP)
+        *next_us = batch->now_us;
+    return 0;
+}
+
+int recovery_run(struct batch *batch, int64_t *next_us, struct err *err)
+{
+    *next_us = INT64_MAX;
+    return recovery_validates(batch->queue, STR_NONE) ? 0 : work_off(batch, NULL, next_us, err);
+}
+
+/* What a validator said of one entry; nothing when the entry is no longer in its hands. */
+static int settle_result(struct batch *batch, const struct recovery_result *result,
+                         struct err *err)
+{
+    struct recovery_entry *entry;
+    enum recovery_reason reason;
+    struct findings found;
+    struct task *task;
+
+    if (verbs_of(batch)->load(batch->store, &result->entry_id, &batch->arena, &entry, err) < 0)
+        return -(int)err->code;
+    if (!entry || entry->status != RECOVERY_PROCESSING || entry->attempts != result->attempts)
+        return 0;
+    if (batch_task(batch, &entry->task_id, &task, err) < 0 ||
+        gather_for(batch, task, entry, &found, err) < 0)
+        return -(int)err->code;
+    reason = recovery_judge(&found.facts, entry->method);
+    if (reason == RECOVERY_VALID && !result->answered) {
+        reason = RECOVERY_UNANSWERED;
+    } else if (reason == RECOVERY_VALID && !result->valid) {
+        reason = RECOVERY_REFUSED;
+        if (str_is(result->reason, recovery_reason_word(RECOVERY_ALREADY_COMPLETED)) &&
+            entry->method != RECOVERY_VALIDATE_ONLY) {
+            reason = RECOVERY_ALREADY_COMPLETED;
+            if (control_found_done(batch, task, err) < 0)
+                return -(int)err->code;
+        }
+    }
+    if (apply_entry(batch, task, entry, &found, reason,
+                    reason == RECOVERY_REFUSED || !result->answered ? result->reason : STR_NONE,
+                    err) < 0)
+        return -(int)err->code;
+    return save_entry(batch, entry, err);
+}
+
+int recovery_work(struct batch *batch, struct recovery_work_request *request)
+{
+    struct err *err = &request->base.err;
+    int64_t look_us = batch->now_us + batch->queue->settings->lease_ms * CLOCK_MS_US / 6;
+    int rc;
+
+    request->works_count = 0;
+    request->next_at_us = INT64_MAX;
+    for (uint32_t i = 0; i < request->results_count; i++)
+        if (settle_result(batch, &request->results[i], err) < 0)
+            return -(int)err->code;
+    if (request->limit == 0)
+        return 0;
+    if (batch->store->shared && !batch->store->verbs->leads(batch->store)) {
+        request->next_at_us = look_us;
+        return 0;
+    }
+    if (batch->store->shared && batch->store->verbs->lead_guard(batch->store, err) < 0)
+        return -(int)err->code;
+    request->works = arena_alloc_array(request->base.arena, request->limit,
+                                       sizeof *request->works);
+    if (!request->works)
+        return no_memory(err);
+    rc = work_off(batch, request, &request->next_at_us, err);
+    if (batch->store->shared && request->next_at_us > look_us)
+        request->next_at_us = look_us; /* what other nodes put there; what they tell may get lost */
+    return rc;
+}

@@ -1,0 +1,110 @@
+/* Entries of the recovery queue that failed for a reason nobody foresaw: what they did was rolled
+ * back, so memory keeps them, a few. Each is left out for a growing while, so that it holds up
+ * nobody behind it; the attempt and its error are written down with the next look. After a restart
+ * they are found anew. Belongs to whoever has the turn. */
+#include "engine/engine_int.h"
+
+#include "store/recovery_store.h"
+
+static struct recovery_fault *find(struct queue *queue, const struct uuid *entry_id)
+{
+    for (uint32_t i = 0; i < queue->recovery_faults_count; i++)
+        if (uuid_eq(&queue->recovery_faults[i].entry_id, entry_id))
+            return &queue->recovery_faults[i];
+    return NULL;
+}
+
+/* A new one; in place of the one that comes next where there are too many. */
+static struct recovery_fault *make(struct queue *queue, const struct uuid *entry_id)
+{
+    struct recovery_fault *fault = &queue->recovery_faults[0];
+
+    if (queue->recovery_faults_count < RECOVERY_FAULTS_MAX)
+        fault = &queue->recovery_faults[queue->recovery_faults_count++];
+    else
+        for (uint32_t i = 1; i < RECOVERY_FAULTS_MAX; i++)
+            if (queue->recovery_faults[i].until_us < fault->until_us)
+                fault = &queue->recovery_faults[i];
+    *fault = (struct recovery_fault){.entry_id = *entry_id};
+    return fault;
+}
+
+/* A store that is away, full or was changed by another node is not the entry's fault. */
+void recovery_fault_note(struct batch *batch, const struct recovery_entry *entry,
+                         const struct err *err)
+{
+    struct queue *queue = batch->queue;
+    struct recovery_fault *fault;
+    char id[UUID_TEXT_BYTES];
+
+    if (err->code == ERR_UNAVAILABLE || err->code == ERR_STORAGE_FULL ||
+        err->code == ERR_MEMORY || batch->store->conflict)
+        return;
+    fault = find(queue, &entry->id);
+    if (!fault)
+        fault = make(queue, &entry->id);
+    fault->fails++;
+    fault->told = false;
+    fault->until_us = batch->now_us + recovery_delay_ms(fault->fails) * CLOCK_MS_US;
+    snprintf(fault->text, sizeof fault->text, "it failed: %.200s", err->text);
+    uuid_format(&entry->id, id);
+    LOG(queue->log, LOG_WARN, "recovery.failed", KC("entry", id), KI("fails", fault->fails),
+        KC("reason", err->text));
+}
+
+bool recovery_fault_holds(struct batch *batch, const struct recovery_entry *entry,
+                          int64_t *next_us)
+{
+    const struct recovery_fault *fault = find(batch->queue, &entry->id);
+
+    if (!fault || fault->until_us <= batch->now_us)
+        return false;
+    if (fault->until_us < *next_us)
+        *next_us = fault->until_us;
+    return true;
+}
+
+void recovery_fault_forget(struct queue *queue, const struct uuid *entry_id)
+{
+    struct recovery_fault *fault = find(queue, entry_id);
+
+    if (fault)
+        *fault = queue->recovery_faults[--queue->recovery_faults_count];
+}
+
+static int tell(struct batch *batch, const struct recovery_fault *fault, struct err *err)
+{
+    const struct recovery_verbs *verbs = batch->store->verbs->recovery;
+    struct recovery_entry *entry;
+
+    if (verbs->load(batch->store, &fault->entry_id, &batch->arena, &entry, err) < 0)
+        return -(int)err->code;
+    if (!entry || entry->status == RECOVERY_COMPLETED || entry->status == RECOVERY_FAILED)
+        return 0;
+    entry->attempts = task_count_up(entry->attempts);
+    entry->error_message = arena_str(&batch->arena, str_of(fault->text));
+    entry->scheduled_for_us = fault->until_us;
+    entry->processing_started_us = 0;
+    entry->status = RECOVERY_PENDING;
+    if (!recovery_tries_left(entry)) {
+        entry->processing_started_us = entry->processing_completed_us = batch->now_us;
+        entry->status = RECOVERY_FAILED;
+    }
+    batch->wrote = true;
+    return verbs->save(batch->store, entry, err);
+}
+
+/* Once each: an entry that cannot be written either is only left out. */
+int recovery_faults_tell(struct batch *batch, struct err *err)
+{
+    struct queue *queue = batch->queue;
+
+    for (uint32_t i = 0; i < queue->recovery_faults_count; i++) {
+        if (queue->recovery_faults[i].told)
+            continue;
+        queue->recovery_faults[i].told = true;
+        if (tell(batch, &queue->recovery_faults[i], err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}

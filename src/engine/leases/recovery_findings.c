@@ -1,0 +1,139 @@
+/* The facts that a recovery is judged by (core/task/recovery.h): checkpoints that are whole, live
+ * workers that have the handler, keys; and the verdict as people see it. Nothing is changed.
+ * Belongs to whoever has the turn. */
+#include "engine/leases/recovery_int.h"
+
+#include "core/task/checkpoint.h"
+#include "core/render.h"
+
+#define DETAIL_BYTES_MAX 8192
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory for a recovery; try again");
+}
+
+/* The one before; 0 = there is none. It may be large, and many are looked at in one commit: only
+ * what is told of it stays. */
+static int look_at_one(struct batch *batch, const struct task *task, int64_t *before_seq,
+                       struct findings *found, struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct checkpoint *row;
+    int rc = batch->store->verbs->recovery->checkpoint_before(batch->store, &task->id, *before_seq,
+                                                              &arena, &row, err);
+
+    if (rc == 0 && row && arena.failed)
+        rc = no_memory(err);
+    if (rc == 0 && row) {
+        rc = 1;
+        *before_seq = row->seq;
+        if (checkpoint_intact(&task->id, row))
+            found->checkpoint = checkpoint_short(row, &batch->arena);
+        else
+            found->damaged++;
+    }
+    arena_deinit(&arena);
+    return rc;
+}
+
+/* The newest checkpoint that is whole; nothing is marked, only looked at. */
+static int look_at_checkpoints(struct batch *batch, const struct task *task,
+                               struct findings *found, struct err *err)
+{
+    int64_t before_seq = 0;
+
+    for (uint32_t i = 0; i <= BOUND_CHECKPOINTS_KEPT; i++) {
+        int rc = look_at_one(batch, task, &before_seq, found, err);
+
+        if (rc < 0 || found->checkpoint.data)
+            return rc;
+        if (rc == 0)
+            break;
+    }
+    found->facts.damaged = found->damaged > 0 || task->checkpoint_data.data;
+    return 0;
+}
+
+static bool names_queue(const struct worker_state *worker, struct str queue)
+{
+    for (uint32_t i = 0; i < worker->queues_count; i++)
+        if (str_eq(worker->queues[i], queue))
+            return true;
+    return false;
+}
+
+/* Only where every live worker of the queue says what it runs, and none runs this. */
+static bool handler_is_gone(const struct batch *batch, const struct task *task)
+{
+    struct worker_state *worker;
+    uint32_t cursor = 0;
+    bool any = false;
+
+    while ((worker = map_next(&batch->queue->workers, &cursor)) != NULL) {
+        if (worker->row.lease_until_us < batch->now_us || !names_queue(worker, task->spec.queue))
+            continue;
+        if (settings_types_cover(worker->types, worker->types_count, task->spec.type))
+            return false;
+        any = true;
+    }
+    return any;
+}
+
+int recovery_gather(struct batch *batch, const struct task *task, enum recovery_method method,
+                    struct findings *found, struct err *err)
+{
+    *found = (struct findings){.facts.found = task != NULL};
+    if (!task)
+        return 0;
+    found->facts.status = task->status;
+    found->facts.stalled = recovery_is_stalled(task, RECOVERY_STALL_AFTER_MS, batch->now_us);
+    found->facts.poisoned = task->crash_count > 0 &&
+                            task->crash_count >= task->spec.max_crashes;
+    found->facts.handler_gone = handler_is_gone(batch, task);
+    if (control_key_taken(batch, task, &found->facts.key_taken, err) < 0)
+        return -(int)err->code;
+    return method == RECOVERY_RESTART_CLEAN ? 0 : look_at_checkpoints(batch, task, found, err);
+}
+
+static void write_detail(struct buf *out, const struct task *task, const struct findings *found)
+{
+    if (!task) {
+        buf_text(out, "{}");
+        return;
+    }
+    buf_byte(out, '{');
+    render_uuid(out, "task_id", &task->id);
+    buf_byte(out, ',');
+    render_text(out, "status", str_of(status_word(task->status)));
+    buf_byte(out, ',');
+    render_bool(out, "stalled", found->facts.stalled);
+    buf_byte(out, ',');
+    render_json(out, "checkpoint", found->checkpoint);
+    buf_byte(out, ',');
+    render_int(out, "checkpoints_damaged", found->damaged);
+    buf_byte(out, ',');
+    render_int(out, "crash_count", task->crash_count);
+    buf_byte(out, ',');
+    render_int(out, "max_crashes", task->spec.max_crashes);
+    buf_byte(out, '}');
+}
+
+struct str recovery_verdict(const struct task *task, const struct findings *found,
+                            enum recovery_reason reason, struct str said, struct arena *arena)
+{
+    struct buf text = BUF_INIT(DETAIL_BYTES_MAX);
+    struct str copy;
+
+    buf_format(&text, "{\"valid\":%s,\"reason\":", reason == RECOVERY_VALID ? "true" : "false");
+    if (reason == RECOVERY_VALID)
+        buf_text(&text, "null");
+    else
+        json_write_string(&text, said.data ? said : str_of(recovery_reason_word(reason)));
+    buf_text(&text, ",\"detail\":");
+    write_detail(&text, task, found);
+    buf_byte(&text, '}');
+    copy = text.failed ? STR_NONE : arena_str(arena, buf_view(&text));
+    buf_deinit(&text);
+    return copy;
+}

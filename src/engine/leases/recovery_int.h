@@ -1,0 +1,21 @@
+/* What recoveries.c and recovery_findings.c share. Belongs to whoever has the turn. */
+#ifndef ENGINE_LEASES_RECOVERY_INT_H
+#define ENGINE_LEASES_RECOVERY_INT_H
+
+#include "engine/engine_int.h"
+#include "store/recovery_store.h"
+
+struct findings {
+    struct recovery_facts facts;
+    struct str checkpoint; /* the one it would resume from, in short */
+    uint32_t damaged;      /* newer ones that are not whole */
+};
+
+/* What is known of a task (NULL = there is none) that somebody wants to recover this way. */
+int recovery_gather(struct batch *batch, const struct task *task, enum recovery_method method,
+                    struct findings *found, struct err *err);
+/* {"valid":…,"reason":…,"detail":{…}}; `said` is what a validator gave as its reason. */
+struct str recovery_verdict(const struct task *task, const struct findings *found,
+                            enum recovery_reason reason, struct str said, struct arena *arena);
+
+#endif

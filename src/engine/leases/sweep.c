@@ -1,0 +1,439 @@
+/* The timer and the start-up path, one and the same: leases that are over, tasks beyond their
+ * timeout, workers that stay silent, delayed tasks whose time has come. */
+#include "engine/engine_int.h"
+
+#include "base/fault.h"
+
+#include <stdlib.h>
+
+#define SWEEP_PAGE 2000 /* held tasks looked at in one commit; few of them change */
+#define SWEEP_AGAIN_US (50 * CLOCK_MS_US) /* more workers to drop: others go first (F-H17) */
+
+static int execution_lost(struct batch *batch, struct task *task, const char *reason,
+                          struct err *err)
+{
+    return batch_execution_end(batch, task, EXECUTION_FAILED, STR_NONE,
+                               batch_text(batch, "{\"reason\":\"%s\"}", reason), err);
+}
+
+static int bury(struct batch *batch, struct task *task, struct err *err)
+{
+    task->error = STR("poison");
+    lost_note_poison(batch, task);
+    if (batch_move(batch, task, STATUS_RECOVERING, MOVE_RECOVER, "Recovering", ACTOR_RECOVERY,
+                   STR_NONE, err) < 0)
+        return -(int)err->code;
+    return batch_move(batch, task, STATUS_DEAD_LETTER, MOVE_RECOVERED, "Dead letter",
+                      ACTOR_RECOVERY, STR("{\"reason\":\"poison\"}"), err);
+}
+
+int sweep_orphan(struct batch *batch, struct task *task, const char *reason, bool to_blame,
+                 struct err *err)
+{
+    struct outcome outcome = outcome_lost(task, to_blame);
+    struct str detail = batch_text(batch, "{\"reason\":\"%s\",\"crash_count\":%lld}", reason,
+                                   (long long)(outcome.counts_crash
+                                                   ? task_count_up(task->crash_count)
+                                                   : task->crash_count));
+    bool pause = task->pause_requested && outcome.to != STATUS_DEAD_LETTER;
+
+    lost_note(batch, task, reason);
+    task_let_go(task);
+    task->pause_requested = pause; /* until it is recovered, whenever that is */
+    batch_heat_freed(batch, task);
+    if (outcome.counts_crash && !SEEDED_BUG("crash_not_counted"))
+        task->crash_count = task_count_up(task->crash_count);
+    task->lease_token -= SEEDED_BUG("token_given_twice");
+    task->last_error = str_of(reason);
+    task->error_details = detail;
+    task->waits_children = false;
+    task->outcome_token = 0;
+    batch->queue->stats.lost_leases_total++;
+    FAULT_POINT("sweep.lose");
+    if (execution_lost(batch, task, reason, err) < 0 ||
+        batch_move(batch, task, STATUS_ORPHANED, MOVE_LOSE, "Worker lost", ACTOR_RECOVERY, detail,
+                   err) < 0)
+        return -(int)err->code;
+    return outcome.to == STATUS_DEAD_LETTER ? bury(batch, task, err) : 0;
+}
+
+/* As long as a worker that hears of it needs at most to stop a handler. */
+int sweep_orphan_held(struct batch *batch, struct task *task, struct err *err)
+{
+    const struct settings *settings = batch->queue->settings;
+
+    if (sweep_orphan(batch, task, "stalled", true, err) < 0)
+        return -(int)err->code;
+    if (task->status != STATUS_ORPHANED || SEEDED_BUG("stalled_runs_beside_itself"))
+        return 0;
+    task->held = task->unlisted = true; /* its own lease counts: no heartbeat renews it */
+    task->lease_until_us = batch->now_us + (settings->lease_ms + settings->grace_ms) * CLOCK_MS_US;
+    return batch_owe(batch, task, err);
+}
+
+int sweep_stopped(struct batch *batch, struct task *task, struct err *err)
+{
+    bool pause = task->status == STATUS_ORPHANED && task->pause_requested;
+
+    task_let_go(task);
+    task->pause_requested = pause;
+    batch_heat_freed(batch, task);
+    if (batch_owe(batch, task, err) < 0)
+        return -(int)err->code;
+    return task->status == STATUS_ORPHANED ? recovery_hurry(batch, task, err) : 0;
+}
+
+/* orphaned -> recovering -> pending (or dead_letter) as events of one transaction, with the entry
+ * of the recovery queue that tells of it. */
+static int lose(struct batch *batch, struct task *task, const char *reason, bool to_blame,
+                struct err *err)
+{
+    bool pause;
+
+    if (sweep_orphan(batch, task, reason, to_blame, err) < 0)
+        return -(int)err->code;
+    if (task->status == STATUS_DEAD_LETTER)
+        return recovery_note_lost(batch, task, reason, err);
+    if (!task->spec.auto_recovery)
+        return 0;
+    if (recovery_validates(batch->queue, task->spec.type))
+        return recovery_wait(batch, task, err);
+    pause = task->pause_requested;
+    task->pause_requested = false;
+    if (batch_move(batch, task, STATUS_RECOVERING, MOVE_RECOVER, "Recovering", ACTOR_RECOVERY,
+                   STR_NONE, err) < 0 ||
+        batch_move(batch, task, STATUS_PENDING, MOVE_RECOVERED, "Queued", ACTOR_RECOVERY,
+                   STR_NONE, err) < 0 ||
+        recovery_note_lost(batch, task, reason, err) < 0)
+        return -(int)err->code;
+    return task_pause_if_asked(batch, task, pause, err);
+}
+
+/* Its worker lives: nobody else gets it before that one has stopped it (F-A19, F-I3). */
+static int lose_stalled(struct batch *batch, struct task *task, struct err *err)
+{
+    if (sweep_orphan_held(batch, task, err) < 0)
+        return -(int)err->code;
+    if (task->status == STATUS_DEAD_LETTER)
+        return recovery_note_lost(batch, task, "stalled", err);
+    return task->spec.auto_recovery ? recovery_wait(batch, task, err) : 0;
+}
+
+/* The worker should have stopped it long ago: ended here even if heartbeats still come. */
+static int time_out(struct batch *batch, struct task *task, struct err *err)
+{
+    struct report report = {.op = REPORT_FAIL,
+                            .retryable = true,
+                            .timed_out = true,
+                            .error = batch_text(batch, "timeout after %lld ms",
+                                                (long long)task->spec.timeout_ms)};
+
+    FAULT_POINT("sweep.timeout");
+    return report_outcome(batch, task, &report, err);
+}
+
+static bool lease_over(struct queue *queue, const struct task *task, int64_t now_us)
+{
+    struct worker_state *worker = workers_get(queue, task->worker_id);
+
+    if (!worker || task->unlisted)
+        return task->lease_until_us < now_us;
+    if (SEEDED_BUG("sweep_ignores_renewal"))
+        return task->lease_until_us < now_us;
+    return worker->row.lease_until_us < now_us && task->lease_until_us < now_us;
+}
+
+static bool of_dead_pool(const struct queue *queue, const struct task *task)
+{
+    return queue->restarted && queue->dead_node.len && !SEEDED_BUG("dead_pool_not_known") &&
+           str_starts(task->worker_id, queue->dead_node);
+}
+
+static bool is_lost(struct queue *queue, const struct task *task, int64_t now_us)
+{
+    return of_dead_pool(queue, task) || lease_is_void(queue, task->lease_token) ||
+           lease_over(queue, task, now_us);
+}
+
+static bool is_over_time(const struct queue *queue, const struct task *task, int64_t now_us)
+{
+    int64_t limit_us = (task->spec.timeout_ms + queue->settings->grace_ms) * CLOCK_MS_US;
+
+    return task->status == STATUS_RUNNING && task->started_at_us + limit_us < now_us &&
+           !SEEDED_BUG("timeout_not_enforced");
+}
+
+/* Had the lost worker started anything of what it held? Asked once per worker and pass, before the
+ * first of its tasks is let go. */
+static int holder_ran(struct batch *batch, struct str worker_id, bool *ran, struct err *err)
+{
+    struct lost_worker *lost = map_get(&batch->queue->lost_workers, worker_id);
+    struct task **tasks;
+    int64_t after = 0;
+    uint32_t count;
+
+    *ran = lost && lost->ran;
+    if (lost)
+        return 0;
+    tasks = arena_alloc_array(&batch->arena, SWEEP_PAGE, sizeof *tasks);
+    do {
+        struct arena page = ARENA_INIT(0);
+        int rc = tasks ? batch->store->verbs->held_find(batch->store, worker_id, after, SWEEP_PAGE,
+                                                        &page, tasks, &count, err)
+                       : err_set(err, ERR_MEMORY, "out of memory for the sweep");
+
+        if (rc == 0 && page.failed)
+            rc = err_set(err, ERR_MEMORY, "out of memory for the sweep");
+        for (uint32_t i = 0; rc == 0 && i < count; i++)
+            *ran |= tasks[i]->status == STATUS_RUNNING;
+        after = rc == 0 && count ? tasks[count - 1]->key : 0;
+        arena_deinit(&page);
+        if (rc < 0)
+            return rc;
+    } while (count == SWEEP_PAGE && !*ran);
+    lost = malloc(sizeof *lost + worker_id.len);
+    if (!lost)
+        return 0; /* asked again for the next */
+    memcpy(lost->id, worker_id.data, worker_id.len);
+    lost->ran = *ran;
+    if (map_put(&batch->queue->lost_workers, str_span(lost->id, worker_id.len), lost) < 0)
+        free(lost);
+    return 0;
+}
+
+void sweep_forget_lost(struct queue *queue)
+{
+    struct lost_worker *lost;
+    uint32_t cursor = 0;
+
+    while ((lost = map_next(&queue->lost_workers, &cursor)))
+        free(lost);
+    map_deinit(&queue->lost_workers);
+}
+
+/* One that waited in a worker beside others that ran is not what took the worker down (C6). */
+static int blame_and_lose(struct batch *batch, struct task *task, const char *reason,
+                          struct err *err)
+{
+    bool ran = false;
+
+    if (holder_ran(batch, task->worker_id, &ran, err) < 0)
+        return -(int)err->code;
+    return lose(batch, task, reason, task->status == STATUS_RUNNING || !ran, err);
+}
+
+/* Its lease lives, but its handler gave no sign for as long as it, its type or its queue allows,
+ * and somebody was there to hear it. */
+static bool is_stalled(const struct queue *queue, const struct task *task, int64_t now_us)
+{
+    return recovery_is_stalled(task, 0, now_us) &&
+           now_us - queue->heard_since_us > task->spec.stall_after_ms * CLOCK_MS_US &&
+           !SEEDED_BUG("stall_not_noticed");
+}
+
+static int act_on(struct batch *batch, struct task *task, struct err *err)
+{
+    struct queue *queue = batch->queue;
+
+    if (!is_lost(queue, task, batch->now_us)) {
+        if (is_over_time(queue, task, batch->now_us))
+            return time_out(batch, task, err);
+        return is_stalled(queue, task, batch->now_us) ? lose_stalled(batch, task, err) : 0;
+    }
+    if (status_held(task->status))
+        return blame_and_lose(batch, task,
+                              of_dead_pool(queue, task) ? "service_restart" : "worker_lost", err);
+    return sweep_stopped(batch, task, err); /* or never came back */
+}
+
+/* Most of what is held is left as it is: only the others become part of the batch. */
+static int sweep_page(struct batch *batch, struct task **tasks, uint32_t count, struct err *err)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        struct task *task;
+
+        if (!is_lost(batch->queue, tasks[i], batch->now_us) &&
+            !is_over_time(batch->queue, tasks[i], batch->now_us) &&
+            !is_stalled(batch->queue, tasks[i], batch->now_us))
+            continue;
+        if (batch_task(batch, &tasks[i]->id, &task, err) < 0 ||
+            (task && act_on(batch, task, err) < 0))
+            return -(int)err->code;
+    }
+    return 0;
+}
+
+/* One page per commit, so that nobody waits for all that is held: with 50,000 held tasks a whole
+ * pass takes 0.2 s. The cursor starts anew after a rollback. */
+static int sweep_held(struct batch *batch, bool *more, struct err *err)
+{
+    struct task **tasks = arena_alloc_array(&batch->arena, SWEEP_PAGE, sizeof *tasks);
+    struct queue *queue = batch->queue;
+    struct arena page = ARENA_INIT(0);
+    uint32_t count = 0;
+    int rc;
+
+    if (!tasks)
+        return err_set(err, ERR_MEMORY, "out of memory for the sweep");
+    rc = batch->store->verbs->held_find(batch->store, STR_NONE, queue->sweep_after, SWEEP_PAGE,
+                                        &page, tasks, &count, err);
+    if (rc == 0)
+        rc = sweep_page(batch, tasks, count, err);
+    *more = count == SWEEP_PAGE && !SEEDED_BUG("sweep_sees_one_page");
+    queue->sweep_after = *more ? tasks[count - 1]->key : 0;
+    arena_deinit(&page);
+    return rc;
+}
+
+static int drop_silent_workers(struct batch *batch, bool *more, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    int64_t timeout_ms = queue->settings->worker_timeout_ms > 0
+                             ? queue->settings->worker_timeout_ms
+                             : 2 * queue->settings->lease_ms;
+    uint32_t cursor = 0, dropped = 0;
+    struct worker_state *worker;
+
+    while ((worker = map_next(&queue->workers, &cursor)) != NULL && dropped < BOUND_CHORE_ROWS) {
+        if (worker->row.lease_until_us >= batch->now_us ||
+            worker->row.last_heartbeat_us + timeout_ms * CLOCK_MS_US >= batch->now_us)
+            continue;
+        dropped++;
+        FAULT_POINT("sweep.worker");
+        if (workers_drop(batch, worker, err) < 0)
+            return -(int)err->code;
+    }
+    *more = dropped == BOUND_CHORE_ROWS;
+    return 0;
+}
+
+static int save_time(struct batch *batch, struct err *err)
+{
+    if (batch->now_us - batch->queue->last_time_saved_us < 60 * CLOCK_SECOND_US)
+        return 0;
+    batch->queue->last_time_saved_us = batch->now_us;
+    batch->wrote = true;
+    return batch->store->verbs->info_put(batch->store, "last_time_us",
+                                         batch_text(batch, "%lld", (long long)batch->now_us), err);
+}
+
+/* A worker whose claim waits here is alive, however long it waits. Only some rows are written at a
+ * time: 10,000 that registered together would be a tenth of a second for everybody else (F-H6). */
+static int renew_waiting(struct batch *batch, struct err *err)
+{
+    uint32_t written = 0;
+
+    for (struct request *at = batch->queue->claims_first; at; at = at->next_waiting) {
+        struct worker_state *worker =
+            workers_get(batch->queue, ((struct claim_request *)at)->worker_id);
+        int64_t written_us = worker ? worker->lease_written_us : 0;
+
+        if (!worker)
+            continue;
+        if (written >= BOUND_CHORE_ROWS)
+            workers_touch(batch, worker);
+        else if (workers_renew(batch, worker, err) < 0)
+            return -(int)err->code;
+        written += worker->lease_written_us != written_us;
+    }
+    return 0;
+}
+
+static int sweep_begin(struct batch *batch, struct err *err)
+{
+    sweep_forget_lost(batch->queue);
+    if (batch->store->verbs->check(batch->store, err) < 0 || workers_renew_node(batch, err) < 0)
+        return -(int)err->code;
+    return renew_waiting(batch, err);
+}
+
+/* Leases are judged by what all nodes have written, and only by the one that leads. */
+static int sweep_lead(struct batch *batch, struct err *err)
+{
+    if (!batch->store->shared)
+        return 0;
+    if (batch->store->verbs->lead_guard(batch->store, err) < 0)
+        return -(int)err->code;
+    return workers_follow(batch, err);
+}
+
+/* What runs of jobs wait for is looked at again, and windows that were changed. */
+static int follow_plans(struct batch *batch, bool *more, struct err *err)
+{
+    bool more_runs = false, more_windows = false;
+
+    if (!catalog_here(batch->queue) || !is_main(batch->queue))
+        return 0;
+    if (runs_follow(batch, &more_runs, err) < 0 || windows_follow(batch, &more_windows, err) < 0)
+        return -(int)err->code;
+    *more |= more_runs || more_windows;
+    return 0;
+}
+
+/* *next_us is the end of a pass and the beginning of the next, or now while there is more. */
+int sweep_run(struct batch *batch, int64_t *next_us, struct err *err)
+{
+    int64_t pause_us = batch->queue->settings->lease_ms * CLOCK_MS_US / 6;
+    bool more = false, more_left = false;
+
+    if (batch_flush(batch, err) < 0 ||
+        (batch->queue->sweep_after == 0 && sweep_begin(batch, err) < 0))
+        return -(int)err->code;
+    *next_us = batch->now_us + pause_us;
+    if (batch->store->shared && !batch->queue->leads) {
+        windows_begin(batch->queue);
+        return batch->now_us - batch->queue->followed_us < 6 * pause_us
+                   ? 0 : workers_follow(batch, err); /* who left elsewhere goes here, too */
+    }
+    if (sweep_lead(batch, err) < 0 || sweep_held(batch, &more, err) < 0)
+        return -(int)err->code;
+    *next_us = batch->now_us;
+    if (more)
+        return 0;
+    if (drop_silent_workers(batch, &more_left, err) < 0 ||
+        unclaimed_fail(batch, &more_left, err) < 0 ||
+        follow_plans(batch, &more_left, err) < 0 || save_time(batch, err) < 0)
+        return -(int)err->code;
+    batch->swept = true;
+    *next_us += more_left && pause_us > SWEEP_AGAIN_US ? SWEEP_AGAIN_US : pause_us;
+    return 0;
+}
+
+int sweep_due(struct batch *batch, int64_t *next_us, struct err *err)
+{
+    int64_t early_us = SEEDED_BUG("delayed_runs_early") ? 50 * CLOCK_MS_US : 0;
+    struct uuid *ids;
+    uint32_t count;
+    int64_t next_in_us;
+
+    if (batch_flush(batch, err) < 0 ||
+        batch->store->verbs->due_find(batch->store, batch->now_us + early_us, batch->wall_us,
+                                      BOUND_DUE_STEP, &batch->arena, &ids, &count, &next_in_us,
+                                      err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count; i++) {
+        struct task *task;
+        bool waits;
+
+        if (batch_task(batch, &ids[i], &task, err) < 0)
+            return -(int)err->code;
+        if (!task || task->status != STATUS_DELAYED)
+            continue;
+        FAULT_POINT("sweep.due");
+        if (windows_wait_on(batch, task, &waits, err) < 0)
+            return -(int)err->code;
+        if (waits)
+            continue;
+        if (batch_move(batch, task, STATUS_PENDING, MOVE_PROMOTE, "Queued", ACTOR_SCHEDULER,
+                       STR_NONE, err) < 0)
+            return -(int)err->code;
+    }
+    if (count > 0) { /* those just moved are still due in the store's eyes: look again at once */
+        if (batch_flush(batch, err) < 0 ||
+            batch->store->verbs->due_find(batch->store, batch->now_us, batch->wall_us, 1,
+                                          &batch->arena, &ids, &count, &next_in_us, err) < 0)
+            return -(int)err->code;
+    }
+    *next_us = next_in_us == INT64_MAX ? INT64_MAX : batch->now_us + next_in_us;
+    return 0;
+}

@@ -1,0 +1,563 @@
+/* Live workers: registration and leases (heartbeats.c: what they hold). The lease belongs to the
+ * worker and covers every task it holds and knows of; a task that an explicit heartbeat leaves out
+ * keeps only its own lease, so that a claim whose answer got lost comes back. */
+#include "core/task/worker_id.h"
+#include "engine/engine_int.h"
+
+#include "base/json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define WORKER_BYTES 480 /* its names commonly fit; there may be 100,000 workers */
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory for a worker; try again");
+}
+
+static void state_free(struct worker_state *worker)
+{
+    arena_deinit(&worker->arena);
+    free(worker);
+}
+
+struct worker_state *workers_get(struct queue *queue, struct str id)
+{
+    return id.data ? map_get(&queue->workers, id) : NULL;
+}
+
+void workers_deinit(struct queue *queue)
+{
+    uint32_t cursor = 0;
+    struct worker_state *worker;
+
+    while ((worker = map_next(&queue->workers, &cursor)) != NULL)
+        state_free(worker);
+    map_deinit(&queue->workers);
+    queue->workers_bytes = 0;
+}
+
+bool workers_serve(const struct worker_state *worker, struct str queue)
+{
+    return settings_types_name(worker->queues, worker->queues_count, queue);
+}
+
+bool workers_take(const struct batch *batch, const struct worker_state *worker, struct str queue,
+                  struct str type)
+{
+    return worker->row.lease_until_us >= batch->now_us && workers_serve(worker, queue) &&
+           settings_types_cover(worker->types, worker->types_count, type) &&
+           !declined_has(batch->queue->main->declined, worker->row.id, type, batch->now_us);
+}
+
+/* A JSON array of strings as an array in the worker's arena. */
+static int parse_names(struct str json, struct arena *arena, struct str **names, uint32_t *count)
+{
+    struct json_iter iter;
+    struct str value;
+
+    *count = 0;
+    *names = NULL;
+    if (!json.data)
+        return 0;
+    *names = arena_alloc_array(arena, json_count(json), sizeof **names);
+    if (!*names)
+        return -(int)ERR_MEMORY;
+    json_begin(json, &iter);
+    while (json_next_element(&iter, &value)) {
+        struct str name = json_string(value, arena);
+
+        (*names)[(*count)++] = arena_str(arena, name);
+    }
+    return 0;
+}
+
+static struct worker_state *state_new(const struct worker_row *row)
+{
+    struct worker_state *worker = calloc(1, sizeof *worker);
+
+    if (!worker)
+        return NULL;
+    worker->row = *row;
+    worker->arena.first_bytes = WORKER_BYTES;
+    worker->row.id = arena_str(&worker->arena, row->id);
+    worker->row.hostname = arena_str(&worker->arena, row->hostname.data ? row->hostname : STR(""));
+    worker->row.version = arena_str(&worker->arena, row->version);
+    worker->row.queues = arena_str(&worker->arena, row->queues.data ? row->queues : STR("[]"));
+    worker->row.types = arena_str(&worker->arena, row->types);
+    worker->row.categories = arena_str(&worker->arena, row->categories);
+    if (worker->arena.failed ||
+        parse_names(worker->row.queues, &worker->arena, &worker->queues,
+                    &worker->queues_count) < 0 ||
+        parse_names(worker->row.types, &worker->arena, &worker->types, &worker->types_count) < 0 ||
+        parse_names(worker->row.categories, &worker->arena, &worker->categories,
+                    &worker->categories_count) < 0) {
+        state_free(worker);
+        return NULL;
+    }
+    return worker;
+}
+
+static size_t state_bytes(const struct worker_state *worker)
+{
+    size_t used = worker->arena.used_bytes;
+
+    return sizeof *worker + (used > WORKER_BYTES ? used : WORKER_BYTES);
+}
+
+/* Takes it over, also when it fails. */
+static int known_add(struct queue *queue, struct worker_state *worker, struct err *err)
+{
+    if (map_put(&queue->workers, worker->row.id, worker) < 0) {
+        state_free(worker);
+        return no_memory(err);
+    }
+    queue->workers_bytes += state_bytes(worker);
+    return 0;
+}
+
+/* A row of the store becomes a worker that is known here. */
+int workers_adopt(struct queue *queue, const struct worker_row *row, struct worker_state **out,
+                  struct err *err)
+{
+    struct worker_state *worker = state_new(row);
+
+    if (!worker)
+        return no_memory(err);
+    if (known_add(queue, worker, err) < 0)
+        return -(int)err->code;
+    worker->lease_written_us = worker->row.lease_until_us;
+    *out = worker;
+    return 0;
+}
+
+int workers_load(struct queue *queue, struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct worker_row *rows;
+    uint32_t count;
+    int rc = queue->store->verbs->workers_load(queue->store, &arena, &rows, &count, err);
+
+    if (rc == 0 && arena.failed)
+        rc = no_memory(err);
+    workers_deinit(queue);
+    for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        struct worker_state *worker;
+
+        rc = workers_adopt(queue, &rows[i], &worker, err);
+    }
+    arena_deinit(&arena);
+    return rc;
+}
+
+int workers_find(struct batch *batch, struct str id, struct worker_state **worker,
+                 struct err *err)
+{
+    struct worker_row *row = NULL;
+
+    if (!is_main(batch->queue))
+        return writers_find_worker(batch, id, worker, err);
+    *worker = workers_get(batch->queue, id);
+    if (*worker || !batch->store->shared || !id.data)
+        return 0;
+    if (batch->store->verbs->worker_load(batch->store, id, &batch->arena, &row, err) < 0)
+        return -(int)err->code;
+    return row ? workers_adopt(batch->queue, row, worker, err) : 0;
+}
+
+void workers_forget(struct queue *queue, struct worker_state *worker)
+{
+    queue->workers_bytes -= state_bytes(worker);
+    map_remove(&queue->workers, worker->row.id);
+    state_free(worker);
+}
+
+/* Those whose rows are gone left, or were given up, at another node. This process keeps its own:
+ * they are written again. */
+static void forget_gone(struct queue *queue)
+{
+    struct worker_state *worker;
+    uint32_t cursor = 0;
+
+    while ((worker = map_next(&queue->workers, &cursor)) != NULL) {
+        if (str_starts(worker->row.id, str_of(queue->node_id)) ||
+            worker->followed == queue->follows)
+            continue;
+        workers_forget(queue, worker);
+    }
+}
+
+/* Registered anew at another node, with other queues or more slots. */
+static bool is_changed(const struct queue *queue, const struct worker_state *worker,
+                       const struct worker_row *row)
+{
+    return !str_starts(worker->row.id, str_of(queue->node_id)) &&
+           (worker->row.pool_size != row->pool_size || !str_eq(worker->row.queues, row->queues) ||
+            !str_eq(worker->row.types, row->types) ||
+            !str_eq(worker->row.categories, row->categories));
+}
+
+/* Rows of all nodes; what this one knows of a lease may be newer than its row. */
+int workers_follow(struct batch *batch, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    struct arena arena = ARENA_INIT(0);
+    struct worker_row *rows;
+    uint32_t count;
+    int rc = batch->store->verbs->workers_load(batch->store, &arena, &rows, &count, err);
+
+    queue->follows++;
+    queue->followed_us = batch->now_us;
+    for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        struct worker_state *worker = workers_get(queue, rows[i].id);
+
+        if (worker && is_changed(queue, worker, &rows[i])) {
+            if (worker->row.lease_until_us > rows[i].lease_until_us)
+                rows[i].lease_until_us = worker->row.lease_until_us;
+            workers_forget(queue, worker);
+            worker = NULL;
+        }
+        if (!worker) {
+            rc = workers_adopt(queue, &rows[i], &worker, err);
+        } else if (rows[i].lease_until_us > worker->row.lease_until_us) {
+            worker->row.lease_until_us = rows[i].lease_until_us;
+            worker->row.last_heartbeat_us = rows[i].last_heartbeat_us;
+        }
+        if (rc < 0)
+            break;
+        if (rows[i].lease_until_us > worker->lease_written_us)
+            worker->lease_written_us = rows[i].lease_until_us;
+        worker->row.is_leader = rows[i].is_leader;
+        worker->row.leader_until_us = rows[i].leader_until_us;
+        worker->followed = queue->follows;
+    }
+    if (rc == 0)
+        forget_gone(queue);
+    arena_deinit(&arena);
+    return rc;
+}
+
+void workers_grant_grace(struct queue *queue, int64_t now_us)
+{
+    int64_t until_us = now_us + queue->settings->lease_ms * CLOCK_MS_US;
+    uint32_t cursor = 0;
+    struct worker_state *worker;
+
+    queue->heard_since_us = now_us;
+    while ((worker = map_next(&queue->workers, &cursor)) != NULL)
+        if (worker->row.lease_until_us < until_us)
+            worker->row.lease_until_us = until_us;
+}
+
+static int put_row(struct batch *batch, struct worker_state *worker, struct err *err)
+{
+    batch->wrote = true;
+    worker->lease_written_us = worker->row.lease_until_us;
+    return batch->store->verbs->worker_put(batch->store, &worker->row, err);
+}
+
+void workers_touch(struct batch *batch, struct worker_state *worker)
+{
+    int64_t lease_us = batch->queue->settings->lease_ms * CLOCK_MS_US;
+
+    worker->row.last_heartbeat_us = batch->now_us;
+    if (batch->now_us + lease_us > worker->row.lease_until_us)
+        worker->row.lease_until_us = batch->now_us + lease_us;
+}
+
+/* The store is told when half of what it knows has passed: a row per worker and half lease. */
+int workers_renew(struct batch *batch, struct worker_state *worker, struct err *err)
+{
+    int64_t lease_us = batch->queue->settings->lease_ms * CLOCK_MS_US;
+
+    workers_touch(batch, worker);
+    if (!is_main(batch->queue) && !batch->queue->beats) /* the first writer was told */
+        return 0;
+    if (worker->lease_written_us - batch->now_us > lease_us / 2)
+        return 0;
+    if (is_main(batch->queue))
+        return put_row(batch, worker, err);
+    batch->wrote = true;
+    worker->lease_written_us = worker->row.lease_until_us;
+    return batch->store->verbs->worker_renew(batch->store, &worker->row, err);
+}
+
+static struct str names_json(const struct str *names, uint32_t count, struct arena *arena)
+{
+    struct buf text = BUF_INIT(1024 * 1024);
+    struct str copy;
+
+    buf_byte(&text, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        if (i)
+            buf_byte(&text, ',');
+        json_write_string(&text, names[i]);
+    }
+    buf_byte(&text, ']');
+    copy = text.failed ? STR_NONE : arena_str(arena, buf_view(&text));
+    buf_deinit(&text);
+    return copy;
+}
+
+static bool is_node(const struct queue *queue, struct str id)
+{
+    return str_is(id, queue->node_id);
+}
+
+static void lead(struct queue *queue, struct worker_row *row, int64_t now_us)
+{
+    row->is_leader = !queue->store->shared || queue->leads;
+    row->leader_until_us =
+        row->is_leader ? now_us + queue->settings->leader_lease_ms * CLOCK_MS_US : 0;
+}
+
+/* The first pool of the process is the node itself; further ones carry the node's id in front, so
+ * that all of them are known to be dead after a crash. */
+static struct str pool_id(struct queue *queue, const struct worker_row *row, struct arena *arena)
+{
+    struct str node = str_of(queue->node_id);
+    struct worker_state *taken = workers_get(queue, node);
+
+    if (row->id.data && str_starts(row->id, node))
+        return row->id; /* registers again */
+    if (!taken || taken->row.pool_size == 0)
+        return node;
+    return arena_format(arena, "%s-%u", queue->node_id, ++queue->pools);
+}
+
+int workers_register(struct batch *batch, struct register_request *request)
+{
+    struct queue *queue = batch->queue;
+    struct err *err = &request->base.err;
+    struct arena *arena = request->base.arena;
+    struct worker_row row = request->worker;
+    struct worker_state *known, *worker;
+
+    if (map_count(&queue->workers) >= BOUND_WORKERS && !request->in_process &&
+        !workers_get(queue, row.id))
+        return err_set(err, ERR_RATE, "there are %d workers already; try again later",
+                       BOUND_WORKERS); /* a refusal: the rest of the batch is not at fault */
+    if (request->in_process)
+        row.id = pool_id(queue, &row, arena);
+    if (!row.id.data)
+        row.id = worker_id_new(row.hostname, request->pid, arena);
+    if (is_node(queue, row.id))
+        lead(queue, &row, batch->now_us);
+    row.queues = names_json(request->queues, request->queues_count, arena);
+    row.types = request->types_count ? names_json(request->types, request->types_count, arena)
+                                     : STR_NONE;
+    row.categories = request->categories_count
+                         ? names_json(request->categories, request->categories_count, arena)
+                         : STR_NONE;
+    row.last_heartbeat_us = batch->now_us;
+    row.lease_until_us = batch->now_us + queue->settings->lease_ms * CLOCK_MS_US;
+    known = workers_get(queue, row.id);
+    row.started_at_us = known ? known->row.started_at_us : batch->now_us;
+    worker = row.id.data && row.queues.data ? state_new(&row) : NULL;
+    if (!worker)
+        return no_memory(err);
+    worker->in_process = request->in_process;
+    declined_forget(queue->declined, row.id);
+    if (!request->in_process &&
+        queue->workers_bytes + state_bytes(worker) > BOUND_WORKERS_BYTES) {
+        state_free(worker);
+        return err_set(err, ERR_RATE, "the workers and the names they gave fill their memory; try "
+                                      "again later, or name fewer queues and types");
+    }
+    if (known)
+        workers_forget(queue, known);
+    if (known_add(queue, worker, err) < 0)
+        return -(int)err->code;
+    if (queue->awaits_worker) {
+        queue->awaits_worker = false;
+        queue->next_sweep_us = batch->now_us;
+    }
+    request->id = arena_str(arena, worker->row.id);
+    request->lease_ms = queue->settings->lease_ms;
+    request->heartbeat_ms = queue->settings->lease_ms / 3;
+    return put_row(batch, worker, err);
+}
+
+/* The row of a node without a pool. */
+static int put_node(struct batch *batch, struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    char hostname[64] = "";
+    struct register_request request = {
+        .base = {.arena = &arena},
+        .worker = {.version = STR(PERDURA_VERSION)},
+        .in_process = true};
+    int rc;
+
+    gethostname(hostname, sizeof hostname - 1);
+    request.worker.hostname = str_of(hostname);
+    rc = workers_register(batch, &request);
+    if (rc < 0)
+        *err = request.base.err;
+    arena_deinit(&arena);
+    return rc;
+}
+
+void workers_name_node(struct queue *queue)
+{
+    struct arena arena = ARENA_INIT(0);
+    char hostname[64] = "";
+
+    if (queue->config.node_id) {
+        snprintf(queue->node_id, sizeof queue->node_id, "%s", queue->config.node_id);
+        return;
+    }
+    gethostname(hostname, sizeof hostname - 1);
+    snprintf(queue->node_id, sizeof queue->node_id, STR_FMT,
+             STR_ARG(worker_id_new(str_of(hostname), getpid(), &arena)));
+    arena_deinit(&arena);
+}
+
+/* Whoever owns the file leads at once. What the run before left of itself goes. */
+int workers_enter_node(struct batch *batch, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    struct worker_state *worker;
+    uint32_t cursor = 0;
+    int rc = 0;
+
+    while (rc == 0 && queue->dead_node.len &&
+           (worker = map_next(&queue->workers, &cursor)) != NULL)
+        if (str_starts(worker->row.id, queue->dead_node))
+            rc = workers_drop(batch, worker, err);
+    if (!queue->node_id[0])
+        workers_name_node(queue);
+    if (rc < 0 || put_node(batch, err) < 0)
+        return -(int)err->code;
+    if (batch->store->shared) /* what it leaves behind is found by its lease */
+        return 0;
+    return batch->store->verbs->info_put(batch->store, "node_worker", str_of(queue->node_id), err);
+}
+
+int workers_renew_node(struct batch *batch, struct err *err)
+{
+    struct worker_state *node = workers_get(batch->queue, str_of(batch->queue->node_id));
+    bool led;
+
+    if (!node)
+        return put_node(batch, err);
+    led = node->led;
+    lead(batch->queue, &node->row, batch->now_us);
+    node->led = node->row.is_leader;
+    workers_touch(batch, node);
+    return led == node->led ? workers_renew(batch, node, err) : put_row(batch, node, err);
+}
+
+int workers_leave_node(struct queue *queue, struct err *err)
+{
+    const struct store_verbs *verbs = queue->store->verbs;
+
+    if (verbs->begin(queue->store, err) < 0)
+        return -(int)err->code;
+    if (verbs->worker_delete(queue->store, str_of(queue->node_id), err) == 0 &&
+        verbs->commit(queue->store, err) == 0)
+        return 0;
+    verbs->rollback(queue->store);
+    return -(int)err->code;
+}
+
+/* Gives its tasks back, then it is gone. */
+int workers_leave(struct batch *batch, struct leave_request *request)
+{
+    struct worker_state *worker;
+    struct err *err = &request->base.err;
+    struct task *tasks[64];
+    uint32_t count;
+
+    if (workers_find(batch, request->worker_id, &worker, err) < 0)
+        return -(int)err->code;
+    if (!worker)
+        return err_set(err, ERR_NOT_FOUND, "there is no such worker");
+    do {
+        if (batch_flush(batch, err) < 0 ||
+            batch->store->verbs->held_find(batch->store, worker->row.id, 0, 64, &batch->arena,
+                                           tasks, &count, err) < 0)
+            return -(int)err->code;
+        for (uint32_t i = 0; i < count; i++) {
+            if (batch_adopt(batch, tasks[i], err) < 0)
+                return -(int)err->code;
+            if (status_held(tasks[i]->status)) {
+                if (report_release(batch, tasks[i], STR_NONE, err) < 0)
+                    return -(int)err->code;
+                continue;
+            }
+            if (sweep_stopped(batch, tasks[i], err) < 0)
+                return -(int)err->code;
+        }
+    } while (count > 0);
+    if (is_node(batch->queue, worker->row.id)) /* its pool stops, the node goes on */
+        return put_node(batch, err);
+    return workers_drop(batch, worker, err);
+}
+
+int workers_drop(struct batch *batch, struct worker_state *worker, struct err *err)
+{
+    int rc = batch->store->verbs->worker_delete(batch->store, worker->row.id, err);
+
+    batch->wrote = batch->workers_gone = true;
+    workers_forget(batch->queue, worker);
+    return rc;
+}
+
+static int view_worker(struct batch *batch, const struct worker_state *worker, struct task **tasks,
+                       struct arena *arena, struct worker_view *view, struct err *err)
+{
+    uint32_t count;
+
+    if (batch->store->verbs->held_find(batch->store, worker->row.id, 0, BOUND_CLAIM_MAX,
+                                       &batch->arena, tasks, &count, err) < 0)
+        return -(int)err->code;
+    view->row = worker->row;
+    view->row.id = arena_str(arena, worker->row.id);
+    view->row.hostname = arena_str(arena, worker->row.hostname);
+    view->row.version = arena_str(arena, worker->row.version);
+    view->row.queues = arena_str(arena, worker->row.queues);
+    view->row.types = arena_str(arena, worker->row.types);
+    view->row.categories = arena_str(arena, worker->row.categories);
+    view->status = worker->row.lease_until_us < batch->now_us ? "offline"
+                   : count                                    ? "working"
+                                                              : "idle";
+    view->tasks = arena_alloc_array(arena, count, sizeof *view->tasks);
+    if (!view->tasks)
+        return no_memory(err);
+    for (uint32_t i = 0; i < count; i++)
+        view->tasks[view->tasks_count++] = (struct held_view){tasks[i]->id,
+                                                              tasks[i]->started_at_us};
+    return 0;
+}
+
+int workers_list(struct batch *batch, struct workers_request *request)
+{
+    struct queue *queue = batch->queue;
+    struct err *err = &request->base.err;
+    struct task **tasks = arena_alloc_array(&batch->arena, BOUND_CLAIM_MAX, sizeof *tasks);
+    uint32_t cursor = 0;
+    struct worker_state *worker;
+
+    request->count = 0;
+    if (batch->store->shared && (batch_flush(batch, err) < 0 || workers_follow(batch, err) < 0))
+        return -(int)err->code;
+    if (request->id.data && !workers_get(queue, request->id))
+        return err_set(err, ERR_NOT_FOUND, "there is no such worker");
+    request->workers = arena_alloc_array(request->base.arena, map_count(&queue->workers),
+                                         sizeof *request->workers);
+    if (!request->workers || !tasks)
+        return no_memory(err);
+    if (batch_flush(batch, err) < 0)
+        return -(int)err->code;
+    while ((worker = map_next(&queue->workers, &cursor)) != NULL) {
+        if (request->id.data && !str_eq(worker->row.id, request->id))
+            continue;
+        if (view_worker(batch, worker, tasks, request->base.arena,
+                        &request->workers[request->count++], err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}

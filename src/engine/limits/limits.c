@@ -1,0 +1,648 @@
+/* Queues and their limits: concurrency and rate per queue, per type, per key. A task whose key is
+ * at its limit is parked: it leaves the ready line until a slot or a token of its key is free, so
+ * that no claim ever walks over it twice. */
+#include "engine/engine_int.h"
+
+#include "base/fault.h"
+#include "core/task/order.h"
+
+#include <stdlib.h>
+
+#define HELD_PAGE 2000  /* tasks counted together */
+#define UNPARK_STEP 100 /* tasks of one key brought back at a time where only a rate limits it */
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory for a queue; try again");
+}
+
+static void limits_free(struct map *map, struct heap *wakes)
+{
+    uint32_t cursor = 0;
+    struct limit *limit;
+
+    while ((limit = map_next(map, &cursor)) != NULL) {
+        heap_remove(wakes, &limit->wake);
+        free(limit);
+    }
+    map_deinit(map);
+}
+
+void limits_drop(struct queue *queue, struct queue_state *state)
+{
+    map_remove(&queue->queues, state->row.rule.name);
+    limits_free(&state->types, &queue->wakes);
+    limits_free(&state->keys, &queue->wakes);
+    state->next_dropped = queue->dropped;
+    queue->dropped = state;
+}
+
+void limits_bury(struct queue *queue)
+{
+    struct queue_state *state;
+
+    while ((state = queue->dropped) != NULL) {
+        queue->dropped = state->next_dropped;
+        arena_deinit(&state->arena);
+        free(state);
+    }
+}
+
+void limits_deinit(struct queue *queue)
+{
+    uint32_t cursor = 0;
+    struct queue_state *state;
+
+    while ((state = map_next(&queue->queues, &cursor)) != NULL) {
+        limits_free(&state->types, &queue->wakes);
+        limits_free(&state->keys, &queue->wakes);
+        arena_deinit(&state->arena);
+        free(state);
+    }
+    map_deinit(&queue->queues);
+    heap_deinit(&queue->wakes);
+    queue->wakes = HEAP_INIT;
+    limits_bury(queue);
+}
+
+struct queue_state *limits_queue(struct queue *queue, struct str name)
+{
+    return map_get(&queue->queues, name);
+}
+
+static struct limit *limit_of(struct map *map, struct queue_state *state, struct str name)
+{
+    struct limit *limit = map_get(map, name);
+    char *text;
+
+    if (limit)
+        return limit;
+    limit = calloc(1, sizeof *limit + name.len);
+    if (!limit)
+        return NULL;
+    text = (char *)(limit + 1);
+    memcpy(text, name.data, name.len);
+    limit->name = str_span(text, name.len);
+    limit->wake = HEAP_NODE_INIT;
+    limit->state = state;
+    if (map_put(map, limit->name, limit) == 0)
+        return limit;
+    free(limit);
+    return NULL;
+}
+
+/* Copies a row's texts so that they live with the state. */
+static int copy_row(struct queue_state *state, const struct queue_row *row, struct err *err)
+{
+    struct arena fresh = ARENA_INIT(0);
+    struct queue_row copy = *row;
+    struct type_limit *types = arena_alloc_array(&fresh, row->rule.type_limits_count,
+                                                 sizeof *types);
+
+    copy.rule.name = arena_str(&fresh, row->rule.name);
+    copy.namespace_name = arena_str(&fresh, row->namespace_name);
+    copy.rule.dead_letter_queue = arena_str(&fresh, row->rule.dead_letter_queue);
+    copy.rule.store = arena_str(&fresh, row->rule.store);
+    if (!types || !copy.rule.name.data) {
+        arena_deinit(&fresh);
+        return no_memory(err);
+    }
+    for (uint32_t i = 0; i < row->rule.type_limits_count; i++) {
+        types[i] = row->rule.type_limits[i];
+        types[i].type = arena_str(&fresh, types[i].type);
+    }
+    copy.rule.type_limits = types;
+    arena_deinit(&state->arena);
+    state->arena = fresh;
+    state->row = copy;
+    return 0;
+}
+
+static bool limits_keys(const struct queue_state *state)
+{
+    return state->row.rule.key_concurrency > 0 || state->row.rule.key_rate.count > 0;
+}
+
+static struct queue_state *state_new(struct queue *queue, const struct queue_row *row,
+                                     struct err *err)
+{
+    struct queue_state *state = calloc(1, sizeof *state);
+
+    if (!state) {
+        no_memory(err);
+        return NULL;
+    }
+    state->whole.wake = HEAP_NODE_INIT;
+    state->whole.state = state;
+    if (copy_row(state, row, err) < 0) {
+        free(state);
+        return NULL;
+    }
+    if (map_put(&queue->queues, state->row.rule.name, state) < 0) {
+        arena_deinit(&state->arena);
+        free(state);
+        no_memory(err);
+        return NULL;
+    }
+    state->unpark_all = limits_keys(state);
+    return state;
+}
+
+const struct type_limit *limits_type_rule(const struct queue_state *state, struct str type)
+{
+    for (uint32_t i = 0; i < state->row.rule.type_limits_count; i++)
+        if (str_eq(state->row.rule.type_limits[i].type, type))
+            return &state->row.rule.type_limits[i];
+    return NULL;
+}
+
+static int count_held(struct queue *queue, const struct task *task, int64_t by)
+{
+    struct queue_state *state = limits_queue(queue, task->spec.queue);
+    struct limit *limit;
+
+    if (!state)
+        return 0;
+    state->whole.running += by;
+    if (limits_type_rule(state, task->spec.type)) {
+        limit = limit_of(&state->types, state, task->spec.type);
+        if (!limit)
+            return -(int)ERR_MEMORY;
+        limit->running += by;
+    }
+    if (limits_keys(state) && task->spec.limit_key.data) {
+        limit = limit_of(&state->keys, state, task->spec.limit_key);
+        if (!limit)
+            return -(int)ERR_MEMORY;
+        limit->running += by;
+    }
+    return 0;
+}
+
+static void nothing_runs(struct map *limits)
+{
+    uint32_t cursor = 0;
+    struct limit *limit;
+
+    while ((limit = map_next(limits, &cursor)) != NULL)
+        limit->running = 0;
+}
+
+/* Counts anew what runs, from the store: at the start, after a failed batch, for new rules. */
+int limits_count_all(struct queue *queue, struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct task *tasks[HELD_PAGE];
+    int64_t after = 0;
+    uint32_t count = 0;
+    uint32_t cursor = 0;
+    struct queue_state *state;
+    int rc;
+
+    while ((state = map_next(&queue->queues, &cursor)) != NULL) {
+        state->whole.running = 0;
+        nothing_runs(&state->types); /* buckets and wake-ups stay as they are */
+        nothing_runs(&state->keys);
+        if (!limits_keys(state))
+            limits_free(&state->keys, &queue->wakes);
+    }
+    do {
+        rc = queue->store->verbs->held_find(queue->store, STR_NONE, after, HELD_PAGE, &arena,
+                                            tasks, &count, err);
+        for (uint32_t i = 0; rc == 0 && i < count; i++) {
+            after = tasks[i]->key;
+            if (count_held(queue, tasks[i], 1) < 0)
+                rc = no_memory(err);
+        }
+        arena_reset(&arena);
+    } while (rc == 0 && count == HELD_PAGE);
+    arena_deinit(&arena);
+    return rc;
+}
+
+/* What only the configuration knows of a queue. */
+static void add_configured(const struct queue *queue, struct queue_rule *rule)
+{
+    rule->dead_letter_queue = rule->store = STR_NONE;
+    rule->stall_after_ms = 0;
+    for (uint32_t i = 0; i < queue->settings->queues_count; i++) {
+        const struct queue_rule *configured = &queue->settings->queues[i];
+
+        if (!str_eq(configured->name, rule->name))
+            continue;
+        rule->dead_letter_queue = configured->dead_letter_queue;
+        rule->stall_after_ms = configured->stall_after_ms;
+        rule->store = configured->store;
+    }
+}
+
+void limits_configured(struct queue *queue)
+{
+    uint32_t cursor = 0;
+    struct queue_state *state;
+
+    while ((state = map_next(&queue->queues, &cursor)) != NULL)
+        add_configured(queue, &state->row.rule); /* texts live as long as the queue */
+}
+
+int limits_load(struct queue *queue, struct err *err)
+{
+    struct arena arena = ARENA_INIT(0);
+    struct queue_row *rows;
+    uint32_t count;
+    int rc = queue->store->verbs->queues_load(queue->store, &arena, &rows, &count, err);
+
+    if (rc == 0 && arena.failed)
+        rc = no_memory(err);
+    limits_deinit(queue);
+    for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        add_configured(queue, &rows[i].rule);
+        if (!state_new(queue, &rows[i], err))
+            rc = -(int)err->code;
+    }
+    arena_deinit(&arena);
+    return rc < 0 || queue->store->shared ? rc : limits_count_all(queue, err);
+}
+
+int limits_replace_row(struct queue *queue, struct queue_state *state,
+                       const struct queue_row *row, struct err *err)
+{
+    map_remove(&queue->queues, state->row.rule.name); /* the name's bytes move */
+    if (copy_row(state, row, err) < 0 || map_put(&queue->queues, state->row.rule.name, state) < 0)
+        return no_memory(err);
+    return 0;
+}
+
+static int follow_row(struct batch *batch, struct queue_row *row, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    struct queue_state *state = limits_queue(queue, row->rule.name);
+
+    add_configured(queue, &row->rule);
+    if (state)
+        state->followed = queue->queues_followed;
+    if (!state) {
+        state = state_new(queue, row, err);
+        if (state)
+            state->followed = queue->queues_followed;
+        batch_heat_here(batch, state); /* it came with a task, and somebody may wait for it */
+        return state ? 0 : -(int)err->code;
+    }
+    if (state->row.updated_at_us == row->updated_at_us)
+        return 0;
+    if (limits_replace_row(queue, state, row, err) < 0)
+        return -(int)err->code;
+    if (queue->leads) /* whoever changed it does the same, but may be gone */
+        state->unpark_all = queue->unpark_some = true;
+    batch_heat_here(batch, state);
+    return 0;
+}
+
+int limits_follow(struct batch *batch, struct err *err)
+{
+    struct queue_row *rows;
+    uint32_t count;
+    int rc = batch->store->verbs->queues_load(batch->store, &batch->arena, &rows, &count, err);
+
+    batch->queue->queues_followed++;
+    for (uint32_t i = 0; rc == 0 && i < count; i++)
+        rc = follow_row(batch, &rows[i], err);
+    return rc < 0 ? rc : queues_follow_gone(batch, err);
+}
+
+int limits_follow_one(struct batch *batch, struct str name, struct queue_state **state,
+                      struct err *err)
+{
+    struct queue_row *rows;
+    uint32_t count;
+    int rc = batch->store->verbs->queues_load(batch->store, &batch->arena, &rows, &count, err);
+
+    for (uint32_t i = 0; rc == 0 && i < count; i++)
+        if (str_eq(rows[i].rule.name, name))
+            rc = follow_row(batch, &rows[i], err);
+    *state = limits_queue(batch->queue, name);
+    if (rc == 0 && !*state)
+        rc = err_set(err, ERR_UNAVAILABLE, "a queue was not made; try again");
+    return rc;
+}
+
+int limits_queue_room(const struct batch *batch, uint32_t more, struct err *err)
+{
+    if (map_count(&batch->queue->queues) + more <= BOUND_QUEUES)
+        return 0;
+    return err_set_field(err, ERR_INVALID, "queue", "there are %u queues, and %d may be; use one "
+                         "of them, with limit_key for finer parts",
+                         map_count(&batch->queue->queues), BOUND_QUEUES);
+}
+
+int limits_queue_make(struct batch *batch, struct str name, struct queue_state **state,
+                      struct err *err)
+{
+    struct queue_row row = {.namespace_name = batch->queue->config.namespace_name,
+                            .rule = {.name = name},
+                            .created_at_us = batch->now_us,
+                            .updated_at_us = batch->now_us};
+
+    *state = limits_queue(batch->queue, name);
+    if (*state)
+        return 0;
+    if (limits_queue_room(batch, 1, err) < 0)
+        return -(int)err->code;
+    batch->wrote = true;
+    add_configured(batch->queue, &row.rule);
+    if (batch->store->shared)
+        return batch->store->verbs->queue_make(batch->store, &row, err) < 0
+                   ? -(int)err->code : limits_follow_one(batch, name, state, err);
+    if (batch->store->verbs->queue_put(batch->store, &row, err) < 0)
+        return -(int)err->code;
+    *state = state_new(batch->queue, &row, err);
+    return *state ? 0 : -(int)err->code;
+}
+
+static void retry_at(struct queue *queue, int64_t when_us)
+{
+    if (when_us < queue->next_retry_us)
+        queue->next_retry_us = when_us;
+}
+
+struct limit *limits_type(struct queue_state *state, struct str type)
+{
+    return limit_of(&state->types, state, type);
+}
+
+bool limits_open(struct batch *batch, struct queue_state *state)
+{
+    const struct queue_rule *rule = &state->row.rule;
+    int64_t when_us;
+
+    if (batch->failed.code != ERR_NONE || limits_look(batch, state, &batch->failed) < 0)
+        return false;
+
+    if (state->row.paused_at_us != 0)
+        return false;
+    if (rule->concurrency > 0 && state->whole.running >= rule->concurrency)
+        return false;
+    when_us = bucket_next_us(&state->whole.bucket, &rule->rate, batch->now_us);
+    if (when_us <= batch->now_us)
+        return true;
+    retry_at(batch->queue, when_us);
+    return false;
+}
+
+/* Wakes the key's parked tasks then, or earlier if that was planned. */
+static int wake_at(struct queue *queue, struct limit *limit, int64_t when_us)
+{
+    if (heap_contains(&limit->wake)) {
+        if (when_us < limit->wake.key)
+            heap_update(&queue->wakes, &limit->wake, when_us);
+    } else {
+        limit->wake.key = when_us;
+        if (heap_push(&queue->wakes, &limit->wake) < 0)
+            return -(int)ERR_MEMORY;
+    }
+    retry_at(queue, limit->wake.key);
+    return 0;
+}
+
+/* The key's limits, last because they park. Takes the key's token. */
+static enum admit admit_key(struct batch *batch, struct queue_state *state, struct str key)
+{
+    const struct queue_rule *rule = &state->row.rule;
+    struct limit *limit = limit_of(&state->keys, state, key);
+
+    if (!limit || limits_look_key(batch, limit, &batch->failed) < 0)
+        return ADMIT_STOP_QUEUE;
+    if (rule->key_concurrency > 0 && limit->running >= rule->key_concurrency)
+        return ADMIT_PARK;
+    if (!bucket_take(&limit->bucket, &rule->key_rate, batch->now_us)) {
+        int64_t when_us = bucket_next_us(&limit->bucket, &rule->key_rate, batch->now_us);
+
+        return wake_at(batch->queue, limit, when_us) < 0 ? ADMIT_STOP_QUEUE : ADMIT_PARK;
+    }
+    limit->running++;
+    return ADMIT_TAKE;
+}
+
+enum admit limits_admit(void *ctx, struct str queue, struct str type, struct str limit_key,
+                        const struct uuid *category_id)
+{
+    struct batch *batch = ctx;
+    struct queue_state *state = limits_queue(batch->queue, queue);
+    const struct type_limit *typed = state ? limits_type_rule(state, type) : NULL;
+    struct limit *limit = typed ? limit_of(&state->types, state, type) : NULL;
+    int64_t now_us = batch->now_us;
+
+    (void)category_id;
+    if (!state || (typed && !limit))
+        return ADMIT_STOP_QUEUE;
+    if (state->row.rule.concurrency > 0 && state->whole.running >= state->row.rule.concurrency)
+        return ADMIT_STOP_QUEUE;
+    if (typed && typed->concurrency > 0 && limit->running >= typed->concurrency)
+        return ADMIT_SKIP_TYPE;
+    if (!bucket_take(&state->whole.bucket, &state->row.rule.rate, now_us)) {
+        retry_at(batch->queue, bucket_next_us(&state->whole.bucket, &state->row.rule.rate,
+                                              now_us));
+        return ADMIT_STOP_QUEUE;
+    }
+    if (typed && !bucket_take(&limit->bucket, &typed->rate, now_us)) {
+        bucket_give_back(&state->whole.bucket, &state->row.rule.rate);
+        retry_at(batch->queue, bucket_next_us(&limit->bucket, &typed->rate, now_us));
+        return ADMIT_SKIP_TYPE;
+    }
+    if (limits_keys(state) && limit_key.data) {
+        enum admit answer = admit_key(batch, state, limit_key);
+
+        if (answer != ADMIT_TAKE) {
+            bucket_give_back(&state->whole.bucket, &state->row.rule.rate);
+            if (typed)
+                bucket_give_back(&limit->bucket, &typed->rate);
+            return answer;
+        }
+    }
+    state->whole.running++;
+    if (limit)
+        limit->running++;
+    return ADMIT_TAKE;
+}
+
+void limits_take_back(struct batch *batch, const struct task *task)
+{
+    struct queue_state *state = limits_queue(batch->queue, task->spec.queue);
+    const struct type_limit *typed = state ? limits_type_rule(state, task->spec.type) : NULL;
+    struct limit *limit;
+
+    if (!state)
+        return;
+    state->whole.running--;
+    bucket_give_back(&state->whole.bucket, &state->row.rule.rate);
+    limit = typed ? map_get(&state->types, task->spec.type) : NULL;
+    if (limit) {
+        limit->running--;
+        bucket_give_back(&limit->bucket, &typed->rate);
+    }
+    limit = limits_keys(state) && task->spec.limit_key.data
+                ? map_get(&state->keys, task->spec.limit_key) : NULL;
+    if (limit) {
+        limit->running--;
+        bucket_give_back(&limit->bucket, &state->row.rule.key_rate);
+    }
+}
+
+/* Slots taken were counted when they were admitted. */
+void limits_note(struct batch *batch, const struct task *task, int64_t by)
+{
+    struct queue_state *state = limits_queue(batch->queue, task->spec.queue);
+
+    if (by > 0 || !state || SEEDED_BUG("slot_not_given_back"))
+        return;
+    if (!batch->store->shared) /* else the database counts */
+        count_held(batch->queue, task, by);
+    if (!limits_keys(state) || !task->spec.limit_key.data ||
+        !batch_grow(batch, &batch->freed, &batch->freed_cap, batch->freed_count,
+                    sizeof *batch->freed))
+        return;
+    batch->freed[batch->freed_count++] = (struct freed_key){state, task->spec.limit_key};
+}
+
+/* Nothing of the key runs or waits. Its bucket is kept until it would be full again, so that keys
+ * without end take memory only while they are in use. */
+static int forget_key(struct batch *batch, struct queue_state *state, struct limit *limit,
+                      struct err *err)
+{
+    int64_t full_us = bucket_full_us(&limit->bucket, &state->row.rule.key_rate);
+
+    if (full_us > batch->now_us)
+        return wake_at(batch->queue, limit, full_us) < 0 ? no_memory(err) : 0;
+    if (batch->store->shared && limit->seen_in == batch->number)
+        return 0; /* its bucket is still to be written; the next look forgets it */
+    heap_remove(&batch->queue->wakes, &limit->wake);
+    map_remove(&state->keys, limit->name);
+    free(limit);
+    return 0;
+}
+
+static int unpark_key(struct batch *batch, struct queue_state *state, struct str key,
+                      struct err *err)
+{
+    const struct queue_rule *rule = &state->row.rule;
+    struct limit *limit = map_get(&state->keys, key);
+    int64_t slots = UNPARK_STEP, running = 0;
+    struct uuid *ids;
+    uint32_t count;
+
+    /* With the queue's row held: another node that is just parking a task of the key because of
+     * what this batch lets go either sees it go or is seen. */
+    if (limits_look(batch, state, err) < 0 || (limit && limits_look_key(batch, limit, err) < 0))
+        return -(int)err->code;
+    if (limit)
+        running = limit->running;
+    else if (rule->key_concurrency > 1 && batch->store->shared &&
+             batch->store->verbs->key_held(batch->store, rule->name, key, &running, err) < 0)
+        return -(int)err->code;
+    if (rule->key_concurrency > 0)
+        slots = rule->key_concurrency - running;
+    if (slots <= 0)
+        return 0;
+    if (slots > UNPARK_STEP)
+        slots = UNPARK_STEP;
+    if (batch->store->verbs->parked_find(batch->store, rule->name, key, (uint32_t)slots,
+                                         &batch->arena, &ids, &count, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count; i++) {
+        struct task *task;
+
+        if (batch_task(batch, &ids[i], &task, err) < 0)
+            return -(int)err->code;
+        if (!task || !task->parked)
+            continue;
+        task->parked = false; /* nothing a user can see: the version stays */
+        if (batch_owe(batch, task, err) < 0)
+            return -(int)err->code;
+    }
+    if (count > 0) {
+        batch_heat(batch, state);
+        return 0;
+    }
+    return limit && limit->running == 0 ? forget_key(batch, state, limit, err) : 0;
+}
+
+/* After the start or new rules: every key of the queue gets its chance once. */
+static int unpark_queue(struct batch *batch, struct queue_state *state, struct err *err)
+{
+    struct str prefix = batch_text(batch, STR_FMT "\x1f", STR_ARG(state->row.rule.name));
+    struct str after = prefix;
+    struct str *keys;
+    uint32_t count;
+    bool any = false, others = false;
+
+    do {
+        if (batch->store->verbs->parked_keys(batch->store, after, 100, &batch->arena, &keys,
+                                             &count, err) < 0)
+            return -(int)err->code;
+        for (uint32_t i = 0; i < count; i++) {
+            others = !str_starts(keys[i], prefix); /* of the queues behind it */
+            if (others)
+                break;
+            any = true;
+            after = keys[i];
+            if (unpark_key(batch, state,
+                           str_span(keys[i].data + prefix.len, keys[i].len - prefix.len), err) < 0)
+                return -(int)err->code;
+        }
+    } while (count == 100 && !others);
+    state->unpark_all = any && !limits_keys(state); /* a step per key: more may be left */
+    return 0;
+}
+
+int limits_unpark(struct batch *batch, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    struct heap_node *node;
+    uint32_t cursor = 0;
+    struct queue_state *state;
+
+    for (uint32_t i = 0; i < batch->freed_count; i++)
+        if (unpark_key(batch, batch->freed[i].state, batch->freed[i].key, err) < 0)
+            return -(int)err->code;
+    batch->freed_count = 0;
+    while ((node = heap_peek(&queue->wakes)) != NULL && node->key <= batch->now_us) {
+        struct limit *limit = HEAP_ENTRY(node, struct limit, wake);
+
+        heap_remove(&queue->wakes, node);
+        if (unpark_key(batch, limit->state, arena_str(&batch->arena, limit->name), err) < 0)
+            return -(int)err->code;
+    }
+    if (node)
+        retry_at(queue, node->key);
+    if (!queue->unpark_some || !is_main(queue)) /* one writer of the node is enough */
+        return 0;
+    queue->unpark_some = false;
+    while ((state = map_next(&queue->queues, &cursor)) != NULL) {
+        if (!state->unpark_all)
+            continue;
+        if (batch_flush(batch, err) < 0 || unpark_queue(batch, state, err) < 0)
+            return -(int)err->code;
+        queue->unpark_some |= state->unpark_all;
+        if (state->unpark_all)
+            retry_at(queue, batch->now_us + CLOCK_MS_US);
+    }
+    return 0;
+}
+
+int64_t limits_order_key(struct queue *queue, const struct task *task, int64_t eligible_us)
+{
+    struct queue_state *state = limits_queue(queue, task->spec.queue);
+
+    return order_key(task->priority, eligible_us,
+                     state ? state->row.rule.priority_order : ORDER_HIGH_FIRST,
+                     state ? state->row.rule.ageing_ms : 0);
+}
+
+int64_t limits_eligible_us(struct queue *queue, const struct task *task)
+{
+    struct queue_state *state = limits_queue(queue, task->spec.queue);
+
+    return order_eligible_us(task->order_key, task->priority,
+                             state ? state->row.rule.priority_order : ORDER_HIGH_FIRST,
+                             state ? state->row.rule.ageing_ms : 0);
+}

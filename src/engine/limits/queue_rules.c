@@ -1,0 +1,194 @@
+/* The rules of queues as users see and change them: list, one queue, patch. What the rules do to
+ * tasks is in limits.c. */
+#include "engine/engine_int.h"
+
+#include "core/task/order.h"
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory for a queue; try again");
+}
+
+int limits_view(struct batch *batch, struct queue_state *state, struct arena *arena,
+                struct queue_view *view, struct err *err)
+{
+    struct type_limit *types = arena_alloc_array(arena, state->row.rule.type_limits_count,
+                                                 sizeof *types);
+
+    (void)batch;
+    if (!types)
+        return no_memory(err);
+    view->row = state->row;
+    view->row.rule.name = arena_str(arena, state->row.rule.name);
+    view->row.namespace_name = arena_str(arena, state->row.namespace_name);
+    view->row.rule.dead_letter_queue = arena_str(arena, state->row.rule.dead_letter_queue);
+    view->row.rule.store = arena_str(arena, state->row.rule.store);
+    for (uint32_t i = 0; i < state->row.rule.type_limits_count; i++) {
+        types[i] = state->row.rule.type_limits[i];
+        types[i].type = arena_str(arena, types[i].type);
+    }
+    view->row.rule.type_limits = types;
+    return 0;
+}
+
+/* lanes NULL: they are loaded. */
+static int add_counts(struct batch *batch, struct queue_view *views, uint32_t count,
+                      const struct lane_count *lanes, uint32_t lanes_count, struct err *err)
+{
+    struct map by_name = MAP_INIT; /* there may be thousands of both */
+    struct lane_count *loaded = NULL;
+    int rc = lanes ? 0 : batch->store->verbs->counts_load(batch->store, &batch->arena, &loaded,
+                                                          &lanes_count, err);
+
+    lanes = lanes ? lanes : loaded;
+    for (uint32_t q = 0; rc == 0 && q < count; q++)
+        if (map_put(&by_name, views[q].row.rule.name, &views[q]) < 0)
+            rc = no_memory(err);
+    for (uint32_t i = 0; rc == 0 && i < lanes_count; i++) {
+        struct queue_view *view = map_get(&by_name, lanes[i].queue);
+
+        if (view)
+            view->counts[lanes[i].status] += lanes[i].tasks;
+    }
+    map_deinit(&by_name);
+    return rc;
+}
+
+int limits_list(struct batch *batch, struct queues_request *request)
+{
+    struct queue *queue = batch->queue;
+    struct err *err = &request->base.err;
+    uint32_t cursor = 0;
+    struct queue_state *state;
+
+    request->count = 0;
+    if (batch->store->shared && limits_follow(batch, err) < 0) /* others make queues, too */
+        return -(int)err->code;
+    if (request->name.data && !limits_queue(queue, request->name))
+        return err_set(err, ERR_NOT_FOUND, "there is no such queue; it comes into being with its "
+                                           "first task");
+    request->queues = arena_alloc_array(request->base.arena, map_count(&queue->queues),
+                                        sizeof *request->queues);
+    if (!request->queues)
+        return no_memory(err);
+    while ((state = map_next(&queue->queues, &cursor)) != NULL) {
+        if (request->name.data && !str_eq(state->row.rule.name, request->name))
+            continue;
+        if (limits_view(batch, state, request->base.arena, &request->queues[request->count++],
+                        err) < 0)
+            return -(int)err->code;
+    }
+    if (batch_flush(batch, err) < 0)
+        return -(int)err->code;
+    return add_counts(batch, request->queues, request->count, request->lanes,
+                      request->lanes_count, err);
+}
+
+static void patch_rule(struct queue_rule *rule, const struct queue_patch_request *request)
+{
+    const struct queue_rule *from = &request->rule;
+
+    if (request->set & QUEUE_SET_CONCURRENCY)
+        rule->concurrency = from->concurrency;
+    if (request->set & QUEUE_SET_RATE)
+        rule->rate = from->rate;
+    if (request->set & QUEUE_SET_KEY_CONCURRENCY)
+        rule->key_concurrency = from->key_concurrency;
+    if (request->set & QUEUE_SET_KEY_RATE)
+        rule->key_rate = from->key_rate;
+    if (request->set & QUEUE_SET_TYPE_LIMITS) {
+        rule->type_limits = from->type_limits;
+        rule->type_limits_count = from->type_limits_count;
+    }
+    if (request->set & QUEUE_SET_PRIORITY_ORDER)
+        rule->priority_order = from->priority_order;
+    if (request->set & QUEUE_SET_AGEING)
+        rule->ageing_ms = from->ageing_ms;
+}
+
+struct reorder {
+    const struct queue_rule *before;
+    const struct queue_rule *after;
+};
+
+static int64_t new_order(void *ctx, int64_t priority, int64_t old_key)
+{
+    const struct reorder *reorder = ctx;
+
+    return order_key(priority,
+                     order_eligible_us(old_key, priority, reorder->before->priority_order,
+                                       reorder->before->ageing_ms),
+                     reorder->after->priority_order, reorder->after->ageing_ms);
+}
+
+/* What waits already is put into the new order too. */
+static int reorder(struct batch *batch, const struct queue_rule *before,
+                   const struct queue_rule *after, struct err *err)
+{
+    struct reorder ctx = {before, after};
+
+    if (before->priority_order == after->priority_order && before->ageing_ms == after->ageing_ms)
+        return 0;
+    if (batch_flush(batch, err) < 0)
+        return -(int)err->code;
+    map_deinit(&batch->tasks); /* copies with the old order are no longer true */
+    return batch->store->verbs->ready_reorder(batch->store, batch->queue->config.namespace_name,
+                                              before->name, new_order, &ctx, err);
+}
+
+/* Nobody else changes the queue before this transaction ends, and what they changed is known. */
+static int hold_row(struct batch *batch, struct str name, struct queue_state **state,
+                    struct err *err)
+{
+    struct held_count *counts;
+    uint32_t count;
+
+    if (!batch->store->shared)
+        return 0;
+    batch->queues_changed = true;
+    if (batch->store->verbs->limits_lock(batch->store, batch->queue->config.namespace_name, name,
+                                         &batch->arena, &counts, &count, err) < 0)
+        return -(int)err->code;
+    return limits_follow_one(batch, name, state, err);
+}
+
+int limits_patch(struct batch *batch, struct queue_patch_request *request)
+{
+    struct err *err = &request->base.err;
+    struct queue_state *state;
+    struct queue_row row;
+
+    if (request->remove)
+        return queues_remove(batch, request);
+    if (request->known_only && !limits_queue(batch->queue, request->name))
+        return err_set(err, ERR_NOT_FOUND, "there is no such queue");
+    if (limits_queue_make(batch, request->name, &state, err) < 0 ||
+        hold_row(batch, request->name, &state, err) < 0)
+        return -(int)err->code;
+    row = state->row;
+    patch_rule(&row.rule, request);
+    if (request->pause && row.paused_at_us == 0)
+        row.paused_at_us = batch->now_us;
+    if (request->resume)
+        row.paused_at_us = 0;
+    row.updated_at_us = batch->now_us;
+    batch->wrote = true;
+    if (batch->store->verbs->queue_put(batch->store, &row, err) < 0 ||
+        reorder(batch, &state->row.rule, &row.rule, err) < 0)
+        return -(int)err->code;
+    if (limits_replace_row(batch->queue, state, &row, err) < 0)
+        return -(int)err->code;
+    if (request->set) {
+        if (batch_flush(batch, err) < 0 ||
+            (!batch->store->shared && limits_count_all(batch->queue, err) < 0))
+            return -(int)err->code;
+        state->unpark_all = true;
+        batch->queue->unpark_some = true;
+    }
+    batch_heat(batch, state);
+    request->view = (struct queue_view){0};
+    if (limits_view(batch, state, request->base.arena, &request->view, err) < 0 ||
+        batch_flush(batch, err) < 0)
+        return -(int)err->code;
+    return add_counts(batch, &request->view, 1, NULL, 0, err);
+}

@@ -1,0 +1,172 @@
+/* How old logs are is what their chains say, not what the rows of their tasks say: anybody who
+ * writes to the store can set those. Retention asks here before it removes tasks together with
+ * their logs. Belongs to whoever has the turn. */
+#include "engine/logs/log_heads_int.h"
+
+struct ages {
+    struct log_last *lasts;
+    uint32_t *at; /* whose */
+    uint32_t count;
+};
+
+int log_ages_ready(struct batch *batch, struct err *err)
+{
+    bool any = false;
+
+    if (batch->queue->heads.ready || !batch->store->verbs->logs)
+        return 0;
+    if (batch->store->verbs->logs->any_line(batch->store, &any, err) < 0)
+        return -(int)err->code;
+    return any ? log_heads_ready(batch, err) : 0;
+}
+
+int64_t log_now_us(const struct batch *batch)
+{
+    int64_t wall_us = clock_wall_us();
+
+    return wall_us < batch->now_us ? wall_us : batch->now_us;
+}
+
+static int find_ages(struct batch *batch, struct task *const *tasks, uint32_t count,
+                     struct ages *ages, struct err *err)
+{
+    *ages = (struct ages){.count = 0};
+    if (!batch->store->verbs->logs)
+        return 0;
+    if (batch->store->verbs->logs->lasts_find(batch->store, tasks, count, &batch->arena,
+                                              &ages->lasts, &ages->at, &ages->count, err) < 0)
+        return -(int)err->code;
+    return ages->count > 0 ? log_heads_ready(batch, err) : 0;
+}
+
+static bool has_code(const struct log_last *last)
+{
+    return last->noted && last->note.mac[0] != '\0';
+}
+
+/* Are they by the key, and of this task? */
+static bool is_proven(struct batch *batch, const struct task *task, const struct log_last *last)
+{
+    const struct store *store = batch->store;
+
+    if (!store->log_mac)
+        return true;
+    return logmac_trusts(store->log_mac, last) &&
+           (!has_code(last) || uuid_eq(&last->note.task_id, &task->id));
+}
+
+static void doubt(struct batch *batch, const struct log_last *last, const char *what)
+{
+    batch->store->log_doubt = (struct log_doubt){what, last->execution_id};
+}
+
+static int64_t longer(int64_t a, int64_t b)
+{
+    return a <= 0 || b <= 0 ? 0 : a > b ? a : b; /* 0 = for ever */
+}
+
+/* So long the task has to stay, by what the note of its newest lines says: its type, and how that
+ * run ended. Where the task says otherwise the longer window counts. */
+static int64_t proven_ms(const struct batch *batch, const struct task *task,
+                         const struct log_last *last, int64_t keep_ms)
+{
+    const struct settings *settings = batch->queue->settings;
+    const struct handler_rule *rule;
+    bool completed;
+
+    if (!batch->store->log_mac || !has_code(last))
+        return keep_ms;
+    rule = settings_handler(settings, last->note.task_type);
+    if (rule && rule->retention_ms >= 0)
+        return rule->retention_ms;
+    if (last->note.closed.len == 0)
+        return keep_ms;
+    completed = str_is(last->note.closed, "completed");
+    if (completed != (task->status == STATUS_COMPLETED))
+        return longer(settings->retention.completed_ms, settings->retention.failed_ms);
+    return completed ? settings->retention.completed_ms : settings->retention.failed_ms;
+}
+
+static bool is_over(int64_t now_us, const struct log_last *last, int64_t window_ms)
+{
+    return window_ms > 0 && last->logged_at_us + window_ms * CLOCK_MS_US <= now_us;
+}
+
+/* Whether a task may go as far as these lines are concerned. newest: they are its last ones. */
+static bool may_go(struct batch *batch, const struct task *task, const struct log_last *last,
+                   bool newest, int64_t keep_ms)
+{
+    if (!is_proven(batch, task, last)) {
+        doubt(batch, last, "retention leaves its task");
+        return false;
+    }
+    if (!batch->store->log_mac)
+        return true;
+    if (!is_over(batch->now_us, last, keep_ms)) {
+        doubt(batch, last, "retention leaves its task, which is younger than its row says");
+        return false;
+    }
+    return is_over(log_now_us(batch), last,
+                   newest ? proven_ms(batch, task, last, keep_ms) : keep_ms);
+}
+
+static bool is_newest(const struct ages *ages, uint32_t which)
+{
+    for (uint32_t i = 0; i < ages->count; i++)
+        if (ages->at[i] == ages->at[which] &&
+            memcmp(ages->lasts[i].execution_id.bytes, ages->lasts[which].execution_id.bytes,
+                   16) > 0)
+            return false;
+    return true;
+}
+
+int log_ages_keep(struct batch *batch, struct task **tasks, int64_t *keep_ms, uint32_t *count,
+                  struct err *err)
+{
+    bool *stays = arena_alloc_array(&batch->arena, *count, sizeof *stays);
+    struct ages ages;
+    uint32_t kept = 0;
+
+    if (!stays)
+        return log_no_memory(err);
+    memset(stays, 0, *count * sizeof *stays);
+    if (find_ages(batch, tasks, *count, &ages, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < ages.count; i++)
+        if (!may_go(batch, tasks[ages.at[i]], &ages.lasts[i], is_newest(&ages, i),
+                    keep_ms[ages.at[i]]))
+            stays[ages.at[i]] = true;
+    batch->store->cuts->window_ms = *count > 0 ? keep_ms[0] : 0;
+    for (uint32_t i = 0; i < *count; i++) {
+        if (stays[i])
+            continue;
+        if (keep_ms[i] < batch->store->cuts->window_ms)
+            batch->store->cuts->window_ms = keep_ms[i];
+        keep_ms[kept] = keep_ms[i];
+        tasks[kept++] = tasks[i];
+    }
+    *count = kept;
+    return 0;
+}
+
+int log_ages_refuse(struct batch *batch, struct task *const *tasks, uint32_t count,
+                    struct err *err)
+{
+    struct ages ages;
+
+    if (find_ages(batch, tasks, count, &ages, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < ages.count; i++) {
+        const struct log_last *last = &ages.lasts[i];
+
+        if (log_checked_add(batch->store, &last->execution_id) < 0)
+            return log_no_memory(err);
+        if (is_proven(batch, tasks[ages.at[i]], last))
+            continue;
+        doubt(batch, last, "its lines went with their task, and that is not signed");
+        if (log_cuts_add(&batch->refused, &last->execution_id, last->seq, last->chain_hash, 0,
+                         0) < 0)
+            return log_no_memory(err);
+    }
+    return 0;
+}

@@ -1,0 +1,312 @@
+/* Signed records about logs: where chains stand, every few seconds while lines are written; what
+ * retention, deletion and purges removed or emptied, in the same transaction. Committed records
+ * are appended to the anchor file, if there is one. Where nobody logs nothing of this happens. One
+ * node at a time takes the heads (the leader); the records of all follow each other. */
+#include "engine/logs/log_heads_int.h"
+
+#include "base/fault.h"
+
+#define EVERY_DEFAULT_MS 10000
+#define ROUNDS_MAX 16     /* records of heads in one transaction; the rest comes soon */
+#define AGAIN_US (20 * CLOCK_MS_US)
+
+static int64_t every_us(const struct queue *queue)
+{
+    int64_t every_ms = queue->settings->log_anchor_every_ms;
+
+    return (every_ms > 0 ? every_ms : EVERY_DEFAULT_MS) * CLOCK_MS_US;
+}
+
+int log_no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory for the records of logs; try again");
+}
+
+void log_heads_begin(struct batch *batch)
+{
+    for (int i = 0; i < CUT_REASON_COUNT; i++)
+        batch->cuts[i] = (struct log_cuts){.arena = &batch->arena};
+    batch->blanks = (struct log_cuts){.arena = &batch->arena};
+    batch->refused = (struct log_cuts){.arena = &batch->arena};
+    batch->log_checked.arena = &batch->arena;
+    batch->store->log_checked = &batch->log_checked;
+    log_heads_reason(batch, CUT_DELETE);
+}
+
+void log_heads_reason(struct batch *batch, enum cut_reason reason)
+{
+    batch->store->cuts = &batch->cuts[reason];
+}
+
+void log_heads_note(struct batch *batch)
+{
+    struct log_heads *heads = &batch->queue->heads;
+
+    if (heads->next_us > batch->now_us + every_us(batch->queue))
+        heads->next_us = batch->now_us + every_us(batch->queue);
+}
+
+/* ---- records ---- */
+
+int pen_write(struct batch *batch, struct pen *pen, struct anchor *anchor,
+                        const struct log_part *items, uint32_t count, struct err *err)
+{
+    struct anchor_row row;
+
+    if (anchor->serial == 0)
+        anchor->serial = pen->last.serial + 1;
+    anchor->at_us = batch->now_us;
+    anchor->has_since = true;
+    anchor->since_us = pen->since_us;
+    anchor->begin = pen->begin;
+    if (pen->last.serial > 0 &&
+        !hash_from_hex(str_of(pen->last.hash), anchor->previous, sizeof anchor->previous))
+        memset(anchor->previous, 0xff, sizeof anchor->previous); /* verify tells of it */
+    anchor->lines = pen->before.lines;
+    for (uint32_t i = 0; anchor->kind == ANCHOR_HEADS && i < count; i++)
+        anchor->lines += items[i].lines;
+    buf_reset(&pen->text);
+    if (anchor_make(anchor, items, count, pen->key, &pen->text, &row) < 0)
+        return log_no_memory(err);
+    if (batch->store->verbs->logs->anchor_insert(batch->store, &row, err) < 0)
+        return -(int)err->code;
+    pen->last = row;
+    memcpy(batch->queue->heads.newest, row.hash, sizeof row.hash);
+    pen->before.lines = anchor->lines;
+    batch->wrote = true;
+    return 0;
+}
+
+/* Where chains stood before our key was is taken as it is and signed, here and never again: from
+ * then on nothing is believed because it says that it is old. */
+static int begin_records(struct batch *batch, struct pen *pen, struct err *err)
+{
+    struct anchor begin = {.kind = ANCHOR_BEGIN};
+    bool any;
+
+    if (batch->store->verbs->logs->any_line(batch->store, &any, err) < 0)
+        return -(int)err->code;
+    if (!pen->again)
+        pen->since_us = any ? batch->now_us : 0;
+    pen->begin = pen->last.serial + 1;
+    if (pen_write(batch, pen, &begin, NULL, 0, err) < 0)
+        return -(int)err->code;
+    return any ? log_adopt(batch, pen, err) : 0;
+}
+
+static int pen_prove(struct batch *batch, struct pen *pen, struct err *err)
+{
+    struct anchor foreign = {.kind = ANCHOR_SEAM, .reason = STR("foreign")};
+
+    if (pen->foreign && pen_write(batch, pen, &foreign, NULL, 0, err) < 0)
+        return -(int)err->code;
+    if (pen->adopts && begin_records(batch, pen, err) < 0)
+        return -(int)err->code;
+    batch->queue->heads.begin = pen->begin;
+    batch->queue->heads.since_us = pen->since_us;
+    batch->log_ready = true;
+    return 0;
+}
+
+int pen_take(struct batch *batch, struct pen *pen, struct err *err)
+{
+
+    *pen = (struct pen){.text = BUF_INIT(ANCHOR_BYTES_MAX)};
+    if (batch->store->verbs->logs->anchor_last(batch->store, &batch->arena, &pen->last, err) < 0)
+        return -(int)err->code;
+    if (pen->last.serial > 0 && !anchor_parse(pen->last.record, &pen->before))
+        pen->before = (struct anchor){.lines = 0}; /* verify tells of it */
+    if (log_key_take(batch, pen, err) < 0)
+        return -(int)err->code;
+    return pen_prove(batch, pen, err);
+}
+
+int log_heads_ready(struct batch *batch, struct err *err)
+{
+    struct pen pen;
+    int rc;
+
+    if (batch->queue->heads.ready || batch->log_ready || !batch->store->verbs->logs)
+        return 0;
+    rc = pen_take(batch, &pen, err);
+    batch->anchored = true;
+    buf_deinit(&pen.text);
+    return rc;
+}
+
+int pen_write_parts(struct batch *batch, struct pen *pen, enum anchor_kind kind,
+                    struct str reason, const struct log_part *items, uint32_t count,
+                    struct err *err)
+{
+    for (uint32_t i = 0; i < count; i += ANCHOR_ITEMS_MAX) {
+        struct anchor anchor = {.kind = kind, .reason = reason};
+        uint32_t some = count - i < ANCHOR_ITEMS_MAX ? count - i : ANCHOR_ITEMS_MAX;
+
+        if (pen_write(batch, pen, &anchor, items + i, some, err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}
+
+/* The anchor file has records that this store does not: whoever reads both sees where they part. */
+static int write_seam(struct batch *batch, struct pen *pen, struct err *err)
+{
+    const struct log_heads *heads = &batch->queue->heads;
+    int64_t newest = heads->ahead.serial > pen->last.serial ? heads->ahead.serial
+                                                            : pen->last.serial;
+    struct anchor anchor = {.kind = ANCHOR_SEAM, .serial = newest + 1,
+                            .through = heads->ahead.serial};
+
+    memcpy(anchor.through_hash, heads->ahead.hash, sizeof anchor.through_hash);
+    return pen_write(batch, pen, &anchor, NULL, 0, err);
+}
+
+struct taken {
+    struct log_taken rounds[ROUNDS_MAX];
+    uint32_t rounds_count;
+    bool more;
+};
+
+static int take_heads(struct batch *batch, struct taken *taken, struct err *err)
+{
+    do {
+        struct log_taken *round = &taken->rounds[taken->rounds_count];
+
+        if (batch->store->verbs->logs->heads_take(batch->store, ANCHOR_ITEMS_MAX, &batch->arena,
+                                                  &round->notes, &round->lines, &round->count,
+                                                  err) < 0)
+            return -(int)err->code;
+        taken->more = round->count == ANCHOR_ITEMS_MAX;
+        taken->rounds_count += round->count > 0;
+    } while (taken->more && taken->rounds_count < ROUNDS_MAX);
+    return 0;
+}
+
+static int write_all(struct batch *batch, const struct taken *taken, bool seam, struct err *err)
+{
+    struct pen pen;
+    int rc = pen_take(batch, &pen, err);
+
+    if (rc == 0 && seam)
+        rc = write_seam(batch, &pen, err);
+    if (rc == 0)
+        rc = log_sign_cuts(batch, &pen, err);
+    for (uint32_t i = 0; rc == 0 && i < taken->rounds_count; i++)
+        rc = log_sign_heads(batch, &pen, &taken->rounds[i], err);
+    batch->anchored = true;
+    batch->sewn = seam;
+    buf_deinit(&pen.text);
+    return rc;
+}
+
+/* ---- all of it, last in a transaction ---- */
+
+/* Without the key they stay where they are. While runs that have lines are under way their ends are
+ * looked for. */
+static int take_signable(struct batch *batch, struct taken *taken, struct err *err)
+{
+    bool waits, open;
+
+    if (log_key_look(batch, &waits, err) < 0)
+        return -(int)err->code;
+    if (waits) {
+        batch->queue->heads.next_us = batch->now_us + every_us(batch->queue);
+        return 0;
+    }
+    if (batch->store->verbs->logs->heads_open(batch->store, &open, err) < 0)
+        return -(int)err->code;
+    if (!open)
+        return 0;
+    if (log_heads_ready(batch, err) < 0) /* what is adopted has to be noted before it is taken */
+        return -(int)err->code;
+    batch->queue->heads.next_us = batch->now_us + every_us(batch->queue);
+    return take_heads(batch, taken, err);
+}
+
+int log_heads_write(struct batch *batch, bool timers, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    struct log_heads *heads = &queue->heads;
+    bool due = timers && is_main(queue) && heads->next_us <= batch->now_us;
+    bool seam = due && heads->regressed;
+    struct taken taken = {.rounds_count = 0};
+    bool cut = batch->blanks.count > 0 || batch->refused.count > 0;
+
+    for (int i = 0; i < CUT_REASON_COUNT; i++)
+        cut |= batch->cuts[i].count > 0;
+    if (!batch->store->verbs->logs ||
+        (!due && !cut && !batch->trim_before_us && !batch->store->log_doubt.what))
+        return 0;
+    if (due) {
+        heads->next_us = batch->store->shared ? batch->now_us + every_us(queue) : INT64_MAX;
+        batch->anchored = true; /* the file may lack records of other nodes */
+        if ((!batch->store->shared || queue->leads) && take_signable(batch, &taken, err) < 0)
+            return -(int)err->code;
+        if (taken.more)
+            heads->next_us = batch->now_us + AGAIN_US;
+    }
+    FAULT_POINT("log.anchor");
+    log_tell_doubt(batch);
+    if ((cut || seam || taken.rounds_count > 0) && write_all(batch, &taken, seam, err) < 0)
+        return -(int)err->code;
+    return batch->trim_before_us ? log_trim(batch, err) : 0;
+}
+
+void log_heads_committed(struct queue *queue, const struct batch *batch)
+{
+    queue->heads.ready |= batch->log_ready;
+    if (!batch->anchored)
+        return;
+    if (batch->sewn)
+        queue->heads.regressed = false; /* written down: the file goes on behind it */
+    anchor_export(queue, batch->now_us);
+}
+
+int log_heads_open(struct queue *queue, struct err *err)
+{
+    queue->heads.next_us = queue->store->verbs->logs ? queue_clock_us(queue) : INT64_MAX;
+    return queue->store->verbs->logs ? anchor_export_open(queue, err) : 0;
+}
+
+static int write_last(struct queue *queue, struct err *err)
+{
+    struct batch *batch = &queue->batch;
+    const struct store_verbs *verbs = queue->store->verbs;
+
+    batch_begin(batch, queue, queue_clock_us(queue));
+    queue->heads.next_us = batch->now_us;
+    queue->leads = true; /* whoever goes leaves nothing behind; the records keep their order */
+    if (verbs->begin(queue->store, err) < 0)
+        return -(int)err->code;
+    if (log_heads_write(batch, true, err) < 0 || verbs->commit(queue->store, err) < 0) {
+        verbs->rollback(queue->store);
+        batch_reset(batch);
+        return -(int)err->code;
+    }
+    log_heads_committed(queue, batch);
+    batch_reset(batch);
+    return 0;
+}
+
+/* At a clean stop nothing waits for the next start. */
+int log_heads_stop(struct queue *queue, struct err *err)
+{
+    int rc = 0;
+
+    if (!queue->store->verbs->logs)
+        return 0;
+    if (queue->store->shared || queue->heads.next_us != INT64_MAX)
+        rc = write_last(queue, err);
+    anchor_export_stop(queue);
+    return rc;
+}
+
+void log_heads_close(struct queue *queue)
+{
+    anchor_export_close(queue);
+    queue->store->log_mac = NULL;
+    logmac_free(queue->heads.mac);
+    sign_key_free(queue->heads.key);
+    queue->heads.mac = NULL;
+    queue->heads.key = NULL;
+}

@@ -1,0 +1,208 @@
+/* The key that records about logs are signed with: the configured file, or the one beside the
+ * store, which is made when it is first needed. Whether the records that are there are by it is
+ * looked at here, too. Belongs to whoever has the turn. */
+#include "engine/logs/log_heads_int.h"
+
+#include "core/log/logmac.h"
+
+#include <sys/stat.h>
+
+static bool key_path(const struct queue *queue, char out[LOG_PATH_BYTES])
+{
+    int len = 0;
+
+    if (queue->settings->log_key.data)
+        len = snprintf(out, LOG_PATH_BYTES, STR_FMT, STR_ARG(queue->settings->log_key));
+    else if (queue->store->path)
+        len = snprintf(out, LOG_PATH_BYTES, "%s.log-key", queue->store->path);
+    return len > 0 && len < LOG_PATH_BYTES;
+}
+
+/* Once: it is tried again with every record. */
+static void tell_unsigned(struct queue *queue, const char *reason)
+{
+    if (!queue->heads.key_missed)
+        LOG(queue->log, LOG_WARN, "log.unsigned", KC("reason", reason));
+    queue->heads.key_missed = true;
+}
+
+/* A new one is made only where there was none, or where the store is ours alone: of several nodes
+ * one would sign what the others cannot vouch for. False: it is missed. */
+static bool load_key(struct queue *queue, struct str stored, bool make)
+{
+    struct log_heads *heads = &queue->heads;
+    bool configured = queue->settings->log_key.data != NULL; /* perhaps a mounted secret: a link */
+    char path[LOG_PATH_BYTES];
+    struct err err = {0};
+    struct stat info;
+
+    if (!key_path(queue, path)) {
+        if (stored.data)
+            tell_unsigned(queue, "other nodes have a key and this one has none: set log_key");
+        return false;
+    }
+    if (stat(path, &info) == 0 && info.st_mode & (S_IRWXG | S_IRWXO))
+        LOG(queue->log, LOG_WARN, "log.key_exposed", KC("key", path),
+            KC("meaning", "others could read it, which was taken from them now"));
+    if (sign_key_load(path, configured, &heads->key, &err) == 0 && !heads->key) {
+        if (stored.data && queue->store->shared)
+            err_set(&err, ERR_NOT_FOUND, "the key '%s' is not there, and other nodes have one: "
+                    "copy it from them", path);
+        else if (!make)
+            return true;
+        else if (sign_key_make(path, &heads->key, &err) == -(int)ERR_CONFLICT)
+            sign_key_load(path, configured, &heads->key, &err);
+    }
+    if (!heads->key)
+        tell_unsigned(queue, err.text);
+    return heads->key != NULL;
+}
+
+/* Is the newest record by our key? Its text is looked at, not the hash beside it. */
+static bool newest_is_ours(const struct queue *queue, const struct pen *pen)
+{
+    uint8_t key[SIGN_PUBLIC_BYTES];
+    char hex[HASH_HEX_BYTES + 1];
+
+    sign_key_public(queue->heads.key, key);
+    if (pen->last.serial == 0 || !pen->before.is_signed ||
+        memcmp(pen->before.key, key, sizeof key) != 0 || pen->before.serial != pen->last.serial)
+        return false;
+    hash_hex(pen->before.hash, sizeof pen->before.hash, hex);
+    return strcmp(hex, queue->heads.newest) == 0 ||
+           anchor_signature_good(&pen->before, pen->last.record, str_of(pen->last.signature));
+}
+
+/* The newest record of a store that has our key is by it, whoever of us wrote it. Otherwise
+ * somebody removed records, or made one: what we write next must not make that good. */
+static void tell_foreign(struct queue *queue, struct pen *pen)
+{
+    pen->foreign = true;
+    queue->stats.log_regression = true;
+    LOG(queue->log, LOG_WARN, "log.foreign_records", KI("newest", pen->last.serial),
+        KC("meaning", "the newest record about logs is gone or not signed by this key: the store "
+           "was changed from outside"));
+}
+
+/* The store names another key than ours. Where its newest record is by ours, an intruder put that
+ * name there, and no other node means it. */
+static int correct_name(struct batch *batch, const char *hex, bool *waits, struct err *err)
+{
+    struct pen pen = {.foreign = false};
+
+    if (batch->store->verbs->logs->anchor_last(batch->store, &batch->arena, &pen.last, err) < 0)
+        return -(int)err->code;
+    if (!anchor_parse(pen.last.record, &pen.before) || !newest_is_ours(batch->queue, &pen))
+        return 0;
+    *waits = false;
+    batch->wrote = true;
+    LOG(batch->queue->log, LOG_WARN, "log.key_renamed", KC("meaning", "the store named another "
+        "key than the one its newest record is signed with: an intruder changed the store"));
+    return batch->store->verbs->info_put(batch->store, "log_public_key", str_of(hex), err);
+}
+
+/* Nobody signs in the place of another: where the store has a key, that one is meant. *waits: it
+ * has one, and we do not; what can wait for it does. One that is not there yet may be made. */
+static int find_key(struct batch *batch, bool make, struct str *stored,
+                    char hex[2 * SIGN_PUBLIC_BYTES + 1], bool *waits, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    uint8_t public_key[SIGN_PUBLIC_BYTES];
+
+    if (batch->store->verbs->info_get(batch->store, "log_public_key", &batch->arena, stored,
+                                      err) < 0)
+        return -(int)err->code;
+    *waits = !queue->heads.key && (stored->data || make) && !load_key(queue, *stored, make) &&
+             stored->data;
+    if (!queue->heads.key)
+        return 0;
+    sign_key_public(queue->heads.key, public_key);
+    hash_hex(public_key, sizeof public_key, hex);
+    *waits = stored->data && batch->store->shared && !str_is(*stored, hex);
+    if (*waits && correct_name(batch, hex, waits, err) < 0)
+        return -(int)err->code;
+    if (*waits)
+        tell_unsigned(queue, "the key is another one than that of the other nodes: copy theirs");
+    else
+        queue->heads.key_missed = false;
+    return 0;
+}
+
+int log_key_look(struct batch *batch, bool *waits, struct err *err)
+{
+    char hex[2 * SIGN_PUBLIC_BYTES + 1];
+    struct str stored;
+
+    return find_key(batch, false, &stored, hex, waits, err);
+}
+
+static int take_mac(struct batch *batch, struct err *err)
+{
+    struct log_heads *heads = &batch->queue->heads;
+
+    if (!heads->mac && !(heads->mac = logmac_new(heads->key)))
+        return log_no_memory(err);
+    batch->store->log_mac = heads->mac;
+    return 0;
+}
+
+/* What the newest record says of the time before is believed where it is by our key. Where the
+ * store had another key or none it is adopted; where it had ours, or we have seen that it had, and
+ * the record is not by it, nothing from before is. */
+static void look_back(struct batch *batch, struct pen *pen, struct str stored, bool same)
+{
+    if (newest_is_ours(batch->queue, pen)) {
+        pen->since_us = pen->before.since_us;
+        pen->begin = pen->before.begin;
+        pen->adopts = pen->begin == 0;
+        pen->again = pen->adopts && pen->before.has_since;
+    } else if (same || batch->queue->heads.ready) {
+        tell_foreign(batch->queue, pen);
+        pen->begin = 1; /* nothing is of the time before */
+    } else {
+        pen->adopts = true;
+        if (stored.data)
+            LOG(batch->queue->log, LOG_WARN, "log.key_replaced", KS("before", stored));
+    }
+}
+
+/* The store's public key is that one then. */
+int log_key_take(struct batch *batch, struct pen *pen, struct err *err)
+{
+    struct log_heads *heads = &batch->queue->heads;
+    char hex[2 * SIGN_PUBLIC_BYTES + 1];
+    struct str stored;
+    bool waits;
+
+    batch->store->log_mac = NULL;
+    if (find_key(batch, true, &stored, hex, &waits, err) < 0)
+        return -(int)err->code;
+    if (!heads->key || waits) {
+        pen->since_us = pen->before.since_us;
+        pen->begin = pen->before.begin;
+        pen->adopts = pen->begin == 0 && !waits;
+        return 0;
+    }
+    pen->key = heads->key;
+    if (take_mac(batch, err) < 0)
+        return -(int)err->code;
+    look_back(batch, pen, stored, str_is(stored, hex));
+    if (str_is(stored, hex))
+        return 0;
+    return batch->store->verbs->info_put(batch->store, "log_public_key", str_of(hex), err);
+}
+
+bool log_record_trusted(const struct batch *batch, const struct anchor_row *row,
+                        struct anchor *anchor)
+{
+    const struct log_heads *heads = &batch->queue->heads;
+    uint8_t key[SIGN_PUBLIC_BYTES];
+
+    if (!anchor_parse(row->record, anchor) || anchor->serial != row->serial)
+        return false;
+    if (!heads->key)
+        return true;
+    sign_key_public(heads->key, key);
+    return anchor->is_signed && memcmp(anchor->key, key, sizeof key) == 0 &&
+           anchor_signature_good(anchor, row->record, str_of(row->signature));
+}

@@ -1,0 +1,150 @@
+/* What is signed of chains that went on, and what is not: a note that was not made with the log
+ * key was put there by an intruder. It becomes a record of its own, which verification shows for
+ * ever; the lines behind it stay unsigned. The same holds for lines that were removed. Belongs to
+ * whoever has the turn. */
+#include "engine/logs/log_heads_int.h"
+
+void log_tell_doubt(struct batch *batch)
+{
+    struct queue *queue = batch->queue;
+    struct log_doubt *doubt = &batch->store->log_doubt;
+    char id[UUID_TEXT_BYTES];
+
+    if (!doubt->what)
+        return;
+    queue->stats.log_regression = true;
+    if (!uuid_eq(&queue->heads.doubted, &doubt->execution_id)) {
+        uuid_format(&doubt->execution_id, id);
+        LOG(queue->log, LOG_WARN, "log.forged", KC("execution", id), KC("then", doubt->what),
+            KC("meaning", "lines of this execution, or the note of them, were not written with "
+               "the log key: an intruder changed the store; run perdura verify --logs"));
+    }
+    queue->heads.doubted = doubt->execution_id;
+    doubt->what = NULL;
+}
+
+/* ---- chains that went on ---- */
+
+struct sorted {
+    struct log_part *heads, *refused;
+    struct log_note *notes; /* to be put back */
+    uint32_t heads_count, refused_count, notes_count;
+};
+
+static bool sorted_new(struct batch *batch, uint32_t count, struct sorted *sorted)
+{
+    *sorted = (struct sorted){
+        .heads = arena_alloc_array(&batch->arena, count, sizeof *sorted->heads),
+        .refused = arena_alloc_array(&batch->arena, count, sizeof *sorted->refused),
+        .notes = arena_alloc_array(&batch->arena, count, sizeof *sorted->notes)};
+    return sorted->heads && sorted->refused && sorted->notes;
+}
+
+/* Notes stay as long as their lines where there is a key: nothing goes on from lines, or removes
+ * them, without one. */
+static void sort_note(struct batch *batch, const struct log_note *note, int64_t lines,
+                      struct sorted *sorted)
+{
+    struct log_mac *mac = batch->store->log_mac;
+    struct log_part part = {.head = note->part.head, .lines = lines,
+                            .closed = note->ended.data != NULL};
+    struct log_note kept = *note;
+
+    if (mac && !logmac_good(mac, note)) {
+        part.closed = false;
+        sorted->refused[sorted->refused_count++] = part;
+        batch->store->log_doubt = (struct log_doubt){"a note of its lines was not signed",
+                                                     note->part.head.execution_id};
+        return;
+    }
+    sorted->heads[sorted->heads_count++] = part;
+    if (!mac || uuid_is_nil(&note->task_id))
+        return;
+    kept.part.lines = 0;
+    kept.closed = note->ended.data ? note->ended : STR("");
+    sorted->notes[sorted->notes_count++] = kept;
+}
+
+int log_sign_heads(struct batch *batch, struct pen *pen, const struct log_taken *taken,
+                   struct err *err)
+{
+    struct sorted sorted;
+
+    if (!sorted_new(batch, taken->count, &sorted))
+        return log_no_memory(err);
+    for (uint32_t i = 0; i < taken->count; i++)
+        sort_note(batch, &taken->notes[i], taken->lines[i], &sorted);
+    log_tell_doubt(batch);
+    if (pen_write_parts(batch, pen, ANCHOR_HEADS, STR_NONE, sorted.heads, sorted.heads_count,
+                        err) < 0 ||
+        pen_write_parts(batch, pen, ANCHOR_REFUSED, STR_NONE, sorted.refused,
+                        sorted.refused_count, err) < 0)
+        return -(int)err->code;
+    if (sorted.notes_count == 0)
+        return 0;
+    return batch->store->verbs->logs->heads_put(batch->store, sorted.notes, sorted.notes_count,
+                                                err);
+}
+
+/* ---- lines that were removed ---- */
+
+static bool is_refused(const struct batch *batch, const struct log_part *cut)
+{
+    for (uint32_t i = 0; i < batch->refused.count; i++)
+        if (uuid_eq(&batch->refused.items[i].head.execution_id, &cut->head.execution_id))
+            return true;
+    return false;
+}
+
+/* What the database says it removed, and nobody had asked for. */
+static int refuse_unchecked(struct batch *batch, const struct log_part *cut, struct err *err)
+{
+    const struct log_head *head = &cut->head;
+    char hex[HASH_HEX_BYTES + 1];
+
+    hash_hex(head->hash, sizeof head->hash, hex);
+    batch->store->log_doubt = (struct log_doubt){"its lines went with a task that is not theirs, "
+                                                 "and that is not signed", head->execution_id};
+    return log_cuts_add(&batch->refused, &head->execution_id, head->seq, str_of(hex), 0, 0) < 0
+               ? log_no_memory(err)
+               : 0;
+}
+
+static int refuse_all_unchecked(struct batch *batch, struct err *err)
+{
+    for (int i = 0; i < CUT_REASON_COUNT; i++)
+        for (uint32_t at = 0; at < batch->cuts[i].count; at++) {
+            const struct log_part *cut = &batch->cuts[i].items[at];
+
+            if (!log_is_checked(batch->store, &cut->head.execution_id) &&
+                refuse_unchecked(batch, cut, err) < 0)
+                return -(int)err->code;
+        }
+    log_tell_doubt(batch);
+    return 0;
+}
+
+int log_sign_cuts(struct batch *batch, struct pen *pen, struct err *err)
+{
+    static const char *const reasons[CUT_REASON_COUNT] = {"delete", "retention", "purge"};
+
+    if (refuse_all_unchecked(batch, err) < 0)
+        return -(int)err->code;
+    for (int i = 0; i < CUT_REASON_COUNT; i++) {
+        struct log_cuts *cuts = &batch->cuts[i];
+        uint32_t kept = 0;
+
+        for (uint32_t at = 0; at < cuts->count; at++)
+            if (!is_refused(batch, &cuts->items[at]))
+                cuts->items[kept++] = cuts->items[at];
+        cuts->count = kept;
+        if (pen_write_parts(batch, pen, ANCHOR_CUTS, str_of(reasons[i]), cuts->items, cuts->count,
+                            err) < 0)
+            return -(int)err->code;
+    }
+    if (pen_write_parts(batch, pen, ANCHOR_REFUSED, STR("cut"), batch->refused.items,
+                        batch->refused.count, err) < 0)
+        return -(int)err->code;
+    return pen_write_parts(batch, pen, ANCHOR_BLANKS, str_of(reasons[CUT_RETENTION]),
+                           batch->blanks.items, batch->blanks.count, err);
+}

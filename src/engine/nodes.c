@@ -1,0 +1,260 @@
+/* What other nodes on a shared store do: work they made is looked for when they tell of it, and by
+ * itself after a while, because what is told may get lost; queues they made or changed are taken
+ * over. Nothing here is needed for being right, only for being quick. */
+#include "engine/engine_int.h"
+
+#define HINT_BYTES_MAX 4096
+#define SEPARATOR '\x1f'
+#define POLL_US (500 * CLOCK_MS_US) /* while claims wait, work nobody told of is found so late */
+
+static const struct str due_word = {"", 0};      /* tasks were put off: a time comes */
+static const struct str ended_word = {"\x01", 1}; /* tasks ended: somebody may wait for them */
+static const struct str rules_word = {"\x04", 1}; /* a queue has new rules (2 and 3: store) */
+static const struct str catalog_word = {"\x06", 1}; /* what people plan with has changed */
+static const struct str recovery_word = {"\x07", 1}; /* a recovery was asked for */
+#define ALIVE '\x05' /* before a worker's id, from one writer to another */
+
+/* Is it what was told last? A busy queue is told of again and again. */
+static bool told_last(const struct buf *hints, struct str name)
+{
+    size_t at = hints->len - name.len - 1;
+
+    return hints->len > name.len && hints->data[hints->len - 1] == SEPARATOR &&
+           (at == 0 || hints->data[at - 1] == SEPARATOR) &&
+           memcmp(hints->data + at, name.data, name.len) == 0;
+}
+
+/* Work in a queue concerns only claims that wait; a claim that begins to finds what was told. */
+static void hint(struct queue *queue, struct str name)
+{
+    bool work = name.len > 0 && (unsigned char)name.data[0] > ' ';
+
+    if (str_eq(name, ended_word) && atomic_load(&queue->waits_count) == 0)
+        return;
+    pthread_mutex_lock(&queue->mutex);
+    queue->hinted |= !work;
+    if (!name.data || queue->hints.len + name.len + 1 > HINT_BYTES_MAX) {
+        queue->hint_all = true;
+    } else if (!told_last(&queue->hints, name)) {
+        buf_str(&queue->hints, name);
+        buf_byte(&queue->hints, SEPARATOR);
+    }
+    if (nodes_hinted(queue))
+        pthread_cond_signal(&queue->arrived);
+    pthread_mutex_unlock(&queue->mutex);
+}
+
+/* To the other writers of its node: all that it is told, or what may concern them. */
+static void hint_others(struct queue *queue, struct str name)
+{
+    struct queue *first = queue->main;
+
+    for (uint32_t i = 0; i < atomic_load(&first->writers_count); i++)
+        if (first->writers[i] != queue)
+            hint(first->writers[i], name);
+}
+
+/* Any thread. Claims wait, and times are looked at, only in the first. */
+void queue_hint(void *ctx, struct str name)
+{
+    struct queue *queue = ctx;
+
+    hint(queue, name);
+    if (!name.data || str_eq(name, ended_word) || str_eq(name, rules_word) ||
+        str_eq(name, catalog_word))
+        hint_others(queue, name);
+}
+
+void nodes_tell_alive(struct queue *queue, struct str worker_id)
+{
+    char text[BOUND_NAME_BYTES + 1];
+
+    if (worker_id.len >= sizeof text)
+        return;
+    text[0] = ALIVE;
+    memcpy(text + 1, worker_id.data, worker_id.len);
+    hint(queue, str_span(text, worker_id.len + 1));
+}
+
+bool nodes_hinted(const struct queue *queue)
+{
+    return queue->hinted || ((queue->hint_all || queue->hints.len > 0) &&
+                             atomic_load(&queue->claims_waiting) > 0);
+}
+
+void nodes_forget_hints(struct queue *queue)
+{
+    pthread_mutex_lock(&queue->mutex);
+    queue->hint_all = queue->hinted = false;
+    buf_reset(&queue->hints);
+    pthread_mutex_unlock(&queue->mutex);
+}
+
+static int renew_worker(struct batch *batch, struct str id, struct err *err)
+{
+    struct worker_state *worker;
+
+    if (workers_find(batch, id, &worker, err) < 0) /* it may have registered at another node */
+        return -(int)err->code;
+    return worker ? workers_renew(batch, worker, err) : 0;
+}
+
+/* Somebody changed it: what is planned may come earlier now. */
+static void look_at_catalog(struct queue *queue)
+{
+    catalog_doubt(queue);
+    if (is_main(queue) && catalog_here(queue))
+        fire_soon(queue);
+}
+
+/* The leader works them off, or whoever asks validators there. */
+static void look_at_recoveries(struct queue *queue)
+{
+    recovery_soon(queue, 0);
+    if (is_main(queue) && queue->config.on_recovery)
+        queue->config.on_recovery(queue->config.ctx);
+}
+
+static int follow_hint(struct batch *batch, struct str name, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    struct queue_state *state = limits_queue(queue, name);
+
+    if (name.len && name.data[0] == ALIVE)
+        return renew_worker(batch, str_span(name.data + 1, name.len - 1), err);
+    if (str_eq(name, ended_word))
+        queue->look_at_waits = true;
+    else if (str_eq(name, due_word))
+        queue->next_due_us = 0;
+    else if (str_eq(name, rules_word))
+        queue->reload_queues = true;
+    else if (str_eq(name, catalog_word))
+        look_at_catalog(queue);
+    else if (str_eq(name, recovery_word))
+        look_at_recoveries(queue);
+    else if (state)
+        batch_heat_here(batch, state);
+    else
+        queue->reload_queues = true;
+    return 0;
+}
+
+static void heat_all(struct batch *batch)
+{
+    struct queue_state *state;
+    uint32_t cursor = 0;
+
+    while ((state = map_next(&batch->queue->queues, &cursor)) != NULL)
+        batch_heat_here(batch, state);
+}
+
+static int take_hints(struct batch *batch, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    const char *at, *end;
+    struct str text;
+    bool all;
+
+    pthread_mutex_lock(&queue->mutex);
+    text = arena_str(&batch->arena, buf_view(&queue->hints));
+    all = queue->hint_all || !text.data;
+    queue->hint_all = queue->hinted = false;
+    buf_reset(&queue->hints);
+    pthread_mutex_unlock(&queue->mutex);
+    if (all) {
+        queue->look_at_waits = queue->reload_queues = true;
+        queue->next_due_us = 0;
+        look_at_catalog(queue);
+        look_at_recoveries(queue);
+        heat_all(batch);
+        return 0;
+    }
+    for (at = text.data; at < text.data + text.len; at = end + 1) {
+        end = memchr(at, SEPARATOR, (size_t)(text.data + text.len - at));
+        if (follow_hint(batch, str_span(at, (size_t)(end - at)), err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}
+
+/* The leader must not miss what was planned on another node; others look when they need it. The
+ * version is firing's own: what memory knows of the catalog is renewed by whoever looks first. */
+static int poll_catalog(struct batch *batch, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    int64_t version;
+
+    catalog_doubt(queue);
+    if (!is_main(queue) || !queue->leads || !catalog_here(queue))
+        return 0;
+    if (catalog_version(batch, &version, err) < 0)
+        return -(int)err->code;
+    if (version != queue->fired_version)
+        fire_soon(queue);
+    queue->fired_version = version;
+    return 0;
+}
+
+int nodes_follow(struct batch *batch, struct err *err)
+{
+    struct queue *queue = batch->queue;
+
+    if (!batch->store->shared)
+        return 0;
+    if (take_hints(batch, err) < 0)
+        return -(int)err->code;
+    if (queue->next_poll_us <= batch->now_us) {
+        queue->next_poll_us = batch->now_us + POLL_US;
+        queue->look_at_waits = queue->reload_queues = true;
+        queue->next_due_us = 0;
+        if (poll_catalog(batch, err) < 0)
+            return -(int)err->code;
+        if (queue->claims_first)
+            heat_all(batch);
+    }
+    if (queue->look_at_waits && map_count(&queue->waits) > 0 && waits_look(batch, err) < 0)
+        return -(int)err->code;
+    queue->look_at_waits = false;
+    if (!queue->reload_queues)
+        return 0;
+    queue->reload_queues = false;
+    return limits_follow(batch, err);
+}
+
+/* After a commit: queues that got something ready, and whether something was put off. */
+void nodes_tell(struct queue *queue, const struct batch *batch) /* and other writers */
+{
+    const struct store_verbs *verbs = queue->store->verbs;
+
+    if (!queue->store->shared)
+        return;
+    for (const struct queue_state *state = batch->heated; state; state = state->next_heated) {
+        verbs->tell(queue->store, state->row.rule.name);
+        if (!is_main(queue))
+            hint(queue->main, state->row.rule.name);
+    }
+    if (batch->workers_gone)
+        atomic_fetch_add(&queue->main->gone, 1);
+    if (batch->queues_changed) {
+        verbs->tell(queue->store, rules_word);
+        hint_others(queue, rules_word);
+    }
+    if (batch->catalog_changed) {
+        verbs->tell(queue->store, catalog_word);
+        hint_others(queue, catalog_word);
+    }
+    if (batch->recovery_waits) {
+        verbs->tell(queue->store, recovery_word);
+        if (!is_main(queue))
+            hint(queue->main, recovery_word);
+    }
+    if (batch->delayed) {
+        verbs->tell(queue->store, due_word);
+        if (!is_main(queue))
+            hint(queue->main, due_word);
+    }
+    if (batch->ended_count > 0) {
+        verbs->tell(queue->store, ended_word);
+        hint_others(queue, ended_word);
+    }
+}

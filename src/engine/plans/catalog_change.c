@@ -1,0 +1,421 @@
+/* Categories, jobs and what jobs wait for: made, changed, removed. Everything is checked inside the
+ * transaction, while nobody else changes the catalog, so that two edits at once cannot make a cycle
+ * (F-H11) or use up a name twice. Schedules and patterns are in catalog_times.c. */
+#include "engine/engine_int.h"
+
+#include "base/fault.h"
+#include "core/plan/catalog_parse.h"
+#include "core/plan/job.h"
+#include "store/catalog_store.h"
+
+#define DEPENDENCIES_MAX 100000 /* of all jobs; they are kept in memory */
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory for the catalog; try again");
+}
+
+int catalog_no_such(struct err *err, const char *what, const struct uuid *id)
+{
+    char text[UUID_TEXT_BYTES];
+
+    uuid_format(id, text);
+    return err_set(err, ERR_NOT_FOUND, "there is no %s %s", what, text);
+}
+
+int catalog_job(struct batch *batch, const struct uuid *id, struct batch_job **found,
+                struct err *err)
+{
+    if (jobs_load(batch, id, 1, true, err) < 0)
+        return -(int)err->code;
+    *found = jobs_get(batch, id);
+    if (!*found || (*found)->job->deleted_at_us != 0)
+        return catalog_no_such(err, "job", id);
+    return 0;
+}
+
+static const struct catalog_verbs *verbs_of(const struct batch *batch)
+{
+    return batch->store->verbs->catalog;
+}
+
+/* ---- categories ---- */
+
+static int check_category(struct batch *batch, const struct category *category, struct err *err)
+{
+    struct arena *arena = &batch->arena;
+    struct category_state *same;
+    struct category_rules rules;
+    struct window_set windows;
+    const struct zone *zone;
+
+    if (category_check(category, err) < 0 ||
+        category_rules_read(category->configuration, arena, &rules, err) < 0 ||
+        window_parse(rules.allowed_windows, &windows, err) < 0 ||
+        categories_find(batch, category->name, &same, err) < 0)
+        return -(int)err->code;
+    if (same && !uuid_eq(&same->row.id, &category->id))
+        return err_set_field(err, ERR_CONFLICT, "name", "there is a category '" STR_FMT
+                             "' already", STR_ARG(category->name));
+    if (!rules.timezone.data)
+        return 0;
+    if (zones_get(batch->queue->config.zones, rules.timezone, batch->wall_us, &zone, err) < 0)
+        return -(int)err->code;
+    zones_put(batch->queue->config.zones, zone);
+    return 0;
+}
+
+static void copy_category(struct category *category, struct arena *arena)
+{
+    category->namespace_name = arena_str(arena, category->namespace_name);
+    category->name = arena_str(arena, category->name);
+    category->description = arena_str(arena, category->description);
+    category->configuration = arena_str(arena, category->configuration);
+}
+
+static int put_category(struct batch *batch, struct category *category, struct err *err)
+{
+    if (check_category(batch, category, err) < 0)
+        return -(int)err->code;
+    category->updated_at_us = batch->now_us;
+    FAULT_POINT("catalog.put");
+    return verbs_of(batch)->category_put(batch->store, category, err);
+}
+
+static int create_category(struct batch *batch, struct catalog_request *request)
+{
+    struct category *category = &request->item.category;
+
+    category->id = uuid7_new(&batch->queue->ids, batch->now_us);
+    category->namespace_name = batch->queue->config.namespace_name;
+    category->created_at_us = batch->now_us;
+    return put_category(batch, category, &request->base.err);
+}
+
+static int update_category(struct batch *batch, struct catalog_request *request)
+{
+    struct err *err = &request->base.err;
+    struct category *given = &request->item.category;
+    struct category_state *state;
+    struct category category;
+    bool was_active;
+
+    if (categories_get(batch, &request->id, &state, err) < 0)
+        return -(int)err->code;
+    if (!state)
+        return catalog_no_such(err, "category", &request->id);
+    category = state->row;
+    was_active = category.is_active;
+    copy_category(&category, request->base.arena);
+    category_take(&category, given, request->set);
+    if (str_is(state->row.name, CATEGORY_GENERAL) && !str_eq(category.name, state->row.name))
+        return err_set_field(err, ERR_CONFLICT, "name", "jobs without a category are in '"
+                             CATEGORY_GENERAL "'; it keeps its name");
+    if (put_category(batch, &category, err) < 0)
+        return -(int)err->code;
+    *given = category;
+    runs_look_soon(batch); /* its windows may have let go of tasks */
+    if (was_active || !category.is_active)
+        return 0;
+    return fire_pass(batch, NULL, &category.id, err);
+}
+
+static int delete_category(struct batch *batch, struct catalog_request *request)
+{
+    struct err *err = &request->base.err;
+    struct category_state *state;
+
+    if (categories_get(batch, &request->id, &state, err) < 0)
+        return -(int)err->code;
+    if (!state)
+        return catalog_no_such(err, "category", &request->id);
+    if (str_is(state->row.name, CATEGORY_GENERAL))
+        return err_set(err, ERR_CONFLICT, "jobs without a category are in '" CATEGORY_GENERAL
+                       "'; it stays");
+    return verbs_of(batch)->category_delete(batch->store, &request->id, err);
+}
+
+/* ---- jobs ---- */
+
+static int find_category(struct batch *batch, const struct catalog_request *request,
+                         struct job *job, struct err *err)
+{
+    struct category_state *category;
+
+    if (!(request->set & JOB_FIELD_CATEGORY) && request->op == CATALOG_UPDATE)
+        return 0;
+    job->category_id = (struct uuid){{0}};
+    if (!request->category.data)
+        return 0;
+    if (categories_find(batch, request->category, &category, err) < 0)
+        return -(int)err->code;
+    if (!category)
+        return err_set_field(err, ERR_INVALID, "category", "there is no category '" STR_FMT "'",
+                             STR_ARG(request->category));
+    job->category_id = category->row.id;
+    return 0;
+}
+
+/* As a whole, and whether its runs could be made. */
+static int check_job(struct batch *batch, const struct job *job, struct err *err)
+{
+    struct task_input *input = arena_alloc(&batch->arena, sizeof *input);
+    struct category_state *category;
+
+    if (!input)
+        return no_memory(err);
+    if (job_check(job, err) < 0 || category_of_job(batch, job, &category, err) < 0 ||
+        job_task_input(job, &category->row, NULL, STR_NONE, batch->queue->settings, &batch->arena,
+                       input, err) < 0)
+        return -(int)err->code;
+    if (!lives_here(batch->queue, input->spec.queue))
+        return err_set_field(err, ERR_INVALID, "queue", "the queue '" STR_FMT "' lives in another "
+                             "store than the jobs; choose one of the main store",
+                             STR_ARG(input->spec.queue));
+    return 0;
+}
+
+static int put_job(struct batch *batch, const struct catalog_request *request, struct job *job,
+                   struct err *err)
+{
+    if (find_category(batch, request, job, err) < 0 || check_job(batch, job, err) < 0)
+        return -(int)err->code;
+    job->updated_at_us = batch->now_us;
+    FAULT_POINT("catalog.put");
+    return verbs_of(batch)->job_put(batch->store, job, err);
+}
+
+static int create_job(struct batch *batch, struct catalog_request *request)
+{
+    struct job *job = &request->item.job;
+
+    job->id = uuid7_new(&batch->queue->ids, batch->now_us);
+    job->namespace_name = batch->queue->config.namespace_name;
+    job->created_at_us = batch->now_us;
+    job->deleted_at_us = 0;
+    job->last_task_id = (struct uuid){{0}};
+    job->last_status = STATUS_NONE;
+    job->last_ended_at_us = 0;
+    return put_job(batch, request, job, &request->base.err);
+}
+
+/* What others of this batch see of it from now on; its ends are another matter. */
+static void renew_known(struct job *known, const struct job *job)
+{
+    struct job before = *known;
+
+    *known = *job;
+    known->last_task_id = before.last_task_id;
+    known->last_status = before.last_status;
+    known->last_ended_at_us = before.last_ended_at_us;
+}
+
+static int update_job(struct batch *batch, struct catalog_request *request)
+{
+    struct err *err = &request->base.err;
+    struct batch_job *known;
+    struct job *job;
+    int was_active, is_active;
+
+    if (batch_settle(batch, err) < 0 || catalog_job(batch, &request->id, &known, err) < 0 ||
+        jobs_flush(batch, err) < 0 ||
+        verbs_of(batch)->jobs_load(batch->store, &request->id, 1, false, request->base.arena, &job,
+                                   err) < 0)
+        return -(int)err->code;
+    if (!job || request->base.arena->failed)
+        return no_memory(err);
+    was_active = job_is_active(batch, job, err);
+    if (was_active < 0)
+        return was_active;
+    job_take(job, &request->item.job, request->set);
+    if (request->set & JOB_FIELD_PAYLOAD && triggers_check_job(batch, job, err) < 0)
+        return -(int)err->code;
+    if (put_job(batch, request, job, err) < 0)
+        return -(int)err->code;
+    renew_known(known->job, job);
+    request->item.job = *job;
+    is_active = job_is_active(batch, job, err);
+    if (is_active < 0 || (request->set & JOB_FIELD_MAX_CONCURRENT &&
+                          runs_release_slots(batch, known, err) < 0))
+        return -(int)err->code;
+    return is_active && !was_active ? fire_pass(batch, &job->id, NULL, err) : 0;
+}
+
+/* Runs that have begun go on, those that still wait are cancelled; nobody waits for it any more. */
+static int delete_job(struct batch *batch, struct catalog_request *request)
+{
+    struct err *err = &request->base.err;
+    struct batch_job *known;
+
+    if (batch_settle(batch, err) < 0 || catalog_job(batch, &request->id, &known, err) < 0 ||
+        jobs_flush(batch, err) < 0)
+        return -(int)err->code;
+    FAULT_POINT("catalog.delete");
+    if (verbs_of(batch)->job_delete(batch->store, &request->id, batch->now_us, err) < 0)
+        return -(int)err->code;
+    known->job->deleted_at_us = batch->now_us;
+    if (runs_release_waits(batch, &request->id, NULL, err) < 0)
+        return -(int)err->code;
+    return runs_cancel_waiting(batch, known, err);
+}
+
+/* ---- dependencies ---- */
+
+/* "a -> b -> a", by the names of the jobs. */
+static int refuse_cycle(struct batch *batch, const struct uuid *path, uint32_t count,
+                        struct err *err)
+{
+    struct buf names = BUF_INIT(400);
+
+    if (jobs_load(batch, path, count, false, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct batch_job *known = jobs_get(batch, &path[i]);
+
+        buf_text(&names, i ? " -> " : "");
+        buf_str(&names, known ? known->job->name : STR("?"));
+    }
+    err_set_field(err, ERR_INVALID, "depends_on_job_id", "this would be a cycle: " STR_FMT "%s",
+                  STR_ARG(buf_view(&names)), names.failed ? " ..." : "");
+    buf_deinit(&names);
+    return -(int)err->code;
+}
+
+static int check_cycle(struct batch *batch, const struct job_dependency *dependency,
+                       struct err *err)
+{
+    const struct catalog_cache *cache = &batch->queue->catalog;
+    struct uuid *path;
+    uint32_t count;
+    int rc;
+
+    if (cache->edges_count >= DEPENDENCIES_MAX)
+        return err_set(err, ERR_INVALID, "there are %d dependencies already", DEPENDENCIES_MAX);
+    rc = job_graph_cycle(cache->edges, cache->edges_count, &dependency->job_id,
+                         &dependency->depends_on_job_id, &batch->arena, &path, &count, err);
+    return rc > 0 ? refuse_cycle(batch, path, count, err) : rc;
+}
+
+static int create_dependency(struct batch *batch, struct catalog_request *request)
+{
+    struct job_dependency *dependency = &request->item.dependency;
+    struct err *err = &request->base.err;
+    struct batch_job *job, *other;
+
+    dependency->id = uuid7_new(&batch->queue->ids, batch->now_us);
+    dependency->namespace_name = batch->queue->config.namespace_name;
+    dependency->created_at_us = batch->now_us;
+    if (job_dependency_read(dependency, err) < 0 ||
+        catalog_job(batch, &dependency->job_id, &job, err) < 0)
+        return -(int)err->code;
+    if (catalog_job(batch, &dependency->depends_on_job_id, &other, err) < 0) {
+        if (err->code == ERR_NOT_FOUND)
+            err_set_field(err, ERR_INVALID, "depends_on_job_id", "there is no such job");
+        return -(int)err->code;
+    }
+    if (check_cycle(batch, dependency, err) < 0 ||
+        triggers_check(batch, dependency, job->job, err) < 0)
+        return -(int)err->code;
+    FAULT_POINT("catalog.put");
+    return verbs_of(batch)->dependency_put(batch->store, dependency, err);
+}
+
+static const struct job_dependency *find_edge(const struct batch *batch, const struct uuid *id)
+{
+    const struct catalog_cache *cache = &batch->queue->catalog;
+
+    for (uint32_t i = 0; i < cache->edges_count; i++)
+        if (uuid_eq(&cache->edges[i].id, id))
+            return &cache->edges[i];
+    return NULL;
+}
+
+/* Runs that wait because of it go on. */
+static int let_waiting_go(struct batch *batch, const struct job_dependency *edge, struct err *err)
+{
+    if (edge->mode != DEPENDENCY_GATE)
+        return 0;
+    if (batch_settle(batch, err) < 0 ||
+        jobs_load(batch, &edge->depends_on_job_id, 1, true, err) < 0)
+        return -(int)err->code;
+    return runs_release_waits(batch, &edge->depends_on_job_id, edge, err);
+}
+
+/* Who waits already waits for what it was told to; a gate that is none any more lets all go. */
+static int update_dependency(struct batch *batch, struct catalog_request *request)
+{
+    const struct job_dependency *edge = find_edge(batch, &request->id);
+    const struct job_dependency *given = &request->item.dependency;
+    struct err *err = &request->base.err;
+    struct job_dependency changed;
+    struct batch_job *job;
+
+    if (!edge)
+        return catalog_no_such(err, "dependency", &request->id);
+    changed = *edge;
+    changed.namespace_name = batch->queue->config.namespace_name;
+    changed.config = arena_str(request->base.arena, edge->config);
+    if (request->set & DEPENDENCY_FIELD_TYPE)
+        changed.kind = given->kind;
+    if (request->set & DEPENDENCY_FIELD_CONFIG)
+        changed.config = given->config;
+    if (job_dependency_read(&changed, err) < 0 ||
+        catalog_job(batch, &changed.job_id, &job, err) < 0 ||
+        triggers_check(batch, &changed, job->job, err) < 0 ||
+        verbs_of(batch)->dependency_put(batch->store, &changed, err) < 0)
+        return -(int)err->code;
+    request->item.dependency = changed;
+    return changed.mode == DEPENDENCY_GATE ? 0 : let_waiting_go(batch, edge, err);
+}
+
+static int delete_dependency(struct batch *batch, struct catalog_request *request)
+{
+    const struct job_dependency *edge = find_edge(batch, &request->id);
+    struct err *err = &request->base.err;
+
+    if (!edge)
+        return catalog_no_such(err, "dependency", &request->id);
+    FAULT_POINT("catalog.delete");
+    if (verbs_of(batch)->dependency_delete(batch->store, &edge->id, err) < 0)
+        return -(int)err->code;
+    return let_waiting_go(batch, edge, err);
+}
+
+/* ---- all of them ---- */
+
+static int apply(struct batch *batch, struct catalog_request *request)
+{
+    static int (*const acts[][3])(struct batch *, struct catalog_request *) = {
+        [CATALOG_CATEGORY] = {create_category, update_category, delete_category},
+        [CATALOG_JOB] = {create_job, update_job, delete_job},
+        [CATALOG_DEPENDENCY] = {create_dependency, update_dependency, delete_dependency}};
+
+    if (request->kind == CATALOG_SCHEDULE)
+        return catalog_schedule(batch, request);
+    if (request->kind == CATALOG_RECURRING)
+        return catalog_recurring(batch, request);
+    return acts[request->kind][request->op](batch, request);
+}
+
+/* Memory is read anew after it, also within this batch. */
+int catalog_apply(struct batch *batch, struct catalog_request *request)
+{
+    struct err *err = &request->base.err;
+    int rc;
+
+    if (!catalog_here(batch->queue))
+        return err_set(err, ERR_INVALID, "nothing can be planned here");
+    if (verbs_of(batch)->lock(batch->store, err) < 0)
+        return -(int)err->code;
+    batch->wrote = true;
+    catalog_forget(batch->queue);
+    rc = catalog_look(batch, err);
+    if (rc == 0)
+        rc = apply(batch, request);
+    catalog_forget(batch->queue);
+    if (rc < 0)
+        return rc;
+    batch->catalog_changed = true;
+    fire_soon(batch->queue); /* looked at anew after this batch */
+    return 0;
+}

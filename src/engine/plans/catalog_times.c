@@ -1,0 +1,298 @@
+/* Schedules and recurring patterns: made, changed, removed; with each change of their times the
+ * next instant is computed again from now, so that nothing late fires and nothing of the future is
+ * lost. An edit that leaves the times as they were leaves what is due alone, too. Called by
+ * catalog_change.c, under the same lock. */
+#include "engine/engine_int.h"
+
+#include "base/fault.h"
+#include "core/callback_allow.h"
+#include "core/plan/catalog_parse.h"
+#include "core/plan/plan.h"
+#include "store/catalog_store.h"
+
+static const struct catalog_verbs *verbs_of(const struct batch *batch)
+{
+    return batch->store->verbs->catalog;
+}
+
+/* ---- schedules ---- */
+
+static bool is_single(const struct schedule *schedule)
+{
+    return schedule->type == SCHEDULE_ONCE || schedule->type == SCHEDULE_IMMEDIATE;
+}
+
+/* One that fires once: late by the grace at most when it is new, never a second time. */
+static int plan_single(struct batch *batch, struct schedule *schedule, const struct plan *plan,
+                       bool is_new, struct err *err)
+{
+    int64_t grace_us = schedule->misfire_grace_ms * CLOCK_MS_US;
+    int64_t instant_us;
+    bool past, fired;
+
+    if (!plan_next(plan, INT64_MIN, &instant_us))
+        return 0;
+    past = schedule->type == SCHEDULE_ONCE && instant_us < batch->wall_us - grace_us;
+    if (past && is_new)
+        return err_set_field(err, ERR_INVALID, "scheduled_at", "\"scheduled_at\" lies in the past");
+    fired = is_new && schedule->type == SCHEDULE_ONCE
+                ? instant_us == schedule->last_fire_at_us
+                : instant_us <= schedule->last_fire_at_us;
+    if (!past && !fired)
+        schedule->next_fire_at_us = instant_us;
+    return 0;
+}
+
+static int plan_next_fire(struct batch *batch, struct schedule *schedule, bool is_new,
+                          struct err *err)
+{
+    struct zones *zones = batch->queue->config.zones;
+    struct plan plan;
+    int rc = 0;
+
+    schedule->next_fire_at_us = 0;
+    schedule->error = STR_NONE;
+    if (plan_schedule(schedule, zones, batch->wall_us, &plan, err) < 0)
+        return -(int)err->code;
+    if (is_single(schedule))
+        rc = plan_single(batch, schedule, &plan, is_new, err);
+    else if (!plan_next(&plan, plan_goes_on_us(batch->wall_us - 1, schedule->last_fire_at_us),
+                        &schedule->next_fire_at_us))
+        schedule->next_fire_at_us = 0;
+    if (!schedule->is_active)
+        schedule->next_fire_at_us = 0;
+    plan_release(&plan, zones);
+    return rc;
+}
+
+static int check_schedule(struct batch *batch, const struct schedule *schedule, struct err *err)
+{
+    if (schedule_check(schedule, err) < 0)
+        return -(int)err->code;
+    if (schedule->callback_url.data &&
+        !callback_allowed(batch->queue->settings, schedule->callback_url))
+        return err_set_field(err, ERR_INVALID, "callback_url", "callbacks to this address are not "
+                             "allowed; add it to callbacks.allow in the configuration");
+    return 0;
+}
+
+static int create_schedule(struct batch *batch, struct catalog_request *request)
+{
+    struct schedule *schedule = &request->item.schedule;
+    struct err *err = &request->base.err;
+    struct batch_job *job;
+
+    schedule->id = uuid7_new(&batch->queue->ids, batch->now_us);
+    schedule->namespace_name = batch->queue->config.namespace_name;
+    schedule->created_at_us = schedule->updated_at_us = batch->wall_us; /* what it is planned by */
+    schedule->last_fire_at_us = 0;
+    if (catalog_job(batch, &schedule->job_id, &job, err) < 0) {
+        if (err->code == ERR_NOT_FOUND)
+            err_set_field(err, ERR_INVALID, "job_id", "there is no such job");
+        return -(int)err->code;
+    }
+    if (check_schedule(batch, schedule, err) < 0)
+        return -(int)err->code;
+    if (schedule->ends_at_us && schedule->ends_at_us < batch->wall_us)
+        return err_set_field(err, ERR_INVALID, "ends_at",
+                             "\"ends_at\" lies in the past: nothing would ever fire");
+    if (plan_next_fire(batch, schedule, true, err) < 0)
+        return -(int)err->code;
+    if (schedule->is_active && schedule->next_fire_at_us == 0)
+        return err_set_field(err, ERR_INVALID, schedule->ends_at_us ? "ends_at" : "starts_at",
+                             "no planned time lies between now, \"starts_at\" and \"ends_at\": "
+                             "nothing would ever fire");
+    FAULT_POINT("catalog.put");
+    return verbs_of(batch)->schedule_put(batch->store, schedule, err);
+}
+
+static int load_schedule(struct batch *batch, struct catalog_request *request,
+                         struct schedule **schedule, struct batch_job **job)
+{
+    struct err *err = &request->base.err;
+
+    if (verbs_of(batch)->schedules_load(batch->store, &request->id, 1, request->base.arena,
+                                        schedule, err) < 0)
+        return -(int)err->code;
+    if (!*schedule)
+        return catalog_no_such(err, "schedule", &request->id);
+    if (request->base.arena->failed)
+        return err_set(err, ERR_MEMORY, "out of memory for a schedule; try again");
+    if (batch_settle(batch, err) < 0)
+        return -(int)err->code;
+    return catalog_job(batch, &(*schedule)->job_id, job, err);
+}
+
+static int update_schedule(struct batch *batch, struct catalog_request *request)
+{
+    struct err *err = &request->base.err;
+    struct schedule *schedule;
+    struct batch_job *job;
+    struct schedule was;
+    bool is_new, retimed;
+
+    if (load_schedule(batch, request, &schedule, &job) < 0)
+        return -(int)err->code;
+    was = *schedule;
+    schedule_take(schedule, &request->item.schedule, request->set);
+    retimed = schedule->error.data || !schedule_same_times(schedule, &was);
+    is_new = schedule->type != was.type || schedule->scheduled_at_us != was.scheduled_at_us;
+    if (!uuid_eq(&was.job_id, &schedule->job_id))
+        return err_set_field(err, ERR_INVALID, "job_id", "a schedule stays with its job; make a "
+                             "new one");
+    schedule->updated_at_us = batch->wall_us;
+    if (check_schedule(batch, schedule, err) < 0 ||
+        (retimed && request->set & SCHEDULE_FIELDS_OF_TIME &&
+         plan_next_fire(batch, schedule, is_new, err) < 0))
+        return -(int)err->code;
+    FAULT_POINT("catalog.put");
+    if (verbs_of(batch)->schedule_put(batch->store, schedule, err) < 0)
+        return -(int)err->code;
+    request->item.schedule = *schedule;
+    catalog_forget(batch->queue); /* what runs know of it */
+    if (!(request->set & SCHEDULE_FIELD_OVERLAP))
+        return 0;
+    if (catalog_look(batch, err) < 0)
+        return -(int)err->code;
+    return runs_release_slots(batch, job, err);
+}
+
+/* Runs it made go on, one beside the other. */
+static int delete_schedule(struct batch *batch, struct catalog_request *request)
+{
+    struct err *err = &request->base.err;
+    struct schedule *schedule;
+    struct batch_job *job;
+
+    if (load_schedule(batch, request, &schedule, &job) < 0)
+        return -(int)err->code;
+    FAULT_POINT("catalog.delete");
+    if (verbs_of(batch)->schedule_delete(batch->store, &request->id, err) < 0)
+        return -(int)err->code;
+    catalog_forget(batch->queue);
+    if (catalog_look(batch, err) < 0)
+        return -(int)err->code;
+    return runs_release_slots(batch, job, err);
+}
+
+int catalog_schedule(struct batch *batch, struct catalog_request *request)
+{
+    switch (request->op) {
+    case CATALOG_CREATE:
+        return create_schedule(batch, request);
+    case CATALOG_UPDATE:
+        return update_schedule(batch, request);
+    case CATALOG_DELETE:
+        break;
+    }
+    return delete_schedule(batch, request);
+}
+
+/* ---- recurring patterns ---- */
+
+static int plan_generation(struct batch *batch, struct recurring *pattern, struct err *err)
+{
+    struct zones *zones = batch->queue->config.zones;
+    struct plan plan;
+
+    pattern->next_generation_us = 0;
+    pattern->error = STR_NONE;
+    if (plan_recurring(pattern, zones, batch->wall_us, &batch->arena, &plan, err) < 0)
+        return -(int)err->code;
+    if (!pattern->is_active ||
+        !plan_next(&plan, plan_goes_on_us(batch->wall_us - 1, pattern->last_generated_us),
+                   &pattern->next_generation_us))
+        pattern->next_generation_us = 0;
+    plan_release(&plan, zones);
+    return 0;
+}
+
+static int put_pattern(struct batch *batch, struct recurring *pattern, bool is_new, bool plan,
+                       struct err *err)
+{
+    struct batch_job *job;
+
+    if (recurring_check(pattern, err) < 0)
+        return -(int)err->code;
+    if (catalog_job(batch, &pattern->template_job_id, &job, err) < 0) {
+        if (err->code == ERR_NOT_FOUND)
+            err_set_field(err, ERR_INVALID, "template_job_id", "there is no such job");
+        return -(int)err->code;
+    }
+    pattern->updated_at_us = batch->wall_us;
+    if (plan && plan_generation(batch, pattern, err) < 0)
+        return -(int)err->code;
+    if (is_new && pattern->is_active && pattern->next_generation_us == 0)
+        return err_set_field(err, ERR_INVALID, "pattern_config", "no time of the pattern lies in "
+                             "the future: nothing would ever be made");
+    FAULT_POINT("catalog.put");
+    return verbs_of(batch)->recurring_put(batch->store, pattern, err);
+}
+
+static int create_pattern(struct batch *batch, struct catalog_request *request)
+{
+    struct recurring *pattern = &request->item.recurring;
+
+    pattern->id = uuid7_new(&batch->queue->ids, batch->now_us);
+    pattern->namespace_name = batch->queue->config.namespace_name;
+    pattern->created_at_us = batch->wall_us;
+    pattern->last_generated_us = 0;
+    return put_pattern(batch, pattern, true, true, &request->base.err);
+}
+
+static int load_pattern(struct batch *batch, struct catalog_request *request,
+                        struct recurring **pattern)
+{
+    struct err *err = &request->base.err;
+
+    if (verbs_of(batch)->recurring_load(batch->store, &request->id, 1, request->base.arena,
+                                        pattern, err) < 0)
+        return -(int)err->code;
+    if (!*pattern)
+        return catalog_no_such(err, "recurring pattern", &request->id);
+    return request->base.arena->failed
+               ? err_set(err, ERR_MEMORY, "out of memory for a pattern; try again") : 0;
+}
+
+static int update_pattern(struct batch *batch, struct catalog_request *request)
+{
+    const uint64_t times = RECURRING_FIELD_TYPE | RECURRING_FIELD_CONFIG |
+                           RECURRING_FIELD_IS_ACTIVE;
+    struct err *err = &request->base.err;
+    struct recurring *pattern;
+    struct recurring was;
+    bool retimed;
+
+    if (load_pattern(batch, request, &pattern) < 0)
+        return -(int)err->code;
+    was = *pattern;
+    recurring_take(pattern, &request->item.recurring, request->set);
+    retimed = pattern->error.data || !recurring_same_times(pattern, &was);
+    if (put_pattern(batch, pattern, false, retimed && request->set & times, err) < 0)
+        return -(int)err->code;
+    request->item.recurring = *pattern;
+    return 0;
+}
+
+static int delete_pattern(struct batch *batch, struct catalog_request *request)
+{
+    struct recurring *pattern;
+
+    if (load_pattern(batch, request, &pattern) < 0)
+        return -(int)request->base.err.code;
+    FAULT_POINT("catalog.delete");
+    return verbs_of(batch)->recurring_delete(batch->store, &request->id, &request->base.err);
+}
+
+int catalog_recurring(struct batch *batch, struct catalog_request *request)
+{
+    switch (request->op) {
+    case CATALOG_CREATE:
+        return create_pattern(batch, request);
+    case CATALOG_UPDATE:
+        return update_pattern(batch, request);
+    case CATALOG_DELETE:
+        break;
+    }
+    return delete_pattern(batch, request);
+}

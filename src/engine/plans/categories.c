@@ -1,0 +1,278 @@
+/* The catalog as memory knows it: categories, what jobs wait for each other, and of schedules what
+ * their runs need. Read when it is needed for the first time and again after a change: our own, one
+ * another node tells of, or one found by the version when a decision must not miss it (an end that
+ * starts another job). What was handed out holds until the batch ends. */
+#include "engine/engine_int.h"
+
+#include "store/catalog_store.h"
+
+#include <stdlib.h>
+
+#define SCHEDULES_KNOWN_MAX 10000 /* about 1 MiB; then they are read anew */
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory for categories; try again");
+}
+
+static struct str key_of(const struct uuid *id)
+{
+    return str_span((const char *)id->bytes, sizeof id->bytes);
+}
+
+bool catalog_here(const struct queue *queue)
+{
+    return queue->config.zones != NULL;
+}
+
+void catalog_doubt(struct queue *queue)
+{
+    queue->catalog.doubted = true;
+}
+
+void catalog_forget(struct queue *queue)
+{
+    queue->catalog.known = false;
+}
+
+/* What somebody of this batch may still look at lives as long as the batch. */
+static void cache_clear(struct catalog_cache *cache, struct arena *keeper)
+{
+    map_deinit(&cache->names);
+    map_deinit(&cache->ids);
+    map_deinit(&cache->schedules);
+    if (keeper)
+        arena_adopt(keeper, &cache->arena);
+    else
+        arena_deinit(&cache->arena);
+    *cache = (struct catalog_cache){.known = false};
+}
+
+void catalog_deinit(struct queue *queue)
+{
+    cache_clear(&queue->catalog, NULL);
+}
+
+/* What cannot be read in its configuration is off: it was checked when it was taken. */
+static int add_category(struct batch *batch, struct category_state *state, struct err *err)
+{
+    struct catalog_cache *cache = &batch->queue->catalog;
+    struct err why = {0};
+
+    if (category_rules_read(state->row.configuration, &cache->arena, &state->rules, err) < 0)
+        return -(int)err->code;
+    if (window_parse(state->rules.allowed_windows, &state->windows, &why) < 0) {
+        state->windows.count = 0;
+        LOG(batch->queue->log, LOG_WARN, "category.windows_unreadable", KC("reason", why.text));
+    }
+    if (map_put(&cache->names, state->row.name, state) < 0 ||
+        map_put(&cache->ids, key_of(&state->row.id), state) < 0)
+        return no_memory(err);
+    return 0;
+}
+
+static int by_job(const void *a, const void *b)
+{
+    const struct job_dependency *left = a, *right = b;
+
+    return memcmp(left->job_id.bytes, right->job_id.bytes, sizeof left->job_id.bytes);
+}
+
+static int by_parent(const void *a, const void *b)
+{
+    const struct job_dependency *const *left = a, *const *right = b;
+
+    return memcmp((*left)->depends_on_job_id.bytes, (*right)->depends_on_job_id.bytes,
+                  sizeof (*left)->depends_on_job_id.bytes);
+}
+
+static int sort_edges(struct catalog_cache *cache, struct err *err)
+{
+    cache->parents = arena_alloc_array(&cache->arena, cache->edges_count, sizeof *cache->parents);
+    if (!cache->parents)
+        return no_memory(err);
+    if (cache->edges_count == 0)
+        return 0;
+    qsort(cache->edges, cache->edges_count, sizeof *cache->edges, by_job);
+    for (uint32_t i = 0; i < cache->edges_count; i++)
+        cache->parents[i] = &cache->edges[i];
+    qsort(cache->parents, cache->edges_count, sizeof *cache->parents, by_parent);
+    return 0;
+}
+
+/* The place of the first edge that is not before the id. */
+static uint32_t first_edge(const struct catalog_cache *cache, bool parents, const struct uuid *id)
+{
+    uint32_t low = 0, high = cache->edges_count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        const struct uuid *at = parents ? &cache->parents[middle]->depends_on_job_id
+                                        : &cache->edges[middle].job_id;
+
+        if (memcmp(at->bytes, id->bytes, sizeof at->bytes) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+struct job_dependency *edges_of(struct batch *batch, const struct uuid *job_id, uint32_t *count)
+{
+    struct catalog_cache *cache = &batch->queue->catalog;
+    uint32_t first = first_edge(cache, false, job_id);
+
+    *count = 0;
+    while (first + *count < cache->edges_count &&
+           uuid_eq(&cache->edges[first + *count].job_id, job_id))
+        ++*count;
+    return *count ? cache->edges + first : NULL;
+}
+
+struct job_dependency **edges_on(struct batch *batch, const struct uuid *job_id, uint32_t *count)
+{
+    struct catalog_cache *cache = &batch->queue->catalog;
+    uint32_t first = first_edge(cache, true, job_id);
+
+    *count = 0;
+    while (first + *count < cache->edges_count &&
+           uuid_eq(&cache->parents[first + *count]->depends_on_job_id, job_id))
+        ++*count;
+    return *count ? cache->parents + first : NULL;
+}
+
+static int read_catalog(struct batch *batch, struct err *err)
+{
+    const struct catalog_verbs *verbs = batch->store->verbs->catalog;
+    struct catalog_cache *cache = &batch->queue->catalog;
+    struct category_state *states;
+    struct category *rows;
+    uint32_t count;
+
+    cache_clear(cache, &batch->arena);
+    if ((batch->store->shared && verbs->version(batch->store, &cache->version, err) < 0) ||
+        verbs->categories_load(batch->store, &cache->arena, &rows, &count, err) < 0 ||
+        verbs->dependencies_load(batch->store, &cache->arena, &cache->edges, &cache->edges_count,
+                                 err) < 0)
+        return -(int)err->code;
+    states = arena_alloc_array(&cache->arena, count, sizeof *states);
+    if (!states || cache->arena.failed)
+        return no_memory(err);
+    if (sort_edges(cache, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count; i++) {
+        states[i].row = rows[i];
+        if (add_category(batch, &states[i], err) < 0)
+            return -(int)err->code;
+    }
+    cache->known = true;
+    cache->looked_in = batch->number;
+    return 0;
+}
+
+int catalog_version(struct batch *batch, int64_t *version, struct err *err)
+{
+    struct catalog_cache *cache = &batch->queue->catalog;
+
+    if (batch->store->verbs->catalog->version(batch->store, version, err) < 0)
+        return -(int)err->code;
+    if (*version != cache->version)
+        cache->known = false;
+    cache->doubted = false;
+    cache->looked_in = batch->number;
+    return 0;
+}
+
+int catalog_look(struct batch *batch, struct err *err)
+{
+    struct catalog_cache *cache = &batch->queue->catalog;
+    int64_t version;
+
+    if (cache->known && batch->store->shared && cache->looked_in != batch->number &&
+        catalog_version(batch, &version, err) < 0)
+        return -(int)err->code;
+    return cache->known ? 0 : read_catalog(batch, err);
+}
+
+/* For what may be a moment behind other nodes. */
+static int ensure(struct batch *batch, struct err *err)
+{
+    struct catalog_cache *cache = &batch->queue->catalog;
+
+    if (!cache->known || (cache->doubted && batch->store->shared))
+        return catalog_look(batch, err);
+    return 0;
+}
+
+int categories_find(struct batch *batch, struct str name, struct category_state **state,
+                    struct err *err)
+{
+    *state = NULL;
+    if (!catalog_here(batch->queue))
+        return 0;
+    if (ensure(batch, err) < 0)
+        return -(int)err->code;
+    *state = map_get(&batch->queue->catalog.names, name);
+    if (*state || !batch->store->shared)
+        return 0;
+    if (catalog_look(batch, err) < 0) /* another node may have made it just now */
+        return -(int)err->code;
+    *state = map_get(&batch->queue->catalog.names, name);
+    return 0;
+}
+
+int categories_get(struct batch *batch, const struct uuid *id, struct category_state **state,
+                   struct err *err)
+{
+    *state = NULL;
+    if (!catalog_here(batch->queue))
+        return 0;
+    if (ensure(batch, err) < 0)
+        return -(int)err->code;
+    *state = map_get(&batch->queue->catalog.ids, key_of(id));
+    return 0;
+}
+
+int category_of_job(struct batch *batch, const struct job *job, struct category_state **state,
+                    struct err *err)
+{
+    bool general = uuid_is_nil(&job->category_id);
+
+    if ((general ? categories_find(batch, STR(CATEGORY_GENERAL), state, err)
+                 : categories_get(batch, &job->category_id, state, err)) < 0)
+        return -(int)err->code;
+    if (!*state)
+        return err_set_field(err, ERR_INVALID, "category", "the category of job '" STR_FMT
+                             "' is not there; give it another one", STR_ARG(job->name));
+    return 0;
+}
+
+int schedules_know(struct batch *batch, const struct uuid *id, struct schedule_known **known,
+                   struct err *err)
+{
+    struct catalog_cache *cache = &batch->queue->catalog;
+    struct arena page = ARENA_INIT(0);
+    struct schedule *schedule = NULL;
+    int rc;
+
+    if (ensure(batch, err) < 0)
+        return -(int)err->code;
+    *known = map_get(&cache->schedules, key_of(id));
+    if (*known)
+        return 0;
+    if (map_count(&cache->schedules) >= SCHEDULES_KNOWN_MAX && read_catalog(batch, err) < 0)
+        return -(int)err->code;
+    rc = batch->store->verbs->catalog->schedules_load(batch->store, id, 1, &page, &schedule, err);
+    *known = rc == 0 ? arena_alloc(&cache->arena, sizeof **known) : NULL;
+    if (*known) {
+        (*known)->id = *id;
+        (*known)->timezone = schedule ? arena_str(&cache->arena, schedule->timezone) : STR_NONE;
+        (*known)->overlap = schedule ? schedule->overlap : OVERLAP_ALLOW;
+    }
+    if (rc == 0 && (!*known || cache->arena.failed || page.failed ||
+                    map_put(&cache->schedules, key_of(&(*known)->id), *known) < 0))
+        rc = no_memory(err);
+    arena_deinit(&page);
+    return rc;
+}

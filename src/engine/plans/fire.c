@@ -1,0 +1,310 @@
+/* Planned instants that have come (D4, D6): each makes one run of its job, whatever crashes. In one
+ * transaction, under the leader's guard where nodes share a store: what is due is read, its plan
+ * moves on (guarded by where it stood), its instants are written down (once for all time), their
+ * tasks are made. A chunk of tasks per commit, so that claims and heartbeats go between (F-H9). */
+#include "engine/plans/fire_int.h"
+
+#include "base/fault.h"
+#include "core/plan/job.h"
+
+/* ---- what they make ---- */
+
+/* An instant of an owner, with the task it makes. */
+struct planned {
+    const struct owner *owner;
+    int64_t key;
+};
+
+/* Those that an overlap leaves out get no task: their instant is only written down. */
+static void plan_tasks(struct firing *firing, struct owner *owner, struct fire *fires,
+                       struct planned *planned)
+{
+    struct batch *batch = firing->batch;
+    uint32_t open = owner->open;
+
+    for (uint32_t i = 0; i < owner->due.count; i++) {
+        fires[i] = (struct fire){.owner_id = owner->id, .instant_us = owner->due.instants[i]};
+        planned[i] = (struct planned){.owner = owner};
+        if (owner->schedule && overlap_decide(owner->schedule->overlap, open) == OVERLAP_PASS) {
+            owner->skipped++;
+            continue;
+        }
+        planned[i].key = batch->store->verbs->task_key_next(batch->store);
+        fires[i].task_id = uuid7_new_keyed(&batch->queue->ids, batch->now_us, planned[i].key);
+        open++;
+    }
+}
+
+static int insert_fires(struct firing *firing, struct fire **out, struct planned **planned,
+                        uint32_t *count)
+{
+    struct batch *batch = firing->batch;
+    struct fire *fires = arena_alloc_array(&batch->arena, firing->tasks, sizeof *fires);
+
+    *out = fires;
+    *count = 0;
+    *planned = arena_alloc_array(&batch->arena, firing->tasks, sizeof **planned);
+    if (!fires || !*planned)
+        return fire_no_memory(firing->err);
+    for (uint32_t i = 0; i < firing->ready; i++) {
+        struct owner *owner = &firing->owners[i];
+
+        if (!firing->steps[i].moved) /* somebody changed it meanwhile: looked at again */
+            continue;
+        plan_tasks(firing, owner, fires + *count, *planned + *count);
+        *count += owner->due.count;
+    }
+    if (*count == 0 || SEEDED_BUG("fire_not_written"))
+        return 0;
+    if (batch->store->verbs->catalog->fires_insert(batch->store, firing->patterns, fires, *count,
+                                                   firing->err) < 0)
+        return -(int)firing->err->code;
+    FAULT_POINT("fire.after_insert");
+    return 0;
+}
+
+/* Open runs of the schedule give way to the new one. */
+static int cancel_open(struct firing *firing, const struct schedule *schedule)
+{
+    struct batch *batch = firing->batch;
+    struct job_run *runs;
+    uint32_t count;
+
+    if (fire_open_runs(batch, &schedule->id, &runs, &count, firing->err) < 0)
+        return -(int)firing->err->code;
+    for (uint32_t i = 0; i < count; i++) {
+        struct task *task;
+
+        if (batch_task(batch, &runs[i].task_id, &task, firing->err) < 0)
+            return -(int)firing->err->code;
+        if (task && status_allows(task->status, STATUS_CANCELLED, MOVE_CANCEL) &&
+            control_cancel(batch, task, ACTOR_SCHEDULER, "Replaced",
+                           STR("{\"reason\":\"overlap_replaced\"}"), firing->err) < 0)
+            return -(int)firing->err->code;
+    }
+    return count ? batch_settle(batch, firing->err) : 0;
+}
+
+/* Which instant it is of, and how late. */
+static struct str tell_fire(struct batch *batch, const struct owner *owner, int64_t instant_us)
+{
+    char id[UUID_TEXT_BYTES];
+    char at[CLOCK_TEXT_BYTES];
+    int64_t late_us = batch->wall_us - instant_us;
+
+    uuid_format(&owner->id, id);
+    clock_format(instant_us, at);
+    return batch_text(batch, "{\"%s\":\"%s\",\"fire_at\":\"%s\",\"late_ms\":%lld}",
+                      owner->schedule ? "schedule_id" : "recurring_job_id", id, at,
+                      (long long)(late_us > 0 ? late_us / CLOCK_MS_US : 0));
+}
+
+static int make_task_of(struct firing *firing, const struct fire *fire,
+                        const struct planned *planned)
+{
+    struct batch *batch = firing->batch;
+    const struct owner *owner = planned->owner;
+    const struct schedule *schedule = owner->schedule;
+    struct batch_job *known = jobs_get(batch, &owner->job_id);
+    struct run_wish wish = {.job = known->job,
+                            .schedule = schedule,
+                            .instant_us = fire->instant_us,
+                            .key = planned->key,
+                            .id = fire->task_id,
+                            .actor = ACTOR_SCHEDULER,
+                            .detail = tell_fire(batch, owner, fire->instant_us)};
+    struct task *task;
+
+    if (!schedule)
+        wish.recurring_job_id = owner->id;
+    else
+        wish.instant_us += plan_jitter_us(&owner->id, fire->instant_us, schedule->jitter_ms);
+    if (schedule && schedule->overlap == OVERLAP_REPLACE && cancel_open(firing, schedule) < 0)
+        return -(int)firing->err->code;
+    if (run_make(batch, &wish, &batch->arena, &task, firing->err) < 0)
+        return -(int)firing->err->code;
+    batch->queue->stats.fired_total++;
+    FAULT_POINT("fire.task");
+    return 0;
+}
+
+/* Instants that are written down already have their task: they make none. */
+static int make_tasks(struct firing *firing)
+{
+    struct planned *planned;
+    struct fire *fires;
+    uint32_t count;
+
+    if (insert_fires(firing, &fires, &planned, &count) < 0)
+        return -(int)firing->err->code;
+    for (uint32_t i = 0; i < count; i++)
+        if (planned[i].key && !fires[i].taken &&
+            make_task_of(firing, &fires[i], &planned[i]) < 0)
+            return -(int)firing->err->code;
+    return 0;
+}
+
+/* Instants that made no task: missed for too long, or while an earlier run went on. */
+static void tell_left_out(struct firing *firing)
+{
+    struct queue *queue = firing->batch->queue;
+
+    for (uint32_t i = 0; i < firing->ready; i++) {
+        const struct owner *owner = &firing->owners[i];
+        char id[UUID_TEXT_BYTES];
+
+        if (!firing->steps[i].moved || (!owner->due.passed_over && !owner->skipped))
+            continue;
+        queue->stats.missed_total += owner->due.passed_over;
+        queue->stats.skipped_total += owner->skipped;
+        uuid_format(&owner->id, id);
+        LOG(queue->log, LOG_INFO, "schedule.left_out", KC("id", id),
+            KI("missed", owner->due.passed_over), KI("skipped", owner->skipped));
+    }
+}
+
+/* ---- the rows that are ours ---- */
+
+/* Runs of it decide by each other or by those of other jobs, or end others. */
+static bool decides_by_runs(const struct owner *owner, const struct job *job)
+{
+    return job->max_concurrent > 0 ||
+           (owner->schedule && (owner->schedule->overlap == OVERLAP_QUEUE ||
+                                owner->schedule->overlap == OVERLAP_REPLACE));
+}
+
+static uint32_t add_jobs(const struct firing *firing, struct uuid *ids, uint32_t *held,
+                         struct uuid *fired)
+{
+    const struct catalog_cache *cache = &firing->batch->queue->catalog;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < firing->ready; i++) {
+        const struct owner *owner = &firing->owners[i];
+        struct batch_job *known = jobs_get(firing->batch, &owner->job_id);
+
+        if (!known || owner->due.count == 0)
+            continue;
+        fired[count++] = owner->job_id;
+        if (decides_by_runs(owner, known->job))
+            ids[(*held)++] = owner->job_id;
+    }
+    for (uint32_t i = 0; i < cache->edges_count; i++)
+        for (uint32_t j = 0; j < count; j++)
+            if (uuid_eq(&cache->edges[i].job_id, &fired[j]) ||
+                uuid_eq(&cache->edges[i].depends_on_job_id, &fired[j])) {
+                ids[(*held)++] = cache->edges[i].job_id;
+                ids[(*held)++] = cache->edges[i].depends_on_job_id;
+                break;
+            }
+    return count;
+}
+
+/* Together, and so in one order. */
+static int hold_jobs(struct batch *batch, const struct firing *schedules,
+                     const struct firing *patterns, struct err *err)
+{
+    uint32_t ready = schedules->ready + patterns->ready;
+    size_t most = ready + 4 * (size_t)batch->queue->catalog.edges_count;
+    struct uuid *ids = arena_alloc_array(&batch->arena, most + 1, sizeof *ids);
+    struct uuid *fired = arena_alloc_array(&batch->arena, ready + 1, sizeof *fired);
+    uint32_t held = 0, count;
+
+    if (!ids || !fired)
+        return fire_no_memory(err);
+    count = add_jobs(schedules, ids, &held, fired);
+    count += add_jobs(patterns, ids, &held, fired + count);
+    if (held && jobs_load(batch, ids, held, true, err) < 0)
+        return -(int)err->code;
+    return count ? runs_hold(batch, fired, count, err) : 0;
+}
+
+/* ---- the timer ---- */
+
+static int64_t earliest(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* *next_us is when something is planned next, wall time; now or before: there is more. */
+static int fire_kind(struct firing *firing, int64_t *next_us)
+{
+    int64_t wall_us = firing->batch->wall_us;
+
+    if (fire_due_take(firing) < 0)
+        return -(int)firing->err->code;
+    if (firing->tasks > 0 && make_tasks(firing) < 0)
+        return -(int)firing->err->code;
+    tell_left_out(firing);
+    *next_us = earliest(*next_us,
+                        firing->ready < firing->count || firing->count == BOUND_CHORE_ROWS
+                            ? wall_us : firing->next_us);
+    for (uint32_t i = 0; i < firing->ready; i++) {
+        if (!firing->steps[i].moved)
+            *next_us = wall_us;
+        else if (firing->steps[i].to_us)
+            *next_us = earliest(*next_us, firing->steps[i].to_us);
+    }
+    return 0;
+}
+
+/* All is decided and all jobs are held before the first schedule is: whoever edits one takes the
+ * job's row before the schedule's, and two that go opposite ways would wait for each other. */
+static int fire_all(struct batch *batch, int64_t *next_us, struct err *err)
+{
+    struct firing schedules = {.batch = batch, .err = err};
+    struct firing patterns = {.batch = batch, .patterns = true, .err = err};
+
+    if (fire_due_read(&schedules, BOUND_CHORE_ROWS) < 0 || fire_due_plan(&schedules) < 0 ||
+        fire_due_read(&patterns, BOUND_CHORE_ROWS) < 0 || fire_due_plan(&patterns) < 0 ||
+        hold_jobs(batch, &schedules, &patterns, err) < 0 ||
+        fire_kind(&schedules, next_us) < 0 || fire_kind(&patterns, next_us) < 0)
+        return -(int)err->code;
+    return 0;
+}
+
+/* *engine_us is when to come again, by the engine's clock: the wall may be set meanwhile, so every
+ * sweep looks, too. */
+int fire_run(struct batch *batch, int64_t *engine_us, struct err *err)
+{
+    int64_t next_us = INT64_MAX, in_us;
+    bool more;
+
+    if (batch->store->full) {
+        *engine_us = batch->now_us + CLOCK_SECOND_US;
+        return 0;
+    }
+    if (!uuid_is_nil(&batch->queue->late_end) && run_ends_late(batch, err) < 0)
+        return -(int)err->code;
+    if (batch_settle(batch, err) < 0 || batch_flush(batch, err) < 0 ||
+        catalog_look(batch, err) < 0 || fire_all(batch, &next_us, err) < 0 ||
+        zones_follow(batch, &more, &next_us, err) < 0)
+        return -(int)err->code;
+    in_us = next_us == INT64_MAX ? INT64_MAX : next_us - batch->wall_us;
+    *engine_us = more || in_us <= 0           ? batch->now_us
+                 : in_us > CLOCK_MAX_US       ? INT64_MAX
+                                              : batch->now_us + in_us;
+    return 0;
+}
+
+/* The wall clock may have been set, zone files changed. */
+void fire_look_again(struct batch *batch)
+{
+    struct queue *queue = batch->queue;
+    struct zones *zones = queue->config.zones;
+
+    if (!zones)
+        return;
+    if (batch->wall_us < queue->wall_seen_us - PLAN_AHEAD_MAX_US) /* what was planned lies ahead */
+        zones_begin(queue);
+    queue->wall_seen_us = batch->wall_us;
+    if (batch->now_us - queue->zones_checked_us >= ZONES_CHECK_US) {
+        queue->zones_checked_us = batch->now_us;
+        zones_check(zones, batch->wall_us);
+        if (queue->zones_faulty) /* one that was never there may have come */
+            zones_begin(queue);
+    }
+    if (queue->next_fire_us != INT64_MAX || !queue->zones_known ||
+        queue->zones_seen != zones_generation(zones))
+        fire_soon(queue);
+}

@@ -1,0 +1,337 @@
+/* Which plans are due, what each of them makes now and where it moves on to (core/plan/plan.c
+ * decides), and the guarded move itself. What a commit takes on is bounded in tasks and in bytes.
+ * */
+#include "engine/plans/fire_int.h"
+
+#include "base/fault.h"
+#include "core/plan/job.h"
+
+/* Of a recurring pattern: nothing is left out, nothing overlaps too much (D6). */
+static const struct misfire_rule pattern_rule = {MISFIRE_FIRE_ALL, SCHEDULE_DEFAULT_GRACE_MS,
+                                                 PLAN_INSTANTS_MAX};
+
+#define FIRE_BYTES_MAX (16 * 1024 * 1024) /* of tasks in one commit */
+#define TASK_ROW_BYTES 2048               /* of a task beside its payload, about */
+#define JOBS_GROUP 32                     /* at first: payloads may be large, ... */
+#define JOBS_GROUP_BYTES (1024 * 1024)    /* ... and where they are not it becomes larger */
+#define MISSED_COUNTED_MAX 100 /* of one schedule at a time; more are told as so many */
+
+int fire_no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory for what is planned");
+}
+
+static int read_schedules(struct firing *firing, uint32_t limit)
+{
+    struct batch *batch = firing->batch;
+    struct schedule *found;
+
+    if (batch->store->verbs->catalog->schedules_due(batch->store, batch->wall_us, limit,
+                                                    &batch->arena, &found, &firing->count,
+                                                    &firing->next_us, firing->err) < 0)
+        return -(int)firing->err->code;
+    firing->owners = arena_alloc_array(&batch->arena, firing->count, sizeof *firing->owners);
+    for (uint32_t i = 0; firing->owners && i < firing->count; i++)
+        firing->owners[i] = (struct owner){.schedule = &found[i], .id = found[i].id,
+                                           .job_id = found[i].job_id};
+    return firing->owners ? 0 : fire_no_memory(firing->err);
+}
+
+static int read_patterns(struct firing *firing, uint32_t limit)
+{
+    struct batch *batch = firing->batch;
+    struct recurring *found;
+
+    if (batch->store->verbs->catalog->recurring_due(batch->store, batch->wall_us, limit,
+                                                    &batch->arena, &found, &firing->count,
+                                                    &firing->next_us, firing->err) < 0)
+        return -(int)firing->err->code;
+    firing->owners = arena_alloc_array(&batch->arena, firing->count, sizeof *firing->owners);
+    for (uint32_t i = 0; firing->owners && i < firing->count; i++)
+        firing->owners[i] = (struct owner){.pattern = &found[i], .id = found[i].id,
+                                           .job_id = found[i].template_job_id};
+    return firing->owners ? 0 : fire_no_memory(firing->err);
+}
+
+int fire_due_read(struct firing *firing, uint32_t limit)
+{
+    struct batch *batch = firing->batch;
+
+    if ((firing->patterns ? read_patterns(firing, limit) : read_schedules(firing, limit)) < 0)
+        return -(int)firing->err->code;
+    firing->steps = arena_alloc_array(&batch->arena, firing->count, sizeof *firing->steps);
+    firing->group = JOBS_GROUP;
+    return firing->steps && !batch->arena.failed ? 0 : fire_no_memory(firing->err);
+}
+
+static size_t task_bytes(const struct job *job)
+{
+    return job->payload.len + TASK_ROW_BYTES;
+}
+
+/* The jobs of some more of them: only as many payloads as one commit may need are in memory. */
+static int load_jobs(struct firing *firing)
+{
+    struct batch *batch = firing->batch;
+    uint32_t left = firing->count - firing->loaded;
+    uint32_t count = left < firing->group ? left : firing->group;
+    struct uuid *ids = arena_alloc_array(&batch->arena, count, sizeof *ids);
+    size_t bytes = 0;
+
+    if (!ids)
+        return fire_no_memory(firing->err);
+    for (uint32_t i = 0; i < count; i++)
+        ids[i] = firing->owners[firing->loaded + i].job_id;
+    if (jobs_load(batch, ids, count, false, firing->err) < 0)
+        return -(int)firing->err->code;
+    for (uint32_t i = 0; i < count; i++) {
+        const struct batch_job *known = jobs_get(batch, &ids[i]);
+
+        bytes += known ? task_bytes(known->job) : 0;
+    }
+    firing->loaded += count;
+    if (bytes < JOBS_GROUP_BYTES && firing->group < BOUND_CHORE_ROWS)
+        firing->group *= 2;
+    return 0;
+}
+
+static int64_t stood_at(const struct owner *owner)
+{
+    return owner->schedule ? owner->schedule->next_fire_at_us
+                           : owner->pattern->next_generation_us;
+}
+
+static int make_plan(struct firing *firing, const struct owner *owner, struct plan *plan,
+                     struct err *err)
+{
+    struct batch *batch = firing->batch;
+    struct zones *zones = batch->queue->config.zones;
+
+    return owner->schedule
+               ? plan_schedule(owner->schedule, zones, batch->wall_us, plan, err)
+               : plan_recurring(owner->pattern, zones, batch->wall_us, &batch->arena, plan, err);
+}
+
+/* Of memory and of the store; all else is the fault of one schedule. */
+static bool fails_all(enum err_code code)
+{
+    return err_http_status(code) >= 500 && code != ERR_IO;
+}
+
+/* What a person has to mend is shown with the schedule, and all others go on (F-C9). */
+static int note_fault(struct firing *firing, const struct owner *owner, struct plan_step *step,
+                      const struct err *why)
+{
+    char id[UUID_TEXT_BYTES];
+
+    if (fails_all(why->code)) {
+        *firing->err = *why;
+        return -(int)why->code;
+    }
+    uuid_format(&owner->id, id);
+    LOG(firing->batch->queue->log, LOG_WARN, "schedule.faulty", KC("id", id),
+        KC("reason", why->text));
+    step->error = arena_str(&firing->batch->arena, str_of(why->text));
+    return step->error.data ? 0 : fire_no_memory(firing->err);
+}
+
+/* How many instants its policy leaves out, counted to a bound: the work is not to grow with how
+ * long nobody was there (F-H10). */
+static int64_t count_missed(const struct plan *plan, int64_t first_us, const struct due *due)
+{
+    int64_t until_us = due->count ? due->instants[0] : due->next_us ? due->next_us : INT64_MAX;
+    int64_t count = 0;
+
+    for (int64_t at_us = first_us; count < MISSED_COUNTED_MAX && at_us < until_us; count++)
+        if (!plan_next(plan, at_us, &at_us))
+            at_us = INT64_MAX;
+    return count;
+}
+
+/* The instants that fire now and where it goes on; in force only once the step is taken. */
+static int plan_owner(struct firing *firing, struct owner *owner, struct plan_step *step)
+{
+    struct batch *batch = firing->batch;
+    const struct schedule *schedule = owner->schedule;
+    struct misfire_rule rule = pattern_rule;
+    struct plan plan;
+    struct err why = {0};
+    int rc;
+
+    *step = (struct plan_step){.id = owner->id, .from_us = stood_at(owner)};
+    if (schedule)
+        rule = (struct misfire_rule){schedule->misfire, schedule->misfire_grace_ms,
+                                     schedule->misfire_cap};
+    if (make_plan(firing, owner, &plan, &why) < 0) {
+        batch->queue->zones_faulty = true;
+        return note_fault(firing, owner, step, &why); /* and stands still until it is mended */
+    }
+    rc = plan_due(&plan, &rule, step->from_us, batch->wall_us, &batch->arena, &owner->due,
+                  firing->err);
+    if (rc == 0 && owner->due.passed_over)
+        owner->due.passed_over = count_missed(&plan, step->from_us, &owner->due);
+    plan_release(&plan, batch->queue->config.zones);
+    step->to_us = owner->due.next_us;
+    return rc;
+}
+
+/* No more than one commit takes; the rest of it comes with the next. */
+static void cut_instants(struct firing *firing, struct owner *owner, struct plan_step *step,
+                         size_t bytes)
+{
+    uint32_t room = BOUND_CHORE_ROWS - firing->tasks;
+    size_t fit = (FIRE_BYTES_MAX - firing->bytes) / bytes;
+
+    if (fit < room)
+        room = fit > 0 ? (uint32_t)fit : 1;
+    if (owner->due.count > room) {
+        step->to_us = owner->due.next_us = owner->due.instants[room];
+        owner->due.count = room;
+    }
+    firing->tasks += owner->due.count;
+    firing->bytes += owner->due.count * bytes;
+}
+
+int fire_open_runs(struct batch *batch, const struct uuid *schedule_id, struct job_run **runs,
+                   uint32_t *count, struct err *err)
+{
+    static const struct uuid nil;
+
+    if (jobs_flush(batch, err) < 0)
+        return -(int)err->code;
+    return batch->store->verbs->catalog->runs_find(batch->store, &nil, schedule_id, &nil,
+                                                   RUNS_PAGE, &batch->arena, runs, count, err);
+}
+
+/* What fired last: of instants that must not overlap only the first can, where nothing is open. */
+static int note_last(struct firing *firing, struct owner *owner, struct plan_step *step)
+{
+    struct job_run *runs;
+
+    if (owner->due.count == 0)
+        return 0;
+    step->fired_us = owner->due.instants[owner->due.count - 1];
+    if (!owner->schedule || owner->schedule->overlap != OVERLAP_SKIP)
+        return 0;
+    if (fire_open_runs(firing->batch, &owner->id, &runs, &owner->open, firing->err) < 0)
+        return -(int)firing->err->code;
+    step->fired_us = owner->open ? 0 : owner->due.instants[0];
+    return 0;
+}
+
+/* Of a job or category that is not active the instants pass. */
+static int keep_or_pass(struct firing *firing, struct owner *owner, struct plan_step *step)
+{
+    struct batch *batch = firing->batch;
+    struct batch_job *known = jobs_get(batch, &owner->job_id);
+    struct run_wish wish = {.job = known ? known->job : NULL, .schedule = owner->schedule};
+    struct err why = {0};
+    int active = known ? job_is_active(batch, known->job, &why) : 0;
+
+    if (known && owner->schedule && owner->schedule->overlap == OVERLAP_QUEUE)
+        known->queues_up = true;
+    if (active > 0 && owner->due.count > 0 && run_check(batch, &wish, &why) < 0)
+        active = -(int)why.code;
+    if (active > 0 && task_bytes(known->job) > FIRE_BYTES_MAX)
+        active = err_set(&why, ERR_TOO_LARGE, "the payload of the job is too large for a task");
+    if (active < 0 && note_fault(firing, owner, step, &why) < 0)
+        return -(int)firing->err->code;
+    if (active <= 0) {
+        owner->due.count = 0;
+        owner->due.passed_over = 0;
+    }
+    if (owner->due.count > 0)
+        cut_instants(firing, owner, step, task_bytes(known->job));
+    return note_last(firing, owner, step);
+}
+
+int fire_due_plan(struct firing *firing)
+{
+    for (; firing->ready < firing->count && firing->tasks < BOUND_CHORE_ROWS &&
+           firing->bytes < FIRE_BYTES_MAX; firing->ready++) {
+        struct owner *owner = &firing->owners[firing->ready];
+        struct plan_step *step = &firing->steps[firing->ready];
+
+        if (firing->ready == firing->loaded && load_jobs(firing) < 0)
+            return -(int)firing->err->code;
+        if (plan_owner(firing, owner, step) < 0 || keep_or_pass(firing, owner, step) < 0)
+            return -(int)firing->err->code;
+    }
+    return 0;
+}
+
+static int take_steps(struct firing *firing)
+{
+    struct store *store = firing->batch->store;
+    const struct catalog_verbs *verbs = store->verbs->catalog;
+
+    if (firing->ready == 0)
+        return 0;
+    firing->batch->wrote = true;
+    FAULT_POINT("fire.before_step");
+    if (SEEDED_BUG("fire_not_stepped")) {
+        for (uint32_t i = 0; i < firing->ready; i++)
+            firing->steps[i].moved = true;
+        return 0;
+    }
+    if (firing->patterns)
+        return verbs->recurring_step(store, firing->steps, firing->ready, firing->err);
+    return verbs->schedules_step(store, firing->steps, firing->ready, firing->err);
+}
+
+/* Between the look and the step another node may have changed one so that its next instant stayed
+ * the same, and the one after it did not. From the step on the rows are ours. */
+static int check_schedules(struct firing *firing)
+{
+    struct batch *batch = firing->batch;
+    struct uuid *ids = arena_alloc_array(&batch->arena, firing->ready, sizeof *ids);
+    struct schedule **now = arena_alloc_array(&batch->arena, firing->ready, sizeof *now);
+
+    if (!ids || !now)
+        return fire_no_memory(firing->err);
+    for (uint32_t i = 0; i < firing->ready; i++)
+        ids[i] = firing->owners[i].id;
+    if (batch->store->verbs->catalog->schedules_load(batch->store, ids, firing->ready,
+                                                     &batch->arena, now, firing->err) < 0)
+        return -(int)firing->err->code;
+    for (uint32_t i = 0; i < firing->ready; i++)
+        if (firing->steps[i].moved && now[i] &&
+            (!schedule_same_times(now[i], firing->owners[i].schedule) ||
+             now[i]->overlap != firing->owners[i].schedule->overlap)) {
+            batch->store->conflict = true;
+            return err_set(firing->err, ERR_UNAVAILABLE, "a schedule was changed just now");
+        }
+    return 0;
+}
+
+static int check_patterns(struct firing *firing)
+{
+    struct batch *batch = firing->batch;
+    struct uuid *ids = arena_alloc_array(&batch->arena, firing->ready, sizeof *ids);
+    struct recurring **now = arena_alloc_array(&batch->arena, firing->ready, sizeof *now);
+
+    if (!ids || !now)
+        return fire_no_memory(firing->err);
+    for (uint32_t i = 0; i < firing->ready; i++)
+        ids[i] = firing->owners[i].id;
+    if (batch->store->verbs->catalog->recurring_load(batch->store, ids, firing->ready,
+                                                     &batch->arena, now, firing->err) < 0)
+        return -(int)firing->err->code;
+    for (uint32_t i = 0; i < firing->ready; i++) {
+        if (!firing->steps[i].moved || !now[i] ||
+            recurring_same_times(now[i], firing->owners[i].pattern))
+            continue;
+        batch->store->conflict = true;
+        return err_set(firing->err, ERR_UNAVAILABLE, "a pattern was changed just now");
+    }
+    return 0;
+}
+
+int fire_due_take(struct firing *firing)
+{
+    if (take_steps(firing) < 0)
+        return -(int)firing->err->code;
+    if (!firing->batch->store->shared || firing->ready == 0)
+        return 0;
+    return firing->patterns ? check_patterns(firing) : check_schedules(firing);
+}

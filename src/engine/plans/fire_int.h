@@ -1,0 +1,44 @@
+/* Shared by the files of firing (fire.c, fire_due.c): what is due, and what is decided about it. */
+#ifndef ENGINE_PLANS_FIRE_INT_H
+#define ENGINE_PLANS_FIRE_INT_H
+
+#include "core/plan/plan.h"
+#include "engine/engine_int.h"
+#include "store/catalog_store.h"
+
+/* What fires: a schedule, or a recurring pattern. */
+struct owner {
+    const struct schedule *schedule; /* one of the two */
+    const struct recurring *pattern;
+    struct uuid id;
+    struct uuid job_id;
+    struct due due;
+    uint32_t open;    /* runs of a schedule that lets no two of them overlap */
+    uint32_t skipped; /* instants that an open run left out */
+};
+
+struct firing {
+    struct batch *batch;
+    bool patterns;
+    struct owner *owners;
+    struct plan_step *steps;
+    uint32_t count;   /* that are due ... */
+    uint32_t loaded;  /* ... whose jobs are here ... */
+    uint32_t ready;   /* ... and taken on in this commit, the first ones */
+    uint32_t group;   /* so many jobs are loaded together next */
+    uint32_t tasks;   /* they make ... */
+    size_t bytes;     /* ... of this size */
+    int64_t next_us;  /* of all others, wall time; INT64_MAX = none */
+    struct err *err;
+};
+
+int fire_due_read(struct firing *firing, uint32_t limit);
+int fire_due_plan(struct firing *firing);
+/* Moves the plans on that are ready; those of others who were faster are left out. */
+int fire_due_take(struct firing *firing);
+/* Runs of a schedule that have not ended. */
+int fire_open_runs(struct batch *batch, const struct uuid *schedule_id, struct job_run **runs,
+                   uint32_t *count, struct err *err);
+int fire_no_memory(struct err *err);
+
+#endif

@@ -1,0 +1,249 @@
+/* Runs of jobs that end, or are opened again: what they leave behind (last_... of their job), whom
+ * they let go on (run_releases.c: gates, then the next in line for a slot), what they start
+ * (triggers). But for what very many wait for, which is told page by page afterwards, all of it is
+ * in the transaction in which the task ends, once per end. The rows of the jobs concerned are held
+ * meanwhile, so that on a store with several nodes an end and a new run never miss each other. */
+#include "engine/engine_int.h"
+
+#include "base/fault.h"
+#include "core/plan/job.h"
+#include "core/render.h"
+#include "store/catalog_store.h"
+
+static const struct uuid nil;
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory for runs of jobs; try again");
+}
+
+/* ---- which jobs ---- */
+
+/* Jobs that the end of this one starts, and what those wait for. */
+static bool add_started(struct batch *batch, const struct uuid *job_id, struct uuid **ids,
+                        uint32_t *count, uint32_t *cap)
+{
+    uint32_t started_count, gates_count;
+    struct job_dependency **started = edges_on(batch, job_id, &started_count);
+
+    for (uint32_t i = 0; i < started_count; i++) {
+        const struct job_dependency *gates;
+
+        if (started[i]->mode != DEPENDENCY_TRIGGER)
+            continue;
+        if (!ids_add(batch, ids, count, cap, &started[i]->job_id))
+            return false;
+        gates = edges_of(batch, &started[i]->job_id, &gates_count);
+        for (uint32_t g = 0; g < gates_count; g++)
+            if (gates[g].mode == DEPENDENCY_GATE &&
+                !ids_add(batch, ids, count, cap, &gates[g].depends_on_job_id))
+                return false;
+    }
+    return true;
+}
+
+/* All rows at once, in the order of their ids: two writers would wait for each other else. */
+int runs_prepare(struct batch *batch, struct err *err)
+{
+    const struct uuid *last = &nil;
+    struct uuid *ids = NULL;
+    uint32_t count = 0, cap = 0;
+
+    if (!catalog_here(batch->queue))
+        return 0;
+    if (catalog_look(batch, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = batch->settled_count; i < batch->ended_count; i++) {
+        const struct uuid *job_id = &batch->ended[i]->spec.job_id;
+
+        if (uuid_is_nil(job_id) || uuid_eq(job_id, last))
+            continue;
+        last = job_id;
+        if (!ids_add(batch, &ids, &count, &cap, job_id) ||
+            !add_started(batch, job_id, &ids, &count, &cap))
+            return no_memory(err);
+    }
+    batch->runs_ended = false;
+    return count ? jobs_load(batch, ids, count, true, err) : 0;
+}
+
+/* ---- whom an end lets go on ---- */
+
+/* Only runs that were limited can have kept others waiting. */
+static int give_slot_on(struct batch *batch, struct batch_job *held, const struct task *task,
+                        struct err *err)
+{
+    struct schedule_known *schedule = NULL;
+
+    if (!uuid_is_nil(&task->spec.schedule_id) &&
+        schedules_know(batch, &task->spec.schedule_id, &schedule, err) < 0)
+        return -(int)err->code;
+    if (held->job->deleted_at_us != 0)
+        return 0; /* those that wait are being cancelled */
+    if (held->job->max_concurrent > 0)
+        return runs_release_slots(batch, held, err);
+    return schedule && schedule->overlap == OVERLAP_QUEUE
+               ? runs_release_next(batch, held, &task->spec.schedule_id, err) : 0;
+}
+
+/* ---- what an end starts ---- */
+
+/* {"trigger":{"task":…,"job":…,"status":…,"error":…}}: what started it, for its handler. */
+static struct str trigger_data(struct batch *batch, const struct task *by)
+{
+    const struct batch_job *ended = jobs_get(batch, &by->spec.job_id);
+    struct buf text = BUF_INIT(64 * 1024);
+    struct str copy;
+
+    buf_text(&text, "{\"trigger\":{");
+    render_uuid(&text, "task", &by->id);
+    buf_byte(&text, ',');
+    render_text(&text, "job", ended ? ended->job->name : STR_NONE);
+    buf_byte(&text, ',');
+    render_text(&text, "status", str_of(status_word(by->status)));
+    buf_byte(&text, ',');
+    render_text(&text, "error", by->error);
+    buf_text(&text, "}}");
+    copy = text.failed ? STR_NONE : arena_str(&batch->arena, buf_view(&text));
+    buf_deinit(&text);
+    return copy;
+}
+
+/* The run goes on with what the other was part of, as children do. */
+static int start_run(struct batch *batch, const struct uuid *job_id, const struct task *by,
+                     struct err *err)
+{
+    struct batch_job *known = jobs_get(batch, job_id);
+    struct run_wish wish = {.actor = ACTOR_SCHEDULER,
+                            .correlation_id = by->spec.correlation_id};
+    struct task_spec trace = {0};
+    struct task *task;
+    char id[UUID_TEXT_BYTES];
+    int rc = known ? job_is_active(batch, known->job, err) : 0;
+
+    uuid_format(&by->id, id);
+    if (rc == 1) {
+        inherit_trace(batch, by, &batch->arena, &trace);
+        wish.traceparent = trace.traceparent;
+        wish.tracestate = trace.tracestate;
+        wish.job = known->job;
+        wish.data = trigger_data(batch, by);
+        wish.detail = batch_text(batch, "{\"triggered_by\":\"%s\",\"status\":\"%s\"}", id,
+                                 status_word(by->status));
+        FAULT_POINT("runs.trigger");
+        rc = run_make(batch, &wish, &batch->arena, &task, err);
+    }
+    if (rc >= 0 || err_http_status(err->code) >= 500)
+        return rc < 0 ? rc : 0;
+    LOG(batch->queue->log, LOG_WARN, "job.not_triggered", KC("task", id),
+        KS("correlation_id", by->spec.correlation_id), KC("reason", err->text));
+    err->code = ERR_NONE; /* the end itself stands */
+    return 0;
+}
+
+static int start_triggered(struct batch *batch, const struct task *task, struct err *err)
+{
+    uint32_t count;
+    struct job_dependency **edges = edges_on(batch, &task->spec.job_id, &count);
+
+    for (uint32_t i = 0; i < count; i++)
+        if (edges[i]->mode == DEPENDENCY_TRIGGER &&
+            (dependency_met(edges[i]->kind, task->status) || SEEDED_BUG("trigger_ignores_kind")) &&
+            start_run(batch, &edges[i]->job_id, task, err) < 0)
+            return -(int)err->code;
+    return 0;
+}
+
+int run_ended(struct batch *batch, const struct task *task, struct err *err)
+{
+    const struct catalog_verbs *verbs = batch->store->verbs->catalog;
+    struct batch_job *known;
+
+    if (!catalog_here(batch->queue))
+        return 0;
+    if (jobs_load(batch, &task->spec.job_id, 1, true, err) < 0 || jobs_flush(batch, err) < 0)
+        return -(int)err->code;
+    batch->wrote = true;
+    if (verbs->run_delete(batch->store, &task->id, err) < 0 ||
+        verbs->waits_drop(batch->store, &task->id, NULL, err) < 0)
+        return -(int)err->code;
+    known = jobs_get(batch, &task->spec.job_id);
+    if (!known)
+        return 0;
+    known->job->last_task_id = task->id;
+    known->job->last_status = task->status;
+    known->job->last_ended_at_us = batch->now_us;
+    known->ended = batch->jobs_ended = true;
+    if (runs_release_ended(batch, &task->spec.job_id, task->status, err) < 0 ||
+        give_slot_on(batch, known, task, err) < 0)
+        return -(int)err->code;
+    if (SEEDED_BUG("trigger_outside_of_end")) {
+        batch->queue->late_end = task->id;
+        batch->queue->next_fire_us = batch->now_us + CLOCK_MS_US;
+        return 0;
+    }
+    return start_triggered(batch, task, err);
+}
+
+int run_ends_late(struct batch *batch, struct err *err)
+{
+    struct task *task;
+
+    if (batch_task(batch, &batch->queue->late_end, &task, err) < 0)
+        return -(int)err->code;
+    batch->queue->late_end = nil;
+    return task ? start_triggered(batch, task, err) : 0;
+}
+
+/* ---- runs again ---- */
+
+/* As many as may run at once have a slot already, or one of its schedule where they queue up. */
+static int must_wait(struct batch *batch, const struct job_run *run, bool *waits, struct err *err)
+{
+    const struct catalog_verbs *verbs = batch->store->verbs->catalog;
+    struct batch_job *known = jobs_get(batch, &run->job_id);
+    struct schedule_known *schedule;
+    uint32_t going, waiting;
+
+    *waits = false;
+    if (known && known->job->max_concurrent > 0) {
+        if (verbs->runs_count(batch->store, &run->job_id, &nil, runs_limit(known->job), &going,
+                              &waiting, err) < 0)
+            return -(int)err->code;
+        *waits = going >= known->job->max_concurrent;
+    }
+    if (*waits || uuid_is_nil(&run->schedule_id))
+        return 0;
+    if (schedules_know(batch, &run->schedule_id, &schedule, err) < 0)
+        return -(int)err->code;
+    if (schedule->overlap != OVERLAP_QUEUE)
+        return 0;
+    if (verbs->runs_count(batch->store, &nil, &run->schedule_id, 1, &going, &waiting, err) < 0)
+        return -(int)err->code;
+    *waits = going > 0;
+    return 0;
+}
+
+/* It is open again, and may have to wait for a slot like a new one. */
+int run_reopened(struct batch *batch, struct task *task, struct err *err)
+{
+    struct job_run run = {.task_id = task->id,
+                          .job_id = task->spec.job_id,
+                          .schedule_id = task->spec.schedule_id,
+                          .recurring_job_id = task->spec.recurring_job_id,
+                          .created_at_us = task->spec.created_at_us};
+
+    if (!catalog_here(batch->queue))
+        return 0;
+    if (jobs_load(batch, &task->spec.job_id, 1, true, err) < 0 || jobs_flush(batch, err) < 0 ||
+        must_wait(batch, &run, &run.waits_slot, err) < 0)
+        return -(int)err->code;
+    batch->wrote = true;
+    if (batch->store->verbs->catalog->runs_insert(batch->store, &run, 1, err) < 0)
+        return -(int)err->code;
+    if (!run.waits_slot)
+        return 0;
+    task->open_dependencies++;
+    return batch_move(batch, task, STATUS_BLOCKED, MOVE_POSTPONE, "Waits for a slot of its job",
+                      ACTOR_LEADER, STR("{\"reason\":\"max_concurrent\"}"), err);
+}

@@ -1,0 +1,405 @@
+/* Runs of jobs being made: which task a run is, and what it waits for before it may start. A run is
+ * open from here until its task ends (run_ends.c), as a row in job_runs; it waits for other jobs
+ * (gates, rows in job_waits) and for earlier runs of its own job or schedule (waits_slot), each
+ * counted as one open dependency of its task. */
+#include "engine/engine_int.h"
+
+#include "base/fault.h"
+#include "base/json.h"
+#include "core/bounds.h"
+#include "core/plan/job.h"
+#include "store/catalog_store.h"
+
+#define WAITS_TOLD_MAX 10 /* jobs named in the event of a run that waits */
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory for runs of jobs; try again");
+}
+
+static struct str key_of(const struct uuid *id)
+{
+    return str_span((const char *)id->bytes, sizeof id->bytes);
+}
+
+/* ---- jobs of the batch ---- */
+
+struct batch_job *jobs_get(struct batch *batch, const struct uuid *id)
+{
+    return map_get(&batch->jobs, key_of(id));
+}
+
+static int keep_job(struct batch *batch, struct job *job, bool held, struct err *err)
+{
+    struct batch_job *known = jobs_get(batch, &job->id);
+
+    if (!known) {
+        known = arena_alloc(&batch->arena, sizeof *known);
+        if (!known)
+            return no_memory(err);
+        known->job = job;
+        if (map_put(&batch->jobs, key_of(&job->id), known) < 0)
+            return no_memory(err);
+    } else if (!known->ended) {
+        *known->job = *job; /* others may point to it */
+    }
+    known->held |= held;
+    return 0;
+}
+
+/* Those the batch does not have yet, each once. */
+static int find_wanted(struct batch *batch, const struct uuid *ids, uint32_t count, bool hold,
+                       struct uuid *wanted, uint32_t *wanted_count)
+{
+    struct map seen = MAP_INIT;
+    int rc = 0;
+
+    for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        const struct batch_job *known = jobs_get(batch, &ids[i]);
+
+        if ((known && (known->held || !hold)) || map_get(&seen, key_of(&ids[i])))
+            continue;
+        wanted[*wanted_count] = ids[i];
+        rc = map_put(&seen, key_of(&ids[i]), &wanted[*wanted_count]);
+        ++*wanted_count;
+    }
+    map_deinit(&seen);
+    return rc;
+}
+
+int jobs_load(struct batch *batch, const struct uuid *ids, uint32_t count, bool hold,
+              struct err *err)
+{
+    struct uuid *wanted = arena_alloc_array(&batch->arena, count, sizeof *wanted);
+    struct job **jobs = arena_alloc_array(&batch->arena, count, sizeof *jobs);
+    uint32_t wanted_count = 0;
+
+    if (!wanted || !jobs)
+        return no_memory(err);
+    if (find_wanted(batch, ids, count, hold, wanted, &wanted_count) < 0)
+        return no_memory(err);
+    if (wanted_count == 0)
+        return 0;
+    if (batch->store->verbs->catalog->jobs_load(batch->store, wanted, wanted_count, hold,
+                                                &batch->arena, jobs, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < wanted_count; i++)
+        if (jobs[i] && keep_job(batch, jobs[i], hold, err) < 0)
+            return -(int)err->code;
+    return 0;
+}
+
+int jobs_flush(struct batch *batch, struct err *err)
+{
+    const struct catalog_verbs *verbs = batch->store->verbs->catalog;
+    struct batch_job *known;
+    uint32_t cursor = 0;
+
+    if (batch->runs_count) {
+        batch->wrote = true;
+        if (verbs->runs_insert(batch->store, batch->runs, batch->runs_count, err) < 0)
+            return -(int)err->code;
+        batch->runs_count = 0;
+    }
+    if (!batch->jobs_ended)
+        return 0;
+    while ((known = map_next(&batch->jobs, &cursor)) != NULL) {
+        if (!known->ended)
+            continue;
+        if (verbs->job_ended(batch->store, known->job, err) < 0)
+            return -(int)err->code;
+        known->ended = false;
+    }
+    batch->jobs_ended = false;
+    return 0;
+}
+
+int job_is_active(struct batch *batch, const struct job *job, struct err *err)
+{
+    struct category_state *category;
+
+    if (category_of_job(batch, job, &category, err) < 0)
+        return -(int)err->code;
+    return job->is_active && job->deleted_at_us == 0 && category->row.is_active;
+}
+
+/* ---- what a run waits for ---- */
+
+/* Runs of the job decide by each other, or by those of other jobs. */
+static bool has_to_wait(struct batch *batch, const struct batch_job *known)
+{
+    const struct job *job = known->job;
+    uint32_t count;
+    const struct job_dependency *edges = edges_of(batch, &job->id, &count);
+
+    if (known->queues_up)
+        return true;
+    for (uint32_t i = 0; i < count; i++)
+        if (edges[i].mode == DEPENDENCY_GATE)
+            return true;
+    return job->max_concurrent > 0;
+}
+
+bool ids_add(struct batch *batch, struct uuid **ids, uint32_t *count, uint32_t *cap,
+             const struct uuid *id)
+{
+    if (!batch_grow(batch, ids, cap, *count, sizeof **ids))
+        return false;
+    (*ids)[(*count)++] = *id;
+    return true;
+}
+
+int runs_hold(struct batch *batch, const struct uuid *job_ids, uint32_t count, struct err *err)
+{
+    struct uuid *ids = NULL;
+    uint32_t held = 0, cap = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        const struct batch_job *known = jobs_get(batch, &job_ids[i]);
+        uint32_t edges_count;
+        const struct job_dependency *edges = edges_of(batch, &job_ids[i], &edges_count);
+
+        if (known && has_to_wait(batch, known) &&
+            !ids_add(batch, &ids, &held, &cap, &job_ids[i]))
+            return no_memory(err);
+        for (uint32_t e = 0; e < edges_count; e++)
+            if (edges[e].mode == DEPENDENCY_GATE &&
+                !ids_add(batch, &ids, &held, &cap, &edges[e].depends_on_job_id))
+                return no_memory(err);
+    }
+    return held ? jobs_load(batch, ids, held, true, err) : 0;
+}
+
+uint32_t runs_limit(const struct job *job)
+{
+    return job->max_concurrent < INT32_MAX ? (uint32_t)job->max_concurrent : INT32_MAX;
+}
+
+static int count_runs(struct batch *batch, const struct uuid *job_id,
+                      const struct uuid *schedule_id, uint32_t limit, uint32_t *open,
+                      uint32_t *going, struct err *err)
+{
+    static const struct uuid nil;
+    uint32_t waiting;
+
+    *open = *going = 0;
+    if (batch->store->verbs->catalog->runs_count(batch->store, job_id ? job_id : &nil,
+                                                 schedule_id ? schedule_id : &nil, limit, going,
+                                                 &waiting, err) < 0)
+        return -(int)err->code;
+    *open = *going + waiting;
+    return 0;
+}
+
+/* Behind as many as may run at once; those that wait for their schedule alone take no slot. */
+static int find_slot(struct batch *batch, const struct run_wish *wish, bool *waits,
+                     struct err *err)
+{
+    const struct job *job = wish->job;
+    uint32_t open, going;
+
+    *waits = false;
+    if (job->max_concurrent > 0) {
+        if (count_runs(batch, &job->id, NULL, runs_limit(job), &open, &going, err) < 0)
+            return -(int)err->code;
+        *waits = going >= job->max_concurrent;
+    }
+    if (*waits || !wish->schedule || wish->schedule->overlap != OVERLAP_QUEUE)
+        return 0;
+    if (count_runs(batch, NULL, &wish->schedule->id, 1, &open, &going, err) < 0)
+        return -(int)err->code;
+    *waits = open > 0;
+    return 0;
+}
+
+/* The other job is there only as long as it was not removed, and then it keeps nobody waiting. */
+static int passes(struct batch *batch, const struct job_dependency *gate, bool *open,
+                  struct err *err)
+{
+    struct batch_job *other = jobs_get(batch, &gate->depends_on_job_id);
+    uint32_t runs, going;
+
+    *open = true;
+    if (!other || other->job->deleted_at_us != 0)
+        return 0;
+    if (count_runs(batch, &gate->depends_on_job_id, NULL, 1, &runs, &going, err) < 0)
+        return -(int)err->code;
+    *open = job_gate_open(gate, other->job, runs, batch->now_us);
+    return 0;
+}
+
+static int find_gates(struct batch *batch, const struct run_wish *wish, struct job_wait **waits,
+                      uint32_t *count, struct err *err)
+{
+    uint32_t edges_count;
+    const struct job_dependency *edges = edges_of(batch, &wish->job->id, &edges_count);
+
+    *count = 0;
+    *waits = arena_alloc_array(&batch->arena, edges_count, sizeof **waits);
+    if (!*waits)
+        return no_memory(err);
+    for (uint32_t i = 0; i < edges_count; i++) {
+        bool open;
+
+        if (edges[i].mode != DEPENDENCY_GATE)
+            continue;
+        if (passes(batch, &edges[i], &open, err) < 0)
+            return -(int)err->code;
+        if (!open)
+            (*waits)[(*count)++] = (struct job_wait){wish->id, edges[i].depends_on_job_id,
+                                                     edges[i].kind};
+    }
+    return 0;
+}
+
+/* What it says while it waits, and its first event too: which jobs it waits for. */
+static int tell_waits(struct batch *batch, struct run_wish *wish, const struct job_wait *waits,
+                      uint32_t count, bool waits_slot, struct err *err)
+{
+    struct buf detail = BUF_INIT(BOUND_METADATA_BYTES);
+    const struct batch_job *first = count ? jobs_get(batch, &waits[0].depends_on_job_id) : NULL;
+
+    if (count > 1)
+        wish->state = batch_text(batch, "Waits for job " STR_FMT " and %u more",
+                                 STR_ARG(first->job->name), count - 1);
+    else if (count)
+        wish->state = batch_text(batch, "Waits for job " STR_FMT, STR_ARG(first->job->name));
+    else
+        wish->state = STR("Waits for a slot of its job");
+    if (wish->detail.len > 2) /* an object that says something */
+        buf_append(&detail, wish->detail.data, wish->detail.len - 1);
+    buf_text(&detail, detail.len ? ",\"waits_for\":[" : "{\"waits_for\":[");
+    for (uint32_t i = 0; i < count && i < WAITS_TOLD_MAX; i++) {
+        buf_text(&detail, i ? "," : "");
+        json_write_string(&detail, jobs_get(batch, &waits[i].depends_on_job_id)->job->name);
+    }
+    buf_format(&detail, "],\"waits_for_slot\":%s}", waits_slot ? "true" : "false");
+    wish->detail = arena_str(&batch->arena, buf_view(&detail));
+    if (detail.failed || !wish->detail.data || !wish->state.data)
+        (void)no_memory(err);
+    buf_deinit(&detail);
+    return wish->detail.data && wish->state.data ? 0 : -(int)ERR_MEMORY;
+}
+
+/* ---- the run ---- */
+
+static int note_run(struct batch *batch, const struct run_wish *wish, bool waits_slot,
+                    struct err *err)
+{
+    if (!batch_grow(batch, &batch->runs, &batch->runs_cap, batch->runs_count,
+                    sizeof *batch->runs))
+        return no_memory(err);
+    batch->runs[batch->runs_count++] =
+        (struct job_run){.task_id = wish->id,
+                         .job_id = wish->job->id,
+                         .schedule_id = wish->schedule ? wish->schedule->id : (struct uuid){{0}},
+                         .recurring_job_id = wish->recurring_job_id,
+                         .waits_slot = waits_slot,
+                         .created_at_us = batch->now_us};
+    return 0;
+}
+
+static int make_input(struct batch *batch, const struct run_wish *wish, struct arena *arena,
+                      struct task_input *input, struct err *err)
+{
+    struct category_state *category;
+
+    if (category_of_job(batch, wish->job, &category, err) < 0 ||
+        job_task_input(wish->job, &category->row, wish->schedule, wish->payload,
+                       batch->queue->settings, arena, input, err) < 0)
+        return -(int)err->code;
+    input->spec.queue = arena_str(arena, input->spec.queue); /* the category may go before it */
+    input->spec.job_id = wish->job->id;
+    input->spec.category_id = category->row.id;
+    input->spec.recurring_job_id = wish->recurring_job_id;
+    if (wish->schedule)
+        input->spec.schedule_id = wish->schedule->id;
+    input->spec.run_at_us = wish->instant_us;
+    input->data = wish->data;
+    input->spec.correlation_id = wish->correlation_id;
+    input->spec.traceparent = wish->traceparent;
+    input->spec.tracestate = wish->tracestate;
+    return input->spec.queue.data ? 0 : no_memory(err);
+}
+
+int run_check(struct batch *batch, const struct run_wish *wish, struct err *err)
+{
+    struct task_input *input = arena_alloc(&batch->arena, sizeof *input);
+
+    if (!input)
+        return no_memory(err);
+    if (make_input(batch, wish, &batch->arena, input, err) < 0)
+        return -(int)err->code;
+    return enqueue_check(batch, input, err);
+}
+
+/* Everything that can refuse it comes before anything is written. */
+int run_make(struct batch *batch, struct run_wish *wish, struct arena *arena, struct task **task,
+             struct err *err)
+{
+    const struct store_verbs *verbs = batch->store->verbs;
+    struct task_input *input = arena_alloc(&batch->arena, sizeof *input);
+    const struct batch_job *known;
+    struct job_wait *waits = NULL;
+    uint32_t waits_count = 0;
+    bool waits_slot = false;
+
+    if (!input)
+        return no_memory(err);
+    if (make_input(batch, wish, arena, input, err) < 0 || enqueue_check(batch, input, err) < 0)
+        return -(int)err->code;
+    if (wish->key == 0) {
+        wish->key = verbs->task_key_next(batch->store);
+        wish->id = uuid7_new_keyed(&batch->queue->ids, batch->now_us, wish->key);
+    }
+    known = jobs_get(batch, &wish->job->id);
+    if ((known && has_to_wait(batch, known)) ||
+        (wish->schedule && wish->schedule->overlap == OVERLAP_QUEUE)) {
+        if (jobs_flush(batch, err) < 0 || find_slot(batch, wish, &waits_slot, err) < 0 ||
+            find_gates(batch, wish, &waits, &waits_count, err) < 0)
+            return -(int)err->code;
+    }
+    if (waits_count + waits_slot > 0 &&
+        tell_waits(batch, wish, waits, waits_count, waits_slot, err) < 0)
+        return -(int)err->code;
+    if (note_run(batch, wish, waits_slot, err) < 0 ||
+        (waits_count && verbs->catalog->waits_insert(batch->store, waits, waits_count, err) < 0))
+        return -(int)err->code;
+    FAULT_POINT("runs.make");
+    return enqueue_run(batch, input, wish, waits_count + waits_slot, arena, task, err);
+}
+
+int job_run_apply(struct batch *batch, struct job_run_request *request)
+{
+    struct err *err = &request->base.err;
+    struct run_wish wish = {.payload = request->payload,
+                            .actor = request->actor,
+                            .correlation_id = request->correlation_id,
+                            .traceparent = request->traceparent,
+                            .tracestate = request->tracestate};
+    struct batch_job *known;
+    struct task *task;
+    int active;
+
+    if (!catalog_here(batch->queue))
+        return err_set(err, ERR_INVALID, "jobs are not kept here");
+    if (catalog_look(batch, err) < 0 || batch_settle(batch, err) < 0 ||
+        jobs_load(batch, &request->job_id, 1, false, err) < 0 ||
+        runs_hold(batch, &request->job_id, 1, err) < 0)
+        return -(int)err->code;
+    known = jobs_get(batch, &request->job_id);
+    if (!known || known->job->deleted_at_us != 0)
+        return catalog_no_such(err, "job", &request->job_id);
+    active = job_is_active(batch, known->job, err);
+    if (active < 0)
+        return active;
+    if (!active)
+        return err_set(err, ERR_CONFLICT, "the job '" STR_FMT "' or its category is not active; "
+                       "activate it first", STR_ARG(known->job->name));
+    wish.job = known->job;
+    wish.detail = STR("{\"reason\":\"run_now\"}");
+    if (run_make(batch, &wish, &batch->arena, &task, err) < 0)
+        return -(int)err->code;
+    request->task = task_copy(task, request->base.arena); /* as it is now, for the reply */
+    return request->task && !request->base.arena->failed ? 0 : no_memory(err);
+}

@@ -1,0 +1,178 @@
+/* Plans follow their zones (F-C9): when a zone's rules changed, and once after every start, the
+ * next instant of every schedule and pattern is computed again from now, a page per commit. One
+ * whose zone is gone says so and stands still; it goes on when the zone is back. On the leader. */
+#include "engine/engine_int.h"
+
+#include "core/plan/plan.h"
+#include "store/catalog_store.h"
+
+enum { SCHEDULES, PATTERNS };
+
+/* A row as both kinds have it. */
+struct row {
+    struct uuid id;
+    int64_t next_us;
+    int64_t last_us;
+    struct str error;
+    bool is_active;
+    bool once;
+};
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory for what is planned");
+}
+
+/* What is due fires first; what is over stays over. */
+static bool is_concerned(const struct batch *batch, const struct row *row)
+{
+    if (!row->is_active || (row->next_us != 0 && row->next_us <= batch->wall_us))
+        return false;
+    return row->next_us != 0 || row->error.data;
+}
+
+/* True when its row has to change. */
+static int compare(struct batch *batch, const struct row *row, struct plan *plan,
+                   const struct err *why, struct plan_step *step, struct err *err)
+{
+    int64_t after_us = plan_goes_on_us(batch->wall_us, row->last_us);
+
+    *step = (struct plan_step){.id = row->id, .from_us = row->next_us};
+    if (!plan) {
+        batch->queue->zones_faulty = true;
+        if (why->code == ERR_MEMORY) { /* anything else is this plan's own fault */
+            *err = *why;
+            return -(int)why->code;
+        }
+        step->error = arena_str(&batch->arena, str_of(why->text));
+        return step->error.data ? !str_eq(step->error, row->error) || row->next_us != 0
+                                : no_memory(err);
+    }
+    if (row->once && row->last_us == 0)
+        after_us = INT64_MIN; /* it comes late rather than never */
+    if (!plan_next(plan, after_us, &step->to_us))
+        step->to_us = 0;
+    plan_release(plan, batch->queue->config.zones);
+    if (row->next_us != 0) /* it has another fault than its plan */
+        step->error = row->error;
+    return step->to_us != row->next_us || (row->next_us == 0 && row->error.data);
+}
+
+static int look_at_schedule(struct batch *batch, const struct schedule *schedule,
+                            struct plan_step *step, struct err *err)
+{
+    struct row row = {.id = schedule->id,
+                      .next_us = schedule->next_fire_at_us,
+                      .last_us = schedule->last_fire_at_us,
+                      .error = schedule->error,
+                      .is_active = schedule->is_active,
+                      .once = schedule->type == SCHEDULE_ONCE ||
+                              schedule->type == SCHEDULE_IMMEDIATE};
+    struct plan plan;
+    struct err why = {0};
+    int rc;
+
+    if (!is_concerned(batch, &row))
+        return 0;
+    rc = plan_schedule(schedule, batch->queue->config.zones, batch->wall_us, &plan, &why);
+    return compare(batch, &row, rc < 0 ? NULL : &plan, &why, step, err);
+}
+
+static int look_at_pattern(struct batch *batch, const struct recurring *pattern,
+                           struct plan_step *step, struct err *err)
+{
+    struct row row = {.id = pattern->id,
+                      .next_us = pattern->next_generation_us,
+                      .last_us = pattern->last_generated_us,
+                      .error = pattern->error,
+                      .is_active = pattern->is_active};
+    struct plan plan;
+    struct err why = {0};
+    int rc;
+
+    if (!is_concerned(batch, &row))
+        return 0;
+    rc = plan_recurring(pattern, batch->queue->config.zones, batch->wall_us, &batch->arena, &plan,
+                        &why);
+    return compare(batch, &row, rc < 0 ? NULL : &plan, &why, step, err);
+}
+
+/* One page of a kind; *seen is how many there were, steps[] what is to be changed. */
+static int look_at_page(struct batch *batch, int kind, struct plan_step *steps, uint32_t *changed,
+                        uint32_t *seen, struct err *err)
+{
+    const struct catalog_verbs *verbs = batch->store->verbs->catalog;
+    struct uuid *after = &batch->queue->zones_after[kind];
+    struct schedule *schedules = NULL;
+    struct recurring *patterns = NULL;
+
+    *changed = 0;
+    if ((kind == SCHEDULES ? verbs->schedules_scan(batch->store, after, BOUND_CHORE_ROWS,
+                                                   &batch->arena, &schedules, seen, err)
+                           : verbs->recurring_scan(batch->store, after, BOUND_CHORE_ROWS,
+                                                   &batch->arena, &patterns, seen, err)) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < *seen; i++) {
+        int rc = kind == SCHEDULES
+                     ? look_at_schedule(batch, &schedules[i], &steps[*changed], err)
+                     : look_at_pattern(batch, &patterns[i], &steps[*changed], err);
+
+        if (rc < 0)
+            return rc;
+        *changed += rc > 0;
+        *after = kind == SCHEDULES ? schedules[i].id : patterns[i].id;
+    }
+    return 0;
+}
+
+static int follow_page(struct batch *batch, int kind, uint32_t *seen, int64_t *next_us,
+                       struct err *err)
+{
+    struct plan_step *steps = arena_alloc_array(&batch->arena, BOUND_CHORE_ROWS, sizeof *steps);
+    const struct catalog_verbs *verbs = batch->store->verbs->catalog;
+    uint32_t changed;
+    int rc;
+
+    if (!steps)
+        return no_memory(err);
+    if (look_at_page(batch, kind, steps, &changed, seen, err) < 0)
+        return -(int)err->code;
+    if (changed == 0)
+        return 0;
+    batch->wrote = true;
+    rc = kind == SCHEDULES ? verbs->schedules_step(batch->store, steps, changed, err)
+                           : verbs->recurring_step(batch->store, steps, changed, err);
+    for (uint32_t i = 0; rc == 0 && i < changed; i++)
+        if (steps[i].to_us && steps[i].to_us < *next_us)
+            *next_us = steps[i].to_us;
+    return rc;
+}
+
+void zones_begin(struct queue *queue)
+{
+    queue->zones_known = queue->zones_faulty = false;
+    queue->zones_after[SCHEDULES] = queue->zones_after[PATTERNS] = (struct uuid){{0}};
+}
+
+int zones_follow(struct batch *batch, bool *more, int64_t *next_us, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    uint64_t generation = zones_generation(queue->config.zones);
+    bool done = true;
+
+    *more = false;
+    if (generation != queue->zones_seen) {
+        queue->zones_seen = generation;
+        zones_begin(queue);
+    }
+    for (int kind = SCHEDULES; kind <= PATTERNS && !queue->zones_known; kind++) {
+        uint32_t seen;
+
+        if (follow_page(batch, kind, &seen, next_us, err) < 0)
+            return -(int)err->code;
+        done &= seen < BOUND_CHORE_ROWS;
+    }
+    queue->zones_known = done || queue->zones_known;
+    *more = !queue->zones_known;
+    return 0;
+}

@@ -1,0 +1,401 @@
+/* The answers of several parts in one: sums, lists by name or id, heartbeats. What a part that is
+ * out of reach would have said is missing in overviews (queues, workers, figures, which say so),
+ * and an error where somebody counts on it (one queue, a purge). Whoever brings the last share. */
+#include "engine/stores/routes_int.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+
+/* How the parts did, before anything is merged. */
+struct tally {
+    uint32_t well;          /* bits */
+    uint32_t unknown;       /* ERR_NOT_FOUND */
+    const struct err *err;  /* the first other one; NULL = none */
+    const struct err *not_found;
+    uint32_t others;        /* how many */
+};
+
+static struct tally tally_of(const struct call *call)
+{
+    struct tally tally = {0};
+
+    for (uint32_t i = 0; i < call->routes->count; i++) {
+        const struct err *err = call->shares[i] ? &call->shares[i]->as.base.err : NULL;
+
+        if (!err)
+            continue;
+        if (err->code == ERR_NONE) {
+            tally.well |= 1u << i;
+        } else if (err->code == ERR_NOT_FOUND) {
+            tally.unknown |= 1u << i;
+            tally.not_found = err;
+        } else {
+            tally.others++;
+            tally.err = tally.err ? tally.err : err;
+        }
+    }
+    return tally;
+}
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "there is not enough memory; try again");
+}
+
+static void add_counts(int64_t *to, const int64_t *from)
+{
+    for (int i = 0; i < STATUS_COUNT; i++)
+        to[i] += from[i];
+}
+
+/* A queue may be in two stores: then its own one knows its rules. */
+static int merge_queues(struct call *call, const struct tally *tally, struct queue_view **out,
+                        uint32_t *out_count)
+{
+    struct arena *arena = call->request->arena;
+    bool stats = call->request->kind == REQUEST_STATS;
+    struct map by_name = MAP_INIT;
+    uint32_t count = 0;
+    int rc = 0;
+
+    for (uint32_t mask = tally->well; mask; mask &= mask - 1) {
+        const struct share *share = call->shares[first_part(mask)];
+
+        count += stats ? share->as.stats.queues_count : share->as.queues.count;
+    }
+    *out = arena_alloc_array(arena, count, sizeof **out);
+    *out_count = 0;
+    if (!*out)
+        return no_memory(&call->request->err);
+    for (uint32_t mask = tally->well; rc == 0 && mask; mask &= mask - 1) {
+        uint32_t part = first_part(mask);
+        struct share *share = call->shares[part];
+        const struct queue_view *views = stats ? share->as.stats.queues : share->as.queues.queues;
+
+        count = stats ? share->as.stats.queues_count : share->as.queues.count;
+        for (uint32_t i = 0; rc == 0 && i < count; i++) {
+            struct queue_view *known = map_get(&by_name, views[i].row.rule.name);
+
+            if (!known) {
+                known = &(*out)[(*out_count)++];
+                *known = views[i];
+                rc = map_put(&by_name, known->row.rule.name, known);
+                continue;
+            }
+            if (routes_owner(call->routes, views[i].row.rule.name) == part)
+                known->row = views[i].row;
+            add_counts(known->counts, views[i].counts);
+            if (views[i].served && !known->served) { /* workers register in all of them */
+                known->types = views[i].types;
+                known->types_count = views[i].types_count;
+            }
+            known->served |= views[i].served;
+            known->takes_any |= views[i].takes_any;
+        }
+        arena_adopt(arena, &share->arena);
+    }
+    map_deinit(&by_name);
+    return rc < 0 ? no_memory(&call->request->err) : 0;
+}
+
+static void add_stats(struct queue_stats *to, const struct queue_stats *from)
+{
+    for (size_t i = 0; i < offsetof(struct queue_stats, workers) / sizeof(int64_t); i++)
+        ((int64_t *)(void *)to)[i] += ((const int64_t *)(const void *)from)[i];
+    to->workers = from->workers > to->workers ? from->workers : to->workers;
+    if (!to->started_at_us)
+        to->started_at_us = from->started_at_us;
+    to->pruned_total += from->pruned_total;
+    to->webhooks_pending += from->webhooks_pending;
+    to->log_pages += from->log_pages;
+    to->storage_full |= from->storage_full;
+    to->log_regression |= from->log_regression;
+    to->leads |= from->leads;
+    to->no_leader |= from->no_leader;
+    if (from->clock_behind_us > to->clock_behind_us)
+        to->clock_behind_us = from->clock_behind_us;
+}
+
+/* A claim may wait in several parts at once, and each of them counts it: here it is one. */
+static int64_t count_waiting_claims(struct routes *routes)
+{
+    int64_t count = 0;
+
+    pthread_mutex_lock(&routes->mutex);
+    for (const struct call *call = routes->waiting; call; call = call->next)
+        count += call->request->kind == REQUEST_CLAIM && call->wait_ms > 0 &&
+                 (call->spread || !(call->mask & (call->mask - 1)));
+    pthread_mutex_unlock(&routes->mutex);
+    return count;
+}
+
+/* A queue may be in two stores, and so may its lanes: each is told once. */
+static void add_lane(struct stats_request *request, const struct routes *routes,
+                     const struct lane_count *lane)
+{
+    uint32_t mask = routes_mask(routes, lane->queue);
+
+    for (uint32_t i = 0; (mask & (mask - 1)) && i < request->lanes_count; i++) {
+        struct lane_count *known = &request->lanes[i];
+
+        if (known->status != lane->status || !str_eq(known->queue, lane->queue) ||
+            !str_eq(known->type, lane->type))
+            continue;
+        known->tasks += lane->tasks;
+        return;
+    }
+    request->lanes[request->lanes_count++] = *lane;
+}
+
+static int merge_stats(struct call *call, const struct tally *tally)
+{
+    struct stats_request *request = (struct stats_request *)call->request;
+    uint32_t lanes = 0;
+
+    request->stats = (struct queue_stats){0};
+    request->lanes_count = 0;
+    for (uint32_t mask = tally->well; mask; mask &= mask - 1) {
+        const struct share *share = call->shares[first_part(mask)];
+
+        add_stats(&request->stats, &share->as.stats.stats);
+        lanes += share->as.stats.lanes_count;
+    }
+    request->stats.waiting_claims = count_waiting_claims(call->routes);
+    request->stats.stores = call->routes->count;
+    request->stats.stores_down = tally->others;
+    request->lanes = arena_alloc_array(request->base.arena, lanes, sizeof *request->lanes);
+    if (!request->lanes)
+        return no_memory(&request->base.err);
+    for (uint32_t mask = tally->well; mask; mask &= mask - 1) {
+        const struct stats_request *part = &call->shares[first_part(mask)]->as.stats;
+
+        for (uint32_t i = 0; i < part->lanes_count; i++)
+            add_lane(request, call->routes, &part->lanes[i]);
+    }
+    return merge_queues(call, tally, &request->queues, &request->queues_count);
+}
+
+/* The same worker in another store: it holds tasks of both. */
+static int add_worker(struct worker_view *to, const struct worker_view *from, struct arena *arena)
+{
+    struct held_view *tasks = arena_alloc_array(arena, to->tasks_count + from->tasks_count,
+                                                sizeof *tasks);
+
+    if (!tasks)
+        return -(int)ERR_MEMORY;
+    memcpy(tasks, to->tasks, to->tasks_count * sizeof *tasks);
+    memcpy(tasks + to->tasks_count, from->tasks, from->tasks_count * sizeof *tasks);
+    to->tasks = tasks;
+    to->tasks_count += from->tasks_count;
+    if (strcmp(to->status, "offline") == 0 || strcmp(from->status, "working") == 0)
+        to->status = from->status;
+    if (from->row.lease_until_us > to->row.lease_until_us)
+        to->row.lease_until_us = from->row.lease_until_us;
+    if (from->row.last_heartbeat_us > to->row.last_heartbeat_us)
+        to->row.last_heartbeat_us = from->row.last_heartbeat_us;
+    return 0;
+}
+
+static int merge_workers(struct call *call, const struct tally *tally)
+{
+    struct workers_request *request = (struct workers_request *)call->request;
+    struct map by_id = MAP_INIT;
+    uint32_t count = 0;
+    int rc = 0;
+
+    for (uint32_t mask = tally->well; mask; mask &= mask - 1)
+        count += call->shares[first_part(mask)]->as.workers.count;
+    request->count = 0;
+    request->workers = arena_alloc_array(request->base.arena, count, sizeof *request->workers);
+    if (!request->workers)
+        return no_memory(&request->base.err);
+    for (uint32_t mask = tally->well; rc == 0 && mask; mask &= mask - 1) {
+        struct share *share = call->shares[first_part(mask)];
+        const struct workers_request *part = &share->as.workers;
+
+        for (uint32_t i = 0; rc == 0 && i < part->count; i++) {
+            struct worker_view *known = map_get(&by_id, part->workers[i].row.id);
+
+            if (known) {
+                rc = add_worker(known, &part->workers[i], request->base.arena);
+                continue;
+            }
+            known = &request->workers[request->count++];
+            *known = part->workers[i];
+            rc = map_put(&by_id, known->row.id, known);
+        }
+        arena_adopt(request->base.arena, &share->arena);
+    }
+    map_deinit(&by_id);
+    return rc < 0 ? no_memory(&request->base.err) : 0;
+}
+
+/* The queue as its own store has it, with the tasks others still have. */
+static int merge_patch(struct call *call, const struct tally *tally)
+{
+    struct queue_patch_request *request = (struct queue_patch_request *)call->request;
+    uint32_t owner = routes_owner(call->routes, request->name);
+
+    if (!(tally->well & 1u << owner)) {
+        request->base.err = call->shares[owner]->as.base.err;
+        return -(int)request->base.err.code;
+    }
+    request->view = call->shares[owner]->as.patch.view;
+    for (uint32_t mask = tally->well & ~(1u << owner); mask; mask &= mask - 1)
+        add_counts(request->view.counts, call->shares[first_part(mask)]->as.patch.view.counts);
+    arena_adopt(request->base.arena, &call->shares[owner]->arena);
+    return 0;
+}
+
+static int merge_purge(struct call *call, const struct tally *tally)
+{
+    struct purge_request *request = (struct purge_request *)call->request;
+
+    request->removed = 0;
+    for (uint32_t mask = tally->well; mask; mask &= mask - 1)
+        request->removed += call->shares[first_part(mask)]->as.purge.removed;
+    return 0;
+}
+
+static int merge_by_kind(struct call *call, const struct tally *tally)
+{
+    struct queues_request *queues = (struct queues_request *)call->request;
+
+    switch (call->request->kind) {
+    case REQUEST_STATS:
+        return merge_stats(call, tally);
+    case REQUEST_QUEUES:
+        return merge_queues(call, tally, &queues->queues, &queues->count);
+    case REQUEST_WORKERS:
+        return merge_workers(call, tally);
+    case REQUEST_QUEUE_PATCH:
+        return merge_patch(call, tally);
+    case REQUEST_PURGE:
+        return merge_purge(call, tally);
+    default: /* leave */
+        return 0;
+    }
+}
+
+/* Whether what is missing matters. */
+static bool needs_all(const struct request *request)
+{
+    return request->kind == REQUEST_PURGE || request->kind == REQUEST_QUEUE_PATCH ||
+           request->kind == REQUEST_CONFIGURE ||
+           (request->kind == REQUEST_QUEUES &&
+            ((const struct queues_request *)request)->name.data);
+}
+
+void merge_answers(struct call *call)
+{
+    struct tally tally = tally_of(call);
+    struct err *err = &call->request->err;
+
+    if (tally.err && (!tally.well || needs_all(call->request)))
+        *err = *tally.err;
+    else if (!tally.well)
+        *err = *tally.not_found;
+    else
+        merge_by_kind(call, &tally);
+    call_answer(call);
+}
+
+/* ---- heartbeats ---- */
+
+static bool has_id(const struct uuid *ids, uint32_t count, const struct uuid *id)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (uuid_eq(&ids[i], id))
+            return true;
+    return false;
+}
+
+static bool has_lost(const struct heartbeat_request *part, const struct uuid *id, int64_t token)
+{
+    for (uint32_t i = 0; i < part->lost_count; i++)
+        if (part->lost_tokens[i] == token && uuid_eq(&part->lost[i], id))
+            return true;
+    return false;
+}
+
+/* Lost is what no part holds; whether one that does not answer holds it nobody knows. */
+static bool is_lost(struct call *call, const struct tally *tally, const struct uuid *id,
+                    int64_t token)
+{
+    uint32_t at = hint_get(call->routes, id);
+
+    if (at < call->routes->count && !(tally->well & 1u << at))
+        return false;
+    for (uint32_t mask = tally->well; mask; mask &= mask - 1) {
+        const struct heartbeat_request *part = &call->shares[first_part(mask)]->as.heartbeat;
+
+        if (at < call->routes->count && at != first_part(mask))
+            continue;
+        if (!has_lost(part, id, token)) {
+            if (has_id(part->task_ids, part->count, id))
+                hint_put(call->routes, id, first_part(mask));
+            return false;
+        }
+    }
+    return at < call->routes->count || tally->others == 0;
+}
+
+static int merge_lost(struct call *call, const struct tally *tally)
+{
+    struct heartbeat_request *request = (struct heartbeat_request *)call->request;
+
+    request->lost = arena_alloc_array(request->base.arena, request->count + 1,
+                                      sizeof *request->lost);
+    request->lost_tokens = arena_alloc_array(request->base.arena, request->count + 1,
+                                             sizeof *request->lost_tokens);
+    if (!request->lost || !request->lost_tokens)
+        return no_memory(&request->base.err);
+    for (uint32_t i = 0; request->task_ids && i < request->count; i++) {
+        if (!is_lost(call, tally, &request->task_ids[i], request->lease_tokens[i]))
+            continue;
+        request->lost_tokens[request->lost_count] = request->lease_tokens[i];
+        request->lost[request->lost_count++] = request->task_ids[i];
+    }
+    return 0;
+}
+
+static int merge_orders(struct call *call, const struct tally *tally)
+{
+    struct heartbeat_request *request = (struct heartbeat_request *)call->request;
+    uint32_t cancel = 0, pause = 0;
+
+    for (uint32_t mask = tally->well; mask; mask &= mask - 1) {
+        cancel += call->shares[first_part(mask)]->as.heartbeat.cancel_count;
+        pause += call->shares[first_part(mask)]->as.heartbeat.pause_count;
+    }
+    request->cancel = arena_alloc_array(request->base.arena, cancel, sizeof *request->cancel);
+    request->pause = arena_alloc_array(request->base.arena, pause, sizeof *request->pause);
+    if (!request->cancel || !request->pause)
+        return no_memory(&request->base.err);
+    for (uint32_t mask = tally->well; mask; mask &= mask - 1) {
+        const struct heartbeat_request *part = &call->shares[first_part(mask)]->as.heartbeat;
+
+        for (uint32_t i = 0; i < part->cancel_count; i++)
+            request->cancel[request->cancel_count++] = part->cancel[i];
+        for (uint32_t i = 0; i < part->pause_count; i++)
+            request->pause[request->pause_count++] = part->pause[i];
+    }
+    return 0;
+}
+
+/* A part that does not know the worker has lost it, or came back just now: it shall register
+ * again, which is told to all. */
+void merge_heartbeats(struct call *call)
+{
+    struct heartbeat_request *request = (struct heartbeat_request *)call->request;
+    struct tally tally = tally_of(call);
+
+    request->cancel_count = request->pause_count = request->lost_count = 0;
+    if (tally.not_found)
+        request->base.err = *tally.not_found;
+    else if (!tally.well)
+        request->base.err = *tally.err;
+    else if (merge_lost(call, &tally) == 0)
+        merge_orders(call, &tally);
+    call_answer(call);
+}

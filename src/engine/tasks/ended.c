@@ -1,0 +1,282 @@
+/* After tasks have ended: their dependents are decided, their parents told, their callbacks put
+ * into the outbox; all in the transaction in which they ended. */
+#include "engine/engine_int.h"
+
+#include "base/fault.h"
+#include "core/render.h"
+
+#define CALLBACK_EXPIRES_US (INT64_C(24) * 3600 * CLOCK_SECOND_US)
+
+int batch_let_go_on(struct batch *batch, struct task *task, struct err *err)
+{
+    const char *state;
+    enum status to;
+
+    if (batch_waiting_status(batch, task, &to, &state, err) < 0)
+        return -(int)err->code;
+    return to == STATUS_BLOCKED ? 0 : batch_move(batch, task, to, MOVE_RELEASE_DEPENDENCY, state,
+                                                 ACTOR_LEADER, STR_NONE, err);
+}
+
+static int decide_dependent(struct batch *batch, const struct dependent *dependent,
+                            const struct uuid *parent_id, enum status parent_status,
+                            struct err *err)
+{
+    struct culprit culprit = {.status = STATUS_NONE};
+    struct task *task;
+    enum status to;
+
+    if (batch_task(batch, &dependent->task_id, &task, err) < 0)
+        return -(int)err->code;
+    if (!task || task->open_dependencies <= 0)
+        return 0; /* removed, or decided before: a retried parent does not decide twice */
+    task->open_dependencies--;
+    if (!dependency_met(dependent->kind, parent_status)) {
+        task->unsatisfied = true;
+        culprit = (struct culprit){*parent_id, parent_status, dependent->kind};
+    }
+    if (batch_owe(batch, task, err) < 0)
+        return -(int)err->code;
+    FAULT_POINT("ended.dependent");
+    if (task->status != STATUS_BLOCKED)
+        return 0;
+    to = task->unsatisfied ? outcome_unsatisfied(task->spec.on_unsatisfied) : STATUS_PENDING;
+    if (to == STATUS_PENDING)
+        return batch_let_go_on(batch, task, err);
+    if (culprit.status == STATUS_NONE && unsatisfied_find(batch, task, &culprit, err) < 0)
+        return -(int)err->code; /* one that ended before, while it was paused */
+    return unsatisfied_end(batch, task, to, &culprit, err);
+}
+
+/* What becomes of a dependent whose parent ended, or (STATUS_NONE) is to run again: then what was
+ * decided stays so, and where it waits for others still it is noted that this parent's next end
+ * says nothing. *note: to be noted, or (an end) taken back. */
+static int decide(struct batch *batch, const struct dependent *dependent,
+                  const struct uuid *parent_id, enum status parent_status, bool *note,
+                  struct err *err)
+{
+    struct task *task;
+
+    *note = parent_status != STATUS_NONE && dependent->decided;
+    if (*note)
+        return 0;
+    if (parent_status != STATUS_NONE)
+        return decide_dependent(batch, dependent, parent_id, parent_status, err);
+    if (batch_task(batch, &dependent->task_id, &task, err) < 0)
+        return -(int)err->code;
+    if (!task || status_ended(task->status) || task->open_dependencies <= 0)
+        return 0;
+    *note = true;
+    return batch_owe(batch, task, err);
+}
+
+/* One page of dependents. */
+static int decide_page(struct batch *batch, const struct dependent *dependents, uint32_t count,
+                       const struct uuid *parent_id, enum status status, struct arena *page,
+                       struct err *err)
+{
+    struct uuid *noted = arena_alloc_array(page, count + 1, sizeof *noted);
+    uint32_t noted_count = 0;
+
+    if (!noted)
+        return err_set(err, ERR_MEMORY, "out of memory for dependents");
+    for (uint32_t i = 0; i < count; i++) {
+        bool note;
+
+        if (decide(batch, &dependents[i], parent_id, status, &note, err) < 0)
+            return -(int)err->code;
+        if (note)
+            noted[noted_count++] = dependents[i].task_id;
+    }
+    if (noted_count == 0)
+        return 0;
+    batch->wrote = true;
+    return batch->store->verbs->dependents_decide(batch->store, parent_id, noted, noted_count,
+                                                  status == STATUS_NONE, err);
+}
+
+static int prefetch_dependents(struct batch *batch, const struct dependent *dependents,
+                               uint32_t count, struct err *err)
+{
+    struct uuid *ids;
+
+    if (!batch->store->shared || count == 0)
+        return 0;
+    ids = arena_alloc_array(&batch->arena, count, sizeof *ids);
+    if (!ids)
+        return err_set(err, ERR_MEMORY, "out of memory for dependents");
+    for (uint32_t i = 0; i < count; i++)
+        ids[i] = dependents[i].task_id;
+    return batch_prefetch(batch, ids, count, err);
+}
+
+static int tell_dependents(struct batch *batch, const struct uuid *id, enum status status,
+                           struct err *err)
+{
+    struct uuid after = {{0}};
+    struct dependent *dependents;
+    uint32_t count;
+    int rc;
+
+    do {
+        struct arena page = ARENA_INIT(0); /* not the batch's: thousands may end in it */
+
+        rc = batch->store->verbs->dependents_find(batch->store, id, &after,
+                                                  BOUND_DEPENDENTS_STEP, &page, &dependents,
+                                                  &count, err);
+        if (rc == 0)
+            rc = prefetch_dependents(batch, dependents, count, err);
+        if (rc == 0 && count > 0) {
+            rc = decide_page(batch, dependents, count, id, status, &page, err);
+            after = dependents[count - 1].task_id;
+        }
+        arena_deinit(&page);
+        if (SEEDED_BUG("dependents_beyond_one_page_lost"))
+            break;
+    } while (rc == 0 && count == BOUND_DEPENDENTS_STEP);
+    return rc;
+}
+
+static int tell_parent(struct batch *batch, const struct task *task, struct err *err)
+{
+    struct task *parent;
+    const char *state;
+    enum status to;
+
+    if (uuid_is_nil(&task->spec.parent_id))
+        return 0;
+    if (batch_task(batch, &task->spec.parent_id, &parent, err) < 0)
+        return -(int)err->code;
+    if (!parent || parent->open_children <= 0)
+        return 0;
+    parent->open_children--;
+    if (batch_owe(batch, parent, err) < 0)
+        return -(int)err->code;
+    FAULT_POINT("ended.parent");
+    if (parent->status != STATUS_BLOCKED || !parent->waits_children ||
+        parent->open_children > SEEDED_BUG("parent_released_early") ||
+        parent->open_dependencies > 0)
+        return 0;
+    to = outcome_waiting_status(parent, batch->now_us); /* it may have asked for a delay as well */
+    state = to == STATUS_DELAYED ? "Queued" : "Children ended";
+    if (to == STATUS_BLOCKED)
+        to = STATUS_PENDING; /* only a seeded bug lets it go while a child is open */
+    return batch_move(batch, parent, to, MOVE_RELEASE_DEPENDENCY, state, ACTOR_LEADER, STR_NONE,
+                      err);
+}
+
+/* The task as the API would show it now; payload and data are read for it. */
+static int write_callback(struct batch *batch, struct task *task, struct err *err)
+{
+    struct buf body = BUF_INIT(8 * 1024 * 1024);
+    struct task *whole = NULL;
+    struct outbox_message message = {.id = uuid7_new(&batch->queue->ids, batch->now_us),
+                                     .kind = STR("webhook"),
+                                     .target = task->spec.callback_url,
+                                     .task_id = task->id,
+                                     .next_at_us = batch->now_us,
+                                     .expires_at_us = batch->now_us + CALLBACK_EXPIRES_US,
+                                     .created_at_us = batch->now_us};
+    int rc = batch_flush(batch, err);
+
+    if (rc == 0)
+        rc = batch->store->verbs->tasks_load(batch->store, &task->id, 1, LOAD_ALL, &batch->arena,
+                                             &whole, err);
+    if (rc == 0 && whole) {
+        char space[TRACE_PARENT_BYTES + 1];
+        struct render_extra extra = {
+            .traceparent = trace_hand_on(whole, batch->queue->settings, space)};
+
+        render_task(&body, whole, &extra);
+        message.body = buf_view(&body);
+        rc = body.failed ? err_set(err, ERR_MEMORY, "out of memory for a callback; try again")
+                         : batch->store->verbs->outbox_insert(batch->store, &message, 1, err);
+        batch->outbox = true;
+        FAULT_POINT("ended.callback");
+    }
+    buf_deinit(&body);
+    return rc;
+}
+
+/* Escalation of a dead letter: a note goes to the queue's dead-letter queue, once per task. */
+static int escalate(struct batch *batch, struct task *task, struct err *err)
+{
+    struct queue_state *state = limits_queue(batch->queue, task->spec.queue);
+    struct str target = state ? state->row.rule.dead_letter_queue : STR_NONE;
+    struct task_input input;
+    struct task *made;
+    bool duplicate, differs;
+    char id[UUID_TEXT_BYTES];
+
+    if (task->status != STATUS_DEAD_LETTER || !target.data || str_eq(target, task->spec.queue))
+        return 0;
+    uuid_format(&task->id, id);
+    spec_init(&input);
+    input.spec.type = task->spec.type;
+    input.spec.queue = target;
+    input.spec.payload = batch_text(batch, "{\"dead_letter\":\"%s\"}", id);
+    input.spec.correlation_id = task->spec.correlation_id;
+    inherit_trace(batch, task, &batch->arena, &input.spec);
+    input.spec.idempotency_key = batch_text(batch, SPEC_OWN_KEYS "dead_letter:%s:%lld",
+                                            id, (long long)task->attempts);
+    if (enqueue_tasks(batch, &input, 1, ACTOR_LEADER, NULL, &batch->arena, &made, &duplicate,
+                      &differs, err) == 0)
+        return 0;
+    if (err_http_status(err->code) >= 500)
+        return -(int)err->code;
+    LOG(batch->queue->log, LOG_WARN, "dead_letter.not_escalated", KC("task", id),
+        KS("correlation_id", task->spec.correlation_id), KC("reason", err->text));
+    err->code = ERR_NONE; /* the end itself stands */
+    return 0;
+}
+
+/* An ended task is about to run again. Those that still wait for others do not wait for it again,
+ * and its next end is not taken for that of another parent; with its parent it counts as open. */
+int batch_reopen(struct batch *batch, const struct task *task, struct err *err)
+{
+    struct task *parent;
+
+    if (task_has_dependents(batch, task) &&
+        tell_dependents(batch, &task->id, STATUS_NONE, err) < 0)
+        return -(int)err->code;
+    if (uuid_is_nil(&task->spec.parent_id))
+        return 0;
+    if (batch_task(batch, &task->spec.parent_id, &parent, err) < 0)
+        return -(int)err->code;
+    if (!parent)
+        return 0;
+    parent->open_children++;
+    return batch_owe(batch, parent, err);
+}
+
+/* Everybody is told of an end once, however often a batch settles (V6). Whoever is about to read
+ * what parents ended as, or to undo an end, settles first. */
+int batch_settle(struct batch *batch, struct err *err)
+{
+    if (SEEDED_BUG("end_told_twice"))
+        batch->settled_count = 0;
+    if (batch->runs_ended && runs_prepare(batch, err) < 0)
+        return -(int)err->code;
+    while (batch->settled_count < batch->ended_count) { /* grows while dependents end */
+        struct task *task = batch->ended[batch->settled_count++];
+
+        if (!status_ended(task->status))
+            continue; /* removed in the same batch */
+        if (task_has_dependents(batch, task) && !SEEDED_BUG("end_not_told") &&
+            tell_dependents(batch, &task->id, task->status, err) < 0)
+            return -(int)err->code;
+        if (tell_parent(batch, task, err) < 0)
+            return -(int)err->code;
+        if ((task->spec.unique_until == UNIQUE_ENDED || SEEDED_BUG("key_freed_early")) &&
+            (task->spec.idempotency_key.data || task->spec.input_hash.data) &&
+            batch->store->verbs->uniques_drop(batch->store, task, false, err) < 0)
+            return -(int)err->code;
+        if (escalate(batch, task, err) < 0)
+            return -(int)err->code;
+        if (!uuid_is_nil(&task->spec.job_id) && run_ended(batch, task, err) < 0)
+            return -(int)err->code;
+        if (task->spec.callback_url.data && write_callback(batch, task, err) < 0)
+            return -(int)err->code;
+    }
+    return 0;
+}

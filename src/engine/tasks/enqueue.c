@@ -1,0 +1,553 @@
+/* Enqueue: a request is one unit, all of its tasks or none. Everything that can refuse it is looked
+ * at before anything is put into the batch. */
+#include "engine/engine_int.h"
+
+#include "base/fault.h"
+#include "base/json.h"
+#include "core/plan/job.h"
+
+#include <stdio.h>
+
+/* What one call of enqueue_tasks works on. */
+struct plan {
+    struct batch *batch;
+    struct task_input *inputs;
+    uint32_t count;
+    enum actor actor;
+    struct task *parent;
+    struct arena *arena;
+    struct task **tasks;
+    bool *duplicate;
+    bool *differs;
+    struct err *err;
+    struct culprit culprit; /* of the task that is placed: the parent that ended otherwise */
+};
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "out of memory for the tasks; try again");
+}
+
+/* Found ones stay in the batch. Those of a fork whose original had begun are done with: retention
+ * may have removed them. */
+static int check_parents_of(struct plan *plan, struct task_input *input)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t d = 0; d < input->depends_on_count; d++) {
+        struct input_dependency *dependency = &input->depends_on[d];
+        struct task *parent = NULL;
+        char id[UUID_TEXT_BYTES];
+
+        if (!dependency->ref.data &&
+            batch_task(plan->batch, &dependency->task_id, &parent, plan->err) < 0)
+            return -(int)plan->err->code;
+        if (dependency->ref.data || parent) {
+            input->depends_on[kept++] = *dependency;
+            continue;
+        }
+        if (input->had_begun)
+            continue;
+        uuid_format(&dependency->task_id, id);
+        return err_set_field(plan->err, ERR_INVALID, "depends_on",
+                             "there is no task %s to depend on%s", id,
+                             plan->batch->queue->config.lives_here
+                                 ? " in the store of this queue" : "");
+    }
+    input->depends_on_count = kept;
+    return 0;
+}
+
+/* Every named parent must be there. */
+static int check_parents(struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->count; i++)
+        if (check_parents_of(plan, &plan->inputs[i]) < 0)
+            return -(int)plan->err->code;
+    return 0;
+}
+
+/* What a plain task leaves out it gets of its category, also of one that is not active. */
+static int take_category(struct plan *plan, struct task_input *input)
+{
+    struct category_state *category;
+
+    if (categories_find(plan->batch, input->category, &category, plan->err) < 0)
+        return -(int)plan->err->code;
+    if (!category)
+        return err_set_field(plan->err, ERR_INVALID, "category", "there is no category '" STR_FMT
+                             "'%s", STR_ARG(input->category),
+                             catalog_here(plan->batch->queue)
+                                 ? "" : " in the store of this queue");
+    category_fill(&category->row, &category->rules, plan->batch->queue->settings, input);
+    input->spec.category_id = category->row.id;
+    input->spec.queue = arena_str(plan->arena, input->spec.queue); /* outlives the category */
+    return input->spec.queue.data ? 0 : no_memory(plan->err);
+}
+
+/* There must be room for those that are not there yet. They come into being with their first task
+ * (make_queues): what is refused leaves nothing behind. */
+static int check_queues(struct plan *plan)
+{
+    struct map fresh = MAP_INIT;
+    int rc = 0;
+
+    for (uint32_t i = 0; i < plan->count && rc == 0; i++) {
+        struct str queue = plan->inputs[i].spec.queue;
+
+        if ((i > 0 && str_eq(queue, plan->inputs[i - 1].spec.queue)) ||
+            limits_queue(plan->batch->queue, queue))
+            continue;
+        if (map_put(&fresh, queue, plan) < 0)
+            rc = no_memory(plan->err);
+        else
+            rc = limits_queue_room(plan->batch, map_count(&fresh), plan->err);
+    }
+    map_deinit(&fresh);
+    return rc;
+}
+
+static int check_places(struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->count; i++) {
+        if (plan->inputs[i].category.data && take_category(plan, &plan->inputs[i]) < 0)
+            return -(int)plan->err->code;
+        if (i > 0 && str_eq(plan->inputs[i].spec.queue, plan->inputs[i - 1].spec.queue))
+            continue;
+        if (!lives_here(plan->batch->queue, plan->inputs[i].spec.queue))
+            return err_set_field(plan->err, ERR_INVALID, "queue", "the queue '" STR_FMT "' lives "
+                                 "in another store; one step cannot be taken in two of them",
+                                 STR_ARG(plan->inputs[i].spec.queue));
+    }
+    return check_queues(plan);
+}
+
+static int make_queues(struct plan *plan)
+{
+    for (uint32_t i = 0; i < plan->count; i++) {
+        struct queue_state *state;
+
+        if (!plan->duplicate[i] &&
+            limits_queue_make(plan->batch, plan->inputs[i].spec.queue, &state, plan->err) < 0)
+            return -(int)plan->err->code;
+    }
+    return 0;
+}
+
+/* An array with refs is a workflow; without a name of its own it gets one. */
+static int name_workflow(struct plan *plan)
+{
+    struct str name = STR_NONE;
+
+    for (uint32_t i = 0; i < plan->count && !name.data; i++) {
+        struct uuid id;
+        char text[UUID_TEXT_BYTES];
+
+        for (uint32_t d = 0; d < plan->inputs[i].depends_on_count && !name.data; d++) {
+            if (!plan->inputs[i].depends_on[d].ref.data)
+                continue;
+            id = uuid7_new(&plan->batch->queue->ids, plan->batch->now_us);
+            uuid_format(&id, text);
+            name = arena_str(plan->arena, str_of(text));
+            if (!name.data)
+                return no_memory(plan->err);
+        }
+    }
+    for (uint32_t i = 0; i < plan->count && name.data; i++)
+        if (!plan->inputs[i].spec.workflow_id.data)
+            plan->inputs[i].spec.workflow_id = name;
+    return 0;
+}
+
+/* A child belongs under the attempt that made it. */
+void inherit_trace(const struct batch *batch, const struct task *parent, struct arena *arena,
+                   struct task_spec *spec)
+{
+    char space[TRACE_PARENT_BYTES + 1];
+
+    if (spec->traceparent.data)
+        return;
+    spec->traceparent =
+        arena_str(arena, trace_hand_on(parent, batch->queue->settings, space));
+    spec->tracestate = spec->traceparent.data ? parent->spec.tracestate : STR_NONE;
+}
+
+/* A run's task got its id before. */
+static struct task *make_task(struct plan *plan, struct task_input *input,
+                              const struct run_wish *wish)
+{
+    struct batch *batch = plan->batch;
+    struct task *task = arena_alloc(plan->arena, sizeof *task);
+
+    if (!task)
+        return NULL;
+    task->spec = input->spec;
+    task->spec.namespace_name = batch->queue->config.namespace_name;
+    task->spec.created_at_us = batch->now_us;
+    if (plan->parent) {
+        task->spec.parent_id = plan->parent->id;
+        if (!task->spec.correlation_id.data)
+            task->spec.correlation_id = plan->parent->spec.correlation_id;
+        if (!task->spec.workflow_id.data)
+            task->spec.workflow_id = plan->parent->spec.workflow_id;
+        inherit_trace(batch, plan->parent, plan->arena, &task->spec);
+    }
+    task->has_spec = true;
+    task->has_data = true;
+    task->key = wish ? wish->key : batch->store->verbs->task_key_next(batch->store);
+    task->id = wish ? wish->id
+                    : uuid7_new_keyed(&batch->queue->ids, batch->now_us, task->key);
+    task->state = STR("Queued");
+    task->data = input->data;
+    task->metadata = input->metadata;
+    task->priority = input->priority;
+    task->updated_at_us = batch->now_us;
+    if (input->delay_ms > 0) {
+        task->scheduled_at_us = batch->now_us + input->delay_ms * CLOCK_MS_US;
+    } else if (input->spec.run_at_us) {
+        task->scheduled_at_us = input->spec.run_at_us;
+        task->by_wall = true;
+    }
+    return task;
+}
+
+static bool same_payload(struct str a, struct str b)
+{
+    struct buf left = BUF_INIT(4 * BOUND_PAYLOAD_BYTES);
+    struct buf right = BUF_INIT(4 * BOUND_PAYLOAD_BYTES);
+    bool same;
+
+    a = a.data ? a : STR("null");
+    b = b.data ? b : STR("null");
+    if (str_eq(a, b))
+        return true;
+    same = json_canonical(a, &left, NULL) == 0 && json_canonical(b, &right, NULL) == 0 &&
+           str_eq(buf_view(&left), buf_view(&right));
+    buf_deinit(&left);
+    buf_deinit(&right);
+    return same;
+}
+
+/* The first task with the key, whole and in this call's own memory: among the tasks of this very
+ * call, or stored; one that is still owed to the store is written first. */
+static int find_owner(struct plan *plan, struct unique *unique, uint32_t before,
+                      struct task **owner)
+{
+    struct batch *batch = plan->batch;
+
+    for (uint32_t i = 0; i < before && uuid_is_nil(&unique->owner); i++) {
+        if (plan->tasks[i]->key != unique->task_key)
+            continue;
+        *owner = plan->tasks[i];
+        return 0;
+    }
+    if (batch_flush(batch, plan->err) < 0 ||
+        batch->store->verbs->uniques_reserve(batch->store, unique, 1, plan->err) < 0 ||
+        batch->store->verbs->tasks_load(batch->store, &unique->owner, 1, LOAD_ALL, plan->arena,
+                                        owner, plan->err) < 0)
+        return -(int)plan->err->code;
+    return *owner ? 0 : err_set(plan->err, ERR_INTERNAL, "a key names a task that is not there; "
+                                                         "run verify");
+}
+
+static int reserve(struct plan *plan, uint32_t at)
+{
+    struct batch *batch = plan->batch;
+    struct task *task = plan->tasks[at];
+    bool by_key = task->spec.idempotency_key.data != NULL;
+    struct unique unique = {.kind = by_key ? UNIQUE_KEY : UNIQUE_HASH,
+                            .namespace_name = task->spec.namespace_name,
+                            .type = task->spec.type,
+                            .value = by_key ? task->spec.idempotency_key : task->spec.input_hash,
+                            .task_key = task->key};
+    struct task *owner = NULL;
+
+    if (!unique.value.data)
+        return 0;
+    if (batch->store->verbs->uniques_reserve(batch->store, &unique, 1, plan->err) < 0)
+        return -(int)plan->err->code;
+    batch->wrote = true;
+    if (unique.task_key == task->key)
+        return 0;
+    if (find_owner(plan, &unique, at, &owner) < 0 || !owner)
+        return -(int)plan->err->code;
+    plan->duplicate[at] = true;
+    plan->differs[at] = !same_payload(owner->spec.payload, task->spec.payload);
+    plan->tasks[at] = owner;
+    return 0;
+}
+
+static int reserve_external(struct plan *plan, uint32_t at)
+{
+    struct batch *batch = plan->batch;
+    struct task *task = plan->tasks[at];
+    struct unique unique = {.kind = UNIQUE_EXTERNAL,
+                            .namespace_name = task->spec.namespace_name,
+                            .type = STR(""),
+                            .value = task->spec.external_id,
+                            .task_key = task->key};
+
+    if (!unique.value.data || plan->duplicate[at])
+        return 0;
+    if (batch->store->verbs->uniques_reserve(batch->store, &unique, 1, plan->err) < 0)
+        return -(int)plan->err->code;
+    batch->wrote = true;
+    if (unique.task_key == task->key)
+        return 0;
+    return err_set_field(plan->err, ERR_CONFLICT, "external_id",
+                         "there is already a task with this external_id");
+}
+
+/* Refused after some keys were reserved: they are free again. */
+static int give_back(struct plan *plan, uint32_t count)
+{
+    struct err err = *plan->err;
+
+    if (SEEDED_BUG("refused_array_keeps_keys"))
+        return -(int)err.code;
+    for (uint32_t i = 0; i < count; i++)
+        if (!plan->duplicate[i] &&
+            plan->batch->store->verbs->uniques_drop(plan->batch->store, plan->tasks[i], true,
+                                                    plan->err) < 0)
+            return -(int)plan->err->code;
+    *plan->err = err;
+    return -(int)err.code;
+}
+
+static struct uuid parent_of(const struct plan *plan, const struct input_dependency *dependency)
+{
+    return dependency->ref.data ? plan->tasks[dependency->element]->id : dependency->task_id;
+}
+
+/* Elements that turned out to be duplicates may have made two parents one, or a task its own
+ * parent. Twice the same parent in the same way counts once. */
+static int merge_parents(struct plan *plan, uint32_t at)
+{
+    struct task_input *input = &plan->inputs[at];
+    uint32_t kept = 0;
+
+    for (uint32_t d = 0; d < input->depends_on_count; d++) {
+        struct uuid id = parent_of(plan, &input->depends_on[d]);
+        uint32_t same = 0;
+
+        if (uuid_eq(&id, &plan->tasks[at]->id))
+            return err_set_field(plan->err, ERR_INVALID, "depends_on", "element %u depends on "
+                                 "itself: the element it names is a duplicate of it", at);
+        for (; same < kept; same++) {
+            struct uuid other = parent_of(plan, &input->depends_on[same]);
+
+            if (uuid_eq(&id, &other))
+                break;
+        }
+        if (same == kept)
+            input->depends_on[kept++] = input->depends_on[d];
+        else if (input->depends_on[same].kind != input->depends_on[d].kind)
+            return err_set_field(plan->err, ERR_INVALID, "depends_on", "element %u names one task "
+                                 "twice with different types, because of a duplicate", at);
+    }
+    input->depends_on_count = kept;
+    return 0;
+}
+
+/* Only where there is a duplicate; refuses before anything was added. */
+static int merge_all_parents(struct plan *plan)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < plan->count && !any; i++)
+        any = plan->duplicate[i];
+    for (uint32_t i = 0; any && i < plan->count; i++)
+        if (!plan->duplicate[i] && merge_parents(plan, i) < 0)
+            return -(int)plan->err->code;
+    return 0;
+}
+
+/* Parents know that somebody depends on them. Written also when they knew it already: the end of
+ * one on another node and this must not miss each other, so one of the two is tried again. */
+static int note_dependent(struct plan *plan, const struct input_dependency *dependency,
+                          struct task *parent)
+{
+    if (!plan->batch->store->shared)
+        return 0;
+    if (!parent && dependency->ref.data) /* comes later in the same array */
+        plan->tasks[dependency->element]->has_dependents = true;
+    if (!parent)
+        return 0;
+    parent->has_dependents = true;
+    return batch_owe(plan->batch, parent, plan->err);
+}
+
+/* Decides by the parents: how many are open, whether one ended otherwise than required. Ends of
+ * this batch are settled before, so that none is told to a task that has already seen it. */
+static int link_parents(struct plan *plan, struct task *task, const struct task_input *input)
+{
+    struct batch *batch = plan->batch;
+    struct task_dependency *rows;
+
+    if (input->depends_on_count == 0)
+        return 0;
+    rows = arena_alloc_array(&batch->arena, input->depends_on_count, sizeof *rows);
+    if (!rows)
+        return no_memory(plan->err);
+    if (batch_settle(batch, plan->err) < 0)
+        return -(int)plan->err->code;
+    for (uint32_t d = 0; d < input->depends_on_count; d++) {
+        const struct input_dependency *dependency = &input->depends_on[d];
+        struct uuid id = parent_of(plan, dependency);
+        struct task *parent;
+
+        if (batch_task(batch, &id, &parent, plan->err) < 0)
+            return -(int)plan->err->code;
+        rows[d] = (struct task_dependency){.task_id = id, .kind = dependency->kind};
+        if (note_dependent(plan, dependency, parent) < 0)
+            return -(int)plan->err->code;
+        if (parent == NULL || !status_ended(parent->status))
+            task->open_dependencies++;
+        else if (!dependency_met(dependency->kind, parent->status)) {
+            task->unsatisfied = true;
+            plan->culprit = (struct culprit){id, parent->status, dependency->kind};
+        }
+    }
+    batch->queue->any_dependencies = task->has_dependencies = true;
+    return batch->store->verbs->dependencies_insert(batch->store, &task->id, rows,
+                                                    input->depends_on_count, plan->err);
+}
+
+/* Of the first event, where it is told by one. */
+static struct str opening_detail(const struct plan *plan, uint32_t at)
+{
+    const struct task_input *input = &plan->inputs[at];
+    const struct task *task = plan->tasks[at];
+
+    if (task->opening_told)
+        return STR_NONE;
+    if (!uuid_is_nil(&input->forked_from))
+        return forked_detail(plan->batch, input);
+    return batch_text(plan->batch, "{\"priority\":%lld,\"payload_bytes\":%zu,"
+                      "\"dependencies\":%u}", (long long)task->priority, task->spec.payload.len,
+                      input->depends_on_count);
+}
+
+static int add_task(struct plan *plan, uint32_t at)
+{
+    struct batch *batch = plan->batch;
+    struct task *task = plan->tasks[at];
+    enum status to = STATUS_BLOCKED;
+    const char *state = "Queued";
+    bool is_fork = !uuid_is_nil(&plan->inputs[at].forked_from);
+
+    if (link_parents(plan, task, &plan->inputs[at]) < 0 || batch_add(batch, task, plan->err) < 0)
+        return -(int)plan->err->code;
+    if (plan->parent) { /* before it can end: its end takes one off again */
+        plan->parent->open_children++;
+        if (batch_owe(batch, plan->parent, plan->err) < 0)
+            return -(int)plan->err->code;
+    }
+    if (!task->unsatisfied && batch_waiting_status(batch, task, &to, &state, plan->err) < 0)
+        return -(int)plan->err->code;
+    task->opening_told = to == STATUS_PENDING && plan->actor == ACTOR_API && !is_fork &&
+                         plan->inputs[at].depends_on_count == 0;
+    if (is_fork && to != STATUS_DELAYED)
+        state = "Forked";
+    if (batch_move(batch, task, to, MOVE_ENQUEUE, state, plan->actor, opening_detail(plan, at),
+                   plan->err) < 0)
+        return -(int)plan->err->code;
+    task->version = 1;
+    batch->queue->stats.enqueued_total++;
+    spans_enqueued(batch, task);
+    if (is_fork && forked_begin(batch, task, plan->inputs[at].checkpoint, plan->arena,
+                                plan->err) < 0)
+        return -(int)plan->err->code;
+    if (!task->unsatisfied)
+        return 0;
+    to = outcome_unsatisfied(task->spec.on_unsatisfied);
+    if (to == STATUS_PENDING)
+        return batch_let_go_on(batch, task, plan->err);
+    return unsatisfied_end(batch, task, to, &plan->culprit, plan->err);
+}
+
+int enqueue_check(struct batch *batch, struct task_input *input, struct err *err)
+{
+    struct plan plan = {.batch = batch, .inputs = input, .count = 1, .err = err};
+
+    return check_places(&plan);
+}
+
+/* The task of a run: it has no key and no parents, and its waits are those of its job. */
+int enqueue_run(struct batch *batch, struct task_input *input, const struct run_wish *wish,
+                uint32_t waits, struct arena *arena, struct task **out, struct err *err)
+{
+    struct plan plan = {.batch = batch, .inputs = input, .count = 1, .arena = arena, .err = err};
+    struct task *task = make_task(&plan, input, wish);
+    struct queue_state *queue;
+    const char *state;
+    enum status to;
+
+    if (!task)
+        return no_memory(err);
+    if (limits_queue_make(batch, input->spec.queue, &queue, err) < 0)
+        return -(int)err->code;
+    *out = task;
+    task->open_dependencies = waits;
+    if (batch_waiting_status(batch, task, &to, &state, err) < 0 ||
+        batch_add(batch, task, err) < 0 ||
+        batch_move(batch, task, to, MOVE_ENQUEUE,
+                   to == STATUS_BLOCKED && wish->state.data ? wish->state.data : state,
+                   wish->actor, wish->detail, err) < 0)
+        return -(int)err->code;
+    task->version = 1;
+    batch->queue->stats.enqueued_total++;
+    spans_enqueued(batch, task);
+    return 0;
+}
+
+int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count,
+                  enum actor actor, struct task *parent, struct arena *arena, struct task **tasks,
+                  bool *duplicate, bool *differs, struct err *err)
+{
+    struct plan plan = {batch, inputs,    count,   actor, parent, arena,
+                        tasks, duplicate, differs, err,   {.status = STATUS_NONE}};
+
+    if (check_parents(&plan) < 0 || check_places(&plan) < 0 || name_workflow(&plan) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count; i++) {
+        duplicate[i] = differs[i] = false;
+        tasks[i] = make_task(&plan, &inputs[i], NULL);
+        if (!tasks[i])
+            return no_memory(err);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        if (reserve(&plan, i) < 0)
+            return -(int)err->code;
+        if (reserve_external(&plan, i) < 0)
+            return err->code == ERR_CONFLICT ? give_back(&plan, i + 1) : -(int)err->code;
+    }
+    if (merge_all_parents(&plan) < 0)
+        return give_back(&plan, count);
+    if (make_queues(&plan) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count; i++) {
+        if (duplicate[i]) {
+            batch->queue->stats.duplicates_total++;
+            continue;
+        }
+        if (add_task(&plan, i) < 0)
+            return -(int)err->code;
+        FAULT_POINT("enqueue.row");
+    }
+    return 0;
+}
+
+int enqueue_apply(struct batch *batch, struct enqueue_request *request)
+{
+    struct arena *arena = request->base.arena;
+
+    request->tasks = arena_alloc_array(arena, request->count, sizeof *request->tasks);
+    request->duplicate = arena_alloc_array(arena, request->count, sizeof *request->duplicate);
+    request->differs = arena_alloc_array(arena, request->count, sizeof *request->differs);
+    if (!request->tasks || !request->duplicate || !request->differs)
+        return no_memory(&request->base.err);
+    return enqueue_tasks(batch, request->inputs, request->count, request->actor, NULL, arena,
+                         request->tasks, request->duplicate, request->differs,
+                         &request->base.err);
+}

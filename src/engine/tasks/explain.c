@@ -1,0 +1,175 @@
+/* Why a task does not run: the facts of the queue that decide it, gathered in its own turn, where
+ * limits, workers and waiting claims are known. What they mean is decided by core/task/why.c.
+ * Nothing is changed here, and no row is locked. What blocked tasks wait for is in
+ * explain_blocked.c, whose fault that is at last in explain_chain.c. */
+#include "engine/engine_int.h"
+
+#define WORKERS_COUNTED_MAX 100 /* whose slots are counted; with more the answer would be slow */
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "there is not enough memory; try again");
+}
+
+/* ---- limits ---- */
+
+static int look_at_limit(struct batch *batch, struct queue_state *state, char kind,
+                         struct str name, int64_t concurrency, const struct rate_rule *rate,
+                         struct why_limit *limit, struct err *err)
+{
+    struct bucket bucket;
+    int64_t open_at_us;
+
+    limit->concurrency = concurrency;
+    limit->rate = *rate;
+    if (concurrency == 0 && rate->count == 0)
+        return 0;
+    if (limits_peek(batch, state, kind, name, rate, &limit->running, &bucket, err) < 0)
+        return -(int)err->code;
+    open_at_us = bucket_next_us(&bucket, rate, batch->now_us);
+    limit->open_at_us = open_at_us > batch->now_us ? open_at_us : 0;
+    return 0;
+}
+
+static int look_at_limits(struct batch *batch, struct queue_state *state, const struct task *task,
+                          struct why_facts *facts, struct err *err)
+{
+    const struct queue_rule *rule = &state->row.rule;
+    const struct type_limit *typed = limits_type_rule(state, task->spec.type);
+
+    if (look_at_limit(batch, state, 'q', STR_NONE, rule->concurrency, &rule->rate, &facts->queue,
+                      err) < 0)
+        return -(int)err->code;
+    if (typed && look_at_limit(batch, state, 't', task->spec.type, typed->concurrency,
+                               &typed->rate, &facts->type, err) < 0)
+        return -(int)err->code;
+    if (!task->spec.limit_key.data)
+        return 0;
+    return look_at_limit(batch, state, 'k', task->spec.limit_key, rule->key_concurrency,
+                         &rule->key_rate, &facts->key, err);
+}
+
+/* ---- workers ---- */
+
+/* Its slots, and how many are taken; one that does not say how many it has is never full. */
+static int count_slots(struct batch *batch, const struct worker_state *worker,
+                       struct task **tasks, struct why_facts *facts, struct err *err)
+{
+    int64_t slots = worker->row.pool_size;
+    struct arena page = ARENA_INIT(0);
+    uint32_t count = 0;
+    int rc;
+
+    if (slots <= 0 || slots > BOUND_CLAIM_MAX)
+        slots = BOUND_CLAIM_MAX;
+    rc = batch->store->verbs->held_find(batch->store, worker->row.id, 0, (uint32_t)slots, &page,
+                                        tasks, &count, err);
+    arena_deinit(&page);
+    facts->slots += slots;
+    facts->slots_taken += count;
+    return rc;
+}
+
+static int look_at_workers(struct batch *batch, const struct task *task, struct why_facts *facts,
+                           struct err *err)
+{
+    struct task **tasks = arena_alloc_array(&batch->arena, BOUND_CLAIM_MAX, sizeof *tasks);
+    struct worker_state *worker;
+    uint32_t cursor = 0;
+
+    if (!tasks)
+        return no_memory(err);
+    while ((worker = map_next(&batch->queue->workers, &cursor)) != NULL) {
+        if (worker->queues_count == 0 || worker->row.lease_until_us < batch->now_us)
+            continue; /* a node without a pool, or silent */
+        facts->workers_live++;
+        if (!workers_serve(worker, task->spec.queue))
+            continue;
+        facts->workers_queue++;
+        if (!workers_take(batch, worker, task->spec.queue, task->spec.type))
+            continue;
+        facts->workers_type++;
+        if (facts->workers_type <= WORKERS_COUNTED_MAX &&
+            count_slots(batch, worker, tasks, facts, err) < 0)
+            return -(int)err->code;
+    }
+    if (facts->workers_type > WORKERS_COUNTED_MAX)
+        facts->slots = facts->slots_taken = 0;
+    return 0;
+}
+
+/* A claim may name other queues and types than its worker registered. */
+static void look_at_claims(struct batch *batch, const struct task *task, struct why_facts *facts)
+{
+    for (struct request *at = batch->queue->claims_first; at && !facts->claim_waits;
+         at = at->next_waiting) {
+        const struct claim_request *claim = (const struct claim_request *)at;
+        const struct worker_state *worker = workers_get(batch->queue, claim->worker_id);
+
+        facts->claim_waits = worker && claim_wants(batch, claim, worker, task->spec.queue,
+                                                   task->spec.type);
+    }
+}
+
+/* ---- all of it ---- */
+
+static int look_at_queue(struct batch *batch, const struct task *task, struct why_facts *facts,
+                         struct err *err)
+{
+    struct queue_state *state = limits_queue(batch->queue, task->spec.queue);
+
+    facts->line = -1;
+    if (batch->store->shared && workers_follow(batch, err) < 0)
+        return -(int)err->code;
+    if (look_at_workers(batch, task, facts, err) < 0)
+        return -(int)err->code;
+    look_at_claims(batch, task, facts);
+    if (!state)
+        return 0;
+    facts->queue_paused_at_us = state->row.paused_at_us;
+    if (task->status != STATUS_PENDING)
+        return 0;
+    facts->line = batch->store->verbs->ready_count(batch->store,
+                                                   batch->queue->config.namespace_name,
+                                                   task->spec.queue);
+    if (!uuid_is_nil(&task->spec.category_id) &&
+        windows_look(batch, task, &facts->window_opens_us, err) < 0)
+        return -(int)err->code;
+    return look_at_limits(batch, state, task, facts, err);
+}
+
+static bool waits_for_its_turn(enum status status)
+{
+    return status == STATUS_PENDING || status == STATUS_DELAYED || status == STATUS_BLOCKED;
+}
+
+/* Of this task alone; its facts point to it. */
+int explain_task(struct batch *batch, struct task *task, struct arena *arena,
+                 struct why_facts *facts, struct err *err)
+{
+    *facts = (struct why_facts){.task = task, .now_us = batch->now_us, .wall_us = batch->wall_us};
+    facts->window_state = task->status == STATUS_DELAYED && str_is(task->state, WINDOWS_STATE);
+    if (!waits_for_its_turn(task->status))
+        return 0;
+    if (look_at_queue(batch, task, facts, err) < 0)
+        return -(int)err->code;
+    return task->status == STATUS_BLOCKED ? explain_blocked(batch, task, arena, facts, err) : 0;
+}
+
+int explain_apply(struct batch *batch, struct why_request *request)
+{
+    struct err *err = &request->base.err;
+    struct why_facts *facts = &request->facts;
+    struct task *task;
+
+    if (batch_settle(batch, err) < 0 || batch_flush(batch, err) < 0 ||
+        batch_task(batch, &request->task_id, &task, err) < 0)
+        return -(int)err->code;
+    if (!task)
+        return err_set(err, ERR_NOT_FOUND, "there is no task with this id");
+    if (explain_task(batch, task, request->base.arena, facts, err) < 0 ||
+        explain_chain(batch, request->base.arena, facts, err) < 0)
+        return -(int)err->code;
+    facts->task = task_copy(task, request->base.arena);
+    return facts->task && !request->base.arena->failed ? 0 : no_memory(err);
+}

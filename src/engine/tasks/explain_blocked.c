@@ -1,0 +1,163 @@
+/* What a blocked task waits for: other tasks, its children, other jobs (gates), or a slot of its
+ * own job. Facts only, for explain.c. */
+#include "engine/engine_int.h"
+
+#include "store/catalog_store.h"
+
+#define OUTPUTS_PAGE 50 /* relatives looked at together: results of ended ones come along */
+
+static int no_memory(struct err *err)
+{
+    return err_set(err, ERR_MEMORY, "there is not enough memory; try again");
+}
+
+/* ---- tasks ---- */
+
+static void note_task(struct why_facts *facts, const struct output *output, struct arena *arena)
+{
+    if (status_ended(output->status))
+        return;
+    facts->waits_for_total++;
+    if (facts->waits_for_count < WHY_NAMED_MAX)
+        facts->waits_for[facts->waits_for_count++] = (struct why_task){
+            .id = output->id, .ref = arena_str(arena, output->ref), .status = output->status};
+}
+
+/* A task has at most BOUND_DEPENDS_ON parents; of children no more are looked at. */
+static int find_tasks(struct batch *batch, const struct task *task, bool children,
+                      struct arena *arena, struct why_facts *facts, struct err *err)
+{
+    int64_t after = 0;
+    uint32_t count, seen = 0;
+
+    do {
+        struct arena page = ARENA_INIT(0);
+        struct output *outputs;
+        int rc = batch->store->verbs->outputs_find(batch->store, &task->id, children, after,
+                                                   OUTPUTS_PAGE, &page, &outputs, &count, err);
+
+        for (uint32_t i = 0; rc == 0 && i < count; i++) {
+            after = outputs[i].key;
+            note_task(facts, &outputs[i], arena);
+        }
+        if (rc == 0 && page.failed)
+            rc = no_memory(err);
+        arena_deinit(&page);
+        if (rc < 0)
+            return rc;
+        seen += count;
+    } while (count == OUTPUTS_PAGE && seen < BOUND_DEPENDS_ON);
+    return 0;
+}
+
+/* ---- jobs ---- */
+
+/* The id before it, so that a list behind that one begins with it. */
+static struct uuid id_before(const struct uuid *id)
+{
+    struct uuid before = *id;
+
+    for (size_t i = sizeof before.bytes; i > 0 && before.bytes[i - 1]-- == 0; i--)
+        ;
+    return before;
+}
+
+static int add_gate(struct batch *batch, const struct job_wait *wait, struct arena *arena,
+                    struct why_facts *facts, struct err *err)
+{
+    const struct batch_job *job;
+
+    if (facts->gates_count == WHY_NAMED_MAX)
+        return 0;
+    if (jobs_load(batch, &wait->depends_on_job_id, 1, false, err) < 0)
+        return -(int)err->code;
+    job = jobs_get(batch, &wait->depends_on_job_id);
+    facts->gates[facts->gates_count++] = (struct why_gate){
+        .job_id = wait->depends_on_job_id,
+        .name = arena_str(arena, job ? job->job->name : STR("")),
+        .kind = wait->kind};
+    return 0;
+}
+
+/* Does it wait for this job? Perhaps in two ways. */
+static int find_gates_of(struct batch *batch, const struct task *task, const struct uuid *job_id,
+                         struct arena *arena, struct why_facts *facts, struct err *err)
+{
+    struct job_wait after = {.task_id = id_before(&task->id),
+                             .depends_on_job_id = *job_id,
+                             .kind = DEPENDENCY_SUCCESS}; /* the last of the words */
+    struct job_wait *waits;
+    uint32_t count;
+
+    if (batch->store->verbs->catalog->waits_find(batch->store, job_id, &after, DEPENDENCY_COUNT,
+                                                 &batch->arena, &waits, &count, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count && uuid_eq(&waits[i].task_id, &task->id); i++)
+        if (add_gate(batch, &waits[i], arena, facts, err) < 0)
+            return -(int)err->code;
+    return 0;
+}
+
+static bool is_gate(const struct catalog_cache *cache, uint32_t at, const struct uuid *job_id)
+{
+    const struct job_dependency *edge = &cache->edges[at];
+
+    if (edge->mode != DEPENDENCY_GATE || !uuid_eq(&edge->job_id, job_id))
+        return false;
+    for (uint32_t i = 0; i < at; i++) /* the same job in another way: seen already */
+        if (cache->edges[i].mode == DEPENDENCY_GATE && uuid_eq(&cache->edges[i].job_id, job_id) &&
+            uuid_eq(&cache->edges[i].depends_on_job_id, &edge->depends_on_job_id))
+            return false;
+    return true;
+}
+
+static int find_slot(struct batch *batch, const struct task *task, struct why_facts *facts,
+                     struct err *err)
+{
+    static const struct uuid nil;
+    struct job_run *runs;
+    uint32_t count;
+
+    if (batch->store->verbs->catalog->runs_find(batch->store, &task->spec.job_id, &nil, &nil,
+                                                RUNS_PAGE, &batch->arena, &runs, &count, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count; i++) {
+        facts->job_going += !runs[i].waits_slot;
+        facts->waits_slot |= runs[i].waits_slot && uuid_eq(&runs[i].task_id, &task->id);
+    }
+    facts->waits_slot |= count == RUNS_PAGE && /* its own is behind the page */
+                         task->open_dependencies > facts->waits_for_total + facts->gates_count;
+    return 0;
+}
+
+static int find_jobs(struct batch *batch, const struct task *task, struct arena *arena,
+                     struct why_facts *facts, struct err *err)
+{
+    const struct catalog_cache *cache = &batch->queue->catalog;
+    const struct batch_job *own;
+
+    if (catalog_look(batch, err) < 0 || jobs_load(batch, &task->spec.job_id, 1, false, err) < 0)
+        return -(int)err->code;
+    own = jobs_get(batch, &task->spec.job_id);
+    facts->job_name = arena_str(arena, own ? own->job->name : STR(""));
+    facts->job_slots = own ? own->job->max_concurrent : 0;
+    for (uint32_t i = 0; i < cache->edges_count; i++)
+        if (is_gate(cache, i, &task->spec.job_id) &&
+            find_gates_of(batch, task, &cache->edges[i].depends_on_job_id, arena, facts, err) < 0)
+            return -(int)err->code;
+    return find_slot(batch, task, facts, err);
+}
+
+int explain_blocked(struct batch *batch, struct task *task, struct arena *arena,
+                    struct why_facts *facts, struct err *err)
+{
+    bool children = task->waits_children && task->open_children > 0;
+
+    if ((children || task_has_dependencies(batch, task)) &&
+        find_tasks(batch, task, children, arena, facts, err) < 0)
+        return -(int)err->code;
+    if (!uuid_is_nil(&task->spec.job_id) && catalog_here(batch->queue) &&
+        find_jobs(batch, task, arena, facts, err) < 0)
+        return -(int)err->code;
+    return arena->failed ? no_memory(err) : 0;
+}

@@ -1,0 +1,90 @@
+/* Whose fault it is at last: from a task that waits for others to the one at the root, which waits
+ * for none; from one that ended because of another to the one that was the first. Facts only, for
+ * explain.c. */
+#include "engine/engine_int.h"
+
+#include "base/json.h"
+
+/* Of several that it waits for, the one that is least likely to end by itself. */
+static int stuck_rank(enum status status)
+{
+    static const enum status order[] = {STATUS_CLAIMED, STATUS_RUNNING,  STATUS_RECOVERING,
+                                        STATUS_PENDING, STATUS_DELAYED,  STATUS_BLOCKED,
+                                        STATUS_ORPHANED, STATUS_PAUSED};
+    int rank = 0;
+
+    while (rank < (int)(sizeof order / sizeof *order) && order[rank] != status)
+        rank++;
+    return rank;
+}
+
+static bool waited_for(const struct why_facts *facts, struct uuid *id)
+{
+    const struct why_task *worst = NULL;
+
+    for (uint32_t i = 0; i < facts->waits_for_count; i++)
+        if (!worst || stuck_rank(facts->waits_for[i].status) > stuck_rank(worst->status))
+            worst = &facts->waits_for[i];
+    if (worst)
+        *id = worst->id;
+    return worst != NULL;
+}
+
+/* The task that is named by one that ended because of it. */
+static bool blamed(const struct task *task, struct uuid *id, struct arena *arena)
+{
+    struct str named = STR_NONE;
+
+    if (str_starts(task->error, STR("dependency_unsatisfied")) && task->error_details.data &&
+        json_kind(task->error_details) == JSON_OBJECT)
+        named = json_get(task->error_details, STR("task_id"));
+    return named.data && json_kind(named) == JSON_STRING &&
+           uuid_parse(json_string(named, arena), id);
+}
+
+static bool next_of(const struct why_facts *facts, struct uuid *id, struct arena *arena)
+{
+    if (status_ended(facts->task->status))
+        return blamed(facts->task, id, arena);
+    return facts->task->status == STATUS_BLOCKED && waited_for(facts, id);
+}
+
+static int tell_root(const struct why_facts *last, struct arena *arena, struct why_root *root,
+                     struct err *err)
+{
+    const struct task *task = last->task;
+    struct why why;
+
+    if (why_decide(last, arena, &why, err) < 0)
+        return -(int)err->code;
+    *root = (struct why_root){
+        .reason = why.reason,
+        .text = why.text,
+        .detail = why.detail,
+        .error = arena_str(arena, task->error.data ? task->error : task->last_error)};
+    return 0;
+}
+
+int explain_chain(struct batch *batch, struct arena *arena, struct why_facts *facts,
+                  struct err *err)
+{
+    struct why_facts hop = *facts;
+    struct uuid id;
+
+    while (next_of(&hop, &id, arena)) {
+        struct task *task;
+
+        if (facts->chain_count == WHY_CHAIN_MAX) {
+            facts->chain_goes_on = true;
+            return 0;
+        }
+        if (batch_task(batch, &id, &task, err) < 0)
+            return -(int)err->code;
+        if (!task) /* retention took it, or somebody deleted it */
+            return 0;
+        if (explain_task(batch, task, arena, &hop, err) < 0)
+            return -(int)err->code;
+        facts->chain[facts->chain_count++] = (struct why_task){.id = id, .status = task->status};
+    }
+    return facts->chain_count ? tell_root(&hop, arena, &facts->root, err) : 0;
+}

@@ -1,0 +1,211 @@
+/* How an attempt ends: completed, partial, to be continued, failed, given back. */
+#include "engine/engine_int.h"
+
+#include "base/fault.h"
+#include "base/json.h"
+
+void task_let_go(struct task *task)
+{
+    task->held = false;
+    task->unlisted = false;
+    task->lease_until_us = 0;
+    task->pause_requested = false;
+}
+
+/* A pause that was asked for holds also when the attempt ended before its worker could release. */
+int task_pause_if_asked(struct batch *batch, struct task *task, bool asked, struct err *err)
+{
+    if (!asked || !status_allows(task->status, STATUS_PAUSED, MOVE_PAUSE))
+        return 0;
+    return batch_move(batch, task, STATUS_PAUSED, MOVE_PAUSE, "Paused", ACTOR_LEADER,
+                      STR("{\"reason\":\"pause_requested\"}"), err);
+}
+
+/* {"reason":…,"error":…,"details":…} for the execution and error_details of the task. */
+static struct str error_json(struct batch *batch, const char *reason, struct str error,
+                             struct str details, struct str correlation_id)
+{
+    struct buf text = BUF_INIT(64 * 1024);
+    struct str copy;
+
+    buf_format(&text, "{\"reason\":\"%s\"", reason);
+    if (error.data) {
+        buf_byte(&text, ',');
+        json_write_member_string(&text, "message", error);
+    }
+    if (details.data) {
+        buf_text(&text, ",\"details\":");
+        buf_str(&text, details);
+    }
+    if (correlation_id.data) {
+        buf_byte(&text, ',');
+        json_write_member_string(&text, "correlation_id", correlation_id);
+    }
+    buf_byte(&text, '}');
+    copy = arena_str(&batch->arena, text.failed ? STR("{}") : buf_view(&text));
+    buf_deinit(&text);
+    return copy;
+}
+
+static int put_result(struct batch *batch, struct task *task, struct str result, struct err *err)
+{
+    if (!result.data)
+        return 0;
+    return batch->store->verbs->result_put(batch->store, &task->id, result, batch->now_us, err);
+}
+
+static int complete(struct batch *batch, struct task *task, const struct report *report,
+                    struct err *err)
+{
+    task_let_go(task);
+    task->progress = 100;
+    task->error = STR_NONE;
+    if (batch_execution_end(batch, task, EXECUTION_COMPLETED, STR_NONE, STR_NONE, err) < 0 ||
+        put_result(batch, task, report->result, err) < 0)
+        return -(int)err->code;
+    FAULT_POINT("outcome.complete");
+    return batch_move(batch, task, STATUS_COMPLETED, MOVE_OUTCOME, "Completed", ACTOR_WORKER,
+                      STR_NONE, err);
+}
+
+static int partial(struct batch *batch, struct task *task, const struct report *report,
+                   struct err *err)
+{
+    task_let_go(task);
+    task->error = STR("partial");
+    if (batch_execution_end(batch, task, EXECUTION_FAILED, report->result,
+                            STR("{\"reason\":\"partial\"}"), err) < 0 ||
+        put_result(batch, task, report->result, err) < 0)
+        return -(int)err->code;
+    FAULT_POINT("outcome.partial");
+    return batch_move(batch, task, STATUS_PARTIAL, MOVE_OUTCOME, "Partial", ACTOR_WORKER, STR_NONE,
+                      err);
+}
+
+static int go_on(struct batch *batch, struct task *task, const struct report *report,
+                 struct err *err)
+{
+    int64_t delay_ms = report->delay_ms >= 0 ? report->delay_ms : 0;
+    struct outcome outcome = outcome_continue(task, delay_ms, report->wait_children);
+    struct str reason = batch_text(batch, "{\"reason\":\"%s\"}", outcome.reason);
+
+    task_let_go(task);
+    if (report->data.data) {
+        task->data = report->data;
+        task->has_data = true;
+    }
+    if (batch_execution_end(batch, task, outcome.execution, STR_NONE, reason, err) < 0)
+        return -(int)err->code;
+    if (outcome.to == STATUS_FAILED) {
+        task->error = STR("continuation_limit");
+        task->last_error = task->error;
+        return batch_move(batch, task, STATUS_FAILED, MOVE_OUTCOME, "Failed", ACTOR_WORKER, reason,
+                          err);
+    }
+    FAULT_POINT("outcome.continue");
+    measured_count(batch, task, MEASURE_CONTINUED);
+    task->continuations = task_count_up(task->continuations);
+    task->waits_children = report->wait_children;
+    task->by_wall = false;
+    task->scheduled_at_us = outcome.delay_ms > 0
+                                ? batch->now_us + outcome.delay_ms * CLOCK_MS_US : 0;
+    if (outcome.to == STATUS_BLOCKED)
+        return batch_move(batch, task, STATUS_BLOCKED, MOVE_WAIT_CHILDREN, "Waiting for children",
+                          ACTOR_WORKER, reason, err);
+    return batch_move(batch, task, outcome.to, MOVE_OUTCOME, "Continues", ACTOR_WORKER, reason,
+                      err);
+}
+
+/* Also of the sweep, for a task over its timeout. */
+static int fail(struct batch *batch, struct task *task, const struct report *report,
+                struct err *err)
+{
+    struct outcome outcome = outcome_fail(task, report->retryable, report->timed_out);
+    struct str message = report->error.data ? report->error : STR("failed");
+    struct str detail = error_json(batch, outcome.reason, message, report->details,
+                                   task->spec.correlation_id);
+    bool ends = status_ended(outcome.to);
+    const char *state = outcome.to == STATUS_FAILED        ? "Failed"
+                        : outcome.to == STATUS_DEAD_LETTER ? "Dead letter"
+                                                           : "Waiting for retry";
+
+    task_let_go(task);
+    if (outcome.counts_failure && !SEEDED_BUG("failure_not_counted"))
+        task->retry_count = task_count_up(task->retry_count);
+    task->last_error = message;
+    task->error_details = detail;
+    task->error = ends ? message : STR_NONE;
+    task->waits_children = false;
+    task->by_wall = false;
+    task->next_retry_at_us = ends ? 0 : batch->now_us + outcome.delay_ms * CLOCK_MS_US;
+    task->scheduled_at_us = outcome.to == STATUS_DELAYED ? task->next_retry_at_us
+                                                         : task->scheduled_at_us;
+    if (!ends) {
+        batch->queue->stats.retried_total++;
+        measured_count(batch, task, MEASURE_RETRIED);
+    }
+    if (report->timed_out) {
+        batch->queue->stats.timeouts_total++;
+        measured_count(batch, task, MEASURE_TIMED_OUT);
+    }
+    if (batch_execution_end(batch, task, outcome.execution, STR_NONE, detail, err) < 0)
+        return -(int)err->code;
+    FAULT_POINT("outcome.fail");
+    return batch_move(batch, task, outcome.to, MOVE_OUTCOME, state, ACTOR_WORKER, detail, err);
+}
+
+int report_outcome(struct batch *batch, struct task *task, const struct report *report,
+                   struct err *err)
+{
+    bool pause = task->pause_requested;
+    int rc = 0;
+
+    batch_heat_freed(batch, task); /* a slot is free */
+    switch (report->op) {
+    case REPORT_COMPLETE:
+        rc = complete(batch, task, report, err);
+        break;
+    case REPORT_PARTIAL:
+        rc = partial(batch, task, report, err);
+        break;
+    case REPORT_CONTINUE:
+        rc = go_on(batch, task, report, err);
+        break;
+    case REPORT_FAIL:
+        rc = fail(batch, task, report, err);
+        break;
+    default:
+        ASSERT(false);
+    }
+    return rc < 0 ? rc : task_pause_if_asked(batch, task, pause, err);
+}
+
+/* Given back unstarted, and nobody asked for that. */
+static void note_declined(struct batch *batch, const struct task *task, struct str reason)
+{
+    bool no_handler = str_is(reason, REPORT_REASON_NO_HANDLER);
+
+    if (task->status == STATUS_CLAIMED && !task->pause_requested && task->worker_id.data)
+        declined_note(batch->queue->main->declined, task->worker_id, task->spec.type, &task->id,
+                      no_handler, batch->now_us);
+}
+
+/* The worker stops before the handler could end: counts in nothing. */
+int report_release(struct batch *batch, struct task *task, struct str reason, struct err *err)
+{
+    bool pause = task->pause_requested;
+    struct str detail = str_is(reason, REPORT_REASON_NO_HANDLER)
+                            ? STR("{\"reason\":\"released\",\"cause\":\"no_handler\"}")
+                            : STR("{\"reason\":\"released\"}");
+
+    note_declined(batch, task, reason);
+    task_let_go(task);
+    batch_heat_freed(batch, task);
+    task->attempts -= !SEEDED_BUG("release_costs_an_attempt");
+    task->outcome_token = 0;
+    if (batch_execution_end(batch, task, EXECUTION_CANCELLED, STR_NONE, detail, err) < 0)
+        return -(int)err->code;
+    FAULT_POINT("outcome.release");
+    return batch_move(batch, task, pause ? STATUS_PAUSED : STATUS_PENDING, MOVE_GIVE_BACK,
+                      pause ? "Paused" : "Queued", ACTOR_WORKER, detail, err);
+}

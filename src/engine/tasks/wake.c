@@ -1,0 +1,277 @@
+/* Who waits inside the queue: claims for work, clients for the end of a task. Nothing polls: a
+ * waiting request is answered by the commit that brings what it waits for, or at its deadline. */
+#include "engine/engine_int.h"
+
+#include "base/fault.h"
+
+#include <stdlib.h>
+
+#define WAITS_LOOKED_AT 500 /* tasks that may have ended elsewhere, per look */
+
+/* Everybody who waits for one task. */
+struct wait_list {
+    struct uuid task_id;
+    struct request *first;
+};
+
+static struct str id_key(const struct uuid *id)
+{
+    return str_span((const char *)id->bytes, sizeof id->bytes);
+}
+
+void claims_park(struct queue *queue, struct claim_request *request)
+{
+    struct request *base = &request->base;
+
+    base->waiting = true;
+    base->next_waiting = NULL;
+    if (queue->claims_last)
+        queue->claims_last->next_waiting = base;
+    else
+        queue->claims_first = base;
+    queue->claims_last = base;
+    if (base->deadline_us < queue->claims_next_us)
+        queue->claims_next_us = base->deadline_us;
+    queue->waiting_count++;
+    queue->stats.waiting_claims++;
+    atomic_fetch_add(&queue->claims_waiting, 1);
+}
+
+/* False when it does not wait. The request is only looked at when it is found. */
+static bool unpark(struct queue *queue, struct request *request)
+{
+    struct request **at = &queue->claims_first;
+    struct request *before = NULL;
+
+    while (*at && *at != request) {
+        before = *at;
+        at = &(*at)->next_waiting;
+    }
+    if (!*at)
+        return false;
+    *at = request->next_waiting;
+    if (queue->claims_last == request)
+        queue->claims_last = before;
+    request->waiting = false;
+    queue->waiting_count--;
+    queue->stats.waiting_claims--;
+    atomic_fetch_sub(&queue->claims_waiting, 1);
+    return true;
+}
+
+void claims_unpark(struct queue *queue, struct claim_request *request)
+{
+    unpark(queue, &request->base);
+}
+
+int wait_apply(struct batch *batch, struct wait_request *request)
+{
+    struct queue *queue = batch->queue;
+    struct err *err = &request->base.err;
+    struct wait_list *list;
+    struct task *task;
+
+    if (batch_task(batch, &request->task_id, &task, err) < 0)
+        return -(int)err->code;
+    if (!task)
+        return err_set(err, ERR_NOT_FOUND, "there is no such task");
+    request->ended = status_ended(task->status);
+    if (request->ended || request->timeout_ms <= 0 || request->base.forgotten)
+        return 0;
+    if (queue->waiting_count >= BOUND_WAITERS)
+        return err_set(err, ERR_RATE, "too many clients wait already; try again later");
+    list = map_get(&queue->waits, id_key(&request->task_id));
+    if (!list) {
+        list = calloc(1, sizeof *list);
+        if (!list)
+            return err_set(err, ERR_MEMORY, "out of memory for a waiting client");
+        list->task_id = request->task_id;
+        if (map_put(&queue->waits, id_key(&list->task_id), list) < 0) {
+            free(list);
+            return err_set(err, ERR_MEMORY, "out of memory for a waiting client");
+        }
+        atomic_store(&queue->waits_count, map_count(&queue->waits));
+    }
+    request->base.deadline_us = batch->now_us + request->timeout_ms * CLOCK_MS_US;
+    request->base.waiting = true;
+    request->base.next_waiting = list->first;
+    list->first = &request->base;
+    queue->waiting_count++;
+    queue->stats.waiting_waits++;
+    return 0;
+}
+
+static void list_answer(struct queue *queue, struct wait_list *list, bool ended)
+{
+    struct request *next;
+
+    for (struct request *at = list->first; at; at = next) {
+        next = at->next_waiting;
+        at->waiting = false;
+        ((struct wait_request *)at)->ended = ended;
+        queue->waiting_count--;
+        queue->stats.waiting_waits--;
+        at->done(at);
+    }
+    map_remove(&queue->waits, id_key(&list->task_id));
+    atomic_store(&queue->waits_count, map_count(&queue->waits));
+    free(list);
+}
+
+void waits_answer(struct queue *queue, struct batch *batch)
+{
+    if (map_count(&queue->waits) == 0)
+        return;
+    for (uint32_t i = 0; i < batch->ended_count; i++) {
+        struct wait_list *list = map_get(&queue->waits, id_key(&batch->ended[i]->id));
+
+        if (list && status_ended(batch->ended[i]->status) && !SEEDED_BUG("wait_not_answered"))
+            list_answer(queue, list, true);
+    }
+    for (uint32_t i = 0; i < batch->seen_ended_count; i++) {
+        struct wait_list *list = map_get(&queue->waits, id_key(&batch->seen_ended[i]->id));
+
+        if (list)
+            list_answer(queue, list, true);
+    }
+}
+
+/* Some of those that are waited for, from another place each time when there are many. */
+int waits_look(struct batch *batch, struct err *err)
+{
+    struct queue *queue = batch->queue;
+    struct uuid *ids = arena_alloc_array(&batch->arena, WAITS_LOOKED_AT, sizeof *ids);
+    struct wait_list *list;
+    uint32_t count = 0;
+
+    if (!ids)
+        return err_set(err, ERR_MEMORY, "out of memory for waiting clients");
+    while (count < WAITS_LOOKED_AT &&
+           (list = map_next(&queue->waits, &queue->waits_cursor)) != NULL)
+        ids[count++] = list->task_id;
+    if (count < WAITS_LOOKED_AT)
+        queue->waits_cursor = 0;
+    if (batch_prefetch(batch, ids, count, err) < 0)
+        return -(int)err->code;
+    for (uint32_t i = 0; i < count; i++) {
+        struct task *task;
+
+        if (batch_task(batch, &ids[i], &task, err) < 0)
+            return -(int)err->code;
+        if (!task || !status_ended(task->status))
+            continue;
+        if (!batch_grow(batch, &batch->seen_ended, &batch->seen_ended_cap,
+                        batch->seen_ended_count, sizeof *batch->seen_ended))
+            return err_set(err, ERR_MEMORY, "out of memory for waiting clients");
+        batch->seen_ended[batch->seen_ended_count++] = task;
+    }
+    return 0;
+}
+
+/* Takes one out of its list; the list goes when it is empty. */
+static bool remove_from(struct queue *queue, struct wait_list *list, struct request *request)
+{
+    struct request **at = &list->first;
+
+    while (*at && *at != request)
+        at = &(*at)->next_waiting;
+    if (!*at)
+        return false;
+    *at = request->next_waiting;
+    request->waiting = false;
+    queue->waiting_count--;
+    queue->stats.waiting_waits--;
+    if (!list->first) {
+        map_remove(&queue->waits, id_key(&list->task_id));
+        atomic_store(&queue->waits_count, map_count(&queue->waits));
+        free(list);
+    }
+    return true;
+}
+
+/* Walks only when a deadline may have passed: this is part of every turn, and thousands wait. */
+static void expire_claims(struct queue *queue, int64_t now_us, int64_t *next_us)
+{
+    struct request *next;
+    int64_t earliest_us = INT64_MAX;
+
+    for (struct request *at = queue->claims_next_us <= now_us ? queue->claims_first : NULL; at;
+         at = next) {
+        next = at->next_waiting;
+        if (at->deadline_us > now_us) {
+            if (at->deadline_us < earliest_us)
+                earliest_us = at->deadline_us;
+            continue;
+        }
+        claims_unpark(queue, (struct claim_request *)at);
+        at->done(at);
+    }
+    if (queue->claims_next_us <= now_us)
+        queue->claims_next_us = earliest_us;
+    if (queue->claims_next_us < *next_us)
+        *next_us = queue->claims_next_us;
+}
+
+void waits_expire(struct queue *queue, int64_t now_us, int64_t *next_us)
+{
+    uint32_t cursor = 0;
+    struct wait_list *list;
+
+    expire_claims(queue, now_us, next_us);
+    while ((list = map_next(&queue->waits, &cursor)) != NULL) {
+        struct request *next;
+
+        for (struct request *at = list->first; at; at = next) {
+            bool last;
+
+            next = at->next_waiting;
+            last = next == NULL;
+            if (at->deadline_us > now_us) {
+                if (at->deadline_us < *next_us)
+                    *next_us = at->deadline_us;
+                continue;
+            }
+            remove_from(queue, list, at);
+            at->done(at);
+            if (last)
+                break; /* the list may be gone */
+        }
+    }
+}
+
+/* The request may be gone already: it is compared by its address until it is found waiting. */
+void waits_forget(struct queue *queue, struct request *request)
+{
+    uint32_t cursor = 0;
+    struct wait_list *list;
+
+    if (unpark(queue, request)) {
+        request->done(request);
+        return;
+    }
+    while ((list = map_next(&queue->waits, &cursor)) != NULL) {
+        if (!remove_from(queue, list, request))
+            continue;
+        request->done(request);
+        return;
+    }
+}
+
+void waits_fail_all(struct queue *queue, const struct err *err)
+{
+    uint32_t cursor = 0;
+    struct wait_list *list;
+
+    while (queue->claims_first) {
+        struct request *request = queue->claims_first;
+
+        claims_unpark(queue, (struct claim_request *)request);
+        request->err = *err;
+        request->done(request);
+    }
+    while ((list = map_next(&queue->waits, &cursor)) != NULL) {
+        for (struct request *at = list->first; at; at = at->next_waiting)
+            at->err = *err;
+        list_answer(queue, list, false);
+    }
+}

@@ -1,0 +1,193 @@
+/* Several writers in one node, on a store that others write to as well: each has a thread, a
+ * connection and batches of its own, and knows of the others what it knows of other nodes. The
+ * first one does everything that has a clock, registers workers and claims. Heartbeats have one to
+ * themselves: nothing that holds up the work lets a lease run out. Reports go to the next, enqueues
+ * to the one after it unless a claim waits for what they bring: then one commit serves both. One
+ * more shares the reports, by worker. So a task is always in one place at a time, and several
+ * commits are under way at once. */
+#include "engine/engine_int.h"
+
+#include "base/hash.h"
+
+#include <stddef.h>
+
+#define WRITERS_DEFAULT 3
+#define WORKER_KNOWN_US CLOCK_SECOND_US /* then its row is read again */
+
+enum { WRITER_FIRST, WRITER_HEARTBEATS, WRITER_REPORTS, WRITER_ENQUEUES, WRITER_MORE_REPORTS };
+
+struct queue *writers_choose(struct queue *queue, const struct request *request)
+{
+    uint32_t count = atomic_load(&queue->writers_count);
+
+    if (count <= WRITER_REPORTS) /* all of them are not open yet, or there is only one */
+        return queue;
+    switch (request->kind) {
+    case REQUEST_HEARTBEAT:
+        return queue->writers[WRITER_HEARTBEATS];
+    case REQUEST_REPORT: {
+        struct str worker = ((const struct report_request *)request)->worker_id;
+
+        if (count > WRITER_MORE_REPORTS && worker.data &&
+            hash_bytes64(worker.data, worker.len, 0) & 1)
+            return queue->writers[WRITER_MORE_REPORTS];
+        return queue->writers[WRITER_REPORTS];
+    }
+    case REQUEST_CONTROL:
+        if (((const struct control_request *)request)->op == CONTROL_RECOVER)
+            return queue; /* which knows all workers */
+        return queue->writers[WRITER_REPORTS];
+    case REQUEST_WAIT:
+        return queue->writers[WRITER_REPORTS];
+    case REQUEST_ENQUEUE:
+        return count > WRITER_ENQUEUES && atomic_load(&queue->claims_waiting) == 0
+                   ? queue->writers[WRITER_ENQUEUES] : queue;
+    default:
+        return queue;
+    }
+}
+
+static int open_one(struct queue *queue, struct err *err)
+{
+    struct store *store;
+    struct queue *writer;
+
+    if (queue->store->verbs->writer_open(queue->store, &store, err) < 0)
+        return -(int)err->code;
+    writer = queue_new(store, &queue->config, err);
+    if (!writer) {
+        store->verbs->close(store);
+        return -(int)err->code;
+    }
+    writer->main = queue;
+    writer->lease_base = queue->lease_base;
+    writer->beats = atomic_load(&queue->writers_count) == WRITER_HEARTBEATS;
+    memcpy(writer->node_id, queue->node_id, sizeof writer->node_id);
+    if (queue_reload(writer, err) < 0 ||
+        pthread_create(&writer->thread, NULL, queue_run, writer) != 0) {
+        if (err->code == ERR_NONE)
+            err_set(err, ERR_MEMORY, "cannot start a writer's thread");
+        queue_free(writer);
+        store->verbs->close(store);
+        return -(int)err->code;
+    }
+    queue->writers[atomic_load(&queue->writers_count)] = writer;
+    atomic_fetch_add(&queue->writers_count, 1);
+    return 0;
+}
+
+int writers_open(struct queue *queue, struct err *err)
+{
+    int64_t wanted = queue->settings->writers > 0 ? queue->settings->writers : WRITERS_DEFAULT;
+
+    queue->writers[0] = queue;
+    atomic_store(&queue->writers_count, 1);
+    if (!queue->store->shared || wanted < 2)
+        return 0;
+    for (int64_t i = 0; i < wanted && i < WRITERS_MAX - 1; i++) /* and one for heartbeats */
+        if (open_one(queue, err) < 0)
+            return -(int)err->code;
+    return 0;
+}
+
+void writers_stop_others(struct queue *queue)
+{
+    struct queue *first = queue->main;
+
+    for (uint32_t i = 0; i < atomic_load(&first->writers_count); i++) {
+        struct queue *other = first->writers[i];
+
+        if (other == queue)
+            continue;
+        pthread_mutex_lock(&other->mutex);
+        other->stop = true;
+        pthread_cond_signal(&other->arrived);
+        pthread_mutex_unlock(&other->mutex);
+    }
+}
+
+void writers_end(struct queue *queue)
+{
+    for (uint32_t i = atomic_load(&queue->writers_count); i > 1; i--)
+        queue_end_thread(queue->writers[i - 1]);
+}
+
+void writers_close(struct queue *queue)
+{
+    for (uint32_t i = atomic_load(&queue->writers_count); i > 1; i--) {
+        struct queue *writer = queue->writers[i - 1];
+        struct store *store = writer->store;
+
+        queue_free(writer);
+        store->verbs->close(store);
+    }
+}
+
+/* Workers that report no more: who does is read again. */
+static void forget_silent(struct queue *queue, int64_t now_us)
+{
+    struct worker_state *worker;
+    uint32_t cursor = 0;
+
+    while ((worker = map_next(&queue->workers, &cursor)) != NULL)
+        if (now_us - worker->known_us > WORKER_KNOWN_US)
+            workers_forget(queue, worker);
+    queue->workers_kept = 2 * map_count(&queue->workers) + 64;
+}
+
+/* The row of a worker, read again now and then: it may have left. For a heartbeat it is always
+ * read: a worker that was removed is told so by the first one it sends. Its life is renewed by the
+ * first writer, which is told in time. */
+int writers_find_worker(struct batch *batch, struct str id, struct worker_state **worker,
+                        struct err *err)
+{
+    struct queue *queue = batch->queue;
+    struct worker_row *row = NULL;
+    int64_t lease_us = queue->settings->lease_ms * CLOCK_MS_US;
+    unsigned gone = atomic_load(&queue->main->gone); /* before the row is read */
+
+    *worker = workers_get(queue, id);
+    if (*worker && (queue->beats || (*worker)->known_gone != atomic_load(&queue->main->gone) ||
+                    batch->now_us - (*worker)->known_us > WORKER_KNOWN_US)) {
+        workers_forget(queue, *worker);
+        *worker = NULL;
+    }
+    if (!*worker) {
+        if (!id.data)
+            return 0;
+        if (batch->store->verbs->worker_load(batch->store, id, &batch->arena, &row, err) < 0)
+            return -(int)err->code;
+        if (!row)
+            return 0;
+        if (map_count(&queue->workers) >= queue->workers_kept)
+            forget_silent(queue, batch->now_us);
+        if (workers_adopt(queue, row, worker, err) < 0)
+            return -(int)err->code;
+        (*worker)->known_us = batch->now_us;
+        (*worker)->known_gone = gone;
+    }
+    if (batch->now_us - (*worker)->told_us > lease_us / 6) {
+        (*worker)->told_us = batch->now_us;
+        nodes_tell_alive(queue->main, id);
+    }
+    return 0;
+}
+
+void writers_add_stats(struct queue *queue, struct queue_stats *stats)
+{
+    const size_t from = offsetof(struct queue_stats, enqueued_total) / sizeof(int64_t);
+    const size_t to = offsetof(struct queue_stats, workers) / sizeof(int64_t);
+
+    for (uint32_t i = 1; i < atomic_load(&queue->writers_count); i++) {
+        struct queue *writer = queue->writers[i];
+        struct queue_stats shown;
+
+        pthread_mutex_lock(&writer->mutex);
+        shown = writer->shown;
+        pthread_mutex_unlock(&writer->mutex);
+        for (size_t at = from; at < to; at++)
+            ((int64_t *)(void *)stats)[at] += ((int64_t *)(void *)&shown)[at];
+        stats->pruned_total += shown.pruned_total;
+        stats->storage_full |= shown.storage_full;
+    }
+}

@@ -1,0 +1,200 @@
+/* Host, Origin and token checks, in this order, before anything else is looked at. No sessions and
+ * no users: there is one token, and whoever has it may do everything. Tokens are compared in
+ * constant time and never logged. Pure; loop thread. */
+#include "server/door/auth.h"
+
+#include "base/fault.h"
+#include "base/hash.h"
+
+#include <arpa/inet.h>
+#include <strings.h>
+
+static bool equal_any_case(struct str a, struct str b)
+{
+    return a.len == b.len && (a.len == 0 || strncasecmp(a.data, b.data, a.len) == 0);
+}
+
+/* "name", "name:port", "[v6]", "[v6]:port"; a missing port is absent. */
+static bool split_host(struct str text, struct str *host, struct str *port)
+{
+    const char *end = text.data + text.len;
+    const char *colon;
+
+    *port = STR_NONE;
+    if (text.len == 0)
+        return false;
+    if (text.data[0] == '[') {
+        const char *close = memchr(text.data, ']', text.len);
+
+        if (!close || (close + 1 < end && close[1] != ':'))
+            return false;
+        *host = str_span(text.data + 1, (size_t)(close - text.data) - 1);
+        colon = close + 1 < end ? close + 1 : NULL;
+    } else {
+        colon = memchr(text.data, ':', text.len);
+        *host = str_span(text.data, colon ? (size_t)(colon - text.data) : text.len);
+    }
+    if (colon)
+        *port = str_span(colon + 1, (size_t)(end - colon) - 1);
+    return host->len > 0 && (!colon || port->len > 0);
+}
+
+static bool is_address(struct str host, struct in_addr *v4, bool *is_v4)
+{
+    struct in6_addr v6;
+    char text[INET6_ADDRSTRLEN];
+
+    *is_v4 = false;
+    if (host.len >= sizeof text)
+        return false;
+    memcpy(text, host.data, host.len);
+    text[host.len] = '\0';
+    *is_v4 = inet_pton(AF_INET, text, v4) == 1;
+    return *is_v4 || inet_pton(AF_INET6, text, &v6) == 1;
+}
+
+bool auth_host_is_loopback(struct str host)
+{
+    struct in_addr v4;
+    bool is_v4;
+
+    if (equal_any_case(host, STR("localhost")) || str_is(host, "::1"))
+        return true;
+    return is_address(host, &v4, &is_v4) && is_v4 && ntohl(v4.s_addr) >> 24 == 127;
+}
+
+int auth_check_listen(struct str listen, struct str token, struct err *err)
+{
+    struct str host, port;
+
+    if (!split_host(listen, &host, &port) || !port.data)
+        return err_set(err, ERR_USAGE, "the address '" STR_FMT "' is not host:port or [v6]:port",
+                       STR_ARG(listen));
+    if (auth_host_is_loopback(host) || token.len >= AUTH_TOKEN_BYTES_MIN)
+        return 0;
+    if (!str_empty(token))
+        return err_set(err, ERR_USAGE,
+                       "the token has %zu characters, and listening on " STR_FMT " needs one of at "
+                       "least %d: set PERDURA_TOKEN to the output of 'openssl rand -hex 32'",
+                       token.len, STR_ARG(listen), AUTH_TOKEN_BYTES_MIN);
+    return err_set(err, ERR_USAGE,
+                   "listening on " STR_FMT " is open to the network and needs a token: set "
+                   "PERDURA_TOKEN, or listen on 127.0.0.1", STR_ARG(listen));
+}
+
+int auth_init(struct auth *auth, const char *address, const struct settings *settings,
+              struct err *err)
+{
+    struct str host, port;
+
+    *auth = (struct auth){.settings = settings};
+    if (!split_host(str_of(address), &host, &port) || host.len >= sizeof auth->host ||
+        port.len >= sizeof auth->port)
+        return err_set(err, ERR_INTERNAL, "the address %s cannot be read", address);
+    memcpy(auth->host, host.data, host.len);
+    if (port.len)
+        memcpy(auth->port, port.data, port.len);
+    auth->any_address = str_is(host, "0.0.0.0") || str_is(host, "::");
+    auth->loopback = auth_host_is_loopback(host);
+    return 0;
+}
+
+static bool port_fits(const struct auth *auth, struct str port)
+{
+    return !port.data || str_is(port, auth->port);
+}
+
+static bool host_is_listed(const struct auth *auth, struct str whole, struct str host)
+{
+    for (uint32_t i = 0; i < auth->settings->allowed_hosts_count; i++) {
+        struct str entry = auth->settings->allowed_hosts[i];
+
+        if (equal_any_case(entry, host) || equal_any_case(entry, whole))
+            return true;
+    }
+    return false;
+}
+
+/* Names can be made to point here by anybody who owns a domain; literal addresses cannot, so that
+ * all of them are fine where the server listens on every address. */
+static bool host_allowed(const struct auth *auth, struct str whole)
+{
+    struct str host, port;
+    struct in_addr v4;
+    bool is_v4;
+
+    if (!split_host(whole, &host, &port))
+        return false;
+    if (equal_any_case(host, STR("localhost")) || host_is_listed(auth, whole, host))
+        return true;
+    if (!port_fits(auth, port))
+        return false;
+    return equal_any_case(host, str_of(auth->host)) || auth_host_is_loopback(host) ||
+           (auth->any_address && is_address(host, &v4, &is_v4));
+}
+
+/* A page of this very host, whatever scheme a proxy in front speaks. */
+static bool origin_allowed(struct str origin, struct str host)
+{
+    static const struct str schemes[] = {{"http://", 7}, {"https://", 8}};
+
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++)
+        if (str_starts(origin, schemes[i]))
+            return equal_any_case(str_span(origin.data + schemes[i].len,
+                                           origin.len - schemes[i].len), host);
+    return false;
+}
+
+/* Probes cannot carry secrets. Beyond loopback even readiness tells more than strangers need. The
+ * dashboard's own files have to be loaded before somebody can give it the token. */
+static bool is_open_path(const struct auth *auth, struct str path)
+{
+    return str_is(path, "/healthz") || (auth->loopback && str_is(path, "/readyz")) ||
+           str_is(path, "/") || str_starts(path, STR("/assets/"));
+}
+
+bool auth_is_open(const struct auth *auth, const struct http_request *request)
+{
+    return is_open_path(auth, request->path);
+}
+
+static int check_token(const struct auth *auth, const struct http_request *request,
+                       struct err *err)
+{
+    struct str given = http_header(request, "Authorization");
+    struct str scheme = STR("Bearer ");
+
+    if (str_empty(auth->settings->token) || is_open_path(auth, request->path) ||
+        SEEDED_BUG("token_not_asked_for"))
+        return 0;
+    if (!given.data)
+        return err_set(err, ERR_UNAUTHORIZED, "the request has no token; send the server's as "
+                       "'Authorization: Bearer TOKEN'");
+    if (given.len <= scheme.len || !equal_any_case(str_span(given.data, scheme.len), scheme))
+        return err_set(err, ERR_UNAUTHORIZED, "the Authorization header does not begin with "
+                       "'Bearer '; send 'Authorization: Bearer TOKEN'");
+    if (!hash_equal_secret(str_span(given.data + scheme.len, given.len - scheme.len),
+                           auth->settings->token))
+        return err_set(err, ERR_UNAUTHORIZED, "the token is wrong; send the one the server was "
+                       "started with");
+    return 0;
+}
+
+int auth_check(const struct auth *auth, const struct http_request *request, struct err *err)
+{
+    struct str origin, site;
+
+    if (!host_allowed(auth, request->host))
+        return err_set(err, ERR_FORBIDDEN, "the host '%.*s' is not served here; use %s:%s or add "
+                       "it to allowed_hosts", (int)(request->host.len < 100 ? request->host.len
+                                                                            : 100),
+                       request->host.data ? request->host.data : "", auth->host, auth->port);
+    origin = http_header(request, "Origin");
+    if (origin.data && !origin_allowed(origin, request->host))
+        return err_set(err, ERR_FORBIDDEN, "requests from pages of another origin are refused");
+    site = http_header(request, "Sec-Fetch-Site");
+    if (site.data && !str_is(site, "same-origin") && !str_is(site, "none") &&
+        !is_open_path(auth, request->path))
+        return err_set(err, ERR_FORBIDDEN, "requests from pages of another site are refused");
+    return check_token(auth, request, err);
+}

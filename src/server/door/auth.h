@@ -1,0 +1,36 @@
+/* Who may ask: the Host and Origin checks that keep foreign web pages out (DNS rebinding, forged
+ * requests), and the bearer token. What somebody may do is not asked: there is one token for all.
+ * Pure; loop thread. */
+#ifndef SERVER_DOOR_AUTH_H
+#define SERVER_DOOR_AUTH_H
+
+#include "base/err.h"
+#include "core/settings.h"
+#include "net/http.h"
+
+struct auth {
+    char host[HTTP_ADDRESS_BYTES]; /* the address listened on, without brackets */
+    char port[8];
+    bool any_address;              /* listens on 0.0.0.0 or [::] */
+    bool loopback;
+    const struct settings *settings;
+};
+
+/* address is "host:port" as bound. */
+int auth_init(struct auth *auth, const char *address, const struct settings *settings,
+              struct err *err);
+
+/* Before listening: an address beyond loopback needs a token that cannot be guessed. */
+int auth_check_listen(struct str listen, struct str token, struct err *err);
+
+#define AUTH_TOKEN_BYTES_MIN 16 /* beyond loopback: 64 bits even of hex digits */
+
+/* 0, or -ERR_FORBIDDEN (Host, Origin), or -ERR_UNAUTHORIZED (token). */
+int auth_check(const struct auth *auth, const struct http_request *request, struct err *err);
+
+/* Whether everybody may ask for it, token or not. */
+bool auth_is_open(const struct auth *auth, const struct http_request *request);
+
+bool auth_host_is_loopback(struct str host); /* localhost, 127.0.0.0/8, ::1; no port */
+
+#endif

@@ -1,0 +1,196 @@
+/* Admits, or answers that it does not. A wrong token may have to wait for its answer; the calls
+ * that wait are a list in the order of their time, with one timer. */
+#include "server/door/door.h"
+
+#include "server/api.h"
+
+#include "base/clock.h"
+
+#include <stdlib.h>
+#include <strings.h>
+
+static int64_t now(void)
+{
+    return clock_boot_us() + 1; /* 0 means never */
+}
+
+static void let_go(struct door *door, struct door_held *held)
+{
+    TAILQ_REMOVE(&door->held, held, others);
+    call_fail(held->call);
+}
+
+static void plan(struct door *door)
+{
+    const struct door_held *first = TAILQ_FIRST(&door->held);
+    int64_t wait_us = first ? first->due_us - now() : 0;
+
+    if (first)
+        loop_timer_set(door->timer, wait_us > 0 ? wait_us : 0);
+}
+
+static void on_due(void *ctx)
+{
+    struct door *door = ctx;
+    struct door_held *first;
+
+    while ((first = TAILQ_FIRST(&door->held)) != NULL && first->due_us <= now())
+        let_go(door, first);
+    plan(door);
+}
+
+static void client_left(void *ctx)
+{
+    struct door_held *held = ctx;
+
+    let_go(held->call->server->door, held);
+}
+
+struct door *door_open(struct server *server, struct err *err)
+{
+    struct door *door = calloc(1, sizeof *door);
+
+    if (door)
+        door->timer = loop_timer_new(server->loop, on_due, door);
+    if (!door || !door->timer) {
+        free(door);
+        err_set(err, ERR_MEMORY, "there is not enough memory to start");
+        return NULL;
+    }
+    door->server = server;
+    TAILQ_INIT(&door->held);
+    return door;
+}
+
+void door_stop(struct door *door)
+{
+    while (!TAILQ_EMPTY(&door->held))
+        let_go(door, TAILQ_FIRST(&door->held));
+}
+
+void door_free(struct door *door)
+{
+    if (!door)
+        return;
+    loop_timer_free(door->timer);
+    free(door);
+}
+
+/* What a worker must be able to say while everything else waits, or its leases run out. */
+static bool cannot_wait(const struct route *route)
+{
+    return route->handle == api_worker_heartbeat || route->handle == api_worker_report;
+}
+
+/* Forms of foreign pages can send bodies of a few kinds, or of none; JSON they cannot. Who is no
+ * browser may leave the kind out. */
+static int check_kind_of_body(struct api_call *call)
+{
+    const struct http_request *request = call->request;
+    struct str kind = http_header(request, "Content-Type");
+    struct str json = STR("application/json");
+
+    if (kind.len >= json.len && strncasecmp(kind.data, json.data, json.len) == 0 &&
+        (kind.len == json.len || kind.data[json.len] == ';' || kind.data[json.len] == ' '))
+        return 0;
+    if (!kind.data && !http_header(request, "Origin").data &&
+        !http_header(request, "Sec-Fetch-Site").data)
+        return 0;
+    return err_set(&call->err, ERR_MEDIA_TYPE, "the body must be JSON and say so: send "
+                                               "'Content-Type: application/json' (curl --json)");
+}
+
+static int find_route(struct api_call *call)
+{
+    const struct http_request *request = call->request;
+    struct str names[ROUTE_NAMES_MAX];
+    char allow[ROUTER_ALLOW_BYTES];
+    int rc = router_find(request->method, request->path, call->arena, &call->route, names, allow,
+                         &call->err);
+
+    call->name = names[0];
+    call->second_name = names[1];
+    if (rc == -ERR_METHOD)
+        http_reply_header(call->exchange, "Allow", allow);
+    if (rc == 0)
+        rc = router_query(call->route, request->query, call->arena, call->parameters, &call->err);
+    if (rc == 0 && request->method != HTTP_POST && request->method != HTTP_PATCH)
+        rc = call_no_body(call);
+    if (rc == 0 && request->body.len > 0)
+        rc = check_kind_of_body(call);
+    if (rc == 0 && http_is_crowded(call->exchange) && !cannot_wait(call->route))
+        rc = err_set(&call->err, ERR_UNAVAILABLE, "too many connections; try again");
+    return rc;
+}
+
+static bool guard_refuses_call(const struct api_call *call)
+{
+    const struct door *door = call->server->door;
+
+    return guard_refuses(&door->guard, http_peer_address(call->exchange), now()) &&
+           !auth_is_open(&call->server->auth, call->request);
+}
+
+/* The first request of a connection that may ask for something makes it known. */
+static void know(struct api_call *call)
+{
+    struct server *server = call->server;
+
+    if (auth_is_open(&server->auth, call->request))
+        return;
+    http_set_known(call->exchange, true);
+    if (!str_empty(server->settings->token))
+        guard_right(&server->door->guard, http_peer_address(call->exchange), now());
+}
+
+int door_admit(struct api_call *call)
+{
+    bool known = http_is_known(call->exchange);
+    int rc;
+
+    if (!known && guard_refuses_call(call)) {
+        http_close_behind(call->exchange);
+        return err_set(&call->err, ERR_RATE, "too many wrong tokens came from this address; try "
+                                             "again in a few seconds");
+    }
+    rc = auth_check(&call->server->auth, call->request, &call->err);
+    if (rc == 0 && !known)
+        know(call);
+    else if (rc == -ERR_UNAUTHORIZED)
+        http_set_known(call->exchange, false); /* a proxy carries others, too */
+    return rc == 0 ? find_route(call) : rc;
+}
+
+void door_refuse(struct api_call *call)
+{
+    struct door *door = call->server->door;
+    bool guessed = call->err.code == ERR_UNAUTHORIZED &&
+                   http_header(call->request, "Authorization").data;
+    int64_t delay_us = guessed ? guard_wrong(&door->guard, http_peer_address(call->exchange),
+                                             now(), call->server->log) : 0;
+    struct door_held *held = delay_us ? arena_alloc(call->arena, sizeof *held) : NULL;
+
+    if (guessed)
+        http_close_behind(call->exchange); /* the next guess costs a connection */
+    if (!held || call->server->stopping) {
+        call_fail(call);
+        return;
+    }
+    *held = (struct door_held){.call = call, .due_us = now() + delay_us};
+    TAILQ_INSERT_TAIL(&door->held, held, others);
+    http_on_gone(call->exchange, client_left, held);
+    if (TAILQ_FIRST(&door->held) == held)
+        plan(door);
+}
+
+bool door_admits_body(struct door *door, struct http_exchange *exchange)
+{
+    const struct http_request *request = http_request(exchange);
+    struct err err;
+
+    if (auth_is_open(&door->server->auth, request)) /* nothing there wants one */
+        return false;
+    return (http_is_known(exchange) ||
+            !guard_refuses(&door->guard, http_peer_address(exchange), now())) &&
+           auth_check(&door->server->auth, request, &err) == 0;
+}

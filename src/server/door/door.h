@@ -1,0 +1,37 @@
+/* The door every request passes before it is looked at: who may ask (auth.h), what becomes of wrong
+ * tokens (auth_guard.h), and who has to wait outside when there is no room. Loop thread. */
+#ifndef SERVER_DOOR_DOOR_H
+#define SERVER_DOOR_DOOR_H
+
+#include "server/door/auth_guard.h"
+#include "server/server_int.h"
+
+#include <sys/queue.h>
+
+/* An answer that waits; in its exchange's arena. */
+struct door_held {
+    TAILQ_ENTRY(door_held) others;
+    struct api_call *call;
+    int64_t due_us;
+};
+TAILQ_HEAD(door_held_list, door_held);
+
+struct door {
+    struct server *server;
+    struct auth_guard guard;
+    struct door_held_list held; /* the first one is due first */
+    struct loop_timer *timer;
+};
+
+struct door *door_open(struct server *server, struct err *err);
+void door_stop(struct door *door); /* answers all that wait */
+void door_free(struct door *door);
+
+/* 0, or call->err is set. */
+int door_admit(struct api_call *call);
+/* Answers what was not admitted, with call->err, now or later. */
+void door_refuse(struct api_call *call);
+/* Whether a body may be read before its request is looked at. */
+bool door_admits_body(struct door *door, struct http_exchange *exchange);
+
+#endif

@@ -1,0 +1,14 @@
+/* What the files of GET /metrics share. */
+#ifndef SERVER_FIGURES_METRICS_INT_H
+#define SERVER_FIGURES_METRICS_INT_H
+
+#include "core/measure/metrics_text.h"
+#include "server/figures/stats_look.h"
+
+#define METRICS_QUEUE(name)                                                                    \
+    ((const struct metrics_label[]){{"queue", (name)}, {NULL, STR_NONE}})
+
+/* metrics_measures.c: counters and histograms per queue, type, target and outcome */
+void metrics_write_measures(struct api_call *call);
+
+#endif

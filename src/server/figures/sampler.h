@@ -1,0 +1,15 @@
+/* What the server knows of its last day. Loop thread. */
+#ifndef SERVER_FIGURES_SAMPLER_H
+#define SERVER_FIGURES_SAMPLER_H
+
+#include "core/measure/history.h"
+#include "server/server_int.h"
+
+struct sampler *sampler_open(struct server *server, struct err *err);
+void sampler_free(struct sampler *sampler);
+void sampler_hurry(struct sampler *sampler); /* somebody reads along from now on */
+const struct history *sampler_history(const struct sampler *sampler);
+/* The event of this second, as it is sent; only while stream_stats runs. `only`: of one queue. */
+void sampler_write_second(struct server *server, struct str only, struct buf *out);
+
+#endif

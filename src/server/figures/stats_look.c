@@ -1,0 +1,149 @@
+/* Reading for statistics and metrics: on a reader's thread first, also how many tasks there are of
+ * each queue and type, which may be many; then the queue is asked. What could not be read is left
+ * out, so that figures come also from a server whose store ails. */
+#include "server/figures/stats_look.h"
+
+#include "core/bounds.h"
+#include "store/catalog_store.h"
+#include "store/recovery_store.h"
+
+static int read_names(struct api_call *call, struct store_reader *reader, struct stats_look *look)
+{
+    struct catalog_filter filter = {.active = -1, .limit = EXECUTION_CATEGORIES_MAX};
+    struct category *categories;
+
+    if (call->server->store->verbs->catalog->read_categories(reader, &filter, call->arena,
+                                                             &categories,
+                                                             &look->categories_count,
+                                                             &call->err) < 0)
+        return -(int)call->err.code;
+    look->categories = arena_alloc_array(call->arena, look->categories_count + 1,
+                                         sizeof *look->categories);
+    if (!look->categories)
+        return err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    for (uint32_t i = 0; i < look->categories_count; i++)
+        look->categories[i] = (struct execution_category){categories[i].id, categories[i].name};
+    return 0;
+}
+
+static int count_errors(struct api_call *call, struct store_reader *reader, struct arena *scratch,
+                        struct stats_look *look)
+{
+    const struct store_verbs *verbs = call->server->store->verbs;
+    struct catalog_filter filter = {.active = 1, .type = -1, .errors_only = true,
+                                    .limit = STATS_ERRORS_MAX};
+    struct recovery_filter pending = {.status = RECOVERY_PENDING, .method = -1,
+                                      .limit = STATS_ERRORS_MAX};
+    struct schedule *schedules;
+    struct recurring *recurring;
+    struct recovery_entry *entries;
+    uint32_t count;
+
+    if (verbs->catalog->read_schedules(reader, &filter, scratch, &schedules,
+                                       &look->schedules_in_error, &call->err) < 0 ||
+        verbs->catalog->read_recurring(reader, &filter, scratch, &recurring, &count,
+                                       &call->err) < 0)
+        return -(int)call->err.code;
+    look->schedules_in_error += count;
+    return verbs->recovery->read_entries(reader, &pending, scratch, &entries,
+                                         &look->recoveries_pending, &call->err);
+}
+
+/* What cannot be read here the queue reads itself. */
+static void read_lanes(struct api_call *call, struct store_reader *reader, struct stats_look *look)
+{
+    const struct measure_verbs *verbs = call->server->store->verbs->measures;
+    struct stats_request *request = &look->request;
+    struct err err = {0};
+
+    if (verbs->read_lanes && verbs->read_lanes(reader, call->arena, &request->lanes,
+                                               &request->lanes_count, &err) < 0) {
+        request->lanes = NULL;
+        request->lanes_count = 0;
+    }
+}
+
+static int read_store(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+{
+    struct stats_look *look = call->ctx;
+    const struct measure_verbs *verbs = call->server->store->verbs->measures;
+    int64_t since_us = queue_now_us(call->server->queue) -
+                       (EXECUTION_HOURS_SHOWN + 1) * EXECUTION_HOUR_US;
+
+    read_lanes(call, reader, look);
+    if (verbs->read_hours(reader, since_us, call->arena, &look->hours, &look->hours_count,
+                          &call->err) < 0)
+        look->hours_count = 0;
+    else
+        look->hours_known = true;
+    if (!look->hours_known)
+        return -(int)call->err.code;
+    if (read_names(call, reader, look) < 0)
+        look->categories_count = 0;
+    else if (verbs->read_waits(reader, call->arena, &look->waits, &look->waits_count,
+                               &call->err) < 0)
+        look->waits_count = 0;
+    else if (count_errors(call, reader, scratch, look) < 0)
+        look->schedules_in_error = look->recoveries_pending = 0;
+    else
+        look->whole = true;
+    return look->whole ? 0 : -(int)call->err.code;
+}
+
+struct chained {
+    struct stats_look look;
+    void (*then)(struct api_call *call);
+};
+
+static void ask_queue(struct api_call *call)
+{
+    struct chained *chained = call->ctx;
+
+    call->err = (struct err){0};
+    call_submit(call, &chained->look.request.base, REQUEST_STATS, chained->then);
+}
+
+void stats_look(struct api_call *call, void (*then)(struct api_call *call))
+{
+    struct chained *chained = arena_alloc(call->arena, sizeof *chained);
+
+    if (!chained) {
+        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+        call_fail(call);
+        return;
+    }
+    chained->then = then;
+    call->ctx = chained;
+    call_try_look(call, read_store, ask_queue);
+}
+
+static void put_longest(struct map *waits, struct queue_wait *wait)
+{
+    const struct queue_wait *known = map_get(waits, wait->queue);
+
+    if (!known || wait->since_us < known->since_us)
+        (void)map_put(waits, wait->queue, wait); /* without memory it is left out */
+}
+
+void stats_look_map_waits(const struct stats_look *look, struct map *waits)
+{
+    for (uint32_t i = 0; i < look->waits_count; i++)
+        put_longest(waits, &look->waits[i]);
+}
+
+void stats_look_map_unclaimed(const struct stats_look *look, struct map *waits)
+{
+    const struct stats_request *request = &look->request;
+    struct map views = MAP_INIT;
+
+    for (uint32_t i = 0; i < request->queues_count; i++)
+        (void)map_put(&views, request->queues[i].row.rule.name, &request->queues[i]);
+    for (uint32_t i = 0; i < look->waits_count; i++) {
+        const struct queue_view *view = map_get(&views, look->waits[i].queue);
+
+        if (view && view->served && !view->takes_any &&
+            !settings_types_cover(view->types, view->types_count, look->waits[i].type))
+            put_longest(waits, &look->waits[i]);
+    }
+    map_deinit(&views);
+}

@@ -1,0 +1,218 @@
+/* Log lines of a task or of one execution: the same filters, pages and cursors for both, and the
+ * same time for one look. Loop thread, but for api_logs_read, which runs on a reader. */
+#include "server/server_int.h"
+
+#include "core/bounds.h"
+#include "core/log/log_match.h"
+#include "core/render.h"
+
+#define LOG_LOOK_US CLOCK_SECOND_US /* for one request; the rest is for the next one */
+
+static void write_line(struct buf *out, const struct log_entry *entry, struct str correlation_id)
+{
+    buf_byte(out, '{');
+    render_uuid(out, "id", &entry->id);
+    buf_byte(out, ',');
+    render_uuid(out, "execution_id", &entry->execution_id);
+    buf_byte(out, ',');
+    render_int(out, "attempt_number", entry->attempt_number);
+    buf_byte(out, ',');
+    render_int(out, "seq", entry->seq);
+    buf_byte(out, ',');
+    render_text(out, "log_level", str_of(severity_word(entry->level)));
+    buf_byte(out, ',');
+    render_text(out, "message", entry->removed ? STR_NONE : entry->message);
+    buf_byte(out, ',');
+    render_json(out, "context", entry->removed ? STR_NONE : entry->context);
+    buf_byte(out, ',');
+    render_text(out, "correlation_id", correlation_id);
+    buf_byte(out, ',');
+    render_time(out, "logged_at", entry->logged_at_us);
+    buf_byte(out, ',');
+    render_text(out, "chain_hash", entry->chain_hash);
+    if (entry->removed)
+        buf_text(out, ",\"removed\":true");
+    buf_byte(out, '}');
+}
+
+/* Lines are numbered per execution, so the cursor names both. */
+static void write_cursor(struct buf *out, const struct uuid *execution_id, int64_t seq)
+{
+    buf_text(out, "],\"next_cursor\":\"l");
+    for (size_t i = 0; i < sizeof execution_id->bytes; i++)
+        buf_format(out, "%02x", execution_id->bytes[i]);
+    buf_format(out, "%016llx\"}", (unsigned long long)seq);
+}
+
+static void next_line(struct buf *out, uint32_t i)
+{
+    buf_text(out, i ? "," : "{\"items\":[");
+}
+
+struct log_query {
+    struct log_filter filter; /* its limit: lines that are looked at at a time */
+    struct log_match match;
+    uint32_t limit;           /* lines that are answered */
+    api_logs_verb *read;
+    const struct uuid *id;    /* of the task or execution */
+    struct str correlation_id;
+};
+
+/* One page of the store and what matches of it. Moves the filter on behind the last line that was
+ * looked at, when there may be more. */
+static int read_page(struct api_call *call, struct store_reader *reader, struct log_query *query,
+                     struct arena *page, uint32_t *written, bool *more)
+{
+    const struct log_stop *stop = query->filter.stop;
+    struct log_entry *entries = NULL;
+    uint32_t count = 0, i;
+    int rc = query->read(reader, query->id, &query->filter, page, &entries, &count, &call->err);
+
+    for (i = 0; rc == 0 && i < count; i++) {
+        if (!log_match_context(&query->match, entries[i].context, page))
+            continue;
+        next_line(&call->out, *written);
+        write_line(&call->out, &entries[i], query->correlation_id);
+        if (++*written == query->limit) {
+            i++;
+            break;
+        }
+    }
+    *more = rc == 0 && count > 0 && (i < count || count == query->filter.limit);
+    if (*more) {
+        query->filter.after_execution = entries[i - 1].execution_id;
+        query->filter.after_seq = entries[i - 1].seq;
+    } else if (rc == 0 && stop->early) {
+        *more = true;
+        query->filter.after_execution = stop->execution_id;
+        query->filter.after_seq = stop->seq;
+    }
+    return rc;
+}
+
+/* With a context to look for, page after page of the store until there are enough, or the time for
+ * one request is over. */
+int api_logs_read(struct api_call *call, struct store_reader *reader, struct arena *scratch,
+                  api_logs_verb *read, const struct uuid *id, struct str correlation_id)
+{
+    struct log_query query = *(const struct log_query *)call->ctx;
+    struct log_stop stop = {0};
+    uint32_t written = 0;
+    bool more = true;
+    int rc = 0;
+
+    query.read = read;
+    query.id = id;
+    query.correlation_id = correlation_id;
+    query.filter.stop = &stop;
+    query.filter.cancelled = &call->cancelled;
+    query.filter.look_until_us = clock_boot_us() + LOG_LOOK_US;
+    for (bool again = true; rc == 0 && again;) {
+        struct arena page = ARENA_INIT(scratch->max_bytes);
+
+        rc = read_page(call, reader, &query, &page, &written, &more);
+        again = more && written < query.limit && query.match.pointer.data &&
+                clock_boot_us() < query.filter.look_until_us && !atomic_load(&call->cancelled);
+        arena_deinit(&page);
+    }
+    if (rc < 0)
+        return rc;
+    if (written == 0)
+        next_line(&call->out, 0);
+    if (more)
+        write_cursor(&call->out, &query.filter.after_execution, query.filter.after_seq);
+    else
+        buf_text(&call->out, "],\"next_cursor\":null}");
+    return 0;
+}
+
+static bool hex_byte(const char *text, uint8_t *out)
+{
+    unsigned value = 0;
+
+    for (int i = 0; i < 2; i++) {
+        const char *digits = "0123456789abcdef";
+        const char *at = text[i] ? strchr(digits, text[i]) : NULL;
+
+        if (!at)
+            return false;
+        value = value << 4 | (unsigned)(at - digits);
+    }
+    *out = (uint8_t)value;
+    return true;
+}
+
+static int parse_cursor(struct api_call *call, struct log_filter *filter)
+{
+    struct str text = call_parameter(call, "cursor");
+    uint8_t bytes[24];
+    uint64_t seq = 0;
+    size_t i = 0;
+
+    if (!text.data)
+        return 0;
+    while (text.len == 1 + 2 * sizeof bytes && text.data[0] == 'l' && i < sizeof bytes &&
+           hex_byte(text.data + 1 + 2 * i, &bytes[i]))
+        i++;
+    for (size_t j = 16; i == sizeof bytes && j < sizeof bytes; j++)
+        seq = seq << 8 | bytes[j];
+    if (i < sizeof bytes || seq > INT64_MAX)
+        return err_set_field(&call->err, ERR_INVALID, "cursor",
+                             "'cursor' must be the next_cursor of the previous page");
+    memcpy(filter->after_execution.bytes, bytes, 16);
+    filter->after_seq = (int64_t)seq;
+    return 0;
+}
+
+static int parse_filter(struct api_call *call, struct log_filter *filter)
+{
+    struct str level = call_parameter(call, "level");
+    int rc = 0;
+
+    filter->level_min = SEVERITY_DEBUG;
+    filter->text = call_parameter(call, "q");
+    if (level.data && !severity_parse(level, &filter->level_min))
+        rc = err_set_field(&call->err, ERR_INVALID, "level",
+                           "'level' must be DEBUG, INFO, WARN, ERROR or FATAL");
+    if (rc == 0)
+        rc = call_parameter_time(call, "after", &filter->after_us);
+    if (rc == 0)
+        rc = call_parameter_time(call, "before", &filter->before_us);
+    if (rc == 0)
+        rc = call_limit(call, BOUND_LIST_LIMIT_DEFAULT, BOUND_LIST_LIMIT, &filter->limit);
+    if (rc == 0)
+        rc = parse_cursor(call, filter);
+    call_reads_long(call, filter->text.data || level.data || filter->after_us ||
+                              filter->before_us);
+    return rc;
+}
+
+static int parse_query(struct api_call *call, struct log_query *query)
+{
+    struct str context = call_parameter(call, "context");
+    int rc = parse_filter(call, &query->filter);
+
+    if (rc == 0 && context.data && !log_match_parse(context, &query->match))
+        rc = err_set_field(&call->err, ERR_INVALID, "context",
+                           "'context' must be a JSON pointer and a value: /user/id:7");
+    query->limit = query->filter.limit;
+    if (query->match.pointer.data) {
+        query->filter.limit = BOUND_LIST_LIMIT;
+        call_reads_long(call, true);
+    }
+    return rc;
+}
+
+int api_logs_parse(struct api_call *call)
+{
+    struct log_query *query = arena_alloc(call->arena, sizeof *query);
+
+    if (!query)
+        return err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (parse_query(call, query) < 0)
+        return -(int)call->err.code;
+    call->ctx = query;
+    if (call->lane == READERS_LONG)
+        call_cancel_when_gone(call);
+    return 0;
+}

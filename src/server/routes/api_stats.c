@@ -1,0 +1,259 @@
+/* GET /v1/stats: what the queue counts, as JSON, for people and the dashboard; the same figures for
+ * Prometheus are in metrics.c. And the list of target services, of which this server calls none.
+ * Loop thread. */
+#include "server/api.h"
+#include "server/server_int.h"
+
+#include "base/json.h"
+#include "core/measure/alert.h"
+#include "core/bounds.h"
+#include "core/render.h"
+#include "server/page.h"
+#include "server/figures/sampler.h"
+#include "server/figures/stats_look.h"
+
+#define RATE_SECONDS 300
+#define DEAD_SECONDS 3600
+#define LANES_MAX 10000 /* queue, type and status: what a page can still show */
+
+static void write_totals(struct buf *out, const struct queue_stats *stats)
+{
+    const struct {
+        const char *name;
+        int64_t value;
+    } totals[] = {
+        {"enqueued", stats->enqueued_total},   {"claimed", stats->claimed_total},
+        {"completed", stats->completed_total}, {"failed", stats->failed_total},
+        {"retried", stats->retried_total},     {"cancelled", stats->cancelled_total},
+        {"duplicates", stats->duplicates_total}, {"lost_leases", stats->lost_leases_total},
+        {"recovered", stats->recovered_total},
+        {"stale_heartbeats", stats->stale_heartbeats_total}, {"timeouts", stats->timeouts_total},
+        {"commits", stats->commits_total},     {"commit_requests", stats->commit_requests_total},
+        {"commit_us", stats->commit_us_total}, {"batch_retries", stats->batch_retries_total},
+        {"read_errors", stats->read_errors_total},
+        {"pruned", stats->pruned_total},
+    };
+
+    json_write_key(out, "totals");
+    buf_byte(out, '{');
+    for (size_t i = 0; i < sizeof totals / sizeof totals[0]; i++) {
+        render_int(out, totals[i].name, totals[i].value);
+        buf_byte(out, ',');
+    }
+    json_write_key(out, "stale_reports");
+    buf_byte(out, '{');
+    for (int op = 0; op < REPORT_OP_COUNT; op++) {
+        if (op)
+            buf_byte(out, ',');
+        render_int(out, report_op_word((enum report_op)op), stats->stale_reports_total[op]);
+    }
+    buf_text(out, "}}");
+}
+
+static void write_now(struct api_call *call, const struct queue_stats *stats)
+{
+    struct buf *out = &call->out;
+
+    render_text(out, "version", STR(PERDURA_VERSION));
+    buf_byte(out, ',');
+    render_text(out, "store", str_of(call->server->store->kind));
+    buf_byte(out, ',');
+    render_bool(out, "storage_full", stats->storage_full);
+    buf_byte(out, ',');
+    render_bool(out, "log_regression", stats->log_regression);
+    buf_byte(out, ',');
+    render_time(out, "started_at", stats->started_at_us);
+    buf_byte(out, ',');
+    render_int(out, "uptime_ms", (clock_boot_us() - call->server->started_boot_us) / CLOCK_MS_US);
+    buf_byte(out, ',');
+    render_int(out, "workers", stats->workers);
+    buf_byte(out, ',');
+    render_int(out, "waiting_claims", stats->waiting_claims);
+    buf_byte(out, ',');
+    render_int(out, "waiting_waits", stats->waiting_waits);
+    buf_byte(out, ',');
+    render_int(out, "stream_readers", stream_readers(call->server->stream));
+    buf_byte(out, ',');
+    render_int(out, "connections", http_server_connections(call->server->http));
+    buf_byte(out, ',');
+    render_int(out, "webhooks_pending", stats->webhooks_pending);
+    if (stats->stores) {
+        buf_byte(out, ',');
+        render_int(out, "stores", stats->stores);
+        buf_byte(out, ',');
+        render_int(out, "stores_down", stats->stores_down);
+    }
+}
+
+static void write_queues(struct buf *out, const struct stats_request *request)
+{
+    uint32_t count = request->queues_count < BOUND_LIST_LIMIT ? request->queues_count
+                                                              : BOUND_LIST_LIMIT;
+
+    json_write_key(out, "queues");
+    buf_byte(out, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        buf_text(out, i ? ",{" : "{");
+        render_text(out, "name", request->queues[i].row.rule.name);
+        buf_byte(out, ',');
+        render_bool(out, "paused", request->queues[i].row.paused_at_us != 0);
+        buf_byte(out, ',');
+        api_write_counts(out, request->queues[i].counts);
+        buf_byte(out, '}');
+    }
+    buf_byte(out, ']');
+}
+
+/* True when there are more than are written. */
+static bool write_lanes(struct buf *out, const struct stats_request *request)
+{
+    uint32_t written = 0;
+    uint32_t i = 0;
+
+    json_write_key(out, "lanes");
+    buf_byte(out, '[');
+    for (; i < request->lanes_count && written < LANES_MAX; i++) {
+        const struct lane_count *lane = &request->lanes[i];
+
+        if (lane->tasks == 0)
+            continue;
+        buf_text(out, written++ ? ",{" : "{");
+        render_text(out, "queue", lane->queue);
+        buf_byte(out, ',');
+        render_text(out, "type", lane->type);
+        buf_byte(out, ',');
+        render_text(out, "status", str_of(status_word(lane->status)));
+        buf_byte(out, ',');
+        render_int(out, "tasks", lane->tasks);
+        buf_byte(out, '}');
+    }
+    buf_byte(out, ']');
+    return i < request->lanes_count;
+}
+
+/* ---- alerts ---- */
+
+static void add_figures(const struct history *history, uint32_t at, struct alert_queue *queue)
+{
+    queue->completed = history_sum(history, at, HISTORY_COMPLETED, RATE_SECONDS);
+    queue->failed = history_sum(history, at, HISTORY_FAILED, RATE_SECONDS);
+    queue->dead_before = history_least(history, at, HISTORY_DEAD, DEAD_SECONDS);
+}
+
+/* What has no figures of its own is judged together with the others of that kind. One that is new
+ * gets them with the next step. */
+static void add_history(const struct history *history, struct alert_queue *queue,
+                        struct alert_queue *others)
+{
+    for (uint32_t i = HISTORY_OTHERS + 1; i < history_queues(history); i++) {
+        if (!str_eq(history_queue(history, i), queue->name))
+            continue;
+        add_figures(history, i, queue);
+        return;
+    }
+    queue->dead_before = -1;
+    if (history_queues(history) > HISTORY_QUEUES_MAX || measure_is_other(queue->name))
+        others->dead_now += queue->dead_now;
+}
+
+static void write_alerts(struct api_call *call, const struct stats_look *stats)
+{
+    const struct stats_request *request = &stats->request;
+    int64_t now_us = queue_now_us(call->server->queue);
+    const struct history *history = sampler_history(call->server->sampler);
+    struct map waits = MAP_INIT, unclaimed = MAP_INIT;
+    struct alert_queue others = {.served = true};
+    struct alert_queue *queues = arena_alloc_array(call->arena, request->queues_count + 1,
+                                                   sizeof *queues);
+    struct alert_facts facts = {.queues = queues,
+                                .queues_count = queues ? request->queues_count : 0,
+                                .unclaimed_after_us =
+                                    call->server->settings->unclaimed_after_ms * CLOCK_MS_US,
+                                .no_leader = request->stats.no_leader,
+                                .clock_behind_us = request->stats.clock_behind_us,
+                                .storage_full = request->stats.storage_full,
+                                .stores_down = request->stats.stores_down,
+                                .log_regression = request->stats.log_regression,
+                                .read_errors = request->stats.read_errors_total,
+                                .schedules_in_error = stats->schedules_in_error,
+                                .unread = !stats->whole};
+
+    stats_look_map_waits(stats, &waits);
+    stats_look_map_unclaimed(stats, &unclaimed);
+    for (uint32_t i = 0; i < facts.queues_count; i++) {
+        const struct queue_view *view = &request->queues[i];
+        const struct queue_wait *wait = map_get(&waits, view->row.rule.name);
+
+        queues[i].name = view->row.rule.name;
+        queues[i].served = view->served;
+        queues[i].paused = view->row.paused_at_us != 0;
+        queues[i].dead_now = (double)view->counts[STATUS_DEAD_LETTER];
+        if (wait && view->counts[STATUS_PENDING])
+            queues[i].waits_us = now_us - wait->since_us;
+        wait = map_get(&unclaimed, view->row.rule.name);
+        if (wait && view->counts[STATUS_PENDING]) {
+            queues[i].unclaimed_us = now_us - wait->since_us;
+            queues[i].unclaimed_type = wait->type;
+        }
+        add_history(history, &queues[i], &others);
+    }
+    map_deinit(&waits);
+    map_deinit(&unclaimed);
+    add_figures(history, HISTORY_OTHERS, &others);
+    if (queues)
+        queues[facts.queues_count++] = others;
+    json_write_key(&call->out, "alerts");
+    alerts_render(&facts, &call->out);
+}
+
+static void counted(struct api_call *call)
+{
+    struct stats_look *stats = call->ctx;
+    struct stats_request *request = &stats->request;
+    struct buf *out = &call->out;
+    bool cut;
+
+    request->stats.read_errors_total += call->server->read_errors;
+    buf_byte(out, '{');
+    write_now(call, &request->stats);
+    buf_byte(out, ',');
+    api_write_counts(out, request->stats.counts);
+    buf_byte(out, ',');
+    write_totals(out, &request->stats);
+    buf_byte(out, ',');
+    write_queues(out, request);
+    buf_byte(out, ',');
+    cut = write_lanes(out, request) || request->queues_count > BOUND_LIST_LIMIT;
+    buf_byte(out, ',');
+    render_bool(out, "cut", cut);
+    buf_byte(out, ',');
+    json_write_key(out, "executions");
+    if (stats->hours_known)
+        execution_hours_render(stats->hours, stats->hours_count,
+                               queue_now_us(call->server->queue), stats->categories,
+                               stats->categories_count, out);
+    else
+        buf_text(out, "[]"); /* not known, which is not the same as none */
+    buf_byte(out, ',');
+    write_alerts(call, stats);
+    buf_byte(out, '}');
+    call_reply(call, 200);
+}
+
+void api_stats(struct api_call *call)
+{
+    stats_look(call, counted);
+}
+
+/* No target services are called by this server, so there is none to tell of. */
+void api_services(struct api_call *call)
+{
+    struct page page = {0};
+
+    if (page_parse(call, &page) < 0) {
+        call_fail(call);
+        return;
+    }
+    page_write(call, &page, NULL, 0, NULL);
+    call_reply(call, 200);
+}

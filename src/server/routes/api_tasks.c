@@ -1,0 +1,506 @@
+/* /v1/tasks: enqueue, list, one task, purge. Enqueue is a hot route: the body is checked and sliced
+ * where it lies, the answer is written straight into the buffer that is sent. Loop thread, but for
+ * the read_ functions. */
+#include "server/api.h"
+#include "server/server_int.h"
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "base/json.h"
+#include "core/bounds.h"
+#include "core/render.h"
+#include "core/task/search.h"
+
+#define CURSOR_TASK 't'
+#define CURSOR_TASK_OLDEST 'o' /* of the list with the oldest first */
+#define LIST_CHUNK_FIRST 16            /* of the largest tasks: 32 MiB */
+#define LIST_CHUNK_MAX 256
+#define LIST_BYTES_ENOUGH (16u << 20)  /* a page ends early beyond this; the cursor goes on */
+#define LOOK_US INT64_C(300000)        /* a page looks for words this long; the cursor goes on */
+#define ARRAY_BYTES_WHOLE ((size_t)96 << 20) /* beyond this array items are told in short */
+
+struct enqueue {
+    struct enqueue_request request;
+    bool is_array;
+};
+
+static void write_short(struct buf *out, const struct task *task, bool duplicate)
+{
+    buf_byte(out, '{');
+    render_uuid(out, "id", &task->id);
+    buf_byte(out, ',');
+    render_text(out, "status", str_of(status_word(task->status)));
+    buf_text(out, duplicate ? ",\"duplicate\":true}" : "}");
+}
+
+static void reply_array(struct api_call *call)
+{
+    const struct enqueue_request *request = &((struct enqueue *)call->ctx)->request;
+    struct buf *out = &call->out;
+
+    buf_text(out, "{\"items\":[");
+    for (uint32_t i = 0; i < request->count; i++) {
+        struct render_extra extra = {.duplicate = request->duplicate[i],
+                                     .payload_differs = request->differs[i]};
+
+        if (i)
+            buf_byte(out, ',');
+        if (out->len < ARRAY_BYTES_WHOLE)
+            render_task(out, request->tasks[i], &extra);
+        else
+            write_short(out, request->tasks[i], request->duplicate[i]);
+    }
+    buf_text(out, "]}");
+    call_reply(call, 201);
+}
+
+static void reply_new(struct api_call *call)
+{
+    const struct enqueue_request *request = &((struct enqueue *)call->ctx)->request;
+    const struct task_input *input = &request->inputs[0];
+    struct render_extra extra = {.single = true};
+    struct task_dependency *dependencies = NULL;
+    char location[16 + UUID_TEXT_BYTES] = "/v1/tasks/";
+
+    if (input->depends_on_count)
+        dependencies = arena_alloc_array(call->arena, input->depends_on_count,
+                                         sizeof *dependencies);
+    for (uint32_t i = 0; dependencies && i < input->depends_on_count; i++)
+        dependencies[i] = (struct task_dependency){.task_id = input->depends_on[i].task_id,
+                                                   .kind = input->depends_on[i].kind};
+    extra.dependencies = dependencies;
+    extra.dependencies_count = dependencies ? input->depends_on_count : 0;
+    render_task(&call->out, request->tasks[0], &extra);
+    uuid_format(&request->tasks[0]->id, location + strlen(location));
+    http_reply_header(call->exchange, "Location", location);
+    call->version = request->tasks[0]->version;
+    call_reply(call, 201);
+}
+
+static void enqueued(struct api_call *call)
+{
+    const struct enqueue *enqueue = call->ctx;
+
+    if (enqueue->is_array) {
+        reply_array(call);
+    } else if (enqueue->request.duplicate[0]) {
+        call->task_id = enqueue->request.tasks[0]->id; /* it may have a result by now */
+        call_read(call, api_read_task);
+    } else {
+        reply_new(call);
+    }
+}
+
+void api_take_trace(const struct api_call *call, struct str *parent, struct str *state)
+{
+    struct str given = http_header(call->request, "traceparent");
+    struct str given_state = given.data ? http_header(call->request, "tracestate") : STR_NONE;
+    struct trace_context context;
+    char text[TRACE_PARENT_BYTES + 1];
+
+    *parent = *state = STR_NONE;
+    if (!given.data || !trace_parse(given, &context))
+        return;
+    trace_format(&context, text);
+    *parent = arena_str(call->arena, str_of(text));
+    if (trace_state_valid(given_state))
+        *state = arena_str(call->arena, given_state);
+}
+
+/* What headers say of all tasks of the request, where they do not say it themselves. */
+static void take_context(const struct api_call *call, struct enqueue_request *request)
+{
+    struct str parent, state;
+
+    api_take_trace(call, &parent, &state);
+    if (!parent.data && !call->request_id.data)
+        return;
+    for (uint32_t i = 0; i < request->count; i++) {
+        struct task_spec *spec = &request->inputs[i].spec;
+
+        if (!spec->correlation_id.data)
+            spec->correlation_id = call->request_id;
+        if (spec->traceparent.data || !parent.data)
+            continue;
+        spec->traceparent = parent;
+        spec->tracestate = state;
+    }
+}
+
+static int prepare_enqueue(struct api_call *call, struct enqueue *enqueue)
+{
+    struct enqueue_request *request = &enqueue->request;
+    struct str json;
+    int rc;
+
+    if (str_empty(call->request->body))
+        return err_set(&call->err, ERR_MALFORMED, "the body must be a task or an array of tasks");
+    rc = json_check(call->request->body, &json, &call->err);
+    if (rc == 0)
+        rc = spec_parse_all(json, call->server->settings, call->arena, &request->inputs,
+                            &request->count, &enqueue->is_array, &call->err);
+    if (rc < 0)
+        return rc;
+    request->tasks = arena_alloc_array(call->arena, request->count, sizeof *request->tasks);
+    request->duplicate = arena_alloc_array(call->arena, request->count, 1);
+    request->differs = arena_alloc_array(call->arena, request->count, 1);
+    if (!request->tasks || !request->duplicate || !request->differs)
+        return err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    request->actor = ACTOR_API;
+    take_context(call, request);
+    return 0;
+}
+
+void api_tasks_enqueue(struct api_call *call)
+{
+    struct enqueue *enqueue = arena_alloc(call->arena, sizeof *enqueue);
+
+    if (!enqueue)
+        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (!enqueue || prepare_enqueue(call, enqueue) < 0) {
+        call_fail(call);
+        return;
+    }
+    call->ctx = enqueue;
+    call_submit(call, &enqueue->request.base, REQUEST_ENQUEUE, enqueued);
+}
+
+/* For an enqueue that met a duplicate the flags of that go along. */
+static void add_duplicate(const struct api_call *call, struct render_extra *extra)
+{
+    const struct enqueue *enqueue = call->ctx;
+
+    if (call->route->handle != api_tasks_enqueue)
+        return;
+    extra->duplicate = enqueue->request.duplicate[0];
+    extra->payload_differs = enqueue->request.differs[0];
+}
+
+int api_read_task(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+{
+    const struct store_verbs *verbs = call->server->store->verbs;
+    struct task_dependency *dependencies = NULL;
+    struct render_extra extra = {.single = true};
+    struct task *task = NULL;
+    int64_t created_at_us = 0;
+    int rc = verbs->read_task(reader, &call->task_id, scratch, &task, &call->err);
+
+    if (rc == 0 && !task && call->route->handle == api_tasks_enqueue) /* its key is free again */
+        rc = err_set(&call->err, ERR_UNAVAILABLE, "the task with this key was removed just now; "
+                     "try again");
+    else if (rc == 0 && !task)
+        rc = err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
+    if (rc == 0)
+        rc = verbs->read_dependencies(reader, &call->task_id, scratch, &dependencies,
+                                      &extra.dependencies_count, &call->err);
+    if (rc == 0)
+        rc = verbs->read_result(reader, &call->task_id, scratch, &extra.result, &created_at_us,
+                                &call->err);
+    if (rc < 0)
+        return rc;
+    extra.dependencies = dependencies;
+    if (call->route->handle == api_task_recover)
+        extra.verdict = ((const struct control_request *)call->ctx)->verdict;
+    add_duplicate(call, &extra);
+    call->version = task->version;
+    render_task(&call->out, task, &extra);
+    return 0;
+}
+
+void api_task_get(struct api_call *call)
+{
+    int64_t *at_us = arena_alloc(call->arena, sizeof *at_us);
+    int rc = call_task_id(call);
+
+    if (rc == 0 && !at_us)
+        rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (rc == 0)
+        rc = call_parameter_time(call, "at", at_us);
+    if (rc < 0) {
+        call_fail(call);
+        return;
+    }
+    call->ctx = at_us;
+    call_read(call, call_parameter(call, "at").data ? api_read_past : api_read_task);
+}
+
+static int parse_status(struct api_call *call, enum status *status)
+{
+    struct str text = call_parameter(call, "status");
+
+    if (!text.data || status_parse(text, status))
+        return 0;
+    return err_set_field(&call->err, ERR_INVALID, "status",
+                         "'status' must be one of the statuses, such as pending or completed");
+}
+
+static int parse_ids(struct api_call *call, struct task_filter *filter)
+{
+    int rc = call_parameter_uuid(call, "job_id", &filter->job_id);
+
+    if (rc == 0)
+        rc = call_parameter_uuid(call, "schedule_id", &filter->schedule_id);
+    if (rc == 0)
+        rc = call_parameter_uuid(call, "parent_id", &filter->parent_id);
+    return rc;
+}
+
+static int parse_texts(struct api_call *call, struct task_filter *filter)
+{
+    const struct {
+        const char *name;
+        struct str *value;
+    } texts[] = {{"type", &filter->type},
+                 {"queue", &filter->queue},
+                 {"tag", &filter->tag},
+                 {"user_id", &filter->user_id},
+                 {"external_id", &filter->external_id},
+                 {"context_key", &filter->context_key},
+                 {"workflow_id", &filter->workflow_id},
+                 {"correlation_id", &filter->correlation_id}};
+    int rc = 0;
+
+    for (size_t i = 0; rc == 0 && i < sizeof texts / sizeof *texts; i++) {
+        *texts[i].value = call_parameter(call, texts[i].name);
+        rc = search_check_exact(texts[i].name, *texts[i].value, &call->err);
+    }
+    return rc;
+}
+
+/* Only the list has one; what is done to all that fit is done to the newest first. */
+static int parse_order(struct api_call *call, struct task_filter *filter)
+{
+    struct str text = call_parameter(call, "order");
+
+    filter->oldest_first = str_is(text, "oldest");
+    if (!text.data || filter->oldest_first || str_is(text, "newest"))
+        return 0;
+    return err_set_field(&call->err, ERR_INVALID, "order", "'order' must be newest or oldest");
+}
+
+/* Only the list has words: nothing is done to tasks because a word occurs somewhere in them. */
+static int parse_search(struct api_call *call, struct search *search)
+{
+    if (search_parse(search, call_parameter(call, "q")))
+        return 0;
+    return err_set_field(&call->err, ERR_INVALID, "q", "'q' may have at most %d words",
+                         SEARCH_WORDS_MAX);
+}
+
+static char cursor_kind(const struct task_filter *filter)
+{
+    return filter->oldest_first ? CURSOR_TASK_OLDEST : CURSOR_TASK;
+}
+
+/* Where several stores are read as one, the cursor says for each where it goes on. */
+static int parse_cursor(struct api_call *call, struct task_filter *filter)
+{
+    uint32_t parts = call->server->store->parts;
+    struct str text = call_parameter(call, "cursor");
+    struct str digits = text.data ? str_span(text.data + 1, text.len - 1) : STR_NONE;
+    uint8_t bytes[STORE_PARTS_MAX * sizeof(int64_t)];
+
+    if (!parts)
+        return call_cursor(call, cursor_kind(filter), &filter->before_key);
+    filter->before_keys = arena_alloc_array(call->arena, parts, sizeof *filter->before_keys);
+    if (!filter->before_keys)
+        return err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (!text.data)
+        return 0;
+    if (text.data[0] != cursor_kind(filter) || digits.len != 2 * parts * sizeof(int64_t) ||
+        !hash_from_hex(digits, bytes, parts * sizeof(int64_t)))
+        return err_set_field(&call->err, ERR_INVALID, "cursor",
+                             "'cursor' must be the next_cursor of the previous page");
+    for (size_t i = 0; i < parts * sizeof(int64_t); i++)
+        filter->before_keys[i / 8] = (int64_t)((uint64_t)filter->before_keys[i / 8] << 8 |
+                                               bytes[i]);
+    return 0;
+}
+
+void api_tasks_write_cursor(struct api_call *call, const struct task_filter *filter, bool more)
+{
+    uint32_t parts = call->server->store->parts;
+
+    if (!parts || !more) {
+        call_write_cursor(&call->out, cursor_kind(filter), filter->before_key, more);
+        return;
+    }
+    buf_format(&call->out, "\"next_cursor\":\"%c", cursor_kind(filter));
+    for (uint32_t i = 0; i < parts; i++)
+        buf_format(&call->out, "%016llx", (unsigned long long)filter->before_keys[i]);
+    buf_byte(&call->out, '"');
+}
+
+void api_tasks_pass(struct task_filter *filter, const struct task *task)
+{
+    if (filter->before_keys)
+        filter->before_keys[task->part] = task->key;
+    else
+        filter->before_key = task->key;
+}
+
+int api_tasks_parse_filter(struct api_call *call, struct task_filter *filter)
+{
+    int rc = parse_status(call, &filter->status);
+
+    if (rc == 0)
+        rc = parse_texts(call, filter);
+    if (rc == 0)
+        rc = parse_ids(call, filter);
+    if (rc == 0)
+        rc = call_parameter_time(call, "created_after", &filter->created_after_us);
+    if (rc == 0)
+        rc = call_parameter_time(call, "created_before", &filter->created_before_us);
+    if (rc == 0)
+        rc = call_limit(call, BOUND_LIST_LIMIT_DEFAULT, BOUND_LIST_LIMIT, &filter->limit);
+    if (rc == 0)
+        rc = parse_cursor(call, filter);
+    return rc;
+}
+
+int api_tasks_read_chunk(struct api_call *call, struct store_reader *reader, struct arena *scratch,
+                         struct task_filter *filter, struct task **tasks, uint32_t *count)
+{
+    int rc;
+
+    for (;;) {
+        rc = call->server->store->verbs->read_tasks(reader, filter, scratch, tasks, count,
+                                                    &call->err);
+        if (rc != -ERR_TOO_LARGE || filter->limit == 1)
+            return rc;
+        arena_reset(scratch);
+        filter->limit /= 2;
+    }
+}
+
+/* A list and the words its tasks are looked for by: an index finds the tasks that fit the filter,
+ * the words are compared one by one. */
+struct listing {
+    struct task_filter filter;
+    struct search search;
+};
+
+/* Those of a chunk that fit, `left` at most; the cursor passes all that were looked at. How many
+ * were. */
+static uint32_t write_chunk(struct api_call *call, struct task_filter *filter,
+                            const struct task *tasks, uint32_t count, uint32_t *left)
+{
+    const struct listing *listing = call->ctx;
+    uint32_t i;
+
+    for (i = 0; i < count && *left > 0; i++) {
+        api_tasks_pass(filter, &tasks[i]);
+        if (!search_fits(&listing->search, &tasks[i]))
+            continue;
+        if (call->out.data[call->out.len - 1] != '[')
+            buf_byte(&call->out, ',');
+        render_task(&call->out, &tasks[i], NULL);
+        --*left;
+    }
+    return i;
+}
+
+/* In chunks, so that a page of large tasks is never in memory twice as a whole. One task more than
+ * asked for is looked at, to know whether there is a next page. Words end a page after a while,
+ * however few were found: a search never keeps a reader from the others. */
+static int read_list(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+{
+    const struct listing *listing = call->ctx;
+    struct task_filter filter = listing->filter;
+    int64_t end_us = listing->search.count ? clock_boot_us() + LOOK_US : INT64_MAX;
+    uint32_t left = filter.limit;
+    uint32_t chunk = LIST_CHUNK_FIRST;
+    bool more = true;
+
+    buf_text(&call->out, "{\"items\":[");
+    while (more && left > 0 && call->out.len < LIST_BYTES_ENOUGH &&
+           (end_us == INT64_MAX || clock_boot_us() < end_us)) {
+        struct task *tasks = NULL;
+        uint32_t count = 0;
+
+        filter.limit = left < chunk && !listing->search.count ? left + 1 : chunk;
+        if (api_tasks_read_chunk(call, reader, scratch, &filter, &tasks, &count) < 0)
+            return -(int)call->err.code;
+        more = count == filter.limit;
+        more |= write_chunk(call, &filter, tasks, count, &left) < count;
+        chunk = chunk * 4 > LIST_CHUNK_MAX ? LIST_CHUNK_MAX : chunk * 4;
+        if (scratch->used_bytes > (1u << 20))
+            chunk = LIST_CHUNK_FIRST;
+        arena_reset(scratch);
+    }
+    buf_text(&call->out, "],");
+    api_tasks_write_cursor(call, &filter, more);
+    buf_byte(&call->out, '}');
+    return 0;
+}
+
+/* Status, queue and type lead to their tasks; among those of the others some may have to be looked
+ * at in vain. */
+static bool looks_for_few(const struct task_filter *filter)
+{
+    return filter->tag.data || filter->user_id.data || filter->external_id.data ||
+           filter->context_key.data || filter->workflow_id.data || filter->correlation_id.data ||
+           filter->created_after_us || filter->created_before_us ||
+           !uuid_is_nil(&filter->job_id) || !uuid_is_nil(&filter->schedule_id) ||
+           !uuid_is_nil(&filter->parent_id);
+}
+
+void api_tasks_list(struct api_call *call)
+{
+    struct listing *listing = arena_alloc(call->arena, sizeof *listing);
+
+    if (!listing)
+        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (!listing || parse_search(call, &listing->search) < 0 ||
+        parse_order(call, &listing->filter) < 0 ||
+        api_tasks_parse_filter(call, &listing->filter) < 0) {
+        call_fail(call);
+        return;
+    }
+    call->ctx = listing;
+    call_reads_long(call, call_parameter(call, "q").data || looks_for_few(&listing->filter));
+    call_read(call, read_list);
+}
+
+struct purge {
+    struct purge_request request;
+    int64_t removed;
+};
+
+/* A chunk per turn, so that others get between; until none is left. */
+static void purged(struct api_call *call)
+{
+    struct purge *purge = call->ctx;
+
+    purge->removed += purge->request.removed;
+    if (purge->request.removed > 0 && !call->server->stopping) {
+        purge->request.removed = 0;
+        call_submit(call, &purge->request.base, REQUEST_PURGE, purged);
+        return;
+    }
+    buf_byte(&call->out, '{');
+    render_int(&call->out, "removed", purge->removed);
+    buf_byte(&call->out, '}');
+    call_reply(call, 200);
+}
+
+void api_tasks_purge(struct api_call *call)
+{
+    struct purge *purge = arena_alloc(call->arena, sizeof *purge);
+    struct str user_id = call_parameter(call, "user_id");
+
+    int rc = search_check_exact("user_id", user_id, &call->err);
+
+    if (!user_id.data)
+        rc = err_set_field(&call->err, ERR_INVALID, "user_id",
+                           "'user_id' must say whose tasks to remove");
+    else if (!purge)
+        rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    if (rc < 0) {
+        call_fail(call);
+        return;
+    }
+    call->ctx = purge;
+    purge->request.user_id = user_id;
+    call_submit(call, &purge->request.base, REQUEST_PURGE, purged);
+}

@@ -1,0 +1,327 @@
+/* Finding and showing one of what people plan with, and when it fires next. Reads by the verbs of
+ * catalog_store.h, renders by core/plan/catalog_render.h, computes by core/plan/plan.h. */
+#include "view/catalog_view.h"
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "core/plan/catalog_parse.h"
+#include "core/plan/catalog_render.h"
+#include "core/plan/plan.h"
+
+#define EXPLAIN_BYTES_MAX 8192 /* an expression of 256 bytes says less; longer is cut off */
+
+const char *catalog_kind_word(enum catalog_kind kind)
+{
+    static const char *const words[] = {[CATALOG_CATEGORY] = "category",
+                                        [CATALOG_JOB] = "job",
+                                        [CATALOG_SCHEDULE] = "schedule",
+                                        [CATALOG_RECURRING] = "recurring pattern",
+                                        [CATALOG_DEPENDENCY] = "dependency"};
+
+    ASSERT(kind < CATALOG_KIND_COUNT);
+    return words[kind];
+}
+
+/* ---- finding ---- */
+
+static int count_named(const struct catalog_source *source, enum catalog_kind kind,
+                       const struct catalog_filter *filter, struct uuid *id, uint32_t *count,
+                       struct err *err)
+{
+    const struct catalog_verbs *verbs = source->store->verbs->catalog;
+    struct category *categories = NULL;
+    struct job *jobs = NULL;
+    struct recurring *recurring = NULL;
+    int rc = 0;
+
+    *count = 0;
+    if (kind == CATALOG_CATEGORY)
+        rc = verbs->read_categories(source->reader, filter, source->arena, &categories, count,
+                                    err);
+    else if (kind == CATALOG_JOB)
+        rc = verbs->read_jobs(source->reader, filter, source->arena, &jobs, count, err);
+    else if (kind == CATALOG_RECURRING)
+        rc = verbs->read_recurring(source->reader, filter, source->arena, &recurring, count, err);
+    if (rc < 0 || *count == 0)
+        return rc;
+    *id = categories ? categories[0].id : jobs ? jobs[0].id : recurring[0].id;
+    return 0;
+}
+
+int catalog_find(const struct catalog_source *source, enum catalog_kind kind, struct str text,
+                 struct uuid *id, struct err *err)
+{
+    struct catalog_filter filter = {.namespace_name = STR(TASK_DEFAULT_NAMESPACE),
+                                    .name = text,
+                                    .active = -1,
+                                    .type = -1,
+                                    .limit = 2};
+    const char *word = catalog_kind_word(kind);
+    uint32_t count;
+
+    if (uuid_parse(text, id))
+        return 0;
+    if (count_named(source, kind, &filter, id, &count, err) < 0)
+        return -(int)err->code;
+    if (count > 1)
+        return err_set(err, ERR_CONFLICT, "several have this name; give the id of one %s", word);
+    if (count == 0 && (kind == CATALOG_SCHEDULE || kind == CATALOG_DEPENDENCY))
+        return err_set(err, ERR_NOT_FOUND, "there is no such %s; an id is 36 characters", word);
+    if (count == 0)
+        return err_set(err, ERR_NOT_FOUND, "there is no %s with this id or name", word);
+    return 0;
+}
+
+int catalog_load(const struct catalog_source *source, enum catalog_kind kind,
+                 const struct uuid *id, const void **item, struct err *err)
+{
+    const struct catalog_verbs *verbs = source->store->verbs->catalog;
+    struct category *category = NULL;
+    struct job *job = NULL;
+    struct schedule *schedule = NULL;
+    struct recurring *recurring = NULL;
+    int rc = 0;
+
+    ASSERT(kind != CATALOG_DEPENDENCY);
+    if (kind == CATALOG_CATEGORY)
+        rc = verbs->read_category(source->reader, id, source->arena, &category, err);
+    else if (kind == CATALOG_JOB)
+        rc = verbs->read_job(source->reader, id, source->arena, &job, err);
+    else if (kind == CATALOG_SCHEDULE)
+        rc = verbs->read_schedule(source->reader, id, source->arena, &schedule, err);
+    else
+        rc = verbs->read_recurring_one(source->reader, id, source->arena, &recurring, err);
+    if (rc < 0)
+        return rc;
+    if (job && job->deleted_at_us)
+        job = NULL;
+    *item = category ? (const void *)category : job ? (const void *)job
+            : schedule ? (const void *)schedule : recurring;
+    if (!*item)
+        return err_set(err, ERR_NOT_FOUND, "there is no %s with this id", catalog_kind_word(kind));
+    return 0;
+}
+
+/* The id behind this one, so that "below it" includes it. */
+static struct uuid id_behind(struct uuid id)
+{
+    for (size_t i = sizeof id.bytes; i-- > 0;)
+        if (++id.bytes[i] != 0)
+            break;
+    return id;
+}
+
+int catalog_check_dependency(const struct catalog_source *source, const struct uuid *job_id,
+                             const struct uuid *id, struct err *err)
+{
+    struct catalog_filter filter = {.namespace_name = STR(TASK_DEFAULT_NAMESPACE),
+                                    .job_id = *job_id,
+                                    .active = -1,
+                                    .type = -1,
+                                    .before_id = id_behind(*id),
+                                    .limit = 1};
+    struct job_dependency *found = NULL;
+    uint32_t count = 0;
+    int rc = source->store->verbs->catalog->read_dependencies(source->reader, &filter,
+                                                              source->arena, &found, &count, err);
+
+    if (rc < 0)
+        return rc;
+    if (count == 0 || !uuid_eq(&found[0].id, id) || !uuid_eq(&found[0].job_id, job_id))
+        return err_set(err, ERR_NOT_FOUND, "the job has no dependency with this id");
+    return 0;
+}
+
+/* ---- showing ---- */
+
+/* A page of jobs has few categories: each is read once. */
+struct category_memo {
+    const struct category *list[64];
+    uint32_t count;
+    const struct category *general; /* of jobs that have none */
+};
+
+static int read_general(const struct catalog_source *source, struct category_memo *memo,
+                        struct err *err)
+{
+    struct catalog_filter filter = {.namespace_name = STR(TASK_DEFAULT_NAMESPACE),
+                                    .name = STR(CATEGORY_GENERAL),
+                                    .active = -1,
+                                    .type = -1,
+                                    .limit = 1};
+    struct category *found = NULL;
+    uint32_t count = 0;
+    int rc = source->store->verbs->catalog->read_categories(source->reader, &filter, source->arena,
+                                                            &found, &count, err);
+
+    memo->general = rc == 0 && count ? found : NULL;
+    return rc;
+}
+
+static int category_of(const struct catalog_source *source, const struct job *job,
+                       struct category_memo *memo, const struct category **category,
+                       struct err *err)
+{
+    struct category *found = NULL;
+    int rc;
+
+    if (uuid_is_nil(&job->category_id)) {
+        rc = memo->general ? 0 : read_general(source, memo, err);
+        *category = memo->general;
+        return rc;
+    }
+    for (uint32_t i = 0; i < memo->count; i++)
+        if (uuid_eq(&memo->list[i]->id, &job->category_id)) {
+            *category = memo->list[i];
+            return 0;
+        }
+    rc = source->store->verbs->catalog->read_category(source->reader, &job->category_id,
+                                                      source->arena, &found, err);
+    *category = found;
+    if (rc == 0 && found && memo->count < sizeof memo->list / sizeof *memo->list)
+        memo->list[memo->count++] = found;
+    return rc;
+}
+
+int catalog_write_jobs(const struct catalog_source *source, const struct job *jobs, uint32_t count,
+                       struct buf *out, struct err *err)
+{
+    struct uuid *ids = arena_alloc_array(source->arena, count + 1, sizeof *ids);
+    int64_t *next_us = arena_alloc_array(source->arena, count + 1, sizeof *next_us);
+    struct category_memo memo = {.count = 0};
+    int rc;
+
+    if (!ids || !next_us)
+        return err_set(err, ERR_MEMORY, "there is not enough memory; try again");
+    for (uint32_t i = 0; i < count; i++)
+        ids[i] = jobs[i].id;
+    rc = source->store->verbs->catalog->read_next_fires(source->reader, ids, count, next_us, err);
+    for (uint32_t i = 0; rc == 0 && i < count; i++) {
+        struct job_extra extra = {.next_execution_us = next_us[i], .settings = source->settings};
+
+        rc = category_of(source, &jobs[i], &memo, &extra.category, err);
+        if (rc < 0)
+            return rc;
+        if (!jobs[i].is_active || (extra.category && !extra.category->is_active))
+            extra.next_execution_us = 0; /* its instants pass */
+        if (i)
+            buf_byte(out, ',');
+        render_job(out, &jobs[i], &extra);
+    }
+    return rc;
+}
+
+int catalog_write(const struct catalog_source *source, enum catalog_kind kind, const void *item,
+                  struct buf *out, struct err *err)
+{
+    switch (kind) {
+    case CATALOG_CATEGORY:
+        render_category(out, item);
+        return 0;
+    case CATALOG_JOB:
+        return catalog_write_jobs(source, item, 1, out, err);
+    case CATALOG_SCHEDULE:
+        render_schedule(out, item);
+        return 0;
+    case CATALOG_RECURRING:
+        render_recurring(out, item);
+        return 0;
+    case CATALOG_DEPENDENCY:
+        render_job_dependency(out, item);
+        return 0;
+    case CATALOG_KIND_COUNT:
+        break;
+    }
+    ASSERT(false);
+    return -(int)ERR_INTERNAL;
+}
+
+/* ---- when it fires ---- */
+
+void catalog_write_instant(struct buf *out, int64_t time_us)
+{
+    char text[CLOCK_TEXT_BYTES];
+
+    clock_format(time_us, text);
+    if (time_us % CLOCK_SECOND_US == 0)
+        memcpy(strchr(text, '.'), "Z", 2);
+    buf_byte(out, '"');
+    buf_text(out, text);
+    buf_byte(out, '"');
+}
+
+static void write_plan(const struct plan *plan, bool active, const struct upcoming_wish *wish,
+                       int64_t now_us, struct buf *out)
+{
+    int64_t after_us = (wish->from_us ? wish->from_us : now_us) - 1;
+    struct buf words = BUF_INIT(EXPLAIN_BYTES_MAX);
+    int64_t next_us;
+
+    buf_text(out, "{\"items\":[");
+    for (int64_t i = 0; active && i < wish->count && plan_next(plan, after_us, &next_us); i++) {
+        if (i)
+            buf_byte(out, ',');
+        catalog_write_instant(out, next_us);
+        after_us = next_us;
+    }
+    plan_explain(plan, &words);
+    buf_text(out, "],\"explain\":");
+    json_write_string(out, buf_view(&words));
+    buf_byte(out, '}');
+    buf_deinit(&words);
+}
+
+static int write_schedule(const struct catalog_source *source, const struct schedule *schedule,
+                          const struct upcoming_wish *wish, struct buf *out, struct err *err)
+{
+    struct plan plan;
+
+    if (plan_schedule(schedule, source->zones, source->now_us, &plan, err) < 0)
+        return -(int)err->code;
+    write_plan(&plan, schedule->is_active, wish, source->now_us, out);
+    plan_release(&plan, source->zones);
+    return 0;
+}
+
+static int write_recurring(const struct catalog_source *source, const struct recurring *recurring,
+                           const struct upcoming_wish *wish, struct buf *out, struct err *err)
+{
+    struct plan plan;
+
+    if (plan_recurring(recurring, source->zones, source->now_us, source->arena, &plan, err) < 0)
+        return -(int)err->code;
+    write_plan(&plan, recurring->is_active, wish, source->now_us, out);
+    plan_release(&plan, source->zones);
+    return 0;
+}
+
+int catalog_write_upcoming(const struct catalog_source *source, enum catalog_kind kind,
+                           const void *item, const struct upcoming_wish *wish, struct buf *out,
+                           struct err *err)
+{
+    ASSERT(kind == CATALOG_SCHEDULE || kind == CATALOG_RECURRING);
+    return kind == CATALOG_SCHEDULE ? write_schedule(source, item, wish, out, err)
+                                    : write_recurring(source, item, wish, out, err);
+}
+
+int catalog_write_preview(const struct catalog_source *source, enum catalog_kind kind, void *item,
+                          const struct upcoming_wish *wish, struct buf *out, struct err *err)
+{
+    int64_t made_us = wish->from_us ? wish->from_us : source->now_us;
+    struct schedule *schedule = item;
+    struct recurring *recurring = item;
+
+    if (kind == CATALOG_SCHEDULE) {
+        schedule->created_at_us = made_us;
+        schedule->is_active = true;
+        if (schedule_check(schedule, err) < 0)
+            return -(int)err->code;
+    } else {
+        recurring->created_at_us = made_us;
+        recurring->is_active = true;
+        if (recurring->type >= RECURRENCE_TYPE_COUNT)
+            return err_set_field(err, ERR_INVALID, "pattern_type", "'pattern_type' is missing; it "
+                                 "is daily, weekly, monthly, yearly or rrule");
+    }
+    return catalog_write_upcoming(source, kind, item, wish, out, err);
+}

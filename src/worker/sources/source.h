@@ -1,0 +1,92 @@
+/* Where a worker gets tasks and where its reports go: the engine in this process (source_local),
+ * or a server over HTTP (source_remote). The calls block and may come from several threads at
+ * once (claim, report and heartbeat each have a thread of their own). */
+#ifndef WORKER_SOURCES_SOURCE_H
+#define WORKER_SOURCES_SOURCE_H
+
+#include "base/arena.h"
+#include "core/task/report.h"
+
+/* One claimed task. Texts live in the arena given to claim. */
+struct work {
+    struct uuid id;
+    int64_t lease_token;
+    int64_t lease_ms;
+    int64_t attempt;        /* = attempts */
+    int64_t crash_count;    /* of these, lost with their worker */
+    int64_t timeout_ms;
+    int64_t retry_delay_ms;
+    struct str type;
+    struct str queue;
+    struct str payload;     /* JSON; "null" when there is none */
+    struct str data;        /* JSON with dependencies and children put in; "null" when none */
+    struct str metadata;    /* JSON object */
+    struct str correlation_id;
+    struct str traceparent; /* W3C trace context for its handler; both may be absent */
+    struct str tracestate;
+    struct str checkpoint_name;  /* absent = no checkpoint */
+    int64_t checkpoint_progress;
+    struct str checkpoint_data;  /* JSON, absent = no checkpoint */
+    struct str json;        /* the whole task with its checkpoint, one line, as the API shows it */
+};
+
+struct source_worker {
+    struct str id;          /* absent: the source makes one (host-pid-random) */
+    struct str hostname;
+    struct str version;
+    int64_t pool_size;
+    const struct str *queues;
+    uint32_t queues_count;
+    const struct str *types; /* exact types or prefixes ending in '*'; count 0 = all types */
+    uint32_t types_count;
+    const struct str *categories;
+    uint32_t categories_count;
+};
+
+struct held {
+    struct uuid task_id;
+    int64_t lease_token;
+};
+
+/* Answer to a heartbeat: indices into the held tasks that were sent. */
+struct heartbeat_answer {
+    uint32_t *cancel;
+    uint32_t cancel_count;
+    uint32_t *pause;
+    uint32_t pause_count;
+    uint32_t *lost;
+    uint32_t lost_count;
+};
+
+/* All return 0 or a negative error. -ERR_NOT_FOUND from claim, report or heartbeat: the server does
+ * not know this worker (any more): register again. -ERR_UNAVAILABLE / -ERR_IO: try again later;
+ * nothing is known about what was sent, sending the same report again is safe. */
+struct source {
+    const struct source_verbs *verbs;
+    /* Whoever sets it gets claimed tasks on the thread that brings them, one change of threads
+     * earlier, from sources that can do so: claim then leaves *works NULL. Must be quick. */
+    void (*arrived)(void *ctx, const struct work *works, uint32_t count);
+    /* Some are being written and will arrive soon, unless that fails; may be NULL. */
+    void (*coming)(void *ctx);
+    void *arrived_ctx; /* of both */
+};
+
+struct source_verbs {
+    int (*register_worker)(struct source *source, const struct source_worker *worker,
+                           struct arena *arena, struct str *id, int64_t *heartbeat_ms,
+                           int64_t *lease_ms, struct err *err);
+    /* Up to max tasks; waits up to wait_ms for the first. json is filled only if want_json. */
+    int (*claim)(struct source *source, uint32_t max, int64_t wait_ms, bool want_json,
+                 struct arena *arena, struct work **works, uint32_t *count, struct err *err);
+    int (*report)(struct source *source, const struct report *reports, uint32_t count,
+                  struct report_result *results, struct err *err);
+    int (*heartbeat)(struct source *source, const struct held *held, uint32_t count,
+                     struct arena *arena, struct heartbeat_answer *answer, struct err *err);
+    int (*leave)(struct source *source, struct err *err);
+    /* The claim under way and all later ones return -ERR_UNAVAILABLE; reports, heartbeats and
+     * leave still work. For shutdown. */
+    void (*interrupt)(struct source *source);
+    void (*free)(struct source *source);
+};
+
+#endif

@@ -1,0 +1,27 @@
+/* The worker's routes as JSON: what is sent, and what the answers mean. Pure, no network. */
+#ifndef WORKER_SOURCES_SOURCE_REMOTE_JSON_H
+#define WORKER_SOURCES_SOURCE_REMOTE_JSON_H
+
+#include "base/json.h"
+#include "worker/sources/source.h"
+
+void remote_write_register(struct buf *out, const struct source_worker *worker);
+/* queues and types are JSON arrays made at the registration; types may be absent. */
+void remote_write_claim(struct buf *out, struct str queues, struct str types, uint32_t max,
+                        int64_t wait_ms);
+void remote_write_strings(struct buf *out, const struct str *texts, uint32_t count);
+void remote_write_reports(struct buf *out, const struct report *reports, uint32_t count);
+void remote_write_heartbeat(struct buf *out, const struct held *held, uint32_t count);
+
+/* The answers; body is checked here. -ERR_IO when it is not what the interface says. Texts of works
+ * point into body, which must live as long. */
+int remote_read_register(struct str body, struct arena *arena, struct str *id,
+                         int64_t *heartbeat_ms, int64_t *lease_ms, struct err *err);
+int remote_read_claim(struct str body, uint32_t max, struct arena *arena, struct work **works,
+                      uint32_t *count, struct err *err);
+int remote_read_reports(struct str body, struct report_result *results, uint32_t count,
+                        struct err *err);
+int remote_read_heartbeat(struct str body, const struct held *held, uint32_t count,
+                          struct arena *arena, struct heartbeat_answer *answer, struct err *err);
+
+#endif

@@ -1,0 +1,125 @@
+/* D12: wrong tokens of an address wait for their answer, few at a time; right ones never do. */
+#include "server/door/auth_guard.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#define SECOND_US INT64_C(1000000)
+
+static struct http_address address(uint8_t last)
+{
+    struct http_address made = {{0}};
+
+    made.bytes[15] = last;
+    return made;
+}
+
+static int setup(void **state)
+{
+    *state = calloc(1, sizeof(struct auth_guard));
+    return *state ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    free(*state);
+    return 0;
+}
+
+static void fill(struct auth_guard *guard, const struct http_address *from, int64_t now_us)
+{
+    for (int i = 0; i < GUARD_FREE_MAX; i++)
+        assert_int_equal(guard_wrong(guard, from, now_us, NULL), 0);
+    for (int i = 0; i < GUARD_HELD_MAX; i++)
+        assert_int_equal(guard_wrong(guard, from, now_us, NULL), GUARD_DELAY_US);
+}
+
+static void after_some_wrong_tokens_answers_wait_and_then_nobody_looks(void **state)
+{
+    struct auth_guard *guard = *state;
+    struct http_address bad = address(1), other = address(2);
+
+    fill(guard, &bad, SECOND_US);
+    assert_true(guard_refuses(guard, &bad, SECOND_US));
+    assert_false(guard_refuses(guard, &other, SECOND_US));
+    assert_true(guard_refuses(guard, &bad, SECOND_US + SECOND_US / GUARD_HELD_MAX - 1));
+    assert_false(guard_refuses(guard, &bad, SECOND_US + SECOND_US / GUARD_HELD_MAX));
+    assert_int_equal(guard->wrong_total, GUARD_FREE_MAX + GUARD_HELD_MAX);
+}
+
+static void an_address_that_showed_a_right_token_is_still_looked_at(void **state)
+{
+    struct auth_guard *guard = *state;
+    struct http_address proxy = address(1);
+
+    guard_right(guard, &proxy, SECOND_US);
+    fill(guard, &proxy, SECOND_US);
+    assert_false(guard_refuses(guard, &proxy, SECOND_US));
+    assert_int_equal(guard_wrong(guard, &proxy, SECOND_US, NULL), GUARD_DELAY_US);
+    fill(guard, &proxy, 700 * SECOND_US);
+    assert_true(guard_refuses(guard, &proxy, 700 * SECOND_US));
+}
+
+static void a_minute_later_all_is_forgotten(void **state)
+{
+    struct auth_guard *guard = *state;
+    struct http_address bad = address(1);
+
+    fill(guard, &bad, SECOND_US);
+    assert_false(guard_refuses(guard, &bad, 62 * SECOND_US));
+    assert_int_equal(guard_wrong(guard, &bad, 62 * SECOND_US, NULL), 0);
+}
+
+static void more_addresses_than_places_neither_fail_nor_lose_those_that_wait(void **state)
+{
+    struct auth_guard *guard = *state;
+    struct http_address bad = address(1);
+
+    fill(guard, &bad, SECOND_US);
+    for (uint32_t i = 0; i < 100000; i++) {
+        struct http_address from = {{0}};
+
+        memcpy(from.bytes, &i, sizeof i);
+        from.bytes[15] = 7;
+        guard_wrong(guard, &from, SECOND_US, NULL);
+    }
+    assert_true(guard_refuses(guard, &bad, SECOND_US));
+}
+
+/* Else many addresses that guess together would make room for guesses without end. */
+static void an_address_without_a_place_waits(void **state)
+{
+    struct auth_guard *guard = *state;
+    struct http_address late = {{9, 9, 9}};
+
+    for (uint32_t i = 0; i < 20000; i++) {
+        struct http_address from = {{0}};
+
+        memcpy(from.bytes, &i, sizeof i);
+        from.bytes[15] = 7;
+        for (int guess = 0; guess < GUARD_FREE_MAX + GUARD_HELD_MAX; guess++)
+            guard_wrong(guard, &from, SECOND_US, NULL);
+    }
+    assert_int_equal(guard_wrong(guard, &late, SECOND_US, NULL), GUARD_DELAY_US);
+    assert_int_equal(guard_wrong(guard, &late, 62 * SECOND_US, NULL), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(after_some_wrong_tokens_answers_wait_and_then_nobody_looks,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(an_address_that_showed_a_right_token_is_still_looked_at,
+                                        setup, teardown),
+        cmocka_unit_test_setup_teardown(a_minute_later_all_is_forgotten, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            more_addresses_than_places_neither_fail_nor_lose_those_that_wait, setup, teardown),
+        cmocka_unit_test_setup_teardown(an_address_without_a_place_waits, setup, teardown),
+    };
+
+    return cmocka_run_group_tests_name("auth_guard", tests, NULL, NULL);
+}
