@@ -12,29 +12,30 @@
 #define CLOCKS_DIFFER_US_MAX CLOCK_SECOND_US /* else one of them is wrong, and is not followed */
 #define BATCH_BYTES_KEEP (4 * 1024 * 1024)
 
-void batch_begin(struct batch *batch, struct queue *queue, int64_t now_us)
+void batch_begin(struct batch *batch, struct engine *engine, int64_t now_us)
 {
-    const struct settings *configured = atomic_load(&queue->configured);
+    const struct settings *configured = atomic_load(&engine->configured);
 
-    batch->queue = queue;
-    batch->store = queue->store;
-    if (queue->settings != configured) {
-        queue->settings = configured;
-        limits_configured(queue);
+    batch->engine = engine;
+    batch->store = engine->store;
+    if (engine->settings != configured) {
+        engine->settings = configured;
+        limits_configured(engine);
     }
     batch->now_us = now_us;
-    batch->wall_us = queue->store->shared ? now_us : clock_wall_us(); /* one clock for all (F-C3) */
+    batch->wall_us =
+        engine->store->shared ? now_us : clock_wall_us(); /* one clock for all (F-C3) */
     batch->number++;
     log_heads_begin(batch);
 }
 
 void batch_catch_up(struct batch *batch, int64_t other_us)
 {
-    struct queue *queue = batch->queue;
-    int64_t now_us = queue_clock_us(queue);
+    struct engine *engine = batch->engine;
+    int64_t now_us = engine_clock_us(engine);
 
     if (other_us > now_us && other_us - now_us < CLOCKS_DIFFER_US_MAX)
-        now_us = queue->last_now_us = other_us;
+        now_us = engine->last_now_us = other_us;
     if (now_us > batch->now_us)
         batch->now_us = batch->wall_us = now_us;
 }
@@ -44,7 +45,7 @@ void batch_reset(struct batch *batch)
     struct arena arena = batch->arena;
     struct map tasks = batch->tasks;
     struct map jobs = batch->jobs;
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     uint64_t number = batch->number;
 
     for (struct queue_state *state = batch->hot; state; state = state->next_hot)
@@ -55,8 +56,12 @@ void batch_reset(struct batch *batch)
     map_deinit(&jobs);
     map_deinit(&batch->log_checked.by_id);
     arena_reset(&arena);
-    *batch = (struct batch){.queue = queue, .store = queue->store, .arena = arena, .tasks = tasks,
-                            .jobs = jobs, .number = number};
+    *batch = (struct batch){.engine = engine,
+                            .store = engine->store,
+                            .arena = arena,
+                            .tasks = tasks,
+                            .jobs = jobs,
+                            .number = number};
 }
 
 void batch_deinit(struct batch *batch)
@@ -170,7 +175,7 @@ int batch_owe(struct batch *batch, struct task *task, struct err *err)
 
 static int note(struct batch *batch, const struct task *task, struct err *err)
 {
-    if (!batch->queue->config.on_notes)
+    if (!batch->engine->config.on_notes)
         return 0;
     if (!batch_grow(batch, &batch->notes, &batch->notes_cap, batch->notes_count,
                     sizeof *batch->notes))
@@ -205,7 +210,7 @@ int batch_event(struct batch *batch, struct task *task, enum actor actor, struct
                     sizeof *batch->events))
         return no_memory(err);
     batch->events[batch->events_count++] =
-        (struct task_event){.id = uuid7_new(&batch->queue->ids, batch->now_us),
+        (struct task_event){.id = uuid7_new(&batch->engine->ids, batch->now_us),
                             .task_key = task->key,
                             .seq = ++task->event_seq,
                             .status = task->status,
@@ -251,7 +256,7 @@ void batch_heat(struct batch *batch, struct queue_state *state)
 
 void batch_heat_freed(struct batch *batch, const struct task *task)
 {
-    struct queue_state *state = limits_queue(batch->queue, task->spec.queue);
+    struct queue_state *state = limits_queue(batch->engine, task->spec.queue);
 
     if (state && limits_any(state))
         batch_heat(batch, state);
@@ -278,13 +283,13 @@ int batch_move(struct batch *batch, struct task *task, enum status to, enum move
     if (to != STATUS_PENDING)
         task->parked = false;
     if (to == STATUS_PENDING) {
-        task->order_key = limits_order_key(batch->queue, task, batch->now_us);
+        task->order_key = limits_order_key(batch->engine, task, batch->now_us);
         if (!SEEDED_BUG("lost_wake_up"))
-            heat_new(batch, limits_queue(batch->queue, task->spec.queue));
+            heat_new(batch, limits_queue(batch->engine, task->spec.queue));
     }
     batch->delayed |= to == STATUS_DELAYED;
-    if (to == STATUS_DELAYED && batch->queue->next_due_us > batch->now_us)
-        batch->queue->next_due_us = batch->now_us; /* looked at anew after this batch */
+    if (to == STATUS_DELAYED && batch->engine->next_due_us > batch->now_us)
+        batch->engine->next_due_us = batch->now_us; /* looked at anew after this batch */
     if (status_ended(to)) {
         task->completed_at_us = batch->now_us;
         if (!batch_grow(batch, &batch->ended, &batch->ended_cap, batch->ended_count,
@@ -412,7 +417,7 @@ static uint32_t put_fresh_first(struct batch *batch, struct task **sorted)
 /* It is in the line now: what comes later in this batch must not overtake it. */
 static void note_written(struct batch *batch, const struct task *task)
 {
-    struct queue_state *state = limits_queue(batch->queue, task->spec.queue);
+    struct queue_state *state = limits_queue(batch->engine, task->spec.queue);
 
     if (state && state->hot)
         state->has_older = true;

@@ -21,20 +21,20 @@ static bool same_types(const struct queue_rule *a, const struct queue_rule *b)
 }
 
 /* Is it in force as it is? Where others may have changed it, only a patch knows. */
-static bool in_force(struct queue *queue, const struct queue_rule *rule)
+static bool in_force(struct engine *engine, const struct queue_rule *rule)
 {
-    const struct queue_state *state = limits_queue(queue, rule->name);
+    const struct queue_state *state = limits_queue(engine, rule->name);
     const struct queue_rule *now = state ? &state->row.rule : NULL;
 
-    return now && !queue->store->shared && now->concurrency == rule->concurrency &&
+    return now && !engine->store->shared && now->concurrency == rule->concurrency &&
            now->key_concurrency == rule->key_concurrency && same_rate(&now->rate, &rule->rate) &&
            same_rate(&now->key_rate, &rule->key_rate) && same_types(now, rule) &&
            now->priority_order == rule->priority_order && now->ageing_ms == rule->ageing_ms;
 }
 
-int configure_queues(struct queue *queue, struct err *err)
+int configure_queues(struct engine *engine, struct err *err)
 {
-    const struct settings *settings = queue->settings;
+    const struct settings *settings = engine->settings;
 
     for (uint32_t i = 0; i < settings->queues_count; i++) {
         const struct queue_rule *rule = &settings->queues[i];
@@ -43,8 +43,8 @@ int configure_queues(struct queue *queue, struct err *err)
                                             .name = rule->name,
                                             .rule = *rule,
                                             .set = 127};
-        bool skip = !lives_here(queue, rule->name) || in_force(queue, rule);
-        int rc = skip ? 0 : limits_patch(&queue->batch, &patch);
+        bool skip = !lives_here(engine, rule->name) || in_force(engine, rule);
+        int rc = skip ? 0 : limits_patch(&engine->batch, &patch);
 
         arena_deinit(&arena);
         if (rc < 0) {
@@ -57,40 +57,40 @@ int configure_queues(struct queue *queue, struct err *err)
 
 int configure_apply(struct batch *batch, struct configure_request *request)
 {
-    return configure_queues(batch->queue, &request->base.err);
+    return configure_queues(batch->engine, &request->base.err);
 }
 
 /* All writers of a store, or all parts with theirs. */
-static int announce(struct queue *queue, const struct settings *settings, struct err *err)
+static int announce(struct engine *engine, const struct settings *settings, struct err *err)
 {
-    for (uint32_t i = 0; queue->routes && i < queue->routes->count; i++) {
-        struct part *part = &queue->routes->parts[i];
+    for (uint32_t i = 0; engine->routes && i < engine->routes->count; i++) {
+        struct part *part = &engine->routes->parts[i];
         const struct settings *own = routes_part_settings(part, settings, err);
 
-        if (!own || announce(part->queue, own, err) < 0)
+        if (!own || announce(part->engine, own, err) < 0)
             return -(int)err->code;
     }
-    for (uint32_t i = 0; !queue->routes && i < atomic_load(&queue->writers_count); i++)
-        atomic_store(&queue->writers[i]->configured, settings);
-    atomic_store(&queue->configured, settings);
+    for (uint32_t i = 0; !engine->routes && i < atomic_load(&engine->writers_count); i++)
+        atomic_store(&engine->writers[i]->configured, settings);
+    atomic_store(&engine->configured, settings);
     return 0;
 }
 
-int queue_configure(struct queue *queue, const struct settings *settings, struct err *err)
+int engine_configure(struct engine *engine, const struct settings *settings, struct err *err)
 {
-    const struct settings *before = atomic_load(&queue->configured);
+    const struct settings *before = atomic_load(&engine->configured);
     struct arena arena = ARENA_INIT(0);
     struct configure_request request = {.base = {.kind = REQUEST_CONFIGURE, .arena = &arena}};
     struct configure_request back = request;
     struct err ignored = {0};
-    int rc = announce(queue, settings, err);
+    int rc = announce(engine, settings, err);
 
-    if (rc == 0 && (rc = queue_call(queue, &request.base)) < 0)
+    if (rc == 0 && (rc = engine_call(engine, &request.base)) < 0)
         *err = request.base.err;
     if (rc < 0) { /* some stores may have it already */
-        announce(queue, before, &ignored);
-        if (request.base.err.code != ERR_NONE && queue->routes)
-            queue_call(queue, &back.base);
+        announce(engine, before, &ignored);
+        if (request.base.err.code != ERR_NONE && engine->routes)
+            engine_call(engine, &back.base);
     }
     arena_deinit(&arena);
     return rc;

@@ -3,7 +3,7 @@
  * transaction, and only after its commit is anybody answered (group commit). Claims that find
  * nothing wait inside, and are served in the same commit as the enqueue that brings them work.
  *
- * Requests are structs of the caller's, submitted with queue_submit; `done` is called on the
+ * Requests are structs of the caller's, submitted with engine_submit; `done` is called on the
  * queue's thread after the commit and must only hand the request on (loop_post, a condition).
  * Between submit and done the request, its arena and what it points to belong to the queue. */
 #ifndef ENGINE_ENGINE_H
@@ -23,7 +23,7 @@
 
 #include <pthread.h>
 
-struct queue;
+struct engine;
 
 enum request_kind {
     REQUEST_ENQUEUE,
@@ -104,7 +104,7 @@ struct claim_request {
 struct report_request {
     struct request base;
     struct str worker_id;
-    struct report *reports; /* prepared by queue_prepare_reports */
+    struct report *reports; /* prepared by engine_prepare_reports */
     uint32_t count;
     struct report_result *results; /* out, count */
 };
@@ -256,7 +256,7 @@ struct purge_request {
     uint32_t removed; /* out */
 };
 
-struct queue_stats {
+struct engine_stats {
     int64_t counts[STATUS_COUNT]; /* now, by status */
     int64_t enqueued_total;       /* since the start, so below */
     int64_t claimed_total;
@@ -300,7 +300,7 @@ struct queue_stats {
 struct stats_request {
     struct request base;
     bool brief;                 /* in: no counts, queues and lanes; there may be very many */
-    struct queue_stats stats;   /* out */
+    struct engine_stats stats;  /* out */
     struct queue_view *queues;  /* out */
     uint32_t queues_count;
     struct lane_count *lanes;   /* out: per queue, type and status; in: read already */
@@ -397,7 +397,7 @@ struct why_request {
     struct why_facts facts; /* out */
 };
 
-/* Puts the configured rules of queues into force: see queue_configure. */
+/* Puts the configured rules of queues into force: see engine_configure. */
 struct configure_request {
     struct request base;
 };
@@ -412,7 +412,7 @@ struct task_note {
     int64_t version;
 };
 
-struct queue_config {
+struct engine_config {
     const struct settings *settings;
     struct zones *zones; /* of schedules; NULL = nothing is planned here */
     const struct log *log;
@@ -440,41 +440,41 @@ struct queue_config {
 
 /* Loads what the store knows, recovers as after a crash, starts the thread. The store is the
  * queue's from now on, but for its readers. */
-int queue_open(struct queue **queue, struct store *store, const struct queue_config *config,
-               struct err *err);
+int engine_open(struct engine **engine, struct store *store, const struct engine_config *config,
+                struct err *err);
 /* Settings that were read again: in force from the next batch on, rules of queues before it
  * returns. They live as long as the queue. What only an open can do (stores, leases, writers,
  * redact, tracing) must be as before. On failure the old ones stay. One thread at a time, which
  * waits. */
-int queue_configure(struct queue *queue, const struct settings *settings, struct err *err);
+int engine_configure(struct engine *engine, const struct settings *settings, struct err *err);
 /* Answers everything that waits with ERR_UNAVAILABLE, ends the thread. Not the store. */
-void queue_close(struct queue *queue);
+void engine_close(struct engine *engine);
 
 /* Any thread. Refused at once (done is called with an error) when the inbox is full. */
-void queue_submit(struct queue *queue, struct request *request);
+void engine_submit(struct engine *engine, struct request *request);
 /* Lets a waiting claim or wait go: it is done soon, with no tasks. Any thread; harmless when the
  * request was done already. */
-void queue_forget(struct queue *queue, enum request_kind kind, struct request *request);
+void engine_forget(struct engine *engine, enum request_kind kind, struct request *request);
 /* Submits and waits for done, for threads that may block; in one step or in two. */
-struct queue_call {
+struct engine_call {
     struct gate done;
 };
-int queue_call(struct queue *queue, struct request *request);
-void queue_call_start(struct queue *queue, struct request *request, struct queue_call *call);
-int queue_call_finish(struct request *request, struct queue_call *call);
+int engine_call(struct engine *engine, struct request *request);
+void engine_call_start(struct engine *engine, struct request *request, struct engine_call *call);
+int engine_call_finish(struct request *request, struct engine_call *call);
 
 /* Parses the tasks of spawn elements and checks bounds; on the caller's thread, before submit.
  * Elements at fault get their result at once and are passed over. */
-void queue_prepare_reports(struct queue *queue, struct report *reports, uint32_t count,
-                           struct report_result *results, struct arena *arena);
+void engine_prepare_reports(struct engine *engine, struct report *reports, uint32_t count,
+                            struct report_result *results, struct arena *arena);
 
 /* Adds what was measured since the start, of all stores and writers of this node. Any thread, while
  * the queue is open; names live as long as it. */
-void queue_measure(struct queue *queue, struct measured *sum);
-void queue_measure_lanes(struct queue *queue, struct measured_lanes *sum);
+void engine_measure(struct engine *engine, struct measured *sum);
+void engine_measure_lanes(struct engine *engine, struct measured_lanes *sum);
 
-int64_t queue_now_us(struct queue *queue); /* the engine clock; any thread */
-struct store *queue_store(struct queue *queue);
-struct zones *queue_zones(struct queue *queue); /* as configured; any thread */
+int64_t engine_now_us(struct engine *engine); /* the engine clock; any thread */
+struct store *engine_store(struct engine *engine);
+struct zones *engine_zones(struct engine *engine); /* as configured; any thread */
 
 #endif

@@ -127,7 +127,7 @@ struct lost_told {
 };
 
 struct batch {
-    struct queue *queue;
+    struct engine *engine;
     struct store *store;
     struct arena arena;
     int64_t now_us;
@@ -228,21 +228,21 @@ struct refusals_told {
     uint32_t count;
 };
 
-struct queue {
+struct engine {
     struct routes *routes;   /* only of the one in front of several; then the rest is not used but
                               * for the settings (routes.c) */
-    struct queue *main;      /* whose writer this is; itself, if it is the first */
-    struct queue *writers[WRITERS_MAX]; /* of the first one: itself and the others */
+    struct engine *main;     /* whose writer this is; itself, if it is the first */
+    struct engine *writers[WRITERS_MAX]; /* of the first one: itself and the others */
     atomic_uint writers_count;          /* hints come before all are open */
     bool beats;                         /* heartbeats are its business */
     atomic_uint claims_waiting;         /* in here */
     atomic_uint gone;                   /* workers that left or were removed; of the first one */
     uint32_t workers_kept;              /* of a further writer: then silent ones are forgotten */
-    struct queue_stats shown;           /* of the others, for the first one; under the mutex */
+    struct engine_stats shown;          /* of the others, for the first one; under the mutex */
     struct store *store;
     const struct settings *settings; /* of the batch under way */
     _Atomic(const struct settings *) configured; /* those of the next one; any thread */
-    struct queue_config config;
+    struct engine_config config;
     const struct log *log;
     struct clock clock;
     struct uuid7 ids;
@@ -282,7 +282,7 @@ struct queue {
     uint32_t waiting_count;
     bool any_dependencies;
     bool unpark_some;        /* a queue with unpark_all is there */
-    struct queue_stats stats;
+    struct engine_stats stats;
     struct measures *measures; /* written by whoever has the turn, read by anybody */
     struct measure_names *own_names; /* of what is measured; NULL = somebody else's */
     struct hours_flush hours;
@@ -348,67 +348,69 @@ struct queue {
 };
 
 /* What is planned is looked at at once, or when it may be tried again. */
-static inline void fire_soon(struct queue *queue)
+static inline void fire_soon(struct engine *engine)
 {
-    queue->next_fire_us = queue->fire_held_us;
+    engine->next_fire_us = engine->fire_held_us;
 }
 
 /* Entries are looked at then, or when they may be tried again. */
-static inline void recovery_soon(struct queue *queue, int64_t at_us)
+static inline void recovery_soon(struct engine *engine, int64_t at_us)
 {
-    if (at_us < queue->recovery_held_us)
-        at_us = queue->recovery_held_us;
-    if (at_us < queue->next_recovery_us)
-        queue->next_recovery_us = at_us;
+    if (at_us < engine->recovery_held_us)
+        at_us = engine->recovery_held_us;
+    if (at_us < engine->next_recovery_us)
+        engine->next_recovery_us = at_us;
 }
 
 /* A lease the original of a restored copy granted: it holds nothing here (F-D14). */
-static inline bool lease_is_void(const struct queue *queue, int64_t lease_token)
+static inline bool lease_is_void(const struct engine *engine, int64_t lease_token)
 {
-    return lease_token <= queue->lease_base;
+    return lease_token <= engine->lease_base;
 }
 
 /* queue.c */
-void *queue_run(void *queue); /* the thread */
-int64_t queue_clock_us(struct queue *queue); /* the engine's, or the database's; whose turn it is */
-void queue_hint(void *queue, struct str name); /* store_watch.on_hint */
+void *engine_run(void *queue); /* the thread */
+int64_t engine_clock_us(
+    struct engine *engine); /* the engine's, or the database's; whose turn it is */
+void engine_hint(void *queue, struct str name); /* store_watch.on_hint */
 /* writers.c: several of them in one node */
-int writers_open(struct queue *queue, struct err *err);
-void writers_stop_others(struct queue *queue); /* one of them failed: none goes on */
-void writers_end(struct queue *queue);   /* their threads, ... */
-void writers_close(struct queue *queue); /* ... and when nobody tells them anything any more */
-struct queue *writers_choose(struct queue *queue, const struct request *request);
+int writers_open(struct engine *engine, struct err *err);
+void writers_stop_others(struct engine *engine); /* one of them failed: none goes on */
+void writers_end(struct engine *engine);         /* their threads, ... */
+void writers_close(struct engine *engine); /* ... and when nobody tells them anything any more */
+struct engine *writers_choose(struct engine *engine, const struct request *request);
 int writers_find_worker(struct batch *batch, struct str id, struct worker_state **worker,
                         struct err *err);
-void writers_add_stats(struct queue *queue, struct queue_stats *stats);
-static inline bool is_main(const struct queue *queue)
+void writers_add_stats(struct engine *engine, struct engine_stats *stats);
+static inline bool is_main(const struct engine *engine)
 {
-    return queue->main == queue;
+    return engine->main == engine;
 }
 /* Of several stores in one node each has queues of its own. */
-static inline bool lives_here(const struct queue *queue, struct str name)
+static inline bool lives_here(const struct engine *engine, struct str name)
 {
-    return !queue->config.lives_here || queue->config.lives_here(queue->config.ctx, name);
+    return !engine->config.lives_here || engine->config.lives_here(engine->config.ctx, name);
 }
 /* routes.c: what is asked of the queue in front of several */
-void routes_submit(struct queue *front, struct request *request);
-void routes_forget(struct queue *front, enum request_kind kind, struct request *request);
-void routes_close(struct queue *front);
-int64_t routes_now_us(struct queue *front);
-/* queue_open.c */
-struct queue *queue_new(struct store *store, const struct queue_config *config, struct err *err);
-void queue_end_thread(struct queue *queue);
-void queue_free(struct queue *queue);
+void routes_submit(struct engine *front, struct request *request);
+void routes_forget(struct engine *front, enum request_kind kind, struct request *request);
+void routes_close(struct engine *front);
+int64_t routes_now_us(struct engine *front);
+/* engine_open.c */
+struct engine *engine_new(struct store *store, const struct engine_config *config, struct err *err);
+void engine_end_thread(struct engine *engine);
+void engine_free(struct engine *engine);
 /* nodes.c: what other nodes do */
-void nodes_tell_alive(struct queue *queue, struct str worker_id);
+void nodes_tell_alive(struct engine *engine, struct str worker_id);
 int nodes_follow(struct batch *batch, struct err *err);
-void nodes_tell(struct queue *queue, const struct batch *batch);
-bool nodes_hinted(const struct queue *queue); /* under the mutex */
-void nodes_forget_hints(struct queue *queue);
+void nodes_tell(struct engine *engine, const struct batch *batch);
+bool nodes_hinted(const struct engine *engine); /* under the mutex */
+void nodes_forget_hints(struct engine *engine);
 /* transact.c: all of the list in one commit, or each alone when that fails; then the answers. */
-void queue_run_batch(struct queue *queue, struct request *list, bool timers);
-int queue_reload(struct queue *queue, struct err *err); /* what memory knows, from the store */
-int queue_read_lease_base(struct queue *queue, struct err *err); /* after a restore, by whomever */
+void engine_run_batch(struct engine *engine, struct request *list, bool timers);
+int engine_reload(struct engine *engine, struct err *err); /* what memory knows, from the store */
+int engine_read_lease_base(struct engine *engine,
+                           struct err *err); /* after a restore, by whomever */
 /* enqueue.c: the trace of what a task brings about, unless it was given one */
 void inherit_trace(const struct batch *batch, const struct task *parent, struct arena *arena,
                    struct task_spec *spec);
@@ -417,9 +419,9 @@ void spans_enqueued(struct batch *batch, const struct task *task);
 int64_t spans_ready_since(const struct task *task); /* before the claim changes it */
 void spans_claimed(struct batch *batch, const struct task *task, int64_t since_us);
 void spans_ended(struct batch *batch, const struct task *task, enum execution_status outcome);
-void spans_tell(struct queue *queue, struct batch *batch);
+void spans_tell(struct engine *engine, struct batch *batch);
 /* batch.c */
-void batch_begin(struct batch *batch, struct queue *queue, int64_t now_us);
+void batch_begin(struct batch *batch, struct engine *engine, int64_t now_us);
 
 /* Time has passed while the batch waited for another node: what follows happens now, and not before
  * the given time of another node, whose clock may differ a little. */
@@ -534,7 +536,7 @@ int control_key_taken(struct batch *batch, const struct task *task, bool *taken,
 int control_put_back(struct batch *batch, struct task *task, bool clean, struct err *err);
 int control_found_done(struct batch *batch, struct task *task, struct err *err);
 /* recoveries.c */
-bool recovery_validates(const struct queue *queue, struct str type);
+bool recovery_validates(const struct engine *engine, struct str type);
 /* The sweep took it back (or gave it up) by itself; its entry is written as ended. */
 int recovery_note_lost(struct batch *batch, struct task *task, const char *reason,
                        struct err *err);
@@ -553,15 +555,15 @@ void recovery_fault_note(struct batch *batch, const struct recovery_entry *entry
 /* Is it left out still? Then *next_us is not later than the end of that. */
 bool recovery_fault_holds(struct batch *batch, const struct recovery_entry *entry,
                           int64_t *next_us);
-void recovery_fault_forget(struct queue *queue, const struct uuid *entry_id);
+void recovery_fault_forget(struct engine *engine, const struct uuid *entry_id);
 int recovery_faults_tell(struct batch *batch, struct err *err);
 /* workers.c */
-int workers_load(struct queue *queue, struct err *err);
-int workers_adopt(struct queue *queue, const struct worker_row *row, struct worker_state **out,
+int workers_load(struct engine *engine, struct err *err);
+int workers_adopt(struct engine *engine, const struct worker_row *row, struct worker_state **out,
                   struct err *err);
-void workers_forget(struct queue *queue, struct worker_state *worker); /* in memory only */
-void workers_deinit(struct queue *queue);
-struct worker_state *workers_get(struct queue *queue, struct str id);
+void workers_forget(struct engine *engine, struct worker_state *worker); /* in memory only */
+void workers_deinit(struct engine *engine);
+struct worker_state *workers_get(struct engine *engine, struct str id);
 /* The same; one that registered at another node is looked up. */
 int workers_find(struct batch *batch, struct str id, struct worker_state **worker,
                  struct err *err);
@@ -577,20 +579,20 @@ int workers_list(struct batch *batch, struct workers_request *request);
 /* The lease goes on in memory, which is what counts; the row is left to workers_renew. */
 void workers_touch(struct batch *batch, struct worker_state *worker);
 int workers_renew(struct batch *batch, struct worker_state *worker, struct err *err);
-void workers_grant_grace(struct queue *queue, int64_t now_us); /* after a stall or a start */
+void workers_grant_grace(struct engine *engine, int64_t now_us); /* after a stall or a start */
 int workers_drop(struct batch *batch, struct worker_state *worker, struct err *err);
 /* The node's own row: made at the start, renewed by the sweep, gone after a clean stop. */
-void workers_name_node(struct queue *queue);
+void workers_name_node(struct engine *engine);
 int workers_enter_node(struct batch *batch, struct err *err);
 int workers_renew_node(struct batch *batch, struct err *err);
-int workers_leave_node(struct queue *queue, struct err *err);
+int workers_leave_node(struct engine *engine, struct err *err);
 /* limits.c */
-int limits_load(struct queue *queue, struct err *err); /* queues, and what runs of them */
-void limits_deinit(struct queue *queue);
+int limits_load(struct engine *engine, struct err *err); /* queues, and what runs of them */
+void limits_deinit(struct engine *engine);
 int limits_follow(struct batch *batch, struct err *err); /* queues other nodes made or changed */
-struct queue_state *limits_queue(struct queue *queue, struct str name); /* NULL = not there */
-void limits_drop(struct queue *queue, struct queue_state *state); /* out of the map */
-void limits_bury(struct queue *queue); /* frees what was dropped */
+struct queue_state *limits_queue(struct engine *engine, struct str name); /* NULL = not there */
+void limits_drop(struct engine *engine, struct queue_state *state);       /* out of the map */
+void limits_bury(struct engine *engine); /* frees what was dropped */
 /* queues_gone.c */
 int queues_remove(struct batch *batch, struct queue_patch_request *request);
 int queues_remove_idle(struct batch *batch, struct err *err); /* empty and without settings */
@@ -619,11 +621,11 @@ struct limit *limits_type(struct queue_state *state, struct str type);
 /* Tasks admitted and really taken, or held no longer. */
 void limits_note(struct batch *batch, const struct task *task, int64_t by);
 int limits_unpark(struct batch *batch, struct err *err);
-int64_t limits_order_key(struct queue *queue, const struct task *task, int64_t eligible_us);
-int64_t limits_eligible_us(struct queue *queue, const struct task *task); /* by its order key */
+int64_t limits_order_key(struct engine *engine, const struct task *task, int64_t eligible_us);
+int64_t limits_eligible_us(struct engine *engine, const struct task *task); /* by its order key */
 /* For queue_rules.c: */
-int limits_count_all(struct queue *queue, struct err *err); /* what runs, anew from the store */
-int limits_replace_row(struct queue *queue, struct queue_state *state,
+int limits_count_all(struct engine *engine, struct err *err); /* what runs, anew from the store */
+int limits_replace_row(struct engine *engine, struct queue_state *state,
                        const struct queue_row *row, struct err *err);
 /* The queue as the store has it now, made or changed by whom ever. */
 int limits_follow_one(struct batch *batch, struct str name, struct queue_state **state,
@@ -632,11 +634,11 @@ int limits_follow_one(struct batch *batch, struct str name, struct queue_state *
 int limits_list(struct batch *batch, struct queues_request *request);
 int limits_patch(struct batch *batch, struct queue_patch_request *request);
 /* The settings are others: what only they know of a queue is taken from them. */
-void limits_configured(struct queue *queue);
+void limits_configured(struct engine *engine);
 
 /* configure.c */
 int configure_apply(struct batch *batch, struct configure_request *request);
-int configure_queues(struct queue *queue, struct err *err); /* in the transaction under way */
+int configure_queues(struct engine *engine, struct err *err); /* in the transaction under way */
 int limits_view(struct batch *batch, struct queue_state *state, struct arena *arena,
                 struct queue_view *view, struct err *err);
 /* sweep.c */
@@ -651,13 +653,13 @@ int sweep_orphan_held(struct batch *batch, struct task *task, struct err *err);
 /* A cancelled or stalled one that its holder has stopped, or nobody will: its slot is free, and who
  * waits for that goes on. */
 int sweep_stopped(struct batch *batch, struct task *task, struct err *err);
-void sweep_forget_lost(struct queue *queue);
+void sweep_forget_lost(struct engine *engine);
 /* unclaimed.c: fails what no live worker can take, where that is wanted */
 int unclaimed_fail(struct batch *batch, bool *more, struct err *err);
 /* lost_tell.c: what the log says of lost tasks once they are committed. */
 void lost_note(struct batch *batch, const struct task *task, const char *reason);
 void lost_note_poison(struct batch *batch, const struct task *task);
-void lost_tell(const struct queue *queue, const struct batch *batch);
+void lost_tell(const struct engine *engine, const struct batch *batch);
 /* log_ages.c: are the logs of these tasks as old as the tasks say? Others stay. keep_ms: windows by
  * what the store says, moved along. */
 int log_ages_keep(struct batch *batch, struct task **tasks, int64_t *keep_ms, uint32_t *count,
@@ -676,7 +678,7 @@ int log_retention_run(struct batch *batch, bool *more, struct err *err);
 int retention_run(struct batch *batch, bool *more, struct err *err);
 int retention_remove(struct batch *batch, struct task **tasks, uint32_t count, struct err *err);
 /* log_heads.c: signed records about logs */
-int log_heads_open(struct queue *queue, struct err *err);
+int log_heads_open(struct engine *engine, struct err *err);
 void log_heads_begin(struct batch *batch);
 void log_heads_reason(struct batch *batch, enum cut_reason reason); /* of what is removed now */
 void log_heads_note(struct batch *batch); /* lines were written */
@@ -685,18 +687,18 @@ void log_heads_note(struct batch *batch); /* lines were written */
 int log_heads_ready(struct batch *batch, struct err *err);
 int log_heads_write(struct batch *batch, bool timers, struct err *err); /* last in a transaction */
 void log_heads_trim(struct batch *batch, int64_t before_us); /* records older than logs are kept */
-void log_heads_committed(struct queue *queue, const struct batch *batch);
-int log_heads_stop(struct queue *queue, struct err *err);
-void log_heads_close(struct queue *queue);
+void log_heads_committed(struct engine *engine, const struct batch *batch);
+int log_heads_stop(struct engine *engine, struct err *err);
+void log_heads_close(struct engine *engine);
 /* wake.c */
 int wait_apply(struct batch *batch, struct wait_request *request);
-void waits_answer(struct queue *queue, struct batch *batch); /* after the commit */
+void waits_answer(struct engine *engine, struct batch *batch); /* after the commit */
 int waits_look(struct batch *batch, struct err *err); /* what ended on other nodes */
-void waits_expire(struct queue *queue, int64_t now_us, int64_t *next_us);
-void waits_forget(struct queue *queue, struct request *request);
-void waits_fail_all(struct queue *queue, const struct err *err);
-void claims_park(struct queue *queue, struct claim_request *request);
-void claims_unpark(struct queue *queue, struct claim_request *request);
+void waits_expire(struct engine *engine, int64_t now_us, int64_t *next_us);
+void waits_forget(struct engine *engine, struct request *request);
+void waits_fail_all(struct engine *engine, const struct err *err);
+void claims_park(struct engine *engine, struct claim_request *request);
+void claims_unpark(struct engine *engine, struct claim_request *request);
 /* explain.c, explain_blocked.c, explain_chain.c: why a task does not run */
 int explain_apply(struct batch *batch, struct why_request *request);
 int explain_task(struct batch *batch, struct task *task, struct arena *arena,
@@ -706,18 +708,18 @@ int explain_chain(struct batch *batch, struct arena *arena, struct why_facts *fa
 int explain_blocked(struct batch *batch, struct task *task, struct arena *arena,
                     struct why_facts *facts, struct err *err);
 /* measured.c */
-int measured_open(struct queue *queue, struct err *err);
-void measured_close(struct queue *queue);
+int measured_open(struct engine *engine, struct err *err);
+void measured_close(struct engine *engine);
 void measured_count(struct batch *batch, const struct task *task, enum measure_count what);
 void measured_move(struct batch *batch, const struct task *task, enum move move);
 void measured_execution(struct batch *batch, const struct task *task,
                         enum execution_status status);
-void measured_committed(struct queue *queue, const struct batch *batch);
-void measured_undone(struct queue *queue);
-void measured_enqueue(struct queue *queue, const struct request *request, int64_t committed_us);
-int64_t measured_next_us(const struct queue *queue); /* when figures are due in the store */
+void measured_committed(struct engine *engine, const struct batch *batch);
+void measured_undone(struct engine *engine);
+void measured_enqueue(struct engine *engine, const struct request *request, int64_t committed_us);
+int64_t measured_next_us(const struct engine *engine); /* when figures are due in the store */
 int measured_flush(struct batch *batch, struct err *err);
-int measured_stop(struct queue *queue, struct err *err);
+int measured_stop(struct engine *engine, struct err *err);
 /* stats.c */
 int stats_apply(struct batch *batch, struct stats_request *request);
 int outbox_take(struct batch *batch, struct outbox_take_request *request);
@@ -727,12 +729,12 @@ int outbox_done(struct batch *batch, struct outbox_done_request *request);
  * all tasks is enough; other nodes would not see it. */
 static inline bool task_has_dependents(const struct batch *batch, const struct task *task)
 {
-    return batch->store->shared ? task->has_dependents : batch->queue->any_dependencies;
+    return batch->store->shared ? task->has_dependents : batch->engine->any_dependencies;
 }
 
 static inline bool task_has_dependencies(const struct batch *batch, const struct task *task)
 {
-    return batch->store->shared ? task->has_dependencies : batch->queue->any_dependencies;
+    return batch->store->shared ? task->has_dependencies : batch->engine->any_dependencies;
 }
 
 /* Grows an array kept in the batch's arena; false when memory is used up. */

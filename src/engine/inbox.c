@@ -19,31 +19,31 @@
 static const struct err stopping = {.code = ERR_UNAVAILABLE,
                                     .text = "the server is stopping; try again"};
 
-int64_t queue_now_us(struct queue *queue)
+int64_t engine_now_us(struct engine *engine)
 {
-    if (queue->routes)
-        return routes_now_us(queue);
-    return queue->store->shared ? queue->store->verbs->now_us(queue->store)
-                                : clock_now_us(&queue->clock);
+    if (engine->routes)
+        return routes_now_us(engine);
+    return engine->store->shared ? engine->store->verbs->now_us(engine->store)
+                                 : clock_now_us(&engine->clock);
 }
 
-int64_t queue_clock_us(struct queue *queue)
+int64_t engine_clock_us(struct engine *engine)
 {
-    int64_t now_us = queue_now_us(queue);
+    int64_t now_us = engine_now_us(engine);
 
-    if (now_us > queue->last_now_us)
-        queue->last_now_us = now_us;
-    return queue->last_now_us;
+    if (now_us > engine->last_now_us)
+        engine->last_now_us = now_us;
+    return engine->last_now_us;
 }
 
-struct store *queue_store(struct queue *queue)
+struct store *engine_store(struct engine *engine)
 {
-    return queue->store;
+    return engine->store;
 }
 
-struct zones *queue_zones(struct queue *queue)
+struct zones *engine_zones(struct engine *engine)
 {
-    return queue->config.zones;
+    return engine->config.zones;
 }
 
 static void request_prepare(struct request *request)
@@ -54,31 +54,32 @@ static void request_prepare(struct request *request)
     request->came_us = request->kind == REQUEST_ENQUEUE ? clock_boot_us() : 0;
 }
 
-void queue_submit(struct queue *queue, struct request *request)
+void engine_submit(struct engine *engine, struct request *request)
 {
     bool refused, stops, first = false;
 
-    if (queue->routes) {
-        routes_submit(queue, request);
+    if (engine->routes) {
+        routes_submit(engine, request);
         return;
     }
-    queue = writers_choose(queue, request);
+    engine = writers_choose(engine, request);
     request_prepare(request);
-    pthread_mutex_lock(&queue->mutex);
-    stops = queue->stop;
-    refused = stops || queue->inbox_count >= INBOX_MAX;
+    pthread_mutex_lock(&engine->mutex);
+    stops = engine->stop;
+    refused = stops || engine->inbox_count >= INBOX_MAX;
     if (!refused) {
-        if (queue->inbox_last)
-            queue->inbox_last->next = request;
+        if (engine->inbox_last)
+            engine->inbox_last->next = request;
         else
-            queue->inbox_first = request;
-        queue->inbox_last = request;
-        first = queue->inbox_count++ == 0 && !queue->busy; /* who is at it looks when it is done */
-        first |= queue->inbox_count == queue->wake_at;
+            engine->inbox_first = request;
+        engine->inbox_last = request;
+        first =
+            engine->inbox_count++ == 0 && !engine->busy; /* who is at it looks when it is done */
+        first |= engine->inbox_count == engine->wake_at;
     }
-    pthread_mutex_unlock(&queue->mutex);
+    pthread_mutex_unlock(&engine->mutex);
     if (first) /* after the mutex: else the thread wakes only to wait for it */
-        pthread_cond_signal(&queue->arrived);
+        pthread_cond_signal(&engine->arrived);
     if (!refused)
         return;
     request->err = stopping;
@@ -93,37 +94,37 @@ struct forget {
     struct request *request;
 };
 
-static void forget_in(struct queue *queue, struct request *request)
+static void forget_in(struct engine *engine, struct request *request)
 {
     struct forget *forget = malloc(sizeof *forget);
 
     if (!forget)
         return; /* it expires at its deadline */
     forget->request = request;
-    pthread_mutex_lock(&queue->mutex);
-    forget->next = queue->forget_first;
-    queue->forget_first = forget;
-    pthread_cond_signal(&queue->arrived);
-    pthread_mutex_unlock(&queue->mutex);
+    pthread_mutex_lock(&engine->mutex);
+    forget->next = engine->forget_first;
+    engine->forget_first = forget;
+    pthread_cond_signal(&engine->arrived);
+    pthread_mutex_unlock(&engine->mutex);
 }
 
 /* The request cannot be asked: it may be gone. */
-void queue_forget(struct queue *queue, enum request_kind kind, struct request *request)
+void engine_forget(struct engine *engine, enum request_kind kind, struct request *request)
 {
-    if (queue->routes)
-        routes_forget(queue, kind, request);
+    if (engine->routes)
+        routes_forget(engine, kind, request);
     else
-        forget_in(writers_choose(queue, &(struct request){.kind = kind}), request);
+        forget_in(writers_choose(engine, &(struct request){.kind = kind}), request);
 }
 
 static void call_done(struct request *request)
 {
-    struct queue_call *call = request->ctx;
+    struct engine_call *call = request->ctx;
 
     gate_open(&call->done);
 }
 
-static void call_prepare(struct request *request, struct queue_call *call)
+static void call_prepare(struct request *request, struct engine_call *call)
 {
     gate_shut(&call->done);
     request->done = call_done;
@@ -131,24 +132,24 @@ static void call_prepare(struct request *request, struct queue_call *call)
     request_prepare(request);
 }
 
-void queue_call_start(struct queue *queue, struct request *request, struct queue_call *call)
+void engine_call_start(struct engine *engine, struct request *request, struct engine_call *call)
 {
     call_prepare(request, call);
-    queue_submit(queue, request);
+    engine_submit(engine, request);
 }
 
-int queue_call_finish(struct request *request, struct queue_call *call)
+int engine_call_finish(struct request *request, struct engine_call *call)
 {
     gate_wait(&call->done);
     return -(int)request->err.code;
 }
 
-static void take_forgets(struct queue *queue, struct forget *forget)
+static void take_forgets(struct engine *engine, struct forget *forget)
 {
     while (forget) {
         struct forget *next = forget->next;
 
-        waits_forget(queue, forget->request);
+        waits_forget(engine, forget->request);
         free(forget);
         forget = next;
     }
@@ -164,51 +165,51 @@ static void mark_forgotten(const struct forget *forgets, struct request *list)
 }
 
 /* After a stall of the whole process nobody is declared dead before one lease has passed. */
-static void notice_stall(struct queue *queue, int64_t now_us)
+static void notice_stall(struct engine *engine, int64_t now_us)
 {
-    int64_t late_us = queue->expected_us ? now_us - queue->expected_us : 0;
+    int64_t late_us = engine->expected_us ? now_us - engine->expected_us : 0;
 
-    queue->expected_us = now_us;
-    if (!is_main(queue))
+    engine->expected_us = now_us;
+    if (!is_main(engine))
         return;
-    if (late_us > queue->settings->lease_ms * CLOCK_MS_US / 3 &&
+    if (late_us > engine->settings->lease_ms * CLOCK_MS_US / 3 &&
         !SEEDED_BUG("no_grace_after_stall")) {
-        LOG(queue->log, LOG_WARN, "queue.stalled", KI("late_ms", late_us / CLOCK_MS_US));
-        workers_grant_grace(queue, now_us);
-        queue->next_sweep_us = now_us + queue->settings->lease_ms * CLOCK_MS_US;
+        LOG(engine->log, LOG_WARN, "queue.stalled", KI("late_ms", late_us / CLOCK_MS_US));
+        workers_grant_grace(engine, now_us);
+        engine->next_sweep_us = now_us + engine->settings->lease_ms * CLOCK_MS_US;
     }
 }
 
-static int64_t next_deadline(struct queue *queue, int64_t now_us)
+static int64_t next_deadline(struct engine *engine, int64_t now_us)
 {
-    int64_t next_us = queue->next_sweep_us;
+    int64_t next_us = engine->next_sweep_us;
 
-    if (!is_main(queue)) { /* it has no clocks but those of who waits in it */
-        next_us = queue->next_retry_us;
-        if (atomic_load(&queue->waits_count) > 0 && queue->next_poll_us < next_us)
-            next_us = queue->next_poll_us;
-        if (queue->store->full && now_us + CLOCK_SECOND_US < next_us)
+    if (!is_main(engine)) { /* it has no clocks but those of who waits in it */
+        next_us = engine->next_retry_us;
+        if (atomic_load(&engine->waits_count) > 0 && engine->next_poll_us < next_us)
+            next_us = engine->next_poll_us;
+        if (engine->store->full && now_us + CLOCK_SECOND_US < next_us)
             next_us = now_us + CLOCK_SECOND_US; /* is there space again? */
-        waits_expire(queue, now_us, &next_us);
+        waits_expire(engine, now_us, &next_us);
         return next_us;
     }
-    if (queue->next_due_us < next_us)
-        next_us = queue->next_due_us;
-    if (queue->next_fire_us < next_us)
-        next_us = queue->next_fire_us;
-    if (queue->next_recovery_us < next_us)
-        next_us = queue->next_recovery_us;
-    if (queue->next_prune_us < next_us)
-        next_us = queue->next_prune_us;
-    if (queue->next_retry_us < next_us)
-        next_us = queue->next_retry_us;
-    if (queue->heads.next_us < next_us)
-        next_us = queue->heads.next_us;
-    if (measured_next_us(queue) < next_us)
-        next_us = measured_next_us(queue);
-    if (queue->store->shared && queue->next_poll_us < next_us)
-        next_us = queue->next_poll_us;
-    waits_expire(queue, now_us, &next_us);
+    if (engine->next_due_us < next_us)
+        next_us = engine->next_due_us;
+    if (engine->next_fire_us < next_us)
+        next_us = engine->next_fire_us;
+    if (engine->next_recovery_us < next_us)
+        next_us = engine->next_recovery_us;
+    if (engine->next_prune_us < next_us)
+        next_us = engine->next_prune_us;
+    if (engine->next_retry_us < next_us)
+        next_us = engine->next_retry_us;
+    if (engine->heads.next_us < next_us)
+        next_us = engine->heads.next_us;
+    if (measured_next_us(engine) < next_us)
+        next_us = measured_next_us(engine);
+    if (engine->store->shared && engine->next_poll_us < next_us)
+        next_us = engine->next_poll_us;
+    waits_expire(engine, now_us, &next_us);
     return next_us;
 }
 
@@ -249,65 +250,65 @@ static void shelter_leave(struct shelter *shelter)
 }
 
 /* What an earlier run lost comes before what the first worker claims; only the thread sweeps. */
-static bool sweeps_first(const struct queue *queue)
+static bool sweeps_first(const struct engine *engine)
 {
-    return queue->restarted && !queue->awaits_worker && !queue->store->shared;
+    return engine->restarted && !engine->awaits_worker && !engine->store->shared;
 }
 
 /* True when the request is the caller's to decide: nobody is at it, nobody waits for it. */
-static bool take_turn(struct queue *queue)
+static bool take_turn(struct engine *engine)
 {
     bool mine;
 
-    pthread_mutex_lock(&queue->mutex);
-    mine = !queue->busy && !queue->thread_wants && !queue->inbox_first && !queue->forget_first &&
-           !queue->stop && !sweeps_first(queue) &&
-           !queue->store->full; /* the thread looks whether there is space again */
+    pthread_mutex_lock(&engine->mutex);
+    mine = !engine->busy && !engine->thread_wants && !engine->inbox_first &&
+           !engine->forget_first && !engine->stop && !sweeps_first(engine) &&
+           !engine->store->full; /* the thread looks whether there is space again */
     if (mine)
-        queue->busy = true;
-    pthread_mutex_unlock(&queue->mutex);
+        engine->busy = true;
+    pthread_mutex_unlock(&engine->mutex);
     return mine;
 }
 
 /* Called with the mutex held. */
-static bool nothing_to_do(const struct queue *queue)
+static bool nothing_to_do(const struct engine *engine)
 {
-    return !queue->inbox_first && !queue->forget_first && !queue->stop && !nodes_hinted(queue);
+    return !engine->inbox_first && !engine->forget_first && !engine->stop && !nodes_hinted(engine);
 }
 
-static void give_turn_back(struct queue *queue)
+static void give_turn_back(struct engine *engine)
 {
-    int64_t next_us = next_deadline(queue, queue_clock_us(queue));
+    int64_t next_us = next_deadline(engine, engine_clock_us(engine));
     bool wake;
 
-    pthread_mutex_lock(&queue->mutex);
-    queue->busy = false;
-    queue->shown = queue->stats;
-    queue->shown.storage_full = queue->store->full;
-    wake = queue->thread_wants || !nothing_to_do(queue) || next_us < queue->waits_until_us ||
-           ++queue->helped_batches % HELPED_BATCHES_MAX == 0;
-    pthread_mutex_unlock(&queue->mutex);
+    pthread_mutex_lock(&engine->mutex);
+    engine->busy = false;
+    engine->shown = engine->stats;
+    engine->shown.storage_full = engine->store->full;
+    wake = engine->thread_wants || !nothing_to_do(engine) || next_us < engine->waits_until_us ||
+           ++engine->helped_batches % HELPED_BATCHES_MAX == 0;
+    pthread_mutex_unlock(&engine->mutex);
     if (wake)
-        pthread_cond_signal(&queue->arrived);
+        pthread_cond_signal(&engine->arrived);
 }
 
-int queue_call(struct queue *queue, struct request *request)
+int engine_call(struct engine *engine, struct request *request)
 {
-    struct queue_call call;
+    struct engine_call call;
     struct shelter shelter;
 
-    if (!queue->routes)
-        queue = writers_choose(queue, request);
-    if (queue->routes || !take_turn(queue)) {
-        queue_call_start(queue, request, &call);
-        return queue_call_finish(request, &call);
+    if (!engine->routes)
+        engine = writers_choose(engine, request);
+    if (engine->routes || !take_turn(engine)) {
+        engine_call_start(engine, request, &call);
+        return engine_call_finish(request, &call);
     }
     call_prepare(request, &call);
     shelter_enter(&shelter);
-    queue_run_batch(queue, request, false);
-    give_turn_back(queue);
+    engine_run_batch(engine, request, false);
+    give_turn_back(engine);
     shelter_leave(&shelter);
-    return queue_call_finish(request, &call);
+    return engine_call_finish(request, &call);
 }
 
 static struct timespec time_in(int64_t us)
@@ -324,48 +325,48 @@ static struct timespec time_in(int64_t us)
     return at;
 }
 
-static void wait_until(struct queue *queue, int64_t until_us)
+static void wait_until(struct engine *engine, int64_t until_us)
 {
-    int64_t wait_us = until_us - queue_now_us(queue);
+    int64_t wait_us = until_us - engine_now_us(engine);
     struct timespec deadline = time_in(wait_us > 0 ? wait_us : 0);
 
     if (wait_us <= 0)
         return;
-    queue->expected_us = queue->waits_until_us = until_us;
-    queue->busy = false;
-    pthread_cond_timedwait(&queue->arrived, &queue->mutex, &deadline);
-    while (queue->busy) { /* by a caller that helps itself */
-        queue->thread_wants = true;
-        pthread_cond_wait(&queue->arrived, &queue->mutex);
+    engine->expected_us = engine->waits_until_us = until_us;
+    engine->busy = false;
+    pthread_cond_timedwait(&engine->arrived, &engine->mutex, &deadline);
+    while (engine->busy) { /* by a caller that helps itself */
+        engine->thread_wants = true;
+        pthread_cond_wait(&engine->arrived, &engine->mutex);
     }
-    queue->thread_wants = false;
-    queue->busy = true;
+    engine->thread_wants = false;
+    engine->busy = true;
 }
 
 /* Where a commit takes a database's time, those who were answered together come back together: the
  * first of them alone would keep all others waiting for two commits. Not all of them: the last ones
  * are read while the first are written. Called with the mutex held. */
-static void gather(struct queue *queue)
+static void gather(struct engine *engine)
 {
-    uint32_t before = queue->batch_sizes[0] > queue->batch_sizes[1] ? queue->batch_sizes[0]
-                                                                    : queue->batch_sizes[1];
+    uint32_t before = engine->batch_sizes[0] > engine->batch_sizes[1] ? engine->batch_sizes[0]
+                                                                      : engine->batch_sizes[1];
     uint32_t expected = before * 3 / 4;
-    int64_t wait_us = queue->batch_us / 2 < GATHER_US_MAX ? queue->batch_us / 2 : GATHER_US_MAX;
+    int64_t wait_us = engine->batch_us / 2 < GATHER_US_MAX ? engine->batch_us / 2 : GATHER_US_MAX;
     struct timespec until = time_in(wait_us);
 
-    if (!queue->store->shared || before < GATHER_MIN || !queue->inbox_first)
+    if (!engine->store->shared || before < GATHER_MIN || !engine->inbox_first)
         return;
-    queue->wake_at = expected;
-    while (queue->inbox_count < expected && !queue->stop &&
-           pthread_cond_timedwait(&queue->arrived, &queue->mutex, &until) == 0)
+    engine->wake_at = expected;
+    while (engine->inbox_count < expected && !engine->stop &&
+           pthread_cond_timedwait(&engine->arrived, &engine->mutex, &until) == 0)
         ;
-    queue->wake_at = 0;
+    engine->wake_at = 0;
 }
 
 /* Up to one commit's worth of the inbox. Called with the mutex held. */
-static struct request *take_inbox(struct queue *queue)
+static struct request *take_inbox(struct engine *engine)
 {
-    struct request *list = queue->inbox_first;
+    struct request *list = engine->inbox_first;
     struct request *last = list;
     uint32_t count = list ? 1 : 0;
     uint64_t weight = 0;
@@ -381,84 +382,84 @@ static struct request *take_inbox(struct queue *queue)
         last = last->next;
         count++;
     }
-    queue->inbox_first = last->next;
-    if (!queue->inbox_first)
-        queue->inbox_last = NULL;
+    engine->inbox_first = last->next;
+    if (!engine->inbox_first)
+        engine->inbox_last = NULL;
     last->next = NULL;
-    queue->inbox_count -= count;
-    queue->batch_sizes[1] = queue->batch_sizes[0];
-    queue->batch_sizes[0] = count;
+    engine->inbox_count -= count;
+    engine->batch_sizes[1] = engine->batch_sizes[0];
+    engine->batch_sizes[0] = count;
     return list;
 }
 
-static void fail_inbox(struct queue *queue)
+static void fail_inbox(struct engine *engine)
 {
     struct request *list, *next;
 
-    pthread_mutex_lock(&queue->mutex);
-    list = queue->inbox_first;
-    queue->inbox_first = queue->inbox_last = NULL;
-    queue->inbox_count = 0;
-    pthread_mutex_unlock(&queue->mutex);
+    pthread_mutex_lock(&engine->mutex);
+    list = engine->inbox_first;
+    engine->inbox_first = engine->inbox_last = NULL;
+    engine->inbox_count = 0;
+    pthread_mutex_unlock(&engine->mutex);
     for (; list; list = next) {
         next = list->next;
         list->err = stopping;
         list->done(list);
     }
-    waits_fail_all(queue, &stopping);
+    waits_fail_all(engine, &stopping);
 }
 
-void *queue_run(void *ctx)
+void *engine_run(void *ctx)
 {
-    struct queue *queue = ctx;
+    struct engine *engine = ctx;
     struct err err = {0};
 
-    while (!queue->failed) {
+    while (!engine->failed) {
         struct request *list;
         struct forget *forgets;
-        int64_t next_us, now_us = queue_clock_us(queue);
+        int64_t next_us, now_us = engine_clock_us(engine);
         bool stop, hinted;
 
-        notice_stall(queue, now_us);
-        next_us = next_deadline(queue, now_us);
-        pthread_mutex_lock(&queue->mutex);
-        queue->shown = queue->stats;
-        queue->shown.storage_full = queue->store->full;
-        if (nothing_to_do(queue)) {
+        notice_stall(engine, now_us);
+        next_us = next_deadline(engine, now_us);
+        pthread_mutex_lock(&engine->mutex);
+        engine->shown = engine->stats;
+        engine->shown.storage_full = engine->store->full;
+        if (nothing_to_do(engine)) {
             if (next_us - now_us > CLOCK_MS_US) {
-                pthread_mutex_unlock(&queue->mutex);
-                queue->store->verbs->idle(queue->store);
-                pthread_mutex_lock(&queue->mutex);
+                pthread_mutex_unlock(&engine->mutex);
+                engine->store->verbs->idle(engine->store);
+                pthread_mutex_lock(&engine->mutex);
             }
-            if (nothing_to_do(queue))
-                wait_until(queue, next_us);
+            if (nothing_to_do(engine))
+                wait_until(engine, next_us);
         }
-        gather(queue);
-        stop = queue->stop && !queue->inbox_first;
-        hinted = nodes_hinted(queue);
-        forgets = queue->forget_first;
-        queue->forget_first = NULL;
-        mark_forgotten(forgets, queue->inbox_first);
-        list = queue->failed ? NULL : take_inbox(queue);
-        pthread_mutex_unlock(&queue->mutex);
-        now_us = queue_clock_us(queue);
-        notice_stall(queue, now_us);
-        take_forgets(queue, forgets);
-        if (stop || queue->failed) /* the latter by a caller's batch */
+        gather(engine);
+        stop = engine->stop && !engine->inbox_first;
+        hinted = nodes_hinted(engine);
+        forgets = engine->forget_first;
+        engine->forget_first = NULL;
+        mark_forgotten(forgets, engine->inbox_first);
+        list = engine->failed ? NULL : take_inbox(engine);
+        pthread_mutex_unlock(&engine->mutex);
+        now_us = engine_clock_us(engine);
+        notice_stall(engine, now_us);
+        take_forgets(engine, forgets);
+        if (stop || engine->failed) /* the latter by a caller's batch */
             break;
         if (list || hinted || next_us <= now_us) {
             int64_t began_us = clock_boot_us();
 
-            queue_run_batch(queue, list, next_us <= now_us);
-            queue->batch_us = clock_boot_us() - began_us;
+            engine_run_batch(engine, list, next_us <= now_us);
+            engine->batch_us = clock_boot_us() - began_us;
         }
     }
-    fail_inbox(queue);
-    if (!queue->failed && is_main(queue) && log_heads_stop(queue, &err) < 0)
-        LOG(queue->log, LOG_WARN, "log.heads_wait", KC("reason", err.text));
-    if (!queue->failed && is_main(queue) && measured_stop(queue, &err) < 0)
-        LOG(queue->log, LOG_WARN, "measures.not_kept", KC("reason", err.text));
-    if (!queue->failed && is_main(queue) && workers_leave_node(queue, &err) < 0)
-        LOG(queue->log, LOG_WARN, "node.row_stays", KC("reason", err.text));
+    fail_inbox(engine);
+    if (!engine->failed && is_main(engine) && log_heads_stop(engine, &err) < 0)
+        LOG(engine->log, LOG_WARN, "log.heads_wait", KC("reason", err.text));
+    if (!engine->failed && is_main(engine) && measured_stop(engine, &err) < 0)
+        LOG(engine->log, LOG_WARN, "measures.not_kept", KC("reason", err.text));
+    if (!engine->failed && is_main(engine) && workers_leave_node(engine, &err) < 0)
+        LOG(engine->log, LOG_WARN, "node.row_stays", KC("reason", err.text));
     return NULL;
 }

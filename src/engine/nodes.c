@@ -25,47 +25,47 @@ static bool told_last(const struct buf *hints, struct str name)
 }
 
 /* Work in a queue concerns only claims that wait; a claim that begins to finds what was told. */
-static void hint(struct queue *queue, struct str name)
+static void hint(struct engine *engine, struct str name)
 {
     bool work = name.len > 0 && (unsigned char)name.data[0] > ' ';
 
-    if (str_eq(name, ended_word) && atomic_load(&queue->waits_count) == 0)
+    if (str_eq(name, ended_word) && atomic_load(&engine->waits_count) == 0)
         return;
-    pthread_mutex_lock(&queue->mutex);
-    queue->hinted |= !work;
-    if (!name.data || queue->hints.len + name.len + 1 > HINT_BYTES_MAX) {
-        queue->hint_all = true;
-    } else if (!told_last(&queue->hints, name)) {
-        buf_str(&queue->hints, name);
-        buf_byte(&queue->hints, SEPARATOR);
+    pthread_mutex_lock(&engine->mutex);
+    engine->hinted |= !work;
+    if (!name.data || engine->hints.len + name.len + 1 > HINT_BYTES_MAX) {
+        engine->hint_all = true;
+    } else if (!told_last(&engine->hints, name)) {
+        buf_str(&engine->hints, name);
+        buf_byte(&engine->hints, SEPARATOR);
     }
-    if (nodes_hinted(queue))
-        pthread_cond_signal(&queue->arrived);
-    pthread_mutex_unlock(&queue->mutex);
+    if (nodes_hinted(engine))
+        pthread_cond_signal(&engine->arrived);
+    pthread_mutex_unlock(&engine->mutex);
 }
 
 /* To the other writers of its node: all that it is told, or what may concern them. */
-static void hint_others(struct queue *queue, struct str name)
+static void hint_others(struct engine *engine, struct str name)
 {
-    struct queue *first = queue->main;
+    struct engine *first = engine->main;
 
     for (uint32_t i = 0; i < atomic_load(&first->writers_count); i++)
-        if (first->writers[i] != queue)
+        if (first->writers[i] != engine)
             hint(first->writers[i], name);
 }
 
 /* Any thread. Claims wait, and times are looked at, only in the first. */
-void queue_hint(void *ctx, struct str name)
+void engine_hint(void *ctx, struct str name)
 {
-    struct queue *queue = ctx;
+    struct engine *engine = ctx;
 
-    hint(queue, name);
+    hint(engine, name);
     if (!name.data || str_eq(name, ended_word) || str_eq(name, rules_word) ||
         str_eq(name, catalog_word))
-        hint_others(queue, name);
+        hint_others(engine, name);
 }
 
-void nodes_tell_alive(struct queue *queue, struct str worker_id)
+void nodes_tell_alive(struct engine *engine, struct str worker_id)
 {
     char text[BOUND_NAME_BYTES + 1];
 
@@ -73,21 +73,21 @@ void nodes_tell_alive(struct queue *queue, struct str worker_id)
         return;
     text[0] = ALIVE;
     memcpy(text + 1, worker_id.data, worker_id.len);
-    hint(queue, str_span(text, worker_id.len + 1));
+    hint(engine, str_span(text, worker_id.len + 1));
 }
 
-bool nodes_hinted(const struct queue *queue)
+bool nodes_hinted(const struct engine *engine)
 {
-    return queue->hinted || ((queue->hint_all || queue->hints.len > 0) &&
-                             atomic_load(&queue->claims_waiting) > 0);
+    return engine->hinted || ((engine->hint_all || engine->hints.len > 0) &&
+                              atomic_load(&engine->claims_waiting) > 0);
 }
 
-void nodes_forget_hints(struct queue *queue)
+void nodes_forget_hints(struct engine *engine)
 {
-    pthread_mutex_lock(&queue->mutex);
-    queue->hint_all = queue->hinted = false;
-    buf_reset(&queue->hints);
-    pthread_mutex_unlock(&queue->mutex);
+    pthread_mutex_lock(&engine->mutex);
+    engine->hint_all = engine->hinted = false;
+    buf_reset(&engine->hints);
+    pthread_mutex_unlock(&engine->mutex);
 }
 
 static int renew_worker(struct batch *batch, struct str id, struct err *err)
@@ -100,42 +100,42 @@ static int renew_worker(struct batch *batch, struct str id, struct err *err)
 }
 
 /* Somebody changed it: what is planned may come earlier now. */
-static void look_at_catalog(struct queue *queue)
+static void look_at_catalog(struct engine *engine)
 {
-    catalog_doubt(queue);
-    if (is_main(queue) && catalog_here(queue))
-        fire_soon(queue);
+    catalog_doubt(engine);
+    if (is_main(engine) && catalog_here(engine))
+        fire_soon(engine);
 }
 
 /* The leader works them off, or whoever asks validators there. */
-static void look_at_recoveries(struct queue *queue)
+static void look_at_recoveries(struct engine *engine)
 {
-    recovery_soon(queue, 0);
-    if (is_main(queue) && queue->config.on_recovery)
-        queue->config.on_recovery(queue->config.ctx);
+    recovery_soon(engine, 0);
+    if (is_main(engine) && engine->config.on_recovery)
+        engine->config.on_recovery(engine->config.ctx);
 }
 
 static int follow_hint(struct batch *batch, struct str name, struct err *err)
 {
-    struct queue *queue = batch->queue;
-    struct queue_state *state = limits_queue(queue, name);
+    struct engine *engine = batch->engine;
+    struct queue_state *state = limits_queue(engine, name);
 
     if (name.len && name.data[0] == ALIVE)
         return renew_worker(batch, str_span(name.data + 1, name.len - 1), err);
     if (str_eq(name, ended_word))
-        queue->look_at_waits = true;
+        engine->look_at_waits = true;
     else if (str_eq(name, due_word))
-        queue->next_due_us = 0;
+        engine->next_due_us = 0;
     else if (str_eq(name, rules_word))
-        queue->reload_queues = true;
+        engine->reload_queues = true;
     else if (str_eq(name, catalog_word))
-        look_at_catalog(queue);
+        look_at_catalog(engine);
     else if (str_eq(name, recovery_word))
-        look_at_recoveries(queue);
+        look_at_recoveries(engine);
     else if (state)
         batch_heat_here(batch, state);
     else
-        queue->reload_queues = true;
+        engine->reload_queues = true;
     return 0;
 }
 
@@ -144,28 +144,28 @@ static void heat_all(struct batch *batch)
     struct queue_state *state;
     uint32_t cursor = 0;
 
-    while ((state = map_next(&batch->queue->queues, &cursor)) != NULL)
+    while ((state = map_next(&batch->engine->queues, &cursor)) != NULL)
         batch_heat_here(batch, state);
 }
 
 static int take_hints(struct batch *batch, struct err *err)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     const char *at, *end;
     struct str text;
     bool all;
 
-    pthread_mutex_lock(&queue->mutex);
-    text = arena_str(&batch->arena, buf_view(&queue->hints));
-    all = queue->hint_all || !text.data;
-    queue->hint_all = queue->hinted = false;
-    buf_reset(&queue->hints);
-    pthread_mutex_unlock(&queue->mutex);
+    pthread_mutex_lock(&engine->mutex);
+    text = arena_str(&batch->arena, buf_view(&engine->hints));
+    all = engine->hint_all || !text.data;
+    engine->hint_all = engine->hinted = false;
+    buf_reset(&engine->hints);
+    pthread_mutex_unlock(&engine->mutex);
     if (all) {
-        queue->look_at_waits = queue->reload_queues = true;
-        queue->next_due_us = 0;
-        look_at_catalog(queue);
-        look_at_recoveries(queue);
+        engine->look_at_waits = engine->reload_queues = true;
+        engine->next_due_us = 0;
+        look_at_catalog(engine);
+        look_at_recoveries(engine);
         heat_all(batch);
         return 0;
     }
@@ -181,80 +181,80 @@ static int take_hints(struct batch *batch, struct err *err)
  * version is firing's own: what memory knows of the catalog is renewed by whoever looks first. */
 static int poll_catalog(struct batch *batch, struct err *err)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     int64_t version;
 
-    catalog_doubt(queue);
-    if (!is_main(queue) || !queue->leads || !catalog_here(queue))
+    catalog_doubt(engine);
+    if (!is_main(engine) || !engine->leads || !catalog_here(engine))
         return 0;
     if (catalog_version(batch, &version, err) < 0)
         return -(int)err->code;
-    if (version != queue->fired_version)
-        fire_soon(queue);
-    queue->fired_version = version;
+    if (version != engine->fired_version)
+        fire_soon(engine);
+    engine->fired_version = version;
     return 0;
 }
 
 int nodes_follow(struct batch *batch, struct err *err)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
 
     if (!batch->store->shared)
         return 0;
     if (take_hints(batch, err) < 0)
         return -(int)err->code;
-    if (queue->next_poll_us <= batch->now_us) {
-        queue->next_poll_us = batch->now_us + POLL_US;
-        queue->look_at_waits = queue->reload_queues = true;
-        queue->next_due_us = 0;
+    if (engine->next_poll_us <= batch->now_us) {
+        engine->next_poll_us = batch->now_us + POLL_US;
+        engine->look_at_waits = engine->reload_queues = true;
+        engine->next_due_us = 0;
         if (poll_catalog(batch, err) < 0)
             return -(int)err->code;
-        if (queue->claims_first)
+        if (engine->claims_first)
             heat_all(batch);
     }
-    if (queue->look_at_waits && map_count(&queue->waits) > 0 && waits_look(batch, err) < 0)
+    if (engine->look_at_waits && map_count(&engine->waits) > 0 && waits_look(batch, err) < 0)
         return -(int)err->code;
-    queue->look_at_waits = false;
-    if (!queue->reload_queues)
+    engine->look_at_waits = false;
+    if (!engine->reload_queues)
         return 0;
-    queue->reload_queues = false;
+    engine->reload_queues = false;
     return limits_follow(batch, err);
 }
 
 /* After a commit: queues that got something ready, and whether something was put off. */
-void nodes_tell(struct queue *queue, const struct batch *batch) /* and other writers */
+void nodes_tell(struct engine *engine, const struct batch *batch) /* and other writers */
 {
-    const struct store_verbs *verbs = queue->store->verbs;
+    const struct store_verbs *verbs = engine->store->verbs;
 
-    if (!queue->store->shared)
+    if (!engine->store->shared)
         return;
     for (const struct queue_state *state = batch->heated; state; state = state->next_heated) {
-        verbs->tell(queue->store, state->row.rule.name);
-        if (!is_main(queue))
-            hint(queue->main, state->row.rule.name);
+        verbs->tell(engine->store, state->row.rule.name);
+        if (!is_main(engine))
+            hint(engine->main, state->row.rule.name);
     }
     if (batch->workers_gone)
-        atomic_fetch_add(&queue->main->gone, 1);
+        atomic_fetch_add(&engine->main->gone, 1);
     if (batch->queues_changed) {
-        verbs->tell(queue->store, rules_word);
-        hint_others(queue, rules_word);
+        verbs->tell(engine->store, rules_word);
+        hint_others(engine, rules_word);
     }
     if (batch->catalog_changed) {
-        verbs->tell(queue->store, catalog_word);
-        hint_others(queue, catalog_word);
+        verbs->tell(engine->store, catalog_word);
+        hint_others(engine, catalog_word);
     }
     if (batch->recovery_waits) {
-        verbs->tell(queue->store, recovery_word);
-        if (!is_main(queue))
-            hint(queue->main, recovery_word);
+        verbs->tell(engine->store, recovery_word);
+        if (!is_main(engine))
+            hint(engine->main, recovery_word);
     }
     if (batch->delayed) {
-        verbs->tell(queue->store, due_word);
-        if (!is_main(queue))
-            hint(queue->main, due_word);
+        verbs->tell(engine->store, due_word);
+        if (!is_main(engine))
+            hint(engine->main, due_word);
     }
     if (batch->ended_count > 0) {
-        verbs->tell(queue->store, ended_word);
-        hint_others(queue, ended_word);
+        verbs->tell(engine->store, ended_word);
+        hint_others(engine, ended_word);
     }
 }

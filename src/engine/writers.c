@@ -16,88 +16,89 @@
 
 enum { WRITER_FIRST, WRITER_HEARTBEATS, WRITER_REPORTS, WRITER_ENQUEUES, WRITER_MORE_REPORTS };
 
-struct queue *writers_choose(struct queue *queue, const struct request *request)
+struct engine *writers_choose(struct engine *engine, const struct request *request)
 {
-    uint32_t count = atomic_load(&queue->writers_count);
+    uint32_t count = atomic_load(&engine->writers_count);
 
     if (count <= WRITER_REPORTS) /* all of them are not open yet, or there is only one */
-        return queue;
+        return engine;
     switch (request->kind) {
     case REQUEST_HEARTBEAT:
-        return queue->writers[WRITER_HEARTBEATS];
+        return engine->writers[WRITER_HEARTBEATS];
     case REQUEST_REPORT: {
         struct str worker = ((const struct report_request *)request)->worker_id;
 
         if (count > WRITER_MORE_REPORTS && worker.data &&
             hash_bytes64(worker.data, worker.len, 0) & 1)
-            return queue->writers[WRITER_MORE_REPORTS];
-        return queue->writers[WRITER_REPORTS];
+            return engine->writers[WRITER_MORE_REPORTS];
+        return engine->writers[WRITER_REPORTS];
     }
     case REQUEST_CONTROL:
         if (((const struct control_request *)request)->op == CONTROL_RECOVER)
-            return queue; /* which knows all workers */
-        return queue->writers[WRITER_REPORTS];
+            return engine; /* which knows all workers */
+        return engine->writers[WRITER_REPORTS];
     case REQUEST_WAIT:
-        return queue->writers[WRITER_REPORTS];
+        return engine->writers[WRITER_REPORTS];
     case REQUEST_ENQUEUE:
-        return count > WRITER_ENQUEUES && atomic_load(&queue->claims_waiting) == 0
-                   ? queue->writers[WRITER_ENQUEUES] : queue;
+        return count > WRITER_ENQUEUES && atomic_load(&engine->claims_waiting) == 0
+                   ? engine->writers[WRITER_ENQUEUES]
+                   : engine;
     default:
-        return queue;
+        return engine;
     }
 }
 
-static int open_one(struct queue *queue, struct err *err)
+static int open_one(struct engine *engine, struct err *err)
 {
     struct store *store;
-    struct queue *writer;
+    struct engine *writer;
 
-    if (queue->store->verbs->writer_open(queue->store, &store, err) < 0)
+    if (engine->store->verbs->writer_open(engine->store, &store, err) < 0)
         return -(int)err->code;
-    writer = queue_new(store, &queue->config, err);
+    writer = engine_new(store, &engine->config, err);
     if (!writer) {
         store->verbs->close(store);
         return -(int)err->code;
     }
-    writer->main = queue;
-    writer->lease_base = queue->lease_base;
-    writer->beats = atomic_load(&queue->writers_count) == WRITER_HEARTBEATS;
-    memcpy(writer->node_id, queue->node_id, sizeof writer->node_id);
-    if (queue_reload(writer, err) < 0 ||
-        pthread_create(&writer->thread, NULL, queue_run, writer) != 0) {
+    writer->main = engine;
+    writer->lease_base = engine->lease_base;
+    writer->beats = atomic_load(&engine->writers_count) == WRITER_HEARTBEATS;
+    memcpy(writer->node_id, engine->node_id, sizeof writer->node_id);
+    if (engine_reload(writer, err) < 0 ||
+        pthread_create(&writer->thread, NULL, engine_run, writer) != 0) {
         if (err->code == ERR_NONE)
             err_set(err, ERR_MEMORY, "cannot start a writer's thread");
-        queue_free(writer);
+        engine_free(writer);
         store->verbs->close(store);
         return -(int)err->code;
     }
-    queue->writers[atomic_load(&queue->writers_count)] = writer;
-    atomic_fetch_add(&queue->writers_count, 1);
+    engine->writers[atomic_load(&engine->writers_count)] = writer;
+    atomic_fetch_add(&engine->writers_count, 1);
     return 0;
 }
 
-int writers_open(struct queue *queue, struct err *err)
+int writers_open(struct engine *engine, struct err *err)
 {
-    int64_t wanted = queue->settings->writers > 0 ? queue->settings->writers : WRITERS_DEFAULT;
+    int64_t wanted = engine->settings->writers > 0 ? engine->settings->writers : WRITERS_DEFAULT;
 
-    queue->writers[0] = queue;
-    atomic_store(&queue->writers_count, 1);
-    if (!queue->store->shared || wanted < 2)
+    engine->writers[0] = engine;
+    atomic_store(&engine->writers_count, 1);
+    if (!engine->store->shared || wanted < 2)
         return 0;
     for (int64_t i = 0; i < wanted && i < WRITERS_MAX - 1; i++) /* and one for heartbeats */
-        if (open_one(queue, err) < 0)
+        if (open_one(engine, err) < 0)
             return -(int)err->code;
     return 0;
 }
 
-void writers_stop_others(struct queue *queue)
+void writers_stop_others(struct engine *engine)
 {
-    struct queue *first = queue->main;
+    struct engine *first = engine->main;
 
     for (uint32_t i = 0; i < atomic_load(&first->writers_count); i++) {
-        struct queue *other = first->writers[i];
+        struct engine *other = first->writers[i];
 
-        if (other == queue)
+        if (other == engine)
             continue;
         pthread_mutex_lock(&other->mutex);
         other->stop = true;
@@ -106,33 +107,33 @@ void writers_stop_others(struct queue *queue)
     }
 }
 
-void writers_end(struct queue *queue)
+void writers_end(struct engine *engine)
 {
-    for (uint32_t i = atomic_load(&queue->writers_count); i > 1; i--)
-        queue_end_thread(queue->writers[i - 1]);
+    for (uint32_t i = atomic_load(&engine->writers_count); i > 1; i--)
+        engine_end_thread(engine->writers[i - 1]);
 }
 
-void writers_close(struct queue *queue)
+void writers_close(struct engine *engine)
 {
-    for (uint32_t i = atomic_load(&queue->writers_count); i > 1; i--) {
-        struct queue *writer = queue->writers[i - 1];
+    for (uint32_t i = atomic_load(&engine->writers_count); i > 1; i--) {
+        struct engine *writer = engine->writers[i - 1];
         struct store *store = writer->store;
 
-        queue_free(writer);
+        engine_free(writer);
         store->verbs->close(store);
     }
 }
 
 /* Workers that report no more: who does is read again. */
-static void forget_silent(struct queue *queue, int64_t now_us)
+static void forget_silent(struct engine *engine, int64_t now_us)
 {
     struct worker_state *worker;
     uint32_t cursor = 0;
 
-    while ((worker = map_next(&queue->workers, &cursor)) != NULL)
+    while ((worker = map_next(&engine->workers, &cursor)) != NULL)
         if (now_us - worker->known_us > WORKER_KNOWN_US)
-            workers_forget(queue, worker);
-    queue->workers_kept = 2 * map_count(&queue->workers) + 64;
+            workers_forget(engine, worker);
+    engine->workers_kept = 2 * map_count(&engine->workers) + 64;
 }
 
 /* The row of a worker, read again now and then: it may have left. For a heartbeat it is always
@@ -141,15 +142,15 @@ static void forget_silent(struct queue *queue, int64_t now_us)
 int writers_find_worker(struct batch *batch, struct str id, struct worker_state **worker,
                         struct err *err)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     struct worker_row *row = NULL;
-    int64_t lease_us = queue->settings->lease_ms * CLOCK_MS_US;
-    unsigned gone = atomic_load(&queue->main->gone); /* before the row is read */
+    int64_t lease_us = engine->settings->lease_ms * CLOCK_MS_US;
+    unsigned gone = atomic_load(&engine->main->gone); /* before the row is read */
 
-    *worker = workers_get(queue, id);
-    if (*worker && (queue->beats || (*worker)->known_gone != atomic_load(&queue->main->gone) ||
+    *worker = workers_get(engine, id);
+    if (*worker && (engine->beats || (*worker)->known_gone != atomic_load(&engine->main->gone) ||
                     batch->now_us - (*worker)->known_us > WORKER_KNOWN_US)) {
-        workers_forget(queue, *worker);
+        workers_forget(engine, *worker);
         *worker = NULL;
     }
     if (!*worker) {
@@ -159,28 +160,28 @@ int writers_find_worker(struct batch *batch, struct str id, struct worker_state 
             return -(int)err->code;
         if (!row)
             return 0;
-        if (map_count(&queue->workers) >= queue->workers_kept)
-            forget_silent(queue, batch->now_us);
-        if (workers_adopt(queue, row, worker, err) < 0)
+        if (map_count(&engine->workers) >= engine->workers_kept)
+            forget_silent(engine, batch->now_us);
+        if (workers_adopt(engine, row, worker, err) < 0)
             return -(int)err->code;
         (*worker)->known_us = batch->now_us;
         (*worker)->known_gone = gone;
     }
     if (batch->now_us - (*worker)->told_us > lease_us / 6) {
         (*worker)->told_us = batch->now_us;
-        nodes_tell_alive(queue->main, id);
+        nodes_tell_alive(engine->main, id);
     }
     return 0;
 }
 
-void writers_add_stats(struct queue *queue, struct queue_stats *stats)
+void writers_add_stats(struct engine *engine, struct engine_stats *stats)
 {
-    const size_t from = offsetof(struct queue_stats, enqueued_total) / sizeof(int64_t);
-    const size_t to = offsetof(struct queue_stats, workers) / sizeof(int64_t);
+    const size_t from = offsetof(struct engine_stats, enqueued_total) / sizeof(int64_t);
+    const size_t to = offsetof(struct engine_stats, workers) / sizeof(int64_t);
 
-    for (uint32_t i = 1; i < atomic_load(&queue->writers_count); i++) {
-        struct queue *writer = queue->writers[i];
-        struct queue_stats shown;
+    for (uint32_t i = 1; i < atomic_load(&engine->writers_count); i++) {
+        struct engine *writer = engine->writers[i];
+        struct engine_stats shown;
 
         pthread_mutex_lock(&writer->mutex);
         shown = writer->shown;

@@ -39,11 +39,10 @@ int lib_callbacks_init(struct callbacks *callbacks, struct store *store, struct 
                                                &callbacks->secret, err);
 }
 
-int lib_callbacks_start(struct callbacks *callbacks, struct queue *queue,
+int lib_callbacks_start(struct callbacks *callbacks, struct engine *engine,
                         const struct settings *settings, const struct log *log, struct err *err)
 {
-    struct webhooks *webhooks =
-        webhooks_start(queue, settings, callbacks->secret, NULL, log, err);
+    struct webhooks *webhooks = webhooks_start(engine, settings, callbacks->secret, NULL, log, err);
 
     atomic_store(&callbacks->webhooks, webhooks);
     return webhooks ? 0 : -(int)err->code;

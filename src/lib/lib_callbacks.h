@@ -19,7 +19,7 @@ struct callbacks {
 /* Before the queue opens: fills the settings and loads the secret, made at the first time. */
 int lib_callbacks_init(struct callbacks *callbacks, struct store *store, struct settings *settings,
                        const struct pd_options *options, struct err *err);
-int lib_callbacks_start(struct callbacks *callbacks, struct queue *queue,
+int lib_callbacks_start(struct callbacks *callbacks, struct engine *engine,
                         const struct settings *settings, const struct log *log, struct err *err);
 void lib_callbacks_wake(struct callbacks *callbacks); /* from the queue's thread */
 /* The queue still runs when halt is called, and has ended when deinit is. */

@@ -77,7 +77,7 @@ int lib_local_call(struct pd *pd, struct request *request, struct err *err);
 /* A reader of its own for a while, with the store and the zones it belongs to. */
 struct lib_reader {
     struct store *store;
-    struct queue *queue;
+    struct engine *engine;
     struct zones *zones;
     struct store_reader *reader;
 };

@@ -17,7 +17,7 @@
 struct local {
     struct settings settings;
     struct store *store;
-    struct queue *queue;
+    struct engine *engine;
     struct zones *zones;
     struct callbacks callbacks;
     struct lib_validators validators;
@@ -82,8 +82,8 @@ static void local_close(struct pd *pd)
 
     lib_callbacks_halt(&local->callbacks);
     lib_validators_halt(&local->validators);
-    if (local->queue)
-        queue_close(local->queue);
+    if (local->engine)
+        engine_close(local->engine);
     lib_callbacks_deinit(&local->callbacks);
     lib_validators_deinit(&local->validators);
     for (uint32_t i = 0; i < local->readers_count; i++)
@@ -104,13 +104,13 @@ static int local_open(struct pd *pd, const char *where, const struct pd_options 
                                           .allow_network_fs = options->allow_network_fs != 0,
                                           .log = pd->logger};
     struct local *local = calloc(1, sizeof *local);
-    struct queue_config config = {.log = pd->logger,
-                                  .on_outbox = on_outbox,
-                                  .on_recovery = on_recovery,
-                                  .validates = validates,
-                                  .awaits_worker = true,
-                                  .on_fatal = on_fatal,
-                                  .ctx = local};
+    struct engine_config config = {.log = pd->logger,
+                                   .on_outbox = on_outbox,
+                                   .on_recovery = on_recovery,
+                                   .validates = validates,
+                                   .awaits_worker = true,
+                                   .on_fatal = on_fatal,
+                                   .ctx = local};
 
     if (!local)
         return lib_no_memory(err);
@@ -128,12 +128,12 @@ static int local_open(struct pd *pd, const char *where, const struct pd_options 
     config.zones = local->zones;
     if (lib_callbacks_init(&local->callbacks, local->store, &local->settings, options, err) < 0)
         goto failed;
-    if (queue_open(&local->queue, local->store, &config, err) < 0) {
-        local->queue = NULL;
+    if (engine_open(&local->engine, local->store, &config, err) < 0) {
+        local->engine = NULL;
         goto failed;
     }
-    if (lib_callbacks_start(&local->callbacks, local->queue, &local->settings, pd->logger,
-                            err) == 0)
+    if (lib_callbacks_start(&local->callbacks, local->engine, &local->settings, pd->logger, err) ==
+        0)
         return 0;
 failed:
     local_close(pd);
@@ -143,7 +143,7 @@ failed:
 /* Submits and waits; *err is what the queue said, or why there is none any more. */
 static int call(struct local *local, struct request *request, struct err *err)
 {
-    if (queue_call(local->queue, request) == 0)
+    if (engine_call(local->engine, request) == 0)
         return 0;
     *err = request->err;
     if (err->code == ERR_UNAVAILABLE) {
@@ -161,7 +161,7 @@ static int local_validator(struct pd *pd, const char *type, pd_validate *validat
 {
     struct local *local = pd->side;
 
-    return lib_validators_add(&local->validators, local->queue, &local->settings, pd->logger, type,
+    return lib_validators_add(&local->validators, local->engine, &local->settings, pd->logger, type,
                               validate, ctx, err);
 }
 
@@ -268,7 +268,7 @@ int lib_local_reader_take(struct pd *pd, struct lib_reader *reader, struct err *
     struct local *local = pd->side;
 
     *reader = (struct lib_reader){.store = local->store,
-                                  .queue = local->queue,
+                                  .engine = local->engine,
                                   .zones = local->zones,
                                   .reader = take_reader(local, err)};
     return reader->reader ? 0 : -(int)err->code;
@@ -341,7 +341,7 @@ static int local_control(struct pd *pd, const struct uuid *id, enum control_op o
 static struct source *local_source(struct pd *pd, struct err *err)
 {
     struct local *local = pd->side;
-    struct source *source = source_local_new(local->queue);
+    struct source *source = source_local_new(local->engine);
 
     if (!source)
         lib_no_memory(err);

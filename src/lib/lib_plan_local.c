@@ -170,13 +170,12 @@ static int answer(struct local_plan *plan, struct err *err)
         [PLAN_DELETE] = delete_one, [PLAN_RUN] = run, [PLAN_NEXT] = next};
     struct lib_reader *reader = &plan->reader;
 
-    plan->source = (struct catalog_source){.store = reader->store,
-                                           .reader = reader->reader,
-                                           .zones = reader->zones,
-                                           .now_us = reader->store->shared
-                                                         ? queue_now_us(reader->queue)
-                                                         : clock_wall_us(),
-                                           .arena = &plan->scratch};
+    plan->source = (struct catalog_source){
+        .store = reader->store,
+        .reader = reader->reader,
+        .zones = reader->zones,
+        .now_us = reader->store->shared ? engine_now_us(reader->engine) : clock_wall_us(),
+        .arena = &plan->scratch};
     return steps[plan->call->op](plan, err);
 }
 

@@ -59,7 +59,7 @@ static void ask(void *ctx, struct str type, const struct uuid *task_id, struct s
     arena_deinit(&arena);
 }
 
-static int start(struct lib_validators *validators, struct queue *queue,
+static int start(struct lib_validators *validators, struct engine *engine,
                  const struct settings *settings, const struct log *log, struct err *err)
 {
     struct validators *thread;
@@ -67,7 +67,7 @@ static int start(struct lib_validators *validators, struct queue *queue,
     if (atomic_load(&validators->thread))
         return 0;
     validators->functions = (struct validator_functions){knows, ask, validators};
-    thread = validators_start(queue, settings, NULL, &validators->functions, log, err);
+    thread = validators_start(engine, settings, NULL, &validators->functions, log, err);
     if (!thread)
         return -(int)err->code;
     atomic_store(&validators->thread, thread);
@@ -75,7 +75,7 @@ static int start(struct lib_validators *validators, struct queue *queue,
     return 0;
 }
 
-int lib_validators_add(struct lib_validators *validators, struct queue *queue,
+int lib_validators_add(struct lib_validators *validators, struct engine *engine,
                        const struct settings *settings, const struct log *log, const char *type,
                        pd_validate *validate, void *ctx, struct err *err)
 {
@@ -93,7 +93,7 @@ int lib_validators_add(struct lib_validators *validators, struct queue *queue,
     else
         validators->list[validators->count++] = (struct lib_validator){pattern, validate, ctx};
     pthread_mutex_unlock(&validators->lock);
-    return rc < 0 ? rc : start(validators, queue, settings, log, err);
+    return rc < 0 ? rc : start(validators, engine, settings, log, err);
 }
 
 void lib_validators_wake(struct lib_validators *validators)

@@ -29,7 +29,7 @@ void lib_validators_init(struct lib_validators *validators);
 /* Of the queue's configuration. */
 bool lib_validators_know(struct lib_validators *validators, struct str type);
 void lib_validators_wake(struct lib_validators *validators);
-int lib_validators_add(struct lib_validators *validators, struct queue *queue,
+int lib_validators_add(struct lib_validators *validators, struct engine *engine,
                        const struct settings *settings, const struct log *log, const char *type,
                        pd_validate *validate, void *ctx, struct err *err);
 /* The queue still runs when halt is called, and has ended when deinit is. */

@@ -15,7 +15,7 @@
 
 struct bench {
     struct arena *arena;
-    struct queue *queue;
+    struct engine *engine;
     const struct settings *settings;
     struct str worker_id;
     struct bench_row *rows;
@@ -33,7 +33,7 @@ static int compare_int64(const void *a, const void *b)
 
 static int call(struct bench *bench, struct request *request)
 {
-    int rc = queue_call(bench->queue, request);
+    int rc = engine_call(bench->engine, request);
 
     if (rc < 0)
         *bench->err = request->err;
@@ -214,7 +214,7 @@ int node_bench(const struct settings *settings, const struct bench_request *requ
                struct bench_report *report, struct err *err)
 {
     struct store_options options = {0};
-    struct queue_config config = {.settings = settings};
+    struct engine_config config = {.settings = settings};
     struct bench bench = {.arena = arena, .settings = settings, .err = err};
     struct str path = request->store;
     struct store *store = NULL;
@@ -231,13 +231,13 @@ int node_bench(const struct settings *settings, const struct bench_request *requ
         return err_set(err, ERR_MEMORY, "out of memory");
     rc = store_open(&store, path, &options, err);
     if (rc == 0)
-        rc = queue_open(&bench.queue, store, &config, err);
+        rc = engine_open(&bench.engine, store, &config, err);
     if (rc == 0)
         rc = register_worker(&bench);
     if (rc == 0)
         rc = measure(&bench, request, step, step_ctx);
-    if (bench.queue)
-        queue_close(bench.queue);
+    if (bench.engine)
+        engine_close(bench.engine);
     if (store)
         store->verbs->close(store);
     if (!request->store.data)

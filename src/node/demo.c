@@ -86,14 +86,14 @@ static bool is_empty(const struct stats_request *stats)
     return true;
 }
 
-int demo_enqueue(struct queue *queue, const struct settings *settings, struct err *err)
+int demo_enqueue(struct engine *engine, const struct settings *settings, struct err *err)
 {
     struct arena arena = ARENA_INIT(0);
     struct stats_request stats = {.base = {.kind = REQUEST_STATS, .arena = &arena}};
     struct enqueue_request request = {.base = {.kind = REQUEST_ENQUEUE, .arena = &arena},
                                       .actor = ACTOR_API};
     bool is_array;
-    int rc = queue_call(queue, &stats.base);
+    int rc = engine_call(engine, &stats.base);
 
     if (rc < 0)
         *err = stats.base.err;
@@ -101,7 +101,7 @@ int demo_enqueue(struct queue *queue, const struct settings *settings, struct er
         goto out;
     rc = spec_parse_all(STR(tasks), settings, &arena, &request.inputs, &request.count, &is_array,
                         err);
-    if (rc == 0 && (rc = queue_call(queue, &request.base)) < 0)
+    if (rc == 0 && (rc = engine_call(engine, &request.base)) < 0)
         *err = request.base.err;
 out:
     arena_deinit(&arena);

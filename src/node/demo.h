@@ -8,6 +8,6 @@
 /* Adds the demo's handlers (types demo:*) behind those of the configuration. */
 int demo_settings(struct settings *settings, struct arena *arena);
 /* Enqueues the sample tasks when the store has none yet. */
-int demo_enqueue(struct queue *queue, const struct settings *settings, struct err *err);
+int demo_enqueue(struct engine *engine, const struct settings *settings, struct err *err);
 
 #endif

@@ -52,7 +52,7 @@ struct node {
     struct service service;
     struct span_export *spans; /* NULL = none are exported */
     char name[128];            /* as those who get spans know it */
-    struct queue *queue;
+    struct engine *engine;
     struct validator_questions *questions; /* NULL = no type has a validator */
     struct loop *loop;
     _Atomic(struct server *) server;
@@ -93,15 +93,15 @@ static void on_fatal(void *ctx, const char *reason)
 
 static int start_stores(struct node *node, struct err *err)
 {
-    const struct queue_config config = {.settings = node->settings,
-                                        .log = &node->log,
-                                        .anchor = node->settings->log_anchor,
-                                        .on_notes = on_notes,
-                                        .on_spans = node->spans ? on_spans : NULL,
-                                        .on_fatal = on_fatal,
-                                        .ctx = node};
+    const struct engine_config config = {.settings = node->settings,
+                                         .log = &node->log,
+                                         .anchor = node->settings->log_anchor,
+                                         .on_notes = on_notes,
+                                         .on_spans = node->spans ? on_spans : NULL,
+                                         .on_fatal = on_fatal,
+                                         .ctx = node};
 
-    return serve_stores_open(&node->stores, &config, &node->queue, err);
+    return serve_stores_open(&node->stores, &config, &node->engine, err);
 }
 
 /* Before anything is opened or migrated. */
@@ -157,7 +157,7 @@ static int start_workers(struct node *node, const struct settings *settings, str
     config.registration.queues_count = rules.queues_count;
     config.slots = (uint32_t)slots;
     if (!node->source)
-        node->source = source_local_new(node->queue);
+        node->source = source_local_new(node->engine);
     if (!node->source)
         return err_set(err, ERR_MEMORY, "out of memory for the workers");
     node->worker = worker_start(node->source, &config, &node->log, err);
@@ -266,10 +266,10 @@ static int apply_settings(struct node *node, const struct settings *fresh, struc
     struct err ignored = {0};
 
     if (with_demo(node, &fresh, err) < 0 || check_settings(node, fresh, err) < 0 ||
-        queue_configure(node->queue, fresh, err) < 0)
+        engine_configure(node->engine, fresh, err) < 0)
         return -(int)err->code;
     if (configure_pool(node, fresh, err) < 0) {
-        queue_configure(node->queue, before, &ignored);
+        engine_configure(node->engine, before, &ignored);
         return -(int)err->code;
     }
     serve_stores_configure(&node->stores, fresh);
@@ -381,7 +381,7 @@ static int start_server(struct node *node, struct err *err)
         loop_signal_add(node->loop, SIGINT, on_signal, node, err) < 0 ||
         loop_signal_add(node->loop, SIGHUP, on_hangup, node, err) < 0)
         return -(int)err->code;
-    server = server_open(node->loop, node->queue, node->stores.shown, node->stores.zones,
+    server = server_open(node->loop, node->engine, node->stores.shown, node->stores.zones,
                          node->settings, &node->log, err);
     if (!server)
         return -(int)err->code;
@@ -414,7 +414,7 @@ static int start(struct node *node, struct err *err)
         start_stores(node, err) < 0 || serve_stores_start_helpers(&node->stores, err) < 0 ||
         start_questions(node, err) < 0 || start_server(node, err) < 0)
         return -(int)err->code;
-    if (node->settings->demo && demo_enqueue(node->queue, node->settings, err) < 0)
+    if (node->settings->demo && demo_enqueue(node->engine, node->settings, err) < 0)
         return -(int)err->code;
     return start_workers(node, node->settings, err);
 }
@@ -430,8 +430,8 @@ static void stop(struct node *node)
         node->source->verbs->free(node->source);
     validator_questions_halt(node->questions);
     serve_stores_halt_helpers(&node->stores);
-    if (node->queue)
-        queue_close(node->queue);
+    if (node->engine)
+        engine_close(node->engine);
     serve_stores_stop_helpers(&node->stores);
     service_close(&node->service);
     if (server)
@@ -452,7 +452,7 @@ static void tell_ready(struct node *node, const char *store)
 
     snprintf(status, sizeof status, "serving on http://%s, store %s",
              server_address(atomic_load(&node->server)), store);
-    service_ready(&node->service, node->loop, node->queue, status);
+    service_ready(&node->service, node->loop, node->engine, status);
 }
 
 /* A word to reload that comes before the loop runs is not the end of the process. */

@@ -5,21 +5,21 @@
 
 static void on_notes(void *ctx, const struct task_note *notes, uint32_t count)
 {
-    const struct queue_config *config = &((struct serve_store *)ctx)->all->config;
+    const struct engine_config *config = &((struct serve_store *)ctx)->all->config;
 
     config->on_notes(config->ctx, notes, count);
 }
 
 static void on_spans(void *ctx, const struct span *spans, uint32_t count)
 {
-    const struct queue_config *config = &((struct serve_store *)ctx)->all->config;
+    const struct engine_config *config = &((struct serve_store *)ctx)->all->config;
 
     config->on_spans(config->ctx, spans, count);
 }
 
 static void on_fatal(void *ctx, const char *reason)
 {
-    const struct queue_config *config = &((struct serve_store *)ctx)->all->config;
+    const struct engine_config *config = &((struct serve_store *)ctx)->all->config;
 
     config->on_fatal(config->ctx, reason);
 }
@@ -76,8 +76,8 @@ static int open_store(struct serve_stores *stores, struct str where, struct err 
 }
 
 /* A queue in front of a queue per store, and all stores as one for those who read. */
-static int open_routes(struct serve_stores *stores, const struct queue_config *config,
-                       struct queue **queue, struct err *err)
+static int open_routes(struct serve_stores *stores, const struct engine_config *config,
+                       struct engine **engine, struct err *err)
 {
     struct route_part parts[ROUTES_MAX];
     struct store *list[ROUTES_MAX];
@@ -97,19 +97,19 @@ static int open_routes(struct serve_stores *stores, const struct queue_config *c
             parts[i].config.anchor = STR_NONE;
         }
     }
-    if (routes_open(queue, parts, stores->count, err) < 0)
+    if (routes_open(engine, parts, stores->count, err) < 0)
         return -(int)err->code;
     for (uint32_t i = 0; i < stores->count; i++)
-        stores->list[i].queue = routes_part(*queue, i);
-    shown.ctx = *queue;
+        stores->list[i].engine = routes_part(*engine, i);
+    shown.ctx = *engine;
     stores->shown = store_parts_new(&shown, err);
     return stores->shown ? 0 : -(int)err->code;
 }
 
-int serve_stores_open(struct serve_stores *stores, const struct queue_config *given,
-                      struct queue **queue, struct err *err)
+int serve_stores_open(struct serve_stores *stores, const struct engine_config *given,
+                      struct engine **engine, struct err *err)
 {
-    struct queue_config config = *given;
+    struct engine_config config = *given;
     struct str wheres[ROUTES_MAX];
     uint32_t count;
 
@@ -133,23 +133,23 @@ int serve_stores_open(struct serve_stores *stores, const struct queue_config *gi
                              &stores->secret, err) < 0)
         return -(int)err->code;
     if (count > 1)
-        return open_routes(stores, &config, queue, err);
+        return open_routes(stores, &config, engine, err);
     stores->shown = stores->list[0].store;
-    if (queue_open(queue, stores->shown, &config, err) < 0)
+    if (engine_open(engine, stores->shown, &config, err) < 0)
         return -(int)err->code;
-    stores->list[0].queue = *queue;
+    stores->list[0].engine = *engine;
     return 0;
 }
 
 static int start_validators(struct serve_store *one, struct err *err)
 {
-    const struct queue_config *config = &one->all->config;
+    const struct engine_config *config = &one->all->config;
     struct validators *validators;
 
     if (!validators_any(config->settings))
         return 0;
-    validators = validators_start(one->queue, config->settings, one->all->spawner, NULL,
-                                  config->log, err);
+    validators =
+        validators_start(one->engine, config->settings, one->all->spawner, NULL, config->log, err);
     if (!validators)
         return -(int)err->code;
     atomic_store(&one->validators, validators);
@@ -160,7 +160,7 @@ static int start_validators(struct serve_store *one, struct err *err)
 int serve_stores_start_helpers(struct serve_stores *stores, struct err *err)
 {
     for (uint32_t i = 0; i < stores->count; i++) {
-        struct webhooks *webhooks = webhooks_start(stores->list[i].queue, stores->config.settings,
+        struct webhooks *webhooks = webhooks_start(stores->list[i].engine, stores->config.settings,
                                                    stores->secret, NULL, stores->config.log, err);
 
         if (!webhooks)

@@ -18,13 +18,13 @@ struct serve_store {
     struct serve_stores *all;
     struct str where;
     struct store *store;
-    struct queue *queue;
+    struct engine *engine;
     _Atomic(struct webhooks *) webhooks;
     _Atomic(struct validators *) validators;
 };
 
 struct serve_stores {
-    struct queue_config config; /* with its callbacks: everybody's but on_outbox and on_recovery */
+    struct engine_config config; /* with its callbacks: everybody's but on_outbox and on_recovery */
     _Atomic(const struct settings *) settings; /* those in force */
     struct arena arena;
     struct str secret;          /* signs callbacks; of the main store */
@@ -35,8 +35,8 @@ struct serve_stores {
     struct store *shown;        /* what the server reads: the only one, or all of them as one */
 };
 
-int serve_stores_open(struct serve_stores *stores, const struct queue_config *config,
-                      struct queue **queue, struct err *err);
+int serve_stores_open(struct serve_stores *stores, const struct engine_config *config,
+                      struct engine **engine, struct err *err);
 int serve_stores_start_helpers(struct serve_stores *stores, struct err *err);
 /* Settings that were read again, for the helpers; the queue has its own way. */
 void serve_stores_configure(struct serve_stores *stores, const struct settings *settings);

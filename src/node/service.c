@@ -49,14 +49,14 @@ static void on_timer(void *ctx)
                                                           .done = question_done,
                                                           .ctx = service},
                                                  .id = STR(NOBODY)};
-    queue_submit(service->queue, &service->question.base);
+    engine_submit(service->engine, &service->question.base);
 }
 
-void service_ready(struct service *service, struct loop *loop, struct queue *queue,
+void service_ready(struct service *service, struct loop *loop, struct engine *engine,
                    const char *status)
 {
     service->loop = loop;
-    service->queue = queue;
+    service->engine = engine;
     service->arena = ARENA_INIT(1024 * 1024);
     notify_send(&service->notify, "READY=1\nSTATUS=%s", status);
     if (service->notify.watchdog_us == 0)

@@ -11,7 +11,7 @@
 struct service {
     struct notify notify;
     struct loop *loop;
-    struct queue *queue;
+    struct engine *engine;
     struct loop_timer *timer;
     struct loop_item answered;
     struct workers_request question; /* asks for a worker that cannot be: cheap */
@@ -22,7 +22,7 @@ struct service {
 
 void service_open(struct service *service); /* before threads are started */
 /* It serves. NULL timer memory is no failure: then there are no signs of life to begin with. */
-void service_ready(struct service *service, struct loop *loop, struct queue *queue,
+void service_ready(struct service *service, struct loop *loop, struct engine *engine,
                    const char *status);
 void service_reloading(struct service *service); /* service_reloaded follows */
 void service_reloaded(struct service *service, const char *status);

@@ -39,7 +39,7 @@ struct settled {
 };
 
 struct webhooks {
-    struct queue *queue;
+    struct engine *engine;
     _Atomic(const struct settings *) settings;
     struct str secret;
     const struct log *log;
@@ -197,7 +197,7 @@ static int save(struct webhooks *webhooks, int64_t now_us)
         messages[i] = webhooks->settled[i].message;
         remove[i] = webhooks->settled[i].remove;
     }
-    if (request.count && queue_call(webhooks->queue, &request.base) < 0) {
+    if (request.count && engine_call(webhooks->engine, &request.base) < 0) {
         LOG(webhooks->log, LOG_WARN, "webhook.save_failed", KC("reason", request.base.err.text));
         webhooks->pause_until_us = now_us + PAUSE_US;
         return -(int)request.base.err.code;
@@ -268,7 +268,7 @@ static void take(struct webhooks *webhooks, int64_t now_us)
     drop_window(webhooks);
     if (save(webhooks, now_us) < 0) /* or they would be taken again */
         return;
-    if (queue_call(webhooks->queue, &request.base) < 0) {
+    if (engine_call(webhooks->engine, &request.base) < 0) {
         take_failed(webhooks, &request.base.err, now_us);
         return;
     }
@@ -359,7 +359,7 @@ static bool advance_calls(struct webhooks *webhooks)
         if (message->msg != CURLMSG_DONE)
             continue;
         end_call(webhooks, message->easy_handle, message->data.result,
-                 queue_now_us(webhooks->queue));
+                 engine_now_us(webhooks->engine));
         ended = true;
     }
     return ended;
@@ -392,7 +392,7 @@ static int64_t take_at_us(struct webhooks *webhooks)
 
 static void sleep_until(struct webhooks *webhooks, int64_t until_us)
 {
-    int64_t wait_us = until_us - queue_now_us(webhooks->queue);
+    int64_t wait_us = until_us - engine_now_us(webhooks->engine);
     int wait_ms = SLEEP_MS_MAX;
 
     if (until_us == INT64_MAX)
@@ -408,7 +408,7 @@ static void *run(void *ctx)
 
     while (!atomic_load(&webhooks->stop)) {
         bool ended = advance_calls(webhooks);
-        int64_t now_us = queue_now_us(webhooks->queue);
+        int64_t now_us = engine_now_us(webhooks->engine);
         int64_t save_us, take_us;
 
         if (atomic_exchange(&webhooks->woken, false))
@@ -425,7 +425,7 @@ static void *run(void *ctx)
         if (!ended)
             sleep_until(webhooks, save_us < take_us ? save_us : take_us);
     }
-    save(webhooks, queue_now_us(webhooks->queue)); /* what is cut off now stays due as it was */
+    save(webhooks, engine_now_us(webhooks->engine)); /* what is cut off now stays due as it was */
     return NULL;
 }
 
@@ -502,7 +502,7 @@ static int start_thread(struct webhooks *webhooks, struct err *err)
     return 0;
 }
 
-struct webhooks *webhooks_start(struct queue *queue, const struct settings *settings,
+struct webhooks *webhooks_start(struct engine *engine, const struct settings *settings,
                                 struct str secret, const struct webhook_options *options,
                                 const struct log *log, struct err *err)
 {
@@ -516,7 +516,7 @@ struct webhooks *webhooks_start(struct queue *queue, const struct settings *sett
         err_set(err, ERR_MEMORY, "Out of memory while preparing callbacks.");
         return NULL;
     }
-    webhooks->queue = queue;
+    webhooks->engine = engine;
     webhooks->settings = settings;
     webhooks->secret = secret;
     webhooks->log = log;

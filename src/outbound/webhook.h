@@ -20,7 +20,7 @@ struct webhook_options { /* 0 = the default */
 /* Starts the thread, which begins with what is due. settings, secret (the HMAC key) and log live at
  * least as long; options may be NULL. NULL with err: ERR_INVALID for an entry of callbacks.allow
  * that could never match or an empty secret, ERR_MEMORY. */
-struct webhooks *webhooks_start(struct queue *queue, const struct settings *settings,
+struct webhooks *webhooks_start(struct engine *engine, const struct settings *settings,
                                 struct str secret, const struct webhook_options *options,
                                 const struct log *log, struct err *err);
 

@@ -105,7 +105,7 @@ static void submit(struct api_call *call, struct request *request, enum request_
     call->submitted = request;
     call->then = then;
     call->item.run = run;
-    queue_submit(call->server->queue, request);
+    engine_submit(call->server->engine, request);
 }
 
 static void resume(struct loop_item *item)
@@ -175,7 +175,7 @@ static void resume_waiting(struct loop_item *item)
 void call_forget(struct api_call *call)
 {
     call->forgotten = true;
-    queue_forget(call->server->queue, call->submitted->kind, call->submitted);
+    engine_forget(call->server->engine, call->submitted->kind, call->submitted);
 }
 
 /* The call is in the list exactly as long as the queue may still hold the request. */

@@ -21,7 +21,7 @@ struct report_batch {
 };
 
 /* -ERR_MALFORMED: no JSON; -ERR_INVALID: no array; -ERR_TOO_LARGE: more than BOUND_REPORT_ELEMENTS.
- * A malformed element is an item with its own error. Sizes are left to queue_prepare_reports. */
+ * A malformed element is an item with its own error. Sizes are left to engine_prepare_reports. */
 int parse_reports(struct str body, struct arena *arena, struct report_batch *batch,
                   struct err *err);
 

@@ -139,7 +139,7 @@ static int open_listener(struct server *server, struct err *err)
     return rc;
 }
 
-struct server *server_open(struct loop *loop, struct queue *queue, struct store *store,
+struct server *server_open(struct loop *loop, struct engine *engine, struct store *store,
                            struct zones *zones, const struct settings *settings, struct log *log,
                            struct err *err)
 {
@@ -150,7 +150,7 @@ struct server *server_open(struct loop *loop, struct queue *queue, struct store 
         return NULL;
     }
     server->loop = loop;
-    server->queue = queue;
+    server->engine = engine;
     server->store = store;
     server->zones = zones;
     server->settings = settings;

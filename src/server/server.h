@@ -15,7 +15,7 @@ struct server;
 
 /* Listens on settings->listen at once; requests are served as soon as the loop runs. Refuses an
  * address beyond loopback without a token. Everything handed in outlives the server. */
-struct server *server_open(struct loop *loop, struct queue *queue, struct store *store,
+struct server *server_open(struct loop *loop, struct engine *engine, struct store *store,
                            struct zones *zones, const struct settings *settings, struct log *log,
                            struct err *err);
 

@@ -20,7 +20,7 @@ struct sampler;
 
 struct server {
     struct loop *loop;
-    struct queue *queue;
+    struct engine *engine;
     struct store *store;
     struct zones *zones;
     _Atomic(const struct settings *) settings; /* may be read again: server_configure */

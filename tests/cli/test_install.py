@@ -50,7 +50,7 @@ int main(int, char **argv)
 CLASHES = """
 #include <perdura.h>
 #define CLASH(name) int name(void); int name(void) { return 7; }
-CLASH(arena_alloc) CLASH(json_check) CLASH(queue_open) CLASH(store_open) CLASH(worker_start)
+CLASH(arena_alloc) CLASH(json_check) CLASH(engine_open) CLASH(store_open) CLASH(worker_start)
 CLASH(log_write) CLASH(str_compare) CLASH(buf_append) CLASH(err_set) CLASH(spec_parse)
 int main(void) { struct pd *pd; pd_open("clash.db", 0, &pd); pd_close(pd);
                  return arena_alloc() + json_check() - 14; }

@@ -25,16 +25,16 @@ static void a_claim_of_large_tasks_gets_fewer_of_them(void **state)
         struct arena own = ARENA_INIT(0);
         struct str json = arena_format(&own, "{\"type\":\"a\",\"payload\":\"%s\"}", large);
 
-        assert_int_equal(queue_call(fx->queue, &enqueue_prepare(fx, &own, json)->base), 0);
+        assert_int_equal(engine_call(fx->engine, &enqueue_prepare(fx, &own, json)->base), 0);
         arena_deinit(&own);
     }
-    assert_int_equal(queue_call(fx->queue, &request->base), 0);
+    assert_int_equal(engine_call(fx->engine, &request->base), 0);
     claimed = request->claimed_count;
     assert_in_range(claimed, 20, 70);
     assert_in_range(arena.used_bytes, 0, 3 * (size_t)BOUND_CLAIM_BYTES);
     arena_reset(&arena);
     request = claim_prepare(&arena, "w", BOUND_CLAIM_MAX, 0);
-    assert_int_equal(queue_call(fx->queue, &request->base), 0);
+    assert_int_equal(engine_call(fx->engine, &request->base), 0);
     assert_int_equal(claimed + request->claimed_count, 100);
     arena_deinit(&arena);
 }
@@ -47,8 +47,8 @@ static void enqueue_array(struct fixture *fx, uint32_t count, const char *task)
     for (uint32_t i = 0; i < count; i++)
         buf_format(&json, "%s%s", i ? "," : "[", task);
     buf_byte(&json, ']');
-    assert_int_equal(queue_call(fx->queue,
-                                &enqueue_prepare(fx, &arena, buf_view(&json))->base), 0);
+    assert_int_equal(engine_call(fx->engine, &enqueue_prepare(fx, &arena, buf_view(&json))->base),
+                     0);
     buf_deinit(&json);
     arena_deinit(&arena);
 }

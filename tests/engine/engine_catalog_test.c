@@ -197,7 +197,7 @@ static void of_two_edits_at_once_that_make_a_cycle_one_is_refused(void **state)
     struct uuid b = make_job(fx, "{\"name\":\"b\"}");
     const char *format = "{\"job_id\":\"%s\",\"depends_on_job_id\":\"%s\"}";
     struct catalog_request *requests[2];
-    struct queue_call calls[2];
+    struct engine_call calls[2];
     int refused = 0;
 
     for (int i = 0; i < 2; i++) {
@@ -208,10 +208,10 @@ static void of_two_edits_at_once_that_make_a_cycle_one_is_refused(void **state)
     }
     fx_hold(fx);
     for (int i = 0; i < 2; i++)
-        queue_call_start(fx->queue, &requests[i]->base, &calls[i]);
+        engine_call_start(fx->engine, &requests[i]->base, &calls[i]);
     fx_let_go(fx);
     for (int i = 0; i < 2; i++)
-        refused += queue_call_finish(&requests[i]->base, &calls[i]) == -ERR_INVALID;
+        refused += engine_call_finish(&requests[i]->base, &calls[i]) == -ERR_INVALID;
     assert_int_equal(refused, 1);
     assert_int_equal(fx_ask(fx, "SELECT count(*) FROM job_dependencies"), 1);
 }

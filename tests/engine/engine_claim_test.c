@@ -14,7 +14,7 @@ static struct claim_request *claim_queues(struct fixture *fx, const char *worker
     request->queues_count = queues_count;
     request->types = types;
     request->types_count = types_count;
-    assert_int_equal(queue_call(fx->queue, &request->base), 0);
+    assert_int_equal(engine_call(fx->engine, &request->base), 0);
     return request;
 }
 
@@ -58,7 +58,7 @@ static void no_two_claims_of_one_commit_get_the_same_task(void **state) /* E2 */
     struct fixture *fx = *state;
     struct arena arenas[20] = {{0}};
     struct claim_request *requests[20];
-    struct queue_call calls[20];
+    struct engine_call calls[20];
     uint32_t total = 0;
     char seen[64] = {0};
 
@@ -69,11 +69,11 @@ static void no_two_claims_of_one_commit_get_the_same_task(void **state) /* E2 */
     fx_hold(fx);
     for (int i = 0; i < 20; i++) {
         requests[i] = claim_prepare(&arenas[i], i % 2 ? "w" : "v", 3, 0);
-        queue_call_start(fx->queue, &requests[i]->base, &calls[i]);
+        engine_call_start(fx->engine, &requests[i]->base, &calls[i]);
     }
     fx_let_go(fx);
     for (int i = 0; i < 20; i++) {
-        queue_call_finish(&requests[i]->base, &calls[i]);
+        engine_call_finish(&requests[i]->base, &calls[i]);
         for (uint32_t k = 0; k < requests[i]->claimed_count; k++) {
             int64_t number = -1;
 
@@ -142,7 +142,7 @@ static void a_paused_queue_hands_out_nothing_until_it_resumes(void **state)
     struct fixture *fx = *state;
     struct arena arena = {0};
     struct claim_request *waiting = claim_prepare(&arena, "w", 1, DEADLINE_MS);
-    struct queue_call call;
+    struct engine_call call;
 
     worker(fx, "w", "default");
     pause_queue(fx, "default", true);
@@ -150,9 +150,9 @@ static void a_paused_queue_hands_out_nothing_until_it_resumes(void **state)
     claim_none(fx, "w");
     reopen(fx);
     claim_none(fx, "w");
-    queue_call_start(fx->queue, &waiting->base, &call);
+    engine_call_start(fx->engine, &waiting->base, &call);
     pause_queue(fx, "default", false);
-    assert_int_equal(queue_call_finish(&waiting->base, &call), 0);
+    assert_int_equal(engine_call_finish(&waiting->base, &call), 0);
     assert_int_equal(waiting->claimed_count, 1);
     arena_deinit(&arena);
 }
@@ -178,7 +178,7 @@ static void ageing_lets_an_old_task_pass_a_more_urgent_one(void **state) /* C5 *
     worker(fx, "w", "default");
     patch(fx, "default", QUEUE_SET_AGEING, (struct queue_rule){.ageing_ms = 10});
     old = enqueue(fx, "{\"type\":\"t\",\"priority\":0}");
-    wait_until(queue_now_us(fx->queue) > get(fx, old)->spec.created_at_us + 100 * CLOCK_MS_US);
+    wait_until(engine_now_us(fx->engine) > get(fx, old)->spec.created_at_us + 100 * CLOCK_MS_US);
     young = enqueue(fx, "{\"type\":\"t\",\"priority\":5}"); /* worth 50 ms */
     assert_true(uuid_eq(&claim_one(fx, "w")->task->id, &old));
     assert_true(uuid_eq(&claim_one(fx, "w")->task->id, &young));
@@ -196,7 +196,7 @@ static void a_delayed_task_comes_when_its_time_has_come(void **state)
     by_time = enqueue(fx, "{\"type\":\"t\",\"run_at\":\"%s\"}", text);
     claim_none(fx, "w");
     assert_true(uuid_eq(&claim_one(fx, "w")->task->id, &by_delay));
-    assert_true(queue_now_us(fx->queue) >= get(fx, by_delay)->scheduled_at_us);
+    assert_true(engine_now_us(fx->engine) >= get(fx, by_delay)->scheduled_at_us);
     assert_true(uuid_eq(&claim_one(fx, "w")->task->id, &by_time));
     assert_true(clock_wall_us() >= get(fx, by_time)->scheduled_at_us);
     assert_string_equal(story_of(fx, by_time), "delayed pending claimed");
@@ -207,18 +207,18 @@ static void a_waiting_claim_is_served_in_the_commit_of_the_enqueue(void **state)
     struct fixture *fx = *state;
     struct arena arenas[2] = {{0}};
     struct claim_request *waiting = claim_prepare(&arenas[0], "w", 1, DEADLINE_MS);
-    struct queue_call call;
+    struct engine_call call;
     int64_t commits;
     struct uuid id;
 
     worker(fx, "w", "default");
     enqueue(fx, "{\"type\":\"warm\"}");
     claim_one(fx, "w");
-    queue_call_start(fx->queue, &waiting->base, &call);
+    engine_call_start(fx->engine, &waiting->base, &call);
     commits = stats_of(fx).commits_total;
     assert_int_equal(stats_of(fx).waiting_claims, 1);
     id = enqueue(fx, "{\"type\":\"t\"}");
-    assert_int_equal(queue_call_finish(&waiting->base, &call), 0);
+    assert_int_equal(engine_call_finish(&waiting->base, &call), 0);
     assert_int_equal(waiting->claimed_count, 1);
     assert_true(uuid_eq(&waiting->claimed[0].task->id, &id));
     assert_int_equal(stats_of(fx).commits_total, commits + 1);
@@ -232,16 +232,16 @@ static void a_task_handed_over_looks_like_any_claimed_one(void **state) /* E1, E
     struct fixture *fx = *state;
     struct arena arena = ARENA_INIT(0);
     struct claim_request *waiting = claim_prepare(&arena, "w", 1, DEADLINE_MS);
-    struct queue_call call;
+    struct engine_call call;
     struct task *stored;
     struct uuid id;
 
     worker(fx, "w", "default");
-    queue_call_start(fx->queue, &waiting->base, &call);
+    engine_call_start(fx->engine, &waiting->base, &call);
     wait_until(stats_of(fx).waiting_claims == 1);
     id = enqueue(fx, "{\"type\":\"t\",\"payload\":7,\"data\":{\"a\":1},\"tags\":[\"x\"],"
                  "\"idempotency_key\":\"k\"}");
-    assert_int_equal(queue_call_finish(&waiting->base, &call), 0);
+    assert_int_equal(engine_call_finish(&waiting->base, &call), 0);
     assert_int_equal(waiting->claimed_count, 1);
     assert_true(str_is(waiting->claimed[0].task->spec.payload, "7"));
     assert_true(str_is(waiting->claimed[0].task->data, "{\"a\":1}"));
@@ -269,18 +269,18 @@ static void who_waits_is_told_that_tasks_are_coming(void **state) /* E1 */
     struct fixture *fx = *state;
     struct arena arena = ARENA_INIT(0);
     struct claim_request *waiting = claim_prepare(&arena, "w", 5, DEADLINE_MS);
-    struct queue_call call;
+    struct engine_call call;
 
     worker(fx, "w", "default");
     enqueue(fx, "{\"type\":\"warm\"}"); /* the queue is there: else it is made first */
     claim_one(fx, "w");
     waiting->coming = note_coming;
     tasks_coming = 0;
-    queue_call_start(fx->queue, &waiting->base, &call);
+    engine_call_start(fx->engine, &waiting->base, &call);
     wait_until(stats_of(fx).waiting_claims == 1);
     assert_int_equal(tasks_coming, 0);
     enqueue_json(fx, "[{\"type\":\"a\"},{\"type\":\"b\"}]");
-    assert_int_equal(queue_call_finish(&waiting->base, &call), 0);
+    assert_int_equal(engine_call_finish(&waiting->base, &call), 0);
     assert_int_equal(waiting->claimed_count, 2);
     assert_int_equal(tasks_coming, 2);
     arena_deinit(&arena);
@@ -293,20 +293,20 @@ static void tasks_handed_over_come_by_priority_to_those_who_want_them(void **sta
     struct arena arenas[2] = {{0}};
     struct claim_request *first = claim_prepare(&arenas[0], "w", 1, DEADLINE_MS);
     struct claim_request *second = claim_prepare(&arenas[1], "w", 5, DEADLINE_MS);
-    struct queue_call calls[2];
+    struct engine_call calls[2];
 
     worker(fx, "w", "default");
     second->types = only_b;
     second->types_count = 1;
-    queue_call_start(fx->queue, &first->base, &calls[0]);
+    engine_call_start(fx->engine, &first->base, &calls[0]);
     wait_until(stats_of(fx).waiting_claims == 1);
-    queue_call_start(fx->queue, &second->base, &calls[1]);
+    engine_call_start(fx->engine, &second->base, &calls[1]);
     wait_until(stats_of(fx).waiting_claims == 2);
     enqueue_json(fx, "[{\"type\":\"a\",\"payload\":1},{\"type\":\"b\",\"payload\":2},"
                      "{\"type\":\"a\",\"payload\":3,\"priority\":9},"
                      "{\"type\":\"b\",\"payload\":4}]");
-    assert_int_equal(queue_call_finish(&first->base, &calls[0]), 0);
-    assert_int_equal(queue_call_finish(&second->base, &calls[1]), 0);
+    assert_int_equal(engine_call_finish(&first->base, &calls[0]), 0);
+    assert_int_equal(engine_call_finish(&second->base, &calls[1]), 0);
     assert_int_equal(first->claimed_count, 1);
     assert_true(str_is(first->claimed[0].task->spec.payload, "3"));
     assert_int_equal(second->claimed_count, 2);
@@ -338,22 +338,22 @@ static void a_thousand_waiting_claims_and_one_task_make_one_holder(void **state)
     struct fixture *fx = *state;
     struct arena *arenas = calloc(WAITING_COUNT, sizeof *arenas);
     struct claim_request **requests = calloc(WAITING_COUNT, sizeof *requests);
-    struct queue_call *calls = calloc(WAITING_COUNT, sizeof *calls);
+    struct engine_call *calls = calloc(WAITING_COUNT, sizeof *calls);
     uint32_t served = 0;
 
     worker(fx, "w", "default");
     for (int i = 0; i < WAITING_COUNT; i++) {
         requests[i] = claim_prepare(&arenas[i], "w", 5, 2 * DEADLINE_MS);
-        queue_call_start(fx->queue, &requests[i]->base, &calls[i]);
+        engine_call_start(fx->engine, &requests[i]->base, &calls[i]);
     }
     wait_until(stats_of(fx).waiting_claims == WAITING_COUNT);
     enqueue(fx, "{\"type\":\"t\"}");
     assert_int_equal(stats_of(fx).waiting_claims, WAITING_COUNT - 1);
     assert_int_equal(stats_of(fx).claimed_total, 1);
     for (int i = 0; i < WAITING_COUNT; i++)
-        queue_forget(fx->queue, REQUEST_CLAIM, &requests[i]->base);
+        engine_forget(fx->engine, REQUEST_CLAIM, &requests[i]->base);
     for (int i = 0; i < WAITING_COUNT; i++) {
-        assert_int_equal(queue_call_finish(&requests[i]->base, &calls[i]), 0);
+        assert_int_equal(engine_call_finish(&requests[i]->base, &calls[i]), 0);
         served += requests[i]->claimed_count;
         arena_deinit(&arenas[i]);
     }
@@ -369,18 +369,18 @@ static void a_forgotten_claim_is_done_soon_and_takes_nothing(void **state)
     struct fixture *fx = *state;
     struct arena arena = {0};
     struct claim_request *request = claim_prepare(&arena, "w", 1, 60000);
-    struct queue_call call;
+    struct engine_call call;
 
     worker(fx, "w", "default");
     for (int early = 0; early < 2; early++) { /* before it waits, and while it waits */
         if (early)
             fx_hold(fx);
-        queue_call_start(fx->queue, &request->base, &call);
+        engine_call_start(fx->engine, &request->base, &call);
         if (!early)
             wait_until(stats_of(fx).waiting_claims == 1);
-        queue_forget(fx->queue, REQUEST_CLAIM, &request->base);
+        engine_forget(fx->engine, REQUEST_CLAIM, &request->base);
         fx_let_go(fx);
-        assert_int_equal(queue_call_finish(&request->base, &call), 0);
+        assert_int_equal(engine_call_finish(&request->base, &call), 0);
         assert_int_equal(request->claimed_count, 0);
         assert_int_equal(stats_of(fx).waiting_claims, 0);
     }
@@ -396,15 +396,15 @@ static void a_close_answers_whoever_waits(void **state)
     struct wait_request wait = {.base = {.kind = REQUEST_WAIT, .arena = &fx->arena},
                                 .task_id = id,
                                 .timeout_ms = 60000};
-    struct queue_call calls[2];
+    struct engine_call calls[2];
 
     worker(fx, "w", "default");
-    queue_call_start(fx->queue, &request->base, &calls[0]);
-    queue_call_start(fx->queue, &wait.base, &calls[1]);
+    engine_call_start(fx->engine, &request->base, &calls[0]);
+    engine_call_start(fx->engine, &wait.base, &calls[1]);
     wait_until(stats_of(fx).waiting_waits == 1 && stats_of(fx).waiting_claims == 1);
     fx_close(fx);
-    assert_int_equal(queue_call_finish(&request->base, &calls[0]), -ERR_UNAVAILABLE);
-    assert_int_equal(queue_call_finish(&wait.base, &calls[1]), -ERR_UNAVAILABLE);
+    assert_int_equal(engine_call_finish(&request->base, &calls[0]), -ERR_UNAVAILABLE);
+    assert_int_equal(engine_call_finish(&wait.base, &calls[1]), -ERR_UNAVAILABLE);
     arena_deinit(&arena);
     fx_open(fx);
 }
@@ -416,19 +416,19 @@ static void a_wait_answers_at_the_end_or_at_its_deadline(void **state) /* C7 */
     struct wait_request wait = {.base = {.kind = REQUEST_WAIT, .arena = &fx->arena},
                                 .task_id = id,
                                 .timeout_ms = 30};
-    struct queue_call call;
+    struct engine_call call;
 
-    assert_int_equal(queue_call(fx->queue, &wait.base), 0);
+    assert_int_equal(engine_call(fx->engine, &wait.base), 0);
     assert_false(wait.ended);
     wait.timeout_ms = DEADLINE_MS;
-    queue_call_start(fx->queue, &wait.base, &call);
+    engine_call_start(fx->engine, &wait.base, &call);
     assert_int_equal(control(fx, id, CONTROL_CANCEL), ERR_NONE);
-    assert_int_equal(queue_call_finish(&wait.base, &call), 0);
+    assert_int_equal(engine_call_finish(&wait.base, &call), 0);
     assert_true(wait.ended);
-    assert_int_equal(queue_call(fx->queue, &wait.base), 0); /* ended already */
+    assert_int_equal(engine_call(fx->engine, &wait.base), 0); /* ended already */
     assert_true(wait.ended);
     wait.task_id.bytes[15] ^= 1;
-    assert_int_equal(queue_call(fx->queue, &wait.base), -ERR_NOT_FOUND);
+    assert_int_equal(engine_call(fx->engine, &wait.base), -ERR_NOT_FOUND);
 }
 
 static void checkpoint(struct fixture *fx, const char *w, struct task *held, const char *name,

@@ -198,7 +198,7 @@ static void cancel_against_complete_has_one_order(void **state) /* F-H14 */
         struct arena arenas[2] = {{0}};
         struct control_request *cancel;
         struct report_request *complete;
-        struct queue_call calls[2];
+        struct engine_call calls[2];
         struct task *held;
 
         enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\"}");
@@ -207,14 +207,14 @@ static void cancel_against_complete_has_one_order(void **state) /* F-H14 */
         complete = report_prepare(fx, &arenas[1], "w", &REPORT(held, .op = REPORT_COMPLETE), 1);
         fx_hold(fx);
         if (first == 0)
-            queue_call_start(fx->queue, &cancel->base, &calls[0]);
-        queue_call_start(fx->queue, &complete->base, &calls[1]);
+            engine_call_start(fx->engine, &cancel->base, &calls[0]);
+        engine_call_start(fx->engine, &complete->base, &calls[1]);
         if (first == 1)
-            queue_call_start(fx->queue, &cancel->base, &calls[0]);
+            engine_call_start(fx->engine, &cancel->base, &calls[0]);
         fx_let_go(fx);
-        assert_int_equal(queue_call_finish(&cancel->base, &calls[0]),
+        assert_int_equal(engine_call_finish(&cancel->base, &calls[0]),
                          first == 0 ? 0 : -ERR_TRANSITION);
-        assert_int_equal(queue_call_finish(&complete->base, &calls[1]), 0);
+        assert_int_equal(engine_call_finish(&complete->base, &calls[1]), 0);
         assert_int_equal(complete->results[0].code, first == 0 ? ERR_STALE_LEASE : ERR_NONE);
         assert_status(fx, held->id, first == 0 ? STATUS_CANCELLED : STATUS_COMPLETED);
         assert_false(get(fx, held->id)->held);
@@ -379,7 +379,7 @@ static void a_lost_task_without_auto_recovery_stays_orphaned(void **state) /* B9
         claim_none(fx, "w");
         request = control_prepare(&fx->arena, held->id, CONTROL_RECOVER);
         request->method = i == 1 ? RECOVERY_RESTART_CLEAN : RECOVERY_RESUME_CHECKPOINT;
-        assert_int_equal(queue_call(fx->queue, &request->base), 0);
+        assert_int_equal(engine_call(fx->engine, &request->base), 0);
         assert_string_equal(story_of(fx, held->id),
                             "pending claimed running running orphaned recovering pending");
         claimed = claim_one(fx, "w");
@@ -419,12 +419,12 @@ static void a_version_guards_what_people_do(void **state)
     struct control_request *request = control_prepare(&fx->arena, id, CONTROL_CANCEL);
 
     request->if_version = 2;
-    assert_int_equal(queue_call(fx->queue, &request->base), -ERR_VERSION);
+    assert_int_equal(engine_call(fx->engine, &request->base), -ERR_VERSION);
     request->if_match = true;
-    assert_int_equal(queue_call(fx->queue, &request->base), -ERR_PRECONDITION);
+    assert_int_equal(engine_call(fx->engine, &request->base), -ERR_PRECONDITION);
     assert_status(fx, id, STATUS_PENDING);
     request->if_version = 1;
-    assert_int_equal(queue_call(fx->queue, &request->base), 0);
+    assert_int_equal(engine_call(fx->engine, &request->base), 0);
     assert_status(fx, id, STATUS_CANCELLED);
     id.bytes[15] ^= 1;
     assert_int_equal(control(fx, id, CONTROL_CANCEL), ERR_NOT_FOUND);
@@ -465,18 +465,18 @@ static void a_status_guards_what_people_do(void **state)
     claimed = in_status(fx, STATUS_CLAIMED);
     request = control_prepare(&fx->arena, claimed, CONTROL_CANCEL);
     request->if_status = STATUS_PENDING;
-    queue_call(fx->queue, &request->base);
+    engine_call(fx->engine, &request->base);
     assert_int_equal(request->base.err.code, ERR_TRANSITION);
     assert_non_null(strstr(request->base.err.text, "claimed by now, not pending"));
     assert_status(fx, claimed, STATUS_CLAIMED);
     completed = in_status(fx, STATUS_COMPLETED);
     request = control_prepare(&fx->arena, completed, CONTROL_RETRY);
     request->if_status = STATUS_DEAD_LETTER;
-    queue_call(fx->queue, &request->base);
+    engine_call(fx->engine, &request->base);
     assert_int_equal(request->base.err.code, ERR_TRANSITION);
     assert_status(fx, completed, STATUS_COMPLETED);
     request->if_status = STATUS_COMPLETED;
-    queue_call(fx->queue, &request->base);
+    engine_call(fx->engine, &request->base);
     assert_int_equal(request->base.err.code, ERR_NONE);
     assert_status(fx, completed, STATUS_PENDING);
 }

@@ -292,7 +292,7 @@ static void a_retried_task_waits_for_parents_that_are_open(void **state)
     report_ok(fx, w, held, .op = REPORT_FAIL, .retryable = true);
     assert_status(fx, dependent, STATUS_CANCELLED);
     retry = control_prepare(&fx->arena, dependent, CONTROL_RETRY);
-    queue_call(fx->queue, &retry->base);
+    engine_call(fx->engine, &retry->base);
     assert_int_equal(retry->base.err.code, ERR_TRANSITION);
     assert_non_null(strstr(retry->base.err.text, id_text(fx, parent)));
     assert_non_null(strstr(retry->base.err.text, "ignore_dependencies"));
@@ -320,7 +320,7 @@ static void a_retry_may_ignore_dependencies(void **state)
 
     assert_int_equal(control(fx, parent, CONTROL_CANCEL), ERR_NONE);
     retry->ignore_dependencies = true;
-    assert_int_equal(queue_call(fx->queue, &retry->base), 0);
+    assert_int_equal(engine_call(fx->engine, &retry->base), 0);
     assert_status(fx, dependent, STATUS_PENDING);
     fx_verify(fx);
 }
@@ -360,16 +360,16 @@ static void control_together(struct fixture *fx, const struct uuid *ids, const e
 {
     struct arena arenas[8] = {{0}};
     struct control_request *requests[8];
-    struct queue_call calls[8];
+    struct engine_call calls[8];
 
     fx_hold(fx);
     for (uint32_t i = 0; i < count; i++) {
         requests[i] = control_prepare(&arenas[i], ids[i], ops[i]);
-        queue_call_start(fx->queue, &requests[i]->base, &calls[i]);
+        engine_call_start(fx->engine, &requests[i]->base, &calls[i]);
     }
     fx_let_go(fx);
     for (uint32_t i = 0; i < count; i++) {
-        assert_int_equal(queue_call_finish(&requests[i]->base, &calls[i]), 0);
+        assert_int_equal(engine_call_finish(&requests[i]->base, &calls[i]), 0);
         arena_deinit(&arenas[i]);
     }
 }
@@ -404,7 +404,7 @@ static void a_parent_that_ends_in_the_commit_of_the_enqueue_counts_once(void **s
     struct arena arenas[2] = {{0}};
     struct control_request *end = control_prepare(&arenas[0], first, CONTROL_CANCEL);
     struct enqueue_request *request;
-    struct queue_call calls[2];
+    struct engine_call calls[2];
     struct str json = arena_format(&fx->arena, "{\"type\":\"d\",\"depends_on\":["
                                    "{\"task\":\"%s\",\"type\":\"completion\"},"
                                    "{\"task\":\"%s\",\"type\":\"completion\"}]}",
@@ -412,11 +412,11 @@ static void a_parent_that_ends_in_the_commit_of_the_enqueue_counts_once(void **s
 
     fx_hold(fx);
     request = enqueue_prepare(fx, &arenas[1], json);
-    queue_call_start(fx->queue, &end->base, &calls[0]);
-    queue_call_start(fx->queue, &request->base, &calls[1]);
+    engine_call_start(fx->engine, &end->base, &calls[0]);
+    engine_call_start(fx->engine, &request->base, &calls[1]);
     fx_let_go(fx);
-    assert_int_equal(queue_call_finish(&end->base, &calls[0]), 0);
-    assert_int_equal(queue_call_finish(&request->base, &calls[1]), 0);
+    assert_int_equal(engine_call_finish(&end->base, &calls[0]), 0);
+    assert_int_equal(engine_call_finish(&request->base, &calls[1]), 0);
     assert_status(fx, request->tasks[0]->id, STATUS_BLOCKED);
     assert_int_equal(get(fx, request->tasks[0]->id)->open_dependencies, 1);
     assert_int_equal(control(fx, second, CONTROL_CANCEL), ERR_NONE);

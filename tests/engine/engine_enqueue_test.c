@@ -166,18 +166,18 @@ static void equal_requests_in_one_commit_make_one_task(void **state) /* F-H1 */
     struct fixture *fx = *state;
     struct arena *arenas = calloc(SAME_KEY_COUNT, sizeof *arenas);
     struct enqueue_request **requests = calloc(SAME_KEY_COUNT, sizeof *requests);
-    struct queue_call *calls = calloc(SAME_KEY_COUNT, sizeof *calls);
+    struct engine_call *calls = calloc(SAME_KEY_COUNT, sizeof *calls);
     uint32_t made = 0;
 
     fx_hold(fx);
     for (int i = 0; i < SAME_KEY_COUNT; i++) {
         requests[i] = enqueue_prepare(fx, &arenas[i],
                                       STR("{\"type\":\"t\",\"idempotency_key\":\"k\"}"));
-        queue_call_start(fx->queue, &requests[i]->base, &calls[i]);
+        engine_call_start(fx->engine, &requests[i]->base, &calls[i]);
     }
     fx_let_go(fx);
     for (int i = 0; i < SAME_KEY_COUNT; i++) {
-        assert_int_equal(queue_call_finish(&requests[i]->base, &calls[i]), 0);
+        assert_int_equal(engine_call_finish(&requests[i]->base, &calls[i]), 0);
         made += !requests[i]->duplicate[0];
         assert_true(uuid_eq(&requests[i]->tasks[0]->id, &requests[0]->tasks[0]->id));
     }
@@ -246,7 +246,7 @@ static void a_refused_request_does_not_harm_others_of_its_commit(void **state)
 {
     struct fixture *fx = *state;
     struct arena arenas[3] = {{0}};
-    struct queue_call calls[3];
+    struct engine_call calls[3];
     struct enqueue_request *requests[3];
     const char *both = "[{\"type\":\"t\",\"external_id\":\"b\"},"
                        "{\"type\":\"t\",\"external_id\":\"a\"}]";
@@ -256,12 +256,12 @@ static void a_refused_request_does_not_harm_others_of_its_commit(void **state)
     fx_hold(fx);
     for (int i = 0; i < 3; i++) {
         requests[i] = enqueue_prepare(fx, &arenas[i], str_of(texts[i]));
-        queue_call_start(fx->queue, &requests[i]->base, &calls[i]);
+        engine_call_start(fx->engine, &requests[i]->base, &calls[i]);
     }
     fx_let_go(fx);
-    assert_int_equal(queue_call_finish(&requests[0]->base, &calls[0]), 0);
-    assert_int_equal(queue_call_finish(&requests[1]->base, &calls[1]), -ERR_CONFLICT);
-    assert_int_equal(queue_call_finish(&requests[2]->base, &calls[2]), 0);
+    assert_int_equal(engine_call_finish(&requests[0]->base, &calls[0]), 0);
+    assert_int_equal(engine_call_finish(&requests[1]->base, &calls[1]), -ERR_CONFLICT);
+    assert_int_equal(engine_call_finish(&requests[2]->base, &calls[2]), 0);
     assert_int_equal(stats_of(fx).counts[STATUS_PENDING], 2);
     for (int i = 0; i < 3; i++)
         arena_deinit(&arenas[i]);

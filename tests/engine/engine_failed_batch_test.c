@@ -58,12 +58,12 @@ static void fail_next_commit(struct fixture *fx)
 static void reopen_with_a_failing_sweep(struct fixture *fx)
 {
     struct store_options options = {.allow_network_fs = true};
-    struct queue_config config = {.settings = &fx->in_force.settings};
+    struct engine_config config = {.settings = &fx->in_force.settings};
 
     fx_close(fx);
     assert_int_equal(store_open(&fx->store, str_of(fx->where), &options, &fx->err), 0);
     fail_a_commit(fx->store, 1, false);
-    assert_int_equal(queue_open(&fx->queue, fx->store, &config, &fx->err), 0);
+    assert_int_equal(engine_open(&fx->engine, fx->store, &config, &fx->err), 0);
     fx->reader = fx->store->verbs->reader_open(fx->store, &fx->err);
     assert_non_null(fx->reader);
 }
@@ -74,7 +74,7 @@ static void a_child_spawned_in_a_failed_batch_keeps_its_key(void **state)
     struct fixture *fx = *state;
     const char *id = worker(fx, "w", "default");
     struct enqueue_request *other = enqueue_prepare(fx, &fx->arena, STR("{\"type\":\"b\"}"));
-    struct queue_call other_call, call;
+    struct engine_call other_call, call;
     struct report_request *spawn;
     struct task *parent;
     char text[200];
@@ -85,11 +85,11 @@ static void a_child_spawned_in_a_failed_batch_keeps_its_key(void **state)
                            &REPORT(parent, .op = REPORT_SPAWN,
                                    .tasks = STR("[{\"type\":\"c\",\"ref\":\"first\"}]")), 1);
     fail_next_commit(fx);
-    queue_call_start(fx->queue, &other->base, &other_call);
-    queue_call_start(fx->queue, &spawn->base, &call);
+    engine_call_start(fx->engine, &other->base, &other_call);
+    engine_call_start(fx->engine, &spawn->base, &call);
     fx_let_go(fx);
-    assert_int_equal(queue_call_finish(&other->base, &other_call), 0);
-    assert_int_equal(queue_call_finish(&spawn->base, &call), 0);
+    assert_int_equal(engine_call_finish(&other->base, &other_call), 0);
+    assert_int_equal(engine_call_finish(&spawn->base, &call), 0);
     assert_int_equal(spawn->results[0].code, ERR_NONE);
     snprintf(text, sizeof text, "SELECT count(*) FROM tasks WHERE idempotency_key = "
              "'perdura:spawn:%s:first'", id_text(fx, parent->id));
@@ -100,13 +100,13 @@ static void what_a_failed_batch_did_is_counted_once(void **state)
 {
     struct fixture *fx = *state;
     struct enqueue_request *request = enqueue_prepare(fx, &fx->arena, STR("{\"type\":\"a\"}"));
-    struct queue_call call;
-    struct queue_stats stats;
+    struct engine_call call;
+    struct engine_stats stats;
 
     fail_next_commit(fx);
-    queue_call_start(fx->queue, &request->base, &call);
+    engine_call_start(fx->engine, &request->base, &call);
     fx_let_go(fx);
-    assert_int_equal(queue_call_finish(&request->base, &call), 0);
+    assert_int_equal(engine_call_finish(&request->base, &call), 0);
     stats = stats_of(fx);
     assert_int_equal(stats.enqueued_total, 1);
     assert_int_equal(stats.batch_retries_total, 1);
@@ -119,7 +119,7 @@ static void a_claim_that_waits_for_a_rate_outlives_a_failed_batch(void **state)
     struct fixture *fx = *state;
     const char *id = worker(fx, "w", "default");
     struct claim_request *waiting = claim_prepare(&fx->arena, id, 1, 60000);
-    struct queue_call call;
+    struct engine_call call;
     int64_t began_ms;
 
     patch(fx, "default", QUEUE_SET_RATE,
@@ -128,12 +128,12 @@ static void a_claim_that_waits_for_a_rate_outlives_a_failed_batch(void **state)
     enqueue(fx, "{\"type\":\"a\"}");
     claim_one(fx, id);
     began_ms = fx_now_ms();
-    queue_call_start(fx->queue, &waiting->base, &call);
+    engine_call_start(fx->engine, &waiting->base, &call);
     wait_until(stats_of(fx).waiting_claims == 1);
     fx_hold(fx);
     fail_a_commit(fx->store, 0, true);
     fx_let_go(fx);
-    assert_int_equal(queue_call_finish(&waiting->base, &call), 0);
+    assert_int_equal(engine_call_finish(&waiting->base, &call), 0);
     assert_int_equal(waiting->claimed_count, 1);
     assert_int_equal(faulty.times, 0);
     assert_true(fx_now_ms() - began_ms < DEADLINE_MS);

@@ -217,7 +217,7 @@ static void what_passed_among_many_never_fires(void **state)
     struct uuid job = make_job(fx, "{\"name\":\"j\",\"category\":\"c\"}");
     struct uuid id = make_schedule(fx, job, EVERY_MINUTE ",\"misfire\":\"fire_all\"");
     struct catalog_request *request;
-    struct queue_call call;
+    struct engine_call call;
 
     for (int i = 0; i < MANY; i++)
         make_schedule(fx, busy, EVERY_MINUTE ",\"misfire\":\"skip\"");
@@ -229,8 +229,8 @@ static void what_passed_among_many_never_fires(void **state)
     request = plan_prepare(fx, CATALOG_CATEGORY, CATALOG_UPDATE, category,
                            STR("{\"is_active\":true}"));
     move_times(fx, "schedules", "next_fire_at", -600);
-    queue_call_start(fx->queue, &request->base, &call); /* likely in the first commit */
-    assert_int_equal(queue_call_finish(&request->base, &call), 0);
+    engine_call_start(fx->engine, &request->base, &call); /* likely in the first commit */
+    assert_int_equal(engine_call_finish(&request->base, &call), 0);
     wait_fired(fx, id);
     assert_int_equal(count_tasks(fx, job), 0);
 }

@@ -339,13 +339,13 @@ static void what_passed_while_a_job_was_inactive_never_fires(void **state)
     struct uuid job = plain_job(fx);
     struct uuid id = make_schedule(fx, job, EVERY_MINUTE ",\"misfire\":\"fire_all\"");
     struct catalog_request *request;
-    struct queue_call call;
+    struct engine_call call;
 
     change(fx, CATALOG_JOB, job, "{\"is_active\":false}");
     request = plan_prepare(fx, CATALOG_JOB, CATALOG_UPDATE, job, STR("{\"is_active\":true}"));
     move_times(fx, "schedules", "next_fire_at", -600);
-    queue_call_start(fx->queue, &request->base, &call); /* likely in the first commit */
-    assert_int_equal(queue_call_finish(&request->base, &call), 0);
+    engine_call_start(fx->engine, &request->base, &call); /* likely in the first commit */
+    assert_int_equal(engine_call_finish(&request->base, &call), 0);
     wait_fired(fx, id);
     assert_int_equal(count_tasks(fx, job), 0);
 }
@@ -586,7 +586,7 @@ static void ten_thousand_schedules_at_one_instant_all_fire(void **state)
     struct fixture *fx = *state;
     struct uuid job = plain_job(fx);
     int64_t at_us = clock_wall_us() + 3600 * SECOND_US;
-    struct queue_call *calls = calloc(MANY, sizeof *calls);
+    struct engine_call *calls = calloc(MANY, sizeof *calls);
     struct catalog_request **requests = calloc(MANY, sizeof(struct catalog_request *));
     struct str json = arena_format(&fx->arena, "{\"job_id\":\"%s\",\"schedule_type\":\"once\","
                                    "\"scheduled_at\":\"%s\"}", id_text(fx, job),
@@ -596,10 +596,10 @@ static void ten_thousand_schedules_at_one_instant_all_fire(void **state)
     assert_true(calls && requests);
     for (int i = 0; i < MANY; i++) {
         requests[i] = plan_prepare(fx, CATALOG_SCHEDULE, CATALOG_CREATE, NO_ID, json);
-        queue_call_start(fx->queue, &requests[i]->base, &calls[i]);
+        engine_call_start(fx->engine, &requests[i]->base, &calls[i]);
     }
     for (int i = 0; i < MANY; i++)
-        assert_int_equal(queue_call_finish(&requests[i]->base, &calls[i]), 0);
+        assert_int_equal(engine_call_finish(&requests[i]->base, &calls[i]), 0);
     worker(fx, "w", "other");
     move_times(fx, "schedules", "next_fire_at", -3600);
     began_ms = fx_now_ms();

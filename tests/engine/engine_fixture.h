@@ -42,7 +42,7 @@ struct fixture {
     } wanted, in_force;
     struct store *store;
     struct store_reader *reader;
-    struct queue *queue;
+    struct engine *engine;
     struct zones *zones;
     bool (*validates)(void *ctx, struct str type); /* types with a validator, from the next open */
     char zoneinfo[96]; /* another folder of zones, in force from the first open on */
@@ -64,7 +64,7 @@ static inline void fx_open(struct fixture *fx)
 {
     struct store_options options = {.allow_network_fs = true,
                                     .any_schema = fx->wanted.settings.allow_changed_schema};
-    struct queue_config config = {.settings = &fx->in_force.settings};
+    struct engine_config config = {.settings = &fx->in_force.settings};
 
     if (!fx->zones)
         assert_int_equal(zones_new(fx->zoneinfo[0] ? fx->zoneinfo : NULL, &fx->zones, &fx->err),
@@ -77,7 +77,7 @@ static inline void fx_open(struct fixture *fx)
     fx->in_force.settings.handlers = fx->in_force.handlers;
     if (store_open(&fx->store, str_of(fx->where), &options, &fx->err) < 0)
         fail_msg("%s", fx->err.text);
-    if (queue_open(&fx->queue, fx->store, &config, &fx->err) < 0)
+    if (engine_open(&fx->engine, fx->store, &config, &fx->err) < 0)
         fail_msg("%s", fx->err.text);
     fx->reader = fx->store->verbs->reader_open(fx->store, &fx->err);
     assert_non_null(fx->reader);
@@ -95,12 +95,12 @@ static inline void fx_close(struct fixture *fx)
     fx_let_go(fx);
     if (fx->reader)
         fx->store->verbs->reader_close(fx->reader);
-    if (fx->queue)
-        queue_close(fx->queue);
+    if (fx->engine)
+        engine_close(fx->engine);
     if (fx->store)
         fx->store->verbs->close(fx->store);
     fx->reader = NULL;
-    fx->queue = NULL;
+    fx->engine = NULL;
     fx->store = NULL;
 }
 
@@ -178,8 +178,8 @@ static inline void fx_verify(struct fixture *fx)
     fx_let_go(fx);
     fx->store->verbs->reader_close(fx->reader);
     fx->reader = NULL;
-    queue_close(fx->queue);
-    fx->queue = NULL;
+    engine_close(fx->engine);
+    fx->engine = NULL;
     assert_int_equal(fx->store->verbs->verify(fx->store, fx_tell, NULL, &findings, &fx->err), 0);
     assert_int_equal(findings, 0);
     reopen(fx);
@@ -202,7 +202,7 @@ static inline void fx_hold(struct fixture *fx)
                                                .done = fx_gate_done,
                                                .ctx = fx}};
     fx->held = true;
-    queue_submit(fx->queue, &fx->gate.base);
+    engine_submit(fx->engine, &fx->gate.base);
     sem_wait(&fx->entered);
 }
 
@@ -246,7 +246,7 @@ static inline struct enqueue_request *enqueue_json(struct fixture *fx, const cha
     va_start(args, format);
     request = enqueue_prepare(fx, &fx->arena, fx_format(fx, format, args));
     va_end(args);
-    queue_call(fx->queue, &request->base);
+    engine_call(fx->engine, &request->base);
     return request;
 }
 
@@ -260,7 +260,7 @@ static inline struct uuid enqueue(struct fixture *fx, const char *format, ...)
     va_start(args, format);
     request = enqueue_prepare(fx, &fx->arena, fx_format(fx, format, args));
     va_end(args);
-    if (queue_call(fx->queue, &request->base) < 0)
+    if (engine_call(fx->engine, &request->base) < 0)
         fail_msg("enqueue: %s", request->base.err.text);
     assert_int_equal(request->count, 1);
     return request->tasks[0]->id;
@@ -389,7 +389,7 @@ static inline struct register_request *register_as(struct fixture *fx, const cha
                                          .queues = queues,
                                          .queues_count = 1,
                                          .in_process = in_process};
-    assert_int_equal(queue_call(fx->queue, &request->base), 0);
+    assert_int_equal(engine_call(fx->engine, &request->base), 0);
     return request;
 }
 
@@ -419,7 +419,7 @@ static inline struct claim_request *claim(struct fixture *fx, const char *worker
 {
     struct claim_request *request = claim_prepare(&fx->arena, worker_id, max, wait_ms);
 
-    queue_call(fx->queue, &request->base);
+    engine_call(fx->engine, &request->base);
     return request;
 }
 
@@ -458,7 +458,7 @@ static inline struct report_request *report_prepare(struct fixture *fx, struct a
         .reports = arena_copy(arena, reports, count * sizeof *reports),
         .count = count,
         .results = arena_alloc_array(arena, count, sizeof(struct report_result))};
-    queue_prepare_reports(fx->queue, request->reports, count, request->results, arena);
+    engine_prepare_reports(fx->engine, request->reports, count, request->results, arena);
     return request;
 }
 
@@ -467,7 +467,7 @@ static inline struct report_result report_one(struct fixture *fx, const char *wo
 {
     struct report_request *request = report_prepare(fx, &fx->arena, worker_id, report, 1);
 
-    if (queue_call(fx->queue, &request->base) < 0)
+    if (engine_call(fx->engine, &request->base) < 0)
         fail_msg("report: %s", request->base.err.text);
     return request->results[0];
 }
@@ -508,7 +508,7 @@ static inline enum err_code control(struct fixture *fx, struct uuid id, enum con
 {
     struct control_request *request = control_prepare(&fx->arena, id, op);
 
-    queue_call(fx->queue, &request->base);
+    engine_call(fx->engine, &request->base);
     return request->base.err.code;
 }
 
@@ -517,7 +517,7 @@ static inline enum err_code prioritize(struct fixture *fx, struct uuid id, int64
     struct control_request *request = control_prepare(&fx->arena, id, CONTROL_PRIORITIZE);
 
     request->priority = priority;
-    queue_call(fx->queue, &request->base);
+    engine_call(fx->engine, &request->base);
     return request->base.err.code;
 }
 
@@ -538,7 +538,7 @@ static inline struct heartbeat_request *heartbeat(struct fixture *fx, const char
         request->task_ids[i] = tasks[i]->id;
         request->lease_tokens[i] = tasks[i]->lease_token;
     }
-    queue_call(fx->queue, &request->base);
+    engine_call(fx->engine, &request->base);
     return request;
 }
 
@@ -547,7 +547,7 @@ static inline void leave(struct fixture *fx, const char *worker_id)
     struct leave_request request = {.base = {.kind = REQUEST_LEAVE, .arena = &fx->arena},
                                     .worker_id = str_of(worker_id)};
 
-    assert_int_equal(queue_call(fx->queue, &request.base), 0);
+    assert_int_equal(engine_call(fx->engine, &request.base), 0);
 }
 
 /* Changes what `set` names. */
@@ -560,7 +560,7 @@ static inline void patch(struct fixture *fx, const char *name, unsigned set,
         .rule = rule,
         .set = set};
 
-    assert_int_equal(queue_call(fx->queue, &request.base), 0);
+    assert_int_equal(engine_call(fx->engine, &request.base), 0);
 }
 
 static inline void pause_queue(struct fixture *fx, const char *name, bool paused)
@@ -571,14 +571,14 @@ static inline void pause_queue(struct fixture *fx, const char *name, bool paused
         .pause = paused,
         .resume = !paused};
 
-    assert_int_equal(queue_call(fx->queue, &request.base), 0);
+    assert_int_equal(engine_call(fx->engine, &request.base), 0);
 }
 
-static inline struct queue_stats stats_of(struct fixture *fx)
+static inline struct engine_stats stats_of(struct fixture *fx)
 {
     struct stats_request request = {.base = {.kind = REQUEST_STATS, .arena = &fx->arena}};
 
-    assert_int_equal(queue_call(fx->queue, &request.base), 0);
+    assert_int_equal(engine_call(fx->engine, &request.base), 0);
     return request.stats;
 }
 

@@ -39,7 +39,7 @@ static struct uuid fork_of(struct fixture *fx, struct uuid id, const struct chec
 {
     struct enqueue_request *request = fork_prepare(fx, &fx->arena, id, from);
 
-    if (queue_call(fx->queue, &request->base) < 0)
+    if (engine_call(fx->engine, &request->base) < 0)
         fail_msg("fork: %s", request->base.err.text);
     return request->tasks[0]->id;
 }
@@ -125,12 +125,12 @@ static void a_fork_goes_to_a_claim_that_waits_with_its_checkpoint(void **state)
     struct checkpoint *rows = checkpoints_of(fx, id, &count);
     struct arena arena = {0};
     struct claim_request *waiting = claim_prepare(&arena, "w", 1, DEADLINE_MS);
-    struct queue_call call;
+    struct engine_call call;
 
-    queue_call_start(fx->queue, &waiting->base, &call);
+    engine_call_start(fx->engine, &waiting->base, &call);
     wait_until(stats_of(fx).waiting_claims == 1);
     made = fork_of(fx, id, &rows[0]);
-    assert_int_equal(queue_call_finish(&waiting->base, &call), 0);
+    assert_int_equal(engine_call_finish(&waiting->base, &call), 0);
     assert_int_equal(waiting->claimed_count, 1);
     assert_true(uuid_eq(&waiting->claimed[0].task->id, &made));
     assert_non_null(waiting->claimed[0].checkpoint);
@@ -174,17 +174,17 @@ static void many_forks_of_one_commit_are_each_whole(void **state)
     uint32_t count;
     struct checkpoint *rows = checkpoints_of(fx, id, &count);
     struct enqueue_request *requests[10];
-    struct queue_call calls[10];
+    struct engine_call calls[10];
     struct arena arenas[10] = {{0}};
 
     fx_hold(fx);
     for (int i = 0; i < 10; i++) {
         requests[i] = fork_prepare(fx, &arenas[i], id, &rows[i % 2]);
-        queue_call_start(fx->queue, &requests[i]->base, &calls[i]);
+        engine_call_start(fx->engine, &requests[i]->base, &calls[i]);
     }
     fx_let_go(fx);
     for (int i = 0; i < 10; i++) {
-        assert_int_equal(queue_call_finish(&requests[i]->base, &calls[i]), 0);
+        assert_int_equal(engine_call_finish(&requests[i]->base, &calls[i]), 0);
         assert_int_equal(get(fx, requests[i]->tasks[0]->id)->progress, i % 2 ? 30 : 60);
         arena_deinit(&arenas[i]);
     }

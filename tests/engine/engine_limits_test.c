@@ -48,7 +48,7 @@ static void a_free_slot_serves_a_waiting_claim(void **state)
     struct fixture *fx = *state;
     struct arena arena = {0};
     struct claim_request *waiting = claim_prepare(&arena, "w", 5, DEADLINE_MS);
-    struct queue_call call;
+    struct engine_call call;
     struct task *held;
 
     worker(fx, "w", "default");
@@ -56,12 +56,12 @@ static void a_free_slot_serves_a_waiting_claim(void **state)
     patch(fx, "default", QUEUE_SET_CONCURRENCY, (struct queue_rule){.concurrency = 1});
     enqueue_many(fx, 2, "{\"type\":\"t\"}");
     held = claim_one(fx, "v")->task;
-    queue_call_start(fx->queue, &waiting->base, &call);
+    engine_call_start(fx->engine, &waiting->base, &call);
     wait_until(stats_of(fx).waiting_claims == 1);
     assert_int_equal(control(fx, held->id, CONTROL_CANCEL), ERR_NONE);
     assert_int_equal(stats_of(fx).waiting_claims, 1); /* its holder has not stopped yet */
     leave(fx, "v");
-    assert_int_equal(queue_call_finish(&waiting->base, &call), 0);
+    assert_int_equal(engine_call_finish(&waiting->base, &call), 0);
     assert_int_equal(waiting->claimed_count, 1);
     arena_deinit(&arena);
 }

@@ -49,7 +49,7 @@ static void say(struct fixture *fx, struct task *held, int lines)
                             .message = arena_format(&fx->arena, "secret %d", i),
                             .context = STR("{\"n\":\"secret\"}"));
     request = report_prepare(fx, &fx->arena, "w", reports, (uint32_t)lines);
-    assert_int_equal(queue_call(fx->queue, &request->base), 0);
+    assert_int_equal(engine_call(fx->engine, &request->base), 0);
 }
 
 static void log_one(struct fixture *fx, const char *spec, int lines)

@@ -51,7 +51,7 @@ static void say(struct fixture *fx, struct task *held, int lines)
                             .message = arena_format(&fx->arena, "line %d", i),
                             .context = STR("{\"n\":1}"));
     request = report_prepare(fx, &fx->arena, "w", reports, (uint32_t)lines);
-    assert_int_equal(queue_call(fx->queue, &request->base), 0);
+    assert_int_equal(engine_call(fx->engine, &request->base), 0);
 }
 
 static struct uuid log_one(struct fixture *fx, int lines)
@@ -153,7 +153,7 @@ static void j8_what_is_removed_in_order_leaves_a_signed_record(void **state)
     reopen(fx);
     worker(fx, "w", "default");
     log_one(fx, 4);
-    assert_int_equal(queue_call(fx->queue, &purge.base), 0);
+    assert_int_equal(engine_call(fx->engine, &purge.base), 0);
     assert_int_equal(purge.removed, 6);
     assert_int_equal(fx_ask(fx, "SELECT count(*) FROM log_anchors WHERE record LIKE "
                                 "'%\"kind\":\"cuts\"%purge%'"), 1);

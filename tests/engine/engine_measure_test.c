@@ -9,7 +9,7 @@ static struct measured_queue measured_of(struct fixture *fx, const char *queue)
     struct measured_queue found;
 
     assert_non_null(measured);
-    queue_measure(fx->queue, measured);
+    engine_measure(fx->engine, measured);
     found = *measured_queue(measured, str_of(queue));
     free(measured);
     return found;
@@ -28,7 +28,7 @@ static struct execution_sum kept_of(struct fixture *fx)
 {
     struct execution_hour *hours;
     uint32_t count;
-    int64_t now_us = queue_now_us(fx->queue);
+    int64_t now_us = engine_now_us(fx->engine);
 
     assert_int_equal(fx->store->verbs->measures->read_hours(
                          fx->reader, now_us - 8 * 24 * EXECUTION_HOUR_US, &fx->arena, &hours,
@@ -194,7 +194,7 @@ static void whoever_waits_first_of_each_queue_and_type_is_known(void **state)
     struct fixture *fx = *state;
     struct queue_wait *waits;
     uint32_t count;
-    int64_t now_us = queue_now_us(fx->queue);
+    int64_t now_us = engine_now_us(fx->engine);
 
     enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\"}");
     enqueue(fx, "{\"type\":\"u\",\"queue\":\"q\"}");
@@ -206,7 +206,7 @@ static void whoever_waits_first_of_each_queue_and_type_is_known(void **state)
     for (uint32_t i = 0; i < count; i++) {
         assert_true(str_is(waits[i].queue, "q"));
         assert_true(waits[i].since_us >= now_us - CLOCK_SECOND_US);
-        assert_true(waits[i].since_us <= queue_now_us(fx->queue) + CLOCK_SECOND_US);
+        assert_true(waits[i].since_us <= engine_now_us(fx->engine) + CLOCK_SECOND_US);
     }
 }
 
@@ -214,7 +214,7 @@ static void whoever_waits_first_of_each_queue_and_type_is_known(void **state)
 static void ends_through_a_dependency_are_in_the_totals(void **state)
 {
     struct fixture *fx = *state;
-    struct queue_stats stats;
+    struct engine_stats stats;
     struct uuid parent;
     struct task *task;
 
@@ -265,7 +265,7 @@ static void how_many_tasks_a_queue_has_is_read_beside_the_queue(void **state)
     claim_one(fx, "w");
     assert_int_equal(tasks_of(fx, "q", STATUS_PENDING), 1);
     assert_int_equal(tasks_of(fx, "q", STATUS_CLAIMED), 1);
-    queue_call(fx->queue, &brief.base);
+    engine_call(fx->engine, &brief.base);
     assert_int_equal(brief.base.err.code, ERR_NONE);
     assert_int_equal(brief.stats.enqueued_total, 3);
     assert_int_equal(brief.queues_count + brief.lanes_count, 0);
@@ -282,11 +282,11 @@ static void lanes_that_were_read_beside_the_queue_are_not_loaded_by_it(void **st
     assert_int_equal(fx->store->verbs->measures->read_lanes(fx->reader, &fx->arena, &given.lanes,
                                                             &given.lanes_count, &fx->err), 0);
     enqueue(fx, "{\"type\":\"b\",\"queue\":\"q\"}"); /* after they were read */
-    queue_call(fx->queue, &given.base);
+    engine_call(fx->engine, &given.base);
     assert_int_equal(given.base.err.code, ERR_NONE);
     assert_int_equal(given.stats.counts[STATUS_PENDING], 2);
     assert_int_equal(given.queues[0].counts[STATUS_PENDING], 2);
-    queue_call(fx->queue, &own.base);
+    engine_call(fx->engine, &own.base);
     assert_int_equal(own.stats.counts[STATUS_PENDING], 3);
     assert_int_equal(own.lanes_count, given.lanes_count);
     for (uint32_t i = 0; i < own.lanes_count; i++) {

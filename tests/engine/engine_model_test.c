@@ -32,7 +32,7 @@ struct holding {
 struct under_way {
     enum request_kind kind;
     struct request *request;
-    struct queue_call call;
+    struct engine_call call;
     struct arena arena;
     uint32_t task; /* whom it concerns, where it concerns one */
     uint32_t worker;
@@ -72,7 +72,7 @@ static struct under_way *way_new(struct walk *walk, enum request_kind kind)
 static void submit(struct walk *walk, struct under_way *way, struct request *request)
 {
     way->request = request;
-    queue_call_start(walk->fx->queue, request, &way->call);
+    engine_call_start(walk->fx->engine, request, &way->call);
 }
 
 static void write_parents(struct walk *walk, struct under_way *way, struct buf *text)
@@ -333,7 +333,7 @@ static void step(struct walk *walk)
     fx_let_go(walk->fx);
     /* all are committed before the first is looked at: what is read is later than all of them */
     for (uint32_t i = 0; i < walk->ways_count; i++)
-        queue_call_finish(walk->ways[i].request, &walk->ways[i].call);
+        engine_call_finish(walk->ways[i].request, &walk->ways[i].call);
     for (uint32_t k = 0; k < 3; k++) /* retries of the same commit count for its claims */
         for (uint32_t i = 0; i < walk->ways_count; i++)
             if ((k == 0) == (walk->ways[i].kind == REQUEST_CONTROL) &&
@@ -351,7 +351,7 @@ static void check_all_known(struct walk *walk) /* V1 */
 static void drain(struct walk *walk)
 {
     struct fixture *fx = walk->fx;
-    struct queue_stats stats;
+    struct engine_stats stats;
     int64_t deadline_ms = fx_now_ms() + 4 * DEADLINE_MS;
 
     patch(fx, "default", 127, (struct queue_rule){0});

@@ -13,7 +13,7 @@
 /* A second node: a store and a queue of its own. */
 struct node {
     struct store *store;
-    struct queue *queue;
+    struct engine *engine;
 };
 
 static bool one_node(struct fixture *fx)
@@ -26,26 +26,26 @@ static bool one_node(struct fixture *fx)
 static void node_open(struct fixture *fx, struct node *node)
 {
     struct store_options options = {.allow_network_fs = true};
-    struct queue_config config = {.settings = &fx->in_force.settings, .zones = fx->zones};
+    struct engine_config config = {.settings = &fx->in_force.settings, .zones = fx->zones};
 
     if (store_open(&node->store, str_of(fx->where), &options, &fx->err) < 0 ||
-        queue_open(&node->queue, node->store, &config, &fx->err) < 0)
+        engine_open(&node->engine, node->store, &config, &fx->err) < 0)
         fail_msg("%s", fx->err.text);
 }
 
 static void node_close(struct node *node)
 {
-    queue_close(node->queue);
+    engine_close(node->engine);
     node->store->verbs->close(node->store);
 }
 
 /* The fixture's calls go to the other node until it is called again. */
 static void swap(struct fixture *fx, struct node *node)
 {
-    struct queue *queue = fx->queue;
+    struct engine *engine = fx->engine;
 
-    fx->queue = node->queue;
-    node->queue = queue;
+    fx->engine = node->engine;
+    node->engine = engine;
 }
 
 static void short_leader_lease(struct fixture *fx)
@@ -79,15 +79,15 @@ static void nothing_is_missed_or_doubled_when_the_leader_changes(void **state)
         node_open(fx, &node);
         swap(fx, &node);
         before = count_tasks(fx, job);
-        queue_close(node.queue); /* the one that led */
-        node.queue = fx->queue;
+        engine_close(node.engine); /* the one that led */
+        node.engine = fx->engine;
         wait_until(count_tasks(fx, job) >= before + 2);
         /* from here on the fixture's own node again */
-        fx->queue = NULL;
+        fx->engine = NULL;
         {
-            struct queue_config config = {.settings = &fx->in_force.settings, .zones = fx->zones};
+            struct engine_config config = {.settings = &fx->in_force.settings, .zones = fx->zones};
 
-            assert_int_equal(queue_open(&fx->queue, fx->store, &config, &fx->err), 0);
+            assert_int_equal(engine_open(&fx->engine, fx->store, &config, &fx->err), 0);
         }
         before = count_tasks(fx, job);
         node_close(&node);
@@ -199,7 +199,7 @@ static void a_category_made_on_one_node_is_known_to_all(void **state)
 }
 
 struct edit {
-    struct queue *queue;
+    struct engine *engine;
     struct catalog_request *request;
     pthread_t thread;
 };
@@ -208,7 +208,7 @@ static void *make_edit(void *ctx)
 {
     struct edit *edit = ctx;
 
-    queue_call(edit->queue, &edit->request->base);
+    engine_call(edit->engine, &edit->request->base);
     return NULL;
 }
 
@@ -231,7 +231,7 @@ static void two_nodes_cannot_make_a_cycle_together(void **state)
                 &fx->arena, "{\"job_id\":\"%s\",\"depends_on_job_id\":\"%s\"}",
                 id_text(fx, jobs[e]), id_text(fx, jobs[1 - e]));
 
-            edits[e].queue = e ? node.queue : fx->queue;
+            edits[e].engine = e ? node.engine : fx->engine;
             edits[e].request = plan_prepare(fx, CATALOG_DEPENDENCY, CATALOG_CREATE, NO_ID, json);
             edits[e].request->base.arena = calloc(1, sizeof(struct arena));
         }
@@ -255,7 +255,7 @@ static void two_nodes_cannot_make_a_cycle_together(void **state)
  * run waits and is let go, or does not wait; it never waits for ever. */
 struct ending {
     struct fixture *fx;
-    struct queue *queue;
+    struct engine *engine;
     struct task *task;
     pthread_t thread;
 };
@@ -267,7 +267,7 @@ static void *end_it(void *ctx)
     struct report_request *request =
         report_prepare(ending->fx, &arena, "w", &REPORT(ending->task, .op = REPORT_COMPLETE), 1);
 
-    queue_call(ending->queue, &request->base);
+    engine_call(ending->engine, &request->base);
     arena_deinit(&arena);
     return NULL;
 }
@@ -287,7 +287,7 @@ static void an_end_and_a_run_on_two_nodes_never_miss_each_other(void **state)
     job = make_job(fx, "{\"name\":\"j\",\"queue\":\"idle\"}");
     make_gate(fx, job, other, "success");
     for (int i = 0; i < ROUNDS; i++) {
-        struct ending ending = {.fx = fx, .queue = node.queue};
+        struct ending ending = {.fx = fx, .engine = node.engine};
         struct uuid run;
 
         run_now(fx, other);
@@ -333,7 +333,7 @@ static void a_trigger_made_on_one_node_works_on_the_other(void **state)
 
 /* Slots of a job are counted over all nodes. */
 struct runner {
-    struct queue *queue;
+    struct engine *engine;
     struct job_run_request requests[ROUNDS];
     struct arena arena;
     pthread_t thread;
@@ -344,7 +344,7 @@ static void *run_many(void *ctx)
     struct runner *runner = ctx;
 
     for (int i = 0; i < ROUNDS; i++)
-        queue_call(runner->queue, &runner->requests[i].base);
+        engine_call(runner->engine, &runner->requests[i].base);
     return NULL;
 }
 
@@ -360,7 +360,7 @@ static void a_limit_of_runs_holds_over_all_nodes(void **state)
     node_open(fx, &node);
     job = make_job(fx, "{\"name\":\"j\",\"max_concurrent\":3}");
     for (int r = 0; r < 2; r++) {
-        runners[r] = (struct runner){.queue = r ? node.queue : fx->queue};
+        runners[r] = (struct runner){.engine = r ? node.engine : fx->engine};
         for (int i = 0; i < ROUNDS; i++)
             runners[r].requests[i] = (struct job_run_request){
                 .base = {.kind = REQUEST_JOB_RUN, .arena = &runners[r].arena}, .job_id = job};

@@ -134,7 +134,7 @@ static void b4_entries_are_worked_off_by_priority_and_not_before_their_time(void
         ids[i] = orphan(fx, "", false);
     fx_hold(fx); /* all of them are there when the first is looked at */
     struct recovery_request requests[4];
-    struct queue_call calls[4];
+    struct engine_call calls[4];
     for (int i = 0; i < 4; i++) {
         requests[i] = (struct recovery_request){
             .base = {.kind = REQUEST_RECOVERY, .arena = &fx->arena},
@@ -142,12 +142,12 @@ static void b4_entries_are_worked_off_by_priority_and_not_before_their_time(void
             .method = RECOVERY_RESUME_CHECKPOINT,
             .has_priority = true,
             .priority = priorities[i],
-            .scheduled_for_us = i == 3 ? queue_now_us(fx->queue) + 3600 * CLOCK_SECOND_US : 0};
-        queue_call_start(fx->queue, &requests[i].base, &calls[i]);
+            .scheduled_for_us = i == 3 ? engine_now_us(fx->engine) + 3600 * CLOCK_SECOND_US : 0};
+        engine_call_start(fx->engine, &requests[i].base, &calls[i]);
     }
     fx_let_go(fx);
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(queue_call_finish(&requests[i].base, &calls[i]), 0);
+        assert_int_equal(engine_call_finish(&requests[i].base, &calls[i]), 0);
         entries[i] = requests[i].entry.id;
     }
     for (int i = 0; i < 3; i++)
@@ -252,7 +252,7 @@ static void b6_a_handler_is_gone_only_where_all_live_workers_say_what_they_run(v
     wait_until(entry_by_id(fx, entry)->attempts == 1);
     assert_int_equal(entry_by_id(fx, entry)->status, RECOVERY_PENDING); /* it may come back */
     assert_true(entry_by_id(fx, entry)->scheduled_for_us >
-                queue_now_us(fx->queue) + CLOCK_SECOND_US);
+                engine_now_us(fx->engine) + CLOCK_SECOND_US);
     assert_status(fx, id, STATUS_ORPHANED);
     typed_worker(fx, "b", "t*");
     assert_string_equal(reason_of(fx, id), "valid");
@@ -273,7 +273,7 @@ static struct recovery_candidate *candidates(struct fixture *fx, struct candidat
 
     filter.stall_after_ms = RECOVERY_STALL_AFTER_MS;
     if (!filter.now_us)
-        filter.now_us = queue_now_us(fx->queue);
+        filter.now_us = engine_now_us(fx->engine);
     assert_int_equal(verbs(fx)->read_candidates(fx->reader, &filter, &fx->arena, &found, count,
                                                 &fx->err), 0);
     return found;
@@ -310,8 +310,12 @@ static void b5_discovery_finds_what_is_lost_partial_or_silent_by_priority(void *
     assert_string_equal(found[0].reason, "orphaned");
     found = candidates(fx, (struct candidate_filter){.auto_recovery = 0, .limit = 10}, &count);
     assert_int_equal(count, 1);
-    found = candidates(fx, (struct candidate_filter){.auto_recovery = 1, .limit = 10,
-        .now_us = queue_now_us(fx->queue) + 601 * CLOCK_SECOND_US}, &count);
+    found = candidates(
+        fx,
+        (struct candidate_filter){.auto_recovery = 1,
+                                  .limit = 10,
+                                  .now_us = engine_now_us(fx->engine) + 601 * CLOCK_SECOND_US},
+        &count);
     assert_int_equal(count, 4);
     assert_true(uuid_eq(&found[2].task->id, &silent));
     assert_string_equal(found[2].reason, "stalled");

@@ -144,7 +144,7 @@ static void step_free(struct life *life)
                                                           CONTROL_RECOVER);
 
         request->method = dice(life, 2) ? RECOVERY_RESTART_CLEAN : RECOVERY_RESUME_CHECKPOINT;
-        queue_call(life->fx->queue, &request->base);
+        engine_call(life->fx->engine, &request->base);
         if (request->base.err.code == ERR_NONE && request->method == RECOVERY_RESTART_CLEAN)
             life->progress_untold = false;
     } else if (what == 6) {

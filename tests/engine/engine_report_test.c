@@ -99,7 +99,7 @@ static void states_without_end_make_no_events_without_end(void **state)
         struct arena arena = ARENA_INIT(0);
         struct report_request *request = report_prepare(fx, &arena, "w", reports, STEP);
 
-        assert_int_equal(queue_call(fx->queue, &request->base), 0);
+        assert_int_equal(engine_call(fx->engine, &request->base), 0);
         assert_int_equal(request->results[STEP - 1].code, ERR_NONE);
         arena_deinit(&arena);
     }

@@ -187,7 +187,7 @@ static void the_archive_holds_more_events_than_a_list_shows(void **state) /* A9 
     for (int i = 0; i < 1500; i++)
         reports[i] = REPORT(held, .op = REPORT_PROGRESS, .state = i % 2 ? STR("a") : STR("b"));
     request = report_prepare(fx, &fx->arena, "w", reports, 1500);
-    assert_int_equal(queue_call(fx->queue, &request->base), 0);
+    assert_int_equal(engine_call(fx->engine, &request->base), 0);
     report_ok(fx, "w", held, .op = REPORT_COMPLETE);
     fx->wanted.settings.retention.completed_ms = WINDOW_MS;
     fx->wanted.settings.retention.archive = str_of(fx->archive);
@@ -231,7 +231,7 @@ static void a_purge_removes_all_ended_tasks_of_a_user_and_no_others(void **state
         enqueue(fx, "{\"type\":\"t\",\"user_id\":\"u\"}");
     assert_int_equal(control(fx, other, CONTROL_CANCEL), ERR_NONE);
     do {
-        assert_int_equal(queue_call(fx->queue, &purge.base), 0);
+        assert_int_equal(engine_call(fx->engine, &purge.base), 0);
         removed += purge.removed;
     } while (purge.removed > 0);
     assert_int_equal(removed, 230);
@@ -246,7 +246,7 @@ static struct outbox_take_request *take_outbox(struct fixture *fx)
 
     *request = (struct outbox_take_request){
         .base = {.kind = REQUEST_OUTBOX_TAKE, .arena = &fx->arena}, .limit = 100};
-    assert_int_equal(queue_call(fx->queue, &request->base), 0);
+    assert_int_equal(engine_call(fx->engine, &request->base), 0);
     return request;
 }
 
@@ -285,7 +285,7 @@ static void each_end_is_called_back_once_per_commit(void **state)
     const struct str allowed = STR("http://127.0.0.1");
     struct arena arenas[3] = {{0}};
     struct control_request *requests[3];
-    struct queue_call calls[3];
+    struct engine_call calls[3];
     struct uuid id, other;
 
     fx->wanted.settings.callbacks_allow = &allowed;
@@ -298,10 +298,10 @@ static void each_end_is_called_back_once_per_commit(void **state)
     requests[2] = control_prepare(&arenas[2], other, CONTROL_DELETE);
     fx_hold(fx);
     for (int i = 0; i < 3; i++)
-        queue_call_start(fx->queue, &requests[i]->base, &calls[i]);
+        engine_call_start(fx->engine, &requests[i]->base, &calls[i]);
     fx_let_go(fx);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(queue_call_finish(&requests[i]->base, &calls[i]), 0);
+        assert_int_equal(engine_call_finish(&requests[i]->base, &calls[i]), 0);
         arena_deinit(&arenas[i]);
     }
     assert_int_equal(take_outbox(fx)->count, 1);

@@ -380,7 +380,7 @@ static void ends_of_one_commit_are_told_one_by_one(void **state)
         reports[i] = REPORT(claimed->claimed[i].task, .op = i % 2 ? REPORT_COMPLETE : REPORT_FAIL,
                             .retryable = false, .error = STR("no"));
     request = report_prepare(fx, &fx->arena, "w", reports, RUNS);
-    assert_int_equal(queue_call(fx->queue, &request->base), 0);
+    assert_int_equal(engine_call(fx->engine, &request->base), 0);
     assert_int_equal(count_tasks(fx, job), RUNS);
     known = get_job(fx, other);
     assert_int_equal(known->last_status, STATUS_COMPLETED);

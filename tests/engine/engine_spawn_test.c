@@ -108,7 +108,7 @@ static void a_parent_that_waits_for_children_keeps_its_delay(void **state)
     child = claim_one(fx, "kids")->task;
     report_ok(fx, "kids", child, .op = REPORT_COMPLETE);
     assert_status(fx, held->id, STATUS_DELAYED);
-    assert_true(get(fx, held->id)->scheduled_at_us > queue_now_us(fx->queue));
+    assert_true(get(fx, held->id)->scheduled_at_us > engine_now_us(fx->engine));
     fx_verify(fx);
 }
 
@@ -118,7 +118,7 @@ static void the_last_children_of_one_commit_release_the_parent_once(void **state
     struct task *held = parent_of(fx, "{\"type\":\"p\"}");
     struct arena arenas[4] = {{0}};
     struct report_request *requests[4];
-    struct queue_call calls[4];
+    struct engine_call calls[4];
 
     spawn_and_wait(fx, held, "[{\"type\":\"k\",\"queue\":\"kids\"},"
                              "{\"type\":\"k\",\"queue\":\"kids\"},"
@@ -132,10 +132,10 @@ static void the_last_children_of_one_commit_release_the_parent_once(void **state
     }
     fx_hold(fx);
     for (int i = 0; i < 4; i++)
-        queue_call_start(fx->queue, &requests[i]->base, &calls[i]);
+        engine_call_start(fx->engine, &requests[i]->base, &calls[i]);
     fx_let_go(fx);
     for (int i = 0; i < 4; i++) {
-        assert_int_equal(queue_call_finish(&requests[i]->base, &calls[i]), 0);
+        assert_int_equal(engine_call_finish(&requests[i]->base, &calls[i]), 0);
         arena_deinit(&arenas[i]);
     }
     assert_status(fx, held->id, STATUS_PENDING);
@@ -270,13 +270,13 @@ static void end_children(struct fixture *fx, struct arena *arena, uint32_t *left
     struct report *reports;
     struct report_request *request;
 
-    queue_call(fx->queue, &got->base);
+    engine_call(fx->engine, &got->base);
     assert_true(got->claimed_count > 0);
     reports = arena_alloc_array(arena, got->claimed_count, sizeof *reports);
     for (uint32_t i = 0; i < got->claimed_count; i++)
         reports[i] = REPORT(got->claimed[i].task, .op = REPORT_COMPLETE, .result = STR("1"));
     request = report_prepare(fx, arena, "kids", reports, got->claimed_count);
-    assert_int_equal(queue_call(fx->queue, &request->base), 0);
+    assert_int_equal(engine_call(fx->engine, &request->base), 0);
     *left -= got->claimed_count;
 }
 
@@ -301,7 +301,7 @@ static void very_many_children_need_bounded_memory(void **state) /* F-H12 */
         buf_byte(&text, ']');
         one = REPORT(held, .op = REPORT_SPAWN, .tasks = buf_view(&text));
         request = report_prepare(fx, &arena, "w", &one, 1);
-        assert_int_equal(queue_call(fx->queue, &request->base), 0);
+        assert_int_equal(engine_call(fx->engine, &request->base), 0);
         assert_int_equal(request->results[0].code, ERR_NONE);
         arena_reset(&arena);
         peak_kb = memory_kb() > peak_kb ? memory_kb() : peak_kb;

@@ -19,11 +19,11 @@ static void on_notes(void *ctx, const struct task_note *notes, uint32_t count)
 
 static void watch(struct fixture *fx, pthread_t *decided_by)
 {
-    struct queue_config config = {.settings = &fx->in_force.settings, .on_notes = on_notes,
-                                  .ctx = decided_by};
+    struct engine_config config = {
+        .settings = &fx->in_force.settings, .on_notes = on_notes, .ctx = decided_by};
 
-    queue_close(fx->queue);
-    assert_int_equal(queue_open(&fx->queue, fx->store, &config, &fx->err), 0);
+    engine_close(fx->engine);
+    assert_int_equal(engine_open(&fx->engine, fx->store, &config, &fx->err), 0);
 }
 
 static void a_caller_runs_its_own_batch_when_the_queue_rests(void **state)
@@ -58,7 +58,7 @@ static void *call_often(void *ctx)
 
     for (int i = 0; i < CALLS; i++) {
         struct enqueue_request *request;
-        struct queue_call call;
+        struct engine_call call;
         char text[128];
 
         snprintf(text, sizeof text, "{\"type\":\"t\",\"idempotency_key\":\"%d-%d\"}",
@@ -66,10 +66,10 @@ static void *call_often(void *ctx)
         request = enqueue_prepare(caller->fx, &caller->arena,
                                   arena_str(&caller->arena, str_of(text)));
         if (i % 2) {
-            queue_call_start(caller->fx->queue, &request->base, &call);
-            queue_call_finish(&request->base, &call);
+            engine_call_start(caller->fx->engine, &request->base, &call);
+            engine_call_finish(&request->base, &call);
         } else {
-            queue_call(caller->fx->queue, &request->base);
+            engine_call(caller->fx->engine, &request->base);
         }
         if (request->base.err.code == ERR_NONE && !request->duplicate[0])
             caller->stored++;
@@ -125,7 +125,7 @@ static void *call_until_cancelled(void *ctx)
                  caller->number, i);
         request = enqueue_prepare(caller->fx, &caller->arena,
                                   arena_str(&caller->arena, str_of(text)));
-        queue_call(caller->fx->queue, &request->base);
+        engine_call(caller->fx->engine, &request->base);
         atomic_fetch_add(&caller->calls, 1);
         arena_reset(&caller->arena);
         pthread_testcancel();

@@ -17,7 +17,7 @@ static const char *worker_of(struct fixture *fx, const char *id, const char *typ
 
     names[0] = STR("default");
     names[1] = str_of(type ? type : "");
-    assert_int_equal(queue_call(fx->queue, &request.base), 0);
+    assert_int_equal(engine_call(fx->engine, &request.base), 0);
     return id;
 }
 
@@ -27,7 +27,7 @@ static struct why *ask(struct fixture *fx, struct uuid id)
                                   .task_id = id};
     struct why *why = arena_alloc(&fx->arena, sizeof *why);
 
-    assert_int_equal(queue_call(fx->queue, &request.base), 0);
+    assert_int_equal(engine_call(fx->engine, &request.base), 0);
     assert_int_equal(why_decide(&request.facts, &fx->arena, why, &fx->err), 0);
     return why;
 }
@@ -56,7 +56,7 @@ static void wait_ended(struct fixture *fx, struct uuid id)
                                    .task_id = id,
                                    .timeout_ms = DEADLINE_MS};
 
-    assert_int_equal(queue_call(fx->queue, &request.base), 0);
+    assert_int_equal(engine_call(fx->engine, &request.base), 0);
     assert_true(request.ended);
 }
 
@@ -138,7 +138,7 @@ static void waiting_claims_for_other_types_stay_parked(void **state)
     struct fixture *fx = *state;
     struct arena *arenas = calloc(FLEET, sizeof *arenas);
     struct claim_request *requests[FLEET];
-    struct queue_call *calls = calloc(FLEET, sizeof *calls);
+    struct engine_call *calls = calloc(FLEET, sizeof *calls);
     uint32_t served = 0;
     struct uuid mine;
 
@@ -147,7 +147,7 @@ static void waiting_claims_for_other_types_stay_parked(void **state)
         const char *id = arena_cstr(&fx->arena, arena_format(&fx->arena, "w%d", i));
 
         requests[i] = claim_prepare(&arenas[i], worker_of(fx, id, "mine"), 1, DEADLINE_MS);
-        queue_call_start(fx->queue, &requests[i]->base, &calls[i]);
+        engine_call_start(fx->engine, &requests[i]->base, &calls[i]);
     }
     for (int i = 0; i < 50; i++)
         enqueue(fx, "{\"type\":\"foreign\"}");
@@ -156,9 +156,9 @@ static void waiting_claims_for_other_types_stay_parked(void **state)
     assert_int_equal(get(fx, mine)->status, STATUS_CLAIMED);
     assert_int_equal(stats_of(fx).waiting_claims, FLEET - 1);
     for (int i = 0; i < FLEET; i++)
-        queue_forget(fx->queue, REQUEST_CLAIM, &requests[i]->base);
+        engine_forget(fx->engine, REQUEST_CLAIM, &requests[i]->base);
     for (int i = 0; i < FLEET; i++) {
-        queue_call_finish(&requests[i]->base, &calls[i]);
+        engine_call_finish(&requests[i]->base, &calls[i]);
         served += requests[i]->claimed_count;
         arena_deinit(&arenas[i]);
     }

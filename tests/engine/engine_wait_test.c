@@ -28,13 +28,13 @@ static void a_wait_in_the_commit_of_the_end_is_answered_once(void **state)
                                      .op = CONTROL_CANCEL,
                                      .actor = ACTOR_USER,
                                      .if_version = -1};
-    struct queue_call call;
+    struct engine_call call;
 
     fx_hold(fx);
-    queue_submit(fx->queue, &wait.base);
-    queue_call_start(fx->queue, &cancel.base, &call);
+    engine_submit(fx->engine, &wait.base);
+    engine_call_start(fx->engine, &cancel.base, &call);
     fx_let_go(fx);
-    assert_int_equal(queue_call_finish(&cancel.base, &call), 0);
+    assert_int_equal(engine_call_finish(&cancel.base, &call), 0);
     assert_status(fx, id, STATUS_CANCELLED); /* a later commit: nothing of this one is left */
     assert_int_equal(stats_of(fx).waiting_waits, 0);
     assert_int_equal(atomic_load(&answers), 1);

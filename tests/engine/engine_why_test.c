@@ -15,7 +15,7 @@ static struct answer ask(struct fixture *fx, struct uuid id)
 
     *request = (struct why_request){.base = {.kind = REQUEST_WHY, .arena = &fx->arena},
                                     .task_id = id};
-    if (queue_call(fx->queue, &request->base) < 0 ||
+    if (engine_call(fx->engine, &request->base) < 0 ||
         why_decide(&request->facts, &fx->arena, &answer.why, &fx->err) < 0)
         fail_msg("why: %s", request->base.err.text);
     answer.facts = request->facts;
@@ -38,7 +38,7 @@ static void a_task_that_is_not_there_has_no_reason(void **state)
     struct why_request request = {.base = {.kind = REQUEST_WHY, .arena = &fx->arena},
                                   .task_id = {{1, 2, 3}}};
 
-    queue_call(fx->queue, &request.base);
+    engine_call(fx->engine, &request.base);
     assert_int_equal(request.base.err.code, ERR_NOT_FOUND);
 }
 
@@ -272,7 +272,7 @@ static void without_a_worker_it_says_which_kind_is_missing(void **state)
     assert_true(has_text(ask(fx, id).why.text, "No worker is there"));
     worker(fx, "w", "default");
     assert_true(has_text(ask(fx, id).why.text, "serves the queue 'mail'"));
-    assert_int_equal(queue_call(fx->queue, &narrow.base), 0);
+    assert_int_equal(engine_call(fx->engine, &narrow.base), 0);
     assert_true(has_text(ask(fx, id).why.text, "takes tasks of the type 'send'"));
     assert_why(fx, id, WHY_NO_WORKER);
     worker(fx, "v", "mail");

@@ -79,14 +79,14 @@ static void an_open_window_keeps_nobody_waiting(void **state)
     struct fixture *fx = *state;
     struct arena arena = {0};
     struct claim_request *waiting = claim_prepare(&arena, "w", 5, DEADLINE_MS);
-    struct queue_call call;
+    struct engine_call call;
 
     category_with(fx, true, "UTC", 0);
     worker(fx, "w", "default");
-    queue_call_start(fx->queue, &waiting->base, &call);
+    engine_call_start(fx->engine, &waiting->base, &call);
     wait_until(stats_of(fx).waiting_claims == 1);
     enqueue(fx, "{\"type\":\"t\",\"category\":\"c\"}");
-    assert_int_equal(queue_call_finish(&waiting->base, &call), 0);
+    assert_int_equal(engine_call_finish(&waiting->base, &call), 0);
     assert_int_equal(waiting->claimed_count, 1);
     arena_deinit(&arena);
 }
@@ -216,18 +216,18 @@ static void a_waiting_claim_gets_no_more_than_the_batch_size(void **state)
     struct fixture *fx = *state;
     struct arena arena = {0};
     struct claim_request *waiting = claim_prepare(&arena, "w", 20, DEADLINE_MS);
-    struct queue_call call;
+    struct engine_call call;
 
     make_category(fx, "{\"name\":\"c\",\"configuration\":{\"batch_processing\":true,"
                       "\"batch_size\":2}}");
     worker(fx, "w", "default");
-    queue_call_start(fx->queue, &waiting->base, &call);
+    engine_call_start(fx->engine, &waiting->base, &call);
     wait_until(stats_of(fx).waiting_claims == 1);
     assert_int_equal(enqueue_json(fx, "[{\"type\":\"t\",\"category\":\"c\"},"
                                   "{\"type\":\"t\",\"category\":\"c\"},"
                                   "{\"type\":\"t\",\"category\":\"c\"}]")->base.err.code,
                      ERR_NONE);
-    assert_int_equal(queue_call_finish(&waiting->base, &call), 0);
+    assert_int_equal(engine_call_finish(&waiting->base, &call), 0);
     assert_int_equal(waiting->claimed_count, 2);
     claim_one(fx, "w");
     arena_deinit(&arena);

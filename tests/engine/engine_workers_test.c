@@ -13,7 +13,7 @@ static struct workers_request *workers_of(struct fixture *fx, const char *id)
 
     *request = (struct workers_request){.base = {.kind = REQUEST_WORKERS, .arena = &fx->arena},
                                         .id = str_of(id)};
-    queue_call(fx->queue, &request->base);
+    engine_call(fx->engine, &request->base);
     return request;
 }
 
@@ -279,11 +279,11 @@ static void an_id_made_for_a_worker_names_its_own_process_or_none(void **state)
     snprintf(mine, sizeof mine, "-%ld-", (long)getpid());
     request.queues = &queue;
     request.queues_count = 1;
-    assert_int_equal(queue_call(fx->queue, &request.base), 0);
+    assert_int_equal(engine_call(fx->engine, &request.base), 0);
     assert_true(str_starts(request.id, STR("box-")));
     assert_false(has_text(request.id, mine));
     request.pid = 4711;
-    assert_int_equal(queue_call(fx->queue, &request.base), 0);
+    assert_int_equal(engine_call(fx->engine, &request.base), 0);
     assert_true(str_starts(request.id, STR("box-4711-")));
 }
 
@@ -316,7 +316,7 @@ static void a_claim_that_meets_the_sweep_keeps_what_its_worker_holds(void **stat
     struct fixture *fx = *state;
     int64_t lease_ms = 600, deadline_ms = fx_now_ms() + DEADLINE_MS, until_ms;
     struct claim_request *request;
-    struct queue_call call;
+    struct engine_call call;
     struct uuid id;
 
     fx_lease(fx, lease_ms);
@@ -332,9 +332,9 @@ static void a_claim_that_meets_the_sweep_keeps_what_its_worker_holds(void **stat
     } while (fx_now_ms() > until_ms - 20 && fx_now_ms() < deadline_ms);
     fx_pause_ms(until_ms + 40 - fx_now_ms()); /* too short for a stall, a third of the lease */
     request = claim_prepare(&fx->arena, "w", 1, 0);
-    queue_call_start(fx->queue, &request->base, &call);
+    engine_call_start(fx->engine, &request->base, &call);
     fx_let_go(fx);
-    queue_call_finish(&request->base, &call);
+    engine_call_finish(&request->base, &call);
     assert_status(fx, id, STATUS_CLAIMED);
     assert_int_equal(get(fx, id)->crash_count, 0);
 }
@@ -452,7 +452,7 @@ static void workers_that_register_and_vanish_are_pruned(void **state) /* F-H17 *
     struct fixture *fx = *state;
     struct arena arenas[VANISH_STEP] = {{0}};
     struct register_request requests[VANISH_STEP];
-    struct queue_call calls[VANISH_STEP];
+    struct engine_call calls[VANISH_STEP];
     struct str queue = STR("default");
 
     fx_lease(fx, 900);
@@ -463,10 +463,10 @@ static void workers_that_register_and_vanish_are_pruned(void **state) /* F-H17 *
                 .worker = {.hostname = STR("h")},
                 .queues = &queue,
                 .queues_count = 1};
-            queue_call_start(fx->queue, &requests[i].base, &calls[i]);
+            engine_call_start(fx->engine, &requests[i].base, &calls[i]);
         }
         for (int i = 0; i < VANISH_STEP; i++) {
-            assert_int_equal(queue_call_finish(&requests[i].base, &calls[i]), 0);
+            assert_int_equal(engine_call_finish(&requests[i].base, &calls[i]), 0);
             arena_reset(&arenas[i]);
         }
     }
@@ -495,7 +495,7 @@ static void workers_with_many_names_are_refused_before_they_fill_the_memory(void
                                            .queues = queues,
                                            .queues_count = 256};
 
-        rc = queue_call(fx->queue, &request.base);
+        rc = engine_call(fx->engine, &request.base);
         made += rc == 0;
         arena_deinit(&arena);
     }

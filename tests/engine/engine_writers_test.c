@@ -22,12 +22,12 @@ static uint32_t claim_and_complete(struct hand *hand, struct arena *arena)
 
     got->queues = hand->queues;
     got->queues_count = 2;
-    if (queue_call(hand->fx->queue, &got->base) < 0 || got->claimed_count == 0)
+    if (engine_call(hand->fx->engine, &got->base) < 0 || got->claimed_count == 0)
         return 0;
     for (uint32_t i = 0; i < got->claimed_count; i++)
         reports[i] = REPORT(got->claimed[i].task, .op = REPORT_COMPLETE);
     sent = report_prepare(hand->fx, arena, hand->id, reports, got->claimed_count);
-    return queue_call(hand->fx->queue, &sent->base) < 0 ? 0 : got->claimed_count;
+    return engine_call(hand->fx->engine, &sent->base) < 0 ? 0 : got->claimed_count;
 }
 
 static void *work(void *ctx)
@@ -97,12 +97,12 @@ static void a_waiting_claim_gets_nothing_that_was_rolled_back(void **state) /* E
                   "INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION refuse()");
     for (int i = 0; i < 6; i++) {
         struct claim_request *waiting = claim_prepare(&fx->arena, "w", 1, 200);
-        struct queue_call call;
+        struct engine_call call;
 
-        queue_call_start(fx->queue, &waiting->base, &call);
+        engine_call_start(fx->engine, &waiting->base, &call);
         fx_pause_ms(190 - 5 * i);
         enqueue_json(fx, "{\"type\":\"t\"}");
-        if (queue_call_finish(&waiting->base, &call) == 0)
+        if (engine_call_finish(&waiting->base, &call) == 0)
             assert_int_equal(waiting->claimed_count, 0);
     }
     pg_schema_run(fx->where, "DROP FUNCTION refuse() CASCADE");
@@ -123,16 +123,16 @@ static void what_one_writer_did_the_others_see(void **state) /* E1, A2, F-H8 */
         struct wait_request wait = {.base = {.kind = REQUEST_WAIT, .arena = &arena},
                                     .task_id = id,
                                     .timeout_ms = DEADLINE_MS};
-        struct queue_call call;
+        struct engine_call call;
 
         snprintf(name, sizeof name, "q%d", i % 5);
         queue = str_of(name);
-        queue_call_start(fx->queue, &wait.base, &call);
+        engine_call_start(fx->engine, &wait.base, &call);
         arena_reset(&fx->arena);
         got = claim_prepare(&fx->arena, "w", 5, DEADLINE_MS);
         got->queues = &queue;
         got->queues_count = 1;
-        assert_int_equal(queue_call(fx->queue, &got->base), 0);
+        assert_int_equal(engine_call(fx->engine, &got->base), 0);
         assert_int_equal(got->claimed_count, 1);
         assert_true(uuid_eq(&got->claimed[0].task->id, &id));
         if (i % 3 == 0) {
@@ -142,7 +142,7 @@ static void what_one_writer_did_the_others_see(void **state) /* E1, A2, F-H8 */
         } else {
             report_ok(fx, "w", got->claimed[0].task, .op = REPORT_COMPLETE);
         }
-        assert_int_equal(queue_call_finish(&wait.base, &call), 0);
+        assert_int_equal(engine_call_finish(&wait.base, &call), 0);
         assert_true(wait.ended);
     }
     assert_int_equal(stats_of(fx).enqueued_total, 50);

@@ -64,7 +64,7 @@ static inline struct catalog_request *plan_ask(struct fixture *fx, enum catalog_
     va_start(args, format);
     request = plan_prepare(fx, kind, op, id, fx_format(fx, format, args));
     va_end(args);
-    queue_call(fx->queue, &request->base);
+    engine_call(fx->engine, &request->base);
     return request;
 }
 
@@ -119,7 +119,7 @@ static inline struct job_run_request *run_ask(struct fixture *fx, struct uuid jo
 
     *request = (struct job_run_request){.base = {.kind = REQUEST_JOB_RUN, .arena = &fx->arena},
                                         .job_id = job_id, .actor = ACTOR_API};
-    queue_call(fx->queue, &request->base);
+    engine_call(fx->engine, &request->base);
     return request;
 }
 

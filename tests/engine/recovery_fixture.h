@@ -51,7 +51,7 @@ static inline struct recovery_request *ask(struct fixture *fx, struct uuid id, e
                                          .op = op,
                                          .task_id = id,
                                          .method = method};
-    queue_call(fx->queue, &request->base);
+    engine_call(fx->engine, &request->base);
     return request;
 }
 
@@ -135,7 +135,7 @@ static inline void typed_worker(struct fixture *fx, const char *id, const char *
                                        .types = type ? types : NULL,
                                        .types_count = type ? 1 : 0};
 
-    assert_int_equal(queue_call(fx->queue, &request.base), 0);
+    assert_int_equal(engine_call(fx->engine, &request.base), 0);
 }
 
 /* ---- whoever asks validators ---- */
@@ -157,7 +157,7 @@ static inline struct recovery_work_request *work(struct fixture *fx,
         .results = result ? arena_copy(&fx->arena, result, sizeof *result) : NULL,
         .results_count = result ? 1 : 0,
         .limit = limit};
-    assert_int_equal(queue_call(fx->queue, &request->base), 0);
+    assert_int_equal(engine_call(fx->engine, &request->base), 0);
     return request;
 }
 

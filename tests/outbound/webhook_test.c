@@ -23,7 +23,7 @@ static const struct webhook_options patient = {.timeout_ms = 100000};
 
 struct node {
     struct fixture *store;
-    struct queue *queue;
+    struct engine *engine;
     _Atomic(struct webhooks *) webhooks;
     struct arena arena;
     struct str worker_id;
@@ -43,7 +43,7 @@ static void on_outbox(void *ctx)
 
 static void open_queue(struct node *node)
 {
-    struct queue_config config = {.settings = &settings, .on_outbox = on_outbox, .ctx = node};
+    struct engine_config config = {.settings = &settings, .on_outbox = on_outbox, .ctx = node};
     struct str queues[] = {STR("default")};
     struct register_request request = {
         .base = {.kind = REQUEST_REGISTER, .arena = &node->arena},
@@ -51,14 +51,14 @@ static void open_queue(struct node *node)
         .queues = queues,
         .queues_count = 1};
 
-    assert_int_equal(queue_open(&node->queue, node->store->store, &config, &node->store->err), 0);
-    assert_int_equal(queue_call(node->queue, &request.base), 0);
+    assert_int_equal(engine_open(&node->engine, node->store->store, &config, &node->store->err), 0);
+    assert_int_equal(engine_call(node->engine, &request.base), 0);
     node->worker_id = request.id;
 }
 
 static void start_webhooks(struct node *node, const struct webhook_options *options)
 {
-    struct webhooks *webhooks = webhooks_start(node->queue, &settings, STR(SECRET), options,
+    struct webhooks *webhooks = webhooks_start(node->engine, &settings, STR(SECRET), options,
                                                &node->log, &node->store->err);
 
     assert_non_null(webhooks);
@@ -72,11 +72,11 @@ static void stop_node(struct node *node)
 
     if (webhooks)
         webhooks_halt(webhooks);
-    if (node->queue)
-        queue_close(node->queue);
+    if (node->engine)
+        engine_close(node->engine);
     webhooks_stop(webhooks);
     atomic_store(&node->webhooks, NULL);
-    node->queue = NULL;
+    node->engine = NULL;
 }
 
 static int setup(void **state)
@@ -146,7 +146,7 @@ static void enqueue(struct node *node, struct str url)
     input.spec.payload = STR("{\"n\":0.10}");
     input.spec.callback_url = url;
     assert_int_equal(spec_finish(&input, &settings, &node->arena, &node->store->err), 0);
-    assert_int_equal(queue_call(node->queue, &request.base), 0);
+    assert_int_equal(engine_call(node->engine, &request.base), 0);
     node->task_id = request.tasks[0]->id;
 }
 
@@ -165,7 +165,7 @@ static void run_task(struct node *node, int port, const char *path)
                                     .results = results};
 
     enqueue(node, arena_format(&node->arena, "http://127.0.0.1:%d%s", port, path));
-    assert_int_equal(queue_call(node->queue, &claim.base), 0);
+    assert_int_equal(engine_call(node->engine, &claim.base), 0);
     assert_int_equal(claim.claimed_count, 1);
     for (int i = 0; i < 2; i++)
         reports[i] = (struct report){.task_id = node->task_id,
@@ -174,8 +174,8 @@ static void run_task(struct node *node, int port, const char *path)
                                      .progress = -1,
                                      .delay_ms = -1,
                                      .result = i ? STR("{\"ok\":true}") : STR_NONE};
-    queue_prepare_reports(node->queue, reports, 2, results, &node->arena);
-    assert_int_equal(queue_call(node->queue, &report.base), 0);
+    engine_prepare_reports(node->engine, reports, 2, results, &node->arena);
+    assert_int_equal(engine_call(node->engine, &report.base), 0);
     assert_int_equal(results[1].code, ERR_NONE);
 }
 
@@ -528,10 +528,10 @@ static void start_refuses_a_list_or_secret_that_cannot_work(void **state)
     struct settings bad = {.callbacks_allow = entries, .callbacks_allow_count = 2};
     struct err err = {0};
 
-    assert_null(webhooks_start(node->queue, &bad, STR(SECRET), NULL, NULL, &err));
+    assert_null(webhooks_start(node->engine, &bad, STR(SECRET), NULL, NULL, &err));
     assert_int_equal(err.code, ERR_INVALID);
     assert_string_equal(err.field, "callbacks.allow");
-    assert_null(webhooks_start(node->queue, &settings, STR(""), NULL, NULL, &err));
+    assert_null(webhooks_start(node->engine, &settings, STR(""), NULL, NULL, &err));
     assert_string_equal(err.field, "callbacks.secret");
     webhooks_stop(NULL);
 }

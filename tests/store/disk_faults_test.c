@@ -26,7 +26,7 @@ struct disk {
     char folder[64];
     char ballast[WHERE_BYTES + 16];
     struct settings settings;
-    struct queue *queue;
+    struct engine *engine;
     sem_t fatal;
 };
 
@@ -75,8 +75,8 @@ static int teardown(void **state)
     char name[WHERE_BYTES + 16];
 
     vfs_shim_fill_disk(&disk->shim, NULL);
-    if (disk->queue)
-        queue_close(disk->queue);
+    if (disk->engine)
+        engine_close(disk->engine);
     store_close(&disk->c);
     current_disk = NULL;
     vfs_shim_remove(&disk->shim);
@@ -368,15 +368,15 @@ static void on_fatal(void *ctx, const char *reason)
 
 static void open_queue(struct disk *disk)
 {
-    struct queue_config config = {.settings = &disk->settings, .on_fatal = on_fatal, .ctx = disk};
+    struct engine_config config = {.settings = &disk->settings, .on_fatal = on_fatal, .ctx = disk};
 
-    OK(&disk->c, queue_open(&disk->queue, disk->c.store, &config, &disk->c.err));
+    OK(&disk->c, engine_open(&disk->engine, disk->c.store, &config, &disk->c.err));
 }
 
 static void close_queue(struct disk *disk)
 {
-    queue_close(disk->queue);
-    disk->queue = NULL;
+    engine_close(disk->engine);
+    disk->engine = NULL;
 }
 
 static bool fatal_comes(struct disk *disk)
@@ -399,7 +399,7 @@ static enum err_code enqueue(struct disk *disk, struct uuid *id)
     spec_init(&input);
     input.spec.type = STR("t");
     assert_int_equal(spec_finish(&input, &disk->settings, arena, &disk->c.err), 0);
-    queue_call(disk->queue, &request.base);
+    engine_call(disk->engine, &request.base);
     if (request.base.err.code == ERR_NONE)
         *id = request.tasks[0]->id;
     return request.base.err.code;
@@ -416,10 +416,10 @@ static struct str claim_one(struct disk *disk, struct uuid *id, int64_t *lease_t
     struct claim_request claim = {.base = {.kind = REQUEST_CLAIM, .arena = &disk->c.arena},
                                   .max = 1};
 
-    queue_call(disk->queue, &request.base);
+    engine_call(disk->engine, &request.base);
     assert_int_equal(request.base.err.code, ERR_NONE);
     claim.worker_id = request.id;
-    queue_call(disk->queue, &claim.base);
+    engine_call(disk->engine, &claim.base);
     assert_int_equal(claim.base.err.code, ERR_NONE);
     assert_int_equal(claim.claimed_count, 1);
     *id = claim.claimed[0].task->id;
@@ -438,8 +438,8 @@ static enum err_code complete(struct disk *disk, struct str worker, struct uuid 
                                      .worker_id = worker, .reports = reports, .count = 2,
                                      .results = results};
 
-    queue_prepare_reports(disk->queue, reports, 2, results, &disk->c.arena);
-    queue_call(disk->queue, &request.base);
+    engine_prepare_reports(disk->engine, reports, 2, results, &disk->c.arena);
+    engine_call(disk->engine, &request.base);
     return request.base.err.code ? request.base.err.code : results[1].code;
 }
 

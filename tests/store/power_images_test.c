@@ -96,15 +96,15 @@ static void record(struct run *run, uint32_t rounds)
 
 static void start_queue(struct run *run, struct store *store)
 {
-    struct queue_config config = {.settings = &run->w.settings};
-    struct queue *queue = NULL;
+    struct engine_config config = {.settings = &run->w.settings};
+    struct engine *engine = NULL;
     int64_t findings = 0;
 
-    if (queue_open(&queue, store, &config, &run->w.err) < 0) {
+    if (engine_open(&engine, store, &config, &run->w.err) < 0) {
         workload_find(&run->w, "the queue does not start: %s", run->w.err.text);
         return;
     }
-    queue_close(queue);
+    engine_close(engine);
     run->started++;
     if (store->verbs->verify(store, NULL, NULL, &findings, &run->w.err) < 0 || findings > 0)
         workload_find(&run->w, "after the start verify finds %lld", (long long)findings);

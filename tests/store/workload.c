@@ -73,7 +73,7 @@ enum outcome { ACKNOWLEDGED, REFUSED, UNKNOWN };
 static enum outcome call(struct workload *w, struct request *request)
 {
     inside(w, true);
-    queue_call(w->queue, request);
+    engine_call(w->engine, request);
     inside(w, false);
     if (request->err.code == ERR_NONE) {
         w->acknowledged++;
@@ -304,7 +304,7 @@ static void report_on(struct workload *w, struct held *held)
 
     tell_of(w, &telling, held, &text);
     request.count = telling.count;
-    queue_prepare_reports(w->queue, telling.reports, telling.count, results, &w->arena);
+    engine_prepare_reports(w->engine, telling.reports, telling.count, results, &w->arena);
     settle_telling(w, &telling, held, call(w, &request.base), asked, results);
     buf_deinit(&text);
 }
@@ -390,7 +390,7 @@ void workload_init(struct workload *w, unsigned seed)
 bool workload_open(struct workload *w)
 {
     struct store_options options = {.allow_network_fs = true};
-    struct queue_config config = {.settings = &w->settings, .on_fatal = on_fatal, .ctx = w};
+    struct engine_config config = {.settings = &w->settings, .on_fatal = on_fatal, .ctx = w};
     int rc;
 
     atomic_store(&w->fatal, false);
@@ -401,12 +401,12 @@ bool workload_open(struct workload *w)
     if (rc < 0)
         w->store = NULL;
     else
-        rc = queue_open(&w->queue, w->store, &config, &w->err);
+        rc = engine_open(&w->engine, w->store, &config, &w->err);
     if (rc < 0) {
         if (w->store)
             w->store->verbs->close(w->store);
         w->store = NULL;
-        w->queue = NULL;
+        w->engine = NULL;
     }
     inside(w, false);
     return rc == 0;
@@ -415,12 +415,12 @@ bool workload_open(struct workload *w)
 void workload_close(struct workload *w)
 {
     inside(w, true);
-    if (w->queue)
-        queue_close(w->queue);
+    if (w->engine)
+        engine_close(w->engine);
     if (w->store)
         w->store->verbs->close(w->store);
     inside(w, false);
-    w->queue = NULL;
+    w->engine = NULL;
     w->store = NULL;
 }
 
@@ -428,7 +428,7 @@ bool workload_life(struct workload *w, uint32_t rounds, uint32_t reopen_after, b
 {
     *opened = true;
     for (uint32_t turn = 0; turn < rounds; turn++) {
-        if (!w->queue && !workload_open(w)) {
+        if (!w->engine && !workload_open(w)) {
             *opened = false;
             return false;
         }

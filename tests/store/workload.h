@@ -39,7 +39,7 @@ struct workload {
     struct settings settings;
     struct handler_rule rule;
     struct store *store;
-    struct queue *queue;
+    struct engine *engine;
     struct promise promises[WORKLOAD_TASKS_MAX];
     uint32_t count, units;
     struct held held[WORKLOAD_HELD_MAX];

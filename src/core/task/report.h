@@ -57,7 +57,7 @@ struct report {
     struct str message;        /* log */
     struct str context;        /* JSON: log */
     struct str tasks;          /* JSON array of task objects: spawn */
-    struct task_input *inputs; /* the same, parsed by queue_prepare_reports */
+    struct task_input *inputs; /* the same, parsed by engine_prepare_reports */
     uint32_t inputs_count;
     struct str result;         /* JSON: complete, partial; absent = no value */
     int64_t delay_ms;          /* continue; -1 = absent */

@@ -2,7 +2,7 @@
  * commit, so that nothing counts that did not happen. How executions ended is also kept in the
  * store, per hour and category: the first writer writes the figures of all writers of its node
  * every few seconds, each time the whole figure of the hour, in rows of its own run. A crash loses
- * what was counted since. Whose turn it is, but for queue_measure. */
+ * what was counted since. Whose turn it is, but for engine_measure. */
 #include "engine/engine_int.h"
 #include "engine/stores/routes_int.h"
 
@@ -26,7 +26,7 @@ static enum measure_target target_of(const void *ctx, struct str type)
 static void note(struct batch *batch, const struct task *task, enum measure_count what, int64_t us,
                  struct measure_category *category)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     struct measure_note *to;
 
     if (batch->measured_count == batch->measured_cap &&
@@ -35,8 +35,8 @@ static void note(struct batch *batch, const struct task *task, enum measure_coun
         return; /* the arena says so, and the batch fails */
     if (batch->measured_task != task) {
         batch->measured_task = task;
-        batch->measured_lane = measures_lane(queue->measures, task->spec.queue, task->spec.type,
-                                             target_of, queue->settings);
+        batch->measured_lane = measures_lane(engine->measures, task->spec.queue, task->spec.type,
+                                             target_of, engine->settings);
     }
     to = &batch->measured[batch->measured_count++];
     to->lane = batch->measured_lane;
@@ -54,8 +54,8 @@ void measured_count(struct batch *batch, const struct task *task, enum measure_c
  * is 0. */
 static int64_t waited_us(struct batch *batch, const struct task *task)
 {
-    const struct queue_state *state = task->priority ? limits_queue(batch->queue, task->spec.queue)
-                                                     : NULL;
+    const struct queue_state *state =
+        task->priority ? limits_queue(batch->engine, task->spec.queue) : NULL;
     int64_t since_us = order_eligible_us(task->order_key, task->priority,
                                          state ? state->row.rule.priority_order : ORDER_HIGH_FIRST,
                                          state ? state->row.rule.ageing_ms : 0);
@@ -64,7 +64,7 @@ static int64_t waited_us(struct batch *batch, const struct task *task)
 }
 
 /* However it came: from a worker, a person, the sweep, or a dependency that was not met. */
-static void count_end(struct queue_stats *stats, enum status ended)
+static void count_end(struct engine_stats *stats, enum status ended)
 {
     stats->completed_total += ended == STATUS_COMPLETED;
     stats->failed_total += ended == STATUS_FAILED || ended == STATUS_DEAD_LETTER;
@@ -89,7 +89,7 @@ void measured_move(struct batch *batch, const struct task *task, enum move move)
     if (!status_ended(task->status))
         return;
     measured_count(batch, task, ends[task->status]);
-    count_end(&batch->queue->stats, task->status);
+    count_end(&batch->engine->stats, task->status);
 }
 
 void measured_execution(struct batch *batch, const struct task *task, enum execution_status status)
@@ -98,15 +98,15 @@ void measured_execution(struct batch *batch, const struct task *task, enum execu
         return; /* given back, or nobody wants it any more: neither well nor badly */
     note(batch, task, status == EXECUTION_COMPLETED ? MEASURE_COMPLETED : MEASURE_FAILED,
          task->started_at_us ? batch->now_us - task->started_at_us : -1,
-         measures_category(batch->queue->measures, &task->spec.category_id));
+         measures_category(batch->engine->measures, &task->spec.category_id));
 }
 
-static void count_note(struct queue *queue, const struct measure_note *note)
+static void count_note(struct engine *engine, const struct measure_note *note)
 {
     if (note->category) {
         measure_add_execution(note->category, note->what == MEASURE_COMPLETED, note->us);
         if (note->us >= 0)
-            measure_add_run(queue->measures, note->lane, note->us);
+            measure_add_run(engine->measures, note->lane, note->us);
         return;
     }
     measure_add_count(note->lane, note->what);
@@ -114,57 +114,57 @@ static void count_note(struct queue *queue, const struct measure_note *note)
         measure_add_wait(note->lane, note->us);
 }
 
-void measured_committed(struct queue *queue, const struct batch *batch)
+void measured_committed(struct engine *engine, const struct batch *batch)
 {
     bool executions = false;
 
     for (uint32_t i = 0; i < batch->measured_count; i++) {
-        count_note(queue, &batch->measured[i]);
+        count_note(engine, &batch->measured[i]);
         executions |= batch->measured[i].category != NULL;
     }
     if (executions)
-        atomic_store_explicit(&queue->main->hours.dirty, true, memory_order_relaxed);
+        atomic_store_explicit(&engine->main->hours.dirty, true, memory_order_relaxed);
     if (batch->hours_written) {
-        *queue->hours.written = *queue->hours.sending;
-        queue->hours.next_us = batch->now_us + FLUSH_US;
+        *engine->hours.written = *engine->hours.sending;
+        engine->hours.next_us = batch->now_us + FLUSH_US;
     }
 }
 
-void measured_enqueue(struct queue *queue, const struct request *request, int64_t committed_us)
+void measured_enqueue(struct engine *engine, const struct request *request, int64_t committed_us)
 {
     const struct enqueue_request *enqueue = (const struct enqueue_request *)request;
 
     if (request->kind != REQUEST_ENQUEUE || request->err.code != ERR_NONE || enqueue->count == 0)
         return;
-    measure_add_commit(measures_queue(queue->measures, enqueue->tasks[0]->spec.queue),
+    measure_add_commit(measures_queue(engine->measures, enqueue->tasks[0]->spec.queue),
                        committed_us - request->came_us);
 }
 
 /* ---- per hour, in the store ---- */
 
-int measured_open(struct queue *queue, struct err *err)
+int measured_open(struct engine *engine, struct err *err)
 {
-    struct hours_flush *hours = &queue->hours;
+    struct hours_flush *hours = &engine->hours;
 
-    if (!queue->config.measure_names)
-        queue->config.measure_names = queue->own_names = measure_names_new();
-    if (queue->config.measure_names)
-        queue->measures = measures_new(queue->config.measure_names);
+    if (!engine->config.measure_names)
+        engine->config.measure_names = engine->own_names = measure_names_new();
+    if (engine->config.measure_names)
+        engine->measures = measures_new(engine->config.measure_names);
     hours->before = calloc(1, sizeof *hours->before);
     hours->written = calloc(1, sizeof *hours->written);
     hours->sending = calloc(1, sizeof *hours->sending);
-    if (!queue->measures || !hours->before || !hours->written || !hours->sending)
+    if (!engine->measures || !hours->before || !hours->written || !hours->sending)
         return err_set(err, ERR_MEMORY, "out of memory for the queue");
     return 0;
 }
 
-void measured_close(struct queue *queue)
+void measured_close(struct engine *engine)
 {
-    measures_free(queue->measures);
-    measure_names_free(queue->own_names);
-    free(queue->hours.before);
-    free(queue->hours.written);
-    free(queue->hours.sending);
+    measures_free(engine->measures);
+    measure_names_free(engine->own_names);
+    free(engine->hours.before);
+    free(engine->hours.written);
+    free(engine->hours.sending);
 }
 
 static struct measured_category find(const struct measured_categories *in, const struct uuid *id)
@@ -199,11 +199,11 @@ static uint32_t changed_hours(struct hours_flush *flush, struct execution_hour *
 
 static int begin_hour(struct batch *batch, int64_t hour_us, struct err *err)
 {
-    struct queue *queue = batch->queue;
-    bool leads = !queue->store->shared || queue->leads;
+    struct engine *engine = batch->engine;
+    bool leads = !engine->store->shared || engine->leads;
 
-    *queue->hours.before = *queue->hours.written;
-    queue->hours.hour_us = hour_us;
+    *engine->hours.before = *engine->hours.written;
+    engine->hours.hour_us = hour_us;
     return leads ? batch->store->verbs->measures->hours_prune(
                        batch->store, hour_us - EXECUTION_HOURS_KEPT * EXECUTION_HOUR_US, err)
                  : 0;
@@ -211,62 +211,62 @@ static int begin_hour(struct batch *batch, int64_t hour_us, struct err *err)
 
 static int flush(struct batch *batch, struct err *err)
 {
-    struct queue *queue = batch->queue;
-    struct hours_flush *hours = &queue->hours;
+    struct engine *engine = batch->engine;
+    struct hours_flush *hours = &engine->hours;
     struct execution_hour rows[MEASURE_CATEGORIES_ALL];
     int64_t hour_us = batch->now_us / EXECUTION_HOUR_US * EXECUTION_HOUR_US;
     uint32_t count;
 
     *hours->sending = (struct measured_categories){0};
-    for (uint32_t i = 0; i < atomic_load(&queue->writers_count); i++)
-        measures_read_categories(queue->writers[i]->measures, hours->sending);
+    for (uint32_t i = 0; i < atomic_load(&engine->writers_count); i++)
+        measures_read_categories(engine->writers[i]->measures, hours->sending);
     if (hour_us != hours->hour_us && begin_hour(batch, hour_us, err) < 0)
         return -(int)err->code;
     count = changed_hours(hours, rows);
     batch->hours_written = true;
     batch->wrote |= count > 0;
-    return batch->store->verbs->measures->hours_put(batch->store, str_of(queue->node_id), rows,
+    return batch->store->verbs->measures->hours_put(batch->store, str_of(engine->node_id), rows,
                                                     count, err);
 }
 
-int64_t measured_next_us(const struct queue *queue)
+int64_t measured_next_us(const struct engine *engine)
 {
-    return atomic_load_explicit(&queue->hours.dirty, memory_order_relaxed) ? queue->hours.next_us
-                                                                           : INT64_MAX;
+    return atomic_load_explicit(&engine->hours.dirty, memory_order_relaxed) ? engine->hours.next_us
+                                                                            : INT64_MAX;
 }
 
 /* Whoever counts from here on says so again. */
 int measured_flush(struct batch *batch, struct err *err)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
 
-    if (!is_main(queue) || measured_next_us(queue) > batch->now_us)
+    if (!is_main(engine) || measured_next_us(engine) > batch->now_us)
         return 0;
-    queue->hours.next_us = batch->now_us + FLUSH_US;
+    engine->hours.next_us = batch->now_us + FLUSH_US;
     if (batch->store->full)
         return 0;
-    atomic_store_explicit(&queue->hours.dirty, false, memory_order_relaxed);
+    atomic_store_explicit(&engine->hours.dirty, false, memory_order_relaxed);
     return flush(batch, err);
 }
 
 /* A batch with the figures in it failed: they are written with the next. */
-void measured_undone(struct queue *queue)
+void measured_undone(struct engine *engine)
 {
-    if (queue->batch.hours_written)
-        atomic_store_explicit(&queue->hours.dirty, true, memory_order_relaxed);
+    if (engine->batch.hours_written)
+        atomic_store_explicit(&engine->hours.dirty, true, memory_order_relaxed);
 }
 
-int measured_stop(struct queue *queue, struct err *err)
+int measured_stop(struct engine *engine, struct err *err)
 {
-    struct batch *batch = &queue->batch;
-    const struct store_verbs *verbs = queue->store->verbs;
+    struct batch *batch = &engine->batch;
+    const struct store_verbs *verbs = engine->store->verbs;
 
-    if (!atomic_load(&queue->hours.dirty) || queue->store->full)
+    if (!atomic_load(&engine->hours.dirty) || engine->store->full)
         return 0;
-    batch_begin(batch, queue, queue_clock_us(queue));
-    if (verbs->begin(queue->store, err) < 0 || flush(batch, err) < 0 ||
-        verbs->commit(queue->store, err) < 0) {
-        verbs->rollback(queue->store);
+    batch_begin(batch, engine, engine_clock_us(engine));
+    if (verbs->begin(engine->store, err) < 0 || flush(batch, err) < 0 ||
+        verbs->commit(engine->store, err) < 0) {
+        verbs->rollback(engine->store);
         batch_reset(batch);
         return -(int)err->code;
     }
@@ -276,16 +276,16 @@ int measured_stop(struct queue *queue, struct err *err)
 
 /* ---- for whoever shows them ---- */
 
-static void each(struct queue *queue, void (*read)(const struct measures *measures, void *sum),
+static void each(struct engine *engine, void (*read)(const struct measures *measures, void *sum),
                  void *sum)
 {
-    if (queue->routes) {
-        for (uint32_t i = 0; i < queue->routes->count; i++)
-            each(queue->routes->parts[i].queue, read, sum);
+    if (engine->routes) {
+        for (uint32_t i = 0; i < engine->routes->count; i++)
+            each(engine->routes->parts[i].engine, read, sum);
         return;
     }
-    for (uint32_t i = 0; i < atomic_load(&queue->writers_count); i++)
-        read(queue->writers[i]->measures, sum);
+    for (uint32_t i = 0; i < atomic_load(&engine->writers_count); i++)
+        read(engine->writers[i]->measures, sum);
 }
 
 static void read_queues(const struct measures *measures, void *sum)
@@ -298,12 +298,12 @@ static void read_lanes(const struct measures *measures, void *sum)
     measures_read_lanes(measures, sum);
 }
 
-void queue_measure(struct queue *queue, struct measured *sum)
+void engine_measure(struct engine *engine, struct measured *sum)
 {
-    each(queue, read_queues, sum);
+    each(engine, read_queues, sum);
 }
 
-void queue_measure_lanes(struct queue *queue, struct measured_lanes *sum)
+void engine_measure_lanes(struct engine *engine, struct measured_lanes *sum)
 {
-    each(queue, read_lanes, sum);
+    each(engine, read_lanes, sum);
 }

@@ -12,7 +12,7 @@ static struct span *add(struct batch *batch, const struct task *task, enum span_
     struct trace_context context;
     struct span *span;
 
-    trace_of_task(task, batch->queue->settings, &context);
+    trace_of_task(task, batch->engine->settings, &context);
     if (!(context.flags & TRACE_SAMPLED) || batch->spans_count >= SPANS_MAX ||
         !batch_grow(batch, &batch->spans, &batch->spans_cap, batch->spans_count,
                     sizeof *batch->spans))
@@ -37,7 +37,7 @@ static struct span *add(struct batch *batch, const struct task *task, enum span_
 
 void spans_enqueued(struct batch *batch, const struct task *task)
 {
-    struct span *span = batch->queue->config.on_spans ? add(batch, task, SPAN_ENQUEUE, 0) : NULL;
+    struct span *span = batch->engine->config.on_spans ? add(batch, task, SPAN_ENQUEUE, 0) : NULL;
 
     if (span)
         span->start_us = batch->now_us;
@@ -55,7 +55,7 @@ int64_t spans_ready_since(const struct task *task)
 void spans_claimed(struct batch *batch, const struct task *task, int64_t since_us)
 {
     struct span *span =
-        batch->queue->config.on_spans ? add(batch, task, SPAN_WAIT, task->lease_token) : NULL;
+        batch->engine->config.on_spans ? add(batch, task, SPAN_WAIT, task->lease_token) : NULL;
 
     if (span)
         span->start_us = since_us < span->end_us ? since_us : span->end_us;
@@ -64,7 +64,7 @@ void spans_claimed(struct batch *batch, const struct task *task, int64_t since_u
 void spans_ended(struct batch *batch, const struct task *task, enum execution_status outcome)
 {
     struct span *span =
-        batch->queue->config.on_spans ? add(batch, task, SPAN_RUN, task->lease_token) : NULL;
+        batch->engine->config.on_spans ? add(batch, task, SPAN_RUN, task->lease_token) : NULL;
 
     if (!span)
         return;
@@ -76,7 +76,7 @@ void spans_ended(struct batch *batch, const struct task *task, enum execution_st
 }
 
 /* After the commit: an enqueue lasts until then. */
-void spans_tell(struct queue *queue, struct batch *batch)
+void spans_tell(struct engine *engine, struct batch *batch)
 {
     int64_t took_us = batch->spans_count ? clock_boot_us() - batch->spans_boot_us : 0;
 
@@ -85,5 +85,5 @@ void spans_tell(struct queue *queue, struct batch *batch)
     for (uint32_t i = 0; i < batch->spans_count; i++)
         if (batch->spans[i].kind == SPAN_ENQUEUE)
             batch->spans[i].end_us += took_us;
-    queue->config.on_spans(queue->config.ctx, batch->spans, batch->spans_count);
+    engine->config.on_spans(engine->config.ctx, batch->spans, batch->spans_count);
 }

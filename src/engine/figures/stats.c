@@ -46,7 +46,7 @@ static void note_served(struct batch *batch, const struct worker_state *worker,
                         struct arena *arena)
 {
     for (uint32_t i = 0; i < worker->queues_count; i++) {
-        struct queue_state *state = limits_queue(batch->queue, worker->queues[i]);
+        struct queue_state *state = limits_queue(batch->engine, worker->queues[i]);
 
         if (!state || state->viewed_in != batch->number)
             continue;
@@ -61,21 +61,21 @@ static void note_served(struct batch *batch, const struct worker_state *worker,
  * itself is a row without slots until it has a pool. */
 static void look_at_workers(struct batch *batch, struct stats_request *request)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     struct fleets fleets = {.count = 0};
     struct worker_state *worker;
     uint32_t cursor = 0;
-    bool led = !queue->store->shared || queue->leads;
+    bool led = !engine->store->shared || engine->leads;
 
     for (uint32_t i = 0; i < request->queues_count; i++) {
-        struct queue_state *state = limits_queue(queue, request->queues[i].row.rule.name);
+        struct queue_state *state = limits_queue(engine, request->queues[i].row.rule.name);
 
         if (state) {
             state->viewed_in = batch->number;
             state->view = &request->queues[i];
         }
     }
-    while ((worker = map_next(&queue->workers, &cursor)) != NULL) {
+    while ((worker = map_next(&engine->workers, &cursor)) != NULL) {
         led |= worker->row.is_leader && worker->row.leader_until_us > batch->now_us;
         if (worker->row.lease_until_us < batch->now_us || worker->row.pool_size == 0)
             continue;
@@ -84,7 +84,7 @@ static void look_at_workers(struct batch *batch, struct stats_request *request)
             note_served(batch, worker, request->base.arena);
     }
     request->stats.no_leader = !led;
-    request->stats.leads = !queue->store->shared || queue->leads;
+    request->stats.leads = !engine->store->shared || engine->leads;
 }
 
 static int load_counts(struct batch *batch, struct stats_request *request)
@@ -111,15 +111,15 @@ static int load_counts(struct batch *batch, struct stats_request *request)
 
 int stats_apply(struct batch *batch, struct stats_request *request)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     struct err *err = &request->base.err;
 
     if (!request->brief && load_counts(batch, request) < 0)
         return -(int)err->code;
-    request->stats = queue->stats;
+    request->stats = engine->stats;
     request->stats.workers = 0;
     request->stats.storage_full = batch->store->full;
-    writers_add_stats(queue, &request->stats);
+    writers_add_stats(engine, &request->stats);
     look_at_workers(batch, request);
     request->stats.clock_behind_us = batch->now_us > batch->wall_us
                                          ? batch->now_us - batch->wall_us : 0;
@@ -154,7 +154,7 @@ int outbox_take(struct batch *batch, struct outbox_take_request *request)
 
 int outbox_done(struct batch *batch, struct outbox_done_request *request)
 {
-    struct queue_stats *stats = &batch->queue->stats;
+    struct engine_stats *stats = &batch->engine->stats;
 
     batch->wrote = true;
     for (uint32_t i = 0; i < request->count; i++) {

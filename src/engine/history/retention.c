@@ -14,14 +14,14 @@
 static const enum status ended_statuses[] = {STATUS_COMPLETED, STATUS_FAILED, STATUS_DEAD_LETTER,
                                              STATUS_CANCELLED, STATUS_PARTIAL};
 
-static int64_t window_ms(struct queue *queue, const struct task *task)
+static int64_t window_ms(struct engine *engine, const struct task *task)
 {
-    const struct handler_rule *rule = settings_handler(queue->settings, task->spec.type);
+    const struct handler_rule *rule = settings_handler(engine->settings, task->spec.type);
 
     if (rule && rule->retention_ms >= 0)
         return rule->retention_ms;
-    return task->status == STATUS_COMPLETED ? queue->settings->retention.completed_ms
-                                            : queue->settings->retention.failed_ms;
+    return task->status == STATUS_COMPLETED ? engine->settings->retention.completed_ms
+                                            : engine->settings->retention.failed_ms;
 }
 
 /* A task that depends on it has not ended. */
@@ -79,22 +79,22 @@ int retention_remove(struct batch *batch, struct task **tasks, uint32_t count, s
 static int archive_and_remove(struct batch *batch, struct task **tasks, int64_t *keep_ms,
                               uint32_t count, struct err *err)
 {
-    struct queue *queue = batch->queue;
-    struct str folder = queue->settings->retention.archive;
+    struct engine *engine = batch->engine;
+    struct str folder = engine->settings->retention.archive;
 
     if (count > 0 && log_ages_keep(batch, tasks, keep_ms, &count, err) < 0)
         return -(int)err->code;
     if (count == 0)
         return 0;
     if (folder.data) {
-        if (!queue->reader)
-            queue->reader = queue->store->verbs->reader_open(queue->store, err);
-        if (!queue->reader || archive_write(queue->store, queue->reader, folder, tasks, count,
-                                            batch->wall_us, &queue->archive_checked, err) < 0)
+        if (!engine->reader)
+            engine->reader = engine->store->verbs->reader_open(engine->store, err);
+        if (!engine->reader || archive_write(engine->store, engine->reader, folder, tasks, count,
+                                             batch->wall_us, &engine->archive_checked, err) < 0)
             return -(int)err->code;
     }
     FAULT_POINT("retention.archived");
-    queue->stats.pruned_total += count;
+    engine->stats.pruned_total += count;
     return retention_remove(batch, tasks, count, err);
 }
 
@@ -117,11 +117,11 @@ static int64_t shortest_window_ms(const struct settings *settings, enum status s
  * after the shortest window can be due. */
 static int prune_status(struct batch *batch, enum status status, bool *more, struct err *err)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     struct task **tasks = arena_alloc_array(&batch->arena, REMOVE_STEP, sizeof *tasks);
     struct task **due = arena_alloc_array(&batch->arena, REMOVE_STEP, sizeof *due);
     int64_t due_ms[REMOVE_STEP];
-    int64_t shortest_us = shortest_window_ms(queue->settings, status) * CLOCK_MS_US;
+    int64_t shortest_us = shortest_window_ms(engine->settings, status) * CLOCK_MS_US;
     uint32_t count, due_count = 0;
     bool young = false;
 
@@ -129,17 +129,17 @@ static int prune_status(struct batch *batch, enum status status, bool *more, str
         return 0;
     if (!tasks || !due)
         return err_set(err, ERR_MEMORY, "out of memory for retention");
-    if (batch->store->verbs->status_find(batch->store, status, queue->prune_cursor[status],
+    if (batch->store->verbs->status_find(batch->store, status, engine->prune_cursor[status],
                                          REMOVE_STEP, &batch->arena, tasks, &count, err) < 0)
         return -(int)err->code;
     for (uint32_t i = 0; i < count && !young; i++) {
-        int64_t keep_ms = window_ms(queue, tasks[i]);
+        int64_t keep_ms = window_ms(engine, tasks[i]);
         bool needed;
 
         young = tasks[i]->spec.created_at_us + shortest_us > batch->now_us;
         if (young)
             break;
-        queue->prune_cursor[status] = tasks[i]->key;
+        engine->prune_cursor[status] = tasks[i]->key;
         if (keep_ms <= 0 ||
             tasks[i]->completed_at_us + keep_ms * CLOCK_MS_US > batch->now_us)
             continue;
@@ -151,7 +151,7 @@ static int prune_status(struct batch *batch, enum status status, bool *more, str
         }
     }
     if (count < REMOVE_STEP || young)
-        queue->prune_cursor[status] = 0;
+        engine->prune_cursor[status] = 0;
     else
         *more = true;
     return archive_and_remove(batch, due, due_ms, due_count, err);
@@ -177,7 +177,7 @@ static int prune_fires(struct batch *batch, bool *more, struct err *err)
 /* Those of tasks that are kept, too: they tell of executions, and go with them. */
 static int prune_recoveries(struct batch *batch, bool *more, struct err *err)
 {
-    int64_t kept_ms = batch->queue->settings->retention.executions_ms;
+    int64_t kept_ms = batch->engine->settings->retention.executions_ms;
     uint32_t removed = 0;
 
     if (kept_ms <= 0)
@@ -192,7 +192,7 @@ static int prune_recoveries(struct batch *batch, bool *more, struct err *err)
 
 int retention_run(struct batch *batch, bool *more, struct err *err)
 {
-    const struct retention_rule *rule = &batch->queue->settings->retention;
+    const struct retention_rule *rule = &batch->engine->settings->retention;
     uint32_t removed = 0;
 
     *more = false;
@@ -205,14 +205,14 @@ int retention_run(struct batch *batch, bool *more, struct err *err)
         if (prune_status(batch, ended_statuses[i], more, err) < 0)
             return -(int)err->code;
     batch->store->cuts->window_ms = rule->logs_ms;
-    if (batch->store->verbs->history_prune(
-            batch->store, before(batch->now_us, rule->events_ms),
-            before(batch->now_us, rule->executions_ms), before(log_now_us(batch), rule->logs_ms),
-            REMOVE_STEP, &batch->queue->history_cursor, &removed, err) < 0)
+    if (batch->store->verbs->history_prune(batch->store, before(batch->now_us, rule->events_ms),
+                                           before(batch->now_us, rule->executions_ms),
+                                           before(log_now_us(batch), rule->logs_ms), REMOVE_STEP,
+                                           &batch->engine->history_cursor, &removed, err) < 0)
         return -(int)err->code;
     if (removed)
         batch->wrote = true;
-    *more |= batch->queue->history_cursor != 0;
+    *more |= batch->engine->history_cursor != 0;
     if (log_retention_run(batch, more, err) < 0)
         return -(int)err->code;
     log_heads_reason(batch, CUT_DELETE);
@@ -226,7 +226,7 @@ int retention_run(struct batch *batch, bool *more, struct err *err)
     *more |= removed == REMOVE_STEP;
     if (prune_recoveries(batch, more, err) < 0 || queues_remove_idle(batch, err) < 0)
         return -(int)err->code;
-    return catalog_here(batch->queue) ? prune_fires(batch, more, err) : 0;
+    return catalog_here(batch->engine) ? prune_fires(batch, more, err) : 0;
 }
 
 /* Removes those of a page that may go; the reader shows them as they were before this batch. */
@@ -250,8 +250,8 @@ static int purge_page(struct batch *batch, const struct task *found, uint32_t co
 static int purge_status(struct batch *batch, struct purge_request *request, enum status status,
                         struct err *err)
 {
-    struct queue *queue = batch->queue;
-    struct task_filter filter = {.namespace_name = queue->config.namespace_name,
+    struct engine *engine = batch->engine;
+    struct task_filter filter = {.namespace_name = engine->config.namespace_name,
                                  .status = status,
                                  .user_id = request->user_id,
                                  .limit = PURGE_PAGE};
@@ -262,7 +262,7 @@ static int purge_status(struct batch *batch, struct purge_request *request, enum
         struct arena page = ARENA_INIT(0);
         struct task *found;
 
-        rc = queue->store->verbs->read_tasks(queue->reader, &filter, &page, &found, &count, err);
+        rc = engine->store->verbs->read_tasks(engine->reader, &filter, &page, &found, &count, err);
         if (rc == 0 && count > 0) {
             filter.before_key = found[count - 1].key;
             rc = purge_page(batch, found, count, &request->removed, err);
@@ -275,13 +275,13 @@ static int purge_status(struct batch *batch, struct purge_request *request, enum
 /* B8: all ended tasks of a user, a chunk per call. */
 int control_purge(struct batch *batch, struct purge_request *request)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     struct err *err = &request->base.err;
 
     request->removed = 0;
-    if (!queue->reader)
-        queue->reader = queue->store->verbs->reader_open(queue->store, err);
-    if (!queue->reader || batch_settle(batch, err) < 0)
+    if (!engine->reader)
+        engine->reader = engine->store->verbs->reader_open(engine->store, err);
+    if (!engine->reader || batch_settle(batch, err) < 0)
         return -(int)err->code;
     log_heads_reason(batch, CUT_PURGE);
     for (size_t i = 0; i < sizeof ended_statuses / sizeof ended_statuses[0]; i++)

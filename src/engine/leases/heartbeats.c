@@ -19,7 +19,7 @@ static struct str id_key(const struct uuid *id)
 static bool is_unlisted(const struct batch *batch, const struct map *listed,
                         const struct task *task)
 {
-    int64_t lease_us = batch->queue->settings->lease_ms * CLOCK_MS_US;
+    int64_t lease_us = batch->engine->settings->lease_ms * CLOCK_MS_US;
 
     return listed && !map_get(listed, id_key(&task->id)) &&
            task->claimed_at_us < batch->now_us - lease_us / 3;
@@ -35,7 +35,7 @@ static int note_unlisted(struct batch *batch, const struct uuid *id, bool unlist
     if (!task || SEEDED_BUG("lost_claim_kept"))
         return 0;
     task->unlisted = unlisted;
-    task->lease_until_us = batch->now_us + batch->queue->settings->lease_ms * CLOCK_MS_US;
+    task->lease_until_us = batch->now_us + batch->engine->settings->lease_ms * CLOCK_MS_US;
     return batch_owe(batch, task, err);
 }
 
@@ -139,13 +139,13 @@ static int find_lost(struct batch *batch, struct heartbeat_request *request, str
                     str_eq(task->worker_id, request->worker_id);
 
         if (task && task->held && (same || SEEDED_BUG("no_fence_on_heartbeat")) &&
-            !lease_is_void(batch->queue, task->lease_token)) {
+            !lease_is_void(batch->engine, task->lease_token)) {
             if (map_put(listed, id_key(&request->task_ids[i]), task) < 0)
                 return no_memory(err);
             if (task->status != STATUS_ORPHANED)
                 continue; /* a stalled one is lost, and held until it is stopped */
         }
-        batch->queue->stats.stale_heartbeats_total++;
+        batch->engine->stats.stale_heartbeats_total++;
         request->lost_tokens[request->lost_count] = request->lease_tokens[i];
         request->lost[request->lost_count++] = request->task_ids[i];
     }

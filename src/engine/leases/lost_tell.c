@@ -60,7 +60,7 @@ static void tell_poison(const struct log *log, const struct lost_told *told)
                "shows them"));
 }
 
-void lost_tell(const struct queue *queue, const struct batch *batch)
+void lost_tell(const struct engine *engine, const struct batch *batch)
 {
     const struct lost_told *told = &batch->lost;
     struct buf from = BUF_INIT(FROM_BYTES_MAX);
@@ -72,8 +72,8 @@ void lost_tell(const struct queue *queue, const struct batch *batch)
                    STR_ARG(told->groups[i].worker_id), told->groups[i].reason);
     if (told->others_count)
         buf_format(&from, ", %u of others", told->others_count);
-    LOG(queue->log, LOG_INFO, "tasks.taken_back", KI("tasks", told->tasks_count),
+    LOG(engine->log, LOG_INFO, "tasks.taken_back", KI("tasks", told->tasks_count),
         KS("from", buf_view(&from)), KI("poison", told->poison_count));
-    tell_poison(queue->log, told);
+    tell_poison(engine->log, told);
     buf_deinit(&from);
 }

@@ -19,9 +19,9 @@ static int no_memory(struct err *err)
     return err_set(err, ERR_MEMORY, "out of memory for a recovery; try again");
 }
 
-bool recovery_validates(const struct queue *queue, struct str type)
+bool recovery_validates(const struct engine *engine, struct str type)
 {
-    return queue->config.validates && queue->config.validates(queue->config.ctx, type);
+    return engine->config.validates && engine->config.validates(engine->config.ctx, type);
 }
 
 /* ---- entries ---- */
@@ -29,7 +29,7 @@ bool recovery_validates(const struct queue *queue, struct str type)
 static struct recovery_entry new_entry(struct batch *batch, const struct task *task,
                                        enum recovery_method method)
 {
-    return (struct recovery_entry){.id = uuid7_new(&batch->queue->ids, batch->now_us),
+    return (struct recovery_entry){.id = uuid7_new(&batch->engine->ids, batch->now_us),
                                    .namespace_name = task->spec.namespace_name,
                                    .task_id = task->id,
                                    .method = method,
@@ -48,7 +48,7 @@ static int add_entry(struct batch *batch, const struct recovery_entry *entry, st
     if (entry->status != RECOVERY_PENDING)
         return 0;
     batch->recovery_waits = true;
-    recovery_soon(batch->queue, entry->scheduled_for_us); /* of the first writer */
+    recovery_soon(batch->engine, entry->scheduled_for_us); /* of the first writer */
     return 0;
 }
 
@@ -92,7 +92,7 @@ static int64_t stopped_by_us(const struct batch *batch, const struct task *task)
 {
     int64_t over_us = task->lease_until_us > batch->now_us ? task->lease_until_us : batch->now_us;
 
-    return over_us + batch->queue->settings->lease_ms * CLOCK_MS_US / 2;
+    return over_us + batch->engine->settings->lease_ms * CLOCK_MS_US / 2;
 }
 
 static struct str lost_json(struct batch *batch, const struct task *task, struct str reason)
@@ -117,7 +117,7 @@ int recovery_note_lost(struct batch *batch, struct task *task, const char *reaso
     end_entry(batch, &entry, dead ? RECOVERY_FAILED : RECOVERY_COMPLETED,
               dead ? STR("attempts_exhausted: it was lost too often") : STR_NONE);
     entry.result = lost_json(batch, task, str_of(reason));
-    batch->queue->stats.recovered_total += !dead;
+    batch->engine->stats.recovered_total += !dead;
     return add_entry(batch, &entry, err);
 }
 
@@ -164,7 +164,7 @@ int recovery_hurry(struct batch *batch, struct task *task, struct err *err)
         return 0;
     entry->scheduled_for_us = batch->now_us;
     batch->recovery_waits = true;
-    recovery_soon(batch->queue, batch->now_us);
+    recovery_soon(batch->engine, batch->now_us);
     return save_entry(batch, entry, err);
 }
 
@@ -190,7 +190,7 @@ static int put_back(struct batch *batch, struct task *task, struct recovery_entr
     FAULT_POINT("recovery.put_back");
     if (control_put_back(batch, task, clean, err) < 0)
         return -(int)err->code;
-    batch->queue->stats.recovered_total++;
+    batch->engine->stats.recovered_total++;
     end_entry(batch, entry, RECOVERY_COMPLETED, STR_NONE);
     if (entry->max_attempts == 0)
         entry->result = lost_json(batch, task, task->last_error);
@@ -251,7 +251,7 @@ int recovery_now(struct batch *batch, struct task *task, struct control_request 
         return err_set(err, reason >= RECOVERY_KEY_TAKEN ? ERR_CONFLICT : ERR_TRANSITION,
                        "a task that is %s cannot be recovered: %s (%s)", status_word(task->status),
                        recovery_reason_text(reason), recovery_reason_word(reason));
-    if (reason == RECOVERY_VALID && recovery_validates(batch->queue, task->spec.type))
+    if (reason == RECOVERY_VALID && recovery_validates(batch->engine, task->spec.type))
         return add_entry(batch, &entry, err);
     if (method == RECOVERY_VALIDATE_ONLY) {
         request->verdict = recovery_verdict(task, &found, reason, STR_NONE, request->base.arena);
@@ -290,7 +290,7 @@ static int validate_request(struct batch *batch, struct task *task,
     request->reason = recovery_judge(&found.facts, request->method);
     request->verdict = recovery_verdict(task, &found, request->reason, STR_NONE, arena);
     request->type = arena_str(arena, task->spec.type);
-    request->validates = recovery_validates(batch->queue, task->spec.type);
+    request->validates = recovery_validates(batch->engine, task->spec.type);
     return request->verdict.data && request->type.data ? 0 : no_memory(&request->base.err);
 }
 
@@ -359,7 +359,7 @@ static int take_up(struct batch *batch, struct recovery_entry *entry,
     if (gather_for(batch, task, entry, &found, err) < 0)
         return -(int)err->code;
     reason = recovery_judge(&found.facts, entry->method);
-    if (request && reason == RECOVERY_VALID && recovery_validates(batch->queue, task->spec.type))
+    if (request && reason == RECOVERY_VALID && recovery_validates(batch->engine, task->spec.type))
         give_out(request, entry, task);
     else if (apply_entry(batch, task, entry, &found, reason, STR_NONE, err) < 0)
         return -(int)err->code;
@@ -375,7 +375,7 @@ static int take_up_alone(struct batch *batch, struct recovery_entry *entry,
 
     if (take_up(batch, entry, request, err) < 0)
         return -(int)err->code;
-    if (batch->store->shared && !batch->queue->recovery_fails && !request)
+    if (batch->store->shared && !batch->engine->recovery_fails && !request)
         return 0; /* the next look is careful, if need be */
     if (batch_flush(batch, err) < 0)
         return -(int)err->code;
@@ -406,7 +406,7 @@ static int work_off(struct batch *batch, struct recovery_work_request *request, 
             recovery_fault_note(batch, &entries[i], err);
             return -(int)err->code;
         }
-        recovery_fault_forget(batch->queue, &entries[i].id);
+        recovery_fault_forget(batch->engine, &entries[i].id);
         if (entries[i].status == RECOVERY_PENDING && entries[i].scheduled_for_us < *next_us)
             *next_us = entries[i].scheduled_for_us;
     }
@@ -418,7 +418,7 @@ static int work_off(struct batch *batch, struct recovery_work_request *request, 
 int recovery_run(struct batch *batch, int64_t *next_us, struct err *err)
 {
     *next_us = INT64_MAX;
-    return recovery_validates(batch->queue, STR_NONE) ? 0 : work_off(batch, NULL, next_us, err);
+    return recovery_validates(batch->engine, STR_NONE) ? 0 : work_off(batch, NULL, next_us, err);
 }
 
 /* What a validator said of one entry; nothing when the entry is no longer in its hands. */
@@ -459,7 +459,7 @@ static int settle_result(struct batch *batch, const struct recovery_result *resu
 int recovery_work(struct batch *batch, struct recovery_work_request *request)
 {
     struct err *err = &request->base.err;
-    int64_t look_us = batch->now_us + batch->queue->settings->lease_ms * CLOCK_MS_US / 6;
+    int64_t look_us = batch->now_us + batch->engine->settings->lease_ms * CLOCK_MS_US / 6;
     int rc;
 
     request->works_count = 0;

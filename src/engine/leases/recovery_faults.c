@@ -6,25 +6,25 @@
 
 #include "store/recovery_store.h"
 
-static struct recovery_fault *find(struct queue *queue, const struct uuid *entry_id)
+static struct recovery_fault *find(struct engine *engine, const struct uuid *entry_id)
 {
-    for (uint32_t i = 0; i < queue->recovery_faults_count; i++)
-        if (uuid_eq(&queue->recovery_faults[i].entry_id, entry_id))
-            return &queue->recovery_faults[i];
+    for (uint32_t i = 0; i < engine->recovery_faults_count; i++)
+        if (uuid_eq(&engine->recovery_faults[i].entry_id, entry_id))
+            return &engine->recovery_faults[i];
     return NULL;
 }
 
 /* A new one; in place of the one that comes next where there are too many. */
-static struct recovery_fault *make(struct queue *queue, const struct uuid *entry_id)
+static struct recovery_fault *make(struct engine *engine, const struct uuid *entry_id)
 {
-    struct recovery_fault *fault = &queue->recovery_faults[0];
+    struct recovery_fault *fault = &engine->recovery_faults[0];
 
-    if (queue->recovery_faults_count < RECOVERY_FAULTS_MAX)
-        fault = &queue->recovery_faults[queue->recovery_faults_count++];
+    if (engine->recovery_faults_count < RECOVERY_FAULTS_MAX)
+        fault = &engine->recovery_faults[engine->recovery_faults_count++];
     else
         for (uint32_t i = 1; i < RECOVERY_FAULTS_MAX; i++)
-            if (queue->recovery_faults[i].until_us < fault->until_us)
-                fault = &queue->recovery_faults[i];
+            if (engine->recovery_faults[i].until_us < fault->until_us)
+                fault = &engine->recovery_faults[i];
     *fault = (struct recovery_fault){.entry_id = *entry_id};
     return fault;
 }
@@ -33,29 +33,29 @@ static struct recovery_fault *make(struct queue *queue, const struct uuid *entry
 void recovery_fault_note(struct batch *batch, const struct recovery_entry *entry,
                          const struct err *err)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     struct recovery_fault *fault;
     char id[UUID_TEXT_BYTES];
 
     if (err->code == ERR_UNAVAILABLE || err->code == ERR_STORAGE_FULL ||
         err->code == ERR_MEMORY || batch->store->conflict)
         return;
-    fault = find(queue, &entry->id);
+    fault = find(engine, &entry->id);
     if (!fault)
-        fault = make(queue, &entry->id);
+        fault = make(engine, &entry->id);
     fault->fails++;
     fault->told = false;
     fault->until_us = batch->now_us + recovery_delay_ms(fault->fails) * CLOCK_MS_US;
     snprintf(fault->text, sizeof fault->text, "it failed: %.200s", err->text);
     uuid_format(&entry->id, id);
-    LOG(queue->log, LOG_WARN, "recovery.failed", KC("entry", id), KI("fails", fault->fails),
+    LOG(engine->log, LOG_WARN, "recovery.failed", KC("entry", id), KI("fails", fault->fails),
         KC("reason", err->text));
 }
 
 bool recovery_fault_holds(struct batch *batch, const struct recovery_entry *entry,
                           int64_t *next_us)
 {
-    const struct recovery_fault *fault = find(batch->queue, &entry->id);
+    const struct recovery_fault *fault = find(batch->engine, &entry->id);
 
     if (!fault || fault->until_us <= batch->now_us)
         return false;
@@ -64,12 +64,12 @@ bool recovery_fault_holds(struct batch *batch, const struct recovery_entry *entr
     return true;
 }
 
-void recovery_fault_forget(struct queue *queue, const struct uuid *entry_id)
+void recovery_fault_forget(struct engine *engine, const struct uuid *entry_id)
 {
-    struct recovery_fault *fault = find(queue, entry_id);
+    struct recovery_fault *fault = find(engine, entry_id);
 
     if (fault)
-        *fault = queue->recovery_faults[--queue->recovery_faults_count];
+        *fault = engine->recovery_faults[--engine->recovery_faults_count];
 }
 
 static int tell(struct batch *batch, const struct recovery_fault *fault, struct err *err)
@@ -97,13 +97,13 @@ static int tell(struct batch *batch, const struct recovery_fault *fault, struct 
 /* Once each: an entry that cannot be written either is only left out. */
 int recovery_faults_tell(struct batch *batch, struct err *err)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
 
-    for (uint32_t i = 0; i < queue->recovery_faults_count; i++) {
-        if (queue->recovery_faults[i].told)
+    for (uint32_t i = 0; i < engine->recovery_faults_count; i++) {
+        if (engine->recovery_faults[i].told)
             continue;
-        queue->recovery_faults[i].told = true;
-        if (tell(batch, &queue->recovery_faults[i], err) < 0)
+        engine->recovery_faults[i].told = true;
+        if (tell(batch, &engine->recovery_faults[i], err) < 0)
             return -(int)err->code;
     }
     return 0;

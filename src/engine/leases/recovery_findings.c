@@ -70,7 +70,7 @@ static bool handler_is_gone(const struct batch *batch, const struct task *task)
     uint32_t cursor = 0;
     bool any = false;
 
-    while ((worker = map_next(&batch->queue->workers, &cursor)) != NULL) {
+    while ((worker = map_next(&batch->engine->workers, &cursor)) != NULL) {
         if (worker->row.lease_until_us < batch->now_us || !names_queue(worker, task->spec.queue))
             continue;
         if (settings_types_cover(worker->types, worker->types_count, task->spec.type))

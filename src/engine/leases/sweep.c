@@ -48,7 +48,7 @@ int sweep_orphan(struct batch *batch, struct task *task, const char *reason, boo
     task->error_details = detail;
     task->waits_children = false;
     task->outcome_token = 0;
-    batch->queue->stats.lost_leases_total++;
+    batch->engine->stats.lost_leases_total++;
     FAULT_POINT("sweep.lose");
     if (execution_lost(batch, task, reason, err) < 0 ||
         batch_move(batch, task, STATUS_ORPHANED, MOVE_LOSE, "Worker lost", ACTOR_RECOVERY, detail,
@@ -60,7 +60,7 @@ int sweep_orphan(struct batch *batch, struct task *task, const char *reason, boo
 /* As long as a worker that hears of it needs at most to stop a handler. */
 int sweep_orphan_held(struct batch *batch, struct task *task, struct err *err)
 {
-    const struct settings *settings = batch->queue->settings;
+    const struct settings *settings = batch->engine->settings;
 
     if (sweep_orphan(batch, task, "stalled", true, err) < 0)
         return -(int)err->code;
@@ -96,7 +96,7 @@ static int lose(struct batch *batch, struct task *task, const char *reason, bool
         return recovery_note_lost(batch, task, reason, err);
     if (!task->spec.auto_recovery)
         return 0;
-    if (recovery_validates(batch->queue, task->spec.type))
+    if (recovery_validates(batch->engine, task->spec.type))
         return recovery_wait(batch, task, err);
     pause = task->pause_requested;
     task->pause_requested = false;
@@ -132,9 +132,9 @@ static int time_out(struct batch *batch, struct task *task, struct err *err)
     return report_outcome(batch, task, &report, err);
 }
 
-static bool lease_over(struct queue *queue, const struct task *task, int64_t now_us)
+static bool lease_over(struct engine *engine, const struct task *task, int64_t now_us)
 {
-    struct worker_state *worker = workers_get(queue, task->worker_id);
+    struct worker_state *worker = workers_get(engine, task->worker_id);
 
     if (!worker || task->unlisted)
         return task->lease_until_us < now_us;
@@ -143,21 +143,21 @@ static bool lease_over(struct queue *queue, const struct task *task, int64_t now
     return worker->row.lease_until_us < now_us && task->lease_until_us < now_us;
 }
 
-static bool of_dead_pool(const struct queue *queue, const struct task *task)
+static bool of_dead_pool(const struct engine *engine, const struct task *task)
 {
-    return queue->restarted && queue->dead_node.len && !SEEDED_BUG("dead_pool_not_known") &&
-           str_starts(task->worker_id, queue->dead_node);
+    return engine->restarted && engine->dead_node.len && !SEEDED_BUG("dead_pool_not_known") &&
+           str_starts(task->worker_id, engine->dead_node);
 }
 
-static bool is_lost(struct queue *queue, const struct task *task, int64_t now_us)
+static bool is_lost(struct engine *engine, const struct task *task, int64_t now_us)
 {
-    return of_dead_pool(queue, task) || lease_is_void(queue, task->lease_token) ||
-           lease_over(queue, task, now_us);
+    return of_dead_pool(engine, task) || lease_is_void(engine, task->lease_token) ||
+           lease_over(engine, task, now_us);
 }
 
-static bool is_over_time(const struct queue *queue, const struct task *task, int64_t now_us)
+static bool is_over_time(const struct engine *engine, const struct task *task, int64_t now_us)
 {
-    int64_t limit_us = (task->spec.timeout_ms + queue->settings->grace_ms) * CLOCK_MS_US;
+    int64_t limit_us = (task->spec.timeout_ms + engine->settings->grace_ms) * CLOCK_MS_US;
 
     return task->status == STATUS_RUNNING && task->started_at_us + limit_us < now_us &&
            !SEEDED_BUG("timeout_not_enforced");
@@ -167,7 +167,7 @@ static bool is_over_time(const struct queue *queue, const struct task *task, int
  * first of its tasks is let go. */
 static int holder_ran(struct batch *batch, struct str worker_id, bool *ran, struct err *err)
 {
-    struct lost_worker *lost = map_get(&batch->queue->lost_workers, worker_id);
+    struct lost_worker *lost = map_get(&batch->engine->lost_workers, worker_id);
     struct task **tasks;
     int64_t after = 0;
     uint32_t count;
@@ -196,19 +196,19 @@ static int holder_ran(struct batch *batch, struct str worker_id, bool *ran, stru
         return 0; /* asked again for the next */
     memcpy(lost->id, worker_id.data, worker_id.len);
     lost->ran = *ran;
-    if (map_put(&batch->queue->lost_workers, str_span(lost->id, worker_id.len), lost) < 0)
+    if (map_put(&batch->engine->lost_workers, str_span(lost->id, worker_id.len), lost) < 0)
         free(lost);
     return 0;
 }
 
-void sweep_forget_lost(struct queue *queue)
+void sweep_forget_lost(struct engine *engine)
 {
     struct lost_worker *lost;
     uint32_t cursor = 0;
 
-    while ((lost = map_next(&queue->lost_workers, &cursor)))
+    while ((lost = map_next(&engine->lost_workers, &cursor)))
         free(lost);
-    map_deinit(&queue->lost_workers);
+    map_deinit(&engine->lost_workers);
 }
 
 /* One that waited in a worker beside others that ran is not what took the worker down (C6). */
@@ -224,25 +224,25 @@ static int blame_and_lose(struct batch *batch, struct task *task, const char *re
 
 /* Its lease lives, but its handler gave no sign for as long as it, its type or its queue allows,
  * and somebody was there to hear it. */
-static bool is_stalled(const struct queue *queue, const struct task *task, int64_t now_us)
+static bool is_stalled(const struct engine *engine, const struct task *task, int64_t now_us)
 {
     return recovery_is_stalled(task, 0, now_us) &&
-           now_us - queue->heard_since_us > task->spec.stall_after_ms * CLOCK_MS_US &&
+           now_us - engine->heard_since_us > task->spec.stall_after_ms * CLOCK_MS_US &&
            !SEEDED_BUG("stall_not_noticed");
 }
 
 static int act_on(struct batch *batch, struct task *task, struct err *err)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
 
-    if (!is_lost(queue, task, batch->now_us)) {
-        if (is_over_time(queue, task, batch->now_us))
+    if (!is_lost(engine, task, batch->now_us)) {
+        if (is_over_time(engine, task, batch->now_us))
             return time_out(batch, task, err);
-        return is_stalled(queue, task, batch->now_us) ? lose_stalled(batch, task, err) : 0;
+        return is_stalled(engine, task, batch->now_us) ? lose_stalled(batch, task, err) : 0;
     }
     if (status_held(task->status))
         return blame_and_lose(batch, task,
-                              of_dead_pool(queue, task) ? "service_restart" : "worker_lost", err);
+                              of_dead_pool(engine, task) ? "service_restart" : "worker_lost", err);
     return sweep_stopped(batch, task, err); /* or never came back */
 }
 
@@ -252,9 +252,9 @@ static int sweep_page(struct batch *batch, struct task **tasks, uint32_t count, 
     for (uint32_t i = 0; i < count; i++) {
         struct task *task;
 
-        if (!is_lost(batch->queue, tasks[i], batch->now_us) &&
-            !is_over_time(batch->queue, tasks[i], batch->now_us) &&
-            !is_stalled(batch->queue, tasks[i], batch->now_us))
+        if (!is_lost(batch->engine, tasks[i], batch->now_us) &&
+            !is_over_time(batch->engine, tasks[i], batch->now_us) &&
+            !is_stalled(batch->engine, tasks[i], batch->now_us))
             continue;
         if (batch_task(batch, &tasks[i]->id, &task, err) < 0 ||
             (task && act_on(batch, task, err) < 0))
@@ -268,33 +268,33 @@ static int sweep_page(struct batch *batch, struct task **tasks, uint32_t count, 
 static int sweep_held(struct batch *batch, bool *more, struct err *err)
 {
     struct task **tasks = arena_alloc_array(&batch->arena, SWEEP_PAGE, sizeof *tasks);
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     struct arena page = ARENA_INIT(0);
     uint32_t count = 0;
     int rc;
 
     if (!tasks)
         return err_set(err, ERR_MEMORY, "out of memory for the sweep");
-    rc = batch->store->verbs->held_find(batch->store, STR_NONE, queue->sweep_after, SWEEP_PAGE,
+    rc = batch->store->verbs->held_find(batch->store, STR_NONE, engine->sweep_after, SWEEP_PAGE,
                                         &page, tasks, &count, err);
     if (rc == 0)
         rc = sweep_page(batch, tasks, count, err);
     *more = count == SWEEP_PAGE && !SEEDED_BUG("sweep_sees_one_page");
-    queue->sweep_after = *more ? tasks[count - 1]->key : 0;
+    engine->sweep_after = *more ? tasks[count - 1]->key : 0;
     arena_deinit(&page);
     return rc;
 }
 
 static int drop_silent_workers(struct batch *batch, bool *more, struct err *err)
 {
-    struct queue *queue = batch->queue;
-    int64_t timeout_ms = queue->settings->worker_timeout_ms > 0
-                             ? queue->settings->worker_timeout_ms
-                             : 2 * queue->settings->lease_ms;
+    struct engine *engine = batch->engine;
+    int64_t timeout_ms = engine->settings->worker_timeout_ms > 0
+                             ? engine->settings->worker_timeout_ms
+                             : 2 * engine->settings->lease_ms;
     uint32_t cursor = 0, dropped = 0;
     struct worker_state *worker;
 
-    while ((worker = map_next(&queue->workers, &cursor)) != NULL && dropped < BOUND_CHORE_ROWS) {
+    while ((worker = map_next(&engine->workers, &cursor)) != NULL && dropped < BOUND_CHORE_ROWS) {
         if (worker->row.lease_until_us >= batch->now_us ||
             worker->row.last_heartbeat_us + timeout_ms * CLOCK_MS_US >= batch->now_us)
             continue;
@@ -309,9 +309,9 @@ static int drop_silent_workers(struct batch *batch, bool *more, struct err *err)
 
 static int save_time(struct batch *batch, struct err *err)
 {
-    if (batch->now_us - batch->queue->last_time_saved_us < 60 * CLOCK_SECOND_US)
+    if (batch->now_us - batch->engine->last_time_saved_us < 60 * CLOCK_SECOND_US)
         return 0;
-    batch->queue->last_time_saved_us = batch->now_us;
+    batch->engine->last_time_saved_us = batch->now_us;
     batch->wrote = true;
     return batch->store->verbs->info_put(batch->store, "last_time_us",
                                          batch_text(batch, "%lld", (long long)batch->now_us), err);
@@ -323,9 +323,9 @@ static int renew_waiting(struct batch *batch, struct err *err)
 {
     uint32_t written = 0;
 
-    for (struct request *at = batch->queue->claims_first; at; at = at->next_waiting) {
+    for (struct request *at = batch->engine->claims_first; at; at = at->next_waiting) {
         struct worker_state *worker =
-            workers_get(batch->queue, ((struct claim_request *)at)->worker_id);
+            workers_get(batch->engine, ((struct claim_request *)at)->worker_id);
         int64_t written_us = worker ? worker->lease_written_us : 0;
 
         if (!worker)
@@ -341,7 +341,7 @@ static int renew_waiting(struct batch *batch, struct err *err)
 
 static int sweep_begin(struct batch *batch, struct err *err)
 {
-    sweep_forget_lost(batch->queue);
+    sweep_forget_lost(batch->engine);
     if (batch->store->verbs->check(batch->store, err) < 0 || workers_renew_node(batch, err) < 0)
         return -(int)err->code;
     return renew_waiting(batch, err);
@@ -362,7 +362,7 @@ static int follow_plans(struct batch *batch, bool *more, struct err *err)
 {
     bool more_runs = false, more_windows = false;
 
-    if (!catalog_here(batch->queue) || !is_main(batch->queue))
+    if (!catalog_here(batch->engine) || !is_main(batch->engine))
         return 0;
     if (runs_follow(batch, &more_runs, err) < 0 || windows_follow(batch, &more_windows, err) < 0)
         return -(int)err->code;
@@ -373,17 +373,18 @@ static int follow_plans(struct batch *batch, bool *more, struct err *err)
 /* *next_us is the end of a pass and the beginning of the next, or now while there is more. */
 int sweep_run(struct batch *batch, int64_t *next_us, struct err *err)
 {
-    int64_t pause_us = batch->queue->settings->lease_ms * CLOCK_MS_US / 6;
+    int64_t pause_us = batch->engine->settings->lease_ms * CLOCK_MS_US / 6;
     bool more = false, more_left = false;
 
     if (batch_flush(batch, err) < 0 ||
-        (batch->queue->sweep_after == 0 && sweep_begin(batch, err) < 0))
+        (batch->engine->sweep_after == 0 && sweep_begin(batch, err) < 0))
         return -(int)err->code;
     *next_us = batch->now_us + pause_us;
-    if (batch->store->shared && !batch->queue->leads) {
-        windows_begin(batch->queue);
-        return batch->now_us - batch->queue->followed_us < 6 * pause_us
-                   ? 0 : workers_follow(batch, err); /* who left elsewhere goes here, too */
+    if (batch->store->shared && !batch->engine->leads) {
+        windows_begin(batch->engine);
+        return batch->now_us - batch->engine->followed_us < 6 * pause_us
+                   ? 0
+                   : workers_follow(batch, err); /* who left elsewhere goes here, too */
     }
     if (sweep_lead(batch, err) < 0 || sweep_held(batch, &more, err) < 0)
         return -(int)err->code;

@@ -23,20 +23,20 @@ static void state_free(struct worker_state *worker)
     free(worker);
 }
 
-struct worker_state *workers_get(struct queue *queue, struct str id)
+struct worker_state *workers_get(struct engine *engine, struct str id)
 {
-    return id.data ? map_get(&queue->workers, id) : NULL;
+    return id.data ? map_get(&engine->workers, id) : NULL;
 }
 
-void workers_deinit(struct queue *queue)
+void workers_deinit(struct engine *engine)
 {
     uint32_t cursor = 0;
     struct worker_state *worker;
 
-    while ((worker = map_next(&queue->workers, &cursor)) != NULL)
+    while ((worker = map_next(&engine->workers, &cursor)) != NULL)
         state_free(worker);
-    map_deinit(&queue->workers);
-    queue->workers_bytes = 0;
+    map_deinit(&engine->workers);
+    engine->workers_bytes = 0;
 }
 
 bool workers_serve(const struct worker_state *worker, struct str queue)
@@ -49,7 +49,7 @@ bool workers_take(const struct batch *batch, const struct worker_state *worker, 
 {
     return worker->row.lease_until_us >= batch->now_us && workers_serve(worker, queue) &&
            settings_types_cover(worker->types, worker->types_count, type) &&
-           !declined_has(batch->queue->main->declined, worker->row.id, type, batch->now_us);
+           !declined_has(batch->engine->main->declined, worker->row.id, type, batch->now_us);
 }
 
 /* A JSON array of strings as an array in the worker's arena. */
@@ -108,45 +108,45 @@ static size_t state_bytes(const struct worker_state *worker)
 }
 
 /* Takes it over, also when it fails. */
-static int known_add(struct queue *queue, struct worker_state *worker, struct err *err)
+static int known_add(struct engine *engine, struct worker_state *worker, struct err *err)
 {
-    if (map_put(&queue->workers, worker->row.id, worker) < 0) {
+    if (map_put(&engine->workers, worker->row.id, worker) < 0) {
         state_free(worker);
         return no_memory(err);
     }
-    queue->workers_bytes += state_bytes(worker);
+    engine->workers_bytes += state_bytes(worker);
     return 0;
 }
 
 /* A row of the store becomes a worker that is known here. */
-int workers_adopt(struct queue *queue, const struct worker_row *row, struct worker_state **out,
+int workers_adopt(struct engine *engine, const struct worker_row *row, struct worker_state **out,
                   struct err *err)
 {
     struct worker_state *worker = state_new(row);
 
     if (!worker)
         return no_memory(err);
-    if (known_add(queue, worker, err) < 0)
+    if (known_add(engine, worker, err) < 0)
         return -(int)err->code;
     worker->lease_written_us = worker->row.lease_until_us;
     *out = worker;
     return 0;
 }
 
-int workers_load(struct queue *queue, struct err *err)
+int workers_load(struct engine *engine, struct err *err)
 {
     struct arena arena = ARENA_INIT(0);
     struct worker_row *rows;
     uint32_t count;
-    int rc = queue->store->verbs->workers_load(queue->store, &arena, &rows, &count, err);
+    int rc = engine->store->verbs->workers_load(engine->store, &arena, &rows, &count, err);
 
     if (rc == 0 && arena.failed)
         rc = no_memory(err);
-    workers_deinit(queue);
+    workers_deinit(engine);
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
         struct worker_state *worker;
 
-        rc = workers_adopt(queue, &rows[i], &worker, err);
+        rc = workers_adopt(engine, &rows[i], &worker, err);
     }
     arena_deinit(&arena);
     return rc;
@@ -157,43 +157,43 @@ int workers_find(struct batch *batch, struct str id, struct worker_state **worke
 {
     struct worker_row *row = NULL;
 
-    if (!is_main(batch->queue))
+    if (!is_main(batch->engine))
         return writers_find_worker(batch, id, worker, err);
-    *worker = workers_get(batch->queue, id);
+    *worker = workers_get(batch->engine, id);
     if (*worker || !batch->store->shared || !id.data)
         return 0;
     if (batch->store->verbs->worker_load(batch->store, id, &batch->arena, &row, err) < 0)
         return -(int)err->code;
-    return row ? workers_adopt(batch->queue, row, worker, err) : 0;
+    return row ? workers_adopt(batch->engine, row, worker, err) : 0;
 }
 
-void workers_forget(struct queue *queue, struct worker_state *worker)
+void workers_forget(struct engine *engine, struct worker_state *worker)
 {
-    queue->workers_bytes -= state_bytes(worker);
-    map_remove(&queue->workers, worker->row.id);
+    engine->workers_bytes -= state_bytes(worker);
+    map_remove(&engine->workers, worker->row.id);
     state_free(worker);
 }
 
 /* Those whose rows are gone left, or were given up, at another node. This process keeps its own:
  * they are written again. */
-static void forget_gone(struct queue *queue)
+static void forget_gone(struct engine *engine)
 {
     struct worker_state *worker;
     uint32_t cursor = 0;
 
-    while ((worker = map_next(&queue->workers, &cursor)) != NULL) {
-        if (str_starts(worker->row.id, str_of(queue->node_id)) ||
-            worker->followed == queue->follows)
+    while ((worker = map_next(&engine->workers, &cursor)) != NULL) {
+        if (str_starts(worker->row.id, str_of(engine->node_id)) ||
+            worker->followed == engine->follows)
             continue;
-        workers_forget(queue, worker);
+        workers_forget(engine, worker);
     }
 }
 
 /* Registered anew at another node, with other queues or more slots. */
-static bool is_changed(const struct queue *queue, const struct worker_state *worker,
+static bool is_changed(const struct engine *engine, const struct worker_state *worker,
                        const struct worker_row *row)
 {
-    return !str_starts(worker->row.id, str_of(queue->node_id)) &&
+    return !str_starts(worker->row.id, str_of(engine->node_id)) &&
            (worker->row.pool_size != row->pool_size || !str_eq(worker->row.queues, row->queues) ||
             !str_eq(worker->row.types, row->types) ||
             !str_eq(worker->row.categories, row->categories));
@@ -202,25 +202,25 @@ static bool is_changed(const struct queue *queue, const struct worker_state *wor
 /* Rows of all nodes; what this one knows of a lease may be newer than its row. */
 int workers_follow(struct batch *batch, struct err *err)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     struct arena arena = ARENA_INIT(0);
     struct worker_row *rows;
     uint32_t count;
     int rc = batch->store->verbs->workers_load(batch->store, &arena, &rows, &count, err);
 
-    queue->follows++;
-    queue->followed_us = batch->now_us;
+    engine->follows++;
+    engine->followed_us = batch->now_us;
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
-        struct worker_state *worker = workers_get(queue, rows[i].id);
+        struct worker_state *worker = workers_get(engine, rows[i].id);
 
-        if (worker && is_changed(queue, worker, &rows[i])) {
+        if (worker && is_changed(engine, worker, &rows[i])) {
             if (worker->row.lease_until_us > rows[i].lease_until_us)
                 rows[i].lease_until_us = worker->row.lease_until_us;
-            workers_forget(queue, worker);
+            workers_forget(engine, worker);
             worker = NULL;
         }
         if (!worker) {
-            rc = workers_adopt(queue, &rows[i], &worker, err);
+            rc = workers_adopt(engine, &rows[i], &worker, err);
         } else if (rows[i].lease_until_us > worker->row.lease_until_us) {
             worker->row.lease_until_us = rows[i].lease_until_us;
             worker->row.last_heartbeat_us = rows[i].last_heartbeat_us;
@@ -231,22 +231,22 @@ int workers_follow(struct batch *batch, struct err *err)
             worker->lease_written_us = rows[i].lease_until_us;
         worker->row.is_leader = rows[i].is_leader;
         worker->row.leader_until_us = rows[i].leader_until_us;
-        worker->followed = queue->follows;
+        worker->followed = engine->follows;
     }
     if (rc == 0)
-        forget_gone(queue);
+        forget_gone(engine);
     arena_deinit(&arena);
     return rc;
 }
 
-void workers_grant_grace(struct queue *queue, int64_t now_us)
+void workers_grant_grace(struct engine *engine, int64_t now_us)
 {
-    int64_t until_us = now_us + queue->settings->lease_ms * CLOCK_MS_US;
+    int64_t until_us = now_us + engine->settings->lease_ms * CLOCK_MS_US;
     uint32_t cursor = 0;
     struct worker_state *worker;
 
-    queue->heard_since_us = now_us;
-    while ((worker = map_next(&queue->workers, &cursor)) != NULL)
+    engine->heard_since_us = now_us;
+    while ((worker = map_next(&engine->workers, &cursor)) != NULL)
         if (worker->row.lease_until_us < until_us)
             worker->row.lease_until_us = until_us;
 }
@@ -260,7 +260,7 @@ static int put_row(struct batch *batch, struct worker_state *worker, struct err 
 
 void workers_touch(struct batch *batch, struct worker_state *worker)
 {
-    int64_t lease_us = batch->queue->settings->lease_ms * CLOCK_MS_US;
+    int64_t lease_us = batch->engine->settings->lease_ms * CLOCK_MS_US;
 
     worker->row.last_heartbeat_us = batch->now_us;
     if (batch->now_us + lease_us > worker->row.lease_until_us)
@@ -270,14 +270,14 @@ void workers_touch(struct batch *batch, struct worker_state *worker)
 /* The store is told when half of what it knows has passed: a row per worker and half lease. */
 int workers_renew(struct batch *batch, struct worker_state *worker, struct err *err)
 {
-    int64_t lease_us = batch->queue->settings->lease_ms * CLOCK_MS_US;
+    int64_t lease_us = batch->engine->settings->lease_ms * CLOCK_MS_US;
 
     workers_touch(batch, worker);
-    if (!is_main(batch->queue) && !batch->queue->beats) /* the first writer was told */
+    if (!is_main(batch->engine) && !batch->engine->beats) /* the first writer was told */
         return 0;
     if (worker->lease_written_us - batch->now_us > lease_us / 2)
         return 0;
-    if (is_main(batch->queue))
+    if (is_main(batch->engine))
         return put_row(batch, worker, err);
     batch->wrote = true;
     worker->lease_written_us = worker->row.lease_until_us;
@@ -301,50 +301,50 @@ static struct str names_json(const struct str *names, uint32_t count, struct are
     return copy;
 }
 
-static bool is_node(const struct queue *queue, struct str id)
+static bool is_node(const struct engine *engine, struct str id)
 {
-    return str_is(id, queue->node_id);
+    return str_is(id, engine->node_id);
 }
 
-static void lead(struct queue *queue, struct worker_row *row, int64_t now_us)
+static void lead(struct engine *engine, struct worker_row *row, int64_t now_us)
 {
-    row->is_leader = !queue->store->shared || queue->leads;
+    row->is_leader = !engine->store->shared || engine->leads;
     row->leader_until_us =
-        row->is_leader ? now_us + queue->settings->leader_lease_ms * CLOCK_MS_US : 0;
+        row->is_leader ? now_us + engine->settings->leader_lease_ms * CLOCK_MS_US : 0;
 }
 
 /* The first pool of the process is the node itself; further ones carry the node's id in front, so
  * that all of them are known to be dead after a crash. */
-static struct str pool_id(struct queue *queue, const struct worker_row *row, struct arena *arena)
+static struct str pool_id(struct engine *engine, const struct worker_row *row, struct arena *arena)
 {
-    struct str node = str_of(queue->node_id);
-    struct worker_state *taken = workers_get(queue, node);
+    struct str node = str_of(engine->node_id);
+    struct worker_state *taken = workers_get(engine, node);
 
     if (row->id.data && str_starts(row->id, node))
         return row->id; /* registers again */
     if (!taken || taken->row.pool_size == 0)
         return node;
-    return arena_format(arena, "%s-%u", queue->node_id, ++queue->pools);
+    return arena_format(arena, "%s-%u", engine->node_id, ++engine->pools);
 }
 
 int workers_register(struct batch *batch, struct register_request *request)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     struct err *err = &request->base.err;
     struct arena *arena = request->base.arena;
     struct worker_row row = request->worker;
     struct worker_state *known, *worker;
 
-    if (map_count(&queue->workers) >= BOUND_WORKERS && !request->in_process &&
-        !workers_get(queue, row.id))
+    if (map_count(&engine->workers) >= BOUND_WORKERS && !request->in_process &&
+        !workers_get(engine, row.id))
         return err_set(err, ERR_RATE, "there are %d workers already; try again later",
                        BOUND_WORKERS); /* a refusal: the rest of the batch is not at fault */
     if (request->in_process)
-        row.id = pool_id(queue, &row, arena);
+        row.id = pool_id(engine, &row, arena);
     if (!row.id.data)
         row.id = worker_id_new(row.hostname, request->pid, arena);
-    if (is_node(queue, row.id))
-        lead(queue, &row, batch->now_us);
+    if (is_node(engine, row.id))
+        lead(engine, &row, batch->now_us);
     row.queues = names_json(request->queues, request->queues_count, arena);
     row.types = request->types_count ? names_json(request->types, request->types_count, arena)
                                      : STR_NONE;
@@ -352,31 +352,30 @@ int workers_register(struct batch *batch, struct register_request *request)
                          ? names_json(request->categories, request->categories_count, arena)
                          : STR_NONE;
     row.last_heartbeat_us = batch->now_us;
-    row.lease_until_us = batch->now_us + queue->settings->lease_ms * CLOCK_MS_US;
-    known = workers_get(queue, row.id);
+    row.lease_until_us = batch->now_us + engine->settings->lease_ms * CLOCK_MS_US;
+    known = workers_get(engine, row.id);
     row.started_at_us = known ? known->row.started_at_us : batch->now_us;
     worker = row.id.data && row.queues.data ? state_new(&row) : NULL;
     if (!worker)
         return no_memory(err);
     worker->in_process = request->in_process;
-    declined_forget(queue->declined, row.id);
-    if (!request->in_process &&
-        queue->workers_bytes + state_bytes(worker) > BOUND_WORKERS_BYTES) {
+    declined_forget(engine->declined, row.id);
+    if (!request->in_process && engine->workers_bytes + state_bytes(worker) > BOUND_WORKERS_BYTES) {
         state_free(worker);
         return err_set(err, ERR_RATE, "the workers and the names they gave fill their memory; try "
                                       "again later, or name fewer queues and types");
     }
     if (known)
-        workers_forget(queue, known);
-    if (known_add(queue, worker, err) < 0)
+        workers_forget(engine, known);
+    if (known_add(engine, worker, err) < 0)
         return -(int)err->code;
-    if (queue->awaits_worker) {
-        queue->awaits_worker = false;
-        queue->next_sweep_us = batch->now_us;
+    if (engine->awaits_worker) {
+        engine->awaits_worker = false;
+        engine->next_sweep_us = batch->now_us;
     }
     request->id = arena_str(arena, worker->row.id);
-    request->lease_ms = queue->settings->lease_ms;
-    request->heartbeat_ms = queue->settings->lease_ms / 3;
+    request->lease_ms = engine->settings->lease_ms;
+    request->heartbeat_ms = engine->settings->lease_ms / 3;
     return put_row(batch, worker, err);
 }
 
@@ -400,17 +399,17 @@ static int put_node(struct batch *batch, struct err *err)
     return rc;
 }
 
-void workers_name_node(struct queue *queue)
+void workers_name_node(struct engine *engine)
 {
     struct arena arena = ARENA_INIT(0);
     char hostname[64] = "";
 
-    if (queue->config.node_id) {
-        snprintf(queue->node_id, sizeof queue->node_id, "%s", queue->config.node_id);
+    if (engine->config.node_id) {
+        snprintf(engine->node_id, sizeof engine->node_id, "%s", engine->config.node_id);
         return;
     }
     gethostname(hostname, sizeof hostname - 1);
-    snprintf(queue->node_id, sizeof queue->node_id, STR_FMT,
+    snprintf(engine->node_id, sizeof engine->node_id, STR_FMT,
              STR_ARG(worker_id_new(str_of(hostname), getpid(), &arena)));
     arena_deinit(&arena);
 }
@@ -418,48 +417,48 @@ void workers_name_node(struct queue *queue)
 /* Whoever owns the file leads at once. What the run before left of itself goes. */
 int workers_enter_node(struct batch *batch, struct err *err)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     struct worker_state *worker;
     uint32_t cursor = 0;
     int rc = 0;
 
-    while (rc == 0 && queue->dead_node.len &&
-           (worker = map_next(&queue->workers, &cursor)) != NULL)
-        if (str_starts(worker->row.id, queue->dead_node))
+    while (rc == 0 && engine->dead_node.len &&
+           (worker = map_next(&engine->workers, &cursor)) != NULL)
+        if (str_starts(worker->row.id, engine->dead_node))
             rc = workers_drop(batch, worker, err);
-    if (!queue->node_id[0])
-        workers_name_node(queue);
+    if (!engine->node_id[0])
+        workers_name_node(engine);
     if (rc < 0 || put_node(batch, err) < 0)
         return -(int)err->code;
     if (batch->store->shared) /* what it leaves behind is found by its lease */
         return 0;
-    return batch->store->verbs->info_put(batch->store, "node_worker", str_of(queue->node_id), err);
+    return batch->store->verbs->info_put(batch->store, "node_worker", str_of(engine->node_id), err);
 }
 
 int workers_renew_node(struct batch *batch, struct err *err)
 {
-    struct worker_state *node = workers_get(batch->queue, str_of(batch->queue->node_id));
+    struct worker_state *node = workers_get(batch->engine, str_of(batch->engine->node_id));
     bool led;
 
     if (!node)
         return put_node(batch, err);
     led = node->led;
-    lead(batch->queue, &node->row, batch->now_us);
+    lead(batch->engine, &node->row, batch->now_us);
     node->led = node->row.is_leader;
     workers_touch(batch, node);
     return led == node->led ? workers_renew(batch, node, err) : put_row(batch, node, err);
 }
 
-int workers_leave_node(struct queue *queue, struct err *err)
+int workers_leave_node(struct engine *engine, struct err *err)
 {
-    const struct store_verbs *verbs = queue->store->verbs;
+    const struct store_verbs *verbs = engine->store->verbs;
 
-    if (verbs->begin(queue->store, err) < 0)
+    if (verbs->begin(engine->store, err) < 0)
         return -(int)err->code;
-    if (verbs->worker_delete(queue->store, str_of(queue->node_id), err) == 0 &&
-        verbs->commit(queue->store, err) == 0)
+    if (verbs->worker_delete(engine->store, str_of(engine->node_id), err) == 0 &&
+        verbs->commit(engine->store, err) == 0)
         return 0;
-    verbs->rollback(queue->store);
+    verbs->rollback(engine->store);
     return -(int)err->code;
 }
 
@@ -492,7 +491,7 @@ int workers_leave(struct batch *batch, struct leave_request *request)
                 return -(int)err->code;
         }
     } while (count > 0);
-    if (is_node(batch->queue, worker->row.id)) /* its pool stops, the node goes on */
+    if (is_node(batch->engine, worker->row.id)) /* its pool stops, the node goes on */
         return put_node(batch, err);
     return workers_drop(batch, worker, err);
 }
@@ -502,7 +501,7 @@ int workers_drop(struct batch *batch, struct worker_state *worker, struct err *e
     int rc = batch->store->verbs->worker_delete(batch->store, worker->row.id, err);
 
     batch->wrote = batch->workers_gone = true;
-    workers_forget(batch->queue, worker);
+    workers_forget(batch->engine, worker);
     return rc;
 }
 
@@ -535,7 +534,7 @@ static int view_worker(struct batch *batch, const struct worker_state *worker, s
 
 int workers_list(struct batch *batch, struct workers_request *request)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     struct err *err = &request->base.err;
     struct task **tasks = arena_alloc_array(&batch->arena, BOUND_CLAIM_MAX, sizeof *tasks);
     uint32_t cursor = 0;
@@ -544,15 +543,15 @@ int workers_list(struct batch *batch, struct workers_request *request)
     request->count = 0;
     if (batch->store->shared && (batch_flush(batch, err) < 0 || workers_follow(batch, err) < 0))
         return -(int)err->code;
-    if (request->id.data && !workers_get(queue, request->id))
+    if (request->id.data && !workers_get(engine, request->id))
         return err_set(err, ERR_NOT_FOUND, "there is no such worker");
-    request->workers = arena_alloc_array(request->base.arena, map_count(&queue->workers),
+    request->workers = arena_alloc_array(request->base.arena, map_count(&engine->workers),
                                          sizeof *request->workers);
     if (!request->workers || !tasks)
         return no_memory(err);
     if (batch_flush(batch, err) < 0)
         return -(int)err->code;
-    while ((worker = map_next(&queue->workers, &cursor)) != NULL) {
+    while ((worker = map_next(&engine->workers, &cursor)) != NULL) {
         if (request->id.data && !str_eq(worker->row.id, request->id))
             continue;
         if (view_worker(batch, worker, tasks, request->base.arena,

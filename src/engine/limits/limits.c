@@ -28,46 +28,46 @@ static void limits_free(struct map *map, struct heap *wakes)
     map_deinit(map);
 }
 
-void limits_drop(struct queue *queue, struct queue_state *state)
+void limits_drop(struct engine *engine, struct queue_state *state)
 {
-    map_remove(&queue->queues, state->row.rule.name);
-    limits_free(&state->types, &queue->wakes);
-    limits_free(&state->keys, &queue->wakes);
-    state->next_dropped = queue->dropped;
-    queue->dropped = state;
+    map_remove(&engine->queues, state->row.rule.name);
+    limits_free(&state->types, &engine->wakes);
+    limits_free(&state->keys, &engine->wakes);
+    state->next_dropped = engine->dropped;
+    engine->dropped = state;
 }
 
-void limits_bury(struct queue *queue)
+void limits_bury(struct engine *engine)
 {
     struct queue_state *state;
 
-    while ((state = queue->dropped) != NULL) {
-        queue->dropped = state->next_dropped;
+    while ((state = engine->dropped) != NULL) {
+        engine->dropped = state->next_dropped;
         arena_deinit(&state->arena);
         free(state);
     }
 }
 
-void limits_deinit(struct queue *queue)
+void limits_deinit(struct engine *engine)
 {
     uint32_t cursor = 0;
     struct queue_state *state;
 
-    while ((state = map_next(&queue->queues, &cursor)) != NULL) {
-        limits_free(&state->types, &queue->wakes);
-        limits_free(&state->keys, &queue->wakes);
+    while ((state = map_next(&engine->queues, &cursor)) != NULL) {
+        limits_free(&state->types, &engine->wakes);
+        limits_free(&state->keys, &engine->wakes);
         arena_deinit(&state->arena);
         free(state);
     }
-    map_deinit(&queue->queues);
-    heap_deinit(&queue->wakes);
-    queue->wakes = HEAP_INIT;
-    limits_bury(queue);
+    map_deinit(&engine->queues);
+    heap_deinit(&engine->wakes);
+    engine->wakes = HEAP_INIT;
+    limits_bury(engine);
 }
 
-struct queue_state *limits_queue(struct queue *queue, struct str name)
+struct queue_state *limits_queue(struct engine *engine, struct str name)
 {
-    return map_get(&queue->queues, name);
+    return map_get(&engine->queues, name);
 }
 
 static struct limit *limit_of(struct map *map, struct queue_state *state, struct str name)
@@ -123,7 +123,7 @@ static bool limits_keys(const struct queue_state *state)
     return state->row.rule.key_concurrency > 0 || state->row.rule.key_rate.count > 0;
 }
 
-static struct queue_state *state_new(struct queue *queue, const struct queue_row *row,
+static struct queue_state *state_new(struct engine *engine, const struct queue_row *row,
                                      struct err *err)
 {
     struct queue_state *state = calloc(1, sizeof *state);
@@ -138,7 +138,7 @@ static struct queue_state *state_new(struct queue *queue, const struct queue_row
         free(state);
         return NULL;
     }
-    if (map_put(&queue->queues, state->row.rule.name, state) < 0) {
+    if (map_put(&engine->queues, state->row.rule.name, state) < 0) {
         arena_deinit(&state->arena);
         free(state);
         no_memory(err);
@@ -156,9 +156,9 @@ const struct type_limit *limits_type_rule(const struct queue_state *state, struc
     return NULL;
 }
 
-static int count_held(struct queue *queue, const struct task *task, int64_t by)
+static int count_held(struct engine *engine, const struct task *task, int64_t by)
 {
-    struct queue_state *state = limits_queue(queue, task->spec.queue);
+    struct queue_state *state = limits_queue(engine, task->spec.queue);
     struct limit *limit;
 
     if (!state)
@@ -189,7 +189,7 @@ static void nothing_runs(struct map *limits)
 }
 
 /* Counts anew what runs, from the store: at the start, after a failed batch, for new rules. */
-int limits_count_all(struct queue *queue, struct err *err)
+int limits_count_all(struct engine *engine, struct err *err)
 {
     struct arena arena = ARENA_INIT(0);
     struct task *tasks[HELD_PAGE];
@@ -199,19 +199,19 @@ int limits_count_all(struct queue *queue, struct err *err)
     struct queue_state *state;
     int rc;
 
-    while ((state = map_next(&queue->queues, &cursor)) != NULL) {
+    while ((state = map_next(&engine->queues, &cursor)) != NULL) {
         state->whole.running = 0;
         nothing_runs(&state->types); /* buckets and wake-ups stay as they are */
         nothing_runs(&state->keys);
         if (!limits_keys(state))
-            limits_free(&state->keys, &queue->wakes);
+            limits_free(&state->keys, &engine->wakes);
     }
     do {
-        rc = queue->store->verbs->held_find(queue->store, STR_NONE, after, HELD_PAGE, &arena,
-                                            tasks, &count, err);
+        rc = engine->store->verbs->held_find(engine->store, STR_NONE, after, HELD_PAGE, &arena,
+                                             tasks, &count, err);
         for (uint32_t i = 0; rc == 0 && i < count; i++) {
             after = tasks[i]->key;
-            if (count_held(queue, tasks[i], 1) < 0)
+            if (count_held(engine, tasks[i], 1) < 0)
                 rc = no_memory(err);
         }
         arena_reset(&arena);
@@ -221,12 +221,12 @@ int limits_count_all(struct queue *queue, struct err *err)
 }
 
 /* What only the configuration knows of a queue. */
-static void add_configured(const struct queue *queue, struct queue_rule *rule)
+static void add_configured(const struct engine *engine, struct queue_rule *rule)
 {
     rule->dead_letter_queue = rule->store = STR_NONE;
     rule->stall_after_ms = 0;
-    for (uint32_t i = 0; i < queue->settings->queues_count; i++) {
-        const struct queue_rule *configured = &queue->settings->queues[i];
+    for (uint32_t i = 0; i < engine->settings->queues_count; i++) {
+        const struct queue_rule *configured = &engine->settings->queues[i];
 
         if (!str_eq(configured->name, rule->name))
             continue;
@@ -236,64 +236,64 @@ static void add_configured(const struct queue *queue, struct queue_rule *rule)
     }
 }
 
-void limits_configured(struct queue *queue)
+void limits_configured(struct engine *engine)
 {
     uint32_t cursor = 0;
     struct queue_state *state;
 
-    while ((state = map_next(&queue->queues, &cursor)) != NULL)
-        add_configured(queue, &state->row.rule); /* texts live as long as the queue */
+    while ((state = map_next(&engine->queues, &cursor)) != NULL)
+        add_configured(engine, &state->row.rule); /* texts live as long as the queue */
 }
 
-int limits_load(struct queue *queue, struct err *err)
+int limits_load(struct engine *engine, struct err *err)
 {
     struct arena arena = ARENA_INIT(0);
     struct queue_row *rows;
     uint32_t count;
-    int rc = queue->store->verbs->queues_load(queue->store, &arena, &rows, &count, err);
+    int rc = engine->store->verbs->queues_load(engine->store, &arena, &rows, &count, err);
 
     if (rc == 0 && arena.failed)
         rc = no_memory(err);
-    limits_deinit(queue);
+    limits_deinit(engine);
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
-        add_configured(queue, &rows[i].rule);
-        if (!state_new(queue, &rows[i], err))
+        add_configured(engine, &rows[i].rule);
+        if (!state_new(engine, &rows[i], err))
             rc = -(int)err->code;
     }
     arena_deinit(&arena);
-    return rc < 0 || queue->store->shared ? rc : limits_count_all(queue, err);
+    return rc < 0 || engine->store->shared ? rc : limits_count_all(engine, err);
 }
 
-int limits_replace_row(struct queue *queue, struct queue_state *state,
+int limits_replace_row(struct engine *engine, struct queue_state *state,
                        const struct queue_row *row, struct err *err)
 {
-    map_remove(&queue->queues, state->row.rule.name); /* the name's bytes move */
-    if (copy_row(state, row, err) < 0 || map_put(&queue->queues, state->row.rule.name, state) < 0)
+    map_remove(&engine->queues, state->row.rule.name); /* the name's bytes move */
+    if (copy_row(state, row, err) < 0 || map_put(&engine->queues, state->row.rule.name, state) < 0)
         return no_memory(err);
     return 0;
 }
 
 static int follow_row(struct batch *batch, struct queue_row *row, struct err *err)
 {
-    struct queue *queue = batch->queue;
-    struct queue_state *state = limits_queue(queue, row->rule.name);
+    struct engine *engine = batch->engine;
+    struct queue_state *state = limits_queue(engine, row->rule.name);
 
-    add_configured(queue, &row->rule);
+    add_configured(engine, &row->rule);
     if (state)
-        state->followed = queue->queues_followed;
+        state->followed = engine->queues_followed;
     if (!state) {
-        state = state_new(queue, row, err);
+        state = state_new(engine, row, err);
         if (state)
-            state->followed = queue->queues_followed;
+            state->followed = engine->queues_followed;
         batch_heat_here(batch, state); /* it came with a task, and somebody may wait for it */
         return state ? 0 : -(int)err->code;
     }
     if (state->row.updated_at_us == row->updated_at_us)
         return 0;
-    if (limits_replace_row(queue, state, row, err) < 0)
+    if (limits_replace_row(engine, state, row, err) < 0)
         return -(int)err->code;
-    if (queue->leads) /* whoever changed it does the same, but may be gone */
-        state->unpark_all = queue->unpark_some = true;
+    if (engine->leads) /* whoever changed it does the same, but may be gone */
+        state->unpark_all = engine->unpark_some = true;
     batch_heat_here(batch, state);
     return 0;
 }
@@ -304,7 +304,7 @@ int limits_follow(struct batch *batch, struct err *err)
     uint32_t count;
     int rc = batch->store->verbs->queues_load(batch->store, &batch->arena, &rows, &count, err);
 
-    batch->queue->queues_followed++;
+    batch->engine->queues_followed++;
     for (uint32_t i = 0; rc == 0 && i < count; i++)
         rc = follow_row(batch, &rows[i], err);
     return rc < 0 ? rc : queues_follow_gone(batch, err);
@@ -320,7 +320,7 @@ int limits_follow_one(struct batch *batch, struct str name, struct queue_state *
     for (uint32_t i = 0; rc == 0 && i < count; i++)
         if (str_eq(rows[i].rule.name, name))
             rc = follow_row(batch, &rows[i], err);
-    *state = limits_queue(batch->queue, name);
+    *state = limits_queue(batch->engine, name);
     if (rc == 0 && !*state)
         rc = err_set(err, ERR_UNAVAILABLE, "a queue was not made; try again");
     return rc;
@@ -328,41 +328,42 @@ int limits_follow_one(struct batch *batch, struct str name, struct queue_state *
 
 int limits_queue_room(const struct batch *batch, uint32_t more, struct err *err)
 {
-    if (map_count(&batch->queue->queues) + more <= BOUND_QUEUES)
+    if (map_count(&batch->engine->queues) + more <= BOUND_QUEUES)
         return 0;
-    return err_set_field(err, ERR_INVALID, "queue", "there are %u queues, and %d may be; use one "
+    return err_set_field(err, ERR_INVALID, "queue",
+                         "there are %u queues, and %d may be; use one "
                          "of them, with limit_key for finer parts",
-                         map_count(&batch->queue->queues), BOUND_QUEUES);
+                         map_count(&batch->engine->queues), BOUND_QUEUES);
 }
 
 int limits_queue_make(struct batch *batch, struct str name, struct queue_state **state,
                       struct err *err)
 {
-    struct queue_row row = {.namespace_name = batch->queue->config.namespace_name,
+    struct queue_row row = {.namespace_name = batch->engine->config.namespace_name,
                             .rule = {.name = name},
                             .created_at_us = batch->now_us,
                             .updated_at_us = batch->now_us};
 
-    *state = limits_queue(batch->queue, name);
+    *state = limits_queue(batch->engine, name);
     if (*state)
         return 0;
     if (limits_queue_room(batch, 1, err) < 0)
         return -(int)err->code;
     batch->wrote = true;
-    add_configured(batch->queue, &row.rule);
+    add_configured(batch->engine, &row.rule);
     if (batch->store->shared)
         return batch->store->verbs->queue_make(batch->store, &row, err) < 0
                    ? -(int)err->code : limits_follow_one(batch, name, state, err);
     if (batch->store->verbs->queue_put(batch->store, &row, err) < 0)
         return -(int)err->code;
-    *state = state_new(batch->queue, &row, err);
+    *state = state_new(batch->engine, &row, err);
     return *state ? 0 : -(int)err->code;
 }
 
-static void retry_at(struct queue *queue, int64_t when_us)
+static void retry_at(struct engine *engine, int64_t when_us)
 {
-    if (when_us < queue->next_retry_us)
-        queue->next_retry_us = when_us;
+    if (when_us < engine->next_retry_us)
+        engine->next_retry_us = when_us;
 }
 
 struct limit *limits_type(struct queue_state *state, struct str type)
@@ -385,22 +386,22 @@ bool limits_open(struct batch *batch, struct queue_state *state)
     when_us = bucket_next_us(&state->whole.bucket, &rule->rate, batch->now_us);
     if (when_us <= batch->now_us)
         return true;
-    retry_at(batch->queue, when_us);
+    retry_at(batch->engine, when_us);
     return false;
 }
 
 /* Wakes the key's parked tasks then, or earlier if that was planned. */
-static int wake_at(struct queue *queue, struct limit *limit, int64_t when_us)
+static int wake_at(struct engine *engine, struct limit *limit, int64_t when_us)
 {
     if (heap_contains(&limit->wake)) {
         if (when_us < limit->wake.key)
-            heap_update(&queue->wakes, &limit->wake, when_us);
+            heap_update(&engine->wakes, &limit->wake, when_us);
     } else {
         limit->wake.key = when_us;
-        if (heap_push(&queue->wakes, &limit->wake) < 0)
+        if (heap_push(&engine->wakes, &limit->wake) < 0)
             return -(int)ERR_MEMORY;
     }
-    retry_at(queue, limit->wake.key);
+    retry_at(engine, limit->wake.key);
     return 0;
 }
 
@@ -417,7 +418,7 @@ static enum admit admit_key(struct batch *batch, struct queue_state *state, stru
     if (!bucket_take(&limit->bucket, &rule->key_rate, batch->now_us)) {
         int64_t when_us = bucket_next_us(&limit->bucket, &rule->key_rate, batch->now_us);
 
-        return wake_at(batch->queue, limit, when_us) < 0 ? ADMIT_STOP_QUEUE : ADMIT_PARK;
+        return wake_at(batch->engine, limit, when_us) < 0 ? ADMIT_STOP_QUEUE : ADMIT_PARK;
     }
     limit->running++;
     return ADMIT_TAKE;
@@ -427,7 +428,7 @@ enum admit limits_admit(void *ctx, struct str queue, struct str type, struct str
                         const struct uuid *category_id)
 {
     struct batch *batch = ctx;
-    struct queue_state *state = limits_queue(batch->queue, queue);
+    struct queue_state *state = limits_queue(batch->engine, queue);
     const struct type_limit *typed = state ? limits_type_rule(state, type) : NULL;
     struct limit *limit = typed ? limit_of(&state->types, state, type) : NULL;
     int64_t now_us = batch->now_us;
@@ -440,13 +441,13 @@ enum admit limits_admit(void *ctx, struct str queue, struct str type, struct str
     if (typed && typed->concurrency > 0 && limit->running >= typed->concurrency)
         return ADMIT_SKIP_TYPE;
     if (!bucket_take(&state->whole.bucket, &state->row.rule.rate, now_us)) {
-        retry_at(batch->queue, bucket_next_us(&state->whole.bucket, &state->row.rule.rate,
-                                              now_us));
+        retry_at(batch->engine,
+                 bucket_next_us(&state->whole.bucket, &state->row.rule.rate, now_us));
         return ADMIT_STOP_QUEUE;
     }
     if (typed && !bucket_take(&limit->bucket, &typed->rate, now_us)) {
         bucket_give_back(&state->whole.bucket, &state->row.rule.rate);
-        retry_at(batch->queue, bucket_next_us(&limit->bucket, &typed->rate, now_us));
+        retry_at(batch->engine, bucket_next_us(&limit->bucket, &typed->rate, now_us));
         return ADMIT_SKIP_TYPE;
     }
     if (limits_keys(state) && limit_key.data) {
@@ -467,7 +468,7 @@ enum admit limits_admit(void *ctx, struct str queue, struct str type, struct str
 
 void limits_take_back(struct batch *batch, const struct task *task)
 {
-    struct queue_state *state = limits_queue(batch->queue, task->spec.queue);
+    struct queue_state *state = limits_queue(batch->engine, task->spec.queue);
     const struct type_limit *typed = state ? limits_type_rule(state, task->spec.type) : NULL;
     struct limit *limit;
 
@@ -491,12 +492,12 @@ void limits_take_back(struct batch *batch, const struct task *task)
 /* Slots taken were counted when they were admitted. */
 void limits_note(struct batch *batch, const struct task *task, int64_t by)
 {
-    struct queue_state *state = limits_queue(batch->queue, task->spec.queue);
+    struct queue_state *state = limits_queue(batch->engine, task->spec.queue);
 
     if (by > 0 || !state || SEEDED_BUG("slot_not_given_back"))
         return;
     if (!batch->store->shared) /* else the database counts */
-        count_held(batch->queue, task, by);
+        count_held(batch->engine, task, by);
     if (!limits_keys(state) || !task->spec.limit_key.data ||
         !batch_grow(batch, &batch->freed, &batch->freed_cap, batch->freed_count,
                     sizeof *batch->freed))
@@ -512,10 +513,10 @@ static int forget_key(struct batch *batch, struct queue_state *state, struct lim
     int64_t full_us = bucket_full_us(&limit->bucket, &state->row.rule.key_rate);
 
     if (full_us > batch->now_us)
-        return wake_at(batch->queue, limit, full_us) < 0 ? no_memory(err) : 0;
+        return wake_at(batch->engine, limit, full_us) < 0 ? no_memory(err) : 0;
     if (batch->store->shared && limit->seen_in == batch->number)
         return 0; /* its bucket is still to be written; the next look forgets it */
-    heap_remove(&batch->queue->wakes, &limit->wake);
+    heap_remove(&batch->engine->wakes, &limit->wake);
     map_remove(&state->keys, limit->name);
     free(limit);
     return 0;
@@ -596,7 +597,7 @@ static int unpark_queue(struct batch *batch, struct queue_state *state, struct e
 
 int limits_unpark(struct batch *batch, struct err *err)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     struct heap_node *node;
     uint32_t cursor = 0;
     struct queue_state *state;
@@ -605,42 +606,42 @@ int limits_unpark(struct batch *batch, struct err *err)
         if (unpark_key(batch, batch->freed[i].state, batch->freed[i].key, err) < 0)
             return -(int)err->code;
     batch->freed_count = 0;
-    while ((node = heap_peek(&queue->wakes)) != NULL && node->key <= batch->now_us) {
+    while ((node = heap_peek(&engine->wakes)) != NULL && node->key <= batch->now_us) {
         struct limit *limit = HEAP_ENTRY(node, struct limit, wake);
 
-        heap_remove(&queue->wakes, node);
+        heap_remove(&engine->wakes, node);
         if (unpark_key(batch, limit->state, arena_str(&batch->arena, limit->name), err) < 0)
             return -(int)err->code;
     }
     if (node)
-        retry_at(queue, node->key);
-    if (!queue->unpark_some || !is_main(queue)) /* one writer of the node is enough */
+        retry_at(engine, node->key);
+    if (!engine->unpark_some || !is_main(engine)) /* one writer of the node is enough */
         return 0;
-    queue->unpark_some = false;
-    while ((state = map_next(&queue->queues, &cursor)) != NULL) {
+    engine->unpark_some = false;
+    while ((state = map_next(&engine->queues, &cursor)) != NULL) {
         if (!state->unpark_all)
             continue;
         if (batch_flush(batch, err) < 0 || unpark_queue(batch, state, err) < 0)
             return -(int)err->code;
-        queue->unpark_some |= state->unpark_all;
+        engine->unpark_some |= state->unpark_all;
         if (state->unpark_all)
-            retry_at(queue, batch->now_us + CLOCK_MS_US);
+            retry_at(engine, batch->now_us + CLOCK_MS_US);
     }
     return 0;
 }
 
-int64_t limits_order_key(struct queue *queue, const struct task *task, int64_t eligible_us)
+int64_t limits_order_key(struct engine *engine, const struct task *task, int64_t eligible_us)
 {
-    struct queue_state *state = limits_queue(queue, task->spec.queue);
+    struct queue_state *state = limits_queue(engine, task->spec.queue);
 
     return order_key(task->priority, eligible_us,
                      state ? state->row.rule.priority_order : ORDER_HIGH_FIRST,
                      state ? state->row.rule.ageing_ms : 0);
 }
 
-int64_t limits_eligible_us(struct queue *queue, const struct task *task)
+int64_t limits_eligible_us(struct engine *engine, const struct task *task)
 {
-    struct queue_state *state = limits_queue(queue, task->spec.queue);
+    struct queue_state *state = limits_queue(engine, task->spec.queue);
 
     return order_eligible_us(task->order_key, task->priority,
                              state ? state->row.rule.priority_order : ORDER_HIGH_FIRST,

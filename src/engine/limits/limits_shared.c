@@ -42,7 +42,7 @@ static int load_bucket(struct batch *batch, struct limit *limit, const struct ra
     limit->rated = rate->count > 0;
     if (!limit->rated)
         return 0;
-    if (batch->store->verbs->bucket_load(batch->store, batch->queue->config.namespace_name,
+    if (batch->store->verbs->bucket_load(batch->store, batch->engine->config.namespace_name,
                                          bucket_name(limit, kind, name), &limit->bucket, err) < 0)
         return -(int)err->code;
     batch_catch_up(batch, limit->bucket.updated_us);
@@ -67,19 +67,19 @@ static void want(const struct batch *batch, struct queue_state *state)
 
 static void want_asked(const struct batch *batch, const struct claim_request *claim)
 {
-    const struct worker_state *worker = workers_get(batch->queue, claim->worker_id);
+    const struct worker_state *worker = workers_get(batch->engine, claim->worker_id);
     const struct str *asked = claim->queues_count ? claim->queues : worker ? worker->queues : NULL;
     uint32_t count = claim->queues_count ? claim->queues_count : worker ? worker->queues_count : 0;
 
     for (uint32_t i = 0; i < count; i++)
-        want(batch, limits_queue(batch->queue, asked[i]));
+        want(batch, limits_queue(batch->engine, asked[i]));
 }
 
 /* The queues whose figures this batch may need. */
 static void want_all(struct batch *batch)
 {
-    struct queue *queue = batch->queue;
-    struct heap_node *next = heap_peek(&queue->wakes);
+    struct engine *engine = batch->engine;
+    struct heap_node *next = heap_peek(&engine->wakes);
     struct queue_state *state;
     uint32_t cursor = 0;
 
@@ -90,8 +90,8 @@ static void want_all(struct batch *batch)
     for (const struct request *at = batch->list; at; at = at->next)
         if (at->kind == REQUEST_CLAIM && !at->waiting)
             want_asked(batch, (const struct claim_request *)at);
-    while (((next && next->key <= batch->now_us) || queue->unpark_some) &&
-           (state = map_next(&queue->queues, &cursor)) != NULL)
+    while (((next && next->key <= batch->now_us) || engine->unpark_some) &&
+           (state = map_next(&engine->queues, &cursor)) != NULL)
         want(batch, state); /* rare: any of them */
 }
 
@@ -106,9 +106,9 @@ static int by_name(const void *a, const void *b)
  * and one that takes them would wait for each other else. */
 static int hold_in_order(struct batch *batch, struct err *err)
 {
-    struct queue *queue = batch->queue;
-    struct str *names = arena_alloc_array(&batch->arena, map_count(&queue->queues) + 1,
-                                          sizeof *names);
+    struct engine *engine = batch->engine;
+    struct str *names =
+        arena_alloc_array(&batch->arena, map_count(&engine->queues) + 1, sizeof *names);
     struct queue_state *state;
     uint32_t cursor = 0, count = 0;
 
@@ -116,13 +116,13 @@ static int hold_in_order(struct batch *batch, struct err *err)
         return err_set(err, ERR_MEMORY, "out of memory for a queue; try again");
     batch->limits_held = true;
     want_all(batch);
-    while ((state = map_next(&queue->queues, &cursor)) != NULL)
+    while ((state = map_next(&engine->queues, &cursor)) != NULL)
         if (state->wanted_in == batch->number)
             names[count++] = state->row.rule.name;
     if (count < 2)
         return 0;
     qsort(names, count, sizeof *names, by_name);
-    return batch->store->verbs->limits_hold(batch->store, queue->config.namespace_name, names,
+    return batch->store->verbs->limits_hold(batch->store, engine->config.namespace_name, names,
                                             count, err);
 }
 
@@ -135,9 +135,8 @@ int limits_look(struct batch *batch, struct queue_state *state, struct err *err)
 
     if (!batch->store->shared || state->whole.seen_in == batch->number || !limits_any(state))
         return 0;
-    if (batch_flush(batch, err) < 0 ||
-        (!batch->limits_held && hold_in_order(batch, err) < 0) ||
-        batch->store->verbs->limits_lock(batch->store, batch->queue->config.namespace_name,
+    if (batch_flush(batch, err) < 0 || (!batch->limits_held && hold_in_order(batch, err) < 0) ||
+        batch->store->verbs->limits_lock(batch->store, batch->engine->config.namespace_name,
                                          rule->name, &batch->arena, &counts, &count, err) < 0)
         return -(int)err->code;
     batch_catch_up(batch, 0); /* it may have waited for the row */
@@ -176,10 +175,9 @@ int limits_save(struct batch *batch, struct err *err)
         char name[NAME_BYTES_MAX];
 
         next = limit->next_used;
-        if (limit->rated &&
-            batch->store->verbs->bucket_save(batch->store, batch->queue->config.namespace_name,
-                                             bucket_name(limit, limit->kind, name),
-                                             &limit->bucket, err) < 0)
+        if (limit->rated && batch->store->verbs->bucket_save(
+                                batch->store, batch->engine->config.namespace_name,
+                                bucket_name(limit, limit->kind, name), &limit->bucket, err) < 0)
             return -(int)err->code;
         if (limit->kind == 'k' && !heap_contains(&limit->wake)) { /* all of it is in the table */
             map_remove(&limit->state->keys, limit->name);
@@ -198,7 +196,7 @@ static int count_held(struct batch *batch, const struct queue_state *state, stru
     struct held_count *counts;
     uint32_t count;
 
-    if (batch->store->verbs->limits_count(batch->store, batch->queue->config.namespace_name,
+    if (batch->store->verbs->limits_count(batch->store, batch->engine->config.namespace_name,
                                           state->row.rule.name, &batch->arena, &counts, &count,
                                           err) < 0)
         return -(int)err->code;
@@ -218,7 +216,7 @@ static int peek_shared(struct batch *batch, struct queue_state *state, const str
 
     if (rc < 0 || rate->count == 0)
         return rc;
-    return verbs->bucket_load(batch->store, batch->queue->config.namespace_name,
+    return verbs->bucket_load(batch->store, batch->engine->config.namespace_name,
                               bucket_name(limit, limit->kind, name), bucket, err);
 }
 

@@ -56,7 +56,7 @@ static int add_counts(struct batch *batch, struct queue_view *views, uint32_t co
 
 int limits_list(struct batch *batch, struct queues_request *request)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     struct err *err = &request->base.err;
     uint32_t cursor = 0;
     struct queue_state *state;
@@ -64,14 +64,14 @@ int limits_list(struct batch *batch, struct queues_request *request)
     request->count = 0;
     if (batch->store->shared && limits_follow(batch, err) < 0) /* others make queues, too */
         return -(int)err->code;
-    if (request->name.data && !limits_queue(queue, request->name))
+    if (request->name.data && !limits_queue(engine, request->name))
         return err_set(err, ERR_NOT_FOUND, "there is no such queue; it comes into being with its "
                                            "first task");
-    request->queues = arena_alloc_array(request->base.arena, map_count(&queue->queues),
-                                        sizeof *request->queues);
+    request->queues =
+        arena_alloc_array(request->base.arena, map_count(&engine->queues), sizeof *request->queues);
     if (!request->queues)
         return no_memory(err);
-    while ((state = map_next(&queue->queues, &cursor)) != NULL) {
+    while ((state = map_next(&engine->queues, &cursor)) != NULL) {
         if (request->name.data && !str_eq(state->row.rule.name, request->name))
             continue;
         if (limits_view(batch, state, request->base.arena, &request->queues[request->count++],
@@ -132,7 +132,7 @@ static int reorder(struct batch *batch, const struct queue_rule *before,
     if (batch_flush(batch, err) < 0)
         return -(int)err->code;
     map_deinit(&batch->tasks); /* copies with the old order are no longer true */
-    return batch->store->verbs->ready_reorder(batch->store, batch->queue->config.namespace_name,
+    return batch->store->verbs->ready_reorder(batch->store, batch->engine->config.namespace_name,
                                               before->name, new_order, &ctx, err);
 }
 
@@ -146,7 +146,7 @@ static int hold_row(struct batch *batch, struct str name, struct queue_state **s
     if (!batch->store->shared)
         return 0;
     batch->queues_changed = true;
-    if (batch->store->verbs->limits_lock(batch->store, batch->queue->config.namespace_name, name,
+    if (batch->store->verbs->limits_lock(batch->store, batch->engine->config.namespace_name, name,
                                          &batch->arena, &counts, &count, err) < 0)
         return -(int)err->code;
     return limits_follow_one(batch, name, state, err);
@@ -160,7 +160,7 @@ int limits_patch(struct batch *batch, struct queue_patch_request *request)
 
     if (request->remove)
         return queues_remove(batch, request);
-    if (request->known_only && !limits_queue(batch->queue, request->name))
+    if (request->known_only && !limits_queue(batch->engine, request->name))
         return err_set(err, ERR_NOT_FOUND, "there is no such queue");
     if (limits_queue_make(batch, request->name, &state, err) < 0 ||
         hold_row(batch, request->name, &state, err) < 0)
@@ -176,14 +176,14 @@ int limits_patch(struct batch *batch, struct queue_patch_request *request)
     if (batch->store->verbs->queue_put(batch->store, &row, err) < 0 ||
         reorder(batch, &state->row.rule, &row.rule, err) < 0)
         return -(int)err->code;
-    if (limits_replace_row(batch->queue, state, &row, err) < 0)
+    if (limits_replace_row(batch->engine, state, &row, err) < 0)
         return -(int)err->code;
     if (request->set) {
         if (batch_flush(batch, err) < 0 ||
-            (!batch->store->shared && limits_count_all(batch->queue, err) < 0))
+            (!batch->store->shared && limits_count_all(batch->engine, err) < 0))
             return -(int)err->code;
         state->unpark_all = true;
-        batch->queue->unpark_some = true;
+        batch->engine->unpark_some = true;
     }
     batch_heat(batch, state);
     request->view = (struct queue_view){0};

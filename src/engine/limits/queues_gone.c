@@ -13,10 +13,10 @@ static int no_memory(struct err *err)
     return err_set(err, ERR_MEMORY, "out of memory for a queue; try again");
 }
 
-static bool is_configured(const struct queue *queue, struct str name)
+static bool is_configured(const struct engine *engine, struct str name)
 {
-    for (uint32_t i = 0; i < queue->settings->queues_count; i++)
-        if (str_eq(queue->settings->queues[i].name, name))
+    for (uint32_t i = 0; i < engine->settings->queues_count; i++)
+        if (str_eq(engine->settings->queues[i].name, name))
             return true;
     return false;
 }
@@ -51,7 +51,7 @@ static int remove_one(struct batch *batch, struct queue_state *state, struct err
     batch->queues_changed = true;
     if (batch->store->verbs->queue_delete(batch->store, &state->row, err) < 0)
         return -(int)err->code;
-    limits_drop(batch->queue, state);
+    limits_drop(batch->engine, state);
     return 0;
 }
 
@@ -64,10 +64,10 @@ int queues_remove(struct batch *batch, struct queue_patch_request *request)
 
     if (batch->store->shared && limits_follow(batch, err) < 0)
         return -(int)err->code;
-    state = limits_queue(batch->queue, request->name);
+    state = limits_queue(batch->engine, request->name);
     if (!state)
         return err_set(err, ERR_NOT_FOUND, "there is no such queue");
-    if (is_configured(batch->queue, request->name))
+    if (is_configured(batch->engine, request->name))
         return err_set(err, ERR_CONFLICT, "the configuration names this queue; take it out there, "
                        "or it comes back with the next start");
     rc = load_used(batch, &used, err);
@@ -82,7 +82,7 @@ int queues_remove(struct batch *batch, struct queue_patch_request *request)
 static int collect(struct batch *batch, bool (*goes)(const struct batch *, struct queue_state *),
                    struct queue_state ***states, uint32_t *count, struct err *err)
 {
-    struct map *queues = &batch->queue->queues;
+    struct map *queues = &batch->engine->queues;
     struct queue_state *state;
     uint32_t cursor = 0;
 
@@ -99,7 +99,7 @@ static int collect(struct batch *batch, bool (*goes)(const struct batch *, struc
 static bool is_idle(const struct batch *batch, struct queue_state *state)
 {
     return !has_settings(state) && state->row.updated_at_us < batch->now_us - IDLE_US &&
-           !is_configured(batch->queue, state->row.rule.name);
+           !is_configured(batch->engine, state->row.rule.name);
 }
 
 int queues_remove_idle(struct batch *batch, struct err *err)
@@ -109,9 +109,9 @@ int queues_remove_idle(struct batch *batch, struct err *err)
     uint32_t count;
     int rc;
 
-    if (batch->now_us < batch->queue->next_idle_queues_us)
+    if (batch->now_us < batch->engine->next_idle_queues_us)
         return 0;
-    batch->queue->next_idle_queues_us = batch->now_us + IDLE_EVERY_US;
+    batch->engine->next_idle_queues_us = batch->now_us + IDLE_EVERY_US;
     if (collect(batch, is_idle, &states, &count, err) < 0)
         return -(int)err->code;
     rc = count ? load_used(batch, &used, err) : 0;
@@ -124,7 +124,7 @@ int queues_remove_idle(struct batch *batch, struct err *err)
 
 static bool is_gone(const struct batch *batch, struct queue_state *state)
 {
-    return state->followed != batch->queue->queues_followed;
+    return state->followed != batch->engine->queues_followed;
 }
 
 int queues_follow_gone(struct batch *batch, struct err *err)
@@ -139,7 +139,7 @@ int queues_follow_gone(struct batch *batch, struct err *err)
     rc = count ? load_used(batch, &used, err) : 0;
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
         if (!map_get(&used, states[i]->row.rule.name)) {
-            limits_drop(batch->queue, states[i]);
+            limits_drop(batch->engine, states[i]);
             continue;
         }
         batch->wrote = batch->queues_changed = true;

@@ -14,7 +14,7 @@ static int find_zone(struct batch *batch, const struct task *task,
                      const struct category_state *category, const struct zone **zone,
                      struct err *err)
 {
-    struct zones *zones = batch->queue->config.zones;
+    struct zones *zones = batch->engine->config.zones;
     struct schedule_known *schedule = NULL;
     struct str name = category->rules.timezone;
     struct err why = {0};
@@ -28,7 +28,7 @@ static int find_zone(struct batch *batch, const struct task *task,
         name = STR("UTC");
     if (zones_get(zones, name, batch->wall_us, zone, &why) == 0)
         return 0;
-    LOG(batch->queue->log, LOG_WARN, "category.zone_missing", KC("reason", why.text));
+    LOG(batch->engine->log, LOG_WARN, "category.zone_missing", KC("reason", why.text));
     return zones_get(zones, STR("UTC"), batch->wall_us, zone, err);
 }
 
@@ -49,7 +49,7 @@ int windows_look(struct batch *batch, const struct task *task, int64_t *opens_us
     if (!window_is_open(&category->windows, zone, now_s))
         *opens_us = window_next_open(&category->windows, zone, now_s, &open_s)
                         ? open_s * CLOCK_SECOND_US : batch->wall_us + CLOSED_FOR_US;
-    zones_put(batch->queue->config.zones, zone);
+    zones_put(batch->engine->config.zones, zone);
     return 0;
 }
 
@@ -103,9 +103,9 @@ int windows_wait_on(struct batch *batch, struct task *task, bool *waits, struct 
 
 /* ---- windows that were changed ---- */
 
-void windows_begin(struct queue *queue)
+void windows_begin(struct engine *engine)
 {
-    queue->windows_known = queue->windows_walk = false;
+    engine->windows_known = engine->windows_walk = false;
 }
 
 static uint64_t add_text(uint64_t sum, const char *bytes, size_t len)
@@ -160,16 +160,16 @@ static int look_again(struct batch *batch, const struct uuid *id, struct err *er
 
 static int walk(struct batch *batch, struct arena *page, struct err *err)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     struct delayed *found;
     uint32_t count, acted = 0, i;
     struct uuid *ids;
 
     if (batch_flush(batch, err) < 0 ||
         batch->store->verbs->catalog->delayed_scan(
-            batch->store, STR(WINDOWS_STATE), queue->windows_after.key ? &queue->windows_after
-                                                                       : NULL,
-            WALK_PAGE, page, &found, &count, err) < 0)
+            batch->store, STR(WINDOWS_STATE),
+            engine->windows_after.key ? &engine->windows_after : NULL, WALK_PAGE, page, &found,
+            &count, err) < 0)
         return -(int)err->code;
     ids = arena_alloc_array(page, BOUND_CHORE_ROWS, sizeof *ids);
     if (!ids)
@@ -177,9 +177,9 @@ static int walk(struct batch *batch, struct arena *page, struct err *err)
     for (i = 0; i < count && acted < BOUND_CHORE_ROWS; i++) {
         if (found[i].has_state)
             ids[acted++] = found[i].id;
-        queue->windows_after = found[i];
+        engine->windows_after = found[i];
     }
-    queue->windows_walk = i < count || count == WALK_PAGE;
+    engine->windows_walk = i < count || count == WALK_PAGE;
     if (batch_prefetch(batch, ids, acted, err) < 0)
         return -(int)err->code;
     for (i = 0; i < acted; i++)
@@ -190,23 +190,23 @@ static int walk(struct batch *batch, struct arena *page, struct err *err)
 
 int windows_follow(struct batch *batch, bool *more, struct err *err)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     struct arena page = ARENA_INIT(0);
     uint64_t sum;
     int rc;
 
     if (catalog_look(batch, err) < 0)
         return -(int)err->code;
-    sum = sum_windows(&queue->catalog);
-    if (!queue->windows_known || sum != queue->windows_seen) {
-        queue->windows_known = queue->windows_walk = true;
-        queue->windows_seen = sum;
-        queue->windows_after = (struct delayed){.key = 0};
+    sum = sum_windows(&engine->catalog);
+    if (!engine->windows_known || sum != engine->windows_seen) {
+        engine->windows_known = engine->windows_walk = true;
+        engine->windows_seen = sum;
+        engine->windows_after = (struct delayed){.key = 0};
     }
-    if (!queue->windows_walk)
+    if (!engine->windows_walk)
         return 0;
     rc = walk(batch, &page, err);
-    *more = queue->windows_walk;
+    *more = engine->windows_walk;
     arena_deinit(&page);
     return rc;
 }

@@ -12,17 +12,17 @@
 #define MORE_US (20 * CLOCK_MS_US)   /* there was no room for all of it */
 #define STOP_US (5 * CLOCK_SECOND_US) /* so long a clean stop waits for the file */
 
-static bool file_path(const struct queue *queue, char out[LOG_PATH_BYTES])
+static bool file_path(const struct engine *engine, char out[LOG_PATH_BYTES])
 {
-    int len = snprintf(out, LOG_PATH_BYTES, STR_FMT, STR_ARG(queue->config.anchor));
+    int len = snprintf(out, LOG_PATH_BYTES, STR_FMT, STR_ARG(engine->config.anchor));
 
     return len > 0 && len < LOG_PATH_BYTES;
 }
 
 /* The next few behind what the writer has or was given. *more: there may be others. */
-static int give_some(struct queue *queue, bool *more, struct err *err)
+static int give_some(struct engine *engine, bool *more, struct err *err)
 {
-    struct anchor_writer *writer = queue->heads.writer;
+    struct anchor_writer *writer = engine->heads.writer;
     struct arena arena = ARENA_INIT(0);
     struct buf lines = BUF_INIT(EXPORT_BYTES_MAX);
     struct anchor_row *rows;
@@ -32,8 +32,8 @@ static int give_some(struct queue *queue, bool *more, struct err *err)
 
     *more = false;
     if (anchor_writer_has_room(writer, &after))
-        rc = queue->store->verbs->logs->anchors_read(queue->store, after, EXPORT_ROWS, &arena,
-                                                     &rows, &count, err);
+        rc = engine->store->verbs->logs->anchors_read(engine->store, after, EXPORT_ROWS, &arena,
+                                                      &rows, &count, err);
     for (uint32_t i = 0; rc == 0 && i < count; i++)
         anchor_line_write(&lines, &rows[i]);
     if (rc == 0 && (lines.failed || arena.failed))
@@ -47,43 +47,46 @@ static int give_some(struct queue *queue, bool *more, struct err *err)
     return rc;
 }
 
-void anchor_export(struct queue *queue, int64_t now_us)
+void anchor_export(struct engine *engine, int64_t now_us)
 {
-    struct log_heads *heads = &queue->heads;
+    struct log_heads *heads = &engine->heads;
     int64_t look_us = now_us + LOOK_US, after;
     struct err err = {0};
     bool more = true;
     int rc = 0;
 
-    if (!is_main(queue) || heads->regressed || !heads->writer)
+    if (!is_main(engine) || heads->regressed || !heads->writer)
         return;
     while (rc == 0 && more && anchor_writer_has_room(heads->writer, &after))
-        rc = give_some(queue, &more, &err);
+        rc = give_some(engine, &more, &err);
     if (rc < 0)
-        LOG(queue->log, LOG_WARN, "log.anchor_behind", KC("reason", err.text));
+        LOG(engine->log, LOG_WARN, "log.anchor_behind", KC("reason", err.text));
     else if (more && anchor_writer_is_well(heads->writer))
         look_us = now_us + MORE_US;
     if ((rc < 0 || more || !anchor_writer_is_done(heads->writer)) && look_us < heads->next_us)
         heads->next_us = look_us;
 }
 
-void anchor_export_stop(struct queue *queue)
+void anchor_export_stop(struct engine *engine)
 {
-    struct anchor_writer *writer = queue->heads.writer;
+    struct anchor_writer *writer = engine->heads.writer;
     int64_t until_us = clock_boot_us() + STOP_US;
     struct err err = {0};
     bool more = true, in_time = true;
     int rc = 0;
 
-    if (!is_main(queue) || queue->heads.regressed || !writer)
+    if (!is_main(engine) || engine->heads.regressed || !writer)
         return;
     while (rc == 0 && more && in_time) {
-        rc = give_some(queue, &more, &err);
+        rc = give_some(engine, &more, &err);
         in_time = anchor_writer_wait(writer, until_us);
     }
     if (rc < 0 || !in_time || !anchor_writer_is_well(writer))
-        LOG(queue->log, LOG_WARN, "log.anchor_behind", KC("reason", rc < 0 ? err.text
-            : "the anchor file could not be written before the end; the next start continues"));
+        LOG(engine->log, LOG_WARN, "log.anchor_behind",
+            KC("reason",
+               rc < 0
+                   ? err.text
+                   : "the anchor file could not be written before the end; the next start continues"));
 }
 
 int log_anchor_compare(struct store *store, const struct anchor_file_end *end, bool *ahead,
@@ -107,61 +110,62 @@ int log_anchor_compare(struct store *store, const struct anchor_file_end *end, b
 }
 
 /* It gets all records that the store has; whether there was one before nobody can know here. */
-static void tell_new_file(struct queue *queue, const char *path)
+static void tell_new_file(struct engine *engine, const char *path)
 {
     struct arena arena = ARENA_INIT(0);
     struct anchor_row *rows;
     struct err err = {0};
     uint32_t count;
 
-    if (queue->store->verbs->logs->anchors_read(queue->store, 0, 1, &arena, &rows, &count,
-                                                &err) == 0 && count > 0)
-        LOG(queue->log, LOG_WARN, "log.anchor_new", KC("anchor", path),
+    if (engine->store->verbs->logs->anchors_read(engine->store, 0, 1, &arena, &rows, &count,
+                                                 &err) == 0 &&
+        count > 0)
+        LOG(engine->log, LOG_WARN, "log.anchor_new", KC("anchor", path),
             KC("meaning", "the store has records and the anchor file has none: it begins now, or "
-               "it was removed"));
+                          "it was removed"));
     arena_deinit(&arena);
 }
 
 /* F-J7: a store that was set back is served all the same, and everybody is told. */
-static int compare(struct queue *queue, const char *path, const struct anchor_file_end *end,
+static int compare(struct engine *engine, const char *path, const struct anchor_file_end *end,
                    struct err *err)
 {
-    struct log_heads *heads = &queue->heads;
+    struct log_heads *heads = &engine->heads;
 
-    if (log_anchor_compare(queue->store, end, &heads->regressed, err) < 0)
+    if (log_anchor_compare(engine->store, end, &heads->regressed, err) < 0)
         return -(int)err->code;
     if (end->serial == 0)
-        tell_new_file(queue, path);
+        tell_new_file(engine, path);
     if (heads->regressed) {
         heads->ahead = *end;
-        queue->stats.log_regression = true;
-        LOG(queue->log, LOG_WARN, "log.regression", KC("anchor", path),
+        engine->stats.log_regression = true;
+        LOG(engine->log, LOG_WARN, "log.regression", KC("anchor", path),
             KI("anchor_serial", end->serial),
             KC("meaning", "the store is older than its anchor file: it was set back"));
     }
     return 0;
 }
 
-int anchor_export_open(struct queue *queue, struct err *err)
+int anchor_export_open(struct engine *engine, struct err *err)
 {
     struct anchor_file_end end;
     char path[LOG_PATH_BYTES];
     struct err why = {0};
     bool known;
 
-    if (!file_path(queue, path))
+    if (!file_path(engine, path))
         return 0;
     known = anchor_file_end(path, &end, &why) == 0;
     if (!known)
-        LOG(queue->log, LOG_WARN, "log.anchor_unreadable", KC("reason", why.text));
-    else if (compare(queue, path, &end, err) < 0)
+        LOG(engine->log, LOG_WARN, "log.anchor_unreadable", KC("reason", why.text));
+    else if (compare(engine, path, &end, err) < 0)
         return -(int)err->code;
-    queue->heads.writer = anchor_writer_start(path, known ? &end : NULL, queue->log, err);
-    return queue->heads.writer ? 0 : -(int)err->code;
+    engine->heads.writer = anchor_writer_start(path, known ? &end : NULL, engine->log, err);
+    return engine->heads.writer ? 0 : -(int)err->code;
 }
 
-void anchor_export_close(struct queue *queue)
+void anchor_export_close(struct engine *engine)
 {
-    anchor_writer_stop(queue->heads.writer);
-    queue->heads.writer = NULL;
+    anchor_writer_stop(engine->heads.writer);
+    engine->heads.writer = NULL;
 }

@@ -13,7 +13,7 @@ int log_ages_ready(struct batch *batch, struct err *err)
 {
     bool any = false;
 
-    if (batch->queue->heads.ready || !batch->store->verbs->logs)
+    if (batch->engine->heads.ready || !batch->store->verbs->logs)
         return 0;
     if (batch->store->verbs->logs->any_line(batch->store, &any, err) < 0)
         return -(int)err->code;
@@ -70,7 +70,7 @@ static int64_t longer(int64_t a, int64_t b)
 static int64_t proven_ms(const struct batch *batch, const struct task *task,
                          const struct log_last *last, int64_t keep_ms)
 {
-    const struct settings *settings = batch->queue->settings;
+    const struct settings *settings = batch->engine->settings;
     const struct handler_rule *rule;
     bool completed;
 

@@ -10,9 +10,9 @@
 #define ROUNDS_MAX 16     /* records of heads in one transaction; the rest comes soon */
 #define AGAIN_US (20 * CLOCK_MS_US)
 
-static int64_t every_us(const struct queue *queue)
+static int64_t every_us(const struct engine *engine)
 {
-    int64_t every_ms = queue->settings->log_anchor_every_ms;
+    int64_t every_ms = engine->settings->log_anchor_every_ms;
 
     return (every_ms > 0 ? every_ms : EVERY_DEFAULT_MS) * CLOCK_MS_US;
 }
@@ -40,10 +40,10 @@ void log_heads_reason(struct batch *batch, enum cut_reason reason)
 
 void log_heads_note(struct batch *batch)
 {
-    struct log_heads *heads = &batch->queue->heads;
+    struct log_heads *heads = &batch->engine->heads;
 
-    if (heads->next_us > batch->now_us + every_us(batch->queue))
-        heads->next_us = batch->now_us + every_us(batch->queue);
+    if (heads->next_us > batch->now_us + every_us(batch->engine))
+        heads->next_us = batch->now_us + every_us(batch->engine);
 }
 
 /* ---- records ---- */
@@ -71,7 +71,7 @@ int pen_write(struct batch *batch, struct pen *pen, struct anchor *anchor,
     if (batch->store->verbs->logs->anchor_insert(batch->store, &row, err) < 0)
         return -(int)err->code;
     pen->last = row;
-    memcpy(batch->queue->heads.newest, row.hash, sizeof row.hash);
+    memcpy(batch->engine->heads.newest, row.hash, sizeof row.hash);
     pen->before.lines = anchor->lines;
     batch->wrote = true;
     return 0;
@@ -102,8 +102,8 @@ static int pen_prove(struct batch *batch, struct pen *pen, struct err *err)
         return -(int)err->code;
     if (pen->adopts && begin_records(batch, pen, err) < 0)
         return -(int)err->code;
-    batch->queue->heads.begin = pen->begin;
-    batch->queue->heads.since_us = pen->since_us;
+    batch->engine->heads.begin = pen->begin;
+    batch->engine->heads.since_us = pen->since_us;
     batch->log_ready = true;
     return 0;
 }
@@ -126,7 +126,7 @@ int log_heads_ready(struct batch *batch, struct err *err)
     struct pen pen;
     int rc;
 
-    if (batch->queue->heads.ready || batch->log_ready || !batch->store->verbs->logs)
+    if (batch->engine->heads.ready || batch->log_ready || !batch->store->verbs->logs)
         return 0;
     rc = pen_take(batch, &pen, err);
     batch->anchored = true;
@@ -151,7 +151,7 @@ int pen_write_parts(struct batch *batch, struct pen *pen, enum anchor_kind kind,
 /* The anchor file has records that this store does not: whoever reads both sees where they part. */
 static int write_seam(struct batch *batch, struct pen *pen, struct err *err)
 {
-    const struct log_heads *heads = &batch->queue->heads;
+    const struct log_heads *heads = &batch->engine->heads;
     int64_t newest = heads->ahead.serial > pen->last.serial ? heads->ahead.serial
                                                             : pen->last.serial;
     struct anchor anchor = {.kind = ANCHOR_SEAM, .serial = newest + 1,
@@ -210,7 +210,7 @@ static int take_signable(struct batch *batch, struct taken *taken, struct err *e
     if (log_key_look(batch, &waits, err) < 0)
         return -(int)err->code;
     if (waits) {
-        batch->queue->heads.next_us = batch->now_us + every_us(batch->queue);
+        batch->engine->heads.next_us = batch->now_us + every_us(batch->engine);
         return 0;
     }
     if (batch->store->verbs->logs->heads_open(batch->store, &open, err) < 0)
@@ -219,15 +219,15 @@ static int take_signable(struct batch *batch, struct taken *taken, struct err *e
         return 0;
     if (log_heads_ready(batch, err) < 0) /* what is adopted has to be noted before it is taken */
         return -(int)err->code;
-    batch->queue->heads.next_us = batch->now_us + every_us(batch->queue);
+    batch->engine->heads.next_us = batch->now_us + every_us(batch->engine);
     return take_heads(batch, taken, err);
 }
 
 int log_heads_write(struct batch *batch, bool timers, struct err *err)
 {
-    struct queue *queue = batch->queue;
-    struct log_heads *heads = &queue->heads;
-    bool due = timers && is_main(queue) && heads->next_us <= batch->now_us;
+    struct engine *engine = batch->engine;
+    struct log_heads *heads = &engine->heads;
+    bool due = timers && is_main(engine) && heads->next_us <= batch->now_us;
     bool seam = due && heads->regressed;
     struct taken taken = {.rounds_count = 0};
     bool cut = batch->blanks.count > 0 || batch->refused.count > 0;
@@ -238,9 +238,9 @@ int log_heads_write(struct batch *batch, bool timers, struct err *err)
         (!due && !cut && !batch->trim_before_us && !batch->store->log_doubt.what))
         return 0;
     if (due) {
-        heads->next_us = batch->store->shared ? batch->now_us + every_us(queue) : INT64_MAX;
+        heads->next_us = batch->store->shared ? batch->now_us + every_us(engine) : INT64_MAX;
         batch->anchored = true; /* the file may lack records of other nodes */
-        if ((!batch->store->shared || queue->leads) && take_signable(batch, &taken, err) < 0)
+        if ((!batch->store->shared || engine->leads) && take_signable(batch, &taken, err) < 0)
             return -(int)err->code;
         if (taken.more)
             heads->next_us = batch->now_us + AGAIN_US;
@@ -252,61 +252,61 @@ int log_heads_write(struct batch *batch, bool timers, struct err *err)
     return batch->trim_before_us ? log_trim(batch, err) : 0;
 }
 
-void log_heads_committed(struct queue *queue, const struct batch *batch)
+void log_heads_committed(struct engine *engine, const struct batch *batch)
 {
-    queue->heads.ready |= batch->log_ready;
+    engine->heads.ready |= batch->log_ready;
     if (!batch->anchored)
         return;
     if (batch->sewn)
-        queue->heads.regressed = false; /* written down: the file goes on behind it */
-    anchor_export(queue, batch->now_us);
+        engine->heads.regressed = false; /* written down: the file goes on behind it */
+    anchor_export(engine, batch->now_us);
 }
 
-int log_heads_open(struct queue *queue, struct err *err)
+int log_heads_open(struct engine *engine, struct err *err)
 {
-    queue->heads.next_us = queue->store->verbs->logs ? queue_clock_us(queue) : INT64_MAX;
-    return queue->store->verbs->logs ? anchor_export_open(queue, err) : 0;
+    engine->heads.next_us = engine->store->verbs->logs ? engine_clock_us(engine) : INT64_MAX;
+    return engine->store->verbs->logs ? anchor_export_open(engine, err) : 0;
 }
 
-static int write_last(struct queue *queue, struct err *err)
+static int write_last(struct engine *engine, struct err *err)
 {
-    struct batch *batch = &queue->batch;
-    const struct store_verbs *verbs = queue->store->verbs;
+    struct batch *batch = &engine->batch;
+    const struct store_verbs *verbs = engine->store->verbs;
 
-    batch_begin(batch, queue, queue_clock_us(queue));
-    queue->heads.next_us = batch->now_us;
-    queue->leads = true; /* whoever goes leaves nothing behind; the records keep their order */
-    if (verbs->begin(queue->store, err) < 0)
+    batch_begin(batch, engine, engine_clock_us(engine));
+    engine->heads.next_us = batch->now_us;
+    engine->leads = true; /* whoever goes leaves nothing behind; the records keep their order */
+    if (verbs->begin(engine->store, err) < 0)
         return -(int)err->code;
-    if (log_heads_write(batch, true, err) < 0 || verbs->commit(queue->store, err) < 0) {
-        verbs->rollback(queue->store);
+    if (log_heads_write(batch, true, err) < 0 || verbs->commit(engine->store, err) < 0) {
+        verbs->rollback(engine->store);
         batch_reset(batch);
         return -(int)err->code;
     }
-    log_heads_committed(queue, batch);
+    log_heads_committed(engine, batch);
     batch_reset(batch);
     return 0;
 }
 
 /* At a clean stop nothing waits for the next start. */
-int log_heads_stop(struct queue *queue, struct err *err)
+int log_heads_stop(struct engine *engine, struct err *err)
 {
     int rc = 0;
 
-    if (!queue->store->verbs->logs)
+    if (!engine->store->verbs->logs)
         return 0;
-    if (queue->store->shared || queue->heads.next_us != INT64_MAX)
-        rc = write_last(queue, err);
-    anchor_export_stop(queue);
+    if (engine->store->shared || engine->heads.next_us != INT64_MAX)
+        rc = write_last(engine, err);
+    anchor_export_stop(engine);
     return rc;
 }
 
-void log_heads_close(struct queue *queue)
+void log_heads_close(struct engine *engine)
 {
-    anchor_export_close(queue);
-    queue->store->log_mac = NULL;
-    logmac_free(queue->heads.mac);
-    sign_key_free(queue->heads.key);
-    queue->heads.mac = NULL;
-    queue->heads.key = NULL;
+    anchor_export_close(engine);
+    engine->store->log_mac = NULL;
+    logmac_free(engine->heads.mac);
+    sign_key_free(engine->heads.key);
+    engine->heads.mac = NULL;
+    engine->heads.key = NULL;
 }

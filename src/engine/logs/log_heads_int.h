@@ -52,9 +52,10 @@ void log_tell_doubt(struct batch *batch);
 /* log_trim.c */
 int log_trim(struct batch *batch, struct err *err);
 /* anchor_export.c */
-int anchor_export_open(struct queue *queue, struct err *err);
-void anchor_export(struct queue *queue, int64_t now_us); /* after a commit that may have records */
-void anchor_export_stop(struct queue *queue); /* all of it, as far as the file system lets us */
-void anchor_export_close(struct queue *queue);
+int anchor_export_open(struct engine *engine, struct err *err);
+void anchor_export(struct engine *engine,
+                   int64_t now_us);             /* after a commit that may have records */
+void anchor_export_stop(struct engine *engine); /* all of it, as far as the file system lets us */
+void anchor_export_close(struct engine *engine);
 
 #endif

@@ -7,45 +7,45 @@
 
 #include <sys/stat.h>
 
-static bool key_path(const struct queue *queue, char out[LOG_PATH_BYTES])
+static bool key_path(const struct engine *engine, char out[LOG_PATH_BYTES])
 {
     int len = 0;
 
-    if (queue->settings->log_key.data)
-        len = snprintf(out, LOG_PATH_BYTES, STR_FMT, STR_ARG(queue->settings->log_key));
-    else if (queue->store->path)
-        len = snprintf(out, LOG_PATH_BYTES, "%s.log-key", queue->store->path);
+    if (engine->settings->log_key.data)
+        len = snprintf(out, LOG_PATH_BYTES, STR_FMT, STR_ARG(engine->settings->log_key));
+    else if (engine->store->path)
+        len = snprintf(out, LOG_PATH_BYTES, "%s.log-key", engine->store->path);
     return len > 0 && len < LOG_PATH_BYTES;
 }
 
 /* Once: it is tried again with every record. */
-static void tell_unsigned(struct queue *queue, const char *reason)
+static void tell_unsigned(struct engine *engine, const char *reason)
 {
-    if (!queue->heads.key_missed)
-        LOG(queue->log, LOG_WARN, "log.unsigned", KC("reason", reason));
-    queue->heads.key_missed = true;
+    if (!engine->heads.key_missed)
+        LOG(engine->log, LOG_WARN, "log.unsigned", KC("reason", reason));
+    engine->heads.key_missed = true;
 }
 
 /* A new one is made only where there was none, or where the store is ours alone: of several nodes
  * one would sign what the others cannot vouch for. False: it is missed. */
-static bool load_key(struct queue *queue, struct str stored, bool make)
+static bool load_key(struct engine *engine, struct str stored, bool make)
 {
-    struct log_heads *heads = &queue->heads;
-    bool configured = queue->settings->log_key.data != NULL; /* perhaps a mounted secret: a link */
+    struct log_heads *heads = &engine->heads;
+    bool configured = engine->settings->log_key.data != NULL; /* perhaps a mounted secret: a link */
     char path[LOG_PATH_BYTES];
     struct err err = {0};
     struct stat info;
 
-    if (!key_path(queue, path)) {
+    if (!key_path(engine, path)) {
         if (stored.data)
-            tell_unsigned(queue, "other nodes have a key and this one has none: set log_key");
+            tell_unsigned(engine, "other nodes have a key and this one has none: set log_key");
         return false;
     }
     if (stat(path, &info) == 0 && info.st_mode & (S_IRWXG | S_IRWXO))
-        LOG(queue->log, LOG_WARN, "log.key_exposed", KC("key", path),
+        LOG(engine->log, LOG_WARN, "log.key_exposed", KC("key", path),
             KC("meaning", "others could read it, which was taken from them now"));
     if (sign_key_load(path, configured, &heads->key, &err) == 0 && !heads->key) {
-        if (stored.data && queue->store->shared)
+        if (stored.data && engine->store->shared)
             err_set(&err, ERR_NOT_FOUND, "the key '%s' is not there, and other nodes have one: "
                     "copy it from them", path);
         else if (!make)
@@ -54,34 +54,34 @@ static bool load_key(struct queue *queue, struct str stored, bool make)
             sign_key_load(path, configured, &heads->key, &err);
     }
     if (!heads->key)
-        tell_unsigned(queue, err.text);
+        tell_unsigned(engine, err.text);
     return heads->key != NULL;
 }
 
 /* Is the newest record by our key? Its text is looked at, not the hash beside it. */
-static bool newest_is_ours(const struct queue *queue, const struct pen *pen)
+static bool newest_is_ours(const struct engine *engine, const struct pen *pen)
 {
     uint8_t key[SIGN_PUBLIC_BYTES];
     char hex[HASH_HEX_BYTES + 1];
 
-    sign_key_public(queue->heads.key, key);
+    sign_key_public(engine->heads.key, key);
     if (pen->last.serial == 0 || !pen->before.is_signed ||
         memcmp(pen->before.key, key, sizeof key) != 0 || pen->before.serial != pen->last.serial)
         return false;
     hash_hex(pen->before.hash, sizeof pen->before.hash, hex);
-    return strcmp(hex, queue->heads.newest) == 0 ||
+    return strcmp(hex, engine->heads.newest) == 0 ||
            anchor_signature_good(&pen->before, pen->last.record, str_of(pen->last.signature));
 }
 
 /* The newest record of a store that has our key is by it, whoever of us wrote it. Otherwise
  * somebody removed records, or made one: what we write next must not make that good. */
-static void tell_foreign(struct queue *queue, struct pen *pen)
+static void tell_foreign(struct engine *engine, struct pen *pen)
 {
     pen->foreign = true;
-    queue->stats.log_regression = true;
-    LOG(queue->log, LOG_WARN, "log.foreign_records", KI("newest", pen->last.serial),
+    engine->stats.log_regression = true;
+    LOG(engine->log, LOG_WARN, "log.foreign_records", KI("newest", pen->last.serial),
         KC("meaning", "the newest record about logs is gone or not signed by this key: the store "
-           "was changed from outside"));
+                      "was changed from outside"));
 }
 
 /* The store names another key than ours. Where its newest record is by ours, an intruder put that
@@ -92,12 +92,14 @@ static int correct_name(struct batch *batch, const char *hex, bool *waits, struc
 
     if (batch->store->verbs->logs->anchor_last(batch->store, &batch->arena, &pen.last, err) < 0)
         return -(int)err->code;
-    if (!anchor_parse(pen.last.record, &pen.before) || !newest_is_ours(batch->queue, &pen))
+    if (!anchor_parse(pen.last.record, &pen.before) || !newest_is_ours(batch->engine, &pen))
         return 0;
     *waits = false;
     batch->wrote = true;
-    LOG(batch->queue->log, LOG_WARN, "log.key_renamed", KC("meaning", "the store named another "
-        "key than the one its newest record is signed with: an intruder changed the store"));
+    LOG(batch->engine->log, LOG_WARN, "log.key_renamed",
+        KC("meaning",
+           "the store named another "
+           "key than the one its newest record is signed with: an intruder changed the store"));
     return batch->store->verbs->info_put(batch->store, "log_public_key", str_of(hex), err);
 }
 
@@ -106,25 +108,25 @@ static int correct_name(struct batch *batch, const char *hex, bool *waits, struc
 static int find_key(struct batch *batch, bool make, struct str *stored,
                     char hex[2 * SIGN_PUBLIC_BYTES + 1], bool *waits, struct err *err)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     uint8_t public_key[SIGN_PUBLIC_BYTES];
 
     if (batch->store->verbs->info_get(batch->store, "log_public_key", &batch->arena, stored,
                                       err) < 0)
         return -(int)err->code;
-    *waits = !queue->heads.key && (stored->data || make) && !load_key(queue, *stored, make) &&
+    *waits = !engine->heads.key && (stored->data || make) && !load_key(engine, *stored, make) &&
              stored->data;
-    if (!queue->heads.key)
+    if (!engine->heads.key)
         return 0;
-    sign_key_public(queue->heads.key, public_key);
+    sign_key_public(engine->heads.key, public_key);
     hash_hex(public_key, sizeof public_key, hex);
     *waits = stored->data && batch->store->shared && !str_is(*stored, hex);
     if (*waits && correct_name(batch, hex, waits, err) < 0)
         return -(int)err->code;
     if (*waits)
-        tell_unsigned(queue, "the key is another one than that of the other nodes: copy theirs");
+        tell_unsigned(engine, "the key is another one than that of the other nodes: copy theirs");
     else
-        queue->heads.key_missed = false;
+        engine->heads.key_missed = false;
     return 0;
 }
 
@@ -138,7 +140,7 @@ int log_key_look(struct batch *batch, bool *waits, struct err *err)
 
 static int take_mac(struct batch *batch, struct err *err)
 {
-    struct log_heads *heads = &batch->queue->heads;
+    struct log_heads *heads = &batch->engine->heads;
 
     if (!heads->mac && !(heads->mac = logmac_new(heads->key)))
         return log_no_memory(err);
@@ -151,25 +153,25 @@ static int take_mac(struct batch *batch, struct err *err)
  * the record is not by it, nothing from before is. */
 static void look_back(struct batch *batch, struct pen *pen, struct str stored, bool same)
 {
-    if (newest_is_ours(batch->queue, pen)) {
+    if (newest_is_ours(batch->engine, pen)) {
         pen->since_us = pen->before.since_us;
         pen->begin = pen->before.begin;
         pen->adopts = pen->begin == 0;
         pen->again = pen->adopts && pen->before.has_since;
-    } else if (same || batch->queue->heads.ready) {
-        tell_foreign(batch->queue, pen);
+    } else if (same || batch->engine->heads.ready) {
+        tell_foreign(batch->engine, pen);
         pen->begin = 1; /* nothing is of the time before */
     } else {
         pen->adopts = true;
         if (stored.data)
-            LOG(batch->queue->log, LOG_WARN, "log.key_replaced", KS("before", stored));
+            LOG(batch->engine->log, LOG_WARN, "log.key_replaced", KS("before", stored));
     }
 }
 
 /* The store's public key is that one then. */
 int log_key_take(struct batch *batch, struct pen *pen, struct err *err)
 {
-    struct log_heads *heads = &batch->queue->heads;
+    struct log_heads *heads = &batch->engine->heads;
     char hex[2 * SIGN_PUBLIC_BYTES + 1];
     struct str stored;
     bool waits;
@@ -195,7 +197,7 @@ int log_key_take(struct batch *batch, struct pen *pen, struct err *err)
 bool log_record_trusted(const struct batch *batch, const struct anchor_row *row,
                         struct anchor *anchor)
 {
-    const struct log_heads *heads = &batch->queue->heads;
+    const struct log_heads *heads = &batch->engine->heads;
     uint8_t key[SIGN_PUBLIC_BYTES];
 
     if (!anchor_parse(row->record, anchor) || anchor->serial != row->serial)

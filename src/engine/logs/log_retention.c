@@ -213,7 +213,7 @@ static int choose_ranges(struct step *step, int64_t window_ms, struct err *err)
         if (runs[i].last.seq == 0 || !log_may_go(batch->store, &runs[i].last, INT64_MAX))
             continue;
         believe_note(batch, &runs[i]);
-        rule = runs[i].type.data ? settings_handler(batch->queue->settings, runs[i].type) : NULL;
+        rule = runs[i].type.data ? settings_handler(batch->engine->settings, runs[i].type) : NULL;
         if (!rule || rule->retention_logs_ms != window_ms)
             continue;
         if (runs[i].under_way && range.to_seq >= runs[i].last.seq)
@@ -255,7 +255,7 @@ static bool is_first(const struct settings *settings, uint32_t at)
 
 int log_retention_run(struct batch *batch, bool *more, struct err *err)
 {
-    const struct settings *settings = batch->queue->settings;
+    const struct settings *settings = batch->engine->settings;
     uint64_t sum = sum_rules(settings);
 
     if (!batch->store->verbs->logs)

@@ -6,20 +6,20 @@
 
 void log_tell_doubt(struct batch *batch)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     struct log_doubt *doubt = &batch->store->log_doubt;
     char id[UUID_TEXT_BYTES];
 
     if (!doubt->what)
         return;
-    queue->stats.log_regression = true;
-    if (!uuid_eq(&queue->heads.doubted, &doubt->execution_id)) {
+    engine->stats.log_regression = true;
+    if (!uuid_eq(&engine->heads.doubted, &doubt->execution_id)) {
         uuid_format(&doubt->execution_id, id);
-        LOG(queue->log, LOG_WARN, "log.forged", KC("execution", id), KC("then", doubt->what),
+        LOG(engine->log, LOG_WARN, "log.forged", KC("execution", id), KC("then", doubt->what),
             KC("meaning", "lines of this execution, or the note of them, were not written with "
-               "the log key: an intruder changed the store; run perdura verify --logs"));
+                          "the log key: an intruder changed the store; run perdura verify --logs"));
     }
-    queue->heads.doubted = doubt->execution_id;
+    engine->heads.doubted = doubt->execution_id;
     doubt->what = NULL;
 }
 

@@ -74,7 +74,7 @@ static int write_trim(struct batch *batch, const struct anchor *last_gone,
 static bool may_trim(const struct batch *batch, const struct anchor_row *row,
                      struct anchor *anchor, bool *ours)
 {
-    const struct log_heads *heads = &batch->queue->heads;
+    const struct log_heads *heads = &batch->engine->heads;
 
     *ours = log_record_trusted(batch, row, anchor);
     if (*ours)

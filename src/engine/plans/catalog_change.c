@@ -59,9 +59,9 @@ static int check_category(struct batch *batch, const struct category *category, 
                              "' already", STR_ARG(category->name));
     if (!rules.timezone.data)
         return 0;
-    if (zones_get(batch->queue->config.zones, rules.timezone, batch->wall_us, &zone, err) < 0)
+    if (zones_get(batch->engine->config.zones, rules.timezone, batch->wall_us, &zone, err) < 0)
         return -(int)err->code;
-    zones_put(batch->queue->config.zones, zone);
+    zones_put(batch->engine->config.zones, zone);
     return 0;
 }
 
@@ -86,8 +86,8 @@ static int create_category(struct batch *batch, struct catalog_request *request)
 {
     struct category *category = &request->item.category;
 
-    category->id = uuid7_new(&batch->queue->ids, batch->now_us);
-    category->namespace_name = batch->queue->config.namespace_name;
+    category->id = uuid7_new(&batch->engine->ids, batch->now_us);
+    category->namespace_name = batch->engine->config.namespace_name;
     category->created_at_us = batch->now_us;
     return put_category(batch, category, &request->base.err);
 }
@@ -165,10 +165,10 @@ static int check_job(struct batch *batch, const struct job *job, struct err *err
     if (!input)
         return no_memory(err);
     if (job_check(job, err) < 0 || category_of_job(batch, job, &category, err) < 0 ||
-        job_task_input(job, &category->row, NULL, STR_NONE, batch->queue->settings, &batch->arena,
+        job_task_input(job, &category->row, NULL, STR_NONE, batch->engine->settings, &batch->arena,
                        input, err) < 0)
         return -(int)err->code;
-    if (!lives_here(batch->queue, input->spec.queue))
+    if (!lives_here(batch->engine, input->spec.queue))
         return err_set_field(err, ERR_INVALID, "queue", "the queue '" STR_FMT "' lives in another "
                              "store than the jobs; choose one of the main store",
                              STR_ARG(input->spec.queue));
@@ -189,8 +189,8 @@ static int create_job(struct batch *batch, struct catalog_request *request)
 {
     struct job *job = &request->item.job;
 
-    job->id = uuid7_new(&batch->queue->ids, batch->now_us);
-    job->namespace_name = batch->queue->config.namespace_name;
+    job->id = uuid7_new(&batch->engine->ids, batch->now_us);
+    job->namespace_name = batch->engine->config.namespace_name;
     job->created_at_us = batch->now_us;
     job->deleted_at_us = 0;
     job->last_task_id = (struct uuid){{0}};
@@ -284,7 +284,7 @@ static int refuse_cycle(struct batch *batch, const struct uuid *path, uint32_t c
 static int check_cycle(struct batch *batch, const struct job_dependency *dependency,
                        struct err *err)
 {
-    const struct catalog_cache *cache = &batch->queue->catalog;
+    const struct catalog_cache *cache = &batch->engine->catalog;
     struct uuid *path;
     uint32_t count;
     int rc;
@@ -302,8 +302,8 @@ static int create_dependency(struct batch *batch, struct catalog_request *reques
     struct err *err = &request->base.err;
     struct batch_job *job, *other;
 
-    dependency->id = uuid7_new(&batch->queue->ids, batch->now_us);
-    dependency->namespace_name = batch->queue->config.namespace_name;
+    dependency->id = uuid7_new(&batch->engine->ids, batch->now_us);
+    dependency->namespace_name = batch->engine->config.namespace_name;
     dependency->created_at_us = batch->now_us;
     if (job_dependency_read(dependency, err) < 0 ||
         catalog_job(batch, &dependency->job_id, &job, err) < 0)
@@ -322,7 +322,7 @@ static int create_dependency(struct batch *batch, struct catalog_request *reques
 
 static const struct job_dependency *find_edge(const struct batch *batch, const struct uuid *id)
 {
-    const struct catalog_cache *cache = &batch->queue->catalog;
+    const struct catalog_cache *cache = &batch->engine->catalog;
 
     for (uint32_t i = 0; i < cache->edges_count; i++)
         if (uuid_eq(&cache->edges[i].id, id))
@@ -353,7 +353,7 @@ static int update_dependency(struct batch *batch, struct catalog_request *reques
     if (!edge)
         return catalog_no_such(err, "dependency", &request->id);
     changed = *edge;
-    changed.namespace_name = batch->queue->config.namespace_name;
+    changed.namespace_name = batch->engine->config.namespace_name;
     changed.config = arena_str(request->base.arena, edge->config);
     if (request->set & DEPENDENCY_FIELD_TYPE)
         changed.kind = given->kind;
@@ -403,19 +403,19 @@ int catalog_apply(struct batch *batch, struct catalog_request *request)
     struct err *err = &request->base.err;
     int rc;
 
-    if (!catalog_here(batch->queue))
+    if (!catalog_here(batch->engine))
         return err_set(err, ERR_INVALID, "nothing can be planned here");
     if (verbs_of(batch)->lock(batch->store, err) < 0)
         return -(int)err->code;
     batch->wrote = true;
-    catalog_forget(batch->queue);
+    catalog_forget(batch->engine);
     rc = catalog_look(batch, err);
     if (rc == 0)
         rc = apply(batch, request);
-    catalog_forget(batch->queue);
+    catalog_forget(batch->engine);
     if (rc < 0)
         return rc;
     batch->catalog_changed = true;
-    fire_soon(batch->queue); /* looked at anew after this batch */
+    fire_soon(batch->engine); /* looked at anew after this batch */
     return 0;
 }

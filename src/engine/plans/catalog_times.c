@@ -46,7 +46,7 @@ static int plan_single(struct batch *batch, struct schedule *schedule, const str
 static int plan_next_fire(struct batch *batch, struct schedule *schedule, bool is_new,
                           struct err *err)
 {
-    struct zones *zones = batch->queue->config.zones;
+    struct zones *zones = batch->engine->config.zones;
     struct plan plan;
     int rc = 0;
 
@@ -70,7 +70,7 @@ static int check_schedule(struct batch *batch, const struct schedule *schedule, 
     if (schedule_check(schedule, err) < 0)
         return -(int)err->code;
     if (schedule->callback_url.data &&
-        !callback_allowed(batch->queue->settings, schedule->callback_url))
+        !callback_allowed(batch->engine->settings, schedule->callback_url))
         return err_set_field(err, ERR_INVALID, "callback_url", "callbacks to this address are not "
                              "allowed; add it to callbacks.allow in the configuration");
     return 0;
@@ -82,8 +82,8 @@ static int create_schedule(struct batch *batch, struct catalog_request *request)
     struct err *err = &request->base.err;
     struct batch_job *job;
 
-    schedule->id = uuid7_new(&batch->queue->ids, batch->now_us);
-    schedule->namespace_name = batch->queue->config.namespace_name;
+    schedule->id = uuid7_new(&batch->engine->ids, batch->now_us);
+    schedule->namespace_name = batch->engine->config.namespace_name;
     schedule->created_at_us = schedule->updated_at_us = batch->wall_us; /* what it is planned by */
     schedule->last_fire_at_us = 0;
     if (catalog_job(batch, &schedule->job_id, &job, err) < 0) {
@@ -149,7 +149,7 @@ static int update_schedule(struct batch *batch, struct catalog_request *request)
     if (verbs_of(batch)->schedule_put(batch->store, schedule, err) < 0)
         return -(int)err->code;
     request->item.schedule = *schedule;
-    catalog_forget(batch->queue); /* what runs know of it */
+    catalog_forget(batch->engine); /* what runs know of it */
     if (!(request->set & SCHEDULE_FIELD_OVERLAP))
         return 0;
     if (catalog_look(batch, err) < 0)
@@ -169,7 +169,7 @@ static int delete_schedule(struct batch *batch, struct catalog_request *request)
     FAULT_POINT("catalog.delete");
     if (verbs_of(batch)->schedule_delete(batch->store, &request->id, err) < 0)
         return -(int)err->code;
-    catalog_forget(batch->queue);
+    catalog_forget(batch->engine);
     if (catalog_look(batch, err) < 0)
         return -(int)err->code;
     return runs_release_slots(batch, job, err);
@@ -192,7 +192,7 @@ int catalog_schedule(struct batch *batch, struct catalog_request *request)
 
 static int plan_generation(struct batch *batch, struct recurring *pattern, struct err *err)
 {
-    struct zones *zones = batch->queue->config.zones;
+    struct zones *zones = batch->engine->config.zones;
     struct plan plan;
 
     pattern->next_generation_us = 0;
@@ -233,8 +233,8 @@ static int create_pattern(struct batch *batch, struct catalog_request *request)
 {
     struct recurring *pattern = &request->item.recurring;
 
-    pattern->id = uuid7_new(&batch->queue->ids, batch->now_us);
-    pattern->namespace_name = batch->queue->config.namespace_name;
+    pattern->id = uuid7_new(&batch->engine->ids, batch->now_us);
+    pattern->namespace_name = batch->engine->config.namespace_name;
     pattern->created_at_us = batch->wall_us;
     pattern->last_generated_us = 0;
     return put_pattern(batch, pattern, true, true, &request->base.err);

@@ -20,19 +20,19 @@ static struct str key_of(const struct uuid *id)
     return str_span((const char *)id->bytes, sizeof id->bytes);
 }
 
-bool catalog_here(const struct queue *queue)
+bool catalog_here(const struct engine *engine)
 {
-    return queue->config.zones != NULL;
+    return engine->config.zones != NULL;
 }
 
-void catalog_doubt(struct queue *queue)
+void catalog_doubt(struct engine *engine)
 {
-    queue->catalog.doubted = true;
+    engine->catalog.doubted = true;
 }
 
-void catalog_forget(struct queue *queue)
+void catalog_forget(struct engine *engine)
 {
-    queue->catalog.known = false;
+    engine->catalog.known = false;
 }
 
 /* What somebody of this batch may still look at lives as long as the batch. */
@@ -48,22 +48,22 @@ static void cache_clear(struct catalog_cache *cache, struct arena *keeper)
     *cache = (struct catalog_cache){.known = false};
 }
 
-void catalog_deinit(struct queue *queue)
+void catalog_deinit(struct engine *engine)
 {
-    cache_clear(&queue->catalog, NULL);
+    cache_clear(&engine->catalog, NULL);
 }
 
 /* What cannot be read in its configuration is off: it was checked when it was taken. */
 static int add_category(struct batch *batch, struct category_state *state, struct err *err)
 {
-    struct catalog_cache *cache = &batch->queue->catalog;
+    struct catalog_cache *cache = &batch->engine->catalog;
     struct err why = {0};
 
     if (category_rules_read(state->row.configuration, &cache->arena, &state->rules, err) < 0)
         return -(int)err->code;
     if (window_parse(state->rules.allowed_windows, &state->windows, &why) < 0) {
         state->windows.count = 0;
-        LOG(batch->queue->log, LOG_WARN, "category.windows_unreadable", KC("reason", why.text));
+        LOG(batch->engine->log, LOG_WARN, "category.windows_unreadable", KC("reason", why.text));
     }
     if (map_put(&cache->names, state->row.name, state) < 0 ||
         map_put(&cache->ids, key_of(&state->row.id), state) < 0)
@@ -120,7 +120,7 @@ static uint32_t first_edge(const struct catalog_cache *cache, bool parents, cons
 
 struct job_dependency *edges_of(struct batch *batch, const struct uuid *job_id, uint32_t *count)
 {
-    struct catalog_cache *cache = &batch->queue->catalog;
+    struct catalog_cache *cache = &batch->engine->catalog;
     uint32_t first = first_edge(cache, false, job_id);
 
     *count = 0;
@@ -132,7 +132,7 @@ struct job_dependency *edges_of(struct batch *batch, const struct uuid *job_id, 
 
 struct job_dependency **edges_on(struct batch *batch, const struct uuid *job_id, uint32_t *count)
 {
-    struct catalog_cache *cache = &batch->queue->catalog;
+    struct catalog_cache *cache = &batch->engine->catalog;
     uint32_t first = first_edge(cache, true, job_id);
 
     *count = 0;
@@ -145,7 +145,7 @@ struct job_dependency **edges_on(struct batch *batch, const struct uuid *job_id,
 static int read_catalog(struct batch *batch, struct err *err)
 {
     const struct catalog_verbs *verbs = batch->store->verbs->catalog;
-    struct catalog_cache *cache = &batch->queue->catalog;
+    struct catalog_cache *cache = &batch->engine->catalog;
     struct category_state *states;
     struct category *rows;
     uint32_t count;
@@ -173,7 +173,7 @@ static int read_catalog(struct batch *batch, struct err *err)
 
 int catalog_version(struct batch *batch, int64_t *version, struct err *err)
 {
-    struct catalog_cache *cache = &batch->queue->catalog;
+    struct catalog_cache *cache = &batch->engine->catalog;
 
     if (batch->store->verbs->catalog->version(batch->store, version, err) < 0)
         return -(int)err->code;
@@ -186,7 +186,7 @@ int catalog_version(struct batch *batch, int64_t *version, struct err *err)
 
 int catalog_look(struct batch *batch, struct err *err)
 {
-    struct catalog_cache *cache = &batch->queue->catalog;
+    struct catalog_cache *cache = &batch->engine->catalog;
     int64_t version;
 
     if (cache->known && batch->store->shared && cache->looked_in != batch->number &&
@@ -198,7 +198,7 @@ int catalog_look(struct batch *batch, struct err *err)
 /* For what may be a moment behind other nodes. */
 static int ensure(struct batch *batch, struct err *err)
 {
-    struct catalog_cache *cache = &batch->queue->catalog;
+    struct catalog_cache *cache = &batch->engine->catalog;
 
     if (!cache->known || (cache->doubted && batch->store->shared))
         return catalog_look(batch, err);
@@ -209,16 +209,16 @@ int categories_find(struct batch *batch, struct str name, struct category_state 
                     struct err *err)
 {
     *state = NULL;
-    if (!catalog_here(batch->queue))
+    if (!catalog_here(batch->engine))
         return 0;
     if (ensure(batch, err) < 0)
         return -(int)err->code;
-    *state = map_get(&batch->queue->catalog.names, name);
+    *state = map_get(&batch->engine->catalog.names, name);
     if (*state || !batch->store->shared)
         return 0;
     if (catalog_look(batch, err) < 0) /* another node may have made it just now */
         return -(int)err->code;
-    *state = map_get(&batch->queue->catalog.names, name);
+    *state = map_get(&batch->engine->catalog.names, name);
     return 0;
 }
 
@@ -226,11 +226,11 @@ int categories_get(struct batch *batch, const struct uuid *id, struct category_s
                    struct err *err)
 {
     *state = NULL;
-    if (!catalog_here(batch->queue))
+    if (!catalog_here(batch->engine))
         return 0;
     if (ensure(batch, err) < 0)
         return -(int)err->code;
-    *state = map_get(&batch->queue->catalog.ids, key_of(id));
+    *state = map_get(&batch->engine->catalog.ids, key_of(id));
     return 0;
 }
 
@@ -251,7 +251,7 @@ int category_of_job(struct batch *batch, const struct job *job, struct category_
 int schedules_know(struct batch *batch, const struct uuid *id, struct schedule_known **known,
                    struct err *err)
 {
-    struct catalog_cache *cache = &batch->queue->catalog;
+    struct catalog_cache *cache = &batch->engine->catalog;
     struct arena page = ARENA_INIT(0);
     struct schedule *schedule = NULL;
     int rc;

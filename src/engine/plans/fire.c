@@ -30,7 +30,7 @@ static void plan_tasks(struct firing *firing, struct owner *owner, struct fire *
             continue;
         }
         planned[i].key = batch->store->verbs->task_key_next(batch->store);
-        fires[i].task_id = uuid7_new_keyed(&batch->queue->ids, batch->now_us, planned[i].key);
+        fires[i].task_id = uuid7_new_keyed(&batch->engine->ids, batch->now_us, planned[i].key);
         open++;
     }
 }
@@ -123,7 +123,7 @@ static int make_task_of(struct firing *firing, const struct fire *fire,
         return -(int)firing->err->code;
     if (run_make(batch, &wish, &batch->arena, &task, firing->err) < 0)
         return -(int)firing->err->code;
-    batch->queue->stats.fired_total++;
+    batch->engine->stats.fired_total++;
     FAULT_POINT("fire.task");
     return 0;
 }
@@ -147,7 +147,7 @@ static int make_tasks(struct firing *firing)
 /* Instants that made no task: missed for too long, or while an earlier run went on. */
 static void tell_left_out(struct firing *firing)
 {
-    struct queue *queue = firing->batch->queue;
+    struct engine *engine = firing->batch->engine;
 
     for (uint32_t i = 0; i < firing->ready; i++) {
         const struct owner *owner = &firing->owners[i];
@@ -155,10 +155,10 @@ static void tell_left_out(struct firing *firing)
 
         if (!firing->steps[i].moved || (!owner->due.passed_over && !owner->skipped))
             continue;
-        queue->stats.missed_total += owner->due.passed_over;
-        queue->stats.skipped_total += owner->skipped;
+        engine->stats.missed_total += owner->due.passed_over;
+        engine->stats.skipped_total += owner->skipped;
         uuid_format(&owner->id, id);
-        LOG(queue->log, LOG_INFO, "schedule.left_out", KC("id", id),
+        LOG(engine->log, LOG_INFO, "schedule.left_out", KC("id", id),
             KI("missed", owner->due.passed_over), KI("skipped", owner->skipped));
     }
 }
@@ -176,7 +176,7 @@ static bool decides_by_runs(const struct owner *owner, const struct job *job)
 static uint32_t add_jobs(const struct firing *firing, struct uuid *ids, uint32_t *held,
                          struct uuid *fired)
 {
-    const struct catalog_cache *cache = &firing->batch->queue->catalog;
+    const struct catalog_cache *cache = &firing->batch->engine->catalog;
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < firing->ready; i++) {
@@ -205,7 +205,7 @@ static int hold_jobs(struct batch *batch, const struct firing *schedules,
                      const struct firing *patterns, struct err *err)
 {
     uint32_t ready = schedules->ready + patterns->ready;
-    size_t most = ready + 4 * (size_t)batch->queue->catalog.edges_count;
+    size_t most = ready + 4 * (size_t)batch->engine->catalog.edges_count;
     struct uuid *ids = arena_alloc_array(&batch->arena, most + 1, sizeof *ids);
     struct uuid *fired = arena_alloc_array(&batch->arena, ready + 1, sizeof *fired);
     uint32_t held = 0, count;
@@ -274,7 +274,7 @@ int fire_run(struct batch *batch, int64_t *engine_us, struct err *err)
         *engine_us = batch->now_us + CLOCK_SECOND_US;
         return 0;
     }
-    if (!uuid_is_nil(&batch->queue->late_end) && run_ends_late(batch, err) < 0)
+    if (!uuid_is_nil(&batch->engine->late_end) && run_ends_late(batch, err) < 0)
         return -(int)err->code;
     if (batch_settle(batch, err) < 0 || batch_flush(batch, err) < 0 ||
         catalog_look(batch, err) < 0 || fire_all(batch, &next_us, err) < 0 ||
@@ -290,21 +290,21 @@ int fire_run(struct batch *batch, int64_t *engine_us, struct err *err)
 /* The wall clock may have been set, zone files changed. */
 void fire_look_again(struct batch *batch)
 {
-    struct queue *queue = batch->queue;
-    struct zones *zones = queue->config.zones;
+    struct engine *engine = batch->engine;
+    struct zones *zones = engine->config.zones;
 
     if (!zones)
         return;
-    if (batch->wall_us < queue->wall_seen_us - PLAN_AHEAD_MAX_US) /* what was planned lies ahead */
-        zones_begin(queue);
-    queue->wall_seen_us = batch->wall_us;
-    if (batch->now_us - queue->zones_checked_us >= ZONES_CHECK_US) {
-        queue->zones_checked_us = batch->now_us;
+    if (batch->wall_us < engine->wall_seen_us - PLAN_AHEAD_MAX_US) /* what was planned lies ahead */
+        zones_begin(engine);
+    engine->wall_seen_us = batch->wall_us;
+    if (batch->now_us - engine->zones_checked_us >= ZONES_CHECK_US) {
+        engine->zones_checked_us = batch->now_us;
         zones_check(zones, batch->wall_us);
-        if (queue->zones_faulty) /* one that was never there may have come */
-            zones_begin(queue);
+        if (engine->zones_faulty) /* one that was never there may have come */
+            zones_begin(engine);
     }
-    if (queue->next_fire_us != INT64_MAX || !queue->zones_known ||
-        queue->zones_seen != zones_generation(zones))
-        fire_soon(queue);
+    if (engine->next_fire_us != INT64_MAX || !engine->zones_known ||
+        engine->zones_seen != zones_generation(zones))
+        fire_soon(engine);
 }

@@ -105,7 +105,7 @@ static int make_plan(struct firing *firing, const struct owner *owner, struct pl
                      struct err *err)
 {
     struct batch *batch = firing->batch;
-    struct zones *zones = batch->queue->config.zones;
+    struct zones *zones = batch->engine->config.zones;
 
     return owner->schedule
                ? plan_schedule(owner->schedule, zones, batch->wall_us, plan, err)
@@ -129,7 +129,7 @@ static int note_fault(struct firing *firing, const struct owner *owner, struct p
         return -(int)why->code;
     }
     uuid_format(&owner->id, id);
-    LOG(firing->batch->queue->log, LOG_WARN, "schedule.faulty", KC("id", id),
+    LOG(firing->batch->engine->log, LOG_WARN, "schedule.faulty", KC("id", id),
         KC("reason", why->text));
     step->error = arena_str(&firing->batch->arena, str_of(why->text));
     return step->error.data ? 0 : fire_no_memory(firing->err);
@@ -163,14 +163,14 @@ static int plan_owner(struct firing *firing, struct owner *owner, struct plan_st
         rule = (struct misfire_rule){schedule->misfire, schedule->misfire_grace_ms,
                                      schedule->misfire_cap};
     if (make_plan(firing, owner, &plan, &why) < 0) {
-        batch->queue->zones_faulty = true;
+        batch->engine->zones_faulty = true;
         return note_fault(firing, owner, step, &why); /* and stands still until it is mended */
     }
     rc = plan_due(&plan, &rule, step->from_us, batch->wall_us, &batch->arena, &owner->due,
                   firing->err);
     if (rc == 0 && owner->due.passed_over)
         owner->due.passed_over = count_missed(&plan, step->from_us, &owner->due);
-    plan_release(&plan, batch->queue->config.zones);
+    plan_release(&plan, batch->engine->config.zones);
     step->to_us = owner->due.next_us;
     return rc;
 }

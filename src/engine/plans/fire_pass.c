@@ -59,7 +59,7 @@ static const struct uuid *job_of(const struct passing *passing, uint32_t i)
 static int pass(struct passing *passing, uint32_t i)
 {
     struct batch *batch = passing->batch;
-    struct zones *zones = batch->queue->config.zones;
+    struct zones *zones = batch->engine->config.zones;
     struct plan_step step = {0};
     struct err why = {0};
     struct plan plan;
@@ -81,7 +81,7 @@ static int pass(struct passing *passing, uint32_t i)
     } else if (why.code == ERR_MEMORY) {
         return no_memory(passing->err);
     } else {
-        batch->queue->zones_faulty = true;
+        batch->engine->zones_faulty = true;
         step.error = arena_str(&batch->arena, str_of(why.text));
     }
     passing->steps[passing->steps_count++] = step;

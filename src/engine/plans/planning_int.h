@@ -10,7 +10,7 @@
 #include "core/plan/catalog.h"
 
 struct batch;
-struct queue;
+struct engine;
 struct catalog_request;
 struct claim_request;
 struct job_run_request;
@@ -54,12 +54,12 @@ struct batch_job {
 
 /* categories.c */
 /* Is anything planned here at all? */
-bool catalog_here(const struct queue *queue);
+bool catalog_here(const struct engine *engine);
 /* As the store has it now, at the latest since this batch began. */
 int catalog_look(struct batch *batch, struct err *err);
-void catalog_doubt(struct queue *queue);  /* it may have changed */
-void catalog_forget(struct queue *queue); /* it did */
-void catalog_deinit(struct queue *queue);
+void catalog_doubt(struct engine *engine);  /* it may have changed */
+void catalog_forget(struct engine *engine); /* it did */
+void catalog_deinit(struct engine *engine);
 /* Shared stores: which one it is now; what memory knows of another one is forgotten. */
 int catalog_version(struct batch *batch, int64_t *version, struct err *err);
 /* What the job waits for or is started by, and who waits for it or is started by it: so many from
@@ -93,7 +93,7 @@ int windows_admit(struct batch *batch, const struct claim_request *request, stru
 bool windows_count(struct batch *batch, const struct task *task);
 #define WINDOWS_STATE "Waits for its window"
 /* After windows were changed those put off by them are looked at again, a page at a time. */
-void windows_begin(struct queue *queue);
+void windows_begin(struct engine *engine);
 int windows_follow(struct batch *batch, bool *more, struct err *err);
 
 /* runs.c */
@@ -175,7 +175,7 @@ static inline int64_t plan_goes_on_us(int64_t now_us, int64_t last_us)
 /* fire.c */
 int fire_run(struct batch *batch, int64_t *next_us, struct err *err);
 void fire_look_again(struct batch *batch); /* after a while: clocks and zones may have changed */
-void zones_begin(struct queue *queue); /* all plans are looked at again */
+void zones_begin(struct engine *engine);   /* all plans are looked at again */
 /* fire_pass.c: what came while the job, or all jobs of the category, were not active has passed. */
 int fire_pass(struct batch *batch, const struct uuid *job_id, const struct uuid *category_id,
               struct err *err);

@@ -49,7 +49,7 @@ int runs_prepare(struct batch *batch, struct err *err)
     struct uuid *ids = NULL;
     uint32_t count = 0, cap = 0;
 
-    if (!catalog_here(batch->queue))
+    if (!catalog_here(batch->engine))
         return 0;
     if (catalog_look(batch, err) < 0)
         return -(int)err->code;
@@ -135,7 +135,7 @@ static int start_run(struct batch *batch, const struct uuid *job_id, const struc
     }
     if (rc >= 0 || err_http_status(err->code) >= 500)
         return rc < 0 ? rc : 0;
-    LOG(batch->queue->log, LOG_WARN, "job.not_triggered", KC("task", id),
+    LOG(batch->engine->log, LOG_WARN, "job.not_triggered", KC("task", id),
         KS("correlation_id", by->spec.correlation_id), KC("reason", err->text));
     err->code = ERR_NONE; /* the end itself stands */
     return 0;
@@ -159,7 +159,7 @@ int run_ended(struct batch *batch, const struct task *task, struct err *err)
     const struct catalog_verbs *verbs = batch->store->verbs->catalog;
     struct batch_job *known;
 
-    if (!catalog_here(batch->queue))
+    if (!catalog_here(batch->engine))
         return 0;
     if (jobs_load(batch, &task->spec.job_id, 1, true, err) < 0 || jobs_flush(batch, err) < 0)
         return -(int)err->code;
@@ -178,8 +178,8 @@ int run_ended(struct batch *batch, const struct task *task, struct err *err)
         give_slot_on(batch, known, task, err) < 0)
         return -(int)err->code;
     if (SEEDED_BUG("trigger_outside_of_end")) {
-        batch->queue->late_end = task->id;
-        batch->queue->next_fire_us = batch->now_us + CLOCK_MS_US;
+        batch->engine->late_end = task->id;
+        batch->engine->next_fire_us = batch->now_us + CLOCK_MS_US;
         return 0;
     }
     return start_triggered(batch, task, err);
@@ -189,9 +189,9 @@ int run_ends_late(struct batch *batch, struct err *err)
 {
     struct task *task;
 
-    if (batch_task(batch, &batch->queue->late_end, &task, err) < 0)
+    if (batch_task(batch, &batch->engine->late_end, &task, err) < 0)
         return -(int)err->code;
-    batch->queue->late_end = nil;
+    batch->engine->late_end = nil;
     return task ? start_triggered(batch, task, err) : 0;
 }
 
@@ -233,7 +233,7 @@ int run_reopened(struct batch *batch, struct task *task, struct err *err)
                           .recurring_job_id = task->spec.recurring_job_id,
                           .created_at_us = task->spec.created_at_us};
 
-    if (!catalog_here(batch->queue))
+    if (!catalog_here(batch->engine))
         return 0;
     if (jobs_load(batch, &task->spec.job_id, 1, true, err) < 0 || jobs_flush(batch, err) < 0 ||
         must_wait(batch, &run, &run.waits_slot, err) < 0)

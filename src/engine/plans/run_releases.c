@@ -27,10 +27,10 @@ static const struct catalog_verbs *verbs_of(const struct batch *batch)
 /* Elsewhere the leader comes by anyway. */
 void runs_look_soon(struct batch *batch)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
 
-    if (is_main(queue) && queue->next_sweep_us > batch->now_us + LOOK_AGAIN_US)
-        queue->next_sweep_us = batch->now_us + LOOK_AGAIN_US;
+    if (is_main(engine) && engine->next_sweep_us > batch->now_us + LOOK_AGAIN_US)
+        engine->next_sweep_us = batch->now_us + LOOK_AGAIN_US;
 }
 
 /* ---- one of them ---- */
@@ -383,13 +383,13 @@ static int look_at_job(struct batch *batch, const struct uuid *id, bool *more, s
 
 int runs_follow(struct batch *batch, bool *more, struct err *err)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     struct uuid *ids;
     uint32_t count;
 
     if (catalog_look(batch, err) < 0 || jobs_flush(batch, err) < 0 ||
         tell_marked(batch, more, err) < 0 ||
-        verbs_of(batch)->runs_waiting_jobs(batch->store, &queue->waiting_after, JOBS_PAGE,
+        verbs_of(batch)->runs_waiting_jobs(batch->store, &engine->waiting_after, JOBS_PAGE,
                                            &batch->arena, &ids, &count, err) < 0)
         return -(int)err->code;
     if (count && jobs_load(batch, ids, count, false, err) < 0)
@@ -398,9 +398,9 @@ int runs_follow(struct batch *batch, bool *more, struct err *err)
         if (look_at_job(batch, &ids[i], more, err) < 0)
             return -(int)err->code;
         if (!*more)
-            queue->waiting_after = ids[i];
+            engine->waiting_after = ids[i];
     }
     if (count < JOBS_PAGE && !*more)
-        queue->waiting_after = nil;
+        engine->waiting_after = nil;
     return 0;
 }

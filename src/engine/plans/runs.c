@@ -306,7 +306,7 @@ static int make_input(struct batch *batch, const struct run_wish *wish, struct a
 
     if (category_of_job(batch, wish->job, &category, err) < 0 ||
         job_task_input(wish->job, &category->row, wish->schedule, wish->payload,
-                       batch->queue->settings, arena, input, err) < 0)
+                       batch->engine->settings, arena, input, err) < 0)
         return -(int)err->code;
     input->spec.queue = arena_str(arena, input->spec.queue); /* the category may go before it */
     input->spec.job_id = wish->job->id;
@@ -350,7 +350,7 @@ int run_make(struct batch *batch, struct run_wish *wish, struct arena *arena, st
         return -(int)err->code;
     if (wish->key == 0) {
         wish->key = verbs->task_key_next(batch->store);
-        wish->id = uuid7_new_keyed(&batch->queue->ids, batch->now_us, wish->key);
+        wish->id = uuid7_new_keyed(&batch->engine->ids, batch->now_us, wish->key);
     }
     known = jobs_get(batch, &wish->job->id);
     if ((known && has_to_wait(batch, known)) ||
@@ -381,7 +381,7 @@ int job_run_apply(struct batch *batch, struct job_run_request *request)
     struct task *task;
     int active;
 
-    if (!catalog_here(batch->queue))
+    if (!catalog_here(batch->engine))
         return err_set(err, ERR_INVALID, "jobs are not kept here");
     if (catalog_look(batch, err) < 0 || batch_settle(batch, err) < 0 ||
         jobs_load(batch, &request->job_id, 1, false, err) < 0 ||

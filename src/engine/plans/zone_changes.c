@@ -39,7 +39,7 @@ static int compare(struct batch *batch, const struct row *row, struct plan *plan
 
     *step = (struct plan_step){.id = row->id, .from_us = row->next_us};
     if (!plan) {
-        batch->queue->zones_faulty = true;
+        batch->engine->zones_faulty = true;
         if (why->code == ERR_MEMORY) { /* anything else is this plan's own fault */
             *err = *why;
             return -(int)why->code;
@@ -52,7 +52,7 @@ static int compare(struct batch *batch, const struct row *row, struct plan *plan
         after_us = INT64_MIN; /* it comes late rather than never */
     if (!plan_next(plan, after_us, &step->to_us))
         step->to_us = 0;
-    plan_release(plan, batch->queue->config.zones);
+    plan_release(plan, batch->engine->config.zones);
     if (row->next_us != 0) /* it has another fault than its plan */
         step->error = row->error;
     return step->to_us != row->next_us || (row->next_us == 0 && row->error.data);
@@ -74,7 +74,7 @@ static int look_at_schedule(struct batch *batch, const struct schedule *schedule
 
     if (!is_concerned(batch, &row))
         return 0;
-    rc = plan_schedule(schedule, batch->queue->config.zones, batch->wall_us, &plan, &why);
+    rc = plan_schedule(schedule, batch->engine->config.zones, batch->wall_us, &plan, &why);
     return compare(batch, &row, rc < 0 ? NULL : &plan, &why, step, err);
 }
 
@@ -92,7 +92,7 @@ static int look_at_pattern(struct batch *batch, const struct recurring *pattern,
 
     if (!is_concerned(batch, &row))
         return 0;
-    rc = plan_recurring(pattern, batch->queue->config.zones, batch->wall_us, &batch->arena, &plan,
+    rc = plan_recurring(pattern, batch->engine->config.zones, batch->wall_us, &batch->arena, &plan,
                         &why);
     return compare(batch, &row, rc < 0 ? NULL : &plan, &why, step, err);
 }
@@ -102,7 +102,7 @@ static int look_at_page(struct batch *batch, int kind, struct plan_step *steps, 
                         uint32_t *seen, struct err *err)
 {
     const struct catalog_verbs *verbs = batch->store->verbs->catalog;
-    struct uuid *after = &batch->queue->zones_after[kind];
+    struct uuid *after = &batch->engine->zones_after[kind];
     struct schedule *schedules = NULL;
     struct recurring *patterns = NULL;
 
@@ -148,31 +148,31 @@ static int follow_page(struct batch *batch, int kind, uint32_t *seen, int64_t *n
     return rc;
 }
 
-void zones_begin(struct queue *queue)
+void zones_begin(struct engine *engine)
 {
-    queue->zones_known = queue->zones_faulty = false;
-    queue->zones_after[SCHEDULES] = queue->zones_after[PATTERNS] = (struct uuid){{0}};
+    engine->zones_known = engine->zones_faulty = false;
+    engine->zones_after[SCHEDULES] = engine->zones_after[PATTERNS] = (struct uuid){{0}};
 }
 
 int zones_follow(struct batch *batch, bool *more, int64_t *next_us, struct err *err)
 {
-    struct queue *queue = batch->queue;
-    uint64_t generation = zones_generation(queue->config.zones);
+    struct engine *engine = batch->engine;
+    uint64_t generation = zones_generation(engine->config.zones);
     bool done = true;
 
     *more = false;
-    if (generation != queue->zones_seen) {
-        queue->zones_seen = generation;
-        zones_begin(queue);
+    if (generation != engine->zones_seen) {
+        engine->zones_seen = generation;
+        zones_begin(engine);
     }
-    for (int kind = SCHEDULES; kind <= PATTERNS && !queue->zones_known; kind++) {
+    for (int kind = SCHEDULES; kind <= PATTERNS && !engine->zones_known; kind++) {
         uint32_t seen;
 
         if (follow_page(batch, kind, &seen, next_us, err) < 0)
             return -(int)err->code;
         done &= seen < BOUND_CHORE_ROWS;
     }
-    queue->zones_known = done || queue->zones_known;
-    *more = !queue->zones_known;
+    engine->zones_known = done || engine->zones_known;
+    *more = !engine->zones_known;
     return 0;
 }

@@ -30,7 +30,7 @@ void part_submit(struct part *part, struct request *request)
     if (answers_soon(request) && atomic_fetch_add(&part->under_way, 1) == 0)
         atomic_store(&part->moved_us, clock_boot_us());
     if (!atomic_load(&part->failed)) {
-        queue_submit(part->queue, request);
+        engine_submit(part->engine, request);
         return;
     }
     request->waiting = request->forgotten = false;
@@ -82,12 +82,12 @@ uint32_t routes_mask(const struct routes *routes, struct str queue)
 
 uint32_t routes_where(void *front, struct str queue)
 {
-    return routes_mask(((struct queue *)front)->routes, queue);
+    return routes_mask(((struct engine *)front)->routes, queue);
 }
 
 bool routes_failed(void *front, uint32_t part)
 {
-    return atomic_load(&((struct queue *)front)->routes->parts[part].failed);
+    return atomic_load(&((struct engine *)front)->routes->parts[part].failed);
 }
 
 /* A table where the newest wins. A slot has the id's hash and, in its lowest byte, the part. */
@@ -324,7 +324,7 @@ static void begin(struct call *call)
     }
 }
 
-void routes_submit(struct queue *front, struct request *request)
+void routes_submit(struct engine *front, struct request *request)
 {
     struct call *call = calloc(1, sizeof *call);
 
@@ -343,21 +343,21 @@ void routes_submit(struct queue *front, struct request *request)
     begin(call);
 }
 
-void routes_forget(struct queue *front, enum request_kind kind, struct request *request)
+void routes_forget(struct engine *front, enum request_kind kind, struct request *request)
 {
     struct routes *routes = front->routes;
 
     claim_forget(routes, request);
     for (uint32_t i = 0; i < routes->count; i++)
-        queue_forget(routes->parts[i].queue, kind, request);
+        engine_forget(routes->parts[i].engine, kind, request);
 }
 
-int64_t routes_now_us(struct queue *front)
+int64_t routes_now_us(struct engine *front)
 {
-    return queue_now_us(front->routes->parts[0].queue);
+    return engine_now_us(front->routes->parts[0].engine);
 }
 
-struct queue *routes_part(struct queue *front, uint32_t part)
+struct engine *routes_part(struct engine *front, uint32_t part)
 {
-    return front->routes->parts[part].queue;
+    return front->routes->parts[part].engine;
 }

@@ -12,7 +12,7 @@
 struct route_part {
     struct str where;           /* the store as it is configured */
     struct store *store;
-    struct queue_config config; /* on_fatal is only told of the first one; the others just stop */
+    struct engine_config config; /* on_fatal is only told of the first one; the others just stop */
 };
 
 /* The stores the settings name, each once and the main one first. Refuses what cannot be: too many
@@ -20,10 +20,10 @@ struct route_part {
 int routes_stores(const struct settings *settings, struct str stores[ROUTES_MAX], uint32_t *count,
                   struct err *err);
 
-/* Opens a queue per part and the front; queue_close closes them all, but not the stores. */
-int routes_open(struct queue **front, const struct route_part *parts, uint32_t count,
+/* Opens a queue per part and the front; engine_close closes them all, but not the stores. */
+int routes_open(struct engine **front, const struct route_part *parts, uint32_t count,
                 struct err *err);
-struct queue *routes_part(struct queue *front, uint32_t part); /* for its outbox */
+struct engine *routes_part(struct engine *front, uint32_t part); /* for its outbox */
 
 /* For readers (store_parts.h), any thread: the parts where tasks of a queue may be, one bit each,
  * and whether a part has failed for good. */

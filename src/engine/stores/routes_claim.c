@@ -77,7 +77,7 @@ static void end_call(struct call *call, struct ending *ending)
 static void run_ending(const struct ending *ending)
 {
     for (uint32_t i = 0; i < ending->count; i++)
-        queue_forget(ending->parts[i]->queue, REQUEST_CLAIM, ending->shares[i]);
+        engine_forget(ending->parts[i]->engine, REQUEST_CLAIM, ending->shares[i]);
     if (ending->request)
         ending->request->done(ending->request);
 }

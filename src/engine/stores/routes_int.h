@@ -13,8 +13,8 @@
 struct part {
     struct routes *routes;
     uint32_t index;
-    struct queue *queue;
-    struct queue_config given;
+    struct engine *engine;
+    struct engine_config given;
     struct arena arena;         /* settings with an archive of its own */
     char where[256];            /* as it may be shown */
     atomic_bool failed;         /* for good: nothing is asked of it until the next start */

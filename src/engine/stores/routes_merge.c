@@ -98,9 +98,9 @@ static int merge_queues(struct call *call, const struct tally *tally, struct que
     return rc < 0 ? no_memory(&call->request->err) : 0;
 }
 
-static void add_stats(struct queue_stats *to, const struct queue_stats *from)
+static void add_stats(struct engine_stats *to, const struct engine_stats *from)
 {
-    for (size_t i = 0; i < offsetof(struct queue_stats, workers) / sizeof(int64_t); i++)
+    for (size_t i = 0; i < offsetof(struct engine_stats, workers) / sizeof(int64_t); i++)
         ((int64_t *)(void *)to)[i] += ((const int64_t *)(const void *)from)[i];
     to->workers = from->workers > to->workers ? from->workers : to->workers;
     if (!to->started_at_us)
@@ -152,7 +152,7 @@ static int merge_stats(struct call *call, const struct tally *tally)
     struct stats_request *request = (struct stats_request *)call->request;
     uint32_t lanes = 0;
 
-    request->stats = (struct queue_stats){0};
+    request->stats = (struct engine_stats){0};
     request->lanes_count = 0;
     for (uint32_t mask = tally->well; mask; mask &= mask - 1) {
         const struct share *share = call->shares[first_part(mask)];

@@ -168,7 +168,7 @@ const struct settings *routes_part_settings(struct part *part, const struct sett
 static int open_part(struct routes *routes, const struct route_part *given, struct err *err)
 {
     struct part *part = &routes->parts[routes->count];
-    struct queue_config config = given->config;
+    struct engine_config config = given->config;
 
     *part = (struct part){.routes = routes, .index = routes->count, .given = given->config};
     store_shown(given->where, part->where, sizeof part->where);
@@ -183,7 +183,7 @@ static int open_part(struct routes *routes, const struct route_part *given, stru
     config.on_outbox = given->config.on_outbox ? on_outbox : NULL;
     config.on_fatal = on_fatal;
     config.ctx = part;
-    if (queue_open(&part->queue, given->store, &config, err) < 0)
+    if (engine_open(&part->engine, given->store, &config, err) < 0)
         return -(int)err->code;
     routes->count++;
     return 0;
@@ -223,10 +223,10 @@ static struct routes *routes_new(void)
     return NULL;
 }
 
-int routes_open(struct queue **out, const struct route_part *parts, uint32_t count,
+int routes_open(struct engine **out, const struct route_part *parts, uint32_t count,
                 struct err *err)
 {
-    struct queue *front = calloc(1, sizeof *front);
+    struct engine *front = calloc(1, sizeof *front);
     struct routes *routes = routes_new();
     int rc = 0;
 
@@ -260,18 +260,18 @@ int routes_open(struct queue **out, const struct route_part *parts, uint32_t cou
 }
 
 /* First all threads end: until then answers of one part may lead to requests to another. */
-void routes_close(struct queue *front)
+void routes_close(struct engine *front)
 {
     struct routes *routes = front->routes;
     uint32_t cursor = 0;
     struct place *place;
 
     for (uint32_t i = 0; i < routes->count; i++) {
-        writers_end(routes->parts[i].queue);
-        queue_end_thread(routes->parts[i].queue);
+        writers_end(routes->parts[i].engine);
+        engine_end_thread(routes->parts[i].engine);
     }
     for (uint32_t i = 0; i < routes->count; i++)
-        queue_close(routes->parts[i].queue);
+        engine_close(routes->parts[i].engine);
     for (uint32_t i = 0; i < ROUTES_MAX; i++)
         arena_deinit(&routes->parts[i].arena);
     while ((place = map_next(&routes->places, &cursor)) != NULL)

@@ -43,7 +43,7 @@ static int load_checkpoint(struct batch *batch, struct task *task, struct arena 
         if (verbs->checkpoint_invalidate(batch->store, &task->id, (*checkpoint)->seq, err) < 0)
             return -(int)err->code;
         uuid_format(&task->id, id);
-        LOG(batch->queue->log, LOG_ERROR, "checkpoint.damaged", KC("task", id),
+        LOG(batch->engine->log, LOG_ERROR, "checkpoint.damaged", KC("task", id),
             KS("correlation_id", task->spec.correlation_id), KI("seq", (*checkpoint)->seq));
         *checkpoint = NULL;
         damaged = true;
@@ -170,7 +170,7 @@ static int new_execution(struct batch *batch, struct task *task, struct str work
                                   .claim_seq = ++task->event_seq,
                                   .created_at_us = batch->now_us};
 
-    execution.id = uuid7_new_keyed(&batch->queue->ids, batch->now_us, execution.key);
+    execution.id = uuid7_new_keyed(&batch->engine->ids, batch->now_us, execution.key);
     execution.id.bytes[15] = 0; /* its claim and its start get ids of their own from it */
     task->execution_key = execution.key;
     task->execution_id = execution.id;
@@ -181,7 +181,7 @@ static void hand_on_trace(const struct batch *batch, const struct task *task,
                           struct arena *arena, struct claimed *claimed)
 {
     char space[TRACE_PARENT_BYTES + 1];
-    struct str parent = trace_hand_on(task, batch->queue->settings, space);
+    struct str parent = trace_hand_on(task, batch->engine->settings, space);
 
     claimed->traceparent = parent.data == space ? arena_str(arena, parent) : parent;
 }
@@ -189,7 +189,7 @@ static void hand_on_trace(const struct batch *batch, const struct task *task,
 int claim_take(struct batch *batch, struct claim_request *request, struct worker_state *worker,
                struct task *task, struct err *err)
 {
-    int64_t lease_us = batch->queue->settings->lease_ms * CLOCK_MS_US;
+    int64_t lease_us = batch->engine->settings->lease_ms * CLOCK_MS_US;
     struct claimed *claimed = &request->claimed[request->claimed_count++];
     int64_t since_us = spans_ready_since(task);
 
@@ -199,8 +199,8 @@ int claim_take(struct batch *batch, struct claim_request *request, struct worker
         compose_data(batch, task, request->base.arena, &claimed->data, err) < 0)
         return -(int)err->code;
     task->attempts = task_count_up(task->attempts);
-    if (task->lease_token < batch->queue->lease_base)
-        task->lease_token = batch->queue->lease_base;
+    if (task->lease_token < batch->engine->lease_base)
+        task->lease_token = batch->engine->lease_base;
     task->lease_token++;
     task->worker_id = arena_str(request->base.arena, worker->row.id);
     task->held = true;
@@ -217,7 +217,7 @@ int claim_take(struct batch *batch, struct claim_request *request, struct worker
         return -(int)err->code;
     spans_claimed(batch, task, since_us);
     hand_on_trace(batch, task, request->base.arena, claimed);
-    batch->queue->stats.claimed_total++;
+    batch->engine->stats.claimed_total++;
     FAULT_POINT("claim.row");
     return batch_move(batch, task, STATUS_CLAIMED, MOVE_CLAIM, "Claimed", ACTOR_WORKER, STR_NONE,
                       err);
@@ -233,7 +233,7 @@ static uint32_t open_queues(struct batch *batch, const struct claim_request *req
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < asked_count && count < BOUND_CLAIM_QUEUES; i++) {
-        struct queue_state *state = limits_queue(batch->queue, asked[i]);
+        struct queue_state *state = limits_queue(batch->engine, asked[i]);
 
         if (!state || !limits_open(batch, state))
             continue;
@@ -281,7 +281,7 @@ static int take_some(struct batch *batch, struct claim_request *request,
     struct arena *arena = request->base.arena;
     size_t used_bytes = arena->used_bytes;
     struct task *tasks[BOUND_CLAIM_MAX];
-    uint32_t count, step = next_step(batch, batch->queue->claim_task_bytes);
+    uint32_t count, step = next_step(batch, batch->engine->claim_task_bytes);
     struct put_aside aside = {0};
 
     do {
@@ -301,14 +301,14 @@ static int take_some(struct batch *batch, struct claim_request *request,
         if (hand_out(batch, request, worker, tasks, count, &aside, err) < 0)
             return -(int)err->code;
         if (request->claimed_count)
-            batch->queue->claim_task_bytes =
+            batch->engine->claim_task_bytes =
                 (arena->used_bytes - used_bytes) / request->claimed_count;
         if (aside.put_off >= BOUND_CHORE_ROWS)
             *want->more = true;
         if ((count < step && aside.put_off == put_off) || aside.given_back ||
             aside.put_off >= BOUND_CHORE_ROWS || request->claimed_count >= request->max)
             break;
-        step = next_step(batch, batch->queue->claim_task_bytes);
+        step = next_step(batch, batch->engine->claim_task_bytes);
     } while (arena->used_bytes - used_bytes < BOUND_CLAIM_BYTES);
     return arena->failed ? no_memory(err) : 0;
 }
@@ -318,11 +318,11 @@ static int try_claim(struct batch *batch, struct claim_request *request,
 {
     bool more = false;
     struct str queues[BOUND_CLAIM_QUEUES];
-    struct ready_want want = {.namespace_name = batch->queue->config.namespace_name,
+    struct ready_want want = {.namespace_name = batch->engine->config.namespace_name,
                               .queues = queues,
                               .types = request->types_count ? request->types : worker->types,
-                              .types_count = request->types_count ? request->types_count
-                                                                  : worker->types_count,
+                              .types_count =
+                                  request->types_count ? request->types_count : worker->types_count,
                               .more = &more,
                               .admit = limits_admit,
                               .ctx = batch};
@@ -330,7 +330,7 @@ static int try_claim(struct batch *batch, struct claim_request *request,
 
     request->claimed_count = 0;
     if (!request->types_count) {
-        want.types_not_count = declined_types(batch->queue->main->declined, worker->row.id,
+        want.types_not_count = declined_types(batch->engine->main->declined, worker->row.id,
                                               batch->now_us, request->base.arena, &declined);
         want.types_not = declined;
     }
@@ -344,8 +344,8 @@ static int try_claim(struct batch *batch, struct claim_request *request,
         return 0;
     if (batch_flush(batch, err) < 0 || take_some(batch, request, worker, &want, err) < 0)
         return -(int)err->code;
-    if (more && batch->queue->next_retry_us > batch->now_us)
-        batch->queue->next_retry_us = batch->now_us; /* goes on in the next commit */
+    if (more && batch->engine->next_retry_us > batch->now_us)
+        batch->engine->next_retry_us = batch->now_us; /* goes on in the next commit */
     return batch_flush(batch, err);
 }
 
@@ -356,7 +356,7 @@ int claim_apply(struct batch *batch, struct claim_request *request)
     request->claimed_count = 0;
     if (workers_find(batch, request->worker_id, &worker, &request->base.err) < 0)
         return -(int)request->base.err.code;
-    request->lease_ms = batch->queue->settings->lease_ms;
+    request->lease_ms = batch->engine->settings->lease_ms;
     if (!worker)
         return err_set(&request->base.err, ERR_NOT_FOUND, "this worker is not registered (any "
                        "more); register again");
@@ -385,7 +385,7 @@ bool claim_wants(const struct batch *batch, const struct claim_request *request,
     if (request->types_count)
         return settings_types_cover(request->types, request->types_count, type);
     return settings_types_cover(worker->types, worker->types_count, type) &&
-           !declined_has(batch->queue->main->declined, worker->row.id, type, batch->now_us);
+           !declined_has(batch->engine->main->declined, worker->row.id, type, batch->now_us);
 }
 
 bool claim_wants_hot(const struct batch *batch, const struct claim_request *request,
@@ -395,7 +395,7 @@ bool claim_wants_hot(const struct batch *batch, const struct claim_request *requ
     uint32_t asked_count = request->queues_count ? request->queues_count : worker->queues_count;
 
     for (uint32_t i = 0; i < asked_count; i++) {
-        struct queue_state *state = limits_queue(batch->queue, asked[i]);
+        struct queue_state *state = limits_queue(batch->engine, asked[i]);
 
         if (state && state->hot)
             return true;
@@ -407,7 +407,7 @@ bool claim_wants_hot(const struct batch *batch, const struct claim_request *requ
 static bool has_ready(struct batch *batch, const struct queue_state *state)
 {
     return batch->store->shared ||
-           batch->store->verbs->ready_count(batch->store, batch->queue->config.namespace_name,
+           batch->store->verbs->ready_count(batch->store, batch->engine->config.namespace_name,
                                             state->row.rule.name) > 0;
 }
 
@@ -487,11 +487,11 @@ int claim_serve_waiting(struct batch *batch, struct err *err)
     struct fruitless fruitless = {.count = 0};
     struct request *next;
 
-    if (!batch->hot || !batch->queue->claims_first)
+    if (!batch->hot || !batch->engine->claims_first)
         return 0;
-    for (struct request *at = batch->queue->claims_first; at; at = next) {
+    for (struct request *at = batch->engine->claims_first; at; at = next) {
         struct claim_request *request = (struct claim_request *)at;
-        struct worker_state *worker = workers_get(batch->queue, request->worker_id);
+        struct worker_state *worker = workers_get(batch->engine, request->worker_id);
 
         next = at->next_waiting;
         if (cool_empty(batch))

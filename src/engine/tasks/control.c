@@ -183,7 +183,7 @@ static int resume(struct batch *batch, struct task *task, struct control_request
 static int prioritize(struct batch *batch, struct task *task, struct control_request *request)
 {
     struct err *err = &request->base.err;
-    int64_t eligible_us = limits_eligible_us(batch->queue, task);
+    int64_t eligible_us = limits_eligible_us(batch->engine, task);
     struct str detail = batch_text(batch, "{\"priority\":%lld,\"before\":%lld}",
                                    (long long)request->priority, (long long)task->priority);
 
@@ -192,9 +192,9 @@ static int prioritize(struct batch *batch, struct task *task, struct control_req
     if (request->priority == task->priority)
         return 0;
     task->priority = request->priority;
-    task->order_key = limits_order_key(batch->queue, task, eligible_us);
+    task->order_key = limits_order_key(batch->engine, task, eligible_us);
     if (task->status == STATUS_PENDING)
-        batch_heat(batch, limits_queue(batch->queue, task->spec.queue));
+        batch_heat(batch, limits_queue(batch->engine, task->spec.queue));
     if (batch_touch(batch, task, err) < 0)
         return -(int)err->code;
     return batch_event(batch, task, request->actor, detail, err);

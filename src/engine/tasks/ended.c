@@ -170,7 +170,7 @@ static int write_callback(struct batch *batch, struct task *task, struct err *er
 {
     struct buf body = BUF_INIT(8 * 1024 * 1024);
     struct task *whole = NULL;
-    struct outbox_message message = {.id = uuid7_new(&batch->queue->ids, batch->now_us),
+    struct outbox_message message = {.id = uuid7_new(&batch->engine->ids, batch->now_us),
                                      .kind = STR("webhook"),
                                      .target = task->spec.callback_url,
                                      .task_id = task->id,
@@ -184,8 +184,8 @@ static int write_callback(struct batch *batch, struct task *task, struct err *er
                                              &whole, err);
     if (rc == 0 && whole) {
         char space[TRACE_PARENT_BYTES + 1];
-        struct render_extra extra = {
-            .traceparent = trace_hand_on(whole, batch->queue->settings, space)};
+        struct render_extra extra = {.traceparent =
+                                         trace_hand_on(whole, batch->engine->settings, space)};
 
         render_task(&body, whole, &extra);
         message.body = buf_view(&body);
@@ -201,7 +201,7 @@ static int write_callback(struct batch *batch, struct task *task, struct err *er
 /* Escalation of a dead letter: a note goes to the queue's dead-letter queue, once per task. */
 static int escalate(struct batch *batch, struct task *task, struct err *err)
 {
-    struct queue_state *state = limits_queue(batch->queue, task->spec.queue);
+    struct queue_state *state = limits_queue(batch->engine, task->spec.queue);
     struct str target = state ? state->row.rule.dead_letter_queue : STR_NONE;
     struct task_input input;
     struct task *made;
@@ -224,7 +224,7 @@ static int escalate(struct batch *batch, struct task *task, struct err *err)
         return 0;
     if (err_http_status(err->code) >= 500)
         return -(int)err->code;
-    LOG(batch->queue->log, LOG_WARN, "dead_letter.not_escalated", KC("task", id),
+    LOG(batch->engine->log, LOG_WARN, "dead_letter.not_escalated", KC("task", id),
         KS("correlation_id", task->spec.correlation_id), KC("reason", err->text));
     err->code = ERR_NONE; /* the end itself stands */
     return 0;

@@ -49,10 +49,9 @@ static int check_parents_of(struct plan *plan, struct task_input *input)
         if (input->had_begun)
             continue;
         uuid_format(&dependency->task_id, id);
-        return err_set_field(plan->err, ERR_INVALID, "depends_on",
-                             "there is no task %s to depend on%s", id,
-                             plan->batch->queue->config.lives_here
-                                 ? " in the store of this queue" : "");
+        return err_set_field(
+            plan->err, ERR_INVALID, "depends_on", "there is no task %s to depend on%s", id,
+            plan->batch->engine->config.lives_here ? " in the store of this queue" : "");
     }
     input->depends_on_count = kept;
     return 0;
@@ -75,11 +74,11 @@ static int take_category(struct plan *plan, struct task_input *input)
     if (categories_find(plan->batch, input->category, &category, plan->err) < 0)
         return -(int)plan->err->code;
     if (!category)
-        return err_set_field(plan->err, ERR_INVALID, "category", "there is no category '" STR_FMT
-                             "'%s", STR_ARG(input->category),
-                             catalog_here(plan->batch->queue)
-                                 ? "" : " in the store of this queue");
-    category_fill(&category->row, &category->rules, plan->batch->queue->settings, input);
+        return err_set_field(plan->err, ERR_INVALID, "category",
+                             "there is no category '" STR_FMT "'%s", STR_ARG(input->category),
+                             catalog_here(plan->batch->engine) ? ""
+                                                               : " in the store of this queue");
+    category_fill(&category->row, &category->rules, plan->batch->engine->settings, input);
     input->spec.category_id = category->row.id;
     input->spec.queue = arena_str(plan->arena, input->spec.queue); /* outlives the category */
     return input->spec.queue.data ? 0 : no_memory(plan->err);
@@ -96,7 +95,7 @@ static int check_queues(struct plan *plan)
         struct str queue = plan->inputs[i].spec.queue;
 
         if ((i > 0 && str_eq(queue, plan->inputs[i - 1].spec.queue)) ||
-            limits_queue(plan->batch->queue, queue))
+            limits_queue(plan->batch->engine, queue))
             continue;
         if (map_put(&fresh, queue, plan) < 0)
             rc = no_memory(plan->err);
@@ -114,7 +113,7 @@ static int check_places(struct plan *plan)
             return -(int)plan->err->code;
         if (i > 0 && str_eq(plan->inputs[i].spec.queue, plan->inputs[i - 1].spec.queue))
             continue;
-        if (!lives_here(plan->batch->queue, plan->inputs[i].spec.queue))
+        if (!lives_here(plan->batch->engine, plan->inputs[i].spec.queue))
             return err_set_field(plan->err, ERR_INVALID, "queue", "the queue '" STR_FMT "' lives "
                                  "in another store; one step cannot be taken in two of them",
                                  STR_ARG(plan->inputs[i].spec.queue));
@@ -146,7 +145,7 @@ static int name_workflow(struct plan *plan)
         for (uint32_t d = 0; d < plan->inputs[i].depends_on_count && !name.data; d++) {
             if (!plan->inputs[i].depends_on[d].ref.data)
                 continue;
-            id = uuid7_new(&plan->batch->queue->ids, plan->batch->now_us);
+            id = uuid7_new(&plan->batch->engine->ids, plan->batch->now_us);
             uuid_format(&id, text);
             name = arena_str(plan->arena, str_of(text));
             if (!name.data)
@@ -167,8 +166,7 @@ void inherit_trace(const struct batch *batch, const struct task *parent, struct 
 
     if (spec->traceparent.data)
         return;
-    spec->traceparent =
-        arena_str(arena, trace_hand_on(parent, batch->queue->settings, space));
+    spec->traceparent = arena_str(arena, trace_hand_on(parent, batch->engine->settings, space));
     spec->tracestate = spec->traceparent.data ? parent->spec.tracestate : STR_NONE;
 }
 
@@ -182,7 +180,7 @@ static struct task *make_task(struct plan *plan, struct task_input *input,
     if (!task)
         return NULL;
     task->spec = input->spec;
-    task->spec.namespace_name = batch->queue->config.namespace_name;
+    task->spec.namespace_name = batch->engine->config.namespace_name;
     task->spec.created_at_us = batch->now_us;
     if (plan->parent) {
         task->spec.parent_id = plan->parent->id;
@@ -195,8 +193,7 @@ static struct task *make_task(struct plan *plan, struct task_input *input,
     task->has_spec = true;
     task->has_data = true;
     task->key = wish ? wish->key : batch->store->verbs->task_key_next(batch->store);
-    task->id = wish ? wish->id
-                    : uuid7_new_keyed(&batch->queue->ids, batch->now_us, task->key);
+    task->id = wish ? wish->id : uuid7_new_keyed(&batch->engine->ids, batch->now_us, task->key);
     task->state = STR("Queued");
     task->data = input->data;
     task->metadata = input->metadata;
@@ -408,7 +405,7 @@ static int link_parents(struct plan *plan, struct task *task, const struct task_
             plan->culprit = (struct culprit){id, parent->status, dependency->kind};
         }
     }
-    batch->queue->any_dependencies = task->has_dependencies = true;
+    batch->engine->any_dependencies = task->has_dependencies = true;
     return batch->store->verbs->dependencies_insert(batch->store, &task->id, rows,
                                                     input->depends_on_count, plan->err);
 }
@@ -453,7 +450,7 @@ static int add_task(struct plan *plan, uint32_t at)
                    plan->err) < 0)
         return -(int)plan->err->code;
     task->version = 1;
-    batch->queue->stats.enqueued_total++;
+    batch->engine->stats.enqueued_total++;
     spans_enqueued(batch, task);
     if (is_fork && forked_begin(batch, task, plan->inputs[at].checkpoint, plan->arena,
                                 plan->err) < 0)
@@ -496,7 +493,7 @@ int enqueue_run(struct batch *batch, struct task_input *input, const struct run_
                    wish->actor, wish->detail, err) < 0)
         return -(int)err->code;
     task->version = 1;
-    batch->queue->stats.enqueued_total++;
+    batch->engine->stats.enqueued_total++;
     spans_enqueued(batch, task);
     return 0;
 }
@@ -528,7 +525,7 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
         return -(int)err->code;
     for (uint32_t i = 0; i < count; i++) {
         if (duplicate[i]) {
-            batch->queue->stats.duplicates_total++;
+            batch->engine->stats.duplicates_total++;
             continue;
         }
         if (add_task(&plan, i) < 0)

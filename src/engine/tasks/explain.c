@@ -79,7 +79,7 @@ static int look_at_workers(struct batch *batch, const struct task *task, struct 
 
     if (!tasks)
         return no_memory(err);
-    while ((worker = map_next(&batch->queue->workers, &cursor)) != NULL) {
+    while ((worker = map_next(&batch->engine->workers, &cursor)) != NULL) {
         if (worker->queues_count == 0 || worker->row.lease_until_us < batch->now_us)
             continue; /* a node without a pool, or silent */
         facts->workers_live++;
@@ -101,10 +101,10 @@ static int look_at_workers(struct batch *batch, const struct task *task, struct 
 /* A claim may name other queues and types than its worker registered. */
 static void look_at_claims(struct batch *batch, const struct task *task, struct why_facts *facts)
 {
-    for (struct request *at = batch->queue->claims_first; at && !facts->claim_waits;
+    for (struct request *at = batch->engine->claims_first; at && !facts->claim_waits;
          at = at->next_waiting) {
         const struct claim_request *claim = (const struct claim_request *)at;
-        const struct worker_state *worker = workers_get(batch->queue, claim->worker_id);
+        const struct worker_state *worker = workers_get(batch->engine, claim->worker_id);
 
         facts->claim_waits = worker && claim_wants(batch, claim, worker, task->spec.queue,
                                                    task->spec.type);
@@ -116,7 +116,7 @@ static void look_at_claims(struct batch *batch, const struct task *task, struct 
 static int look_at_queue(struct batch *batch, const struct task *task, struct why_facts *facts,
                          struct err *err)
 {
-    struct queue_state *state = limits_queue(batch->queue, task->spec.queue);
+    struct queue_state *state = limits_queue(batch->engine, task->spec.queue);
 
     facts->line = -1;
     if (batch->store->shared && workers_follow(batch, err) < 0)
@@ -129,9 +129,8 @@ static int look_at_queue(struct batch *batch, const struct task *task, struct wh
     facts->queue_paused_at_us = state->row.paused_at_us;
     if (task->status != STATUS_PENDING)
         return 0;
-    facts->line = batch->store->verbs->ready_count(batch->store,
-                                                   batch->queue->config.namespace_name,
-                                                   task->spec.queue);
+    facts->line = batch->store->verbs->ready_count(
+        batch->store, batch->engine->config.namespace_name, task->spec.queue);
     if (!uuid_is_nil(&task->spec.category_id) &&
         windows_look(batch, task, &facts->window_opens_us, err) < 0)
         return -(int)err->code;

@@ -133,7 +133,7 @@ static int find_slot(struct batch *batch, const struct task *task, struct why_fa
 static int find_jobs(struct batch *batch, const struct task *task, struct arena *arena,
                      struct why_facts *facts, struct err *err)
 {
-    const struct catalog_cache *cache = &batch->queue->catalog;
+    const struct catalog_cache *cache = &batch->engine->catalog;
     const struct batch_job *own;
 
     if (catalog_look(batch, err) < 0 || jobs_load(batch, &task->spec.job_id, 1, false, err) < 0)
@@ -156,7 +156,7 @@ int explain_blocked(struct batch *batch, struct task *task, struct arena *arena,
     if ((children || task_has_dependencies(batch, task)) &&
         find_tasks(batch, task, children, arena, facts, err) < 0)
         return -(int)err->code;
-    if (!uuid_is_nil(&task->spec.job_id) && catalog_here(batch->queue) &&
+    if (!uuid_is_nil(&task->spec.job_id) && catalog_here(batch->engine) &&
         find_jobs(batch, task, arena, facts, err) < 0)
         return -(int)err->code;
     return arena->failed ? no_memory(err) : 0;

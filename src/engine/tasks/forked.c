@@ -35,7 +35,7 @@ int forked_begin(struct batch *batch, struct task *task, const struct checkpoint
     if (!from)
         return 0;
     own = *from;
-    own.id = uuid7_new(&batch->queue->ids, batch->now_us);
+    own.id = uuid7_new(&batch->engine->ids, batch->now_us);
     own.task_key = task->key;
     own.created_at_us = batch->now_us;
     if (batch_flush(batch, err) < 0 ||

@@ -11,16 +11,16 @@ static bool has_others(struct batch *batch, const struct queue_state *state)
 {
     if (batch->store->shared)
         return state->has_older;
-    return batch->store->verbs->ready_count(batch->store, batch->queue->config.namespace_name,
+    return batch->store->verbs->ready_count(batch->store, batch->engine->config.namespace_name,
                                             state->row.rule.name) > 0;
 }
 
 /* The hot queues were empty and free of limits, so that only this batch has work for claims. */
 static bool queues_allow(struct batch *batch)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
 
-    if (queue->unpark_some || batch->freed_count)
+    if (engine->unpark_some || batch->freed_count)
         return false;
     for (struct queue_state *state = batch->hot; state; state = state->next_hot)
         if (limits_any(state) || state->row.paused_at_us != 0 || has_others(batch, state))
@@ -123,7 +123,7 @@ static void cool_new(struct batch *batch)
 
 int claim_hand_over(struct batch *batch, struct err *err)
 {
-    struct request *at = batch->queue->claims_first;
+    struct request *at = batch->engine->claims_first;
     uint32_t slots[HAND_OVER_MAX];
     uint32_t count;
 
@@ -134,7 +134,7 @@ int claim_hand_over(struct batch *batch, struct err *err)
         return 0;
     for (; at && count > 0; at = at->next_waiting) {
         struct claim_request *request = (struct claim_request *)at;
-        struct worker_state *worker = workers_get(batch->queue, request->worker_id);
+        struct worker_state *worker = workers_get(batch->engine, request->worker_id);
 
         if (worker && claim_wants_hot(batch, request, worker) &&
             serve(batch, request, worker, slots, &count, err) < 0)

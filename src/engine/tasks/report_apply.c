@@ -59,7 +59,7 @@ static int start(struct batch *batch, struct task *task, struct err *err)
 static int write_log(struct batch *batch, struct task *task, const struct report *report,
                      struct err *err)
 {
-    struct log_entry entry = {.id = uuid7_new(&batch->queue->ids, batch->now_us),
+    struct log_entry entry = {.id = uuid7_new(&batch->engine->ids, batch->now_us),
                               .task_id = task->id,
                               .task_type = task->spec.type,
                               .level = report->level,
@@ -159,7 +159,7 @@ static struct str checkpoint_told(struct batch *batch, const struct checkpoint *
 static int checkpoint(struct batch *batch, struct task *task, const struct report *report,
                       struct err *err)
 {
-    struct checkpoint row = {.id = uuid7_new(&batch->queue->ids, batch->now_us),
+    struct checkpoint row = {.id = uuid7_new(&batch->engine->ids, batch->now_us),
                              .task_key = task->key,
                              .name = report->name.data ? report->name : STR("checkpoint"),
                              .progress = report->progress >= 0 ? report->progress : task->progress,
@@ -265,7 +265,7 @@ static int answer_stale(struct batch *batch, struct task *task, struct str worke
     }
     if (same_lease && report->seq && report->seq <= task->report_seq)
         return 0;
-    batch->queue->stats.stale_reports_total[report->op]++;
+    batch->engine->stats.stale_reports_total[report->op]++;
     refuse(result, ERR_STALE_LEASE, "the task is no longer held under this lease; stop it");
     result->cancel = true;
     if (same_lease && task->held && !status_held(task->status) &&
@@ -284,7 +284,7 @@ static bool is_under_lease(const struct batch *batch, const struct task *task,
         return status_held(task->status);
     return status_held(task->status) && task->lease_token == report->lease_token &&
            str_eq(task->worker_id, worker_id) && /* a token is a number that can be guessed */
-           !lease_is_void(batch->queue, report->lease_token);
+           !lease_is_void(batch->engine, report->lease_token);
 }
 
 static int tell_refusal(struct batch *batch, struct task *task, const struct report *report,
@@ -442,15 +442,16 @@ static int key_children(struct report *report, struct arena *arena, struct err *
 
 /* Nothing of a line reaches the store but what its rules leave (D9). A little more than is kept is
  * looked at, so that the cut at the end leaves no half of what was to go. */
-static void prepare_log(const struct queue *queue, struct report *report, struct arena *arena,
+static void prepare_log(const struct engine *engine, struct report *report, struct arena *arena,
                         int64_t *left_us)
 {
     const size_t looked_at = BOUND_LOG_LINE_BYTES + REDACT_MARGIN_BYTES;
-    size_t margin = queue->redact && report->message.len > looked_at
-                        ? REDACT_MARGIN_BYTES : 0; /* its end may be half of what was to go */
+    size_t margin = engine->redact && report->message.len > looked_at
+                        ? REDACT_MARGIN_BYTES
+                        : 0; /* its end may be half of what was to go */
 
     report->message = str_cut(report->message, looked_at);
-    if (redact_line(queue->redact, &report->message, &report->context, arena, left_us) < 0) {
+    if (redact_line(engine->redact, &report->message, &report->context, arena, left_us) < 0) {
         report->message = STR("this line is not kept: there was no memory to redact it");
         report->context = STR_NONE;
     }
@@ -460,8 +461,8 @@ static void prepare_log(const struct queue *queue, struct report *report, struct
     report->message = str_cut(report->message, BOUND_LOG_LINE_BYTES);
 }
 
-void queue_prepare_reports(struct queue *queue, struct report *reports, uint32_t count,
-                           struct report_result *results, struct arena *arena)
+void engine_prepare_reports(struct engine *engine, struct report *reports, uint32_t count,
+                            struct report_result *results, struct arena *arena)
 {
     int64_t redact_left_us = REDACT_REPORT_CPU_US_MAX;
 
@@ -473,10 +474,10 @@ void queue_prepare_reports(struct queue *queue, struct report *reports, uint32_t
             continue;
         check_bounds(&reports[i], &results[i]);
         if (reports[i].op == REPORT_LOG && results[i].code == ERR_NONE)
-            prepare_log(queue, &reports[i], arena, &redact_left_us);
+            prepare_log(engine, &reports[i], arena, &redact_left_us);
         if (reports[i].op != REPORT_SPAWN || results[i].code != ERR_NONE)
             continue;
-        if (spec_parse_all(reports[i].tasks, queue->configured, arena, &reports[i].inputs,
+        if (spec_parse_all(reports[i].tasks, engine->configured, arena, &reports[i].inputs,
                            &reports[i].inputs_count, &is_array, &err) < 0 ||
             key_children(&reports[i], arena, &err) < 0)
             refuse(&results[i], err.code == ERR_TOO_LARGE ? ERR_TOO_LARGE : ERR_INVALID, err.text);

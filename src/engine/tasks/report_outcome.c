@@ -141,11 +141,11 @@ static int fail(struct batch *batch, struct task *task, const struct report *rep
     task->scheduled_at_us = outcome.to == STATUS_DELAYED ? task->next_retry_at_us
                                                          : task->scheduled_at_us;
     if (!ends) {
-        batch->queue->stats.retried_total++;
+        batch->engine->stats.retried_total++;
         measured_count(batch, task, MEASURE_RETRIED);
     }
     if (report->timed_out) {
-        batch->queue->stats.timeouts_total++;
+        batch->engine->stats.timeouts_total++;
         measured_count(batch, task, MEASURE_TIMED_OUT);
     }
     if (batch_execution_end(batch, task, outcome.execution, STR_NONE, detail, err) < 0)
@@ -186,7 +186,7 @@ static void note_declined(struct batch *batch, const struct task *task, struct s
     bool no_handler = str_is(reason, REPORT_REASON_NO_HANDLER);
 
     if (task->status == STATUS_CLAIMED && !task->pause_requested && task->worker_id.data)
-        declined_note(batch->queue->main->declined, task->worker_id, task->spec.type, &task->id,
+        declined_note(batch->engine->main->declined, task->worker_id, task->spec.type, &task->id,
                       no_handler, batch->now_us);
 }
 

@@ -12,10 +12,10 @@
 #define LINE_CPU_US_MAX 10000 /* to redact it; everybody waits for this thread */
 
 /* How many lines its lease has got, this one included; what shares its place is forgotten. */
-static uint32_t count_told(struct queue *queue, const struct task *task)
+static uint32_t count_told(struct engine *engine, const struct task *task)
 {
     uint64_t hash = hash_bytes64(task->id.bytes, sizeof task->id.bytes, 0);
-    struct refusals_told *told = &queue->refusals[hash % REFUSALS_KNOWN];
+    struct refusals_told *told = &engine->refusals[hash % REFUSALS_KNOWN];
 
     if (!uuid_eq(&told->task_id, &task->id) || told->lease_token != task->lease_token)
         *told = (struct refusals_told){.task_id = task->id, .lease_token = task->lease_token};
@@ -38,7 +38,7 @@ bool report_refusal_line(struct batch *batch, const struct task *task, const str
 
     if (!is_worth_telling(batch, result))
         return false;
-    told = count_told(batch->queue, task);
+    told = count_told(batch->engine, task);
     if (told > REFUSALS_TOLD_MAX)
         return false;
     snprintf(text, sizeof text, "%s was refused: %s%s", report_op_word(report->op),
@@ -50,6 +50,6 @@ bool report_refusal_line(struct batch *batch, const struct task *task, const str
                                                   report_op_word(report->op),
                                                   err_word(result->code))};
     return line->message.data && line->context.data &&
-           redact_line(batch->queue->redact, &line->message, &line->context, &batch->arena,
+           redact_line(batch->engine->redact, &line->message, &line->context, &batch->arena,
                        &left_us) == 0;
 }

@@ -20,14 +20,14 @@ static bool nobody_has(struct batch *batch, struct str queue, struct str type)
     uint32_t cursor = 0;
     bool served = false;
 
-    while ((worker = map_next(&batch->queue->workers, &cursor)) != NULL) {
+    while ((worker = map_next(&batch->engine->workers, &cursor)) != NULL) {
         if (workers_take(batch, worker, queue, type))
             return false;
         served |= worker->row.lease_until_us >= batch->now_us && workers_serve(worker, queue);
     }
-    for (struct request *at = batch->queue->claims_first; at; at = at->next_waiting) {
+    for (struct request *at = batch->engine->claims_first; at; at = at->next_waiting) {
         const struct claim_request *claim = (const struct claim_request *)at;
-        const struct worker_state *asks = workers_get(batch->queue, claim->worker_id);
+        const struct worker_state *asks = workers_get(batch->engine, claim->worker_id);
 
         if (asks && claim_wants(batch, claim, asks, queue, type))
             return false; /* a claim may name other types than its worker registered */
@@ -59,7 +59,7 @@ static int fail_lane(struct batch *batch, const struct lane_count *lane, uint32_
                      struct err *err)
 {
     struct task **tasks = arena_alloc_array(&batch->arena, *left, sizeof *tasks);
-    struct ready_want want = {.namespace_name = batch->queue->config.namespace_name,
+    struct ready_want want = {.namespace_name = batch->engine->config.namespace_name,
                               .queues = &lane->queue,
                               .queues_count = 1,
                               .types = &lane->type,
@@ -83,12 +83,12 @@ static int fail_lane(struct batch *batch, const struct lane_count *lane, uint32_
 
 static bool fails(struct batch *batch, const struct lane_count *lane)
 {
-    const struct queue_state *state = limits_queue(batch->queue, lane->queue);
+    const struct queue_state *state = limits_queue(batch->engine, lane->queue);
     bool is_pattern = lane->type.len && lane->type.data[lane->type.len - 1] == '*';
 
     return lane->status == STATUS_PENDING && lane->tasks > 0 && !is_pattern && state &&
            state->row.paused_at_us == 0 &&
-           settings_no_handler_fails(batch->queue->settings, lane->queue) &&
+           settings_no_handler_fails(batch->engine->settings, lane->queue) &&
            nobody_has(batch, lane->queue, lane->type);
 }
 
@@ -97,7 +97,7 @@ int unclaimed_fail(struct batch *batch, bool *more, struct err *err)
     struct lane_count *lanes;
     uint32_t count, left = BOUND_CHORE_ROWS;
 
-    if (!fails_anywhere(batch->queue->settings))
+    if (!fails_anywhere(batch->engine->settings))
         return 0;
     if (batch_flush(batch, err) < 0 ||
         batch->store->verbs->counts_load(batch->store, &batch->arena, &lanes, &count, err) < 0)

@@ -19,28 +19,28 @@ static struct str id_key(const struct uuid *id)
     return str_span((const char *)id->bytes, sizeof id->bytes);
 }
 
-void claims_park(struct queue *queue, struct claim_request *request)
+void claims_park(struct engine *engine, struct claim_request *request)
 {
     struct request *base = &request->base;
 
     base->waiting = true;
     base->next_waiting = NULL;
-    if (queue->claims_last)
-        queue->claims_last->next_waiting = base;
+    if (engine->claims_last)
+        engine->claims_last->next_waiting = base;
     else
-        queue->claims_first = base;
-    queue->claims_last = base;
-    if (base->deadline_us < queue->claims_next_us)
-        queue->claims_next_us = base->deadline_us;
-    queue->waiting_count++;
-    queue->stats.waiting_claims++;
-    atomic_fetch_add(&queue->claims_waiting, 1);
+        engine->claims_first = base;
+    engine->claims_last = base;
+    if (base->deadline_us < engine->claims_next_us)
+        engine->claims_next_us = base->deadline_us;
+    engine->waiting_count++;
+    engine->stats.waiting_claims++;
+    atomic_fetch_add(&engine->claims_waiting, 1);
 }
 
 /* False when it does not wait. The request is only looked at when it is found. */
-static bool unpark(struct queue *queue, struct request *request)
+static bool unpark(struct engine *engine, struct request *request)
 {
-    struct request **at = &queue->claims_first;
+    struct request **at = &engine->claims_first;
     struct request *before = NULL;
 
     while (*at && *at != request) {
@@ -50,23 +50,23 @@ static bool unpark(struct queue *queue, struct request *request)
     if (!*at)
         return false;
     *at = request->next_waiting;
-    if (queue->claims_last == request)
-        queue->claims_last = before;
+    if (engine->claims_last == request)
+        engine->claims_last = before;
     request->waiting = false;
-    queue->waiting_count--;
-    queue->stats.waiting_claims--;
-    atomic_fetch_sub(&queue->claims_waiting, 1);
+    engine->waiting_count--;
+    engine->stats.waiting_claims--;
+    atomic_fetch_sub(&engine->claims_waiting, 1);
     return true;
 }
 
-void claims_unpark(struct queue *queue, struct claim_request *request)
+void claims_unpark(struct engine *engine, struct claim_request *request)
 {
-    unpark(queue, &request->base);
+    unpark(engine, &request->base);
 }
 
 int wait_apply(struct batch *batch, struct wait_request *request)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     struct err *err = &request->base.err;
     struct wait_list *list;
     struct task *task;
@@ -78,30 +78,30 @@ int wait_apply(struct batch *batch, struct wait_request *request)
     request->ended = status_ended(task->status);
     if (request->ended || request->timeout_ms <= 0 || request->base.forgotten)
         return 0;
-    if (queue->waiting_count >= BOUND_WAITERS)
+    if (engine->waiting_count >= BOUND_WAITERS)
         return err_set(err, ERR_RATE, "too many clients wait already; try again later");
-    list = map_get(&queue->waits, id_key(&request->task_id));
+    list = map_get(&engine->waits, id_key(&request->task_id));
     if (!list) {
         list = calloc(1, sizeof *list);
         if (!list)
             return err_set(err, ERR_MEMORY, "out of memory for a waiting client");
         list->task_id = request->task_id;
-        if (map_put(&queue->waits, id_key(&list->task_id), list) < 0) {
+        if (map_put(&engine->waits, id_key(&list->task_id), list) < 0) {
             free(list);
             return err_set(err, ERR_MEMORY, "out of memory for a waiting client");
         }
-        atomic_store(&queue->waits_count, map_count(&queue->waits));
+        atomic_store(&engine->waits_count, map_count(&engine->waits));
     }
     request->base.deadline_us = batch->now_us + request->timeout_ms * CLOCK_MS_US;
     request->base.waiting = true;
     request->base.next_waiting = list->first;
     list->first = &request->base;
-    queue->waiting_count++;
-    queue->stats.waiting_waits++;
+    engine->waiting_count++;
+    engine->stats.waiting_waits++;
     return 0;
 }
 
-static void list_answer(struct queue *queue, struct wait_list *list, bool ended)
+static void list_answer(struct engine *engine, struct wait_list *list, bool ended)
 {
     struct request *next;
 
@@ -109,37 +109,37 @@ static void list_answer(struct queue *queue, struct wait_list *list, bool ended)
         next = at->next_waiting;
         at->waiting = false;
         ((struct wait_request *)at)->ended = ended;
-        queue->waiting_count--;
-        queue->stats.waiting_waits--;
+        engine->waiting_count--;
+        engine->stats.waiting_waits--;
         at->done(at);
     }
-    map_remove(&queue->waits, id_key(&list->task_id));
-    atomic_store(&queue->waits_count, map_count(&queue->waits));
+    map_remove(&engine->waits, id_key(&list->task_id));
+    atomic_store(&engine->waits_count, map_count(&engine->waits));
     free(list);
 }
 
-void waits_answer(struct queue *queue, struct batch *batch)
+void waits_answer(struct engine *engine, struct batch *batch)
 {
-    if (map_count(&queue->waits) == 0)
+    if (map_count(&engine->waits) == 0)
         return;
     for (uint32_t i = 0; i < batch->ended_count; i++) {
-        struct wait_list *list = map_get(&queue->waits, id_key(&batch->ended[i]->id));
+        struct wait_list *list = map_get(&engine->waits, id_key(&batch->ended[i]->id));
 
         if (list && status_ended(batch->ended[i]->status) && !SEEDED_BUG("wait_not_answered"))
-            list_answer(queue, list, true);
+            list_answer(engine, list, true);
     }
     for (uint32_t i = 0; i < batch->seen_ended_count; i++) {
-        struct wait_list *list = map_get(&queue->waits, id_key(&batch->seen_ended[i]->id));
+        struct wait_list *list = map_get(&engine->waits, id_key(&batch->seen_ended[i]->id));
 
         if (list)
-            list_answer(queue, list, true);
+            list_answer(engine, list, true);
     }
 }
 
 /* Some of those that are waited for, from another place each time when there are many. */
 int waits_look(struct batch *batch, struct err *err)
 {
-    struct queue *queue = batch->queue;
+    struct engine *engine = batch->engine;
     struct uuid *ids = arena_alloc_array(&batch->arena, WAITS_LOOKED_AT, sizeof *ids);
     struct wait_list *list;
     uint32_t count = 0;
@@ -147,10 +147,10 @@ int waits_look(struct batch *batch, struct err *err)
     if (!ids)
         return err_set(err, ERR_MEMORY, "out of memory for waiting clients");
     while (count < WAITS_LOOKED_AT &&
-           (list = map_next(&queue->waits, &queue->waits_cursor)) != NULL)
+           (list = map_next(&engine->waits, &engine->waits_cursor)) != NULL)
         ids[count++] = list->task_id;
     if (count < WAITS_LOOKED_AT)
-        queue->waits_cursor = 0;
+        engine->waits_cursor = 0;
     if (batch_prefetch(batch, ids, count, err) < 0)
         return -(int)err->code;
     for (uint32_t i = 0; i < count; i++) {
@@ -169,7 +169,7 @@ int waits_look(struct batch *batch, struct err *err)
 }
 
 /* Takes one out of its list; the list goes when it is empty. */
-static bool remove_from(struct queue *queue, struct wait_list *list, struct request *request)
+static bool remove_from(struct engine *engine, struct wait_list *list, struct request *request)
 {
     struct request **at = &list->first;
 
@@ -179,23 +179,23 @@ static bool remove_from(struct queue *queue, struct wait_list *list, struct requ
         return false;
     *at = request->next_waiting;
     request->waiting = false;
-    queue->waiting_count--;
-    queue->stats.waiting_waits--;
+    engine->waiting_count--;
+    engine->stats.waiting_waits--;
     if (!list->first) {
-        map_remove(&queue->waits, id_key(&list->task_id));
-        atomic_store(&queue->waits_count, map_count(&queue->waits));
+        map_remove(&engine->waits, id_key(&list->task_id));
+        atomic_store(&engine->waits_count, map_count(&engine->waits));
         free(list);
     }
     return true;
 }
 
 /* Walks only when a deadline may have passed: this is part of every turn, and thousands wait. */
-static void expire_claims(struct queue *queue, int64_t now_us, int64_t *next_us)
+static void expire_claims(struct engine *engine, int64_t now_us, int64_t *next_us)
 {
     struct request *next;
     int64_t earliest_us = INT64_MAX;
 
-    for (struct request *at = queue->claims_next_us <= now_us ? queue->claims_first : NULL; at;
+    for (struct request *at = engine->claims_next_us <= now_us ? engine->claims_first : NULL; at;
          at = next) {
         next = at->next_waiting;
         if (at->deadline_us > now_us) {
@@ -203,22 +203,22 @@ static void expire_claims(struct queue *queue, int64_t now_us, int64_t *next_us)
                 earliest_us = at->deadline_us;
             continue;
         }
-        claims_unpark(queue, (struct claim_request *)at);
+        claims_unpark(engine, (struct claim_request *)at);
         at->done(at);
     }
-    if (queue->claims_next_us <= now_us)
-        queue->claims_next_us = earliest_us;
-    if (queue->claims_next_us < *next_us)
-        *next_us = queue->claims_next_us;
+    if (engine->claims_next_us <= now_us)
+        engine->claims_next_us = earliest_us;
+    if (engine->claims_next_us < *next_us)
+        *next_us = engine->claims_next_us;
 }
 
-void waits_expire(struct queue *queue, int64_t now_us, int64_t *next_us)
+void waits_expire(struct engine *engine, int64_t now_us, int64_t *next_us)
 {
     uint32_t cursor = 0;
     struct wait_list *list;
 
-    expire_claims(queue, now_us, next_us);
-    while ((list = map_next(&queue->waits, &cursor)) != NULL) {
+    expire_claims(engine, now_us, next_us);
+    while ((list = map_next(&engine->waits, &cursor)) != NULL) {
         struct request *next;
 
         for (struct request *at = list->first; at; at = next) {
@@ -231,7 +231,7 @@ void waits_expire(struct queue *queue, int64_t now_us, int64_t *next_us)
                     *next_us = at->deadline_us;
                 continue;
             }
-            remove_from(queue, list, at);
+            remove_from(engine, list, at);
             at->done(at);
             if (last)
                 break; /* the list may be gone */
@@ -240,38 +240,38 @@ void waits_expire(struct queue *queue, int64_t now_us, int64_t *next_us)
 }
 
 /* The request may be gone already: it is compared by its address until it is found waiting. */
-void waits_forget(struct queue *queue, struct request *request)
+void waits_forget(struct engine *engine, struct request *request)
 {
     uint32_t cursor = 0;
     struct wait_list *list;
 
-    if (unpark(queue, request)) {
+    if (unpark(engine, request)) {
         request->done(request);
         return;
     }
-    while ((list = map_next(&queue->waits, &cursor)) != NULL) {
-        if (!remove_from(queue, list, request))
+    while ((list = map_next(&engine->waits, &cursor)) != NULL) {
+        if (!remove_from(engine, list, request))
             continue;
         request->done(request);
         return;
     }
 }
 
-void waits_fail_all(struct queue *queue, const struct err *err)
+void waits_fail_all(struct engine *engine, const struct err *err)
 {
     uint32_t cursor = 0;
     struct wait_list *list;
 
-    while (queue->claims_first) {
-        struct request *request = queue->claims_first;
+    while (engine->claims_first) {
+        struct request *request = engine->claims_first;
 
-        claims_unpark(queue, (struct claim_request *)request);
+        claims_unpark(engine, (struct claim_request *)request);
         request->err = *err;
         request->done(request);
     }
-    while ((list = map_next(&queue->waits, &cursor)) != NULL) {
+    while ((list = map_next(&engine->waits, &cursor)) != NULL) {
         for (struct request *at = list->first; at; at = at->next_waiting)
             at->err = *err;
-        list_answer(queue, list, false);
+        list_answer(engine, list, false);
     }
 }

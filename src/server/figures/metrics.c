@@ -102,7 +102,7 @@ static void write_queues(struct buf *out, const struct stats_look *look, int64_t
     write_unclaimed(out, look, now_us);
 }
 
-static void write_counters(struct buf *out, const struct queue_stats *stats)
+static void write_counters(struct buf *out, const struct engine_stats *stats)
 {
     const struct {
         const char *name, *help;
@@ -202,7 +202,7 @@ static int64_t open_fds(void)
 }
 
 static void write_process(struct buf *out, const struct server *server,
-                          const struct queue_stats *stats)
+                          const struct engine_stats *stats)
 {
     metrics_head(out, "build_info", "gauge", "Version and store, always 1.");
     buf_format(out, "perdura_build_info{version=\"%s\",store=\"%s\"} 1\n", PERDURA_VERSION,
@@ -285,7 +285,7 @@ static void counted(struct api_call *call)
     request->stats.read_errors_total += call->server->read_errors;
     write_process(&call->out, call->server, &request->stats);
     write_tasks(&call->out, request);
-    write_queues(&call->out, look, queue_now_us(call->server->queue));
+    write_queues(&call->out, look, engine_now_us(call->server->engine));
     write_looked(&call->out, look);
     write_counters(&call->out, &request->stats);
     metrics_write_measures(call);

@@ -97,8 +97,8 @@ void metrics_write_measures(struct api_call *call)
     struct buf *out = &call->out;
 
     if (measured && lanes) { /* without memory the rest is told all the same */
-        queue_measure(call->server->queue, measured);
-        queue_measure_lanes(call->server->queue, lanes);
+        engine_measure(call->server->engine, measured);
+        engine_measure_lanes(call->server->engine, lanes);
         write_counter(out, measured, "queue_enqueued_total", "Tasks enqueued, by queue.",
                       MEASURE_ENQUEUED);
         write_counter(out, measured, "queue_started_total", "Attempts started, by queue.",

@@ -230,7 +230,7 @@ static void look_at_queue(struct sampler *sampler)
     sampler->second = sampler->now;
     sampler->now = swap;
     memset(sampler->now, 0, sizeof *sampler->now);
-    queue_measure(sampler->server->queue, sampler->now);
+    engine_measure(sampler->server->engine, sampler->now);
     take_counts(sampler);
     history_add(sampler->history, time_us(sampler), sampler->now, sampler->counts,
                 sampler->counts_count);
@@ -354,7 +354,7 @@ void api_stats_history(struct api_call *call)
     }
     if (str_is(open, "true")) {
         memset(sampler->open, 0, sizeof *sampler->open);
-        queue_measure(sampler->server->queue, sampler->open);
+        engine_measure(sampler->server->engine, sampler->open);
         history_look(sampler->history, sampler->open);
     }
     history_render(sampler->history, window, str_is(open, "true"), &call->out);

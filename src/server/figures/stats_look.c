@@ -67,8 +67,8 @@ static int read_store(struct api_call *call, struct store_reader *reader, struct
 {
     struct stats_look *look = call->ctx;
     const struct measure_verbs *verbs = call->server->store->verbs->measures;
-    int64_t since_us = queue_now_us(call->server->queue) -
-                       (EXECUTION_HOURS_SHOWN + 1) * EXECUTION_HOUR_US;
+    int64_t since_us =
+        engine_now_us(call->server->engine) - (EXECUTION_HOURS_SHOWN + 1) * EXECUTION_HOUR_US;
 
     read_lanes(call, reader, look);
     if (verbs->read_hours(reader, since_us, call->arena, &look->hours, &look->hours_count,

@@ -198,7 +198,7 @@ void api_recovery_candidates(struct api_call *call)
     memcpy(&filter->after_priority, bytes, 8);
     memcpy(&filter->after_updated_us, bytes + 8, 8);
     memcpy(filter->after_id.bytes, bytes + 16, 16);
-    filter->now_us = queue_now_us(call->server->queue);
+    filter->now_us = engine_now_us(call->server->engine);
     filter->stall_after_ms = RECOVERY_STALL_AFTER_MS;
     call->ctx = filter;
     call_reads_long(call, true);

@@ -16,7 +16,7 @@
 #define DEAD_SECONDS 3600
 #define LANES_MAX 10000 /* queue, type and status: what a page can still show */
 
-static void write_totals(struct buf *out, const struct queue_stats *stats)
+static void write_totals(struct buf *out, const struct engine_stats *stats)
 {
     const struct {
         const char *name;
@@ -50,7 +50,7 @@ static void write_totals(struct buf *out, const struct queue_stats *stats)
     buf_text(out, "}}");
 }
 
-static void write_now(struct api_call *call, const struct queue_stats *stats)
+static void write_now(struct api_call *call, const struct engine_stats *stats)
 {
     struct buf *out = &call->out;
 
@@ -159,7 +159,7 @@ static void add_history(const struct history *history, struct alert_queue *queue
 static void write_alerts(struct api_call *call, const struct stats_look *stats)
 {
     const struct stats_request *request = &stats->request;
-    int64_t now_us = queue_now_us(call->server->queue);
+    int64_t now_us = engine_now_us(call->server->engine);
     const struct history *history = sampler_history(call->server->sampler);
     struct map waits = MAP_INIT, unclaimed = MAP_INIT;
     struct alert_queue others = {.served = true};
@@ -230,7 +230,7 @@ static void counted(struct api_call *call)
     json_write_key(out, "executions");
     if (stats->hours_known)
         execution_hours_render(stats->hours, stats->hours_count,
-                               queue_now_us(call->server->queue), stats->categories,
+                               engine_now_us(call->server->engine), stats->categories,
                                stats->categories_count, out);
     else
         buf_text(out, "[]"); /* not known, which is not the same as none */

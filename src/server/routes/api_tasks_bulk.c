@@ -223,7 +223,7 @@ static void apply(struct api_call *call)
             .if_status = bulk->places[i].status};
     }
     for (uint32_t i = 0, count = bulk->count; i < count; i++)
-        queue_submit(call->server->queue, &bulk->ones[i].request.base);
+        engine_submit(call->server->engine, &bulk->ones[i].request.base);
 }
 
 static int parse_flag(struct api_call *call, const char *name, bool *flag)

@@ -51,7 +51,7 @@ static void release(struct api_call *call, uint32_t first)
     request->reports = reports;
     request->results = results;
     request->count = count;
-    queue_prepare_reports(call->server->queue, reports, count, results, call->arena);
+    engine_prepare_reports(call->server->engine, reports, count, results, call->arena);
     call_submit(call, &request->base, REQUEST_REPORT, reply_claim);
 }
 
@@ -169,8 +169,8 @@ void api_worker_report(struct api_call *call)
     request->worker_id = call->name;
     request->reports = report->batch.reports;
     request->count = report->batch.count;
-    queue_prepare_reports(call->server->queue, request->reports, request->count, request->results,
-                          call->arena);
+    engine_prepare_reports(call->server->engine, request->reports, request->count, request->results,
+                           call->arena);
     call_submit(call, &request->base, REQUEST_REPORT, reported);
 }
 

@@ -80,8 +80,8 @@ static void write_worker(struct api_call *call, const void *item)
     buf_byte(out, ',');
     render_time(out, "lease_until", row->lease_until_us);
     buf_byte(out, ',');
-    render_bool(out, "is_leader", row->is_leader &&
-                row->leader_until_us > queue_now_us(call->server->queue));
+    render_bool(out, "is_leader",
+                row->is_leader && row->leader_until_us > engine_now_us(call->server->engine));
     buf_byte(out, ',');
     render_time(out, "leader_until", row->leader_until_us);
     buf_byte(out, ',');

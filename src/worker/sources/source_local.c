@@ -11,7 +11,7 @@
 
 struct source_local {
     struct source base;
-    struct queue *queue;
+    struct engine *engine;
     pthread_mutex_t mutex; /* all below */
     char *id;
     struct claim_request *waiting;
@@ -52,7 +52,7 @@ static int local_register(struct source *source, const struct source_worker *wor
                                        .categories_count = worker->categories_count,
                                        .in_process = true};
 
-    if (queue_call(local->queue, &request.base) < 0) {
+    if (engine_call(local->engine, &request.base) < 0) {
         *err = request.base.err;
         return -(int)err->code;
     }
@@ -173,7 +173,7 @@ static int local_claim(struct source *source, uint32_t max, int64_t wait_ms, boo
     pthread_mutex_lock(&local->mutex);
     interrupted = local->interrupted;
     if (!interrupted) { /* submitted under the mutex, so that an interrupt finds it */
-        queue_submit(local->queue, &claim.request.base);
+        engine_submit(local->engine, &claim.request.base);
         local->waiting = &claim.request;
     }
     pthread_mutex_unlock(&local->mutex);
@@ -236,8 +236,8 @@ static int local_report(struct source *source, const struct report *reports, uin
     }
     for (uint32_t i = 0; i < count; i++)
         drop_nulls(&copies[i]);
-    queue_prepare_reports(local->queue, copies, count, results, &arena);
-    rc = queue_call(local->queue, &request.base);
+    engine_prepare_reports(local->engine, copies, count, results, &arena);
+    rc = engine_call(local->engine, &request.base);
     if (rc < 0)
         *err = request.base.err;
     arena_deinit(&arena);
@@ -279,7 +279,7 @@ static int local_heartbeat(struct source *source, const struct held *held, uint3
         ids[i] = held[i].task_id;
         tokens[i] = held[i].lease_token;
     }
-    if (queue_call(local->queue, &request.base) < 0) {
+    if (engine_call(local->engine, &request.base) < 0) {
         *err = request.base.err;
         return -(int)err->code;
     }
@@ -298,7 +298,7 @@ static int local_leave(struct source *source, struct err *err)
     struct arena arena = ARENA_INIT(0);
     struct leave_request request = {.base = {.kind = REQUEST_LEAVE, .arena = &arena},
                                     .worker_id = current_id(local, &arena)};
-    int rc = queue_call(local->queue, &request.base);
+    int rc = engine_call(local->engine, &request.base);
 
     if (rc < 0)
         *err = request.base.err;
@@ -313,7 +313,7 @@ static void local_interrupt(struct source *source)
     pthread_mutex_lock(&local->mutex);
     local->interrupted = true;
     if (local->waiting)
-        queue_forget(local->queue, REQUEST_CLAIM, &local->waiting->base);
+        engine_forget(local->engine, REQUEST_CLAIM, &local->waiting->base);
     pthread_mutex_unlock(&local->mutex);
 }
 
@@ -334,14 +334,14 @@ static const struct source_verbs verbs = {.register_worker = local_register,
                                           .interrupt = local_interrupt,
                                           .free = local_free};
 
-struct source *source_local_new(struct queue *queue)
+struct source *source_local_new(struct engine *engine)
 {
     struct source_local *local = calloc(1, sizeof *local);
 
     if (!local)
         return NULL;
     local->base.verbs = &verbs;
-    local->queue = queue;
+    local->engine = engine;
     pthread_mutex_init(&local->mutex, NULL);
     return &local->base;
 }

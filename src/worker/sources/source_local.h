@@ -6,6 +6,6 @@
 #include "worker/sources/source.h"
 
 /* The queue must outlive the source. NULL without memory. */
-struct source *source_local_new(struct queue *queue);
+struct source *source_local_new(struct engine *engine);
 
 #endif

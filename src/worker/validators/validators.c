@@ -18,7 +18,7 @@
 #define SLEEP_US_MAX (60 * CLOCK_SECOND_US)   /* a suspend is not counted by the wait */
 
 struct validators {
-    struct queue *queue;
+    struct engine *engine;
     _Atomic(const struct settings *) settings;
     struct spawner *spawner;
     const struct validator_functions *functions;
@@ -52,7 +52,7 @@ bool validators_any(const struct settings *settings)
 static int write_task(struct validators *validators, const struct uuid *id, struct buf *out,
                       struct err *err)
 {
-    struct store *store = queue_store(validators->queue);
+    struct store *store = engine_store(validators->engine);
     struct arena arena = ARENA_INIT(0);
     struct task *task = NULL;
     int rc = 0;
@@ -96,8 +96,8 @@ static void ask(struct validators *validators, const struct recovery_work *work,
 
 static void rest_until(struct validators *validators, int64_t until_us)
 {
-    int64_t wait_us = until_us == INT64_MAX ? SLEEP_US_MAX
-                                            : until_us - queue_now_us(validators->queue);
+    int64_t wait_us =
+        until_us == INT64_MAX ? SLEEP_US_MAX : until_us - engine_now_us(validators->engine);
     struct timespec deadline;
 
     if (wait_us > SLEEP_US_MAX)
@@ -120,7 +120,7 @@ static void rest_until(struct validators *validators, int64_t until_us)
 /* Here, while the queue and its store are there. */
 static void close_reader(struct validators *validators)
 {
-    struct store *store = queue_store(validators->queue);
+    struct store *store = engine_store(validators->engine);
 
     if (validators->reader)
         store->verbs->reader_close(validators->reader);
@@ -144,13 +144,13 @@ static void *run(void *ctx)
             .limit = atomic_load(&validators->stop) ? 0 : 1};
 
         arena_reset(&arena);
-        if (queue_call(validators->queue, &request.base) < 0) {
+        if (engine_call(validators->engine, &request.base) < 0) {
             LOG(validators->log, LOG_WARN, "recovery.work_failed",
                 KC("reason", request.base.err.text));
             if (atomic_load(&validators->stop))
                 break; /* its entry is tried again when its lease is over */
             has_result = has_result && ++tries < ANSWER_TRIES;
-            rest_until(validators, queue_now_us(validators->queue) + PAUSE_US);
+            rest_until(validators, engine_now_us(validators->engine) + PAUSE_US);
             continue;
         }
         tries = 0;
@@ -192,7 +192,7 @@ void validators_configure(struct validators *validators, const struct settings *
     atomic_store(&validators->settings, settings);
 }
 
-struct validators *validators_start(struct queue *queue, const struct settings *settings,
+struct validators *validators_start(struct engine *engine, const struct settings *settings,
                                     struct spawner *spawner,
                                     const struct validator_functions *functions,
                                     const struct log *log, struct err *err)
@@ -204,7 +204,7 @@ struct validators *validators_start(struct queue *queue, const struct settings *
         err_set(err, ERR_MEMORY, "out of memory for validators");
         return NULL;
     }
-    validators->queue = queue;
+    validators->engine = engine;
     validators->settings = settings;
     validators->spawner = spawner;
     validators->functions = functions;

@@ -37,7 +37,7 @@ bool validators_any(const struct settings *settings);
 
 /* Starts the thread. settings, spawner (NULL: no type has a command), functions (may be NULL) and
  * log live at least as long. */
-struct validators *validators_start(struct queue *queue, const struct settings *settings,
+struct validators *validators_start(struct engine *engine, const struct settings *settings,
                                     struct spawner *spawner,
                                     const struct validator_functions *functions,
                                     const struct log *log, struct err *err);
