@@ -1,9 +1,17 @@
 /* One transaction under way. Tasks are loaded once, changed in memory as the requests of the batch
  * say, and written once when it is flushed: a task that is started and completed in one batch costs
  * one update. */
-#include "engine/engine_int.h"
+#include "engine/batch.h"
 
 #include "base/fault.h"
+#include "engine/chores.h"
+#include "engine/engine_state.h"
+#include "engine/figures/measured.h"
+#include "engine/figures/spans.h"
+#include "engine/inbox.h"
+#include "engine/limits/limits.h"
+#include "engine/logs/log_heads.h"
+#include "engine/plans/runs.h"
 #include "store/recovery_store.h"
 
 #include <stdarg.h>
@@ -44,31 +52,31 @@ void batch_reset(struct batch *batch)
 {
     struct arena arena = batch->arena;
     struct map tasks = batch->tasks;
-    struct map jobs = batch->jobs;
+    struct map jobs = batch->plans.jobs;
     struct engine *engine = batch->engine;
     uint64_t number = batch->number;
 
-    for (struct queue_state *state = batch->hot; state; state = state->next_hot)
+    for (struct queue_state *state = batch->limits.hot; state; state = state->next_hot)
         state->hot = state->has_older = false;
-    for (struct queue_state *state = batch->heated; state; state = state->next_heated)
+    for (struct queue_state *state = batch->news.heated; state; state = state->next_heated)
         state->heated = false;
     map_deinit(&tasks);
     map_deinit(&jobs);
-    map_deinit(&batch->log_checked.by_id);
+    map_deinit(&batch->logs.checked.by_id);
     arena_reset(&arena);
     *batch = (struct batch){.engine = engine,
                             .store = engine->store,
                             .arena = arena,
                             .tasks = tasks,
-                            .jobs = jobs,
+                            .plans.jobs = jobs,
                             .number = number};
 }
 
 void batch_deinit(struct batch *batch)
 {
     map_deinit(&batch->tasks);
-    map_deinit(&batch->jobs);
-    map_deinit(&batch->log_checked.by_id);
+    map_deinit(&batch->plans.jobs);
+    map_deinit(&batch->logs.checked.by_id);
     arena_deinit(&batch->arena);
 }
 
@@ -165,11 +173,11 @@ int batch_owe(struct batch *batch, struct task *task, struct err *err)
 {
     if (task->mark != TASK_CLEAN)
         return 0;
-    if (!batch_grow(batch, &batch->owed, &batch->owed_cap, batch->owed_count,
-                    sizeof *batch->owed))
+    if (!batch_grow(batch, &batch->owed.items, &batch->owed.cap, batch->owed.count,
+                    sizeof *batch->owed.items))
         return no_memory(err);
     task->mark = TASK_DIRTY;
-    batch->owed[batch->owed_count++] = task;
+    batch->owed.items[batch->owed.count++] = task;
     return 0;
 }
 
@@ -177,12 +185,11 @@ static int note(struct batch *batch, const struct task *task, struct err *err)
 {
     if (!batch->engine->config.on_notes)
         return 0;
-    if (!batch_grow(batch, &batch->notes, &batch->notes_cap, batch->notes_count,
-                    sizeof *batch->notes))
+    if (!batch_grow(batch, &batch->notes.items, &batch->notes.cap, batch->notes.count,
+                    sizeof *batch->notes.items))
         return no_memory(err);
-    batch->notes[batch->notes_count++] =
-        (struct task_note){task->id, task->status, task->spec.queue, task->spec.type,
-                           task->progress, task->version};
+    batch->notes.items[batch->notes.count++] = (struct task_note){
+        task->id, task->status, task->spec.queue, task->spec.type, task->progress, task->version};
     return 0;
 }
 
@@ -196,20 +203,20 @@ int batch_touch(struct batch *batch, struct task *task, struct err *err)
 int batch_add(struct batch *batch, struct task *task, struct err *err)
 {
     task->mark = TASK_FRESH;
-    if (!batch_grow(batch, &batch->owed, &batch->owed_cap, batch->owed_count,
-                    sizeof *batch->owed))
+    if (!batch_grow(batch, &batch->owed.items, &batch->owed.cap, batch->owed.count,
+                    sizeof *batch->owed.items))
         return no_memory(err);
-    batch->owed[batch->owed_count++] = task;
+    batch->owed.items[batch->owed.count++] = task;
     return batch_adopt(batch, task, err);
 }
 
 int batch_event(struct batch *batch, struct task *task, enum actor actor, struct str detail,
                 struct err *err)
 {
-    if (!batch_grow(batch, &batch->events, &batch->events_cap, batch->events_count,
-                    sizeof *batch->events))
+    if (!batch_grow(batch, &batch->events.items, &batch->events.cap, batch->events.count,
+                    sizeof *batch->events.items))
         return no_memory(err);
-    batch->events[batch->events_count++] =
+    batch->events.items[batch->events.count++] =
         (struct task_event){.id = uuid7_new(&batch->engine->ids, batch->now_us),
                             .task_key = task->key,
                             .seq = ++task->event_seq,
@@ -226,8 +233,8 @@ static void make_hot(struct batch *batch, struct queue_state *state)
     if (!state || state->hot)
         return;
     state->hot = true;
-    state->next_hot = batch->hot;
-    batch->hot = state;
+    state->next_hot = batch->limits.hot;
+    batch->limits.hot = state;
 }
 
 void batch_heat_here(struct batch *batch, struct queue_state *state)
@@ -244,8 +251,8 @@ static void heat_new(struct batch *batch, struct queue_state *state)
     if (!batch->store->shared || !state || state->heated)
         return;
     state->heated = true;
-    state->next_heated = batch->heated;
-    batch->heated = state;
+    state->next_heated = batch->news.heated;
+    batch->news.heated = state;
 }
 
 void batch_heat(struct batch *batch, struct queue_state *state)
@@ -287,16 +294,17 @@ int batch_move(struct batch *batch, struct task *task, enum status to, enum move
         if (!SEEDED_BUG("lost_wake_up"))
             heat_new(batch, limits_queue(batch->engine, task->spec.queue));
     }
-    batch->delayed |= to == STATUS_DELAYED;
-    if (to == STATUS_DELAYED && batch->engine->next_due_us > batch->now_us)
-        batch->engine->next_due_us = batch->now_us; /* looked at anew after this batch */
+    batch->news.delayed |= to == STATUS_DELAYED;
+    if (to == STATUS_DELAYED && batch->engine->chores[CHORE_DUE].next_us > batch->now_us)
+        batch->engine->chores[CHORE_DUE].next_us =
+            batch->now_us; /* looked at anew after this batch */
     if (status_ended(to)) {
         task->completed_at_us = batch->now_us;
-        if (!batch_grow(batch, &batch->ended, &batch->ended_cap, batch->ended_count,
-                        sizeof *batch->ended))
+        if (!batch_grow(batch, &batch->ended.items, &batch->ended.cap, batch->ended.count,
+                        sizeof *batch->ended.items))
             return no_memory(err);
-        batch->ended[batch->ended_count++] = task;
-        batch->runs_ended |= !uuid_is_nil(&task->spec.job_id);
+        batch->ended.items[batch->ended.count++] = task;
+        batch->plans.runs_ended |= !uuid_is_nil(&task->spec.job_id);
     }
     measured_move(batch, task, move);
     if (batch_touch(batch, task, err) < 0)
@@ -316,21 +324,21 @@ int batch_move(struct batch *batch, struct task *task, enum status to, enum move
 
 int batch_log(struct batch *batch, const struct log_entry *entry, struct err *err)
 {
-    if (!batch_grow(batch, &batch->logs, &batch->logs_cap, batch->logs_count,
-                    sizeof *batch->logs))
+    if (!batch_grow(batch, &batch->logs.lines.items, &batch->logs.lines.cap,
+                    batch->logs.lines.count, sizeof *batch->logs.lines.items))
         return no_memory(err);
-    batch->logs[batch->logs_count++] = *entry;
+    batch->logs.lines.items[batch->logs.lines.count++] = *entry;
     return 0;
 }
 
 int batch_execution_new(struct batch *batch, struct task *task,
                         const struct execution *execution, struct err *err)
 {
-    if (!batch_grow(batch, &batch->executions, &batch->executions_cap, batch->executions_count,
-                    sizeof *batch->executions))
+    if (!batch_grow(batch, &batch->executions.items, &batch->executions.cap,
+                    batch->executions.count, sizeof *batch->executions.items))
         return no_memory(err);
-    batch->executions[batch->executions_count++] = *execution;
-    task->execution_slot = (int32_t)batch->executions_count;
+    batch->executions.items[batch->executions.count++] = *execution;
+    task->execution_slot = (int32_t)batch->executions.count;
     return 0;
 }
 
@@ -339,18 +347,18 @@ struct execution *batch_execution(struct batch *batch, struct task *task, struct
     struct execution *execution;
 
     if (task->execution_slot > 0)
-        return &batch->executions[task->execution_slot - 1];
+        return &batch->executions.items[task->execution_slot - 1];
     if (task->execution_slot < 0)
-        return &batch->changed[-task->execution_slot - 1];
-    if (!batch_grow(batch, &batch->changed, &batch->changed_cap, batch->changed_count,
-                    sizeof *batch->changed)) {
+        return &batch->changed.items[-task->execution_slot - 1];
+    if (!batch_grow(batch, &batch->changed.items, &batch->changed.cap, batch->changed.count,
+                    sizeof *batch->changed.items)) {
         no_memory(err);
         return NULL;
     }
     if (batch_owe(batch, task, err) < 0) /* the slot is given up when the task is written */
         return NULL;
-    execution = &batch->changed[batch->changed_count++];
-    task->execution_slot = -(int32_t)batch->changed_count;
+    execution = &batch->changed.items[batch->changed.count++];
+    task->execution_slot = -(int32_t)batch->changed.count;
     *execution = (struct execution){.key = task->execution_key,
                                     .id = task->execution_id,
                                     .task_key = task->key,
@@ -404,13 +412,13 @@ static uint32_t put_fresh_first(struct batch *batch, struct task **sorted)
 {
     uint32_t fresh = 0, at = 0;
 
-    for (uint32_t i = 0; i < batch->owed_count; i++)
-        if (batch->owed[i]->mark == TASK_FRESH)
-            sorted[fresh++] = batch->owed[i];
+    for (uint32_t i = 0; i < batch->owed.count; i++)
+        if (batch->owed.items[i]->mark == TASK_FRESH)
+            sorted[fresh++] = batch->owed.items[i];
     at = fresh;
-    for (uint32_t i = 0; i < batch->owed_count; i++)
-        if (batch->owed[i]->mark != TASK_FRESH)
-            sorted[at++] = batch->owed[i];
+    for (uint32_t i = 0; i < batch->owed.count; i++)
+        if (batch->owed.items[i]->mark != TASK_FRESH)
+            sorted[at++] = batch->owed.items[i];
     return fresh;
 }
 
@@ -426,7 +434,7 @@ static void note_written(struct batch *batch, const struct task *task)
 static int write_tasks(struct batch *batch, struct err *err)
 {
     const struct store_verbs *verbs = batch->store->verbs;
-    uint32_t count = batch->owed_count, fresh;
+    uint32_t count = batch->owed.count, fresh;
     struct task **tasks;
     int8_t *by;
 
@@ -451,7 +459,7 @@ static int write_tasks(struct batch *batch, struct err *err)
         if (tasks[i]->status == STATUS_PENDING)
             note_written(batch, tasks[i]);
     }
-    batch->owed_count = 0;
+    batch->owed.count = 0;
     return 0;
 }
 
@@ -462,33 +470,34 @@ int batch_flush(struct batch *batch, struct err *err)
 
     if (batch->arena.failed) /* what is owed may lack a part */
         return no_memory(err);
-    if (batch->owed_count || batch->events_count || batch->executions_count ||
-        batch->changed_count || batch->logs_count)
+    if (batch->owed.count || batch->events.count || batch->executions.count ||
+        batch->changed.count || batch->logs.lines.count)
         batch->wrote = true;
     if (write_tasks(batch, err) < 0)
         return -(int)err->code;
-    if (batch->events_count &&
-        verbs->events_insert(store, batch->events, batch->events_count, err) < 0)
+    if (batch->events.count &&
+        verbs->events_insert(store, batch->events.items, batch->events.count, err) < 0)
         return -(int)err->code;
-    if (batch->executions_count &&
-        verbs->executions_insert(store, batch->executions, batch->executions_count, err) < 0)
+    if (batch->executions.count &&
+        verbs->executions_insert(store, batch->executions.items, batch->executions.count, err) < 0)
         return -(int)err->code;
-    if (batch->changed_count &&
-        verbs->executions_save(store, batch->changed, batch->changed_count, err) < 0)
+    if (batch->changed.count &&
+        verbs->executions_save(store, batch->changed.items, batch->changed.count, err) < 0)
         return -(int)err->code;
-    if (batch->logs_count) {
+    if (batch->logs.lines.count) {
         if (log_heads_ready(batch, err) < 0 ||
-            verbs->logs_insert(store, batch->logs, batch->logs_count, err) < 0)
+            verbs->logs_insert(store, batch->logs.lines.items, batch->logs.lines.count, err) < 0)
             return -(int)err->code;
         log_heads_note(batch);
     }
-    if (batch->recoveries_count &&
-        verbs->recovery->put(store, batch->recoveries, batch->recoveries_count, err) < 0)
+    if (batch->recoveries.made.count && verbs->recovery->put(store, batch->recoveries.made.items,
+                                                             batch->recoveries.made.count, err) < 0)
         return -(int)err->code;
-    batch->wrote |= batch->recoveries_count > 0;
-    batch->recoveries_count = 0;
-    if ((batch->runs_count || batch->jobs_ended) && jobs_flush(batch, err) < 0)
+    batch->wrote |= batch->recoveries.made.count > 0;
+    batch->recoveries.made.count = 0;
+    if ((batch->plans.runs.count || batch->plans.jobs_ended) && jobs_flush(batch, err) < 0)
         return -(int)err->code;
-    batch->events_count = batch->executions_count = batch->changed_count = batch->logs_count = 0;
+    batch->events.count = batch->executions.count = batch->changed.count = batch->logs.lines.count =
+        0;
     return 0;
 }

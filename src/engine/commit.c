@@ -1,8 +1,39 @@
 /* One batch: its requests decided and committed together, then answered; what happens when the
  * store fails. Requests are decided by the other files of this folder. */
-#include "engine/engine_int.h"
+#include "engine/commit.h"
 
 #include "base/fault.h"
+#include "core/bounds.h"
+#include "engine/batch.h"
+#include "engine/chores.h"
+#include "engine/configure.h"
+#include "engine/engine_state.h"
+#include "engine/figures/measured.h"
+#include "engine/figures/spans.h"
+#include "engine/figures/stats.h"
+#include "engine/history/retention.h"
+#include "engine/inbox.h"
+#include "engine/leases/lost_tell.h"
+#include "engine/leases/recoveries.h"
+#include "engine/leases/sweep.h"
+#include "engine/leases/workers.h"
+#include "engine/limits/limits.h"
+#include "engine/limits/queue_rules.h"
+#include "engine/limits/windows.h"
+#include "engine/logs/log_heads.h"
+#include "engine/nodes.h"
+#include "engine/plans/catalog_change.h"
+#include "engine/plans/categories.h"
+#include "engine/plans/fire.h"
+#include "engine/plans/runs.h"
+#include "engine/tasks/claim.h"
+#include "engine/tasks/control.h"
+#include "engine/tasks/ended.h"
+#include "engine/tasks/enqueue.h"
+#include "engine/tasks/explain.h"
+#include "engine/tasks/reports.h"
+#include "engine/tasks/wake.h"
+#include "engine/writers.h"
 
 #include <stdio.h>
 
@@ -100,10 +131,10 @@ static void retry_queues(struct batch *batch)
     struct queue_state *state;
     uint32_t cursor = 0;
 
-    if (engine->next_retry_us > batch->now_us)
+    if (engine->chores[CHORE_RATES].next_us > batch->now_us)
         return;
-    engine->next_retry_us = INT64_MAX;
-    while ((state = map_next(&engine->queues, &cursor)) != NULL)
+    engine->chores[CHORE_RATES].next_us = INT64_MAX;
+    while ((state = map_next(&engine->limits.queues, &cursor)) != NULL)
         batch_heat_here(batch, state);
 }
 
@@ -112,8 +143,9 @@ static bool chores_due(const struct batch *batch)
 {
     const struct engine *engine = batch->engine;
 
-    return engine->next_sweep_us <= batch->now_us || engine->next_due_us <= batch->now_us ||
-           engine->next_prune_us <= batch->now_us;
+    return engine->chores[CHORE_SWEEP].next_us <= batch->now_us ||
+           engine->chores[CHORE_DUE].next_us <= batch->now_us ||
+           engine->chores[CHORE_RETENTION].next_us <= batch->now_us;
 }
 
 /* What is planned, and what is removed: of the leader only, under its guard. Recoveries or firing
@@ -121,23 +153,28 @@ static bool chores_due(const struct batch *batch)
 static int run_last_timers(struct batch *batch, bool chores, struct err *err)
 {
     struct engine *engine = batch->engine;
-    bool fires = engine->next_fire_us <= batch->now_us;
+    bool fires = engine->chores[CHORE_FIRE].next_us <= batch->now_us;
     bool more = false;
 
-    engine->recovered = engine->next_recovery_us <= batch->now_us &&
-                        !(engine->recovery_fails && (chores || (fires && !engine->fire_fails)));
-    if (engine->recovered && recovery_run(batch, &engine->next_recovery_us, err) < 0)
+    engine->chores[CHORE_RECOVERY].ran =
+        engine->chores[CHORE_RECOVERY].next_us <= batch->now_us &&
+        !(engine->chores[CHORE_RECOVERY].fails &&
+          (chores || (fires && !engine->chores[CHORE_FIRE].fails)));
+    if (engine->chores[CHORE_RECOVERY].ran &&
+        recovery_run(batch, &engine->chores[CHORE_RECOVERY].next_us, err) < 0)
         return -(int)err->code;
-    if (fires && !(engine->fire_fails && (chores || engine->recovered))) {
-        engine->fired = true;
-        if (fire_run(batch, &engine->next_fire_us, err) < 0)
+    if (fires &&
+        !(engine->chores[CHORE_FIRE].fails && (chores || engine->chores[CHORE_RECOVERY].ran))) {
+        engine->chores[CHORE_FIRE].ran = true;
+        if (fire_run(batch, &engine->chores[CHORE_FIRE].next_us, err) < 0)
             return -(int)err->code;
     }
-    if (engine->next_prune_us > batch->now_us)
+    if (engine->chores[CHORE_RETENTION].next_us > batch->now_us)
         return 0;
     if (retention_run(batch, &more, err) < 0)
         return -(int)err->code;
-    engine->next_prune_us = batch->now_us + (more ? PRUNE_AGAIN_US : PRUNE_EVERY_US);
+    engine->chores[CHORE_RETENTION].next_us =
+        batch->now_us + (more ? PRUNE_AGAIN_US : PRUNE_EVERY_US);
     return 0;
 }
 
@@ -146,45 +183,49 @@ static int run_last_timers(struct batch *batch, bool chores, struct err *err)
 static int run_shared_timers(struct batch *batch, struct err *err)
 {
     struct engine *engine = batch->engine;
-    bool led = engine->leads;
+    bool led = engine->nodes.leads;
     bool chores;
 
     if (!is_main(engine)) {
         retry_queues(batch);
         return 0;
     }
-    engine->leads = batch->store->verbs->leads(batch->store);
-    if (engine->leads && !led) {
+    engine->nodes.leads = batch->store->verbs->leads(batch->store);
+    if (engine->nodes.leads && !led) {
         LOG(engine->log, LOG_INFO, "node.takes_over", KC("node", engine->node_id));
-        engine->next_due_us = engine->next_prune_us = 0;
+        engine->chores[CHORE_DUE].next_us = engine->chores[CHORE_RETENTION].next_us = 0;
         recovery_soon(engine, 0);
-        engine->next_fire_us = INT64_MAX;
+        engine->chores[CHORE_FIRE].next_us = INT64_MAX;
         if (catalog_here(engine))
             fire_soon(engine); /* nothing missed (F-F2) */
-        engine->sweep_after = 0;
+        engine->leases.sweep_after = 0;
         zones_begin(engine);
         windows_begin(engine);
     }
     retry_queues(batch);
     chores = chores_due(batch);
-    if (engine->next_sweep_us <= batch->now_us) {
-        engine->next_due_us = batch->now_us;
+    if (engine->chores[CHORE_SWEEP].next_us <= batch->now_us) {
+        engine->chores[CHORE_DUE].next_us = batch->now_us;
         recovery_soon(engine, batch->now_us); /* of other nodes, too */
-        if (sweep_run(batch, &engine->next_sweep_us, err) < 0)
+        if (sweep_run(batch, &engine->chores[CHORE_SWEEP].next_us, err) < 0)
             return -(int)err->code;
         fire_look_again(batch);
     }
-    if (!engine->leads) { /* until it does */
-        engine->next_due_us = engine->next_prune_us = engine->next_fire_us = INT64_MAX;
-        engine->next_recovery_us = INT64_MAX;
+    if (!engine->nodes.leads) { /* until it does */
+        engine->chores[CHORE_DUE].next_us = engine->chores[CHORE_RETENTION].next_us =
+            engine->chores[CHORE_FIRE].next_us = INT64_MAX;
+        engine->chores[CHORE_RECOVERY].next_us = INT64_MAX;
         return 0;
     }
-    if (engine->next_due_us <= batch->now_us || engine->next_prune_us <= batch->now_us ||
-        engine->next_fire_us <= batch->now_us || engine->next_recovery_us <= batch->now_us) {
+    if (engine->chores[CHORE_DUE].next_us <= batch->now_us ||
+        engine->chores[CHORE_RETENTION].next_us <= batch->now_us ||
+        engine->chores[CHORE_FIRE].next_us <= batch->now_us ||
+        engine->chores[CHORE_RECOVERY].next_us <= batch->now_us) {
         if (batch->store->verbs->lead_guard(batch->store, err) < 0)
             return -(int)err->code;
     }
-    if (engine->next_due_us <= batch->now_us && sweep_due(batch, &engine->next_due_us, err) < 0)
+    if (engine->chores[CHORE_DUE].next_us <= batch->now_us &&
+        sweep_due(batch, &engine->chores[CHORE_DUE].next_us, err) < 0)
         return -(int)err->code;
     return run_last_timers(batch, chores, err);
 }
@@ -197,13 +238,14 @@ static int run_timers(struct batch *batch, struct err *err)
 
     if (batch->store->shared)
         return run_shared_timers(batch, err);
-    if (engine->next_sweep_us <= batch->now_us) {
-        engine->next_due_us = batch->now_us; /* the wall clock may have been set */
-        if (sweep_run(batch, &engine->next_sweep_us, err) < 0)
+    if (engine->chores[CHORE_SWEEP].next_us <= batch->now_us) {
+        engine->chores[CHORE_DUE].next_us = batch->now_us; /* the wall clock may have been set */
+        if (sweep_run(batch, &engine->chores[CHORE_SWEEP].next_us, err) < 0)
             return -(int)err->code;
         fire_look_again(batch);
     }
-    if (engine->next_due_us <= batch->now_us && sweep_due(batch, &engine->next_due_us, err) < 0)
+    if (engine->chores[CHORE_DUE].next_us <= batch->now_us &&
+        sweep_due(batch, &engine->chores[CHORE_DUE].next_us, err) < 0)
         return -(int)err->code;
     retry_queues(batch);
     return run_last_timers(batch, chores, err);
@@ -270,9 +312,9 @@ static void pass_points(const char *when, const struct request *list)
 /* In the first transaction after a failed one. */
 static int refresh(struct engine *engine, struct err *err)
 {
-    if (engine->store->shared && engine->stale && engine_reload(engine, err) < 0)
+    if (engine->store->shared && engine->nodes.stale && engine_reload(engine, err) < 0)
         return -(int)err->code;
-    engine->stale = false;
+    engine->nodes.stale = false;
     if (!engine->store->was_lost)
         return 0;
     if (engine->store->shared && engine_read_lease_base(engine, err) < 0)
@@ -281,7 +323,8 @@ static int refresh(struct engine *engine, struct err *err)
     if (!is_main(engine))
         return 0;
     workers_grant_grace(engine, engine->batch.now_us);
-    engine->next_sweep_us = engine->batch.now_us + engine->settings->lease_ms * CLOCK_MS_US;
+    engine->chores[CHORE_SWEEP].next_us =
+        engine->batch.now_us + engine->settings->lease_ms * CLOCK_MS_US;
     return 0;
 }
 
@@ -292,7 +335,7 @@ static int transact(struct engine *engine, struct request *list, bool timers, st
 
     batch_begin(batch, engine, engine_clock_us(engine));
     batch->list = list;
-    engine->fired = engine->recovered = false;
+    engine->chores[CHORE_FIRE].ran = engine->chores[CHORE_RECOVERY].ran = false;
     if (engine->store->verbs->begin(engine->store, err) < 0 || refresh(engine, err) < 0)
         return -(int)err->code;
     if (decide(batch, list, timers, err) < 0)
@@ -304,17 +347,17 @@ static int transact(struct engine *engine, struct request *list, bool timers, st
     if (engine->store->verbs->commit(engine->store, err) < 0)
         return -(int)err->code;
     pass_points("after", list);
-    if (engine->fired) {
-        engine->fire_fails = false;
-        engine->fire_held_us = 0;
+    if (engine->chores[CHORE_FIRE].ran) {
+        engine->chores[CHORE_FIRE].fails = false;
+        engine->chores[CHORE_FIRE].held_us = 0;
     }
-    if (engine->recovered) {
-        engine->recovery_fails = false;
-        engine->recovery_held_us = 0;
+    if (engine->chores[CHORE_RECOVERY].ran) {
+        engine->chores[CHORE_RECOVERY].fails = false;
+        engine->chores[CHORE_RECOVERY].held_us = 0;
     }
     batch->committed_us = clock_boot_us();
-    engine->stats.commits_total += batch->wrote;
-    engine->stats.commit_us_total += batch->committed_us - began_us;
+    engine->figures.stats.commits_total += batch->wrote;
+    engine->figures.stats.commit_us_total += batch->committed_us - began_us;
     return 0;
 }
 
@@ -322,13 +365,13 @@ static int transact(struct engine *engine, struct request *list, bool timers, st
 static int run_transaction(struct engine *engine, struct request *list, bool timers,
                            struct err *err)
 {
-    struct engine_stats before = engine->stats;
+    struct engine_stats before = engine->figures.stats;
     int rc = transact(engine, list, timers, err);
 
     if (rc < 0) {
-        before.waiting_claims = engine->stats.waiting_claims;
-        before.waiting_waits = engine->stats.waiting_waits;
-        engine->stats = before;
+        before.waiting_claims = engine->figures.stats.waiting_claims;
+        before.waiting_waits = engine->figures.stats.waiting_waits;
+        engine->figures.stats = before;
     }
     return rc;
 }
@@ -343,10 +386,10 @@ static void answer(struct engine *engine, struct request *list, int64_t now_us,
         struct claim_request *claim = (struct claim_request *)request;
 
         next = request->next;
-        engine->stats.commit_requests_total++;
+        engine->figures.stats.commit_requests_total++;
         if (request->kind == REQUEST_CLAIM && request->err.code == ERR_NONE &&
             claim->claimed_count == 0 && claim->wait_ms > 0 && !request->forgotten &&
-            engine->waiting_count < BOUND_WAITERS) {
+            engine->waiting.count < BOUND_WAITERS) {
             request->deadline_us = now_us + claim->wait_ms * CLOCK_MS_US;
             claims_park(engine, claim);
             continue;
@@ -362,7 +405,7 @@ static void answer_served_claims(struct engine *engine)
     uint32_t left = engine->batch.served_count;
     struct request *next;
 
-    for (struct request *at = engine->claims_first; at && left > 0; at = next) {
+    for (struct request *at = engine->waiting.claims_first; at && left > 0; at = next) {
         next = at->next_waiting;
         if (((struct claim_request *)at)->claimed_count == 0)
             continue;
@@ -384,7 +427,7 @@ static struct request *without_waiting(struct engine *engine, struct request *li
             at = &(*at)->next;
             continue;
         }
-        engine->stats.commit_requests_total++;
+        engine->figures.stats.commit_requests_total++;
         *at = (*at)->next;
     }
     return list;
@@ -397,15 +440,15 @@ static void after_commit(struct engine *engine, struct request *list)
 
     list = without_waiting(engine, list);
     measured_committed(engine, batch);
-    if (batch->notes_count && engine->config.on_notes)
-        engine->config.on_notes(engine->config.ctx, batch->notes, batch->notes_count);
+    if (batch->notes.count && engine->config.on_notes)
+        engine->config.on_notes(engine->config.ctx, batch->notes.items, batch->notes.count);
     spans_tell(engine, batch);
-    if (batch->outbox && engine->config.on_outbox)
+    if (batch->news.outbox && engine->config.on_outbox)
         engine->config.on_outbox(engine->config.ctx);
-    if (batch->recovery_waits && engine->config.on_recovery)
+    if (batch->recoveries.wait && engine->config.on_recovery)
         engine->config.on_recovery(engine->config.ctx);
     if (batch->swept)
-        engine->restarted = false;
+        engine->leases.restarted = false;
     lost_tell(engine, batch);
     log_heads_committed(engine, batch);
     nodes_tell(engine, batch);
@@ -433,10 +476,10 @@ static void fail_list(struct request *list, const struct err *err)
 static void fatal(struct engine *engine, struct request *list, const struct err *err)
 {
     LOG(engine->log, LOG_ERROR, "store.failed", KC("reason", err->text));
-    engine->failed = true;
-    pthread_mutex_lock(&engine->mutex);
-    engine->stop = true;
-    pthread_mutex_unlock(&engine->mutex);
+    engine->inbox.failed = true;
+    pthread_mutex_lock(&engine->inbox.mutex);
+    engine->inbox.stop = true;
+    pthread_mutex_unlock(&engine->inbox.mutex);
     writers_stop_others(engine);
     fail_list(list, err);
     if (engine->config.on_fatal)
@@ -448,18 +491,19 @@ int engine_reload(struct engine *engine, struct err *err)
 {
     int rc = limits_load(engine, err);
 
-    for (struct request *at = engine->claims_first; at; at = at->next_waiting)
+    for (struct request *at = engine->waiting.claims_first; at; at = at->next_waiting)
         ((struct claim_request *)at)->claimed_count = 0;
-    engine->unpark_some = true;
-    engine->sweep_after = 0;
-    engine->next_due_us = engine->due_held_us;
-    engine->next_recovery_us = engine->recovery_held_us;
-    engine->next_fire_us = INT64_MAX;
+    engine->limits.unpark_some = true;
+    engine->leases.sweep_after = 0;
+    engine->chores[CHORE_DUE].next_us = engine->chores[CHORE_DUE].held_us;
+    engine->chores[CHORE_RECOVERY].next_us = engine->chores[CHORE_RECOVERY].held_us;
+    engine->chores[CHORE_FIRE].next_us = INT64_MAX;
     if (catalog_here(engine) && is_main(engine))
         fire_soon(engine);
     catalog_forget(engine);
     zones_begin(engine);
-    engine->next_retry_us = engine_clock_us(engine) + CLOCK_SECOND_US; /* not lost, no spin */
+    engine->chores[CHORE_RATES].next_us =
+        engine_clock_us(engine) + CLOCK_SECOND_US; /* not lost, no spin */
     if (rc < 0)
         return rc;
     if (!is_main(engine)) {
@@ -479,14 +523,14 @@ static void undo(struct engine *engine)
 
     engine->store->verbs->rollback(engine->store);
     measured_undone(engine);
-    for (struct queue_state *state = engine->batch.hot; state; state = state->next_hot)
+    for (struct queue_state *state = engine->batch.limits.hot; state; state = state->next_hot)
         state->hot = state->has_older = false;
-    engine->batch.hot = NULL;
+    engine->batch.limits.hot = NULL;
     batch_reset(&engine->batch);
-    for (struct request *at = engine->claims_first; at; at = at->next_waiting)
+    for (struct request *at = engine->waiting.claims_first; at; at = at->next_waiting)
         ((struct claim_request *)at)->claimed_count = 0; /* it may end before the next batch */
     if (engine->store->shared) { /* perhaps out of reach: read anew when it can be */
-        engine->stale = true;
+        engine->nodes.stale = true;
         nodes_forget_hints(engine); /* by then all there is to do is looked for */
     } else if (engine_reload(engine, &err) < 0) {
         fatal(engine, NULL, &err);
@@ -519,10 +563,10 @@ static bool survive(struct engine *engine, struct request *list, const struct er
         return false;
     }
     if (err->code == ERR_STORAGE_READ)
-        engine->stats.read_errors_total++;
+        engine->figures.stats.read_errors_total++;
     if (err->code == ERR_STORAGE_FULL)
         engine->store->verbs->release_space(engine->store);
-    engine->stats.batch_retries_total++;
+    engine->figures.stats.batch_retries_total++;
     return true;
 }
 
@@ -549,25 +593,27 @@ static void hold_back(struct engine *engine)
 {
     int64_t until_us = engine_clock_us(engine) + CLOCK_SECOND_US;
 
-    if (engine->fired) {
-        engine->fire_fails = true;
-        engine->next_fire_us = engine->fire_held_us = until_us;
+    if (engine->chores[CHORE_FIRE].ran) {
+        engine->chores[CHORE_FIRE].fails = true;
+        engine->chores[CHORE_FIRE].next_us = engine->chores[CHORE_FIRE].held_us = until_us;
     }
-    if (engine->recovered) {
-        engine->recovery_fails = true;
-        engine->next_recovery_us = engine->recovery_held_us = until_us;
+    if (engine->chores[CHORE_RECOVERY].ran) {
+        engine->chores[CHORE_RECOVERY].fails = true;
+        engine->chores[CHORE_RECOVERY].next_us = engine->chores[CHORE_RECOVERY].held_us = until_us;
     }
 }
 
 /* A timer at fault must not spin, nor when memory is read anew. */
 static void hold_timers(struct engine *engine)
 {
-    engine->next_sweep_us = engine_clock_us(engine) + CLOCK_SECOND_US;
-    engine->next_prune_us = engine->next_sweep_us + PRUNE_EVERY_US;
-    engine->next_poll_us = engine->next_due_us = engine->next_retry_us = engine->next_sweep_us;
-    engine->next_recovery_us = engine->due_held_us = engine->next_sweep_us;
+    engine->chores[CHORE_SWEEP].next_us = engine_clock_us(engine) + CLOCK_SECOND_US;
+    engine->chores[CHORE_RETENTION].next_us = engine->chores[CHORE_SWEEP].next_us + PRUNE_EVERY_US;
+    engine->nodes.next_poll_us = engine->chores[CHORE_DUE].next_us =
+        engine->chores[CHORE_RATES].next_us = engine->chores[CHORE_SWEEP].next_us;
+    engine->chores[CHORE_RECOVERY].next_us = engine->chores[CHORE_DUE].held_us =
+        engine->chores[CHORE_SWEEP].next_us;
     if (catalog_here(engine))
-        engine->next_fire_us = engine->next_sweep_us;
+        engine->chores[CHORE_FIRE].next_us = engine->chores[CHORE_SWEEP].next_us;
 }
 
 void engine_run_batch(struct engine *engine, struct request *list, bool timers)
@@ -586,15 +632,15 @@ void engine_run_batch(struct engine *engine, struct request *list, bool timers)
         fail_list(without_waiting(engine, list), &err);
         list = NULL;
     }
-    if (engine->failed)
+    if (engine->inbox.failed)
         fail_list(list, &err);
-    if (engine->failed || !survive(engine, list, &err))
+    if (engine->inbox.failed || !survive(engine, list, &err))
         return;
-    if (timers && !engine->fired && !engine->recovered)
+    if (timers && !engine->chores[CHORE_FIRE].ran && !engine->chores[CHORE_RECOVERY].ran)
         hold_timers(engine);
-    engine->fired = engine->recovered = false;
+    engine->chores[CHORE_FIRE].ran = engine->chores[CHORE_RECOVERY].ran = false;
     list = without_waiting(engine, list);
-    while (list && !engine->failed) {
+    while (list && !engine->inbox.failed) {
         struct request *alone = list;
 
         list = list->next;
@@ -606,9 +652,9 @@ void engine_run_batch(struct engine *engine, struct request *list, bool timers)
         }
         engine->store->unknown = false;
         alone->next = list; /* with the store all of them fail */
-        if (engine->failed)
+        if (engine->inbox.failed)
             fail_list(alone, &err);
-        if (engine->failed || !survive(engine, alone, &err))
+        if (engine->inbox.failed || !survive(engine, alone, &err))
             return;
         alone->next = NULL;
         if (err.code == ERR_FORBIDDEN) /* to us by the database, not to whoever asked */

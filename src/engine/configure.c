@@ -1,6 +1,12 @@
 /* Rules of queues that the configuration names are in force at every start, and when it is read
  * again. Everything else of the settings is looked up in them when it is needed: a batch takes
  * those that are configured when it begins (batch_begin). */
+#include "engine/configure.h"
+
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/limits/limits.h"
+#include "engine/limits/queue_rules.h"
 #include "engine/stores/routes_int.h"
 
 static bool same_rate(const struct rate_rule *a, const struct rate_rule *b)
@@ -70,8 +76,8 @@ static int announce(struct engine *engine, const struct settings *settings, stru
         if (!own || announce(part->engine, own, err) < 0)
             return -(int)err->code;
     }
-    for (uint32_t i = 0; !engine->routes && i < atomic_load(&engine->writers_count); i++)
-        atomic_store(&engine->writers[i]->configured, settings);
+    for (uint32_t i = 0; !engine->routes && i < atomic_load(&engine->writers.count); i++)
+        atomic_store(&engine->writers.all[i]->configured, settings);
     atomic_store(&engine->configured, settings);
     return 0;
 }

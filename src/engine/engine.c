@@ -1,8 +1,22 @@
 /* Opening and closing the queue: what the store knows is loaded, recovered as after a crash, and
  * the thread is started. Runs before and after the queue's thread, never beside it. */
-#include "engine/engine_int.h"
-
 #include "base/fault.h"
+#include "core/bounds.h"
+#include "engine/batch.h"
+#include "engine/chores.h"
+#include "engine/commit.h"
+#include "engine/configure.h"
+#include "engine/engine_state.h"
+#include "engine/figures/measured.h"
+#include "engine/inbox.h"
+#include "engine/leases/sweep.h"
+#include "engine/leases/workers.h"
+#include "engine/limits/limits.h"
+#include "engine/logs/log_heads.h"
+#include "engine/nodes.h"
+#include "engine/plans/categories.h"
+#include "engine/stores/routes_front.h"
+#include "engine/writers.h"
 
 #include <stdlib.h>
 
@@ -10,13 +24,13 @@ int engine_read_lease_base(struct engine *engine, struct err *err)
 {
     struct arena arena = ARENA_INIT(0);
     struct str base = STR_NONE;
-    int64_t before = engine->lease_base;
+    int64_t before = engine->leases.base;
     int rc = engine->store->verbs->info_get(engine->store, "lease_base", &arena, &base, err);
 
     if (rc == 0 && base.data)
-        str_to_int64(base, &engine->lease_base);
-    if (engine->lease_base != before)
-        LOG(engine->log, LOG_WARN, "store.leases_void", KI("lease_base", engine->lease_base));
+        str_to_int64(base, &engine->leases.base);
+    if (engine->leases.base != before)
+        LOG(engine->log, LOG_WARN, "store.leases_void", KI("lease_base", engine->leases.base));
     arena_deinit(&arena);
     return rc;
 }
@@ -33,10 +47,10 @@ static int read_epoch(struct engine *engine, struct err *err)
     if (rc == 0)
         rc = verbs->info_get(engine->store, "lease_base", &arena, &base, err);
     if (rc == 0 && base.data)
-        str_to_int64(base, &engine->lease_base);
+        str_to_int64(base, &engine->leases.base);
     if (rc == 0 && str_is(restored, "1") && !SEEDED_BUG("restore_keeps_leases")) {
-        engine->lease_base = clock_wall_us() / CLOCK_MS_US;
-        base = arena_format(&arena, "%lld", (long long)engine->lease_base);
+        engine->leases.base = clock_wall_us() / CLOCK_MS_US;
+        base = arena_format(&arena, "%lld", (long long)engine->leases.base);
         rc = verbs->begin(engine->store, err);
         if (rc == 0 && (verbs->info_put(engine->store, "lease_base", base, err) < 0 ||
                         verbs->info_put(engine->store, "restored", STR("0"), err) < 0 ||
@@ -44,7 +58,7 @@ static int read_epoch(struct engine *engine, struct err *err)
             verbs->rollback(engine->store);
             rc = -(int)err->code;
         }
-        LOG(engine->log, LOG_WARN, "store.restored", KI("lease_base", engine->lease_base));
+        LOG(engine->log, LOG_WARN, "store.restored", KI("lease_base", engine->leases.base));
     }
     arena_deinit(&arena);
     return rc;
@@ -88,13 +102,13 @@ static int recover(struct engine *engine, struct err *err)
         engine->store->verbs->info_get(engine->store, "node_worker", &arena, &node_worker, err);
 
     if (rc == 0 && node_worker.data && !engine->store->shared)
-        engine->dead_node = str_of(strndup(node_worker.data, node_worker.len));
+        engine->leases.dead_node = str_of(strndup(node_worker.data, node_worker.len));
     arena_deinit(&arena);
     if (rc < 0)
         return rc;
     if (read_epoch(engine, err) < 0)
         return -(int)err->code;
-    engine->restarted = true;
+    engine->leases.restarted = true;
     FAULT_POINT("before.recover");
     engine->any_dependencies = engine->store->has_dependencies;
     batch_begin(batch, engine, engine_clock_us(engine));
@@ -141,11 +155,11 @@ struct engine *engine_new(struct store *store, const struct engine_config *confi
         return NULL;
     }
     engine->config = *config;
-    engine->declined = declined_new();
-    if (!engine->declined)
+    engine->leases.declined = declined_new();
+    if (!engine->leases.declined)
         err_set(err, ERR_MEMORY, "out of memory for the queue");
-    if (!engine->declined || measured_open(engine, err) < 0) {
-        declined_free(engine->declined);
+    if (!engine->leases.declined || measured_open(engine, err) < 0) {
+        declined_free(engine->leases.declined);
         measured_close(engine);
         redact_free(engine->redact);
         free(engine);
@@ -158,19 +172,19 @@ struct engine *engine_new(struct store *store, const struct engine_config *confi
     engine->settings = config->settings;
     atomic_store(&engine->configured, config->settings);
     engine->log = config->log;
-    engine->hints = BUF_INIT(8192);
+    engine->nodes.hints = BUF_INIT(8192);
     engine->batch.engine = engine;
-    engine->busy = true; /* until the thread rests for the first time */
-    engine->next_retry_us = engine->heads.next_us = INT64_MAX;
-    engine->next_fire_us = INT64_MAX; /* until the store was read */
+    engine->inbox.busy = true; /* until the thread rests for the first time */
+    engine->chores[CHORE_RATES].next_us = engine->heads.next_us = INT64_MAX;
+    engine->chores[CHORE_FIRE].next_us = INT64_MAX; /* until the store was read */
     clock_start(&engine->clock, store->last_time_us);
-    engine->stats.started_at_us = engine_now_us(engine);
-    engine->next_prune_us = engine->stats.started_at_us;
+    engine->figures.stats.started_at_us = engine_now_us(engine);
+    engine->chores[CHORE_RETENTION].next_us = engine->figures.stats.started_at_us;
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&engine->arrived, &attributes);
+    pthread_cond_init(&engine->inbox.arrived, &attributes);
     pthread_condattr_destroy(&attributes);
-    pthread_mutex_init(&engine->mutex, NULL);
+    pthread_mutex_init(&engine->inbox.mutex, NULL);
     return engine;
 }
 
@@ -186,12 +200,13 @@ int engine_open(struct engine **out, struct store *store, const struct engine_co
         writers_open(engine, err) < 0)
         goto failed;
     workers_grant_grace(engine, engine_clock_us(engine)); /* opening the others took its time */
-    engine->awaits_worker = config->awaits_worker && !store->shared;
-    if (engine->awaits_worker)
-        engine->next_sweep_us = engine_clock_us(engine) + engine->settings->lease_ms * CLOCK_MS_US;
-    if (pthread_create(&engine->thread, NULL, engine_run, engine) != 0) {
+    engine->leases.awaits_worker = config->awaits_worker && !store->shared;
+    if (engine->leases.awaits_worker)
+        engine->chores[CHORE_SWEEP].next_us =
+            engine_clock_us(engine) + engine->settings->lease_ms * CLOCK_MS_US;
+    if (pthread_create(&engine->inbox.thread, NULL, engine_run, engine) != 0) {
         err_set(err, ERR_MEMORY, "cannot start the queue's thread");
-        engine->thread = 0;
+        engine->inbox.thread = 0;
         goto failed;
     }
     *out = engine;
@@ -217,33 +232,33 @@ void engine_close(struct engine *engine)
 
 void engine_end_thread(struct engine *engine)
 {
-    if (!engine->thread)
+    if (!engine->inbox.thread)
         return;
-    pthread_mutex_lock(&engine->mutex);
-    engine->stop = true;
-    pthread_cond_signal(&engine->arrived);
-    pthread_mutex_unlock(&engine->mutex);
-    pthread_join(engine->thread, NULL);
-    engine->thread = 0;
+    pthread_mutex_lock(&engine->inbox.mutex);
+    engine->inbox.stop = true;
+    pthread_cond_signal(&engine->inbox.arrived);
+    pthread_mutex_unlock(&engine->inbox.mutex);
+    pthread_join(engine->inbox.thread, NULL);
+    engine->inbox.thread = 0;
 }
 
 void engine_free(struct engine *engine)
 {
-    buf_deinit(&engine->hints);
-    declined_free(engine->declined);
+    buf_deinit(&engine->nodes.hints);
+    declined_free(engine->leases.declined);
     measured_close(engine);
     log_heads_close(engine);
     redact_free(engine->redact);
-    if (engine->reader)
-        engine->store->verbs->reader_close(engine->reader);
+    if (engine->history.reader)
+        engine->store->verbs->reader_close(engine->history.reader);
     limits_deinit(engine);
     workers_deinit(engine);
     catalog_deinit(engine);
     sweep_forget_lost(engine);
-    map_deinit(&engine->waits);
+    map_deinit(&engine->waiting.waits);
     batch_deinit(&engine->batch);
-    pthread_cond_destroy(&engine->arrived);
-    pthread_mutex_destroy(&engine->mutex);
-    free((char *)engine->dead_node.data);
+    pthread_cond_destroy(&engine->inbox.arrived);
+    pthread_mutex_destroy(&engine->inbox.mutex);
+    free((char *)engine->leases.dead_node.data);
     free(engine);
 }

@@ -2,9 +2,20 @@
  * before (group commit) and knows the timers; or, when it rests and nothing waits, the caller
  * itself, which saves two changes of threads. `busy` says that one of them is at it; everything
  * else in this folder belongs to that one. */
-#include "engine/engine_int.h"
+#include "engine/inbox.h"
 
 #include "base/fault.h"
+#include "core/bounds.h"
+#include "engine/chores.h"
+#include "engine/commit.h"
+#include "engine/engine_state.h"
+#include "engine/figures/measured.h"
+#include "engine/leases/workers.h"
+#include "engine/logs/log_heads.h"
+#include "engine/nodes.h"
+#include "engine/stores/routes_front.h"
+#include "engine/tasks/wake.h"
+#include "engine/writers.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -64,22 +75,22 @@ void engine_submit(struct engine *engine, struct request *request)
     }
     engine = writers_choose(engine, request);
     request_prepare(request);
-    pthread_mutex_lock(&engine->mutex);
-    stops = engine->stop;
-    refused = stops || engine->inbox_count >= INBOX_MAX;
+    pthread_mutex_lock(&engine->inbox.mutex);
+    stops = engine->inbox.stop;
+    refused = stops || engine->inbox.count >= INBOX_MAX;
     if (!refused) {
-        if (engine->inbox_last)
-            engine->inbox_last->next = request;
+        if (engine->inbox.last)
+            engine->inbox.last->next = request;
         else
-            engine->inbox_first = request;
-        engine->inbox_last = request;
-        first =
-            engine->inbox_count++ == 0 && !engine->busy; /* who is at it looks when it is done */
-        first |= engine->inbox_count == engine->wake_at;
+            engine->inbox.first = request;
+        engine->inbox.last = request;
+        first = engine->inbox.count++ == 0 &&
+                !engine->inbox.busy; /* who is at it looks when it is done */
+        first |= engine->inbox.count == engine->inbox.wake_at;
     }
-    pthread_mutex_unlock(&engine->mutex);
+    pthread_mutex_unlock(&engine->inbox.mutex);
     if (first) /* after the mutex: else the thread wakes only to wait for it */
-        pthread_cond_signal(&engine->arrived);
+        pthread_cond_signal(&engine->inbox.arrived);
     if (!refused)
         return;
     request->err = stopping;
@@ -101,11 +112,11 @@ static void forget_in(struct engine *engine, struct request *request)
     if (!forget)
         return; /* it expires at its deadline */
     forget->request = request;
-    pthread_mutex_lock(&engine->mutex);
-    forget->next = engine->forget_first;
-    engine->forget_first = forget;
-    pthread_cond_signal(&engine->arrived);
-    pthread_mutex_unlock(&engine->mutex);
+    pthread_mutex_lock(&engine->inbox.mutex);
+    forget->next = engine->inbox.forget_first;
+    engine->inbox.forget_first = forget;
+    pthread_cond_signal(&engine->inbox.arrived);
+    pthread_mutex_unlock(&engine->inbox.mutex);
 }
 
 /* The request cannot be asked: it may be gone. */
@@ -167,48 +178,48 @@ static void mark_forgotten(const struct forget *forgets, struct request *list)
 /* After a stall of the whole process nobody is declared dead before one lease has passed. */
 static void notice_stall(struct engine *engine, int64_t now_us)
 {
-    int64_t late_us = engine->expected_us ? now_us - engine->expected_us : 0;
+    int64_t late_us = engine->inbox.expected_us ? now_us - engine->inbox.expected_us : 0;
 
-    engine->expected_us = now_us;
+    engine->inbox.expected_us = now_us;
     if (!is_main(engine))
         return;
     if (late_us > engine->settings->lease_ms * CLOCK_MS_US / 3 &&
         !SEEDED_BUG("no_grace_after_stall")) {
         LOG(engine->log, LOG_WARN, "queue.stalled", KI("late_ms", late_us / CLOCK_MS_US));
         workers_grant_grace(engine, now_us);
-        engine->next_sweep_us = now_us + engine->settings->lease_ms * CLOCK_MS_US;
+        engine->chores[CHORE_SWEEP].next_us = now_us + engine->settings->lease_ms * CLOCK_MS_US;
     }
 }
 
 static int64_t next_deadline(struct engine *engine, int64_t now_us)
 {
-    int64_t next_us = engine->next_sweep_us;
+    int64_t next_us = engine->chores[CHORE_SWEEP].next_us;
 
     if (!is_main(engine)) { /* it has no clocks but those of who waits in it */
-        next_us = engine->next_retry_us;
-        if (atomic_load(&engine->waits_count) > 0 && engine->next_poll_us < next_us)
-            next_us = engine->next_poll_us;
+        next_us = engine->chores[CHORE_RATES].next_us;
+        if (atomic_load(&engine->waiting.waits_count) > 0 && engine->nodes.next_poll_us < next_us)
+            next_us = engine->nodes.next_poll_us;
         if (engine->store->full && now_us + CLOCK_SECOND_US < next_us)
             next_us = now_us + CLOCK_SECOND_US; /* is there space again? */
         waits_expire(engine, now_us, &next_us);
         return next_us;
     }
-    if (engine->next_due_us < next_us)
-        next_us = engine->next_due_us;
-    if (engine->next_fire_us < next_us)
-        next_us = engine->next_fire_us;
-    if (engine->next_recovery_us < next_us)
-        next_us = engine->next_recovery_us;
-    if (engine->next_prune_us < next_us)
-        next_us = engine->next_prune_us;
-    if (engine->next_retry_us < next_us)
-        next_us = engine->next_retry_us;
+    if (engine->chores[CHORE_DUE].next_us < next_us)
+        next_us = engine->chores[CHORE_DUE].next_us;
+    if (engine->chores[CHORE_FIRE].next_us < next_us)
+        next_us = engine->chores[CHORE_FIRE].next_us;
+    if (engine->chores[CHORE_RECOVERY].next_us < next_us)
+        next_us = engine->chores[CHORE_RECOVERY].next_us;
+    if (engine->chores[CHORE_RETENTION].next_us < next_us)
+        next_us = engine->chores[CHORE_RETENTION].next_us;
+    if (engine->chores[CHORE_RATES].next_us < next_us)
+        next_us = engine->chores[CHORE_RATES].next_us;
     if (engine->heads.next_us < next_us)
         next_us = engine->heads.next_us;
     if (measured_next_us(engine) < next_us)
         next_us = measured_next_us(engine);
-    if (engine->store->shared && engine->next_poll_us < next_us)
-        next_us = engine->next_poll_us;
+    if (engine->store->shared && engine->nodes.next_poll_us < next_us)
+        next_us = engine->nodes.next_poll_us;
     waits_expire(engine, now_us, &next_us);
     return next_us;
 }
@@ -252,7 +263,7 @@ static void shelter_leave(struct shelter *shelter)
 /* What an earlier run lost comes before what the first worker claims; only the thread sweeps. */
 static bool sweeps_first(const struct engine *engine)
 {
-    return engine->restarted && !engine->awaits_worker && !engine->store->shared;
+    return engine->leases.restarted && !engine->leases.awaits_worker && !engine->store->shared;
 }
 
 /* True when the request is the caller's to decide: nobody is at it, nobody waits for it. */
@@ -260,20 +271,21 @@ static bool take_turn(struct engine *engine)
 {
     bool mine;
 
-    pthread_mutex_lock(&engine->mutex);
-    mine = !engine->busy && !engine->thread_wants && !engine->inbox_first &&
-           !engine->forget_first && !engine->stop && !sweeps_first(engine) &&
+    pthread_mutex_lock(&engine->inbox.mutex);
+    mine = !engine->inbox.busy && !engine->inbox.thread_wants && !engine->inbox.first &&
+           !engine->inbox.forget_first && !engine->inbox.stop && !sweeps_first(engine) &&
            !engine->store->full; /* the thread looks whether there is space again */
     if (mine)
-        engine->busy = true;
-    pthread_mutex_unlock(&engine->mutex);
+        engine->inbox.busy = true;
+    pthread_mutex_unlock(&engine->inbox.mutex);
     return mine;
 }
 
 /* Called with the mutex held. */
 static bool nothing_to_do(const struct engine *engine)
 {
-    return !engine->inbox_first && !engine->forget_first && !engine->stop && !nodes_hinted(engine);
+    return !engine->inbox.first && !engine->inbox.forget_first && !engine->inbox.stop &&
+           !nodes_hinted(engine);
 }
 
 static void give_turn_back(struct engine *engine)
@@ -281,15 +293,16 @@ static void give_turn_back(struct engine *engine)
     int64_t next_us = next_deadline(engine, engine_clock_us(engine));
     bool wake;
 
-    pthread_mutex_lock(&engine->mutex);
-    engine->busy = false;
-    engine->shown = engine->stats;
-    engine->shown.storage_full = engine->store->full;
-    wake = engine->thread_wants || !nothing_to_do(engine) || next_us < engine->waits_until_us ||
-           ++engine->helped_batches % HELPED_BATCHES_MAX == 0;
-    pthread_mutex_unlock(&engine->mutex);
+    pthread_mutex_lock(&engine->inbox.mutex);
+    engine->inbox.busy = false;
+    engine->writers.shown = engine->figures.stats;
+    engine->writers.shown.storage_full = engine->store->full;
+    wake = engine->inbox.thread_wants || !nothing_to_do(engine) ||
+           next_us < engine->inbox.waits_until_us ||
+           ++engine->inbox.helped_batches % HELPED_BATCHES_MAX == 0;
+    pthread_mutex_unlock(&engine->inbox.mutex);
     if (wake)
-        pthread_cond_signal(&engine->arrived);
+        pthread_cond_signal(&engine->inbox.arrived);
 }
 
 int engine_call(struct engine *engine, struct request *request)
@@ -332,15 +345,15 @@ static void wait_until(struct engine *engine, int64_t until_us)
 
     if (wait_us <= 0)
         return;
-    engine->expected_us = engine->waits_until_us = until_us;
-    engine->busy = false;
-    pthread_cond_timedwait(&engine->arrived, &engine->mutex, &deadline);
-    while (engine->busy) { /* by a caller that helps itself */
-        engine->thread_wants = true;
-        pthread_cond_wait(&engine->arrived, &engine->mutex);
+    engine->inbox.expected_us = engine->inbox.waits_until_us = until_us;
+    engine->inbox.busy = false;
+    pthread_cond_timedwait(&engine->inbox.arrived, &engine->inbox.mutex, &deadline);
+    while (engine->inbox.busy) { /* by a caller that helps itself */
+        engine->inbox.thread_wants = true;
+        pthread_cond_wait(&engine->inbox.arrived, &engine->inbox.mutex);
     }
-    engine->thread_wants = false;
-    engine->busy = true;
+    engine->inbox.thread_wants = false;
+    engine->inbox.busy = true;
 }
 
 /* Where a commit takes a database's time, those who were answered together come back together: the
@@ -348,25 +361,27 @@ static void wait_until(struct engine *engine, int64_t until_us)
  * are read while the first are written. Called with the mutex held. */
 static void gather(struct engine *engine)
 {
-    uint32_t before = engine->batch_sizes[0] > engine->batch_sizes[1] ? engine->batch_sizes[0]
-                                                                      : engine->batch_sizes[1];
+    uint32_t before = engine->inbox.batch_sizes[0] > engine->inbox.batch_sizes[1]
+                          ? engine->inbox.batch_sizes[0]
+                          : engine->inbox.batch_sizes[1];
     uint32_t expected = before * 3 / 4;
-    int64_t wait_us = engine->batch_us / 2 < GATHER_US_MAX ? engine->batch_us / 2 : GATHER_US_MAX;
+    int64_t wait_us =
+        engine->inbox.batch_us / 2 < GATHER_US_MAX ? engine->inbox.batch_us / 2 : GATHER_US_MAX;
     struct timespec until = time_in(wait_us);
 
-    if (!engine->store->shared || before < GATHER_MIN || !engine->inbox_first)
+    if (!engine->store->shared || before < GATHER_MIN || !engine->inbox.first)
         return;
-    engine->wake_at = expected;
-    while (engine->inbox_count < expected && !engine->stop &&
-           pthread_cond_timedwait(&engine->arrived, &engine->mutex, &until) == 0)
+    engine->inbox.wake_at = expected;
+    while (engine->inbox.count < expected && !engine->inbox.stop &&
+           pthread_cond_timedwait(&engine->inbox.arrived, &engine->inbox.mutex, &until) == 0)
         ;
-    engine->wake_at = 0;
+    engine->inbox.wake_at = 0;
 }
 
 /* Up to one commit's worth of the inbox. Called with the mutex held. */
 static struct request *take_inbox(struct engine *engine)
 {
-    struct request *list = engine->inbox_first;
+    struct request *list = engine->inbox.first;
     struct request *last = list;
     uint32_t count = list ? 1 : 0;
     uint64_t weight = 0;
@@ -382,13 +397,13 @@ static struct request *take_inbox(struct engine *engine)
         last = last->next;
         count++;
     }
-    engine->inbox_first = last->next;
-    if (!engine->inbox_first)
-        engine->inbox_last = NULL;
+    engine->inbox.first = last->next;
+    if (!engine->inbox.first)
+        engine->inbox.last = NULL;
     last->next = NULL;
-    engine->inbox_count -= count;
-    engine->batch_sizes[1] = engine->batch_sizes[0];
-    engine->batch_sizes[0] = count;
+    engine->inbox.count -= count;
+    engine->inbox.batch_sizes[1] = engine->inbox.batch_sizes[0];
+    engine->inbox.batch_sizes[0] = count;
     return list;
 }
 
@@ -396,11 +411,11 @@ static void fail_inbox(struct engine *engine)
 {
     struct request *list, *next;
 
-    pthread_mutex_lock(&engine->mutex);
-    list = engine->inbox_first;
-    engine->inbox_first = engine->inbox_last = NULL;
-    engine->inbox_count = 0;
-    pthread_mutex_unlock(&engine->mutex);
+    pthread_mutex_lock(&engine->inbox.mutex);
+    list = engine->inbox.first;
+    engine->inbox.first = engine->inbox.last = NULL;
+    engine->inbox.count = 0;
+    pthread_mutex_unlock(&engine->inbox.mutex);
     for (; list; list = next) {
         next = list->next;
         list->err = stopping;
@@ -414,7 +429,7 @@ void *engine_run(void *ctx)
     struct engine *engine = ctx;
     struct err err = {0};
 
-    while (!engine->failed) {
+    while (!engine->inbox.failed) {
         struct request *list;
         struct forget *forgets;
         int64_t next_us, now_us = engine_clock_us(engine);
@@ -422,44 +437,44 @@ void *engine_run(void *ctx)
 
         notice_stall(engine, now_us);
         next_us = next_deadline(engine, now_us);
-        pthread_mutex_lock(&engine->mutex);
-        engine->shown = engine->stats;
-        engine->shown.storage_full = engine->store->full;
+        pthread_mutex_lock(&engine->inbox.mutex);
+        engine->writers.shown = engine->figures.stats;
+        engine->writers.shown.storage_full = engine->store->full;
         if (nothing_to_do(engine)) {
             if (next_us - now_us > CLOCK_MS_US) {
-                pthread_mutex_unlock(&engine->mutex);
+                pthread_mutex_unlock(&engine->inbox.mutex);
                 engine->store->verbs->idle(engine->store);
-                pthread_mutex_lock(&engine->mutex);
+                pthread_mutex_lock(&engine->inbox.mutex);
             }
             if (nothing_to_do(engine))
                 wait_until(engine, next_us);
         }
         gather(engine);
-        stop = engine->stop && !engine->inbox_first;
+        stop = engine->inbox.stop && !engine->inbox.first;
         hinted = nodes_hinted(engine);
-        forgets = engine->forget_first;
-        engine->forget_first = NULL;
-        mark_forgotten(forgets, engine->inbox_first);
-        list = engine->failed ? NULL : take_inbox(engine);
-        pthread_mutex_unlock(&engine->mutex);
+        forgets = engine->inbox.forget_first;
+        engine->inbox.forget_first = NULL;
+        mark_forgotten(forgets, engine->inbox.first);
+        list = engine->inbox.failed ? NULL : take_inbox(engine);
+        pthread_mutex_unlock(&engine->inbox.mutex);
         now_us = engine_clock_us(engine);
         notice_stall(engine, now_us);
         take_forgets(engine, forgets);
-        if (stop || engine->failed) /* the latter by a caller's batch */
+        if (stop || engine->inbox.failed) /* the latter by a caller's batch */
             break;
         if (list || hinted || next_us <= now_us) {
             int64_t began_us = clock_boot_us();
 
             engine_run_batch(engine, list, next_us <= now_us);
-            engine->batch_us = clock_boot_us() - began_us;
+            engine->inbox.batch_us = clock_boot_us() - began_us;
         }
     }
     fail_inbox(engine);
-    if (!engine->failed && is_main(engine) && log_heads_stop(engine, &err) < 0)
+    if (!engine->inbox.failed && is_main(engine) && log_heads_stop(engine, &err) < 0)
         LOG(engine->log, LOG_WARN, "log.heads_wait", KC("reason", err.text));
-    if (!engine->failed && is_main(engine) && measured_stop(engine, &err) < 0)
+    if (!engine->inbox.failed && is_main(engine) && measured_stop(engine, &err) < 0)
         LOG(engine->log, LOG_WARN, "measures.not_kept", KC("reason", err.text));
-    if (!engine->failed && is_main(engine) && workers_leave_node(engine, &err) < 0)
+    if (!engine->inbox.failed && is_main(engine) && workers_leave_node(engine, &err) < 0)
         LOG(engine->log, LOG_WARN, "node.row_stays", KC("reason", err.text));
     return NULL;
 }

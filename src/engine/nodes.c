@@ -1,7 +1,16 @@
 /* What other nodes on a shared store do: work they made is looked for when they tell of it, and by
  * itself after a while, because what is told may get lost; queues they made or changed are taken
  * over. Nothing here is needed for being right, only for being quick. */
-#include "engine/engine_int.h"
+#include "engine/nodes.h"
+
+#include "core/bounds.h"
+#include "engine/batch.h"
+#include "engine/chores.h"
+#include "engine/engine_state.h"
+#include "engine/leases/workers.h"
+#include "engine/limits/limits.h"
+#include "engine/plans/categories.h"
+#include "engine/tasks/wake.h"
 
 #define HINT_BYTES_MAX 4096
 #define SEPARATOR '\x1f'
@@ -29,19 +38,19 @@ static void hint(struct engine *engine, struct str name)
 {
     bool work = name.len > 0 && (unsigned char)name.data[0] > ' ';
 
-    if (str_eq(name, ended_word) && atomic_load(&engine->waits_count) == 0)
+    if (str_eq(name, ended_word) && atomic_load(&engine->waiting.waits_count) == 0)
         return;
-    pthread_mutex_lock(&engine->mutex);
-    engine->hinted |= !work;
-    if (!name.data || engine->hints.len + name.len + 1 > HINT_BYTES_MAX) {
-        engine->hint_all = true;
-    } else if (!told_last(&engine->hints, name)) {
-        buf_str(&engine->hints, name);
-        buf_byte(&engine->hints, SEPARATOR);
+    pthread_mutex_lock(&engine->inbox.mutex);
+    engine->nodes.hinted |= !work;
+    if (!name.data || engine->nodes.hints.len + name.len + 1 > HINT_BYTES_MAX) {
+        engine->nodes.hint_all = true;
+    } else if (!told_last(&engine->nodes.hints, name)) {
+        buf_str(&engine->nodes.hints, name);
+        buf_byte(&engine->nodes.hints, SEPARATOR);
     }
     if (nodes_hinted(engine))
-        pthread_cond_signal(&engine->arrived);
-    pthread_mutex_unlock(&engine->mutex);
+        pthread_cond_signal(&engine->inbox.arrived);
+    pthread_mutex_unlock(&engine->inbox.mutex);
 }
 
 /* To the other writers of its node: all that it is told, or what may concern them. */
@@ -49,9 +58,9 @@ static void hint_others(struct engine *engine, struct str name)
 {
     struct engine *first = engine->main;
 
-    for (uint32_t i = 0; i < atomic_load(&first->writers_count); i++)
-        if (first->writers[i] != engine)
-            hint(first->writers[i], name);
+    for (uint32_t i = 0; i < atomic_load(&first->writers.count); i++)
+        if (first->writers.all[i] != engine)
+            hint(first->writers.all[i], name);
 }
 
 /* Any thread. Claims wait, and times are looked at, only in the first. */
@@ -78,16 +87,16 @@ void nodes_tell_alive(struct engine *engine, struct str worker_id)
 
 bool nodes_hinted(const struct engine *engine)
 {
-    return engine->hinted || ((engine->hint_all || engine->hints.len > 0) &&
-                              atomic_load(&engine->claims_waiting) > 0);
+    return engine->nodes.hinted || ((engine->nodes.hint_all || engine->nodes.hints.len > 0) &&
+                                    atomic_load(&engine->waiting.claims_count) > 0);
 }
 
 void nodes_forget_hints(struct engine *engine)
 {
-    pthread_mutex_lock(&engine->mutex);
-    engine->hint_all = engine->hinted = false;
-    buf_reset(&engine->hints);
-    pthread_mutex_unlock(&engine->mutex);
+    pthread_mutex_lock(&engine->inbox.mutex);
+    engine->nodes.hint_all = engine->nodes.hinted = false;
+    buf_reset(&engine->nodes.hints);
+    pthread_mutex_unlock(&engine->inbox.mutex);
 }
 
 static int renew_worker(struct batch *batch, struct str id, struct err *err)
@@ -123,11 +132,11 @@ static int follow_hint(struct batch *batch, struct str name, struct err *err)
     if (name.len && name.data[0] == ALIVE)
         return renew_worker(batch, str_span(name.data + 1, name.len - 1), err);
     if (str_eq(name, ended_word))
-        engine->look_at_waits = true;
+        engine->nodes.look_at_waits = true;
     else if (str_eq(name, due_word))
-        engine->next_due_us = 0;
+        engine->chores[CHORE_DUE].next_us = 0;
     else if (str_eq(name, rules_word))
-        engine->reload_queues = true;
+        engine->nodes.reload_queues = true;
     else if (str_eq(name, catalog_word))
         look_at_catalog(engine);
     else if (str_eq(name, recovery_word))
@@ -135,7 +144,7 @@ static int follow_hint(struct batch *batch, struct str name, struct err *err)
     else if (state)
         batch_heat_here(batch, state);
     else
-        engine->reload_queues = true;
+        engine->nodes.reload_queues = true;
     return 0;
 }
 
@@ -144,7 +153,7 @@ static void heat_all(struct batch *batch)
     struct queue_state *state;
     uint32_t cursor = 0;
 
-    while ((state = map_next(&batch->engine->queues, &cursor)) != NULL)
+    while ((state = map_next(&batch->engine->limits.queues, &cursor)) != NULL)
         batch_heat_here(batch, state);
 }
 
@@ -155,15 +164,15 @@ static int take_hints(struct batch *batch, struct err *err)
     struct str text;
     bool all;
 
-    pthread_mutex_lock(&engine->mutex);
-    text = arena_str(&batch->arena, buf_view(&engine->hints));
-    all = engine->hint_all || !text.data;
-    engine->hint_all = engine->hinted = false;
-    buf_reset(&engine->hints);
-    pthread_mutex_unlock(&engine->mutex);
+    pthread_mutex_lock(&engine->inbox.mutex);
+    text = arena_str(&batch->arena, buf_view(&engine->nodes.hints));
+    all = engine->nodes.hint_all || !text.data;
+    engine->nodes.hint_all = engine->nodes.hinted = false;
+    buf_reset(&engine->nodes.hints);
+    pthread_mutex_unlock(&engine->inbox.mutex);
     if (all) {
-        engine->look_at_waits = engine->reload_queues = true;
-        engine->next_due_us = 0;
+        engine->nodes.look_at_waits = engine->nodes.reload_queues = true;
+        engine->chores[CHORE_DUE].next_us = 0;
         look_at_catalog(engine);
         look_at_recoveries(engine);
         heat_all(batch);
@@ -185,13 +194,13 @@ static int poll_catalog(struct batch *batch, struct err *err)
     int64_t version;
 
     catalog_doubt(engine);
-    if (!is_main(engine) || !engine->leads || !catalog_here(engine))
+    if (!is_main(engine) || !engine->nodes.leads || !catalog_here(engine))
         return 0;
     if (catalog_version(batch, &version, err) < 0)
         return -(int)err->code;
-    if (version != engine->fired_version)
+    if (version != engine->plans.fired_version)
         fire_soon(engine);
-    engine->fired_version = version;
+    engine->plans.fired_version = version;
     return 0;
 }
 
@@ -203,21 +212,22 @@ int nodes_follow(struct batch *batch, struct err *err)
         return 0;
     if (take_hints(batch, err) < 0)
         return -(int)err->code;
-    if (engine->next_poll_us <= batch->now_us) {
-        engine->next_poll_us = batch->now_us + POLL_US;
-        engine->look_at_waits = engine->reload_queues = true;
-        engine->next_due_us = 0;
+    if (engine->nodes.next_poll_us <= batch->now_us) {
+        engine->nodes.next_poll_us = batch->now_us + POLL_US;
+        engine->nodes.look_at_waits = engine->nodes.reload_queues = true;
+        engine->chores[CHORE_DUE].next_us = 0;
         if (poll_catalog(batch, err) < 0)
             return -(int)err->code;
-        if (engine->claims_first)
+        if (engine->waiting.claims_first)
             heat_all(batch);
     }
-    if (engine->look_at_waits && map_count(&engine->waits) > 0 && waits_look(batch, err) < 0)
+    if (engine->nodes.look_at_waits && map_count(&engine->waiting.waits) > 0 &&
+        waits_look(batch, err) < 0)
         return -(int)err->code;
-    engine->look_at_waits = false;
-    if (!engine->reload_queues)
+    engine->nodes.look_at_waits = false;
+    if (!engine->nodes.reload_queues)
         return 0;
-    engine->reload_queues = false;
+    engine->nodes.reload_queues = false;
     return limits_follow(batch, err);
 }
 
@@ -228,32 +238,32 @@ void nodes_tell(struct engine *engine, const struct batch *batch) /* and other w
 
     if (!engine->store->shared)
         return;
-    for (const struct queue_state *state = batch->heated; state; state = state->next_heated) {
+    for (const struct queue_state *state = batch->news.heated; state; state = state->next_heated) {
         verbs->tell(engine->store, state->row.rule.name);
         if (!is_main(engine))
             hint(engine->main, state->row.rule.name);
     }
-    if (batch->workers_gone)
-        atomic_fetch_add(&engine->main->gone, 1);
-    if (batch->queues_changed) {
+    if (batch->news.workers_gone)
+        atomic_fetch_add(&engine->main->writers.gone, 1);
+    if (batch->news.queues_changed) {
         verbs->tell(engine->store, rules_word);
         hint_others(engine, rules_word);
     }
-    if (batch->catalog_changed) {
+    if (batch->news.catalog_changed) {
         verbs->tell(engine->store, catalog_word);
         hint_others(engine, catalog_word);
     }
-    if (batch->recovery_waits) {
+    if (batch->recoveries.wait) {
         verbs->tell(engine->store, recovery_word);
         if (!is_main(engine))
             hint(engine->main, recovery_word);
     }
-    if (batch->delayed) {
+    if (batch->news.delayed) {
         verbs->tell(engine->store, due_word);
         if (!is_main(engine))
             hint(engine->main, due_word);
     }
-    if (batch->ended_count > 0) {
+    if (batch->ended.count > 0) {
         verbs->tell(engine->store, ended_word);
         hint_others(engine, ended_word);
     }

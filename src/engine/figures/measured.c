@@ -3,10 +3,14 @@
  * store, per hour and category: the first writer writes the figures of all writers of its node
  * every few seconds, each time the whole figure of the hour, in rows of its own run. A crash loses
  * what was counted since. Whose turn it is, but for engine_measure. */
-#include "engine/engine_int.h"
-#include "engine/stores/routes_int.h"
+#include "engine/figures/measured.h"
 
 #include "core/task/order.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/inbox.h"
+#include "engine/limits/limits.h"
+#include "engine/stores/routes_int.h"
 #include "store/measure_store.h"
 
 #include <stdlib.h>
@@ -29,17 +33,17 @@ static void note(struct batch *batch, const struct task *task, enum measure_coun
     struct engine *engine = batch->engine;
     struct measure_note *to;
 
-    if (batch->measured_count == batch->measured_cap &&
-        !batch_grow(batch, &batch->measured, &batch->measured_cap, batch->measured_count,
-                    sizeof *batch->measured))
+    if (batch->measured.notes.count == batch->measured.notes.cap &&
+        !batch_grow(batch, &batch->measured.notes.items, &batch->measured.notes.cap,
+                    batch->measured.notes.count, sizeof *batch->measured.notes.items))
         return; /* the arena says so, and the batch fails */
-    if (batch->measured_task != task) {
-        batch->measured_task = task;
-        batch->measured_lane = measures_lane(engine->measures, task->spec.queue, task->spec.type,
-                                             target_of, engine->settings);
+    if (batch->measured.task != task) {
+        batch->measured.task = task;
+        batch->measured.lane = measures_lane(engine->figures.measures, task->spec.queue,
+                                             task->spec.type, target_of, engine->settings);
     }
-    to = &batch->measured[batch->measured_count++];
-    to->lane = batch->measured_lane;
+    to = &batch->measured.notes.items[batch->measured.notes.count++];
+    to->lane = batch->measured.lane;
     to->category = category;
     to->what = what;
     to->us = us;
@@ -89,7 +93,7 @@ void measured_move(struct batch *batch, const struct task *task, enum move move)
     if (!status_ended(task->status))
         return;
     measured_count(batch, task, ends[task->status]);
-    count_end(&batch->engine->stats, task->status);
+    count_end(&batch->engine->figures.stats, task->status);
 }
 
 void measured_execution(struct batch *batch, const struct task *task, enum execution_status status)
@@ -98,7 +102,7 @@ void measured_execution(struct batch *batch, const struct task *task, enum execu
         return; /* given back, or nobody wants it any more: neither well nor badly */
     note(batch, task, status == EXECUTION_COMPLETED ? MEASURE_COMPLETED : MEASURE_FAILED,
          task->started_at_us ? batch->now_us - task->started_at_us : -1,
-         measures_category(batch->engine->measures, &task->spec.category_id));
+         measures_category(batch->engine->figures.measures, &task->spec.category_id));
 }
 
 static void count_note(struct engine *engine, const struct measure_note *note)
@@ -106,7 +110,7 @@ static void count_note(struct engine *engine, const struct measure_note *note)
     if (note->category) {
         measure_add_execution(note->category, note->what == MEASURE_COMPLETED, note->us);
         if (note->us >= 0)
-            measure_add_run(engine->measures, note->lane, note->us);
+            measure_add_run(engine->figures.measures, note->lane, note->us);
         return;
     }
     measure_add_count(note->lane, note->what);
@@ -118,15 +122,15 @@ void measured_committed(struct engine *engine, const struct batch *batch)
 {
     bool executions = false;
 
-    for (uint32_t i = 0; i < batch->measured_count; i++) {
-        count_note(engine, &batch->measured[i]);
-        executions |= batch->measured[i].category != NULL;
+    for (uint32_t i = 0; i < batch->measured.notes.count; i++) {
+        count_note(engine, &batch->measured.notes.items[i]);
+        executions |= batch->measured.notes.items[i].category != NULL;
     }
     if (executions)
-        atomic_store_explicit(&engine->main->hours.dirty, true, memory_order_relaxed);
-    if (batch->hours_written) {
-        *engine->hours.written = *engine->hours.sending;
-        engine->hours.next_us = batch->now_us + FLUSH_US;
+        atomic_store_explicit(&engine->main->figures.hours.dirty, true, memory_order_relaxed);
+    if (batch->measured.hours_written) {
+        *engine->figures.hours.written = *engine->figures.hours.sending;
+        engine->figures.hours.next_us = batch->now_us + FLUSH_US;
     }
 }
 
@@ -136,7 +140,7 @@ void measured_enqueue(struct engine *engine, const struct request *request, int6
 
     if (request->kind != REQUEST_ENQUEUE || request->err.code != ERR_NONE || enqueue->count == 0)
         return;
-    measure_add_commit(measures_queue(engine->measures, enqueue->tasks[0]->spec.queue),
+    measure_add_commit(measures_queue(engine->figures.measures, enqueue->tasks[0]->spec.queue),
                        committed_us - request->came_us);
 }
 
@@ -144,27 +148,27 @@ void measured_enqueue(struct engine *engine, const struct request *request, int6
 
 int measured_open(struct engine *engine, struct err *err)
 {
-    struct hours_flush *hours = &engine->hours;
+    struct hours_flush *hours = &engine->figures.hours;
 
     if (!engine->config.measure_names)
-        engine->config.measure_names = engine->own_names = measure_names_new();
+        engine->config.measure_names = engine->figures.own_names = measure_names_new();
     if (engine->config.measure_names)
-        engine->measures = measures_new(engine->config.measure_names);
+        engine->figures.measures = measures_new(engine->config.measure_names);
     hours->before = calloc(1, sizeof *hours->before);
     hours->written = calloc(1, sizeof *hours->written);
     hours->sending = calloc(1, sizeof *hours->sending);
-    if (!engine->measures || !hours->before || !hours->written || !hours->sending)
+    if (!engine->figures.measures || !hours->before || !hours->written || !hours->sending)
         return err_set(err, ERR_MEMORY, "out of memory for the queue");
     return 0;
 }
 
 void measured_close(struct engine *engine)
 {
-    measures_free(engine->measures);
-    measure_names_free(engine->own_names);
-    free(engine->hours.before);
-    free(engine->hours.written);
-    free(engine->hours.sending);
+    measures_free(engine->figures.measures);
+    measure_names_free(engine->figures.own_names);
+    free(engine->figures.hours.before);
+    free(engine->figures.hours.written);
+    free(engine->figures.hours.sending);
 }
 
 static struct measured_category find(const struct measured_categories *in, const struct uuid *id)
@@ -200,10 +204,10 @@ static uint32_t changed_hours(struct hours_flush *flush, struct execution_hour *
 static int begin_hour(struct batch *batch, int64_t hour_us, struct err *err)
 {
     struct engine *engine = batch->engine;
-    bool leads = !engine->store->shared || engine->leads;
+    bool leads = !engine->store->shared || engine->nodes.leads;
 
-    *engine->hours.before = *engine->hours.written;
-    engine->hours.hour_us = hour_us;
+    *engine->figures.hours.before = *engine->figures.hours.written;
+    engine->figures.hours.hour_us = hour_us;
     return leads ? batch->store->verbs->measures->hours_prune(
                        batch->store, hour_us - EXECUTION_HOURS_KEPT * EXECUTION_HOUR_US, err)
                  : 0;
@@ -212,18 +216,18 @@ static int begin_hour(struct batch *batch, int64_t hour_us, struct err *err)
 static int flush(struct batch *batch, struct err *err)
 {
     struct engine *engine = batch->engine;
-    struct hours_flush *hours = &engine->hours;
+    struct hours_flush *hours = &engine->figures.hours;
     struct execution_hour rows[MEASURE_CATEGORIES_ALL];
     int64_t hour_us = batch->now_us / EXECUTION_HOUR_US * EXECUTION_HOUR_US;
     uint32_t count;
 
     *hours->sending = (struct measured_categories){0};
-    for (uint32_t i = 0; i < atomic_load(&engine->writers_count); i++)
-        measures_read_categories(engine->writers[i]->measures, hours->sending);
+    for (uint32_t i = 0; i < atomic_load(&engine->writers.count); i++)
+        measures_read_categories(engine->writers.all[i]->figures.measures, hours->sending);
     if (hour_us != hours->hour_us && begin_hour(batch, hour_us, err) < 0)
         return -(int)err->code;
     count = changed_hours(hours, rows);
-    batch->hours_written = true;
+    batch->measured.hours_written = true;
     batch->wrote |= count > 0;
     return batch->store->verbs->measures->hours_put(batch->store, str_of(engine->node_id), rows,
                                                     count, err);
@@ -231,8 +235,9 @@ static int flush(struct batch *batch, struct err *err)
 
 int64_t measured_next_us(const struct engine *engine)
 {
-    return atomic_load_explicit(&engine->hours.dirty, memory_order_relaxed) ? engine->hours.next_us
-                                                                            : INT64_MAX;
+    return atomic_load_explicit(&engine->figures.hours.dirty, memory_order_relaxed)
+               ? engine->figures.hours.next_us
+               : INT64_MAX;
 }
 
 /* Whoever counts from here on says so again. */
@@ -242,18 +247,18 @@ int measured_flush(struct batch *batch, struct err *err)
 
     if (!is_main(engine) || measured_next_us(engine) > batch->now_us)
         return 0;
-    engine->hours.next_us = batch->now_us + FLUSH_US;
+    engine->figures.hours.next_us = batch->now_us + FLUSH_US;
     if (batch->store->full)
         return 0;
-    atomic_store_explicit(&engine->hours.dirty, false, memory_order_relaxed);
+    atomic_store_explicit(&engine->figures.hours.dirty, false, memory_order_relaxed);
     return flush(batch, err);
 }
 
 /* A batch with the figures in it failed: they are written with the next. */
 void measured_undone(struct engine *engine)
 {
-    if (engine->batch.hours_written)
-        atomic_store_explicit(&engine->hours.dirty, true, memory_order_relaxed);
+    if (engine->batch.measured.hours_written)
+        atomic_store_explicit(&engine->figures.hours.dirty, true, memory_order_relaxed);
 }
 
 int measured_stop(struct engine *engine, struct err *err)
@@ -261,7 +266,7 @@ int measured_stop(struct engine *engine, struct err *err)
     struct batch *batch = &engine->batch;
     const struct store_verbs *verbs = engine->store->verbs;
 
-    if (!atomic_load(&engine->hours.dirty) || engine->store->full)
+    if (!atomic_load(&engine->figures.hours.dirty) || engine->store->full)
         return 0;
     batch_begin(batch, engine, engine_clock_us(engine));
     if (verbs->begin(engine->store, err) < 0 || flush(batch, err) < 0 ||
@@ -284,8 +289,8 @@ static void each(struct engine *engine, void (*read)(const struct measures *meas
             each(engine->routes->parts[i].engine, read, sum);
         return;
     }
-    for (uint32_t i = 0; i < atomic_load(&engine->writers_count); i++)
-        read(engine->writers[i]->measures, sum);
+    for (uint32_t i = 0; i < atomic_load(&engine->writers.count); i++)
+        read(engine->writers.all[i]->figures.measures, sum);
 }
 
 static void read_queues(const struct measures *measures, void *sum)

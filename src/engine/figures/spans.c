@@ -1,7 +1,10 @@
 /* Spans of what a batch does, gathered while it is decided and told after its commit, so that what
  * was undone leaves none. Only of tasks whose trace is sampled, and only where somebody exports
  * them. Who runs out of memory here loses spans, not the batch. The queue's thread. */
-#include "engine/engine_int.h"
+#include "engine/figures/spans.h"
+
+#include "engine/batch.h"
+#include "engine/engine_state.h"
 
 #define SPANS_MAX 65536 /* of one batch: more than its tasks have */
 
@@ -13,13 +16,13 @@ static struct span *add(struct batch *batch, const struct task *task, enum span_
     struct span *span;
 
     trace_of_task(task, batch->engine->settings, &context);
-    if (!(context.flags & TRACE_SAMPLED) || batch->spans_count >= SPANS_MAX ||
-        !batch_grow(batch, &batch->spans, &batch->spans_cap, batch->spans_count,
-                    sizeof *batch->spans))
+    if (!(context.flags & TRACE_SAMPLED) || batch->spans.list.count >= SPANS_MAX ||
+        !batch_grow(batch, &batch->spans.list.items, &batch->spans.list.cap,
+                    batch->spans.list.count, sizeof *batch->spans.list.items))
         return NULL;
-    if (batch->spans_count == 0)
-        batch->spans_boot_us = clock_boot_us();
-    span = &batch->spans[batch->spans_count++];
+    if (batch->spans.list.count == 0)
+        batch->spans.boot_us = clock_boot_us();
+    span = &batch->spans.list.items[batch->spans.list.count++];
     *span = (struct span){.kind = kind,
                           .trace = context,
                           .task_id = task->id,
@@ -78,12 +81,12 @@ void spans_ended(struct batch *batch, const struct task *task, enum execution_st
 /* After the commit: an enqueue lasts until then. */
 void spans_tell(struct engine *engine, struct batch *batch)
 {
-    int64_t took_us = batch->spans_count ? clock_boot_us() - batch->spans_boot_us : 0;
+    int64_t took_us = batch->spans.list.count ? clock_boot_us() - batch->spans.boot_us : 0;
 
-    if (!batch->spans_count)
+    if (!batch->spans.list.count)
         return;
-    for (uint32_t i = 0; i < batch->spans_count; i++)
-        if (batch->spans[i].kind == SPAN_ENQUEUE)
-            batch->spans[i].end_us += took_us;
-    engine->config.on_spans(engine->config.ctx, batch->spans, batch->spans_count);
+    for (uint32_t i = 0; i < batch->spans.list.count; i++)
+        if (batch->spans.list.items[i].kind == SPAN_ENQUEUE)
+            batch->spans.list.items[i].end_us += took_us;
+    engine->config.on_spans(engine->config.ctx, batch->spans.list.items, batch->spans.list.count);
 }

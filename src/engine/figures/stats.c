@@ -1,5 +1,13 @@
 /* Numbers of the queue, and the outbox as its dispatchers see it. */
-#include "engine/engine_int.h"
+#include "engine/figures/stats.h"
+
+#include "core/bounds.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/leases/workers.h"
+#include "engine/limits/limits.h"
+#include "engine/limits/queue_rules.h"
+#include "engine/writers.h"
 
 #define FLEETS_MAX 16 /* workers alike are looked at once; more kinds of them each time */
 
@@ -65,7 +73,7 @@ static void look_at_workers(struct batch *batch, struct stats_request *request)
     struct fleets fleets = {.count = 0};
     struct worker_state *worker;
     uint32_t cursor = 0;
-    bool led = !engine->store->shared || engine->leads;
+    bool led = !engine->store->shared || engine->nodes.leads;
 
     for (uint32_t i = 0; i < request->queues_count; i++) {
         struct queue_state *state = limits_queue(engine, request->queues[i].row.rule.name);
@@ -75,7 +83,7 @@ static void look_at_workers(struct batch *batch, struct stats_request *request)
             state->view = &request->queues[i];
         }
     }
-    while ((worker = map_next(&engine->workers, &cursor)) != NULL) {
+    while ((worker = map_next(&engine->leases.workers, &cursor)) != NULL) {
         led |= worker->row.is_leader && worker->row.leader_until_us > batch->now_us;
         if (worker->row.lease_until_us < batch->now_us || worker->row.pool_size == 0)
             continue;
@@ -84,7 +92,7 @@ static void look_at_workers(struct batch *batch, struct stats_request *request)
             note_served(batch, worker, request->base.arena);
     }
     request->stats.no_leader = !led;
-    request->stats.leads = !engine->store->shared || engine->leads;
+    request->stats.leads = !engine->store->shared || engine->nodes.leads;
 }
 
 static int load_counts(struct batch *batch, struct stats_request *request)
@@ -116,7 +124,7 @@ int stats_apply(struct batch *batch, struct stats_request *request)
 
     if (!request->brief && load_counts(batch, request) < 0)
         return -(int)err->code;
-    request->stats = engine->stats;
+    request->stats = engine->figures.stats;
     request->stats.workers = 0;
     request->stats.storage_full = batch->store->full;
     writers_add_stats(engine, &request->stats);
@@ -154,7 +162,7 @@ int outbox_take(struct batch *batch, struct outbox_take_request *request)
 
 int outbox_done(struct batch *batch, struct outbox_done_request *request)
 {
-    struct engine_stats *stats = &batch->engine->stats;
+    struct engine_stats *stats = &batch->engine->figures.stats;
 
     batch->wrote = true;
     for (uint32_t i = 0; i < request->count; i++) {

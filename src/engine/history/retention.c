@@ -1,9 +1,17 @@
 /* Retention: ended tasks older than their window are archived and removed, events, executions and
  * logs have windows of their own. A small chunk per commit, so that the queue never waits. */
-#include "engine/history/archive.h"
-#include "engine/engine_int.h"
+#include "engine/history/retention.h"
 
 #include "base/fault.h"
+#include "core/bounds.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/history/archive.h"
+#include "engine/limits/queue_rules.h"
+#include "engine/logs/log_ages.h"
+#include "engine/logs/log_heads.h"
+#include "engine/plans/categories.h"
+#include "engine/tasks/ended.h"
 #include "store/catalog_store.h"
 #include "store/recovery_store.h"
 
@@ -87,14 +95,15 @@ static int archive_and_remove(struct batch *batch, struct task **tasks, int64_t 
     if (count == 0)
         return 0;
     if (folder.data) {
-        if (!engine->reader)
-            engine->reader = engine->store->verbs->reader_open(engine->store, err);
-        if (!engine->reader || archive_write(engine->store, engine->reader, folder, tasks, count,
-                                             batch->wall_us, &engine->archive_checked, err) < 0)
+        if (!engine->history.reader)
+            engine->history.reader = engine->store->verbs->reader_open(engine->store, err);
+        if (!engine->history.reader ||
+            archive_write(engine->store, engine->history.reader, folder, tasks, count,
+                          batch->wall_us, &engine->history.archive_checked, err) < 0)
             return -(int)err->code;
     }
     FAULT_POINT("retention.archived");
-    engine->stats.pruned_total += count;
+    engine->figures.stats.pruned_total += count;
     return retention_remove(batch, tasks, count, err);
 }
 
@@ -129,7 +138,7 @@ static int prune_status(struct batch *batch, enum status status, bool *more, str
         return 0;
     if (!tasks || !due)
         return err_set(err, ERR_MEMORY, "out of memory for retention");
-    if (batch->store->verbs->status_find(batch->store, status, engine->prune_cursor[status],
+    if (batch->store->verbs->status_find(batch->store, status, engine->history.prune_cursor[status],
                                          REMOVE_STEP, &batch->arena, tasks, &count, err) < 0)
         return -(int)err->code;
     for (uint32_t i = 0; i < count && !young; i++) {
@@ -139,7 +148,7 @@ static int prune_status(struct batch *batch, enum status status, bool *more, str
         young = tasks[i]->spec.created_at_us + shortest_us > batch->now_us;
         if (young)
             break;
-        engine->prune_cursor[status] = tasks[i]->key;
+        engine->history.prune_cursor[status] = tasks[i]->key;
         if (keep_ms <= 0 ||
             tasks[i]->completed_at_us + keep_ms * CLOCK_MS_US > batch->now_us)
             continue;
@@ -151,7 +160,7 @@ static int prune_status(struct batch *batch, enum status status, bool *more, str
         }
     }
     if (count < REMOVE_STEP || young)
-        engine->prune_cursor[status] = 0;
+        engine->history.prune_cursor[status] = 0;
     else
         *more = true;
     return archive_and_remove(batch, due, due_ms, due_count, err);
@@ -208,11 +217,11 @@ int retention_run(struct batch *batch, bool *more, struct err *err)
     if (batch->store->verbs->history_prune(batch->store, before(batch->now_us, rule->events_ms),
                                            before(batch->now_us, rule->executions_ms),
                                            before(log_now_us(batch), rule->logs_ms), REMOVE_STEP,
-                                           &batch->engine->history_cursor, &removed, err) < 0)
+                                           &batch->engine->history.rows_cursor, &removed, err) < 0)
         return -(int)err->code;
     if (removed)
         batch->wrote = true;
-    *more |= batch->engine->history_cursor != 0;
+    *more |= batch->engine->history.rows_cursor != 0;
     if (log_retention_run(batch, more, err) < 0)
         return -(int)err->code;
     log_heads_reason(batch, CUT_DELETE);
@@ -262,7 +271,8 @@ static int purge_status(struct batch *batch, struct purge_request *request, enum
         struct arena page = ARENA_INIT(0);
         struct task *found;
 
-        rc = engine->store->verbs->read_tasks(engine->reader, &filter, &page, &found, &count, err);
+        rc = engine->store->verbs->read_tasks(engine->history.reader, &filter, &page, &found,
+                                              &count, err);
         if (rc == 0 && count > 0) {
             filter.before_key = found[count - 1].key;
             rc = purge_page(batch, found, count, &request->removed, err);
@@ -279,9 +289,9 @@ int control_purge(struct batch *batch, struct purge_request *request)
     struct err *err = &request->base.err;
 
     request->removed = 0;
-    if (!engine->reader)
-        engine->reader = engine->store->verbs->reader_open(engine->store, err);
-    if (!engine->reader || batch_settle(batch, err) < 0)
+    if (!engine->history.reader)
+        engine->history.reader = engine->store->verbs->reader_open(engine->store, err);
+    if (!engine->history.reader || batch_settle(batch, err) < 0)
         return -(int)err->code;
     log_heads_reason(batch, CUT_PURGE);
     for (size_t i = 0; i < sizeof ended_statuses / sizeof ended_statuses[0]; i++)

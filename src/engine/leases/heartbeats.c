@@ -1,9 +1,12 @@
 /* Heartbeats: what a worker says it holds beside what the store says it holds. What it no longer
  * may work on, was cancelled, is to be paused, or was claimed for it and never arrived is found
  * here. Writer's thread. */
-#include "engine/engine_int.h"
-
 #include "base/fault.h"
+#include "core/bounds.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/leases/sweep.h"
+#include "engine/leases/workers.h"
 
 static int no_memory(struct err *err)
 {
@@ -145,7 +148,7 @@ static int find_lost(struct batch *batch, struct heartbeat_request *request, str
             if (task->status != STATUS_ORPHANED)
                 continue; /* a stalled one is lost, and held until it is stopped */
         }
-        batch->engine->stats.stale_heartbeats_total++;
+        batch->engine->figures.stats.stale_heartbeats_total++;
         request->lost_tokens[request->lost_count] = request->lease_tokens[i];
         request->lost[request->lost_count++] = request->task_ids[i];
     }

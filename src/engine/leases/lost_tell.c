@@ -1,7 +1,10 @@
 /* What the log says of lost tasks, after the commit: one line per commit with how many were taken
  * back, from whom and why, and a line for each of the first that became poison. Never a line per
  * task: a server that comes back may find thousands. The queue's thread. */
-#include "engine/engine_int.h"
+#include "engine/leases/lost_tell.h"
+
+#include "engine/batch.h"
+#include "engine/engine_state.h"
 
 #define FROM_BYTES_MAX 2048
 

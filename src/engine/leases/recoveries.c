@@ -2,10 +2,17 @@
  * whoever leads, by priority. A type with a validator is asked before its task is put back: outside
  * of any transaction, by a thread that takes entries here and says what it was told
  * (recovery_work); the entry is its as long as its lease. Belongs to whoever has the turn. */
-#include "engine/leases/recovery_int.h"
+#include "engine/leases/recoveries.h"
 
 #include "base/fault.h"
 #include "base/json.h"
+#include "core/bounds.h"
+#include "engine/batch.h"
+#include "engine/chores.h"
+#include "engine/engine_state.h"
+#include "engine/leases/recovery_int.h"
+#include "engine/leases/sweep.h"
+#include "engine/tasks/control.h"
 
 #define ENTRY_LEASE_US (60 * CLOCK_SECOND_US) /* a validator has 10 s */
 
@@ -41,13 +48,13 @@ static struct recovery_entry new_entry(struct batch *batch, const struct task *t
 
 static int add_entry(struct batch *batch, const struct recovery_entry *entry, struct err *err)
 {
-    if (!batch_grow(batch, &batch->recoveries, &batch->recoveries_cap, batch->recoveries_count,
-                    sizeof *batch->recoveries))
+    if (!batch_grow(batch, &batch->recoveries.made.items, &batch->recoveries.made.cap,
+                    batch->recoveries.made.count, sizeof *batch->recoveries.made.items))
         return no_memory(err);
-    batch->recoveries[batch->recoveries_count++] = *entry;
+    batch->recoveries.made.items[batch->recoveries.made.count++] = *entry;
     if (entry->status != RECOVERY_PENDING)
         return 0;
-    batch->recovery_waits = true;
+    batch->recoveries.wait = true;
     recovery_soon(batch->engine, entry->scheduled_for_us); /* of the first writer */
     return 0;
 }
@@ -117,7 +124,7 @@ int recovery_note_lost(struct batch *batch, struct task *task, const char *reaso
     end_entry(batch, &entry, dead ? RECOVERY_FAILED : RECOVERY_COMPLETED,
               dead ? STR("attempts_exhausted: it was lost too often") : STR_NONE);
     entry.result = lost_json(batch, task, str_of(reason));
-    batch->engine->stats.recovered_total += !dead;
+    batch->engine->figures.stats.recovered_total += !dead;
     return add_entry(batch, &entry, err);
 }
 
@@ -163,7 +170,7 @@ int recovery_hurry(struct batch *batch, struct task *task, struct err *err)
         entry->scheduled_for_us <= batch->now_us)
         return 0;
     entry->scheduled_for_us = batch->now_us;
-    batch->recovery_waits = true;
+    batch->recoveries.wait = true;
     recovery_soon(batch->engine, batch->now_us);
     return save_entry(batch, entry, err);
 }
@@ -190,7 +197,7 @@ static int put_back(struct batch *batch, struct task *task, struct recovery_entr
     FAULT_POINT("recovery.put_back");
     if (control_put_back(batch, task, clean, err) < 0)
         return -(int)err->code;
-    batch->engine->stats.recovered_total++;
+    batch->engine->figures.stats.recovered_total++;
     end_entry(batch, entry, RECOVERY_COMPLETED, STR_NONE);
     if (entry->max_attempts == 0)
         entry->result = lost_json(batch, task, task->last_error);
@@ -375,7 +382,7 @@ static int take_up_alone(struct batch *batch, struct recovery_entry *entry,
 
     if (take_up(batch, entry, request, err) < 0)
         return -(int)err->code;
-    if (batch->store->shared && !batch->engine->recovery_fails && !request)
+    if (batch->store->shared && !batch->engine->chores[CHORE_RECOVERY].fails && !request)
         return 0; /* the next look is careful, if need be */
     if (batch_flush(batch, err) < 0)
         return -(int)err->code;

@@ -2,29 +2,30 @@
  * back, so memory keeps them, a few. Each is left out for a growing while, so that it holds up
  * nobody behind it; the attempt and its error are written down with the next look. After a restart
  * they are found anew. Belongs to whoever has the turn. */
-#include "engine/engine_int.h"
-
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/leases/recoveries.h"
 #include "store/recovery_store.h"
 
 static struct recovery_fault *find(struct engine *engine, const struct uuid *entry_id)
 {
-    for (uint32_t i = 0; i < engine->recovery_faults_count; i++)
-        if (uuid_eq(&engine->recovery_faults[i].entry_id, entry_id))
-            return &engine->recovery_faults[i];
+    for (uint32_t i = 0; i < engine->recoveries.faults_count; i++)
+        if (uuid_eq(&engine->recoveries.faults[i].entry_id, entry_id))
+            return &engine->recoveries.faults[i];
     return NULL;
 }
 
 /* A new one; in place of the one that comes next where there are too many. */
 static struct recovery_fault *make(struct engine *engine, const struct uuid *entry_id)
 {
-    struct recovery_fault *fault = &engine->recovery_faults[0];
+    struct recovery_fault *fault = &engine->recoveries.faults[0];
 
-    if (engine->recovery_faults_count < RECOVERY_FAULTS_MAX)
-        fault = &engine->recovery_faults[engine->recovery_faults_count++];
+    if (engine->recoveries.faults_count < RECOVERY_FAULTS_MAX)
+        fault = &engine->recoveries.faults[engine->recoveries.faults_count++];
     else
         for (uint32_t i = 1; i < RECOVERY_FAULTS_MAX; i++)
-            if (engine->recovery_faults[i].until_us < fault->until_us)
-                fault = &engine->recovery_faults[i];
+            if (engine->recoveries.faults[i].until_us < fault->until_us)
+                fault = &engine->recoveries.faults[i];
     *fault = (struct recovery_fault){.entry_id = *entry_id};
     return fault;
 }
@@ -69,7 +70,7 @@ void recovery_fault_forget(struct engine *engine, const struct uuid *entry_id)
     struct recovery_fault *fault = find(engine, entry_id);
 
     if (fault)
-        *fault = engine->recovery_faults[--engine->recovery_faults_count];
+        *fault = engine->recoveries.faults[--engine->recoveries.faults_count];
 }
 
 static int tell(struct batch *batch, const struct recovery_fault *fault, struct err *err)
@@ -99,11 +100,11 @@ int recovery_faults_tell(struct batch *batch, struct err *err)
 {
     struct engine *engine = batch->engine;
 
-    for (uint32_t i = 0; i < engine->recovery_faults_count; i++) {
-        if (engine->recovery_faults[i].told)
+    for (uint32_t i = 0; i < engine->recoveries.faults_count; i++) {
+        if (engine->recoveries.faults[i].told)
             continue;
-        engine->recovery_faults[i].told = true;
-        if (tell(batch, &engine->recovery_faults[i], err) < 0)
+        engine->recoveries.faults[i].told = true;
+        if (tell(batch, &engine->recoveries.faults[i], err) < 0)
             return -(int)err->code;
     }
     return 0;

@@ -1,10 +1,15 @@
 /* The facts that a recovery is judged by (core/task/recovery.h): checkpoints that are whole, live
  * workers that have the handler, keys; and the verdict as people see it. Nothing is changed.
  * Belongs to whoever has the turn. */
-#include "engine/leases/recovery_int.h"
-
-#include "core/task/checkpoint.h"
+#include "core/bounds.h"
 #include "core/render.h"
+#include "core/task/checkpoint.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/leases/recovery_int.h"
+#include "engine/leases/workers.h"
+#include "engine/tasks/control.h"
+#include "engine/tasks/reports.h"
 
 #define DETAIL_BYTES_MAX 8192
 
@@ -70,7 +75,7 @@ static bool handler_is_gone(const struct batch *batch, const struct task *task)
     uint32_t cursor = 0;
     bool any = false;
 
-    while ((worker = map_next(&batch->engine->workers, &cursor)) != NULL) {
+    while ((worker = map_next(&batch->engine->leases.workers, &cursor)) != NULL) {
         if (worker->row.lease_until_us < batch->now_us || !names_queue(worker, task->spec.queue))
             continue;
         if (settings_types_cover(worker->types, worker->types_count, task->spec.type))

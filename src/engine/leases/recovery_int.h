@@ -2,7 +2,7 @@
 #ifndef ENGINE_LEASES_RECOVERY_INT_H
 #define ENGINE_LEASES_RECOVERY_INT_H
 
-#include "engine/engine_int.h"
+#include "engine/batch.h"
 #include "store/recovery_store.h"
 
 struct findings {

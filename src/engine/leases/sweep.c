@@ -1,8 +1,19 @@
 /* The timer and the start-up path, one and the same: leases that are over, tasks beyond their
  * timeout, workers that stay silent, delayed tasks whose time has come. */
-#include "engine/engine_int.h"
+#include "engine/leases/sweep.h"
 
 #include "base/fault.h"
+#include "core/bounds.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/leases/lost_tell.h"
+#include "engine/leases/recoveries.h"
+#include "engine/leases/workers.h"
+#include "engine/limits/windows.h"
+#include "engine/plans/categories.h"
+#include "engine/plans/runs.h"
+#include "engine/tasks/claim.h"
+#include "engine/tasks/reports.h"
 
 #include <stdlib.h>
 
@@ -48,7 +59,7 @@ int sweep_orphan(struct batch *batch, struct task *task, const char *reason, boo
     task->error_details = detail;
     task->waits_children = false;
     task->outcome_token = 0;
-    batch->engine->stats.lost_leases_total++;
+    batch->engine->figures.stats.lost_leases_total++;
     FAULT_POINT("sweep.lose");
     if (execution_lost(batch, task, reason, err) < 0 ||
         batch_move(batch, task, STATUS_ORPHANED, MOVE_LOSE, "Worker lost", ACTOR_RECOVERY, detail,
@@ -145,8 +156,9 @@ static bool lease_over(struct engine *engine, const struct task *task, int64_t n
 
 static bool of_dead_pool(const struct engine *engine, const struct task *task)
 {
-    return engine->restarted && engine->dead_node.len && !SEEDED_BUG("dead_pool_not_known") &&
-           str_starts(task->worker_id, engine->dead_node);
+    return engine->leases.restarted && engine->leases.dead_node.len &&
+           !SEEDED_BUG("dead_pool_not_known") &&
+           str_starts(task->worker_id, engine->leases.dead_node);
 }
 
 static bool is_lost(struct engine *engine, const struct task *task, int64_t now_us)
@@ -167,7 +179,7 @@ static bool is_over_time(const struct engine *engine, const struct task *task, i
  * first of its tasks is let go. */
 static int holder_ran(struct batch *batch, struct str worker_id, bool *ran, struct err *err)
 {
-    struct lost_worker *lost = map_get(&batch->engine->lost_workers, worker_id);
+    struct lost_worker *lost = map_get(&batch->engine->leases.lost_workers, worker_id);
     struct task **tasks;
     int64_t after = 0;
     uint32_t count;
@@ -196,7 +208,7 @@ static int holder_ran(struct batch *batch, struct str worker_id, bool *ran, stru
         return 0; /* asked again for the next */
     memcpy(lost->id, worker_id.data, worker_id.len);
     lost->ran = *ran;
-    if (map_put(&batch->engine->lost_workers, str_span(lost->id, worker_id.len), lost) < 0)
+    if (map_put(&batch->engine->leases.lost_workers, str_span(lost->id, worker_id.len), lost) < 0)
         free(lost);
     return 0;
 }
@@ -206,9 +218,9 @@ void sweep_forget_lost(struct engine *engine)
     struct lost_worker *lost;
     uint32_t cursor = 0;
 
-    while ((lost = map_next(&engine->lost_workers, &cursor)))
+    while ((lost = map_next(&engine->leases.lost_workers, &cursor)))
         free(lost);
-    map_deinit(&engine->lost_workers);
+    map_deinit(&engine->leases.lost_workers);
 }
 
 /* One that waited in a worker beside others that ran is not what took the worker down (C6). */
@@ -227,7 +239,7 @@ static int blame_and_lose(struct batch *batch, struct task *task, const char *re
 static bool is_stalled(const struct engine *engine, const struct task *task, int64_t now_us)
 {
     return recovery_is_stalled(task, 0, now_us) &&
-           now_us - engine->heard_since_us > task->spec.stall_after_ms * CLOCK_MS_US &&
+           now_us - engine->leases.heard_since_us > task->spec.stall_after_ms * CLOCK_MS_US &&
            !SEEDED_BUG("stall_not_noticed");
 }
 
@@ -275,12 +287,12 @@ static int sweep_held(struct batch *batch, bool *more, struct err *err)
 
     if (!tasks)
         return err_set(err, ERR_MEMORY, "out of memory for the sweep");
-    rc = batch->store->verbs->held_find(batch->store, STR_NONE, engine->sweep_after, SWEEP_PAGE,
-                                        &page, tasks, &count, err);
+    rc = batch->store->verbs->held_find(batch->store, STR_NONE, engine->leases.sweep_after,
+                                        SWEEP_PAGE, &page, tasks, &count, err);
     if (rc == 0)
         rc = sweep_page(batch, tasks, count, err);
     *more = count == SWEEP_PAGE && !SEEDED_BUG("sweep_sees_one_page");
-    engine->sweep_after = *more ? tasks[count - 1]->key : 0;
+    engine->leases.sweep_after = *more ? tasks[count - 1]->key : 0;
     arena_deinit(&page);
     return rc;
 }
@@ -294,7 +306,8 @@ static int drop_silent_workers(struct batch *batch, bool *more, struct err *err)
     uint32_t cursor = 0, dropped = 0;
     struct worker_state *worker;
 
-    while ((worker = map_next(&engine->workers, &cursor)) != NULL && dropped < BOUND_CHORE_ROWS) {
+    while ((worker = map_next(&engine->leases.workers, &cursor)) != NULL &&
+           dropped < BOUND_CHORE_ROWS) {
         if (worker->row.lease_until_us >= batch->now_us ||
             worker->row.last_heartbeat_us + timeout_ms * CLOCK_MS_US >= batch->now_us)
             continue;
@@ -323,7 +336,7 @@ static int renew_waiting(struct batch *batch, struct err *err)
 {
     uint32_t written = 0;
 
-    for (struct request *at = batch->engine->claims_first; at; at = at->next_waiting) {
+    for (struct request *at = batch->engine->waiting.claims_first; at; at = at->next_waiting) {
         struct worker_state *worker =
             workers_get(batch->engine, ((struct claim_request *)at)->worker_id);
         int64_t written_us = worker ? worker->lease_written_us : 0;
@@ -377,12 +390,12 @@ int sweep_run(struct batch *batch, int64_t *next_us, struct err *err)
     bool more = false, more_left = false;
 
     if (batch_flush(batch, err) < 0 ||
-        (batch->engine->sweep_after == 0 && sweep_begin(batch, err) < 0))
+        (batch->engine->leases.sweep_after == 0 && sweep_begin(batch, err) < 0))
         return -(int)err->code;
     *next_us = batch->now_us + pause_us;
-    if (batch->store->shared && !batch->engine->leads) {
+    if (batch->store->shared && !batch->engine->nodes.leads) {
         windows_begin(batch->engine);
-        return batch->now_us - batch->engine->followed_us < 6 * pause_us
+        return batch->now_us - batch->engine->leases.followed_us < 6 * pause_us
                    ? 0
                    : workers_follow(batch, err); /* who left elsewhere goes here, too */
     }

@@ -1,10 +1,17 @@
 /* Live workers: registration and leases (heartbeats.c: what they hold). The lease belongs to the
  * worker and covers every task it holds and knows of; a task that an explicit heartbeat leaves out
  * keeps only its own lease, so that a claim whose answer got lost comes back. */
-#include "core/task/worker_id.h"
-#include "engine/engine_int.h"
+#include "engine/leases/workers.h"
 
 #include "base/json.h"
+#include "core/bounds.h"
+#include "core/task/worker_id.h"
+#include "engine/batch.h"
+#include "engine/chores.h"
+#include "engine/engine_state.h"
+#include "engine/leases/sweep.h"
+#include "engine/tasks/reports.h"
+#include "engine/writers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +32,7 @@ static void state_free(struct worker_state *worker)
 
 struct worker_state *workers_get(struct engine *engine, struct str id)
 {
-    return id.data ? map_get(&engine->workers, id) : NULL;
+    return id.data ? map_get(&engine->leases.workers, id) : NULL;
 }
 
 void workers_deinit(struct engine *engine)
@@ -33,10 +40,10 @@ void workers_deinit(struct engine *engine)
     uint32_t cursor = 0;
     struct worker_state *worker;
 
-    while ((worker = map_next(&engine->workers, &cursor)) != NULL)
+    while ((worker = map_next(&engine->leases.workers, &cursor)) != NULL)
         state_free(worker);
-    map_deinit(&engine->workers);
-    engine->workers_bytes = 0;
+    map_deinit(&engine->leases.workers);
+    engine->leases.workers_bytes = 0;
 }
 
 bool workers_serve(const struct worker_state *worker, struct str queue)
@@ -49,7 +56,7 @@ bool workers_take(const struct batch *batch, const struct worker_state *worker, 
 {
     return worker->row.lease_until_us >= batch->now_us && workers_serve(worker, queue) &&
            settings_types_cover(worker->types, worker->types_count, type) &&
-           !declined_has(batch->engine->main->declined, worker->row.id, type, batch->now_us);
+           !declined_has(batch->engine->main->leases.declined, worker->row.id, type, batch->now_us);
 }
 
 /* A JSON array of strings as an array in the worker's arena. */
@@ -110,11 +117,11 @@ static size_t state_bytes(const struct worker_state *worker)
 /* Takes it over, also when it fails. */
 static int known_add(struct engine *engine, struct worker_state *worker, struct err *err)
 {
-    if (map_put(&engine->workers, worker->row.id, worker) < 0) {
+    if (map_put(&engine->leases.workers, worker->row.id, worker) < 0) {
         state_free(worker);
         return no_memory(err);
     }
-    engine->workers_bytes += state_bytes(worker);
+    engine->leases.workers_bytes += state_bytes(worker);
     return 0;
 }
 
@@ -169,8 +176,8 @@ int workers_find(struct batch *batch, struct str id, struct worker_state **worke
 
 void workers_forget(struct engine *engine, struct worker_state *worker)
 {
-    engine->workers_bytes -= state_bytes(worker);
-    map_remove(&engine->workers, worker->row.id);
+    engine->leases.workers_bytes -= state_bytes(worker);
+    map_remove(&engine->leases.workers, worker->row.id);
     state_free(worker);
 }
 
@@ -181,9 +188,9 @@ static void forget_gone(struct engine *engine)
     struct worker_state *worker;
     uint32_t cursor = 0;
 
-    while ((worker = map_next(&engine->workers, &cursor)) != NULL) {
+    while ((worker = map_next(&engine->leases.workers, &cursor)) != NULL) {
         if (str_starts(worker->row.id, str_of(engine->node_id)) ||
-            worker->followed == engine->follows)
+            worker->followed == engine->leases.follows)
             continue;
         workers_forget(engine, worker);
     }
@@ -208,8 +215,8 @@ int workers_follow(struct batch *batch, struct err *err)
     uint32_t count;
     int rc = batch->store->verbs->workers_load(batch->store, &arena, &rows, &count, err);
 
-    engine->follows++;
-    engine->followed_us = batch->now_us;
+    engine->leases.follows++;
+    engine->leases.followed_us = batch->now_us;
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
         struct worker_state *worker = workers_get(engine, rows[i].id);
 
@@ -231,7 +238,7 @@ int workers_follow(struct batch *batch, struct err *err)
             worker->lease_written_us = rows[i].lease_until_us;
         worker->row.is_leader = rows[i].is_leader;
         worker->row.leader_until_us = rows[i].leader_until_us;
-        worker->followed = engine->follows;
+        worker->followed = engine->leases.follows;
     }
     if (rc == 0)
         forget_gone(engine);
@@ -245,8 +252,8 @@ void workers_grant_grace(struct engine *engine, int64_t now_us)
     uint32_t cursor = 0;
     struct worker_state *worker;
 
-    engine->heard_since_us = now_us;
-    while ((worker = map_next(&engine->workers, &cursor)) != NULL)
+    engine->leases.heard_since_us = now_us;
+    while ((worker = map_next(&engine->leases.workers, &cursor)) != NULL)
         if (worker->row.lease_until_us < until_us)
             worker->row.lease_until_us = until_us;
 }
@@ -273,7 +280,7 @@ int workers_renew(struct batch *batch, struct worker_state *worker, struct err *
     int64_t lease_us = batch->engine->settings->lease_ms * CLOCK_MS_US;
 
     workers_touch(batch, worker);
-    if (!is_main(batch->engine) && !batch->engine->beats) /* the first writer was told */
+    if (!is_main(batch->engine) && !batch->engine->writers.beats) /* the first writer was told */
         return 0;
     if (worker->lease_written_us - batch->now_us > lease_us / 2)
         return 0;
@@ -308,7 +315,7 @@ static bool is_node(const struct engine *engine, struct str id)
 
 static void lead(struct engine *engine, struct worker_row *row, int64_t now_us)
 {
-    row->is_leader = !engine->store->shared || engine->leads;
+    row->is_leader = !engine->store->shared || engine->nodes.leads;
     row->leader_until_us =
         row->is_leader ? now_us + engine->settings->leader_lease_ms * CLOCK_MS_US : 0;
 }
@@ -324,7 +331,7 @@ static struct str pool_id(struct engine *engine, const struct worker_row *row, s
         return row->id; /* registers again */
     if (!taken || taken->row.pool_size == 0)
         return node;
-    return arena_format(arena, "%s-%u", engine->node_id, ++engine->pools);
+    return arena_format(arena, "%s-%u", engine->node_id, ++engine->leases.pools);
 }
 
 int workers_register(struct batch *batch, struct register_request *request)
@@ -335,7 +342,7 @@ int workers_register(struct batch *batch, struct register_request *request)
     struct worker_row row = request->worker;
     struct worker_state *known, *worker;
 
-    if (map_count(&engine->workers) >= BOUND_WORKERS && !request->in_process &&
+    if (map_count(&engine->leases.workers) >= BOUND_WORKERS && !request->in_process &&
         !workers_get(engine, row.id))
         return err_set(err, ERR_RATE, "there are %d workers already; try again later",
                        BOUND_WORKERS); /* a refusal: the rest of the batch is not at fault */
@@ -359,8 +366,9 @@ int workers_register(struct batch *batch, struct register_request *request)
     if (!worker)
         return no_memory(err);
     worker->in_process = request->in_process;
-    declined_forget(engine->declined, row.id);
-    if (!request->in_process && engine->workers_bytes + state_bytes(worker) > BOUND_WORKERS_BYTES) {
+    declined_forget(engine->leases.declined, row.id);
+    if (!request->in_process &&
+        engine->leases.workers_bytes + state_bytes(worker) > BOUND_WORKERS_BYTES) {
         state_free(worker);
         return err_set(err, ERR_RATE, "the workers and the names they gave fill their memory; try "
                                       "again later, or name fewer queues and types");
@@ -369,9 +377,9 @@ int workers_register(struct batch *batch, struct register_request *request)
         workers_forget(engine, known);
     if (known_add(engine, worker, err) < 0)
         return -(int)err->code;
-    if (engine->awaits_worker) {
-        engine->awaits_worker = false;
-        engine->next_sweep_us = batch->now_us;
+    if (engine->leases.awaits_worker) {
+        engine->leases.awaits_worker = false;
+        engine->chores[CHORE_SWEEP].next_us = batch->now_us;
     }
     request->id = arena_str(arena, worker->row.id);
     request->lease_ms = engine->settings->lease_ms;
@@ -422,9 +430,9 @@ int workers_enter_node(struct batch *batch, struct err *err)
     uint32_t cursor = 0;
     int rc = 0;
 
-    while (rc == 0 && engine->dead_node.len &&
-           (worker = map_next(&engine->workers, &cursor)) != NULL)
-        if (str_starts(worker->row.id, engine->dead_node))
+    while (rc == 0 && engine->leases.dead_node.len &&
+           (worker = map_next(&engine->leases.workers, &cursor)) != NULL)
+        if (str_starts(worker->row.id, engine->leases.dead_node))
             rc = workers_drop(batch, worker, err);
     if (!engine->node_id[0])
         workers_name_node(engine);
@@ -500,7 +508,7 @@ int workers_drop(struct batch *batch, struct worker_state *worker, struct err *e
 {
     int rc = batch->store->verbs->worker_delete(batch->store, worker->row.id, err);
 
-    batch->wrote = batch->workers_gone = true;
+    batch->wrote = batch->news.workers_gone = true;
     workers_forget(batch->engine, worker);
     return rc;
 }
@@ -545,13 +553,13 @@ int workers_list(struct batch *batch, struct workers_request *request)
         return -(int)err->code;
     if (request->id.data && !workers_get(engine, request->id))
         return err_set(err, ERR_NOT_FOUND, "there is no such worker");
-    request->workers = arena_alloc_array(request->base.arena, map_count(&engine->workers),
+    request->workers = arena_alloc_array(request->base.arena, map_count(&engine->leases.workers),
                                          sizeof *request->workers);
     if (!request->workers || !tasks)
         return no_memory(err);
     if (batch_flush(batch, err) < 0)
         return -(int)err->code;
-    while ((worker = map_next(&engine->workers, &cursor)) != NULL) {
+    while ((worker = map_next(&engine->leases.workers, &cursor)) != NULL) {
         if (request->id.data && !str_eq(worker->row.id, request->id))
             continue;
         if (view_worker(batch, worker, tasks, request->base.arena,

@@ -1,10 +1,15 @@
 /* Queues and their limits: concurrency and rate per queue, per type, per key. A task whose key is
  * at its limit is parked: it leaves the ready line until a slot or a token of its key is free, so
  * that no claim ever walks over it twice. */
-#include "engine/engine_int.h"
+#include "engine/limits/limits.h"
 
 #include "base/fault.h"
+#include "core/bounds.h"
 #include "core/task/order.h"
+#include "engine/batch.h"
+#include "engine/chores.h"
+#include "engine/engine_state.h"
+#include "engine/limits/queue_rules.h"
 
 #include <stdlib.h>
 
@@ -30,19 +35,19 @@ static void limits_free(struct map *map, struct heap *wakes)
 
 void limits_drop(struct engine *engine, struct queue_state *state)
 {
-    map_remove(&engine->queues, state->row.rule.name);
-    limits_free(&state->types, &engine->wakes);
-    limits_free(&state->keys, &engine->wakes);
-    state->next_dropped = engine->dropped;
-    engine->dropped = state;
+    map_remove(&engine->limits.queues, state->row.rule.name);
+    limits_free(&state->types, &engine->limits.wakes);
+    limits_free(&state->keys, &engine->limits.wakes);
+    state->next_dropped = engine->limits.dropped;
+    engine->limits.dropped = state;
 }
 
 void limits_bury(struct engine *engine)
 {
     struct queue_state *state;
 
-    while ((state = engine->dropped) != NULL) {
-        engine->dropped = state->next_dropped;
+    while ((state = engine->limits.dropped) != NULL) {
+        engine->limits.dropped = state->next_dropped;
         arena_deinit(&state->arena);
         free(state);
     }
@@ -53,21 +58,21 @@ void limits_deinit(struct engine *engine)
     uint32_t cursor = 0;
     struct queue_state *state;
 
-    while ((state = map_next(&engine->queues, &cursor)) != NULL) {
-        limits_free(&state->types, &engine->wakes);
-        limits_free(&state->keys, &engine->wakes);
+    while ((state = map_next(&engine->limits.queues, &cursor)) != NULL) {
+        limits_free(&state->types, &engine->limits.wakes);
+        limits_free(&state->keys, &engine->limits.wakes);
         arena_deinit(&state->arena);
         free(state);
     }
-    map_deinit(&engine->queues);
-    heap_deinit(&engine->wakes);
-    engine->wakes = HEAP_INIT;
+    map_deinit(&engine->limits.queues);
+    heap_deinit(&engine->limits.wakes);
+    engine->limits.wakes = HEAP_INIT;
     limits_bury(engine);
 }
 
 struct queue_state *limits_queue(struct engine *engine, struct str name)
 {
-    return map_get(&engine->queues, name);
+    return map_get(&engine->limits.queues, name);
 }
 
 static struct limit *limit_of(struct map *map, struct queue_state *state, struct str name)
@@ -138,7 +143,7 @@ static struct queue_state *state_new(struct engine *engine, const struct queue_r
         free(state);
         return NULL;
     }
-    if (map_put(&engine->queues, state->row.rule.name, state) < 0) {
+    if (map_put(&engine->limits.queues, state->row.rule.name, state) < 0) {
         arena_deinit(&state->arena);
         free(state);
         no_memory(err);
@@ -199,12 +204,12 @@ int limits_count_all(struct engine *engine, struct err *err)
     struct queue_state *state;
     int rc;
 
-    while ((state = map_next(&engine->queues, &cursor)) != NULL) {
+    while ((state = map_next(&engine->limits.queues, &cursor)) != NULL) {
         state->whole.running = 0;
         nothing_runs(&state->types); /* buckets and wake-ups stay as they are */
         nothing_runs(&state->keys);
         if (!limits_keys(state))
-            limits_free(&state->keys, &engine->wakes);
+            limits_free(&state->keys, &engine->limits.wakes);
     }
     do {
         rc = engine->store->verbs->held_find(engine->store, STR_NONE, after, HELD_PAGE, &arena,
@@ -241,7 +246,7 @@ void limits_configured(struct engine *engine)
     uint32_t cursor = 0;
     struct queue_state *state;
 
-    while ((state = map_next(&engine->queues, &cursor)) != NULL)
+    while ((state = map_next(&engine->limits.queues, &cursor)) != NULL)
         add_configured(engine, &state->row.rule); /* texts live as long as the queue */
 }
 
@@ -267,8 +272,9 @@ int limits_load(struct engine *engine, struct err *err)
 int limits_replace_row(struct engine *engine, struct queue_state *state,
                        const struct queue_row *row, struct err *err)
 {
-    map_remove(&engine->queues, state->row.rule.name); /* the name's bytes move */
-    if (copy_row(state, row, err) < 0 || map_put(&engine->queues, state->row.rule.name, state) < 0)
+    map_remove(&engine->limits.queues, state->row.rule.name); /* the name's bytes move */
+    if (copy_row(state, row, err) < 0 ||
+        map_put(&engine->limits.queues, state->row.rule.name, state) < 0)
         return no_memory(err);
     return 0;
 }
@@ -280,11 +286,11 @@ static int follow_row(struct batch *batch, struct queue_row *row, struct err *er
 
     add_configured(engine, &row->rule);
     if (state)
-        state->followed = engine->queues_followed;
+        state->followed = engine->limits.followed;
     if (!state) {
         state = state_new(engine, row, err);
         if (state)
-            state->followed = engine->queues_followed;
+            state->followed = engine->limits.followed;
         batch_heat_here(batch, state); /* it came with a task, and somebody may wait for it */
         return state ? 0 : -(int)err->code;
     }
@@ -292,8 +298,8 @@ static int follow_row(struct batch *batch, struct queue_row *row, struct err *er
         return 0;
     if (limits_replace_row(engine, state, row, err) < 0)
         return -(int)err->code;
-    if (engine->leads) /* whoever changed it does the same, but may be gone */
-        state->unpark_all = engine->unpark_some = true;
+    if (engine->nodes.leads) /* whoever changed it does the same, but may be gone */
+        state->unpark_all = engine->limits.unpark_some = true;
     batch_heat_here(batch, state);
     return 0;
 }
@@ -304,7 +310,7 @@ int limits_follow(struct batch *batch, struct err *err)
     uint32_t count;
     int rc = batch->store->verbs->queues_load(batch->store, &batch->arena, &rows, &count, err);
 
-    batch->engine->queues_followed++;
+    batch->engine->limits.followed++;
     for (uint32_t i = 0; rc == 0 && i < count; i++)
         rc = follow_row(batch, &rows[i], err);
     return rc < 0 ? rc : queues_follow_gone(batch, err);
@@ -328,12 +334,12 @@ int limits_follow_one(struct batch *batch, struct str name, struct queue_state *
 
 int limits_queue_room(const struct batch *batch, uint32_t more, struct err *err)
 {
-    if (map_count(&batch->engine->queues) + more <= BOUND_QUEUES)
+    if (map_count(&batch->engine->limits.queues) + more <= BOUND_QUEUES)
         return 0;
     return err_set_field(err, ERR_INVALID, "queue",
                          "there are %u queues, and %d may be; use one "
                          "of them, with limit_key for finer parts",
-                         map_count(&batch->engine->queues), BOUND_QUEUES);
+                         map_count(&batch->engine->limits.queues), BOUND_QUEUES);
 }
 
 int limits_queue_make(struct batch *batch, struct str name, struct queue_state **state,
@@ -362,8 +368,8 @@ int limits_queue_make(struct batch *batch, struct str name, struct queue_state *
 
 static void retry_at(struct engine *engine, int64_t when_us)
 {
-    if (when_us < engine->next_retry_us)
-        engine->next_retry_us = when_us;
+    if (when_us < engine->chores[CHORE_RATES].next_us)
+        engine->chores[CHORE_RATES].next_us = when_us;
 }
 
 struct limit *limits_type(struct queue_state *state, struct str type)
@@ -395,10 +401,10 @@ static int wake_at(struct engine *engine, struct limit *limit, int64_t when_us)
 {
     if (heap_contains(&limit->wake)) {
         if (when_us < limit->wake.key)
-            heap_update(&engine->wakes, &limit->wake, when_us);
+            heap_update(&engine->limits.wakes, &limit->wake, when_us);
     } else {
         limit->wake.key = when_us;
-        if (heap_push(&engine->wakes, &limit->wake) < 0)
+        if (heap_push(&engine->limits.wakes, &limit->wake) < 0)
             return -(int)ERR_MEMORY;
     }
     retry_at(engine, limit->wake.key);
@@ -499,10 +505,11 @@ void limits_note(struct batch *batch, const struct task *task, int64_t by)
     if (!batch->store->shared) /* else the database counts */
         count_held(batch->engine, task, by);
     if (!limits_keys(state) || !task->spec.limit_key.data ||
-        !batch_grow(batch, &batch->freed, &batch->freed_cap, batch->freed_count,
-                    sizeof *batch->freed))
+        !batch_grow(batch, &batch->limits.freed.items, &batch->limits.freed.cap,
+                    batch->limits.freed.count, sizeof *batch->limits.freed.items))
         return;
-    batch->freed[batch->freed_count++] = (struct freed_key){state, task->spec.limit_key};
+    batch->limits.freed.items[batch->limits.freed.count++] =
+        (struct freed_key){state, task->spec.limit_key};
 }
 
 /* Nothing of the key runs or waits. Its bucket is kept until it would be full again, so that keys
@@ -516,7 +523,7 @@ static int forget_key(struct batch *batch, struct queue_state *state, struct lim
         return wake_at(batch->engine, limit, full_us) < 0 ? no_memory(err) : 0;
     if (batch->store->shared && limit->seen_in == batch->number)
         return 0; /* its bucket is still to be written; the next look forgets it */
-    heap_remove(&batch->engine->wakes, &limit->wake);
+    heap_remove(&batch->engine->limits.wakes, &limit->wake);
     map_remove(&state->keys, limit->name);
     free(limit);
     return 0;
@@ -602,28 +609,29 @@ int limits_unpark(struct batch *batch, struct err *err)
     uint32_t cursor = 0;
     struct queue_state *state;
 
-    for (uint32_t i = 0; i < batch->freed_count; i++)
-        if (unpark_key(batch, batch->freed[i].state, batch->freed[i].key, err) < 0)
+    for (uint32_t i = 0; i < batch->limits.freed.count; i++)
+        if (unpark_key(batch, batch->limits.freed.items[i].state, batch->limits.freed.items[i].key,
+                       err) < 0)
             return -(int)err->code;
-    batch->freed_count = 0;
-    while ((node = heap_peek(&engine->wakes)) != NULL && node->key <= batch->now_us) {
+    batch->limits.freed.count = 0;
+    while ((node = heap_peek(&engine->limits.wakes)) != NULL && node->key <= batch->now_us) {
         struct limit *limit = HEAP_ENTRY(node, struct limit, wake);
 
-        heap_remove(&engine->wakes, node);
+        heap_remove(&engine->limits.wakes, node);
         if (unpark_key(batch, limit->state, arena_str(&batch->arena, limit->name), err) < 0)
             return -(int)err->code;
     }
     if (node)
         retry_at(engine, node->key);
-    if (!engine->unpark_some || !is_main(engine)) /* one writer of the node is enough */
+    if (!engine->limits.unpark_some || !is_main(engine)) /* one writer of the node is enough */
         return 0;
-    engine->unpark_some = false;
-    while ((state = map_next(&engine->queues, &cursor)) != NULL) {
+    engine->limits.unpark_some = false;
+    while ((state = map_next(&engine->limits.queues, &cursor)) != NULL) {
         if (!state->unpark_all)
             continue;
         if (batch_flush(batch, err) < 0 || unpark_queue(batch, state, err) < 0)
             return -(int)err->code;
-        engine->unpark_some |= state->unpark_all;
+        engine->limits.unpark_some |= state->unpark_all;
         if (state->unpark_all)
             retry_at(engine, batch->now_us + CLOCK_MS_US);
     }

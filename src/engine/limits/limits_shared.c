@@ -1,7 +1,11 @@
 /* Limits on a store with several nodes: what runs is counted by the database, and whoever takes
  * tasks of a queue with limits holds the queue's row meanwhile, so that two nodes never admit the
  * same last slot. Queues without limits know nothing of this. What is read holds for one batch. */
-#include "engine/engine_int.h"
+#include "core/bounds.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/leases/workers.h"
+#include "engine/limits/limits.h"
 
 #include <stdlib.h>
 
@@ -37,8 +41,8 @@ static int load_bucket(struct batch *batch, struct limit *limit, const struct ra
 
     limit->kind = kind;
     limit->seen_in = batch->number;
-    limit->next_used = batch->buckets; /* written before the commit */
-    batch->buckets = limit;
+    limit->next_used = batch->limits.buckets; /* written before the commit */
+    batch->limits.buckets = limit;
     limit->rated = rate->count > 0;
     if (!limit->rated)
         return 0;
@@ -79,19 +83,19 @@ static void want_asked(const struct batch *batch, const struct claim_request *cl
 static void want_all(struct batch *batch)
 {
     struct engine *engine = batch->engine;
-    struct heap_node *next = heap_peek(&engine->wakes);
+    struct heap_node *next = heap_peek(&engine->limits.wakes);
     struct queue_state *state;
     uint32_t cursor = 0;
 
-    for (uint32_t i = 0; i < batch->freed_count; i++)
-        want(batch, batch->freed[i].state);
-    for (state = batch->hot; state; state = state->next_hot)
+    for (uint32_t i = 0; i < batch->limits.freed.count; i++)
+        want(batch, batch->limits.freed.items[i].state);
+    for (state = batch->limits.hot; state; state = state->next_hot)
         want(batch, state);
     for (const struct request *at = batch->list; at; at = at->next)
         if (at->kind == REQUEST_CLAIM && !at->waiting)
             want_asked(batch, (const struct claim_request *)at);
-    while (((next && next->key <= batch->now_us) || engine->unpark_some) &&
-           (state = map_next(&engine->queues, &cursor)) != NULL)
+    while (((next && next->key <= batch->now_us) || engine->limits.unpark_some) &&
+           (state = map_next(&engine->limits.queues, &cursor)) != NULL)
         want(batch, state); /* rare: any of them */
 }
 
@@ -108,15 +112,15 @@ static int hold_in_order(struct batch *batch, struct err *err)
 {
     struct engine *engine = batch->engine;
     struct str *names =
-        arena_alloc_array(&batch->arena, map_count(&engine->queues) + 1, sizeof *names);
+        arena_alloc_array(&batch->arena, map_count(&engine->limits.queues) + 1, sizeof *names);
     struct queue_state *state;
     uint32_t cursor = 0, count = 0;
 
     if (!names)
         return err_set(err, ERR_MEMORY, "out of memory for a queue; try again");
-    batch->limits_held = true;
+    batch->limits.held = true;
     want_all(batch);
-    while ((state = map_next(&engine->queues, &cursor)) != NULL)
+    while ((state = map_next(&engine->limits.queues, &cursor)) != NULL)
         if (state->wanted_in == batch->number)
             names[count++] = state->row.rule.name;
     if (count < 2)
@@ -135,7 +139,7 @@ int limits_look(struct batch *batch, struct queue_state *state, struct err *err)
 
     if (!batch->store->shared || state->whole.seen_in == batch->number || !limits_any(state))
         return 0;
-    if (batch_flush(batch, err) < 0 || (!batch->limits_held && hold_in_order(batch, err) < 0) ||
+    if (batch_flush(batch, err) < 0 || (!batch->limits.held && hold_in_order(batch, err) < 0) ||
         batch->store->verbs->limits_lock(batch->store, batch->engine->config.namespace_name,
                                          rule->name, &batch->arena, &counts, &count, err) < 0)
         return -(int)err->code;
@@ -171,7 +175,7 @@ int limits_save(struct batch *batch, struct err *err)
 {
     struct limit *next;
 
-    for (struct limit *limit = batch->buckets; limit; limit = next) {
+    for (struct limit *limit = batch->limits.buckets; limit; limit = next) {
         char name[NAME_BYTES_MAX];
 
         next = limit->next_used;
@@ -184,7 +188,7 @@ int limits_save(struct batch *batch, struct err *err)
             free(limit);
         }
     }
-    batch->buckets = NULL;
+    batch->limits.buckets = NULL;
     return 0;
 }
 

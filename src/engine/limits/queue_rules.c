@@ -1,8 +1,11 @@
 /* The rules of queues as users see and change them: list, one queue, patch. What the rules do to
  * tasks is in limits.c. */
-#include "engine/engine_int.h"
+#include "engine/limits/queue_rules.h"
 
 #include "core/task/order.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/limits/limits.h"
 
 static int no_memory(struct err *err)
 {
@@ -67,11 +70,11 @@ int limits_list(struct batch *batch, struct queues_request *request)
     if (request->name.data && !limits_queue(engine, request->name))
         return err_set(err, ERR_NOT_FOUND, "there is no such queue; it comes into being with its "
                                            "first task");
-    request->queues =
-        arena_alloc_array(request->base.arena, map_count(&engine->queues), sizeof *request->queues);
+    request->queues = arena_alloc_array(request->base.arena, map_count(&engine->limits.queues),
+                                        sizeof *request->queues);
     if (!request->queues)
         return no_memory(err);
-    while ((state = map_next(&engine->queues, &cursor)) != NULL) {
+    while ((state = map_next(&engine->limits.queues, &cursor)) != NULL) {
         if (request->name.data && !str_eq(state->row.rule.name, request->name))
             continue;
         if (limits_view(batch, state, request->base.arena, &request->queues[request->count++],
@@ -145,7 +148,7 @@ static int hold_row(struct batch *batch, struct str name, struct queue_state **s
 
     if (!batch->store->shared)
         return 0;
-    batch->queues_changed = true;
+    batch->news.queues_changed = true;
     if (batch->store->verbs->limits_lock(batch->store, batch->engine->config.namespace_name, name,
                                          &batch->arena, &counts, &count, err) < 0)
         return -(int)err->code;
@@ -183,7 +186,7 @@ int limits_patch(struct batch *batch, struct queue_patch_request *request)
             (!batch->store->shared && limits_count_all(batch->engine, err) < 0))
             return -(int)err->code;
         state->unpark_all = true;
-        batch->engine->unpark_some = true;
+        batch->engine->limits.unpark_some = true;
     }
     batch_heat(batch, state);
     request->view = (struct queue_view){0};

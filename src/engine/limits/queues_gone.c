@@ -3,7 +3,10 @@
  * memory knows of it. Its tasks do not name the row, so that an enqueue under way elsewhere may put
  * a task into a queue whose row is just removed: each writer that knows the queue and sees the row
  * gone looks for tasks, and makes it again where there are some. Writer's thread. */
-#include "engine/engine_int.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/limits/limits.h"
+#include "engine/limits/queue_rules.h"
 
 #define IDLE_US (INT64_C(600) * CLOCK_SECOND_US)      /* empty for a moment is not idle */
 #define IDLE_EVERY_US (INT64_C(600) * CLOCK_SECOND_US) /* counting costs a second with 100,000 */
@@ -48,7 +51,7 @@ static int load_used(struct batch *batch, struct map *used, struct err *err)
 static int remove_one(struct batch *batch, struct queue_state *state, struct err *err)
 {
     batch->wrote = true;
-    batch->queues_changed = true;
+    batch->news.queues_changed = true;
     if (batch->store->verbs->queue_delete(batch->store, &state->row, err) < 0)
         return -(int)err->code;
     limits_drop(batch->engine, state);
@@ -82,7 +85,7 @@ int queues_remove(struct batch *batch, struct queue_patch_request *request)
 static int collect(struct batch *batch, bool (*goes)(const struct batch *, struct queue_state *),
                    struct queue_state ***states, uint32_t *count, struct err *err)
 {
-    struct map *queues = &batch->engine->queues;
+    struct map *queues = &batch->engine->limits.queues;
     struct queue_state *state;
     uint32_t cursor = 0;
 
@@ -109,9 +112,9 @@ int queues_remove_idle(struct batch *batch, struct err *err)
     uint32_t count;
     int rc;
 
-    if (batch->now_us < batch->engine->next_idle_queues_us)
+    if (batch->now_us < batch->engine->limits.next_idle_us)
         return 0;
-    batch->engine->next_idle_queues_us = batch->now_us + IDLE_EVERY_US;
+    batch->engine->limits.next_idle_us = batch->now_us + IDLE_EVERY_US;
     if (collect(batch, is_idle, &states, &count, err) < 0)
         return -(int)err->code;
     rc = count ? load_used(batch, &used, err) : 0;
@@ -124,7 +127,7 @@ int queues_remove_idle(struct batch *batch, struct err *err)
 
 static bool is_gone(const struct batch *batch, struct queue_state *state)
 {
-    return state->followed != batch->engine->queues_followed;
+    return state->followed != batch->engine->limits.followed;
 }
 
 int queues_follow_gone(struct batch *batch, struct err *err)
@@ -142,7 +145,7 @@ int queues_follow_gone(struct batch *batch, struct err *err)
             limits_drop(batch->engine, states[i]);
             continue;
         }
-        batch->wrote = batch->queues_changed = true;
+        batch->wrote = batch->news.queues_changed = true;
         rc = batch->store->verbs->queue_make(batch->store, &states[i]->row, err);
     }
     map_deinit(&used);

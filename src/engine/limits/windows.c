@@ -1,9 +1,15 @@
 /* Tasks of categories that may run only at certain times of the day, or only so many per claim
  * (D5). Whoever makes a task ready asks here first, and so does every claim for what it got: a
  * window may close while a task waits in the line. Tasks without a category never come here. */
-#include "engine/engine_int.h"
+#include "engine/limits/windows.h"
 
 #include "base/fault.h"
+#include "calendar/zones.h"
+#include "core/bounds.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/limits/limits.h"
+#include "engine/plans/categories.h"
 #include "store/catalog_store.h"
 
 #define WALK_PAGE 2000 /* delayed tasks looked at in one commit */
@@ -105,7 +111,7 @@ int windows_wait_on(struct batch *batch, struct task *task, bool *waits, struct 
 
 void windows_begin(struct engine *engine)
 {
-    engine->windows_known = engine->windows_walk = false;
+    engine->windows.known = engine->windows.walk = false;
 }
 
 static uint64_t add_text(uint64_t sum, const char *bytes, size_t len)
@@ -152,7 +158,7 @@ static int look_again(struct batch *batch, const struct uuid *id, struct err *er
     if (opens_us >= task->scheduled_at_us)
         return 0;
     delay_until(task, opens_us);
-    batch->delayed = true; /* it may be the next one that is due */
+    batch->news.delayed = true; /* it may be the next one that is due */
     if (batch_touch(batch, task, err) < 0)
         return -(int)err->code;
     return batch_event(batch, task, ACTOR_SCHEDULER, opening(batch, opens_us), err);
@@ -168,7 +174,7 @@ static int walk(struct batch *batch, struct arena *page, struct err *err)
     if (batch_flush(batch, err) < 0 ||
         batch->store->verbs->catalog->delayed_scan(
             batch->store, STR(WINDOWS_STATE),
-            engine->windows_after.key ? &engine->windows_after : NULL, WALK_PAGE, page, &found,
+            engine->windows.after.key ? &engine->windows.after : NULL, WALK_PAGE, page, &found,
             &count, err) < 0)
         return -(int)err->code;
     ids = arena_alloc_array(page, BOUND_CHORE_ROWS, sizeof *ids);
@@ -177,9 +183,9 @@ static int walk(struct batch *batch, struct arena *page, struct err *err)
     for (i = 0; i < count && acted < BOUND_CHORE_ROWS; i++) {
         if (found[i].has_state)
             ids[acted++] = found[i].id;
-        engine->windows_after = found[i];
+        engine->windows.after = found[i];
     }
-    engine->windows_walk = i < count || count == WALK_PAGE;
+    engine->windows.walk = i < count || count == WALK_PAGE;
     if (batch_prefetch(batch, ids, acted, err) < 0)
         return -(int)err->code;
     for (i = 0; i < acted; i++)
@@ -197,16 +203,16 @@ int windows_follow(struct batch *batch, bool *more, struct err *err)
 
     if (catalog_look(batch, err) < 0)
         return -(int)err->code;
-    sum = sum_windows(&engine->catalog);
-    if (!engine->windows_known || sum != engine->windows_seen) {
-        engine->windows_known = engine->windows_walk = true;
-        engine->windows_seen = sum;
-        engine->windows_after = (struct delayed){.key = 0};
+    sum = sum_windows(&engine->plans.catalog);
+    if (!engine->windows.known || sum != engine->windows.seen) {
+        engine->windows.known = engine->windows.walk = true;
+        engine->windows.seen = sum;
+        engine->windows.after = (struct delayed){.key = 0};
     }
-    if (!engine->windows_walk)
+    if (!engine->windows.walk)
         return 0;
     rc = walk(batch, &page, err);
-    *more = engine->windows_walk;
+    *more = engine->windows.walk;
     arena_deinit(&page);
     return rc;
 }

@@ -2,9 +2,10 @@
  * and written by a thread of their own (anchor_writer.c), so that a file system that hangs holds up
  * nobody. What is not in the file yet is looked for again until it is. At the start the file is
  * compared with the store. */
-#include "engine/logs/log_heads_int.h"
-
+#include "engine/engine_state.h"
 #include "engine/logs/anchor_writer.h"
+#include "engine/logs/log_heads.h"
+#include "engine/logs/log_heads_int.h"
 
 #define EXPORT_ROWS 50
 #define EXPORT_BYTES_MAX (EXPORT_ROWS * ANCHOR_LINE_BYTES_MAX)
@@ -138,7 +139,7 @@ static int compare(struct engine *engine, const char *path, const struct anchor_
         tell_new_file(engine, path);
     if (heads->regressed) {
         heads->ahead = *end;
-        engine->stats.log_regression = true;
+        engine->figures.stats.log_regression = true;
         LOG(engine->log, LOG_WARN, "log.regression", KC("anchor", path),
             KI("anchor_serial", end->serial),
             KC("meaning", "the store is older than its anchor file: it was set back"));

@@ -1,6 +1,7 @@
 /* A key that begins in a store with logs signs where each of their chains stands, and what of them
  * was emptied: from then on the times that lines and records carry, which anybody can set, prove
  * nothing. Once per key, in one transaction. Belongs to whoever has the turn. */
+#include "engine/batch.h"
 #include "engine/logs/log_heads_int.h"
 
 #define RUNS ANCHOR_ITEMS_MAX /* at a time */

@@ -1,6 +1,11 @@
 /* How old logs are is what their chains say, not what the rows of their tasks say: anybody who
  * writes to the store can set those. Retention asks here before it removes tasks together with
  * their logs. Belongs to whoever has the turn. */
+#include "engine/logs/log_ages.h"
+
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/logs/log_heads.h"
 #include "engine/logs/log_heads_int.h"
 
 struct ages {
@@ -164,7 +169,7 @@ int log_ages_refuse(struct batch *batch, struct task *const *tasks, uint32_t cou
         if (is_proven(batch, tasks[ages.at[i]], last))
             continue;
         doubt(batch, last, "its lines went with their task, and that is not signed");
-        if (log_cuts_add(&batch->refused, &last->execution_id, last->seq, last->chain_hash, 0,
+        if (log_cuts_add(&batch->logs.refused, &last->execution_id, last->seq, last->chain_hash, 0,
                          0) < 0)
             return log_no_memory(err);
     }

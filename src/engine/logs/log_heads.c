@@ -2,9 +2,13 @@
  * retention, deletion and purges removed or emptied, in the same transaction. Committed records
  * are appended to the anchor file, if there is one. Where nobody logs nothing of this happens. One
  * node at a time takes the heads (the leader); the records of all follow each other. */
-#include "engine/logs/log_heads_int.h"
+#include "engine/logs/log_heads.h"
 
 #include "base/fault.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/inbox.h"
+#include "engine/logs/log_heads_int.h"
 
 #define EVERY_DEFAULT_MS 10000
 #define ROUNDS_MAX 16     /* records of heads in one transaction; the rest comes soon */
@@ -25,17 +29,17 @@ int log_no_memory(struct err *err)
 void log_heads_begin(struct batch *batch)
 {
     for (int i = 0; i < CUT_REASON_COUNT; i++)
-        batch->cuts[i] = (struct log_cuts){.arena = &batch->arena};
-    batch->blanks = (struct log_cuts){.arena = &batch->arena};
-    batch->refused = (struct log_cuts){.arena = &batch->arena};
-    batch->log_checked.arena = &batch->arena;
-    batch->store->log_checked = &batch->log_checked;
+        batch->logs.cuts[i] = (struct log_cuts){.arena = &batch->arena};
+    batch->logs.blanks = (struct log_cuts){.arena = &batch->arena};
+    batch->logs.refused = (struct log_cuts){.arena = &batch->arena};
+    batch->logs.checked.arena = &batch->arena;
+    batch->store->log_checked = &batch->logs.checked;
     log_heads_reason(batch, CUT_DELETE);
 }
 
 void log_heads_reason(struct batch *batch, enum cut_reason reason)
 {
-    batch->store->cuts = &batch->cuts[reason];
+    batch->store->cuts = &batch->logs.cuts[reason];
 }
 
 void log_heads_note(struct batch *batch)
@@ -104,7 +108,7 @@ static int pen_prove(struct batch *batch, struct pen *pen, struct err *err)
         return -(int)err->code;
     batch->engine->heads.begin = pen->begin;
     batch->engine->heads.since_us = pen->since_us;
-    batch->log_ready = true;
+    batch->logs.ready = true;
     return 0;
 }
 
@@ -126,10 +130,10 @@ int log_heads_ready(struct batch *batch, struct err *err)
     struct pen pen;
     int rc;
 
-    if (batch->engine->heads.ready || batch->log_ready || !batch->store->verbs->logs)
+    if (batch->engine->heads.ready || batch->logs.ready || !batch->store->verbs->logs)
         return 0;
     rc = pen_take(batch, &pen, err);
-    batch->anchored = true;
+    batch->logs.anchored = true;
     buf_deinit(&pen.text);
     return rc;
 }
@@ -193,8 +197,8 @@ static int write_all(struct batch *batch, const struct taken *taken, bool seam, 
         rc = log_sign_cuts(batch, &pen, err);
     for (uint32_t i = 0; rc == 0 && i < taken->rounds_count; i++)
         rc = log_sign_heads(batch, &pen, &taken->rounds[i], err);
-    batch->anchored = true;
-    batch->sewn = seam;
+    batch->logs.anchored = true;
+    batch->logs.sewn = seam;
     buf_deinit(&pen.text);
     return rc;
 }
@@ -230,17 +234,17 @@ int log_heads_write(struct batch *batch, bool timers, struct err *err)
     bool due = timers && is_main(engine) && heads->next_us <= batch->now_us;
     bool seam = due && heads->regressed;
     struct taken taken = {.rounds_count = 0};
-    bool cut = batch->blanks.count > 0 || batch->refused.count > 0;
+    bool cut = batch->logs.blanks.count > 0 || batch->logs.refused.count > 0;
 
     for (int i = 0; i < CUT_REASON_COUNT; i++)
-        cut |= batch->cuts[i].count > 0;
+        cut |= batch->logs.cuts[i].count > 0;
     if (!batch->store->verbs->logs ||
-        (!due && !cut && !batch->trim_before_us && !batch->store->log_doubt.what))
+        (!due && !cut && !batch->logs.trim_before_us && !batch->store->log_doubt.what))
         return 0;
     if (due) {
         heads->next_us = batch->store->shared ? batch->now_us + every_us(engine) : INT64_MAX;
-        batch->anchored = true; /* the file may lack records of other nodes */
-        if ((!batch->store->shared || engine->leads) && take_signable(batch, &taken, err) < 0)
+        batch->logs.anchored = true; /* the file may lack records of other nodes */
+        if ((!batch->store->shared || engine->nodes.leads) && take_signable(batch, &taken, err) < 0)
             return -(int)err->code;
         if (taken.more)
             heads->next_us = batch->now_us + AGAIN_US;
@@ -249,15 +253,15 @@ int log_heads_write(struct batch *batch, bool timers, struct err *err)
     log_tell_doubt(batch);
     if ((cut || seam || taken.rounds_count > 0) && write_all(batch, &taken, seam, err) < 0)
         return -(int)err->code;
-    return batch->trim_before_us ? log_trim(batch, err) : 0;
+    return batch->logs.trim_before_us ? log_trim(batch, err) : 0;
 }
 
 void log_heads_committed(struct engine *engine, const struct batch *batch)
 {
-    engine->heads.ready |= batch->log_ready;
-    if (!batch->anchored)
+    engine->heads.ready |= batch->logs.ready;
+    if (!batch->logs.anchored)
         return;
-    if (batch->sewn)
+    if (batch->logs.sewn)
         engine->heads.regressed = false; /* written down: the file goes on behind it */
     anchor_export(engine, batch->now_us);
 }
@@ -275,7 +279,8 @@ static int write_last(struct engine *engine, struct err *err)
 
     batch_begin(batch, engine, engine_clock_us(engine));
     engine->heads.next_us = batch->now_us;
-    engine->leads = true; /* whoever goes leaves nothing behind; the records keep their order */
+    engine->nodes.leads =
+        true; /* whoever goes leaves nothing behind; the records keep their order */
     if (verbs->begin(engine->store, err) < 0)
         return -(int)err->code;
     if (log_heads_write(batch, true, err) < 0 || verbs->commit(engine->store, err) < 0) {

@@ -4,7 +4,8 @@
 #ifndef ENGINE_LOGS_LOG_HEADS_INT_H
 #define ENGINE_LOGS_LOG_HEADS_INT_H
 
-#include "engine/engine_int.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
 
 #define LOG_PATH_BYTES 4096
 

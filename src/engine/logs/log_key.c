@@ -1,9 +1,11 @@
 /* The key that records about logs are signed with: the configured file, or the one beside the
  * store, which is made when it is first needed. Whether the records that are there are by it is
  * looked at here, too. Belongs to whoever has the turn. */
-#include "engine/logs/log_heads_int.h"
-
 #include "core/log/logmac.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/logs/log_heads.h"
+#include "engine/logs/log_heads_int.h"
 
 #include <sys/stat.h>
 
@@ -78,7 +80,7 @@ static bool newest_is_ours(const struct engine *engine, const struct pen *pen)
 static void tell_foreign(struct engine *engine, struct pen *pen)
 {
     pen->foreign = true;
-    engine->stats.log_regression = true;
+    engine->figures.stats.log_regression = true;
     LOG(engine->log, LOG_WARN, "log.foreign_records", KI("newest", pen->last.serial),
         KC("meaning", "the newest record about logs is gone or not signed by this key: the store "
                       "was changed from outside"));

@@ -3,9 +3,11 @@
  * whose time is over are found without a look at any other. How far a rule has come is kept in the
  * store, in the transaction that did it. By level lines lose what they say and stay in their
  * chains; by type they go, oldest first. The queue's thread, the leader's with several nodes. */
-#include "engine/logs/log_heads_int.h"
-
 #include "base/fault.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/logs/log_ages.h"
+#include "engine/logs/log_heads_int.h"
 #include "store/log_store.h"
 
 #define LOOK_LINES 400  /* in one step: about 10 ms */
@@ -151,7 +153,7 @@ static int run_level(struct batch *batch, enum log_severity level, int64_t windo
     struct step step = {.batch = batch, .before_us = before(batch, window_ms)};
     int64_t emptied[LOOK_LINES];
 
-    batch->blanks.window_ms = window_ms;
+    batch->logs.blanks.window_ms = window_ms;
     snprintf(step.name, sizeof step.name, "log_level_%s", severity_word(level));
     if (place_load(&step, 0, err) < 0 || find_ranges(&step, err) < 0)
         return -(int)err->code;
@@ -160,9 +162,9 @@ static int run_level(struct batch *batch, enum log_severity level, int64_t windo
                                                emptied, err) < 0)
         return -(int)err->code;
     for (uint32_t i = 0; i < step.count; i++)
-        if (emptied[i] > 0 && log_blanks_add(&batch->blanks, &step.ranges[i].execution_id,
-                                             step.ranges[i].to_seq, level, emptied[i],
-                                             step.newest_us) < 0)
+        if (emptied[i] > 0 &&
+            log_blanks_add(&batch->logs.blanks, &step.ranges[i].execution_id, step.ranges[i].to_seq,
+                           level, emptied[i], step.newest_us) < 0)
             return no_memory(err);
     *more |= step.more;
     return 0;

@@ -2,6 +2,9 @@
  * key was put there by an intruder. It becomes a record of its own, which verification shows for
  * ever; the lines behind it stay unsigned. The same holds for lines that were removed. Belongs to
  * whoever has the turn. */
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/logs/log_heads.h"
 #include "engine/logs/log_heads_int.h"
 
 void log_tell_doubt(struct batch *batch)
@@ -12,7 +15,7 @@ void log_tell_doubt(struct batch *batch)
 
     if (!doubt->what)
         return;
-    engine->stats.log_regression = true;
+    engine->figures.stats.log_regression = true;
     if (!uuid_eq(&engine->heads.doubted, &doubt->execution_id)) {
         uuid_format(&doubt->execution_id, id);
         LOG(engine->log, LOG_WARN, "log.forged", KC("execution", id), KC("then", doubt->what),
@@ -90,8 +93,8 @@ int log_sign_heads(struct batch *batch, struct pen *pen, const struct log_taken 
 
 static bool is_refused(const struct batch *batch, const struct log_part *cut)
 {
-    for (uint32_t i = 0; i < batch->refused.count; i++)
-        if (uuid_eq(&batch->refused.items[i].head.execution_id, &cut->head.execution_id))
+    for (uint32_t i = 0; i < batch->logs.refused.count; i++)
+        if (uuid_eq(&batch->logs.refused.items[i].head.execution_id, &cut->head.execution_id))
             return true;
     return false;
 }
@@ -105,7 +108,7 @@ static int refuse_unchecked(struct batch *batch, const struct log_part *cut, str
     hash_hex(head->hash, sizeof head->hash, hex);
     batch->store->log_doubt = (struct log_doubt){"its lines went with a task that is not theirs, "
                                                  "and that is not signed", head->execution_id};
-    return log_cuts_add(&batch->refused, &head->execution_id, head->seq, str_of(hex), 0, 0) < 0
+    return log_cuts_add(&batch->logs.refused, &head->execution_id, head->seq, str_of(hex), 0, 0) < 0
                ? log_no_memory(err)
                : 0;
 }
@@ -113,8 +116,8 @@ static int refuse_unchecked(struct batch *batch, const struct log_part *cut, str
 static int refuse_all_unchecked(struct batch *batch, struct err *err)
 {
     for (int i = 0; i < CUT_REASON_COUNT; i++)
-        for (uint32_t at = 0; at < batch->cuts[i].count; at++) {
-            const struct log_part *cut = &batch->cuts[i].items[at];
+        for (uint32_t at = 0; at < batch->logs.cuts[i].count; at++) {
+            const struct log_part *cut = &batch->logs.cuts[i].items[at];
 
             if (!log_is_checked(batch->store, &cut->head.execution_id) &&
                 refuse_unchecked(batch, cut, err) < 0)
@@ -131,7 +134,7 @@ int log_sign_cuts(struct batch *batch, struct pen *pen, struct err *err)
     if (refuse_all_unchecked(batch, err) < 0)
         return -(int)err->code;
     for (int i = 0; i < CUT_REASON_COUNT; i++) {
-        struct log_cuts *cuts = &batch->cuts[i];
+        struct log_cuts *cuts = &batch->logs.cuts[i];
         uint32_t kept = 0;
 
         for (uint32_t at = 0; at < cuts->count; at++)
@@ -142,9 +145,9 @@ int log_sign_cuts(struct batch *batch, struct pen *pen, struct err *err)
                             err) < 0)
             return -(int)err->code;
     }
-    if (pen_write_parts(batch, pen, ANCHOR_REFUSED, STR("cut"), batch->refused.items,
-                        batch->refused.count, err) < 0)
+    if (pen_write_parts(batch, pen, ANCHOR_REFUSED, STR("cut"), batch->logs.refused.items,
+                        batch->logs.refused.count, err) < 0)
         return -(int)err->code;
     return pen_write_parts(batch, pen, ANCHOR_BLANKS, str_of(reasons[CUT_RETENTION]),
-                           batch->blanks.items, batch->blanks.count, err);
+                           batch->logs.blanks.items, batch->logs.blanks.count, err);
 }

@@ -1,6 +1,9 @@
 /* Old records about logs go a day after the lines they tell of; what they say of executions that
  * still have lines is carried on in the record that tells of the trim. Belongs to whoever has the
  * turn. */
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/logs/log_heads.h"
 #include "engine/logs/log_heads_int.h"
 
 #define TRIM_ROWS 50
@@ -64,7 +67,7 @@ static int write_trim(struct batch *batch, const struct anchor *last_gone,
         rc = pen_write(batch, &pen, &anchor, kept, count, err);
     if (rc == 0)
         rc = batch->store->verbs->logs->anchors_trim(batch->store, last_gone->serial, err);
-    batch->anchored = true;
+    batch->logs.anchored = true;
     buf_deinit(&pen.text);
     return rc;
 }
@@ -78,8 +81,8 @@ static bool may_trim(const struct batch *batch, const struct anchor_row *row,
 
     *ours = log_record_trusted(batch, row, anchor);
     if (*ours)
-        return anchor->at_us < batch->trim_before_us;
-    return row->serial < heads->begin && heads->since_us < batch->trim_before_us &&
+        return anchor->at_us < batch->logs.trim_before_us;
+    return row->serial < heads->begin && heads->since_us < batch->logs.trim_before_us &&
            anchor_parse(row->record, anchor) && anchor->serial == row->serial;
 }
 
@@ -98,7 +101,7 @@ int log_trim(struct batch *batch, struct err *err)
     if (batch->store->verbs->logs->anchors_read(batch->store, 0, TRIM_ROWS, &batch->arena, &rows,
                                                 &count, err) < 0)
         return -(int)err->code;
-    if (count < TRIM_ROWS || rows[count - 1].created_at_us >= batch->trim_before_us)
+    if (count < TRIM_ROWS || rows[count - 1].created_at_us >= batch->logs.trim_before_us)
         return 0;
     if (log_heads_ready(batch, err) < 0)
         return -(int)err->code;
@@ -115,5 +118,5 @@ int log_trim(struct batch *batch, struct err *err)
 void log_heads_trim(struct batch *batch, int64_t before_us)
 {
     if (before_us > TRIM_MARGIN_US)
-        batch->trim_before_us = before_us - TRIM_MARGIN_US;
+        batch->logs.trim_before_us = before_us - TRIM_MARGIN_US;
 }

@@ -1,11 +1,18 @@
 /* Categories, jobs and what jobs wait for: made, changed, removed. Everything is checked inside the
  * transaction, while nobody else changes the catalog, so that two edits at once cannot make a cycle
  * (F-H11) or use up a name twice. Schedules and patterns are in catalog_times.c. */
-#include "engine/engine_int.h"
+#include "engine/plans/catalog_change.h"
 
 #include "base/fault.h"
+#include "calendar/zones.h"
 #include "core/plan/catalog_parse.h"
 #include "core/plan/job.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/plans/categories.h"
+#include "engine/plans/fire.h"
+#include "engine/plans/runs.h"
+#include "engine/tasks/ended.h"
 #include "store/catalog_store.h"
 
 #define DEPENDENCIES_MAX 100000 /* of all jobs; they are kept in memory */
@@ -284,7 +291,7 @@ static int refuse_cycle(struct batch *batch, const struct uuid *path, uint32_t c
 static int check_cycle(struct batch *batch, const struct job_dependency *dependency,
                        struct err *err)
 {
-    const struct catalog_cache *cache = &batch->engine->catalog;
+    const struct catalog_cache *cache = &batch->engine->plans.catalog;
     struct uuid *path;
     uint32_t count;
     int rc;
@@ -322,7 +329,7 @@ static int create_dependency(struct batch *batch, struct catalog_request *reques
 
 static const struct job_dependency *find_edge(const struct batch *batch, const struct uuid *id)
 {
-    const struct catalog_cache *cache = &batch->engine->catalog;
+    const struct catalog_cache *cache = &batch->engine->plans.catalog;
 
     for (uint32_t i = 0; i < cache->edges_count; i++)
         if (uuid_eq(&cache->edges[i].id, id))
@@ -415,7 +422,7 @@ int catalog_apply(struct batch *batch, struct catalog_request *request)
     catalog_forget(batch->engine);
     if (rc < 0)
         return rc;
-    batch->catalog_changed = true;
+    batch->news.catalog_changed = true;
     fire_soon(batch->engine); /* looked at anew after this batch */
     return 0;
 }

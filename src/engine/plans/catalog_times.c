@@ -2,12 +2,17 @@
  * next instant is computed again from now, so that nothing late fires and nothing of the future is
  * lost. An edit that leaves the times as they were leaves what is due alone, too. Called by
  * catalog_change.c, under the same lock. */
-#include "engine/engine_int.h"
-
 #include "base/fault.h"
 #include "core/callback_allow.h"
 #include "core/plan/catalog_parse.h"
 #include "core/plan/plan.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/plans/catalog_change.h"
+#include "engine/plans/categories.h"
+#include "engine/plans/fire.h"
+#include "engine/plans/runs.h"
+#include "engine/tasks/ended.h"
 #include "store/catalog_store.h"
 
 static const struct catalog_verbs *verbs_of(const struct batch *batch)

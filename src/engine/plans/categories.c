@@ -2,8 +2,10 @@
  * their runs need. Read when it is needed for the first time and again after a change: our own, one
  * another node tells of, or one found by the version when a decision must not miss it (an end that
  * starts another job). What was handed out holds until the batch ends. */
-#include "engine/engine_int.h"
+#include "engine/plans/categories.h"
 
+#include "engine/batch.h"
+#include "engine/engine_state.h"
 #include "store/catalog_store.h"
 
 #include <stdlib.h>
@@ -27,12 +29,12 @@ bool catalog_here(const struct engine *engine)
 
 void catalog_doubt(struct engine *engine)
 {
-    engine->catalog.doubted = true;
+    engine->plans.catalog.doubted = true;
 }
 
 void catalog_forget(struct engine *engine)
 {
-    engine->catalog.known = false;
+    engine->plans.catalog.known = false;
 }
 
 /* What somebody of this batch may still look at lives as long as the batch. */
@@ -50,13 +52,13 @@ static void cache_clear(struct catalog_cache *cache, struct arena *keeper)
 
 void catalog_deinit(struct engine *engine)
 {
-    cache_clear(&engine->catalog, NULL);
+    cache_clear(&engine->plans.catalog, NULL);
 }
 
 /* What cannot be read in its configuration is off: it was checked when it was taken. */
 static int add_category(struct batch *batch, struct category_state *state, struct err *err)
 {
-    struct catalog_cache *cache = &batch->engine->catalog;
+    struct catalog_cache *cache = &batch->engine->plans.catalog;
     struct err why = {0};
 
     if (category_rules_read(state->row.configuration, &cache->arena, &state->rules, err) < 0)
@@ -120,7 +122,7 @@ static uint32_t first_edge(const struct catalog_cache *cache, bool parents, cons
 
 struct job_dependency *edges_of(struct batch *batch, const struct uuid *job_id, uint32_t *count)
 {
-    struct catalog_cache *cache = &batch->engine->catalog;
+    struct catalog_cache *cache = &batch->engine->plans.catalog;
     uint32_t first = first_edge(cache, false, job_id);
 
     *count = 0;
@@ -132,7 +134,7 @@ struct job_dependency *edges_of(struct batch *batch, const struct uuid *job_id, 
 
 struct job_dependency **edges_on(struct batch *batch, const struct uuid *job_id, uint32_t *count)
 {
-    struct catalog_cache *cache = &batch->engine->catalog;
+    struct catalog_cache *cache = &batch->engine->plans.catalog;
     uint32_t first = first_edge(cache, true, job_id);
 
     *count = 0;
@@ -145,7 +147,7 @@ struct job_dependency **edges_on(struct batch *batch, const struct uuid *job_id,
 static int read_catalog(struct batch *batch, struct err *err)
 {
     const struct catalog_verbs *verbs = batch->store->verbs->catalog;
-    struct catalog_cache *cache = &batch->engine->catalog;
+    struct catalog_cache *cache = &batch->engine->plans.catalog;
     struct category_state *states;
     struct category *rows;
     uint32_t count;
@@ -173,7 +175,7 @@ static int read_catalog(struct batch *batch, struct err *err)
 
 int catalog_version(struct batch *batch, int64_t *version, struct err *err)
 {
-    struct catalog_cache *cache = &batch->engine->catalog;
+    struct catalog_cache *cache = &batch->engine->plans.catalog;
 
     if (batch->store->verbs->catalog->version(batch->store, version, err) < 0)
         return -(int)err->code;
@@ -186,7 +188,7 @@ int catalog_version(struct batch *batch, int64_t *version, struct err *err)
 
 int catalog_look(struct batch *batch, struct err *err)
 {
-    struct catalog_cache *cache = &batch->engine->catalog;
+    struct catalog_cache *cache = &batch->engine->plans.catalog;
     int64_t version;
 
     if (cache->known && batch->store->shared && cache->looked_in != batch->number &&
@@ -198,7 +200,7 @@ int catalog_look(struct batch *batch, struct err *err)
 /* For what may be a moment behind other nodes. */
 static int ensure(struct batch *batch, struct err *err)
 {
-    struct catalog_cache *cache = &batch->engine->catalog;
+    struct catalog_cache *cache = &batch->engine->plans.catalog;
 
     if (!cache->known || (cache->doubted && batch->store->shared))
         return catalog_look(batch, err);
@@ -213,12 +215,12 @@ int categories_find(struct batch *batch, struct str name, struct category_state 
         return 0;
     if (ensure(batch, err) < 0)
         return -(int)err->code;
-    *state = map_get(&batch->engine->catalog.names, name);
+    *state = map_get(&batch->engine->plans.catalog.names, name);
     if (*state || !batch->store->shared)
         return 0;
     if (catalog_look(batch, err) < 0) /* another node may have made it just now */
         return -(int)err->code;
-    *state = map_get(&batch->engine->catalog.names, name);
+    *state = map_get(&batch->engine->plans.catalog.names, name);
     return 0;
 }
 
@@ -230,7 +232,7 @@ int categories_get(struct batch *batch, const struct uuid *id, struct category_s
         return 0;
     if (ensure(batch, err) < 0)
         return -(int)err->code;
-    *state = map_get(&batch->engine->catalog.ids, key_of(id));
+    *state = map_get(&batch->engine->plans.catalog.ids, key_of(id));
     return 0;
 }
 
@@ -251,7 +253,7 @@ int category_of_job(struct batch *batch, const struct job *job, struct category_
 int schedules_know(struct batch *batch, const struct uuid *id, struct schedule_known **known,
                    struct err *err)
 {
-    struct catalog_cache *cache = &batch->engine->catalog;
+    struct catalog_cache *cache = &batch->engine->plans.catalog;
     struct arena page = ARENA_INIT(0);
     struct schedule *schedule = NULL;
     int rc;

@@ -2,10 +2,19 @@
  * transaction, under the leader's guard where nodes share a store: what is due is read, its plan
  * moves on (guarded by where it stood), its instants are written down (once for all time), their
  * tasks are made. A chunk of tasks per commit, so that claims and heartbeats go between (F-H9). */
-#include "engine/plans/fire_int.h"
+#include "engine/plans/fire.h"
 
 #include "base/fault.h"
+#include "core/bounds.h"
 #include "core/plan/job.h"
+#include "engine/batch.h"
+#include "engine/chores.h"
+#include "engine/engine_state.h"
+#include "engine/plans/categories.h"
+#include "engine/plans/fire_int.h"
+#include "engine/plans/runs.h"
+#include "engine/tasks/control.h"
+#include "engine/tasks/ended.h"
 
 /* ---- what they make ---- */
 
@@ -123,7 +132,7 @@ static int make_task_of(struct firing *firing, const struct fire *fire,
         return -(int)firing->err->code;
     if (run_make(batch, &wish, &batch->arena, &task, firing->err) < 0)
         return -(int)firing->err->code;
-    batch->engine->stats.fired_total++;
+    batch->engine->figures.stats.fired_total++;
     FAULT_POINT("fire.task");
     return 0;
 }
@@ -155,8 +164,8 @@ static void tell_left_out(struct firing *firing)
 
         if (!firing->steps[i].moved || (!owner->due.passed_over && !owner->skipped))
             continue;
-        engine->stats.missed_total += owner->due.passed_over;
-        engine->stats.skipped_total += owner->skipped;
+        engine->figures.stats.missed_total += owner->due.passed_over;
+        engine->figures.stats.skipped_total += owner->skipped;
         uuid_format(&owner->id, id);
         LOG(engine->log, LOG_INFO, "schedule.left_out", KC("id", id),
             KI("missed", owner->due.passed_over), KI("skipped", owner->skipped));
@@ -176,7 +185,7 @@ static bool decides_by_runs(const struct owner *owner, const struct job *job)
 static uint32_t add_jobs(const struct firing *firing, struct uuid *ids, uint32_t *held,
                          struct uuid *fired)
 {
-    const struct catalog_cache *cache = &firing->batch->engine->catalog;
+    const struct catalog_cache *cache = &firing->batch->engine->plans.catalog;
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < firing->ready; i++) {
@@ -205,7 +214,7 @@ static int hold_jobs(struct batch *batch, const struct firing *schedules,
                      const struct firing *patterns, struct err *err)
 {
     uint32_t ready = schedules->ready + patterns->ready;
-    size_t most = ready + 4 * (size_t)batch->engine->catalog.edges_count;
+    size_t most = ready + 4 * (size_t)batch->engine->plans.catalog.edges_count;
     struct uuid *ids = arena_alloc_array(&batch->arena, most + 1, sizeof *ids);
     struct uuid *fired = arena_alloc_array(&batch->arena, ready + 1, sizeof *fired);
     uint32_t held = 0, count;
@@ -274,7 +283,7 @@ int fire_run(struct batch *batch, int64_t *engine_us, struct err *err)
         *engine_us = batch->now_us + CLOCK_SECOND_US;
         return 0;
     }
-    if (!uuid_is_nil(&batch->engine->late_end) && run_ends_late(batch, err) < 0)
+    if (!uuid_is_nil(&batch->engine->plans.late_end) && run_ends_late(batch, err) < 0)
         return -(int)err->code;
     if (batch_settle(batch, err) < 0 || batch_flush(batch, err) < 0 ||
         catalog_look(batch, err) < 0 || fire_all(batch, &next_us, err) < 0 ||
@@ -295,16 +304,17 @@ void fire_look_again(struct batch *batch)
 
     if (!zones)
         return;
-    if (batch->wall_us < engine->wall_seen_us - PLAN_AHEAD_MAX_US) /* what was planned lies ahead */
+    if (batch->wall_us <
+        engine->plans.wall_seen_us - PLAN_AHEAD_MAX_US) /* what was planned lies ahead */
         zones_begin(engine);
-    engine->wall_seen_us = batch->wall_us;
-    if (batch->now_us - engine->zones_checked_us >= ZONES_CHECK_US) {
-        engine->zones_checked_us = batch->now_us;
+    engine->plans.wall_seen_us = batch->wall_us;
+    if (batch->now_us - engine->plans.zones_checked_us >= ZONES_CHECK_US) {
+        engine->plans.zones_checked_us = batch->now_us;
         zones_check(zones, batch->wall_us);
-        if (engine->zones_faulty) /* one that was never there may have come */
+        if (engine->plans.zones_faulty) /* one that was never there may have come */
             zones_begin(engine);
     }
-    if (engine->next_fire_us != INT64_MAX || !engine->zones_known ||
-        engine->zones_seen != zones_generation(zones))
+    if (engine->chores[CHORE_FIRE].next_us != INT64_MAX || !engine->plans.zones_known ||
+        engine->plans.zones_seen != zones_generation(zones))
         fire_soon(engine);
 }

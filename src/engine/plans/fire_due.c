@@ -1,10 +1,13 @@
 /* Which plans are due, what each of them makes now and where it moves on to (core/plan/plan.c
  * decides), and the guarded move itself. What a commit takes on is bounded in tasks and in bytes.
  * */
-#include "engine/plans/fire_int.h"
-
 #include "base/fault.h"
+#include "core/bounds.h"
 #include "core/plan/job.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/plans/fire_int.h"
+#include "engine/plans/runs.h"
 
 /* Of a recurring pattern: nothing is left out, nothing overlaps too much (D6). */
 static const struct misfire_rule pattern_rule = {MISFIRE_FIRE_ALL, SCHEDULE_DEFAULT_GRACE_MS,
@@ -163,7 +166,7 @@ static int plan_owner(struct firing *firing, struct owner *owner, struct plan_st
         rule = (struct misfire_rule){schedule->misfire, schedule->misfire_grace_ms,
                                      schedule->misfire_cap};
     if (make_plan(firing, owner, &plan, &why) < 0) {
-        batch->engine->zones_faulty = true;
+        batch->engine->plans.zones_faulty = true;
         return note_fault(firing, owner, step, &why); /* and stands still until it is mended */
     }
     rc = plan_due(&plan, &rule, step->from_us, batch->wall_us, &batch->arena, &owner->due,

@@ -3,7 +3,7 @@
 #define ENGINE_PLANS_FIRE_INT_H
 
 #include "core/plan/plan.h"
-#include "engine/engine_int.h"
+#include "engine/batch.h"
 #include "store/catalog_store.h"
 
 /* What fires: a schedule, or a recurring pattern. */

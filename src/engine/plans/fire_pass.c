@@ -1,9 +1,12 @@
 /* What came while a job, or a category, was not active has passed (D4): before either is active
  * again, all that is due of it goes on from now and fires nothing. Part of the edit, under the
  * catalog's lock; the timer (fire.c) does the same as long as they are not active. */
-#include "engine/engine_int.h"
-
 #include "core/plan/plan.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/plans/categories.h"
+#include "engine/plans/fire.h"
+#include "engine/plans/runs.h"
 #include "store/catalog_store.h"
 
 #define JOBS_PAGE 32 /* looked at together: their payloads come with them */
@@ -81,7 +84,7 @@ static int pass(struct passing *passing, uint32_t i)
     } else if (why.code == ERR_MEMORY) {
         return no_memory(passing->err);
     } else {
-        batch->engine->zones_faulty = true;
+        batch->engine->plans.zones_faulty = true;
         step.error = arena_str(&batch->arena, str_of(why.text));
     }
     passing->steps[passing->steps_count++] = step;

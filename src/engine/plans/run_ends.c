@@ -3,11 +3,15 @@
  * (triggers). But for what very many wait for, which is told page by page afterwards, all of it is
  * in the transaction in which the task ends, once per end. The rows of the jobs concerned are held
  * meanwhile, so that on a store with several nodes an end and a new run never miss each other. */
-#include "engine/engine_int.h"
-
 #include "base/fault.h"
 #include "core/plan/job.h"
 #include "core/render.h"
+#include "engine/batch.h"
+#include "engine/chores.h"
+#include "engine/engine_state.h"
+#include "engine/plans/categories.h"
+#include "engine/plans/runs.h"
+#include "engine/tasks/enqueue.h"
 #include "store/catalog_store.h"
 
 static const struct uuid nil;
@@ -53,8 +57,8 @@ int runs_prepare(struct batch *batch, struct err *err)
         return 0;
     if (catalog_look(batch, err) < 0)
         return -(int)err->code;
-    for (uint32_t i = batch->settled_count; i < batch->ended_count; i++) {
-        const struct uuid *job_id = &batch->ended[i]->spec.job_id;
+    for (uint32_t i = batch->settled_count; i < batch->ended.count; i++) {
+        const struct uuid *job_id = &batch->ended.items[i]->spec.job_id;
 
         if (uuid_is_nil(job_id) || uuid_eq(job_id, last))
             continue;
@@ -63,7 +67,7 @@ int runs_prepare(struct batch *batch, struct err *err)
             !add_started(batch, job_id, &ids, &count, &cap))
             return no_memory(err);
     }
-    batch->runs_ended = false;
+    batch->plans.runs_ended = false;
     return count ? jobs_load(batch, ids, count, true, err) : 0;
 }
 
@@ -173,13 +177,13 @@ int run_ended(struct batch *batch, const struct task *task, struct err *err)
     known->job->last_task_id = task->id;
     known->job->last_status = task->status;
     known->job->last_ended_at_us = batch->now_us;
-    known->ended = batch->jobs_ended = true;
+    known->ended = batch->plans.jobs_ended = true;
     if (runs_release_ended(batch, &task->spec.job_id, task->status, err) < 0 ||
         give_slot_on(batch, known, task, err) < 0)
         return -(int)err->code;
     if (SEEDED_BUG("trigger_outside_of_end")) {
-        batch->engine->late_end = task->id;
-        batch->engine->next_fire_us = batch->now_us + CLOCK_MS_US;
+        batch->engine->plans.late_end = task->id;
+        batch->engine->chores[CHORE_FIRE].next_us = batch->now_us + CLOCK_MS_US;
         return 0;
     }
     return start_triggered(batch, task, err);
@@ -189,9 +193,9 @@ int run_ends_late(struct batch *batch, struct err *err)
 {
     struct task *task;
 
-    if (batch_task(batch, &batch->engine->late_end, &task, err) < 0)
+    if (batch_task(batch, &batch->engine->plans.late_end, &task, err) < 0)
         return -(int)err->code;
-    batch->engine->late_end = nil;
+    batch->engine->plans.late_end = nil;
     return task ? start_triggered(batch, task, err) : 0;
 }
 

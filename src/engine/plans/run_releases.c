@@ -2,10 +2,16 @@
  * and the next in line for a slot of their job or schedule. A commit lets go so many; of more the
  * rest is marked (gates) or found by its index (slots), and the leader's sweep takes it page after
  * page. The same look finds a run that waits though nobody is left who would let it go. */
-#include "engine/engine_int.h"
-
 #include "base/fault.h"
+#include "core/bounds.h"
 #include "core/plan/job.h"
+#include "engine/batch.h"
+#include "engine/chores.h"
+#include "engine/engine_state.h"
+#include "engine/plans/categories.h"
+#include "engine/plans/runs.h"
+#include "engine/tasks/control.h"
+#include "engine/tasks/ended.h"
 #include "store/catalog_store.h"
 
 #define LET_GO_MAX BOUND_CHORE_ROWS      /* in one commit */
@@ -29,8 +35,8 @@ void runs_look_soon(struct batch *batch)
 {
     struct engine *engine = batch->engine;
 
-    if (is_main(engine) && engine->next_sweep_us > batch->now_us + LOOK_AGAIN_US)
-        engine->next_sweep_us = batch->now_us + LOOK_AGAIN_US;
+    if (is_main(engine) && engine->chores[CHORE_SWEEP].next_us > batch->now_us + LOOK_AGAIN_US)
+        engine->chores[CHORE_SWEEP].next_us = batch->now_us + LOOK_AGAIN_US;
 }
 
 /* ---- one of them ---- */
@@ -89,7 +95,7 @@ static int tell(struct batch *batch, const struct job_wait *waits, uint32_t coun
     if (count == 0)
         return 0;
     batch->wrote = true;
-    batch->waits_told += count;
+    batch->plans.waits_told += count;
     if (verbs_of(batch)->waits_delete(batch->store, waits, count, NULL, err) < 0 ||
         prefetch(batch, waits, count, err) < 0)
         return -(int)err->code;
@@ -150,7 +156,7 @@ static int release_waits(struct batch *batch, const struct over *over, struct er
         struct arena page = ARENA_INIT(0);
         struct job_wait *waits;
 
-        if (batch->waits_told >= LET_GO_MAX) {
+        if (batch->plans.waits_told >= LET_GO_MAX) {
             runs_look_soon(batch);
             return verbs_of(batch)->waits_end(batch->store, over->job_id, over->kinds,
                                               over->edge ? &over->edge->job_id : &nil, err);
@@ -389,7 +395,7 @@ int runs_follow(struct batch *batch, bool *more, struct err *err)
 
     if (catalog_look(batch, err) < 0 || jobs_flush(batch, err) < 0 ||
         tell_marked(batch, more, err) < 0 ||
-        verbs_of(batch)->runs_waiting_jobs(batch->store, &engine->waiting_after, JOBS_PAGE,
+        verbs_of(batch)->runs_waiting_jobs(batch->store, &engine->plans.waiting_after, JOBS_PAGE,
                                            &batch->arena, &ids, &count, err) < 0)
         return -(int)err->code;
     if (count && jobs_load(batch, ids, count, false, err) < 0)
@@ -398,9 +404,9 @@ int runs_follow(struct batch *batch, bool *more, struct err *err)
         if (look_at_job(batch, &ids[i], more, err) < 0)
             return -(int)err->code;
         if (!*more)
-            engine->waiting_after = ids[i];
+            engine->plans.waiting_after = ids[i];
     }
     if (count < JOBS_PAGE && !*more)
-        engine->waiting_after = nil;
+        engine->plans.waiting_after = nil;
     return 0;
 }

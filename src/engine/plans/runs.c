@@ -2,12 +2,18 @@
  * open from here until its task ends (run_ends.c), as a row in job_runs; it waits for other jobs
  * (gates, rows in job_waits) and for earlier runs of its own job or schedule (waits_slot), each
  * counted as one open dependency of its task. */
-#include "engine/engine_int.h"
+#include "engine/plans/runs.h"
 
 #include "base/fault.h"
 #include "base/json.h"
 #include "core/bounds.h"
 #include "core/plan/job.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/plans/catalog_change.h"
+#include "engine/plans/categories.h"
+#include "engine/tasks/ended.h"
+#include "engine/tasks/enqueue.h"
 #include "store/catalog_store.h"
 
 #define WAITS_TOLD_MAX 10 /* jobs named in the event of a run that waits */
@@ -26,7 +32,7 @@ static struct str key_of(const struct uuid *id)
 
 struct batch_job *jobs_get(struct batch *batch, const struct uuid *id)
 {
-    return map_get(&batch->jobs, key_of(id));
+    return map_get(&batch->plans.jobs, key_of(id));
 }
 
 static int keep_job(struct batch *batch, struct job *job, bool held, struct err *err)
@@ -38,7 +44,7 @@ static int keep_job(struct batch *batch, struct job *job, bool held, struct err 
         if (!known)
             return no_memory(err);
         known->job = job;
-        if (map_put(&batch->jobs, key_of(&job->id), known) < 0)
+        if (map_put(&batch->plans.jobs, key_of(&job->id), known) < 0)
             return no_memory(err);
     } else if (!known->ended) {
         *known->job = *job; /* others may point to it */
@@ -95,22 +101,23 @@ int jobs_flush(struct batch *batch, struct err *err)
     struct batch_job *known;
     uint32_t cursor = 0;
 
-    if (batch->runs_count) {
+    if (batch->plans.runs.count) {
         batch->wrote = true;
-        if (verbs->runs_insert(batch->store, batch->runs, batch->runs_count, err) < 0)
+        if (verbs->runs_insert(batch->store, batch->plans.runs.items, batch->plans.runs.count,
+                               err) < 0)
             return -(int)err->code;
-        batch->runs_count = 0;
+        batch->plans.runs.count = 0;
     }
-    if (!batch->jobs_ended)
+    if (!batch->plans.jobs_ended)
         return 0;
-    while ((known = map_next(&batch->jobs, &cursor)) != NULL) {
+    while ((known = map_next(&batch->plans.jobs, &cursor)) != NULL) {
         if (!known->ended)
             continue;
         if (verbs->job_ended(batch->store, known->job, err) < 0)
             return -(int)err->code;
         known->ended = false;
     }
-    batch->jobs_ended = false;
+    batch->plans.jobs_ended = false;
     return 0;
 }
 
@@ -286,10 +293,10 @@ static int tell_waits(struct batch *batch, struct run_wish *wish, const struct j
 static int note_run(struct batch *batch, const struct run_wish *wish, bool waits_slot,
                     struct err *err)
 {
-    if (!batch_grow(batch, &batch->runs, &batch->runs_cap, batch->runs_count,
-                    sizeof *batch->runs))
+    if (!batch_grow(batch, &batch->plans.runs.items, &batch->plans.runs.cap,
+                    batch->plans.runs.count, sizeof *batch->plans.runs.items))
         return no_memory(err);
-    batch->runs[batch->runs_count++] =
+    batch->plans.runs.items[batch->plans.runs.count++] =
         (struct job_run){.task_id = wish->id,
                          .job_id = wish->job->id,
                          .schedule_id = wish->schedule ? wish->schedule->id : (struct uuid){{0}},

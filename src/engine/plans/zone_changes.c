@@ -1,9 +1,11 @@
 /* Plans follow their zones (F-C9): when a zone's rules changed, and once after every start, the
  * next instant of every schedule and pattern is computed again from now, a page per commit. One
  * whose zone is gone says so and stands still; it goes on when the zone is back. On the leader. */
-#include "engine/engine_int.h"
-
+#include "core/bounds.h"
 #include "core/plan/plan.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/plans/fire.h"
 #include "store/catalog_store.h"
 
 enum { SCHEDULES, PATTERNS };
@@ -39,7 +41,7 @@ static int compare(struct batch *batch, const struct row *row, struct plan *plan
 
     *step = (struct plan_step){.id = row->id, .from_us = row->next_us};
     if (!plan) {
-        batch->engine->zones_faulty = true;
+        batch->engine->plans.zones_faulty = true;
         if (why->code == ERR_MEMORY) { /* anything else is this plan's own fault */
             *err = *why;
             return -(int)why->code;
@@ -102,7 +104,7 @@ static int look_at_page(struct batch *batch, int kind, struct plan_step *steps, 
                         uint32_t *seen, struct err *err)
 {
     const struct catalog_verbs *verbs = batch->store->verbs->catalog;
-    struct uuid *after = &batch->engine->zones_after[kind];
+    struct uuid *after = &batch->engine->plans.zones_after[kind];
     struct schedule *schedules = NULL;
     struct recurring *patterns = NULL;
 
@@ -150,8 +152,8 @@ static int follow_page(struct batch *batch, int kind, uint32_t *seen, int64_t *n
 
 void zones_begin(struct engine *engine)
 {
-    engine->zones_known = engine->zones_faulty = false;
-    engine->zones_after[SCHEDULES] = engine->zones_after[PATTERNS] = (struct uuid){{0}};
+    engine->plans.zones_known = engine->plans.zones_faulty = false;
+    engine->plans.zones_after[SCHEDULES] = engine->plans.zones_after[PATTERNS] = (struct uuid){{0}};
 }
 
 int zones_follow(struct batch *batch, bool *more, int64_t *next_us, struct err *err)
@@ -161,18 +163,18 @@ int zones_follow(struct batch *batch, bool *more, int64_t *next_us, struct err *
     bool done = true;
 
     *more = false;
-    if (generation != engine->zones_seen) {
-        engine->zones_seen = generation;
+    if (generation != engine->plans.zones_seen) {
+        engine->plans.zones_seen = generation;
         zones_begin(engine);
     }
-    for (int kind = SCHEDULES; kind <= PATTERNS && !engine->zones_known; kind++) {
+    for (int kind = SCHEDULES; kind <= PATTERNS && !engine->plans.zones_known; kind++) {
         uint32_t seen;
 
         if (follow_page(batch, kind, &seen, next_us, err) < 0)
             return -(int)err->code;
         done &= seen < BOUND_CHORE_ROWS;
     }
-    engine->zones_known = done || engine->zones_known;
-    *more = !engine->zones_known;
+    engine->plans.zones_known = done || engine->plans.zones_known;
+    *more = !engine->plans.zones_known;
     return 0;
 }

@@ -1,9 +1,10 @@
 /* The front of several queues: opening, which part a request goes to, and requests that go to one
  * part after the other until one of them knows the task. Any thread: parts answer on their own.
  * What goes to several at once is in routes_spread.c, claims in routes_claim.c. */
-#include "engine/stores/routes_int.h"
-
 #include "base/hash.h"
+#include "engine/engine_state.h"
+#include "engine/stores/routes_front.h"
+#include "engine/stores/routes_int.h"
 
 #include <stdlib.h>
 

@@ -3,6 +3,7 @@
  * used. Then the claim waits in all of them at once, in shares; the first that brings something is
  * answered, the others are let go, and what they bring all the same is released: no attempt is
  * burnt, and nobody waits for a part that hangs. Any thread. */
+#include "engine/engine_state.h"
 #include "engine/stores/routes_int.h"
 
 #include <stdlib.h>

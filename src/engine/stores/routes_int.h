@@ -5,7 +5,7 @@
 #ifndef ENGINE_STORES_ROUTES_INT_H
 #define ENGINE_STORES_ROUTES_INT_H
 
-#include "engine/engine_int.h"
+#include "engine/engine_state.h"
 #include "engine/stores/routes.h"
 
 #define ROUTES_HINTS 65536 /* tasks whose part is remembered: 512 KiB */

@@ -1,9 +1,11 @@
 /* Opening and closing a queue of several parts: which stores the settings name, where queues of
  * tasks are, one queue per part. Before and after the parts' threads, never beside them. */
-#include "engine/stores/routes_int.h"
-
 #include "base/hash.h"
 #include "core/task/worker_id.h"
+#include "engine/engine_state.h"
+#include "engine/stores/routes_front.h"
+#include "engine/stores/routes_int.h"
+#include "engine/writers.h"
 
 #include <stdlib.h>
 #include <unistd.h>

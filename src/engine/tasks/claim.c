@@ -1,10 +1,19 @@
 /* Claims: by priority, then age, over all queues of the worker, within the limits. What finds
  * nothing waits inside and is served in the same commit as what brings it work. */
-#include "engine/engine_int.h"
+#include "engine/tasks/claim.h"
 
 #include "base/fault.h"
 #include "base/json.h"
+#include "core/bounds.h"
 #include "core/task/checkpoint.h"
+#include "engine/batch.h"
+#include "engine/chores.h"
+#include "engine/engine_state.h"
+#include "engine/figures/spans.h"
+#include "engine/leases/workers.h"
+#include "engine/limits/limits.h"
+#include "engine/limits/windows.h"
+#include "engine/tasks/reports.h"
 
 #define CLAIM_STEP 32 /* tasks of several MiB each at most */
 
@@ -199,8 +208,8 @@ int claim_take(struct batch *batch, struct claim_request *request, struct worker
         compose_data(batch, task, request->base.arena, &claimed->data, err) < 0)
         return -(int)err->code;
     task->attempts = task_count_up(task->attempts);
-    if (task->lease_token < batch->engine->lease_base)
-        task->lease_token = batch->engine->lease_base;
+    if (task->lease_token < batch->engine->leases.base)
+        task->lease_token = batch->engine->leases.base;
     task->lease_token++;
     task->worker_id = arena_str(request->base.arena, worker->row.id);
     task->held = true;
@@ -217,7 +226,7 @@ int claim_take(struct batch *batch, struct claim_request *request, struct worker
         return -(int)err->code;
     spans_claimed(batch, task, since_us);
     hand_on_trace(batch, task, request->base.arena, claimed);
-    batch->engine->stats.claimed_total++;
+    batch->engine->figures.stats.claimed_total++;
     FAULT_POINT("claim.row");
     return batch_move(batch, task, STATUS_CLAIMED, MOVE_CLAIM, "Claimed", ACTOR_WORKER, STR_NONE,
                       err);
@@ -281,7 +290,7 @@ static int take_some(struct batch *batch, struct claim_request *request,
     struct arena *arena = request->base.arena;
     size_t used_bytes = arena->used_bytes;
     struct task *tasks[BOUND_CLAIM_MAX];
-    uint32_t count, step = next_step(batch, batch->engine->claim_task_bytes);
+    uint32_t count, step = next_step(batch, batch->engine->waiting.claim_task_bytes);
     struct put_aside aside = {0};
 
     do {
@@ -301,14 +310,14 @@ static int take_some(struct batch *batch, struct claim_request *request,
         if (hand_out(batch, request, worker, tasks, count, &aside, err) < 0)
             return -(int)err->code;
         if (request->claimed_count)
-            batch->engine->claim_task_bytes =
+            batch->engine->waiting.claim_task_bytes =
                 (arena->used_bytes - used_bytes) / request->claimed_count;
         if (aside.put_off >= BOUND_CHORE_ROWS)
             *want->more = true;
         if ((count < step && aside.put_off == put_off) || aside.given_back ||
             aside.put_off >= BOUND_CHORE_ROWS || request->claimed_count >= request->max)
             break;
-        step = next_step(batch, batch->engine->claim_task_bytes);
+        step = next_step(batch, batch->engine->waiting.claim_task_bytes);
     } while (arena->used_bytes - used_bytes < BOUND_CLAIM_BYTES);
     return arena->failed ? no_memory(err) : 0;
 }
@@ -330,7 +339,7 @@ static int try_claim(struct batch *batch, struct claim_request *request,
 
     request->claimed_count = 0;
     if (!request->types_count) {
-        want.types_not_count = declined_types(batch->engine->main->declined, worker->row.id,
+        want.types_not_count = declined_types(batch->engine->main->leases.declined, worker->row.id,
                                               batch->now_us, request->base.arena, &declined);
         want.types_not = declined;
     }
@@ -344,8 +353,8 @@ static int try_claim(struct batch *batch, struct claim_request *request,
         return 0;
     if (batch_flush(batch, err) < 0 || take_some(batch, request, worker, &want, err) < 0)
         return -(int)err->code;
-    if (more && batch->engine->next_retry_us > batch->now_us)
-        batch->engine->next_retry_us = batch->now_us; /* goes on in the next commit */
+    if (more && batch->engine->chores[CHORE_RATES].next_us > batch->now_us)
+        batch->engine->chores[CHORE_RATES].next_us = batch->now_us; /* goes on in the next commit */
     return batch_flush(batch, err);
 }
 
@@ -385,7 +394,7 @@ bool claim_wants(const struct batch *batch, const struct claim_request *request,
     if (request->types_count)
         return settings_types_cover(request->types, request->types_count, type);
     return settings_types_cover(worker->types, worker->types_count, type) &&
-           !declined_has(batch->engine->main->declined, worker->row.id, type, batch->now_us);
+           !declined_has(batch->engine->main->leases.declined, worker->row.id, type, batch->now_us);
 }
 
 bool claim_wants_hot(const struct batch *batch, const struct claim_request *request,
@@ -415,7 +424,7 @@ static bool has_ready(struct batch *batch, const struct queue_state *state)
 static void cool_asked(struct batch *batch, const struct claim_request *request,
                        const struct worker_state *worker)
 {
-    struct queue_state **at = &batch->hot;
+    struct queue_state **at = &batch->limits.hot;
 
     if (!batch->store->shared || request->types_count || worker->types_count)
         return;
@@ -467,7 +476,7 @@ static void note_fruitless(struct fruitless *fruitless, const struct claim_reque
  * make one claim, not a thousand. */
 static bool cool_empty(struct batch *batch)
 {
-    struct queue_state **at = &batch->hot;
+    struct queue_state **at = &batch->limits.hot;
 
     while (*at) {
         struct queue_state *state = *at;
@@ -479,7 +488,7 @@ static bool cool_empty(struct batch *batch)
         state->hot = state->has_older = false;
         *at = state->next_hot;
     }
-    return batch->hot == NULL;
+    return batch->limits.hot == NULL;
 }
 
 int claim_serve_waiting(struct batch *batch, struct err *err)
@@ -487,9 +496,9 @@ int claim_serve_waiting(struct batch *batch, struct err *err)
     struct fruitless fruitless = {.count = 0};
     struct request *next;
 
-    if (!batch->hot || !batch->engine->claims_first)
+    if (!batch->limits.hot || !batch->engine->waiting.claims_first)
         return 0;
-    for (struct request *at = batch->engine->claims_first; at; at = next) {
+    for (struct request *at = batch->engine->waiting.claims_first; at; at = next) {
         struct claim_request *request = (struct claim_request *)at;
         struct worker_state *worker = workers_get(batch->engine, request->worker_id);
 

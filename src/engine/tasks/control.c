@@ -1,7 +1,17 @@
 /* What people do to a task: cancel, retry, pause, resume, prioritize, recover, delete. */
-#include "engine/engine_int.h"
+#include "engine/tasks/control.h"
 
 #include "base/fault.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/history/retention.h"
+#include "engine/leases/recoveries.h"
+#include "engine/leases/sweep.h"
+#include "engine/limits/limits.h"
+#include "engine/limits/windows.h"
+#include "engine/plans/runs.h"
+#include "engine/tasks/ended.h"
+#include "engine/tasks/reports.h"
 #include "store/recovery_store.h"
 
 static int refuse_transition(struct err *err, const struct task *task, const char *what,

@@ -1,9 +1,16 @@
 /* After tasks have ended: their dependents are decided, their parents told, their callbacks put
  * into the outbox; all in the transaction in which they ended. */
-#include "engine/engine_int.h"
+#include "engine/tasks/ended.h"
 
 #include "base/fault.h"
+#include "core/bounds.h"
 #include "core/render.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/limits/limits.h"
+#include "engine/limits/windows.h"
+#include "engine/plans/runs.h"
+#include "engine/tasks/enqueue.h"
 
 #define CALLBACK_EXPIRES_US (INT64_C(24) * 3600 * CLOCK_SECOND_US)
 
@@ -191,7 +198,7 @@ static int write_callback(struct batch *batch, struct task *task, struct err *er
         message.body = buf_view(&body);
         rc = body.failed ? err_set(err, ERR_MEMORY, "out of memory for a callback; try again")
                          : batch->store->verbs->outbox_insert(batch->store, &message, 1, err);
-        batch->outbox = true;
+        batch->news.outbox = true;
         FAULT_POINT("ended.callback");
     }
     buf_deinit(&body);
@@ -255,10 +262,10 @@ int batch_settle(struct batch *batch, struct err *err)
 {
     if (SEEDED_BUG("end_told_twice"))
         batch->settled_count = 0;
-    if (batch->runs_ended && runs_prepare(batch, err) < 0)
+    if (batch->plans.runs_ended && runs_prepare(batch, err) < 0)
         return -(int)err->code;
-    while (batch->settled_count < batch->ended_count) { /* grows while dependents end */
-        struct task *task = batch->ended[batch->settled_count++];
+    while (batch->settled_count < batch->ended.count) { /* grows while dependents end */
+        struct task *task = batch->ended.items[batch->settled_count++];
 
         if (!status_ended(task->status))
             continue; /* removed in the same batch */

@@ -1,10 +1,19 @@
 /* Enqueue: a request is one unit, all of its tasks or none. Everything that can refuse it is looked
  * at before anything is put into the batch. */
-#include "engine/engine_int.h"
+#include "engine/tasks/enqueue.h"
 
 #include "base/fault.h"
 #include "base/json.h"
+#include "core/bounds.h"
 #include "core/plan/job.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/figures/spans.h"
+#include "engine/limits/limits.h"
+#include "engine/limits/windows.h"
+#include "engine/plans/categories.h"
+#include "engine/plans/runs.h"
+#include "engine/tasks/ended.h"
 
 #include <stdio.h>
 
@@ -450,7 +459,7 @@ static int add_task(struct plan *plan, uint32_t at)
                    plan->err) < 0)
         return -(int)plan->err->code;
     task->version = 1;
-    batch->engine->stats.enqueued_total++;
+    batch->engine->figures.stats.enqueued_total++;
     spans_enqueued(batch, task);
     if (is_fork && forked_begin(batch, task, plan->inputs[at].checkpoint, plan->arena,
                                 plan->err) < 0)
@@ -493,7 +502,7 @@ int enqueue_run(struct batch *batch, struct task_input *input, const struct run_
                    wish->actor, wish->detail, err) < 0)
         return -(int)err->code;
     task->version = 1;
-    batch->engine->stats.enqueued_total++;
+    batch->engine->figures.stats.enqueued_total++;
     spans_enqueued(batch, task);
     return 0;
 }
@@ -525,7 +534,7 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
         return -(int)err->code;
     for (uint32_t i = 0; i < count; i++) {
         if (duplicate[i]) {
-            batch->engine->stats.duplicates_total++;
+            batch->engine->figures.stats.duplicates_total++;
             continue;
         }
         if (add_task(&plan, i) < 0)

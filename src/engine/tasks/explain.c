@@ -2,7 +2,16 @@
  * limits, workers and waiting claims are known. What they mean is decided by core/task/why.c.
  * Nothing is changed here, and no row is locked. What blocked tasks wait for is in
  * explain_blocked.c, whose fault that is at last in explain_chain.c. */
-#include "engine/engine_int.h"
+#include "engine/tasks/explain.h"
+
+#include "core/bounds.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/leases/workers.h"
+#include "engine/limits/limits.h"
+#include "engine/limits/windows.h"
+#include "engine/tasks/claim.h"
+#include "engine/tasks/ended.h"
 
 #define WORKERS_COUNTED_MAX 100 /* whose slots are counted; with more the answer would be slow */
 
@@ -79,7 +88,7 @@ static int look_at_workers(struct batch *batch, const struct task *task, struct 
 
     if (!tasks)
         return no_memory(err);
-    while ((worker = map_next(&batch->engine->workers, &cursor)) != NULL) {
+    while ((worker = map_next(&batch->engine->leases.workers, &cursor)) != NULL) {
         if (worker->queues_count == 0 || worker->row.lease_until_us < batch->now_us)
             continue; /* a node without a pool, or silent */
         facts->workers_live++;
@@ -101,7 +110,7 @@ static int look_at_workers(struct batch *batch, const struct task *task, struct 
 /* A claim may name other queues and types than its worker registered. */
 static void look_at_claims(struct batch *batch, const struct task *task, struct why_facts *facts)
 {
-    for (struct request *at = batch->engine->claims_first; at && !facts->claim_waits;
+    for (struct request *at = batch->engine->waiting.claims_first; at && !facts->claim_waits;
          at = at->next_waiting) {
         const struct claim_request *claim = (const struct claim_request *)at;
         const struct worker_state *worker = workers_get(batch->engine, claim->worker_id);

@@ -1,7 +1,11 @@
 /* What a blocked task waits for: other tasks, its children, other jobs (gates), or a slot of its
  * own job. Facts only, for explain.c. */
-#include "engine/engine_int.h"
-
+#include "core/bounds.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/plans/categories.h"
+#include "engine/plans/runs.h"
+#include "engine/tasks/explain.h"
 #include "store/catalog_store.h"
 
 #define OUTPUTS_PAGE 50 /* relatives looked at together: results of ended ones come along */
@@ -133,7 +137,7 @@ static int find_slot(struct batch *batch, const struct task *task, struct why_fa
 static int find_jobs(struct batch *batch, const struct task *task, struct arena *arena,
                      struct why_facts *facts, struct err *err)
 {
-    const struct catalog_cache *cache = &batch->engine->catalog;
+    const struct catalog_cache *cache = &batch->engine->plans.catalog;
     const struct batch_job *own;
 
     if (catalog_look(batch, err) < 0 || jobs_load(batch, &task->spec.job_id, 1, false, err) < 0)

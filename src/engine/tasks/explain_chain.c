@@ -1,9 +1,9 @@
 /* Whose fault it is at last: from a task that waits for others to the one at the root, which waits
  * for none; from one that ended because of another to the one that was the first. Facts only, for
  * explain.c. */
-#include "engine/engine_int.h"
-
 #include "base/json.h"
+#include "engine/batch.h"
+#include "engine/tasks/explain.h"
 
 /* Of several that it waits for, the one that is least likely to end by itself. */
 static int stuck_rank(enum status status)

@@ -1,8 +1,10 @@
 /* The part of an enqueue that only forks have: the copied checkpoint, in the same transaction. */
-#include "engine/engine_int.h"
-
 #include "base/fault.h"
 #include "base/json.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/tasks/enqueue.h"
+#include "engine/tasks/reports.h"
 
 struct str forked_detail(struct batch *batch, const struct task_input *input)
 {

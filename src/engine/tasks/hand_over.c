@@ -1,7 +1,13 @@
 /* New tasks given to waiting claims before they are written at all: a task that goes straight to a
  * worker is stored once, as claimed, and never enters the ready line. Only where that changes
  * nothing anybody can see: nothing else is known to be ready, no limit counts, order is kept. */
-#include "engine/engine_int.h"
+#include "core/bounds.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/leases/workers.h"
+#include "engine/limits/limits.h"
+#include "engine/limits/windows.h"
+#include "engine/tasks/claim.h"
 
 #define HAND_OVER_MAX 64 /* tasks of one batch; more of them go through the line */
 
@@ -20,9 +26,9 @@ static bool queues_allow(struct batch *batch)
 {
     struct engine *engine = batch->engine;
 
-    if (engine->unpark_some || batch->freed_count)
+    if (engine->limits.unpark_some || batch->limits.freed.count)
         return false;
-    for (struct queue_state *state = batch->hot; state; state = state->next_hot)
+    for (struct queue_state *state = batch->limits.hot; state; state = state->next_hot)
         if (limits_any(state) || state->row.paused_at_us != 0 || has_others(batch, state))
             return false;
     return true;
@@ -33,8 +39,8 @@ static uint32_t gather(struct batch *batch, uint32_t *slots)
 {
     uint32_t count = 0;
 
-    for (uint32_t i = 0; i < batch->owed_count; i++) {
-        const struct task *task = batch->owed[i];
+    for (uint32_t i = 0; i < batch->owed.count; i++) {
+        const struct task *task = batch->owed.items[i];
         uint32_t at = count;
 
         if (task->status != STATUS_PENDING)
@@ -42,7 +48,7 @@ static uint32_t gather(struct batch *batch, uint32_t *slots)
         if (count == HAND_OVER_MAX || task->mark != TASK_FRESH || !task->opening_told ||
             (!uuid_is_nil(&task->spec.category_id) && windows_count(batch, task)))
             return 0;
-        for (; at > 0 && batch->owed[slots[at - 1]]->order_key > task->order_key; at--)
+        for (; at > 0 && batch->owed.items[slots[at - 1]]->order_key > task->order_key; at--)
             slots[at] = slots[at - 1];
         slots[at] = i;
         count++;
@@ -53,7 +59,7 @@ static uint32_t gather(struct batch *batch, uint32_t *slots)
 static int give(struct batch *batch, struct claim_request *request, struct worker_state *worker,
                 uint32_t slot, struct err *err)
 {
-    struct task *task = task_copy(batch->owed[slot], request->base.arena);
+    struct task *task = task_copy(batch->owed.items[slot], request->base.arena);
 
     if (task && !request->claimed_count)
         request->claimed = arena_alloc_array(request->base.arena, request->max,
@@ -63,7 +69,8 @@ static int give(struct batch *batch, struct claim_request *request, struct worke
     if (limits_admit(batch, task->spec.queue, task->spec.type, task->spec.limit_key,
                      &task->spec.category_id) != ADMIT_TAKE)
         return err_set(err, ERR_INTERNAL, "a queue without limits refused a task");
-    batch->owed[slot] = task; /* the one that was asked for keeps its first state for the reply */
+    batch->owed.items[slot] =
+        task; /* the one that was asked for keeps its first state for the reply */
     return claim_take(batch, request, worker, task, err);
 }
 
@@ -75,7 +82,7 @@ static int serve(struct batch *batch, struct claim_request *request, struct work
 
     request->claimed_count = 0;
     for (uint32_t i = 0; i < *count; i++) {
-        const struct task *task = batch->owed[slots[i]];
+        const struct task *task = batch->owed.items[slots[i]];
 
         if (request->claimed_count < request->max &&
             request->base.arena->used_bytes - used_bytes < BOUND_CLAIM_BYTES &&
@@ -96,7 +103,7 @@ static int serve(struct batch *batch, struct claim_request *request, struct work
 /* All that was new is taken: nobody need look for it, here or elsewhere. */
 static void cool_new(struct batch *batch)
 {
-    struct queue_state **at = &batch->hot;
+    struct queue_state **at = &batch->limits.hot;
 
     while (*at) {
         struct queue_state *state = *at;
@@ -108,7 +115,7 @@ static void cool_new(struct batch *batch)
         state->hot = false;
         *at = state->next_hot;
     }
-    at = &batch->heated;
+    at = &batch->news.heated;
     while (*at) {
         struct queue_state *state = *at;
 
@@ -123,11 +130,11 @@ static void cool_new(struct batch *batch)
 
 int claim_hand_over(struct batch *batch, struct err *err)
 {
-    struct request *at = batch->engine->claims_first;
+    struct request *at = batch->engine->waiting.claims_first;
     uint32_t slots[HAND_OVER_MAX];
     uint32_t count;
 
-    if (!at || !batch->hot || !queues_allow(batch))
+    if (!at || !batch->limits.hot || !queues_allow(batch))
         return 0;
     count = gather(batch, slots);
     if (count == 0)

@@ -1,12 +1,17 @@
 /* Reports of workers, element by element, each under its lease: what another lease says changes
  * nothing. Outcomes are in report_outcome.c. */
-#include "engine/engine_int.h"
-
 #include "base/fault.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "core/bounds.h"
 #include "core/task/checkpoint.h"
 #include "core/task/replay.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/leases/sweep.h"
+#include "engine/leases/workers.h"
+#include "engine/tasks/enqueue.h"
+#include "engine/tasks/reports.h"
 
 #include <stdio.h>
 
@@ -70,7 +75,7 @@ static int write_log(struct batch *batch, struct task *task, const struct report
 
     FAULT_POINT("report.log");
     if (task->execution_slot > 0)
-        run = &batch->executions[task->execution_slot - 1];
+        run = &batch->executions.items[task->execution_slot - 1];
     else if (batch->store->verbs->execution_load(batch->store, task->execution_key, &batch->arena,
                                                  &run, err) < 0)
         return -(int)err->code;
@@ -265,7 +270,7 @@ static int answer_stale(struct batch *batch, struct task *task, struct str worke
     }
     if (same_lease && report->seq && report->seq <= task->report_seq)
         return 0;
-    batch->engine->stats.stale_reports_total[report->op]++;
+    batch->engine->figures.stats.stale_reports_total[report->op]++;
     refuse(result, ERR_STALE_LEASE, "the task is no longer held under this lease; stop it");
     result->cancel = true;
     if (same_lease && task->held && !status_held(task->status) &&

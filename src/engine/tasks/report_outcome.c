@@ -1,8 +1,10 @@
 /* How an attempt ends: completed, partial, to be continued, failed, given back. */
-#include "engine/engine_int.h"
-
 #include "base/fault.h"
 #include "base/json.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/figures/measured.h"
+#include "engine/tasks/reports.h"
 
 void task_let_go(struct task *task)
 {
@@ -141,11 +143,11 @@ static int fail(struct batch *batch, struct task *task, const struct report *rep
     task->scheduled_at_us = outcome.to == STATUS_DELAYED ? task->next_retry_at_us
                                                          : task->scheduled_at_us;
     if (!ends) {
-        batch->engine->stats.retried_total++;
+        batch->engine->figures.stats.retried_total++;
         measured_count(batch, task, MEASURE_RETRIED);
     }
     if (report->timed_out) {
-        batch->engine->stats.timeouts_total++;
+        batch->engine->figures.stats.timeouts_total++;
         measured_count(batch, task, MEASURE_TIMED_OUT);
     }
     if (batch_execution_end(batch, task, outcome.execution, STR_NONE, detail, err) < 0)
@@ -186,8 +188,8 @@ static void note_declined(struct batch *batch, const struct task *task, struct s
     bool no_handler = str_is(reason, REPORT_REASON_NO_HANDLER);
 
     if (task->status == STATUS_CLAIMED && !task->pause_requested && task->worker_id.data)
-        declined_note(batch->engine->main->declined, task->worker_id, task->spec.type, &task->id,
-                      no_handler, batch->now_us);
+        declined_note(batch->engine->main->leases.declined, task->worker_id, task->spec.type,
+                      &task->id, no_handler, batch->now_us);
 }
 
 /* The worker stops before the handler could end: counts in nothing. */

@@ -2,10 +2,11 @@
  * whoever wrote the handler looks, and the only place with room for names and values; the log of
  * the server has neither. Bounded per lease, so that a worker that sends the same again and again
  * fills nothing. The queue's thread. */
-#include "engine/engine_int.h"
-
 #include "base/hash.h"
 #include "core/log/redact.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/tasks/reports.h"
 
 #define LINE_BYTES_MAX 1024
 #define LAST_WORDS " (what else is refused in this attempt is not told here)"

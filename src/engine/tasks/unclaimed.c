@@ -1,7 +1,12 @@
 /* Tasks whose type no live worker of their queue has, where `on_no_handler: fail` says that such
  * ones do not wait. Where no live worker serves the queue at all they wait: a deploy, or a restart,
  * is no reason to fail. Part of the sweep, so of the node that leads. */
-#include "engine/engine_int.h"
+#include "core/bounds.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/leases/workers.h"
+#include "engine/limits/limits.h"
+#include "engine/tasks/claim.h"
 
 static bool fails_anywhere(const struct settings *settings)
 {
@@ -20,12 +25,12 @@ static bool nobody_has(struct batch *batch, struct str queue, struct str type)
     uint32_t cursor = 0;
     bool served = false;
 
-    while ((worker = map_next(&batch->engine->workers, &cursor)) != NULL) {
+    while ((worker = map_next(&batch->engine->leases.workers, &cursor)) != NULL) {
         if (workers_take(batch, worker, queue, type))
             return false;
         served |= worker->row.lease_until_us >= batch->now_us && workers_serve(worker, queue);
     }
-    for (struct request *at = batch->engine->claims_first; at; at = at->next_waiting) {
+    for (struct request *at = batch->engine->waiting.claims_first; at; at = at->next_waiting) {
         const struct claim_request *claim = (const struct claim_request *)at;
         const struct worker_state *asks = workers_get(batch->engine, claim->worker_id);
 

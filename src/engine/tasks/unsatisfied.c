@@ -1,6 +1,8 @@
 /* A task whose dependency ended otherwise than it had to: it ends as on_unsatisfied says, and names
  * the culprit. And what a retry of a task finds of its dependencies. */
-#include "engine/engine_int.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
+#include "engine/tasks/ended.h"
 
 #define PARENTS_PAGE 100 /* results come along */
 #define NAMED_MAX 5      /* parents named in a refusal */

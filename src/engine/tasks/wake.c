@@ -1,8 +1,11 @@
 /* Who waits inside the queue: claims for work, clients for the end of a task. Nothing polls: a
  * waiting request is answered by the commit that brings what it waits for, or at its deadline. */
-#include "engine/engine_int.h"
+#include "engine/tasks/wake.h"
 
 #include "base/fault.h"
+#include "core/bounds.h"
+#include "engine/batch.h"
+#include "engine/engine_state.h"
 
 #include <stdlib.h>
 
@@ -25,22 +28,22 @@ void claims_park(struct engine *engine, struct claim_request *request)
 
     base->waiting = true;
     base->next_waiting = NULL;
-    if (engine->claims_last)
-        engine->claims_last->next_waiting = base;
+    if (engine->waiting.claims_last)
+        engine->waiting.claims_last->next_waiting = base;
     else
-        engine->claims_first = base;
-    engine->claims_last = base;
-    if (base->deadline_us < engine->claims_next_us)
-        engine->claims_next_us = base->deadline_us;
-    engine->waiting_count++;
-    engine->stats.waiting_claims++;
-    atomic_fetch_add(&engine->claims_waiting, 1);
+        engine->waiting.claims_first = base;
+    engine->waiting.claims_last = base;
+    if (base->deadline_us < engine->waiting.claims_next_us)
+        engine->waiting.claims_next_us = base->deadline_us;
+    engine->waiting.count++;
+    engine->figures.stats.waiting_claims++;
+    atomic_fetch_add(&engine->waiting.claims_count, 1);
 }
 
 /* False when it does not wait. The request is only looked at when it is found. */
 static bool unpark(struct engine *engine, struct request *request)
 {
-    struct request **at = &engine->claims_first;
+    struct request **at = &engine->waiting.claims_first;
     struct request *before = NULL;
 
     while (*at && *at != request) {
@@ -50,12 +53,12 @@ static bool unpark(struct engine *engine, struct request *request)
     if (!*at)
         return false;
     *at = request->next_waiting;
-    if (engine->claims_last == request)
-        engine->claims_last = before;
+    if (engine->waiting.claims_last == request)
+        engine->waiting.claims_last = before;
     request->waiting = false;
-    engine->waiting_count--;
-    engine->stats.waiting_claims--;
-    atomic_fetch_sub(&engine->claims_waiting, 1);
+    engine->waiting.count--;
+    engine->figures.stats.waiting_claims--;
+    atomic_fetch_sub(&engine->waiting.claims_count, 1);
     return true;
 }
 
@@ -78,26 +81,26 @@ int wait_apply(struct batch *batch, struct wait_request *request)
     request->ended = status_ended(task->status);
     if (request->ended || request->timeout_ms <= 0 || request->base.forgotten)
         return 0;
-    if (engine->waiting_count >= BOUND_WAITERS)
+    if (engine->waiting.count >= BOUND_WAITERS)
         return err_set(err, ERR_RATE, "too many clients wait already; try again later");
-    list = map_get(&engine->waits, id_key(&request->task_id));
+    list = map_get(&engine->waiting.waits, id_key(&request->task_id));
     if (!list) {
         list = calloc(1, sizeof *list);
         if (!list)
             return err_set(err, ERR_MEMORY, "out of memory for a waiting client");
         list->task_id = request->task_id;
-        if (map_put(&engine->waits, id_key(&list->task_id), list) < 0) {
+        if (map_put(&engine->waiting.waits, id_key(&list->task_id), list) < 0) {
             free(list);
             return err_set(err, ERR_MEMORY, "out of memory for a waiting client");
         }
-        atomic_store(&engine->waits_count, map_count(&engine->waits));
+        atomic_store(&engine->waiting.waits_count, map_count(&engine->waiting.waits));
     }
     request->base.deadline_us = batch->now_us + request->timeout_ms * CLOCK_MS_US;
     request->base.waiting = true;
     request->base.next_waiting = list->first;
     list->first = &request->base;
-    engine->waiting_count++;
-    engine->stats.waiting_waits++;
+    engine->waiting.count++;
+    engine->figures.stats.waiting_waits++;
     return 0;
 }
 
@@ -109,27 +112,29 @@ static void list_answer(struct engine *engine, struct wait_list *list, bool ende
         next = at->next_waiting;
         at->waiting = false;
         ((struct wait_request *)at)->ended = ended;
-        engine->waiting_count--;
-        engine->stats.waiting_waits--;
+        engine->waiting.count--;
+        engine->figures.stats.waiting_waits--;
         at->done(at);
     }
-    map_remove(&engine->waits, id_key(&list->task_id));
-    atomic_store(&engine->waits_count, map_count(&engine->waits));
+    map_remove(&engine->waiting.waits, id_key(&list->task_id));
+    atomic_store(&engine->waiting.waits_count, map_count(&engine->waiting.waits));
     free(list);
 }
 
 void waits_answer(struct engine *engine, struct batch *batch)
 {
-    if (map_count(&engine->waits) == 0)
+    if (map_count(&engine->waiting.waits) == 0)
         return;
-    for (uint32_t i = 0; i < batch->ended_count; i++) {
-        struct wait_list *list = map_get(&engine->waits, id_key(&batch->ended[i]->id));
+    for (uint32_t i = 0; i < batch->ended.count; i++) {
+        struct wait_list *list =
+            map_get(&engine->waiting.waits, id_key(&batch->ended.items[i]->id));
 
-        if (list && status_ended(batch->ended[i]->status) && !SEEDED_BUG("wait_not_answered"))
+        if (list && status_ended(batch->ended.items[i]->status) && !SEEDED_BUG("wait_not_answered"))
             list_answer(engine, list, true);
     }
-    for (uint32_t i = 0; i < batch->seen_ended_count; i++) {
-        struct wait_list *list = map_get(&engine->waits, id_key(&batch->seen_ended[i]->id));
+    for (uint32_t i = 0; i < batch->seen_ended.count; i++) {
+        struct wait_list *list =
+            map_get(&engine->waiting.waits, id_key(&batch->seen_ended.items[i]->id));
 
         if (list)
             list_answer(engine, list, true);
@@ -147,10 +152,10 @@ int waits_look(struct batch *batch, struct err *err)
     if (!ids)
         return err_set(err, ERR_MEMORY, "out of memory for waiting clients");
     while (count < WAITS_LOOKED_AT &&
-           (list = map_next(&engine->waits, &engine->waits_cursor)) != NULL)
+           (list = map_next(&engine->waiting.waits, &engine->waiting.waits_cursor)) != NULL)
         ids[count++] = list->task_id;
     if (count < WAITS_LOOKED_AT)
-        engine->waits_cursor = 0;
+        engine->waiting.waits_cursor = 0;
     if (batch_prefetch(batch, ids, count, err) < 0)
         return -(int)err->code;
     for (uint32_t i = 0; i < count; i++) {
@@ -160,10 +165,10 @@ int waits_look(struct batch *batch, struct err *err)
             return -(int)err->code;
         if (!task || !status_ended(task->status))
             continue;
-        if (!batch_grow(batch, &batch->seen_ended, &batch->seen_ended_cap,
-                        batch->seen_ended_count, sizeof *batch->seen_ended))
+        if (!batch_grow(batch, &batch->seen_ended.items, &batch->seen_ended.cap,
+                        batch->seen_ended.count, sizeof *batch->seen_ended.items))
             return err_set(err, ERR_MEMORY, "out of memory for waiting clients");
-        batch->seen_ended[batch->seen_ended_count++] = task;
+        batch->seen_ended.items[batch->seen_ended.count++] = task;
     }
     return 0;
 }
@@ -179,11 +184,11 @@ static bool remove_from(struct engine *engine, struct wait_list *list, struct re
         return false;
     *at = request->next_waiting;
     request->waiting = false;
-    engine->waiting_count--;
-    engine->stats.waiting_waits--;
+    engine->waiting.count--;
+    engine->figures.stats.waiting_waits--;
     if (!list->first) {
-        map_remove(&engine->waits, id_key(&list->task_id));
-        atomic_store(&engine->waits_count, map_count(&engine->waits));
+        map_remove(&engine->waiting.waits, id_key(&list->task_id));
+        atomic_store(&engine->waiting.waits_count, map_count(&engine->waiting.waits));
         free(list);
     }
     return true;
@@ -195,8 +200,9 @@ static void expire_claims(struct engine *engine, int64_t now_us, int64_t *next_u
     struct request *next;
     int64_t earliest_us = INT64_MAX;
 
-    for (struct request *at = engine->claims_next_us <= now_us ? engine->claims_first : NULL; at;
-         at = next) {
+    for (struct request *at =
+             engine->waiting.claims_next_us <= now_us ? engine->waiting.claims_first : NULL;
+         at; at = next) {
         next = at->next_waiting;
         if (at->deadline_us > now_us) {
             if (at->deadline_us < earliest_us)
@@ -206,10 +212,10 @@ static void expire_claims(struct engine *engine, int64_t now_us, int64_t *next_u
         claims_unpark(engine, (struct claim_request *)at);
         at->done(at);
     }
-    if (engine->claims_next_us <= now_us)
-        engine->claims_next_us = earliest_us;
-    if (engine->claims_next_us < *next_us)
-        *next_us = engine->claims_next_us;
+    if (engine->waiting.claims_next_us <= now_us)
+        engine->waiting.claims_next_us = earliest_us;
+    if (engine->waiting.claims_next_us < *next_us)
+        *next_us = engine->waiting.claims_next_us;
 }
 
 void waits_expire(struct engine *engine, int64_t now_us, int64_t *next_us)
@@ -218,7 +224,7 @@ void waits_expire(struct engine *engine, int64_t now_us, int64_t *next_us)
     struct wait_list *list;
 
     expire_claims(engine, now_us, next_us);
-    while ((list = map_next(&engine->waits, &cursor)) != NULL) {
+    while ((list = map_next(&engine->waiting.waits, &cursor)) != NULL) {
         struct request *next;
 
         for (struct request *at = list->first; at; at = next) {
@@ -249,7 +255,7 @@ void waits_forget(struct engine *engine, struct request *request)
         request->done(request);
         return;
     }
-    while ((list = map_next(&engine->waits, &cursor)) != NULL) {
+    while ((list = map_next(&engine->waiting.waits, &cursor)) != NULL) {
         if (!remove_from(engine, list, request))
             continue;
         request->done(request);
@@ -262,14 +268,14 @@ void waits_fail_all(struct engine *engine, const struct err *err)
     uint32_t cursor = 0;
     struct wait_list *list;
 
-    while (engine->claims_first) {
-        struct request *request = engine->claims_first;
+    while (engine->waiting.claims_first) {
+        struct request *request = engine->waiting.claims_first;
 
         claims_unpark(engine, (struct claim_request *)request);
         request->err = *err;
         request->done(request);
     }
-    while ((list = map_next(&engine->waits, &cursor)) != NULL) {
+    while ((list = map_next(&engine->waiting.waits, &cursor)) != NULL) {
         for (struct request *at = list->first; at; at = at->next_waiting)
             at->err = *err;
         list_answer(engine, list, false);

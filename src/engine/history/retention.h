@@ -1,0 +1,28 @@
+/* What is too old is archived and removed, a small chunk per commit (retention.c). Belongs to the
+ * thread that has the turn (inbox.c). */
+#ifndef ENGINE_HISTORY_RETENTION_H
+#define ENGINE_HISTORY_RETENTION_H
+
+#include "core/task/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct batch;
+struct err;
+struct purge_request;
+struct store_reader;
+struct task;
+
+struct history {
+    int64_t prune_cursor[STATUS_COUNT];
+    int64_t rows_cursor;         /* of events, executions and logs */
+    struct store_reader *reader; /* of the archive; opened when it is needed */
+    bool archive_checked;        /* the archive's last file has no half-written end */
+};
+
+int control_purge(struct batch *batch, struct purge_request *request);
+int retention_run(struct batch *batch, bool *more, struct err *err);
+int retention_remove(struct batch *batch, struct task **tasks, uint32_t count, struct err *err);
+
+#endif

@@ -1,0 +1,48 @@
+/* The recovery queue: entries are made, judged and applied (recoveries.c), and those that failed
+ * are left out for a while (recovery_faults.c). Belongs to the thread that has the turn (inbox.c).
+ * */
+#ifndef ENGINE_LEASES_RECOVERIES_H
+#define ENGINE_LEASES_RECOVERIES_H
+
+#include "base/uuid7.h"
+#include "engine/engine.h"
+
+struct batch;
+struct err;
+
+#define RECOVERY_FAULTS_MAX 32
+/* A recovery that failed unforeseen (recovery_faults.c). */
+struct recovery_fault {
+    struct uuid entry_id;
+    int64_t fails;
+    int64_t until_us; /* it is left out until then */
+    bool told;        /* in its entry */
+    char text[256];
+};
+
+struct recoveries {
+    struct recovery_fault faults[RECOVERY_FAULTS_MAX];
+    uint32_t faults_count;
+};
+
+bool recovery_validates(const struct engine *engine, struct str type);
+/* The sweep took it back (or gave it up) by itself; its entry is written as ended. */
+int recovery_note_lost(struct batch *batch, struct task *task, const char *reason, struct err *err);
+/* The sweep lost it, and before it is put back its validator is asked or its holder stops it. */
+int recovery_wait(struct batch *batch, struct task *task, struct err *err);
+/* Its holder has stopped it: who waits for that need not wait any longer. */
+int recovery_hurry(struct batch *batch, struct task *task, struct err *err);
+/* Asked for by a user: at once, but where a validator has to be asked. */
+int recovery_now(struct batch *batch, struct task *task, struct control_request *request);
+int recovery_apply(struct batch *batch, struct recovery_request *request);
+int recovery_work(struct batch *batch, struct recovery_work_request *request);
+int recovery_run(struct batch *batch, int64_t *next_us, struct err *err); /* the timer */
+void recovery_fault_note(struct batch *batch, const struct recovery_entry *entry,
+                         const struct err *err);
+/* Is it left out still? Then *next_us is not later than the end of that. */
+bool recovery_fault_holds(struct batch *batch, const struct recovery_entry *entry,
+                          int64_t *next_us);
+void recovery_fault_forget(struct engine *engine, const struct uuid *entry_id);
+int recovery_faults_tell(struct batch *batch, struct err *err);
+
+#endif

@@ -1,0 +1,84 @@
+/* Live workers and their leases (workers.c, heartbeats.c), and what the sweep remembers of them
+ * (sweep.c). Belongs to the thread that has the turn (inbox.c). */
+#ifndef ENGINE_LEASES_WORKERS_H
+#define ENGINE_LEASES_WORKERS_H
+
+#include "base/arena.h"
+#include "base/map.h"
+#include "engine/engine.h"
+#include "engine/tasks/declined.h"
+#include "store/store.h"
+
+struct batch;
+struct err;
+
+/* A live worker. */
+struct worker_state {
+    struct worker_row row; /* texts in arena */
+    struct arena arena;
+    struct str *queues;
+    uint32_t queues_count;
+    struct str *types;
+    uint32_t types_count;
+    struct str *categories;
+    uint32_t categories_count;
+    bool in_process;
+    int64_t lease_written_us; /* the lease_until the store has */
+    bool led;                 /* as its row says, of this node's own */
+    int64_t known_us;         /* further writers: when its row was read, ... */
+    unsigned known_gone;      /* ... how many workers had left this node by then, ... */
+    int64_t told_us;          /* ... and when the first one was told that it lives */
+    uint64_t followed;        /* the look at the store's rows that saw it last */
+};
+
+/* A worker some of whose tasks this pass of the sweep found lost. */
+struct lost_worker {
+    bool ran; /* it had started some of them */
+    char id[];
+};
+
+struct leases {
+    struct map workers;        /* struct worker_state */
+    size_t workers_bytes;      /* memory of all of them */
+    struct declined *declined; /* of the first writer: what workers gave back */
+    struct map lost_workers;   /* struct lost_worker, of one pass of the sweep */
+    int64_t sweep_after;       /* key of the last held task the sweep saw; 0 = a new pass */
+    int64_t heard_since_us;    /* no worker could reach us before: a start, a stall, a lost store */
+    bool restarted;            /* the first sweep has not run yet ... */
+    bool awaits_worker;        /* ... and waits for a worker, or for one lease */
+    int64_t base;              /* valid lease tokens are above this; a restore raises it */
+    struct str dead_node;      /* the previous run of this node: what it held is lost */
+    uint32_t pools;            /* in-process workers beside the node's own */
+    uint64_t follows;          /* how often all rows of workers were read */
+    int64_t followed_us;       /* the last time */
+};
+
+int workers_load(struct engine *engine, struct err *err);
+int workers_adopt(struct engine *engine, const struct worker_row *row, struct worker_state **out,
+                  struct err *err);
+void workers_forget(struct engine *engine, struct worker_state *worker); /* in memory only */
+void workers_deinit(struct engine *engine);
+struct worker_state *workers_get(struct engine *engine, struct str id);
+/* The same; one that registered at another node is looked up. */
+int workers_find(struct batch *batch, struct str id, struct worker_state **worker, struct err *err);
+int workers_follow(struct batch *batch, struct err *err); /* leases as the store has them */
+int workers_register(struct batch *batch, struct register_request *request);
+int workers_heartbeat(struct batch *batch, struct heartbeat_request *request);
+int workers_leave(struct batch *batch, struct leave_request *request);
+bool workers_serve(const struct worker_state *worker, struct str queue);
+/* A live worker that would be given a task of this queue and type. */
+bool workers_take(const struct batch *batch, const struct worker_state *worker, struct str queue,
+                  struct str type);
+int workers_list(struct batch *batch, struct workers_request *request);
+/* The lease goes on in memory, which is what counts; the row is left to workers_renew. */
+void workers_touch(struct batch *batch, struct worker_state *worker);
+int workers_renew(struct batch *batch, struct worker_state *worker, struct err *err);
+void workers_grant_grace(struct engine *engine, int64_t now_us); /* after a stall or a start */
+int workers_drop(struct batch *batch, struct worker_state *worker, struct err *err);
+/* The node's own row: made at the start, renewed by the sweep, gone after a clean stop. */
+void workers_name_node(struct engine *engine);
+int workers_enter_node(struct batch *batch, struct err *err);
+int workers_renew_node(struct batch *batch, struct err *err);
+int workers_leave_node(struct engine *engine, struct err *err);
+
+#endif

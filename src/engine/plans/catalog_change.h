@@ -1,0 +1,25 @@
+/* Categories, jobs, schedules, patterns and dependencies: made, changed, removed (catalog_change.c,
+ * catalog_times.c, catalog_triggers.c). Belongs to the thread that has the turn (inbox.c). */
+#ifndef ENGINE_PLANS_CATALOG_CHANGE_H
+#define ENGINE_PLANS_CATALOG_CHANGE_H
+
+#include "core/plan/catalog.h"
+
+struct batch;
+struct batch_job;
+struct catalog_request;
+struct err;
+
+int catalog_apply(struct batch *batch, struct catalog_request *request);
+int catalog_schedule(struct batch *batch, struct catalog_request *request);
+int catalog_recurring(struct batch *batch, struct catalog_request *request);
+int catalog_no_such(struct err *err, const char *what, const struct uuid *id);
+int catalog_job(struct batch *batch, const struct uuid *id, struct batch_job **found,
+                struct err *err);
+/* whether an end starts too much, with this dependency (new or changed) of this
+ * job, or with this job as it is to be. */
+int triggers_check(struct batch *batch, const struct job_dependency *dependency,
+                   const struct job *job, struct err *err);
+int triggers_check_job(struct batch *batch, const struct job *job, struct err *err);
+
+#endif

@@ -1,0 +1,25 @@
+/* Claims (claim.c), new tasks handed straight to waiting ones (hand_over.c), and tasks no live
+ * worker can take (unclaimed.c). Belongs to the thread that has the turn (inbox.c). */
+#ifndef ENGINE_TASKS_CLAIM_H
+#define ENGINE_TASKS_CLAIM_H
+
+#include "engine/engine.h"
+
+struct batch;
+struct err;
+struct worker_state;
+
+int claim_apply(struct batch *batch, struct claim_request *request);
+int claim_serve_waiting(struct batch *batch, struct err *err);
+int claim_take(struct batch *batch, struct claim_request *request, struct worker_state *worker,
+               struct task *task, struct err *err);
+bool claim_wants(const struct batch *batch, const struct claim_request *request,
+                 const struct worker_state *worker, struct str queue, struct str type);
+bool claim_wants_hot(const struct batch *batch, const struct claim_request *request,
+                     const struct worker_state *worker);
+/* new tasks to waiting claims, before the first flush */
+int claim_hand_over(struct batch *batch, struct err *err);
+/* fails what no live worker can take, where that is wanted */
+int unclaimed_fail(struct batch *batch, bool *more, struct err *err);
+
+#endif

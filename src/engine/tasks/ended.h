@@ -1,0 +1,34 @@
+/* After a task ended: dependents, parents, callbacks (ended.c), and dependencies that ended
+ * otherwise than required (unsatisfied.c). Belongs to the thread that has the turn (inbox.c). */
+#ifndef ENGINE_TASKS_ENDED_H
+#define ENGINE_TASKS_ENDED_H
+
+#include "core/task/task.h"
+
+struct batch;
+struct err;
+
+struct culprit { /* a parent that ended otherwise than required; STATUS_NONE = not known */
+    struct uuid task_id;
+    enum status status;
+    enum dependency kind;
+};
+
+/* tells relatives, callbacks; and takes an end back before a retry or a recovery. */
+int batch_settle(struct batch *batch, struct err *err);
+int batch_reopen(struct batch *batch, const struct task *task, struct err *err);
+/* A blocked task that waits for nobody any more. */
+int batch_let_go_on(struct batch *batch, struct task *task, struct err *err);
+/* Ends a blocked task as `to`, with the culprit named in error, error_details and event. */
+int unsatisfied_end(struct batch *batch, struct task *task, enum status to,
+                    const struct culprit *culprit, struct err *err);
+int unsatisfied_find(struct batch *batch, const struct task *task, struct culprit *culprit,
+                     struct err *err);
+/* Of a task that is to be retried: how many parents are open. ERR_TRANSITION, naming them, when
+ * some ended otherwise than it needs. */
+int unsatisfied_check_retry(struct batch *batch, const struct task *task, int64_t *open,
+                            struct err *err);
+/* After it was put back: none of its dependencies is decided but by what its parents are now. */
+int unsatisfied_wait_again(struct batch *batch, struct task *task, int64_t open, struct err *err);
+
+#endif

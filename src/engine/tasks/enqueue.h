@@ -1,0 +1,29 @@
+/* New tasks: requests, runs of jobs, forks (enqueue.c, forked.c). Belongs to the thread that has
+ * the turn (inbox.c). */
+#ifndef ENGINE_TASKS_ENQUEUE_H
+#define ENGINE_TASKS_ENQUEUE_H
+
+#include "engine/engine.h"
+
+struct batch;
+struct checkpoint;
+struct err;
+struct run_wish;
+
+/* the trace of what a task brings about, unless it was given one */
+void inherit_trace(const struct batch *batch, const struct task *parent, struct arena *arena,
+                   struct task_spec *spec);
+int enqueue_apply(struct batch *batch, struct enqueue_request *request);
+int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count, enum actor actor,
+                  struct task *parent, struct arena *arena, struct task **tasks, bool *duplicate,
+                  bool *differs, struct err *err);
+/* Of a run: what could refuse it, and the task itself, which waits for so many. */
+int enqueue_check(struct batch *batch, struct task_input *input, struct err *err);
+int enqueue_run(struct batch *batch, struct task_input *input, const struct run_wish *wish,
+                uint32_t waits, struct arena *arena, struct task **task, struct err *err);
+/* tasks that begin behind a checkpoint of another */
+struct str forked_detail(struct batch *batch, const struct task_input *input);
+int forked_begin(struct batch *batch, struct task *task, const struct checkpoint *from,
+                 struct arena *arena, struct err *err);
+
+#endif

@@ -1,0 +1,35 @@
+/* What workers report, each element under its lease (report_apply.c, report_outcome.c,
+ * report_refused.c). Belongs to the thread that has the turn (inbox.c). */
+#ifndef ENGINE_TASKS_REPORTS_H
+#define ENGINE_TASKS_REPORTS_H
+
+#include "base/uuid7.h"
+#include "engine/engine.h"
+
+struct batch;
+struct checkpoint;
+struct err;
+
+/* Lines about refused reports that a lease has got: report_refused.c. */
+#define REFUSALS_KNOWN 64
+
+#define REFUSALS_TOLD_MAX 16
+struct refusals_told {
+    struct uuid task_id;
+    int64_t lease_token;
+    uint32_t count;
+};
+
+int report_apply(struct batch *batch, struct report_request *request);
+int report_outcome(struct batch *batch, struct task *task, const struct report *report,
+                   struct err *err);
+/* What checkpoint_data of a task shows of its newest valid checkpoint. */
+struct str checkpoint_short(const struct checkpoint *row, struct arena *arena);
+int report_release(struct batch *batch, struct task *task, struct str reason, struct err *err);
+/* the line that tells of it; false = there is none. */
+bool report_refusal_line(struct batch *batch, const struct task *task, const struct report *report,
+                         const struct report_result *result, struct report *line);
+void task_let_go(struct task *task); /* no longer held */
+int task_pause_if_asked(struct batch *batch, struct task *task, bool asked, struct err *err);
+
+#endif
