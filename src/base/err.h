@@ -61,6 +61,14 @@ struct err {
 void err_record(struct err *err, enum err_code code, const char *field, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Goes back to the caller when a call failed and has filled `err`, the name that every function
+ * here has for it. */
+#define TRY(call) \
+    do { \
+        if ((call) < 0) \
+            return -(int)err->code; \
+    } while (0)
+
 int err_http_status(enum err_code code);
 int err_exit_code(enum err_code code);
 const char *err_word(enum err_code code);

@@ -119,9 +119,7 @@ int batch_task(struct batch *batch, const struct uuid *id, struct task **task, s
     *task = map_get(&batch->tasks, str_span((const char *)id->bytes, 16));
     if (*task)
         return 0;
-    if (batch->store->verbs->tasks_load(batch->store, id, 1, LOAD_SPEC, &batch->arena, task,
-                                        err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->tasks_load(batch->store, id, 1, LOAD_SPEC, &batch->arena, task, err));
     return *task ? batch_adopt(batch, *task, err) : 0;
 }
 
@@ -132,9 +130,8 @@ int batch_recall(struct batch *batch, const struct uuid *ids, const int64_t *lea
 
     if (!tasks)
         return no_memory(err);
-    if (batch->store->verbs->held_recall(batch->store, ids, lease_tokens, count, &batch->arena,
-                                         tasks, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->held_recall(batch->store, ids, lease_tokens, count, &batch->arena,
+                                         tasks, err));
     for (uint32_t i = 0; i < count; i++)
         if (tasks[i] && !map_get(&batch->tasks, key_of(tasks[i])) &&
             batch_adopt(batch, tasks[i], err) < 0)
@@ -159,9 +156,8 @@ int batch_prefetch(struct batch *batch, const struct uuid *ids, uint32_t count, 
             missing[missing_count++] = ids[i];
     if (missing_count == 0)
         return 0;
-    if (batch->store->verbs->tasks_load(batch->store, missing, missing_count, LOAD_SPEC,
-                                        &batch->arena, tasks, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->tasks_load(batch->store, missing, missing_count, LOAD_SPEC,
+                                        &batch->arena, tasks, err));
     for (uint32_t i = 0; i < missing_count; i++)
         if (tasks[i] && !map_get(&batch->tasks, key_of(tasks[i])) &&
             batch_adopt(batch, tasks[i], err) < 0)
@@ -307,8 +303,7 @@ int batch_move(struct batch *batch, struct task *task, enum status to, enum move
         batch->plans.runs_ended |= !uuid_is_nil(&task->spec.job_id);
     }
     measured_move(batch, task, move);
-    if (batch_touch(batch, task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_touch(batch, task, err));
     if (SEEDED_BUG("event_missing") && move == MOVE_LOSE)
         return 0;
     if (move == MOVE_CLAIM || move == MOVE_START) /* told by the execution */
@@ -473,8 +468,7 @@ int batch_flush(struct batch *batch, struct err *err)
     if (batch->owed.count || batch->events.count || batch->executions.count ||
         batch->changed.count || batch->logs.lines.count)
         batch->wrote = true;
-    if (write_tasks(batch, err) < 0)
-        return -(int)err->code;
+    TRY(write_tasks(batch, err));
     if (batch->events.count &&
         verbs->events_insert(store, batch->events.items, batch->events.count, err) < 0)
         return -(int)err->code;
@@ -485,9 +479,8 @@ int batch_flush(struct batch *batch, struct err *err)
         verbs->executions_save(store, batch->changed.items, batch->changed.count, err) < 0)
         return -(int)err->code;
     if (batch->logs.lines.count) {
-        if (log_heads_ready(batch, err) < 0 ||
-            verbs->logs_insert(store, batch->logs.lines.items, batch->logs.lines.count, err) < 0)
-            return -(int)err->code;
+        TRY(log_heads_ready(batch, err));
+        TRY(verbs->logs_insert(store, batch->logs.lines.items, batch->logs.lines.count, err));
         log_heads_note(batch);
     }
     if (batch->recoveries.made.count && verbs->recovery->put(store, batch->recoveries.made.items,

@@ -166,13 +166,11 @@ static int run_last_timers(struct batch *batch, bool chores, struct err *err)
     if (fires &&
         !(engine->chores[CHORE_FIRE].fails && (chores || engine->chores[CHORE_RECOVERY].ran))) {
         engine->chores[CHORE_FIRE].ran = true;
-        if (fire_run(batch, &engine->chores[CHORE_FIRE].next_us, err) < 0)
-            return -(int)err->code;
+        TRY(fire_run(batch, &engine->chores[CHORE_FIRE].next_us, err));
     }
     if (engine->chores[CHORE_RETENTION].next_us > batch->now_us)
         return 0;
-    if (retention_run(batch, &more, err) < 0)
-        return -(int)err->code;
+    TRY(retention_run(batch, &more, err));
     engine->chores[CHORE_RETENTION].next_us =
         batch->now_us + (more ? PRUNE_AGAIN_US : PRUNE_EVERY_US);
     return 0;
@@ -207,8 +205,7 @@ static int run_shared_timers(struct batch *batch, struct err *err)
     if (engine->chores[CHORE_SWEEP].next_us <= batch->now_us) {
         engine->chores[CHORE_DUE].next_us = batch->now_us;
         recovery_soon(engine, batch->now_us); /* of other nodes, too */
-        if (sweep_run(batch, &engine->chores[CHORE_SWEEP].next_us, err) < 0)
-            return -(int)err->code;
+        TRY(sweep_run(batch, &engine->chores[CHORE_SWEEP].next_us, err));
         fire_look_again(batch);
     }
     if (!engine->nodes.leads) { /* until it does */
@@ -221,8 +218,7 @@ static int run_shared_timers(struct batch *batch, struct err *err)
         engine->chores[CHORE_RETENTION].next_us <= batch->now_us ||
         engine->chores[CHORE_FIRE].next_us <= batch->now_us ||
         engine->chores[CHORE_RECOVERY].next_us <= batch->now_us) {
-        if (batch->store->verbs->lead_guard(batch->store, err) < 0)
-            return -(int)err->code;
+        TRY(batch->store->verbs->lead_guard(batch->store, err));
     }
     if (engine->chores[CHORE_DUE].next_us <= batch->now_us &&
         sweep_due(batch, &engine->chores[CHORE_DUE].next_us, err) < 0)
@@ -240,8 +236,7 @@ static int run_timers(struct batch *batch, struct err *err)
         return run_shared_timers(batch, err);
     if (engine->chores[CHORE_SWEEP].next_us <= batch->now_us) {
         engine->chores[CHORE_DUE].next_us = batch->now_us; /* the wall clock may have been set */
-        if (sweep_run(batch, &engine->chores[CHORE_SWEEP].next_us, err) < 0)
-            return -(int)err->code;
+        TRY(sweep_run(batch, &engine->chores[CHORE_SWEEP].next_us, err));
         fire_look_again(batch);
     }
     if (engine->chores[CHORE_DUE].next_us <= batch->now_us &&
@@ -270,19 +265,18 @@ static int renew_claimers(struct batch *batch, struct request *list, struct err 
 static int decide(struct batch *batch, struct request *list, bool timers, struct err *err)
 {
     limits_bury(batch->engine);
-    if (nodes_follow(batch, err) < 0)
-        return -(int)err->code;
-    if (apply_all(batch, list, false, err) < 0)
-        return -(int)err->code;
+    TRY(nodes_follow(batch, err));
+    TRY(apply_all(batch, list, false, err));
     if (timers && (renew_claimers(batch, list, err) < 0 || run_timers(batch, err) < 0 ||
                    measured_flush(batch, err) < 0))
         return -(int)err->code;
-    if (batch_settle(batch, err) < 0 || claim_hand_over(batch, err) < 0 ||
-        batch_flush(batch, err) < 0 ||
-        limits_unpark(batch, err) < 0 || batch_flush(batch, err) < 0)
-        return -(int)err->code;
-    if (claim_serve_waiting(batch, err) < 0 || apply_all(batch, list, true, err) < 0)
-        return -(int)err->code;
+    TRY(batch_settle(batch, err));
+    TRY(claim_hand_over(batch, err));
+    TRY(batch_flush(batch, err));
+    TRY(limits_unpark(batch, err));
+    TRY(batch_flush(batch, err));
+    TRY(claim_serve_waiting(batch, err));
+    TRY(apply_all(batch, list, true, err));
     return batch_flush(batch, err);
 }
 
@@ -336,16 +330,14 @@ static int transact(struct engine *engine, struct request *list, bool timers, st
     batch_begin(batch, engine, engine_clock_us(engine));
     batch->list = list;
     engine->chores[CHORE_FIRE].ran = engine->chores[CHORE_RECOVERY].ran = false;
-    if (engine->store->verbs->begin(engine->store, err) < 0 || refresh(engine, err) < 0)
-        return -(int)err->code;
-    if (decide(batch, list, timers, err) < 0)
-        return -(int)err->code;
-    if (limits_save(batch, err) < 0 || log_heads_write(batch, timers, err) < 0)
-        return -(int)err->code;
+    TRY(engine->store->verbs->begin(engine->store, err));
+    TRY(refresh(engine, err));
+    TRY(decide(batch, list, timers, err));
+    TRY(limits_save(batch, err));
+    TRY(log_heads_write(batch, timers, err));
     pass_points("before", list);
     began_us = clock_boot_us();
-    if (engine->store->verbs->commit(engine->store, err) < 0)
-        return -(int)err->code;
+    TRY(engine->store->verbs->commit(engine->store, err));
     pass_points("after", list);
     if (engine->chores[CHORE_FIRE].ran) {
         engine->chores[CHORE_FIRE].fails = false;
@@ -510,8 +502,7 @@ int engine_reload(struct engine *engine, struct err *err)
         workers_deinit(engine); /* found again when they report */
         return 0;
     }
-    if (workers_load(engine, err) < 0)
-        return -(int)err->code;
+    TRY(workers_load(engine, err));
     if (!engine->store->shared) /* others have gone on renewing there */
         workers_grant_grace(engine, engine_clock_us(engine));
     return 0;

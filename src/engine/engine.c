@@ -75,9 +75,8 @@ static int doubt_claims(struct batch *batch, struct err *err)
     if (!tasks)
         return err_set(err, ERR_MEMORY, "out of memory at the start");
     do {
-        if (batch->store->verbs->held_find(batch->store, STR_NONE, after, BOUND_CHORE_ROWS,
-                                           &batch->arena, tasks, &count, err) < 0)
-            return -(int)err->code;
+        TRY(batch->store->verbs->held_find(batch->store, STR_NONE, after, BOUND_CHORE_ROWS,
+                                           &batch->arena, tasks, &count, err));
         for (uint32_t i = 0; i < count; i++) {
             after = tasks[i]->key;
             if (tasks[i]->status != STATUS_CLAIMED)
@@ -85,8 +84,8 @@ static int doubt_claims(struct batch *batch, struct err *err)
             tasks[i]->unlisted = true;
             tasks[i]->lease_until_us =
                 batch->now_us + batch->engine->settings->lease_ms * CLOCK_MS_US;
-            if (batch_adopt(batch, tasks[i], err) < 0 || batch_owe(batch, tasks[i], err) < 0)
-                return -(int)err->code;
+            TRY(batch_adopt(batch, tasks[i], err));
+            TRY(batch_owe(batch, tasks[i], err));
         }
     } while (count == BOUND_CHORE_ROWS);
     return 0;
@@ -106,14 +105,12 @@ static int recover(struct engine *engine, struct err *err)
     arena_deinit(&arena);
     if (rc < 0)
         return rc;
-    if (read_epoch(engine, err) < 0)
-        return -(int)err->code;
+    TRY(read_epoch(engine, err));
     engine->leases.restarted = true;
     FAULT_POINT("before.recover");
     engine->any_dependencies = engine->store->has_dependencies;
     batch_begin(batch, engine, engine_clock_us(engine));
-    if (engine->store->verbs->begin(engine->store, err) < 0)
-        return -(int)err->code;
+    TRY(engine->store->verbs->begin(engine->store, err));
     if (workers_enter_node(batch, err) < 0 || configure_queues(engine, err) < 0 ||
         (!engine->store->shared && doubt_claims(batch, err) < 0) || batch_flush(batch, err) < 0 ||
         engine->store->verbs->commit(engine->store, err) < 0) {

@@ -180,8 +180,7 @@ static int take_hints(struct batch *batch, struct err *err)
     }
     for (at = text.data; at < text.data + text.len; at = end + 1) {
         end = memchr(at, SEPARATOR, (size_t)(text.data + text.len - at));
-        if (follow_hint(batch, str_span(at, (size_t)(end - at)), err) < 0)
-            return -(int)err->code;
+        TRY(follow_hint(batch, str_span(at, (size_t)(end - at)), err));
     }
     return 0;
 }
@@ -196,8 +195,7 @@ static int poll_catalog(struct batch *batch, struct err *err)
     catalog_doubt(engine);
     if (!is_main(engine) || !engine->nodes.leads || !catalog_here(engine))
         return 0;
-    if (catalog_version(batch, &version, err) < 0)
-        return -(int)err->code;
+    TRY(catalog_version(batch, &version, err));
     if (version != engine->plans.fired_version)
         fire_soon(engine);
     engine->plans.fired_version = version;
@@ -210,14 +208,12 @@ int nodes_follow(struct batch *batch, struct err *err)
 
     if (!batch->store->shared)
         return 0;
-    if (take_hints(batch, err) < 0)
-        return -(int)err->code;
+    TRY(take_hints(batch, err));
     if (engine->nodes.next_poll_us <= batch->now_us) {
         engine->nodes.next_poll_us = batch->now_us + POLL_US;
         engine->nodes.look_at_waits = engine->nodes.reload_queues = true;
         engine->chores[CHORE_DUE].next_us = 0;
-        if (poll_catalog(batch, err) < 0)
-            return -(int)err->code;
+        TRY(poll_catalog(batch, err));
         if (engine->waiting.claims_first)
             heat_all(batch);
     }

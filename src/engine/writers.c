@@ -59,8 +59,7 @@ static int open_one(struct engine *engine, struct err *err)
     struct store *store;
     struct engine *writer;
 
-    if (engine->store->verbs->writer_open(engine->store, &store, err) < 0)
-        return -(int)err->code;
+    TRY(engine->store->verbs->writer_open(engine->store, &store, err));
     writer = engine_new(store, &engine->config, err);
     if (!writer) {
         store->verbs->close(store);
@@ -92,8 +91,7 @@ int writers_open(struct engine *engine, struct err *err)
     if (!engine->store->shared || wanted < 2)
         return 0;
     for (int64_t i = 0; i < wanted && i < WRITERS_MAX - 1; i++) /* and one for heartbeats */
-        if (open_one(engine, err) < 0)
-            return -(int)err->code;
+        TRY(open_one(engine, err));
     return 0;
 }
 
@@ -163,14 +161,12 @@ int writers_find_worker(struct batch *batch, struct str id, struct worker_state 
     if (!*worker) {
         if (!id.data)
             return 0;
-        if (batch->store->verbs->worker_load(batch->store, id, &batch->arena, &row, err) < 0)
-            return -(int)err->code;
+        TRY(batch->store->verbs->worker_load(batch->store, id, &batch->arena, &row, err));
         if (!row)
             return 0;
         if (map_count(&engine->leases.workers) >= engine->writers.workers_kept)
             forget_silent(engine, batch->now_us);
-        if (workers_adopt(engine, row, worker, err) < 0)
-            return -(int)err->code;
+        TRY(workers_adopt(engine, row, worker, err));
         (*worker)->known_us = batch->now_us;
         (*worker)->known_gone = gone;
     }

@@ -48,8 +48,7 @@ static int open_consumer(struct pd_consumer *consumer, const struct pd_worker_op
 
     if (!consumer->pd->side)
         return err_set(err, ERR_INVALID, "the handle is not open");
-    if (lib_copy_registration(options, &consumer->arena, &consumer->registration, err) < 0)
-        return -(int)err->code;
+    TRY(lib_copy_registration(options, &consumer->arena, &consumer->registration, err));
     consumer->registration.pool_size = options->concurrency ? options->concurrency : 1;
     if (gethostname(host, sizeof host - 1) == 0)
         consumer->registration.hostname = arena_str(&consumer->arena, str_of(host));
@@ -286,10 +285,9 @@ static int convert(const struct pd_report *from, struct report *to, struct err *
         to->progress = from->progress;
     if (to->op == REPORT_CONTINUE)
         to->delay_ms = from->delay_ms;
-    if (lib_parse_id(from->task_id, &to->task_id, err) < 0 ||
-        lib_check_text(from->text, "text", &text, err) < 0 ||
-        lib_check_json(from->json, 0, "json", &json, err) < 0)
-        return -(int)err->code;
+    TRY(lib_parse_id(from->task_id, &to->task_id, err));
+    TRY(lib_check_text(from->text, "text", &text, err));
+    TRY(lib_check_json(from->json, 0, "json", &json, err));
     if ((to->op == REPORT_CHECKPOINT && !text.len) || (to->op == REPORT_LOG && !text.data))
         return err_set(err, ERR_INVALID, "a checkpoint needs a name and a log line a message");
     if (to->op == REPORT_SPAWN && (!json.data || json_kind(json) != JSON_ARRAY))
@@ -320,8 +318,7 @@ static int send_reports(struct pd_consumer *consumer, struct pd_report *reports,
 
     if (!converted || !results)
         return lib_no_memory(err);
-    if (lib_take_array(&lib_sized_report, reports, count, arena, &array, err) < 0)
-        return -(int)err->code;
+    TRY(lib_take_array(&lib_sized_report, reports, count, arena, &array, err));
     taken = array;
     for (uint32_t i = 0; i < count; i++)
         if (convert(&taken[i], &converted[i], &cause) < 0)

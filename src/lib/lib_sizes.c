@@ -70,14 +70,12 @@ int lib_take_array(const struct lib_sized *kind, const void *given, size_t count
         *taken = given;
         return 0;
     }
-    if (lib_check_size(kind, size, err) < 0)
-        return -(int)err->code;
+    TRY(lib_check_size(kind, size, err));
     copies = arena_alloc_array(arena, count, kind->bytes);
     if (!copies)
         return lib_no_memory(err);
     for (size_t i = 0; i < count; i++)
-        if (take(kind, (const char *)given + i * size, size, copies + i * kind->bytes, err) < 0)
-            return -(int)err->code;
+        TRY(take(kind, (const char *)given + i * size, size, copies + i * kind->bytes, err));
     *taken = copies;
     return 0;
 }

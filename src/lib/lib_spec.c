@@ -158,11 +158,9 @@ int lib_plain_input(const struct pd_task_spec *spec, struct task_input *input, s
         spec->on_unsatisfied > PD_UNSATISFIED_RUN || !plain_texts(spec, input) ||
         !plain_numbers(spec, input))
         return 0;
-    if (lib_check_json(spec->payload, spec->payload_len, "payload", &input->spec.payload,
-                       err) < 0 ||
-        lib_check_json(spec->data, 0, "data", &input->data, err) < 0 ||
-        lib_check_json(spec->metadata, 0, "metadata", &input->metadata, err) < 0)
-        return -(int)err->code;
+    TRY(lib_check_json(spec->payload, spec->payload_len, "payload", &input->spec.payload, err));
+    TRY(lib_check_json(spec->data, 0, "data", &input->data, err));
+    TRY(lib_check_json(spec->metadata, 0, "metadata", &input->metadata, err));
     if (input->metadata.data && json_kind(input->metadata) != JSON_OBJECT)
         return 0;
     if (spec->retry_policy) {
@@ -193,8 +191,7 @@ static int write_text(struct buf *out, const char *key, const char *text, struct
 
     if (!text)
         return 0;
-    if (lib_check_text(text, key, &checked, err) < 0)
-        return -(int)err->code;
+    TRY(lib_check_text(text, key, &checked, err));
     begin_member(out, key);
     json_write_string(out, checked);
     return 0;
@@ -207,8 +204,7 @@ static int write_json(struct buf *out, const char *key, const char *text, size_t
 
     if (!text)
         return 0;
-    if (lib_check_json(text, len, key, &checked, err) < 0)
-        return -(int)err->code;
+    TRY(lib_check_json(text, len, key, &checked, err));
     begin_member(out, key);
     buf_str(out, checked);
     return 0;
@@ -241,8 +237,7 @@ static int write_list(struct buf *out, const char *key, const char *const *list,
     begin_member(out, key);
     buf_byte(out, '[');
     for (size_t i = 0; i < count; i++) {
-        if (lib_check_text(list[i] ? list[i] : "", key, &checked, err) < 0)
-            return -(int)err->code;
+        TRY(lib_check_text(list[i] ? list[i] : "", key, &checked, err));
         if (i)
             buf_byte(out, ',');
         json_write_string(out, checked);
@@ -261,11 +256,10 @@ static int write_dependencies(struct buf *out, const struct pd_task_spec *spec, 
         const struct pd_dependency *dependency = &spec->depends_on[i];
 
         buf_text(out, i ? ",{" : "{");
-        if (write_text(out, "task", dependency->task, err) < 0 ||
-            write_text(out, "ref", dependency->ref, err) < 0 ||
-            write_word(out, "type", dependency_words, COUNT(dependency_words),
-                       (unsigned)dependency->kind, err) < 0)
-            return -(int)err->code;
+        TRY(write_text(out, "task", dependency->task, err));
+        TRY(write_text(out, "ref", dependency->ref, err));
+        TRY(write_word(out, "type", dependency_words, COUNT(dependency_words),
+                       (unsigned)dependency->kind, err));
         buf_byte(out, '}');
     }
     buf_byte(out, ']');
@@ -319,15 +313,14 @@ static int write_spec(struct buf *out, const struct pd_task_spec *spec, struct e
 {
     buf_byte(out, '{');
     for (size_t i = 0; i < COUNT(texts); i++)
-        if (write_text(out, texts[i].name, text_of(spec, &texts[i]), err) < 0)
-            return -(int)err->code;
-    if (write_json(out, "payload", spec->payload, spec->payload_len, err) < 0 ||
-        write_json(out, "data", spec->data, 0, err) < 0 ||
-        write_json(out, "metadata", spec->metadata, 0, err) < 0 ||
-        write_list(out, "tags", spec->tags, spec->tags_count, err) < 0 ||
-        write_list(out, "hash_fields", spec->hash_fields, spec->hash_fields_count, err) < 0 ||
-        write_dependencies(out, spec, err) < 0 || write_words(out, spec, err) < 0)
-        return -(int)err->code;
+        TRY(write_text(out, texts[i].name, text_of(spec, &texts[i]), err));
+    TRY(write_json(out, "payload", spec->payload, spec->payload_len, err));
+    TRY(write_json(out, "data", spec->data, 0, err));
+    TRY(write_json(out, "metadata", spec->metadata, 0, err));
+    TRY(write_list(out, "tags", spec->tags, spec->tags_count, err));
+    TRY(write_list(out, "hash_fields", spec->hash_fields, spec->hash_fields_count, err));
+    TRY(write_dependencies(out, spec, err));
+    TRY(write_words(out, spec, err));
     write_numbers(out, spec);
     buf_byte(out, '}');
     return 0;

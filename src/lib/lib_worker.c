@@ -41,8 +41,7 @@ static int copy_texts(const char *const *from, size_t count, size_t max, const c
         if (!from[i] || !*from[i] || strlen(from[i]) > BOUND_NAME_BYTES)
             return err_set_field(err, ERR_INVALID, field, "one of the %s is empty or too long",
                                  field);
-        if (lib_check_text(from[i], field, &text, err) < 0)
-            return -(int)err->code;
+        TRY(lib_check_text(from[i], field, &text, err));
         texts[i] = arena_str(arena, text);
         if (!texts[i].data)
             return lib_no_memory(err);
@@ -64,16 +63,14 @@ int lib_copy_registration(const struct pd_worker_options *options, struct arena 
         if (!*options->id || strlen(options->id) > BOUND_NAME_BYTES)
             return err_set_field(err, ERR_INVALID, "id", "a worker's id has 1 to %d bytes",
                                  BOUND_NAME_BYTES);
-        if (lib_check_text(options->id, "id", &id, err) < 0)
-            return -(int)err->code;
+        TRY(lib_check_text(options->id, "id", &id, err));
         worker->id = arena_str(arena, id);
         if (!worker->id.data)
             return lib_no_memory(err);
     }
-    if (copy_texts(has_queues ? options->queues : default_queue,
+    TRY(copy_texts(has_queues ? options->queues : default_queue,
                    has_queues ? options->queues_count : 1, BOUND_CLAIM_QUEUES, "queues", arena,
-                   &worker->queues, &worker->queues_count, err) < 0)
-        return -(int)err->code;
+                   &worker->queues, &worker->queues_count, err));
     return copy_texts(options->types, options->types_count, BOUND_CLAIM_TYPES, "types", arena,
                       &worker->types, &worker->types_count, err);
 }
@@ -137,8 +134,7 @@ static int add_handler(struct pd_worker *worker, const char *type, pd_handler *h
     if (!handler || !type || !*type || strlen(type) > BOUND_NAME_BYTES)
         return err_set(err, ERR_INVALID, "a handler needs a function and a type of 1 to %d bytes",
                        BOUND_NAME_BYTES);
-    if (lib_check_text(type, "type", &text, err) < 0)
-        return -(int)err->code;
+    TRY(lib_check_text(type, "type", &text, err));
     worker->types[at] = arena_str(&worker->arena, text);
     if (!worker->types[at].data)
         return lib_no_memory(err);

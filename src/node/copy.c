@@ -159,8 +159,7 @@ static int require_empty(struct copy *copy, struct err *err)
             continue;
         if (table->first && copy->to->verbs->copy->clear(copy->to, table, err) < 0)
             return -(int)err->code;
-        if (copy->to->verbs->copy->count(copy->to, table, &rows, err) < 0)
-            return -(int)err->code;
+        TRY(copy->to->verbs->copy->count(copy->to, table, &rows, err));
         if (rows > 0)
             return err_set(err, ERR_CONFLICT, "the target is not empty (%lld rows in %s); give a "
                            "new file, or an empty database or schema", (long long)rows,
@@ -188,8 +187,7 @@ static int find_place(struct copy *copy, struct arena *arena, struct place *plac
     struct str text;
 
     *place = (struct place){0};
-    if (copy->to->verbs->info_get(copy->to, COPY_FACT, arena, &text, err) < 0)
-        return -(int)err->code;
+    TRY(copy->to->verbs->info_get(copy->to, COPY_FACT, arena, &text, err));
     copy->report->resumed = text.data != NULL;
     if (copy_is_unfinished(text))
         return read_place(copy, text, arena, place, err);
@@ -205,9 +203,7 @@ static int count_rows(struct copy *copy, struct err *err)
     for (uint32_t i = 0; i < copy_tables_count; i++) {
         if (!copy_has(copy, &copy_tables[i]))
             continue;
-        if (copy->from->verbs->copy->count(copy->from, &copy_tables[i], &copy->counts[i],
-                                           err) < 0)
-            return -(int)err->code;
+        TRY(copy->from->verbs->copy->count(copy->from, &copy_tables[i], &copy->counts[i], err));
         copy->total += copy->counts[i];
     }
     return 0;
@@ -299,8 +295,7 @@ static int allow_serving(struct copy *copy, struct err *err)
     const struct store_verbs *verbs = copy->to->verbs;
     char done[FACT_DONE_BYTES];
 
-    if (store_mark_moved(copy->from, copy->request->to, clock_wall_us(), err) < 0)
-        return -(int)err->code;
+    TRY(store_mark_moved(copy->from, copy->request->to, clock_wall_us(), err));
     if (verbs->begin(copy->to, err) < 0 ||
         verbs->info_put(copy->to, COPY_FACT, done_fact(copy, done, sizeof done), err) < 0 ||
         verbs->commit(copy->to, err) < 0) {
@@ -315,13 +310,12 @@ static int run(struct copy *copy, struct arena *arena, struct err *err)
     int64_t began_us = clock_boot_us();
     struct place place;
 
-    if (count_rows(copy, err) < 0 || find_place(copy, arena, &place, err) < 0 ||
-        move_tables(copy, &place, err) < 0)
-        return -(int)err->code;
+    TRY(count_rows(copy, err));
+    TRY(find_place(copy, arena, &place, err));
+    TRY(move_tables(copy, &place, err));
     copy->report->copy_us = clock_boot_us() - began_us;
     began_us = clock_boot_us();
-    if (copy_compare(copy, err) < 0)
-        return -(int)err->code;
+    TRY(copy_compare(copy, err));
     copy->report->compare_us = clock_boot_us() - began_us;
     if (copy->report->differences == 0)
         return place.is_done ? 0 : allow_serving(copy, err);
@@ -354,8 +348,7 @@ static int open_source(struct copy *copy, const struct copy_request *request, st
                                     .allow_network_fs = request->allow_network_fs,
                                     .any_schema = request->allow_changed_schema};
 
-    if (require_there(request->from, arena, err) < 0)
-        return -(int)err->code;
+    TRY(require_there(request->from, arena, err));
     return store_open(&copy->from, request->from, &options, err);
 }
 
@@ -367,9 +360,8 @@ static int refuse_second(struct copy *copy, struct arena *arena, struct err *err
 
     if (copy->request->again)
         return 0;
-    if (store_moved(copy->from, arena, &moved, err) < 0 ||
-        copy->to->verbs->info_get(copy->to, COPY_FACT, arena, &note, err) < 0)
-        return -(int)err->code;
+    TRY(store_moved(copy->from, arena, &moved, err));
+    TRY(copy->to->verbs->info_get(copy->to, COPY_FACT, arena, &note, err));
     if (!moved.data || note.data)
         return 0;
     return err_set(err, ERR_CONFLICT, "the source was moved already (" STR_FMT "); copy that one. "

@@ -42,8 +42,7 @@ static int put_value(struct buf *out, const struct copy_column *column,
     }
     start = out->len;
     if (column->kind == COPY_JSON) {
-        if (put_json(out, value->bytes, err) < 0)
-            return -(int)err->code;
+        TRY(put_json(out, value->bytes, err));
     } else {
         buf_str(out, value->bytes);
     }
@@ -90,8 +89,7 @@ static int add_batch(struct side *side, const struct copy_table *table,
     for (uint32_t i = 0; i < rows; i++) {
         const struct copy_value *row = &values[i * table->columns_count];
 
-        if (add_row(table, row, bytes, &side->hash, err) < 0)
-            return -(int)err->code;
+        TRY(add_row(table, row, bytes, &side->hash, err));
         if (is_states)
             count_status(side, row[status].bytes);
     }
@@ -165,8 +163,8 @@ int copy_compare(struct copy *copy, struct err *err)
             continue;
         if (copy->counts[i] > 0)
             copy_tell(copy, table, true, 0);
-        if (sum_table(copy, table, &from, err) < 0 || sum_table(copy, table, &to, err) < 0)
-            return -(int)err->code;
+        TRY(sum_table(copy, table, &from, err));
+        TRY(sum_table(copy, table, &to, err));
         add_sum(copy->report, tables, &copy->report->tables_count,
                 (struct copy_sum){str_of(table->name), from.rows, to.rows, from.hash, to.hash});
         sum_statuses(copy, &from, &to, statuses);

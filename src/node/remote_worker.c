@@ -79,13 +79,11 @@ static int follow(struct remote *remote, struct buf *restart, struct err *err)
     const struct settings *fresh = NULL;
     struct worker_rules rules;
 
-    if (remote->source->reload(remote->source->ctx, &fresh, restart, err) < 0)
-        return -(int)err->code;
+    TRY(remote->source->reload(remote->source->ctx, &fresh, restart, err));
     if (fresh->handlers_count == 0)
         return err_set(err, ERR_INVALID, "it names no handlers");
     rules = rules_of(remote, fresh);
-    if (worker_configure(remote->worker, &rules, err) < 0)
-        return -(int)err->code;
+    TRY(worker_configure(remote->worker, &rules, err));
     remote->settings = fresh;
     atomic_store(&remote->log.level, log_level_of(fresh->log_level));
     return 0;

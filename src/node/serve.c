@@ -148,8 +148,7 @@ static int start_workers(struct node *node, const struct settings *settings, str
         slots = WORKERS_DEFAULT;
     if (slots == 0 || !has_commands(settings))
         return 0;
-    if (pool_rules(node, settings, &rules, err) < 0)
-        return -(int)err->code;
+    TRY(pool_rules(node, settings, &rules, err));
     config.rules = rules.rules;
     config.rules_count = rules.rules_count;
     config.grace_ms = rules.grace_ms;
@@ -227,8 +226,8 @@ static int check_settings(const struct node *node, const struct settings *settin
     struct str stores[ROUTES_MAX];
     uint32_t count;
 
-    if (webhooks_check(settings, err) < 0 || routes_stores(settings, stores, &count, err) < 0)
-        return -(int)err->code;
+    TRY(webhooks_check(settings, err));
+    TRY(routes_stores(settings, stores, &count, err));
     if (!node->questions && validators_any(settings))
         return err_set(err, ERR_INVALID, "the first validator of a configuration needs a restart");
     return 0;
@@ -265,9 +264,9 @@ static int apply_settings(struct node *node, const struct settings *fresh, struc
     const struct settings *before = node->settings;
     struct err ignored = {0};
 
-    if (with_demo(node, &fresh, err) < 0 || check_settings(node, fresh, err) < 0 ||
-        engine_configure(node->engine, fresh, err) < 0)
-        return -(int)err->code;
+    TRY(with_demo(node, &fresh, err));
+    TRY(check_settings(node, fresh, err));
+    TRY(engine_configure(node->engine, fresh, err));
     if (configure_pool(node, fresh, err) < 0) {
         engine_configure(node->engine, before, &ignored);
         return -(int)err->code;
@@ -410,10 +409,12 @@ static int start(struct node *node, struct err *err)
     if (!node->spawner)
         return -(int)err->code;
     node->stores.spawner = node->spawner;
-    if (check_anchor(node, err) < 0 || start_tracing(node, err) < 0 ||
-        start_stores(node, err) < 0 || serve_stores_start_helpers(&node->stores, err) < 0 ||
-        start_questions(node, err) < 0 || start_server(node, err) < 0)
-        return -(int)err->code;
+    TRY(check_anchor(node, err));
+    TRY(start_tracing(node, err));
+    TRY(start_stores(node, err));
+    TRY(serve_stores_start_helpers(&node->stores, err));
+    TRY(start_questions(node, err));
+    TRY(start_server(node, err));
     if (node->settings->demo && demo_enqueue(node->engine, node->settings, err) < 0)
         return -(int)err->code;
     return start_workers(node, node->settings, err);

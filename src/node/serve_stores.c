@@ -97,8 +97,7 @@ static int open_routes(struct serve_stores *stores, const struct engine_config *
             parts[i].config.anchor = STR_NONE;
         }
     }
-    if (routes_open(engine, parts, stores->count, err) < 0)
-        return -(int)err->code;
+    TRY(routes_open(engine, parts, stores->count, err));
     for (uint32_t i = 0; i < stores->count; i++)
         stores->list[i].engine = routes_part(*engine, i);
     shown.ctx = *engine;
@@ -122,21 +121,17 @@ int serve_stores_open(struct serve_stores *stores, const struct engine_config *g
     config.on_recovery = on_recovery;
     config.validates = validators_any(given->settings) ? validates : NULL;
     config.ctx = &stores->list[0];
-    if (routes_stores(given->settings, wheres, &count, err) < 0 ||
-        zones_new(getenv("PERDURA_ZONEINFO"), &stores->zones, err) < 0)
-        return -(int)err->code;
+    TRY(routes_stores(given->settings, wheres, &count, err));
+    TRY(zones_new(getenv("PERDURA_ZONEINFO"), &stores->zones, err));
     config.zones = stores->zones;
     for (uint32_t i = 0; i < count; i++)
-        if (open_store(stores, wheres[i], err) < 0)
-            return -(int)err->code;
-    if (callback_secret_load(stores->list[0].store, given->settings, &stores->arena,
-                             &stores->secret, err) < 0)
-        return -(int)err->code;
+        TRY(open_store(stores, wheres[i], err));
+    TRY(callback_secret_load(stores->list[0].store, given->settings, &stores->arena,
+                             &stores->secret, err));
     if (count > 1)
         return open_routes(stores, &config, engine, err);
     stores->shown = stores->list[0].store;
-    if (engine_open(engine, stores->shown, &config, err) < 0)
-        return -(int)err->code;
+    TRY(engine_open(engine, stores->shown, &config, err));
     stores->list[0].engine = *engine;
     return 0;
 }
@@ -167,8 +162,7 @@ int serve_stores_start_helpers(struct serve_stores *stores, struct err *err)
             return -(int)err->code;
         atomic_store(&stores->list[i].webhooks, webhooks);
         webhooks_wake(webhooks); /* what was committed before it could be told */
-        if (start_validators(&stores->list[i], err) < 0)
-            return -(int)err->code;
+        TRY(start_validators(&stores->list[i], err));
     }
     return 0;
 }

@@ -45,8 +45,7 @@ static int list_migrations(struct str where, const struct migrate_report *before
     struct migration *migrations;
     uint32_t count;
 
-    if (store_migrations(where, arena, &rows, &count, err) < 0)
-        return -(int)err->code;
+    TRY(store_migrations(where, arena, &rows, &count, err));
     migrations = arena_alloc_array(arena, count, sizeof *migrations);
     if (!migrations)
         return err_set(err, ERR_MEMORY, "out of memory");
@@ -108,8 +107,7 @@ int node_migrate(const struct settings *settings, const struct migrate_request *
         buf_deinit(&sql);
         return rc;
     }
-    if (list_migrations(settings->store, NULL, arena, &before, err) < 0)
-        return -(int)err->code;
+    TRY(list_migrations(settings->store, NULL, arena, &before, err));
     if (request->action == MIGRATE_UP) {
         steps = steps_to(&before, request->target, true);
         if ((steps > 0 || any_differs(&before)) &&

@@ -458,8 +458,7 @@ void webhooks_configure(struct webhooks *webhooks, const struct settings *settin
 
 static int check(const struct settings *settings, struct str secret, struct err *err)
 {
-    if (webhooks_check(settings, err) < 0)
-        return -(int)err->code;
+    TRY(webhooks_check(settings, err));
     if (!secret.len)
         return err_set_field(err, ERR_INVALID, "callbacks.secret",
                              "callbacks.secret is empty; callbacks cannot be signed without it.");
@@ -481,8 +480,7 @@ static int open_curl(struct webhooks *webhooks, struct err *err)
         return err_set(err, ERR_MEMORY, "Out of memory while preparing callbacks.");
     curl_multi_setopt(webhooks->multi, CURLMOPT_MAXCONNECTS, (long)CALLS_MAX);
     for (size_t i = 0; i < CALLS_MAX; i++)
-        if (webhook_call_init(&webhooks->calls[i], err) < 0)
-            return -(int)err->code;
+        TRY(webhook_call_init(&webhooks->calls[i], err));
     return 0;
 }
 

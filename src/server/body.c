@@ -114,8 +114,7 @@ int body_texts(const struct body_field *field, uint32_t count_max, size_t bytes_
     while (json_next_element(&iter, &value)) {
         struct str text = json_kind(value) == JSON_STRING ? json_string(value, arena) : STR("");
 
-        if (body_check_name(field->name, text, bytes_max, err) < 0)
-            return -(int)err->code;
+        TRY(body_check_name(field->name, text, bytes_max, err));
         texts[n] = copy ? arena_str(arena, text) : text;
         if (!texts[n].data)
             return err_set(err, ERR_MEMORY, "there is not enough memory; try again");

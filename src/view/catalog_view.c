@@ -61,8 +61,7 @@ int catalog_find(const struct catalog_source *source, enum catalog_kind kind, st
 
     if (uuid_parse(text, id))
         return 0;
-    if (count_named(source, kind, &filter, id, &count, err) < 0)
-        return -(int)err->code;
+    TRY(count_named(source, kind, &filter, id, &count, err));
     if (count > 1)
         return err_set(err, ERR_CONFLICT, "several have this name; give the id of one %s", word);
     if (count == 0 && (kind == CATALOG_SCHEDULE || kind == CATALOG_DEPENDENCY))
@@ -276,8 +275,7 @@ static int write_schedule(const struct catalog_source *source, const struct sche
 {
     struct plan plan;
 
-    if (plan_schedule(schedule, source->zones, source->now_us, &plan, err) < 0)
-        return -(int)err->code;
+    TRY(plan_schedule(schedule, source->zones, source->now_us, &plan, err));
     write_plan(&plan, schedule->is_active, wish, source->now_us, out);
     plan_release(&plan, source->zones);
     return 0;
@@ -288,8 +286,7 @@ static int write_recurring(const struct catalog_source *source, const struct rec
 {
     struct plan plan;
 
-    if (plan_recurring(recurring, source->zones, source->now_us, source->arena, &plan, err) < 0)
-        return -(int)err->code;
+    TRY(plan_recurring(recurring, source->zones, source->now_us, source->arena, &plan, err));
     write_plan(&plan, recurring->is_active, wish, source->now_us, out);
     plan_release(&plan, source->zones);
     return 0;
@@ -314,8 +311,7 @@ int catalog_write_preview(const struct catalog_source *source, enum catalog_kind
     if (kind == CATALOG_SCHEDULE) {
         schedule->created_at_us = made_us;
         schedule->is_active = true;
-        if (schedule_check(schedule, err) < 0)
-            return -(int)err->code;
+        TRY(schedule_check(schedule, err));
     } else {
         recurring->created_at_us = made_us;
         recurring->is_active = true;

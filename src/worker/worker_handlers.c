@@ -32,8 +32,7 @@ static int add_rule(struct handler_set *set, const struct handler_rule *rule,
 
     if (!rule->command)
         return 0;
-    if (identity_of_rule(rule, &set->arena, &identity, err) < 0)
-        return -(int)err->code;
+    TRY(identity_of_rule(rule, &set->arena, &identity, err));
     handler.identity = identity.ids;
     handler.environment = handler_process_environment(&identity, &set->arena);
     if (!handler.environment)

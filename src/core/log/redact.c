@@ -175,8 +175,8 @@ static int compile(const struct redact_rule *rule, const char *before, const cha
 
     if (rule->pattern.len == 0 || rule->pattern.len > REDACT_PATTERN_BYTES_MAX)
         return err_set(err, ERR_INVALID, "a pattern has 1 to %d bytes", REDACT_PATTERN_BYTES_MAX);
-    if (check_pattern(rule->pattern, err) < 0 || check_groups(rule->pattern, err) < 0)
-        return -(int)err->code;
+    TRY(check_pattern(rule->pattern, err));
+    TRY(check_groups(rule->pattern, err));
     snprintf(text, sizeof text, "%s" STR_FMT "%s", before, STR_ARG(rule->pattern), behind);
     rc = regcomp(regex, text, REG_EXTENDED | flags);
     if (rc == 0)
@@ -214,8 +214,7 @@ int redact_rule_check(const struct redact_rule *rule, struct err *err)
         return rule->pointer.len > 0 && json_pointer_valid(rule->pointer)
                    ? 0 : err_set(err, ERR_INVALID, "pointer must be a JSON pointer such as "
                                  "/user/email");
-    if (compile(rule, "", "", 0, &regex, err) < 0)
-        return -(int)err->code;
+    TRY(compile(rule, "", "", 0, &regex, err));
     rc = try_pattern(&regex, err);
     regfree(&regex);
     return rc;
@@ -223,8 +222,7 @@ int redact_rule_check(const struct redact_rule *rule, struct err *err)
 
 static int compile_both(struct compiled *one, struct err *err)
 {
-    if (compile(one->rule, "", "", 0, &one->regex, err) < 0)
-        return -(int)err->code;
+    TRY(compile(one->rule, "", "", 0, &one->regex, err));
     if (compile(one->rule, "([^a]|a)*(", ")", REG_NOSUB, &one->any, err) == 0)
         return 0;
     regfree(&one->regex);

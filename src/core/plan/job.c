@@ -94,8 +94,7 @@ int job_values_read(const struct job *job, const struct category *category,
     const struct handler_rule *handler;
 
     bare.callback_url = bare.payload = STR_NONE; /* no business of theirs */
-    if (job_task_input(&bare, category, NULL, STR_NONE, settings, arena, &input, err) < 0)
-        return -(int)err->code;
+    TRY(job_task_input(&bare, category, NULL, STR_NONE, settings, arena, &input, err));
     handler = settings ? settings_handler(settings, input.spec.type) : NULL;
     *values = (struct job_values){
         .queue = input.spec.queue,

@@ -98,8 +98,7 @@ int fork_input(const struct task *task, const struct task_dependency *dependenci
     input->metadata = write_metadata(task, arena);
     if (!input->metadata.data)
         return no_memory(err);
-    if (copy_dependencies(dependencies, dependencies_count, arena, input, err) < 0)
-        return -(int)err->code;
+    TRY(copy_dependencies(dependencies, dependencies_count, arena, input, err));
     take_wishes(wish, input);
     return spec_finish(input, NULL, arena, err);
 }

@@ -100,8 +100,7 @@ static int load_counts(struct batch *batch, struct stats_request *request)
     struct queues_request queues = {.base = {.arena = request->base.arena}};
     struct err *err = &request->base.err;
 
-    if (batch_flush(batch, err) < 0)
-        return -(int)err->code;
+    TRY(batch_flush(batch, err));
     if (!request->lanes && /* with 100,000 of them it takes about a second */
         batch->store->verbs->counts_load(batch->store, request->base.arena, &request->lanes,
                                          &request->lanes_count, err) < 0)
@@ -132,8 +131,7 @@ int stats_apply(struct batch *batch, struct stats_request *request)
     request->stats.clock_behind_us = batch->now_us > batch->wall_us
                                          ? batch->now_us - batch->wall_us : 0;
     request->stats.log_pages = batch->store->log_pages;
-    if (batch->store->verbs->outbox_count(batch->store, &request->stats.webhooks_pending, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->outbox_count(batch->store, &request->stats.webhooks_pending, err));
     for (uint32_t i = 0; i < request->lanes_count; i++)
         request->stats.counts[request->lanes[i].status] += request->lanes[i].tasks;
     return 0;
@@ -148,12 +146,10 @@ int outbox_take(struct batch *batch, struct outbox_take_request *request)
         request->next_at_us = batch->now_us + CLOCK_SECOND_US;
         return 0;
     }
-    if (batch_flush(batch, err) < 0)
-        return -(int)err->code;
-    if (batch->store->verbs->outbox_due(batch->store, batch->now_us, request->limit,
+    TRY(batch_flush(batch, err));
+    TRY(batch->store->verbs->outbox_due(batch->store, batch->now_us, request->limit,
                                         request->base.arena, &request->messages, &request->count,
-                                        &request->next_at_us, err) < 0)
-        return -(int)err->code;
+                                        &request->next_at_us, err));
     /* Nobody tells the leader of messages that other nodes put there. */
     if (batch->store->shared && request->next_at_us > batch->now_us + CLOCK_SECOND_US)
         request->next_at_us = batch->now_us + CLOCK_SECOND_US;

@@ -32,9 +32,8 @@ static int write_events(struct store *store, struct store_reader *reader, const 
     if (!pages || !counts)
         return err_set(err, ERR_MEMORY, "out of memory for the archive");
     for (; count < EVENT_PAGES_MAX; count++) {
-        if (store->verbs->read_events(reader, &task->id, before_seq, BOUND_LIST_LIMIT, arena,
-                                      &pages[count], &counts[count], err) < 0)
-            return -(int)err->code;
+        TRY(store->verbs->read_events(reader, &task->id, before_seq, BOUND_LIST_LIMIT, arena,
+                                      &pages[count], &counts[count], err));
         if (counts[count] == 0)
             break;
         before_seq = pages[count][counts[count] - 1].seq;

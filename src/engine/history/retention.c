@@ -79,8 +79,7 @@ int retention_remove(struct batch *batch, struct task **tasks, uint32_t count, s
     for (uint32_t i = 0; i < count; i++)
         map_remove(&batch->tasks, str_span((const char *)tasks[i]->id.bytes, 16));
     FAULT_POINT("retention.remove");
-    if (log_ages_refuse(batch, tasks, count, err) < 0)
-        return -(int)err->code;
+    TRY(log_ages_refuse(batch, tasks, count, err));
     return batch->store->verbs->tasks_delete(batch->store, tasks, count, err);
 }
 
@@ -138,9 +137,8 @@ static int prune_status(struct batch *batch, enum status status, bool *more, str
         return 0;
     if (!tasks || !due)
         return err_set(err, ERR_MEMORY, "out of memory for retention");
-    if (batch->store->verbs->status_find(batch->store, status, engine->history.prune_cursor[status],
-                                         REMOVE_STEP, &batch->arena, tasks, &count, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->status_find(batch->store, status, engine->history.prune_cursor[status],
+                                         REMOVE_STEP, &batch->arena, tasks, &count, err));
     for (uint32_t i = 0; i < count && !young; i++) {
         int64_t keep_ms = window_ms(engine, tasks[i]);
         bool needed;
@@ -152,8 +150,7 @@ static int prune_status(struct batch *batch, enum status status, bool *more, str
         if (keep_ms <= 0 ||
             tasks[i]->completed_at_us + keep_ms * CLOCK_MS_US > batch->now_us)
             continue;
-        if (is_needed(batch, tasks[i], &needed, err) < 0)
-            return -(int)err->code;
+        TRY(is_needed(batch, tasks[i], &needed, err));
         if (!needed || SEEDED_BUG("retention_removes_needed")) {
             due_ms[due_count] = keep_ms;
             due[due_count++] = tasks[i];
@@ -175,9 +172,8 @@ static int prune_fires(struct batch *batch, bool *more, struct err *err)
 {
     uint32_t removed = 0;
 
-    if (batch->store->verbs->catalog->fires_prune(batch->store, batch->wall_us - FIRES_KEPT_US,
-                                                  REMOVE_STEP, &removed, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->catalog->fires_prune(batch->store, batch->wall_us - FIRES_KEPT_US,
+                                                  REMOVE_STEP, &removed, err));
     batch->wrote |= removed > 0;
     *more |= removed >= REMOVE_STEP;
     return 0;
@@ -191,9 +187,8 @@ static int prune_recoveries(struct batch *batch, bool *more, struct err *err)
 
     if (kept_ms <= 0)
         return 0;
-    if (batch->store->verbs->recovery->prune(batch->store, before(batch->now_us, kept_ms),
-                                             REMOVE_STEP, &removed, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->recovery->prune(batch->store, before(batch->now_us, kept_ms),
+                                             REMOVE_STEP, &removed, err));
     batch->wrote |= removed > 0;
     *more |= removed >= REMOVE_STEP;
     return 0;
@@ -205,36 +200,30 @@ int retention_run(struct batch *batch, bool *more, struct err *err)
     uint32_t removed = 0;
 
     *more = false;
-    if (batch_flush(batch, err) < 0)
-        return -(int)err->code;
-    if (log_ages_ready(batch, err) < 0)
-        return -(int)err->code;
+    TRY(batch_flush(batch, err));
+    TRY(log_ages_ready(batch, err));
     log_heads_reason(batch, CUT_RETENTION);
     for (size_t i = 0; i < sizeof ended_statuses / sizeof ended_statuses[0]; i++)
-        if (prune_status(batch, ended_statuses[i], more, err) < 0)
-            return -(int)err->code;
+        TRY(prune_status(batch, ended_statuses[i], more, err));
     batch->store->cuts->window_ms = rule->logs_ms;
-    if (batch->store->verbs->history_prune(batch->store, before(batch->now_us, rule->events_ms),
+    TRY(batch->store->verbs->history_prune(batch->store, before(batch->now_us, rule->events_ms),
                                            before(batch->now_us, rule->executions_ms),
                                            before(log_now_us(batch), rule->logs_ms), REMOVE_STEP,
-                                           &batch->engine->history.rows_cursor, &removed, err) < 0)
-        return -(int)err->code;
+                                           &batch->engine->history.rows_cursor, &removed, err));
     if (removed)
         batch->wrote = true;
     *more |= batch->engine->history.rows_cursor != 0;
-    if (log_retention_run(batch, more, err) < 0)
-        return -(int)err->code;
+    TRY(log_retention_run(batch, more, err));
     log_heads_reason(batch, CUT_DELETE);
     FAULT_POINT("retention.history");
     log_heads_trim(batch, before(log_now_us(batch), rule->logs_ms));
-    if (batch->store->verbs->outbox_prune(batch->store, before(batch->now_us, rule->failed_ms),
-                                          REMOVE_STEP, &removed, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->outbox_prune(batch->store, before(batch->now_us, rule->failed_ms),
+                                          REMOVE_STEP, &removed, err));
     if (removed)
         batch->wrote = true;
     *more |= removed == REMOVE_STEP;
-    if (prune_recoveries(batch, more, err) < 0 || queues_remove_idle(batch, err) < 0)
-        return -(int)err->code;
+    TRY(prune_recoveries(batch, more, err));
+    TRY(queues_remove_idle(batch, err));
     return catalog_here(batch->engine) ? prune_fires(batch, more, err) : 0;
 }
 
@@ -245,12 +234,11 @@ static int purge_page(struct batch *batch, const struct task *found, uint32_t co
     for (uint32_t i = 0; i < count; i++) {
         struct task *task;
 
-        if (batch_task(batch, &found[i].id, &task, err) < 0)
-            return -(int)err->code;
+        TRY(batch_task(batch, &found[i].id, &task, err));
         if (!task || !status_ended(task->status) || task->held)
             continue;
-        if (batch_flush(batch, err) < 0 || retention_remove(batch, &task, 1, err) < 0)
-            return -(int)err->code;
+        TRY(batch_flush(batch, err));
+        TRY(retention_remove(batch, &task, 1, err));
         ++*removed;
     }
     return 0;

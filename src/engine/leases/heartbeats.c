@@ -33,8 +33,7 @@ static int note_unlisted(struct batch *batch, const struct uuid *id, bool unlist
 {
     struct task *task;
 
-    if (batch_task(batch, id, &task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_task(batch, id, &task, err));
     if (!task || SEEDED_BUG("lost_claim_kept"))
         return 0;
     task->unlisted = unlisted;
@@ -73,8 +72,7 @@ static int note_stopped(struct batch *batch, const struct uuid *id, struct err *
 {
     struct task *task;
 
-    if (batch_task(batch, id, &task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_task(batch, id, &task, err));
     return task && task->held ? sweep_stopped(batch, task, err) : 0;
 }
 
@@ -136,8 +134,7 @@ static int find_lost(struct batch *batch, struct heartbeat_request *request, str
     for (uint32_t i = 0; i < request->count; i++) {
         struct task *task;
 
-        if (batch_task(batch, &request->task_ids[i], &task, err) < 0)
-            return -(int)err->code;
+        TRY(batch_task(batch, &request->task_ids[i], &task, err));
         bool same = task && task->lease_token == request->lease_tokens[i] &&
                     str_eq(task->worker_id, request->worker_id);
 
@@ -163,9 +160,8 @@ int workers_heartbeat(struct batch *batch, struct heartbeat_request *request)
     int rc;
 
     request->cancel_count = request->pause_count = request->lost_count = 0;
-    if (workers_find(batch, request->worker_id, &worker, err) < 0 ||
-        batch_prefetch(batch, request->task_ids, request->count, err) < 0)
-        return -(int)err->code;
+    TRY(workers_find(batch, request->worker_id, &worker, err));
+    TRY(batch_prefetch(batch, request->task_ids, request->count, err));
     if (!worker)
         return err_set(err, ERR_NOT_FOUND, "this worker is not registered (any more); register "
                                            "again");
@@ -175,8 +171,8 @@ int workers_heartbeat(struct batch *batch, struct heartbeat_request *request)
                                              sizeof *request->lost_tokens);
     if (!request->lost || !request->lost_tokens)
         return no_memory(err);
-    if (workers_renew(batch, worker, err) < 0 || batch_flush(batch, err) < 0)
-        return -(int)err->code;
+    TRY(workers_renew(batch, worker, err));
+    TRY(batch_flush(batch, err));
     rc = find_lost(batch, request, &listed);
     if (rc == 0)
         rc = look_at_held(batch, request, worker, request->task_ids ? &listed : NULL);

@@ -195,8 +195,7 @@ static int put_back(struct batch *batch, struct task *task, struct recovery_entr
     note_on_task(batch, task, entry, task->last_error.data && task->status == STATUS_ORPHANED
                                          ? task->last_error : STR("partial"));
     FAULT_POINT("recovery.put_back");
-    if (control_put_back(batch, task, clean, err) < 0)
-        return -(int)err->code;
+    TRY(control_put_back(batch, task, clean, err));
     batch->engine->figures.stats.recovered_total++;
     end_entry(batch, entry, RECOVERY_COMPLETED, STR_NONE);
     if (entry->max_attempts == 0)
@@ -251,8 +250,7 @@ int recovery_now(struct batch *batch, struct task *task, struct control_request 
     enum recovery_reason reason;
     struct findings found;
 
-    if (recovery_gather(batch, task, method, &found, err) < 0)
-        return -(int)err->code;
+    TRY(recovery_gather(batch, task, method, &found, err));
     reason = recovery_judge(&found.facts, method);
     if (reason != RECOVERY_VALID && method != RECOVERY_VALIDATE_ONLY)
         return err_set(err, reason >= RECOVERY_KEY_TAKEN ? ERR_CONFLICT : ERR_TRANSITION,
@@ -267,8 +265,7 @@ int recovery_now(struct batch *batch, struct task *task, struct control_request 
     }
     entry.attempts = 1;
     entry.processing_started_us = batch->now_us;
-    if (apply_entry(batch, task, &entry, &found, reason, STR_NONE, err) < 0)
-        return -(int)err->code;
+    TRY(apply_entry(batch, task, &entry, &found, reason, STR_NONE, err));
     return add_entry(batch, &entry, err);
 }
 
@@ -306,8 +303,7 @@ int recovery_apply(struct batch *batch, struct recovery_request *request)
     struct err *err = &request->base.err;
     struct task *task;
 
-    if (batch_task(batch, &request->task_id, &task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_task(batch, &request->task_id, &task, err));
     if (!task)
         return no_such_task(&request->task_id, err);
     return request->op == RECOVERY_OP_PUT ? put_request(batch, task, request)
@@ -345,8 +341,7 @@ static int take_up(struct batch *batch, struct recovery_entry *entry,
     struct findings found;
     struct task *task;
 
-    if (batch_task(batch, &entry->task_id, &task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_task(batch, &entry->task_id, &task, err));
     if (!task) { /* put there while another node removed the task: it goes as others went with it */
         batch->wrote = true;
         return verbs_of(batch)->remove(batch->store, &entry->id, err);
@@ -363,8 +358,7 @@ static int take_up(struct batch *batch, struct recovery_entry *entry,
         entry->method != RECOVERY_VALIDATE_ONLY)
         return put_off(batch, task, entry, err) < 0 ? -(int)err->code
                                                     : save_entry(batch, entry, err);
-    if (gather_for(batch, task, entry, &found, err) < 0)
-        return -(int)err->code;
+    TRY(gather_for(batch, task, entry, &found, err));
     reason = recovery_judge(&found.facts, entry->method);
     if (request && reason == RECOVERY_VALID && recovery_validates(batch->engine, task->spec.type))
         give_out(request, entry, task);
@@ -380,12 +374,10 @@ static int take_up_alone(struct batch *batch, struct recovery_entry *entry,
 {
     struct recovery_entry *seen;
 
-    if (take_up(batch, entry, request, err) < 0)
-        return -(int)err->code;
+    TRY(take_up(batch, entry, request, err));
     if (batch->store->shared && !batch->engine->chores[CHORE_RECOVERY].fails && !request)
         return 0; /* the next look is careful, if need be */
-    if (batch_flush(batch, err) < 0)
-        return -(int)err->code;
+    TRY(batch_flush(batch, err));
     return batch->store->shared
                ? verbs_of(batch)->load(batch->store, &entry->id, &batch->arena, &seen, err) : 0;
 }
@@ -441,9 +433,8 @@ static int settle_result(struct batch *batch, const struct recovery_result *resu
         return -(int)err->code;
     if (!entry || entry->status != RECOVERY_PROCESSING || entry->attempts != result->attempts)
         return 0;
-    if (batch_task(batch, &entry->task_id, &task, err) < 0 ||
-        gather_for(batch, task, entry, &found, err) < 0)
-        return -(int)err->code;
+    TRY(batch_task(batch, &entry->task_id, &task, err));
+    TRY(gather_for(batch, task, entry, &found, err));
     reason = recovery_judge(&found.facts, entry->method);
     if (reason == RECOVERY_VALID && !result->answered) {
         reason = RECOVERY_UNANSWERED;
@@ -452,14 +443,12 @@ static int settle_result(struct batch *batch, const struct recovery_result *resu
         if (str_is(result->reason, recovery_reason_word(RECOVERY_ALREADY_COMPLETED)) &&
             entry->method != RECOVERY_VALIDATE_ONLY) {
             reason = RECOVERY_ALREADY_COMPLETED;
-            if (control_found_done(batch, task, err) < 0)
-                return -(int)err->code;
+            TRY(control_found_done(batch, task, err));
         }
     }
-    if (apply_entry(batch, task, entry, &found, reason,
+    TRY(apply_entry(batch, task, entry, &found, reason,
                     reason == RECOVERY_REFUSED || !result->answered ? result->reason : STR_NONE,
-                    err) < 0)
-        return -(int)err->code;
+                    err));
     return save_entry(batch, entry, err);
 }
 
@@ -472,8 +461,7 @@ int recovery_work(struct batch *batch, struct recovery_work_request *request)
     request->works_count = 0;
     request->next_at_us = INT64_MAX;
     for (uint32_t i = 0; i < request->results_count; i++)
-        if (settle_result(batch, &request->results[i], err) < 0)
-            return -(int)err->code;
+        TRY(settle_result(batch, &request->results[i], err));
     if (request->limit == 0)
         return 0;
     if (batch->store->shared && !batch->store->verbs->leads(batch->store)) {

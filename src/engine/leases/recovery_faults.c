@@ -78,8 +78,7 @@ static int tell(struct batch *batch, const struct recovery_fault *fault, struct 
     const struct recovery_verbs *verbs = batch->store->verbs->recovery;
     struct recovery_entry *entry;
 
-    if (verbs->load(batch->store, &fault->entry_id, &batch->arena, &entry, err) < 0)
-        return -(int)err->code;
+    TRY(verbs->load(batch->store, &fault->entry_id, &batch->arena, &entry, err));
     if (!entry || entry->status == RECOVERY_COMPLETED || entry->status == RECOVERY_FAILED)
         return 0;
     entry->attempts = task_count_up(entry->attempts);
@@ -104,8 +103,7 @@ int recovery_faults_tell(struct batch *batch, struct err *err)
         if (engine->recoveries.faults[i].told)
             continue;
         engine->recoveries.faults[i].told = true;
-        if (tell(batch, &engine->recoveries.faults[i], err) < 0)
-            return -(int)err->code;
+        TRY(tell(batch, &engine->recoveries.faults[i], err));
     }
     return 0;
 }

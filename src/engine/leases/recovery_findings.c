@@ -96,8 +96,7 @@ int recovery_gather(struct batch *batch, const struct task *task, enum recovery_
     found->facts.poisoned = task->crash_count > 0 &&
                             task->crash_count >= task->spec.max_crashes;
     found->facts.handler_gone = handler_is_gone(batch, task);
-    if (control_key_taken(batch, task, &found->facts.key_taken, err) < 0)
-        return -(int)err->code;
+    TRY(control_key_taken(batch, task, &found->facts.key_taken, err));
     return method == RECOVERY_RESTART_CLEAN ? 0 : look_at_checkpoints(batch, task, found, err);
 }
 

@@ -31,9 +31,8 @@ static int bury(struct batch *batch, struct task *task, struct err *err)
 {
     task->error = STR("poison");
     lost_note_poison(batch, task);
-    if (batch_move(batch, task, STATUS_RECOVERING, MOVE_RECOVER, "Recovering", ACTOR_RECOVERY,
-                   STR_NONE, err) < 0)
-        return -(int)err->code;
+    TRY(batch_move(batch, task, STATUS_RECOVERING, MOVE_RECOVER, "Recovering", ACTOR_RECOVERY,
+                   STR_NONE, err));
     return batch_move(batch, task, STATUS_DEAD_LETTER, MOVE_RECOVERED, "Dead letter",
                       ACTOR_RECOVERY, STR("{\"reason\":\"poison\"}"), err);
 }
@@ -61,10 +60,9 @@ int sweep_orphan(struct batch *batch, struct task *task, const char *reason, boo
     task->outcome_token = 0;
     batch->engine->figures.stats.lost_leases_total++;
     FAULT_POINT("sweep.lose");
-    if (execution_lost(batch, task, reason, err) < 0 ||
-        batch_move(batch, task, STATUS_ORPHANED, MOVE_LOSE, "Worker lost", ACTOR_RECOVERY, detail,
-                   err) < 0)
-        return -(int)err->code;
+    TRY(execution_lost(batch, task, reason, err));
+    TRY(batch_move(batch, task, STATUS_ORPHANED, MOVE_LOSE, "Worker lost", ACTOR_RECOVERY, detail,
+                   err));
     return outcome.to == STATUS_DEAD_LETTER ? bury(batch, task, err) : 0;
 }
 
@@ -73,8 +71,7 @@ int sweep_orphan_held(struct batch *batch, struct task *task, struct err *err)
 {
     const struct settings *settings = batch->engine->settings;
 
-    if (sweep_orphan(batch, task, "stalled", true, err) < 0)
-        return -(int)err->code;
+    TRY(sweep_orphan(batch, task, "stalled", true, err));
     if (task->status != STATUS_ORPHANED || SEEDED_BUG("stalled_runs_beside_itself"))
         return 0;
     task->held = task->unlisted = true; /* its own lease counts: no heartbeat renews it */
@@ -89,8 +86,7 @@ int sweep_stopped(struct batch *batch, struct task *task, struct err *err)
     task_let_go(task);
     task->pause_requested = pause;
     batch_heat_freed(batch, task);
-    if (batch_owe(batch, task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_owe(batch, task, err));
     return task->status == STATUS_ORPHANED ? recovery_hurry(batch, task, err) : 0;
 }
 
@@ -101,8 +97,7 @@ static int lose(struct batch *batch, struct task *task, const char *reason, bool
 {
     bool pause;
 
-    if (sweep_orphan(batch, task, reason, to_blame, err) < 0)
-        return -(int)err->code;
+    TRY(sweep_orphan(batch, task, reason, to_blame, err));
     if (task->status == STATUS_DEAD_LETTER)
         return recovery_note_lost(batch, task, reason, err);
     if (!task->spec.auto_recovery)
@@ -111,20 +106,18 @@ static int lose(struct batch *batch, struct task *task, const char *reason, bool
         return recovery_wait(batch, task, err);
     pause = task->pause_requested;
     task->pause_requested = false;
-    if (batch_move(batch, task, STATUS_RECOVERING, MOVE_RECOVER, "Recovering", ACTOR_RECOVERY,
-                   STR_NONE, err) < 0 ||
-        batch_move(batch, task, STATUS_PENDING, MOVE_RECOVERED, "Queued", ACTOR_RECOVERY,
-                   STR_NONE, err) < 0 ||
-        recovery_note_lost(batch, task, reason, err) < 0)
-        return -(int)err->code;
+    TRY(batch_move(batch, task, STATUS_RECOVERING, MOVE_RECOVER, "Recovering", ACTOR_RECOVERY,
+                   STR_NONE, err));
+    TRY(batch_move(batch, task, STATUS_PENDING, MOVE_RECOVERED, "Queued", ACTOR_RECOVERY, STR_NONE,
+                   err));
+    TRY(recovery_note_lost(batch, task, reason, err));
     return task_pause_if_asked(batch, task, pause, err);
 }
 
 /* Its worker lives: nobody else gets it before that one has stopped it (F-A19, F-I3). */
 static int lose_stalled(struct batch *batch, struct task *task, struct err *err)
 {
-    if (sweep_orphan_held(batch, task, err) < 0)
-        return -(int)err->code;
+    TRY(sweep_orphan_held(batch, task, err));
     if (task->status == STATUS_DEAD_LETTER)
         return recovery_note_lost(batch, task, "stalled", err);
     return task->spec.auto_recovery ? recovery_wait(batch, task, err) : 0;
@@ -229,8 +222,7 @@ static int blame_and_lose(struct batch *batch, struct task *task, const char *re
 {
     bool ran = false;
 
-    if (holder_ran(batch, task->worker_id, &ran, err) < 0)
-        return -(int)err->code;
+    TRY(holder_ran(batch, task->worker_id, &ran, err));
     return lose(batch, task, reason, task->status == STATUS_RUNNING || !ran, err);
 }
 
@@ -313,8 +305,7 @@ static int drop_silent_workers(struct batch *batch, bool *more, struct err *err)
             continue;
         dropped++;
         FAULT_POINT("sweep.worker");
-        if (workers_drop(batch, worker, err) < 0)
-            return -(int)err->code;
+        TRY(workers_drop(batch, worker, err));
     }
     *more = dropped == BOUND_CHORE_ROWS;
     return 0;
@@ -355,8 +346,8 @@ static int renew_waiting(struct batch *batch, struct err *err)
 static int sweep_begin(struct batch *batch, struct err *err)
 {
     sweep_forget_lost(batch->engine);
-    if (batch->store->verbs->check(batch->store, err) < 0 || workers_renew_node(batch, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->check(batch->store, err));
+    TRY(workers_renew_node(batch, err));
     return renew_waiting(batch, err);
 }
 
@@ -365,8 +356,7 @@ static int sweep_lead(struct batch *batch, struct err *err)
 {
     if (!batch->store->shared)
         return 0;
-    if (batch->store->verbs->lead_guard(batch->store, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->lead_guard(batch->store, err));
     return workers_follow(batch, err);
 }
 
@@ -377,8 +367,8 @@ static int follow_plans(struct batch *batch, bool *more, struct err *err)
 
     if (!catalog_here(batch->engine) || !is_main(batch->engine))
         return 0;
-    if (runs_follow(batch, &more_runs, err) < 0 || windows_follow(batch, &more_windows, err) < 0)
-        return -(int)err->code;
+    TRY(runs_follow(batch, &more_runs, err));
+    TRY(windows_follow(batch, &more_windows, err));
     *more |= more_runs || more_windows;
     return 0;
 }
@@ -399,15 +389,15 @@ int sweep_run(struct batch *batch, int64_t *next_us, struct err *err)
                    ? 0
                    : workers_follow(batch, err); /* who left elsewhere goes here, too */
     }
-    if (sweep_lead(batch, err) < 0 || sweep_held(batch, &more, err) < 0)
-        return -(int)err->code;
+    TRY(sweep_lead(batch, err));
+    TRY(sweep_held(batch, &more, err));
     *next_us = batch->now_us;
     if (more)
         return 0;
-    if (drop_silent_workers(batch, &more_left, err) < 0 ||
-        unclaimed_fail(batch, &more_left, err) < 0 ||
-        follow_plans(batch, &more_left, err) < 0 || save_time(batch, err) < 0)
-        return -(int)err->code;
+    TRY(drop_silent_workers(batch, &more_left, err));
+    TRY(unclaimed_fail(batch, &more_left, err));
+    TRY(follow_plans(batch, &more_left, err));
+    TRY(save_time(batch, err));
     batch->swept = true;
     *next_us += more_left && pause_us > SWEEP_AGAIN_US ? SWEEP_AGAIN_US : pause_us;
     return 0;
@@ -420,33 +410,28 @@ int sweep_due(struct batch *batch, int64_t *next_us, struct err *err)
     uint32_t count;
     int64_t next_in_us;
 
-    if (batch_flush(batch, err) < 0 ||
-        batch->store->verbs->due_find(batch->store, batch->now_us + early_us, batch->wall_us,
+    TRY(batch_flush(batch, err));
+    TRY(batch->store->verbs->due_find(batch->store, batch->now_us + early_us, batch->wall_us,
                                       BOUND_DUE_STEP, &batch->arena, &ids, &count, &next_in_us,
-                                      err) < 0)
-        return -(int)err->code;
+                                      err));
     for (uint32_t i = 0; i < count; i++) {
         struct task *task;
         bool waits;
 
-        if (batch_task(batch, &ids[i], &task, err) < 0)
-            return -(int)err->code;
+        TRY(batch_task(batch, &ids[i], &task, err));
         if (!task || task->status != STATUS_DELAYED)
             continue;
         FAULT_POINT("sweep.due");
-        if (windows_wait_on(batch, task, &waits, err) < 0)
-            return -(int)err->code;
+        TRY(windows_wait_on(batch, task, &waits, err));
         if (waits)
             continue;
-        if (batch_move(batch, task, STATUS_PENDING, MOVE_PROMOTE, "Queued", ACTOR_SCHEDULER,
-                       STR_NONE, err) < 0)
-            return -(int)err->code;
+        TRY(batch_move(batch, task, STATUS_PENDING, MOVE_PROMOTE, "Queued", ACTOR_SCHEDULER,
+                       STR_NONE, err));
     }
     if (count > 0) { /* those just moved are still due in the store's eyes: look again at once */
-        if (batch_flush(batch, err) < 0 ||
-            batch->store->verbs->due_find(batch->store, batch->now_us, batch->wall_us, 1,
-                                          &batch->arena, &ids, &count, &next_in_us, err) < 0)
-            return -(int)err->code;
+        TRY(batch_flush(batch, err));
+        TRY(batch->store->verbs->due_find(batch->store, batch->now_us, batch->wall_us, 1,
+                                          &batch->arena, &ids, &count, &next_in_us, err));
     }
     *next_us = next_in_us == INT64_MAX ? INT64_MAX : batch->now_us + next_in_us;
     return 0;

@@ -133,8 +133,7 @@ int workers_adopt(struct engine *engine, const struct worker_row *row, struct wo
 
     if (!worker)
         return no_memory(err);
-    if (known_add(engine, worker, err) < 0)
-        return -(int)err->code;
+    TRY(known_add(engine, worker, err));
     worker->lease_written_us = worker->row.lease_until_us;
     *out = worker;
     return 0;
@@ -169,8 +168,7 @@ int workers_find(struct batch *batch, struct str id, struct worker_state **worke
     *worker = workers_get(batch->engine, id);
     if (*worker || !batch->store->shared || !id.data)
         return 0;
-    if (batch->store->verbs->worker_load(batch->store, id, &batch->arena, &row, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->worker_load(batch->store, id, &batch->arena, &row, err));
     return row ? workers_adopt(batch->engine, row, worker, err) : 0;
 }
 
@@ -375,8 +373,7 @@ int workers_register(struct batch *batch, struct register_request *request)
     }
     if (known)
         workers_forget(engine, known);
-    if (known_add(engine, worker, err) < 0)
-        return -(int)err->code;
+    TRY(known_add(engine, worker, err));
     if (engine->leases.awaits_worker) {
         engine->leases.awaits_worker = false;
         engine->chores[CHORE_SWEEP].next_us = batch->now_us;
@@ -461,8 +458,7 @@ int workers_leave_node(struct engine *engine, struct err *err)
 {
     const struct store_verbs *verbs = engine->store->verbs;
 
-    if (verbs->begin(engine->store, err) < 0)
-        return -(int)err->code;
+    TRY(verbs->begin(engine->store, err));
     if (verbs->worker_delete(engine->store, str_of(engine->node_id), err) == 0 &&
         verbs->commit(engine->store, err) == 0)
         return 0;
@@ -478,25 +474,20 @@ int workers_leave(struct batch *batch, struct leave_request *request)
     struct task *tasks[64];
     uint32_t count;
 
-    if (workers_find(batch, request->worker_id, &worker, err) < 0)
-        return -(int)err->code;
+    TRY(workers_find(batch, request->worker_id, &worker, err));
     if (!worker)
         return err_set(err, ERR_NOT_FOUND, "there is no such worker");
     do {
-        if (batch_flush(batch, err) < 0 ||
-            batch->store->verbs->held_find(batch->store, worker->row.id, 0, 64, &batch->arena,
-                                           tasks, &count, err) < 0)
-            return -(int)err->code;
+        TRY(batch_flush(batch, err));
+        TRY(batch->store->verbs->held_find(batch->store, worker->row.id, 0, 64, &batch->arena,
+                                           tasks, &count, err));
         for (uint32_t i = 0; i < count; i++) {
-            if (batch_adopt(batch, tasks[i], err) < 0)
-                return -(int)err->code;
+            TRY(batch_adopt(batch, tasks[i], err));
             if (status_held(tasks[i]->status)) {
-                if (report_release(batch, tasks[i], STR_NONE, err) < 0)
-                    return -(int)err->code;
+                TRY(report_release(batch, tasks[i], STR_NONE, err));
                 continue;
             }
-            if (sweep_stopped(batch, tasks[i], err) < 0)
-                return -(int)err->code;
+            TRY(sweep_stopped(batch, tasks[i], err));
         }
     } while (count > 0);
     if (is_node(batch->engine, worker->row.id)) /* its pool stops, the node goes on */
@@ -518,9 +509,8 @@ static int view_worker(struct batch *batch, const struct worker_state *worker, s
 {
     uint32_t count;
 
-    if (batch->store->verbs->held_find(batch->store, worker->row.id, 0, BOUND_CLAIM_MAX,
-                                       &batch->arena, tasks, &count, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->held_find(batch->store, worker->row.id, 0, BOUND_CLAIM_MAX,
+                                       &batch->arena, tasks, &count, err));
     view->row = worker->row;
     view->row.id = arena_str(arena, worker->row.id);
     view->row.hostname = arena_str(arena, worker->row.hostname);
@@ -557,14 +547,12 @@ int workers_list(struct batch *batch, struct workers_request *request)
                                          sizeof *request->workers);
     if (!request->workers || !tasks)
         return no_memory(err);
-    if (batch_flush(batch, err) < 0)
-        return -(int)err->code;
+    TRY(batch_flush(batch, err));
     while ((worker = map_next(&engine->leases.workers, &cursor)) != NULL) {
         if (request->id.data && !str_eq(worker->row.id, request->id))
             continue;
-        if (view_worker(batch, worker, tasks, request->base.arena,
-                        &request->workers[request->count++], err) < 0)
-            return -(int)err->code;
+        TRY(view_worker(batch, worker, tasks, request->base.arena,
+                        &request->workers[request->count++], err));
     }
     return 0;
 }

@@ -296,8 +296,7 @@ static int follow_row(struct batch *batch, struct queue_row *row, struct err *er
     }
     if (state->row.updated_at_us == row->updated_at_us)
         return 0;
-    if (limits_replace_row(engine, state, row, err) < 0)
-        return -(int)err->code;
+    TRY(limits_replace_row(engine, state, row, err));
     if (engine->nodes.leads) /* whoever changed it does the same, but may be gone */
         state->unpark_all = engine->limits.unpark_some = true;
     batch_heat_here(batch, state);
@@ -353,15 +352,13 @@ int limits_queue_make(struct batch *batch, struct str name, struct queue_state *
     *state = limits_queue(batch->engine, name);
     if (*state)
         return 0;
-    if (limits_queue_room(batch, 1, err) < 0)
-        return -(int)err->code;
+    TRY(limits_queue_room(batch, 1, err));
     batch->wrote = true;
     add_configured(batch->engine, &row.rule);
     if (batch->store->shared)
         return batch->store->verbs->queue_make(batch->store, &row, err) < 0
                    ? -(int)err->code : limits_follow_one(batch, name, state, err);
-    if (batch->store->verbs->queue_put(batch->store, &row, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->queue_put(batch->store, &row, err));
     *state = state_new(batch->engine, &row, err);
     return *state ? 0 : -(int)err->code;
 }
@@ -553,19 +550,16 @@ static int unpark_key(struct batch *batch, struct queue_state *state, struct str
         return 0;
     if (slots > UNPARK_STEP)
         slots = UNPARK_STEP;
-    if (batch->store->verbs->parked_find(batch->store, rule->name, key, (uint32_t)slots,
-                                         &batch->arena, &ids, &count, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->parked_find(batch->store, rule->name, key, (uint32_t)slots,
+                                         &batch->arena, &ids, &count, err));
     for (uint32_t i = 0; i < count; i++) {
         struct task *task;
 
-        if (batch_task(batch, &ids[i], &task, err) < 0)
-            return -(int)err->code;
+        TRY(batch_task(batch, &ids[i], &task, err));
         if (!task || !task->parked)
             continue;
         task->parked = false; /* nothing a user can see: the version stays */
-        if (batch_owe(batch, task, err) < 0)
-            return -(int)err->code;
+        TRY(batch_owe(batch, task, err));
     }
     if (count > 0) {
         batch_heat(batch, state);
@@ -584,18 +578,16 @@ static int unpark_queue(struct batch *batch, struct queue_state *state, struct e
     bool any = false, others = false;
 
     do {
-        if (batch->store->verbs->parked_keys(batch->store, after, 100, &batch->arena, &keys,
-                                             &count, err) < 0)
-            return -(int)err->code;
+        TRY(batch->store->verbs->parked_keys(batch->store, after, 100, &batch->arena, &keys, &count,
+                                             err));
         for (uint32_t i = 0; i < count; i++) {
             others = !str_starts(keys[i], prefix); /* of the queues behind it */
             if (others)
                 break;
             any = true;
             after = keys[i];
-            if (unpark_key(batch, state,
-                           str_span(keys[i].data + prefix.len, keys[i].len - prefix.len), err) < 0)
-                return -(int)err->code;
+            TRY(unpark_key(batch, state,
+                           str_span(keys[i].data + prefix.len, keys[i].len - prefix.len), err));
         }
     } while (count == 100 && !others);
     state->unpark_all = any && !limits_keys(state); /* a step per key: more may be left */
@@ -610,16 +602,14 @@ int limits_unpark(struct batch *batch, struct err *err)
     struct queue_state *state;
 
     for (uint32_t i = 0; i < batch->limits.freed.count; i++)
-        if (unpark_key(batch, batch->limits.freed.items[i].state, batch->limits.freed.items[i].key,
-                       err) < 0)
-            return -(int)err->code;
+        TRY(unpark_key(batch, batch->limits.freed.items[i].state, batch->limits.freed.items[i].key,
+                       err));
     batch->limits.freed.count = 0;
     while ((node = heap_peek(&engine->limits.wakes)) != NULL && node->key <= batch->now_us) {
         struct limit *limit = HEAP_ENTRY(node, struct limit, wake);
 
         heap_remove(&engine->limits.wakes, node);
-        if (unpark_key(batch, limit->state, arena_str(&batch->arena, limit->name), err) < 0)
-            return -(int)err->code;
+        TRY(unpark_key(batch, limit->state, arena_str(&batch->arena, limit->name), err));
     }
     if (node)
         retry_at(engine, node->key);
@@ -629,8 +619,8 @@ int limits_unpark(struct batch *batch, struct err *err)
     while ((state = map_next(&engine->limits.queues, &cursor)) != NULL) {
         if (!state->unpark_all)
             continue;
-        if (batch_flush(batch, err) < 0 || unpark_queue(batch, state, err) < 0)
-            return -(int)err->code;
+        TRY(batch_flush(batch, err));
+        TRY(unpark_queue(batch, state, err));
         engine->limits.unpark_some |= state->unpark_all;
         if (state->unpark_all)
             retry_at(engine, batch->now_us + CLOCK_MS_US);

@@ -46,9 +46,8 @@ static int load_bucket(struct batch *batch, struct limit *limit, const struct ra
     limit->rated = rate->count > 0;
     if (!limit->rated)
         return 0;
-    if (batch->store->verbs->bucket_load(batch->store, batch->engine->config.namespace_name,
-                                         bucket_name(limit, kind, name), &limit->bucket, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->bucket_load(batch->store, batch->engine->config.namespace_name,
+                                         bucket_name(limit, kind, name), &limit->bucket, err));
     batch_catch_up(batch, limit->bucket.updated_us);
     return 0;
 }
@@ -145,16 +144,14 @@ int limits_look(struct batch *batch, struct queue_state *state, struct err *err)
         return -(int)err->code;
     batch_catch_up(batch, 0); /* it may have waited for the row */
     state->whole.running = held_of(counts, count, STR_NONE);
-    if (load_bucket(batch, &state->whole, &rule->rate, 'q', err) < 0)
-        return -(int)err->code;
+    TRY(load_bucket(batch, &state->whole, &rule->rate, 'q', err));
     for (uint32_t i = 0; i < rule->type_limits_count; i++) {
         struct limit *limit = limits_type(state, rule->type_limits[i].type);
 
         if (!limit)
             return err_set(err, ERR_MEMORY, "out of memory for a queue; try again");
         limit->running = held_of(counts, count, rule->type_limits[i].type);
-        if (load_bucket(batch, limit, &rule->type_limits[i].rate, 't', err) < 0)
-            return -(int)err->code;
+        TRY(load_bucket(batch, limit, &rule->type_limits[i].rate, 't', err));
     }
     return 0;
 }
@@ -165,9 +162,7 @@ int limits_look_key(struct batch *batch, struct limit *limit, struct err *err)
 
     if (!batch->store->shared || limit->seen_in == batch->number)
         return 0;
-    if (batch->store->verbs->key_held(batch->store, rule->name, limit->name, &limit->running,
-                                      err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->key_held(batch->store, rule->name, limit->name, &limit->running, err));
     return load_bucket(batch, limit, &rule->key_rate, 'k', err);
 }
 
@@ -200,10 +195,9 @@ static int count_held(struct batch *batch, const struct queue_state *state, stru
     struct held_count *counts;
     uint32_t count;
 
-    if (batch->store->verbs->limits_count(batch->store, batch->engine->config.namespace_name,
+    TRY(batch->store->verbs->limits_count(batch->store, batch->engine->config.namespace_name,
                                           state->row.rule.name, &batch->arena, &counts, &count,
-                                          err) < 0)
-        return -(int)err->code;
+                                          err));
     *running = held_of(counts, count, type);
     return 0;
 }

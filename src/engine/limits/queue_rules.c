@@ -77,12 +77,10 @@ int limits_list(struct batch *batch, struct queues_request *request)
     while ((state = map_next(&engine->limits.queues, &cursor)) != NULL) {
         if (request->name.data && !str_eq(state->row.rule.name, request->name))
             continue;
-        if (limits_view(batch, state, request->base.arena, &request->queues[request->count++],
-                        err) < 0)
-            return -(int)err->code;
+        TRY(limits_view(batch, state, request->base.arena, &request->queues[request->count++],
+                        err));
     }
-    if (batch_flush(batch, err) < 0)
-        return -(int)err->code;
+    TRY(batch_flush(batch, err));
     return add_counts(batch, request->queues, request->count, request->lanes,
                       request->lanes_count, err);
 }
@@ -132,8 +130,7 @@ static int reorder(struct batch *batch, const struct queue_rule *before,
 
     if (before->priority_order == after->priority_order && before->ageing_ms == after->ageing_ms)
         return 0;
-    if (batch_flush(batch, err) < 0)
-        return -(int)err->code;
+    TRY(batch_flush(batch, err));
     map_deinit(&batch->tasks); /* copies with the old order are no longer true */
     return batch->store->verbs->ready_reorder(batch->store, batch->engine->config.namespace_name,
                                               before->name, new_order, &ctx, err);
@@ -149,9 +146,8 @@ static int hold_row(struct batch *batch, struct str name, struct queue_state **s
     if (!batch->store->shared)
         return 0;
     batch->news.queues_changed = true;
-    if (batch->store->verbs->limits_lock(batch->store, batch->engine->config.namespace_name, name,
-                                         &batch->arena, &counts, &count, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->limits_lock(batch->store, batch->engine->config.namespace_name, name,
+                                         &batch->arena, &counts, &count, err));
     return limits_follow_one(batch, name, state, err);
 }
 
@@ -165,9 +161,8 @@ int limits_patch(struct batch *batch, struct queue_patch_request *request)
         return queues_remove(batch, request);
     if (request->known_only && !limits_queue(batch->engine, request->name))
         return err_set(err, ERR_NOT_FOUND, "there is no such queue");
-    if (limits_queue_make(batch, request->name, &state, err) < 0 ||
-        hold_row(batch, request->name, &state, err) < 0)
-        return -(int)err->code;
+    TRY(limits_queue_make(batch, request->name, &state, err));
+    TRY(hold_row(batch, request->name, &state, err));
     row = state->row;
     patch_rule(&row.rule, request);
     if (request->pause && row.paused_at_us == 0)
@@ -176,11 +171,9 @@ int limits_patch(struct batch *batch, struct queue_patch_request *request)
         row.paused_at_us = 0;
     row.updated_at_us = batch->now_us;
     batch->wrote = true;
-    if (batch->store->verbs->queue_put(batch->store, &row, err) < 0 ||
-        reorder(batch, &state->row.rule, &row.rule, err) < 0)
-        return -(int)err->code;
-    if (limits_replace_row(batch->engine, state, &row, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->queue_put(batch->store, &row, err));
+    TRY(reorder(batch, &state->row.rule, &row.rule, err));
+    TRY(limits_replace_row(batch->engine, state, &row, err));
     if (request->set) {
         if (batch_flush(batch, err) < 0 ||
             (!batch->store->shared && limits_count_all(batch->engine, err) < 0))
@@ -190,8 +183,7 @@ int limits_patch(struct batch *batch, struct queue_patch_request *request)
     }
     batch_heat(batch, state);
     request->view = (struct queue_view){0};
-    if (limits_view(batch, state, request->base.arena, &request->view, err) < 0 ||
-        batch_flush(batch, err) < 0)
-        return -(int)err->code;
+    TRY(limits_view(batch, state, request->base.arena, &request->view, err));
+    TRY(batch_flush(batch, err));
     return add_counts(batch, &request->view, 1, NULL, 0, err);
 }

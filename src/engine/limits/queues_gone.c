@@ -39,9 +39,8 @@ static int load_used(struct batch *batch, struct map *used, struct err *err)
     struct lane_count *lanes;
     uint32_t count;
 
-    if (batch_flush(batch, err) < 0 ||
-        batch->store->verbs->counts_load(batch->store, &batch->arena, &lanes, &count, err) < 0)
-        return -(int)err->code;
+    TRY(batch_flush(batch, err));
+    TRY(batch->store->verbs->counts_load(batch->store, &batch->arena, &lanes, &count, err));
     for (uint32_t i = 0; i < count; i++)
         if (lanes[i].tasks > 0 && map_put(used, lanes[i].queue, &lanes[i]) < 0)
             return no_memory(err);
@@ -52,8 +51,7 @@ static int remove_one(struct batch *batch, struct queue_state *state, struct err
 {
     batch->wrote = true;
     batch->news.queues_changed = true;
-    if (batch->store->verbs->queue_delete(batch->store, &state->row, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->queue_delete(batch->store, &state->row, err));
     limits_drop(batch->engine, state);
     return 0;
 }
@@ -115,8 +113,7 @@ int queues_remove_idle(struct batch *batch, struct err *err)
     if (batch->now_us < batch->engine->limits.next_idle_us)
         return 0;
     batch->engine->limits.next_idle_us = batch->now_us + IDLE_EVERY_US;
-    if (collect(batch, is_idle, &states, &count, err) < 0)
-        return -(int)err->code;
+    TRY(collect(batch, is_idle, &states, &count, err));
     rc = count ? load_used(batch, &used, err) : 0;
     for (uint32_t i = 0; rc == 0 && i < count; i++)
         if (!map_get(&used, states[i]->row.rule.name))
@@ -137,8 +134,7 @@ int queues_follow_gone(struct batch *batch, struct err *err)
     uint32_t count;
     int rc;
 
-    if (collect(batch, is_gone, &states, &count, err) < 0)
-        return -(int)err->code;
+    TRY(collect(batch, is_gone, &states, &count, err));
     rc = count ? load_used(batch, &used, err) : 0;
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
         if (!map_get(&used, states[i]->row.rule.name)) {

@@ -46,12 +46,10 @@ int windows_look(struct batch *batch, const struct task *task, int64_t *opens_us
     int64_t open_s;
 
     *opens_us = 0;
-    if (categories_get(batch, &task->spec.category_id, &category, err) < 0)
-        return -(int)err->code;
+    TRY(categories_get(batch, &task->spec.category_id, &category, err));
     if (!category || category->windows.count == 0)
         return 0;
-    if (find_zone(batch, task, category, &zone, err) < 0)
-        return -(int)err->code;
+    TRY(find_zone(batch, task, category, &zone, err));
     if (!window_is_open(&category->windows, zone, now_s))
         *opens_us = window_next_open(&category->windows, zone, now_s, &open_s)
                         ? open_s * CLOCK_SECOND_US : batch->wall_us + CLOSED_FOR_US;
@@ -70,8 +68,7 @@ int windows_hold(struct batch *batch, struct task *task, enum status *to, const 
 {
     int64_t opens_us;
 
-    if (windows_look(batch, task, &opens_us, err) < 0)
-        return -(int)err->code;
+    TRY(windows_look(batch, task, &opens_us, err));
     if (opens_us == 0)
         return 0;
     delay_until(task, opens_us);
@@ -95,15 +92,13 @@ int windows_wait_on(struct batch *batch, struct task *task, bool *waits, struct 
     *waits = false;
     if (uuid_is_nil(&task->spec.category_id))
         return 0;
-    if (windows_look(batch, task, &opens_us, err) < 0)
-        return -(int)err->code;
+    TRY(windows_look(batch, task, &opens_us, err));
     *waits = opens_us != 0;
     if (!*waits)
         return 0;
     delay_until(task, opens_us);
     task->state = STR(WINDOWS_STATE);
-    if (batch_touch(batch, task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_touch(batch, task, err));
     return batch_event(batch, task, ACTOR_SCHEDULER, opening(batch, opens_us), err);
 }
 
@@ -146,12 +141,10 @@ static int look_again(struct batch *batch, const struct uuid *id, struct err *er
     struct task *task;
     int64_t opens_us;
 
-    if (batch_task(batch, id, &task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_task(batch, id, &task, err));
     if (!task || task->status != STATUS_DELAYED)
         return 0;
-    if (windows_look(batch, task, &opens_us, err) < 0)
-        return -(int)err->code;
+    TRY(windows_look(batch, task, &opens_us, err));
     if (opens_us == 0)
         return batch_move(batch, task, STATUS_PENDING, MOVE_PROMOTE, "Queued", ACTOR_SCHEDULER,
                           STR("{\"reason\":\"window_changed\"}"), err);
@@ -159,8 +152,7 @@ static int look_again(struct batch *batch, const struct uuid *id, struct err *er
         return 0;
     delay_until(task, opens_us);
     batch->news.delayed = true; /* it may be the next one that is due */
-    if (batch_touch(batch, task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_touch(batch, task, err));
     return batch_event(batch, task, ACTOR_SCHEDULER, opening(batch, opens_us), err);
 }
 
@@ -171,12 +163,10 @@ static int walk(struct batch *batch, struct arena *page, struct err *err)
     uint32_t count, acted = 0, i;
     struct uuid *ids;
 
-    if (batch_flush(batch, err) < 0 ||
-        batch->store->verbs->catalog->delayed_scan(
-            batch->store, STR(WINDOWS_STATE),
-            engine->windows.after.key ? &engine->windows.after : NULL, WALK_PAGE, page, &found,
-            &count, err) < 0)
-        return -(int)err->code;
+    TRY(batch_flush(batch, err));
+    TRY(batch->store->verbs->catalog->delayed_scan(
+        batch->store, STR(WINDOWS_STATE), engine->windows.after.key ? &engine->windows.after : NULL,
+        WALK_PAGE, page, &found, &count, err));
     ids = arena_alloc_array(page, BOUND_CHORE_ROWS, sizeof *ids);
     if (!ids)
         return err_set(err, ERR_MEMORY, "out of memory for delayed tasks");
@@ -186,11 +176,9 @@ static int walk(struct batch *batch, struct arena *page, struct err *err)
         engine->windows.after = found[i];
     }
     engine->windows.walk = i < count || count == WALK_PAGE;
-    if (batch_prefetch(batch, ids, acted, err) < 0)
-        return -(int)err->code;
+    TRY(batch_prefetch(batch, ids, acted, err));
     for (i = 0; i < acted; i++)
-        if (look_again(batch, &ids[i], err) < 0)
-            return -(int)err->code;
+        TRY(look_again(batch, &ids[i], err));
     return 0;
 }
 
@@ -201,8 +189,7 @@ int windows_follow(struct batch *batch, bool *more, struct err *err)
     uint64_t sum;
     int rc;
 
-    if (catalog_look(batch, err) < 0)
-        return -(int)err->code;
+    TRY(catalog_look(batch, err));
     sum = sum_windows(&engine->plans.catalog);
     if (!engine->windows.known || sum != engine->windows.seen) {
         engine->windows.known = engine->windows.walk = true;
@@ -237,17 +224,15 @@ int windows_admit(struct batch *batch, const struct claim_request *request, stru
     int64_t opens_us;
 
     *move = CLAIM_TAKE;
-    if (windows_look(batch, task, &opens_us, err) < 0 ||
-        categories_get(batch, &task->spec.category_id, &category, err) < 0)
-        return -(int)err->code;
+    TRY(windows_look(batch, task, &opens_us, err));
+    TRY(categories_get(batch, &task->spec.category_id, &category, err));
     if (SEEDED_BUG("window_closes_unseen"))
         opens_us = 0;
     if (opens_us == 0 && !(category && has_enough(request, category)))
         return 0;
     *move = opens_us ? CLAIM_PUT_OFF : CLAIM_GIVE_BACK;
     limits_take_back(batch, task);
-    if (batch_adopt(batch, task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_adopt(batch, task, err));
     if (*move == CLAIM_GIVE_BACK)
         return batch_owe(batch, task, err); /* back into the line, where it was */
     delay_until(task, opens_us);

@@ -133,8 +133,7 @@ static int compare(struct engine *engine, const char *path, const struct anchor_
 {
     struct log_heads *heads = &engine->heads;
 
-    if (log_anchor_compare(engine->store, end, &heads->regressed, err) < 0)
-        return -(int)err->code;
+    TRY(log_anchor_compare(engine->store, end, &heads->regressed, err));
     if (end->serial == 0)
         tell_new_file(engine, path);
     if (heads->regressed) {

@@ -46,24 +46,18 @@ static int sign_page(struct batch *batch, struct pen *pen, struct page *page, st
     const struct log_verbs *verbs = batch->store->verbs->logs;
 
     page->kept = 0;
-    if (verbs->chains_next(batch->store, &page->after, RUNS, page->ranges, &page->count,
-                           err) < 0)
-        return -(int)err->code;
+    TRY(verbs->chains_next(batch->store, &page->after, RUNS, page->ranges, &page->count, err));
     if (page->count == 0)
         return 0;
     page->after = page->ranges[page->count - 1].execution_id;
-    if (verbs->runs_find(batch->store, page->ranges, page->count, &page->arena, page->runs,
-                         err) < 0)
-        return -(int)err->code;
+    TRY(verbs->runs_find(batch->store, page->ranges, page->count, &page->arena, page->runs, err));
     for (uint32_t i = 0; i < page->count; i++)
         if (is_taken(batch, pen, &page->runs[i]))
             take_run(page, &page->runs[i]);
     if (page->kept == 0)
         return 0;
-    if (pen_write_parts(batch, pen, ANCHOR_HEADS, STR("adopted"), page->parts, page->kept,
-                        err) < 0 ||
-        verbs->heads_forget(batch->store, page->notes, page->kept, err) < 0)
-        return -(int)err->code;
+    TRY(pen_write_parts(batch, pen, ANCHOR_HEADS, STR("adopted"), page->parts, page->kept, err));
+    TRY(verbs->heads_forget(batch->store, page->notes, page->kept, err));
     return verbs->heads_put(batch->store, page->notes, page->kept, err);
 }
 
@@ -74,8 +68,7 @@ static int sign_emptied(struct batch *batch, struct pen *pen, struct arena *aren
     struct log_part *parts;
     uint32_t count;
 
-    if (batch->store->verbs->logs->emptied_find(batch->store, arena, &parts, &count, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->logs->emptied_find(batch->store, arena, &parts, &count, err));
     return pen_write_parts(batch, pen, ANCHOR_BLANKS, STR("adopted"), parts, count, err);
 }
 

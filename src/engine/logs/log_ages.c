@@ -20,8 +20,7 @@ int log_ages_ready(struct batch *batch, struct err *err)
 
     if (batch->engine->heads.ready || !batch->store->verbs->logs)
         return 0;
-    if (batch->store->verbs->logs->any_line(batch->store, &any, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->logs->any_line(batch->store, &any, err));
     return any ? log_heads_ready(batch, err) : 0;
 }
 
@@ -38,9 +37,8 @@ static int find_ages(struct batch *batch, struct task *const *tasks, uint32_t co
     *ages = (struct ages){.count = 0};
     if (!batch->store->verbs->logs)
         return 0;
-    if (batch->store->verbs->logs->lasts_find(batch->store, tasks, count, &batch->arena,
-                                              &ages->lasts, &ages->at, &ages->count, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->logs->lasts_find(batch->store, tasks, count, &batch->arena,
+                                              &ages->lasts, &ages->at, &ages->count, err));
     return ages->count > 0 ? log_heads_ready(batch, err) : 0;
 }
 
@@ -135,8 +133,7 @@ int log_ages_keep(struct batch *batch, struct task **tasks, int64_t *keep_ms, ui
     if (!stays)
         return log_no_memory(err);
     memset(stays, 0, *count * sizeof *stays);
-    if (find_ages(batch, tasks, *count, &ages, err) < 0)
-        return -(int)err->code;
+    TRY(find_ages(batch, tasks, *count, &ages, err));
     for (uint32_t i = 0; i < ages.count; i++)
         if (!may_go(batch, tasks[ages.at[i]], &ages.lasts[i], is_newest(&ages, i),
                     keep_ms[ages.at[i]]))
@@ -159,8 +156,7 @@ int log_ages_refuse(struct batch *batch, struct task *const *tasks, uint32_t cou
 {
     struct ages ages;
 
-    if (find_ages(batch, tasks, count, &ages, err) < 0)
-        return -(int)err->code;
+    TRY(find_ages(batch, tasks, count, &ages, err));
     for (uint32_t i = 0; i < ages.count; i++) {
         const struct log_last *last = &ages.lasts[i];
 

@@ -72,8 +72,7 @@ int pen_write(struct batch *batch, struct pen *pen, struct anchor *anchor,
     buf_reset(&pen->text);
     if (anchor_make(anchor, items, count, pen->key, &pen->text, &row) < 0)
         return log_no_memory(err);
-    if (batch->store->verbs->logs->anchor_insert(batch->store, &row, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->logs->anchor_insert(batch->store, &row, err));
     pen->last = row;
     memcpy(batch->engine->heads.newest, row.hash, sizeof row.hash);
     pen->before.lines = anchor->lines;
@@ -88,13 +87,11 @@ static int begin_records(struct batch *batch, struct pen *pen, struct err *err)
     struct anchor begin = {.kind = ANCHOR_BEGIN};
     bool any;
 
-    if (batch->store->verbs->logs->any_line(batch->store, &any, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->logs->any_line(batch->store, &any, err));
     if (!pen->again)
         pen->since_us = any ? batch->now_us : 0;
     pen->begin = pen->last.serial + 1;
-    if (pen_write(batch, pen, &begin, NULL, 0, err) < 0)
-        return -(int)err->code;
+    TRY(pen_write(batch, pen, &begin, NULL, 0, err));
     return any ? log_adopt(batch, pen, err) : 0;
 }
 
@@ -116,12 +113,10 @@ int pen_take(struct batch *batch, struct pen *pen, struct err *err)
 {
 
     *pen = (struct pen){.text = BUF_INIT(ANCHOR_BYTES_MAX)};
-    if (batch->store->verbs->logs->anchor_last(batch->store, &batch->arena, &pen->last, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->logs->anchor_last(batch->store, &batch->arena, &pen->last, err));
     if (pen->last.serial > 0 && !anchor_parse(pen->last.record, &pen->before))
         pen->before = (struct anchor){.lines = 0}; /* verify tells of it */
-    if (log_key_take(batch, pen, err) < 0)
-        return -(int)err->code;
+    TRY(log_key_take(batch, pen, err));
     return pen_prove(batch, pen, err);
 }
 
@@ -146,8 +141,7 @@ int pen_write_parts(struct batch *batch, struct pen *pen, enum anchor_kind kind,
         struct anchor anchor = {.kind = kind, .reason = reason};
         uint32_t some = count - i < ANCHOR_ITEMS_MAX ? count - i : ANCHOR_ITEMS_MAX;
 
-        if (pen_write(batch, pen, &anchor, items + i, some, err) < 0)
-            return -(int)err->code;
+        TRY(pen_write(batch, pen, &anchor, items + i, some, err));
     }
     return 0;
 }
@@ -176,10 +170,9 @@ static int take_heads(struct batch *batch, struct taken *taken, struct err *err)
     do {
         struct log_taken *round = &taken->rounds[taken->rounds_count];
 
-        if (batch->store->verbs->logs->heads_take(batch->store, ANCHOR_ITEMS_MAX, &batch->arena,
+        TRY(batch->store->verbs->logs->heads_take(batch->store, ANCHOR_ITEMS_MAX, &batch->arena,
                                                   &round->notes, &round->lines, &round->count,
-                                                  err) < 0)
-            return -(int)err->code;
+                                                  err));
         taken->more = round->count == ANCHOR_ITEMS_MAX;
         taken->rounds_count += round->count > 0;
     } while (taken->more && taken->rounds_count < ROUNDS_MAX);
@@ -211,14 +204,12 @@ static int take_signable(struct batch *batch, struct taken *taken, struct err *e
 {
     bool waits, open;
 
-    if (log_key_look(batch, &waits, err) < 0)
-        return -(int)err->code;
+    TRY(log_key_look(batch, &waits, err));
     if (waits) {
         batch->engine->heads.next_us = batch->now_us + every_us(batch->engine);
         return 0;
     }
-    if (batch->store->verbs->logs->heads_open(batch->store, &open, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->logs->heads_open(batch->store, &open, err));
     if (!open)
         return 0;
     if (log_heads_ready(batch, err) < 0) /* what is adopted has to be noted before it is taken */
@@ -281,8 +272,7 @@ static int write_last(struct engine *engine, struct err *err)
     engine->heads.next_us = batch->now_us;
     engine->nodes.leads =
         true; /* whoever goes leaves nothing behind; the records keep their order */
-    if (verbs->begin(engine->store, err) < 0)
-        return -(int)err->code;
+    TRY(verbs->begin(engine->store, err));
     if (log_heads_write(batch, true, err) < 0 || verbs->commit(engine->store, err) < 0) {
         verbs->rollback(engine->store);
         batch_reset(batch);

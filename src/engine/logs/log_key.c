@@ -92,8 +92,7 @@ static int correct_name(struct batch *batch, const char *hex, bool *waits, struc
 {
     struct pen pen = {.foreign = false};
 
-    if (batch->store->verbs->logs->anchor_last(batch->store, &batch->arena, &pen.last, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->logs->anchor_last(batch->store, &batch->arena, &pen.last, err));
     if (!anchor_parse(pen.last.record, &pen.before) || !newest_is_ours(batch->engine, &pen))
         return 0;
     *waits = false;
@@ -113,9 +112,7 @@ static int find_key(struct batch *batch, bool make, struct str *stored,
     struct engine *engine = batch->engine;
     uint8_t public_key[SIGN_PUBLIC_BYTES];
 
-    if (batch->store->verbs->info_get(batch->store, "log_public_key", &batch->arena, stored,
-                                      err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->info_get(batch->store, "log_public_key", &batch->arena, stored, err));
     *waits = !engine->heads.key && (stored->data || make) && !load_key(engine, *stored, make) &&
              stored->data;
     if (!engine->heads.key)
@@ -179,8 +176,7 @@ int log_key_take(struct batch *batch, struct pen *pen, struct err *err)
     bool waits;
 
     batch->store->log_mac = NULL;
-    if (find_key(batch, true, &stored, hex, &waits, err) < 0)
-        return -(int)err->code;
+    TRY(find_key(batch, true, &stored, hex, &waits, err));
     if (!heads->key || waits) {
         pen->since_us = pen->before.since_us;
         pen->begin = pen->before.begin;
@@ -188,8 +184,7 @@ int log_key_take(struct batch *batch, struct pen *pen, struct err *err)
         return 0;
     }
     pen->key = heads->key;
-    if (take_mac(batch, err) < 0)
-        return -(int)err->code;
+    TRY(take_mac(batch, err));
     look_back(batch, pen, stored, str_is(stored, hex));
     if (str_is(stored, hex))
         return 0;

@@ -52,8 +52,7 @@ static int place_load(struct step *step, uint64_t sum, struct err *err)
     struct str value;
 
     step->place = (struct place){.sum = sum};
-    if (batch->store->verbs->info_get(batch->store, step->name, &batch->arena, &value, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->info_get(batch->store, step->name, &batch->arena, &value, err));
     snprintf(text, sizeof text, STR_FMT, STR_ARG(value));
     if (sscanf(text, "%llx %lld %lld %lld", &stored_sum, &serial, &items, &seq) == 4 &&
         stored_sum == sum)
@@ -131,9 +130,8 @@ static int find_ranges(struct step *step, struct err *err)
     step->ranges = arena_alloc_array(&batch->arena, LOOK_LINES, sizeof *step->ranges);
     if (!step->ranges)
         return no_memory(err);
-    if (batch->store->verbs->logs->anchors_read(batch->store, step->place.serial, LOOK_RECORDS,
-                                                &batch->arena, &rows, &count, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->logs->anchors_read(batch->store, step->place.serial, LOOK_RECORDS,
+                                                &batch->arena, &rows, &count, err));
     while (at < count && step->left > 0 && take_record(step, &rows[at]))
         at++;
     step->more = step->left <= 0 || at == LOOK_RECORDS;
@@ -155,8 +153,8 @@ static int run_level(struct batch *batch, enum log_severity level, int64_t windo
 
     batch->logs.blanks.window_ms = window_ms;
     snprintf(step.name, sizeof step.name, "log_level_%s", severity_word(level));
-    if (place_load(&step, 0, err) < 0 || find_ranges(&step, err) < 0)
-        return -(int)err->code;
+    TRY(place_load(&step, 0, err));
+    TRY(find_ranges(&step, err));
     if (step.count > 0 &&
         batch->store->verbs->logs->lines_empty(batch->store, level, step.ranges, step.count,
                                                emptied, err) < 0)
@@ -205,9 +203,8 @@ static int choose_ranges(struct step *step, int64_t window_ms, struct err *err)
 
     if (!runs)
         return no_memory(err);
-    if (batch->store->verbs->logs->runs_find(batch->store, step->ranges, step->count,
-                                             &batch->arena, runs, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->logs->runs_find(batch->store, step->ranges, step->count, &batch->arena,
+                                             runs, err));
     for (uint32_t i = 0; i < step->count; i++) {
         struct log_range range = step->ranges[i];
         const struct handler_rule *rule;
@@ -234,8 +231,8 @@ static int run_types(struct batch *batch, uint64_t sum, int64_t window_ms, bool 
     int64_t removed;
 
     snprintf(step.name, sizeof step.name, "log_types_%lld", (long long)window_ms);
-    if (place_load(&step, sum, err) < 0 || find_ranges(&step, err) < 0)
-        return -(int)err->code;
+    TRY(place_load(&step, sum, err));
+    TRY(find_ranges(&step, err));
     if (step.count > 0 && choose_ranges(&step, window_ms, err) < 0)
         return -(int)err->code;
     *more |= step.more;

@@ -78,11 +78,9 @@ int log_sign_heads(struct batch *batch, struct pen *pen, const struct log_taken 
     for (uint32_t i = 0; i < taken->count; i++)
         sort_note(batch, &taken->notes[i], taken->lines[i], &sorted);
     log_tell_doubt(batch);
-    if (pen_write_parts(batch, pen, ANCHOR_HEADS, STR_NONE, sorted.heads, sorted.heads_count,
-                        err) < 0 ||
-        pen_write_parts(batch, pen, ANCHOR_REFUSED, STR_NONE, sorted.refused,
-                        sorted.refused_count, err) < 0)
-        return -(int)err->code;
+    TRY(pen_write_parts(batch, pen, ANCHOR_HEADS, STR_NONE, sorted.heads, sorted.heads_count, err));
+    TRY(pen_write_parts(batch, pen, ANCHOR_REFUSED, STR_NONE, sorted.refused, sorted.refused_count,
+                        err));
     if (sorted.notes_count == 0)
         return 0;
     return batch->store->verbs->logs->heads_put(batch->store, sorted.notes, sorted.notes_count,
@@ -131,8 +129,7 @@ int log_sign_cuts(struct batch *batch, struct pen *pen, struct err *err)
 {
     static const char *const reasons[CUT_REASON_COUNT] = {"delete", "retention", "purge"};
 
-    if (refuse_all_unchecked(batch, err) < 0)
-        return -(int)err->code;
+    TRY(refuse_all_unchecked(batch, err));
     for (int i = 0; i < CUT_REASON_COUNT; i++) {
         struct log_cuts *cuts = &batch->logs.cuts[i];
         uint32_t kept = 0;
@@ -141,13 +138,11 @@ int log_sign_cuts(struct batch *batch, struct pen *pen, struct err *err)
             if (!is_refused(batch, &cuts->items[at]))
                 cuts->items[kept++] = cuts->items[at];
         cuts->count = kept;
-        if (pen_write_parts(batch, pen, ANCHOR_CUTS, str_of(reasons[i]), cuts->items, cuts->count,
-                            err) < 0)
-            return -(int)err->code;
+        TRY(pen_write_parts(batch, pen, ANCHOR_CUTS, str_of(reasons[i]), cuts->items, cuts->count,
+                            err));
     }
-    if (pen_write_parts(batch, pen, ANCHOR_REFUSED, STR("cut"), batch->logs.refused.items,
-                        batch->logs.refused.count, err) < 0)
-        return -(int)err->code;
+    TRY(pen_write_parts(batch, pen, ANCHOR_REFUSED, STR("cut"), batch->logs.refused.items,
+                        batch->logs.refused.count, err));
     return pen_write_parts(batch, pen, ANCHOR_BLANKS, str_of(reasons[CUT_RETENTION]),
                            batch->logs.blanks.items, batch->logs.blanks.count, err);
 }

@@ -98,13 +98,11 @@ int log_trim(struct batch *batch, struct err *err)
 
     if (!kept)
         return log_no_memory(err);
-    if (batch->store->verbs->logs->anchors_read(batch->store, 0, TRIM_ROWS, &batch->arena, &rows,
-                                                &count, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->logs->anchors_read(batch->store, 0, TRIM_ROWS, &batch->arena, &rows,
+                                                &count, err));
     if (count < TRIM_ROWS || rows[count - 1].created_at_us >= batch->logs.trim_before_us)
         return 0;
-    if (log_heads_ready(batch, err) < 0)
-        return -(int)err->code;
+    TRY(log_heads_ready(batch, err));
     for (uint32_t i = 0; i < count && may_trim(batch, &rows[i], &anchor, &ours); i++) {
         if (ours && keep_alive(batch, &anchor, kept, &kept_count, &fits, err) < 0)
             return -(int)err->code;

@@ -33,8 +33,7 @@ int catalog_no_such(struct err *err, const char *what, const struct uuid *id)
 int catalog_job(struct batch *batch, const struct uuid *id, struct batch_job **found,
                 struct err *err)
 {
-    if (jobs_load(batch, id, 1, true, err) < 0)
-        return -(int)err->code;
+    TRY(jobs_load(batch, id, 1, true, err));
     *found = jobs_get(batch, id);
     if (!*found || (*found)->job->deleted_at_us != 0)
         return catalog_no_such(err, "job", id);
@@ -56,18 +55,16 @@ static int check_category(struct batch *batch, const struct category *category, 
     struct window_set windows;
     const struct zone *zone;
 
-    if (category_check(category, err) < 0 ||
-        category_rules_read(category->configuration, arena, &rules, err) < 0 ||
-        window_parse(rules.allowed_windows, &windows, err) < 0 ||
-        categories_find(batch, category->name, &same, err) < 0)
-        return -(int)err->code;
+    TRY(category_check(category, err));
+    TRY(category_rules_read(category->configuration, arena, &rules, err));
+    TRY(window_parse(rules.allowed_windows, &windows, err));
+    TRY(categories_find(batch, category->name, &same, err));
     if (same && !uuid_eq(&same->row.id, &category->id))
         return err_set_field(err, ERR_CONFLICT, "name", "there is a category '" STR_FMT
                              "' already", STR_ARG(category->name));
     if (!rules.timezone.data)
         return 0;
-    if (zones_get(batch->engine->config.zones, rules.timezone, batch->wall_us, &zone, err) < 0)
-        return -(int)err->code;
+    TRY(zones_get(batch->engine->config.zones, rules.timezone, batch->wall_us, &zone, err));
     zones_put(batch->engine->config.zones, zone);
     return 0;
 }
@@ -82,8 +79,7 @@ static void copy_category(struct category *category, struct arena *arena)
 
 static int put_category(struct batch *batch, struct category *category, struct err *err)
 {
-    if (check_category(batch, category, err) < 0)
-        return -(int)err->code;
+    TRY(check_category(batch, category, err));
     category->updated_at_us = batch->now_us;
     FAULT_POINT("catalog.put");
     return verbs_of(batch)->category_put(batch->store, category, err);
@@ -107,8 +103,7 @@ static int update_category(struct batch *batch, struct catalog_request *request)
     struct category category;
     bool was_active;
 
-    if (categories_get(batch, &request->id, &state, err) < 0)
-        return -(int)err->code;
+    TRY(categories_get(batch, &request->id, &state, err));
     if (!state)
         return catalog_no_such(err, "category", &request->id);
     category = state->row;
@@ -118,8 +113,7 @@ static int update_category(struct batch *batch, struct catalog_request *request)
     if (str_is(state->row.name, CATEGORY_GENERAL) && !str_eq(category.name, state->row.name))
         return err_set_field(err, ERR_CONFLICT, "name", "jobs without a category are in '"
                              CATEGORY_GENERAL "'; it keeps its name");
-    if (put_category(batch, &category, err) < 0)
-        return -(int)err->code;
+    TRY(put_category(batch, &category, err));
     *given = category;
     runs_look_soon(batch); /* its windows may have let go of tasks */
     if (was_active || !category.is_active)
@@ -132,8 +126,7 @@ static int delete_category(struct batch *batch, struct catalog_request *request)
     struct err *err = &request->base.err;
     struct category_state *state;
 
-    if (categories_get(batch, &request->id, &state, err) < 0)
-        return -(int)err->code;
+    TRY(categories_get(batch, &request->id, &state, err));
     if (!state)
         return catalog_no_such(err, "category", &request->id);
     if (str_is(state->row.name, CATEGORY_GENERAL))
@@ -154,8 +147,7 @@ static int find_category(struct batch *batch, const struct catalog_request *requ
     job->category_id = (struct uuid){{0}};
     if (!request->category.data)
         return 0;
-    if (categories_find(batch, request->category, &category, err) < 0)
-        return -(int)err->code;
+    TRY(categories_find(batch, request->category, &category, err));
     if (!category)
         return err_set_field(err, ERR_INVALID, "category", "there is no category '" STR_FMT "'",
                              STR_ARG(request->category));
@@ -171,10 +163,10 @@ static int check_job(struct batch *batch, const struct job *job, struct err *err
 
     if (!input)
         return no_memory(err);
-    if (job_check(job, err) < 0 || category_of_job(batch, job, &category, err) < 0 ||
-        job_task_input(job, &category->row, NULL, STR_NONE, batch->engine->settings, &batch->arena,
-                       input, err) < 0)
-        return -(int)err->code;
+    TRY(job_check(job, err));
+    TRY(category_of_job(batch, job, &category, err));
+    TRY(job_task_input(job, &category->row, NULL, STR_NONE, batch->engine->settings, &batch->arena,
+                       input, err));
     if (!lives_here(batch->engine, input->spec.queue))
         return err_set_field(err, ERR_INVALID, "queue", "the queue '" STR_FMT "' lives in another "
                              "store than the jobs; choose one of the main store",
@@ -185,8 +177,8 @@ static int check_job(struct batch *batch, const struct job *job, struct err *err
 static int put_job(struct batch *batch, const struct catalog_request *request, struct job *job,
                    struct err *err)
 {
-    if (find_category(batch, request, job, err) < 0 || check_job(batch, job, err) < 0)
-        return -(int)err->code;
+    TRY(find_category(batch, request, job, err));
+    TRY(check_job(batch, job, err));
     job->updated_at_us = batch->now_us;
     FAULT_POINT("catalog.put");
     return verbs_of(batch)->job_put(batch->store, job, err);
@@ -237,8 +229,7 @@ static int update_job(struct batch *batch, struct catalog_request *request)
     job_take(job, &request->item.job, request->set);
     if (request->set & JOB_FIELD_PAYLOAD && triggers_check_job(batch, job, err) < 0)
         return -(int)err->code;
-    if (put_job(batch, request, job, err) < 0)
-        return -(int)err->code;
+    TRY(put_job(batch, request, job, err));
     renew_known(known->job, job);
     request->item.job = *job;
     is_active = job_is_active(batch, job, err);
@@ -254,15 +245,14 @@ static int delete_job(struct batch *batch, struct catalog_request *request)
     struct err *err = &request->base.err;
     struct batch_job *known;
 
-    if (batch_settle(batch, err) < 0 || catalog_job(batch, &request->id, &known, err) < 0 ||
-        jobs_flush(batch, err) < 0)
-        return -(int)err->code;
+    TRY(batch_settle(batch, err));
+    TRY(catalog_job(batch, &request->id, &known, err));
+    TRY(jobs_flush(batch, err));
     FAULT_POINT("catalog.delete");
     if (verbs_of(batch)->job_delete(batch->store, &request->id, batch->now_us, err) < 0)
         return -(int)err->code;
     known->job->deleted_at_us = batch->now_us;
-    if (runs_release_waits(batch, &request->id, NULL, err) < 0)
-        return -(int)err->code;
+    TRY(runs_release_waits(batch, &request->id, NULL, err));
     return runs_cancel_waiting(batch, known, err);
 }
 
@@ -274,8 +264,7 @@ static int refuse_cycle(struct batch *batch, const struct uuid *path, uint32_t c
 {
     struct buf names = BUF_INIT(400);
 
-    if (jobs_load(batch, path, count, false, err) < 0)
-        return -(int)err->code;
+    TRY(jobs_load(batch, path, count, false, err));
     for (uint32_t i = 0; i < count; i++) {
         const struct batch_job *known = jobs_get(batch, &path[i]);
 
@@ -312,17 +301,15 @@ static int create_dependency(struct batch *batch, struct catalog_request *reques
     dependency->id = uuid7_new(&batch->engine->ids, batch->now_us);
     dependency->namespace_name = batch->engine->config.namespace_name;
     dependency->created_at_us = batch->now_us;
-    if (job_dependency_read(dependency, err) < 0 ||
-        catalog_job(batch, &dependency->job_id, &job, err) < 0)
-        return -(int)err->code;
+    TRY(job_dependency_read(dependency, err));
+    TRY(catalog_job(batch, &dependency->job_id, &job, err));
     if (catalog_job(batch, &dependency->depends_on_job_id, &other, err) < 0) {
         if (err->code == ERR_NOT_FOUND)
             err_set_field(err, ERR_INVALID, "depends_on_job_id", "there is no such job");
         return -(int)err->code;
     }
-    if (check_cycle(batch, dependency, err) < 0 ||
-        triggers_check(batch, dependency, job->job, err) < 0)
-        return -(int)err->code;
+    TRY(check_cycle(batch, dependency, err));
+    TRY(triggers_check(batch, dependency, job->job, err));
     FAULT_POINT("catalog.put");
     return verbs_of(batch)->dependency_put(batch->store, dependency, err);
 }
@@ -342,9 +329,8 @@ static int let_waiting_go(struct batch *batch, const struct job_dependency *edge
 {
     if (edge->mode != DEPENDENCY_GATE)
         return 0;
-    if (batch_settle(batch, err) < 0 ||
-        jobs_load(batch, &edge->depends_on_job_id, 1, true, err) < 0)
-        return -(int)err->code;
+    TRY(batch_settle(batch, err));
+    TRY(jobs_load(batch, &edge->depends_on_job_id, 1, true, err));
     return runs_release_waits(batch, &edge->depends_on_job_id, edge, err);
 }
 

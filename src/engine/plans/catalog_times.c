@@ -57,8 +57,7 @@ static int plan_next_fire(struct batch *batch, struct schedule *schedule, bool i
 
     schedule->next_fire_at_us = 0;
     schedule->error = STR_NONE;
-    if (plan_schedule(schedule, zones, batch->wall_us, &plan, err) < 0)
-        return -(int)err->code;
+    TRY(plan_schedule(schedule, zones, batch->wall_us, &plan, err));
     if (is_single(schedule))
         rc = plan_single(batch, schedule, &plan, is_new, err);
     else if (!plan_next(&plan, plan_goes_on_us(batch->wall_us - 1, schedule->last_fire_at_us),
@@ -72,8 +71,7 @@ static int plan_next_fire(struct batch *batch, struct schedule *schedule, bool i
 
 static int check_schedule(struct batch *batch, const struct schedule *schedule, struct err *err)
 {
-    if (schedule_check(schedule, err) < 0)
-        return -(int)err->code;
+    TRY(schedule_check(schedule, err));
     if (schedule->callback_url.data &&
         !callback_allowed(batch->engine->settings, schedule->callback_url))
         return err_set_field(err, ERR_INVALID, "callback_url", "callbacks to this address are not "
@@ -96,13 +94,11 @@ static int create_schedule(struct batch *batch, struct catalog_request *request)
             err_set_field(err, ERR_INVALID, "job_id", "there is no such job");
         return -(int)err->code;
     }
-    if (check_schedule(batch, schedule, err) < 0)
-        return -(int)err->code;
+    TRY(check_schedule(batch, schedule, err));
     if (schedule->ends_at_us && schedule->ends_at_us < batch->wall_us)
         return err_set_field(err, ERR_INVALID, "ends_at",
                              "\"ends_at\" lies in the past: nothing would ever fire");
-    if (plan_next_fire(batch, schedule, true, err) < 0)
-        return -(int)err->code;
+    TRY(plan_next_fire(batch, schedule, true, err));
     if (schedule->is_active && schedule->next_fire_at_us == 0)
         return err_set_field(err, ERR_INVALID, schedule->ends_at_us ? "ends_at" : "starts_at",
                              "no planned time lies between now, \"starts_at\" and \"ends_at\": "
@@ -123,8 +119,7 @@ static int load_schedule(struct batch *batch, struct catalog_request *request,
         return catalog_no_such(err, "schedule", &request->id);
     if (request->base.arena->failed)
         return err_set(err, ERR_MEMORY, "out of memory for a schedule; try again");
-    if (batch_settle(batch, err) < 0)
-        return -(int)err->code;
+    TRY(batch_settle(batch, err));
     return catalog_job(batch, &(*schedule)->job_id, job, err);
 }
 
@@ -136,8 +131,7 @@ static int update_schedule(struct batch *batch, struct catalog_request *request)
     struct schedule was;
     bool is_new, retimed;
 
-    if (load_schedule(batch, request, &schedule, &job) < 0)
-        return -(int)err->code;
+    TRY(load_schedule(batch, request, &schedule, &job));
     was = *schedule;
     schedule_take(schedule, &request->item.schedule, request->set);
     retimed = schedule->error.data || !schedule_same_times(schedule, &was);
@@ -157,8 +151,7 @@ static int update_schedule(struct batch *batch, struct catalog_request *request)
     catalog_forget(batch->engine); /* what runs know of it */
     if (!(request->set & SCHEDULE_FIELD_OVERLAP))
         return 0;
-    if (catalog_look(batch, err) < 0)
-        return -(int)err->code;
+    TRY(catalog_look(batch, err));
     return runs_release_slots(batch, job, err);
 }
 
@@ -169,14 +162,12 @@ static int delete_schedule(struct batch *batch, struct catalog_request *request)
     struct schedule *schedule;
     struct batch_job *job;
 
-    if (load_schedule(batch, request, &schedule, &job) < 0)
-        return -(int)err->code;
+    TRY(load_schedule(batch, request, &schedule, &job));
     FAULT_POINT("catalog.delete");
     if (verbs_of(batch)->schedule_delete(batch->store, &request->id, err) < 0)
         return -(int)err->code;
     catalog_forget(batch->engine);
-    if (catalog_look(batch, err) < 0)
-        return -(int)err->code;
+    TRY(catalog_look(batch, err));
     return runs_release_slots(batch, job, err);
 }
 
@@ -202,8 +193,7 @@ static int plan_generation(struct batch *batch, struct recurring *pattern, struc
 
     pattern->next_generation_us = 0;
     pattern->error = STR_NONE;
-    if (plan_recurring(pattern, zones, batch->wall_us, &batch->arena, &plan, err) < 0)
-        return -(int)err->code;
+    TRY(plan_recurring(pattern, zones, batch->wall_us, &batch->arena, &plan, err));
     if (!pattern->is_active ||
         !plan_next(&plan, plan_goes_on_us(batch->wall_us - 1, pattern->last_generated_us),
                    &pattern->next_generation_us))
@@ -217,8 +207,7 @@ static int put_pattern(struct batch *batch, struct recurring *pattern, bool is_n
 {
     struct batch_job *job;
 
-    if (recurring_check(pattern, err) < 0)
-        return -(int)err->code;
+    TRY(recurring_check(pattern, err));
     if (catalog_job(batch, &pattern->template_job_id, &job, err) < 0) {
         if (err->code == ERR_NOT_FOUND)
             err_set_field(err, ERR_INVALID, "template_job_id", "there is no such job");
@@ -268,13 +257,11 @@ static int update_pattern(struct batch *batch, struct catalog_request *request)
     struct recurring was;
     bool retimed;
 
-    if (load_pattern(batch, request, &pattern) < 0)
-        return -(int)err->code;
+    TRY(load_pattern(batch, request, &pattern));
     was = *pattern;
     recurring_take(pattern, &request->item.recurring, request->set);
     retimed = pattern->error.data || !recurring_same_times(pattern, &was);
-    if (put_pattern(batch, pattern, false, retimed && request->set & times, err) < 0)
-        return -(int)err->code;
+    TRY(put_pattern(batch, pattern, false, retimed && request->set & times, err));
     request->item.recurring = *pattern;
     return 0;
 }

@@ -70,8 +70,7 @@ int triggers_check(struct batch *batch, const struct job_dependency *dependency,
     if (count >= TRIGGERS_MAX)
         return err_set_field(err, ERR_INVALID, "depends_on_job_id", "that job starts %d others "
                              "already", TRIGGERS_MAX);
-    if (sum_payloads(batch, &dependency->depends_on_job_id, &dependency->job_id, &bytes, err) < 0)
-        return -(int)err->code;
+    TRY(sum_payloads(batch, &dependency->depends_on_job_id, &dependency->job_id, &bytes, err));
     return bytes > TRIGGERS_BYTES_MAX ? refuse(err, "depends_on_job_id", "that job") : 0;
 }
 
@@ -87,8 +86,7 @@ int triggers_check_job(struct batch *batch, const struct job *job, struct err *e
 
         if (edges[i].mode != DEPENDENCY_TRIGGER)
             continue;
-        if (sum_payloads(batch, &edges[i].depends_on_job_id, &job->id, &bytes, err) < 0)
-            return -(int)err->code;
+        TRY(sum_payloads(batch, &edges[i].depends_on_job_id, &job->id, &bytes, err));
         if (bytes > TRIGGERS_BYTES_MAX)
             return refuse(err, "payload", "a job that starts this one");
     }

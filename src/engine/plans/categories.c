@@ -61,8 +61,7 @@ static int add_category(struct batch *batch, struct category_state *state, struc
     struct catalog_cache *cache = &batch->engine->plans.catalog;
     struct err why = {0};
 
-    if (category_rules_read(state->row.configuration, &cache->arena, &state->rules, err) < 0)
-        return -(int)err->code;
+    TRY(category_rules_read(state->row.configuration, &cache->arena, &state->rules, err));
     if (window_parse(state->rules.allowed_windows, &state->windows, &why) < 0) {
         state->windows.count = 0;
         LOG(batch->engine->log, LOG_WARN, "category.windows_unreadable", KC("reason", why.text));
@@ -161,12 +160,10 @@ static int read_catalog(struct batch *batch, struct err *err)
     states = arena_alloc_array(&cache->arena, count, sizeof *states);
     if (!states || cache->arena.failed)
         return no_memory(err);
-    if (sort_edges(cache, err) < 0)
-        return -(int)err->code;
+    TRY(sort_edges(cache, err));
     for (uint32_t i = 0; i < count; i++) {
         states[i].row = rows[i];
-        if (add_category(batch, &states[i], err) < 0)
-            return -(int)err->code;
+        TRY(add_category(batch, &states[i], err));
     }
     cache->known = true;
     cache->looked_in = batch->number;
@@ -177,8 +174,7 @@ int catalog_version(struct batch *batch, int64_t *version, struct err *err)
 {
     struct catalog_cache *cache = &batch->engine->plans.catalog;
 
-    if (batch->store->verbs->catalog->version(batch->store, version, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->catalog->version(batch->store, version, err));
     if (*version != cache->version)
         cache->known = false;
     cache->doubted = false;
@@ -213,8 +209,7 @@ int categories_find(struct batch *batch, struct str name, struct category_state 
     *state = NULL;
     if (!catalog_here(batch->engine))
         return 0;
-    if (ensure(batch, err) < 0)
-        return -(int)err->code;
+    TRY(ensure(batch, err));
     *state = map_get(&batch->engine->plans.catalog.names, name);
     if (*state || !batch->store->shared)
         return 0;
@@ -230,8 +225,7 @@ int categories_get(struct batch *batch, const struct uuid *id, struct category_s
     *state = NULL;
     if (!catalog_here(batch->engine))
         return 0;
-    if (ensure(batch, err) < 0)
-        return -(int)err->code;
+    TRY(ensure(batch, err));
     *state = map_get(&batch->engine->plans.catalog.ids, key_of(id));
     return 0;
 }
@@ -258,8 +252,7 @@ int schedules_know(struct batch *batch, const struct uuid *id, struct schedule_k
     struct schedule *schedule = NULL;
     int rc;
 
-    if (ensure(batch, err) < 0)
-        return -(int)err->code;
+    TRY(ensure(batch, err));
     *known = map_get(&cache->schedules, key_of(id));
     if (*known)
         return 0;

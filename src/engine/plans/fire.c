@@ -264,11 +264,13 @@ static int fire_all(struct batch *batch, int64_t *next_us, struct err *err)
     struct firing schedules = {.batch = batch, .err = err};
     struct firing patterns = {.batch = batch, .patterns = true, .err = err};
 
-    if (fire_due_read(&schedules, BOUND_CHORE_ROWS) < 0 || fire_due_plan(&schedules) < 0 ||
-        fire_due_read(&patterns, BOUND_CHORE_ROWS) < 0 || fire_due_plan(&patterns) < 0 ||
-        hold_jobs(batch, &schedules, &patterns, err) < 0 ||
-        fire_kind(&schedules, next_us) < 0 || fire_kind(&patterns, next_us) < 0)
-        return -(int)err->code;
+    TRY(fire_due_read(&schedules, BOUND_CHORE_ROWS));
+    TRY(fire_due_plan(&schedules));
+    TRY(fire_due_read(&patterns, BOUND_CHORE_ROWS));
+    TRY(fire_due_plan(&patterns));
+    TRY(hold_jobs(batch, &schedules, &patterns, err));
+    TRY(fire_kind(&schedules, next_us));
+    TRY(fire_kind(&patterns, next_us));
     return 0;
 }
 
@@ -285,10 +287,11 @@ int fire_run(struct batch *batch, int64_t *engine_us, struct err *err)
     }
     if (!uuid_is_nil(&batch->engine->plans.late_end) && run_ends_late(batch, err) < 0)
         return -(int)err->code;
-    if (batch_settle(batch, err) < 0 || batch_flush(batch, err) < 0 ||
-        catalog_look(batch, err) < 0 || fire_all(batch, &next_us, err) < 0 ||
-        zones_follow(batch, &more, &next_us, err) < 0)
-        return -(int)err->code;
+    TRY(batch_settle(batch, err));
+    TRY(batch_flush(batch, err));
+    TRY(catalog_look(batch, err));
+    TRY(fire_all(batch, &next_us, err));
+    TRY(zones_follow(batch, &more, &next_us, err));
     in_us = next_us == INT64_MAX ? INT64_MAX : next_us - batch->wall_us;
     *engine_us = more || in_us <= 0           ? batch->now_us
                  : in_us > CLOCK_MAX_US       ? INT64_MAX

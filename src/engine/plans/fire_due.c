@@ -200,8 +200,7 @@ int fire_open_runs(struct batch *batch, const struct uuid *schedule_id, struct j
 {
     static const struct uuid nil;
 
-    if (jobs_flush(batch, err) < 0)
-        return -(int)err->code;
+    TRY(jobs_flush(batch, err));
     return batch->store->verbs->catalog->runs_find(batch->store, &nil, schedule_id, &nil,
                                                    RUNS_PAGE, &batch->arena, runs, count, err);
 }

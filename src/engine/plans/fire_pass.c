@@ -153,7 +153,6 @@ int fire_pass(struct batch *batch, const struct uuid *job_id, const struct uuid 
     struct passing patterns = schedules;
 
     patterns.patterns = true;
-    if (pass_kind(&schedules) < 0)
-        return -(int)err->code;
+    TRY(pass_kind(&schedules));
     return pass_kind(&patterns);
 }

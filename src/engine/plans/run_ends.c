@@ -55,8 +55,7 @@ int runs_prepare(struct batch *batch, struct err *err)
 
     if (!catalog_here(batch->engine))
         return 0;
-    if (catalog_look(batch, err) < 0)
-        return -(int)err->code;
+    TRY(catalog_look(batch, err));
     for (uint32_t i = batch->settled_count; i < batch->ended.count; i++) {
         const struct uuid *job_id = &batch->ended.items[i]->spec.job_id;
 
@@ -165,12 +164,11 @@ int run_ended(struct batch *batch, const struct task *task, struct err *err)
 
     if (!catalog_here(batch->engine))
         return 0;
-    if (jobs_load(batch, &task->spec.job_id, 1, true, err) < 0 || jobs_flush(batch, err) < 0)
-        return -(int)err->code;
+    TRY(jobs_load(batch, &task->spec.job_id, 1, true, err));
+    TRY(jobs_flush(batch, err));
     batch->wrote = true;
-    if (verbs->run_delete(batch->store, &task->id, err) < 0 ||
-        verbs->waits_drop(batch->store, &task->id, NULL, err) < 0)
-        return -(int)err->code;
+    TRY(verbs->run_delete(batch->store, &task->id, err));
+    TRY(verbs->waits_drop(batch->store, &task->id, NULL, err));
     known = jobs_get(batch, &task->spec.job_id);
     if (!known)
         return 0;
@@ -178,9 +176,8 @@ int run_ended(struct batch *batch, const struct task *task, struct err *err)
     known->job->last_status = task->status;
     known->job->last_ended_at_us = batch->now_us;
     known->ended = batch->plans.jobs_ended = true;
-    if (runs_release_ended(batch, &task->spec.job_id, task->status, err) < 0 ||
-        give_slot_on(batch, known, task, err) < 0)
-        return -(int)err->code;
+    TRY(runs_release_ended(batch, &task->spec.job_id, task->status, err));
+    TRY(give_slot_on(batch, known, task, err));
     if (SEEDED_BUG("trigger_outside_of_end")) {
         batch->engine->plans.late_end = task->id;
         batch->engine->chores[CHORE_FIRE].next_us = batch->now_us + CLOCK_MS_US;
@@ -193,8 +190,7 @@ int run_ends_late(struct batch *batch, struct err *err)
 {
     struct task *task;
 
-    if (batch_task(batch, &batch->engine->plans.late_end, &task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_task(batch, &batch->engine->plans.late_end, &task, err));
     batch->engine->plans.late_end = nil;
     return task ? start_triggered(batch, task, err) : 0;
 }
@@ -211,19 +207,16 @@ static int must_wait(struct batch *batch, const struct job_run *run, bool *waits
 
     *waits = false;
     if (known && known->job->max_concurrent > 0) {
-        if (verbs->runs_count(batch->store, &run->job_id, &nil, runs_limit(known->job), &going,
-                              &waiting, err) < 0)
-            return -(int)err->code;
+        TRY(verbs->runs_count(batch->store, &run->job_id, &nil, runs_limit(known->job), &going,
+                              &waiting, err));
         *waits = going >= known->job->max_concurrent;
     }
     if (*waits || uuid_is_nil(&run->schedule_id))
         return 0;
-    if (schedules_know(batch, &run->schedule_id, &schedule, err) < 0)
-        return -(int)err->code;
+    TRY(schedules_know(batch, &run->schedule_id, &schedule, err));
     if (schedule->overlap != OVERLAP_QUEUE)
         return 0;
-    if (verbs->runs_count(batch->store, &nil, &run->schedule_id, 1, &going, &waiting, err) < 0)
-        return -(int)err->code;
+    TRY(verbs->runs_count(batch->store, &nil, &run->schedule_id, 1, &going, &waiting, err));
     *waits = going > 0;
     return 0;
 }
@@ -239,12 +232,11 @@ int run_reopened(struct batch *batch, struct task *task, struct err *err)
 
     if (!catalog_here(batch->engine))
         return 0;
-    if (jobs_load(batch, &task->spec.job_id, 1, true, err) < 0 || jobs_flush(batch, err) < 0 ||
-        must_wait(batch, &run, &run.waits_slot, err) < 0)
-        return -(int)err->code;
+    TRY(jobs_load(batch, &task->spec.job_id, 1, true, err));
+    TRY(jobs_flush(batch, err));
+    TRY(must_wait(batch, &run, &run.waits_slot, err));
     batch->wrote = true;
-    if (batch->store->verbs->catalog->runs_insert(batch->store, &run, 1, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->catalog->runs_insert(batch->store, &run, 1, err));
     if (!run.waits_slot)
         return 0;
     task->open_dependencies++;

@@ -56,17 +56,14 @@ static int release(struct batch *batch, const struct uuid *task_id, struct err *
     const struct batch_job *owner;
     struct task *task;
 
-    if (batch_task(batch, task_id, &task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_task(batch, task_id, &task, err));
     if (!task || task->open_dependencies <= 0)
         return 0;
-    if (jobs_load(batch, &task->spec.job_id, 1, false, err) < 0)
-        return -(int)err->code;
+    TRY(jobs_load(batch, &task->spec.job_id, 1, false, err));
     owner = jobs_get(batch, &task->spec.job_id);
     task->open_dependencies = task->open_dependencies > by ? task->open_dependencies - by : 0;
     FAULT_POINT("runs.release");
-    if (batch_owe(batch, task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_owe(batch, task, err));
     if (owner && owner->job->deleted_at_us != 0)
         return cancel(batch, task, err);
     return task->status == STATUS_BLOCKED ? batch_let_go_on(batch, task, err) : 0;
@@ -100,8 +97,7 @@ static int tell(struct batch *batch, const struct job_wait *waits, uint32_t coun
         prefetch(batch, waits, count, err) < 0)
         return -(int)err->code;
     for (uint32_t i = 0; i < count; i++)
-        if (release(batch, &waits[i].task_id, err) < 0)
-            return -(int)err->code;
+        TRY(release(batch, &waits[i].task_id, err));
     return 0;
 }
 
@@ -121,8 +117,7 @@ static int is_over(struct batch *batch, const struct over *over, const struct jo
         return 0;
     if (!over->edge)
         return 1;
-    if (batch_task(batch, &wait->task_id, &task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_task(batch, &wait->task_id, &task, err));
     return task && uuid_eq(&task->spec.job_id, &over->edge->job_id);
 }
 
@@ -236,8 +231,7 @@ static int may_start(struct line *line, struct job_run *run, struct err *err)
 
     if (uuid_is_nil(&run->schedule_id) || line->job->deleted_at_us != 0)
         return 1;
-    if (schedules_know(batch, &run->schedule_id, &schedule, err) < 0)
-        return -(int)err->code;
+    TRY(schedules_know(batch, &run->schedule_id, &schedule, err));
     if (schedule->overlap != OVERLAP_QUEUE)
         return 1;
     if (map_get(&line->busy, key_of(&run->schedule_id)))
@@ -308,8 +302,7 @@ static int start_found(struct line *line, struct err *err)
         return no_memory(err);
     for (uint32_t i = 0; i < line->count; i++)
         ids[i] = line->starts[i].task_id;
-    if (batch_prefetch(batch, ids, line->count, err) < 0)
-        return -(int)err->code;
+    TRY(batch_prefetch(batch, ids, line->count, err));
     for (uint32_t i = 0; i < line->count; i++) {
         line->starts[i].waits_slot = false;
         batch->wrote = true;
@@ -382,8 +375,7 @@ static int look_at_job(struct batch *batch, const struct uuid *id, bool *more, s
     line_deinit(&line);
     if (rc < 0 || !any)
         return rc;
-    if (jobs_load(batch, id, 1, true, err) < 0)
-        return -(int)err->code;
+    TRY(jobs_load(batch, id, 1, true, err));
     return runs_release_slots(batch, known, err);
 }
 
@@ -401,8 +393,7 @@ int runs_follow(struct batch *batch, bool *more, struct err *err)
     if (count && jobs_load(batch, ids, count, false, err) < 0)
         return -(int)err->code;
     for (uint32_t i = 0; i < count && !*more; i++) {
-        if (look_at_job(batch, &ids[i], more, err) < 0)
-            return -(int)err->code;
+        TRY(look_at_job(batch, &ids[i], more, err));
         if (!*more)
             engine->plans.waiting_after = ids[i];
     }

@@ -86,9 +86,8 @@ int jobs_load(struct batch *batch, const struct uuid *ids, uint32_t count, bool 
         return no_memory(err);
     if (wanted_count == 0)
         return 0;
-    if (batch->store->verbs->catalog->jobs_load(batch->store, wanted, wanted_count, hold,
-                                                &batch->arena, jobs, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->catalog->jobs_load(batch->store, wanted, wanted_count, hold,
+                                                &batch->arena, jobs, err));
     for (uint32_t i = 0; i < wanted_count; i++)
         if (jobs[i] && keep_job(batch, jobs[i], hold, err) < 0)
             return -(int)err->code;
@@ -103,9 +102,8 @@ int jobs_flush(struct batch *batch, struct err *err)
 
     if (batch->plans.runs.count) {
         batch->wrote = true;
-        if (verbs->runs_insert(batch->store, batch->plans.runs.items, batch->plans.runs.count,
-                               err) < 0)
-            return -(int)err->code;
+        TRY(verbs->runs_insert(batch->store, batch->plans.runs.items, batch->plans.runs.count,
+                               err));
         batch->plans.runs.count = 0;
     }
     if (!batch->plans.jobs_ended)
@@ -113,8 +111,7 @@ int jobs_flush(struct batch *batch, struct err *err)
     while ((known = map_next(&batch->plans.jobs, &cursor)) != NULL) {
         if (!known->ended)
             continue;
-        if (verbs->job_ended(batch->store, known->job, err) < 0)
-            return -(int)err->code;
+        TRY(verbs->job_ended(batch->store, known->job, err));
         known->ended = false;
     }
     batch->plans.jobs_ended = false;
@@ -125,8 +122,7 @@ int job_is_active(struct batch *batch, const struct job *job, struct err *err)
 {
     struct category_state *category;
 
-    if (category_of_job(batch, job, &category, err) < 0)
-        return -(int)err->code;
+    TRY(category_of_job(batch, job, &category, err));
     return job->is_active && job->deleted_at_us == 0 && category->row.is_active;
 }
 
@@ -190,10 +186,9 @@ static int count_runs(struct batch *batch, const struct uuid *job_id,
     uint32_t waiting;
 
     *open = *going = 0;
-    if (batch->store->verbs->catalog->runs_count(batch->store, job_id ? job_id : &nil,
+    TRY(batch->store->verbs->catalog->runs_count(batch->store, job_id ? job_id : &nil,
                                                  schedule_id ? schedule_id : &nil, limit, going,
-                                                 &waiting, err) < 0)
-        return -(int)err->code;
+                                                 &waiting, err));
     *open = *going + waiting;
     return 0;
 }
@@ -207,14 +202,12 @@ static int find_slot(struct batch *batch, const struct run_wish *wish, bool *wai
 
     *waits = false;
     if (job->max_concurrent > 0) {
-        if (count_runs(batch, &job->id, NULL, runs_limit(job), &open, &going, err) < 0)
-            return -(int)err->code;
+        TRY(count_runs(batch, &job->id, NULL, runs_limit(job), &open, &going, err));
         *waits = going >= job->max_concurrent;
     }
     if (*waits || !wish->schedule || wish->schedule->overlap != OVERLAP_QUEUE)
         return 0;
-    if (count_runs(batch, NULL, &wish->schedule->id, 1, &open, &going, err) < 0)
-        return -(int)err->code;
+    TRY(count_runs(batch, NULL, &wish->schedule->id, 1, &open, &going, err));
     *waits = open > 0;
     return 0;
 }
@@ -229,8 +222,7 @@ static int passes(struct batch *batch, const struct job_dependency *gate, bool *
     *open = true;
     if (!other || other->job->deleted_at_us != 0)
         return 0;
-    if (count_runs(batch, &gate->depends_on_job_id, NULL, 1, &runs, &going, err) < 0)
-        return -(int)err->code;
+    TRY(count_runs(batch, &gate->depends_on_job_id, NULL, 1, &runs, &going, err));
     *open = job_gate_open(gate, other->job, runs, batch->now_us);
     return 0;
 }
@@ -250,8 +242,7 @@ static int find_gates(struct batch *batch, const struct run_wish *wish, struct j
 
         if (edges[i].mode != DEPENDENCY_GATE)
             continue;
-        if (passes(batch, &edges[i], &open, err) < 0)
-            return -(int)err->code;
+        TRY(passes(batch, &edges[i], &open, err));
         if (!open)
             (*waits)[(*count)++] = (struct job_wait){wish->id, edges[i].depends_on_job_id,
                                                      edges[i].kind};
@@ -311,10 +302,9 @@ static int make_input(struct batch *batch, const struct run_wish *wish, struct a
 {
     struct category_state *category;
 
-    if (category_of_job(batch, wish->job, &category, err) < 0 ||
-        job_task_input(wish->job, &category->row, wish->schedule, wish->payload,
-                       batch->engine->settings, arena, input, err) < 0)
-        return -(int)err->code;
+    TRY(category_of_job(batch, wish->job, &category, err));
+    TRY(job_task_input(wish->job, &category->row, wish->schedule, wish->payload,
+                       batch->engine->settings, arena, input, err));
     input->spec.queue = arena_str(arena, input->spec.queue); /* the category may go before it */
     input->spec.job_id = wish->job->id;
     input->spec.category_id = category->row.id;
@@ -335,8 +325,7 @@ int run_check(struct batch *batch, const struct run_wish *wish, struct err *err)
 
     if (!input)
         return no_memory(err);
-    if (make_input(batch, wish, &batch->arena, input, err) < 0)
-        return -(int)err->code;
+    TRY(make_input(batch, wish, &batch->arena, input, err));
     return enqueue_check(batch, input, err);
 }
 
@@ -353,8 +342,8 @@ int run_make(struct batch *batch, struct run_wish *wish, struct arena *arena, st
 
     if (!input)
         return no_memory(err);
-    if (make_input(batch, wish, arena, input, err) < 0 || enqueue_check(batch, input, err) < 0)
-        return -(int)err->code;
+    TRY(make_input(batch, wish, arena, input, err));
+    TRY(enqueue_check(batch, input, err));
     if (wish->key == 0) {
         wish->key = verbs->task_key_next(batch->store);
         wish->id = uuid7_new_keyed(&batch->engine->ids, batch->now_us, wish->key);
@@ -362,9 +351,9 @@ int run_make(struct batch *batch, struct run_wish *wish, struct arena *arena, st
     known = jobs_get(batch, &wish->job->id);
     if ((known && has_to_wait(batch, known)) ||
         (wish->schedule && wish->schedule->overlap == OVERLAP_QUEUE)) {
-        if (jobs_flush(batch, err) < 0 || find_slot(batch, wish, &waits_slot, err) < 0 ||
-            find_gates(batch, wish, &waits, &waits_count, err) < 0)
-            return -(int)err->code;
+        TRY(jobs_flush(batch, err));
+        TRY(find_slot(batch, wish, &waits_slot, err));
+        TRY(find_gates(batch, wish, &waits, &waits_count, err));
     }
     if (waits_count + waits_slot > 0 &&
         tell_waits(batch, wish, waits, waits_count, waits_slot, err) < 0)
@@ -390,10 +379,10 @@ int job_run_apply(struct batch *batch, struct job_run_request *request)
 
     if (!catalog_here(batch->engine))
         return err_set(err, ERR_INVALID, "jobs are not kept here");
-    if (catalog_look(batch, err) < 0 || batch_settle(batch, err) < 0 ||
-        jobs_load(batch, &request->job_id, 1, false, err) < 0 ||
-        runs_hold(batch, &request->job_id, 1, err) < 0)
-        return -(int)err->code;
+    TRY(catalog_look(batch, err));
+    TRY(batch_settle(batch, err));
+    TRY(jobs_load(batch, &request->job_id, 1, false, err));
+    TRY(runs_hold(batch, &request->job_id, 1, err));
     known = jobs_get(batch, &request->job_id);
     if (!known || known->job->deleted_at_us != 0)
         return catalog_no_such(err, "job", &request->job_id);
@@ -405,8 +394,7 @@ int job_run_apply(struct batch *batch, struct job_run_request *request)
                        "activate it first", STR_ARG(known->job->name));
     wish.job = known->job;
     wish.detail = STR("{\"reason\":\"run_now\"}");
-    if (run_make(batch, &wish, &batch->arena, &task, err) < 0)
-        return -(int)err->code;
+    TRY(run_make(batch, &wish, &batch->arena, &task, err));
     request->task = task_copy(task, request->base.arena); /* as it is now, for the reply */
     return request->task && !request->base.arena->failed ? 0 : no_memory(err);
 }

@@ -137,8 +137,7 @@ static int follow_page(struct batch *batch, int kind, uint32_t *seen, int64_t *n
 
     if (!steps)
         return no_memory(err);
-    if (look_at_page(batch, kind, steps, &changed, seen, err) < 0)
-        return -(int)err->code;
+    TRY(look_at_page(batch, kind, steps, &changed, seen, err));
     if (changed == 0)
         return 0;
     batch->wrote = true;
@@ -170,8 +169,7 @@ int zones_follow(struct batch *batch, bool *more, int64_t *next_us, struct err *
     for (int kind = SCHEDULES; kind <= PATTERNS && !engine->plans.zones_known; kind++) {
         uint32_t seen;
 
-        if (follow_page(batch, kind, &seen, next_us, err) < 0)
-            return -(int)err->code;
+        TRY(follow_page(batch, kind, &seen, next_us, err));
         done &= seen < BOUND_CHORE_ROWS;
     }
     engine->plans.zones_known = done || engine->plans.zones_known;

@@ -185,8 +185,7 @@ static int open_part(struct routes *routes, const struct route_part *given, stru
     config.on_outbox = given->config.on_outbox ? on_outbox : NULL;
     config.on_fatal = on_fatal;
     config.ctx = part;
-    if (engine_open(&part->engine, given->store, &config, err) < 0)
-        return -(int)err->code;
+    TRY(engine_open(&part->engine, given->store, &config, err));
     routes->count++;
     return 0;
 }

@@ -40,8 +40,7 @@ static int load_checkpoint(struct batch *batch, struct task *task, struct arena 
     if (!task->checkpoint_data.data)
         return 0;
     for (uint32_t tries = 0; tries <= BOUND_CHECKPOINTS_KEPT; tries++) {
-        if (verbs->checkpoint_newest(batch->store, &task->id, arena, checkpoint, err) < 0)
-            return -(int)err->code;
+        TRY(verbs->checkpoint_newest(batch->store, &task->id, arena, checkpoint, err));
         if (!*checkpoint)
             break;
         if (arena->failed || checkpoint_hash(&task->id, *checkpoint, hash) < 0)
@@ -49,8 +48,7 @@ static int load_checkpoint(struct batch *batch, struct task *task, struct arena 
         if (memcmp(hash, (*checkpoint)->hash, sizeof hash) == 0 ||
             SEEDED_BUG("damaged_checkpoint_used"))
             break;
-        if (verbs->checkpoint_invalidate(batch->store, &task->id, (*checkpoint)->seq, err) < 0)
-            return -(int)err->code;
+        TRY(verbs->checkpoint_invalidate(batch->store, &task->id, (*checkpoint)->seq, err));
         uuid_format(&task->id, id);
         LOG(batch->engine->log, LOG_ERROR, "checkpoint.damaged", KC("task", id),
             KS("correlation_id", task->spec.correlation_id), KI("seq", (*checkpoint)->seq));
@@ -203,10 +201,9 @@ int claim_take(struct batch *batch, struct claim_request *request, struct worker
     int64_t since_us = spans_ready_since(task);
 
     *claimed = (struct claimed){.task = task};
-    if (batch_adopt(batch, task, err) < 0 ||
-        load_checkpoint(batch, task, request->base.arena, &claimed->checkpoint, err) < 0 ||
-        compose_data(batch, task, request->base.arena, &claimed->data, err) < 0)
-        return -(int)err->code;
+    TRY(batch_adopt(batch, task, err));
+    TRY(load_checkpoint(batch, task, request->base.arena, &claimed->checkpoint, err));
+    TRY(compose_data(batch, task, request->base.arena, &claimed->data, err));
     task->attempts = task_count_up(task->attempts);
     if (task->lease_token < batch->engine->leases.base)
         task->lease_token = batch->engine->leases.base;
@@ -222,8 +219,7 @@ int claim_take(struct batch *batch, struct claim_request *request, struct worker
     task->pause_requested = false;
     task->report_seq = 0;
     task->resumed_from = claimed->checkpoint ? claimed->checkpoint->name : STR_NONE;
-    if (new_execution(batch, task, task->worker_id, err) < 0)
-        return -(int)err->code;
+    TRY(new_execution(batch, task, task->worker_id, err));
     spans_claimed(batch, task, since_us);
     hand_on_trace(batch, task, request->base.arena, claimed);
     batch->engine->figures.stats.claimed_total++;
@@ -299,16 +295,14 @@ static int take_some(struct batch *batch, struct claim_request *request,
         want->max = request->max - request->claimed_count;
         if (want->max > step)
             want->max = step;
-        if (batch->store->verbs->ready_take(batch->store, want, arena, tasks, &count, err) < 0)
-            return -(int)err->code;
+        TRY(batch->store->verbs->ready_take(batch->store, want, arena, tasks, &count, err));
         if (arena->failed)
             return no_memory(err);
         if (count && !request->claimed_count)
             request->claimed = arena_alloc_array(arena, request->max, sizeof *request->claimed);
         if (count && !request->claimed)
             return no_memory(err);
-        if (hand_out(batch, request, worker, tasks, count, &aside, err) < 0)
-            return -(int)err->code;
+        TRY(hand_out(batch, request, worker, tasks, count, &aside, err));
         if (request->claimed_count)
             batch->engine->waiting.claim_task_bytes =
                 (arena->used_bytes - used_bytes) / request->claimed_count;
@@ -351,8 +345,8 @@ static int try_claim(struct batch *batch, struct claim_request *request,
     }
     if (want.queues_count == 0)
         return 0;
-    if (batch_flush(batch, err) < 0 || take_some(batch, request, worker, &want, err) < 0)
-        return -(int)err->code;
+    TRY(batch_flush(batch, err));
+    TRY(take_some(batch, request, worker, &want, err));
     if (more && batch->engine->chores[CHORE_RATES].next_us > batch->now_us)
         batch->engine->chores[CHORE_RATES].next_us = batch->now_us; /* goes on in the next commit */
     return batch_flush(batch, err);
@@ -508,8 +502,7 @@ int claim_serve_waiting(struct batch *batch, struct err *err)
         if (request->claimed_count || !worker || !claim_wants_hot(batch, request, worker) ||
             is_fruitless(&fruitless, request, worker))
             continue; /* served by hand already, gone, or not concerned */
-        if (try_claim(batch, request, worker, err) < 0)
-            return -(int)err->code;
+        TRY(try_claim(batch, request, worker, err));
         batch->served_count += request->claimed_count > 0;
         if (request->claimed_count == 0) {
             cool_asked(batch, request, worker);

@@ -51,8 +51,8 @@ static int take_end_back(struct batch *batch, struct task *task, struct err *err
 {
     if (!status_ended(task->status))
         return 0;
-    if (batch_settle(batch, err) < 0 || batch_reopen(batch, task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_settle(batch, err));
+    TRY(batch_reopen(batch, task, err));
     batch->wrote = true;
     return batch->store->verbs->result_drop(batch->store, &task->id, err);
 }
@@ -82,9 +82,8 @@ int control_key_taken(struct batch *batch, const struct task *task, bool *taken,
     *taken = false;
     if (!lost_its_key(task))
         return 0;
-    if (batch_settle(batch, err) < 0 ||
-        batch->store->verbs->uniques_look(batch->store, &unique, err) < 0)
-        return -(int)err->code;
+    TRY(batch_settle(batch, err));
+    TRY(batch->store->verbs->uniques_look(batch->store, &unique, err));
     *taken = unique.task_key != 0 && unique.task_key != task->key;
     return 0;
 }
@@ -96,9 +95,8 @@ static int take_key_again(struct batch *batch, struct task *task, struct err *er
     if (!lost_its_key(task))
         return 0;
     batch->wrote = true;
-    if (batch_settle(batch, err) < 0 ||
-        batch->store->verbs->uniques_reserve(batch->store, &unique, 1, err) < 0)
-        return -(int)err->code;
+    TRY(batch_settle(batch, err));
+    TRY(batch->store->verbs->uniques_reserve(batch->store, &unique, 1, err));
     return unique.task_key == task->key ? 0
            : err_set(err, ERR_CONFLICT, "another task has its %s since it ended; wait until that "
                      "one has ended too",
@@ -118,8 +116,8 @@ static int retry(struct batch *batch, struct task *task, struct control_request 
                                                        "again in a moment");
     if (!request->ignore_dependencies && unsatisfied_check_retry(batch, task, &open, err) < 0)
         return -(int)err->code;
-    if (take_key_again(batch, task, err) < 0 || take_end_back(batch, task, err) < 0)
-        return -(int)err->code;
+    TRY(take_key_again(batch, task, err));
+    TRY(take_end_back(batch, task, err));
     task_let_go(task);
     task->retry_count = 0;
     task->crash_count = 0;
@@ -134,9 +132,8 @@ static int retry(struct batch *batch, struct task *task, struct control_request 
     task->unsatisfied = false;
     task->open_dependencies = 0;
     FAULT_POINT("control.retry");
-    if (batch_move(batch, task, STATUS_PENDING, MOVE_RETRY, "Queued", request->actor,
-                   request->reason, err) < 0)
-        return -(int)err->code;
+    TRY(batch_move(batch, task, STATUS_PENDING, MOVE_RETRY, "Queued", request->actor,
+                   request->reason, err));
     if (ended && !uuid_is_nil(&task->spec.job_id) && run_reopened(batch, task, err) < 0)
         return -(int)err->code;
     return unsatisfied_wait_again(batch, task, open, err);
@@ -150,8 +147,7 @@ static int pause(struct batch *batch, struct task *task, struct control_request 
         if (task->pause_requested)
             return 0;
         task->pause_requested = true;
-        if (batch_touch(batch, task, err) < 0)
-            return -(int)err->code;
+        TRY(batch_touch(batch, task, err));
         return batch_event(batch, task, request->actor, STR("{\"pause_requested\":true}"), err);
     }
     if (!status_allows(task->status, STATUS_PAUSED, MOVE_PAUSE))
@@ -169,24 +165,20 @@ static int resume(struct batch *batch, struct task *task, struct control_request
 
     if (task->pause_requested) { /* held, or lost since */
         task->pause_requested = false;
-        if (batch_touch(batch, task, err) < 0)
-            return -(int)err->code;
+        TRY(batch_touch(batch, task, err));
         return batch_event(batch, task, request->actor, STR("{\"pause_requested\":false}"), err);
     }
     if (task->status != STATUS_PAUSED)
         return refuse_transition(err, task, "resumed", "; only a paused one can");
-    if (batch_waiting_status(batch, task, &to, &state, err) < 0)
-        return -(int)err->code;
+    TRY(batch_waiting_status(batch, task, &to, &state, err));
     if (task->unsatisfied &&
         outcome_unsatisfied(task->spec.on_unsatisfied) != STATUS_PENDING)
         to = STATUS_BLOCKED; /* a dependency failed while it was paused: decided below */
-    if (batch_move(batch, task, to, MOVE_RESUME, state, request->actor, request->reason, err) < 0)
-        return -(int)err->code;
+    TRY(batch_move(batch, task, to, MOVE_RESUME, state, request->actor, request->reason, err));
     to = task->unsatisfied ? outcome_unsatisfied(task->spec.on_unsatisfied) : STATUS_PENDING;
     if (to == STATUS_PENDING || task->status != STATUS_BLOCKED)
         return 0;
-    if (unsatisfied_find(batch, task, &culprit, err) < 0)
-        return -(int)err->code;
+    TRY(unsatisfied_find(batch, task, &culprit, err));
     return unsatisfied_end(batch, task, to, &culprit, err);
 }
 
@@ -205,8 +197,7 @@ static int prioritize(struct batch *batch, struct task *task, struct control_req
     task->order_key = limits_order_key(batch->engine, task, eligible_us);
     if (task->status == STATUS_PENDING)
         batch_heat(batch, limits_queue(batch->engine, task->spec.queue));
-    if (batch_touch(batch, task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_touch(batch, task, err));
     return batch_event(batch, task, request->actor, detail, err);
 }
 
@@ -224,8 +215,7 @@ static int forget_checkpoints(struct batch *batch, struct task *task, struct err
 static int begin_recovery(struct batch *batch, struct task *task, struct str detail,
                           struct err *err)
 {
-    if (take_end_back(batch, task, err) < 0)
-        return -(int)err->code;
+    TRY(take_end_back(batch, task, err));
     task->completed_at_us = 0;
     task->error = STR_NONE;
     task->scheduled_at_us = 0;
@@ -240,15 +230,15 @@ int control_put_back(struct batch *batch, struct task *task, bool clean, struct 
     bool ended = status_ended(task->status);
     bool pause = task->pause_requested;
 
-    if (take_key_again(batch, task, err) < 0 ||
-        begin_recovery(batch, task, clean ? STR("{\"method\":\"restart_clean\"}")
-                                          : STR("{\"method\":\"resume_checkpoint\"}"), err) < 0)
-        return -(int)err->code;
+    TRY(take_key_again(batch, task, err));
+    TRY(begin_recovery(batch, task,
+                       clean ? STR("{\"method\":\"restart_clean\"}")
+                             : STR("{\"method\":\"resume_checkpoint\"}"),
+                       err));
     if (clean && forget_checkpoints(batch, task, err) < 0)
         return -(int)err->code;
-    if (batch_move(batch, task, STATUS_PENDING, MOVE_RECOVERED, "Queued", ACTOR_RECOVERY,
-                   STR_NONE, err) < 0)
-        return -(int)err->code;
+    TRY(batch_move(batch, task, STATUS_PENDING, MOVE_RECOVERED, "Queued", ACTOR_RECOVERY, STR_NONE,
+                   err));
     if (ended && !uuid_is_nil(&task->spec.job_id) && run_reopened(batch, task, err) < 0)
         return -(int)err->code;
     return task_pause_if_asked(batch, task, pause, err);
@@ -264,8 +254,7 @@ int control_found_done(struct batch *batch, struct task *task, struct err *err)
         task_let_go(task);
         batch_heat_freed(batch, task);
     }
-    if (begin_recovery(batch, task, STR("{\"reason\":\"already_completed\"}"), err) < 0)
-        return -(int)err->code;
+    TRY(begin_recovery(batch, task, STR("{\"reason\":\"already_completed\"}"), err));
     task->progress = 100;
     task->execution_key = 0; /* no execution tells of this end */
     return batch_move(batch, task, STATUS_COMPLETED, MOVE_RECOVERED, "Completed", ACTOR_RECOVERY,
@@ -292,8 +281,9 @@ static int delete_task(struct batch *batch, struct task *task, struct control_re
     if (task->held)
         return refuse_transition(err, task, "deleted", " while its worker has not stopped; try "
                                                        "again in a moment");
-    if (batch_flush(batch, err) < 0 || batch_settle(batch, err) < 0 || batch_flush(batch, err) < 0)
-        return -(int)err->code;
+    TRY(batch_flush(batch, err));
+    TRY(batch_settle(batch, err));
+    TRY(batch_flush(batch, err));
     return retention_remove(batch, &task, 1, err);
 }
 
@@ -315,8 +305,7 @@ int control_apply(struct batch *batch, struct control_request *request)
     struct err *err = &request->base.err;
     struct task *task;
 
-    if (batch_task(batch, &request->task_id, &task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_task(batch, &request->task_id, &task, err));
     if (!task)
         return no_such_task(&request->task_id, err);
     if (request->if_version >= 0 && request->if_version != task->version)

@@ -19,8 +19,7 @@ int batch_let_go_on(struct batch *batch, struct task *task, struct err *err)
     const char *state;
     enum status to;
 
-    if (batch_waiting_status(batch, task, &to, &state, err) < 0)
-        return -(int)err->code;
+    TRY(batch_waiting_status(batch, task, &to, &state, err));
     return to == STATUS_BLOCKED ? 0 : batch_move(batch, task, to, MOVE_RELEASE_DEPENDENCY, state,
                                                  ACTOR_LEADER, STR_NONE, err);
 }
@@ -33,8 +32,7 @@ static int decide_dependent(struct batch *batch, const struct dependent *depende
     struct task *task;
     enum status to;
 
-    if (batch_task(batch, &dependent->task_id, &task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_task(batch, &dependent->task_id, &task, err));
     if (!task || task->open_dependencies <= 0)
         return 0; /* removed, or decided before: a retried parent does not decide twice */
     task->open_dependencies--;
@@ -42,8 +40,7 @@ static int decide_dependent(struct batch *batch, const struct dependent *depende
         task->unsatisfied = true;
         culprit = (struct culprit){*parent_id, parent_status, dependent->kind};
     }
-    if (batch_owe(batch, task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_owe(batch, task, err));
     FAULT_POINT("ended.dependent");
     if (task->status != STATUS_BLOCKED)
         return 0;
@@ -69,8 +66,7 @@ static int decide(struct batch *batch, const struct dependent *dependent,
         return 0;
     if (parent_status != STATUS_NONE)
         return decide_dependent(batch, dependent, parent_id, parent_status, err);
-    if (batch_task(batch, &dependent->task_id, &task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_task(batch, &dependent->task_id, &task, err));
     if (!task || status_ended(task->status) || task->open_dependencies <= 0)
         return 0;
     *note = true;
@@ -90,8 +86,7 @@ static int decide_page(struct batch *batch, const struct dependent *dependents, 
     for (uint32_t i = 0; i < count; i++) {
         bool note;
 
-        if (decide(batch, &dependents[i], parent_id, status, &note, err) < 0)
-            return -(int)err->code;
+        TRY(decide(batch, &dependents[i], parent_id, status, &note, err));
         if (note)
             noted[noted_count++] = dependents[i].task_id;
     }
@@ -152,13 +147,11 @@ static int tell_parent(struct batch *batch, const struct task *task, struct err 
 
     if (uuid_is_nil(&task->spec.parent_id))
         return 0;
-    if (batch_task(batch, &task->spec.parent_id, &parent, err) < 0)
-        return -(int)err->code;
+    TRY(batch_task(batch, &task->spec.parent_id, &parent, err));
     if (!parent || parent->open_children <= 0)
         return 0;
     parent->open_children--;
-    if (batch_owe(batch, parent, err) < 0)
-        return -(int)err->code;
+    TRY(batch_owe(batch, parent, err));
     FAULT_POINT("ended.parent");
     if (parent->status != STATUS_BLOCKED || !parent->waits_children ||
         parent->open_children > SEEDED_BUG("parent_released_early") ||
@@ -248,8 +241,7 @@ int batch_reopen(struct batch *batch, const struct task *task, struct err *err)
         return -(int)err->code;
     if (uuid_is_nil(&task->spec.parent_id))
         return 0;
-    if (batch_task(batch, &task->spec.parent_id, &parent, err) < 0)
-        return -(int)err->code;
+    TRY(batch_task(batch, &task->spec.parent_id, &parent, err));
     if (!parent)
         return 0;
     parent->open_children++;
@@ -272,14 +264,12 @@ int batch_settle(struct batch *batch, struct err *err)
         if (task_has_dependents(batch, task) && !SEEDED_BUG("end_not_told") &&
             tell_dependents(batch, &task->id, task->status, err) < 0)
             return -(int)err->code;
-        if (tell_parent(batch, task, err) < 0)
-            return -(int)err->code;
+        TRY(tell_parent(batch, task, err));
         if ((task->spec.unique_until == UNIQUE_ENDED || SEEDED_BUG("key_freed_early")) &&
             (task->spec.idempotency_key.data || task->spec.input_hash.data) &&
             batch->store->verbs->uniques_drop(batch->store, task, false, err) < 0)
             return -(int)err->code;
-        if (escalate(batch, task, err) < 0)
-            return -(int)err->code;
+        TRY(escalate(batch, task, err));
         if (!uuid_is_nil(&task->spec.job_id) && run_ended(batch, task, err) < 0)
             return -(int)err->code;
         if (task->spec.callback_url.data && write_callback(batch, task, err) < 0)

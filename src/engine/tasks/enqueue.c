@@ -491,16 +491,14 @@ int enqueue_run(struct batch *batch, struct task_input *input, const struct run_
 
     if (!task)
         return no_memory(err);
-    if (limits_queue_make(batch, input->spec.queue, &queue, err) < 0)
-        return -(int)err->code;
+    TRY(limits_queue_make(batch, input->spec.queue, &queue, err));
     *out = task;
     task->open_dependencies = waits;
-    if (batch_waiting_status(batch, task, &to, &state, err) < 0 ||
-        batch_add(batch, task, err) < 0 ||
-        batch_move(batch, task, to, MOVE_ENQUEUE,
-                   to == STATUS_BLOCKED && wish->state.data ? wish->state.data : state,
-                   wish->actor, wish->detail, err) < 0)
-        return -(int)err->code;
+    TRY(batch_waiting_status(batch, task, &to, &state, err));
+    TRY(batch_add(batch, task, err));
+    TRY(batch_move(batch, task, to, MOVE_ENQUEUE,
+                   to == STATUS_BLOCKED && wish->state.data ? wish->state.data : state, wish->actor,
+                   wish->detail, err));
     task->version = 1;
     batch->engine->figures.stats.enqueued_total++;
     spans_enqueued(batch, task);
@@ -514,8 +512,9 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
     struct plan plan = {batch, inputs,    count,   actor, parent, arena,
                         tasks, duplicate, differs, err,   {.status = STATUS_NONE}};
 
-    if (check_parents(&plan) < 0 || check_places(&plan) < 0 || name_workflow(&plan) < 0)
-        return -(int)err->code;
+    TRY(check_parents(&plan));
+    TRY(check_places(&plan));
+    TRY(name_workflow(&plan));
     for (uint32_t i = 0; i < count; i++) {
         duplicate[i] = differs[i] = false;
         tasks[i] = make_task(&plan, &inputs[i], NULL);
@@ -523,22 +522,19 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
             return no_memory(err);
     }
     for (uint32_t i = 0; i < count; i++) {
-        if (reserve(&plan, i) < 0)
-            return -(int)err->code;
+        TRY(reserve(&plan, i));
         if (reserve_external(&plan, i) < 0)
             return err->code == ERR_CONFLICT ? give_back(&plan, i + 1) : -(int)err->code;
     }
     if (merge_all_parents(&plan) < 0)
         return give_back(&plan, count);
-    if (make_queues(&plan) < 0)
-        return -(int)err->code;
+    TRY(make_queues(&plan));
     for (uint32_t i = 0; i < count; i++) {
         if (duplicate[i]) {
             batch->engine->figures.stats.duplicates_total++;
             continue;
         }
-        if (add_task(&plan, i) < 0)
-            return -(int)err->code;
+        TRY(add_task(&plan, i));
         FAULT_POINT("enqueue.row");
     }
     return 0;

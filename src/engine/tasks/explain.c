@@ -33,8 +33,7 @@ static int look_at_limit(struct batch *batch, struct queue_state *state, char ki
     limit->rate = *rate;
     if (concurrency == 0 && rate->count == 0)
         return 0;
-    if (limits_peek(batch, state, kind, name, rate, &limit->running, &bucket, err) < 0)
-        return -(int)err->code;
+    TRY(limits_peek(batch, state, kind, name, rate, &limit->running, &bucket, err));
     open_at_us = bucket_next_us(&bucket, rate, batch->now_us);
     limit->open_at_us = open_at_us > batch->now_us ? open_at_us : 0;
     return 0;
@@ -46,9 +45,8 @@ static int look_at_limits(struct batch *batch, struct queue_state *state, const 
     const struct queue_rule *rule = &state->row.rule;
     const struct type_limit *typed = limits_type_rule(state, task->spec.type);
 
-    if (look_at_limit(batch, state, 'q', STR_NONE, rule->concurrency, &rule->rate, &facts->queue,
-                      err) < 0)
-        return -(int)err->code;
+    TRY(look_at_limit(batch, state, 'q', STR_NONE, rule->concurrency, &rule->rate, &facts->queue,
+                      err));
     if (typed && look_at_limit(batch, state, 't', task->spec.type, typed->concurrency,
                                &typed->rate, &facts->type, err) < 0)
         return -(int)err->code;
@@ -130,8 +128,7 @@ static int look_at_queue(struct batch *batch, const struct task *task, struct wh
     facts->line = -1;
     if (batch->store->shared && workers_follow(batch, err) < 0)
         return -(int)err->code;
-    if (look_at_workers(batch, task, facts, err) < 0)
-        return -(int)err->code;
+    TRY(look_at_workers(batch, task, facts, err));
     look_at_claims(batch, task, facts);
     if (!state)
         return 0;
@@ -159,8 +156,7 @@ int explain_task(struct batch *batch, struct task *task, struct arena *arena,
     facts->window_state = task->status == STATUS_DELAYED && str_is(task->state, WINDOWS_STATE);
     if (!waits_for_its_turn(task->status))
         return 0;
-    if (look_at_queue(batch, task, facts, err) < 0)
-        return -(int)err->code;
+    TRY(look_at_queue(batch, task, facts, err));
     return task->status == STATUS_BLOCKED ? explain_blocked(batch, task, arena, facts, err) : 0;
 }
 
@@ -170,14 +166,13 @@ int explain_apply(struct batch *batch, struct why_request *request)
     struct why_facts *facts = &request->facts;
     struct task *task;
 
-    if (batch_settle(batch, err) < 0 || batch_flush(batch, err) < 0 ||
-        batch_task(batch, &request->task_id, &task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_settle(batch, err));
+    TRY(batch_flush(batch, err));
+    TRY(batch_task(batch, &request->task_id, &task, err));
     if (!task)
         return err_set(err, ERR_NOT_FOUND, "there is no task with this id");
-    if (explain_task(batch, task, request->base.arena, facts, err) < 0 ||
-        explain_chain(batch, request->base.arena, facts, err) < 0)
-        return -(int)err->code;
+    TRY(explain_task(batch, task, request->base.arena, facts, err));
+    TRY(explain_chain(batch, request->base.arena, facts, err));
     facts->task = task_copy(task, request->base.arena);
     return facts->task && !request->base.arena->failed ? 0 : no_memory(err);
 }

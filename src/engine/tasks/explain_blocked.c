@@ -73,8 +73,7 @@ static int add_gate(struct batch *batch, const struct job_wait *wait, struct are
 
     if (facts->gates_count == WHY_NAMED_MAX)
         return 0;
-    if (jobs_load(batch, &wait->depends_on_job_id, 1, false, err) < 0)
-        return -(int)err->code;
+    TRY(jobs_load(batch, &wait->depends_on_job_id, 1, false, err));
     job = jobs_get(batch, &wait->depends_on_job_id);
     facts->gates[facts->gates_count++] = (struct why_gate){
         .job_id = wait->depends_on_job_id,
@@ -93,12 +92,10 @@ static int find_gates_of(struct batch *batch, const struct task *task, const str
     struct job_wait *waits;
     uint32_t count;
 
-    if (batch->store->verbs->catalog->waits_find(batch->store, job_id, &after, DEPENDENCY_COUNT,
-                                                 &batch->arena, &waits, &count, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->catalog->waits_find(batch->store, job_id, &after, DEPENDENCY_COUNT,
+                                                 &batch->arena, &waits, &count, err));
     for (uint32_t i = 0; i < count && uuid_eq(&waits[i].task_id, &task->id); i++)
-        if (add_gate(batch, &waits[i], arena, facts, err) < 0)
-            return -(int)err->code;
+        TRY(add_gate(batch, &waits[i], arena, facts, err));
     return 0;
 }
 
@@ -122,9 +119,8 @@ static int find_slot(struct batch *batch, const struct task *task, struct why_fa
     struct job_run *runs;
     uint32_t count;
 
-    if (batch->store->verbs->catalog->runs_find(batch->store, &task->spec.job_id, &nil, &nil,
-                                                RUNS_PAGE, &batch->arena, &runs, &count, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->catalog->runs_find(batch->store, &task->spec.job_id, &nil, &nil,
+                                                RUNS_PAGE, &batch->arena, &runs, &count, err));
     for (uint32_t i = 0; i < count; i++) {
         facts->job_going += !runs[i].waits_slot;
         facts->waits_slot |= runs[i].waits_slot && uuid_eq(&runs[i].task_id, &task->id);
@@ -140,8 +136,8 @@ static int find_jobs(struct batch *batch, const struct task *task, struct arena 
     const struct catalog_cache *cache = &batch->engine->plans.catalog;
     const struct batch_job *own;
 
-    if (catalog_look(batch, err) < 0 || jobs_load(batch, &task->spec.job_id, 1, false, err) < 0)
-        return -(int)err->code;
+    TRY(catalog_look(batch, err));
+    TRY(jobs_load(batch, &task->spec.job_id, 1, false, err));
     own = jobs_get(batch, &task->spec.job_id);
     facts->job_name = arena_str(arena, own ? own->job->name : STR(""));
     facts->job_slots = own ? own->job->max_concurrent : 0;

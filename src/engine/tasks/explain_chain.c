@@ -55,8 +55,7 @@ static int tell_root(const struct why_facts *last, struct arena *arena, struct w
     const struct task *task = last->task;
     struct why why;
 
-    if (why_decide(last, arena, &why, err) < 0)
-        return -(int)err->code;
+    TRY(why_decide(last, arena, &why, err));
     *root = (struct why_root){
         .reason = why.reason,
         .text = why.text,
@@ -78,12 +77,10 @@ int explain_chain(struct batch *batch, struct arena *arena, struct why_facts *fa
             facts->chain_goes_on = true;
             return 0;
         }
-        if (batch_task(batch, &id, &task, err) < 0)
-            return -(int)err->code;
+        TRY(batch_task(batch, &id, &task, err));
         if (!task) /* retention took it, or somebody deleted it */
             return 0;
-        if (explain_task(batch, task, arena, &hop, err) < 0)
-            return -(int)err->code;
+        TRY(explain_task(batch, task, arena, &hop, err));
         facts->chain[facts->chain_count++] = (struct why_task){.id = id, .status = task->status};
     }
     return facts->chain_count ? tell_root(&hop, arena, &facts->root, err) : 0;

@@ -40,9 +40,8 @@ int forked_begin(struct batch *batch, struct task *task, const struct checkpoint
     own.id = uuid7_new(&batch->engine->ids, batch->now_us);
     own.task_key = task->key;
     own.created_at_us = batch->now_us;
-    if (batch_flush(batch, err) < 0 ||
-        batch->store->verbs->checkpoint_insert(batch->store, &task->id, &own, err) < 0)
-        return -(int)err->code;
+    TRY(batch_flush(batch, err));
+    TRY(batch->store->verbs->checkpoint_insert(batch->store, &task->id, &own, err));
     FAULT_POINT("fork.checkpoint");
     task->progress = own.progress;
     task->checkpoint_data = checkpoint_short(&own, arena);

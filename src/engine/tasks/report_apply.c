@@ -127,8 +127,7 @@ static int progress(struct batch *batch, struct task *task, const struct report 
         task->data = report->data;
         task->has_data = true;
     }
-    if (batch_touch(batch, task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_touch(batch, task, err));
     if (!state_changes)
         return 0;
     return tell(batch, task, progress_told(batch, task, report), err);
@@ -184,8 +183,7 @@ static int checkpoint(struct batch *batch, struct task *task, const struct repor
     FAULT_POINT("report.checkpoint");
     task->progress = row.progress;
     task->checkpoint_data = checkpoint_short(&row, &batch->arena);
-    if (batch_touch(batch, task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_touch(batch, task, err));
     return tell(batch, task, checkpoint_told(batch, &row), err);
 }
 
@@ -233,8 +231,7 @@ static int apply_op(struct batch *batch, struct task *task, struct report *repor
     case REPORT_SPAWN:
         return spawn(batch, task, report, result, err);
     case REPORT_RELEASE:
-        if (report_release(batch, task, report->reason, err) < 0)
-            return -(int)err->code;
+        TRY(report_release(batch, task, report->reason, err));
         task->outcome_token = report->lease_token; /* the same again is no news */
         task->outcome_hash = content_hash(report);
         return 0;
@@ -311,8 +308,7 @@ static int apply_refused(struct batch *batch, struct str worker_id, const struct
 {
     struct task *task;
 
-    if (batch_task(batch, &report->task_id, &task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_task(batch, &report->task_id, &task, err));
     return task && is_under_lease(batch, task, worker_id, report)
                ? tell_refusal(batch, task, report, result, err) : 0;
 }
@@ -322,8 +318,7 @@ static int apply_element(struct batch *batch, struct str worker_id, struct repor
 {
     struct task *task;
 
-    if (batch_task(batch, &report->task_id, &task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_task(batch, &report->task_id, &task, err));
     if (!task) {
         refuse(result, ERR_NOT_FOUND, "there is no such task");
         return 0;
@@ -334,8 +329,8 @@ static int apply_element(struct batch *batch, struct str worker_id, struct repor
     result->pause = task->pause_requested;
     if (report->seq && report->seq <= task->report_seq && !SEEDED_BUG("repeat_taken_for_new"))
         return 0;
-    if (batch_owe(batch, task, err) < 0 || apply_op(batch, task, report, result, err) < 0)
-        return -(int)err->code;
+    TRY(batch_owe(batch, task, err));
+    TRY(apply_op(batch, task, report, result, err));
     if (result->code != ERR_NONE) /* it may be sent again */
         return tell_refusal(batch, task, report, result, err);
     if (!report->seq)

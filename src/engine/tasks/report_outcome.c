@@ -62,9 +62,8 @@ static int complete(struct batch *batch, struct task *task, const struct report 
     task_let_go(task);
     task->progress = 100;
     task->error = STR_NONE;
-    if (batch_execution_end(batch, task, EXECUTION_COMPLETED, STR_NONE, STR_NONE, err) < 0 ||
-        put_result(batch, task, report->result, err) < 0)
-        return -(int)err->code;
+    TRY(batch_execution_end(batch, task, EXECUTION_COMPLETED, STR_NONE, STR_NONE, err));
+    TRY(put_result(batch, task, report->result, err));
     FAULT_POINT("outcome.complete");
     return batch_move(batch, task, STATUS_COMPLETED, MOVE_OUTCOME, "Completed", ACTOR_WORKER,
                       STR_NONE, err);
@@ -75,10 +74,9 @@ static int partial(struct batch *batch, struct task *task, const struct report *
 {
     task_let_go(task);
     task->error = STR("partial");
-    if (batch_execution_end(batch, task, EXECUTION_FAILED, report->result,
-                            STR("{\"reason\":\"partial\"}"), err) < 0 ||
-        put_result(batch, task, report->result, err) < 0)
-        return -(int)err->code;
+    TRY(batch_execution_end(batch, task, EXECUTION_FAILED, report->result,
+                            STR("{\"reason\":\"partial\"}"), err));
+    TRY(put_result(batch, task, report->result, err));
     FAULT_POINT("outcome.partial");
     return batch_move(batch, task, STATUS_PARTIAL, MOVE_OUTCOME, "Partial", ACTOR_WORKER, STR_NONE,
                       err);
@@ -96,8 +94,7 @@ static int go_on(struct batch *batch, struct task *task, const struct report *re
         task->data = report->data;
         task->has_data = true;
     }
-    if (batch_execution_end(batch, task, outcome.execution, STR_NONE, reason, err) < 0)
-        return -(int)err->code;
+    TRY(batch_execution_end(batch, task, outcome.execution, STR_NONE, reason, err));
     if (outcome.to == STATUS_FAILED) {
         task->error = STR("continuation_limit");
         task->last_error = task->error;
@@ -150,8 +147,7 @@ static int fail(struct batch *batch, struct task *task, const struct report *rep
         batch->engine->figures.stats.timeouts_total++;
         measured_count(batch, task, MEASURE_TIMED_OUT);
     }
-    if (batch_execution_end(batch, task, outcome.execution, STR_NONE, detail, err) < 0)
-        return -(int)err->code;
+    TRY(batch_execution_end(batch, task, outcome.execution, STR_NONE, detail, err));
     FAULT_POINT("outcome.fail");
     return batch_move(batch, task, outcome.to, MOVE_OUTCOME, state, ACTOR_WORKER, detail, err);
 }
@@ -205,8 +201,7 @@ int report_release(struct batch *batch, struct task *task, struct str reason, st
     batch_heat_freed(batch, task);
     task->attempts -= !SEEDED_BUG("release_costs_an_attempt");
     task->outcome_token = 0;
-    if (batch_execution_end(batch, task, EXECUTION_CANCELLED, STR_NONE, detail, err) < 0)
-        return -(int)err->code;
+    TRY(batch_execution_end(batch, task, EXECUTION_CANCELLED, STR_NONE, detail, err));
     FAULT_POINT("outcome.release");
     return batch_move(batch, task, pause ? STATUS_PAUSED : STATUS_PENDING, MOVE_GIVE_BACK,
                       pause ? "Paused" : "Queued", ACTOR_WORKER, detail, err);

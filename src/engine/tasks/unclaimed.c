@@ -53,8 +53,7 @@ static enum admit take_all(void *ctx, struct str queue, struct str type, struct 
 
 static int fail_one(struct batch *batch, struct task *task, struct err *err)
 {
-    if (batch_adopt(batch, task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_adopt(batch, task, err));
     task->error = task->last_error = STR("no_handler");
     return batch_move(batch, task, STATUS_FAILED, MOVE_NO_HANDLER, "Failed", ACTOR_LEADER,
                       STR("{\"reason\":\"no_handler\"}"), err);
@@ -77,11 +76,9 @@ static int fail_lane(struct batch *batch, const struct lane_count *lane, uint32_
 
     if (!tasks)
         return err_set(err, ERR_MEMORY, "out of memory for the sweep");
-    if (batch->store->verbs->ready_take(batch->store, &want, &batch->arena, tasks, &count, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->ready_take(batch->store, &want, &batch->arena, tasks, &count, err));
     for (uint32_t i = 0; i < count; i++)
-        if (fail_one(batch, tasks[i], err) < 0)
-            return -(int)err->code;
+        TRY(fail_one(batch, tasks[i], err));
     *left -= count;
     return 0;
 }
@@ -104,9 +101,8 @@ int unclaimed_fail(struct batch *batch, bool *more, struct err *err)
 
     if (!fails_anywhere(batch->engine->settings))
         return 0;
-    if (batch_flush(batch, err) < 0 ||
-        batch->store->verbs->counts_load(batch->store, &batch->arena, &lanes, &count, err) < 0)
-        return -(int)err->code;
+    TRY(batch_flush(batch, err));
+    TRY(batch->store->verbs->counts_load(batch->store, &batch->arena, &lanes, &count, err));
     for (uint32_t i = 0; i < count && left > 0; i++)
         if (fails(batch, &lanes[i]) && fail_lane(batch, &lanes[i], &left, err) < 0)
             return -(int)err->code;

@@ -51,8 +51,7 @@ static int hold_parent(struct batch *batch, const struct uuid *id, struct err *e
 
     if (!batch->store->shared)
         return 0;
-    if (batch_task(batch, id, &parent, err) < 0)
-        return -(int)err->code;
+    TRY(batch_task(batch, id, &parent, err));
     return parent ? batch_owe(batch, parent, err) : 0;
 }
 
@@ -81,8 +80,8 @@ static int look_at_parents(struct batch *batch, const struct task *task, struct 
     *parents = (struct parents){0};
     if (!task_has_dependencies(batch, task))
         return 0;
-    if (batch_settle(batch, err) < 0 || batch_flush(batch, err) < 0)
-        return -(int)err->code;
+    TRY(batch_settle(batch, err));
+    TRY(batch_flush(batch, err));
     do {
         struct arena page = ARENA_INIT(0);
         struct output *outputs;
@@ -108,8 +107,7 @@ int unsatisfied_find(struct batch *batch, const struct task *task, struct culpri
     struct parents parents;
 
     *culprit = (struct culprit){.status = STATUS_NONE};
-    if (look_at_parents(batch, task, &parents, err) < 0)
-        return -(int)err->code;
+    TRY(look_at_parents(batch, task, &parents, err));
     if (parents.unmet_count)
         *culprit = parents.unmet[0];
     return 0;
@@ -142,8 +140,7 @@ int unsatisfied_check_retry(struct batch *batch, const struct task *task, int64_
     struct parents parents;
 
     *open = 0;
-    if (look_at_parents(batch, task, &parents, err) < 0)
-        return -(int)err->code;
+    TRY(look_at_parents(batch, task, &parents, err));
     if (parents.unmet_count &&
         outcome_unsatisfied(task->spec.on_unsatisfied) != STATUS_PENDING)
         return refuse_unmet(&parents, err);
@@ -159,8 +156,7 @@ int unsatisfied_wait_again(struct batch *batch, struct task *task, int64_t open,
     if (!task_has_dependencies(batch, task))
         return 0;
     batch->wrote = true;
-    if (batch->store->verbs->dependencies_undecide(batch->store, &task->id, err) < 0)
-        return -(int)err->code;
+    TRY(batch->store->verbs->dependencies_undecide(batch->store, &task->id, err));
     if (open == 0)
         return 0;
     task->open_dependencies += open;

@@ -74,8 +74,7 @@ int wait_apply(struct batch *batch, struct wait_request *request)
     struct wait_list *list;
     struct task *task;
 
-    if (batch_task(batch, &request->task_id, &task, err) < 0)
-        return -(int)err->code;
+    TRY(batch_task(batch, &request->task_id, &task, err));
     if (!task)
         return err_set(err, ERR_NOT_FOUND, "there is no such task");
     request->ended = status_ended(task->status);
@@ -156,13 +155,11 @@ int waits_look(struct batch *batch, struct err *err)
         ids[count++] = list->task_id;
     if (count < WAITS_LOOKED_AT)
         engine->waiting.waits_cursor = 0;
-    if (batch_prefetch(batch, ids, count, err) < 0)
-        return -(int)err->code;
+    TRY(batch_prefetch(batch, ids, count, err));
     for (uint32_t i = 0; i < count; i++) {
         struct task *task;
 
-        if (batch_task(batch, &ids[i], &task, err) < 0)
-            return -(int)err->code;
+        TRY(batch_task(batch, &ids[i], &task, err));
         if (!task || !status_ended(task->status))
             continue;
         if (!batch_grow(batch, &batch->seen_ended.items, &batch->seen_ended.cap,

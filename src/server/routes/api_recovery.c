@@ -212,8 +212,7 @@ static int parse_task_id(const struct body_field *field, struct arena *arena, st
 {
     struct str text = STR_NONE;
 
-    if (body_text(field, BOUND_NAME_BYTES, arena, &text, err) < 0)
-        return -(int)err->code;
+    TRY(body_text(field, BOUND_NAME_BYTES, arena, &text, err));
     if (text.data && uuid_parse(text, id))
         return 0;
     return err_set_field(err, ERR_INVALID, "task_id",
@@ -225,8 +224,7 @@ static int parse_method(const struct body_field *field, struct arena *arena,
 {
     struct str word = STR("resume_checkpoint");
 
-    if (body_text(field, BOUND_NAME_BYTES, arena, &word, err) < 0)
-        return -(int)err->code;
+    TRY(body_text(field, BOUND_NAME_BYTES, arena, &word, err));
     if (recovery_method_parse(word, method))
         return 0;
     return err_set_field(err, ERR_INVALID, field->name, "'%s' must be resume_checkpoint, "
@@ -238,8 +236,7 @@ static int parse_time(const struct body_field *field, struct arena *arena, int64
 {
     struct str text = STR_NONE;
 
-    if (body_text(field, 64, arena, &text, err) < 0)
-        return -(int)err->code;
+    TRY(body_text(field, 64, arena, &text, err));
     if (!text.data || clock_parse(text, time_us))
         return 0;
     return err_set_field(err, ERR_INVALID, field->name,

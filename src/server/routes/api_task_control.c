@@ -28,8 +28,7 @@ static int parse_method(const struct body_field *field, struct arena *arena,
 {
     struct str word = STR("resume_checkpoint");
 
-    if (body_text(field, BOUND_NAME_BYTES, arena, &word, err) < 0)
-        return -(int)err->code;
+    TRY(body_text(field, BOUND_NAME_BYTES, arena, &word, err));
     if (recovery_method_parse(word, method))
         return 0;
     return err_set_field(err, ERR_INVALID, "method", "'method' must be resume_checkpoint, "

@@ -18,8 +18,7 @@ int pg_catalog_version(struct store *base, int64_t *version, struct err *err)
     PGresult *result;
 
     *version = 0;
-    if (pg_ask(pg_of(base), PGSQL_catalog_version, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_ask(pg_of(base), PGSQL_catalog_version, &result, err));
     if (PQntuples(result) > 0)
         *version = get_int(result, 0, 0, 0);
     PQclear(result);
@@ -102,8 +101,7 @@ int pg_category_delete(struct store *base, const struct uuid *id, struct err *er
     if (rc < 0)
         return rc;
     param_uuid(&store->conn.params, id);
-    if (pg_send(store, PGSQL_category_forget, err) < 0)
-        return -(int)err->code;
+    TRY(pg_send(store, PGSQL_category_forget, err));
     return pg_remove(base, PGSQL_category_delete, id, "category", err);
 }
 
@@ -119,9 +117,8 @@ int pg_jobs_load(struct store *base, const struct uuid *ids, uint32_t count, boo
 
     if (!found)
         return err_set(err, ERR_MEMORY, "out of memory for jobs; try again");
-    if (pg_rows_by_id(store, hold ? PGSQL_jobs_hold : PGSQL_jobs_by_id, ids, count, pg_job_row,
-                      sizeof **jobs, arena, found, err) < 0)
-        return -(int)err->code;
+    TRY(pg_rows_by_id(store, hold ? PGSQL_jobs_hold : PGSQL_jobs_by_id, ids, count, pg_job_row,
+                      sizeof **jobs, arena, found, err));
     for (uint32_t i = 0; i < count; i++)
         jobs[i] = found[i];
     return 0;
@@ -199,8 +196,7 @@ int pg_job_delete(struct store *base, const struct uuid *id, int64_t now_us, str
     if (rc < 0)
         return rc;
     param_uuid(params, id);
-    if (pg_send(store, PGSQL_job_deletes_schedules, err) < 0)
-        return -(int)err->code;
+    TRY(pg_send(store, PGSQL_job_deletes_schedules, err));
     param_uuid(params, id);
     return pg_send(store, PGSQL_job_deletes_dependencies, err);
 }

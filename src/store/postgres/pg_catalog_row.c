@@ -179,8 +179,7 @@ int pg_rows_ask(struct pg_store *store, enum pg_sql_name name, pg_catalog_row *r
     PGresult *result;
 
     *taken = (struct pg_catalog_rows){NULL, 0};
-    if (pg_ask(store, name, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_ask(store, name, &result, err));
     taken->rows = arena_alloc_array(arena, (size_t)PQntuples(result) + 1, bytes);
     for (int i = 0; taken->rows && i < PQntuples(result); i++)
         row(result, i, 0, arena, (char *)taken->rows + taken->count++ * bytes);
@@ -193,8 +192,7 @@ int pg_any_ask(struct pg_store *store, enum pg_sql_name name, struct err *err)
     PGresult *result;
     int any;
 
-    if (pg_ask(store, name, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_ask(store, name, &result, err));
     any = PQntuples(result) > 0;
     PQclear(result);
     return any;
@@ -210,8 +208,7 @@ int pg_rows_by_id(struct pg_store *store, enum pg_sql_name name, const struct uu
         return 0;
     memset(found, 0, count * sizeof *found);
     put_uuids(&store->conn.params, ids, sizeof *ids, count);
-    if (pg_ask(store, name, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_ask(store, name, &result, err));
     for (int i = 0; i < PQntuples(result); i++) {
         int64_t at = get_int(result, i, 0, 0) - 1;
         void *one = at >= 0 && at < count ? arena_alloc(arena, bytes) : NULL;

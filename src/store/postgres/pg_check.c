@@ -55,8 +55,7 @@ static int list_indexes(struct pg_store *store, bool of_logs, struct arena *aren
 
     param_int(&store->conn.params, INDEXES_MAX);
     param_bool(&store->conn.params, of_logs);
-    if (pg_ask(store, PGSQL_check_indexes, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_ask(store, PGSQL_check_indexes, &result, err));
     *count = (uint32_t)PQntuples(result);
     *rows = arena_alloc_array(arena, *count + 1, sizeof **rows);
     for (uint32_t i = 0; *rows && i < *count; i++)
@@ -76,14 +75,11 @@ static int look_into(struct pg_store *store, const struct index_row *row, int64_
     char left_ms[32];
 
     snprintf(left_ms, sizeof left_ms, "%lld", (long long)(left_us / CLOCK_MS_US + 1));
-    if (conn_begin(&store->conn, err) < 0)
-        return -(int)err->code;
+    TRY(conn_begin(&store->conn, err));
     param_text(&store->conn.params, str_of(left_ms));
-    if (pg_send(store, PGSQL_check_settings, err) < 0)
-        return -(int)err->code;
+    TRY(pg_send(store, PGSQL_check_settings, err));
     param_int(&store->conn.params, row->oid);
-    if (pg_query(store, PGSQL_check_index, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_check_index, &result, err));
     snprintf(fault, cap, STR_FMT, STR_ARG(view_text(result, 0, 0)));
     PQclear(result);
     return conn_commit(&store->conn, err);

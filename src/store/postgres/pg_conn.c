@@ -147,8 +147,7 @@ int conn_settle(struct pg_conn *conn, struct err *err)
         return 0;
     if (!sync_send(conn))
         return conn_fail(conn, NULL, "sync", err);
-    if (take_results(conn, 0, err) < 0)
-        return -(int)err->code;
+    TRY(take_results(conn, 0, err));
     return sync_take(conn) ? 0 : conn_fail(conn, NULL, "sync", err);
 }
 
@@ -190,10 +189,10 @@ static int prepare(struct pg_conn *conn, const struct pg_statement *statement, c
             free(found);
             return err_set(err, ERR_MEMORY, "out of memory for a statement");
         }
-        if (note_sent(conn, PQsendPrepare(conn->pg, found->name, statement->text,
-                                          conn->params.count, conn->params.types),
-                      statement->what, err) < 0)
-            return -(int)err->code;
+        TRY(note_sent(conn,
+                      PQsendPrepare(conn->pg, found->name, statement->text, conn->params.count,
+                                    conn->params.types),
+                      statement->what, err));
     }
     *name = found->name;
     return 0;
@@ -223,8 +222,7 @@ int conn_send(struct pg_conn *conn, const struct pg_statement *statement, struct
         sent = PQsendQueryParams(conn->pg, statement->text, params->count, params->types, values,
                                  params->lens, formats, 1);
     } else {
-        if (prepare(conn, statement, &name, err) < 0)
-            return -(int)err->code;
+        TRY(prepare(conn, statement, &name, err));
         sent = PQsendQueryPrepared(conn->pg, name, params->count, values, params->lens, formats, 1);
     }
     params_reset(params);
@@ -235,12 +233,10 @@ int conn_query(struct pg_conn *conn, const struct pg_statement *statement, PGres
                struct err *err)
 {
     *result = NULL;
-    if (conn_send(conn, statement, err) < 0)
-        return -(int)err->code;
+    TRY(conn_send(conn, statement, err));
     if (!sync_send(conn))
         return conn_fail(conn, NULL, statement->what, err);
-    if (take_results(conn, 1, err) < 0)
-        return -(int)err->code;
+    TRY(take_results(conn, 1, err));
     conn->sent_count = 0;
     *result = next_result(conn);
     if (*result && is_good(*result) && sync_take(conn))
@@ -258,8 +254,7 @@ int conn_begin(struct pg_conn *conn, struct err *err)
     params_reset(&conn->params);
     conn->failed = conn->commit_sent = conn->conflict = false;
     conn->in_tx = true;
-    if (conn_send(conn, &begin_statement, err) < 0)
-        return -(int)err->code;
+    TRY(conn_send(conn, &begin_statement, err));
     return conn->pooler ? conn_send(conn, &settings_statement, err) : 0;
 }
 
@@ -279,8 +274,7 @@ int conn_commit(struct pg_conn *conn, struct err *err)
 {
     PGresult *result;
 
-    if (conn_send(conn, &commit_statement, err) < 0)
-        return -(int)err->code;
+    TRY(conn_send(conn, &commit_statement, err));
     conn->commit_sent = true;
     if (!sync_send(conn))
         return conn_fail(conn, NULL, "commit", err);

@@ -42,9 +42,8 @@ static int try_own(struct pg_store *store, bool *got, struct err *err)
 {
     PGresult *result;
 
-    if (conn_begin(&store->conn, err) < 0 ||
-        conn_query(&store->conn, &own_statement, &result, err) < 0)
-        return -(int)err->code;
+    TRY(conn_begin(&store->conn, err));
+    TRY(conn_query(&store->conn, &own_statement, &result, err));
     *got = get_bool(result, 0, 0);
     PQclear(result);
     return conn_commit(&store->conn, err);
@@ -61,8 +60,7 @@ static int pg_copy_own(struct store *base, struct err *err)
     if (!store->copy && !(store->copy = calloc(1, sizeof *store->copy)))
         return err_set(err, ERR_MEMORY, "out of memory for a copy");
     for (;;) {
-        if (try_own(store, &got, err) < 0)
-            return -(int)err->code;
+        TRY(try_own(store, &got, err));
         if (got || clock_boot_us() > until_us)
             break;
         usleep(OWN_PAUSE_US);
@@ -252,8 +250,7 @@ static int pg_copy_count(struct store *base, const struct copy_table *table, int
 {
     PGresult *result;
 
-    if (ask(pg_of(base), table, STATEMENT_COUNT, NULL, &result, err) < 0)
-        return -(int)err->code;
+    TRY(ask(pg_of(base), table, STATEMENT_COUNT, NULL, &result, err));
     *rows = get_int(result, 0, 0, 0);
     PQclear(result);
     return 0;
@@ -289,8 +286,7 @@ static int pg_copy_read(struct store *base, const struct copy_table *table,
     PGresult *result;
 
     *rows = 0;
-    if (ask(pg_of(base), table, after ? STATEMENT_NEXT : STATEMENT_FIRST, after, &result, err) < 0)
-        return -(int)err->code;
+    TRY(ask(pg_of(base), table, after ? STATEMENT_NEXT : STATEMENT_FIRST, after, &result, err));
     *rows = (uint32_t)PQntuples(result);
     *values = arena_alloc_array(arena, (size_t)*rows * table->columns_count, sizeof **values);
     for (uint32_t i = 0; *values && i < *rows * table->columns_count; i++)
@@ -337,8 +333,7 @@ static int pg_copy_clear(struct store *base, const struct copy_table *table, str
     struct pg_store *store = pg_of(base);
     struct pg_statement statement;
 
-    if (statement_of(store, table, STATEMENT_CLEAR, &statement, err) < 0)
-        return -(int)err->code;
+    TRY(statement_of(store, table, STATEMENT_CLEAR, &statement, err));
     return conn_send(&store->conn, &statement, err);
 }
 
@@ -373,9 +368,8 @@ static int pg_copy_write(struct store *base, const struct copy_table *table,
 
     if (rows == 0)
         return 0;
-    if (make_months(store, table, values, rows, err) < 0 ||
-        statement_of(store, table, STATEMENT_INSERT, &statement, err) < 0)
-        return -(int)err->code;
+    TRY(make_months(store, table, values, rows, err));
+    TRY(statement_of(store, table, STATEMENT_INSERT, &statement, err));
     for (uint32_t c = 0; c < table->columns_count; c++) {
         array_begin(params, types[table->columns[c].kind]);
         for (uint32_t row = 0; row < rows; row++)
@@ -397,8 +391,7 @@ static int pg_copy_finish(struct store *base, struct err *err)
     struct pg_store *store = pg_of(base);
 
     for (size_t i = 0; i < sizeof finish_steps / sizeof finish_steps[0]; i++)
-        if (pg_send(store, finish_steps[i], err) < 0)
-            return -(int)err->code;
+        TRY(pg_send(store, finish_steps[i], err));
     return 0;
 }
 

@@ -41,8 +41,7 @@ int pg_inspect(struct store *base, store_tell *tell, void *ctx, struct err *err)
         PGresult *result;
         bool well;
 
-        if (pg_ask(store, look->statement, &result, err) < 0)
-            return -(int)err->code;
+        TRY(pg_ask(store, look->statement, &result, err));
         well = PQntuples(result) == 1 && get_bool(result, 0, 0);
         tell(ctx, well ? STORE_WELL : look->failure ? STORE_FAILING : STORE_POOR, look->name,
              PQntuples(result) == 1 ? view_text(result, 0, 1) : STR("did not answer"),

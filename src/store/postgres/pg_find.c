@@ -29,8 +29,7 @@ static int find_lanes(struct pg_store *store, const struct ready_want *want, str
     struct pg_lane *lane;
     uint32_t cursor = 0;
 
-    if (lanes_refresh(store, err) < 0)
-        return -(int)err->code;
+    TRY(lanes_refresh(store, err));
     wanted->count = 0;
     wanted->lanes = arena_alloc_array(arena, map_count(&store->lanes) + 1, sizeof lane);
     if (!wanted->lanes)
@@ -217,12 +216,10 @@ int pg_ready_reorder(struct store *base, struct str namespace_name, struct str q
     PGresult *result;
 
     store->lanes_read_us = 0; /* all of the queue, also those that another node just made */
-    if (find_lanes(store, &want, &store->arena, &wanted, err) < 0)
-        return -(int)err->code;
+    TRY(find_lanes(store, &want, &store->arena, &wanted, err));
     put_lanes(params, &wanted);
     param_text(params, parked_name(queue, STR(""), prefix));
-    if (pg_query(store, PGSQL_pending_orders, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_pending_orders, &result, err));
     array_begin(params, PG_OID_INT8);
     for (int i = 0; i < PQntuples(result); i++)
         array_int(params, get_int(result, i, 0, 0));
@@ -260,8 +257,7 @@ int pg_parked_find(struct store *base, struct str queue, struct str limit_key, u
 
     param_text(&store->conn.params, parked_name(queue, limit_key, name));
     param_int(&store->conn.params, limit);
-    if (pg_ask(store, PGSQL_parked_first, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_ask(store, PGSQL_parked_first, &result, err));
     return collect_ids(result, arena, ids, count, err);
 }
 
@@ -273,8 +269,7 @@ int pg_parked_keys(struct store *base, struct str after, uint32_t limit, struct 
 
     param_text(&store->conn.params, after.data ? after : STR(""));
     param_int(&store->conn.params, limit);
-    if (pg_ask(store, PGSQL_parked_keys, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_ask(store, PGSQL_parked_keys, &result, err));
     *count = (uint32_t)PQntuples(result);
     *keys = arena_alloc_array(arena, *count + 1, sizeof **keys);
     for (uint32_t i = 0; *keys && i < *count; i++)
@@ -293,14 +288,12 @@ static int due_of(struct pg_store *store, bool by_wall, int64_t clock_us, uint32
     param_bool(params, by_wall);
     param_time(params, clock_us);
     param_int(params, limit);
-    if (pg_ask(store, PGSQL_due_first, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_ask(store, PGSQL_due_first, &result, err));
     for (int i = 0; i < PQntuples(result); i++)
         ids[(*count)++] = get_uuid(result, i, 0);
     PQclear(result);
     param_bool(params, by_wall);
-    if (pg_ask(store, PGSQL_due_next, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_ask(store, PGSQL_due_next, &result, err));
     if (PQntuples(result) > 0 && get_time(result, 0, 0) - clock_us < *next_in_us)
         *next_in_us = get_time(result, 0, 0) - clock_us;
     PQclear(result);
@@ -318,8 +311,7 @@ int pg_due_find(struct store *base, int64_t now_us, int64_t wall_us, uint32_t li
     *ids = arena_alloc_array(arena, 2 * (size_t)limit, sizeof **ids);
     if (!*ids)
         return err_set(err, ERR_MEMORY, "out of memory for %u ids", limit);
-    if (due_of(store, false, now_us, limit, *ids, count, next_in_us, err) < 0)
-        return -(int)err->code;
+    TRY(due_of(store, false, now_us, limit, *ids, count, next_in_us, err));
     return due_of(store, true, wall_us, limit, *ids, count, next_in_us, err);
 }
 

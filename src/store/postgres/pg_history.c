@@ -96,8 +96,7 @@ int pg_executions_insert(struct store *base, const struct execution *executions,
     if (!rows)
         return no_memory(err);
     mask = rows_used(&pg_executions, rows, count);
-    if (texts_insert(&store->texts, &pg_executions, mask, &statement, err) < 0)
-        return -(int)err->code;
+    TRY(texts_insert(&store->texts, &pg_executions, mask, &statement, err));
     rows_put(&store->conn.params, &pg_executions, mask, rows, count);
     return conn_send(&store->conn, &statement, err);
 }
@@ -160,8 +159,7 @@ int pg_executions_save(struct store *base, const struct execution *executions, u
         return no_memory(err);
     for (uint32_t i = 0; i < count; i++)
         rows[uuid_is_nil(&executions[i].id) ? --without_id : with_id++] = &executions[i];
-    if (save_rows(store, PGSQL_executions_save, rows, with_id, err) < 0)
-        return -(int)err->code;
+    TRY(save_rows(store, PGSQL_executions_save, rows, with_id, err));
     return save_rows(store, PGSQL_executions_save_keyed, rows + with_id, count - with_id, err);
 }
 
@@ -173,8 +171,7 @@ int pg_execution_load(struct store *base, int64_t key, struct arena *arena,
 
     *execution = NULL;
     param_int(&store->conn.params, key);
-    if (pg_query(store, PGSQL_execution_by_key, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_execution_by_key, &result, err));
     if (PQntuples(result) > 0)
         *execution = arena_alloc(arena, sizeof **execution);
     if (*execution) {
@@ -216,8 +213,7 @@ static int read_seqs(struct pg_store *store, const struct uuid *task_id,
     found = &last->seqs;
     found->count = 0;
     param_uuid(&store->conn.params, task_id);
-    if (pg_query(store, PGSQL_checkpoint_seqs, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_checkpoint_seqs, &result, err));
     rows = PQntuples(result); /* newest first */
     while (rows > 0 && found->count < CHECKPOINT_SEQS_MAX - 1)
         found->seqs[found->count++] = get_int(result, --rows, 0, 0);
@@ -237,8 +233,7 @@ static int thin_checkpoints(struct pg_store *store, const struct uuid *task_id,
 
         param_uuid(&store->conn.params, task_id);
         param_int(&store->conn.params, seqs->seqs[out]);
-        if (pg_send(store, PGSQL_checkpoint_thin, err) < 0)
-            return -(int)err->code;
+        TRY(pg_send(store, PGSQL_checkpoint_thin, err));
         seqs->count--;
         memmove(seqs->seqs + out, seqs->seqs + out + 1,
                 (seqs->count - out) * sizeof *seqs->seqs);
@@ -254,8 +249,7 @@ int pg_checkpoint_insert(struct store *base, const struct uuid *task_id,
     struct pg_params *params = &store->conn.params;
     struct checkpoint_seqs *seqs = NULL;
 
-    if (read_seqs(store, task_id, &seqs, err) < 0)
-        return -(int)err->code;
+    TRY(read_seqs(store, task_id, &seqs, err));
     if (!checkpoint->data.data)
         checkpoint->data = STR("{}"); /* as it will be read back */
     checkpoint->task_key = uuid7_key(task_id);
@@ -275,8 +269,7 @@ int pg_checkpoint_insert(struct store *base, const struct uuid *task_id,
     param_text(params, checkpoint->file_state);
     param_text(params, str_of(checkpoint->hash));
     param_time(params, checkpoint->created_at_us);
-    if (pg_send(store, PGSQL_checkpoint_insert, err) < 0)
-        return -(int)err->code;
+    TRY(pg_send(store, PGSQL_checkpoint_insert, err));
     return thin_checkpoints(store, task_id, seqs, err);
 }
 
@@ -305,8 +298,7 @@ int pg_checkpoint_ask(struct pg_store *store, enum pg_sql_name name, const struc
     PGresult *result;
 
     *checkpoint = NULL;
-    if (pg_query(store, name, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, name, &result, err));
     if (PQntuples(result) > 0)
         *checkpoint = arena_alloc(arena, sizeof **checkpoint);
     if (*checkpoint) {

@@ -80,8 +80,7 @@ int pg_lines_empty(struct store *base, enum log_severity level, const struct log
 
     for (uint32_t i = 0; i < count; i++)
         emptied[i] = 0;
-    if (find_lines(store, level, ranges, count, &result, err) < 0)
-        return -(int)err->code;
+    TRY(find_lines(store, level, ranges, count, &result, err));
     rows = PQntuples(result);
     for (int row = 0; row < rows; row++)
         emptied[get_int(result, row, 0, 1) - 1]++;
@@ -117,8 +116,7 @@ int pg_lasts_find(struct store *base, struct task *const *tasks, uint32_t tasks_
     for (uint32_t i = 0; i < tasks_count; i++)
         array_int(params, tasks[i]->key);
     array_end(params);
-    if (pg_query(store, PGSQL_logs_lasts, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_logs_lasts, &result, err));
     rows = (uint32_t)PQntuples(result);
     *lasts = arena_alloc_array(arena, rows + 1, sizeof **lasts);
     *at = arena_alloc_array(arena, rows + 1, sizeof **at);
@@ -137,8 +135,7 @@ int pg_log_runs_find(struct store *base, const struct log_range *ranges, uint32_
     PGresult *result;
 
     put_executions(&store->conn.params, ranges, count);
-    if (pg_query(store, PGSQL_log_runs, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_log_runs, &result, err));
     for (uint32_t i = 0; i < count; i++)
         runs[i] = (struct log_run){.under_way = false};
     for (int row = 0; row < PQntuples(result) && (uint32_t)row < count; row++)
@@ -168,8 +165,7 @@ int pg_chains_next(struct store *base, const struct uuid *after, uint32_t limit,
 
     param_uuid(&store->conn.params, after);
     param_int(&store->conn.params, limit);
-    if (pg_query(store, PGSQL_logs_chains, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_logs_chains, &result, err));
     for (*count = 0; *count < limit && (int)*count < PQntuples(result); ++*count)
         ranges[*count] = (struct log_range){.execution_id = get_uuid(result, (int)*count, 0)};
     PQclear(result);
@@ -183,8 +179,7 @@ int pg_emptied_find(struct store *base, struct arena *arena, struct log_part **p
     PGresult *result;
     int rc = 0;
 
-    if (pg_query(pg_of(base), PGSQL_logs_emptied, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(pg_of(base), PGSQL_logs_emptied, &result, err));
     for (int row = 0; rc == 0 && row < PQntuples(result); row++) {
         struct uuid id = get_uuid(result, row, 0);
         enum log_severity level;

@@ -124,8 +124,7 @@ static int load_chains(struct pg_store *store, struct chains *chains, struct err
     for (uint32_t i = 0; i < chains->count; i++)
         array_uuid(params, &chains->items[i].head.execution_id);
     array_end(params);
-    if (pg_query(store, PGSQL_logs_last, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_logs_last, &result, err));
     for (int row = 0; row < PQntuples(result); row++) {
         struct log_last last = pg_last_from_row(result, row);
         struct chain *chain = map_get(&chains->by_id, id_key(&last.execution_id));
@@ -266,8 +265,8 @@ static int insert_chained(struct pg_store *store, struct chains *chains, struct 
     const void **rows;
     uint32_t kept = 0;
 
-    if (list_chains(store, chains, entries, count, err) < 0 || load_chains(store, chains, err) < 0)
-        return -(int)err->code;
+    TRY(list_chains(store, chains, entries, count, err));
+    TRY(load_chains(store, chains, err));
     rows = arena_alloc_array(&store->arena, count, sizeof *rows);
     for (uint32_t i = 0; rows && i < count; i++) {
         rows[kept] = chain_entry(store, chains, &entries[i]);
@@ -302,8 +301,7 @@ int pg_logs_delete(struct pg_store *store, enum pg_sql_name name, int64_t *remov
     PGresult *result;
     int rc = 0;
 
-    if (pg_query(store, name, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, name, &result, err));
     for (int row = 0; rc == 0 && row < PQntuples(result); row++) {
         struct uuid id = get_uuid(result, row, 0);
         int64_t count = get_int(result, row, 3, 0);
@@ -333,8 +331,7 @@ static int heads_take(struct store *base, uint32_t limit, struct arena *arena,
     if (!*notes || !*lines)
         return no_memory(err);
     param_int(&store->conn.params, limit);
-    if (pg_query(store, PGSQL_heads_take, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_heads_take, &result, err));
     for (int row = 0; row < PQntuples(result) && *count < limit; row++) {
         struct uuid id = get_uuid(result, row, 0);
         struct log_note *note = &(*notes)[*count];
@@ -368,8 +365,7 @@ static int ask_any(struct store *base, enum pg_sql_name name, bool *any, struct 
 {
     PGresult *result;
 
-    if (pg_query(pg_of(base), name, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(pg_of(base), name, &result, err));
     *any = get_bool(result, 0, 0);
     PQclear(result);
     return 0;
@@ -412,11 +408,9 @@ static int anchor_last(struct store *base, struct arena *arena, struct anchor_ro
     PGresult *result;
 
     *row = (struct anchor_row){.serial = 0};
-    if (pg_query(store, PGSQL_anchor_lock, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_anchor_lock, &result, err));
     PQclear(result);
-    if (pg_query(store, PGSQL_anchor_last, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_anchor_last, &result, err));
     if (PQntuples(result) > 0)
         anchor_from_row(result, 0, arena, row);
     PQclear(result);
@@ -448,8 +442,7 @@ static int anchors_read(struct store *base, int64_t after_serial, uint32_t limit
         return no_memory(err);
     param_int(&store->conn.params, after_serial);
     param_int(&store->conn.params, limit);
-    if (pg_ask(store, PGSQL_anchors_after, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_ask(store, PGSQL_anchors_after, &result, err));
     for (int row = 0; row < PQntuples(result) && *count < limit; row++)
         anchor_from_row(result, row, arena, &(*rows)[(*count)++]);
     PQclear(result);
@@ -466,8 +459,7 @@ static int heads_alive(struct store *base, const struct log_part *heads, uint32_
     for (uint32_t i = 0; i < count; i++)
         array_uuid(&store->conn.params, &heads[i].head.execution_id);
     array_end(&store->conn.params);
-    if (pg_query(store, PGSQL_heads_alive, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_heads_alive, &result, err));
     for (uint32_t i = 0; i < count; i++)
         alive[i] = (int)i >= PQntuples(result) || get_bool(result, (int)i, 0);
     PQclear(result);
@@ -491,8 +483,7 @@ static int walk_records(struct pg_store *store, const struct log_walk *walk, str
     do {
         param_int(&store->conn.params, after);
         param_int(&store->conn.params, 100);
-        if (pg_query(store, PGSQL_anchors_after, &result, err) < 0)
-            return -(int)err->code;
+        TRY(pg_query(store, PGSQL_anchors_after, &result, err));
         rows = PQntuples(result);
         for (int row = 0; row < rows; row++) {
             struct anchor_row anchor;
@@ -517,8 +508,7 @@ static int walk_heads(struct pg_store *store, const struct log_walk *walk, struc
         param_uuid(&store->conn.params, &head.execution_id);
         param_int(&store->conn.params, head.seq);
         param_int(&store->conn.params, CHUNK_ROWS);
-        if (pg_query(store, PGSQL_walk_heads, &result, err) < 0)
-            return -(int)err->code;
+        TRY(pg_query(store, PGSQL_walk_heads, &result, err));
         rows = PQntuples(result);
         for (int row = 0; row < rows; row++) {
             struct uuid id = get_uuid(result, row, 0);
@@ -560,8 +550,7 @@ static int walk_lines(struct pg_store *store, const struct log_walk *walk, struc
         param_int(&store->conn.params, line.seq);
         param_int(&store->conn.params, CHUNK_ROWS);
         param_int(&store->conn.params, CHUNK_BYTES);
-        if (pg_query(store, PGSQL_walk_lines, &result, err) < 0)
-            return -(int)err->code;
+        TRY(pg_query(store, PGSQL_walk_lines, &result, err));
         rows = PQntuples(result);
         for (int row = 0; row < rows; row++)
             walk_line(result, row, walk, &line);

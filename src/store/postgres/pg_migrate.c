@@ -52,14 +52,12 @@ static int load_applied(struct pg_conn *conn, struct arena *arena, struct migrat
     bool has;
 
     *count = 0;
-    if (query(conn, &has_table, &result, err) < 0)
-        return -(int)err->code;
+    TRY(query(conn, &has_table, &result, err));
     has = get_bool(result, 0, 0);
     PQclear(result);
     if (!has)
         return 0;
-    if (query(conn, &applied_rows, &result, err) < 0)
-        return -(int)err->code;
+    TRY(query(conn, &applied_rows, &result, err));
     for (int i = 0; i < PQntuples(result) && *count < MIGRATIONS_MAX; i++)
         rows[(*count)++] = (struct migration_row){.id = get_text(result, i, 0, arena),
                                                   .description = get_text(result, i, 1, arena),
@@ -78,8 +76,7 @@ int pg_migrate_rows(struct pg_conn *conn, struct arena *arena, struct migration_
     *count = 0;
     if (!applied)
         return err_set(err, ERR_MEMORY, "out of memory for the list of migrations");
-    if (load_applied(conn, arena, applied, &applied_count, err) < 0)
-        return -(int)err->code;
+    TRY(load_applied(conn, arena, applied, &applied_count, err));
     return migration_rows(FOLDER, applied, applied_count, arena, rows, count, err);
 }
 
@@ -87,8 +84,7 @@ static int look(struct pg_conn *conn, struct arena *arena, struct migration_row 
                 uint32_t *count, struct err *err)
 {
     arena_reset(arena);
-    if (pg_migrate_rows(conn, arena, rows, count, err) < 0)
-        return -(int)err->code;
+    TRY(pg_migrate_rows(conn, arena, rows, count, err));
     return migration_check(FOLDER, *rows, *count, err);
 }
 
@@ -97,8 +93,7 @@ static int ask_bool(struct pg_conn *conn, const struct pg_statement *statement, 
 {
     PGresult *result;
 
-    if (query(conn, statement, &result, err) < 0)
-        return -(int)err->code;
+    TRY(query(conn, statement, &result, err));
     *answer = get_bool(result, 0, 0);
     PQclear(result);
     return 0;
@@ -185,8 +180,7 @@ static int step(struct pg_conn *conn, bool up, struct arena *arena, bool *done, 
     uint32_t count;
     int rc;
 
-    if (look(conn, arena, &rows, &count, err) < 0)
-        return -(int)err->code;
+    TRY(look(conn, arena, &rows, &count, err));
     *done = !migration_next(FOLDER, rows, count, up, &migration);
     if (*done)
         return 0;
@@ -195,8 +189,7 @@ static int step(struct pg_conn *conn, bool up, struct arena *arena, bool *done, 
     if (!up && !migration.down)
         return err_set(err, ERR_CONFLICT, "migration %s cannot be undone; restore a backup",
                        migration.id);
-    if (make_table(conn, err) < 0)
-        return -(int)err->code;
+    TRY(make_table(conn, err));
     write_step(&text, &migration, up);
     FAULT_POINT("before.migration");
     rc = text.failed ? err_set(err, ERR_MEMORY, "out of memory for the migration")
@@ -271,8 +264,7 @@ int pg_migrate_sql(struct str where, struct buf *out, struct err *err)
     char schema[PG_SCHEMA_BYTES];
     char *place = NULL;
 
-    if (pg_place(where, false, &place, schema, err) < 0)
-        return -(int)err->code;
+    TRY(pg_place(where, false, &place, schema, err));
     free(place);
     if (schema[0])
         buf_format(out, "CREATE SCHEMA IF NOT EXISTS \"%s\";\nSET search_path = \"%s\";\n", schema,

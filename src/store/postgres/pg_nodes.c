@@ -11,8 +11,7 @@ int pg_worker_load(struct store *base, struct str id, struct arena *arena,
 
     *worker = NULL;
     param_text(&store->conn.params, id);
-    if (pg_query(store, PGSQL_worker_one, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_worker_one, &result, err));
     if (PQntuples(result) == 1 && (*worker = arena_alloc(arena, sizeof **worker)) != NULL)
         pg_worker_from_row(result, 0, arena, *worker);
     PQclear(result);
@@ -28,8 +27,7 @@ int pg_limits_lock(struct store *base, struct str namespace_name, struct str que
 
     param_text(params, namespace_name);
     param_text(params, queue);
-    if (pg_send(store, PGSQL_queue_lock, err) < 0)
-        return -(int)err->code;
+    TRY(pg_send(store, PGSQL_queue_lock, err));
     return pg_limits_count(base, namespace_name, queue, arena, counts, count, err);
 }
 
@@ -45,8 +43,7 @@ int pg_limits_count(struct store *base, struct str namespace_name, struct str qu
         return -(int)err->code;
     param_text(params, namespace_name);
     param_text(params, queue);
-    if (pg_query(store, PGSQL_held_of_queue, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_held_of_queue, &result, err));
     *count = (uint32_t)PQntuples(result);
     *counts = arena_alloc_array(arena, *count + 1, sizeof **counts);
     for (uint32_t i = 0; *counts && i < *count; i++)
@@ -78,8 +75,7 @@ int pg_key_held(struct store *base, struct str queue, struct str limit_key, int6
     PGresult *result;
 
     param_text(&store->conn.params, parked_name(queue, limit_key, name));
-    if (pg_query(store, PGSQL_key_held, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_key_held, &result, err));
     *held = get_int(result, 0, 0, 0);
     PQclear(result);
     return 0;
@@ -94,8 +90,7 @@ int pg_bucket_load(struct store *base, struct str namespace_name, struct str nam
     *bucket = (struct bucket){0};
     param_text(&store->conn.params, namespace_name);
     param_text(&store->conn.params, name);
-    if (pg_query(store, PGSQL_bucket_one, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_bucket_one, &result, err));
     if (PQntuples(result) == 1) {
         *bucket = (struct bucket){.tokens = get_int(result, 0, 0, 0),
                                   .rest = get_int(result, 0, 1, 0),

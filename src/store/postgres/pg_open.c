@@ -69,8 +69,7 @@ static int ask_alone(struct pg_store *store, enum pg_sql_name name, PGresult **r
     }
     params_deinit(&store->conn.params);
     store->conn.params = waiting;
-    if (pg_query(store, name, result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, name, result, err));
     return conn_commit(&store->conn, err);
 }
 
@@ -95,12 +94,10 @@ static int make_mark(struct pg_store *store, struct err *err)
 {
     PGresult *result;
 
-    if (conn_begin(&store->conn, err) < 0)
-        return -(int)err->code;
+    TRY(conn_begin(&store->conn, err));
     param_text(&store->conn.params, str_of(store->writer));
     param_int(&store->conn.params, store->mark);
-    if (pg_query(store, PGSQL_mark_make, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_mark_make, &result, err));
     PQclear(result);
     return conn_commit(&store->conn, err);
 }
@@ -116,8 +113,7 @@ static int settle(struct pg_store *store, bool *took, struct err *err)
         return rc;
     param_text(&store->conn.params, str_of(store->writer));
     param_int(&store->conn.params, store->mark);
-    if (pg_query(store, PGSQL_mark_settle, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_mark_settle, &result, err));
     *took = PQntuples(result) == 1 && get_int(result, 0, 0, 0) == store->mark + 1;
     PQclear(result);
     rc = conn_commit(&store->conn, err);
@@ -134,8 +130,7 @@ static int begin_anew(struct pg_store *store, struct err *err)
     if (store->unsettled && settle(store, &took, err) < 0)
         return -(int)err->code;
     store->unsettled = false;
-    if (timeline_follow(store, err) < 0)
-        return -(int)err->code;
+    TRY(timeline_follow(store, err));
     store->renewed = false;
     return 0;
 }
@@ -154,19 +149,17 @@ static int pg_begin(struct store *base, struct err *err)
     store->transactions++;
     results_forget(store);
     arena_reset(&store->arena);
-    if (conn_begin(&store->conn, err) < 0)
-        return -(int)err->code;
+    TRY(conn_begin(&store->conn, err));
     return pg_schema_follow(store, err);
 }
 
 static int end_with_mark(struct pg_store *store, struct err *err)
 {
-    if (results_flush(store, err) < 0 || lanes_flush(store, err) < 0)
-        return -(int)err->code;
+    TRY(results_flush(store, err));
+    TRY(lanes_flush(store, err));
     param_text(&store->conn.params, str_of(store->writer));
     param_int(&store->conn.params, store->mark);
-    if (pg_send(store, PGSQL_mark, err) < 0)
-        return -(int)err->code;
+    TRY(pg_send(store, PGSQL_mark, err));
     return conn_commit(&store->conn, err);
 }
 
@@ -275,8 +268,7 @@ static int pg_watch_start(struct store *base, const struct store_watch *watch, s
 {
     struct pg_store *store = pg_of(base);
 
-    if (keeper_start(&store->keeper, store, watch, err) < 0)
-        return -(int)err->code;
+    TRY(keeper_start(&store->keeper, store, watch, err));
     return timeline_follow(store, err);
 }
 
@@ -449,13 +441,13 @@ static int open_database(struct pg_store *store, const struct store_options *opt
     if (!options->no_migrate && months_open(store, err) < 0)
         return -(int)err->code;
     name_writer(store);
-    if (make_mark(store, err) < 0 || conn_begin(&store->conn, err) < 0 ||
-        lanes_load(store, err) < 0 || pg_query(store, PGSQL_any_dependency, &result, err) < 0)
-        return -(int)err->code;
+    TRY(make_mark(store, err));
+    TRY(conn_begin(&store->conn, err));
+    TRY(lanes_load(store, err));
+    TRY(pg_query(store, PGSQL_any_dependency, &result, err));
     store->base.has_dependencies = PQntuples(result) > 0;
     PQclear(result);
-    if (pg_query(store, PGSQL_last_time, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_last_time, &result, err));
     store->base.last_time_us = get_time(result, 0, 0);
     PQclear(result);
     return conn_commit(&store->conn, err);

@@ -19,8 +19,7 @@ static int take_key(struct pg_store *store, int64_t *key, struct err *err)
     PGresult *result;
 
     if (store->outbox_next == store->outbox_end) {
-        if (pg_query(store, PGSQL_outbox_keys, &result, err) < 0)
-            return -(int)err->code;
+        TRY(pg_query(store, PGSQL_outbox_keys, &result, err));
         store->outbox_next = get_int(result, 0, 0, 0);
         store->outbox_end = store->outbox_next + KEY_BLOCK;
         PQclear(result);
@@ -116,8 +115,7 @@ static int find_next(struct pg_store *store, int64_t now_us, int64_t *next_at_us
     PGresult *result;
 
     param_time(&store->conn.params, now_us);
-    if (pg_ask(store, PGSQL_outbox_next, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_ask(store, PGSQL_outbox_next, &result, err));
     *next_at_us = PQntuples(result) > 0 ? get_time(result, 0, 0) : INT64_MAX;
     PQclear(result);
     return 0;
@@ -135,8 +133,7 @@ int pg_outbox_due(struct store *base, int64_t now_us, uint32_t limit, struct are
     *next_at_us = now_us;
     param_time(&store->conn.params, now_us);
     param_int(&store->conn.params, limit);
-    if (pg_ask(store, PGSQL_outbox_due, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_ask(store, PGSQL_outbox_due, &result, err));
     *messages = arena_alloc_array(arena, (size_t)PQntuples(result) + 1, sizeof **messages);
     for (int row = 0; *messages && row < PQntuples(result); row++)
         message_from_row(result, row, arena, &(*messages)[(*count)++]);
@@ -150,8 +147,7 @@ int pg_outbox_count(struct store *base, int64_t *pending, struct err *err)
 {
     PGresult *result;
 
-    if (pg_ask(pg_of(base), PGSQL_outbox_count, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_ask(pg_of(base), PGSQL_outbox_count, &result, err));
     *pending = get_int(result, 0, 0, 0);
     PQclear(result);
     return 0;
@@ -167,8 +163,7 @@ int pg_outbox_prune(struct store *base, int64_t before_us, uint32_t limit, uint3
     /* before all times: nothing is older, and the database has no such time */
     param_time(&store->conn.params, before_us > 0 ? before_us : 0);
     param_int(&store->conn.params, limit);
-    if (pg_query(store, PGSQL_outbox_prune, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_outbox_prune, &result, err));
     *removed = (uint32_t)get_int(result, 0, 0, 0);
     PQclear(result);
     return 0;

@@ -60,8 +60,8 @@ static int query(struct round *round, enum pg_sql_name name, PGresult **result, 
 /* It commits only while this node leads, and waits only shortly for others. */
 static int begin(struct round *round, struct err *err)
 {
-    if (conn_begin(round->conn, err) < 0 || send(round, PGSQL_months_settings, err) < 0)
-        return -(int)err->code;
+    TRY(conn_begin(round->conn, err));
+    TRY(send(round, PGSQL_months_settings, err));
     if (round->work->epoch == 0)
         return 0;
     param_int(&round->conn->params, round->work->epoch);
@@ -136,12 +136,10 @@ static int make_once(struct round *round, const struct month *month, bool *made,
 {
     PGresult *result;
 
-    if (begin(round, err) < 0)
-        return -(int)err->code;
+    TRY(begin(round, err));
     param_text(&round->conn->params, month->parent);
     param_text(&round->conn->params, month->name);
-    if (query(round, PGSQL_month_make, &result, err) < 0)
-        return -(int)err->code;
+    TRY(query(round, PGSQL_month_make, &result, err));
     *made = get_bool(result, 0, 0);
     PQclear(result);
     return conn_commit(round->conn, err);
@@ -185,13 +183,11 @@ static int drop_once(struct round *round, const struct month *month, char *reaso
     struct pg_params *params = &round->conn->params;
     PGresult *result;
 
-    if (begin(round, err) < 0)
-        return -(int)err->code;
+    TRY(begin(round, err));
     param_text(params, month->parent);
     param_text(params, month->name);
     param_bool(params, month->whole);
-    if (query(round, PGSQL_month_drop, &result, err) < 0)
-        return -(int)err->code;
+    TRY(query(round, PGSQL_month_drop, &result, err));
     snprintf(reason, cap, STR_FMT, STR_ARG(view_text(result, 0, 0)));
     PQclear(result);
     return conn_commit(round->conn, err);
@@ -211,11 +207,9 @@ static int find_tasks(struct round *round, const struct month *month, int64_t *f
 {
     PGresult *result;
 
-    if (conn_begin(round->conn, err) < 0)
-        return -(int)err->code;
+    TRY(conn_begin(round->conn, err));
     param_text(&round->conn->params, month->name);
-    if (query(round, PGSQL_month_tasks, &result, err) < 0)
-        return -(int)err->code;
+    TRY(query(round, PGSQL_month_tasks, &result, err));
     *first = get_int(result, 0, 0, 0);
     *last = get_int(result, 0, 1, -1);
     PQclear(result);
@@ -228,14 +222,12 @@ static int forget_once(struct round *round, int64_t *next, int64_t last, struct 
     struct pg_params *params = &round->conn->params;
     PGresult *result;
 
-    if (begin(round, err) < 0)
-        return -(int)err->code;
+    TRY(begin(round, err));
     param_int(params, *next);
     param_int(params, last);
     param_int(params, OPENINGS_STEP);
     param_time(params, round->work->events_before_us);
-    if (query(round, PGSQL_month_openings, &result, err) < 0)
-        return -(int)err->code;
+    TRY(query(round, PGSQL_month_openings, &result, err));
     *next = get_int(result, 0, 0, last) + 1;
     PQclear(result);
     return conn_commit(round->conn, err);
@@ -317,8 +309,7 @@ int months_round(struct pg_store *store, const struct months_work *work, struct 
     struct err failure = {0};
     int rc;
 
-    if (conn_open(&conn, store->where, store->pooler, store->log, err) < 0)
-        return -(int)err->code;
+    TRY(conn_open(&conn, store->where, store->pooler, store->log, err));
     show_cancel(store->months, store->months ? PQgetCancel(conn.pg) : NULL);
     rc = make_ahead(&round, err);
     if (!is_over(&round) && drop_old(&round, &failure) < 0) {

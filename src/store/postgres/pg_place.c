@@ -129,12 +129,11 @@ int pg_place_found(struct pg_conn *conn, struct err *err)
 
     if (!conn->pooler)
         return 0;
-    if (conn_begin(conn, err) < 0 || conn_query(conn, &look, &result, err) < 0)
-        return -(int)err->code;
+    TRY(conn_begin(conn, err));
+    TRY(conn_query(conn, &look, &result, err));
     elsewhere = get_bool(result, 0, 0);
     PQclear(result);
-    if (conn_commit(conn, err) < 0)
-        return -(int)err->code;
+    TRY(conn_commit(conn, err));
     return elsewhere ? err_set(err, ERR_INVALID, "the store is in the schema '" DEFAULT_SCHEMA "', "
                                "which is not on the search path behind the pooler; ALTER ROLE … "
                                "SET search_path = " DEFAULT_SCHEMA)

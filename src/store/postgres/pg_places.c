@@ -205,8 +205,7 @@ int places_change(struct pg_store *store, struct task *const *tasks, uint32_t co
             if (found == 0)
                 continue;
             put_rows(&store->conn.params, (enum place)place, rows, found);
-            if (pg_send(store, statements[place][add], err) < 0)
-                return -(int)err->code;
+            TRY(pg_send(store, statements[place][add], err));
         }
     return count_keys(store, tasks, count, err);
 }

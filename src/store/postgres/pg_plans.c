@@ -32,8 +32,7 @@ static int step_all(struct pg_store *store, enum pg_sql_name name, struct plan_s
     put_times(params, &steps[0].to_us, sizeof *steps, count);
     put_times(params, &steps[0].fired_us, sizeof *steps, count);
     put_errors(params, steps, count);
-    if (pg_query(store, name, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, name, &result, err));
     for (uint32_t i = 0; i < count; i++)
         steps[i].moved = false;
     for (int row = 0; row < PQntuples(result); row++) {
@@ -64,9 +63,8 @@ int pg_schedules_load(struct store *base, const struct uuid *ids, uint32_t count
 
     if (!found)
         return err_set(err, ERR_MEMORY, "out of memory for schedules; try again");
-    if (pg_rows_by_id(pg_of(base), PGSQL_schedules_by_id, ids, count, pg_schedule_row,
-                      sizeof **schedules, arena, found, err) < 0)
-        return -(int)err->code;
+    TRY(pg_rows_by_id(pg_of(base), PGSQL_schedules_by_id, ids, count, pg_schedule_row,
+                      sizeof **schedules, arena, found, err));
     for (uint32_t i = 0; i < count; i++)
         schedules[i] = found[i];
     return 0;
@@ -160,9 +158,8 @@ int pg_recurring_load(struct store *base, const struct uuid *ids, uint32_t count
 
     if (!found)
         return err_set(err, ERR_MEMORY, "out of memory for recurring patterns; try again");
-    if (pg_rows_by_id(pg_of(base), PGSQL_recurring_by_id, ids, count, pg_recurring_row,
-                      sizeof **recurring, arena, found, err) < 0)
-        return -(int)err->code;
+    TRY(pg_rows_by_id(pg_of(base), PGSQL_recurring_by_id, ids, count, pg_recurring_row,
+                      sizeof **recurring, arena, found, err));
     for (uint32_t i = 0; i < count; i++)
         recurring[i] = found[i];
     return 0;
@@ -257,9 +254,7 @@ int pg_fires_insert(struct store *base, bool of_recurring, struct fire *fires, u
     put_uuids(params, &fires[0].owner_id, sizeof *fires, count);
     put_times(params, &fires[0].instant_us, sizeof *fires, count);
     put_uuids(params, &fires[0].task_id, sizeof *fires, count);
-    if (pg_query(store, of_recurring ? PGSQL_recurring_fires : PGSQL_schedule_fires, &result,
-                 err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, of_recurring ? PGSQL_recurring_fires : PGSQL_schedule_fires, &result, err));
     for (uint32_t i = 0; i < count; i++) {
         fires[i].taken = row >= PQntuples(result) || !is_row(result, row, &fires[i]);
         row += !fires[i].taken;
@@ -284,8 +279,7 @@ int pg_fires_prune(struct store *base, int64_t before_us, uint32_t limit, uint32
         /* before all times: nothing is older, and the database has no such time */
         param_time(&store->conn.params, before_us > 0 ? before_us : 0);
         param_int(&store->conn.params, limit - *removed);
-        if (pg_query(store, steps[i], &result, err) < 0)
-            return -(int)err->code;
+        TRY(pg_query(store, steps[i], &result, err));
         *removed += (uint32_t)get_int(result, 0, 0, 0);
         PQclear(result);
     }

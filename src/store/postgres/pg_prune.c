@@ -35,8 +35,7 @@ static int remove_rows(struct prune *prune, enum pg_sql_name name, struct err *e
     PGresult *result;
     int64_t rows;
 
-    if (pg_query(prune->store, name, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(prune->store, name, &result, err));
     rows = PQntuples(result) > 0 ? get_int(result, 0, 0, 0)
                                  : strtoll(PQcmdTuples(result), NULL, 10);
     PQclear(result);
@@ -77,8 +76,7 @@ static int prune_next_logs(struct prune *prune, int64_t from_ms, int64_t before_
     param_uuid(params, &from);
     param_uuid(params, &end);
     param_int(params, prune->left);
-    if (pg_query(prune->store, PGSQL_prune_logs_next, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(prune->store, PGSQL_prune_logs_next, &result, err));
     *step = (struct log_step){.seen = (uint32_t)PQntuples(result)};
     array_begin(params, PG_OID_UUID);
     for (int row = 0; row < PQntuples(result); row++) {
@@ -99,8 +97,7 @@ static int prune_next_logs(struct prune *prune, int64_t from_ms, int64_t before_
         params_reset(params);
         return 0;
     }
-    if (pg_logs_delete(prune->store, PGSQL_prune_logs, &lines, err) < 0)
-        return -(int)err->code;
+    TRY(pg_logs_delete(prune->store, PGSQL_prune_logs, &lines, err));
     count_removed(prune, lines);
     return 0;
 }
@@ -113,8 +110,7 @@ static int prune_logs(struct prune *prune, int64_t before_us, int64_t *cursor_ms
     const uint32_t looks = prune->left;
     struct log_step step = {0};
 
-    if (prune_next_logs(prune, start_ms, before_us, &step, err) < 0)
-        return -(int)err->code;
+    TRY(prune_next_logs(prune, start_ms, before_us, &step, err));
     if (step.seen < looks && prune->left > 0)
         *cursor_ms = 0;
     else
@@ -141,15 +137,13 @@ static int prune_history(struct prune *prune, const int64_t *keys, uint32_t coun
 
     put_keys(params, keys, count);
     param_time(params, prune->events_before_us);
-    if (remove_rows(prune, PGSQL_prune_opening, err) < 0)
-        return -(int)err->code;
+    TRY(remove_rows(prune, PGSQL_prune_opening, err));
     if (prune->left == 0)
         return 0;
     put_keys(params, keys, count);
     param_time(params, prune->events_before_us);
     param_int(params, prune->left);
-    if (remove_rows(prune, PGSQL_prune_events, err) < 0)
-        return -(int)err->code;
+    TRY(remove_rows(prune, PGSQL_prune_events, err));
     if (prune->left == 0)
         return 0;
     put_keys(params, keys, count);
@@ -173,8 +167,7 @@ static int find_ended(struct prune *prune, int64_t *cursor, int64_t **keys, uint
     *count = 0;
     param_int(params, *cursor);
     param_int(params, prune->left);
-    if (pg_query(prune->store, PGSQL_prune_candidates, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(prune->store, PGSQL_prune_candidates, &result, err));
     *keys = arena_alloc_array(&prune->store->arena, (size_t)PQntuples(result) + 1, sizeof **keys);
     if ((uint32_t)PQntuples(result) < prune->left)
         *cursor = 0;
@@ -201,8 +194,7 @@ static int prune_tasks(struct prune *prune, int64_t *cursor, struct err *err)
     int64_t next = *cursor, *keys;
     uint32_t count;
 
-    if (find_ended(prune, &next, &keys, &count, err) < 0)
-        return -(int)err->code;
+    TRY(find_ended(prune, &next, &keys, &count, err));
     if (count > 0 && prune_history(prune, keys, count, err) < 0)
         return -(int)err->code;
     if (prune->left > 0)

@@ -72,12 +72,10 @@ int pg_reader_begin(struct store_reader *reader, struct err *err)
 {
     if (reader->conn.lost) {
         conn_close(&reader->conn);
-        if (connect_reader(reader, false, err) < 0)
-            return -(int)err->code;
+        TRY(connect_reader(reader, false, err));
     }
     reader->conn.timed_out = false;
-    if (conn_begin(&reader->conn, err) < 0)
-        return -(int)err->code;
+    TRY(conn_begin(&reader->conn, err));
     return reader->store->pooler ? conn_send(&reader->conn, &pooled_settings, err) : 0;
 }
 

@@ -131,8 +131,7 @@ static int count_lanes(const struct list *list, struct list_counts *counts, stru
     param_text(&conn->params, filter->queue);
     param_text(&conn->params, filter->type);
     param_text(&conn->params, filter->status ? str_of(status_word(filter->status)) : STR_NONE);
-    if (conn_query(conn, &list->reader->store->sql.statements[PGSQL_list_counts], &result, err) < 0)
-        return -(int)err->code;
+    TRY(conn_query(conn, &list->reader->store->sql.statements[PGSQL_list_counts], &result, err));
     counts->lanes = get_int(result, 0, 0, 0);
     counts->matching = get_int(result, 0, 1, 0);
     counts->in_lanes = get_int(result, 0, 2, 0);
@@ -194,8 +193,7 @@ static int choose_way(struct list *list, bool *empty, struct err *err)
     list->way = way_of_filter(list->filter);
     if (list->way != WAY_COUNT)
         return 0;
-    if (count_lanes(list, &counts, err) < 0)
-        return -(int)err->code;
+    TRY(count_lanes(list, &counts, err));
     *empty = counts.matching <= 0;
     list->way = way_of_counts(list, &counts);
     return 0;
@@ -210,9 +208,7 @@ static int key_at(struct store_reader *reader, int64_t time_us, int64_t *key, st
 
     param_time(&reader->conn.params, time_us > 0 ? time_us : 1);
     param_int(&reader->conn.params, KEY_END);
-    if (conn_query(&reader->conn, &reader->store->sql.statements[PGSQL_list_key_at], &result,
-                   err) < 0)
-        return -(int)err->code;
+    TRY(conn_query(&reader->conn, &reader->store->sql.statements[PGSQL_list_key_at], &result, err));
     if (PQntuples(result) > 0)
         *key = get_int(result, 0, 0, 1);
     PQclear(result);

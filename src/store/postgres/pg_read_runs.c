@@ -29,8 +29,7 @@ static int key_at(struct store_reader *reader, int64_t time_us, int64_t *key, st
 
     param_time(&reader->conn.params, time_us > 0 ? time_us : 1);
     param_int(&reader->conn.params, KEY_END);
-    if (conn_query(&reader->conn, named(reader, PGSQL_execution_key_at), &result, err) < 0)
-        return -(int)err->code;
+    TRY(conn_query(&reader->conn, named(reader, PGSQL_execution_key_at), &result, err));
     if (PQntuples(result) > 0)
         *key = get_int(result, 0, 0, 1);
     PQclear(result);
@@ -65,8 +64,7 @@ static int job_of(struct store_reader *reader, const struct execution_filter *fi
     if (!uuid_is_nil(job_id) || uuid_is_nil(&filter->schedule_id))
         return 0;
     param_uuid(&reader->conn.params, &filter->schedule_id);
-    if (conn_query(&reader->conn, named(reader, PGSQL_job_of_schedule), &result, err) < 0)
-        return -(int)err->code;
+    TRY(conn_query(&reader->conn, named(reader, PGSQL_job_of_schedule), &result, err));
     if (PQntuples(result) > 0)
         *job_id = get_uuid(result, 0, 0);
     PQclear(result);
@@ -93,8 +91,8 @@ static int ask_list(struct store_reader *reader, const struct execution_filter *
     int64_t first;
     int64_t end;
 
-    if (job_of(reader, filter, &job_id, err) < 0 || narrow(reader, filter, &first, &end, err) < 0)
-        return -(int)err->code;
+    TRY(job_of(reader, filter, &job_id, err));
+    TRY(narrow(reader, filter, &first, &end, err));
     param_uuid(params, &job_id);
     param_uuid(params, &filter->schedule_id);
     param_text(params,
@@ -192,13 +190,11 @@ static int ask_stats(struct store_reader *reader, const struct uuid *job_id, int
     int64_t first;
     int64_t end;
 
-    if (narrow(reader, &filter, &first, &end, err) < 0)
-        return -(int)err->code;
+    TRY(narrow(reader, &filter, &first, &end, err));
     param_uuid(params, job_id);
     param_int(params, first);
     param_time(params, since_us);
-    if (conn_query(&reader->conn, named(reader, PGSQL_job_stats), &result, err) < 0)
-        return -(int)err->code;
+    TRY(conn_query(&reader->conn, named(reader, PGSQL_job_stats), &result, err));
     stats_from_row(result, stats);
     PQclear(result);
     return 0;

@@ -108,8 +108,7 @@ static int next_time(struct pg_store *store, int64_t now_us, int64_t lease_us, i
 
     param_time(&store->conn.params, now_us);
     param_time(&store->conn.params, now_us - lease_us);
-    if (pg_query(store, PGSQL_recovery_next, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_recovery_next, &result, err));
     pending_us = get_time(result, 0, 0);
     processing_us = get_time(result, 0, 1);
     PQclear(result);
@@ -154,8 +153,7 @@ static int recovery_prune(struct store *base, int64_t before_us, uint32_t limit,
     *removed = 0;
     param_time(&store->conn.params, before_us);
     param_int(&store->conn.params, limit);
-    if (pg_query(store, PGSQL_recovery_prune, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_recovery_prune, &result, err));
     *removed = (uint32_t)get_int(result, 0, 0, 0);
     PQclear(result);
     return 0;

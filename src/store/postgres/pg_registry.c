@@ -20,8 +20,7 @@ static int query_list(struct pg_store *store, enum pg_sql_name name, struct aren
 {
     *list = NULL;
     *count = 0;
-    if (pg_ask(store, name, result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_ask(store, name, result, err));
     *list = arena_alloc_array(arena, (size_t)PQntuples(*result) + 1, bytes);
     if (*list) {
         *count = (uint32_t)PQntuples(*result);
@@ -324,8 +323,7 @@ int pg_info_get(struct store *base, const char *name, struct arena *arena, struc
 
     *value = STR_NONE;
     param_text(&store->conn.params, str_of(name));
-    if (pg_ask(store, PGSQL_info_get, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_ask(store, PGSQL_info_get, &result, err));
     if (PQntuples(result) > 0) {
         *value = get_text(result, 0, 0, arena);
         if (!value->data)

@@ -45,8 +45,7 @@ int pg_dependents_find(struct store *base, const struct uuid *parent_id, const s
     param_uuid(&store->conn.params, parent_id);
     param_uuid_always(&store->conn.params, after);
     param_int(&store->conn.params, limit);
-    if (pg_ask(store, PGSQL_dependents_of, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_ask(store, PGSQL_dependents_of, &result, err));
     if (PQntuples(result) > 0)
         *dependents = arena_alloc_array(arena, (size_t)PQntuples(result), sizeof **dependents);
     for (int i = 0; *dependents && i < PQntuples(result); i++) {
@@ -95,9 +94,8 @@ int pg_outputs_read(struct pg_conn *conn, const struct pg_sql *sql, const struct
     param_uuid(&conn->params, task_id);
     param_int(&conn->params, after_key);
     param_int(&conn->params, limit);
-    if (conn_query(conn, &sql->statements[children ? PGSQL_children_of : PGSQL_parents_of],
-                   &result, err) < 0)
-        return -(int)err->code;
+    TRY(conn_query(conn, &sql->statements[children ? PGSQL_children_of : PGSQL_parents_of], &result,
+                   err));
     if (PQntuples(result) > 0)
         *outputs = arena_alloc_array(arena, (size_t)PQntuples(result), sizeof **outputs);
     for (int i = 0; *outputs && i < PQntuples(result); i++) {
@@ -121,8 +119,7 @@ int pg_outputs_find(struct store *base, const struct uuid *task_id, bool childre
 {
     struct pg_store *store = pg_of(base);
 
-    if (results_flush(store, err) < 0)
-        return -(int)err->code;
+    TRY(results_flush(store, err));
     return pg_outputs_read(&store->conn, &store->sql, task_id, children, after_key, limit, arena,
                            outputs, count, err);
 }

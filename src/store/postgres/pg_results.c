@@ -79,8 +79,7 @@ int pg_result_drop(struct store *base, const struct uuid *task_id, struct err *e
 {
     struct pg_store *store = pg_of(base);
 
-    if (results_flush(store, err) < 0)
-        return -(int)err->code;
+    TRY(results_flush(store, err));
     param_uuid(&store->conn.params, task_id);
     return pg_send(store, PGSQL_result_delete, err);
 }

@@ -113,8 +113,7 @@ static int remove_counted(struct pg_store *store, enum pg_sql_name name, uint32_
     if (!removed)
         return pg_send(store, name, err);
     *removed = 0;
-    if (pg_query(store, name, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, name, &result, err));
     *removed = (uint32_t)get_int(result, 0, 0, 0);
     PQclear(result);
     return 0;
@@ -150,8 +149,7 @@ int pg_runs_count(struct store *base, const struct uuid *job_id, const struct uu
     *going = *waiting = 0;
     param_uuid(&store->conn.params, of_job ? job_id : schedule_id);
     param_int(&store->conn.params, limit);
-    if (pg_ask(store, of_job ? PGSQL_runs_count_job : PGSQL_runs_count_schedule, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_ask(store, of_job ? PGSQL_runs_count_job : PGSQL_runs_count_schedule, &result, err));
     if (PQntuples(result) > 0) {
         *going = (uint32_t)get_int(result, 0, 0, 0);
         *waiting = (uint32_t)get_int(result, 0, 1, 0);

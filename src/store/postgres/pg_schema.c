@@ -127,9 +127,8 @@ static int look(struct pg_store *store, struct err *err)
     int rc;
 
     ASSERT(list);
-    if (allow_plans(store, "on", err) < 0 ||
-        pg_query(store, PGSQL_schema_parts, &result, err) < 0)
-        return -(int)err->code;
+    TRY(allow_plans(store, "on", err));
+    TRY(pg_query(store, PGSQL_schema_parts, &result, err));
     if (allow_plans(store, "off", err) < 0) {
         PQclear(result);
         return -(int)err->code;

@@ -42,8 +42,7 @@ static int remember_write(struct pg_store *store, struct task *task, struct err 
 {
     bool was_held = task->stored_held;
 
-    if (pg_task_remember(store, task, &store->arena, err) < 0)
-        return -(int)err->code;
+    TRY(pg_task_remember(store, task, &store->arena, err));
     if (was_held || task->held)
         pg_held_note(store, task->stored);
     return 0;
@@ -161,8 +160,7 @@ static int write_data(struct pg_store *store, struct task *const *tasks, uint32_
             if (tasks[i]->has_data && tasks[i]->data.data)
                 array_text(params, tasks[i]->data);
         array_end(params);
-        if (pg_send(store, PGSQL_data_put, err) < 0)
-            return -(int)err->code;
+        TRY(pg_send(store, PGSQL_data_put, err));
     }
     if (drops == 0)
         return 0;
@@ -207,8 +205,7 @@ static int insert_rows(struct pg_store *store, const struct pg_table *table,
     pg_mask mask = rows_used(table, rows, count);
     struct pg_statement statement;
 
-    if (texts_insert(&store->texts, table, mask, &statement, err) < 0)
-        return -(int)err->code;
+    TRY(texts_insert(&store->texts, table, mask, &statement, err));
     rows_put(&store->conn.params, table, mask, rows, count);
     return conn_send(&store->conn, &statement, err);
 }
@@ -237,12 +234,11 @@ int pg_tasks_insert(struct store *base, struct task *const *tasks, uint32_t coun
     if (count == 0)
         return 0;
     for (uint32_t i = 0; i < count; i++)
-        if (prepare_insert(store, tasks[i], err) < 0)
-            return -(int)err->code;
-    if (insert_rows(store, &pg_specs, tasks, count, err) < 0 ||
-        insert_rows(store, &pg_states, tasks, count, err) < 0 ||
-        write_data(store, tasks, count, err) < 0 || places_change(store, tasks, count, err) < 0)
-        return -(int)err->code;
+        TRY(prepare_insert(store, tasks[i], err));
+    TRY(insert_rows(store, &pg_specs, tasks, count, err));
+    TRY(insert_rows(store, &pg_states, tasks, count, err));
+    TRY(write_data(store, tasks, count, err));
+    TRY(places_change(store, tasks, count, err));
     for (uint32_t i = 0; i < count; i++)
         if (write_tags(store, tasks[i], err) < 0 ||
             remember_write(store, tasks[i], err) < 0)
@@ -257,8 +253,7 @@ static int look_again(struct pg_store *store, struct task *task, struct err *err
 {
     struct task *found = NULL;
 
-    if (pg_tasks_load(&store->base, &task->id, 1, LOAD_SPEC, &store->arena, &found, err) < 0)
-        return -(int)err->code;
+    TRY(pg_tasks_load(&store->base, &task->id, 1, LOAD_SPEC, &store->arena, &found, err));
     if (!found || found->rev != task->rev) {
         store->conn.conflict = true;
         return err_set(err, ERR_UNAVAILABLE, "another node changed the same task; try again");
@@ -286,8 +281,7 @@ static int update_rows(struct pg_store *store, struct task **tasks, uint32_t cou
     for (uint32_t i = 0; i < count; i++)
         mask |= row_differs(&pg_states, tasks[i], tasks[i]->stored);
     mask |= KEY_BIT | REV_BIT; /* also where nothing differs: who saves relies on what he saw */
-    if (texts_update(&store->texts, &pg_states, mask, &statement, err) < 0)
-        return -(int)err->code;
+    TRY(texts_update(&store->texts, &pg_states, mask, &statement, err));
     rows_put(&store->conn.params, &pg_states, mask, rows, count);
     for (uint32_t i = 0; i < count; i++)
         tasks[i]->rev++;
@@ -320,18 +314,14 @@ int pg_tasks_save(struct store *base, struct task *const *tasks, uint32_t count,
         return err_set(err, ERR_MEMORY, "out of memory while writing tasks");
     qsort(sorted, count, sizeof *sorted, compare_keys);
     for (uint32_t i = 0; i < count; i++)
-        if (prepare_save(store, sorted[i], err) < 0)
-            return -(int)err->code;
-    if (write_data(store, sorted, count, err) < 0)
-        return -(int)err->code;
+        TRY(prepare_save(store, sorted[i], err));
+    TRY(write_data(store, sorted, count, err));
     for (uint32_t i = 0; i < count; i++)
         sorted[i]->stored_data = has_data(sorted[i]);
-    if (update_rows(store, sorted, count, err) < 0 ||
-        places_change(store, sorted, count, err) < 0)
-        return -(int)err->code;
+    TRY(update_rows(store, sorted, count, err));
+    TRY(places_change(store, sorted, count, err));
     for (uint32_t i = 0; i < count; i++)
-        if (remember_write(store, sorted[i], err) < 0)
-            return -(int)err->code;
+        TRY(remember_write(store, sorted[i], err));
     return 0;
 }
 
@@ -378,34 +368,27 @@ int pg_tasks_delete(struct store *base, struct task *const *tasks, uint32_t coun
 
     if (count == 0)
         return 0;
-    if (results_flush(store, err) < 0)
-        return -(int)err->code;
+    TRY(results_flush(store, err));
     for (uint32_t i = 0; i < count; i++) {
-        if (pg_uniques_drop(base, tasks[i], true, err) < 0)
-            return -(int)err->code;
+        TRY(pg_uniques_drop(base, tasks[i], true, err));
         tasks[i]->status = STATUS_NONE;
         tasks[i]->parked = tasks[i]->held = false;
-        if (prepare_save(store, tasks[i], err) < 0)
-            return -(int)err->code;
+        TRY(prepare_save(store, tasks[i], err));
     }
-    if (places_change(store, tasks, count, err) < 0)
-        return -(int)err->code;
+    TRY(places_change(store, tasks, count, err));
     put_keys(params, tasks, count);
     put_checked(params, base->log_checked);
-    if (pg_logs_delete(store, PGSQL_delete_logs, NULL, err) < 0)
-        return -(int)err->code;
+    TRY(pg_logs_delete(store, PGSQL_delete_logs, NULL, err));
     put_keys(params, tasks, count);
     array_begin(params, PG_OID_INT8);
     for (uint32_t i = 0; i < count; i++)
         array_int(params, tasks[i]->rev);
     array_end(params);
-    if (pg_send(store, PGSQL_delete_by_task, err) < 0)
-        return -(int)err->code;
+    TRY(pg_send(store, PGSQL_delete_by_task, err));
     array_begin(params, PG_OID_UUID);
     for (uint32_t i = 0; i < count; i++)
         array_uuid(params, &tasks[i]->id);
     array_end(params);
-    if (pg_send(store, PGSQL_delete_by_id, err) < 0)
-        return -(int)err->code;
+    TRY(pg_send(store, PGSQL_delete_by_id, err));
     return delete_runs(store, tasks, count, err);
 }

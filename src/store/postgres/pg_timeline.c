@@ -13,11 +13,9 @@ static int note_timeline(struct pg_store *store, struct str timeline, struct err
     PGresult *result;
 
     param_text(params, timeline);
-    if (pg_send(store, PGSQL_timeline_first, err) < 0)
-        return -(int)err->code;
+    TRY(pg_send(store, PGSQL_timeline_first, err));
     param_text(params, timeline);
-    if (pg_query(store, PGSQL_timeline_note, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_timeline_note, &result, err));
     if (PQntuples(result) > 0)
         LOG(store->log, LOG_WARN, "store.other_timeline", KS("timeline", timeline));
     PQclear(result);
@@ -45,8 +43,7 @@ static int enter_timeline(struct pg_store *store, struct str timeline, struct er
         pg_held_forget(store);
     if ((store->keeper || store->first) && note_timeline(store, timeline, err) < 0)
         return -(int)err->code; /* whoever only looks or copies notes nothing */
-    if (conn_commit(&store->conn, err) < 0)
-        return -(int)err->code;
+    TRY(conn_commit(&store->conn, err));
     snprintf(store->timeline, sizeof store->timeline, STR_FMT, STR_ARG(timeline));
     return 0;
 }

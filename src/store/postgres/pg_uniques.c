@@ -65,15 +65,13 @@ int pg_uniques_reserve(struct store *base, struct unique *uniques, uint32_t coun
         memset(&uniques[i].owner, 0, sizeof uniques[i].owner);
     put_uniques(&store->conn.params, uniques, count);
     put_tasks(&store->conn.params, uniques, count);
-    if (pg_query(store, PGSQL_uniques_insert, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_uniques_insert, &result, err));
     taken = count - note_reserved(result, uniques, count, reserved);
     PQclear(result);
     if (taken == 0)
         return 0;
     put_uniques(&store->conn.params, uniques, count);
-    if (pg_query(store, PGSQL_uniques_owner, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_uniques_owner, &result, err));
     for (int row = 0; row < PQntuples(result); row++) {
         int64_t at = get_int(result, row, 0, 1) - 1;
 
@@ -92,8 +90,7 @@ int pg_uniques_look(struct store *base, struct unique *unique, struct err *err)
     PGresult *result;
 
     put_uniques(&store->conn.params, unique, 1);
-    if (pg_query(store, PGSQL_uniques_owner, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(store, PGSQL_uniques_owner, &result, err));
     unique->task_key = PQntuples(result) ? get_int(result, 0, 1, 0) : 0;
     PQclear(result);
     return 0;

@@ -60,8 +60,7 @@ static int run_check(struct verify *verify, enum pg_sql_name name, struct err *e
 
     begin_check(verify);
     param_int(&verify->store->conn.params, LINES_MAX + 1);
-    if (pg_query(verify->store, name, &result, err) < 0)
-        return -(int)err->code;
+    TRY(pg_query(verify->store, name, &result, err));
     for (int row = 0; row < PQntuples(result); row++) {
         struct str text = view_text(result, row, 0);
 
@@ -110,8 +109,7 @@ static int check_payloads(struct verify *verify, struct err *err)
     do {
         param_int(&verify->store->conn.params, after);
         put_chunk(&verify->store->conn.params);
-        if (pg_query(verify->store, PGSQL_verify_payloads, &result, err) < 0)
-            return -(int)err->code;
+        TRY(pg_query(verify->store, PGSQL_verify_payloads, &result, err));
         rows = PQntuples(result);
         compare_sums(verify, result, "task_specs: the payload");
         after = rows > 0 ? get_int(result, rows - 1, 0, 0) : 0;
@@ -130,8 +128,7 @@ static int check_results(struct verify *verify, struct err *err)
     do {
         param_uuid(&verify->store->conn.params, &after);
         put_chunk(&verify->store->conn.params);
-        if (pg_query(verify->store, PGSQL_verify_results, &result, err) < 0)
-            return -(int)err->code;
+        TRY(pg_query(verify->store, PGSQL_verify_results, &result, err));
         rows = PQntuples(result);
         compare_sums(verify, result, "task_results: the result");
         if (rows > 0)
@@ -184,8 +181,7 @@ static int check_checkpoints(struct verify *verify, struct err *err)
         param_uuid(&verify->store->conn.params, &after);
         put_chunk(&verify->store->conn.params);
         param_int(&verify->store->conn.params, after_seq);
-        if (pg_query(verify->store, PGSQL_verify_checkpoints, &result, err) < 0)
-            return -(int)err->code;
+        TRY(pg_query(verify->store, PGSQL_verify_checkpoints, &result, err));
         rows = PQntuples(result);
         for (int row = 0; row < rows; row++)
             compare_hash(verify, result, row);
@@ -228,10 +224,8 @@ int pg_begin_snapshot(struct pg_store *store, struct err *err)
     params_reset(&conn->params);
     conn->failed = conn->commit_sent = false;
     conn->in_tx = true;
-    if (pg_send(store, PGSQL_verify_begin, err) < 0)
-        return -(int)err->code;
-    if (pg_send(store, PGSQL_verify_settings, err) < 0)
-        return -(int)err->code;
+    TRY(pg_send(store, PGSQL_verify_begin, err));
+    TRY(pg_send(store, PGSQL_verify_settings, err));
     return pg_send(store, PGSQL_verify_hold, err);
 }
 

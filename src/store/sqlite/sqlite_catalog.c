@@ -98,8 +98,7 @@ int sqlite_category_put(struct store *base, const struct category *category, str
     char number[PRIORITY_BYTES];
     sqlite3_stmt *stmt;
 
-    if (category_name_taken(sql, category, err) < 0)
-        return -(int)err->code;
+    TRY(category_name_taken(sql, category, err));
     stmt = sql_get(sql, SQL_category_put, err);
     if (!stmt)
         return -(int)err->code;
@@ -136,8 +135,7 @@ int sqlite_category_delete(struct store *base, const struct uuid *id, struct err
     if (!stmt)
         return -(int)err->code;
     bind_uuid(stmt, 1, id);
-    if (sql_run(sql, stmt, NULL, err) < 0)
-        return -(int)err->code;
+    TRY(sql_run(sql, stmt, NULL, err));
     return sqlite_remove(base, SQL_category_delete, id, "category", err);
 }
 
@@ -155,8 +153,7 @@ int sqlite_jobs_load(struct store *base, const struct uuid *ids, uint32_t count,
         if (!stmt)
             return -(int)err->code;
         bind_uuid(stmt, 1, &ids[i]);
-        if (sqlite_row_take(sql, stmt, sqlite_job_row, sizeof **jobs, arena, &row, err) < 0)
-            return -(int)err->code;
+        TRY(sqlite_row_take(sql, stmt, sqlite_job_row, sizeof **jobs, arena, &row, err));
         jobs[i] = row;
     }
     return 0;
@@ -245,12 +242,10 @@ int sqlite_job_delete(struct store *base, const struct uuid *id, int64_t now_us,
         return -(int)err->code;
     bind_uuid(stmt, 1, id);
     bind_int(stmt, 2, now_us);
-    if (sql_run(sql, stmt, &changes, err) < 0)
-        return -(int)err->code;
+    TRY(sql_run(sql, stmt, &changes, err));
     if (changes == 0)
         return err_set(err, ERR_NOT_FOUND, "there is no such job");
-    if (run_with_id(sql, SQL_job_deletes_schedules, id, err) < 0)
-        return -(int)err->code;
+    TRY(run_with_id(sql, SQL_job_deletes_schedules, id, err));
     return run_with_id(sql, SQL_job_deletes_dependencies, id, err);
 }
 
@@ -293,8 +288,7 @@ int sqlite_job_dependency_put(struct store *base, const struct job_dependency *d
     struct sqlite_sql *sql = &sqlite_of(base)->sql;
     sqlite3_stmt *stmt;
 
-    if (same_dependency(sql, dependency, err) < 0)
-        return -(int)err->code;
+    TRY(same_dependency(sql, dependency, err));
     stmt = sql_get(sql, SQL_job_dependency_put, err);
     if (!stmt)
         return -(int)err->code;

@@ -223,7 +223,6 @@ int sqlite_remove(struct store *base, enum sqlite_statement name, const struct u
     if (!stmt)
         return -(int)err->code;
     bind_uuid(stmt, 1, id);
-    if (sql_run(sql, stmt, &changes, err) < 0)
-        return -(int)err->code;
+    TRY(sql_run(sql, stmt, &changes, err));
     return changes ? 0 : err_set(err, ERR_NOT_FOUND, "there is no such %s", what);
 }

@@ -276,8 +276,7 @@ static int sqlite_copy_write(struct store *base, const struct copy_table *table,
 
     if (rows == 0)
         return 0;
-    if (insert_rows(store, table, values, rows, false, err) < 0)
-        return -(int)err->code;
+    TRY(insert_rows(store, table, values, rows, false, err));
     return table->apart ? insert_rows(store, table, values, rows, true, err) : 0;
 }
 

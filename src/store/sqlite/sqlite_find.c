@@ -60,8 +60,7 @@ static int merge_add_queue(struct sqlite_store *store, const struct ready_want *
             !settings_types_cover(want->types, want->types_count, line->type) ||
             settings_types_name(want->types_not, want->types_not_count, line->type))
             continue;
-        if (lines_head(store, line, &head, err) < 0)
-            return -(int)err->code;
+        TRY(lines_head(store, line, &head, err));
         if (!head)
             continue;
         if (merge->count == *cap) {
@@ -99,8 +98,7 @@ static int merge_begin(struct sqlite_store *store, const struct ready_want *want
         if (!queue || queue->claim == store->lines.claims) /* named twice: a task is taken once */
             continue;
         queue->claim = store->lines.claims;
-        if (merge_add_queue(store, want, queue, arena, merge, &cap, err) < 0)
-            return -(int)err->code;
+        TRY(merge_add_queue(store, want, queue, arena, merge, &cap, err));
     }
     for (uint32_t i = merge->count / 2; i-- > 0;)
         sift_down(merge, i);
@@ -112,8 +110,7 @@ static int merge_advance(struct sqlite_store *store, struct merge *merge, struct
 {
     struct line_entry *head;
 
-    if (lines_head(store, merge->lines[0], &head, err) < 0)
-        return -(int)err->code;
+    TRY(lines_head(store, merge->lines[0], &head, err));
     if (!head) {
         merge_drop_top(merge);
         return 0;
@@ -361,12 +358,10 @@ int sqlite_due_find(struct store *base, int64_t now_us, int64_t wall_us, uint32_
         bind_int(stmt, 1, by_wall);
         bind_int(stmt, 2, by_wall ? wall_us : now_us);
         bind_int(stmt, 3, limit);
-        if (collect_ids(store, stmt, 0, limit, arena, &some, &some_count, err) < 0)
-            return -(int)err->code;
+        TRY(collect_ids(store, stmt, 0, limit, arena, &some, &some_count, err));
         memcpy(all + *count, some, some_count * sizeof *some);
         *count += some_count;
-        if (due_next(store, by_wall, by_wall ? wall_us : now_us, next_in_us, err) < 0)
-            return -(int)err->code;
+        TRY(due_next(store, by_wall, by_wall ? wall_us : now_us, next_in_us, err));
     }
     return 0;
 }
@@ -437,8 +432,7 @@ int sqlite_dependencies_insert(struct store *base, const struct uuid *task_id,
         bind_uuid(stmt, 1, task_id);
         bind_uuid(stmt, 2, &dependencies[i].task_id);
         bind_str(stmt, 3, str_of(dependency_word(dependencies[i].kind)));
-        if (sql_run(&store->sql, stmt, NULL, err) < 0)
-            return -(int)err->code;
+        TRY(sql_run(&store->sql, stmt, NULL, err));
     }
     return 0;
 }
@@ -489,8 +483,7 @@ int sqlite_dependents_decide(struct store *base, const struct uuid *parent_id,
         bind_uuid(stmt, 1, parent_id);
         bind_uuid(stmt, 2, &task_ids[i]);
         bind_int_or_null(stmt, 3, decided);
-        if (sql_run(&store->sql, stmt, NULL, err) < 0)
-            return -(int)err->code;
+        TRY(sql_run(&store->sql, stmt, NULL, err));
     }
     return 0;
 }

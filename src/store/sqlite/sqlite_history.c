@@ -30,8 +30,7 @@ int sqlite_events_insert(struct store *base, const struct task_event *events, ui
         bind_str(stmt, 6, event->detail);
         bind_word(stmt, 7, actor_word(event->actor));
         bind_int(stmt, 8, event->created_at_us);
-        if (sql_run(sql, stmt, NULL, err) < 0)
-            return -(int)err->code;
+        TRY(sql_run(sql, stmt, NULL, err));
     }
     return 0;
 }
@@ -85,8 +84,7 @@ int sqlite_executions_insert(struct store *base, const struct execution *executi
         if (!stmt)
             return -(int)err->code;
         bind_execution(stmt, &executions[i]);
-        if (sql_run(sql, stmt, NULL, err) < 0)
-            return -(int)err->code;
+        TRY(sql_run(sql, stmt, NULL, err));
     }
     return 0;
 }
@@ -112,8 +110,7 @@ int sqlite_executions_save(struct store *base, const struct execution *execution
         bind_str(stmt, 8, execution->result_data);
         bind_str(stmt, 9, execution->error_data);
         bind_int_or_null(stmt, 10, execution->end_seq);
-        if (sql_run(sql, stmt, NULL, err) < 0)
-            return -(int)err->code;
+        TRY(sql_run(sql, stmt, NULL, err));
     }
     return 0;
 }
@@ -198,8 +195,7 @@ static int thin_checkpoints(struct sqlite_sql *sql, const struct uuid *task_id,
             return -(int)err->code;
         bind_uuid(stmt, 1, task_id);
         bind_int(stmt, 2, seqs->seqs[out]);
-        if (sql_run(sql, stmt, NULL, err) < 0)
-            return -(int)err->code;
+        TRY(sql_run(sql, stmt, NULL, err));
         seqs->count--;
         memmove(seqs->seqs + out, seqs->seqs + out + 1,
                 (seqs->count - out) * sizeof *seqs->seqs);
@@ -215,8 +211,7 @@ int sqlite_checkpoint_insert(struct store *base, const struct uuid *task_id,
     struct checkpoint_seqs seqs;
     sqlite3_stmt *stmt;
 
-    if (read_seqs(sql, task_id, &seqs, err) < 0)
-        return -(int)err->code;
+    TRY(read_seqs(sql, task_id, &seqs, err));
     stmt = sql_get(sql, SQL_checkpoint_insert, err);
     if (!stmt)
         return -(int)err->code;
@@ -240,8 +235,7 @@ int sqlite_checkpoint_insert(struct store *base, const struct uuid *task_id,
     bind_word(stmt, 10, checkpoint->hash);
     bind_int(stmt, 11, 1);
     bind_int(stmt, 12, checkpoint->created_at_us);
-    if (sql_run(sql, stmt, NULL, err) < 0)
-        return -(int)err->code;
+    TRY(sql_run(sql, stmt, NULL, err));
     return thin_checkpoints(sql, task_id, &seqs, err);
 }
 

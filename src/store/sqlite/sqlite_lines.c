@@ -395,8 +395,7 @@ int lines_flush(struct sqlite_store *store, struct err *err)
             bind_str(stmt, 2, status == LINE_PARKED ? STR("parked")
                                                     : str_of(status_word((enum status)status)));
             bind_int(stmt, 3, line->deltas[status]);
-            if (sql_run(&store->sql, stmt, NULL, err) < 0)
-                return -(int)err->code;
+            TRY(sql_run(&store->sql, stmt, NULL, err));
             line->deltas[status] = 0;
         }
         line->touched = false;

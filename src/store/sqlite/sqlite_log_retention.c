@@ -76,8 +76,7 @@ int sqlite_lines_empty(struct store *base, enum log_severity level, const struct
 
         emptied[i] = 0;
         while (found && seq <= ranges[i].to_seq) {
-            if (empty_next(sql, severity_word(level), &ranges[i], &seq, &found, err) < 0)
-                return -(int)err->code;
+            TRY(empty_next(sql, severity_word(level), &ranges[i], &seq, &found, err));
             emptied[i] += found;
         }
     }
@@ -107,8 +106,7 @@ int sqlite_log_runs_find(struct store *base, const struct log_range *ranges, uin
             runs[i].task_id = column_uuid(stmt, 2);
         }
         sqlite3_reset(stmt);
-        if (sqlite_log_last(sql, &ranges[i].execution_id, arena, &runs[i].last, err) < 0)
-            return -(int)err->code;
+        TRY(sqlite_log_last(sql, &ranges[i].execution_id, arena, &runs[i].last, err));
     }
     return arena->failed ? err_set(err, ERR_MEMORY, "out of memory for the logs; try again") : 0;
 }
@@ -167,8 +165,7 @@ int sqlite_lines_cut(struct store *base, const struct log_range *ranges, uint32_
             return -(int)err->code;
         bind_uuid(stmt, 1, &ranges[i].execution_id);
         bind_int(stmt, 2, ranges[i].to_seq);
-        if (sqlite_logs_delete(store, stmt, &lines, err) < 0)
-            return -(int)err->code;
+        TRY(sqlite_logs_delete(store, stmt, &lines, err));
         *removed += lines;
     }
     return 0;

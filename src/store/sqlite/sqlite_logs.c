@@ -81,8 +81,7 @@ static int load_head(struct sqlite_store *store, const struct log_entry *entry,
     sqlite3_stmt *stmt;
 
     *head = (struct log_head){.execution_id = entry->execution_id};
-    if (last_find(&store->sql, &entry->execution_id, NULL, &last, &stmt, err) < 0)
-        return -(int)err->code;
+    TRY(last_find(&store->sql, &entry->execution_id, NULL, &last, &stmt, err));
     *noted = log_may_follow(&store->base, &last, &entry->task_id);
     if (!stmt)
         return 0;
@@ -193,12 +192,10 @@ int sqlite_logs_insert(struct store *base, struct log_entry *entries, uint32_t c
         bool ends = i + 1 == count || !uuid_eq(&entry->execution_id, &entries[i + 1].execution_id);
 
         if (i == 0 || !uuid_eq(&head.execution_id, &entry->execution_id)) {
-            if (load_head(store, entry, &head, &noted, err) < 0)
-                return -(int)err->code;
+            TRY(load_head(store, entry, &head, &noted, err));
             noted_seq = head.seq;
         }
-        if (insert_bounded(&store->sql, entry, &head, err) < 0)
-            return -(int)err->code;
+        TRY(insert_bounded(&store->sql, entry, &head, err));
         newest = entry->seq > 0 ? entry : newest;
         if (ends && noted && head.seq > noted_seq &&
             note_head(store, &head, newest, head.seq - noted_seq, err) < 0)
@@ -292,8 +289,7 @@ static int heads_put(struct store *base, const struct log_note *notes, uint32_t 
     for (uint32_t i = 0; i < count; i++) {
         struct log_note note = notes[i];
 
-        if (put_note(sqlite_of(base), &note, err) < 0)
-            return -(int)err->code;
+        TRY(put_note(sqlite_of(base), &note, err));
     }
     return 0;
 }
@@ -302,8 +298,7 @@ static int heads_forget(struct store *base, const struct log_note *notes, uint32
                         struct err *err)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (forget_head(&sqlite_of(base)->sql, &notes[i].part.head, err) < 0)
-            return -(int)err->code;
+        TRY(forget_head(&sqlite_of(base)->sql, &notes[i].part.head, err));
     return 0;
 }
 

@@ -23,8 +23,7 @@ static int hours_put(struct store *base, struct str run, const struct execution_
         bind_int(stmt, 4, hours[i].successful);
         bind_int(stmt, 5, hours[i].failed);
         bind_int(stmt, 6, hours[i].duration_ms);
-        if (sql_run(sql, stmt, NULL, err) < 0)
-            return -(int)err->code;
+        TRY(sql_run(sql, stmt, NULL, err));
     }
     return 0;
 }

@@ -57,9 +57,10 @@ static int has_table(sqlite3 *db, bool *has, struct err *err)
     sqlite3_stmt *stmt;
     int rc;
 
-    if (prepare(db, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND "
-                    "name = 'schema_migrations'", &stmt, err) < 0)
-        return -(int)err->code;
+    TRY(prepare(db,
+                "SELECT 1 FROM sqlite_master WHERE type = 'table' AND "
+                "name = 'schema_migrations'",
+                &stmt, err));
     rc = sqlite3_step(stmt);
     *has = rc == SQLITE_ROW;
     rc = rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : sql_fail(db, "sqlite_master", err);
@@ -76,13 +77,13 @@ static int load_applied(sqlite3 *db, struct arena *arena, struct migration_row *
     int rc;
 
     *count = 0;
-    if (has_table(db, &has, err) < 0)
-        return -(int)err->code;
+    TRY(has_table(db, &has, err));
     if (!has)
         return 0;
-    if (prepare(db, "SELECT id, description, executed_at, checksum FROM schema_migrations "
-                    "ORDER BY id", &stmt, err) < 0)
-        return -(int)err->code;
+    TRY(prepare(db,
+                "SELECT id, description, executed_at, checksum FROM schema_migrations "
+                "ORDER BY id",
+                &stmt, err));
     while ((rc = sqlite3_step(stmt)) == SQLITE_ROW && *count < cap) {
         struct migration_row *row = &rows[(*count)++];
 
@@ -105,8 +106,7 @@ int sqlite_migrate_rows(sqlite3 *db, struct arena *arena, struct migration_row *
     *count = 0;
     if (!applied)
         return err_set(err, ERR_MEMORY, "out of memory for the list of migrations");
-    if (load_applied(db, arena, applied, MIGRATIONS_MAX, &applied_count, err) < 0)
-        return -(int)err->code;
+    TRY(load_applied(db, arena, applied, MIGRATIONS_MAX, &applied_count, err));
     return migration_rows(FOLDER, applied, applied_count, arena, rows, count, err);
 }
 
@@ -115,8 +115,7 @@ static int look(sqlite3 *db, struct arena *arena, struct migration_row **rows, u
                 struct err *err)
 {
     arena_reset(arena);
-    if (sqlite_migrate_rows(db, arena, rows, count, err) < 0)
-        return -(int)err->code;
+    TRY(sqlite_migrate_rows(db, arena, rows, count, err));
     return migration_check(FOLDER, *rows, *count, err);
 }
 
@@ -125,9 +124,10 @@ static int note_applied(sqlite3 *db, const struct migration *migration, struct e
     sqlite3_stmt *stmt;
     int rc;
 
-    if (prepare(db, "INSERT INTO schema_migrations (id, description, executed_at, checksum) "
-                    "VALUES (?1, ?2, ?3, ?4)", &stmt, err) < 0)
-        return -(int)err->code;
+    TRY(prepare(db,
+                "INSERT INTO schema_migrations (id, description, executed_at, checksum) "
+                "VALUES (?1, ?2, ?3, ?4)",
+                &stmt, err));
     bind_str(stmt, 1, str_of(migration->id));
     bind_str(stmt, 2, str_of(migration->description));
     bind_int(stmt, 3, clock_wall_us());
@@ -142,8 +142,7 @@ static int note_undone(sqlite3 *db, const struct migration *migration, struct er
     sqlite3_stmt *stmt;
     int rc;
 
-    if (prepare(db, "DELETE FROM schema_migrations WHERE id = ?1", &stmt, err) < 0)
-        return -(int)err->code;
+    TRY(prepare(db, "DELETE FROM schema_migrations WHERE id = ?1", &stmt, err));
     bind_str(stmt, 1, str_of(migration->id));
     rc = sqlite3_step(stmt) == SQLITE_DONE ? 0 : sql_fail(db, "schema_migrations", err);
     sqlite3_finalize(stmt);
@@ -157,8 +156,7 @@ static int step_locked(sqlite3 *db, bool up, struct arena *arena, bool *done, st
     struct migration migration;
     uint32_t count;
 
-    if (look(db, arena, &rows, &count, err) < 0)
-        return -(int)err->code;
+    TRY(look(db, arena, &rows, &count, err));
     *done = !migration_next(FOLDER, rows, count, up, &migration);
     if (*done)
         return 0;
@@ -167,9 +165,8 @@ static int step_locked(sqlite3 *db, bool up, struct arena *arena, bool *done, st
     if (!up && !migration.down)
         return err_set(err, ERR_CONFLICT, "migration %s cannot be undone; restore a backup",
                        migration.id);
-    if (run_text(db, sqlite_migrations_table, err) < 0 ||
-        run_statements(db, up ? migration.up->data : migration.down->data, err) < 0)
-        return -(int)err->code;
+    TRY(run_text(db, sqlite_migrations_table, err));
+    TRY(run_statements(db, up ? migration.up->data : migration.down->data, err));
     return up ? note_applied(db, &migration, err) : note_undone(db, &migration, err);
 }
 
@@ -177,8 +174,7 @@ static int step(sqlite3 *db, bool up, struct arena *arena, bool *done, struct er
 {
     int rc;
 
-    if (run_text(db, "BEGIN IMMEDIATE", err) < 0)
-        return -(int)err->code;
+    TRY(run_text(db, "BEGIN IMMEDIATE", err));
     rc = step_locked(db, up, arena, done, err);
     FAULT_POINT("before.migration");
     if (rc == 0)

@@ -481,13 +481,10 @@ static int open_database(struct sqlite_store *store, const struct store_options 
 
     if (!write && access(store->path, F_OK) != 0 && errno == ENOENT) /* nobody makes it here */
         return err_set(err, ERR_NOT_FOUND, "there is no store '%s'; check the path", store->path);
-    if (sqlite_log_check(store->path, write, err) < 0)
-        return -(int)err->code;
+    TRY(sqlite_log_check(store->path, write, err));
     if (write && gather_install(&store->gather) != SQLITE_OK)
         return err_set(err, ERR_MEMORY, "out of memory while opening the store");
-    if (sqlite_db_open(store->path, write, write ? store->gather.name : NULL, &store->sql.db,
-                       err) < 0)
-        return -(int)err->code;
+    TRY(sqlite_db_open(store->path, write, write ? store->gather.name : NULL, &store->sql.db, err));
     if (write && !options->no_migrate &&
         sqlite_migrate_up(store->sql.db, 0, &applied, err) < 0)
         return -(int)err->code;
@@ -495,8 +492,7 @@ static int open_database(struct sqlite_store *store, const struct store_options 
         return -(int)err->code;
     if (applied > 0)
         LOG(store->log, LOG_INFO, "store.migrated", KI("migrations", applied));
-    if (sqlite_schema_follow(store, store->sql.db, err) < 0)
-        return -(int)err->code;
+    TRY(sqlite_schema_follow(store, store->sql.db, err));
     if (stat(store->path, &info) < 0)
         return err_set(err, ERR_IO, "cannot look at the store '%s': %s", store->path,
                        strerror(errno));

@@ -58,8 +58,7 @@ static int find_due(struct store *base, const struct plan_kind *kind, int64_t wa
         return -(int)err->code;
     bind_int(stmt, 1, wall_us);
     bind_int(stmt, 2, (int64_t)limit + 1);
-    if (sqlite_rows_take(sql, stmt, kind->row, kind->bytes, arena, taken, err) < 0)
-        return -(int)err->code;
+    TRY(sqlite_rows_take(sql, stmt, kind->row, kind->bytes, arena, taken, err));
     return taken->count > limit ? 0 : next_after(sql, kind, wall_us, next_us, err);
 }
 
@@ -80,8 +79,7 @@ static int step_all(struct store *base, const struct plan_kind *kind, struct pla
         bind_int_or_null(stmt, 3, step->to_us);
         bind_int_or_null(stmt, 4, step->fired_us);
         bind_str(stmt, 5, step->error);
-        if (sql_run(sql, stmt, &changes, err) < 0)
-            return -(int)err->code;
+        TRY(sql_run(sql, stmt, &changes, err));
         step->moved = changes > 0;
     }
     return 0;
@@ -111,8 +109,7 @@ int sqlite_schedules_load(struct store *base, const struct uuid *ids, uint32_t c
     for (uint32_t i = 0; i < count; i++) {
         void *row;
 
-        if (load_one(&sqlite_of(base)->sql, &schedule_kind, &ids[i], arena, &row, err) < 0)
-            return -(int)err->code;
+        TRY(load_one(&sqlite_of(base)->sql, &schedule_kind, &ids[i], arena, &row, err));
         schedules[i] = row;
     }
     return 0;
@@ -197,8 +194,7 @@ int sqlite_recurring_load(struct store *base, const struct uuid *ids, uint32_t c
     for (uint32_t i = 0; i < count; i++) {
         void *row;
 
-        if (load_one(&sqlite_of(base)->sql, &recurring_kind, &ids[i], arena, &row, err) < 0)
-            return -(int)err->code;
+        TRY(load_one(&sqlite_of(base)->sql, &recurring_kind, &ids[i], arena, &row, err));
         recurring[i] = row;
     }
     return 0;
@@ -281,8 +277,7 @@ int sqlite_fires_insert(struct store *base, bool of_recurring, struct fire *fire
         bind_uuid(stmt, 1, &fires[i].owner_id);
         bind_int(stmt, 2, fires[i].instant_us);
         bind_uuid(stmt, 3, &fires[i].task_id);
-        if (sql_run(sql, stmt, &changes, err) < 0)
-            return -(int)err->code;
+        TRY(sql_run(sql, stmt, &changes, err));
         fires[i].taken = changes == 0;
     }
     return 0;
@@ -304,8 +299,7 @@ int sqlite_fires_prune(struct store *base, int64_t before_us, uint32_t limit, ui
             return -(int)err->code;
         bind_int(stmt, 1, before_us);
         bind_int(stmt, 2, limit - *removed);
-        if (sql_run(sql, stmt, &changes, err) < 0)
-            return -(int)err->code;
+        TRY(sql_run(sql, stmt, &changes, err));
         *removed += (uint32_t)changes;
     }
     return 0;

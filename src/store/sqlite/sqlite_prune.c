@@ -64,8 +64,7 @@ static int delete_logs(struct prune *prune, const struct uuid *id, struct err *e
         return -(int)err->code;
     bind_uuid(stmt, 1, id);
     bind_int(stmt, 2, prune->left);
-    if (sqlite_logs_delete(prune->store, stmt, &changes, err) < 0)
-        return -(int)err->code;
+    TRY(sqlite_logs_delete(prune->store, stmt, &changes, err));
     count_removed(prune, changes);
     return 0;
 }
@@ -151,11 +150,10 @@ static int prune_executions(struct prune *prune, int64_t task, struct err *err)
             return rc;
         execution = sqlite3_column_int64(stmt, 0);
         sqlite3_reset(stmt);
-        if (run_on_execution(prune, SQL_prune_keeps_claim, execution, NULL, err) < 0 ||
-            run_on_execution(prune, SQL_prune_keeps_start, execution, NULL, err) < 0 ||
-            run_on_execution(prune, SQL_prune_keeps_end, execution, NULL, err) < 0 ||
-            run_on_execution(prune, SQL_prune_executions, execution, &changes, err) < 0)
-            return -(int)err->code;
+        TRY(run_on_execution(prune, SQL_prune_keeps_claim, execution, NULL, err));
+        TRY(run_on_execution(prune, SQL_prune_keeps_start, execution, NULL, err));
+        TRY(run_on_execution(prune, SQL_prune_keeps_end, execution, NULL, err));
+        TRY(run_on_execution(prune, SQL_prune_executions, execution, &changes, err));
         count_removed(prune, changes);
     }
     return 0;
@@ -176,8 +174,7 @@ static int prune_events(struct prune *prune, int64_t task, enum sqlite_statement
     bind_int(stmt, 2, prune->events_before_us);
     if (name == SQL_prune_events)
         bind_int(stmt, 3, prune->left);
-    if (sql_run(prune->sql, stmt, &changes, err) < 0)
-        return -(int)err->code;
+    TRY(sql_run(prune->sql, stmt, &changes, err));
     count_removed(prune, changes);
     return 0;
 }
@@ -221,8 +218,7 @@ static int prune_tasks(struct prune *prune, int64_t *cursor, struct err *err)
     for (uint32_t looks = prune->left; looks > 0; looks--) {
         struct candidate candidate;
 
-        if (next_candidate(prune, *cursor, &candidate, err) < 0)
-            return -(int)err->code;
+        TRY(next_candidate(prune, *cursor, &candidate, err));
         if (candidate.task == 0 || candidate.created_ms > newest_us / 1000) {
             *cursor = 0;
             return 0;

@@ -332,8 +332,7 @@ static int build(struct list *list, bool *empty, struct err *err)
     *empty = false;
     if (build_by_column(list))
         return 0;
-    if (count_lanes(list, &counts, err) < 0)
-        return -(int)err->code;
+    TRY(count_lanes(list, &counts, err));
     *empty = counts.matching == 0;
     way = choose_way(list, &counts);
     if (way == WAY_LANES)

@@ -49,9 +49,8 @@ static int job_of(struct store_reader *reader, const struct execution_filter *fi
     if (!stmt)
         return -(int)err->code;
     bind_uuid(stmt, 1, &filter->schedule_id);
-    if (sqlite_row_take(&reader->sql, stmt, sqlite_schedule_row, sizeof(struct schedule), arena,
-                        &schedule, err) < 0)
-        return -(int)err->code;
+    TRY(sqlite_row_take(&reader->sql, stmt, sqlite_schedule_row, sizeof(struct schedule), arena,
+                        &schedule, err));
     if (schedule)
         *job_id = ((const struct schedule *)schedule)->job_id;
     return 0;

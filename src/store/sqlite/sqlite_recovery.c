@@ -60,8 +60,7 @@ static int recovery_put(struct store *base, const struct recovery_entry *entries
                         struct err *err)
 {
     for (uint32_t i = 0; i < count; i++)
-        if (put_one(&sqlite_of(base)->sql, &entries[i], err) < 0)
-            return -(int)err->code;
+        TRY(put_one(&sqlite_of(base)->sql, &entries[i], err));
     return 0;
 }
 
@@ -168,8 +167,7 @@ static int recovery_prune(struct store *base, int64_t before_us, uint32_t limit,
         return -(int)err->code;
     bind_int(stmt, 1, before_us);
     bind_int(stmt, 2, limit);
-    if (sql_run(sql, stmt, &changes, err) < 0)
-        return -(int)err->code;
+    TRY(sql_run(sql, stmt, &changes, err));
     *removed = (uint32_t)changes;
     return 0;
 }

@@ -50,8 +50,7 @@ int sqlite_outbox_insert(struct store *base, const struct outbox_message *messag
         bind_int_or_null(stmt, 9, message->next_at_us);
         bind_int(stmt, 10, message->expires_at_us);
         bind_int(stmt, 11, message->created_at_us);
-        if (sql_run(sql, stmt, NULL, err) < 0)
-            return -(int)err->code;
+        TRY(sql_run(sql, stmt, NULL, err));
     }
     return 0;
 }
@@ -143,8 +142,7 @@ int sqlite_outbox_prune(struct store *base, int64_t before_us, uint32_t limit, u
         return -(int)err->code;
     bind_int(stmt, 1, before_us);
     bind_int(stmt, 2, limit);
-    if (sql_run(sql, stmt, &changes, err) < 0)
-        return -(int)err->code;
+    TRY(sql_run(sql, stmt, &changes, err));
     *removed = (uint32_t)changes;
     return 0;
 }

@@ -18,8 +18,7 @@ int sqlite_runs_insert(struct store *base, const struct job_run *runs, uint32_t 
         bind_uuid(stmt, 4, &runs[i].recurring_job_id);
         bind_int(stmt, 5, runs[i].waits_slot);
         bind_int(stmt, 6, runs[i].created_at_us);
-        if (sql_run(sql, stmt, NULL, err) < 0)
-            return -(int)err->code;
+        TRY(sql_run(sql, stmt, NULL, err));
     }
     return 0;
 }
@@ -84,8 +83,7 @@ int sqlite_waits_insert(struct store *base, const struct job_wait *waits, uint32
         bind_uuid(stmt, 1, &waits[i].task_id);
         bind_uuid(stmt, 2, &waits[i].depends_on_job_id);
         bind_str(stmt, 3, str_of(dependency_word(waits[i].kind)));
-        if (sql_run(sql, stmt, NULL, err) < 0)
-            return -(int)err->code;
+        TRY(sql_run(sql, stmt, NULL, err));
     }
     return 0;
 }
@@ -126,8 +124,7 @@ int sqlite_waits_delete(struct store *base, const struct job_wait *waits, uint32
         bind_uuid(stmt, 1, &waits[i].task_id);
         bind_uuid(stmt, 2, &waits[i].depends_on_job_id);
         bind_str(stmt, 3, str_of(dependency_word(waits[i].kind)));
-        if (sql_run(sql, stmt, &changes, err) < 0)
-            return -(int)err->code;
+        TRY(sql_run(sql, stmt, &changes, err));
         total += changes;
     }
     if (removed)
@@ -145,8 +142,7 @@ int sqlite_waits_drop(struct store *base, const struct uuid *task_id, uint32_t *
     if (!stmt)
         return -(int)err->code;
     bind_uuid(stmt, 1, task_id);
-    if (sql_run(sql, stmt, &changes, err) < 0)
-        return -(int)err->code;
+    TRY(sql_run(sql, stmt, &changes, err));
     if (removed)
         *removed = (uint32_t)changes;
     return 0;

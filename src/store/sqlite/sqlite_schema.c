@@ -281,14 +281,12 @@ int sqlite_schema_follow(struct sqlite_store *store, sqlite3 *db, struct err *er
 {
     uint64_t sum;
 
-    if (sum_schema(db, &sum, err) < 0)
-        return -(int)err->code;
+    TRY(sum_schema(db, &sum, err));
     if (sum == atomic_load(&store->schema_sum))
         return 0;
     if (store->any_schema)
         return tell_of(store, db, sum, err);
-    if (check_schema(db, err) < 0)
-        return -(int)err->code;
+    TRY(check_schema(db, err));
     atomic_store(&store->schema_sum, sum);
     return 0;
 }

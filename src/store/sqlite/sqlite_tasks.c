@@ -269,18 +269,17 @@ static int insert_one(struct sqlite_store *store, struct task *task, struct err 
     if (!line || !(stmt = sql_get(&store->sql, SQL_spec_insert, err)))
         return -(int)err->code;
     bind_spec(stmt, task, line->lane);
-    if (sql_run(&store->sql, stmt, NULL, err) < 0)
-        return -(int)err->code;
+    TRY(sql_run(&store->sql, stmt, NULL, err));
     stmt = sql_get(&store->sql, SQL_state_insert, err);
     if (!stmt)
         return -(int)err->code;
     bind_state(stmt, task, line->lane, parked);
-    if (sql_run(&store->sql, stmt, NULL, err) < 0 || write_options(store, task, err) < 0 ||
-        write_details(store, task, err) < 0 || write_data(store, task, err) < 0 ||
-        write_tags(store, task, SQL_task_tag_insert, err) < 0)
-        return -(int)err->code;
-    if (lines_note(store, line, task, err) < 0)
-        return -(int)err->code;
+    TRY(sql_run(&store->sql, stmt, NULL, err));
+    TRY(write_options(store, task, err));
+    TRY(write_details(store, task, err));
+    TRY(write_data(store, task, err));
+    TRY(write_tags(store, task, SQL_task_tag_insert, err));
+    TRY(lines_note(store, line, task, err));
     remember(task);
     if (task->held)
         held_put(&store->held, task);
@@ -311,13 +310,12 @@ static int save_one(struct sqlite_store *store, struct task *task, struct err *e
         return -(int)err->code;
     bind_state(stmt, task, line->lane, parked);
     bind_int(stmt, VERSION_PARAMETER, task->stored_version);
-    if (sql_run(&store->sql, stmt, &changes, err) < 0)
-        return -(int)err->code;
+    TRY(sql_run(&store->sql, stmt, &changes, err));
     if (changes != 1)
         return err_set(err, ERR_INTERNAL, "a task changed under its writer's hands");
-    if (write_details(store, task, err) < 0 || write_data(store, task, err) < 0 ||
-        lines_note(store, line, task, err) < 0)
-        return -(int)err->code;
+    TRY(write_details(store, task, err));
+    TRY(write_data(store, task, err));
+    TRY(lines_note(store, line, task, err));
     remember(task);
     if (task->held)
         held_put(&store->held, task);
@@ -474,17 +472,15 @@ static int delete_one(struct sqlite_store *store, struct task *task, struct err 
     struct line *line;
 
     ASSERT(task->has_spec);
-    if (sqlite_uniques_drop(&store->base, task, true, err) < 0 ||
-        write_tags(store, task, SQL_task_deletes_tags, err) < 0 ||
-        delete_logs(store, task, err) < 0)
-        return -(int)err->code;
+    TRY(sqlite_uniques_drop(&store->base, task, true, err));
+    TRY(write_tags(store, task, SQL_task_deletes_tags, err));
+    TRY(delete_logs(store, task, err));
     if (!uuid_is_nil(&task->spec.job_id) &&
         (delete_by(store, SQL_run_delete, task, true, err) < 0 ||
          delete_by(store, SQL_waits_drop, task, true, err) < 0))
         return -(int)err->code;
     for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++)
-        if (delete_by(store, steps[i].what, task, steps[i].by_id, err) < 0)
-            return -(int)err->code;
+        TRY(delete_by(store, steps[i].what, task, steps[i].by_id, err));
     line = lines_get(store, task->spec.namespace_name, task->spec.queue, task->spec.type, err);
     if (!line)
         return -(int)err->code;
@@ -588,8 +584,7 @@ int sqlite_uniques_drop(struct store *base, const struct task *task, bool extern
         uniques[i].namespace_name = task->spec.namespace_name;
         bind_unique(stmt, &uniques[i]);
         bind_int(stmt, 5, task->key);
-        if (sql_run(&store->sql, stmt, NULL, err) < 0)
-            return -(int)err->code;
+        TRY(sql_run(&store->sql, stmt, NULL, err));
     }
     return 0;
 }

@@ -123,9 +123,8 @@ static int fill_works(struct local_claim *claim, struct work **works, struct err
     if (!*works)
         return err_set(err, ERR_MEMORY, "out of memory for claimed tasks");
     for (uint32_t i = 0; i < request->claimed_count; i++)
-        if (fill_work(request, &request->claimed[i], claim->want_json, request->base.arena,
-                      &(*works)[i], err) < 0)
-            return -(int)err->code;
+        TRY(fill_work(request, &request->claimed[i], claim->want_json, request->base.arena,
+                      &(*works)[i], err));
     return 0;
 }
 
@@ -283,11 +282,10 @@ static int local_heartbeat(struct source *source, const struct held *held, uint3
         *err = request.base.err;
         return -(int)err->code;
     }
-    if (indices(request.cancel, NULL, request.cancel_count, held, count, arena, &answer->cancel,
-                &answer->cancel_count, err) < 0 ||
-        indices(request.pause, NULL, request.pause_count, held, count, arena, &answer->pause,
-                &answer->pause_count, err) < 0)
-        return -(int)err->code;
+    TRY(indices(request.cancel, NULL, request.cancel_count, held, count, arena, &answer->cancel,
+                &answer->cancel_count, err));
+    TRY(indices(request.pause, NULL, request.pause_count, held, count, arena, &answer->pause,
+                &answer->pause_count, err));
     return indices(request.lost, request.lost_tokens, request.lost_count, held, count, arena,
                    &answer->lost, &answer->lost_count, err);
 }
