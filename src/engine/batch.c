@@ -291,9 +291,8 @@ int batch_move(struct batch *batch, struct task *task, enum status to, enum move
             heat_new(batch, limits_queue(batch->engine, task->spec.queue));
     }
     batch->news.delayed |= to == STATUS_DELAYED;
-    if (to == STATUS_DELAYED && batch->engine->chores[CHORE_DUE].next_us > batch->now_us)
-        batch->engine->chores[CHORE_DUE].next_us =
-            batch->now_us; /* looked at anew after this batch */
+    if (to == STATUS_DELAYED)
+        chore_soon(batch->engine, CHORE_DUE, batch->now_us); /* looked at anew after this batch */
     if (status_ended(to)) {
         task->completed_at_us = batch->now_us;
         if (!batch_grow(batch, &batch->ended.items, &batch->ended.cap, batch->ended.count,

@@ -23,4 +23,21 @@ struct chore_state {
     bool fails;      /* the last transaction with it failed: it runs alone until it succeeds */
 };
 
+struct batch;
+struct engine;
+struct err;
+
+/* It is due at that time at the latest, but never before it may be tried again. */
+void chore_soon(struct engine *engine, enum chore which, int64_t at_us);
+void chores_open(struct engine *engine, int64_t now_us);
+int64_t chores_next_us(const struct engine *engine); /* when the next one is due */
+int chores_run(struct batch *batch, struct err *err); /* those that are due */
+void chores_reload(struct engine *engine, int64_t now_us); /* memory was read again */
+void chores_begin(struct engine *engine);     /* a transaction begins, ... */
+void chores_committed(struct engine *engine); /* ... or was committed */
+/* A transaction failed: those that run apart are held back for a while. False = none of them ran,
+ * and any chore may be at fault. */
+bool chores_hold_apart(struct engine *engine, int64_t now_us);
+void chores_hold_all(struct engine *engine, int64_t now_us);
+
 #endif

@@ -38,8 +38,6 @@
 #include <stdio.h>
 
 #define CONFLICT_TRIES 5 /* of a request that another node's changes got in the way of */
-#define PRUNE_EVERY_US (60 * CLOCK_SECOND_US)
-#define PRUNE_AGAIN_US (20 * CLOCK_MS_US) /* between chunks, so that others go first */
 
 /* A refusal is an answer; only these mean that the transaction itself is at fault. */
 static bool is_failure(enum err_code code)
@@ -124,128 +122,6 @@ static int apply_all(struct batch *batch, struct request *list, bool claims, str
     return 0;
 }
 
-/* A rate limit lets go, or a claim goes on: whoever waits here looks again. */
-static void retry_queues(struct batch *batch)
-{
-    struct engine *engine = batch->engine;
-    struct queue_state *state;
-    uint32_t cursor = 0;
-
-    if (engine->chores[CHORE_RATES].next_us > batch->now_us)
-        return;
-    engine->chores[CHORE_RATES].next_us = INT64_MAX;
-    while ((state = map_next(&engine->limits.queues, &cursor)) != NULL)
-        batch_heat_here(batch, state);
-}
-
-/* Is anything to be done here but recoveries and firing? */
-static bool chores_due(const struct batch *batch)
-{
-    const struct engine *engine = batch->engine;
-
-    return engine->chores[CHORE_SWEEP].next_us <= batch->now_us ||
-           engine->chores[CHORE_DUE].next_us <= batch->now_us ||
-           engine->chores[CHORE_RETENTION].next_us <= batch->now_us;
-}
-
-/* What is planned, and what is removed: of the leader only, under its guard. Recoveries or firing
- * that failed go alone until they succeed, so that they undo nothing of the other chores. */
-static int run_last_timers(struct batch *batch, bool chores, struct err *err)
-{
-    struct engine *engine = batch->engine;
-    bool fires = engine->chores[CHORE_FIRE].next_us <= batch->now_us;
-    bool more = false;
-
-    engine->chores[CHORE_RECOVERY].ran =
-        engine->chores[CHORE_RECOVERY].next_us <= batch->now_us &&
-        !(engine->chores[CHORE_RECOVERY].fails &&
-          (chores || (fires && !engine->chores[CHORE_FIRE].fails)));
-    if (engine->chores[CHORE_RECOVERY].ran &&
-        recovery_run(batch, &engine->chores[CHORE_RECOVERY].next_us, err) < 0)
-        return -(int)err->code;
-    if (fires &&
-        !(engine->chores[CHORE_FIRE].fails && (chores || engine->chores[CHORE_RECOVERY].ran))) {
-        engine->chores[CHORE_FIRE].ran = true;
-        TRY(fire_run(batch, &engine->chores[CHORE_FIRE].next_us, err));
-    }
-    if (engine->chores[CHORE_RETENTION].next_us > batch->now_us)
-        return 0;
-    TRY(retention_run(batch, &more, err));
-    engine->chores[CHORE_RETENTION].next_us =
-        batch->now_us + (more ? PRUNE_AGAIN_US : PRUNE_EVERY_US);
-    return 0;
-}
-
-/* On a store with several nodes: each renews what is its own, the rest is the leader's. What the
- * leader does commits only while it leads. */
-static int run_shared_timers(struct batch *batch, struct err *err)
-{
-    struct engine *engine = batch->engine;
-    bool led = engine->nodes.leads;
-    bool chores;
-
-    if (!is_main(engine)) {
-        retry_queues(batch);
-        return 0;
-    }
-    engine->nodes.leads = batch->store->verbs->leads(batch->store);
-    if (engine->nodes.leads && !led) {
-        LOG(engine->log, LOG_INFO, "node.takes_over", KC("node", engine->node_id));
-        engine->chores[CHORE_DUE].next_us = engine->chores[CHORE_RETENTION].next_us = 0;
-        recovery_soon(engine, 0);
-        engine->chores[CHORE_FIRE].next_us = INT64_MAX;
-        if (catalog_here(engine))
-            fire_soon(engine); /* nothing missed (F-F2) */
-        engine->leases.sweep_after = 0;
-        zones_begin(engine);
-        windows_begin(engine);
-    }
-    retry_queues(batch);
-    chores = chores_due(batch);
-    if (engine->chores[CHORE_SWEEP].next_us <= batch->now_us) {
-        engine->chores[CHORE_DUE].next_us = batch->now_us;
-        recovery_soon(engine, batch->now_us); /* of other nodes, too */
-        TRY(sweep_run(batch, &engine->chores[CHORE_SWEEP].next_us, err));
-        fire_look_again(batch);
-    }
-    if (!engine->nodes.leads) { /* until it does */
-        engine->chores[CHORE_DUE].next_us = engine->chores[CHORE_RETENTION].next_us =
-            engine->chores[CHORE_FIRE].next_us = INT64_MAX;
-        engine->chores[CHORE_RECOVERY].next_us = INT64_MAX;
-        return 0;
-    }
-    if (engine->chores[CHORE_DUE].next_us <= batch->now_us ||
-        engine->chores[CHORE_RETENTION].next_us <= batch->now_us ||
-        engine->chores[CHORE_FIRE].next_us <= batch->now_us ||
-        engine->chores[CHORE_RECOVERY].next_us <= batch->now_us) {
-        TRY(batch->store->verbs->lead_guard(batch->store, err));
-    }
-    if (engine->chores[CHORE_DUE].next_us <= batch->now_us &&
-        sweep_due(batch, &engine->chores[CHORE_DUE].next_us, err) < 0)
-        return -(int)err->code;
-    return run_last_timers(batch, chores, err);
-}
-
-/* Timers that are due, each on its own clock; part of every batch. */
-static int run_timers(struct batch *batch, struct err *err)
-{
-    struct engine *engine = batch->engine;
-    bool chores = chores_due(batch);
-
-    if (batch->store->shared)
-        return run_shared_timers(batch, err);
-    if (engine->chores[CHORE_SWEEP].next_us <= batch->now_us) {
-        engine->chores[CHORE_DUE].next_us = batch->now_us; /* the wall clock may have been set */
-        TRY(sweep_run(batch, &engine->chores[CHORE_SWEEP].next_us, err));
-        fire_look_again(batch);
-    }
-    if (engine->chores[CHORE_DUE].next_us <= batch->now_us &&
-        sweep_due(batch, &engine->chores[CHORE_DUE].next_us, err) < 0)
-        return -(int)err->code;
-    retry_queues(batch);
-    return run_last_timers(batch, chores, err);
-}
-
 /* Claims come after the sweep, but whoever claims is alive: its lease must not end before. */
 static int renew_claimers(struct batch *batch, struct request *list, struct err *err)
 {
@@ -267,7 +143,7 @@ static int decide(struct batch *batch, struct request *list, bool timers, struct
     limits_bury(batch->engine);
     TRY(nodes_follow(batch, err));
     TRY(apply_all(batch, list, false, err));
-    if (timers && (renew_claimers(batch, list, err) < 0 || run_timers(batch, err) < 0 ||
+    if (timers && (renew_claimers(batch, list, err) < 0 || chores_run(batch, err) < 0 ||
                    measured_flush(batch, err) < 0))
         return -(int)err->code;
     TRY(batch_settle(batch, err));
@@ -329,7 +205,7 @@ static int transact(struct engine *engine, struct request *list, bool timers, st
 
     batch_begin(batch, engine, engine_clock_us(engine));
     batch->list = list;
-    engine->chores[CHORE_FIRE].ran = engine->chores[CHORE_RECOVERY].ran = false;
+    chores_begin(engine);
     TRY(engine->store->verbs->begin(engine->store, err));
     TRY(refresh(engine, err));
     TRY(decide(batch, list, timers, err));
@@ -339,14 +215,7 @@ static int transact(struct engine *engine, struct request *list, bool timers, st
     began_us = clock_boot_us();
     TRY(engine->store->verbs->commit(engine->store, err));
     pass_points("after", list);
-    if (engine->chores[CHORE_FIRE].ran) {
-        engine->chores[CHORE_FIRE].fails = false;
-        engine->chores[CHORE_FIRE].held_us = 0;
-    }
-    if (engine->chores[CHORE_RECOVERY].ran) {
-        engine->chores[CHORE_RECOVERY].fails = false;
-        engine->chores[CHORE_RECOVERY].held_us = 0;
-    }
+    chores_committed(engine);
     batch->committed_us = clock_boot_us();
     engine->figures.stats.commits_total += batch->wrote;
     engine->figures.stats.commit_us_total += batch->committed_us - began_us;
@@ -487,15 +356,9 @@ int engine_reload(struct engine *engine, struct err *err)
         ((struct claim_request *)at)->claimed_count = 0;
     engine->limits.unpark_some = true;
     engine->leases.sweep_after = 0;
-    engine->chores[CHORE_DUE].next_us = engine->chores[CHORE_DUE].held_us;
-    engine->chores[CHORE_RECOVERY].next_us = engine->chores[CHORE_RECOVERY].held_us;
-    engine->chores[CHORE_FIRE].next_us = INT64_MAX;
-    if (catalog_here(engine) && is_main(engine))
-        fire_soon(engine);
     catalog_forget(engine);
     zones_begin(engine);
-    engine->chores[CHORE_RATES].next_us =
-        engine_clock_us(engine) + CLOCK_SECOND_US; /* not lost, no spin */
+    chores_reload(engine, engine_clock_us(engine));
     if (rc < 0)
         return rc;
     if (!is_main(engine)) {
@@ -578,45 +441,17 @@ static int run_alone(struct engine *engine, struct request *alone, struct err *e
     }
 }
 
-/* It may be what is planned, or a recovery, that fails: all other timers go on at once, without
- * them. */
-static void hold_back(struct engine *engine)
-{
-    int64_t until_us = engine_clock_us(engine) + CLOCK_SECOND_US;
-
-    if (engine->chores[CHORE_FIRE].ran) {
-        engine->chores[CHORE_FIRE].fails = true;
-        engine->chores[CHORE_FIRE].next_us = engine->chores[CHORE_FIRE].held_us = until_us;
-    }
-    if (engine->chores[CHORE_RECOVERY].ran) {
-        engine->chores[CHORE_RECOVERY].fails = true;
-        engine->chores[CHORE_RECOVERY].next_us = engine->chores[CHORE_RECOVERY].held_us = until_us;
-    }
-}
-
-/* A timer at fault must not spin, nor when memory is read anew. */
-static void hold_timers(struct engine *engine)
-{
-    engine->chores[CHORE_SWEEP].next_us = engine_clock_us(engine) + CLOCK_SECOND_US;
-    engine->chores[CHORE_RETENTION].next_us = engine->chores[CHORE_SWEEP].next_us + PRUNE_EVERY_US;
-    engine->nodes.next_poll_us = engine->chores[CHORE_DUE].next_us =
-        engine->chores[CHORE_RATES].next_us = engine->chores[CHORE_SWEEP].next_us;
-    engine->chores[CHORE_RECOVERY].next_us = engine->chores[CHORE_DUE].held_us =
-        engine->chores[CHORE_SWEEP].next_us;
-    if (catalog_here(engine))
-        engine->chores[CHORE_FIRE].next_us = engine->chores[CHORE_SWEEP].next_us;
-}
-
 void engine_run_batch(struct engine *engine, struct request *list, bool timers)
 {
     struct err err = {0};
+    bool apart;
 
     if (run_transaction(engine, list, timers, &err) == 0) {
         after_commit(engine, list);
         return;
     }
     LOG(engine->log, LOG_WARN, "batch.failed", KC("reason", err.text));
-    hold_back(engine);
+    apart = chores_hold_apart(engine, engine_clock_us(engine));
     undo(engine);
     if (engine->store->unknown) {
         engine->store->unknown = false;
@@ -627,9 +462,10 @@ void engine_run_batch(struct engine *engine, struct request *list, bool timers)
         fail_list(list, &err);
     if (engine->inbox.failed || !survive(engine, list, &err))
         return;
-    if (timers && !engine->chores[CHORE_FIRE].ran && !engine->chores[CHORE_RECOVERY].ran)
-        hold_timers(engine);
-    engine->chores[CHORE_FIRE].ran = engine->chores[CHORE_RECOVERY].ran = false;
+    if (timers && !apart) { /* what is at fault must not spin */
+        chores_hold_all(engine, engine_clock_us(engine));
+        engine->nodes.next_poll_us = engine_clock_us(engine) + CLOCK_SECOND_US;
+    }
     list = without_waiting(engine, list);
     while (list && !engine->inbox.failed) {
         struct request *alone = list;

@@ -172,11 +172,10 @@ struct engine *engine_new(struct store *store, const struct engine_config *confi
     engine->nodes.hints = BUF_INIT(8192);
     engine->batch.engine = engine;
     engine->inbox.busy = true; /* until the thread rests for the first time */
-    engine->chores[CHORE_RATES].next_us = engine->heads.next_us = INT64_MAX;
-    engine->chores[CHORE_FIRE].next_us = INT64_MAX; /* until the store was read */
+    engine->heads.next_us = INT64_MAX;
     clock_start(&engine->clock, store->last_time_us);
     engine->figures.stats.started_at_us = engine_now_us(engine);
-    engine->chores[CHORE_RETENTION].next_us = engine->figures.stats.started_at_us;
+    chores_open(engine, engine->figures.stats.started_at_us);
     pthread_condattr_init(&attributes);
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_cond_init(&engine->inbox.arrived, &attributes);

@@ -65,21 +65,6 @@ void engine_free(struct engine *engine);
 int engine_read_lease_base(struct engine *engine,
                            struct err *err); /* after a restore, by whomever */
 
-/* What is planned is looked at at once, or when it may be tried again. */
-static inline void fire_soon(struct engine *engine)
-{
-    engine->chores[CHORE_FIRE].next_us = engine->chores[CHORE_FIRE].held_us;
-}
-
-/* Entries are looked at then, or when they may be tried again. */
-static inline void recovery_soon(struct engine *engine, int64_t at_us)
-{
-    if (at_us < engine->chores[CHORE_RECOVERY].held_us)
-        at_us = engine->chores[CHORE_RECOVERY].held_us;
-    if (at_us < engine->chores[CHORE_RECOVERY].next_us)
-        engine->chores[CHORE_RECOVERY].next_us = at_us;
-}
-
 /* A lease the original of a restored copy granted: it holds nothing here (F-D14). */
 static inline bool lease_is_void(const struct engine *engine, int64_t lease_token)
 {

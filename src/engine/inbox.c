@@ -193,10 +193,9 @@ static void notice_stall(struct engine *engine, int64_t now_us)
 
 static int64_t next_deadline(struct engine *engine, int64_t now_us)
 {
-    int64_t next_us = engine->chores[CHORE_SWEEP].next_us;
+    int64_t next_us = chores_next_us(engine);
 
     if (!is_main(engine)) { /* it has no clocks but those of who waits in it */
-        next_us = engine->chores[CHORE_RATES].next_us;
         if (atomic_load(&engine->waiting.waits_count) > 0 && engine->nodes.next_poll_us < next_us)
             next_us = engine->nodes.next_poll_us;
         if (engine->store->full && now_us + CLOCK_SECOND_US < next_us)
@@ -204,16 +203,6 @@ static int64_t next_deadline(struct engine *engine, int64_t now_us)
         waits_expire(engine, now_us, &next_us);
         return next_us;
     }
-    if (engine->chores[CHORE_DUE].next_us < next_us)
-        next_us = engine->chores[CHORE_DUE].next_us;
-    if (engine->chores[CHORE_FIRE].next_us < next_us)
-        next_us = engine->chores[CHORE_FIRE].next_us;
-    if (engine->chores[CHORE_RECOVERY].next_us < next_us)
-        next_us = engine->chores[CHORE_RECOVERY].next_us;
-    if (engine->chores[CHORE_RETENTION].next_us < next_us)
-        next_us = engine->chores[CHORE_RETENTION].next_us;
-    if (engine->chores[CHORE_RATES].next_us < next_us)
-        next_us = engine->chores[CHORE_RATES].next_us;
     if (engine->heads.next_us < next_us)
         next_us = engine->heads.next_us;
     if (measured_next_us(engine) < next_us)

@@ -113,13 +113,13 @@ static void look_at_catalog(struct engine *engine)
 {
     catalog_doubt(engine);
     if (is_main(engine) && catalog_here(engine))
-        fire_soon(engine);
+        chore_soon(engine, CHORE_FIRE, 0);
 }
 
 /* The leader works them off, or whoever asks validators there. */
 static void look_at_recoveries(struct engine *engine)
 {
-    recovery_soon(engine, 0);
+    chore_soon(engine, CHORE_RECOVERY, 0);
     if (is_main(engine) && engine->config.on_recovery)
         engine->config.on_recovery(engine->config.ctx);
 }
@@ -134,7 +134,7 @@ static int follow_hint(struct batch *batch, struct str name, struct err *err)
     if (str_eq(name, ended_word))
         engine->nodes.look_at_waits = true;
     else if (str_eq(name, due_word))
-        engine->chores[CHORE_DUE].next_us = 0;
+        chore_soon(engine, CHORE_DUE, 0);
     else if (str_eq(name, rules_word))
         engine->nodes.reload_queues = true;
     else if (str_eq(name, catalog_word))
@@ -172,7 +172,7 @@ static int take_hints(struct batch *batch, struct err *err)
     pthread_mutex_unlock(&engine->inbox.mutex);
     if (all) {
         engine->nodes.look_at_waits = engine->nodes.reload_queues = true;
-        engine->chores[CHORE_DUE].next_us = 0;
+        chore_soon(engine, CHORE_DUE, 0);
         look_at_catalog(engine);
         look_at_recoveries(engine);
         heat_all(batch);
@@ -197,7 +197,7 @@ static int poll_catalog(struct batch *batch, struct err *err)
         return 0;
     TRY(catalog_version(batch, &version, err));
     if (version != engine->plans.fired_version)
-        fire_soon(engine);
+        chore_soon(engine, CHORE_FIRE, 0);
     engine->plans.fired_version = version;
     return 0;
 }
@@ -212,7 +212,7 @@ int nodes_follow(struct batch *batch, struct err *err)
     if (engine->nodes.next_poll_us <= batch->now_us) {
         engine->nodes.next_poll_us = batch->now_us + POLL_US;
         engine->nodes.look_at_waits = engine->nodes.reload_queues = true;
-        engine->chores[CHORE_DUE].next_us = 0;
+        chore_soon(engine, CHORE_DUE, 0);
         TRY(poll_catalog(batch, err));
         if (engine->waiting.claims_first)
             heat_all(batch);

@@ -15,6 +15,8 @@
 #include "store/catalog_store.h"
 #include "store/recovery_store.h"
 
+#define EVERY_US (60 * CLOCK_SECOND_US)
+#define AGAIN_US (20 * CLOCK_MS_US) /* between chunks, so that requests go first */
 #define REMOVE_STEP 200 /* about 5 ms of one commit */
 #define FIRES_KEPT_US (INT64_C(30) * 24 * 3600 * CLOCK_SECOND_US) /* nothing plans so far back */
 #define PURGE_PAGE 20   /* read with their payloads, 1 MiB each at most */
@@ -194,7 +196,7 @@ static int prune_recoveries(struct batch *batch, bool *more, struct err *err)
     return 0;
 }
 
-int retention_run(struct batch *batch, bool *more, struct err *err)
+static int remove_chunk(struct batch *batch, bool *more, struct err *err)
 {
     const struct retention_rule *rule = &batch->engine->settings->retention;
     uint32_t removed = 0;
@@ -225,6 +227,15 @@ int retention_run(struct batch *batch, bool *more, struct err *err)
     TRY(prune_recoveries(batch, more, err));
     TRY(queues_remove_idle(batch, err));
     return catalog_here(batch->engine) ? prune_fires(batch, more, err) : 0;
+}
+
+int retention_run(struct batch *batch, int64_t *next_us, struct err *err)
+{
+    bool more;
+
+    TRY(remove_chunk(batch, &more, err));
+    *next_us = batch->now_us + (more ? AGAIN_US : EVERY_US);
+    return 0;
 }
 
 /* Removes those of a page that may go; the reader shows them as they were before this batch. */

@@ -22,7 +22,7 @@ struct history {
 };
 
 int control_purge(struct batch *batch, struct purge_request *request);
-int retention_run(struct batch *batch, bool *more, struct err *err);
+int retention_run(struct batch *batch, int64_t *next_us, struct err *err);
 int retention_remove(struct batch *batch, struct task **tasks, uint32_t count, struct err *err);
 
 #endif

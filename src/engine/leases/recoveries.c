@@ -55,7 +55,7 @@ static int add_entry(struct batch *batch, const struct recovery_entry *entry, st
     if (entry->status != RECOVERY_PENDING)
         return 0;
     batch->recoveries.wait = true;
-    recovery_soon(batch->engine, entry->scheduled_for_us); /* of the first writer */
+    chore_soon(batch->engine, CHORE_RECOVERY, entry->scheduled_for_us); /* of the first writer */
     return 0;
 }
 
@@ -171,7 +171,7 @@ int recovery_hurry(struct batch *batch, struct task *task, struct err *err)
         return 0;
     entry->scheduled_for_us = batch->now_us;
     batch->recoveries.wait = true;
-    recovery_soon(batch->engine, batch->now_us);
+    chore_soon(batch->engine, CHORE_RECOVERY, batch->now_us);
     return save_entry(batch, entry, err);
 }
 

@@ -376,7 +376,7 @@ int workers_register(struct batch *batch, struct register_request *request)
     TRY(known_add(engine, worker, err));
     if (engine->leases.awaits_worker) {
         engine->leases.awaits_worker = false;
-        engine->chores[CHORE_SWEEP].next_us = batch->now_us;
+        chore_soon(engine, CHORE_SWEEP, batch->now_us);
     }
     request->id = arena_str(arena, worker->row.id);
     request->lease_ms = engine->settings->lease_ms;

@@ -365,8 +365,7 @@ int limits_queue_make(struct batch *batch, struct str name, struct queue_state *
 
 static void retry_at(struct engine *engine, int64_t when_us)
 {
-    if (when_us < engine->chores[CHORE_RATES].next_us)
-        engine->chores[CHORE_RATES].next_us = when_us;
+    chore_soon(engine, CHORE_RATES, when_us);
 }
 
 struct limit *limits_type(struct queue_state *state, struct str type)
@@ -644,4 +643,16 @@ int64_t limits_eligible_us(struct engine *engine, const struct task *task)
     return order_eligible_us(task->order_key, task->priority,
                              state ? state->row.rule.priority_order : ORDER_HIGH_FIRST,
                              state ? state->row.rule.ageing_ms : 0);
+}
+
+int limits_retry(struct batch *batch, int64_t *next_us, struct err *err)
+{
+    struct queue_state *state;
+    uint32_t cursor = 0;
+
+    (void)err;
+    *next_us = INT64_MAX;
+    while ((state = map_next(&batch->engine->limits.queues, &cursor)) != NULL)
+        batch_heat_here(batch, state);
+    return 0;
 }

@@ -101,5 +101,7 @@ int limits_follow_one(struct batch *batch, struct str name, struct queue_state *
                       struct err *err);
 /* The settings are others: what only they know of a queue is taken from them. */
 void limits_configured(struct engine *engine);
+/* A rate limit lets go, or a claim continues: claims that wait here look again. */
+int limits_retry(struct batch *batch, int64_t *next_us, struct err *err);
 
 #endif

@@ -409,6 +409,6 @@ int catalog_apply(struct batch *batch, struct catalog_request *request)
     if (rc < 0)
         return rc;
     batch->news.catalog_changed = true;
-    fire_soon(batch->engine); /* looked at anew after this batch */
+    chore_soon(batch->engine, CHORE_FIRE, 0); /* looked at anew after this batch */
     return 0;
 }

@@ -319,5 +319,5 @@ void fire_look_again(struct batch *batch)
     }
     if (engine->chores[CHORE_FIRE].next_us != INT64_MAX || !engine->plans.zones_known ||
         engine->plans.zones_seen != zones_generation(zones))
-        fire_soon(engine);
+        chore_soon(engine, CHORE_FIRE, 0);
 }

@@ -35,8 +35,8 @@ void runs_look_soon(struct batch *batch)
 {
     struct engine *engine = batch->engine;
 
-    if (is_main(engine) && engine->chores[CHORE_SWEEP].next_us > batch->now_us + LOOK_AGAIN_US)
-        engine->chores[CHORE_SWEEP].next_us = batch->now_us + LOOK_AGAIN_US;
+    if (is_main(engine))
+        chore_soon(engine, CHORE_SWEEP, batch->now_us + LOOK_AGAIN_US);
 }
 
 /* ---- one of them ---- */

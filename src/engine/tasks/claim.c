@@ -347,8 +347,8 @@ static int try_claim(struct batch *batch, struct claim_request *request,
         return 0;
     TRY(batch_flush(batch, err));
     TRY(take_some(batch, request, worker, &want, err));
-    if (more && batch->engine->chores[CHORE_RATES].next_us > batch->now_us)
-        batch->engine->chores[CHORE_RATES].next_us = batch->now_us; /* goes on in the next commit */
+    if (more)
+        chore_soon(batch->engine, CHORE_RATES, batch->now_us); /* goes on in the next commit */
     return batch_flush(batch, err);
 }
 
