@@ -27,7 +27,8 @@ static const struct chore_row {
 } rows[CHORE_COUNT] = {
     [CHORE_RATES] = {"rates", .pause_us = PAUSE_US, .run = limits_retry},
     [CHORE_SWEEP] = {"sweep", .pause_us = PAUSE_US, .run = sweep_chore},
-    [CHORE_DUE] = {"due", .leader_only = true, .from_store = true, .pause_us = PAUSE_US, .run = sweep_due},
+    [CHORE_DUE] = {"due", .leader_only = true, .from_store = true, .pause_us = PAUSE_US,
+                   .run = sweep_due},
     [CHORE_RECOVERY] = {"recovery", .leader_only = true, .apart = true, .from_store = true,
                         .pause_us = PAUSE_US, .run = recovery_run},
     [CHORE_FIRE] = {"fire", .leader_only = true, .apart = true, .wanted = catalog_here,
@@ -109,7 +110,8 @@ static bool is_due(const struct batch *batch, enum chore which)
     return batch->engine->chores[which].next_us <= batch->now_us;
 }
 
-/* Which of those that never run apart are due, one bit each; rates undo nothing and do not count. */
+/* Which of those that never run apart are due, one bit each. Rates undo nothing and do not
+ * count. */
 static unsigned common_due(const struct batch *batch)
 {
     unsigned due = 0;

@@ -5,6 +5,7 @@
 #include "core/bounds.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
+#include "engine/leases/lose.h"
 #include "engine/leases/sweep.h"
 #include "engine/leases/workers.h"
 
@@ -73,7 +74,7 @@ static int note_stopped(struct batch *batch, const struct uuid *id, struct err *
     struct task *task;
 
     TRY(batch_task(batch, id, &task, err));
-    return task && task->held ? sweep_stopped(batch, task, err) : 0;
+    return task && task->held ? lose_stopped(batch, task, err) : 0;
 }
 
 static int look_at_one(struct batch *batch, struct heartbeat_request *request,

@@ -10,9 +10,12 @@
 #include "engine/batch.h"
 #include "engine/chores.h"
 #include "engine/engine_state.h"
+#include "engine/leases/lose.h"
+#include "engine/leases/recovery_entries.h"
 #include "engine/leases/recovery_int.h"
 #include "engine/leases/sweep.h"
 #include "engine/tasks/control.h"
+#include "engine/tasks/reopen.h"
 
 #define ENTRY_LEASE_US (60 * CLOCK_SECOND_US) /* a validator has 10 s */
 
@@ -33,147 +36,7 @@ bool recovery_validates(const struct engine *engine, struct str type)
 
 /* ---- entries ---- */
 
-static struct recovery_entry new_entry(struct batch *batch, const struct task *task,
-                                       enum recovery_method method)
-{
-    return (struct recovery_entry){.id = uuid7_new(&batch->engine->ids, batch->now_us),
-                                   .namespace_name = task->spec.namespace_name,
-                                   .task_id = task->id,
-                                   .method = method,
-                                   .priority = task->spec.recovery_priority,
-                                   .scheduled_for_us = batch->now_us,
-                                   .max_attempts = RECOVERY_MAX_ATTEMPTS,
-                                   .created_at_us = batch->now_us};
-}
-
-static int add_entry(struct batch *batch, const struct recovery_entry *entry, struct err *err)
-{
-    if (!batch_grow(batch, &batch->recoveries.made.items, &batch->recoveries.made.cap,
-                    batch->recoveries.made.count, sizeof *batch->recoveries.made.items))
-        return no_memory(err);
-    batch->recoveries.made.items[batch->recoveries.made.count++] = *entry;
-    if (entry->status != RECOVERY_PENDING)
-        return 0;
-    batch->recoveries.wait = true;
-    chore_soon(batch->engine, CHORE_RECOVERY, entry->scheduled_for_us); /* of the first writer */
-    return 0;
-}
-
-static void end_entry(struct batch *batch, struct recovery_entry *entry,
-                      enum recovery_status status, struct str error)
-{
-    if (!entry->processing_started_us) {
-        entry->processing_started_us = batch->now_us;
-        entry->attempts = task_count_up(entry->attempts);
-    }
-    entry->processing_completed_us = batch->now_us;
-    entry->status = status;
-    entry->error_message = error;
-}
-
-static void note_on_task(struct batch *batch, struct task *task, const struct recovery_entry *entry,
-                         struct str reason)
-{
-    char id[UUID_TEXT_BYTES], at[CLOCK_TEXT_BYTES];
-
-    uuid_format(&entry->id, id);
-    clock_format(batch->now_us, at);
-    task->recovery_metadata =
-        batch_text(batch, "{\"entry_id\":\"%s\",\"method\":\"%s\",\"reason\":\"" STR_FMT "\","
-                   "\"recovered_at\":\"%s\"}", id, recovery_method_word(entry->method),
-                   STR_ARG(reason), at);
-}
-
-static int save_entry(struct batch *batch, const struct recovery_entry *entry, struct err *err)
-{
-    batch->wrote = true;
-    FAULT_POINT("recovery.save");
-    return verbs_of(batch)->save(batch->store, entry, err);
-}
-
 /* ---- what the sweep lost ---- */
-
-/* Of a task that was taken from a worker that lives and has not stopped it: when the sweep has let
- * it go at the latest. */
-static int64_t stopped_by_us(const struct batch *batch, const struct task *task)
-{
-    int64_t over_us = task->lease_until_us > batch->now_us ? task->lease_until_us : batch->now_us;
-
-    return over_us + batch->engine->settings->lease_ms * CLOCK_MS_US / 2;
-}
-
-static struct str lost_json(struct batch *batch, const struct task *task, struct str reason)
-{
-    bool dead = task->status == STATUS_DEAD_LETTER;
-
-    return batch_text(batch, "{\"valid\":%s,\"reason\":\"" STR_FMT "\",\"detail\":{\"status\":"
-                      "\"%s\",\"crash_count\":%lld}}", dead ? "false" : "true",
-                      STR_ARG(dead ? STR("attempts_exhausted") : reason),
-                      status_word(task->status), (long long)task->crash_count);
-}
-
-int recovery_note_lost(struct batch *batch, struct task *task, const char *reason,
-                       struct err *err)
-{
-    bool resumes = task->checkpoint_data.data != NULL;
-    struct recovery_entry entry = new_entry(batch, task, resumes ? RECOVERY_RESUME_CHECKPOINT
-                                                                 : RECOVERY_RESTART_CLEAN);
-    bool dead = task->status == STATUS_DEAD_LETTER;
-
-    note_on_task(batch, task, &entry, str_of(reason));
-    end_entry(batch, &entry, dead ? RECOVERY_FAILED : RECOVERY_COMPLETED,
-              dead ? STR("attempts_exhausted: it was lost too often") : STR_NONE);
-    entry.result = lost_json(batch, task, str_of(reason));
-    batch->engine->figures.stats.recovered_total += !dead;
-    return add_entry(batch, &entry, err);
-}
-
-int recovery_wait(struct batch *batch, struct task *task, struct err *err)
-{
-    struct recovery_entry entry = new_entry(batch, task,
-                                            task->checkpoint_data.data ? RECOVERY_RESUME_CHECKPOINT
-                                                                       : RECOVERY_RESTART_CLEAN);
-
-    entry.max_attempts = 0;
-    if (task->held)
-        entry.scheduled_for_us = stopped_by_us(batch, task);
-    note_on_task(batch, task, &entry, task->last_error);
-    return add_entry(batch, &entry, err);
-}
-
-/* It counts as no attempt. The task names the entry that waits for it. */
-static int put_off(struct batch *batch, struct task *task, struct recovery_entry *entry,
-                   struct err *err)
-{
-    entry->status = RECOVERY_PENDING;
-    entry->processing_started_us = 0;
-    entry->attempts -= entry->attempts > 0;
-    entry->result = STR_NONE;
-    entry->error_message = STR("its worker has not stopped it yet");
-    entry->scheduled_for_us = stopped_by_us(batch, task);
-    note_on_task(batch, task, entry, STR("stalled"));
-    return batch_owe(batch, task, err);
-}
-
-int recovery_hurry(struct batch *batch, struct task *task, struct err *err)
-{
-    struct str text = json_get(task->recovery_metadata, STR("entry_id"));
-    struct recovery_entry *entry;
-    struct uuid id;
-
-    if (!text.data || !uuid_parse(json_string(text, &batch->arena), &id))
-        return 0;
-    if (batch_flush(batch, err) < 0 ||
-        verbs_of(batch)->load(batch->store, &id, &batch->arena, &entry, err) < 0)
-        return -(int)err->code;
-    if (!entry || !uuid_eq(&entry->task_id, &task->id) || entry->status != RECOVERY_PENDING ||
-        entry->scheduled_for_us <= batch->now_us)
-        return 0;
-    entry->scheduled_for_us = batch->now_us;
-    batch->recoveries.wait = true;
-    chore_soon(batch->engine, CHORE_RECOVERY, batch->now_us);
-    return save_entry(batch, entry, err);
-}
 
 /* ---- putting a task back ---- */
 
@@ -184,22 +47,23 @@ static int put_back(struct batch *batch, struct task *task, struct recovery_entr
 {
     bool clean = entry->method == RECOVERY_RESTART_CLEAN;
 
-    if (status_held(task->status) && sweep_orphan_held(batch, task, err) < 0)
+    if (status_held(task->status) && lose_held(batch, task, err) < 0)
         return -(int)err->code;
     if (task->held)
-        return put_off(batch, task, entry, err);
+        return entry_put_off(batch, task, entry, err);
     if (task->status == STATUS_DEAD_LETTER) {
-        end_entry(batch, entry, RECOVERY_FAILED, STR("attempts_exhausted: it was lost too often"));
+        entry_end(batch, entry, RECOVERY_FAILED, STR("attempts_exhausted: it was lost too often"));
         return 0;
     }
-    note_on_task(batch, task, entry, task->last_error.data && task->status == STATUS_ORPHANED
-                                         ? task->last_error : STR("partial"));
+    entry_note(batch, task, entry,
+               task->last_error.data && task->status == STATUS_ORPHANED ? task->last_error
+                                                                        : STR("partial"));
     FAULT_POINT("recovery.put_back");
-    TRY(control_put_back(batch, task, clean, err));
+    TRY(reopen_put_back(batch, task, clean, err));
     batch->engine->figures.stats.recovered_total++;
-    end_entry(batch, entry, RECOVERY_COMPLETED, STR_NONE);
+    entry_end(batch, entry, RECOVERY_COMPLETED, STR_NONE);
     if (entry->max_attempts == 0)
-        entry->result = lost_json(batch, task, task->last_error);
+        entry->result = entry_lost_json(batch, task, task->last_error);
     return 0;
 }
 
@@ -216,7 +80,7 @@ static int apply_entry(struct batch *batch, struct task *task, struct recovery_e
     case RECOVERY_STEP_ACT:
         return put_back(batch, task, entry, err);
     case RECOVERY_STEP_DONE:
-        end_entry(batch, entry, RECOVERY_COMPLETED,
+        entry_end(batch, entry, RECOVERY_COMPLETED,
                   entry->method == RECOVERY_VALIDATE_ONLY && reason != RECOVERY_VALID ? why
                                                                                       : STR_NONE);
         return 0;
@@ -227,7 +91,7 @@ static int apply_entry(struct batch *batch, struct task *task, struct recovery_e
         entry->scheduled_for_us = batch->now_us + recovery_delay_ms(entry->attempts) * CLOCK_MS_US;
         return 0;
     case RECOVERY_STEP_GIVE_UP:
-        end_entry(batch, entry, RECOVERY_FAILED, why);
+        entry_end(batch, entry, RECOVERY_FAILED, why);
     }
     return 0;
 }
@@ -246,7 +110,7 @@ int recovery_now(struct batch *batch, struct task *task, struct control_request 
 {
     enum recovery_method method = request->method;
     struct err *err = &request->base.err;
-    struct recovery_entry entry = new_entry(batch, task, method);
+    struct recovery_entry entry = entry_new(batch, task, method);
     enum recovery_reason reason;
     struct findings found;
 
@@ -257,7 +121,7 @@ int recovery_now(struct batch *batch, struct task *task, struct control_request 
                        "a task that is %s cannot be recovered: %s (%s)", status_word(task->status),
                        recovery_reason_text(reason), recovery_reason_word(reason));
     if (reason == RECOVERY_VALID && recovery_validates(batch->engine, task->spec.type))
-        return add_entry(batch, &entry, err);
+        return entry_add(batch, &entry, err);
     if (method == RECOVERY_VALIDATE_ONLY) {
         request->verdict = recovery_verdict(task, &found, reason, STR_NONE, request->base.arena);
         if (!request->verdict.data)
@@ -266,13 +130,13 @@ int recovery_now(struct batch *batch, struct task *task, struct control_request 
     entry.attempts = 1;
     entry.processing_started_us = batch->now_us;
     TRY(apply_entry(batch, task, &entry, &found, reason, STR_NONE, err));
-    return add_entry(batch, &entry, err);
+    return entry_add(batch, &entry, err);
 }
 
 static int put_request(struct batch *batch, struct task *task, struct recovery_request *request)
 {
     struct recovery_entry *entry = &request->entry;
-    struct recovery_entry made = new_entry(batch, task, request->method);
+    struct recovery_entry made = entry_new(batch, task, request->method);
 
     if (request->has_priority)
         made.priority = request->priority;
@@ -280,7 +144,7 @@ static int put_request(struct batch *batch, struct task *task, struct recovery_r
         made.scheduled_for_us = request->scheduled_for_us;
     *entry = made;
     entry->namespace_name = STR_NONE; /* the task's text does not outlive the batch */
-    return add_entry(batch, &made, &request->base.err);
+    return entry_add(batch, &made, &request->base.err);
 }
 
 static int validate_request(struct batch *batch, struct task *task,
@@ -347,8 +211,8 @@ static int take_up(struct batch *batch, struct recovery_entry *entry,
         return verbs_of(batch)->remove(batch->store, &entry->id, err);
     }
     if (entry->status == RECOVERY_PROCESSING && !recovery_tries_left(entry)) {
-        end_entry(batch, entry, RECOVERY_FAILED, STR("its validator did not answer"));
-        return save_entry(batch, entry, err);
+        entry_end(batch, entry, RECOVERY_FAILED, STR("its validator did not answer"));
+        return entry_save(batch, entry, err);
     }
     entry->status = RECOVERY_PROCESSING;
     entry->processing_started_us = batch->now_us;
@@ -356,15 +220,15 @@ static int take_up(struct batch *batch, struct recovery_entry *entry,
     FAULT_POINT("recovery.take_up");
     if (task->held && task->status == STATUS_ORPHANED &&
         entry->method != RECOVERY_VALIDATE_ONLY)
-        return put_off(batch, task, entry, err) < 0 ? -(int)err->code
-                                                    : save_entry(batch, entry, err);
+        return entry_put_off(batch, task, entry, err) < 0 ? -(int)err->code
+                                                          : entry_save(batch, entry, err);
     TRY(gather_for(batch, task, entry, &found, err));
     reason = recovery_judge(&found.facts, entry->method);
     if (request && reason == RECOVERY_VALID && recovery_validates(batch->engine, task->spec.type))
         give_out(request, entry, task);
     else if (apply_entry(batch, task, entry, &found, reason, STR_NONE, err) < 0)
         return -(int)err->code;
-    return save_entry(batch, entry, err);
+    return entry_save(batch, entry, err);
 }
 
 /* Whether it can be written is known at once where it must be known which one is at fault; a store
@@ -443,13 +307,13 @@ static int settle_result(struct batch *batch, const struct recovery_result *resu
         if (str_is(result->reason, recovery_reason_word(RECOVERY_ALREADY_COMPLETED)) &&
             entry->method != RECOVERY_VALIDATE_ONLY) {
             reason = RECOVERY_ALREADY_COMPLETED;
-            TRY(control_found_done(batch, task, err));
+            TRY(reopen_found_done(batch, task, err));
         }
     }
     TRY(apply_entry(batch, task, entry, &found, reason,
                     reason == RECOVERY_REFUSED || !result->answered ? result->reason : STR_NONE,
                     err));
-    return save_entry(batch, entry, err);
+    return entry_save(batch, entry, err);
 }
 
 int recovery_work(struct batch *batch, struct recovery_work_request *request)

@@ -26,12 +26,6 @@ struct recoveries {
 };
 
 bool recovery_validates(const struct engine *engine, struct str type);
-/* The sweep took it back (or gave it up) by itself; its entry is written as ended. */
-int recovery_note_lost(struct batch *batch, struct task *task, const char *reason, struct err *err);
-/* The sweep lost it, and before it is put back its validator is asked or its holder stops it. */
-int recovery_wait(struct batch *batch, struct task *task, struct err *err);
-/* Its holder has stopped it: who waits for that need not wait any longer. */
-int recovery_hurry(struct batch *batch, struct task *task, struct err *err);
 /* Asked for by a user: at once, but where a validator has to be asked. */
 int recovery_now(struct batch *batch, struct task *task, struct control_request *request);
 int recovery_apply(struct batch *batch, struct recovery_request *request);

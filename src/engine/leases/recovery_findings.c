@@ -9,6 +9,7 @@
 #include "engine/leases/recovery_int.h"
 #include "engine/leases/workers.h"
 #include "engine/tasks/control.h"
+#include "engine/tasks/reopen.h"
 #include "engine/tasks/reports.h"
 
 #define DETAIL_BYTES_MAX 8192
@@ -96,7 +97,7 @@ int recovery_gather(struct batch *batch, const struct task *task, enum recovery_
     found->facts.poisoned = task->crash_count > 0 &&
                             task->crash_count >= task->spec.max_crashes;
     found->facts.handler_gone = handler_is_gone(batch, task);
-    TRY(control_key_taken(batch, task, &found->facts.key_taken, err));
+    TRY(reopen_key_taken(batch, task, &found->facts.key_taken, err));
     return method == RECOVERY_RESTART_CLEAN ? 0 : look_at_checkpoints(batch, task, found, err);
 }
 

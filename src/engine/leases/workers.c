@@ -9,6 +9,7 @@
 #include "engine/batch.h"
 #include "engine/chores.h"
 #include "engine/engine_state.h"
+#include "engine/leases/lose.h"
 #include "engine/leases/sweep.h"
 #include "engine/tasks/reports.h"
 #include "engine/writers.h"
@@ -487,7 +488,7 @@ int workers_leave(struct batch *batch, struct leave_request *request)
                 TRY(report_release(batch, tasks[i], STR_NONE, err));
                 continue;
             }
-            TRY(sweep_stopped(batch, tasks[i], err));
+            TRY(lose_stopped(batch, tasks[i], err));
         }
     } while (count > 0);
     if (is_node(batch->engine, worker->row.id)) /* its pool stops, the node goes on */

@@ -8,6 +8,7 @@
 #include "core/task/replay.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
+#include "engine/leases/lose.h"
 #include "engine/leases/sweep.h"
 #include "engine/leases/workers.h"
 #include "engine/tasks/enqueue.h"
@@ -272,7 +273,7 @@ static int answer_stale(struct batch *batch, struct task *task, struct str worke
     result->cancel = true;
     if (same_lease && task->held && !status_held(task->status) &&
         (is_outcome(report->op) || report->op == REPORT_RELEASE))
-        return sweep_stopped(batch, task, err);
+        return lose_stopped(batch, task, err);
     return 0;
 }
 

@@ -4,24 +4,8 @@
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/figures/measured.h"
+#include "engine/leases/lose.h"
 #include "engine/tasks/reports.h"
-
-void task_let_go(struct task *task)
-{
-    task->held = false;
-    task->unlisted = false;
-    task->lease_until_us = 0;
-    task->pause_requested = false;
-}
-
-/* A pause that was asked for holds also when the attempt ended before its worker could release. */
-int task_pause_if_asked(struct batch *batch, struct task *task, bool asked, struct err *err)
-{
-    if (!asked || !status_allows(task->status, STATUS_PAUSED, MOVE_PAUSE))
-        return 0;
-    return batch_move(batch, task, STATUS_PAUSED, MOVE_PAUSE, "Paused", ACTOR_LEADER,
-                      STR("{\"reason\":\"pause_requested\"}"), err);
-}
 
 /* {"reason":…,"error":…,"details":…} for the execution and error_details of the task. */
 static struct str error_json(struct batch *batch, const char *reason, struct str error,

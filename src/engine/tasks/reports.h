@@ -29,7 +29,5 @@ int report_release(struct batch *batch, struct task *task, struct str reason, st
 /* the line that tells of it; false = there is none. */
 bool report_refusal_line(struct batch *batch, const struct task *task, const struct report *report,
                          const struct report_result *result, struct report *line);
-void task_let_go(struct task *task); /* no longer held */
-int task_pause_if_asked(struct batch *batch, struct task *task, bool asked, struct err *err);
 
 #endif
