@@ -47,63 +47,42 @@ static bool is_failure(enum err_code code)
            code == ERR_IO;
 }
 
+/* What is done with a request of each kind. */
+static const struct request_row {
+    const char *name; /* of its fault points */
+    int (*apply)(struct batch *batch, struct request *base);
+    bool needs_space; /* refused while the disk is full: it frees and ends nothing */
+} rows[REQUEST_KIND_COUNT] = {
+    [REQUEST_ENQUEUE] = {"enqueue", enqueue_apply, .needs_space = true},
+    [REQUEST_CLAIM] = {"claim", claim_apply},
+    [REQUEST_REPORT] = {"report", report_apply},
+    [REQUEST_CONTROL] = {"control", control_apply},
+    [REQUEST_WAIT] = {"wait", wait_apply},
+    [REQUEST_REGISTER] = {"register", workers_register},
+    [REQUEST_HEARTBEAT] = {"heartbeat", workers_heartbeat},
+    [REQUEST_LEAVE] = {"leave", workers_leave},
+    [REQUEST_WORKERS] = {"workers", workers_list},
+    [REQUEST_QUEUES] = {"queues", limits_list},
+    [REQUEST_QUEUE_PATCH] = {"queue_patch", limits_patch},
+    [REQUEST_OUTBOX_TAKE] = {"outbox_take", outbox_take},
+    [REQUEST_OUTBOX_DONE] = {"outbox_done", outbox_done},
+    [REQUEST_PURGE] = {"purge", control_purge},
+    [REQUEST_STATS] = {"stats", stats_apply},
+    [REQUEST_CATALOG] = {"catalog", catalog_apply, .needs_space = true},
+    [REQUEST_JOB_RUN] = {"job_run", job_run_apply, .needs_space = true},
+    [REQUEST_RECOVERY] = {"recovery", recovery_apply},
+    [REQUEST_RECOVERY_WORK] = {"recovery_work", recovery_work},
+    [REQUEST_WHY] = {"why", explain_apply},
+    [REQUEST_CONFIGURE] = {"configure", configure_apply},
+};
+
 static int apply(struct batch *batch, struct request *request)
 {
-    void *typed = request;
+    const struct request_row *row = &rows[request->kind];
 
     request->err.code = ERR_NONE;
-    switch (request->kind) {
-    case REQUEST_ENQUEUE:
-        if (!batch->store->full)
-            return enqueue_apply(batch, typed);
-        break;
-    case REQUEST_CLAIM:
-        return claim_apply(batch, typed);
-    case REQUEST_REPORT:
-        return report_apply(batch, typed);
-    case REQUEST_CONTROL:
-        return control_apply(batch, typed);
-    case REQUEST_WAIT:
-        return wait_apply(batch, typed);
-    case REQUEST_REGISTER:
-        return workers_register(batch, typed);
-    case REQUEST_HEARTBEAT:
-        return workers_heartbeat(batch, typed);
-    case REQUEST_LEAVE:
-        return workers_leave(batch, typed);
-    case REQUEST_WORKERS:
-        return workers_list(batch, typed);
-    case REQUEST_QUEUES:
-        return limits_list(batch, typed);
-    case REQUEST_QUEUE_PATCH:
-        return limits_patch(batch, typed);
-    case REQUEST_OUTBOX_TAKE:
-        return outbox_take(batch, typed);
-    case REQUEST_OUTBOX_DONE:
-        return outbox_done(batch, typed);
-    case REQUEST_PURGE:
-        return control_purge(batch, typed);
-    case REQUEST_STATS:
-        return stats_apply(batch, typed);
-    case REQUEST_CATALOG:
-        if (!batch->store->full)
-            return catalog_apply(batch, typed);
-        break;
-    case REQUEST_JOB_RUN:
-        if (!batch->store->full)
-            return job_run_apply(batch, typed);
-        break;
-    case REQUEST_RECOVERY:
-        return recovery_apply(batch, typed);
-    case REQUEST_RECOVERY_WORK:
-        return recovery_work(batch, typed);
-    case REQUEST_WHY:
-        return explain_apply(batch, typed);
-    case REQUEST_CONFIGURE:
-        return configure_apply(batch, typed);
-    case REQUEST_KIND_COUNT:
-        ASSERT(false);
-    }
+    if (!batch->store->full || !row->needs_space)
+        return row->apply(batch, request);
     err_set(&request->err, ERR_STORAGE_FULL, "the disk of the store is full; free space, the "
             "server then continues by itself");
     return 0;
@@ -160,17 +139,12 @@ static int decide(struct batch *batch, struct request *list, bool timers, struct
 static void pass_points(const char *when, const struct request *list)
 {
 #ifdef PERDURA_FAULTS
-    static const char *const kinds[REQUEST_KIND_COUNT] = {
-        "enqueue", "claim", "report", "control", "wait", "register", "heartbeat", "leave",
-        "workers", "queues", "queue_patch", "outbox_take", "outbox_done", "purge", "stats",
-        "catalog", "job_run", "recovery", "recovery_work", "why",
-        "configure"};
     char name[64];
 
     snprintf(name, sizeof name, "%s.commit", when);
     FAULT_POINT(name);
     for (; list; list = list->next) {
-        snprintf(name, sizeof name, "%s.%s", when, kinds[list->kind]);
+        snprintf(name, sizeof name, "%s.%s", when, rows[list->kind].name);
         FAULT_POINT(name);
     }
 #else

@@ -50,7 +50,7 @@ int configure_queues(struct engine *engine, struct err *err)
                                             .rule = *rule,
                                             .set = 127};
         bool skip = !lives_here(engine, rule->name) || in_force(engine, rule);
-        int rc = skip ? 0 : limits_patch(&engine->batch, &patch);
+        int rc = skip ? 0 : limits_patch(&engine->batch, &patch.base);
 
         arena_deinit(&arena);
         if (rc < 0) {
@@ -61,8 +61,9 @@ int configure_queues(struct engine *engine, struct err *err)
     return 0;
 }
 
-int configure_apply(struct batch *batch, struct configure_request *request)
+int configure_apply(struct batch *batch, struct request *base)
 {
+    struct configure_request *request = (struct configure_request *)base;
     return configure_queues(batch->engine, &request->base.err);
 }
 

@@ -3,12 +3,12 @@
 #ifndef ENGINE_CONFIGURE_H
 #define ENGINE_CONFIGURE_H
 
+struct request;
 struct batch;
-struct configure_request;
 struct engine;
 struct err;
 
-int configure_apply(struct batch *batch, struct configure_request *request);
+int configure_apply(struct batch *batch, struct request *base);
 int configure_queues(struct engine *engine, struct err *err); /* in the transaction under way */
 
 #endif

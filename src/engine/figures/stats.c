@@ -107,7 +107,7 @@ static int load_counts(struct batch *batch, struct stats_request *request)
         return -(int)err->code;
     queues.lanes = request->lanes;
     queues.lanes_count = request->lanes_count;
-    if (limits_list(batch, &queues) < 0) {
+    if (limits_list(batch, &queues.base) < 0) {
         *err = queues.base.err;
         return -(int)err->code;
     }
@@ -116,8 +116,9 @@ static int load_counts(struct batch *batch, struct stats_request *request)
     return 0;
 }
 
-int stats_apply(struct batch *batch, struct stats_request *request)
+int stats_apply(struct batch *batch, struct request *base)
 {
+    struct stats_request *request = (struct stats_request *)base;
     struct engine *engine = batch->engine;
     struct err *err = &request->base.err;
 
@@ -137,8 +138,9 @@ int stats_apply(struct batch *batch, struct stats_request *request)
     return 0;
 }
 
-int outbox_take(struct batch *batch, struct outbox_take_request *request)
+int outbox_take(struct batch *batch, struct request *base)
 {
+    struct outbox_take_request *request = (struct outbox_take_request *)base;
     struct err *err = &request->base.err;
 
     if (batch->store->shared && !batch->store->verbs->leads(batch->store)) {
@@ -156,8 +158,9 @@ int outbox_take(struct batch *batch, struct outbox_take_request *request)
     return 0;
 }
 
-int outbox_done(struct batch *batch, struct outbox_done_request *request)
+int outbox_done(struct batch *batch, struct request *base)
 {
+    struct outbox_done_request *request = (struct outbox_done_request *)base;
     struct engine_stats *stats = &batch->engine->figures.stats;
 
     batch->wrote = true;

@@ -3,13 +3,11 @@
 #ifndef ENGINE_FIGURES_STATS_H
 #define ENGINE_FIGURES_STATS_H
 
+struct request;
 struct batch;
-struct outbox_done_request;
-struct outbox_take_request;
-struct stats_request;
 
-int stats_apply(struct batch *batch, struct stats_request *request);
-int outbox_take(struct batch *batch, struct outbox_take_request *request);
-int outbox_done(struct batch *batch, struct outbox_done_request *request);
+int stats_apply(struct batch *batch, struct request *base);
+int outbox_take(struct batch *batch, struct request *base);
+int outbox_done(struct batch *batch, struct request *base);
 
 #endif

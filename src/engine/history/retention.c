@@ -282,8 +282,9 @@ static int purge_status(struct batch *batch, struct purge_request *request, enum
 }
 
 /* B8: all ended tasks of a user, a chunk per call. */
-int control_purge(struct batch *batch, struct purge_request *request)
+int control_purge(struct batch *batch, struct request *base)
 {
+    struct purge_request *request = (struct purge_request *)base;
     struct engine *engine = batch->engine;
     struct err *err = &request->base.err;
 

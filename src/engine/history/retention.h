@@ -8,9 +8,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct request;
 struct batch;
 struct err;
-struct purge_request;
 struct store_reader;
 struct task;
 
@@ -21,7 +21,7 @@ struct history {
     bool archive_checked;        /* the archive's last file has no half-written end */
 };
 
-int control_purge(struct batch *batch, struct purge_request *request);
+int control_purge(struct batch *batch, struct request *base);
 int retention_run(struct batch *batch, int64_t *next_us, struct err *err);
 int retention_remove(struct batch *batch, struct task **tasks, uint32_t count, struct err *err);
 

@@ -153,8 +153,9 @@ static int find_lost(struct batch *batch, struct heartbeat_request *request, str
     return 0;
 }
 
-int workers_heartbeat(struct batch *batch, struct heartbeat_request *request)
+int workers_heartbeat(struct batch *batch, struct request *base)
 {
+    struct heartbeat_request *request = (struct heartbeat_request *)base;
     struct worker_state *worker;
     struct err *err = &request->base.err;
     struct map listed = MAP_INIT;

@@ -162,8 +162,9 @@ static int validate_request(struct batch *batch, struct task *task,
     return request->verdict.data && request->type.data ? 0 : no_memory(&request->base.err);
 }
 
-int recovery_apply(struct batch *batch, struct recovery_request *request)
+int recovery_apply(struct batch *batch, struct request *base)
 {
+    struct recovery_request *request = (struct recovery_request *)base;
     struct err *err = &request->base.err;
     struct task *task;
 
@@ -316,8 +317,9 @@ static int settle_result(struct batch *batch, const struct recovery_result *resu
     return entry_save(batch, entry, err);
 }
 
-int recovery_work(struct batch *batch, struct recovery_work_request *request)
+int recovery_work(struct batch *batch, struct request *base)
 {
+    struct recovery_work_request *request = (struct recovery_work_request *)base;
     struct err *err = &request->base.err;
     int64_t look_us = batch->now_us + batch->engine->settings->lease_ms * CLOCK_MS_US / 6;
     int rc;

@@ -28,8 +28,8 @@ struct recoveries {
 bool recovery_validates(const struct engine *engine, struct str type);
 /* Asked for by a user: at once, but where a validator has to be asked. */
 int recovery_now(struct batch *batch, struct task *task, struct control_request *request);
-int recovery_apply(struct batch *batch, struct recovery_request *request);
-int recovery_work(struct batch *batch, struct recovery_work_request *request);
+int recovery_apply(struct batch *batch, struct request *base);
+int recovery_work(struct batch *batch, struct request *base);
 int recovery_run(struct batch *batch, int64_t *next_us, struct err *err); /* the timer */
 void recovery_fault_note(struct batch *batch, const struct recovery_entry *entry,
                          const struct err *err);

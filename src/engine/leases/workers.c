@@ -333,8 +333,9 @@ static struct str pool_id(struct engine *engine, const struct worker_row *row, s
     return arena_format(arena, "%s-%u", engine->node_id, ++engine->leases.pools);
 }
 
-int workers_register(struct batch *batch, struct register_request *request)
+int workers_register(struct batch *batch, struct request *base)
 {
+    struct register_request *request = (struct register_request *)base;
     struct engine *engine = batch->engine;
     struct err *err = &request->base.err;
     struct arena *arena = request->base.arena;
@@ -398,7 +399,7 @@ static int put_node(struct batch *batch, struct err *err)
 
     gethostname(hostname, sizeof hostname - 1);
     request.worker.hostname = str_of(hostname);
-    rc = workers_register(batch, &request);
+    rc = workers_register(batch, &request.base);
     if (rc < 0)
         *err = request.base.err;
     arena_deinit(&arena);
@@ -468,8 +469,9 @@ int workers_leave_node(struct engine *engine, struct err *err)
 }
 
 /* Gives its tasks back, then it is gone. */
-int workers_leave(struct batch *batch, struct leave_request *request)
+int workers_leave(struct batch *batch, struct request *base)
 {
+    struct leave_request *request = (struct leave_request *)base;
     struct worker_state *worker;
     struct err *err = &request->base.err;
     struct task *tasks[64];
@@ -531,8 +533,9 @@ static int view_worker(struct batch *batch, const struct worker_state *worker, s
     return 0;
 }
 
-int workers_list(struct batch *batch, struct workers_request *request)
+int workers_list(struct batch *batch, struct request *base)
 {
+    struct workers_request *request = (struct workers_request *)base;
     struct engine *engine = batch->engine;
     struct err *err = &request->base.err;
     struct task **tasks = arena_alloc_array(&batch->arena, BOUND_CLAIM_MAX, sizeof *tasks);

@@ -62,14 +62,14 @@ struct worker_state *workers_get(struct engine *engine, struct str id);
 /* The same; one that registered at another node is looked up. */
 int workers_find(struct batch *batch, struct str id, struct worker_state **worker, struct err *err);
 int workers_follow(struct batch *batch, struct err *err); /* leases as the store has them */
-int workers_register(struct batch *batch, struct register_request *request);
-int workers_heartbeat(struct batch *batch, struct heartbeat_request *request);
-int workers_leave(struct batch *batch, struct leave_request *request);
+int workers_register(struct batch *batch, struct request *base);
+int workers_heartbeat(struct batch *batch, struct request *base);
+int workers_leave(struct batch *batch, struct request *base);
 bool workers_serve(const struct worker_state *worker, struct str queue);
 /* A live worker that would be given a task of this queue and type. */
 bool workers_take(const struct batch *batch, const struct worker_state *worker, struct str queue,
                   struct str type);
-int workers_list(struct batch *batch, struct workers_request *request);
+int workers_list(struct batch *batch, struct request *base);
 /* The lease goes on in memory, which is what counts; the row is left to workers_renew. */
 void workers_touch(struct batch *batch, struct worker_state *worker);
 int workers_renew(struct batch *batch, struct worker_state *worker, struct err *err);

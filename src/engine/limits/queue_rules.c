@@ -57,8 +57,9 @@ static int add_counts(struct batch *batch, struct queue_view *views, uint32_t co
     return rc;
 }
 
-int limits_list(struct batch *batch, struct queues_request *request)
+int limits_list(struct batch *batch, struct request *base)
 {
+    struct queues_request *request = (struct queues_request *)base;
     struct engine *engine = batch->engine;
     struct err *err = &request->base.err;
     uint32_t cursor = 0;
@@ -151,8 +152,9 @@ static int hold_row(struct batch *batch, struct str name, struct queue_state **s
     return limits_follow_one(batch, name, state, err);
 }
 
-int limits_patch(struct batch *batch, struct queue_patch_request *request)
+int limits_patch(struct batch *batch, struct request *base)
 {
+    struct queue_patch_request *request = (struct queue_patch_request *)base;
     struct err *err = &request->base.err;
     struct queue_state *state;
     struct queue_row row;

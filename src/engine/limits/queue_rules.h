@@ -12,8 +12,8 @@ struct queue_state;
 int queues_remove(struct batch *batch, struct queue_patch_request *request);
 int queues_remove_idle(struct batch *batch, struct err *err); /* empty and without settings */
 int queues_follow_gone(struct batch *batch, struct err *err); /* that others removed */
-int limits_list(struct batch *batch, struct queues_request *request);
-int limits_patch(struct batch *batch, struct queue_patch_request *request);
+int limits_list(struct batch *batch, struct request *base);
+int limits_patch(struct batch *batch, struct request *base);
 int limits_view(struct batch *batch, struct queue_state *state, struct arena *arena,
                 struct queue_view *view, struct err *err);
 

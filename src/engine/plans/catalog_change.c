@@ -391,8 +391,9 @@ static int apply(struct batch *batch, struct catalog_request *request)
 }
 
 /* Memory is read anew after it, also within this batch. */
-int catalog_apply(struct batch *batch, struct catalog_request *request)
+int catalog_apply(struct batch *batch, struct request *base)
 {
+    struct catalog_request *request = (struct catalog_request *)base;
     struct err *err = &request->base.err;
     int rc;
 

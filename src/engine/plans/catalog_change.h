@@ -5,12 +5,13 @@
 
 #include "core/plan/catalog.h"
 
+struct request;
 struct batch;
 struct batch_job;
 struct catalog_request;
 struct err;
 
-int catalog_apply(struct batch *batch, struct catalog_request *request);
+int catalog_apply(struct batch *batch, struct request *base);
 int catalog_schedule(struct batch *batch, struct catalog_request *request);
 int catalog_recurring(struct batch *batch, struct catalog_request *request);
 int catalog_no_such(struct err *err, const char *what, const struct uuid *id);

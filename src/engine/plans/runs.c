@@ -365,8 +365,9 @@ int run_make(struct batch *batch, struct run_wish *wish, struct arena *arena, st
     return enqueue_run(batch, input, wish, waits_count + waits_slot, arena, task, err);
 }
 
-int job_run_apply(struct batch *batch, struct job_run_request *request)
+int job_run_apply(struct batch *batch, struct request *base)
 {
+    struct job_run_request *request = (struct job_run_request *)base;
     struct err *err = &request->base.err;
     struct run_wish wish = {.payload = request->payload,
                             .actor = request->actor,

@@ -6,10 +6,10 @@
 #include "core/plan/catalog.h"
 #include "core/task/task.h"
 
+struct request;
 struct arena;
 struct batch;
 struct err;
-struct job_run_request;
 
 /* A job that a batch has to do with. */
 struct batch_job {
@@ -51,7 +51,7 @@ uint32_t runs_limit(const struct job *job); /* max_concurrent, where there is on
 int run_check(struct batch *batch, const struct run_wish *wish, struct err *err); /* refusals */
 int run_make(struct batch *batch, struct run_wish *wish, struct arena *arena, struct task **task,
              struct err *err);
-int job_run_apply(struct batch *batch, struct job_run_request *request);
+int job_run_apply(struct batch *batch, struct request *base);
 int runs_prepare(struct batch *batch, struct err *err); /* before ends are told */
 int run_ended(struct batch *batch, const struct task *task, struct err *err);
 int run_ends_late(struct batch *batch, struct err *err); /* only of a seeded bug */

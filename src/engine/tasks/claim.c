@@ -352,8 +352,9 @@ static int try_claim(struct batch *batch, struct claim_request *request,
     return batch_flush(batch, err);
 }
 
-int claim_apply(struct batch *batch, struct claim_request *request)
+int claim_apply(struct batch *batch, struct request *base)
 {
+    struct claim_request *request = (struct claim_request *)base;
     struct worker_state *worker;
 
     request->claimed_count = 0;

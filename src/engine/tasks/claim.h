@@ -9,7 +9,7 @@ struct batch;
 struct err;
 struct worker_state;
 
-int claim_apply(struct batch *batch, struct claim_request *request);
+int claim_apply(struct batch *batch, struct request *base);
 int claim_serve_waiting(struct batch *batch, struct err *err);
 int claim_take(struct batch *batch, struct claim_request *request, struct worker_state *worker,
                struct task *task, struct err *err);

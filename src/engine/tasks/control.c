@@ -180,8 +180,9 @@ static int no_such_task(const struct uuid *id, struct err *err)
     return err_set(err, ERR_NOT_FOUND, "there is no task %s", text);
 }
 
-int control_apply(struct batch *batch, struct control_request *request)
+int control_apply(struct batch *batch, struct request *base)
 {
+    struct control_request *request = (struct control_request *)base;
     static int (*const ops[])(struct batch *, struct task *, struct control_request *) = {
         [CONTROL_CANCEL] = cancel,         [CONTROL_RETRY] = retry,
         [CONTROL_PAUSE] = pause,           [CONTROL_RESUME] = resume,

@@ -8,7 +8,7 @@
 struct batch;
 struct err;
 
-int control_apply(struct batch *batch, struct control_request *request);
+int control_apply(struct batch *batch, struct request *base);
 int control_cancel(struct batch *batch, struct task *task, enum actor actor, const char *state,
                    struct str detail, struct err *err);
 

@@ -540,8 +540,9 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
     return 0;
 }
 
-int enqueue_apply(struct batch *batch, struct enqueue_request *request)
+int enqueue_apply(struct batch *batch, struct request *base)
 {
+    struct enqueue_request *request = (struct enqueue_request *)base;
     struct arena *arena = request->base.arena;
 
     request->tasks = arena_alloc_array(arena, request->count, sizeof *request->tasks);

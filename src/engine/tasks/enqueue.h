@@ -13,7 +13,7 @@ struct run_wish;
 /* the trace of what a task brings about, unless it was given one */
 void inherit_trace(const struct batch *batch, const struct task *parent, struct arena *arena,
                    struct task_spec *spec);
-int enqueue_apply(struct batch *batch, struct enqueue_request *request);
+int enqueue_apply(struct batch *batch, struct request *base);
 int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count, enum actor actor,
                   struct task *parent, struct arena *arena, struct task **tasks, bool *duplicate,
                   bool *differs, struct err *err);

@@ -160,8 +160,9 @@ int explain_task(struct batch *batch, struct task *task, struct arena *arena,
     return task->status == STATUS_BLOCKED ? explain_blocked(batch, task, arena, facts, err) : 0;
 }
 
-int explain_apply(struct batch *batch, struct why_request *request)
+int explain_apply(struct batch *batch, struct request *base)
 {
+    struct why_request *request = (struct why_request *)base;
     struct err *err = &request->base.err;
     struct why_facts *facts = &request->facts;
     struct task *task;

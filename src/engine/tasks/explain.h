@@ -3,15 +3,14 @@
 #ifndef ENGINE_TASKS_EXPLAIN_H
 #define ENGINE_TASKS_EXPLAIN_H
 
+struct request;
 struct arena;
 struct batch;
 struct err;
 struct task;
 struct why_facts;
-struct why_request;
 
-/* explain.c, explain_blocked.c, explain_chain.c: why a task does not run */
-int explain_apply(struct batch *batch, struct why_request *request);
+int explain_apply(struct batch *batch, struct request *base);
 int explain_task(struct batch *batch, struct task *task, struct arena *arena,
                  struct why_facts *facts, struct err *err);
 int explain_chain(struct batch *batch, struct arena *arena, struct why_facts *facts,

@@ -361,8 +361,9 @@ static int prefetch(struct batch *batch, struct report_request *request)
     return batch_prefetch(batch, ids, request->count, &request->base.err);
 }
 
-int report_apply(struct batch *batch, struct report_request *request)
+int report_apply(struct batch *batch, struct request *base)
 {
+    struct report_request *request = (struct report_request *)base;
     struct worker_state *worker;
 
     if (workers_find(batch, request->worker_id, &worker, &request->base.err) < 0)

@@ -20,7 +20,7 @@ struct refusals_told {
     uint32_t count;
 };
 
-int report_apply(struct batch *batch, struct report_request *request);
+int report_apply(struct batch *batch, struct request *base);
 int report_outcome(struct batch *batch, struct task *task, const struct report *report,
                    struct err *err);
 /* What checkpoint_data of a task shows of its newest valid checkpoint. */

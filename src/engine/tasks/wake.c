@@ -67,8 +67,9 @@ void claims_unpark(struct engine *engine, struct claim_request *request)
     unpark(engine, &request->base);
 }
 
-int wait_apply(struct batch *batch, struct wait_request *request)
+int wait_apply(struct batch *batch, struct request *base)
 {
+    struct wait_request *request = (struct wait_request *)base;
     struct engine *engine = batch->engine;
     struct err *err = &request->base.err;
     struct wait_list *list;

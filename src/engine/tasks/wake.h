@@ -22,7 +22,7 @@ struct waiting {
     uint32_t count;           /* claims and waits */
 };
 
-int wait_apply(struct batch *batch, struct wait_request *request);
+int wait_apply(struct batch *batch, struct request *base);
 void waits_answer(struct engine *engine, struct batch *batch); /* after the commit */
 int waits_look(struct batch *batch, struct err *err);          /* what ended on other nodes */
 void waits_expire(struct engine *engine, int64_t now_us, int64_t *next_us);
