@@ -84,8 +84,8 @@ void anchor_export_stop(struct engine *engine)
     }
     if (rc < 0 || !in_time || !anchor_writer_is_well(writer))
         LOG(engine->log, LOG_WARN, "log.anchor_behind",
-            KC("reason", rc < 0 ? err.text : "the anchor file could not be written before th"
-                                         "e end; the next start continues"));
+            KC("reason", rc < 0 ? err.text : "the anchor file could not be written before the end; "
+                                             "the next start continues"));
 }
 
 int log_anchor_compare(struct store *store, const struct anchor_file_end *end, bool *ahead,
