@@ -90,6 +90,24 @@ for folder, _, files in sorted(os.walk(source)):
             say(path, 1, f"the name is used by {names[file]} too")
         names[file] = name
 
+# A folder that can be read at a glance; the store's backends and base are flat on purpose.
+FILES_MAX = 32
+FLAT = {"base", "store/sqlite", "store/postgres"}
+for folder, _, files in sorted(os.walk(source)):
+    name = os.path.relpath(folder, source)
+    count = sum(file.endswith((".c", ".h")) for file in files)
+    if count > FILES_MAX and name not in FLAT:
+        say(folder, 1, f"{count} files: more than {FILES_MAX}")
+
+# Sources that the maps of the tree mention are there.
+for document in ("ARCHITECTURE.md", "CONTRIBUTING.md"):
+    with open(os.path.join(root, document), encoding="utf-8") as handle:
+        for number, line in enumerate(handle, 1):
+            for mention in re.findall(r"`((?:[\w*]+/)*\w+\.[ch])`", line):
+                if os.path.basename(mention) not in names or \
+                        not names[os.path.basename(mention)].endswith(mention.removeprefix("src/")):
+                    say(os.path.join(root, document), number, f"there is no {mention}")
+
 for store in ("sqlite", "postgres"):  # of two migrations with one number only one would be applied
     folder = os.path.join(root, "src", "store", store, "migrations")
     ups = sorted(name for name in os.listdir(folder) if name.endswith(".up.sql"))
