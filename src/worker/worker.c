@@ -34,17 +34,17 @@ static void fill_config(struct worker *worker, const struct worker_config *given
     config->registration.pool_size = config->slots;
     if (!config->registration.hostname.data && gethostname(host, sizeof host - 1) == 0)
         config->registration.hostname = arena_str(&worker->arena, str_of(host));
-    worker->runs_max = worker_ahead_init(worker) + 2 * REPORTER_ELEMENTS_MAX;
+    worker->runs.max = worker_ahead_init(worker) + 2 * REPORTER_ELEMENTS_MAX;
 }
 
 static void init_locks(struct worker *worker)
 {
-    pthread_cond_t *conds[] = {&worker->ready_come, &worker->room_come, &worker->beat_due,
-                               &worker->calm, &worker->start_come};
+    pthread_cond_t *conds[] = {&worker->line.come, &worker->claims.room_come, &worker->beats.due,
+                               &worker->end.calm, &worker->suspects.start_come};
     pthread_condattr_t attr;
 
     pthread_mutex_init(&worker->lock, NULL);
-    pthread_mutex_init(&worker->registering, NULL);
+    pthread_mutex_init(&worker->beats.registering, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     for (size_t i = 0; i < sizeof conds / sizeof *conds; i++)
@@ -100,15 +100,17 @@ static int start_threads(struct worker *worker, struct err *err)
 
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &old);
-    worker->reporter = reporter_start(worker->source, &hooks, worker->lease_ms, worker->log, err);
+    worker->reporter =
+        reporter_start(worker->source, &hooks, worker->beats.lease_ms, worker->log, err);
     rc = worker->reporter ? start_slots(worker, err) : -ERR_UNAVAILABLE;
     if (rc == 0)
-        rc = start_thread(&worker->heartbeat, SOURCE_STACK_BYTES, worker_heartbeat_main, worker,
+        rc = start_thread(&worker->beats.thread, SOURCE_STACK_BYTES, worker_heartbeat_main, worker,
                           err);
-    worker->heartbeat_started = rc == 0;
+    worker->beats.started = rc == 0;
     if (rc == 0)
-        rc = start_thread(&worker->claimer, SOURCE_STACK_BYTES, worker_claimer_main, worker, err);
-    worker->claimer_started = rc == 0;
+        rc = start_thread(&worker->claims.thread, SOURCE_STACK_BYTES, worker_claimer_main, worker,
+                          err);
+    worker->claims.started = rc == 0;
     pthread_sigmask(SIG_SETMASK, &old, NULL);
     return rc;
 }
@@ -135,7 +137,7 @@ struct worker *worker_start(struct source *source, const struct worker_config *c
     worker->log = log;
     fill_config(worker, config);
     init_locks(worker);
-    worker->claims_named = config->registration.types_count > 0;
+    worker->claims.named = config->registration.types_count > 0;
     if (worker_handlers_set(worker, config->rules, config->rules_count, worker->config.grace_ms,
                             err) < 0 ||
         worker_register(worker, 0, err) < 0 || start_threads(worker, err) < 0) {
@@ -153,11 +155,11 @@ static bool wait_calm(struct worker *worker, int64_t wait_ms, bool patient)
     bool calm;
 
     pthread_mutex_lock(&worker->lock);
-    while (worker->running_count + worker->ready_count > worker->quarantined_count &&
-           !(patient && atomic_load(&worker->hurried)))
-        if (pthread_cond_timedwait(&worker->calm, &worker->lock, &at) == ETIMEDOUT)
+    while (worker->line.running_count + worker->line.count > worker->runs.quarantined_count &&
+           !(patient && atomic_load(&worker->end.hurried)))
+        if (pthread_cond_timedwait(&worker->end.calm, &worker->lock, &at) == ETIMEDOUT)
             break;
-    calm = worker->running_count + worker->ready_count <= worker->quarantined_count;
+    calm = worker->line.running_count + worker->line.count <= worker->runs.quarantined_count;
     pthread_mutex_unlock(&worker->lock);
     return calm;
 }
@@ -169,9 +171,9 @@ static void release_ready(struct worker *worker)
     struct run *run;
 
     pthread_mutex_lock(&worker->lock);
-    run = worker->ready_first;
-    worker->ready_first = worker->ready_last = NULL;
-    worker->ready_count = 0;
+    run = worker->line.first;
+    worker->line.first = worker->line.last = NULL;
+    worker->line.count = 0;
     while (run) {
         struct run *next = run->next;
 
@@ -189,24 +191,24 @@ static void release_ready(struct worker *worker)
 static void stop_claiming(struct worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
-    worker->stopping = true;
-    for (struct run *run = worker->ready_first; run; run = run->next)
+    worker->end.stopping = true;
+    for (struct run *run = worker->line.first; run; run = run->next)
         worker_run_stop(run, STOP_SHUTDOWN);
-    pthread_cond_broadcast(&worker->room_come);
+    pthread_cond_broadcast(&worker->claims.room_come);
     pthread_mutex_unlock(&worker->lock);
-    if (worker->claimer_started) {
+    if (worker->claims.started) {
         worker->source->verbs->interrupt(worker->source);
-        pthread_join(worker->claimer, NULL);
+        pthread_join(worker->claims.thread, NULL);
     }
-    worker->claimer_started = false;
+    worker->claims.started = false;
     release_ready(worker);
 }
 
 static void ask_to_stop(struct worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
-    for (uint32_t i = 0; i < worker->held_count; i++)
-        worker_run_stop(worker->held[i], STOP_SHUTDOWN);
+    for (uint32_t i = 0; i < worker->runs.held_count; i++)
+        worker_run_stop(worker->runs.held[i], STOP_SHUTDOWN);
     pthread_mutex_unlock(&worker->lock);
 }
 
@@ -221,9 +223,9 @@ static void wake_slots(struct worker *worker)
 
 void worker_hurry(struct worker *worker)
 {
-    atomic_store(&worker->hurried, 1);
+    atomic_store(&worker->end.hurried, 1);
     pthread_mutex_lock(&worker->lock);
-    pthread_cond_broadcast(&worker->calm);
+    pthread_cond_broadcast(&worker->end.calm);
     pthread_mutex_unlock(&worker->lock);
     wake_slots(worker);
 }
@@ -231,8 +233,8 @@ void worker_hurry(struct worker *worker)
 static void end_slots(struct worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
-    atomic_store(&worker->ending, 1);
-    pthread_cond_broadcast(&worker->ready_come);
+    atomic_store(&worker->end.ending, 1);
+    pthread_cond_broadcast(&worker->line.come);
     pthread_mutex_unlock(&worker->lock);
     wake_slots(worker);
     for (uint32_t i = 0; i < worker->slots_started; i++) {
@@ -253,12 +255,12 @@ static void close_slots(struct worker *worker)
 static void end_heartbeats(struct worker *worker)
 {
     pthread_mutex_lock(&worker->lock);
-    worker->beats_over = true;
-    pthread_cond_broadcast(&worker->beat_due);
+    worker->beats.over = true;
+    pthread_cond_broadcast(&worker->beats.due);
     pthread_mutex_unlock(&worker->lock);
-    if (worker->heartbeat_started)
-        pthread_join(worker->heartbeat, NULL);
-    worker->heartbeat_started = false;
+    if (worker->beats.started)
+        pthread_join(worker->beats.thread, NULL);
+    worker->beats.started = false;
 }
 
 /* Slots first, then what they had to say, then the heartbeats that kept it alive meanwhile. */
@@ -270,12 +272,12 @@ static void finish(struct worker *worker)
     if (worker->reporter)
         reporter_stop(worker->reporter);
     end_heartbeats(worker);
-    if (worker->registrations && worker->source->verbs->leave(worker->source, &err) < 0)
+    if (worker->beats.registrations && worker->source->verbs->leave(worker->source, &err) < 0)
         LOG(worker->log, LOG_WARN, "worker.leave_failed", KC("error", err.text));
-    worker->stopped = true;
-    if (worker->registrations)
+    worker->end.stopped = true;
+    if (worker->beats.registrations)
         LOG(worker->log, LOG_INFO, "worker.stopped", KS("worker", worker->id),
-            KI("finished", worker->finished), KI("handed_back", worker->handed_back));
+            KI("finished", worker->end.finished), KI("handed_back", worker->end.handed_back));
 }
 
 /* With the server away slots may wait for room to report: they get it when the reporter gives up,
@@ -286,7 +288,7 @@ int worker_stop(struct worker *worker, int64_t grace_ms, struct err *err)
     const struct handler_set *set = atomic_load(&worker->handlers); /* NULL = it never began */
     int64_t reports_ms = 2 * (set ? set->grace_ms_longest : 0) + STOP_REPORTS_MS;
 
-    if (worker->stopped)
+    if (worker->end.stopped)
         return 0;
     if (worker->reporter)
         reporter_limit(worker->reporter,
@@ -311,19 +313,19 @@ void worker_free(struct worker *worker)
 
     if (!worker)
         return;
-    if (!worker->stopped && worker_stop(worker, 0, &err) < 0)
+    if (!worker->end.stopped && worker_stop(worker, 0, &err) < 0)
         finish(worker);
     reporter_free(worker->reporter);
     worker_runs_deinit(worker);
     close_slots(worker);
     worker_handlers_deinit(worker);
     arena_deinit(&worker->arena);
-    pthread_cond_destroy(&worker->ready_come);
-    pthread_cond_destroy(&worker->room_come);
-    pthread_cond_destroy(&worker->beat_due);
-    pthread_cond_destroy(&worker->calm);
-    pthread_cond_destroy(&worker->start_come);
-    pthread_mutex_destroy(&worker->registering);
+    pthread_cond_destroy(&worker->line.come);
+    pthread_cond_destroy(&worker->claims.room_come);
+    pthread_cond_destroy(&worker->beats.due);
+    pthread_cond_destroy(&worker->end.calm);
+    pthread_cond_destroy(&worker->suspects.start_come);
+    pthread_mutex_destroy(&worker->beats.registering);
     pthread_mutex_destroy(&worker->lock);
     free(worker);
 }
@@ -338,9 +340,9 @@ struct worker_counts worker_counts(struct worker *worker)
     struct worker_counts counts;
 
     pthread_mutex_lock(&worker->lock);
-    counts = (struct worker_counts){worker->running_count, worker->quarantined_count,
-                                    worker->ready_count, worker->held_count,
-                                    worker->finished, worker->handed_back};
+    counts = (struct worker_counts){worker->line.running_count, worker->runs.quarantined_count,
+                                    worker->line.count,         worker->runs.held_count,
+                                    worker->end.finished,       worker->end.handed_back};
     pthread_mutex_unlock(&worker->lock);
     return counts;
 }

@@ -27,31 +27,31 @@ uint32_t worker_ahead_init(struct worker *worker)
 {
     const struct worker_config *config = &worker->config;
 
-    worker->adaptive = config->batch == 0 && config->functions_count > 0;
+    worker->ahead.adaptive = config->batch == 0 && config->functions_count > 0;
     for (uint32_t i = 0; i < config->rules_count; i++)
         if (config->rules[i].command)
-            worker->adaptive = false;
-    worker->run_mean_us = AHEAD_US; /* until the first has shown what they take */
-    worker->capacity = config->slots * (config->batch ? config->batch : 1);
-    return worker->adaptive ? ahead_max(worker) : worker->capacity;
+            worker->ahead.adaptive = false;
+    worker->ahead.run_mean_us = AHEAD_US; /* until the first has shown what they take */
+    worker->ahead.capacity = config->slots * (config->batch ? config->batch : 1);
+    return worker->ahead.adaptive ? ahead_max(worker) : worker->ahead.capacity;
 }
 
 static void fit_capacity(struct worker *worker)
 {
-    int64_t per_slot = AHEAD_US / (worker->run_mean_us > 0 ? worker->run_mean_us : 1);
+    int64_t per_slot = AHEAD_US / (worker->ahead.run_mean_us > 0 ? worker->ahead.run_mean_us : 1);
     uint32_t max = ahead_max(worker);
 
     if (per_slot < 1)
         per_slot = 1;
-    worker->capacity = per_slot < max / worker->config.slots
-                           ? worker->config.slots * (uint32_t)per_slot : max;
+    worker->ahead.capacity =
+        per_slot < max / worker->config.slots ? worker->config.slots * (uint32_t)per_slot : max;
 }
 
 void worker_ahead_ran(struct worker *worker, int64_t duration_us)
 {
-    if (!worker->adaptive)
+    if (!worker->ahead.adaptive)
         return;
-    worker->run_mean_us += (duration_us - worker->run_mean_us) / MEAN_SHARE;
+    worker->ahead.run_mean_us += (duration_us - worker->ahead.run_mean_us) / MEAN_SHARE;
     fit_capacity(worker);
 }
 
@@ -59,20 +59,20 @@ void worker_ahead_ran(struct worker *worker, int64_t duration_us)
 void worker_ahead_give_back(struct worker *worker)
 {
     const struct report release = worker_report(REPORT_RELEASE);
-    struct run *run = worker->ready_first;
+    struct run *run = worker->line.first;
     int64_t now_us = clock_boot_us();
 
-    if (!worker->adaptive || !run || now_us - run->accepted_us < STUCK_US)
+    if (!worker->ahead.adaptive || !run || now_us - run->accepted_us < STUCK_US)
         return;
-    worker->run_mean_us = STUCK_US;
+    worker->ahead.run_mean_us = STUCK_US;
     fit_capacity(worker);
-    while ((run = worker->ready_first) && now_us - run->accepted_us >= STUCK_US &&
+    while ((run = worker->line.first) && now_us - run->accepted_us >= STUCK_US &&
            reporter_add(worker->reporter, &run->task, &release, true, false)) {
-        worker->ready_first = run->next;
+        worker->line.first = run->next;
         if (!run->next)
-            worker->ready_last = NULL;
+            worker->line.last = NULL;
         run->next = NULL;
-        worker->ready_count--;
+        worker->line.count--;
         if (--run->claim->users == 0)
             worker_claim_release(worker, run->claim);
     }
@@ -80,5 +80,5 @@ void worker_ahead_give_back(struct worker *worker)
 
 int64_t worker_ahead_look_ms(const struct worker *worker)
 {
-    return worker->adaptive && worker->ready_first ? STUCK_LOOK_MS : INT64_MAX;
+    return worker->ahead.adaptive && worker->line.first ? STUCK_LOOK_MS : INT64_MAX;
 }

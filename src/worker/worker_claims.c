@@ -21,7 +21,7 @@ static bool is_stopping(struct worker *worker)
     bool stopping;
 
     pthread_mutex_lock(&worker->lock);
-    stopping = worker->stopping;
+    stopping = worker->end.stopping;
     pthread_mutex_unlock(&worker->lock);
     return stopping;
 }
@@ -33,9 +33,9 @@ static void wait_room_come(struct worker *worker)
     if (look_ms < INT64_MAX) {
         struct timespec at = worker_until(look_ms);
 
-        pthread_cond_timedwait(&worker->room_come, &worker->lock, &at);
+        pthread_cond_timedwait(&worker->claims.room_come, &worker->lock, &at);
     } else {
-        pthread_cond_wait(&worker->room_come, &worker->lock);
+        pthread_cond_wait(&worker->claims.room_come, &worker->lock);
     }
 }
 
@@ -45,22 +45,22 @@ static uint32_t wait_for_room(struct worker *worker)
     uint32_t room = 0;
 
     pthread_mutex_lock(&worker->lock);
-    while (!worker->stopping) {
+    while (!worker->end.stopping) {
         uint32_t used;
 
         worker_ahead_give_back(worker);
-        used = worker->ready_count + worker->running_count;
-        room = worker->capacity > used ? worker->capacity - used : 0;
-        if (room > worker->runs_max - worker->held_count)
-            room = worker->runs_max - worker->held_count;
+        used = worker->line.count + worker->line.running_count;
+        room = worker->ahead.capacity > used ? worker->ahead.capacity - used : 0;
+        if (room > worker->runs.max - worker->runs.held_count)
+            room = worker->runs.max - worker->runs.held_count;
         if (atomic_load(&worker->handlers)->count == 0)
             room = 0; /* whatever it got it could not run */
-        if (room && (worker->capacity == worker->config.slots || worker->ready_count == 0 ||
-                     room * 2 >= worker->capacity))
+        if (room && (worker->ahead.capacity == worker->config.slots || worker->line.count == 0 ||
+                     room * 2 >= worker->ahead.capacity))
             break;
         wait_room_come(worker);
     }
-    if (worker->stopping)
+    if (worker->end.stopping)
         room = 0;
     pthread_mutex_unlock(&worker->lock);
     return room < BOUND_CLAIM_MAX ? room : BOUND_CLAIM_MAX;
@@ -73,22 +73,22 @@ static bool claimer_pause(struct worker *worker, int64_t wait_ms)
     bool go_on;
 
     pthread_mutex_lock(&worker->lock);
-    while (!worker->stopping &&
-           pthread_cond_timedwait(&worker->room_come, &worker->lock, &at) != ETIMEDOUT)
+    while (!worker->end.stopping &&
+           pthread_cond_timedwait(&worker->claims.room_come, &worker->lock, &at) != ETIMEDOUT)
         ;
-    go_on = !worker->stopping;
+    go_on = !worker->end.stopping;
     pthread_mutex_unlock(&worker->lock);
     return go_on;
 }
 
 static void push(struct worker *worker, struct run *run)
 {
-    if (worker->ready_last)
-        worker->ready_last->next = run;
+    if (worker->line.last)
+        worker->line.last->next = run;
     else
-        worker->ready_first = run;
-    worker->ready_last = run;
-    worker->ready_count++;
+        worker->line.first = run;
+    worker->line.last = run;
+    worker->line.count++;
 }
 
 static void log_dropped(const struct worker *worker, const struct work *work)
@@ -104,10 +104,10 @@ static void log_dropped(const struct worker *worker, const struct work *work)
  * Returns how many slots are to be woken. */
 static uint32_t accept(struct worker *worker, const struct work *works, uint32_t count)
 {
-    struct claim *claim = worker->asking;
+    struct claim *claim = worker->claims.asking;
     int64_t now_us = clock_boot_us();
 
-    worker->asking = NULL;
+    worker->claims.asking = NULL;
     for (uint32_t i = 0; i < count; i++) {
         struct run *run = worker_run_new(worker);
 
@@ -119,20 +119,20 @@ static uint32_t accept(struct worker *worker, const struct work *works, uint32_t
         run->task.id = works[i].id;
         run->task.lease_token = works[i].lease_token;
         run->claim = claim;
-        run->sent_us = worker->asked_us;
+        run->sent_us = worker->claims.asked_us;
         run->accepted_us = now_us;
         if (run->work.lease_ms <= 0)
-            run->work.lease_ms = worker->lease_ms;
-        if (worker->stopping)
+            run->work.lease_ms = worker->beats.lease_ms;
+        if (worker->end.stopping)
             atomic_store(&run->stop, STOP_SHUTDOWN);
         claim->users++;
         push(worker, run);
     }
     if (claim->users == 0)
         worker_claim_release(worker, claim);
-    worker->arrived_us = now_us;
-    count -= count < worker->watching_count ? count : worker->watching_count;
-    return count < worker->idle_count ? count : worker->idle_count;
+    worker->line.arrived_us = now_us;
+    count -= count < worker->line.watching_count ? count : worker->line.watching_count;
+    return count < worker->line.idle_count ? count : worker->line.idle_count;
 }
 
 /* The claimer's thread, or the one whose commit brought the tasks. */
@@ -146,9 +146,9 @@ void worker_arrived(void *ctx, const struct work *works, uint32_t count)
     pthread_mutex_lock(&worker->lock);
     wakes = accept(worker, works, count);
     pthread_mutex_unlock(&worker->lock);
-    atomic_fetch_add(&worker->arrivals, 1);
+    atomic_fetch_add(&worker->line.arrivals, 1);
     for (uint32_t i = 0; i < wakes; i++) /* after the lock: else they wake only to wait for it */
-        pthread_cond_signal(&worker->ready_come);
+        pthread_cond_signal(&worker->line.come);
 }
 
 /* The thread that is about to commit. To wake somebody takes a good part of what a commit takes:
@@ -159,12 +159,12 @@ void worker_coming(void *ctx)
     bool wake;
 
     pthread_mutex_lock(&worker->lock);
-    wake = worker->idle_count > 0 && !worker->ready_first &&
-           clock_boot_us() - worker->arrived_us > RARE_US;
-    worker->coming = wake;
+    wake = worker->line.idle_count > 0 && !worker->line.first &&
+           clock_boot_us() - worker->line.arrived_us > RARE_US;
+    worker->line.coming = wake;
     pthread_mutex_unlock(&worker->lock);
     if (wake)
-        pthread_cond_signal(&worker->ready_come);
+        pthread_cond_signal(&worker->line.come);
 }
 
 /* A lease is counted from when the claim was sent, since nobody here knows when it was granted: a
@@ -172,7 +172,7 @@ void worker_coming(void *ctx)
  * it is short: somebody must see when they get stuck. Under the lock. */
 static int64_t claim_wait_ms(const struct worker *worker)
 {
-    int64_t half_ms = worker->lease_ms / 2;
+    int64_t half_ms = worker->beats.lease_ms / 2;
     int64_t look_ms = worker_ahead_look_ms(worker);
     int64_t wait_ms = worker->config.claim_wait_ms;
 
@@ -192,8 +192,8 @@ static int claim_once(struct worker *worker, uint32_t max, uint32_t *count, stru
 
     *count = 0;
     pthread_mutex_lock(&worker->lock);
-    claim = worker->asking = worker_claim_new(worker);
-    worker->asked_us = clock_boot_us();
+    claim = worker->claims.asking = worker_claim_new(worker);
+    worker->claims.asked_us = clock_boot_us();
     wait_ms = claim_wait_ms(worker);
     pthread_mutex_unlock(&worker->lock);
     if (!claim)
@@ -296,8 +296,8 @@ static void log_refused(const struct worker *worker, const struct run *run,
 static void end_run(struct worker *worker, struct run *run)
 {
     if (atomic_load(&run->task.lost)) {
-        worker->beat_soon = true;
-        pthread_cond_signal(&worker->beat_due);
+        worker->beats.soon = true;
+        pthread_cond_signal(&worker->beats.due);
     }
     worker_run_end(worker, run);
 }
@@ -306,12 +306,12 @@ static void end_run(struct worker *worker, struct run *run)
 static void count_end(struct worker *worker, const struct report *report,
                       const struct report_result *result)
 {
-    if (!worker->stopping || report->op == REPORT_OP_COUNT || result->code != ERR_NONE)
+    if (!worker->end.stopping || report->op == REPORT_OP_COUNT || result->code != ERR_NONE)
         return;
     if (report->op == REPORT_RELEASE)
-        worker->handed_back++;
+        worker->end.handed_back++;
     else
-        worker->finished++;
+        worker->end.finished++;
 }
 
 /* Two passes: a run ends only after everything of it was looked at. */
@@ -337,7 +337,7 @@ void worker_answered(void *ctx, const struct report *reports, const struct repor
         count_end(worker, &reports[i], &results[i]);
         end_run(worker, run);
     }
-    if (worker->stopping)
-        pthread_cond_broadcast(&worker->calm);
+    if (worker->end.stopping)
+        pthread_cond_broadcast(&worker->end.calm);
     pthread_mutex_unlock(&worker->lock);
 }

@@ -132,7 +132,7 @@ static void register_as(struct worker *worker, const struct handler_set *set)
 {
     struct source_worker *registration = &worker->config.registration;
 
-    if (worker->claims_named)
+    if (worker->claims.named)
         return;
     registration->types = set->types;
     registration->types_count = set->types_count;
@@ -164,25 +164,25 @@ int worker_configure(struct worker *worker, const struct worker_rules *given, st
         set_free(set);
         return 0;
     }
-    pthread_mutex_lock(&worker->registering);
+    pthread_mutex_lock(&worker->beats.registering);
     before = worker->config.registration;
     register_as(worker, set);
     if (given->queues_count) {
         worker->config.registration.queues = given->queues;
         worker->config.registration.queues_count = given->queues_count;
     }
-    pthread_mutex_unlock(&worker->registering);
+    pthread_mutex_unlock(&worker->beats.registering);
     rc = worker_register(worker, worker_registrations(worker), err);
     if (rc < 0) {
-        pthread_mutex_lock(&worker->registering);
+        pthread_mutex_lock(&worker->beats.registering);
         worker->config.registration = before;
-        pthread_mutex_unlock(&worker->registering);
+        pthread_mutex_unlock(&worker->beats.registering);
         set_free(set);
         return rc;
     }
     pthread_mutex_lock(&worker->lock);
     atomic_store(&worker->handlers, set);
-    pthread_cond_broadcast(&worker->room_come); /* it may have had nothing to run */
+    pthread_cond_broadcast(&worker->claims.room_come); /* it may have had nothing to run */
     pthread_mutex_unlock(&worker->lock);
     return 0;
 }

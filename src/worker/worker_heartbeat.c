@@ -38,8 +38,8 @@ int worker_register(struct worker *worker, uint64_t seen, struct err *err)
     struct str id = STR_NONE;
     int rc = 0;
 
-    pthread_mutex_lock(&worker->registering);
-    if (worker->registrations != seen)
+    pthread_mutex_lock(&worker->beats.registering);
+    if (worker->beats.registrations != seen)
         goto out;
     registration = worker->config.registration;
     if (worker->id.data)
@@ -51,14 +51,14 @@ int worker_register(struct worker *worker, uint64_t seen, struct err *err)
     if (!worker->id.data)
         worker->id = arena_str(&worker->arena, id);
     pthread_mutex_lock(&worker->lock);
-    worker->heartbeat_ms = heartbeat_ms > HEARTBEAT_MS_MIN ? heartbeat_ms : HEARTBEAT_MS_MIN;
-    worker->lease_ms = lease_ms;
-    worker->registrations++;
+    worker->beats.every_ms = heartbeat_ms > HEARTBEAT_MS_MIN ? heartbeat_ms : HEARTBEAT_MS_MIN;
+    worker->beats.lease_ms = lease_ms;
+    worker->beats.registrations++;
     pthread_mutex_unlock(&worker->lock);
     LOG(worker->log, LOG_INFO, "worker.registered", KS("worker", id),
         KI("slots", worker->config.slots), KI("heartbeat_ms", heartbeat_ms));
 out:
-    pthread_mutex_unlock(&worker->registering);
+    pthread_mutex_unlock(&worker->beats.registering);
     arena_deinit(&arena);
     return rc;
 }
@@ -67,9 +67,9 @@ uint64_t worker_registrations(struct worker *worker)
 {
     uint64_t count;
 
-    pthread_mutex_lock(&worker->registering);
-    count = worker->registrations;
-    pthread_mutex_unlock(&worker->registering);
+    pthread_mutex_lock(&worker->beats.registering);
+    count = worker->beats.registrations;
+    pthread_mutex_unlock(&worker->beats.registering);
     return count;
 }
 
@@ -115,8 +115,8 @@ static void wait_step(struct worker *worker, int64_t step_ms, bool soon)
 {
     struct timespec at = worker_until(step_ms);
 
-    while (!worker->beats_over && !(soon && worker->beat_soon) &&
-           pthread_cond_timedwait(&worker->beat_due, &worker->lock, &at) != ETIMEDOUT)
+    while (!worker->beats.over && !(soon && worker->beats.soon) &&
+           pthread_cond_timedwait(&worker->beats.due, &worker->lock, &at) != ETIMEDOUT)
         ;
 }
 
@@ -127,16 +127,16 @@ static void wait_for_beat(struct worker *worker, int64_t wait_ms)
     int64_t waited_ms = HEARTBEAT_MS_MIN;
 
     wait_step(worker, waited_ms, false);
-    while (!worker->beats_over && !worker->beat_soon && waited_ms < wait_ms) {
+    while (!worker->beats.over && !worker->beats.soon && waited_ms < wait_ms) {
         int64_t left_ms = wait_ms - waited_ms;
         int64_t step_ms = left_ms < BEAT_HOLDING_MS ? left_ms : BEAT_HOLDING_MS;
 
         wait_step(worker, step_ms, true);
         waited_ms += step_ms;
-        if (worker->held_count > 0)
+        if (worker->runs.held_count > 0)
             break;
     }
-    worker->beat_soon = false;
+    worker->beats.soon = false;
 }
 
 /* Waits for the time of the next beat and notes what is held. False at the end. */
@@ -146,17 +146,17 @@ static bool beat_wait(struct worker *worker, struct beat *beat, int64_t wait_ms)
 
     pthread_mutex_lock(&worker->lock);
     wait_for_beat(worker, wait_ms);
-    go_on = !worker->beats_over;
+    go_on = !worker->beats.over;
     beat->count = 0;
-    if (go_on && beat_reserve(beat, worker->held_count)) {
-        for (uint32_t i = 0; i < worker->held_count; i++) {
-            struct run *run = worker->held[i];
+    if (go_on && beat_reserve(beat, worker->runs.held_count)) {
+        for (uint32_t i = 0; i < worker->runs.held_count; i++) {
+            struct run *run = worker->runs.held[i];
 
             beat->held[i] = (struct held){run->task.id, run->task.lease_token};
             beat->runs[i] = run;
             beat->serials[i] = run->serial;
         }
-        beat->count = worker->held_count;
+        beat->count = worker->runs.held_count;
     }
     pthread_mutex_unlock(&worker->lock);
     return go_on;
@@ -193,7 +193,7 @@ static int beat_once(struct worker *worker, struct beat *beat)
     if (!SEEDED_BUG("worker_keeps_lost_task"))
         stop_named(beat, answer.lost, answer.lost_count, STOP_LOST);
     pthread_mutex_unlock(&worker->lock);
-    atomic_store(&worker->renewed_us, sent_us);
+    atomic_store(&worker->beats.renewed_us, sent_us);
     return 0;
 }
 
@@ -201,13 +201,13 @@ void *worker_heartbeat_main(void *ctx)
 {
     struct worker *worker = ctx;
     struct beat beat = {.arena = ARENA_INIT(0)};
-    int64_t wait_ms = worker->heartbeat_ms;
+    int64_t wait_ms = worker->beats.every_ms;
 
     while (beat_wait(worker, &beat, wait_ms)) {
         int rc = beat_once(worker, &beat);
 
         pthread_mutex_lock(&worker->lock);
-        wait_ms = rc < 0 ? worker->heartbeat_ms / 4 + 1 : worker->heartbeat_ms;
+        wait_ms = rc < 0 ? worker->beats.every_ms / 4 + 1 : worker->beats.every_ms;
         pthread_mutex_unlock(&worker->lock);
     }
     free(beat.held);

@@ -58,70 +58,102 @@ struct handler_set {
     struct handler_set *older;
 };
 
+/* Claimed tasks that wait for a slot, and the slots that wait for them. */
+struct worker_line {
+    pthread_cond_t come; /* slots wait */
+    struct run *first;
+    struct run *last;
+    uint32_t count;
+    uint32_t running_count;
+    uint32_t idle_count;
+    uint32_t watching_count; /* slots that are awake: a task is being written for one ... */
+    bool coming;             /* ... and no slot watches for it yet */
+    atomic_uint arrivals;    /* what they watch */
+    int64_t arrived_us;      /* the last one */
+};
+
+/* All runs and claims, and those that are held (worker_runs.c). */
+struct worker_runs {
+    uint32_t max;
+    uint32_t count;
+    struct run *blocks[32]; /* of doubling size, to free them */
+    uint32_t blocks_count;
+    struct run *free_first;
+    struct claim *free_claims;
+    struct run **held;
+    uint32_t held_count;
+    uint64_t next_serial;
+    uint32_t quarantined_count;
+};
+
+/* Tasks that were lost with their worker before (worker_suspects.c). */
+struct worker_suspects {
+    pthread_cond_t start_come; /* slots wait */
+    uint32_t count;            /* that run */
+    uint32_t last_count;       /* of those: whose next loss would be the last */
+    int64_t since_us;          /* when the last of them began */
+};
+
+/* How many tasks are claimed ahead of the slots (worker_ahead.c). */
+struct worker_ahead {
+    bool adaptive;       /* the batch follows how long handlers take */
+    uint32_t capacity;   /* tasks waiting and running */
+    int64_t run_mean_us; /* how long the last handlers took */
+};
+
+struct worker_claims {
+    pthread_t thread;
+    bool started;
+    bool named;               /* the types to claim were given, not taken from the handlers */
+    pthread_cond_t room_come; /* the claimer waits */
+    struct claim *asking;     /* the claim under way ... */
+    int64_t asked_us;         /* ... and when it was sent */
+};
+
+/* Registering and heartbeats (worker_heartbeat.c). */
+struct worker_beats {
+    pthread_t thread;
+    bool started;
+    pthread_cond_t due; /* the heartbeat waits */
+    bool over;
+    bool soon; /* a task was stopped that is no longer ours: the next beat says so */
+    int64_t every_ms;
+    int64_t lease_ms;
+    atomic_int_least64_t renewed_us; /* boot time when the last answered heartbeat was sent */
+    pthread_mutex_t registering;
+    uint64_t registrations;
+};
+
+/* How the worker stops. */
+struct worker_end {
+    pthread_cond_t calm; /* worker_stop waits */
+    bool stopping;       /* no more claims */
+    bool stopped;
+    uint32_t finished;    /* outcomes stored since it began to stop ... */
+    uint32_t handed_back; /* ... and tasks that are in line again */
+    atomic_int ending;    /* slots shall end; any thread */
+    atomic_int hurried;   /* no grace for any handler; any thread */
+};
+
 struct worker {
     struct source *source;
     struct worker_config config; /* registration: under `registering`; rules: see handlers */
     const struct log *log;
     struct arena arena; /* id */
-    _Atomic(struct handler_set *) handlers;
-    bool claims_named;  /* the types to claim were given, not taken from the handlers */
-    uint32_t runs_max;
-    bool adaptive;      /* the batch follows what handlers take: worker_ahead.c */
-
-    pthread_mutex_t lock;
-    pthread_cond_t ready_come; /* slots wait */
-    pthread_cond_t room_come;  /* the claimer waits */
-    pthread_cond_t beat_due;   /* the heartbeat waits */
-    pthread_cond_t calm;       /* worker_stop waits */
-    pthread_cond_t start_come; /* slots wait: worker_suspects.c */
-    uint32_t suspects;         /* that run */
-    uint32_t suspects_last;    /* of those: whose next time would be the last */
-    int64_t suspect_since_us;  /* when the last of them began */
-    uint32_t capacity;    /* tasks waiting and running */
-    int64_t run_mean_us;  /* what the last handlers took */
-    struct run *ready_first;
-    struct run *ready_last;
-    uint32_t ready_count;
-    uint32_t running_count;
-    uint32_t idle_count;
-    uint32_t watching_count;   /* slots that are awake: a task is being written for one ... */
-    bool coming;               /* ... and nobody watches for it yet */
-    atomic_uint arrivals;      /* what they watch */
-    int64_t arrived_us;        /* the last one */
-    uint32_t quarantined_count;
-    struct run **held;
-    uint32_t held_count;
-    struct run *free_runs;
-    struct run *all_runs[32]; /* blocks of doubling size, to free them */
-    uint32_t blocks_count;
-    uint32_t runs_count;
-    struct claim *free_claims;
-    struct claim *asking;   /* the claim under way, ... */
-    int64_t asked_us;       /* ... and when it was sent */
-    uint64_t next_serial;
-    bool stopping;  /* no more claims */
-    bool beats_over;
-    bool beat_soon; /* a task was stopped that is not ours any more: the next beat tells */
-    bool stopped;
-    uint32_t finished;    /* outcomes that were stored since it stops, and ... */
-    uint32_t handed_back; /* ... tasks that are again in line */
-    int64_t heartbeat_ms;
-    int64_t lease_ms;
-    uint64_t registrations;
-
-    atomic_int ending;          /* slots shall end; any thread */
-    atomic_int hurried;         /* no grace for anybody; any thread */
-    atomic_int_least64_t renewed_us; /* boot time when the last answered heartbeat was sent */
-    pthread_mutex_t registering;
     struct str id;
+    _Atomic(struct handler_set *) handlers;
     struct reporter *reporter;
     struct slot *slots;
     uint32_t slots_started;
     uint32_t slots_opened; /* their descriptors; closed at the very end */
-    pthread_t claimer;
-    pthread_t heartbeat;
-    bool claimer_started;
-    bool heartbeat_started;
+    pthread_mutex_t lock;
+    struct worker_line line;
+    struct worker_runs runs;
+    struct worker_suspects suspects;
+    struct worker_ahead ahead;
+    struct worker_claims claims;
+    struct worker_beats beats;
+    struct worker_end end;
 };
 
 /* worker_handlers.c */

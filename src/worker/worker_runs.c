@@ -8,10 +8,10 @@
 
 struct claim *worker_claim_new(struct worker *worker)
 {
-    struct claim *claim = worker->free_claims;
+    struct claim *claim = worker->runs.free_claims;
 
     if (claim)
-        worker->free_claims = claim->next;
+        worker->runs.free_claims = claim->next;
     else
         claim = calloc(1, sizeof *claim);
     if (claim)
@@ -22,30 +22,30 @@ struct claim *worker_claim_new(struct worker *worker)
 void worker_claim_release(struct worker *worker, struct claim *claim)
 {
     arena_reset(&claim->arena);
-    claim->next = worker->free_claims;
-    worker->free_claims = claim;
+    claim->next = worker->runs.free_claims;
+    worker->runs.free_claims = claim;
 }
 
 static bool grow(struct worker *worker)
 {
-    uint32_t count = RUNS_FIRST << worker->blocks_count;
+    uint32_t count = RUNS_FIRST << worker->runs.blocks_count;
     struct run **held;
     struct run *block;
 
-    if (worker->blocks_count == sizeof worker->all_runs / sizeof *worker->all_runs ||
-        worker->runs_count >= worker->runs_max)
+    if (worker->runs.blocks_count == sizeof worker->runs.blocks / sizeof *worker->runs.blocks ||
+        worker->runs.count >= worker->runs.max)
         return false;
-    held = realloc(worker->held, (worker->runs_count + count) * sizeof(struct run *));
+    held = realloc(worker->runs.held, (worker->runs.count + count) * sizeof(struct run *));
     if (held)
-        worker->held = held;
+        worker->runs.held = held;
     block = held ? calloc(count, sizeof *block) : NULL;
     if (!block)
         return false;
-    worker->all_runs[worker->blocks_count++] = block;
-    worker->runs_count += count;
+    worker->runs.blocks[worker->runs.blocks_count++] = block;
+    worker->runs.count += count;
     for (uint32_t i = 0; i < count; i++) {
-        block[i].next = worker->free_runs;
-        worker->free_runs = &block[i];
+        block[i].next = worker->runs.free_first;
+        worker->runs.free_first = &block[i];
     }
     return true;
 }
@@ -54,12 +54,12 @@ struct run *worker_run_new(struct worker *worker)
 {
     struct run *run;
 
-    if (!worker->free_runs && !grow(worker))
+    if (!worker->runs.free_first && !grow(worker))
         return NULL;
-    run = worker->free_runs;
-    worker->free_runs = run->next;
+    run = worker->runs.free_first;
+    worker->runs.free_first = run->next;
     run->next = NULL;
-    run->serial = ++worker->next_serial;
+    run->serial = ++worker->runs.next_serial;
     run->slot = NULL;
     run->replaced = false;
     run->start_stored = false;
@@ -67,20 +67,20 @@ struct run *worker_run_new(struct worker *worker)
     run->task.start_awaited = false;
     atomic_store(&run->task.lost, false);
     atomic_store(&run->stop, STOP_NONE);
-    run->held_index = worker->held_count;
-    worker->held[worker->held_count++] = run;
+    run->held_index = worker->runs.held_count;
+    worker->runs.held[worker->runs.held_count++] = run;
     return run;
 }
 
 void worker_run_end(struct worker *worker, struct run *run)
 {
-    struct run *last = worker->held[--worker->held_count];
+    struct run *last = worker->runs.held[--worker->runs.held_count];
 
-    worker->held[run->held_index] = last;
+    worker->runs.held[run->held_index] = last;
     last->held_index = run->held_index;
     run->serial = 0;
-    run->next = worker->free_runs;
-    worker->free_runs = run;
+    run->next = worker->runs.free_first;
+    worker->runs.free_first = run;
 }
 
 void worker_run_stop(struct run *run, enum stop_reason reason)
@@ -100,14 +100,14 @@ void worker_run_stop(struct run *run, enum stop_reason reason)
 
 void worker_runs_deinit(struct worker *worker)
 {
-    for (uint32_t i = 0; i < worker->blocks_count; i++)
-        free(worker->all_runs[i]);
-    free(worker->held);
-    while (worker->free_claims) {
-        struct claim *next = worker->free_claims->next;
+    for (uint32_t i = 0; i < worker->runs.blocks_count; i++)
+        free(worker->runs.blocks[i]);
+    free(worker->runs.held);
+    while (worker->runs.free_claims) {
+        struct claim *next = worker->runs.free_claims->next;
 
-        arena_deinit(&worker->free_claims->arena);
-        free(worker->free_claims);
-        worker->free_claims = next;
+        arena_deinit(&worker->runs.free_claims->arena);
+        free(worker->runs.free_claims);
+        worker->runs.free_claims = next;
     }
 }

@@ -45,7 +45,7 @@ static bool queue_report(struct handler_run *base, const struct report *report, 
  * the task. A machine that slept in between finds it gone. */
 static bool lease_gone(const struct worker *worker, const struct run *run)
 {
-    int64_t renewed_us = atomic_load(&worker->renewed_us);
+    int64_t renewed_us = atomic_load(&worker->beats.renewed_us);
     int64_t from_us = renewed_us > run->accepted_us ? renewed_us : run->sent_us;
 
     return clock_boot_us() - from_us >= run->work.lease_ms * CLOCK_MS_US;
@@ -75,7 +75,7 @@ static struct report run_handler(struct slot *slot, struct run *run, const struc
     struct slot_run call = {.base = {.work = &run->work,
                                      .arena = &slot->arena,
                                      .stop = &run->stop,
-                                     .at_once = &worker->hurried,
+                                     .at_once = &worker->end.hurried,
                                      .wake_fd = slot->wake_fd,
                                      .grace_ms = atomic_load(&worker->handlers)->grace_ms,
                                      .log = worker->log,
@@ -134,11 +134,11 @@ static void quarantine(struct slot *slot, struct process_leftover *leftover)
     uint64_t count;
 
     pthread_mutex_lock(&worker->lock);
-    worker->quarantined_count++;
-    pthread_cond_broadcast(&worker->calm);
+    worker->runs.quarantined_count++;
+    pthread_cond_broadcast(&worker->end.calm);
     pthread_mutex_unlock(&worker->lock);
-    while (!process_leftover_wait(leftover, &worker->ending, slot->wake_fd)) {
-        if (atomic_load(&worker->ending))
+    while (!process_leftover_wait(leftover, &worker->end.ending, slot->wake_fd)) {
+        if (atomic_load(&worker->end.ending))
             break;
         if (read(slot->wake_fd, &count, sizeof count) < 0)
             continue;
@@ -148,7 +148,7 @@ static void quarantine(struct slot *slot, struct process_leftover *leftover)
     else
         LOG(worker->log, LOG_INFO, "slot.returned");
     pthread_mutex_lock(&worker->lock);
-    worker->quarantined_count--;
+    worker->runs.quarantined_count--;
     pthread_mutex_unlock(&worker->lock);
 }
 
@@ -173,27 +173,27 @@ static void run_task(struct slot *slot, struct run *run)
  * claims are few and large; but nobody waits idle for that. */
 static void note_room(struct worker *worker)
 {
-    uint32_t used = worker->ready_count + worker->running_count;
+    uint32_t used = worker->line.count + worker->line.running_count;
 
-    if (worker->capacity == worker->config.slots || worker->ready_count == 0 ||
-        used * 2 <= worker->capacity)
-        pthread_cond_signal(&worker->room_come);
+    if (worker->ahead.capacity == worker->config.slots || worker->line.count == 0 ||
+        used * 2 <= worker->ahead.capacity)
+        pthread_cond_signal(&worker->claims.room_come);
 }
 
 /* A task is being written for this worker. Called with the lock held. */
 static void watch(struct worker *worker)
 {
-    unsigned seen = atomic_load(&worker->arrivals);
+    unsigned seen = atomic_load(&worker->line.arrivals);
     int64_t until_us = clock_boot_us() + WATCH_US_MAX;
 
-    worker->coming = false;
-    worker->watching_count++;
+    worker->line.coming = false;
+    worker->line.watching_count++;
     pthread_mutex_unlock(&worker->lock);
-    while (atomic_load(&worker->arrivals) == seen && !atomic_load(&worker->ending) &&
+    while (atomic_load(&worker->line.arrivals) == seen && !atomic_load(&worker->end.ending) &&
            clock_boot_us() < until_us)
         sched_yield(); /* nobody shall wait for one that only watches */
     pthread_mutex_lock(&worker->lock);
-    worker->watching_count--;
+    worker->line.watching_count--;
 }
 
 static struct run *take(struct slot *slot)
@@ -201,23 +201,23 @@ static struct run *take(struct slot *slot)
     struct worker *worker = slot->worker;
     struct run *run;
 
-    while (!worker->ready_first && !atomic_load(&worker->ending)) {
-        worker->idle_count++;
-        pthread_cond_wait(&worker->ready_come, &worker->lock);
-        worker->idle_count--;
-        if (worker->coming)
+    while (!worker->line.first && !atomic_load(&worker->end.ending)) {
+        worker->line.idle_count++;
+        pthread_cond_wait(&worker->line.come, &worker->lock);
+        worker->line.idle_count--;
+        if (worker->line.coming)
             watch(worker);
     }
-    run = worker->ready_first;
+    run = worker->line.first;
     if (!run)
         return NULL;
-    worker->ready_first = run->next;
+    worker->line.first = run->next;
     if (!run->next)
-        worker->ready_last = NULL;
+        worker->line.last = NULL;
     run->next = NULL;
     run->slot = slot;
-    worker->ready_count--;
-    worker->running_count++;
+    worker->line.count--;
+    worker->line.running_count++;
     return run;
 }
 
@@ -238,10 +238,10 @@ void *worker_slot_main(void *ctx)
         worker_ahead_ran(worker, clock_boot_us() - began_us);
         if (--claim->users == 0)
             worker_claim_release(worker, claim);
-        worker->running_count--;
+        worker->line.running_count--;
         note_room(worker);
-        if (worker->stopping)
-            pthread_cond_broadcast(&worker->calm);
+        if (worker->end.stopping)
+            pthread_cond_broadcast(&worker->end.calm);
     }
     pthread_mutex_unlock(&worker->lock);
     return NULL;

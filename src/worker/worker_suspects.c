@@ -18,13 +18,13 @@ static void wait_some(struct worker *worker)
 {
     struct timespec at = worker_until(LOOK_MS);
 
-    pthread_cond_timedwait(&worker->start_come, &worker->lock, &at);
+    pthread_cond_timedwait(&worker->suspects.start_come, &worker->lock, &at);
 }
 
 /* Under the lock. A worker that stops lets handlers finish, but begins none. */
 static bool goes_on(const struct worker *worker, struct run *run)
 {
-    return atomic_load(&run->stop) == STOP_NONE && !worker->stopping;
+    return atomic_load(&run->stop) == STOP_NONE && !worker->end.stopping;
 }
 
 void worker_start_answered(struct worker *worker, struct run *run)
@@ -32,14 +32,14 @@ void worker_start_answered(struct worker *worker, struct run *run)
     if (!run->task.start_awaited)
         return;
     run->start_stored = true;
-    pthread_cond_broadcast(&worker->start_come);
+    pthread_cond_broadcast(&worker->suspects.start_come);
 }
 
 /* Under the lock: how long it waits for the suspects that run; 0 = one that was never blamed beside
  * such whose last time it is not. */
 static int64_t alone_us(const struct worker *worker, const struct run *run)
 {
-    if (run->work.crash_count >= CRASHES_LAST || worker->suspects_last > 0)
+    if (run->work.crash_count >= CRASHES_LAST || worker->suspects.last_count > 0)
         return ALONE_LAST_US;
     return run->work.crash_count > 0 ? ALONE_US : 0;
 }
@@ -51,16 +51,16 @@ static bool take_turn(struct worker *worker, struct run *run)
     bool go_on;
 
     pthread_mutex_lock(&worker->lock);
-    while (worker->suspects > 0 && goes_on(worker, run) &&
-           clock_boot_us() - worker->suspect_since_us < alone_us(worker, run))
+    while (worker->suspects.count > 0 && goes_on(worker, run) &&
+           clock_boot_us() - worker->suspects.since_us < alone_us(worker, run))
         wait_some(worker);
     go_on = goes_on(worker, run);
     if (go_on && run->work.crash_count > 0) {
         slot->suspect = true;
         slot->suspect_last = run->work.crash_count >= CRASHES_LAST;
-        worker->suspects++;
-        worker->suspects_last += slot->suspect_last;
-        worker->suspect_since_us = clock_boot_us();
+        worker->suspects.count++;
+        worker->suspects.last_count += slot->suspect_last;
+        worker->suspects.since_us = clock_boot_us();
     }
     pthread_mutex_unlock(&worker->lock);
     return go_on;
@@ -79,7 +79,7 @@ static bool store_start(struct worker *worker, struct run *run)
         wait_some(worker);
     go_on = goes_on(worker, run);
     if (run->slot->suspect)
-        worker->suspect_since_us = clock_boot_us(); /* it begins only now */
+        worker->suspects.since_us = clock_boot_us(); /* it begins only now */
     pthread_mutex_unlock(&worker->lock);
     return go_on;
 }
@@ -103,9 +103,9 @@ void worker_suspect_end(struct slot *slot)
     if (!slot->suspect)
         return;
     pthread_mutex_lock(&worker->lock);
-    worker->suspects--;
-    worker->suspects_last -= slot->suspect_last;
+    worker->suspects.count--;
+    worker->suspects.last_count -= slot->suspect_last;
     slot->suspect = slot->suspect_last = false;
-    pthread_cond_broadcast(&worker->start_come);
+    pthread_cond_broadcast(&worker->suspects.start_come);
     pthread_mutex_unlock(&worker->lock);
 }
