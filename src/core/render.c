@@ -138,15 +138,15 @@ static void task_content(struct buf *out, const struct task *task,
     TEXT(out, "external_id", spec->external_id);
     TEXT(out, "context_key", spec->context_key);
     TEXT(out, "correlation_id", spec->correlation_id);
-    TEXT(out, "traceparent", extra && extra->traceparent.data ? extra->traceparent
-                                                              : spec->traceparent);
-    TEXT(out, "tracestate", spec->tracestate);
-    ID(out, "job_id", &spec->job_id);
-    ID(out, "schedule_id", &spec->schedule_id);
-    ID(out, "recurring_job_id", &spec->recurring_job_id);
+    TEXT(out, "traceparent",
+         extra && extra->traceparent.data ? extra->traceparent : spec->trace.parent);
+    TEXT(out, "tracestate", spec->trace.state);
+    ID(out, "job_id", &spec->origin.job_id);
+    ID(out, "schedule_id", &spec->origin.schedule_id);
+    ID(out, "recurring_job_id", &spec->origin.recurring_job_id);
     ID(out, "category_id", &spec->category_id);
     TEXT(out, "workflow_id", spec->workflow_id);
-    ID(out, "parent_id", &spec->parent_id);
+    ID(out, "parent_id", &spec->origin.parent_id);
 }
 
 /* run_at is the request's name: the time asked for, or else the one the task got by a delay. */
@@ -172,10 +172,10 @@ static void task_tries(struct buf *out, const struct task *task)
 {
     const struct task_spec *spec = &task->spec;
 
-    INT(out, "attempts", task->attempts);
-    INT(out, "retry_count", task->retry_count);
-    INT(out, "crash_count", task->crash_count);
-    INT(out, "continuations", task->continuations);
+    INT(out, "attempts", task->counts.attempts);
+    INT(out, "retry_count", task->counts.retries);
+    INT(out, "crash_count", task->counts.crashes);
+    INT(out, "continuations", task->counts.continuations);
     if (task->has_spec) {
         INT(out, "max_retries", spec->retry.max_retries);
         INT(out, "max_crashes", spec->max_crashes);
@@ -185,32 +185,32 @@ static void task_tries(struct buf *out, const struct task *task)
         INT(out, "max_retry_delay_ms", spec->retry.max_delay_ms);
         INT(out, "timeout_ms", spec->timeout_ms);
     }
-    TIME(out, "next_retry_at", task->next_retry_at_us);
+    TIME(out, "next_retry_at", task->counts.next_retry_at_us);
 }
 
 static void task_holding(struct buf *out, const struct task *task)
 {
-    TEXT(out, "worker_id", task->worker_id);
-    TIME(out, "lease_until", task->lease_until_us);
-    TIME(out, "last_heartbeat", task->last_heartbeat_us);
-    TIME(out, "claimed_at", task->claimed_at_us);
-    TIME(out, "started_at", task->started_at_us);
-    BOOL(out, "pause_requested", task->pause_requested);
+    TEXT(out, "worker_id", task->lease.worker_id);
+    TIME(out, "lease_until", task->lease.until_us);
+    TIME(out, "last_heartbeat", task->lease.last_heartbeat_us);
+    TIME(out, "claimed_at", task->lease.claimed_at_us);
+    TIME(out, "started_at", task->lease.started_at_us);
+    BOOL(out, "pause_requested", task->lease.pause_requested);
 }
 
 static void task_recovery(struct buf *out, const struct task *task)
 {
     const struct task_spec *spec = &task->spec;
 
-    JSON(out, "checkpoint_data", task->checkpoint_data);
-    TEXT(out, "resumed_from", task->resumed_from);
+    JSON(out, "checkpoint_data", task->resume.checkpoint);
+    TEXT(out, "resumed_from", task->resume.from);
     if (task->has_spec) {
         INT(out, "recovery_priority", spec->recovery_priority);
         BOOL(out, "auto_recovery_enabled", spec->auto_recovery);
         BOOL(out, "auto_recovery", spec->auto_recovery);
         INT(out, "stall_after_ms", spec->stall_after_ms);
     }
-    JSON(out, "recovery_metadata", task->recovery_metadata);
+    JSON(out, "recovery_metadata", task->resume.metadata);
 }
 
 static void task_end(struct buf *out, const struct task *task)
@@ -218,9 +218,9 @@ static void task_end(struct buf *out, const struct task *task)
     const struct task_spec *spec = &task->spec;
 
     TIME(out, "completed_at", task->completed_at_us);
-    TEXT(out, "error", task->error);
-    TEXT(out, "last_error", task->last_error);
-    JSON(out, "error_details", task->error_details);
+    TEXT(out, "error", task->fault.error);
+    TEXT(out, "last_error", task->fault.last);
+    JSON(out, "error_details", task->fault.details);
     if (!task->has_spec)
         return;
     TEXT(out, "callback_url", spec->callback_url);
@@ -271,9 +271,9 @@ static void task_extra(struct buf *out, const struct task *task, const struct re
         PUT(out, ",\"payload_differs\":true");
     if (!extra->claimed)
         return;
-    INT(out, "lease_token", task->lease_token); /* nobody else is shown it */
+    INT(out, "lease_token", task->lease.token); /* nobody else is shown it */
     INT(out, "lease_ms", extra->lease_ms);
-    INT(out, "attempt", task->attempts);
+    INT(out, "attempt", task->counts.attempts);
     PUT(out, ",\"checkpoint\":");
     if (extra->checkpoint)
         render_checkpoint_short(out, extra->checkpoint);

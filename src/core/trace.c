@@ -95,7 +95,7 @@ static bool in_share(const uint8_t trace_id[16], int64_t ratio)
 void trace_of_task(const struct task *task, const struct settings *settings,
                    struct trace_context *context)
 {
-    if (trace_parse(task->spec.traceparent, context))
+    if (trace_parse(task->spec.trace.parent, context))
         return;
     *context = (struct trace_context){.flags = 0};
     memcpy(context->trace_id, task->id.bytes, sizeof context->trace_id);
@@ -124,12 +124,12 @@ struct str trace_hand_on(const struct task *task, const struct settings *setting
     struct trace_context context;
 
     if (!trace_is_on(settings))
-        return task->spec.traceparent;
+        return task->spec.trace.parent;
     trace_of_task(task, settings, &context);
-    if (!(context.flags & TRACE_SAMPLED) && task->spec.traceparent.data)
-        return task->spec.traceparent;
+    if (!(context.flags & TRACE_SAMPLED) && task->spec.trace.parent.data)
+        return task->spec.trace.parent;
     /* Also where it is not sampled: others must not begin a trace of their own. */
-    trace_span_id(&task->id, task->lease_token, SPAN_RUN, context.parent_id);
+    trace_span_id(&task->id, task->lease.token, SPAN_RUN, context.parent_id);
     trace_format(&context, space);
     return str_span(space, TRACE_PARENT_BYTES);
 }

@@ -299,7 +299,7 @@ int batch_move(struct batch *batch, struct task *task, enum status to, enum move
                         sizeof *batch->ended.items))
             return no_memory(err);
         batch->ended.items[batch->ended.count++] = task;
-        batch->plans.runs_ended |= !uuid_is_nil(&task->spec.job_id);
+        batch->plans.runs_ended |= !uuid_is_nil(&task->spec.origin.job_id);
     }
     measured_move(batch, task, move);
     TRY(batch_touch(batch, task, err));
@@ -311,7 +311,7 @@ int batch_move(struct batch *batch, struct task *task, enum status to, enum move
         task->event_seq = 1;
         return 0;
     }
-    if (to == STATUS_COMPLETED && task->execution_key)
+    if (to == STATUS_COMPLETED && task->lease.execution_key)
         return tell_end(batch, task, err);
     return batch_event(batch, task, actor, detail, err);
 }
@@ -353,12 +353,12 @@ struct execution *batch_execution(struct batch *batch, struct task *task, struct
         return NULL;
     execution = &batch->changed.items[batch->changed.count++];
     task->execution_slot = -(int32_t)batch->changed.count;
-    *execution = (struct execution){.key = task->execution_key,
-                                    .id = task->execution_id,
+    *execution = (struct execution){.key = task->lease.execution_key,
+                                    .id = task->lease.execution_id,
                                     .task_key = task->key,
-                                    .status = task->started_at_us ? EXECUTION_RUNNING
-                                                                  : EXECUTION_PENDING,
-                                    .started_at_us = task->started_at_us};
+                                    .status = task->lease.started_at_us ? EXECUTION_RUNNING
+                                                                        : EXECUTION_PENDING,
+                                    .started_at_us = task->lease.started_at_us};
     return execution;
 }
 
@@ -367,7 +367,7 @@ int batch_execution_end(struct batch *batch, struct task *task, enum execution_s
 {
     struct execution *execution;
 
-    if (task->execution_key == 0)
+    if (task->lease.execution_key == 0)
         return 0;
     execution = batch_execution(batch, task, err);
     if (!execution)
@@ -377,8 +377,8 @@ int batch_execution_end(struct batch *batch, struct task *task, enum execution_s
         execution->completed_at_us = batch->now_us;
     else
         execution->failed_at_us = batch->now_us;
-    if (task->started_at_us)
-        execution->duration_ms = (batch->now_us - task->started_at_us) / CLOCK_MS_US;
+    if (task->lease.started_at_us)
+        execution->duration_ms = (batch->now_us - task->lease.started_at_us) / CLOCK_MS_US;
     execution->result_data = result;
     execution->error_data = error_data;
     measured_execution(batch, task, status);
@@ -440,7 +440,7 @@ static int write_tasks(struct batch *batch, struct err *err)
         return no_memory(err);
     fresh = put_fresh_first(batch, tasks);
     for (uint32_t i = 0; i < count; i++)
-        by[i] = (int8_t)((int)tasks[i]->held - (int)tasks[i]->stored_held);
+        by[i] = (int8_t)((int)tasks[i]->lease.held - (int)tasks[i]->row.held);
     if ((fresh > 0 && verbs->tasks_insert(batch->store, tasks, fresh, err) < 0) ||
         (count > fresh &&
          verbs->tasks_save(batch->store, tasks + fresh, count - fresh, err) < 0))

@@ -81,8 +81,8 @@ static int doubt_claims(struct batch *batch, struct err *err)
             after = tasks[i]->key;
             if (tasks[i]->status != STATUS_CLAIMED)
                 continue;
-            tasks[i]->unlisted = true;
-            tasks[i]->lease_until_us =
+            tasks[i]->lease.unlisted = true;
+            tasks[i]->lease.until_us =
                 batch->now_us + batch->engine->settings->lease_ms * CLOCK_MS_US;
             TRY(batch_adopt(batch, tasks[i], err));
             TRY(batch_owe(batch, tasks[i], err));

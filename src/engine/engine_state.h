@@ -86,12 +86,12 @@ static inline bool lives_here(const struct engine *engine, struct str name)
  * all tasks is enough; other nodes would not see it. */
 static inline bool task_has_dependents(const struct batch *batch, const struct task *task)
 {
-    return batch->store->shared ? task->has_dependents : batch->engine->any_dependencies;
+    return batch->store->shared ? task->waits.has_dependents : batch->engine->any_dependencies;
 }
 
 static inline bool task_has_dependencies(const struct batch *batch, const struct task *task)
 {
-    return batch->store->shared ? task->has_dependencies : batch->engine->any_dependencies;
+    return batch->store->shared ? task->waits.has_dependencies : batch->engine->any_dependencies;
 }
 
 #endif

@@ -178,12 +178,12 @@ static bool read_task(struct str object, struct arena *arena, struct task *task)
                           .progress = get_int(object, "progress"),
                           .priority = get_int(object, "priority"),
                           .version = get_int(object, "version"),
-                          .attempts = get_int(object, "attempts"),
-                          .retry_count = get_int(object, "retry_count"),
-                          .started_at_us = get_time(object, "started_at", arena),
+                          .counts.attempts = get_int(object, "attempts"),
+                          .counts.retries = get_int(object, "retry_count"),
+                          .lease.started_at_us = get_time(object, "started_at", arena),
                           .completed_at_us = get_time(object, "completed_at", arena),
-                          .error = get_text(object, "error", arena),
-                          .last_error = get_text(object, "last_error", arena)};
+                          .fault.error = get_text(object, "error", arena),
+                          .fault.last = get_text(object, "last_error", arena)};
     return uuid_parse(get_text(object, "id", arena), &task->id) &&
            status_parse(get_text(object, "status", arena), &task->status);
 }

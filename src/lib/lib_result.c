@@ -33,10 +33,11 @@ static struct str value_of(struct str json)
 int lib_fill_result(struct pd_result *result, const struct task *task, struct str payload,
                     struct err *err)
 {
-    const struct str parts[] = {task->spec.type, task->spec.queue, task->state,
-                                value_of(task->spec.payload), value_of(task->data),
-                                value_of(task->metadata), value_of(payload), task->error,
-                                task->last_error};
+    const struct str parts[] = {task->spec.type,      task->spec.queue,
+                                task->state,          value_of(task->spec.payload),
+                                value_of(task->data), value_of(task->metadata),
+                                value_of(payload),    task->fault.error,
+                                task->fault.last};
     const char **texts[] = {&result->type, &result->queue, &result->state, &result->payload,
                             &result->data, &result->metadata, &result->result, &result->error,
                             &result->last_error};
@@ -50,11 +51,11 @@ int lib_fill_result(struct pd_result *result, const struct task *task, struct st
                                  .ended = status_ended(task->status),
                                  .progress = (int)task->progress,
                                  .priority = (int)task->priority,
-                                 .attempts = task->attempts,
-                                 .retry_count = task->retry_count,
+                                 .attempts = task->counts.attempts,
+                                 .retry_count = task->counts.retries,
                                  .version = task->version,
                                  .created_at_us = task->spec.created_at_us,
-                                 .started_at_us = task->started_at_us,
+                                 .started_at_us = task->lease.started_at_us,
                                  .completed_at_us = task->completed_at_us,
                                  .status_word = status_word(task->status),
                                  .memory = malloc(bytes)};

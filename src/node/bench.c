@@ -84,7 +84,7 @@ static int work(struct bench *bench, uint32_t count, uint32_t *done)
         const struct task *task = claim.claimed[i / 2].task;
 
         report.reports[i] = (struct report){.task_id = task->id,
-                                            .lease_token = task->lease_token,
+                                            .lease_token = task->lease.token,
                                             .op = i % 2 ? REPORT_COMPLETE : REPORT_START,
                                             .result = i % 2 ? STR("{\"ok\":true}") : STR_NONE,
                                             .progress = -1,

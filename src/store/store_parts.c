@@ -61,7 +61,7 @@ static int read_task(struct store_reader *base, const struct uuid *id, struct ar
         if (rc == 0)
             rc = parts->stores[i]->verbs->read_task(reader->readers[i], id, arena, task, err);
         if (rc == 0 && *task) {
-            (*task)->part = i;
+            (*task)->row.part = i;
             reader->last = *id;
             reader->last_at = i;
             return 0;
@@ -87,7 +87,7 @@ static int locate(struct parts_reader *reader, const struct uuid *id, struct are
         rc = read_task((struct store_reader *)(void *)reader, id, arena, &task, err);
         if (rc < 0)
             return rc;
-        part = task ? task->part : 0;
+        part = task ? task->row.part : 0;
     } else {
         part = reader->last_at;
     }
@@ -189,7 +189,7 @@ static int read_lists(struct parts_reader *reader, const struct task_filter *fil
             rc = parts->stores[i]->verbs->read_tasks(reader->readers[i], &one, arena,
                                                      &lists[i].tasks, &lists[i].count, err);
         for (uint32_t t = 0; rc == 0 && t < lists[i].count; t++)
-            lists[i].tasks[t].part = i;
+            lists[i].tasks[t].row.part = i;
     }
     return rc;
 }

@@ -28,7 +28,7 @@ static void a_job_takes_its_categorys_values_when_it_runs(void **state)
     assert_int_equal(task->spec.timeout_ms, 7000);
     assert_int_equal(task->spec.retry.max_retries, 9);
     assert_true(has_text(task->spec.payload, "{\"a\":1}"));
-    assert_true(uuid_eq(&task->spec.job_id, &job));
+    assert_true(uuid_eq(&task->spec.origin.job_id, &job));
     change(fx, CATALOG_JOB, job, "{\"timeout_seconds\":3,\"queue\":\"own\",\"task_type\":\"t\"}");
     task = get(fx, run_now(fx, job));
     assert_string_equal(arena_cstr(&fx->arena, task->spec.queue), "own");

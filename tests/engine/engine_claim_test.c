@@ -34,11 +34,11 @@ static void a_claim_leases_the_task_to_one_worker(void **state) /* E1, E2 */
     assert_true(str_is(claimed->task->data, "{\"a\":1}"));
     assert_null(claimed->checkpoint);
     assert_int_equal(stored->status, STATUS_CLAIMED);
-    assert_true(str_is(stored->worker_id, "w"));
-    assert_int_equal(stored->attempts, 1);
-    assert_int_equal(stored->lease_token, 1);
+    assert_true(str_is(stored->lease.worker_id, "w"));
+    assert_int_equal(stored->counts.attempts, 1);
+    assert_int_equal(stored->lease.token, 1);
     assert_int_equal(stored->version, 2);
-    assert_true(stored->claimed_at_us > 0 && stored->started_at_us == 0);
+    assert_true(stored->lease.claimed_at_us > 0 && stored->lease.started_at_us == 0);
     assert_int_equal(count, 1);
     assert_int_equal(executions[0].status, EXECUTION_PENDING);
     assert_int_equal(executions[0].attempt_number, 1);
@@ -248,8 +248,8 @@ static void a_task_handed_over_looks_like_any_claimed_one(void **state) /* E1, E
     stored = get(fx, id);
     assert_int_equal(stored->status, STATUS_CLAIMED);
     assert_int_equal(stored->previous_status, STATUS_PENDING);
-    assert_int_equal(stored->attempts, 1);
-    assert_int_equal(stored->lease_token, 1);
+    assert_int_equal(stored->counts.attempts, 1);
+    assert_int_equal(stored->lease.token, 1);
     assert_int_equal(stored->version, 2);
     assert_string_equal(story_of(fx, id), "pending claimed");
     report_ok(fx, "w", waiting->claimed[0].task, .op = REPORT_COMPLETE);
@@ -449,7 +449,7 @@ static void the_newest_checkpoint_goes_to_the_next_attempt(void **state) /* B7 *
     checkpoint(fx, w, claimed->task, "one", 30);
     checkpoint(fx, w, claimed->task, "two", 60);
     assert_int_equal(get(fx, id)->progress, 60);
-    assert_true(has_text(get(fx, id)->checkpoint_data, "\"name\":\"two\""));
+    assert_true(has_text(get(fx, id)->resume.checkpoint, "\"name\":\"two\""));
     report_ok(fx, w, claimed->task, .op = REPORT_RELEASE);
     claimed = claim_one(fx, w);
     assert_non_null(claimed->checkpoint);
@@ -457,7 +457,7 @@ static void the_newest_checkpoint_goes_to_the_next_attempt(void **state) /* B7 *
     assert_int_equal(claimed->checkpoint->progress, 60);
     assert_true(str_is(claimed->checkpoint->data, "{\"at\":\"two\"}"));
     assert_true(str_is(claimed->checkpoint->database_state, "{\"lsn\":1}"));
-    assert_true(str_is(get(fx, id)->resumed_from, "two"));
+    assert_true(str_is(get(fx, id)->resume.from, "two"));
 }
 
 static void damaged_checkpoints_are_marked_and_the_one_before_is_used(void **state) /* B3 */
@@ -475,15 +475,15 @@ static void damaged_checkpoints_are_marked_and_the_one_before_is_used(void **sta
                "UPDATE task_checkpoints SET progress_percent = 61 WHERE seq = 2");
     claimed = claim_one(fx, w);
     assert_true(str_is(claimed->checkpoint->name, "one"));
-    assert_true(str_is(get(fx, id)->resumed_from, "one"));
-    assert_true(has_text(get(fx, id)->checkpoint_data, "\"name\":\"one\""));
+    assert_true(str_is(get(fx, id)->resume.from, "one"));
+    assert_true(has_text(get(fx, id)->resume.checkpoint, "\"name\":\"one\""));
     assert_int_equal(fx_ask(fx, "SELECT count(*) FROM task_checkpoints WHERE NOT is_valid"), 2);
     report_ok(fx, w, claimed->task, .op = REPORT_RELEASE);
     fx_sql(fx, "UPDATE task_checkpoints SET checkpoint_name = 'eins' WHERE seq = 1");
     claimed = claim_one(fx, w);
     assert_null(claimed->checkpoint);
-    assert_null(get(fx, id)->checkpoint_data.data);
-    assert_null(get(fx, id)->resumed_from.data);
+    assert_null(get(fx, id)->resume.checkpoint.data);
+    assert_null(get(fx, id)->resume.from.data);
     fx_verify(fx);
 }
 

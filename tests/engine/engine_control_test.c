@@ -151,7 +151,7 @@ static void the_holder_of_a_cancelled_task_is_told_until_it_stops(void **state) 
     task = get(fx, held->id);
     assert_int_equal(task->status, STATUS_CANCELLED);
     assert_true(str_is(task->state, "Cancelled by user"));
-    assert_true(task->completed_at_us > 0 && task->held);
+    assert_true(task->completed_at_us > 0 && task->lease.held);
     assert_int_equal(control(fx, held->id, CONTROL_DELETE), ERR_TRANSITION); /* still held */
     for (int i = 0; i < 2; i++) { /* named and with {} */
         beat = heartbeat(fx, "w", i ? &held : NULL, i ? 1 : 0);
@@ -161,11 +161,11 @@ static void the_holder_of_a_cancelled_task_is_told_until_it_stops(void **state) 
     }
     assert_int_equal(report(fx, "w", held, .op = REPORT_PROGRESS, .progress = 99),
                      ERR_STALE_LEASE);
-    assert_true(get(fx, held->id)->held);
+    assert_true(get(fx, held->id)->lease.held);
     assert_int_equal(report(fx, "w", held, .op = REPORT_COMPLETE, .result = STR("1")),
                      ERR_STALE_LEASE);
     task = get(fx, held->id);
-    assert_false(task->held);
+    assert_false(task->lease.held);
     assert_int_equal(task->status, STATUS_CANCELLED);
     assert_null(result_of(fx, held->id).data);
     assert_int_equal(heartbeat(fx, "w", NULL, 0)->cancel_count, 0);
@@ -184,9 +184,9 @@ static void a_cancelled_task_whose_holder_is_gone_is_let_go(void **state)
     enqueue(fx, "{\"type\":\"t\",\"queue\":\"q\"}");
     held = claim_one(fx, "w")->task;
     assert_int_equal(control(fx, held->id, CONTROL_CANCEL), ERR_NONE);
-    wait_until(!get(fx, held->id)->held);
+    wait_until(!get(fx, held->id)->lease.held);
     assert_status(fx, held->id, STATUS_CANCELLED);
-    assert_int_equal(get(fx, held->id)->crash_count, 0);
+    assert_int_equal(get(fx, held->id)->counts.crashes, 0);
 }
 
 static void cancel_against_complete_has_one_order(void **state) /* F-H14 */
@@ -217,7 +217,7 @@ static void cancel_against_complete_has_one_order(void **state) /* F-H14 */
         assert_int_equal(engine_call_finish(&complete->base, &calls[1]), 0);
         assert_int_equal(complete->results[0].code, first == 0 ? ERR_STALE_LEASE : ERR_NONE);
         assert_status(fx, held->id, first == 0 ? STATUS_CANCELLED : STATUS_COMPLETED);
-        assert_false(get(fx, held->id)->held);
+        assert_false(get(fx, held->id)->lease.held);
         arena_deinit(&arenas[0]);
         arena_deinit(&arenas[1]);
     }
@@ -237,18 +237,18 @@ static void retry_starts_all_over(void **state) /* A7 */
     assert_int_equal(control(fx, held->id, CONTROL_RETRY), ERR_NONE);
     task = get(fx, held->id);
     assert_int_equal(task->status, STATUS_PENDING);
-    assert_int_equal(task->retry_count + task->crash_count, 0);
-    assert_int_equal(task->attempts, 1); /* never reset */
+    assert_int_equal(task->counts.retries + task->counts.crashes, 0);
+    assert_int_equal(task->counts.attempts, 1); /* never reset */
     assert_int_equal(task->completed_at_us, 0);
-    assert_null(task->error.data);
-    assert_true(str_is(task->last_error, "no"));
+    assert_null(task->fault.error.data);
+    assert_true(str_is(task->fault.last, "no"));
     assert_int_equal(events_of(fx, held->id, &count)[count - 1].actor, ACTOR_USER);
     held = claim_one(fx, "w")->task;
-    assert_int_equal(held->lease_token, 2);
+    assert_int_equal(held->lease.token, 2);
     report_ok(fx, "w", held, .op = REPORT_COMPLETE, .result = STR("1"));
     assert_int_equal(control(fx, held->id, CONTROL_RETRY), ERR_NONE);
     assert_null(result_of(fx, held->id).data);
-    assert_int_equal(claim_one(fx, "w")->task->attempts, 3);
+    assert_int_equal(claim_one(fx, "w")->task->counts.attempts, 3);
     fx_verify(fx);
 }
 
@@ -264,7 +264,7 @@ static void a_retry_does_not_forget_continuations(void **state) /* A7, C3 */
     held = claim_one(fx, "w")->task;
     report_ok(fx, "w", held, .op = REPORT_FAIL, .retryable = false);
     assert_int_equal(control(fx, held->id, CONTROL_RETRY), ERR_NONE);
-    assert_int_equal(get(fx, held->id)->continuations, 1);
+    assert_int_equal(get(fx, held->id)->counts.continuations, 1);
 }
 
 /* C5: there and back again is no change, also for one that was given back. */
@@ -300,7 +300,7 @@ static void a_pause_tells_the_holder_who_gives_it_back(void **state)
     held = claim_one(fx, "w")->task;
     report_ok(fx, "w", held, .op = REPORT_START);
     assert_int_equal(control(fx, held->id, CONTROL_PAUSE), ERR_NONE);
-    assert_true(get(fx, held->id)->pause_requested);
+    assert_true(get(fx, held->id)->lease.pause_requested);
     beat = heartbeat(fx, "w", NULL, 0);
     assert_int_equal(beat->pause_count, 1);
     assert_true(uuid_eq(&beat->pause[0], &held->id));
@@ -374,7 +374,7 @@ static void a_lost_task_without_auto_recovery_stays_orphaned(void **state) /* B9
         report_ok(fx, "lost", held, .op = REPORT_CHECKPOINT, .name = STR("c"), .progress = 50,
                   .data = STR("1"));
         wait_status(fx, held->id, STATUS_ORPHANED);
-        assert_int_equal(get(fx, held->id)->crash_count, 1);
+        assert_int_equal(get(fx, held->id)->counts.crashes, 1);
         worker(fx, "w", "q"); /* it was silent as long */
         claim_none(fx, "w");
         request = control_prepare(&fx->arena, held->id, CONTROL_RECOVER);

@@ -67,8 +67,8 @@ static void check_decided(struct fixture *fx, struct uuid id, int end, int kind,
 
     assert_string_equal(status_word(task->status), status_word(expected));
     if (expected != STATUS_PENDING)
-        assert_true(str_starts(task->error, STR("dependency_unsatisfied: task ")));
-    assert_int_equal(task->open_dependencies, 0);
+        assert_true(str_starts(task->fault.error, STR("dependency_unsatisfied: task ")));
+    assert_int_equal(task->waits.open_dependencies, 0);
 }
 
 static void every_kind_follows_the_table_when_the_parent_ends_later(void **state)
@@ -261,7 +261,7 @@ static void a_retried_parent_is_not_waited_for_again(void **state)
 
     report_ok(fx, w, held, .op = REPORT_COMPLETE);
     assert_int_equal(control(fx, first, CONTROL_RETRY), ERR_NONE);
-    assert_int_equal(get(fx, dependent)->open_dependencies, 1);
+    assert_int_equal(get(fx, dependent)->waits.open_dependencies, 1);
     assert_int_equal(control(fx, first, CONTROL_CANCEL), ERR_NONE);
     assert_status(fx, dependent, STATUS_BLOCKED);
     assert_int_equal(control(fx, first, CONTROL_RETRY), ERR_NONE);
@@ -306,7 +306,7 @@ static void a_retried_task_waits_for_parents_that_are_open(void **state)
     held = claim_one(fx, w)->task;
     report_ok(fx, w, held, .op = REPORT_COMPLETE);
     assert_status(fx, dependent, STATUS_PENDING);
-    assert_int_equal(get(fx, dependent)->open_dependencies, 0);
+    assert_int_equal(get(fx, dependent)->waits.open_dependencies, 0);
     fx_verify(fx);
 }
 
@@ -343,15 +343,15 @@ static void the_culprit_is_named(void **state)
 
     assert_int_equal(control(fx, paused, CONTROL_PAUSE), ERR_NONE);
     assert_int_equal(control(fx, bad, CONTROL_CANCEL), ERR_NONE);
-    assert_true(str_is(get(fx, dependent)->error, named));
-    assert_true(has_text(get(fx, dependent)->error_details, id_text(fx, bad)));
+    assert_true(str_is(get(fx, dependent)->fault.error, named));
+    assert_true(has_text(get(fx, dependent)->fault.details, id_text(fx, bad)));
     events = events_of(fx, dependent, &count);
     assert_true(has_text(events[0].detail, id_text(fx, bad)) ||
                 has_text(events[count - 1].detail, id_text(fx, bad)));
     assert_int_equal(control(fx, paused, CONTROL_RESUME), ERR_NONE);
-    assert_true(str_is(get(fx, paused)->error, named));
+    assert_true(str_is(get(fx, paused)->fault.error, named));
     late = enqueue(fx, "{\"type\":\"d\",\"depends_on\":[\"%s\"]}", id_text(fx, bad));
-    assert_true(str_is(get(fx, late)->error, named));
+    assert_true(str_is(get(fx, late)->fault.error, named));
 }
 
 /* Several controls in one commit. */
@@ -386,7 +386,7 @@ static void ends_of_one_commit_are_told_once(void **state) /* V6 */
     control_together(fx, (struct uuid[]){first, other, other},
                      (enum control_op[]){CONTROL_CANCEL, CONTROL_CANCEL, CONTROL_DELETE}, 3);
     assert_status(fx, dependent, STATUS_BLOCKED);
-    assert_int_equal(get(fx, dependent)->open_dependencies, 1);
+    assert_int_equal(get(fx, dependent)->waits.open_dependencies, 1);
     fx_verify(fx);
     /* cancelled and retried in one commit: an end and a new beginning */
     control_together(fx, (struct uuid[]){second, second},
@@ -418,7 +418,7 @@ static void a_parent_that_ends_in_the_commit_of_the_enqueue_counts_once(void **s
     assert_int_equal(engine_call_finish(&end->base, &calls[0]), 0);
     assert_int_equal(engine_call_finish(&request->base, &calls[1]), 0);
     assert_status(fx, request->tasks[0]->id, STATUS_BLOCKED);
-    assert_int_equal(get(fx, request->tasks[0]->id)->open_dependencies, 1);
+    assert_int_equal(get(fx, request->tasks[0]->id)->waits.open_dependencies, 1);
     assert_int_equal(control(fx, second, CONTROL_CANCEL), ERR_NONE);
     assert_status(fx, request->tasks[0]->id, STATUS_PENDING);
     arena_deinit(&arenas[0]);

@@ -20,7 +20,7 @@ static void a_new_task_is_queued_with_an_event_of_the_api(void **state) /* A2 */
     assert_int_equal(task->priority, 10);
     assert_true(str_is(task->spec.payload, "{\"b\":1, \"a\":0.10}")); /* byte for byte */
     assert_true(str_is(task->spec.queue, "default"));
-    assert_int_equal(task->attempts, 0);
+    assert_int_equal(task->counts.attempts, 0);
     assert_int_equal(task->spec.retry.max_retries, 3);
     assert_int_equal(task->spec.timeout_ms, 300000);
     assert_int_equal(task->updated_at_us, task->spec.created_at_us);

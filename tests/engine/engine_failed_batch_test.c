@@ -156,7 +156,7 @@ static void a_dead_pool_is_found_although_the_first_sweep_fails(void **state)
     reopen_with_a_failing_sweep(fx);
     wait_status(fx, id, STATUS_PENDING);
     assert_int_equal(faulty.times, 0);
-    assert_int_equal(get(fx, id)->crash_count, 1);
+    assert_int_equal(get(fx, id)->counts.crashes, 1);
 }
 
 int main(void)

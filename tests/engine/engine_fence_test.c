@@ -20,9 +20,9 @@ static void a_heartbeat_with_another_lease_does_not_renew_the_task(void **state)
     fx_lease(fx, 1200);
     worker(fx, "w", "default");
     stale = *running_task(fx, "w");
-    stale.lease_token += 5;
+    stale.lease.token += 5;
     wait_until((heartbeat(fx, "w", &named, 1), get(fx, id)->status == STATUS_PENDING));
-    assert_int_equal(get(fx, id)->crash_count, 1);
+    assert_int_equal(get(fx, id)->counts.crashes, 1);
 }
 
 static void a_heartbeat_with_its_lease_keeps_the_task(void **state)
@@ -55,8 +55,8 @@ static void a_lease_of_before_a_restore_is_stale_from_the_first_request_on(void 
     assert_int_equal(report(fx, "w", task, .op = REPORT_COMPLETE), ERR_STALE_LEASE);
     assert_int_equal(heartbeat(fx, "w", &task, 1)->lost_count, 1);
     wait_status(fx, id, STATUS_PENDING);
-    assert_int_equal(get(fx, id)->crash_count, 1);
-    assert_true(claim_one(fx, "w")->task->lease_token > 1000);
+    assert_int_equal(get(fx, id)->counts.crashes, 1);
+    assert_true(claim_one(fx, "w")->task->lease.token > 1000);
     fx_verify(fx);
 }
 
@@ -138,13 +138,13 @@ static void counts_at_the_end_of_the_numbers_stay_there(void **state)
     task = running_task(fx, "w");
     report_ok(fx, "w", task, .op = REPORT_FAIL, .retryable = true);
     assert_status(fx, first, STATUS_DEAD_LETTER);
-    assert_true(get(fx, first)->retry_count == INT64_MAX);
-    assert_true(get(fx, first)->attempts == INT64_MAX);
+    assert_true(get(fx, first)->counts.retries == INT64_MAX);
+    assert_true(get(fx, first)->counts.attempts == INT64_MAX);
     fx_lease(fx, 1200);
     worker(fx, "w", "default");
     claim_one(fx, "w");
     wait_status(fx, second, STATUS_DEAD_LETTER); /* its lease ran out */
-    assert_true(get(fx, second)->crash_count == INT64_MAX);
+    assert_true(get(fx, second)->counts.crashes == INT64_MAX);
 }
 
 int main(void)

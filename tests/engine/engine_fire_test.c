@@ -39,7 +39,7 @@ static void an_immediate_schedule_fires_at_once_and_once(void **state)
     wait_fired(fx, id);
     task = tasks_of(fx, job, &count);
     assert_int_equal(task->status, STATUS_PENDING);
-    assert_true(uuid_eq(&task->spec.schedule_id, &id));
+    assert_true(uuid_eq(&task->spec.origin.schedule_id, &id));
     assert_int_equal(task->scheduled_at_us, get_schedule(fx, id)->created_at_us);
     assert_int_equal(get_schedule(fx, id)->next_fire_at_us, 0);
     assert_int_equal(get_schedule(fx, id)->last_fire_at_us, task->scheduled_at_us);
@@ -461,7 +461,7 @@ static void a_pattern_makes_every_one_of_its_runs(void **state)
     change(fx, CATALOG_RECURRING, id, "{\"is_active\":false}");
     tasks = tasks_of(fx, job, &count);
     for (uint32_t i = 0; i < count; i++) {
-        assert_true(uuid_eq(&tasks[i].spec.recurring_job_id, &id));
+        assert_true(uuid_eq(&tasks[i].spec.origin.recurring_job_id, &id));
         for (uint32_t j = 0; j < i; j++) /* no double */
             assert_int_not_equal(tasks[i].scheduled_at_us, tasks[j].scheduled_at_us);
     }

@@ -474,12 +474,12 @@ static inline struct report_result report_one(struct fixture *fx, const char *wo
 
 /* A report on what was claimed, with the fields that differ from none given after the defaults. */
 #pragma GCC diagnostic ignored "-Woverride-init"
-#define REPORT(claimed_task, ...)                                                           \
-    ((struct report){.task_id = (claimed_task)->id,                                         \
-                     .lease_token = (claimed_task)->lease_token,                            \
-                     .progress = -1,                                                        \
-                     .delay_ms = -1,                                                        \
-                     .retryable = true,                                                     \
+#define REPORT(claimed_task, ...) \
+    ((struct report){.task_id = (claimed_task)->id, \
+                     .lease_token = (claimed_task)->lease.token, \
+                     .progress = -1, \
+                     .delay_ms = -1, \
+                     .retryable = true, \
                      __VA_ARGS__})
 
 #define report(fx, worker_id, claimed_task, ...)                                            \
@@ -536,7 +536,7 @@ static inline struct heartbeat_request *heartbeat(struct fixture *fx, const char
     }
     for (uint32_t i = 0; i < request->count; i++) {
         request->task_ids[i] = tasks[i]->id;
-        request->lease_tokens[i] = tasks[i]->lease_token;
+        request->lease_tokens[i] = tasks[i]->lease.token;
     }
     engine_call(fx->engine, &request->base);
     return request;

@@ -77,7 +77,7 @@ static void b7_the_first_attempt_of_a_fork_gets_the_checkpoint_it_was_forked_fro
     assert_int_equal(task->status, STATUS_PENDING);
     assert_int_equal(task->progress, 30);
     assert_int_equal(task->version, 1);
-    assert_true(has_text(task->checkpoint_data, "\"name\":\"one\""));
+    assert_true(has_text(task->resume.checkpoint, "\"name\":\"one\""));
     assert_true(has_text(task->metadata, id_text(fx, id)));
     events = events_of(fx, made, &count);
     assert_int_equal(count, 1);
@@ -95,7 +95,7 @@ static void b7_the_first_attempt_of_a_fork_gets_the_checkpoint_it_was_forked_fro
     assert_true(str_is(claimed->checkpoint->data, "{\"row\":1}"));
     assert_true(str_is(claimed->checkpoint->file_state, "[1]"));
     assert_true(str_is(claimed->task->spec.payload, "[1]"));
-    assert_true(str_is(get(fx, made)->resumed_from, "one"));
+    assert_true(str_is(get(fx, made)->resume.from, "one"));
     report_ok(fx, "w", claimed->task, .op = REPORT_CHECKPOINT, .name = STR("own"));
     assert_int_equal(checkpoints_of(fx, made, &count)[0].seq, 2);
     report_ok(fx, "w", claimed->task, .op = REPORT_COMPLETE);

@@ -147,9 +147,9 @@ static void expect_strict(struct fixture *fx, const char *name)
         const struct claim_request *got = claim_all(fx);
 
         for (uint32_t i = 0; i < got->claimed_count; i++)
-            claimed_us[count++] = got->claimed[i].task->claimed_at_us;
+            claimed_us[count++] = got->claimed[i].task->lease.claimed_at_us;
         if (got->claimed_count == 0)
-            claimed_us[count++] = claim_one(fx, "w")->task->claimed_at_us;
+            claimed_us[count++] = claim_one(fx, "w")->task->lease.claimed_at_us;
     }
     for (uint32_t i = STRICT_COUNT; i < STRICT_TASKS; i++)
         assert_true(claimed_us[i] - claimed_us[i - STRICT_COUNT] >= STRICT_PER_MS * CLOCK_MS_US);

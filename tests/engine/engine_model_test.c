@@ -244,8 +244,8 @@ static void take_claim(struct walk *walk, struct under_way *way)
         struct task *task = request->claimed[i].task;
         struct known *known = know(walk, &task->id);
 
-        assert_true(task->lease_token > known->token); /* V5 */
-        known->token = task->lease_token;
+        assert_true(task->lease.token > known->token); /* V5 */
+        known->token = task->lease.token;
         walk->claimed++;
         for (uint32_t k = 0; k < known->parents_count && !known->forced; k++) /* V6 */
             assert_true(!get_or_null(walk->fx, known->parents[k]) ||
@@ -253,8 +253,8 @@ static void take_claim(struct walk *walk, struct under_way *way)
         if (way->worker == 2)
             continue; /* never heard of again */
         assert_true(walk->held_count < HELD_MAX);
-        walk->held[walk->held_count++] = (struct holding){(uint32_t)(known - walk->tasks),
-                                                          task->lease_token, way->worker};
+        walk->held[walk->held_count++] =
+            (struct holding){(uint32_t)(known - walk->tasks), task->lease.token, way->worker};
     }
 }
 

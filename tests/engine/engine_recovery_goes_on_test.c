@@ -232,7 +232,7 @@ static void b6_a_silent_task_that_is_found_done_is_completed_and_lost_to_its_wor
     result = answer_to(work_one(fx), true, false, "already_completed");
     work(fx, &result, 0);
     assert_status(fx, id, STATUS_COMPLETED);
-    assert_int_equal(get(fx, id)->crash_count, 0);
+    assert_int_equal(get(fx, id)->counts.crashes, 0);
     assert_int_equal(report(fx, "w", held, .op = REPORT_COMPLETE), ERR_STALE_LEASE);
     assert_string_equal(story_of(fx, id),
                         "pending claimed running orphaned recovering completed");
@@ -310,10 +310,10 @@ static void a_pause_that_was_asked_for_holds_however_a_lost_task_comes_back(void
         held = claim_one(fx, "lost")->task;
         report_ok(fx, "lost", held, .op = REPORT_START);
         assert_int_equal(control(fx, id, CONTROL_PAUSE), ERR_NONE);
-        wait_until(!get(fx, id)->held);
+        wait_until(!get(fx, id)->lease.held);
         if (i > 0) {
             assert_status(fx, id, STATUS_ORPHANED);
-            assert_true(get(fx, id)->pause_requested);
+            assert_true(get(fx, id)->lease.pause_requested);
         }
         if (i == 1)
             assert_int_equal(control(fx, id, CONTROL_RECOVER), ERR_NONE);
@@ -322,7 +322,7 @@ static void a_pause_that_was_asked_for_holds_however_a_lost_task_comes_back(void
             work(fx, &result, 0);
         }
         assert_status(fx, id, STATUS_PAUSED);
-        assert_false(get(fx, id)->pause_requested);
+        assert_false(get(fx, id)->lease.pause_requested);
         assert_int_equal(control(fx, id, CONTROL_RESUME), ERR_NONE);
         assert_status(fx, id, STATUS_PENDING);
         complete_one(fx, "next", "q");

@@ -21,13 +21,13 @@ static void b4_a_lost_task_that_is_taken_back_leaves_an_entry_that_is_completed(
         assert_true(entry->processing_completed_us >= entry->processing_started_us);
         assert_true(has_text(entry->result, "worker_lost"));
         assert_null(entry->error_message.data);
-        assert_true(has_text(get(fx, id)->recovery_metadata,
+        assert_true(has_text(get(fx, id)->resume.metadata,
                              checkpoint ? "resume_checkpoint" : "restart_clean"));
         worker(fx, "next", "q");
         claimed = claim_one(fx, "next");
         assert_true((claimed->checkpoint != NULL) == (checkpoint == 1));
         if (checkpoint)
-            assert_true(str_is(get(fx, id)->resumed_from, "half")); /* B7 */
+            assert_true(str_is(get(fx, id)->resume.from, "half")); /* B7 */
         report_ok(fx, "next", claimed->task, .op = REPORT_COMPLETE);
     }
     fx_verify(fx);
@@ -377,8 +377,8 @@ static void a_handler_that_gives_no_sign_loses_its_task_where_that_is_asked_for(
     }
     assert_status(fx, quick, STATUS_RUNNING);
     wait_until((heartbeat(fx, "w", NULL, 0), get(fx, quick)->status == STATUS_PENDING));
-    assert_true(str_is(get(fx, quick)->last_error, "stalled"));
-    assert_int_equal(get(fx, quick)->crash_count, 1);
+    assert_true(str_is(get(fx, quick)->fault.last, "stalled"));
+    assert_int_equal(get(fx, quick)->counts.crashes, 1);
     assert_int_equal(entry_of(fx, quick)->method, RECOVERY_RESUME_CHECKPOINT);
     assert_true(has_text(entry_of(fx, quick)->result, "stalled"));
     assert_int_equal(report(fx, "w", held, .op = REPORT_COMPLETE), ERR_STALE_LEASE); /* B4 */

@@ -173,14 +173,14 @@ static void compare(const struct task *was, const struct replay *replay, bool un
     assert_string_equal(status_word(replay->status), status_word(was->status));
     assert_int_equal(replay->previous_status, was->previous_status);
     assert_true(str_eq(replay->state, was->state));
-    assert_int_equal(replay->attempts, was->attempts);
-    assert_true(str_eq(replay->worker_id, was->worker_id));
-    assert_int_equal(replay->lease_token, was->lease_token);
-    assert_int_equal(replay->pause_requested, was->pause_requested);
-    assert_int_equal(replay->claimed_at_us, was->claimed_at_us);
-    assert_int_equal(replay->started_at_us, was->started_at_us);
+    assert_int_equal(replay->attempts, was->counts.attempts);
+    assert_true(str_eq(replay->worker_id, was->lease.worker_id));
+    assert_int_equal(replay->lease_token, was->lease.token);
+    assert_int_equal(replay->pause_requested, was->lease.pause_requested);
+    assert_int_equal(replay->claimed_at_us, was->lease.claimed_at_us);
+    assert_int_equal(replay->started_at_us, was->lease.started_at_us);
     assert_int_equal(replay->completed_at_us, was->completed_at_us);
-    assert_int_equal(replay->checkpoint_seq != 0, was->checkpoint_data.data != NULL);
+    assert_int_equal(replay->checkpoint_seq != 0, was->resume.checkpoint.data != NULL);
     if (!untold)
         assert_int_equal(replay->progress, was->progress);
 }
@@ -188,7 +188,7 @@ static void compare(const struct task *was, const struct replay *replay, bool un
 static void compare_checkpoint(struct fixture *fx, const struct task *was,
                                const struct replay *replay)
 {
-    struct str data = was->checkpoint_data;
+    struct str data = was->resume.checkpoint;
     int64_t number;
 
     if (!data.data)

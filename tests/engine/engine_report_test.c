@@ -23,7 +23,7 @@ static void start_makes_a_claimed_task_run_once(void **state) /* E1 */
     report_ok(fx, "w", held, .op = REPORT_START);
     stored = get(fx, held->id);
     assert_int_equal(stored->status, STATUS_RUNNING);
-    assert_true(stored->started_at_us >= stored->claimed_at_us);
+    assert_true(stored->lease.started_at_us >= stored->lease.claimed_at_us);
     assert_int_equal(stored->version, 3);
     report_ok(fx, "w", held, .op = REPORT_START);
     assert_int_equal(get(fx, held->id)->version, 3);
@@ -47,7 +47,7 @@ static void an_outcome_without_a_start_implies_it(void **state)
         struct report one = outcomes[i];
 
         one.task_id = held->id;
-        one.lease_token = held->lease_token;
+        one.lease_token = held->lease.token;
         assert_int_equal(report_one(fx, "w", &one).code, ERR_NONE);
         assert_string_equal(story_of(fx, held->id), stories[i]);
     }
@@ -193,9 +193,9 @@ static void complete_keeps_the_result_and_ends_the_task(void **state)
     executions = executions_of(fx, held->id, &count);
     assert_int_equal(stored->status, STATUS_COMPLETED);
     assert_int_equal(stored->progress, 100);
-    assert_false(stored->held);
+    assert_false(stored->lease.held);
     assert_true(stored->completed_at_us > 0);
-    assert_null(stored->error.data);
+    assert_null(stored->fault.error.data);
     assert_true(str_is(result_of(fx, held->id), "{\"a\": 1.0}"));
     assert_int_equal(executions[0].status, EXECUTION_COMPLETED);
     assert_true(executions[0].completed_at_us > 0 && executions[0].failed_at_us == 0);
@@ -234,12 +234,12 @@ static void a_continuation_goes_on_later_and_is_no_failure(void **state) /* C3 *
     report_ok(fx, "w", held, .op = REPORT_CONTINUE, .data = STR("1"));
     stored = get(fx, held->id);
     assert_int_equal(stored->status, STATUS_PENDING);
-    assert_int_equal(stored->continuations, 1);
-    assert_int_equal(stored->attempts, 1);
-    assert_int_equal(stored->retry_count, 0);
+    assert_int_equal(stored->counts.continuations, 1);
+    assert_int_equal(stored->counts.attempts, 1);
+    assert_int_equal(stored->counts.retries, 0);
     held = claim_one(fx, "w")->task;
     assert_true(str_is(held->data, "1"));
-    assert_int_equal(held->lease_token, 2);
+    assert_int_equal(held->lease.token, 2);
     report_ok(fx, "w", held, .op = REPORT_CONTINUE, .delay_ms = 40);
     assert_status(fx, held->id, STATUS_DELAYED);
     assert_true(get(fx, held->id)->scheduled_at_us > 0);
@@ -263,7 +263,7 @@ static void the_continuation_limit_ends_a_task_as_failed(void **state)
     }
     report_ok(fx, "w", held, .op = REPORT_CONTINUE);
     assert_status(fx, held->id, STATUS_FAILED);
-    assert_true(str_is(get(fx, held->id)->error, "continuation_limit"));
+    assert_true(str_is(get(fx, held->id)->fault.error, "continuation_limit"));
 }
 
 static void failures_follow_the_retry_policy_until_dead_letter(void **state)
@@ -286,24 +286,24 @@ static void failures_follow_the_retry_policy_until_dead_letter(void **state)
         for (int failure = 0; failure < 4; failure++) {
             struct task *held = claim_one(fx, "w")->task;
 
-            assert_int_equal(held->attempts, failure + 1);
+            assert_int_equal(held->counts.attempts, failure + 1);
             report_ok(fx, "w", held, .op = REPORT_FAIL, .error = STR("boom"),
                       .details = STR("{\"code\":7}"));
             stored = get(fx, id);
-            assert_int_equal(stored->retry_count, failure + 1);
-            assert_true(str_is(stored->last_error, "boom"));
-            assert_true(has_text(stored->error_details, "{\"code\":7}"));
+            assert_int_equal(stored->counts.retries, failure + 1);
+            assert_true(str_is(stored->fault.last, "boom"));
+            assert_true(has_text(stored->fault.details, "{\"code\":7}"));
             if (failure == 3)
                 break;
             /* counted from when it failed; it may be due and pending by now */
-            assert_int_equal(stored->next_retry_at_us -
-                             events_of(fx, id, &(uint32_t){0})[4 * failure + 3]
-                                 .created_at_us, cases[i].delays_ms[failure] * CLOCK_MS_US);
+            assert_int_equal(stored->counts.next_retry_at_us -
+                                 events_of(fx, id, &(uint32_t){0})[4 * failure + 3].created_at_us,
+                             cases[i].delays_ms[failure] * CLOCK_MS_US);
         }
         assert_int_equal(stored->status, STATUS_DEAD_LETTER);
-        assert_true(str_is(stored->error, "boom"));
-        assert_int_equal(stored->next_retry_at_us, 0);
-        assert_int_equal(stored->attempts, 4);
+        assert_true(str_is(stored->fault.error, "boom"));
+        assert_int_equal(stored->counts.next_retry_at_us, 0);
+        assert_int_equal(stored->counts.attempts, 4);
     }
     fx_verify(fx);
 }
@@ -320,7 +320,7 @@ static void no_retries_and_not_retryable_end_at_once(void **state)
     held = new_held(fx, "{\"type\":\"t\"}");
     report_ok(fx, "w", held, .op = REPORT_FAIL, .retryable = false, .error = STR("no_handler"));
     assert_status(fx, held->id, STATUS_FAILED);
-    assert_true(str_is(get(fx, held->id)->error, "no_handler"));
+    assert_true(str_is(get(fx, held->id)->fault.error, "no_handler"));
     held = new_held(fx, "{\"type\":\"t\",\"max_attempts\":2,\"retry_delay_ms\":0}");
     report_ok(fx, "w", held, .op = REPORT_FAIL);
     assert_status(fx, held->id, STATUS_PENDING); /* straight, without a delay */
@@ -363,11 +363,12 @@ static void a_release_counts_in_nothing(void **state)
     stored = get(fx, held->id);
     executions = executions_of(fx, held->id, &count);
     assert_int_equal(stored->status, STATUS_PENDING);
-    assert_int_equal(stored->attempts, 0);
-    assert_int_equal(stored->retry_count + stored->crash_count + stored->continuations, 0);
+    assert_int_equal(stored->counts.attempts, 0);
+    assert_int_equal(stored->counts.retries + stored->counts.crashes + stored->counts.continuations,
+                     0);
     assert_int_equal(executions[0].status, EXECUTION_CANCELLED);
     assert_true(has_text(executions[0].error_data, "released"));
-    assert_int_equal(claim_one(fx, "w")->task->lease_token, 2);
+    assert_int_equal(claim_one(fx, "w")->task->lease.token, 2);
     fx_verify(fx);
 }
 
@@ -389,10 +390,10 @@ static void a_pause_asked_for_holds_unless_the_task_ends(void **state)
 
         assert_int_equal(control(fx, held->id, CONTROL_PAUSE), ERR_NONE);
         one.task_id = held->id;
-        one.lease_token = held->lease_token;
+        one.lease_token = held->lease.token;
         assert_true(report_one(fx, "w", &one).pause);
         assert_status(fx, held->id, expected[i]);
-        assert_false(get(fx, held->id)->pause_requested);
+        assert_false(get(fx, held->id)->lease.pause_requested);
         if (i == 3)
             continue;
         assert_int_equal(control(fx, held->id, CONTROL_RESUME), ERR_NONE);
@@ -442,7 +443,7 @@ static void an_element_that_was_refused_may_be_sent_again(void **state)
         assert_int_equal(report(fx, "w", held, .op = REPORT_SPAWN, .seq = 5, .tasks = str_of(bad)),
                          ERR_INVALID);
     report_ok(fx, "w", held, .op = REPORT_SPAWN, .seq = 5, .tasks = STR("[{\"type\":\"c\"}]"));
-    assert_int_equal(get(fx, held->id)->open_children, 1);
+    assert_int_equal(get(fx, held->id)->waits.open_children, 1);
 }
 
 static void the_same_outcome_again_is_ok_and_another_a_conflict(void **state) /* F-A9 */
@@ -466,7 +467,7 @@ static void the_same_outcome_again_is_ok_and_another_a_conflict(void **state) /*
             struct report one = outcomes[second < 0 ? first : second];
 
             one.task_id = held->id;
-            one.lease_token = held->lease_token;
+            one.lease_token = held->lease.token;
             assert_int_equal(report_one(fx, "w", &one).code,
                              second < 0 || second == first ? ERR_NONE : ERR_CONFLICT);
             if (second < 0)
@@ -562,15 +563,15 @@ static void late_reports_of_a_lost_lease_change_nothing(void **state) /* F-B1, F
     zombie = claim_one(fx, "zombie")->task;
     owner = claim_one(fx, "w")->task; /* after the lease of the first is over */
     assert_true(uuid_eq(&owner->id, &id));
-    assert_int_equal(owner->lease_token, zombie->lease_token + 1);
+    assert_int_equal(owner->lease.token, zombie->lease.token + 1);
     fx_lease(fx, 30000);
     worker(fx, "zombie", "default");
-    send_every_op(fx, "zombie", id, zombie->lease_token); /* while another has it */
+    send_every_op(fx, "zombie", id, zombie->lease.token); /* while another has it */
     for (int i = 0; i < REPORT_OP_COUNT; i++)
         stale += stats_of(fx).stale_reports_total[i];
     assert_int_equal(stale, 10);
     report_ok(fx, "w", owner, .op = REPORT_COMPLETE, .result = STR("\"mine\""));
-    send_every_op(fx, "zombie", id, zombie->lease_token); /* and after it has ended */
+    send_every_op(fx, "zombie", id, zombie->lease.token); /* and after it has ended */
     assert_true(str_is(result_of(fx, id), "\"mine\""));
     fx_verify(fx);
 }
@@ -611,11 +612,11 @@ static void the_server_ends_a_run_beyond_timeout_and_grace(void **state) /* D13 
         assert_true(executions[0].failed_at_us - executions[0].started_at_us >=
                     150 * CLOCK_MS_US); /* timeout and grace */
         assert_int_equal(report(fx, "w", held, .op = REPORT_COMPLETE), ERR_STALE_LEASE);
-        assert_true(has_text(get(fx, id)->last_error, "timeout"));
+        assert_true(has_text(get(fx, id)->fault.last, "timeout"));
     }
     assert_status(fx, id, STATUS_DEAD_LETTER);
     assert_int_equal(stats_of(fx).timeouts_total, 2);
-    assert_int_equal(get(fx, id)->retry_count, 2);
+    assert_int_equal(get(fx, id)->counts.retries, 2);
     fx_verify(fx);
 }
 

@@ -214,8 +214,8 @@ static void a_run_with_two_gates_waits_for_both(void **state)
     make_gate(fx, job, two, "completion");
     first = run_now(fx, job);
     second = run_now(fx, job);
-    assert_int_equal(get(fx, first)->open_dependencies, 2);
-    assert_int_equal(get(fx, second)->open_dependencies, 3); /* and a slot */
+    assert_int_equal(get(fx, first)->waits.open_dependencies, 2);
+    assert_int_equal(get(fx, second)->waits.open_dependencies, 3); /* and a slot */
     run_as(fx, one, STATUS_COMPLETED);
     assert_status(fx, first, STATUS_BLOCKED);
     run_as(fx, one, STATUS_COMPLETED); /* once more changes nothing */
@@ -244,7 +244,7 @@ static void a_gate_that_goes_lets_its_runs_go(void **state)
     run = run_now(fx, job);
     foreign = run_now(fx, other);
     assert_int_equal(removed(fx, CATALOG_DEPENDENCY, gate), ERR_NONE);
-    assert_int_equal(get(fx, run)->open_dependencies, 1);
+    assert_int_equal(get(fx, run)->waits.open_dependencies, 1);
     assert_status(fx, foreign, STATUS_BLOCKED); /* it waits by another one */
     assert_int_equal(removed(fx, CATALOG_JOB, two), ERR_NONE);
     assert_status(fx, run, STATUS_PENDING);

@@ -37,10 +37,10 @@ static void a_parent_waits_for_its_children_and_gets_their_outputs(void **state)
     spawn_and_wait(fx, held, "[{\"type\":\"k\",\"queue\":\"kids\",\"ref\":\"a\"},"
                              "{\"type\":\"k\",\"queue\":\"kids\"}]");
     assert_status(fx, held->id, STATUS_BLOCKED);
-    assert_int_equal(get(fx, held->id)->open_children, 2);
+    assert_int_equal(get(fx, held->id)->waits.open_children, 2);
     one = claim_one(fx, "kids")->task;
     two = claim_one(fx, "kids")->task;
-    assert_true(uuid_eq(&one->spec.parent_id, &held->id));
+    assert_true(uuid_eq(&one->spec.origin.parent_id, &held->id));
     assert_true(str_is(one->spec.correlation_id, "c"));
     report_ok(fx, "kids", one, .op = REPORT_COMPLETE, .result = STR("{\"r\": 1}"));
     claim_none(fx, "w");
@@ -139,7 +139,7 @@ static void the_last_children_of_one_commit_release_the_parent_once(void **state
         arena_deinit(&arenas[i]);
     }
     assert_status(fx, held->id, STATUS_PENDING);
-    assert_int_equal(get(fx, held->id)->open_children, 0);
+    assert_int_equal(get(fx, held->id)->waits.open_children, 0);
     assert_string_equal(story_of(fx, held->id), "pending claimed running blocked pending");
     fx_verify(fx);
 }
@@ -157,7 +157,7 @@ static void a_child_that_ends_at_once_does_not_stand_for_another(void **state) /
     assert_int_equal(control(fx, failed, CONTROL_CANCEL), ERR_NONE);
     spawn_and_wait(fx, held, json.data);
     assert_status(fx, held->id, STATUS_BLOCKED);
-    assert_int_equal(get(fx, held->id)->open_children, 1);
+    assert_int_equal(get(fx, held->id)->waits.open_children, 1);
     fx_verify(fx);
     child = claim_one(fx, "kids")->task;
     report_ok(fx, "kids", child, .op = REPORT_COMPLETE);
@@ -195,7 +195,7 @@ static void children_with_a_ref_are_spawned_once(void **state)
     report_ok(fx, "w", held, .op = REPORT_FAIL); /* dies before it waits */
     held = claim_one(fx, "w")->task;
     report_ok(fx, "w", held, .op = REPORT_SPAWN, .tasks = json);
-    assert_int_equal(get(fx, held->id)->open_children, 2);
+    assert_int_equal(get(fx, held->id)->waits.open_children, 2);
     report_ok(fx, "w", held, .op = REPORT_CONTINUE, .wait_children = true);
     assert_int_equal(claim(fx, "kids", 10, 0)->claimed_count, 2);
     assert_status(fx, held->id, STATUS_BLOCKED);
@@ -307,7 +307,7 @@ static void very_many_children_need_bounded_memory(void **state) /* F-H12 */
         peak_kb = memory_kb() > peak_kb ? memory_kb() : peak_kb;
     }
     report_ok(fx, "w", held, .op = REPORT_CONTINUE, .wait_children = true);
-    assert_int_equal(get(fx, held->id)->open_children, total);
+    assert_int_equal(get(fx, held->id)->waits.open_children, total);
     for (uint32_t left = total; left > 0;) {
         end_children(fx, &arena, &left);
         arena_reset(&arena);

@@ -24,9 +24,9 @@ static void stall(struct fixture *fx, struct task *held)
 
     wait_until((beat = heartbeat(fx, "w", &held, 1), beat->lost_count == 1));
     assert_true(uuid_eq(&beat->lost[0], &held->id));
-    assert_int_equal(beat->lost_tokens[0], held->lease_token);
+    assert_int_equal(beat->lost_tokens[0], held->lease.token);
     assert_status(fx, held->id, STATUS_ORPHANED);
-    assert_true(get(fx, held->id)->held);
+    assert_true(get(fx, held->id)->lease.held);
     worker(fx, "other", "q");
     claim_none(fx, "other");
     fx_verify(fx);
@@ -39,9 +39,9 @@ static void assert_goes_on(struct fixture *fx, struct task *held)
     worker(fx, "other", "q"); /* its lease may be over meanwhile */
     again = claim_one(fx, "other");
     assert_true(uuid_eq(&again->task->id, &held->id));
-    assert_true(again->task->lease_token > held->lease_token);
+    assert_true(again->task->lease.token > held->lease.token);
     assert_non_null(again->checkpoint);
-    assert_int_equal(get(fx, held->id)->crash_count, 1);
+    assert_int_equal(get(fx, held->id)->counts.crashes, 1);
     assert_int_equal(entry_of(fx, held->id)->status, RECOVERY_COMPLETED);
     assert_true(has_text(entry_of(fx, held->id)->result, "stalled"));
     report_ok(fx, "other", again->task, .op = REPORT_COMPLETE);
@@ -185,9 +185,9 @@ static void a_stalled_task_that_is_cancelled_or_paused_obeys(void **state)
     held = hold_silent(fx, "");
     stall(fx, held);
     assert_int_equal(control(fx, held->id, CONTROL_CANCEL), ERR_NONE);
-    assert_true(get(fx, held->id)->held);
+    assert_true(get(fx, held->id)->lease.held);
     assert_int_equal(report(fx, "w", held, .op = REPORT_RELEASE), ERR_STALE_LEASE);
-    assert_false(get(fx, held->id)->held);
+    assert_false(get(fx, held->id)->lease.held);
     assert_status(fx, held->id, STATUS_CANCELLED);
     fx_verify(fx);
 }

@@ -47,7 +47,7 @@ static void a_type_no_live_worker_has_waits_and_why_says_so(void **state)
     new = worker_of(fx, "new", "invoice:*");
     assert_int_equal(ask(fx, id)->reason, WHY_READY);
     assert_true(uuid_eq(&claim_one(fx, new)->task->id, &id));
-    assert_int_equal(get(fx, id)->attempts, 1);
+    assert_int_equal(get(fx, id)->counts.attempts, 1);
 }
 
 static void wait_ended(struct fixture *fx, struct uuid id)
@@ -78,8 +78,8 @@ static void where_it_is_wanted_it_fails_as_no_handler(void **state)
     other = enqueue(fx, "{\"type\":\"other\"}");
     wait_ended(fx, fails);
     assert_int_equal(get(fx, fails)->status, STATUS_FAILED);
-    assert_true(str_is(get(fx, fails)->error, "no_handler"));
-    assert_int_equal(get(fx, fails)->attempts, 0);
+    assert_true(str_is(get(fx, fails)->fault.error, "no_handler"));
+    assert_int_equal(get(fx, fails)->counts.attempts, 0);
     assert_string_equal(story_of(fx, fails), "pending failed");
     assert_int_equal(get(fx, nobody)->status, STATUS_PENDING);
     assert_int_equal(get(fx, waits)->status, STATUS_PENDING);
@@ -100,7 +100,7 @@ static void a_type_given_back_is_not_handed_to_the_same_worker_again(void **stat
     struct uuid known;
 
     report_ok(fx, any, held, .op = REPORT_RELEASE, .reason = STR("no_handler"));
-    assert_int_equal(get(fx, id)->attempts, 0);
+    assert_int_equal(get(fx, id)->counts.attempts, 0);
     claim_none(fx, any);
     known = enqueue(fx, "{\"type\":\"even\"}");
     assert_true(uuid_eq(&claim_one(fx, any)->task->id, &known));

@@ -56,14 +56,14 @@ static void a_heartbeat_names_what_is_lost(void **state)
     }
     report_ok(fx, "w", held[0], .op = REPORT_COMPLETE);
     wrong = *held[1];
-    wrong.lease_token += 5;
+    wrong.lease.token += 5;
     held[1] = &wrong;
     beat = heartbeat(fx, "w", held, 3);
     assert_int_equal(beat->base.err.code, ERR_NONE);
     assert_int_equal(beat->lost_count, 2);
     assert_true(uuid_eq(&beat->lost[0], &held[0]->id));
     assert_true(uuid_eq(&beat->lost[1], &held[1]->id));
-    assert_int_equal(beat->lost_tokens[1], held[1]->lease_token);
+    assert_int_equal(beat->lost_tokens[1], held[1]->lease.token);
     beat = heartbeat(fx, "w", NULL, 0);
     assert_int_equal(beat->lost_count + beat->cancel_count + beat->pause_count, 0);
     assert_int_equal(stats_of(fx).stale_heartbeats_total, 2);
@@ -134,9 +134,9 @@ static void a_lost_lease_brings_the_task_back_in_one_transaction(void **state) /
         assert_int_equal(events[i].created_at_us, events[4].created_at_us);
         assert_int_equal(events[i].actor, ACTOR_RECOVERY);
     }
-    assert_int_equal(task->crash_count, 1);
-    assert_int_equal(task->retry_count, 0);
-    assert_true(str_is(held->resumed_from, "c"));
+    assert_int_equal(task->counts.crashes, 1);
+    assert_int_equal(task->counts.retries, 0);
+    assert_true(str_is(held->resume.from, "c"));
     executions = executions_of(fx, id, &count);
     assert_int_equal(executions[1].status, EXECUTION_FAILED);
     assert_true(has_text(executions[1].error_data, "\"reason\":\"worker_lost\""));
@@ -155,7 +155,7 @@ static void a_pause_asked_for_holds_when_the_worker_is_lost(void **state)
     claim_one(fx, "lost");
     assert_int_equal(control(fx, id, CONTROL_PAUSE), ERR_NONE);
     wait_status(fx, id, STATUS_PAUSED);
-    assert_int_equal(get(fx, id)->crash_count, 1);
+    assert_int_equal(get(fx, id)->counts.crashes, 1);
 }
 
 static void what_only_waited_in_a_lost_worker_is_not_to_blame(void **state) /* C6, F-H2 */
@@ -174,8 +174,8 @@ static void what_only_waited_in_a_lost_worker_is_not_to_blame(void **state) /* C
     for (int i = 0; i < 3; i++)
         wait_status(fx, ids[i], STATUS_PENDING);
     for (int i = 0; i < 3; i++) {
-        assert_int_equal(get(fx, ids[i])->crash_count, i == 1);
-        assert_int_equal(get(fx, ids[i])->attempts, 1);
+        assert_int_equal(get(fx, ids[i])->counts.crashes, i == 1);
+        assert_int_equal(get(fx, ids[i])->counts.attempts, 1);
     }
     assert_int_equal(stats_of(fx).lost_leases_total, 3);
     fx_verify(fx);
@@ -190,17 +190,17 @@ static void the_third_crash_is_poison(void **state) /* F-H2 */
     id = enqueue(fx, "{\"type\":\"t\",\"priority\":5}");
     for (int crash = 0; crash < 3; crash++) {
         worker(fx, "lost", "default");
-        assert_int_equal(claim_one(fx, "lost")->task->crash_count, crash);
-        wait_until(get(fx, id)->crash_count == crash + 1);
+        assert_int_equal(claim_one(fx, "lost")->task->counts.crashes, crash);
+        wait_until(get(fx, id)->counts.crashes == crash + 1);
     }
     assert_status(fx, id, STATUS_DEAD_LETTER);
-    assert_true(str_is(get(fx, id)->error, "poison"));
-    assert_int_equal(get(fx, id)->retry_count, 0);
+    assert_true(str_is(get(fx, id)->fault.error, "poison"));
+    assert_int_equal(get(fx, id)->counts.retries, 0);
     other = enqueue(fx, "{\"type\":\"t\"}"); /* others are not affected */
     worker(fx, "lost", "default");
     assert_true(uuid_eq(&claim_one(fx, "lost")->task->id, &other));
     assert_int_equal(control(fx, id, CONTROL_RETRY), ERR_NONE);
-    assert_int_equal(get(fx, id)->crash_count, 0);
+    assert_int_equal(get(fx, id)->counts.crashes, 0);
     fx_verify(fx);
 }
 
@@ -218,7 +218,7 @@ static void a_task_the_holder_does_not_know_of_comes_back(void **state) /* F-A5 
     claim_one(fx, "w"); /* its answer got lost on the way */
     wait_until(heartbeat(fx, "w", &known, 1)->lost_count == 0 &&
                get(fx, unknown)->status == STATUS_PENDING);
-    assert_int_equal(get(fx, unknown)->crash_count, 1);
+    assert_int_equal(get(fx, unknown)->counts.crashes, 1);
     assert_status(fx, known->id, STATUS_CLAIMED);
     fx_verify(fx);
 }
@@ -237,9 +237,9 @@ static void a_worker_that_leaves_gives_its_tasks_back(void **state)
     leave(fx, "w");
     assert_status(fx, ids[0], STATUS_PENDING);
     assert_status(fx, ids[1], STATUS_CANCELLED);
-    assert_false(get(fx, ids[1])->held);
+    assert_false(get(fx, ids[1])->lease.held);
     assert_status(fx, ids[2], STATUS_PAUSED);
-    assert_int_equal(get(fx, ids[0])->attempts + get(fx, ids[0])->crash_count, 0);
+    assert_int_equal(get(fx, ids[0])->counts.attempts + get(fx, ids[0])->counts.crashes, 0);
     assert_int_equal(claim(fx, "w", 1, 0)->base.err.code, ERR_NOT_FOUND);
     fx_verify(fx);
 }
@@ -305,7 +305,7 @@ static void a_queue_that_stalled_takes_nothing_from_workers_that_live(void **sta
     assert_int_equal(heartbeat(fx, "w", &held, 1)->lost_count, 0);
     assert_status(fx, id, STATUS_CLAIMED);
     wait_status(fx, id, STATUS_PENDING); /* it fell silent: one lease later it is gone */
-    assert_int_equal(get(fx, id)->crash_count, 1);
+    assert_int_equal(get(fx, id)->counts.crashes, 1);
     fx_verify(fx);
 }
 
@@ -336,7 +336,7 @@ static void a_claim_that_meets_the_sweep_keeps_what_its_worker_holds(void **stat
     fx_let_go(fx);
     engine_call_finish(&request->base, &call);
     assert_status(fx, id, STATUS_CLAIMED);
-    assert_int_equal(get(fx, id)->crash_count, 0);
+    assert_int_equal(get(fx, id)->counts.crashes, 0);
 }
 
 static void silent_workers_are_removed(void **state)
@@ -369,7 +369,7 @@ static void the_pool_of_a_dead_process_loses_its_tasks_at_once(void **state) /* 
     claim_one(fx, id);
     reopen(fx);
     wait_status(fx, task, STATUS_PENDING); /* though the lease of 30 s is far from over */
-    assert_int_equal(get(fx, task)->crash_count, 1);
+    assert_int_equal(get(fx, task)->counts.crashes, 1);
     assert_true(has_text(executions_of(fx, task, &count)[0].error_data, "service_restart"));
     assert_string_equal(story_of(fx, task), "pending claimed orphaned recovering pending");
     fx_verify(fx);
@@ -395,7 +395,7 @@ static void workers_elsewhere_get_one_lease_after_a_restart(void **state) /* F-A
     wait_until(heartbeat(fx, "lives", &lives, 1)->lost_count == 0 &&
                get(fx, dies->id)->status == STATUS_PENDING);
     assert_true(fx_now_ms() - opened_ms >= LEASE_MS - 20);
-    assert_int_equal(get(fx, dies->id)->crash_count, 1);
+    assert_int_equal(get(fx, dies->id)->counts.crashes, 1);
     assert_status(fx, lives->id, STATUS_CLAIMED);
     report_ok(fx, "lives", lives, .op = REPORT_COMPLETE); /* the same token still counts */
     fx_verify(fx);
@@ -413,7 +413,7 @@ static void tokens_grow_and_never_repeat(void **state) /* V5, F-B9 */
         struct task *held = claim_one(fx, "w")->task;
 
         assert_true(uuid_eq(&held->id, &id));
-        assert_int_equal(held->lease_token, token);
+        assert_int_equal(held->lease.token, token);
         switch (token % 6) {
         case 0:
             report_ok(fx, "w", held, .op = REPORT_RELEASE);
@@ -436,8 +436,8 @@ static void tokens_grow_and_never_repeat(void **state) /* V5, F-B9 */
             leave(fx, "w");
             worker(fx, "w", "default");
         }
-        assert_true(get(fx, id)->attempts >= attempts);
-        attempts = get(fx, id)->attempts;
+        assert_true(get(fx, id)->counts.attempts >= attempts);
+        attempts = get(fx, id)->counts.attempts;
         if (token % 4 == 0)
             reopen(fx);
         /* every lease but the last is dead */

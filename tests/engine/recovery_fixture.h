@@ -90,7 +90,7 @@ static inline struct task *lose(struct fixture *fx, struct uuid id, bool checkpo
                   .data = STR("{\"n\":1}"));
     else
         report_ok(fx, "lost", held, .op = REPORT_START);
-    wait_until(!get(fx, id)->held);
+    wait_until(!get(fx, id)->lease.held);
     return held;
 }
 

@@ -169,7 +169,7 @@ static void run_task(struct node *node, int port, const char *path)
     assert_int_equal(claim.claimed_count, 1);
     for (int i = 0; i < 2; i++)
         reports[i] = (struct report){.task_id = node->task_id,
-                                     .lease_token = claim.claimed[0].task->lease_token,
+                                     .lease_token = claim.claimed[0].task->lease.token,
                                      .op = i ? REPORT_COMPLETE : REPORT_START,
                                      .progress = -1,
                                      .delay_ms = -1,

@@ -182,12 +182,12 @@ void claim_task(struct task *task, const char *worker_id)
 {
     task->previous_status = task->status;
     task->status = STATUS_CLAIMED;
-    task->worker_id = str_of(worker_id);
-    task->held = true;
-    task->attempts++;
-    task->lease_token++;
-    task->lease_until_us = T0_US + 30 * SECOND_US;
-    task->claimed_at_us = T0_US;
+    task->lease.worker_id = str_of(worker_id);
+    task->lease.held = true;
+    task->counts.attempts++;
+    task->lease.token++;
+    task->lease.until_us = T0_US + 30 * SECOND_US;
+    task->lease.claimed_at_us = T0_US;
 }
 
 struct execution given_execution(struct conformance *c, const struct task *task,
@@ -202,9 +202,9 @@ struct execution given_execution(struct conformance *c, const struct task *task,
                               .task_key = task->key,
                               .task_id = task->id,
                               .status = EXECUTION_PENDING,
-                              .attempt_number = task->attempts,
-                              .lease_token = task->lease_token,
-                              .worker_id = task->worker_id,
+                              .attempt_number = task->counts.attempts,
+                              .lease_token = task->lease.token,
+                              .worker_id = task->lease.worker_id,
                               .claim_seq = task->event_seq,
                               .created_at_us = created_at_us};
 }

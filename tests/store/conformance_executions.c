@@ -27,15 +27,16 @@ static void given_history(struct conformance *c, struct history *history)
         struct task *task = given_task(c, "q", "t");
         struct execution *execution = &history->executions[i];
 
-        task->spec.job_id = i < 4 ? history->job->id : i == 4 ? history->other->id
-                                                              : (struct uuid){{0}};
-        task->spec.schedule_id = i < 2 ? history->schedule->id : (struct uuid){{0}};
+        task->spec.origin.job_id = i < 4    ? history->job->id
+                                   : i == 4 ? history->other->id
+                                            : (struct uuid){{0}};
+        task->spec.origin.schedule_id = i < 2 ? history->schedule->id : (struct uuid){{0}};
         task->spec.run_at_us = i < 2 ? T0_US + i : 0;
         insert_task(c, task);
         claim_task(task, "w");
         *execution = given_execution(c, task, T0_US + i * MINUTE_US);
-        execution->job_id = task->spec.job_id;
-        execution->schedule_id = task->spec.schedule_id;
+        execution->job_id = task->spec.origin.job_id;
+        execution->schedule_id = task->spec.origin.schedule_id;
         execution->status = statuses[i];
         execution->started_at_us = execution->created_at_us + 1000;
         if (statuses[i] == EXECUTION_COMPLETED)

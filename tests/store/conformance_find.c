@@ -114,8 +114,8 @@ static uint32_t count_held(struct conformance *c, struct str worker, uint32_t li
                                   &c->err));
         for (uint32_t i = 0; i < count; i++) {
             assert_true(tasks[i]->key > after);
-            assert_true(tasks[i]->held && tasks[i]->has_spec);
-            assert_true(!worker.data || str_eq(tasks[i]->worker_id, worker));
+            assert_true(tasks[i]->lease.held && tasks[i]->has_spec);
+            assert_true(!worker.data || str_eq(tasks[i]->lease.worker_id, worker));
             after = tasks[i]->key;
         }
         all += count;
@@ -200,7 +200,7 @@ static void dependents_are_found_page_by_page_with_their_kind(void **state)
         struct task *task = given_task(c, "q", "t");
 
         task->status = STATUS_BLOCKED;
-        task->open_dependencies = 1;
+        task->waits.open_dependencies = 1;
         insert_task(c, task);
         OK(c, c->verbs->dependencies_insert(c->store, &task->id, &dependency, 1, &c->err));
     }
@@ -258,10 +258,10 @@ static void outputs_of_parents_and_children_come_in_order_and_completely(void **
         struct task_dependency dependency = {.task_id = relative->id,
                                              .kind = DEPENDENCY_COMPLETION};
 
-        relative->spec.ref = text_of(c, "r%u", i % 25);
+        relative->spec.origin.ref = text_of(c, "r%u", i % 25);
         relative->status = i % 25 % 2 ? STATUS_FAILED : STATUS_COMPLETED;
         if (i >= 25)
-            relative->spec.parent_id = task->id;
+            relative->spec.origin.parent_id = task->id;
         insert_task(c, relative);
         if (i < 25)
             OK(c, c->verbs->dependencies_insert(c->store, &task->id, &dependency, 1, &c->err));

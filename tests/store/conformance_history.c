@@ -88,7 +88,7 @@ static void executions_tell_the_claimed_and_running_events(void **state)
         OK(c, c->verbs->executions_insert(c->store, &execution, 1, &c->err));
     }
     task->status = STATUS_COMPLETED;
-    task->held = false;
+    task->lease.held = false;
     event = given_event(c, task, STATUS_COMPLETED, ACTOR_WORKER);
     OK(c, c->verbs->events_insert(c->store, &event, 1, &c->err));
     save_task(c, task);
@@ -250,13 +250,13 @@ static void the_last_run_shows_the_result_of_its_task(void **state)
     task->status = STATUS_COMPLETED;
     store_begin(c);
     for (int i = 0; i < 2; i++) {
-        task->attempts++;
-        task->lease_token++;
+        task->counts.attempts++;
+        task->lease.token++;
         task->event_seq++;
         runs[i] = given_execution(c, task, T0_US + i);
         runs[i].status = i ? EXECUTION_COMPLETED : EXECUTION_FAILED;
     }
-    task->execution_key = runs[1].key;
+    task->lease.execution_key = runs[1].key;
     insert_task(c, task);
     OK(c, c->verbs->executions_insert(c->store, runs, 2, &c->err));
     OK(c, c->verbs->result_put(c->store, &task->id, STR("{\"r\":1}"), T0_US, &c->err));

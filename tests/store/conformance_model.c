@@ -78,10 +78,10 @@ static void write_entry(struct model *model, const struct entry *entry, struct t
     task->parked = entry->parked;
     task->scheduled_at_us = entry->scheduled_us;
     task->by_wall = entry->by_wall;
-    task->held = entry->held;
+    task->lease.held = entry->held;
     if (entry->held) {
-        task->worker_id = STR("w");
-        task->lease_token++;
+        task->lease.worker_id = STR("w");
+        task->lease.token++;
     }
     save_task(model->c, task);
 }

@@ -30,11 +30,11 @@ static struct task *given_varied(struct conformance *c, struct world *world, int
     task->spec.correlation_id = i % 8 == 0 ? STR("cor") : STR_NONE;
     task->spec.external_id = i % 9 == 0 ? text_of(c, "x%d", i) : STR_NONE;
     if (i % 10 == 0)
-        task->spec.job_id = world->job;
+        task->spec.origin.job_id = world->job;
     if (i % 12 == 0)
-        task->spec.schedule_id = world->schedule;
+        task->spec.origin.schedule_id = world->schedule;
     if (i % 13 == 0)
-        task->spec.parent_id = world->parent;
+        task->spec.origin.parent_id = world->parent;
     task->status = statuses[i % 8];
     if (task->status == STATUS_PENDING && i % 16 > 8) {
         task->parked = true;
@@ -95,9 +95,9 @@ static bool fits(const struct task_filter *filter, const struct task *task)
            text_fits(filter->context_key, spec->context_key) &&
            text_fits(filter->workflow_id, spec->workflow_id) &&
            text_fits(filter->correlation_id, spec->correlation_id) &&
-           id_fits(&filter->job_id, &spec->job_id) &&
-           id_fits(&filter->schedule_id, &spec->schedule_id) &&
-           id_fits(&filter->parent_id, &spec->parent_id) &&
+           id_fits(&filter->job_id, &spec->origin.job_id) &&
+           id_fits(&filter->schedule_id, &spec->origin.schedule_id) &&
+           id_fits(&filter->parent_id, &spec->origin.parent_id) &&
            (!filter->created_after_us || spec->created_at_us >= filter->created_after_us) &&
            (!filter->created_before_us || spec->created_at_us < filter->created_before_us);
 }
@@ -261,8 +261,8 @@ static void pages_of_a_task_are_complete(void **state)
 
         OK(c, c->verbs->events_insert(c->store, &event, 1, &c->err));
         task->event_seq++;
-        task->attempts++;
-        task->lease_token++;
+        task->counts.attempts++;
+        task->lease.token++;
         execution = given_execution(c, task, T0_US + i);
         OK(c, c->verbs->executions_insert(c->store, &execution, 1, &c->err));
     }

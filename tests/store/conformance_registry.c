@@ -148,7 +148,7 @@ static void a_reader_sees_the_later_of_both_leases(void **state)
     struct worker_row worker = {.id = STR("w"), .hostname = STR("h"), .queues = STR("[]")};
 
     claim_task(task, "w");
-    task->lease_until_us = T0_US + 30;
+    task->lease.until_us = T0_US + 30;
     store_begin(c);
     insert_task(c, task);
     store_commit(c);
@@ -156,10 +156,10 @@ static void a_reader_sees_the_later_of_both_leases(void **state)
         store_begin(c);
         worker.lease_until_us = T0_US + rows[i].worker_us;
         OK(c, c->verbs->worker_put(c->store, &worker, &c->err));
-        task->unlisted = rows[i].unlisted;
+        task->lease.unlisted = rows[i].unlisted;
         save_task(c, task);
         store_commit(c);
-        assert_int_equal(read_task(c, &task->id)->lease_until_us, T0_US + rows[i].wanted_us);
+        assert_int_equal(read_task(c, &task->id)->lease.until_us, T0_US + rows[i].wanted_us);
     }
 }
 

@@ -11,7 +11,7 @@ static struct task *given_history(struct conformance *c, enum status status, int
     task->id = uuid7_new_keyed(&c->ids, T0_US + shift_us, task->key);
     task->spec.created_at_us = T0_US + shift_us;
     task->status = status;
-    task->attempts = RUNS;
+    task->counts.attempts = RUNS;
     task->event_seq = 0;
     for (int i = 0; i < RUNS; i++) {
         int64_t at_us = T0_US + shift_us + i * SECOND_US;
@@ -23,7 +23,7 @@ static struct task *given_history(struct conformance *c, enum status status, int
 
         event.seq = ++task->event_seq;
         task->event_seq++;
-        task->lease_token++;
+        task->lease.token++;
         execution = given_execution(c, task, at_us);
         execution.start_seq = ++task->event_seq;
         execution.started_at_us = at_us;

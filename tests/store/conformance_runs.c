@@ -11,11 +11,12 @@ static struct task *given_run(struct conformance *c, const struct job *job,
     struct task *task = given_task(c, "q", "t");
     struct job_run run;
 
-    task->spec.job_id = job->id;
-    task->spec.schedule_id = schedule ? schedule->id : nobody;
+    task->spec.origin.job_id = job->id;
+    task->spec.origin.schedule_id = schedule ? schedule->id : nobody;
     insert_task(c, task);
-    run = (struct job_run){.task_id = task->id, .job_id = job->id,
-                           .schedule_id = task->spec.schedule_id,
+    run = (struct job_run){.task_id = task->id,
+                           .job_id = job->id,
+                           .schedule_id = task->spec.origin.schedule_id,
                            .created_at_us = created_at_us};
     OK(c, CATALOG(c)->runs_insert(c->store, &run, 1, &c->err));
     return task;
@@ -28,9 +29,9 @@ static struct task *given_waiting(struct conformance *c, const struct job *job,
     struct task *task = given_task(c, "q", "t");
     struct job_run run = {.task_id = task->id, .job_id = job->id, .created_at_us = T0_US};
 
-    task->spec.job_id = job->id;
+    task->spec.origin.job_id = job->id;
     task->status = STATUS_BLOCKED;
-    task->open_dependencies = count;
+    task->waits.open_dependencies = count;
     insert_task(c, task);
     OK(c, CATALOG(c)->runs_insert(c->store, &run, 1, &c->err));
     for (uint32_t i = 0; i < count; i++) {
@@ -169,7 +170,7 @@ static void d7_runs_that_wait_for_a_slot_are_counted_and_found_page_by_page(void
     OK(c, CATALOG(c)->runs_waiting_jobs(c->store, &ids[0], 9, &c->arena, &ids, &count, &c->err));
     assert_int_equal(count, 1);
     then_id(ids[0], b->id);
-    then_id(tasks[2]->spec.job_id, b->id);
+    then_id(tasks[2]->spec.origin.job_id, b->id);
     store_commit(c);
 }
 
@@ -218,8 +219,8 @@ static void d6_open_runs_of_a_pattern_are_found(void **state)
     for (int i = 0; i < 3; i++) {
         struct task *task = given_task(c, "q", "t");
 
-        task->spec.job_id = job->id;
-        task->spec.recurring_job_id = recurring->id;
+        task->spec.origin.job_id = job->id;
+        task->spec.origin.recurring_job_id = recurring->id;
         insert_task(c, task);
         runs[i] = (struct job_run){.task_id = task->id, .job_id = job->id,
                                    .recurring_job_id = recurring->id,
@@ -344,7 +345,7 @@ static void d4_verify_finds_runs_that_are_not_those_of_open_tasks(void **state)
     assert_int_equal(verify_findings(c), 1);
     store_begin(c);
     ended = given_task(c, "q", "t");
-    ended->spec.job_id = job->id;
+    ended->spec.origin.job_id = job->id;
     ended->status = STATUS_COMPLETED;
     ended->completed_at_us = T0_US;
     insert_task(c, ended);
@@ -396,7 +397,7 @@ static void d7_verify_counts_waits_among_open_dependencies(void **state)
     b = given_job(c, "b");
     task = given_waiting(c, a, (const struct job_wait[]){
         {.depends_on_job_id = b->id, .kind = DEPENDENCY_SUCCESS}}, 1);
-    task->open_dependencies = 2;
+    task->waits.open_dependencies = 2;
     save_task(c, task);
     run = (struct job_run){.task_id = task->id, .job_id = a->id, .waits_slot = true};
     OK(c, CATALOG(c)->run_save(c->store, &run, &c->err));

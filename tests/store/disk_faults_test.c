@@ -423,7 +423,7 @@ static struct str claim_one(struct disk *disk, struct uuid *id, int64_t *lease_t
     assert_int_equal(claim.base.err.code, ERR_NONE);
     assert_int_equal(claim.claimed_count, 1);
     *id = claim.claimed[0].task->id;
-    *lease_token = claim.claimed[0].task->lease_token;
+    *lease_token = claim.claimed[0].task->lease.token;
     return request.id;
 }
 

@@ -58,11 +58,11 @@ static void given_everything(struct conformance *c)
     task->has_data = true;
     claim_task(task, "w");
     execution = given_execution(c, task, T0_US);
-    task->execution_key = execution.key;
-    task->execution_id = execution.id;
+    task->lease.execution_key = execution.key;
+    task->lease.execution_id = execution.id;
     blocked = given_task(c, "q", "t");
     blocked->status = STATUS_BLOCKED;
-    blocked->open_dependencies = 1;
+    blocked->waits.open_dependencies = 1;
     dependency.task_id = task->id;
     unique.task_key = task->key;
     insert_task(c, task);

@@ -200,7 +200,7 @@ static void what_is_not_for_sql_is_refused(void **state)
     unique->spec.idempotency_key = STR("k");
     unique->spec.unique_until = UNIQUE_ENDED;
     waits->status = STATUS_BLOCKED;
-    waits->open_dependencies = 1;
+    waits->waits.open_dependencies = 1;
     store_begin(c);
     insert_task(c, unique);
     first = given_ready(c, "q", "t", 2);
@@ -235,10 +235,10 @@ static void what_is_within_the_bounds_is_taken(void **state)
                " error_details = json_quote(hex(zeroblob(8191))),"
                " metadata = json_object('a', hex(zeroblob(8188)))");
     found = read_task(c, &task->id);
-    assert_int_equal(found->retry_count, 1000000);
+    assert_int_equal(found->counts.retries, 1000000);
     assert_int_equal(found->state.len, 200);
     assert_int_equal(found->metadata.len, 16384);
-    assert_int_equal(found->error_details.len, 16384);
+    assert_int_equal(found->fault.details.len, 16384);
     by_hand(c, "UPDATE task_states SET state = hex(zeroblob(101));"
                "UPDATE task_details SET retry_count = 1000001;"
                "UPDATE tasks SET status = 'cancelled'");
@@ -410,10 +410,10 @@ static void given_everything(struct conformance *c)
     task->has_data = true;
     claim_task(task, "w");
     execution = given_execution(c, task, T0_US);
-    task->execution_key = execution.key;
+    task->lease.execution_key = execution.key;
     log.execution_id = execution.id;
     blocked->status = STATUS_BLOCKED;
-    blocked->open_dependencies = 1;
+    blocked->waits.open_dependencies = 1;
     store_begin(c);
     insert_task(c, task);
     insert_task(c, blocked);

@@ -14,7 +14,7 @@ static struct task *stored_task(struct fixture *fixture, enum status status, int
     struct task *task = fixture_task(fixture, "default", "t", created_us);
 
     task->status = status;
-    task->attempts = 3;
+    task->counts.attempts = 3;
     task->event_seq = 100;
     assert_int_equal(fixture->store->verbs->tasks_insert(fixture->store, &task, 1, &fixture->err),
                      0);

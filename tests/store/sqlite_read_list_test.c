@@ -40,9 +40,9 @@ static void give_status(struct task *task, uint32_t roll)
                                         STATUS_DELAYED, STATUS_RUNNING};
 
     task->status = roll < 90 ? often[roll % 5] : (enum status)(1 + roll % (STATUS_COUNT - 1));
-    task->held = status_held(task->status);
-    task->worker_id = task->held ? STR("w1") : STR_NONE;
-    task->lease_token = 1;
+    task->lease.held = status_held(task->status);
+    task->lease.worker_id = task->lease.held ? STR("w1") : STR_NONE;
+    task->lease.token = 1;
     task->scheduled_at_us = task->status == STATUS_DELAYED ? NOW_US : 0;
     task->parked = task->status == STATUS_PENDING && dice(4) == 0;
 }
@@ -74,11 +74,11 @@ static struct task *random_task(struct fixture *fixture, uint32_t number)
     if (dice(3) == 0)
         task->spec.tags = arena_format(&fixture->arena, "[\"t%u\",\"t%u\"]", dice(5), 5 + dice(5));
     if (dice(4) == 0)
-        task->spec.job_id = plain_id(dice(20));
+        task->spec.origin.job_id = plain_id(dice(20));
     if (dice(4) == 0)
-        task->spec.schedule_id = plain_id(dice(20));
+        task->spec.origin.schedule_id = plain_id(dice(20));
     if (dice(4) == 0)
-        task->spec.parent_id = plain_id(dice(20));
+        task->spec.origin.parent_id = plain_id(dice(20));
     give_status(task, dice(100));
     return task;
 }
@@ -178,9 +178,9 @@ static bool fits(const struct task_filter *filter, const struct task *task)
            text_fits(filter->context_key, spec->context_key) &&
            text_fits(filter->workflow_id, spec->workflow_id) &&
            text_fits(filter->correlation_id, spec->correlation_id) &&
-           id_fits(&filter->job_id, &spec->job_id) &&
-           id_fits(&filter->schedule_id, &spec->schedule_id) &&
-           id_fits(&filter->parent_id, &spec->parent_id) &&
+           id_fits(&filter->job_id, &spec->origin.job_id) &&
+           id_fits(&filter->schedule_id, &spec->origin.schedule_id) &&
+           id_fits(&filter->parent_id, &spec->origin.parent_id) &&
            (!filter->created_after_us || spec->created_at_us >= filter->created_after_us) &&
            (!filter->created_before_us || spec->created_at_us < filter->created_before_us) &&
            (!filter->before_key || (filter->oldest_first ? task->key > filter->before_key

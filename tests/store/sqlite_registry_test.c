@@ -166,12 +166,12 @@ static void a10_a_task_is_read_with_data_result_parents_and_the_lease_that_count
     uint32_t count;
 
     parent->status = STATUS_COMPLETED;
-    parent->spec.ref = STR("first");
+    parent->spec.origin.ref = STR("first");
     task->status = STATUS_RUNNING;
-    task->held = true;
-    task->worker_id = STR("w1");
-    task->lease_token = 1;
-    task->lease_until_us = NOW_US + 100;
+    task->lease.held = true;
+    task->lease.worker_id = STR("w1");
+    task->lease.token = 1;
+    task->lease.until_us = NOW_US + 100;
     task->data = STR("{\"d\":1}");
     task->has_data = true;
     fixture_begin(fixture);
@@ -189,7 +189,7 @@ static void a10_a_task_is_read_with_data_result_parents_and_the_lease_that_count
     assert_non_null(read);
     assert_true(str_is(read->data, "{\"d\":1}"));
     assert_true(str_is(read->spec.queue, "q"));
-    assert_int_equal(read->lease_until_us, NOW_US + 500);
+    assert_int_equal(read->lease.until_us, NOW_US + 500);
     assert_int_equal(verbs->read_dependencies(fixture->reader, &task->id, &fixture->arena,
                                               &dependencies, &count, &fixture->err), 0);
     assert_int_equal(count, 1);

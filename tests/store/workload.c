@@ -186,7 +186,7 @@ static void claim_some(struct workload *w)
             continue;
         }
         w->promises[task].id = claimed->id;
-        w->held[w->held_count++] = (struct held){(uint32_t)task, claimed->lease_token};
+        w->held[w->held_count++] = (struct held){(uint32_t)task, claimed->lease.token};
     }
 }
 

@@ -63,9 +63,9 @@ int job_task_input(const struct job *job, const struct category *category,
     spec->name = job->name;
     spec->payload = payload.data ? payload : job->payload;
     spec->callback_url = job->callback_url;
-    spec->job_id = job->id;
+    spec->origin.job_id = job->id;
     if (schedule) {
-        spec->schedule_id = schedule->id;
+        spec->origin.schedule_id = schedule->id;
         if (schedule->callback_url.data)
             spec->callback_url = schedule->callback_url;
     }

@@ -43,11 +43,11 @@ static void drop_own(struct task_spec *spec)
     spec->idempotency_key = STR_NONE;
     spec->input_hash = STR_NONE;
     spec->external_id = STR_NONE;
-    spec->ref = STR_NONE;
-    spec->job_id = (struct uuid){{0}};
-    spec->schedule_id = (struct uuid){{0}};
-    spec->recurring_job_id = (struct uuid){{0}};
-    spec->parent_id = (struct uuid){{0}};
+    spec->origin.ref = STR_NONE;
+    spec->origin.job_id = (struct uuid){{0}};
+    spec->origin.schedule_id = (struct uuid){{0}};
+    spec->origin.recurring_job_id = (struct uuid){{0}};
+    spec->origin.parent_id = (struct uuid){{0}};
     spec->run_at_us = 0;
     spec->created_at_us = 0;
 }
@@ -88,7 +88,7 @@ int fork_input(const struct task *task, const struct task_dependency *dependenci
     spec_init(input);
     input->spec = task->spec;
     drop_own(&input->spec);
-    input->had_begun = task->attempts > 0;
+    input->had_begun = task->counts.attempts > 0;
     if (input->had_begun)
         input->spec.on_unsatisfied = UNSATISFIED_RUN;
     input->data = task->data;

@@ -205,9 +205,9 @@ static int read_traceparent(struct parse *parse, const struct member *member, st
     struct task_spec *spec = &parse->input->spec;
     struct trace_context context;
 
-    if (spec_read_string(value, "traceparent", parse->arena, &spec->traceparent, parse->err) < 0)
+    if (spec_read_string(value, "traceparent", parse->arena, &spec->trace.parent, parse->err) < 0)
         return -(int)parse->err->code;
-    if (spec->traceparent.len <= (size_t)member->max && trace_parse(spec->traceparent, &context))
+    if (spec->trace.parent.len <= (size_t)member->max && trace_parse(spec->trace.parent, &context))
         return 0;
     return bad_word(parse, member, "a W3C trace context such as "
                     "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
@@ -217,9 +217,9 @@ static int read_tracestate(struct parse *parse, const struct member *member, str
 {
     struct task_spec *spec = &parse->input->spec;
 
-    if (spec_read_string(value, "tracestate", parse->arena, &spec->tracestate, parse->err) < 0)
+    if (spec_read_string(value, "tracestate", parse->arena, &spec->trace.state, parse->err) < 0)
         return -(int)parse->err->code;
-    if (trace_state_valid(spec->tracestate))
+    if (trace_state_valid(spec->trace.state))
         return 0;
     return bad_word(parse, member, "a W3C tracestate: name=value, at most 512 bytes");
 }
@@ -275,15 +275,15 @@ static const struct member members[] = {
     SPECIAL("priority", read_priority, priority, 0, 0),
     SPECIAL("queue", read_queue, spec.queue, 0, 0),
     NUMBER("recovery_priority", spec.recovery_priority, -BOUND_PRIORITY, BOUND_PRIORITY, 0),
-    TEXT("ref", spec.ref, BOUND_NAME_BYTES),
+    TEXT("ref", spec.origin.ref, BOUND_NAME_BYTES),
     NUMBER("retry_delay_ms", spec.retry.delay_ms, 0, BOUND_DELAY_MS, AT(has_retry_delay)),
     SPECIAL("retry_policy", read_retry_policy, spec.retry.policy, 0, 0),
     SPECIAL("run_at", read_run_at, spec.run_at_us, 0, 0),
     NUMBER("stall_after_ms", spec.stall_after_ms, 0, BOUND_DELAY_MS, 0),
     SPECIAL("tags", read_tags, spec.tags, 0, 0),
     NUMBER("timeout_ms", spec.timeout_ms, 1, BOUND_DELAY_MS, AT(has_timeout)),
-    SPECIAL("traceparent", read_traceparent, spec.traceparent, 0, TRACE_PARENT_BYTES_MAX),
-    SPECIAL("tracestate", read_tracestate, spec.tracestate, 0, TRACE_STATE_BYTES),
+    SPECIAL("traceparent", read_traceparent, spec.trace.parent, 0, TRACE_PARENT_BYTES_MAX),
+    SPECIAL("tracestate", read_tracestate, spec.trace.state, 0, TRACE_STATE_BYTES),
     TEXT("type", spec.type, BOUND_NAME_BYTES),
     SPECIAL("unique_until", read_unique_until, spec.unique_until, 0, 0),
     TEXT("user_id", spec.user_id, BOUND_KEY_BYTES),
@@ -320,7 +320,7 @@ static int check_together(struct parse *parse)
     if (parse->has_max_attempts && input->has_max_retries)
         return err_set_field(parse->err, ERR_INVALID, "max_attempts",
                              "Give \"max_retries\" or \"max_attempts\" (one more), not both.");
-    if (input->spec.tracestate.data && !input->spec.traceparent.data)
+    if (input->spec.trace.state.data && !input->spec.trace.parent.data)
         return err_set_field(parse->err, ERR_INVALID, "tracestate",
                              "\"tracestate\" means nothing without \"traceparent\"; give both.");
     if (input->hash_fields_count && parse->has_hash_input && !input->hash_input)

@@ -50,7 +50,8 @@ static void fill_stall_after(struct task_spec *spec, const struct handler_rule *
 static void fill_from_handler(struct task_input *input, const struct handler_rule *handler)
 {
     struct task_spec *spec = &input->spec;
-    bool planned = !uuid_is_nil(&spec->schedule_id) || !uuid_is_nil(&spec->recurring_job_id);
+    bool planned =
+        !uuid_is_nil(&spec->origin.schedule_id) || !uuid_is_nil(&spec->origin.recurring_job_id);
 
     take_default(&spec->timeout_ms, input->has_timeout, handler->timeout_ms);
     take_default(&spec->retry.max_retries, input->has_max_retries, handler->max_retries);

@@ -139,7 +139,7 @@ static int collect_refs(struct task_input *inputs, uint32_t count, struct map *r
                         struct err *err)
 {
     for (uint32_t i = 0; i < count; i++) {
-        struct str ref = inputs[i].spec.ref;
+        struct str ref = inputs[i].spec.origin.ref;
 
         if (!ref.data)
             continue;
@@ -192,7 +192,7 @@ enum { OPEN = 1, DONE = 2 };
 /* path[first] ... path[depth - 1] and back to path[first]. Every element of a cycle has a ref. */
 static int refuse_cycle(const struct walk *walk, uint32_t element, struct err *err)
 {
-    struct str begin = walk->inputs[element].spec.ref;
+    struct str begin = walk->inputs[element].spec.origin.ref;
     char path[PATH_BYTES + 16];
     uint32_t first = 0;
     size_t len = 0;
@@ -201,7 +201,7 @@ static int refuse_cycle(const struct walk *walk, uint32_t element, struct err *e
         first++;
     path[0] = '\0';
     for (uint32_t i = first + 1; i < walk->depth; i++) {
-        struct str ref = walk->inputs[walk->path[i]].spec.ref;
+        struct str ref = walk->inputs[walk->path[i]].spec.origin.ref;
 
         if (len + ref.len + 4 > PATH_BYTES) {
             snprintf(path + len, sizeof path - len, "... -> ");

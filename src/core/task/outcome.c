@@ -12,12 +12,12 @@ struct outcome outcome_fail(const struct task *task, bool retryable, bool timed_
         outcome.to = STATUS_FAILED;
         return outcome;
     }
-    if (task->retry_count >= task->spec.retry.max_retries) {
+    if (task->counts.retries >= task->spec.retry.max_retries) {
         outcome.to = STATUS_DEAD_LETTER;
         return outcome;
     }
     outcome.delay_ms = retry_delay_ms(&task->spec.retry,
-                                      task->retry_count + SEEDED_BUG("back_off_counts_twice"));
+                                      task->counts.retries + SEEDED_BUG("back_off_counts_twice"));
     outcome.to = outcome.delay_ms > 0 ? STATUS_DELAYED : STATUS_PENDING;
     return outcome;
 }
@@ -26,14 +26,14 @@ struct outcome outcome_continue(const struct task *task, int64_t delay_ms, bool 
 {
     struct outcome outcome = {.execution = EXECUTION_COMPLETED, .reason = "continued"};
 
-    if (task->continuations >= task->spec.max_continuations) {
+    if (task->counts.continuations >= task->spec.max_continuations) {
         outcome.to = STATUS_FAILED;
         outcome.execution = EXECUTION_FAILED;
         outcome.reason = "continuation_limit";
         return outcome;
     }
     outcome.delay_ms = delay_ms; /* counted from now, also while it waits for children */
-    if (wait_children && task->open_children > 0) {
+    if (wait_children && task->waits.open_children > 0) {
         outcome.to = STATUS_BLOCKED;
         return outcome;
     }
@@ -47,7 +47,7 @@ struct outcome outcome_lost(const struct task *task, bool to_blame)
                               .counts_crash = to_blame,
                               .reason = "worker_lost"};
 
-    if (to_blame && task_count_up(task->crash_count) >= task->spec.max_crashes) {
+    if (to_blame && task_count_up(task->counts.crashes) >= task->spec.max_crashes) {
         outcome.to = STATUS_DEAD_LETTER;
         outcome.reason = "poison";
     } else if (!task->spec.auto_recovery) {
@@ -60,7 +60,8 @@ struct outcome outcome_lost(const struct task *task, bool to_blame)
 
 enum status outcome_waiting_status(const struct task *task, int64_t clock_us)
 {
-    if (task->open_dependencies > 0 || (task->waits_children && task->open_children > 0))
+    if (task->waits.open_dependencies > 0 ||
+        (task->waits.for_children && task->waits.open_children > 0))
         return STATUS_BLOCKED;
     return task->scheduled_at_us > clock_us ? STATUS_DELAYED : STATUS_PENDING;
 }

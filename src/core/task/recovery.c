@@ -145,7 +145,7 @@ bool recovery_is_stalled(const struct task *task, int64_t after_ms, int64_t now_
     if (task->spec.stall_after_ms > 0)
         after_ms = task->spec.stall_after_ms;
     return after_ms > 0 && task->status == STATUS_RUNNING &&
-           now_us - task->last_heartbeat_us > after_ms * CLOCK_MS_US;
+           now_us - task->lease.last_heartbeat_us > after_ms * CLOCK_MS_US;
 }
 
 const char *recovery_candidate_reason(const struct task *task)
@@ -197,9 +197,9 @@ static void render_counts(struct buf *out, const struct task *task)
 {
     render_int(out, "progress", task->progress);
     comma(out);
-    render_int(out, "attempts", task->attempts);
+    render_int(out, "attempts", task->counts.attempts);
     comma(out);
-    render_int(out, "crash_count", task->crash_count);
+    render_int(out, "crash_count", task->counts.crashes);
     comma(out);
     render_int(out, "recovery_priority", task->spec.recovery_priority);
     comma(out);
@@ -231,15 +231,15 @@ void recovery_render_candidate(struct buf *out, const struct recovery_candidate 
     comma(out);
     render_text(out, "external_id", task->spec.external_id);
     comma(out);
-    render_text(out, "worker_id", task->worker_id);
+    render_text(out, "worker_id", task->lease.worker_id);
     comma(out);
     render_counts(out, task);
     comma(out);
-    render_json(out, "checkpoint_data", task->checkpoint_data);
+    render_json(out, "checkpoint_data", task->resume.checkpoint);
     comma(out);
-    render_text(out, "last_error", task->last_error);
+    render_text(out, "last_error", task->fault.last);
     comma(out);
-    render_time(out, "last_heartbeat", task->last_heartbeat_us);
+    render_time(out, "last_heartbeat", task->lease.last_heartbeat_us);
     comma(out);
     render_time(out, "created_at", task->spec.created_at_us);
     comma(out);

@@ -23,20 +23,32 @@ static const char *const unsatisfied_words[] = {
     [UNSATISFIED_RUN] = "run",
 };
 
-static const size_t text_offsets[] = {
-    offsetof(struct task, spec.namespace_name), offsetof(struct task, spec.type),
-    offsetof(struct task, spec.queue),          offsetof(struct task, spec.name),
-    offsetof(struct task, spec.tags),           offsetof(struct task, spec.user_id),
-    offsetof(struct task, spec.external_id),    offsetof(struct task, spec.context_key),
-    offsetof(struct task, spec.correlation_id), offsetof(struct task, spec.traceparent),
-    offsetof(struct task, spec.tracestate),     offsetof(struct task, spec.workflow_id),
-    offsetof(struct task, spec.idempotency_key), offsetof(struct task, spec.input_hash),
-    offsetof(struct task, spec.limit_key),      offsetof(struct task, spec.callback_url),
-    offsetof(struct task, spec.ref),            offsetof(struct task, state),
-    offsetof(struct task, metadata),            offsetof(struct task, worker_id),
-    offsetof(struct task, checkpoint_data),     offsetof(struct task, resumed_from),
-    offsetof(struct task, recovery_metadata),   offsetof(struct task, error),
-    offsetof(struct task, last_error),          offsetof(struct task, error_details)};
+static const size_t text_offsets[] = {offsetof(struct task, spec.namespace_name),
+                                      offsetof(struct task, spec.type),
+                                      offsetof(struct task, spec.queue),
+                                      offsetof(struct task, spec.name),
+                                      offsetof(struct task, spec.tags),
+                                      offsetof(struct task, spec.user_id),
+                                      offsetof(struct task, spec.external_id),
+                                      offsetof(struct task, spec.context_key),
+                                      offsetof(struct task, spec.correlation_id),
+                                      offsetof(struct task, spec.trace.parent),
+                                      offsetof(struct task, spec.trace.state),
+                                      offsetof(struct task, spec.workflow_id),
+                                      offsetof(struct task, spec.idempotency_key),
+                                      offsetof(struct task, spec.input_hash),
+                                      offsetof(struct task, spec.limit_key),
+                                      offsetof(struct task, spec.callback_url),
+                                      offsetof(struct task, spec.origin.ref),
+                                      offsetof(struct task, state),
+                                      offsetof(struct task, metadata),
+                                      offsetof(struct task, lease.worker_id),
+                                      offsetof(struct task, resume.checkpoint),
+                                      offsetof(struct task, resume.from),
+                                      offsetof(struct task, resume.metadata),
+                                      offsetof(struct task, fault.error),
+                                      offsetof(struct task, fault.last),
+                                      offsetof(struct task, fault.details)};
 _Static_assert(sizeof text_offsets / sizeof text_offsets[0] == TASK_TEXTS_COUNT, "texts");
 
 struct str *task_text(struct task *task, size_t at)

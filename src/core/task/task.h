@@ -31,6 +31,21 @@ static inline int64_t task_count_up(int64_t count)
     return count < INT64_MAX ? count + 1 : count;
 }
 
+/* Where a task comes from; nil = not from there. */
+struct task_origin {
+    struct uuid job_id;
+    struct uuid schedule_id;
+    struct uuid recurring_job_id;
+    struct uuid parent_id;
+    struct str ref; /* its name within the array it came in */
+};
+
+/* The W3C trace context a task was enqueued in; both may be absent. */
+struct task_trace {
+    struct str parent;
+    struct str state;
+};
+
 /* What was asked for: written once, never changed. */
 struct task_spec {
     struct str namespace_name;
@@ -43,19 +58,14 @@ struct task_spec {
     struct str external_id;
     struct str context_key;
     struct str correlation_id;
-    struct str traceparent; /* W3C trace context it was enqueued in; both may be absent */
-    struct str tracestate;
+    struct task_trace trace;
     struct str workflow_id;
     struct str idempotency_key;
     struct str input_hash;  /* 64 hex digits */
     struct str limit_key;
     struct str callback_url;
-    struct str ref;         /* its name within the array it came in */
-    struct uuid job_id;     /* nil = none, so below */
-    struct uuid schedule_id;
-    struct uuid recurring_job_id;
-    struct uuid category_id;
-    struct uuid parent_id;
+    struct task_origin origin;
+    struct uuid category_id; /* nil = none */
     enum unique_until unique_until;
     enum on_unsatisfied on_unsatisfied;
     struct retry_rule retry; /* policy, delays, max_retries */
@@ -69,12 +79,79 @@ struct task_spec {
     int64_t created_at_us;
 };
 
+struct task_counts {
+    int64_t attempts;
+    int64_t retries;
+    int64_t crashes;
+    int64_t continuations;
+    int64_t next_retry_at_us;
+};
+
+/* Who holds the task, and what came under this lease. */
+struct task_lease {
+    struct str worker_id; /* who holds it, or held it last */
+    bool held;            /* occupies a slot of worker_id (a cancelled one until it stops) */
+    bool unlisted;        /* the holder does not know of it: renewals pass it by */
+    bool pause_requested;
+    int64_t token;
+    int64_t until_us;          /* its own; the worker's lease counts while it is listed */
+    int64_t last_heartbeat_us; /* last sign of the handler */
+    int64_t claimed_at_us;
+    int64_t started_at_us;
+    int64_t execution_key; /* the execution under way, 0 = none */
+    struct uuid execution_id;
+    int64_t report_seq;    /* highest seq seen under this lease */
+    int64_t outcome_token; /* lease under which the last outcome came, and ... */
+    int64_t outcome_hash;  /* ... the hash of its content */
+};
+
+/* What a blocked task waits for. */
+struct task_waits {
+    int64_t open_dependencies; /* parents that have not ended */
+    int64_t open_children;
+    bool for_children;
+    bool unsatisfied;      /* a parent ended otherwise than required */
+    bool has_dependencies; /* it has parents at all; only shared stores keep these two */
+    bool has_dependents;   /* another task depends on it */
+};
+
+/* Where the next attempt begins. */
+struct task_resume {
+    struct str checkpoint; /* newest valid checkpoint, short form */
+    struct str from;
+    struct str metadata; /* of the last recovery */
+};
+
+struct task_fault {
+    struct str error;
+    struct str last;
+    struct str details;
+};
+
+/* The store's own: set by loads and inserts, so that it can keep its lines and counts. */
+struct task_row {
+    enum status status; /* as stored, and so the next six */
+    int64_t order_key;
+    bool parked;
+    int64_t version;
+    bool held;
+    bool data;    /* there is data, loaded or not */
+    bool details; /* there are details that most tasks do not have */
+    int64_t lane;
+    int64_t rev;
+    int64_t payload_sum;
+    int64_t opened;
+    const struct task *copy; /* the row as it was in transaction `copied_in`; NULL = unknown */
+    uint64_t copied_in;
+    bool taken;    /* out of the ready line, though stored as ready */
+    uint32_t part; /* of several stores read as one: which of them has it */
+};
+
 struct task {
     int64_t key;   /* the store's row key; 0 = not stored yet */
     struct uuid id;
     struct task_spec spec;
     bool has_spec; /* loads may leave the spec out, except namespace, type and queue */
-
     enum status status;
     enum status previous_status;
     struct str state;
@@ -89,63 +166,15 @@ struct task {
     bool by_wall;            /* scheduled_at is compared with the wall clock, not the engine's */
     int64_t order_key;       /* smaller runs first; see core/task/order.h */
     bool parked;             /* pending, but a limit of its key is reached: not in the ready line */
-
-    int64_t attempts;
-    int64_t retry_count;
-    int64_t crash_count;
-    int64_t continuations;
-    int64_t next_retry_at_us;
-
-    struct str worker_id;    /* who holds it, or who held it last */
-    bool held;               /* occupies a slot of worker_id (a cancelled one until it stops) */
-    int64_t lease_token;
-    int64_t lease_until_us;  /* its own; the worker's lease counts while it is listed */
-    bool unlisted;           /* the holder does not know of it: renewals pass it by */
-    int64_t last_heartbeat_us; /* last sign of the handler */
-    int64_t claimed_at_us;
-    int64_t started_at_us;
-    bool pause_requested;
-    int64_t execution_key;   /* the execution under way, 0 = none */
-    struct uuid execution_id;
-    int64_t report_seq;      /* highest seq seen under this lease */
-    int64_t outcome_token;   /* lease under which the last outcome came, and its content's hash */
-    int64_t outcome_hash;
-
-    int64_t open_dependencies; /* parents that have not ended */
-    bool unsatisfied;          /* one ended otherwise than required */
-    bool has_dependencies;     /* it has parents at all; only shared stores keep these two */
-    bool has_dependents;       /* somebody depends on it */
-    int64_t open_children;
-    bool waits_children;
-    int64_t event_seq;         /* of its newest event */
-    bool opening_told;         /* new tasks: the first event is plain, the store tells it */
-
-    struct str checkpoint_data; /* newest valid checkpoint, short form */
-    struct str resumed_from;
-    struct str recovery_metadata;
     int64_t completed_at_us;
-    struct str error;
-    struct str last_error;
-    struct str error_details;
-
-    /* As stored, so that the store can keep its lines and counts; set by loads. */
-    enum status stored_status;
-    int64_t stored_order_key;
-    bool stored_parked;
-    int64_t stored_version;
-    bool stored_held;
-    bool stored_data;       /* there is data, loaded or not */
-    bool stored_details;    /* there are details that most tasks do not have */
-    /* The store's own, set by loads and inserts; meaningless to others. */
-    int64_t lane;
-    int64_t rev;
-    int64_t payload_sum;
-    int64_t opened;
-    const struct task *stored; /* the row as it was in transaction stored_at; NULL = unknown */
-    uint64_t stored_at;
-    bool taken;                /* out of the ready line, though stored as ready */
-    uint32_t part;             /* of several stores read as one: which of them has it */
-
+    int64_t event_seq; /* of its newest event */
+    bool opening_told; /* new tasks: the first event is plain, the store tells it */
+    struct task_counts counts;
+    struct task_lease lease;
+    struct task_waits waits;
+    struct task_resume resume;
+    struct task_fault fault;
+    struct task_row row;
     enum { TASK_CLEAN, TASK_DIRTY, TASK_FRESH } mark; /* what the batch under way owes the store */
     int32_t execution_slot; /* its execution in the batch: new from 1 up, changed from -1 down */
 };

@@ -69,7 +69,7 @@ static void find_later(struct found *found, const struct why_facts *facts)
 static void find_blocked(struct found *found, const struct why_facts *facts)
 {
     const struct task *task = facts->task;
-    bool children = task->waits_children && task->open_children > 0;
+    bool children = task->waits.for_children && task->waits.open_children > 0;
 
     add_if(found, children, WHY_CHILDREN);
     add_if(found, !children && facts->waits_for_total > 0, WHY_DEPENDENCY);
@@ -84,7 +84,7 @@ static void find_delayed(struct found *found, const struct why_facts *facts)
     if (facts->window_state)
         add_if(found, true, WHY_WINDOW);
     else
-        add_if(found, true, facts->task->next_retry_at_us ? WHY_RETRY : WHY_DELAYED);
+        add_if(found, true, facts->task->counts.next_retry_at_us ? WHY_RETRY : WHY_DELAYED);
     find_later(found, facts);
 }
 

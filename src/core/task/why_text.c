@@ -154,33 +154,33 @@ static void tell_end(struct pen *pen)
 
     buf_format(&pen->text, "Ended as %s at ", status_word(task->status));
     say_time(&pen->text, task->completed_at_us, pen->facts->now_us);
-    if (!well && !str_is(task->error, status_word(task->status)))
-        say_error(pen, ": ", task->error);
+    if (!well && !str_is(task->fault.error, status_word(task->status)))
+        say_error(pen, ": ", task->fault.error);
     if (!well)
-        buf_text(&pen->text, end_meaning(task->error));
+        buf_text(&pen->text, end_meaning(task->fault.error));
     say_first_end(pen);
-    if (task->last_error.data && !well && !str_eq(task->last_error, task->error))
-        say_error(pen, "; the last attempt: ", task->last_error);
-    if (task->held)
+    if (task->fault.last.data && !well && !str_eq(task->fault.last, task->fault.error))
+        say_error(pen, "; the last attempt: ", task->fault.last);
+    if (task->lease.held)
         buf_text(&pen->text, "; its worker was told and has not stopped yet");
     note_time(pen, "completed_at", task->completed_at_us);
-    note_text(pen, "error", task->error);
-    note_text(pen, "last_error", task->last_error);
-    if (task->error_details.data) { /* of a dependency: which task it was */
+    note_text(pen, "error", task->fault.error);
+    note_text(pen, "last_error", task->fault.last);
+    if (task->fault.details.data) { /* of a dependency: which task it was */
         buf_text(&pen->detail, ",\"error_details\":");
-        buf_str(&pen->detail, task->error_details);
+        buf_str(&pen->detail, task->fault.details);
     }
-    note_int(pen, "attempts", task->attempts);
+    note_int(pen, "attempts", task->counts.attempts);
 }
 
 static void tell_held(struct pen *pen)
 {
     const struct task *task = pen->task;
     bool runs = task->status == STATUS_RUNNING;
-    int64_t since_us = runs ? task->started_at_us : task->claimed_at_us;
+    int64_t since_us = runs ? task->lease.started_at_us : task->lease.claimed_at_us;
 
     buf_text(&pen->text, runs ? "Runs on " : "Is held by ");
-    buf_str(&pen->text, str_cut(task->worker_id, QUOTED_BYTES_MAX));
+    buf_str(&pen->text, str_cut(task->lease.worker_id, QUOTED_BYTES_MAX));
     buf_text(&pen->text, " since ");
     say_time(&pen->text, since_us, pen->facts->now_us);
     if (runs)
@@ -188,16 +188,16 @@ static void tell_held(struct pen *pen)
                    STR_ARG(str_cut(task->state, QUOTED_BYTES_MAX)));
     else
         buf_text(&pen->text, ", which has not started it yet");
-    if (task->pause_requested)
+    if (task->lease.pause_requested)
         buf_text(&pen->text, "; it was asked to pause");
-    note_text(pen, "worker_id", task->worker_id);
+    note_text(pen, "worker_id", task->lease.worker_id);
     note_time(pen, "since", since_us);
     note_int(pen, "progress", task->progress);
     note_text(pen, "state", task->state);
-    note_int(pen, "attempt", task->attempts);
-    note_time(pen, "last_heartbeat", task->last_heartbeat_us);
+    note_int(pen, "attempt", task->counts.attempts);
+    note_time(pen, "last_heartbeat", task->lease.last_heartbeat_us);
     buf_byte(&pen->detail, ',');
-    render_bool(&pen->detail, "pause_requested", task->pause_requested);
+    render_bool(&pen->detail, "pause_requested", task->lease.pause_requested);
 }
 
 static void tell_pause(struct pen *pen)
@@ -240,13 +240,13 @@ static void say_recovery(struct pen *pen)
 static void tell_orphan(struct pen *pen)
 {
     buf_text(&pen->text, "Lost its worker ");
-    buf_str(&pen->text, str_cut(pen->task->worker_id, QUOTED_BYTES_MAX));
+    buf_str(&pen->text, str_cut(pen->task->lease.worker_id, QUOTED_BYTES_MAX));
     buf_text(&pen->text, " at ");
     say_time(&pen->text, pen->task->updated_at_us, pen->facts->now_us);
-    if (pen->task->held)
+    if (pen->task->lease.held)
         buf_text(&pen->text, ", which was told and has not stopped it yet");
     say_recovery(pen);
-    note_text(pen, "worker_id", pen->task->worker_id);
+    note_text(pen, "worker_id", pen->task->lease.worker_id);
     note_time(pen, "since", pen->task->updated_at_us);
     buf_byte(&pen->detail, ',');
     render_bool(&pen->detail, "auto_recovery", pen->task->spec.auto_recovery);
@@ -308,14 +308,14 @@ static void tell_tasks(struct pen *pen, const char *one, const char *many, int64
 
 static void tell_children(struct pen *pen)
 {
-    tell_tasks(pen, "its child", "its children", pen->task->open_children);
+    tell_tasks(pen, "its child", "its children", pen->task->waits.open_children);
 }
 
 static void tell_dependency(struct pen *pen)
 {
     int64_t total = pen->facts->waits_for_total;
 
-    tell_tasks(pen, "task", "tasks", total ? total : pen->task->open_dependencies);
+    tell_tasks(pen, "task", "tasks", total ? total : pen->task->waits.open_dependencies);
 }
 
 static void tell_gate(struct pen *pen)
@@ -369,13 +369,13 @@ static void tell_retry(struct pen *pen)
     const struct task *task = pen->task;
 
     buf_format(&pen->text, "Is tried again (retry %lld of %lld) at ",
-               (long long)task->retry_count, (long long)task->spec.retry.max_retries);
-    say_time(&pen->text, task->next_retry_at_us, pen->facts->now_us);
-    say_error(pen, "; the last attempt: ", task->last_error);
-    note_time(pen, "until", task->next_retry_at_us);
-    note_int(pen, "retry", task->retry_count);
+               (long long)task->counts.retries, (long long)task->spec.retry.max_retries);
+    say_time(&pen->text, task->counts.next_retry_at_us, pen->facts->now_us);
+    say_error(pen, "; the last attempt: ", task->fault.last);
+    note_time(pen, "until", task->counts.next_retry_at_us);
+    note_int(pen, "retry", task->counts.retries);
     note_int(pen, "max_retries", task->spec.retry.max_retries);
-    note_text(pen, "last_error", task->last_error);
+    note_text(pen, "last_error", task->fault.last);
 }
 
 static void tell_window(struct pen *pen)
@@ -392,10 +392,10 @@ static void tell_delay(struct pen *pen)
 {
     const struct task *task = pen->task;
 
-    buf_text(&pen->text, task->continuations ? "Goes on at " : "Is to run at ");
+    buf_text(&pen->text, task->counts.continuations ? "Goes on at " : "Is to run at ");
     say_time(&pen->text, task->scheduled_at_us, clock_of(pen));
     note_time(pen, "until", task->scheduled_at_us);
-    note_int(pen, "continuations", task->continuations);
+    note_int(pen, "continuations", task->counts.continuations);
 }
 
 /* ---- it could be claimed ---- */

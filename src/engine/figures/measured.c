@@ -101,7 +101,7 @@ void measured_execution(struct batch *batch, const struct task *task, enum execu
     if (status == EXECUTION_CANCELLED)
         return; /* given back, or nobody wants it any more: neither well nor badly */
     note(batch, task, status == EXECUTION_COMPLETED ? MEASURE_COMPLETED : MEASURE_FAILED,
-         task->started_at_us ? batch->now_us - task->started_at_us : -1,
+         task->lease.started_at_us ? batch->now_us - task->lease.started_at_us : -1,
          measures_category(batch->engine->figures.measures, &task->spec.category_id));
 }
 

@@ -27,11 +27,11 @@ static struct span *add(struct batch *batch, const struct task *task, enum span_
                           .trace = context,
                           .task_id = task->id,
                           .end_us = batch->now_us,
-                          .attempt = task->attempts,
+                          .attempt = task->counts.attempts,
                           .type = task->spec.type,
                           .queue = task->spec.queue,
                           .correlation_id = task->spec.correlation_id,
-                          .tracestate = task->spec.tracestate};
+                          .tracestate = task->spec.trace.state};
     trace_span_id(&task->id, token, kind, span->id);
     if (kind != SPAN_ENQUEUE)
         trace_span_id(&task->id, 0, SPAN_ENQUEUE, span->trace.parent_id);
@@ -58,7 +58,7 @@ int64_t spans_ready_since(const struct task *task)
 void spans_claimed(struct batch *batch, const struct task *task, int64_t since_us)
 {
     struct span *span =
-        batch->engine->config.on_spans ? add(batch, task, SPAN_WAIT, task->lease_token) : NULL;
+        batch->engine->config.on_spans ? add(batch, task, SPAN_WAIT, task->lease.token) : NULL;
 
     if (span)
         span->start_us = since_us < span->end_us ? since_us : span->end_us;
@@ -67,15 +67,16 @@ void spans_claimed(struct batch *batch, const struct task *task, int64_t since_u
 void spans_ended(struct batch *batch, const struct task *task, enum execution_status outcome)
 {
     struct span *span =
-        batch->engine->config.on_spans ? add(batch, task, SPAN_RUN, task->lease_token) : NULL;
+        batch->engine->config.on_spans ? add(batch, task, SPAN_RUN, task->lease.token) : NULL;
 
     if (!span)
         return;
-    span->start_us = task->started_at_us ? task->started_at_us : task->claimed_at_us;
+    span->start_us =
+        task->lease.started_at_us ? task->lease.started_at_us : task->lease.claimed_at_us;
     if (span->start_us > span->end_us || span->start_us == 0)
         span->start_us = span->end_us;
     span->outcome = outcome;
-    span->worker_id = task->worker_id;
+    span->worker_id = task->lease.worker_id;
 }
 
 /* After the commit: an enqueue lasts until then. */

@@ -66,10 +66,10 @@ static int is_needed(struct batch *batch, const struct task *task, bool *needed,
     struct task *relative = NULL;
 
     *needed = true;
-    if (!uuid_is_nil(&task->spec.parent_id) &&
-        batch_task(batch, &task->spec.parent_id, &relative, err) < 0)
+    if (!uuid_is_nil(&task->spec.origin.parent_id) &&
+        batch_task(batch, &task->spec.origin.parent_id, &relative, err) < 0)
         return -(int)err->code;
-    if (task->held || (relative && !status_ended(relative->status)))
+    if (task->lease.held || (relative && !status_ended(relative->status)))
         return 0;
     *needed = false;
     return task_has_dependents(batch, task) ? is_awaited(batch, task, needed, err) : 0;
@@ -246,7 +246,7 @@ static int purge_page(struct batch *batch, const struct task *found, uint32_t co
         struct task *task;
 
         TRY(batch_task(batch, &found[i].id, &task, err));
-        if (!task || !status_ended(task->status) || task->held)
+        if (!task || !status_ended(task->status) || task->lease.held)
             continue;
         TRY(batch_flush(batch, err));
         TRY(retention_remove(batch, &task, 1, err));

@@ -26,7 +26,7 @@ static bool is_unlisted(const struct batch *batch, const struct map *listed,
     int64_t lease_us = batch->engine->settings->lease_ms * CLOCK_MS_US;
 
     return listed && !map_get(listed, id_key(&task->id)) &&
-           task->claimed_at_us < batch->now_us - lease_us / 3;
+           task->lease.claimed_at_us < batch->now_us - lease_us / 3;
 }
 
 static int note_unlisted(struct batch *batch, const struct uuid *id, bool unlisted,
@@ -37,8 +37,8 @@ static int note_unlisted(struct batch *batch, const struct uuid *id, bool unlist
     TRY(batch_task(batch, id, &task, err));
     if (!task || SEEDED_BUG("lost_claim_kept"))
         return 0;
-    task->unlisted = unlisted;
-    task->lease_until_us = batch->now_us + batch->engine->settings->lease_ms * CLOCK_MS_US;
+    task->lease.unlisted = unlisted;
+    task->lease.until_us = batch->now_us + batch->engine->settings->lease_ms * CLOCK_MS_US;
     return batch_owe(batch, task, err);
 }
 
@@ -74,7 +74,7 @@ static int note_stopped(struct batch *batch, const struct uuid *id, struct err *
     struct task *task;
 
     TRY(batch_task(batch, id, &task, err));
-    return task && task->held ? lose_stopped(batch, task, err) : 0;
+    return task && task->lease.held ? lose_stopped(batch, task, err) : 0;
 }
 
 static int look_at_one(struct batch *batch, struct heartbeat_request *request,
@@ -87,12 +87,12 @@ static int look_at_one(struct batch *batch, struct heartbeat_request *request,
         return note_stopped(batch, &task->id, err);
     if (task->status == STATUS_ORPHANED)
         return 0;
-    if (unlisted != task->unlisted && note_unlisted(batch, &task->id, unlisted, err) < 0)
+    if (unlisted != task->lease.unlisted && note_unlisted(batch, &task->id, unlisted, err) < 0)
         return -(int)err->code;
     if (task->status == STATUS_CANCELLED && !SEEDED_BUG("cancel_not_told") &&
         add_id(request, &request->cancel, &request->cancel_count, &task->id) < 0)
         return no_memory(err);
-    if (task->status != STATUS_CANCELLED && task->pause_requested &&
+    if (task->status != STATUS_CANCELLED && task->lease.pause_requested &&
         add_id(request, &request->pause, &request->pause_count, &task->id) < 0)
         return no_memory(err);
     return 0;
@@ -136,11 +136,11 @@ static int find_lost(struct batch *batch, struct heartbeat_request *request, str
         struct task *task;
 
         TRY(batch_task(batch, &request->task_ids[i], &task, err));
-        bool same = task && task->lease_token == request->lease_tokens[i] &&
-                    str_eq(task->worker_id, request->worker_id);
+        bool same = task && task->lease.token == request->lease_tokens[i] &&
+                    str_eq(task->lease.worker_id, request->worker_id);
 
-        if (task && task->held && (same || SEEDED_BUG("no_fence_on_heartbeat")) &&
-            !lease_is_void(batch->engine, task->lease_token)) {
+        if (task && task->lease.held && (same || SEEDED_BUG("no_fence_on_heartbeat")) &&
+            !lease_is_void(batch->engine, task->lease.token)) {
             if (map_put(listed, id_key(&request->task_ids[i]), task) < 0)
                 return no_memory(err);
             if (task->status != STATUS_ORPHANED)

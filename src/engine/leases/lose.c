@@ -10,10 +10,10 @@
 
 void task_let_go(struct task *task)
 {
-    task->held = false;
-    task->unlisted = false;
-    task->lease_until_us = 0;
-    task->pause_requested = false;
+    task->lease.held = false;
+    task->lease.unlisted = false;
+    task->lease.until_us = 0;
+    task->lease.pause_requested = false;
 }
 
 /* A pause that was asked for holds also when the attempt ended before its worker could release. */
@@ -34,7 +34,7 @@ static int execution_lost(struct batch *batch, struct task *task, const char *re
 
 static int bury(struct batch *batch, struct task *task, struct err *err)
 {
-    task->error = STR("poison");
+    task->fault.error = STR("poison");
     lost_note_poison(batch, task);
     TRY(batch_move(batch, task, STATUS_RECOVERING, MOVE_RECOVER, "Recovering", ACTOR_RECOVERY,
                    STR_NONE, err));
@@ -46,22 +46,23 @@ int lose_task(struct batch *batch, struct task *task, const char *reason, bool t
               struct err *err)
 {
     struct outcome outcome = outcome_lost(task, to_blame);
-    struct str detail = batch_text(
-        batch, "{\"reason\":\"%s\",\"crash_count\":%lld}", reason,
-        (long long)(outcome.counts_crash ? task_count_up(task->crash_count) : task->crash_count));
-    bool pause = task->pause_requested && outcome.to != STATUS_DEAD_LETTER;
+    struct str detail =
+        batch_text(batch, "{\"reason\":\"%s\",\"crash_count\":%lld}", reason,
+                   (long long)(outcome.counts_crash ? task_count_up(task->counts.crashes)
+                                                    : task->counts.crashes));
+    bool pause = task->lease.pause_requested && outcome.to != STATUS_DEAD_LETTER;
 
     lost_note(batch, task, reason);
     task_let_go(task);
-    task->pause_requested = pause; /* until it is recovered, whenever that is */
+    task->lease.pause_requested = pause; /* until it is recovered, whenever that is */
     batch_heat_freed(batch, task);
     if (outcome.counts_crash && !SEEDED_BUG("crash_not_counted"))
-        task->crash_count = task_count_up(task->crash_count);
-    task->lease_token -= SEEDED_BUG("token_given_twice");
-    task->last_error = str_of(reason);
-    task->error_details = detail;
-    task->waits_children = false;
-    task->outcome_token = 0;
+        task->counts.crashes = task_count_up(task->counts.crashes);
+    task->lease.token -= SEEDED_BUG("token_given_twice");
+    task->fault.last = str_of(reason);
+    task->fault.details = detail;
+    task->waits.for_children = false;
+    task->lease.outcome_token = 0;
     batch->engine->figures.stats.lost_leases_total++;
     FAULT_POINT("sweep.lose");
     TRY(execution_lost(batch, task, reason, err));
@@ -78,17 +79,18 @@ int lose_held(struct batch *batch, struct task *task, struct err *err)
     TRY(lose_task(batch, task, "stalled", true, err));
     if (task->status != STATUS_ORPHANED || SEEDED_BUG("stalled_runs_beside_itself"))
         return 0;
-    task->held = task->unlisted = true; /* its own lease counts: no heartbeat renews it */
-    task->lease_until_us = batch->now_us + (settings->lease_ms + settings->grace_ms) * CLOCK_MS_US;
+    task->lease.held = task->lease.unlisted =
+        true; /* its own lease counts: no heartbeat renews it */
+    task->lease.until_us = batch->now_us + (settings->lease_ms + settings->grace_ms) * CLOCK_MS_US;
     return batch_owe(batch, task, err);
 }
 
 int lose_stopped(struct batch *batch, struct task *task, struct err *err)
 {
-    bool pause = task->status == STATUS_ORPHANED && task->pause_requested;
+    bool pause = task->status == STATUS_ORPHANED && task->lease.pause_requested;
 
     task_let_go(task);
-    task->pause_requested = pause;
+    task->lease.pause_requested = pause;
     batch_heat_freed(batch, task);
     TRY(batch_owe(batch, task, err));
     return task->status == STATUS_ORPHANED ? entry_hurry(batch, task, err) : 0;
@@ -108,8 +110,8 @@ int lose_and_recover(struct batch *batch, struct task *task, const char *reason,
         return 0;
     if (recovery_validates(batch->engine, task->spec.type))
         return entry_wait(batch, task, err);
-    pause = task->pause_requested;
-    task->pause_requested = false;
+    pause = task->lease.pause_requested;
+    task->lease.pause_requested = false;
     TRY(batch_move(batch, task, STATUS_RECOVERING, MOVE_RECOVER, "Recovering", ACTOR_RECOVERY,
                    STR_NONE, err));
     TRY(batch_move(batch, task, STATUS_PENDING, MOVE_RECOVERED, "Queued", ACTOR_RECOVERY, STR_NONE,

@@ -21,7 +21,7 @@ static struct lost_group *group_of(struct lost_told *told, struct str worker_id,
 void lost_note(struct batch *batch, const struct task *task, const char *reason)
 {
     struct lost_told *told = &batch->lost;
-    struct str worker_id = task->worker_id.data ? task->worker_id : STR("nobody");
+    struct str worker_id = task->lease.worker_id.data ? task->lease.worker_id : STR("nobody");
     struct lost_group *group = group_of(told, worker_id, reason);
 
     told->tasks_count++;
@@ -54,7 +54,7 @@ static void tell_poison(const struct log *log, const struct lost_told *told)
 
         uuid_format(&task->id, id);
         LOG(log, LOG_WARN, "task.poison", KC("task", id), KS("type", task->spec.type),
-            KS("queue", task->spec.queue), KI("crashes", task->crash_count),
+            KS("queue", task->spec.queue), KI("crashes", task->counts.crashes),
             KS("correlation_id", task->spec.correlation_id));
     }
     if (told->poison_count > count)

@@ -49,21 +49,21 @@ static int put_back(struct batch *batch, struct task *task, struct recovery_entr
 
     if (status_held(task->status) && lose_held(batch, task, err) < 0)
         return -(int)err->code;
-    if (task->held)
+    if (task->lease.held)
         return entry_put_off(batch, task, entry, err);
     if (task->status == STATUS_DEAD_LETTER) {
         entry_end(batch, entry, RECOVERY_FAILED, STR("attempts_exhausted: it was lost too often"));
         return 0;
     }
     entry_note(batch, task, entry,
-               task->last_error.data && task->status == STATUS_ORPHANED ? task->last_error
+               task->fault.last.data && task->status == STATUS_ORPHANED ? task->fault.last
                                                                         : STR("partial"));
     FAULT_POINT("recovery.put_back");
     TRY(reopen_put_back(batch, task, clean, err));
     batch->engine->figures.stats.recovered_total++;
     entry_end(batch, entry, RECOVERY_COMPLETED, STR_NONE);
     if (entry->max_attempts == 0)
-        entry->result = entry_lost_json(batch, task, task->last_error);
+        entry->result = entry_lost_json(batch, task, task->fault.last);
     return 0;
 }
 
@@ -219,7 +219,7 @@ static int take_up(struct batch *batch, struct recovery_entry *entry,
     entry->processing_started_us = batch->now_us;
     entry->attempts = task_count_up(entry->attempts);
     FAULT_POINT("recovery.take_up");
-    if (task->held && task->status == STATUS_ORPHANED &&
+    if (task->lease.held && task->status == STATUS_ORPHANED &&
         entry->method != RECOVERY_VALIDATE_ONLY)
         return entry_put_off(batch, task, entry, err) < 0 ? -(int)err->code
                                                           : entry_save(batch, entry, err);

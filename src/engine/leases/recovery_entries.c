@@ -57,7 +57,7 @@ void entry_note(struct batch *batch, struct task *task, const struct recovery_en
 
     uuid_format(&entry->id, id);
     clock_format(batch->now_us, at);
-    task->recovery_metadata =
+    task->resume.metadata =
         batch_text(batch,
                    "{\"entry_id\":\"%s\",\"method\":\"%s\",\"reason\":\"" STR_FMT "\","
                    "\"recovered_at\":\"%s\"}",
@@ -75,7 +75,7 @@ int entry_save(struct batch *batch, const struct recovery_entry *entry, struct e
  * it go at the latest. */
 static int64_t stopped_by_us(const struct batch *batch, const struct task *task)
 {
-    int64_t over_us = task->lease_until_us > batch->now_us ? task->lease_until_us : batch->now_us;
+    int64_t over_us = task->lease.until_us > batch->now_us ? task->lease.until_us : batch->now_us;
 
     return over_us + batch->engine->settings->lease_ms * CLOCK_MS_US / 2;
 }
@@ -88,12 +88,12 @@ struct str entry_lost_json(struct batch *batch, const struct task *task, struct 
                       "{\"valid\":%s,\"reason\":\"" STR_FMT "\",\"detail\":{\"status\":"
                       "\"%s\",\"crash_count\":%lld}}",
                       dead ? "false" : "true", STR_ARG(dead ? STR("attempts_exhausted") : reason),
-                      status_word(task->status), (long long)task->crash_count);
+                      status_word(task->status), (long long)task->counts.crashes);
 }
 
 int entry_note_lost(struct batch *batch, struct task *task, const char *reason, struct err *err)
 {
-    bool resumes = task->checkpoint_data.data != NULL;
+    bool resumes = task->resume.checkpoint.data != NULL;
     struct recovery_entry entry =
         entry_new(batch, task, resumes ? RECOVERY_RESUME_CHECKPOINT : RECOVERY_RESTART_CLEAN);
     bool dead = task->status == STATUS_DEAD_LETTER;
@@ -108,14 +108,14 @@ int entry_note_lost(struct batch *batch, struct task *task, const char *reason, 
 
 int entry_wait(struct batch *batch, struct task *task, struct err *err)
 {
-    struct recovery_entry entry =
-        entry_new(batch, task,
-                  task->checkpoint_data.data ? RECOVERY_RESUME_CHECKPOINT : RECOVERY_RESTART_CLEAN);
+    struct recovery_entry entry = entry_new(
+        batch, task,
+        task->resume.checkpoint.data ? RECOVERY_RESUME_CHECKPOINT : RECOVERY_RESTART_CLEAN);
 
     entry.max_attempts = 0;
-    if (task->held)
+    if (task->lease.held)
         entry.scheduled_for_us = stopped_by_us(batch, task);
-    entry_note(batch, task, &entry, task->last_error);
+    entry_note(batch, task, &entry, task->fault.last);
     return entry_add(batch, &entry, err);
 }
 
@@ -135,7 +135,7 @@ int entry_put_off(struct batch *batch, struct task *task, struct recovery_entry 
 
 int entry_hurry(struct batch *batch, struct task *task, struct err *err)
 {
-    struct str text = json_get(task->recovery_metadata, STR("entry_id"));
+    struct str text = json_get(task->resume.metadata, STR("entry_id"));
     struct recovery_entry *entry;
     struct uuid id;
 

@@ -57,7 +57,7 @@ static int look_at_checkpoints(struct batch *batch, const struct task *task,
         if (rc == 0)
             break;
     }
-    found->facts.damaged = found->damaged > 0 || task->checkpoint_data.data;
+    found->facts.damaged = found->damaged > 0 || task->resume.checkpoint.data;
     return 0;
 }
 
@@ -94,8 +94,8 @@ int recovery_gather(struct batch *batch, const struct task *task, enum recovery_
         return 0;
     found->facts.status = task->status;
     found->facts.stalled = recovery_is_stalled(task, RECOVERY_STALL_AFTER_MS, batch->now_us);
-    found->facts.poisoned = task->crash_count > 0 &&
-                            task->crash_count >= task->spec.max_crashes;
+    found->facts.poisoned =
+        task->counts.crashes > 0 && task->counts.crashes >= task->spec.max_crashes;
     found->facts.handler_gone = handler_is_gone(batch, task);
     TRY(reopen_key_taken(batch, task, &found->facts.key_taken, err));
     return method == RECOVERY_RESTART_CLEAN ? 0 : look_at_checkpoints(batch, task, found, err);
@@ -118,7 +118,7 @@ static void write_detail(struct buf *out, const struct task *task, const struct 
     buf_byte(out, ',');
     render_int(out, "checkpoints_damaged", found->damaged);
     buf_byte(out, ',');
-    render_int(out, "crash_count", task->crash_count);
+    render_int(out, "crash_count", task->counts.crashes);
     buf_byte(out, ',');
     render_int(out, "max_crashes", task->spec.max_crashes);
     buf_byte(out, '}');

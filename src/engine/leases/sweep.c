@@ -36,25 +36,25 @@ static int time_out(struct batch *batch, struct task *task, struct err *err)
 
 static bool lease_over(struct engine *engine, const struct task *task, int64_t now_us)
 {
-    struct worker_state *worker = workers_get(engine, task->worker_id);
+    struct worker_state *worker = workers_get(engine, task->lease.worker_id);
 
-    if (!worker || task->unlisted)
-        return task->lease_until_us < now_us;
+    if (!worker || task->lease.unlisted)
+        return task->lease.until_us < now_us;
     if (SEEDED_BUG("sweep_ignores_renewal"))
-        return task->lease_until_us < now_us;
-    return worker->row.lease_until_us < now_us && task->lease_until_us < now_us;
+        return task->lease.until_us < now_us;
+    return worker->row.lease_until_us < now_us && task->lease.until_us < now_us;
 }
 
 static bool of_dead_pool(const struct engine *engine, const struct task *task)
 {
     return engine->leases.restarted && engine->leases.dead_node.len &&
            !SEEDED_BUG("dead_pool_not_known") &&
-           str_starts(task->worker_id, engine->leases.dead_node);
+           str_starts(task->lease.worker_id, engine->leases.dead_node);
 }
 
 static bool is_lost(struct engine *engine, const struct task *task, int64_t now_us)
 {
-    return of_dead_pool(engine, task) || lease_is_void(engine, task->lease_token) ||
+    return of_dead_pool(engine, task) || lease_is_void(engine, task->lease.token) ||
            lease_over(engine, task, now_us);
 }
 
@@ -62,7 +62,7 @@ static bool is_over_time(const struct engine *engine, const struct task *task, i
 {
     int64_t limit_us = (task->spec.timeout_ms + engine->settings->grace_ms) * CLOCK_MS_US;
 
-    return task->status == STATUS_RUNNING && task->started_at_us + limit_us < now_us &&
+    return task->status == STATUS_RUNNING && task->lease.started_at_us + limit_us < now_us &&
            !SEEDED_BUG("timeout_not_enforced");
 }
 
@@ -120,7 +120,7 @@ static int blame_and_lose(struct batch *batch, struct task *task, const char *re
 {
     bool ran = false;
 
-    TRY(holder_ran(batch, task->worker_id, &ran, err));
+    TRY(holder_ran(batch, task->lease.worker_id, &ran, err));
     return lose_and_recover(batch, task, reason, task->status == STATUS_RUNNING || !ran, err);
 }
 

@@ -528,8 +528,8 @@ static int view_worker(struct batch *batch, const struct worker_state *worker, s
     if (!view->tasks)
         return no_memory(err);
     for (uint32_t i = 0; i < count; i++)
-        view->tasks[view->tasks_count++] = (struct held_view){tasks[i]->id,
-                                                              tasks[i]->started_at_us};
+        view->tasks[view->tasks_count++] =
+            (struct held_view){tasks[i]->id, tasks[i]->lease.started_at_us};
     return 0;
 }
 

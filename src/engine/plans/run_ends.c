@@ -57,7 +57,7 @@ int runs_prepare(struct batch *batch, struct err *err)
         return 0;
     TRY(catalog_look(batch, err));
     for (uint32_t i = batch->settled_count; i < batch->ended.count; i++) {
-        const struct uuid *job_id = &batch->ended.items[i]->spec.job_id;
+        const struct uuid *job_id = &batch->ended.items[i]->spec.origin.job_id;
 
         if (uuid_is_nil(job_id) || uuid_eq(job_id, last))
             continue;
@@ -78,15 +78,16 @@ static int give_slot_on(struct batch *batch, struct batch_job *held, const struc
 {
     struct schedule_known *schedule = NULL;
 
-    if (!uuid_is_nil(&task->spec.schedule_id) &&
-        schedules_know(batch, &task->spec.schedule_id, &schedule, err) < 0)
+    if (!uuid_is_nil(&task->spec.origin.schedule_id) &&
+        schedules_know(batch, &task->spec.origin.schedule_id, &schedule, err) < 0)
         return -(int)err->code;
     if (held->job->deleted_at_us != 0)
         return 0; /* those that wait are being cancelled */
     if (held->job->max_concurrent > 0)
         return runs_release_slots(batch, held, err);
     return schedule && schedule->overlap == OVERLAP_QUEUE
-               ? runs_release_next(batch, held, &task->spec.schedule_id, err) : 0;
+               ? runs_release_next(batch, held, &task->spec.origin.schedule_id, err)
+               : 0;
 }
 
 /* ---- what an end starts ---- */
@@ -94,7 +95,7 @@ static int give_slot_on(struct batch *batch, struct batch_job *held, const struc
 /* {"trigger":{"task":…,"job":…,"status":…,"error":…}}: what started it, for its handler. */
 static struct str trigger_data(struct batch *batch, const struct task *by)
 {
-    const struct batch_job *ended = jobs_get(batch, &by->spec.job_id);
+    const struct batch_job *ended = jobs_get(batch, &by->spec.origin.job_id);
     struct buf text = BUF_INIT(64 * 1024);
     struct str copy;
 
@@ -105,7 +106,7 @@ static struct str trigger_data(struct batch *batch, const struct task *by)
     buf_byte(&text, ',');
     render_text(&text, "status", str_of(status_word(by->status)));
     buf_byte(&text, ',');
-    render_text(&text, "error", by->error);
+    render_text(&text, "error", by->fault.error);
     buf_text(&text, "}}");
     copy = text.failed ? STR_NONE : arena_str(&batch->arena, buf_view(&text));
     buf_deinit(&text);
@@ -127,8 +128,8 @@ static int start_run(struct batch *batch, const struct uuid *job_id, const struc
     uuid_format(&by->id, id);
     if (rc == 1) {
         inherit_trace(batch, by, &batch->arena, &trace);
-        wish.traceparent = trace.traceparent;
-        wish.tracestate = trace.tracestate;
+        wish.traceparent = trace.trace.parent;
+        wish.tracestate = trace.trace.state;
         wish.job = known->job;
         wish.data = trigger_data(batch, by);
         wish.detail = batch_text(batch, "{\"triggered_by\":\"%s\",\"status\":\"%s\"}", id,
@@ -147,7 +148,7 @@ static int start_run(struct batch *batch, const struct uuid *job_id, const struc
 static int start_triggered(struct batch *batch, const struct task *task, struct err *err)
 {
     uint32_t count;
-    struct job_dependency **edges = edges_on(batch, &task->spec.job_id, &count);
+    struct job_dependency **edges = edges_on(batch, &task->spec.origin.job_id, &count);
 
     for (uint32_t i = 0; i < count; i++)
         if (edges[i]->mode == DEPENDENCY_TRIGGER &&
@@ -164,19 +165,19 @@ int run_ended(struct batch *batch, const struct task *task, struct err *err)
 
     if (!catalog_here(batch->engine))
         return 0;
-    TRY(jobs_load(batch, &task->spec.job_id, 1, true, err));
+    TRY(jobs_load(batch, &task->spec.origin.job_id, 1, true, err));
     TRY(jobs_flush(batch, err));
     batch->wrote = true;
     TRY(verbs->run_delete(batch->store, &task->id, err));
     TRY(verbs->waits_drop(batch->store, &task->id, NULL, err));
-    known = jobs_get(batch, &task->spec.job_id);
+    known = jobs_get(batch, &task->spec.origin.job_id);
     if (!known)
         return 0;
     known->job->last_task_id = task->id;
     known->job->last_status = task->status;
     known->job->last_ended_at_us = batch->now_us;
     known->ended = batch->plans.jobs_ended = true;
-    TRY(runs_release_ended(batch, &task->spec.job_id, task->status, err));
+    TRY(runs_release_ended(batch, &task->spec.origin.job_id, task->status, err));
     TRY(give_slot_on(batch, known, task, err));
     if (SEEDED_BUG("trigger_outside_of_end")) {
         batch->engine->plans.late_end = task->id;
@@ -225,21 +226,21 @@ static int must_wait(struct batch *batch, const struct job_run *run, bool *waits
 int run_reopened(struct batch *batch, struct task *task, struct err *err)
 {
     struct job_run run = {.task_id = task->id,
-                          .job_id = task->spec.job_id,
-                          .schedule_id = task->spec.schedule_id,
-                          .recurring_job_id = task->spec.recurring_job_id,
+                          .job_id = task->spec.origin.job_id,
+                          .schedule_id = task->spec.origin.schedule_id,
+                          .recurring_job_id = task->spec.origin.recurring_job_id,
                           .created_at_us = task->spec.created_at_us};
 
     if (!catalog_here(batch->engine))
         return 0;
-    TRY(jobs_load(batch, &task->spec.job_id, 1, true, err));
+    TRY(jobs_load(batch, &task->spec.origin.job_id, 1, true, err));
     TRY(jobs_flush(batch, err));
     TRY(must_wait(batch, &run, &run.waits_slot, err));
     batch->wrote = true;
     TRY(batch->store->verbs->catalog->runs_insert(batch->store, &run, 1, err));
     if (!run.waits_slot)
         return 0;
-    task->open_dependencies++;
+    task->waits.open_dependencies++;
     return batch_move(batch, task, STATUS_BLOCKED, MOVE_POSTPONE, "Waits for a slot of its job",
                       ACTOR_LEADER, STR("{\"reason\":\"max_concurrent\"}"), err);
 }

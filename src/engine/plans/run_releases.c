@@ -57,11 +57,12 @@ static int release(struct batch *batch, const struct uuid *task_id, struct err *
     struct task *task;
 
     TRY(batch_task(batch, task_id, &task, err));
-    if (!task || task->open_dependencies <= 0)
+    if (!task || task->waits.open_dependencies <= 0)
         return 0;
-    TRY(jobs_load(batch, &task->spec.job_id, 1, false, err));
-    owner = jobs_get(batch, &task->spec.job_id);
-    task->open_dependencies = task->open_dependencies > by ? task->open_dependencies - by : 0;
+    TRY(jobs_load(batch, &task->spec.origin.job_id, 1, false, err));
+    owner = jobs_get(batch, &task->spec.origin.job_id);
+    task->waits.open_dependencies =
+        task->waits.open_dependencies > by ? task->waits.open_dependencies - by : 0;
     FAULT_POINT("runs.release");
     TRY(batch_owe(batch, task, err));
     if (owner && owner->job->deleted_at_us != 0)
@@ -118,7 +119,7 @@ static int is_over(struct batch *batch, const struct over *over, const struct jo
     if (!over->edge)
         return 1;
     TRY(batch_task(batch, &wait->task_id, &task, err));
-    return task && uuid_eq(&task->spec.job_id, &over->edge->job_id);
+    return task && uuid_eq(&task->spec.origin.job_id, &over->edge->job_id);
 }
 
 static int tell_page(struct batch *batch, const struct over *over, struct job_wait *waits,

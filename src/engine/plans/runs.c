@@ -306,16 +306,16 @@ static int make_input(struct batch *batch, const struct run_wish *wish, struct a
     TRY(job_task_input(wish->job, &category->row, wish->schedule, wish->payload,
                        batch->engine->settings, arena, input, err));
     input->spec.queue = arena_str(arena, input->spec.queue); /* the category may go before it */
-    input->spec.job_id = wish->job->id;
+    input->spec.origin.job_id = wish->job->id;
     input->spec.category_id = category->row.id;
-    input->spec.recurring_job_id = wish->recurring_job_id;
+    input->spec.origin.recurring_job_id = wish->recurring_job_id;
     if (wish->schedule)
-        input->spec.schedule_id = wish->schedule->id;
+        input->spec.origin.schedule_id = wish->schedule->id;
     input->spec.run_at_us = wish->instant_us;
     input->data = wish->data;
     input->spec.correlation_id = wish->correlation_id;
-    input->spec.traceparent = wish->traceparent;
-    input->spec.tracestate = wish->tracestate;
+    input->spec.trace.parent = wish->traceparent;
+    input->spec.trace.state = wish->tracestate;
     return input->spec.queue.data ? 0 : no_memory(err);
 }
 

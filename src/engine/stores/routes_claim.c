@@ -123,8 +123,11 @@ static void release(struct share *share)
     for (uint32_t i = 0; i < count; i++) {
         const struct task *task = claim->claimed[i].task;
 
-        reports[i] = (struct report){.task_id = task->id, .lease_token = task->lease_token,
-                                     .op = REPORT_RELEASE, .progress = -1, .delay_ms = -1};
+        reports[i] = (struct report){.task_id = task->id,
+                                     .lease_token = task->lease.token,
+                                     .op = REPORT_RELEASE,
+                                     .progress = -1,
+                                     .delay_ms = -1};
     }
     request->base = (struct request){.kind = REQUEST_REPORT, .arena = &share->arena,
                                      .done = release_done, .ctx = share};

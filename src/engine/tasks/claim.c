@@ -37,7 +37,7 @@ static int load_checkpoint(struct batch *batch, struct task *task, struct arena 
     char hash[65], id[UUID_TEXT_BYTES];
 
     *checkpoint = NULL;
-    if (!task->checkpoint_data.data)
+    if (!task->resume.checkpoint.data)
         return 0;
     for (uint32_t tries = 0; tries <= BOUND_CHECKPOINTS_KEPT; tries++) {
         TRY(verbs->checkpoint_newest(batch->store, &task->id, arena, checkpoint, err));
@@ -56,7 +56,7 @@ static int load_checkpoint(struct batch *batch, struct task *task, struct arena 
         damaged = true;
     }
     if (damaged) /* the task shows the one that is used now */
-        task->checkpoint_data = *checkpoint ? checkpoint_short(*checkpoint, arena) : STR_NONE;
+        task->resume.checkpoint = *checkpoint ? checkpoint_short(*checkpoint, arena) : STR_NONE;
     return 0;
 }
 
@@ -123,7 +123,7 @@ static int compose_data(struct batch *batch, struct task *task, struct arena *ar
 
     if (task_has_dependencies(batch, task))
         rc = write_outputs(batch, task, false, &dependencies, &has_dependencies, err);
-    if (rc == 0 && task->lease_token > 0) /* only one that ran before can have children */
+    if (rc == 0 && task->lease.token > 0) /* only one that ran before can have children */
         rc = write_outputs(batch, task, true, &children, &has_children, err);
     if (rc < 0 || (!has_dependencies && !has_children))
         goto out;
@@ -163,15 +163,15 @@ static int new_execution(struct batch *batch, struct task *task, struct str work
                          struct err *err)
 {
     struct store *store = batch->store;
-    int64_t key = store->verbs->execution_key_next(store, task->execution_key);
+    int64_t key = store->verbs->execution_key_next(store, task->lease.execution_key);
     struct execution execution = {.key = key,
                                   .task_key = task->key,
                                   .task_id = task->id,
-                                  .job_id = task->spec.job_id,
-                                  .schedule_id = task->spec.schedule_id,
+                                  .job_id = task->spec.origin.job_id,
+                                  .schedule_id = task->spec.origin.schedule_id,
                                   .status = EXECUTION_PENDING,
-                                  .attempt_number = task->attempts,
-                                  .lease_token = task->lease_token,
+                                  .attempt_number = task->counts.attempts,
+                                  .lease_token = task->lease.token,
                                   .worker_id = worker_id,
                                   .correlation_id = task->spec.correlation_id,
                                   .claim_seq = ++task->event_seq,
@@ -179,8 +179,8 @@ static int new_execution(struct batch *batch, struct task *task, struct str work
 
     execution.id = uuid7_new_keyed(&batch->engine->ids, batch->now_us, execution.key);
     execution.id.bytes[15] = 0; /* its claim and its start get ids of their own from it */
-    task->execution_key = execution.key;
-    task->execution_id = execution.id;
+    task->lease.execution_key = execution.key;
+    task->lease.execution_id = execution.id;
     return batch_execution_new(batch, task, &execution, err);
 }
 
@@ -204,22 +204,22 @@ int claim_take(struct batch *batch, struct claim_request *request, struct worker
     TRY(batch_adopt(batch, task, err));
     TRY(load_checkpoint(batch, task, request->base.arena, &claimed->checkpoint, err));
     TRY(compose_data(batch, task, request->base.arena, &claimed->data, err));
-    task->attempts = task_count_up(task->attempts);
-    if (task->lease_token < batch->engine->leases.base)
-        task->lease_token = batch->engine->leases.base;
-    task->lease_token++;
-    task->worker_id = arena_str(request->base.arena, worker->row.id);
-    task->held = true;
-    task->unlisted = false;
-    task->lease_until_us = batch->now_us + lease_us;
-    task->last_heartbeat_us = batch->now_us;
-    task->claimed_at_us = batch->now_us;
-    task->started_at_us = 0;
-    task->next_retry_at_us = 0;
-    task->pause_requested = false;
-    task->report_seq = 0;
-    task->resumed_from = claimed->checkpoint ? claimed->checkpoint->name : STR_NONE;
-    TRY(new_execution(batch, task, task->worker_id, err));
+    task->counts.attempts = task_count_up(task->counts.attempts);
+    if (task->lease.token < batch->engine->leases.base)
+        task->lease.token = batch->engine->leases.base;
+    task->lease.token++;
+    task->lease.worker_id = arena_str(request->base.arena, worker->row.id);
+    task->lease.held = true;
+    task->lease.unlisted = false;
+    task->lease.until_us = batch->now_us + lease_us;
+    task->lease.last_heartbeat_us = batch->now_us;
+    task->lease.claimed_at_us = batch->now_us;
+    task->lease.started_at_us = 0;
+    task->counts.next_retry_at_us = 0;
+    task->lease.pause_requested = false;
+    task->lease.report_seq = 0;
+    task->resume.from = claimed->checkpoint ? claimed->checkpoint->name : STR_NONE;
+    TRY(new_execution(batch, task, task->lease.worker_id, err));
     spans_claimed(batch, task, since_us);
     hand_on_trace(batch, task, request->base.arena, claimed);
     batch->engine->figures.stats.claimed_total++;

@@ -26,15 +26,15 @@ static int refuse_transition(struct err *err, const struct task *task, const cha
 int control_cancel(struct batch *batch, struct task *task, enum actor actor, const char *state,
                    struct str detail, struct err *err)
 {
-    bool by_lease = task->held;
+    bool by_lease = task->lease.held;
 
     if (status_held(task->status) &&
         batch_execution_end(batch, task, EXECUTION_CANCELLED, STR_NONE,
                             STR("{\"reason\":\"cancelled\"}"), err) < 0)
         return -(int)err->code;
-    task->error = STR("cancelled");
-    task->held = by_lease; /* its holder is told until it stops or its lease ends */
-    task->pause_requested = false;
+    task->fault.error = STR("cancelled");
+    task->lease.held = by_lease; /* its holder is told until it stops or its lease ends */
+    task->lease.pause_requested = false;
     FAULT_POINT("control.cancel");
     return batch_move(batch, task, STATUS_CANCELLED, MOVE_CANCEL, state, actor, detail, err);
 }
@@ -56,7 +56,7 @@ static int retry(struct batch *batch, struct task *task, struct control_request 
 
     if (!status_allows(task->status, STATUS_PENDING, MOVE_RETRY))
         return refuse_transition(err, task, "retried", "; only an ended or orphaned one can");
-    if (task->held && task->status == STATUS_ORPHANED)
+    if (task->lease.held && task->status == STATUS_ORPHANED)
         return refuse_transition(err, task, "retried", " while its worker has not stopped it; try "
                                                        "again in a moment");
     if (!request->ignore_dependencies && unsatisfied_check_retry(batch, task, &open, err) < 0)
@@ -64,22 +64,22 @@ static int retry(struct batch *batch, struct task *task, struct control_request 
     TRY(reopen_take_key(batch, task, err));
     TRY(reopen_end(batch, task, err));
     task_let_go(task);
-    task->retry_count = 0;
-    task->crash_count = 0;
+    task->counts.retries = 0;
+    task->counts.crashes = 0;
     task->progress = 0;
-    task->error = STR_NONE;
+    task->fault.error = STR_NONE;
     task->completed_at_us = 0;
-    task->next_retry_at_us = 0;
+    task->counts.next_retry_at_us = 0;
     task->scheduled_at_us = 0;
     task->by_wall = false;
-    task->waits_children = false;
-    task->outcome_token = 0;
-    task->unsatisfied = false;
-    task->open_dependencies = 0;
+    task->waits.for_children = false;
+    task->lease.outcome_token = 0;
+    task->waits.unsatisfied = false;
+    task->waits.open_dependencies = 0;
     FAULT_POINT("control.retry");
     TRY(batch_move(batch, task, STATUS_PENDING, MOVE_RETRY, "Queued", request->actor,
                    request->reason, err));
-    if (ended && !uuid_is_nil(&task->spec.job_id) && run_reopened(batch, task, err) < 0)
+    if (ended && !uuid_is_nil(&task->spec.origin.job_id) && run_reopened(batch, task, err) < 0)
         return -(int)err->code;
     return unsatisfied_wait_again(batch, task, open, err);
 }
@@ -89,9 +89,9 @@ static int pause(struct batch *batch, struct task *task, struct control_request 
     struct err *err = &request->base.err;
 
     if (status_held(task->status)) {
-        if (task->pause_requested)
+        if (task->lease.pause_requested)
             return 0;
-        task->pause_requested = true;
+        task->lease.pause_requested = true;
         TRY(batch_touch(batch, task, err));
         return batch_event(batch, task, request->actor, STR("{\"pause_requested\":true}"), err);
     }
@@ -108,19 +108,18 @@ static int resume(struct batch *batch, struct task *task, struct control_request
     const char *state;
     enum status to;
 
-    if (task->pause_requested) { /* held, or lost since */
-        task->pause_requested = false;
+    if (task->lease.pause_requested) { /* held, or lost since */
+        task->lease.pause_requested = false;
         TRY(batch_touch(batch, task, err));
         return batch_event(batch, task, request->actor, STR("{\"pause_requested\":false}"), err);
     }
     if (task->status != STATUS_PAUSED)
         return refuse_transition(err, task, "resumed", "; only a paused one can");
     TRY(batch_waiting_status(batch, task, &to, &state, err));
-    if (task->unsatisfied &&
-        outcome_unsatisfied(task->spec.on_unsatisfied) != STATUS_PENDING)
+    if (task->waits.unsatisfied && outcome_unsatisfied(task->spec.on_unsatisfied) != STATUS_PENDING)
         to = STATUS_BLOCKED; /* a dependency failed while it was paused: decided below */
     TRY(batch_move(batch, task, to, MOVE_RESUME, state, request->actor, request->reason, err));
-    to = task->unsatisfied ? outcome_unsatisfied(task->spec.on_unsatisfied) : STATUS_PENDING;
+    to = task->waits.unsatisfied ? outcome_unsatisfied(task->spec.on_unsatisfied) : STATUS_PENDING;
     if (to == STATUS_PENDING || task->status != STATUS_BLOCKED)
         return 0;
     TRY(unsatisfied_find(batch, task, &culprit, err));
@@ -163,7 +162,7 @@ static int delete_task(struct batch *batch, struct task *task, struct control_re
 
     if (!status_ended(task->status))
         return refuse_transition(err, task, "deleted", "; cancel it first");
-    if (task->held)
+    if (task->lease.held)
         return refuse_transition(err, task, "deleted", " while its worker has not stopped; try "
                                                        "again in a moment");
     TRY(batch_flush(batch, err));

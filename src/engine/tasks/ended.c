@@ -33,18 +33,18 @@ static int decide_dependent(struct batch *batch, const struct dependent *depende
     enum status to;
 
     TRY(batch_task(batch, &dependent->task_id, &task, err));
-    if (!task || task->open_dependencies <= 0)
+    if (!task || task->waits.open_dependencies <= 0)
         return 0; /* removed, or decided before: a retried parent does not decide twice */
-    task->open_dependencies--;
+    task->waits.open_dependencies--;
     if (!dependency_met(dependent->kind, parent_status)) {
-        task->unsatisfied = true;
+        task->waits.unsatisfied = true;
         culprit = (struct culprit){*parent_id, parent_status, dependent->kind};
     }
     TRY(batch_owe(batch, task, err));
     FAULT_POINT("ended.dependent");
     if (task->status != STATUS_BLOCKED)
         return 0;
-    to = task->unsatisfied ? outcome_unsatisfied(task->spec.on_unsatisfied) : STATUS_PENDING;
+    to = task->waits.unsatisfied ? outcome_unsatisfied(task->spec.on_unsatisfied) : STATUS_PENDING;
     if (to == STATUS_PENDING)
         return batch_let_go_on(batch, task, err);
     if (culprit.status == STATUS_NONE && unsatisfied_find(batch, task, &culprit, err) < 0)
@@ -67,7 +67,7 @@ static int decide(struct batch *batch, const struct dependent *dependent,
     if (parent_status != STATUS_NONE)
         return decide_dependent(batch, dependent, parent_id, parent_status, err);
     TRY(batch_task(batch, &dependent->task_id, &task, err));
-    if (!task || status_ended(task->status) || task->open_dependencies <= 0)
+    if (!task || status_ended(task->status) || task->waits.open_dependencies <= 0)
         return 0;
     *note = true;
     return batch_owe(batch, task, err);
@@ -145,17 +145,17 @@ static int tell_parent(struct batch *batch, const struct task *task, struct err 
     const char *state;
     enum status to;
 
-    if (uuid_is_nil(&task->spec.parent_id))
+    if (uuid_is_nil(&task->spec.origin.parent_id))
         return 0;
-    TRY(batch_task(batch, &task->spec.parent_id, &parent, err));
-    if (!parent || parent->open_children <= 0)
+    TRY(batch_task(batch, &task->spec.origin.parent_id, &parent, err));
+    if (!parent || parent->waits.open_children <= 0)
         return 0;
-    parent->open_children--;
+    parent->waits.open_children--;
     TRY(batch_owe(batch, parent, err));
     FAULT_POINT("ended.parent");
-    if (parent->status != STATUS_BLOCKED || !parent->waits_children ||
-        parent->open_children > SEEDED_BUG("parent_released_early") ||
-        parent->open_dependencies > 0)
+    if (parent->status != STATUS_BLOCKED || !parent->waits.for_children ||
+        parent->waits.open_children > SEEDED_BUG("parent_released_early") ||
+        parent->waits.open_dependencies > 0)
         return 0;
     to = outcome_waiting_status(parent, batch->now_us); /* it may have asked for a delay as well */
     state = to == STATUS_DELAYED ? "Queued" : "Children ended";
@@ -217,8 +217,8 @@ static int escalate(struct batch *batch, struct task *task, struct err *err)
     input.spec.payload = batch_text(batch, "{\"dead_letter\":\"%s\"}", id);
     input.spec.correlation_id = task->spec.correlation_id;
     inherit_trace(batch, task, &batch->arena, &input.spec);
-    input.spec.idempotency_key = batch_text(batch, SPEC_OWN_KEYS "dead_letter:%s:%lld",
-                                            id, (long long)task->attempts);
+    input.spec.idempotency_key = batch_text(batch, SPEC_OWN_KEYS "dead_letter:%s:%lld", id,
+                                            (long long)task->counts.attempts);
     if (enqueue_tasks(batch, &input, 1, ACTOR_LEADER, NULL, &batch->arena, &made, &duplicate,
                       &differs, err) == 0)
         return 0;
@@ -239,12 +239,12 @@ int batch_reopen(struct batch *batch, const struct task *task, struct err *err)
     if (task_has_dependents(batch, task) &&
         tell_dependents(batch, &task->id, STATUS_NONE, err) < 0)
         return -(int)err->code;
-    if (uuid_is_nil(&task->spec.parent_id))
+    if (uuid_is_nil(&task->spec.origin.parent_id))
         return 0;
-    TRY(batch_task(batch, &task->spec.parent_id, &parent, err));
+    TRY(batch_task(batch, &task->spec.origin.parent_id, &parent, err));
     if (!parent)
         return 0;
-    parent->open_children++;
+    parent->waits.open_children++;
     return batch_owe(batch, parent, err);
 }
 
@@ -270,7 +270,7 @@ int batch_settle(struct batch *batch, struct err *err)
             batch->store->verbs->uniques_drop(batch->store, task, false, err) < 0)
             return -(int)err->code;
         TRY(escalate(batch, task, err));
-        if (!uuid_is_nil(&task->spec.job_id) && run_ended(batch, task, err) < 0)
+        if (!uuid_is_nil(&task->spec.origin.job_id) && run_ended(batch, task, err) < 0)
             return -(int)err->code;
         if (task->spec.callback_url.data && write_callback(batch, task, err) < 0)
             return -(int)err->code;

@@ -173,10 +173,10 @@ void inherit_trace(const struct batch *batch, const struct task *parent, struct 
 {
     char space[TRACE_PARENT_BYTES + 1];
 
-    if (spec->traceparent.data)
+    if (spec->trace.parent.data)
         return;
-    spec->traceparent = arena_str(arena, trace_hand_on(parent, batch->engine->settings, space));
-    spec->tracestate = spec->traceparent.data ? parent->spec.tracestate : STR_NONE;
+    spec->trace.parent = arena_str(arena, trace_hand_on(parent, batch->engine->settings, space));
+    spec->trace.state = spec->trace.parent.data ? parent->spec.trace.state : STR_NONE;
 }
 
 /* A run's task got its id before. */
@@ -192,7 +192,7 @@ static struct task *make_task(struct plan *plan, struct task_input *input,
     task->spec.namespace_name = batch->engine->config.namespace_name;
     task->spec.created_at_us = batch->now_us;
     if (plan->parent) {
-        task->spec.parent_id = plan->parent->id;
+        task->spec.origin.parent_id = plan->parent->id;
         if (!task->spec.correlation_id.data)
             task->spec.correlation_id = plan->parent->spec.correlation_id;
         if (!task->spec.workflow_id.data)
@@ -376,10 +376,10 @@ static int note_dependent(struct plan *plan, const struct input_dependency *depe
     if (!plan->batch->store->shared)
         return 0;
     if (!parent && dependency->ref.data) /* comes later in the same array */
-        plan->tasks[dependency->element]->has_dependents = true;
+        plan->tasks[dependency->element]->waits.has_dependents = true;
     if (!parent)
         return 0;
-    parent->has_dependents = true;
+    parent->waits.has_dependents = true;
     return batch_owe(plan->batch, parent, plan->err);
 }
 
@@ -408,13 +408,13 @@ static int link_parents(struct plan *plan, struct task *task, const struct task_
         if (note_dependent(plan, dependency, parent) < 0)
             return -(int)plan->err->code;
         if (parent == NULL || !status_ended(parent->status))
-            task->open_dependencies++;
+            task->waits.open_dependencies++;
         else if (!dependency_met(dependency->kind, parent->status)) {
-            task->unsatisfied = true;
+            task->waits.unsatisfied = true;
             plan->culprit = (struct culprit){id, parent->status, dependency->kind};
         }
     }
-    batch->engine->any_dependencies = task->has_dependencies = true;
+    batch->engine->any_dependencies = task->waits.has_dependencies = true;
     return batch->store->verbs->dependencies_insert(batch->store, &task->id, rows,
                                                     input->depends_on_count, plan->err);
 }
@@ -445,11 +445,11 @@ static int add_task(struct plan *plan, uint32_t at)
     if (link_parents(plan, task, &plan->inputs[at]) < 0 || batch_add(batch, task, plan->err) < 0)
         return -(int)plan->err->code;
     if (plan->parent) { /* before it can end: its end takes one off again */
-        plan->parent->open_children++;
+        plan->parent->waits.open_children++;
         if (batch_owe(batch, plan->parent, plan->err) < 0)
             return -(int)plan->err->code;
     }
-    if (!task->unsatisfied && batch_waiting_status(batch, task, &to, &state, plan->err) < 0)
+    if (!task->waits.unsatisfied && batch_waiting_status(batch, task, &to, &state, plan->err) < 0)
         return -(int)plan->err->code;
     task->opening_told = to == STATUS_PENDING && plan->actor == ACTOR_API && !is_fork &&
                          plan->inputs[at].depends_on_count == 0;
@@ -464,7 +464,7 @@ static int add_task(struct plan *plan, uint32_t at)
     if (is_fork && forked_begin(batch, task, plan->inputs[at].checkpoint, plan->arena,
                                 plan->err) < 0)
         return -(int)plan->err->code;
-    if (!task->unsatisfied)
+    if (!task->waits.unsatisfied)
         return 0;
     to = outcome_unsatisfied(task->spec.on_unsatisfied);
     if (to == STATUS_PENDING)
@@ -493,7 +493,7 @@ int enqueue_run(struct batch *batch, struct task_input *input, const struct run_
         return no_memory(err);
     TRY(limits_queue_make(batch, input->spec.queue, &queue, err));
     *out = task;
-    task->open_dependencies = waits;
+    task->waits.open_dependencies = waits;
     TRY(batch_waiting_status(batch, task, &to, &state, err));
     TRY(batch_add(batch, task, err));
     TRY(batch_move(batch, task, to, MOVE_ENQUEUE,

@@ -119,14 +119,15 @@ static int find_slot(struct batch *batch, const struct task *task, struct why_fa
     struct job_run *runs;
     uint32_t count;
 
-    TRY(batch->store->verbs->catalog->runs_find(batch->store, &task->spec.job_id, &nil, &nil,
+    TRY(batch->store->verbs->catalog->runs_find(batch->store, &task->spec.origin.job_id, &nil, &nil,
                                                 RUNS_PAGE, &batch->arena, &runs, &count, err));
     for (uint32_t i = 0; i < count; i++) {
         facts->job_going += !runs[i].waits_slot;
         facts->waits_slot |= runs[i].waits_slot && uuid_eq(&runs[i].task_id, &task->id);
     }
-    facts->waits_slot |= count == RUNS_PAGE && /* its own is behind the page */
-                         task->open_dependencies > facts->waits_for_total + facts->gates_count;
+    facts->waits_slot |=
+        count == RUNS_PAGE && /* its own is behind the page */
+        task->waits.open_dependencies > facts->waits_for_total + facts->gates_count;
     return 0;
 }
 
@@ -137,12 +138,12 @@ static int find_jobs(struct batch *batch, const struct task *task, struct arena 
     const struct batch_job *own;
 
     TRY(catalog_look(batch, err));
-    TRY(jobs_load(batch, &task->spec.job_id, 1, false, err));
-    own = jobs_get(batch, &task->spec.job_id);
+    TRY(jobs_load(batch, &task->spec.origin.job_id, 1, false, err));
+    own = jobs_get(batch, &task->spec.origin.job_id);
     facts->job_name = arena_str(arena, own ? own->job->name : STR(""));
     facts->job_slots = own ? own->job->max_concurrent : 0;
     for (uint32_t i = 0; i < cache->edges_count; i++)
-        if (is_gate(cache, i, &task->spec.job_id) &&
+        if (is_gate(cache, i, &task->spec.origin.job_id) &&
             find_gates_of(batch, task, &cache->edges[i].depends_on_job_id, arena, facts, err) < 0)
             return -(int)err->code;
     return find_slot(batch, task, facts, err);
@@ -151,12 +152,12 @@ static int find_jobs(struct batch *batch, const struct task *task, struct arena 
 int explain_blocked(struct batch *batch, struct task *task, struct arena *arena,
                     struct why_facts *facts, struct err *err)
 {
-    bool children = task->waits_children && task->open_children > 0;
+    bool children = task->waits.for_children && task->waits.open_children > 0;
 
     if ((children || task_has_dependencies(batch, task)) &&
         find_tasks(batch, task, children, arena, facts, err) < 0)
         return -(int)err->code;
-    if (!uuid_is_nil(&task->spec.job_id) && catalog_here(batch->engine) &&
+    if (!uuid_is_nil(&task->spec.origin.job_id) && catalog_here(batch->engine) &&
         find_jobs(batch, task, arena, facts, err) < 0)
         return -(int)err->code;
     return arena->failed ? no_memory(err) : 0;

@@ -35,9 +35,9 @@ static bool blamed(const struct task *task, struct uuid *id, struct arena *arena
 {
     struct str named = STR_NONE;
 
-    if (str_starts(task->error, STR("dependency_unsatisfied")) && task->error_details.data &&
-        json_kind(task->error_details) == JSON_OBJECT)
-        named = json_get(task->error_details, STR("task_id"));
+    if (str_starts(task->fault.error, STR("dependency_unsatisfied")) && task->fault.details.data &&
+        json_kind(task->fault.details) == JSON_OBJECT)
+        named = json_get(task->fault.details, STR("task_id"));
     return named.data && json_kind(named) == JSON_STRING &&
            uuid_parse(json_string(named, arena), id);
 }
@@ -60,7 +60,7 @@ static int tell_root(const struct why_facts *last, struct arena *arena, struct w
         .reason = why.reason,
         .text = why.text,
         .detail = why.detail,
-        .error = arena_str(arena, task->error.data ? task->error : task->last_error)};
+        .error = arena_str(arena, task->fault.error.data ? task->fault.error : task->fault.last)};
     return 0;
 }
 

@@ -44,8 +44,8 @@ int forked_begin(struct batch *batch, struct task *task, const struct checkpoint
     TRY(batch->store->verbs->checkpoint_insert(batch->store, &task->id, &own, err));
     FAULT_POINT("fork.checkpoint");
     task->progress = own.progress;
-    task->checkpoint_data = checkpoint_short(&own, arena);
-    if (!task->checkpoint_data.data)
+    task->resume.checkpoint = checkpoint_short(&own, arena);
+    if (!task->resume.checkpoint.data)
         return err_set(err, ERR_MEMORY, "there is not enough memory; try again");
     return batch_owe(batch, task, err);
 }

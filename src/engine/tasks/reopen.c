@@ -70,9 +70,9 @@ int reopen_end(struct batch *batch, struct task *task, struct err *err)
 static int forget_checkpoints(struct batch *batch, struct task *task, struct err *err)
 {
     task->progress = 0;
-    if (!task->checkpoint_data.data)
+    if (!task->resume.checkpoint.data)
         return 0;
-    task->checkpoint_data = STR_NONE;
+    task->resume.checkpoint = STR_NONE;
     batch->wrote = true;
     return batch->store->verbs->recovery->checkpoints_retire(batch->store, &task->id, err);
 }
@@ -82,10 +82,10 @@ static int begin_recovery(struct batch *batch, struct task *task, struct str det
 {
     TRY(reopen_end(batch, task, err));
     task->completed_at_us = 0;
-    task->error = STR_NONE;
+    task->fault.error = STR_NONE;
     task->scheduled_at_us = 0;
-    task->outcome_token = 0;
-    task->pause_requested = false;
+    task->lease.outcome_token = 0;
+    task->lease.pause_requested = false;
     return batch_move(batch, task, STATUS_RECOVERING, MOVE_RECOVER, "Recovering", ACTOR_RECOVERY,
                       detail, err);
 }
@@ -93,7 +93,7 @@ static int begin_recovery(struct batch *batch, struct task *task, struct str det
 int reopen_put_back(struct batch *batch, struct task *task, bool clean, struct err *err)
 {
     bool ended = status_ended(task->status);
-    bool pause = task->pause_requested;
+    bool pause = task->lease.pause_requested;
 
     TRY(reopen_take_key(batch, task, err));
     TRY(begin_recovery(batch, task,
@@ -104,7 +104,7 @@ int reopen_put_back(struct batch *batch, struct task *task, bool clean, struct e
         return -(int)err->code;
     TRY(batch_move(batch, task, STATUS_PENDING, MOVE_RECOVERED, "Queued", ACTOR_RECOVERY, STR_NONE,
                    err));
-    if (ended && !uuid_is_nil(&task->spec.job_id) && run_reopened(batch, task, err) < 0)
+    if (ended && !uuid_is_nil(&task->spec.origin.job_id) && run_reopened(batch, task, err) < 0)
         return -(int)err->code;
     return task_pause_if_asked(batch, task, pause, err);
 }
@@ -115,13 +115,13 @@ int reopen_found_done(struct batch *batch, struct task *task, struct err *err)
 {
     if (status_held(task->status) && lose_task(batch, task, "stalled", false, err) < 0)
         return -(int)err->code;
-    if (task->held) {
+    if (task->lease.held) {
         task_let_go(task);
         batch_heat_freed(batch, task);
     }
     TRY(begin_recovery(batch, task, STR("{\"reason\":\"already_completed\"}"), err));
     task->progress = 100;
-    task->execution_key = 0; /* no execution tells of this end */
+    task->lease.execution_key = 0; /* no execution tells of this end */
     return batch_move(batch, task, STATUS_COMPLETED, MOVE_RECOVERED, "Completed", ACTOR_RECOVERY,
                       STR("{\"reason\":\"already_completed\"}"), err);
 }

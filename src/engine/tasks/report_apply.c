@@ -51,7 +51,7 @@ static int start(struct batch *batch, struct task *task, struct err *err)
 
     if (task->status != STATUS_CLAIMED)
         return 0;
-    task->started_at_us = batch->now_us;
+    task->lease.started_at_us = batch->now_us;
     execution = batch_execution(batch, task, err);
     if (!execution)
         return -(int)err->code;
@@ -77,8 +77,8 @@ static int write_log(struct batch *batch, struct task *task, const struct report
     FAULT_POINT("report.log");
     if (task->execution_slot > 0)
         run = &batch->executions.items[task->execution_slot - 1];
-    else if (batch->store->verbs->execution_load(batch->store, task->execution_key, &batch->arena,
-                                                 &run, err) < 0)
+    else if (batch->store->verbs->execution_load(batch->store, task->lease.execution_key,
+                                                 &batch->arena, &run, err) < 0)
         return -(int)err->code;
     if (!run)
         return 0; /* removed by retention while it ran: nowhere to write it */
@@ -183,7 +183,7 @@ static int checkpoint(struct batch *batch, struct task *task, const struct repor
         return rc;
     FAULT_POINT("report.checkpoint");
     task->progress = row.progress;
-    task->checkpoint_data = checkpoint_short(&row, &batch->arena);
+    task->resume.checkpoint = checkpoint_short(&row, &batch->arena);
     TRY(batch_touch(batch, task, err));
     return tell(batch, task, checkpoint_told(batch, &row), err);
 }
@@ -219,7 +219,7 @@ static int apply_op(struct batch *batch, struct task *task, struct report *repor
 {
     if (report->op != REPORT_RELEASE && start(batch, task, err) < 0)
         return -(int)err->code;
-    task->last_heartbeat_us = batch->now_us;
+    task->lease.last_heartbeat_us = batch->now_us;
     switch (report->op) {
     case REPORT_START:
         return 0;
@@ -233,15 +233,15 @@ static int apply_op(struct batch *batch, struct task *task, struct report *repor
         return spawn(batch, task, report, result, err);
     case REPORT_RELEASE:
         TRY(report_release(batch, task, report->reason, err));
-        task->outcome_token = report->lease_token; /* the same again is no news */
-        task->outcome_hash = content_hash(report);
+        task->lease.outcome_token = report->lease_token; /* the same again is no news */
+        task->lease.outcome_hash = content_hash(report);
         return 0;
     case REPORT_COMPLETE:
     case REPORT_CONTINUE:
     case REPORT_FAIL:
     case REPORT_PARTIAL:
-        task->outcome_token = report->lease_token;
-        task->outcome_hash = content_hash(report);
+        task->lease.outcome_token = report->lease_token;
+        task->lease.outcome_hash = content_hash(report);
         return report_outcome(batch, task, report, err);
     case REPORT_OP_COUNT:
         break;
@@ -255,23 +255,26 @@ static int answer_stale(struct batch *batch, struct task *task, struct str worke
                         const struct report *report, struct report_result *result,
                         struct err *err)
 {
-    bool same_lease = task->lease_token == report->lease_token &&
-                      str_eq(task->worker_id, worker_id);
-    bool answered = task->outcome_token == report->lease_token && task->outcome_token != 0;
+    bool same_lease =
+        task->lease.token == report->lease_token && str_eq(task->lease.worker_id, worker_id);
+    bool answered =
+        task->lease.outcome_token == report->lease_token && task->lease.outcome_token != 0;
 
-    if (answered && report->op == REPORT_RELEASE && task->outcome_hash == content_hash(report))
+    if (answered && report->op == REPORT_RELEASE &&
+        task->lease.outcome_hash == content_hash(report))
         return 0;
-    if (answered && is_outcome(report->op) && task->outcome_hash != RELEASED_HASH) {
-        if (task->outcome_hash != content_hash(report) && !SEEDED_BUG("other_outcome_accepted"))
+    if (answered && is_outcome(report->op) && task->lease.outcome_hash != RELEASED_HASH) {
+        if (task->lease.outcome_hash != content_hash(report) &&
+            !SEEDED_BUG("other_outcome_accepted"))
             refuse(result, ERR_CONFLICT, "another outcome was reported under this lease before");
         return 0;
     }
-    if (same_lease && report->seq && report->seq <= task->report_seq)
+    if (same_lease && report->seq && report->seq <= task->lease.report_seq)
         return 0;
     batch->engine->figures.stats.stale_reports_total[report->op]++;
     refuse(result, ERR_STALE_LEASE, "the task is no longer held under this lease; stop it");
     result->cancel = true;
-    if (same_lease && task->held && !status_held(task->status) &&
+    if (same_lease && task->lease.held && !status_held(task->status) &&
         (is_outcome(report->op) || report->op == REPORT_RELEASE))
         return lose_stopped(batch, task, err);
     return 0;
@@ -285,8 +288,8 @@ static bool is_under_lease(const struct batch *batch, const struct task *task,
         return status_held(task->status);
     if (SEEDED_BUG("no_fence_on_checkpoint") && report->op == REPORT_CHECKPOINT)
         return status_held(task->status);
-    return status_held(task->status) && task->lease_token == report->lease_token &&
-           str_eq(task->worker_id, worker_id) && /* a token is a number that can be guessed */
+    return status_held(task->status) && task->lease.token == report->lease_token &&
+           str_eq(task->lease.worker_id, worker_id) && /* a token is a number that can be guessed */
            !lease_is_void(batch->engine, report->lease_token);
 }
 
@@ -297,7 +300,7 @@ static int tell_refusal(struct batch *batch, struct task *task, const struct rep
 
     if (!report_refusal_line(batch, task, report, result, &line))
         return 0;
-    task->last_heartbeat_us = batch->now_us;
+    task->lease.last_heartbeat_us = batch->now_us;
     if (batch_owe(batch, task, err) < 0) /* as every line: no other node ends the run before it */
         return -(int)err->code;
     return write_log(batch, task, &line, err);
@@ -326,9 +329,9 @@ static int apply_element(struct batch *batch, struct str worker_id, struct repor
     }
     if (!is_under_lease(batch, task, worker_id, report))
         return answer_stale(batch, task, worker_id, report, result, err);
-    task->unlisted = false; /* its holder knows of it */
-    result->pause = task->pause_requested;
-    if (report->seq && report->seq <= task->report_seq && !SEEDED_BUG("repeat_taken_for_new"))
+    task->lease.unlisted = false; /* its holder knows of it */
+    result->pause = task->lease.pause_requested;
+    if (report->seq && report->seq <= task->lease.report_seq && !SEEDED_BUG("repeat_taken_for_new"))
         return 0;
     TRY(batch_owe(batch, task, err));
     TRY(apply_op(batch, task, report, result, err));
@@ -336,7 +339,7 @@ static int apply_element(struct batch *batch, struct str worker_id, struct repor
         return tell_refusal(batch, task, report, result, err);
     if (!report->seq)
         return 0;
-    task->report_seq = report->seq;
+    task->lease.report_seq = report->seq;
     return batch_owe(batch, task, err);
 }
 
@@ -432,10 +435,10 @@ static int key_children(struct report *report, struct arena *arena, struct err *
     for (uint32_t i = 0; i < report->inputs_count; i++) {
         struct task_spec *spec = &report->inputs[i].spec;
 
-        if (!spec->ref.data || spec->idempotency_key.data)
+        if (!spec->origin.ref.data || spec->idempotency_key.data)
             continue;
-        spec->idempotency_key = arena_format(arena, SPEC_OWN_KEYS "spawn:%s:" STR_FMT, id,
-                                              STR_ARG(spec->ref));
+        spec->idempotency_key =
+            arena_format(arena, SPEC_OWN_KEYS "spawn:%s:" STR_FMT, id, STR_ARG(spec->origin.ref));
         if (!spec->idempotency_key.data) /* 51 + BOUND_NAME_BYTES fit a key */
             return err_set(err, ERR_MEMORY, "out of memory for the children; try again");
     }

@@ -45,7 +45,7 @@ static int complete(struct batch *batch, struct task *task, const struct report 
 {
     task_let_go(task);
     task->progress = 100;
-    task->error = STR_NONE;
+    task->fault.error = STR_NONE;
     TRY(batch_execution_end(batch, task, EXECUTION_COMPLETED, STR_NONE, STR_NONE, err));
     TRY(put_result(batch, task, report->result, err));
     FAULT_POINT("outcome.complete");
@@ -57,7 +57,7 @@ static int partial(struct batch *batch, struct task *task, const struct report *
                    struct err *err)
 {
     task_let_go(task);
-    task->error = STR("partial");
+    task->fault.error = STR("partial");
     TRY(batch_execution_end(batch, task, EXECUTION_FAILED, report->result,
                             STR("{\"reason\":\"partial\"}"), err));
     TRY(put_result(batch, task, report->result, err));
@@ -80,15 +80,15 @@ static int go_on(struct batch *batch, struct task *task, const struct report *re
     }
     TRY(batch_execution_end(batch, task, outcome.execution, STR_NONE, reason, err));
     if (outcome.to == STATUS_FAILED) {
-        task->error = STR("continuation_limit");
-        task->last_error = task->error;
+        task->fault.error = STR("continuation_limit");
+        task->fault.last = task->fault.error;
         return batch_move(batch, task, STATUS_FAILED, MOVE_OUTCOME, "Failed", ACTOR_WORKER, reason,
                           err);
     }
     FAULT_POINT("outcome.continue");
     measured_count(batch, task, MEASURE_CONTINUED);
-    task->continuations = task_count_up(task->continuations);
-    task->waits_children = report->wait_children;
+    task->counts.continuations = task_count_up(task->counts.continuations);
+    task->waits.for_children = report->wait_children;
     task->by_wall = false;
     task->scheduled_at_us = outcome.delay_ms > 0
                                 ? batch->now_us + outcome.delay_ms * CLOCK_MS_US : 0;
@@ -114,15 +114,15 @@ static int fail(struct batch *batch, struct task *task, const struct report *rep
 
     task_let_go(task);
     if (outcome.counts_failure && !SEEDED_BUG("failure_not_counted"))
-        task->retry_count = task_count_up(task->retry_count);
-    task->last_error = message;
-    task->error_details = detail;
-    task->error = ends ? message : STR_NONE;
-    task->waits_children = false;
+        task->counts.retries = task_count_up(task->counts.retries);
+    task->fault.last = message;
+    task->fault.details = detail;
+    task->fault.error = ends ? message : STR_NONE;
+    task->waits.for_children = false;
     task->by_wall = false;
-    task->next_retry_at_us = ends ? 0 : batch->now_us + outcome.delay_ms * CLOCK_MS_US;
-    task->scheduled_at_us = outcome.to == STATUS_DELAYED ? task->next_retry_at_us
-                                                         : task->scheduled_at_us;
+    task->counts.next_retry_at_us = ends ? 0 : batch->now_us + outcome.delay_ms * CLOCK_MS_US;
+    task->scheduled_at_us =
+        outcome.to == STATUS_DELAYED ? task->counts.next_retry_at_us : task->scheduled_at_us;
     if (!ends) {
         batch->engine->figures.stats.retried_total++;
         measured_count(batch, task, MEASURE_RETRIED);
@@ -139,7 +139,7 @@ static int fail(struct batch *batch, struct task *task, const struct report *rep
 int report_outcome(struct batch *batch, struct task *task, const struct report *report,
                    struct err *err)
 {
-    bool pause = task->pause_requested;
+    bool pause = task->lease.pause_requested;
     int rc = 0;
 
     batch_heat_freed(batch, task); /* a slot is free */
@@ -167,15 +167,16 @@ static void note_declined(struct batch *batch, const struct task *task, struct s
 {
     bool no_handler = str_is(reason, REPORT_REASON_NO_HANDLER);
 
-    if (task->status == STATUS_CLAIMED && !task->pause_requested && task->worker_id.data)
-        declined_note(batch->engine->main->leases.declined, task->worker_id, task->spec.type,
+    if (task->status == STATUS_CLAIMED && !task->lease.pause_requested &&
+        task->lease.worker_id.data)
+        declined_note(batch->engine->main->leases.declined, task->lease.worker_id, task->spec.type,
                       &task->id, no_handler, batch->now_us);
 }
 
 /* The worker stops before the handler could end: counts in nothing. */
 int report_release(struct batch *batch, struct task *task, struct str reason, struct err *err)
 {
-    bool pause = task->pause_requested;
+    bool pause = task->lease.pause_requested;
     struct str detail = str_is(reason, REPORT_REASON_NO_HANDLER)
                             ? STR("{\"reason\":\"released\",\"cause\":\"no_handler\"}")
                             : STR("{\"reason\":\"released\"}");
@@ -183,8 +184,8 @@ int report_release(struct batch *batch, struct task *task, struct str reason, st
     note_declined(batch, task, reason);
     task_let_go(task);
     batch_heat_freed(batch, task);
-    task->attempts -= !SEEDED_BUG("release_costs_an_attempt");
-    task->outcome_token = 0;
+    task->counts.attempts -= !SEEDED_BUG("release_costs_an_attempt");
+    task->lease.outcome_token = 0;
     TRY(batch_execution_end(batch, task, EXECUTION_CANCELLED, STR_NONE, detail, err));
     FAULT_POINT("outcome.release");
     return batch_move(batch, task, pause ? STATUS_PAUSED : STATUS_PENDING, MOVE_GIVE_BACK,

@@ -18,8 +18,8 @@ static uint32_t count_told(struct engine *engine, const struct task *task)
     uint64_t hash = hash_bytes64(task->id.bytes, sizeof task->id.bytes, 0);
     struct refusals_told *told = &engine->refusals[hash % REFUSALS_KNOWN];
 
-    if (!uuid_eq(&told->task_id, &task->id) || told->lease_token != task->lease_token)
-        *told = (struct refusals_told){.task_id = task->id, .lease_token = task->lease_token};
+    if (!uuid_eq(&told->task_id, &task->id) || told->lease_token != task->lease.token)
+        *told = (struct refusals_told){.task_id = task->id, .lease_token = task->lease.token};
     return told->count <= REFUSALS_TOLD_MAX ? ++told->count : told->count;
 }
 

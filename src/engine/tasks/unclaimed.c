@@ -54,7 +54,7 @@ static enum admit take_all(void *ctx, struct str queue, struct str type, struct 
 static int fail_one(struct batch *batch, struct task *task, struct err *err)
 {
     TRY(batch_adopt(batch, task, err));
-    task->error = task->last_error = STR("no_handler");
+    task->fault.error = task->fault.last = STR("no_handler");
     return batch_move(batch, task, STATUS_FAILED, MOVE_NO_HANDLER, "Failed", ACTOR_LEADER,
                       STR("{\"reason\":\"no_handler\"}"), err);
 }

@@ -23,14 +23,14 @@ int unsatisfied_end(struct batch *batch, struct task *task, enum status to,
 {
     struct str detail = STR_NONE;
 
-    task->error = STR("dependency_unsatisfied");
+    task->fault.error = STR("dependency_unsatisfied");
     if (culprit->status != STATUS_NONE) {
         char id[UUID_TEXT_BYTES];
 
         uuid_format(&culprit->task_id, id);
-        task->error = batch_text(batch, "dependency_unsatisfied: task %s ended as %s", id,
-                                 status_word(culprit->status));
-        detail = task->error_details = culprit_json(batch, culprit);
+        task->fault.error = batch_text(batch, "dependency_unsatisfied: task %s ended as %s", id,
+                                       status_word(culprit->status));
+        detail = task->fault.details = culprit_json(batch, culprit);
     }
     return batch_move(batch, task, to, MOVE_RELEASE_DEPENDENCY, "Dependency not satisfied",
                       ACTOR_LEADER, detail, err);
@@ -159,7 +159,7 @@ int unsatisfied_wait_again(struct batch *batch, struct task *task, int64_t open,
     TRY(batch->store->verbs->dependencies_undecide(batch->store, &task->id, err));
     if (open == 0)
         return 0;
-    task->open_dependencies += open;
+    task->waits.open_dependencies += open;
     if (task->status != STATUS_PENDING) /* it waits for a slot of its job as well */
         return batch_owe(batch, task, err);
     return batch_move(batch, task, STATUS_BLOCKED, MOVE_POSTPONE, "Waits for dependencies",

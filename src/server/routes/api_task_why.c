@@ -85,7 +85,7 @@ static void find_recovery(const struct recovery_entry *entries, uint32_t count,
 
         if (entry->method == RECOVERY_VALIDATE_ONLY)
             continue;
-        if (entry->created_at_us < facts->task->claimed_at_us)
+        if (entry->created_at_us < facts->task->lease.claimed_at_us)
             return;
         facts->recovery_refused = entry->status == RECOVERY_FAILED;
         facts->recovery_waits =

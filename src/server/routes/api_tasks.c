@@ -120,10 +120,10 @@ static void take_context(const struct api_call *call, struct enqueue_request *re
 
         if (!spec->correlation_id.data)
             spec->correlation_id = call->request_id;
-        if (spec->traceparent.data || !parent.data)
+        if (spec->trace.parent.data || !parent.data)
             continue;
-        spec->traceparent = parent;
-        spec->tracestate = state;
+        spec->trace.parent = parent;
+        spec->trace.state = state;
     }
 }
 
@@ -334,7 +334,7 @@ void api_tasks_write_cursor(struct api_call *call, const struct task_filter *fil
 void api_tasks_pass(struct task_filter *filter, const struct task *task)
 {
     if (filter->before_keys)
-        filter->before_keys[task->part] = task->key;
+        filter->before_keys[task->row.part] = task->key;
     else
         filter->before_key = task->key;
 }

@@ -98,8 +98,8 @@ static void take_chunk(struct bulk *bulk, const struct task *tasks, uint32_t cou
     bulk->count = 0;
     for (uint32_t i = 0; i < count; i++) {
         if (allows(bulk, tasks[i].status))
-            bulk->places[bulk->count++] = (struct bulk_place){tasks[i].id, tasks[i].key,
-                                                              tasks[i].part, tasks[i].status};
+            bulk->places[bulk->count++] =
+                (struct bulk_place){tasks[i].id, tasks[i].key, tasks[i].row.part, tasks[i].status};
         if (bulk->dry_run || bulk->count == 0)
             api_tasks_pass(&bulk->filter, &tasks[i]);
     }
@@ -162,7 +162,8 @@ static void settle(struct bulk *bulk)
         else if (!held[place->part] && bulk->refused++ == 0)
             bulk->refusal = *err;
         if (!held[place->part])
-            api_tasks_pass(&bulk->filter, &(struct task){.key = place->key, .part = place->part});
+            api_tasks_pass(&bulk->filter,
+                           &(struct task){.key = place->key, .row.part = place->part});
     }
     bulk->matched = bulk->changed + bulk->refused;
 }

@@ -44,8 +44,11 @@ static void release(struct api_call *call, uint32_t first)
     for (uint32_t i = 0; i < count; i++) {
         const struct task *task = claim->claimed[first + i].task;
 
-        reports[i] = (struct report){.task_id = task->id, .lease_token = task->lease_token,
-                                     .op = REPORT_RELEASE, .progress = -1, .delay_ms = -1};
+        reports[i] = (struct report){.task_id = task->id,
+                                     .lease_token = task->lease.token,
+                                     .op = REPORT_RELEASE,
+                                     .progress = -1,
+                                     .delay_ms = -1};
     }
     request->worker_id = claim->worker_id;
     request->reports = reports;

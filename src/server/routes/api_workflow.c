@@ -90,11 +90,11 @@ static void write_node(struct graph *graph, const struct task *task,
     buf_byte(out, ',');
     render_text(out, "workflow_id", task->spec.workflow_id);
     buf_byte(out, ',');
-    render_uuid(out, "parent_id", &task->spec.parent_id);
+    render_uuid(out, "parent_id", &task->spec.origin.parent_id);
     buf_byte(out, ',');
     render_time(out, "created_at", task->spec.created_at_us);
     buf_byte(out, ',');
-    render_time(out, "started_at", task->started_at_us);
+    render_time(out, "started_at", task->lease.started_at_us);
     buf_byte(out, ',');
     render_time(out, "completed_at", task->completed_at_us);
     buf_byte(out, ',');
@@ -130,7 +130,7 @@ static int visit(struct graph *graph, const struct uuid *id)
     if (rc < 0 || !task)
         return rc;
     write_node(graph, task, up, up_count);
-    add(graph, &task->spec.parent_id);
+    add(graph, &task->spec.origin.parent_id);
     for (uint32_t i = 0; i < up_count; i++)
         add(graph, &up[i].task_id);
     for (uint32_t i = 0; i < down_count; i++)

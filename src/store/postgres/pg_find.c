@@ -57,7 +57,7 @@ static void drop_lanes(struct wanted *wanted, const struct task *task, bool whol
 
     for (uint32_t i = 0; i < wanted->count; i++)
         if (whole_queue ? !str_eq(wanted->lanes[i]->queue, task->spec.queue)
-                        : wanted->lanes[i]->lane != task->lane)
+                        : wanted->lanes[i]->lane != task->row.lane)
             wanted->lanes[kept++] = wanted->lanes[i];
     wanted->count = kept;
 }
@@ -65,7 +65,7 @@ static void drop_lanes(struct wanted *wanted, const struct task *task, bool whol
 static bool is_wanted(const struct wanted *wanted, const struct task *task)
 {
     for (uint32_t i = 0; i < wanted->count; i++)
-        if (wanted->lanes[i]->lane == task->lane)
+        if (wanted->lanes[i]->lane == task->row.lane)
             return true;
     return false;
 }
@@ -86,7 +86,7 @@ static int admit(struct pg_store *store, struct take *take, struct task *task, s
     switch (want->admit(want->ctx, task->spec.queue, task->spec.type, task->spec.limit_key,
                         &task->spec.category_id)) {
     case ADMIT_TAKE:
-        task->taken = want->unlimited;
+        task->row.taken = want->unlimited;
         take->tasks[(*take->count)++] = task;
         return 0;
     case ADMIT_PARK:
@@ -113,7 +113,7 @@ static int leave_line(struct pg_store *store, struct task **tasks, uint32_t coun
         return 0;
     array_begin(params, PG_OID_INT8);
     for (uint32_t i = 0; i < count; i++)
-        array_int(params, tasks[i]->lane);
+        array_int(params, tasks[i]->row.lane);
     array_end(params);
     array_begin(params, PG_OID_INT8);
     for (uint32_t i = 0; i < count; i++)
@@ -122,7 +122,7 @@ static int leave_line(struct pg_store *store, struct task **tasks, uint32_t coun
     array_begin(params, PG_OID_INT8);
     for (uint32_t i = 0; i < count; i++) {
         array_int(params, tasks[i]->key);
-        tasks[i]->taken = true;
+        tasks[i]->row.taken = true;
     }
     array_end(params);
     return pg_send(store, PGSQL_ready_delete, err);

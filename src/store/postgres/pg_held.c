@@ -72,7 +72,7 @@ void pg_held_commit(struct pg_store *store)
     if (held->tasks.used_bytes > HELD_BYTES_MAX * 9 / 10) /* also of those that ended elsewhere */
         held_forget(&held->tasks);
     for (; in_order; in_order = in_order->next) {
-        if (in_order->task->held && in_order->task->has_spec)
+        if (in_order->task->lease.held && in_order->task->has_spec)
             held_put(&held->tasks, in_order->task);
         else
             held_remove(&held->tasks, in_order->task->key);
@@ -103,7 +103,7 @@ int pg_held_recall(struct store *base, const struct uuid *ids, const int64_t *le
     for (uint32_t i = 0; i < count; i++) {
         if (!tasks[i])
             continue;
-        if (!uuid_eq(&tasks[i]->id, &ids[i]) || tasks[i]->lease_token != lease_tokens[i] ||
+        if (!uuid_eq(&tasks[i]->id, &ids[i]) || tasks[i]->lease.token != lease_tokens[i] ||
             !status_held(tasks[i]->status))
             tasks[i] = NULL; /* held anew by somebody else, perhaps */
         else if (pg_task_remember(store, tasks[i], arena, err) < 0)

@@ -180,12 +180,12 @@ static void touch(struct pg_store *store, struct pg_lane *lane)
 void lanes_count(struct pg_store *store, struct pg_lane *lane, const struct task *task)
 {
     touch(store, lane);
-    if (task->stored_status != STATUS_NONE)
-        lane->deltas[task->stored_status]--;
+    if (task->row.status != STATUS_NONE)
+        lane->deltas[task->row.status]--;
     if (task->status != STATUS_NONE)
         lane->deltas[task->status]++;
-    lane->deltas[PG_NO_STATUS_PARKED] += task->parked - task->stored_parked;
-    lane->deltas[STATUS_COUNT] += task->held - task->stored_held;
+    lane->deltas[PG_NO_STATUS_PARKED] += task->parked - task->row.parked;
+    lane->deltas[STATUS_COUNT] += task->lease.held - task->row.held;
 }
 
 static uint32_t changed_counts(struct pg_store *store)

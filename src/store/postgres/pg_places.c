@@ -33,7 +33,7 @@ static bool is_in(enum place place, const struct task *task)
     case PLACE_DUE:
         return task->status == STATUS_DELAYED;
     case PLACE_HELD:
-        return task->held;
+        return task->lease.held;
     default:
         return is_settled(task->status);
     }
@@ -48,7 +48,7 @@ static bool is_same_row(enum place place, const struct task *a, const struct tas
     case PLACE_DUE:
         return a->by_wall == b->by_wall && a->scheduled_at_us == b->scheduled_at_us;
     case PLACE_HELD:
-        return str_eq(a->worker_id, b->worker_id);
+        return str_eq(a->lease.worker_id, b->lease.worker_id);
     default:
         return a->status == b->status;
     }
@@ -57,9 +57,9 @@ static bool is_same_row(enum place place, const struct task *a, const struct tas
 /* NULL = is not there. A taken task has left the ready line already. */
 static const struct task *row_before(enum place place, const struct task *task)
 {
-    const struct task *stored = task->stored;
+    const struct task *stored = task->row.copy;
 
-    if (!stored || !is_in(place, stored) || (place == PLACE_READY && task->taken))
+    if (!stored || !is_in(place, stored) || (place == PLACE_READY && task->row.taken))
         return NULL;
     return stored;
 }
@@ -132,7 +132,7 @@ static void put_rows(struct pg_params *params, enum place place, const struct ta
     case PLACE_READY:
         array_begin(params, PG_OID_INT8);
         for (uint32_t i = 0; i < count; i++)
-            array_int(params, rows[i]->lane);
+            array_int(params, rows[i]->row.lane);
         array_end(params);
         put_orders(params, rows, count);
         break;
@@ -146,7 +146,7 @@ static void put_rows(struct pg_params *params, enum place place, const struct ta
     case PLACE_HELD:
         array_begin(params, PG_OID_TEXT);
         for (uint32_t i = 0; i < count; i++)
-            array_text(params, rows[i]->worker_id.data ? rows[i]->worker_id : STR(""));
+            array_text(params, rows[i]->lease.worker_id.data ? rows[i]->lease.worker_id : STR(""));
         array_end(params);
         break;
     default:
@@ -168,18 +168,18 @@ static int count_keys(struct pg_store *store, struct task *const *tasks, uint32_
     uint32_t changed = 0;
 
     for (uint32_t i = 0; i < count; i++)
-        changed += tasks[i]->spec.limit_key.data && tasks[i]->held != tasks[i]->stored_held;
+        changed += tasks[i]->spec.limit_key.data && tasks[i]->lease.held != tasks[i]->row.held;
     if (changed == 0)
         return 0;
     array_begin(params, PG_OID_TEXT);
     for (uint32_t i = 0; i < count; i++)
-        if (tasks[i]->spec.limit_key.data && tasks[i]->held != tasks[i]->stored_held)
+        if (tasks[i]->spec.limit_key.data && tasks[i]->lease.held != tasks[i]->row.held)
             array_text(params, parked_name(tasks[i]->spec.queue, tasks[i]->spec.limit_key, name));
     array_end(params);
     array_begin(params, PG_OID_INT8);
     for (uint32_t i = 0; i < count; i++)
-        if (tasks[i]->spec.limit_key.data && tasks[i]->held != tasks[i]->stored_held)
-            array_int(params, tasks[i]->held ? 1 : -1);
+        if (tasks[i]->spec.limit_key.data && tasks[i]->lease.held != tasks[i]->row.held)
+            array_int(params, tasks[i]->lease.held ? 1 : -1);
     array_end(params);
     store->count_rows += changed;
     return pg_send(store, PGSQL_key_counts_add, err);

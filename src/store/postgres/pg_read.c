@@ -196,8 +196,8 @@ static int alloc_rows(const PGresult *result, size_t item_bytes, struct arena *a
 /* While a task is held and its holder lists it, the holder's lease counts if it is the later. */
 static void join_lease(struct task *task, int64_t worker_until_us)
 {
-    if (task->held && !task->unlisted && worker_until_us > task->lease_until_us)
-        task->lease_until_us = worker_until_us;
+    if (task->lease.held && !task->lease.unlisted && worker_until_us > task->lease.until_us)
+        task->lease.until_us = worker_until_us;
 }
 
 void reader_task_from_row(const PGresult *result, int row, struct arena *arena, struct task *task)
@@ -212,11 +212,11 @@ void reader_task_from_row(const PGresult *result, int row, struct arena *arena, 
     task->spec.type = get_text(result, row, at + 2, arena);
     task->data = get_text(result, row, at + 3, arena);
     task->has_data = true;
-    task->stored_status = task->status;
-    task->stored_order_key = task->order_key;
-    task->stored_parked = task->parked;
-    task->stored_version = task->version;
-    task->stored_held = task->held;
+    task->row.status = task->status;
+    task->row.order_key = task->order_key;
+    task->row.parked = task->parked;
+    task->row.version = task->version;
+    task->row.held = task->lease.held;
     join_lease(task, get_time(result, row, at + 4));
 }
 

@@ -13,7 +13,7 @@
 
 static bool has_data(const struct task *task)
 {
-    return task->has_data ? task->data.data != NULL : task->stored_data;
+    return task->has_data ? task->data.data != NULL : task->row.data;
 }
 
 /* ---- what is stored ---- */
@@ -26,25 +26,25 @@ int pg_task_remember(struct pg_store *store, struct task *task, struct arena *ar
 
     if (!copy)
         return err_set(err, ERR_MEMORY, "out of memory while writing tasks");
-    copy->stored = NULL;
-    task->stored = copy;
-    task->stored_at = store->transactions;
-    task->taken = false;
-    task->stored_status = task->status;
-    task->stored_order_key = task->order_key;
-    task->stored_parked = task->parked;
-    task->stored_version = task->version;
-    task->stored_held = task->held;
+    copy->row.copy = NULL;
+    task->row.copy = copy;
+    task->row.copied_in = store->transactions;
+    task->row.taken = false;
+    task->row.status = task->status;
+    task->row.order_key = task->order_key;
+    task->row.parked = task->parked;
+    task->row.version = task->version;
+    task->row.held = task->lease.held;
     return 0;
 }
 
 static int remember_write(struct pg_store *store, struct task *task, struct err *err)
 {
-    bool was_held = task->stored_held;
+    bool was_held = task->row.held;
 
     TRY(pg_task_remember(store, task, &store->arena, err));
-    if (was_held || task->held)
-        pg_held_note(store, task->stored);
+    if (was_held || task->lease.held)
+        pg_held_note(store, task->row.copy);
     return 0;
 }
 
@@ -61,7 +61,7 @@ int pg_task_from_row(struct pg_store *store, const PGresult *result, int row, un
         row_get(result, row, (int)pg_states.count, &pg_specs, arena, task);
         task->has_spec = true;
     }
-    lane = lanes_by_number(store, task->lane, err);
+    lane = lanes_by_number(store, task->row.lane, err);
     if (!lane)
         return -(int)err->code;
     task->spec.namespace_name = arena_str(arena, lane->namespace_name);
@@ -147,7 +147,7 @@ static int write_data(struct pg_store *store, struct task *const *tasks, uint32_
 
     for (uint32_t i = 0; i < count; i++) {
         puts += tasks[i]->has_data && tasks[i]->data.data;
-        drops += tasks[i]->has_data && !tasks[i]->data.data && tasks[i]->stored_data;
+        drops += tasks[i]->has_data && !tasks[i]->data.data && tasks[i]->row.data;
     }
     if (puts > 0) {
         array_begin(params, PG_OID_INT8);
@@ -166,7 +166,7 @@ static int write_data(struct pg_store *store, struct task *const *tasks, uint32_
         return 0;
     array_begin(params, PG_OID_INT8);
     for (uint32_t i = 0; i < count; i++)
-        if (tasks[i]->has_data && !tasks[i]->data.data && tasks[i]->stored_data)
+        if (tasks[i]->has_data && !tasks[i]->data.data && tasks[i]->row.data)
             array_int(params, tasks[i]->key);
     array_end(params);
     return pg_send(store, PGSQL_data_delete, err);
@@ -217,12 +217,12 @@ static int prepare_insert(struct pg_store *store, struct task *task, struct err 
 
     if (!lane)
         return -(int)err->code;
-    task->lane = lane->lane;
-    task->rev = 1;
-    task->stored = NULL;
-    task->payload_sum = task->spec.payload.data ? hash_sum31(task->spec.payload) : 0;
-    task->opened = task->opening_told ? task->priority : PG_NOT_OPENED;
-    task->stored_data = has_data(task);
+    task->row.lane = lane->lane;
+    task->row.rev = 1;
+    task->row.copy = NULL;
+    task->row.payload_sum = task->spec.payload.data ? hash_sum31(task->spec.payload) : 0;
+    task->row.opened = task->opening_told ? task->priority : PG_NOT_OPENED;
+    task->row.data = has_data(task);
     lanes_count(store, lane, task);
     return 0;
 }
@@ -254,12 +254,12 @@ static int look_again(struct pg_store *store, struct task *task, struct err *err
     struct task *found = NULL;
 
     TRY(pg_tasks_load(&store->base, &task->id, 1, LOAD_SPEC, &store->arena, &found, err));
-    if (!found || found->rev != task->rev) {
+    if (!found || found->row.rev != task->row.rev) {
         store->conn.conflict = true;
         return err_set(err, ERR_UNAVAILABLE, "another node changed the same task; try again");
     }
-    task->stored = found;
-    task->stored_at = store->transactions;
+    task->row.copy = found;
+    task->row.copied_in = store->transactions;
     return 0;
 }
 
@@ -279,12 +279,12 @@ static int update_rows(struct pg_store *store, struct task **tasks, uint32_t cou
     pg_mask mask = 0;
 
     for (uint32_t i = 0; i < count; i++)
-        mask |= row_differs(&pg_states, tasks[i], tasks[i]->stored);
+        mask |= row_differs(&pg_states, tasks[i], tasks[i]->row.copy);
     mask |= KEY_BIT | REV_BIT; /* also where nothing differs: who saves relies on what he saw */
     TRY(texts_update(&store->texts, &pg_states, mask, &statement, err));
     rows_put(&store->conn.params, &pg_states, mask, rows, count);
     for (uint32_t i = 0; i < count; i++)
-        tasks[i]->rev++;
+        tasks[i]->row.rev++;
     return conn_send(&store->conn, &statement, err);
 }
 
@@ -292,10 +292,10 @@ static int prepare_save(struct pg_store *store, struct task *task, struct err *e
 {
     struct pg_lane *lane;
 
-    if ((!task->stored || task->stored_at != store->transactions) &&
+    if ((!task->row.copy || task->row.copied_in != store->transactions) &&
         look_again(store, task, err) < 0)
         return -(int)err->code;
-    lane = lanes_by_number(store, task->lane, err);
+    lane = lanes_by_number(store, task->row.lane, err);
     if (!lane)
         return -(int)err->code;
     lanes_count(store, lane, task);
@@ -317,7 +317,7 @@ int pg_tasks_save(struct store *base, struct task *const *tasks, uint32_t count,
         TRY(prepare_save(store, sorted[i], err));
     TRY(write_data(store, sorted, count, err));
     for (uint32_t i = 0; i < count; i++)
-        sorted[i]->stored_data = has_data(sorted[i]);
+        sorted[i]->row.data = has_data(sorted[i]);
     TRY(update_rows(store, sorted, count, err));
     TRY(places_change(store, sorted, count, err));
     for (uint32_t i = 0; i < count; i++)
@@ -336,7 +336,7 @@ static int delete_runs(struct pg_store *store, struct task *const *tasks, uint32
 
     array_begin(params, PG_OID_UUID);
     for (uint32_t i = 0; i < count; i++) {
-        if (uuid_is_nil(&tasks[i]->spec.job_id))
+        if (uuid_is_nil(&tasks[i]->spec.origin.job_id))
             continue;
         array_uuid(params, &tasks[i]->id);
         any = true;
@@ -372,7 +372,7 @@ int pg_tasks_delete(struct store *base, struct task *const *tasks, uint32_t coun
     for (uint32_t i = 0; i < count; i++) {
         TRY(pg_uniques_drop(base, tasks[i], true, err));
         tasks[i]->status = STATUS_NONE;
-        tasks[i]->parked = tasks[i]->held = false;
+        tasks[i]->parked = tasks[i]->lease.held = false;
         TRY(prepare_save(store, tasks[i], err));
     }
     TRY(places_change(store, tasks, count, err));
@@ -382,7 +382,7 @@ int pg_tasks_delete(struct store *base, struct task *const *tasks, uint32_t coun
     put_keys(params, tasks, count);
     array_begin(params, PG_OID_INT8);
     for (uint32_t i = 0; i < count; i++)
-        array_int(params, tasks[i]->rev);
+        array_int(params, tasks[i]->row.rev);
     array_end(params);
     TRY(pg_send(store, PGSQL_delete_by_task, err));
     array_begin(params, PG_OID_UUID);

@@ -298,20 +298,20 @@ static void count(struct lines *lines, struct line *line, enum status status, in
 int lines_note(struct sqlite_store *store, struct line *line, const struct task *task,
                struct err *err)
 {
-    bool was_ready = task->stored_status == STATUS_PENDING && !task->stored_parked;
+    bool was_ready = task->row.status == STATUS_PENDING && !task->row.parked;
     bool is_ready = task->status == STATUS_PENDING && !task->parked;
-    struct line_entry was = {task->stored_order_key, task->key};
+    struct line_entry was = {task->row.order_key, task->key};
     struct line_entry is = {task->order_key, task->key};
 
     if (was_ready && !(is_ready && same_entry(was, is)))
         window_remove(line, was);
-    if (task->stored_status != task->status) {
-        if (task->stored_status != STATUS_NONE)
-            count(&store->lines, line, task->stored_status, -1);
+    if (task->row.status != task->status) {
+        if (task->row.status != STATUS_NONE)
+            count(&store->lines, line, task->row.status, -1);
         if (task->status != STATUS_NONE)
             count(&store->lines, line, task->status, 1);
     }
-    if (task->stored_parked != task->parked)
+    if (task->row.parked != task->parked)
         count(&store->lines, line, LINE_PARKED, task->parked ? 1 : -1);
     if (is_ready && window_add(line, is) < 0) /* also one that was taken and is given back */
         return err_set(err, ERR_MEMORY, "out of memory for a ready line");

@@ -105,8 +105,8 @@ static uint32_t bounded(uint32_t limit, uint32_t max)
 /* While a task is held and its holder lists it, the holder's lease counts if it is the later. */
 static void join_lease(struct task *task, int64_t worker_until_us)
 {
-    if (task->held && !task->unlisted && worker_until_us > task->lease_until_us)
-        task->lease_until_us = worker_until_us;
+    if (task->lease.held && !task->lease.unlisted && worker_until_us > task->lease.until_us)
+        task->lease.until_us = worker_until_us;
 }
 
 static void task_from_row(sqlite3_stmt *stmt, struct arena *arena, struct task *task)

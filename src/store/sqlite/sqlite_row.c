@@ -151,23 +151,23 @@ static void details_from_row(sqlite3_stmt *stmt, int first, struct arena *arena,
 {
     int at = first;
 
-    task->retry_count = sqlite3_column_int64(stmt, at++);
-    task->crash_count = sqlite3_column_int64(stmt, at++);
-    task->continuations = sqlite3_column_int64(stmt, at++);
-    task->next_retry_at_us = sqlite3_column_int64(stmt, at++);
-    task->unlisted = sqlite3_column_int64(stmt, at++) != 0;
-    task->pause_requested = sqlite3_column_int64(stmt, at++) != 0;
-    task->open_dependencies = sqlite3_column_int64(stmt, at++);
-    task->unsatisfied = sqlite3_column_int64(stmt, at++) != 0;
-    task->open_children = sqlite3_column_int64(stmt, at++);
-    task->waits_children = sqlite3_column_int64(stmt, at++) != 0;
+    task->counts.retries = sqlite3_column_int64(stmt, at++);
+    task->counts.crashes = sqlite3_column_int64(stmt, at++);
+    task->counts.continuations = sqlite3_column_int64(stmt, at++);
+    task->counts.next_retry_at_us = sqlite3_column_int64(stmt, at++);
+    task->lease.unlisted = sqlite3_column_int64(stmt, at++) != 0;
+    task->lease.pause_requested = sqlite3_column_int64(stmt, at++) != 0;
+    task->waits.open_dependencies = sqlite3_column_int64(stmt, at++);
+    task->waits.unsatisfied = sqlite3_column_int64(stmt, at++) != 0;
+    task->waits.open_children = sqlite3_column_int64(stmt, at++);
+    task->waits.for_children = sqlite3_column_int64(stmt, at++) != 0;
     task->metadata = column_str(stmt, at++, arena);
-    task->checkpoint_data = column_str(stmt, at++, arena);
-    task->resumed_from = column_str(stmt, at++, arena);
-    task->recovery_metadata = column_str(stmt, at++, arena);
-    task->error = column_str(stmt, at++, arena);
-    task->last_error = column_str(stmt, at++, arena);
-    task->error_details = column_str(stmt, at++, arena);
+    task->resume.checkpoint = column_str(stmt, at++, arena);
+    task->resume.from = column_str(stmt, at++, arena);
+    task->resume.metadata = column_str(stmt, at++, arena);
+    task->fault.error = column_str(stmt, at++, arena);
+    task->fault.last = column_str(stmt, at++, arena);
+    task->fault.details = column_str(stmt, at++, arena);
     ASSERT(at == first + SQLITE_DETAILS_COLUMNS_COUNT);
 }
 
@@ -190,30 +190,30 @@ void sqlite_state_from_row(sqlite3_stmt *stmt, int first, struct arena *arena, s
     task->by_wall = sqlite3_column_int64(stmt, at++) != 0;
     task->order_key = sqlite3_column_int64(stmt, at++);
     task->parked = sqlite3_column_type(stmt, at++) != SQLITE_NULL;
-    task->attempts = sqlite3_column_int64(stmt, at++);
-    task->worker_id = column_str(stmt, at++, arena);
-    task->held = sqlite3_column_int64(stmt, at++) != 0;
-    task->lease_token = sqlite3_column_int64(stmt, at++);
-    task->lease_until_us = sqlite3_column_int64(stmt, at++);
-    task->last_heartbeat_us = sqlite3_column_int64(stmt, at++);
-    task->claimed_at_us = sqlite3_column_int64(stmt, at++);
-    task->started_at_us = sqlite3_column_int64(stmt, at++);
-    task->execution_key = sqlite3_column_int64(stmt, at++);
-    task->report_seq = sqlite3_column_int64(stmt, at++);
-    task->outcome_token = sqlite3_column_int64(stmt, at++);
-    task->outcome_hash = sqlite3_column_int64(stmt, at++);
+    task->counts.attempts = sqlite3_column_int64(stmt, at++);
+    task->lease.worker_id = column_str(stmt, at++, arena);
+    task->lease.held = sqlite3_column_int64(stmt, at++) != 0;
+    task->lease.token = sqlite3_column_int64(stmt, at++);
+    task->lease.until_us = sqlite3_column_int64(stmt, at++);
+    task->lease.last_heartbeat_us = sqlite3_column_int64(stmt, at++);
+    task->lease.claimed_at_us = sqlite3_column_int64(stmt, at++);
+    task->lease.started_at_us = sqlite3_column_int64(stmt, at++);
+    task->lease.execution_key = sqlite3_column_int64(stmt, at++);
+    task->lease.report_seq = sqlite3_column_int64(stmt, at++);
+    task->lease.outcome_token = sqlite3_column_int64(stmt, at++);
+    task->lease.outcome_hash = sqlite3_column_int64(stmt, at++);
     task->event_seq = sqlite3_column_int64(stmt, at++);
     task->completed_at_us = sqlite3_column_int64(stmt, at++);
-    task->stored_data = sqlite3_column_int64(stmt, at++) != 0;
-    task->stored_details = sqlite3_column_type(stmt, at++) != SQLITE_NULL;
-    if (task->stored_details) /* the task was zeroed */
+    task->row.data = sqlite3_column_int64(stmt, at++) != 0;
+    task->row.details = sqlite3_column_type(stmt, at++) != SQLITE_NULL;
+    if (task->row.details) /* the task was zeroed */
         details_from_row(stmt, at, arena, task);
     ASSERT(at + SQLITE_DETAILS_COLUMNS_COUNT == first + SQLITE_STATE_COLUMNS_COUNT);
-    task->stored_status = task->status;
-    task->stored_order_key = task->order_key;
-    task->stored_parked = task->parked;
-    task->stored_version = task->version;
-    task->stored_held = task->held;
+    task->row.status = task->status;
+    task->row.order_key = task->order_key;
+    task->row.parked = task->parked;
+    task->row.version = task->version;
+    task->row.held = task->lease.held;
 }
 
 static enum unique_until unique_until_of(const char *word)
@@ -251,12 +251,12 @@ static void options_from_row(sqlite3_stmt *stmt, int first, struct arena *arena,
     spec->input_hash = column_str(stmt, at++, arena);
     spec->unique_until = unique_until_of(column_word(stmt, at++, arena));
     spec->callback_url = column_str(stmt, at++, arena);
-    spec->ref = column_str(stmt, at++, arena);
-    spec->job_id = column_uuid(stmt, at++);
-    spec->schedule_id = column_uuid(stmt, at++);
-    spec->recurring_job_id = column_uuid(stmt, at++);
+    spec->origin.ref = column_str(stmt, at++, arena);
+    spec->origin.job_id = column_uuid(stmt, at++);
+    spec->origin.schedule_id = column_uuid(stmt, at++);
+    spec->origin.recurring_job_id = column_uuid(stmt, at++);
     spec->category_id = column_uuid(stmt, at++);
-    spec->parent_id = column_uuid(stmt, at++);
+    spec->origin.parent_id = column_uuid(stmt, at++);
     spec->on_unsatisfied = on_unsatisfied_of(column_word(stmt, at++, arena));
     spec->retry.policy = retry_policy_of(column_word(stmt, at++, arena));
     spec->retry.delay_ms = column_int(stmt, at++, TASK_DEFAULT_RETRY_DELAY_MS);
@@ -267,8 +267,8 @@ static void options_from_row(sqlite3_stmt *stmt, int first, struct arena *arena,
     spec->run_at_us = sqlite3_column_int64(stmt, at++);
     spec->recovery_priority = sqlite3_column_int64(stmt, at++);
     spec->auto_recovery = column_int(stmt, at++, 1) != 0;
-    spec->traceparent = column_str(stmt, at++, arena);
-    spec->tracestate = column_str(stmt, at++, arena);
+    spec->trace.parent = column_str(stmt, at++, arena);
+    spec->trace.state = column_str(stmt, at++, arena);
     ASSERT(at == first + SQLITE_OPTIONS_COLUMNS_COUNT);
 }
 

@@ -27,17 +27,17 @@ static void bind_status(sqlite3_stmt *stmt, int at, enum status status)
 
 static bool has_data(const struct task *task)
 {
-    return task->has_data ? task->data.data != NULL : task->stored_data;
+    return task->has_data ? task->data.data != NULL : task->row.data;
 }
 
 static bool has_details(const struct task *task)
 {
-    return task->retry_count || task->crash_count || task->continuations ||
-           task->next_retry_at_us || task->unlisted || task->pause_requested ||
-           task->open_dependencies || task->unsatisfied || task->open_children ||
-           task->waits_children || task->metadata.data || task->checkpoint_data.data ||
-           task->resumed_from.data || task->recovery_metadata.data || task->error.data ||
-           task->last_error.data || task->error_details.data;
+    return task->counts.retries || task->counts.crashes || task->counts.continuations ||
+           task->counts.next_retry_at_us || task->lease.unlisted || task->lease.pause_requested ||
+           task->waits.open_dependencies || task->waits.unsatisfied || task->waits.open_children ||
+           task->waits.for_children || task->metadata.data || task->resume.checkpoint.data ||
+           task->resume.from.data || task->resume.metadata.data || task->fault.error.data ||
+           task->fault.last.data || task->fault.details.data;
 }
 
 /* In the order of sqlite_state_columns, up to the details. */
@@ -63,18 +63,18 @@ static void bind_state(sqlite3_stmt *stmt, const struct task *task, int64_t lane
                  sqlite_parked_name(task->spec.queue, task->spec.limit_key, parked));
     else
         sqlite3_bind_null(stmt, at++);
-    bind_int(stmt, at++, task->attempts);
-    bind_str(stmt, at++, task->worker_id);
-    bind_int_or_null(stmt, at++, task->held);
-    bind_int(stmt, at++, task->lease_token);
-    bind_int_or_null(stmt, at++, task->lease_until_us);
-    bind_int_or_null(stmt, at++, task->last_heartbeat_us);
-    bind_int_or_null(stmt, at++, task->claimed_at_us);
-    bind_int_or_null(stmt, at++, task->started_at_us);
-    bind_int_or_null(stmt, at++, task->execution_key);
-    bind_int_or_null(stmt, at++, task->report_seq);
-    bind_int_or_null(stmt, at++, task->outcome_token);
-    bind_int_or_null(stmt, at++, task->outcome_hash);
+    bind_int(stmt, at++, task->counts.attempts);
+    bind_str(stmt, at++, task->lease.worker_id);
+    bind_int_or_null(stmt, at++, task->lease.held);
+    bind_int(stmt, at++, task->lease.token);
+    bind_int_or_null(stmt, at++, task->lease.until_us);
+    bind_int_or_null(stmt, at++, task->lease.last_heartbeat_us);
+    bind_int_or_null(stmt, at++, task->lease.claimed_at_us);
+    bind_int_or_null(stmt, at++, task->lease.started_at_us);
+    bind_int_or_null(stmt, at++, task->lease.execution_key);
+    bind_int_or_null(stmt, at++, task->lease.report_seq);
+    bind_int_or_null(stmt, at++, task->lease.outcome_token);
+    bind_int_or_null(stmt, at++, task->lease.outcome_hash);
     bind_int(stmt, at++, task->event_seq);
     bind_int_or_null(stmt, at++, task->completed_at_us);
     bind_int_or_null(stmt, at++, has_data(task));
@@ -88,7 +88,7 @@ static int write_details(struct sqlite_store *store, struct task *task, struct e
     sqlite3_stmt *stmt;
     int at = 1;
 
-    if (!wanted && !task->stored_details)
+    if (!wanted && !task->row.details)
         return 0;
     stmt = sql_get(&store->sql, wanted ? SQL_details_put : SQL_details_delete, err);
     if (!stmt)
@@ -96,23 +96,23 @@ static int write_details(struct sqlite_store *store, struct task *task, struct e
     bind_int(stmt, at++, task->key);
     if (!wanted)
         return sql_run(&store->sql, stmt, NULL, err);
-    bind_int(stmt, at++, task->retry_count);
-    bind_int(stmt, at++, task->crash_count);
-    bind_int(stmt, at++, task->continuations);
-    bind_int_or_null(stmt, at++, task->next_retry_at_us);
-    bind_int_or_null(stmt, at++, task->unlisted);
-    bind_int_or_null(stmt, at++, task->pause_requested);
-    bind_int_or_null(stmt, at++, task->open_dependencies);
-    bind_int_or_null(stmt, at++, task->unsatisfied);
-    bind_int_or_null(stmt, at++, task->open_children);
-    bind_int_or_null(stmt, at++, task->waits_children);
+    bind_int(stmt, at++, task->counts.retries);
+    bind_int(stmt, at++, task->counts.crashes);
+    bind_int(stmt, at++, task->counts.continuations);
+    bind_int_or_null(stmt, at++, task->counts.next_retry_at_us);
+    bind_int_or_null(stmt, at++, task->lease.unlisted);
+    bind_int_or_null(stmt, at++, task->lease.pause_requested);
+    bind_int_or_null(stmt, at++, task->waits.open_dependencies);
+    bind_int_or_null(stmt, at++, task->waits.unsatisfied);
+    bind_int_or_null(stmt, at++, task->waits.open_children);
+    bind_int_or_null(stmt, at++, task->waits.for_children);
     bind_str(stmt, at++, task->metadata);
-    bind_str(stmt, at++, task->checkpoint_data);
-    bind_str(stmt, at++, task->resumed_from);
-    bind_str(stmt, at++, task->recovery_metadata);
-    bind_str(stmt, at++, task->error);
-    bind_str(stmt, at++, task->last_error);
-    bind_str(stmt, at++, task->error_details);
+    bind_str(stmt, at++, task->resume.checkpoint);
+    bind_str(stmt, at++, task->resume.from);
+    bind_str(stmt, at++, task->resume.metadata);
+    bind_str(stmt, at++, task->fault.error);
+    bind_str(stmt, at++, task->fault.last);
+    bind_str(stmt, at++, task->fault.details);
     ASSERT(at == SQLITE_DETAILS_COLUMNS_COUNT + 2);
     return sql_run(&store->sql, stmt, NULL, err);
 }
@@ -122,17 +122,17 @@ static bool has_options(const struct task_spec *spec)
     return spec->tags.data || spec->user_id.data || spec->external_id.data ||
            spec->context_key.data || spec->correlation_id.data || spec->workflow_id.data ||
            spec->input_hash.data || spec->unique_until != UNIQUE_FOREVER ||
-           spec->callback_url.data || spec->ref.data || !uuid_is_nil(&spec->job_id) ||
-           !uuid_is_nil(&spec->schedule_id) || !uuid_is_nil(&spec->recurring_job_id) ||
-           !uuid_is_nil(&spec->category_id) || !uuid_is_nil(&spec->parent_id) ||
-           spec->on_unsatisfied != UNSATISFIED_CANCEL ||
+           spec->callback_url.data || spec->origin.ref.data || !uuid_is_nil(&spec->origin.job_id) ||
+           !uuid_is_nil(&spec->origin.schedule_id) ||
+           !uuid_is_nil(&spec->origin.recurring_job_id) || !uuid_is_nil(&spec->category_id) ||
+           !uuid_is_nil(&spec->origin.parent_id) || spec->on_unsatisfied != UNSATISFIED_CANCEL ||
            spec->retry.policy != RETRY_POLYNOMIAL ||
            spec->retry.delay_ms != TASK_DEFAULT_RETRY_DELAY_MS ||
            spec->retry.max_delay_ms != TASK_DEFAULT_MAX_RETRY_DELAY_MS ||
            spec->max_crashes != TASK_DEFAULT_MAX_CRASHES ||
            spec->max_continuations != TASK_DEFAULT_MAX_CONTINUATIONS || spec->stall_after_ms ||
            spec->run_at_us || spec->recovery_priority || !spec->auto_recovery ||
-           spec->traceparent.data || spec->tracestate.data;
+           spec->trace.parent.data || spec->trace.state.data;
 }
 
 /* Defaults are stored as NULL: one byte instead of up to nine, and most tasks use them. */
@@ -181,12 +181,12 @@ static int write_options(struct sqlite_store *store, const struct task *task, st
     bind_str(stmt, at++, spec->unique_until == UNIQUE_FOREVER
                              ? STR_NONE : str_of(unique_until_word(spec->unique_until)));
     bind_str(stmt, at++, spec->callback_url);
-    bind_str(stmt, at++, spec->ref);
-    bind_uuid(stmt, at++, &spec->job_id);
-    bind_uuid(stmt, at++, &spec->schedule_id);
-    bind_uuid(stmt, at++, &spec->recurring_job_id);
+    bind_str(stmt, at++, spec->origin.ref);
+    bind_uuid(stmt, at++, &spec->origin.job_id);
+    bind_uuid(stmt, at++, &spec->origin.schedule_id);
+    bind_uuid(stmt, at++, &spec->origin.recurring_job_id);
     bind_uuid(stmt, at++, &spec->category_id);
-    bind_uuid(stmt, at++, &spec->parent_id);
+    bind_uuid(stmt, at++, &spec->origin.parent_id);
     bind_str(stmt, at++, spec->on_unsatisfied == UNSATISFIED_CANCEL
                              ? STR_NONE : str_of(on_unsatisfied_word(spec->on_unsatisfied)));
     bind_str(stmt, at++, spec->retry.policy == RETRY_POLYNOMIAL
@@ -199,8 +199,8 @@ static int write_options(struct sqlite_store *store, const struct task *task, st
     bind_int_or_null(stmt, at++, spec->run_at_us);
     bind_int_or_null(stmt, at++, spec->recovery_priority);
     bind_int_unless(stmt, at++, spec->auto_recovery, 1);
-    bind_str(stmt, at++, spec->traceparent);
-    bind_str(stmt, at++, spec->tracestate);
+    bind_str(stmt, at++, spec->trace.parent);
+    bind_str(stmt, at++, spec->trace.state);
     ASSERT(at == SQLITE_OPTIONS_COLUMNS_COUNT + 2);
     return sql_run(&store->sql, stmt, NULL, err);
 }
@@ -209,7 +209,7 @@ static int write_data(struct sqlite_store *store, const struct task *task, struc
 {
     sqlite3_stmt *stmt;
 
-    if (!task->has_data || (!task->data.data && !task->stored_data))
+    if (!task->has_data || (!task->data.data && !task->row.data))
         return 0;
     stmt = sql_get(&store->sql, task->data.data ? SQL_data_put : SQL_data_delete, err);
     if (!stmt)
@@ -250,13 +250,13 @@ static int write_tags(struct sqlite_store *store, const struct task *task,
 
 static void remember(struct task *task)
 {
-    task->stored_status = task->status;
-    task->stored_order_key = task->order_key;
-    task->stored_parked = task->parked;
-    task->stored_version = task->version;
-    task->stored_held = task->held;
-    task->stored_data = has_data(task);
-    task->stored_details = has_details(task);
+    task->row.status = task->status;
+    task->row.order_key = task->order_key;
+    task->row.parked = task->parked;
+    task->row.version = task->version;
+    task->row.held = task->lease.held;
+    task->row.data = has_data(task);
+    task->row.details = has_details(task);
 }
 
 static int insert_one(struct sqlite_store *store, struct task *task, struct err *err)
@@ -281,7 +281,7 @@ static int insert_one(struct sqlite_store *store, struct task *task, struct err 
     TRY(write_tags(store, task, SQL_task_tag_insert, err));
     TRY(lines_note(store, line, task, err));
     remember(task);
-    if (task->held)
+    if (task->lease.held)
         held_put(&store->held, task);
     return 0;
 }
@@ -309,7 +309,7 @@ static int save_one(struct sqlite_store *store, struct task *task, struct err *e
     if (!stmt)
         return -(int)err->code;
     bind_state(stmt, task, line->lane, parked);
-    bind_int(stmt, VERSION_PARAMETER, task->stored_version);
+    bind_int(stmt, VERSION_PARAMETER, task->row.version);
     TRY(sql_run(&store->sql, stmt, &changes, err));
     if (changes != 1)
         return err_set(err, ERR_INTERNAL, "a task changed under its writer's hands");
@@ -317,7 +317,7 @@ static int save_one(struct sqlite_store *store, struct task *task, struct err *e
     TRY(write_data(store, task, err));
     TRY(lines_note(store, line, task, err));
     remember(task);
-    if (task->held)
+    if (task->lease.held)
         held_put(&store->held, task);
     else
         held_remove(&store->held, task->key);
@@ -395,7 +395,7 @@ int sqlite_task_by_key(struct sqlite_store *store, int64_t key, unsigned parts,
     sqlite3_reset(stmt);
     if (rc == 0 && parts & LOAD_DATA) {
         (*task)->has_data = true;
-        if ((*task)->stored_data)
+        if ((*task)->row.data)
             rc = load_data(store, *task, arena, err);
     }
     return rc;
@@ -475,7 +475,7 @@ static int delete_one(struct sqlite_store *store, struct task *task, struct err 
     TRY(sqlite_uniques_drop(&store->base, task, true, err));
     TRY(write_tags(store, task, SQL_task_deletes_tags, err));
     TRY(delete_logs(store, task, err));
-    if (!uuid_is_nil(&task->spec.job_id) &&
+    if (!uuid_is_nil(&task->spec.origin.job_id) &&
         (delete_by(store, SQL_run_delete, task, true, err) < 0 ||
          delete_by(store, SQL_waits_drop, task, true, err) < 0))
         return -(int)err->code;

@@ -79,10 +79,10 @@ static int fill_work(const struct claim_request *request, const struct claimed *
     struct str data = claimed->data.data ? claimed->data : task->data;
 
     *work = (struct work){.id = task->id,
-                          .lease_token = task->lease_token,
+                          .lease_token = task->lease.token,
                           .lease_ms = request->lease_ms,
-                          .attempt = task->attempts,
-                          .crash_count = task->crash_count,
+                          .attempt = task->counts.attempts,
+                          .crash_count = task->counts.crashes,
                           .timeout_ms = task->spec.timeout_ms,
                           .retry_delay_ms = task->spec.retry.delay_ms,
                           .type = task->spec.type,
@@ -92,7 +92,7 @@ static int fill_work(const struct claim_request *request, const struct claimed *
                           .metadata = task->metadata.data ? task->metadata : STR("{}"),
                           .correlation_id = task->spec.correlation_id,
                           .traceparent = claimed->traceparent,
-                          .tracestate = task->spec.tracestate};
+                          .tracestate = task->spec.trace.state};
     if (claimed->checkpoint) {
         work->checkpoint_name = claimed->checkpoint->name;
         work->checkpoint_progress = claimed->checkpoint->progress;

@@ -21,19 +21,20 @@ static struct task sample(void)
 {
     struct task task = {
         .id = {{1, 2, 3, 4, 5, 6, 0x77, 8, 0x89, 10, 11, 12, 13, 14, 15, 16}},
-        .spec = {
-            .namespace_name = STR("default"),
-            .type = STR("email:send"),
-            .queue = STR("mail"),
-            .payload = STR(HOSTILE),
-            .tags = STR("[\"a\",\"b\"]"),
-            .retry = {RETRY_EXPONENTIAL, 3, 1000, 3600000},
-            .max_crashes = 3,
-            .max_continuations = 10000,
-            .timeout_ms = 300000,
-            .auto_recovery = true,
-            .created_at_us = NOW,
-        },
+        .spec =
+            {
+                .namespace_name = STR("default"),
+                .type = STR("email:send"),
+                .queue = STR("mail"),
+                .payload = STR(HOSTILE),
+                .tags = STR("[\"a\",\"b\"]"),
+                .retry = {RETRY_EXPONENTIAL, 3, 1000, 3600000},
+                .max_crashes = 3,
+                .max_continuations = 10000,
+                .timeout_ms = 300000,
+                .auto_recovery = true,
+                .created_at_us = NOW,
+            },
         .has_spec = true,
         .status = STATUS_RUNNING,
         .previous_status = STATUS_CLAIMED,
@@ -44,10 +45,10 @@ static struct task sample(void)
         .version = 4,
         .updated_at_us = NOW,
         .priority = -10,
-        .attempts = 2,
-        .lease_token = 7,
-        .lease_until_us = NOW,
-        .worker_id = STR("host-1-abc"),
+        .counts.attempts = 2,
+        .lease.token = 7,
+        .lease.until_us = NOW,
+        .lease.worker_id = STR("host-1-abc"),
     };
 
     return task;
@@ -154,8 +155,8 @@ static void users_JSON_passes_byte_for_byte(void **state) /* C1: the payload is 
 
     (void)state;
     task.metadata = STR("{ \"a\":0.10 }");
-    task.checkpoint_data = STR("{\"data\":18446744073709551616}");
-    task.error_details = STR("[\"\\ud83d\\ude00\"]");
+    task.resume.checkpoint = STR("{\"data\":18446744073709551616}");
+    task.fault.details = STR("[\"\\ud83d\\ude00\"]");
     object = rendered(&out, &task, &extra);
     assert_member(object, "payload", HOSTILE);
     assert_member(object, "data", "[1.0, 2]");
@@ -257,7 +258,7 @@ static void any_bytes_in_texts_still_make_valid_JSON(void **state) /* F-H3 */
 
     (void)state;
     task.state = STR("\x00\x01\x1f\x7f\xff\xfe\xc3\\\"\xed\xa0\x80");
-    task.error = task.last_error = task.spec.name = task.spec.user_id = task.state;
+    task.fault.error = task.fault.last = task.spec.name = task.spec.user_id = task.state;
     rendered(&out, &task, NULL);
     buf_deinit(&out);
 }

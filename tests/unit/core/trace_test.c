@@ -78,9 +78,10 @@ static void tracestates_are_printable_members_of_bounded_length(void **state)
 
 static struct task task_with(struct str traceparent)
 {
-    return (struct task){.id = {{0x01, 0x9a, 3, 4, 5, 6, 0x77, 8, 0x89, 10, 11, 12, 13, 14, 15, 16}},
-                         .spec = {.type = STR("t"), .queue = STR("q"), .traceparent = traceparent},
-                         .lease_token = 7};
+    return (struct task){
+        .id = {{0x01, 0x9a, 3, 4, 5, 6, 0x77, 8, 0x89, 10, 11, 12, 13, 14, 15, 16}},
+        .spec = {.type = STR("t"), .queue = STR("q"), .trace.parent = traceparent},
+        .lease.token = 7};
 }
 
 static void a_task_without_a_context_begins_a_trace_that_has_its_id(void **state)
@@ -136,10 +137,10 @@ static void handlers_get_the_span_of_their_attempt(void **state)
     trace_span_id(&task.id, 7, SPAN_RUN, id);
     assert_memory_equal(context.parent_id, id, 8);
     assert_true(str_starts(str_of(space), STR("00-" TRACE "-")));
-    task.lease_token = 8;
+    task.lease.token = 8;
     trace_hand_on(&task, &on, again);
     assert_string_not_equal(space, again);
-    task.spec.traceparent = STR("00-" TRACE "-" PARENT "-00");
+    task.spec.trace.parent = STR("00-" TRACE "-" PARENT "-00");
     assert_true(str_is(trace_hand_on(&task, &on, space), "00-" TRACE "-" PARENT "-00"));
 }
 

@@ -86,7 +86,7 @@ static void d5_values_are_those_of_job_handler_category_in_this_order(void **sta
         assert_int_equal(input.spec.retry.max_retries, rows[i].max_retries);
         assert_int_equal(input.priority, rows[i].priority);
         assert_true(str_is(input.spec.queue, rows[i].queue));
-        assert_true(uuid_eq(&input.spec.job_id, &job.id));
+        assert_true(uuid_eq(&input.spec.origin.job_id, &job.id));
         assert_true(uuid_eq(&input.spec.category_id, &category.id));
         assert_null(input.spec.input_hash.data); /* though "mail" hashes what it is given */
     }
@@ -109,7 +109,7 @@ static void a_run_has_the_payload_and_the_callback_nearest_to_it(void **state)
                      0);
     assert_true(str_is(input.spec.payload, "[2]"));
     assert_true(str_is(input.spec.callback_url, "http://127.0.0.1/s"));
-    assert_true(uuid_eq(&input.spec.schedule_id, &schedule.id));
+    assert_true(uuid_eq(&input.spec.origin.schedule_id, &schedule.id));
     assert_int_equal(job_task_input(&job, &category, &silent, STR_NONE, NULL, &arena, &input,
                                     NULL),
                      0);

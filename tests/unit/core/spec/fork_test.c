@@ -19,7 +19,7 @@ static struct task original(void)
                         .has_spec = true,
                         .has_data = true,
                         .status = STATUS_DEAD_LETTER,
-                        .attempts = 3,
+                        .counts.attempts = 3,
                         .priority = 7,
                         .data = STR("{\"n\":1}"),
                         .metadata = STR("{\"a\":[1, 2],\"forked_from\":\"x\",\"b\\u0063\":null}"),
@@ -33,12 +33,12 @@ static struct task original(void)
                                  .idempotency_key = STR("may"),
                                  .input_hash = STR("ff"),
                                  .limit_key = STR("k"),
-                                 .ref = STR("r"),
-                                 .job_id = {{1}},
-                                 .schedule_id = {{2}},
-                                 .recurring_job_id = {{3}},
+                                 .origin.ref = STR("r"),
+                                 .origin.job_id = {{1}},
+                                 .origin.schedule_id = {{2}},
+                                 .origin.recurring_job_id = {{3}},
                                  .category_id = {{4}},
-                                 .parent_id = {{5}},
+                                 .origin.parent_id = {{5}},
                                  .timeout_ms = 1234,
                                  .max_crashes = 9,
                                  .run_at_us = 77,
@@ -73,9 +73,11 @@ static void a_fork_is_the_same_task_without_what_is_the_originals_alone(void **s
     assert_null(input.spec.idempotency_key.data);
     assert_null(input.spec.input_hash.data);
     assert_null(input.spec.external_id.data);
-    assert_null(input.spec.ref.data);
-    assert_true(uuid_is_nil(&input.spec.job_id) && uuid_is_nil(&input.spec.schedule_id));
-    assert_true(uuid_is_nil(&input.spec.recurring_job_id) && uuid_is_nil(&input.spec.parent_id));
+    assert_null(input.spec.origin.ref.data);
+    assert_true(uuid_is_nil(&input.spec.origin.job_id) &&
+                uuid_is_nil(&input.spec.origin.schedule_id));
+    assert_true(uuid_is_nil(&input.spec.origin.recurring_job_id) &&
+                uuid_is_nil(&input.spec.origin.parent_id));
     assert_int_equal(input.spec.run_at_us, 0);
     assert_int_equal(input.depends_on_count, 1);
     assert_true(uuid_eq(&input.depends_on[0].task_id, &parent_id));
@@ -117,7 +119,7 @@ static void what_was_wished_for_takes_the_place_of_what_was(void **state)
     struct err err = {0};
 
     (void)state;
-    task.attempts = 0;
+    task.counts.attempts = 0;
     assert_int_equal(fork_input(&task, NULL, 0, NULL, &wish, &arena, &input, &err), 0);
     assert_true(str_is(input.spec.payload, "[]"));
     assert_null(input.data.data);

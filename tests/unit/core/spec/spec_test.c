@@ -113,7 +113,7 @@ static void every_member_reaches_its_place(void **state)
     assert_str(input.spec.limit_key, "l");
     assert_str(input.category, "g");
     assert_str(input.spec.workflow_id, "w");
-    assert_str(input.spec.ref, "me");
+    assert_str(input.spec.origin.ref, "me");
     assert_int_equal(input.spec.on_unsatisfied, UNSATISFIED_RUN);
     assert_int_equal(input.spec.recovery_priority, 4);
     assert_false(input.spec.auto_recovery);
@@ -491,10 +491,10 @@ static void type_that_hashes_does_not_merge_runs_of_a_schedule(void **state)
     (void)state;
     spec_init(&input);
     input.spec.type = STR("email:send");
-    input.spec.schedule_id = (struct uuid){{1}};
+    input.spec.origin.schedule_id = (struct uuid){{1}};
     assert_int_equal(spec_finish(&input, &settings, &arena, &err), 0);
     assert_null(input.spec.input_hash.data);
-    input.spec.schedule_id = (struct uuid){{0}};
+    input.spec.origin.schedule_id = (struct uuid){{0}};
     assert_int_equal(spec_finish(&input, &settings, &arena, &err), 0);
     assert_int_equal(input.spec.input_hash.len, 64);
     arena_deinit(&arena);

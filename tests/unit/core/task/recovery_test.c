@@ -91,8 +91,9 @@ static void b4_attempts_wait_longer_and_longer_but_never_more_than_a_minute(void
 
 static void b5_a_running_task_without_a_sign_for_longer_than_allowed_is_stalled(void **state)
 {
-    struct task task = {.status = STATUS_RUNNING, .last_heartbeat_us = 1000 * CLOCK_SECOND_US};
-    int64_t then_us = task.last_heartbeat_us;
+    struct task task = {.status = STATUS_RUNNING,
+                        .lease.last_heartbeat_us = 1000 * CLOCK_SECOND_US};
+    int64_t then_us = task.lease.last_heartbeat_us;
 
     (void)state;
     assert_false(recovery_is_stalled(&task, 0, then_us + 3600 * CLOCK_SECOND_US));
