@@ -197,9 +197,9 @@ static bool entry_covers(struct str entry, const struct target *url)
 
 bool callback_allowed(const struct settings *settings, struct str url)
 {
-    bool listed = settings->callbacks_allow_count > 0;
-    const struct str *entries = listed ? settings->callbacks_allow : loopback;
-    size_t count = listed ? settings->callbacks_allow_count : sizeof loopback / sizeof *loopback;
+    bool listed = settings->callbacks.allow_count > 0;
+    const struct str *entries = listed ? settings->callbacks.allow : loopback;
+    size_t count = listed ? settings->callbacks.allow_count : sizeof loopback / sizeof *loopback;
     struct target target;
 
     if (!parse_target(url, &target))

@@ -100,14 +100,43 @@ struct retention_rule { /* milliseconds; 0 = kept for ever */
     struct str archive;  /* folder for JSON lines (.zst); absent = tasks are just removed */
 };
 
+/* Where spans are sent. */
+struct tracing_settings {
+    struct str otlp;         /* OTLP over HTTP; absent = nowhere */
+    struct str headers;      /* of those requests, "name=value,…"; a secret. absent = none */
+    struct str headers_file; /* a file with more of them; absent = none */
+    int64_t ratio;           /* share of new traces that is sampled, in millionths */
+};
+
+/* The program's own log, and what proves logs of tasks. */
+struct log_settings {
+    struct str level;
+    struct str format;       /* auto, text, json */
+    struct str key;          /* file of the key that signs records; absent = STORE.log-key */
+    struct str anchor;       /* file the signed records are appended to; absent = none */
+    int64_t anchor_every_ms; /* 0 = the usual time */
+};
+
+/* Webhooks. */
+struct callback_settings {
+    const struct str *allow; /* URL prefixes */
+    uint32_t allow_count;
+    struct str secret; /* signs them; absent = the store's own random secret */
+};
+
+/* Who may ask, and what this node shows to others. */
+struct access_settings {
+    struct str token;         /* bearer token; never in the configuration file */
+    struct str token_file;    /* a file with it; absent = none */
+    struct str password_file; /* a file with the password of the store's database */
+    const struct str *hosts;  /* names in Host that are accepted */
+    uint32_t hosts_count;
+};
+
 struct settings {
     struct str store;
     struct str listen;
-    struct str token;               /* bearer token; never in the configuration file */
-    struct str token_file;          /* a file with it; absent = none */
-    struct str password_file;       /* a file with the password of the store's database */
-    const struct str *allowed_hosts;
-    uint32_t allowed_hosts_count;
+    struct access_settings access;
     int64_t workers;                /* in-process slots; -1 = 4 where handlers are configured */
     int64_t lease_ms;
     int64_t leader_lease_ms;
@@ -119,27 +148,18 @@ struct settings {
     uint32_t queues_count;
     const struct priority_rule *rules;
     uint32_t rules_count;
-    const struct str *callbacks_allow; /* URL prefixes */
-    uint32_t callbacks_allow_count;
-    struct str callbacks_secret;    /* signs webhooks; absent = the store's own random secret */
+    struct callback_settings callbacks;
     struct retention_rule retention;
     bool demo;
     bool allow_network_fs;
     bool allow_changed_schema;
     bool again;                     /* a store that was moved elsewhere is served all the same */
-    struct str log_level;
-    struct str log_format;          /* auto, text, json */
-    struct str tracing_otlp;        /* where spans are sent (OTLP over HTTP); absent = nowhere */
-    struct str tracing_headers;     /* of those requests, "name=value,…"; a secret. absent = none */
-    struct str tracing_headers_file; /* a file with more of them; absent = none */
-    int64_t tracing_ratio;          /* share of new traces that is sampled, in millionths */
+    struct log_settings logs;
+    struct tracing_settings tracing;
     int64_t writers;   /* of a node on a shared store, side by side; 0 = the usual number */
     const struct redact_rule *redact;
     uint32_t redact_count;
-    struct str log_key;    /* file of the key that signs where logs stand; absent = STORE.log-key */
-    struct str backup_dir; /* folder POST /v1/backup writes into; absent = it writes nothing */
-    struct str log_anchor; /* file the signed records are appended to; absent = none */
-    int64_t log_anchor_every_ms; /* 0 = the usual time */
+    struct str backup_dir;    /* folder POST /v1/backup writes into; absent = it writes nothing */
     struct str on_no_handler; /* of a type no live worker has: "wait" or "fail" */
     int64_t unclaimed_after_ms; /* a task due for this long that nobody can take is an alert */
     struct str pooler; /* "transaction": PgBouncer in that mode is between us and PostgreSQL */

@@ -99,7 +99,7 @@ void trace_of_task(const struct task *task, const struct settings *settings,
         return;
     *context = (struct trace_context){.flags = 0};
     memcpy(context->trace_id, task->id.bytes, sizeof context->trace_id);
-    if (trace_is_on(settings) && in_share(context->trace_id, settings->tracing_ratio))
+    if (trace_is_on(settings) && in_share(context->trace_id, settings->tracing.ratio))
         context->flags = TRACE_SAMPLED;
 }
 

@@ -32,7 +32,7 @@ bool trace_state_valid(struct str tracestate);
 /* Whether spans are exported at all. */
 static inline bool trace_is_on(const struct settings *settings)
 {
-    return settings && settings->tracing_otlp.data;
+    return settings && settings->tracing.otlp.data;
 }
 
 /* The context it was given; a task without one begins a trace that has its id. Of such traces the

@@ -25,8 +25,8 @@ static int fill_allowed(struct callbacks *callbacks, struct settings *settings,
         if (!callbacks->allow[i].data)
             return lib_no_memory(err);
     }
-    settings->callbacks_allow = callbacks->allow;
-    settings->callbacks_allow_count = (uint32_t)count;
+    settings->callbacks.allow = callbacks->allow;
+    settings->callbacks.allow_count = (uint32_t)count;
     return 0;
 }
 

@@ -62,15 +62,15 @@ void http_connection_count_body(struct http_exchange *exchange)
 {
     struct http_server *server = exchange->server;
 
-    server->bodies_bytes -= exchange->body_counted;
-    exchange->body_counted = exchange->parse.body.cap;
-    server->bodies_bytes += exchange->body_counted;
+    server->bodies_bytes -= exchange->flow.body_counted;
+    exchange->flow.body_counted = exchange->parse.body.cap;
+    server->bodies_bytes += exchange->flow.body_counted;
 }
 
 static void count_unsent(struct http_exchange *exchange, size_t bytes)
 {
-    exchange->server->unsent_bytes -= exchange->unsent_counted;
-    exchange->unsent_counted = bytes;
+    exchange->server->unsent_bytes -= exchange->flow.unsent_counted;
+    exchange->flow.unsent_counted = bytes;
     exchange->server->unsent_bytes += bytes;
 }
 
@@ -82,8 +82,8 @@ static void limit_unsent(struct http_server *server)
         struct http_exchange *victim = NULL;
 
         for (struct http_exchange *at = server->connections; at; at = at->next)
-            if (at->unsent_counted &&
-                (!victim || at->blocked_since_us < victim->blocked_since_us))
+            if (at->flow.unsent_counted &&
+                (!victim || at->flow.blocked_since_us < victim->flow.blocked_since_us))
                 victim = at;
         ASSERT(victim);
         count_unsent(victim, 0);
@@ -172,7 +172,7 @@ void http_connection_queue(struct http_exchange *exchange, const void *data, siz
         return;
     if (evbuffer_add(bufferevent_get_output(exchange->bev), data, len) < 0)
         exchange->write_failed = true;
-    exchange->queued_bytes += len;
+    exchange->flow.queued_bytes += len;
 }
 
 static void free_rest(const void *data, size_t len, void *ctx)
@@ -206,7 +206,7 @@ void http_connection_flush(struct http_exchange *exchange)
     if (!exchange->bev || exchange->write_failed)
         return;
     output = bufferevent_get_output(exchange->bev);
-    if (exchange->blocked_since_us) {
+    if (exchange->flow.blocked_since_us) {
         count_unsent(exchange, evbuffer_get_length(output));
         limit_unsent(exchange->server);
         return;
@@ -221,8 +221,8 @@ void http_connection_flush(struct http_exchange *exchange)
     if (written < 0 && errno != EAGAIN && errno != EINTR) {
         exchange->write_failed = true;
     } else if (evbuffer_get_length(output)) {
-        exchange->blocked_since_us = clock_boot_us();
-        exchange->blocked_at_bytes = exchange->queued_bytes - evbuffer_get_length(output);
+        exchange->flow.blocked_since_us = clock_boot_us();
+        exchange->flow.blocked_at_bytes = exchange->flow.queued_bytes - evbuffer_get_length(output);
         bufferevent_enable(exchange->bev, EV_WRITE);
         count_unsent(exchange, evbuffer_get_length(output));
         limit_unsent(exchange->server);
@@ -341,13 +341,13 @@ static void follow_parser(struct http_exchange *exchange, size_t used)
         return;
     }
     if (exchange->phase != HTTP_PHASE_BODY) {
-        exchange->body_bytes = 0;
+        exchange->flow.body_bytes = 0;
         http_connection_set_phase(exchange, HTTP_PHASE_BODY);
         if (admit_body(exchange) && parse->request.expects_continue && unread(exchange) == 0)
             http_reply_write_continue(exchange);
         return;
     }
-    exchange->body_bytes += used;
+    exchange->flow.body_bytes += used;
     http_connection_count_body(exchange);
 }
 
@@ -407,9 +407,9 @@ static void on_read(struct bufferevent *bev, void *ctx)
     struct evbuffer *input = bufferevent_get_input(bev);
 
     if (exchange->phase == HTTP_PHASE_LINGER) {
-        exchange->lingered_bytes += evbuffer_get_length(input);
+        exchange->flow.lingered_bytes += evbuffer_get_length(input);
         evbuffer_drain(input, evbuffer_get_length(input));
-        if (exchange->lingered_bytes > exchange->server->limits.linger_bytes_max)
+        if (exchange->flow.lingered_bytes > exchange->server->limits.linger_bytes_max)
             http_connection_free(exchange);
     } else if (exchange->linger) {
         evbuffer_drain(input, evbuffer_get_length(input));
@@ -423,7 +423,7 @@ static void on_drained(struct bufferevent *bev, void *ctx)
     struct http_exchange *exchange = ctx;
 
     bufferevent_disable(bev, EV_WRITE);
-    exchange->blocked_since_us = 0;
+    exchange->flow.blocked_since_us = 0;
     count_unsent(exchange, 0);
     if (!http_phase_is_open(exchange->phase))
         http_connection_advance(exchange);

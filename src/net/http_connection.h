@@ -25,6 +25,17 @@ enum http_phase {
     HTTP_PHASE_LINGER   /* our side is shut; what still comes is dropped */
 };
 
+/* Bytes of an exchange, and our share of what all connections hold. */
+struct http_flow {
+    uint64_t body_bytes;       /* body bytes received, framing included */
+    size_t body_counted;       /* our share of server->bodies_bytes */
+    uint64_t queued_bytes;     /* ever put into the output */
+    size_t unsent_counted;     /* our share of server->unsent_bytes */
+    int64_t blocked_since_us;  /* 0 = nothing unsent */
+    uint64_t blocked_at_bytes; /* sent bytes then */
+    size_t lingered_bytes;
+};
+
 struct http_exchange {
     struct http_server *server;
     struct http_exchange *next, **link;             /* all connections */
@@ -45,13 +56,7 @@ struct http_exchange {
     bool crowded;      /* beyond connections_max */
     bool caching;      /* the reply's headers say whether it may be kept */
     int64_t since_us;  /* start of the phase */
-    uint64_t body_bytes;  /* body bytes received, framing included */
-    size_t body_counted;  /* our share of server->bodies_bytes */
-    uint64_t queued_bytes; /* ever put into the output */
-    size_t unsent_counted; /* our share of server->unsent_bytes */
-    int64_t blocked_since_us;  /* 0 = nothing unsent */
-    uint64_t blocked_at_bytes; /* sent bytes then */
-    size_t lingered_bytes;
+    struct http_flow flow;
     void (*gone_fn)(void *ctx);
     void *gone_ctx;
     struct arena arena;

@@ -112,7 +112,7 @@ void http_reply_buf(struct http_exchange *exchange, int status, const char *cont
             body->data = NULL; /* the output frees it */
         else
             exchange->write_failed = true;
-        exchange->queued_bytes += body->len;
+        exchange->flow.queued_bytes += body->len;
     } else if (with_body) {
         http_connection_queue(exchange, body->data, body->len);
     }

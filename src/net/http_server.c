@@ -62,11 +62,11 @@ bool http_server_has_expired(const struct http_exchange *exchange, int64_t now_u
 
     if (server->closing && now_us >= server->close_at_us)
         return true;
-    if (exchange->blocked_since_us) {
-        uint64_t sent = exchange->queued_bytes - http_connection_unsent(exchange);
+    if (exchange->flow.blocked_since_us) {
+        uint64_t sent = exchange->flow.queued_bytes - http_connection_unsent(exchange);
 
-        if (is_too_slow(server, now_us - exchange->blocked_since_us,
-                        sent - exchange->blocked_at_bytes, limits->write_rate_min))
+        if (is_too_slow(server, now_us - exchange->flow.blocked_since_us,
+                        sent - exchange->flow.blocked_at_bytes, limits->write_rate_min))
             return true;
     }
     switch (exchange->phase) {
@@ -74,17 +74,15 @@ bool http_server_has_expired(const struct http_exchange *exchange, int64_t now_u
     case HTTP_PHASE_HEAD:
         return elapsed_us > limits->head_deadline_us;
     case HTTP_PHASE_IDLE:
-        return !exchange->blocked_since_us &&
+        return !exchange->flow.blocked_since_us &&
                (elapsed_us > limits->idle_deadline_us ||
                 (exchange->peer && elapsed_us > limits->stranger_idle_us));
     case HTTP_PHASE_BODY:
         return elapsed_us > limits->body_deadline_us ||
-               is_too_slow(server, elapsed_us, exchange->body_bytes,
-                           limits->body_rate_min);
+               is_too_slow(server, elapsed_us, exchange->flow.body_bytes, limits->body_rate_min);
     case HTTP_PHASE_LINGER:
-        return elapsed_us > limits->linger_us +
-                                (int64_t)((double)exchange->lingered_bytes * 1e6 /
-                                          limits->linger_rate_min);
+        return elapsed_us > limits->linger_us + (int64_t)((double)exchange->flow.lingered_bytes *
+                                                          1e6 / limits->linger_rate_min);
     case HTTP_PHASE_RUNNING:
     case HTTP_PHASE_STREAM:
     case HTTP_PHASE_CLOSING:

@@ -36,7 +36,7 @@ static void add_store(const struct settings *settings, struct buf *files)
     if (strstr(shown, "://"))
         return;
     buf_text(files, shown);
-    if (!settings->log_key.data)
+    if (!settings->logs.key.data)
         buf_format(files, ", %s.log-key", shown);
 }
 
@@ -73,14 +73,14 @@ void node_command_risks(const struct settings *settings, bool has_store, struct 
     look_at_users(settings, arena, risks);
     if (risks->shared == 0)
         goto out;
-    risks->is_open = has_store && !settings->token.data;
+    risks->is_open = has_store && !settings->access.token.data;
     risks->is_readable = faccessat(AT_FDCWD, "/proc/self/exe", R_OK, AT_EACCESS) == 0;
     if (has_store)
         add_store(settings, &files);
     if (has_store)
-        add_file(&files, settings->log_key);
-    add_file(&files, settings->token_file);
-    add_file(&files, settings->password_file);
+        add_file(&files, settings->logs.key);
+    add_file(&files, settings->access.token_file);
+    add_file(&files, settings->access.password_file);
     if (files.len && !files.failed)
         risks->files = arena_str(arena, buf_view(&files));
 out:
@@ -90,8 +90,9 @@ out:
 uint32_t node_exposed_files(const struct settings *settings,
                             struct str files[NODE_SECRET_FILES_MAX])
 {
-    const struct str paths[NODE_SECRET_FILES_MAX] = {
-        settings->token_file, settings->password_file, settings->tracing_headers_file};
+    const struct str paths[NODE_SECRET_FILES_MAX] = {settings->access.token_file,
+                                                     settings->access.password_file,
+                                                     settings->tracing.headers_file};
     uint32_t count = 0;
     char path[4096];
     struct stat info;

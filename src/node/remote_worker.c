@@ -85,7 +85,7 @@ static int follow(struct remote *remote, struct buf *restart, struct err *err)
     rules = rules_of(remote, fresh);
     TRY(worker_configure(remote->worker, &rules, err));
     remote->settings = fresh;
-    atomic_store(&remote->log.level, log_level_of(fresh->log_level));
+    atomic_store(&remote->log.level, log_level_of(fresh->logs.level));
     return 0;
 }
 
@@ -238,11 +238,12 @@ int node_worker_main(const struct settings *settings, const struct worker_option
     struct err err = {0};
     struct source *source;
 
-    log_init(&remote.log, log_level_of(settings->log_level), settings->log_format, STDERR_FILENO);
+    log_init(&remote.log, log_level_of(settings->logs.level), settings->logs.format, STDERR_FILENO);
     notify_open(&remote.notify);
     block_signals(&remote.set);
     config.spawner = commands_open(settings, false, &remote.log, &err);
-    source = config.spawner ? source_remote_open(options->server, settings->token, &err) : NULL;
+    source =
+        config.spawner ? source_remote_open(options->server, settings->access.token, &err) : NULL;
     if (source)
         remote.worker = connect_worker(&remote, source, &config, &err);
     if (remote.worker)

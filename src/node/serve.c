@@ -95,7 +95,7 @@ static int start_stores(struct node *node, struct err *err)
 {
     const struct engine_config config = {.settings = node->settings,
                                          .log = &node->log,
-                                         .anchor = node->settings->log_anchor,
+                                         .anchor = node->settings->logs.anchor,
                                          .on_notes = on_notes,
                                          .on_spans = node->spans ? on_spans : NULL,
                                          .on_fatal = on_fatal,
@@ -107,8 +107,9 @@ static int start_stores(struct node *node, struct err *err)
 /* Before anything is opened or migrated. */
 static int check_anchor(struct node *node, struct err *err)
 {
-    char *path = node->settings->log_anchor.data
-                     ? arena_cstr(&node->arena, node->settings->log_anchor) : NULL;
+    char *path = node->settings->logs.anchor.data
+                     ? arena_cstr(&node->arena, node->settings->logs.anchor)
+                     : NULL;
 
     return path ? anchor_file_check_folder(path, err) : 0;
 }
@@ -346,7 +347,7 @@ static void on_reloaded(struct loop_item *item)
     if (node->reload.fresh) {
         node->grace_ms = node->reload.fresh->grace_ms;
         server_configure(atomic_load(&node->server), node->reload.fresh);
-        atomic_store(&node->log.level, log_level_of(node->reload.fresh->log_level));
+        atomic_store(&node->log.level, log_level_of(node->reload.fresh->logs.level));
     }
     tell_reloaded(node);
     if (node->reload.again)
@@ -479,11 +480,11 @@ int node_serve_main(const struct settings *settings, const struct node_config *c
 
     hold_hangup(SIG_BLOCK);
     store_own_process();
-    log_init(&node.log, log_level_of(settings->log_level), settings->log_format, STDERR_FILENO);
+    log_init(&node.log, log_level_of(settings->logs.level), settings->logs.format, STDERR_FILENO);
     service_open(&node.service);
     rc = with_demo(&node, &node.settings, &err);
     if (rc == 0)
-        rc = auth_check_listen(settings->listen, settings->token, &err);
+        rc = auth_check_listen(settings->listen, settings->access.token, &err);
     if (rc == 0)
         rc = start(&node, &err);
     if (rc == 0) {

@@ -218,7 +218,7 @@ static void check_signing(struct checks *checks, struct store *store,
 
     if (store->verbs->info_get(store, "log_public_key", checks->arena, &key, &err) < 0)
         add(checks, DOCTOR_FAILURE, "logs", arena_str(checks->arena, str_of(err.text)), NULL);
-    else if (store->shared && !settings->log_key.data)
+    else if (store->shared && !settings->logs.key.data)
         add(checks, DOCTOR_WARNING, "logs", STR("records about logs are not signed"),
             "set log_key to a file that all nodes have, or leave it if you need no proof");
     else
@@ -242,7 +242,8 @@ static bool has_records(struct store *store)
 /* The server does not start without it (F-J7). */
 static bool anchor_has_folder(struct checks *checks, const struct settings *settings)
 {
-    char *path = settings->log_anchor.data ? arena_cstr(checks->arena, settings->log_anchor) : NULL;
+    char *path =
+        settings->logs.anchor.data ? arena_cstr(checks->arena, settings->logs.anchor) : NULL;
     struct err err = {0};
 
     if (!path || anchor_file_check_folder(path, &err) == 0)
@@ -256,7 +257,8 @@ static bool anchor_has_folder(struct checks *checks, const struct settings *sett
 static void check_anchor(struct checks *checks, struct store *store,
                          const struct settings *settings)
 {
-    char *path = settings->log_anchor.data ? arena_cstr(checks->arena, settings->log_anchor) : NULL;
+    char *path =
+        settings->logs.anchor.data ? arena_cstr(checks->arena, settings->logs.anchor) : NULL;
     struct anchor_file_end end;
     struct err err = {0};
     bool ahead = false;

@@ -175,7 +175,7 @@ static bool is_meant(const struct logverify_options *options, const struct sign_
 static struct log_mac *load_mac(const struct settings *settings, struct store *store,
                                 const struct logverify_options *options, struct arena *arena)
 {
-    const char *path = settings->log_key.data ? arena_cstr(arena, settings->log_key) : NULL;
+    const char *path = settings->logs.key.data ? arena_cstr(arena, settings->logs.key) : NULL;
     struct sign_key *key = NULL;
     struct log_mac *mac = NULL;
     struct err err = {0};
@@ -184,7 +184,7 @@ static struct log_mac *load_mac(const struct settings *settings, struct store *s
     if (!path && store->path)
         path = arena_format(arena, "%s.log-key", store->path).data;
     if (!path || stat(path, &info) < 0 || info.st_mode & (S_IRWXG | S_IRWXO) ||
-        sign_key_load(path, settings->log_key.data != NULL, &key, &err) < 0 || !key)
+        sign_key_load(path, settings->logs.key.data != NULL, &key, &err) < 0 || !key)
         return NULL;
     if (is_meant(options, key))
         mac = logmac_new(key);
@@ -194,7 +194,7 @@ static struct log_mac *load_mac(const struct settings *settings, struct store *s
 
 static int64_t fresh_us(const struct settings *settings)
 {
-    int64_t every_ms = settings->log_anchor_every_ms;
+    int64_t every_ms = settings->logs.anchor_every_ms;
 
     return clock_wall_us() -
            (3 * every_ms > FRESH_MS ? 3 * every_ms : FRESH_MS) * CLOCK_MS_US;
@@ -370,7 +370,7 @@ static int find_anchor(const struct settings *settings, const struct verify_requ
 {
     const char *path = request->anchor.data ? arena_cstr(arena, request->anchor) : NULL;
 
-    *anchor = request->anchor.data ? request->anchor : settings->log_anchor;
+    *anchor = request->anchor.data ? request->anchor : settings->logs.anchor;
     if (path && access(path, F_OK) < 0)
         return err_set(err, ERR_NOT_FOUND, "there is no anchor file '%s'", path);
     return 0;

@@ -24,7 +24,7 @@ int callback_secret_load(struct store *store, const struct settings *settings,
 {
     int rc;
 
-    *secret = settings->callbacks_secret;
+    *secret = settings->callbacks.secret;
     if (secret->data)
         return 0;
     rc = store->verbs->begin(store, err);

@@ -214,7 +214,7 @@ struct span_export *span_export_start(const struct settings *settings, const cha
     pthread_cond_init(&export->changed, &monotonic);
     pthread_condattr_destroy(&monotonic);
     begin(export);
-    export->client = http_client_new(base_of(settings->tracing_otlp), STR_NONE, err);
+    export->client = http_client_new(base_of(settings->tracing.otlp), STR_NONE, err);
     if (export->client && span_headers_add(settings, export->client, err) == 0) {
         if (pthread_create(&export->thread, NULL, run, export) == 0)
             return export;

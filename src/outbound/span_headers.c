@@ -172,13 +172,13 @@ int span_headers_add(const struct settings *settings, struct http_client *client
     int rc = 0;
 
     *err = (struct err){0};
-    if (settings->tracing_headers.data)
-        rc = add_setting(&headers, settings->tracing_headers);
-    if (rc < 0 || !settings->tracing_headers_file.data)
+    if (settings->tracing.headers.data)
+        rc = add_setting(&headers, settings->tracing.headers);
+    if (rc < 0 || !settings->tracing.headers_file.data)
         return rc;
     headers.source = "tracing.headers_file";
     headers.count = 0;
-    rc = read_file(settings->tracing_headers_file, text, sizeof text, &len, err);
+    rc = read_file(settings->tracing.headers_file, text, sizeof text, &len, err);
     if (rc == 0)
         rc = add_lines(&headers, str_span(text, len));
     explicit_bzero(text, sizeof text);

@@ -438,8 +438,8 @@ static void global_init(void)
 
 int webhooks_check(const struct settings *settings, struct err *err)
 {
-    for (uint32_t i = 0; i < settings->callbacks_allow_count; i++) {
-        struct str entry = settings->callbacks_allow[i];
+    for (uint32_t i = 0; i < settings->callbacks.allow_count; i++) {
+        struct str entry = settings->callbacks.allow[i];
 
         if (!callback_entry_valid(entry))
             return err_set_field(err, ERR_INVALID, "callbacks.allow",

@@ -118,14 +118,14 @@ static int open_listener(struct server *server, struct err *err)
     char listen[256];
     char backup_dir[PATH_MAX];
     struct http_limits limits = HTTP_LIMITS_DEFAULT;
-    int rc = auth_check_listen(settings->listen, settings->token, err);
+    int rc = auth_check_listen(settings->listen, settings->access.token, err);
 
     if (rc == 0 && settings->backup_dir.data)
         rc = backup_check_folder(settings, backup_dir, err);
     if (rc < 0)
         return rc;
     snprintf(listen, sizeof listen, STR_FMT, STR_ARG(settings->listen));
-    if (str_empty(settings->token)) /* everybody may ask, and comes from the same address */
+    if (str_empty(settings->access.token)) /* everybody may ask, and comes from the same address */
         limits.strangers_max = limits.strangers_per_address_max = limits.connections_max;
     server->http = http_server_open(server->loop, listen, &limits, handle, server, server->log,
                                     err);
@@ -135,7 +135,7 @@ static int open_listener(struct server *server, struct err *err)
     http_server_address(server->http, server->address, sizeof server->address);
     rc = auth_init(&server->auth, server->address, settings, err);
     if (rc == 0) /* a name such as localhost may have meant something else */
-        rc = auth_check_listen(str_of(server->address), settings->token, err);
+        rc = auth_check_listen(str_of(server->address), settings->access.token, err);
     return rc;
 }
 

@@ -72,7 +72,7 @@ static inline void fx_open(struct fixture *fx)
     config.zones = fx->zones;
     config.validates = fx->validates;
     fx->in_force = fx->wanted;
-    config.anchor = fx->in_force.settings.log_anchor;
+    config.anchor = fx->in_force.settings.logs.anchor;
     fx->in_force.settings.queues = fx->in_force.rules;
     fx->in_force.settings.handlers = fx->in_force.handlers;
     if (store_open(&fx->store, str_of(fx->where), &options, &fx->err) < 0)

@@ -23,12 +23,12 @@ static struct str path_of(struct fixture *fx, const char *name)
 
 static const char *keep_anchor(struct fixture *fx)
 {
-    fx->wanted.settings.log_anchor_every_ms = EVERY_MS;
-    fx->wanted.settings.log_key = path_of(fx, "key");
-    fx->wanted.settings.log_anchor = path_of(fx, "anchor");
+    fx->wanted.settings.logs.anchor_every_ms = EVERY_MS;
+    fx->wanted.settings.logs.key = path_of(fx, "key");
+    fx->wanted.settings.logs.anchor = path_of(fx, "anchor");
     reopen(fx);
     worker(fx, "w", "default");
-    return fx->wanted.settings.log_anchor.data;
+    return fx->wanted.settings.logs.anchor.data;
 }
 
 static struct task *start_one(struct fixture *fx, const char *spec)

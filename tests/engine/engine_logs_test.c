@@ -27,11 +27,11 @@ static struct str path_of(struct fixture *fx, const char *name)
 /* Records often, signed on both stores, with an anchor file. */
 static const char *keep_anchor(struct fixture *fx)
 {
-    fx->wanted.settings.log_anchor_every_ms = EVERY_MS;
-    fx->wanted.settings.log_key = path_of(fx, "key");
-    fx->wanted.settings.log_anchor = path_of(fx, "anchor");
+    fx->wanted.settings.logs.anchor_every_ms = EVERY_MS;
+    fx->wanted.settings.logs.key = path_of(fx, "key");
+    fx->wanted.settings.logs.anchor = path_of(fx, "anchor");
     reopen(fx);
-    return fx->wanted.settings.log_anchor.data;
+    return fx->wanted.settings.logs.anchor.data;
 }
 
 static struct task *start_one(struct fixture *fx)
@@ -99,8 +99,8 @@ static void d9_a_clean_stop_leaves_no_chain_without_a_record(void **state)
 {
     struct fixture *fx = *state;
 
-    fx->wanted.settings.log_anchor_every_ms = 3600000;
-    fx->wanted.settings.log_key = path_of(fx, "key");
+    fx->wanted.settings.logs.anchor_every_ms = 3600000;
+    fx->wanted.settings.logs.key = path_of(fx, "key");
     reopen(fx);
     worker(fx, "w", "default");
     log_one(fx, 5);
@@ -122,7 +122,7 @@ static void d9_where_nobody_logs_nothing_is_written(void **state)
     reopen(fx);
     assert_int_equal(records(fx), 0);
     assert_int_not_equal(access(anchor, F_OK), 0);
-    assert_int_not_equal(access(fx->wanted.settings.log_key.data, F_OK), 0);
+    assert_int_not_equal(access(fx->wanted.settings.logs.key.data, F_OK), 0);
 }
 
 /* F-J8: by retention, by deletion, by purge. */
@@ -348,7 +348,7 @@ static void d9_without_a_key_file_records_on_a_shared_store_are_not_signed(void 
 {
     struct fixture *fx = *state;
 
-    fx->wanted.settings.log_anchor_every_ms = EVERY_MS;
+    fx->wanted.settings.logs.anchor_every_ms = EVERY_MS;
     reopen(fx);
     worker(fx, "w", "default");
     log_one(fx, 1);
@@ -367,7 +367,7 @@ static void d9_a_lost_key_is_replaced_in_the_open(void **state)
     worker(fx, "w", "default");
     log_one(fx, 1);
     fx_close(fx);
-    assert_int_equal(unlink(fx->wanted.settings.log_key.data), 0);
+    assert_int_equal(unlink(fx->wanted.settings.logs.key.data), 0);
     fx_open(fx);
     worker(fx, "w", "default");
     log_one(fx, 1);
@@ -396,7 +396,7 @@ static void make_older(struct fixture *fx)
     uint32_t count, found = 0;
 
     assert_int_equal(store_open(&store, str_of(fx->where), &options, &fx->err), 0);
-    assert_int_equal(sign_key_load(fx->wanted.settings.log_key.data, true, &key, &fx->err), 0);
+    assert_int_equal(sign_key_load(fx->wanted.settings.logs.key.data, true, &key, &fx->err), 0);
     assert_int_equal(store->verbs->logs->anchors_read(store, 0, 50, &fx->arena, &rows, &count,
                                                       &fx->err), 0);
     for (uint32_t i = 0; i < count; i++) {
@@ -421,7 +421,7 @@ static void d9_a_store_of_an_older_version_is_adopted(void **state)
     struct fixture *fx = *state;
 
     keep_anchor(fx);
-    fx->wanted.settings.log_anchor = STR_NONE;
+    fx->wanted.settings.logs.anchor = STR_NONE;
     reopen(fx);
     worker(fx, "w", "default");
     log_one(fx, 3);
@@ -489,7 +489,7 @@ static void j8_old_records_by_a_key_that_was_replaced_go_too(void **state)
         skip(); /* a lost key is not replaced there, and time cannot be set */
     fx->wanted.settings.lease_ms = 90LL * 86400000;
     keep_anchor(fx);
-    fx->wanted.settings.log_anchor = STR_NONE;
+    fx->wanted.settings.logs.anchor = STR_NONE;
     reopen(fx);
     worker(fx, "w", "default");
     enqueue(fx, "{\"type\":\"t\",\"timeout_ms\":7776000000}");
@@ -498,7 +498,7 @@ static void j8_old_records_by_a_key_that_was_replaced_go_too(void **state)
     for (int i = 0; i < 60; i++)
         assert_int_equal(control(fx, log_one(fx, 1), CONTROL_DELETE), ERR_NONE);
     fx_close(fx);
-    assert_int_equal(unlink(fx->wanted.settings.log_key.data), 0);
+    assert_int_equal(unlink(fx->wanted.settings.logs.key.data), 0);
     fx->wanted.settings.retention.logs_ms = 86400000;
     fx_open(fx);
     worker(fx, "w", "default");

@@ -258,8 +258,8 @@ static void an_end_writes_its_callback_in_the_same_transaction(void **state) /* 
     struct outbox_take_request *taken;
     struct uuid id;
 
-    fx->wanted.settings.callbacks_allow = &allowed;
-    fx->wanted.settings.callbacks_allow_count = 1;
+    fx->wanted.settings.callbacks.allow = &allowed;
+    fx->wanted.settings.callbacks.allow_count = 1;
     reopen(fx);
     worker(fx, "w", "default");
     end_one(fx, "{\"type\":\"t\"}", REPORT_COMPLETE); /* none asked for */
@@ -288,8 +288,8 @@ static void each_end_is_called_back_once_per_commit(void **state)
     struct engine_call calls[3];
     struct uuid id, other;
 
-    fx->wanted.settings.callbacks_allow = &allowed;
-    fx->wanted.settings.callbacks_allow_count = 1;
+    fx->wanted.settings.callbacks.allow = &allowed;
+    fx->wanted.settings.callbacks.allow_count = 1;
     reopen(fx);
     id = enqueue(fx, "{\"type\":\"t\",\"callback_url\":\"http://127.0.0.1:9/x\"}");
     other = enqueue(fx, "{\"type\":\"t\"}");

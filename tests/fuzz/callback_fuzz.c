@@ -75,21 +75,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct str rest = str_span((const char *)data, size);
     struct str url = next_line(&rest);
     struct str entries[ENTRIES_MAX];
-    struct settings settings = {.callbacks_allow = entries};
+    struct settings settings = {.callbacks.allow = entries};
     struct str origin = callback_origin(url);
 
-    while (rest.len > 0 && settings.callbacks_allow_count < ENTRIES_MAX) {
+    while (rest.len > 0 && settings.callbacks.allow_count < ENTRIES_MAX) {
         struct str entry = next_line(&rest);
 
         if (callback_entry_valid(entry))
-            entries[settings.callbacks_allow_count++] = entry;
+            entries[settings.callbacks.allow_count++] = entry;
     }
     if (callback_allowed(&settings, url)) {
-        bool listed = settings.callbacks_allow_count > 0;
+        bool listed = settings.callbacks.allow_count > 0;
 
         ASSERT(origin.data && str_starts(url, origin));
         ASSERT(curl_agrees(url, listed ? entries : loopback,
-                           listed ? settings.callbacks_allow_count : 3));
+                           listed ? settings.callbacks.allow_count : 3));
     }
     if (origin.data)
         ASSERT(!memchr(origin.data, '@', origin.len) && !memchr(origin.data, '?', origin.len));

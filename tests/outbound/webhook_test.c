@@ -525,7 +525,7 @@ static void start_refuses_a_list_or_secret_that_cannot_work(void **state)
 {
     struct node *node = *state;
     struct str entries[] = {STR("https://example.org"), STR("http://user@example.org")};
-    struct settings bad = {.callbacks_allow = entries, .callbacks_allow_count = 2};
+    struct settings bad = {.callbacks.allow = entries, .callbacks.allow_count = 2};
     struct err err = {0};
 
     assert_null(webhooks_start(node->engine, &bad, STR(SECRET), NULL, NULL, &err));

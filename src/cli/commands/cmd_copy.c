@@ -211,7 +211,7 @@ static void note_key(struct call *call, const struct copy_request *request,
     const char *to = key_path(&call->arena, request->to);
     char *real = from ? realpath(from, NULL) : NULL;
 
-    if (settings->log_key.data || !has_records(report) || (real && same_key(from, to)))
+    if (settings->logs.key.data || !has_records(report) || (real && same_key(from, to)))
         ; /* nothing to do */
     else if (real && to)
         fprintf(call->notes.file, "The log key is not copied. Before you serve or verify the copy, "

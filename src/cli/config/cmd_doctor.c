@@ -142,10 +142,10 @@ static void check_listen(struct doctor *doctor)
 
     if (is_loopback(settings->listen))
         add(doctor, DOCTOR_OK, "listen", settings->listen, STR_NONE);
-    else if (settings->token.len >= 16)
+    else if (settings->access.token.len >= 16)
         add(doctor, DOCTOR_OK, "listen", arena_format(&doctor->call->arena, STR_FMT
             ", protected by a token", STR_ARG(settings->listen)), STR_NONE);
-    else if (settings->token.len > 0)
+    else if (settings->access.token.len > 0)
         add(doctor, DOCTOR_WARNING, "listen", STR("the token is shorter than 16 characters"),
             STR("set PERDURA_TOKEN to a longer one, such as the output of 'openssl rand -hex 32'"));
     else

@@ -165,8 +165,8 @@ int config_follow(struct config *now, const struct config *before, struct buf *r
 static bool is_same(const struct config *now, const struct config *before)
 {
     return same_records(now, before, &config_root) && str_eq(now->file, before->file) &&
-           str_eq(now->settings.token, before->settings.token) &&
-           str_eq(now->settings.tracing_headers, before->settings.tracing_headers);
+           str_eq(now->settings.access.token, before->settings.access.token) &&
+           str_eq(now->settings.tracing.headers, before->settings.tracing.headers);
 }
 
 /* A file that is not there any more would take all handlers with it. */

@@ -127,8 +127,8 @@ static int configured_token_file(const char *file, struct arena *arena, struct s
 
     if (rc == 0)
         rc = config_load_file(&config, file, err);
-    if (rc == 0 && config.settings.token_file.data)
-        *path = arena_str(arena, config.settings.token_file);
+    if (rc == 0 && config.settings.access.token_file.data)
+        *path = arena_str(arena, config.settings.access.token_file);
     config_deinit(&config);
     return rc;
 }
@@ -183,17 +183,17 @@ static void note_origin(struct config *config, const char *key, struct str path)
 static int read_token(struct config *config, const struct config_inputs *inputs, struct err *err)
 {
     struct settings *settings = &config->settings;
-    struct str path = settings->token_file;
+    struct str path = settings->access.token_file;
     int rc;
 
-    if (settings->token.data)
+    if (settings->access.token.data)
         return 0;
     if (!path.data)
         path = config_credential(inputs, "perdura.token", &config->arena);
     if (!path.data)
         return 0;
-    rc = config_secret_file(arena_cstr(&config->arena, path), &config->arena, &settings->token,
-                            err);
+    rc = config_secret_file(arena_cstr(&config->arena, path), &config->arena,
+                            &settings->access.token, err);
     if (rc == 0)
         note_origin(config, "token", path);
     return rc;
@@ -229,7 +229,7 @@ static int add_password(struct config *config, struct str password, struct err *
 static int read_password(struct config *config, const struct config_inputs *inputs,
                          struct err *err)
 {
-    struct str path = config->settings.password_file;
+    struct str path = config->settings.access.password_file;
     struct str password;
     int rc;
 

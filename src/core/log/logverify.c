@@ -102,7 +102,7 @@ static bool is_keyed(const struct logverify *verify)
 /* From before the key, by the time it says? Of stores that no newer version has served since. */
 static bool is_adopted(const struct logverify *verify, const struct uuid *id, int64_t logged_at_us)
 {
-    return !verify->begun && logmac_adopted(id, logged_at_us, verify->since_us);
+    return !verify->start.begun && logmac_adopted(id, logged_at_us, verify->start.since_us);
 }
 
 /* Where a store has a key, a note that was not made with it was put there by somebody else, or
@@ -112,7 +112,7 @@ void logverify_note(struct logverify *verify, const struct log_note *note)
 {
     struct log_mac *mac = verify->options.mac;
     const struct log_head *head = &note->part.head;
-    bool older = note->mac[0] == '\0' && !verify->since_told; /* than all this */
+    bool older = note->mac[0] == '\0' && !verify->start.since_told; /* than all this */
     bool keyed = is_keyed(verify) && !older;
     struct told told = {.head = *head, .noted = true, .unproven = keyed && !mac,
                         .waits = note->part.lines > 0 && note->closed.len == 0,
@@ -150,13 +150,13 @@ static void bad_line(struct logverify *verify, int64_t seq, const char *format, 
 static void bad_line(struct logverify *verify, int64_t seq, const char *format, ...)
 {
     char subject[SUBJECT_BYTES], id[UUID_TEXT_BYTES];
-    struct logverify_finding finding = {.kind = "log", .execution_id = &verify->current};
+    struct logverify_finding finding = {.kind = "log", .execution_id = &verify->run.id};
     va_list args;
 
-    uuid_format(&verify->current, id);
+    uuid_format(&verify->run.id, id);
     snprintf(subject, sizeof subject, "execution %s line %lld", id, (long long)seq);
     finding.subject = str_of(subject);
-    verify->bad = true;
+    verify->run.bad = true;
     va_start(args, format);
     tell(verify, &finding, format, args);
     va_end(args);
@@ -167,13 +167,13 @@ static void take_cut(struct logverify *verify, const struct uuid *id)
 {
     const struct told_list *cuts = &verify->cuts;
 
-    while (verify->cut_at < cuts->count &&
-           memcmp(cuts->items[verify->cut_at].head.execution_id.bytes, id->bytes, 16) < 0)
-        verify->cut_at++;
-    for (size_t i = verify->cut_at;
+    while (verify->run.cut_at < cuts->count &&
+           memcmp(cuts->items[verify->run.cut_at].head.execution_id.bytes, id->bytes, 16) < 0)
+        verify->run.cut_at++;
+    for (size_t i = verify->run.cut_at;
          i < cuts->count && uuid_eq(&cuts->items[i].head.execution_id, id); i++)
-        verify->at = cuts->items[i].head;
-    verify->cut_seq = verify->at.seq;
+        verify->run.at = cuts->items[i].head;
+    verify->run.cut_seq = verify->run.at.seq;
 }
 
 /* What was emptied of the execution in order. */
@@ -181,15 +181,15 @@ static void take_blanks(struct logverify *verify, const struct uuid *id)
 {
     const struct told_list *blanks = &verify->blanks;
 
-    memset(verify->blank_seqs, 0, sizeof verify->blank_seqs);
-    for (; verify->blank_at < blanks->count; verify->blank_at++) {
-        const struct told *blank = &blanks->items[verify->blank_at];
+    memset(verify->run.blank_seqs, 0, sizeof verify->run.blank_seqs);
+    for (; verify->run.blank_at < blanks->count; verify->run.blank_at++) {
+        const struct told *blank = &blanks->items[verify->run.blank_at];
         int order = memcmp(blank->head.execution_id.bytes, id->bytes, 16);
 
         if (order > 0)
             break;
-        if (order == 0 && blank->head.seq > verify->blank_seqs[blank->level])
-            verify->blank_seqs[blank->level] = blank->head.seq;
+        if (order == 0 && blank->head.seq > verify->run.blank_seqs[blank->level])
+            verify->run.blank_seqs[blank->level] = blank->head.seq;
     }
 }
 
@@ -197,64 +197,67 @@ static void take_bounds(struct logverify *verify, const struct told *head)
 {
     int64_t seq = head->head.seq;
 
-    if (seq > verify->signed_seq && (!head->unproven || head->waits))
-        verify->signed_seq = seq;
-    if (!head->unproven && seq > verify->proven_seq)
-        verify->proven_seq = seq;
-    if (head->closed && seq < verify->closed_seq)
-        verify->closed_seq = seq;
-    if (head->noted && seq > verify->note_seq)
-        verify->note_seq = seq;
+    if (seq > verify->run.signed_seq && (!head->unproven || head->waits))
+        verify->run.signed_seq = seq;
+    if (!head->unproven && seq > verify->run.proven_seq)
+        verify->run.proven_seq = seq;
+    if (head->closed && seq < verify->run.closed_seq)
+        verify->run.closed_seq = seq;
+    if (head->noted && seq > verify->run.note_seq)
+        verify->run.note_seq = seq;
 }
 
 static void begin_execution(struct logverify *verify, const struct uuid *id)
 {
     const struct told_list *heads = &verify->heads;
 
-    verify->any = true;
-    verify->bad = false;
-    verify->current = *id;
-    verify->plain_seq = 0;
-    verify->at = (struct log_head){.execution_id = *id};
+    verify->run.any = true;
+    verify->run.bad = false;
+    verify->run.id = *id;
+    verify->run.plain_seq = 0;
+    verify->run.at = (struct log_head){.execution_id = *id};
     take_cut(verify, id);
     take_blanks(verify, id);
-    verify->signed_seq = verify->proven_seq = verify->cut_seq;
-    verify->closed_seq = INT64_MAX;
-    verify->note_seq = verify->stale_seq = 0;
-    for (size_t i = verify->head_at;
+    verify->run.signed_seq = verify->run.proven_seq = verify->run.cut_seq;
+    verify->run.closed_seq = INT64_MAX;
+    verify->run.note_seq = verify->run.stale_seq = 0;
+    for (size_t i = verify->run.head_at;
          i < heads->count && uuid_eq(&heads->items[i].head.execution_id, id); i++)
         take_bounds(verify, &heads->items[i]);
-    while (verify->head_at < heads->count &&
-           uuid_eq(&heads->items[verify->head_at].head.execution_id, id) &&
-           heads->items[verify->head_at].head.seq <= verify->cut_seq)
-        verify->head_at++;
+    while (verify->run.head_at < heads->count &&
+           uuid_eq(&heads->items[verify->run.head_at].head.execution_id, id) &&
+           heads->items[verify->run.head_at].head.seq <= verify->run.cut_seq)
+        verify->run.head_at++;
 }
 
 static const struct told *next_head(const struct logverify *verify)
 {
-    const struct told *head = verify->head_at < verify->heads.count
-                                  ? &verify->heads.items[verify->head_at] : NULL;
+    const struct told *head = verify->run.head_at < verify->heads.count
+                                  ? &verify->heads.items[verify->run.head_at]
+                                  : NULL;
 
-    return head && uuid_eq(&head->head.execution_id, &verify->current) ? head : NULL;
+    return head && uuid_eq(&head->head.execution_id, &verify->run.id) ? head : NULL;
 }
 
 static void tell_cut_off(struct logverify *verify, const struct told *head)
 {
-    int64_t first = verify->at.seq + 1;
+    int64_t first = verify->run.at.seq + 1;
 
     if (head->serial == 0)
         bad_line(verify, first, "the lines up to %lld are missing",
-                 (long long)verify->signed_seq);
+                 (long long)verify->run.signed_seq);
     else
-        bad_line(verify, first, "the lines up to %lld are missing: record %lld says that they were "
-                 "there", (long long)verify->signed_seq, (long long)head->serial);
+        bad_line(verify, first,
+                 "the lines up to %lld are missing: record %lld says that they were "
+                 "there",
+                 (long long)verify->run.signed_seq, (long long)head->serial);
 }
 
 /* Retention and whoever goes on from there would miss it. Lines from before the key have none. */
 static bool needs_note(const struct logverify *verify)
 {
-    return is_keyed(verify) && verify->since_told && verify->store_told &&
-           !is_adopted(verify, &verify->current, verify->last_at_us);
+    return is_keyed(verify) && verify->start.since_told && verify->store_told &&
+           !is_adopted(verify, &verify->run.id, verify->run.last_at_us);
 }
 
 /* Its last line was seen. */
@@ -262,34 +265,38 @@ static void end_execution(struct logverify *verify)
 {
     const struct told *head;
 
-    if (!verify->any)
+    if (!verify->run.any)
         return;
     head = next_head(verify);
-    if (!verify->bad && head)
+    if (!verify->run.bad && head)
         tell_cut_off(verify, head);
-    if (!verify->bad && verify->stale_seq)
-        bad_line(verify, verify->stale_seq, "no record names it, although there was time enough: "
+    if (!verify->run.bad && verify->run.stale_seq)
+        bad_line(verify, verify->run.stale_seq,
+                 "no record names it, although there was time enough: "
                  "no server signs the store, or it was added without the key");
-    if (!verify->bad && verify->at.seq > verify->proven_seq &&
-        verify->signed_seq > verify->proven_seq)
-        verify->counts.waiting += verify->at.seq - verify->proven_seq;
-    if (!verify->bad && verify->at.seq > verify->signed_seq && verify->at.seq > verify->plain_seq)
-        bad_line(verify, (verify->signed_seq > verify->plain_seq ? verify->signed_seq
-                                                                 : verify->plain_seq) + 1,
+    if (!verify->run.bad && verify->run.at.seq > verify->run.proven_seq &&
+        verify->run.signed_seq > verify->run.proven_seq)
+        verify->counts.waiting += verify->run.at.seq - verify->run.proven_seq;
+    if (!verify->run.bad && verify->run.at.seq > verify->run.signed_seq &&
+        verify->run.at.seq > verify->run.plain_seq)
+        bad_line(verify,
+                 (verify->run.signed_seq > verify->run.plain_seq ? verify->run.signed_seq
+                                                                 : verify->run.plain_seq) +
+                     1,
                  "it was added without the key: no record names it");
-    if (!verify->bad && verify->at.seq > verify->cut_seq && verify->note_seq < verify->at.seq &&
-        needs_note(verify))
-        bad_line(verify, verify->at.seq, "the note that its lines end here was removed");
+    if (!verify->run.bad && verify->run.at.seq > verify->run.cut_seq &&
+        verify->run.note_seq < verify->run.at.seq && needs_note(verify))
+        bad_line(verify, verify->run.at.seq, "the note that its lines end here was removed");
     while (next_head(verify))
-        verify->head_at++;
-    verify->any = false;
+        verify->run.head_at++;
+    verify->run.any = false;
 }
 
 /* Executions before this one (NULL = all that are left) that records name and that have no line. */
 static void pass_removed(struct logverify *verify, const struct uuid *before)
 {
-    while (verify->head_at < verify->heads.count) {
-        const struct uuid id = verify->heads.items[verify->head_at].head.execution_id;
+    while (verify->run.head_at < verify->heads.count) {
+        const struct uuid id = verify->heads.items[verify->run.head_at].head.execution_id;
 
         if (before && memcmp(id.bytes, before->bytes, 16) >= 0)
             return;
@@ -302,16 +309,16 @@ static void pass_removed(struct logverify *verify, const struct uuid *before)
  * logged until then may lack hashes, and no record need name it. */
 static bool is_old(const struct logverify *verify, const struct log_line *line)
 {
-    return !verify->begun &&
-           logmac_adopted(&verify->current, line->logged_at_us, verify->options.since_us);
+    return !verify->start.begun &&
+           logmac_adopted(&verify->run.id, line->logged_at_us, verify->options.since_us);
 }
 
 /* Where a record names it although it has none: it was adopted like that. */
 static bool may_lack_hash(const struct logverify *verify, const struct log_line *line)
 {
     return is_old(verify, line) ||
-           (verify->begun && line->seq <= verify->proven_seq &&
-            logmac_adopted(&verify->current, line->logged_at_us, verify->since_us));
+           (verify->start.begun && line->seq <= verify->run.proven_seq &&
+            logmac_adopted(&verify->run.id, line->logged_at_us, verify->start.since_us));
 }
 
 static void check_plain(struct logverify *verify, const struct log_line *line)
@@ -321,20 +328,20 @@ static void check_plain(struct logverify *verify, const struct log_line *line)
 
     for (; head && head->head.seq == line->seq &&
            memcmp(head->head.hash, zeros, sizeof zeros) == 0; head = next_head(verify))
-        verify->head_at++;
+        verify->run.head_at++;
     if (head && head->head.seq <= line->seq)
         bad_line(verify, line->seq, "it has lost its hash");
-    verify->at.seq = verify->plain_seq = line->seq;
-    verify->at.hashed = false; /* a chain begins behind it */
+    verify->run.at.seq = verify->run.plain_seq = line->seq;
+    verify->run.at.hashed = false; /* a chain begins behind it */
 }
 
 static void count_adopted(struct logverify *verify, const struct log_line *line, bool plain)
 {
-    if (verify->begun)
-        verify->counts.adopted += logmac_adopted(&verify->current, line->logged_at_us,
-                                                 verify->since_us);
+    if (verify->start.begun)
+        verify->counts.adopted +=
+            logmac_adopted(&verify->run.id, line->logged_at_us, verify->start.since_us);
     else if (is_old(verify, line))
-        verify->counts.adopted += plain || line->seq > verify->proven_seq;
+        verify->counts.adopted += plain || line->seq > verify->run.proven_seq;
 }
 
 /* What records say of this line. */
@@ -342,16 +349,18 @@ static void compare_heads(struct logverify *verify)
 {
     const struct told *head;
 
-    while (!verify->bad && (head = next_head(verify)) != NULL &&
-           head->head.seq <= verify->at.seq) {
-        verify->head_at++;
-        if (memcmp(head->head.hash, verify->at.hash, HASH_BYTES) == 0 && head->head.hashed)
+    while (!verify->run.bad && (head = next_head(verify)) != NULL &&
+           head->head.seq <= verify->run.at.seq) {
+        verify->run.head_at++;
+        if (memcmp(head->head.hash, verify->run.at.hash, HASH_BYTES) == 0 && head->head.hashed)
             continue;
         if (head->serial == 0)
-            bad_line(verify, verify->at.seq, "it is another one than was written");
+            bad_line(verify, verify->run.at.seq, "it is another one than was written");
         else
-            bad_line(verify, verify->at.seq, "it, or one before it, is another one than record "
-                     "%lld was made of", (long long)head->serial);
+            bad_line(verify, verify->run.at.seq,
+                     "it, or one before it, is another one than record "
+                     "%lld was made of",
+                     (long long)head->serial);
     }
 }
 
@@ -362,9 +371,9 @@ static bool emptied_in_order(struct logverify *verify, const struct log_line *li
     verify->counts.emptied++;
     if (line->message.len > 0 || line->context.data)
         bad_line(verify, line->seq, "it has a text although it is marked as emptied");
-    else if (line->seq > verify->blank_seqs[line->level])
+    else if (line->seq > verify->run.blank_seqs[line->level])
         bad_line(verify, line->seq, "it was emptied, and no record says so");
-    return !verify->bad;
+    return !verify->run.bad;
 }
 
 /* The hash a line should have. Lines of older versions have it without what is beside them: that is
@@ -372,19 +381,19 @@ static bool emptied_in_order(struct logverify *verify, const struct log_line *li
 static int step_on(struct logverify *verify, const struct log_line *line, struct str chain_hash,
                    bool *same)
 {
-    struct log_head before = verify->at;
+    struct log_head before = verify->run.at;
     struct log_line plain = *line;
     char hex[HASH_HEX_BYTES + 1];
-    int rc = logchain_step(&verify->at, line);
+    int rc = logchain_step(&verify->run.at, line);
 
-    hash_hex(verify->at.hash, HASH_BYTES, hex);
+    hash_hex(verify->run.at.hash, HASH_BYTES, hex);
     *same = rc == 0 && str_is(chain_hash, hex);
     if (rc < 0 || *same || !line->bound)
         return rc;
     plain.bound = false;
-    verify->at = before;
-    rc = logchain_step(&verify->at, &plain);
-    hash_hex(verify->at.hash, HASH_BYTES, hex);
+    verify->run.at = before;
+    rc = logchain_step(&verify->run.at, &plain);
+    hash_hex(verify->run.at.hash, HASH_BYTES, hex);
     *same = rc == 0 && str_is(chain_hash, hex);
     return rc;
 }
@@ -396,25 +405,26 @@ static void check_line(struct logverify *verify, const struct log_line *line, st
 
     if (line->removed.data && !emptied_in_order(verify, line))
         return;
-    if (line->seq <= verify->cut_seq) {
+    if (line->seq <= verify->run.cut_seq) {
         bad_line(verify, line->seq, "it is there although the lines up to %lld were removed",
-                 (long long)verify->cut_seq);
+                 (long long)verify->run.cut_seq);
         return;
     }
-    if (line->seq > verify->closed_seq) {
+    if (line->seq > verify->run.closed_seq) {
         bad_line(verify, line->seq, "it was added after its execution had ended");
         return;
     }
-    if (line->seq > verify->proven_seq && line->seq <= verify->signed_seq && !verify->stale_seq &&
-        line->logged_at_us < verify->options.fresh_us && !is_old(verify, line))
-        verify->stale_seq = line->seq;
+    if (line->seq > verify->run.proven_seq && line->seq <= verify->run.signed_seq &&
+        !verify->run.stale_seq && line->logged_at_us < verify->options.fresh_us &&
+        !is_old(verify, line))
+        verify->run.stale_seq = line->seq;
     count_adopted(verify, line, !chain_hash.data);
     if (!chain_hash.data && may_lack_hash(verify, line)) {
         check_plain(verify, line);
         return;
     }
-    if (line->seq != verify->at.seq + 1) {
-        bad_line(verify, verify->at.seq + 1, "the lines up to %lld are missing",
+    if (line->seq != verify->run.at.seq + 1) {
+        bad_line(verify, verify->run.at.seq + 1, "the lines up to %lld are missing",
                  (long long)line->seq - 1);
         return;
     }
@@ -424,7 +434,7 @@ static void check_line(struct logverify *verify, const struct log_line *line, st
         return;
     }
     if (is_old(verify, line))
-        verify->plain_seq = line->seq;
+        verify->run.plain_seq = line->seq;
     if (!same)
         bad_line(verify, line->seq, "it is not as it was written, or the line before it is not the "
                  "one it followed, or its execution was given to another task, attempt or worker");
@@ -443,15 +453,15 @@ void logverify_line(struct logverify *verify, const struct log_line *line, struc
     }
     if (!line)
         return;
-    if (!verify->any || !uuid_eq(&verify->current, &line->execution_id)) {
+    if (!verify->run.any || !uuid_eq(&verify->run.id, &line->execution_id)) {
         end_execution(verify);
         pass_removed(verify, &line->execution_id);
         begin_execution(verify, &line->execution_id);
         verify->counts.executions++;
     }
     verify->counts.lines++;
-    verify->last_at_us = line->logged_at_us;
-    if (!verify->bad)
+    verify->run.last_at_us = line->logged_at_us;
+    if (!verify->run.bad)
         check_line(verify, line, chain_hash);
 }
 

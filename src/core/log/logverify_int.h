@@ -32,6 +32,37 @@ struct known_list {
     size_t count, cap;
 };
 
+/* Where the store's records begin. */
+struct verified_start {
+    int64_t previous_serial; /* they begin behind this one ... */
+    uint8_t previous[HASH_BYTES];
+    bool begins;      /* ... which is the first, or the first after a regression, */
+    bool trimmed;     /* or a record says what became of those before */
+    bool begun;       /* a record names all lines from before: no time tells them any more */
+    bool since_told;  /* by a record; then options.since_us is that */
+    int64_t since_us; /* by the newest record that says it ... */
+    uint8_t since_key[SIGN_PUBLIC_BYTES]; /* ... and whose that is */
+};
+
+/* The execution whose lines are coming. */
+struct verified_run {
+    struct uuid id;
+    bool any, bad;
+    struct log_head at; /* the last line that was good */
+    int64_t plain_seq;  /* the last one from before there were records */
+    size_t head_at;     /* next of heads */
+    size_t cut_at;
+    int64_t cut_seq;
+    size_t blank_at;                    /* next of blanks */
+    int64_t blank_seqs[SEVERITY_COUNT]; /* lines of a level up to here may have been emptied */
+    int64_t signed_seq;                 /* the highest one that heads and cuts name */
+    int64_t proven_seq;                 /* and the highest that they name for certain */
+    int64_t closed_seq; /* none may follow this one; INT64_MAX = it was not closed */
+    int64_t last_at_us; /* of the line that was seen last */
+    int64_t note_seq;   /* the highest one that a note names */
+    int64_t stale_seq;  /* the first that waits for a record too long; 0 = none */
+};
+
 struct logverify {
     struct logverify_options options;
     struct logverify_counts counts;
@@ -45,33 +76,12 @@ struct logverify {
     uint8_t key[SIGN_PUBLIC_BYTES];
     bool store_signed;    /* a signed record of the store was seen */
     bool store_told;      /* a record of the store is of a version that keeps notes */
-    bool since_told;      /* by a record; then options.since_us is that */
-    bool begun;           /* a record names all lines from before: no time tells them any more */
-    int64_t since_us;     /* by the newest that says it, */
-    uint8_t since_key[SIGN_PUBLIC_BYTES]; /* and whose that is */
     int64_t foreign_seam; /* the first record that tells of others that were gone or forged */
-    int64_t first_previous_serial; /* the store's records begin behind this one, ... */
-    uint8_t first_previous[HASH_BYTES];
-    bool begins;          /* ... and that is the first one, or the first after a regression; */
-    bool trimmed;         /* or a record says what became of those before */
+    struct verified_start start;
     bool sorted;
 
     /* The execution whose lines are coming. */
-    struct uuid current;
-    bool any, bad;
-    struct log_head at;     /* the last line that was good */
-    int64_t plain_seq;      /* the last one from before there were records */
-    size_t head_at;         /* next of heads */
-    size_t cut_at;
-    int64_t cut_seq;
-    size_t blank_at;        /* next of blanks */
-    int64_t blank_seqs[SEVERITY_COUNT]; /* lines of a level up to here may have been emptied */
-    int64_t signed_seq;     /* the highest one that heads and cuts name */
-    int64_t proven_seq;     /* and the highest that they name for certain */
-    int64_t closed_seq;     /* none may follow this one; INT64_MAX = it was not closed */
-    int64_t last_at_us;     /* of the line that was seen last */
-    int64_t note_seq;       /* the highest one that a note names */
-    int64_t stale_seq;      /* the first that waits for a record too long; 0 = none */
+    struct verified_run run;
 };
 
 void logverify_tell(struct logverify *verify, const char *kind, struct str subject,

@@ -139,16 +139,16 @@ static void take_since(struct logverify *verify, const struct anchor *anchor)
 
     if (!anchor->has_since)
         return;
-    if (!verify->since_told)
+    if (!verify->start.since_told)
         verify->options.since_us = anchor->since_us;
-    else if (memcmp(verify->since_key, anchor->key, sizeof anchor->key) == 0 &&
-             verify->since_us != anchor->since_us)
+    else if (memcmp(verify->start.since_key, anchor->key, sizeof anchor->key) == 0 &&
+             verify->start.since_us != anchor->since_us)
         logverify_tell(verify, "anchor", record_name(anchor->serial, name), "it says that lines "
                        "need proof from another time on than the records before it");
-    verify->begun |= anchor->begin > 0;
-    verify->since_told = true;
-    verify->since_us = anchor->since_us;
-    memcpy(verify->since_key, anchor->key, sizeof anchor->key);
+    verify->start.begun |= anchor->begin > 0;
+    verify->start.since_told = true;
+    verify->start.since_us = anchor->since_us;
+    memcpy(verify->start.since_key, anchor->key, sizeof anchor->key);
 }
 
 /* Does it follow the one before it in its list? */
@@ -236,9 +236,9 @@ static void note_first(struct logverify *verify, const struct anchor *anchor)
     static const uint8_t zeros[HASH_BYTES];
     char name[SUBJECT_BYTES];
 
-    verify->first_previous_serial = anchor->serial - 1;
-    memcpy(verify->first_previous, anchor->previous, HASH_BYTES);
-    verify->begins = anchor->serial == 1 || anchor->kind == ANCHOR_SEAM;
+    verify->start.previous_serial = anchor->serial - 1;
+    memcpy(verify->start.previous, anchor->previous, HASH_BYTES);
+    verify->start.begins = anchor->serial == 1 || anchor->kind == ANCHOR_SEAM;
     if (anchor->serial == 1 && memcmp(anchor->previous, zeros, HASH_BYTES) != 0)
         logverify_tell(verify, "anchor", record_name(1, name),
                        "the store: it is not the first one that was made");
@@ -264,9 +264,9 @@ void logverify_record(struct logverify *verify, const struct anchor_row *row)
     if (verify->store.count == 0)
         note_first(verify, &anchor);
     check_order(verify, &verify->store, &anchor, "the store");
-    if (anchor.kind == ANCHOR_TRIM && anchor.through == verify->first_previous_serial &&
-        memcmp(anchor.through_hash, verify->first_previous, HASH_BYTES) == 0)
-        verify->trimmed = true;
+    if (anchor.kind == ANCHOR_TRIM && anchor.through == verify->start.previous_serial &&
+        memcmp(anchor.through_hash, verify->start.previous, HASH_BYTES) == 0)
+        verify->start.trimmed = true;
     verify->counts.unsigned_records += !anchor.is_signed;
     if (!check_signature(verify, &anchor, row->record, str_of(row->signature), true))
         return;
@@ -308,14 +308,14 @@ void logverify_compare_anchor(struct logverify *verify)
     size_t missing = SIZE_MAX;
 
     end_piece(verify, STR_NONE);
-    if (verify->store.count && !verify->begins && !verify->trimmed)
+    if (verify->store.count && !verify->start.begins && !verify->start.trimmed)
         logverify_tell(verify, "anchor", record_name(1, name),
                        "the store: the records up to %lld are missing",
-                       (long long)verify->first_previous_serial);
+                       (long long)verify->start.previous_serial);
     for (size_t i = 0; i < file->count; i++) {
         const struct known *in_store = find_known(&verify->store, file->items[i].serial);
-        bool here = in_store || (verify->store.count && verify->trimmed &&
-                                 file->items[i].serial <= verify->first_previous_serial);
+        bool here = in_store || (verify->store.count && verify->start.trimmed &&
+                                 file->items[i].serial <= verify->start.previous_serial);
 
         if (!here && missing == SIZE_MAX)
             missing = i;

@@ -45,7 +45,7 @@ static void find_limits(struct found *found, const struct why_facts *facts)
 
 static bool has_no_worker(const struct why_facts *facts)
 {
-    return facts->workers_type == 0 && !facts->claim_waits;
+    return facts->workers.of_type == 0 && !facts->workers.claim_waits;
 }
 
 static void find_pending(struct found *found, const struct why_facts *facts)
@@ -54,7 +54,9 @@ static void find_pending(struct found *found, const struct why_facts *facts)
     add_if(found, facts->window_opens_us != 0, WHY_WINDOW);
     add_if(found, has_no_worker(facts), WHY_NO_WORKER);
     find_limits(found, facts);
-    add_if(found, facts->slots > 0 && facts->slots_taken >= facts->slots && !facts->claim_waits,
+    add_if(found,
+           facts->workers.slots > 0 && facts->workers.slots_taken >= facts->workers.slots &&
+               !facts->workers.claim_waits,
            WHY_WORKERS_BUSY);
     add_if(found, found->count == 0, WHY_READY);
 }

@@ -80,6 +80,30 @@ struct why_limit {
     int64_t open_at_us;    /* when the rate lets the next one start; 0 = now */
 };
 
+/* What the recovery queue says of an orphaned task. */
+struct why_recovery {
+    bool waits;       /* it will be tried (again) ... */
+    int64_t at_us;    /* ... then */
+    bool refused;     /* it could not be recovered and is not tried again by itself */
+    struct str error; /* why the last try did not recover it */
+};
+
+/* Of a paused task. */
+struct why_pause {
+    int64_t at_us; /* 0 = not known */
+    enum actor by;
+    struct str reason;
+};
+
+/* Live workers. */
+struct why_workers {
+    uint32_t live;              /* that serve any queue, ... */
+    uint32_t of_queue;          /* ... its queue, ... */
+    uint32_t of_type;           /* ... and its type */
+    int64_t slots, slots_taken; /* of the last; slots 0 = not counted */
+    bool claim_waits;           /* one of them asks for such a task just now */
+};
+
 struct why_facts {
     const struct task *task; /* with its spec */
     int64_t now_us;          /* the engine's clock, and ... */
@@ -105,21 +129,12 @@ struct why_facts {
     int64_t queue_paused_at_us; /* 0 = it is not */
     int64_t window_opens_us;    /* 0 = open, or none */
     struct why_limit queue, type, key;
-    uint32_t workers_live;      /* that serve any queue, ... */
-    uint32_t workers_queue;     /* ... its queue, ... */
-    uint32_t workers_type;      /* ... and its type */
-    int64_t slots, slots_taken; /* of the last; slots 0 = not counted */
-    bool claim_waits;           /* somebody asks for such a task just now */
+    struct why_workers workers;
     int64_t line;               /* tasks ready in its queue; -1 = not counted */
 
-    int64_t paused_at_us;       /* paused: 0 = not known */
-    enum actor paused_by;
-    struct str pause_reason;
+    struct why_pause pause;
 
-    bool recovery_waits;        /* orphaned: the recovery queue will try it (again) */
-    bool recovery_refused;      /* orphaned: it could not, and does not try again by itself */
-    int64_t recovery_at_us;     /* of the one that waits */
-    struct str recovery_error;  /* why the last try did not recover it */
+    struct why_recovery recovery;
 };
 
 struct why {

@@ -203,19 +203,19 @@ static void tell_held(struct pen *pen)
 static void tell_pause(struct pen *pen)
 {
     const struct why_facts *facts = pen->facts;
-    bool known = facts->paused_at_us != 0;
+    bool known = facts->pause.at_us != 0;
 
     buf_text(&pen->text, "Was paused ");
     if (known)
-        buf_format(&pen->text, "by %s at ", actor_word(facts->paused_by));
+        buf_format(&pen->text, "by %s at ", actor_word(facts->pause.by));
     else
         buf_text(&pen->text, "at ");
-    say_time(&pen->text, known ? facts->paused_at_us : pen->task->updated_at_us, facts->now_us);
-    say_error(pen, ": ", facts->pause_reason);
+    say_time(&pen->text, known ? facts->pause.at_us : pen->task->updated_at_us, facts->now_us);
+    say_error(pen, ": ", facts->pause.reason);
     buf_text(&pen->text, "; resume it to let it go on");
-    note_text(pen, "actor", known ? str_of(actor_word(facts->paused_by)) : STR_NONE);
-    note_time(pen, "since", known ? facts->paused_at_us : pen->task->updated_at_us);
-    note_text(pen, "paused_because", facts->pause_reason);
+    note_text(pen, "actor", known ? str_of(actor_word(facts->pause.by)) : STR_NONE);
+    note_time(pen, "since", known ? facts->pause.at_us : pen->task->updated_at_us);
+    note_text(pen, "paused_because", facts->pause.reason);
 }
 
 /* What becomes of a lost task: tried (again) by itself, or left to somebody who decides. */
@@ -223,14 +223,14 @@ static void say_recovery(struct pen *pen)
 {
     const struct why_facts *facts = pen->facts;
 
-    if (facts->recovery_refused) {
-        say_error(pen, ", and could not be recovered: ", facts->recovery_error);
+    if (facts->recovery.refused) {
+        say_error(pen, ", and could not be recovered: ", facts->recovery.error);
         buf_text(&pen->text, "; recover or retry it");
-    } else if (facts->recovery_waits && facts->recovery_error.data) {
+    } else if (facts->recovery.waits && facts->recovery.error.data) {
         buf_text(&pen->text, "; its recovery is tried again at ");
-        say_time(&pen->text, facts->recovery_at_us, facts->now_us);
-        say_error(pen, ", the last try: ", facts->recovery_error);
-    } else if (facts->recovery_waits || pen->task->spec.auto_recovery) {
+        say_time(&pen->text, facts->recovery.at_us, facts->now_us);
+        say_error(pen, ", the last try: ", facts->recovery.error);
+    } else if (facts->recovery.waits || pen->task->spec.auto_recovery) {
         buf_text(&pen->text, "; it waits for recovery");
     } else {
         buf_text(&pen->text, ", and its auto_recovery is off; recover or retry it");
@@ -251,8 +251,8 @@ static void tell_orphan(struct pen *pen)
     buf_byte(&pen->detail, ',');
     render_bool(&pen->detail, "auto_recovery", pen->task->spec.auto_recovery);
     buf_byte(&pen->detail, ',');
-    render_bool(&pen->detail, "recovery_refused", pen->facts->recovery_refused);
-    note_text(pen, "recovery_error", pen->facts->recovery_error);
+    render_bool(&pen->detail, "recovery_refused", pen->facts->recovery.refused);
+    note_text(pen, "recovery_error", pen->facts->recovery.error);
 }
 
 static void tell_recovering(struct pen *pen)
@@ -414,19 +414,20 @@ static void tell_no_worker(struct pen *pen)
     const struct why_facts *facts = pen->facts;
     const struct task_spec *spec = &pen->task->spec;
 
-    if (facts->workers_live == 0)
+    if (facts->workers.live == 0)
         buf_text(&pen->text, "No worker is there; start one, or give the server handlers");
-    else if (facts->workers_queue == 0)
+    else if (facts->workers.of_queue == 0)
         buf_format(&pen->text, "No worker serves the queue '" STR_FMT "' (%u live elsewhere)",
-                   STR_ARG(spec->queue), facts->workers_live);
+                   STR_ARG(spec->queue), facts->workers.live);
     else
-        buf_format(&pen->text, "No worker of the queue '" STR_FMT "' takes tasks of the type '"
-                   STR_FMT "' (%u live, for other types)", STR_ARG(spec->queue),
-                   STR_ARG(spec->type), facts->workers_queue);
+        buf_format(&pen->text,
+                   "No worker of the queue '" STR_FMT "' takes tasks of the type '" STR_FMT
+                   "' (%u live, for other types)",
+                   STR_ARG(spec->queue), STR_ARG(spec->type), facts->workers.of_queue);
     note_text(pen, "queue", spec->queue);
     note_text(pen, "type", spec->type);
-    note_int(pen, "workers", facts->workers_live);
-    note_int(pen, "workers_of_queue", facts->workers_queue);
+    note_int(pen, "workers", facts->workers.live);
+    note_int(pen, "workers_of_queue", facts->workers.of_queue);
 }
 
 /* Which limit: of the queue, of a type in it, of a key in it. */
@@ -475,10 +476,11 @@ static void tell_busy(struct pen *pen)
     const struct why_facts *facts = pen->facts;
 
     buf_format(&pen->text, "All %lld slots of the %u worker%s that could run it are taken",
-               (long long)facts->slots, facts->workers_type, facts->workers_type == 1 ? "" : "s");
-    note_int(pen, "workers", facts->workers_type);
-    note_int(pen, "slots", facts->slots);
-    note_int(pen, "slots_taken", facts->slots_taken);
+               (long long)facts->workers.slots, facts->workers.of_type,
+               facts->workers.of_type == 1 ? "" : "s");
+    note_int(pen, "workers", facts->workers.of_type);
+    note_int(pen, "slots", facts->workers.slots);
+    note_int(pen, "slots_taken", facts->workers.slots_taken);
     note_int(pen, "line", facts->line);
 }
 
@@ -489,7 +491,7 @@ static void tell_ready(struct pen *pen)
     buf_text(&pen->text, "Is ready; a worker gets it with one of its next claims");
     if (facts->line > 1)
         buf_format(&pen->text, ", %lld tasks are ready in its queue", (long long)facts->line);
-    note_int(pen, "workers", facts->workers_type);
+    note_int(pen, "workers", facts->workers.of_type);
     note_int(pen, "line", facts->line);
 }
 

@@ -16,7 +16,7 @@
 
 static int64_t every_us(const struct engine *engine)
 {
-    int64_t every_ms = engine->settings->log_anchor_every_ms;
+    int64_t every_ms = engine->settings->logs.anchor_every_ms;
 
     return (every_ms > 0 ? every_ms : EVERY_DEFAULT_MS) * CLOCK_MS_US;
 }

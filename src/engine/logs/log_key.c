@@ -13,8 +13,8 @@ static bool key_path(const struct engine *engine, char out[LOG_PATH_BYTES])
 {
     int len = 0;
 
-    if (engine->settings->log_key.data)
-        len = snprintf(out, LOG_PATH_BYTES, STR_FMT, STR_ARG(engine->settings->log_key));
+    if (engine->settings->logs.key.data)
+        len = snprintf(out, LOG_PATH_BYTES, STR_FMT, STR_ARG(engine->settings->logs.key));
     else if (engine->store->path)
         len = snprintf(out, LOG_PATH_BYTES, "%s.log-key", engine->store->path);
     return len > 0 && len < LOG_PATH_BYTES;
@@ -33,7 +33,8 @@ static void tell_unsigned(struct engine *engine, const char *reason)
 static bool load_key(struct engine *engine, struct str stored, bool make)
 {
     struct log_heads *heads = &engine->heads;
-    bool configured = engine->settings->log_key.data != NULL; /* perhaps a mounted secret: a link */
+    bool configured =
+        engine->settings->logs.key.data != NULL; /* perhaps a mounted secret: a link */
     char path[LOG_PATH_BYTES];
     struct err err = {0};
     struct stat info;

@@ -72,8 +72,8 @@ static int count_slots(struct batch *batch, const struct worker_state *worker,
     rc = batch->store->verbs->held_find(batch->store, worker->row.id, 0, (uint32_t)slots, &page,
                                         tasks, &count, err);
     arena_deinit(&page);
-    facts->slots += slots;
-    facts->slots_taken += count;
+    facts->workers.slots += slots;
+    facts->workers.slots_taken += count;
     return rc;
 }
 
@@ -89,32 +89,32 @@ static int look_at_workers(struct batch *batch, const struct task *task, struct 
     while ((worker = map_next(&batch->engine->leases.workers, &cursor)) != NULL) {
         if (worker->queues_count == 0 || worker->row.lease_until_us < batch->now_us)
             continue; /* a node without a pool, or silent */
-        facts->workers_live++;
+        facts->workers.live++;
         if (!workers_serve(worker, task->spec.queue))
             continue;
-        facts->workers_queue++;
+        facts->workers.of_queue++;
         if (!workers_take(batch, worker, task->spec.queue, task->spec.type))
             continue;
-        facts->workers_type++;
-        if (facts->workers_type <= WORKERS_COUNTED_MAX &&
+        facts->workers.of_type++;
+        if (facts->workers.of_type <= WORKERS_COUNTED_MAX &&
             count_slots(batch, worker, tasks, facts, err) < 0)
             return -(int)err->code;
     }
-    if (facts->workers_type > WORKERS_COUNTED_MAX)
-        facts->slots = facts->slots_taken = 0;
+    if (facts->workers.of_type > WORKERS_COUNTED_MAX)
+        facts->workers.slots = facts->workers.slots_taken = 0;
     return 0;
 }
 
 /* A claim may name other queues and types than its worker registered. */
 static void look_at_claims(struct batch *batch, const struct task *task, struct why_facts *facts)
 {
-    for (struct request *at = batch->engine->waiting.claims_first; at && !facts->claim_waits;
-         at = at->next_waiting) {
+    for (struct request *at = batch->engine->waiting.claims_first;
+         at && !facts->workers.claim_waits; at = at->next_waiting) {
         const struct claim_request *claim = (const struct claim_request *)at;
         const struct worker_state *worker = workers_get(batch->engine, claim->worker_id);
 
-        facts->claim_waits = worker && claim_wants(batch, claim, worker, task->spec.queue,
-                                                   task->spec.type);
+        facts->workers.claim_waits =
+            worker && claim_wants(batch, claim, worker, task->spec.queue, task->spec.type);
     }
 }
 

@@ -106,8 +106,8 @@ static bool port_fits(const struct auth *auth, struct str port)
 
 static bool host_is_listed(const struct auth *auth, struct str whole, struct str host)
 {
-    for (uint32_t i = 0; i < auth->settings->allowed_hosts_count; i++) {
-        struct str entry = auth->settings->allowed_hosts[i];
+    for (uint32_t i = 0; i < auth->settings->access.hosts_count; i++) {
+        struct str entry = auth->settings->access.hosts[i];
 
         if (equal_any_case(entry, host) || equal_any_case(entry, whole))
             return true;
@@ -164,7 +164,7 @@ static int check_token(const struct auth *auth, const struct http_request *reque
     struct str given = http_header(request, "Authorization");
     struct str scheme = STR("Bearer ");
 
-    if (str_empty(auth->settings->token) || is_open_path(auth, request->path) ||
+    if (str_empty(auth->settings->access.token) || is_open_path(auth, request->path) ||
         SEEDED_BUG("token_not_asked_for"))
         return 0;
     if (!given.data)
@@ -174,7 +174,7 @@ static int check_token(const struct auth *auth, const struct http_request *reque
         return err_set(err, ERR_UNAUTHORIZED, "the Authorization header does not begin with "
                        "'Bearer '; send 'Authorization: Bearer TOKEN'");
     if (!hash_equal_secret(str_span(given.data + scheme.len, given.len - scheme.len),
-                           auth->settings->token))
+                           auth->settings->access.token))
         return err_set(err, ERR_UNAUTHORIZED, "the token is wrong; send the one the server was "
                        "started with");
     return 0;

@@ -139,7 +139,7 @@ static void know(struct api_call *call)
     if (auth_is_open(&server->auth, call->request))
         return;
     http_set_known(call->exchange, true);
-    if (!str_empty(server->settings->token))
+    if (!str_empty(server->settings->access.token))
         guard_right(&server->door->guard, http_peer_address(call->exchange), now());
 }
 

@@ -45,19 +45,19 @@ static void find_pauser(const struct task_event *events, uint32_t count, struct 
             by = &events[i];
     if (!by)
         return;
-    facts->paused_at_us = by->created_at_us;
-    facts->paused_by = by->actor;
+    facts->pause.at_us = by->created_at_us;
+    facts->pause.by = by->actor;
     reason = member_of(by, "reason");
     if (by->actor == ACTOR_USER || by->actor == ACTOR_API) {
         if (reason.data)
-            facts->pause_reason = arena_str(arena, json_string(reason, arena));
+            facts->pause.reason = arena_str(arena, json_string(reason, arena));
         return;
     }
     for (; by < events + count; by++) {
         struct str asked = member_of(by, "pause_requested");
 
         if (asked.data && json_kind(asked) == JSON_TRUE) {
-            facts->paused_by = by->actor;
+            facts->pause.by = by->actor;
             return;
         }
     }
@@ -87,12 +87,12 @@ static void find_recovery(const struct recovery_entry *entries, uint32_t count,
             continue;
         if (entry->created_at_us < facts->task->lease.claimed_at_us)
             return;
-        facts->recovery_refused = entry->status == RECOVERY_FAILED;
-        facts->recovery_waits =
+        facts->recovery.refused = entry->status == RECOVERY_FAILED;
+        facts->recovery.waits =
             entry->status == RECOVERY_PENDING || entry->status == RECOVERY_PROCESSING;
-        facts->recovery_at_us = entry->scheduled_for_us;
+        facts->recovery.at_us = entry->scheduled_for_us;
         if (entry->error_message.data)
-            facts->recovery_error = arena_str(arena, entry->error_message);
+            facts->recovery.error = arena_str(arena, entry->error_message);
         return;
     }
 }

@@ -22,7 +22,7 @@ int pg_check(struct store *base, struct err *err)
 
     if (conn_settle(&store->conn, err) < 0) /* what was sent before may be at fault for itself */
         return -(int)err->code;
-    param_text(&store->conn.params, str_of(store->writer));
+    param_text(&store->conn.params, str_of(store->commits.writer));
     if (pg_query(store, PGSQL_check_mark, &result, err) < 0)
         return err->code != ERR_INTERNAL
                    ? -(int)err->code
@@ -34,7 +34,7 @@ int pg_check(struct store *base, struct err *err)
     if (!there)
         return err_set(err, ERR_STORAGE, "the database is another one than at the start: it lacks "
                        "this node's mark");
-    if (mark < store->mark)
+    if (mark < store->commits.mark)
         return err_set(err, ERR_STORAGE, "the database was set back to an earlier state while in "
                        "use");
     return 0;

@@ -31,10 +31,10 @@ static int find_lanes(struct pg_store *store, const struct ready_want *want, str
 
     TRY(lanes_refresh(store, err));
     wanted->count = 0;
-    wanted->lanes = arena_alloc_array(arena, map_count(&store->lanes) + 1, sizeof lane);
+    wanted->lanes = arena_alloc_array(arena, map_count(&store->lanes.names) + 1, sizeof lane);
     if (!wanted->lanes)
         return err_set(err, ERR_MEMORY, "out of memory for a claim");
-    while ((lane = map_next(&store->lanes, &cursor)) != NULL)
+    while ((lane = map_next(&store->lanes.names, &cursor)) != NULL)
         if (wants_queue(want, lane) &&
             settings_types_cover(want->types, want->types_count, lane->type) &&
             !settings_types_name(want->types_not, want->types_not_count, lane->type))
@@ -215,7 +215,7 @@ int pg_ready_reorder(struct store *base, struct str namespace_name, struct str q
     struct wanted wanted;
     PGresult *result;
 
-    store->lanes_read_us = 0; /* all of the queue, also those that another node just made */
+    store->lanes.read_us = 0; /* all of the queue, also those that another node just made */
     TRY(find_lanes(store, &want, &store->arena, &wanted, err));
     put_lanes(params, &wanted);
     param_text(params, parked_name(queue, STR(""), prefix));

@@ -28,6 +28,28 @@ struct pg_lane {
     struct pg_lane *next_touched;
 };
 
+/* Lanes as memory knows them (pg_lanes.c). */
+struct pg_lanes {
+    struct map names; /* by name: struct pg_lane */
+    struct pg_lane **by_lane;
+    int64_t cap;
+    struct pg_lane *touched;
+    bool are_new;       /* some were made by the transaction under way */
+    int64_t read_us;    /* when all were last read, by CLOCK_BOOTTIME; 0 = some are missing */
+    int64_t count_rows; /* added to lane_counts since the last fold */
+};
+
+/* Whether the last transaction took, and on which database (pg_timeline.c). */
+struct pg_commits {
+    char writer[64];       /* this connection among writer_marks */
+    int64_t mark;          /* of its last transaction */
+    bool unsettled;        /* whether that took is not known yet */
+    bool renewed;          /* the connection is a new one: see timeline_follow */
+    int64_t connect_at_us; /* not tried again before; by CLOCK_BOOTTIME */
+    int64_t connect_pause_us;
+    char timeline[16]; /* of the database when it was last looked at */
+};
+
 struct pg_store {
     struct store base;
     struct pg_conn conn;   /* the writing one */
@@ -39,16 +61,10 @@ struct pg_store {
     bool pooler;
     bool any_schema;       /* what others added or changed is let through */
     int64_t schema_at_us;  /* when it is looked at next, by CLOCK_BOOTTIME */
-    struct map lanes;      /* by name: struct pg_lane */
-    struct pg_lane **by_lane;
-    int64_t lanes_cap;
-    struct pg_lane *touched;
-    bool lanes_are_new;    /* some were made by the transaction under way */
-    int64_t lanes_read_us; /* when all were last read, by CLOCK_BOOTTIME; 0 = some are missing */
+    struct pg_lanes lanes;
     int64_t outbox_next, outbox_end; /* of a block of keys */
     struct arena arena;    /* of the transaction under way: snapshots of rows */
     uint64_t transactions; /* so far */
-    int64_t count_rows;    /* added to lane_counts since the last fold */
     struct gathered_result *results; /* not written yet, in arena */
     struct map result_ids;
     struct numbered_checkpoints *numbered; /* of a transaction; NULL before the first */
@@ -59,13 +75,7 @@ struct pg_store {
     struct noted *noted;      /* for it, by the transaction under way */
     struct pg_months *months; /* NULL before the first pass of retention */
     struct pg_copy_texts *copy; /* NULL unless a copy is made */
-    char writer[64];       /* this connection among writer_marks */
-    int64_t mark;          /* of its last transaction */
-    int64_t connect_at_us; /* not tried again before; by CLOCK_BOOTTIME */
-    int64_t connect_pause_us;
-    bool unsettled;        /* whether that took is not known yet */
-    bool renewed;          /* the connection was made anew: see timeline_follow */
-    char timeline[16];     /* of the database when it was last looked at */
+    struct pg_commits commits;
 };
 
 struct store_reader {

@@ -34,26 +34,26 @@ static struct pg_lane *add_lane(struct pg_store *store, int64_t number, struct s
     struct pg_lane *lane = calloc(1, sizeof *lane + NAME_BYTES_MAX);
     char *text = (char *)(lane + 1);
 
-    if (lane && number >= store->lanes_cap) {
+    if (lane && number >= store->lanes.cap) {
         int64_t cap = number * 2 + 16;
-        struct pg_lane **grown = realloc(store->by_lane, (size_t)cap * sizeof *grown);
+        struct pg_lane **grown = realloc(store->lanes.by_lane, (size_t)cap * sizeof *grown);
 
         if (grown) {
-            memset(grown + store->lanes_cap, 0, (size_t)(cap - store->lanes_cap) * sizeof *grown);
-            store->by_lane = grown;
-            store->lanes_cap = cap;
+            memset(grown + store->lanes.cap, 0, (size_t)(cap - store->lanes.cap) * sizeof *grown);
+            store->lanes.by_lane = grown;
+            store->lanes.cap = cap;
         }
     }
-    if (!lane || number >= store->lanes_cap)
+    if (!lane || number >= store->lanes.cap)
         goto failed;
     lane->name = str_span(text, join_names(text, namespace_name, queue, type));
     lane->lane = number;
     lane->namespace_name = str_span(text, namespace_name.len);
     lane->queue = str_span(text + namespace_name.len + 1, queue.len);
     lane->type = str_span(text + namespace_name.len + queue.len + 2, type.len);
-    if (map_put(&store->lanes, lane->name, lane) < 0)
+    if (map_put(&store->lanes.names, lane->name, lane) < 0)
         goto failed;
-    store->by_lane[number] = lane;
+    store->lanes.by_lane[number] = lane;
     return lane;
 failed:
     free(lane);
@@ -67,8 +67,8 @@ static struct pg_lane *lane_from_row(struct pg_store *store, const PGresult *res
 {
     int64_t number = get_int(result, row, 0, 0);
 
-    if (number < store->lanes_cap && store->by_lane[number])
-        return store->by_lane[number];
+    if (number < store->lanes.cap && store->lanes.by_lane[number])
+        return store->lanes.by_lane[number];
     return add_lane(store, number, view_text(result, row, 1), view_text(result, row, 2),
                     view_text(result, row, 3), err);
 }
@@ -83,17 +83,17 @@ int lanes_load(struct pg_store *store, struct err *err)
             rc = -(int)err->code;
     PQclear(result);
     if (rc == 0)
-        store->lanes_read_us = clock_boot_us();
+        store->lanes.read_us = clock_boot_us();
     return rc;
 }
 
 int lanes_refresh(struct pg_store *store, struct err *err)
 {
-    int64_t age_us = REFRESH_US + map_count(&store->lanes) * REFRESH_LANE_US;
+    int64_t age_us = REFRESH_US + map_count(&store->lanes.names) * REFRESH_LANE_US;
 
     if (store->keeper && keeper_lanes_made(store->keeper))
-        store->lanes_read_us = 0;
-    if (store->lanes_read_us != 0 && clock_boot_us() - store->lanes_read_us < age_us)
+        store->lanes.read_us = 0;
+    if (store->lanes.read_us != 0 && clock_boot_us() - store->lanes.read_us < age_us)
         return 0;
     return lanes_load(store, err);
 }
@@ -103,13 +103,13 @@ void lanes_deinit(struct pg_store *store)
     struct pg_lane *lane;
     uint32_t cursor = 0;
 
-    while ((lane = map_next(&store->lanes, &cursor)) != NULL)
+    while ((lane = map_next(&store->lanes.names, &cursor)) != NULL)
         free(lane);
-    map_deinit(&store->lanes);
-    free(store->by_lane);
-    store->by_lane = NULL;
-    store->lanes_cap = 0;
-    store->lanes_read_us = 0;
+    map_deinit(&store->lanes.names);
+    free(store->lanes.by_lane);
+    store->lanes.by_lane = NULL;
+    store->lanes.cap = 0;
+    store->lanes.read_us = 0;
 }
 
 static void put_names(struct pg_store *store, struct str namespace_name, struct str queue,
@@ -126,7 +126,7 @@ struct pg_lane *lanes_get(struct pg_store *store, struct str namespace_name, str
 {
     char name[NAME_BYTES_MAX];
     struct str key = str_span(name, join_names(name, namespace_name, queue, type));
-    struct pg_lane *lane = map_get(&store->lanes, key);
+    struct pg_lane *lane = map_get(&store->lanes.names, key);
     PGresult *result = NULL;
 
     if (lane)
@@ -143,14 +143,14 @@ struct pg_lane *lanes_get(struct pg_store *store, struct str namespace_name, str
         err_set(err, ERR_UNAVAILABLE, "a queue's line was not made; try again");
     PQclear(result);
     if (lane)
-        store->lanes_are_new = true;
+        store->lanes.are_new = true;
     return lane;
 }
 
 struct pg_lane *lanes_by_number(struct pg_store *store, int64_t number, struct err *err)
 {
     PGresult *result = NULL;
-    struct pg_lane *lane = number < store->lanes_cap ? store->by_lane[number] : NULL;
+    struct pg_lane *lane = number < store->lanes.cap ? store->lanes.by_lane[number] : NULL;
 
     if (lane)
         return lane;
@@ -172,8 +172,8 @@ static void touch(struct pg_store *store, struct pg_lane *lane)
     if (lane->touched)
         return;
     lane->touched = true;
-    lane->next_touched = store->touched;
-    store->touched = lane;
+    lane->next_touched = store->lanes.touched;
+    store->lanes.touched = lane;
 }
 
 /* From what was stored to what the task is now (status NONE: deleted). */
@@ -192,7 +192,7 @@ static uint32_t changed_counts(struct pg_store *store)
 {
     uint32_t count = 0;
 
-    for (struct pg_lane *lane = store->touched; lane; lane = lane->next_touched)
+    for (struct pg_lane *lane = store->lanes.touched; lane; lane = lane->next_touched)
         for (int status = 0; status <= STATUS_COUNT; status++)
             count += lane->deltas[status] != 0;
     return count;
@@ -212,7 +212,7 @@ static void put_counts(struct pg_store *store, int column, Oid type)
     struct pg_params *params = &store->conn.params;
 
     array_begin(params, type);
-    for (struct pg_lane *lane = store->touched; lane; lane = lane->next_touched)
+    for (struct pg_lane *lane = store->lanes.touched; lane; lane = lane->next_touched)
         for (int status = 0; status <= STATUS_COUNT; status++) {
             if (lane->deltas[status] == 0)
                 continue;
@@ -230,12 +230,12 @@ static void forget_touched(struct pg_store *store)
 {
     struct pg_lane *next;
 
-    for (struct pg_lane *lane = store->touched; lane; lane = next) {
+    for (struct pg_lane *lane = store->lanes.touched; lane; lane = next) {
         next = lane->next_touched;
         memset(lane->deltas, 0, sizeof lane->deltas);
         lane->touched = false;
     }
-    store->touched = NULL;
+    store->lanes.touched = NULL;
 }
 
 int lanes_flush(struct pg_store *store, struct err *err)
@@ -248,7 +248,7 @@ int lanes_flush(struct pg_store *store, struct err *err)
         put_counts(store, COLUMN_STATUS, PG_OID_TEXT);
         put_counts(store, COLUMN_TASKS, PG_OID_INT8);
         rc = pg_send(store, PGSQL_counts_add, err);
-        store->count_rows += rows;
+        store->lanes.count_rows += rows;
     }
     forget_touched(store);
     return rc;
@@ -257,12 +257,12 @@ int lanes_flush(struct pg_store *store, struct err *err)
 void lanes_undo(struct pg_store *store)
 {
     forget_touched(store);
-    if (store->lanes_are_new)
+    if (store->lanes.are_new)
         lanes_deinit(store);
-    store->lanes_are_new = false;
+    store->lanes.are_new = false;
 }
 
 bool lanes_want_fold(const struct pg_store *store)
 {
-    return store->count_rows >= FOLD_ROWS;
+    return store->lanes.count_rows >= FOLD_ROWS;
 }

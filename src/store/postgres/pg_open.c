@@ -33,22 +33,23 @@ static int reconnect(struct pg_store *store, struct err *err)
     unsigned seed = (unsigned)now_us;
 
     store->base.was_lost = true;
-    if (now_us < store->connect_at_us)
+    if (now_us < store->commits.connect_at_us)
         return err_set(err, ERR_UNAVAILABLE, "the database is out of reach; try again in a moment");
     conn_close(&store->conn);
     if (conn_open(&store->conn, store->where, store->pooler, store->log, err) == 0 &&
         pg_migrate_hold(&store->conn, err) == 0) {
-        store->connect_pause_us = 0;
+        store->commits.connect_pause_us = 0;
         store->schema_at_us = 0; /* the next transaction looks */
-        store->renewed = true;
+        store->commits.renewed = true;
         return 0;
     }
     store->conn.lost = true;
-    store->connect_pause_us = store->connect_pause_us == 0 ? CONNECT_PAUSE_MIN_US
-                              : store->connect_pause_us * 2 < CONNECT_PAUSE_MAX_US
-                                  ? store->connect_pause_us * 2 : CONNECT_PAUSE_MAX_US;
-    store->connect_at_us = clock_boot_us() + store->connect_pause_us / 2 +
-                           rand_r(&seed) % (store->connect_pause_us / 2 + 1);
+    store->commits.connect_pause_us = store->commits.connect_pause_us == 0 ? CONNECT_PAUSE_MIN_US
+                                      : store->commits.connect_pause_us * 2 < CONNECT_PAUSE_MAX_US
+                                          ? store->commits.connect_pause_us * 2
+                                          : CONNECT_PAUSE_MAX_US;
+    store->commits.connect_at_us = clock_boot_us() + store->commits.connect_pause_us / 2 +
+                                   rand_r(&seed) % (store->commits.connect_pause_us / 2 + 1);
     return -(int)err->code;
 }
 
@@ -95,8 +96,8 @@ static int make_mark(struct pg_store *store, struct err *err)
     PGresult *result;
 
     TRY(conn_begin(&store->conn, err));
-    param_text(&store->conn.params, str_of(store->writer));
-    param_int(&store->conn.params, store->mark);
+    param_text(&store->conn.params, str_of(store->commits.writer));
+    param_int(&store->conn.params, store->commits.mark);
     TRY(pg_query(store, PGSQL_mark_make, &result, err));
     PQclear(result);
     return conn_commit(&store->conn, err);
@@ -111,14 +112,14 @@ static int settle(struct pg_store *store, bool *took, struct err *err)
 
     if (rc < 0)
         return rc;
-    param_text(&store->conn.params, str_of(store->writer));
-    param_int(&store->conn.params, store->mark);
+    param_text(&store->conn.params, str_of(store->commits.writer));
+    param_int(&store->conn.params, store->commits.mark);
     TRY(pg_query(store, PGSQL_mark_settle, &result, err));
-    *took = PQntuples(result) == 1 && get_int(result, 0, 0, 0) == store->mark + 1;
+    *took = PQntuples(result) == 1 && get_int(result, 0, 0, 0) == store->commits.mark + 1;
     PQclear(result);
     rc = conn_commit(&store->conn, err);
     if (rc == 0)
-        store->mark += 2;
+        store->commits.mark += 2;
     return rc;
 }
 
@@ -127,11 +128,11 @@ static int begin_anew(struct pg_store *store, struct err *err)
 {
     bool took;
 
-    if (store->unsettled && settle(store, &took, err) < 0)
+    if (store->commits.unsettled && settle(store, &took, err) < 0)
         return -(int)err->code;
-    store->unsettled = false;
+    store->commits.unsettled = false;
     TRY(timeline_follow(store, err));
-    store->renewed = false;
+    store->commits.renewed = false;
     return 0;
 }
 
@@ -143,7 +144,7 @@ static int pg_begin(struct store *base, struct err *err)
 
     if (store->conn.lost && reconnect(store, err) < 0)
         return -(int)err->code;
-    if (store->renewed && begin_anew(store, err) < 0)
+    if (store->commits.renewed && begin_anew(store, err) < 0)
         return -(int)err->code;
     store->noted = NULL;
     store->transactions++;
@@ -157,8 +158,8 @@ static int end_with_mark(struct pg_store *store, struct err *err)
 {
     TRY(results_flush(store, err));
     TRY(lanes_flush(store, err));
-    param_text(&store->conn.params, str_of(store->writer));
-    param_int(&store->conn.params, store->mark);
+    param_text(&store->conn.params, str_of(store->commits.writer));
+    param_int(&store->conn.params, store->commits.mark);
     TRY(pg_send(store, PGSQL_mark, err));
     return conn_commit(&store->conn, err);
 }
@@ -171,9 +172,9 @@ static struct pg_keeper *keeper_of(const struct pg_store *store)
 /* From here on other nodes can claim from the lanes this transaction made. */
 static void tell_new_lanes(struct pg_store *store)
 {
-    if (store->lanes_are_new && keeper_of(store))
+    if (store->lanes.are_new && keeper_of(store))
         keeper_tell_lanes(keeper_of(store));
-    store->lanes_are_new = false;
+    store->lanes.are_new = false;
 }
 
 static int pg_commit(struct store *base, struct err *err)
@@ -183,7 +184,7 @@ static int pg_commit(struct store *base, struct err *err)
     bool took = false;
 
     if (end_with_mark(store, err) == 0) {
-        store->mark++;
+        store->commits.mark++;
         pg_held_commit(store);
         tell_new_lanes(store);
         return 0;
@@ -192,12 +193,12 @@ static int pg_commit(struct store *base, struct err *err)
     if (!store->conn.commit_sent)
         return -(int)err->code;
     LOG(store->log, LOG_WARN, "store.commit_unknown", KC("reason", err->text));
-    store->unsettled = base->unknown = true;
+    store->commits.unsettled = base->unknown = true;
     if (reconnect(store, &later) < 0 || settle(store, &took, &later) < 0)
         return err_set(err, ERR_UNAVAILABLE, "the connection to the database broke during a "
                        "commit, which may or may not have happened; ask again with the same "
                        "idempotency key");
-    store->unsettled = base->unknown = false;
+    store->commits.unsettled = base->unknown = false;
     LOG(store->log, LOG_INFO, "store.commit_settled", KC("took", took ? "yes" : "no"));
     if (!took)
         return -(int)err->code;
@@ -229,7 +230,7 @@ static void pg_idle(struct store *base)
     }
     if (!lanes_want_fold(store) || store->conn.lost)
         return;
-    store->count_rows = 0;
+    store->lanes.count_rows = 0;
     if (conn_begin(&store->conn, &err) < 0 || pg_send(store, PGSQL_counts_fold, &err) < 0 ||
         pg_send(store, PGSQL_key_counts_fold, &err) < 0 || conn_commit(&store->conn, &err) < 0) {
         LOG(store->log, LOG_WARN, "store.counts_not_folded", KC("reason", err.text));
@@ -417,8 +418,8 @@ static void name_writer(struct pg_store *store)
     struct uuid id = uuid7_new(&ids, 1);
 
     gethostname(host, sizeof host - 1);
-    snprintf(store->writer, sizeof store->writer, "%s-%ld-%02x%02x%02x%02x", host, (long)getpid(),
-             id.bytes[12], id.bytes[13], id.bytes[14], id.bytes[15]);
+    snprintf(store->commits.writer, sizeof store->commits.writer, "%s-%ld-%02x%02x%02x%02x", host,
+             (long)getpid(), id.bytes[12], id.bytes[13], id.bytes[14], id.bytes[15]);
 }
 
 static int open_database(struct pg_store *store, const struct store_options *options,

@@ -181,7 +181,7 @@ static int count_keys(struct pg_store *store, struct task *const *tasks, uint32_
         if (tasks[i]->spec.limit_key.data && tasks[i]->lease.held != tasks[i]->row.held)
             array_int(params, tasks[i]->lease.held ? 1 : -1);
     array_end(params);
-    store->count_rows += changed;
+    store->lanes.count_rows += changed;
     return pg_send(store, PGSQL_key_counts_add, err);
 }
 

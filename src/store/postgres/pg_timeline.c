@@ -31,11 +31,11 @@ static int standby_refused(struct err *err)
 /* The mark is made again: the other past may lack the last ones, or all of them. */
 static int enter_timeline(struct pg_store *store, struct str timeline, struct err *err)
 {
-    bool other = store->timeline[0] && !str_is(timeline, store->timeline);
+    bool other = store->commits.timeline[0] && !str_is(timeline, store->commits.timeline);
 
     if (other) {
-        param_text(&store->conn.params, str_of(store->writer));
-        param_int(&store->conn.params, store->mark);
+        param_text(&store->conn.params, str_of(store->commits.writer));
+        param_int(&store->conn.params, store->commits.mark);
     }
     if (other && pg_send(store, PGSQL_mark_make, err) < 0)
         return -(int)err->code;
@@ -44,7 +44,7 @@ static int enter_timeline(struct pg_store *store, struct str timeline, struct er
     if ((store->keeper || store->first) && note_timeline(store, timeline, err) < 0)
         return -(int)err->code; /* whoever only looks or copies notes nothing */
     TRY(conn_commit(&store->conn, err));
-    snprintf(store->timeline, sizeof store->timeline, STR_FMT, STR_ARG(timeline));
+    snprintf(store->commits.timeline, sizeof store->commits.timeline, STR_FMT, STR_ARG(timeline));
     return 0;
 }
 

@@ -178,8 +178,8 @@ static void entries_may_fix_port_and_path(void **state)
         {"http://127.0.0.1/", false},
         {"http://localhost/", false},
     };
-    struct settings settings = {.callbacks_allow = entries,
-                                .callbacks_allow_count = COUNT(entries)};
+    struct settings settings = {.callbacks.allow = entries,
+                                .callbacks.allow_count = COUNT(entries)};
 
     (void)state;
     check_rows(&settings, rows, COUNT(rows));
@@ -202,7 +202,7 @@ static void entries_at_fault_allow_nothing(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(bad); i++) {
         struct str entry = str_of(bad[i]);
-        struct settings settings = {.callbacks_allow = &entry, .callbacks_allow_count = 1};
+        struct settings settings = {.callbacks.allow = &entry, .callbacks.allow_count = 1};
 
         assert_false(callback_entry_valid(entry));
         assert_false(callback_allowed(&settings, entry));

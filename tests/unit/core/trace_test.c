@@ -86,8 +86,8 @@ static struct task task_with(struct str traceparent)
 
 static void a_task_without_a_context_begins_a_trace_that_has_its_id(void **state)
 {
-    const struct settings all = {.tracing_otlp = STR("http://x"), .tracing_ratio = TRACE_RATIO_ALL};
-    const struct settings none = {.tracing_otlp = STR("http://x"), .tracing_ratio = 0};
+    const struct settings all = {.tracing.otlp = STR("http://x"), .tracing.ratio = TRACE_RATIO_ALL};
+    const struct settings none = {.tracing.otlp = STR("http://x"), .tracing.ratio = 0};
     struct task task = task_with(STR_NONE);
     struct trace_context context;
 
@@ -104,7 +104,7 @@ static void a_task_without_a_context_begins_a_trace_that_has_its_id(void **state
 
 static void about_the_share_that_is_asked_for_is_sampled(void **state)
 {
-    const struct settings some = {.tracing_otlp = STR("http://x"), .tracing_ratio = 250000};
+    const struct settings some = {.tracing.otlp = STR("http://x"), .tracing.ratio = 250000};
     struct task task = task_with(STR_NONE);
     struct trace_context context;
     int sampled = 0;
@@ -121,8 +121,8 @@ static void about_the_share_that_is_asked_for_is_sampled(void **state)
 
 static void handlers_get_the_span_of_their_attempt(void **state)
 {
-    const struct settings on = {.tracing_otlp = STR("http://x"), .tracing_ratio = TRACE_RATIO_ALL};
-    const struct settings off = {.log_level = STR("info")};
+    const struct settings on = {.tracing.otlp = STR("http://x"), .tracing.ratio = TRACE_RATIO_ALL};
+    const struct settings off = {.logs.level = STR("info")};
     struct task task = task_with(STR(GOOD));
     struct task plain = task_with(STR_NONE);
     char space[TRACE_PARENT_BYTES + 1];

@@ -177,7 +177,7 @@ static void everything_a_file_can_say_is_understood(void **state)
     assert_true(str_is(settings->rules[1].metadata_equals, "5"));
     assert_true(str_is(settings->rules[2].metadata_equals, "\"5\""));
     assert_true(str_is(settings->rules[3].metadata_equals, "null"));
-    assert_int_equal(settings->callbacks_allow_count, 2);
+    assert_int_equal(settings->callbacks.allow_count, 2);
     config_deinit(&config);
 }
 

@@ -71,7 +71,7 @@ static void without_anything_every_setting_has_its_default(void **state)
     assert_int_equal(config.settings.worker_timeout_ms, -1);
     assert_int_equal(config.settings.grace_ms, 5000);
     assert_int_equal(config.settings.retention.completed_ms, INT64_C(30) * 86400000);
-    assert_int_equal(config.settings.callbacks_allow_count, 3);
+    assert_int_equal(config.settings.callbacks.allow_count, 3);
     assert_false(config.settings.demo);
     config_deinit(&config);
 }
@@ -199,7 +199,7 @@ static void queues_rules_and_groups_come_with_all_their_keys(void **state)
     assert_int_equal(config.settings.rules[0].priority, 20);
     assert_text(config.settings.rules[1].metadata_equals, "true");
     assert_int_equal(config.settings.rules[1].priority, -5);
-    assert_int_equal(config.settings.callbacks_allow_count, 2);
+    assert_int_equal(config.settings.callbacks.allow_count, 2);
     assert_int_equal(config.settings.retention.completed_ms, 86400000);
     assert_int_equal(config.settings.retention.failed_ms, 0);
     assert_text(config.settings.retention.archive, "archive/");
@@ -360,7 +360,7 @@ static void flag_beats_environment_beats_file_beats_default(void **state)
     assert_int_equal(config.settings.lease_ms, 7000);
     assert_int_equal(config.settings.grace_ms, 5000);
     assert_int_equal(config.settings.worker_timeout_ms, 90000);
-    assert_text(config.settings.token, "t0ken");
+    assert_text(config.settings.access.token, "t0ken");
     assert_true(config.settings.demo);
     assert_int_equal(origin_of(&config, "store")->origin, ORIGIN_FLAG);
     assert_text(origin_of(&config, "store")->where, "--store");

@@ -24,7 +24,7 @@ struct row {
     const char *words; /* of the sentence, separated by | */
 };
 
-#define A_WORKER .workers_live = 1, .workers_queue = 1, .workers_type = 1
+#define A_WORKER .workers.live = 1, .workers.of_queue = 1, .workers.of_type = 1
 
 static const struct row rows[] = {
     /* ended */
@@ -76,9 +76,9 @@ static const struct row rows[] = {
      "Is held by w-1|not started"},
     /* stopped */
     {{.status = STATUS_PAUSED},
-     {.paused_at_us = NOW_US - CLOCK_SECOND_US,
-      .paused_by = ACTOR_USER,
-      .pause_reason = STR("month end")},
+     {.pause.at_us = NOW_US - CLOCK_SECOND_US,
+      .pause.by = ACTOR_USER,
+      .pause.reason = STR("month end")},
      WHY_PAUSED,
      "",
      "paused by USER|1.0s ago|month end|resume"},
@@ -94,16 +94,16 @@ static const struct row rows[] = {
      "",
      "waits for recovery"},
     {{.status = STATUS_ORPHANED, .spec = {.auto_recovery = true}},
-     {.recovery_refused = true, .recovery_error = STR("order 7 is closed")},
+     {.recovery.refused = true, .recovery.error = STR("order 7 is closed")},
      WHY_ORPHANED,
      "",
      "could not be recovered: order 7 is closed|recover or retry"},
     {{.status = STATUS_ORPHANED, .spec = {.auto_recovery = true}},
-     {.recovery_waits = true, .recovery_at_us = SOON_US, .recovery_error = STR("no answer")},
+     {.recovery.waits = true, .recovery.at_us = SOON_US, .recovery.error = STR("no answer")},
      WHY_ORPHANED,
      "",
      "tried again at 2027-01-15T08:01:30.000000Z (in 1m 30s)|no answer"},
-    {{.status = STATUS_ORPHANED}, {.recovery_waits = true}, WHY_ORPHANED, "", "waits for recovery"},
+    {{.status = STATUS_ORPHANED}, {.recovery.waits = true}, WHY_ORPHANED, "", "waits for recovery"},
     {{.status = STATUS_RECOVERING}, {0}, WHY_RECOVERING, "", "being recovered"},
     /* blocked */
     {{.status = STATUS_BLOCKED, .waits.open_dependencies = 1},
@@ -194,16 +194,16 @@ static const struct row rows[] = {
      "opens at 2027-01-15T08:01:30"},
     {{.status = STATUS_PENDING}, {0}, WHY_NO_WORKER, "", "No worker is there"},
     {{.status = STATUS_PENDING},
-     {.workers_live = 3},
+     {.workers.live = 3},
      WHY_NO_WORKER,
      "",
      "No worker serves the queue 'mail' (3 live elsewhere)"},
     {{.status = STATUS_PENDING},
-     {.workers_live = 3, .workers_queue = 2},
+     {.workers.live = 3, .workers.of_queue = 2},
      WHY_NO_WORKER,
      "",
      "No worker of the queue 'mail' takes tasks of the type 'send' (2 live"},
-    {{.status = STATUS_PENDING}, {.claim_waits = true}, WHY_READY, "", "Is ready"},
+    {{.status = STATUS_PENDING}, {.workers.claim_waits = true}, WHY_READY, "", "Is ready"},
     {{.status = STATUS_PENDING},
      {A_WORKER, .queue = {.running = 5, .concurrency = 5}},
      WHY_QUEUE_CONCURRENCY,
@@ -243,12 +243,12 @@ static const struct row rows[] = {
      "",
      "The key 'ada'|rate"},
     {{.status = STATUS_PENDING},
-     {A_WORKER, .slots = 4, .slots_taken = 4},
+     {A_WORKER, .workers.slots = 4, .workers.slots_taken = 4},
      WHY_WORKERS_BUSY,
      "",
      "All 4 slots of the 1 worker that could run it are taken"},
     {{.status = STATUS_PENDING},
-     {A_WORKER, .slots = 4, .slots_taken = 3, .line = 7},
+     {A_WORKER, .workers.slots = 4, .workers.slots_taken = 3, .line = 7},
      WHY_READY,
      "",
      "Is ready|7 tasks are ready"},
@@ -267,8 +267,8 @@ static const struct row rows[] = {
               .concurrency = 1,
               .rate = {.count = 1, .per_ms = 1},
               .open_at_us = SOON_US},
-      .slots = 1,
-      .slots_taken = 1},
+      .workers.slots = 1,
+      .workers.slots_taken = 1},
      WHY_QUEUE_PAUSED,
      "window,no_worker,queue_concurrency,queue_rate,type_concurrency,type_rate,key_concurrency,"
      "key_rate,workers_busy",

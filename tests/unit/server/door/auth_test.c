@@ -12,8 +12,9 @@ static const struct str listed[] = {{"tasks.example", 13}, {"other.example:8443"
 static int check(const char *address, const char *token, const char *host, const char *headers,
                  const char *path)
 {
-    struct settings settings = {.token = token ? str_of(token) : STR_NONE,
-                                .allowed_hosts = listed, .allowed_hosts_count = 2};
+    struct settings settings = {.access.token = token ? str_of(token) : STR_NONE,
+                                .access.hosts = listed,
+                                .access.hosts_count = 2};
     struct http_request request = {.path = str_of(path), .host = str_of(host),
                                    .headers = str_of(headers)};
     struct auth auth;
