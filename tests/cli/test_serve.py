@@ -165,6 +165,43 @@ handlers:
         self.assertEqual((task["status"], task["attempts"]), ("completed", 1))
 
 
+def spawners_of(pid):
+    """The processes of this name below that one."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            fields = (entry / "stat").read_text().rpartition(") ")[2].split()
+            name = (entry / "comm").read_text().strip()
+        except (OSError, IndexError):
+            continue
+        if entry.name.isdigit() and name == "perdura-spawn" and int(fields[1]) == pid:
+            found.append(int(entry.name))
+    return found
+
+
+class Spawner(ServerTest):
+    """What starts handlers ends with its server, however that ends."""
+
+    config = "handlers: [{type: ok, command: ['true']}]"
+
+    def assert_ends_with(self, signum):
+        task_id = self.enqueue("ok")["id"]
+        self.wait_ended(task_id)
+        spawners = spawners_of(self.server.process.pid)
+        self.assertEqual(len(spawners), 1)
+        self.server.stop(signum)
+        wait_until(lambda: not pathlib.Path(f"/proc/{spawners[0]}").exists(),
+                   what="the end of the spawner")
+
+    def test_the_spawner_ends_after_an_orderly_stop(self):
+        """F-I3"""
+        self.assert_ends_with(signal.SIGTERM)
+
+    def test_the_spawner_ends_after_a_kill(self):
+        """F-I3"""
+        self.assert_ends_with(signal.SIGKILL)
+
+
 class Demo(ServerTest):
     arguments = ("--demo",)
 

@@ -199,12 +199,10 @@ static void turn(struct spawner_state *state)
     if (fds[1].revents)
         while (read(state->signal_fd, &info, sizeof info) > 0)
             ;
-    reap(state);
-    end_orphans(state);
-    if (fds[0].revents) {
-        state->is_empty = false;
+    if (fds[0].revents)
         take_request(state);
-    }
+    reap(state); /* last, so that is_empty holds when the worker is gone */
+    end_orphans(state);
 }
 
 /* The worker's input and output are not ours to hold open. */
