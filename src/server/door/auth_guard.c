@@ -28,7 +28,20 @@ static struct guard_address *find(const struct auth_guard *guard,
     return NULL;
 }
 
-/* One that guesses just now stays. NULL: all places are such. */
+static bool is_vouched(const struct guard_address *at, int64_t now_us)
+{
+    return at->right_us && now_us - at->right_us < RIGHT_US;
+}
+
+/* Nothing is known of it any more that counts: its minute is over, and no right token vouches. */
+static bool is_over(const struct guard_address *at, int64_t now_us)
+{
+    return (at->wrong == 0 || now_us - at->window_us >= WINDOW_US) && at->paid_us <= now_us &&
+           !is_vouched(at, now_us);
+}
+
+/* One whose guesses still count stays, or many addresses in turn would begin at none each time.
+ * NULL: all places are such. */
 static struct guard_address *find_or_make(struct auth_guard *guard,
                                           const struct http_address *address, int64_t now_us)
 {
@@ -41,7 +54,7 @@ static struct guard_address *find_or_make(struct auth_guard *guard,
         for (uint32_t i = 0; i < PLACES; i++) {
             struct guard_address *at = place(guard, address, i);
 
-            if (at->paid_us <= now_us && (!found || at->seen_us < found->seen_us))
+            if (is_over(at, now_us) && (!found || at->seen_us < found->seen_us))
                 found = at;
         }
     if (found && (!found->seen_us || !http_address_eq(&found->address, address)))
@@ -49,11 +62,6 @@ static struct guard_address *find_or_make(struct auth_guard *guard,
     if (found)
         found->seen_us = now_us;
     return found;
-}
-
-static bool is_vouched(const struct guard_address *at, int64_t now_us)
-{
-    return at->right_us && now_us - at->right_us < RIGHT_US;
 }
 
 /* Has it had its guesses of this second? */

@@ -108,6 +108,23 @@ static void an_address_without_a_place_waits(void **state)
     assert_int_equal(guard_wrong(guard, &late, 62 * SECOND_US, NULL), 0);
 }
 
+/* Any user of the machine has millions of loopback addresses to guess from. */
+static void many_addresses_in_turn_have_no_more_free_guesses_than_there_are_places(void **state)
+{
+    struct auth_guard *guard = *state;
+    int free_count = 0;
+
+    for (int round = 0; round < 25; round++)
+        for (uint32_t i = 0; i < 2100; i++) {
+            struct http_address from = {{0}};
+
+            memcpy(from.bytes, &i, sizeof i);
+            from.bytes[15] = 7;
+            free_count += guard_wrong(guard, &from, SECOND_US + round * SECOND_US / 2, NULL) == 0;
+        }
+    assert_in_range(free_count, 1, GUARD_ADDRESSES * GUARD_FREE_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -119,6 +136,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(
             more_addresses_than_places_neither_fail_nor_lose_those_that_wait, setup, teardown),
         cmocka_unit_test_setup_teardown(an_address_without_a_place_waits, setup, teardown),
+        cmocka_unit_test_setup_teardown(
+            many_addresses_in_turn_have_no_more_free_guesses_than_there_are_places, setup, teardown),
     };
 
     return cmocka_run_group_tests_name("auth_guard", tests, NULL, NULL);
