@@ -17,7 +17,7 @@ BUGS = tuple(Bug(*row) for row in (
     ("no_fence_on_heartbeat", "F-B2", "src/engine/leases/heartbeats.c",
      "a heartbeat with an old lease keeps the task held",
      "engine_fence_test: a_heartbeat_with_another_lease_does_not_renew_the_task"),
-    ("token_given_twice", "V5, F-A5", "src/engine/leases/sweep.c",
+    ("token_given_twice", "V5, F-A5", "src/engine/leases/lose.c",
      "the next claim of a lost task gets the lease token of the one before",
      "crash/test_kill_points: KillAroundClaim."
      "test_f_a5_killed_after_the_commit_of_a_claim_it_comes_back_and_its_token_is_dead"),
@@ -44,7 +44,7 @@ BUGS = tuple(Bug(*row) for row in (
      "a handler that gives no sign keeps its task although its time is over",
      "engine_recovery_test: "
      "a_handler_that_gives_no_sign_loses_its_task_where_that_is_asked_for"),
-    ("stalled_runs_beside_itself", "F-A19", "src/engine/leases/sweep.c",
+    ("stalled_runs_beside_itself", "F-A19", "src/engine/leases/lose.c",
      "a stalled task is given to somebody else before its worker has stopped it",
      "engine_stalled_test: "
      "f_a19_a_stalled_task_goes_on_when_its_workers_heartbeat_names_it_no_more"),
@@ -106,7 +106,7 @@ BUGS = tuple(Bug(*row) for row in (
     ("back_off_counts_twice", "D13, F-A10", "src/core/task/outcome.c",
      "a failure waits as long as the next one should",
      "engine_report_test: failures_follow_the_retry_policy_until_dead_letter"),
-    ("crash_not_counted", "F-H2", "src/engine/leases/sweep.c",
+    ("crash_not_counted", "F-H2", "src/engine/leases/lose.c",
      "a task that kills its workers runs for ever",
      "engine_workers_test: the_third_crash_is_poison"),
     ("release_costs_an_attempt", "F-A18", "src/engine/tasks/report_outcome.c",

@@ -23,7 +23,7 @@ def seeded_in_source():
 def functions_of(program):
     """The tests of a C program; those of the stores' conformance suite are in several files."""
     pattern = "conformance*.c" if program.startswith("conformance") else f"{program}.c"
-    text = "".join(p.read_text() for p in (ROOT / "tests").glob(f"*/{pattern}"))
+    text = "".join(p.read_text() for p in (ROOT / "tests").rglob(pattern))
     return set(re.findall(r"^(?:static )?void (\w+)\(void \*\*state\)", text, flags=re.M))
 
 

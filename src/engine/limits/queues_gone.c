@@ -137,12 +137,14 @@ int queues_follow_gone(struct batch *batch, struct err *err)
     TRY(collect(batch, is_gone, &states, &count, err));
     rc = count ? load_used(batch, &used, err) : 0;
     for (uint32_t i = 0; rc == 0 && i < count; i++) {
-        if (!map_get(&used, states[i]->row.rule.name)) {
-            limits_drop(batch->engine, states[i]);
+        struct str name = states[i]->row.rule.name;
+        struct queue_state *made;
+
+        limits_drop(batch->engine, states[i]);
+        if (!map_get(&used, name))
             continue;
-        }
-        batch->wrote = batch->news.queues_changed = true;
-        rc = batch->store->verbs->queue_make(batch->store, &states[i]->row, err);
+        batch->news.queues_changed = true; /* its settings went with it: it begins as a new one */
+        rc = limits_queue_make(batch, name, &made, err);
     }
     map_deinit(&used);
     return rc;
