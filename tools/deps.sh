@@ -2,7 +2,7 @@
 # Installs what building, running or testing needs on Debian (as root or with sudo), and says what
 # to install elsewhere. Usage: deps.sh build|test|model
 set -eu
-build="gcc cmake ninja-build pkg-config libsqlite3-dev libevent-dev libhttp-parser-dev libssl-dev
+build="gcc cmake ninja-build pkg-config libsqlite3-dev libevent-dev libssl-dev
 libcurl4-openssl-dev libyaml-dev libzstd-dev libpq-dev scdoc tzdata nodejs npm"
 test="$build clang clang-tidy libclang-rt-14-dev libcmocka-dev python3 sqlite3 curl zstd
 chromium fonts-dejavu-core valgrind postgresql pgbouncer prometheus spin python3-dateutil

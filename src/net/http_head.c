@@ -3,7 +3,6 @@
 #include "net/http_head.h"
 
 #include "base/fault.h"
-#include "net/http_wire.h"
 
 /* Headers of which a second one is refused; the index is the bit in `seen`. */
 enum single { SINGLE_HOST, SINGLE_LENGTH, SINGLE_CODING, SINGLE_EXPECT, SINGLE_COUNT_KNOWN };
@@ -84,7 +83,8 @@ static bool split_field(struct str line, struct str *name, struct str *value)
     return true;
 }
 
-static enum http_method method_of(struct str word)
+/* False: not a registered method. Those we have no name for are HTTP_OTHER. */
+static bool method_of(struct str word, enum http_method *method)
 {
     static const struct {
         const char *word;
@@ -92,11 +92,21 @@ static enum http_method method_of(struct str word)
     } methods[] = {{"GET", HTTP_GET},       {"POST", HTTP_POST},     {"PATCH", HTTP_PATCH},
                    {"PUT", HTTP_PUT},       {"DELETE", HTTP_DELETE}, {"HEAD", HTTP_HEAD},
                    {"OPTIONS", HTTP_OPTIONS}};
+    static const char *const others[] = {
+        "ACL", "BIND", "CHECKOUT", "CONNECT", "COPY", "LINK", "LOCK", "MERGE", "MKACTIVITY",
+        "MKCALENDAR", "MKCOL", "MOVE", "PROPFIND", "PROPPATCH", "PURGE", "REBIND", "REPORT",
+        "SEARCH", "TRACE", "UNBIND", "UNLINK", "UNLOCK"};
 
+    *method = HTTP_OTHER;
     for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
-        if (str_is(word, methods[i].word))
-            return methods[i].method;
-    return HTTP_OTHER;
+        if (str_is(word, methods[i].word)) {
+            *method = methods[i].method;
+            return true;
+        }
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        if (str_is(word, others[i]))
+            return true;
+    return false;
 }
 
 /* Host and the authority of an absolute target: no blank, no slash, no user information. */
@@ -177,7 +187,8 @@ static int parse_request_line(struct str line, const struct http_limits *limits,
         (line.data[line.len - 1] != '0' && line.data[line.len - 1] != '1'))
         return err_set(err, ERR_MALFORMED, "the protocol is neither HTTP/1.1 nor HTTP/1.0");
     request->minor_version = (uint8_t)(line.data[line.len - 1] - '0');
-    request->method = method_of(str_span(line.data, method_len));
+    if (!method_of(str_span(line.data, method_len), &request->method))
+        return err_set(err, ERR_METHOD, "the method is unknown");
     target = str_span(first + 1, line.len - method_len - 10);
     if (target.len > limits->url_bytes_max)
         return err_set(err, ERR_HEADERS_TOO_LARGE, "the request target exceeds %zu bytes",
@@ -202,6 +213,9 @@ static int check_field(struct str line, struct fields *fields, struct err *err)
     for (size_t i = 0; i < SINGLES_COUNT; i++) {
         if (!http_name_eq(name, single_names[i]))
             continue;
+        if ((i == SINGLE_LENGTH || i == SINGLE_CODING) && memchr(line.data, '\t', line.len))
+            return err_set(err, ERR_MALFORMED, "a tab beside the length of the body: some programs "
+                           "take it for part of the value");
         if (fields->values[i].data)
             return err_set(err, ERR_MALFORMED, "the header %s is given twice",
                            single_names[i].data);
@@ -279,24 +293,25 @@ static int check_host(const struct fields *fields, struct http_request *request,
     return 0;
 }
 
-/* The library must read the head exactly as we did. */
-static int check_with_library(struct str head, const struct http_head *out,
-                              struct http_request *request, struct err *err)
+/* "close" in any Connection header, which may be a list and may be given several times. */
+static bool asks_to_close(struct str lines)
 {
-    struct http_wire wire;
+    while (lines.len) {
+        struct str name, value;
 
-    switch (http_wire_parse(head, &wire)) {
-    case HTTP_WIRE_METHOD_UNKNOWN:
-        return err_set(err, ERR_METHOD, "the method is unknown");
-    case HTTP_WIRE_MALFORMED:
-        return err_set(err, ERR_MALFORMED, "the request head is malformed: %s", wire.reason);
-    case HTTP_WIRE_OK:
-        break;
+        if (!split_field(next_line(&lines), &name, &value) || !http_name_eq(name, STR("connection")))
+            continue;
+        while (value.len) {
+            const char *comma = memchr(value.data, ',', value.len);
+            size_t len = comma ? (size_t)(comma - value.data) : value.len;
+
+            if (http_name_eq(trim(str_span(value.data, len)), STR("close")))
+                return true;
+            len += comma != NULL;
+            value = str_span(value.data + len, value.len - len);
+        }
     }
-    if (wire.chunked != out->chunked || (wire.has_length && wire.length != out->length))
-        return err_set(err, ERR_MALFORMED, "the length of the body is ambiguous");
-    request->keep_alive = wire.keep_alive && request->minor_version == 1;
-    return 0;
+    return false;
 }
 
 /* A CR that no LF follows hides a line end from some programs and shows it to others. */
@@ -335,8 +350,7 @@ int http_head_parse(struct str head, const struct http_limits *limits,
         rc = check_host(&fields, request, err);
     if (rc == 0)
         rc = check_framing(&fields, limits, request, out, err);
-    if (rc == 0)
-        rc = check_with_library(head, out, request, err);
+    request->keep_alive = request->minor_version == 1 && !asks_to_close(request->headers);
     request->expects_continue =
         request->minor_version == 1 && fields.values[SINGLE_EXPECT].data &&
         http_name_eq(fields.values[SINGLE_EXPECT], STR("100-continue"));

@@ -118,6 +118,9 @@ static const struct hostile hostile_requests[] = {
     {"user in the target", "GET http://u@a/b HTTP/1.1\r\nHost: a\r\n\r\n", 400},
     {"CONNECT", "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", 400},
     {"unknown method", "BREW /pot HTTP/1.1\r\nHost: a\r\n\r\n", 405},
+    {"tab behind the length", "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1\t\r\n\r\na", 400},
+    {"tab behind the coding", "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\t\r\n\r\n"
+                              "0\r\n\r\n", 400},
     {"method in small letters", "get / HTTP/1.1\r\nHost: a\r\n\r\n", 405},
     {"TLS hello", "\x16\x03\x01\x02", 400},
     {"many empty lines", "\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", 400},

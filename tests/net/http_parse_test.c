@@ -124,6 +124,10 @@ static void good_requests_are_understood(void **state)
         {"DELETE /p HTTP/1.1\r\nHost: a\r\nX: \xC3\xA4\r\n\r\n", HTTP_DELETE, "/p", NULL, "a", "",
          true},
         {"PROPFIND /p HTTP/1.1\r\nHost: a\r\n\r\n", HTTP_OTHER, "/p", NULL, "a", "", true},
+        {"GET /p HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, TE\r\n\r\n", HTTP_GET, "/p", NULL,
+         "a", "", true},
+        {"GET /p HTTP/1.1\r\nHost: a\r\nConnection: TE\r\nConnection: te ,\tClose\r\n\r\n", HTTP_GET,
+         "/p", NULL, "a", "", false},
         {"POST /p HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", HTTP_POST,
          "/p", NULL, "a", "", true},
     };
