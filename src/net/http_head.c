@@ -299,7 +299,8 @@ static bool asks_to_close(struct str lines)
     while (lines.len) {
         struct str name, value;
 
-        if (!split_field(next_line(&lines), &name, &value) || !http_name_eq(name, STR("connection")))
+        if (!split_field(next_line(&lines), &name, &value) ||
+            !http_name_eq(name, STR("connection")))
             continue;
         while (value.len) {
             const char *comma = memchr(value.data, ',', value.len);
