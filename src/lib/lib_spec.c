@@ -4,6 +4,7 @@
 #include "lib/lib_int.h"
 
 #include "base/clock.h"
+#include "core/task/search.h"
 
 int lib_check_text(const char *text, const char *field, struct str *to, struct err *err)
 {
@@ -99,10 +100,10 @@ static int64_t number_of(const struct pd_task_spec *spec, const struct number_fi
     return *(const int64_t *)(const void *)((const char *)spec + field->from);
 }
 
-/* Visible ASCII. */
+/* Visible ASCII; the parser decides about what looks like a pattern. */
 static bool is_plain(struct str text, size_t max)
 {
-    if (text.len == 0 || text.len > max)
+    if (text.len == 0 || text.len > max || search_is_pattern(text))
         return false;
     for (size_t i = 0; i < text.len; i++)
         if (text.data[i] < 0x20 || text.data[i] >= 0x7F)

@@ -210,6 +210,32 @@ class ListTest(ApiTest):
             self.expect_error(422, "invalid", "GET", f"/v1/stream?{name}=report:*", field=name)
         self.assertEqual(len(self.expect(200, "GET", "/v1/tasks?q=report:*")["items"]), 1)
 
+    def test_G2_what_has_a_star_at_an_end_is_found_in_quotes(self):
+        fields = {name: "x*" for name in ("user_id", "external_id", "context_key", "workflow_id", "correlation_id")}
+        made = self.enqueue("report:build", tags=["x*"], **fields)["id"]
+        for name in (*fields, "tag"):
+            found = self.expect(200, "GET", f"/v1/tasks?{name}=%22x*%22")["items"]
+            self.assertEqual([task["id"] for task in found], [made], name)
+        self.assertEqual(self.expect(200, "GET", "/v1/tasks?tag=%22*%22")["items"], [])
+        self.assertEqual(self.expect(200, "DELETE", "/v1/tasks?user_id=%22*%22")["removed"], 0)
+
+    def test_C7_G2_names_that_look_like_patterns_are_refused_when_they_are_new(self):
+        for name in ("*", "q*", "*q"):
+            for field in ("type", "queue"):
+                error = self.expect_error(422, "invalid", "POST", "/v1/tasks", {"type": "t", field: name}, field=field)
+                self.assertIn("patterns do not work here", error["message"])
+            self.expect_error(422, "invalid", "POST", "/v1/jobs", {"name": "j", "task_type": name}, field="task_type")
+            self.expect_error(422, "invalid", "POST", "/v1/jobs", {"name": "j", "queue": name}, field="queue")
+            self.expect_error(422, "invalid", "POST", "/v1/jobs", {"name": name}, field="name")
+            self.expect_error(422, "invalid", "POST", "/v1/categories",
+                              {"name": "c", "configuration": {"queue": name}}, field="configuration.queue")
+            for method, path, body in (("PATCH", "", {"concurrency": 1}), ("POST", ":pause", None),
+                                       ("POST", ":resume", None)):
+                error = self.expect_error(422, "invalid", method, f"/v1/queues/{name}{path}", body, field="name")
+                self.assertIn("patterns do not work here", error["message"])
+        self.assertEqual([q["name"] for q in self.expect(200, "GET", "/v1/queues")["items"] if "*" in q["name"]], [])
+        self.enqueue("a*b", queue="a*b")
+
     def test_pages_are_newest_first_and_complete(self):
         made = [self.enqueue("t", payload=i)["id"] for i in range(7)]
         seen, cursor = [], ""

@@ -190,7 +190,7 @@ class Enqueue(ServerTest):
 
     def test_a_list_takes_words_and_refuses_patterns(self):
         task_id = self.enqueued("report:build", "--delay", "1h")["id"]
-        self.assertIn("'type' takes a whole value, no wildcards",
+        self.assertIn("--type takes a whole value, no wildcards",
                       self.refused(1, "task", "list", "--type", "report:*"))
         self.assertIn(task_id, self.perdura("task", "list", "--q", "report:*").stdout)
 

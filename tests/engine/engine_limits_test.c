@@ -396,6 +396,29 @@ static void random_walks_never_leak_a_slot(void **state)
     fx_verify(fx);
 }
 
+/* C7: a new queue is no pattern; one that a store has from before stays in use. */
+static void a_queue_with_a_star_is_not_made_but_an_old_one_works(void **state)
+{
+    struct fixture *fx = *state;
+    struct arena arena = {0};
+    struct queue_patch_request wrong = {
+        .base = {.kind = REQUEST_QUEUE_PATCH, .arena = &arena}, .name = STR("q*"), .pause = true};
+    struct enqueue_request *old = enqueue_prepare(fx, &arena, STR("{\"type\":\"t\"}"));
+
+    assert_int_equal(engine_call(fx->engine, &wrong.base), -ERR_INVALID);
+    assert_string_equal(wrong.base.err.field, "name");
+    old->inputs[0].spec.queue = STR("q*"); /* as an older parser let it through */
+    old->inputs[0].spec.type = STR("t*");
+    assert_int_equal(engine_call(fx->engine, &old->base), 0);
+    worker(fx, "w", "q*");
+    pause_queue(fx, "q*", true);
+    claim_none(fx, "w");
+    pause_queue(fx, "q*", false);
+    complete(fx, claim_one(fx, "w")->task);
+    arena_deinit(&arena);
+    fx_verify(fx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -411,6 +434,7 @@ int main(void)
         QUEUE_TEST(a_tightened_limit_holds_back_the_next),
         QUEUE_TEST(a_cancelled_task_keeps_its_slot_until_its_holder_stops),
         QUEUE_TEST(a_lost_lease_frees_its_slot),
+        QUEUE_TEST(a_queue_with_a_star_is_not_made_but_an_old_one_works),
         QUEUE_TEST(random_walks_never_leak_a_slot),
     };
 

@@ -2,6 +2,7 @@
 #include "base/json.h"
 #include "cli/frame/cli_client.h"
 #include "cli/frame/listing.h"
+#include "cli/frame/suggest.h"
 #include "cli/plans/thing.h"
 #include "core/bounds.h"
 
@@ -58,20 +59,6 @@ static const struct view_column type_columns[] = {
     {"RATE", "/rate", VIEW_LIMIT},
 };
 
-static int request(struct call *call, const char *method, struct str path, struct str body,
-                   struct str *reply)
-{
-    struct client client = {0};
-    int rc = client_open(&client, call);
-
-    if (rc == 0)
-        rc = client_call(&client, method, path, body, CLIENT_TIMEOUT_MS, reply);
-    if (rc == 0)
-        rc = client_check_object(&client, *reply);
-    client_close(&client);
-    return rc;
-}
-
 static int run_list(struct call *call)
 {
     return listing_print_all(call, STR("/v1/queues?limit=1000"), columns, COUNT(columns));
@@ -89,14 +76,77 @@ static void print_queue(struct call *call, struct str queue)
     view_table(call, types, type_columns, COUNT(type_columns));
 }
 
+/* "; did you mean 'default'?" where a queue of nearly this name exists, otherwise nothing. */
+static struct str did_you_mean(struct client *client, struct str typed)
+{
+    struct call *call = client->call;
+    struct err kept = call->err;
+    struct suggest suggest;
+    struct json_iter iter;
+    struct str reply = STR_NONE, queue;
+
+    suggest_init(&suggest, typed);
+    if (client_get(client, STR("/v1/queues?limit=1000"), &reply) == 0)
+        json_begin(view_items(reply), &iter);
+    while (reply.data && json_next_element(&iter, &queue)) {
+        struct str name = view_member(call, queue, "name");
+        const char *word = str_eq(name, typed) ? NULL : arena_cstr(&call->arena, name);
+
+        if (word)
+            suggest_offer(&suggest, word);
+    }
+    call->err = kept; /* without an answer there is nothing to suggest */
+    return suggest.best ? arena_format(&call->arena, "; did you mean '%s'?", suggest.best)
+                        : STR("");
+}
+
+static int no_queue(struct client *client)
+{
+    struct call *call = client->call;
+    struct str name = call->args[0];
+
+    return err_set(&call->err, ERR_NOT_FOUND, "there is no queue '%.*s'; 'perdura queue list' "
+                   "shows what there is" STR_FMT, name.len > 100 ? 100 : (int)name.len, name.data,
+                   STR_ARG(did_you_mean(client, name)));
+}
+
+/* A change makes a queue that does not exist, which is how a slip looks; and the configuration
+ * file has the last word about the queues it names. */
+static void tell_change(struct client *client, struct str queue, bool limits)
+{
+    struct call *call = client->call;
+    struct str configured = json_get(queue, STR("configured"));
+    struct str name = call->args[0];
+
+    if (str_eq(view_member(call, queue, "created_at"), view_member(call, queue, "updated_at")))
+        terminal_line_clean(&call->notes, COLOUR_YELLOW,
+                            arena_format(&call->arena, "queue '" STR_FMT "' is new" STR_FMT,
+                                         STR_ARG(name), STR_ARG(did_you_mean(client, name))));
+    if (limits && configured.data && json_kind(configured) == JSON_TRUE)
+        terminal_line_clean(&call->notes, COLOUR_YELLOW,
+                            arena_format(&call->arena, "the server's configuration file names "
+                                         "queue '" STR_FMT "': its next start or reload sets the "
+                                         "limits given there again", STR_ARG(name)));
+}
+
 static int act(struct call *call, const char *method, const char *verb, struct str body)
 {
-    struct str queue;
-    int rc = request(call, method, client_path(call, "/v1/queues/", call->args[0], verb), body,
-                     &queue);
+    struct client client = {0};
+    struct str queue = STR_NONE;
+    int rc = client_open(&client, call);
 
     if (rc == 0)
+        rc = client_call(&client, method, client_path(call, "/v1/queues/", call->args[0], verb),
+                         body, CLIENT_TIMEOUT_MS, &queue);
+    if (rc == -ERR_NOT_FOUND)
+        rc = no_queue(&client);
+    if (rc == 0)
+        rc = client_check_object(&client, queue);
+    if (rc == 0)
         print_queue(call, queue);
+    if (rc == 0 && body.data)
+        tell_change(&client, queue, !*verb);
+    client_close(&client);
     return rc;
 }
 
@@ -125,6 +175,8 @@ static int run_delete(struct call *call)
     if (rc == 0)
         rc = client_call(&client, "DELETE", client_path(call, "/v1/queues/", call->args[0], ""),
                          STR_NONE, CLIENT_TIMEOUT_MS, &reply);
+    if (rc == -ERR_NOT_FOUND)
+        rc = no_queue(&client);
     client_close(&client);
     if (rc < 0)
         return rc;
@@ -190,7 +242,8 @@ static const struct command queue_list = {
         .groups = FLAGS_CLIENT | FLAGS_JSON, .args_min = 1, .args_max = 1, .run = run_##word}
 
 ONE_QUEUE(show, "Show a queue", NULL);
-ONE_QUEUE(pause, "Stop handing out the tasks of a queue", "Running tasks continue.");
+ONE_QUEUE(pause, "Stop handing out the tasks of a queue",
+          "Running tasks continue. A queue that does not exist is made, paused.");
 ONE_QUEUE(resume, "Hand out the tasks of a queue again", NULL);
 ONE_QUEUE(delete, "Delete a queue that holds no task",
           "Deletes its settings with it. Ended tasks count until retention removes them. The "
@@ -200,7 +253,9 @@ static const struct command queue_limit = {
     .name = "limit",
     .summary = "Change a queue's limits and order",
     .arguments = "NAME",
-    .details = "Limits you leave out keep their values.",
+    .details = "Limits you leave out keep their values. A queue that does not exist is made. For a "
+               "queue that the server's configuration file names, change the file: its next "
+               "start or reload sets the limits given there again.",
     .example = "perdura queue limit default --concurrency 50 --rate 100/s\n"
                "perdura queue limit mail --key-concurrency 2 --ageing 10s",
     .flags = limit_flags,

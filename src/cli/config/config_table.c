@@ -3,6 +3,7 @@
 #include "cli/config/config.h"
 #include "core/bounds.h"
 #include "core/log/redact.h"
+#include "core/task/search.h"
 
 #define DAY_MS INT64_C(86400000)
 #define AT(type, member) .offset = offsetof(struct type, member)
@@ -23,6 +24,15 @@ static bool type_pattern_valid(struct str type)
     return type.len > 0 && (!star || star == type.data + type.len - 1);
 }
 
+static bool is_queue_name(struct str name, struct err *err)
+{
+    if (!search_is_pattern(name))
+        return true;
+    err_set(err, ERR_INVALID, "'" STR_FMT "' is no name of a queue: it must not begin or end with "
+            "'*', patterns do not work here", STR_ARG(name));
+    return false;
+}
+
 static int check_handler(const void *record, struct err *err)
 {
     const struct handler_rule *rule = record;
@@ -30,6 +40,9 @@ static int check_handler(const void *record, struct err *err)
     if (!type_pattern_valid(rule->type))
         return err_set(err, ERR_INVALID, "type '" STR_FMT "' must be exact, or a prefix with one "
                        "'*' at its end", STR_ARG(rule->type));
+    for (uint32_t i = 0; i < rule->queues_count; i++)
+        if (!is_queue_name(rule->queues[i], err))
+            return -(int)err->code;
     if (rule->command && rule->service.data)
         return err_set(err, ERR_INVALID, "handler '" STR_FMT "' has both command and service; "
                        "keep one of them", STR_ARG(rule->type));
@@ -47,6 +60,14 @@ static int check_handler(const void *record, struct err *err)
         return err_set(err, ERR_INVALID, "handler '" STR_FMT "' has a method but no service",
                        STR_ARG(rule->type));
     return 0;
+}
+
+static int check_queue(const void *record, struct err *err)
+{
+    const struct queue_rule *rule = record;
+
+    return is_queue_name(rule->name, err) && is_queue_name(rule->dead_letter_queue, err)
+               ? 0 : -(int)err->code;
 }
 
 static int check_rule(const void *record, struct err *err)
@@ -172,7 +193,7 @@ static const struct config_field queue_fields[] = {
                                      "server's setting)"},
     {0}};
 static const struct config_record queue_record = {"queues", sizeof(struct queue_rule), queue_fields,
-                                                  NULL};
+                                                  check_queue};
 
 static const struct config_field rule_fields[] = {
     {.key = "type", .kind = CONFIG_TEXT, AT(priority_rule, type), .max = BOUND_NAME_BYTES,

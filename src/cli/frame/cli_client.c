@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "base/uuid7.h"
+#include "cli/frame/view.h"
 #include "net/http_client.h"
 
 #define PATH_BYTES_MAX 65536
@@ -70,6 +71,45 @@ static const char *advice(enum err_code code)
     }
 }
 
+/* The flag of this command that fills a field of the API, or NULL. */
+static const struct flag *flag_of(const struct command *command, struct str field)
+{
+    const struct flag *flag;
+
+    for (uint32_t i = 0; (flag = command_flag_at(command, i)) != NULL; i++)
+        if (flag->field && str_is(field, flag->field))
+            return flag;
+    return NULL;
+}
+
+/* The message with flags in place of the API's names: "name" for any field that a flag fills, and
+ * 'name' where it is the field that the error is about. */
+static struct str with_flags(struct call *call, struct str message, struct str field)
+{
+    struct buf out = BUF_INIT(CLIENT_REPLY_BYTES_MAX);
+    struct str text;
+    size_t at = 0;
+
+    while (at < message.len) {
+        char quote = message.data[at];
+        const char *begin = message.data + at + 1;
+        const char *end = quote == '"' || quote == '\'' ? memchr(begin, quote,
+                                                                message.len - at - 1) : NULL;
+        struct str name = end ? str_span(begin, (size_t)(end - begin)) : STR_NONE;
+        const struct flag *flag = name.len && (quote == '"' || str_eq(name, field))
+                                      ? flag_of(call->command, name) : NULL;
+
+        if (flag)
+            buf_format(&out, "--%s", flag->name);
+        else
+            buf_byte(&out, quote);
+        at += flag ? name.len + 2 : 1;
+    }
+    text = out.failed ? message : arena_str(&call->arena, buf_view(&out));
+    buf_deinit(&out);
+    return text.data ? text : message;
+}
+
 /* {"error":{"code","message","field"}} as a sentence; the code decides the exit code. */
 static int refused(struct client *client, int status, struct str reply)
 {
@@ -77,6 +117,7 @@ static int refused(struct client *client, int status, struct str reply)
     struct str error = STR_NONE;
     struct str message = STR_NONE;
     struct str word = STR_NONE;
+    struct str field = STR_NONE;
     enum err_code code;
     const char *text;
 
@@ -85,6 +126,7 @@ static int refused(struct client *client, int status, struct str reply)
     if (error.data && json_kind(error) == JSON_OBJECT) {
         message = json_get(error, STR("message"));
         word = json_get(error, STR("code"));
+        field = view_member(call, error, "field");
     }
     if (!message.data || json_kind(message) != JSON_STRING || !word.data ||
         json_kind(word) != JSON_STRING)
@@ -96,7 +138,7 @@ static int refused(struct client *client, int status, struct str reply)
         return client_refused_token(call, &client->token);
     if (code == ERR_USAGE)
         code = ERR_MALFORMED; /* exit code 2 is for the command line alone */
-    message = json_string(message, &call->arena);
+    message = with_flags(call, json_string(message, &call->arena), field);
     message = terminal_cut(message, MESSAGE_BYTES_MAX);
     return err_set(&call->err, code, STR_FMT "%s", STR_ARG(message), advice(code));
 }

@@ -3,6 +3,7 @@
 #include "core/plan/catalog_int.h"
 
 #include "calendar/window.h"
+#include "core/task/search.h"
 
 #define SETTING_BYTES_MAX 24 /* of a key that may be a misspelt one; the longest has 16 */
 #define CHECK_ARENA_BYTES (64 * 1024) /* for texts of a configuration that have escapes */
@@ -83,7 +84,7 @@ static int check_text(struct str value, const char *field, size_t max, struct ar
     int rc = spec_read_string(value, field, arena, &text, err);
 
     if (rc == 0)
-        rc = strcmp(field, "queue") == 0 ? spec_check_queue(text, err)
+        rc = strcmp(field, "queue") == 0 ? spec_check_new_queue(text, err)
                                          : spec_check_text(text, max, field, err);
     return rc;
 }
@@ -196,6 +197,10 @@ int job_check(const struct job *job, struct err *err)
 
     if (!job->name.data)
         return missing("name", "a job is known by it", err);
+    if (!job->task_type.data && search_is_pattern(job->name))
+        return err_set_field(err, ERR_INVALID, "name",
+                             "\"name\" must not begin or end with '*': it is the type of the "
+                             "job's tasks, unless \"task_type\" names another.");
     if (job->target_method.data && !job->target_service.data)
         return err_set_field(err, ERR_INVALID, "target_method",
                              "\"target_method\" needs a \"target_service\" that has it.");

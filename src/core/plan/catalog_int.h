@@ -40,6 +40,7 @@ typedef int catalog_read(struct catalog_reader *reader, const struct catalog_mem
                          struct str value);
 catalog_read catalog_read_text;        /* one line */
 catalog_read catalog_read_description; /* several lines, also empty */
+catalog_read catalog_read_type; /* of tasks */
 catalog_read catalog_read_queue;
 catalog_read catalog_read_url;
 catalog_read catalog_read_number;

@@ -41,7 +41,7 @@ static const struct catalog_member job_members[] = {
     JOB("name", text, name, 0, BOUND_NAME_BYTES, NAME),
     JOB("description", description, description, 0, BOUND_DESCRIPTION_BYTES, DESCRIPTION),
     JOB("category", category, category_id, 0, 0, CATEGORY),
-    JOB("task_type", text, task_type, 0, BOUND_NAME_BYTES, TASK_TYPE),
+    JOB("task_type", type, task_type, 0, BOUND_NAME_BYTES, TASK_TYPE),
     JOB("queue", queue, queue, 0, 0, QUEUE),
     JOB("target_service", text, target_service, 0, BOUND_NAME_BYTES, TARGET_SERVICE),
     JOB("target_method", text, target_method, 0, BOUND_NAME_BYTES, TARGET_METHOD),

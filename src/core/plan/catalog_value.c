@@ -29,13 +29,22 @@ int catalog_read_description(struct catalog_reader *reader, const struct catalog
     return rc;
 }
 
+int catalog_read_type(struct catalog_reader *reader, const struct catalog_member *member,
+                      struct str value)
+{
+    struct str *to = target(reader, member);
+    int rc = catalog_read_text(reader, member, value);
+
+    return rc < 0 ? rc : spec_check_no_pattern(*to, member->name, reader->err);
+}
+
 int catalog_read_queue(struct catalog_reader *reader, const struct catalog_member *member,
                        struct str value)
 {
     struct str *to = target(reader, member);
     int rc = spec_read_string(value, member->name, reader->arena, to, reader->err);
 
-    return rc < 0 ? rc : spec_check_queue(*to, reader->err);
+    return rc < 0 ? rc : spec_check_new_queue(*to, reader->err);
 }
 
 int catalog_read_url(struct catalog_reader *reader, const struct catalog_member *member,

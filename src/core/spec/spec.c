@@ -40,7 +40,15 @@ static int read_queue(struct parse *parse, const struct member *member, struct s
     int rc = spec_read_string(value, member->name.data, parse->arena, to, parse->err);
 
     parse->input->has_queue = true;
-    return rc < 0 ? rc : spec_check_queue(*to, parse->err);
+    return rc < 0 ? rc : spec_check_new_queue(*to, parse->err);
+}
+
+static int read_type(struct parse *parse, const struct member *member, struct str value)
+{
+    int rc = read_text(parse, member, value);
+    struct str *to = place(parse, member->at);
+
+    return rc < 0 ? rc : spec_check_no_pattern(*to, member->name.data, parse->err);
 }
 
 static int read_url(struct parse *parse, const struct member *member, struct str value)
@@ -284,7 +292,7 @@ static const struct member members[] = {
     NUMBER("timeout_ms", spec.timeout_ms, 1, BOUND_DELAY_MS, AT(has_timeout)),
     SPECIAL("traceparent", read_traceparent, spec.trace.parent, 0, TRACE_PARENT_BYTES_MAX),
     SPECIAL("tracestate", read_tracestate, spec.trace.state, 0, TRACE_STATE_BYTES),
-    TEXT("type", spec.type, BOUND_NAME_BYTES),
+    SPECIAL("type", read_type, spec.type, 0, BOUND_NAME_BYTES),
     SPECIAL("unique_until", read_unique_until, spec.unique_until, 0, 0),
     TEXT("user_id", spec.user_id, BOUND_KEY_BYTES),
     TEXT("workflow_id", spec.workflow_id, BOUND_KEY_BYTES),

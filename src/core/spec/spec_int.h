@@ -12,6 +12,9 @@
 int spec_check_text(struct str text, size_t max, const char *field, struct err *err);
 /* The same for a queue's name, which is part of a path and so has no slash either. */
 int spec_check_queue(struct str name, struct err *err);
+/* Names that requests bring are no patterns; a store may have such names from before. */
+int spec_check_no_pattern(struct str name, const char *field, struct err *err);
+int spec_check_new_queue(struct str name, struct err *err);
 /* ERR_TOO_LARGE when a JSON value is longer than max bytes. */
 int spec_check_bytes(struct str json, size_t max, const char *field, struct err *err);
 /* http or https, with a host and without user or password. */

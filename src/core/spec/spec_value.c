@@ -4,6 +4,7 @@
 #include "core/spec/spec_int.h"
 
 #include "base/clock.h"
+#include "core/task/search.h"
 
 int spec_no_memory(struct err *err)
 {
@@ -47,6 +48,21 @@ int spec_check_queue(struct str name, struct err *err)
     if (rc == 0 && memchr(name.data, '/', name.len))
         return err_set_field(err, ERR_INVALID, "queue", "\"queue\" must not contain a slash.");
     return rc;
+}
+
+int spec_check_no_pattern(struct str name, const char *field, struct err *err)
+{
+    if (!search_is_pattern(name))
+        return 0;
+    return err_set_field(err, ERR_INVALID, field, "\"%s\" must not begin or end with '*': it is "
+                         "one name, and patterns do not work here.", field);
+}
+
+int spec_check_new_queue(struct str name, struct err *err)
+{
+    int rc = spec_check_queue(name, err);
+
+    return rc < 0 ? rc : spec_check_no_pattern(name, "queue", err);
 }
 
 int spec_check_bytes(struct str json, size_t max, const char *field, struct err *err)

@@ -87,11 +87,23 @@ bool search_fits(const struct search *search, const struct task *task)
     return true;
 }
 
-int search_check_exact(const char *field, struct str value, struct err *err)
+bool search_is_pattern(struct str value)
 {
-    if (!value.len || (value.data[0] != '*' && value.data[value.len - 1] != '*'))
+    return value.len && (value.data[0] == '*' || value.data[value.len - 1] == '*');
+}
+
+int search_read_exact(const char *field, struct str *value, struct err *err)
+{
+    if (value->len > 2 && value->data[0] == '"' && value->data[value->len - 1] == '"') {
+        struct str inside = str_span(value->data + 1, value->len - 2);
+
+        if (search_is_pattern(inside))
+            *value = inside;
+        return 0;
+    }
+    if (!search_is_pattern(*value))
         return 0;
     return err_set_field(err, ERR_INVALID, field, "'%s' takes a whole value, no wildcards; 'q' in "
-                         "a list of tasks finds parts of names, types, queues, tags and ids",
-                         field);
+                         "a list of tasks finds parts of names, types, queues, tags and ids; put "
+                         "the value in double quotes where the '*' is part of it", field);
 }

@@ -21,8 +21,11 @@ struct search {
 bool search_parse(struct search *search, struct str text);
 bool search_fits(const struct search *search, const struct task *task);
 
-/* A filter compares whole values. One that begins or ends with '*' was meant as a pattern and would
- * fit nothing: it is refused. */
-int search_check_exact(const char *field, struct str value, struct err *err);
+/* It begins or ends with '*', as people write patterns. */
+bool search_is_pattern(struct str value);
+
+/* A filter compares whole values. One that is written like a pattern would fit nothing: it is
+ * refused, unless it stands in double quotes, which are taken off then. */
+int search_read_exact(const char *field, struct str *value, struct err *err);
 
 #endif

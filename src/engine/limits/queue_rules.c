@@ -3,6 +3,7 @@
 #include "engine/limits/queue_rules.h"
 
 #include "core/task/order.h"
+#include "core/task/search.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
 #include "engine/limits/limits.h"
@@ -163,6 +164,10 @@ int limits_patch(struct batch *batch, struct request *base)
         return queues_remove(batch, request);
     if (request->known_only && !limits_queue(batch->engine, request->name))
         return err_set(err, ERR_NOT_FOUND, "there is no such queue");
+    if (search_is_pattern(request->name) && !limits_queue(batch->engine, request->name))
+        return err_set_field(err, ERR_INVALID, "name", "there is no queue '" STR_FMT "', and a new "
+                             "one must not begin or end with '*': patterns do not work here",
+                             STR_ARG(request->name));
     TRY(limits_queue_make(batch, request->name, &state, err));
     TRY(hold_row(batch, request->name, &state, err));
     row = state->row;

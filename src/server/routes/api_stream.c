@@ -327,8 +327,8 @@ static int check_reader(struct api_call *call, struct stream_reader *reader)
     reader->stats_only = str_is(call_parameter(call, "stats"), "only");
     if (reader->stats && !reader->stats_only && !str_is(call_parameter(call, "stats"), "1"))
         return err_set_field(&call->err, ERR_INVALID, "stats", "stats is 1, only, or left out");
-    if (search_check_exact("queue", reader->queue, &call->err) < 0 ||
-        search_check_exact("type", reader->type, &call->err) < 0)
+    if (search_read_exact("queue", &reader->queue, &call->err) < 0 ||
+        search_read_exact("type", &reader->type, &call->err) < 0)
         return -(int)call->err.code;
     return call_parameter_uuid(call, "task_id", &reader->task_id);
 }

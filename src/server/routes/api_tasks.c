@@ -262,7 +262,7 @@ static int parse_texts(struct api_call *call, struct task_filter *filter)
 
     for (size_t i = 0; rc == 0 && i < sizeof texts / sizeof *texts; i++) {
         *texts[i].value = call_parameter(call, texts[i].name);
-        rc = search_check_exact(texts[i].name, *texts[i].value, &call->err);
+        rc = search_read_exact(texts[i].name, texts[i].value, &call->err);
     }
     return rc;
 }
@@ -489,7 +489,7 @@ void api_tasks_purge(struct api_call *call)
     struct purge *purge = arena_alloc(call->arena, sizeof *purge);
     struct str user_id = call_parameter(call, "user_id");
 
-    int rc = search_check_exact("user_id", user_id, &call->err);
+    int rc = search_read_exact("user_id", &user_id, &call->err);
 
     if (!user_id.data)
         rc = err_set_field(&call->err, ERR_INVALID, "user_id",

@@ -86,15 +86,39 @@ static void a_pattern_is_no_value_of_a_filter(void **state)
 {
     static const char *const values[] = {"a", "a*b", "", "a:b"};
     static const char *const patterns[] = {"*", "a*", "*a", "a:**"};
+    struct str none = STR_NONE;
     struct err err = {0};
 
     (void)state;
-    assert_int_equal(search_check_exact("type", STR_NONE, &err), 0);
-    for (size_t i = 0; i < ROWS(values); i++)
-        assert_int_equal(search_check_exact("type", str_of(values[i]), &err), 0);
-    for (size_t i = 0; i < ROWS(patterns); i++)
-        assert_int_equal(search_check_exact("type", str_of(patterns[i]), &err), -ERR_INVALID);
+    assert_int_equal(search_read_exact("type", &none, &err), 0);
+    for (size_t i = 0; i < ROWS(values); i++) {
+        struct str value = str_of(values[i]);
+
+        assert_int_equal(search_read_exact("type", &value, &err), 0);
+        assert_true(str_is(value, values[i]));
+    }
+    for (size_t i = 0; i < ROWS(patterns); i++) {
+        struct str value = str_of(patterns[i]);
+
+        assert_int_equal(search_read_exact("type", &value, &err), -ERR_INVALID);
+    }
     assert_string_equal(err.field, "type");
+}
+
+/* G2: what has a '*' at an end is found all the same, in quotes; other quotes are of the value. */
+static void quotes_make_a_star_part_of_the_value(void **state)
+{
+    static const char *const rows[][2] = {{"\"a*\"", "a*"}, {"\"*\"", "*"}, {"\"*a\"", "*a"},
+                                          {"\"a\"", "\"a\""}, {"\"\"", "\"\""}, {"\"", "\""}};
+    struct err err = {0};
+
+    (void)state;
+    for (size_t i = 0; i < ROWS(rows); i++) {
+        struct str value = str_of(rows[i][0]);
+
+        assert_int_equal(search_read_exact("type", &value, &err), 0);
+        assert_true(str_is(value, rows[i][1]));
+    }
 }
 
 int main(void)
@@ -103,6 +127,7 @@ int main(void)
         cmocka_unit_test(every_word_must_occur_somewhere),
         cmocka_unit_test(what_is_absent_has_no_words),
         cmocka_unit_test(a_pattern_is_no_value_of_a_filter),
+        cmocka_unit_test(quotes_make_a_star_part_of_the_value),
         cmocka_unit_test(more_than_sixteen_words_are_refused),
     };
 
