@@ -10,9 +10,8 @@ of the run before; --files shows every file; --missing shows what a file's tests
 How it is counted. A line counts when gcov has code for it. A branch is one outcome of a conditional
 jump: each operand of && and || has two, a switch one per target. C has no exceptions, so there are
 no compiler-made exceptional branches; any that gcov marks so ("throw") are left out. The outcomes
-of ASSERT are left out: the second one is a bug, ends the process, and no test may reach it. The
-bugs seeded for the fault campaign are not compiled in. Everything else is counted: memory that runs
-out, failing disks and the like.
+of ASSERT are left out: the second one is a bug, ends the process, and no test may reach it.
+Everything else is counted: memory that runs out, failing disks and the like.
 """
 import argparse
 import datetime
@@ -25,7 +24,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src"
-FLAGS = "--coverage -O0 -fprofile-abs-path -fprofile-update=atomic -DPERDURA_COVERAGE=1"
+FLAGS = "--coverage -O0 -fprofile-abs-path -fprofile-update=atomic"
 LINES_GOAL, BRANCHES_GOAL = 90, 80
 
 

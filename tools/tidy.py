@@ -71,6 +71,8 @@ def check_text(path, lines):
             say(path, number, "longer than 100 columns")
         if re.search(r"\b(TODO|FIXME|XXX|HACK)\b", line):
             say(path, number, "an open end")
+        if "SEEDED_BUG" in line:
+            say(path, number, "a seeded bug: it belongs into a patch in tests/bugs")
         if "\t" in line:
             say(path, number, "a tab")
 

@@ -11,9 +11,7 @@
 
 #define POINTS_MAX 128
 
-/* The only mutable globals of the project: a test build's counters, and its seeded bug. */
-static const char *seeded_bug = "";
-
+/* The only mutable global of the project: a test build's counters. */
 static struct {
     pthread_mutex_t mutex;
     struct {
@@ -22,20 +20,6 @@ static struct {
     } points[POINTS_MAX];
     int count;
 } faults = {.mutex = PTHREAD_MUTEX_INITIALIZER};
-
-/* Once, before any thread: asked later, it is a comparison and safe after a fork. */
-__attribute__((constructor)) static void read_seeded_bug(void)
-{
-    const char *name = getenv("PERDURA_SEEDED_BUG");
-
-    if (name)
-        seeded_bug = name;
-}
-
-bool fault_is_seeded(const char *name)
-{
-    return *seeded_bug && strcmp(seeded_bug, name) == 0;
-}
 
 static void write_counts(void)
 {

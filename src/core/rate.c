@@ -7,8 +7,6 @@
  * large count do not fit 64. Pure, any thread. */
 #include "core/rate.h"
 
-#include "base/fault.h"
-
 #include <stdio.h>
 
 #define COUNT_MAX INT64_C(1000000000000) /* with it 63 bits of time still fit 128 */
@@ -31,7 +29,7 @@ static struct pace pace_of(const struct rate_rule *rule)
     return (struct pace){
         .count = (uint64_t)(rule->count > COUNT_MAX ? COUNT_MAX : rule->count),
         .per_ms = (uint64_t)(rule->per_ms > 0 ? rule->per_ms : 1),
-        .full = (uint64_t)((burst + SEEDED_BUG("rate_one_too_many")) * RATE_TOKEN),
+        .full = (uint64_t)(burst * RATE_TOKEN),
     };
 }
 
@@ -116,7 +114,7 @@ static bool strict_take(struct bucket *bucket, const struct rate_rule *rule, int
 
     while (bucket->marks_count > 0 && back_us(rule, bucket->marks[0].at_us) <= now_us)
         drop_mark(bucket, 0);
-    if (taken(bucket) >= rule->count + SEEDED_BUG("rate_one_too_many"))
+    if (taken(bucket) >= rule->count)
         return false;
     last = bucket->marks_count > 0 ? &bucket->marks[bucket->marks_count - 1] : NULL;
     if (!last || last->at_us < now_us) { /* a clock that went back adds to the last moment */

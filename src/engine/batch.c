@@ -3,7 +3,6 @@
  * one update. */
 #include "engine/batch.h"
 
-#include "base/fault.h"
 #include "engine/chores.h"
 #include "engine/engine_state.h"
 #include "engine/figures/measured.h"
@@ -287,8 +286,7 @@ int batch_move(struct batch *batch, struct task *task, enum status to, enum move
         task->parked = false;
     if (to == STATUS_PENDING) {
         task->order_key = limits_order_key(batch->engine, task, batch->now_us);
-        if (!SEEDED_BUG("lost_wake_up"))
-            heat_new(batch, limits_queue(batch->engine, task->spec.queue));
+        heat_new(batch, limits_queue(batch->engine, task->spec.queue));
     }
     batch->news.delayed |= to == STATUS_DELAYED;
     if (to == STATUS_DELAYED)
@@ -303,8 +301,6 @@ int batch_move(struct batch *batch, struct task *task, enum status to, enum move
     }
     measured_move(batch, task, move);
     TRY(batch_touch(batch, task, err));
-    if (SEEDED_BUG("event_missing") && move == MOVE_LOSE)
-        return 0;
     if (move == MOVE_CLAIM || move == MOVE_START) /* told by the execution */
         return 0;
     if (move == MOVE_ENQUEUE && task->opening_told) { /* told by the task */

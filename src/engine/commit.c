@@ -386,7 +386,7 @@ static bool survive(struct engine *engine, struct request *list, const struct er
         fatal(engine, list, &why);
         return false;
     }
-    if (err->code == ERR_STORAGE && !SEEDED_BUG("serves_on_after_failed_sync")) {
+    if (err->code == ERR_STORAGE) {
         fatal(engine, list, err);
         return false;
     }

@@ -48,7 +48,7 @@ static int read_epoch(struct engine *engine, struct err *err)
         rc = verbs->info_get(engine->store, "lease_base", &arena, &base, err);
     if (rc == 0 && base.data)
         str_to_int64(base, &engine->leases.base);
-    if (rc == 0 && str_is(restored, "1") && !SEEDED_BUG("restore_keeps_leases")) {
+    if (rc == 0 && str_is(restored, "1")) {
         engine->leases.base = clock_wall_us() / CLOCK_MS_US;
         base = arena_format(&arena, "%lld", (long long)engine->leases.base);
         rc = verbs->begin(engine->store, err);

@@ -4,7 +4,6 @@
  * else in this folder belongs to that one. */
 #include "engine/inbox.h"
 
-#include "base/fault.h"
 #include "core/bounds.h"
 #include "engine/chores.h"
 #include "engine/commit.h"
@@ -183,8 +182,7 @@ static void notice_stall(struct engine *engine, int64_t now_us)
     engine->inbox.expected_us = now_us;
     if (!is_main(engine))
         return;
-    if (late_us > engine->settings->lease_ms * CLOCK_MS_US / 3 &&
-        !SEEDED_BUG("no_grace_after_stall")) {
+    if (late_us > engine->settings->lease_ms * CLOCK_MS_US / 3) {
         LOG(engine->log, LOG_WARN, "queue.stalled", KI("late_ms", late_us / CLOCK_MS_US));
         workers_grant_grace(engine, now_us);
         engine->chores[CHORE_SWEEP].next_us = now_us + engine->settings->lease_ms * CLOCK_MS_US;

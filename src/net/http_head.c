@@ -2,8 +2,6 @@
  * refused: that difference is what request smuggling lives on. */
 #include "net/http_head.h"
 
-#include "base/fault.h"
-
 /* Headers of which a second one is refused; the index is the bit in `seen`. */
 enum single { SINGLE_HOST, SINGLE_LENGTH, SINGLE_CODING, SINGLE_EXPECT, SINGLE_COUNT_KNOWN };
 static const struct str single_names[] = {
@@ -255,7 +253,7 @@ static int parse_length(struct str text, size_t max, uint64_t *length, struct er
         large = large || *length > max;
         *length = large ? *length : *length * 10 + digit;
     }
-    if ((large || *length > max) && !SEEDED_BUG("body_limit_ignored"))
+    if (large || *length > max)
         return err_set(err, ERR_TOO_LARGE, "the request body exceeds %zu bytes", max);
     return 0;
 }

@@ -155,7 +155,6 @@ static void settle_failed(struct webhooks *webhooks, const struct outbox_message
         return;
     }
     settled = settle(webhooks, message, str_of(reason), now_us);
-    settled->remove = SEEDED_BUG("callback_gone_before_delivery");
     settled->message.attempts++;
     settled->message.next_at_us = next_try_us(webhooks, message, now_us);
     log_outcome(webhooks, LOG_DEBUG, "webhook.failed", message, settled->message.attempts, reason);

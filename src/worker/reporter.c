@@ -251,7 +251,7 @@ static int send_once(struct reporter *reporter, const struct report *reports, ui
     rc = give_up(reporter)
              ? err_set(err, ERR_UNAVAILABLE, "The worker is stopping.")
              : reporter->source->verbs->report(reporter->source, reports, count, results, err);
-    reporter->failing = rc < 0 && try_again(rc) && !SEEDED_BUG("unsent_report_dropped");
+    reporter->failing = rc < 0 && try_again(rc);
     if (rc == -ERR_NOT_FOUND && reporter->failing)
         reporter->hooks.unknown(reporter->hooks.ctx);
     return rc;
@@ -338,7 +338,7 @@ static uint32_t hold_back(struct batch *batch)
 
     for (uint32_t i = 0; i < batch->count && !any; i++)
         any = batch->results[i].code == ERR_UNAVAILABLE;
-    if (!any || SEEDED_BUG("unsent_report_dropped"))
+    if (!any)
         return 0;
     for (uint32_t i = 0; i < batch->count; i++)
         batch->entries[i].held = is_held_back(batch, batch->entries[i].task);

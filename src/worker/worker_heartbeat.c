@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/fault.h"
 #include "worker/worker_int.h"
 
 #define BEAT_HOLDING_MS 2000 /* with tasks in hand: how late a cancel may be seen */
@@ -190,8 +189,7 @@ static int beat_once(struct worker *worker, struct beat *beat)
     pthread_mutex_lock(&worker->lock);
     stop_named(beat, answer.pause, answer.pause_count, STOP_PAUSE);
     stop_named(beat, answer.cancel, answer.cancel_count, STOP_CANCEL);
-    if (!SEEDED_BUG("worker_keeps_lost_task"))
-        stop_named(beat, answer.lost, answer.lost_count, STOP_LOST);
+    stop_named(beat, answer.lost, answer.lost_count, STOP_LOST);
     pthread_mutex_unlock(&worker->lock);
     atomic_store(&worker->beats.renewed_us, sent_us);
     return 0;

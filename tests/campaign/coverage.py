@@ -49,9 +49,8 @@ def report(ledger):
         return "## Coverage\n\nNot measured yet.\n"
     lines = ["## Coverage", "", f"`make coverage` at {row['commit']}, {row['date']}: every test of "
              "`make test` once, gcc and gcov at -O0, with the fault points. A branch is one "
-             "outcome of a conditional jump; only the outcomes of `ASSERT` are left out, and the "
-             "seeded bugs are not compiled in. Processes killed from outside count for nothing; "
-             "the test without memory (F-D16) is left out, since gcov itself needs some.", "",
+             "outcome of a conditional jump; only the outcomes of `ASSERT` are left out. "
+             "Processes killed from outside count for nothing; the test without memory (F-D16) is left out, since gcov itself needs some.", "",
              "| folder of `src/` | lines | run | branches | taken |", "|---|---:|---:|---:|---:|"]
     for name, sums in [*row["folders"].items(), ("**in total**", row["total"])]:
         lines.append(f"| {name} | {sums['lines']:,} | {sums['lines_percent']} % | "

@@ -24,8 +24,7 @@ NO_TASK = "0197f6a2-5c3e-7b11-9d2f-3a4b5c6d7e8f"
 def environment(**variables):
     """Of the caller, without what would change perdura's behaviour."""
     kept = {name: value for name, value in os.environ.items()
-            if name == "PERDURA_SEEDED_BUG" or
-            not name.startswith(("PERDURA_", "DB_", "API_PG_")) and
+            if not name.startswith(("PERDURA_", "DB_", "API_PG_")) and
             name not in ("NO_COLOR", "DATABASE_URL", "WORKER_TIMEOUT", "COLUMNS")}
     kept.update(variables)
     return kept

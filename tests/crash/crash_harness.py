@@ -57,8 +57,7 @@ class CrashServer:
             path = os.path.join(self.folder, "server.yaml")
             pathlib.Path(path).write_text(config)
             command += ["--config", path]
-        env = {k: v for k, v in os.environ.items()
-               if not k.startswith("PERDURA_") or k == "PERDURA_SEEDED_BUG"}
+        env = {k: v for k, v in os.environ.items() if not k.startswith("PERDURA_")}
         env.update(environment or {})
         if fault:
             env["PERDURA_FAULT"] = fault

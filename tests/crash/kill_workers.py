@@ -54,8 +54,7 @@ class WorkerProcess:
         self.lives += 1
         self.name = f"{self.kind}-{self.number}-{self.lives}"
         self.point = None
-        env = {k: v for k, v in os.environ.items()
-               if not k.startswith("PERDURA_") or k == "PERDURA_SEEDED_BUG"}
+        env = {k: v for k, v in os.environ.items() if not k.startswith("PERDURA_")}
         binary = crash_harness.plain_binary()
         if point and self.kind == "process" and crash_harness.fault_binary():
             self.point = point.split(":")[0]

@@ -3,7 +3,6 @@
 #include "core/task/order.h"
 
 #include "base/clock.h"
-#include "base/fault.h"
 #include "core/bounds.h"
 
 #define ORDER_TIME_MAX ((INT64_C(1) << ORDER_TIME_BITS) - 1)
@@ -21,8 +20,6 @@ int64_t order_key(int64_t priority, int64_t eligible_us, enum priority_order ord
     int64_t middle = (int64_t)BOUND_PRIORITY << ORDER_TIME_BITS;
     int64_t shift_us, key;
 
-    if (SEEDED_BUG("priority_ignored"))
-        rank = 0;
     if (order == ORDER_HIGH_FIRST)
         rank = -rank;
     if (ageing_ms <= 0)

@@ -1,7 +1,5 @@
 #include "core/task/outcome.h"
 
-#include "base/fault.h"
-
 struct outcome outcome_fail(const struct task *task, bool retryable, bool timed_out)
 {
     struct outcome outcome = {.execution = timed_out ? EXECUTION_TIMEOUT : EXECUTION_FAILED,
@@ -16,8 +14,7 @@ struct outcome outcome_fail(const struct task *task, bool retryable, bool timed_
         outcome.to = STATUS_DEAD_LETTER;
         return outcome;
     }
-    outcome.delay_ms = retry_delay_ms(&task->spec.retry,
-                                      task->counts.retries + SEEDED_BUG("back_off_counts_twice"));
+    outcome.delay_ms = retry_delay_ms(&task->spec.retry, task->counts.retries);
     outcome.to = outcome.delay_ms > 0 ? STATUS_DELAYED : STATUS_PENDING;
     return outcome;
 }

@@ -153,7 +153,7 @@ static int prune_status(struct batch *batch, enum status status, bool *more, str
             tasks[i]->completed_at_us + keep_ms * CLOCK_MS_US > batch->now_us)
             continue;
         TRY(is_needed(batch, tasks[i], &needed, err));
-        if (!needed || SEEDED_BUG("retention_removes_needed")) {
+        if (!needed) {
             due_ms[due_count] = keep_ms;
             due[due_count++] = tasks[i];
         }

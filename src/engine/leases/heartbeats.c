@@ -1,7 +1,6 @@
 /* Heartbeats: what a worker says it holds beside what the store says it holds. What it no longer
  * may work on, was cancelled, is to be paused, or was claimed for it and never arrived is found
  * here. Writer's thread. */
-#include "base/fault.h"
 #include "core/bounds.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
@@ -35,7 +34,7 @@ static int note_unlisted(struct batch *batch, const struct uuid *id, bool unlist
     struct task *task;
 
     TRY(batch_task(batch, id, &task, err));
-    if (!task || SEEDED_BUG("lost_claim_kept"))
+    if (!task)
         return 0;
     task->lease.unlisted = unlisted;
     task->lease.until_us = batch->now_us + batch->engine->settings->lease_ms * CLOCK_MS_US;
@@ -89,7 +88,7 @@ static int look_at_one(struct batch *batch, struct heartbeat_request *request,
         return 0;
     if (unlisted != task->lease.unlisted && note_unlisted(batch, &task->id, unlisted, err) < 0)
         return -(int)err->code;
-    if (task->status == STATUS_CANCELLED && !SEEDED_BUG("cancel_not_told") &&
+    if (task->status == STATUS_CANCELLED &&
         add_id(request, &request->cancel, &request->cancel_count, &task->id) < 0)
         return no_memory(err);
     if (task->status != STATUS_CANCELLED && task->lease.pause_requested &&
@@ -139,8 +138,7 @@ static int find_lost(struct batch *batch, struct heartbeat_request *request, str
         bool same = task && task->lease.token == request->lease_tokens[i] &&
                     str_eq(task->lease.worker_id, request->worker_id);
 
-        if (task && task->lease.held && (same || SEEDED_BUG("no_fence_on_heartbeat")) &&
-            !lease_is_void(batch->engine, task->lease.token)) {
+        if (task && task->lease.held && same && !lease_is_void(batch->engine, task->lease.token)) {
             if (map_put(listed, id_key(&request->task_ids[i]), task) < 0)
                 return no_memory(err);
             if (task->status != STATUS_ORPHANED)

@@ -56,9 +56,8 @@ int lose_task(struct batch *batch, struct task *task, const char *reason, bool t
     task_let_go(task);
     task->lease.pause_requested = pause; /* until it is recovered, whenever that is */
     batch_heat_freed(batch, task);
-    if (outcome.counts_crash && !SEEDED_BUG("crash_not_counted"))
+    if (outcome.counts_crash)
         task->counts.crashes = task_count_up(task->counts.crashes);
-    task->lease.token -= SEEDED_BUG("token_given_twice");
     task->fault.last = str_of(reason);
     task->fault.details = detail;
     task->waits.for_children = false;
@@ -77,7 +76,7 @@ int lose_held(struct batch *batch, struct task *task, struct err *err)
     const struct settings *settings = batch->engine->settings;
 
     TRY(lose_task(batch, task, "stalled", true, err));
-    if (task->status != STATUS_ORPHANED || SEEDED_BUG("stalled_runs_beside_itself"))
+    if (task->status != STATUS_ORPHANED)
         return 0;
     task->lease.held = task->lease.unlisted =
         true; /* its own lease counts: no heartbeat renews it */

@@ -40,15 +40,12 @@ static bool lease_over(struct engine *engine, const struct task *task, int64_t n
 
     if (!worker || task->lease.unlisted)
         return task->lease.until_us < now_us;
-    if (SEEDED_BUG("sweep_ignores_renewal"))
-        return task->lease.until_us < now_us;
     return worker->row.lease_until_us < now_us && task->lease.until_us < now_us;
 }
 
 static bool of_dead_pool(const struct engine *engine, const struct task *task)
 {
     return engine->leases.restarted && engine->leases.dead_node.len &&
-           !SEEDED_BUG("dead_pool_not_known") &&
            str_starts(task->lease.worker_id, engine->leases.dead_node);
 }
 
@@ -62,8 +59,7 @@ static bool is_over_time(const struct engine *engine, const struct task *task, i
 {
     int64_t limit_us = (task->spec.timeout_ms + engine->settings->grace_ms) * CLOCK_MS_US;
 
-    return task->status == STATUS_RUNNING && task->lease.started_at_us + limit_us < now_us &&
-           !SEEDED_BUG("timeout_not_enforced");
+    return task->status == STATUS_RUNNING && task->lease.started_at_us + limit_us < now_us;
 }
 
 /* Had the lost worker started anything of what it held? Asked once per worker and pass, before the
@@ -129,8 +125,7 @@ static int blame_and_lose(struct batch *batch, struct task *task, const char *re
 static bool is_stalled(const struct engine *engine, const struct task *task, int64_t now_us)
 {
     return recovery_is_stalled(task, 0, now_us) &&
-           now_us - engine->leases.heard_since_us > task->spec.stall_after_ms * CLOCK_MS_US &&
-           !SEEDED_BUG("stall_not_noticed");
+           now_us - engine->leases.heard_since_us > task->spec.stall_after_ms * CLOCK_MS_US;
 }
 
 static int act_on(struct batch *batch, struct task *task, struct err *err)
@@ -181,7 +176,7 @@ static int sweep_held(struct batch *batch, bool *more, struct err *err)
                                         SWEEP_PAGE, &page, tasks, &count, err);
     if (rc == 0)
         rc = sweep_page(batch, tasks, count, err);
-    *more = count == SWEEP_PAGE && !SEEDED_BUG("sweep_sees_one_page");
+    *more = count == SWEEP_PAGE;
     engine->leases.sweep_after = *more ? tasks[count - 1]->key : 0;
     arena_deinit(&page);
     return rc;
@@ -303,15 +298,13 @@ int sweep_run(struct batch *batch, int64_t *next_us, struct err *err)
 
 int sweep_due(struct batch *batch, int64_t *next_us, struct err *err)
 {
-    int64_t early_us = SEEDED_BUG("delayed_runs_early") ? 50 * CLOCK_MS_US : 0;
     struct uuid *ids;
     uint32_t count;
     int64_t next_in_us;
 
     TRY(batch_flush(batch, err));
-    TRY(batch->store->verbs->due_find(batch->store, batch->now_us + early_us, batch->wall_us,
-                                      BOUND_DUE_STEP, &batch->arena, &ids, &count, &next_in_us,
-                                      err));
+    TRY(batch->store->verbs->due_find(batch->store, batch->now_us, batch->wall_us, BOUND_DUE_STEP,
+                                      &batch->arena, &ids, &count, &next_in_us, err));
     for (uint32_t i = 0; i < count; i++) {
         struct task *task;
         bool waits;

@@ -226,8 +226,6 @@ int windows_admit(struct batch *batch, const struct claim_request *request, stru
     *move = CLAIM_TAKE;
     TRY(windows_look(batch, task, &opens_us, err));
     TRY(categories_get(batch, &task->spec.category_id, &category, err));
-    if (SEEDED_BUG("window_closes_unseen"))
-        opens_us = 0;
     if (opens_us == 0 && !(category && has_enough(request, category)))
         return 0;
     *move = opens_us ? CLAIM_PUT_OFF : CLAIM_GIVE_BACK;

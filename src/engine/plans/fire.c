@@ -63,7 +63,7 @@ static int insert_fires(struct firing *firing, struct fire **out, struct planned
         plan_tasks(firing, owner, fires + *count, *planned + *count);
         *count += owner->due.count;
     }
-    if (*count == 0 || SEEDED_BUG("fire_not_written"))
+    if (*count == 0)
         return 0;
     if (batch->store->verbs->catalog->fires_insert(batch->store, firing->patterns, fires, *count,
                                                    firing->err) < 0)
@@ -285,8 +285,6 @@ int fire_run(struct batch *batch, int64_t *engine_us, struct err *err)
         *engine_us = batch->now_us + CLOCK_SECOND_US;
         return 0;
     }
-    if (!uuid_is_nil(&batch->engine->plans.late_end) && run_ends_late(batch, err) < 0)
-        return -(int)err->code;
     TRY(batch_settle(batch, err));
     TRY(batch_flush(batch, err));
     TRY(catalog_look(batch, err));

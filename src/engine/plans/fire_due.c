@@ -271,11 +271,6 @@ static int take_steps(struct firing *firing)
         return 0;
     firing->batch->wrote = true;
     FAULT_POINT("fire.before_step");
-    if (SEEDED_BUG("fire_not_stepped")) {
-        for (uint32_t i = 0; i < firing->ready; i++)
-            firing->steps[i].moved = true;
-        return 0;
-    }
     if (firing->patterns)
         return verbs->recurring_step(store, firing->steps, firing->ready, firing->err);
     return verbs->schedules_step(store, firing->steps, firing->ready, firing->err);

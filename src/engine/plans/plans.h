@@ -8,7 +8,6 @@
 
 struct plans {
     struct catalog_cache catalog;
-    struct uuid late_end;       /* only of a seeded bug */
     uint64_t zones_seen;        /* the generation of zones that plans follow ... */
     struct uuid zones_after[2]; /* ... as far as this schedule, and this pattern */
     bool zones_known;           /* ... all of them */

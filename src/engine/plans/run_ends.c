@@ -152,7 +152,7 @@ static int start_triggered(struct batch *batch, const struct task *task, struct 
 
     for (uint32_t i = 0; i < count; i++)
         if (edges[i]->mode == DEPENDENCY_TRIGGER &&
-            (dependency_met(edges[i]->kind, task->status) || SEEDED_BUG("trigger_ignores_kind")) &&
+            dependency_met(edges[i]->kind, task->status) &&
             start_run(batch, &edges[i]->job_id, task, err) < 0)
             return -(int)err->code;
     return 0;
@@ -179,21 +179,7 @@ int run_ended(struct batch *batch, const struct task *task, struct err *err)
     known->ended = batch->plans.jobs_ended = true;
     TRY(runs_release_ended(batch, &task->spec.origin.job_id, task->status, err));
     TRY(give_slot_on(batch, known, task, err));
-    if (SEEDED_BUG("trigger_outside_of_end")) {
-        batch->engine->plans.late_end = task->id;
-        batch->engine->chores[CHORE_FIRE].next_us = batch->now_us + CLOCK_MS_US;
-        return 0;
-    }
     return start_triggered(batch, task, err);
-}
-
-int run_ends_late(struct batch *batch, struct err *err)
-{
-    struct task *task;
-
-    TRY(batch_task(batch, &batch->engine->plans.late_end, &task, err));
-    batch->engine->plans.late_end = nil;
-    return task ? start_triggered(batch, task, err) : 0;
 }
 
 /* ---- runs again ---- */

@@ -52,7 +52,6 @@ static int cancel(struct batch *batch, struct task *task, struct err *err)
 /* One of the things it waits for is no more. */
 static int release(struct batch *batch, const struct uuid *task_id, struct err *err)
 {
-    int64_t by = 1 + SEEDED_BUG("wait_released_twice");
     const struct batch_job *owner;
     struct task *task;
 
@@ -61,8 +60,7 @@ static int release(struct batch *batch, const struct uuid *task_id, struct err *
         return 0;
     TRY(jobs_load(batch, &task->spec.origin.job_id, 1, false, err));
     owner = jobs_get(batch, &task->spec.origin.job_id);
-    task->waits.open_dependencies =
-        task->waits.open_dependencies > by ? task->waits.open_dependencies - by : 0;
+    task->waits.open_dependencies--;
     FAULT_POINT("runs.release");
     TRY(batch_owe(batch, task, err));
     if (owner && owner->job->deleted_at_us != 0)

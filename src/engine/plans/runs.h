@@ -54,7 +54,6 @@ int run_make(struct batch *batch, struct run_wish *wish, struct arena *arena, st
 int job_run_apply(struct batch *batch, struct request *base);
 int runs_prepare(struct batch *batch, struct err *err); /* before ends are told */
 int run_ended(struct batch *batch, const struct task *task, struct err *err);
-int run_ends_late(struct batch *batch, struct err *err); /* only of a seeded bug */
 int run_reopened(struct batch *batch, struct task *task, struct err *err);
 /* who waits goes on. What is more than one commit should hold is left to the
  * leader's sweep, which also finds what was missed. Runs of a deleted job are cancelled. */

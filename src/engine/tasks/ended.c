@@ -133,8 +133,6 @@ static int tell_dependents(struct batch *batch, const struct uuid *id, enum stat
             after = dependents[count - 1].task_id;
         }
         arena_deinit(&page);
-        if (SEEDED_BUG("dependents_beyond_one_page_lost"))
-            break;
     } while (rc == 0 && count == BOUND_DEPENDENTS_STEP);
     return rc;
 }
@@ -154,13 +152,10 @@ static int tell_parent(struct batch *batch, const struct task *task, struct err 
     TRY(batch_owe(batch, parent, err));
     FAULT_POINT("ended.parent");
     if (parent->status != STATUS_BLOCKED || !parent->waits.for_children ||
-        parent->waits.open_children > SEEDED_BUG("parent_released_early") ||
-        parent->waits.open_dependencies > 0)
+        parent->waits.open_children > 0 || parent->waits.open_dependencies > 0)
         return 0;
     to = outcome_waiting_status(parent, batch->now_us); /* it may have asked for a delay as well */
     state = to == STATUS_DELAYED ? "Queued" : "Children ended";
-    if (to == STATUS_BLOCKED)
-        to = STATUS_PENDING; /* only a seeded bug lets it go while a child is open */
     return batch_move(batch, parent, to, MOVE_RELEASE_DEPENDENCY, state, ACTOR_LEADER, STR_NONE,
                       err);
 }
@@ -252,8 +247,6 @@ int batch_reopen(struct batch *batch, const struct task *task, struct err *err)
  * what parents ended as, or to undo an end, settles first. */
 int batch_settle(struct batch *batch, struct err *err)
 {
-    if (SEEDED_BUG("end_told_twice"))
-        batch->settled_count = 0;
     if (batch->plans.runs_ended && runs_prepare(batch, err) < 0)
         return -(int)err->code;
     while (batch->settled_count < batch->ended.count) { /* grows while dependents end */
@@ -261,11 +254,11 @@ int batch_settle(struct batch *batch, struct err *err)
 
         if (!status_ended(task->status))
             continue; /* removed in the same batch */
-        if (task_has_dependents(batch, task) && !SEEDED_BUG("end_not_told") &&
+        if (task_has_dependents(batch, task) &&
             tell_dependents(batch, &task->id, task->status, err) < 0)
             return -(int)err->code;
         TRY(tell_parent(batch, task, err));
-        if ((task->spec.unique_until == UNIQUE_ENDED || SEEDED_BUG("key_freed_early")) &&
+        if (task->spec.unique_until == UNIQUE_ENDED &&
             (task->spec.idempotency_key.data || task->spec.input_hash.data) &&
             batch->store->verbs->uniques_drop(batch->store, task, false, err) < 0)
             return -(int)err->code;

@@ -309,8 +309,6 @@ static int give_back(struct plan *plan, uint32_t count)
 {
     struct err err = *plan->err;
 
-    if (SEEDED_BUG("refused_array_keeps_keys"))
-        return -(int)err.code;
     for (uint32_t i = 0; i < count; i++)
         if (!plan->duplicate[i] &&
             plan->batch->store->verbs->uniques_drop(plan->batch->store, plan->tasks[i], true,

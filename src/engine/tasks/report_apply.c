@@ -264,8 +264,7 @@ static int answer_stale(struct batch *batch, struct task *task, struct str worke
         task->lease.outcome_hash == content_hash(report))
         return 0;
     if (answered && is_outcome(report->op) && task->lease.outcome_hash != RELEASED_HASH) {
-        if (task->lease.outcome_hash != content_hash(report) &&
-            !SEEDED_BUG("other_outcome_accepted"))
+        if (task->lease.outcome_hash != content_hash(report))
             refuse(result, ERR_CONFLICT, "another outcome was reported under this lease before");
         return 0;
     }
@@ -284,10 +283,6 @@ static int answer_stale(struct batch *batch, struct task *task, struct str worke
 static bool is_under_lease(const struct batch *batch, const struct task *task,
                            struct str worker_id, const struct report *report)
 {
-    if (SEEDED_BUG("no_fence_on_outcome") && is_outcome(report->op))
-        return status_held(task->status);
-    if (SEEDED_BUG("no_fence_on_checkpoint") && report->op == REPORT_CHECKPOINT)
-        return status_held(task->status);
     return status_held(task->status) && task->lease.token == report->lease_token &&
            str_eq(task->lease.worker_id, worker_id) && /* a token is a number that can be guessed */
            !lease_is_void(batch->engine, report->lease_token);
@@ -331,7 +326,7 @@ static int apply_element(struct batch *batch, struct str worker_id, struct repor
         return answer_stale(batch, task, worker_id, report, result, err);
     task->lease.unlisted = false; /* its holder knows of it */
     result->pause = task->lease.pause_requested;
-    if (report->seq && report->seq <= task->lease.report_seq && !SEEDED_BUG("repeat_taken_for_new"))
+    if (report->seq && report->seq <= task->lease.report_seq)
         return 0;
     TRY(batch_owe(batch, task, err));
     TRY(apply_op(batch, task, report, result, err));

@@ -113,7 +113,7 @@ static int fail(struct batch *batch, struct task *task, const struct report *rep
                                                            : "Waiting for retry";
 
     task_let_go(task);
-    if (outcome.counts_failure && !SEEDED_BUG("failure_not_counted"))
+    if (outcome.counts_failure)
         task->counts.retries = task_count_up(task->counts.retries);
     task->fault.last = message;
     task->fault.details = detail;
@@ -184,7 +184,7 @@ int report_release(struct batch *batch, struct task *task, struct str reason, st
     note_declined(batch, task, reason);
     task_let_go(task);
     batch_heat_freed(batch, task);
-    task->counts.attempts -= !SEEDED_BUG("release_costs_an_attempt");
+    task->counts.attempts--;
     task->lease.outcome_token = 0;
     TRY(batch_execution_end(batch, task, EXECUTION_CANCELLED, STR_NONE, detail, err));
     FAULT_POINT("outcome.release");

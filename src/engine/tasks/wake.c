@@ -2,7 +2,6 @@
  * waiting request is answered by the commit that brings what it waits for, or at its deadline. */
 #include "engine/tasks/wake.h"
 
-#include "base/fault.h"
 #include "core/bounds.h"
 #include "engine/batch.h"
 #include "engine/engine_state.h"
@@ -129,7 +128,7 @@ void waits_answer(struct engine *engine, struct batch *batch)
         struct wait_list *list =
             map_get(&engine->waiting.waits, id_key(&batch->ended.items[i]->id));
 
-        if (list && status_ended(batch->ended.items[i]->status) && !SEEDED_BUG("wait_not_answered"))
+        if (list && status_ended(batch->ended.items[i]->status))
             list_answer(engine, list, true);
     }
     for (uint32_t i = 0; i < batch->seen_ended.count; i++) {

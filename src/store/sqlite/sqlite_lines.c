@@ -1,6 +1,5 @@
 #include "store/sqlite/sqlite_lines.h"
 
-#include "base/fault.h"
 #include "store/sqlite/sqlite_int.h"
 
 #include <stdlib.h>
@@ -256,8 +255,7 @@ static int window_add(struct line *line, struct line_entry entry)
         return 0;
     if (line->filled - line->first >= LINE_WINDOW_MAX) { /* the tail is left to the index */
         line->filled -= LINE_WINDOW_MAX / 2;
-        if (!SEEDED_BUG("ready_line_forgets_its_tail"))
-            line->boundary = line->window[line->filled - 1];
+        line->boundary = line->window[line->filled - 1];
         if (entry_before(line->boundary, entry))
             return 0;
     }

@@ -91,8 +91,7 @@ int sqlite_db_open(const char *path, bool write, const char *vfs, sqlite3 **db, 
                               "PRAGMA temp_store=MEMORY; PRAGMA cache_size=-8192;"
                             : "PRAGMA query_only=ON; PRAGMA temp_store=MEMORY;"
                               "PRAGMA cache_size=-2048;",
-                 err) == 0 &&
-        (!SEEDED_BUG("commit_not_synced") || run_text(*db, "PRAGMA synchronous=OFF", err) == 0))
+                 err) == 0)
         return 0;
     sqlite3_close(*db);
     *db = NULL;
@@ -117,8 +116,6 @@ static bool take_lock(int fd)
         long pid = read_holder(fd);
         bool died = pid > 0 && kill((pid_t)pid, 0) < 0 && errno == ESRCH;
 
-        if (SEEDED_BUG("second_opener_let_in"))
-            return true;
         if (!died || clock_boot_us() > until_us)
             return false;
         usleep(LOCK_PAUSE_US);
@@ -217,9 +214,6 @@ static int sqlite_begin(struct store *base, struct err *err)
     struct sqlite_store *store = sqlite_of(base);
     sqlite3_stmt *stmt = sql_get(&store->sql, SQL_tx_begin, err);
 
-    if (SEEDED_BUG("ack_before_commit") && !sqlite3_get_autocommit(store->sql.db) &&
-        run_text(store->sql.db, "COMMIT", err) < 0)
-        return -(int)err->code;
     if (!stmt || sql_run(&store->sql, stmt, NULL, err) < 0)
         return -(int)err->code;
     store->in_tx = true;
@@ -276,8 +270,6 @@ static int sqlite_commit(struct store *base, struct err *err)
     stmt = sql_get(&store->sql, SQL_tx_commit, err);
     if (!stmt)
         return -(int)err->code;
-    if (SEEDED_BUG("ack_before_commit"))
-        return 0; /* left to the next transaction */
     rc = sql_run(&store->sql, stmt, NULL, err);
     if (rc < 0) {
         /* A full disk leaves the transaction open and whole: rolled back, nothing is lost. Any
@@ -312,7 +304,7 @@ static void sqlite_rollback(struct store *base)
     gather_drop(&store->gather);
     store->in_tx = false;
     held_forget(&store->held);
-    if (!SEEDED_BUG("memory_kept_after_rollback") && lines_load(store, &err) < 0) {
+    if (lines_load(store, &err) < 0) {
         LOG(store->log, LOG_ERROR, "store.lines_not_loaded", KC("reason", err.text));
         store->data_version = 0;
     }
@@ -499,9 +491,6 @@ static int open_database(struct sqlite_store *store, const struct store_options 
     store->device = info.st_dev;
     store->inode = info.st_ino;
     sqlite3_wal_hook(store->sql.db, on_wal, store);
-    if (SEEDED_BUG("keys_forgotten_at_restart") &&
-        run_text(store->sql.db, "DELETE FROM task_uniques", err) < 0)
-        return -(int)err->code;
     if (write)
         sqlite_ballast_take(store);
     return read_last(store, err) < 0 ? -(int)err->code : lines_load(store, err);

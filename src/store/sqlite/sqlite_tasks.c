@@ -1,7 +1,6 @@
 /* Tasks as rows: insert, save under the version guard, load by key, delete with all they left. */
 #include "store/sqlite/sqlite_int.h"
 
-#include "base/fault.h"
 #include "base/json.h"
 #include "core/bounds.h"
 #include "store/log_store.h"
@@ -344,7 +343,7 @@ static int load_data(struct sqlite_store *store, struct task *task, struct arena
 
     if (!stmt)
         return -(int)err->code;
-    bind_int(stmt, 1, task->key - SEEDED_BUG("data_of_another_task"));
+    bind_int(stmt, 1, task->key);
     rc = sql_step(&store->sql, stmt, err);
     if (rc < 0)
         return rc;
@@ -417,7 +416,7 @@ int sqlite_tasks_load(struct store *base, const struct uuid *ids, uint32_t count
             rc = sqlite_task_by_key(store, key, parts, arena, &tasks[i], err);
         if (rc < 0)
             return rc;
-        if (tasks[i] && !uuid_eq(&tasks[i]->id, &ids[i]) && !SEEDED_BUG("id_not_compared"))
+        if (tasks[i] && !uuid_eq(&tasks[i]->id, &ids[i]))
             tasks[i] = NULL; /* the key is in use, the id is not */
     }
     return 0;
