@@ -83,7 +83,7 @@ struct priority_rule {
 
 /* `redact:`: what is taken out of log lines before they are stored (D9). */
 struct redact_rule {
-    struct str pattern;       /* POSIX extended; one of pattern and pointer */
+    struct str pattern;       /* Perl-compatible; one of pattern and pointer */
     struct str pointer;       /* JSON pointer into the context */
     struct str replace;
     const struct str *fields; /* message, context; count 0 = both */

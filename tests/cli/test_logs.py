@@ -267,8 +267,8 @@ class Redaction(LogTest):
         self.assertNotIn("annsmith", shown["message"])
 
     def test_d9_a_rule_that_cannot_be_is_refused_with_its_line(self):
-        for rule, words in (("pattern: '(a'", "no extended regular expression"),
-                            ("pattern: '(a)\\1'", "refer back"), ("pointer: user", "JSON pointer"),
+        for rule, words in (("pattern: '(a'", "missing closing parenthesis"),
+                            ("pattern: '(a)\\1'", "non-existent"), ("pointer: user", "JSON pointer"),
                             ("replace: x", "one of them"),
                             ("{pattern: a, fields: [result]}", "not 'result'")):
             path = self.write("bad.yaml", f"lease: 30s\nredact:\n  - {rule}\n")

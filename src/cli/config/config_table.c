@@ -213,7 +213,7 @@ static int check_redact(const void *record, struct err *err)
 
 static const struct config_field redact_fields[] = {
     {.key = "pattern", .kind = CONFIG_TEXT, AT(redact_rule, pattern),
-     .max = REDACT_PATTERN_BYTES_MAX, .help = "extended regular expression (POSIX)"},
+     .max = REDACT_PATTERN_BYTES_MAX, .help = "regular expression (Perl-compatible)"},
     {.key = "pointer", .kind = CONFIG_TEXT, AT(redact_rule, pointer),
      .help = "JSON pointer into the context, in place of a pattern"},
     {.key = "replace", .kind = CONFIG_TEXT, AT(redact_rule, replace), .fallback = "***",

@@ -1,5 +1,5 @@
 /* Takes out of log lines what must not be stored (D9): texts that match a pattern, values that a
- * JSON pointer names. Runs before a line reaches the queue, so that nothing of it is ever on the
+ * JSON pointer names. Runs before a line reaches the engine, so that nothing of it is ever on the
  * disk. Pure; a set of compiled rules may be used by any number of threads. */
 #ifndef CORE_LOG_REDACT_H
 #define CORE_LOG_REDACT_H
@@ -12,10 +12,7 @@
 #define REDACT_PATTERN_BYTES_MAX 1000
 #define REDACT_REPLACE_BYTES_MAX 100
 #define REDACT_MATCHES_MAX 1000   /* of one rule in one text; then the rest of the text goes */
-#define REDACT_DOUBLED_MAX 8      /* groups that are repeated by + */
-#define REDACT_REPEATS_MAX 10000  /* {n} of a pattern, multiplied: what compiles needs memory */
 #define REDACT_CPU_US_MAX 50000   /* of one rule for one text; then the same */
-#define REDACT_TRIAL_CPU_US_MAX 250000 /* on a text of a window; a pattern for mail takes 25,000 */
 #define REDACT_REPORT_CPU_US_MAX 100000 /* of all lines of one report; then the same of each */
 #define REDACT_MARGIN_BYTES 4096  /* looked at beyond the longest line: its end may cut a match */
 

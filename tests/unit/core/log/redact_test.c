@@ -106,13 +106,14 @@ static void d9_rules_follow_each_other(void **state)
     assert_line(both, 2, "xabbay", NULL, "xy", NULL);
 }
 
-/* Patterns see bytes; characters stay whole all the same. */
 static void d9_characters_are_never_cut(void **state)
 {
-    static const struct redact_rule byte = {.pattern = STR("a."), .replace = STR("*")};
+    static const struct redact_rule any = {.pattern = STR("a."), .replace = STR("*")};
+    static const struct redact_rule broken = {.pattern = STR("key=\\w+"), .replace = STR("*")};
 
     (void)state;
-    assert_line(&byte, 1, "a\xc3\xa9 a\xf0\x9f\x98\x80!", NULL, "* *!", NULL);
+    assert_line(&any, 1, "a\xc3\xa9 a\xf0\x9f\x98\x80!", NULL, "* *!", NULL);
+    assert_line(&broken, 1, "\xff key=abc \xc3", NULL, "\xff * \xc3", NULL); /* not UTF-8 */
 }
 
 static void d9_empty_matches_change_nothing(void **state)
@@ -127,38 +128,32 @@ static void d9_empty_matches_change_nothing(void **state)
     assert_line(&odd, 1, "(x) a) b]", NULL, "(x- a- b-", NULL);
 }
 
-/* The longest line under the worst patterns that are taken; those beyond are refused. */
+/* The longest line under the worst patterns: where a match has no end that is worth it, the rest of
+ * the line goes. */
 static void d9_the_cost_of_a_line_is_bounded(void **state)
 {
     static const char *const patterns[] = {"a", "(a|aa)+$", "(a*)*b", "(a?){50}a{50}",
-                                           "(.*)(.*)(.*)x", "([^b]*a){20}c", "[a-z]+@[a-z]+x"};
+                                           "(.*)(.*)(.*)x", "([^b]*a){20}c", "[a-z]+@[a-z]+x",
+                                           "((((a+)+)+)+)+b", "(a|b|ab)*(?=c)", "(?:a{0,500}){0,500}b",
+                                           "(?<n>a+)\\k<n>c"};
     char *line = malloc(BOUND_LOG_LINE_BYTES);
-    int taken = 0;
 
     (void)state;
     memset(line, 'a', BOUND_LOG_LINE_BYTES);
     for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
         struct redact_rule rule = {.pattern = str_of(patterns[i]), .replace = STR("***")};
         struct str text = str_span(line, BOUND_LOG_LINE_BYTES), none = STR_NONE;
-        struct redact *redact;
-        struct err err = {0};
-        clock_t began;
+        struct redact *redact = rules(&rule, 1);
+        clock_t began = clock();
 
-        if (redact_new(&redact, &rule, 1, &err) < 0) {
-            assert_non_null(strstr(err.text, "too long"));
-            continue;
-        }
-        taken++;
-        began = clock();
         assert_int_equal(redact_line(redact, &text, &none, &arena, &left_us), 0);
         assert_true((clock() - began) * 1000 / CLOCKS_PER_SEC < 1000);
         redact_free(redact);
     }
-    assert_true(taken >= 4);
     free(line);
 }
 
-/* Long lines are looked at in windows: a match at any place is found, also across their borders. */
+/* The search goes in steps: a match at any place is found, also across their borders. */
 static void d9_matches_are_found_wherever_they_are(void **state)
 {
     static const struct redact_rule rule = {.pattern = STR("<[^>]*>"), .replace = STR("")};
@@ -227,15 +222,12 @@ static void d9_rules_that_cannot_be_are_refused_with_a_reason(void **state)
     const struct {
         struct redact_rule rule;
         const char *word;
-    } cases[] = {{{.pattern = STR("(a")}, "no extended regular expression"},
+    } cases[] = {{{.pattern = STR("(a")}, "missing closing parenthesis, at byte 3"},
                  {{.pattern = STR("")}, "1 to"},
-                 {{.pattern = STR("(a)\\1")}, "refer back"},
-                 {{.pattern = STR("a)|b)")}, "closes nothing"},
-                 {{.pattern = STR("[[:alpha:])]|[])]|[^])[.).]]\\)(a))")}, "closes nothing"},
-                 {{.pattern = STR("(a{200}){200}")}, "repeat"},
-                 {{.pattern = STR("a++++++++++++++++++++")}, "repeat a repeat"},
-                 {{.pattern = STR("a*{3}")}, "repeat a repeat"},
-                 {{.pattern = STR("((((((((((((((a+)+)+)+)+)+)+)+)+)+)+)+)+)+)+")}, "repeat"},
+                 {{.pattern = STR("(a)\\1")}, "non-existent"},
+                 {{.pattern = STR("a)|b)")}, "unmatched closing parenthesis"},
+                 {{.pattern = STR("((a{9999}){9999}){9999}")}, "too large"},
+                 {{.pattern = STR("a\\C")}, "disabled"},
                  {{.pointer = STR("user")}, "JSON pointer"},
                  {{.replace = STR("x")}, "one of them"},
                  {{.pattern = STR("a"), .pointer = STR("/a")}, "one of them"},
@@ -251,20 +243,6 @@ static void d9_rules_that_cannot_be_are_refused_with_a_reason(void **state)
             fail_msg("'%s' does not say '%s'", err.text, cases[i].word);
         assert_int_equal(redact_new(&redact, &cases[i].rule, 1, &err), -(int)ERR_INVALID);
         assert_null(redact);
-    }
-}
-
-static void d9_repeats_in_brackets_and_escaped_are_characters(void **state)
-{
-    static const struct str patterns[] = {STR("[+*?]+x"), STR("\\+\\*+"), STR("(a+)*(b+)+(c?)+"),
-                                          STR("([0-9]+[.])+[a-z]{2,}")};
-
-    (void)state;
-    for (size_t i = 0; i < sizeof patterns / sizeof patterns[0]; i++) {
-        struct err err = {0};
-
-        if (redact_rule_check(&(struct redact_rule){.pattern = patterns[i]}, &err) < 0)
-            fail_msg("%s", err.text);
     }
 }
 
@@ -290,7 +268,6 @@ int main(void)
         cmocka_unit_test(d9_matches_are_found_wherever_they_are),
         cmocka_unit_test(d9_a_long_line_without_a_match_costs_a_moment),
         cmocka_unit_test(d9_beyond_the_most_matches_the_rest_goes),
-        cmocka_unit_test(d9_repeats_in_brackets_and_escaped_are_characters),
         cmocka_unit_test(d9_rules_that_cannot_be_are_refused_with_a_reason),
     };
 
