@@ -352,31 +352,39 @@ static int open_source(struct copy *copy, const struct copy_request *request, st
     return store_open(&copy->from, request->from, &options, err);
 }
 
-/* A second copy would be one more store that believes the same leases. A run that was stopped after
- * it had marked the source goes on: its target has the note of it. */
-static int refuse_second(struct copy *copy, struct arena *arena, struct err *err)
+/* A second copy would be one more store that believes the same leases, so no target is made for it.
+ * A run that was stopped after it had marked the source goes on: its target has the note of it. */
+static int open_target(struct copy *copy, struct arena *arena, struct err *err)
 {
-    struct str moved, note;
+    const struct copy_request *request = copy->request;
+    struct store_options options = {.copies = true,
+                                    .allow_network_fs = request->allow_network_fs,
+                                    .any_schema = request->allow_changed_schema};
+    struct str moved;
+    int rc;
 
-    if (copy->request->again)
-        return 0;
     TRY(store_moved(copy->from, arena, &moved, err));
-    TRY(copy->to->verbs->info_get(copy->to, COPY_FACT, arena, &note, err));
-    if (!moved.data || note.data)
+    options.resumes = moved.data && !request->again;
+    rc = store_open(&copy->to, request->to, &options, err);
+    if (rc < 0 && err->code == ERR_NOT_FOUND && options.resumes)
+        return err_set(err, ERR_CONFLICT, "the source was moved already (" STR_FMT "); copy that "
+                       "one. To make a second copy of the source anyway, pass --again",
+                       STR_ARG(moved));
+    return rc < 0 ? rc : copy->to->verbs->copy->own(copy->to, err);
+}
+
+static int refuse_address(struct str where, struct err *err)
+{
+    if (!str_starts(where, STR("http://")) && !str_starts(where, STR("https://")))
         return 0;
-    return err_set(err, ERR_CONFLICT, "the source was moved already (" STR_FMT "); copy that one. "
-                                                                     "To make a second copy of the "
-                                                                     "source anyway, pass --again",
-                   STR_ARG(moved));
+    return err_set(err, ERR_USAGE, "copy reads and writes the stores themselves, not through a "
+                   "server; stop the server and name its store: a path or postgres://…");
 }
 
 int node_copy(const struct copy_request *request,
               void (*tell)(void *ctx, const struct copy_step *step), void *tell_ctx,
               struct arena *arena, struct copy_report *report, struct err *err)
 {
-    struct store_options options = {.copies = true,
-                                    .allow_network_fs = request->allow_network_fs,
-                                    .any_schema = request->allow_changed_schema};
     struct copy copy = {.tell = tell, .tell_ctx = tell_ctx, .results = arena, .report = report,
                         .request = request};
     int rc;
@@ -384,15 +392,16 @@ int node_copy(const struct copy_request *request,
     *report = (struct copy_report){0};
     if (str_eq(request->from, request->to))
         return err_set(err, ERR_USAGE, "both stores are the same; give another one with --to");
+    TRY(refuse_address(request->from, err));
+    TRY(refuse_address(request->to, err));
     rc = open_source(&copy, request, arena, err);
-    if (rc == 0)
-        rc = store_open(&copy.to, request->to, &options, err);
     if (rc == 0)
         rc = copy.from->verbs->copy->own(copy.from, err);
     if (rc == 0)
-        rc = copy.to->verbs->copy->own(copy.to, err);
+        rc = open_target(&copy, arena, err);
     if (rc == 0)
-        rc = refuse_second(&copy, arena, err);
+        rc = copy.from->verbs->copy->others(copy.from, arena, &report->left_behind,
+                                            &report->left_count, err);
     if (rc == 0)
         rc = run(&copy, arena, err);
     if (copy.to)

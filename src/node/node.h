@@ -140,6 +140,8 @@ struct copy_report {
     uint32_t statuses_count;
     uint32_t differences;
     bool resumed;
+    struct str *left_behind; /* names of what is not Perdura's and stays in the source */
+    uint32_t left_count;
     int64_t rows;  /* copied by this run */
     int64_t tasks;
     int64_t copy_us;

@@ -219,6 +219,9 @@ struct store_watch {
 
 /* What the doctor is told: how it is, of what, what was found, what to do (NULL = nothing). */
 enum store_health { STORE_WELL, STORE_POOR, STORE_FAILING };
+#define STORE_BLOCKED_FIX                                                                          \
+    "give their foreign keys ON DELETE CASCADE or SET NULL; until then deleting tasks and "        \
+    "retention fail"
 typedef void store_tell(void *ctx, enum store_health health, const char *name, struct str detail,
                         const char *fix);
 
@@ -479,6 +482,7 @@ struct store_options {
     bool no_migrate; /* refuse instead of migrating up at the open */
     bool no_lock;    /* verify and doctor look without owning the file */
     bool copies;     /* otherwise one that holds an unfinished copy is refused */
+    bool resumes;    /* with copies: one that holds no copy yet is -ERR_NOT_FOUND, and not made */
     bool serves;     /* its tasks shall run: one that was moved elsewhere is refused, ... */
     bool again;      /* ... unless this says that they may run here again */
     bool pooler;     /* PostgreSQL: no connection is ours for longer than a transaction */

@@ -58,6 +58,11 @@ extern const uint32_t copy_tables_count;
 
 uint32_t copy_column_of(const struct copy_table *table, const char *name); /* its place */
 
+/* Both stores ask this when they are opened, before they migrate: refuses an unfinished copy, and
+ * to serve what was moved elsewhere. A store without its table of facts is new. */
+int store_admit(struct store *store, bool has_facts, const struct store_options *options,
+                struct err *err);
+
 /* Whether the fact (absent: there was no copy) is of one that is not finished. */
 static inline bool copy_is_unfinished(struct str fact)
 {
@@ -93,6 +98,10 @@ struct store_copy_verbs {
                  const struct copy_value *values, uint32_t rows, struct err *err);
     /* After the last row: whatever the store keeps beside the tables. */
     int (*finish)(struct store *store, struct err *err);
+    /* What stays in this store as it is not Perdura's: tables and views, and triggers and functions
+     * where those were let through. The names live in the arena. */
+    int (*others)(struct store *store, struct arena *arena, struct str **names, uint32_t *count,
+                  struct err *err);
 };
 
 extern const struct store_copy_verbs sqlite_copy_verbs;

@@ -67,20 +67,6 @@ void store_own_process(void)
     sqlite_store_own_process();
 }
 
-/* Some of its tasks would run here while the source still has all of them. */
-static int refuse_unfinished_copy(struct store *store, struct err *err)
-{
-    struct arena arena = ARENA_INIT(0);
-    struct str fact;
-    int rc = store->verbs->info_get(store, COPY_FACT, &arena, &fact, err);
-
-    if (rc == 0 && copy_is_unfinished(fact))
-        rc = err_set(err, ERR_CONFLICT, "the store holds an unfinished copy; run the same 'perdura "
-                     "copy' again until it says that both stores are equal");
-    arena_deinit(&arena);
-    return rc;
-}
-
 int store_moved(struct store *store, struct arena *arena, struct str *moved, struct err *err)
 {
     int rc = store->verbs->info_get(store, MOVED_FACT, arena, moved, err);
@@ -117,25 +103,14 @@ int store_mark_moved(struct store *store, struct str where, int64_t now_us, stru
     return put_moved(store, str_of(text), false, err);
 }
 
-/* What it held runs elsewhere. Served again on purpose, it is as a restored backup: leases and
- * tokens that were given out since then are not good here. */
-static int refuse_moved(struct store *store, bool again, struct err *err)
+static int clear_moved(struct store *store, struct err *err)
 {
     struct arena arena = ARENA_INIT(0);
-    struct str moved, time;
-    const char *space;
+    struct str moved;
     int rc = store_moved(store, &arena, &moved, err);
 
-    if (rc == 0 && moved.data && again) {
+    if (rc == 0 && moved.data)
         rc = put_moved(store, STR(""), true, err);
-    } else if (rc == 0 && moved.data) {
-        space = memchr(moved.data, ' ', moved.len);
-        time = str_span(moved.data, space ? (size_t)(space - moved.data) : 0);
-        rc = err_set(err, ERR_CONFLICT, "the store was moved to %s by 'perdura copy' (" STR_FMT
-                     "); serve that one. To run all that is in here a second time, start it once "
-                     "with 'perdura serve --again'", space ? space + 1 : moved.data,
-                     STR_ARG(time));
-    }
     arena_deinit(&arena);
     return rc;
 }
@@ -158,14 +133,15 @@ static int open_any(struct store **store, struct str where, const struct store_o
 int store_open(struct store **store, struct str where, const struct store_options *options,
                struct err *err)
 {
-    int rc = open_any(store, where, options, err);
+    int rc;
 
-    if (rc < 0 || options->copies)
-        return rc;
-    rc = refuse_unfinished_copy(*store, err);
-    if (rc == 0 && options->serves)
-        rc = refuse_moved(*store, options->again, err);
-    if (rc < 0) {
+    *store = NULL;
+    rc = open_any(store, where, options, err);
+    /* Served again on purpose, it is as a restored backup: leases and tokens that were given out
+     * since then are not good here. */
+    if (rc == 0 && options->serves && options->again)
+        rc = clear_moved(*store, err);
+    if (rc < 0 && *store) {
         (*store)->verbs->close(*store);
         *store = NULL;
     }

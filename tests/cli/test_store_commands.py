@@ -211,6 +211,20 @@ class Doctor(FolderTest):
         self.assertIn("--store", origin)
         self.assertEqual(self.setting("lease")[0], "7s")
 
+    def test_own_tables_that_block_removals_are_named(self):
+        self.perdura("migrate", "up")
+        def check():
+            return next(item for item in self.doctor()["checks"] if item["name"] == "foreign keys")
+        self.assertEqual(check()["verdict"], "ok")
+        db = sqlite3.connect(os.path.join(self.folder, "perdura.db"))
+        db.executescript("CREATE TABLE goes (task INTEGER REFERENCES task_specs (task) "
+                         "ON DELETE CASCADE); CREATE TABLE mine (n INTEGER PRIMARY KEY);"
+                         "CREATE TABLE mine_too (n INTEGER REFERENCES mine (n));"
+                         "CREATE TABLE stays (task INTEGER REFERENCES task_specs (task))")
+        db.close()
+        self.assertEqual(check()["verdict"], "warning")
+        self.assertRegex(check()["detail"], ": stays$")
+
     def test_what_is_wrong_comes_with_its_remedy(self):
         self.write("perdura.yaml", "listen: 0.0.0.0:7070\nhandlers:\n  - type: a\n"
                                    "    command: [/nonexistent/program]\n")

@@ -129,6 +129,7 @@ class CopyTest(unittest.TestCase):
         done = self.perdura(*arguments)
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         self.assertIn(part, done.stderr)
+        return done
 
     # What a store holds, as a client sees it.
 
@@ -457,7 +458,10 @@ class Refused(CopyTest):
 
     def test_stores_that_are_served_are_refused_by_name(self):
         node = self.serve(self.here)
-        self.refuse("in use by process", "copy", "--from", self.here, "--to", self.there)
+        done = self.refuse("in use by process", "copy", "--from", self.here, "--to", self.there)
+        self.assertNotIn("http", done.stderr)  # copy takes no address
+        self.refuse("stop the server and name its store", "copy", "--from",
+                    "http://127.0.0.1:7070", "--to", self.there, code=2)
         self.stop(node)
         self.copy(self.here, self.there)
         node = self.serve(self.there)
@@ -565,6 +569,103 @@ class Moved(CopyTest):
         done = self.perdura("copy", "--again", "--from", here, "--to", self.file("c.db"))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.refuse(self.file("c.db"), "serve", "--listen", "127.0.0.1:0", "--store", here)
+
+
+    def open_migrations(self, store):
+        return self.perdura("migrate", "status", "--store", store).stdout.count("open")
+
+    def refused_unchanged(self, words, store):
+        """Refused before anything is migrated."""
+        self.assertEqual(self.perdura("migrate", "down", "--store", store).returncode, 0)
+        self.assertGreater(self.open_migrations(store), 0)
+        done = self.refuse(words, "serve", "--listen", "127.0.0.1:0", "--store", store)
+        self.assertNotIn("store.migrated", done.stderr)
+        self.assertGreater(self.open_migrations(store), 0)
+
+    def test_a_moved_store_is_refused_before_it_is_migrated(self):
+        here, there = self.file("a.db"), self.schema()
+        self.stop(self.serve(here))
+        self.copy(here, there)
+        self.copy(there, self.file("b.db"))
+        os.remove(here + "-ballast")
+        for store in (here, there):
+            self.refused_unchanged("was moved to", store)
+        self.assertFalse(os.path.exists(here + "-ballast"))
+
+    def test_an_unfinished_copy_is_refused_before_it_is_migrated(self):
+        here, there = self.file("a.db"), self.schema()
+        self.stop(self.serve(here))
+        self.copy(here, there)
+        with sqlite3.connect(here) as db:
+            db.execute("INSERT INTO store_info (name, value) VALUES ('copy', '{}')")
+        db.close()
+        self.sql(f"UPDATE {there.split('%3D')[1]}.store_info SET value = '{{}}' "
+                 "WHERE name = 'copy'")
+        for store in (here, there):
+            self.refused_unchanged("unfinished copy", store)
+
+    def tables_of(self, target):
+        return subprocess.run(["psql", "-qXAt", POSTGRES.url, "-c",
+                               "SELECT count(*) FROM pg_tables WHERE schemaname = "
+                               f"'{target.split('%3D')[1]}'"], check=True, capture_output=True,
+                              text=True).stdout.strip()
+
+    def test_a_refused_copy_makes_no_target(self):
+        here, there = self.file("a.db"), self.schema()
+        self.stop(self.serve(here))
+        self.copy(here, there)
+        empty = self.schema()
+        self.refuse("moved already", "copy", "--from", here, "--to", self.file("new.db"))
+        self.refuse("moved already", "copy", "--from", here, "--to", empty)
+        node = self.serve(there)
+        self.refuse("stop its nodes first", "copy", "--from", there, "--to", self.file("new.db"))
+        self.stop(node)
+        self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("new.db")],
+                         [])
+        self.assertEqual(self.tables_of(empty), "0")
+
+
+class LeftBehind(CopyTest):
+    """Tables that are not Perdura's do not move, and are named."""
+
+    def test_tables_and_views_in_a_file_are_named(self):
+        here = self.file("a.db")
+        self.stop(self.serve(here))
+        with sqlite3.connect(here) as db:
+            db.executescript("CREATE TABLE my_notes (n INTEGER UNIQUE);"
+                             "CREATE VIEW my_view AS SELECT n FROM my_notes")
+        db.close()
+        done = self.perdura("copy", "--from", here, "--to", self.file("b.db"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("not Perdura's and stays in the source: my_notes, my_view", done.stderr)
+        done = self.perdura("copy", "--again", "--json", "--from", here, "--to", self.schema())
+        self.assertEqual(json.loads(done.stdout)["left_behind"], ["my_notes", "my_view"])
+
+    def test_tables_and_views_in_a_database_are_named(self):
+        there = self.schema()
+        name = there.split("%3D")[1]
+        self.stop(self.serve(there))
+        self.sql(f"CREATE TABLE {name}.my_notes (n serial PRIMARY KEY); "
+                 f"CREATE VIEW {name}.my_view AS SELECT n FROM {name}.my_notes; "
+                 f"CREATE MATERIALIZED VIEW {name}.my_sums AS SELECT 1 AS n; "
+                 f"CREATE SCHEMA {name}_more; "
+                 f"CREATE TABLE {name}_more.refers (task bigint REFERENCES {name}.task_states "
+                 "ON DELETE CASCADE)")
+        self.assertIn("no table of yours blocks removals",
+                      self.perdura("doctor", "--store", there).stdout)
+        self.sql(f"ALTER TABLE {name}_more.refers ADD blocks bigint REFERENCES {name}.task_specs")
+        self.assertIn(f"block removals: {name}_more.refers",
+                      self.perdura("doctor", "--store", there).stdout)
+        report = self.copy(there, self.file("b.db"))
+        self.assertEqual(report["left_behind"],
+                         ["my_notes", "my_sums", "my_view", f"{name}_more.refers"])
+        self.assertIn("not Perdura's and stays in the source: my_notes,", self.said)
+
+    def test_a_store_without_them_is_said_nothing_about(self):
+        here = self.file("a.db")
+        self.stop(self.serve(here))
+        self.assertEqual(self.copy(here, self.schema())["left_behind"], [])
+        self.assertNotIn("stays in the source", self.said)
 
 
 class Shown(CopyTest):

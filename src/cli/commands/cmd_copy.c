@@ -112,7 +112,12 @@ static void print_json(struct call *call, const struct copy_report *report)
     write_sums(&out, "tables", report->tables, report->tables_count, true);
     buf_byte(&out, ',');
     write_sums(&out, "statuses", report->statuses, report->statuses_count, false);
-    buf_byte(&out, '}');
+    buf_text(&out, ",\"left_behind\":[");
+    for (uint32_t i = 0; i < report->left_count; i++) {
+        buf_text(&out, i > 0 ? "," : "");
+        json_write_string(&out, report->left_behind[i]);
+    }
+    buf_text(&out, "]}");
     terminal_json(&call->out, buf_view(&out));
     buf_deinit(&out);
 }
@@ -157,6 +162,17 @@ static void print_text(struct call *call, const struct copy_report *report)
     if (report->differences == 0)
         terminal_line(&call->out, COLOUR_GREEN, STR("both stores are equal; serve the copy from "
                                                     "now on, the source is marked as moved"));
+}
+
+static void note_left_behind(struct call *call, const struct copy_report *report)
+{
+    if (report->left_count == 0)
+        return;
+    fputs("This is not Perdura's and stays in the source: ", call->notes.file);
+    for (uint32_t i = 0; i < report->left_count; i++)
+        fprintf(call->notes.file, "%s" STR_FMT, i > 0 ? ", " : "",
+                STR_ARG(report->left_behind[i]));
+    fputs("; move it yourself\n", call->notes.file);
 }
 
 /* ---- the key that signs where logs stand ---- */
@@ -251,6 +267,7 @@ static int copy(struct call *call, const struct config *config)
         print_json(call, &report);
     else
         print_text(call, &report);
+    note_left_behind(call, &report);
     if (report.differences == 0)
         note_key(call, &request, &report, &config->settings);
     if (report.differences > 0)
@@ -277,8 +294,9 @@ const struct command command_copy = {
                "workers keep reporting to a server on the new store. If the copy is interrupted, "
                "run it again and it resumes. At the end it reads both stores again and compares "
                "them; until then the copy cannot be served. After that the source is marked as "
-               "moved, and no server opens it. The key that signs log records (STORE.log-key) is "
-               "not copied; the command prints how to copy it.",
+               "moved, and no server opens it. Tables of your own stay behind and are named. The "
+               "key that signs log records (STORE.log-key) is not copied; the command prints how "
+               "to copy it.",
     .example = "perdura copy --from perdura.db --to postgres://perdura@db.example.org/perdura\n"
                "perdura copy --from postgres://perdura@db.example.org/perdura --to perdura.db",
     .flags = flags,

@@ -395,6 +395,12 @@ static int pg_copy_finish(struct store *base, struct err *err)
     return 0;
 }
 
+static int pg_copy_others(struct store *base, struct arena *arena, struct str **names,
+                          uint32_t *count, struct err *err)
+{
+    return pg_schema_others(pg_of(base), arena, names, count, err);
+}
+
 const struct store_copy_verbs pg_copy_verbs = {
     .own = pg_copy_own,
     .count = pg_copy_count,
@@ -402,4 +408,5 @@ const struct store_copy_verbs pg_copy_verbs = {
     .clear = pg_copy_clear,
     .write = pg_copy_write,
     .finish = pg_copy_finish,
+    .others = pg_copy_others,
 };

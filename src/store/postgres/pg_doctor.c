@@ -1,5 +1,6 @@
 /* What the doctor asks a database: its version, what cleans up behind us, what can be seen of slow
- * statements, the rights of the role, room for connections, what notices damage. */
+ * statements, the rights of the role, room for connections, who blocks removals, what notices
+ * damage. */
 #include "store/postgres/pg_int.h"
 
 struct look {
@@ -27,6 +28,7 @@ static const struct look looks[] = {
     {PGSQL_doctor_months, "months",
      "see the server's log for store.months_not_made; rows without a month are kept, but cost more "
      "to remove", false},
+    {PGSQL_doctor_references, "foreign keys", STORE_BLOCKED_FIX, false},
     {PGSQL_doctor_checks, "damage",
      "run pg_checksums --enable while the database is stopped, and CREATE EXTENSION amcheck (GRANT "
      "EXECUTE on its bt_index_check), so that damage is noticed", false},

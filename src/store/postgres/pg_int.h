@@ -291,6 +291,10 @@ int pg_verify_logs(struct store *, void (*)(void *, const char *), void *, struc
 /* pg_schema.c: refused (ERR_CONFLICT, field "schema") where it is not ours; within a transaction
  * now and then, ERR_STORAGE. */
 int pg_schema_check(struct pg_store *store, struct err *err);
+/* Names of what in the schema is not of our migrations, and of tables elsewhere that refer to
+ * ours. */
+int pg_schema_others(struct pg_store *store, struct arena *arena, struct str **names,
+                     uint32_t *count, struct err *err);
 int pg_schema_follow(struct pg_store *store, struct err *err);
 /* pg_doctor.c */
 int pg_inspect(struct store *, store_tell *, void *, struct err *);

@@ -422,6 +422,22 @@ static void name_writer(struct pg_store *store)
              (long)getpid(), id.bytes[12], id.bytes[13], id.bytes[14], id.bytes[15]);
 }
 
+/* Before anything is migrated; a copy cannot begin, as we hold the store. */
+static int admit(struct pg_store *store, const struct store_options *options, struct err *err)
+{
+    static const struct pg_statement look = {"facts",
+                                             "SELECT to_regclass('store_info') IS NOT NULL"};
+    PGresult *result = NULL;
+    bool has_facts;
+
+    TRY(conn_begin(&store->conn, err));
+    TRY(conn_query(&store->conn, &look, &result, err));
+    has_facts = get_bool(result, 0, 0);
+    PQclear(result);
+    TRY(conn_commit(&store->conn, err));
+    return store_admit(&store->base, has_facts, options, err);
+}
+
 static int open_database(struct pg_store *store, const struct store_options *options,
                          struct err *err)
 {
@@ -429,8 +445,10 @@ static int open_database(struct pg_store *store, const struct store_options *opt
     PGresult *result;
 
     if (conn_open_first(&store->conn, store->where, store->pooler, store->log, err) < 0 ||
-        (!options->no_migrate && pg_place_make(&store->conn, store->schema, err) < 0) ||
-        pg_place_found(&store->conn, err) < 0 || pg_migrate_hold(&store->conn, err) < 0)
+        (!options->no_migrate && !options->resumes &&
+         pg_place_make(&store->conn, store->schema, err) < 0) ||
+        pg_place_found(&store->conn, err) < 0 || pg_migrate_hold(&store->conn, err) < 0 ||
+        admit(store, options, err) < 0)
         return -(int)err->code;
     if (options->no_migrate ? pg_migrate_check(&store->conn, err)
                             : pg_migrate_up(&store->conn, 0, &applied, err))

@@ -138,6 +138,66 @@ static int look(struct pg_store *store, struct err *err)
     return rc;
 }
 
+/* Triggers on tables of others go with these. */
+static bool is_other(struct str list, const struct part *found)
+{
+    return str_is(found->kind, "table") || str_is(found->kind, "view") ||
+           str_is(found->kind, "function") ||
+           (str_is(found->kind, "trigger") && concerns_us(list, found));
+}
+
+static struct str name_of(const struct part *found, struct arena *arena)
+{
+    if (str_is(found->kind, "table") || str_is(found->kind, "view"))
+        return arena_str(arena, found->name);
+    return arena_format(arena, STR_FMT " " STR_FMT, STR_ARG(found->kind), STR_ARG(found->name));
+}
+
+static void gather_others(struct str list, const PGresult *result, struct arena *arena,
+                          struct str *names, uint32_t *count)
+{
+    struct str rest = list;
+    struct part ours;
+    bool more = next_expected(&rest, &ours);
+
+    for (int row = 0; row < PQntuples(result); row++) {
+        struct part found = part_found(result, row);
+
+        while (more && order(&ours, &found) < 0)
+            more = next_expected(&rest, &ours);
+        if ((!more || order(&ours, &found) != 0) && is_other(list, &found))
+            names[(*count)++] = name_of(&found, arena);
+    }
+}
+
+int pg_schema_others(struct pg_store *store, struct arena *arena, struct str **names,
+                     uint32_t *count, struct err *err)
+{
+    const struct embedded *list = embedded_find(LIST);
+    PGresult *parts, *referrers;
+
+    ASSERT(list);
+    *count = 0;
+    TRY(conn_begin(&store->conn, err));
+    TRY(allow_plans(store, "on", err));
+    TRY(pg_query(store, PGSQL_schema_parts, &parts, err));
+    if (pg_query(store, PGSQL_schema_referrers, &referrers, err) < 0) {
+        PQclear(parts);
+        return -(int)err->code;
+    }
+    *names = arena_alloc_array(arena, (size_t)PQntuples(parts) + (size_t)PQntuples(referrers) + 1,
+                               sizeof **names);
+    if (*names) {
+        gather_others(str_span(list->data, list->len), parts, arena, *names, count);
+        for (int row = 0; row < PQntuples(referrers); row++)
+            (*names)[(*count)++] = get_text(referrers, row, 0, arena);
+    }
+    PQclear(parts);
+    PQclear(referrers);
+    TRY(conn_commit(&store->conn, err));
+    return *names && !arena->failed ? 0 : err_set(err, ERR_MEMORY, "out of memory for the schema");
+}
+
 int pg_schema_check(struct pg_store *store, struct err *err)
 {
     struct err why = {0};

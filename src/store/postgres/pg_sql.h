@@ -17,6 +17,7 @@
 #define PG_STATEMENTS(X)                                                                        \
     X(doctor_version) X(doctor_autovacuum) X(doctor_statements) X(doctor_rights)                \
     X(doctor_connections) X(doctor_durability) X(doctor_months) X(doctor_checks)                \
+    X(doctor_references)                                                                        \
     X(worker_one) X(queue_lock) X(queues_lock) X(held_of_queue) X(key_counts_add)               \
     X(key_counts_fold) X(key_held)                                                              \
     X(bucket_one) X(bucket_put) X(timeline) X(timeline_first) X(timeline_note)                  \

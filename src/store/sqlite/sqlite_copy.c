@@ -300,6 +300,12 @@ static int sqlite_copy_finish(struct store *base, struct err *err)
     return rc;
 }
 
+static int sqlite_copy_others(struct store *base, struct arena *arena, struct str **names,
+                              uint32_t *count, struct err *err)
+{
+    return sqlite_schema_others(sqlite_of(base)->sql.db, arena, names, count, err);
+}
+
 const struct store_copy_verbs sqlite_copy_verbs = {
     .own = sqlite_copy_own,
     .count = sqlite_copy_count,
@@ -307,4 +313,5 @@ const struct store_copy_verbs sqlite_copy_verbs = {
     .clear = sqlite_copy_clear,
     .write = sqlite_copy_write,
     .finish = sqlite_copy_finish,
+    .others = sqlite_copy_others,
 };

@@ -151,6 +151,10 @@ void sqlite_checkpoint_from_row(sqlite3_stmt *stmt, int first, struct arena *are
 /* sqlite_schema.c: refused (ERR_CONFLICT, field "schema") where it is not ours, unless it is the
  * one that was found good before. */
 extern const char sqlite_migrations_table[]; /* sqlite_migrate.c */
+/* Names of what in the file is not of our migrations: tables, views, triggers. */
+int sqlite_schema_others(sqlite3 *db, struct arena *arena, struct str **names, uint32_t *count,
+                         struct err *err);
+int sqlite_inspect(struct store *base, store_tell *tell, void *ctx, struct err *err);
 int sqlite_schema_follow(struct sqlite_store *store, sqlite3 *db, struct err *err);
 /* sqlite_logs.c */
 int sqlite_logs_insert(struct store *, struct log_entry *, uint32_t, struct err *);
@@ -234,6 +238,7 @@ int sqlite_migrate_rows(sqlite3 *db, struct arena *arena, struct migration_row *
                         uint32_t *count, struct err *err);
 int sqlite_migrate_up(sqlite3 *db, uint32_t steps, uint32_t *applied, struct err *err);
 int sqlite_migrate_down(sqlite3 *db, uint32_t steps, uint32_t *undone, struct err *err);
+int sqlite_has_table(sqlite3 *db, const char *name, bool *has, struct err *err);
 int sqlite_migrate_check(sqlite3 *db, struct err *err); /* refuses what is not current */
 int sqlite_migrate_sql(struct buf *out, struct err *err);
 /* sqlite_ballast.c: space set aside, so that running tasks can end on a full disk (F-D1) */

@@ -52,15 +52,13 @@ static int prepare(sqlite3 *db, const char *text, sqlite3_stmt **stmt, struct er
                : sql_fail(db, "schema_migrations", err);
 }
 
-static int has_table(sqlite3 *db, bool *has, struct err *err)
+int sqlite_has_table(sqlite3 *db, const char *name, bool *has, struct err *err)
 {
     sqlite3_stmt *stmt;
     int rc;
 
-    TRY(prepare(db,
-                "SELECT 1 FROM sqlite_master WHERE type = 'table' AND "
-                "name = 'schema_migrations'",
-                &stmt, err));
+    TRY(prepare(db, "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?", &stmt, err));
+    bind_str(stmt, 1, str_of(name));
     rc = sqlite3_step(stmt);
     *has = rc == SQLITE_ROW;
     rc = rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : sql_fail(db, "sqlite_master", err);
@@ -77,7 +75,7 @@ static int load_applied(sqlite3 *db, struct arena *arena, struct migration_row *
     int rc;
 
     *count = 0;
-    TRY(has_table(db, &has, err));
+    TRY(sqlite_has_table(db, "schema_migrations", &has, err));
     if (!has)
         return 0;
     TRY(prepare(db,

@@ -135,9 +135,8 @@ int sqlite_file_lock(const char *path, int *lock_fd, struct err *err)
     if (fd < 0)
         return err_set(err, ERR_IO, "cannot lock the store '%s': %s", path, strerror(errno));
     if (!take_lock(fd)) {
-        err_set(err, ERR_UNAVAILABLE, "the store '%s' is in use by process %ld; stop it first, or "
-                "be its client: name its http://host:port and not the file", path,
-                read_holder(fd));
+        err_set(err, ERR_UNAVAILABLE, "the store '%s' is in use by process %ld; stop it first",
+                path, read_holder(fd));
         close(fd);
         return -(int)ERR_UNAVAILABLE;
     }
@@ -433,6 +432,7 @@ static const struct store_verbs verbs = {
     .read_logs = sqlite_read_logs,
     .verify = sqlite_verify,
     .backup = sqlite_backup,
+    .inspect = sqlite_inspect,
     .copy = &sqlite_copy_verbs,
     .catalog = &sqlite_catalog_verbs,
     .logs = &sqlite_log_verbs,
@@ -464,6 +464,16 @@ static int read_last(struct sqlite_store *store, struct err *err)
     return 0;
 }
 
+/* Before anything is migrated, reserved or made. */
+static int admit(struct sqlite_store *store, const struct store_options *options,
+                 struct err *err)
+{
+    bool has_facts = false;
+
+    TRY(sqlite_has_table(store->sql.db, "store_info", &has_facts, err));
+    return store_admit(&store->base, has_facts, options, err);
+}
+
 static int open_database(struct sqlite_store *store, const struct store_options *options,
                          struct err *err)
 {
@@ -471,12 +481,11 @@ static int open_database(struct sqlite_store *store, const struct store_options 
     uint32_t applied = 0;
     bool write = !options->no_lock;
 
-    if (!write && access(store->path, F_OK) != 0 && errno == ENOENT) /* nobody makes it here */
-        return err_set(err, ERR_NOT_FOUND, "there is no store '%s'; check the path", store->path);
     TRY(sqlite_log_check(store->path, write, err));
     if (write && gather_install(&store->gather) != SQLITE_OK)
         return err_set(err, ERR_MEMORY, "out of memory while opening the store");
     TRY(sqlite_db_open(store->path, write, write ? store->gather.name : NULL, &store->sql.db, err));
+    TRY(admit(store, options, err));
     if (write && !options->no_migrate &&
         sqlite_migrate_up(store->sql.db, 0, &applied, err) < 0)
         return -(int)err->code;
@@ -502,6 +511,29 @@ void sqlite_store_own_process(void)
     sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 }
 
+/* Nobody makes it here. */
+static int require_file(const char *path, struct err *err)
+{
+    if (access(path, F_OK) == 0 || errno != ENOENT)
+        return 0;
+    return err_set(err, ERR_NOT_FOUND, "there is no store '%s'; check the path", path);
+}
+
+/* Who wants to serve it may use the server that does; others cannot. */
+static int lock_file(struct sqlite_store *store, const struct store_options *options,
+                     struct err *err)
+{
+    int rc = sqlite_file_lock(store->path, &store->lock_fd, err);
+
+    if (rc < 0 && err->code == ERR_UNAVAILABLE && options->serves) {
+        struct err why = *err;
+
+        err_set(err, ERR_UNAVAILABLE, "%.400s, or be its client: name its http://host:port and not "
+                "the file", why.text);
+    }
+    return rc;
+}
+
 int sqlite_store_open(struct store **out, struct str path, const struct store_options *options,
                       struct err *err)
 {
@@ -520,7 +552,9 @@ int sqlite_store_open(struct store **out, struct str path, const struct store_op
     store->any_schema = options->any_schema;
     if (!options->allow_network_fs && (rc = refuse_network_fs(store->path, err)) < 0)
         goto out;
-    if (!options->no_lock && (rc = sqlite_file_lock(store->path, &store->lock_fd, err)) < 0)
+    if ((options->no_lock || options->resumes) && (rc = require_file(store->path, err)) < 0)
+        goto out;
+    if (!options->no_lock && (rc = lock_file(store, options, err)) < 0)
         goto out;
     rc = open_database(store, options, err);
 out:

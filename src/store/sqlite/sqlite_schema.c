@@ -232,6 +232,34 @@ static int check_schema(sqlite3 *db, struct err *err)
     return rc;
 }
 
+static bool is_other(const struct objects *expected, const struct object *object)
+{
+    return !str_starts(object->name, STR("sqlite_")) && !str_is(object->type, "index") &&
+           !is_ours(expected, object->name);
+}
+
+int sqlite_schema_others(sqlite3 *db, struct arena *arena, struct str **names, uint32_t *count,
+                         struct err *err)
+{
+    struct objects expected, found;
+
+    *count = 0;
+    TRY(load(db, arena, &found, err));
+    TRY(load_expected(arena, &expected, err));
+    *names = arena_alloc_array(arena, found.count + 1, sizeof **names);
+    if (!*names)
+        return err_set(err, ERR_MEMORY, "out of memory for the schema");
+    for (uint32_t i = 0; i < found.count; i++) {
+        const struct object *object = &found.rows[i];
+
+        if (is_other(&expected, object))
+            (*names)[(*count)++] =
+                str_is(object->type, "trigger")
+                    ? arena_format(arena, "trigger " STR_FMT, STR_ARG(object->name)) : object->name;
+    }
+    return 0;
+}
+
 /* ---- while it is open ---- */
 
 static int sum_schema(sqlite3 *db, uint64_t *sum, struct err *err)

@@ -63,6 +63,16 @@ FROM (SELECT CASE WHEN to_regclass(m.name) IS NULL THEN m.name END AS missing
         FROM (VALUES ('task_event_rows'), ('execution_rows')) AS p (parent),
             generate_series(0, 1) AS ahead) m) names;
 
+-- Rows of others that keep ours from being removed; two tables of ours do that to ours on purpose.
+-- name: doctor_references
+SELECT count(*) = 0, CASE WHEN count(*) = 0 THEN 'no table of yours blocks removals'
+    ELSE 'rows of these tables of yours block removals: ' || string_agg(t.name, ', ' ORDER BY t.name) END
+FROM (SELECT DISTINCT k.conrelid::regclass::text AS name
+    FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class o ON o.oid = k.confrelid
+    JOIN pg_catalog.pg_namespace n ON n.oid = o.relnamespace AND n.nspname = current_schema()
+    WHERE k.contype = 'f' AND k.confdeltype IN ('a', 'r')
+        AND k.conrelid <> ALL (ARRAY['jobs'::regclass, 'recurring_jobs'::regclass])) t;
+
 -- name: doctor_checks
 SELECT current_setting('data_checksums')::boolean AND perdura_index_checker() IS NOT NULL,
     'checksums of pages ' || current_setting('data_checksums') || ', amcheck '

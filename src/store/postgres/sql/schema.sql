@@ -6,6 +6,15 @@
 SELECT set_config('enable_hashjoin', $1, true), set_config('enable_mergejoin', $1, true),
     set_config('enable_seqscan', $1, true);
 
+-- Tables elsewhere in the database that refer to one of this schema.
+-- name: schema_referrers
+SELECT DISTINCT k.conrelid::regclass::text AS name
+FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid
+JOIN pg_catalog.pg_class o ON o.oid = k.confrelid
+JOIN pg_catalog.pg_namespace n ON n.oid = o.relnamespace AND n.nspname = current_schema()
+WHERE k.contype = 'f' AND c.relnamespace <> o.relnamespace
+ORDER BY 1;
+
 -- name: schema_parts
 WITH place AS (SELECT oid, quote_ident(nspname) AS shown FROM pg_catalog.pg_namespace
     WHERE nspname = current_schema()),
