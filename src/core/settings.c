@@ -15,7 +15,7 @@ bool settings_types_cover(const struct str *patterns, uint32_t count, struct str
     for (uint32_t i = 0; i < count; i++)
         if (settings_type_matches(patterns[i], type))
             return true;
-    return count == 0;
+    return !patterns;
 }
 
 bool settings_types_name(const struct str *types, uint32_t count, struct str type)
@@ -54,6 +54,14 @@ const struct str *settings_served_queues(const struct settings *settings, struct
         if (settings->queues[i].serve)
             serve(queues, count, settings->queues[i].name);
     return queues;
+}
+
+bool settings_has_commands(const struct settings *settings)
+{
+    for (uint32_t i = 0; i < settings->handlers_count; i++)
+        if (settings->handlers[i].command)
+            return true;
+    return false;
 }
 
 bool settings_serves_queue(const struct settings *settings, struct str queue)

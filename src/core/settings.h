@@ -176,12 +176,15 @@ const struct str *settings_served_queues(const struct settings *settings, struct
 /* Is it one of them? */
 bool settings_serves_queue(const struct settings *settings, struct str queue);
 
+/* Can a worker with this configuration run anything? Only handlers with a command can. */
+bool settings_has_commands(const struct settings *settings);
+
 /* Does a task of this queue fail when no live worker has its type? */
 bool settings_no_handler_fails(const struct settings *settings, struct str queue);
 
 /* True when pattern (exact, or a prefix ending in '*') covers type. */
 bool settings_type_matches(struct str pattern, struct str type);
-/* The same for a list of patterns; an empty one covers every type. */
+/* The same for a list of patterns; NULL covers every type, an empty list none. */
 bool settings_types_cover(const struct str *patterns, uint32_t count, struct str type);
 /* Is it one of these, to the letter? */
 bool settings_types_name(const struct str *types, uint32_t count, struct str type);

@@ -147,7 +147,7 @@ struct register_request {
     struct worker_row worker; /* id absent: the queue makes one */
     const struct str *queues;
     uint32_t queues_count;
-    const struct str *types;
+    const struct str *types; /* NULL = any, an empty list = none */
     uint32_t types_count;
     const struct str *categories;
     uint32_t categories_count;

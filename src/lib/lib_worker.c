@@ -71,6 +71,8 @@ int lib_copy_registration(const struct pd_worker_options *options, struct arena 
     TRY(copy_texts(has_queues ? options->queues : default_queue,
                    has_queues ? options->queues_count : 1, BOUND_CLAIM_QUEUES, "queues", arena,
                    &worker->queues, &worker->queues_count, err));
+    if (options->types_count == 0)
+        return 0; /* any type */
     return copy_texts(options->types, options->types_count, BOUND_CLAIM_TYPES, "types", arena,
                       &worker->types, &worker->types_count, err);
 }

@@ -209,6 +209,10 @@ static void warn_missing(const struct handler_rule *rule, char *const *command, 
 void commands_warn_missing(const struct settings *settings, bool has_store,
                            const struct log *log)
 {
+    if (!has_store && !settings_has_commands(settings))
+        LOG(log, LOG_WARN, "worker.takes_nothing", KI("handlers", settings->handlers_count),
+            KC("hint", "no handler has a 'command', so this worker runs no task; give one a "
+                       "command and send SIGHUP"));
     for (uint32_t i = 0; i < settings->handlers_count; i++) {
         const struct handler_rule *rule = &settings->handlers[i];
 

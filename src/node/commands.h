@@ -7,7 +7,8 @@
 #include "core/settings.h"
 #include "worker/process/spawner.h"
 
-/* Warns of each program that is not there: of handlers that run here, on a server of validators. */
+/* Warns of each program that is not there: of handlers that run here, on a server of validators;
+ * and of a worker that has no program at all. */
 void commands_warn_missing(const struct settings *settings, bool has_store,
                            const struct log *log);
 

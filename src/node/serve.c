@@ -129,15 +129,6 @@ static int pool_rules(struct node *node, const struct settings *settings,
     return rules->queues ? 0 : err_set(err, ERR_MEMORY, "out of memory for the workers");
 }
 
-/* Only handlers with a command can run something here. */
-static bool has_commands(const struct settings *settings)
-{
-    for (uint32_t i = 0; i < settings->handlers_count; i++)
-        if (settings->handlers[i].command)
-            return true;
-    return false;
-}
-
 static int start_workers(struct node *node, const struct settings *settings, struct err *err)
 {
     int64_t slots = settings->workers;
@@ -147,7 +138,7 @@ static int start_workers(struct node *node, const struct settings *settings, str
 
     if (slots < 0)
         slots = WORKERS_DEFAULT;
-    if (slots == 0 || !has_commands(settings))
+    if (slots == 0 || !settings_has_commands(settings))
         return 0;
     TRY(pool_rules(node, settings, &rules, err));
     config.rules = rules.rules;

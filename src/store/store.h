@@ -58,7 +58,7 @@ struct ready_want {
     struct str namespace_name;
     const struct str *queues;
     uint32_t queues_count;
-    const struct str *types; /* patterns; count 0 = all */
+    const struct str *types; /* patterns; NULL = all */
     uint32_t types_count;
     const struct str *types_not; /* and none of these, which are exact */
     uint32_t types_not_count;
@@ -122,7 +122,7 @@ struct worker_row {
     struct str hostname;
     struct str version;
     struct str queues;     /* JSON array */
-    struct str types;      /* JSON array or absent */
+    struct str types;      /* JSON array; absent = any type, [] = none */
     struct str categories; /* JSON array or absent */
     int64_t pool_size;
     int64_t started_at_us;

@@ -44,13 +44,11 @@ static int add_rule(struct handler_set *set, const struct handler_rule *rule,
 }
 
 /* It registers the types it has handlers for and gets only these: another type waits for a worker
- * that has it. */
+ * that has it. Without handlers that is an empty list: it takes nothing. */
 static int name_types(struct handler_set *set, struct err *err)
 {
     struct str *types;
 
-    if (!set->count) /* then it does not claim */
-        return 0;
     types = arena_alloc_array(&set->arena, set->count, sizeof *types);
     if (!types)
         return no_memory(err);

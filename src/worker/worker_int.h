@@ -53,7 +53,7 @@ struct handler_set {
     bool wants_json;
     int64_t grace_ms;         /* where a rule has none */
     int64_t grace_ms_longest; /* of these and all before */
-    const struct str *types;  /* as registered; count 0 = not told */
+    const struct str *types;  /* as registered; an empty list = none */
     uint32_t types_count;
     struct handler_set *older;
 };

@@ -351,6 +351,8 @@ class Task(ServerTest):
 class QueueRecords(ServerTest):
     config = """
 on_no_handler: fail
+handlers:
+  - {type: nothing, command: ["true"]}
 queues:
   - {name: mail, serve: true, on_no_handler: wait, dead_letter_queue: lost, stall_after: 90s,
      type_limits: [{type: bulk, concurrency: 2, rate: 20/h}]}

@@ -260,6 +260,54 @@ class WithoutHandlers(ReloadTest):
         self.assertIn("validator", self.hang_up("config.refused")["reason"])
 
 
+class WithoutHandlers(ReloadTest):
+    """B6, C8: a pool that can run nothing takes nothing, and everything that tells of it says so."""
+    config = FIRST + "unclaimed_after: 1s\n"
+
+    def pool(self):
+        row, = self.expect(200, "GET", "/v1/workers")["items"]
+        return row["types"]
+
+    def check_takes_nothing(self):
+        task = self.enqueue("first")["id"]
+        self.assertEqual(self.pool(), [])
+        self.assertRegex(self.perdura("workers").stdout.splitlines()[1], r" default +- ")
+        self.assertIn("takes tasks of the type 'first'", self.perdura("task", "why", task).stdout)
+        told = self.perdura("task", "wait", task, "--timeout", "3s", code=1).stderr
+        self.assertIn("waiting: No worker of the queue 'default' takes tasks of the type", told)
+        wait_until(lambda: [alert for alert in self.expect(200, "GET", "/v1/stats")["alerts"]
+                            if alert["code"] == "unclaimed"], what="the alert")
+        self.assertRegex(self.perdura("queue", "show", "default").stdout,
+                         r"(?m)^served by the pool +no$")
+        self.configure(self.config)
+        self.hang_up("config.reloaded")
+        self.assertEqual(self.pool(), ["first"])
+        self.assertRegex(self.perdura("queue", "show", "default").stdout,
+                         r"(?m)^served by the pool +yes$")
+        self.assertEqual(self.wait_ended(task)["result"], "one")
+
+    def test_a_pool_whose_handlers_were_all_removed_takes_nothing(self):
+        self.configure("handlers: []\nunclaimed_after: 1s\n")
+        self.hang_up("config.reloaded")
+        self.check_takes_nothing()
+
+    def test_a_pool_whose_handlers_have_no_command_takes_nothing(self):
+        self.configure("handlers:\n  - {type: first, max_retries: 2}\nunclaimed_after: 1s\n")
+        self.hang_up("config.reloaded")
+        self.check_takes_nothing()
+
+
+class NoPool(ReloadTest):
+    config = "# nothing yet\n"
+
+    def test_a_node_without_a_pool_takes_nothing(self):
+        row, = self.expect(200, "GET", "/v1/workers")["items"]
+        self.assertEqual((row["pool_size"], row["types"]), (0, []))
+        self.assertNotIn("*", self.perdura("workers").stdout)
+        self.enqueue("any")
+        self.assertFalse(self.queue()["serve"])
+
+
 class NoFile(ReloadTest):
     config = None
 

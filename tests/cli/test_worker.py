@@ -211,6 +211,21 @@ class WithoutHandler(WorkerTest):
         self.assertEqual(shown["queues"], ["default", "mail"])
 
 
+    def test_one_whose_handlers_have_no_command_takes_nothing_and_warns(self):
+        """B6: and a worker that registers no types still takes any."""
+        task_id = self.enqueue("idle")["id"]
+        pathlib.Path(self.handlers).write_text("handlers:\n  - {type: idle, max_retries: 2}\n")
+        worker = self.worker()
+        self.assertEqual(self.expect(200, "GET", f"/v1/workers/{worker.id}")["types"], [])
+        self.assertIn("worker.takes_nothing", self.log())
+        self.assertIn("takes tasks of the type 'idle'",
+                      self.perdura("task", "why", task_id).stdout)
+        self.register("any")
+        self.assertIsNone(self.expect(200, "GET", "/v1/workers/any")["types"])
+        task, = self.claim("any", wait_ms=30000)
+        self.assertEqual(task["id"], task_id)
+
+
 class LeavingInTime(WorkerTest):
     grace = "40s"
 

@@ -261,6 +261,13 @@ static void b6_a_handler_is_gone_only_where_all_live_workers_say_what_they_run(v
     if (pg_schema_wanted())
         assert_int_equal(fx_ask(fx, "SELECT count(*) FROM tasks WHERE "
                                     "validate_task_recovery(id)->>'reason' = 'handler_gone'"), 1);
+    leave(fx, "a");
+    assert_string_equal(reason_of(fx, id), "valid");
+    typed_worker(fx, "none", ""); /* it says that it runs nothing */
+    assert_string_equal(reason_of(fx, id), "handler_gone");
+    if (pg_schema_wanted())
+        assert_int_equal(fx_ask(fx, "SELECT count(*) FROM tasks WHERE "
+                                    "validate_task_recovery(id)->>'reason' = 'handler_gone'"), 1);
     typed_worker(fx, "c", NULL);
     assert_string_equal(reason_of(fx, id), "valid");
     fx_verify(fx);

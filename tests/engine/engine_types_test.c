@@ -5,6 +5,7 @@
 
 #define FLEET 300
 
+/* type NULL = it registers an empty list. */
 static const char *worker_of(struct fixture *fx, const char *id, const char *type)
 {
     struct str *names = arena_alloc_array(&fx->arena, 2, sizeof *names);
@@ -50,6 +51,27 @@ static void a_type_no_live_worker_has_waits_and_why_says_so(void **state)
     assert_int_equal(get(fx, id)->counts.attempts, 1);
 }
 
+/* B6, C8: an empty list is nothing, no list is anything. */
+static void a_worker_with_an_empty_list_takes_nothing(void **state)
+{
+    struct fixture *fx = *state;
+    const char *none = worker_of(fx, "none", NULL);
+    struct stats_request stats = {.base = {.kind = REQUEST_STATS, .arena = &fx->arena}};
+    struct uuid id = enqueue(fx, "{\"type\":\"mail\"}");
+
+    claim_none(fx, none);
+    assert_int_equal(ask(fx, id)->reason, WHY_NO_WORKER);
+    assert_true(has_text(ask(fx, id)->text, "takes tasks of the type 'mail'"));
+    assert_int_equal(engine_call(fx->engine, &stats.base), 0);
+    assert_int_equal(stats.queues_count, 1);
+    assert_true(stats.queues[0].served);
+    assert_false(stats.queues[0].takes_any);
+    assert_int_equal(stats.queues[0].types_count, 0);
+    worker(fx, "any", "default");
+    assert_int_equal(ask(fx, id)->reason, WHY_READY);
+    assert_true(uuid_eq(&claim_one(fx, "any")->task->id, &id));
+}
+
 static void wait_ended(struct fixture *fx, struct uuid id)
 {
     struct wait_request request = {.base = {.kind = REQUEST_WAIT, .arena = &fx->arena},
@@ -85,6 +107,10 @@ static void where_it_is_wanted_it_fails_as_no_handler(void **state)
     assert_int_equal(get(fx, waits)->status, STATUS_PENDING);
     assert_int_equal(get(fx, other)->status, STATUS_PENDING);
     assert_int_equal(control(fx, fails, CONTROL_RETRY), ERR_NONE);
+    leave(fx, "w");
+    worker_of(fx, "none", NULL);
+    wait_ended(fx, other); /* a worker that takes nothing serves its queue all the same */
+    assert_int_equal(get(fx, other)->status, STATUS_FAILED);
     fx_verify(fx);
 }
 
@@ -171,6 +197,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         QUEUE_TEST(a_type_no_live_worker_has_waits_and_why_says_so),
+        QUEUE_TEST(a_worker_with_an_empty_list_takes_nothing),
         QUEUE_TEST(where_it_is_wanted_it_fails_as_no_handler),
         QUEUE_TEST(a_type_given_back_is_not_handed_to_the_same_worker_again),
         QUEUE_TEST(one_that_goes_round_and_round_is_stopped),

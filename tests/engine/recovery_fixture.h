@@ -123,17 +123,17 @@ static inline struct uuid partial_task(struct fixture *fx, const char *fields)
     return id;
 }
 
-/* A worker that says what it runs. */
+/* A worker that says what it runs: a type, "" = nothing, NULL = any. */
 static inline void typed_worker(struct fixture *fx, const char *id, const char *type)
 {
-    struct str queues[] = {STR("q")}, types[] = {str_of(type)};
+    struct str queues[] = {STR("q")}, types[] = {str_of(type ? type : "")};
     struct register_request request = {.base = {.kind = REQUEST_REGISTER, .arena = &fx->arena},
                                        .worker = {.id = str_of(id), .hostname = STR("host"),
                                                   .pool_size = 1},
                                        .queues = queues,
                                        .queues_count = 1,
                                        .types = type ? types : NULL,
-                                       .types_count = type ? 1 : 0};
+                                       .types_count = type && *type ? 1 : 0};
 
     assert_int_equal(engine_call(fx->engine, &request.base), 0);
 }

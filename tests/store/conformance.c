@@ -251,7 +251,7 @@ uint32_t take_ready(struct conformance *c, const char *const *queues, const char
     struct ready_want want = {.namespace_name = STR("default"),
                               .queues = queue_names,
                               .queues_count = strs_of(queues, queue_names),
-                              .types = type_names,
+                              .types = types ? type_names : NULL,
                               .types_count = strs_of(types, type_names),
                               .max = max,
                               .admit = admit ? admit : take_all,

@@ -63,6 +63,7 @@ struct fake {
     int reports_calls;
     int reports_count;
     int claims;
+    bool types_given; /* a list, be it empty */
     uint32_t types_count; /* that were registered, and the first of them */
     char type[64];
     uint32_t largest_claim;
@@ -107,6 +108,7 @@ static int fake_register(struct source *source, const struct source_worker *work
     }
     fake->registered++;
     fake->unknown = false;
+    fake->types_given = worker->types != NULL;
     fake->types_count = worker->types_count;
     if (worker->types_count)
         snprintf(fake->type, sizeof fake->type, STR_FMT, STR_ARG(worker->types[0]));

@@ -241,6 +241,22 @@ static void task_without_handler_is_given_back_with_the_reason(void **state)
     fake_free(fake);
 }
 
+/* B6: what it cannot run it does not register, and without handlers that is every type. */
+static void a_worker_without_a_command_registers_no_type(void **state)
+{
+    struct handler_rule rule = rule_of("known", NULL);
+    struct worker_config config = {.slots = 1, .spawner = test_spawner(), .rules = &rule,
+                                   .rules_count = 1};
+    struct fake *fake = fake_new();
+    struct worker *worker = start(fake, &config);
+
+    (void)state;
+    assert_true(fake->types_given);
+    assert_int_equal(fake->types_count, 0);
+    stop(worker, 0);
+    fake_free(fake);
+}
+
 /* ---- orders to stop ---- */
 
 static void stopped_by_order(bool fake_task_flag_is_cancel, bool pause, enum task_status status)
@@ -686,6 +702,7 @@ int main(void)
         cmocka_unit_test(environment_names_the_task_and_no_token_F_I7),
         cmocka_unit_test(timeout_is_a_failure_that_says_so_D13),
         cmocka_unit_test(task_without_handler_is_given_back_with_the_reason),
+        cmocka_unit_test(a_worker_without_a_command_registers_no_type),
         cmocka_unit_test(cancelled_handler_is_stopped_and_reports_nothing_more),
         cmocka_unit_test(paused_handler_is_stopped_and_given_back),
         cmocka_unit_test(handler_of_a_lost_lease_is_killed_F_B4),

@@ -38,7 +38,7 @@ function Worker({ worker }) {
             label=${t('worker.slots')} status="running"/><span>${t('worker.slotsOf', { n: number(held),
         max: number(worker.pool_size) })}</span></div>`}
         <${Facts} rows=${[[t('nav.queues'), worker.queues.join(', ')],
-        [t('worker.types'), worker.pool_size > 0 && (worker.types?.join(', ') ?? t('worker.anyType'))],
+        [t('worker.types'), worker.pool_size > 0 && (worker.types ? worker.types.join(', ') || '–' : t('worker.anyType'))],
         [t('worker.categories'), worker.categories?.join(', ')],
         [t('worker.heartbeat'), html`<${Ago} time=${worker.last_heartbeat}/>`],
         [t('worker.since'), html`<${Ago} time=${worker.started_at}/>`],

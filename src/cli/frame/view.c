@@ -200,8 +200,6 @@ static bool is_nothing(unsigned kind, struct str value)
 {
     if (!value.data || json_kind(value) == JSON_NULL)
         return true;
-    if (kind == VIEW_PATTERNS)
-        return json_kind(value) == JSON_ARRAY && json_count(value) == 0;
     return (kind == VIEW_LIMIT || kind == VIEW_OFF || kind == VIEW_COUNT) && str_is(value, "0");
 }
 
@@ -255,6 +253,8 @@ static struct cell make_cell(struct call *call, struct str object, const struct 
     case VIEW_LIST:
     case VIEW_PATTERNS:
         cell.text = as_list(call, value);
+        if (kind == VIEW_PATTERNS && cell.text.len == 0)
+            cell.text = STR("-");
         break;
     case VIEW_RATE:
     case VIEW_LIMIT:

@@ -18,7 +18,7 @@ enum view_kind {
     VIEW_WHEN,     /* text as it is, a number as every so many seconds */
     VIEW_PERCENT,
     VIEW_LIST,     /* strings joined by commas */
-    VIEW_PATTERNS, /* the same; none is *, which matches all */
+    VIEW_PATTERNS, /* the same; no list is *, which matches all, an empty one is - */
     VIEW_RATE,
     VIEW_LIMIT,    /* a number or a rate; 0 and null as no limit */
     VIEW_OFF,      /* milliseconds; 0 and null as off */

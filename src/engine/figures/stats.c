@@ -59,7 +59,7 @@ static void note_served(struct batch *batch, const struct worker_state *worker,
         if (!state || state->viewed_in != batch->number)
             continue;
         state->view->served = true;
-        state->view->takes_any |= worker->types_count == 0;
+        state->view->takes_any |= !worker->types;
         for (uint32_t at = 0; at < worker->types_count; at++)
             add_type(state->view, worker->types[at], arena);
     }

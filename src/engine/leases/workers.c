@@ -353,8 +353,8 @@ int workers_register(struct batch *batch, struct request *base)
     if (is_node(engine, row.id))
         lead(engine, &row, batch->now_us);
     row.queues = names_json(request->queues, request->queues_count, arena);
-    row.types = request->types_count ? names_json(request->types, request->types_count, arena)
-                                     : STR_NONE;
+    row.types = request->types ? names_json(request->types, request->types_count, arena)
+                               : STR_NONE;
     row.categories = request->categories_count
                          ? names_json(request->categories, request->categories_count, arena)
                          : STR_NONE;
@@ -386,14 +386,16 @@ int workers_register(struct batch *batch, struct request *base)
     return put_row(batch, worker, err);
 }
 
-/* The row of a node without a pool. */
+/* The row of a node without a pool: it takes nothing. */
 static int put_node(struct batch *batch, struct err *err)
 {
+    static const struct str no_types[1];
     struct arena arena = ARENA_INIT(0);
     char hostname[64] = "";
     struct register_request request = {
         .base = {.arena = &arena},
         .worker = {.version = STR(PERDURA_VERSION)},
+        .types = no_types,
         .in_process = true};
     int rc;
 

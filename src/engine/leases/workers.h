@@ -18,7 +18,7 @@ struct worker_state {
     struct arena arena;
     struct str *queues;
     uint32_t queues_count;
-    struct str *types;
+    struct str *types; /* NULL = any, an empty list = none */
     uint32_t types_count;
     struct str *categories;
     uint32_t categories_count;

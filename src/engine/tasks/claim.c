@@ -418,7 +418,7 @@ static void cool_asked(struct batch *batch, const struct claim_request *request,
 {
     struct queue_state **at = &batch->limits.hot;
 
-    if (!batch->store->shared || request->types_count || worker->types_count)
+    if (!batch->store->shared || request->types_count || worker->types)
         return;
     while (*at) {
         struct queue_state *state = *at;
@@ -460,7 +460,7 @@ static bool is_fruitless(const struct fruitless *fruitless, const struct claim_r
 static void note_fruitless(struct fruitless *fruitless, const struct claim_request *request,
                            const struct worker_state *worker)
 {
-    if (is_plain(request) && worker->types_count && fruitless->count < FRUITLESS_MAX)
+    if (is_plain(request) && worker->types && fruitless->count < FRUITLESS_MAX)
         fruitless->workers[fruitless->count++] = worker;
 }
 

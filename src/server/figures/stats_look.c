@@ -142,7 +142,8 @@ void stats_look_map_unclaimed(const struct stats_look *look, struct map *waits)
         const struct queue_view *view = map_get(&views, look->waits[i].queue);
 
         if (view && view->served && !view->takes_any &&
-            !settings_types_cover(view->types, view->types_count, look->waits[i].type))
+            !(view->types &&
+              settings_types_cover(view->types, view->types_count, look->waits[i].type)))
             put_longest(waits, &look->waits[i]);
     }
     map_deinit(&views);

@@ -84,13 +84,14 @@ static void write_rule(struct buf *out, const struct queue_rule *rule)
 /* What this node's configuration says of it, which is not in the store. */
 static void write_configured(struct buf *out, const struct settings *settings, struct str name)
 {
+    bool has_pool = settings->workers != 0 && settings_has_commands(settings);
     bool configured = false;
 
     for (uint32_t i = 0; i < settings->queues_count; i++)
         configured |= str_eq(settings->queues[i].name, name);
     render_bool(out, "configured", configured);
     buf_byte(out, ',');
-    render_bool(out, "serve", settings_serves_queue(settings, name));
+    render_bool(out, "serve", has_pool && settings_serves_queue(settings, name));
     buf_byte(out, ',');
     render_text(out, "on_no_handler",
                 settings_no_handler_fails(settings, name) ? STR("fail") : STR("wait"));

@@ -37,7 +37,7 @@ struct source_worker {
     int64_t pool_size;
     const struct str *queues;
     uint32_t queues_count;
-    const struct str *types; /* exact types or prefixes ending in '*'; count 0 = all types */
+    const struct str *types; /* exact or prefixes ending in '*'; NULL = all, empty = none */
     uint32_t types_count;
     const struct str *categories;
     uint32_t categories_count;

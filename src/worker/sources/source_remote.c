@@ -102,7 +102,7 @@ static int keep_registration(struct source_remote *remote, const struct source_w
     buf_reset(&remote->queues);
     buf_reset(&remote->types);
     remote_write_strings(&remote->queues, worker->queues, worker->queues_count);
-    if (worker->types_count)
+    if (worker->types_count) /* an empty list would mean: what it registered */
         remote_write_strings(&remote->types, worker->types, worker->types_count);
     failed = !remote->id.data || remote->queues.failed || remote->types.failed;
     pthread_mutex_unlock(&remote->lock);

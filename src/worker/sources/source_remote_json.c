@@ -60,7 +60,7 @@ void remote_write_strings(struct buf *out, const struct str *texts, uint32_t cou
 
 static void put_strings(struct buf *out, const char *key, const struct str *texts, uint32_t count)
 {
-    if (count == 0)
+    if (!texts)
         return;
     member_begin(out, key);
     remote_write_strings(out, texts, count);
