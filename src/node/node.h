@@ -97,6 +97,7 @@ struct verify_report {
     const struct verify_count *counts;
     uint32_t counts_count;
     struct str public_key; /* of the main store, in hex; absent = it has none, or was not asked */
+    struct str key_missed; /* why notes were not checked with the log key; absent = they were */
 };
 
 /* Findings are no error: 0 with findings_count > 0. */

@@ -210,9 +210,28 @@ static void check_content(struct checks *checks, struct store *store)
             findings ? "run 'perdura verify' to see them" : NULL);
 }
 
+/* The key of the oldest record there is, where that is not the store's. */
+static bool has_older_key(struct store *store, struct str key,
+                          char older[2 * SIGN_PUBLIC_BYTES + 1])
+{
+    struct arena arena = ARENA_INIT(0);
+    struct anchor_row *rows;
+    struct anchor anchor;
+    struct err err = {0};
+    uint32_t count = 0;
+    bool has = store->verbs->logs->anchors_read(store, 0, 1, &arena, &rows, &count, &err) == 0 &&
+               count > 0 && anchor_parse(rows[0].record, &anchor) && anchor.is_signed;
+
+    if (has)
+        hash_hex(anchor.key, sizeof anchor.key, older);
+    arena_deinit(&arena);
+    return has && !str_is(key, older);
+}
+
 static void check_signing(struct checks *checks, struct store *store,
                           const struct settings *settings)
 {
+    char older[2 * SIGN_PUBLIC_BYTES + 1];
     struct err err = {0};
     struct str key;
 
@@ -221,6 +240,12 @@ static void check_signing(struct checks *checks, struct store *store,
     else if (store->shared && !settings->logs.key.data)
         add(checks, DOCTOR_WARNING, "logs", STR("records about logs are not signed"),
             "set log_key to a file that all nodes have, or leave it if you need no proof");
+    else if (key.data && has_older_key(store, key, older))
+        add(checks, DOCTOR_WARNING, "logs",
+            arena_format(checks->arena, "the key was replaced: older records are signed by %s, "
+                         "newer ones by " STR_FMT, older, STR_ARG(key)),
+            arena_format(checks->arena, "if both keys are yours, verify with both: perdura verify "
+                         "--logs --public-key %s," STR_FMT, older, STR_ARG(key)).data);
     else
         add(checks, DOCTOR_OK, "logs", key.data
             ? arena_format(checks->arena, "records are signed, public key " STR_FMT, STR_ARG(key))

@@ -170,10 +170,19 @@ static bool is_meant(const struct logverify_options *options, const struct sign_
     return meant;
 }
 
+struct totals {
+    int64_t tasks;
+    struct logverify_counts logs;
+    struct str public_key;
+    struct str key_missed; /* why the key of a store was not at hand; absent = it was */
+    struct str anchor;     /* as asked for, or the configured one */
+};
+
 /* The key itself, where it is at hand: then notes of lines that no record names yet are checked.
  * Nothing is changed: one that others may read is left alone. */
 static struct log_mac *load_mac(const struct settings *settings, struct store *store,
-                                const struct logverify_options *options, struct arena *arena)
+                                const struct logverify_options *options, struct arena *arena,
+                                struct str *missed)
 {
     const char *path = settings->logs.key.data ? arena_cstr(arena, settings->logs.key) : NULL;
     struct sign_key *key = NULL;
@@ -183,10 +192,17 @@ static struct log_mac *load_mac(const struct settings *settings, struct store *s
 
     if (!path && store->path)
         path = arena_format(arena, "%s.log-key", store->path).data;
-    if (!path || stat(path, &info) < 0 || info.st_mode & (S_IRWXG | S_IRWXO) ||
-        sign_key_load(path, settings->logs.key.data != NULL, &key, &err) < 0 || !key)
-        return NULL;
-    if (is_meant(options, key))
+    if (!path)
+        *missed = STR("log_key is not set");
+    else if (stat(path, &info) < 0)
+        *missed = arena_format(arena, "%s is not there", path);
+    else if (info.st_mode & (S_IRWXG | S_IRWXO))
+        *missed = arena_format(arena, "other users may read %s", path);
+    else if (sign_key_load(path, settings->logs.key.data != NULL, &key, &err) < 0 || !key)
+        *missed = arena_format(arena, "%s cannot be read", path);
+    else if (!is_meant(options, key))
+        *missed = arena_format(arena, "%s is another key", path);
+    else
         mac = logmac_new(key);
     sign_key_free(key);
     return mac;
@@ -223,12 +239,13 @@ static void check_anchor_there(const char *anchor, const struct logverify_counts
 
 static int verify_logs(struct store *store, const struct settings *settings,
                        const struct verify_request *request, const char *anchor,
-                       struct findings *findings, struct logverify_counts *total,
-                       struct str *public_key, struct err *err)
+                       struct findings *findings, struct totals *totals, struct str *public_key,
+                       struct err *err)
 {
     struct logverify_options options = {.tell = on_log_finding, .ctx = findings,
                                         .fresh_us = fresh_us(settings)};
-    struct logverify_counts counts = {0};
+    struct logverify_counts counts = {0}, *total = &totals->logs;
+    struct str missed = STR_NONE;
     uint32_t found_before = findings->count;
     struct logverify *verify;
     int rc = read_keys(request, &options, err);
@@ -237,7 +254,7 @@ static int verify_logs(struct store *store, const struct settings *settings,
         rc = read_facts(store, findings->arena, &options, public_key, err);
     if (rc < 0)
         return rc;
-    options.mac = load_mac(settings, store, &options, findings->arena);
+    options.mac = load_mac(settings, store, &options, findings->arena, &missed);
     verify = logverify_new(&options);
     if (!verify) {
         logmac_free(options.mac);
@@ -251,6 +268,8 @@ static int verify_logs(struct store *store, const struct settings *settings,
     name_tasks(store, findings, found_before);
     if (rc == 0)
         check_anchor_there(anchor, &counts, findings);
+    if (options.has_key && missed.data && !totals->key_missed.data)
+        totals->key_missed = missed;
     total->lines += counts.lines;
     total->emptied += counts.emptied;
     total->adopted += counts.adopted;
@@ -274,13 +293,6 @@ static int count_tasks(struct store *store, struct arena *arena, int64_t *total,
         *total += lanes[i].tasks;
     return rc;
 }
-
-struct totals {
-    int64_t tasks;
-    struct logverify_counts logs;
-    struct str public_key;
-    struct str anchor; /* as asked for, or the configured one */
-};
 
 /* Nothing that is read through a schema of others proves anything: that is all that is said. */
 static int refuse_schema(struct findings *findings, struct err *err)
@@ -315,8 +327,7 @@ static int verify_one(struct str where, const struct settings *settings, bool is
         rc = store->verbs->logs->whole(store, on_line, findings, err);
     findings->of_logs = false;
     if (rc == 0 && logs)
-        rc = verify_logs(store, settings, request, anchor, findings, &totals->logs, &public_key,
-                         err);
+        rc = verify_logs(store, settings, request, anchor, findings, totals, &public_key, err);
     if (rc == 0)
         rc = count_tasks(store, findings->arena, &totals->tasks, err);
     store->verbs->close(store);
@@ -343,7 +354,8 @@ static int fill_report(const struct totals *totals, const struct verify_request 
     if (!counts || findings->arena->failed)
         return err_set(err, ERR_MEMORY, "out of memory");
     *report = (struct verify_report){.findings = findings->list, .findings_count = findings->count,
-                                     .counts = counts, .public_key = totals->public_key};
+                                     .counts = counts, .public_key = totals->public_key,
+                                     .key_missed = totals->key_missed};
     if (request->checkpoints || !asks_logs)
         add_count(counts, report, STR("tasks"), totals->tasks);
     if (only_checkpoints)

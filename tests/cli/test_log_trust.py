@@ -203,8 +203,43 @@ class Keys(TrustTest):
         self.again()
         report = self.verify(1)
         self.assertNotEqual(report["public_key"], old)
-        self.assertIn("signed by another key", report["findings"][0]["detail"])
-        self.verify(0, "--public-key", f"{old},{report['public_key']}")
+        both = f"{old},{report['public_key']}"
+        details = [finding["detail"] for finding in report["findings"]]
+        self.assertIn("signed by another key", details[0])
+        self.assertIn(f"--public-key {both}", details[0])
+        self.assertEqual([text for text in details if "missing" in text], [])
+        self.verify(0, "--public-key", both)
+        self.assertIn(f"--public-key {both}", self.server.log())
+        check = next(check for check in json.loads(self.perdura(
+            "doctor", "--json", "--store", self.server.store, "--server",
+            "http://127.0.0.1:1").stdout)["checks"] if check["name"] == "logs")
+        self.assertEqual(check["verdict"], "warning")
+        self.assertIn(old, check["detail"])
+
+    def test_d9_verify_says_that_it_had_no_key(self):
+        self.logged()
+        self.server.stop()
+        store = ("--store", self.server.store)
+        self.assertIsNone(self.verify(0)["log_key_missing"])
+        self.assertNotIn("without the log key", self.perdura("verify", "--logs", *store).stdout)
+        os.rename(self.server.store + ".log-key", self.server.store + ".elsewhere")
+        said = self.perdura("verify", "--logs", *store).stdout
+        self.assertIn(f"checked without the log key ({self.server.store}.log-key is not there)",
+                      said)
+        self.assertIn("is not there", self.verify(0)["log_key_missing"])
+
+    def test_d9_records_that_are_gone_are_missed_also_where_a_key_was_replaced(self):
+        self.logged()
+        self.server.stop()
+        os.unlink(self.server.store + ".log-key")
+        self.again()
+        self.server.stop()
+        db = sqlite3.connect(self.server.store)
+        db.execute("DELETE FROM log_anchors WHERE serial = 1")
+        db.commit()
+        db.close()
+        self.assertIn("missing", " ".join(finding["detail"]
+                                          for finding in self.verify(1)["findings"]))
 
 
 if __name__ == "__main__":

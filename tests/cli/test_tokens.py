@@ -99,6 +99,26 @@ class Tokens(FolderTest):
         self.assertEqual((check["verdict"], check["fix"]),
                          ("warning", f"run 'chmod 600 {self.token}'"))
 
+    def test_a_file_that_is_not_there_is_named_with_its_setting_and_folder(self):
+        """Relative paths count from the folder of the command, not of the configuration."""
+        path = self.write("p.yaml", "# mine\ntoken_file: nofile\n")
+        for command in (("serve", "--config", path), ("worker", "--config", path)):
+            said = self.refused(1, *command)
+            self.assertRegex(said, r"cannot open nofile \(token_file, .*p\.yaml:2\): .*current "
+                                   f"folder, {os.path.realpath(self.folder)}: write the whole path")
+        for command in ("serve", "stats"):
+            self.assertIn("cannot open nofile (PERDURA_TOKEN_FILE): ",
+                          self.refused(1, command, PERDURA_TOKEN_FILE="nofile"))
+            self.assertIn("cannot open /no/file (PERDURA_TOKEN_FILE): No such file or directory; "
+                          "correct the path", self.refused(1, command,
+                                                           PERDURA_TOKEN_FILE="/no/file"))
+
+    def test_beyond_loopback_both_ways_to_give_a_token_are_named(self):
+        for variables in ({}, {"PERDURA_TOKEN": "short"}):
+            said = self.refused(2, "serve", "--listen", "0.0.0.0:0", **variables)
+            self.assertIn("PERDURA_TOKEN", said)
+            self.assertIn("token_file", said)
+
     def test_an_empty_file_says_what_to_put_there(self):
         for text in ("", "\n"):
             path = self.write("empty", text)

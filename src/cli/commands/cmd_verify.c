@@ -51,6 +51,8 @@ static void print_json(struct call *call, const struct verify_report *report)
     }
     buf_text(&out, "},");
     json_write_member_string(&out, "public_key", report->public_key);
+    buf_byte(&out, ',');
+    json_write_member_string(&out, "log_key_missing", report->key_missed);
     buf_text(&out, ",\"findings\":[");
     for (uint32_t i = 0; i < report->findings_count; i++) {
         buf_text(&out, i > 0 ? ",{" : "{");
@@ -71,6 +73,10 @@ static void print_text(struct call *call, const struct verify_report *report)
                 STR_ARG(report->counts[i].what));
     if (report->public_key.data)
         fprintf(call->out.file, "public key " STR_FMT "\n", STR_ARG(report->public_key));
+    if (report->key_missed.data)
+        fprintf(call->out.file, "checked without the log key (" STR_FMT "), by signed records "
+                "alone; to check the notes of the newest lines too, copy the key there or set "
+                "log_key\n", STR_ARG(report->key_missed));
     if (report->findings_count == 0) {
         terminal_line(&call->out, COLOUR_GREEN, STR("everything is as it was written"));
         return;

@@ -147,10 +147,11 @@ static void check_listen(struct doctor *doctor)
             ", protected by a token", STR_ARG(settings->listen)), STR_NONE);
     else if (settings->access.token.len > 0)
         add(doctor, DOCTOR_WARNING, "listen", STR("the token is shorter than 16 characters"),
-            STR("set PERDURA_TOKEN to a longer one, such as the output of 'openssl rand -hex 32'"));
+            STR("put a longer one into PERDURA_TOKEN or the file of token_file, such as the output "
+                "of 'openssl rand -hex 32'"));
     else
         add(doctor, DOCTOR_FAILURE, "listen", STR("beyond loopback without a token"),
-            STR("set PERDURA_TOKEN, or listen on 127.0.0.1"));
+            STR("set PERDURA_TOKEN or token_file, or listen on 127.0.0.1"));
 }
 
 static void check_files(struct doctor *doctor)

@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -12,6 +13,7 @@
 #include "node/node.h"
 
 #define SECRET_BYTES_MAX 4096
+#define CREDENTIAL STR("a credential of systemd")
 
 /* The group of the same number is the user's own where every user has one. */
 static bool group_may_write(const struct stat *info)
@@ -85,7 +87,21 @@ static int read_all(int fd, const char *path, char *text, size_t *len, struct er
     return 0;
 }
 
-int config_secret_file(const char *path, struct arena *arena, struct str *secret, struct err *err)
+static int refuse_open(const char *path, struct str named, struct err *err)
+{
+    int number = errno;
+    char folder[PATH_MAX] = "?";
+
+    if (path[0] == '/' || !getcwd(folder, sizeof folder))
+        return err_set(err, ERR_IO, "cannot open %.300s (" STR_FMT "): %s; correct the path, or "
+                       "write the file there", path, STR_ARG(named), strerror(number));
+    return err_set(err, ERR_IO, "cannot open %.200s (" STR_FMT "): %s; a relative path counts from "
+                   "the current folder, %.200s: write the whole path", path, STR_ARG(named),
+                   strerror(number), folder);
+}
+
+int config_secret_file(const char *path, struct str named, struct arena *arena,
+                       struct str *secret, struct err *err)
 {
     char text[SECRET_BYTES_MAX + 1];
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -93,7 +109,7 @@ int config_secret_file(const char *path, struct arena *arena, struct str *secret
     int rc;
 
     if (fd < 0)
-        return err_set(err, ERR_IO, "cannot open %s: %s", path, strerror(errno));
+        return refuse_open(path, named, err);
     rc = config_trust_file(fd, path, true, err);
     if (rc == 0)
         rc = read_all(fd, path, text, &len, err);
@@ -118,17 +134,33 @@ struct str config_credential(const struct config_inputs *inputs, const char *nam
     return path.data && access(path.data, F_OK) == 0 ? path : STR_NONE;
 }
 
+/* "token_file, perdura.yaml:3", or the variable that sets it. */
+static struct str named_by(const struct config *config, const char *key, struct arena *arena)
+{
+    uint32_t index = 0;
+
+    for (const struct config_field *field = config_root.fields; field->key; field++, index++)
+        if (strcmp(field->key, key) == 0 && config->origins[index].origin == ORIGIN_FILE)
+            return arena_format(arena, "%s, " STR_FMT, key,
+                                STR_ARG(config->origins[index].where));
+        else if (strcmp(field->key, key) == 0 && config->origins[index].where.data)
+            return arena_str(arena, config->origins[index].where);
+    return str_of(key);
+}
+
 /* token_file of the configuration, in the arena; STR_NONE where it says nothing. */
 static int configured_token_file(const char *file, struct arena *arena, struct str *path,
-                                 struct err *err)
+                                 struct str *named, struct err *err)
 {
     struct config config;
     int rc = config_init_defaults(&config, err);
 
     if (rc == 0)
         rc = config_load_file(&config, file, err);
-    if (rc == 0 && config.settings.access.token_file.data)
+    if (rc == 0 && config.settings.access.token_file.data) {
         *path = arena_str(arena, config.settings.access.token_file);
+        *named = named_by(&config, "token_file", arena);
+    }
     config_deinit(&config);
     return rc;
 }
@@ -139,12 +171,12 @@ static int configured_token(const char *file, struct arena *arena, struct client
                             struct err *err)
 {
     struct err *why = file ? err : &token->unread;
-    struct str path = STR_NONE;
-    int rc = configured_token_file(file, arena, &path, why);
+    struct str path = STR_NONE, named = STR_NONE;
+    int rc = configured_token_file(file, arena, &path, &named, why);
 
     if (rc == 0 && path.data) {
         token->from = arena_format(arena, "token_file (" STR_FMT ")", STR_ARG(path));
-        rc = config_secret_file(arena_cstr(arena, path), arena, &token->text, why);
+        rc = config_secret_file(arena_cstr(arena, path), named, arena, &token->text, why);
     }
     return file ? rc : 0;
 }
@@ -162,13 +194,15 @@ int config_client_token(const char *file, struct arena *arena, struct client_tok
         return 0;
     token->from = arena_format(arena, "PERDURA_TOKEN_FILE (" STR_FMT ")", STR_ARG(path));
     if (path.data)
-        return config_secret_file(path.data, arena, &token->text, err);
+        return config_secret_file(path.data, STR("PERDURA_TOKEN_FILE"), arena, &token->text, err);
     rc = configured_token(file, arena, token, err);
     if (rc < 0 || token->text.data)
         return rc;
     path = config_credential(&inputs, "perdura.token", arena);
     token->from = path;
-    return path.data ? config_secret_file(path.data, arena, &token->text, err) : 0;
+    if (!path.data)
+        return 0;
+    return config_secret_file(path.data, CREDENTIAL, arena, &token->text, err);
 }
 
 static void note_origin(struct config *config, const char *key, struct str path)
@@ -184,6 +218,7 @@ static int read_token(struct config *config, const struct config_inputs *inputs,
 {
     struct settings *settings = &config->settings;
     struct str path = settings->access.token_file;
+    struct str named = path.data ? named_by(config, "token_file", &config->arena) : CREDENTIAL;
     int rc;
 
     if (settings->access.token.data)
@@ -192,7 +227,7 @@ static int read_token(struct config *config, const struct config_inputs *inputs,
         path = config_credential(inputs, "perdura.token", &config->arena);
     if (!path.data)
         return 0;
-    rc = config_secret_file(arena_cstr(&config->arena, path), &config->arena,
+    rc = config_secret_file(arena_cstr(&config->arena, path), named, &config->arena,
                             &settings->access.token, err);
     if (rc == 0)
         note_origin(config, "token", path);
@@ -230,6 +265,7 @@ static int read_password(struct config *config, const struct config_inputs *inpu
                          struct err *err)
 {
     struct str path = config->settings.access.password_file;
+    struct str named = path.data ? named_by(config, "password_file", &config->arena) : CREDENTIAL;
     struct str password;
     int rc;
 
@@ -239,7 +275,8 @@ static int read_password(struct config *config, const struct config_inputs *inpu
         path = config_credential(inputs, "perdura.db-password", &config->arena);
     if (!path.data)
         return 0;
-    rc = config_secret_file(arena_cstr(&config->arena, path), &config->arena, &password, err);
+    rc = config_secret_file(arena_cstr(&config->arena, path), named, &config->arena, &password,
+                            err);
     return rc < 0 ? rc : add_password(config, password, err);
 }
 

@@ -77,6 +77,9 @@ struct logverify {
     bool store_signed;    /* a signed record of the store was seen */
     bool store_told;      /* a record of the store is of a version that keeps notes */
     int64_t foreign_seam; /* the first record that tells of others that were gone or forged */
+    struct known seen;    /* the last record of the store, believed or not; serial 0 = none */
+    bool foreign_told;    /* a finding has named this key, which is not the store's */
+    uint8_t foreign_key[SIGN_PUBLIC_BYTES];
     struct verified_start start;
     bool sorted;
 

@@ -31,6 +31,31 @@ static bool key_is_trusted(struct logverify *verify, const struct anchor *anchor
     return memcmp(verify->key, anchor->key, sizeof anchor->key) == 0;
 }
 
+/* The first finding says what to do where the key was replaced; those after it only that they are
+ * of the same key. */
+static void tell_foreign_key(struct logverify *verify, const struct anchor *anchor,
+                             struct str subject, const char *place)
+{
+    char theirs[2 * SIGN_PUBLIC_BYTES + 1], ours[2 * SIGN_PUBLIC_BYTES + 1];
+    bool again = verify->foreign_told &&
+                 memcmp(verify->foreign_key, anchor->key, sizeof anchor->key) == 0;
+
+    hash_hex(anchor->key, sizeof anchor->key, theirs);
+    hash_hex(verify->key, sizeof verify->key, ours);
+    if (verify->options.keys_count > 0)
+        logverify_tell(verify, "anchor", subject, "%s: it is signed by another key (%s)", place,
+                       theirs);
+    else if (again)
+        logverify_tell(verify, "anchor", subject, "%s: it is signed by another key than the "
+                       "store's, the one that was named before", place);
+    else
+        logverify_tell(verify, "anchor", subject, "%s: it is signed by another key than the "
+                       "store's (%s); if that was your key before, name both: --public-key %s,%s",
+                       place, theirs, theirs, ours);
+    verify->foreign_told = true;
+    memcpy(verify->foreign_key, anchor->key, sizeof verify->foreign_key);
+}
+
 /* Whether it is believed. Unsigned ones are only of the time before there was a key. */
 static bool check_signature(struct logverify *verify, const struct anchor *anchor,
                             struct str record, struct str signature, bool in_store)
@@ -48,9 +73,7 @@ static bool check_signature(struct logverify *verify, const struct anchor *ancho
         return false;
     }
     if (anchor->is_signed && !key_is_trusted(verify, anchor)) {
-        logverify_tell(verify, "anchor", subject, "%s: it is signed by another key%s", place,
-                       verify->options.keys_count > 0 ? "" : " than the store's; if that was "
-                       "replaced, name both (--public-key)");
+        tell_foreign_key(verify, anchor, subject, place);
         return false;
     }
     return true;
@@ -244,6 +267,13 @@ static void note_first(struct logverify *verify, const struct anchor *anchor)
                        "the store: it is not the first one that was made");
 }
 
+/* The record before it is there, bytes and all, whoever signed that: nothing is missing between. */
+static bool follows_seen(const struct logverify *verify, const struct anchor *anchor)
+{
+    return verify->seen.serial > 0 && anchor->serial == verify->seen.serial + 1 &&
+           memcmp(anchor->previous, verify->seen.hash, HASH_BYTES) == 0;
+}
+
 void logverify_record(struct logverify *verify, const struct anchor_row *row)
 {
     char name[SUBJECT_BYTES];
@@ -261,9 +291,13 @@ void logverify_record(struct logverify *verify, const struct anchor_row *row)
     if (strcmp(hex, row->hash) != 0 || anchor.at_us != row->created_at_us)
         logverify_tell(verify, "anchor", record_name(row->serial, name),
                        "the store: its hash or time beside it is another one");
-    if (verify->store.count == 0)
-        note_first(verify, &anchor);
-    check_order(verify, &verify->store, &anchor, "the store");
+    if (!follows_seen(verify, &anchor)) {
+        if (verify->store.count == 0)
+            note_first(verify, &anchor);
+        check_order(verify, &verify->store, &anchor, "the store");
+    }
+    verify->seen.serial = anchor.serial;
+    memcpy(verify->seen.hash, anchor.hash, sizeof verify->seen.hash);
     if (anchor.kind == ANCHOR_TRIM && anchor.through == verify->start.previous_serial &&
         memcmp(anchor.through_hash, verify->start.previous, HASH_BYTES) == 0)
         verify->start.trimmed = true;

@@ -7,6 +7,7 @@
 #include "engine/logs/log_heads.h"
 #include "engine/logs/log_heads_int.h"
 
+#include <stdio.h>
 #include <sys/stat.h>
 
 static bool key_path(const struct engine *engine, char out[LOG_PATH_BYTES])
@@ -151,8 +152,11 @@ static int take_mac(struct batch *batch, struct err *err)
 /* What the newest record says of the time before is believed where it is by our key. Where the
  * store had another key or none it is adopted; where it had ours, or we have seen that it had, and
  * the record is not by it, nothing from before is. */
-static void look_back(struct batch *batch, struct pen *pen, struct str stored, bool same)
+static void look_back(struct batch *batch, struct pen *pen, struct str stored, const char *hex)
 {
+    bool same = str_is(stored, hex);
+    char hint[256];
+
     if (newest_is_ours(batch->engine, pen)) {
         pen->since_us = pen->before.since_us;
         pen->begin = pen->before.begin;
@@ -163,8 +167,11 @@ static void look_back(struct batch *batch, struct pen *pen, struct str stored, b
         pen->begin = 1; /* nothing is of the time before */
     } else {
         pen->adopts = true;
+        snprintf(hint, sizeof hint, "perdura verify --logs --public-key " STR_FMT ",%s",
+                 STR_ARG(stored), hex);
         if (stored.data)
-            LOG(batch->engine->log, LOG_WARN, "log.key_replaced", KS("before", stored));
+            LOG(batch->engine->log, LOG_WARN, "log.key_replaced", KS("before", stored),
+                KC("now", hex), KC("verify_both_with", hint));
     }
 }
 
@@ -186,7 +193,7 @@ int log_key_take(struct batch *batch, struct pen *pen, struct err *err)
     }
     pen->key = heads->key;
     TRY(take_mac(batch, err));
-    look_back(batch, pen, stored, str_is(stored, hex));
+    look_back(batch, pen, stored, hex);
     if (str_is(stored, hex))
         return 0;
     return batch->store->verbs->info_put(batch->store, "log_public_key", str_of(hex), err);

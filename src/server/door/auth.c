@@ -74,11 +74,13 @@ int auth_check_listen(struct str listen, struct str token, struct err *err)
     if (!str_empty(token))
         return err_set(err, ERR_USAGE,
                        "the token has %zu characters, and listening on " STR_FMT " needs one of at "
-                       "least %d: set PERDURA_TOKEN to the output of 'openssl rand -hex 32'",
+                       "least %d: put the output of 'openssl rand -hex 32' into PERDURA_TOKEN, or "
+                       "into the file that token_file names",
                        token.len, STR_ARG(listen), AUTH_TOKEN_BYTES_MIN);
     return err_set(err, ERR_USAGE,
                    "listening on " STR_FMT " is open to the network and needs a token: set "
-                   "PERDURA_TOKEN, or listen on 127.0.0.1", STR_ARG(listen));
+                   "PERDURA_TOKEN, or token_file in the configuration, or listen on 127.0.0.1",
+                   STR_ARG(listen));
 }
 
 int auth_init(struct auth *auth, const char *address, const struct settings *settings,
