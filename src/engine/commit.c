@@ -191,8 +191,8 @@ static int transact(struct engine *engine, struct request *list, bool timers, st
     pass_points("after", list);
     chores_committed(engine);
     batch->committed_us = clock_boot_us();
-    engine->figures.stats.commits_total += batch->wrote;
-    engine->figures.stats.commit_us_total += batch->committed_us - began_us;
+    engine->figures.stats.totals[TOTAL_COMMITS] += batch->wrote;
+    engine->figures.stats.totals[TOTAL_COMMIT_US] += batch->committed_us - began_us;
     return 0;
 }
 
@@ -221,7 +221,7 @@ static void answer(struct engine *engine, struct request *list, int64_t now_us,
         struct claim_request *claim = (struct claim_request *)request;
 
         next = request->next;
-        engine->figures.stats.commit_requests_total++;
+        engine->figures.stats.totals[TOTAL_COMMIT_REQUESTS]++;
         if (request->kind == REQUEST_CLAIM && request->err.code == ERR_NONE &&
             claim->claimed_count == 0 && claim->wait_ms > 0 && !request->forgotten &&
             engine->waiting.count < BOUND_WAITERS) {
@@ -262,7 +262,7 @@ static struct request *without_waiting(struct engine *engine, struct request *li
             at = &(*at)->next;
             continue;
         }
-        engine->figures.stats.commit_requests_total++;
+        engine->figures.stats.totals[TOTAL_COMMIT_REQUESTS]++;
         *at = (*at)->next;
     }
     return list;
@@ -391,10 +391,10 @@ static bool survive(struct engine *engine, struct request *list, const struct er
         return false;
     }
     if (err->code == ERR_STORAGE_READ)
-        engine->figures.stats.read_errors_total++;
+        engine->figures.stats.totals[TOTAL_READ_ERRORS]++;
     if (err->code == ERR_STORAGE_FULL)
         engine->store->verbs->release_space(engine->store);
-    engine->figures.stats.batch_retries_total++;
+    engine->figures.stats.totals[TOTAL_BATCH_RETRIES]++;
     return true;
 }
 

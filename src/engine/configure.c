@@ -45,10 +45,8 @@ int configure_queues(struct engine *engine, struct err *err)
     for (uint32_t i = 0; i < settings->queues_count; i++) {
         const struct queue_rule *rule = &settings->queues[i];
         struct arena arena = ARENA_INIT(0);
-        struct queue_patch_request patch = {.base = {.arena = &arena},
-                                            .name = rule->name,
-                                            .rule = *rule,
-                                            .set = 127};
+        struct queue_patch_request patch = {
+            .base = {.arena = &arena}, .name = rule->name, .rule = *rule, .set = QUEUE_SET_ALL};
         bool skip = !lives_here(engine, rule->name) || in_force(engine, rule);
         int rc = skip ? 0 : limits_patch(&engine->batch, &patch.base);
 

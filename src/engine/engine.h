@@ -231,7 +231,8 @@ enum {
     QUEUE_SET_KEY_RATE = 8,
     QUEUE_SET_TYPE_LIMITS = 16,
     QUEUE_SET_PRIORITY_ORDER = 32,
-    QUEUE_SET_AGEING = 64
+    QUEUE_SET_AGEING = 64,
+    QUEUE_SET_ALL = 2 * QUEUE_SET_AGEING - 1
 };
 
 struct outbox_take_request {
@@ -256,36 +257,42 @@ struct purge_request {
     uint32_t removed; /* out */
 };
 
+/* What is counted since the start; those of all writers and stores are added up. */
+enum engine_total {
+    TOTAL_ENQUEUED,
+    TOTAL_CLAIMED,
+    TOTAL_COMPLETED,
+    TOTAL_FAILED, /* failed, dead_letter */
+    TOTAL_RETRIED,
+    TOTAL_CANCELLED,
+    TOTAL_DUPLICATES,
+    TOTAL_LOST_LEASES,
+    TOTAL_STALE_HEARTBEATS,
+    TOTAL_TIMEOUTS,
+    TOTAL_FIRED,     /* runs made by schedules and recurring patterns */
+    TOTAL_MISSED,    /* instants too late for their policy, of one outage up to 100 */
+    TOTAL_SKIPPED,   /* instants left out because an earlier run was still open */
+    TOTAL_RECOVERED, /* lost, silent or partial tasks that were put back */
+    TOTAL_WEBHOOKS_DELIVERED,
+    TOTAL_WEBHOOKS_FAILED, /* calls; each is tried again until it expires */
+    TOTAL_WEBHOOKS_GIVEN_UP,
+    TOTAL_COMMITS,
+    TOTAL_COMMIT_REQUESTS, /* requests over all commits: the batch size */
+    TOTAL_COMMIT_US,       /* time spent in commits */
+    TOTAL_BATCH_RETRIES,
+    TOTAL_READ_ERRORS, /* of the disk: what met one was answered with an error */
+    TOTAL_PRUNED,
+    TOTAL_COUNT
+};
+
 struct engine_stats {
     int64_t counts[STATUS_COUNT]; /* now, by status */
-    int64_t enqueued_total;       /* since the start, so below */
-    int64_t claimed_total;
-    int64_t completed_total;
-    int64_t failed_total;         /* failed, dead_letter */
-    int64_t retried_total;
-    int64_t cancelled_total;
-    int64_t duplicates_total;
-    int64_t lost_leases_total;
-    int64_t stale_reports_total[REPORT_OP_COUNT];
-    int64_t stale_heartbeats_total;
-    int64_t timeouts_total;
-    int64_t fired_total;          /* runs made by schedules and recurring patterns */
-    int64_t missed_total;         /* instants too late for their policy, of one outage up to 100 */
-    int64_t skipped_total;        /* instants left out as an earlier run went on */
-    int64_t recovered_total;      /* lost, silent or partial tasks that were put back */
-    int64_t webhooks_delivered_total;
-    int64_t webhooks_failed_total;   /* calls; each is tried again until it expires */
-    int64_t webhooks_given_up_total;
-    int64_t commits_total;
-    int64_t commit_requests_total; /* requests over all commits: the batch size */
-    int64_t commit_us_total;       /* time spent in commits */
-    int64_t batch_retries_total;
-    int64_t read_errors_total;     /* of the disk: what met one was answered with an error */
+    int64_t totals[TOTAL_COUNT];
+    int64_t stale_reports[REPORT_OP_COUNT]; /* since the start, by what was reported */
     int64_t waiting_claims;
     int64_t waiting_waits;
     int64_t workers;
     int64_t started_at_us;
-    int64_t pruned_total;
     int64_t webhooks_pending;
     int64_t log_pages;            /* of the store, not yet in its file */
     int64_t stores;               /* of a node with several: how many there are ... */

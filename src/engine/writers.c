@@ -14,6 +14,7 @@
 #include "engine/inbox.h"
 #include "engine/leases/workers.h"
 #include "engine/nodes.h"
+#include "engine/figures/stats.h"
 
 #include <stddef.h>
 
@@ -179,9 +180,6 @@ int writers_find_worker(struct batch *batch, struct str id, struct worker_state 
 
 void writers_add_stats(struct engine *engine, struct engine_stats *stats)
 {
-    const size_t from = offsetof(struct engine_stats, enqueued_total) / sizeof(int64_t);
-    const size_t to = offsetof(struct engine_stats, workers) / sizeof(int64_t);
-
     for (uint32_t i = 1; i < atomic_load(&engine->writers.count); i++) {
         struct engine *writer = engine->writers.all[i];
         struct engine_stats shown;
@@ -189,9 +187,7 @@ void writers_add_stats(struct engine *engine, struct engine_stats *stats)
         pthread_mutex_lock(&writer->inbox.mutex);
         shown = writer->writers.shown;
         pthread_mutex_unlock(&writer->inbox.mutex);
-        for (size_t at = from; at < to; at++)
-            ((int64_t *)(void *)stats)[at] += ((int64_t *)(void *)&shown)[at];
-        stats->pruned_total += shown.pruned_total;
+        stats_add(stats, &shown);
         stats->storage_full |= shown.storage_full;
     }
 }

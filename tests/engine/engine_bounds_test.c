@@ -146,7 +146,7 @@ static void a_lost_task_behind_thousands_that_are_well_comes_back(void **state)
     wait_until(heartbeat(fx, "alive", NULL, 0)->base.err.code == ERR_NONE &&
                get(fx, lost)->status == STATUS_PENDING);
     assert_int_equal(get(fx, lost)->counts.crashes, 1);
-    assert_int_equal(stats_of(fx).lost_leases_total, 1);
+    assert_int_equal(stats_of(fx).totals[TOTAL_LOST_LEASES], 1);
     fx_verify(fx);
 }
 

@@ -215,13 +215,13 @@ static void a_waiting_claim_is_served_in_the_commit_of_the_enqueue(void **state)
     enqueue(fx, "{\"type\":\"warm\"}");
     claim_one(fx, "w");
     engine_call_start(fx->engine, &waiting->base, &call);
-    commits = stats_of(fx).commits_total;
+    commits = stats_of(fx).totals[TOTAL_COMMITS];
     assert_int_equal(stats_of(fx).waiting_claims, 1);
     id = enqueue(fx, "{\"type\":\"t\"}");
     assert_int_equal(engine_call_finish(&waiting->base, &call), 0);
     assert_int_equal(waiting->claimed_count, 1);
     assert_true(uuid_eq(&waiting->claimed[0].task->id, &id));
-    assert_int_equal(stats_of(fx).commits_total, commits + 1);
+    assert_int_equal(stats_of(fx).totals[TOTAL_COMMITS], commits + 1);
     assert_int_equal(stats_of(fx).waiting_claims, 0);
     arena_deinit(&arenas[0]);
 }
@@ -349,7 +349,7 @@ static void a_thousand_waiting_claims_and_one_task_make_one_holder(void **state)
     wait_until(stats_of(fx).waiting_claims == WAITING_COUNT);
     enqueue(fx, "{\"type\":\"t\"}");
     assert_int_equal(stats_of(fx).waiting_claims, WAITING_COUNT - 1);
-    assert_int_equal(stats_of(fx).claimed_total, 1);
+    assert_int_equal(stats_of(fx).totals[TOTAL_CLAIMED], 1);
     for (int i = 0; i < WAITING_COUNT; i++)
         engine_forget(fx->engine, REQUEST_CLAIM, &requests[i]->base);
     for (int i = 0; i < WAITING_COUNT; i++) {

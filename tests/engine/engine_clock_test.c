@@ -62,12 +62,12 @@ static struct uuid every_minute(struct fixture *fx, struct uuid job, const char 
 
 static void assert_rests(struct fixture *fx)
 {
-    int64_t commits = stats_of(fx).commits_total;
+    int64_t commits = stats_of(fx).totals[TOTAL_COMMITS];
     int64_t began_ms = cpu_ms();
 
     fx_pause_ms(500); /* nothing is to happen: there is no event to wait for */
     assert_true(cpu_ms() - began_ms < CPU_MS_MAX);
-    assert_true(stats_of(fx).commits_total - commits < 10);
+    assert_true(stats_of(fx).totals[TOTAL_COMMITS] - commits < 10);
 }
 
 static void set_forward_late_instants_go_by_the_misfire_policy(void **state)
@@ -155,7 +155,7 @@ static void leases_do_not_notice_the_wall(void **state)
     }
     report_ok(fx, "w", held, .op = REPORT_COMPLETE);
     assert_status(fx, id, STATUS_COMPLETED);
-    assert_int_equal(stats_of(fx).lost_leases_total, 0);
+    assert_int_equal(stats_of(fx).totals[TOTAL_LOST_LEASES], 0);
 }
 
 /* F-C3 */

@@ -102,7 +102,7 @@ static void a_key_makes_one_task_and_wins_over_the_hash(void **state)
     assert_int_equal(get(fx, first->tasks[0]->id)->version, 1);
     assert_false(other_key->duplicate[0]); /* the same hash, but its key is new */
     assert_false(other_type->duplicate[0]);
-    assert_int_equal(stats_of(fx).duplicates_total, 2);
+    assert_int_equal(stats_of(fx).totals[TOTAL_DUPLICATES], 2);
     fx_verify(fx);
 }
 

@@ -108,8 +108,8 @@ static void what_a_failed_batch_did_is_counted_once(void **state)
     fx_let_go(fx);
     assert_int_equal(engine_call_finish(&request->base, &call), 0);
     stats = stats_of(fx);
-    assert_int_equal(stats.enqueued_total, 1);
-    assert_int_equal(stats.batch_retries_total, 1);
+    assert_int_equal(stats.totals[TOTAL_ENQUEUED], 1);
+    assert_int_equal(stats.totals[TOTAL_BATCH_RETRIES], 1);
     assert_int_equal(stats.counts[STATUS_PENDING], 1);
 }
 

@@ -113,7 +113,7 @@ static void firing_that_fails_undoes_no_other_chore(void **state)
     assert_true(uuid_eq(&task->id, &held));
     wait_until(get(fx, delayed)->status == STATUS_PENDING);
     wait_until(get(fx, held)->status != STATUS_CLAIMED);
-    assert_true(stats_of(fx).batch_retries_total > 0);
+    assert_true(stats_of(fx).totals[TOTAL_BATCH_RETRIES] > 0);
     assert_int_equal(count_tasks(fx, job), 0);
     fx_sql(fx, pg_schema_wanted() ? "DROP TRIGGER refuse ON schedule_fires"
                                   : "DROP TRIGGER refuse");

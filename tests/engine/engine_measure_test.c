@@ -230,9 +230,9 @@ static void ends_through_a_dependency_are_in_the_totals(void **state)
     wait_counted(fx, "later", MEASURE_FAILED, 1);
     wait_counted(fx, "later", MEASURE_CANCELLED, 1);
     stats = stats_of(fx);
-    assert_int_equal(stats.failed_total, 2);
-    assert_int_equal(stats.cancelled_total, 1);
-    assert_int_equal(stats.completed_total, 0);
+    assert_int_equal(stats.totals[TOTAL_FAILED], 2);
+    assert_int_equal(stats.totals[TOTAL_CANCELLED], 1);
+    assert_int_equal(stats.totals[TOTAL_COMPLETED], 0);
 }
 
 static int64_t tasks_of(struct fixture *fx, const char *queue, enum status status)
@@ -267,7 +267,7 @@ static void how_many_tasks_a_queue_has_is_read_beside_the_queue(void **state)
     assert_int_equal(tasks_of(fx, "q", STATUS_CLAIMED), 1);
     engine_call(fx->engine, &brief.base);
     assert_int_equal(brief.base.err.code, ERR_NONE);
-    assert_int_equal(brief.stats.enqueued_total, 3);
+    assert_int_equal(brief.stats.totals[TOTAL_ENQUEUED], 3);
     assert_int_equal(brief.queues_count + brief.lanes_count, 0);
 }
 

@@ -46,7 +46,7 @@ static void b4_a_task_whose_key_was_taken_again_waits_until_it_is_free(void **st
     delayed = enqueue(fx, "{\"type\":\"t\",\"queue\":\"late\",\"delay_ms\":50}");
     wait_status(fx, delayed, STATUS_PENDING);
     lost_task(fx, "", false); /* is found, and taken back */
-    assert_int_equal(stats_of(fx).batch_retries_total, 0);
+    assert_int_equal(stats_of(fx).totals[TOTAL_BATCH_RETRIES], 0);
     complete_one(fx, "o", "other");
     make_due(fx);
     reopen(fx); /* which looks at them */
@@ -77,7 +77,7 @@ static void recoveries_that_fail_undo_no_other_chore(void **state)
                      "SELECT RAISE(ABORT, 'refused'); END");
     began_ms = fx_now_ms();
     entry = put(fx, id, RECOVERY_RESUME_CHECKPOINT);
-    wait_until(stats_of(fx).batch_retries_total > 0);
+    wait_until(stats_of(fx).totals[TOTAL_BATCH_RETRIES] > 0);
     delayed = enqueue(fx, "{\"type\":\"t\",\"queue\":\"late\",\"delay_ms\":100}");
     schedule = make_schedule(fx, job, "\"schedule_type\":\"interval\",\"interval_seconds\":1");
     lost_task(fx, "", false);
@@ -85,7 +85,7 @@ static void recoveries_that_fail_undo_no_other_chore(void **state)
     wait_until(count_tasks(fx, job) > 1);
     assert_true(get_schedule(fx, schedule)->next_fire_at_us > 0);
     assert_status(fx, id, STATUS_ORPHANED);
-    assert_in_range(stats_of(fx).batch_retries_total, 1, /* about one in a second */
+    assert_in_range(stats_of(fx).totals[TOTAL_BATCH_RETRIES], 1, /* about one in a second */
                     40 + 2 * (fx_now_ms() - began_ms) / 1000);
     fx_sql(fx, pg_schema_wanted() ? "DROP TRIGGER refuse ON recovery_queue"
                                   : "DROP TRIGGER refuse");

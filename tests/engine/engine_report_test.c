@@ -568,7 +568,7 @@ static void late_reports_of_a_lost_lease_change_nothing(void **state) /* F-B1, F
     worker(fx, "zombie", "default");
     send_every_op(fx, "zombie", id, zombie->lease.token); /* while another has it */
     for (int i = 0; i < REPORT_OP_COUNT; i++)
-        stale += stats_of(fx).stale_reports_total[i];
+        stale += stats_of(fx).stale_reports[i];
     assert_int_equal(stale, 10);
     report_ok(fx, "w", owner, .op = REPORT_COMPLETE, .result = STR("\"mine\""));
     send_every_op(fx, "zombie", id, zombie->lease.token); /* and after it has ended */
@@ -615,7 +615,7 @@ static void the_server_ends_a_run_beyond_timeout_and_grace(void **state) /* D13 
         assert_true(has_text(get(fx, id)->fault.last, "timeout"));
     }
     assert_status(fx, id, STATUS_DEAD_LETTER);
-    assert_int_equal(stats_of(fx).timeouts_total, 2);
+    assert_int_equal(stats_of(fx).totals[TOTAL_TIMEOUTS], 2);
     assert_int_equal(get(fx, id)->counts.retries, 2);
     fx_verify(fx);
 }

@@ -49,7 +49,7 @@ static void ended_tasks_go_after_the_window_of_their_status_and_type(void **stat
     assert_status(fx, kept, STATUS_COMPLETED);
     assert_status(fx, cancelled, STATUS_CANCELLED);
     assert_status(fx, open, STATUS_PENDING);
-    assert_int_equal(stats_of(fx).pruned_total, 2);
+    assert_int_equal(stats_of(fx).totals[TOTAL_PRUNED], 2);
     fx->wanted.settings.retention.failed_ms = WINDOW_MS;
     let_windows_pass(fx);
     wait_until(!get_or_null(fx, failed) && !get_or_null(fx, cancelled));
@@ -66,7 +66,7 @@ static void many_tasks_go_in_small_steps(void **state) /* A9 */
     fx->wanted.settings.retention.failed_ms = WINDOW_MS;
     let_windows_pass(fx);
     wait_until(stats_of(fx).counts[STATUS_CANCELLED] == 0);
-    assert_int_equal(stats_of(fx).pruned_total, 450);
+    assert_int_equal(stats_of(fx).totals[TOTAL_PRUNED], 450);
     fx_verify(fx);
 }
 

@@ -66,7 +66,7 @@ static void a_heartbeat_names_what_is_lost(void **state)
     assert_int_equal(beat->lost_tokens[1], held[1]->lease.token);
     beat = heartbeat(fx, "w", NULL, 0);
     assert_int_equal(beat->lost_count + beat->cancel_count + beat->pause_count, 0);
-    assert_int_equal(stats_of(fx).stale_heartbeats_total, 2);
+    assert_int_equal(stats_of(fx).totals[TOTAL_STALE_HEARTBEATS], 2);
 }
 
 static void any_sign_of_a_worker_renews_all_its_leases(void **state)
@@ -140,7 +140,7 @@ static void a_lost_lease_brings_the_task_back_in_one_transaction(void **state) /
     executions = executions_of(fx, id, &count);
     assert_int_equal(executions[1].status, EXECUTION_FAILED);
     assert_true(has_text(executions[1].error_data, "\"reason\":\"worker_lost\""));
-    assert_int_equal(stats_of(fx).lost_leases_total, 1);
+    assert_int_equal(stats_of(fx).totals[TOTAL_LOST_LEASES], 1);
     fx_verify(fx);
 }
 
@@ -177,7 +177,7 @@ static void what_only_waited_in_a_lost_worker_is_not_to_blame(void **state) /* C
         assert_int_equal(get(fx, ids[i])->counts.crashes, i == 1);
         assert_int_equal(get(fx, ids[i])->counts.attempts, 1);
     }
-    assert_int_equal(stats_of(fx).lost_leases_total, 3);
+    assert_int_equal(stats_of(fx).totals[TOTAL_LOST_LEASES], 3);
     fx_verify(fx);
 }
 

@@ -60,7 +60,7 @@ static void queues_with_limited_keys_do_not_lock_each_other_out(void **state) /*
     for (int i = 0; i < TASKS; i++)
         enqueue(fx, "{\"type\":\"t\",\"queue\":\"%s\",\"limit_key\":\"k%d\"}", i & 1 ? "a" : "b",
                 i % 20);
-    retries = stats_of(fx).batch_retries_total;
+    retries = stats_of(fx).totals[TOTAL_BATCH_RETRIES];
     for (int i = 0; i < WORKERS; i++) {
         hands[i] = (struct hand){.fx = fx,
                                  .queues = {i & 1 ? STR("a") : STR("b"), i & 1 ? STR("b") : STR("a")},
@@ -74,7 +74,8 @@ static void queues_with_limited_keys_do_not_lock_each_other_out(void **state) /*
         pthread_join(hands[i].thread, NULL);
     assert_int_equal(atomic_load(&done), TASKS);
     assert_int_equal(stats_of(fx).counts[STATUS_COMPLETED], TASKS);
-    assert_int_equal(stats_of(fx).batch_retries_total, retries); /* a deadlock fails a batch */
+    assert_int_equal(stats_of(fx).totals[TOTAL_BATCH_RETRIES],
+                     retries); /* a deadlock fails a batch */
     fx_verify(fx);
 }
 
@@ -145,8 +146,8 @@ static void what_one_writer_did_the_others_see(void **state) /* E1, A2, F-H8 */
         assert_int_equal(engine_call_finish(&wait.base, &call), 0);
         assert_true(wait.ended);
     }
-    assert_int_equal(stats_of(fx).enqueued_total, 50);
-    assert_int_equal(stats_of(fx).claimed_total, 50);
+    assert_int_equal(stats_of(fx).totals[TOTAL_ENQUEUED], 50);
+    assert_int_equal(stats_of(fx).totals[TOTAL_CLAIMED], 50);
     fx_verify(fx);
     arena_deinit(&arena);
 }

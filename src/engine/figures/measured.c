@@ -70,9 +70,9 @@ static int64_t waited_us(struct batch *batch, const struct task *task)
 /* However it came: from a worker, a person, the sweep, or a dependency that was not met. */
 static void count_end(struct engine_stats *stats, enum status ended)
 {
-    stats->completed_total += ended == STATUS_COMPLETED;
-    stats->failed_total += ended == STATUS_FAILED || ended == STATUS_DEAD_LETTER;
-    stats->cancelled_total += ended == STATUS_CANCELLED;
+    stats->totals[TOTAL_COMPLETED] += ended == STATUS_COMPLETED;
+    stats->totals[TOTAL_FAILED] += ended == STATUS_FAILED || ended == STATUS_DEAD_LETTER;
+    stats->totals[TOTAL_CANCELLED] += ended == STATUS_CANCELLED;
 }
 
 void measured_move(struct batch *batch, const struct task *task, enum move move)

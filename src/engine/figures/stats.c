@@ -17,6 +17,16 @@ struct fleets {
     uint32_t count;
 };
 
+void stats_add(struct engine_stats *to, const struct engine_stats *from)
+{
+    for (int i = 0; i < TOTAL_COUNT; i++)
+        to->totals[i] += from->totals[i];
+    for (int i = 0; i < REPORT_OP_COUNT; i++)
+        to->stale_reports[i] += from->stale_reports[i];
+    to->waiting_claims += from->waiting_claims;
+    to->waiting_waits += from->waiting_waits;
+}
+
 static bool is_known(struct fleets *fleets, const struct worker_row *row)
 {
     for (uint32_t i = 0; i < fleets->count; i++)
@@ -168,10 +178,10 @@ int outbox_done(struct batch *batch, struct request *base)
         if (batch->store->verbs->outbox_save(batch->store, &request->messages[i],
                                              request->remove[i], &request->base.err) < 0)
             return -(int)request->base.err.code;
-        stats->webhooks_delivered_total += request->remove[i];
-        stats->webhooks_failed_total += !request->remove[i];
-        stats->webhooks_given_up_total += !request->remove[i] &&
-                                          request->messages[i].next_at_us == 0;
+        stats->totals[TOTAL_WEBHOOKS_DELIVERED] += request->remove[i];
+        stats->totals[TOTAL_WEBHOOKS_FAILED] += !request->remove[i];
+        stats->totals[TOTAL_WEBHOOKS_GIVEN_UP] +=
+            !request->remove[i] && request->messages[i].next_at_us == 0;
     }
     return 0;
 }

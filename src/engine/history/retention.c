@@ -104,7 +104,7 @@ static int archive_and_remove(struct batch *batch, struct task **tasks, int64_t 
             return -(int)err->code;
     }
     FAULT_POINT("retention.archived");
-    engine->figures.stats.pruned_total += count;
+    engine->figures.stats.totals[TOTAL_PRUNED] += count;
     return retention_remove(batch, tasks, count, err);
 }
 

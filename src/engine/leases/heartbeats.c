@@ -144,7 +144,7 @@ static int find_lost(struct batch *batch, struct heartbeat_request *request, str
             if (task->status != STATUS_ORPHANED)
                 continue; /* a stalled one is lost, and held until it is stopped */
         }
-        batch->engine->figures.stats.stale_heartbeats_total++;
+        batch->engine->figures.stats.totals[TOTAL_STALE_HEARTBEATS]++;
         request->lost_tokens[request->lost_count] = request->lease_tokens[i];
         request->lost[request->lost_count++] = request->task_ids[i];
     }

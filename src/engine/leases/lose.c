@@ -62,7 +62,7 @@ int lose_task(struct batch *batch, struct task *task, const char *reason, bool t
     task->fault.details = detail;
     task->waits.for_children = false;
     task->lease.outcome_token = 0;
-    batch->engine->figures.stats.lost_leases_total++;
+    batch->engine->figures.stats.totals[TOTAL_LOST_LEASES]++;
     FAULT_POINT("sweep.lose");
     TRY(execution_lost(batch, task, reason, err));
     TRY(batch_move(batch, task, STATUS_ORPHANED, MOVE_LOSE, "Worker lost", ACTOR_RECOVERY, detail,

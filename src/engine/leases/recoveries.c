@@ -60,7 +60,7 @@ static int put_back(struct batch *batch, struct task *task, struct recovery_entr
                                                                         : STR("partial"));
     FAULT_POINT("recovery.put_back");
     TRY(reopen_put_back(batch, task, clean, err));
-    batch->engine->figures.stats.recovered_total++;
+    batch->engine->figures.stats.totals[TOTAL_RECOVERED]++;
     entry_end(batch, entry, RECOVERY_COMPLETED, STR_NONE);
     if (entry->max_attempts == 0)
         entry->result = entry_lost_json(batch, task, task->fault.last);

@@ -102,7 +102,7 @@ int entry_note_lost(struct batch *batch, struct task *task, const char *reason, 
     entry_end(batch, &entry, dead ? RECOVERY_FAILED : RECOVERY_COMPLETED,
               dead ? STR("attempts_exhausted: it was lost too often") : STR_NONE);
     entry.result = entry_lost_json(batch, task, str_of(reason));
-    batch->engine->figures.stats.recovered_total += !dead;
+    batch->engine->figures.stats.totals[TOTAL_RECOVERED] += !dead;
     return entry_add(batch, &entry, err);
 }
 

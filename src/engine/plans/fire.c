@@ -132,7 +132,7 @@ static int make_task_of(struct firing *firing, const struct fire *fire,
         return -(int)firing->err->code;
     if (run_make(batch, &wish, &batch->arena, &task, firing->err) < 0)
         return -(int)firing->err->code;
-    batch->engine->figures.stats.fired_total++;
+    batch->engine->figures.stats.totals[TOTAL_FIRED]++;
     FAULT_POINT("fire.task");
     return 0;
 }
@@ -164,8 +164,8 @@ static void tell_left_out(struct firing *firing)
 
         if (!firing->steps[i].moved || (!owner->due.passed_over && !owner->skipped))
             continue;
-        engine->figures.stats.missed_total += owner->due.passed_over;
-        engine->figures.stats.skipped_total += owner->skipped;
+        engine->figures.stats.totals[TOTAL_MISSED] += owner->due.passed_over;
+        engine->figures.stats.totals[TOTAL_SKIPPED] += owner->skipped;
         uuid_format(&owner->id, id);
         LOG(engine->log, LOG_INFO, "schedule.left_out", KC("id", id),
             KI("missed", owner->due.passed_over), KI("skipped", owner->skipped));

@@ -2,6 +2,7 @@
  * out of reach would have said is missing in overviews (queues, workers, figures, which say so),
  * and an error where somebody counts on it (one queue, a purge). Whoever brings the last share. */
 #include "engine/stores/routes_int.h"
+#include "engine/figures/stats.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -100,12 +101,12 @@ static int merge_queues(struct call *call, const struct tally *tally, struct que
 
 static void add_stats(struct engine_stats *to, const struct engine_stats *from)
 {
-    for (size_t i = 0; i < offsetof(struct engine_stats, workers) / sizeof(int64_t); i++)
-        ((int64_t *)(void *)to)[i] += ((const int64_t *)(const void *)from)[i];
+    for (int i = 0; i < STATUS_COUNT; i++)
+        to->counts[i] += from->counts[i];
+    stats_add(to, from);
     to->workers = from->workers > to->workers ? from->workers : to->workers;
     if (!to->started_at_us)
         to->started_at_us = from->started_at_us;
-    to->pruned_total += from->pruned_total;
     to->webhooks_pending += from->webhooks_pending;
     to->log_pages += from->log_pages;
     to->storage_full |= from->storage_full;

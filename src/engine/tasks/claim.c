@@ -219,7 +219,7 @@ int claim_take(struct batch *batch, struct claim_request *request, struct worker
     TRY(new_execution(batch, task, task->lease.worker_id, err));
     spans_claimed(batch, task, since_us);
     hand_on_trace(batch, task, request->base.arena, claimed);
-    batch->engine->figures.stats.claimed_total++;
+    batch->engine->figures.stats.totals[TOTAL_CLAIMED]++;
     FAULT_POINT("claim.row");
     return batch_move(batch, task, STATUS_CLAIMED, MOVE_CLAIM, "Claimed", ACTOR_WORKER, STR_NONE,
                       err);

@@ -457,7 +457,7 @@ static int add_task(struct plan *plan, uint32_t at)
                    plan->err) < 0)
         return -(int)plan->err->code;
     task->version = 1;
-    batch->engine->figures.stats.enqueued_total++;
+    batch->engine->figures.stats.totals[TOTAL_ENQUEUED]++;
     spans_enqueued(batch, task);
     if (is_fork && forked_begin(batch, task, plan->inputs[at].checkpoint, plan->arena,
                                 plan->err) < 0)
@@ -498,7 +498,7 @@ int enqueue_run(struct batch *batch, struct task_input *input, const struct run_
                    to == STATUS_BLOCKED && wish->state.data ? wish->state.data : state, wish->actor,
                    wish->detail, err));
     task->version = 1;
-    batch->engine->figures.stats.enqueued_total++;
+    batch->engine->figures.stats.totals[TOTAL_ENQUEUED]++;
     spans_enqueued(batch, task);
     return 0;
 }
@@ -529,7 +529,7 @@ int enqueue_tasks(struct batch *batch, struct task_input *inputs, uint32_t count
     TRY(make_queues(&plan));
     for (uint32_t i = 0; i < count; i++) {
         if (duplicate[i]) {
-            batch->engine->figures.stats.duplicates_total++;
+            batch->engine->figures.stats.totals[TOTAL_DUPLICATES]++;
             continue;
         }
         TRY(add_task(&plan, i));

@@ -270,7 +270,7 @@ static int answer_stale(struct batch *batch, struct task *task, struct str worke
     }
     if (same_lease && report->seq && report->seq <= task->lease.report_seq)
         return 0;
-    batch->engine->figures.stats.stale_reports_total[report->op]++;
+    batch->engine->figures.stats.stale_reports[report->op]++;
     refuse(result, ERR_STALE_LEASE, "the task is no longer held under this lease; stop it");
     result->cancel = true;
     if (same_lease && task->lease.held && !status_held(task->status) &&

@@ -124,11 +124,11 @@ static int fail(struct batch *batch, struct task *task, const struct report *rep
     task->scheduled_at_us =
         outcome.to == STATUS_DELAYED ? task->counts.next_retry_at_us : task->scheduled_at_us;
     if (!ends) {
-        batch->engine->figures.stats.retried_total++;
+        batch->engine->figures.stats.totals[TOTAL_RETRIED]++;
         measured_count(batch, task, MEASURE_RETRIED);
     }
     if (report->timed_out) {
-        batch->engine->figures.stats.timeouts_total++;
+        batch->engine->figures.stats.totals[TOTAL_TIMEOUTS]++;
         measured_count(batch, task, MEASURE_TIMED_OUT);
     }
     TRY(batch_execution_end(batch, task, outcome.execution, STR_NONE, detail, err));

@@ -108,49 +108,55 @@ static void write_counters(struct buf *out, const struct engine_stats *stats)
         const char *name, *help;
         int64_t value;
     } counters[] = {
-        {"tasks_enqueued_total", "Tasks enqueued.", stats->enqueued_total},
-        {"tasks_claimed_total", "Tasks handed to workers.", stats->claimed_total},
-        {"tasks_completed_total", "Tasks completed.", stats->completed_total},
-        {"tasks_failed_total", "Tasks ended as failed or dead_letter.", stats->failed_total},
-        {"tasks_retried_total", "Failed attempts that run again.", stats->retried_total},
-        {"tasks_cancelled_total", "Tasks cancelled.", stats->cancelled_total},
-        {"tasks_pruned_total", "Ended tasks removed by retention.", stats->pruned_total},
-        {"duplicates_total", "Enqueues that met an existing task.", stats->duplicates_total},
-        {"leases_lost_total", "Leases that were not renewed in time.", stats->lost_leases_total},
+        {"tasks_enqueued_total", "Tasks enqueued.", stats->totals[TOTAL_ENQUEUED]},
+        {"tasks_claimed_total", "Tasks handed to workers.", stats->totals[TOTAL_CLAIMED]},
+        {"tasks_completed_total", "Tasks completed.", stats->totals[TOTAL_COMPLETED]},
+        {"tasks_failed_total", "Tasks ended as failed or dead_letter.",
+         stats->totals[TOTAL_FAILED]},
+        {"tasks_retried_total", "Failed attempts that run again.", stats->totals[TOTAL_RETRIED]},
+        {"tasks_cancelled_total", "Tasks cancelled.", stats->totals[TOTAL_CANCELLED]},
+        {"tasks_pruned_total", "Ended tasks removed by retention.", stats->totals[TOTAL_PRUNED]},
+        {"duplicates_total", "Enqueues that met an existing task.",
+         stats->totals[TOTAL_DUPLICATES]},
+        {"leases_lost_total", "Leases that were not renewed in time.",
+         stats->totals[TOTAL_LOST_LEASES]},
         {"tasks_recovered_total", "Lost, silent or partial tasks that were put back.",
-         stats->recovered_total},
+         stats->totals[TOTAL_RECOVERED]},
         {"stale_heartbeats_total", "Heartbeats for leases no longer held.",
-         stats->stale_heartbeats_total},
-        {"timeouts_total", "Attempts ended at their timeout.", stats->timeouts_total},
+         stats->totals[TOTAL_STALE_HEARTBEATS]},
+        {"timeouts_total", "Attempts ended at their timeout.", stats->totals[TOTAL_TIMEOUTS]},
         {"schedules_fired_total", "Runs made by schedules and recurring patterns.",
-         stats->fired_total},
+         stats->totals[TOTAL_FIRED]},
         {"schedules_missed_total", "Instants too late for their misfire policy (100 per outage).",
-         stats->missed_total},
+         stats->totals[TOTAL_MISSED]},
         {"schedules_skipped_total", "Instants left out as an earlier run had not ended.",
-         stats->skipped_total},
+         stats->totals[TOTAL_SKIPPED]},
         {"webhooks_delivered_total", "Webhooks their receiver took.",
-         stats->webhooks_delivered_total},
+         stats->totals[TOTAL_WEBHOOKS_DELIVERED]},
         {"webhooks_failed_total", "Calls of webhooks that failed and are tried again.",
-         stats->webhooks_failed_total},
-        {"webhooks_given_up_total", "Webhooks that expired.", stats->webhooks_given_up_total},
-        {"commits_total", "Transactions committed.", stats->commits_total},
-        {"commit_requests_total", "Requests over all commits.", stats->commit_requests_total},
-        {"read_errors_total", "Disk errors while reading the store.", stats->read_errors_total},
+         stats->totals[TOTAL_WEBHOOKS_FAILED]},
+        {"webhooks_given_up_total", "Webhooks that expired.",
+         stats->totals[TOTAL_WEBHOOKS_GIVEN_UP]},
+        {"commits_total", "Transactions committed.", stats->totals[TOTAL_COMMITS]},
+        {"commit_requests_total", "Requests over all commits.",
+         stats->totals[TOTAL_COMMIT_REQUESTS]},
+        {"read_errors_total", "Disk errors while reading the store.",
+         stats->totals[TOTAL_READ_ERRORS]},
         {"batch_retries_total", "Batches tried again request by request.",
-         stats->batch_retries_total},
+         stats->totals[TOTAL_BATCH_RETRIES]},
     };
 
     for (size_t i = 0; i < sizeof counters / sizeof counters[0]; i++)
         metrics_one(out, counters[i].name, "counter", counters[i].help, counters[i].value);
     metrics_one_decimal(out, "commit_seconds_total", "counter", "Time spent in commits.",
-                        (double)stats->commit_us_total / 1e6);
+                        (double)stats->totals[TOTAL_COMMIT_US] / 1e6);
     metrics_head(out, "stale_reports_total", "counter",
                  "Reports refused for a lease no longer held.");
     for (int op = 0; op < REPORT_OP_COUNT; op++) {
         const struct metrics_label labels[] = {
             {"op", str_of(report_op_word((enum report_op)op))}, {NULL, STR_NONE}};
 
-        metrics_sample(out, "stale_reports_total", labels, stats->stale_reports_total[op]);
+        metrics_sample(out, "stale_reports_total", labels, stats->stale_reports[op]);
     }
 }
 
@@ -282,7 +288,7 @@ static void counted(struct api_call *call)
     struct stats_look *look = call->ctx;
     struct stats_request *request = &look->request;
 
-    request->stats.read_errors_total += call->server->read_errors;
+    request->stats.totals[TOTAL_READ_ERRORS] += call->server->read_errors;
     write_process(&call->out, call->server, &request->stats);
     write_tasks(&call->out, request);
     write_queues(&call->out, look, engine_now_us(call->server->engine));

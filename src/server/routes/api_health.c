@@ -13,7 +13,7 @@ void api_healthz(struct api_call *call)
 static void checked(struct api_call *call)
 {
     const struct stats_request *request = call->ctx;
-    int64_t read_errors = request->stats.read_errors_total + call->server->read_errors;
+    int64_t read_errors = request->stats.totals[TOTAL_READ_ERRORS] + call->server->read_errors;
 
     if (request->stats.storage_full) {
         err_set(&call->err, ERR_UNAVAILABLE, "the store is full; free some space");

@@ -22,16 +22,23 @@ static void write_totals(struct buf *out, const struct engine_stats *stats)
         const char *name;
         int64_t value;
     } totals[] = {
-        {"enqueued", stats->enqueued_total},   {"claimed", stats->claimed_total},
-        {"completed", stats->completed_total}, {"failed", stats->failed_total},
-        {"retried", stats->retried_total},     {"cancelled", stats->cancelled_total},
-        {"duplicates", stats->duplicates_total}, {"lost_leases", stats->lost_leases_total},
-        {"recovered", stats->recovered_total},
-        {"stale_heartbeats", stats->stale_heartbeats_total}, {"timeouts", stats->timeouts_total},
-        {"commits", stats->commits_total},     {"commit_requests", stats->commit_requests_total},
-        {"commit_us", stats->commit_us_total}, {"batch_retries", stats->batch_retries_total},
-        {"read_errors", stats->read_errors_total},
-        {"pruned", stats->pruned_total},
+        {"enqueued", stats->totals[TOTAL_ENQUEUED]},
+        {"claimed", stats->totals[TOTAL_CLAIMED]},
+        {"completed", stats->totals[TOTAL_COMPLETED]},
+        {"failed", stats->totals[TOTAL_FAILED]},
+        {"retried", stats->totals[TOTAL_RETRIED]},
+        {"cancelled", stats->totals[TOTAL_CANCELLED]},
+        {"duplicates", stats->totals[TOTAL_DUPLICATES]},
+        {"lost_leases", stats->totals[TOTAL_LOST_LEASES]},
+        {"recovered", stats->totals[TOTAL_RECOVERED]},
+        {"stale_heartbeats", stats->totals[TOTAL_STALE_HEARTBEATS]},
+        {"timeouts", stats->totals[TOTAL_TIMEOUTS]},
+        {"commits", stats->totals[TOTAL_COMMITS]},
+        {"commit_requests", stats->totals[TOTAL_COMMIT_REQUESTS]},
+        {"commit_us", stats->totals[TOTAL_COMMIT_US]},
+        {"batch_retries", stats->totals[TOTAL_BATCH_RETRIES]},
+        {"read_errors", stats->totals[TOTAL_READ_ERRORS]},
+        {"pruned", stats->totals[TOTAL_PRUNED]},
     };
 
     json_write_key(out, "totals");
@@ -45,7 +52,7 @@ static void write_totals(struct buf *out, const struct engine_stats *stats)
     for (int op = 0; op < REPORT_OP_COUNT; op++) {
         if (op)
             buf_byte(out, ',');
-        render_int(out, report_op_word((enum report_op)op), stats->stale_reports_total[op]);
+        render_int(out, report_op_word((enum report_op)op), stats->stale_reports[op]);
     }
     buf_text(out, "}}");
 }
@@ -174,7 +181,7 @@ static void write_alerts(struct api_call *call, const struct stats_look *stats)
                                 .storage_full = request->stats.storage_full,
                                 .stores_down = request->stats.stores_down,
                                 .log_regression = request->stats.log_regression,
-                                .read_errors = request->stats.read_errors_total,
+                                .read_errors = request->stats.totals[TOTAL_READ_ERRORS],
                                 .schedules_in_error = stats->schedules_in_error,
                                 .unread = !stats->whole};
 
@@ -213,7 +220,7 @@ static void counted(struct api_call *call)
     struct buf *out = &call->out;
     bool cut;
 
-    request->stats.read_errors_total += call->server->read_errors;
+    request->stats.totals[TOTAL_READ_ERRORS] += call->server->read_errors;
     buf_byte(out, '{');
     write_now(call, &request->stats);
     buf_byte(out, ',');
