@@ -64,6 +64,37 @@ class BulkTest(ApiTest):
         self.assertEqual((reply["matched"], reply["changed"], reply["refused"]), (3, 2, 1))
         self.assertIn("idempotency_key", reply["refusal"])
 
+    def test_B6_B7_tasks_are_retried_after_those_they_depend_on(self):
+        # An array may name what comes behind: each depends on the next, over more than a chunk of tasks.
+        def chain(count):
+            body = [{"type": "t", "ref": f"r{i}", "delay_ms": 10 ** 8,
+                     **({"depends_on": [{"ref": f"r{i + 1}"}]} if i + 1 < count else {})} for i in range(count)]
+            made = self.expect(201, "POST", "/v1/tasks", body)["items"]
+            self.expect(200, "POST", f"/v1/tasks/{made[-1]['id']}:cancel")
+            return made
+        chain(20)
+        reply = self.expect(200, "POST", "/v1/tasks:retry?status=cancelled")
+        self.assertEqual((reply["changed"], reply["refused"]), (20, 0))
+        last = [self.enqueue(delay_ms=10 ** 8)]
+        for _ in range(300):
+            last.append(self.enqueue(depends_on=[last[-1]["id"]]))
+        self.expect(200, "POST", f"/v1/tasks/{last[0]['id']}:cancel")
+        changed, cursor = 0, ""
+        while cursor is not None:
+            reply = self.expect(200, "POST", "/v1/tasks:retry?status=cancelled&limit=100"
+                                + (f"&cursor={cursor}" if cursor else ""))
+            self.assertEqual(reply["refused"], 0)
+            changed, cursor = changed + reply["changed"], reply["next_cursor"]
+        self.assertEqual(changed, 301)
+
+    def test_a_refusal_names_its_task(self):
+        parent = self.enqueue(delay_ms=10 ** 8)["id"]
+        child = self.enqueue("child", depends_on=[parent])["id"]
+        self.expect(200, "POST", f"/v1/tasks/{parent}:cancel")
+        reply = self.expect(200, "POST", "/v1/tasks:retry?status=cancelled&type=child")
+        self.assertEqual((reply["changed"], reply["refused"]), (0, 1))
+        self.assertTrue(reply["refusal"].startswith(f"task {child}: its dependencies are not met: {parent}"))
+
     def test_running_tasks_are_cancelled_and_their_worker_is_told(self):
         self.enqueue_many(2)
         self.register()

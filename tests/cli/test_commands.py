@@ -286,7 +286,9 @@ class Task(ServerTest):
         text = self.perdura("task", "list", "--tag", "even", "--queue", "q", "--status", "pending",
                             "--created-after", "-1h").stdout
         self.assertEqual(len(text.splitlines()), 4)
-        self.assertEqual(self.perdura("task", "list", "--created-before", "-1h").stdout, "")
+        none = self.perdura("task", "list", "--created-before", "-1h")
+        self.assertRegex(none.stdout, r"^ID +TYPE.*\n$")
+        self.assertEqual(none.stderr, "no tasks match\n")
 
     def test_controlling_tasks(self):
         task_id = self.enqueue("later", queue="unserved", delay_ms=3600000)["id"]

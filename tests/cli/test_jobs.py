@@ -123,7 +123,7 @@ class Jobs(JobTest):
         self.assertIsNone(self.json("job", "show", "idle")["next_execution"])
         done = self.perdura("job", "create", "idle too", "--cron", "0 9 * * *")
         self.assertIn("fires once the job's category is active", done.stderr)
-        self.assertIn("ends_at", self.refused(1, "schedule", "create", "--job", "idle", "--every",
+        self.assertIn("--ends-at", self.refused(1, "schedule", "create", "--job", "idle", "--every",
                                               "1h", "--ends-at", "2020-01-01"))
 
     def test_a_run_is_waited_for_and_history_says_how_runs_went(self):

@@ -39,7 +39,7 @@ static const struct flag flags[] = {
     {.name = "max-retries", .type = FLAG_INT, .value = "N", .field = "max_retries", .min = 0,
      .max = BOUND_RETRIES, .help = "retries after the first attempt"},
     {.name = "max-crashes", .type = FLAG_INT, .value = "N", .field = "max_crashes", .min = 0,
-     .max = BOUND_RETRIES, .help = "how many lost workers before the task is given up"},
+     .max = BOUND_RETRIES, .help = "the task is given up when this many workers were lost with it"},
     {.name = "max-continuations", .type = FLAG_INT, .value = "N", .field = "max_continuations",
      .min = 0, .max = BOUND_RETRIES, .help = "how often a handler may continue later"},
     {.name = "retry-policy", .type = FLAG_WORD, .value = "POLICY", .field = "retry_policy",
@@ -184,21 +184,37 @@ static int wait_for(struct call *call, struct client *client, struct str id)
     return rc < 0 ? rc : task_wait_print(client, id, task, json);
 }
 
+/* What depends on a task that failed has ended before it could run. */
+static void note_ended(struct call *call, struct str task, struct str id)
+{
+    struct str status = view_member(call, task, "status");
+
+    if (str_is(status, "cancelled") || str_is(status, "failed"))
+        terminal_line_clean(&call->notes, COLOUR_YELLOW,
+                            arena_format(&call->arena, "task " STR_FMT " %s: " STR_FMT, STR_ARG(id),
+                                         str_is(status, "failed") ? "failed at once"
+                                                                  : "was cancelled at once",
+                                         STR_ARG(view_member(call, task, "error"))));
+}
+
 static int print_task(struct call *call, struct str task, struct str id)
 {
     struct str duplicate = json_get(task, STR("duplicate"));
     struct str differs = json_get(task, STR("payload_differs"));
+    bool is_new = !duplicate.data || json_kind(duplicate) != JSON_TRUE;
 
     if (call_given(call, "json"))
         terminal_json(&call->out, task);
     else
         terminal_line(&call->out, COLOUR_NONE, id);
+    if (is_new)
+        note_ended(call, task, id);
     if (!call->notes.interactive)
         return 0;
     if (differs.data && json_kind(differs) == JSON_TRUE)
         terminal_line(&call->notes, COLOUR_YELLOW,
                       STR("(it was there already, with another payload; nothing was made)"));
-    else if (duplicate.data && json_kind(duplicate) == JSON_TRUE)
+    else if (!is_new)
         terminal_line(&call->notes, COLOUR_DIM, STR("(it was there already; nothing was made)"));
     return 0;
 }

@@ -213,12 +213,13 @@ static int run_limit(struct call *call)
 
 static const struct flag limit_flags[] = {
     {.name = "concurrency", .type = FLAG_INT, .value = "N", .field = "concurrency", .min = 0,
-     .max = 1000000, .help = "tasks that run at once; 0 = no limit"},
+     .max = 1000000, .zero = "none", .help = "tasks that run at once; none or 0 = no limit"},
     {.name = "rate", .type = FLAG_RATE, .value = "RATE", .field = "rate",
      .help = "most starts per period: 100/s, 20/m; '5/s burst 10' = up to 10 at once after a "
              "pause; none = no limit"},
     {.name = "key-concurrency", .type = FLAG_INT, .value = "N", .field = "key_concurrency",
-     .min = 0, .max = 1000000, .help = "tasks of one limit_key that run at once; 0 = no limit"},
+     .min = 0, .max = 1000000, .zero = "none",
+     .help = "tasks of one limit_key that run at once; none or 0 = no limit"},
     {.name = "key-rate", .type = FLAG_RATE, .value = "RATE", .field = "key_rate",
      .help = "most starts per period of one limit_key, written the same way"},
     {.name = "priority-order", .type = FLAG_WORD, .value = "ORDER", .field = "priority_order",

@@ -234,12 +234,14 @@ static int run_wait(struct call *call)
 {
     struct client client = {0};
     struct str task = STR_NONE;
+    int64_t timeout_ms = call_duration_ms(call, "timeout",
+                                          call_duration_ms(call, "wait-timeout", -1));
     int rc = client_check_task_id(call, call->args[0]);
 
     if (rc == 0)
         rc = client_open(&client, call);
     if (rc == 0)
-        rc = task_wait(&client, call->args[0], call_duration_ms(call, "timeout", -1), &task);
+        rc = task_wait(&client, call->args[0], timeout_ms, &task);
     if (rc == 0)
         rc = task_wait_print(&client, call->args[0], task, call_given(call, "json"));
     client_close(&client);
@@ -299,6 +301,8 @@ static const struct flag list_flags[] = {
 
 static const struct flag wait_flags[] = {
     {.name = "timeout", .type = FLAG_DURATION, .value = "D", .help = "wait at most this long"},
+    {.name = "wait-timeout", .type = FLAG_DURATION, .value = "D",
+     .help = "the same, as 'enqueue --wait' calls it"},
     {0}};
 
 #define EXAMPLE_ID "0197f6a2-5c3e-7b11-9d2f-3a4b5c6d7e8f"

@@ -1,5 +1,5 @@
-/* perdura task cancel, retry, recover, pause, resume, priority, delete: each is one request per id.
- * Every id is tried; the first failure decides the exit code. One thread. */
+/* perdura task cancel, retry, recover, pause, resume, priority, delete: a request per id. Every id
+ * is tried; the first failure decides the exit code. One thread. */
 #include "base/json.h"
 #include "cli/frame/cli_client.h"
 #include "cli/commands/task_commands.h"
@@ -53,29 +53,66 @@ static int control_one(struct call *call, struct client *client, struct str id, 
     return rc;
 }
 
-/* Later failures are told at once, the first one at the end, as for every command. */
+/* Which of several tasks it was; a sentence that names it already stays as it is. */
+static void name_task(struct err *err, struct str id)
+{
+    struct err why = *err;
+
+    if (!memmem(why.text, strlen(why.text), id.data, id.len))
+        err_set(err, why.code, "task " STR_FMT ": %.400s", STR_ARG(id), why.text);
+}
+
+/* Once for every id that is not done; in `errs` is what became of it. How many were done now. */
+static uint32_t control_pass(struct client *client, struct err *errs, uint32_t ids_count,
+                             const char *method, const char *verb, struct str body)
+{
+    struct call *call = client->call;
+    uint32_t done = 0;
+
+    for (uint32_t i = 0; i < ids_count; i++) {
+        if (errs[i].code != ERR_TRANSITION)
+            continue;
+        call->err = errs[i] = (struct err){0};
+        if (control_one(call, client, call->args[i], method, verb, body) < 0)
+            errs[i] = call->err;
+        else
+            done++;
+    }
+    return done;
+}
+
+/* Later failures are told first, the first one at the end, as for every command. A retry that is
+ * refused is tried again after the others: its dependencies may be among them. */
 static int control(struct call *call, uint32_t ids_count, const char *method, const char *verb,
                    struct str body)
 {
     struct client client = {0};
-    struct err first = {0};
-    int first_rc = 0;
-    int rc = client_open(&client, call);
+    struct err *errs = arena_alloc_array(&call->arena, ids_count, sizeof *errs);
+    struct err *first = NULL;
+    int rc = errs ? client_open(&client, call)
+                  : err_set(&call->err, ERR_MEMORY, "there is not enough memory for the ids");
 
     if (rc < 0)
         goto out;
+    for (uint32_t i = 0; i < ids_count; i++)
+        errs[i].code = ERR_TRANSITION; /* all are to be done */
+    while (control_pass(&client, errs, ids_count, method, verb, body) > 0 &&
+           strcmp(verb, ":retry") == 0)
+        ;
     for (uint32_t i = 0; i < ids_count; i++) {
-        rc = control_one(call, &client, call->args[i], method, verb, body);
-        if (rc < 0 && first_rc == 0) {
-            first_rc = rc;
-            first = call->err;
-        } else if (rc < 0) {
+        if (errs[i].code == ERR_NONE)
+            continue;
+        if (ids_count > 1)
+            name_task(&errs[i], call->args[i]);
+        if (first) {
+            call->err = errs[i];
             call_print_error(call);
+        } else {
+            first = &errs[i];
         }
     }
-    rc = first_rc;
-    if (rc < 0)
-        call->err = first;
+    call->err = first ? *first : (struct err){0};
+    rc = first ? -(int)first->code : 0;
 out:
     client_close(&client);
     return rc;
@@ -181,7 +218,8 @@ CONTROL(cancel, "Cancel tasks", "At once; a running handler is stopped.",
         version_flags);
 CONTROL(retry, "Run ended or orphaned tasks again",
         "Their retry and crash counts start again at 0. A task waits for its open dependencies, "
-        "and is refused if one did not end as it needs.", retry_flags);
+        "and is refused if one did not end as it needs. Of several ids those that others depend on "
+        "are retried first, in whatever order you give them.", retry_flags);
 CONTROL(recover, "Continue orphaned or partial tasks from their checkpoint",
         "At once; 'perdura recovery run' uses the recovery queue, with a priority and a time. "
         "'perdura recovery validate' says whether it is possible.", recover_flags);
@@ -202,9 +240,10 @@ const struct command task_delete = {
 
 const struct command task_priority = {
     .name = "priority",
-    .summary = "Change the priority of a task that waits",
+    .summary = "Change the priority of a task that has not ended",
     .arguments = "ID PRIORITY",
-    .details = "PRIORITY is -1000 to 1000, higher first, or low, medium, high, critical.",
+    .details = "PRIORITY is -1000 to 1000, higher first, or low, medium, high, critical. For a "
+               "task that runs it counts from its next attempt on.",
     .example = "perdura task priority " EXAMPLE_ID " high",
     .flags = version_flags,
     .groups = FLAGS_CLIENT | FLAGS_JSON,

@@ -127,7 +127,8 @@ void config_show(const struct config *config, const struct config_field *field, 
 
 /* "100/s", "5/s burst 10"; "none" is no limit. */
 #define CONFIG_RATE_FORMS                                                                  \
-    "a rate such as 100/s, 20/m or 5/10s, with a burst such as '5/s burst 10', or none"
+    "a rate such as 100/s, 20/m or 5/10s, with a burst such as '5/s burst 10', or none; the "  \
+    "count and the burst are 1 to 1000000000, the period is 1ms to 3650d"
 bool config_rate_parse(struct str text, struct rate_rule *rate);
 bool config_ratio_parse(struct str text, int64_t *millionths);        /* 0 to 1, six digits */
 bool config_priority_parse(struct str text, int64_t *priority);      /* number or level */

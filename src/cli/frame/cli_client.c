@@ -138,7 +138,9 @@ static int refused(struct client *client, int status, struct str reply)
         return client_refused_token(call, &client->token);
     if (code == ERR_USAGE)
         code = ERR_MALFORMED; /* exit code 2 is for the command line alone */
-    message = with_flags(call, json_string(message, &call->arena), field);
+    message = json_string(message, &call->arena);
+    if (!field.len || !memchr(field.data, '.', field.len)) /* a member of an object has no flag */
+        message = with_flags(call, message, field);
     message = terminal_cut(message, MESSAGE_BYTES_MAX);
     return err_set(&call->err, code, STR_FMT "%s", STR_ARG(message), advice(code));
 }

@@ -37,6 +37,7 @@ struct flag {
     const char *env;      /* variable that stands in for the flag */
     const char *field;    /* request field or query parameter it fills, NULL = none */
     const char *choices;  /* "a|b|c" for FLAG_WORD */
+    const char *zero;     /* FLAG_INT: a word that means 0, NULL = none */
     int64_t min;          /* FLAG_INT */
     int64_t max;
 };

@@ -243,10 +243,14 @@ static int check_int(const struct flag *flag, struct str text, struct err *err)
 {
     int64_t value;
 
+    if (flag->zero && str_is(text, flag->zero))
+        return 0;
     if (str_to_int64(text, &value) && value >= flag->min && value <= flag->max)
         return 0;
     return err_set(err, ERR_USAGE, "--%s is '" STR_FMT "'; it must be a whole number from %lld to "
-                   "%lld", flag->name, STR_ARG(text), (long long)flag->min, (long long)flag->max);
+                   "%lld%s%s", flag->name, STR_ARG(text), (long long)flag->min,
+                   (long long)flag->max, flag->zero ? ", or " : "",
+                   flag->zero ? flag->zero : "");
 }
 
 int flag_check(const struct flag *flag, struct str text, struct err *err)
@@ -369,6 +373,9 @@ static int write_value(struct call *call, const struct flag *flag, bool as_query
         text = str_of(time_text);
         break;
     case FLAG_INT:
+        if (flag->zero && str_is(text, flag->zero))
+            text = STR("0");
+        break;
     case FLAG_PRIORITY:
     case FLAG_TEXT:
     case FLAG_WORD:

@@ -19,6 +19,8 @@ struct listing {
     bool all;
     uint32_t pages;
     bool has_items; /* a comma goes before the next ones */
+    bool is_empty;  /* so far */
+    bool has_filters;
 };
 
 static void print_json_items(struct listing *listing, struct str items)
@@ -41,6 +43,7 @@ static int print_page(struct listing *listing, struct client *client, struct str
     struct str items = view_items(reply);
     int rc = 0;
 
+    listing->is_empty &= json_count(items) == 0;
     if (listing->json && listing->all) {
         print_json_items(listing, items);
     } else if (listing->json) {
@@ -95,6 +98,28 @@ static void note_more(struct call *call, struct str cursor)
     buf_deinit(&line);
 }
 
+/* "no tasks match": the word is the last one of the path. */
+static void note_empty(struct listing *listing)
+{
+    struct call *call = listing->call;
+    struct str path = buf_view(&listing->path);
+    const char *end = memchr(path.data, '?', path.len);
+    size_t len = end ? (size_t)(end - path.data) : path.len;
+    size_t from = len;
+    struct str word;
+
+    while (from > 0 && path.data[from - 1] != '/')
+        from--;
+    word = str_span(path.data + from, len - from);
+    if (str_is(word, "recurring"))
+        word = STR("recurring patterns");
+    else if (str_is(word, "recovery"))
+        word = STR("recoveries");
+    terminal_line_clean(&call->notes, COLOUR_DIM,
+                        arena_format(&call->arena, "no " STR_FMT "%s", STR_ARG(word),
+                                     listing->has_filters ? " match" : ""));
+}
+
 static int list_pages(struct listing *listing, struct client *client)
 {
     struct call *call = listing->call;
@@ -117,6 +142,8 @@ static int list_pages(struct listing *listing, struct client *client)
                        STR_FMT, PAGES_MAX, STR_ARG(buf_view(&listing->cursor)));
     if (rc == 0)
         note_more(call, buf_view(&listing->cursor));
+    if (rc == 0 && listing->is_empty && listing->cursor.len == 0 && !listing->json)
+        note_empty(listing);
     return rc;
 }
 
@@ -127,8 +154,9 @@ static int print(struct call *call, struct str path, const struct view_column *c
     struct listing listing = {.call = call, .columns = columns, .columns_count = columns_count,
                               .decorate = decorate, .path = BUF_INIT(QUERY_BYTES_MAX),
                               .cursor = BUF_INIT(QUERY_BYTES_MAX),
-                              .json = call_given(call, "json"), .all = all};
+                              .json = call_given(call, "json"), .all = all, .is_empty = true};
     struct client client = {0};
+    size_t before;
     int rc;
 
     buf_str(&listing.path, path);
@@ -137,7 +165,9 @@ static int print(struct call *call, struct str path, const struct view_column *c
                    BOUND_LIST_LIMIT);
     if (has_flags)
         buf_str(&listing.cursor, call_given_text(call, "cursor"));
+    before = listing.path.len;
     rc = call_write_query(call, &listing.path);
+    listing.has_filters = listing.path.len > before;
     if (rc == 0)
         rc = client_open(&client, call);
     if (rc == 0)

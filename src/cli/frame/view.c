@@ -314,8 +314,7 @@ static void print_items(struct call *call, struct str items, const struct view_c
             table_cell(&table, cell.text, cell.colour);
         }
     }
-    if (table.cells_count > 0 || call->out.columns > 0)
-        table_print(&table, &call->out);
+    table_print(&table, &call->out);
 }
 
 void view_table(struct call *call, struct str items, const struct view_column *columns,

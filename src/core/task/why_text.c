@@ -122,9 +122,12 @@ static void say_link(struct pen *pen, const char *before, uint32_t at)
 /* Which task was the first to end otherwise than it had to. */
 static void say_first_end(struct pen *pen)
 {
-    for (uint32_t i = 1; i < pen->facts->chain_count; i++)
+    uint32_t count = pen->facts->chain_count;
+
+    for (uint32_t i = 1; i < count; i++)
         say_link(pen, i == 1 ? ", because it waited for" : ", which waited for", i);
-    say_error(pen, ": ", pen->facts->root.error);
+    if (count && !str_is(pen->facts->root.error, status_word(pen->facts->chain[count - 1].status)))
+        say_error(pen, ": ", pen->facts->root.error);
     note_chain(pen);
 }
 

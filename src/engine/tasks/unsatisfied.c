@@ -127,9 +127,9 @@ static int refuse_unmet(const struct parents *parents, struct err *err)
     }
     if (parents->unmet_count > named)
         buf_format(&names, " and %u more", parents->unmet_count - named);
-    rc = err_set(err, ERR_TRANSITION, "its dependencies are not met: " STR_FMT "; retry them "
-                 "first, or retry it with ignore_dependencies (--ignore-dependencies)",
-                 STR_ARG(names.failed ? STR("some of them") : buf_view(&names)));
+    rc = err_set_field(err, ERR_TRANSITION, "ignore_dependencies", "its dependencies are not met: "
+                       STR_FMT "; retry them first, or retry it with \"ignore_dependencies\"",
+                       STR_ARG(names.failed ? STR("some of them") : buf_view(&names)));
     buf_deinit(&names);
     return rc;
 }

@@ -267,7 +267,7 @@ static int parse_texts(struct api_call *call, struct task_filter *filter)
     return rc;
 }
 
-/* Only the list has one; what is done to all that fit is done to the newest first. */
+/* Only the list has one; what is done to all that fit has an order of its own. */
 static int parse_order(struct api_call *call, struct task_filter *filter)
 {
     struct str text = call_parameter(call, "order");

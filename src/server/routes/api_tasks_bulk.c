@@ -1,10 +1,11 @@
-/* POST /v1/tasks:cancel and :retry: the same for all tasks that fit the filters of the list,
- * newest first. The filters are query parameters, and nothing else is: a body that says anything
+/* POST /v1/tasks:cancel and :retry: the same for all tasks that fit the filters of the list; to
+ * cancel the newest first, to retry the oldest, because a task is retried after those it depends
+ * on. The filters are query parameters, and nothing else is: a body that says anything
  * is refused, because a filter that is passed over cancels everything. One call does so many at
  * most and replies with the cursor to go on from, so that the caller sees how far it is and can
  * stop; with dry_run it only counts. Each task is a request of its own to the queue, which
  * commits them together: what cannot be done to one stops no other, and what has left the status
- * meanwhile, such as a pending task that was claimed, is left alone. The cursor only goes down,
+ * meanwhile, such as a pending task that was claimed, is left alone. The cursor goes one way,
  * so that nothing is met twice whatever changes meanwhile. A failure that passes (a database that
  * is away, a server that stops) ends the call: it replies what was done so far and why it
  * stopped, and its cursor does not pass what is still to be done. Loop thread, but for read_some
@@ -47,6 +48,7 @@ struct bulk {
     uint32_t left; /* of what this call may do */
     uint32_t count;
     uint32_t open;
+    uint32_t changed_before; /* of this chunk, when the refused ones were tried again */
     bool was_read;
     struct bulk_place places[CHUNK];
     struct bulk_one *ones;
@@ -140,6 +142,14 @@ static bool is_passing(enum err_code code)
            code == ERR_STORAGE_FULL;
 }
 
+static void name_refusal(struct bulk *bulk, const struct uuid *id, const struct err *err)
+{
+    char text[UUID_TEXT_BYTES];
+
+    uuid_format(id, text);
+    err_set(&bulk->refusal, err->code, "task %s: %.400s", text, err->text);
+}
+
 /* In the order of the list: the cursor stops before the first that is still to be done. What was
  * changed behind it has left the status and is not met again; what was refused there is, and counts
  * then. */
@@ -160,12 +170,71 @@ static void settle(struct bulk *bulk)
         if (err->code == ERR_NONE)
             bulk->changed++;
         else if (!held[place->part] && bulk->refused++ == 0)
-            bulk->refusal = *err;
+            name_refusal(bulk, &place->id, err);
         if (!held[place->part])
             api_tasks_pass(&bulk->filter,
                            &(struct task){.key = place->key, .row.part = place->part});
     }
     bulk->matched = bulk->changed + bulk->refused;
+}
+
+/* On a queue's thread. */
+static void one_done(struct request *request)
+{
+    struct bulk_one *one = request->ctx;
+
+    loop_post(one->bulk->call->server->loop, &one->item);
+}
+
+static void one_back(struct loop_item *item);
+
+static void prepare_one(struct bulk *bulk, uint32_t i)
+{
+    struct bulk_one *one = &bulk->ones[i];
+
+    one->bulk = bulk;
+    one->arena = ARENA_INIT(ONE_BYTES_MAX);
+    one->item.run = one_back;
+    one->request = (struct control_request){
+        .base = {.kind = REQUEST_CONTROL, .arena = &one->arena, .done = one_done, .ctx = one},
+        .task_id = bulk->places[i].id, .op = bulk->op, .actor = ACTOR_USER, .if_version = -1,
+        .if_status = bulk->places[i].status};
+}
+
+static uint32_t count_changed(const struct bulk *bulk)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < bulk->count; i++)
+        count += bulk->ones[i].request.base.err.code == ERR_NONE;
+    return count;
+}
+
+static bool is_refused_for_now(const struct bulk *bulk, uint32_t i)
+{
+    return bulk->ones[i].request.base.err.code == ERR_TRANSITION;
+}
+
+/* A task of an array may depend on one behind it: what was refused is tried again as long as others
+ * of the chunk were changed meanwhile. True when some are under way again. */
+static bool try_again(struct bulk *bulk)
+{
+    uint32_t changed = count_changed(bulk);
+    uint32_t again = 0;
+
+    if (bulk->op != CONTROL_RETRY || changed == bulk->changed_before)
+        return false;
+    bulk->changed_before = changed;
+    for (uint32_t i = 0; i < bulk->count; i++)
+        again += is_refused_for_now(bulk, i);
+    bulk->open = again;
+    for (uint32_t i = 0; again && i < bulk->count; i++)
+        if (is_refused_for_now(bulk, i)) {
+            prepare_one(bulk, i);
+            again--;
+            engine_submit(bulk->call->server->engine, &bulk->ones[i].request.base);
+        }
+    return bulk->open > 0;
 }
 
 static void one_back(struct loop_item *item)
@@ -175,7 +244,7 @@ static void one_back(struct loop_item *item)
     struct bulk *bulk = one->bulk;
 
     arena_deinit(&one->arena);
-    if (--bulk->open)
+    if (--bulk->open || try_again(bulk))
         return;
     settle(bulk);
     if (bulk->stop.code == ERR_NONE && bulk->more && bulk->left && bulk->call->server->stopping)
@@ -187,14 +256,6 @@ static void one_back(struct loop_item *item)
     } else {
         reply(bulk);
     }
-}
-
-/* On a queue's thread. */
-static void one_done(struct request *request)
-{
-    struct bulk_one *one = request->ctx;
-
-    loop_post(one->bulk->call->server->loop, &one->item);
 }
 
 static void apply(struct api_call *call)
@@ -212,17 +273,9 @@ static void apply(struct api_call *call)
         return;
     }
     bulk->open = bulk->count;
-    for (uint32_t i = 0; i < bulk->count; i++) {
-        struct bulk_one *one = &bulk->ones[i];
-
-        one->bulk = bulk;
-        one->arena = ARENA_INIT(ONE_BYTES_MAX);
-        one->item.run = one_back;
-        one->request = (struct control_request){
-            .base = {.kind = REQUEST_CONTROL, .arena = &one->arena, .done = one_done, .ctx = one},
-            .task_id = bulk->places[i].id, .op = bulk->op, .actor = ACTOR_USER, .if_version = -1,
-            .if_status = bulk->places[i].status};
-    }
+    bulk->changed_before = 0;
+    for (uint32_t i = 0; i < bulk->count; i++)
+        prepare_one(bulk, i);
     for (uint32_t i = 0, count = bulk->count; i < count; i++)
         engine_submit(call->server->engine, &bulk->ones[i].request.base);
 }
@@ -278,6 +331,7 @@ static int prepare(struct api_call *call, struct bulk *bulk)
 
     if (rc == 0)
         rc = check_cursor(call);
+    bulk->filter.oldest_first = bulk->op == CONTROL_RETRY;
     if (rc == 0)
         rc = api_tasks_parse_filter(call, &bulk->filter);
     if (rc == 0)

@@ -87,7 +87,9 @@ static void wrong_usage_is_one_sentence_and_exit_code_two(void **state)
                                         "as --concurrency 10 or --rate 100/s\n"},
         {"perdura queue limit default --rate fast", "perdura: --rate is 'fast'; it must be a rate "
                                                     "such as 100/s, 20/m or 5/10s, with a burst "
-                                                    "such as '5/s burst 10', or none\n"},
+                                                    "such as '5/s burst 10', or none; the count "
+                                                    "and the burst are 1 to 1000000000, the period "
+                                                    "is 1ms to 3650d\n"},
         {"perdura enqueue a --server ftp://x", "perdura: the server is 'ftp://x'; write it like "
                                                "http://127.0.0.1:7070\n"},
         {"perdura completion tcsh", "perdura: there is no completion for 'tcsh'; there is one for "
