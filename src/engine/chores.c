@@ -60,7 +60,7 @@ void chore_soon(struct engine *engine, enum chore which, int64_t at_us)
 
 void chores_open(struct engine *engine, int64_t now_us)
 {
-    for (int i = 0; i < CHORE_COUNT; i++)
+    for (enum chore i = 0; i < CHORE_COUNT; i++)
         engine->chores[i].next_us = rows[i].from_store ? INT64_MAX : now_us;
     engine->chores[CHORE_RATES].next_us = INT64_MAX;
 }
@@ -85,7 +85,7 @@ static void look_again(struct engine *engine, enum chore which)
 
 void chores_reload(struct engine *engine, int64_t now_us)
 {
-    for (int i = 0; i < CHORE_COUNT; i++)
+    for (enum chore i = 0; i < CHORE_COUNT; i++)
         if (rows[i].from_store)
             look_again(engine, i);
     engine->chores[CHORE_RATES].next_us = now_us + PAUSE_US; /* not lost, and no spinning */
@@ -97,7 +97,7 @@ void chores_reload(struct engine *engine, int64_t now_us)
 static void take_over(struct engine *engine)
 {
     LOG(engine->log, LOG_INFO, "node.takes_over", KC("node", engine->node_id));
-    for (int i = 0; i < CHORE_COUNT; i++)
+    for (enum chore i = 0; i < CHORE_COUNT; i++)
         if (rows[i].leader_only)
             look_again(engine, i);
     engine->leases.sweep_after = 0;
@@ -116,7 +116,7 @@ static unsigned common_due(const struct batch *batch)
 {
     unsigned due = 0;
 
-    for (int i = 0; i < CHORE_COUNT; i++)
+    for (enum chore i = 0; i < CHORE_COUNT; i++)
         if (i != CHORE_RATES && !rows[i].apart && is_due(batch, i))
             due |= 1u << i;
     return due;
@@ -130,8 +130,8 @@ static bool must_wait(const struct batch *batch, enum chore which, unsigned comm
 
     if (!rows[which].apart || !chores[which].fails)
         return false;
-    for (int i = 0; i < CHORE_COUNT; i++)
-        others |= i != (int)which && rows[i].apart &&
+    for (enum chore i = 0; i < CHORE_COUNT; i++)
+        others |= i != which && rows[i].apart &&
                   (chores[i].ran || (is_due(batch, i) && !chores[i].fails));
     return others;
 }
@@ -157,7 +157,7 @@ int chores_run(struct batch *batch, struct err *err)
     if (batch->store->shared && engine->nodes.leads && !led)
         take_over(engine);
     common = common_due(batch);
-    for (int i = 0; i < CHORE_COUNT; i++) {
+    for (enum chore i = 0; i < CHORE_COUNT; i++) {
         if (rows[i].leader_only && !engine->nodes.leads)
             engine->chores[i].next_us = INT64_MAX; /* until it leads */
         if (!is_due(batch, i) || must_wait(batch, i, common))
@@ -172,13 +172,13 @@ int chores_run(struct batch *batch, struct err *err)
 
 void chores_begin(struct engine *engine)
 {
-    for (int i = 0; i < CHORE_COUNT; i++)
+    for (enum chore i = 0; i < CHORE_COUNT; i++)
         engine->chores[i].ran = false;
 }
 
 void chores_committed(struct engine *engine)
 {
-    for (int i = 0; i < CHORE_COUNT; i++) {
+    for (enum chore i = 0; i < CHORE_COUNT; i++) {
         struct chore_state *state = &engine->chores[i];
 
         if (state->ran && rows[i].apart) {
@@ -192,7 +192,7 @@ bool chores_hold_apart(struct engine *engine, int64_t now_us)
 {
     bool any = false;
 
-    for (int i = 0; i < CHORE_COUNT; i++) {
+    for (enum chore i = 0; i < CHORE_COUNT; i++) {
         struct chore_state *state = &engine->chores[i];
 
         if (!state->ran || !rows[i].apart)
@@ -205,7 +205,7 @@ bool chores_hold_apart(struct engine *engine, int64_t now_us)
 
 void chores_hold_all(struct engine *engine, int64_t now_us)
 {
-    for (int i = 0; i < CHORE_COUNT; i++) {
+    for (enum chore i = 0; i < CHORE_COUNT; i++) {
         struct chore_state *state = &engine->chores[i];
 
         if (rows[i].wanted && !rows[i].wanted(engine))
