@@ -225,6 +225,30 @@ class Doctor(FolderTest):
         self.assertEqual(check()["verdict"], "warning")
         self.assertRegex(check()["detail"], ": stays$")
 
+    def test_own_rows_go_with_their_task(self):
+        """As docs/recovery.md shows it for a file."""
+        self.perdura("migrate", "up")
+        db = sqlite3.connect(os.path.join(self.folder, "perdura.db"), isolation_level=None)
+        db.execute("CREATE TABLE mine (task INTEGER REFERENCES task_specs (task) "
+                   "ON DELETE CASCADE)")
+        server = self.serve()
+        self.url = "http://%s:%d" % server.address
+        task = json.loads(self.perdura("enqueue", "a", "--json").stdout)["id"]
+        server.stop()
+        db.execute("PRAGMA foreign_keys = ON")
+        db.execute(f"INSERT INTO mine SELECT task FROM task_states WHERE id = "
+                   f"x'{task.replace('-', '')}'")
+        self.assertEqual(db.execute("SELECT count(*) FROM mine").fetchone(), (1,))
+        db.close()
+        server.start()
+        self.url = "http://%s:%d" % server.address
+        self.perdura("task", "cancel", task)
+        self.perdura("task", "delete", task)
+        server.stop()
+        db = sqlite3.connect(os.path.join(self.folder, "perdura.db"))
+        self.assertEqual(db.execute("SELECT count(*) FROM mine").fetchone(), (0,))
+        db.close()
+
     def test_what_is_wrong_comes_with_its_remedy(self):
         self.write("perdura.yaml", "listen: 0.0.0.0:7070\nhandlers:\n  - type: a\n"
                                    "    command: [/nonexistent/program]\n")

@@ -267,6 +267,7 @@ static int copy(struct call *call, const struct config *config)
         print_json(call, &report);
     else
         print_text(call, &report);
+    fflush(call->out.file); /* notes come behind it, also where both go to one file */
     note_left_behind(call, &report);
     if (report.differences == 0)
         note_key(call, &request, &report, &config->settings);
