@@ -18,6 +18,7 @@ struct catalog_call {
     struct schedule schedule; /* of a preview, so below */
     struct recurring recurring;
     struct job_run_request run;
+    bool with_deleted; /* one job, also when it was deleted */
 };
 
 struct catalog_source catalog_call_source(struct api_call *call, struct store_reader *reader,
@@ -105,19 +106,38 @@ static int load(struct api_call *call, const struct catalog_source *source, enum
     return rc < 0 ? rc : catalog_load(source, kind, &id, item, &call->err);
 }
 
+int catalog_call_with_deleted(struct api_call *call, bool *with_deleted)
+{
+    struct str text = call_parameter(call, "with_deleted");
+
+    *with_deleted = str_is(text, "true");
+    if (!text.data || *with_deleted || str_is(text, "false"))
+        return 0;
+    return err_set_field(&call->err, ERR_INVALID, "with_deleted",
+                         "'with_deleted' must be true or false");
+}
+
 static int read_one(struct api_call *call, struct store_reader *reader, struct arena *scratch)
 {
     struct catalog_call *ours = call->ctx;
     struct catalog_source source = catalog_call_source(call, reader, scratch);
     const void *item;
-    int rc = load(call, &source, ours->kind, &item);
+    int rc;
 
+    source.with_deleted = ours->with_deleted;
+    rc = load(call, &source, ours->kind, &item);
     return rc < 0 ? rc : catalog_write(&source, ours->kind, item, &call->out, &call->err);
 }
 
 void catalog_call_get(struct api_call *call, enum catalog_kind kind)
 {
-    if (begin(call, kind))
+    struct catalog_call *ours = begin(call, kind);
+
+    if (!ours)
+        return;
+    if (kind == CATALOG_JOB && catalog_call_with_deleted(call, &ours->with_deleted) < 0)
+        call_fail(call);
+    else
         call_read(call, read_one);
 }
 

@@ -12,6 +12,8 @@ struct catalog_source catalog_call_source(struct api_call *call, struct store_re
                                           struct arena *scratch);
 
 void catalog_call_list(struct api_call *call, enum catalog_kind kind);
+/* The parameter of that name, where one job is asked for. */
+int catalog_call_with_deleted(struct api_call *call, bool *with_deleted);
 void catalog_call_get(struct api_call *call, enum catalog_kind kind);
 void catalog_call_create(struct api_call *call, enum catalog_kind kind);
 void catalog_call_update(struct api_call *call, enum catalog_kind kind);

@@ -92,7 +92,7 @@ int catalog_load(const struct catalog_source *source, enum catalog_kind kind,
         rc = verbs->read_recurring_one(source->reader, id, source->arena, &recurring, err);
     if (rc < 0)
         return rc;
-    if (job && job->deleted_at_us)
+    if (job && job->deleted_at_us && !source->with_deleted)
         job = NULL;
     *item = category ? (const void *)category : job ? (const void *)job
             : schedule ? (const void *)schedule : recurring;

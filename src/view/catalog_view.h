@@ -19,6 +19,7 @@ struct catalog_source {
     int64_t now_us;      /* by the wall */
     const struct settings *settings; /* values of jobs depend on them; NULL = there are none */
     struct arena *arena; /* what is read lives here */
+    bool with_deleted;   /* catalog_load finds a job that was deleted, too */
 };
 
 /* The word of a kind: "job". */
@@ -30,7 +31,7 @@ int catalog_find(const struct catalog_source *source, enum catalog_kind kind, st
                  struct uuid *id, struct err *err);
 
 /* The thing itself in source->arena, a struct category and so on; ERR_NOT_FOUND, also for a job
- * that was deleted. Not for dependencies. */
+ * that was deleted, unless with_deleted. Not for dependencies. */
 int catalog_load(const struct catalog_source *source, enum catalog_kind kind,
                  const struct uuid *id, const void **item, struct err *err);
 

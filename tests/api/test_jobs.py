@@ -33,6 +33,11 @@ class JobsTest(PlanningTest):
         [deleted] = self.items("/v1/jobs", with_deleted="true")
         self.assertEqual(deleted["id"], made["id"])
         self.assertIsNotNone(deleted["deleted_at"])
+        self.assertEqual(self.expect(200, "GET", f"{path}?with_deleted=true"), deleted)
+        self.assertEqual(self.expect(200, "GET", f"{path}/stats?with_deleted=true")["job_id"], made["id"])
+        self.expect_error(404, "not_found", "GET", f"{path}?with_deleted=false")
+        self.expect_error(404, "not_found", "GET", f"{path}/stats")
+        self.expect_error(422, "invalid", "GET", f"{path}?with_deleted=1", field="with_deleted")
 
     def test_d5_replies_show_the_values_in_force(self):
         job = self.job()

@@ -80,6 +80,17 @@ class Jobs(JobTest):
         self.assertEqual(self.items("job", "list"), [])
         self.assertEqual(len(self.items("job", "list", "--with-deleted")), 1)
 
+    def test_d1_a_deleted_job_is_marked_and_its_history_stays(self):
+        job_id = self.perdura("job", "create", "old", "--type", "nothing").stdout.strip()
+        self.perdura("job", "run", "old")
+        self.perdura("job", "delete", "old")
+        self.assertRegex(self.perdura("job", "list", "--with-deleted").stdout, rf"(?m)^old +{job_id} .* deleted ")
+        self.assertRegex(self.perdura("job", "show", job_id).stdout, r"(?m)^deleted +2")
+        self.assertIsNotNone(self.json("job", "show", job_id)["deleted_at"])
+        self.assertIn("attempts since", self.perdura("job", "history", job_id).stdout)
+        for words in (("show", "old"), ("history", "old"), ("run", job_id), ("update", job_id, "--name", "x")):
+            self.refused(3, "job", *words)
+
     def test_a_job_and_its_schedule_are_made_in_one_go(self):
         done = self.perdura("job", "create", "report", "--type", "report:daily", "--payload", "{}",
                             "--cron", "0 9 * * *", "--tz", "Europe/Paris", "--jitter", "30s")

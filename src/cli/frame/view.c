@@ -266,6 +266,10 @@ static struct cell make_cell(struct call *call, struct str object, const struct 
     case VIEW_YES:
         cell.text = json_kind(value) == JSON_TRUE ? STR("yes") : STR("");
         break;
+    case VIEW_ACTIVE:
+        cell.text = json_kind(value) == JSON_STRING ? STR("deleted")
+                    : json_kind(value) == JSON_TRUE ? STR("yes") : STR("");
+        break;
     case VIEW_BOOL:
         cell.text = json_kind(value) == JSON_TRUE ? STR("yes") : STR("no");
         break;

@@ -25,6 +25,7 @@ enum view_kind {
     VIEW_COUNT,    /* a number; 0 as nothing */
     VIEW_SETTER,   /* who set another value: a word of value_from */
     VIEW_YES,      /* true as yes, false as nothing */
+    VIEW_ACTIVE,   /* the same, and deleted for the time of that */
     VIEW_BOOL,     /* yes or no */
     VIEW_KINDS = 255
 };

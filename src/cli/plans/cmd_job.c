@@ -14,7 +14,7 @@ static const struct view_column list_columns[] = {
     {"ID", "/id", VIEW_ID},
     {"TYPE", "/task_type", VIEW_TEXT | VIEW_SPARE(3)},
     {"CATEGORY", "/category", VIEW_TEXT | VIEW_SPARE(4)},
-    {"ACTIVE", "/is_active", VIEW_YES | VIEW_SPARE(5)},
+    {"ACTIVE", "/deleted_at|/is_active", VIEW_ACTIVE | VIEW_SPARE(5)},
     {"LAST", "/last_execution/status", VIEW_STATUS | VIEW_SPARE(2)},
     {"ENDED", "/last_execution/ended_at", VIEW_TIME | VIEW_SPARE(6)},
     {"NEXT", "/next_execution", VIEW_TIME | VIEW_SPARE(1)},
@@ -40,6 +40,7 @@ static const struct view_column show_columns[] = {
     {"max concurrent", "/max_concurrent", VIEW_LIMIT},
     {"callback", "/callback_url", VIEW_TEXT},
     {"active", "/is_active", VIEW_BOOL},
+    {"deleted", "/deleted_at", VIEW_TIME},
     {"created by", "/created_by", VIEW_TEXT},
     {"created", "/created_at", VIEW_TIME},
     {"updated", "/updated_at", VIEW_TIME},
@@ -324,17 +325,19 @@ static int run_show(struct call *call)
     struct client client = {0};
     struct str reply = STR_NONE;
     struct str id;
+    bool brief; /* a deleted job has neither schedules nor dependencies */
     int rc = client_open(&client, call);
 
     if (rc == 0)
         rc = thing_find(&client, &thing_job, call->args[0], &id);
     if (rc == 0)
-        rc = thing_request(&client, "GET", &thing_job, id, "", STR_NONE, &reply);
+        rc = thing_request(&client, "GET", &thing_job, id, "?with_deleted=true", STR_NONE, &reply);
     if (rc == 0)
         thing_print(call, reply, show_columns, COUNT(show_columns));
-    if (rc == 0 && !call_given(call, "json"))
+    brief = call_given(call, "json") || view_member(call, reply, "deleted_at").data;
+    if (rc == 0 && !brief)
         rc = print_schedules(&client, id, view_member(call, reply, "next_execution").data != NULL);
-    if (rc == 0 && !call_given(call, "json"))
+    if (rc == 0 && !brief)
         rc = job_print_dependencies(&client, id);
     client_close(&client);
     return rc;

@@ -89,7 +89,7 @@ static struct str since_text(struct call *call)
 static int print_stats(struct client *client, struct str job_id)
 {
     struct call *call = client->call;
-    struct str after = arena_format(&call->arena, "/stats?since=" STR_FMT,
+    struct str after = arena_format(&call->arena, "/stats?with_deleted=true&since=" STR_FMT,
                                     STR_ARG(since_text(call)));
     struct str stats = STR_NONE;
     int rc = thing_request(client, "GET", &thing_job, job_id, after.data ? after.data : "/stats",
@@ -135,7 +135,7 @@ const struct command job_history = {
     .arguments = "JOB",
     .details = "One line per attempt, newest first; a run that was retried has several. The line "
                "before them says how many completed and how long they took. A run that no schedule "
-               "made has no planned time.",
+               "made has no planned time. A deleted job is found by its id.",
     .example = "perdura job history report --since -30d --status failed",
     .flags = flags,
     .groups = FLAGS_CLIENT | FLAGS_JSON,

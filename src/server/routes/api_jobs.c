@@ -10,6 +10,7 @@
 
 struct stats_call {
     int64_t since_us;
+    bool with_deleted;
 };
 
 static void write_count(struct buf *out, const char *key, int64_t value)
@@ -63,6 +64,7 @@ static int read_stats(struct api_call *call, struct store_reader *reader, struct
     struct uuid id;
     int rc = catalog_find(&source, CATALOG_JOB, call->name, &id, &call->err);
 
+    source.with_deleted = ours->with_deleted;
     if (rc == 0)
         rc = catalog_load(&source, CATALOG_JOB, &id, &job, &call->err);
     if (rc == 0)
@@ -79,7 +81,8 @@ void api_job_stats(struct api_call *call)
 
     if (!ours)
         err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (!ours || call_parameter_time(call, "since", &ours->since_us) < 0) {
+    if (!ours || call_parameter_time(call, "since", &ours->since_us) < 0 ||
+        catalog_call_with_deleted(call, &ours->with_deleted) < 0) {
         call_fail(call);
         return;
     }
