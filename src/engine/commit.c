@@ -318,7 +318,7 @@ static void fatal(struct engine *engine, struct request *list, const struct err 
     writers_stop_others(engine);
     fail_list(list, err);
     if (engine->config.on_fatal)
-        engine->config.on_fatal(engine->config.ctx, err->text);
+        engine->config.on_fatal(engine->config.ctx, err);
 }
 
 /* What memory knew of the failed batch may be wrong: read anew. */

@@ -436,7 +436,8 @@ struct engine_config {
     /* What an earlier run lost is put back when the first worker registers, or after a lease: until
      * then validators may come. Only where the store is ours alone. */
     bool awaits_worker;
-    void (*on_fatal)(void *ctx, const char *reason); /* the store failed: stop serving, exit */
+    /* The store failed: stop serving, exit. */
+    void (*on_fatal)(void *ctx, const struct err *reason);
     /* Of a node with several stores, else NULL: its name in all of them, and which queues are in
      * this one. */
     const char *node_id;

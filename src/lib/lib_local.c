@@ -24,7 +24,7 @@ struct local {
     pthread_mutex_t lock; /* of what follows */
     struct store_reader *readers[READERS_KEPT];
     uint32_t readers_count;
-    char failure[256]; /* why the store failed, "" = it did not */
+    char failure[512]; /* why the store failed, "" = it did not */
 };
 
 static int64_t kept_ms(int64_t given_ms, int64_t default_ms)
@@ -52,12 +52,12 @@ static void fill_settings(struct local *local, const struct pd_options *options)
 }
 
 /* On the queue's thread. Everything asked from now on is answered with this. */
-static void on_fatal(void *ctx, const char *reason)
+static void on_fatal(void *ctx, const struct err *reason)
 {
     struct local *local = ctx;
 
     pthread_mutex_lock(&local->lock);
-    snprintf(local->failure, sizeof local->failure, "%s", reason);
+    snprintf(local->failure, sizeof local->failure, "%s", reason->text);
     pthread_mutex_unlock(&local->lock);
 }
 

@@ -80,14 +80,18 @@ static void on_spans(void *ctx, const struct span *spans, uint32_t count)
     span_export_add(((struct node *)ctx)->spans, spans, count);
 }
 
-/* Nothing may be served after the store failed: the next start recovers. */
-static void on_fatal(void *ctx, const char *reason)
+/* Nothing may be served after the store failed: the next start recovers, or refuses a schema that
+ * somebody changed. */
+static void on_fatal(void *ctx, const struct err *reason)
 {
     struct node *node = ctx;
+    bool is_changed = strcmp(reason->field, "schema") == 0;
 
-    LOG(&node->log, LOG_ERROR, "node.exit", KC("reason", reason));
-    fprintf(stderr, "perdura: %s; stopped to keep what was acknowledged safe, start it again\n",
-            reason);
+    LOG(&node->log, LOG_ERROR, "node.exit", KC("reason", reason->text));
+    fprintf(stderr, "perdura: %s; stopped to keep what was acknowledged safe; %s\n", reason->text,
+            is_changed ? "repair the schema first, then start it again: until then a start is "
+                         "refused"
+                       : "start it again");
     _exit(1);
 }
 

@@ -17,7 +17,7 @@ static void on_spans(void *ctx, const struct span *spans, uint32_t count)
     config->on_spans(config->ctx, spans, count);
 }
 
-static void on_fatal(void *ctx, const char *reason)
+static void on_fatal(void *ctx, const struct err *reason)
 {
     const struct engine_config *config = &((struct serve_store *)ctx)->all->config;
 

@@ -89,6 +89,26 @@ class Damage(ServerTest):
         self.refused(1, "verify", "--store", os.path.join(self.folder, "other.db"))
 
 
+class ChangedSchema(ServerTest):
+    arguments = ("--lease", "3s")  # it looks every sixth of it
+
+    def test_a_server_that_stops_says_that_a_repair_comes_before_the_next_start(self):
+        """F-J5: the last line of a server names what the next start needs."""
+        db = sqlite3.connect(self.server.store, timeout=30)
+        db.execute("CREATE TRIGGER foreign_one AFTER INSERT ON task_specs BEGIN SELECT 1; END")
+        db.commit()
+        self.server.process.wait(cli_harness.DEADLINE_S)
+        last = self.server.log().splitlines()[-1]
+        self.assertRegex(last, "trigger foreign_one .*drop it.*; stopped to keep .*; repair the "
+                         "schema first, then start it again: until then a start is refused$")
+        self.refused(1, "serve", "--store", self.server.store, "--listen", "127.0.0.1:0")
+        db.execute("DROP TRIGGER foreign_one")
+        db.commit()
+        db.close()
+        self.restart()
+        self.expect(200, "GET", "/healthz")
+
+
 class Serving(FolderTest):
     def test_the_pool_serves_the_queues_that_the_configuration_says_so_of(self):
         """C8: a limit alone does not make the pool take a queue's tasks."""

@@ -358,11 +358,11 @@ static void a_deleted_or_replaced_file_is_noticed(void **state)
     OK(c, c->verbs->check(c->store, &c->err));
 }
 
-static void on_fatal(void *ctx, const char *reason)
+static void on_fatal(void *ctx, const struct err *reason)
 {
     struct disk *disk = ctx;
 
-    assert_true(strlen(reason) > 0);
+    assert_true(strlen(reason->text) > 0);
     sem_post(&disk->fatal);
 }
 

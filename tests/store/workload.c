@@ -49,7 +49,7 @@ static void inside(struct workload *w, bool is_inside)
         w->inside(w->ctx, is_inside);
 }
 
-static void on_fatal(void *ctx, const char *reason)
+static void on_fatal(void *ctx, const struct err *reason)
 {
     (void)reason;
     atomic_store(&((struct workload *)ctx)->fatal, true);

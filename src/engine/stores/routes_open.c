@@ -76,7 +76,7 @@ static void on_outbox(void *ctx)
 
 /* The first store is the node's own: without it the node ends. With another only its queues do,
  * until the next start recovers it. */
-static void on_fatal(void *ctx, const char *reason)
+static void on_fatal(void *ctx, const struct err *reason)
 {
     struct part *part = ctx;
 
@@ -86,7 +86,7 @@ static void on_fatal(void *ctx, const char *reason)
     }
     atomic_store(&part->failed, true);
     LOG(part->given.log, LOG_ERROR, "store.routed_failed", KC("store", part->where),
-        KC("reason", reason));
+        KC("reason", reason->text));
 }
 
 static bool part_lives_here(void *ctx, struct str queue)
