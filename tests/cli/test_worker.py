@@ -257,6 +257,9 @@ class Leaving(WorkerTest):
         task = self.task(task_id)
         self.assertEqual((task["status"], task["retry_count"], task["crash_count"]),
                          ("pending", 0, 0))
+        self.assertRegex(self.log(), "waits up to 0.4s for running tasks to end, then sends "
+                         "SIGTERM; kills what has not ended 0.4s after that")
+        self.assertRegex(self.log(), f"task.killing.*{task_id}")
 
     def test_a_killed_worker_leaves_no_process_and_its_task_goes_on_elsewhere(self):
         """F-A19, F-I3"""

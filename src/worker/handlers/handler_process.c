@@ -424,6 +424,18 @@ static struct str make_input(struct arena *arena, struct str json)
     return str_span(line, json.len + 1);
 }
 
+/* It was asked to end, by a stop, a cancel, a pause or its timeout, and has not. */
+static void tell_killing(void *ctx)
+{
+    const struct handler_run *run = ((struct command_run *)ctx)->run;
+    char id[UUID_TEXT_BYTES];
+
+    uuid_format(&run->work->id, id);
+    LOG(run->log, LOG_WARN, "task.killing", KC("task", id),
+        KS("correlation_id", run->work->correlation_id), KS("type", run->work->type),
+        KC("hint", "its handler did not end after SIGTERM; it is killed now"));
+}
+
 static struct process_spec make_spec(const struct handler *handler, struct command_run *command,
                                      char **environment)
 {
@@ -438,7 +450,8 @@ static struct process_spec make_spec(const struct handler *handler, struct comma
                                 .stop = run->stop,
                                 .at_once = run->at_once,
                                 .wake_fd = run->wake_fd,
-                                .sink = {take, command}};
+                                .sink = {take, command},
+                                .killing = tell_killing};
 
     if (rule->directory.data)
         spec.directory = arena_cstr(run->arena, rule->directory);

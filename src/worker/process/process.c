@@ -357,6 +357,8 @@ static void advance(struct run *run, int64_t now_us)
         terminate(run, now_us);
     }
     if (run->phase == PHASE_TERMINATING && (now_us >= run->deadline_us || is_hurried(run))) {
+        if (run->spec->killing)
+            run->spec->killing(run->spec->sink.ctx);
         command(run, SHIM_KILL);
         run->phase = PHASE_KILLING;
         run->deadline_us = now_us + last_wait_us(run);

@@ -41,6 +41,7 @@ struct process_spec {
     const atomic_int *at_once; /* non-zero: the grace is over for everybody; may be NULL */
     int wake_fd;               /* eventfd written after stop or at_once was set */
     struct process_sink sink;
+    void (*killing)(void *ctx); /* with the sink's ctx, before SIGKILL is sent; may be NULL */
 };
 
 enum process_end {
