@@ -1,5 +1,6 @@
 """perdura task why, fork and show --at, as a person uses them."""
 import json
+import signal
 import subprocess
 import unittest
 
@@ -62,7 +63,24 @@ class Why(ServerTest):
         self.assertTrue(self.perdura("task", "why", done).stdout.startswith("Ended as completed"))
         other = self.perdura("enqueue", "hello", "--queue", "elsewhere").stdout.strip()
         self.assertEqual(self.perdura("task", "why", other).stdout,
-                         "No worker serves the queue 'elsewhere' (1 live elsewhere)\n")
+                         "No worker serves the queue 'elsewhere' (1 serves other queues)\n")
+
+    def test_why_says_what_to_do_as_a_wait_does(self):
+        """B6: the sentence on stdout, the hint on stderr, and none where there is nothing to do."""
+        missing = self.perdura("enqueue", "nobody").stdout.strip()
+        behind = self.perdura("enqueue", "hello", "--depends-on", missing).stdout.strip()
+        hint = ("hint: add a handler for nobody under 'handlers:' in perdura.yaml and send SIGHUP "
+                "to the server, or start a worker that has one\n")
+        for task in (missing, behind):
+            told = self.perdura("task", "why", task)
+            self.assertEqual((told.stdout.count("\n"), told.stderr), (1, hint))
+        self.perdura("queue", "pause", "held")
+        held = self.perdura("enqueue", "hello", "--queue", "held").stdout.strip()
+        self.assertEqual(self.perdura("task", "why", held).stderr,
+                         "hint: 'perdura queue resume held' lets it go on\n")
+        later = self.perdura("enqueue", "hello", "--delay", "1h").stdout.strip()
+        self.assertEqual(self.perdura("task", "why", later).stderr, "")
+        self.assertEqual(self.perdura("task", "why", missing, "--json").stderr, "")
 
     def test_why_as_json_is_the_answer_of_the_api(self):
         task = self.perdura("enqueue", "hello", "--delay", "1h").stdout.strip()
@@ -92,8 +110,9 @@ class Waiting(ServerTest):
         task = self.perdura("enqueue", "hello", "--queue", "elsewhere").stdout.strip()
         waiting = self.begin("task", "wait", task)
         self.assertEqual(waiting.stderr.readline(), "waiting: No worker serves the queue "
-                         "'elsewhere' (1 live elsewhere); run a worker with a handler for hello on "
-                         "this queue\n")
+                         "'elsewhere' (1 serves other queues); add a handler for hello with "
+                         "'queues: [elsewhere]' under 'handlers:' in perdura.yaml and send SIGHUP to "
+                         "the server, or start a worker that has one with --queues elsewhere\n")
         self.perdura("queue", "pause", "elsewhere")
         self.assertRegex(waiting.stderr.readline(), "^waiting: The queue 'elsewhere' is paused "
                          "since .*; 'perdura queue resume elsewhere' lets it go on\n$")
@@ -108,7 +127,19 @@ class Waiting(ServerTest):
                       ("task", "fork", done, "--queue", "elsewhere", "--wait"),
                       ("job", "run", "nightly", "--wait")):
             waiting = self.begin(*words)
-            self.assertRegex(waiting.stderr.readline(), "^waiting: No worker .*; run a worker ")
+            self.assertRegex(waiting.stderr.readline(), "^waiting: No worker .*; add a handler for ")
+
+    def test_an_interrupted_wait_says_that_the_task_continues(self):
+        """B6: and how to wait for it again or to cancel it."""
+        waiting = self.begin("enqueue", "nobody", "--wait")
+        self.assertRegex(waiting.stderr.readline(), "^waiting: ")
+        waiting.send_signal(signal.SIGINT)
+        self.assertEqual(waiting.wait(DEADLINE_S), -signal.SIGINT)
+        task, = self.expect(200, "GET", "/v1/tasks")["items"]
+        self.assertEqual(waiting.stderr.read(), f"perdura: task {task['id']} continues; 'perdura "
+                         f"task wait {task['id']}' waits for it, 'perdura task cancel "
+                         f"{task['id']}' cancels it\n")
+        self.assertEqual(task["status"], "pending")
 
     def test_a_person_at_a_terminal_reads_it_beside_the_bar(self):
         seen = self.on_terminal("enqueue", "nobody", "--wait", "--wait-timeout", "3s", code=1)

@@ -142,6 +142,38 @@ static void a6_a_task_that_ended_with_another_names_the_first_that_failed(void *
     assert_int_equal(answer.facts.chain_count, 1);
 }
 
+/* What was then and what is now are told apart (A6). */
+static void a6_a_first_one_that_was_repaired_since_is_told_apart(void **state)
+{
+    struct fixture *fx = *state;
+    struct uuid root = enqueue(fx, "{\"type\":\"t\"}");
+    struct uuid between = enqueue_behind(fx, root);
+    struct uuid id = enqueue_behind(fx, between);
+    struct answer answer;
+    struct task *held;
+
+    worker(fx, "w", "default");
+    held = claim_one(fx, "w")->task;
+    report_ok(fx, "w", held, .op = REPORT_FAIL, .error = STR("exit code 4"), .retryable = false);
+    assert_int_equal(control(fx, root, CONTROL_RETRY), ERR_NONE);
+    held = claim_one(fx, "w")->task;
+    report_ok(fx, "w", held, .op = REPORT_START);
+    report_ok(fx, "w", held, .op = REPORT_COMPLETE);
+    answer = ask(fx, id);
+    assert_int_equal(answer.facts.chain_count, 2);
+    assert_true(has_text(answer.why.text, ", because it waited for task "));
+    assert_true(has_text(answer.why.text, " (failed); now task "));
+    assert_true(has_text(answer.why.text, " is completed, its last error was: exit code 4"));
+    answer = ask(fx, between);
+    assert_int_equal(answer.facts.chain_count, 1);
+    assert_true(has_text(answer.why.text, "ended as failed; now task "));
+    assert_int_equal(control(fx, between, CONTROL_RETRY), ERR_NONE);
+    answer = ask(fx, id); /* what became of the one between says nothing of then */
+    assert_int_equal(answer.facts.chain_count, 1);
+    assert_true(has_text(answer.why.text, "ended as cancelled; now task "));
+    assert_true(has_text(answer.why.text, " is pending"));
+}
+
 static void a_chain_longer_than_the_bound_says_that_it_goes_on(void **state)
 {
     struct fixture *fx = *state;
@@ -269,7 +301,7 @@ static void without_a_worker_it_says_which_kind_is_missing(void **state)
         .worker = {.id = STR("narrow"), .hostname = STR("h"), .pool_size = 1},
         .queues = mail, .queues_count = 1, .types = sms, .types_count = 1};
 
-    assert_true(has_text(ask(fx, id).why.text, "No worker is there"));
+    assert_true(has_text(ask(fx, id).why.text, "No worker runs"));
     worker(fx, "w", "default");
     assert_true(has_text(ask(fx, id).why.text, "serves the queue 'mail'"));
     assert_int_equal(engine_call(fx->engine, &narrow.base), 0);
@@ -428,6 +460,7 @@ int main(void)
         QUEUE_TEST(a6_a_blocked_task_names_the_parents_that_are_open),
         QUEUE_TEST(a6_a_blocked_task_names_the_one_at_the_root_of_its_chain),
         QUEUE_TEST(a6_a_task_that_ended_with_another_names_the_first_that_failed),
+        QUEUE_TEST(a6_a_first_one_that_was_repaired_since_is_told_apart),
         QUEUE_TEST(a_chain_longer_than_the_bound_says_that_it_goes_on),
         QUEUE_TEST(a_parent_that_waits_for_children_names_those_that_are_open),
         QUEUE_TEST(d7_a_run_names_the_jobs_it_waits_for),

@@ -11,10 +11,16 @@
 static void print_why(struct call *call, struct str reply)
 {
     struct buf line = BUF_INIT(64 * 1024);
+    struct str hint = task_why_hint(call, reply);
 
     terminal_clean(&line, view_member(call, reply, "text"));
     terminal_line(&call->out, COLOUR_NONE, buf_view(&line));
     buf_deinit(&line);
+    if (!hint.data)
+        return;
+    fflush(call->out.file);
+    terminal_line_clean(&call->notes, COLOUR_YELLOW,
+                        arena_format(&call->arena, "hint: " STR_FMT, STR_ARG(hint)));
 }
 
 static int run_why(struct call *call)
@@ -39,7 +45,8 @@ const struct command task_why = {
     .name = "why",
     .summary = "Say in one line why a task does not run",
     .arguments = "ID",
-    .details = "Or where it runs, or how it ended.",
+    .details = "Or where it runs, or how it ended. Where a person can do something about it, a "
+               "hint on stderr says what.",
     .example = "perdura task why " EXAMPLE_ID,
     .groups = FLAGS_CLIENT | FLAGS_JSON,
     .args_min = 1,

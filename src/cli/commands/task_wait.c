@@ -2,12 +2,15 @@
  * server that restarts meanwhile is waited for too, because the task survives that. One thread. */
 #include "cli/commands/task_wait.h"
 
+#include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/frame/view.h"
 #include "core/task/status.h"
+#include "core/task/task.h"
 
 #define TURN_BAR_MS 250       /* how often the bar moves */
 #define TURN_QUIET_MS 30000   /* below what proxies cut */
@@ -91,16 +94,34 @@ static bool is_held_up(struct call *call, struct str task)
            status != STATUS_RUNNING && status != STATUS_CLAIMED && status != STATUS_RECOVERING;
 }
 
-/* What to do about it, where the sentence of the server leaves that open. */
-static struct str hint_of(struct call *call, struct str task, struct str reason)
+struct str task_why_hint(struct call *call, struct str why)
 {
-    if (str_is(reason, "no_worker"))
-        return arena_format(&call->arena, "; run a worker with a handler for " STR_FMT " on this "
-                            "queue", STR_ARG(view_member(call, task, "type")));
+    struct str detail = json_get(why, STR("detail"));
+    struct str root = json_get(detail, STR("root"));
+    struct str reason, queue, type;
+
+    if (!is_held_up(call, detail))
+        return STR_NONE;
+    if (root.data && json_kind(root) == JSON_OBJECT) { /* it waits for another task */
+        why = root;
+        detail = json_get(root, STR("detail"));
+    }
+    reason = view_member(call, why, "reason");
+    queue = view_member(call, detail, "queue");
+    type = view_member(call, detail, "type");
     if (str_is(reason, "queue_paused"))
-        return arena_format(&call->arena, "; 'perdura queue resume " STR_FMT "' lets it go on",
-                            STR_ARG(view_member(call, task, "queue")));
-    return STR("");
+        return arena_format(&call->arena, "'perdura queue resume " STR_FMT "' lets it go on",
+                            STR_ARG(queue));
+    if (!str_is(reason, "no_worker"))
+        return STR_NONE;
+    if (str_is(queue, TASK_DEFAULT_QUEUE))
+        return arena_format(&call->arena, "add a handler for " STR_FMT " under 'handlers:' in "
+                            "perdura.yaml and send SIGHUP to the server, or start a worker that "
+                            "has one", STR_ARG(type));
+    return arena_format(&call->arena, "add a handler for " STR_FMT " with 'queues: [" STR_FMT
+                        "]' under 'handlers:' in perdura.yaml and send SIGHUP to the server, or "
+                        "start a worker that has one with --queues " STR_FMT, STR_ARG(type),
+                        STR_ARG(queue), STR_ARG(queue));
 }
 
 /* The part of a sentence that stays, because times and counts behind it move by themselves, and the
@@ -119,11 +140,11 @@ static struct str lasting_part(struct call *call, struct str why)
 
 /* Says once why the task does not run, and again when that changes. No answer is no matter: the
  * waiting goes on. */
-static void tell_why(struct waiting *waiting, struct str task)
+static void tell_why(struct waiting *waiting)
 {
     struct call *call = waiting->client->call;
     struct str why = STR_NONE;
-    struct str reason, text, lasting;
+    struct str text, lasting, hint;
 
     waiting->why_at_us = clock_boot_us() + TURN_HELD_UP_MS * CLOCK_MS_US;
     if (client_get(waiting->client, client_path(call, "/v1/tasks/", waiting->id, "/why"),
@@ -131,18 +152,20 @@ static void tell_why(struct waiting *waiting, struct str task)
         call->err = (struct err){0};
         return;
     }
-    reason = view_member(call, why, "reason");
     text = view_member(call, why, "text");
     lasting = lasting_part(call, why);
-    if (!text.len || !is_held_up(call, json_get(why, STR("detail"))) || str_is(reason, "ready") ||
+    if (!text.len || !is_held_up(call, json_get(why, STR("detail"))) ||
+        str_is(view_member(call, why, "reason"), "ready") ||
         str_eq(lasting, buf_view(&waiting->told)))
         return;
     buf_reset(&waiting->told);
     buf_str(&waiting->told, lasting);
     progress_clear(&waiting->progress);
+    hint = task_why_hint(call, why);
     terminal_line_clean(&call->notes, COLOUR_YELLOW,
-                        arena_format(&call->arena, "waiting: " STR_FMT STR_FMT, STR_ARG(text),
-                                     STR_ARG(hint_of(call, task, reason))));
+                        arena_format(&call->arena, "waiting: " STR_FMT "%s" STR_FMT, STR_ARG(text),
+                                     hint.data ? "; " : "",
+                                     STR_ARG(hint.data ? hint : STR(""))));
     fflush(call->notes.file);
 }
 
@@ -182,8 +205,40 @@ static int wait_once(struct waiting *waiting)
     else if (waiting->why_at_us == 0)
         waiting->why_at_us = waiting->heard_us + WHY_AFTER_MS * CLOCK_MS_US;
     else if (waiting->heard_us >= waiting->why_at_us)
-        tell_why(waiting, seen);
+        tell_why(waiting);
     return left_ms == 0 || has_ended(call, seen);
+}
+
+/* ---- Ctrl-C ---- */
+
+/* What is left to say when a person interrupts the wait: the handler of the signal reads it. */
+static struct {
+    char text[512];
+    volatile sig_atomic_t len;
+} farewell;
+
+/* The task does not end with the one who waits for it. */
+static void on_interrupt(int signo)
+{
+    ssize_t ignored = write(STDERR_FILENO, farewell.text, (size_t)farewell.len);
+
+    (void)ignored;
+    raise(signo); /* as if there were no handler: it is reset, and runs after this one */
+}
+
+static void interrupt_begin(const struct call *call, struct str id, struct sigaction *before)
+{
+    struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = (int)SA_RESETHAND};
+    int len = snprintf(farewell.text, sizeof farewell.text,
+                       "%sperdura: task " STR_FMT " continues; 'perdura task wait " STR_FMT
+                       "' waits for it, 'perdura task cancel " STR_FMT "' cancels it\n",
+                       call->notes.interactive ? "\r\033[K" : "", STR_ARG(id), STR_ARG(id),
+                       STR_ARG(id));
+
+    farewell.len = len > 0 && (size_t)len < sizeof farewell.text ? len : 0;
+    sigaction(SIGINT, NULL, before);
+    if (before->sa_handler == SIG_DFL) /* in the background of a script it stays ignored */
+        sigaction(SIGINT, &action, NULL);
 }
 
 int task_wait(struct client *client, struct str id, int64_t timeout_ms, struct str *task)
@@ -195,13 +250,16 @@ int task_wait(struct client *client, struct str id, int64_t timeout_ms, struct s
                               .why_at_us = clock_boot_us() + WHY_AFTER_MS * CLOCK_MS_US,
                               .last = BUF_INIT(CLIENT_REPLY_BYTES_MAX),
                               .told = BUF_INIT(CLIENT_REPLY_BYTES_MAX)};
+    struct sigaction before;
     int rc = 0;
 
     progress_init(&waiting.progress, &call->notes);
     /* A wait may last for days: its turns get an arena of their own. */
     call->arena = ARENA_INIT(2 * CLIENT_REPLY_BYTES_MAX);
+    interrupt_begin(call, id, &before);
     while (rc == 0)
         rc = wait_once(&waiting);
+    sigaction(SIGINT, &before, NULL);
     progress_clear(&waiting.progress);
     arena_deinit(&call->arena);
     call->arena = kept;

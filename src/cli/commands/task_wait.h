@@ -6,8 +6,13 @@
 #include "cli/frame/cli_client.h"
 
 /* Waits at most timeout_ms (-1 = as long as it takes). *task is the last state seen. A line on
- * stderr tells why the task does not run, when it has not for a while. */
+ * stderr tells why the task does not run, when it has not for a while; after Ctrl-C one says that
+ * the task continues. */
 int task_wait(struct client *client, struct str id, int64_t timeout_ms, struct str *task);
+
+/* What a person can do about the reason in an answer of /v1/tasks/{id}/why, where its sentence
+ * leaves that open; absent = nothing to add. */
+struct str task_why_hint(struct call *call, struct str why);
 
 /* Prints what a wait brought: the whole task (json) or its result. A task that did not complete is
  * an error that says why. */

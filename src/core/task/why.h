@@ -54,7 +54,8 @@ const char *why_word(enum why_reason reason);
 struct why_task {
     struct uuid id;
     struct str ref;
-    enum status status;
+    enum status status; /* now */
+    enum status then;   /* as what it ended, when another one ended because of it */
 };
 
 /* What is said of the task at the root of a chain. */

@@ -114,20 +114,29 @@ static void say_link(struct pen *pen, const char *before, uint32_t at)
 
     buf_format(&pen->text, "%s task ", before);
     say_id(&pen->text, &link->id);
-    buf_format(&pen->text, " (%s)", status_word(link->status));
+    buf_format(&pen->text, " (%s)", status_word(link->then ? link->then : link->status));
 }
 
 /* ---- it ended, or somebody has it ---- */
 
-/* Which task was the first to end otherwise than it had to. */
+/* Which task was the first to end otherwise than it had to. What became of it since, for it may
+ * have been retried, is said apart. */
 static void say_first_end(struct pen *pen)
 {
-    uint32_t count = pen->facts->chain_count;
+    const struct why_facts *facts = pen->facts;
+    uint32_t count = facts->chain_count;
+    const struct why_task *first = count ? &facts->chain[count - 1] : NULL;
 
     for (uint32_t i = 1; i < count; i++)
         say_link(pen, i == 1 ? ", because it waited for" : ", which waited for", i);
-    if (count && !str_is(pen->facts->root.error, status_word(pen->facts->chain[count - 1].status)))
-        say_error(pen, ": ", pen->facts->root.error);
+    if (first && first->then && first->then != first->status) {
+        buf_text(&pen->text, "; now task ");
+        say_id(&pen->text, &first->id);
+        buf_format(&pen->text, " is %s", status_word(first->status));
+        say_error(pen, ", its last error was: ", facts->root.error);
+    } else if (first && !str_is(facts->root.error, status_word(first->status))) {
+        say_error(pen, ": ", facts->root.error);
+    }
     note_chain(pen);
 }
 
@@ -418,15 +427,17 @@ static void tell_no_worker(struct pen *pen)
     const struct task_spec *spec = &pen->task->spec;
 
     if (facts->workers.live == 0)
-        buf_text(&pen->text, "No worker is there; start one, or give the server handlers");
+        buf_text(&pen->text, "No worker runs");
     else if (facts->workers.of_queue == 0)
-        buf_format(&pen->text, "No worker serves the queue '" STR_FMT "' (%u live elsewhere)",
-                   STR_ARG(spec->queue), facts->workers.live);
+        buf_format(&pen->text, "No worker serves the queue '" STR_FMT "' (%u serve%s other queues)",
+                   STR_ARG(spec->queue), facts->workers.live,
+                   facts->workers.live == 1 ? "s" : "");
     else
         buf_format(&pen->text,
                    "No worker of the queue '" STR_FMT "' takes tasks of the type '" STR_FMT
-                   "' (%u live, for other types)",
-                   STR_ARG(spec->queue), STR_ARG(spec->type), facts->workers.of_queue);
+                   "' (%u serve%s the queue)",
+                   STR_ARG(spec->queue), STR_ARG(spec->type), facts->workers.of_queue,
+                   facts->workers.of_queue == 1 ? "s" : "");
     note_text(pen, "queue", spec->queue);
     note_text(pen, "type", spec->type);
     note_int(pen, "workers", facts->workers.live);

@@ -30,22 +30,30 @@ static bool waited_for(const struct why_facts *facts, struct uuid *id)
     return worst != NULL;
 }
 
-/* The task that is named by one that ended because of it. */
-static bool blamed(const struct task *task, struct uuid *id, struct arena *arena)
+/* The task that is named by one that ended because of it, and as what it had ended. */
+static bool blamed(const struct task *task, struct uuid *id, enum status *then,
+                   struct arena *arena)
 {
-    struct str named = STR_NONE;
+    struct str named = STR_NONE, status = STR_NONE;
 
     if (str_starts(task->fault.error, STR("dependency_unsatisfied")) && task->fault.details.data &&
-        json_kind(task->fault.details) == JSON_OBJECT)
+        json_kind(task->fault.details) == JSON_OBJECT) {
         named = json_get(task->fault.details, STR("task_id"));
+        status = json_get(task->fault.details, STR("status"));
+    }
+    if (!status.data || json_kind(status) != JSON_STRING ||
+        !status_parse(json_string(status, arena), then))
+        *then = STATUS_NONE;
     return named.data && json_kind(named) == JSON_STRING &&
            uuid_parse(json_string(named, arena), id);
 }
 
-static bool next_of(const struct why_facts *facts, struct uuid *id, struct arena *arena)
+static bool next_of(const struct why_facts *facts, struct uuid *id, enum status *then,
+                    struct arena *arena)
 {
+    *then = STATUS_NONE;
     if (status_ended(facts->task->status))
-        return blamed(facts->task, id, arena);
+        return blamed(facts->task, id, then, arena);
     return facts->task->status == STATUS_BLOCKED && waited_for(facts, id);
 }
 
@@ -68,9 +76,10 @@ int explain_chain(struct batch *batch, struct arena *arena, struct why_facts *fa
                   struct err *err)
 {
     struct why_facts hop = *facts;
+    enum status then = STATUS_NONE;
     struct uuid id;
 
-    while (next_of(&hop, &id, arena)) {
+    while (next_of(&hop, &id, &then, arena)) {
         struct task *task;
 
         if (facts->chain_count == WHY_CHAIN_MAX) {
@@ -81,7 +90,10 @@ int explain_chain(struct batch *batch, struct arena *arena, struct why_facts *fa
         if (!task) /* retention took it, or somebody deleted it */
             return 0;
         TRY(explain_task(batch, task, arena, &hop, err));
-        facts->chain[facts->chain_count++] = (struct why_task){.id = id, .status = task->status};
+        facts->chain[facts->chain_count++] =
+            (struct why_task){.id = id, .status = task->status, .then = then};
+        if (then && then != task->status)
+            break; /* what it waits for now is not what it ended for then */
     }
     return facts->chain_count ? tell_root(&hop, arena, &facts->root, err) : 0;
 }
