@@ -251,6 +251,7 @@ static void values_of_a_spec_that_are_none_of_their_kind_are_refused(void **stat
                 {{.depends_on = nobody, .depends_on_count = 1}, "not the id"},
                 {{.depends_on = odd, .depends_on_count = 1}, "type"},
                 {{.depends_on = no_text, .depends_on_count = 1}, "UTF-8"},
+                {{.queue = "q*"}, "patterns do not work here"},
                 {{.name = long_text}, "name"},
                 {{.external_id = ""}, "external_id"},
                 {{.max_crashes = -7}, "max_crashes"},
