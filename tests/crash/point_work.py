@@ -53,7 +53,7 @@ def names_in(source):
     for path in sorted(pathlib.Path(source).rglob("*.c")):
         text = path.read_text()
         names.update(re.findall(r'FAULT_POINT\("([^"]+)"\)', text))
-        kinds = re.search(r"kinds\[REQUEST_KIND_COUNT\] = \{([^}]*)\}", text)
+        kinds = re.search(r"rows\[REQUEST_KIND_COUNT\] = \{(.*?)\n\};", text, flags=re.S)
         if kinds:
             words = ["commit"] + re.findall(r'"([^"]+)"', kinds.group(1))
             names.update(f"{when}.{word}" for when in ("before", "after") for word in words)
