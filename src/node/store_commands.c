@@ -125,7 +125,8 @@ int node_migrate(const struct settings *settings, const struct migrate_request *
 int node_backup(const struct settings *settings, struct str file, int64_t *bytes, struct err *err)
 {
     struct store_options options = {.no_migrate = true, .allow_network_fs = true, .no_lock = true,
-                                    .any_schema = true}; /* a copy to look at, too */
+                                    .any_schema = true, /* a copy to look at, too */
+                                    .only_reads = true};
     char *path = strndup(file.data, file.len);
     struct store_reader *reader = NULL;
     struct store *store = NULL;

@@ -308,7 +308,8 @@ static int verify_one(struct str where, const struct settings *settings, bool is
                       const struct verify_request *request, struct findings *findings,
                       struct totals *totals, struct err *err)
 {
-    struct store_options options = {.no_migrate = true, .allow_network_fs = true, .no_lock = true};
+    struct store_options options = {.no_migrate = true, .allow_network_fs = true, .no_lock = true,
+                                    .only_reads = true};
     bool logs = request->logs || request->anchor.data || !request->checkpoints;
     bool whole = request->checkpoints || !(request->logs || request->anchor.data);
     char *anchor = is_main && totals->anchor.data ? arena_cstr(findings->arena, totals->anchor)

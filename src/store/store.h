@@ -481,6 +481,7 @@ struct store_options {
     bool any_schema; /* also one that others added to or changed, which is refused otherwise */
     bool no_migrate; /* refuse instead of migrating up at the open */
     bool no_lock;    /* verify and doctor look without owning the file */
+    bool only_reads; /* PostgreSQL: the role need not be allowed to write */
     bool copies;     /* otherwise one that holds an unfinished copy is refused */
     bool resumes;    /* with copies: one that holds no copy yet is -ERR_NOT_FOUND, and not made */
     bool serves;     /* its tasks shall run: one that was moved elsewhere is refused, ... */

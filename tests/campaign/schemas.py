@@ -227,16 +227,103 @@ def checking_function(case, rng):
     return EVIL
 
 
-def on_month(case, rng):
+def code_of_others(case):
+    """Functions that run in the session of whoever uses them, and what calls them."""
+    case.put("CREATE SCHEMA evil",
+             "CREATE FUNCTION evil.look(text) RETURNS boolean IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN PERFORM "
+             "set_config('search_path', 'evil, perdura, pg_temp', false); RETURN true; END $$",
+             "CREATE FUNCTION evil.both(bigint, text) RETURNS boolean IMMUTABLE LANGUAGE sql AS "
+             "$$ SELECT evil.look($2) $$",
+             "CREATE OPERATOR evil.=== (LEFTARG = bigint, RIGHTARG = text, FUNCTION = evil.both)",
+             "CREATE DOMAIN evil.kind AS text CHECK (evil.look(value))",
+             "CREATE TABLE evil.workers (id text PRIMARY KEY)",
+             "CREATE FUNCTION evil.armed() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM "
+             "evil.look(''); RETURN NULL; END $$")
+
+
+def month_of(case):
     [[month]] = case.rows("SELECT max(relname) AS name FROM pg_class WHERE relname ~ "
                           "'^execution_rows_20.._..$' AND relname < 'execution_rows_' || "
                           "to_char(now() + interval '1 month', 'YYYY_MM')")
-    if rng.random() < 0.5:
-        case.put(*case.dialect.trigger(month, "UPDATE", "DELETE FROM perdura.execution_logs"))
-        return EVIL
-    case.put("CREATE FUNCTION public.look(uuid) RETURNS uuid IMMUTABLE LANGUAGE plpgsql AS $$ BEGIN "
-             "RETURN $1; END $$", f"CREATE INDEX {EVIL} ON {month} (public.look(id))")
     return month
+
+
+# What only a month has; its table has nothing of the kind. Each with what takes it back.
+UNCHECKED = f"ALTER TABLE {{0}} DROP CONSTRAINT {EVIL}"
+ON_MONTH = (
+    (f"CREATE TRIGGER {EVIL} AFTER UPDATE ON {{0}} FOR EACH ROW EXECUTE FUNCTION evil.armed()",
+     f"DROP TRIGGER {EVIL} ON {{0}}"),
+    (f"CREATE INDEX {EVIL} ON {{0}} (evil.look(status))", f"DROP INDEX {EVIL}"),
+    (f"CREATE INDEX {EVIL} ON {{0}} ((task OPERATOR(evil.===) status))", f"DROP INDEX {EVIL}"),
+    (f"CREATE INDEX {EVIL} ON {{0}} (task) WHERE task OPERATOR(evil.===) status", f"DROP INDEX {EVIL}"),
+    (f"CREATE UNIQUE INDEX {EVIL} ON {{0}} (task, attempt_number)", f"DROP INDEX {EVIL}"),
+    (f"ALTER TABLE {{0}} ADD CONSTRAINT {EVIL} CHECK (evil.look(status))", UNCHECKED),
+    (f"ALTER TABLE {{0}} ADD CONSTRAINT {EVIL} CHECK (task OPERATOR(evil.===) status)", UNCHECKED),
+    (f"ALTER TABLE {{0}} ADD CONSTRAINT {EVIL} CHECK ((status::evil.kind) IS NOT NULL)", UNCHECKED),
+    (f"ALTER TABLE {{0}} ADD CONSTRAINT {EVIL} FOREIGN KEY (worker_id) REFERENCES evil.workers "
+     "ON DELETE CASCADE NOT VALID", UNCHECKED),
+    (f"CREATE RULE {EVIL} AS ON DELETE TO {{0}} DO INSTEAD NOTHING", f"DROP RULE {EVIL} ON {{0}}"),
+    (f"CREATE POLICY {EVIL} ON {{0}} USING (false)", f"DROP POLICY {EVIL} ON {{0}}"))
+
+
+def on_month(case, rng):
+    code_of_others(case)
+    month = month_of(case)
+    case.put(rng.choice(ON_MONTH)[0].format(month))
+    return f"{EVIL} of {month}"
+
+
+# Code of others runs in the server's session when a row of ours goes.
+TABLE = f"CREATE TABLE evil.{EVIL} (task bigint UNIQUE REFERENCES {{}}, note text)"
+GOES = TABLE.format("task_specs ON DELETE CASCADE")
+ARMED = "FOR EACH ROW EXECUTE FUNCTION evil.armed()"
+REFERS = (
+    (TABLE.format("task_states ON DELETE CASCADE"), f"CREATE TRIGGER t AFTER DELETE ON evil.{EVIL} {ARMED}"),
+    (GOES, f"CREATE TRIGGER t AFTER DELETE ON evil.{EVIL} {ARMED}"),
+    (TABLE.format("task_specs ON DELETE SET NULL"), f"ALTER TABLE evil.{EVIL} ADD CHECK (evil.look(note))"),
+    (TABLE.format("task_specs ON DELETE SET NULL"),
+     f"ALTER TABLE evil.{EVIL} ADD made boolean GENERATED ALWAYS AS (evil.look(note)) STORED"),
+    (GOES, f"CREATE RULE r AS ON DELETE TO evil.{EVIL} DO ALSO SELECT evil.look('')"),
+    (GOES, f"CREATE INDEX ON evil.{EVIL} (task) WHERE evil.look('')"),
+    (GOES, f"CREATE INDEX ON evil.{EVIL} (task) WHERE task OPERATOR(evil.===) ''"),
+    (GOES, f"ALTER TABLE evil.{EVIL} ADD CHECK ((note::evil.kind) IS NOT NULL)"),
+    (GOES, f"CREATE STATISTICS evil.s ON (evil.look('') OR note IS NULL), task FROM evil.{EVIL}"),
+    (GOES, f"CREATE TABLE evil.{EVIL}_next (task bigint REFERENCES evil.{EVIL} (task) ON DELETE CASCADE)",
+     f"CREATE TRIGGER t AFTER DELETE ON evil.{EVIL}_next {ARMED}"))
+
+
+def refers(case, rng):
+    code_of_others(case)
+    case.put(*rng.choice(REFERS))
+    return EVIL
+
+
+def planned_code(case, rng):
+    """The database runs it when it plans a statement about the table."""
+    code_of_others(case)
+    case.put(f"CREATE STATISTICS evil.{EVIL} ON (evil.look('') OR status IS NULL), task FROM "
+             + rng.choice(("task_states", "execution_rows")))
+    return EVIL
+
+
+def rows_that_go_along(case, rng):
+    """As the documentation shows it (B8), in a database that writes its objects otherwise."""
+    name = case.store.rsplit("/", 1)[1]
+    case.put("CREATE TABLE public.analyses (contract text PRIMARY KEY CHECK (contract <> ''), task_id uuid NOT NULL, "
+             "task bigint GENERATED ALWAYS AS (perdura.perdura_key(task_id)) STORED REFERENCES "
+             "perdura.task_specs (task) ON DELETE CASCADE)", "CREATE INDEX ON public.analyses (task)",
+             "CREATE TABLE own_notes (analysis text REFERENCES public.analyses ON DELETE CASCADE, "
+             "note text)", "CREATE TABLE own_kinds (kind integer PRIMARY KEY)",
+             "CREATE TABLE own_more (kind integer REFERENCES own_kinds)",
+             "CREATE TABLE own_workers (id text REFERENCES workers ON DELETE SET NULL)",
+             "CREATE STATISTICS public.s ON lane, status FROM task_states",
+             f"ALTER DATABASE {name} SET {rng.choice(RENDERING)}")
+    return None
+
+
+RENDERING = ("quote_all_identifiers = on", "DateStyle = 'German'", "IntervalStyle = iso_8601",
+             "bytea_output = escape", "extra_float_digits = -5", "standard_conforming_strings = off",
+             "transform_null_equals = on")
 
 
 def other_default(case, rng):
@@ -260,8 +347,11 @@ def shadow_schema(case, rng):
 
 
 POSTGRES = (rule, rule, row_security, row_security, silent_security, other_function, nearer_function,
-            nearer_operator, heir, checking_function, on_month, on_month, other_default, disabled_trigger,
-            shadow_schema)
+            nearer_operator, heir, checking_function, on_month, on_month, on_month, refers, refers, planned_code,
+            other_default, disabled_trigger, shadow_schema, rows_that_go_along)
+
+
+HARMLESS = ("shadow_schema", "rows_that_go_along")
 
 
 class Sqlite(forger.Sqlite):
@@ -367,7 +457,7 @@ def one_attack(stand, attack, rng, row):
     case = forger.Case(stand)
     name = attack.__name__
     try:
-        served = rng.random() < SERVED and name not in UNREFUSED and name != "shadow_schema"
+        served = rng.random() < SERVED and name not in UNREFUSED and name not in HARMLESS
         if served:
             named, log = beside_server(case, rng, attack)
         else:
@@ -377,6 +467,8 @@ def one_attack(stand, attack, rng, row):
         fine, text = verified(case)
         if named is None and not fine:
             faults.append(f"has no effect and is a finding: {text[:300]}")
+        if named is None and (said := refused(case)):
+            faults.append(f"has no effect and is refused: {said[:300]}")
         if named and (fine or named not in text):
             faults.append(f"verification does not name {named}: {text[:300]}")
         if named and name not in UNREFUSED and named not in (log or refused(case) or ""):

@@ -1,19 +1,24 @@
 """Logs of a PostgreSQL store that somebody writes to who has not the key (F-J5, F-J8, D9): see
 tests/campaign/forgery_cases.py."""
 import pathlib
+import subprocess
 import sys
 import unittest
+import urllib.parse
+import uuid
 
 from server import Postgres
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "campaign"))
+import harness  # noqa: E402
 import schemas  # noqa: E402
 from forgery_cases import ForgeryCases  # noqa: E402
 
 
 class LogForgeryPostgres(ForgeryCases, unittest.TestCase):
     changes = (schemas.added_trigger, schemas.view_in_place, schemas.rule, schemas.row_security,
-               schemas.nearer_function, schemas.heir, schemas.on_month, schemas.shadow_schema)
+               schemas.nearer_function, schemas.heir, schemas.on_month, schemas.shadow_schema,
+               schemas.refers, schemas.planned_code, schemas.rows_that_go_along)
 
     @classmethod
     def setUpClass(cls):
@@ -21,6 +26,78 @@ class LogForgeryPostgres(ForgeryCases, unittest.TestCase):
         postgres.__enter__()
         cls.addClassCleanup(postgres.__exit__)
         cls.make_stand(schemas.Postgres(postgres))
+
+    def assert_refused(self, case, named):
+        fine, text = schemas.verified(case)
+        self.assertFalse(fine, text)
+        self.assertIn(f"{named} was added; drop it", text)
+
+    def test_f_j5_what_only_a_month_has_is_named_and_never_the_month(self):
+        case = self.case()
+        schemas.code_of_others(case)
+        case.apply()
+        month = schemas.month_of(case)
+        for change, back in schemas.ON_MONTH:
+            with self.subTest(change):
+                case.put(change.format(month))
+                case.apply()
+                self.assert_refused(case, f"{schemas.EVIL} of {month}")
+                case.put(back.format(month))
+                case.apply()
+        for change, back, told in (
+                ("ENABLE ROW LEVEL SECURITY", "DISABLE ROW LEVEL SECURITY", "(row security) was changed; set it back"),
+                ("ALTER status SET DEFAULT evil.look('')", "ALTER status DROP DEFAULT",
+                 "default status of execution_rows_")):
+            case.put(f"ALTER TABLE {month} {change}")
+            case.apply()
+            self.assertIn(told, schemas.verified(case)[1])
+            case.put(f"ALTER TABLE {month} {back}")
+            case.apply()
+        self.assertTrue(schemas.verified(case)[0])
+
+    def test_f_j5_lines_that_no_reader_comes_to_are_named(self):
+        case = self.case()
+        state = "(SELECT task FROM task_states WHERE id = {})"
+        hidden = [("DELETE FROM task_specs WHERE task = " + state, "no row in task_specs"),
+                  ("UPDATE task_states SET lane = 424242 WHERE task = " + state, "no row in lanes"),
+                  ("DELETE FROM task_states WHERE task = " + state, "no row in task_states"),
+                  ("UPDATE task_states SET id = gen_random_uuid() WHERE task = " + state, "under another key")]
+        for (change, _), execution in zip(hidden, case.ended):
+            case.put(change.format(case.uid(case.tasks[execution])))
+        case.apply()
+        details = [finding["detail"] for finding in case.verify()["findings"]]
+        for (_, told), execution in zip(hidden, case.ended):
+            self.assert_named(case, execution, told)
+            self.assertTrue(any(told in detail and str(uuid.UUID(execution)) in detail
+                                for detail in details), (told, details))
+
+    def test_d9_a_role_that_may_only_read_can_verify(self):
+        case = self.case()
+        role = f"auditor_{uuid.uuid4().hex[:12]}"
+        case.put(f"CREATE ROLE {role} LOGIN", f"GRANT USAGE ON SCHEMA perdura TO {role}",
+                 f"GRANT SELECT ON ALL TABLES IN SCHEMA perdura TO {role}")
+        case.apply()
+        self.addCleanup(case.dialect.run, case.store, [f"DROP OWNED BY {role}", f"DROP ROLE {role}"])
+        place = urllib.parse.urlsplit(case.store)
+        store = place._replace(netloc=f"{role}@{place.netloc.rpartition('@')[2]}").geturl()
+        for words in (("verify", "--logs"), ("verify",)):
+            done = subprocess.run([harness.binary(), *words, "--store", store], capture_output=True, text=True,
+                                  cwd=case.folder, timeout=240, check=False)
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_f_j5_a_table_that_refers_to_ours_runs_no_code_in_our_sessions(self):
+        case = self.case()
+        for changes in schemas.REFERS:
+            with self.subTest(changes[-1]):
+                schemas.code_of_others(case)
+                case.put(*changes)
+                case.apply()
+                fine, text = schemas.verified(case)
+                self.assertFalse(fine, text)
+                self.assertIn(schemas.EVIL, text)
+                case.put("DROP SCHEMA evil CASCADE")
+                case.apply()
+        self.assertTrue(schemas.verified(case)[0])
 
 
 if __name__ == "__main__":

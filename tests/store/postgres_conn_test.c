@@ -1,5 +1,5 @@
 /* One connection to PostgreSQL: what becomes of a transaction whose program stands still (F-B11),
- * and of a connection after a refused one. */
+ * and of a connection after a refused one, or after code of others ran in it (F-J5). */
 #include "store/postgres/pg_conn.h"
 
 #include <setjmp.h>
@@ -90,6 +90,24 @@ static void a_refused_transaction_leaves_the_connection_usable(void **state)
     assert_int_equal(pg_schema_ask(where, "SELECT v FROM held"), 6);
 }
 
+static void every_transaction_has_the_search_path_of_its_connection(void **state) /* F-J5 */
+{
+    static const struct pg_statement poison = {
+        "poison", "SELECT set_config('search_path', 'pg_catalog', false)"};
+    struct pg_conn conn;
+    struct err err = {0};
+
+    open_conn(&conn, *state);
+    assert_int_equal(conn_begin(&conn, &err), 0);
+    ask(&conn, &lock);
+    ask(&conn, &poison);
+    assert_int_equal(conn_commit(&conn, &err), 0);
+    assert_int_equal(conn_begin(&conn, &err), 0);
+    ask(&conn, &lock);
+    assert_int_equal(conn_commit(&conn, &err), 0);
+    conn_close(&conn);
+}
+
 static int make_schema(void **state)
 {
     static char where[300];
@@ -110,6 +128,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_refused_transaction_leaves_the_connection_usable),
+        cmocka_unit_test(every_transaction_has_the_search_path_of_its_connection),
         cmocka_unit_test(a_program_that_stands_still_loses_its_locks),
     };
 

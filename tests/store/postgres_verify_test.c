@@ -268,11 +268,46 @@ static void every_sum_and_hash_of_a_large_store_is_looked_at(void **state)
 
 #define VERIFY_TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+static void run_text(struct conformance *c, const char *text)
+{
+    OK(c, conn_text(&pg_of(c->store)->conn, text, &c->err));
+}
+
+static void a_statement_that_others_prepared_is_refused(void **state) /* F-J5 */
+{
+    struct conformance *c = *state;
+
+    OK(c, pg_schema_check(pg_of(c->store), &c->err));
+    run_text(c, "PREPARE foreign_one AS SELECT 1");
+    assert_int_equal(pg_schema_check(pg_of(c->store), &c->err), -ERR_CONFLICT);
+    assert_non_null(strstr(c->err.text, "prepared statement foreign_one"));
+    run_text(c, "DEALLOCATE foreign_one");
+    OK(c, pg_schema_check(pg_of(c->store), &c->err));
+}
+
+static void every_writer_looks_at_the_schema(void **state) /* F-J5 */
+{
+    struct conformance *c = *state;
+    struct store *writer;
+
+    OK(c, c->verbs->writer_open(c->store, &writer, &c->err));
+    run_text(c, "CREATE INDEX added ON lanes (type)");
+    assert_int_equal(writer->verbs->begin(writer, &c->err), -ERR_STORAGE);
+    assert_non_null(strstr(c->err.text, "index added of lanes was added"));
+    writer->verbs->rollback(writer);
+    run_text(c, "DROP INDEX added");
+    OK(c, writer->verbs->begin(writer, &c->err));
+    writer->verbs->rollback(writer);
+    writer->verbs->close(writer);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         VERIFY_TEST(verify_names_each_kind_of_damage),
         VERIFY_TEST(verify_tells_at_most_a_hundred_of_a_kind),
+        VERIFY_TEST(a_statement_that_others_prepared_is_refused),
+        VERIFY_TEST(every_writer_looks_at_the_schema),
         VERIFY_TEST(every_sum_and_hash_of_a_large_store_is_looked_at),
     };
 

@@ -116,10 +116,3 @@ int pg_check_indexes(struct pg_store *store, bool of_logs,
     arena_deinit(&arena);
     return rc;
 }
-
-/* Of the tables that lines of logs are read from. */
-int pg_verify_logs(struct store *base, void (*tell)(void *ctx, const char *line), void *ctx,
-                   struct err *err)
-{
-    return pg_check_indexes(pg_of(base), true, tell, ctx, err);
-}

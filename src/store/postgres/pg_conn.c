@@ -11,7 +11,10 @@ static const char session_settings[] =
     "SET client_min_messages = warning; SET timezone = 'UTC'; SET jit = off;"
     "SET enable_hashjoin = off; SET enable_mergejoin = off; SET enable_seqscan = off;"
     "SET plan_cache_mode = force_generic_plan; SET lock_timeout = '5s';"
-    "SET statement_timeout = '60s'; SET idle_in_transaction_session_timeout = '10s'";
+    "SET statement_timeout = '60s'; SET idle_in_transaction_session_timeout = '10s';"
+    /* Of the role or the database, they would change what our texts mean, or how it writes them. */
+    "SET standard_conforming_strings = on; SET transform_null_equals = off;"
+    "SET quote_all_identifiers = off; SET constraint_exclusion = partition; SET row_security = on";
 static const char transaction_settings[] =
     "SELECT set_config(name, value, true) FROM (VALUES ('timezone', 'UTC'), ('jit', 'off'),"
     "('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('enable_seqscan', 'off'),"
@@ -20,6 +23,9 @@ static const char transaction_settings[] =
 
 static const struct pg_statement begin_statement = {"begin",
                                                     "BEGIN ISOLATION LEVEL READ COMMITTED"};
+/* As the connection was opened with, whatever code of others did in the session since. */
+static const struct pg_statement path_statement = {"search_path",
+                                                   "SET LOCAL search_path TO DEFAULT"};
 static const struct pg_statement commit_statement = {"commit", "COMMIT"};
 static const struct pg_statement rollback_statement = {"rollback", "ROLLBACK"};
 static const struct pg_statement settings_statement = {"settings", transaction_settings};
@@ -255,6 +261,7 @@ int conn_begin(struct pg_conn *conn, struct err *err)
     conn->failed = conn->commit_sent = conn->conflict = false;
     conn->in_tx = true;
     TRY(conn_send(conn, &begin_statement, err));
+    TRY(conn_send(conn, &path_statement, err));
     return conn->pooler ? conn_send(conn, &settings_statement, err) : 0;
 }
 

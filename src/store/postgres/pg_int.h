@@ -281,13 +281,13 @@ int pg_read_logs(struct store_reader *, const struct uuid *, const struct log_fi
 /* pg_verify.c */
 int pg_begin_snapshot(struct pg_store *store, struct err *err); /* of all that follows */
 int pg_verify(struct store *, void (*)(void *, const char *), void *, int64_t *, struct err *);
+int pg_verify_logs(struct store *, void (*)(void *, const char *), void *, struct err *);
 int pg_backup(struct store_reader *, const char *, void (*)(void *, int64_t, int64_t), void *,
               struct err *);
 /* pg_check.c */
 int pg_check(struct store *, struct err *);
 int pg_check_indexes(struct pg_store *store, bool of_logs,
                      void (*tell)(void *ctx, const char *line), void *ctx, struct err *err);
-int pg_verify_logs(struct store *, void (*)(void *, const char *), void *, struct err *);
 /* pg_schema.c: refused (ERR_CONFLICT, field "schema") where it is not ours; within a transaction
  * now and then, ERR_STORAGE. */
 int pg_schema_check(struct pg_store *store, struct err *err);

@@ -460,7 +460,8 @@ static int open_database(struct pg_store *store, const struct store_options *opt
     if (!options->no_migrate && months_open(store, err) < 0)
         return -(int)err->code;
     name_writer(store);
-    TRY(make_mark(store, err));
+    if (!options->only_reads)
+        TRY(make_mark(store, err));
     TRY(conn_begin(&store->conn, err));
     TRY(lanes_load(store, err));
     TRY(pg_query(store, PGSQL_any_dependency, &result, err));
@@ -512,7 +513,7 @@ static int pg_writer_open(struct store *base, struct store **writer, struct err 
 {
     struct pg_store *store = pg_of(base);
     struct store_options options = {.no_migrate = true,
-                                    .any_schema = true, /* the first has looked */
+                                    .any_schema = true, /* not at once: see below */
                                     .pooler = store->pooler,
                                     .log = store->log};
     int rc = pg_store_open(writer, str_of(store->where), &options, err);
@@ -520,6 +521,7 @@ static int pg_writer_open(struct store *base, struct store **writer, struct err 
     if (rc < 0)
         return rc;
     pg_of(*writer)->first = store;
+    pg_of(*writer)->any_schema = store->any_schema; /* else its first transaction looks */
     rc = timeline_follow(pg_of(*writer), err);
     if (rc < 0)
         pg_close(*writer);

@@ -3,8 +3,10 @@
  * such a store is refused (F-J5). sql/schema.sql lists the parts, schema.txt has those of a store
  * that is just made (tools/schema_lists.py). Beside ours there may be tables and views of others,
  * but no function or operator, and nothing that belongs to a table of ours. Looked at when the
- * store is opened, and by the first writer with every new connection and every ten seconds, before
- * a transaction. Writer's thread. */
+ * store is opened, and by every writer with each new connection and every ten seconds, before a
+ * transaction: code of others that ran in a session can leave something behind in it, such as a
+ * search path (which every transaction sets again) or a statement under a name of ours. Writer's
+ * thread. */
 #include "store/postgres/pg_int.h"
 
 #include "base/clock.h"
@@ -102,6 +104,8 @@ static int compare(struct str list, const PGresult *result, struct err *err)
 
         if (by < 0)
             return refuse(&ours, "is missing", "restore it from a backup", err);
+        if (by > 0 && str_is(found.kind, "month")) /* has data */
+            return refuse(&found, "was changed", "set it back", err);
         if (by > 0 && concerns_us(list, &found))
             return refuse(&found, "was added", "drop it", err);
         if (by == 0 && differs(&ours, &found))
@@ -112,11 +116,28 @@ static int compare(struct str list, const PGresult *result, struct err *err)
     return more ? refuse(&ours, "is missing", "restore it from a backup", err) : 0;
 }
 
-/* The database's own tables are read by plans of any kind, ours by key look-ups only. */
 static int allow_plans(struct pg_store *store, const char *allow, struct err *err)
 {
     param_text(&store->conn.params, str_of(allow));
     return pg_send(store, PGSQL_schema_settings, err);
+}
+
+/* Behind a pooler the session is others' as well, and nothing of ours is prepared. */
+static int look_at_session(struct pg_store *store, struct err *err)
+{
+    struct part part = {.kind = STR("prepared statement")};
+    PGresult *result;
+    int rc = 0;
+
+    if (store->conn.pooler)
+        return 0;
+    TRY(pg_query(store, PGSQL_schema_session, &result, err));
+    if (PQntuples(result) > 0) {
+        part.name = view_text(result, 0, 0);
+        rc = refuse(&part, "was added to the session of this server", "start it again", err);
+    }
+    PQclear(result);
+    return rc;
 }
 
 /* Within a transaction. */
@@ -135,7 +156,7 @@ static int look(struct pg_store *store, struct err *err)
     }
     rc = compare(str_span(list->data, list->len), result, err);
     PQclear(result);
-    return rc;
+    return rc == 0 ? look_at_session(store, err) : rc;
 }
 
 /* Triggers on tables of others go with these. */
@@ -225,7 +246,7 @@ int pg_schema_follow(struct pg_store *store, struct err *err)
 {
     int64_t now_us = clock_boot_us();
 
-    if (store->any_schema || store->first || now_us < store->schema_at_us)
+    if (store->any_schema || now_us < store->schema_at_us)
         return 0;
     if (look(store, err) == 0) {
         store->schema_at_us = now_us + LOOK_US;

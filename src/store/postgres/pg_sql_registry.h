@@ -15,6 +15,6 @@
     X(verify_due_rows) X(verify_held_rows) X(verify_settled_rows) X(verify_executions)          \
     X(verify_event_order) X(verify_event_ends) X(verify_open_dependencies)                      \
     X(verify_open_children) X(verify_orphans) X(verify_uniques)                                 \
-    X(verify_payloads) X(verify_results) X(verify_checkpoints) X(verify_runs)
+    X(verify_payloads) X(verify_results) X(verify_checkpoints) X(verify_runs) X(verify_log_runs)
 
 #endif

@@ -264,3 +264,22 @@ int pg_backup(struct store_reader *reader, const char *path,
     return err_set(err, ERR_USAGE, "a store on PostgreSQL is backed up with the database's own "
                    "tools: use pg_dump, or 'perdura copy' to an SQLite file");
 }
+
+/* Whether readers come to all lines; and the indexes of the tables that lines are read from. */
+int pg_verify_logs(struct store *base, void (*tell_line)(void *ctx, const char *line), void *ctx,
+                   struct err *err)
+{
+    struct verify verify = {.store = pg_of(base), .tell = tell_line, .ctx = ctx};
+    struct pg_conn *conn = &verify.store->conn;
+    int rc = pg_begin_snapshot(verify.store, err);
+
+    if (rc == 0)
+        rc = run_check(&verify, PGSQL_verify_log_runs, err);
+    if (rc == 0)
+        rc = conn_commit(conn, err); /* nothing was written */
+    if (rc < 0) {
+        conn_rollback(conn);
+        return rc;
+    }
+    return pg_check_indexes(verify.store, true, tell_line, ctx, err);
+}

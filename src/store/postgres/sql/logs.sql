@@ -155,7 +155,7 @@ FROM log_heads
 WHERE (execution_id, seq) > (coalesce($1, '00000000-0000-0000-0000-000000000000'), $2)
 ORDER BY execution_id, seq LIMIT $3;
 
--- Each with the task its execution is of.
+-- Each with the task its execution is of, where a reader finds that.
 -- name: walk_lines
 WITH lines AS MATERIALIZED (
     SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash, removed_hash, id
@@ -169,7 +169,8 @@ owners AS MATERIALIZED (
     SELECT x.execution_id, t.* FROM (SELECT DISTINCT execution_id FROM lines) x
     CROSS JOIN LATERAL (SELECT s.id AS task_id, e.attempt_number, e.worker_id, p.correlation_id
         FROM execution_rows e
-        JOIN task_states s ON s.task = e.task LEFT JOIN task_specs p ON p.task = e.task
+        JOIN task_states s ON s.task = e.task AND s.task = perdura_key(s.id)
+        JOIN task_specs p ON p.task = e.task JOIN lanes n ON n.lane = s.lane
         WHERE e.execution = perdura_key(x.execution_id) AND e.id = x.execution_id OFFSET 0) t)
 SELECT l.execution_id, l.seq, l.log_level, l.message, l.context, l.logged_at, l.chain_hash,
     o.task_id, l.removed_hash, l.id, o.attempt_number, o.worker_id, o.correlation_id

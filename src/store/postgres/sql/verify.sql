@@ -402,6 +402,24 @@ FROM (SELECT DISTINCT execution_id FROM execution_logs) r WHERE NOT EXISTS (
     WHERE e.execution = perdura_key(r.execution_id) AND e.id = r.execution_id)
 LIMIT $1;
 
+-- Lines that no reader comes to: the way is from the task to its executions. Rows of tasks are under
+-- the keys their ids carry.
+-- name: verify_log_runs
+SELECT 'execution_logs: no reader finds the lines of execution ' || r.execution_id
+    || coalesce(' of task ' || s.id, '') || CASE
+    WHEN e.id IS NULL THEN ': its row in execution_rows is gone, or under another key'
+    WHEN s.id IS NULL THEN ': its task has no row in task_states'
+    WHEN perdura_key(s.id) <> s.task THEN ': its row in task_states is under another key'
+    WHEN p.task IS NULL THEN ': its task has no row in task_specs'
+    ELSE ': the lane of its task has no row in lanes' END
+FROM (SELECT DISTINCT execution_id FROM execution_logs) r
+LEFT JOIN execution_rows e ON e.execution = perdura_key(r.execution_id) AND e.id = r.execution_id
+LEFT JOIN task_states s ON s.task = e.task
+LEFT JOIN task_specs p ON p.task = s.task
+LEFT JOIN lanes l ON l.lane = s.lane
+WHERE p.task IS NULL OR l.lane IS NULL OR perdura_key(s.id) <> s.task
+LIMIT $1;
+
 -- name: verify_uniques
 SELECT 'task_uniques: ' || u.kind || ' ' || u.value || ' is not the one task key ' || u.task
     || ' carries'
