@@ -28,7 +28,8 @@ class LogChains(ClusterTest):
         self.anchor = os.path.join(self.folder, "anchor")
         config = os.path.join(self.folder, "node.yaml")
         pathlib.Path(config).write_text(f"log_key: {self.folder}/key\nlog_anchor: {self.anchor}\n"
-                                        "log_anchor_every: 100ms\n")
+                                        "log_anchor_every: 100ms\n"
+                                        "allow_changed_schema: true\n")  # a test has a trigger
         self.nodes = self.cluster(NODES, *CALM, "--config", config)
 
     def verify(self, code, *more):
