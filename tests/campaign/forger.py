@@ -2,6 +2,7 @@
 needs no key. What he has not is the log key, and the anchor file. `Stand` is a store with logs that
 a server made; `Case` is a copy of it that he changes, that a server serves with the key afterwards,
 and that is verified with nothing but the public key and the anchor file. On SQLite and PostgreSQL."""
+import collections
 import contextlib
 import hashlib
 import json
@@ -393,3 +394,31 @@ class Case:
         return len(stored) == len(self.runs[execution]) and all(
             new[:2] == list(old[:2]) and (new[2] == old[2] or (old[1] == "DEBUG" and new[3]))
             for new, old in zip(stored, self.runs[execution]))
+
+
+# ---- the frame of both campaigns: forgeries.py, schemas.py ----
+
+
+def run(ledger, say, name, goal, attack):
+    """Rounds of attacks on each store until half of the goal is in the ledger."""
+    for store in ("sqlite", "postgres"):
+        while ledger.total(name, "attacks", store=store) < goal / 2:
+            seed = f"{name}.{store}.{len(ledger.rows(name, store=store))}"
+            row = attack(store, seed)
+            ledger.add(name, kind="F-J5", seed=seed, **row)
+            say(f"{store}: {row['attacks']} attacks, found {row['found']}, findings: "
+                f"{len(row['findings'])}, {row['seconds']} s")
+
+
+def report(ledger, name, title, text):
+    """How often each attack was tried, as a section of the fault report."""
+    rows = ledger.rows(name)
+    if not rows:
+        return ""
+    kinds = collections.Counter()
+    for row in rows:
+        kinds.update(row["kinds"])
+    lines = [title, "", text, "", "| attack | times |", "|---|---:|"]
+    lines += [f"| {kind.replace('_', ' ')} | {count:,} |" for kind, count in sorted(kinds.items())]
+    return "\n".join(lines + ["", f"Found {ledger.total(name, 'found'):,} of "
+                              f"{ledger.total(name, 'attacks'):,}.", ""])

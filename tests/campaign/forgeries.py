@@ -4,7 +4,6 @@ and again after a server with the key has served it: it must be named both times
 effect on any line. Nothing is known to the verification but the public key and the anchor file.
 
     python3 tests/campaign/forgeries.py sqlite|postgres SEED [ROUNDS]"""
-import collections
 import hashlib
 import json
 import os
@@ -478,13 +477,7 @@ def on(name, seed, rounds):
 
 
 def run(ledger, say):
-    for store in ("sqlite", "postgres"):
-        while ledger.total(NAME, "attacks", store=store) < GOAL / 2:
-            seed = f"{NAME}.{store}.{len(ledger.rows(NAME, store=store))}"
-            row = on(store, seed, ROUNDS)
-            ledger.add(NAME, kind="F-J5", seed=seed, **row)
-            say(f"{store}: {row['attacks']} attacks, found {row['found']}, findings: "
-                f"{len(row['findings'])}, {row['seconds']} s")
+    forger.run(ledger, say, NAME, GOAL, lambda store, seed: on(store, seed, ROUNDS))
 
 
 def summary(ledger):
@@ -499,20 +492,11 @@ def summary(ledger):
 
 
 def report(ledger):
-    rows = ledger.rows(NAME)
-    if not rows:
-        return ""
-    kinds = collections.Counter()
-    for row in rows:
-        kinds.update(row["kinds"])
-    lines = ["## Forged logs", "",
-             "An attacker who knows every format, writes everything in the store and makes every hash "
-             "again that needs no key. Found means: verification names the run (or the records, for "
-             "attacks on all of them) as he left it and after a server has served it; or every line "
-             "is still as it was.", "", "| attack | times |", "|---|---:|"]
-    lines += [f"| {kind.replace('_', ' ')} | {count:,} |" for kind, count in sorted(kinds.items())]
-    return "\n".join(lines + ["", f"Found {ledger.total(NAME, 'found'):,} of "
-                              f"{ledger.total(NAME, 'attacks'):,}.", ""])
+    return forger.report(ledger, NAME, "## Forged logs",
+                         "An attacker who knows every format, writes everything in the store and makes every hash "
+                         "again that needs no key. Found means: verification names the run (or the records, for "
+                         "attacks on all of them) as he left it and after a server has served it; or every line "
+                         "is still as it was.")
 
 
 def main():

@@ -4,7 +4,6 @@ a store must be named by the verification and refused by a server, also one that
 served; what has no effect at all may pass. Tables and views of others beside ours are no finding.
 
     python3 tests/campaign/schemas.py sqlite|postgres SEED [ATTACKS]"""
-import collections
 import json
 import os
 import pathlib
@@ -525,13 +524,7 @@ def on(name, seed, count):
 
 
 def run(ledger, say):
-    for store in ("sqlite", "postgres"):
-        while ledger.total(NAME, "attacks", store=store) < GOAL / 2:
-            seed = f"{NAME}.{store}.{len(ledger.rows(NAME, store=store))}"
-            row = on(store, seed, ATTACKS)
-            ledger.add(NAME, kind="F-J5", seed=seed, **row)
-            say(f"{store}: {row['attacks']} attacks, found {row['found']}, findings: "
-                f"{len(row['findings'])}, {row['seconds']} s")
+    forger.run(ledger, say, NAME, GOAL, lambda store, seed: on(store, seed, ATTACKS))
 
 
 def summary(ledger):
@@ -546,20 +539,11 @@ def summary(ledger):
 
 
 def report(ledger):
-    rows = ledger.rows(NAME)
-    if not rows:
-        return ""
-    kinds = collections.Counter()
-    for row in rows:
-        kinds.update(row["kinds"])
-    lines = ["## Changed schemas", "",
-             "An attacker who owns the store changes its schema, so that tables do something else or show "
-             "a server other lines than the verification. Found means: verification names the object and a "
-             "server does not start, or ends where it runs. An index or a table whose pages were exchanged "
-             "only verification finds.", "", "| attack | times |", "|---|---:|"]
-    lines += [f"| {kind.replace('_', ' ')} | {count:,} |" for kind, count in sorted(kinds.items())]
-    return "\n".join(lines + ["", f"Found {ledger.total(NAME, 'found'):,} of "
-                              f"{ledger.total(NAME, 'attacks'):,}.", ""])
+    return forger.report(ledger, NAME, "## Changed schemas",
+                         "An attacker who owns the store changes its schema, so that tables do something else or show "
+                         "a server other lines than the verification. Found means: verification names the object and a "
+                         "server does not start, or ends where it runs. An index or a table whose pages were exchanged "
+                         "only verification finds.")
 
 
 def main():
