@@ -1,0 +1,53 @@
+/* Fields of stored structs, each described once: its name, its kind and where the value lies. Tables
+ * of them feed the stores, copies, requests, JSON, the library and the command line, so that a new
+ * field is a row here and not a line in each of those places. Pure data; any thread. */
+#ifndef CORE_FIELD_H
+#define CORE_FIELD_H
+
+#include "base/str.h"
+#include "base/uuid7.h"
+
+#include <stddef.h>
+
+enum field_kind {
+    FIELD_INT,      /* int64_t */
+    FIELD_TIME,     /* int64_t, microseconds since 1970; 0 = NULL */
+    FIELD_BOOL,     /* bool */
+    FIELD_TEXT,     /* struct str; absent = NULL */
+    FIELD_JSON,     /* struct str that holds JSON; absent = NULL */
+    FIELD_UUID,     /* struct uuid; nil = NULL */
+    FIELD_WORD,     /* an enum that is stored as its word */
+    FIELD_PRIORITY, /* int64_t, stored as the word of a level or as digits */
+};
+
+enum field_flag {
+    FIELD_ALWAYS = 1, /* never NULL: an unknown time is 0, an absent text `otherwise` */
+    FIELD_EMPTY = 2,  /* INT, BOOL, WORD: `empty` is stored as NULL */
+};
+
+struct field_words {
+    const char *(*word)(int value); /* NULL = it has none, and is stored as NULL */
+    int (*parse)(struct str word);  /* an unknown word gives the value of least effect */
+};
+
+struct field {
+    const char *name; /* the column, and the member in JSON */
+    enum field_kind kind;
+    unsigned flags;
+    uint16_t offset;
+    uint16_t has; /* of the bool that says whether there is a value; 0 = there always is */
+    int64_t empty;
+    const char *otherwise;
+    const struct field_words *words;
+};
+
+/* The fields of one stored struct. `alias` is the letter under which statements name its table. */
+struct field_table {
+    const char *name;
+    const char *alias;
+    const struct field *fields;
+    uint32_t count;
+    size_t bytes; /* of the struct */
+};
+
+#endif
