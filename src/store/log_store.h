@@ -100,6 +100,10 @@ struct log_verbs {
     int (*whole)(struct store *store, void (*tell)(void *ctx, const char *line), void *ctx,
                  struct err *err);
     int (*walk)(struct store *store, const struct log_walk *walk, struct err *err);
+    /* Of the executions of the ranges, which are in the order of their ids: the notes of where they
+     * were cut, then the lines up to the ends of the ranges, limit of them at most. */
+    int (*chains_read)(struct store *store, const struct log_range *ranges, uint32_t count,
+                       int64_t limit, const struct log_walk *walk, struct err *err);
 };
 
 /* Adds one; the lines of one execution that go together come as one cut. -ERR_MEMORY. */
@@ -113,6 +117,11 @@ int log_blanks_add(struct log_cuts *blanks, const struct uuid *execution_id, int
  * line or its note there without the key: the store's doubt is set. */
 bool log_may_follow(struct store *store, const struct log_last *last, const struct uuid *task_id);
 bool log_may_go(struct store *store, const struct log_last *last, int64_t before_us);
+/* Computes chains again, each from its beginning or where it was cut, as far as its range and
+ * `limit` lines go (log_chains.c). fits: whether it is as it was written; otherwise the store's
+ * doubt is set to `what`. Without a key all fit. */
+int log_chains_fit(struct store *store, const struct log_range *ranges, uint32_t count,
+                   int64_t limit, const char *what, bool *fits, struct err *err);
 /* They may go now. -ERR_MEMORY. */
 int log_checked_add(struct store *store, const struct uuid *execution_id);
 bool log_is_checked(const struct store *store, const struct uuid *execution_id);

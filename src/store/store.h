@@ -469,6 +469,7 @@ struct store {
     int64_t log_pages; /* written and not yet in the file; grows while a reader holds it back */
     bool full; /* a write found no space: only what frees or ends something is still taken */
     struct log_mac *log_mac; /* makes the code of notes about chains; NULL = there is no key */
+    int64_t log_since_us;    /* lines from before were found by that key; 0 = there are none */
     struct log_doubt log_doubt;
     struct log_cuts *cuts; /* what is removed of logs is noted here; NULL = nobody asks */
     struct log_checked *log_checked; /* only their lines may go; NULL = nobody checks */

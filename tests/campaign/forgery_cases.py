@@ -4,9 +4,11 @@ of tests names the dialect."""
 import json
 import random
 import uuid
+from unittest import mock
 
 import forger
 import forgeries
+import harness
 import schemas
 
 ROUNDS = 4
@@ -196,6 +198,63 @@ class ForgeryCases:
         case.serve(look, retention=False, config="")
         self.assertEqual(shown[other], [])
         self.assertEqual(len(shown[case.tasks[execution]]), len(case.runs[execution]))
+
+    def break_lines(self, case, execution, how):
+        """Before its last line and the note of that, which stay as they were."""
+        where = case.where(execution)
+        case.put({"changed": f"UPDATE execution_logs SET message = 'it was well' WHERE {where} AND "
+                             "seq = 2",
+                  "one gone": f"DELETE FROM execution_logs WHERE {where} AND seq = 2",
+                  "first gone": f"DELETE FROM execution_logs WHERE {where} AND seq <= 2"}[how])
+
+    def longest(self, case, count):
+        return sorted(case.ended, key=lambda execution: -len(case.runs[execution]))[:count]
+
+    def test_f_j8_no_cut_is_signed_over_lines_that_were_changed_or_removed_before(self):
+        """A user deletes the tasks, not knowing."""
+        case = self.case()
+        executions = self.longest(case, 3)
+        for execution, how in zip(executions, ("changed", "one gone", "first gone")):
+            self.break_lines(case, execution, how)
+            case.deleted.append(str(uuid.UUID(case.tasks[execution])))
+        untouched = self.longest(case, 4)[3]
+        case.deleted.append(str(uuid.UUID(case.tasks[untouched])))
+        case.apply()
+        log = case.serve(forgeries.goes_on(case), retention=False)
+        self.assertIn("log.forged", log)
+        for execution in executions + [untouched]:
+            self.assertEqual(case.rows(f"SELECT 1 AS one FROM execution_logs WHERE "
+                                       f"{case.where(execution)}"), [])
+        report = case.verify()
+        told = {finding.get("execution_id") for finding in report["findings"]}
+        self.assertEqual(told, {str(uuid.UUID(execution)) for execution in executions}, report)
+
+    def test_f_j8_retention_leaves_lines_that_were_changed_or_removed_before(self):
+        """With their tasks, and by themselves."""
+        for window in ("completed: 30d\n  failed", "logs"):
+            config = forger.CONFIG.replace(f"{window}: 30d", f"{window}: 1s".replace("30d", "1s"))
+            case = self.case()
+            broken = self.longest(case, 3)
+            for execution, how in zip(broken, ("changed", "one gone", "first gone")):
+                self.break_lines(case, execution, how)
+            case.apply()
+            left = {execution: case.rows(f"SELECT seq FROM execution_logs WHERE "
+                                         f"{case.where(execution)}") for execution in broken}
+            others = [execution for execution in case.ended if execution not in broken]
+
+            def gone():
+                return all(not case.rows(f"SELECT 1 AS one FROM execution_logs WHERE "
+                                         f"{case.where(execution)}") for execution in others)
+            with mock.patch.object(forger, "CONFIG", config):
+                log = case.serve(lambda client: harness.wait_until(gone, what="retention"),
+                                 retention=False, config="")
+            self.assertIn("log.forged", log)
+            for execution in broken:
+                self.assertEqual(case.rows(f"SELECT seq FROM execution_logs WHERE "
+                                           f"{case.where(execution)}"), left[execution], window)
+            report = case.verify()
+            told = {finding.get("execution_id") for finding in report["findings"]}
+            self.assertEqual(told, {str(uuid.UUID(execution)) for execution in broken}, report)
 
     def test_f_j5_random_attacks_are_found(self):
         row = {"attacks": 0, "found": 0, "untouched": 0, "kinds": {}, "findings": []}

@@ -1,11 +1,15 @@
 """Logs of an SQLite store that somebody writes to who has not the key (F-J5, F-J8, D9): see
 tests/campaign/forgery_cases.py."""
+import json
+import os
 import pathlib
+import shutil
 import sys
 import unittest
 import uuid
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "campaign"))
+import harness  # noqa: E402
 import schemas  # noqa: E402
 from forgery_cases import ForgeryCases  # noqa: E402
 
@@ -36,6 +40,55 @@ class LogForgery(ForgeryCases, unittest.TestCase):
         self.assertFalse(case.kept(execution))  # it was taken
         self.assertIn("log.forged", log)
         self.assert_named(case, execution)
+
+    def test_f_j5_lines_that_readers_do_not_see_are_named(self):
+        """Values of another class than their column, and rows that readers come by."""
+        hidden = (
+            "UPDATE execution_logs SET execution_id = CAST(execution_id AS TEXT) WHERE {run}",
+            "UPDATE execution_logs SET message = CAST(message AS BLOB) WHERE {run}",
+            "UPDATE log_heads SET closed = CAST(closed AS BLOB) WHERE {run}",
+            "DELETE FROM task_specs WHERE task = (SELECT task FROM task_states WHERE id = {task})",
+            "UPDATE task_states SET lane = 999999 WHERE id = {task}",
+            "UPDATE task_specs SET lane = 999999 WHERE task = (SELECT task FROM task_states "
+            "WHERE id = {task})")
+        for statement in hidden:
+            case = self.case()
+            execution = case.ended[2]
+            case.put(statement.format(run=case.where(execution),
+                                      task=case.uid(case.tasks[execution])))
+            case.apply()
+            report = case.verify()
+            told = " ".join(finding["detail"] for finding in report["findings"])
+            names = (str(uuid.UUID(execution)), str(uuid.UUID(case.tasks[execution])))
+            self.assertTrue(any(name in told for name in names), (statement, report))
+
+    def test_f_j5_no_class_of_value_keeps_a_run_out_of_the_records(self):
+        case = self.case()
+        executions = case.held
+
+        def during(client):
+            for task in self.stand.held:
+                client.say(task, "INFO", "and more")
+            case.dialect.run(case.store, ["UPDATE log_heads SET closed = x'' WHERE closed = ''"])
+        case.serve(during, retention=False, config="")
+        case.load()
+        for execution in executions:
+            last = len(case.runs[execution])
+            told = [item for text, in case.rows("SELECT record FROM log_anchors")
+                    for item in json.loads(text)["items"] if uuid.UUID(item[0]).hex == execution]
+            self.assertEqual(max(item[1] for item in told), last)
+        self.assertTrue(case.verify()["ok"])
+
+    def test_f_j5_a_server_does_not_go_on_with_a_log_that_others_do_not_see(self):
+        """A copy of -wal in the place of the one that is open: verify would see another store."""
+        case = self.case()
+        server = self.stand.server(case.folder, case.store)
+        self.addCleanup(server.stop)
+        wal = case.store + "-wal"
+        shutil.copy(wal, wal + ".copy")
+        os.replace(wal + ".copy", wal)
+        harness.wait_until(lambda: server.process.poll() is not None, what="the end of the server")
+        self.assertIn("-wal' was deleted or replaced while in use", server.log())
 
 
 if __name__ == "__main__":

@@ -9,6 +9,9 @@
 
 #define LOGMAC_HEX_BYTES HASH_HEX_BYTES
 
+/* In place of how an execution ended: the lines up to there were removed, and the chain goes on. */
+#define LOG_NOTE_CUT "cut"
+
 struct log_note {
     struct log_part part;     /* where the chain stands; lines that no record names yet */
     struct uuid task_id;      /* of its execution, */

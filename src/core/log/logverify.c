@@ -123,7 +123,8 @@ void logverify_note(struct logverify *verify, const struct log_note *note)
             tell_of(verify, head, "the note of where its lines end was not made with the key");
         return;
     }
-    logverify_add_told(verify, &verify->heads, &told);
+    if (!str_is(note->closed, LOG_NOTE_CUT)) /* the record of that says the same */
+        logverify_add_told(verify, &verify->heads, &told);
 }
 
 static int compare_told(const void *left, const void *right)
@@ -171,8 +172,12 @@ static void take_cut(struct logverify *verify, const struct uuid *id)
            memcmp(cuts->items[verify->run.cut_at].head.execution_id.bytes, id->bytes, 16) < 0)
         verify->run.cut_at++;
     for (size_t i = verify->run.cut_at;
-         i < cuts->count && uuid_eq(&cuts->items[i].head.execution_id, id); i++)
+         i < cuts->count && uuid_eq(&cuts->items[i].head.execution_id, id); i++) {
+        bool counted = verify->run.cut_lines >= 0 && cuts->items[i].lines > 0;
+
         verify->run.at = cuts->items[i].head;
+        verify->run.cut_lines = counted ? verify->run.cut_lines + cuts->items[i].lines : -1;
+    }
     verify->run.cut_seq = verify->run.at.seq;
 }
 
@@ -216,6 +221,7 @@ static void begin_execution(struct logverify *verify, const struct uuid *id)
     verify->run.id = *id;
     verify->run.plain_seq = 0;
     verify->run.at = (struct log_head){.execution_id = *id};
+    verify->run.cut_lines = 0;
     take_cut(verify, id);
     take_blanks(verify, id);
     verify->run.signed_seq = verify->run.proven_seq = verify->run.cut_seq;
@@ -260,6 +266,19 @@ static bool needs_note(const struct logverify *verify)
            !is_adopted(verify, &verify->run.id, verify->run.last_at_us);
 }
 
+/* Were there fewer lines when they were removed than had been written? Earlier cuts may be among
+ * the records that went, and are unknown of lines from before the key. */
+static void check_count(struct logverify *verify)
+{
+    const struct verified_run *run = &verify->run;
+
+    if (run->bad || run->cut_lines < 0 || run->cut_lines >= run->cut_seq ||
+        verify->start.trimmed || logmac_adopted(&run->id, 0, verify->start.since_us))
+        return;
+    bad_line(verify, run->cut_seq, "%lld lines up to it were there when it was removed: the others "
+             "were gone before", (long long)run->cut_lines);
+}
+
 /* Its last line was seen. */
 static void end_execution(struct logverify *verify)
 {
@@ -287,6 +306,7 @@ static void end_execution(struct logverify *verify)
     if (!verify->run.bad && verify->run.at.seq > verify->run.cut_seq &&
         verify->run.note_seq < verify->run.at.seq && needs_note(verify))
         bad_line(verify, verify->run.at.seq, "the note that its lines end here was removed");
+    check_count(verify);
     while (next_head(verify))
         verify->run.head_at++;
     verify->run.any = false;

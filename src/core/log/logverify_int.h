@@ -8,6 +8,7 @@
 struct told {
     struct log_head head;
     int64_t serial;
+    int64_t lines;           /* of cuts: how many went */
     enum log_severity level; /* of blanks */
     bool closed;             /* no line may follow */
     bool noted;              /* by a note of the store */
@@ -53,6 +54,7 @@ struct verified_run {
     size_t head_at;     /* next of heads */
     size_t cut_at;
     int64_t cut_seq;
+    int64_t cut_lines;  /* so many went in all the cuts, they say; -1 = one does not */
     size_t blank_at;                    /* next of blanks */
     int64_t blank_seqs[SEVERITY_COUNT]; /* lines of a level up to here may have been emptied */
     int64_t signed_seq;                 /* the highest one that heads and cuts name */

@@ -150,6 +150,7 @@ static void take_items(struct logverify *verify, const struct anchor *anchor)
         check_window(verify, anchor, &item);
         logverify_add_told(verify, list_of(verify, anchor, &item),
                            &(struct told){.head = item.head, .serial = anchor->serial,
+                                          .lines = item.lines,
                                           .level = item.level, .closed = item.closed});
     }
 }

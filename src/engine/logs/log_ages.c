@@ -8,6 +8,8 @@
 #include "engine/logs/log_heads.h"
 #include "engine/logs/log_heads_int.h"
 
+#define GOES_UNSIGNED "its lines went with their task, and that is not signed"
+
 struct ages {
     struct log_last *lasts;
     uint32_t *at; /* whose */
@@ -123,6 +125,47 @@ static bool is_newest(const struct ages *ages, uint32_t which)
     return true;
 }
 
+/* Computes the chains of the executions that are wanted again. */
+static int check_chains(struct batch *batch, const struct ages *ages, const bool *wanted,
+                        const char *what, bool *fits, struct err *err)
+{
+    struct log_range *ranges = arena_alloc_array(&batch->arena, ages->count + 1, sizeof *ranges);
+    bool *fit = arena_alloc_array(&batch->arena, ages->count + 1, sizeof *fit);
+    uint32_t count = 0;
+
+    if (!ranges || !fit)
+        return log_no_memory(err);
+    for (uint32_t i = 0; i < ages->count; i++)
+        if (wanted[i])
+            ranges[count++] = (struct log_range){ages->lasts[i].execution_id, 1,
+                                                 ages->lasts[i].seq};
+    TRY(log_chains_fit(batch->store, ranges, count, INT64_MAX, what, fit, err));
+    count = 0;
+    for (uint32_t i = 0; i < ages->count; i++)
+        fits[i] = !wanted[i] || fit[count++];
+    return 0;
+}
+
+/* Of tasks that may go otherwise: those whose lines are not what was written stay, too. */
+static int keep_changed(struct batch *batch, const struct ages *ages, bool *stays, struct err *err)
+{
+    bool *wanted = arena_alloc_array(&batch->arena, ages->count + 1, sizeof *wanted);
+    bool *fits = arena_alloc_array(&batch->arena, ages->count + 1, sizeof *fits);
+
+    if (!wanted || !fits)
+        return log_no_memory(err);
+    for (uint32_t i = 0; i < ages->count; i++)
+        wanted[i] = !stays[ages->at[i]];
+    TRY(check_chains(batch, ages, wanted, "retention leaves its task", fits, err));
+    for (uint32_t i = 0; i < ages->count; i++)
+        stays[ages->at[i]] |= !fits[i];
+    for (uint32_t i = 0; i < ages->count; i++)
+        if (!stays[ages->at[i]] &&
+            log_checked_add(batch->store, &ages->lasts[i].execution_id) < 0)
+            return log_no_memory(err);
+    return 0;
+}
+
 int log_ages_keep(struct batch *batch, struct task **tasks, int64_t *keep_ms, uint32_t *count,
                   struct err *err)
 {
@@ -138,6 +181,7 @@ int log_ages_keep(struct batch *batch, struct task **tasks, int64_t *keep_ms, ui
         if (!may_go(batch, tasks[ages.at[i]], &ages.lasts[i], is_newest(&ages, i),
                     keep_ms[ages.at[i]]))
             stays[ages.at[i]] = true;
+    TRY(keep_changed(batch, &ages, stays, err));
     batch->store->cuts->window_ms = *count > 0 ? keep_ms[0] : 0;
     for (uint32_t i = 0; i < *count; i++) {
         if (stays[i])
@@ -151,23 +195,41 @@ int log_ages_keep(struct batch *batch, struct task **tasks, int64_t *keep_ms, ui
     return 0;
 }
 
+static int refuse(struct batch *batch, const struct log_last *last, struct err *err)
+{
+    doubt(batch, last, GOES_UNSIGNED);
+    return log_cuts_add(&batch->logs.refused, &last->execution_id, last->seq, last->chain_hash, 0,
+                        0) < 0
+               ? log_no_memory(err)
+               : 0;
+}
+
+/* What retention has checked already in this transaction is not computed again. */
 int log_ages_refuse(struct batch *batch, struct task *const *tasks, uint32_t count,
                     struct err *err)
 {
     struct ages ages;
+    bool *proven, *fits;
 
     TRY(find_ages(batch, tasks, count, &ages, err));
+    proven = arena_alloc_array(&batch->arena, ages.count + 1, sizeof *proven);
+    fits = arena_alloc_array(&batch->arena, ages.count + 1, sizeof *fits);
+    if (!proven || !fits)
+        return log_no_memory(err);
     for (uint32_t i = 0; i < ages.count; i++) {
         const struct log_last *last = &ages.lasts[i];
+        bool checked = log_is_checked(batch->store, &last->execution_id);
 
+        proven[i] = is_proven(batch, tasks[ages.at[i]], last);
         if (log_checked_add(batch->store, &last->execution_id) < 0)
             return log_no_memory(err);
-        if (is_proven(batch, tasks[ages.at[i]], last))
-            continue;
-        doubt(batch, last, "its lines went with their task, and that is not signed");
-        if (log_cuts_add(&batch->logs.refused, &last->execution_id, last->seq, last->chain_hash, 0,
-                         0) < 0)
-            return log_no_memory(err);
+        if (!proven[i] && refuse(batch, last, err) < 0)
+            return -(int)err->code;
+        proven[i] &= !checked;
     }
+    TRY(check_chains(batch, &ages, proven, GOES_UNSIGNED, fits, err));
+    for (uint32_t i = 0; i < ages.count; i++)
+        if (!fits[i] && refuse(batch, &ages.lasts[i], err) < 0)
+            return -(int)err->code;
     return 0;
 }

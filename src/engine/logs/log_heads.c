@@ -105,6 +105,7 @@ static int pen_prove(struct batch *batch, struct pen *pen, struct err *err)
         return -(int)err->code;
     batch->engine->heads.begin = pen->begin;
     batch->engine->heads.since_us = pen->since_us;
+    batch->store->log_since_us = pen->since_us;
     batch->logs.ready = true;
     return 0;
 }

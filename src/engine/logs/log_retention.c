@@ -224,6 +224,40 @@ static int choose_ranges(struct step *step, int64_t window_ms, struct err *err)
     return 0;
 }
 
+/* Those whose lines are not what was written stay. */
+static int keep_changed(struct step *step, struct err *err)
+{
+    bool fits[LOOK_LINES];
+    uint32_t chosen = 0;
+
+    TRY(log_chains_fit(step->batch->store, step->ranges, step->count, INT64_MAX,
+                       "retention leaves its lines", fits, err));
+    for (uint32_t i = 0; i < step->count; i++)
+        if (fits[i])
+            step->ranges[chosen++] = step->ranges[i];
+    step->count = chosen;
+    return 0;
+}
+
+/* Lines of one execution that several records name are one range. */
+static void merge_ranges(struct step *step)
+{
+    uint32_t kept = 0;
+
+    for (uint32_t i = 0; i < step->count; i++) {
+        const struct log_range *range = &step->ranges[i];
+        uint32_t at = 0;
+
+        while (at < kept && !uuid_eq(&step->ranges[at].execution_id, &range->execution_id))
+            at++;
+        if (at == kept)
+            step->ranges[kept++] = *range;
+        else if (range->to_seq > step->ranges[at].to_seq)
+            step->ranges[at].to_seq = range->to_seq;
+    }
+    step->count = kept;
+}
+
 static int run_types(struct batch *batch, uint64_t sum, int64_t window_ms, bool *more,
                      struct err *err)
 {
@@ -236,6 +270,8 @@ static int run_types(struct batch *batch, uint64_t sum, int64_t window_ms, bool 
     if (step.count > 0 && choose_ranges(&step, window_ms, err) < 0)
         return -(int)err->code;
     *more |= step.more;
+    merge_ranges(&step);
+    TRY(keep_changed(&step, err));
     if (step.count == 0)
         return 0;
     batch->store->cuts->window_ms = window_ms;

@@ -125,6 +125,26 @@ static int refuse_all_unchecked(struct batch *batch, struct err *err)
     return 0;
 }
 
+/* Where the rest of a chain begins is noted: it is computed from there when that goes, too. */
+static int note_cuts(struct batch *batch, const struct log_cuts *cuts, struct err *err)
+{
+    const struct log_verbs *verbs = batch->store->verbs->logs;
+    bool *alive = arena_alloc_array(&batch->arena, cuts->count + 1, sizeof *alive);
+    struct log_note *notes = arena_alloc_array(&batch->arena, cuts->count + 1, sizeof *notes);
+    uint32_t count = 0;
+
+    if (!batch->store->log_mac || cuts->count == 0)
+        return 0;
+    if (!alive || !notes)
+        return log_no_memory(err);
+    TRY(verbs->heads_alive(batch->store, cuts->items, cuts->count, alive, err));
+    for (uint32_t i = 0; i < cuts->count; i++)
+        if (alive[i])
+            notes[count++] = (struct log_note){.part.head = cuts->items[i].head,
+                                               .closed = STR(LOG_NOTE_CUT)};
+    return count > 0 ? verbs->heads_put(batch->store, notes, count, err) : 0;
+}
+
 int log_sign_cuts(struct batch *batch, struct pen *pen, struct err *err)
 {
     static const char *const reasons[CUT_REASON_COUNT] = {"delete", "retention", "purge"};
@@ -140,6 +160,7 @@ int log_sign_cuts(struct batch *batch, struct pen *pen, struct err *err)
         cuts->count = kept;
         TRY(pen_write_parts(batch, pen, ANCHOR_CUTS, str_of(reasons[i]), cuts->items, cuts->count,
                             err));
+        TRY(note_cuts(batch, cuts, err));
     }
     TRY(pen_write_parts(batch, pen, ANCHOR_REFUSED, STR("cut"), batch->logs.refused.items,
                         batch->logs.refused.count, err));

@@ -209,6 +209,21 @@ void results_forget(struct pg_store *store);
 int pg_logs_insert(struct store *, struct log_entry *, uint32_t, struct err *);
 struct log_last;
 /* execution_id and the eleven columns of logs_last; texts are good as long as the result. */
+struct log_line;
+struct log_note;
+struct log_range;
+struct log_walk;
+#define PG_CHUNK_ROWS 2000
+#define PG_CHUNK_BYTES (16 * 1024 * 1024)
+/* Eight columns from `from` on; texts are good as long as the result. */
+void pg_note_from_row(const PGresult *result, int row, int from, const struct uuid *id,
+                      struct log_note *note);
+void pg_walk_line(const PGresult *result, int row, const struct log_walk *walk,
+                  struct log_line *line); /* as in walk_lines */
+/* pg_log_chains.c */
+int pg_chains_read(struct store *, const struct log_range *, uint32_t, int64_t,
+                   const struct log_walk *, struct err *);
+/* pg_logs.c */
 struct log_last pg_last_from_row(const PGresult *result, int row);
 /* Runs a delete that gives execution_id, highest seq, its chain_hash, count and newest logged_at of
  * what it removed, and notes the cuts. *removed (may be NULL): how many lines. */

@@ -13,8 +13,8 @@
 
 #define COUNT(items) (uint32_t)(sizeof(items) / sizeof(items)[0])
 #define ALL_COLUMNS(columns) (((pg_mask)1 << COUNT(columns)) - 1)
-#define CHUNK_ROWS 2000
-#define CHUNK_BYTES (16 * 1024 * 1024)
+#define CHUNK_ROWS PG_CHUNK_ROWS
+#define CHUNK_BYTES PG_CHUNK_BYTES
 
 static int no_memory(struct err *err)
 {
@@ -47,7 +47,7 @@ static const struct pg_table log_table = {"execution_logs", log_columns, COUNT(l
                                           NULL};
 
 /* Eight columns from `from` on; texts are good as long as the result. */
-static void note_from_row(const PGresult *result, int row, int from, const struct uuid *id,
+void pg_note_from_row(const PGresult *result, int row, int from, const struct uuid *id,
                           struct log_note *note)
 {
     struct str mac = view_text(result, row, from + 7);
@@ -86,7 +86,7 @@ struct log_last pg_last_from_row(const PGresult *result, int row)
                             .noted = !PQgetisnull(result, row, 4)};
 
     if (last.noted)
-        note_from_row(result, row, 4, &last.execution_id, &last.note);
+        pg_note_from_row(result, row, 4, &last.execution_id, &last.note);
     return last;
 }
 
@@ -336,7 +336,7 @@ static int heads_take(struct store *base, uint32_t limit, struct arena *arena,
         struct uuid id = get_uuid(result, row, 0);
         struct log_note *note = &(*notes)[*count];
 
-        note_from_row(result, row, 1, &id, note);
+        pg_note_from_row(result, row, 1, &id, note);
         note->task_type = get_text(result, row, 5, arena);
         note->closed = STR("");
         note->ended = get_text(result, row, 10, arena);
@@ -513,7 +513,7 @@ static int walk_heads(struct pg_store *store, const struct log_walk *walk, struc
         for (int row = 0; row < rows; row++) {
             struct uuid id = get_uuid(result, row, 0);
 
-            note_from_row(result, row, 1, &id, &note);
+            pg_note_from_row(result, row, 1, &id, &note);
             walk->note(walk->ctx, &note);
             head = note.part.head;
         }
@@ -522,8 +522,8 @@ static int walk_heads(struct pg_store *store, const struct log_walk *walk, struc
     return 0;
 }
 
-static void walk_line(const PGresult *result, int row, const struct log_walk *walk,
-                      struct log_line *line)
+void pg_walk_line(const PGresult *result, int row, const struct log_walk *walk,
+                  struct log_line *line)
 {
     *line = (struct log_line){.execution_id = get_uuid(result, row, 0),
                               .seq = get_int(result, row, 1, 0),
@@ -553,7 +553,7 @@ static int walk_lines(struct pg_store *store, const struct log_walk *walk, struc
         TRY(pg_query(store, PGSQL_walk_lines, &result, err));
         rows = PQntuples(result);
         for (int row = 0; row < rows; row++)
-            walk_line(result, row, walk, &line);
+            pg_walk_line(result, row, walk, &line);
         PQclear(result);
     } while (rows > 0);
     return 0;
@@ -599,4 +599,5 @@ const struct log_verbs pg_log_verbs = {
     .lines_cut = pg_lines_cut,
     .whole = pg_verify_logs,
     .walk = walk_all,
+    .chains_read = pg_chains_read,
 };

@@ -62,37 +62,50 @@ struct log_step {
     int64_t last_ms;
 };
 
-/* Looks at the next executions and removes the logs of those that are over, as far as the limit
- * goes. */
-static int prune_next_logs(struct prune *prune, int64_t from_ms, int64_t before_us,
-                           struct log_step *step, struct err *err)
+/* Which of the executions may lose their logs, by what their last lines and notes say. */
+static int choose_over(struct prune *prune, const PGresult *result, int64_t before_us,
+                       struct log_step *step, struct log_range **ranges, uint32_t *count,
+                       struct err *err)
 {
-    struct pg_params *params = &prune->store->conn.params;
-    struct uuid from = id_at(from_ms * 1000), end = id_at(before_us);
-    uint32_t over = 0;
-    int64_t lines;
-    PGresult *result;
-
-    param_uuid(params, &from);
-    param_uuid(params, &end);
-    param_int(params, prune->left);
-    TRY(pg_query(prune->store, PGSQL_prune_logs_next, &result, err));
+    *count = 0;
     *step = (struct log_step){.seen = (uint32_t)PQntuples(result)};
-    array_begin(params, PG_OID_UUID);
+    *ranges = arena_alloc_array(&prune->store->arena, step->seen + 1, sizeof **ranges);
+    if (!*ranges)
+        return err_set(err, ERR_MEMORY, "out of memory for the logs; try again");
     for (int row = 0; row < PQntuples(result); row++) {
         struct log_last last = pg_last_from_row(result, row);
 
         step->last_ms = uuid7_time_ms(&last.execution_id);
         if (row == 0)
             step->first_ms = step->last_ms;
-        if (get_bool(result, row, 12) || !log_may_go(&prune->store->base, &last, before_us))
-            continue;
-        array_uuid(params, &last.execution_id);
-        over++;
+        if (!get_bool(result, row, 12) && log_may_go(&prune->store->base, &last, before_us))
+            (*ranges)[(*count)++] = (struct log_range){last.execution_id, 1, INT64_MAX};
     }
+    return 0;
+}
+
+/* Removes their first lines, as far as the limit goes; where those are not what was written all
+ * of the execution stay. */
+static int remove_over(struct prune *prune, const struct log_range *ranges, uint32_t count,
+                       struct err *err)
+{
+    struct pg_params *params = &prune->store->conn.params;
+    bool *fits = arena_alloc_array(&prune->store->arena, count, sizeof *fits);
+    uint32_t over = 0;
+    int64_t lines;
+
+    if (!fits)
+        return err_set(err, ERR_MEMORY, "out of memory for the logs; try again");
+    TRY(log_chains_fit(&prune->store->base, ranges, count, prune->left,
+                       "retention leaves its lines", fits, err));
+    array_begin(params, PG_OID_UUID);
+    for (uint32_t i = 0; i < count; i++)
+        if (fits[i]) {
+            array_uuid(params, &ranges[i].execution_id);
+            over++;
+        }
     array_end(params);
     param_int(params, prune->left);
-    PQclear(result);
     if (over == 0) {
         params_reset(params);
         return 0;
@@ -100,6 +113,27 @@ static int prune_next_logs(struct prune *prune, int64_t from_ms, int64_t before_
     TRY(pg_logs_delete(prune->store, PGSQL_prune_logs, &lines, err));
     count_removed(prune, lines);
     return 0;
+}
+
+/* Looks at the next executions and removes the logs of those that are over, as far as the limit
+ * goes. */
+static int prune_next_logs(struct prune *prune, int64_t from_ms, int64_t before_us,
+                           struct log_step *step, struct err *err)
+{
+    struct pg_params *params = &prune->store->conn.params;
+    struct uuid from = id_at(from_ms * 1000), end = id_at(before_us);
+    struct log_range *ranges;
+    uint32_t count;
+    PGresult *result;
+    int rc;
+
+    param_uuid(params, &from);
+    param_uuid(params, &end);
+    param_int(params, prune->left);
+    TRY(pg_query(prune->store, PGSQL_prune_logs_next, &result, err));
+    rc = choose_over(prune, result, before_us, step, &ranges, &count, err);
+    PQclear(result);
+    return rc == 0 && count > 0 ? remove_over(prune, ranges, count, err) : rc;
 }
 
 /* Oldest executions first, each from its first line on. *cursor_ms: the time to go on from, 0 when

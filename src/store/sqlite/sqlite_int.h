@@ -24,6 +24,7 @@ struct sqlite_store {
     int lock_fd;           /* PATH-lock: held exclusively as long as the store is open; -1 = none */
     dev_t device;          /* of the file at the open: fail-stop when it is no longer there */
     ino_t inode;
+    ino_t log_inodes[2];   /* of -wal and -shm; 0 = there was none */
     int64_t next_task_key;
     int64_t next_execution_key;
     struct lines lines;    /* the ready lines and the counts */
@@ -165,10 +166,20 @@ int sqlite_log_last(struct sqlite_sql *sql, const struct uuid *id, struct arena 
  * notes the cuts. *removed (may be NULL): how many lines. */
 int sqlite_logs_delete(struct sqlite_store *store, sqlite3_stmt *stmt, int64_t *removed,
                        struct err *err);
-/* sqlite_log_retention.c */
+struct anchor_row;
 struct log_note;
-struct log_part;
+/* Eight columns from `from` on; texts are only good until the next step. */
+void sqlite_note_from_row(sqlite3_stmt *stmt, int from, const struct uuid *id,
+                          struct log_note *note);
+void sqlite_anchor_from_row(sqlite3_stmt *stmt, struct arena *arena, struct anchor_row *row);
+/* sqlite_log_walk.c */
 struct log_range;
+struct log_walk;
+int sqlite_logs_walk(struct store *, const struct log_walk *, struct err *);
+int sqlite_chains_read(struct store *, const struct log_range *, uint32_t, int64_t,
+                       const struct log_walk *, struct err *);
+/* sqlite_log_retention.c */
+struct log_part;
 struct log_run;
 int sqlite_lines_empty(struct store *, enum log_severity, const struct log_range *, uint32_t,
                        int64_t *, struct err *);

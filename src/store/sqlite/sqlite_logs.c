@@ -1,6 +1,6 @@
 /* Log lines, each with its hash in the chain of its execution; the chains that wait for a record,
  * and the records. A run that logs nothing comes here only when its task is deleted. Writer's
- * thread; the walk also on a store that is only looked at. */
+ * thread. */
 #include "core/bounds.h"
 #include "store/log_store.h"
 #include "store/sqlite/sqlite_int.h"
@@ -13,7 +13,7 @@ static int no_memory(struct err *err)
 /* ---- lines ---- */
 
 /* Eight columns from `from` on; texts are only good until the next step. */
-static void note_from_row(sqlite3_stmt *stmt, int from, const struct uuid *id,
+void sqlite_note_from_row(sqlite3_stmt *stmt, int from, const struct uuid *id,
                           struct log_note *note)
 {
     struct str mac = column_view(stmt, from + 7);
@@ -55,7 +55,7 @@ static int last_find(struct sqlite_sql *sql, const struct uuid *id, struct arena
     last->logged_at_us = sqlite3_column_int64(stmt, 2);
     last->noted = sqlite3_column_type(stmt, 3) != SQLITE_NULL;
     if (last->noted)
-        note_from_row(stmt, 3, id, &last->note);
+        sqlite_note_from_row(stmt, 3, id, &last->note);
     last->note.task_type = keep(arena, last->note.task_type);
     last->note.closed = keep(arena, last->note.closed);
     *out = stmt;
@@ -205,9 +205,10 @@ int sqlite_logs_insert(struct store *base, struct log_entry *entries, uint32_t c
 }
 
 /* It is in a record, or what it stands for was removed: a cut is the last word about its lines. */
-static int forget_head(struct sqlite_sql *sql, const struct log_head *head, struct err *err)
+static int forget_head(struct sqlite_sql *sql, enum sqlite_statement name,
+                       const struct log_head *head, struct err *err)
 {
-    sqlite3_stmt *stmt = sql_get(sql, SQL_heads_forget, err);
+    sqlite3_stmt *stmt = sql_get(sql, name, err);
 
     if (!stmt)
         return -(int)err->code;
@@ -236,7 +237,7 @@ int sqlite_logs_delete(struct sqlite_store *store, sqlite3_stmt *stmt, int64_t *
         }
     }
     for (; rc == 0 && cuts && at < cuts->count; at++)
-        rc = forget_head(&store->sql, &cuts->items[at].head, err);
+        rc = forget_head(&store->sql, SQL_heads_forget, &cuts->items[at].head, err);
     if (removed)
         *removed = lines;
     return rc;
@@ -249,7 +250,7 @@ static void take_row(sqlite3_stmt *stmt, struct arena *arena, struct log_note *n
 {
     struct uuid id = column_uuid(stmt, 8);
 
-    note_from_row(stmt, 0, &id, note);
+    sqlite_note_from_row(stmt, 0, &id, note);
     note->task_type = keep(arena, note->task_type);
     note->closed = STR("");
     note->ended = keep(arena, column_view(stmt, 10));
@@ -277,7 +278,7 @@ static int heads_take(struct store *base, uint32_t limit, struct arena *arena,
     }
     sqlite3_reset(stmt);
     for (uint32_t i = 0; rc >= 0 && i < *count; i++)
-        rc = forget_head(sql, &(*notes)[i].part.head, err);
+        rc = forget_head(sql, SQL_heads_taken, &(*notes)[i].part.head, err);
     if (rc >= 0 && arena->failed)
         return no_memory(err);
     return rc < 0 ? rc : 0;
@@ -298,7 +299,7 @@ static int heads_forget(struct store *base, const struct log_note *notes, uint32
                         struct err *err)
 {
     for (uint32_t i = 0; i < count; i++)
-        TRY(forget_head(&sqlite_of(base)->sql, &notes[i].part.head, err));
+        TRY(forget_head(&sqlite_of(base)->sql, SQL_heads_forget, &notes[i].part.head, err));
     return 0;
 }
 
@@ -328,7 +329,7 @@ static int any_line(struct store *base, bool *any, struct err *err)
 
 /* ---- records ---- */
 
-static void anchor_from_row(sqlite3_stmt *stmt, struct arena *arena, struct anchor_row *row)
+void sqlite_anchor_from_row(sqlite3_stmt *stmt, struct arena *arena, struct anchor_row *row)
 {
     const char *hash = (const char *)sqlite3_column_text(stmt, 2);
     const char *signature = (const char *)sqlite3_column_text(stmt, 3);
@@ -353,7 +354,7 @@ static int anchor_last(struct store *base, struct arena *arena, struct anchor_ro
     rc = sql_step(sql, stmt, err);
     if (rc <= 0)
         return rc;
-    anchor_from_row(stmt, arena, row);
+    sqlite_anchor_from_row(stmt, arena, row);
     sqlite3_reset(stmt);
     return arena->failed ? no_memory(err) : 0;
 }
@@ -390,7 +391,7 @@ static int anchors_read(struct store *base, int64_t after_serial, uint32_t limit
     bind_int(stmt, 1, after_serial);
     bind_int(stmt, 2, limit);
     while (*count < limit && (rc = sql_step(sql, stmt, err)) > 0)
-        anchor_from_row(stmt, arena, &(*rows)[(*count)++]);
+        sqlite_anchor_from_row(stmt, arena, &(*rows)[(*count)++]);
     sqlite3_reset(stmt);
     if (rc >= 0 && arena->failed)
         return no_memory(err);
@@ -429,127 +430,6 @@ static int anchors_trim(struct store *base, int64_t through_serial, struct err *
     return sql_run(sql, stmt, NULL, err);
 }
 
-/* ---- the walk ---- */
-
-static int walk_records(struct sqlite_sql *sql, const struct log_walk *walk, struct err *err)
-{
-    sqlite3_stmt *stmt = sql_get(sql, SQL_anchors_after, err);
-    struct arena arena = ARENA_INIT(0);
-    int rc;
-
-    if (!stmt)
-        return -(int)err->code;
-    bind_int(stmt, 1, 0);
-    bind_int(stmt, 2, INT64_MAX);
-    while ((rc = sql_step(sql, stmt, err)) > 0) {
-        struct anchor_row row;
-
-        arena_reset(&arena);
-        anchor_from_row(stmt, &arena, &row);
-        if (arena.failed) {
-            rc = no_memory(err);
-            break;
-        }
-        walk->record(walk->ctx, &row);
-    }
-    sqlite3_reset(stmt);
-    arena_deinit(&arena);
-    return rc;
-}
-
-static int walk_heads(struct sqlite_sql *sql, const struct log_walk *walk, struct err *err)
-{
-    sqlite3_stmt *stmt = sql_get(sql, SQL_walk_heads, err);
-    int rc;
-
-    if (!stmt)
-        return -(int)err->code;
-    while ((rc = sql_step(sql, stmt, err)) > 0) {
-        struct uuid id = column_uuid(stmt, 8);
-        struct log_note note;
-
-        note_from_row(stmt, 0, &id, &note);
-        walk->note(walk->ctx, &note);
-    }
-    sqlite3_reset(stmt);
-    return rc;
-}
-
-/* The task of the execution and what lines are about. Nil where there is none: no line is of such
- * a task. */
-static int load_owner(struct sqlite_sql *sql, const struct uuid *execution_id,
-                      struct log_line *owner, struct err *err)
-{
-    sqlite3_stmt *stmt = sql_get(sql, SQL_walk_owner, err);
-    int rc;
-
-    *owner = (struct log_line){.execution_id = *execution_id};
-    if (!stmt)
-        return -(int)err->code;
-    bind_uuid(stmt, 1, execution_id);
-    rc = sql_step(sql, stmt, err);
-    if (rc > 0) {
-        owner->task_id = column_uuid(stmt, 0);
-        owner->bound = logchain_about(sqlite3_column_int64(stmt, 1), column_view(stmt, 2),
-                                      column_view(stmt, 3), owner->about) == 0;
-    }
-    sqlite3_reset(stmt);
-    return rc < 0 ? rc : 0;
-}
-
-static int walk_lines(struct sqlite_sql *sql, const struct log_walk *walk, struct err *err)
-{
-    sqlite3_stmt *stmt = sql_get(sql, SQL_walk_lines, err);
-    struct log_line owner = {.seq = 0};
-    int rc;
-
-    if (!stmt)
-        return -(int)err->code;
-    while ((rc = sql_step(sql, stmt, err)) > 0) {
-        struct log_line line = {.execution_id = column_uuid(stmt, 0),
-                                .seq = sqlite3_column_int64(stmt, 1),
-                                .message = column_view(stmt, 3),
-                                .context = column_view(stmt, 4),
-                                .logged_at_us = sqlite3_column_int64(stmt, 5),
-                                .removed = column_view(stmt, 7),
-                                .id = column_uuid(stmt, 8)};
-
-        if (!uuid_eq(&line.execution_id, &owner.execution_id)) {
-            rc = load_owner(sql, &line.execution_id, &owner, err);
-            if (rc < 0)
-                break;
-        }
-        line.task_id = owner.task_id;
-        line.bound = owner.bound;
-        memcpy(line.about, owner.about, sizeof line.about);
-        severity_parse(column_view(stmt, 2), &line.level);
-        walk->line(walk->ctx, &line, column_view(stmt, 6));
-    }
-    sqlite3_reset(stmt);
-    return rc;
-}
-
-/* In one snapshot unless it is called within a transaction. */
-static int walk_all(struct store *base, const struct log_walk *walk, struct err *err)
-{
-    struct sqlite_sql *sql = &sqlite_of(base)->sql;
-    bool own = sqlite3_get_autocommit(sql->db) != 0;
-    int rc;
-
-    if (own && sqlite3_exec(sql->db, "BEGIN", NULL, NULL, NULL))
-        return sql_fail(sql->db, "BEGIN", err);
-    rc = sqlite_schema_follow(sqlite_of(base), sql->db, err); /* it may be another one by now */
-    if (rc == 0)
-        rc = walk_records(sql, walk, err);
-    if (rc == 0)
-        rc = walk_heads(sql, walk, err);
-    if (rc == 0)
-        rc = walk_lines(sql, walk, err);
-    if (own)
-        sqlite3_exec(sql->db, "COMMIT", NULL, NULL, NULL); /* nothing was written */
-    return rc;
-}
-
 const struct log_verbs sqlite_log_verbs = {
     .heads_take = heads_take,
     .heads_put = heads_put,
@@ -568,5 +448,6 @@ const struct log_verbs sqlite_log_verbs = {
     .runs_find = sqlite_log_runs_find,
     .lines_cut = sqlite_lines_cut,
     .whole = sqlite_verify_logs,
-    .walk = walk_all,
+    .walk = sqlite_logs_walk,
+    .chains_read = sqlite_chains_read,
 };

@@ -324,10 +324,28 @@ static void sqlite_release_space(struct store *base)
     sqlite_ballast_release(sqlite_of(base));
 }
 
+static const char *const log_suffixes[] = {"-wal", "-shm"};
+
+/* 0 = there is none. */
+static ino_t log_inode(const struct sqlite_store *store, int which)
+{
+    char path[4096];
+    struct stat info;
+
+    snprintf(path, sizeof path, "%s%s", store->path, log_suffixes[which]);
+    return stat(path, &info) == 0 ? info.st_ino : 0;
+}
+
+/* What others open is what we have open: otherwise they and we would see two stores. */
 static int sqlite_check(struct store *base, struct err *err)
 {
     struct sqlite_store *store = sqlite_of(base);
     struct stat info;
+
+    for (int i = 0; i < 2; i++)
+        if (store->log_inodes[i] && log_inode(store, i) != store->log_inodes[i])
+            return err_set(err, ERR_STORAGE, "the file '%s%s' was deleted or replaced while in use",
+                           store->path, log_suffixes[i]);
 
     if (stat(store->path, &info) < 0 || info.st_dev != store->device ||
         info.st_ino != store->inode)
@@ -499,6 +517,8 @@ static int open_database(struct sqlite_store *store, const struct store_options 
                        strerror(errno));
     store->device = info.st_dev;
     store->inode = info.st_ino;
+    for (int i = 0; write && i < 2; i++)
+        store->log_inodes[i] = log_inode(store, i);
     sqlite3_wal_hook(store->sql.db, on_wal, store);
     if (write)
         sqlite_ballast_take(store);

@@ -79,7 +79,10 @@ static int delete_old_logs(struct prune *prune, const struct uuid *id, int64_t b
     bool may_go = rc == 0 && log_may_go(&prune->store->base, &last, before_us);
 
     arena_deinit(&arena);
-    return may_go ? delete_logs(prune, id, err) : rc;
+    if (may_go)
+        rc = log_chains_fit(&prune->store->base, &(struct log_range){*id, 1, INT64_MAX}, 1,
+                            prune->left, "retention leaves its lines", &may_go, err);
+    return may_go && rc == 0 ? delete_logs(prune, id, err) : rc;
 }
 
 /* Whole executions at a time, oldest first: a chain of log hashes stays whole or goes. *cursor: the

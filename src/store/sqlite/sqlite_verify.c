@@ -174,8 +174,18 @@ static int run_all(struct verify *verify, struct err *err)
     return rc;
 }
 
-/* The tables that lines of logs are read from: an index that says something else than its table
- * would show readers other lines than the walk. */
+static int add_functions(sqlite3 *db, struct err *err)
+{
+    if (sqlite3_create_function(db, "uuid_text", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
+                                uuid_text, NULL, NULL) ||
+        sqlite3_create_function(db, "text_sum", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
+                                text_sum, NULL, NULL))
+        return sql_fail(db, "sqlite3_create_function", err);
+    return 0;
+}
+
+/* The tables that lines of logs are read from: an index that says something else than its table, a
+ * value of another class or a row that is gone would show readers other lines than the walk. */
 int sqlite_verify_logs(struct store *base, void (*tell_line)(void *ctx, const char *line),
                        void *ctx, struct err *err)
 {
@@ -190,7 +200,11 @@ int sqlite_verify_logs(struct store *base, void (*tell_line)(void *ctx, const ch
         snprintf(text, sizeof text, "PRAGMA integrity_check(%s)", tables[i]);
         rc = check_integrity(&verify, str_of(text), err);
     }
-    return rc;
+    if (rc == 0)
+        rc = add_functions(verify.sql->db, err);
+    if (rc == 0)
+        rc = run_check(&verify, SQL_verify_log_classes, err);
+    return rc == 0 ? run_check(&verify, SQL_verify_log_owners, err) : rc;
 }
 
 /* Runs in one snapshot unless it is called within a transaction. */
@@ -202,11 +216,8 @@ int sqlite_verify(struct store *base, void (*tell_line)(void *ctx, const char *l
     bool own = sqlite3_get_autocommit(db) != 0;
     int rc;
 
-    if (sqlite3_create_function(db, "uuid_text", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
-                                uuid_text, NULL, NULL) ||
-        sqlite3_create_function(db, "text_sum", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
-                                text_sum, NULL, NULL) ||
-        (own && sqlite3_exec(db, "BEGIN", NULL, NULL, NULL)))
+    TRY(add_functions(db, err));
+    if (own && sqlite3_exec(db, "BEGIN", NULL, NULL, NULL))
         return sql_fail(db, "BEGIN", err);
     rc = run_all(&verify, err);
     if (own)

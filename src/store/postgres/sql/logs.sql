@@ -175,3 +175,29 @@ owners AS MATERIALIZED (
 SELECT l.execution_id, l.seq, l.log_level, l.message, l.context, l.logged_at, l.chain_hash,
     o.task_id, l.removed_hash, l.id, o.attempt_number, o.worker_id, o.correlation_id
 FROM lines l LEFT JOIN owners o USING (execution_id) ORDER BY l.execution_id, l.seq;
+
+-- name: chain_cuts
+SELECT execution_id, seq, chain_hash, lines, task_id, task_type, logged_at, closed, mac
+FROM log_heads WHERE execution_id = ANY ($1::uuid[]) AND closed = 'cut' ORDER BY execution_id, seq;
+
+-- As walk_lines, of some executions up to the line that each goes to.
+-- name: chain_lines
+WITH lines AS MATERIALIZED (
+    SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash, removed_hash, id
+    FROM (SELECT *, sum(bytes) OVER (ORDER BY execution_id, seq) - bytes AS before
+        FROM (SELECT g.*, octet_length(g.message) + coalesce(octet_length(g.context), 0) AS bytes
+            FROM unnest($5::uuid[], $6::bigint[]) AS v (id_of, to_seq)
+            CROSS JOIN LATERAL (SELECT * FROM execution_logs x WHERE x.execution_id = v.id_of
+                AND (x.execution_id, x.seq) > (coalesce($1, '00000000-0000-0000-0000-000000000000'),
+                    $2) AND x.seq <= v.to_seq ORDER BY x.seq LIMIT $3) g
+            ORDER BY g.execution_id, g.seq LIMIT $3) c) sized
+    WHERE before < $4),
+owners AS MATERIALIZED (
+    SELECT x.execution_id, t.* FROM (SELECT DISTINCT execution_id FROM lines) x
+    CROSS JOIN LATERAL (SELECT s.id AS task_id, e.attempt_number, e.worker_id, p.correlation_id
+        FROM execution_rows e
+        JOIN task_states s ON s.task = e.task LEFT JOIN task_specs p ON p.task = e.task
+        WHERE e.execution = perdura_key(x.execution_id) AND e.id = x.execution_id OFFSET 0) t)
+SELECT l.execution_id, l.seq, l.log_level, l.message, l.context, l.logged_at, l.chain_hash,
+    o.task_id, l.removed_hash, l.id, o.attempt_number, o.worker_id, o.correlation_id
+FROM lines l LEFT JOIN owners o USING (execution_id) ORDER BY l.execution_id, l.seq;

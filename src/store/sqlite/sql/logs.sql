@@ -33,17 +33,21 @@ INSERT OR IGNORE INTO log_heads (execution_id, seq, chain_hash, lines, task_id, 
     closed, mac)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9);
 
+-- Not closed is what is empty, of whatever class: x'' differs from ''.
 -- name: heads_first
 SELECT max(h.seq), h.chain_hash, h.lines, h.task_id, h.task_type, h.logged_at, h.closed, h.mac,
     h.execution_id, sum(h.lines), CASE WHEN e.status IS NULL THEN 'removed'
     WHEN e.status NOT IN ('pending', 'running') THEN e.status END AS ended
 FROM log_heads h LEFT JOIN execution_rows e
     ON e.execution = task_key(h.execution_id) AND e.id = h.execution_id
-WHERE h.closed = '' GROUP BY h.execution_id HAVING sum(h.lines) > 0 OR ended IS NOT NULL
+WHERE length(h.closed) = 0 GROUP BY h.execution_id HAVING sum(h.lines) > 0 OR ended IS NOT NULL
 ORDER BY h.execution_id LIMIT ?1;
 
 -- name: heads_open
-SELECT 1 FROM log_heads WHERE closed = '' LIMIT 1;
+SELECT 1 FROM log_heads WHERE length(closed) = 0 LIMIT 1;
+
+-- name: heads_taken
+DELETE FROM log_heads WHERE execution_id = ?1 AND seq <= ?2 AND length(closed) = 0;
 
 -- name: heads_forget
 DELETE FROM log_heads WHERE execution_id = ?1 AND seq <= ?2;
@@ -97,3 +101,11 @@ WHERE e.execution = task_key(?1) AND e.id = ?1;
 -- name: walk_lines
 SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash, removed_hash, id
 FROM execution_logs ORDER BY execution_id, seq;
+
+-- name: chain_cut
+SELECT seq, chain_hash, lines, task_id, task_type, logged_at, closed, mac
+FROM log_heads WHERE execution_id = ?1 AND closed = 'cut';
+
+-- name: chain_lines
+SELECT execution_id, seq, log_level, message, context, logged_at, chain_hash, removed_hash, id
+FROM execution_logs WHERE execution_id = ?1 AND seq <= ?2 ORDER BY seq LIMIT ?3;

@@ -285,3 +285,52 @@ FROM task_results WHERE payload_sum IS NOT NULL AND payload_sum <> text_sum(payl
 SELECT id, seq, checkpoint_name, progress_percent, step_description, recoverable_data,
     database_state, file_state, checkpoint_hash, is_valid, created_at, task_id
 FROM task_checkpoints WHERE is_valid = 1;
+
+-- Readers compare ids of one class only, so a value of another class hides a row from them.
+-- name: verify_log_classes
+SELECT 'execution_logs: line ' || seq || ' of execution ' || uuid_text(execution_id)
+    || ' has a value of another class than its column'
+FROM execution_logs WHERE typeof(execution_id) <> 'blob' OR typeof(seq) <> 'integer'
+    OR typeof(id) <> 'blob' OR typeof(namespace) <> 'text' OR typeof(log_level) <> 'text'
+    OR typeof(message) <> 'text' OR typeof(context) NOT IN ('text', 'null')
+    OR typeof(logged_at) <> 'integer' OR typeof(chain_hash) NOT IN ('text', 'null')
+    OR typeof(removed_hash) NOT IN ('text', 'null')
+UNION ALL
+SELECT 'log_heads: the note at line ' || seq || ' of execution ' || uuid_text(execution_id)
+    || ' has a value of another class than its column'
+FROM log_heads WHERE typeof(execution_id) <> 'blob' OR typeof(seq) <> 'integer'
+    OR typeof(chain_hash) <> 'text' OR typeof(lines) <> 'integer' OR typeof(closed) <> 'text'
+    OR typeof(task_id) NOT IN ('blob', 'null') OR typeof(task_type) NOT IN ('text', 'null')
+    OR typeof(logged_at) NOT IN ('integer', 'null') OR typeof(mac) <> 'text'
+UNION ALL
+SELECT 'log_anchors: record ' || serial || ' has a value of another class than its column'
+FROM log_anchors WHERE typeof(record) <> 'text' OR typeof(record_hash) <> 'text'
+    OR typeof(signature) <> 'text' OR typeof(created_at) <> 'integer'
+UNION ALL
+SELECT 'store_info: ' || name || ' is a value of another class than its column'
+FROM store_info WHERE typeof(name) <> 'text' OR typeof(value) <> 'text'
+UNION ALL
+SELECT 'execution_rows: execution ' || uuid_text(id) || ' has a value of another class than its column'
+FROM execution_rows WHERE typeof(id) <> 'blob' OR typeof(task) <> 'integer'
+    OR typeof(status) <> 'text' OR typeof(attempt_number) <> 'integer'
+    OR typeof(worker_id) NOT IN ('text', 'null') OR typeof(correlation_id) NOT IN ('text', 'null')
+UNION ALL
+SELECT 'task_states: task ' || uuid_text(id) || ' has a value of another class than its column'
+FROM task_states WHERE typeof(id) <> 'blob' OR typeof(lane) <> 'integer'
+    OR typeof(status) <> 'text'
+UNION ALL
+SELECT 'task_specs: the row ' || task || ' has a value of another class than its column'
+FROM task_specs WHERE typeof(lane) <> 'integer'
+UNION ALL
+SELECT 'lanes: the row ' || lane || ' has a value of another class than its column'
+FROM lanes WHERE typeof(namespace) <> 'text' OR typeof(queue) <> 'text' OR typeof(type) <> 'text';
+
+-- As readers reach them: by the task, and by the row that the id of the run leads to.
+-- name: verify_log_owners
+SELECT 'execution_logs: readers do not see the lines of execution ' || uuid_text(g.execution_id)
+    || ': the row of the execution, or one of its task, is missing or another one'
+FROM (SELECT DISTINCT execution_id FROM execution_logs) g
+WHERE NOT EXISTS (SELECT 1 FROM execution_rows e JOIN task_states s ON s.task = e.task
+    JOIN task_specs p ON p.task = s.task JOIN lanes l ON l.lane = s.lane
+    WHERE e.execution = task_key(g.execution_id) AND e.id = g.execution_id
+        AND s.task = task_key(s.id) AND p.lane = s.lane);

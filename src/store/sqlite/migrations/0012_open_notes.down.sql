@@ -1,0 +1,2 @@
+DROP INDEX log_heads_open;
+CREATE INDEX log_heads_open ON log_heads (execution_id) WHERE closed = '';
