@@ -256,6 +256,34 @@ class ForgeryCases:
             told = {finding.get("execution_id") for finding in report["findings"]}
             self.assertEqual(told, {str(uuid.UUID(execution)) for execution in broken}, report)
 
+    def test_f_j8_a_run_that_is_closed_once_more_is_named(self):
+        """By a note of the server's own from before its end, and with rows that say how it ended."""
+        case = self.case()
+        execution = case.held[0]
+        task = next(held for held in self.stand.held
+                    if uuid.UUID(held["id"]).hex == case.tasks[execution])
+        where = case.where(execution)
+
+        def closed():
+            return case.rows(f"SELECT closed FROM log_heads WHERE {where}") not in ([], [[""]])
+
+        def fail(client):
+            client.report_ok("worker-1", task, "fail", error="no", retryable=False)
+            harness.wait_until(closed, what="the end of the run")
+        case.serve(fail, retention=False, config="")
+        self.assertTrue(case.verify()["ok"])
+        old = case.notes[execution]
+        case.note(execution, old[1], old[2], old[3], old[6], old[7], old[8])
+        case.put("UPDATE execution_rows SET status = 'completed' WHERE id = " + case.uid(execution))
+        case.apply()
+        case.serve(lambda client: harness.wait_until(closed, what="another end"), retention=False,
+                   config="")
+        self.assert_named(case, execution, "closed once more")
+        case.deleted.append(task["id"])
+        case.serve(forgeries.goes_on(case), retention=False, config="")
+        self.assertEqual(case.rows(f"SELECT 1 AS one FROM execution_logs WHERE {where}"), [])
+        self.assert_named(case, execution, "after its lines are gone")
+
     def test_f_j5_random_attacks_are_found(self):
         row = {"attacks": 0, "found": 0, "untouched": 0, "kinds": {}, "findings": []}
         rng = random.Random(f"{self.stand.dialect.name} sample")

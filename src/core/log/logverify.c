@@ -212,6 +212,31 @@ static void take_bounds(struct logverify *verify, const struct told *head)
         verify->run.note_seq = seq;
 }
 
+static void take_closing(struct logverify *verify, const struct told *head)
+{
+    struct verified_run *run = &verify->run;
+
+    if (!head->closed || head->noted || head->serial < verify->start.begin)
+        return;
+    if (head->kept) {
+        run->kept = run->kept && run->kept < head->serial ? run->kept : head->serial;
+        return;
+    }
+    run->closings++;
+    run->closing = head->serial > run->closing ? head->serial : run->closing;
+}
+
+/* A run is closed once. A note from before that is the server's own, and opens it again when an
+ * attacker puts it back: how the run ended is then whatever he made its rows say. */
+static void check_closings(struct logverify *verify)
+{
+    const struct verified_run *run = &verify->run;
+
+    if (!run->bad && (run->closings > 1 || (run->kept && run->closing > run->kept)))
+        bad_line(verify, run->closed_seq, "its execution was closed once more (record %lld): an "
+                 "older note of it was put back", (long long)run->closing);
+}
+
 static void begin_execution(struct logverify *verify, const struct uuid *id)
 {
     const struct told_list *heads = &verify->heads;
@@ -227,9 +252,12 @@ static void begin_execution(struct logverify *verify, const struct uuid *id)
     verify->run.signed_seq = verify->run.proven_seq = verify->run.cut_seq;
     verify->run.closed_seq = INT64_MAX;
     verify->run.note_seq = verify->run.stale_seq = 0;
+    verify->run.closings = verify->run.closing = verify->run.kept = 0;
     for (size_t i = verify->run.head_at;
-         i < heads->count && uuid_eq(&heads->items[i].head.execution_id, id); i++)
+         i < heads->count && uuid_eq(&heads->items[i].head.execution_id, id); i++) {
         take_bounds(verify, &heads->items[i]);
+        take_closing(verify, &heads->items[i]);
+    }
     while (verify->run.head_at < heads->count &&
            uuid_eq(&heads->items[verify->run.head_at].head.execution_id, id) &&
            heads->items[verify->run.head_at].head.seq <= verify->run.cut_seq)
@@ -307,6 +335,7 @@ static void end_execution(struct logverify *verify)
         verify->run.note_seq < verify->run.at.seq && needs_note(verify))
         bad_line(verify, verify->run.at.seq, "the note that its lines end here was removed");
     check_count(verify);
+    check_closings(verify);
     while (next_head(verify))
         verify->run.head_at++;
     verify->run.any = false;

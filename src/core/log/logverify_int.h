@@ -11,6 +11,7 @@ struct told {
     int64_t lines;           /* of cuts: how many went */
     enum log_severity level; /* of blanks */
     bool closed;             /* no line may follow */
+    bool kept;               /* an older record said so; the one that tells of its end repeats it */
     bool noted;              /* by a note of the store */
     bool unproven;           /* a note that may be anybody's: only the key could tell, */
     bool waits;              /* of lines that wait for a record, it says */
@@ -40,6 +41,7 @@ struct verified_start {
     bool begins;      /* ... which is the first, or the first after a regression, */
     bool trimmed;     /* or a record says what became of those before */
     bool begun;       /* a record names all lines from before: no time tells them any more */
+    int64_t begin;    /* the newest record that a key began with: it opens what it finds again */
     bool since_told;  /* by a record; then options.since_us is that */
     int64_t since_us; /* by the newest record that says it ... */
     uint8_t since_key[SIGN_PUBLIC_BYTES]; /* ... and whose that is */
@@ -60,6 +62,9 @@ struct verified_run {
     int64_t signed_seq;                 /* the highest one that heads and cuts name */
     int64_t proven_seq;                 /* and the highest that they name for certain */
     int64_t closed_seq; /* none may follow this one; INT64_MAX = it was not closed */
+    int64_t closings;   /* records that close it, beside those that repeat it */
+    int64_t closing;    /* the last of them, */
+    int64_t kept;       /* and the first that repeats one; 0 = none */
     int64_t last_at_us; /* of the line that was seen last */
     int64_t note_seq;   /* the highest one that a note names */
     int64_t stale_seq;  /* the first that waits for a record too long; 0 = none */

@@ -151,6 +151,7 @@ static void take_items(struct logverify *verify, const struct anchor *anchor)
         logverify_add_told(verify, list_of(verify, anchor, &item),
                            &(struct told){.head = item.head, .serial = anchor->serial,
                                           .lines = item.lines,
+                                          .kept = anchor->kind == ANCHOR_TRIM,
                                           .level = item.level, .closed = item.closed});
     }
 }
@@ -170,6 +171,8 @@ static void take_since(struct logverify *verify, const struct anchor *anchor)
         logverify_tell(verify, "anchor", record_name(anchor->serial, name), "it says that lines "
                        "need proof from another time on than the records before it");
     verify->start.begun |= anchor->begin > 0;
+    if (anchor->begin > verify->start.begin)
+        verify->start.begin = anchor->begin;
     verify->start.since_told = true;
     verify->start.since_us = anchor->since_us;
     memcpy(verify->start.since_key, anchor->key, sizeof anchor->key);

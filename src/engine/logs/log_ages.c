@@ -84,8 +84,8 @@ static int64_t proven_ms(const struct batch *batch, const struct task *task,
     rule = settings_handler(settings, last->note.task_type);
     if (rule && rule->retention_ms >= 0)
         return rule->retention_ms;
-    if (last->note.closed.len == 0)
-        return keep_ms;
+    if (last->note.closed.len == 0) /* or an older one was put back */
+        return longer(settings->retention.completed_ms, settings->retention.failed_ms);
     completed = str_is(last->note.closed, "completed");
     if (completed != (task->status == STATUS_COMPLETED))
         return longer(settings->retention.completed_ms, settings->retention.failed_ms);
