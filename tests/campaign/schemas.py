@@ -480,12 +480,20 @@ def one_attack(stand, attack, rng, row):
         case.close()
 
 
+OWN_NAMES = ("CREATE TABLE `own 1` (a TEXT UNIQUE)", "CREATE TABLE [own 2] (a)",
+             "CREATE TABLE 'own 3' (a)", "CREATE TABLE notizen_f\u00fcr_uns (a)",
+             "CREATE TABLE own$4 (a)", "CREATE INDEX own_5\n    ON own$4\n    (a)",
+             "create index `own 6` on `own 1`(a)", "CREATE UNIQUE INDEX [own 7] ON[own 2] (a)",
+             "CREATE VIEW own_8\nAS SELECT 1")
+
+
 def untouched(stand, row):
     """Tables, indexes and views of others beside ours."""
     case = forger.Case(stand)
     try:
         case.put(HOLD, "CREATE INDEX perdura_own_notes_note ON perdura_own_notes (note)",
-                 "CREATE VIEW perdura_own_view AS SELECT * FROM execution_logs", "ANALYZE")
+                 "CREATE VIEW perdura_own_view AS SELECT * FROM execution_logs", "ANALYZE",
+                 *(OWN_NAMES if stand.dialect.name == "sqlite" else ()))
         case.apply()
         case.serve(retention=False)
         fine, text = verified(case)

@@ -71,24 +71,39 @@ static int load_expected(struct arena *arena, struct objects *objects, struct er
 
 /* ---- what others may have beside ours ---- */
 
-/* A name as it stands in a text, plain or in double quotes; moves behind it and the spaces. */
+static void skip_spaces(struct str *text)
+{
+    while (text->len > 0 && memchr(" \t\n\f\r", text->data[0], 5))
+        *text = str_span(text->data + 1, text->len - 1);
+}
+
+/* What ends a name that begins with this; 0 = it is a plain one. */
+static char quote_end(char begin)
+{
+    return begin == '[' ? ']' : begin == '"' || begin == '`' || begin == '\'' ? begin : '\0';
+}
+
+/* As SQLite reads them. */
+static bool is_plain(char byte)
+{
+    return (byte >= '0' && byte <= '9') || (byte >= 'A' && byte <= 'Z') ||
+           (byte >= 'a' && byte <= 'z') || byte == '_' || byte == '$' || (uint8_t)byte >= 0x80;
+}
+
+/* A name as it stands in a text, plain or quoted; moves behind it and the spaces. One with quotes
+ * in it is cut there, and so is none that sqlite_master names. */
 static struct str take_name(struct str *text)
 {
-    bool quoted = text->len > 0 && text->data[0] == '"';
-    size_t at = quoted ? 1 : 0, from = at;
+    char end = text->len > 0 ? quote_end(text->data[0]) : '\0';
+    size_t at = end ? 1 : 0, from = at;
     struct str name;
 
-    while (at < text->len && (quoted ? text->data[at] != '"'
-                                     : text->data[at] == '_' ||
-                                           (text->data[at] >= '0' && text->data[at] <= '9') ||
-                                           (text->data[at] >= 'A' && text->data[at] <= 'Z') ||
-                                           (text->data[at] >= 'a' && text->data[at] <= 'z')))
+    while (at < text->len && (end ? text->data[at] != end : is_plain(text->data[at])))
         at++;
     name = str_span(text->data + from, at - from);
-    at += quoted && at < text->len;
-    while (at < text->len && text->data[at] == ' ')
-        at++;
+    at += end && at < text->len;
     *text = str_span(text->data + at, text->len - at);
+    skip_spaces(text);
     return name;
 }
 
@@ -142,8 +157,10 @@ static bool is_harmless(const struct objects *expected, const struct object *obj
     if (!take_word(&text, "CREATE INDEX ") && !take_word(&text, "CREATE UNIQUE INDEX "))
         return false;
     name = take_name(&text);
-    if (!same_name(name, object->name) || is_ours(expected, name) || !take_word(&text, "ON "))
+    if (!same_name(name, object->name) || is_ours(expected, name) || !take_word(&text, "ON") ||
+        text.len == 0 || is_plain(text.data[0]))
         return false;
+    skip_spaces(&text);
     name = take_name(&text);
     return same_name(name, object->table) && !is_ours(expected, name) && take_word(&text, "(");
 }
