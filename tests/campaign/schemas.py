@@ -484,7 +484,11 @@ OWN_NAMES = ("CREATE TABLE `own 1` (a TEXT UNIQUE)", "CREATE TABLE [own 2] (a)",
              "CREATE TABLE 'own 3' (a)", "CREATE TABLE notizen_f\u00fcr_uns (a)",
              "CREATE TABLE own$4 (a)", "CREATE INDEX own_5\n    ON own$4\n    (a)",
              "create index `own 6` on `own 1`(a)", "CREATE UNIQUE INDEX [own 7] ON[own 2] (a)",
-             "CREATE VIEW own_8\nAS SELECT 1")
+             "CREATE VIEW own_8\nAS SELECT 1", 'CREATE TABLE "own ""9""" (a UNIQUE)',
+             'CREATE INDEX "own ""10""" -- of ours\n ON/* the table */"own ""9""" (a)',
+             "CREATE TABLE own_11 (a)", "ALTER TABLE own_11 RENAME TO [own \n12]",
+             "CREATE TABLE [own \n13] (a REFERENCES `own 1` (a) ON DELETE CASCADE)",
+             "CREATE TABLE own_14 (a INTEGER PRIMARY KEY AUTOINCREMENT)")
 
 
 def untouched(stand, row):

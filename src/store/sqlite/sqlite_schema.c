@@ -71,10 +71,37 @@ static int load_expected(struct arena *arena, struct objects *objects, struct er
 
 /* ---- what others may have beside ours ---- */
 
+static void skip(struct str *text, size_t count)
+{
+    *text = str_span(text->data + count, text->len - count);
+}
+
+static bool take_word(struct str *text, const char *word)
+{
+    size_t len = strlen(word);
+
+    if (text->len < len || strncasecmp(text->data, word, len) != 0)
+        return false;
+    skip(text, len);
+    return true;
+}
+
+/* Spaces and comments, as SQLite reads them. */
 static void skip_spaces(struct str *text)
 {
-    while (text->len > 0 && memchr(" \t\n\f\r", text->data[0], 5))
-        *text = str_span(text->data + 1, text->len - 1);
+    while (text->len > 0) {
+        if (memchr(" \t\n\f\r", text->data[0], 5)) {
+            skip(text, 1);
+        } else if (take_word(text, "--")) {
+            while (text->len > 0 && text->data[0] != '\n')
+                skip(text, 1);
+        } else if (take_word(text, "/*")) {
+            while (text->len > 0 && !take_word(text, "*/"))
+                skip(text, 1);
+        } else {
+            return;
+        }
+    }
 }
 
 /* What ends a name that begins with this; 0 = it is a plain one. */
@@ -90,31 +117,35 @@ static bool is_plain(char byte)
            (byte >= 'a' && byte <= 'z') || byte == '_' || byte == '$' || (uint8_t)byte >= 0x80;
 }
 
-/* A name as it stands in a text, plain or quoted; moves behind it and the spaces. One with quotes
- * in it is cut there, and so is none that sqlite_master names. */
-static struct str take_name(struct str *text)
+/* The next byte of a name; false behind its last one. Two quotes inside of quotes are one. */
+static bool take_byte(struct str *text, char end, char *byte)
 {
-    char end = text->len > 0 ? quote_end(text->data[0]) : '\0';
-    size_t at = end ? 1 : 0, from = at;
-    struct str name;
-
-    while (at < text->len && (end ? text->data[at] != end : is_plain(text->data[at])))
-        at++;
-    name = str_span(text->data + from, at - from);
-    at += end && at < text->len;
-    *text = str_span(text->data + at, text->len - at);
-    skip_spaces(text);
-    return name;
+    if (text->len == 0 || (!end && !is_plain(text->data[0])))
+        return false;
+    *byte = text->data[0];
+    skip(text, 1);
+    if (!end || *byte != end)
+        return true;
+    if (end == ']' || text->len == 0 || text->data[0] != end)
+        return false;
+    skip(text, 1);
+    return true;
 }
 
-static bool take_word(struct str *text, const char *word)
+/* Moves behind this name, plain or quoted, and the spaces; false if the text has another one. */
+static bool take_name(struct str *text, struct str name)
 {
-    size_t len = strlen(word);
+    char end = text->len > 0 ? quote_end(text->data[0]) : '\0', byte;
+    size_t at = 0;
 
-    if (text->len < len || strncasecmp(text->data, word, len) != 0)
-        return false;
-    *text = str_span(text->data + len, text->len - len);
-    return true;
+    skip(text, end ? 1 : 0);
+    while (take_byte(text, end, &byte)) {
+        if (at == name.len || strncasecmp(name.data + at, &byte, 1) != 0)
+            return false;
+        at++;
+    }
+    skip_spaces(text);
+    return at > 0 && at == name.len;
 }
 
 static bool same_name(struct str a, struct str b)
@@ -140,7 +171,7 @@ static bool shadows(struct str name)
 /* SQLite goes by the text alone: type and names beside it may say anything. */
 static bool is_harmless(const struct objects *expected, const struct object *object)
 {
-    struct str text = object->sql, name;
+    struct str text = object->sql;
 
     if (str_starts(object->name, STR("sqlite_stat")) || str_is(object->name, "sqlite_sequence"))
         return take_word(&text, "CREATE TABLE sqlite_");
@@ -149,20 +180,18 @@ static bool is_harmless(const struct objects *expected, const struct object *obj
         return take_word(&text, "sqlite_autoindex_") && str_starts(text, object->table) &&
                object->table.len < text.len && !is_ours(expected, object->table);
     }
-    if (take_word(&text, "CREATE TABLE ") || take_word(&text, "CREATE VIEW ")) {
-        name = take_name(&text);
-        return same_name(name, object->name) && same_name(name, object->table) &&
-               !is_ours(expected, name) && !shadows(name) && !take_word(&text, ".");
-    }
+    if (is_ours(expected, object->name) || is_ours(expected, object->table))
+        return false;
+    if (take_word(&text, "CREATE TABLE ") || take_word(&text, "CREATE VIEW "))
+        return take_name(&text, object->name) && same_name(object->name, object->table) &&
+               !shadows(object->name) && !take_word(&text, ".");
     if (!take_word(&text, "CREATE INDEX ") && !take_word(&text, "CREATE UNIQUE INDEX "))
         return false;
-    name = take_name(&text);
-    if (!same_name(name, object->name) || is_ours(expected, name) || !take_word(&text, "ON") ||
-        text.len == 0 || is_plain(text.data[0]))
+    if (!take_name(&text, object->name) || !take_word(&text, "ON") || text.len == 0 ||
+        is_plain(text.data[0]))
         return false;
     skip_spaces(&text);
-    name = take_name(&text);
-    return same_name(name, object->table) && !is_ours(expected, name) && take_word(&text, "(");
+    return take_name(&text, object->table) && take_word(&text, "(");
 }
 
 /* ---- the comparison ---- */
