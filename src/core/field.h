@@ -1,6 +1,6 @@
-/* Fields of stored structs, each described once: its name, its kind and where the value lies. Tables
- * of them feed the stores, copies, requests, JSON, the library and the command line, so that a new
- * field is a row here and not a line in each of those places. Pure data; any thread. */
+/* Fields of stored structs, each described once: its name, its kind and where the value lies.
+ * Tables of them feed the stores, copies, requests, JSON, the library and the command line, so that
+ * a new field is a row here and not a line in each of those places. Pure data; any thread. */
 #ifndef CORE_FIELD_H
 #define CORE_FIELD_H
 
