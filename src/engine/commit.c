@@ -159,14 +159,14 @@ static int refresh(struct engine *engine, struct err *err)
     if (engine->store->shared && engine->nodes.stale && engine_reload(engine, err) < 0)
         return -(int)err->code;
     engine->nodes.stale = false;
-    if (!engine->store->was_lost)
+    if (engine->nodes.reconnects == engine->store->reconnects)
         return 0;
     if (engine->store->shared && engine_read_lease_base(engine, err) < 0)
         return -(int)err->code;
-    engine->store->was_lost = false; /* whoever could not renew his lease gets a whole one (F-E7) */
+    engine->nodes.reconnects = engine->store->reconnects;
     if (!is_main(engine))
         return 0;
-    workers_grant_grace(engine, engine->batch.now_us);
+    workers_grant_grace(engine, engine->batch.now_us); /* a worker could not renew (F-E7) */
     engine->chores[CHORE_SWEEP].next_us =
         engine->batch.now_us + engine->settings->lease_ms * CLOCK_MS_US;
     return 0;
@@ -345,11 +345,12 @@ int engine_reload(struct engine *engine, struct err *err)
     return 0;
 }
 
-static void undo(struct engine *engine)
+/* The one reader of how a failed transaction ended. */
+static enum store_outcome undo(struct engine *engine)
 {
+    enum store_outcome outcome = engine->store->verbs->rollback(engine->store);
     struct err err = {0};
 
-    engine->store->verbs->rollback(engine->store);
     measured_undone(engine);
     for (struct queue_state *state = engine->batch.limits.hot; state; state = state->next_hot)
         state->hot = state->has_older = false;
@@ -363,6 +364,7 @@ static void undo(struct engine *engine)
     } else if (engine_reload(engine, &err) < 0) {
         fatal(engine, NULL, &err);
     }
+    return outcome;
 }
 
 /* Statements that the database refuses may mean that it is no longer the one it was: the sweep,
@@ -404,13 +406,9 @@ static int run_alone(struct engine *engine, struct request *alone, struct err *e
     for (int tries = 1;; tries++) {
         int rc;
 
-        engine->store->conflict = false;
         *err = (struct err){0};
         rc = run_transaction(engine, alone, false, err);
-        if (rc == 0)
-            return 0;
-        undo(engine);
-        if (!engine->store->conflict || engine->store->unknown || tries == CONFLICT_TRIES)
+        if (rc == 0 || undo(engine) != STORE_CONFLICT || tries == CONFLICT_TRIES)
             return rc;
     }
 }
@@ -426,9 +424,7 @@ void engine_run_batch(struct engine *engine, struct request *list, bool timers)
     }
     LOG(engine->log, LOG_WARN, "batch.failed", KC("reason", err.text));
     apart = chores_hold_apart(engine, engine_clock_us(engine));
-    undo(engine);
-    if (engine->store->unknown) {
-        engine->store->unknown = false;
+    if (undo(engine) == STORE_UNKNOWN) {
         fail_list(without_waiting(engine, list), &err);
         list = NULL;
     }
@@ -451,7 +447,6 @@ void engine_run_batch(struct engine *engine, struct request *list, bool timers)
             after_commit(engine, alone);
             continue;
         }
-        engine->store->unknown = false;
         alone->next = list; /* with the store all of them fail */
         if (engine->inbox.failed)
             fail_list(alone, &err);

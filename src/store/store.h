@@ -217,6 +217,13 @@ struct store_watch {
     void *ctx;
 };
 
+/* How a transaction that failed has ended; why it failed is in struct err. */
+enum store_outcome {
+    STORE_UNDONE,   /* nothing of it is stored */
+    STORE_CONFLICT, /* the same, because another node changed the same rows: worth another try */
+    STORE_UNKNOWN,  /* it may be stored all the same: never try again */
+};
+
 /* What the doctor is told: how it is, of what, what was found, what to do (NULL = nothing). */
 enum store_health { STORE_WELL, STORE_POOR, STORE_FAILING };
 #define STORE_BLOCKED_FIX                                                                          \
@@ -226,11 +233,11 @@ typedef void store_tell(void *ctx, enum store_health health, const char *name, s
                         const char *fix);
 
 struct store_verbs {
-    /* Transactions. commit returns only when the changes are durable. After a failed verb only
-     * rollback may follow. */
+    /* Transactions. commit returns only when the changes are durable. After a failed verb, also
+     * begin or commit, only rollback may follow; it says how the transaction ended. */
     int (*begin)(struct store *store, struct err *err);
     int (*commit)(struct store *store, struct err *err);
-    void (*rollback)(struct store *store);
+    enum store_outcome (*rollback)(struct store *store);
     void (*close)(struct store *store);
     void (*release_space)(struct store *store); /* the disk is full: full mode, reserve freed */
     void (*idle)(struct store *store); /* nothing to do just now: housekeeping of the store's own */
@@ -460,14 +467,12 @@ struct store {
     const struct store_verbs *verbs;
     const char *kind;     /* "sqlite", "postgres" */
     bool shared;          /* other nodes write to it, too */
-    /* Of the last transaction that failed; set by the store, cleared by whoever looks. */
-    bool conflict;        /* another node was faster: worth another try */
-    bool unknown;         /* it may have been committed all the same: never try again */
-    bool was_lost;        /* the database was out of reach meanwhile, for us and perhaps for all */
+    uint32_t reconnects;  /* each time the database was out of reach, perhaps for all nodes */
     int64_t last_time_us; /* newest time found in the store at the open */
     bool has_dependencies; /* any between tasks, at the open */
     int64_t log_pages; /* written and not yet in the file; grows while a reader holds it back */
-    bool full; /* a write found no space: only what frees or ends something is still taken */
+    bool full; /* from release_space until the store finds space again: only what frees or ends
+                * something is still taken */
     struct log_mac *log_mac; /* makes the code of notes about chains; NULL = there is no key */
     int64_t log_since_us;    /* lines from before were found by that key; 0 = there are none */
     struct log_doubt log_doubt;

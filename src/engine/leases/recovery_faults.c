@@ -38,8 +38,7 @@ void recovery_fault_note(struct batch *batch, const struct recovery_entry *entry
     struct recovery_fault *fault;
     char id[UUID_TEXT_BYTES];
 
-    if (err->code == ERR_UNAVAILABLE || err->code == ERR_STORAGE_FULL ||
-        err->code == ERR_MEMORY || batch->store->conflict)
+    if (err->code == ERR_UNAVAILABLE || err->code == ERR_STORAGE_FULL || err->code == ERR_MEMORY)
         return;
     fault = find(engine, &entry->id);
     if (!fault)

@@ -294,10 +294,8 @@ static int check_schedules(struct firing *firing)
     for (uint32_t i = 0; i < firing->ready; i++)
         if (firing->steps[i].moved && now[i] &&
             (!schedule_same_times(now[i], firing->owners[i].schedule) ||
-             now[i]->overlap != firing->owners[i].schedule->overlap)) {
-            batch->store->conflict = true;
+             now[i]->overlap != firing->owners[i].schedule->overlap))
             return err_set(firing->err, ERR_UNAVAILABLE, "a schedule was changed just now");
-        }
     return 0;
 }
 
@@ -314,13 +312,10 @@ static int check_patterns(struct firing *firing)
     if (batch->store->verbs->catalog->recurring_load(batch->store, ids, firing->ready,
                                                      &batch->arena, now, firing->err) < 0)
         return -(int)firing->err->code;
-    for (uint32_t i = 0; i < firing->ready; i++) {
-        if (!firing->steps[i].moved || !now[i] ||
-            recurring_same_times(now[i], firing->owners[i].pattern))
-            continue;
-        batch->store->conflict = true;
-        return err_set(firing->err, ERR_UNAVAILABLE, "a pattern was changed just now");
-    }
+    for (uint32_t i = 0; i < firing->ready; i++)
+        if (firing->steps[i].moved && now[i] &&
+            !recurring_same_times(now[i], firing->owners[i].pattern))
+            return err_set(firing->err, ERR_UNAVAILABLE, "a pattern was changed just now");
     return 0;
 }
 

@@ -43,7 +43,8 @@ struct pg_lanes {
 struct pg_commits {
     char writer[64];       /* this connection among writer_marks */
     int64_t mark;          /* of its last transaction */
-    bool unsettled;        /* whether that took is not known yet */
+    bool unsettled;        /* whether that took is not known yet ... */
+    bool unknown;          /* ... and it is the one that rollback ends now */
     bool renewed;          /* the connection is a new one: see timeline_follow */
     int64_t connect_at_us; /* not tried again before; by CLOCK_BOOTTIME */
     int64_t connect_pause_us;

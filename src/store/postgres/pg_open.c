@@ -32,7 +32,6 @@ static int reconnect(struct pg_store *store, struct err *err)
     int64_t now_us = clock_boot_us();
     unsigned seed = (unsigned)now_us;
 
-    store->base.was_lost = true;
     if (now_us < store->commits.connect_at_us)
         return err_set(err, ERR_UNAVAILABLE, "the database is out of reach; try again in a moment");
     conn_close(&store->conn);
@@ -41,6 +40,7 @@ static int reconnect(struct pg_store *store, struct err *err)
         store->commits.connect_pause_us = 0;
         store->schema_at_us = 0; /* the next transaction looks */
         store->commits.renewed = true;
+        store->base.reconnects++;
         return 0;
     }
     store->conn.lost = true;
@@ -142,6 +142,7 @@ static int pg_begin(struct store *base, struct err *err)
 {
     struct pg_store *store = pg_of(base);
 
+    store->commits.unknown = store->conn.conflict = false;
     if (store->conn.lost && reconnect(store, err) < 0)
         return -(int)err->code;
     if (store->commits.renewed && begin_anew(store, err) < 0)
@@ -193,12 +194,12 @@ static int pg_commit(struct store *base, struct err *err)
     if (!store->conn.commit_sent)
         return -(int)err->code;
     LOG(store->log, LOG_WARN, "store.commit_unknown", KC("reason", err->text));
-    store->commits.unsettled = base->unknown = true;
+    store->commits.unsettled = store->commits.unknown = true;
     if (reconnect(store, &later) < 0 || settle(store, &took, &later) < 0)
         return err_set(err, ERR_UNAVAILABLE, "the connection to the database broke during a "
                        "commit, which may or may not have happened; ask again with the same "
                        "idempotency key");
-    store->commits.unsettled = base->unknown = false;
+    store->commits.unsettled = store->commits.unknown = false;
     LOG(store->log, LOG_INFO, "store.commit_settled", KC("took", took ? "yes" : "no"));
     if (!took)
         return -(int)err->code;
@@ -206,15 +207,17 @@ static int pg_commit(struct store *base, struct err *err)
     return 0;
 }
 
-static void pg_rollback(struct store *base)
+static enum store_outcome pg_rollback(struct store *base)
 {
     struct pg_store *store = pg_of(base);
 
-    base->conflict |= store->conn.conflict;
     conn_rollback(&store->conn);
     pg_held_forget(store);
     results_forget(store);
     lanes_undo(store);
+    return store->commits.unknown ? STORE_UNKNOWN
+           : store->conn.conflict ? STORE_CONFLICT
+                                  : STORE_UNDONE;
 }
 
 static void pg_idle(struct store *base)

@@ -289,7 +289,7 @@ static int sqlite_commit(struct store *base, struct err *err)
     return 0;
 }
 
-static void sqlite_rollback(struct store *base)
+static enum store_outcome sqlite_rollback(struct store *base)
 {
     struct sqlite_store *store = sqlite_of(base);
     struct err err = {0};
@@ -307,6 +307,7 @@ static void sqlite_rollback(struct store *base)
         LOG(store->log, LOG_ERROR, "store.lines_not_loaded", KC("reason", err.text));
         store->data_version = 0;
     }
+    return STORE_UNDONE;
 }
 
 static void sqlite_idle(struct store *base)
