@@ -1,5 +1,6 @@
 /* Chooses the store by how its place is written, and hands over. The only file that names the
  * stores there are. Any thread. */
+#include "store/migrate.h"
 #include "store/postgres/pg_store.h"
 #include "store/sqlite/sqlite_store.h"
 #include "store/store_copy.h"
@@ -148,55 +149,57 @@ int store_open(struct store **store, struct str where, const struct store_option
     return rc;
 }
 
+/* *place: as the driver wants it. NULL when there is no such store. */
+static const struct migrate_driver *driver_of(struct str where, struct str *place)
+{
+    struct str path;
+    enum kind kind = kind_of(where, &path);
+
+    *place = kind == KIND_SQLITE ? path : where;
+    return kind == KIND_SQLITE ? &sqlite_migrations : kind == KIND_POSTGRES ? &pg_migrations : NULL;
+}
+
+static int migrate(struct str where, struct migrate_order *order, struct err *err)
+{
+    struct str place;
+    const struct migrate_driver *driver = driver_of(where, &place);
+
+    return driver ? driver->at(place, order, err) : refuse(err);
+}
+
 int store_migrations(struct str where, struct arena *arena, struct migration_row **rows,
                      uint32_t *count, struct err *err)
 {
-    struct str path;
+    struct migrate_order order = {.way = MIGRATE_LOOK, .arena = arena};
+    int rc = migrate(where, &order, err);
 
-    switch (kind_of(where, &path)) {
-    case KIND_SQLITE:
-        return sqlite_file_migrations(path, arena, rows, count, err);
-    case KIND_POSTGRES:
-        return pg_database_migrations(where, arena, rows, count, err);
-    default:
-        return refuse(err);
-    }
-}
-
-static int migrate(struct str where, bool up, uint32_t steps, uint32_t *done, struct err *err)
-{
-    struct str path;
-
-    switch (kind_of(where, &path)) {
-    case KIND_SQLITE:
-        return sqlite_file_migrate(path, up, steps, done, err);
-    case KIND_POSTGRES:
-        return pg_database_migrate(where, up, steps, done, err);
-    default:
-        return refuse(err);
-    }
+    *rows = order.rows;
+    *count = order.count;
+    return rc;
 }
 
 int store_migrate_up(struct str where, uint32_t steps, uint32_t *applied, struct err *err)
 {
-    return migrate(where, true, steps, applied, err);
+    struct migrate_order order = {.way = MIGRATE_UP, .steps = steps};
+    int rc = migrate(where, &order, err);
+
+    *applied = order.done;
+    return rc;
 }
 
 int store_migrate_down(struct str where, uint32_t steps, uint32_t *undone, struct err *err)
 {
-    return migrate(where, false, steps, undone, err);
+    struct migrate_order order = {.way = MIGRATE_DOWN, .steps = steps};
+    int rc = migrate(where, &order, err);
+
+    *undone = order.done;
+    return rc;
 }
 
 int store_migration_sql(struct str where, struct buf *out, struct err *err)
 {
-    struct str path;
+    struct str place;
+    const struct migrate_driver *driver = driver_of(where, &place);
 
-    switch (kind_of(where, &path)) {
-    case KIND_SQLITE:
-        return sqlite_migrate_sql(out, err);
-    case KIND_POSTGRES:
-        return pg_migrate_sql(where, out, err);
-    default:
-        return refuse(err);
-    }
+    return driver ? migrate_sql(driver, place, out, err) : refuse(err);
 }

@@ -1,6 +1,8 @@
 /* The migrations of the SQLite store: each is there whole or not at all, a store from the future is
  * refused, and the plain SQL for a person does the same (A11, F-A15). */
+#include "store/migrate.h"
 #include "store/sqlite/sqlite_int.h"
+#include "store/sqlite/sqlite_store.h"
 #include "store/store.h"
 
 #include <setjmp.h>
@@ -84,12 +86,12 @@ static void a11_migrating_twice_changes_nothing(void **state)
     struct err err = {0};
     uint32_t applied = 0;
 
-    assert_int_equal(sqlite_migrate_up(db, 0, &applied, &err), 0);
+    assert_int_equal(migrate_up(&sqlite_migrations, db, 0, &applied, &err), 0);
     assert_true(applied >= 1);
     assert_int_equal(ask(db, "SELECT count(*) FROM schema_migrations WHERE length(checksum) = 64 "
                              "AND executed_at > 0"), applied);
-    assert_int_equal(sqlite_migrate_check(db, &err), 0);
-    assert_int_equal(sqlite_migrate_up(db, 0, &applied, &err), 0);
+    assert_int_equal(migrate_check(&sqlite_migrations, db, &err), 0);
+    assert_int_equal(migrate_up(&sqlite_migrations, db, 0, &applied, &err), 0);
     assert_int_equal(applied, 0);
     sqlite3_close(db);
 }
@@ -101,14 +103,14 @@ static void a11_down_leaves_nothing_and_up_works_again(void **state)
     uint32_t applied = 0;
     uint32_t undone = 0;
 
-    assert_int_equal(sqlite_migrate_up(db, 0, &applied, &err), 0);
-    assert_int_equal(sqlite_migrate_down(db, 1, &undone, &err), 0);
+    assert_int_equal(migrate_up(&sqlite_migrations, db, 0, &applied, &err), 0);
+    assert_int_equal(migrate_down(&sqlite_migrations, db, 1, &undone, &err), 0);
     assert_int_equal(undone, 1);
-    assert_int_equal(sqlite_migrate_down(db, 1000, &undone, &err), 0);
+    assert_int_equal(migrate_down(&sqlite_migrations, db, 1000, &undone, &err), 0);
     assert_int_equal(undone, applied - 1);
     assert_int_equal(objects_count(db), 0);
     assert_int_equal(ask(db, "SELECT count(*) FROM schema_migrations"), 0);
-    assert_int_equal(sqlite_migrate_up(db, 1, &applied, &err), 0);
+    assert_int_equal(migrate_up(&sqlite_migrations, db, 1, &applied, &err), 0);
     assert_int_equal(applied, 1);
     assert_true(objects_count(db) > 0);
     sqlite3_close(db);
@@ -120,15 +122,15 @@ static void f_a15_a_store_from_the_future_is_refused_in_one_line(void **state)
     struct err err = {0};
     uint32_t applied = 0;
 
-    assert_int_equal(sqlite_migrate_up(db, 0, &applied, &err), 0);
+    assert_int_equal(migrate_up(&sqlite_migrations, db, 0, &applied, &err), 0);
     sqlite3_exec(db, "INSERT INTO schema_migrations VALUES ('9997', 'later', 1, 'x')", NULL, NULL,
                  NULL);
-    assert_int_equal(sqlite_migrate_up(db, 0, &applied, &err), -ERR_CONFLICT);
+    assert_int_equal(migrate_up(&sqlite_migrations, db, 0, &applied, &err), -ERR_CONFLICT);
     assert_non_null(strstr(err.text, "the store has schema version 9997, this program knows up"));
     assert_non_null(strstr(err.text, "use a newer perdura"));
     assert_null(strchr(err.text, '\n'));
-    assert_int_equal(sqlite_migrate_down(db, 1, &applied, &err), -ERR_CONFLICT);
-    assert_int_equal(sqlite_migrate_check(db, &err), -ERR_CONFLICT);
+    assert_int_equal(migrate_down(&sqlite_migrations, db, 1, &applied, &err), -ERR_CONFLICT);
+    assert_int_equal(migrate_check(&sqlite_migrations, db, &err), -ERR_CONFLICT);
     sqlite3_close(db);
 }
 
@@ -141,12 +143,12 @@ static void a11_a_migration_with_another_content_is_refused(void **state)
     uint32_t applied = 0;
     uint32_t count = 0;
 
-    assert_int_equal(sqlite_migrate_up(db, 0, &applied, &err), 0);
+    assert_int_equal(migrate_up(&sqlite_migrations, db, 0, &applied, &err), 0);
     sqlite3_exec(db, "UPDATE schema_migrations SET checksum = 'x' WHERE id = '0001'", NULL, NULL,
                  NULL);
-    assert_int_equal(sqlite_migrate_up(db, 0, &applied, &err), -ERR_CONFLICT);
+    assert_int_equal(migrate_up(&sqlite_migrations, db, 0, &applied, &err), -ERR_CONFLICT);
     assert_non_null(strstr(err.text, "0001"));
-    assert_int_equal(sqlite_migrate_rows(db, &arena, &rows, &count, &err), 0);
+    assert_int_equal(migrate_rows(&sqlite_migrations, db, &arena, &rows, &count, &err), 0);
     assert_true(rows[0].differs);
     arena_deinit(&arena);
     sqlite3_close(db);
@@ -179,7 +181,7 @@ static bool migrate_until(const struct place *place, int n)
         if (sqlite_db_open(place->path, true, NULL, &db, &err) < 0)
             _exit(1);
         sqlite3_trace_v2(db, SQLITE_TRACE_STMT, exit_at, &n);
-        _exit(sqlite_migrate_up(db, 0, &applied, &err) == 0 ? 0 : 1);
+        _exit(migrate_up(&sqlite_migrations, db, 0, &applied, &err) == 0 ? 0 : 1);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status));
@@ -200,7 +202,7 @@ static uint32_t count_versions(const struct place *place, int64_t *objects)
     objects[0] = 0;
     while (applied == 1) {
         assert_true(versions + 1 < VERSIONS_MAX);
-        assert_int_equal(sqlite_migrate_up(db, 1, &applied, &err), 0);
+        assert_int_equal(migrate_up(&sqlite_migrations, db, 1, &applied, &err), 0);
         if (applied == 1)
             objects[++versions] = objects_count(db);
     }
@@ -218,7 +220,7 @@ static uint32_t look_and_finish(const struct place *place, const int64_t *object
     int64_t left = objects_count(db);
     uint32_t version;
 
-    assert_int_equal(sqlite_migrate_up(db, 0, &applied, &err), 0);
+    assert_int_equal(migrate_up(&sqlite_migrations, db, 0, &applied, &err), 0);
     assert_true(applied <= versions);
     version = versions - applied;
     assert_int_equal(left, objects[version]);
@@ -275,14 +277,14 @@ static void d15_open_runs_and_used_categories_survive_the_way_back_and_forth(voi
     struct err err = {0};
     uint32_t done = 0;
 
-    assert_int_equal(sqlite_migrate_up(db, 2, &done, &err), 0);
+    assert_int_equal(migrate_up(&sqlite_migrations, db, 2, &done, &err), 0);
     given_runs(db);
     run(db, "UPDATE job_categories SET default_timeout = 7, updated_at = updated_at + 1 "
             "WHERE name = 'cleanup'");
-    assert_int_equal(sqlite_migrate_down(db, 1, &done, &err), 0);
+    assert_int_equal(migrate_down(&sqlite_migrations, db, 1, &done, &err), 0);
     assert_int_equal(ask(db, "SELECT count(*) FROM job_categories"), 2); /* used, or changed */
     assert_int_equal(ask(db, "SELECT count(*) FROM task_states"), 3);
-    assert_int_equal(sqlite_migrate_up(db, 1, &done, &err), 0);
+    assert_int_equal(migrate_up(&sqlite_migrations, db, 1, &done, &err), 0);
     assert_int_equal(ask(db, "SELECT count(*) FROM job_runs r JOIN task_states s ON s.id = r.task_id "
                              "WHERE s.task < 3 AND r.job_id = x'0a' AND r.created_at = 4 + s.task"),
                      2);
@@ -299,19 +301,19 @@ static void d15_the_way_back_is_refused_while_runs_wait_for_jobs(void **state)
     struct err err = {0};
     uint32_t done = 0;
 
-    assert_int_equal(sqlite_migrate_up(db, 2, &done, &err), 0);
+    assert_int_equal(migrate_up(&sqlite_migrations, db, 2, &done, &err), 0);
     given_runs(db);
     run(db, "INSERT INTO job_waits (task_id, depends_on_job_id, dependency_type) "
             "SELECT id, x'0b', 'success' FROM task_states WHERE task = 1");
-    assert_true(sqlite_migrate_down(db, 1, &done, &err) < 0);
+    assert_true(migrate_down(&sqlite_migrations, db, 1, &done, &err) < 0);
     assert_non_null(strstr(err.text, "runs wait for other jobs"));
     assert_int_equal(done, 0);
     run(db, "DELETE FROM job_waits");
     run(db, "UPDATE job_runs SET waits_slot = 1 WHERE created_at = 5");
-    assert_true(sqlite_migrate_down(db, 1, &done, &err) < 0);
+    assert_true(migrate_down(&sqlite_migrations, db, 1, &done, &err) < 0);
     assert_int_equal(ask(db, "SELECT count(*) FROM job_categories"), 7);
     run(db, "UPDATE job_runs SET waits_slot = 0");
-    assert_int_equal(sqlite_migrate_down(db, 1, &done, &err), 0);
+    assert_int_equal(migrate_down(&sqlite_migrations, db, 1, &done, &err), 0);
     sqlite3_close(db);
 }
 
@@ -321,7 +323,7 @@ static void d1_changes_by_hand_move_updated_at(void **state)
     struct err err = {0};
     uint32_t done = 0;
 
-    assert_int_equal(sqlite_migrate_up(db, 0, &done, &err), 0);
+    assert_int_equal(migrate_up(&sqlite_migrations, db, 0, &done, &err), 0);
     given_runs(db);
     run(db, "UPDATE jobs SET name = 'other'");
     assert_true(ask(db, "SELECT updated_at FROM jobs") > 1000000);
@@ -345,7 +347,7 @@ static void a11_plain_sql_applied_by_hand_counts_as_applied(void **state)
     assert_int_equal(store_migration_sql(STR("p.db"), &text, &err), 0);
     buf_byte(&text, '\0');
     assert_int_equal(sqlite3_exec(db, text.data, NULL, NULL, NULL), SQLITE_OK);
-    assert_int_equal(sqlite_migrate_up(db, 0, &applied, &err), 0);
+    assert_int_equal(migrate_up(&sqlite_migrations, db, 0, &applied, &err), 0);
     assert_int_equal(applied, 0);
     buf_deinit(&text);
     sqlite3_close(db);

@@ -323,14 +323,8 @@ int pg_place(struct str where, bool pooler, char **place, char schema[PG_SCHEMA_
 int pg_place_make(struct pg_conn *conn, const char *schema, struct err *err);
 /* Refuses a search path on which there is no store, while there is one in the usual place. */
 int pg_place_found(struct pg_conn *conn, struct err *err);
-/* pg_migrate.c: on an open connection */
-int pg_migrate_rows(struct pg_conn *conn, struct arena *arena, struct migration_row **rows,
-                    uint32_t *count, struct err *err);
-int pg_migrate_up(struct pg_conn *conn, uint32_t steps, uint32_t *applied, struct err *err);
-int pg_migrate_down(struct pg_conn *conn, uint32_t steps, uint32_t *undone, struct err *err);
-int pg_migrate_check(struct pg_conn *conn, struct err *err); /* refuses what is not current */
-int pg_migrate_hold(struct pg_conn *conn, struct err *err);  /* against migrating down */
-int pg_migrate_sql(struct str where, struct buf *out, struct err *err);
+/* pg_migrate.c */
+int pg_migrate_hold(struct pg_conn *conn, struct err *err); /* against migrating down */
 #define PG_USE_KEY "72981703, hashtext(current_schema())" /* of everybody who has it open */
 /* pg_copy.c */
 void pg_copy_texts_free(struct pg_copy_texts *texts);

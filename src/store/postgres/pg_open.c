@@ -2,6 +2,7 @@
  * when the connection is lost. A transaction ends with a mark of its writer: when the answer to a
  * COMMIT does not come, the next connection settles by it whether the transaction took (F-E3). */
 #include "base/clock.h"
+#include "store/migrate.h"
 #include "store/postgres/pg_catalog.h"
 #include "store/postgres/pg_int.h"
 #include "store/postgres/pg_keeper.h"
@@ -453,9 +454,10 @@ static int open_database(struct pg_store *store, const struct store_options *opt
         pg_place_found(&store->conn, err) < 0 || pg_migrate_hold(&store->conn, err) < 0 ||
         admit(store, options, err) < 0)
         return -(int)err->code;
-    if (options->no_migrate ? pg_migrate_check(&store->conn, err)
-                            : pg_migrate_up(&store->conn, 0, &applied, err))
-        return -(int)err->code;
+    if (options->no_migrate)
+        TRY(migrate_check(&pg_migrations, &store->conn, err));
+    else
+        TRY(migrate_up(&pg_migrations, &store->conn, 0, &applied, err));
     if (applied > 0)
         LOG(store->log, LOG_INFO, "store.migrated", KI("migrations", applied));
     if ((!options->any_schema || options->serves) && pg_schema_check(store, err) < 0)

@@ -151,7 +151,6 @@ void sqlite_checkpoint_from_row(sqlite3_stmt *stmt, int first, struct arena *are
                                 struct checkpoint *checkpoint); /* 11 columns */
 /* sqlite_schema.c: refused (ERR_CONFLICT, field "schema") where it is not ours, unless it is the
  * one that was found good before. */
-extern const char sqlite_migrations_table[]; /* sqlite_migrate.c */
 /* Names of what in the file is not of our migrations: tables, views, triggers. */
 int sqlite_schema_others(sqlite3 *db, struct arena *arena, struct str **names, uint32_t *count,
                          struct err *err);
@@ -244,14 +243,8 @@ int sqlite_verify_logs(struct store *, void (*)(void *, const char *), void *, s
 /* sqlite_backup.c */
 int sqlite_backup(struct store_reader *, const char *, void (*)(void *, int64_t, int64_t), void *,
                   struct err *);
-/* sqlite_migrate.c: on an open connection; the caller holds the file's lock */
-int sqlite_migrate_rows(sqlite3 *db, struct arena *arena, struct migration_row **rows,
-                        uint32_t *count, struct err *err);
-int sqlite_migrate_up(sqlite3 *db, uint32_t steps, uint32_t *applied, struct err *err);
-int sqlite_migrate_down(sqlite3 *db, uint32_t steps, uint32_t *undone, struct err *err);
+/* sqlite_migrate.c */
 int sqlite_has_table(sqlite3 *db, const char *name, bool *has, struct err *err);
-int sqlite_migrate_check(sqlite3 *db, struct err *err); /* refuses what is not current */
-int sqlite_migrate_sql(struct buf *out, struct err *err);
 /* sqlite_ballast.c: space set aside, so that running tasks can end on a full disk (F-D1) */
 void sqlite_ballast_take(struct sqlite_store *store);    /* tries; full mode ends when it works */
 void sqlite_ballast_release(struct sqlite_store *store);

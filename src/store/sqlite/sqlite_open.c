@@ -4,8 +4,10 @@
 #include "base/clock.h"
 #include "base/fault.h"
 #include "base/hash.h"
+#include "store/migrate.h"
 #include "store/sqlite/sqlite_catalog.h"
 #include "store/sqlite/sqlite_int.h"
+#include "store/sqlite/sqlite_store.h"
 #include "store/store_copy.h"
 
 #include <errno.h>
@@ -505,11 +507,10 @@ static int open_database(struct sqlite_store *store, const struct store_options 
         return err_set(err, ERR_MEMORY, "out of memory while opening the store");
     TRY(sqlite_db_open(store->path, write, write ? store->gather.name : NULL, &store->sql.db, err));
     TRY(admit(store, options, err));
-    if (write && !options->no_migrate &&
-        sqlite_migrate_up(store->sql.db, 0, &applied, err) < 0)
-        return -(int)err->code;
-    if ((!write || options->no_migrate) && sqlite_migrate_check(store->sql.db, err) < 0)
-        return -(int)err->code;
+    if (write && !options->no_migrate)
+        TRY(migrate_up(&sqlite_migrations, store->sql.db, 0, &applied, err));
+    else
+        TRY(migrate_check(&sqlite_migrations, store->sql.db, err));
     if (applied > 0)
         LOG(store->log, LOG_INFO, "store.migrated", KI("migrations", applied));
     TRY(sqlite_schema_follow(store, store->sql.db, err));

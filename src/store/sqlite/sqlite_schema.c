@@ -6,12 +6,12 @@
  * Any thread, each with its own connection. */
 #include "base/buf.h"
 #include "base/hash.h"
-#include "store/migration_list.h"
+#include "store/migrate.h"
 #include "store/sqlite/sqlite_int.h"
+#include "store/sqlite/sqlite_store.h"
 
 #include <strings.h>
 
-#define FOLDER "store/sqlite/migrations/"
 #define ROWS_MAX 10000
 #define TEXT_BYTES_MAX (16 * 1024 * 1024)
 
@@ -61,8 +61,9 @@ static int load_expected(struct arena *arena, struct objects *objects, struct er
     int rc = sqlite3_open(":memory:", &db);
 
     if (rc == SQLITE_OK)
-        rc = sqlite3_exec(db, sqlite_migrations_table, NULL, NULL, NULL);
-    while (rc == SQLITE_OK && migration_neighbour(FOLDER, migration.id, 1, &migration))
+        rc = sqlite3_exec(db, sqlite_migrations.table, NULL, NULL, NULL);
+    while (rc == SQLITE_OK &&
+           migration_neighbour(sqlite_migrations.folder, migration.id, 1, &migration))
         rc = sqlite3_exec(db, migration.up->data, NULL, NULL, NULL);
     rc = rc == SQLITE_OK ? load(db, arena, objects, err) : sql_fail(db, "schema in memory", err);
     sqlite3_close(db);

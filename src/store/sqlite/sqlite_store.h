@@ -8,10 +8,8 @@ void sqlite_store_own_process(void);
 int sqlite_store_open(struct store **store, struct str path, const struct store_options *options,
                       struct err *err);
 
-/* As in store.h, on a file nobody has open. A file that does not exist counts as empty. */
-int sqlite_file_migrations(struct str path, struct arena *arena, struct migration_row **rows,
-                           uint32_t *count, struct err *err);
-int sqlite_file_migrate(struct str path, bool up, uint32_t steps, uint32_t *done, struct err *err);
-int sqlite_migrate_sql(struct buf *out, struct err *err);
+struct migrate_driver;
+/* db is an sqlite3. A file that does not exist counts as empty. */
+extern const struct migrate_driver sqlite_migrations;
 
 #endif
