@@ -61,13 +61,25 @@ struct err {
 void err_record(struct err *err, enum err_code code, const char *field, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 
-/* Goes back to the caller when a call failed and has filled `err`, the name that every function
- * here has for it. */
-#define TRY(call) \
-    do { \
-        if ((call) < 0) \
-            return -(int)err->code; \
+/* Goes back to the caller with the negative code of a call that failed and has filled an err. */
+#define TRY(call)                      \
+    do {                               \
+        int failed_with = (call);      \
+                                       \
+        if (failed_with < 0)           \
+            return failed_with;        \
     } while (0)
+
+/* Memory that was asked for; goes back to the caller with ERR_MEMORY when there is none. `err` is
+ * the name that every function here has for it. */
+#define TRY_MEMORY(call)                                                                    \
+    ({                                                                                      \
+        void *given = (call);                                                               \
+                                                                                            \
+        if (!given)                                                                         \
+            return err_set(err, ERR_MEMORY, "there is not enough memory; try again");       \
+        given;                                                                              \
+    })
 
 int err_http_status(enum err_code code);
 int err_exit_code(enum err_code code);

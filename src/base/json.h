@@ -76,6 +76,7 @@ int json_canonical(struct str value, struct buf *out, struct err *err);
 void json_write_string(struct buf *out, struct str text);
 /* "key":"text", or "key":null for STR_NONE */
 void json_write_member_string(struct buf *out, const char *key, struct str text);
-void json_write_key(struct buf *out, const char *key); /* "key": */
+void json_write_key(struct buf *out, const char *key); /* "key": with a comma where one is due */
+void json_comma(struct buf *out); /* before a member or element, unless it is the first */
 
 #endif

@@ -1,5 +1,5 @@
 /* Writing JSON by appending to a buf. Any bytes come out as a valid string that json_check accepts;
- * brackets and commas are the caller's. Any thread; no state. */
+ * brackets are the caller's, and commas where no key follows. Any thread; no state. */
 #include "base/json_int.h"
 
 #define REPLACEMENT "\xEF\xBF\xBD" /* U+FFFD in UTF-8 */
@@ -57,8 +57,17 @@ void json_write_string(struct buf *out, struct str text)
     buf_byte(out, '"');
 }
 
+void json_comma(struct buf *out)
+{
+    char last = out->len ? out->data[out->len - 1] : '{';
+
+    if (last != '{' && last != '[' && last != ',')
+        buf_byte(out, ',');
+}
+
 void json_write_key(struct buf *out, const char *key)
 {
+    json_comma(out);
     json_write_string(out, str_of(key));
     buf_byte(out, ':');
 }

@@ -410,6 +410,7 @@ void render_checkpoint_short(struct buf *out, const struct checkpoint *checkpoin
 /* Keys are ours and need no escapes. */
 static void put_key(struct buf *out, const char *key)
 {
+    json_comma(out);
     put_word(out, key);
     buf_byte(out, ':');
 }

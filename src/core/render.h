@@ -33,7 +33,7 @@ void render_checkpoint(struct buf *out, const struct checkpoint *checkpoint,
 /* {"name","progress","data","database_state","file_state"}: what the next attempt gets. */
 void render_checkpoint_short(struct buf *out, const struct checkpoint *checkpoint);
 
-/* Members: `"key":value` without commas around. */
+/* Members: `"key":value`, with a comma before it unless it is the first. */
 void render_time(struct buf *out, const char *key, int64_t time_us);  /* null when 0 */
 void render_text(struct buf *out, const char *key, struct str text);  /* null when absent */
 void render_json(struct buf *out, const char *key, struct str json);  /* null when absent */

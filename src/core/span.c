@@ -81,18 +81,12 @@ void span_write(struct buf *out, const struct span *span)
 
     buf_byte(out, '{');
     write_hex(out, "traceId", span->trace.trace_id, sizeof span->trace.trace_id);
-    buf_byte(out, ',');
     write_hex(out, "spanId", span->id, sizeof span->id);
-    if (memcmp(span->trace.parent_id, none, sizeof none) != 0) {
-        buf_byte(out, ',');
+    if (memcmp(span->trace.parent_id, none, sizeof none) != 0)
         write_hex(out, "parentSpanId", span->trace.parent_id, sizeof span->trace.parent_id);
-    }
-    if (span->tracestate.data) {
-        buf_byte(out, ',');
+    if (span->tracestate.data)
         json_write_member_string(out, "traceState", span->tracestate);
-    }
     snprintf(name, sizeof name, "%s " STR_FMT, kinds[span->kind].verb, STR_ARG(span->type));
-    buf_byte(out, ',');
     json_write_member_string(out, "name", str_of(name));
     buf_format(out, ",\"kind\":%d,\"startTimeUnixNano\":\"%lld000\",\"endTimeUnixNano\":"
                "\"%lld000\"", kinds[span->kind].kind, (long long)span->start_us,

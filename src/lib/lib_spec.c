@@ -181,8 +181,6 @@ static const char *const dependency_words[] = {"success", "completion", "failure
 
 static void begin_member(struct buf *out, const char *key)
 {
-    if (out->len && out->data[out->len - 1] != '{')
-        buf_byte(out, ',');
     json_write_key(out, key);
 }
 
@@ -239,8 +237,7 @@ static int write_list(struct buf *out, const char *key, const char *const *list,
     buf_byte(out, '[');
     for (size_t i = 0; i < count; i++) {
         TRY(lib_check_text(list[i] ? list[i] : "", key, &checked, err));
-        if (i)
-            buf_byte(out, ',');
+        json_comma(out);
         json_write_string(out, checked);
     }
     buf_byte(out, ']');

@@ -4,6 +4,7 @@
 #include "server/page.h"
 
 #include "base/hash.h"
+#include "base/json.h"
 #include "core/bounds.h"
 
 #include <stdlib.h>
@@ -73,8 +74,7 @@ void page_write(struct api_call *call, const struct page *page, struct page_entr
     end = count - first > page->limit ? first + page->limit : count;
     buf_text(&call->out, "{\"items\":[");
     for (uint32_t i = first; i < end; i++) {
-        if (i > first)
-            buf_byte(&call->out, ',');
+        json_comma(&call->out);
         write(call, entries[i].item);
     }
     buf_text(&call->out, "],");

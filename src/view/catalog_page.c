@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "core/bounds.h"
 
 #define CHUNK_FIRST 16                 /* of the largest jobs: 16 MiB */
@@ -247,8 +248,7 @@ static int write_chunk(const struct catalog_page *page, const struct catalog_sou
     if (page->kind == CATALOG_JOB && chunk->count) {
         uint32_t count = chunk->count < *left ? chunk->count : *left;
 
-        if (out->data[out->len - 1] != '[')
-            buf_byte(out, ',');
+        json_comma(out);
         *left -= count;
         *before_id = ((const struct job *)chunk->items)[count - 1].id;
         return catalog_write_jobs(source, chunk->items, count, out, err);
@@ -257,8 +257,7 @@ static int write_chunk(const struct catalog_page *page, const struct catalog_sou
         memcpy(before_id, at, sizeof *before_id);
         if (!is_shown(page, at))
             continue;
-        if (out->data[out->len - 1] != '[')
-            buf_byte(out, ',');
+        json_comma(out);
         rc = catalog_write(source, page->kind, at, out, err);
         --*left;
     }

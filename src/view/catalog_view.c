@@ -203,8 +203,7 @@ int catalog_write_jobs(const struct catalog_source *source, const struct job *jo
             return rc;
         if (!jobs[i].is_active || (extra.category && !extra.category->is_active))
             extra.next_execution_us = 0; /* its instants pass */
-        if (i)
-            buf_byte(out, ',');
+        json_comma(out);
         render_job(out, &jobs[i], &extra);
     }
     return rc;
@@ -258,8 +257,7 @@ static void write_plan(const struct plan *plan, bool active, const struct upcomi
 
     buf_text(out, "{\"items\":[");
     for (int64_t i = 0; active && i < wish->count && plan_next(plan, after_us, &next_us); i++) {
-        if (i)
-            buf_byte(out, ',');
+        json_comma(out);
         catalog_write_instant(out, next_us);
         after_us = next_us;
     }

@@ -21,42 +21,29 @@ static void render_local(const struct forecast_item *item, struct buf *out)
     snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%02d%s%c%02d:%02d", time.date.year,
              time.date.month, time.date.day, time.hour, time.minute, time.second, fraction,
              item->offset_s < 0 ? '-' : '+', minutes / 60, minutes % 60);
-    buf_byte(out, ',');
     render_text(out, "local", str_of(text));
 }
 
 static void render_owner(const struct forecast_owner *owner, struct buf *out)
 {
-    buf_byte(out, ',');
     render_uuid(out, owner->is_recurring ? "recurring_job_id" : "schedule_id", &owner->id);
-    if (owner->is_recurring) {
-        buf_byte(out, ',');
+    if (owner->is_recurring)
         render_text(out, "name", str_of(owner->name));
-    }
-    buf_byte(out, ',');
     render_uuid(out, "job_id", &owner->job_id);
-    buf_byte(out, ',');
     render_text(out, "job", str_of(owner->job_name));
-    buf_byte(out, ',');
     render_text(out, "timezone", str_of(owner->zone_name));
 }
 
 static void render_marks(const struct forecast_item *item, struct buf *out)
 {
     if (item->dst != FORECAST_DST_NONE) {
-        buf_byte(out, ',');
         render_text(out, "dst", str_of(forecast_dst_word(item->dst)));
-        buf_byte(out, ',');
         render_time(out, "clock_changes_at", item->change_us);
     }
-    if (item->pile_up) {
-        buf_byte(out, ',');
+    if (item->pile_up)
         render_int(out, "pile_up", item->pile_up);
-    }
     if (item->opens_us || item->never_opens) { /* null: it does not open for years */
-        buf_byte(out, ',');
         render_bool(out, "window_wait", true);
-        buf_byte(out, ',');
         render_time(out, "window_opens_at", item->opens_us);
     }
 }
@@ -69,13 +56,9 @@ void forecast_render(const struct forecast_item *item, struct buf *out)
     render_owner(item->owner, out);
     render_marks(item, out);
     if (item->count > 1) {
-        buf_byte(out, ',');
         render_int(out, "count", item->count);
-        buf_byte(out, ',');
         render_bool(out, "count_is_estimate", item->about);
-        buf_byte(out, ',');
         render_time(out, "last", item->last_us);
-        buf_byte(out, ',');
         render_int(out, "every_seconds", item->every_us / CLOCK_SECOND_US);
     }
     buf_byte(out, '}');

@@ -110,7 +110,6 @@ static void print_json(struct call *call, const struct copy_report *report)
                (long long)(report->copy_us / CLOCK_MS_US),
                (long long)(report->compare_us / CLOCK_MS_US), (long long)tasks_per_second(report));
     write_sums(&out, "tables", report->tables, report->tables_count, true);
-    buf_byte(&out, ',');
     write_sums(&out, "statuses", report->statuses, report->statuses_count, false);
     buf_text(&out, ",\"left_behind\":[");
     for (uint32_t i = 0; i < report->left_count; i++) {

@@ -102,7 +102,6 @@ static void write_dependency(struct buf *body, struct str item)
     }
     buf_byte(body, '{');
     json_write_member_string(body, "task", str_span(item.data, len));
-    buf_byte(body, ',');
     json_write_member_string(body, "type", str_span(colon + 1, item.len - len - 1));
     buf_byte(body, '}');
 }
@@ -140,7 +139,6 @@ static void write_inherited_trace(struct call *call, struct buf *body)
 
     if (call_given(call, "traceparent") || !trace_parse(parent, &context))
         return;
-    buf_byte(body, ',');
     json_write_member_string(body, "traceparent", parent);
 }
 
@@ -158,8 +156,7 @@ static int write_body(struct call *call, struct buf *body)
     if (count + more > 0)
         buf_text(body, ",\"depends_on\":[");
     for (uint32_t i = 0; i < count + more; i++) {
-        if (i > 0)
-            buf_byte(body, ',');
+        json_comma(body);
         write_dependency(body, i < count ? items[i] : call->args[1 + i - count]);
     }
     if (count + more > 0)

@@ -22,18 +22,14 @@ static void write_finding(struct buf *out, const struct verify_finding *finding)
     char id[UUID_TEXT_BYTES];
 
     json_write_member_string(out, "kind", finding->kind);
-    buf_byte(out, ',');
     json_write_member_string(out, "subject", finding->subject);
-    buf_byte(out, ',');
     json_write_member_string(out, "detail", finding->detail);
     if (!uuid_is_nil(&finding->execution)) {
         uuid_format(&finding->execution, id);
-        buf_byte(out, ',');
         json_write_member_string(out, "execution_id", str_of(id));
     } else if (!finding->task_id.data) {
         return;
     }
-    buf_byte(out, ',');
     json_write_member_string(out, "task_id", finding->task_id);
 }
 
@@ -43,15 +39,13 @@ static void print_json(struct call *call, const struct verify_report *report)
 
     buf_format(&out, "{\"ok\":%s,\"checked\":{", report->findings_count == 0 ? "true" : "false");
     for (uint32_t i = 0; i < report->counts_count; i++) {
-        if (i > 0)
-            buf_byte(&out, ',');
+        json_comma(&out);
         json_write_string(&out, report->counts[i].what);
         buf_byte(&out, ':');
         buf_int(&out, report->counts[i].checked);
     }
     buf_text(&out, "},");
     json_write_member_string(&out, "public_key", report->public_key);
-    buf_byte(&out, ',');
     json_write_member_string(&out, "log_key_missing", report->key_missed);
     buf_text(&out, ",\"findings\":[");
     for (uint32_t i = 0; i < report->findings_count; i++) {

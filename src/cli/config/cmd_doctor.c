@@ -244,9 +244,7 @@ static void write_settings_json(struct doctor *doctor, struct buf *out)
         config_show(doctor->config, field, &value);
         buf_text(out, index > 0 ? ",{" : "{");
         json_write_member_string(out, "key", str_of(field->key));
-        buf_byte(out, ',');
         json_write_member_string(out, "value", buf_view(&value));
-        buf_byte(out, ',');
         json_write_member_string(out, "from", origin_text(&doctor->config->origins[index]));
         buf_byte(out, '}');
         buf_deinit(&value);
@@ -263,14 +261,10 @@ static void print_json(struct doctor *doctor, bool ok)
 
         buf_text(&out, i > 0 ? ",{" : "{");
         json_write_member_string(&out, "verdict", str_of(verdict_word(check->verdict)));
-        buf_byte(&out, ',');
         json_write_member_string(&out, "name", check->name);
-        buf_byte(&out, ',');
         json_write_member_string(&out, "detail", check->detail);
-        if (check->fix.data) {
-            buf_byte(&out, ',');
+        if (check->fix.data)
             json_write_member_string(&out, "fix", check->fix);
-        }
         buf_byte(&out, '}');
     }
     buf_text(&out, "],\"settings\":[");

@@ -152,19 +152,13 @@ static void write_line(const struct import_line *planned, struct buf *out)
 {
     const struct crontab_line *line = planned->line;
 
-    if (out->data[out->len - 1] != '[')
-        buf_byte(out, ',');
+    json_comma(out);
     buf_format(out, "{\"line\":%u,", line->number);
     json_write_member_string(out, "result", str_of(wire_words[planned->result]));
-    buf_byte(out, ',');
     json_write_member_string(out, "text", line->text);
-    buf_byte(out, ',');
     json_write_member_string(out, "note", planned->note);
-    buf_byte(out, ',');
     json_write_member_string(out, "job", planned->name);
-    buf_byte(out, ',');
     json_write_member_string(out, "job_id", planned->job_id);
-    buf_byte(out, ',');
     json_write_member_string(out, "timezone", planned->timezone);
     buf_text(out, ",\"payload\":");
     buf_str(out, planned->payload.data ? planned->payload : STR("null"));
@@ -182,7 +176,6 @@ static void print_json(struct import *import)
     for (uint32_t i = 0; i < import->gone_count; i++) {
         buf_text(&out, i > 0 ? ",{" : "{");
         json_write_member_string(&out, "job", import->gone[i].name);
-        buf_byte(&out, ',');
         json_write_member_string(&out, "job_id", import->gone[i].id);
         buf_format(&out, ",\"deleted\":%s}", import->gone[i].deleted ? "true" : "false");
     }

@@ -102,8 +102,7 @@ static void write_variables(const struct crontab_line *line, struct buf *out)
 {
     buf_byte(out, '{');
     for (uint32_t i = 0; i < line->variables_count; i++) {
-        if (i > 0)
-            buf_byte(out, ',');
+        json_comma(out);
         json_write_string(out, line->variables[i].name);
         buf_byte(out, ':');
         json_write_string(out, line->variables[i].value);
@@ -120,17 +119,12 @@ static int write_payload(struct import *import, struct import_line *planned)
 
     buf_byte(&out, '{');
     json_write_member_string(&out, "command", line->command);
-    buf_byte(&out, ',');
     json_write_member_string(&out, "shell", shell.len ? shell : STR("/bin/sh"));
     buf_text(&out, ",\"env\":");
     write_variables(line, &out);
-    buf_byte(&out, ',');
     json_write_member_string(&out, "stdin", line->input);
-    buf_byte(&out, ',');
     json_write_member_string(&out, "user", user);
-    buf_byte(&out, ',');
     json_write_member_string(&out, "crontab", import->label);
-    buf_byte(&out, ',');
     json_write_member_string(&out, "line", line->text);
     buf_byte(&out, '}');
     planned->payload = out.failed ? STR_NONE

@@ -126,20 +126,15 @@ static void write_schedule(struct import *import, const struct import_line *plan
         buf_text(out, "\"schedule_type\":\"cron\",");
     if (planned->line->every_s == 0)
         json_write_member_string(out, "cron_expression", planned->line->expression);
-    buf_byte(out, ',');
     json_write_member_string(out, "timezone", planned->timezone);
     buf_format(out, ",\"jitter_ms\":%lld", (long long)planned->jitter_ms);
     if (!is_new)
         buf_text(out, planned->line->every_s ? ",\"cron_expression\":null"
                                              : ",\"interval_seconds\":null");
-    if (is_new && call_given(call, "misfire")) {
-        buf_byte(out, ',');
+    if (is_new && call_given(call, "misfire"))
         json_write_member_string(out, "misfire", call_given_text(call, "misfire"));
-    }
-    if (is_new && call_given(call, "overlap")) {
-        buf_byte(out, ',');
+    if (is_new && call_given(call, "overlap"))
         json_write_member_string(out, "overlap", call_given_text(call, "overlap"));
-    }
     buf_byte(out, '}');
 }
 
@@ -211,10 +206,8 @@ static int create_job(struct import *import, struct client *client, struct impor
                                           STR_ARG(import->label)));
     buf_format(&body, ",\"timeout_seconds\":%lld",
                (long long)call_duration_ms(call, "timeout", 0) / 1000);
-    if (queue.data) {
-        buf_byte(&body, ',');
+    if (queue.data)
         json_write_member_string(&body, "queue", queue);
-    }
     buf_text(&body, ",\"payload\":");
     buf_str(&body, planned->payload);
     buf_byte(&body, '}');

@@ -309,8 +309,7 @@ static int write_list(struct call *call, const struct flag *flag, struct buf *ou
         return rc;
     buf_byte(out, '[');
     for (uint32_t i = 0; i < count; i++) {
-        if (i > 0)
-            buf_byte(out, ',');
+        json_comma(out);
         json_write_string(out, items[i]);
     }
     buf_byte(out, ']');
@@ -394,8 +393,6 @@ static int write_field(struct call *call, const struct flag *flag, struct buf *o
 {
     if (!flag->field || !call_given(call, flag->name))
         return 0;
-    if (out->len > 0 && out->data[out->len - 1] != '{')
-        buf_byte(out, ',');
     json_write_key(out, flag->field);
     return write_value(call, flag, false, out);
 }

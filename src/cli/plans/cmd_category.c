@@ -96,8 +96,6 @@ static void write_windows(struct call *call, struct buf *object)
 
     if (!rest.data)
         return;
-    if (object->data[object->len - 1] != '{')
-        buf_byte(object, ',');
     json_write_key(object, "allowed_windows");
     if (str_is(rest, "none")) {
         buf_text(object, "null");
@@ -133,8 +131,6 @@ static int write_configuration(struct call *call, struct str stored, bool change
     if (rc == 0 && (changed || given.data || object.len > 1)) {
         thing_merge(call, given.data ? given : stored, &object);
         buf_byte(&object, '}');
-        if (body->data[body->len - 1] != '{')
-            buf_byte(body, ',');
         json_write_key(body, "configuration");
         buf_str(body, given.data && json_kind(given) != JSON_OBJECT ? given : buf_view(&object));
     }

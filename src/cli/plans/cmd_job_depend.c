@@ -113,7 +113,6 @@ static int run_depend(struct call *call)
     if (rc == 0) {
         buf_byte(&body, '{');
         json_write_member_string(&body, "depends_on_job_id", on_id);
-        buf_byte(&body, ',');
         json_write_member_string(&body, "dependency_type", call_text(call, "type"));
         buf_format(&body, ",\"dependency_config\":{\"mode\":\"%s\"",
                    call_given(call, "trigger") ? "trigger" : "gate");

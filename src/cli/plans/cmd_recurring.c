@@ -83,12 +83,6 @@ static int print_one(struct client *client, struct str pattern)
     return rc;
 }
 
-static void comma(struct buf *body)
-{
-    if (body->data[body->len - 1] != '{')
-        buf_byte(body, ',');
-}
-
 /* stored: the config there is, where the pattern stays of the same type. */
 static int write_config(struct call *call, struct str stored, struct buf *body)
 {
@@ -104,7 +98,7 @@ static int write_config(struct call *call, struct str stored, struct buf *body)
     if (rc == 0 && (given.data || config.len > 1)) {
         thing_merge(call, given.data ? given : stored, &config);
         buf_byte(&config, '}');
-        comma(body);
+        json_comma(body);
         json_write_key(body, "pattern_config");
         buf_str(body, given.data && json_kind(given) != JSON_OBJECT ? given : buf_view(&config));
     }
@@ -122,7 +116,7 @@ static int write_job(struct client *client, struct buf *body)
         return 0;
     rc = thing_find(client, &thing_job, call_given_text(call, "job"), &id);
     if (rc == 0) {
-        comma(body);
+        json_comma(body);
         json_write_member_string(body, "template_job_id", id);
     }
     return rc;

@@ -77,8 +77,7 @@ static void write_row(const struct explain *explain, struct buf *json, const str
     struct zone_span span;
 
     zone_span_at(explain->zone, row->at_s, &span);
-    if (json->data[json->len - 1] != '[')
-        buf_byte(json, ',');
+    json_comma(json);
     buf_text(json, "{\"at\":\"");
     local_utc_write(json, row->at_s);
     buf_text(json, "\",\"local\":\"");
@@ -147,9 +146,7 @@ static void print_json(struct explain *explain, struct listing *listing)
 
     buf_byte(&head, '{');
     json_write_member_string(&head, "explanation", buf_view(&explain->words));
-    buf_byte(&head, ',');
     json_write_member_string(&head, "timezone", str_of(zone_name(explain->zone)));
-    buf_byte(&head, ',');
     json_write_member_string(&head, "dst", str_of(dst_policy_word(explain->dst)));
     buf_byte(&head, ',');
     terminal_print(&explain->call->out, COLOUR_NONE, buf_view(&head));

@@ -45,8 +45,6 @@ static int find_type(struct call *call, bool is_new, const char **type)
 /* A schedule that changes its type forgets what the old one said. */
 static void write_type(struct call *call, const char *type, bool is_new, struct buf *body)
 {
-    if (body->data[body->len - 1] != '{')
-        buf_byte(body, ',');
     json_write_member_string(body, "schedule_type", str_of(type));
     for (size_t i = 0; i < TIMES && !is_new; i++)
         if (times[i].field && !call_given(call, times[i].flag))

@@ -266,8 +266,7 @@ int thing_name_jobs(struct client *client, struct str value, const char *member,
         buf_byte(&out, '[');
         json_begin(value, &iter);
         while (rc == 0 && json_next_element(&iter, &item)) {
-            if (out.data[out.len - 1] != '[')
-                buf_byte(&out, ',');
+            json_comma(&out);
             rc = name_one(client, &names, item, member, &out);
         }
         buf_byte(&out, ']');
@@ -290,8 +289,7 @@ void thing_unset(struct call *call, struct str name, struct buf *body)
             name = str_of(flag->field);
             break;
         }
-    if (body->data[body->len - 1] != '{')
-        buf_byte(body, ',');
+    json_comma(body);
     json_write_string(body, name);
     buf_text(body, ":null");
 }
@@ -329,8 +327,7 @@ void thing_merge(struct call *call, struct str object, struct buf *body)
     while (json_next_member(&iter, &member)) {
         if (json_get(given, json_decode_key(member.key, &call->arena)).data)
             continue;
-        if (body->data[body->len - 1] != '{')
-            buf_byte(body, ',');
+        json_comma(body);
         buf_byte(body, '"');
         buf_str(body, member.key);
         buf_text(body, "\":");

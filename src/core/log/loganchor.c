@@ -56,10 +56,8 @@ static void write_record(struct buf *out, const struct anchor *anchor,
         buf_format(out, ",\"through\":%lld", (long long)anchor->through);
         write_hex(out, "through_hash", anchor->through_hash, sizeof anchor->through_hash);
     }
-    if (anchor->reason.data) {
-        buf_byte(out, ',');
+    if (anchor->reason.data)
         json_write_member_string(out, "reason", anchor->reason);
-    }
     if (anchor->is_signed)
         write_hex(out, "key", anchor->key, sizeof anchor->key);
     buf_text(out, ",\"items\":[");

@@ -29,14 +29,10 @@ static void add(struct alerts *alerts, const char *code, const char *severity,
     va_end(args);
     buf_text(out, alerts->count++ ? ",{" : "{");
     render_text(out, "code", str_of(code));
-    buf_byte(out, ',');
     render_text(out, "severity", str_of(severity));
-    buf_byte(out, ',');
     render_text(out, "text", str_of(text));
-    if (queue && queue->name.data) {
-        buf_byte(out, ',');
+    if (queue && queue->name.data)
         render_text(out, "queue", queue->name);
-    }
     if (n >= 0)
         buf_format(out, ",\"n\":%.0f", n);
     if (of >= 0)

@@ -47,13 +47,9 @@ static void render_sum(struct buf *out, const char *period, struct str category,
 
     buf_byte(out, '{');
     render_text(out, "period", str_of(period));
-    buf_byte(out, ',');
     render_text(out, "category", category);
-    buf_byte(out, ',');
     render_int(out, "total", total);
-    buf_byte(out, ',');
     render_int(out, "successful", sum->successful);
-    buf_byte(out, ',');
     render_int(out, "failed", sum->failed);
     if (total == 0)
         buf_text(out, ",\"average_duration_ms\":null,\"success_rate\":null}");
@@ -77,8 +73,7 @@ void execution_hours_render(const struct execution_hour *hours, uint32_t count, 
         struct execution_sum sum = execution_hours_sum(hours, count, now_us, periods[p].hours,
                                                        NULL);
 
-        if (p > 0)
-            buf_byte(out, ',');
+        json_comma(out);
         render_sum(out, periods[p].word, STR_NONE, &sum);
         for (uint32_t i = 0; i < categories_count && i < EXECUTION_CATEGORIES_MAX; i++) {
             sum = execution_hours_sum(hours, count, now_us, periods[p].hours, &categories[i].id);

@@ -295,13 +295,10 @@ static void render_track(const struct history *history, const struct track *trac
     for (int series = 0; series < HISTORY_SERIES; series++) {
         if (!words[series])
             continue;
-        if (series > 0)
-            buf_byte(out, ',');
         json_write_key(out, words[series]);
         buf_byte(out, '[');
         for (int64_t number = from; number < from + points; number++) {
-            if (number > from)
-                buf_byte(out, ',');
+            json_comma(out);
             if (number < 0 || ring->numbers[number % ring->steps] != number)
                 buf_text(out, "null");
             else
@@ -340,9 +337,7 @@ void history_render(const struct history *history, enum history_window window, b
 
     buf_byte(out, '{');
     render_time(out, "from", from * history->scales[scale].step_us);
-    buf_byte(out, ',');
     render_int(out, "step_ms", history->scales[scale].step_us / 1000);
-    buf_byte(out, ',');
     render_int(out, "points", points);
     buf_text(out, ",\"total\":{");
     render_track(history, history->tracks[TRACK_TOTAL], scale, from, points, out);
@@ -354,7 +349,6 @@ void history_render(const struct history *history, enum history_window window, b
         buf_text(out, any ? ",{" : "{");
         any = true;
         render_text(out, "queue", last ? STR("*") : track->name);
-        buf_byte(out, ',');
         render_track(history, track, scale, from, points, out);
         buf_byte(out, '}');
     }

@@ -7,9 +7,6 @@
 #include "core/render.h"
 #include "core/spec/spec.h"
 
-/* A member after the first: `,"key":value`. */
-#define MEMBER(kind, key, value) (buf_byte(out, ','), render_##kind(out, key, value))
-
 static void render_word(struct buf *out, const char *key, const char *word)
 {
     render_text(out, key, str_of(word));
@@ -39,18 +36,17 @@ void render_category(struct buf *out, const struct category *category)
 {
     buf_byte(out, '{');
     render_uuid(out, "id", &category->id);
-    MEMBER(text, "namespace", category->namespace_name);
-    MEMBER(text, "name", category->name);
-    MEMBER(text, "description", category->description);
-    buf_byte(out, ',');
+    render_text(out, "namespace", category->namespace_name);
+    render_text(out, "name", category->name);
+    render_text(out, "description", category->description);
     render_priority(out, "default_priority", true, category->default_priority);
-    MEMBER(int, "default_timeout", category->default_timeout_s);
-    MEMBER(int, "default_max_retries", category->default_max_retries);
-    MEMBER(json, "configuration",
+    render_int(out, "default_timeout", category->default_timeout_s);
+    render_int(out, "default_max_retries", category->default_max_retries);
+    render_json(out, "configuration",
            category->configuration.data ? category->configuration : STR("{}"));
-    MEMBER(bool, "is_active", category->is_active);
-    MEMBER(time, "created_at", category->created_at_us);
-    MEMBER(time, "updated_at", category->updated_at_us);
+    render_bool(out, "is_active", category->is_active);
+    render_time(out, "created_at", category->created_at_us);
+    render_time(out, "updated_at", category->updated_at_us);
     buf_byte(out, '}');
 }
 
@@ -59,15 +55,11 @@ void render_category(struct buf *out, const struct category *category)
 /* Where nobody knows the category, what is not the job's own is null. */
 static void job_own_values(struct buf *out, const struct job *job)
 {
-    buf_byte(out, ',');
     render_priority(out, "priority", job->has_priority, job->priority);
-    buf_byte(out, ',');
     render_number(out, "max_retries", job->has_max_retries, job->max_retries);
-    buf_byte(out, ',');
     render_number(out, "timeout_seconds", job->has_timeout, job->timeout_s);
-    buf_byte(out, ',');
     render_number(out, "timeout_ms", job->has_timeout, job->timeout_s * 1000);
-    MEMBER(json, "value_from", STR_NONE);
+    render_json(out, "value_from", STR_NONE);
 }
 
 static void job_values(struct buf *out, const struct job *job, const struct job_values *values)
@@ -76,16 +68,15 @@ static void job_values(struct buf *out, const struct job *job, const struct job_
         job_own_values(out, job);
         return;
     }
-    buf_byte(out, ',');
     render_priority(out, "priority", true, values->priority);
-    MEMBER(int, "max_retries", values->max_retries);
-    MEMBER(int, "timeout_seconds", (values->timeout_ms + 999) / 1000);
-    MEMBER(int, "timeout_ms", values->timeout_ms);
+    render_int(out, "max_retries", values->max_retries);
+    render_int(out, "timeout_seconds", (values->timeout_ms + 999) / 1000);
+    render_int(out, "timeout_ms", values->timeout_ms);
     buf_text(out, ",\"value_from\":{");
     render_word(out, "queue", values->queue_from);
-    MEMBER(word, "priority", values->priority_from);
-    MEMBER(word, "max_retries", values->max_retries_from);
-    MEMBER(word, "timeout_seconds", values->timeout_from);
+    render_word(out, "priority", values->priority_from);
+    render_word(out, "max_retries", values->max_retries_from);
+    render_word(out, "timeout_seconds", values->timeout_from);
     buf_byte(out, '}');
 }
 
@@ -93,13 +84,13 @@ static void job_values(struct buf *out, const struct job *job, const struct job_
 static void job_last(struct buf *out, const struct job *job)
 {
     if (job->last_status == STATUS_NONE) {
-        MEMBER(json, "last_execution", STR_NONE);
+        render_json(out, "last_execution", STR_NONE);
         return;
     }
     buf_text(out, ",\"last_execution\":{");
     render_uuid(out, "task_id", &job->last_task_id);
-    MEMBER(word, "status", status_word(job->last_status));
-    MEMBER(time, "ended_at", job->last_ended_at_us);
+    render_word(out, "status", status_word(job->last_status));
+    render_time(out, "ended_at", job->last_ended_at_us);
     buf_byte(out, '}');
 }
 
@@ -107,14 +98,14 @@ static void job_stats(struct buf *out, const struct job_extra *extra)
 {
     buf_text(out, ",\"stats\":{");
     render_time(out, "since", extra->since_us);
-    MEMBER(int, "total", extra->total);
-    MEMBER(int, "open", extra->open);
-    MEMBER(int, "completed", extra->completed);
-    MEMBER(int, "failed", extra->failed);
-    MEMBER(int, "cancelled", extra->cancelled);
-    MEMBER(int, "timeout", extra->timed_out);
-    MEMBER(int, "average_ms", extra->average_ms);
-    MEMBER(int, "max_ms", extra->max_ms);
+    render_int(out, "total", extra->total);
+    render_int(out, "open", extra->open);
+    render_int(out, "completed", extra->completed);
+    render_int(out, "failed", extra->failed);
+    render_int(out, "cancelled", extra->cancelled);
+    render_int(out, "timeout", extra->timed_out);
+    render_int(out, "average_ms", extra->average_ms);
+    render_int(out, "max_ms", extra->max_ms);
     buf_byte(out, '}');
 }
 
@@ -130,26 +121,26 @@ void render_job(struct buf *out, const struct job *job, const struct job_extra *
 
     buf_byte(out, '{');
     render_uuid(out, "id", &job->id);
-    MEMBER(text, "namespace", job->namespace_name);
-    MEMBER(text, "name", job->name);
-    MEMBER(text, "description", job->description);
-    MEMBER(uuid, "category_id", category ? &category->id : &job->category_id);
-    MEMBER(text, "category", category ? category->name : STR_NONE);
-    MEMBER(text, "task_type", job->task_type.data ? job->task_type : job->name);
-    MEMBER(text, "queue", values ? values->queue : job->queue);
-    MEMBER(text, "target_service", job->target_service);
-    MEMBER(text, "target_method", job->target_method);
-    MEMBER(json, "payload", job->payload);
+    render_text(out, "namespace", job->namespace_name);
+    render_text(out, "name", job->name);
+    render_text(out, "description", job->description);
+    render_uuid(out, "category_id", category ? &category->id : &job->category_id);
+    render_text(out, "category", category ? category->name : STR_NONE);
+    render_text(out, "task_type", job->task_type.data ? job->task_type : job->name);
+    render_text(out, "queue", values ? values->queue : job->queue);
+    render_text(out, "target_service", job->target_service);
+    render_text(out, "target_method", job->target_method);
+    render_json(out, "payload", job->payload);
     job_values(out, job, values);
-    MEMBER(int, "max_concurrent", job->max_concurrent);
-    MEMBER(text, "callback_url", job->callback_url);
-    MEMBER(bool, "is_active", job->is_active);
-    MEMBER(text, "created_by", job->created_by);
-    MEMBER(time, "created_at", job->created_at_us);
-    MEMBER(time, "updated_at", job->updated_at_us);
-    MEMBER(time, "deleted_at", job->deleted_at_us);
+    render_int(out, "max_concurrent", job->max_concurrent);
+    render_text(out, "callback_url", job->callback_url);
+    render_bool(out, "is_active", job->is_active);
+    render_text(out, "created_by", job->created_by);
+    render_time(out, "created_at", job->created_at_us);
+    render_time(out, "updated_at", job->updated_at_us);
+    render_time(out, "deleted_at", job->deleted_at_us);
     job_last(out, job);
-    MEMBER(time, "next_execution", extra ? extra->next_execution_us : 0);
+    render_time(out, "next_execution", extra ? extra->next_execution_us : 0);
     if (extra && extra->with_stats)
         job_stats(out, extra);
     buf_byte(out, '}');
@@ -162,29 +153,28 @@ void render_schedule(struct buf *out, const struct schedule *schedule)
 {
     buf_byte(out, '{');
     render_uuid(out, "id", &schedule->id);
-    MEMBER(text, "namespace", schedule->namespace_name);
-    MEMBER(uuid, "job_id", &schedule->job_id);
-    MEMBER(word, "schedule_type", schedule_type_word(schedule->type));
-    MEMBER(text, "cron_expression", schedule->cron_expression);
-    buf_byte(out, ',');
+    render_text(out, "namespace", schedule->namespace_name);
+    render_uuid(out, "job_id", &schedule->job_id);
+    render_word(out, "schedule_type", schedule_type_word(schedule->type));
+    render_text(out, "cron_expression", schedule->cron_expression);
     render_number(out, "interval_seconds", schedule->interval_s != 0, schedule->interval_s);
-    MEMBER(time, "scheduled_at", schedule->scheduled_at_us);
-    MEMBER(text, "timezone", schedule->timezone.data ? schedule->timezone : STR("UTC"));
-    MEMBER(time, "starts_at", schedule->starts_at_us);
-    MEMBER(time, "ends_at", schedule->ends_at_us);
-    MEMBER(bool, "is_active", schedule->is_active);
-    MEMBER(word, "misfire", misfire_word(schedule->misfire));
-    MEMBER(int, "misfire_grace_ms", schedule->misfire_grace_ms);
-    MEMBER(int, "misfire_cap", schedule->misfire_cap);
-    MEMBER(word, "overlap", overlap_word(schedule->overlap));
-    MEMBER(word, "dst", dst_policy_word(schedule->dst));
-    MEMBER(int, "jitter_ms", schedule->jitter_ms);
-    MEMBER(text, "callback_url", schedule->callback_url);
-    MEMBER(time, "next_fire_at", schedule->next_fire_at_us);
-    MEMBER(time, "last_fire_at", schedule->last_fire_at_us);
-    MEMBER(text, "error", schedule->error);
-    MEMBER(time, "created_at", schedule->created_at_us);
-    MEMBER(time, "updated_at", schedule->updated_at_us);
+    render_time(out, "scheduled_at", schedule->scheduled_at_us);
+    render_text(out, "timezone", schedule->timezone.data ? schedule->timezone : STR("UTC"));
+    render_time(out, "starts_at", schedule->starts_at_us);
+    render_time(out, "ends_at", schedule->ends_at_us);
+    render_bool(out, "is_active", schedule->is_active);
+    render_word(out, "misfire", misfire_word(schedule->misfire));
+    render_int(out, "misfire_grace_ms", schedule->misfire_grace_ms);
+    render_int(out, "misfire_cap", schedule->misfire_cap);
+    render_word(out, "overlap", overlap_word(schedule->overlap));
+    render_word(out, "dst", dst_policy_word(schedule->dst));
+    render_int(out, "jitter_ms", schedule->jitter_ms);
+    render_text(out, "callback_url", schedule->callback_url);
+    render_time(out, "next_fire_at", schedule->next_fire_at_us);
+    render_time(out, "last_fire_at", schedule->last_fire_at_us);
+    render_text(out, "error", schedule->error);
+    render_time(out, "created_at", schedule->created_at_us);
+    render_time(out, "updated_at", schedule->updated_at_us);
     buf_byte(out, '}');
 }
 
@@ -192,18 +182,18 @@ void render_recurring(struct buf *out, const struct recurring *recurring)
 {
     buf_byte(out, '{');
     render_uuid(out, "id", &recurring->id);
-    MEMBER(text, "namespace", recurring->namespace_name);
-    MEMBER(text, "name", recurring->name);
-    MEMBER(word, "pattern_type", recurrence_type_word(recurring->type));
-    MEMBER(json, "pattern_config",
+    render_text(out, "namespace", recurring->namespace_name);
+    render_text(out, "name", recurring->name);
+    render_word(out, "pattern_type", recurrence_type_word(recurring->type));
+    render_json(out, "pattern_config",
            recurring->pattern_config.data ? recurring->pattern_config : STR("{}"));
-    MEMBER(uuid, "template_job_id", &recurring->template_job_id);
-    MEMBER(time, "last_generated", recurring->last_generated_us);
-    MEMBER(time, "next_generation", recurring->next_generation_us);
-    MEMBER(bool, "is_active", recurring->is_active);
-    MEMBER(text, "error", recurring->error);
-    MEMBER(time, "created_at", recurring->created_at_us);
-    MEMBER(time, "updated_at", recurring->updated_at_us);
+    render_uuid(out, "template_job_id", &recurring->template_job_id);
+    render_time(out, "last_generated", recurring->last_generated_us);
+    render_time(out, "next_generation", recurring->next_generation_us);
+    render_bool(out, "is_active", recurring->is_active);
+    render_text(out, "error", recurring->error);
+    render_time(out, "created_at", recurring->created_at_us);
+    render_time(out, "updated_at", recurring->updated_at_us);
     buf_byte(out, '}');
 }
 
@@ -211,12 +201,12 @@ void render_job_dependency(struct buf *out, const struct job_dependency *depende
 {
     buf_byte(out, '{');
     render_uuid(out, "id", &dependency->id);
-    MEMBER(text, "namespace", dependency->namespace_name);
-    MEMBER(uuid, "job_id", &dependency->job_id);
-    MEMBER(uuid, "depends_on_job_id", &dependency->depends_on_job_id);
-    MEMBER(word, "dependency_type", dependency_word(dependency->kind));
-    MEMBER(json, "dependency_config", dependency->config.data ? dependency->config : STR("{}"));
-    MEMBER(word, "mode", dependency_mode_word(dependency->mode));
-    MEMBER(time, "created_at", dependency->created_at_us);
+    render_text(out, "namespace", dependency->namespace_name);
+    render_uuid(out, "job_id", &dependency->job_id);
+    render_uuid(out, "depends_on_job_id", &dependency->depends_on_job_id);
+    render_word(out, "dependency_type", dependency_word(dependency->kind));
+    render_json(out, "dependency_config", dependency->config.data ? dependency->config : STR("{}"));
+    render_word(out, "mode", dependency_mode_word(dependency->mode));
+    render_time(out, "created_at", dependency->created_at_us);
     buf_byte(out, '}');
 }

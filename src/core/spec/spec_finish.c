@@ -118,8 +118,7 @@ static void write_parts(const struct task_input *input, struct str payload, stru
     for (uint32_t i = 0; i < input->hash_fields_count && !out->failed; i++) {
         struct str value = json_pointer(payload, input->hash_fields[i], arena);
 
-        if (i)
-            buf_byte(out, ',');
+        json_comma(out);
         json_write_string(out, input->hash_fields[i]);
         buf_byte(out, ':');
         buf_str(out, value.data ? value : STR("null"));

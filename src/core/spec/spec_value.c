@@ -215,8 +215,7 @@ int spec_read_tags(struct str value, struct arena *arena, struct task_input *inp
         return rc;
     buf_byte(&out, '[');
     for (uint32_t i = 0; i < count; i++) {
-        if (i)
-            buf_byte(&out, ',');
+        json_comma(&out);
         json_write_string(&out, texts[i]);
     }
     buf_byte(&out, ']');

@@ -157,38 +157,21 @@ const char *recovery_candidate_reason(const struct task *task)
 
 /* ---- rendering ---- */
 
-static void comma(struct buf *out)
-{
-    buf_byte(out, ',');
-}
-
 void recovery_render_entry(struct buf *out, const struct recovery_entry *entry)
 {
     buf_byte(out, '{');
     render_uuid(out, "id", &entry->id);
-    comma(out);
     render_uuid(out, "task_id", &entry->task_id);
-    comma(out);
     render_text(out, "recovery_method", str_of(recovery_method_word(entry->method)));
-    comma(out);
     render_int(out, "recovery_priority", entry->priority);
-    comma(out);
     render_time(out, "scheduled_for", entry->scheduled_for_us);
-    comma(out);
     render_time(out, "processing_started", entry->processing_started_us);
-    comma(out);
     render_time(out, "processing_completed", entry->processing_completed_us);
-    comma(out);
     render_text(out, "status", str_of(recovery_status_word(entry->status)));
-    comma(out);
     render_int(out, "attempts", entry->attempts);
-    comma(out);
     render_int(out, "max_attempts", entry->max_attempts);
-    comma(out);
     render_json(out, "recovery_result", entry->result);
-    comma(out);
     render_text(out, "error_message", entry->error_message);
-    comma(out);
     render_time(out, "created_at", entry->created_at_us);
     buf_byte(out, '}');
 }
@@ -196,13 +179,9 @@ void recovery_render_entry(struct buf *out, const struct recovery_entry *entry)
 static void render_counts(struct buf *out, const struct task *task)
 {
     render_int(out, "progress", task->progress);
-    comma(out);
     render_int(out, "attempts", task->counts.attempts);
-    comma(out);
     render_int(out, "crash_count", task->counts.crashes);
-    comma(out);
     render_int(out, "recovery_priority", task->spec.recovery_priority);
-    comma(out);
     render_bool(out, "auto_recovery_enabled", task->spec.auto_recovery);
 }
 
@@ -212,37 +191,21 @@ void recovery_render_candidate(struct buf *out, const struct recovery_candidate 
 
     buf_byte(out, '{');
     render_uuid(out, "id", &task->id);
-    comma(out);
     render_uuid(out, "task_id", &task->id);
-    comma(out);
     render_text(out, "reason", str_of(candidate->reason));
-    comma(out);
     render_text(out, "status", str_of(status_word(task->status)));
-    comma(out);
     render_text(out, "state", task->state);
-    comma(out);
     render_text(out, "type", task->spec.type);
-    comma(out);
     render_text(out, "name", task->spec.name);
-    comma(out);
     render_text(out, "queue", task->spec.queue);
-    comma(out);
     render_text(out, "user_id", task->spec.user_id);
-    comma(out);
     render_text(out, "external_id", task->spec.external_id);
-    comma(out);
     render_text(out, "worker_id", task->lease.worker_id);
-    comma(out);
     render_counts(out, task);
-    comma(out);
     render_json(out, "checkpoint_data", task->resume.checkpoint);
-    comma(out);
     render_text(out, "last_error", task->fault.last);
-    comma(out);
     render_time(out, "last_heartbeat", task->lease.last_heartbeat_us);
-    comma(out);
     render_time(out, "created_at", task->spec.created_at_us);
-    comma(out);
     render_time(out, "updated_at", task->updated_at_us);
     buf_byte(out, '}');
 }

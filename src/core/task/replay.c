@@ -147,7 +147,6 @@ void replay_keep(struct replay *replay, struct arena *arena)
 
 static void render_checkpoint_data(struct buf *out, const struct replay *replay)
 {
-    buf_byte(out, ',');
     json_write_key(out, "checkpoint_data");
     if (replay->checkpoint_seq == 0) {
         buf_text(out, "null");
@@ -155,9 +154,7 @@ static void render_checkpoint_data(struct buf *out, const struct replay *replay)
     }
     buf_byte(out, '{');
     render_int(out, "seq", replay->checkpoint_seq);
-    buf_byte(out, ',');
     render_text(out, "name", replay->checkpoint_name);
-    buf_byte(out, ',');
     render_int(out, "progress", replay->checkpoint_progress);
     buf_byte(out, '}');
 }
@@ -195,18 +192,14 @@ void replay_render(struct buf *out, const struct replay *replay, const struct ta
     buf_byte(out, '{');
     render_uuid(out, "id", &task->id);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        buf_byte(out, ',');
         render_text(out, texts[i].key, texts[i].text);
     }
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        buf_byte(out, ',');
         render_int(out, numbers[i].key, numbers[i].number);
     }
     for (size_t i = 0; i < sizeof times / sizeof times[0]; i++) {
-        buf_byte(out, ',');
         render_time(out, times[i].key, times[i].time_us);
     }
-    buf_byte(out, ',');
     render_bool(out, "pause_requested", replay->pause_requested);
     render_checkpoint_data(out, replay);
     buf_byte(out, '}');

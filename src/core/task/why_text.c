@@ -63,19 +63,16 @@ static void say_error(struct pen *pen, const char *before, struct str error)
 
 static void note_text(struct pen *pen, const char *key, struct str text)
 {
-    buf_byte(&pen->detail, ',');
     render_text(&pen->detail, key, text);
 }
 
 static void note_int(struct pen *pen, const char *key, int64_t value)
 {
-    buf_byte(&pen->detail, ',');
     render_int(&pen->detail, key, value);
 }
 
 static void note_time(struct pen *pen, const char *key, int64_t time_us)
 {
-    buf_byte(&pen->detail, ',');
     render_time(&pen->detail, key, time_us);
 }
 
@@ -102,7 +99,6 @@ static void note_chain(struct pen *pen)
     render_uuid(&pen->detail, "id", &facts->chain[facts->chain_count - 1].id);
     note_text(pen, "reason", str_of(why_word(root->reason)));
     note_text(pen, "text", root->text);
-    buf_byte(&pen->detail, ',');
     render_json(&pen->detail, "detail", root->detail);
     buf_byte(&pen->detail, '}');
 }
@@ -208,7 +204,6 @@ static void tell_held(struct pen *pen)
     note_text(pen, "state", task->state);
     note_int(pen, "attempt", task->counts.attempts);
     note_time(pen, "last_heartbeat", task->lease.last_heartbeat_us);
-    buf_byte(&pen->detail, ',');
     render_bool(&pen->detail, "pause_requested", task->lease.pause_requested);
 }
 
@@ -260,9 +255,7 @@ static void tell_orphan(struct pen *pen)
     say_recovery(pen);
     note_text(pen, "worker_id", pen->task->lease.worker_id);
     note_time(pen, "since", pen->task->updated_at_us);
-    buf_byte(&pen->detail, ',');
     render_bool(&pen->detail, "auto_recovery", pen->task->spec.auto_recovery);
-    buf_byte(&pen->detail, ',');
     render_bool(&pen->detail, "recovery_refused", pen->facts->recovery.refused);
     note_text(pen, "recovery_error", pen->facts->recovery.error);
 }

@@ -109,17 +109,11 @@ static void write_detail(struct buf *out, const struct task *task, const struct 
     }
     buf_byte(out, '{');
     render_uuid(out, "task_id", &task->id);
-    buf_byte(out, ',');
     render_text(out, "status", str_of(status_word(task->status)));
-    buf_byte(out, ',');
     render_bool(out, "stalled", found->facts.stalled);
-    buf_byte(out, ',');
     render_json(out, "checkpoint", found->checkpoint);
-    buf_byte(out, ',');
     render_int(out, "checkpoints_damaged", found->damaged);
-    buf_byte(out, ',');
     render_int(out, "crash_count", task->counts.crashes);
-    buf_byte(out, ',');
     render_int(out, "max_crashes", task->spec.max_crashes);
     buf_byte(out, '}');
 }

@@ -297,8 +297,7 @@ static struct str names_json(const struct str *names, uint32_t count, struct are
 
     buf_byte(&text, '[');
     for (uint32_t i = 0; i < count; i++) {
-        if (i)
-            buf_byte(&text, ',');
+        json_comma(&text);
         json_write_string(&text, names[i]);
     }
     buf_byte(&text, ']');

@@ -101,11 +101,8 @@ static struct str trigger_data(struct batch *batch, const struct task *by)
 
     buf_text(&text, "{\"trigger\":{");
     render_uuid(&text, "task", &by->id);
-    buf_byte(&text, ',');
     render_text(&text, "job", ended ? ended->job->name : STR_NONE);
-    buf_byte(&text, ',');
     render_text(&text, "status", str_of(status_word(by->status)));
-    buf_byte(&text, ',');
     render_text(&text, "error", by->fault.error);
     buf_text(&text, "}}");
     copy = text.failed ? STR_NONE : arena_str(&batch->arena, buf_view(&text));

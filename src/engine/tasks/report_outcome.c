@@ -15,18 +15,14 @@ static struct str error_json(struct batch *batch, const char *reason, struct str
     struct str copy;
 
     buf_format(&text, "{\"reason\":\"%s\"", reason);
-    if (error.data) {
-        buf_byte(&text, ',');
+    if (error.data)
         json_write_member_string(&text, "message", error);
-    }
     if (details.data) {
         buf_text(&text, ",\"details\":");
         buf_str(&text, details);
     }
-    if (correlation_id.data) {
-        buf_byte(&text, ',');
+    if (correlation_id.data)
         json_write_member_string(&text, "correlation_id", correlation_id);
-    }
     buf_byte(&text, '}');
     copy = arena_str(&batch->arena, text.failed ? STR("{}") : buf_view(&text));
     buf_deinit(&text);

@@ -67,20 +67,17 @@ static void write_queue(struct buf *out, struct str name, const struct history_n
 
     buf_text(out, first ? "{" : ",{");
     render_text(out, "queue", name);
-    buf_byte(out, ',');
     render_int(out, "waiting", counts->waiting);
-    buf_byte(out, ',');
     render_int(out, "running", counts->running);
     for (size_t i = 0; i < sizeof figures / sizeof figures[0]; i++) {
         int64_t figure = now ? now->counts[figures[i].what] - before->counts[figures[i].what] : 0;
 
         if (now && figures[i].also != MEASURE_COUNTS)
             figure += now->counts[figures[i].also] - before->counts[figures[i].also];
-        buf_byte(out, ',');
         if (now)
             render_int(out, figures[i].word, figure);
         else
-            buf_format(out, "\"%s\":null", figures[i].word);
+            render_json(out, figures[i].word, STR_NONE);
     }
     buf_byte(out, '}');
 }

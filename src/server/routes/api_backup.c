@@ -115,9 +115,7 @@ static int write_backup(struct api_call *call, struct store_reader *reader, stru
         return rc;
     buf_byte(&call->out, '{');
     render_text(&call->out, "name", *name);
-    buf_byte(&call->out, ',');
     render_text(&call->out, "path", str_of(path));
-    buf_byte(&call->out, ',');
     render_int(&call->out, "bytes", (int64_t)info.st_size);
     buf_byte(&call->out, '}');
     call->status = 201;
@@ -164,11 +162,8 @@ static void write_identity(struct buf *out, const char *path)
     boot_id[strcspn(boot_id, "\n")] = '\0';
     buf_byte(out, '{');
     render_text(out, "path", str_of(real));
-    buf_byte(out, ',');
     render_text(out, "boot_id", str_of(boot_id));
-    buf_byte(out, ',');
     render_int(out, "device", (int64_t)info.st_dev);
-    buf_byte(out, ',');
     render_int(out, "inode", (int64_t)info.st_ino);
     buf_byte(out, '}');
 }

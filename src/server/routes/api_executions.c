@@ -4,6 +4,7 @@
 #include "server/api.h"
 #include "server/server_int.h"
 
+#include "base/json.h"
 #include "core/bounds.h"
 #include "core/render.h"
 #include "store/catalog_store.h"
@@ -77,8 +78,7 @@ static int read_list(struct api_call *call, struct store_reader *reader, struct 
             return -(int)call->err.code;
         more = count == filter.limit;
         for (uint32_t i = 0; i < count && left > 0; i++, left--) {
-            if (call->out.data[call->out.len - 1] != '[')
-                buf_byte(&call->out, ',');
+            json_comma(&call->out);
             render_execution(&call->out, &executions[i]);
             filter.before_key = executions[i].key;
         }

@@ -3,6 +3,7 @@
 #include "server/api.h"
 #include "server/catalog_call.h"
 
+#include "base/json.h"
 #include "core/render.h"
 #include "view/forecast_read.h"
 
@@ -53,21 +54,16 @@ static void write_result(struct buf *out, const struct forecast_call *ours,
 {
     buf_byte(out, '{');
     render_time(out, "from", ours->wish.from_us);
-    buf_byte(out, ',');
     render_time(out, "to", ours->wish.to_us);
-    buf_byte(out, ',');
     render_text(out, "timezone", ours->zone_name);
     buf_text(out, ",\"items\":[");
     for (uint32_t i = 0; i < result->count; i++) {
-        if (i)
-            buf_byte(out, ',');
+        json_comma(out);
         forecast_render(&result->items[i], out);
     }
     buf_text(out, "],");
     render_bool(out, "cut", result->cut);
-    buf_byte(out, ',');
     render_int(out, "owners", result->owners);
-    buf_byte(out, ',');
     render_int(out, "unplanned", result->unplanned);
     buf_byte(out, '}');
 }

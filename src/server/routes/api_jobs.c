@@ -13,12 +13,6 @@ struct stats_call {
     bool with_deleted;
 };
 
-static void write_count(struct buf *out, const char *key, int64_t value)
-{
-    render_int(out, key, value);
-    buf_byte(out, ',');
-}
-
 /* What has not begun or not ended has no duration; of nothing there is no average. */
 static void write_stats(struct buf *out, const struct job *job, const struct job_stats *stats,
                         int64_t since_us)
@@ -27,29 +21,26 @@ static void write_stats(struct buf *out, const struct job *job, const struct job
 
     buf_byte(out, '{');
     render_uuid(out, "job_id", &job->id);
-    buf_byte(out, ',');
     render_text(out, "name", job->name);
-    buf_byte(out, ',');
     render_time(out, "since", since_us);
-    buf_byte(out, ',');
-    write_count(out, "total", stats->total);
-    write_count(out, "completed", stats->completed);
-    write_count(out, "failed", stats->failed);
-    write_count(out, "timeout", stats->timed_out);
-    write_count(out, "cancelled", stats->cancelled);
-    write_count(out, "open", stats->open);
+    render_int(out, "total", stats->total);
+    render_int(out, "completed", stats->completed);
+    render_int(out, "failed", stats->failed);
+    render_int(out, "timeout", stats->timed_out);
+    render_int(out, "cancelled", stats->cancelled);
+    render_int(out, "open", stats->open);
     if (ended)
-        buf_format(out, "\"success_rate\":%.4f,", (double)stats->completed / (double)ended);
+        buf_format(out, ",\"success_rate\":%.4f", (double)stats->completed / (double)ended);
     else
-        buf_text(out, "\"success_rate\":null,");
+        buf_text(out, ",\"success_rate\":null");
     if (stats->duration_count)
-        write_count(out, "average_duration_ms", stats->duration_ms_total / stats->duration_count);
+        render_int(out, "average_duration_ms", stats->duration_ms_total / stats->duration_count);
     else
-        buf_text(out, "\"average_duration_ms\":null,");
+        render_json(out, "average_duration_ms", STR_NONE);
     if (stats->duration_count)
-        write_count(out, "max_duration_ms", stats->duration_ms_max);
+        render_int(out, "max_duration_ms", stats->duration_ms_max);
     else
-        buf_text(out, "\"max_duration_ms\":null,");
+        render_json(out, "max_duration_ms", STR_NONE);
     render_time(out, "last_started_at", stats->last_started_us);
     buf_byte(out, '}');
 }

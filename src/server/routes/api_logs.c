@@ -12,23 +12,14 @@ static void write_line(struct buf *out, const struct log_entry *entry, struct st
 {
     buf_byte(out, '{');
     render_uuid(out, "id", &entry->id);
-    buf_byte(out, ',');
     render_uuid(out, "execution_id", &entry->execution_id);
-    buf_byte(out, ',');
     render_int(out, "attempt_number", entry->attempt_number);
-    buf_byte(out, ',');
     render_int(out, "seq", entry->seq);
-    buf_byte(out, ',');
     render_text(out, "log_level", str_of(severity_word(entry->level)));
-    buf_byte(out, ',');
     render_text(out, "message", entry->removed ? STR_NONE : entry->message);
-    buf_byte(out, ',');
     render_json(out, "context", entry->removed ? STR_NONE : entry->context);
-    buf_byte(out, ',');
     render_text(out, "correlation_id", correlation_id);
-    buf_byte(out, ',');
     render_time(out, "logged_at", entry->logged_at_us);
-    buf_byte(out, ',');
     render_text(out, "chain_hash", entry->chain_hash);
     if (entry->removed)
         buf_text(out, ",\"removed\":true");

@@ -15,8 +15,6 @@ void api_write_counts(struct buf *out, const int64_t counts[STATUS_COUNT])
     json_write_key(out, "counts");
     buf_byte(out, '{');
     for (int i = STATUS_NONE + 1; i < STATUS_COUNT; i++) {
-        if (i > STATUS_NONE + 1)
-            buf_byte(out, ',');
         render_int(out, status_word((enum status)i), counts[i]);
     }
     buf_byte(out, '}');
@@ -50,9 +48,7 @@ static void write_type_limits(struct buf *out, const struct queue_rule *rule)
     for (uint32_t i = 0; i < rule->type_limits_count; i++) {
         buf_text(out, i ? ",{" : "{");
         render_text(out, "type", rule->type_limits[i].type);
-        buf_byte(out, ',');
         write_limit(out, "concurrency", rule->type_limits[i].concurrency);
-        buf_byte(out, ',');
         write_rate(out, "rate", &rule->type_limits[i].rate);
         buf_byte(out, '}');
     }
@@ -62,22 +58,14 @@ static void write_type_limits(struct buf *out, const struct queue_rule *rule)
 static void write_rule(struct buf *out, const struct queue_rule *rule)
 {
     write_limit(out, "concurrency", rule->concurrency);
-    buf_byte(out, ',');
     write_rate(out, "rate", &rule->rate);
-    buf_byte(out, ',');
     write_limit(out, "key_concurrency", rule->key_concurrency);
-    buf_byte(out, ',');
     write_rate(out, "key_rate", &rule->key_rate);
-    buf_byte(out, ',');
     write_type_limits(out, rule);
-    buf_byte(out, ',');
     render_text(out, "priority_order",
                 rule->priority_order == ORDER_LOW_FIRST ? STR("low_first") : STR("high_first"));
-    buf_byte(out, ',');
     render_int(out, "ageing_ms", rule->ageing_ms);
-    buf_byte(out, ',');
     render_int(out, "stall_after_ms", rule->stall_after_ms);
-    buf_byte(out, ',');
     render_text(out, "dead_letter_queue", rule->dead_letter_queue);
 }
 
@@ -90,9 +78,7 @@ static void write_configured(struct buf *out, const struct settings *settings, s
     for (uint32_t i = 0; i < settings->queues_count; i++)
         configured |= str_eq(settings->queues[i].name, name);
     render_bool(out, "configured", configured);
-    buf_byte(out, ',');
     render_bool(out, "serve", has_pool && settings_serves_queue(settings, name));
-    buf_byte(out, ',');
     render_text(out, "on_no_handler",
                 settings_no_handler_fails(settings, name) ? STR("fail") : STR("wait"));
 }
@@ -104,19 +90,12 @@ static void write_queue(struct api_call *call, const void *item)
 
     buf_byte(out, '{');
     render_text(out, "name", view->row.rule.name);
-    buf_byte(out, ',');
     render_bool(out, "paused", view->row.paused_at_us != 0);
-    buf_byte(out, ',');
     render_time(out, "paused_at", view->row.paused_at_us);
-    buf_byte(out, ',');
     write_rule(out, &view->row.rule);
-    buf_byte(out, ',');
     write_configured(out, call->server->settings, view->row.rule.name);
-    buf_byte(out, ',');
     api_write_counts(out, view->counts);
-    buf_byte(out, ',');
     render_time(out, "created_at", view->row.created_at_us);
-    buf_byte(out, ',');
     render_time(out, "updated_at", view->row.updated_at_us);
     buf_byte(out, '}');
 }

@@ -6,6 +6,7 @@
 #include "server/server_int.h"
 
 #include "base/hash.h"
+#include "base/json.h"
 #include "core/bounds.h"
 #include "core/render.h"
 #include "store/recovery_store.h"
@@ -64,8 +65,7 @@ static int read_entries(struct api_call *call, struct store_reader *reader, stru
         return -(int)call->err.code;
     buf_text(&call->out, "{\"items\":[");
     for (uint32_t i = 0; i < count; i++) {
-        if (i)
-            buf_byte(&call->out, ',');
+        json_comma(&call->out);
         recovery_render_entry(&call->out, &entries[i]);
     }
     write_cursor(&call->out, CURSOR_ENTRY, count ? entries[count - 1].id.bytes : NULL, 16,
@@ -151,8 +151,7 @@ static int read_candidates(struct api_call *call, struct store_reader *reader,
         return -(int)call->err.code;
     buf_text(&call->out, "{\"items\":[");
     for (uint32_t i = 0; i < count; i++) {
-        if (i)
-            buf_byte(&call->out, ',');
+        json_comma(&call->out);
         recovery_render_candidate(&call->out, &candidates[i]);
     }
     if (count) {

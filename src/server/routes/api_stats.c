@@ -43,15 +43,11 @@ static void write_totals(struct buf *out, const struct engine_stats *stats)
 
     json_write_key(out, "totals");
     buf_byte(out, '{');
-    for (size_t i = 0; i < sizeof totals / sizeof totals[0]; i++) {
+    for (size_t i = 0; i < sizeof totals / sizeof totals[0]; i++)
         render_int(out, totals[i].name, totals[i].value);
-        buf_byte(out, ',');
-    }
     json_write_key(out, "stale_reports");
     buf_byte(out, '{');
     for (int op = 0; op < REPORT_OP_COUNT; op++) {
-        if (op)
-            buf_byte(out, ',');
         render_int(out, report_op_word((enum report_op)op), stats->stale_reports[op]);
     }
     buf_text(out, "}}");
@@ -62,32 +58,19 @@ static void write_now(struct api_call *call, const struct engine_stats *stats)
     struct buf *out = &call->out;
 
     render_text(out, "version", STR(PERDURA_VERSION));
-    buf_byte(out, ',');
     render_text(out, "store", str_of(call->server->store->kind));
-    buf_byte(out, ',');
     render_bool(out, "storage_full", stats->storage_full);
-    buf_byte(out, ',');
     render_bool(out, "log_regression", stats->log_regression);
-    buf_byte(out, ',');
     render_time(out, "started_at", stats->started_at_us);
-    buf_byte(out, ',');
     render_int(out, "uptime_ms", (clock_boot_us() - call->server->started_boot_us) / CLOCK_MS_US);
-    buf_byte(out, ',');
     render_int(out, "workers", stats->workers);
-    buf_byte(out, ',');
     render_int(out, "waiting_claims", stats->waiting_claims);
-    buf_byte(out, ',');
     render_int(out, "waiting_waits", stats->waiting_waits);
-    buf_byte(out, ',');
     render_int(out, "stream_readers", stream_readers(call->server->stream));
-    buf_byte(out, ',');
     render_int(out, "connections", http_server_connections(call->server->http));
-    buf_byte(out, ',');
     render_int(out, "webhooks_pending", stats->webhooks_pending);
     if (stats->stores) {
-        buf_byte(out, ',');
         render_int(out, "stores", stats->stores);
-        buf_byte(out, ',');
         render_int(out, "stores_down", stats->stores_down);
     }
 }
@@ -102,9 +85,7 @@ static void write_queues(struct buf *out, const struct stats_request *request)
     for (uint32_t i = 0; i < count; i++) {
         buf_text(out, i ? ",{" : "{");
         render_text(out, "name", request->queues[i].row.rule.name);
-        buf_byte(out, ',');
         render_bool(out, "paused", request->queues[i].row.paused_at_us != 0);
-        buf_byte(out, ',');
         api_write_counts(out, request->queues[i].counts);
         buf_byte(out, '}');
     }
@@ -126,11 +107,8 @@ static bool write_lanes(struct buf *out, const struct stats_request *request)
             continue;
         buf_text(out, written++ ? ",{" : "{");
         render_text(out, "queue", lane->queue);
-        buf_byte(out, ',');
         render_text(out, "type", lane->type);
-        buf_byte(out, ',');
         render_text(out, "status", str_of(status_word(lane->status)));
-        buf_byte(out, ',');
         render_int(out, "tasks", lane->tasks);
         buf_byte(out, '}');
     }
@@ -223,17 +201,11 @@ static void counted(struct api_call *call)
     request->stats.totals[TOTAL_READ_ERRORS] += call->server->read_errors;
     buf_byte(out, '{');
     write_now(call, &request->stats);
-    buf_byte(out, ',');
     api_write_counts(out, request->stats.counts);
-    buf_byte(out, ',');
     write_totals(out, &request->stats);
-    buf_byte(out, ',');
     write_queues(out, request);
-    buf_byte(out, ',');
     cut = write_lanes(out, request) || request->queues_count > BOUND_LIST_LIMIT;
-    buf_byte(out, ',');
     render_bool(out, "cut", cut);
-    buf_byte(out, ',');
     json_write_key(out, "executions");
     if (stats->hours_known)
         execution_hours_render(stats->hours, stats->hours_count,
@@ -241,7 +213,6 @@ static void counted(struct api_call *call)
                                stats->categories_count, out);
     else
         buf_text(out, "[]"); /* not known, which is not the same as none */
-    buf_byte(out, ',');
     write_alerts(call, stats);
     buf_byte(out, '}');
     call_reply(call, 200);

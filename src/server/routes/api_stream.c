@@ -249,15 +249,10 @@ static void write_note(struct stream *stream, struct buf *out, const struct task
     buf_format(out, "id: %08x-%llu\nevent: task\ndata: {", stream->epoch,
                (unsigned long long)stream->number);
     render_uuid(out, "id", &note->id);
-    buf_byte(out, ',');
     render_text(out, "status", str_of(status_word(note->status)));
-    buf_byte(out, ',');
     render_text(out, "queue", note->queue);
-    buf_byte(out, ',');
     render_text(out, "type", note->type);
-    buf_byte(out, ',');
     render_int(out, "progress", note->progress);
-    buf_byte(out, ',');
     render_int(out, "version", note->version);
     buf_text(out, "}\n\n");
     if (out->failed) { /* whole events only */

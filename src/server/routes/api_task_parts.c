@@ -187,13 +187,9 @@ static int read_result(struct api_call *call, struct store_reader *reader, struc
         return rc;
     buf_byte(&call->out, '{');
     render_uuid(&call->out, "task_id", &call->task_id);
-    buf_byte(&call->out, ',');
     render_text(&call->out, "status", str_of(status_word(task->status)));
-    buf_byte(&call->out, ',');
     render_json(&call->out, "result", payload);
-    buf_byte(&call->out, ',');
     render_json(&call->out, "payload", payload);
-    buf_byte(&call->out, ',');
     render_time(&call->out, "created_at", created_at_us);
     buf_byte(&call->out, '}');
     return 0;

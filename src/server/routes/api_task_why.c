@@ -19,9 +19,7 @@ static int write_why(struct api_call *call, const struct why_facts *facts)
         return -(int)call->err.code;
     buf_byte(&call->out, '{');
     render_text(&call->out, "reason", str_of(why_word(why.reason)));
-    buf_byte(&call->out, ',');
     render_text(&call->out, "text", why.text);
-    buf_byte(&call->out, ',');
     render_json(&call->out, "detail", why.detail);
     buf_byte(&call->out, '}');
     return 0;

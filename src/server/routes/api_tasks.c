@@ -28,7 +28,6 @@ static void write_short(struct buf *out, const struct task *task, bool duplicate
 {
     buf_byte(out, '{');
     render_uuid(out, "id", &task->id);
-    buf_byte(out, ',');
     render_text(out, "status", str_of(status_word(task->status)));
     buf_text(out, duplicate ? ",\"duplicate\":true}" : "}");
 }
@@ -43,8 +42,7 @@ static void reply_array(struct api_call *call)
         struct render_extra extra = {.duplicate = request->duplicate[i],
                                      .payload_differs = request->differs[i]};
 
-        if (i)
-            buf_byte(out, ',');
+        json_comma(out);
         if (out->len < ARRAY_BYTES_WHOLE)
             render_task(out, request->tasks[i], &extra);
         else
@@ -392,8 +390,7 @@ static uint32_t write_chunk(struct api_call *call, struct task_filter *filter,
         api_tasks_pass(filter, &tasks[i]);
         if (!search_fits(&listing->search, &tasks[i]))
             continue;
-        if (call->out.data[call->out.len - 1] != '[')
-            buf_byte(&call->out, ',');
+        json_comma(&call->out);
         render_task(&call->out, &tasks[i], NULL);
         --*left;
     }

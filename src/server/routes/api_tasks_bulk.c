@@ -71,15 +71,10 @@ static void reply(struct bulk *bulk)
     call->err = (struct err){0};
     buf_byte(out, '{');
     render_bool(out, "dry_run", bulk->dry_run);
-    buf_byte(out, ',');
     render_int(out, "matched", bulk->matched);
-    buf_byte(out, ',');
     render_int(out, "changed", bulk->changed);
-    buf_byte(out, ',');
     render_int(out, "refused", bulk->refused);
-    buf_byte(out, ',');
     render_text(out, "refusal", bulk->refused ? str_of(bulk->refusal.text) : STR_NONE);
-    buf_byte(out, ',');
     render_text(out, "stopped", stopped ? str_of(bulk->stop.text) : STR_NONE);
     buf_byte(out, ',');
     api_tasks_write_cursor(call, &bulk->filter, bulk->more || stopped);

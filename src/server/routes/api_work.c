@@ -141,8 +141,7 @@ static void reported(struct api_call *call)
     for (uint32_t i = 0; i < report->batch.items_count; i++) {
         const struct report_item *item = &report->batch.items[i];
 
-        if (i)
-            buf_byte(&call->out, ',');
+        json_comma(&call->out);
         write_result(&call->out, item->task_id, item->bad ? item->bad : next++);
     }
     buf_text(&call->out, "]}");
@@ -197,9 +196,7 @@ static void beaten(struct api_call *call)
 
     buf_byte(out, '{');
     write_ids(out, "cancel", request->cancel, request->cancel_count);
-    buf_byte(out, ',');
     write_ids(out, "pause", request->pause, request->pause_count);
-    buf_byte(out, ',');
     write_ids(out, "lost", request->lost, request->lost_count);
     buf_text(out, ",\"lost_leases\":[");
     for (uint32_t i = 0; i < request->lost_count; i++)

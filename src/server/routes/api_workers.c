@@ -14,9 +14,7 @@ static void registered(struct api_call *call)
 
     buf_byte(&call->out, '{');
     render_text(&call->out, "id", request->id);
-    buf_byte(&call->out, ',');
     render_int(&call->out, "heartbeat_ms", request->heartbeat_ms);
-    buf_byte(&call->out, ',');
     render_int(&call->out, "lease_ms", request->lease_ms);
     buf_byte(&call->out, '}');
     call_reply(call, 201);
@@ -44,7 +42,6 @@ static void write_current_tasks(struct buf *out, const struct worker_view *view)
     for (uint32_t i = 0; i < view->tasks_count; i++) {
         buf_text(out, i ? ",{" : "{");
         render_uuid(out, "task_id", &view->tasks[i].task_id);
-        buf_byte(out, ',');
         render_time(out, "started_at", view->tasks[i].started_at_us);
         buf_byte(out, '}');
     }
@@ -59,32 +56,19 @@ static void write_worker(struct api_call *call, const void *item)
 
     buf_byte(out, '{');
     render_text(out, "id", row->id);
-    buf_byte(out, ',');
     render_text(out, "hostname", row->hostname);
-    buf_byte(out, ',');
     render_text(out, "version", row->version);
-    buf_byte(out, ',');
     render_text(out, "status", str_of(view->status));
-    buf_byte(out, ',');
     render_int(out, "pool_size", row->pool_size);
-    buf_byte(out, ',');
     render_json(out, "queues", row->queues);
-    buf_byte(out, ',');
     render_json(out, "types", row->types);
-    buf_byte(out, ',');
     render_json(out, "categories", row->categories);
-    buf_byte(out, ',');
     render_time(out, "started_at", row->started_at_us);
-    buf_byte(out, ',');
     render_time(out, "last_heartbeat", row->last_heartbeat_us);
-    buf_byte(out, ',');
     render_time(out, "lease_until", row->lease_until_us);
-    buf_byte(out, ',');
     render_bool(out, "is_leader",
                 row->is_leader && row->leader_until_us > engine_now_us(call->server->engine));
-    buf_byte(out, ',');
     render_time(out, "leader_until", row->leader_until_us);
-    buf_byte(out, ',');
     write_current_tasks(out, view);
     buf_byte(out, '}');
 }

@@ -73,37 +73,23 @@ static void write_node(struct graph *graph, const struct task *task,
 
     buf_text(out, graph->written++ ? ",{" : "{");
     render_uuid(out, "id", &task->id);
-    buf_byte(out, ',');
     render_text(out, "name", task->spec.name);
-    buf_byte(out, ',');
     render_text(out, "type", task->spec.type);
-    buf_byte(out, ',');
     render_text(out, "queue", task->spec.queue);
-    buf_byte(out, ',');
     render_text(out, "status", str_of(status_word(task->status)));
-    buf_byte(out, ',');
     render_text(out, "state", task->state);
-    buf_byte(out, ',');
     render_int(out, "progress", task->progress);
-    buf_byte(out, ',');
     render_int(out, "version", task->version);
-    buf_byte(out, ',');
     render_text(out, "workflow_id", task->spec.workflow_id);
-    buf_byte(out, ',');
     render_uuid(out, "parent_id", &task->spec.origin.parent_id);
-    buf_byte(out, ',');
     render_time(out, "created_at", task->spec.created_at_us);
-    buf_byte(out, ',');
     render_time(out, "started_at", task->lease.started_at_us);
-    buf_byte(out, ',');
     render_time(out, "completed_at", task->completed_at_us);
-    buf_byte(out, ',');
     json_write_key(out, "depends_on");
     buf_byte(out, '[');
     for (uint32_t i = 0; i < count; i++) {
         buf_text(out, i ? ",{" : "{");
         render_uuid(out, "task", &dependencies[i].task_id);
-        buf_byte(out, ',');
         render_text(out, "type", str_of(dependency_word(dependencies[i].kind)));
         buf_byte(out, '}');
     }

@@ -6,8 +6,6 @@
 
 static void member_begin(struct buf *out, const char *key)
 {
-    if (out->len && out->data[out->len - 1] != '{')
-        buf_byte(out, ',');
     json_write_key(out, key);
 }
 
@@ -51,8 +49,7 @@ void remote_write_strings(struct buf *out, const struct str *texts, uint32_t cou
 {
     buf_byte(out, '[');
     for (uint32_t i = 0; i < count; i++) {
-        if (i)
-            buf_byte(out, ',');
+        json_comma(out);
         json_write_string(out, texts[i]);
     }
     buf_byte(out, ']');
@@ -160,8 +157,7 @@ void remote_write_reports(struct buf *out, const struct report *reports, uint32_
     for (uint32_t i = 0; i < count; i++) {
         const struct report *report = &reports[i];
 
-        if (i)
-            buf_byte(out, ',');
+        json_comma(out);
         buf_byte(out, '{');
         put_uuid(out, "task_id", &report->task_id);
         put_int(out, "lease_token", report->lease_token);
@@ -179,8 +175,7 @@ void remote_write_heartbeat(struct buf *out, const struct held *held, uint32_t c
 {
     buf_text(out, "{\"tasks\":[");
     for (uint32_t i = 0; i < count; i++) {
-        if (i)
-            buf_byte(out, ',');
+        json_comma(out);
         buf_byte(out, '{');
         put_uuid(out, "task_id", &held[i].task_id);
         put_int(out, "lease_token", held[i].lease_token);
