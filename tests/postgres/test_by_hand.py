@@ -104,8 +104,10 @@ class ByHand(ClusterTest):
         self.verify()
 
     def test_e6_a_priority_that_a_person_sets_moves_a_task_as_the_api_does(self):
-        self.node.expect(200, "PATCH", "/v1/queues/aged", {"ageing_ms": 60000})
-        for queue in ("default", "aged"):
+        for queue, rules in (("aged", {"ageing_ms": 60000}), ("upside-down", {"priority_order": "low_first"}),
+                             ("both", {"ageing_ms": 3153600000, "priority_order": "low_first"})):
+            self.node.expect(200, "PATCH", f"/v1/queues/{queue}", rules)
+        for queue in ("default", "aged", "upside-down", "both"):
             by_hand, by_api = (self.node.enqueue("t", queue=queue)["id"] for _ in range(2))
             for priority in (5, -1000, 1000):
                 self.sql(f"UPDATE tasks SET priority = {priority} WHERE id = '{by_hand}'")

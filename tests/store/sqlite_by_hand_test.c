@@ -270,6 +270,35 @@ static void a_priority_set_by_hand_moves_a_task_in_its_line(void **state)
     assert_int_equal(verify_findings(c), 0);
 }
 
+/* E6, C5: the trigger works without our program, so it states the rule of core/task/order.c again. */
+static void a_priority_set_by_hand_gives_the_key_that_the_engine_gives(void **state)
+{
+    static const int64_t ageings_ms[] = {0, 1, 60000, INT64_C(86400000) * 3650, INT64_MAX / 2000};
+    static const int64_t priorities[] = {7, -7, 1000, -1000, 0};
+    struct conformance *c = *state;
+    struct task *task;
+    char text[512];
+
+    store_begin(c);
+    task = given_ready(c, "q", "t", order_key(0, T0_US, ORDER_HIGH_FIRST, 0));
+    store_commit(c);
+    for (size_t i = 0; i < 2 * sizeof ageings_ms / sizeof ageings_ms[0]; i++)
+        for (size_t j = 0; j < sizeof priorities / sizeof priorities[0]; j++) {
+            int64_t ageing_ms = ageings_ms[i / 2];
+            enum priority_order order = i % 2 ? ORDER_LOW_FIRST : ORDER_HIGH_FIRST;
+
+            snprintf(text, sizeof text,
+                     "INSERT OR REPLACE INTO queues (name, priority_order, ageing_ms, created_at,"
+                     " updated_at) VALUES ('q', '%s', %lld, 1, 1);"
+                     "UPDATE tasks SET priority = %lld",
+                     i % 2 ? "low_first" : "high_first", (long long)ageing_ms,
+                     (long long)priorities[j]);
+            by_hand(c, text);
+            assert_int_equal(read_task(c, &task->id)->order_key,
+                             order_key(priorities[j], task->spec.created_at_us, order, ageing_ms));
+        }
+}
+
 /* E6: retention counts from the end, so an end by hand has a time; one that waits again has none. */
 static void an_end_set_by_hand_has_its_time_and_loses_it_again(void **state)
 {
@@ -523,6 +552,7 @@ int main(void)
         HAND_TEST(what_is_not_for_sql_is_refused),
         HAND_TEST(what_is_within_the_bounds_is_taken),
         HAND_TEST(a_priority_set_by_hand_moves_a_task_in_its_line),
+        HAND_TEST(a_priority_set_by_hand_gives_the_key_that_the_engine_gives),
         HAND_TEST(an_end_set_by_hand_has_its_time_and_loses_it_again),
         HAND_TEST(the_contract_tables_can_be_read),
         HAND_TEST(the_migrations_by_hand_make_the_same_store),
