@@ -41,7 +41,7 @@ class WhyTest(Why, ApiTest):
         answer = self.why(task_id)
         self.assertEqual((answer["reason"], answer["detail"]["worker_id"],
                           answer["detail"]["progress"]), ("running", "worker-1", 40))
-        self.assertIn("Runs on worker-1 since ", answer["text"])
+        self.assertIn("Running on worker-1 since ", answer["text"])
         self.report_ok("worker-1", task, "fail", error="no such customer", retryable=False)
         answer = self.why(task_id)
         self.assertEqual((answer["reason"], answer["detail"]["error"]),
@@ -54,7 +54,7 @@ class WhyTest(Why, ApiTest):
         self.assertEqual(answer["reason"], "dependency")
         self.assertEqual(answer["detail"]["tasks"],
                          [{"id": parent, "ref": None, "status": "pending"}])
-        self.assertIn(f"Waits for task {parent} (pending)", answer["text"])
+        self.assertIn(f"Waiting for task {parent} (pending)", answer["text"])
         self.assertEqual(answer["detail"]["also"], ["no_worker"])
 
     def test_a6_a_chain_is_told_to_its_root(self):
@@ -68,7 +68,7 @@ class WhyTest(Why, ApiTest):
         said = answer["detail"]["root"]
         self.assertEqual((said["id"], said["reason"], said["detail"]["status"]),
                          (root, "paused", "paused"))
-        self.assertTrue(answer["text"].endswith(f", which waits for task {root} (paused): "
+        self.assertTrue(answer["text"].endswith(f", which is waiting for task {root} (paused): "
                                                 f"{said['text']}"), answer["text"])
         self.expect(200, "POST", f"/v1/tasks/{root}:cancel")
         answer = self.why(last)
@@ -90,7 +90,7 @@ class WhyTest(Why, ApiTest):
         task, = self.claim()
         self.report_ok("worker-1", task, "start")
         self.expect(200, "POST", f"/v1/tasks/{task_id}:pause")
-        self.assertIn("asked to pause", self.why(task_id)["text"])
+        self.assertIn("pause was requested", self.why(task_id)["text"])
         self.report_ok("worker-1", task, "release")
         answer = self.why(task_id)
         self.assertEqual((answer["reason"], answer["detail"]["actor"]), ("paused", "USER"))

@@ -40,7 +40,7 @@ class Why(ServerTest):
         self.assertIn(f"ended as partial; 'perdura recovery run {partial}' lets", told.stderr)
         self.assertRegex(self.why(partial), r"^Ended as partial at \S+Z \(\S+ ago\)\n$")
         missing = self.perdura("enqueue", "nobody").stdout.strip()
-        self.assertRegex(self.why(missing), "^No worker of the queue 'default' takes tasks of the "
+        self.assertRegex(self.why(missing), "^No worker of the queue 'default' has a handler for the "
                          "type 'nobody'")
 
     def test_why_tells_what_a_validator_said_of_a_lost_task(self):
@@ -58,12 +58,12 @@ class Why(ServerTest):
     def test_why_is_one_line(self):
         task = self.perdura("enqueue", "hello", "--delay", "1h").stdout.strip()
         text = self.perdura("task", "why", task).stdout
-        self.assertRegex(text, r"^Is to run at \S+Z \(in 59m \d\ds\)\n$")
+        self.assertRegex(text, r"^Scheduled to run at \S+Z \(in 59m \d\ds\)\n$")
         done = self.perdura("enqueue", "hello", "--wait").stdout.split()[0]
         self.assertTrue(self.perdura("task", "why", done).stdout.startswith("Ended as completed"))
         other = self.perdura("enqueue", "hello", "--queue", "elsewhere").stdout.strip()
         self.assertEqual(self.perdura("task", "why", other).stdout,
-                         "No worker serves the queue 'elsewhere' (1 serves other queues)\n")
+                         "No worker serves the queue 'elsewhere' (1 worker serves other queues)\n")
 
     def test_why_says_what_to_do_as_a_wait_does(self):
         """B6: the sentence on stdout, the hint on stderr, and none where there is nothing to do."""
@@ -110,7 +110,7 @@ class Waiting(ServerTest):
         task = self.perdura("enqueue", "hello", "--queue", "elsewhere").stdout.strip()
         waiting = self.begin("task", "wait", task)
         self.assertEqual(waiting.stderr.readline(), "waiting: No worker serves the queue "
-                         "'elsewhere' (1 serves other queues); add a handler for hello with "
+                         "'elsewhere' (1 worker serves other queues); add a handler for hello with "
                          "'queues: [elsewhere]' under 'handlers:' in perdura.yaml and send SIGHUP to "
                          "the server, or start a worker that has one with --queues elsewhere\n")
         self.perdura("queue", "pause", "elsewhere")
@@ -143,7 +143,7 @@ class Waiting(ServerTest):
 
     def test_a_person_at_a_terminal_reads_it_beside_the_bar(self):
         seen = self.on_terminal("enqueue", "nobody", "--wait", "--wait-timeout", "3s", code=1)
-        self.assertEqual(seen.count("waiting: No worker of the queue 'default' takes tasks of the "
+        self.assertEqual(seen.count("waiting: No worker of the queue 'default' has a handler for the "
                                     "type 'nobody'"), 1, seen)
         self.assertRegex(seen, "it is pending; 'perdura task why .*' says what it waits for")
 

@@ -272,9 +272,9 @@ class WithoutHandlers(ReloadTest):
         task = self.enqueue("first")["id"]
         self.assertEqual(self.pool(), [])
         self.assertRegex(self.perdura("workers").stdout.splitlines()[1], r" default +- ")
-        self.assertIn("takes tasks of the type 'first'", self.perdura("task", "why", task).stdout)
+        self.assertIn("has a handler for the type 'first'", self.perdura("task", "why", task).stdout)
         told = self.perdura("task", "wait", task, "--timeout", "3s", code=1).stderr
-        self.assertIn("waiting: No worker of the queue 'default' takes tasks of the type", told)
+        self.assertIn("waiting: No worker of the queue 'default' has a handler for the type", told)
         wait_until(lambda: [alert for alert in self.expect(200, "GET", "/v1/stats")["alerts"]
                             if alert["code"] == "unclaimed"], what="the alert")
         self.assertRegex(self.perdura("queue", "show", "default").stdout,

@@ -196,7 +196,7 @@ class WithoutHandler(WorkerTest):
         self.wait_ended(self.enqueue("prefix:one")["id"])
         task = self.task(task_id)
         self.assertEqual((task["status"], task["attempts"], task["version"]), ("pending", 0, 1))
-        self.assertIn("takes tasks of the type 'invoice:v2'",
+        self.assertIn("has a handler for the type 'invoice:v2'",
                       self.perdura("task", "why", task_id).stdout)
         self.register("specialist", types=["invoice:*"])
         task, = self.claim("specialist", wait_ms=30000)
@@ -218,7 +218,7 @@ class WithoutHandler(WorkerTest):
         worker = self.worker()
         self.assertEqual(self.expect(200, "GET", f"/v1/workers/{worker.id}")["types"], [])
         self.assertIn("worker.takes_nothing", self.log())
-        self.assertIn("takes tasks of the type 'idle'",
+        self.assertIn("has a handler for the type 'idle'",
                       self.perdura("task", "why", task_id).stdout)
         self.register("any")
         self.assertIsNone(self.expect(200, "GET", "/v1/workers/any")["types"])

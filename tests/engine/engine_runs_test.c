@@ -53,7 +53,7 @@ static void a_job_runs_no_more_at_once_than_it_allows(void **state)
         ids[i] = run_now(fx, job);
     for (int i = 0; i < 5; i++)
         assert_status(fx, ids[i], i < 2 ? STATUS_PENDING : STATUS_BLOCKED);
-    assert_state(fx, ids[2], "Waits for a slot of its job");
+    assert_state(fx, ids[2], "Waiting for a slot of its job");
     end_run(fx, ids[0], STATUS_COMPLETED);
     assert_status(fx, ids[2], STATUS_PENDING); /* oldest first */
     assert_status(fx, ids[3], STATUS_BLOCKED);
@@ -172,7 +172,7 @@ static void a_gate_waits_while_the_other_job_runs(void **state)
     open = run_now(fx, other);
     waiting = run_now(fx, job);
     assert_status(fx, waiting, STATUS_BLOCKED);
-    assert_state(fx, waiting, "Waits for job other");
+    assert_state(fx, waiting, "Waiting for job other");
     assert_true(has_text(events_of(fx, waiting, &count)[0].detail, "\"waits_for\":[\"other\"]"));
     reopen(fx);
     end_run(fx, open, STATUS_COMPLETED);

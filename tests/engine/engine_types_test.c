@@ -44,7 +44,7 @@ static void a_type_no_live_worker_has_waits_and_why_says_so(void **state)
     claim_none(fx, old);
     assert_int_equal(get(fx, id)->status, STATUS_PENDING);
     assert_int_equal(ask(fx, id)->reason, WHY_NO_WORKER);
-    assert_true(has_text(ask(fx, id)->text, "takes tasks of the type 'invoice:v2'"));
+    assert_true(has_text(ask(fx, id)->text, "has a handler for the type 'invoice:v2'"));
     new = worker_of(fx, "new", "invoice:*");
     assert_int_equal(ask(fx, id)->reason, WHY_READY);
     assert_true(uuid_eq(&claim_one(fx, new)->task->id, &id));
@@ -61,7 +61,7 @@ static void a_worker_with_an_empty_list_takes_nothing(void **state)
 
     claim_none(fx, none);
     assert_int_equal(ask(fx, id)->reason, WHY_NO_WORKER);
-    assert_true(has_text(ask(fx, id)->text, "takes tasks of the type 'mail'"));
+    assert_true(has_text(ask(fx, id)->text, "has a handler for the type 'mail'"));
     assert_int_equal(engine_call(fx->engine, &stats.base), 0);
     assert_int_equal(stats.queues_count, 1);
     assert_true(stats.queues[0].served);

@@ -106,13 +106,13 @@ static void a6_a_blocked_task_names_the_one_at_the_root_of_its_chain(void **stat
     assert_int_equal(answer.why.reason, WHY_DEPENDENCY);
     assert_int_equal(answer.facts.root.reason, WHY_PAUSED);
     assert_true(has_text(answer.why.text,
-                         arena_format(&fx->arena, "Waits for task %s (blocked), which waits for "
-                                      "task %s (paused): Was paused", id_text(fx, between),
+                         arena_format(&fx->arena, "Waiting for task %s (blocked), which is "
+                                      "waiting for task %s (paused): Paused", id_text(fx, between),
                                       id_text(fx, root)).data));
     answer = ask(fx, other); /* of two, the one that does not end by itself */
     assert_true(uuid_eq(&answer.facts.chain[0].id, &between));
     assert_true(uuid_eq(&answer.facts.chain[1].id, &root));
-    assert_true(has_text(answer.why.text, "waits for task"));
+    assert_true(has_text(answer.why.text, "waiting for task"));
 }
 
 static void a6_a_task_that_ended_with_another_names_the_first_that_failed(void **state)
@@ -189,7 +189,7 @@ static void a_chain_longer_than_the_bound_says_that_it_goes_on(void **state)
     assert_int_equal(answer.facts.chain_count, WHY_CHAIN_MAX);
     assert_true(answer.facts.chain_goes_on);
     assert_null(answer.facts.root.text.data);
-    assert_true(has_text(answer.why.text, ", which waits for others in turn"));
+    assert_true(has_text(answer.why.text, ", which in turn is waiting for other tasks"));
 }
 
 static void a_parent_that_waits_for_children_names_those_that_are_open(void **state)
@@ -235,7 +235,7 @@ static void d7_a_run_names_the_jobs_it_waits_for(void **state)
     answer = ask(fx, id);
     assert_int_equal(answer.why.reason, WHY_JOB);
     assert_int_equal(answer.facts.gates_count, 2);
-    assert_true(has_text(answer.why.text, "the job 'load' to end well"));
+    assert_true(has_text(answer.why.text, "the job 'load' to complete"));
     assert_true(has_text(answer.why.text, "the job 'clean' to end"));
 }
 
@@ -287,7 +287,7 @@ static void delays_and_retries_say_until_when(void **state)
     report_ok(fx, "w", held, .op = REPORT_FAIL, .error = STR("no luck"));
     answer = ask(fx, id);
     assert_int_equal(answer.why.reason, WHY_RETRY);
-    assert_true(has_text(answer.why.text, "retry 1 of 5"));
+    assert_true(has_text(answer.why.text, "Will retry (1 of 5)"));
     assert_true(has_text(answer.why.text, "no luck"));
 }
 
@@ -301,11 +301,11 @@ static void without_a_worker_it_says_which_kind_is_missing(void **state)
         .worker = {.id = STR("narrow"), .hostname = STR("h"), .pool_size = 1},
         .queues = mail, .queues_count = 1, .types = sms, .types_count = 1};
 
-    assert_true(has_text(ask(fx, id).why.text, "No worker runs"));
+    assert_true(has_text(ask(fx, id).why.text, "No worker is running"));
     worker(fx, "w", "default");
     assert_true(has_text(ask(fx, id).why.text, "serves the queue 'mail'"));
     assert_int_equal(engine_call(fx->engine, &narrow.base), 0);
-    assert_true(has_text(ask(fx, id).why.text, "takes tasks of the type 'send'"));
+    assert_true(has_text(ask(fx, id).why.text, "has a handler for the type 'send'"));
     assert_why(fx, id, WHY_NO_WORKER);
     worker(fx, "v", "mail");
     assert_why(fx, id, WHY_READY);

@@ -35,7 +35,7 @@ static void assert_waits(struct fixture *fx, struct uuid id)
     int64_t in_us = task->scheduled_at_us - clock_wall_us();
 
     assert_status(fx, id, STATUS_DELAYED);
-    assert_true(str_is(task->state, "Waits for its window"));
+    assert_true(str_is(task->state, "Waiting for its window"));
     assert_in_range(in_us, 118 * 60 * SECOND_US, 121 * 60 * SECOND_US);
 }
 
@@ -122,8 +122,8 @@ static void a_task_that_comes_due_looks_at_its_window(void **state)
     struct uuid category = category_with(fx, false, "UTC", 0);
     struct uuid id = enqueue(fx, "{\"type\":\"t\",\"category\":\"c\",\"delay_ms\":100}");
 
-    assert_false(str_is(get(fx, id)->state, "Waits for its window"));
-    wait_until(str_is(get(fx, id)->state, "Waits for its window"));
+    assert_false(str_is(get(fx, id)->state, "Waiting for its window"));
+    wait_until(str_is(get(fx, id)->state, "Waiting for its window"));
     assert_waits(fx, id);
     assert_string_equal(story_of(fx, id), "delayed delayed");
     set_window(fx, category, true);

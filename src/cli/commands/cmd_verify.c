@@ -68,11 +68,11 @@ static void print_text(struct call *call, const struct verify_report *report)
     if (report->public_key.data)
         fprintf(call->out.file, "public key " STR_FMT "\n", STR_ARG(report->public_key));
     if (report->key_missed.data)
-        fprintf(call->out.file, "checked without the log key (" STR_FMT "), by signed records "
-                "alone; to check the notes of the newest lines too, copy the key there or set "
-                "log_key\n", STR_ARG(report->key_missed));
+        fprintf(call->out.file, "checked without the log key (" STR_FMT "): signed records only; "
+                "to check the newest lines too, copy the key there or set log_key\n",
+                STR_ARG(report->key_missed));
     if (report->findings_count == 0) {
-        terminal_line(&call->out, COLOUR_GREEN, STR("everything is as it was written"));
+        terminal_line(&call->out, COLOUR_GREEN, STR("no problems found"));
         return;
     }
     table_init(&table, &call->arena);

@@ -73,8 +73,8 @@ void logverify_refused(struct logverify *verify, const struct log_head *head, in
 {
     char detail[DETAIL_BYTES];
 
-    snprintf(detail, sizeof detail, "the server did not sign what it found of it (record %lld): "
-             "it was written or changed without the key", (long long)serial);
+    snprintf(detail, sizeof detail, "written or changed without the log key: the server "
+             "refused to sign it (record %lld)", (long long)serial);
     tell_of(verify, head, detail);
 }
 
@@ -120,7 +120,7 @@ void logverify_note(struct logverify *verify, const struct log_note *note)
 
     if (keyed && mac && !logmac_good(mac, note)) {
         if (!is_adopted(verify, &head->execution_id, note->logged_at_us))
-            tell_of(verify, head, "the note of where its lines end was not made with the key");
+            tell_of(verify, head, "the stored end of its log was not made with the log key");
         return;
     }
     if (!str_is(note->closed, LOG_NOTE_CUT)) /* the record of that says the same */
@@ -278,12 +278,11 @@ static void tell_cut_off(struct logverify *verify, const struct told *head)
     int64_t first = verify->run.at.seq + 1;
 
     if (head->serial == 0)
-        bad_line(verify, first, "the lines up to %lld are missing",
+        bad_line(verify, first, "lines up to %lld are missing",
                  (long long)verify->run.signed_seq);
     else
         bad_line(verify, first,
-                 "the lines up to %lld are missing: record %lld says that they were "
-                 "there",
+                 "lines up to %lld are missing, although record %lld covers them",
                  (long long)verify->run.signed_seq, (long long)head->serial);
 }
 
@@ -319,8 +318,8 @@ static void end_execution(struct logverify *verify)
         tell_cut_off(verify, head);
     if (!verify->run.bad && verify->run.stale_seq)
         bad_line(verify, verify->run.stale_seq,
-                 "no record names it, although there was time enough: "
-                 "no server signs the store, or it was added without the key");
+                 "no signed record covers this line, although one was due: no server has been "
+                 "signing this store, or the line was added without the log key");
     if (!verify->run.bad && verify->run.at.seq > verify->run.proven_seq &&
         verify->run.signed_seq > verify->run.proven_seq)
         verify->counts.waiting += verify->run.at.seq - verify->run.proven_seq;
@@ -330,10 +329,10 @@ static void end_execution(struct logverify *verify)
                  (verify->run.signed_seq > verify->run.plain_seq ? verify->run.signed_seq
                                                                  : verify->run.plain_seq) +
                      1,
-                 "it was added without the key: no record names it");
+                 "added without the log key: no signed record covers this line");
     if (!verify->run.bad && verify->run.at.seq > verify->run.cut_seq &&
         verify->run.note_seq < verify->run.at.seq && needs_note(verify))
-        bad_line(verify, verify->run.at.seq, "the note that its lines end here was removed");
+        bad_line(verify, verify->run.at.seq, "the stored end of this log was removed");
     check_count(verify);
     check_closings(verify);
     while (next_head(verify))
@@ -379,7 +378,7 @@ static void check_plain(struct logverify *verify, const struct log_line *line)
            memcmp(head->head.hash, zeros, sizeof zeros) == 0; head = next_head(verify))
         verify->run.head_at++;
     if (head && head->head.seq <= line->seq)
-        bad_line(verify, line->seq, "it has lost its hash");
+        bad_line(verify, line->seq, "this line has lost its hash");
     verify->run.at.seq = verify->run.plain_seq = line->seq;
     verify->run.at.hashed = false; /* a chain begins behind it */
 }
@@ -404,11 +403,10 @@ static void compare_heads(struct logverify *verify)
         if (memcmp(head->head.hash, verify->run.at.hash, HASH_BYTES) == 0 && head->head.hashed)
             continue;
         if (head->serial == 0)
-            bad_line(verify, verify->run.at.seq, "it is another one than was written");
+            bad_line(verify, verify->run.at.seq, "this line differs from the one that was written");
         else
             bad_line(verify, verify->run.at.seq,
-                     "it, or one before it, is another one than record "
-                     "%lld was made of",
+                     "this line or an earlier one differs from what record %lld covers",
                      (long long)head->serial);
     }
 }
@@ -419,9 +417,9 @@ static bool emptied_in_order(struct logverify *verify, const struct log_line *li
 {
     verify->counts.emptied++;
     if (line->message.len > 0 || line->context.data)
-        bad_line(verify, line->seq, "it has a text although it is marked as emptied");
+        bad_line(verify, line->seq, "this line has text although it is marked as emptied");
     else if (line->seq > verify->run.blank_seqs[line->level])
-        bad_line(verify, line->seq, "it was emptied, and no record says so");
+        bad_line(verify, line->seq, "this line was emptied, but no signed record says so");
     return !verify->run.bad;
 }
 
@@ -455,12 +453,12 @@ static void check_line(struct logverify *verify, const struct log_line *line, st
     if (line->removed.data && !emptied_in_order(verify, line))
         return;
     if (line->seq <= verify->run.cut_seq) {
-        bad_line(verify, line->seq, "it is there although the lines up to %lld were removed",
+        bad_line(verify, line->seq, "this line is present although lines up to %lld were removed",
                  (long long)verify->run.cut_seq);
         return;
     }
     if (line->seq > verify->run.closed_seq) {
-        bad_line(verify, line->seq, "it was added after its execution had ended");
+        bad_line(verify, line->seq, "added after its execution ended");
         return;
     }
     if (line->seq > verify->run.proven_seq && line->seq <= verify->run.signed_seq &&
@@ -473,7 +471,7 @@ static void check_line(struct logverify *verify, const struct log_line *line, st
         return;
     }
     if (line->seq != verify->run.at.seq + 1) {
-        bad_line(verify, verify->run.at.seq + 1, "the lines up to %lld are missing",
+        bad_line(verify, verify->run.at.seq + 1, "lines up to %lld are missing",
                  (long long)line->seq - 1);
         return;
     }
@@ -485,8 +483,9 @@ static void check_line(struct logverify *verify, const struct log_line *line, st
     if (is_old(verify, line))
         verify->run.plain_seq = line->seq;
     if (!same)
-        bad_line(verify, line->seq, "it is not as it was written, or the line before it is not the "
-                 "one it followed, or its execution was given to another task, attempt or worker");
+        bad_line(verify, line->seq, "changed after it was written (its hash does not match), or the "
+                 "line before it was replaced, or its execution was moved to another task, attempt or "
+                 "worker");
     else
         compare_heads(verify);
 }
@@ -521,12 +520,12 @@ int logverify_end(struct logverify *verify, struct logverify_counts *counts, str
     pass_removed(verify, NULL);
     if (!verify->store_signed &&
         (verify->options.has_key || (verify->options.keys_count > 0 && verify->counts.lines > 0)))
-        logverify_tell(verify, "anchor", STR("store"), "none of its records is signed by %s: they "
-                       "were removed, or none was made yet",
-                       verify->options.keys_count > 0 ? "a key that was given" : "its key");
+        logverify_tell(verify, "anchor", STR("store"), "no record of the store is signed by %s: "
+                       "records were removed, or none has been made yet",
+                       verify->options.keys_count > 0 ? "a given key" : "its key");
     *counts = verify->counts;
     if (verify->failed != ERR_NONE)
         return err_set(err, verify->failed, "there is not enough memory to compare all records; "
-                       "what was found so far is not everything");
+                       "the findings so far are incomplete");
     return 0;
 }

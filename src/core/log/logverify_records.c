@@ -43,14 +43,14 @@ static void tell_foreign_key(struct logverify *verify, const struct anchor *anch
     hash_hex(anchor->key, sizeof anchor->key, theirs);
     hash_hex(verify->key, sizeof verify->key, ours);
     if (verify->options.keys_count > 0)
-        logverify_tell(verify, "anchor", subject, "%s: it is signed by another key (%s)", place,
+        logverify_tell(verify, "anchor", subject, "%s: signed by another key (%s)", place,
                        theirs);
     else if (again)
-        logverify_tell(verify, "anchor", subject, "%s: it is signed by another key than the "
-                       "store's, the one that was named before", place);
+        logverify_tell(verify, "anchor", subject, "%s: signed by another key, not the "
+                       "store's, the one named above", place);
     else
-        logverify_tell(verify, "anchor", subject, "%s: it is signed by another key than the "
-                       "store's (%s); if that was your key before, name both: --public-key %s,%s",
+        logverify_tell(verify, "anchor", subject, "%s: signed by another key, not the "
+                       "store's (%s); if you used that key before, give both: --public-key %s,%s",
                        place, theirs, theirs, ours);
     verify->foreign_told = true;
     memcpy(verify->foreign_key, anchor->key, sizeof verify->foreign_key);
@@ -65,11 +65,11 @@ static bool check_signature(struct logverify *verify, const struct anchor *ancho
     struct str subject = record_name(anchor->serial, name);
 
     if (anchor->is_signed && !anchor_signature_good(anchor, record, signature)) {
-        logverify_tell(verify, "anchor", subject, "%s: it is not as it was signed", place);
+        logverify_tell(verify, "anchor", subject, "%s: changed after it was signed", place);
         return false;
     }
     if (!anchor->is_signed && (verify->options.keys_count > 0 || verify->store_signed)) {
-        logverify_tell(verify, "anchor", subject, "%s: it is not signed", place);
+        logverify_tell(verify, "anchor", subject, "%s: not signed", place);
         return false;
     }
     if (anchor->is_signed && !key_is_trusted(verify, anchor)) {
@@ -168,8 +168,8 @@ static void take_since(struct logverify *verify, const struct anchor *anchor)
         verify->options.since_us = anchor->since_us;
     else if (memcmp(verify->start.since_key, anchor->key, sizeof anchor->key) == 0 &&
              verify->start.since_us != anchor->since_us)
-        logverify_tell(verify, "anchor", record_name(anchor->serial, name), "it says that lines "
-                       "need proof from another time on than the records before it");
+        logverify_tell(verify, "anchor", record_name(anchor->serial, name), "states another "
+                       "start of log signing than the records before it");
     verify->start.begun |= anchor->begin > 0;
     if (anchor->begin > verify->start.begin)
         verify->start.begin = anchor->begin;
@@ -189,7 +189,7 @@ static void check_order(struct logverify *verify, const struct known_list *list,
         return;
     if (anchor->serial > before->serial + 1 && anchor->kind != ANCHOR_SEAM) {
         logverify_tell(verify, "anchor", record_name(before->serial + 1, name),
-                       "%s: the records up to %lld are missing", place,
+                       "%s: records up to %lld are missing", place,
                        (long long)anchor->serial - 1);
         return;
     }
@@ -198,7 +198,7 @@ static void check_order(struct logverify *verify, const struct known_list *list,
         return; /* the file goes on where it was; the store behind what it has */
     if (memcmp(anchor->previous, before->hash, HASH_BYTES) != 0)
         logverify_tell(verify, "anchor", record_name(anchor->serial, name),
-                       "%s: it does not follow record %lld, which was changed or put in its place",
+                       "%s: does not follow record %lld, which was changed or replaced",
                        place, (long long)before->serial);
 }
 
@@ -212,7 +212,7 @@ static void end_piece(struct logverify *verify, struct str next)
     if (piece->len > 0 &&
         (next.len < piece->len || memcmp(next.data, piece->data, piece->len) != 0)) {
         snprintf(name, sizeof name, "line %lld", (long long)verify->piece_at);
-        logverify_tell(verify, "anchor", str_of(name), "the anchor file: it is no record");
+        logverify_tell(verify, "anchor", str_of(name), "the anchor file: not a record");
     }
     buf_reset(piece);
 }
@@ -247,7 +247,7 @@ void logverify_anchor_line(struct logverify *verify, struct str line)
 
         if (!same || memcmp(same->hash, anchor.hash, HASH_BYTES) != 0)
             logverify_tell(verify, "anchor", record_name(anchor.serial, name),
-                           "the anchor file: it is there twice, and differs");
+                           "the anchor file: present twice, with different contents");
         return;
     }
     check_order(verify, file, &anchor, "the anchor file");
@@ -268,7 +268,7 @@ static void note_first(struct logverify *verify, const struct anchor *anchor)
     verify->start.begins = anchor->serial == 1 || anchor->kind == ANCHOR_SEAM;
     if (anchor->serial == 1 && memcmp(anchor->previous, zeros, HASH_BYTES) != 0)
         logverify_tell(verify, "anchor", record_name(1, name),
-                       "the store: it is not the first one that was made");
+                       "the store: not the first record that was made");
 }
 
 /* The record before it is there, bytes and all, whoever signed that: nothing is missing between. */
@@ -288,13 +288,13 @@ void logverify_record(struct logverify *verify, const struct anchor_row *row)
     verify->counts.records++;
     if (!anchor_parse(row->record, &anchor) || anchor.serial != row->serial) {
         logverify_tell(verify, "anchor", record_name(row->serial, name),
-                       "the store: it is not what was written there");
+                       "the store: changed after it was written");
         return;
     }
     hash_hex(anchor.hash, sizeof anchor.hash, hex);
     if (strcmp(hex, row->hash) != 0 || anchor.at_us != row->created_at_us)
         logverify_tell(verify, "anchor", record_name(row->serial, name),
-                       "the store: its hash or time beside it is another one");
+                       "the store: the hash or time stored beside it does not match");
     if (!follows_seen(verify, &anchor)) {
         if (verify->store.count == 0)
             note_first(verify, &anchor);
@@ -331,12 +331,12 @@ static void tell_missing(struct logverify *verify, size_t from, size_t to)
     if (last->serial > newest)
         logverify_tell(verify, "regression", record_name(first->serial, name),
                        "the store was set back or its newest records were removed: the anchor file "
-                       "goes to record %lld of %s, the store to %lld", (long long)last->serial, at,
+                       "ends at record %lld of %s, the store at %lld", (long long)last->serial, at,
                        (long long)newest);
     else
         logverify_tell(verify, "regression", record_name(first->serial, name),
-                       "the records up to %lld of %s are in the anchor file and not in the store: "
-                       "it was set back, or they were removed", (long long)last->serial, at);
+                       "records up to %lld of %s are in the anchor file but not in the store: "
+                       "the store was set back, or they were removed", (long long)last->serial, at);
 }
 
 void logverify_compare_anchor(struct logverify *verify)
@@ -348,7 +348,7 @@ void logverify_compare_anchor(struct logverify *verify)
     end_piece(verify, STR_NONE);
     if (verify->store.count && !verify->start.begins && !verify->start.trimmed)
         logverify_tell(verify, "anchor", record_name(1, name),
-                       "the store: the records up to %lld are missing",
+                       "the store: records up to %lld are missing",
                        (long long)verify->start.previous_serial);
     for (size_t i = 0; i < file->count; i++) {
         const struct known *in_store = find_known(&verify->store, file->items[i].serial);
@@ -363,13 +363,13 @@ void logverify_compare_anchor(struct logverify *verify)
         }
         if (in_store && memcmp(in_store->hash, file->items[i].hash, HASH_BYTES) != 0)
             logverify_tell(verify, "regression", record_name(in_store->serial, name),
-                           "it is another one in the anchor file: the store was set back and went "
-                           "on, or was put in the place of the one that was watched");
+                           "differs from the record in the anchor file: the store was set back and "
+                           "then used again, or it replaced the original store");
     }
     if (missing != SIZE_MAX)
         tell_missing(verify, missing, file->count - 1);
     if (verify->foreign_seam)
         logverify_tell(verify, "anchor", record_name(verify->foreign_seam, name),
-                       "when it was made the newest record of the store was gone or not by its "
-                       "key: records were removed, or made without its key");
+                       "when it was made, the newest record of the store was missing or not signed by "
+                       "its key: records were removed, or made without the key");
 }

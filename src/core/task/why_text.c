@@ -1,5 +1,5 @@
-/* The sentence that tells why a task does not run, and its details as JSON: for every reason one
- * function that writes both from the same facts, so that they cannot disagree. Pure. */
+/* Writes the sentence that says why a task is not running, and its details as JSON. Each reason has
+ * one function that writes both from the same facts, so they cannot disagree. Pure. */
 #include "core/task/why.h"
 
 #include "base/clock.h"
@@ -113,10 +113,10 @@ static void say_link(struct pen *pen, const char *before, uint32_t at)
     buf_format(&pen->text, " (%s)", status_word(link->then ? link->then : link->status));
 }
 
-/* ---- it ended, or somebody has it ---- */
+/* ---- it ended, or a worker holds it ---- */
 
-/* Which task was the first to end otherwise than it had to. What became of it since, for it may
- * have been retried, is said apart. */
+/* Names the first task that did not end as required. That task may have been retried since, so its
+ * present status follows separately. */
 static void say_first_end(struct pen *pen)
 {
     const struct why_facts *facts = pen->facts;
@@ -136,16 +136,16 @@ static void say_first_end(struct pen *pen)
     note_chain(pen);
 }
 
-/* Words that Perdura itself gives as errors, for whoever has not met them. */
+/* Explains the error words that Perdura itself sets. */
 static const char *end_meaning(struct str error)
 {
     static const struct {
         const char *error, *text;
     } meanings[] = {
         {"no_handler", " (no worker of its queue has a handler for its type)"},
-        {"poison", " (its worker was lost with it as often as max_crashes allows)"},
-        {"dependency_unsatisfied", " (a task it depends on did not end as it had to)"},
-        {"continuation_limit", " (it went on later as often as max_continuations allows)"},
+        {"poison", " (it lost its worker as often as max_crashes allows)"},
+        {"dependency_unsatisfied", " (a task it depends on did not end as required)"},
+        {"continuation_limit", " (it was continued as often as max_continuations allows)"},
         {"job_deleted", " (its job was deleted)"},
     };
 
@@ -168,9 +168,9 @@ static void tell_end(struct pen *pen)
         buf_text(&pen->text, end_meaning(task->fault.error));
     say_first_end(pen);
     if (task->fault.last.data && !well && !str_eq(task->fault.last, task->fault.error))
-        say_error(pen, "; the last attempt: ", task->fault.last);
+        say_error(pen, "; the last attempt failed: ", task->fault.last);
     if (task->lease.held)
-        buf_text(&pen->text, "; its worker was told and has not stopped yet");
+        buf_text(&pen->text, "; its worker has been asked to stop and has not stopped yet");
     note_time(pen, "completed_at", task->completed_at_us);
     note_text(pen, "error", task->fault.error);
     note_text(pen, "last_error", task->fault.last);
@@ -187,7 +187,7 @@ static void tell_held(struct pen *pen)
     bool runs = task->status == STATUS_RUNNING;
     int64_t since_us = runs ? task->lease.started_at_us : task->lease.claimed_at_us;
 
-    buf_text(&pen->text, runs ? "Runs on " : "Is held by ");
+    buf_text(&pen->text, runs ? "Running on " : "Claimed by ");
     buf_str(&pen->text, str_cut(task->lease.worker_id, QUOTED_BYTES_MAX));
     buf_text(&pen->text, " since ");
     say_time(&pen->text, since_us, pen->facts->now_us);
@@ -197,7 +197,7 @@ static void tell_held(struct pen *pen)
     else
         buf_text(&pen->text, ", which has not started it yet");
     if (task->lease.pause_requested)
-        buf_text(&pen->text, "; it was asked to pause");
+        buf_text(&pen->text, "; a pause was requested");
     note_text(pen, "worker_id", task->lease.worker_id);
     note_time(pen, "since", since_us);
     note_int(pen, "progress", task->progress);
@@ -212,20 +212,20 @@ static void tell_pause(struct pen *pen)
     const struct why_facts *facts = pen->facts;
     bool known = facts->pause.at_us != 0;
 
-    buf_text(&pen->text, "Was paused ");
+    buf_text(&pen->text, "Paused ");
     if (known)
-        buf_format(&pen->text, "by %s at ", actor_word(facts->pause.by));
+        buf_format(&pen->text, "by %s since ", actor_word(facts->pause.by));
     else
-        buf_text(&pen->text, "at ");
+        buf_text(&pen->text, "since ");
     say_time(&pen->text, known ? facts->pause.at_us : pen->task->updated_at_us, facts->now_us);
     say_error(pen, ": ", facts->pause.reason);
-    buf_text(&pen->text, "; resume it to let it go on");
+    buf_text(&pen->text, "; resume it to continue");
     note_text(pen, "actor", known ? str_of(actor_word(facts->pause.by)) : STR_NONE);
     note_time(pen, "since", known ? facts->pause.at_us : pen->task->updated_at_us);
     note_text(pen, "paused_because", facts->pause.reason);
 }
 
-/* What becomes of a lost task: tried (again) by itself, or left to somebody who decides. */
+/* What happens to a lost task: Perdura recovers it (again), or an operator has to decide. */
 static void say_recovery(struct pen *pen)
 {
     const struct why_facts *facts = pen->facts;
@@ -234,13 +234,13 @@ static void say_recovery(struct pen *pen)
         say_error(pen, ", and could not be recovered: ", facts->recovery.error);
         buf_text(&pen->text, "; recover or retry it");
     } else if (facts->recovery.waits && facts->recovery.error.data) {
-        buf_text(&pen->text, "; its recovery is tried again at ");
+        buf_text(&pen->text, "; the next recovery attempt is at ");
         say_time(&pen->text, facts->recovery.at_us, facts->now_us);
-        say_error(pen, ", the last try: ", facts->recovery.error);
+        say_error(pen, ", the last one failed: ", facts->recovery.error);
     } else if (facts->recovery.waits || pen->task->spec.auto_recovery) {
-        buf_text(&pen->text, "; it waits for recovery");
+        buf_text(&pen->text, "; waiting for recovery");
     } else {
-        buf_text(&pen->text, ", and its auto_recovery is off; recover or retry it");
+        buf_text(&pen->text, ", and auto_recovery is off; recover or retry it");
     }
 }
 
@@ -251,7 +251,7 @@ static void tell_orphan(struct pen *pen)
     buf_text(&pen->text, " at ");
     say_time(&pen->text, pen->task->updated_at_us, pen->facts->now_us);
     if (pen->task->lease.held)
-        buf_text(&pen->text, ", which was told and has not stopped it yet");
+        buf_text(&pen->text, ", which has been asked to stop it and has not done so yet");
     say_recovery(pen);
     note_text(pen, "worker_id", pen->task->lease.worker_id);
     note_time(pen, "since", pen->task->updated_at_us);
@@ -262,14 +262,14 @@ static void tell_orphan(struct pen *pen)
 
 static void tell_recovering(struct pen *pen)
 {
-    buf_text(&pen->text, "Is being recovered since ");
+    buf_text(&pen->text, "Recovering since ");
     say_time(&pen->text, pen->task->updated_at_us, pen->facts->now_us);
     note_time(pen, "since", pen->task->updated_at_us);
 }
 
 /* ---- it is blocked ---- */
 
-/* From whom it waits for to the one at the root, and what that one waits for. */
+/* The chain from the task it waits for to the root, and what the root is waiting for. */
 static void say_chain(struct pen *pen, bool one)
 {
     const struct why_facts *facts = pen->facts;
@@ -277,9 +277,9 @@ static void say_chain(struct pen *pen, bool one)
     if (!one && facts->chain_count)
         say_link(pen, ";", 0);
     for (uint32_t i = 1; i < facts->chain_count; i++)
-        say_link(pen, one || i > 1 ? ", which waits for" : " waits for", i);
+        say_link(pen, one || i > 1 ? ", which is waiting for" : " is waiting for", i);
     if (facts->chain_goes_on)
-        buf_text(&pen->text, ", which waits for others in turn");
+        buf_text(&pen->text, ", which in turn is waiting for other tasks");
     say_error(pen, ": ", facts->root.text);
     note_chain(pen);
 }
@@ -288,7 +288,7 @@ static void tell_tasks(struct pen *pen, const char *one, const char *many, int64
 {
     const struct why_facts *facts = pen->facts;
 
-    buf_format(&pen->text, "Waits for %s ", total == 1 ? one : many);
+    buf_format(&pen->text, "Waiting for %s ", total == 1 ? one : many);
     if (facts->waits_for_count == 0)
         buf_format(&pen->text, "(%lld)", (long long)total);
     for (uint32_t i = 0; i < facts->waits_for_count && i < 3; i++) {
@@ -325,12 +325,12 @@ static void tell_dependency(struct pen *pen)
 
 static void tell_gate(struct pen *pen)
 {
-    static const char *const ends[] = {[DEPENDENCY_SUCCESS] = "to end well",
+    static const char *const ends[] = {[DEPENDENCY_SUCCESS] = "to complete",
                                        [DEPENDENCY_COMPLETION] = "to end",
                                        [DEPENDENCY_FAILURE] = "to fail"};
     const struct why_facts *facts = pen->facts;
 
-    buf_text(&pen->text, "Waits for ");
+    buf_text(&pen->text, "Waiting for ");
     buf_text(&pen->detail, ",\"jobs\":[");
     for (uint32_t i = 0; i < facts->gates_count; i++) {
         const struct why_gate *gate = &facts->gates[i];
@@ -351,12 +351,12 @@ static void tell_slot(struct pen *pen)
     const struct why_facts *facts = pen->facts;
 
     if (facts->job_slots > 0)
-        buf_format(&pen->text, "Waits for a slot of its job '" STR_FMT "': %lld of %lld runs are "
-                   "under way", STR_ARG(facts->job_name), (long long)facts->job_going,
+        buf_format(&pen->text, "Waiting for a slot of its job '" STR_FMT "': %lld of %lld runs "
+                   "are active", STR_ARG(facts->job_name), (long long)facts->job_going,
                    (long long)facts->job_slots);
     else
-        buf_format(&pen->text, "Waits for the run before it: the schedule of its job '" STR_FMT
-                   "' runs one after the other", STR_ARG(facts->job_name));
+        buf_format(&pen->text, "Waiting for the previous run: the schedule of its job '" STR_FMT
+                   "' runs one task at a time", STR_ARG(facts->job_name));
     note_text(pen, "job", facts->job_name);
     note_int(pen, "max_concurrent", facts->job_slots);
     note_int(pen, "running", facts->job_going);
@@ -373,10 +373,10 @@ static void tell_retry(struct pen *pen)
 {
     const struct task *task = pen->task;
 
-    buf_format(&pen->text, "Is tried again (retry %lld of %lld) at ",
+    buf_format(&pen->text, "Will retry (%lld of %lld) at ",
                (long long)task->counts.retries, (long long)task->spec.retry.max_retries);
     say_time(&pen->text, task->counts.next_retry_at_us, pen->facts->now_us);
-    say_error(pen, "; the last attempt: ", task->fault.last);
+    say_error(pen, "; the last attempt failed: ", task->fault.last);
     note_time(pen, "until", task->counts.next_retry_at_us);
     note_int(pen, "retry", task->counts.retries);
     note_int(pen, "max_retries", task->spec.retry.max_retries);
@@ -388,7 +388,7 @@ static void tell_window(struct pen *pen)
     int64_t opens_us = pen->facts->window_opens_us ? pen->facts->window_opens_us
                                                    : pen->task->scheduled_at_us;
 
-    buf_text(&pen->text, "Waits for the window of its category, which opens at ");
+    buf_text(&pen->text, "Waiting for the window of its category, which opens at ");
     say_time(&pen->text, opens_us, pen->facts->wall_us);
     note_time(pen, "until", opens_us);
 }
@@ -397,7 +397,7 @@ static void tell_delay(struct pen *pen)
 {
     const struct task *task = pen->task;
 
-    buf_text(&pen->text, task->counts.continuations ? "Goes on at " : "Is to run at ");
+    buf_text(&pen->text, task->counts.continuations ? "Will continue at " : "Scheduled to run at ");
     say_time(&pen->text, task->scheduled_at_us, clock_of(pen));
     note_time(pen, "until", task->scheduled_at_us);
     note_int(pen, "continuations", task->counts.continuations);
@@ -407,7 +407,7 @@ static void tell_delay(struct pen *pen)
 
 static void tell_queue_pause(struct pen *pen)
 {
-    buf_format(&pen->text, "The queue '" STR_FMT "' is paused since ",
+    buf_format(&pen->text, "The queue '" STR_FMT "' has been paused since ",
                STR_ARG(pen->task->spec.queue));
     say_time(&pen->text, pen->facts->queue_paused_at_us, pen->facts->now_us);
     note_text(pen, "queue", pen->task->spec.queue);
@@ -420,17 +420,17 @@ static void tell_no_worker(struct pen *pen)
     const struct task_spec *spec = &pen->task->spec;
 
     if (facts->workers.live == 0)
-        buf_text(&pen->text, "No worker runs");
+        buf_text(&pen->text, "No worker is running");
     else if (facts->workers.of_queue == 0)
-        buf_format(&pen->text, "No worker serves the queue '" STR_FMT "' (%u serve%s other queues)",
-                   STR_ARG(spec->queue), facts->workers.live,
-                   facts->workers.live == 1 ? "s" : "");
+        buf_format(&pen->text, "No worker serves the queue '" STR_FMT "' (%u worker%s "
+                   "other queues)", STR_ARG(spec->queue), facts->workers.live,
+                   facts->workers.live == 1 ? " serves" : "s serve");
     else
         buf_format(&pen->text,
-                   "No worker of the queue '" STR_FMT "' takes tasks of the type '" STR_FMT
-                   "' (%u serve%s the queue)",
+                   "No worker of the queue '" STR_FMT "' has a handler for the type '" STR_FMT
+                   "' (%u worker%s the queue)",
                    STR_ARG(spec->queue), STR_ARG(spec->type), facts->workers.of_queue,
-                   facts->workers.of_queue == 1 ? "s" : "");
+                   facts->workers.of_queue == 1 ? " serves" : "s serve");
     note_text(pen, "queue", spec->queue);
     note_text(pen, "type", spec->type);
     note_int(pen, "workers", facts->workers.live);
@@ -451,7 +451,7 @@ static const struct why_limit *say_limit(struct pen *pen, enum why_reason concur
                    STR_ARG(spec->queue));
     else
         buf_format(&pen->text, "The queue '" STR_FMT "' ", STR_ARG(spec->queue));
-    buf_text(&pen->text, reason == concurrency ? "is at its limit: " : "is at its rate: ");
+    buf_text(&pen->text, reason == concurrency ? "is at its limit: " : "is at its rate limit: ");
     note_text(pen, "queue", spec->queue);
     if (!of_queue)
         note_text(pen, of_type ? "type" : "key", of_type ? spec->type : spec->limit_key);
@@ -463,7 +463,7 @@ static void tell_limit(struct pen *pen, enum why_reason concurrency, enum why_re
     const struct why_limit *limit = say_limit(pen, concurrency, reason);
 
     if (reason == concurrency) {
-        buf_format(&pen->text, "%lld of %lld run", (long long)limit->running,
+        buf_format(&pen->text, "%lld of %lld running", (long long)limit->running,
                    (long long)limit->concurrency);
         note_int(pen, "running", limit->running);
         note_int(pen, "concurrency", limit->concurrency);
@@ -471,7 +471,7 @@ static void tell_limit(struct pen *pen, enum why_reason concurrency, enum why_re
     }
     buf_format(&pen->text, "%lld every ", (long long)limit->rate.count);
     say_duration(&pen->text, limit->rate.per_ms * CLOCK_MS_US);
-    buf_text(&pen->text, ", the next may start at ");
+    buf_text(&pen->text, "; the next task may start at ");
     say_time(&pen->text, limit->open_at_us, pen->facts->now_us);
     note_int(pen, "count", limit->rate.count);
     note_int(pen, "per_ms", limit->rate.per_ms);
@@ -482,7 +482,7 @@ static void tell_busy(struct pen *pen)
 {
     const struct why_facts *facts = pen->facts;
 
-    buf_format(&pen->text, "All %lld slots of the %u worker%s that could run it are taken",
+    buf_format(&pen->text, "All %lld slots of the %u worker%s that could run it are in use",
                (long long)facts->workers.slots, facts->workers.of_type,
                facts->workers.of_type == 1 ? "" : "s");
     note_int(pen, "workers", facts->workers.of_type);
@@ -495,9 +495,9 @@ static void tell_ready(struct pen *pen)
 {
     const struct why_facts *facts = pen->facts;
 
-    buf_text(&pen->text, "Is ready; a worker gets it with one of its next claims");
+    buf_text(&pen->text, "Ready; a worker will claim it soon");
     if (facts->line > 1)
-        buf_format(&pen->text, ", %lld tasks are ready in its queue", (long long)facts->line);
+        buf_format(&pen->text, " (%lld tasks are ready in its queue)", (long long)facts->line);
     note_int(pen, "workers", facts->workers.of_type);
     note_int(pen, "line", facts->line);
 }

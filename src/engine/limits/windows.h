@@ -12,7 +12,7 @@ struct err;
 /* May the claim have it? Otherwise it was put off, or given back because of its batch_size. */
 enum claim_move { CLAIM_TAKE, CLAIM_PUT_OFF, CLAIM_GIVE_BACK };
 
-#define WINDOWS_STATE "Waits for its window"
+#define WINDOWS_STATE "Waiting for its window"
 /* After windows changed, the tasks they put off are looked at again page by page. */
 struct windows {
     uint64_t seen;        /* a checksum of the windows that put tasks off ... */

@@ -224,6 +224,6 @@ int run_reopened(struct batch *batch, struct task *task, struct err *err)
     if (!run.waits_slot)
         return 0;
     task->waits.open_dependencies++;
-    return batch_move(batch, task, STATUS_BLOCKED, MOVE_POSTPONE, "Waits for a slot of its job",
+    return batch_move(batch, task, STATUS_BLOCKED, MOVE_POSTPONE, "Waiting for a slot of its job",
                       ACTOR_LEADER, STR("{\"reason\":\"max_concurrent\"}"), err);
 }

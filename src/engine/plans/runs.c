@@ -258,12 +258,12 @@ static int tell_waits(struct batch *batch, struct run_wish *wish, const struct j
     const struct batch_job *first = count ? jobs_get(batch, &waits[0].depends_on_job_id) : NULL;
 
     if (count > 1)
-        wish->state = batch_text(batch, "Waits for job " STR_FMT " and %u more",
+        wish->state = batch_text(batch, "Waiting for job " STR_FMT " and %u more",
                                  STR_ARG(first->job->name), count - 1);
     else if (count)
-        wish->state = batch_text(batch, "Waits for job " STR_FMT, STR_ARG(first->job->name));
+        wish->state = batch_text(batch, "Waiting for job " STR_FMT, STR_ARG(first->job->name));
     else
-        wish->state = STR("Waits for a slot of its job");
+        wish->state = STR("Waiting for a slot of its job");
     if (wish->detail.len > 2) /* an object that says something */
         buf_append(&detail, wish->detail.data, wish->detail.len - 1);
     buf_text(&detail, detail.len ? ",\"waits_for\":[" : "{\"waits_for\":[");

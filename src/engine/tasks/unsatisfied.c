@@ -162,6 +162,6 @@ int unsatisfied_wait_again(struct batch *batch, struct task *task, int64_t open,
     task->waits.open_dependencies += open;
     if (task->status != STATUS_PENDING) /* it waits for a slot of its job as well */
         return batch_owe(batch, task, err);
-    return batch_move(batch, task, STATUS_BLOCKED, MOVE_POSTPONE, "Waits for dependencies",
+    return batch_move(batch, task, STATUS_BLOCKED, MOVE_POSTPONE, "Waiting for dependencies",
                       ACTOR_LEADER, detail, err);
 }
