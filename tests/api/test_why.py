@@ -94,7 +94,7 @@ class WhyTest(Why, ApiTest):
         self.report_ok("worker-1", task, "release")
         answer = self.why(task_id)
         self.assertEqual((answer["reason"], answer["detail"]["actor"]), ("paused", "USER"))
-        self.assertIn("paused by USER", answer["text"])
+        self.assertIn("Paused by USER", answer["text"])
 
     def test_a_paused_queue_and_a_retry_say_since_and_until_when(self):
         self.register()

@@ -142,7 +142,7 @@ test('with the keyboard alone: skip, search, go, move, select, open, act, confir
         await page.getByRole('heading', { name: heading, level: 1 }).waitFor();
     }
     await page.keyboard.press('?');
-    await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+    await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
     await page.keyboard.press('Escape');
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     await page.keyboard.press('/');

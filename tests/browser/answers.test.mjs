@@ -38,15 +38,15 @@ test('the home page alone tells what runs, what failed and why, and what comes n
     await open('#/');
     const runs = card('Running now').locator('li', { hasText: 'cut the movie' });
     await until(async () => await runs.getByRole('progressbar').getAttribute('aria-valuenow') === '40', '40 %');
-    await card('What failed last').locator('li', { hasText: 'charge order 7' }).getByText('card declined').waitFor();
-    await card('What comes next').getByRole('link', { name: 'backup:store' }).waitFor();
+    await card('Latest failures').locator('li', { hasText: 'charge order 7' }).getByText('card declined').waitFor();
+    await card('Coming up').getByRole('link', { name: 'backup:store' }).waitFor();
     await server.report('w-now', [held, 'complete', {}]);
     await runs.waitFor({ state: 'detached' });
     await failed('charge order 8', 'no such account');
-    await card('What failed last').getByText('no such account').waitFor();
-    await card('What failed last').getByRole('link', { name: 'charge order 8' }).click();
+    await card('Latest failures').getByText('no such account').waitFor();
+    await card('Latest failures').getByRole('link', { name: 'charge order 8' }).click();
     await page.getByRole('heading', { name: 'charge order 8' }).waitFor();
-    await page.getByText('was given up').waitFor();
+    await page.getByText('became a dead letter').waitFor();
 });
 
 test('a task that waits says why, and what can be done is done from there', async () => {
@@ -54,14 +54,14 @@ test('a task that waits says why, and what can be done is done from there', asyn
     await server.post('/v1/queues/lonely:pause');
     await open(`#/tasks/${waits.id}`);
     const why = card('Why is it not running?');
-    await why.getByText('Its queue lonely is paused').waitFor();
-    await why.getByText('no worker takes it').waitFor();
+    await why.getByText('Its queue lonely has been paused').waitFor();
+    await why.getByText('no worker can run it').waitFor();
     await button('Resume the queue lonely').click();
     await why.getByText('No live worker serves the queue lonely').waitFor();
     await why.getByText('--queues lonely').waitFor();
     const other = await server.enqueue('after', { queue: 'lonely', depends_on: [waits.id] });
     await page.evaluate((id) => { location.hash = `#/tasks/${id}`; }, other.id);
-    await why.getByText('It waits for another task').waitFor();
+    await why.getByText('It is waiting for another task').waitFor();
     await why.getByRole('link', { name: waits.id }).waitFor();
     await why.getByText('in the end: No live worker serves the queue lonely').waitFor();
     await page.getByLabel('Language').selectOption('fr');
@@ -81,7 +81,7 @@ test('an alert says in the language of the reader what is wrong', async () => {
     await open('#/', { locale: 'fr-FR' });
     const alerts = page.getByRole('list', { name: 'Alertes' });
     await alerts.locator('li', { hasText: 'broken' }).getByText(
-        '21 des 21 tâches terminées dans les 5 dernières minutes ont échoué').waitFor();
+        '21 des 21 tâches terminées au cours des 5 dernières minutes ont échoué').waitFor();
 });
 
 test('a task that is tried again tells what went wrong, and one whose parent failed tells so', async () => {
@@ -95,7 +95,7 @@ test('a task that is tried again tells what went wrong, and one whose parent fai
     await page.getByRole('note').getByText('host not found').waitFor();
     await server.post(`/v1/tasks/${parent.id}:cancel`);
     await page.evaluate((id) => { location.hash = `#/tasks/${id}`; }, child.id);
-    await card('How it ended').getByText('A task it depends on did not end as it had to').waitFor();
+    await card('How it ended').getByText('A task it depends on did not end as required').waitFor();
 });
 
 test('all tasks are turned round by their making, the rows of a page by any other column', async () => {
@@ -143,7 +143,7 @@ test('a job is made to depend on another in its form, and a cycle is told', asyn
     await page.getByLabel('Job', { exact: true }).last().selectOption({ label: 'report:daily' });
     await button('Save').click();
     await page.getByText('this would be a cycle').waitFor();
-    await button('Take away').click();
+    await button('Remove').click();
     await button('Save').click();
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     assert.deepEqual(await own(plans.sync), []);
@@ -154,7 +154,7 @@ test('a job is made to depend on another in its form, and a cycle is told', asyn
     assert.deepEqual((await own(plans.report)).map((one) => [one.dependency_type, one.mode]),
         [['completion', 'trigger']]);
     await button('Edit: report:daily').click();
-    await button('Take away').click();
+    await button('Remove').click();
     await button('Save').click();
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     assert.deepEqual(await own(plans.report), []);

@@ -88,12 +88,12 @@ test('what was typed is not lost by Escape, by × or by a click beside the dialo
     for (const leave of [() => press('Escape'), () => button('Close').click(), () => button('Back').click(),
         () => page.mouse.click(5, 5)]) {
         await leave();
-        await page.getByText('What you typed has not been saved').waitFor();
+        await page.getByText('You have unsaved changes').waitFor();
         await button('Keep editing').click();
         assert.equal(await name.inputValue(), 'half:done');
     }
     await press('Escape', 'Escape', 'Escape');
-    await page.getByText('What you typed has not been saved').waitFor();
+    await page.getByText('You have unsaved changes').waitFor();
     await button('Discard').click();
     await page.getByRole('dialog').waitFor({ state: 'detached' });
     await button('New job').click(); // with nothing typed it just goes
@@ -108,7 +108,7 @@ test('a refused form shows and focuses what is wrong, wherever it was scrolled t
     const name = page.getByLabel('Job', { exact: true });
     await page.getByLabel('Active').focus();
     await button('Save').click();
-    await page.getByText('Fill this in').waitFor();
+    await page.getByText('Fill in this field').waitFor();
     const seen = (place) => until(() => place.evaluate((at) => {
         const box = at.getBoundingClientRect();
         return at === document.activeElement && box.top >= 0 && box.bottom <= innerHeight;
@@ -142,7 +142,7 @@ test('the search uses every word, and finds names, parts of types and tags', asy
     }
     await search.fill('invoice sweep');
     await press('Enter');
-    await page.getByText('No task here').waitFor();
+    await page.getByText('No tasks here').waitFor();
     assert.equal(await page.getByLabel('Filter', { exact: true }).inputValue(), 'invoice sweep');
 });
 
@@ -191,7 +191,7 @@ test('the form of a job tells which values are its own, and where the others com
     const category = await server.get('/v1/categories/notifications');
     await open('#/jobs');
     await button('Edit: inherits:most').click();
-    const time = page.getByLabel('Time-out in seconds');
+    const time = page.getByLabel('Timeout in seconds');
     assert.equal(await page.getByLabel('Retries').inputValue(), '9');
     assert.equal(await time.inputValue(), '');
     assert.equal(await time.getAttribute('placeholder'), String(category.default_timeout));

@@ -56,7 +56,7 @@ test('a refused task says why instead of that it waits, and its time does not go
     await open(`#/tasks/${id}`);
     const why = page.getByRole('region', { name: 'Why is it not running?' });
     await why.getByText('could not be recovered: order 7 is closed').waitFor();
-    assert.equal(await why.getByText('waits for recovery').count(), 0);
+    assert.equal(await why.getByText('is waiting for recovery').count(), 0);
     await fact('Started').waitFor();
     assert.equal(await fact('Duration').count(), 0);
     await goTo('#/tasks?queue=q-closed');
@@ -77,7 +77,7 @@ test('a task whose recovery is tried again says so, and what became of the last 
     await entryOf(id, (one) => one.status === 'pending' && one.error_message);
     await open(`#/tasks/${id}`);
     const why = page.getByRole('region', { name: 'Why is it not running?' });
-    await why.getByText('Its recovery is tried again by itself; the last try:').waitFor();
+    await why.getByText('Perdura will try to recover it again; the last try failed:').waitFor();
     await goTo('#/recovery');
     await page.locator('tr', { hasText: id }).getByText('lost its worker').waitFor();
     assert.equal(await page.locator('tr', { hasText: id }).getByText('Refused').count(), 0);
@@ -99,7 +99,7 @@ test('a dead letter counts its failures, and a retry was not made by the schedul
     await page.locator('.timeline').getByText('by the scheduler').first().waitFor();
     await page.getByRole('tab', { name: 'Log' }).click();
     await until(async () => await page.locator('.log').count() === 4, 'all lines');
-    await page.getByLabel('From level').selectOption('FATAL');
+    await page.getByLabel('Minimum level').selectOption('FATAL');
     await until(async () => (await page.locator('.log span').allInnerTexts()).join() === 'the worst,the worst',
         'the worst lines only');
 });

@@ -96,7 +96,7 @@ test('with more queues than the figures name, that is said, and no count is wron
         queue: `apart-${at}` })));
     assert.equal((await server.get('/v1/stats')).cut, true);
     page = await openPage(browser, server, '#/');
-    await page.getByText('There are more queues and types than are told here').waitFor();
+    await page.getByText('Not all queues and types are shown here').waitFor();
     await page.evaluate(() => { location.hash = '#/tasks'; });
     const chips = page.locator('.chip .count');
     await until(async () => await chips.count() === 1 + Object.values((await server.get('/v1/stats')).counts)

@@ -81,7 +81,7 @@ test('selected tasks are cancelled together', async () => {
 test('all that fit a filter are cancelled after a preview of how many', async () => {
     await server.post('/v1/tasks', Array.from({ length: 1234 }, () => ({ type: 'b', queue: 'bulk' })));
     await open('#/tasks?queue=bulk&status=pending');
-    await button('Cancel all that fit …').click();
+    await button('Cancel all matching …').click();
     await page.getByText('1,234 tasks would be cancelled').waitFor();
     assert.equal((await server.get('/v1/queues/bulk')).counts.pending, 1234);
     await button('Cancel 1,234').click();
@@ -133,7 +133,7 @@ test('a task shows why it does not run, its attempts, events, checkpoints, log, 
     await page.getByText('a line of the log').waitFor();
     await server.report('w-story', [held, 'log', { level: 'INFO', message: 'and one more' }]);
     await page.getByText('and one more').waitFor();
-    await page.getByLabel('From level').selectOption('ERROR');
+    await page.getByLabel('Minimum level').selectOption('ERROR');
     await page.getByText('Nothing was logged').waitFor();
     await page.getByRole('tab', { name: /Checkpoints/ }).click();
     await page.getByText('halfway').waitFor();
@@ -153,7 +153,7 @@ test('a task in a chain names the task at the root and what holds that one', asy
     const last = await server.enqueue('chain', { queue: 'chain', depends_on: [between.id] });
     await server.post(`/v1/tasks/${root.id}:pause`);
     await open(`#/tasks/${last.id}`);
-    await page.locator('.why p', { hasText: /in the end:.*It is paused/ }).locator(`a[href$="${root.id}"]`)
+    await page.locator('.why p', { hasText: /in the end:.*It has been paused/ }).locator(`a[href$="${root.id}"]`)
         .waitFor();
 });
 
@@ -193,7 +193,7 @@ test('a task that a dependency cancelled names and links the culprit, and where 
     await open(`#/tasks/${items[3].id}`);
     const why = page.locator('.why');
     await why.getByRole('link', { name: 'parent', exact: true }).waitFor();
-    assert.match(await why.innerText(), /parent\s+Cancelled\s+had to complete[^]*began with:\s+grandparent\s+Failed/);
+    assert.match(await why.innerText(), /parent\s+Cancelled\s+had to complete[^]*started with:\s+grandparent\s+Failed/);
     assert.doesNotMatch(await why.innerText(), /bystander/);
     assert.match(await page.locator('.depends').innerText(), /parent[^]*not met[^]*bystander/);
     await why.getByRole('link', { name: 'grandparent' }).click();
@@ -348,7 +348,7 @@ test('recovery lists what lost its worker, and dead letters are put back one by 
     const row = page.locator('tr', { hasText: id });
     await row.getByRole('button', { name: 'Check' }).click();
     await page.getByText('part can be recovered').first().waitFor();
-    await row.getByRole('button', { name: 'Go on' }).click();
+    await row.getByRole('button', { name: 'Continue' }).click();
     await becomes(id, 'pending');
     await page.getByRole('tab', { name: 'Recovery queue' }).click();
     await page.getByText('resume_checkpoint').first().waitFor();
@@ -358,7 +358,7 @@ test('recovery lists what lost its worker, and dead letters are put back one by 
     await until(async () => await page.locator('tr', { hasText: 'it broke' }).count() === 2, 'two left');
     await button('Retry all …').click();
     await button('Retry 2').click();
-    await page.getByText('2 tasks run again').waitFor();
+    await page.getByText('2 tasks were retried').waitFor();
     for (const one of dead)
         assert.equal(await status(one), 'pending');
 });
@@ -370,7 +370,7 @@ test('a workflow is a graph with live statuses that opens its tasks', async () =
     assert.ok(await page.locator('.edge').count() > tasks.length);
     await server.post(`/v1/tasks/${tasks[0].id}:pause`);
     await page.locator('.node.paused').waitFor();
-    await button('Larger').click();
+    await button('Zoom in').click();
     await button('Fit').click();
     await page.locator('.node', { hasText: 'load warehouse' }).click();
     await page.getByRole('heading', { name: 'load warehouse' }).waitFor();

@@ -37,7 +37,7 @@ class Why(ServerTest):
     def test_why_explains_words_of_its_own_and_repeats_none(self):
         partial = self.perdura("enqueue", "partly").stdout.strip()
         told = self.perdura("task", "wait", partial, code=1)
-        self.assertIn(f"ended as partial; 'perdura recovery run {partial}' lets", told.stderr)
+        self.assertIn(f"ended as partial; 'perdura recovery run {partial}' continues", told.stderr)
         self.assertRegex(self.why(partial), r"^Ended as partial at \S+Z \(\S+ ago\)\n$")
         missing = self.perdura("enqueue", "nobody").stdout.strip()
         self.assertRegex(self.why(missing), "^No worker of the queue 'default' has a handler for the "
@@ -77,7 +77,7 @@ class Why(ServerTest):
         self.perdura("queue", "pause", "held")
         held = self.perdura("enqueue", "hello", "--queue", "held").stdout.strip()
         self.assertEqual(self.perdura("task", "why", held).stderr,
-                         "hint: 'perdura queue resume held' lets it go on\n")
+                         "hint: 'perdura queue resume held' resumes it\n")
         later = self.perdura("enqueue", "hello", "--delay", "1h").stdout.strip()
         self.assertEqual(self.perdura("task", "why", later).stderr, "")
         self.assertEqual(self.perdura("task", "why", missing, "--json").stderr, "")
@@ -114,8 +114,8 @@ class Waiting(ServerTest):
                          "'queues: [elsewhere]' under 'handlers:' in perdura.yaml and send SIGHUP to "
                          "the server, or start a worker that has one with --queues elsewhere\n")
         self.perdura("queue", "pause", "elsewhere")
-        self.assertRegex(waiting.stderr.readline(), "^waiting: The queue 'elsewhere' is paused "
-                         "since .*; 'perdura queue resume elsewhere' lets it go on\n$")
+        self.assertRegex(waiting.stderr.readline(), "^waiting: The queue 'elsewhere' has been paused "
+                         "since .*; 'perdura queue resume elsewhere' resumes it\n$")
         self.perdura("task", "cancel", task)
         self.assertEqual(waiting.wait(DEADLINE_S), 1)
         self.assertEqual(waiting.stderr.read(), f"perdura: task {task} ended as cancelled\n")
@@ -145,7 +145,7 @@ class Waiting(ServerTest):
         seen = self.on_terminal("enqueue", "nobody", "--wait", "--wait-timeout", "3s", code=1)
         self.assertEqual(seen.count("waiting: No worker of the queue 'default' has a handler for the "
                                     "type 'nobody'"), 1, seen)
-        self.assertRegex(seen, "it is pending; 'perdura task why .*' says what it waits for")
+        self.assertRegex(seen, "it is pending; 'perdura task why .*' says what it is waiting for")
 
     def test_the_log_is_pointed_at_only_where_it_has_lines(self):
         self.assertRegex(self.perdura("enqueue", "mute", "--wait", code=1).stderr,

@@ -59,7 +59,7 @@ static int one_turn(struct client *client, struct str id, int64_t turn_ms, struc
     rc = client_call(client, "GET", client_path(client->call, "/v1/tasks/", id, after), STR_NONE,
                      turn_ms + MARGIN_MS, task);
     if (rc == 0 && (!task->data || json_kind(*task) != JSON_OBJECT))
-        rc = err_set(&client->call->err, ERR_IO, "the server answered something else than a task");
+        rc = err_set(&client->call->err, ERR_IO, "the server's answer is not a task");
     return rc;
 }
 
@@ -110,7 +110,7 @@ struct str task_why_hint(struct call *call, struct str why)
     queue = view_member(call, detail, "queue");
     type = view_member(call, detail, "type");
     if (str_is(reason, "queue_paused"))
-        return arena_format(&call->arena, "'perdura queue resume " STR_FMT "' lets it go on",
+        return arena_format(&call->arena, "'perdura queue resume " STR_FMT "' resumes it",
                             STR_ARG(queue));
     if (!str_is(reason, "no_worker"))
         return STR_NONE;
@@ -323,16 +323,17 @@ int task_wait_print(struct client *client, struct str id, struct str task, bool 
     if (str_is(status, "completed"))
         return 0;
     if (!has_ended(call, task))
-        return err_set(&call->err, ERR_REQUEST_TIMEOUT, "task " STR_FMT " has not ended yet, it is "
+        return err_set(&call->err, ERR_REQUEST_TIMEOUT, "task " STR_FMT " has not ended yet; it is "
                        STR_FMT "; 'perdura task %s " STR_FMT "' %s", STR_ARG(id), STR_ARG(status),
                        is_held_up(call, task) ? "why" : "wait", STR_ARG(id),
-                       is_held_up(call, task) ? "says what it waits for" : "waits on");
+                       is_held_up(call, task) ? "says what it is waiting for"
+                                              : "continues to wait");
     if (str_is(why, "no_handler"))
         return err_set(&call->err, ERR_INTERNAL, "task " STR_FMT " ended as " STR_FMT ": no "
-                       "handler knows its type; add one under 'handlers:' in perdura.yaml, or run "
-                       "a worker that has one", STR_ARG(id), STR_ARG(status));
+                       "worker has a handler for its type; add one under 'handlers:' in "
+                       "perdura.yaml, or run a worker that has one", STR_ARG(id), STR_ARG(status));
     if (str_is(status, "partial"))
         return err_set(&call->err, ERR_INTERNAL, "task " STR_FMT " ended as partial; 'perdura "
-                       "recovery run " STR_FMT "' lets it go on", STR_ARG(id), STR_ARG(id));
+                       "recovery run " STR_FMT "' continues it", STR_ARG(id), STR_ARG(id));
     return not_completed(client, id, status, why);
 }

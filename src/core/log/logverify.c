@@ -483,9 +483,9 @@ static void check_line(struct logverify *verify, const struct log_line *line, st
     if (is_old(verify, line))
         verify->run.plain_seq = line->seq;
     if (!same)
-        bad_line(verify, line->seq, "changed after it was written (its hash does not match), or the "
-                 "line before it was replaced, or its execution was moved to another task, attempt or "
-                 "worker");
+        bad_line(verify, line->seq, "changed after it was written (its hash does not match), or "
+                 "the line before it was replaced, or its execution was moved to another task, "
+                 "attempt or worker");
     else
         compare_heads(verify);
 }

@@ -370,6 +370,6 @@ void logverify_compare_anchor(struct logverify *verify)
         tell_missing(verify, missing, file->count - 1);
     if (verify->foreign_seam)
         logverify_tell(verify, "anchor", record_name(verify->foreign_seam, name),
-                       "when it was made, the newest record of the store was missing or not signed by "
-                       "its key: records were removed, or made without the key");
+                       "when it was made, the newest record of the store was missing or not signed "
+                       "by its key: records were removed, or made without the key");
 }

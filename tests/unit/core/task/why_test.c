@@ -155,7 +155,7 @@ static const struct row rows[] = {
      {A_WORKER, .waits_slot = true, .job_name = STR("load")},
      WHY_JOB_SLOT,
      "",
-     "the run before it|'load'"},
+     "the previous run|'load'"},
     /* delayed */
     {{.status = STATUS_DELAYED,
       .counts.next_retry_at_us = SOON_US,
@@ -165,7 +165,7 @@ static const struct row rows[] = {
      {A_WORKER},
      WHY_RETRY,
      "",
-     "retry 2 of 3|2027-01-15T08:01:30.000000Z|in 1m 30s|exit code 3"},
+     "Will retry (2 of 3)|2027-01-15T08:01:30.000000Z|in 1m 30s|exit code 3"},
     {{.status = STATUS_DELAYED, .scheduled_at_us = SOON_US},
      {0},
      WHY_DELAYED,
