@@ -3,10 +3,13 @@
  * thread, but for run_read (a reader's) and request_done (the queue's). */
 #include "server/server_int.h"
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "core/bounds.h"
 #include "core/render.h"
 #include "server/body.h"
+
+#include <endian.h>
 
 #define JSON_TYPE "application/json"
 
@@ -29,41 +32,69 @@ void call_ended(struct api_call *call, int status)
     server_work_ended(server);
 }
 
-void call_reply_text(struct api_call *call, int status, const char *content_type)
+void call_run(struct api_call *call, call_step *step)
+{
+    if (step(call) < 0)
+        call_fail(call);
+}
+
+int call_no_memory(struct api_call *call)
+{
+    return err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+}
+
+bool call_new(struct api_call *call, size_t bytes)
+{
+    call->ctx = arena_alloc(call->arena, bytes);
+    if (!call->ctx)
+        call_no_memory(call);
+    return call->ctx;
+}
+
+int call_reply_text(struct api_call *call, int status, const char *content_type)
 {
     char version[32];
 
-    if (call->out.failed) {
-        err_set(&call->err, ERR_TOO_LARGE, "the answer is too large; ask for less at a time");
-        call_fail(call);
-        return;
-    }
+    if (call->out.failed)
+        return err_set(&call->err, ERR_TOO_LARGE,
+                       "the answer is too large; ask for less at a time");
     if (call->version > 0) {
         snprintf(version, sizeof version, "\"%lld\"", (long long)call->version);
         http_reply_header(call->exchange, "ETag", version);
     }
     call_ended(call, status);
     http_reply_buf(call->exchange, status, content_type, &call->out);
+    return 0;
 }
 
 /* Ends with a line break: people read these with curl. */
-void call_reply(struct api_call *call, int status)
+int call_reply(struct api_call *call, int status)
 {
     buf_byte(&call->out, '\n');
-    call_reply_text(call, status, JSON_TYPE);
+    return call_reply_text(call, status, JSON_TYPE);
 }
 
-void call_reply_empty(struct api_call *call)
+int call_reply_empty(struct api_call *call)
 {
     buf_deinit(&call->out);
-    call_ended(call, 204);
-    http_reply(call->exchange, 204, NULL, STR_NONE);
+    return call_reply_static(call, 204, NULL, STR_NONE);
 }
 
-void call_reply_static(struct api_call *call, const char *content_type, struct str body)
+int call_reply_static(struct api_call *call, int status, const char *content_type, struct str body)
 {
-    call_ended(call, 200);
-    http_reply(call->exchange, 200, content_type, body);
+    call_ended(call, status);
+    http_reply(call->exchange, status, content_type, body);
+    return 0;
+}
+
+void call_location(struct api_call *call, const char *folder, const struct uuid *id)
+{
+    char location[32 + UUID_TEXT_BYTES];
+    char text[UUID_TEXT_BYTES];
+
+    uuid_format(id, text);
+    snprintf(location, sizeof location, "%s%s", folder, text);
+    http_reply_header(call->exchange, "Location", location);
 }
 
 void call_fail(struct api_call *call)
@@ -95,8 +126,8 @@ static struct api_call *call_of_item(struct loop_item *item)
     return (struct api_call *)(void *)((char *)item - offsetof(struct api_call, item));
 }
 
-static void submit(struct api_call *call, struct request *request, enum request_kind kind,
-                   void (*run)(struct loop_item *item), void (*then)(struct api_call *call))
+static int submit(struct api_call *call, struct request *request, enum request_kind kind,
+                  void (*run)(struct loop_item *item), call_step *then)
 {
     request->kind = kind;
     request->arena = call->arena;
@@ -106,24 +137,31 @@ static void submit(struct api_call *call, struct request *request, enum request_
     call->then = then;
     call->item.run = run;
     engine_submit(call->server->engine, request);
+    return 0;
+}
+
+static void go_on(struct loop_item *item)
+{
+    struct api_call *call = call_of_item(item);
+
+    call_run(call, call->then);
 }
 
 static void resume(struct loop_item *item)
 {
     struct api_call *call = call_of_item(item);
 
-    if (call->submitted->err.code != ERR_NONE) {
-        call->err = call->submitted->err;
+    call->err = call->submitted->err;
+    if (call->err.code != ERR_NONE)
         call_fail(call);
-        return;
-    }
-    call->then(call);
+    else
+        go_on(item);
 }
 
-void call_submit(struct api_call *call, struct request *request, enum request_kind kind,
-                 void (*then)(struct api_call *call))
+int call_submit(struct api_call *call, struct request *request, enum request_kind kind,
+                call_step *then)
 {
-    submit(call, request, kind, resume, then);
+    return submit(call, request, kind, resume, then);
 }
 
 static void leave_waiting(struct api_call *call)
@@ -135,30 +173,20 @@ static void leave_waiting(struct api_call *call)
     call->server->waiting_count--;
 }
 
-static void go_on(struct loop_item *item)
-{
-    struct api_call *call = call_of_item(item);
-
-    call->then(call);
-}
-
 /* A request that was both done and forgotten may still be named in the queue's list of forgets, and
  * must stay in memory until that is worked off: a request behind it, on the same way, comes back
  * later than it. */
-static void pass_barrier(struct api_call *call)
+static int pass_barrier(struct api_call *call)
 {
     struct workers_request *behind_claim = arena_alloc(call->arena, sizeof *behind_claim);
     struct wait_request *behind_wait = arena_alloc(call->arena, sizeof *behind_wait);
 
-    if (!behind_claim || !behind_wait) {
-        call->then(call);
-        return;
-    }
+    if (!behind_claim || !behind_wait)
+        return call->then(call);
     behind_claim->id = STR("-");
     if (call->submitted->kind == REQUEST_WAIT)
-        submit(call, &behind_wait->base, REQUEST_WAIT, go_on, call->then);
-    else
-        submit(call, &behind_claim->base, REQUEST_WORKERS, go_on, call->then);
+        return submit(call, &behind_wait->base, REQUEST_WAIT, go_on, call->then);
+    return submit(call, &behind_claim->base, REQUEST_WORKERS, go_on, call->then);
 }
 
 static void resume_waiting(struct loop_item *item)
@@ -166,10 +194,7 @@ static void resume_waiting(struct loop_item *item)
     struct api_call *call = call_of_item(item);
 
     leave_waiting(call);
-    if (call->forgotten)
-        pass_barrier(call);
-    else
-        call->then(call);
+    call_run(call, call->forgotten ? pass_barrier : call->then);
 }
 
 void call_forget(struct api_call *call)
@@ -187,8 +212,8 @@ static void client_left(void *ctx)
         call_forget(call);
 }
 
-void call_submit_waiting(struct api_call *call, struct request *request, enum request_kind kind,
-                         void (*then)(struct api_call *call))
+int call_submit_waiting(struct api_call *call, struct request *request, enum request_kind kind,
+                        call_step *then)
 {
     struct server *server = call->server;
 
@@ -199,7 +224,7 @@ void call_submit_waiting(struct api_call *call, struct request *request, enum re
     server->waiting = call;
     server->waiting_count++;
     http_on_gone(call->exchange, client_left, call);
-    submit(call, request, kind, resume_waiting, then);
+    return submit(call, request, kind, resume_waiting, then);
 }
 
 static struct api_call *call_of_job(struct reader_job *job)
@@ -219,54 +244,53 @@ static void run_read(struct reader_job *job, struct store_reader *reader, struct
         err_set(&call->err, ERR_INTERNAL, "the store did not answer; see the server's log");
 }
 
-/* There was no reader for it. */
-static void take_job_error(struct api_call *call)
-{
-    if (call->job.err.code != ERR_NONE)
-        call->err = call->job.err;
-}
-
-static void read_done(struct reader_job *job)
+/* True when it went well. What failed is counted, and logged where the store is at fault. */
+static bool was_read(struct reader_job *job, enum log_level level)
 {
     struct api_call *call = call_of_job(job);
 
-    take_job_error(call);
-    if (call->err.code != ERR_NONE) {
-        call->server->read_errors += call->err.code == ERR_STORAGE_READ;
-        if (err_http_status(call->err.code) == 500)
-            LOG(call->server->log, LOG_ERROR, "server.read_failed",
-                KC("route", call->route->pattern), KS("correlation_id", call->request_id),
-                KC("error", call->err.text));
-        call_fail(call);
-        return;
-    }
-    call_reply(call, call->status);
+    if (job->err.code != ERR_NONE) /* there was no reader for it */
+        call->err = job->err;
+    if (call->err.code == ERR_NONE)
+        return true;
+    call->server->read_errors += call->err.code == ERR_STORAGE_READ;
+    if (level == LOG_WARN || err_http_status(call->err.code) == 500)
+        LOG(call->server->log, level, "server.read_failed", KC("route", call->route->pattern),
+            KS("correlation_id", call->request_id), KC("error", call->err.text));
+    return false;
+}
+
+static int reply_read(struct api_call *call)
+{
+    return call_reply(call, call->status);
 }
 
 static void look_done(struct reader_job *job)
 {
     struct api_call *call = call_of_job(job);
 
-    take_job_error(call);
-    if (call->err.code != ERR_NONE)
-        read_done(job);
+    if (was_read(job, LOG_ERROR))
+        call_run(call, call->then);
     else
-        call->then(call);
+        call_fail(call);
 }
 
-static void start_read(struct api_call *call,
-                       int (*read)(struct api_call *call, struct store_reader *reader,
-                                   struct arena *scratch),
+static void try_done(struct reader_job *job)
+{
+    struct api_call *call = call_of_job(job);
+
+    was_read(job, LOG_WARN);
+    call_run(call, call->then);
+}
+
+static bool start_read(struct api_call *call, call_reading *read, call_step *then,
                        void (*done)(struct reader_job *job))
 {
+    call->then = then;
     call->read = read;
     call->job.run = run_read;
     call->job.done = done;
-    if (readers_submit(call->server->readers, call->lane, &call->job))
-        return;
-    err_set(&call->err, ERR_UNAVAILABLE, "the server is busy with other reads; try again in a "
-            "moment");
-    call_fail(call);
+    return readers_submit(call->server->readers, call->lane, &call->job);
 }
 
 void call_reads_long(struct api_call *call, bool is_long)
@@ -286,47 +310,23 @@ void call_cancel_when_gone(struct api_call *call)
     http_on_gone(call->exchange, reader_left, call);
 }
 
-void call_read(struct api_call *call,
-               int (*read)(struct api_call *call, struct store_reader *reader,
-                           struct arena *scratch))
+int call_look(struct api_call *call, call_reading *read, call_step *then)
+{
+    if (start_read(call, read, then, look_done))
+        return 0;
+    return err_set(&call->err, ERR_UNAVAILABLE, "the server is busy with other reads; try again "
+                   "in a moment");
+}
+
+int call_read(struct api_call *call, call_reading *read)
 {
     call->status = 200;
-    start_read(call, read, read_done);
+    return call_look(call, read, reply_read);
 }
 
-void call_look(struct api_call *call,
-               int (*read)(struct api_call *call, struct store_reader *reader,
-                           struct arena *scratch),
-               void (*then)(struct api_call *call))
+int call_try_look(struct api_call *call, call_reading *read, call_step *then)
 {
-    call->then = then;
-    start_read(call, read, look_done);
-}
-
-static void try_done(struct reader_job *job)
-{
-    struct api_call *call = call_of_job(job);
-
-    take_job_error(call);
-    if (call->err.code != ERR_NONE) {
-        call->server->read_errors += call->err.code == ERR_STORAGE_READ;
-        LOG(call->server->log, LOG_WARN, "server.read_failed", KC("route", call->route->pattern),
-            KS("correlation_id", call->request_id), KC("error", call->err.text));
-    }
-    call->then(call);
-}
-
-void call_try_look(struct api_call *call,
-                   int (*read)(struct api_call *call, struct store_reader *reader,
-                               struct arena *scratch),
-                   void (*then)(struct api_call *call))
-{
-    call->then = then;
-    call->read = read;
-    call->job.run = run_read;
-    call->job.done = try_done;
-    if (!readers_submit(call->server->readers, call->lane, &call->job))
-        then(call);
+    return start_read(call, read, then, try_done) ? 0 : then(call);
 }
 
 int call_task_id(struct api_call *call)
@@ -407,6 +407,18 @@ int call_parameter_uuid(struct api_call *call, const char *name, struct uuid *id
                          name);
 }
 
+int call_parameter_bool(struct api_call *call, const char *name, bool *value)
+{
+    struct str text = call_parameter(call, name);
+
+    if (!text.data)
+        return 0;
+    *value = str_is(text, "true");
+    if (*value || str_is(text, "false"))
+        return 0;
+    return err_set_field(&call->err, ERR_INVALID, name, "'%s' must be true or false", name);
+}
+
 int call_limit(struct api_call *call, int64_t fallback, int64_t max, uint32_t *limit)
 {
     int64_t value = fallback;
@@ -416,50 +428,72 @@ int call_limit(struct api_call *call, int64_t fallback, int64_t max, uint32_t *l
     return rc;
 }
 
-int call_cursor(struct api_call *call, char kind, int64_t *key)
+int call_list_limit(struct api_call *call, uint32_t *limit)
+{
+    return call_limit(call, BOUND_LIST_LIMIT_DEFAULT, BOUND_LIST_LIMIT, limit);
+}
+
+int call_cursor_bytes(struct api_call *call, char kind, uint8_t *bytes, size_t len, bool *given)
 {
     struct str text = call_parameter(call, "cursor");
-    uint64_t value = 0;
-    size_t i = 1;
 
-    if (!text.data)
+    *given = text.data != NULL;
+    if (!text.data || (text.len == 1 + 2 * len && text.data[0] == kind &&
+                       hash_from_hex(str_span(text.data + 1, text.len - 1), bytes, len)))
         return 0;
-    for (; i < text.len && text.len == 17 && text.data[0] == kind; i++) {
-        const char *digits = "0123456789abcdef";
-        const char *at = strchr(digits, text.data[i]);
-
-        if (!at || !*at)
-            break;
-        value = value << 4 | (uint64_t)(at - digits);
-    }
-    if (i == 17 && text.len == 17 && value <= INT64_MAX) {
-        *key = (int64_t)value;
-        return 0;
-    }
     return err_set_field(&call->err, ERR_INVALID, "cursor",
                          "'cursor' must be the next_cursor of the previous page");
 }
 
+int call_cursor(struct api_call *call, char kind, int64_t *key)
+{
+    uint8_t bytes[sizeof *key];
+    uint64_t value = 0;
+    bool given;
+
+    TRY(call_cursor_bytes(call, kind, bytes, sizeof bytes, &given));
+    for (size_t i = 0; given && i < sizeof bytes; i++)
+        value = value << 8 | bytes[i];
+    if (value > INT64_MAX)
+        return err_set_field(&call->err, ERR_INVALID, "cursor",
+                             "'cursor' must be the next_cursor of the previous page");
+    if (given)
+        *key = (int64_t)value;
+    return 0;
+}
+
+void call_write_cursor_bytes(struct buf *out, char kind, const uint8_t *bytes, size_t len,
+                             bool more)
+{
+    if (!more) {
+        render_json(out, "next_cursor", STR_NONE);
+        return;
+    }
+    json_write_key(out, "next_cursor");
+    buf_format(out, "\"%c", kind);
+    for (size_t i = 0; i < len; i++)
+        buf_format(out, "%02x", bytes[i]);
+    buf_byte(out, '"');
+}
+
 void call_write_cursor(struct buf *out, char kind, int64_t key, bool more)
 {
-    if (more)
-        buf_format(out, "\"next_cursor\":\"%c%016llx\"", kind, (unsigned long long)key);
-    else
-        buf_text(out, "\"next_cursor\":null");
+    uint64_t bytes = htobe64((uint64_t)key);
+
+    call_write_cursor_bytes(out, kind, (const uint8_t *)&bytes, sizeof bytes, more);
 }
 
 int call_object(struct api_call *call, struct str *object)
 {
     struct str body = call->request->body;
-    int rc;
 
     *object = STR("{}");
     if (str_empty(body))
         return 0;
-    rc = json_check(body, object, &call->err);
-    if (rc == 0 && json_kind(*object) != JSON_OBJECT)
-        rc = err_set(&call->err, ERR_INVALID, "the body must be an object");
-    return rc;
+    TRY(json_check(body, object, &call->err));
+    if (json_kind(*object) != JSON_OBJECT)
+        return err_set(&call->err, ERR_INVALID, "the body must be an object");
+    return 0;
 }
 
 int call_no_body(struct api_call *call)

@@ -107,9 +107,7 @@ int body_texts(const struct body_field *field, uint32_t count_max, size_t bytes_
     if (json_kind(field->value) != JSON_ARRAY || json_count(field->value) > count_max)
         return err_set_field(err, ERR_INVALID, field->name,
                              "'%s' must be an array of at most %u texts", field->name, count_max);
-    texts = arena_alloc_array(arena, json_count(field->value) + 1, sizeof *texts);
-    if (!texts)
-        return err_set(err, ERR_MEMORY, "there is not enough memory; try again");
+    texts = TRY_MEMORY(arena_alloc_array(arena, json_count(field->value) + 1, sizeof *texts));
     json_begin(field->value, &iter);
     while (json_next_element(&iter, &value)) {
         struct str text = json_kind(value) == JSON_STRING ? json_string(value, arena) : STR("");

@@ -8,6 +8,9 @@
 #include "view/catalog_body.h"
 #include "view/catalog_page.h"
 #include "server/body.h"
+#include "server/routes/api_tasks.h"
+
+#define STATS_SINCE_US (7 * 24 * 3600 * CLOCK_SECOND_US) /* where nothing else is asked for */
 
 struct catalog_call {
     enum catalog_kind kind;
@@ -35,26 +38,20 @@ struct catalog_source catalog_call_source(struct api_call *call, struct store_re
                                    .arena = scratch};
 }
 
-static struct catalog_call *begin(struct api_call *call, enum catalog_kind kind)
-{
-    struct catalog_call *ours = arena_alloc(call->arena, sizeof *ours);
-
-    if (!ours) {
-        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-        call_fail(call);
-        return NULL;
-    }
-    ours->kind = ours->request.kind = kind;
-    call->ctx = ours;
-    return ours;
-}
+#define BEGIN(call)                                                          \
+    ({                                                                       \
+        struct catalog_call *new = CALL_NEW((call), sizeof *new);            \
+                                                                             \
+        new->kind = new->request.kind = (enum catalog_kind)(call)->route->what; \
+        new;                                                                 \
+    })
 
 /* ---- lists ---- */
 
 static int parse_page(struct api_call *call, struct catalog_page *page)
 {
     const char *const *names = call->route->parameters;
-    int rc = call_limit(call, BOUND_LIST_LIMIT_DEFAULT, BOUND_LIST_LIMIT, &page->filter.limit);
+    int rc = call_list_limit(call, &page->filter.limit);
 
     for (int i = 0; rc == 0 && i < ROUTE_PARAMETERS_MAX && names[i]; i++) {
         struct str value = call_parameter(call, names[i]);
@@ -75,24 +72,18 @@ static int read_list(struct api_call *call, struct store_reader *reader, struct 
     return catalog_page_write(&ours->page, &source, &call->out, &call->err);
 }
 
-static void list_by(struct api_call *call, enum catalog_kind kind,
-                    int (*read)(struct api_call *call, struct store_reader *reader,
-                                struct arena *scratch))
+static int list_by(struct api_call *call, call_reading *read)
 {
-    struct catalog_call *ours = begin(call, kind);
+    struct catalog_call *ours = BEGIN(call);
 
-    if (!ours)
-        return;
-    catalog_page_init(&ours->page, kind);
-    if (parse_page(call, &ours->page) < 0)
-        call_fail(call);
-    else
-        call_read(call, read);
+    catalog_page_init(&ours->page, ours->kind);
+    TRY(parse_page(call, &ours->page));
+    return call_read(call, read);
 }
 
-void catalog_call_list(struct api_call *call, enum catalog_kind kind)
+int api_plan_list(struct api_call *call)
 {
-    list_by(call, kind, read_list);
+    return list_by(call, read_list);
 }
 
 /* ---- one ---- */
@@ -101,20 +92,9 @@ static int load(struct api_call *call, const struct catalog_source *source, enum
                 const void **item)
 {
     struct uuid id;
-    int rc = catalog_find(source, kind, call->name, &id, &call->err);
 
-    return rc < 0 ? rc : catalog_load(source, kind, &id, item, &call->err);
-}
-
-int catalog_call_with_deleted(struct api_call *call, bool *with_deleted)
-{
-    struct str text = call_parameter(call, "with_deleted");
-
-    *with_deleted = str_is(text, "true");
-    if (!text.data || *with_deleted || str_is(text, "false"))
-        return 0;
-    return err_set_field(&call->err, ERR_INVALID, "with_deleted",
-                         "'with_deleted' must be true or false");
+    TRY(catalog_find(source, kind, call->name, &id, &call->err));
+    return catalog_load(source, kind, &id, item, &call->err);
 }
 
 static int read_one(struct api_call *call, struct store_reader *reader, struct arena *scratch)
@@ -122,23 +102,19 @@ static int read_one(struct api_call *call, struct store_reader *reader, struct a
     struct catalog_call *ours = call->ctx;
     struct catalog_source source = catalog_call_source(call, reader, scratch);
     const void *item;
-    int rc;
 
     source.with_deleted = ours->with_deleted;
-    rc = load(call, &source, ours->kind, &item);
-    return rc < 0 ? rc : catalog_write(&source, ours->kind, item, &call->out, &call->err);
+    TRY(load(call, &source, ours->kind, &item));
+    return catalog_write(&source, ours->kind, item, &call->out, &call->err);
 }
 
-void catalog_call_get(struct api_call *call, enum catalog_kind kind)
+int api_plan_get(struct api_call *call)
 {
-    struct catalog_call *ours = begin(call, kind);
+    struct catalog_call *ours = BEGIN(call);
 
-    if (!ours)
-        return;
-    if (kind == CATALOG_JOB && catalog_call_with_deleted(call, &ours->with_deleted) < 0)
-        call_fail(call);
-    else
-        call_read(call, read_one);
+    if (ours->kind == CATALOG_JOB)
+        TRY(call_parameter_bool(call, "with_deleted", &ours->with_deleted));
+    return call_read(call, read_one);
 }
 
 /* ---- making, changing, removing ---- */
@@ -168,58 +144,47 @@ static void add_location(struct api_call *call, const struct catalog_request *re
                                         [CATALOG_JOB] = "/v1/jobs/",
                                         [CATALOG_SCHEDULE] = "/v1/schedules/",
                                         [CATALOG_RECURRING] = "/v1/recurring/"};
-    char location[32 + UUID_TEXT_BYTES];
-    char id[UUID_TEXT_BYTES];
 
-    if (request->op != CATALOG_CREATE || request->kind == CATALOG_DEPENDENCY)
-        return;
-    uuid_format(item_of(request), id); /* the id stands first, catalog_page.c checks it */
-    snprintf(location, sizeof location, "%s%s", paths[request->kind], id);
-    http_reply_header(call->exchange, "Location", location);
+    if (request->op == CATALOG_CREATE && request->kind != CATALOG_DEPENDENCY)
+        call_location(call, paths[request->kind], item_of(request)); /* its id stands first */
 }
 
 /* A job's reply also shows what others decide of it; all else is what the queue gave back. */
-static void written(struct api_call *call)
+static int written(struct api_call *call)
 {
     struct catalog_call *ours = call->ctx;
 
     add_location(call, &ours->request);
     if (ours->kind == CATALOG_JOB)
-        call_read(call, read_written);
-    else if (read_written(call, NULL, NULL) == 0)
-        call_reply(call, call->status);
-    else
-        call_fail(call);
+        return call_read(call, read_written);
+    TRY(read_written(call, NULL, NULL));
+    return call_reply(call, call->status);
 }
 
-static void submit(struct api_call *call)
+static int submit(struct api_call *call)
 {
     struct catalog_call *ours = call->ctx;
 
-    call_submit(call, &ours->request.base, REQUEST_CATALOG,
-                ours->request.op == CATALOG_DELETE ? call_reply_empty : written);
+    return call_submit(call, &ours->request.base, REQUEST_CATALOG,
+                       ours->request.op == CATALOG_DELETE ? call_reply_empty : written);
 }
 
 static int parse_body(struct api_call *call, const struct uuid *job_id)
 {
     struct catalog_call *ours = call->ctx;
     struct str object;
-    int rc = call_object(call, &object);
 
-    return rc < 0 ? rc : catalog_body_read(&ours->request, job_id, object, call->arena, &call->err);
+    TRY(call_object(call, &object));
+    return catalog_body_read(&ours->request, job_id, object, call->arena, &call->err);
 }
 
-void catalog_call_create(struct api_call *call, enum catalog_kind kind)
+int api_plan_create(struct api_call *call)
 {
-    struct catalog_call *ours = begin(call, kind);
+    struct catalog_call *ours = BEGIN(call);
 
-    if (!ours)
-        return;
     ours->request.op = CATALOG_CREATE;
-    if (parse_body(call, NULL) < 0)
-        call_fail(call);
-    else
-        submit(call);
+    TRY(parse_body(call, NULL));
+    return submit(call);
 }
 
 static int read_id(struct api_call *call, struct store_reader *reader, struct arena *scratch)
@@ -231,59 +196,58 @@ static int read_id(struct api_call *call, struct store_reader *reader, struct ar
 }
 
 /* A name is looked up first. */
-static void submit_named(struct api_call *call)
+static int submit_named(struct api_call *call)
 {
     struct catalog_call *ours = call->ctx;
 
     if (uuid_parse(call->name, &ours->request.id))
-        submit(call);
-    else
-        call_look(call, read_id, submit);
+        return submit(call);
+    return call_look(call, read_id, submit);
 }
 
-void catalog_call_update(struct api_call *call, enum catalog_kind kind)
+int api_plan_update(struct api_call *call)
 {
-    struct catalog_call *ours = begin(call, kind);
+    struct catalog_call *ours = BEGIN(call);
 
-    if (!ours)
-        return;
     ours->request.op = CATALOG_UPDATE;
-    if (parse_body(call, NULL) < 0)
-        call_fail(call);
-    else
-        submit_named(call);
+    TRY(parse_body(call, NULL));
+    return submit_named(call);
 }
 
-void catalog_call_delete(struct api_call *call, enum catalog_kind kind)
+int api_plan_delete(struct api_call *call)
 {
-    struct catalog_call *ours = begin(call, kind);
+    struct catalog_call *ours = BEGIN(call);
 
-    if (!ours)
-        return;
     ours->request.op = CATALOG_DELETE;
-    submit_named(call);
+    return submit_named(call);
 }
 
-void catalog_call_activate(struct api_call *call, enum catalog_kind kind, bool active)
+static int activate(struct api_call *call, bool active)
 {
-    struct catalog_call *ours = begin(call, kind);
+    struct catalog_call *ours = BEGIN(call);
     struct str object;
 
-    if (!ours)
-        return;
-    if (call_object(call, &object) < 0 || body_parse(object, NULL, 0, &call->err) < 0) {
-        call_fail(call);
-        return;
-    }
+    TRY(call_object(call, &object));
+    TRY(body_parse(object, NULL, 0, &call->err));
     ours->request.op = CATALOG_UPDATE;
-    if (kind == CATALOG_SCHEDULE) {
+    if (ours->kind == CATALOG_SCHEDULE) {
         ours->request.set = SCHEDULE_FIELD_IS_ACTIVE;
         ours->request.item.schedule.is_active = active;
     } else {
         ours->request.set = RECURRING_FIELD_IS_ACTIVE;
         ours->request.item.recurring.is_active = active;
     }
-    submit_named(call);
+    return submit_named(call);
+}
+
+int api_plan_pause(struct api_call *call)
+{
+    return activate(call, false);
+}
+
+int api_plan_resume(struct api_call *call)
+{
+    return activate(call, true);
 }
 
 /* ---- beneath a job ---- */
@@ -292,11 +256,10 @@ static int find_job(struct api_call *call, const struct catalog_source *source)
 {
     struct catalog_call *ours = call->ctx;
     const void *job;
-    int rc = load(call, source, CATALOG_JOB, &job);
 
-    if (rc == 0)
-        ours->job_id = ((const struct job *)job)->id;
-    return rc;
+    TRY(load(call, source, CATALOG_JOB, &job));
+    ours->job_id = ((const struct job *)job)->id;
+    return 0;
 }
 
 /* A list of an unknown job is 404, not empty. */
@@ -306,15 +269,14 @@ static int read_list_of_job(struct api_call *call, struct store_reader *reader,
     struct catalog_call *ours = call->ctx;
     struct catalog_source source = catalog_call_source(call, reader, scratch);
 
-    if (find_job(call, &source) < 0)
-        return -(int)call->err.code;
+    TRY(find_job(call, &source));
     ours->page.filter.job_id = ours->job_id;
     return catalog_page_write(&ours->page, &source, &call->out, &call->err);
 }
 
-void catalog_call_list_of_job(struct api_call *call, enum catalog_kind kind)
+int api_plan_list_of_job(struct api_call *call)
 {
-    list_by(call, kind, read_list_of_job);
+    return list_by(call, read_list_of_job);
 }
 
 static int read_job(struct api_call *call, struct store_reader *reader, struct arena *scratch)
@@ -324,24 +286,20 @@ static int read_job(struct api_call *call, struct store_reader *reader, struct a
     return find_job(call, &source);
 }
 
-static void create_of_job(struct api_call *call)
+static int create_of_job(struct api_call *call)
 {
     struct catalog_call *ours = call->ctx;
 
-    if (parse_body(call, &ours->job_id) < 0)
-        call_fail(call);
-    else
-        submit(call);
+    TRY(parse_body(call, &ours->job_id));
+    return submit(call);
 }
 
-void catalog_call_create_of_job(struct api_call *call, enum catalog_kind kind)
+int api_plan_create_of_job(struct api_call *call)
 {
-    struct catalog_call *ours = begin(call, kind);
+    struct catalog_call *ours = BEGIN(call);
 
-    if (!ours)
-        return;
     ours->request.op = CATALOG_CREATE;
-    call_look(call, read_job, create_of_job);
+    return call_look(call, read_job, create_of_job);
 }
 
 static int read_dependency(struct api_call *call, struct store_reader *reader,
@@ -350,45 +308,38 @@ static int read_dependency(struct api_call *call, struct store_reader *reader,
     struct catalog_call *ours = call->ctx;
     struct catalog_source source = catalog_call_source(call, reader, scratch);
     struct uuid *id = &ours->request.id;
-    int rc = find_job(call, &source);
 
-    if (rc == 0)
-        rc = catalog_find(&source, CATALOG_DEPENDENCY, call->second_name, id, &call->err);
-    if (rc == 0)
-        rc = catalog_check_dependency(&source, &ours->job_id, id, &call->err);
-    return rc;
+    TRY(find_job(call, &source));
+    TRY(catalog_find(&source, CATALOG_DEPENDENCY, call->second_name, id, &call->err));
+    return catalog_check_dependency(&source, &ours->job_id, id, &call->err);
 }
 
-void catalog_call_delete_dependency(struct api_call *call)
+int api_dependency_delete(struct api_call *call)
 {
-    struct catalog_call *ours = begin(call, CATALOG_DEPENDENCY);
+    struct catalog_call *ours = BEGIN(call);
 
-    if (!ours)
-        return;
     ours->request.op = CATALOG_DELETE;
-    call_look(call, read_dependency, submit);
+    return call_look(call, read_dependency, submit);
 }
 
 /* ---- runs ---- */
 
-static void ran(struct api_call *call)
+static int ran(struct api_call *call)
 {
     const struct job_run_request *run = &((struct catalog_call *)call->ctx)->run;
     struct render_extra extra = {.single = true};
-    char location[16 + UUID_TEXT_BYTES] = "/v1/tasks/";
 
-    uuid_format(&run->task->id, location + strlen(location));
-    http_reply_header(call->exchange, "Location", location);
+    call_location(call, "/v1/tasks/", &run->task->id);
     call->version = run->task->version;
     render_task(&call->out, run->task, &extra);
-    call_reply(call, 201);
+    return call_reply(call, 201);
 }
 
-static void submit_run(struct api_call *call)
+static int submit_run(struct api_call *call)
 {
     struct catalog_call *ours = call->ctx;
 
-    call_submit(call, &ours->run.base, REQUEST_JOB_RUN, ran);
+    return call_submit(call, &ours->run.base, REQUEST_JOB_RUN, ran);
 }
 
 static int read_run(struct api_call *call, struct store_reader *reader, struct arena *scratch)
@@ -397,8 +348,7 @@ static int read_run(struct api_call *call, struct store_reader *reader, struct a
     struct catalog_source source = catalog_call_source(call, reader, scratch);
     const void *item;
 
-    if (load(call, &source, ours->kind, &item) < 0)
-        return -(int)call->err.code;
+    TRY(load(call, &source, ours->kind, &item));
     if (ours->kind == CATALOG_JOB)
         ours->run.job_id = ((const struct job *)item)->id;
     else if (ours->kind == CATALOG_SCHEDULE)
@@ -408,34 +358,28 @@ static int read_run(struct api_call *call, struct store_reader *reader, struct a
     return 0;
 }
 
-void catalog_call_run(struct api_call *call, enum catalog_kind kind)
+int api_plan_run(struct api_call *call)
 {
-    struct catalog_call *ours = begin(call, kind);
+    struct catalog_call *ours = BEGIN(call);
     struct str object;
 
-    if (!ours)
-        return;
     ours->run.actor = ACTOR_API;
     ours->run.correlation_id = call->request_id;
     api_take_trace(call, &ours->run.traceparent, &ours->run.tracestate);
-    if (call_object(call, &object) < 0 ||
-        catalog_body_run(object, &ours->run.payload, &call->err) < 0)
-        call_fail(call);
-    else if (kind == CATALOG_JOB && uuid_parse(call->name, &ours->run.job_id))
-        submit_run(call);
-    else
-        call_look(call, read_run, submit_run);
+    TRY(call_object(call, &object));
+    TRY(catalog_body_run(object, &ours->run.payload, &call->err));
+    if (ours->kind == CATALOG_JOB && uuid_parse(call->name, &ours->run.job_id))
+        return submit_run(call);
+    return call_look(call, read_run, submit_run);
 }
 
 /* ---- when it fires ---- */
 
 static int parse_wish(struct api_call *call, struct upcoming_wish *wish)
 {
-    int rc;
-
     wish->count = UPCOMING_COUNT_DEFAULT;
-    rc = call_parameter_int(call, "count", 1, UPCOMING_COUNT_MAX, &wish->count);
-    return rc < 0 ? rc : call_parameter_time(call, "from", &wish->from_us);
+    TRY(call_parameter_int(call, "count", 1, UPCOMING_COUNT_MAX, &wish->count));
+    return call_parameter_time(call, "from", &wish->from_us);
 }
 
 static int read_upcoming(struct api_call *call, struct store_reader *reader, struct arena *scratch)
@@ -443,23 +387,17 @@ static int read_upcoming(struct api_call *call, struct store_reader *reader, str
     struct catalog_call *ours = call->ctx;
     struct catalog_source source = catalog_call_source(call, reader, scratch);
     const void *item;
-    int rc = load(call, &source, ours->kind, &item);
 
-    if (rc < 0)
-        return rc;
+    TRY(load(call, &source, ours->kind, &item));
     return catalog_write_upcoming(&source, ours->kind, item, &ours->wish, &call->out, &call->err);
 }
 
-void catalog_call_upcoming(struct api_call *call, enum catalog_kind kind)
+int api_plan_upcoming(struct api_call *call)
 {
-    struct catalog_call *ours = begin(call, kind);
+    struct catalog_call *ours = BEGIN(call);
 
-    if (!ours)
-        return;
-    if (parse_wish(call, &ours->wish) < 0)
-        call_fail(call);
-    else
-        call_read(call, read_upcoming);
+    TRY(parse_wish(call, &ours->wish));
+    return call_read(call, read_upcoming);
 }
 
 static int read_preview(struct api_call *call, struct store_reader *reader, struct arena *scratch)
@@ -478,30 +416,85 @@ static int parse_preview(struct api_call *call, struct catalog_call *ours)
     struct preview_wish wish = {.count = UPCOMING_COUNT_DEFAULT};
     struct str object;
     uint64_t set;
-    int rc = call_object(call, &object);
 
-    if (rc < 0)
-        return rc;
+    TRY(call_object(call, &object));
     if (ours->kind == CATALOG_RECURRING) {
         recurring_init(&ours->recurring);
-        rc = recurring_read(object, call->arena, &ours->recurring, &set, &call->err);
-        return rc < 0 ? rc : parse_wish(call, &ours->wish);
+        TRY(recurring_read(object, call->arena, &ours->recurring, &set, &call->err));
+        return parse_wish(call, &ours->wish);
     }
-    rc = catalog_body_preview(object, call->arena, &ours->schedule, &wish, &call->err);
+    TRY(catalog_body_preview(object, call->arena, &ours->schedule, &wish, &call->err));
     ours->wish.count = wish.count > UPCOMING_COUNT_MAX ? UPCOMING_COUNT_MAX : wish.count;
     ours->wish.from_us = wish.from_us;
-    return rc;
+    return 0;
 }
 
 /* Nothing is read from the store, but zones are files and take their time: a reader's work. */
-void catalog_call_preview(struct api_call *call, enum catalog_kind kind)
+int api_plan_preview(struct api_call *call)
 {
-    struct catalog_call *ours = begin(call, kind);
+    struct catalog_call *ours = BEGIN(call);
 
-    if (!ours)
-        return;
-    if (parse_preview(call, ours) < 0)
-        call_fail(call);
+    TRY(parse_preview(call, ours));
+    return call_read(call, read_preview);
+}
+
+/* ---- how the runs of a job went ---- */
+
+/* What has not begun or not ended has no duration; of nothing there is no average. */
+static void write_stats(struct buf *out, const struct job *job, const struct job_stats *stats,
+                        int64_t since_us)
+{
+    int64_t ended = stats->completed + stats->failed + stats->timed_out;
+
+    buf_byte(out, '{');
+    render_uuid(out, "job_id", &job->id);
+    render_text(out, "name", job->name);
+    render_time(out, "since", since_us);
+    render_int(out, "total", stats->total);
+    render_int(out, "completed", stats->completed);
+    render_int(out, "failed", stats->failed);
+    render_int(out, "timeout", stats->timed_out);
+    render_int(out, "cancelled", stats->cancelled);
+    render_int(out, "open", stats->open);
+    if (ended)
+        buf_format(out, ",\"success_rate\":%.4f", (double)stats->completed / (double)ended);
     else
-        call_read(call, read_preview);
+        buf_text(out, ",\"success_rate\":null");
+    if (stats->duration_count)
+        render_int(out, "average_duration_ms", stats->duration_ms_total / stats->duration_count);
+    else
+        render_json(out, "average_duration_ms", STR_NONE);
+    if (stats->duration_count)
+        render_int(out, "max_duration_ms", stats->duration_ms_max);
+    else
+        render_json(out, "max_duration_ms", STR_NONE);
+    render_time(out, "last_started_at", stats->last_started_us);
+    buf_byte(out, '}');
+}
+
+static int read_stats(struct api_call *call, struct store_reader *reader, struct arena *scratch)
+{
+    const struct catalog_call *ours = call->ctx;
+    struct catalog_source source = catalog_call_source(call, reader, scratch);
+    int64_t since_us = ours->wish.from_us ? ours->wish.from_us : source.now_us - STATS_SINCE_US;
+    struct job_stats stats = {0};
+    const void *job;
+    struct uuid id;
+
+    TRY(catalog_find(&source, CATALOG_JOB, call->name, &id, &call->err));
+    source.with_deleted = ours->with_deleted;
+    TRY(catalog_load(&source, CATALOG_JOB, &id, &job, &call->err));
+    TRY(source.store->verbs->catalog->read_job_stats(reader, &id, since_us, &stats, &call->err));
+    write_stats(&call->out, job, &stats, since_us);
+    return 0;
+}
+
+int api_job_stats(struct api_call *call)
+{
+    struct catalog_call *ours = BEGIN(call);
+
+    TRY(call_parameter_time(call, "since", &ours->wish.from_us));
+    TRY(call_parameter_bool(call, "with_deleted", &ours->with_deleted));
+    call_reads_long(call, true);
+    return call_read(call, read_stats);
 }

@@ -11,22 +11,23 @@
 struct catalog_source catalog_call_source(struct api_call *call, struct store_reader *reader,
                                           struct arena *scratch);
 
-void catalog_call_list(struct api_call *call, enum catalog_kind kind);
-/* The parameter of that name, where one job is asked for. */
-int catalog_call_with_deleted(struct api_call *call, bool *with_deleted);
-void catalog_call_get(struct api_call *call, enum catalog_kind kind);
-void catalog_call_create(struct api_call *call, enum catalog_kind kind);
-void catalog_call_update(struct api_call *call, enum catalog_kind kind);
-void catalog_call_delete(struct api_call *call, enum catalog_kind kind);
+/* Handlers. Which kind it is about is the argument of the route. */
+int api_plan_list(struct api_call *call);
+int api_plan_get(struct api_call *call);
+int api_plan_create(struct api_call *call);
+int api_plan_update(struct api_call *call);
+int api_plan_delete(struct api_call *call);
 /* Beneath /v1/jobs/{id}: schedules and dependencies of that job. */
-void catalog_call_list_of_job(struct api_call *call, enum catalog_kind kind);
-void catalog_call_create_of_job(struct api_call *call, enum catalog_kind kind);
-void catalog_call_delete_dependency(struct api_call *call);
-/* Pause and resume: a change of is_active. */
-void catalog_call_activate(struct api_call *call, enum catalog_kind kind, bool active);
+int api_plan_list_of_job(struct api_call *call);
+int api_plan_create_of_job(struct api_call *call);
+int api_dependency_delete(struct api_call *call);
+/* A change of is_active. */
+int api_plan_pause(struct api_call *call);
+int api_plan_resume(struct api_call *call);
 /* A run now of the job, or of the job of a schedule or pattern. */
-void catalog_call_run(struct api_call *call, enum catalog_kind kind);
-void catalog_call_upcoming(struct api_call *call, enum catalog_kind kind);
-void catalog_call_preview(struct api_call *call, enum catalog_kind kind);
+int api_plan_run(struct api_call *call);
+int api_plan_upcoming(struct api_call *call);
+int api_plan_preview(struct api_call *call);
+int api_job_stats(struct api_call *call);
 
 #endif

@@ -5,7 +5,6 @@
 
 #include "base/hash.h"
 #include "base/json.h"
-#include "core/bounds.h"
 
 #include <stdlib.h>
 
@@ -42,7 +41,7 @@ static bool parse_cursor(struct str text, struct arena *arena, struct page_entry
 int page_parse(struct api_call *call, struct page *page)
 {
     struct str cursor = call_parameter(call, "cursor");
-    int rc = call_limit(call, BOUND_LIST_LIMIT_DEFAULT, BOUND_LIST_LIMIT, &page->limit);
+    int rc = call_list_limit(call, &page->limit);
 
     if (rc < 0 || !cursor.data)
         return rc;
@@ -61,14 +60,19 @@ static void write_cursor(struct buf *out, const struct page_entry *last)
     buf_byte(out, '"');
 }
 
-void page_write(struct api_call *call, const struct page *page, struct page_entry *entries,
-                uint32_t count, void (*write)(struct api_call *call, const void *item))
+int page_reply(struct api_call *call, const struct page *page, uint32_t count,
+               struct page_entry (*entry)(const void *ctx, uint32_t i),
+               void (*write)(struct api_call *call, const void *item))
 {
+    struct page_entry *entries = arena_alloc_array(call->arena, count + 1, sizeof *entries);
     uint32_t first = 0;
     uint32_t end;
 
-    if (count)
-        qsort(entries, count, sizeof *entries, compare_sort);
+    if (!entries)
+        return call_no_memory(call);
+    for (uint32_t i = 0; i < count; i++)
+        entries[i] = entry(call->ctx, i);
+    qsort(entries, count, sizeof *entries, compare_sort);
     while (page->has_cursor && first < count && compare(&entries[first], &page->after) <= 0)
         first++;
     end = count - first > page->limit ? first + page->limit : count;
@@ -83,4 +87,5 @@ void page_write(struct api_call *call, const struct page *page, struct page_entr
     else
         buf_text(&call->out, "\"next_cursor\":null");
     buf_byte(&call->out, '}');
+    return call_reply(call, 200);
 }

@@ -20,8 +20,10 @@ struct page {
 
 /* limit and cursor of the query. */
 int page_parse(struct api_call *call, struct page *page);
-/* Writes {"items":[...],"next_cursor":...}; entries are sorted here. */
-void page_write(struct api_call *call, const struct page *page, struct page_entry *entries,
-                uint32_t count, void (*write)(struct api_call *call, const void *item));
+/* Replies {"items":[...],"next_cursor":...}. entry(ctx, i) says where the i-th of the call's ctx
+ * stands and what write is given; entries are sorted here. */
+int page_reply(struct api_call *call, const struct page *page, uint32_t count,
+               struct page_entry (*entry)(const void *ctx, uint32_t i),
+               void (*write)(struct api_call *call, const void *item));
 
 #endif

@@ -85,9 +85,7 @@ static int parse_type_limits(const struct body_field *field, struct arena *arena
 
     if (rc < 0 || !field->value.data)
         return rc;
-    limits = arena_alloc_array(arena, json_count(field->value) + 1, sizeof *limits);
-    if (!limits)
-        return err_set(err, ERR_MEMORY, "there is not enough memory; try again");
+    limits = TRY_MEMORY(arena_alloc_array(arena, json_count(field->value) + 1, sizeof *limits));
     json_begin(field->value, &iter);
     if (json_kind(field->value) == JSON_OBJECT)
         for (; rc == 0 && json_next_member(&iter, &member); count++) {
@@ -125,26 +123,18 @@ int parse_queue_patch(struct str object, struct arena *arena, struct queue_patch
         [TYPE_LIMITS] = {.name = "type_limits"}, [ORDER] = {.name = "priority_order"},
         [AGEING] = {.name = "ageing_ms"}};
     struct queue_rule *rule = &request->rule;
-    int rc = body_parse(object, fields, COUNT, err);
 
+    TRY(body_parse(object, fields, COUNT, err));
     for (unsigned i = 0; i < COUNT; i++)
         if (given(&fields[i]))
             request->set |= 1u << i; /* QUEUE_SET_... are in the same order */
     _Static_assert(QUEUE_SET_AGEING == 1 << AGEING && QUEUE_SET_KEY_RATE == 1 << KEY_RATE,
                    "the order of the fields above");
-    if (rc == 0)
-        rc = body_int(&fields[CONCURRENCY], 0, CONCURRENCY_MAX, &rule->concurrency, err);
-    if (rc == 0)
-        rc = parse_rate(&fields[RATE], &rule->rate, err);
-    if (rc == 0)
-        rc = body_int(&fields[KEY_CONCURRENCY], 0, CONCURRENCY_MAX, &rule->key_concurrency, err);
-    if (rc == 0)
-        rc = parse_rate(&fields[KEY_RATE], &rule->key_rate, err);
-    if (rc == 0)
-        rc = parse_type_limits(&fields[TYPE_LIMITS], arena, rule, err);
-    if (rc == 0)
-        rc = parse_order(&fields[ORDER], arena, &rule->priority_order, err);
-    if (rc == 0)
-        rc = body_int(&fields[AGEING], 0, BOUND_DELAY_MS, &rule->ageing_ms, err);
-    return rc;
+    TRY(body_int(&fields[CONCURRENCY], 0, CONCURRENCY_MAX, &rule->concurrency, err));
+    TRY(parse_rate(&fields[RATE], &rule->rate, err));
+    TRY(body_int(&fields[KEY_CONCURRENCY], 0, CONCURRENCY_MAX, &rule->key_concurrency, err));
+    TRY(parse_rate(&fields[KEY_RATE], &rule->key_rate, err));
+    TRY(parse_type_limits(&fields[TYPE_LIMITS], arena, rule, err));
+    TRY(parse_order(&fields[ORDER], arena, &rule->priority_order, err));
+    return body_int(&fields[AGEING], 0, BOUND_DELAY_MS, &rule->ageing_ms, err);
 }

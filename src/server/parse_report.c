@@ -246,14 +246,10 @@ static int parse_held(struct str element, size_t i, struct arena *arena, struct 
     struct body_field fields[] = {{.name = "task_id"}, {.name = "lease_token"}};
     struct str text = STR_NONE;
     char field[32];
-    int rc = body_parse(element, fields, 2, err);
 
-    if (rc == 0)
-        rc = body_text(&fields[0], BOUND_NAME_BYTES, arena, &text, err);
-    if (rc == 0)
-        rc = body_int(&fields[1], 0, INT64_MAX, lease_token, err);
-    if (rc < 0)
-        return rc;
+    TRY(body_parse(element, fields, 2, err));
+    TRY(body_text(&fields[0], BOUND_NAME_BYTES, arena, &text, err));
+    TRY(body_int(&fields[1], 0, INT64_MAX, lease_token, err));
     if (text.data && uuid_parse(text, task_id) && fields[1].value.data)
         return 0;
     snprintf(field, sizeof field, "tasks[%zu]", i);
@@ -303,25 +299,20 @@ int parse_claim(struct str body, struct arena *arena, struct claim_request *requ
         {.name = "queues"}, {.name = "types"}, {.name = "max"}, {.name = "wait_ms"}};
     int64_t max = 1;
     struct str object;
-    int rc = check_object(body, &object, err);
 
+    TRY(check_object(body, &object, err));
     request->wait_ms = 0;
-    if (rc == 0)
-        rc = body_parse(object, fields, COUNT, err);
-    if (rc == 0)
-        rc = body_texts(&fields[QUEUES], BOUND_CLAIM_QUEUES, BOUND_NAME_BYTES, true, arena,
-                        &request->queues, &request->queues_count, err);
-    if (rc == 0)
-        rc = body_texts(&fields[TYPES], BOUND_CLAIM_TYPES, BOUND_NAME_BYTES, true, arena,
-                        &request->types, &request->types_count, err);
-    if (rc == 0)
-        rc = body_int(&fields[MAX], 1, BOUND_CLAIM_MAX, &max, err);
-    if (rc == 0)
-        rc = body_int(&fields[WAIT_MS], 0, INT64_MAX, &request->wait_ms, err);
+    TRY(body_parse(object, fields, COUNT, err));
+    TRY(body_texts(&fields[QUEUES], BOUND_CLAIM_QUEUES, BOUND_NAME_BYTES, true, arena,
+                   &request->queues, &request->queues_count, err));
+    TRY(body_texts(&fields[TYPES], BOUND_CLAIM_TYPES, BOUND_NAME_BYTES, true, arena,
+                   &request->types, &request->types_count, err));
+    TRY(body_int(&fields[MAX], 1, BOUND_CLAIM_MAX, &max, err));
+    TRY(body_int(&fields[WAIT_MS], 0, INT64_MAX, &request->wait_ms, err));
     if (request->wait_ms > BOUND_WAIT_MS)
         request->wait_ms = BOUND_WAIT_MS;
     request->max = (uint32_t)max;
-    return rc;
+    return 0;
 }
 
 int parse_register(struct str body, struct arena *arena, struct register_request *request,
@@ -333,37 +324,28 @@ int parse_register(struct str body, struct arena *arena, struct register_request
         {.name = "types"}, {.name = "categories"}, {.name = "version"},   {.name = "pid"}};
     struct worker_row *worker = &request->worker;
     struct str object;
-    int rc = check_object(body, &object, err);
 
+    TRY(check_object(body, &object, err));
     worker->pool_size = 1;
     worker->hostname = worker->version = STR("");
-    if (rc == 0)
-        rc = body_parse(object, fields, COUNT, err);
-    if (rc == 0)
-        rc = body_text(&fields[ID], BOUND_NAME_BYTES, arena, &worker->id, err);
-    if (rc == 0 && worker->id.data)
-        rc = body_check_name("id", worker->id, BOUND_NAME_BYTES, err);
-    if (rc == 0)
-        rc = body_text(&fields[HOSTNAME], BOUND_KEY_BYTES, arena, &worker->hostname, err);
-    if (rc == 0 && worker->hostname.len) /* the id is made of it */
-        rc = body_check_name("hostname", worker->hostname, BOUND_KEY_BYTES, err);
-    if (rc == 0)
-        rc = body_text(&fields[VERSION], BOUND_NAME_BYTES, arena, &worker->version, err);
-    if (rc == 0)
-        rc = body_int(&fields[POOL_SIZE], 1, POOL_SIZE_MAX, &worker->pool_size, err);
-    if (rc == 0)
-        rc = body_int(&fields[PID], 1, INT32_MAX, &request->pid, err);
-    if (rc == 0)
-        rc = body_texts(&fields[QUEUES], BOUND_CLAIM_QUEUES, BOUND_NAME_BYTES, false, arena,
-                        &request->queues, &request->queues_count, err);
-    if (rc == 0)
-        rc = body_texts(&fields[TYPES], BOUND_CLAIM_TYPES, BOUND_NAME_BYTES, false, arena,
-                        &request->types, &request->types_count, err);
-    if (rc == 0)
-        rc = body_texts(&fields[CATEGORIES], BOUND_CLAIM_TYPES, BOUND_NAME_BYTES, false, arena,
-                        &request->categories, &request->categories_count, err);
+    TRY(body_parse(object, fields, COUNT, err));
+    TRY(body_text(&fields[ID], BOUND_NAME_BYTES, arena, &worker->id, err));
+    if (worker->id.data)
+        TRY(body_check_name("id", worker->id, BOUND_NAME_BYTES, err));
+    TRY(body_text(&fields[HOSTNAME], BOUND_KEY_BYTES, arena, &worker->hostname, err));
+    if (worker->hostname.len) /* the id is made of it */
+        TRY(body_check_name("hostname", worker->hostname, BOUND_KEY_BYTES, err));
+    TRY(body_text(&fields[VERSION], BOUND_NAME_BYTES, arena, &worker->version, err));
+    TRY(body_int(&fields[POOL_SIZE], 1, POOL_SIZE_MAX, &worker->pool_size, err));
+    TRY(body_int(&fields[PID], 1, INT32_MAX, &request->pid, err));
+    TRY(body_texts(&fields[QUEUES], BOUND_CLAIM_QUEUES, BOUND_NAME_BYTES, false, arena,
+                   &request->queues, &request->queues_count, err));
+    TRY(body_texts(&fields[TYPES], BOUND_CLAIM_TYPES, BOUND_NAME_BYTES, false, arena,
+                   &request->types, &request->types_count, err));
+    TRY(body_texts(&fields[CATEGORIES], BOUND_CLAIM_TYPES, BOUND_NAME_BYTES, false, arena,
+                   &request->categories, &request->categories_count, err));
     worker->queues = fields[QUEUES].value;
     worker->types = fields[TYPES].value;
     worker->categories = fields[CATEGORIES].value;
-    return rc;
+    return 0;
 }

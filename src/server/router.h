@@ -17,9 +17,10 @@ struct api_call;
 struct route {
     enum http_method method;
     const char *pattern;
-    void (*handle)(struct api_call *call);
+    int (*handle)(struct api_call *call); /* a call_step */
     const char *summary;
     const char *parameters[ROUTE_PARAMETERS_MAX]; /* query parameters it knows */
+    int what; /* for a handler of several routes: the kind of thing, or what is done to it */
 };
 
 extern const struct route routes[]; /* ends with a NULL pattern */

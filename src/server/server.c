@@ -1,10 +1,12 @@
 /* The server's life: opening, the one entry for every request (permit, find the route, check the
  * query, hand over), and draining. What a route does is in the api_ files. Loop thread.
  * Draining lets long-polls go first, so that it does not last as long as they would. */
+#include "server/api.h"
 #include "server/door/door.h"
 #include "server/figures/sampler.h"
-#include "server/server_int.h"
+#include "server/stream.h"
 
+#include "base/embedded.h"
 #include "core/bounds.h"
 #include "core/render.h"
 
@@ -61,7 +63,7 @@ static void handle(void *ctx, struct http_exchange *exchange)
     if (door_admit(call) < 0)
         door_refuse(call);
     else
-        call->route->handle(call);
+        call_run(call, call->route->handle);
 }
 
 static void tell_closed(struct loop_item *item)
@@ -118,12 +120,10 @@ static int open_listener(struct server *server, struct err *err)
     char listen[256];
     char backup_dir[PATH_MAX];
     struct http_limits limits = HTTP_LIMITS_DEFAULT;
-    int rc = auth_check_listen(settings->listen, settings->access.token, err);
 
-    if (rc == 0 && settings->backup_dir.data)
-        rc = backup_check_folder(settings, backup_dir, err);
-    if (rc < 0)
-        return rc;
+    TRY(auth_check_listen(settings->listen, settings->access.token, err));
+    if (settings->backup_dir.data)
+        TRY(backup_check_folder(settings, backup_dir, err));
     snprintf(listen, sizeof listen, STR_FMT, STR_ARG(settings->listen));
     if (str_empty(settings->access.token)) /* everybody may ask, and comes from the same address */
         limits.strangers_max = limits.strangers_per_address_max = limits.connections_max;
@@ -133,10 +133,9 @@ static int open_listener(struct server *server, struct err *err)
         return -(int)err->code;
     http_server_set_admit(server->http, admit_body);
     http_server_address(server->http, server->address, sizeof server->address);
-    rc = auth_init(&server->auth, server->address, settings, err);
-    if (rc == 0) /* a name such as localhost may have meant something else */
-        rc = auth_check_listen(str_of(server->address), settings->access.token, err);
-    return rc;
+    TRY(auth_init(&server->auth, server->address, settings, err));
+    /* a name such as localhost may have meant something else */
+    return auth_check_listen(str_of(server->address), settings->access.token, err);
 }
 
 struct server *server_open(struct loop *loop, struct engine *engine, struct store *store,
@@ -237,4 +236,45 @@ void server_free(struct server *server)
     sampler_free(server->sampler);
     http_server_free(server->http);
     free(server);
+}
+
+/* ---- what the server says of itself ---- */
+
+/* The process answers, whatever else is wrong. */
+int api_healthz(struct api_call *call)
+{
+    buf_text(&call->out, "{\"status\":\"ok\"}");
+    return call_reply(call, 200);
+}
+
+static int checked(struct api_call *call)
+{
+    const struct stats_request *request = call->ctx;
+    int64_t read_errors = request->stats.totals[TOTAL_READ_ERRORS] + call->server->read_errors;
+
+    if (request->stats.storage_full)
+        return err_set(&call->err, ERR_UNAVAILABLE, "the store is full; free some space");
+    buf_text(&call->out, read_errors || request->stats.stores_down ? "{\"status\":\"degraded\"}"
+                                                                   : "{\"status\":\"ready\"}");
+    return call_reply(call, 200);
+}
+
+/* It can take work: the engine's thread answers and the store has space. */
+int api_readyz(struct api_call *call)
+{
+    struct stats_request *request = CALL_NEW(call, sizeof *request);
+
+    if (call->server->draining)
+        return err_set(&call->err, ERR_UNAVAILABLE, "the server is stopping");
+    request->brief = true;
+    return call_submit(call, &request->base, REQUEST_STATS, checked);
+}
+
+/* A file of server/assets, embedded at build; a test compares it with the table of routes. */
+int api_openapi(struct api_call *call)
+{
+    const struct embedded *file = embedded_find("server/assets/openapi.json");
+
+    ASSERT(file);
+    return call_reply_static(call, 200, "application/json", str_span(file->data, file->len));
 }

@@ -5,6 +5,7 @@
 #include "server/api.h"
 #include "server/door/door.h"
 #include "server/figures/metrics_int.h"
+#include "server/stream.h"
 
 #include "outbound/span_export.h"
 
@@ -283,7 +284,7 @@ static void write_looked(struct buf *out, const struct stats_look *look)
                 look->recoveries_pending);
 }
 
-static void counted(struct api_call *call)
+static int counted(struct api_call *call)
 {
     struct stats_look *look = call->ctx;
     struct stats_request *request = &look->request;
@@ -297,10 +298,10 @@ static void counted(struct api_call *call)
     metrics_write_measures(call);
     write_requests(&call->out, call->server);
     write_spans(&call->out, call->server);
-    call_reply_text(call, 200, METRICS_TYPE);
+    return call_reply_text(call, 200, METRICS_TYPE);
 }
 
-void api_metrics(struct api_call *call)
+int api_metrics(struct api_call *call)
 {
-    stats_look(call, counted);
+    return stats_look(call, counted);
 }

@@ -5,6 +5,7 @@
  * a gap. Loop thread, but for read_counts. */
 #include "server/api.h"
 #include "server/figures/sampler.h"
+#include "server/stream.h"
 
 #include "core/render.h"
 #include "store/measure_store.h"
@@ -167,8 +168,10 @@ static void write_all(struct sampler *sampler, struct buf *out)
 }
 
 /* Only of one queue when it is named. */
-static void write_second(struct sampler *sampler, struct str only, struct buf *out)
+void sampler_write_second(struct server *server, struct str only, struct buf *out)
 {
+    struct sampler *sampler = server->sampler;
+
     buf_text(out, "event: stats\ndata: {");
     render_time(out, "at", time_us(sampler));
     buf_text(out, ",\"queues\":[");
@@ -177,11 +180,6 @@ static void write_second(struct sampler *sampler, struct str only, struct buf *o
     else
         write_all(sampler, out);
     buf_text(out, "]}\n\n");
-}
-
-void sampler_write_second(struct server *server, struct str only, struct buf *out)
-{
-    write_second(server->sampler, only, out);
 }
 
 /* ---- looking ---- */
@@ -333,27 +331,22 @@ const struct history *sampler_history(const struct sampler *sampler)
     return sampler->history;
 }
 
-void api_stats_history(struct api_call *call)
+int api_stats_history(struct api_call *call)
 {
     struct sampler *sampler = call->server->sampler;
     struct str word = call_parameter(call, "window"), open = call_parameter(call, "open");
     enum history_window window = WINDOW_1H;
 
-    if (word.data && !history_window_parse(word, &window)) {
-        err_set_field(&call->err, ERR_INVALID, "window", "window is one of 15m, 1h, 6h, 24h");
-        call_fail(call);
-        return;
-    }
-    if (open.data && !str_is(open, "true") && !str_is(open, "false")) {
-        err_set_field(&call->err, ERR_INVALID, "open", "open is true or false");
-        call_fail(call);
-        return;
-    }
+    if (word.data && !history_window_parse(word, &window))
+        return err_set_field(&call->err, ERR_INVALID, "window",
+                             "window is one of 15m, 1h, 6h, 24h");
+    if (open.data && !str_is(open, "true") && !str_is(open, "false"))
+        return err_set_field(&call->err, ERR_INVALID, "open", "open is true or false");
     if (str_is(open, "true")) {
         memset(sampler->open, 0, sizeof *sampler->open);
         engine_measure(sampler->server->engine, sampler->open);
         history_look(sampler->history, sampler->open);
     }
     history_render(sampler->history, window, str_is(open, "true"), &call->out);
-    call_reply(call, 200);
+    return call_reply(call, 200);
 }

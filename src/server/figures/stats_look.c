@@ -12,15 +12,13 @@ static int read_names(struct api_call *call, struct store_reader *reader, struct
     struct catalog_filter filter = {.active = -1, .limit = EXECUTION_CATEGORIES_MAX};
     struct category *categories;
 
-    if (call->server->store->verbs->catalog->read_categories(reader, &filter, call->arena,
-                                                             &categories,
-                                                             &look->categories_count,
-                                                             &call->err) < 0)
-        return -(int)call->err.code;
+    TRY(call->server->store->verbs->catalog->read_categories(reader, &filter, call->arena,
+                                                             &categories, &look->categories_count,
+                                                             &call->err));
     look->categories = arena_alloc_array(call->arena, look->categories_count + 1,
                                          sizeof *look->categories);
     if (!look->categories)
-        return err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+        return call_no_memory(call);
     for (uint32_t i = 0; i < look->categories_count; i++)
         look->categories[i] = (struct execution_category){categories[i].id, categories[i].name};
     return 0;
@@ -39,11 +37,9 @@ static int count_errors(struct api_call *call, struct store_reader *reader, stru
     struct recovery_entry *entries;
     uint32_t count;
 
-    if (verbs->catalog->read_schedules(reader, &filter, scratch, &schedules,
-                                       &look->schedules_in_error, &call->err) < 0 ||
-        verbs->catalog->read_recurring(reader, &filter, scratch, &recurring, &count,
-                                       &call->err) < 0)
-        return -(int)call->err.code;
+    TRY(verbs->catalog->read_schedules(reader, &filter, scratch, &schedules,
+                                       &look->schedules_in_error, &call->err));
+    TRY(verbs->catalog->read_recurring(reader, &filter, scratch, &recurring, &count, &call->err));
     look->schedules_in_error += count;
     return verbs->recovery->read_entries(reader, &pending, scratch, &entries,
                                          &look->recoveries_pending, &call->err);
@@ -92,29 +88,23 @@ static int read_store(struct api_call *call, struct store_reader *reader, struct
 
 struct chained {
     struct stats_look look;
-    void (*then)(struct api_call *call);
+    call_step *then;
 };
 
-static void ask_queue(struct api_call *call)
+static int ask_queue(struct api_call *call)
 {
     struct chained *chained = call->ctx;
 
     call->err = (struct err){0};
-    call_submit(call, &chained->look.request.base, REQUEST_STATS, chained->then);
+    return call_submit(call, &chained->look.request.base, REQUEST_STATS, chained->then);
 }
 
-void stats_look(struct api_call *call, void (*then)(struct api_call *call))
+int stats_look(struct api_call *call, call_step *then)
 {
-    struct chained *chained = arena_alloc(call->arena, sizeof *chained);
+    struct chained *chained = CALL_NEW(call, sizeof *chained);
 
-    if (!chained) {
-        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-        call_fail(call);
-        return;
-    }
     chained->then = then;
-    call->ctx = chained;
-    call_try_look(call, read_store, ask_queue);
+    return call_try_look(call, read_store, ask_queue);
 }
 
 static void put_longest(struct map *waits, struct queue_wait *wait)

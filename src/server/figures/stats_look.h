@@ -23,7 +23,7 @@ struct stats_look {
 };
 
 /* Reads, asks the queue, and calls then(call) with call->ctx as struct stats_look. */
-void stats_look(struct api_call *call, void (*then)(struct api_call *call));
+int stats_look(struct api_call *call, call_step *then);
 /* By queue: struct queue_wait; the caller's to deinit. */
 void stats_look_map_waits(const struct stats_look *look, struct map *waits);
 /* The same of types that no live worker of a queue has, though the queue has workers. */

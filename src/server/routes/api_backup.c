@@ -83,17 +83,15 @@ static int parse_name(struct api_call *call, struct str *name)
 {
     struct body_field field = {.name = "name"};
     struct str object;
-    int rc = call_object(call, &object);
 
-    if (rc == 0)
-        rc = body_parse(object, &field, 1, &call->err);
-    if (rc == 0)
-        rc = body_text(&field, NAME_BYTES_MAX, call->arena, name, &call->err);
-    if (rc == 0 && !is_plain_name(*name))
-        rc = err_set_field(&call->err, ERR_INVALID, "name",
+    TRY(call_object(call, &object));
+    TRY(body_parse(object, &field, 1, &call->err));
+    TRY(body_text(&field, NAME_BYTES_MAX, call->arena, name, &call->err));
+    if (!is_plain_name(*name))
+        return err_set_field(&call->err, ERR_INVALID, "name",
                            "'name' is the name of a file in backup_dir: letters, digits, '.', '_' "
                            "and '-', without a folder");
-    return rc;
+    return 0;
 }
 
 static int write_backup(struct api_call *call, struct store_reader *reader, struct arena *scratch)
@@ -102,17 +100,13 @@ static int write_backup(struct api_call *call, struct store_reader *reader, stru
     char folder[PATH_MAX];
     char path[PATH_MAX + NAME_BYTES_MAX + 2];
     struct stat info = {0};
-    int rc = backup_check_folder(call->server->settings, folder, &call->err);
 
     (void)scratch;
-    if (rc < 0)
-        return rc;
+    TRY(backup_check_folder(call->server->settings, folder, &call->err));
     snprintf(path, sizeof path, "%s/" STR_FMT, folder, STR_ARG(*name));
-    rc = call->server->store->verbs->backup(reader, path, NULL, NULL, &call->err);
-    if (rc == 0 && lstat(path, &info) < 0)
-        rc = err_set(&call->err, ERR_IO, "the backup %.300s was written but is gone", path);
-    if (rc < 0)
-        return rc;
+    TRY(call->server->store->verbs->backup(reader, path, NULL, NULL, &call->err));
+    if (lstat(path, &info) < 0)
+        return err_set(&call->err, ERR_IO, "the backup %.300s was written but is gone", path);
     buf_byte(&call->out, '{');
     render_text(&call->out, "name", *name);
     render_text(&call->out, "path", str_of(path));
@@ -122,24 +116,17 @@ static int write_backup(struct api_call *call, struct store_reader *reader, stru
     return 0;
 }
 
-void api_backup(struct api_call *call)
+int api_backup(struct api_call *call)
 {
-    struct str *name = arena_alloc(call->arena, sizeof *name);
-    int rc = name ? 0 : err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    struct str *name = CALL_NEW(call, sizeof *name);
 
-    if (rc == 0)
-        rc = parse_name(call, name);
-    if (rc == 0 && !call->server->settings->backup_dir.data)
-        rc = err_set(&call->err, ERR_FORBIDDEN,
-                     "this server writes no backups: set backup_dir in its configuration, or run "
-                     "'perdura backup FILE --store STORE' where the store is");
-    if (rc < 0) {
-        call_fail(call);
-        return;
-    }
-    call->ctx = name;
+    TRY(parse_name(call, name));
+    if (!call->server->settings->backup_dir.data)
+        return err_set(&call->err, ERR_FORBIDDEN,
+                       "this server writes no backups: set backup_dir in its configuration, or "
+                       "run 'perdura backup FILE --store STORE' where the store is");
     call->lane = READERS_BACKUP;
-    call_read(call, write_backup);
+    return call_read(call, write_backup);
 }
 
 static void write_identity(struct buf *out, const char *path)
@@ -187,7 +174,7 @@ static int read_place(struct api_call *call, struct store_reader *reader, struct
     return 0;
 }
 
-void api_backup_place(struct api_call *call)
+int api_backup_place(struct api_call *call)
 {
-    call_read(call, read_place);
+    return call_read(call, read_place);
 }

@@ -90,7 +90,7 @@ static bool is_known(struct str header, const char *tag)
                            memmem(header.data, header.len, tag, strlen(tag)) != NULL);
 }
 
-static void reply_file(struct api_call *call, const char *name, const char *cache)
+static int reply_file(struct api_call *call, const char *name, const char *cache)
 {
     char packed_name[NAME_BYTES_MAX + 8];
     char tag[TAG_BYTES];
@@ -109,33 +109,27 @@ static void reply_file(struct api_call *call, const char *name, const char *cach
     http_reply_header(call->exchange, "Cache-Control", cache);
     http_reply_header(call->exchange, "ETag", tag);
     http_reply_header(call->exchange, "Vary", "Accept-Encoding");
-    if (is_known(http_header(call->request, "If-None-Match"), tag)) {
-        call_ended(call, 304);
-        http_reply(call->exchange, 304, NULL, STR_NONE);
-        return;
-    }
+    if (is_known(http_header(call->request, "If-None-Match"), tag))
+        return call_reply_static(call, 304, NULL, STR_NONE);
     if (packed)
         http_reply_header(call->exchange, "Content-Encoding", "gzip");
-    call_reply_static(call, content_type(name), body);
+    return call_reply_static(call, 200, content_type(name), body);
 }
 
-void api_index(struct api_call *call)
+int api_index(struct api_call *call)
 {
     const char *name = "dashboard/index.html";
 
-    reply_file(call, embedded_find(name) ? name : "server/assets/index.html", "no-cache");
+    return reply_file(call, embedded_find(name) ? name : "server/assets/index.html", "no-cache");
 }
 
-void api_asset(struct api_call *call)
+int api_asset(struct api_call *call)
 {
     char name[NAME_BYTES_MAX];
     int len = snprintf(name, sizeof name, "dashboard/" STR_FMT, STR_ARG(call->name));
 
     if (len > 0 && (size_t)len < sizeof name && strlen(name) == (size_t)len &&
-        content_type(name) && !str_is(call->name, "index.html") && embedded_find(name)) {
-        reply_file(call, name, "public, max-age=31536000, immutable");
-        return;
-    }
-    err_set(&call->err, ERR_NOT_FOUND, "the dashboard has no such file; load / again");
-    call_fail(call);
+        content_type(name) && !str_is(call->name, "index.html") && embedded_find(name))
+        return reply_file(call, name, "public, max-age=31536000, immutable");
+    return err_set(&call->err, ERR_NOT_FOUND, "the dashboard has no such file; load / again");
 }

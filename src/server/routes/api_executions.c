@@ -2,7 +2,7 @@
  * log lines. Those of one task are in api_task_parts.c. Loop thread, but for the read_
  * functions. */
 #include "server/api.h"
-#include "server/server_int.h"
+#include "server/routes/api_tasks.h"
 
 #include "base/json.h"
 #include "core/bounds.h"
@@ -18,28 +18,20 @@ static int parse_filter(struct api_call *call, struct execution_filter *filter)
 {
     struct str text = call_parameter(call, "status");
     enum execution_status status;
-    int rc = call_parameter_uuid(call, "job_id", &filter->job_id);
 
     filter->namespace_name = STR(TASK_DEFAULT_NAMESPACE);
     filter->status = -1;
-    if (rc == 0)
-        rc = call_parameter_uuid(call, "schedule_id", &filter->schedule_id);
-    if (rc == 0 && text.data) {
-        if (execution_status_parse(text, &status))
-            filter->status = (int)status;
-        else
-            rc = err_set_field(&call->err, ERR_INVALID, "status", "'status' must be pending, "
-                               "running, completed, failed, cancelled or timeout");
-    }
-    if (rc == 0)
-        rc = call_parameter_time(call, "after", &filter->after_us);
-    if (rc == 0)
-        rc = call_parameter_time(call, "before", &filter->before_us);
-    if (rc == 0)
-        rc = call_limit(call, BOUND_LIST_LIMIT_DEFAULT, BOUND_LIST_LIMIT, &filter->limit);
-    if (rc == 0)
-        rc = call_cursor(call, CURSOR_EXECUTION, &filter->before_key);
-    return rc;
+    TRY(call_parameter_uuid(call, "job_id", &filter->job_id));
+    TRY(call_parameter_uuid(call, "schedule_id", &filter->schedule_id));
+    if (text.data && !execution_status_parse(text, &status))
+        return err_set_field(&call->err, ERR_INVALID, "status", "'status' must be pending, "
+                             "running, completed, failed, cancelled or timeout");
+    if (text.data)
+        filter->status = (int)status;
+    TRY(call_parameter_time(call, "after", &filter->after_us));
+    TRY(call_parameter_time(call, "before", &filter->before_us));
+    TRY(call_list_limit(call, &filter->limit));
+    return call_cursor(call, CURSOR_EXECUTION, &filter->before_key);
 }
 
 /* Fewer and fewer of them where they are so large that the arena does not hold them. */
@@ -74,8 +66,7 @@ static int read_list(struct api_call *call, struct store_reader *reader, struct 
         uint32_t count = 0;
 
         filter.limit = left <= chunk ? left + 1 : chunk;
-        if (read_chunk(call, reader, scratch, &filter, &executions, &count) < 0)
-            return -(int)call->err.code;
+        TRY(read_chunk(call, reader, scratch, &filter, &executions, &count));
         more = count == filter.limit;
         for (uint32_t i = 0; i < count && left > 0; i++, left--) {
             json_comma(&call->out);
@@ -92,19 +83,13 @@ static int read_list(struct api_call *call, struct store_reader *reader, struct 
     return 0;
 }
 
-void api_executions_list(struct api_call *call)
+int api_executions_list(struct api_call *call)
 {
-    struct execution_filter *filter = arena_alloc(call->arena, sizeof *filter);
+    struct execution_filter *filter = CALL_NEW(call, sizeof *filter);
 
-    if (!filter)
-        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (!filter || parse_filter(call, filter) < 0) {
-        call_fail(call);
-        return;
-    }
-    call->ctx = filter;
+    TRY(parse_filter(call, filter));
     call_reads_long(call, call->request->query.len > 0);
-    call_read(call, read_list);
+    return call_read(call, read_list);
 }
 
 /* call->name as the id; ERR_NOT_FOUND when it is none, or there is no such execution. */
@@ -112,50 +97,43 @@ static int load(struct api_call *call, struct store_reader *reader, struct arena
                 struct execution **execution)
 {
     struct uuid id;
-    int rc;
 
     *execution = NULL;
     if (!uuid_parse(call->name, &id))
         return err_set(&call->err, ERR_NOT_FOUND,
                        "there is no such execution; an id is 36 characters");
-    rc = call->server->store->verbs->catalog->read_execution(reader, &id, scratch, execution,
-                                                             &call->err);
-    if (rc == 0 && !*execution)
-        rc = err_set(&call->err, ERR_NOT_FOUND, "there is no execution with this id");
-    return rc;
+    TRY(call->server->store->verbs->catalog->read_execution(reader, &id, scratch, execution,
+                                                            &call->err));
+    return *execution ? 0
+                      : err_set(&call->err, ERR_NOT_FOUND, "there is no execution with this id");
 }
 
 static int read_one(struct api_call *call, struct store_reader *reader, struct arena *scratch)
 {
     struct execution *execution;
-    int rc = load(call, reader, scratch, &execution);
 
-    if (rc == 0)
-        render_execution(&call->out, execution);
-    return rc;
+    TRY(load(call, reader, scratch, &execution));
+    render_execution(&call->out, execution);
+    return 0;
 }
 
-void api_execution_get(struct api_call *call)
+int api_execution_get(struct api_call *call)
 {
-    call_read(call, read_one);
+    return call_read(call, read_one);
 }
 
 static int read_logs(struct api_call *call, struct store_reader *reader, struct arena *scratch)
 {
     struct execution *execution;
-    int rc = load(call, reader, scratch, &execution);
 
-    if (rc < 0)
-        return rc;
+    TRY(load(call, reader, scratch, &execution));
     return api_logs_read(call, reader, scratch,
                          call->server->store->verbs->catalog->read_execution_logs, &execution->id,
                          execution->correlation_id);
 }
 
-void api_execution_logs(struct api_call *call)
+int api_execution_logs(struct api_call *call)
 {
-    if (api_logs_parse(call) < 0)
-        call_fail(call);
-    else
-        call_read(call, read_logs);
+    TRY(api_logs_parse(call));
+    return call_read(call, read_logs);
 }

@@ -18,22 +18,19 @@ struct forecast_call {
 
 static int parse_wish(struct api_call *call, struct forecast_call *ours)
 {
-    struct str fold = call_parameter(call, "fold");
     struct str zone = call_parameter(call, "tz");
     int64_t limit = FORECAST_LIMIT;
-    int rc = call_parameter_time(call, "from", &ours->wish.from_us);
+    bool fold = true;
 
-    if (rc == 0)
-        rc = call_parameter_time(call, "to", &ours->wish.to_us);
-    if (rc == 0)
-        rc = call_parameter_int(call, "limit", 1, FORECAST_LIMIT_MAX, &limit);
-    if (rc == 0 && fold.data && !str_is(fold, "true") && !str_is(fold, "false"))
-        rc = err_set_field(&call->err, ERR_INVALID, "fold", "'fold' must be true or false");
+    TRY(call_parameter_time(call, "from", &ours->wish.from_us));
+    TRY(call_parameter_time(call, "to", &ours->wish.to_us));
+    TRY(call_parameter_int(call, "limit", 1, FORECAST_LIMIT_MAX, &limit));
+    TRY(call_parameter_bool(call, "fold", &fold));
     ours->job = call_parameter(call, "job");
     ours->wish.limit = (uint32_t)limit;
-    ours->wish.no_fold = str_is(fold, "false");
+    ours->wish.no_fold = !fold;
     ours->zone_name = zone.data ? zone : STR("UTC");
-    return rc;
+    return 0;
 }
 
 static int check_window(struct forecast_wish *wish, int64_t now_us, struct err *err)
@@ -93,17 +90,11 @@ static int read_forecast(struct api_call *call, struct store_reader *reader, str
     return rc;
 }
 
-void api_forecast(struct api_call *call)
+int api_forecast(struct api_call *call)
 {
-    struct forecast_call *ours = arena_alloc(call->arena, sizeof *ours);
+    struct forecast_call *ours = CALL_NEW(call, sizeof *ours);
 
-    if (!ours)
-        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (!ours || parse_wish(call, ours) < 0) {
-        call_fail(call);
-        return;
-    }
-    call->ctx = ours;
+    TRY(parse_wish(call, ours));
     call_reads_long(call, true);
-    call_read(call, read_forecast);
+    return call_read(call, read_forecast);
 }

@@ -1,11 +1,14 @@
 /* Log lines of a task or of one execution: the same filters, pages and cursors for both, and the
  * same time for one look. Loop thread, but for api_logs_read, which runs on a reader. */
-#include "server/server_int.h"
+#include "server/routes/api_tasks.h"
 
 #include "core/bounds.h"
 #include "core/log/log_match.h"
 #include "core/render.h"
 
+#include <endian.h>
+
+#define CURSOR_LINE 'l'
 #define LOG_LOOK_US CLOCK_SECOND_US /* for one request; the rest is for the next one */
 
 static void write_line(struct buf *out, const struct log_entry *entry, struct str correlation_id)
@@ -27,13 +30,11 @@ static void write_line(struct buf *out, const struct log_entry *entry, struct st
 }
 
 /* Lines are numbered per execution, so the cursor names both. */
-static void write_cursor(struct buf *out, const struct uuid *execution_id, int64_t seq)
-{
-    buf_text(out, "],\"next_cursor\":\"l");
-    for (size_t i = 0; i < sizeof execution_id->bytes; i++)
-        buf_format(out, "%02x", execution_id->bytes[i]);
-    buf_format(out, "%016llx\"}", (unsigned long long)seq);
-}
+struct place {
+    struct uuid execution_id;
+    uint64_t seq; /* big-endian */
+};
+_Static_assert(sizeof(struct place) == 24, "no gap: its bytes are the cursor");
 
 static void next_line(struct buf *out, uint32_t i)
 {
@@ -88,6 +89,7 @@ int api_logs_read(struct api_call *call, struct store_reader *reader, struct are
 {
     struct log_query query = *(const struct log_query *)call->ctx;
     struct log_stop stop = {0};
+    struct place place;
     uint32_t written = 0;
     bool more = true;
     int rc = 0;
@@ -110,99 +112,68 @@ int api_logs_read(struct api_call *call, struct store_reader *reader, struct are
         return rc;
     if (written == 0)
         next_line(&call->out, 0);
-    if (more)
-        write_cursor(&call->out, &query.filter.after_execution, query.filter.after_seq);
-    else
-        buf_text(&call->out, "],\"next_cursor\":null}");
+    place = (struct place){query.filter.after_execution, htobe64((uint64_t)query.filter.after_seq)};
+    buf_byte(&call->out, ']');
+    call_write_cursor_bytes(&call->out, CURSOR_LINE, (uint8_t *)&place, sizeof place, more);
+    buf_byte(&call->out, '}');
     return 0;
-}
-
-static bool hex_byte(const char *text, uint8_t *out)
-{
-    unsigned value = 0;
-
-    for (int i = 0; i < 2; i++) {
-        const char *digits = "0123456789abcdef";
-        const char *at = text[i] ? strchr(digits, text[i]) : NULL;
-
-        if (!at)
-            return false;
-        value = value << 4 | (unsigned)(at - digits);
-    }
-    *out = (uint8_t)value;
-    return true;
 }
 
 static int parse_cursor(struct api_call *call, struct log_filter *filter)
 {
-    struct str text = call_parameter(call, "cursor");
-    uint8_t bytes[24];
-    uint64_t seq = 0;
-    size_t i = 0;
+    struct place place;
+    bool given;
 
-    if (!text.data)
+    TRY(call_cursor_bytes(call, CURSOR_LINE, (uint8_t *)&place, sizeof place, &given));
+    if (!given)
         return 0;
-    while (text.len == 1 + 2 * sizeof bytes && text.data[0] == 'l' && i < sizeof bytes &&
-           hex_byte(text.data + 1 + 2 * i, &bytes[i]))
-        i++;
-    for (size_t j = 16; i == sizeof bytes && j < sizeof bytes; j++)
-        seq = seq << 8 | bytes[j];
-    if (i < sizeof bytes || seq > INT64_MAX)
-        return err_set_field(&call->err, ERR_INVALID, "cursor",
-                             "'cursor' must be the next_cursor of the previous page");
-    memcpy(filter->after_execution.bytes, bytes, 16);
-    filter->after_seq = (int64_t)seq;
-    return 0;
+    filter->after_execution = place.execution_id;
+    filter->after_seq = (int64_t)be64toh(place.seq);
+    if (filter->after_seq >= 0)
+        return 0;
+    return err_set_field(&call->err, ERR_INVALID, "cursor",
+                         "'cursor' must be the next_cursor of the previous page");
 }
 
 static int parse_filter(struct api_call *call, struct log_filter *filter)
 {
     struct str level = call_parameter(call, "level");
-    int rc = 0;
 
     filter->level_min = SEVERITY_DEBUG;
     filter->text = call_parameter(call, "q");
     if (level.data && !severity_parse(level, &filter->level_min))
-        rc = err_set_field(&call->err, ERR_INVALID, "level",
-                           "'level' must be DEBUG, INFO, WARN, ERROR or FATAL");
-    if (rc == 0)
-        rc = call_parameter_time(call, "after", &filter->after_us);
-    if (rc == 0)
-        rc = call_parameter_time(call, "before", &filter->before_us);
-    if (rc == 0)
-        rc = call_limit(call, BOUND_LIST_LIMIT_DEFAULT, BOUND_LIST_LIMIT, &filter->limit);
-    if (rc == 0)
-        rc = parse_cursor(call, filter);
+        return err_set_field(&call->err, ERR_INVALID, "level",
+                             "'level' must be DEBUG, INFO, WARN, ERROR or FATAL");
+    TRY(call_parameter_time(call, "after", &filter->after_us));
+    TRY(call_parameter_time(call, "before", &filter->before_us));
+    TRY(call_list_limit(call, &filter->limit));
+    TRY(parse_cursor(call, filter));
     call_reads_long(call, filter->text.data || level.data || filter->after_us ||
                               filter->before_us);
-    return rc;
+    return 0;
 }
 
 static int parse_query(struct api_call *call, struct log_query *query)
 {
     struct str context = call_parameter(call, "context");
-    int rc = parse_filter(call, &query->filter);
 
-    if (rc == 0 && context.data && !log_match_parse(context, &query->match))
-        rc = err_set_field(&call->err, ERR_INVALID, "context",
-                           "'context' must be a JSON pointer and a value: /user/id:7");
+    TRY(parse_filter(call, &query->filter));
+    if (context.data && !log_match_parse(context, &query->match))
+        return err_set_field(&call->err, ERR_INVALID, "context",
+                             "'context' must be a JSON pointer and a value: /user/id:7");
     query->limit = query->filter.limit;
     if (query->match.pointer.data) {
         query->filter.limit = BOUND_LIST_LIMIT;
         call_reads_long(call, true);
     }
-    return rc;
+    return 0;
 }
 
 int api_logs_parse(struct api_call *call)
 {
-    struct log_query *query = arena_alloc(call->arena, sizeof *query);
+    struct log_query *query = CALL_NEW(call, sizeof *query);
 
-    if (!query)
-        return err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (parse_query(call, query) < 0)
-        return -(int)call->err.code;
-    call->ctx = query;
+    TRY(parse_query(call, query));
     if (call->lane == READERS_LONG)
         call_cancel_when_gone(call);
     return 0;

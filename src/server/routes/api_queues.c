@@ -105,125 +105,71 @@ struct queues_call {
     struct page page;
 };
 
-static void listed(struct api_call *call)
+static struct page_entry queue_entry(const void *ctx, uint32_t i)
+{
+    const struct queue_view *view = &((const struct queues_call *)ctx)->request.queues[i];
+
+    return (struct page_entry){view->row.created_at_us, view->row.rule.name, view};
+}
+
+static int listed(struct api_call *call)
 {
     const struct queues_call *list = call->ctx;
-    uint32_t count = list->request.count;
-    struct page_entry *entries = arena_alloc_array(call->arena, count + 1, sizeof *entries);
 
-    if (!entries) {
-        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-        call_fail(call);
-        return;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        const struct queue_view *view = &list->request.queues[i];
-
-        entries[i] = (struct page_entry){view->row.created_at_us, view->row.rule.name, view};
-    }
-    page_write(call, &list->page, entries, count, write_queue);
-    call_reply(call, 200);
+    return page_reply(call, &list->page, list->request.count, queue_entry, write_queue);
 }
 
-void api_queues_list(struct api_call *call)
+int api_queues_list(struct api_call *call)
 {
-    struct queues_call *list = arena_alloc(call->arena, sizeof *list);
+    struct queues_call *list = CALL_NEW(call, sizeof *list);
 
-    if (!list)
-        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (!list || page_parse(call, &list->page) < 0) {
-        call_fail(call);
-        return;
-    }
-    call->ctx = list;
-    call_submit(call, &list->request.base, REQUEST_QUEUES, listed);
+    TRY(page_parse(call, &list->page));
+    return call_submit(call, &list->request.base, REQUEST_QUEUES, listed);
 }
 
-static void got(struct api_call *call)
+static int got(struct api_call *call)
 {
     const struct queues_request *request = call->ctx;
 
-    if (request->count == 0) {
-        err_set(&call->err, ERR_NOT_FOUND,
-                "there is no queue of this name yet; its first task creates it");
-        call_fail(call);
-        return;
-    }
+    if (request->count == 0)
+        return err_set(&call->err, ERR_NOT_FOUND,
+                       "there is no queue of this name yet; its first task creates it");
     write_queue(call, &request->queues[0]);
-    call_reply(call, 200);
+    return call_reply(call, 200);
 }
 
-void api_queue_get(struct api_call *call)
+int api_queue_get(struct api_call *call)
 {
-    struct queues_request *request = arena_alloc(call->arena, sizeof *request);
+    struct queues_request *request = CALL_NEW(call, sizeof *request);
 
-    if (!request) {
-        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-        call_fail(call);
-        return;
-    }
-    call->ctx = request;
     request->name = call->name;
-    call_submit(call, &request->base, REQUEST_QUEUES, got);
+    return call_submit(call, &request->base, REQUEST_QUEUES, got);
 }
 
-static void patched(struct api_call *call)
+static int changed(struct api_call *call)
 {
     const struct queue_patch_request *request = call->ctx;
 
     write_queue(call, &request->view);
-    call_reply(call, 200);
+    return call_reply(call, 200);
 }
 
-static void removed(struct api_call *call)
+int api_queue_change(struct api_call *call)
 {
-    call_reply_empty(call);
-}
-
-enum change { CHANGE_PATCH, CHANGE_PAUSE, CHANGE_RESUME, CHANGE_REMOVE };
-
-static void change(struct api_call *call, enum change what)
-{
-    struct queue_patch_request *request = arena_alloc(call->arena, sizeof *request);
+    enum queue_change what = (enum queue_change)call->route->what;
+    struct queue_patch_request *request = CALL_NEW(call, sizeof *request);
     struct str object;
-    int rc = call_object(call, &object);
 
-    if (rc == 0 && !request)
-        rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (rc == 0)
-        rc = body_check_name("name", call->name, BOUND_NAME_BYTES, &call->err);
-    if (rc == 0)
-        rc = what == CHANGE_PATCH ? parse_queue_patch(object, call->arena, request, &call->err)
-                                  : body_parse(object, NULL, 0, &call->err);
-    if (rc < 0) {
-        call_fail(call);
-        return;
-    }
+    TRY(call_object(call, &object));
+    TRY(body_check_name("name", call->name, BOUND_NAME_BYTES, &call->err));
+    if (what == QUEUE_CHANGE)
+        TRY(parse_queue_patch(object, call->arena, request, &call->err));
+    else
+        TRY(body_parse(object, NULL, 0, &call->err));
     request->name = call->name;
-    request->pause = what == CHANGE_PAUSE;
-    request->resume = what == CHANGE_RESUME;
-    request->remove = what == CHANGE_REMOVE;
-    call->ctx = request;
-    call_submit(call, &request->base, REQUEST_QUEUE_PATCH,
-                what == CHANGE_REMOVE ? removed : patched);
-}
-
-void api_queue_patch(struct api_call *call)
-{
-    change(call, CHANGE_PATCH);
-}
-
-void api_queue_delete(struct api_call *call)
-{
-    change(call, CHANGE_REMOVE);
-}
-
-void api_queue_pause(struct api_call *call)
-{
-    change(call, CHANGE_PAUSE);
-}
-
-void api_queue_resume(struct api_call *call)
-{
-    change(call, CHANGE_RESUME);
+    request->pause = what == QUEUE_PAUSE;
+    request->resume = what == QUEUE_RESUME;
+    request->remove = what == QUEUE_REMOVE;
+    return call_submit(call, &request->base, REQUEST_QUEUE_PATCH,
+                       what == QUEUE_REMOVE ? call_reply_empty : changed);
 }

@@ -3,7 +3,7 @@
  * functions. */
 #include "server/api.h"
 #include "server/body.h"
-#include "server/server_int.h"
+#include "server/routes/api_tasks.h"
 
 #include "base/hash.h"
 #include "base/json.h"
@@ -20,37 +20,18 @@ static const struct recovery_verbs *verbs_of(const struct api_call *call)
     return call->server->store->verbs->recovery;
 }
 
-static int no_memory(struct api_call *call)
+static void begin_list(struct api_call *call)
 {
-    return err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+    buf_text(&call->out, "{\"items\":[");
 }
 
-/* A cursor is its kind's letter and the bytes of what was shown last, in hex. */
-static int parse_cursor(struct api_call *call, char kind, uint8_t *bytes, size_t len, bool *given)
+/* The cursor is the bytes of what was shown last. */
+static int end_list(struct api_call *call, char kind, const uint8_t *bytes, size_t len, bool more)
 {
-    struct str text = call_parameter(call, "cursor");
-
-    *given = text.data != NULL;
-    if (!text.data)
-        return 0;
-    if (text.len == 1 + 2 * len && text.data[0] == kind &&
-        hash_from_hex(str_span(text.data + 1, text.len - 1), bytes, len))
-        return 0;
-    return err_set_field(&call->err, ERR_INVALID, "cursor",
-                         "'cursor' must be the next_cursor of the previous page");
-}
-
-static void write_cursor(struct buf *out, char kind, const uint8_t *bytes, size_t len, bool more)
-{
-    buf_text(out, "],\"next_cursor\":");
-    if (!more) {
-        buf_text(out, "null}");
-        return;
-    }
-    buf_format(out, "\"%c", kind);
-    for (size_t i = 0; i < len; i++)
-        buf_format(out, "%02x", bytes[i]);
-    buf_text(out, "\"}");
+    buf_byte(&call->out, ']');
+    call_write_cursor_bytes(&call->out, kind, bytes, len, more);
+    buf_byte(&call->out, '}');
+    return 0;
 }
 
 /* ---- entries ---- */
@@ -61,16 +42,14 @@ static int read_entries(struct api_call *call, struct store_reader *reader, stru
     struct recovery_entry *entries = NULL;
     uint32_t count = 0;
 
-    if (verbs_of(call)->read_entries(reader, filter, scratch, &entries, &count, &call->err) < 0)
-        return -(int)call->err.code;
-    buf_text(&call->out, "{\"items\":[");
+    TRY(verbs_of(call)->read_entries(reader, filter, scratch, &entries, &count, &call->err));
+    begin_list(call);
     for (uint32_t i = 0; i < count; i++) {
         json_comma(&call->out);
         recovery_render_entry(&call->out, &entries[i]);
     }
-    write_cursor(&call->out, CURSOR_ENTRY, count ? entries[count - 1].id.bytes : NULL, 16,
-                 count > 0 && count == filter->limit);
-    return 0;
+    return end_list(call, CURSOR_ENTRY, count ? entries[count - 1].id.bytes : NULL, 16,
+                    count > 0 && count == filter->limit);
 }
 
 static int parse_words(struct api_call *call, struct recovery_filter *filter)
@@ -94,46 +73,35 @@ static int parse_words(struct api_call *call, struct recovery_filter *filter)
     return 0;
 }
 
-void api_recovery_list(struct api_call *call)
+int api_recovery_list(struct api_call *call)
 {
-    struct recovery_filter *filter = arena_alloc(call->arena, sizeof *filter);
+    struct recovery_filter *filter = CALL_NEW(call, sizeof *filter);
     bool given;
-    int rc = filter ? parse_words(call, filter) : no_memory(call);
 
-    if (rc == 0)
-        rc = call_parameter_uuid(call, "task_id", &filter->task_id);
-    if (rc == 0)
-        rc = call_limit(call, BOUND_LIST_LIMIT_DEFAULT, BOUND_LIST_LIMIT, &filter->limit);
-    if (rc == 0)
-        rc = parse_cursor(call, CURSOR_ENTRY, filter->before_id.bytes, 16, &given);
-    if (rc < 0) {
-        call_fail(call);
-        return;
-    }
-    call->ctx = filter;
-    call_read(call, read_entries);
+    TRY(parse_words(call, filter));
+    TRY(call_parameter_uuid(call, "task_id", &filter->task_id));
+    TRY(call_list_limit(call, &filter->limit));
+    TRY(call_cursor_bytes(call, CURSOR_ENTRY, filter->before_id.bytes, 16, &given));
+    return call_read(call, read_entries);
 }
 
 static int read_entry(struct api_call *call, struct store_reader *reader, struct arena *scratch)
 {
     struct recovery_entry *entry = NULL;
-    int rc = verbs_of(call)->read_entry(reader, &call->task_id, scratch, &entry, &call->err);
 
-    if (rc == 0 && !entry)
-        rc = err_set(&call->err, ERR_NOT_FOUND, "there is no recovery with this id");
-    if (rc == 0)
-        recovery_render_entry(&call->out, entry);
-    return rc;
+    TRY(verbs_of(call)->read_entry(reader, &call->task_id, scratch, &entry, &call->err));
+    if (!entry)
+        return err_set(&call->err, ERR_NOT_FOUND, "there is no recovery with this id");
+    recovery_render_entry(&call->out, entry);
+    return 0;
 }
 
-void api_recovery_get(struct api_call *call)
+int api_recovery_get(struct api_call *call)
 {
-    if (uuid_parse(call->name, &call->task_id)) {
-        call_read(call, read_entry);
-        return;
-    }
-    err_set(&call->err, ERR_NOT_FOUND, "there is no such recovery; an id is 36 characters");
-    call_fail(call);
+    if (!uuid_parse(call->name, &call->task_id))
+        return err_set(&call->err, ERR_NOT_FOUND,
+                       "there is no such recovery; an id is 36 characters");
+    return call_read(call, read_entry);
 }
 
 /* ---- candidates ---- */
@@ -146,10 +114,8 @@ static int read_candidates(struct api_call *call, struct store_reader *reader,
     uint8_t bytes[32] = {0};
     uint32_t count = 0;
 
-    if (verbs_of(call)->read_candidates(reader, filter, scratch, &candidates, &count,
-                                        &call->err) < 0)
-        return -(int)call->err.code;
-    buf_text(&call->out, "{\"items\":[");
+    TRY(verbs_of(call)->read_candidates(reader, filter, scratch, &candidates, &count, &call->err));
+    begin_list(call);
     for (uint32_t i = 0; i < count; i++) {
         json_comma(&call->out);
         recovery_render_candidate(&call->out, &candidates[i]);
@@ -161,9 +127,8 @@ static int read_candidates(struct api_call *call, struct store_reader *reader,
         memcpy(bytes + 8, &last->updated_at_us, 8);
         memcpy(bytes + 16, last->id.bytes, 16);
     }
-    write_cursor(&call->out, CURSOR_CANDIDATE, bytes, sizeof bytes,
-                 count > 0 && count == filter->limit);
-    return 0;
+    return end_list(call, CURSOR_CANDIDATE, bytes, sizeof bytes,
+                    count > 0 && count == filter->limit);
 }
 
 static int parse_auto_recovery(struct api_call *call, struct candidate_filter *filter)
@@ -180,28 +145,21 @@ static int parse_auto_recovery(struct api_call *call, struct candidate_filter *f
                          "'auto_recovery' must be true, false or any");
 }
 
-void api_recovery_candidates(struct api_call *call)
+int api_recovery_candidates(struct api_call *call)
 {
-    struct candidate_filter *filter = arena_alloc(call->arena, sizeof *filter);
+    struct candidate_filter *filter = CALL_NEW(call, sizeof *filter);
     uint8_t bytes[32] = {0};
-    int rc = filter ? parse_auto_recovery(call, filter) : no_memory(call);
 
-    if (rc == 0)
-        rc = call_limit(call, BOUND_LIST_LIMIT_DEFAULT, BOUND_LIST_LIMIT, &filter->limit);
-    if (rc == 0)
-        rc = parse_cursor(call, CURSOR_CANDIDATE, bytes, sizeof bytes, &filter->goes_on);
-    if (rc < 0) {
-        call_fail(call);
-        return;
-    }
+    TRY(parse_auto_recovery(call, filter));
+    TRY(call_list_limit(call, &filter->limit));
+    TRY(call_cursor_bytes(call, CURSOR_CANDIDATE, bytes, sizeof bytes, &filter->goes_on));
     memcpy(&filter->after_priority, bytes, 8);
     memcpy(&filter->after_updated_us, bytes + 8, 8);
     memcpy(filter->after_id.bytes, bytes + 16, 16);
     filter->now_us = engine_now_us(call->server->engine);
     filter->stall_after_ms = RECOVERY_STALL_AFTER_MS;
-    call->ctx = filter;
     call_reads_long(call, true);
-    call_read(call, read_candidates);
+    return call_read(call, read_candidates);
 }
 
 /* ---- putting and validating ---- */
@@ -218,8 +176,8 @@ static int parse_task_id(const struct body_field *field, struct arena *arena, st
                          "'task_id' must be the id of a task, 36 characters");
 }
 
-static int parse_method(const struct body_field *field, struct arena *arena,
-                        enum recovery_method *method, struct err *err)
+int api_parse_method(const struct body_field *field, struct arena *arena,
+                     enum recovery_method *method, struct err *err)
 {
     struct str word = STR("resume_checkpoint");
 
@@ -261,66 +219,46 @@ static int parse_put(struct api_call *call, struct recovery_request *request)
                                        {.name = "recovery_method"}, {.name = "recovery_priority"}};
     const struct body_field *method = &fields[METHOD], *priority = &fields[PRIORITY];
     struct str object;
-    int rc = call_object(call, &object);
 
-    if (rc == 0)
-        rc = body_parse(object, fields, COUNT, &call->err);
-    if (rc == 0)
-        rc = parse_task_id(&fields[TASK_ID], call->arena, &request->task_id, &call->err);
-    if (rc == 0)
-        rc = one_of(&fields[METHOD], &fields[RECOVERY_METHOD], &method, &call->err);
-    if (rc == 0)
-        rc = one_of(&fields[PRIORITY], &fields[RECOVERY_PRIORITY], &priority, &call->err);
-    if (rc < 0)
-        return rc;
-    rc = parse_method(method, call->arena, &request->method, &call->err);
-    if (rc == 0)
-        rc = body_int(priority, -BOUND_PRIORITY, BOUND_PRIORITY, &request->priority, &call->err);
-    if (rc == 0)
-        rc = parse_time(&fields[SCHEDULED_FOR], call->arena, &request->scheduled_for_us,
-                        &call->err);
+    TRY(call_object(call, &object));
+    TRY(body_parse(object, fields, COUNT, &call->err));
+    TRY(parse_task_id(&fields[TASK_ID], call->arena, &request->task_id, &call->err));
+    TRY(one_of(&fields[METHOD], &fields[RECOVERY_METHOD], &method, &call->err));
+    TRY(one_of(&fields[PRIORITY], &fields[RECOVERY_PRIORITY], &priority, &call->err));
+    TRY(api_parse_method(method, call->arena, &request->method, &call->err));
+    TRY(body_int(priority, -BOUND_PRIORITY, BOUND_PRIORITY, &request->priority, &call->err));
     request->has_priority = priority->value.data != NULL;
-    return rc;
+    return parse_time(&fields[SCHEDULED_FOR], call->arena, &request->scheduled_for_us,
+                      &call->err);
 }
 
-static void put_done(struct api_call *call)
+static int put_done(struct api_call *call)
 {
     const struct recovery_request *request = call->ctx;
-    char location[24 + UUID_TEXT_BYTES] = "/v1/recovery/";
 
-    uuid_format(&request->entry.id, location + strlen(location));
-    http_reply_header(call->exchange, "Location", location);
+    call_location(call, "/v1/recovery/", &request->entry.id);
     recovery_render_entry(&call->out, &request->entry);
-    call_reply(call, 201);
+    return call_reply(call, 201);
 }
 
-void api_recovery_put(struct api_call *call)
+int api_recovery_put(struct api_call *call)
 {
-    struct recovery_request *request = arena_alloc(call->arena, sizeof *request);
-    int rc = request ? parse_put(call, request) : no_memory(call);
+    struct recovery_request *request = CALL_NEW(call, sizeof *request);
 
-    if (rc < 0) {
-        call_fail(call);
-        return;
-    }
+    TRY(parse_put(call, request));
     request->op = RECOVERY_OP_PUT;
-    call->ctx = request;
-    call_submit(call, &request->base, REQUEST_RECOVERY, put_done);
+    return call_submit(call, &request->base, REQUEST_RECOVERY, put_done);
 }
 
 static int parse_validate(struct api_call *call, struct recovery_request *request)
 {
     struct body_field fields[] = {{.name = "task_id"}, {.name = "method"}};
     struct str object;
-    int rc = call_object(call, &object);
 
-    if (rc == 0)
-        rc = body_parse(object, fields, 2, &call->err);
-    if (rc == 0)
-        rc = parse_task_id(&fields[0], call->arena, &request->task_id, &call->err);
-    if (rc == 0)
-        rc = parse_method(&fields[1], call->arena, &request->method, &call->err);
-    return rc;
+    TRY(call_object(call, &object));
+    TRY(body_parse(object, fields, 2, &call->err));
+    TRY(parse_task_id(&fields[0], call->arena, &request->task_id, &call->err));
+    return api_parse_method(&fields[1], call->arena, &request->method, &call->err);
 }
 
 /* A type with a validator: it is asked by whoever does that here, on a thread of its own. */
@@ -346,20 +284,23 @@ static void write_verdict(struct buf *out, const struct asking *asking)
     buf_byte(out, '}');
 }
 
+static int reply_asked(struct api_call *call)
+{
+    const struct asking *asking = call->ctx;
+
+    if (!asking->question.asked)
+        return err_set(&call->err, ERR_UNAVAILABLE, "the validator of the task's type is busy "
+                       "with other requests; try again");
+    write_verdict(&call->out, asking);
+    return call_reply(call, 200);
+}
+
 static void answered(struct loop_item *item)
 {
     struct asking *asking = (struct asking *)(void *)((char *)item -
                                                       offsetof(struct asking, item));
-    struct api_call *call = asking->call;
 
-    if (asking->question.asked) {
-        write_verdict(&call->out, asking);
-        call_reply(call, 200);
-        return;
-    }
-    err_set(&call->err, ERR_UNAVAILABLE, "the validator of the task's type is busy with other "
-            "requests; try again");
-    call_fail(call);
+    call_run(asking->call, reply_asked);
 }
 
 /* On the thread that asked. */
@@ -372,7 +313,7 @@ static void question_done(struct recovery_question *question)
     loop_post(asking->call->server->loop, &asking->item);
 }
 
-static void validated(struct api_call *call)
+static int validated(struct api_call *call)
 {
     struct asking *asking = call->ctx;
     const struct recovery_request *request = &asking->request;
@@ -380,8 +321,7 @@ static void validated(struct api_call *call)
 
     if (request->reason != RECOVERY_VALID || !request->validates || !asking->task.data) {
         buf_str(&call->out, request->verdict);
-        call_reply(call, 200);
-        return;
+        return call_reply(call, 200);
     }
     asking->call = call;
     asking->question = (struct recovery_question){.task_id = request->task_id,
@@ -389,9 +329,9 @@ static void validated(struct api_call *call)
                                                   .task = asking->task,
                                                   .done = question_done};
     if (server->ask_validator && server->ask_validator(server->ask_ctx, &asking->question))
-        return;
-    err_set(&call->err, ERR_UNAVAILABLE, "too many requests wait for validators; try again");
-    call_fail(call);
+        return 0;
+    return err_set(&call->err, ERR_UNAVAILABLE,
+                   "too many requests wait for validators; try again");
 }
 
 static bool has_validator(const struct api_call *call, const struct task *task)
@@ -415,37 +355,30 @@ static int look_for_task(struct api_call *call, struct store_reader *reader,
     if (rc == 0 && task && has_validator(call, task)) {
         render_task(&text, task, NULL);
         asking->task = text.failed ? STR_NONE : arena_str(call->arena, buf_view(&text));
-        rc = asking->task.data ? 0 : no_memory(call);
+        rc = asking->task.data ? 0 : call_no_memory(call);
     }
     buf_deinit(&text);
     return rc;
 }
 
 /* A task that is not there is an answer here, not an error. */
-static void looked(struct api_call *call)
+static int looked(struct api_call *call)
 {
     struct recovery_request *request = call->ctx;
 
-    if (request->reason == RECOVERY_VALID) {
-        call_submit(call, &request->base, REQUEST_RECOVERY, validated);
-        return;
-    }
+    if (request->reason == RECOVERY_VALID)
+        return call_submit(call, &request->base, REQUEST_RECOVERY, validated);
     buf_text(&call->out, "{\"valid\":false,\"reason\":\"not_found\",\"detail\":{");
     render_uuid(&call->out, "task_id", &request->task_id);
     buf_text(&call->out, "}}");
-    call_reply(call, 200);
+    return call_reply(call, 200);
 }
 
-void api_recovery_validate(struct api_call *call)
+int api_recovery_validate(struct api_call *call)
 {
-    struct asking *asking = arena_alloc(call->arena, sizeof *asking);
-    int rc = asking ? parse_validate(call, &asking->request) : no_memory(call);
+    struct asking *asking = CALL_NEW(call, sizeof *asking);
 
-    if (rc < 0) {
-        call_fail(call);
-        return;
-    }
+    TRY(parse_validate(call, &asking->request));
     asking->request.op = RECOVERY_OP_VALIDATE;
-    call->ctx = asking;
-    call_look(call, look_for_task, looked);
+    return call_look(call, look_for_task, looked);
 }

@@ -11,6 +11,7 @@
 #include "server/page.h"
 #include "server/figures/sampler.h"
 #include "server/figures/stats_look.h"
+#include "server/stream.h"
 
 #define RATE_SECONDS 300
 #define DEAD_SECONDS 3600
@@ -191,7 +192,7 @@ static void write_alerts(struct api_call *call, const struct stats_look *stats)
     alerts_render(&facts, &call->out);
 }
 
-static void counted(struct api_call *call)
+static int counted(struct api_call *call)
 {
     struct stats_look *stats = call->ctx;
     struct stats_request *request = &stats->request;
@@ -215,23 +216,19 @@ static void counted(struct api_call *call)
         buf_text(out, "[]"); /* not known, which is not the same as none */
     write_alerts(call, stats);
     buf_byte(out, '}');
-    call_reply(call, 200);
+    return call_reply(call, 200);
 }
 
-void api_stats(struct api_call *call)
+int api_stats(struct api_call *call)
 {
-    stats_look(call, counted);
+    return stats_look(call, counted);
 }
 
 /* No target services are called by this server, so there is none to tell of. */
-void api_services(struct api_call *call)
+int api_services(struct api_call *call)
 {
     struct page page = {0};
 
-    if (page_parse(call, &page) < 0) {
-        call_fail(call);
-        return;
-    }
-    page_write(call, &page, NULL, 0, NULL);
-    call_reply(call, 200);
+    TRY(page_parse(call, &page));
+    return page_reply(call, &page, 0, NULL, NULL);
 }

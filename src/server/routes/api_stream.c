@@ -6,7 +6,7 @@
  * that they are gone; for that events are noted for a while after the last reader has left. */
 #include "server/api.h"
 #include "server/figures/sampler.h"
-#include "server/server_int.h"
+#include "server/stream.h"
 #include "server/stream_history.h"
 
 #include "base/hash.h"
@@ -308,8 +308,6 @@ static int check_reader(struct api_call *call, struct stream_reader *reader)
 {
     struct stream *stream = call->server->stream;
 
-    if (!reader)
-        return err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
     if (call->server->stopping)
         return err_set(&call->err, ERR_UNAVAILABLE, "the server is stopping; try again");
     if (stream_readers(stream) >= READERS_MAX)
@@ -322,9 +320,8 @@ static int check_reader(struct api_call *call, struct stream_reader *reader)
     reader->stats_only = str_is(call_parameter(call, "stats"), "only");
     if (reader->stats && !reader->stats_only && !str_is(call_parameter(call, "stats"), "1"))
         return err_set_field(&call->err, ERR_INVALID, "stats", "stats is 1, only, or left out");
-    if (search_read_exact("queue", &reader->queue, &call->err) < 0 ||
-        search_read_exact("type", &reader->type, &call->err) < 0)
-        return -(int)call->err.code;
+    TRY(search_read_exact("queue", &reader->queue, &call->err));
+    TRY(search_read_exact("type", &reader->type, &call->err));
     return call_parameter_uuid(call, "task_id", &reader->task_id);
 }
 
@@ -344,20 +341,17 @@ static void welcome(struct stream *stream, struct stream_reader *reader)
         send_id(stream, reader, "retry: 2000\n");
 }
 
-void api_stream(struct api_call *call)
+int api_stream(struct api_call *call)
 {
     struct stream *stream = call->server->stream;
-    struct stream_reader *reader = arena_alloc(call->arena, sizeof *reader);
+    struct stream_reader *reader = CALL_NEW(call, sizeof *reader);
 
-    if (check_reader(call, reader) < 0) {
-        call_fail(call);
-        return;
-    }
+    TRY(check_reader(call, reader));
     http_stream_begin(call->exchange, "text/event-stream");
     if (call->request->method == HTTP_HEAD) {
         call_ended(call, 200);
         http_stream_end(call->exchange);
-        return;
+        return 0;
     }
     reader->next = stream->readers;
     reader->link = &stream->readers;
@@ -373,6 +367,7 @@ void api_stream(struct api_call *call)
     plan(stream);
     if (reader->stats)
         sampler_hurry(call->server->sampler);
+    return 0;
 }
 
 uint32_t stream_readers(const struct stream *stream)

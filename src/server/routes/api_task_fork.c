@@ -1,9 +1,8 @@
 /* POST /v1/tasks/{id}:fork: a new task like an old one, which begins behind one of its checkpoints.
  * A reader looks up what the old one is and its checkpoint, then it is enqueued like any other.
  * Loop thread, but for read_original. */
-#include "server/api.h"
 #include "server/body.h"
-#include "server/server_int.h"
+#include "server/routes/api_tasks.h"
 
 #include "core/bounds.h"
 #include "core/task/checkpoint.h"
@@ -20,11 +19,6 @@ struct fork_call {
     int64_t from_seq;      /* ... -1 = the newest that is whole, 0 = from the start */
 };
 
-static int no_memory(struct err *err)
-{
-    return err_set(err, ERR_MEMORY, "there is not enough memory; try again");
-}
-
 /* ---- what was asked for ---- */
 
 static int parse_from(struct api_call *call, const struct body_field *field,
@@ -35,7 +29,7 @@ static int parse_from(struct api_call *call, const struct body_field *field,
         return 0;
     if (json_kind(field->value) == JSON_STRING) {
         fork->from_name = json_string(field->value, call->arena);
-        return fork->from_name.data ? 0 : no_memory(&call->err);
+        return fork->from_name.data ? 0 : call_no_memory(call);
     }
     if (json_int64(field->value, &fork->from_seq) && fork->from_seq >= 0)
         return 0;
@@ -58,28 +52,23 @@ static int parse_fork(struct api_call *call, struct fork_call *fork)
                                        {.name = "priority"}, {.name = "if_version"}};
     struct fork_wish *wish = &fork->wish;
     struct str object;
-    int rc = call_object(call, &object);
 
+    TRY(call_object(call, &object));
     fork->if_version = -1;
-    if (rc == 0)
-        rc = body_parse(object, fields, COUNT, &call->err);
-    if (rc == 0)
-        rc = parse_from(call, &fields[FROM], fork);
-    if (rc == 0)
-        rc = body_text(&fields[QUEUE], BOUND_NAME_BYTES, call->arena, &wish->queue, &call->err);
-    if (rc == 0)
-        rc = body_text(&fields[NAME], BOUND_NAME_BYTES, call->arena, &wish->name, &call->err);
-    if (rc == 0 && wish->name.data)
-        rc = body_check_name("name", wish->name, BOUND_NAME_BYTES, &call->err);
-    if (rc == 0)
-        rc = body_int(&fields[IF_VERSION], 0, INT64_MAX, &fork->if_version, &call->err);
-    if (rc == 0 && fields[PRIORITY].value.data)
-        rc = spec_read_priority(fields[PRIORITY].value, "priority", call->arena, &wish->priority,
-                                &call->err);
+    TRY(body_parse(object, fields, COUNT, &call->err));
+    TRY(parse_from(call, &fields[FROM], fork));
+    TRY(body_text(&fields[QUEUE], BOUND_NAME_BYTES, call->arena, &wish->queue, &call->err));
+    TRY(body_text(&fields[NAME], BOUND_NAME_BYTES, call->arena, &wish->name, &call->err));
+    if (wish->name.data)
+        TRY(body_check_name("name", wish->name, BOUND_NAME_BYTES, &call->err));
+    TRY(body_int(&fields[IF_VERSION], 0, INT64_MAX, &fork->if_version, &call->err));
+    if (fields[PRIORITY].value.data)
+        TRY(spec_read_priority(fields[PRIORITY].value, "priority", call->arena, &wish->priority,
+                               &call->err));
     wish->has_priority = fields[PRIORITY].value.data != NULL;
     parse_json(&fields[PAYLOAD], &wish->payload, &wish->has_payload);
     parse_json(&fields[DATA], &wish->data, &wish->has_data);
-    return rc;
+    return 0;
 }
 
 /* ---- what it is a fork of ---- */
@@ -130,9 +119,8 @@ static int find_checkpoint(struct api_call *call, struct store_reader *reader,
     *found = NULL;
     for (uint32_t seen = 0; fork->from_seq != 0 && count && seen < CHECKPOINTS_SEEN_MAX; seen++) {
         arena_reset(scratch);
-        if (call->server->store->verbs->read_checkpoints(reader, &call->task_id, before, 1,
-                                                         scratch, &row, &count, &call->err) < 0)
-            return -(int)call->err.code;
+        TRY(call->server->store->verbs->read_checkpoints(reader, &call->task_id, before, 1, scratch,
+                                                         &row, &count, &call->err));
         if (count == 0 || (fork->from_seq > 0 && row->seq != fork->from_seq))
             break;
         before = row->seq;
@@ -142,7 +130,7 @@ static int find_checkpoint(struct api_call *call, struct store_reader *reader,
             return err_set_field(&call->err, ERR_INVALID, "from_checkpoint", "the checkpoint %lld "
                                  "is damaged; choose another one", (long long)row->seq);
         *found = copy_checkpoint(row, call->arena);
-        return *found ? 0 : no_memory(&call->err);
+        return *found ? 0 : call_no_memory(call);
     }
     return named ? no_such_checkpoint(&call->err, fork) : 0;
 }
@@ -157,59 +145,47 @@ static int read_original(struct api_call *call, struct store_reader *reader,
     struct task *task = NULL;
     uint32_t count = 0;
 
-    if (verbs->read_task(reader, &call->task_id, call->arena, &task, &call->err) < 0)
-        return -(int)call->err.code;
+    TRY(verbs->read_task(reader, &call->task_id, call->arena, &task, &call->err));
     if (!task)
         return err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
     if (fork->if_version >= 0 && fork->if_version != task->version)
         return err_set(&call->err, ERR_VERSION, "the task is at version %lld, not %lld; read it "
                        "again", (long long)task->version, (long long)fork->if_version);
-    if (verbs->read_dependencies(reader, &call->task_id, call->arena, &dependencies, &count,
-                                 &call->err) < 0 ||
-        find_checkpoint(call, reader, scratch, &checkpoint) < 0)
-        return -(int)call->err.code;
+    TRY(verbs->read_dependencies(reader, &call->task_id, call->arena, &dependencies, &count,
+                                 &call->err));
+    TRY(find_checkpoint(call, reader, scratch, &checkpoint));
     if (call->arena->failed)
-        return no_memory(&call->err);
+        return call_no_memory(call);
     return fork_input(task, dependencies, count, checkpoint, &fork->wish, call->arena,
                       &fork->input, &call->err);
 }
 
 /* ---- the new one ---- */
 
-static void forked(struct api_call *call)
+static int forked(struct api_call *call)
 {
     const struct fork_call *fork = call->ctx;
-    char location[16 + UUID_TEXT_BYTES] = "/v1/tasks/";
 
     call->task_id = fork->request.tasks[0]->id;
-    uuid_format(&call->task_id, location + strlen(location));
-    http_reply_header(call->exchange, "Location", location);
-    call_read(call, api_read_task);
+    call_location(call, "/v1/tasks/", &call->task_id);
+    return call_read(call, api_read_task);
 }
 
-static void enqueue_fork(struct api_call *call)
+static int enqueue_fork(struct api_call *call)
 {
     struct fork_call *fork = call->ctx;
 
     fork->request.inputs = &fork->input;
     fork->request.count = 1;
     fork->request.actor = ACTOR_USER;
-    call_submit(call, &fork->request.base, REQUEST_ENQUEUE, forked);
+    return call_submit(call, &fork->request.base, REQUEST_ENQUEUE, forked);
 }
 
-void api_task_fork(struct api_call *call)
+int api_task_fork(struct api_call *call)
 {
-    struct fork_call *fork = arena_alloc(call->arena, sizeof *fork);
-    int rc = call_task_id(call);
+    struct fork_call *fork = CALL_NEW(call, sizeof *fork);
 
-    if (rc == 0 && !fork)
-        rc = no_memory(&call->err);
-    if (rc == 0)
-        rc = parse_fork(call, fork);
-    if (rc < 0) {
-        call_fail(call);
-        return;
-    }
-    call->ctx = fork;
-    call_look(call, read_original, enqueue_fork);
+    TRY(call_task_id(call));
+    TRY(parse_fork(call, fork));
+    return call_look(call, read_original, enqueue_fork);
 }

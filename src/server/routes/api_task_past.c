@@ -1,6 +1,6 @@
 /* GET /v1/tasks/{id}?at=TIME: the task as it was then, rebuilt from its events (core/replay). Runs
  * on a reader's thread. */
-#include "server/server_int.h"
+#include "server/routes/api_tasks.h"
 
 #include "core/task/replay.h"
 
@@ -13,9 +13,8 @@ static int replay_page(struct api_call *call, struct store_reader *reader, struc
     struct task_event *events = NULL;
     uint32_t count = 0;
 
-    if (call->server->store->verbs->read_events(reader, &call->task_id, before_seq, EVENTS_PAGE,
-                                                scratch, &events, &count, &call->err) < 0)
-        return -(int)call->err.code;
+    TRY(call->server->store->verbs->read_events(reader, &call->task_id, before_seq, EVENTS_PAGE,
+                                                scratch, &events, &count, &call->err));
     for (uint32_t i = count; i > 0 && *more; i--) {
         *more = events[i - 1].created_at_us <= at_us;
         if (*more && events[i - 1].seq > replay->seq)
@@ -23,8 +22,7 @@ static int replay_page(struct api_call *call, struct store_reader *reader, struc
     }
     replay_keep(replay, call->arena);
     arena_reset(scratch);
-    return call->arena->failed ? err_set(&call->err, ERR_MEMORY,
-                                         "there is not enough memory; try again") : 0;
+    return call->arena->failed ? call_no_memory(call) : 0;
 }
 
 static int refuse_time(struct api_call *call, const struct task *task, int64_t at_us)
@@ -43,14 +41,12 @@ int api_read_past(struct api_call *call, struct store_reader *reader, struct are
     struct task *task = NULL;
     bool more = true;
 
-    if (call->server->store->verbs->read_task(reader, &call->task_id, call->arena, &task,
-                                              &call->err) < 0)
-        return -(int)call->err.code;
+    TRY(call->server->store->verbs->read_task(reader, &call->task_id, call->arena, &task,
+                                              &call->err));
     if (!task)
         return err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
     for (int64_t from = 0; more && from < task->event_seq; from += EVENTS_PAGE)
-        if (replay_page(call, reader, scratch, from + EVENTS_PAGE + 1, at_us, &replay, &more) < 0)
-            return -(int)call->err.code;
+        TRY(replay_page(call, reader, scratch, from + EVENTS_PAGE + 1, at_us, &replay, &more));
     if (replay.events_count == 0 || !replay.whole)
         return refuse_time(call, task, at_us);
     replay_render(&call->out, &replay, task, at_us);

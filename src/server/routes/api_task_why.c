@@ -1,8 +1,7 @@
 /* GET /v1/tasks/{id}/why: one sentence that says why a task does not run. The queue gathers what
  * decides it; who paused a task is looked up in its events, what became of a lost one in the
  * recovery queue. Loop thread, but for the read_ functions. */
-#include "server/api.h"
-#include "server/server_int.h"
+#include "server/routes/api_tasks.h"
 
 #include "base/json.h"
 #include "core/bounds.h"
@@ -15,8 +14,7 @@ static int write_why(struct api_call *call, const struct why_facts *facts)
 {
     struct why why;
 
-    if (why_decide(facts, call->arena, &why, &call->err) < 0)
-        return -(int)call->err.code;
+    TRY(why_decide(facts, call->arena, &why, &call->err));
     buf_byte(&call->out, '{');
     render_text(&call->out, "reason", str_of(why_word(why.reason)));
     render_text(&call->out, "text", why.text);
@@ -67,9 +65,8 @@ static int read_pauser(struct api_call *call, struct store_reader *reader, struc
     struct task_event *events = NULL;
     uint32_t count = 0;
 
-    if (call->server->store->verbs->read_events(reader, &call->task_id, 0, BOUND_EVENTS_LIST,
-                                                scratch, &events, &count, &call->err) < 0)
-        return -(int)call->err.code;
+    TRY(call->server->store->verbs->read_events(reader, &call->task_id, 0, BOUND_EVENTS_LIST,
+                                                scratch, &events, &count, &call->err));
     find_pauser(events, count, call->arena, &request->facts);
     return write_why(call, &request->facts);
 }
@@ -103,39 +100,29 @@ static int read_recovery(struct api_call *call, struct store_reader *reader, str
     struct recovery_entry *entries = NULL;
     uint32_t count = 0;
 
-    if (call->server->store->verbs->recovery->read_entries(reader, &filter, scratch, &entries,
-                                                           &count, &call->err) < 0)
-        return -(int)call->err.code;
+    TRY(call->server->store->verbs->recovery->read_entries(reader, &filter, scratch, &entries,
+                                                           &count, &call->err));
     find_recovery(entries, count, call->arena, &request->facts);
     return write_why(call, &request->facts);
 }
 
-static void explained(struct api_call *call)
+static int explained(struct api_call *call)
 {
     struct why_request *request = call->ctx;
 
     if (request->facts.task->status == STATUS_PAUSED)
-        call_read(call, read_pauser);
-    else if (request->facts.task->status == STATUS_ORPHANED)
-        call_read(call, read_recovery);
-    else if (write_why(call, &request->facts) < 0)
-        call_fail(call);
-    else
-        call_reply(call, 200);
+        return call_read(call, read_pauser);
+    if (request->facts.task->status == STATUS_ORPHANED)
+        return call_read(call, read_recovery);
+    TRY(write_why(call, &request->facts));
+    return call_reply(call, 200);
 }
 
-void api_task_why(struct api_call *call)
+int api_task_why(struct api_call *call)
 {
-    struct why_request *request = arena_alloc(call->arena, sizeof *request);
-    int rc = call_task_id(call);
+    struct why_request *request = CALL_NEW(call, sizeof *request);
 
-    if (rc == 0 && !request)
-        rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (rc < 0) {
-        call_fail(call);
-        return;
-    }
-    call->ctx = request;
+    TRY(call_task_id(call));
     request->task_id = call->task_id;
-    call_submit(call, &request->base, REQUEST_WHY, explained);
+    return call_submit(call, &request->base, REQUEST_WHY, explained);
 }

@@ -1,8 +1,7 @@
 /* /v1/tasks: enqueue, list, one task, purge. Enqueue is a hot route: the body is checked and sliced
  * where it lies, the answer is written straight into the buffer that is sent. Loop thread, but for
  * the read_ functions. */
-#include "server/api.h"
-#include "server/server_int.h"
+#include "server/routes/api_tasks.h"
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -32,7 +31,7 @@ static void write_short(struct buf *out, const struct task *task, bool duplicate
     buf_text(out, duplicate ? ",\"duplicate\":true}" : "}");
 }
 
-static void reply_array(struct api_call *call)
+static int reply_array(struct api_call *call)
 {
     const struct enqueue_request *request = &((struct enqueue *)call->ctx)->request;
     struct buf *out = &call->out;
@@ -49,16 +48,15 @@ static void reply_array(struct api_call *call)
             write_short(out, request->tasks[i], request->duplicate[i]);
     }
     buf_text(out, "]}");
-    call_reply(call, 201);
+    return call_reply(call, 201);
 }
 
-static void reply_new(struct api_call *call)
+static int reply_new(struct api_call *call)
 {
     const struct enqueue_request *request = &((struct enqueue *)call->ctx)->request;
     const struct task_input *input = &request->inputs[0];
     struct render_extra extra = {.single = true};
     struct task_dependency *dependencies = NULL;
-    char location[16 + UUID_TEXT_BYTES] = "/v1/tasks/";
 
     if (input->depends_on_count)
         dependencies = arena_alloc_array(call->arena, input->depends_on_count,
@@ -69,24 +67,21 @@ static void reply_new(struct api_call *call)
     extra.dependencies = dependencies;
     extra.dependencies_count = dependencies ? input->depends_on_count : 0;
     render_task(&call->out, request->tasks[0], &extra);
-    uuid_format(&request->tasks[0]->id, location + strlen(location));
-    http_reply_header(call->exchange, "Location", location);
+    call_location(call, "/v1/tasks/", &request->tasks[0]->id);
     call->version = request->tasks[0]->version;
-    call_reply(call, 201);
+    return call_reply(call, 201);
 }
 
-static void enqueued(struct api_call *call)
+static int enqueued(struct api_call *call)
 {
     const struct enqueue *enqueue = call->ctx;
 
-    if (enqueue->is_array) {
-        reply_array(call);
-    } else if (enqueue->request.duplicate[0]) {
-        call->task_id = enqueue->request.tasks[0]->id; /* it may have a result by now */
-        call_read(call, api_read_task);
-    } else {
-        reply_new(call);
-    }
+    if (enqueue->is_array)
+        return reply_array(call);
+    if (!enqueue->request.duplicate[0])
+        return reply_new(call);
+    call->task_id = enqueue->request.tasks[0]->id; /* it may have a result by now */
+    return call_read(call, api_read_task);
 }
 
 void api_take_trace(const struct api_call *call, struct str *parent, struct str *state)
@@ -129,38 +124,28 @@ static int prepare_enqueue(struct api_call *call, struct enqueue *enqueue)
 {
     struct enqueue_request *request = &enqueue->request;
     struct str json;
-    int rc;
 
     if (str_empty(call->request->body))
         return err_set(&call->err, ERR_MALFORMED, "the body must be a task or an array of tasks");
-    rc = json_check(call->request->body, &json, &call->err);
-    if (rc == 0)
-        rc = spec_parse_all(json, call->server->settings, call->arena, &request->inputs,
-                            &request->count, &enqueue->is_array, &call->err);
-    if (rc < 0)
-        return rc;
+    TRY(json_check(call->request->body, &json, &call->err));
+    TRY(spec_parse_all(json, call->server->settings, call->arena, &request->inputs, &request->count,
+                       &enqueue->is_array, &call->err));
     request->tasks = arena_alloc_array(call->arena, request->count, sizeof *request->tasks);
     request->duplicate = arena_alloc_array(call->arena, request->count, 1);
     request->differs = arena_alloc_array(call->arena, request->count, 1);
     if (!request->tasks || !request->duplicate || !request->differs)
-        return err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
+        return call_no_memory(call);
     request->actor = ACTOR_API;
     take_context(call, request);
     return 0;
 }
 
-void api_tasks_enqueue(struct api_call *call)
+int api_tasks_enqueue(struct api_call *call)
 {
-    struct enqueue *enqueue = arena_alloc(call->arena, sizeof *enqueue);
+    struct enqueue *enqueue = CALL_NEW(call, sizeof *enqueue);
 
-    if (!enqueue)
-        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (!enqueue || prepare_enqueue(call, enqueue) < 0) {
-        call_fail(call);
-        return;
-    }
-    call->ctx = enqueue;
-    call_submit(call, &enqueue->request.base, REQUEST_ENQUEUE, enqueued);
+    TRY(prepare_enqueue(call, enqueue));
+    return call_submit(call, &enqueue->request.base, REQUEST_ENQUEUE, enqueued);
 }
 
 /* For an enqueue that met a duplicate the flags of that go along. */
@@ -181,23 +166,19 @@ int api_read_task(struct api_call *call, struct store_reader *reader, struct are
     struct render_extra extra = {.single = true};
     struct task *task = NULL;
     int64_t created_at_us = 0;
-    int rc = verbs->read_task(reader, &call->task_id, scratch, &task, &call->err);
 
-    if (rc == 0 && !task && call->route->handle == api_tasks_enqueue) /* its key is free again */
-        rc = err_set(&call->err, ERR_UNAVAILABLE, "the task with this key was removed just now; "
-                     "try again");
-    else if (rc == 0 && !task)
-        rc = err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
-    if (rc == 0)
-        rc = verbs->read_dependencies(reader, &call->task_id, scratch, &dependencies,
-                                      &extra.dependencies_count, &call->err);
-    if (rc == 0)
-        rc = verbs->read_result(reader, &call->task_id, scratch, &extra.result, &created_at_us,
-                                &call->err);
-    if (rc < 0)
-        return rc;
+    TRY(verbs->read_task(reader, &call->task_id, scratch, &task, &call->err));
+    if (!task && call->route->handle == api_tasks_enqueue) /* its key is free again */
+        return err_set(&call->err, ERR_UNAVAILABLE, "the task with this key was removed just now; "
+                       "try again");
+    if (!task)
+        return err_set(&call->err, ERR_NOT_FOUND, "there is no task with this id");
+    TRY(verbs->read_dependencies(reader, &call->task_id, scratch, &dependencies,
+                                 &extra.dependencies_count, &call->err));
+    TRY(verbs->read_result(reader, &call->task_id, scratch, &extra.result, &created_at_us,
+                           &call->err));
     extra.dependencies = dependencies;
-    if (call->route->handle == api_task_recover)
+    if (call->route->handle == api_task_control && call->route->what == CONTROL_RECOVER)
         extra.verdict = ((const struct control_request *)call->ctx)->verdict;
     add_duplicate(call, &extra);
     call->version = task->version;
@@ -205,21 +186,13 @@ int api_read_task(struct api_call *call, struct store_reader *reader, struct are
     return 0;
 }
 
-void api_task_get(struct api_call *call)
+int api_task_get(struct api_call *call)
 {
-    int64_t *at_us = arena_alloc(call->arena, sizeof *at_us);
-    int rc = call_task_id(call);
+    int64_t *at_us = CALL_NEW(call, sizeof *at_us);
 
-    if (rc == 0 && !at_us)
-        rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (rc == 0)
-        rc = call_parameter_time(call, "at", at_us);
-    if (rc < 0) {
-        call_fail(call);
-        return;
-    }
-    call->ctx = at_us;
-    call_read(call, call_parameter(call, "at").data ? api_read_past : api_read_task);
+    TRY(call_task_id(call));
+    TRY(call_parameter_time(call, "at", at_us));
+    return call_read(call, call_parameter(call, "at").data ? api_read_past : api_read_task);
 }
 
 static int parse_status(struct api_call *call, enum status *status)
@@ -234,13 +207,9 @@ static int parse_status(struct api_call *call, enum status *status)
 
 static int parse_ids(struct api_call *call, struct task_filter *filter)
 {
-    int rc = call_parameter_uuid(call, "job_id", &filter->job_id);
-
-    if (rc == 0)
-        rc = call_parameter_uuid(call, "schedule_id", &filter->schedule_id);
-    if (rc == 0)
-        rc = call_parameter_uuid(call, "parent_id", &filter->parent_id);
-    return rc;
+    TRY(call_parameter_uuid(call, "job_id", &filter->job_id));
+    TRY(call_parameter_uuid(call, "schedule_id", &filter->schedule_id));
+    return call_parameter_uuid(call, "parent_id", &filter->parent_id);
 }
 
 static int parse_texts(struct api_call *call, struct task_filter *filter)
@@ -256,13 +225,12 @@ static int parse_texts(struct api_call *call, struct task_filter *filter)
                  {"context_key", &filter->context_key},
                  {"workflow_id", &filter->workflow_id},
                  {"correlation_id", &filter->correlation_id}};
-    int rc = 0;
 
-    for (size_t i = 0; rc == 0 && i < sizeof texts / sizeof *texts; i++) {
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         *texts[i].value = call_parameter(call, texts[i].name);
-        rc = search_read_exact(texts[i].name, texts[i].value, &call->err);
+        TRY(search_read_exact(texts[i].name, texts[i].value, &call->err));
     }
-    return rc;
+    return 0;
 }
 
 /* Only the list has one; what is done to all that fit has an order of its own. */
@@ -294,21 +262,15 @@ static char cursor_kind(const struct task_filter *filter)
 static int parse_cursor(struct api_call *call, struct task_filter *filter)
 {
     uint32_t parts = call->server->store->parts;
-    struct str text = call_parameter(call, "cursor");
-    struct str digits = text.data ? str_span(text.data + 1, text.len - 1) : STR_NONE;
-    uint8_t bytes[STORE_PARTS_MAX * sizeof(int64_t)];
+    uint8_t bytes[STORE_PARTS_MAX * sizeof(int64_t)] = {0};
+    bool given;
 
     if (!parts)
         return call_cursor(call, cursor_kind(filter), &filter->before_key);
     filter->before_keys = arena_alloc_array(call->arena, parts, sizeof *filter->before_keys);
     if (!filter->before_keys)
-        return err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (!text.data)
-        return 0;
-    if (text.data[0] != cursor_kind(filter) || digits.len != 2 * parts * sizeof(int64_t) ||
-        !hash_from_hex(digits, bytes, parts * sizeof(int64_t)))
-        return err_set_field(&call->err, ERR_INVALID, "cursor",
-                             "'cursor' must be the next_cursor of the previous page");
+        return call_no_memory(call);
+    TRY(call_cursor_bytes(call, cursor_kind(filter), bytes, parts * sizeof(int64_t), &given));
     for (size_t i = 0; i < parts * sizeof(int64_t); i++)
         filter->before_keys[i / 8] = (int64_t)((uint64_t)filter->before_keys[i / 8] << 8 |
                                                bytes[i]);
@@ -339,21 +301,13 @@ void api_tasks_pass(struct task_filter *filter, const struct task *task)
 
 int api_tasks_parse_filter(struct api_call *call, struct task_filter *filter)
 {
-    int rc = parse_status(call, &filter->status);
-
-    if (rc == 0)
-        rc = parse_texts(call, filter);
-    if (rc == 0)
-        rc = parse_ids(call, filter);
-    if (rc == 0)
-        rc = call_parameter_time(call, "created_after", &filter->created_after_us);
-    if (rc == 0)
-        rc = call_parameter_time(call, "created_before", &filter->created_before_us);
-    if (rc == 0)
-        rc = call_limit(call, BOUND_LIST_LIMIT_DEFAULT, BOUND_LIST_LIMIT, &filter->limit);
-    if (rc == 0)
-        rc = parse_cursor(call, filter);
-    return rc;
+    TRY(parse_status(call, &filter->status));
+    TRY(parse_texts(call, filter));
+    TRY(parse_ids(call, filter));
+    TRY(call_parameter_time(call, "created_after", &filter->created_after_us));
+    TRY(call_parameter_time(call, "created_before", &filter->created_before_us));
+    TRY(call_list_limit(call, &filter->limit));
+    return parse_cursor(call, filter);
 }
 
 int api_tasks_read_chunk(struct api_call *call, struct store_reader *reader, struct arena *scratch,
@@ -416,8 +370,7 @@ static int read_list(struct api_call *call, struct store_reader *reader, struct 
         uint32_t count = 0;
 
         filter.limit = left < chunk && !listing->search.count ? left + 1 : chunk;
-        if (api_tasks_read_chunk(call, reader, scratch, &filter, &tasks, &count) < 0)
-            return -(int)call->err.code;
+        TRY(api_tasks_read_chunk(call, reader, scratch, &filter, &tasks, &count));
         more = count == filter.limit;
         more |= write_chunk(call, &filter, tasks, count, &left) < count;
         chunk = chunk * 4 > LIST_CHUNK_MAX ? LIST_CHUNK_MAX : chunk * 4;
@@ -442,21 +395,15 @@ static bool looks_for_few(const struct task_filter *filter)
            !uuid_is_nil(&filter->parent_id);
 }
 
-void api_tasks_list(struct api_call *call)
+int api_tasks_list(struct api_call *call)
 {
-    struct listing *listing = arena_alloc(call->arena, sizeof *listing);
+    struct listing *listing = CALL_NEW(call, sizeof *listing);
 
-    if (!listing)
-        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (!listing || parse_search(call, &listing->search) < 0 ||
-        parse_order(call, &listing->filter) < 0 ||
-        api_tasks_parse_filter(call, &listing->filter) < 0) {
-        call_fail(call);
-        return;
-    }
-    call->ctx = listing;
+    TRY(parse_search(call, &listing->search));
+    TRY(parse_order(call, &listing->filter));
+    TRY(api_tasks_parse_filter(call, &listing->filter));
     call_reads_long(call, call_parameter(call, "q").data || looks_for_few(&listing->filter));
-    call_read(call, read_list);
+    return call_read(call, read_list);
 }
 
 struct purge {
@@ -465,39 +412,30 @@ struct purge {
 };
 
 /* A chunk per turn, so that others get between; until none is left. */
-static void purged(struct api_call *call)
+static int purged(struct api_call *call)
 {
     struct purge *purge = call->ctx;
 
     purge->removed += purge->request.removed;
     if (purge->request.removed > 0 && !call->server->stopping) {
         purge->request.removed = 0;
-        call_submit(call, &purge->request.base, REQUEST_PURGE, purged);
-        return;
+        return call_submit(call, &purge->request.base, REQUEST_PURGE, purged);
     }
     buf_byte(&call->out, '{');
     render_int(&call->out, "removed", purge->removed);
     buf_byte(&call->out, '}');
-    call_reply(call, 200);
+    return call_reply(call, 200);
 }
 
-void api_tasks_purge(struct api_call *call)
+int api_tasks_purge(struct api_call *call)
 {
-    struct purge *purge = arena_alloc(call->arena, sizeof *purge);
-    struct str user_id = call_parameter(call, "user_id");
+    struct purge *purge = CALL_NEW(call, sizeof *purge);
+    struct str *user_id = &purge->request.user_id;
 
-    int rc = search_read_exact("user_id", &user_id, &call->err);
-
-    if (!user_id.data)
-        rc = err_set_field(&call->err, ERR_INVALID, "user_id",
-                           "'user_id' must say whose tasks to remove");
-    else if (!purge)
-        rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (rc < 0) {
-        call_fail(call);
-        return;
-    }
-    call->ctx = purge;
-    purge->request.user_id = user_id;
-    call_submit(call, &purge->request.base, REQUEST_PURGE, purged);
+    *user_id = call_parameter(call, "user_id");
+    if (!user_id->data)
+        return err_set_field(&call->err, ERR_INVALID, "user_id",
+                             "'user_id' must say whose tasks to remove");
+    TRY(search_read_exact("user_id", user_id, &call->err));
+    return call_submit(call, &purge->request.base, REQUEST_PURGE, purged);
 }

@@ -10,8 +10,7 @@
  * is away, a server that stops) ends the call: it replies what was done so far and why it
  * stopped, and its cursor does not pass what is still to be done. Loop thread, but for read_some
  * (a reader's) and one_done (the queue's). */
-#include "server/api.h"
-#include "server/server_int.h"
+#include "server/routes/api_tasks.h"
 
 #include "core/bounds.h"
 #include "core/render.h"
@@ -57,7 +56,7 @@ struct bulk {
     struct err stop;    /* why it ended before its time; code ERR_NONE = it did not */
 };
 
-static void reply(struct bulk *bulk)
+static int reply(struct bulk *bulk)
 {
     struct api_call *call = bulk->call;
     struct buf *out = &call->out;
@@ -65,8 +64,7 @@ static void reply(struct bulk *bulk)
 
     if (stopped && bulk->changed + bulk->refused == 0) {
         call->err = bulk->stop;
-        call_fail(call);
-        return;
+        return -(int)call->err.code;
     }
     call->err = (struct err){0};
     buf_byte(out, '{');
@@ -79,7 +77,7 @@ static void reply(struct bulk *bulk)
     buf_byte(out, ',');
     api_tasks_write_cursor(call, &bulk->filter, bulk->more || stopped);
     buf_byte(out, '}');
-    call_reply(call, 200);
+    return call_reply(call, 200);
 }
 
 static bool allows(const struct bulk *bulk, enum status from)
@@ -115,8 +113,7 @@ static int read_some(struct api_call *call, struct store_reader *reader, struct 
         uint32_t count = 0;
 
         bulk->filter.limit = bulk->left < CHUNK ? bulk->left : CHUNK;
-        if (api_tasks_read_chunk(call, reader, scratch, &bulk->filter, &tasks, &count) < 0)
-            return -(int)call->err.code;
+        TRY(api_tasks_read_chunk(call, reader, scratch, &bulk->filter, &tasks, &count));
         bulk->more = count == bulk->filter.limit; /* which a chunk of large tasks lowers */
         take_chunk(bulk, tasks, count);
         looked_at += count;
@@ -127,7 +124,7 @@ static int read_some(struct api_call *call, struct store_reader *reader, struct 
     return 0;
 }
 
-static void apply(struct api_call *call);
+static int apply(struct api_call *call);
 
 /* Somebody who tries again later may succeed. A task that cannot be read is none of these: it would
  * hold up all behind it for ever. */
@@ -232,6 +229,23 @@ static bool try_again(struct bulk *bulk)
     return bulk->open > 0;
 }
 
+/* All of the chunk are back: the next one, or the answer. */
+static int chunk_done(struct api_call *call)
+{
+    struct bulk *bulk = call->ctx;
+    bool more;
+
+    settle(bulk);
+    more = bulk->stop.code == ERR_NONE && bulk->more && bulk->left;
+    if (more && call->server->stopping)
+        err_set(&bulk->stop, ERR_UNAVAILABLE, "the server is stopping; continue in a moment");
+    else if (more && !http_is_gone(call->exchange)) {
+        bulk->was_read = false;
+        return call_try_look(call, read_some, apply);
+    }
+    return reply(bulk);
+}
+
 static void one_back(struct loop_item *item)
 {
     struct bulk_one *one =
@@ -239,21 +253,11 @@ static void one_back(struct loop_item *item)
     struct bulk *bulk = one->bulk;
 
     arena_deinit(&one->arena);
-    if (--bulk->open || try_again(bulk))
-        return;
-    settle(bulk);
-    if (bulk->stop.code == ERR_NONE && bulk->more && bulk->left && bulk->call->server->stopping)
-        err_set(&bulk->stop, ERR_UNAVAILABLE, "the server is stopping; continue in a moment");
-    if (bulk->stop.code == ERR_NONE && bulk->more && bulk->left &&
-        !http_is_gone(bulk->call->exchange)) {
-        bulk->was_read = false;
-        call_try_look(bulk->call, read_some, apply);
-    } else {
-        reply(bulk);
-    }
+    if (--bulk->open == 0 && !try_again(bulk))
+        call_run(bulk->call, chunk_done);
 }
 
-static void apply(struct api_call *call)
+static int apply(struct api_call *call)
 {
     struct bulk *bulk = call->ctx;
 
@@ -263,26 +267,15 @@ static void apply(struct api_call *call)
             err_set(&bulk->stop, ERR_UNAVAILABLE, "the server is busy with other reads; try again "
                     "in a moment");
     }
-    if (!bulk->was_read || bulk->dry_run || bulk->count == 0) {
-        reply(bulk);
-        return;
-    }
+    if (!bulk->was_read || bulk->dry_run || bulk->count == 0)
+        return reply(bulk);
     bulk->open = bulk->count;
     bulk->changed_before = 0;
     for (uint32_t i = 0; i < bulk->count; i++)
         prepare_one(bulk, i);
     for (uint32_t i = 0, count = bulk->count; i < count; i++)
         engine_submit(call->server->engine, &bulk->ones[i].request.base);
-}
-
-static int parse_flag(struct api_call *call, const char *name, bool *flag)
-{
-    struct str text = call_parameter(call, name);
-
-    *flag = str_is(text, "true");
-    if (!text.data || *flag || str_is(text, "false"))
-        return 0;
-    return err_set_field(&call->err, ERR_INVALID, name, "'%s' must be true or false", name);
+    return 0;
 }
 
 /* A status must be named: "all tasks" is nearly never what somebody means, and who does says so. */
@@ -291,10 +284,8 @@ static int check_status(struct api_call *call, const struct bulk *bulk)
     enum status from = bulk->filter.status;
     bool cancel = bulk->op == CONTROL_CANCEL;
     bool all = false;
-    int rc = parse_flag(call, "all", &all);
 
-    if (rc < 0)
-        return rc;
+    TRY(call_parameter_bool(call, "all", &all));
     if (from == STATUS_NONE && !all)
         return err_set_field(&call->err, ERR_INVALID, "status", "'status' must say which tasks, "
                              "such as status=%s; all=true means every status that can be %s",
@@ -321,57 +312,29 @@ static int check_cursor(struct api_call *call)
 
 static int prepare(struct api_call *call, struct bulk *bulk)
 {
-    int64_t limit = 0;
-    int rc = call_no_body(call);
+    int64_t limit;
 
-    if (rc == 0)
-        rc = check_cursor(call);
+    TRY(call_no_body(call));
+    TRY(check_cursor(call));
     bulk->filter.oldest_first = bulk->op == CONTROL_RETRY;
-    if (rc == 0)
-        rc = api_tasks_parse_filter(call, &bulk->filter);
-    if (rc == 0)
-        rc = parse_flag(call, "dry_run", &bulk->dry_run);
-    if (rc == 0)
-        rc = check_status(call, bulk);
+    TRY(api_tasks_parse_filter(call, &bulk->filter));
+    TRY(call_parameter_bool(call, "dry_run", &bulk->dry_run));
+    TRY(check_status(call, bulk));
     limit = bulk->dry_run ? COUNT_MAX : BOUND_LIST_LIMIT;
-    if (rc == 0)
-        rc = call_parameter_int(call, "limit", 1, limit, &limit);
-    if (rc < 0)
-        return rc;
+    TRY(call_parameter_int(call, "limit", 1, limit, &limit));
     bulk->left = (uint32_t)limit;
-    if (bulk->dry_run)
-        return 0;
-    bulk->ones = arena_alloc_array(call->arena, CHUNK, sizeof *bulk->ones);
-    if (!bulk->ones)
-        return err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    return 0;
+    if (!bulk->dry_run)
+        bulk->ones = arena_alloc_array(call->arena, CHUNK, sizeof *bulk->ones);
+    return bulk->dry_run || bulk->ones ? 0 : call_no_memory(call);
 }
 
-static void begin(struct api_call *call, enum control_op op)
+int api_tasks_control(struct api_call *call)
 {
-    struct bulk *bulk = arena_alloc(call->arena, sizeof *bulk);
+    struct bulk *bulk = CALL_NEW(call, sizeof *bulk);
 
-    if (!bulk)
-        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (bulk) {
-        bulk->call = call;
-        bulk->op = op;
-    }
-    if (!bulk || prepare(call, bulk) < 0) {
-        call_fail(call);
-        return;
-    }
-    call->ctx = bulk;
+    bulk->call = call;
+    bulk->op = (enum control_op)call->route->what;
+    TRY(prepare(call, bulk));
     call_reads_long(call, true);
-    call_look(call, read_some, apply);
-}
-
-void api_tasks_cancel(struct api_call *call)
-{
-    begin(call, CONTROL_CANCEL);
-}
-
-void api_tasks_retry(struct api_call *call)
-{
-    begin(call, CONTROL_RETRY);
+    return call_look(call, read_some, apply);
 }

@@ -12,24 +12,14 @@
 /* Tasks beyond this are given back for the next claim. */
 #define CLAIM_BYTES_ENOUGH ((size_t)64 << 20)
 
-static void *request_new(struct api_call *call, size_t bytes)
-{
-    call->ctx = arena_alloc(call->arena, bytes);
-    if (!call->ctx) {
-        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-        call_fail(call);
-    }
-    return call->ctx;
-}
-
-static void reply_claim(struct api_call *call)
+static int reply_claim(struct api_call *call)
 {
     buf_text(&call->out, call->out.len ? "]}" : "{\"tasks\":[]}");
-    call_reply(call, 200);
+    return call_reply(call, 200);
 }
 
 /* Gives claimed tasks from `first` on back: nobody will run them under this lease. */
-static void release(struct api_call *call, uint32_t first)
+static int release(struct api_call *call, uint32_t first)
 {
     const struct claim_request *claim = call->ctx;
     uint32_t count = claim->claimed_count - first;
@@ -37,10 +27,8 @@ static void release(struct api_call *call, uint32_t first)
     struct report *reports = arena_alloc_array(call->arena, count, sizeof *reports);
     struct report_result *results = arena_alloc_array(call->arena, count, sizeof *results);
 
-    if (!request || !reports || !results) { /* their lease will end by itself */
-        reply_claim(call);
-        return;
-    }
+    if (!request || !reports || !results) /* their lease will end by itself */
+        return reply_claim(call);
     for (uint32_t i = 0; i < count; i++) {
         const struct task *task = claim->claimed[first + i].task;
 
@@ -55,24 +43,20 @@ static void release(struct api_call *call, uint32_t first)
     request->results = results;
     request->count = count;
     engine_prepare_reports(call->server->engine, reports, count, results, call->arena);
-    call_submit(call, &request->base, REQUEST_REPORT, reply_claim);
+    return call_submit(call, &request->base, REQUEST_REPORT, reply_claim);
 }
 
-static void claimed(struct api_call *call)
+static int claimed(struct api_call *call)
 {
     const struct claim_request *request = call->ctx;
     struct buf *out = &call->out;
     uint32_t i;
 
-    if (request->base.err.code != ERR_NONE) {
-        call->err = request->base.err;
-        call_fail(call);
-        return;
-    }
-    if (http_is_gone(call->exchange) && request->claimed_count > 0) {
-        release(call, 0);
-        return;
-    }
+    call->err = request->base.err;
+    if (call->err.code != ERR_NONE)
+        return -(int)call->err.code;
+    if (http_is_gone(call->exchange) && request->claimed_count > 0)
+        return release(call, 0);
     for (i = 0; i < request->claimed_count && out->len < CLAIM_BYTES_ENOUGH; i++) {
         const struct claimed *claim = &request->claimed[i];
         struct render_extra extra = {.claimed = true, .lease_ms = request->lease_ms,
@@ -82,30 +66,19 @@ static void claimed(struct api_call *call)
         buf_text(out, i ? "," : "{\"tasks\":[");
         render_task(out, claim->task, &extra);
     }
-    if (i < request->claimed_count)
-        release(call, i);
-    else
-        reply_claim(call);
+    return i < request->claimed_count ? release(call, i) : reply_claim(call);
 }
 
-void api_worker_claim(struct api_call *call)
+int api_worker_claim(struct api_call *call)
 {
-    struct claim_request *request = request_new(call, sizeof *request);
+    struct claim_request *request = CALL_NEW(call, sizeof *request);
 
-    if (!request)
-        return;
     request->worker_id = call->name;
-    if (call->server->draining) {
-        err_set(&call->err, ERR_UNAVAILABLE, "the server is stopping; try again");
-        call_fail(call);
-        return;
-    }
-    if (parse_claim(call->request->body, call->arena, request, &call->err) < 0) {
-        call_fail(call);
-        return;
-    }
+    if (call->server->draining)
+        return err_set(&call->err, ERR_UNAVAILABLE, "the server is stopping; try again");
+    TRY(parse_claim(call->request->body, call->arena, request, &call->err));
     http_release_body(call->exchange);
-    call_submit_waiting(call, &request->base, REQUEST_CLAIM, claimed);
+    return call_submit_waiting(call, &request->base, REQUEST_CLAIM, claimed);
 }
 
 struct report_call {
@@ -132,7 +105,7 @@ static void write_result(struct buf *out, struct str task_id, const struct repor
     buf_byte(out, '}');
 }
 
-static void reported(struct api_call *call)
+static int reported(struct api_call *call)
 {
     const struct report_call *report = call->ctx;
     const struct report_result *next = report->request.results;
@@ -145,35 +118,25 @@ static void reported(struct api_call *call)
         write_result(&call->out, item->task_id, item->bad ? item->bad : next++);
     }
     buf_text(&call->out, "]}");
-    call_reply(call, 200);
+    return call_reply(call, 200);
 }
 
-void api_worker_report(struct api_call *call)
+int api_worker_report(struct api_call *call)
 {
-    struct report_call *report = request_new(call, sizeof *report);
-    struct report_request *request;
-    int rc;
+    struct report_call *report = CALL_NEW(call, sizeof *report);
+    struct report_request *request = &report->request;
 
-    if (!report)
-        return;
-    request = &report->request;
-    rc = parse_reports(call->request->body, call->arena, &report->batch, &call->err);
-    if (rc == 0) {
-        request->results = arena_alloc_array(call->arena, report->batch.count + 1,
-                                             sizeof *request->results);
-        if (!request->results)
-            rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    }
-    if (rc < 0) {
-        call_fail(call);
-        return;
-    }
+    TRY(parse_reports(call->request->body, call->arena, &report->batch, &call->err));
+    request->results = arena_alloc_array(call->arena, report->batch.count + 1,
+                                         sizeof *request->results);
+    if (!request->results)
+        return call_no_memory(call);
     request->worker_id = call->name;
     request->reports = report->batch.reports;
     request->count = report->batch.count;
     engine_prepare_reports(call->server->engine, request->reports, request->count, request->results,
                            call->arena);
-    call_submit(call, &request->base, REQUEST_REPORT, reported);
+    return call_submit(call, &request->base, REQUEST_REPORT, reported);
 }
 
 static void write_ids(struct buf *out, const char *key, const struct uuid *ids, uint32_t count)
@@ -189,7 +152,7 @@ static void write_ids(struct buf *out, const char *key, const struct uuid *ids, 
     buf_byte(out, ']');
 }
 
-static void beaten(struct api_call *call)
+static int beaten(struct api_call *call)
 {
     const struct heartbeat_request *request = call->ctx;
     struct buf *out = &call->out;
@@ -202,18 +165,14 @@ static void beaten(struct api_call *call)
     for (uint32_t i = 0; i < request->lost_count; i++)
         buf_format(out, "%s%lld", i ? "," : "", (long long)request->lost_tokens[i]);
     buf_text(out, "]}");
-    call_reply(call, 200);
+    return call_reply(call, 200);
 }
 
-void api_worker_heartbeat(struct api_call *call)
+int api_worker_heartbeat(struct api_call *call)
 {
-    struct heartbeat_request *request = request_new(call, sizeof *request);
+    struct heartbeat_request *request = CALL_NEW(call, sizeof *request);
 
-    if (!request)
-        return;
     request->worker_id = call->name;
-    if (parse_heartbeat(call->request->body, call->arena, request, &call->err) < 0)
-        call_fail(call);
-    else
-        call_submit(call, &request->base, REQUEST_HEARTBEAT, beaten);
+    TRY(parse_heartbeat(call->request->body, call->arena, request, &call->err));
+    return call_submit(call, &request->base, REQUEST_HEARTBEAT, beaten);
 }

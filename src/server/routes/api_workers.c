@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "core/render.h"
 
-static void registered(struct api_call *call)
+static int registered(struct api_call *call)
 {
     const struct register_request *request = call->ctx;
 
@@ -17,22 +17,15 @@ static void registered(struct api_call *call)
     render_int(&call->out, "heartbeat_ms", request->heartbeat_ms);
     render_int(&call->out, "lease_ms", request->lease_ms);
     buf_byte(&call->out, '}');
-    call_reply(call, 201);
+    return call_reply(call, 201);
 }
 
-void api_workers_register(struct api_call *call)
+int api_workers_register(struct api_call *call)
 {
-    struct register_request *request = arena_alloc(call->arena, sizeof *request);
+    struct register_request *request = CALL_NEW(call, sizeof *request);
 
-    if (!request)
-        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (!request ||
-        parse_register(call->request->body, call->arena, request, &call->err) < 0) {
-        call_fail(call);
-        return;
-    }
-    call->ctx = request;
-    call_submit(call, &request->base, REQUEST_REGISTER, registered);
+    TRY(parse_register(call->request->body, call->arena, request, &call->err));
+    return call_submit(call, &request->base, REQUEST_REGISTER, registered);
 }
 
 static void write_current_tasks(struct buf *out, const struct worker_view *view)
@@ -78,76 +71,50 @@ struct workers_call {
     struct page page;
 };
 
-static void listed(struct api_call *call)
+static struct page_entry worker_entry(const void *ctx, uint32_t i)
+{
+    const struct worker_view *view = &((const struct workers_call *)ctx)->request.workers[i];
+
+    return (struct page_entry){view->row.started_at_us, view->row.id, view};
+}
+
+static int listed(struct api_call *call)
 {
     const struct workers_call *list = call->ctx;
-    uint32_t count = list->request.count;
-    struct page_entry *entries = arena_alloc_array(call->arena, count + 1, sizeof *entries);
 
-    if (!entries) {
-        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-        call_fail(call);
-        return;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        const struct worker_view *view = &list->request.workers[i];
-
-        entries[i] = (struct page_entry){view->row.started_at_us, view->row.id, view};
-    }
-    page_write(call, &list->page, entries, count, write_worker);
-    call_reply(call, 200);
+    return page_reply(call, &list->page, list->request.count, worker_entry, write_worker);
 }
 
-void api_workers_list(struct api_call *call)
+int api_workers_list(struct api_call *call)
 {
-    struct workers_call *list = arena_alloc(call->arena, sizeof *list);
+    struct workers_call *list = CALL_NEW(call, sizeof *list);
 
-    if (!list)
-        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (!list || page_parse(call, &list->page) < 0) {
-        call_fail(call);
-        return;
-    }
-    call->ctx = list;
-    call_submit(call, &list->request.base, REQUEST_WORKERS, listed);
+    TRY(page_parse(call, &list->page));
+    return call_submit(call, &list->request.base, REQUEST_WORKERS, listed);
 }
 
-static void got(struct api_call *call)
+static int got(struct api_call *call)
 {
     const struct workers_request *request = call->ctx;
 
-    if (request->count == 0) {
-        err_set(&call->err, ERR_NOT_FOUND, "there is no worker with this id");
-        call_fail(call);
-        return;
-    }
+    if (request->count == 0)
+        return err_set(&call->err, ERR_NOT_FOUND, "there is no worker with this id");
     write_worker(call, &request->workers[0]);
-    call_reply(call, 200);
+    return call_reply(call, 200);
 }
 
-void api_worker_get(struct api_call *call)
+int api_worker_get(struct api_call *call)
 {
-    struct workers_request *request = arena_alloc(call->arena, sizeof *request);
+    struct workers_request *request = CALL_NEW(call, sizeof *request);
 
-    if (!request) {
-        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-        call_fail(call);
-        return;
-    }
-    call->ctx = request;
     request->id = call->name;
-    call_submit(call, &request->base, REQUEST_WORKERS, got);
+    return call_submit(call, &request->base, REQUEST_WORKERS, got);
 }
 
-void api_worker_leave(struct api_call *call)
+int api_worker_leave(struct api_call *call)
 {
-    struct leave_request *request = arena_alloc(call->arena, sizeof *request);
+    struct leave_request *request = CALL_NEW(call, sizeof *request);
 
-    if (!request) {
-        err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-        call_fail(call);
-        return;
-    }
     request->worker_id = call->name;
-    call_submit(call, &request->base, REQUEST_LEAVE, call_reply_empty);
+    return call_submit(call, &request->base, REQUEST_LEAVE, call_reply_empty);
 }

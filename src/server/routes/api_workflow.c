@@ -2,8 +2,7 @@
  * or the task with this id, and from there on whatever depends on them, they depend on, they
  * spawned or were spawned by. Tasks are told in short; their payloads are asked for one by one. It
  * only reads. Loop thread, but for read_graph (a reader's). */
-#include "server/api.h"
-#include "server/server_int.h"
+#include "server/routes/api_tasks.h"
 
 #include "base/json.h"
 #include "core/bounds.h"
@@ -50,13 +49,12 @@ static int add_listed(struct graph *graph, struct task_filter *filter)
         filter->before_keys = arena_alloc_array(graph->call->arena, parts,
                                                 sizeof *filter->before_keys);
         if (!filter->before_keys)
-            return err_set(&graph->call->err, ERR_MEMORY, "there is not enough memory; try again");
+            return call_no_memory(graph->call);
     }
     do {
         filter->limit = CHILDREN_CHUNK;
-        if (api_tasks_read_chunk(graph->call, graph->reader, graph->scratch, filter, &tasks,
-                                 &count) < 0)
-            return -(int)graph->call->err.code;
+        TRY(api_tasks_read_chunk(graph->call, graph->reader, graph->scratch, filter, &tasks,
+                                 &count));
         for (uint32_t i = 0; i < count; i++) {
             add(graph, &tasks[i].id);
             api_tasks_pass(filter, &tasks[i]);
@@ -107,14 +105,12 @@ static int visit(struct graph *graph, const struct uuid *id)
     uint32_t up_count = 0;
     uint32_t down_count = 0;
     struct task *task = NULL;
-    int rc = verbs->read_task(graph->reader, id, graph->scratch, &task, err);
 
-    if (rc == 0 && task)
-        rc = verbs->read_dependencies(graph->reader, id, graph->scratch, &up, &up_count, err);
-    if (rc == 0 && task)
-        rc = verbs->read_dependents(graph->reader, id, graph->scratch, &down, &down_count, err);
-    if (rc < 0 || !task)
-        return rc;
+    TRY(verbs->read_task(graph->reader, id, graph->scratch, &task, err));
+    if (!task)
+        return 0;
+    TRY(verbs->read_dependencies(graph->reader, id, graph->scratch, &up, &up_count, err));
+    TRY(verbs->read_dependents(graph->reader, id, graph->scratch, &down, &down_count, err));
     write_node(graph, task, up, up_count);
     add(graph, &task->spec.origin.parent_id);
     for (uint32_t i = 0; i < up_count; i++)
@@ -131,45 +127,34 @@ static int read_graph(struct api_call *call, struct store_reader *reader, struct
     struct graph *graph = call->ctx;
     struct task_filter of_workflow = {.workflow_id = call->name};
     struct uuid id;
-    int rc;
 
     graph->reader = reader;
     graph->scratch = scratch;
     buf_byte(&call->out, '{');
     render_text(&call->out, "id", call->name);
     buf_text(&call->out, ",\"items\":[");
-    rc = add_listed(graph, &of_workflow);
+    TRY(add_listed(graph, &of_workflow));
     if (graph->count == 0 && uuid_parse(call->name, &id))
         add(graph, &id);
-    while (rc == 0 && graph->next < graph->count && graph->edges < EDGES_MAX) {
+    while (graph->next < graph->count && graph->edges < EDGES_MAX) {
         id = graph->ids[graph->next++];
-        rc = visit(graph, &id);
+        TRY(visit(graph, &id));
     }
     graph->cut |= graph->next < graph->count;
-    if (rc == 0 && graph->written == 0)
-        rc = err_set(&call->err, ERR_NOT_FOUND, "no task has this workflow_id or id");
+    if (graph->written == 0)
+        return err_set(&call->err, ERR_NOT_FOUND, "no task has this workflow_id or id");
     buf_text(&call->out, "],");
     render_bool(&call->out, "cut", graph->cut);
     buf_byte(&call->out, '}');
-    return rc;
+    return 0;
 }
 
-void api_workflow_get(struct api_call *call)
+int api_workflow_get(struct api_call *call)
 {
-    struct graph *graph = arena_alloc(call->arena, sizeof *graph);
-    int rc = 0;
+    struct graph *graph = CALL_NEW(call, sizeof *graph);
 
-    if (!graph)
-        rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory; try again");
-    if (graph) {
-        graph->call = call;
-        rc = call_limit(call, NODES_MAX, NODES_MAX, &graph->max);
-    }
-    if (rc < 0) {
-        call_fail(call);
-        return;
-    }
-    call->ctx = graph;
+    graph->call = call;
+    TRY(call_limit(call, NODES_MAX, NODES_MAX, &graph->max));
     call_reads_long(call, true);
-    call_read(call, read_graph);
+    return call_read(call, read_graph);
 }

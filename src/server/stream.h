@@ -1,0 +1,16 @@
+/* Who reads changes of tasks along (GET /v1/stream). Loop thread, but for stream_notes (the
+ * engine's). */
+#ifndef SERVER_STREAM_H
+#define SERVER_STREAM_H
+
+#include "server/server_int.h"
+
+struct stream *stream_open(struct server *server, struct err *err);
+void stream_stop(struct stream *stream); /* ends all readers */
+void stream_free(struct stream *stream);
+void stream_notes(struct stream *stream, const struct task_note *notes, uint32_t count);
+uint32_t stream_readers(const struct stream *stream);
+bool stream_wants_stats(const struct stream *stream); /* some reader asked for it */
+void stream_stats(struct stream *stream); /* this second's event to all who asked */
+
+#endif
