@@ -23,6 +23,9 @@ enum field_kind {
 enum field_flag {
     FIELD_ALWAYS = 1, /* never NULL: an unknown time is 0, an absent text `otherwise` */
     FIELD_EMPTY = 2,  /* INT, BOOL, WORD: `empty` is stored as NULL */
+    FIELD_FILLED = 6, /* the same, but SQLite stores the 0 */
+    FIELD_LONG = 8,   /* a text that may be long */
+    FIELD_UNREAD = 16, /* SQLite leaves it out of what it loads */
 };
 
 struct field_words {

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "core/task/task_fields.h"
 
 #define TASK_BYTES 2560 /* a task without its texts and JSON values */
 
@@ -85,12 +86,17 @@ static inline void put_word(struct buf *out, const char *word)
     buf_byte(out, '"');
 }
 
+static inline void put_word_or_null(struct buf *out, const char *word)
+{
+    if (word)
+        put_word(out, word);
+    else
+        PUT(out, "null");
+}
+
 static void put_status(struct buf *out, enum status status)
 {
-    if (status == STATUS_NONE)
-        PUT(out, "null");
-    else
-        put_word(out, status_word(status));
+    put_word_or_null(out, status == STATUS_NONE ? NULL : status_word(status));
 }
 
 /* A member after the first: `,"key":value`. */
@@ -102,129 +108,96 @@ static void put_status(struct buf *out, enum status status)
 #define ID(out, key, value) (PUT(out, ",\"" key "\":"), put_id_or_null(out, value))
 #define WORD(out, key, value) (PUT(out, ",\"" key "\":"), put_word(out, value))
 
-static void task_head(struct buf *out, const struct task *task)
+/* All of the field's bytes, as their number is known; what is behind them is written over. */
+static inline void put_member(struct buf *out, const struct task_field *field)
 {
-    PUT(out, "{\"id\":");
-    put_id(out, &task->id);
-    TEXT(out, "namespace", task->spec.namespace_name);
-    TEXT(out, "type", task->spec.type);
-    if (task->has_spec)
-        TEXT(out, "name", task->spec.name);
-    TEXT(out, "queue", task->spec.queue);
-    PUT(out, ",\"status\":");
-    put_status(out, task->status);
-    PUT(out, ",\"previous_status\":");
-    put_status(out, task->previous_status);
-    TEXT(out, "state", task->state);
-    INT(out, "progress", task->progress);
-    INT(out, "priority", task->priority);
-}
-
-static void task_content(struct buf *out, const struct task *task,
-                         const struct render_extra *extra)
-{
-    const struct task_spec *spec = &task->spec;
-    struct str instead = extra ? extra->data : STR_NONE;
-
-    if (task->has_spec)
-        JSON(out, "payload", spec->payload);
-    if (instead.data || task->has_data)
-        JSON(out, "data", instead.data ? instead : task->data);
-    JSON(out, "metadata", task->metadata.data ? task->metadata : STR("{}"));
-    if (!task->has_spec)
+    if (out->failed || TASK_KEY_BYTES > out->cap - out->len) {
+        buf_append(out, field->key, field->key_len);
         return;
-    JSON(out, "tags", spec->tags.data ? spec->tags : STR("[]"));
-    TEXT(out, "user_id", spec->user_id);
-    TEXT(out, "external_id", spec->external_id);
-    TEXT(out, "context_key", spec->context_key);
-    TEXT(out, "correlation_id", spec->correlation_id);
-    TEXT(out, "traceparent",
-         extra && extra->traceparent.data ? extra->traceparent : spec->trace.parent);
-    TEXT(out, "tracestate", spec->trace.state);
-    ID(out, "job_id", &spec->origin.job_id);
-    ID(out, "schedule_id", &spec->origin.schedule_id);
-    ID(out, "recurring_job_id", &spec->origin.recurring_job_id);
-    ID(out, "category_id", &spec->category_id);
-    TEXT(out, "workflow_id", spec->workflow_id);
-    ID(out, "parent_id", &spec->origin.parent_id);
-}
-
-/* run_at is the request's name: the time asked for, or else the one the task got by a delay. */
-static void task_times(struct buf *out, const struct task *task)
-{
-    const struct task_spec *spec = &task->spec;
-
-    INT(out, "version", task->version);
-    if (task->has_spec)
-        TIME(out, "created_at", spec->created_at_us);
-    TIME(out, "updated_at", task->updated_at_us);
-    TIME(out, "scheduled_at", task->scheduled_at_us);
-    TIME(out, "run_at", spec->run_at_us ? spec->run_at_us : task->scheduled_at_us);
-    if (!task->has_spec)
-        return;
-    TEXT(out, "idempotency_key", spec->idempotency_key);
-    TEXT(out, "input_hash", spec->input_hash);
-    WORD(out, "unique_until", unique_until_word(spec->unique_until));
-    TEXT(out, "limit_key", spec->limit_key);
-}
-
-static void task_tries(struct buf *out, const struct task *task)
-{
-    const struct task_spec *spec = &task->spec;
-
-    INT(out, "attempts", task->counts.attempts);
-    INT(out, "retry_count", task->counts.retries);
-    INT(out, "crash_count", task->counts.crashes);
-    INT(out, "continuations", task->counts.continuations);
-    if (task->has_spec) {
-        INT(out, "max_retries", spec->retry.max_retries);
-        INT(out, "max_crashes", spec->max_crashes);
-        INT(out, "max_continuations", spec->max_continuations);
-        WORD(out, "retry_policy", retry_policy_word(spec->retry.policy));
-        INT(out, "retry_delay_ms", spec->retry.delay_ms);
-        INT(out, "max_retry_delay_ms", spec->retry.max_delay_ms);
-        INT(out, "timeout_ms", spec->timeout_ms);
     }
-    TIME(out, "next_retry_at", task->counts.next_retry_at_us);
+    memcpy(out->data + out->len, field->key, TASK_KEY_BYTES);
+    out->len += field->key_len;
 }
 
-static void task_holding(struct buf *out, const struct task *task)
+static void put_value(struct buf *out, const struct field *field, const void *at)
 {
-    TEXT(out, "worker_id", task->lease.worker_id);
-    TIME(out, "lease_until", task->lease.until_us);
-    TIME(out, "last_heartbeat", task->lease.last_heartbeat_us);
-    TIME(out, "claimed_at", task->lease.claimed_at_us);
-    TIME(out, "started_at", task->lease.started_at_us);
-    BOOL(out, "pause_requested", task->lease.pause_requested);
-}
-
-static void task_recovery(struct buf *out, const struct task *task)
-{
-    const struct task_spec *spec = &task->spec;
-
-    JSON(out, "checkpoint_data", task->resume.checkpoint);
-    TEXT(out, "resumed_from", task->resume.from);
-    if (task->has_spec) {
-        INT(out, "recovery_priority", spec->recovery_priority);
-        BOOL(out, "auto_recovery_enabled", spec->auto_recovery);
-        BOOL(out, "auto_recovery", spec->auto_recovery);
-        INT(out, "stall_after_ms", spec->stall_after_ms);
+    switch (field->kind) {
+    case FIELD_INT:
+        buf_int(out, *(const int64_t *)at);
+        break;
+    case FIELD_TIME:
+        put_time(out, *(const int64_t *)at);
+        break;
+    case FIELD_BOOL:
+        put_bool(out, *(const bool *)at);
+        break;
+    case FIELD_UUID:
+        put_id_or_null(out, at);
+        break;
+    case FIELD_WORD:
+        put_word_or_null(out, field->words->word(*(const int *)at));
+        break;
+    default:
+        put_text(out, *(const struct str *)at);
     }
-    JSON(out, "recovery_metadata", task->resume.metadata);
 }
 
-static void task_end(struct buf *out, const struct task *task)
+static void put_field(struct buf *out, const struct task_field *field, const struct task *task,
+                      const struct render_extra *extra)
 {
-    const struct task_spec *spec = &task->spec;
+    const void *at = (const char *)task + field->field.offset;
+    struct str text = field->field.kind == FIELD_TEXT ? *(const struct str *)at : STR_NONE;
 
-    TIME(out, "completed_at", task->completed_at_us);
-    TEXT(out, "error", task->fault.error);
-    TEXT(out, "last_error", task->fault.last);
-    JSON(out, "error_details", task->fault.details);
-    if (!task->has_spec)
+    switch (field->show) {
+    case SHOW_DATA:
+        if (extra && extra->data.data)
+            text = extra->data;
+        break;
+    case SHOW_OBJECT:
+        if (!text.data)
+            text = STR("{}");
+        break;
+    case SHOW_LIST:
+        if (!text.data)
+            text = STR("[]");
+        break;
+    case SHOW_RUN_AT:
+        put_time(out, task->spec.run_at_us ? task->spec.run_at_us : task->scheduled_at_us);
         return;
-    TEXT(out, "callback_url", spec->callback_url);
-    WORD(out, "on_unsatisfied", on_unsatisfied_word(spec->on_unsatisfied));
+    case SHOW_TRACE:
+        put_text(out, extra && extra->traceparent.data ? extra->traceparent : text);
+        return;
+    case SHOW:
+        put_value(out, &field->field, at);
+        return;
+    default:
+        break;
+    }
+    put_json(out, text);
+}
+
+static bool is_loaded(const struct task_field *field, const struct task *task,
+                      const struct render_extra *extra)
+{
+    if (field->show == SHOW_DATA)
+        return task->has_data || (extra && extra->data.data);
+    return !field->of_spec || task->has_spec || field->show == SHOW_RUN_AT;
+}
+
+static void put_fields(struct buf *out, const struct task *task, const struct render_extra *extra)
+{
+    size_t start = out->len;
+
+    for (uint32_t i = 0; i < task_fields_count; i++) {
+        const struct task_field *field = &task_fields[i];
+
+        if (field->show == SHOW_NOT || !is_loaded(field, task, extra))
+            continue;
+        put_member(out, field);
+        put_field(out, field, task, extra);
+    }
+    if (out->len > start)
+        out->data[start] = '{'; /* in place of the first comma */
 }
 
 /* What it came to: met is null as long as it has not ended. */
@@ -288,13 +261,7 @@ void render_task(struct buf *out, const struct task *task, const struct render_e
     /* Only a wish: near the buffer's maximum the texts decide whether it fits. */
     if (texts < out->max_bytes && TASK_BYTES + texts < out->max_bytes - out->len)
         buf_reserve(out, TASK_BYTES + texts);
-    task_head(out, task);
-    task_content(out, task, extra);
-    task_times(out, task);
-    task_tries(out, task);
-    task_holding(out, task);
-    task_recovery(out, task);
-    task_end(out, task);
+    put_fields(out, task, extra);
     if (extra)
         task_extra(out, task, extra);
     buf_byte(out, '}');

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "core/task/search.h"
+#include "core/task/task_fields.h"
 
 int lib_check_text(const char *text, const char *field, struct str *to, struct err *err)
 {
@@ -45,21 +46,21 @@ struct text_field {
     {offsetof(struct pd_task_spec, name), offsetof(struct task_input, path), max, #name}
 #define PARSED(name) {offsetof(struct pd_task_spec, name), SIZE_MAX, 0, #name}
 
+/* The plain fields of the list: its texts, and further down its numbers. */
+#define ASK_NOT
+#define ASK_TEXT(name, path, bytes, flag, value, help) TEXT(name, path, bytes),
+#define ASK_COUNT(name, path, given, max, flag, help)
+#define ASK_MS(name, path, given, min, flag, help)
+#define PLAIN(name, path, kind, flags, empty, words, show, ask) ask
+
 static const struct text_field texts[] = {
     TEXT(type, spec.type, BOUND_NAME_BYTES),
     TEXT(queue, spec.queue, BOUND_NAME_BYTES),
-    TEXT(name, spec.name, BOUND_NAME_BYTES),
-    TEXT(idempotency_key, spec.idempotency_key, BOUND_KEY_BYTES),
-    TEXT(workflow_id, spec.workflow_id, BOUND_KEY_BYTES),
-    TEXT(user_id, spec.user_id, BOUND_KEY_BYTES),
-    TEXT(external_id, spec.external_id, BOUND_KEY_BYTES),
-    TEXT(context_key, spec.context_key, BOUND_KEY_BYTES),
-    TEXT(correlation_id, spec.correlation_id, BOUND_KEY_BYTES),
-    TEXT(limit_key, spec.limit_key, BOUND_KEY_BYTES),
     PARSED(ref),
     PARSED(callback_url),
     PARSED(traceparent),
     PARSED(tracestate),
+    TASK_FIELDS_ALL(PLAIN)
 };
 
 struct number_field {
@@ -74,18 +75,18 @@ struct number_field {
 #define NUMBER(name, path, flag, max, has_none) \
     {offsetof(struct pd_task_spec, name), offsetof(struct task_input, path), flag, max, has_none, \
      #name}
-#define FLAG(flag) offsetof(struct task_input, flag)
+#undef ASK_TEXT
+#undef ASK_COUNT
+#undef ASK_MS
+#define GIVEN(flag) offsetof(struct task_input, flag)
+#define ASK_TEXT(name, path, bytes, flag, value, help)
+#define ASK_COUNT(name, path, given, max, flag, help) NUMBER(name, path, given, max, true),
+#define ASK_MS(name, path, given, min, flag, help)                                                 \
+    NUMBER(name, path, given, BOUND_DELAY_MS, (min) == 0),
 
 static const struct number_field numbers[] = {
     NUMBER(delay_ms, delay_ms, 0, BOUND_DELAY_MS, false),
-    NUMBER(timeout_ms, spec.timeout_ms, FLAG(has_timeout), BOUND_DELAY_MS, false),
-    NUMBER(max_retries, spec.retry.max_retries, FLAG(has_max_retries), BOUND_RETRIES, true),
-    NUMBER(retry_delay_ms, spec.retry.delay_ms, FLAG(has_retry_delay), BOUND_DELAY_MS, true),
-    NUMBER(max_retry_delay_ms, spec.retry.max_delay_ms, FLAG(has_max_retry_delay), BOUND_DELAY_MS,
-           true),
-    NUMBER(max_crashes, spec.max_crashes, 0, BOUND_RETRIES, true),
-    NUMBER(max_continuations, spec.max_continuations, 0, BOUND_RETRIES, true),
-    NUMBER(stall_after_ms, spec.stall_after_ms, 0, BOUND_DELAY_MS, false),
+    TASK_FIELDS_ALL(PLAIN)
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

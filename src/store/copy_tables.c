@@ -4,6 +4,8 @@
  * tasks (made anew), schema_migrations (the target's own). */
 #include "store/store_copy.h"
 
+#include "core/task/task_fields.h"
+
 #define INT(name) {name, COPY_INT, 0, NULL, NULL}
 #define TIME(name) {name, COPY_TIME, 0, NULL, NULL}
 #define BOOL(name) {name, COPY_BOOL, 0, NULL, NULL}
@@ -17,106 +19,36 @@
 
 static const struct copy_column lanes[] = {INT("lane"), NAMESPACE, TEXT("queue"), TEXT("type")};
 
-static const struct copy_column specs[] = {
-    INT("task"),
-    INT("lane"),
-    TEXT("name"),
-    LONG("payload"),
-    INT("payload_sum"),
-    TEXT("idempotency_key"),
-    TEXT("limit_key"),
-    INT("max_retries"),
-    INT("timeout_ms"),
-    TIME("created_at"),
-    INT("opened"),
-    WITH("tags", COPY_TEXT, COPY_APART),
-    WITH("user_id", COPY_TEXT, COPY_APART),
-    WITH("external_id", COPY_TEXT, COPY_APART),
-    WITH("context_key", COPY_TEXT, COPY_APART),
-    WITH("correlation_id", COPY_TEXT, COPY_APART),
-    WITH("workflow_id", COPY_TEXT, COPY_APART),
-    WITH("input_hash", COPY_TEXT, COPY_APART),
-    WITH("unique_until", COPY_TEXT, COPY_APART),
-    WITH("callback_url", COPY_TEXT, COPY_APART),
-    WITH("ref", COPY_TEXT, COPY_APART),
-    WITH("job_id", COPY_UUID, COPY_APART),
-    WITH("schedule_id", COPY_UUID, COPY_APART),
-    WITH("recurring_job_id", COPY_UUID, COPY_APART),
-    WITH("category_id", COPY_UUID, COPY_APART),
-    WITH("parent_id", COPY_UUID, COPY_APART),
-    WITH("on_unsatisfied", COPY_TEXT, COPY_APART),
-    WITH("retry_policy", COPY_TEXT, COPY_APART),
-    WITH("retry_delay_ms", COPY_INT, COPY_APART),
-    WITH("max_retry_delay_ms", COPY_INT, COPY_APART),
-    WITH("max_crashes", COPY_INT, COPY_APART),
-    WITH("max_continuations", COPY_INT, COPY_APART),
-    WITH("stall_after_ms", COPY_INT, COPY_APART | COPY_EMPTY),
-    WITH("run_at", COPY_TIME, COPY_APART | COPY_EMPTY),
-    WITH("recovery_priority", COPY_INT, COPY_APART | COPY_EMPTY),
-    WITH("auto_recovery_enabled", COPY_BOOL, COPY_APART),
-    WITH("traceparent", COPY_TEXT, COPY_APART),
-    WITH("tracestate", COPY_TEXT, COPY_APART),
-};
+/* The fields of tasks: 0 is NULL where both stores may hold either. */
+#define COPY_BODY COPY_TEXT
+#define COPY_WORD COPY_TEXT
+#define FIELD_FLAGS(kind, flags, empty)                                                            \
+    (((flags) & FIELD_EMPTY && (empty) == 0) ||                                                    \
+             (FIELD_##kind == FIELD_TIME && !((flags) & FIELD_ALWAYS))                             \
+         ? (unsigned)COPY_EMPTY                                                                    \
+         : 0u) |                                                                                   \
+        (((flags) & FIELD_FILLED) == FIELD_FILLED ? (unsigned)COPY_FILLED : 0u) |                  \
+        ((flags) & FIELD_LONG ? (unsigned)COPY_LONG : 0u)
+#define TASK_FIELD_NEAR(name, path, kind, flags, empty, words, show, ask)                          \
+    WITH(#name, COPY_##kind, FIELD_FLAGS(kind, flags, empty)),
+#define TASK_FIELD_APART(name, path, kind, flags, empty, words, show, ask)                         \
+    WITH(#name, COPY_##kind, FIELD_FLAGS(kind, flags, empty) | COPY_APART),
 
-#define FILLED(name, kind) WITH(name, kind, COPY_EMPTY | COPY_FILLED)
-#define EMPTY(name, kind) WITH(name, kind, COPY_EMPTY)
-#define DETAIL(name, kind) WITH(name, kind, COPY_APART | COPY_EMPTY)
-#define DETAIL_FILLED(name) WITH(name, COPY_INT, COPY_APART | COPY_EMPTY | COPY_FILLED)
-#define DETAIL_TEXT(name) WITH(name, COPY_TEXT, COPY_APART)
-/* The name a parked task waits under; ?1 is its key, ?3 its lane. */
+static const struct copy_column specs[] = {
+    INT("task"), INT("lane"), TASK_FIELDS_ONLY(NEAR, APART, NOT, NOT, NOT, NOT)};
+
+/* The name a parked task waits under; ?1 is its key, ?2 its lane. */
 #define PARKED_WRITE                                                                            \
-    "CASE WHEN ?14 THEN (SELECT l.queue || char(31) || coalesce(p.limit_key, '') FROM lanes l, " \
-    "task_specs p WHERE l.lane = ?3 AND p.task = ?1) END"
+    "CASE WHEN ?3 THEN (SELECT l.queue || char(31) || coalesce(p.limit_key, '') FROM lanes l, "  \
+    "task_specs p WHERE l.lane = ?2 AND p.task = ?1) END"
 
 static const struct copy_column states[] = {
     INT("task"),
-    UUID("id"),
     INT("lane"),
-    TEXT("status"),
-    TEXT("previous_status"),
-    TEXT("state"),
-    FILLED("progress", COPY_INT),
-    FILLED("version", COPY_INT),
-    TIME("updated_at"),
-    FILLED("priority", COPY_INT),
-    EMPTY("scheduled_at", COPY_TIME),
-    FILLED("by_wall", COPY_BOOL),
-    INT("order_key"),
     {"parked", COPY_BOOL, COPY_EMPTY, "m.parked IS NOT NULL", PARKED_WRITE},
-    FILLED("attempts", COPY_INT),
-    TEXT("worker_id"),
-    EMPTY("held", COPY_BOOL),
-    FILLED("lease_token", COPY_INT),
-    EMPTY("lease_until", COPY_TIME),
-    EMPTY("last_heartbeat", COPY_TIME),
-    EMPTY("claimed_at", COPY_TIME),
-    EMPTY("started_at", COPY_TIME),
-    EMPTY("execution", COPY_INT),
+    TASK_FIELDS_ONLY(NOT, NOT, NEAR, NOT, APART, NOT)
     DERIVED("execution_id", COPY_UUID, 0,
             "(SELECT e.id FROM execution_rows e WHERE e.execution = m.execution)"),
-    EMPTY("report_seq", COPY_INT),
-    EMPTY("outcome_token", COPY_INT),
-    EMPTY("outcome_hash", COPY_INT),
-    FILLED("event_seq", COPY_INT),
-    EMPTY("completed_at", COPY_TIME),
-    EMPTY("has_data", COPY_BOOL),
-    DETAIL_FILLED("retry_count"),
-    DETAIL_FILLED("crash_count"),
-    DETAIL_FILLED("continuations"),
-    DETAIL("next_retry_at", COPY_TIME),
-    DETAIL("unlisted", COPY_BOOL),
-    DETAIL("pause_requested", COPY_BOOL),
-    DETAIL("open_dependencies", COPY_INT),
-    DETAIL("unsatisfied", COPY_BOOL),
-    DETAIL("open_children", COPY_INT),
-    DETAIL("waits_children", COPY_BOOL),
-    DETAIL_TEXT("metadata"),
-    DETAIL_TEXT("checkpoint_data"),
-    DETAIL_TEXT("resumed_from"),
-    DETAIL_TEXT("recovery_metadata"),
-    DETAIL_TEXT("error"),
-    DETAIL_TEXT("last_error"),
-    DETAIL_TEXT("error_details"),
     DERIVED("has_dependencies", COPY_BOOL, COPY_EMPTY,
             "EXISTS (SELECT 1 FROM task_dependencies d WHERE d.task_id = m.id)"),
     DERIVED("has_dependents", COPY_BOOL, COPY_EMPTY,

@@ -1,5 +1,7 @@
 #include "store/held.h"
 
+#include "core/task/task_fields.h"
+
 #include <stdlib.h>
 
 struct held_task {

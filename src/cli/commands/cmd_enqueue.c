@@ -4,10 +4,20 @@
 #include "base/uuid7.h"
 #include "cli/commands/task_wait.h"
 #include "cli/frame/view.h"
-#include "core/bounds.h"
+#include "core/task/task_fields.h"
 #include "core/trace.h"
 
 #define BODY_BYTES_MAX (8 * 1024 * 1024)
+
+/* The plain fields of the list in core/task/task_fields.h. */
+#define ASK_NOT
+#define ASK_TEXT(member, path, bytes, flag, values, helps)                                         \
+    {.name = flag, .type = FLAG_TEXT, .value = values, .field = #member, .help = helps},
+#define ASK_COUNT(member, path, given, most, flag, helps)                                          \
+    {.name = flag, .type = FLAG_INT, .value = "N", .field = #member, .max = most, .help = helps},
+#define ASK_MS(member, path, given, least, flag, helps)                                            \
+    {.name = flag, .type = FLAG_DURATION, .value = "D", .field = #member, .help = helps},
+#define PLAIN(member, path, kind, flags, empty, words, show, ask) ask
 
 static const struct flag flags[] = {
     {.name = "payload", .type = FLAG_JSON, .value = "JSON|@FILE|-", .field = "payload",
@@ -20,9 +30,6 @@ static const struct flag flags[] = {
      .help = "wait at least this long before it runs"},
     {.name = "at", .type = FLAG_TIME, .value = "TIME", .field = "run_at",
      .help = "do not run it before this time: RFC 3339 or +5m"},
-    {.name = "key", .type = FLAG_TEXT, .value = "KEY", .field = "idempotency_key",
-     .help = "idempotency key: a second task of this type with this key is not made, you get the "
-             "first"},
     {.name = "depends-on", .type = FLAG_LIST, .value = "ID[:KIND]…",
      .help = "wait for these tasks, a,b or repeated; KIND is success (default), completion or "
              "failure"},
@@ -30,32 +37,11 @@ static const struct flag flags[] = {
      .help = "wait until it ends, then print its result; exit code 1 unless it completed"},
     {.name = "wait-timeout", .type = FLAG_DURATION, .value = "D",
      .help = "wait at most this long"},
-    {.name = "name", .type = FLAG_TEXT, .value = "TEXT", .field = "name",
-     .help = "a name for people"},
+    TASK_FIELDS_ALL(PLAIN)
     {.name = "data", .type = FLAG_JSON, .value = "JSON|@FILE|-", .field = "data",
      .help = "first value of the data a handler may replace"},
-    {.name = "timeout", .type = FLAG_DURATION, .value = "D", .field = "timeout_ms",
-     .help = "longest run of one attempt"},
-    {.name = "max-retries", .type = FLAG_INT, .value = "N", .field = "max_retries", .min = 0,
-     .max = BOUND_RETRIES, .help = "retries after the first attempt"},
-    {.name = "max-crashes", .type = FLAG_INT, .value = "N", .field = "max_crashes", .min = 0,
-     .max = BOUND_RETRIES, .help = "the task is given up when this many workers were lost with it"},
-    {.name = "max-continuations", .type = FLAG_INT, .value = "N", .field = "max_continuations",
-     .min = 0, .max = BOUND_RETRIES, .help = "how often a handler may continue later"},
     {.name = "retry-policy", .type = FLAG_WORD, .value = "POLICY", .field = "retry_policy",
      .choices = "polynomial|exponential|linear|fixed", .help = "how the delay grows"},
-    {.name = "retry-delay", .type = FLAG_DURATION, .value = "D", .field = "retry_delay_ms",
-     .help = "base of the delay between attempts"},
-    {.name = "max-retry-delay", .type = FLAG_DURATION, .value = "D",
-     .field = "max_retry_delay_ms", .help = "longest delay between attempts"},
-    {.name = "user-id", .type = FLAG_TEXT, .value = "ID", .field = "user_id",
-     .help = "the user it belongs to"},
-    {.name = "external-id", .type = FLAG_TEXT, .value = "ID", .field = "external_id",
-     .help = "its id in another system"},
-    {.name = "context-key", .type = FLAG_TEXT, .value = "KEY", .field = "context_key",
-     .help = "what it is about, to find it by"},
-    {.name = "correlation-id", .type = FLAG_TEXT, .value = "ID", .field = "correlation_id",
-     .help = "passed on to targets and logs"},
     {.name = "traceparent", .type = FLAG_TEXT, .value = "CONTEXT", .field = "traceparent",
      .env = "TRACEPARENT", .help = "W3C trace context the task is part of"},
     {.name = "tracestate", .type = FLAG_TEXT, .value = "STATE", .field = "tracestate",
@@ -67,10 +53,6 @@ static const struct flag flags[] = {
     {.name = "category", .type = FLAG_TEXT, .value = "NAME", .field = "category",
      .help = "category; gives queue, priority, retries, time-out and windows where the task sets "
              "none"},
-    {.name = "limit-key", .type = FLAG_TEXT, .value = "KEY", .field = "limit_key",
-     .help = "the key that the queue's limits per key count"},
-    {.name = "workflow-id", .type = FLAG_TEXT, .value = "ID", .field = "workflow_id",
-     .help = "workflow it belongs to"},
     {.name = "hash-input", .type = FLAG_BOOL, .field = "hash_input",
      .help = "a second task of this type with an equal payload is not made, you get the first"},
     {.name = "hash-field", .type = FLAG_LIST, .value = "POINTER", .field = "hash_fields",
@@ -79,8 +61,6 @@ static const struct flag flags[] = {
      .choices = "ended|forever", .help = "how long the key and the hash count"},
     {.name = "on-unsatisfied", .type = FLAG_WORD, .value = "WHAT", .field = "on_unsatisfied",
      .choices = "cancel|fail|run", .help = "what to do when a dependency does not end as required"},
-    {.name = "stall-after", .type = FLAG_DURATION, .value = "D", .field = "stall_after_ms",
-     .help = "a handler silent this long counts as lost, and its task is recovered"},
     {.name = "recovery-priority", .type = FLAG_INT, .value = "N", .field = "recovery_priority",
      .min = -BOUND_PRIORITY, .max = BOUND_PRIORITY,
      .help = "lost tasks with a larger number are recovered first"},

@@ -1,7 +1,8 @@
-/* The task object of a request, member by member: one table says which members there are, what
+/* The task object of a request, member by member: two tables say which members there are, what
  * kind of value each takes, its bounds and where it goes. Unknown members are refused, so that a
  * misspelt one is not silently ignored. Pure, any thread. */
 #include "core/spec/spec_int.h"
+#include "core/task/task_fields.h"
 #include "core/trace.h"
 
 struct parse {
@@ -260,43 +261,45 @@ static const struct member members[] = {
     SPECIAL("auto_recovery", read_bool, spec.auto_recovery, 0, 0),
     SPECIAL("callback_url", read_url, spec.callback_url, 0, 0),
     TEXT("category", category, BOUND_NAME_BYTES),
-    TEXT("context_key", spec.context_key, BOUND_KEY_BYTES),
-    TEXT("correlation_id", spec.correlation_id, BOUND_KEY_BYTES),
     SPECIAL("data", read_json, data, 0, BOUND_DATA_BYTES),
     SPECIAL("delay_ms", read_delay, delay_ms, 0, BOUND_DELAY_MS),
     SPECIAL("depends_on", read_depends_on, depends_on, 0, 0),
-    TEXT("external_id", spec.external_id, BOUND_KEY_BYTES),
     SPECIAL("hash_fields", read_hash_fields, hash_fields, 0, 0),
     SPECIAL("hash_input", read_hash_input, hash_input, 0, 0),
-    TEXT("idempotency_key", spec.idempotency_key, BOUND_KEY_BYTES),
-    TEXT("limit_key", spec.limit_key, BOUND_KEY_BYTES),
     SPECIAL("max_attempts", read_max_attempts, spec.retry.max_retries, 1, BOUND_RETRIES + 1),
-    NUMBER("max_continuations", spec.max_continuations, 0, BOUND_RETRIES, 0),
-    NUMBER("max_crashes", spec.max_crashes, 0, BOUND_RETRIES, 0),
-    NUMBER("max_retries", spec.retry.max_retries, 0, BOUND_RETRIES, AT(has_max_retries)),
-    NUMBER("max_retry_delay_ms", spec.retry.max_delay_ms, 0, BOUND_DELAY_MS,
-           AT(has_max_retry_delay)),
     SPECIAL("metadata", read_object, metadata, 0, BOUND_METADATA_BYTES),
-    TEXT("name", spec.name, BOUND_NAME_BYTES),
     SPECIAL("on_unsatisfied", read_on_unsatisfied, spec.on_unsatisfied, 0, 0),
     SPECIAL("payload", read_json, spec.payload, 0, BOUND_PAYLOAD_BYTES),
     SPECIAL("priority", read_priority, priority, 0, 0),
     SPECIAL("queue", read_queue, spec.queue, 0, 0),
     NUMBER("recovery_priority", spec.recovery_priority, -BOUND_PRIORITY, BOUND_PRIORITY, 0),
     TEXT("ref", spec.origin.ref, BOUND_NAME_BYTES),
-    NUMBER("retry_delay_ms", spec.retry.delay_ms, 0, BOUND_DELAY_MS, AT(has_retry_delay)),
     SPECIAL("retry_policy", read_retry_policy, spec.retry.policy, 0, 0),
     SPECIAL("run_at", read_run_at, spec.run_at_us, 0, 0),
-    NUMBER("stall_after_ms", spec.stall_after_ms, 0, BOUND_DELAY_MS, 0),
     SPECIAL("tags", read_tags, spec.tags, 0, 0),
-    NUMBER("timeout_ms", spec.timeout_ms, 1, BOUND_DELAY_MS, AT(has_timeout)),
     SPECIAL("traceparent", read_traceparent, spec.trace.parent, 0, TRACE_PARENT_BYTES_MAX),
     SPECIAL("tracestate", read_tracestate, spec.trace.state, 0, TRACE_STATE_BYTES),
     SPECIAL("type", read_type, spec.type, 0, BOUND_NAME_BYTES),
     SPECIAL("unique_until", read_unique_until, spec.unique_until, 0, 0),
-    TEXT("user_id", spec.user_id, BOUND_KEY_BYTES),
-    TEXT("workflow_id", spec.workflow_id, BOUND_KEY_BYTES),
 };
+
+/* The plain ones, as the list of fields has them. */
+#define GIVEN(flag) AT(flag)
+#define ASK_NOT
+#define ASK_TEXT(name, path, bytes, flag, value, help) TEXT(#name, path, bytes),
+#define ASK_COUNT(name, path, given, max, flag, help) NUMBER(#name, path, 0, max, given),
+#define ASK_MS(name, path, given, min, flag, help) NUMBER(#name, path, min, BOUND_DELAY_MS, given),
+#define MEMBER(name, path, kind, flags, empty, words, show, ask) ask
+
+static const struct member plain_members[] = {TASK_FIELDS_ALL(MEMBER)};
+
+static const struct member *find_plain(struct str name)
+{
+    for (size_t i = 0; i < sizeof plain_members / sizeof *plain_members; i++)
+        if (str_eq(name, plain_members[i].name))
+            return &plain_members[i];
+    return NULL;
+}
 
 static const struct member *find_member(struct str name)
 {
@@ -314,7 +317,7 @@ static const struct member *find_member(struct str name)
         else
             low = middle + 1;
     }
-    return NULL;
+    return find_plain(name);
 }
 
 /* What two members say together. */

@@ -1,4 +1,4 @@
-/* The words of task.h, each in one table, and copies of tasks. Pure; any thread. */
+/* The words of task.h, each in one table. Pure; any thread. */
 #include "core/task/task.h"
 
 static const char *const actor_words[] = {
@@ -22,52 +22,6 @@ static const char *const unsatisfied_words[] = {
     [UNSATISFIED_FAIL] = "fail",
     [UNSATISFIED_RUN] = "run",
 };
-
-static const size_t text_offsets[] = {offsetof(struct task, spec.namespace_name),
-                                      offsetof(struct task, spec.type),
-                                      offsetof(struct task, spec.queue),
-                                      offsetof(struct task, spec.name),
-                                      offsetof(struct task, spec.tags),
-                                      offsetof(struct task, spec.user_id),
-                                      offsetof(struct task, spec.external_id),
-                                      offsetof(struct task, spec.context_key),
-                                      offsetof(struct task, spec.correlation_id),
-                                      offsetof(struct task, spec.trace.parent),
-                                      offsetof(struct task, spec.trace.state),
-                                      offsetof(struct task, spec.workflow_id),
-                                      offsetof(struct task, spec.idempotency_key),
-                                      offsetof(struct task, spec.input_hash),
-                                      offsetof(struct task, spec.limit_key),
-                                      offsetof(struct task, spec.callback_url),
-                                      offsetof(struct task, spec.origin.ref),
-                                      offsetof(struct task, state),
-                                      offsetof(struct task, metadata),
-                                      offsetof(struct task, lease.worker_id),
-                                      offsetof(struct task, resume.checkpoint),
-                                      offsetof(struct task, resume.from),
-                                      offsetof(struct task, resume.metadata),
-                                      offsetof(struct task, fault.error),
-                                      offsetof(struct task, fault.last),
-                                      offsetof(struct task, fault.details)};
-_Static_assert(sizeof text_offsets / sizeof text_offsets[0] == TASK_TEXTS_COUNT, "texts");
-
-struct str *task_text(struct task *task, size_t at)
-{
-    return (struct str *)(void *)((char *)task + text_offsets[at]);
-}
-
-struct task *task_copy(const struct task *task, struct arena *arena)
-{
-    struct task *copy = arena_copy(arena, task, sizeof *task);
-
-    if (!copy)
-        return NULL;
-    for (size_t i = 0; i < TASK_TEXTS_COUNT; i++)
-        *task_text(copy, i) = arena_str(arena, *task_text(copy, i));
-    copy->spec.payload = arena_str(arena, task->spec.payload);
-    copy->data = arena_str(arena, task->data);
-    return copy;
-}
 
 #define FIND(words, word) find_word(words, (int)(sizeof(words) / sizeof *(words)), word)
 

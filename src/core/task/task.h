@@ -179,9 +179,6 @@ struct task {
     int32_t execution_slot; /* its execution in the batch: new from 1 up, changed from -1 down */
 };
 
-/* Its texts one by one, but for payload and data: for whoever copies a task. */
-#define TASK_TEXTS_COUNT 26
-struct str *task_text(struct task *task, size_t at);
 /* All of it with texts of its own; NULL (or arena->failed) when memory is out. */
 struct task *task_copy(const struct task *task, struct arena *arena);
 

@@ -44,23 +44,25 @@ static const char *word_of_actor(int value)
     return actor_word((enum actor)value);
 }
 
-static const struct pg_words statuses = {word_of_status, NULL};
-static const struct pg_words actors = {word_of_actor, NULL};
+static const struct field_words statuses = {word_of_status, NULL};
+static const struct field_words actors = {word_of_actor, NULL};
 
-#define EVENT(name, kind, always, field) \
-    {name, kind, always, (uint16_t)offsetof(struct task_event, field), 0, NULL}
-#define EVENT_WORD(name, field, words) \
-    {name, PG_WORD, true, (uint16_t)offsetof(struct task_event, field), 0, &words}
+#define EVENT(column, column_kind, column_flags, field)                                            \
+    {.name = column, .kind = column_kind, .flags = column_flags,                                   \
+     .offset = (uint16_t)offsetof(struct task_event, field)}
+#define EVENT_WORD(column, field, column_words)                                                    \
+    {.name = column, .kind = FIELD_WORD, .flags = FIELD_ALWAYS,                                    \
+     .offset = (uint16_t)offsetof(struct task_event, field), .words = &(column_words)}
 
-static const struct pg_column event_columns[] = { /* as in events_insert */
-    EVENT("task", PG_INT, true, task_key),
-    EVENT("seq", PG_INT, true, seq),
-    EVENT("id", PG_UUID, false, id),
+static const struct field event_columns[] = { /* as in events_insert */
+    EVENT("task", FIELD_INT, FIELD_ALWAYS, task_key),
+    EVENT("seq", FIELD_INT, FIELD_ALWAYS, seq),
+    EVENT("id", FIELD_UUID, 0, id),
     EVENT_WORD("status", status, statuses),
-    EVENT("state", PG_TEXT, false, state),
-    EVENT("detail", PG_TEXT, false, detail),
+    EVENT("state", FIELD_TEXT, 0, state),
+    EVENT("detail", FIELD_TEXT, 0, detail),
     EVENT_WORD("actor", actor, actors),
-    EVENT("created_at", PG_TIME, true, created_at_us),
+    EVENT("created_at", FIELD_TIME, FIELD_ALWAYS, created_at_us),
 };
 static const struct pg_table event_table = {"task_event_rows", event_columns,
                                             COUNT(event_columns), 2, NULL};

@@ -28,20 +28,22 @@ static const char *word_of_severity(int value)
     return severity_word((enum log_severity)value);
 }
 
-static const struct pg_words severities = {word_of_severity, NULL};
+static const struct field_words severities = {word_of_severity, NULL};
 
-#define LOG_COLUMN(name, kind, always, field) \
-    {name, kind, always, (uint16_t)offsetof(struct log_entry, field), 0, NULL}
+#define LOG_COLUMN(column, column_kind, column_flags, field)                                       \
+    {.name = column, .kind = column_kind, .flags = column_flags,                                   \
+     .offset = (uint16_t)offsetof(struct log_entry, field)}
 
-static const struct pg_column log_columns[] = { /* as in logs_insert */
-    LOG_COLUMN("id", PG_UUID, false, id),
-    LOG_COLUMN("execution_id", PG_UUID, false, execution_id),
-    LOG_COLUMN("seq", PG_INT, true, seq),
-    {"log_level", PG_WORD, true, (uint16_t)offsetof(struct log_entry, level), 0, &severities},
-    LOG_COLUMN("message", PG_TEXT, false, message),
-    LOG_COLUMN("context", PG_TEXT, false, context),
-    LOG_COLUMN("logged_at", PG_TIME, true, logged_at_us),
-    LOG_COLUMN("chain_hash", PG_TEXT, false, chain_hash),
+static const struct field log_columns[] = { /* as in logs_insert */
+    LOG_COLUMN("id", FIELD_UUID, 0, id),
+    LOG_COLUMN("execution_id", FIELD_UUID, 0, execution_id),
+    LOG_COLUMN("seq", FIELD_INT, FIELD_ALWAYS, seq),
+    {.name = "log_level", .kind = FIELD_WORD, .flags = FIELD_ALWAYS,
+     .offset = (uint16_t)offsetof(struct log_entry, level), .words = &severities},
+    LOG_COLUMN("message", FIELD_TEXT, 0, message),
+    LOG_COLUMN("context", FIELD_TEXT, 0, context),
+    LOG_COLUMN("logged_at", FIELD_TIME, FIELD_ALWAYS, logged_at_us),
+    LOG_COLUMN("chain_hash", FIELD_TEXT, 0, chain_hash),
 };
 static const struct pg_table log_table = {"execution_logs", log_columns, COUNT(log_columns), 3,
                                           NULL};

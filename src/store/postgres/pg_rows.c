@@ -9,21 +9,24 @@
 static const struct {
     Oid oid;
     const char *array;
-} kinds[] = {[PG_INT] = {PG_OID_INT8, "bigint[]"},      [PG_TIME] = {PG_OID_TIME, "timestamptz[]"},
-             [PG_BOOL] = {PG_OID_BOOL, "boolean[]"},    [PG_TEXT] = {PG_OID_TEXT, "text[]"},
-             [PG_UUID] = {PG_OID_UUID, "uuid[]"},       [PG_WORD] = {PG_OID_TEXT, "text[]"}};
+} kinds[] = {[FIELD_INT] = {PG_OID_INT8, "bigint[]"},
+             [FIELD_TIME] = {PG_OID_TIME, "timestamptz[]"},
+             [FIELD_BOOL] = {PG_OID_BOOL, "boolean[]"},
+             [FIELD_TEXT] = {PG_OID_TEXT, "text[]"},
+             [FIELD_UUID] = {PG_OID_UUID, "uuid[]"},
+             [FIELD_WORD] = {PG_OID_TEXT, "text[]"}};
 
 /* ---- values in structs ---- */
 
-static int64_t value_of(const struct pg_column *column, const void *row)
+static int64_t value_of(const struct field *column, const void *row)
 {
     const char *at = (const char *)row + column->offset;
     int word;
 
     switch (column->kind) {
-    case PG_BOOL:
+    case FIELD_BOOL:
         return *(const bool *)at;
-    case PG_WORD:
+    case FIELD_WORD:
         memcpy(&word, at, sizeof word);
         return word;
     default:
@@ -31,38 +34,38 @@ static int64_t value_of(const struct pg_column *column, const void *row)
     }
 }
 
-static struct str text_of(const struct pg_column *column, const void *row)
+static struct str text_of(const struct field *column, const void *row)
 {
     return *(const struct str *)(const void *)((const char *)row + column->offset);
 }
 
-static const struct uuid *uuid_of(const struct pg_column *column, const void *row)
+static const struct uuid *uuid_of(const struct field *column, const void *row)
 {
     return (const struct uuid *)(const void *)((const char *)row + column->offset);
 }
 
-static bool is_empty(const struct pg_column *column, const void *row)
+static bool is_empty(const struct field *column, const void *row)
 {
-    if (column->always)
+    if (column->flags & FIELD_ALWAYS)
         return false;
     switch (column->kind) {
-    case PG_TEXT:
+    case FIELD_TEXT:
         return !text_of(column, row).data;
-    case PG_UUID:
+    case FIELD_UUID:
         return uuid_is_nil(uuid_of(column, row));
     default:
         return value_of(column, row) == column->empty;
     }
 }
 
-static bool is_same(const struct pg_column *column, const void *a, const void *b)
+static bool is_same(const struct field *column, const void *a, const void *b)
 {
-    if (column->kind == PG_TEXT) {
+    if (column->kind == FIELD_TEXT) {
         struct str left = text_of(column, a), right = text_of(column, b);
 
         return (left.data == NULL) == (right.data == NULL) && str_eq(left, right);
     }
-    if (column->kind == PG_UUID)
+    if (column->kind == FIELD_UUID)
         return uuid_eq(uuid_of(column, a), uuid_of(column, b));
     return value_of(column, a) == value_of(column, b);
 }
@@ -88,31 +91,33 @@ pg_mask row_differs(const struct pg_table *table, const void *a, const void *b)
 
 /* ---- parameters ---- */
 
-static void put_element(struct pg_params *params, const struct pg_column *column, const void *row)
+static void put_element(struct pg_params *params, const struct field *column, const void *row)
 {
     if (is_empty(column, row)) {
         array_null(params);
         return;
     }
     switch (column->kind) {
-    case PG_INT:
+    case FIELD_INT:
         array_int(params, value_of(column, row));
         break;
-    case PG_TIME:
+    case FIELD_TIME:
         array_time(params, value_of(column, row));
         break;
-    case PG_BOOL:
+    case FIELD_BOOL:
         array_bool(params, value_of(column, row) != 0);
         break;
-    case PG_TEXT:
+    case FIELD_TEXT:
         array_text(params, text_of(column, row).data ? text_of(column, row) : STR(""));
         break;
-    case PG_UUID:
+    case FIELD_UUID:
         array_uuid(params, uuid_of(column, row));
         break;
-    case PG_WORD:
+    case FIELD_WORD:
         array_text(params, str_of(column->words->word((int)value_of(column, row))));
         break;
+    default:
+        ASSERT(!"a kind that these tables do not have");
     }
 }
 
@@ -317,7 +322,7 @@ struct uuid get_uuid(const PGresult *result, int row, int column)
     return id;
 }
 
-static void get_column(const PGresult *result, int row, int at, const struct pg_column *column,
+static void get_column(const PGresult *result, int row, int at, const struct field *column,
                        struct arena *arena, char *out)
 {
     bool null = PQgetisnull(result, row, at);
@@ -325,27 +330,29 @@ static void get_column(const PGresult *result, int row, int at, const struct pg_
     int word;
 
     switch (column->kind) {
-    case PG_INT:
+    case FIELD_INT:
         number = get_int(result, row, at, column->empty);
         memcpy(out, &number, sizeof number);
         break;
-    case PG_TIME:
+    case FIELD_TIME:
         number = get_time(result, row, at);
         memcpy(out, &number, sizeof number);
         break;
-    case PG_BOOL:
+    case FIELD_BOOL:
         *(bool *)out = null ? column->empty != 0 : get_bool(result, row, at);
         break;
-    case PG_TEXT:
+    case FIELD_TEXT:
         *(struct str *)(void *)out = get_text(result, row, at, arena);
         break;
-    case PG_UUID:
+    case FIELD_UUID:
         *(struct uuid *)(void *)out = get_uuid(result, row, at);
         break;
-    case PG_WORD:
+    case FIELD_WORD:
         word = null ? (int)column->empty : column->words->parse(view_text(result, row, at));
         memcpy(out, &word, sizeof word);
         break;
+    default:
+        ASSERT(!"a kind that these tables do not have");
     }
 }
 

@@ -6,31 +6,13 @@
 #define STORE_POSTGRES_PG_ROWS_H
 
 #include "base/arena.h"
+#include "core/field.h"
 #include "core/task/task.h"
 #include "store/postgres/pg_conn.h"
 
-#define PG_NOT_OPENED INT64_MIN /* the first event is a row of its own */
-
-enum pg_kind { PG_INT, PG_TIME, PG_BOOL, PG_TEXT, PG_UUID, PG_WORD };
-
-/* An enum that is stored as its word. */
-struct pg_words {
-    const char *(*word)(int value); /* NULL = NULL */
-    int (*parse)(struct str word);
-};
-
-struct pg_column {
-    const char *name;
-    enum pg_kind kind;
-    bool always;       /* never NULL */
-    uint16_t offset;
-    int64_t empty;     /* INT, BOOL, WORD: the value that is stored as NULL */
-    const struct pg_words *words;
-};
-
 struct pg_table {
     const char *name;
-    const struct pg_column *columns;
+    const struct field *columns;
     uint32_t count;         /* at most 64 */
     uint32_t keys;          /* the first of them are the key */
     const char *guard;      /* a column that must be as it was, and grows; NULL = none */

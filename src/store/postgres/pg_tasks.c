@@ -4,12 +4,13 @@
 
 #include "base/hash.h"
 #include "base/json.h"
+#include "core/task/task_fields.h"
 #include "store/log_store.h"
 
 #include <stdlib.h>
 
-#define REV_BIT ((pg_mask)1 << 1) /* columns of pg_states: task, rev, ... */
 #define KEY_BIT ((pg_mask)1)
+#define REV_BIT ((pg_mask)1 << (TASK_STATES_ALL - 1))
 
 static bool has_data(const struct task *task)
 {
@@ -221,7 +222,7 @@ static int prepare_insert(struct pg_store *store, struct task *task, struct err 
     task->row.rev = 1;
     task->row.copy = NULL;
     task->row.payload_sum = task->spec.payload.data ? hash_sum31(task->spec.payload) : 0;
-    task->row.opened = task->opening_told ? task->priority : PG_NOT_OPENED;
+    task->row.opened = task->opening_told ? task->priority : TASK_NOT_OPENED;
     task->row.data = has_data(task);
     lanes_count(store, lane, task);
     return 0;

@@ -5,8 +5,9 @@
 #define STORE_SQLITE_SQLITE_INT_H
 
 #include "base/map.h"
-#include "store/sqlite/sqlite_gather.h"
+#include "core/task/task_fields.h"
 #include "store/held.h"
+#include "store/sqlite/sqlite_gather.h"
 #include "store/sqlite/sqlite_lines.h"
 #include "store/sqlite/sqlite_sql.h"
 #include "store/store.h"
@@ -53,16 +54,28 @@ void bind_sum(sqlite3_stmt *stmt, int at, struct str text); /* of its bytes; NUL
 void bind_uuid(sqlite3_stmt *stmt, int at, const struct uuid *id);
 void bind_int(sqlite3_stmt *stmt, int at, int64_t value);
 void bind_int_or_null(sqlite3_stmt *stmt, int at, int64_t value);
-void bind_int_unless(sqlite3_stmt *stmt, int at, int64_t value, int64_t default_value);
 struct str column_str(sqlite3_stmt *stmt, int at, struct arena *arena); /* STR_NONE on NULL */
 struct str column_view(sqlite3_stmt *stmt, int at); /* until the next step; STR_NONE on NULL */
 struct uuid column_uuid(sqlite3_stmt *stmt, int at);                    /* nil on NULL */
 int64_t column_int(sqlite3_stmt *stmt, int at, int64_t when_null);
 
-/* @state@, @spec@ and @execution@ in .sql files stand for these columns (aliases s, x, p, o, e). */
-extern const char sqlite_state_columns[];
-extern const char sqlite_spec_columns[];
-extern const char sqlite_lean_columns[]; /* @lean@: as @spec@, the payload NULL */
+/* The parameters of inserts, as sqlite_sql.c names them; the two with a result return the place
+ * behind the last one bound: `parked` and `details`, or `options`, follow. */
+int sqlite_bind_state(sqlite3_stmt *stmt, const struct task *task);
+int sqlite_bind_spec(sqlite3_stmt *stmt, const struct task *task);
+void sqlite_bind_details(sqlite3_stmt *stmt, const struct task *task);
+void sqlite_bind_options(sqlite3_stmt *stmt, const struct task *task);
+bool sqlite_has_details(const struct task *task);
+bool sqlite_has_options(const struct task *task);
+/* "s.task, s.lane, ..." with `before` "s.". */
+void sqlite_write_names(struct buf *out, const char *before, const struct field *fields,
+                        uint32_t count);
+
+/* The columns in task_options and task_details: fields and their count. */
+#define SQLITE_OPTIONS task_specs + TASK_SPECS_NEAR, TASK_SPECS_OPTIONS
+#define SQLITE_DETAILS task_states + TASK_STATES_NEAR, TASK_STATES_DETAILS
+
+/* @execution@ in .sql files stands for these columns (alias e); sqlite_sql.c has the rest. */
 extern const char sqlite_execution_columns[];
 /* @category@, @job@, @schedule@, @recurring@ and @job_dependency@ (aliases c, j, h, r, d);
  * sqlite_catalog_row.c. */
@@ -75,11 +88,13 @@ extern const char sqlite_job_dependency_columns[];
 /* What these columns are read from, beside `task_states s`: @details@ and @joins@. */
 extern const char sqlite_details_join[];
 extern const char sqlite_spec_joins[];
-#define SQLITE_DETAILS_COLUMNS_COUNT 17
-#define SQLITE_STATE_COLUMNS_COUNT (30 + SQLITE_DETAILS_COLUMNS_COUNT)
-#define SQLITE_OPTIONS_COLUMNS_COUNT 27
-#define SQLITE_SPEC_COLUMNS_COUNT (8 + SQLITE_OPTIONS_COLUMNS_COUNT)
-#define SQLITE_EXECUTION_COLUMNS_COUNT 20
+#define TASK_FIELD_LOADED(name, path, kind, flags, empty, words, show, ask)                        \
+    +!((flags) & FIELD_UNREAD)
+enum {
+    SQLITE_STATE_COLUMNS_COUNT = TASK_STATES_NEAR + 1 + TASK_STATES_DETAILS,
+    SQLITE_SPEC_COLUMNS_COUNT = 1 TASK_FIELDS_ONLY(LOADED, LOADED, NOT, NOT, NOT, NOT),
+    SQLITE_EXECUTION_COLUMNS_COUNT = 20,
+};
 
 /* Read a row whose columns start at `first`. namespace, queue and type come from the lane: a
  * writer resolves it in memory, a reader selects `l.namespace, l.queue, l.type` by itself. */

@@ -1,37 +1,8 @@
-/* Rows to structs and back, once for every statement that reads or writes them. The order of
- * the columns here, in the lists below and in sql/tasks.sql is one and the same. */
+/* Rows to structs and back, once for every statement that reads or writes them. The columns of
+ * tasks come from core/task/task_fields.h, in its order. */
 #include "store/sqlite/sqlite_int.h"
 
 #include "base/hash.h"
-
-const char sqlite_state_columns[] =
-    "s.task, s.id, s.lane, s.status, s.previous_status, s.state, s.progress, s.version, "
-    "s.updated_at, s.priority, s.scheduled_at, s.by_wall, s.order_key, s.parked, s.attempts, "
-    "s.worker_id, s.held, s.lease_token, s.lease_until, s.last_heartbeat, s.claimed_at, "
-    "s.started_at, s.execution, s.report_seq, s.outcome_token, s.outcome_hash, s.event_seq, "
-    "s.completed_at, s.has_data, s.details, x.retry_count, x.crash_count, x.continuations, "
-    "x.next_retry_at, x.unlisted, x.pause_requested, x.open_dependencies, x.unsatisfied, "
-    "x.open_children, x.waits_children, x.metadata, x.checkpoint_data, x.resumed_from, "
-    "x.recovery_metadata, x.error, x.last_error, x.error_details";
-
-const char sqlite_spec_columns[] =
-    "p.name, p.payload, p.idempotency_key, p.limit_key, p.max_retries, p.timeout_ms, "
-    "p.created_at, p.options, o.tags, o.user_id, o.external_id, o.context_key, "
-    "o.correlation_id, o.workflow_id, o.input_hash, o.unique_until, o.callback_url, o.ref, "
-    "o.job_id, o.schedule_id, o.recurring_job_id, o.category_id, o.parent_id, "
-    "o.on_unsatisfied, o.retry_policy, o.retry_delay_ms, o.max_retry_delay_ms, "
-    "o.max_crashes, o.max_continuations, o.stall_after_ms, o.run_at, o.recovery_priority, "
-    "o.auto_recovery_enabled, o.traceparent, o.tracestate";
-
-/* The same without the payload, which may be large and is rarely needed. */
-const char sqlite_lean_columns[] =
-    "p.name, NULL, p.idempotency_key, p.limit_key, p.max_retries, p.timeout_ms, "
-    "p.created_at, p.options, o.tags, o.user_id, o.external_id, o.context_key, "
-    "o.correlation_id, o.workflow_id, o.input_hash, o.unique_until, o.callback_url, o.ref, "
-    "o.job_id, o.schedule_id, o.recurring_job_id, o.category_id, o.parent_id, "
-    "o.on_unsatisfied, o.retry_policy, o.retry_delay_ms, o.max_retry_delay_ms, "
-    "o.max_crashes, o.max_continuations, o.stall_after_ms, o.run_at, o.recovery_priority, "
-    "o.auto_recovery_enabled, o.traceparent, o.tracestate";
 
 /* A row key that is NULL is looked for nowhere: these two cost nothing where they are not there. */
 const char sqlite_details_join[] = "LEFT JOIN task_details x ON x.task = s.details";
@@ -74,17 +45,12 @@ void bind_int(sqlite3_stmt *stmt, int at, int64_t value)
     sqlite3_bind_int64(stmt, at, value);
 }
 
-void bind_int_unless(sqlite3_stmt *stmt, int at, int64_t value, int64_t default_value)
+void bind_int_or_null(sqlite3_stmt *stmt, int at, int64_t value)
 {
-    if (value == default_value)
+    if (value == 0)
         sqlite3_bind_null(stmt, at);
     else
         sqlite3_bind_int64(stmt, at, value);
-}
-
-void bind_int_or_null(sqlite3_stmt *stmt, int at, int64_t value)
-{
-    bind_int_unless(stmt, at, value, 0);
 }
 
 /* SQLite copies a text before it hands it out: without memory a text reads as none (F-D16). */
@@ -121,54 +87,133 @@ int64_t column_int(sqlite3_stmt *stmt, int at, int64_t when_null)
                                                         : sqlite3_column_int64(stmt, at);
 }
 
-/* NULL for none; valid until the next step. */
-static const char *column_word(sqlite3_stmt *stmt, int at, struct arena *arena)
-{
-    const char *word = (const char *)sqlite3_column_text(stmt, at);
-
-    if (!word)
-        arena->failed |= sqlite3_column_type(stmt, at) != SQLITE_NULL;
-    return word;
-}
-
-static enum status column_status(sqlite3_stmt *stmt, int at, struct arena *arena)
-{
-    const char *word = column_word(stmt, at, arena);
-    enum status status = STATUS_NONE;
-
-    if (word)
-        status_parse(str_of(word), &status);
-    return status;
-}
-
 int64_t sqlite_key_of(const struct uuid *id)
 {
     return uuid7_key(id);
 }
 
-static void details_from_row(sqlite3_stmt *stmt, int first, struct arena *arena,
-                             struct task *task)
-{
-    int at = first;
+/* ---- fields ---- */
 
-    task->counts.retries = sqlite3_column_int64(stmt, at++);
-    task->counts.crashes = sqlite3_column_int64(stmt, at++);
-    task->counts.continuations = sqlite3_column_int64(stmt, at++);
-    task->counts.next_retry_at_us = sqlite3_column_int64(stmt, at++);
-    task->lease.unlisted = sqlite3_column_int64(stmt, at++) != 0;
-    task->lease.pause_requested = sqlite3_column_int64(stmt, at++) != 0;
-    task->waits.open_dependencies = sqlite3_column_int64(stmt, at++);
-    task->waits.unsatisfied = sqlite3_column_int64(stmt, at++) != 0;
-    task->waits.open_children = sqlite3_column_int64(stmt, at++);
-    task->waits.for_children = sqlite3_column_int64(stmt, at++) != 0;
-    task->metadata = column_str(stmt, at++, arena);
-    task->resume.checkpoint = column_str(stmt, at++, arena);
-    task->resume.from = column_str(stmt, at++, arena);
-    task->resume.metadata = column_str(stmt, at++, arena);
-    task->fault.error = column_str(stmt, at++, arena);
-    task->fault.last = column_str(stmt, at++, arena);
-    task->fault.details = column_str(stmt, at++, arena);
-    ASSERT(at == first + SQLITE_DETAILS_COLUMNS_COUNT);
+static inline void bind_unless(sqlite3_stmt *stmt, int at, int64_t value, bool null)
+{
+    if (null)
+        sqlite3_bind_null(stmt, at);
+    else
+        sqlite3_bind_int64(stmt, at, value);
+}
+
+/* Every kind: the parameter at++ of stmt. The compiler knows what the row of the field says. */
+#define BIND_INT(value, flags, empty, words)                                                       \
+    bind_unless(stmt, at++, value,                                                                 \
+                ((flags) & FIELD_FILLED) == FIELD_EMPTY && (value) == (empty));
+#define BIND_BOOL BIND_INT
+#define BIND_TIME(value, flags, empty, words)                                                      \
+    bind_unless(stmt, at++, value, !((flags) & FIELD_ALWAYS) && (value) == 0);
+#define BIND_UUID(value, flags, empty, words) bind_uuid(stmt, at++, &(value));
+#define BIND_TEXT(value, flags, empty, words)                                                      \
+    bind_str(stmt, at++, (flags) & FIELD_ALWAYS && !(value).data ? STR("") : (value));
+#define BIND_BODY BIND_TEXT
+#define BIND_WORD(value, flags, empty, words)                                                      \
+    bind_str(stmt, at++,                                                                           \
+             (value) == (empty) ? STR_NONE : str_of(words##_word(value)));
+#define TASK_FIELD_BIND(name, path, kind, flags, empty, words, show, ask)                          \
+    BIND_##kind(task->path, flags, empty, words)
+
+/* Every kind: whether it is other than what is stored as NULL. */
+#define HAS_INT(value, empty) || (value) != (empty)
+#define HAS_BOOL HAS_INT
+#define HAS_TIME HAS_INT
+#define HAS_WORD HAS_INT
+#define HAS_UUID(value, empty) || !uuid_is_nil(&(value))
+#define HAS_TEXT(value, empty) || (value).data
+#define TASK_FIELD_HAS(name, path, kind, flags, empty, words, show, ask)                           \
+    HAS_##kind(task->path, empty)
+
+/* Every kind: the column at++ of stmt. */
+#define READ_INT(to, empty, words)                                                                 \
+    to = (empty) ? column_int(stmt, at, empty) : sqlite3_column_int64(stmt, at);
+#define READ_BOOL(to, empty, words)                                                                \
+    to = ((empty) ? column_int(stmt, at, empty) : sqlite3_column_int64(stmt, at)) != 0;
+#define READ_TIME(to, empty, words) to = sqlite3_column_int64(stmt, at);
+#define READ_UUID(to, empty, words) to = column_uuid(stmt, at);
+#define READ_TEXT(to, empty, words) to = column_str(stmt, at, arena);
+#define READ_BODY READ_TEXT
+#define READ_WORD(to, empty, words)                                                                \
+    to = (empty);                                                                                  \
+    words##_parse(column_word(stmt, at, arena), &to);
+#define TASK_FIELD_READ(name, path, kind, flags, empty, words, show, ask)                          \
+    if (!((flags) & FIELD_UNREAD)) {                                                               \
+        READ_##kind(task->path, empty, words) at++;                                                \
+    }
+
+/* Valid until the next step; STR_NONE is no word of ours. */
+static struct str column_word(sqlite3_stmt *stmt, int at, struct arena *arena)
+{
+    const char *word = (const char *)sqlite3_column_text(stmt, at);
+
+    if (!word)
+        arena->failed |= sqlite3_column_type(stmt, at) != SQLITE_NULL;
+    return str_of(word);
+}
+
+int sqlite_bind_state(sqlite3_stmt *stmt, const struct task *task)
+{
+    int at = 1;
+
+    bind_int(stmt, at++, task->key);
+    bind_int(stmt, at++, task->row.lane);
+    TASK_FIELDS_ONLY(NOT, NOT, BIND, NOT, NOT, NOT)
+    return at;
+}
+
+void sqlite_bind_details(sqlite3_stmt *stmt, const struct task *task)
+{
+    int at = 1;
+
+    bind_int(stmt, at++, task->key);
+    TASK_FIELDS_ONLY(NOT, NOT, NOT, NOT, BIND, NOT)
+}
+
+int sqlite_bind_spec(sqlite3_stmt *stmt, const struct task *task)
+{
+    int at = 1;
+
+    bind_int(stmt, at++, task->key);
+    bind_int(stmt, at++, task->row.lane);
+    TASK_FIELDS_ONLY(BIND, NOT, NOT, NOT, NOT, NOT)
+    return at;
+}
+
+void sqlite_bind_options(sqlite3_stmt *stmt, const struct task *task)
+{
+    int at = 1;
+
+    bind_int(stmt, at++, task->key);
+    TASK_FIELDS_ONLY(NOT, BIND, NOT, NOT, NOT, NOT)
+}
+
+bool sqlite_has_details(const struct task *task)
+{
+    return false TASK_FIELDS_ONLY(NOT, NOT, NOT, NOT, HAS, NOT);
+}
+
+bool sqlite_has_options(const struct task *task)
+{
+    return false TASK_FIELDS_ONLY(NOT, HAS, NOT, NOT, NOT, NOT);
+}
+
+void sqlite_write_names(struct buf *out, const char *before, const struct field *fields,
+                        uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        buf_format(out, "%s%s%s", i ? ", " : "", before, fields[i].name);
+}
+
+/* ---- tasks ---- */
+
+static void details_from_row(sqlite3_stmt *stmt, int at, struct arena *arena, struct task *task)
+{
+    TASK_FIELDS_ONLY(NOT, NOT, NOT, NOT, READ, NOT)
 }
 
 void sqlite_state_from_row(sqlite3_stmt *stmt, int first, struct arena *arena, struct task *task,
@@ -177,38 +222,12 @@ void sqlite_state_from_row(sqlite3_stmt *stmt, int first, struct arena *arena, s
     int at = first;
 
     task->key = sqlite3_column_int64(stmt, at++);
-    task->id = column_uuid(stmt, at++);
-    *lane = sqlite3_column_int64(stmt, at++);
-    task->status = column_status(stmt, at++, arena);
-    task->previous_status = column_status(stmt, at++, arena);
-    task->state = column_str(stmt, at++, arena);
-    task->progress = sqlite3_column_int64(stmt, at++);
-    task->version = sqlite3_column_int64(stmt, at++);
-    task->updated_at_us = sqlite3_column_int64(stmt, at++);
-    task->priority = sqlite3_column_int64(stmt, at++);
-    task->scheduled_at_us = sqlite3_column_int64(stmt, at++);
-    task->by_wall = sqlite3_column_int64(stmt, at++) != 0;
-    task->order_key = sqlite3_column_int64(stmt, at++);
+    *lane = task->row.lane = sqlite3_column_int64(stmt, at++);
+    TASK_FIELDS_ONLY(NOT, NOT, READ, NOT, NOT, NOT)
     task->parked = sqlite3_column_type(stmt, at++) != SQLITE_NULL;
-    task->counts.attempts = sqlite3_column_int64(stmt, at++);
-    task->lease.worker_id = column_str(stmt, at++, arena);
-    task->lease.held = sqlite3_column_int64(stmt, at++) != 0;
-    task->lease.token = sqlite3_column_int64(stmt, at++);
-    task->lease.until_us = sqlite3_column_int64(stmt, at++);
-    task->lease.last_heartbeat_us = sqlite3_column_int64(stmt, at++);
-    task->lease.claimed_at_us = sqlite3_column_int64(stmt, at++);
-    task->lease.started_at_us = sqlite3_column_int64(stmt, at++);
-    task->lease.execution_key = sqlite3_column_int64(stmt, at++);
-    task->lease.report_seq = sqlite3_column_int64(stmt, at++);
-    task->lease.outcome_token = sqlite3_column_int64(stmt, at++);
-    task->lease.outcome_hash = sqlite3_column_int64(stmt, at++);
-    task->event_seq = sqlite3_column_int64(stmt, at++);
-    task->completed_at_us = sqlite3_column_int64(stmt, at++);
-    task->row.data = sqlite3_column_int64(stmt, at++) != 0;
     task->row.details = sqlite3_column_type(stmt, at++) != SQLITE_NULL;
     if (task->row.details) /* the task was zeroed */
         details_from_row(stmt, at, arena, task);
-    ASSERT(at + SQLITE_DETAILS_COLUMNS_COUNT == first + SQLITE_STATE_COLUMNS_COUNT);
     task->row.status = task->status;
     task->row.order_key = task->order_key;
     task->row.parked = task->parked;
@@ -216,92 +235,35 @@ void sqlite_state_from_row(sqlite3_stmt *stmt, int first, struct arena *arena, s
     task->row.held = task->lease.held;
 }
 
-static enum unique_until unique_until_of(const char *word)
+static void options_from_row(sqlite3_stmt *stmt, int at, struct arena *arena, struct task *task)
 {
-    return word && strcmp(word, "ended") == 0 ? UNIQUE_ENDED : UNIQUE_FOREVER;
-}
-
-static enum on_unsatisfied on_unsatisfied_of(const char *word)
-{
-    if (word && strcmp(word, "fail") == 0)
-        return UNSATISFIED_FAIL;
-    return word && strcmp(word, "run") == 0 ? UNSATISFIED_RUN : UNSATISFIED_CANCEL;
-}
-
-static enum retry_policy retry_policy_of(const char *word)
-{
-    enum retry_policy policy = RETRY_POLYNOMIAL;
-
-    if (word)
-        retry_policy_parse(str_of(word), &policy);
-    return policy;
-}
-
-static void options_from_row(sqlite3_stmt *stmt, int first, struct arena *arena,
-                             struct task_spec *spec)
-{
-    int at = first;
-
-    spec->tags = column_str(stmt, at++, arena);
-    spec->user_id = column_str(stmt, at++, arena);
-    spec->external_id = column_str(stmt, at++, arena);
-    spec->context_key = column_str(stmt, at++, arena);
-    spec->correlation_id = column_str(stmt, at++, arena);
-    spec->workflow_id = column_str(stmt, at++, arena);
-    spec->input_hash = column_str(stmt, at++, arena);
-    spec->unique_until = unique_until_of(column_word(stmt, at++, arena));
-    spec->callback_url = column_str(stmt, at++, arena);
-    spec->origin.ref = column_str(stmt, at++, arena);
-    spec->origin.job_id = column_uuid(stmt, at++);
-    spec->origin.schedule_id = column_uuid(stmt, at++);
-    spec->origin.recurring_job_id = column_uuid(stmt, at++);
-    spec->category_id = column_uuid(stmt, at++);
-    spec->origin.parent_id = column_uuid(stmt, at++);
-    spec->on_unsatisfied = on_unsatisfied_of(column_word(stmt, at++, arena));
-    spec->retry.policy = retry_policy_of(column_word(stmt, at++, arena));
-    spec->retry.delay_ms = column_int(stmt, at++, TASK_DEFAULT_RETRY_DELAY_MS);
-    spec->retry.max_delay_ms = column_int(stmt, at++, TASK_DEFAULT_MAX_RETRY_DELAY_MS);
-    spec->max_crashes = column_int(stmt, at++, TASK_DEFAULT_MAX_CRASHES);
-    spec->max_continuations = column_int(stmt, at++, TASK_DEFAULT_MAX_CONTINUATIONS);
-    spec->stall_after_ms = sqlite3_column_int64(stmt, at++);
-    spec->run_at_us = sqlite3_column_int64(stmt, at++);
-    spec->recovery_priority = sqlite3_column_int64(stmt, at++);
-    spec->auto_recovery = column_int(stmt, at++, 1) != 0;
-    spec->trace.parent = column_str(stmt, at++, arena);
-    spec->trace.state = column_str(stmt, at++, arena);
-    ASSERT(at == first + SQLITE_OPTIONS_COLUMNS_COUNT);
+    TASK_FIELDS_ONLY(NOT, READ, NOT, NOT, NOT, NOT)
 }
 
 /* The spec of a task without a row in task_options; the task was zeroed. */
-static void options_default(struct task_spec *spec)
+#define DEFAULT_INT(to, empty) to = (empty);
+#define DEFAULT_BOOL DEFAULT_INT
+#define DEFAULT_WORD DEFAULT_INT
+#define DEFAULT_TIME(to, empty)
+#define DEFAULT_UUID(to, empty)
+#define DEFAULT_TEXT(to, empty)
+#define TASK_FIELD_DEFAULT(name, path, kind, flags, empty, words, show, ask)                       \
+    DEFAULT_##kind(task->path, empty)
+
+static void options_default(struct task *task)
 {
-    spec->unique_until = UNIQUE_FOREVER;
-    spec->on_unsatisfied = UNSATISFIED_CANCEL;
-    spec->retry.policy = RETRY_POLYNOMIAL;
-    spec->retry.delay_ms = TASK_DEFAULT_RETRY_DELAY_MS;
-    spec->retry.max_delay_ms = TASK_DEFAULT_MAX_RETRY_DELAY_MS;
-    spec->max_crashes = TASK_DEFAULT_MAX_CRASHES;
-    spec->max_continuations = TASK_DEFAULT_MAX_CONTINUATIONS;
-    spec->auto_recovery = true;
+    TASK_FIELDS_ONLY(NOT, DEFAULT, NOT, NOT, NOT, NOT)
 }
 
 void sqlite_spec_from_row(sqlite3_stmt *stmt, int first, struct arena *arena, struct task *task)
 {
-    struct task_spec *spec = &task->spec;
     int at = first;
 
-    spec->name = column_str(stmt, at++, arena);
-    spec->payload = column_str(stmt, at++, arena);
-    spec->idempotency_key = column_str(stmt, at++, arena);
-    spec->limit_key = column_str(stmt, at++, arena);
-    spec->retry.max_retries = column_int(stmt, at++, TASK_DEFAULT_MAX_RETRIES);
-    spec->timeout_ms = column_int(stmt, at++, TASK_DEFAULT_TIMEOUT_MS);
-    spec->created_at_us = sqlite3_column_int64(stmt, at++);
+    TASK_FIELDS_ONLY(READ, NOT, NOT, NOT, NOT, NOT)
     if (sqlite3_column_type(stmt, at++) != SQLITE_NULL)
-        options_from_row(stmt, at, arena, spec);
+        options_from_row(stmt, at, arena, task);
     else
-        options_default(spec);
-    ASSERT(at + SQLITE_OPTIONS_COLUMNS_COUNT == first + SQLITE_SPEC_COLUMNS_COUNT);
+        options_default(task);
     task->has_spec = true;
 }
 

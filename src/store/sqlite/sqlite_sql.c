@@ -14,23 +14,103 @@ static const char *const names[SQL_COUNT] = {
 #undef X
 };
 
+/* ---- tokens ---- */
+
+/* What is read of a task: aliases s, x, p and o. The keys of specs are those of states. */
+static void write_state(struct buf *out)
+{
+    sqlite_write_names(out, "s.", task_states, TASK_STATES_NEAR);
+    buf_text(out, ", s.details, ");
+    sqlite_write_names(out, "x.", SQLITE_DETAILS);
+}
+
+static void write_spec(struct buf *out, bool lean)
+{
+    for (uint32_t i = 2; i < TASK_SPECS_NEAR; i++)
+        if (!(task_specs[i].flags & FIELD_UNREAD))
+            buf_format(out, "%s%s, ",
+                       lean && task_specs[i].flags & FIELD_LONG ? "NULL AS " : "p.",
+                       task_specs[i].name);
+    buf_text(out, "p.options, ");
+    sqlite_write_names(out, "o.", SQLITE_OPTIONS);
+}
+
+static void write_full(struct buf *out)
+{
+    write_spec(out, false);
+}
+
+static void write_lean(struct buf *out)
+{
+    write_spec(out, true);
+}
+
+/* " (task, lane, ...) VALUES (?1, ?2, ...)"; `last` points to the other table, or is NULL. */
+static void write_insert(struct buf *out, const char *first, const struct field *fields,
+                         uint32_t count, const char *last)
+{
+    uint32_t parameters = count + (first != NULL) + (last != NULL);
+
+    buf_format(out, "(%s%s", first ? first : "", first ? ", " : "");
+    sqlite_write_names(out, "", fields, count);
+    buf_format(out, "%s%s) VALUES (?1", last ? ", " : "", last ? last : "");
+    for (uint32_t i = 2; i <= parameters; i++)
+        buf_format(out, ", ?%u", i);
+    buf_byte(out, ')');
+}
+
+static void write_state_insert(struct buf *out)
+{
+    write_insert(out, NULL, task_states, TASK_STATES_NEAR, "details");
+}
+
+static void write_spec_insert(struct buf *out)
+{
+    write_insert(out, NULL, task_specs, TASK_SPECS_NEAR, "options");
+}
+
+static void write_options_insert(struct buf *out)
+{
+    write_insert(out, "task", SQLITE_OPTIONS, NULL);
+}
+
+static void write_details_insert(struct buf *out)
+{
+    write_insert(out, "task", SQLITE_DETAILS, NULL);
+}
+
+/* The parameters are those of the insert; one more is the version that must be stored. */
+static void write_state_update(struct buf *out)
+{
+    for (uint32_t i = 3; i < TASK_STATES_NEAR; i++) /* behind task, lane and id, which stay */
+        buf_format(out, "%s = ?%u, ", task_states[i].name, i + 1);
+    buf_format(out, "details = ?%d WHERE task = ?1 AND version = ?%d", TASK_STATES_NEAR + 1,
+               TASK_STATES_NEAR + 2);
+}
+
 static void expand(struct buf *out, struct str text)
 {
     static const struct {
         struct str token;
         const char *columns;
-    } tokens[] = {{{"@state@", 7}, sqlite_state_columns},
-                  {{"@spec@", 6}, sqlite_spec_columns},
-                  {{"@lean@", 6}, sqlite_lean_columns},
-                  {{"@details@", 9}, sqlite_details_join},
-                  {{"@joins@", 7}, sqlite_spec_joins},
-                  {{"@execution@", 11}, sqlite_execution_columns},
-                  {{"@recovery@", 10}, sqlite_recovery_columns},
-                  {{"@category@", 10}, sqlite_category_columns},
-                  {{"@job@", 5}, sqlite_job_columns},
-                  {{"@schedule@", 10}, sqlite_schedule_columns},
-                  {{"@recurring@", 11}, sqlite_recurring_columns},
-                  {{"@job_dependency@", 16}, sqlite_job_dependency_columns}};
+        void (*write)(struct buf *out);
+    } tokens[] = {{STR("@state@"), NULL, write_state},
+                  {STR("@spec@"), NULL, write_full},
+                  {STR("@lean@"), NULL, write_lean}, /* the payload is NULL */
+                  {STR("@state_insert@"), NULL, write_state_insert},
+                  {STR("@state_update@"), NULL, write_state_update},
+                  {STR("@spec_insert@"), NULL, write_spec_insert},
+                  {STR("@options_insert@"), NULL, write_options_insert},
+                  {STR("@details_insert@"), NULL, write_details_insert},
+                  {STR("@details@"), sqlite_details_join, NULL},
+                  {STR("@joins@"), sqlite_spec_joins, NULL},
+                  {STR("@execution@"), sqlite_execution_columns, NULL},
+                  {STR("@recovery@"), sqlite_recovery_columns, NULL},
+                  {STR("@category@"), sqlite_category_columns, NULL},
+                  {STR("@job@"), sqlite_job_columns, NULL},
+                  {STR("@schedule@"), sqlite_schedule_columns, NULL},
+                  {STR("@recurring@"), sqlite_recurring_columns, NULL},
+                  {STR("@job_dependency@"), sqlite_job_dependency_columns, NULL}};
 
     for (size_t i = 0; i < text.len;) {
         size_t skip = 0;
@@ -38,7 +118,10 @@ static void expand(struct buf *out, struct str text)
         for (size_t t = 0; text.data[i] == '@' && t < sizeof tokens / sizeof tokens[0]; t++) {
             if (!str_starts(str_span(text.data + i, text.len - i), tokens[t].token))
                 continue;
-            buf_text(out, tokens[t].columns);
+            if (tokens[t].write)
+                tokens[t].write(out);
+            else
+                buf_text(out, tokens[t].columns);
             skip = tokens[t].token.len;
         }
         if (skip == 0)
@@ -46,6 +129,8 @@ static void expand(struct buf *out, struct str text)
         i += skip ? skip : 1;
     }
 }
+
+/* ---- statements ---- */
 
 sqlite3_stmt *sql_prepare(struct sqlite_sql *sql, struct str text, struct err *err)
 {

@@ -1,12 +1,12 @@
 /* Tasks as rows: insert, save under the version guard, load by key, delete with all they left. */
 #include "store/sqlite/sqlite_int.h"
 
+#include "base/hash.h"
 #include "base/json.h"
 #include "core/bounds.h"
 #include "store/log_store.h"
 
 #define PARKED_BYTES_MAX (BOUND_NAME_BYTES + BOUND_KEY_BYTES + 2)
-#define VERSION_PARAMETER 31 /* of state_update; the parameters before it are the columns */
 
 struct str sqlite_parked_name(struct str queue, struct str limit_key, char *out)
 {
@@ -16,199 +16,67 @@ struct str sqlite_parked_name(struct str queue, struct str limit_key, char *out)
     return str_span(out, queue.len + 1 + limit_key.len);
 }
 
-static void bind_status(sqlite3_stmt *stmt, int at, enum status status)
-{
-    if (status == STATUS_NONE)
-        sqlite3_bind_null(stmt, at);
-    else
-        bind_str(stmt, at, str_of(status_word(status)));
-}
-
 static bool has_data(const struct task *task)
 {
     return task->has_data ? task->data.data != NULL : task->row.data;
 }
 
-static bool has_details(const struct task *task)
+/* Returns the place behind the columns. */
+static int bind_state(sqlite3_stmt *stmt, const struct task *task, char *parked)
 {
-    return task->counts.retries || task->counts.crashes || task->counts.continuations ||
-           task->counts.next_retry_at_us || task->lease.unlisted || task->lease.pause_requested ||
-           task->waits.open_dependencies || task->waits.unsatisfied || task->waits.open_children ||
-           task->waits.for_children || task->metadata.data || task->resume.checkpoint.data ||
-           task->resume.from.data || task->resume.metadata.data || task->fault.error.data ||
-           task->fault.last.data || task->fault.details.data;
-}
+    int at = sqlite_bind_state(stmt, task);
 
-/* In the order of sqlite_state_columns, up to the details. */
-static void bind_state(sqlite3_stmt *stmt, const struct task *task, int64_t lane, char *parked)
-{
-    int at = 1;
-
-    bind_int(stmt, at++, task->key);
-    bind_uuid(stmt, at++, &task->id);
-    bind_int(stmt, at++, lane);
-    bind_status(stmt, at++, task->status);
-    bind_status(stmt, at++, task->previous_status);
-    bind_str(stmt, at++, task->state.data ? task->state : STR(""));
-    bind_int(stmt, at++, task->progress);
-    bind_int(stmt, at++, task->version);
-    bind_int(stmt, at++, task->updated_at_us);
-    bind_int(stmt, at++, task->priority);
-    bind_int_or_null(stmt, at++, task->scheduled_at_us);
-    bind_int(stmt, at++, task->by_wall);
-    bind_int(stmt, at++, task->order_key);
     if (task->parked)
-        bind_str(stmt, at++,
-                 sqlite_parked_name(task->spec.queue, task->spec.limit_key, parked));
+        bind_str(stmt, at++, sqlite_parked_name(task->spec.queue, task->spec.limit_key, parked));
     else
         sqlite3_bind_null(stmt, at++);
-    bind_int(stmt, at++, task->counts.attempts);
-    bind_str(stmt, at++, task->lease.worker_id);
-    bind_int_or_null(stmt, at++, task->lease.held);
-    bind_int(stmt, at++, task->lease.token);
-    bind_int_or_null(stmt, at++, task->lease.until_us);
-    bind_int_or_null(stmt, at++, task->lease.last_heartbeat_us);
-    bind_int_or_null(stmt, at++, task->lease.claimed_at_us);
-    bind_int_or_null(stmt, at++, task->lease.started_at_us);
-    bind_int_or_null(stmt, at++, task->lease.execution_key);
-    bind_int_or_null(stmt, at++, task->lease.report_seq);
-    bind_int_or_null(stmt, at++, task->lease.outcome_token);
-    bind_int_or_null(stmt, at++, task->lease.outcome_hash);
-    bind_int(stmt, at++, task->event_seq);
-    bind_int_or_null(stmt, at++, task->completed_at_us);
-    bind_int_or_null(stmt, at++, has_data(task));
-    bind_int_or_null(stmt, at++, has_details(task) ? task->key : 0);
-    ASSERT(at == SQLITE_STATE_COLUMNS_COUNT - SQLITE_DETAILS_COLUMNS_COUNT + 1);
+    bind_int_or_null(stmt, at++, task->row.details ? task->key : 0);
+    return at;
 }
 
-static int write_details(struct sqlite_store *store, struct task *task, struct err *err)
+static int write_details(struct sqlite_store *store, const struct task *task, bool had,
+                         struct err *err)
 {
-    bool wanted = has_details(task);
+    bool wanted = task->row.details;
     sqlite3_stmt *stmt;
-    int at = 1;
 
-    if (!wanted && !task->row.details)
+    if (!wanted && !had)
         return 0;
     stmt = sql_get(&store->sql, wanted ? SQL_details_put : SQL_details_delete, err);
     if (!stmt)
         return -(int)err->code;
-    bind_int(stmt, at++, task->key);
-    if (!wanted)
-        return sql_run(&store->sql, stmt, NULL, err);
-    bind_int(stmt, at++, task->counts.retries);
-    bind_int(stmt, at++, task->counts.crashes);
-    bind_int(stmt, at++, task->counts.continuations);
-    bind_int_or_null(stmt, at++, task->counts.next_retry_at_us);
-    bind_int_or_null(stmt, at++, task->lease.unlisted);
-    bind_int_or_null(stmt, at++, task->lease.pause_requested);
-    bind_int_or_null(stmt, at++, task->waits.open_dependencies);
-    bind_int_or_null(stmt, at++, task->waits.unsatisfied);
-    bind_int_or_null(stmt, at++, task->waits.open_children);
-    bind_int_or_null(stmt, at++, task->waits.for_children);
-    bind_str(stmt, at++, task->metadata);
-    bind_str(stmt, at++, task->resume.checkpoint);
-    bind_str(stmt, at++, task->resume.from);
-    bind_str(stmt, at++, task->resume.metadata);
-    bind_str(stmt, at++, task->fault.error);
-    bind_str(stmt, at++, task->fault.last);
-    bind_str(stmt, at++, task->fault.details);
-    ASSERT(at == SQLITE_DETAILS_COLUMNS_COUNT + 2);
+    if (wanted)
+        sqlite_bind_details(stmt, task);
+    else
+        bind_int(stmt, 1, task->key);
     return sql_run(&store->sql, stmt, NULL, err);
 }
 
-static bool has_options(const struct task_spec *spec)
-{
-    return spec->tags.data || spec->user_id.data || spec->external_id.data ||
-           spec->context_key.data || spec->correlation_id.data || spec->workflow_id.data ||
-           spec->input_hash.data || spec->unique_until != UNIQUE_FOREVER ||
-           spec->callback_url.data || spec->origin.ref.data || !uuid_is_nil(&spec->origin.job_id) ||
-           !uuid_is_nil(&spec->origin.schedule_id) ||
-           !uuid_is_nil(&spec->origin.recurring_job_id) || !uuid_is_nil(&spec->category_id) ||
-           !uuid_is_nil(&spec->origin.parent_id) || spec->on_unsatisfied != UNSATISFIED_CANCEL ||
-           spec->retry.policy != RETRY_POLYNOMIAL ||
-           spec->retry.delay_ms != TASK_DEFAULT_RETRY_DELAY_MS ||
-           spec->retry.max_delay_ms != TASK_DEFAULT_MAX_RETRY_DELAY_MS ||
-           spec->max_crashes != TASK_DEFAULT_MAX_CRASHES ||
-           spec->max_continuations != TASK_DEFAULT_MAX_CONTINUATIONS || spec->stall_after_ms ||
-           spec->run_at_us || spec->recovery_priority || !spec->auto_recovery ||
-           spec->trace.parent.data || spec->trace.state.data;
-}
-
 /* Defaults are stored as NULL: one byte instead of up to nine, and most tasks use them. */
-static void bind_spec(sqlite3_stmt *stmt, const struct task *task, int64_t lane)
+static int write_spec(struct sqlite_store *store, const struct task *task, struct err *err)
 {
-    const struct task_spec *spec = &task->spec;
-    int at = 1;
+    bool options = sqlite_has_options(task);
+    sqlite3_stmt *stmt = sql_get(&store->sql, SQL_spec_insert, err);
 
-    bind_int(stmt, at++, task->key);
-    bind_int(stmt, at++, lane);
-    bind_str(stmt, at++, spec->name);
-    bind_str(stmt, at++, spec->payload);
-    bind_str(stmt, at++, spec->idempotency_key);
-    bind_str(stmt, at++, spec->limit_key);
-    bind_int_unless(stmt, at++, spec->retry.max_retries, TASK_DEFAULT_MAX_RETRIES);
-    bind_int_unless(stmt, at++, spec->timeout_ms, TASK_DEFAULT_TIMEOUT_MS);
-    bind_int(stmt, at++, spec->created_at_us);
-    bind_int_or_null(stmt, at++, has_options(spec) ? task->key : 0);
-    if (task->opening_told)
-        bind_int(stmt, at++, task->priority);
-    else
-        sqlite3_bind_null(stmt, at++);
-    ASSERT(at == SQLITE_SPEC_COLUMNS_COUNT - SQLITE_OPTIONS_COLUMNS_COUNT + 4);
-    bind_sum(stmt, at, spec->payload);
-}
-
-static int write_options(struct sqlite_store *store, const struct task *task, struct err *err)
-{
-    const struct task_spec *spec = &task->spec;
-    sqlite3_stmt *stmt;
-    int at = 1;
-
-    if (!has_options(spec))
+    if (!stmt)
+        return -(int)err->code;
+    bind_int_or_null(stmt, sqlite_bind_spec(stmt, task), options ? task->key : 0);
+    TRY(sql_run(&store->sql, stmt, NULL, err));
+    if (!options)
         return 0;
     stmt = sql_get(&store->sql, SQL_options_insert, err);
     if (!stmt)
         return -(int)err->code;
-    bind_int(stmt, at++, task->key);
-    bind_str(stmt, at++, spec->tags);
-    bind_str(stmt, at++, spec->user_id);
-    bind_str(stmt, at++, spec->external_id);
-    bind_str(stmt, at++, spec->context_key);
-    bind_str(stmt, at++, spec->correlation_id);
-    bind_str(stmt, at++, spec->workflow_id);
-    bind_str(stmt, at++, spec->input_hash);
-    bind_str(stmt, at++, spec->unique_until == UNIQUE_FOREVER
-                             ? STR_NONE : str_of(unique_until_word(spec->unique_until)));
-    bind_str(stmt, at++, spec->callback_url);
-    bind_str(stmt, at++, spec->origin.ref);
-    bind_uuid(stmt, at++, &spec->origin.job_id);
-    bind_uuid(stmt, at++, &spec->origin.schedule_id);
-    bind_uuid(stmt, at++, &spec->origin.recurring_job_id);
-    bind_uuid(stmt, at++, &spec->category_id);
-    bind_uuid(stmt, at++, &spec->origin.parent_id);
-    bind_str(stmt, at++, spec->on_unsatisfied == UNSATISFIED_CANCEL
-                             ? STR_NONE : str_of(on_unsatisfied_word(spec->on_unsatisfied)));
-    bind_str(stmt, at++, spec->retry.policy == RETRY_POLYNOMIAL
-                             ? STR_NONE : str_of(retry_policy_word(spec->retry.policy)));
-    bind_int_unless(stmt, at++, spec->retry.delay_ms, TASK_DEFAULT_RETRY_DELAY_MS);
-    bind_int_unless(stmt, at++, spec->retry.max_delay_ms, TASK_DEFAULT_MAX_RETRY_DELAY_MS);
-    bind_int_unless(stmt, at++, spec->max_crashes, TASK_DEFAULT_MAX_CRASHES);
-    bind_int_unless(stmt, at++, spec->max_continuations, TASK_DEFAULT_MAX_CONTINUATIONS);
-    bind_int_or_null(stmt, at++, spec->stall_after_ms);
-    bind_int_or_null(stmt, at++, spec->run_at_us);
-    bind_int_or_null(stmt, at++, spec->recovery_priority);
-    bind_int_unless(stmt, at++, spec->auto_recovery, 1);
-    bind_str(stmt, at++, spec->trace.parent);
-    bind_str(stmt, at++, spec->trace.state);
-    ASSERT(at == SQLITE_OPTIONS_COLUMNS_COUNT + 2);
+    sqlite_bind_options(stmt, task);
     return sql_run(&store->sql, stmt, NULL, err);
 }
 
-static int write_data(struct sqlite_store *store, const struct task *task, struct err *err)
+static int write_data(struct sqlite_store *store, const struct task *task, bool had,
+                      struct err *err)
 {
     sqlite3_stmt *stmt;
 
-    if (!task->has_data || (!task->data.data && !task->row.data))
+    if (!task->has_data || (!task->data.data && !had))
         return 0;
     stmt = sql_get(&store->sql, task->data.data ? SQL_data_put : SQL_data_delete, err);
     if (!stmt)
@@ -254,8 +122,6 @@ static void remember(struct task *task)
     task->row.parked = task->parked;
     task->row.version = task->version;
     task->row.held = task->lease.held;
-    task->row.data = has_data(task);
-    task->row.details = has_details(task);
 }
 
 static int insert_one(struct sqlite_store *store, struct task *task, struct err *err)
@@ -265,18 +131,21 @@ static int insert_one(struct sqlite_store *store, struct task *task, struct err 
     sqlite3_stmt *stmt;
     char parked[PARKED_BYTES_MAX];
 
-    if (!line || !(stmt = sql_get(&store->sql, SQL_spec_insert, err)))
+    if (!line)
         return -(int)err->code;
-    bind_spec(stmt, task, line->lane);
-    TRY(sql_run(&store->sql, stmt, NULL, err));
+    task->row.lane = line->lane;
+    task->row.payload_sum = task->spec.payload.data ? hash_sum31(task->spec.payload) : 0;
+    task->row.opened = task->opening_told ? task->priority : TASK_NOT_OPENED;
+    task->row.data = has_data(task);
+    task->row.details = sqlite_has_details(task);
+    TRY(write_spec(store, task, err));
     stmt = sql_get(&store->sql, SQL_state_insert, err);
     if (!stmt)
         return -(int)err->code;
-    bind_state(stmt, task, line->lane, parked);
+    bind_state(stmt, task, parked);
     TRY(sql_run(&store->sql, stmt, NULL, err));
-    TRY(write_options(store, task, err));
-    TRY(write_details(store, task, err));
-    TRY(write_data(store, task, err));
+    TRY(write_details(store, task, false, err));
+    TRY(write_data(store, task, false, err));
     TRY(write_tags(store, task, SQL_task_tag_insert, err));
     TRY(lines_note(store, line, task, err));
     remember(task);
@@ -302,18 +171,21 @@ static int save_one(struct sqlite_store *store, struct task *task, struct err *e
     struct line *line = lines_get(store, task->spec.namespace_name, task->spec.queue,
                                   task->spec.type, err);
     sqlite3_stmt *stmt = line ? sql_get(&store->sql, SQL_state_update, err) : NULL;
+    bool had_data = task->row.data, had_details = task->row.details;
     char parked[PARKED_BYTES_MAX];
     int64_t changes = 0;
 
     if (!stmt)
         return -(int)err->code;
-    bind_state(stmt, task, line->lane, parked);
-    bind_int(stmt, VERSION_PARAMETER, task->row.version);
+    task->row.lane = line->lane;
+    task->row.data = has_data(task);
+    task->row.details = sqlite_has_details(task);
+    bind_int(stmt, bind_state(stmt, task, parked), task->row.version);
     TRY(sql_run(&store->sql, stmt, &changes, err));
     if (changes != 1)
         return err_set(err, ERR_INTERNAL, "a task changed under its writer's hands");
-    TRY(write_details(store, task, err));
-    TRY(write_data(store, task, err));
+    TRY(write_details(store, task, had_details, err));
+    TRY(write_data(store, task, had_data, err));
     TRY(lines_note(store, line, task, err));
     remember(task);
     if (task->lease.held)

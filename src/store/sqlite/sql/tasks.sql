@@ -1,54 +1,22 @@
--- Tasks: insert, update, load, delete. Columns in the order of sqlite_row.c.
+-- Tasks: insert, update, load, delete. sqlite_sql.c fills in the columns.
 
 -- name: state_insert
-INSERT INTO task_states (
-    task, id, lane, status, previous_status, state, progress, version, updated_at, priority,
-    scheduled_at, by_wall, order_key, parked, attempts, worker_id, held, lease_token, lease_until,
-    last_heartbeat, claimed_at, started_at, execution, report_seq, outcome_token, outcome_hash,
-    event_seq, completed_at, has_data, details
-) VALUES (
-    ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-    ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30
-);
+INSERT INTO task_states @state_insert@;
 
 -- name: spec_insert
-INSERT INTO task_specs (task, lane, name, payload, idempotency_key, limit_key, max_retries,
-    timeout_ms, created_at, options, opened, payload_sum)
-VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12);
+INSERT INTO task_specs @spec_insert@;
 
 -- name: options_insert
-INSERT INTO task_options (
-    task, tags, user_id, external_id, context_key, correlation_id, workflow_id, input_hash,
-    unique_until, callback_url, ref, job_id, schedule_id, recurring_job_id, category_id,
-    parent_id, on_unsatisfied, retry_policy, retry_delay_ms, max_retry_delay_ms, max_crashes,
-    max_continuations, stall_after_ms, run_at, recovery_priority, auto_recovery_enabled,
-    traceparent, tracestate
-) VALUES (
-    ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20,
-    ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28
-);
+INSERT INTO task_options @options_insert@;
 
 -- name: details_put
-INSERT OR REPLACE INTO task_details (
-    task, retry_count, crash_count, continuations, next_retry_at, unlisted, pause_requested,
-    open_dependencies, unsatisfied, open_children, waits_children, metadata, checkpoint_data,
-    resumed_from, recovery_metadata, error, last_error, error_details
-) VALUES (
-    ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18
-);
+INSERT OR REPLACE INTO task_details @details_insert@;
 
 -- name: details_delete
 DELETE FROM task_details WHERE task = ?1;
 
 -- name: state_update
-UPDATE task_states SET
-    status = ?4, previous_status = ?5, state = ?6, progress = ?7, version = ?8, updated_at = ?9,
-    priority = ?10, scheduled_at = ?11, by_wall = ?12, order_key = ?13, parked = ?14,
-    attempts = ?15, worker_id = ?16, held = ?17, lease_token = ?18, lease_until = ?19,
-    last_heartbeat = ?20, claimed_at = ?21, started_at = ?22, execution = ?23, report_seq = ?24,
-    outcome_token = ?25, outcome_hash = ?26, event_seq = ?27, completed_at = ?28,
-    has_data = ?29, details = ?30
-WHERE task = ?1 AND version = ?31;
+UPDATE task_states SET @state_update@;
 
 -- name: task_state
 SELECT @state@ FROM task_states s @details@ WHERE s.task = ?1;
