@@ -488,7 +488,10 @@ OWN_NAMES = ("CREATE TABLE `own 1` (a TEXT UNIQUE)", "CREATE TABLE [own 2] (a)",
              'CREATE INDEX "own ""10""" -- of ours\n ON/* the table */"own ""9""" (a)',
              "CREATE TABLE own_11 (a)", "ALTER TABLE own_11 RENAME TO [own \n12]",
              "CREATE TABLE [own \n13] (a REFERENCES `own 1` (a) ON DELETE CASCADE)",
-             "CREATE TABLE own_14 (a INTEGER PRIMARY KEY AUTOINCREMENT)")
+             "CREATE TABLE own_14 (a INTEGER PRIMARY KEY AUTOINCREMENT)",
+             "CREATE TABLE own_15 (task INTEGER REFERENCES task_specs (task) ON DELETE CASCADE, a TEXT "
+             "CHECK (length(a) > 1))",
+             "INSERT INTO own_15 SELECT task, 'a note' FROM task_states")
 
 
 def untouched(stand, row):

@@ -16,9 +16,9 @@ from forgery_cases import ForgeryCases  # noqa: E402
 
 
 class LogForgeryPostgres(ForgeryCases, unittest.TestCase):
-    changes = (schemas.added_trigger, schemas.view_in_place, schemas.rule, schemas.row_security,
-               schemas.nearer_function, schemas.heir, schemas.on_month, schemas.shadow_schema,
-               schemas.refers, schemas.planned_code, schemas.rows_that_go_along)
+    changes = (schemas.added_trigger, schemas.view_in_place, schemas.rule, schemas.row_security, schemas.heir,
+               schemas.planned_code, schemas.rows_that_go_along)  # all of them: the campaign
+    rounds = 2
 
     @classmethod
     def setUpClass(cls):
@@ -70,6 +70,35 @@ class LogForgeryPostgres(ForgeryCases, unittest.TestCase):
             self.assert_named(case, execution, told)
             self.assertTrue(any(told in detail and str(uuid.UUID(execution)) in detail
                                 for detail in details), (told, details))
+
+    def test_f_j5_what_another_role_adds_ends_a_running_server(self):
+        """Who may only make objects in the schema; none of the server's connections did it."""
+        case = self.case()
+        role = f"guest_{uuid.uuid4().hex[:12]}"
+        case.put(f"CREATE ROLE {role} LOGIN", f"GRANT USAGE, CREATE ON SCHEMA perdura TO {role}")
+        case.apply()
+        self.addCleanup(case.dialect.run, case.store, [f"DROP OWNED BY {role}", f"DROP ROLE {role}"])
+
+        def nearer(case, rng):
+            case.put(f"SET LOCAL ROLE {role}", "SET LOCAL search_path = perdura")
+            return schemas.nearer_function(case, rng)
+        named, log = schemas.beside_server(case, self.rng, nearer)
+        self.assertIn(f"function {named}", log)
+
+    def test_f_j5_leadership_is_renewed_in_our_schema_whatever_code_of_others_left(self):
+        """A trigger that is let through puts another table before ours in the keeper's session."""
+        case = self.case()
+        schemas.code_of_others(case)
+        case.put("CREATE TABLE evil.leadership (LIKE leadership INCLUDING ALL)",
+                 "CREATE TRIGGER t AFTER INSERT OR UPDATE ON leadership FOR EACH ROW EXECUTE FUNCTION evil.armed()")
+        case.apply()
+        until = "SELECT until FROM leadership"
+
+        def renewed(client):
+            first = case.rows(until)
+            harness.wait_until(lambda: case.rows(until) != first, what="a renewal")
+        case.serve(renewed, retention=False, config="", more="allow_changed_schema: true\nleader_lease: 2s\n")
+        self.assertEqual(case.rows("SELECT holder FROM evil.leadership"), [])
 
     def test_d9_a_role_that_may_only_read_can_verify(self):
         case = self.case()

@@ -140,6 +140,19 @@ static PGresult *ask(struct pg_keeper *keeper, const char *text, int count,
     return NULL;
 }
 
+/* With the search path that the connection was opened with, whatever code of others did in the
+ * session since: a trigger on the table could have put another one before it. No transaction, which
+ * would keep the row locked where a node freezes. Behind a pooler the session is not ours. */
+static PGresult *ask_in_place(struct pg_keeper *keeper, const char *text, int count,
+                              const char *const *values)
+{
+    PGresult *placed =
+        keeper->pooler ? NULL : ask(keeper, "SET search_path TO DEFAULT", 0, NULL);
+
+    PQclear(placed);
+    return placed || keeper->pooler ? ask(keeper, text, count, values) : NULL;
+}
+
 static bool listen_to_others(struct pg_keeper *keeper)
 {
     char text[CHANNEL_BYTES + 16];
@@ -161,8 +174,8 @@ static bool listen_to_others(struct pg_keeper *keeper)
 static bool follow_clock(struct pg_keeper *keeper)
 {
     int64_t sent_us = clock_boot_us(), back_us;
-    PGresult *result = ask(keeper, "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)"
-                                   "::bigint", 0, NULL);
+    PGresult *result = ask(keeper, "SELECT (extract(epoch FROM pg_catalog.clock_timestamp()) "
+                                   "* 1000000)::bigint", 0, NULL);
 
     if (!result)
         return false;
@@ -176,7 +189,8 @@ static bool follow_clock(struct pg_keeper *keeper)
 static bool tell_now(struct pg_keeper *keeper, struct str word)
 {
     const char *values[] = {keeper->channel, keeper->watch.node_id, word.data};
-    PGresult *result = ask(keeper, "SELECT pg_notify($1, $2 || chr(31) || $3)", 3, values);
+    PGresult *result = ask(keeper, "SELECT pg_catalog.pg_notify($1, $2 || chr(31) || $3)", 3,
+                           values);
 
     PQclear(result);
     return result != NULL;
@@ -228,13 +242,14 @@ static bool renew(struct pg_keeper *keeper)
     bool leads;
 
     snprintf(lease, sizeof lease, "%lld", (long long)keeper->watch.leader_lease_us);
-    result = ask(keeper, "INSERT INTO leadership AS l (namespace, holder, epoch, until) "
-                 "VALUES ('*', $1, 1, clock_timestamp() + $2::bigint * interval '1 microsecond') "
-                 "ON CONFLICT (namespace) DO UPDATE SET holder = excluded.holder, "
-                 "epoch = l.epoch + CASE WHEN l.holder = excluded.holder THEN 0 ELSE 1 END, "
-                 "until = clock_timestamp() + $2::bigint * interval '1 microsecond' "
-                 "WHERE l.holder = excluded.holder OR l.until < clock_timestamp() "
-                 "RETURNING epoch", 2, values);
+    result = ask_in_place(keeper, "INSERT INTO leadership AS l (namespace, holder, epoch, until) "
+                          "VALUES ('*', $1, 1, clock_timestamp() + $2::bigint "
+                          "* interval '1 microsecond') "
+                          "ON CONFLICT (namespace) DO UPDATE SET holder = excluded.holder, "
+                          "epoch = l.epoch + CASE WHEN l.holder = excluded.holder THEN 0 ELSE 1 "
+                          "END, until = clock_timestamp() + $2::bigint * interval '1 microsecond' "
+                          "WHERE l.holder = excluded.holder OR l.until < clock_timestamp() "
+                          "RETURNING epoch", 2, values);
     if (!result)
         return false;
     leads = PQntuples(result) == 1;
@@ -257,9 +272,10 @@ static void give_back(struct pg_keeper *keeper)
 
     atomic_store(&keeper->leads_until_us, 0);
     if (keeper->pg && PQstatus(keeper->pg) == CONNECTION_OK)
-        PQclear(ask(keeper, "WITH mine AS (UPDATE leadership SET until = clock_timestamp() "
-                            "- interval '1 second' WHERE holder = $1 RETURNING 1) "
-                            "SELECT pg_notify($2, $1 || chr(31) || $3) FROM mine", 3, values));
+        PQclear(ask_in_place(keeper, "WITH mine AS (UPDATE leadership SET until = "
+                             "clock_timestamp() - interval '1 second' WHERE holder = $1 "
+                             "RETURNING 1) SELECT pg_catalog.pg_notify($2, $1 || chr(31) || $3) "
+                             "FROM mine", 3, values));
 }
 
 /* ---- telling and hearing ---- */
@@ -284,7 +300,7 @@ static bool tell(struct pg_keeper *keeper)
     pthread_mutex_unlock(&keeper->mutex);
     values[1] = text.data;
     if (any && !text.failed)
-        result = ask(keeper, "SELECT pg_notify($1, $2)", 2, values);
+        result = ask(keeper, "SELECT pg_catalog.pg_notify($1, $2)", 2, values);
     keeper->told_at_us = clock_boot_us();
     PQclear(result);
     buf_deinit(&text);
