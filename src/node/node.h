@@ -49,6 +49,7 @@ struct migrate_request {
     enum migrate_action action;
     int64_t target; /* UP: the last to apply; DOWN: the last that stays; -1 = all / one step */
     bool down;      /* SQL: the statements that go back */
+    bool lose_data; /* DOWN: also where it gives up what is stored */
 };
 
 struct migration {
@@ -59,6 +60,7 @@ struct migration {
     bool checksum_differs; /* the stored checksum is not that of this program's file */
     int64_t applied_at_us; /* 0 = not applied */
     struct str sql;        /* for MIGRATE_SQL */
+    struct str gives_up;   /* when it is taken back; absent = nothing */
 };
 
 struct migrate_report {

@@ -2,6 +2,7 @@
  * verify.c. */
 #include "base/clock.h"
 #include "node/node.h"
+#include "node/migration_losses.h"
 #include "engine/logs/anchor_file.h"
 #include "engine/stores/routes.h"
 #include "store/log_store.h"
@@ -13,6 +14,9 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
+
+#define LOSSES_BYTES_MAX 4096
+#define LOSSES_SHOWN 360
 
 void node_store_shown(struct str where, char *out, size_t cap)
 {
@@ -37,6 +41,13 @@ static bool was_applied(const struct migrate_report *before, uint32_t at)
     return before && at < before->migrations_count && before->migrations[at].applied;
 }
 
+static struct str gives_up(struct str name)
+{
+    const struct migration_loss *loss = migration_loss_of(name);
+
+    return loss ? str_of(loss->what) : STR_NONE;
+}
+
 /* `before` (may be NULL) is the list before this run. */
 static int list_migrations(struct str where, const struct migrate_report *before,
                            struct arena *arena, struct migrate_report *report, struct err *err)
@@ -56,7 +67,8 @@ static int list_migrations(struct str where, const struct migrate_report *before
                                            .changed_now = was_applied(before, i) !=
                                                           (rows[i].executed_at_us != 0),
                                            .checksum_differs = rows[i].differs,
-                                           .applied_at_us = rows[i].executed_at_us};
+                                           .applied_at_us = rows[i].executed_at_us,
+                                           .gives_up = gives_up(rows[i].description)};
     report->migrations = migrations;
     report->migrations_count = count;
     return 0;
@@ -75,6 +87,30 @@ static uint32_t steps_to(const struct migrate_report *report, int64_t target, bo
             steps++;
     }
     return steps;
+}
+
+/* Are the last steps undone without a loss of data? The error names all that goes. */
+static int check_losses(const struct migrate_report *report, uint32_t steps, struct err *err)
+{
+    struct buf text = BUF_INIT(LOSSES_BYTES_MAX);
+    int rc = 0;
+
+    for (uint32_t i = report->migrations_count; i-- > 0 && steps > 0;) {
+        const struct migration *one = &report->migrations[i];
+        const struct migration_loss *loss = one->applied ? migration_loss_of(one->name) : NULL;
+
+        steps -= one->applied;
+        if (loss && loss->is_data)
+            buf_format(&text, "%s%04lld " STR_FMT " (%s)", text.len ? ", " : "",
+                       (long long)one->number, STR_ARG(one->name), loss->what);
+    }
+    buf_byte(&text, '\0');
+    if (text.len > 1)
+        rc = err_set(err, ERR_CONFLICT, "data would be lost with %.*s%s; make a backup first, then "
+                     "add --lose-data", LOSSES_SHOWN, text.data,
+                     text.len > LOSSES_SHOWN ? " …" : "");
+    buf_deinit(&text);
+    return rc;
 }
 
 /* Of a newer program, or changed since: whoever migrates is refused, also when nothing is open. */
@@ -116,6 +152,8 @@ int node_migrate(const struct settings *settings, const struct migrate_request *
     }
     if (request->action == MIGRATE_DOWN) {
         steps = request->target < 0 ? 1 : steps_to(&before, request->target, false);
+        if (!request->lose_data)
+            TRY(check_losses(&before, steps, err));
         if (steps > 0 && store_migrate_down(settings->store, steps, &done, err) < 0)
             return -(int)err->code;
     }

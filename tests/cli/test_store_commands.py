@@ -27,7 +27,7 @@ class Migrate(FolderTest):
         again = json.loads(self.perdura("migrate", "up", "--json").stdout)["items"]
         self.assertFalse(any(item["changed"] for item in again), "a second run changes nothing")
         self.assertIn("nothing to do", self.on_terminal("migrate", "up"))
-        down = json.loads(self.perdura("migrate", "down", "--to", "0", "--json").stdout)["items"]
+        down = json.loads(self.perdura("migrate", "down", "--to", "0", "--lose-data", "--json").stdout)["items"]
         self.assertTrue(all(item["changed"] and not item["applied"] for item in down))
         with sqlite3.connect(os.path.join(self.folder, "perdura.db")) as db:
             tables = [row[0] for row in db.execute("SELECT name FROM sqlite_master")]
@@ -35,6 +35,23 @@ class Migrate(FolderTest):
         self.assertEqual([name for name in tables if name.startswith("task")], [])
         self.perdura("migrate", "up")
         self.assertIn("no problems found", self.perdura("verify").stdout)
+
+    def test_the_way_down_says_what_it_gives_up(self):
+        """A11, C4: data goes only where that is said."""
+        self.perdura("migrate", "up")
+        newest = max(item["number"] for item in self.status())
+        self.perdura("migrate", "down")  # the newest one has no data
+        self.assertEqual(max(item["number"] for item in self.status() if item["applied"]), newest - 1)
+        told = self.refused(1, "migrate", "down", "--to", "4")
+        for words in ("0009 log trust (the notes of ended runs", "0006 tracing (the trace contexts",
+                      "make a backup first, then add --lose-data"):
+            self.assertIn(words, told)
+        self.assertEqual(max(item["number"] for item in self.status() if item["applied"]), newest - 1)
+        done = self.perdura("migrate", "down", "--to", "4", "--lose-data")
+        self.assertIn("0005 measures gave up executions per hour", done.stderr)
+        self.assertNotIn("0002 jobs gave up", done.stderr)
+        self.perdura("migrate", "up")
+        self.assertIn("everything is as it was written", self.perdura("verify").stdout)
 
     def test_the_printed_sql_applied_by_hand_is_accepted(self):
         """A11: the migrations can also be applied as plain SQL."""

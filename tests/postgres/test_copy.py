@@ -576,7 +576,7 @@ class Moved(CopyTest):
 
     def refused_unchanged(self, words, store):
         """Refused before anything is migrated."""
-        self.assertEqual(self.perdura("migrate", "down", "--store", store).returncode, 0)
+        self.assertEqual(self.perdura("migrate", "down", "--lose-data", "--store", store).returncode, 0)
         self.assertGreater(self.open_migrations(store), 0)
         done = self.refuse(words, "serve", "--listen", "127.0.0.1:0", "--store", store)
         self.assertNotIn("store.migrated", done.stderr)

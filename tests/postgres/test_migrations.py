@@ -76,7 +76,7 @@ class Migrations(ClusterTest):
         newest = self.applied(cluster)[-1]
         cluster.stop(0)
         before = self.stored(cluster)
-        perdura("migrate", "down", store=cluster.store)
+        perdura("migrate", "down", "--lose-data", store=cluster.store)
         self.assertNotIn(newest, self.applied(cluster))
         self.assertEqual(self.stored(cluster), before)
         perdura("verify", store=cluster.store, code=1)  # it is behind: said, not guessed
@@ -116,7 +116,7 @@ class Migrations(ClusterTest):
         cluster.sql("UPDATE job_categories SET default_timeout = 7, updated_at = now() + '1 s' "
                     "WHERE name = 'cleanup'")
         categories = cluster.sql("SELECT id, name, default_timeout FROM job_categories ORDER BY id")
-        perdura("migrate", "down", "--to", "2", store=cluster.store)
+        perdura("migrate", "down", "--lose-data", "--to", "2", store=cluster.store)
         self.assertEqual(cluster.sql("SELECT name FROM job_categories ORDER BY name"),
                          [["cleanup"], ["reports"]])
         perdura("migrate", "up", store=cluster.store)
@@ -143,7 +143,7 @@ class Migrations(ClusterTest):
         task = cluster.node(0).enqueue("t", depends_on=[parent])["id"]
         cluster.stop(0)
         self.given_job(cluster, task)
-        perdura("migrate", "down", "--to", "3", store=cluster.store)
+        perdura("migrate", "down", "--lose-data", "--to", "3", store=cluster.store)
         applied = self.applied(cluster)
         for change, undo in ((f"INSERT INTO job_waits VALUES ('{task}', '{JOB}', 'success')",
                               "DELETE FROM job_waits"),
@@ -151,16 +151,16 @@ class Migrations(ClusterTest):
                               "UPDATE job_runs SET waits_slot = false")):
             cluster.sql(change)
             self.assertIn("runs wait for other jobs",
-                          perdura("migrate", "down", store=cluster.store, code=1))
+                          perdura("migrate", "down", "--lose-data", store=cluster.store, code=1))
             self.assertEqual(self.applied(cluster), applied)
             cluster.sql(undo)
-        perdura("migrate", "down", store=cluster.store)
+        perdura("migrate", "down", "--lose-data", store=cluster.store)
         perdura("migrate", "up", store=cluster.store)
 
     def test_a11_a_migration_is_not_taken_back_under_a_node(self):
         cluster = self.cluster(1)
         applied = self.applied(cluster)
-        self.assertIn("in use", perdura("migrate", "down", store=cluster.store, code=1))
+        self.assertIn("in use", perdura("migrate", "down", "--lose-data", store=cluster.store, code=1))
         self.assertEqual(self.applied(cluster), applied)
 
     def test_a11_f_f5_nodes_that_start_at_once_on_an_older_store_migrate_it_once(self):
@@ -168,7 +168,7 @@ class Migrations(ClusterTest):
         self.given_tasks(cluster.node(0))
         cluster.stop_all()
         before = self.stored(cluster)
-        perdura("migrate", "down", store=cluster.store)
+        perdura("migrate", "down", "--lose-data", store=cluster.store)
         told = cluster.logs().count("store.migrated")
         cluster.start_all()
         self.assertEqual(cluster.logs().count("store.migrated"), told + 1)

@@ -31,7 +31,7 @@ class SchemaLists(unittest.TestCase):
         versions = self.perdura("migrate", "status", store=store).count("applied")
         for back in sorted({1, 2, 3, 5, 8, versions}):
             for _ in range(back):
-                self.perdura("migrate", "down", store=store)
+                self.perdura("migrate", "down", "--lose-data", store=store)
             self.perdura("migrate", "up", store=store)
             self.assertIn("no problems found",
                           self.perdura("verify", "--logs", store=store))

@@ -26,6 +26,10 @@ static void print_json(struct call *call, const struct migrate_report *report)
             buf_format(&out, "\"%s\"", time_text);
         else
             buf_text(&out, "null");
+        if (migration->changed_now && !migration->applied && migration->gives_up.data) {
+            buf_byte(&out, ',');
+            json_write_member_string(&out, "gave_up", migration->gives_up);
+        }
         buf_byte(&out, '}');
     }
     buf_text(&out, "]}");
@@ -71,6 +75,20 @@ static void print_sql(struct call *call, const struct migrate_report *report)
         terminal_line(&call->out, COLOUR_NONE, report->migrations[i].sql);
 }
 
+/* What went with the migrations that this run took back. */
+static void print_losses(struct call *call, const struct migrate_report *report)
+{
+    for (uint32_t i = report->migrations_count; i-- > 0;) {
+        const struct migration *migration = &report->migrations[i];
+
+        if (migration->changed_now && migration->gives_up.data)
+            terminal_line(&call->notes, COLOUR_YELLOW,
+                          arena_format(&call->arena, "%04lld " STR_FMT " gave up " STR_FMT,
+                                       (long long)migration->number, STR_ARG(migration->name),
+                                       STR_ARG(migration->gives_up)));
+    }
+}
+
 static uint32_t count_changed(const struct migrate_report *report)
 {
     uint32_t changed = 0;
@@ -94,6 +112,8 @@ static int migrate(struct call *call, const struct migrate_request *request)
         print_json(call, &report);
     else if (rc == 0)
         print_table(call, &report);
+    if (rc == 0 && request->action == MIGRATE_DOWN)
+        print_losses(call, &report);
     if (rc == 0 && call->notes.interactive && request->action == MIGRATE_UP &&
         count_changed(&report) == 0)
         terminal_line(&call->notes, COLOUR_DIM, STR("(nothing to do: the schema is up to date)"));
@@ -103,22 +123,26 @@ static int migrate(struct call *call, const struct migrate_request *request)
 
 static int run_status(struct call *call)
 {
-    return migrate(call, &(struct migrate_request){MIGRATE_STATUS, -1, false});
+    return migrate(call, &(struct migrate_request){.action = MIGRATE_STATUS, .target = -1});
 }
 
 static int run_up(struct call *call)
 {
-    return migrate(call, &(struct migrate_request){MIGRATE_UP, call_int(call, "to", -1), false});
+    return migrate(call, &(struct migrate_request){.action = MIGRATE_UP,
+                                                   .target = call_int(call, "to", -1)});
 }
 
 static int run_down(struct call *call)
 {
-    return migrate(call, &(struct migrate_request){MIGRATE_DOWN, call_int(call, "to", -1), true});
+    return migrate(call, &(struct migrate_request){.action = MIGRATE_DOWN,
+                                                   .target = call_int(call, "to", -1),
+                                                   .down = true,
+                                                   .lose_data = call_given(call, "lose-data")});
 }
 
 static int run_sql(struct call *call)
 {
-    return migrate(call, &(struct migrate_request){MIGRATE_SQL, -1, false});
+    return migrate(call, &(struct migrate_request){.action = MIGRATE_SQL, .target = -1});
 }
 
 static const struct flag up_flags[] = {
@@ -128,6 +152,8 @@ static const struct flag up_flags[] = {
 static const struct flag down_flags[] = {
     {.name = "to", .type = FLAG_INT, .value = "NUMBER", .min = 0, .max = 9999,
      .help = "last migration to keep (default: one step back)"},
+    {.name = "lose-data", .type = FLAG_BOOL,
+     .help = "also take back migrations whose data goes with them"},
     {0}};
 
 static const struct command migrate_status = {
@@ -149,6 +175,8 @@ static const struct command migrate_up = {
 static const struct command migrate_down = {
     .name = "down",
     .summary = "Revert the newest migration",
+    .details = "Names what it gives up. Where data goes with a migration, nothing happens without "
+               "--lose-data.",
     .example = "perdura migrate down --store perdura.db --to 1",
     .flags = down_flags,
     .groups = FLAGS_STORE | FLAGS_JSON,

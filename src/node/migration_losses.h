@@ -1,0 +1,16 @@
+/* What is lost when a migration is taken back. Pure. */
+#ifndef NODE_MIGRATION_LOSSES_H
+#define NODE_MIGRATION_LOSSES_H
+
+#include "base/str.h"
+
+struct migration_loss {
+    const char *name;
+    bool is_data; /* a way up again does not bring it back */
+    const char *what;
+};
+
+/* NULL: nothing. */
+const struct migration_loss *migration_loss_of(struct str name);
+
+#endif
