@@ -65,6 +65,20 @@ class Damage(ServerTest):
         self.assertTrue(findings)
         self.assertTrue(all(finding["detail"] for finding in findings))
 
+    def test_a_value_of_another_class_is_an_error_and_no_number(self):
+        """F-J5: SQLite keeps a text or a blob in a column of numbers; read as a number it is 0."""
+        task = self.enqueue("a", timeout_ms=4000)["id"]
+        other = self.enqueue("b")["id"]
+        findings = self.damaged("UPDATE task_specs SET timeout_ms = 'soon' WHERE timeout_ms = 4000")
+        self.assertIn("1 values of timeout_ms are of another class than their column",
+                      [finding["detail"] for finding in findings])
+        self.server.start()
+        answer = self.request("GET", f"/v1/tasks/{task}")
+        self.assertEqual((answer.status, answer.json["error"]["code"]), (500, "storage_error"))
+        self.assertIn("timeout_ms", answer.json["error"]["message"])
+        self.expect(200, "GET", f"/v1/tasks/{other}")
+        self.assertEqual(self.request("GET", "/v1/tasks").status, 500)  # lists read it, too
+
     def test_very_much_damage_is_told_in_few_lines(self):
         self.expect(201, "POST", "/v1/tasks", [{"type": "a"} for _ in range(500)])
         findings = self.damaged("DELETE FROM task_states")

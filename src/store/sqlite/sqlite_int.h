@@ -169,6 +169,10 @@ void sqlite_checkpoint_from_row(sqlite3_stmt *stmt, int first, struct arena *are
 /* Names of what in the file is not of our migrations: tables, views, triggers. */
 int sqlite_schema_others(sqlite3 *db, struct arena *arena, struct str **names, uint32_t *count,
                          struct err *err);
+/* Tells of values of another class than their column, of all tables that are ours; until tell says
+ * that it is enough. */
+int sqlite_verify_classes(struct sqlite_sql *sql, bool (*tell)(void *ctx, const char *line),
+                          void *ctx, struct err *err);
 int sqlite_inspect(struct store *base, store_tell *tell, void *ctx, struct err *err);
 int sqlite_schema_follow(struct sqlite_store *store, sqlite3 *db, struct err *err);
 /* sqlite_logs.c */

@@ -137,6 +137,7 @@ sqlite3_stmt *sql_prepare(struct sqlite_sql *sql, struct str text, struct err *e
     struct buf full = BUF_INIT(STATEMENT_BYTES_MAX);
     sqlite3_stmt *stmt = NULL;
 
+    classes_forget(&sql->classes);
     expand(&full, text);
     if (full.failed ||
         sqlite3_prepare_v3(sql->db, full.data, (int)full.len, SQLITE_PREPARE_PERSISTENT, &stmt,
@@ -144,6 +145,19 @@ sqlite3_stmt *sql_prepare(struct sqlite_sql *sql, struct str text, struct err *e
         sql_fail(sql->db, "prepare", err);
     buf_deinit(&full);
     return stmt;
+}
+
+/* Statements of sql/logs.sql judge what they read by hashes and codes, those of sql/verify.sql tell
+ * of all that is wrong. */
+static bool judges(const char *name)
+{
+    static const char *const beginnings[] = {"verify_", "walk_", "chain_", "head_", "heads_",
+                                             "log_", "anchor"};
+
+    for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++)
+        if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0)
+            return true;
+    return false;
 }
 
 sqlite3_stmt *sql_get(struct sqlite_sql *sql, enum sqlite_statement name, struct err *err)
@@ -155,6 +169,10 @@ sqlite3_stmt *sql_get(struct sqlite_sql *sql, enum sqlite_statement name, struct
 
         ASSERT(text.data);
         stmt = sql_prepare(sql, text, err);
+        if (stmt && classes_add(&sql->classes, stmt, judges(names[name]), err) < 0) {
+            sqlite3_finalize(stmt);
+            stmt = NULL;
+        }
         sql->stmts[name] = stmt;
     } else {
         sqlite3_reset(stmt);
@@ -211,12 +229,13 @@ int sql_step(struct sqlite_sql *sql, sqlite3_stmt *stmt, struct err *err)
 {
     int rc = sqlite3_step(stmt);
 
-    if (rc == SQLITE_ROW)
-        return 1;
-    if (rc != SQLITE_DONE)
-        rc = sql_fail(sql->db, sqlite3_sql(stmt), err);
-    else
-        rc = 0;
+    if (rc == SQLITE_ROW) {
+        rc = classes_check(&sql->classes, stmt, err);
+        if (rc == 0)
+            return 1;
+    } else {
+        rc = rc == SQLITE_DONE ? 0 : sql_fail(sql->db, sqlite3_sql(stmt), err);
+    }
     sqlite3_reset(stmt);
     return rc;
 }
@@ -239,6 +258,7 @@ void sql_close(struct sqlite_sql *sql)
         sqlite3_finalize(sql->stmts[i]);
         sql->stmts[i] = NULL;
     }
+    classes_deinit(&sql->classes);
     if (sql->db)
         sqlite3_close(sql->db);
     sql->db = NULL;

@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "store/sqlite/sqlite_classes.h"
 
 #include <sqlite3.h>
 
@@ -77,6 +78,7 @@ enum sqlite_statement {
 struct sqlite_sql {
     sqlite3 *db;
     sqlite3_stmt *stmts[SQL_COUNT];
+    struct sqlite_classes classes;
 };
 
 /* The statement, reset and with no bindings left; prepared on first use. NULL on failure. */

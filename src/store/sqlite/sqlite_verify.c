@@ -25,8 +25,10 @@ static const enum sqlite_statement checks[] = {
     SQL_verify_uniques,     SQL_verify_sums};
 
 /* False when the check has told enough. */
-static bool tell(struct verify *verify, const char *line)
+static bool tell(void *ctx, const char *line)
 {
+    struct verify *verify = ctx;
+
     if (verify->findings - verify->findings_before == LINES_MAX) {
         verify->tell(verify->ctx, "there are more findings of the kind above");
         return false;
@@ -171,7 +173,8 @@ static int run_all(struct verify *verify, struct err *err)
         rc = run_check(verify, checks[i], err);
     if (rc == 0)
         rc = check_checkpoints(verify, err);
-    return rc;
+    verify->findings_before = verify->findings;
+    return rc == 0 ? sqlite_verify_classes(verify->sql, tell, verify, err) : rc;
 }
 
 static int add_functions(sqlite3 *db, struct err *err)

@@ -1,0 +1,110 @@
+#include "store/sqlite/sqlite_classes.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <strings.h>
+
+struct statement_classes {
+    sqlite3_stmt *stmt;
+    int count;
+    uint8_t columns[]; /* SQLITE_INTEGER …; 0 = any */
+};
+
+/* 0 for what is computed, and for REAL, which takes whole numbers as well. */
+static uint8_t class_of(const char *declared)
+{
+    static const struct {
+        const char *word;
+        uint8_t class;
+    } words[] = {{"INTEGER", SQLITE_INTEGER}, {"TEXT", SQLITE_TEXT}, {"BLOB", SQLITE_BLOB}};
+
+    for (size_t i = 0; declared && i < sizeof words / sizeof words[0]; i++)
+        if (strcasecmp(declared, words[i].word) == 0)
+            return words[i].class;
+    return 0;
+}
+
+static size_t slot_of(const sqlite3_stmt *stmt)
+{
+    return (size_t)((uintptr_t)stmt >> 4) * 2654435761u % CLASSES_SLOTS;
+}
+
+static struct statement_classes *classes_new(sqlite3_stmt *stmt, bool judges, struct err *err)
+{
+    int count = judges ? 0 : sqlite3_column_count(stmt);
+    struct statement_classes *made = malloc(sizeof *made + (size_t)count);
+
+    if (!made) {
+        err_set(err, ERR_MEMORY, "out of memory for a statement");
+        return NULL;
+    }
+    made->stmt = stmt;
+    made->count = count;
+    for (int i = 0; i < count; i++)
+        made->columns[i] = class_of(sqlite3_column_decltype(stmt, i));
+    return made;
+}
+
+int classes_add(struct sqlite_classes *classes, sqlite3_stmt *stmt, bool judges, struct err *err)
+{
+    struct statement_classes *added = classes_new(stmt, judges, err);
+    size_t slot = slot_of(stmt), tries = 0;
+
+    if (!added)
+        return -(int)err->code;
+    while (classes->slots[slot]) {
+        slot = (slot + 1) % CLASSES_SLOTS;
+        ASSERT(++tries < CLASSES_SLOTS);
+    }
+    classes->slots[slot] = added;
+    return 0;
+}
+
+void classes_forget(struct sqlite_classes *classes)
+{
+    free(classes->passing);
+    classes->passing = NULL;
+}
+
+/* NULL: out of memory. */
+static const struct statement_classes *find(struct sqlite_classes *classes, sqlite3_stmt *stmt,
+                                            struct err *err)
+{
+    size_t slot = slot_of(stmt);
+
+    for (; classes->slots[slot]; slot = (slot + 1) % CLASSES_SLOTS)
+        if (classes->slots[slot]->stmt == stmt)
+            return classes->slots[slot];
+    if (!classes->passing || classes->passing->stmt != stmt) {
+        classes_forget(classes);
+        classes->passing = classes_new(stmt, false, err);
+    }
+    return classes->passing;
+}
+
+int classes_check(struct sqlite_classes *classes, sqlite3_stmt *stmt, struct err *err)
+{
+    const struct statement_classes *found = find(classes, stmt, err);
+
+    if (!found)
+        return -(int)err->code;
+    for (int i = 0; i < found->count; i++) {
+        int class = found->columns[i] ? sqlite3_column_type(stmt, i) : SQLITE_NULL;
+
+        if (class != SQLITE_NULL && class != found->columns[i])
+            return err_set(err, ERR_STORAGE_READ, "a value of the store is not of the class of its "
+                           "column (%.60s, which is %s); run 'perdura verify' and look who writes "
+                           "to the store", sqlite3_column_name(stmt, i),
+                           sqlite3_column_decltype(stmt, i));
+    }
+    return 0;
+}
+
+void classes_deinit(struct sqlite_classes *classes)
+{
+    for (size_t i = 0; i < CLASSES_SLOTS; i++) {
+        free(classes->slots[i]);
+        classes->slots[i] = NULL;
+    }
+    classes_forget(classes);
+}
