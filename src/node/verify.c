@@ -208,12 +208,12 @@ static struct log_mac *load_mac(const struct settings *settings, struct store *s
     return mac;
 }
 
-static int64_t fresh_us(const struct settings *settings)
+/* So long a line may wait for its record. */
+static int64_t wait_us(const struct settings *settings)
 {
     int64_t every_ms = settings->logs.anchor_every_ms;
 
-    return clock_wall_us() -
-           (3 * every_ms > FRESH_MS ? 3 * every_ms : FRESH_MS) * CLOCK_MS_US;
+    return (3 * every_ms > FRESH_MS ? 3 * every_ms : FRESH_MS) * CLOCK_MS_US;
 }
 
 static int read_all(struct logverify *verify, struct store *store, const char *anchor,
@@ -243,7 +243,8 @@ static int verify_logs(struct store *store, const struct settings *settings,
                        struct err *err)
 {
     struct logverify_options options = {.tell = on_log_finding, .ctx = findings,
-                                        .fresh_us = fresh_us(settings)};
+                                        .fresh_us = clock_wall_us() - wait_us(settings),
+                                        .ahead_us = clock_wall_us() + wait_us(settings)};
     struct logverify_counts counts = {0}, *total = &totals->logs;
     struct str missed = STR_NONE;
     uint32_t found_before = findings->count;

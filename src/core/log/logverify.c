@@ -445,6 +445,26 @@ static int step_on(struct logverify *verify, const struct log_line *line, struct
     return rc;
 }
 
+/* Beyond what the clock here and that of the newest record allow. */
+static bool is_ahead(const struct logverify *verify, int64_t at_us)
+{
+    const struct logverify_options *options = &verify->options;
+    const struct known *newest =
+        verify->store.count ? &verify->store.items[verify->store.count - 1] : NULL;
+    int64_t slack_us = (options->ahead_us - options->fresh_us) / 2;
+
+    return options->ahead_us > 0 && at_us > options->ahead_us &&
+           (!newest || at_us > newest->at_us + slack_us);
+}
+
+/* No record names it although one should: it is old enough, or from a time that has not come. */
+static bool is_stale(const struct logverify *verify, const struct log_line *line)
+{
+    return line->seq > verify->run.proven_seq && line->seq <= verify->run.signed_seq &&
+           (line->logged_at_us < verify->options.fresh_us ||
+            is_ahead(verify, line->logged_at_us)) && !is_old(verify, line);
+}
+
 static void check_line(struct logverify *verify, const struct log_line *line, struct str chain_hash)
 {
     bool same;
@@ -461,9 +481,7 @@ static void check_line(struct logverify *verify, const struct log_line *line, st
         bad_line(verify, line->seq, "added after its execution ended");
         return;
     }
-    if (line->seq > verify->run.proven_seq && line->seq <= verify->run.signed_seq &&
-        !verify->run.stale_seq && line->logged_at_us < verify->options.fresh_us &&
-        !is_old(verify, line))
+    if (!verify->run.stale_seq && is_stale(verify, line))
         verify->run.stale_seq = line->seq;
     count_adopted(verify, line, !chain_hash.data);
     if (!chain_hash.data && may_lack_hash(verify, line)) {

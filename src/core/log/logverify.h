@@ -30,7 +30,8 @@ struct logverify_options {
     int64_t since_us;     /* lines from before may lack hashes and records; 0 = none. Only where no
                              record says it: this is the store's own word */
     struct log_mac *mac;  /* of the key, where it is known; NULL = notes cannot be checked, */
-    int64_t fresh_us;     /* and count only for lines written from then on */
+    int64_t fresh_us;     /* and count only for lines written from then on, */
+    int64_t ahead_us;     /* and until then: nobody waits for a line of tomorrow; 0 = no matter */
     void (*tell)(void *ctx, const struct logverify_finding *finding);
     void *ctx;
 };

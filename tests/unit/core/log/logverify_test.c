@@ -742,6 +742,29 @@ static void j5_a_line_may_wait_for_its_record_only_for_a_while(void **state)
     assert_non_null(strstr(model->detail, "although one was due"));
 }
 
+/* It would wait for ever. The clock of the server, which records show, may be ahead of ours. */
+static void j5_no_line_of_tomorrow_waits_for_its_record(void **state)
+{
+    struct model *model = given(state);
+    struct anchor begin = {.kind = ANCHOR_BEGIN, .has_since = true};
+    struct stored_line *last = &model->lines[15];
+    struct log_head head;
+
+    add_record(model, &begin, NULL, 0); /* at a million */
+    head = head_of(model, 3);
+    add_lines(model, 3, 1);
+    last->line.logged_at_us = 3000000;
+    logchain_step(&head, &last->line);
+    hash_hex(head.hash, HASH_BYTES, last->hash);
+    for (int i = 0; i < 3; i++)
+        model->pending[model->pending_count++] = head_of(model, i + 1);
+    model->options.fresh_us = 1;
+    model->options.ahead_us = 4000001;
+    assert_int_equal(verify(model), 0);
+    model->options.ahead_us = 2000001;
+    assert_found(model, "log", 3, 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -780,6 +803,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(j5_since_when_lines_need_proof_is_said_once, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(j5_lines_from_before_are_those_that_were_named, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(j5_no_line_of_tomorrow_waits_for_its_record, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(j5_a_line_may_wait_for_its_record_only_for_a_while, setup,
                                         teardown),
