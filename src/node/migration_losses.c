@@ -1,5 +1,5 @@
-/* What `perdura migrate down` gives up, by the name of the migration that is taken back: the same on
- * every kind of store. A migration that removes nothing has no row. Pure. */
+/* What `perdura migrate down` gives up, by the name of the migration that is taken back: the same
+ * on every kind of store. A migration that removes nothing has no row. Pure. */
 #include "node/migration_losses.h"
 
 static const struct migration_loss losses[] = {

@@ -56,7 +56,7 @@ class ForgeryCases:
         case.note(execution, 3, chained, 3, lines[-1][4])
         log, report = self.served(case, execution)
         self.assertIn("log.forged", log)
-        self.assertTrue(any("did not sign" in finding["detail"] for finding in report["findings"]))
+        self.assertTrue(any("refused to sign" in finding["detail"] for finding in report["findings"]))
 
     def test_f_j5_lines_without_a_hash_are_named_whatever_the_store_says_of_its_age(self):
         case = self.case()
