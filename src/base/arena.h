@@ -29,6 +29,7 @@ struct str arena_format(struct arena *arena, const char *format, ...)
 
 void arena_reset(struct arena *arena); /* keeps one small block for the next turn */
 void arena_deinit(struct arena *arena);
+#define ARENA_AUTO __attribute__((cleanup(arena_deinit))) /* freed when its block ends */
 void arena_adopt(struct arena *arena, struct arena *from); /* all of `from`, which is empty then */
 
 #endif

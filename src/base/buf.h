@@ -17,6 +17,7 @@ struct buf {
 #define BUF_INIT(max) ((struct buf){NULL, 0, 0, (max), false})
 
 void buf_deinit(struct buf *buf);
+#define BUF_AUTO __attribute__((cleanup(buf_deinit))) /* struct buf: freed when its block ends */
 void buf_reset(struct buf *buf); /* empty, memory kept */
 bool buf_reserve(struct buf *buf, size_t extra); /* room for extra more bytes at data + len */
 void buf_append(struct buf *buf, const void *data, size_t len);

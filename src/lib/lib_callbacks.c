@@ -33,10 +33,8 @@ static int fill_allowed(struct callbacks *callbacks, struct settings *settings,
 int lib_callbacks_init(struct callbacks *callbacks, struct store *store, struct settings *settings,
                        const struct pd_options *options, struct err *err)
 {
-    int rc = fill_allowed(callbacks, settings, options, err);
-
-    return rc < 0 ? rc : callback_secret_load(store, settings, &callbacks->arena,
-                                               &callbacks->secret, err);
+    TRY(fill_allowed(callbacks, settings, options, err));
+    return callback_secret_load(store, settings, &callbacks->arena, &callbacks->secret, err);
 }
 
 int lib_callbacks_start(struct callbacks *callbacks, struct engine *engine,

@@ -23,7 +23,7 @@ struct claims_memory {
 
 static int register_again(struct pd_consumer *consumer, struct err *err)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     int64_t lease_ms;
     struct str id;
     int rc;
@@ -37,7 +37,6 @@ static int register_again(struct pd_consumer *consumer, struct err *err)
             rc = lib_no_memory(err);
     }
     pthread_mutex_unlock(&consumer->registering);
-    arena_deinit(&arena);
     return rc;
 }
 
@@ -333,7 +332,7 @@ static int send_reports(struct pd_consumer *consumer, struct pd_report *reports,
 
 int pd_report(struct pd_consumer *consumer, struct pd_report *reports, size_t count)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct err err = {0};
     int rc = 0;
 
@@ -342,13 +341,12 @@ int pd_report(struct pd_consumer *consumer, struct pd_report *reports, size_t co
                      count, BOUND_REPORT_ELEMENTS);
     else if (count > 0)
         rc = send_reports(consumer, reports, (uint32_t)count, &arena, &err);
-    arena_deinit(&arena);
     return rc < 0 ? lib_fail(consumer->pd, &err) : PD_OK;
 }
 
 int pd_heartbeat(struct pd_consumer *consumer, void (*stop)(const char *id, void *ctx), void *ctx)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct err err = {0};
     struct uuid *ids = NULL;
     uint32_t count = 0;
@@ -363,6 +361,5 @@ int pd_heartbeat(struct pd_consumer *consumer, void (*stop)(const char *id, void
         uuid_format(&ids[i], text);
         stop(text, ctx);
     }
-    arena_deinit(&arena);
     return rc < 0 ? lib_fail(consumer->pd, &err) : PD_OK;
 }

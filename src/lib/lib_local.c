@@ -196,7 +196,7 @@ static int fill_straight(struct local *local, const struct pd_task_spec *specs, 
 static int fill_parsed(struct local *local, const struct pd_task_spec *specs, uint32_t count,
                        struct arena *arena, struct task_input **inputs, struct err *err)
 {
-    struct buf text = BUF_INIT(SPECS_BYTES_MAX);
+    BUF_AUTO struct buf text = BUF_INIT(SPECS_BYTES_MAX);
     bool is_array;
     struct str json;
     int rc = lib_write_specs(&text, specs, count, err);
@@ -207,7 +207,6 @@ static int fill_parsed(struct local *local, const struct pd_task_spec *specs, ui
     }
     if (rc == 0)
         rc = spec_parse_all(json, &local->settings, arena, inputs, &count, &is_array, err);
-    buf_deinit(&text);
     return rc;
 }
 
@@ -215,7 +214,7 @@ static int local_enqueue(struct pd *pd, const struct pd_task_spec *specs, uint32
                          struct pd_enqueued *enqueued, struct err *err)
 {
     struct local *local = pd->side;
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct enqueue_request request = {.base = {.kind = REQUEST_ENQUEUE, .arena = &arena},
                                       .count = count,
                                       .actor = ACTOR_API};
@@ -234,7 +233,6 @@ static int local_enqueue(struct pd *pd, const struct pd_task_spec *specs, uint32
         enqueued[i].duplicate = request.duplicate[i];
         enqueued[i].payload_differs = request.differs[i];
     }
-    arena_deinit(&arena);
     return rc;
 }
 
@@ -285,7 +283,7 @@ static int read_result(struct local *local, const struct uuid *id, struct pd_res
 {
     const struct store_verbs *verbs = local->store->verbs;
     struct store_reader *reader = take_reader(local, err);
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct task *task = NULL;
     struct str payload = STR_NONE;
     int64_t created_at_us;
@@ -301,7 +299,6 @@ static int read_result(struct local *local, const struct uuid *id, struct pd_res
     if (rc == 0)
         rc = lib_fill_result(result, task, payload, err);
     give_reader(local, reader);
-    arena_deinit(&arena);
     return rc;
 }
 
@@ -309,31 +306,28 @@ static int local_fetch(struct pd *pd, const struct uuid *id, int64_t wait_ms,
                        struct pd_result *result, struct err *err)
 {
     struct local *local = pd->side;
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     bool forever = wait_ms < 0 || wait_ms > BOUND_DELAY_MS;
     struct wait_request request = {.base = {.kind = REQUEST_WAIT, .arena = &arena},
                                    .task_id = *id,
                                    .timeout_ms = forever ? BOUND_DELAY_MS : wait_ms};
     int rc = wait_ms ? call(local, &request.base, err) : 0;
 
-    arena_deinit(&arena);
     return rc < 0 ? rc : read_result(local, id, result, err);
 }
 
 static int local_control(struct pd *pd, const struct uuid *id, enum control_op op,
                          int64_t priority, struct err *err)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct control_request request = {.base = {.kind = REQUEST_CONTROL, .arena = &arena},
                                       .task_id = *id,
                                       .op = op,
                                       .actor = ACTOR_USER,
                                       .if_version = -1,
                                       .priority = priority};
-    int rc = call(pd->side, &request.base, err);
 
-    arena_deinit(&arena);
-    return rc;
+    return call(pd->side, &request.base, err);
 }
 
 /* ---- working ---- */
@@ -353,10 +347,8 @@ static int local_heartbeat(struct pd *pd, struct str worker_id, struct arena *ar
 {
     struct heartbeat_request request = {.base = {.kind = REQUEST_HEARTBEAT, .arena = arena},
                                         .worker_id = worker_id};
-    int rc = call(pd->side, &request.base, err);
 
-    if (rc < 0)
-        return rc;
+    TRY(call(pd->side, &request.base, err));
     *count = 0;
     *ids = arena_alloc_array(arena, request.cancel_count + request.pause_count, sizeof **ids);
     if (!*ids)

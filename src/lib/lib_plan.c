@@ -24,23 +24,21 @@ static int not_understood(struct err *err)
 /* An id or a name of the caller's. */
 static int check_name(const char *text, const char *field, struct str *to, struct err *err)
 {
-    int rc = lib_check_text(text, field, to, err);
-
-    if (rc == 0 && str_empty(*to))
-        rc = err_set_field(err, ERR_INVALID, field, "'%s' must be an id or a name", field);
-    if (rc == 0 && to->len > BOUND_NAME_BYTES)
-        rc = err_set_field(err, ERR_INVALID, field, "'%s' has more than %d bytes", field,
-                           BOUND_NAME_BYTES);
-    return rc;
+    TRY(lib_check_text(text, field, to, err));
+    if (str_empty(*to))
+        return err_set_field(err, ERR_INVALID, field, "'%s' must be an id or a name", field);
+    if (to->len > BOUND_NAME_BYTES)
+        return err_set_field(err, ERR_INVALID, field, "'%s' has more than %d bytes", field,
+                             BOUND_NAME_BYTES);
+    return 0;
 }
 
 static int check_object(const char *json, const char *field, struct str *to, struct err *err)
 {
-    int rc = lib_check_json(json, 0, field, to, err);
-
-    if (rc == 0 && (!to->data || json_kind(*to) != JSON_OBJECT))
-        rc = err_set_field(err, ERR_INVALID, field, "'%s' must be a JSON object", field);
-    return rc;
+    TRY(lib_check_json(json, 0, field, to, err));
+    if (!to->data || json_kind(*to) != JSON_OBJECT)
+        return err_set_field(err, ERR_INVALID, field, "'%s' must be a JSON object", field);
+    return 0;
 }
 
 static int ask(struct pd *pd, const struct plan_call *call, struct arena *arena, struct str *reply,

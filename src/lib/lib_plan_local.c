@@ -58,30 +58,23 @@ static int create(struct local_plan *plan, struct err *err)
 {
     struct catalog_request request = {.kind = plan->call->kind, .op = CATALOG_CREATE};
     struct uuid job_id;
-    int rc = plan->call->job.data ? find_job(plan, &job_id, err) : 0;
 
-    if (rc == 0)
-        rc = catalog_body_read(&request, plan->call->job.data ? &job_id : NULL, plan->call->json,
-                               plan->arena, err);
-    if (rc == 0)
-        rc = submit(plan, &request, err);
-    if (rc == 0)
-        rc = catalog_write(&plan->source, request.kind, item_of(&request), &plan->out, err);
-    return rc;
+    if (plan->call->job.data)
+        TRY(find_job(plan, &job_id, err));
+    TRY(catalog_body_read(&request, plan->call->job.data ? &job_id : NULL, plan->call->json,
+                          plan->arena, err));
+    TRY(submit(plan, &request, err));
+    return catalog_write(&plan->source, request.kind, item_of(&request), &plan->out, err);
 }
 
 static int update(struct local_plan *plan, struct err *err)
 {
     struct catalog_request request = {.kind = plan->call->kind, .op = CATALOG_UPDATE};
-    int rc = find(plan, request.kind, plan->call->id, &request.id, err);
 
-    if (rc == 0)
-        rc = catalog_body_read(&request, NULL, plan->call->json, plan->arena, err);
-    if (rc == 0)
-        rc = submit(plan, &request, err);
-    if (rc == 0)
-        rc = catalog_write(&plan->source, request.kind, item_of(&request), &plan->out, err);
-    return rc;
+    TRY(find(plan, request.kind, plan->call->id, &request.id, err));
+    TRY(catalog_body_read(&request, NULL, plan->call->json, plan->arena, err));
+    TRY(submit(plan, &request, err));
+    return catalog_write(&plan->source, request.kind, item_of(&request), &plan->out, err);
 }
 
 static int delete_one(struct local_plan *plan, struct err *err)
@@ -129,38 +122,33 @@ static int set_filters(struct local_plan *plan, struct catalog_page *page, struc
 static int list(struct local_plan *plan, struct err *err)
 {
     struct catalog_page page;
-    int rc;
 
     catalog_page_init(&page, plan->call->kind);
-    rc = set_filters(plan, &page, err);
-    if (rc == 0 && page.kind == CATALOG_DEPENDENCY)
-        rc = find_job(plan, &page.filter.job_id, err);
-    return rc < 0 ? rc : catalog_page_write(&page, &plan->source, &plan->out, err);
+    TRY(set_filters(plan, &page, err));
+    if (page.kind == CATALOG_DEPENDENCY)
+        TRY(find_job(plan, &page.filter.job_id, err));
+    return catalog_page_write(&page, &plan->source, &plan->out, err);
 }
 
 static int run(struct local_plan *plan, struct err *err)
 {
     struct job_run_request request = {.base = {.kind = REQUEST_JOB_RUN, .arena = plan->arena},
                                       .actor = ACTOR_API};
-    int rc = find(plan, CATALOG_JOB, plan->call->id, &request.job_id, err);
 
-    if (rc == 0)
-        rc = catalog_body_run(plan->call->json, &request.payload, err);
-    if (rc == 0)
-        rc = lib_local_call(plan->pd, &request.base, err);
-    if (rc == 0)
-        render_task(&plan->out, request.task, NULL);
-    return rc;
+    TRY(find(plan, CATALOG_JOB, plan->call->id, &request.job_id, err));
+    TRY(catalog_body_run(plan->call->json, &request.payload, err));
+    TRY(lib_local_call(plan->pd, &request.base, err));
+    render_task(&plan->out, request.task, NULL);
+    return 0;
 }
 
 static int next(struct local_plan *plan, struct err *err)
 {
     struct upcoming_wish wish = {.count = plan->call->count, .from_us = plan->call->from_us};
     const void *item;
-    int rc = load(plan, &item, err);
 
-    return rc < 0 ? rc : catalog_write_upcoming(&plan->source, plan->call->kind, item, &wish,
-                                                &plan->out, err);
+    TRY(load(plan, &item, err));
+    return catalog_write_upcoming(&plan->source, plan->call->kind, item, &wish, &plan->out, err);
 }
 
 static int answer(struct local_plan *plan, struct err *err)

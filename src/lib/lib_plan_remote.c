@@ -76,7 +76,7 @@ int lib_remote_plan(struct pd *pd, const struct plan_call *call, struct arena *a
         [PLAN_CREATE] = "POST",   [PLAN_GET] = "GET",  [PLAN_LIST] = "GET", [PLAN_UPDATE] = "PATCH",
         [PLAN_DELETE] = "DELETE", [PLAN_RUN] = "POST", [PLAN_NEXT] = "GET"};
     bool with_body = call->op == PLAN_CREATE || call->op == PLAN_UPDATE || call->op == PLAN_RUN;
-    struct buf path = BUF_INIT(PATH_BYTES_MAX);
+    BUF_AUTO struct buf path = BUF_INIT(PATH_BYTES_MAX);
     int rc = 0;
 
     write_place(call, &path);
@@ -92,6 +92,5 @@ int lib_remote_plan(struct pd *pd, const struct plan_call *call, struct arena *a
     if (rc == 0)
         rc = lib_remote_request(pd, methods[call->op], path.data,
                                 with_body ? call->json : STR_NONE, arena, reply, err);
-    buf_deinit(&path);
     return rc;
 }

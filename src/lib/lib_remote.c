@@ -228,44 +228,37 @@ static int remote_enqueue(struct pd *pd, const struct pd_task_spec *specs, uint3
                           struct pd_enqueued *enqueued, struct err *err)
 {
     struct remote *remote = pd->side;
-    struct buf body = BUF_INIT(BODY_BYTES_MAX);
-    struct arena arena = ARENA_INIT(0);
+    BUF_AUTO struct buf body = BUF_INIT(BODY_BYTES_MAX);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct str reply;
-    int rc = lib_write_specs(&body, specs, count, err);
 
-    if (rc == 0)
-        rc = request(remote, "POST", "/v1/tasks", buf_view(&body), remote->timeout_ms, &arena,
-                     &reply, err);
-    if (rc == 0 && enqueued)
-        rc = read_all_enqueued(reply, count, &arena, enqueued, err);
-    buf_deinit(&body);
-    arena_deinit(&arena);
-    return rc;
+    TRY(lib_write_specs(&body, specs, count, err));
+    TRY(request(remote, "POST", "/v1/tasks", buf_view(&body), remote->timeout_ms, &arena, &reply,
+                err));
+    if (enqueued)
+        TRY(read_all_enqueued(reply, count, &arena, enqueued, err));
+    return 0;
 }
 
 /* One look, that waits up to wait_ms on the server's side. */
 static int look(struct remote *remote, const struct uuid *id, int64_t wait_ms,
                 struct pd_result *result, struct err *err)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     char text[UUID_TEXT_BYTES];
     char path[128];
     struct str reply;
     struct task task;
-    int rc;
 
     uuid_format(id, text);
     if (wait_ms > 0)
         snprintf(path, sizeof path, "/v1/tasks/%s/wait?timeout_ms=%lld", text, (long long)wait_ms);
     else
         snprintf(path, sizeof path, "/v1/tasks/%s", text);
-    rc = request(remote, "GET", path, STR_NONE, remote->timeout_ms + wait_ms, &arena, &reply, err);
-    if (rc == 0 && (!reply.data || !read_task(reply, &arena, &task)))
-        rc = not_understood(err);
-    if (rc == 0)
-        rc = lib_fill_result(result, &task, get_json(reply, "result"), err);
-    arena_deinit(&arena);
-    return rc;
+    TRY(request(remote, "GET", path, STR_NONE, remote->timeout_ms + wait_ms, &arena, &reply, err));
+    if (!reply.data || !read_task(reply, &arena, &task))
+        TRY(not_understood(err));
+    return lib_fill_result(result, &task, get_json(reply, "result"), err);
 }
 
 static int remote_fetch(struct pd *pd, const struct uuid *id, int64_t wait_ms,
@@ -298,21 +291,18 @@ static int remote_control(struct pd *pd, const struct uuid *id, enum control_op 
         [CONTROL_PRIORITIZE] = ":prioritize", [CONTROL_RECOVER] = ":recover",
         [CONTROL_DELETE] = ""};
     struct remote *remote = pd->side;
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct str body = STR("{}");
     char text[UUID_TEXT_BYTES];
     char path[128];
     struct str reply;
-    int rc;
 
     uuid_format(id, text);
     snprintf(path, sizeof path, "/v1/tasks/%s%s", text, verbs[op]);
     if (op == CONTROL_PRIORITIZE)
         body = arena_format(&arena, "{\"priority\":%lld}", (long long)priority);
-    rc = request(remote, op == CONTROL_DELETE ? "DELETE" : "POST", path,
-                 op == CONTROL_DELETE ? STR_NONE : body, remote->timeout_ms, &arena, &reply, err);
-    arena_deinit(&arena);
-    return rc;
+    return request(remote, op == CONTROL_DELETE ? "DELETE" : "POST", path, op == CONTROL_DELETE ?
+                   STR_NONE : body, remote->timeout_ms, &arena, &reply, err);
 }
 
 static struct source *remote_source(struct pd *pd, struct err *err)

@@ -175,7 +175,7 @@ int pd_delete(struct pd *pd, const char *id)
 int pd_enqueue_batch(struct pd *pd, const struct pd_task_spec *specs, size_t count,
                      struct pd_enqueued *enqueued)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct err err = {0};
     const void *taken;
 
@@ -187,7 +187,6 @@ int pd_enqueue_batch(struct pd *pd, const struct pd_task_spec *specs, size_t cou
     else if (count > 0 &&
              lib_take_array(&lib_sized_spec, specs, count, &arena, &taken, &err) == 0)
         pd->verbs->enqueue(pd, taken, (uint32_t)count, enqueued, &err);
-    arena_deinit(&arena);
     return err.code == ERR_NONE ? PD_OK : lib_fail(pd, &err);
 }
 

@@ -43,7 +43,7 @@ static void ask(void *ctx, struct str type, const struct uuid *task_id, struct s
                 struct validator_answer *answer)
 {
     struct lib_validator found;
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     char id[UUID_TEXT_BYTES];
     char *json = arena_cstr(&arena, task);
     int said = PD_ASK_LATER;
@@ -56,7 +56,6 @@ static void ask(void *ctx, struct str type, const struct uuid *task_id, struct s
     answer->valid = said == PD_VALID;
     if (!answer->valid && (!answer->reason[0] || !str_is_utf8(str_of(answer->reason))))
         snprintf(answer->reason, sizeof answer->reason, "its validator said no more");
-    arena_deinit(&arena);
 }
 
 static int start(struct lib_validators *validators, struct engine *engine,

@@ -29,25 +29,21 @@ static int require_job(const struct uuid *job_id, struct err *err)
 static int read_category(struct catalog_request *request, struct str object, struct arena *arena,
                          struct err *err)
 {
-    int rc;
-
     category_init(&request->item.category);
-    rc = category_read(object, arena, &request->item.category, &request->set, err);
-    if (rc == 0 && request->op == CATALOG_CREATE)
-        rc = category_check(&request->item.category, err);
-    return rc;
+    TRY(category_read(object, arena, &request->item.category, &request->set, err));
+    if (request->op == CATALOG_CREATE)
+        TRY(category_check(&request->item.category, err));
+    return 0;
 }
 
 static int read_job(struct catalog_request *request, struct str object, struct arena *arena,
                     struct err *err)
 {
-    int rc;
-
     job_init(&request->item.job);
-    rc = job_read(object, arena, &request->item.job, &request->category, &request->set, err);
-    if (rc == 0 && request->op == CATALOG_CREATE)
-        rc = job_check(&request->item.job, err);
-    return rc;
+    TRY(job_read(object, arena, &request->item.job, &request->category, &request->set, err));
+    if (request->op == CATALOG_CREATE)
+        TRY(job_check(&request->item.job, err));
+    return 0;
 }
 
 /* The type that the only time field belongs to. */
@@ -99,28 +95,23 @@ static int read_schedule(struct catalog_request *request, const struct uuid *job
 static int read_recurring(struct catalog_request *request, struct str object, struct arena *arena,
                           struct err *err)
 {
-    int rc;
-
     recurring_init(&request->item.recurring);
-    rc = recurring_read(object, arena, &request->item.recurring, &request->set, err);
-    if (rc == 0 && request->op == CATALOG_CREATE)
-        rc = recurring_check(&request->item.recurring, err);
-    return rc;
+    TRY(recurring_read(object, arena, &request->item.recurring, &request->set, err));
+    if (request->op == CATALOG_CREATE)
+        TRY(recurring_check(&request->item.recurring, err));
+    return 0;
 }
 
 static int read_dependency(struct catalog_request *request, const struct uuid *job_id,
                            struct str object, struct arena *arena, struct err *err)
 {
     struct job_dependency *dependency = &request->item.dependency;
-    int rc;
 
     job_dependency_init(dependency);
-    rc = job_dependency_parse(object, arena, dependency, &request->set, err);
-    if (rc == 0)
-        rc = take_job(job_id, DEPENDENCY_FIELD_JOB, &request->set, &dependency->job_id, err);
-    if (rc == 0)
-        rc = require_job(&dependency->job_id, err);
-    return rc < 0 ? rc : job_dependency_check(dependency, err);
+    TRY(job_dependency_parse(object, arena, dependency, &request->set, err));
+    TRY(take_job(job_id, DEPENDENCY_FIELD_JOB, &request->set, &dependency->job_id, err));
+    TRY(require_job(&dependency->job_id, err));
+    return job_dependency_check(dependency, err);
 }
 
 int catalog_body_read(struct catalog_request *request, const struct uuid *job_id,
@@ -149,12 +140,11 @@ int catalog_body_preview(struct str object, struct arena *arena, struct schedule
                          struct preview_wish *wish, struct err *err)
 {
     uint64_t set = 0;
-    int rc;
 
     schedule_init(schedule);
-    rc = schedule_read(object, arena, schedule, &set, wish, err);
+    TRY(schedule_read(object, arena, schedule, &set, wish, err));
     guess_type(schedule, &set);
-    return rc;
+    return 0;
 }
 
 int catalog_body_run(struct str object, struct str *payload, struct err *err)

@@ -243,7 +243,6 @@ static int write_chunk(const struct catalog_page *page, const struct catalog_sou
                        struct buf *out, struct err *err)
 {
     const char *at = chunk->items;
-    int rc = 0;
 
     if (page->kind == CATALOG_JOB && chunk->count) {
         uint32_t count = chunk->count < *left ? chunk->count : *left;
@@ -253,15 +252,15 @@ static int write_chunk(const struct catalog_page *page, const struct catalog_sou
         *before_id = ((const struct job *)chunk->items)[count - 1].id;
         return catalog_write_jobs(source, chunk->items, count, out, err);
     }
-    for (uint32_t i = 0; rc == 0 && i < chunk->count && *left > 0; i++, at += chunk->item_bytes) {
+    for (uint32_t i = 0; i < chunk->count && *left > 0; i++, at += chunk->item_bytes) {
         memcpy(before_id, at, sizeof *before_id);
         if (!is_shown(page, at))
             continue;
         json_comma(out);
-        rc = catalog_write(source, page->kind, at, out, err);
+        TRY(catalog_write(source, page->kind, at, out, err));
         --*left;
     }
-    return rc;
+    return 0;
 }
 
 /* An unknown category has no jobs: false. */

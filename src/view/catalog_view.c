@@ -121,11 +121,9 @@ int catalog_check_dependency(const struct catalog_source *source, const struct u
                                     .limit = 1};
     struct job_dependency *found = NULL;
     uint32_t count = 0;
-    int rc = source->store->verbs->catalog->read_dependencies(source->reader, &filter,
-                                                              source->arena, &found, &count, err);
 
-    if (rc < 0)
-        return rc;
+    TRY(source->store->verbs->catalog->read_dependencies(source->reader, &filter, source->arena,
+                                                         &found, &count, err));
     if (count == 0 || !uuid_eq(&found[0].id, id) || !uuid_eq(&found[0].job_id, job_id))
         return err_set(err, ERR_NOT_FOUND, "the job has no dependency with this id");
     return 0;
@@ -188,25 +186,22 @@ int catalog_write_jobs(const struct catalog_source *source, const struct job *jo
     struct uuid *ids = arena_alloc_array(source->arena, count + 1, sizeof *ids);
     int64_t *next_us = arena_alloc_array(source->arena, count + 1, sizeof *next_us);
     struct category_memo memo = {.count = 0};
-    int rc;
 
     if (!ids || !next_us)
         return err_set(err, ERR_MEMORY, "there is not enough memory; try again");
     for (uint32_t i = 0; i < count; i++)
         ids[i] = jobs[i].id;
-    rc = source->store->verbs->catalog->read_next_fires(source->reader, ids, count, next_us, err);
-    for (uint32_t i = 0; rc == 0 && i < count; i++) {
+    TRY(source->store->verbs->catalog->read_next_fires(source->reader, ids, count, next_us, err));
+    for (uint32_t i = 0; i < count; i++) {
         struct job_extra extra = {.next_execution_us = next_us[i], .settings = source->settings};
 
-        rc = category_of(source, &jobs[i], &memo, &extra.category, err);
-        if (rc < 0)
-            return rc;
+        TRY(category_of(source, &jobs[i], &memo, &extra.category, err));
         if (!jobs[i].is_active || (extra.category && !extra.category->is_active))
             extra.next_execution_us = 0; /* its instants pass */
         json_comma(out);
         render_job(out, &jobs[i], &extra);
     }
-    return rc;
+    return 0;
 }
 
 int catalog_write(const struct catalog_source *source, enum catalog_kind kind, const void *item,
@@ -252,7 +247,7 @@ static void write_plan(const struct plan *plan, bool active, const struct upcomi
                        int64_t now_us, struct buf *out)
 {
     int64_t after_us = (wish->from_us ? wish->from_us : now_us) - 1;
-    struct buf words = BUF_INIT(EXPLAIN_BYTES_MAX);
+    BUF_AUTO struct buf words = BUF_INIT(EXPLAIN_BYTES_MAX);
     int64_t next_us;
 
     buf_text(out, "{\"items\":[");
@@ -265,7 +260,6 @@ static void write_plan(const struct plan *plan, bool active, const struct upcomi
     buf_text(out, "],\"explain\":");
     json_write_string(out, buf_view(&words));
     buf_byte(out, '}');
-    buf_deinit(&words);
 }
 
 static int write_schedule(const struct catalog_source *source, const struct schedule *schedule,

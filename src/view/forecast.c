@@ -108,7 +108,7 @@ static void read_windows(struct forecast *forecast, const struct category_rules 
 static int read_category(struct forecast *forecast, const struct category *category,
                          struct category_state *state, struct err *err)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     struct category_rules rules;
     int rc = category_rules_read(category->configuration, &arena, &rules, err);
 
@@ -117,7 +117,6 @@ static int read_category(struct forecast *forecast, const struct category *categ
     state->is_general = str_is(category->name, CATEGORY_GENERAL);
     if (rc == 0 && rules.allowed_windows.data)
         read_windows(forecast, &rules, state);
-    arena_deinit(&arena);
     return rc;
 }
 
@@ -405,7 +404,7 @@ int forecast_add_schedule(struct forecast *forecast, const struct schedule *sche
 int forecast_add_recurring(struct forecast *forecast, const struct recurring *recurring,
                            const struct job *job, struct err *err)
 {
-    struct arena arena = ARENA_INIT(0);
+    ARENA_AUTO struct arena arena = ARENA_INIT(0);
     const struct category_state *category;
     struct forecast_owner *owner;
     struct forecast_source source;
@@ -416,7 +415,6 @@ int forecast_add_recurring(struct forecast *forecast, const struct recurring *re
     if (!can_fire(forecast, recurring->is_active, job, recurring->next_generation_us, &category))
         return 0;
     if (plan_recurring(recurring, forecast->zones, forecast->now_us, &arena, &plan, &why) < 0) {
-        arena_deinit(&arena);
         return skip_unplanned(forecast, &why, err);
     }
     owner = new_owner(forecast, &recurring->id, job, &plan);
@@ -427,7 +425,6 @@ int forecast_add_recurring(struct forecast *forecast, const struct recurring *re
     add_instants(forecast, &source, owner, begin_us(forecast, recurring->next_generation_us));
     release_owner(forecast, owner);
     plan_release(&plan, forecast->zones);
-    arena_deinit(&arena);
     return 0;
 }
 

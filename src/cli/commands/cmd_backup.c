@@ -23,7 +23,7 @@ static const struct flag flags[] = {
 
 static void print_done(struct call *call, struct str file, int64_t bytes)
 {
-    struct buf out = BUF_INIT(16384);
+    BUF_AUTO struct buf out = BUF_INIT(16384);
 
     if (call_given(call, "json")) {
         buf_byte(&out, '{');
@@ -35,7 +35,6 @@ static void print_done(struct call *call, struct str file, int64_t bytes)
             buf_format(&out, " (%lld bytes)", (long long)bytes);
     }
     terminal_line(&call->out, COLOUR_NONE, buf_view(&out));
-    buf_deinit(&out);
 }
 
 static int absolute(struct call *call, struct str file, struct str *path)
@@ -109,18 +108,16 @@ static int copy_here(struct call *call, struct str store)
     struct settings settings = {.store = store};
     int64_t bytes = -1;
     struct str path;
-    int rc = absolute(call, call->args[0], &path);
 
-    if (rc == 0)
-        rc = node_backup(&settings, path, &bytes, &call->err);
-    if (rc == 0)
-        print_done(call, path, bytes);
-    return rc;
+    TRY(absolute(call, call->args[0], &path));
+    TRY(node_backup(&settings, path, &bytes, &call->err));
+    print_done(call, path, bytes);
+    return 0;
 }
 
 static int copy_there(struct call *call, struct client *client)
 {
-    struct buf body = BUF_INIT(65536);
+    BUF_AUTO struct buf body = BUF_INIT(65536);
     struct str path = call->args[0];
     struct str reply = STR_NONE;
     int64_t bytes = -1;
@@ -143,23 +140,17 @@ static int copy_there(struct call *call, struct client *client)
         number_of(reply, "bytes", &bytes);
         print_done(call, written.data ? written : path, bytes);
     }
-    buf_deinit(&body);
     return rc;
 }
 
 static int by_server(struct call *call)
 {
-    struct client client = {0};
+    CLIENT_AUTO struct client client = {0};
     struct str place = STR_NONE, store;
-    int rc = client_open(&client, call);
 
-    if (rc == 0)
-        rc = client_get(&client, STR("/v1/backup"), &place);
-    if (rc == 0)
-        rc = store_is_ours(call, place, &store) ? copy_here(call, store)
-                                                : copy_there(call, &client);
-    client_close(&client);
-    return rc;
+    TRY(client_open(&client, call));
+    TRY(client_get(&client, STR("/v1/backup"), &place));
+    return store_is_ours(call, place, &store) ? copy_here(call, store) : copy_there(call, &client);
 }
 
 static int run(struct call *call)

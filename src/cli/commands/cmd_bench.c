@@ -26,7 +26,7 @@ static int64_t per_second(const struct bench_row *row)
 
 static void print_json(struct call *call, const struct bench_report *report)
 {
-    struct buf out = BUF_INIT(JSON_BYTES_MAX);
+    BUF_AUTO struct buf out = BUF_INIT(JSON_BYTES_MAX);
 
     buf_text(&out, "{\"items\":[");
     for (uint32_t i = 0; i < report->rows_count; i++) {
@@ -44,7 +44,6 @@ static void print_json(struct call *call, const struct bench_report *report)
     }
     buf_text(&out, "]}");
     terminal_json(&call->out, buf_view(&out));
-    buf_deinit(&out);
 }
 
 static struct str latency(struct call *call, int64_t us)

@@ -101,7 +101,7 @@ static void write_sums(struct buf *out, const char *key, const struct copy_sum *
 
 static void print_json(struct call *call, const struct copy_report *report)
 {
-    struct buf out = BUF_INIT(JSON_BYTES_MAX);
+    BUF_AUTO struct buf out = BUF_INIT(JSON_BYTES_MAX);
 
     buf_format(&out, "{\"equal\":%s,\"resumed\":%s,\"rows\":%lld,\"tasks\":%lld,"
                "\"copy_ms\":%lld,\"compare_ms\":%lld,\"tasks_per_second\":%lld,",
@@ -118,7 +118,6 @@ static void print_json(struct call *call, const struct copy_report *report)
     }
     buf_text(&out, "]}");
     terminal_json(&call->out, buf_view(&out));
-    buf_deinit(&out);
 }
 
 static void add_row(struct call *call, struct table *table, const struct copy_sum *sum,

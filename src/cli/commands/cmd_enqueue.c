@@ -127,10 +127,8 @@ static int write_body(struct call *call, struct buf *body)
     struct str *items;
     uint32_t count;
     uint32_t more = call->args_count - 1;
-    int rc = call_list(call, "depends-on", &items, &count);
 
-    if (rc < 0)
-        return rc;
+    TRY(call_list(call, "depends-on", &items, &count));
     buf_byte(body, '{');
     json_write_member_string(body, "type", call->args[0]);
     if (count + more > 0)
@@ -141,24 +139,23 @@ static int write_body(struct call *call, struct buf *body)
     }
     if (count + more > 0)
         buf_byte(body, ']');
-    rc = call_write_fields(call, body);
+    TRY(call_write_fields(call, body));
     write_inherited_trace(call, body);
     buf_byte(body, '}');
-    return rc;
+    return 0;
 }
 
 static int wait_for(struct call *call, struct client *client, struct str id)
 {
     struct str task = STR_NONE;
     bool json = call_given(call, "json");
-    int rc;
 
     if (!json) {
         terminal_line(&call->out, COLOUR_NONE, id);
         fflush(call->out.file); /* known even when the waiting is interrupted */
     }
-    rc = task_wait(client, id, call_duration_ms(call, "wait-timeout", -1), &task);
-    return rc < 0 ? rc : task_wait_print(client, id, task, json);
+    TRY(task_wait(client, id, call_duration_ms(call, "wait-timeout", -1), &task));
+    return task_wait_print(client, id, task, json);
 }
 
 /* What depends on a task that failed has ended before it could run. */

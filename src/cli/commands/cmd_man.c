@@ -217,7 +217,7 @@ static void settings_page(struct buf *out)
 /* "", "perdura.yaml", or a command; "--list" is what a build wants to loop over. */
 static int run(struct call *call)
 {
-    struct buf out = BUF_INIT(PAGE_BYTES_MAX);
+    BUF_AUTO struct buf out = BUF_INIT(PAGE_BYTES_MAX);
     const struct command *command = NULL;
     int rc = 0;
 
@@ -243,7 +243,6 @@ static int run(struct call *call)
                          "'; 'perdura man --list' lists them", STR_ARG(call->args[0]));
     }
     terminal_print(&call->out, COLOUR_NONE, buf_view(&out));
-    buf_deinit(&out);
     return rc;
 }
 

@@ -8,7 +8,7 @@
 
 static void print_json(struct call *call, const struct migrate_report *report)
 {
-    struct buf out = BUF_INIT(JSON_BYTES_MAX);
+    BUF_AUTO struct buf out = BUF_INIT(JSON_BYTES_MAX);
     char time_text[CLOCK_TEXT_BYTES];
 
     buf_text(&out, "{\"items\":[");
@@ -34,7 +34,6 @@ static void print_json(struct call *call, const struct migrate_report *report)
     }
     buf_text(&out, "]}");
     terminal_json(&call->out, buf_view(&out));
-    buf_deinit(&out);
 }
 
 static struct str state_of(const struct migration *migration)

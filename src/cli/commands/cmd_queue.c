@@ -131,7 +131,7 @@ static void tell_change(struct client *client, struct str queue, bool limits)
 
 static int act(struct call *call, const char *method, const char *verb, struct str body)
 {
-    struct client client = {0};
+    CLIENT_AUTO struct client client = {0};
     struct str queue = STR_NONE;
     int rc = client_open(&client, call);
 
@@ -146,7 +146,6 @@ static int act(struct call *call, const char *method, const char *verb, struct s
         print_queue(call, queue);
     if (rc == 0 && body.data)
         tell_change(&client, queue, !*verb);
-    client_close(&client);
     return rc;
 }
 
@@ -168,7 +167,7 @@ static int run_resume(struct call *call)
 static int run_delete(struct call *call)
 {
     struct client client = {0};
-    struct buf line = BUF_INIT(BODY_BYTES_MAX);
+    BUF_AUTO struct buf line = BUF_INIT(BODY_BYTES_MAX);
     struct str reply;
     int rc = client_open(&client, call);
 
@@ -190,25 +189,20 @@ static int run_delete(struct call *call)
         buf_text(&line, " deleted");
         terminal_line(&call->out, COLOUR_NONE, buf_view(&line));
     }
-    buf_deinit(&line);
     return 0;
 }
 
 static int run_limit(struct call *call)
 {
-    struct buf body = BUF_INIT(BODY_BYTES_MAX);
-    int rc;
+    BUF_AUTO struct buf body = BUF_INIT(BODY_BYTES_MAX);
 
     buf_byte(&body, '{');
-    rc = call_write_fields(call, &body);
-    if (rc == 0 && body.len == 1)
-        rc = err_set(&call->err, ERR_USAGE, "nothing to change; give at least one limit, such as "
-                     "--concurrency 10 or --rate 100/s");
+    TRY(call_write_fields(call, &body));
+    if (body.len == 1)
+        return err_set(&call->err, ERR_USAGE, "nothing to change; give at least one limit, such as "
+                       "--concurrency 10 or --rate 100/s");
     buf_byte(&body, '}');
-    if (rc == 0)
-        rc = act(call, "PATCH", "", buf_view(&body));
-    buf_deinit(&body);
-    return rc;
+    return act(call, "PATCH", "", buf_view(&body));
 }
 
 static const struct flag limit_flags[] = {

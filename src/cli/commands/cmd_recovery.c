@@ -46,34 +46,24 @@ static int run_candidates(struct call *call)
 /* {"task_id":…} and what the flags say. */
 static int post(struct call *call, const char *path, struct str *reply)
 {
-    struct buf body = BUF_INIT(BODY_BYTES_MAX);
-    struct client client = {0};
-    int rc = client_check_task_id(call, call->args[0]);
+    BUF_AUTO struct buf body = BUF_INIT(BODY_BYTES_MAX);
+    CLIENT_AUTO struct client client = {0};
 
+    TRY(client_check_task_id(call, call->args[0]));
     buf_byte(&body, '{');
     json_write_member_string(&body, "task_id", call->args[0]);
-    if (rc == 0)
-        rc = call_write_fields(call, &body);
+    TRY(call_write_fields(call, &body));
     buf_byte(&body, '}');
-    if (rc == 0)
-        rc = client_open(&client, call);
-    if (rc == 0)
-        rc = client_call(&client, "POST", str_of(path), buf_view(&body), CLIENT_TIMEOUT_MS,
-                         reply);
-    if (rc == 0)
-        rc = client_check_object(&client, *reply);
-    client_close(&client);
-    buf_deinit(&body);
-    return rc;
+    TRY(client_open(&client, call));
+    TRY(client_call(&client, "POST", str_of(path), buf_view(&body), CLIENT_TIMEOUT_MS, reply));
+    return client_check_object(&client, *reply);
 }
 
 static int run_run(struct call *call)
 {
     struct str entry = STR_NONE;
-    int rc = post(call, "/v1/recovery", &entry);
 
-    if (rc < 0)
-        return rc;
+    TRY(post(call, "/v1/recovery", &entry));
     if (call_given(call, "json"))
         terminal_json(&call->out, entry);
     else

@@ -118,7 +118,7 @@ static void write_queue(struct call *call, struct str queue, struct str history,
 
 static void show_queues(struct call *call, struct str stats, struct str history)
 {
-    struct buf out = BUF_INIT(SHOWN_BYTES_MAX);
+    BUF_AUTO struct buf out = BUF_INIT(SHOWN_BYTES_MAX);
     struct json_iter iter;
     struct str queue;
 
@@ -135,13 +135,12 @@ static void show_queues(struct call *call, struct str stats, struct str history)
                    sizeof queue_columns / sizeof queue_columns[0]);
         terminal_line(&call->out, COLOUR_NONE, STR(""));
     }
-    buf_deinit(&out);
 }
 
 /* Only periods in which something ended; categories without a name are all of them. */
 static void show_executions(struct call *call, struct str stats)
 {
-    struct buf out = BUF_INIT(SHOWN_BYTES_MAX);
+    BUF_AUTO struct buf out = BUF_INIT(SHOWN_BYTES_MAX);
     struct json_iter iter;
     struct str item;
 
@@ -163,13 +162,12 @@ static void show_executions(struct call *call, struct str stats)
                    sizeof execution_columns / sizeof execution_columns[0]);
         terminal_line(&call->out, COLOUR_NONE, STR(""));
     }
-    buf_deinit(&out);
 }
 
 /* What has tables of its own is left out. */
 static void show_rest(struct call *call, struct str stats)
 {
-    struct buf out = BUF_INIT(SHOWN_BYTES_MAX);
+    BUF_AUTO struct buf out = BUF_INIT(SHOWN_BYTES_MAX);
     struct json_iter iter;
     struct json_member member;
 
@@ -185,7 +183,6 @@ static void show_rest(struct call *call, struct str stats)
     buf_byte(&out, '}');
     if (!out.failed)
         view_leaves(call, buf_view(&out));
-    buf_deinit(&out);
 }
 
 static void show(struct call *call, struct str stats, struct str history)
@@ -202,7 +199,7 @@ static void show(struct call *call, struct str stats, struct str history)
 
 static int run(struct call *call)
 {
-    struct client client = {0};
+    CLIENT_AUTO struct client client = {0};
     struct str stats = STR_NONE, history = STR_NONE;
     int rc = client_open(&client, call);
 
@@ -215,7 +212,6 @@ static int run(struct call *call)
         if (rc == 0)
             show(call, stats, history);
     }
-    client_close(&client);
     return rc;
 }
 

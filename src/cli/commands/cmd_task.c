@@ -118,10 +118,9 @@ out:
 static int show_list(struct call *call, const char *after, const struct view_column *columns,
                      uint32_t columns_count)
 {
-    int rc = client_check_task_id(call, call->args[0]);
-
-    return rc < 0 ? rc : listing_print_all(call, client_path(call, "/v1/tasks/", call->args[0],
-                                                             after), columns, columns_count);
+    TRY(client_check_task_id(call, call->args[0]));
+    return listing_print_all(call, client_path(call, "/v1/tasks/", call->args[0], after), columns,
+                             columns_count);
 }
 
 /* With what it depends on as a table below. */
@@ -139,10 +138,8 @@ static void show_record(struct call *call, struct str task)
 static int run_show(struct call *call)
 {
     struct str task = STR_NONE;
-    int rc = fetch(call, "", &task);
 
-    if (rc < 0)
-        return rc;
+    TRY(fetch(call, "", &task));
     if (call_given(call, "json"))
         terminal_json(&call->out, task);
     else
@@ -167,7 +164,7 @@ static int run_checkpoints(struct call *call)
 
 static void print_log(struct call *call, struct str entry)
 {
-    struct buf line = BUF_INIT(1024 * 1024);
+    BUF_AUTO struct buf line = BUF_INIT(1024 * 1024);
     struct str level = view_member(call, entry, "log_level");
     struct str context = json_get(entry, STR("context"));
 
@@ -188,7 +185,6 @@ static void print_log(struct call *call, struct str entry)
         terminal_clean(&line, context);
     }
     terminal_line(&call->out, COLOUR_NONE, buf_view(&line));
-    buf_deinit(&line);
 }
 
 static int run_logs(struct call *call)
@@ -196,10 +192,8 @@ static int run_logs(struct call *call)
     struct json_iter iter;
     struct str reply = STR_NONE;
     struct str entry = STR_NONE;
-    int rc = fetch(call, "/logs", &reply);
 
-    if (rc < 0)
-        return rc;
+    TRY(fetch(call, "/logs", &reply));
     if (call_given(call, "json"))
         terminal_json(&call->out, reply);
     else
@@ -216,10 +210,8 @@ static int run_result(struct call *call)
 {
     struct str result;
     struct str reply = STR_NONE;
-    int rc = fetch(call, "/result", &reply);
 
-    if (rc < 0)
-        return rc;
+    TRY(fetch(call, "/result", &reply));
     result = json_get(reply, STR("result"));
     terminal_json(&call->out, result.data && !call_given(call, "json") ? result : reply);
     return 0;
@@ -232,20 +224,15 @@ static int run_list(struct call *call)
 
 static int run_wait(struct call *call)
 {
-    struct client client = {0};
+    CLIENT_AUTO struct client client = {0};
     struct str task = STR_NONE;
     int64_t timeout_ms = call_duration_ms(call, "timeout",
                                           call_duration_ms(call, "wait-timeout", -1));
-    int rc = client_check_task_id(call, call->args[0]);
 
-    if (rc == 0)
-        rc = client_open(&client, call);
-    if (rc == 0)
-        rc = task_wait(&client, call->args[0], timeout_ms, &task);
-    if (rc == 0)
-        rc = task_wait_print(&client, call->args[0], task, call_given(call, "json"));
-    client_close(&client);
-    return rc;
+    TRY(client_check_task_id(call, call->args[0]));
+    TRY(client_open(&client, call));
+    TRY(task_wait(&client, call->args[0], timeout_ms, &task));
+    return task_wait_print(&client, call->args[0], task, call_given(call, "json"));
 }
 
 static const struct flag log_flags[] = {

@@ -10,7 +10,7 @@
 
 static void print_task(struct call *call, struct str id, struct str task)
 {
-    struct buf line = BUF_INIT(4096);
+    BUF_AUTO struct buf line = BUF_INIT(4096);
 
     if (call_given(call, "json")) {
         if (!task.data) { /* deleted; as for jobs and schedules */
@@ -19,7 +19,6 @@ static void print_task(struct call *call, struct str id, struct str task)
             buf_text(&line, ",\"deleted\":true}");
         }
         terminal_json(&call->out, task.data ? task : buf_view(&line));
-        buf_deinit(&line);
         return;
     }
     buf_str(&line, id);
@@ -34,23 +33,20 @@ static void print_task(struct call *call, struct str id, struct str task)
         buf_text(&line, "deleted");
     }
     terminal_line(&call->out, COLOUR_NONE, buf_view(&line));
-    buf_deinit(&line);
 }
 
 static int control_one(struct call *call, struct client *client, struct str id, const char *method,
                        const char *verb, struct str body)
 {
     struct str task = STR_NONE;
-    int rc = client_check_task_id(call, id);
 
-    if (rc == 0)
-        rc = client_call(client, method, client_path(call, "/v1/tasks/", id, verb), body,
-                         CLIENT_TIMEOUT_MS, &task);
-    if (rc == 0 && task.data)
-        rc = client_check_object(client, task);
-    if (rc == 0)
-        print_task(call, id, task);
-    return rc;
+    TRY(client_check_task_id(call, id));
+    TRY(client_call(client, method, client_path(call, "/v1/tasks/", id, verb), body,
+                    CLIENT_TIMEOUT_MS, &task));
+    if (task.data)
+        TRY(client_check_object(client, task));
+    print_task(call, id, task);
+    return 0;
 }
 
 /* Which of several tasks it was; a sentence that names it already stays as it is. */
@@ -120,16 +116,12 @@ out:
 
 static int control_all(struct call *call, const char *verb)
 {
-    struct buf body = BUF_INIT(BODY_BYTES_MAX);
-    int rc;
+    BUF_AUTO struct buf body = BUF_INIT(BODY_BYTES_MAX);
 
     buf_byte(&body, '{');
-    rc = call_write_fields(call, &body);
+    TRY(call_write_fields(call, &body));
     buf_byte(&body, '}');
-    if (rc == 0)
-        rc = control(call, call->args_count, "POST", verb, buf_view(&body));
-    buf_deinit(&body);
-    return rc;
+    return control(call, call->args_count, "POST", verb, buf_view(&body));
 }
 
 static int run_cancel(struct call *call)
@@ -165,7 +157,7 @@ static int run_delete(struct call *call)
 static int run_priority(struct call *call)
 {
     static const struct flag priority = {.name = "PRIORITY", .type = FLAG_PRIORITY};
-    struct buf body = BUF_INIT(BODY_BYTES_MAX);
+    BUF_AUTO struct buf body = BUF_INIT(BODY_BYTES_MAX);
     struct str text = call->args[1];
     int64_t number;
     int rc = flag_check(&priority, text, &call->err);
@@ -182,7 +174,6 @@ static int run_priority(struct call *call)
     buf_byte(&body, '}');
     if (rc == 0)
         rc = control(call, 1, "POST", ":prioritize", buf_view(&body));
-    buf_deinit(&body);
     return rc;
 }
 

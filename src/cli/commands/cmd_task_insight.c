@@ -25,7 +25,7 @@ static void print_why(struct call *call, struct str reply)
 
 static int run_why(struct call *call)
 {
-    struct client client = {0};
+    CLIENT_AUTO struct client client = {0};
     struct str reply = STR_NONE;
     int rc = client_check_task_id(call, call->args[0]);
 
@@ -37,7 +37,6 @@ static int run_why(struct call *call)
         terminal_json(&call->out, reply);
     else if (rc == 0)
         print_why(call, reply);
-    client_close(&client);
     return rc;
 }
 
@@ -61,7 +60,6 @@ static int write_body(struct call *call, struct buf *body)
 {
     struct str from = call_given_text(call, "from");
     int64_t seq;
-    int rc;
 
     buf_byte(body, '{');
     if (from.data) {
@@ -71,23 +69,22 @@ static int write_body(struct call *call, struct buf *body)
         else
             json_write_string(body, from);
     }
-    rc = call_write_fields(call, body);
+    TRY(call_write_fields(call, body));
     buf_byte(body, '}');
-    return rc;
+    return 0;
 }
 
 static int wait_for(struct call *call, struct client *client, struct str id)
 {
     struct str task = STR_NONE;
     bool json = call_given(call, "json");
-    int rc;
 
     if (!json) {
         terminal_line(&call->out, COLOUR_NONE, id);
         fflush(call->out.file); /* known even when the waiting is interrupted */
     }
-    rc = task_wait(client, id, -1, &task);
-    return rc < 0 ? rc : task_wait_print(client, id, task, json);
+    TRY(task_wait(client, id, -1, &task));
+    return task_wait_print(client, id, task, json);
 }
 
 static int print_fork(struct call *call, struct client *client, struct str task)
@@ -107,24 +104,16 @@ static int print_fork(struct call *call, struct client *client, struct str task)
 
 static int run_fork(struct call *call)
 {
-    struct client client = {0};
-    struct buf body = BUF_INIT(BODY_BYTES_MAX);
+    CLIENT_AUTO struct client client = {0};
+    BUF_AUTO struct buf body = BUF_INIT(BODY_BYTES_MAX);
     struct str task = STR_NONE;
-    int rc = client_check_task_id(call, call->args[0]);
 
-    if (rc == 0)
-        rc = write_body(call, &body);
-    if (rc == 0)
-        rc = client_open(&client, call);
-    if (rc == 0)
-        rc = client_call(&client, "POST",
-                         client_path(call, "/v1/tasks/", call->args[0], ":fork"),
-                         buf_view(&body), CLIENT_TIMEOUT_MS, &task);
-    if (rc == 0)
-        rc = print_fork(call, &client, task);
-    client_close(&client);
-    buf_deinit(&body);
-    return rc;
+    TRY(client_check_task_id(call, call->args[0]));
+    TRY(write_body(call, &body));
+    TRY(client_open(&client, call));
+    TRY(client_call(&client, "POST", client_path(call, "/v1/tasks/", call->args[0], ":fork"),
+                    buf_view(&body), CLIENT_TIMEOUT_MS, &task));
+    return print_fork(call, &client, task);
 }
 
 static const struct flag fork_flags[] = {

@@ -35,7 +35,7 @@ static void write_finding(struct buf *out, const struct verify_finding *finding)
 
 static void print_json(struct call *call, const struct verify_report *report)
 {
-    struct buf out = BUF_INIT(JSON_BYTES_MAX);
+    BUF_AUTO struct buf out = BUF_INIT(JSON_BYTES_MAX);
 
     buf_format(&out, "{\"ok\":%s,\"checked\":{", report->findings_count == 0 ? "true" : "false");
     for (uint32_t i = 0; i < report->counts_count; i++) {
@@ -55,7 +55,6 @@ static void print_json(struct call *call, const struct verify_report *report)
     }
     buf_text(&out, "]}");
     terminal_json(&call->out, buf_view(&out));
-    buf_deinit(&out);
 }
 
 static void print_text(struct call *call, const struct verify_report *report)

@@ -21,15 +21,14 @@ static int run_help(struct call *call)
     const struct command *command;
     struct str path;
     uint32_t used;
-    int rc = command_resolve(call->args, call->args_count, &call->arena, &command, &path, &used,
-                             &call->err);
 
-    if (rc == 0 && used < call->args_count)
-        rc = err_set(&call->err, ERR_USAGE, "'" STR_FMT "' has no subcommand '" STR_FMT "'",
-                     STR_ARG(path), STR_ARG(call->args[used]));
-    if (rc == 0)
-        command_print_help(&call->out, command, path);
-    return rc;
+    TRY(command_resolve(call->args, call->args_count, &call->arena, &command, &path, &used,
+                        &call->err));
+    if (used < call->args_count)
+        return err_set(&call->err, ERR_USAGE, "'" STR_FMT "' has no subcommand '" STR_FMT "'",
+                       STR_ARG(path), STR_ARG(call->args[used]));
+    command_print_help(&call->out, command, path);
+    return 0;
 }
 
 const struct command command_version = {

@@ -28,12 +28,9 @@ static int fill_options(struct call *call, struct worker_options *options)
 {
     struct str *queues = NULL;
     struct str *categories = NULL;
-    int rc = call_list(call, "queues", &queues, &options->queues_count);
 
-    if (rc == 0)
-        rc = call_list(call, "categories", &categories, &options->categories_count);
-    if (rc < 0)
-        return rc;
+    TRY(call_list(call, "queues", &queues, &options->queues_count));
+    TRY(call_list(call, "categories", &categories, &options->categories_count));
     options->queues = queues;
     options->categories = categories;
     options->server = call_text(call, "server");

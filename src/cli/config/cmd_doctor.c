@@ -253,7 +253,7 @@ static void write_settings_json(struct doctor *doctor, struct buf *out)
 
 static void print_json(struct doctor *doctor, bool ok)
 {
-    struct buf out = BUF_INIT(JSON_BYTES_MAX);
+    BUF_AUTO struct buf out = BUF_INIT(JSON_BYTES_MAX);
 
     buf_format(&out, "{\"ok\":%s,\"checks\":[", ok ? "true" : "false");
     for (uint32_t i = 0; i < doctor->count; i++) {
@@ -271,7 +271,6 @@ static void print_json(struct doctor *doctor, bool ok)
     write_settings_json(doctor, &out);
     buf_text(&out, "]}");
     terminal_json(&doctor->call->out, buf_view(&out));
-    buf_deinit(&out);
 }
 
 static void print_settings(struct doctor *doctor)

@@ -102,7 +102,7 @@ struct str config_database_url(const struct config_inputs *inputs, struct arena 
     struct str name = database_part(inputs, "NAME");
     struct str user = database_part(inputs, "USER");
     struct str password = database_part(inputs, "PASSWORD");
-    struct buf url = BUF_INIT(CONFIG_TEXT_BYTES_MAX);
+    BUF_AUTO struct buf url = BUF_INIT(CONFIG_TEXT_BYTES_MAX);
     bool is_ipv6 = host.data && memchr(host.data, ':', host.len);
     struct str copy;
 
@@ -125,7 +125,6 @@ struct str config_database_url(const struct config_inputs *inputs, struct arena 
     buf_byte(&url, '/');
     config_append_encoded(&url, name);
     copy = url.failed ? STR_NONE : arena_str(arena, buf_view(&url));
-    buf_deinit(&url);
     return copy;
 }
 

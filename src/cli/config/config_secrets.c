@@ -186,7 +186,6 @@ int config_client_token(const char *file, struct arena *arena, struct client_tok
 {
     const struct config_inputs inputs = {.environment = config_getenv};
     struct str path = config_getenv(NULL, "PERDURA_TOKEN_FILE");
-    int rc;
 
     *token = (struct client_token){.text = config_getenv(NULL, "PERDURA_TOKEN"),
                                    .from = STR("PERDURA_TOKEN")};
@@ -195,9 +194,9 @@ int config_client_token(const char *file, struct arena *arena, struct client_tok
     token->from = arena_format(arena, "PERDURA_TOKEN_FILE (" STR_FMT ")", STR_ARG(path));
     if (path.data)
         return config_secret_file(path.data, STR("PERDURA_TOKEN_FILE"), arena, &token->text, err);
-    rc = configured_token(file, arena, token, err);
-    if (rc < 0 || token->text.data)
-        return rc;
+    TRY(configured_token(file, arena, token, err));
+    if (token->text.data)
+        return 0;
     path = config_credential(&inputs, "perdura.token", arena);
     token->from = path;
     if (!path.data)
@@ -219,7 +218,6 @@ static int read_token(struct config *config, const struct config_inputs *inputs,
     struct settings *settings = &config->settings;
     struct str path = settings->access.token_file;
     struct str named = path.data ? named_by(config, "token_file", &config->arena) : CREDENTIAL;
-    int rc;
 
     if (settings->access.token.data)
         return 0;
@@ -227,11 +225,10 @@ static int read_token(struct config *config, const struct config_inputs *inputs,
         path = config_credential(inputs, "perdura.token", &config->arena);
     if (!path.data)
         return 0;
-    rc = config_secret_file(arena_cstr(&config->arena, path), named, &config->arena,
-                            &settings->access.token, err);
-    if (rc == 0)
-        note_origin(config, "token", path);
-    return rc;
+    TRY(config_secret_file(arena_cstr(&config->arena, path), named, &config->arena,
+                           &settings->access.token, err));
+    note_origin(config, "token", path);
+    return 0;
 }
 
 void config_append_encoded(struct buf *out, struct str text)
@@ -251,13 +248,12 @@ void config_append_encoded(struct buf *out, struct str text)
 static int add_password(struct config *config, struct str password, struct err *err)
 {
     struct str *store = &config->settings.store;
-    struct buf url = BUF_INIT(2 * CONFIG_TEXT_BYTES_MAX);
+    BUF_AUTO struct buf url = BUF_INIT(2 * CONFIG_TEXT_BYTES_MAX);
 
     buf_str(&url, *store);
     buf_text(&url, memchr(store->data, '?', store->len) ? "&password=" : "?password=");
     config_append_encoded(&url, password);
     *store = url.failed ? STR_NONE : arena_str(&config->arena, buf_view(&url));
-    buf_deinit(&url);
     return store->data ? 0 : err_set(err, ERR_INVALID, "the password of the database is too long");
 }
 
@@ -267,7 +263,6 @@ static int read_password(struct config *config, const struct config_inputs *inpu
     struct str path = config->settings.access.password_file;
     struct str named = path.data ? named_by(config, "password_file", &config->arena) : CREDENTIAL;
     struct str password;
-    int rc;
 
     if (!node_store_wants_password(config->settings.store))
         return 0;
@@ -275,15 +270,14 @@ static int read_password(struct config *config, const struct config_inputs *inpu
         path = config_credential(inputs, "perdura.db-password", &config->arena);
     if (!path.data)
         return 0;
-    rc = config_secret_file(arena_cstr(&config->arena, path), named, &config->arena, &password,
-                            err);
-    return rc < 0 ? rc : add_password(config, password, err);
+    TRY(config_secret_file(arena_cstr(&config->arena, path), named, &config->arena, &password,
+                           err));
+    return add_password(config, password, err);
 }
 
 int config_read_secrets(struct config *config, const struct config_inputs *inputs,
                         struct err *err)
 {
-    int rc = read_token(config, inputs, err);
-
-    return rc < 0 ? rc : read_password(config, inputs, err);
+    TRY(read_token(config, inputs, err));
+    return read_password(config, inputs, err);
 }

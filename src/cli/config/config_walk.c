@@ -134,10 +134,8 @@ static int set_texts(struct walk *walk, const yaml_node_t *node, const struct co
 {
     struct str *items;
     uint32_t count;
-    int rc = read_texts(walk, node, field, &items, &count);
 
-    if (rc < 0)
-        return rc;
+    TRY(read_texts(walk, node, field, &items, &count));
     memcpy((char *)record + field->offset, &items, sizeof items);
     memcpy((char *)record + field->count_offset, &count, sizeof count);
     return 0;
@@ -149,10 +147,8 @@ static int set_argv(struct walk *walk, const yaml_node_t *node, const struct con
     struct str *items;
     uint32_t count;
     const char **argv;
-    int rc = read_texts(walk, node, field, &items, &count);
 
-    if (rc < 0)
-        return rc;
+    TRY(read_texts(walk, node, field, &items, &count));
     if (count == 0 || items[0].len == 0)
         return refuse(walk, node, field->key, "a list that starts with a program");
     argv = arena_alloc_array(&walk->config->arena, (size_t)count + 1, sizeof *argv);
@@ -208,7 +204,7 @@ static int set_variables(struct walk *walk, const yaml_node_t *node,
 /* A YAML scalar as the JSON value it looks like: quoted is always text. */
 static struct str scalar_json(struct walk *walk, const yaml_node_t *node)
 {
-    struct buf json = BUF_INIT(8 * CONFIG_TEXT_BYTES_MAX);
+    BUF_AUTO struct buf json = BUF_INIT(8 * CONFIG_TEXT_BYTES_MAX);
     struct str text = scalar_text(node);
     struct str copy;
 
@@ -218,7 +214,6 @@ static struct str scalar_json(struct walk *walk, const yaml_node_t *node)
         return arena_str(&walk->config->arena, text);
     json_write_string(&json, text);
     copy = json.failed ? STR_NONE : arena_str(&walk->config->arena, buf_view(&json));
-    buf_deinit(&json);
     return copy;
 }
 
@@ -269,12 +264,9 @@ static int set_rate_parts(struct walk *walk, const yaml_node_t *node,
     static const struct config_record type = {"rate", sizeof(struct rate_parts), fields, NULL};
     struct rate_parts parts = {0};
     struct rate_rule rate;
-    int rc = config_set_defaults(&parts, &type, &walk->config->arena, walk->err);
 
-    if (rc == 0)
-        rc = walk_mapping(walk, node, &type, NULL, &parts);
-    if (rc < 0)
-        return rc;
+    TRY(config_set_defaults(&parts, &type, &walk->config->arena, walk->err));
+    TRY(walk_mapping(walk, node, &type, NULL, &parts));
     rate = (struct rate_rule){parts.count, parts.per_ms, parts.burst};
     memcpy((char *)record + field->offset, &rate, sizeof rate);
     return 0;
@@ -431,16 +423,15 @@ static int walk_pair(struct walk *walk, yaml_node_t *key_node, yaml_node_t *valu
     struct str key = scalar_text(key_node);
     const struct config_field *field = find_field(type, group, key);
     const char *inner = !field ? find_group(walk, type, group, key) : NULL;
-    int rc;
 
     if (inner)
         return is_null(value) ? 0 : walk_mapping(walk, value, type, inner, record);
     if (!field)
         return unknown_key(walk, key_node, type, group, key);
-    rc = set_field(walk, value, field, record);
-    if (rc == 0 && type == &config_root)
+    TRY(set_field(walk, value, field, record));
+    if (type == &config_root)
         note_origin(walk, key_node, field);
-    return rc;
+    return 0;
 }
 
 static int check_required(struct walk *walk, const yaml_node_t *node,
@@ -533,14 +524,11 @@ int config_walk(struct config *config, yaml_document_t *document, const char *na
 {
     struct walk walk = {.document = document, .name = name, .config = config, .err = err};
     yaml_node_t *root = yaml_document_get_root_node(document);
-    int rc;
 
     if (!root || is_null(root)) /* an empty file is a file of defaults */
         return 0;
-    rc = check_size(&walk, root, 0);
-    if (rc == 0)
-        rc = walk_mapping(&walk, root, &config_root, NULL, config);
-    if (rc == 0)
-        rc = check_names(config, name, err);
-    return rc < 0 ? rc : check_retention(config, name, err);
+    TRY(check_size(&walk, root, 0));
+    TRY(walk_mapping(&walk, root, &config_root, NULL, config));
+    TRY(check_names(config, name, err));
+    return check_retention(config, name, err);
 }

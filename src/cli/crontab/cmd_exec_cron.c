@@ -32,7 +32,7 @@ struct cron_run {
 /* The sentence becomes the task's error; trying again would not help. */
 static int refuse(struct call *call)
 {
-    struct buf line = BUF_INIT(4096);
+    BUF_AUTO struct buf line = BUF_INIT(4096);
 
     if (getenv("PERDURA_TASK_ID") && fcntl(CONTROL_FD, F_GETFD) >= 0) {
         buf_text(&line, "{\"fail\":{\"error\":");
@@ -41,7 +41,6 @@ static int refuse(struct call *call)
         if (write(CONTROL_FD, line.data, line.len) < 0)
             call->err.field[0] = '\0'; /* nobody listens; stderr says it too */
     }
-    buf_deinit(&line);
     return -(int)call->err.code;
 }
 
@@ -86,26 +85,21 @@ static int take_task(struct cron_run *run)
     struct call *call = run->call;
     struct str payload = STR_NONE;
     struct str text;
-    int rc = read_stdin(call, &text);
 
-    if (rc < 0)
-        return rc;
+    TRY(read_stdin(call, &text));
     if (json_check(text, &text, NULL) == 0 && json_kind(text) == JSON_OBJECT)
         payload = json_get(text, STR("payload"));
     if (!payload.data || json_kind(payload) != JSON_OBJECT)
         return err_set(&call->err, ERR_INVALID, "stdin is not a task with a payload such as "
                        "{\"command\":\"echo hello\"}");
-    rc = take_text(run, payload, "command", &run->command);
-    if (rc == 0)
-        rc = take_text(run, payload, "shell", &run->shell);
-    if (rc == 0)
-        rc = take_text(run, payload, "stdin", &run->input);
-    if (rc == 0)
-        rc = take_text(run, payload, "user", &run->user);
+    TRY(take_text(run, payload, "command", &run->command));
+    TRY(take_text(run, payload, "shell", &run->shell));
+    TRY(take_text(run, payload, "stdin", &run->input));
+    TRY(take_text(run, payload, "user", &run->user));
     run->variables = json_get(payload, STR("env"));
-    if (rc == 0 && run->command.len == 0)
-        rc = err_set(&call->err, ERR_INVALID, "the payload has no 'command'");
-    return rc;
+    if (run->command.len == 0)
+        return err_set(&call->err, ERR_INVALID, "the payload has no 'command'");
+    return 0;
 }
 
 /* ---- who ---- */
@@ -216,24 +210,16 @@ static int put_crontab(struct cron_run *run)
 static int make_environment(struct cron_run *run)
 {
     const struct passwd *account = run->account;
-    int rc;
 
     run->environment = arena_alloc_array(&run->call->arena, VARIABLES_MAX + 1,
                                          sizeof *run->environment);
-    rc = put_inherited(run);
-    if (rc == 0)
-        rc = put(run, STR("HOME"), str_of(account->pw_dir));
-    if (rc == 0)
-        rc = put(run, STR("SHELL"), STR("/bin/sh"));
-    if (rc == 0)
-        rc = put(run, STR("PATH"), STR("/usr/bin:/bin"));
-    if (rc == 0)
-        rc = put_crontab(run);
-    if (rc == 0)
-        rc = put(run, STR("LOGNAME"), str_of(account->pw_name));
-    if (rc == 0)
-        rc = put(run, STR("USER"), str_of(account->pw_name));
-    return rc;
+    TRY(put_inherited(run));
+    TRY(put(run, STR("HOME"), str_of(account->pw_dir)));
+    TRY(put(run, STR("SHELL"), STR("/bin/sh")));
+    TRY(put(run, STR("PATH"), STR("/usr/bin:/bin")));
+    TRY(put_crontab(run));
+    TRY(put(run, STR("LOGNAME"), str_of(account->pw_name)));
+    return put(run, STR("USER"), str_of(account->pw_name));
 }
 
 static const char *variable(const struct cron_run *run, const char *name)

@@ -87,14 +87,13 @@ static struct str own_path(struct arena *arena)
 
 static struct str handlers_text(struct call *call)
 {
-    struct buf out = BUF_INIT(2 * PATH_MAX);
+    BUF_AUTO struct buf out = BUF_INIT(2 * PATH_MAX);
     struct str copy;
 
     buf_text(&out, "handlers:\n  - type: " IMPORT_TASK_TYPE "\n    command: [");
     json_write_string(&out, own_path(&call->arena));
     buf_text(&out, ", \"exec-cron\"]\n");
     copy = arena_str(&call->arena, buf_view(&out));
-    buf_deinit(&out);
     return copy;
 }
 
@@ -103,7 +102,7 @@ static void print_summary(struct import *import)
     struct call *call = import->call;
     static const enum import_result told[] = {IMPORT_PLANNED, IMPORT_TAKEN, IMPORT_CHANGED,
                                               IMPORT_THERE, IMPORT_REFUSED};
-    struct buf line = BUF_INIT(1024);
+    BUF_AUTO struct buf line = BUF_INIT(1024);
 
     for (size_t i = 0; i < sizeof told / sizeof *told; i++) {
         uint32_t count = count_of(import, told[i]);
@@ -119,7 +118,6 @@ static void print_summary(struct import *import)
     if (count_good(import) > 0 && import->user.data)
         buf_format(&line, "; commands run as " STR_FMT, STR_ARG(import->user));
     terminal_line(&call->out, COLOUR_BOLD, buf_view(&line));
-    buf_deinit(&line);
 }
 
 static void print_report(struct import *import)
@@ -167,7 +165,7 @@ static void write_line(const struct import_line *planned, struct buf *out)
 
 static void print_json(struct import *import)
 {
-    struct buf out = BUF_INIT(JSON_BYTES_MAX);
+    BUF_AUTO struct buf out = BUF_INIT(JSON_BYTES_MAX);
 
     buf_text(&out, "{\"items\":[");
     for (uint32_t i = 0; i < import->count; i++)
@@ -183,7 +181,6 @@ static void print_json(struct import *import)
     json_write_member_string(&out, "handlers", handlers_text(import->call));
     buf_byte(&out, '}');
     terminal_json(&import->call->out, buf_view(&out));
-    buf_deinit(&out);
 }
 
 /* ---- what is imported ---- */
@@ -228,16 +225,12 @@ static int check_words(struct call *call)
 static int apply(struct import *import)
 {
     struct call *call = import->call;
-    struct client client = {0};
-    int rc;
+    CLIENT_AUTO struct client client = {0};
 
     if (call_given(call, "dry-run"))
         return 0;
-    rc = client_open(&client, call);
-    if (rc == 0)
-        rc = import_apply(import, &client, call_given(call, "prune"));
-    client_close(&client);
-    return rc;
+    TRY(client_open(&client, call));
+    return import_apply(import, &client, call_given(call, "prune"));
 }
 
 /* Commands that begin with the name of a user are lines of a system's crontab, mostly. */
@@ -273,25 +266,18 @@ static int run_import(struct call *call)
     struct crontab crontab;
     struct str text;
     bool system_form;
-    int rc = check_words(call);
 
-    if (rc == 0)
-        rc = call_read_file(call, call->args[1], CRONTAB_BYTES_MAX, &text);
-    if (rc < 0)
-        return rc;
+    TRY(check_words(call));
+    TRY(call_read_file(call, call->args[1], CRONTAB_BYTES_MAX, &text));
     import.label = label_of(call, call->args[1]);
     system_form = call_given(call, "system") || crontab_path_is_system(import.label);
     if (!import.user.data && !system_form)
         import.user = user_of(call, call_given(call, "name") ? STR("-") : import.label);
     if (str_is(import.timezone, "local"))
         import.timezone = local_zone_name(&call->arena);
-    rc = crontab_parse(text, system_form, &call->arena, &crontab, &call->err);
-    if (rc == 0)
-        rc = import_plan(&import, &crontab);
-    if (rc == 0)
-        rc = apply(&import);
-    if (rc < 0)
-        return rc;
+    TRY(crontab_parse(text, system_form, &call->arena, &crontab, &call->err));
+    TRY(import_plan(&import, &crontab));
+    TRY(apply(&import));
     if (call_given(call, "json"))
         print_json(&import);
     else

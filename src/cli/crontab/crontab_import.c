@@ -115,7 +115,7 @@ static int write_payload(struct import *import, struct import_line *planned)
     const struct crontab_line *line = planned->line;
     struct str shell = crontab_variable_get(line, "SHELL");
     struct str user = line->user.data ? line->user : import->user;
-    struct buf out = BUF_INIT(8 * CRONTAB_BYTES_MAX);
+    BUF_AUTO struct buf out = BUF_INIT(8 * CRONTAB_BYTES_MAX);
 
     buf_byte(&out, '{');
     json_write_member_string(&out, "command", line->command);
@@ -129,7 +129,6 @@ static int write_payload(struct import *import, struct import_line *planned)
     buf_byte(&out, '}');
     planned->payload = out.failed ? STR_NONE
                                   : arena_str(&import->call->arena, buf_view(&out));
-    buf_deinit(&out);
     return planned->payload.data ? 0 : err_set(&import->call->err, ERR_MEMORY,
                                                "there is not enough memory to import");
 }
@@ -171,8 +170,6 @@ static void take_delay(struct import_line *planned)
 
 static int plan_entry(struct import *import, struct import_line *planned)
 {
-    int rc;
-
     planned->result = IMPORT_PLANNED;
     check_user(import, planned);
     if (planned->result == IMPORT_PLANNED)
@@ -180,8 +177,8 @@ static int plan_entry(struct import *import, struct import_line *planned)
     if (planned->result == IMPORT_REFUSED)
         return 0;
     take_delay(planned);
-    rc = name_line(import, planned);
-    return rc < 0 ? rc : write_payload(import, planned);
+    TRY(name_line(import, planned));
+    return write_payload(import, planned);
 }
 
 /* Most variables just go with the commands; nobody needs to read about them. */

@@ -26,12 +26,11 @@ struct known_jobs {
 
 static struct str canonical(struct arena *arena, struct str json)
 {
-    struct buf out = BUF_INIT(16 * CRONTAB_BYTES_MAX);
+    BUF_AUTO struct buf out = BUF_INIT(16 * CRONTAB_BYTES_MAX);
     struct str copy = STR_NONE;
 
     if (json.data && json_canonical(json, &out, NULL) == 0)
         copy = arena_str(arena, buf_view(&out));
-    buf_deinit(&out);
     return copy;
 }
 
@@ -77,7 +76,7 @@ static int load_known(struct import *import, struct client *client, struct known
 {
     struct call *call = import->call;
     struct arena kept = call->arena;
-    struct buf path = BUF_INIT(65536);
+    BUF_AUTO struct buf path = BUF_INIT(65536);
     struct str cursor = STR_NONE;
     uint32_t pages = 0;
     int rc = 0;
@@ -99,7 +98,6 @@ static int load_known(struct import *import, struct client *client, struct known
     } while (rc == 0 && cursor.len > 0 && ++pages < PAGES_MAX);
     arena_deinit(&call->arena);
     call->arena = kept;
-    buf_deinit(&path);
     return rc;
 }
 
@@ -193,7 +191,7 @@ out:
 static int create_job(struct import *import, struct client *client, struct import_line *planned)
 {
     struct call *call = import->call;
-    struct buf body = BUF_INIT(16 * CRONTAB_BYTES_MAX);
+    BUF_AUTO struct buf body = BUF_INIT(16 * CRONTAB_BYTES_MAX);
     struct str reply = STR_NONE;
     struct str queue = call_given_text(call, "queue");
     int rc;
@@ -215,22 +213,18 @@ static int create_job(struct import *import, struct client *client, struct impor
                      : thing_create(client, &thing_job, buf_view(&body), &reply);
     if (rc == 0)
         planned->job_id = view_member(call, reply, "id");
-    buf_deinit(&body);
     return rc;
 }
 
 static int update_job(struct client *client, const struct import_line *planned)
 {
-    struct buf body = BUF_INIT(16 * CRONTAB_BYTES_MAX);
+    BUF_AUTO struct buf body = BUF_INIT(16 * CRONTAB_BYTES_MAX);
     struct str reply = STR_NONE;
-    int rc;
 
     buf_text(&body, "{\"payload\":");
     buf_str(&body, planned->payload);
     buf_byte(&body, '}');
-    rc = thing_request(client, "PATCH", &thing_job, planned->job_id, "", buf_view(&body), &reply);
-    buf_deinit(&body);
-    return rc;
+    return thing_request(client, "PATCH", &thing_job, planned->job_id, "", buf_view(&body), &reply);
 }
 
 static int apply_line(struct import *import, struct client *client, struct known_job *known,

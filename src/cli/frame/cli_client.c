@@ -86,7 +86,7 @@ static const struct flag *flag_of(const struct command *command, struct str fiel
  * 'name' where it is the field that the error is about. */
 static struct str with_flags(struct call *call, struct str message, struct str field)
 {
-    struct buf out = BUF_INIT(CLIENT_REPLY_BYTES_MAX);
+    BUF_AUTO struct buf out = BUF_INIT(CLIENT_REPLY_BYTES_MAX);
     struct str text;
     size_t at = 0;
 
@@ -106,7 +106,6 @@ static struct str with_flags(struct call *call, struct str message, struct str f
         at += flag ? name.len + 2 : 1;
     }
     text = out.failed ? message : arena_str(&call->arena, buf_view(&out));
-    buf_deinit(&out);
     return text.data ? text : message;
 }
 
@@ -211,21 +210,19 @@ int client_check_object(struct client *client, struct str reply)
 
 int client_get(struct client *client, struct str path, struct str *reply)
 {
-    int rc = client_call(client, "GET", path, STR_NONE, CLIENT_TIMEOUT_MS, reply);
-
-    return rc < 0 ? rc : client_check_object(client, *reply);
+    TRY(client_call(client, "GET", path, STR_NONE, CLIENT_TIMEOUT_MS, reply));
+    return client_check_object(client, *reply);
 }
 
 struct str client_path(struct call *call, const char *before, struct str name, const char *after)
 {
-    struct buf path = BUF_INIT(PATH_BYTES_MAX);
+    BUF_AUTO struct buf path = BUF_INIT(PATH_BYTES_MAX);
     struct str copy;
 
     buf_text(&path, before);
     command_write_escaped(&path, name);
     buf_text(&path, after);
     copy = path.failed ? STR("/") : arena_str(&call->arena, buf_view(&path));
-    buf_deinit(&path);
     return copy;
 }
 

@@ -24,6 +24,7 @@ int client_refused_token(struct call *call, const struct client_token *token);
 /* The command must have the client flags. */
 int client_open(struct client *client, struct call *call);
 void client_close(struct client *client);
+#define CLIENT_AUTO __attribute__((cleanup(client_close))) /* closed when its block ends */
 
 /* One request. 2xx: 0, *reply is the checked JSON (STR_NONE when there is no body), in the call's
  * arena. Anything else: negative with call->err filled. body STR_NONE = none. */

@@ -212,26 +212,20 @@ static int parse(struct call *call, const struct str *words, uint32_t words_coun
 {
     uint32_t names = 0;
     uint32_t used;
-    int rc;
 
     while (names < words_count && !(words[names].len > 1 && words[names].data[0] == '-'))
         names++;
-    rc = command_resolve(words, names, &call->arena, &call->command, &call->path, &used,
-                         &call->err);
-    if (rc < 0)
-        return rc;
-    rc = parse_words(call, words + used, words_count - used);
-    if (rc < 0 || call->wants_help)
-        return rc;
+    TRY(command_resolve(words, names, &call->arena, &call->command, &call->path, &used,
+                        &call->err));
+    TRY(parse_words(call, words + used, words_count - used));
+    if (call->wants_help)
+        return 0;
     return check_values(call);
 }
 
 static int run(struct call *call, const struct str *words, uint32_t words_count)
 {
-    int rc = parse(call, words, words_count);
-
-    if (rc < 0)
-        return rc;
+    TRY(parse(call, words, words_count));
     if (call->wants_help) {
         command_print_help(&call->out, call->command, call->path);
         return 0;
@@ -241,12 +235,11 @@ static int run(struct call *call, const struct str *words, uint32_t words_count)
 
 void call_print_error(struct call *call)
 {
-    struct buf text = BUF_INIT(8 * sizeof call->err.text);
+    BUF_AUTO struct buf text = BUF_INIT(8 * sizeof call->err.text);
 
     terminal_clean(&text, str_of(call->err.text));
     terminal_print(&call->notes, COLOUR_RED, STR("perdura: "));
     terminal_line(&call->notes, COLOUR_NONE, buf_view(&text));
-    buf_deinit(&text);
 }
 
 static int finish(struct call *call, int rc)

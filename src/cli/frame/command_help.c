@@ -45,8 +45,8 @@ static void row(struct buf *out, struct str left, struct str right)
 
 static void flag_row(struct buf *out, const struct flag *flag)
 {
-    struct buf left = BUF_INIT(512);
-    struct buf right = BUF_INIT(4096);
+    BUF_AUTO struct buf left = BUF_INIT(512);
+    BUF_AUTO struct buf right = BUF_INIT(4096);
 
     buf_format(&left, "--%s%s%s", flag->name, flag->value ? " " : "",
                flag->value ? flag->value : "");
@@ -58,8 +58,6 @@ static void flag_row(struct buf *out, const struct flag *flag)
     if (flag->env)
         buf_format(&right, " [$%s]", flag->env);
     row(out, buf_view(&left), buf_view(&right));
-    buf_deinit(&left);
-    buf_deinit(&right);
 }
 
 static void heading(const struct terminal *out, struct buf *text, const char *title)
@@ -100,7 +98,7 @@ static void example_lines(struct buf *text, const char *example)
 
 void command_print_help(const struct terminal *out, const struct command *command, struct str path)
 {
-    struct buf text = BUF_INIT(HELP_BYTES_MAX);
+    BUF_AUTO struct buf text = BUF_INIT(HELP_BYTES_MAX);
     const struct flag *flag;
 
     buf_format(&text, "%s\n\n", command->summary);
@@ -125,5 +123,4 @@ void command_print_help(const struct terminal *out, const struct command *comman
         example_lines(&text, command->example);
     }
     terminal_print(out, COLOUR_NONE, buf_view(&text));
-    buf_deinit(&text);
 }

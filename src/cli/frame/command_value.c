@@ -152,7 +152,7 @@ out:
 
 int call_read_file(struct call *call, struct str path, size_t bytes_max, struct str *text)
 {
-    struct buf input = BUF_INIT(bytes_max + 2 * INPUT_STEP_BYTES);
+    BUF_AUTO struct buf input = BUF_INIT(bytes_max + 2 * INPUT_STEP_BYTES);
     const char *name = arena_cstr(&call->arena, path);
     int rc = read_input(str_is(path, "-") ? NULL : name, &input, &call->err);
 
@@ -166,7 +166,6 @@ int call_read_file(struct call *call, struct str path, size_t bytes_max, struct 
             rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory to read " STR_FMT,
                          STR_ARG(path));
     }
-    buf_deinit(&input);
     return rc;
 }
 
@@ -187,18 +186,15 @@ static bool local_parse(struct str text, int64_t *local_us)
 static int local_zone(const struct call *call, struct zone **zone, struct err *err)
 {
     const struct flag *flag;
-    struct arena arena = ARENA_INIT(LOCAL_ARENA_BYTES);
+    ARENA_AUTO struct arena arena = ARENA_INIT(LOCAL_ARENA_BYTES);
     struct str name = STR_NONE;
-    int rc;
 
     for (uint32_t i = 0; (flag = command_flag_at(call->command, i)) != NULL; i++)
         if (strcmp(flag->name, "tz") == 0)
             name = call_text(call, "tz");
     if (str_is(name, "local"))
         name = local_zone_name(&arena);
-    rc = zone_load(NULL, name.data ? name : STR("UTC"), zone, err);
-    arena_deinit(&arena);
-    return rc;
+    return zone_load(NULL, name.data ? name : STR("UTC"), zone, err);
 }
 
 static bool time_parse(struct str text, int64_t *time_us)
@@ -303,10 +299,8 @@ static int write_list(struct call *call, const struct flag *flag, struct buf *ou
 {
     struct str *items;
     uint32_t count;
-    int rc = call_list(call, flag->name, &items, &count);
 
-    if (rc < 0)
-        return rc;
+    TRY(call_list(call, flag->name, &items, &count));
     buf_byte(out, '[');
     for (uint32_t i = 0; i < count; i++) {
         json_comma(out);
@@ -406,20 +400,17 @@ static int check_written(struct call *call, const struct buf *out)
 int call_write_fields(struct call *call, struct buf *out)
 {
     const struct flag *flag;
-    int rc = 0;
 
-    for (uint32_t i = 0; rc == 0 && (flag = command_flag_at(call->command, i)) != NULL; i++)
-        rc = write_field(call, flag, out);
-    return rc < 0 ? rc : check_written(call, out);
+    for (uint32_t i = 0; (flag = command_flag_at(call->command, i)) != NULL; i++)
+        TRY(write_field(call, flag, out));
+    return check_written(call, out);
 }
 
 int call_write_fields_of(struct call *call, const struct flag *flags, struct buf *out)
 {
-    int rc = 0;
-
-    for (; rc == 0 && flags->name; flags++)
-        rc = write_field(call, flags, out);
-    return rc < 0 ? rc : check_written(call, out);
+    for (; flags->name; flags++)
+        TRY(write_field(call, flags, out));
+    return check_written(call, out);
 }
 
 void call_replace(struct call *call, const char *flag, struct str text)

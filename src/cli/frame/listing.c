@@ -62,32 +62,27 @@ static int print_page(struct listing *listing, struct client *client, struct str
 static int list_page(struct listing *listing, struct client *client)
 {
     struct call *call = listing->call;
-    struct buf path = BUF_INIT(2 * QUERY_BYTES_MAX);
+    BUF_AUTO struct buf path = BUF_INIT(2 * QUERY_BYTES_MAX);
     struct str cursor;
     struct str reply = STR_NONE;
-    int rc;
 
     buf_str(&path, buf_view(&listing->path));
     if (listing->cursor.len > 0) {
         buf_text(&path, memchr(path.data, '?', path.len) ? "&cursor=" : "?cursor=");
         command_write_escaped(&path, buf_view(&listing->cursor));
     }
-    rc = client_get(client, buf_view(&path), &reply);
-    if (rc == 0)
-        rc = print_page(listing, client, reply);
-    if (rc == 0) {
-        cursor = view_member(call, reply, "next_cursor");
-        buf_reset(&listing->cursor);
-        buf_str(&listing->cursor, cursor);
-        listing->pages++;
-    }
-    buf_deinit(&path);
-    return rc;
+    TRY(client_get(client, buf_view(&path), &reply));
+    TRY(print_page(listing, client, reply));
+    cursor = view_member(call, reply, "next_cursor");
+    buf_reset(&listing->cursor);
+    buf_str(&listing->cursor, cursor);
+    listing->pages++;
+    return 0;
 }
 
 static void note_more(struct call *call, struct str cursor)
 {
-    struct buf line = BUF_INIT(8 * QUERY_BYTES_MAX);
+    BUF_AUTO struct buf line = BUF_INIT(8 * QUERY_BYTES_MAX);
 
     if (str_empty(cursor))
         return;
@@ -95,7 +90,6 @@ static void note_more(struct call *call, struct str cursor)
     terminal_clean(&line, cursor);
     buf_byte(&line, ')');
     terminal_line(&call->notes, COLOUR_DIM, buf_view(&line));
-    buf_deinit(&line);
 }
 
 /* "no tasks match": the word is the last one of the path. */

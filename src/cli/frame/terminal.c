@@ -215,23 +215,21 @@ void terminal_line(const struct terminal *terminal, enum colour colour, struct s
 
 void terminal_line_clean(const struct terminal *terminal, enum colour colour, struct str text)
 {
-    struct buf clean = BUF_INIT(CLEAN_BYTES_MAX);
+    BUF_AUTO struct buf clean = BUF_INIT(CLEAN_BYTES_MAX);
 
     terminal_clean(&clean, text);
     terminal_line(terminal, colour, buf_view(&clean));
-    buf_deinit(&clean);
 }
 
 void terminal_json(const struct terminal *terminal, struct str json)
 {
-    struct buf clean = BUF_INIT(CLEAN_BYTES_MAX);
+    BUF_AUTO struct buf clean = BUF_INIT(CLEAN_BYTES_MAX);
 
     if (terminal->columns > 0) {
         terminal_clean_json(&clean, json);
         json = buf_view(&clean);
     }
     terminal_line(terminal, COLOUR_NONE, json);
-    buf_deinit(&clean);
 }
 
 void terminal_duration(int64_t duration_ms, char *out)

@@ -43,8 +43,8 @@ static void draw_spinner(struct buf *out, bool unicode, uint32_t turn)
 void progress_line(struct buf *out, uint32_t columns, bool unicode, uint32_t turn, int64_t percent,
                    struct str label, int64_t elapsed_ms)
 {
-    struct buf head = BUF_INIT(LINE_BYTES_MAX);
-    struct buf clean = BUF_INIT(LINE_BYTES_MAX);
+    BUF_AUTO struct buf head = BUF_INIT(LINE_BYTES_MAX);
+    BUF_AUTO struct buf clean = BUF_INIT(LINE_BYTES_MAX);
     char elapsed[TERMINAL_DURATION_BYTES];
     size_t bar = columns / 3 < BAR_WIDTH_MAX ? columns / 3 : BAR_WIDTH_MAX;
 
@@ -62,14 +62,12 @@ void progress_line(struct buf *out, uint32_t columns, bool unicode, uint32_t tur
     if (terminal_width(buf_view(&head)) < columns)
         buf_str(out, terminal_cut(buf_view(&clean),
                                   columns - terminal_width(buf_view(&head))));
-    buf_deinit(&head);
-    buf_deinit(&clean);
 }
 
 void progress_draw(struct progress *progress, int64_t percent, struct str label, int64_t elapsed_ms)
 {
     const struct terminal *terminal = progress->terminal;
-    struct buf line = BUF_INIT(LINE_BYTES_MAX);
+    BUF_AUTO struct buf line = BUF_INIT(LINE_BYTES_MAX);
 
     if (!terminal->interactive)
         return;
@@ -81,7 +79,6 @@ void progress_draw(struct progress *progress, int64_t percent, struct str label,
     fputs("\033[K", terminal->file);
     fflush(terminal->file);
     progress->drawn = true;
-    buf_deinit(&line);
 }
 
 void progress_clear(struct progress *progress)

@@ -48,7 +48,7 @@ static bool grow(struct table *table)
 
 void table_cell(struct table *table, struct str text, enum colour colour)
 {
-    struct buf clean = BUF_INIT(CELL_BYTES_MAX);
+    BUF_AUTO struct buf clean = BUF_INIT(CELL_BYTES_MAX);
     struct table_cell *cell;
 
     if (table->cells_count == table->cells_cap && !grow(table)) {
@@ -60,7 +60,6 @@ void table_cell(struct table *table, struct str text, enum colour colour)
     cell->text = arena_str(table->arena, buf_view(&clean));
     cell->width = (uint32_t)terminal_width(cell->text);
     cell->colour = colour;
-    buf_deinit(&clean);
 }
 
 static void measure(const struct table *table, size_t *widths)
@@ -205,7 +204,7 @@ static void print_titles(struct row *row)
 static void print_missing(const struct table *table, const struct terminal *terminal,
                           const size_t *widths)
 {
-    struct buf line = BUF_INIT(4096);
+    BUF_AUTO struct buf line = BUF_INIT(4096);
 
     buf_text(&line, "(no room for");
     for (uint32_t i = 0, count = 0; i < table->columns_count; i++)
@@ -213,7 +212,6 @@ static void print_missing(const struct table *table, const struct terminal *term
             buf_format(&line, "%s %s", count++ ? "," : "", table->columns[i].title);
     buf_text(&line, "; see --json)");
     terminal_line(terminal, COLOUR_DIM, terminal_cut(buf_view(&line), terminal->columns));
-    buf_deinit(&line);
 }
 
 void table_print(const struct table *table, const struct terminal *terminal)

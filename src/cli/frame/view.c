@@ -108,7 +108,7 @@ static struct str as_duration(struct call *call, struct str value, int64_t unit_
 
 static struct str as_list(struct call *call, struct str value)
 {
-    struct buf out = BUF_INIT(CELL_BYTES_MAX);
+    BUF_AUTO struct buf out = BUF_INIT(CELL_BYTES_MAX);
     struct json_iter iter;
     struct str element;
     struct str copy;
@@ -122,7 +122,6 @@ static struct str as_list(struct call *call, struct str value)
         buf_str(&out, as_text(call, element));
     }
     copy = arena_str(&call->arena, buf_view(&out));
-    buf_deinit(&out);
     return copy;
 }
 
@@ -335,7 +334,7 @@ void view_table_page(struct call *call, struct str items, const struct view_colu
 
 static void print_pair(struct call *call, struct str title, size_t width, const struct cell *cell)
 {
-    struct buf line = BUF_INIT(8 * 1024 * 1024);
+    BUF_AUTO struct buf line = BUF_INIT(8 * 1024 * 1024);
 
     terminal_clean(&line, title);
     buf_format(&line, "%*s", (int)(terminal_width(title) < width
@@ -344,7 +343,6 @@ static void print_pair(struct call *call, struct str title, size_t width, const 
     buf_reset(&line);
     terminal_clean(&line, cell->text);
     terminal_line(&call->out, cell->colour, buf_view(&line));
-    buf_deinit(&line);
 }
 
 void view_record(struct call *call, struct str object, const struct view_column *columns,

@@ -117,49 +117,38 @@ static void write_windows(struct call *call, struct buf *object)
 static int write_configuration(struct call *call, struct str stored, bool changed,
                                struct buf *body)
 {
-    struct buf object = BUF_INIT(THING_BODY_BYTES_MAX);
+    BUF_AUTO struct buf object = BUF_INIT(THING_BODY_BYTES_MAX);
     struct str given = STR_NONE;
-    int rc = call_json(call, "configuration", COMMAND_INPUT_BYTES_MAX, &given);
 
+    TRY(call_json(call, "configuration", COMMAND_INPUT_BYTES_MAX, &given));
     if (str_is(call_given_text(call, "tz"), "local"))
         call_replace(call, "tz", local_zone_name(&call->arena));
     buf_byte(&object, '{');
-    if (rc == 0)
-        rc = call_write_fields_of(call, configuration_fields, &object);
-    if (rc == 0)
-        write_windows(call, &object);
-    if (rc == 0 && (changed || given.data || object.len > 1)) {
+    TRY(call_write_fields_of(call, configuration_fields, &object));
+    write_windows(call, &object);
+    if (changed || given.data || object.len > 1) {
         thing_merge(call, given.data ? given : stored, &object);
         buf_byte(&object, '}');
         json_write_key(body, "configuration");
         buf_str(body, given.data && json_kind(given) != JSON_OBJECT ? given : buf_view(&object));
     }
-    buf_deinit(&object);
-    return rc;
+    return 0;
 }
 
 static int run_create(struct call *call)
 {
-    struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
-    struct client client = {0};
+    BUF_AUTO struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
+    CLIENT_AUTO struct client client = {0};
     struct str reply = STR_NONE;
-    int rc;
 
     buf_byte(&body, '{');
     json_write_member_string(&body, "name", call->args[0]);
-    rc = call_write_fields_of(call, category_fields, &body);
-    if (rc == 0)
-        rc = write_configuration(call, STR_NONE, false, &body);
+    TRY(call_write_fields_of(call, category_fields, &body));
+    TRY(write_configuration(call, STR_NONE, false, &body));
     buf_byte(&body, '}');
-    if (rc == 0)
-        rc = client_open(&client, call);
-    if (rc == 0)
-        rc = thing_create(&client, &thing_category, buf_view(&body), &reply);
-    if (rc == 0)
-        rc = thing_print_id(call, reply);
-    client_close(&client);
-    buf_deinit(&body);
-    return rc;
+    TRY(client_open(&client, call));
+    TRY(thing_create(&client, &thing_category, buf_view(&body), &reply));
+    return thing_print_id(call, reply);
 }
 
 static const struct flag update_fields[] = {
@@ -182,7 +171,7 @@ static const char *configuration_member(struct str name)
 
 static struct str without(struct call *call, struct str object, const char *name)
 {
-    struct buf out = BUF_INIT(THING_BODY_BYTES_MAX);
+    BUF_AUTO struct buf out = BUF_INIT(THING_BODY_BYTES_MAX);
     struct json_member member;
     struct json_iter iter;
 
@@ -200,7 +189,6 @@ static struct str without(struct call *call, struct str object, const char *name
     }
     buf_byte(&out, '}');
     object = arena_str(&call->arena, buf_view(&out));
-    buf_deinit(&out);
     return object;
 }
 
@@ -227,55 +215,42 @@ static int write_unset(struct call *call, struct str *stored, bool *changed, str
 static int write_change(struct call *call, struct str stored, struct buf *body)
 {
     bool changed = false;
-    int rc = call_write_fields_of(call, category_fields, body);
 
-    if (rc == 0)
-        rc = call_write_fields_of(call, update_fields, body);
-    if (rc == 0)
-        rc = write_unset(call, &stored, &changed, body);
-    if (rc == 0)
-        rc = write_configuration(call, stored, changed, body);
-    if (rc == 0)
-        rc = thing_check_change(call, body);
+    TRY(call_write_fields_of(call, category_fields, body));
+    TRY(call_write_fields_of(call, update_fields, body));
+    TRY(write_unset(call, &stored, &changed, body));
+    TRY(write_configuration(call, stored, changed, body));
+    TRY(thing_check_change(call, body));
     buf_byte(body, '}');
-    return rc;
+    return 0;
 }
 
 static int run_update(struct call *call)
 {
-    struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
-    struct client client = {0};
+    BUF_AUTO struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
+    CLIENT_AUTO struct client client = {0};
     struct str reply = STR_NONE;
     struct str id;
-    int rc;
 
     if (call_given(call, "active") && call_given(call, "inactive"))
         return err_set(&call->err, ERR_USAGE, "give --active or --inactive");
     buf_byte(&body, '{');
-    rc = client_open(&client, call);
-    if (rc == 0)
-        rc = thing_find(&client, &thing_category, call->args[0], &id);
-    if (rc == 0)
-        rc = thing_request(&client, "GET", &thing_category, id, "", STR_NONE, &reply);
-    if (rc == 0)
-        rc = write_change(call, json_get(reply, STR("configuration")), &body);
-    if (rc == 0)
-        rc = thing_request(&client, "PATCH", &thing_category, id, "", buf_view(&body), &reply);
-    if (rc == 0)
-        thing_print(call, reply, show_columns, COUNT(show_columns));
-    client_close(&client);
-    buf_deinit(&body);
-    return rc;
+    TRY(client_open(&client, call));
+    TRY(thing_find(&client, &thing_category, call->args[0], &id));
+    TRY(thing_request(&client, "GET", &thing_category, id, "", STR_NONE, &reply));
+    TRY(write_change(call, json_get(reply, STR("configuration")), &body));
+    TRY(thing_request(&client, "PATCH", &thing_category, id, "", buf_view(&body), &reply));
+    thing_print(call, reply, show_columns, COUNT(show_columns));
+    return 0;
 }
 
 static int run_show(struct call *call)
 {
     struct str reply = STR_NONE;
-    int rc = thing_act(call, "GET", &thing_category, "", STR_NONE, &reply);
 
-    if (rc == 0)
-        thing_print(call, reply, show_columns, COUNT(show_columns));
-    return rc;
+    TRY(thing_act(call, "GET", &thing_category, "", STR_NONE, &reply));
+    thing_print(call, reply, show_columns, COUNT(show_columns));
+    return 0;
 }
 
 static int run_list(struct call *call)

@@ -135,7 +135,7 @@ static void note_fold(struct day *day, struct str item, int64_t count, struct bu
 static void print_heading(struct day *day, struct str date, struct str offset)
 {
     struct call *call = day->call;
-    struct buf line = BUF_INIT(NOTE_BYTES_MAX);
+    BUF_AUTO struct buf line = BUF_INIT(NOTE_BYTES_MAX);
     int64_t date_us = 0;
 
     if (clock_parse(arena_format(&call->arena, STR_FMT "T00:00:00Z", STR_ARG(date)), &date_us))
@@ -151,7 +151,6 @@ static void print_heading(struct day *day, struct str date, struct str offset)
     if (day->days++ > 0)
         fputc('\n', call->out.file);
     terminal_line(&call->out, COLOUR_BOLD, buf_view(&line));
-    buf_deinit(&line);
 }
 
 static void end_day(struct day *day)
@@ -186,7 +185,7 @@ static void add_item(struct day *day, struct str item)
     struct str local = view_member(call, item, "local");
     struct str name = view_member(call, item, "job");
     struct str count_text = json_get(item, STR("count"));
-    struct buf note = BUF_INIT(NOTE_BYTES_MAX);
+    BUF_AUTO struct buf note = BUF_INIT(NOTE_BYTES_MAX);
     int64_t count = 1;
     struct str date, offset;
 
@@ -209,7 +208,6 @@ static void add_item(struct day *day, struct str item)
     table_cell(&day->table, str_span(local.data + CLOCK_AT, CLOCK_BYTES), COLOUR_NONE);
     table_cell(&day->table, name.data ? name : view_member(call, item, "job_id"), COLOUR_NONE);
     table_cell(&day->table, arena_str(&call->arena, buf_view(&note)), COLOUR_DIM);
-    buf_deinit(&note);
 }
 
 static void print_end(struct call *call, struct str reply, struct str last_at, bool empty)
@@ -234,7 +232,7 @@ static void print_end(struct call *call, struct str reply, struct str last_at, b
 /* What clocks show when the forecast begins. */
 static struct str first_offset(struct day *day, struct str from)
 {
-    struct buf out = BUF_INIT(NOTE_BYTES_MAX);
+    BUF_AUTO struct buf out = BUF_INIT(NOTE_BYTES_MAX);
     struct str offset = STR_NONE;
     int64_t from_us;
 
@@ -243,7 +241,6 @@ static struct str first_offset(struct day *day, struct str from)
                                                                            CLOCK_SECOND_US)));
         offset = arena_str(&day->call->arena, buf_view(&out));
     }
-    buf_deinit(&out);
     return offset;
 }
 
@@ -301,8 +298,8 @@ static int check_job(struct client *client)
 
 static int run_forecast(struct call *call)
 {
-    struct buf path = BUF_INIT(QUERY_BYTES_MAX);
-    struct client client = {0};
+    BUF_AUTO struct buf path = BUF_INIT(QUERY_BYTES_MAX);
+    CLIENT_AUTO struct client client = {0};
     struct str zone = call_text(call, "tz");
     struct str reply = STR_NONE;
     int rc = client_open(&client, call);
@@ -324,8 +321,6 @@ static int run_forecast(struct call *call)
         terminal_json(&call->out, reply);
     else if (rc == 0)
         print_days(call, reply);
-    client_close(&client);
-    buf_deinit(&path);
     return rc;
 }
 

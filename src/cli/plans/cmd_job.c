@@ -116,7 +116,7 @@ static void note_schedule(struct client *client, struct str job_id, struct str s
 {
     struct call *call = client->call;
     struct str next = view_member(call, schedule, "next_fire_at");
-    struct buf line = BUF_INIT(512);
+    BUF_AUTO struct buf line = BUF_INIT(512);
 
     buf_text(&line, "schedule ");
     terminal_clean(&line, view_member(call, schedule, "id"));
@@ -131,7 +131,6 @@ static void note_schedule(struct client *client, struct str job_id, struct str s
     }
     fflush(call->out.file); /* behind the id, also where both go into one file */
     terminal_line(&call->notes, COLOUR_DIM, buf_view(&line));
-    buf_deinit(&line);
 }
 
 /* The schedule of a job that was just made. Where it is refused the job goes too. */
@@ -172,23 +171,19 @@ static int check_name(struct client *client)
 
 static int create(struct call *call, struct str body, struct str schedule_body)
 {
-    struct client client = {0};
+    CLIENT_AUTO struct client client = {0};
     struct str schedule = STR_NONE;
     struct str job = STR_NONE;
-    int rc = client_open(&client, call);
 
-    if (rc == 0)
-        rc = check_name(&client);
-    if (rc == 0)
-        rc = thing_create(&client, &thing_job, body, &job);
-    if (rc == 0 && schedule_body.len > 0)
-        rc = add_schedule(&client, view_member(call, job, "id"), schedule_body, &schedule);
-    if (rc == 0)
-        rc = thing_print_id(call, job);
-    if (rc == 0 && schedule.data)
+    TRY(client_open(&client, call));
+    TRY(check_name(&client));
+    TRY(thing_create(&client, &thing_job, body, &job));
+    if (schedule_body.len > 0)
+        TRY(add_schedule(&client, view_member(call, job, "id"), schedule_body, &schedule));
+    TRY(thing_print_id(call, job));
+    if (schedule.data)
         note_schedule(&client, view_member(call, job, "id"), schedule);
-    client_close(&client);
-    return rc;
+    return 0;
 }
 
 /* A flag about when, without one that names a time, is a slip. */
@@ -203,26 +198,21 @@ static int check_schedule(struct call *call, bool has_time)
 
 static int run_create(struct call *call)
 {
-    struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
-    struct buf schedule = BUF_INIT(THING_BODY_BYTES_MAX);
+    BUF_AUTO struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
+    BUF_AUTO struct buf schedule = BUF_INIT(THING_BODY_BYTES_MAX);
     bool has_time = schedule_flags_time(call);
-    int rc = check_schedule(call, has_time);
 
+    TRY(check_schedule(call, has_time));
     buf_byte(&body, '{');
     json_write_member_string(&body, "name", call->args[0]);
-    if (rc == 0)
-        rc = call_write_fields_of(call, job_fields, &body);
+    TRY(call_write_fields_of(call, job_fields, &body));
     buf_byte(&body, '}');
-    if (rc == 0 && has_time) {
+    if (has_time) {
         buf_byte(&schedule, '{');
-        rc = schedule_flags_write(call, true, &schedule);
+        TRY(schedule_flags_write(call, true, &schedule));
         buf_byte(&schedule, '}');
     }
-    if (rc == 0)
-        rc = create(call, buf_view(&body), buf_view(&schedule));
-    buf_deinit(&body);
-    buf_deinit(&schedule);
-    return rc;
+    return create(call, buf_view(&body), buf_view(&schedule));
 }
 
 static const struct flag update_fields[] = {
@@ -232,27 +222,20 @@ static const struct flag update_fields[] = {
 
 static int run_update(struct call *call)
 {
-    struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
+    BUF_AUTO struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
     struct str reply = STR_NONE;
-    int rc = 0;
 
     if (call_given(call, "active") && call_given(call, "inactive"))
         return err_set(&call->err, ERR_USAGE, "give --active or --inactive");
     buf_byte(&body, '{');
-    rc = call_write_fields_of(call, job_fields, &body);
-    if (rc == 0)
-        rc = call_write_fields_of(call, update_fields, &body);
-    if (rc == 0)
-        rc = thing_write_unset(call, &body);
-    if (rc == 0)
-        rc = thing_check_change(call, &body);
+    TRY(call_write_fields_of(call, job_fields, &body));
+    TRY(call_write_fields_of(call, update_fields, &body));
+    TRY(thing_write_unset(call, &body));
+    TRY(thing_check_change(call, &body));
     buf_byte(&body, '}');
-    if (rc == 0)
-        rc = thing_act(call, "PATCH", &thing_job, "", buf_view(&body), &reply);
-    if (rc == 0)
-        thing_print(call, reply, show_columns, COUNT(show_columns));
-    buf_deinit(&body);
-    return rc;
+    TRY(thing_act(call, "PATCH", &thing_job, "", buf_view(&body), &reply));
+    thing_print(call, reply, show_columns, COUNT(show_columns));
+    return 0;
 }
 
 static int run_delete(struct call *call)
@@ -264,8 +247,8 @@ static int run_delete(struct call *call)
 
 static int run_now(struct call *call)
 {
-    struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
-    struct client client = {0};
+    BUF_AUTO struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
+    CLIENT_AUTO struct client client = {0};
     struct str task = STR_NONE;
     struct str id;
     int rc;
@@ -288,8 +271,6 @@ static int run_now(struct call *call)
         if (rc == 0)
             rc = task_wait_print(&client, id, task, call_given(call, "json"));
     }
-    client_close(&client);
-    buf_deinit(&body);
     return rc;
 }
 
@@ -307,11 +288,10 @@ static int print_schedules(struct client *client, struct str job_id, bool fires)
     struct view_column columns[COUNT(schedule_columns)];
     uint32_t count = 0;
     struct str reply = STR_NONE;
-    int rc = thing_request(client, "GET", &thing_job, job_id, "/schedules?limit=100", STR_NONE,
-                           &reply);
 
-    if (rc < 0 || json_count(view_items(reply)) == 0)
-        return rc;
+    TRY(thing_request(client, "GET", &thing_job, job_id, "/schedules?limit=100", STR_NONE, &reply));
+    if (json_count(view_items(reply)) == 0)
+        return 0;
     for (uint32_t i = 0; i < COUNT(schedule_columns); i++)
         if (fires || strcmp(schedule_columns[i].title, "NEXT") != 0)
             columns[count++] = schedule_columns[i];
@@ -322,25 +302,21 @@ static int print_schedules(struct client *client, struct str job_id, bool fires)
 
 static int run_show(struct call *call)
 {
-    struct client client = {0};
+    CLIENT_AUTO struct client client = {0};
     struct str reply = STR_NONE;
     struct str id;
     bool brief; /* a deleted job has neither schedules nor dependencies */
-    int rc = client_open(&client, call);
 
-    if (rc == 0)
-        rc = thing_find(&client, &thing_job, call->args[0], &id);
-    if (rc == 0)
-        rc = thing_request(&client, "GET", &thing_job, id, "?with_deleted=true", STR_NONE, &reply);
-    if (rc == 0)
-        thing_print(call, reply, show_columns, COUNT(show_columns));
+    TRY(client_open(&client, call));
+    TRY(thing_find(&client, &thing_job, call->args[0], &id));
+    TRY(thing_request(&client, "GET", &thing_job, id, "?with_deleted=true", STR_NONE, &reply));
+    thing_print(call, reply, show_columns, COUNT(show_columns));
     brief = call_given(call, "json") || view_member(call, reply, "deleted_at").data;
-    if (rc == 0 && !brief)
-        rc = print_schedules(&client, id, view_member(call, reply, "next_execution").data != NULL);
-    if (rc == 0 && !brief)
-        rc = job_print_dependencies(&client, id);
-    client_close(&client);
-    return rc;
+    if (!brief)
+        TRY(print_schedules(&client, id, view_member(call, reply, "next_execution").data != NULL));
+    if (!brief)
+        TRY(job_print_dependencies(&client, id));
+    return 0;
 }
 
 /* ---- tables ---- */

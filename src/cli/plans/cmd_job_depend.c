@@ -24,7 +24,7 @@ static int find_dependencies(struct client *client, struct str job_id, const cha
                              const char *member, struct str *own)
 {
     struct call *call = client->call;
-    struct buf out = BUF_INIT(CLIENT_REPLY_BYTES_MAX);
+    BUF_AUTO struct buf out = BUF_INIT(CLIENT_REPLY_BYTES_MAX);
     struct str reply = STR_NONE;
     struct json_iter iter;
     struct str item;
@@ -41,7 +41,6 @@ static int find_dependencies(struct client *client, struct str job_id, const cha
     }
     buf_byte(&out, ']');
     *own = arena_str(&call->arena, buf_view(&out));
-    buf_deinit(&out);
     return rc;
 }
 
@@ -54,13 +53,10 @@ static int print_side(struct client *client, struct str items, const char *membe
                       const struct view_column *shown, uint32_t shown_count)
 {
     struct call *call = client->call;
-    int rc = 0;
 
     if (json_count(items) == 0)
         return 0;
-    rc = thing_name_jobs(client, items, member, &items);
-    if (rc < 0)
-        return rc;
+    TRY(thing_name_jobs(client, items, member, &items));
     fputc('\n', call->out.file);
     view_table(call, items, shown, shown_count);
     return 0;
@@ -69,65 +65,49 @@ static int print_side(struct client *client, struct str items, const char *membe
 int job_print_dependencies(struct client *client, struct str job_id)
 {
     struct str items = STR_NONE;
-    int rc = own_dependencies(client, job_id, &items);
 
-    if (rc == 0)
-        rc = print_side(client, items, "depends_on_job_id", columns, COUNT(columns));
-    if (rc == 0)
-        rc = find_dependencies(client, job_id, "/dependencies?limit=1000&side=dependents",
-                               "depends_on_job_id", &items);
-    if (rc == 0)
-        rc = print_side(client, items, "job_id", dependents_columns, COUNT(dependents_columns));
-    return rc;
+    TRY(own_dependencies(client, job_id, &items));
+    TRY(print_side(client, items, "depends_on_job_id", columns, COUNT(columns)));
+    TRY(find_dependencies(client, job_id, "/dependencies?limit=1000&side=dependents",
+                          "depends_on_job_id", &items));
+    return print_side(client, items, "job_id", dependents_columns, COUNT(dependents_columns));
 }
 
 /* The two jobs a command speaks of. */
 static int find_both(struct call *call, struct client *client, struct str *job_id,
                      struct str *on_id)
 {
-    int rc;
-
     if (!call_given(call, "on"))
         return err_set(&call->err, ERR_USAGE, "--on is missing; which job does '" STR_FMT
                        "' depend on?", STR_ARG(call->args[0]));
-    rc = client_open(client, call);
-    if (rc == 0)
-        rc = thing_find(client, &thing_job, call->args[0], job_id);
-    if (rc == 0)
-        rc = thing_find(client, &thing_job, call_given_text(call, "on"), on_id);
-    return rc;
+    TRY(client_open(client, call));
+    TRY(thing_find(client, &thing_job, call->args[0], job_id));
+    return thing_find(client, &thing_job, call_given_text(call, "on"), on_id);
 }
 
 static int run_depend(struct call *call)
 {
-    struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
-    struct client client = {0};
+    BUF_AUTO struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
+    CLIENT_AUTO struct client client = {0};
     struct str reply = STR_NONE;
     struct str job_id, on_id;
-    int rc;
 
     if (call_given(call, "trigger") && call_given(call, "within"))
         return err_set(&call->err, ERR_USAGE, "--within is for jobs that wait; leave it out with "
                        "--trigger");
-    rc = find_both(call, &client, &job_id, &on_id);
-    if (rc == 0) {
-        buf_byte(&body, '{');
-        json_write_member_string(&body, "depends_on_job_id", on_id);
-        json_write_member_string(&body, "dependency_type", call_text(call, "type"));
-        buf_format(&body, ",\"dependency_config\":{\"mode\":\"%s\"",
-                   call_given(call, "trigger") ? "trigger" : "gate");
-        if (call_given(call, "within"))
-            buf_format(&body, ",\"within_ms\":%lld",
-                       (long long)call_duration_ms(call, "within", 0));
-        buf_text(&body, "}}");
-        rc = thing_request(&client, "POST", &thing_job, job_id, "/dependencies", buf_view(&body),
-                           &reply);
-    }
-    if (rc == 0)
-        rc = thing_print_id(call, reply);
-    client_close(&client);
-    buf_deinit(&body);
-    return rc;
+    TRY(find_both(call, &client, &job_id, &on_id));
+    buf_byte(&body, '{');
+    json_write_member_string(&body, "depends_on_job_id", on_id);
+    json_write_member_string(&body, "dependency_type", call_text(call, "type"));
+    buf_format(&body, ",\"dependency_config\":{\"mode\":\"%s\"",
+               call_given(call, "trigger") ? "trigger" : "gate");
+    if (call_given(call, "within"))
+        buf_format(&body, ",\"within_ms\":%lld",
+                   (long long)call_duration_ms(call, "within", 0));
+    buf_text(&body, "}}");
+    TRY(thing_request(&client, "POST", &thing_job, job_id, "/dependencies", buf_view(&body),
+                      &reply));
+    return thing_print_id(call, reply);
 }
 
 static int delete_one(struct client *client, struct str job_id, struct str dependency)
@@ -150,7 +130,7 @@ static int delete_one(struct client *client, struct str job_id, struct str depen
 static int run_undepend(struct call *call)
 {
     struct str kind = call_given_text(call, "type");
-    struct client client = {0};
+    CLIENT_AUTO struct client client = {0};
     struct str items = STR("[]");
     struct str job_id, on_id, item;
     struct json_iter iter;
@@ -171,7 +151,6 @@ static int run_undepend(struct call *call)
         rc = err_set(&call->err, ERR_NOT_FOUND, "'" STR_FMT "' does not depend on '" STR_FMT
                      "'%s; 'perdura job show' says what it depends on", STR_ARG(call->args[0]),
                      STR_ARG(call_given_text(call, "on")), kind.data ? " in this way" : "");
-    client_close(&client);
     return rc;
 }
 

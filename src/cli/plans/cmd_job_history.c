@@ -49,7 +49,7 @@ static void write_duration(struct str stats, const char *member, const char *bef
 /* "12 attempts since …: 11 completed, 1 failed; 91.7% went well; 1.2s on average, 4.0s at most" */
 static void print_summary(struct call *call, struct str stats)
 {
-    struct buf line = BUF_INIT(1024);
+    BUF_AUTO struct buf line = BUF_INIT(1024);
     struct str total = json_get(stats, STR("total"));
     struct str rate = json_get(stats, STR("success_rate"));
     int64_t count = 0;
@@ -69,20 +69,18 @@ static void print_summary(struct call *call, struct str stats)
         buf_text(&line, " at most");
     buf_byte(&line, '\n');
     terminal_line(&call->out, COLOUR_BOLD, buf_view(&line));
-    buf_deinit(&line);
 }
 
 /* Both the summary and the list begin then. */
 static struct str since_text(struct call *call)
 {
     char since[CLOCK_TEXT_BYTES];
-    struct buf out = BUF_INIT(256);
+    BUF_AUTO struct buf out = BUF_INIT(256);
     struct str copy;
 
     clock_format(call_time_us(call, "since", 0), since);
     command_write_escaped(&out, str_of(since));
     copy = arena_str(&call->arena, buf_view(&out));
-    buf_deinit(&out);
     return copy;
 }
 
@@ -102,20 +100,17 @@ static int print_stats(struct client *client, struct str job_id)
 
 static int run_history(struct call *call)
 {
-    struct client client = {0};
+    CLIENT_AUTO struct client client = {0};
     struct str path = STR_NONE;
     struct str id;
-    int rc = client_open(&client, call);
 
-    if (rc == 0)
-        rc = thing_find(&client, &thing_job, call->args[0], &id);
-    if (rc == 0 && !call_given(call, "json"))
-        rc = print_stats(&client, id);
-    if (rc == 0)
-        path = arena_format(&call->arena, "/v1/executions?job_id=" STR_FMT "&after=" STR_FMT,
-                            STR_ARG(id), STR_ARG(since_text(call)));
-    client_close(&client);
-    return rc < 0 ? rc : listing_print(call, path, columns, COUNT(columns));
+    TRY(client_open(&client, call));
+    TRY(thing_find(&client, &thing_job, call->args[0], &id));
+    if (!call_given(call, "json"))
+        TRY(print_stats(&client, id));
+    path = arena_format(&call->arena, "/v1/executions?job_id=" STR_FMT "&after=" STR_FMT,
+                        STR_ARG(id), STR_ARG(since_text(call)));
+    return listing_print(call, path, columns, COUNT(columns));
 }
 
 static const struct flag flags[] = {

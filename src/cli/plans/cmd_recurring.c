@@ -74,52 +74,45 @@ static const struct flag own_fields[] = {
 static int print_one(struct client *client, struct str pattern)
 {
     struct call *call = client->call;
-    int rc = 0;
 
     if (!call_given(call, "json"))
-        rc = thing_name_jobs(client, pattern, "template_job_id", &pattern);
-    if (rc == 0)
-        thing_print(call, pattern, show_columns, COUNT(show_columns));
-    return rc;
+        TRY(thing_name_jobs(client, pattern, "template_job_id", &pattern));
+    thing_print(call, pattern, show_columns, COUNT(show_columns));
+    return 0;
 }
 
 /* stored: the config there is, where the pattern stays of the same type. */
 static int write_config(struct call *call, struct str stored, struct buf *body)
 {
-    struct buf config = BUF_INIT(THING_BODY_BYTES_MAX);
+    BUF_AUTO struct buf config = BUF_INIT(THING_BODY_BYTES_MAX);
     struct str given = STR_NONE;
-    int rc = call_json(call, "config", COMMAND_INPUT_BYTES_MAX, &given);
 
+    TRY(call_json(call, "config", COMMAND_INPUT_BYTES_MAX, &given));
     if (str_is(call_given_text(call, "tz"), "local"))
         call_replace(call, "tz", local_zone_name(&call->arena));
     buf_byte(&config, '{');
-    if (rc == 0)
-        rc = call_write_fields_of(call, pattern_fields, &config);
-    if (rc == 0 && (given.data || config.len > 1)) {
+    TRY(call_write_fields_of(call, pattern_fields, &config));
+    if (given.data || config.len > 1) {
         thing_merge(call, given.data ? given : stored, &config);
         buf_byte(&config, '}');
         json_comma(body);
         json_write_key(body, "pattern_config");
         buf_str(body, given.data && json_kind(given) != JSON_OBJECT ? given : buf_view(&config));
     }
-    buf_deinit(&config);
-    return rc;
+    return 0;
 }
 
 static int write_job(struct client *client, struct buf *body)
 {
     struct call *call = client->call;
     struct str id;
-    int rc;
 
     if (!call_given(call, "job"))
         return 0;
-    rc = thing_find(client, &thing_job, call_given_text(call, "job"), &id);
-    if (rc == 0) {
-        json_comma(body);
-        json_write_member_string(body, "template_job_id", id);
-    }
-    return rc;
+    TRY(thing_find(client, &thing_job, call_given_text(call, "job"), &id));
+    json_comma(body);
+    json_write_member_string(body, "template_job_id", id);
+    return 0;
 }
 
 static int check_create(struct call *call)
@@ -135,29 +128,20 @@ static int check_create(struct call *call)
 
 static int run_create(struct call *call)
 {
-    struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
-    struct client client = {0};
+    BUF_AUTO struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
+    CLIENT_AUTO struct client client = {0};
     struct str reply = STR_NONE;
-    int rc = check_create(call);
 
+    TRY(check_create(call));
     buf_byte(&body, '{');
     json_write_member_string(&body, "name", call->args[0]);
-    if (rc == 0)
-        rc = call_write_fields_of(call, own_fields, &body);
-    if (rc == 0)
-        rc = write_config(call, STR_NONE, &body);
-    if (rc == 0)
-        rc = client_open(&client, call);
-    if (rc == 0)
-        rc = write_job(&client, &body);
+    TRY(call_write_fields_of(call, own_fields, &body));
+    TRY(write_config(call, STR_NONE, &body));
+    TRY(client_open(&client, call));
+    TRY(write_job(&client, &body));
     buf_byte(&body, '}');
-    if (rc == 0)
-        rc = thing_create(&client, &thing_recurring, buf_view(&body), &reply);
-    if (rc == 0)
-        rc = thing_print_id(call, reply);
-    client_close(&client);
-    buf_deinit(&body);
-    return rc;
+    TRY(thing_create(&client, &thing_recurring, buf_view(&body), &reply));
+    return thing_print_id(call, reply);
 }
 
 static const struct flag update_fields[] = {
@@ -170,62 +154,44 @@ static int write_change(struct client *client, struct str stored, struct buf *bo
     struct call *call = client->call;
     struct str type = call_given_text(call, "pattern");
     bool same = !type.data || str_eq(type, view_member(call, stored, "pattern_type"));
-    int rc = call_write_fields_of(call, own_fields, body);
 
-    if (rc == 0)
-        rc = call_write_fields_of(call, update_fields, body);
-    if (rc == 0)
-        rc = write_config(call, same ? json_get(stored, STR("pattern_config")) : STR_NONE, body);
-    if (rc == 0)
-        rc = write_job(client, body);
-    if (rc == 0)
-        rc = thing_check_change(call, body);
+    TRY(call_write_fields_of(call, own_fields, body));
+    TRY(call_write_fields_of(call, update_fields, body));
+    TRY(write_config(call, same ? json_get(stored, STR("pattern_config")) : STR_NONE, body));
+    TRY(write_job(client, body));
+    TRY(thing_check_change(call, body));
     buf_byte(body, '}');
-    return rc;
+    return 0;
 }
 
 static int run_update(struct call *call)
 {
-    struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
-    struct client client = {0};
+    BUF_AUTO struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
+    CLIENT_AUTO struct client client = {0};
     struct str reply = STR_NONE;
     struct str id;
-    int rc;
 
     if (call_given(call, "active") && call_given(call, "paused"))
         return err_set(&call->err, ERR_USAGE, "give --active or --paused");
     buf_byte(&body, '{');
-    rc = client_open(&client, call);
-    if (rc == 0)
-        rc = thing_find(&client, &thing_recurring, call->args[0], &id);
-    if (rc == 0)
-        rc = thing_request(&client, "GET", &thing_recurring, id, "", STR_NONE, &reply);
-    if (rc == 0)
-        rc = write_change(&client, reply, &body);
-    if (rc == 0)
-        rc = thing_request(&client, "PATCH", &thing_recurring, id, "", buf_view(&body), &reply);
-    if (rc == 0)
-        rc = print_one(&client, reply);
-    client_close(&client);
-    buf_deinit(&body);
-    return rc;
+    TRY(client_open(&client, call));
+    TRY(thing_find(&client, &thing_recurring, call->args[0], &id));
+    TRY(thing_request(&client, "GET", &thing_recurring, id, "", STR_NONE, &reply));
+    TRY(write_change(&client, reply, &body));
+    TRY(thing_request(&client, "PATCH", &thing_recurring, id, "", buf_view(&body), &reply));
+    return print_one(&client, reply);
 }
 
 static int act(struct call *call, const char *method, const char *verb, struct str body)
 {
-    struct client client = {0};
+    CLIENT_AUTO struct client client = {0};
     struct str reply = STR_NONE;
     struct str id;
-    int rc = client_open(&client, call);
 
-    if (rc == 0)
-        rc = thing_find(&client, &thing_recurring, call->args[0], &id);
-    if (rc == 0)
-        rc = thing_request(&client, method, &thing_recurring, id, verb, body, &reply);
-    if (rc == 0)
-        rc = print_one(&client, reply);
-    client_close(&client);
-    return rc;
+    TRY(client_open(&client, call));
+    TRY(thing_find(&client, &thing_recurring, call->args[0], &id));
+    TRY(thing_request(&client, method, &thing_recurring, id, verb, body, &reply));
+    return print_one(&client, reply);
 }
 
 static int run_show(struct call *call)
@@ -296,32 +262,23 @@ static int run_upcoming(struct call *call)
 {
     struct daytimes times;
     bool has_times = false;
-    struct buf after = BUF_INIT(1024);
-    struct client client = {0};
+    BUF_AUTO struct buf after = BUF_INIT(1024);
+    CLIENT_AUTO struct client client = {0};
     struct str pattern = STR_NONE;
     struct str reply = STR_NONE;
     struct str zone = STR_NONE;
     struct str id;
-    int rc = client_open(&client, call);
 
+    TRY(client_open(&client, call));
     buf_text(&after, "/upcoming");
-    if (rc == 0)
-        rc = call_write_query(call, &after);
+    TRY(call_write_query(call, &after));
     buf_byte(&after, '\0');
-    if (rc == 0)
-        rc = thing_find(&client, &thing_recurring, call->args[0], &id);
-    if (rc == 0)
-        rc = thing_request(&client, "GET", &thing_recurring, id, "", STR_NONE, &pattern);
-    if (rc == 0)
-        rc = thing_request(&client, "GET", &thing_recurring, id, after.data, STR_NONE, &reply);
-    if (rc == 0)
-        has_times = read_pattern(call, pattern, &zone, &times);
-    if (rc == 0)
-        rc = instants_print_reply(call, reply, zone, has_times ? &times : NULL,
-                                  call_time_us(call, "from", clock_wall_us()));
-    client_close(&client);
-    buf_deinit(&after);
-    return rc;
+    TRY(thing_find(&client, &thing_recurring, call->args[0], &id));
+    TRY(thing_request(&client, "GET", &thing_recurring, id, "", STR_NONE, &pattern));
+    TRY(thing_request(&client, "GET", &thing_recurring, id, after.data, STR_NONE, &reply));
+    has_times = read_pattern(call, pattern, &zone, &times);
+    return instants_print_reply(call, reply, zone, has_times ? &times : NULL, call_time_us(call,
+                                "from", clock_wall_us()));
 }
 
 /* ---- tables ---- */

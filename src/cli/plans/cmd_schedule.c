@@ -52,30 +52,23 @@ static const struct view_column show_columns[] = {
 static int print_one(struct client *client, struct str schedule)
 {
     struct call *call = client->call;
-    int rc = 0;
 
     if (!call_given(call, "json"))
-        rc = thing_name_jobs(client, schedule, "job_id", &schedule);
-    if (rc == 0)
-        thing_print(call, schedule, show_columns, COUNT(show_columns));
-    return rc;
+        TRY(thing_name_jobs(client, schedule, "job_id", &schedule));
+    thing_print(call, schedule, show_columns, COUNT(show_columns));
+    return 0;
 }
 
 static int act(struct call *call, const char *method, const char *verb, struct str body)
 {
-    struct client client = {0};
+    CLIENT_AUTO struct client client = {0};
     struct str reply = STR_NONE;
     struct str id;
-    int rc = client_open(&client, call);
 
-    if (rc == 0)
-        rc = thing_find(&client, &thing_schedule, call->args[0], &id);
-    if (rc == 0)
-        rc = thing_request(&client, method, &thing_schedule, id, verb, body, &reply);
-    if (rc == 0)
-        rc = print_one(&client, reply);
-    client_close(&client);
-    return rc;
+    TRY(client_open(&client, call));
+    TRY(thing_find(&client, &thing_schedule, call->args[0], &id));
+    TRY(thing_request(&client, method, &thing_schedule, id, verb, body, &reply));
+    return print_one(&client, reply);
 }
 
 /* ---- making and changing ---- */
@@ -87,50 +80,34 @@ static const struct flag own_fields[] = {
 
 static int run_create(struct call *call)
 {
-    struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
-    struct client client = {0};
+    BUF_AUTO struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
+    CLIENT_AUTO struct client client = {0};
     struct str reply = STR_NONE;
     struct str id;
-    int rc;
 
     if (!call_given(call, "job"))
         return err_set(&call->err, ERR_USAGE, "--job is missing; give the job to run");
     buf_byte(&body, '{');
-    rc = schedule_flags_write(call, true, &body);
-    if (rc == 0)
-        rc = call_write_fields_of(call, own_fields, &body);
+    TRY(schedule_flags_write(call, true, &body));
+    TRY(call_write_fields_of(call, own_fields, &body));
     buf_byte(&body, '}');
-    if (rc == 0)
-        rc = client_open(&client, call);
-    if (rc == 0)
-        rc = thing_find(&client, &thing_job, call_given_text(call, "job"), &id);
-    if (rc == 0)
-        rc = thing_request(&client, "POST", &thing_job, id, "/schedules", buf_view(&body), &reply);
-    if (rc == 0)
-        rc = thing_print_id(call, reply);
-    client_close(&client);
-    buf_deinit(&body);
-    return rc;
+    TRY(client_open(&client, call));
+    TRY(thing_find(&client, &thing_job, call_given_text(call, "job"), &id));
+    TRY(thing_request(&client, "POST", &thing_job, id, "/schedules", buf_view(&body), &reply));
+    return thing_print_id(call, reply);
 }
 
 static int run_update(struct call *call)
 {
-    struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
-    int rc;
+    BUF_AUTO struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
 
     buf_byte(&body, '{');
-    rc = schedule_flags_write(call, false, &body);
-    if (rc == 0)
-        rc = call_write_fields_of(call, own_fields, &body);
-    if (rc == 0)
-        rc = thing_write_unset(call, &body);
-    if (rc == 0)
-        rc = thing_check_change(call, &body);
+    TRY(schedule_flags_write(call, false, &body));
+    TRY(call_write_fields_of(call, own_fields, &body));
+    TRY(thing_write_unset(call, &body));
+    TRY(thing_check_change(call, &body));
     buf_byte(&body, '}');
-    if (rc == 0)
-        rc = act(call, "PATCH", "", buf_view(&body));
-    buf_deinit(&body);
-    return rc;
+    return act(call, "PATCH", "", buf_view(&body));
 }
 
 static int run_show(struct call *call)
@@ -197,30 +174,22 @@ static const struct daytimes *times_of(struct str expression, struct cron *cron)
 static int run_upcoming(struct call *call)
 {
     struct cron cron;
-    struct buf after = BUF_INIT(1024);
-    struct client client = {0};
+    BUF_AUTO struct buf after = BUF_INIT(1024);
+    CLIENT_AUTO struct client client = {0};
     struct str schedule = STR_NONE;
     struct str reply = STR_NONE;
     struct str id;
-    int rc = client_open(&client, call);
 
+    TRY(client_open(&client, call));
     buf_text(&after, "/upcoming");
-    if (rc == 0)
-        rc = call_write_query(call, &after);
+    TRY(call_write_query(call, &after));
     buf_byte(&after, '\0');
-    if (rc == 0)
-        rc = thing_find(&client, &thing_schedule, call->args[0], &id);
-    if (rc == 0)
-        rc = thing_request(&client, "GET", &thing_schedule, id, "", STR_NONE, &schedule);
-    if (rc == 0)
-        rc = thing_request(&client, "GET", &thing_schedule, id, after.data, STR_NONE, &reply);
-    if (rc == 0)
-        rc = instants_print_reply(call, reply, view_member(call, schedule, "timezone"),
-                                  times_of(view_member(call, schedule, "cron_expression"), &cron),
-                                  call_time_us(call, "from", clock_wall_us()));
-    client_close(&client);
-    buf_deinit(&after);
-    return rc;
+    TRY(thing_find(&client, &thing_schedule, call->args[0], &id));
+    TRY(thing_request(&client, "GET", &thing_schedule, id, "", STR_NONE, &schedule));
+    TRY(thing_request(&client, "GET", &thing_schedule, id, after.data, STR_NONE, &reply));
+    return instants_print_reply(call, reply, view_member(call, schedule, "timezone"),
+                                times_of(view_member(call, schedule, "cron_expression"), &cron),
+                                call_time_us(call, "from", clock_wall_us()));
 }
 
 static const struct flag preview_fields[] = {
@@ -231,30 +200,21 @@ static const struct flag preview_fields[] = {
 static int run_preview(struct call *call)
 {
     struct cron cron;
-    struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
-    struct client client = {0};
+    BUF_AUTO struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
+    CLIENT_AUTO struct client client = {0};
     struct str reply = STR_NONE;
-    int rc;
 
     buf_byte(&body, '{');
-    rc = schedule_flags_write(call, true, &body);
-    if (rc == 0)
-        rc = call_write_fields_of(call, preview_fields, &body);
+    TRY(schedule_flags_write(call, true, &body));
+    TRY(call_write_fields_of(call, preview_fields, &body));
     buf_byte(&body, '}');
-    if (rc == 0)
-        rc = client_open(&client, call);
-    if (rc == 0)
-        rc = client_call(&client, "POST", STR("/v1/schedules:preview"), buf_view(&body),
-                         CLIENT_TIMEOUT_MS, &reply);
-    if (rc == 0)
-        rc = client_check_object(&client, reply);
-    if (rc == 0)
-        rc = instants_print_reply(call, reply, call_given_text(call, "tz"),
-                                  times_of(call_given_text(call, "cron"), &cron),
-                                  call_time_us(call, "from", clock_wall_us()));
-    client_close(&client);
-    buf_deinit(&body);
-    return rc;
+    TRY(client_open(&client, call));
+    TRY(client_call(&client, "POST", STR("/v1/schedules:preview"), buf_view(&body),
+                    CLIENT_TIMEOUT_MS, &reply));
+    TRY(client_check_object(&client, reply));
+    return instants_print_reply(call, reply, call_given_text(call, "tz"),
+                                times_of(call_given_text(call, "cron"), &cron), call_time_us(call,
+                                "from", clock_wall_us()));
 }
 
 /* ---- tables ---- */

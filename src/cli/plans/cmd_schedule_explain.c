@@ -142,7 +142,7 @@ static int64_t list_instants(struct explain *explain, struct listing *listing, i
 
 static void print_json(struct explain *explain, struct listing *listing)
 {
-    struct buf head = BUF_INIT(2 * WORDS_BYTES_MAX);
+    BUF_AUTO struct buf head = BUF_INIT(2 * WORDS_BYTES_MAX);
 
     buf_byte(&head, '{');
     json_write_member_string(&head, "explanation", buf_view(&explain->words));
@@ -152,7 +152,6 @@ static void print_json(struct explain *explain, struct listing *listing)
     terminal_print(&explain->call->out, COLOUR_NONE, buf_view(&head));
     buf_text(&listing->json, "]}");
     terminal_json(&explain->call->out, buf_view(&listing->json));
-    buf_deinit(&head);
 }
 
 static void print_text(struct explain *explain, struct listing *listing, int64_t listed,

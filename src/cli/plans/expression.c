@@ -20,8 +20,8 @@ static struct str line_around(struct str text, struct str fault, size_t *at)
 
 void expression_print_fault(struct call *call, struct str text, struct str fault)
 {
-    struct buf shown = BUF_INIT(LINE_BYTES_MAX);
-    struct buf caret = BUF_INIT(LINE_BYTES_MAX);
+    BUF_AUTO struct buf shown = BUF_INIT(LINE_BYTES_MAX);
+    BUF_AUTO struct buf caret = BUF_INIT(LINE_BYTES_MAX);
     struct str line;
     size_t at;
     size_t width;
@@ -44,8 +44,6 @@ void expression_print_fault(struct call *call, struct str text, struct str fault
     terminal_clean(&shown, line);
     terminal_line(&call->notes, COLOUR_NONE, buf_view(&shown));
     terminal_line(&call->notes, COLOUR_RED, buf_view(&caret));
-    buf_deinit(&shown);
-    buf_deinit(&caret);
 }
 
 int expression_check_cron(struct call *call, struct str text, struct cron *cron)

@@ -29,7 +29,7 @@ static void put_cell(struct instants *instants, struct buf *cell, enum colour co
 void instants_add(struct instants *instants, int64_t at_s, int64_t local_s, bool skipped,
                   struct str note)
 {
-    struct buf cell = BUF_INIT(CELL_BYTES_MAX);
+    BUF_AUTO struct buf cell = BUF_INIT(CELL_BYTES_MAX);
     struct zone_span span;
 
     zone_span_at(instants->zone, at_s, &span);
@@ -45,7 +45,6 @@ void instants_add(struct instants *instants, int64_t at_s, int64_t local_s, bool
     put_cell(instants, &cell, COLOUR_NONE);
     buf_str(&cell, note);
     put_cell(instants, &cell, COLOUR_YELLOW);
-    buf_deinit(&cell);
 }
 
 int64_t instants_time_in_gap(const struct zone *zone, const struct daytimes *times, int64_t at_s)
@@ -100,7 +99,7 @@ static int load_zone(struct call *call, struct str name, struct zone **zone)
 static void add_items(struct call *call, struct instants *instants, struct str items,
                       const struct daytimes *times, int64_t from_us)
 {
-    struct buf note = BUF_INIT(CELL_BYTES_MAX);
+    BUF_AUTO struct buf note = BUF_INIT(CELL_BYTES_MAX);
     int64_t before_s = civil_floor_div(from_us, CLOCK_SECOND_US);
     struct json_iter iter;
     struct str item;
@@ -120,13 +119,12 @@ static void add_items(struct call *call, struct instants *instants, struct str i
                      buf_view(&note));
         before_s = at_s;
     }
-    buf_deinit(&note);
 }
 
 int instants_print_reply(struct call *call, struct str reply, struct str zone_name,
                          const struct daytimes *times, int64_t from_us)
 {
-    struct buf words = BUF_INIT(8192);
+    BUF_AUTO struct buf words = BUF_INIT(8192);
     struct instants instants;
     struct zone *zone = NULL;
     int rc;
@@ -149,7 +147,6 @@ int instants_print_reply(struct call *call, struct str reply, struct str zone_na
         table_print(&instants.table, &call->out);
     else
         terminal_line(&call->out, COLOUR_DIM, STR("It does not fire any more."));
-    buf_deinit(&words);
     zone_free(zone);
     return 0;
 }

@@ -18,7 +18,7 @@ static int several(struct client *client, const struct thing *thing, struct str 
                    struct str text)
 {
     struct call *call = client->call;
-    struct buf ids = BUF_INIT(512);
+    BUF_AUTO struct buf ids = BUF_INIT(512);
     struct json_iter iter;
     struct str item;
 
@@ -31,7 +31,6 @@ static int several(struct client *client, const struct thing *thing, struct str 
     (void)err_set(&call->err, ERR_CONFLICT, "several have the name '%.*s'; give the id of one %s: "
                   STR_FMT, text.len > 80 ? 80 : (int)text.len, text.data, thing->word,
                   STR_ARG(buf_view(&ids)));
-    buf_deinit(&ids);
     return -(int)ERR_CONFLICT;
 }
 
@@ -75,7 +74,7 @@ static int find_of_job(struct client *client, struct str text, struct str *id)
 int thing_find(struct client *client, const struct thing *thing, struct str text,
                  struct str *id)
 {
-    struct buf path = BUF_INIT(8192);
+    BUF_AUTO struct buf path = BUF_INIT(8192);
     struct str reply = STR_NONE;
     struct uuid parsed;
     int rc;
@@ -93,7 +92,6 @@ int thing_find(struct client *client, const struct thing *thing, struct str text
                      thing->word);
     else
         rc = client_get(client, buf_view(&path), &reply);
-    buf_deinit(&path);
     return rc < 0 ? rc : take_only(client, thing, reply, text, id);
 }
 
@@ -102,42 +100,36 @@ int thing_find(struct client *client, const struct thing *thing, struct str text
 int thing_request(struct client *client, const char *method, const struct thing *thing,
                     struct str id, const char *after, struct str body, struct str *reply)
 {
-    int rc = client_call(client, method, client_path(client->call, thing->path, id, after), body,
-                         CLIENT_TIMEOUT_MS, reply);
-
-    if (rc == 0 && strcmp(method, "DELETE") != 0)
-        rc = client_check_object(client, *reply);
-    return rc;
+    TRY(client_call(client, method, client_path(client->call, thing->path, id, after), body,
+                    CLIENT_TIMEOUT_MS, reply));
+    if (strcmp(method, "DELETE") != 0)
+        TRY(client_check_object(client, *reply));
+    return 0;
 }
 
 int thing_create(struct client *client, const struct thing *thing, struct str body,
                    struct str *reply)
 {
-    int rc = client_call(client, "POST", str_span(thing->path, strlen(thing->path) - 1), body,
-                         CLIENT_TIMEOUT_MS, reply);
-
-    return rc < 0 ? rc : client_check_object(client, *reply);
+    TRY(client_call(client, "POST", str_span(thing->path, strlen(thing->path) - 1), body,
+                    CLIENT_TIMEOUT_MS, reply));
+    return client_check_object(client, *reply);
 }
 
 int thing_act(struct call *call, const char *method, const struct thing *thing,
                 const char *after, struct str body, struct str *reply)
 {
-    struct client client = {0};
+    CLIENT_AUTO struct client client = {0};
     struct str id;
-    int rc = client_open(&client, call);
 
-    if (rc == 0)
-        rc = thing_find(&client, thing, call->args[0], &id);
-    if (rc == 0)
-        rc = thing_request(&client, method, thing, id, after, body, reply);
-    client_close(&client);
-    return rc;
+    TRY(client_open(&client, call));
+    TRY(thing_find(&client, thing, call->args[0], &id));
+    return thing_request(&client, method, thing, id, after, body, reply);
 }
 
 /* A person is told beside the output; a program gets an object per line. */
 static void print_deleted(struct call *call, const struct thing *thing, struct str id)
 {
-    struct buf object = BUF_INIT(4096);
+    BUF_AUTO struct buf object = BUF_INIT(4096);
 
     if (!call_given(call, "json")) {
         terminal_line_clean(&call->notes, COLOUR_NONE,
@@ -149,25 +141,21 @@ static void print_deleted(struct call *call, const struct thing *thing, struct s
     json_write_member_string(&object, "id", id);
     buf_text(&object, ",\"deleted\":true}");
     terminal_json(&call->out, buf_view(&object));
-    buf_deinit(&object);
 }
 
 int thing_delete_all(struct call *call, const struct thing *thing)
 {
-    struct client client = {0};
+    CLIENT_AUTO struct client client = {0};
     struct str reply = STR_NONE;
     struct str id;
-    int rc = client_open(&client, call);
 
-    for (uint32_t i = 0; rc == 0 && i < call->args_count; i++) {
-        rc = thing_find(&client, thing, call->args[i], &id);
-        if (rc == 0)
-            rc = thing_request(&client, "DELETE", thing, id, "", STR_NONE, &reply);
-        if (rc == 0)
-            print_deleted(call, thing, id);
+    TRY(client_open(&client, call));
+    for (uint32_t i = 0; i < call->args_count; i++) {
+        TRY(thing_find(&client, thing, call->args[i], &id));
+        TRY(thing_request(&client, "DELETE", thing, id, "", STR_NONE, &reply));
+        print_deleted(call, thing, id);
     }
-    client_close(&client);
-    return rc;
+    return 0;
 }
 
 /* ---- printing ---- */
@@ -252,7 +240,7 @@ int thing_name_jobs(struct client *client, struct str value, const char *member,
                     struct str *named)
 {
     struct call *call = client->call;
-    struct buf out = BUF_INIT(2 * CLIENT_REPLY_BYTES_MAX);
+    BUF_AUTO struct buf out = BUF_INIT(2 * CLIENT_REPLY_BYTES_MAX);
     struct job_names names = {arena_alloc_array(&call->arena, NAMES_MAX, sizeof *names.seen), 0};
     struct json_iter iter;
     struct str item;
@@ -274,7 +262,6 @@ int thing_name_jobs(struct client *client, struct str value, const char *member,
     *named = arena_str(&call->arena, buf_view(&out));
     if (rc == 0 && (out.failed || !named->data))
         rc = err_set(&call->err, ERR_MEMORY, "there is not enough memory for the list");
-    buf_deinit(&out);
     return rc;
 }
 

@@ -229,7 +229,7 @@ static void tell_silence(struct top *top)
 
 static bool draw(struct top *top)
 {
-    struct buf frame = BUF_INIT(FRAME_BYTES_MAX);
+    BUF_AUTO struct buf frame = BUF_INIT(FRAME_BYTES_MAX);
     bool drawn;
 
     tell_silence(top);
@@ -237,7 +237,6 @@ static bool draw(struct top *top)
     top->view.columns = top->screen.columns;
     top_view_draw(&top->view, &top->snapshot, TOP_LINE_END, &frame);
     drawn = top_screen_show(&top->screen, buf_view(&frame));
-    buf_deinit(&frame);
     return drawn;
 }
 

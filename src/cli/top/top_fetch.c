@@ -68,7 +68,7 @@ static struct str ask(struct top_fetch *fetch, const char *method, const char *p
 static struct str ask_about(struct top_fetch *fetch, const char *before, struct str name,
                             const char *after, struct arena *arena, struct err *err)
 {
-    struct buf path = BUF_INIT(8192);
+    BUF_AUTO struct buf path = BUF_INIT(8192);
     struct str reply = STR_NONE;
 
     *err = (struct err){0};
@@ -80,7 +80,6 @@ static struct str ask_about(struct top_fetch *fetch, const char *before, struct 
         err_set(err, ERR_INVALID, "the name is too long");
     else
         reply = ask(fetch, "GET", path.data, arena, err);
-    buf_deinit(&path);
     return reply;
 }
 
@@ -145,7 +144,7 @@ static void refresh(struct top_fetch *fetch, struct top_answer *answer)
 
 static void pause_queue(struct top_fetch *fetch, struct top_answer *answer)
 {
-    struct buf path = BUF_INIT(8192);
+    BUF_AUTO struct buf path = BUF_INIT(8192);
 
     arena_reset(&fetch->frames[fetch->frame]);
     buf_text(&path, "/v1/queues/");
@@ -156,7 +155,6 @@ static void pause_queue(struct top_fetch *fetch, struct top_answer *answer)
         err_set(&answer->err, ERR_INVALID, "the name is too long");
     else
         ask(fetch, "POST", path.data, &fetch->frames[fetch->frame], &answer->err);
-    buf_deinit(&path);
 }
 
 /* Lists of lines begin with the oldest: page by page to the last one. */

@@ -328,7 +328,7 @@ static void fill_running(struct filling *fill, struct str task, struct str worke
 
 static struct str what_it_runs(struct filling *fill, struct str tasks)
 {
-    struct buf line = BUF_INIT(1024);
+    BUF_AUTO struct buf line = BUF_INIT(1024);
     struct json_iter iter;
     struct str task, copy;
     uint32_t count = 0;
@@ -344,7 +344,6 @@ static struct str what_it_runs(struct filling *fill, struct str tasks)
     if (json_count(tasks) > 4)
         buf_format(&line, " and %zu more", json_count(tasks) - 4);
     copy = line.failed ? STR("") : arena_str(fill->arena, buf_view(&line));
-    buf_deinit(&line);
     return copy;
 }
 

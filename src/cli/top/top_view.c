@@ -97,12 +97,11 @@ static void put_blanks(struct paint *paint, uint32_t count)
 /* Somebody else's text. */
 static void put_foreign(struct paint *paint, enum colour colour, struct str text)
 {
-    struct buf clean = BUF_INIT(16 * CELL_BYTES_MAX);
+    BUF_AUTO struct buf clean = BUF_INIT(16 * CELL_BYTES_MAX);
 
     terminal_clean(&clean, str_span(text.data, text.len < CELL_BYTES_MAX ? text.len
                                                                          : CELL_BYTES_MAX));
     put(paint, colour, buf_view(&clean));
-    buf_deinit(&clean);
 }
 
 static void end_line(struct paint *paint)
@@ -231,13 +230,12 @@ const struct top_row *top_view_selected(const struct top_view *view,
 
 static uint32_t clean_width(struct str text)
 {
-    struct buf clean = BUF_INIT(16 * CELL_BYTES_MAX);
+    BUF_AUTO struct buf clean = BUF_INIT(16 * CELL_BYTES_MAX);
     size_t width;
 
     terminal_clean(&clean, str_span(text.data, text.len < CELL_BYTES_MAX ? text.len
                                                                          : CELL_BYTES_MAX));
     width = terminal_width(buf_view(&clean));
-    buf_deinit(&clean);
     return (uint32_t)width;
 }
 
@@ -275,7 +273,7 @@ static void measure(const struct paint *paint, const struct top_snapshot *snapsh
 static void draw_cell(struct paint *paint, enum colour colour, struct str text, uint32_t width,
                       bool right)
 {
-    struct buf clean = BUF_INIT(16 * CELL_BYTES_MAX);
+    BUF_AUTO struct buf clean = BUF_INIT(16 * CELL_BYTES_MAX);
     struct str shown;
     uint32_t wide;
 
@@ -288,7 +286,6 @@ static void draw_cell(struct paint *paint, enum colour colour, struct str text, 
     put(paint, colour, shown);
     if (!right)
         put_blanks(paint, width - wide);
-    buf_deinit(&clean);
 }
 
 static void draw_titles(struct paint *paint, enum top_pane pane,

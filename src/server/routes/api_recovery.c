@@ -346,7 +346,7 @@ static int look_for_task(struct api_call *call, struct store_reader *reader,
                          struct arena *scratch)
 {
     struct asking *asking = call->ctx;
-    struct buf text = BUF_INIT(TASK_BYTES_MAX);
+    BUF_AUTO struct buf text = BUF_INIT(TASK_BYTES_MAX);
     struct task *task = NULL;
     int rc = call->server->store->verbs->read_task(reader, &asking->request.task_id, scratch,
                                                    &task, &call->err);
@@ -357,7 +357,6 @@ static int look_for_task(struct api_call *call, struct store_reader *reader,
         asking->task = text.failed ? STR_NONE : arena_str(call->arena, buf_view(&text));
         rc = asking->task.data ? 0 : call_no_memory(call);
     }
-    buf_deinit(&text);
     return rc;
 }
 
