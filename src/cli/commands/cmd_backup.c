@@ -182,8 +182,4 @@ const struct command command_backup = {
                "perdura backup nightly.db --server http://tasks.example:7070\n"
                "perdura backup copy.db --store perdura.db",
     .flags = flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = 1,
-    .run = run,
-};
+    CLIENT_COMMAND(1, 1, run)};

@@ -236,8 +236,4 @@ const struct command command_enqueue = {
                "perdura enqueue report:build --payload @input.json --priority high --wait\n"
                "perdura enqueue clean:up --delay 5m --key nightly --max-retries 5",
     .flags = flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = COMMAND_ARGS_MAX,
-    .run = run,
-};
+    CLIENT_COMMAND(1, COMMAND_ARGS_MAX, run)};

@@ -226,9 +226,7 @@ static const struct command queue_list = {
     .name = "list",
     .summary = "List queues with their limits and how many tasks they hold",
     .example = "perdura queue list",
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .run = run_list,
-};
+    CLIENT_COMMAND(0, 0, run_list)};
 
 #define ONE_QUEUE(word, text, explanation)                                              \
     static const struct command queue_##word = {                                        \
@@ -254,11 +252,7 @@ static const struct command queue_limit = {
     .example = "perdura queue limit default --concurrency 50 --rate 100/s\n"
                "perdura queue limit mail --key-concurrency 2 --ageing 10s",
     .flags = limit_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = 1,
-    .run = run_limit,
-};
+    CLIENT_COMMAND(1, 1, run_limit)};
 
 static const struct command *const subcommands[] = {&queue_list,   &queue_show,  &queue_pause,
                                                     &queue_resume, &queue_limit, &queue_delete,

@@ -142,9 +142,7 @@ static const struct command recovery_list = {
     .summary = "List the recovery queue, newest first",
     .example = "perdura recovery list\nperdura recovery list --status failed",
     .flags = list_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .run = run_list,
-};
+    CLIENT_COMMAND(0, 0, run_list)};
 
 static const struct command recovery_candidates = {
     .name = "candidates",
@@ -153,9 +151,7 @@ static const struct command recovery_candidates = {
                "handler has been silent for stall_after (10 minutes if it is not set).",
     .example = "perdura recovery candidates\nperdura recovery candidates --auto-recovery any",
     .flags = candidate_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .run = run_candidates,
-};
+    CLIENT_COMMAND(0, 0, run_candidates)};
 
 static const struct command recovery_run = {
     .name = "run",
@@ -165,11 +161,7 @@ static const struct command recovery_run = {
     .example = "perdura recovery run " EXAMPLE_ID "\n"
                "perdura recovery run --method restart_clean --at +5m " EXAMPLE_ID,
     .flags = run_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = 1,
-    .run = run_run,
-};
+    CLIENT_COMMAND(1, 1, run_run)};
 
 static const struct command recovery_validate = {
     .name = "validate",
@@ -178,11 +170,7 @@ static const struct command recovery_validate = {
     .details = "Exits 0 when it can, 1 when it cannot, 3 when there is no such task.",
     .example = "perdura recovery validate " EXAMPLE_ID,
     .flags = validate_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = 1,
-    .run = run_validate,
-};
+    CLIENT_COMMAND(1, 1, run_validate)};
 
 static const struct command *const subcommands[] = {&recovery_list, &recovery_candidates,
                                                     &recovery_run, &recovery_validate, NULL};

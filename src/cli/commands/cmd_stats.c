@@ -219,6 +219,4 @@ const struct command command_stats = {
     .name = "stats",
     .summary = "Show alerts, what the queues did lately, and how many tasks there are",
     .example = "perdura stats\nperdura stats --json",
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .run = run,
-};
+    CLIENT_COMMAND(0, 0, run)};

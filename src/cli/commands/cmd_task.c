@@ -316,11 +316,7 @@ static const struct command task_show = {
     .example = "perdura task show " EXAMPLE_ID "\n"
                "perdura task show " EXAMPLE_ID " --at -5m",
     .flags = show_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = 1,
-    .run = run_show,
-};
+    CLIENT_COMMAND(1, 1, run_show)};
 
 static const struct command task_logs = {
     .name = "logs",
@@ -328,11 +324,7 @@ static const struct command task_logs = {
     .arguments = "ID",
     .example = "perdura task logs " EXAMPLE_ID " --level ERROR --after -1h",
     .flags = log_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = 1,
-    .run = run_logs,
-};
+    CLIENT_COMMAND(1, 1, run_logs)};
 
 static const struct command task_list = {
     .name = "list",
@@ -340,9 +332,7 @@ static const struct command task_list = {
     .example = "perdura task list --status failed --created-after -1d\n"
                "perdura task list --queue default --all --json",
     .flags = list_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .run = run_list,
-};
+    CLIENT_COMMAND(0, 0, run_list)};
 
 static const struct command task_wait_command = {
     .name = "wait",
@@ -352,11 +342,7 @@ static const struct command task_wait_command = {
                "after two seconds, a line on stderr says why.",
     .example = "perdura task wait " EXAMPLE_ID " --timeout 5m",
     .flags = wait_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = 1,
-    .run = run_wait,
-};
+    CLIENT_COMMAND(1, 1, run_wait)};
 
 static const struct command *const subcommands[] = {
     &task_list,       &task_show,        &task_events, &task_logs,  &task_executions,

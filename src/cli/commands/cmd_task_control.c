@@ -223,11 +223,7 @@ const struct command task_delete = {
     .summary = "Delete tasks with their events, logs and checkpoints",
     .arguments = "ID…",
     .example = "perdura task delete " EXAMPLE_ID,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = COMMAND_ARGS_MAX,
-    .run = run_delete,
-};
+    CLIENT_COMMAND(1, COMMAND_ARGS_MAX, run_delete)};
 
 const struct command task_priority = {
     .name = "priority",
@@ -237,8 +233,4 @@ const struct command task_priority = {
                "task that runs it counts from its next attempt on.",
     .example = "perdura task priority " EXAMPLE_ID " high",
     .flags = version_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 2,
-    .args_max = 2,
-    .run = run_priority,
-};
+    CLIENT_COMMAND(2, 2, run_priority)};

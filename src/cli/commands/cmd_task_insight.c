@@ -47,11 +47,7 @@ const struct command task_why = {
     .details = "Or where it runs, or how it ended. Where a person can do something about it, a "
                "hint on stderr says what.",
     .example = "perdura task why " EXAMPLE_ID,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = 1,
-    .run = run_why,
-};
+    CLIENT_COMMAND(1, 1, run_why)};
 
 /* ---- fork ---- */
 
@@ -143,8 +139,4 @@ const struct command task_fork = {
     .example = "perdura task fork " EXAMPLE_ID " --from step-3\n"
                "perdura task fork " EXAMPLE_ID " --from 0 --payload @other.json --wait",
     .flags = fork_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = 1,
-    .run = run_fork,
-};
+    CLIENT_COMMAND(1, 1, run_fork)};

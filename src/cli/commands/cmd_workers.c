@@ -24,6 +24,4 @@ const struct command command_workers = {
     .name = "workers",
     .summary = "List the workers and nodes, and who leads",
     .example = "perdura workers\nperdura workers --json",
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .run = run,
-};
+    CLIENT_COMMAND(0, 0, run)};

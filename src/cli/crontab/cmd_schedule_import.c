@@ -325,8 +325,4 @@ const struct command schedule_import = {
     .example = "perdura schedule import crontab /etc/crontab --dry-run\n"
                "crontab -l | perdura schedule import crontab -",
     .flags = flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = 2,
-    .run = run_import,
-};
+    CLIENT_COMMAND(1, 2, run_import)};

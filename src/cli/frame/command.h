@@ -60,8 +60,13 @@ struct command {
     const struct command *const *subcommands; /* NULL-terminated; NULL = none */
     /* 0, a positive exit code, or a negative error with call->err filled. */
     int (*run)(struct call *call);
+    const struct thing *about; /* for a function of several commands; NULL = none */
     bool hidden;
 };
+
+/* The last members of a command that asks a server. */
+#define CLIENT_COMMAND(min, max, function) \
+    .groups = FLAGS_CLIENT | FLAGS_JSON, .args_min = (min), .args_max = (max), .run = (function)
 
 struct flag_value {
     const struct flag *flag;

@@ -135,22 +135,6 @@ static int write_configuration(struct call *call, struct str stored, bool change
     return 0;
 }
 
-static int run_create(struct call *call)
-{
-    BUF_AUTO struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
-    CLIENT_AUTO struct client client = {0};
-    struct str reply = STR_NONE;
-
-    buf_byte(&body, '{');
-    json_write_member_string(&body, "name", call->args[0]);
-    TRY(call_write_fields_of(call, category_fields, &body));
-    TRY(write_configuration(call, STR_NONE, false, &body));
-    buf_byte(&body, '}');
-    TRY(client_open(&client, call));
-    TRY(thing_create(&client, &thing_category, buf_view(&body), &reply));
-    return thing_print_id(call, reply);
-}
-
 static const struct flag update_fields[] = {
     {.name = "name", .type = FLAG_TEXT, .field = "name"},
     {.name = "active", .type = FLAG_BOOL, .field = "is_active"},
@@ -212,56 +196,23 @@ static int write_unset(struct call *call, struct str *stored, bool *changed, str
     return rc;
 }
 
-static int write_change(struct call *call, struct str stored, struct buf *body)
+static int write_fields(struct client *client, bool is_new, struct str stored, struct buf *body)
 {
+    struct call *call = client->call;
+    struct str configuration = is_new ? STR_NONE : json_get(stored, STR("configuration"));
     bool changed = false;
 
     TRY(call_write_fields_of(call, category_fields, body));
-    TRY(call_write_fields_of(call, update_fields, body));
-    TRY(write_unset(call, &stored, &changed, body));
-    TRY(write_configuration(call, stored, changed, body));
-    TRY(thing_check_change(call, body));
-    buf_byte(body, '}');
-    return 0;
+    if (!is_new) {
+        TRY(call_write_fields_of(call, update_fields, body));
+        TRY(write_unset(call, &configuration, &changed, body));
+    }
+    return write_configuration(call, configuration, changed, body);
 }
 
-static int run_update(struct call *call)
-{
-    BUF_AUTO struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
-    CLIENT_AUTO struct client client = {0};
-    struct str reply = STR_NONE;
-    struct str id;
-
-    if (call_given(call, "active") && call_given(call, "inactive"))
-        return err_set(&call->err, ERR_USAGE, "give --active or --inactive");
-    buf_byte(&body, '{');
-    TRY(client_open(&client, call));
-    TRY(thing_find(&client, &thing_category, call->args[0], &id));
-    TRY(thing_request(&client, "GET", &thing_category, id, "", STR_NONE, &reply));
-    TRY(write_change(call, json_get(reply, STR("configuration")), &body));
-    TRY(thing_request(&client, "PATCH", &thing_category, id, "", buf_view(&body), &reply));
-    thing_print(call, reply, show_columns, COUNT(show_columns));
-    return 0;
-}
-
-static int run_show(struct call *call)
-{
-    struct str reply = STR_NONE;
-
-    TRY(thing_act(call, "GET", &thing_category, "", STR_NONE, &reply));
-    thing_print(call, reply, show_columns, COUNT(show_columns));
-    return 0;
-}
-
-static int run_list(struct call *call)
-{
-    return listing_print(call, STR("/v1/categories"), list_columns, COUNT(list_columns));
-}
-
-static int run_delete(struct call *call)
-{
-    return thing_delete_all(call, &thing_category);
-}
+const struct thing thing_category = {
+    .word = "category", .path = "/v1/categories/", COLUMNS(list_columns), COLUMNS(show_columns),
+    .off = "inactive", .keeps = true, .write = write_fields};
 
 #define CONFIGURATION_FLAG                                                              \
     {.name = "configuration", .type = FLAG_JSON, .value = "JSON|@FILE|-",               \
@@ -290,31 +241,24 @@ static const struct command category_create = {
     .example = "perdura category create nightly --queue low-priority --windows 22:00-06:00 --tz "
                "Europe/Paris --timeout 1h",
     .flags = create_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = 1,
-    .run = run_create,
-};
+    .about = &thing_category,
+    CLIENT_COMMAND(1, 1, thing_run_create)};
 
 static const struct command category_list = {
     .name = "list",
     .summary = "List categories",
     .example = "perdura category list",
     .flags = list_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .run = run_list,
-};
+    .about = &thing_category,
+    CLIENT_COMMAND(0, 0, thing_run_list)};
 
 static const struct command category_show = {
     .name = "show",
     .summary = "Show a category",
     .arguments = "CATEGORY",
     .example = "perdura category show maintenance",
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = 1,
-    .run = run_show,
-};
+    .about = &thing_category,
+    CLIENT_COMMAND(1, 1, thing_run_show)};
 
 static const struct command category_update = {
     .name = "update",
@@ -325,22 +269,16 @@ static const struct command category_update = {
     .example = "perdura category update maintenance --windows 01:00-05:00\n"
                "perdura category update maintenance --unset windows",
     .flags = update_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = 1,
-    .run = run_update,
-};
+    .about = &thing_category,
+    CLIENT_COMMAND(1, 1, thing_run_update)};
 
 static const struct command category_delete = {
     .name = "delete",
     .summary = "Delete categories that no job uses",
     .arguments = "CATEGORY…",
     .example = "perdura category delete nightly",
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = COMMAND_ARGS_MAX,
-    .run = run_delete,
-};
+    .about = &thing_category,
+    CLIENT_COMMAND(1, COMMAND_ARGS_MAX, thing_run_delete)};
 
 static const struct command *const subcommands[] = {&category_create, &category_list,
                                                     &category_show,   &category_update,

@@ -348,6 +348,4 @@ const struct command command_forecast = {
     .example = "perdura forecast --to +7d\n"
                "perdura forecast --from 2027-03-27 --to +3d --tz Europe/Paris",
     .flags = flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .run = run_forecast,
-};
+    CLIENT_COMMAND(0, 0, run_forecast)};

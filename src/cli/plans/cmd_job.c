@@ -220,28 +220,20 @@ static const struct flag update_fields[] = {
     {.name = "active", .type = FLAG_BOOL, .field = "is_active"},
     {0}};
 
-static int run_update(struct call *call)
+static int write_fields(struct client *client, bool is_new, struct str stored, struct buf *body)
 {
-    BUF_AUTO struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
-    struct str reply = STR_NONE;
+    struct call *call = client->call;
 
-    if (call_given(call, "active") && call_given(call, "inactive"))
-        return err_set(&call->err, ERR_USAGE, "give --active or --inactive");
-    buf_byte(&body, '{');
-    TRY(call_write_fields_of(call, job_fields, &body));
-    TRY(call_write_fields_of(call, update_fields, &body));
-    TRY(thing_write_unset(call, &body));
-    TRY(thing_check_change(call, &body));
-    buf_byte(&body, '}');
-    TRY(thing_act(call, "PATCH", &thing_job, "", buf_view(&body), &reply));
-    thing_print(call, reply, show_columns, COUNT(show_columns));
-    return 0;
+    (void)is_new;
+    (void)stored;
+    TRY(call_write_fields_of(call, job_fields, body));
+    TRY(call_write_fields_of(call, update_fields, body));
+    return thing_write_unset(call, body);
 }
 
-static int run_delete(struct call *call)
-{
-    return thing_delete_all(call, &thing_job);
-}
+const struct thing thing_job = {
+    .word = "job", .path = "/v1/jobs/", COLUMNS(list_columns), COLUMNS(show_columns),
+    .off = "inactive", .write = write_fields};
 
 /* ---- running ---- */
 
@@ -275,11 +267,6 @@ static int run_now(struct call *call)
 }
 
 /* ---- looking ---- */
-
-static int run_list(struct call *call)
-{
-    return listing_print(call, STR("/v1/jobs"), list_columns, COUNT(list_columns));
-}
 
 /* Of a job that fires nothing no next instant is promised. */
 static int print_schedules(struct client *client, struct str job_id, bool fires)
@@ -362,31 +349,22 @@ static const struct command job_create = {
                "--tz Europe/Paris\n"
                "perdura job create cleanup --category cleanup --every 1h --overlap skip",
     .flags = create_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = 1,
-    .run = run_create,
-};
+    CLIENT_COMMAND(1, 1, run_create)};
 
 static const struct command job_list = {
     .name = "list",
     .summary = "List jobs, newest first",
     .example = "perdura job list --category reports",
     .flags = list_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .run = run_list,
-};
+    .about = &thing_job,
+    CLIENT_COMMAND(0, 0, thing_run_list)};
 
 static const struct command job_show = {
     .name = "show",
     .summary = "Show a job with its schedules, what it depends on and what depends on it",
     .arguments = "JOB",
     .example = "perdura job show report",
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = 1,
-    .run = run_show,
-};
+    CLIENT_COMMAND(1, 1, run_show)};
 
 static const struct command job_update = {
     .name = "update",
@@ -395,11 +373,8 @@ static const struct command job_update = {
     .details = "Fields you leave out keep their values. Existing tasks do not change.",
     .example = "perdura job update report --timeout 10m --unset priority",
     .flags = update_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = 1,
-    .run = run_update,
-};
+    .about = &thing_job,
+    CLIENT_COMMAND(1, 1, thing_run_update)};
 
 static const struct command job_delete = {
     .name = "delete",
@@ -407,11 +382,8 @@ static const struct command job_delete = {
     .arguments = "JOB…",
     .details = "Tasks they made stay.",
     .example = "perdura job delete report",
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = COMMAND_ARGS_MAX,
-    .run = run_delete,
-};
+    .about = &thing_job,
+    CLIENT_COMMAND(1, COMMAND_ARGS_MAX, thing_run_delete)};
 
 static const struct command job_run = {
     .name = "run",
@@ -420,11 +392,7 @@ static const struct command job_run = {
     .details = "Prints the task's id.",
     .example = "perdura job run report --wait",
     .flags = run_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = 1,
-    .run = run_now,
-};
+    CLIENT_COMMAND(1, 1, run_now)};
 
 static const struct command *const subcommands[] = {
     &job_create, &job_list,   &job_show,     &job_update,  &job_delete,

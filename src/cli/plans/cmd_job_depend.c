@@ -181,11 +181,7 @@ const struct command job_depend = {
     .example = "perdura job depend report --on import\n"
                "perdura job depend alert --on import --type failure --trigger",
     .flags = depend_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = 1,
-    .run = run_depend,
-};
+    CLIENT_COMMAND(1, 1, run_depend)};
 
 const struct command job_undepend = {
     .name = "undepend",

@@ -133,8 +133,4 @@ const struct command job_history = {
                "made has no planned time. A deleted job is found by its id.",
     .example = "perdura job history report --since -30d --status failed",
     .flags = flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = 1,
-    .run = run_history,
-};
+    CLIENT_COMMAND(1, 1, run_history)};

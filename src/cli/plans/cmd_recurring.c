@@ -3,7 +3,6 @@
 #include "base/json.h"
 #include "calendar/civil.h"
 #include "calendar/recurrence.h"
-#include "cli/plans/instants.h"
 #include "cli/frame/listing.h"
 #include "cli/plans/local_time.h"
 #include "cli/plans/thing.h"
@@ -71,16 +70,6 @@ static const struct flag own_fields[] = {
 
 /* ---- requests ---- */
 
-static int print_one(struct client *client, struct str pattern)
-{
-    struct call *call = client->call;
-
-    if (!call_given(call, "json"))
-        TRY(thing_name_jobs(client, pattern, "template_job_id", &pattern));
-    thing_print(call, pattern, show_columns, COUNT(show_columns));
-    return 0;
-}
-
 /* stored: the config there is, where the pattern stays of the same type. */
 static int write_config(struct call *call, struct str stored, struct buf *body)
 {
@@ -95,7 +84,6 @@ static int write_config(struct call *call, struct str stored, struct buf *body)
     if (given.data || config.len > 1) {
         thing_merge(call, given.data ? given : stored, &config);
         buf_byte(&config, '}');
-        json_comma(body);
         json_write_key(body, "pattern_config");
         buf_str(body, given.data && json_kind(given) != JSON_OBJECT ? given : buf_view(&config));
     }
@@ -126,117 +114,30 @@ static int check_create(struct call *call)
     return 0;
 }
 
-static int run_create(struct call *call)
-{
-    BUF_AUTO struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
-    CLIENT_AUTO struct client client = {0};
-    struct str reply = STR_NONE;
-
-    TRY(check_create(call));
-    buf_byte(&body, '{');
-    json_write_member_string(&body, "name", call->args[0]);
-    TRY(call_write_fields_of(call, own_fields, &body));
-    TRY(write_config(call, STR_NONE, &body));
-    TRY(client_open(&client, call));
-    TRY(write_job(&client, &body));
-    buf_byte(&body, '}');
-    TRY(thing_create(&client, &thing_recurring, buf_view(&body), &reply));
-    return thing_print_id(call, reply);
-}
-
 static const struct flag update_fields[] = {
     {.name = "name", .type = FLAG_TEXT, .field = "name"},
     {.name = "active", .type = FLAG_BOOL, .field = "is_active"},
     {0}};
 
-static int write_change(struct client *client, struct str stored, struct buf *body)
+static int write_fields(struct client *client, bool is_new, struct str stored, struct buf *body)
 {
     struct call *call = client->call;
     struct str type = call_given_text(call, "pattern");
-    bool same = !type.data || str_eq(type, view_member(call, stored, "pattern_type"));
+    bool same = !is_new && (!type.data || str_eq(type, view_member(call, stored, "pattern_type")));
 
+    if (is_new)
+        TRY(check_create(call));
     TRY(call_write_fields_of(call, own_fields, body));
-    TRY(call_write_fields_of(call, update_fields, body));
+    if (!is_new)
+        TRY(call_write_fields_of(call, update_fields, body));
     TRY(write_config(call, same ? json_get(stored, STR("pattern_config")) : STR_NONE, body));
-    TRY(write_job(client, body));
-    TRY(thing_check_change(call, body));
-    buf_byte(body, '}');
-    return 0;
-}
-
-static int run_update(struct call *call)
-{
-    BUF_AUTO struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
-    CLIENT_AUTO struct client client = {0};
-    struct str reply = STR_NONE;
-    struct str id;
-
-    if (call_given(call, "active") && call_given(call, "paused"))
-        return err_set(&call->err, ERR_USAGE, "give --active or --paused");
-    buf_byte(&body, '{');
-    TRY(client_open(&client, call));
-    TRY(thing_find(&client, &thing_recurring, call->args[0], &id));
-    TRY(thing_request(&client, "GET", &thing_recurring, id, "", STR_NONE, &reply));
-    TRY(write_change(&client, reply, &body));
-    TRY(thing_request(&client, "PATCH", &thing_recurring, id, "", buf_view(&body), &reply));
-    return print_one(&client, reply);
-}
-
-static int act(struct call *call, const char *method, const char *verb, struct str body)
-{
-    CLIENT_AUTO struct client client = {0};
-    struct str reply = STR_NONE;
-    struct str id;
-
-    TRY(client_open(&client, call));
-    TRY(thing_find(&client, &thing_recurring, call->args[0], &id));
-    TRY(thing_request(&client, method, &thing_recurring, id, verb, body, &reply));
-    return print_one(&client, reply);
-}
-
-static int run_show(struct call *call)
-{
-    return act(call, "GET", "", STR_NONE);
-}
-
-static int run_pause(struct call *call)
-{
-    return act(call, "POST", ":pause", STR("{}"));
-}
-
-static int run_resume(struct call *call)
-{
-    return act(call, "POST", ":resume", STR("{}"));
-}
-
-static int run_run(struct call *call)
-{
-    struct str task = STR_NONE;
-    int rc = thing_act(call, "POST", &thing_recurring, ":run", STR("{}"), &task);
-
-    return rc < 0 ? rc : thing_print_id(call, task);
-}
-
-static int run_delete(struct call *call)
-{
-    return thing_delete_all(call, &thing_recurring);
-}
-
-static int name_jobs(struct client *client, struct str items, struct str *decorated)
-{
-    return thing_name_jobs(client, items, "template_job_id", decorated);
-}
-
-static int run_list(struct call *call)
-{
-    return listing_print_decorated(call, STR("/v1/recurring"), list_columns, COUNT(list_columns),
-                                   name_jobs);
+    return write_job(client, body);
 }
 
 /* The zone of a pattern, which may be that of its rule, and its times of day; false where this
  * machine cannot tell them. */
-static bool read_pattern(struct call *call, struct str pattern, struct str *zone_name,
-                         struct daytimes *times)
+static bool find_times(struct call *call, struct str pattern, struct str *zone_name,
+                       struct daytimes *times)
 {
     struct str config = json_get(pattern, STR("pattern_config"));
     struct recurrence recurrence;
@@ -258,28 +159,10 @@ static bool read_pattern(struct call *call, struct str pattern, struct str *zone
     return read;
 }
 
-static int run_upcoming(struct call *call)
-{
-    struct daytimes times;
-    bool has_times = false;
-    BUF_AUTO struct buf after = BUF_INIT(1024);
-    CLIENT_AUTO struct client client = {0};
-    struct str pattern = STR_NONE;
-    struct str reply = STR_NONE;
-    struct str zone = STR_NONE;
-    struct str id;
-
-    TRY(client_open(&client, call));
-    buf_text(&after, "/upcoming");
-    TRY(call_write_query(call, &after));
-    buf_byte(&after, '\0');
-    TRY(thing_find(&client, &thing_recurring, call->args[0], &id));
-    TRY(thing_request(&client, "GET", &thing_recurring, id, "", STR_NONE, &pattern));
-    TRY(thing_request(&client, "GET", &thing_recurring, id, after.data, STR_NONE, &reply));
-    has_times = read_pattern(call, pattern, &zone, &times);
-    return instants_print_reply(call, reply, zone, has_times ? &times : NULL, call_time_us(call,
-                                "from", clock_wall_us()));
-}
+const struct thing thing_recurring = {
+    .word = "recurring", .path = "/v1/recurring/", COLUMNS(list_columns), COLUMNS(show_columns),
+    .job_member = "template_job_id", .off = "paused", .keeps = true, .write = write_fields,
+    .times = find_times};
 
 /* ---- tables ---- */
 
@@ -306,24 +189,20 @@ static const struct flag list_flags[] = {
      .help = "only those that cannot be planned because their time zone is missing"},
     LISTING_FLAGS("patterns"),
     {0}};
-static const struct flag upcoming_flags[] = {
-    {.name = "count", .type = FLAG_INT, .value = "N", .field = "count", .min = 1, .max = 1000,
-     .help = "how many instants (10)"},
-    {.name = "from", .type = FLAG_TIME, .value = "TIME", .field = "from",
-     .help = "start: RFC 3339 or +7d (default: now)"},
-    {0}};
+static const struct flag upcoming_flags[] = {UPCOMING_FLAGS, {0}};
 
-#define ONE_PATTERN(word, text, flag_table)                                              \
+#define ONE_PATTERN(word, text, flag_table, function)                                    \
     static const struct command recurring_##word = {                                     \
         .name = #word, .summary = text, .arguments = "PATTERN", .flags = flag_table,     \
-        .example = "perdura recurring " #word " payroll",                                \
-        .groups = FLAGS_CLIENT | FLAGS_JSON, .args_min = 1, .args_max = 1, .run = run_##word}
+        .example = "perdura recurring " #word " payroll", .about = &thing_recurring,     \
+        CLIENT_COMMAND(1, 1, function)}
 
-ONE_PATTERN(show, "Show a recurring pattern", NULL);
-ONE_PATTERN(pause, "Pause a recurring pattern", NULL);
-ONE_PATTERN(resume, "Resume a recurring pattern", NULL);
-ONE_PATTERN(run, "Run the template of a recurring pattern now", NULL);
-ONE_PATTERN(upcoming, "List when a recurring pattern fires next", upcoming_flags);
+ONE_PATTERN(show, "Show a recurring pattern", NULL, thing_run_show);
+ONE_PATTERN(pause, "Pause a recurring pattern", NULL, thing_run_switch);
+ONE_PATTERN(resume, "Resume a recurring pattern", NULL, thing_run_switch);
+ONE_PATTERN(run, "Run the template of a recurring pattern now", NULL, thing_run_now);
+ONE_PATTERN(upcoming, "List when a recurring pattern fires next", upcoming_flags,
+            thing_run_upcoming);
 
 static const struct command recurring_create = {
     .name = "create",
@@ -338,20 +217,16 @@ static const struct command recurring_create = {
                "perdura recurring create audit --job audit --pattern rrule --rrule "
                "'FREQ=MONTHLY;BYDAY=2TU'",
     .flags = create_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = 1,
-    .run = run_create,
-};
+    .about = &thing_recurring,
+    CLIENT_COMMAND(1, 1, thing_run_create)};
 
 static const struct command recurring_list = {
     .name = "list",
     .summary = "List recurring patterns, newest first",
     .example = "perdura recurring list",
     .flags = list_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .run = run_list,
-};
+    .about = &thing_recurring,
+    CLIENT_COMMAND(0, 0, thing_run_list)};
 
 static const struct command recurring_update = {
     .name = "update",
@@ -361,11 +236,8 @@ static const struct command recurring_update = {
                "config.",
     .example = "perdura recurring update payroll --time 16:00",
     .flags = update_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = 1,
-    .run = run_update,
-};
+    .about = &thing_recurring,
+    CLIENT_COMMAND(1, 1, thing_run_update)};
 
 static const struct command recurring_delete = {
     .name = "delete",
@@ -373,11 +245,8 @@ static const struct command recurring_delete = {
     .arguments = "PATTERN…",
     .details = "Tasks they made stay.",
     .example = "perdura recurring delete payroll",
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = COMMAND_ARGS_MAX,
-    .run = run_delete,
-};
+    .about = &thing_recurring,
+    CLIENT_COMMAND(1, COMMAND_ARGS_MAX, thing_run_delete)};
 
 static const struct command *const subcommands[] = {
     &recurring_create, &recurring_list,   &recurring_show,     &recurring_update, &recurring_pause,

@@ -48,29 +48,6 @@ static const struct view_column show_columns[] = {
     {"updated", "/updated_at", VIEW_TIME},
 };
 
-/* With the name of its job, which the reply does not have. */
-static int print_one(struct client *client, struct str schedule)
-{
-    struct call *call = client->call;
-
-    if (!call_given(call, "json"))
-        TRY(thing_name_jobs(client, schedule, "job_id", &schedule));
-    thing_print(call, schedule, show_columns, COUNT(show_columns));
-    return 0;
-}
-
-static int act(struct call *call, const char *method, const char *verb, struct str body)
-{
-    CLIENT_AUTO struct client client = {0};
-    struct str reply = STR_NONE;
-    struct str id;
-
-    TRY(client_open(&client, call));
-    TRY(thing_find(&client, &thing_schedule, call->args[0], &id));
-    TRY(thing_request(&client, method, &thing_schedule, id, verb, body, &reply));
-    return print_one(&client, reply);
-}
-
 /* ---- making and changing ---- */
 
 static const struct flag own_fields[] = {
@@ -97,72 +74,30 @@ static int run_create(struct call *call)
     return thing_print_id(call, reply);
 }
 
-static int run_update(struct call *call)
+static int write_fields(struct client *client, bool is_new, struct str stored, struct buf *body)
 {
-    BUF_AUTO struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
+    struct call *call = client->call;
 
-    buf_byte(&body, '{');
-    TRY(schedule_flags_write(call, false, &body));
-    TRY(call_write_fields_of(call, own_fields, &body));
-    TRY(thing_write_unset(call, &body));
-    TRY(thing_check_change(call, &body));
-    buf_byte(&body, '}');
-    return act(call, "PATCH", "", buf_view(&body));
-}
-
-static int run_show(struct call *call)
-{
-    return act(call, "GET", "", STR_NONE);
-}
-
-static int run_pause(struct call *call)
-{
-    return act(call, "POST", ":pause", STR("{}"));
-}
-
-static int run_resume(struct call *call)
-{
-    return act(call, "POST", ":resume", STR("{}"));
-}
-
-static int run_run(struct call *call)
-{
-    struct str task = STR_NONE;
-    int rc = thing_act(call, "POST", &thing_schedule, ":run", STR("{}"), &task);
-
-    return rc < 0 ? rc : thing_print_id(call, task);
-}
-
-static int run_delete(struct call *call)
-{
-    return thing_delete_all(call, &thing_schedule);
+    (void)stored;
+    TRY(schedule_flags_write(call, is_new, body));
+    TRY(call_write_fields_of(call, own_fields, body));
+    return is_new ? 0 : thing_write_unset(call, body);
 }
 
 /* ---- looking ---- */
 
-static int name_jobs(struct client *client, struct str items, struct str *decorated)
-{
-    return thing_name_jobs(client, items, "job_id", decorated);
-}
-
 static int run_list(struct call *call)
 {
-    struct client client = {0};
-    struct str path = STR("/v1/schedules");
+    CLIENT_AUTO struct client client = {0};
+    struct str path;
     struct str id;
-    int rc = 0;
 
-    if (call_given(call, "job")) {
-        rc = client_open(&client, call);
-        if (rc == 0)
-            rc = thing_find(&client, &thing_job, call_given_text(call, "job"), &id);
-        if (rc == 0)
-            path = client_path(call, thing_job.path, id, "/schedules");
-        client_close(&client);
-    }
-    if (rc < 0)
-        return rc;
-    return listing_print_decorated(call, path, list_columns, COUNT(list_columns), name_jobs);
+    if (!call_given(call, "job"))
+        return thing_run_list(call);
+    TRY(client_open(&client, call));
+    TRY(thing_find(&client, &thing_job, call_given_text(call, "job"), &id));
+    path = client_path(call, thing_job.path, id, "/schedules");
+    return listing_print_decorated(call, path, COLUMNS(list_columns), thing_decorate);
 }
 
 /* The times of day of a cron expression; NULL where there is none. */
@@ -171,26 +106,21 @@ static const struct daytimes *times_of(struct str expression, struct cron *cron)
     return expression.data && cron_parse(expression, cron, NULL) == 0 ? &cron->times : NULL;
 }
 
-static int run_upcoming(struct call *call)
+static bool find_times(struct call *call, struct str schedule, struct str *zone,
+                       struct daytimes *times)
 {
     struct cron cron;
-    BUF_AUTO struct buf after = BUF_INIT(1024);
-    CLIENT_AUTO struct client client = {0};
-    struct str schedule = STR_NONE;
-    struct str reply = STR_NONE;
-    struct str id;
+    bool has_times = times_of(view_member(call, schedule, "cron_expression"), &cron);
 
-    TRY(client_open(&client, call));
-    buf_text(&after, "/upcoming");
-    TRY(call_write_query(call, &after));
-    buf_byte(&after, '\0');
-    TRY(thing_find(&client, &thing_schedule, call->args[0], &id));
-    TRY(thing_request(&client, "GET", &thing_schedule, id, "", STR_NONE, &schedule));
-    TRY(thing_request(&client, "GET", &thing_schedule, id, after.data, STR_NONE, &reply));
-    return instants_print_reply(call, reply, view_member(call, schedule, "timezone"),
-                                times_of(view_member(call, schedule, "cron_expression"), &cron),
-                                call_time_us(call, "from", clock_wall_us()));
+    *zone = view_member(call, schedule, "timezone");
+    if (has_times)
+        *times = cron.times;
+    return has_times;
 }
+
+const struct thing thing_schedule = {
+    .word = "schedule", .path = "/v1/schedules/", COLUMNS(list_columns), COLUMNS(show_columns),
+    .job_member = "job_id", .write = write_fields, .times = find_times};
 
 static const struct flag preview_fields[] = {
     {.name = "count", .type = FLAG_INT, .value = "N", .field = "count"},
@@ -251,30 +181,25 @@ static const struct flag list_flags[] = {
     LISTING_FLAGS("schedules"),
     {0}};
 
-#define WHICH_FLAGS                                                                         \
-    {.name = "count", .type = FLAG_INT, .value = "N", .field = "count", .min = 1,           \
-     .max = 1000, .help = "how many instants (10)"},                                        \
-    {.name = "from", .type = FLAG_TIME, .value = "TIME", .field = "from",                   \
-     .help = "start: RFC 3339 or +7d (default: now)"}
-
-static const struct flag upcoming_flags[] = {WHICH_FLAGS, {0}};
-static const struct flag preview_flags[] = {SCHEDULE_FLAGS, WHICH_FLAGS, {0}};
+static const struct flag upcoming_flags[] = {UPCOMING_FLAGS, {0}};
+static const struct flag preview_flags[] = {SCHEDULE_FLAGS, UPCOMING_FLAGS, {0}};
 
 #define EXAMPLE_ID "0197f6a2-5c3e-7b11-9d2f-3a4b5c6d7e8f"
-#define ONE_SCHEDULE(word, text, explanation)                                                  \
+#define ONE_SCHEDULE(word, text, explanation, function)                                        \
     static const struct command schedule_##word = {                                            \
         .name = #word, .summary = text, .arguments = "SCHEDULE", .details = explanation,       \
         .example = "perdura schedule " #word " " EXAMPLE_ID "\nperdura schedule " #word " report", \
-        .groups = FLAGS_CLIENT | FLAGS_JSON, .args_min = 1, .args_max = 1, .run = run_##word}
+        .about = &thing_schedule, CLIENT_COMMAND(1, 1, function)}
 
 #define NAMED "SCHEDULE is the id of one, or the name of a job that has only one."
 
-ONE_SCHEDULE(show, "Show a schedule", NAMED);
-ONE_SCHEDULE(pause, "Pause a schedule", NAMED);
-ONE_SCHEDULE(resume, "Resume a schedule", NAMED " It does not make up for what it missed.");
+ONE_SCHEDULE(show, "Show a schedule", NAMED, thing_run_show);
+ONE_SCHEDULE(pause, "Pause a schedule", NAMED, thing_run_switch);
+ONE_SCHEDULE(resume, "Resume a schedule", NAMED " It does not make up for what it missed.",
+             thing_run_switch);
 
 ONE_SCHEDULE(run, "Run the job of a schedule now", NAMED " Prints the task's id. What is planned "
-             "stays as it is.");
+             "stays as it is.", thing_run_now);
 
 static const struct command schedule_create = {
     .name = "create",
@@ -284,18 +209,15 @@ static const struct command schedule_create = {
                "perdura schedule create --job ping --every 5m --overlap skip --jitter 30s\n"
                "perdura schedule create --job report --at 2027-03-28T01:00:00Z",
     .flags = create_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .run = run_create,
-};
+    CLIENT_COMMAND(0, 0, run_create)};
 
 static const struct command schedule_list = {
     .name = "list",
     .summary = "List schedules, newest first",
     .example = "perdura schedule list --job report\nperdura schedule list --with-error",
     .flags = list_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .run = run_list,
-};
+    .about = &thing_schedule,
+    CLIENT_COMMAND(0, 0, run_list)};
 
 static const struct command schedule_update = {
     .name = "update",
@@ -306,11 +228,8 @@ static const struct command schedule_update = {
     .example = "perdura schedule update report --cron '30 9 * * 1-5'\n"
                "perdura schedule update " EXAMPLE_ID " --overlap skip --unset ends_at",
     .flags = update_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = 1,
-    .run = run_update,
-};
+    .about = &thing_schedule,
+    CLIENT_COMMAND(1, 1, thing_run_update)};
 
 static const struct command schedule_delete = {
     .name = "delete",
@@ -318,11 +237,8 @@ static const struct command schedule_delete = {
     .arguments = "SCHEDULE…",
     .details = "Tasks it made stay.",
     .example = "perdura schedule delete " EXAMPLE_ID,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = COMMAND_ARGS_MAX,
-    .run = run_delete,
-};
+    .about = &thing_schedule,
+    CLIENT_COMMAND(1, COMMAND_ARGS_MAX, thing_run_delete)};
 
 static const struct command schedule_upcoming = {
     .name = "upcoming",
@@ -331,11 +247,8 @@ static const struct command schedule_upcoming = {
     .details = NAMED,
     .example = "perdura schedule upcoming report --count 3",
     .flags = upcoming_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .args_min = 1,
-    .args_max = 1,
-    .run = run_upcoming,
-};
+    .about = &thing_schedule,
+    CLIENT_COMMAND(1, 1, thing_run_upcoming)};
 
 static const struct command schedule_preview = {
     .name = "preview",
@@ -345,9 +258,7 @@ static const struct command schedule_preview = {
     .example = "perdura schedule preview --cron '0 9 * * 1-5' --tz Europe/Paris --count 3\n"
                "perdura schedule preview --every 90m --from 2027-01-01T00:00:00Z",
     .flags = preview_flags,
-    .groups = FLAGS_CLIENT | FLAGS_JSON,
-    .run = run_preview,
-};
+    CLIENT_COMMAND(0, 0, run_preview)};
 
 static const struct command *const subcommands[] = {
     &schedule_explain, &schedule_create, &schedule_list,   &schedule_show,

@@ -1,16 +1,14 @@
 /* Requests about what people plan with. See thing.h. One thread. */
 #include "cli/plans/thing.h"
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/uuid7.h"
+#include "cli/frame/listing.h"
+#include "cli/plans/instants.h"
 
 #define SAME_NAME_SHOWN 5
 #define NAMES_MAX 1000 /* jobs asked for per page of a list; the rest goes by id */
-
-const struct thing thing_category = {"category", "/v1/categories/"};
-const struct thing thing_job = {"job", "/v1/jobs/"};
-const struct thing thing_schedule = {"schedule", "/v1/schedules/"};
-const struct thing thing_recurring = {"recurring", "/v1/recurring/"};
 
 /* ---- finding ---- */
 
@@ -115,15 +113,15 @@ int thing_create(struct client *client, const struct thing *thing, struct str bo
     return client_check_object(client, *reply);
 }
 
-int thing_act(struct call *call, const char *method, const struct thing *thing,
-                const char *after, struct str body, struct str *reply)
+int thing_act(struct client *client, struct call *call, const char *method, const char *after,
+              struct str body, struct str *reply)
 {
-    CLIENT_AUTO struct client client = {0};
+    const struct thing *thing = call->command->about;
     struct str id;
 
-    TRY(client_open(&client, call));
-    TRY(thing_find(&client, thing, call->args[0], &id));
-    return thing_request(&client, method, thing, id, after, body, reply);
+    TRY(client_open(client, call));
+    TRY(thing_find(client, thing, call->args[0], &id));
+    return thing_request(client, method, thing, id, after, body, reply);
 }
 
 /* A person is told beside the output; a program gets an object per line. */
@@ -143,8 +141,9 @@ static void print_deleted(struct call *call, const struct thing *thing, struct s
     terminal_json(&call->out, buf_view(&object));
 }
 
-int thing_delete_all(struct call *call, const struct thing *thing)
+int thing_run_delete(struct call *call)
 {
+    const struct thing *thing = call->command->about;
     CLIENT_AUTO struct client client = {0};
     struct str reply = STR_NONE;
     struct str id;
@@ -292,7 +291,7 @@ int thing_write_unset(struct call *call, struct buf *body)
     return rc;
 }
 
-int thing_check_change(struct call *call, const struct buf *body)
+static int check_change(struct call *call, const struct buf *body)
 {
     if (body->failed)
         return err_set(&call->err, ERR_TOO_LARGE, "the request is too large to be sent");
@@ -320,4 +319,124 @@ void thing_merge(struct call *call, struct str object, struct buf *body)
         buf_text(body, "\":");
         buf_str(body, member.value);
     }
+}
+
+/* ---- whole commands ---- */
+
+int thing_decorate(struct client *client, struct str items, struct str *decorated)
+{
+    return thing_name_jobs(client, items, client->call->command->about->job_member, decorated);
+}
+
+int thing_run_list(struct call *call)
+{
+    const struct thing *thing = call->command->about;
+
+    return listing_print_decorated(call, str_span(thing->path, strlen(thing->path) - 1),
+                                   thing->list_columns, thing->list_count,
+                                   thing->job_member ? thing_decorate : NULL);
+}
+
+/* With the name of its job, which the reply does not have. */
+static int print_one(struct client *client, struct str object)
+{
+    struct call *call = client->call;
+    const struct thing *thing = call->command->about;
+
+    if (thing->job_member && !call_given(call, "json"))
+        TRY(thing_decorate(client, object, &object));
+    thing_print(call, object, thing->show_columns, thing->show_count);
+    return 0;
+}
+
+static int act(struct call *call, const char *method, const char *after, struct str body)
+{
+    CLIENT_AUTO struct client client = {0};
+    struct str reply = STR_NONE;
+
+    TRY(thing_act(&client, call, method, after, body, &reply));
+    return print_one(&client, reply);
+}
+
+int thing_run_show(struct call *call)
+{
+    return act(call, "GET", "", STR_NONE);
+}
+
+int thing_run_switch(struct call *call)
+{
+    return act(call, "POST", strcmp(call->command->name, "pause") == 0 ? ":pause" : ":resume",
+               STR("{}"));
+}
+
+int thing_run_now(struct call *call)
+{
+    CLIENT_AUTO struct client client = {0};
+    struct str task = STR_NONE;
+
+    TRY(thing_act(&client, call, "POST", ":run", STR("{}"), &task));
+    return thing_print_id(call, task);
+}
+
+int thing_run_create(struct call *call)
+{
+    const struct thing *thing = call->command->about;
+    BUF_AUTO struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
+    CLIENT_AUTO struct client client = {0};
+    struct str reply = STR_NONE;
+
+    TRY(client_open(&client, call));
+    buf_byte(&body, '{');
+    json_write_member_string(&body, "name", call->args[0]);
+    TRY(thing->write(&client, true, STR_NONE, &body));
+    buf_byte(&body, '}');
+    TRY(thing_create(&client, thing, buf_view(&body), &reply));
+    return thing_print_id(call, reply);
+}
+
+int thing_run_update(struct call *call)
+{
+    const struct thing *thing = call->command->about;
+    BUF_AUTO struct buf body = BUF_INIT(THING_BODY_BYTES_MAX);
+    CLIENT_AUTO struct client client = {0};
+    struct str reply = STR_NONE;
+    struct str id;
+
+    if (thing->off && call_given(call, "active") && call_given(call, thing->off))
+        return err_set(&call->err, ERR_USAGE, "give --active or --%s", thing->off);
+    TRY(client_open(&client, call));
+    if (thing->keeps) {
+        TRY(thing_find(&client, thing, call->args[0], &id));
+        TRY(thing_request(&client, "GET", thing, id, "", STR_NONE, &reply));
+    }
+    buf_byte(&body, '{');
+    TRY(thing->write(&client, false, reply, &body));
+    TRY(check_change(call, &body));
+    buf_byte(&body, '}');
+    if (!thing->keeps)
+        TRY(thing_find(&client, thing, call->args[0], &id));
+    TRY(thing_request(&client, "PATCH", thing, id, "", buf_view(&body), &reply));
+    return print_one(&client, reply);
+}
+
+int thing_run_upcoming(struct call *call)
+{
+    const struct thing *thing = call->command->about;
+    BUF_AUTO struct buf after = BUF_INIT(1024);
+    CLIENT_AUTO struct client client = {0};
+    struct str object = STR_NONE, reply = STR_NONE, zone = STR_NONE;
+    struct daytimes times;
+    bool has_times;
+    struct str id;
+
+    TRY(client_open(&client, call));
+    buf_text(&after, "/upcoming");
+    TRY(call_write_query(call, &after));
+    buf_byte(&after, '\0');
+    TRY(thing_find(&client, thing, call->args[0], &id));
+    TRY(thing_request(&client, "GET", thing, id, "", STR_NONE, &object));
+    TRY(thing_request(&client, "GET", thing, id, after.data, STR_NONE, &reply));
+    has_times = thing->times(call, object, &zone, &times);
+    return instants_print_reply(call, reply, zone, has_times ? &times : NULL,
+                                call_time_us(call, "from", clock_wall_us()));
 }
